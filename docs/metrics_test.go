@@ -35,7 +35,7 @@ func watchedLedger(t *testing.T, path string, signer note.Signer) (*ledger.Ledge
 	counts := metrics.New()
 	l, err := ledger.Open(t.Context(), path, ledger.Options{Observer: counts, Signer: signer})
 	must(t, err)
-	handler, err := ledgerhttp.New(l, ledgerhttp.Options{Gate: ledgerhttp.Holder{Name: "prometheus", Role: ledgerhttp.Metrics}.Admit, Answered: counts.Answered, Metrics: counts.ServeMetrics})
+	handler, err := ledgerhttp.New(l, ledgerhttp.Options{Gate: ledgerhttp.Holder{Name: "prometheus", Role: "metrics"}.Admit, Answered: counts.Answered, Metrics: counts.ServeMetrics})
 	must(t, err)
 	return l, handler
 }

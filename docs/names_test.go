@@ -11,8 +11,9 @@ import (
 	"testing"
 )
 
-// name is a name of Go in the text of a page: `Options.Signer`, `Fuzz…`, `rrchain.Range`.
-var name = regexp.MustCompile("`((?:[a-z]+\\.)?[A-Z][A-Za-z0-9]*(?:\\.[A-Z][A-Za-z0-9]*)?…?)`")
+// name is a name of Go in the text of a page: `Options.Signer`, `Fuzz…`, `rrchain.Range`, or that of a
+// test or a subtest, `TestAnyLedger/Names`.
+var name = regexp.MustCompile("`((?:[a-z]+\\.)?[A-Z]\\w*(?:[./][A-Z]\\w*)?…?)`")
 
 // What pages call by a name of Go exists: tests that guarantees rest on, methods, options, errors.
 func TestNamesExist(t *testing.T) {
@@ -20,10 +21,11 @@ func TestNamesExist(t *testing.T) {
 	for _, a := range alerts(t) {
 		names[a.Alert] = true // a name for Prometheus, and written like one of Go
 	}
+	names["TestSubject_Condition_Result"] = true // how tests are named
 	checked := 0
 	for path, page := range pages(t) {
 		for _, match := range name.FindAllStringSubmatch(fenced.ReplaceAllString(page, ""), -1) {
-			parts := strings.Split(match[1], ".")
+			parts := strings.FieldsFunc(match[1], func(r rune) bool { return r == '.' || r == '/' })
 			if !token.IsExported(parts[0]) && !names["package "+parts[0]] || match[1] == strings.ToUpper(match[1]) {
 				continue // of another module's package, or a variable of the environment
 			}

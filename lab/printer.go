@@ -10,8 +10,7 @@ import (
 	"strconv"
 	"text/tabwriter"
 
-	"github.com/sluicedp/sluice/mechanism/graph"
-	"github.com/sluicedp/sluice/rrchain"
+	"github.com/sluicedp/sluice/privacy"
 )
 
 // The exit codes.
@@ -94,7 +93,7 @@ func classify(err error) (fault, int) {
 		return fault{kind: "interrupted"}, unexpected
 	case errors.As(err, &classed):
 		return *classed, misuse
-	case errors.Is(err, rrchain.ErrInvalid), errors.Is(err, graph.ErrInvalid):
+	case errors.Is(err, privacy.ErrInvalid):
 		return fault{kind: "invalid"}, misuse
 	}
 	return fault{kind: "unexpected"}, unexpected

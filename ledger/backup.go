@@ -34,17 +34,17 @@ import (
 //
 // progress, unless nil, is told how many KiB of the file are dealt with, of how many in all: each
 // of them is copied, and then verified, so they count twice.
-func (l *Ledger) Backup(ctx context.Context, path string, progress api.Progress) (api.Copied, error) {
+func (l *Ledger) Backup(ctx context.Context, path string, progress func(done, total int)) (api.Copied, error) {
 	return l.copyTo(ctx, path, kv.Pages, progress)
 }
 
 // CompactTo is [Ledger.Backup] record by record: the copy is smaller, as it has no unused pages.
-func (l *Ledger) CompactTo(ctx context.Context, path string, progress api.Progress) (api.Copied, error) {
+func (l *Ledger) CompactTo(ctx context.Context, path string, progress func(done, total int)) (api.Copied, error) {
 	return l.copyTo(ctx, path, kv.Records, progress)
 }
 
 func (l *Ledger) copyTo(
-	ctx context.Context, path string, how kv.Copying, progress api.Progress,
+	ctx context.Context, path string, how kv.Copying, progress func(done, total int),
 ) (out api.Copied, err error) {
 	if err := errors.Join(errs.Context(ctx), l.engine.Queue.Check()); err != nil {
 		return out, err
@@ -57,7 +57,7 @@ func (l *Ledger) copyTo(
 	if err = errors.Join(l.checkFile(ctx), err); err != nil {
 		return out, err
 	}
-	err = callback.WithProgress(ctx, progress, func(ctx context.Context, report api.Progress) error {
+	err = callback.WithProgress(ctx, progress, func(ctx context.Context, report func(done, total int)) error {
 		p := copying{report: report, passes: 2}
 		return from.CopyTo(ctx, resolved, how, p.read, func(copied string) (err error) {
 			if err := l.closeCopy(ctx, copied); err != nil {
@@ -89,7 +89,7 @@ func (l *Ledger) orEnded(err error) error {
 
 // copying tells how far a copy has come.
 type copying struct {
-	report api.Progress
+	report func(done, total int)
 	passes int64 // how often the file is gone through
 	size   int64 // of the file, in bytes
 }
@@ -153,7 +153,7 @@ func verifyCopy(
 //
 // When ctx ends before the new file is whole, the ledger goes on with the old one, and nothing else
 // is left. progress, unless nil, is told how many KiB of the file are rewritten, of about how many.
-func (l *Ledger) Compact(ctx context.Context, progress api.Progress) error {
+func (l *Ledger) Compact(ctx context.Context, progress func(done, total int)) error {
 	if l.engine.ReadOnly && !l.engine.Standby {
 		return api.ErrReadOnly
 	}
@@ -164,7 +164,7 @@ func (l *Ledger) Compact(ctx context.Context, progress api.Progress) error {
 	if !ok {
 		return fmt.Errorf("compact: %w", errors.ErrUnsupported)
 	}
-	err := callback.WithProgress(ctx, progress, func(ctx context.Context, report api.Progress) error {
+	err := callback.WithProgress(ctx, progress, func(ctx context.Context, report func(done, total int)) error {
 		p := copying{report: report, passes: 1}
 		return from.Compact(ctx, p.read)
 	})

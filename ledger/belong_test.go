@@ -11,7 +11,6 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"testing"
 
 	"github.com/rs/zerolog"
@@ -34,9 +33,7 @@ func crashed(t testing.TB, releases int) (path string) {
 	names := crowd(releases)
 	path = votersFile(t, "9", names...)
 	l := open(t, path, Options{})
-	for i, name := range names {
-		release(t, l, releaseOf(t, fmt.Sprint(i), name, "1"))
-	}
+	releaseEach(t, l, "1", names...)
 	path = left(t, path)
 	closed(t, l)
 	return path
@@ -155,8 +152,7 @@ func TestAnOpenThatFailsHoldsNothing(t *testing.T) {
 		"a truth key that is too short":             {TruthKey: []byte("short")},
 	} {
 		for _, path := range []string{votersFile(t, "9", crowd(3)...), crashed(t, 3)} {
-			_, err := Open(t.Context(), path, wrong)
-			check.Need(t, err != nil, "%s: opened", name)
+			check.Need(t, check.Err(Open(t.Context(), path, wrong)) != nil, "%s: opened", name)
 			l := open(t, path, Options{TruthKey: truthKey()})
 			release(t, l, releaseOf(t, "more", crowd(3)[2], "2"))
 			wantClean(t, l, api.VerifyRequest{})
@@ -190,8 +186,7 @@ func TestAnOlderPairIsARollback(t *testing.T) {
 	}
 	options.Checkpoint = nil
 	l = open(t, older, options)
-	o := objectOf(t, l, "ann")
-	check.That(t, o.Spent == eps(t, "0.5"), "in the pair that was refused ann has spent %s", o.Spent)
+	check.Equal(t, objectOf(t, l, "ann").Spent, eps(t, "0.5"), "in the pair that was refused ann has spent")
 	wantClean(t, l, api.VerifyRequest{})
 }
 
@@ -234,22 +229,18 @@ func TestAJournalThatEndsEarly(t *testing.T) {
 func TestForgetLeavesNothingInTheJournal(t *testing.T) {
 	path := votersFile(t, "9", "ann", "bob")
 	l := open(t, path, Options{})
-	for i, name := range []string{"ann", "bob"} {
-		release(t, l, releaseOf(t, fmt.Sprint(i), name, "1"))
-	}
+	releaseEach(t, l, "1", "ann", "bob")
 	secrets := secretsOf(t, l, "ann")
 	found := secretsBeside(t, path, secrets)
 	check.Need(t, found != 0, "the journal has nothing of ann to begin with")
 	copied := left(t, path)
 	forget(t, l, "ann")
 	release(t, l, releaseOf(t, "more", "bob", "2"))
-	found = secretsBeside(t, path, secrets)
-	check.That(t, found == 0, "%d secrets are left beside the file", found)
+	check.Equal(t, secretsBeside(t, path, secrets), 0, "secrets that are left beside the file")
 	must(t, l.Forget(t.Context(), api.ObjectRequest{Key: "forget ann", Object: "ann"}))
 	closed(t, l)
 	again := open(t, copied, Options{})
-	found = secretsBeside(t, copied, secrets)
-	check.That(t, found == 0, "after a crash %d secrets are left beside the file", found)
+	check.Equal(t, secretsBeside(t, copied, secrets), 0, "secrets that are left beside the file after a crash")
 	closed(t, again)
 }
 
@@ -273,35 +264,6 @@ func secretsBeside(t testing.TB, path string, secrets [][]byte) (found int) {
 		return nil
 	}))
 	return found
-}
-
-// failingFile is a file of which updates fail.
-type failingFile struct {
-	kv.Store
-	fault   atomic.Pointer[error]
-	updates atomic.Int64
-}
-
-func (f *failingFile) Update(fn func(kv.Writer) error) error {
-	f.updates.Add(1)
-	err := f.Store.Update(func(w kv.Writer) error {
-		if err := fn(w); err != nil {
-			return err
-		}
-		if fault := f.fault.Load(); fault != nil {
-			return *fault
-		}
-		return nil
-	})
-	return err
-}
-
-func (f *failingFile) set(err error) {
-	if err == nil {
-		f.fault.Store(nil)
-	} else {
-		f.fault.Store(&err)
-	}
 }
 
 // journalLog keeps what is logged, by whatever goroutine.
@@ -328,25 +290,15 @@ func (l *journalLog) has(text string) bool {
 	return bytes.Contains(l.text.Bytes(), []byte(text))
 }
 
-func openFailing(t testing.TB, path string, options Options) (*Ledger, *failingFile) {
-	t.Helper()
-	file := check.Value(bolt.Open(path, false))(t)
-	f := &failingFile{Store: file}
-	l := check.Value(readStore(t.Context(), f, besideFile(path), options))(t)
-	must(t, l.begin(t.Context(), options))
-	t.Cleanup(func() { _ = l.Close() })
-	return l, f
-}
-
 // A checkpoint that cannot be made is told, and tried again. Until there is room again commits go on as long as there is memory; then
 // they say why they do not. Nothing is lost.
 func TestACheckpointThatFailsLosesNothing(t *testing.T) {
 	names := crowd(500)
 	path := votersFile(t, "9", names...)
 	var log journalLog
-	l, f := openFailing(t, path, Options{Memory: 20 << 10, Logger: zerolog.New(&log)})
+	l, f := openHeld(t, path, Options{Memory: 20 << 10, Logger: zerolog.New(&log)})
 	release(t, l, releaseOf(t, "first", names[0], "0.5"))
-	f.set(errDisk)
+	f.fail(errDisk)
 	done, refused := 0, error(nil)
 	for ; done < len(names) && refused == nil; done++ {
 		_, refused = l.Release(t.Context(), releaseOf(t, fmt.Sprint(done), names[done], "1"))
@@ -359,17 +311,14 @@ func TestACheckpointThatFailsLosesNothing(t *testing.T) {
 	o := objectOf(t, l, names[done-1])
 	check.That(t, o.Spent == eps(t, "1"), "meanwhile %s has spent %s", o.Object, o.Spent)
 	copied := left(t, path)
-	f.set(nil)
+	f.fail(nil)
 	must(t, l.engine.Checkpoint())
 	release(t, l, releaseOf(t, fmt.Sprint(done), names[done], "1"))
 	wantClean(t, l, api.VerifyRequest{})
 	closed(t, l)
 	for _, at := range []string{path, copied} {
 		l := open(t, at, Options{})
-		for _, name := range names[:done] {
-			o := objectOf(t, l, name)
-			check.That(t, o.Spent == eps(t, "1"), "%s has spent %s", name, o.Spent)
-		}
+		wantSpent(t, l, "1", names[:done]...)
 		wantClean(t, l, api.VerifyRequest{})
 		closed(t, l)
 	}
@@ -379,21 +328,19 @@ func TestACheckpointThatFailsLosesNothing(t *testing.T) {
 // checkpoint, in Close, fails.
 func TestAnUncertainCheckpointStopsTheLedger(t *testing.T) {
 	path := votersFile(t, "9", "ann", "bob")
-	l, f := openFailing(t, path, Options{})
+	l, f := openHeld(t, path, Options{})
 	release(t, l, releaseOf(t, "1", "ann", "1"))
-	f.set(errDisk)
+	f.fail(errDisk)
 	wantErr(t, l.Close(), errDisk)
-	l, f = openFailing(t, path, Options{})
-	o := objectOf(t, l, "ann")
-	check.That(t, o.Spent == eps(t, "1"), "after a Close that failed ann has spent %s", o.Spent)
+	l, f = openHeld(t, path, Options{})
+	check.Equal(t, objectOf(t, l, "ann").Spent, eps(t, "1"), "after a Close that failed ann has spent")
 	release(t, l, releaseOf(t, "2", "bob", "1"))
-	f.set(fmt.Errorf("%w: %w", kv.ErrUncertain, errDisk))
+	f.fail(fmt.Errorf("%w: %w", kv.ErrUncertain, errDisk))
 	wantErr(t, l.engine.Checkpoint(), api.ErrStopped)
 	wantErr(t, check.Err(l.Release(t.Context(), releaseOf(t, "3", "bob", "2"))), api.ErrStopped)
 	must(t, l.Close())
 	l = open(t, path, Options{})
-	o = objectOf(t, l, "bob")
-	check.That(t, o.Spent == eps(t, "1"), "opened again, bob has spent %s", o.Spent)
+	check.Equal(t, objectOf(t, l, "bob").Spent, eps(t, "1"), "opened again, bob has spent")
 	wantClean(t, l, api.VerifyRequest{})
 }
 

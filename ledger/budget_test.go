@@ -128,8 +128,7 @@ func (b *bazaar) act() {
 func (b *bazaar) tried(buyer string, names []string, epsilon privacy.Epsilon) (can uint64, price int64, refused []api.Refusal) {
 	b.Helper()
 	if buyer != "" {
-		q, err := b.ledger.Quote(b.Context(), api.Order{Buyer: buyer, Question: "vote", Epsilon: epsilon, Objects: names})
-		must(b.T, err)
+		q := check.Value(b.ledger.Quote(b.Context(), api.Order{Buyer: buyer, Question: "vote", Epsilon: epsilon, Objects: names}))(b.T)
 		return q.Objects, q.Price, q.Refused
 	}
 	q := check.Value(b.ledger.requests.Question(b.Context(), "vote"))(b.T)
@@ -155,8 +154,7 @@ func (b *bazaar) tried(buyer string, names []string, epsilon privacy.Epsilon) (c
 
 func (b *bazaar) budget(buyer string, names []string, levels ...privacy.Epsilon) api.Budget {
 	b.Helper()
-	got, err := b.ledger.Budget(b.Context(), api.BudgetRequest{Question: "vote", Buyer: buyer, Objects: names, Epsilons: levels})
-	must(b.T, err)
+	got := check.Value(b.ledger.Budget(b.Context(), api.BudgetRequest{Question: "vote", Buyer: buyer, Objects: names, Epsilons: levels}))(b.T)
 	return got
 }
 
@@ -170,14 +168,12 @@ func (b *bazaar) check(buyer string, names []string) {
 	got := b.budget(buyer, names, levels...)
 	for _, at := range got.Levels {
 		can, price, refused := b.tried(buyer, names, at.Epsilon)
-		if at.Can != can || at.Price != price || at.Later > uint64(len(refused)) || at.From.IsZero() != (at.Later == 0) {
-			b.Errorf("%q, %d people at ε=%s: %+v; tried: %d, for %d, %v", buyer, len(names), at.Epsilon, at, can, price, refused)
-		}
+		check.That(b, at.Can == can && at.Price == price && at.Later <= uint64(len(refused)) && at.From.IsZero() == (at.Later == 0),
+			"%q, %d people at ε=%s: %+v; tried: %d, for %d, %v", buyer, len(names), at.Epsilon, at, can, price, refused)
 	}
 	_, _, refused := b.tried(buyer, names, got.Levels[len(got.Levels)-1].Epsilon)
-	if want := summed(refused); !sameSums(got.Refused, want) {
-		b.Errorf("%q: refused are %+v, not %+v", buyer, got.Refused, want)
-	}
+	want := summed(refused)
+	check.That(b, sameSums(got.Refused, want), "%q: refused are %+v, not %+v", buyer, got.Refused, want)
 	for nano := int64(1); nano <= 30; nano++ {
 		at := check.Value(privacy.EpsilonFromNano(nano * 100_000_000))(b.T)
 		if _, _, refused := b.tried(buyer, names, at); len(refused) == 0 && got.Largest.Less(at) && b.offered(buyer, names, at) || len(refused) > 0 && got.Largest == at {
@@ -194,9 +190,8 @@ func (b *bazaar) checkKept(r api.BudgetRequest) {
 	kept := b.ledger.requests.Forecasts.All
 	b.ledger.requests.Forecasts.All = nil
 	fresh := check.Value(b.ledger.Budget(b.Context(), r))(b.T)
-	if b.ledger.requests.Forecasts.All = kept; fmt.Sprint(got) != fmt.Sprint(fresh) {
-		b.Errorf("kept of %+v is %+v, and it is %+v", r, got, fresh)
-	}
+	b.ledger.requests.Forecasts.All = kept
+	check.That(b, fmt.Sprint(got) == fmt.Sprint(fresh), "kept of %+v is %+v, and it is %+v", r, got, fresh)
 }
 
 // offered tells whether the terms of all people offer a level. A buyer may hold one that is not on offer any more.
@@ -299,13 +294,11 @@ func TestABudgetWaitsForReservationsOfTheLevel(t *testing.T) {
 	levels := func(holders int) policy.Policy {
 		return market(t, "1", func(m *policy.Market) { m.Stride, m.Holders = half, holders })
 	}
-	rising, err := policy.Steps(policy.Step{At: epoch(), Ceiling: eps(t, "0.1")}, policy.Step{At: epoch().AddDate(0, 0, 9), Ceiling: eps(t, "1")})
-	must(t, err)
+	rising := check.Value(policy.Steps(policy.Step{At: epoch(), Ceiling: eps(t, "0.1")}, policy.Step{At: epoch().AddDate(0, 0, 9), Ceiling: eps(t, "1")}))(t)
 	lower := check.Value(policy.Min(levels(1), rising))(t)
 	lowered := func(l *Ledger) { // below what was released: that is still to be had
 		carryOut(t, l, order(t, "raise", "1", "ann"))
-		_, err := l.ChangeTerms(t.Context(), api.ChangeTermsRequest{Key: "terms", Question: "vote", Objects: []string{"ann"}, Policy: &lower, Consent: "yes"})
-		must(t, err)
+		must(t, check.Err(l.ChangeTerms(t.Context(), api.ChangeTermsRequest{Key: "terms", Question: "vote", Objects: []string{"ann"}, Policy: &lower, Consent: "yes"})))
 	}
 	sold := func(l *Ledger) { sell(t, l, purchase(t, "sale", "initech", "0.5", "ann")) }
 	for _, c := range []struct {
@@ -343,16 +336,14 @@ func TestABudgetWaitsForReservationsOfTheLevel(t *testing.T) {
 		if c.later {
 			want = now.Add(time.Hour)
 		}
-		got, err := l.Budget(t.Context(), api.BudgetRequest{Question: "vote", Buyer: order.Buyer, Objects: order.Objects, Epsilons: []privacy.Epsilon{order.Epsilon}})
-		must(t, err)
+		got := check.Value(l.Budget(t.Context(), api.BudgetRequest{Question: "vote", Buyer: order.Buyer, Objects: order.Objects, Epsilons: []privacy.Epsilon{order.Epsilon}}))(t)
 		if at := got.Levels[0]; at.Later > 0 != c.later || !at.From.Equal(want) || len(got.Refused) > 0 && !got.Refused[0].From.Equal(want) {
 			t.Errorf("%s: the budget is %+v", c.name, got)
 		}
 		var refused *api.RefusedError
-		_, err = l.Sell(t.Context(), api.SellRequest{Key: "sell", Order: order, Truth: sameTruth("yes")})
-		if errors.As(err, &refused) != (len(got.Refused) > 0) || refused != nil && fmt.Sprint(refused.Instead.Levels[len(refused.Instead.Levels)-1]) != fmt.Sprint(got.Levels[0]) {
-			t.Errorf("%s: the order comes to %v, and the budget is %+v", c.name, err, got)
-		}
+		_, err := l.Sell(t.Context(), api.SellRequest{Key: "sell", Order: order, Truth: sameTruth("yes")})
+		check.That(t, errors.As(err, &refused) == (len(got.Refused) > 0) && (refused == nil || fmt.Sprint(refused.Instead.Levels[len(refused.Instead.Levels)-1]) == fmt.Sprint(got.Levels[0])),
+			"%s: the order comes to %v, and the budget is %+v", c.name, err, got)
 		if now = want; c.later {
 			sell(t, l, api.SellRequest{Key: "sell", Order: order, Truth: sameTruth("yes")})
 		}
@@ -376,8 +367,7 @@ func TestABudgetWaitsForNoLevelThatIsFullWhenTheSaleOpens(t *testing.T) {
 	until := opens.AddDate(0, 0, 3)
 	reserve(t, l, api.ReserveRequest{Key: "reserve", Order: api.Order{Buyer: "acme", Question: "vote", Epsilon: one, Objects: []string{"ann"}}, Until: until})
 	closed := levels(opens)
-	_, err := l.ChangeTerms(t.Context(), api.ChangeTermsRequest{Key: "terms", Question: "vote", Objects: []string{"ann"}, Policy: &closed})
-	must(t, err)
+	must(t, check.Err(l.ChangeTerms(t.Context(), api.ChangeTermsRequest{Key: "terms", Question: "vote", Objects: []string{"ann"}, Policy: &closed})))
 	for _, lost := range []bool{false, true} {
 		want := []api.BudgetLevel{{Epsilon: half}, {Epsilon: one, Later: 1, From: until}}
 		if lost { // the noise key: then only what is recorded can be had
@@ -386,8 +376,7 @@ func TestABudgetWaitsForNoLevelThatIsFullWhenTheSaleOpens(t *testing.T) {
 			want[1] = api.BudgetLevel{Epsilon: one}
 		}
 		for _, asked := range [][]privacy.Epsilon{{half}, {half, one}} {
-			got, err := l.Budget(t.Context(), api.BudgetRequest{Question: "vote", Buyer: "zeta", Objects: []string{"ann"}, Epsilons: asked})
-			must(t, err)
+			got := check.Value(l.Budget(t.Context(), api.BudgetRequest{Question: "vote", Buyer: "zeta", Objects: []string{"ann"}, Epsilons: asked}))(t)
 			last := want[len(asked)-1]
 			if fmt.Sprint(got.Levels) != fmt.Sprint(want[:len(asked)]) || got.Refused[0].Reason != api.SaleClosed || !got.Refused[0].From.Equal(last.From) {
 				t.Errorf("key lost: %v, the budget is %+v, want %+v", lost, got, want[:len(asked)])
@@ -399,8 +388,7 @@ func TestABudgetWaitsForNoLevelThatIsFullWhenTheSaleOpens(t *testing.T) {
 // A budget is kept until something happens to somebody whom it is about, or time changes it.
 func TestABudgetIsKept(t *testing.T) {
 	now := epoch()
-	steps, err := policy.Parse([]byte(`{"kind":"min","of":[{"kind":"market","max":"2","price":[["2",100]]},{"kind":"steps","steps":[["2026-03-02T00:00:00Z","0.3"],["2026-03-05T00:00:00Z","2"]]}]}`))
-	must(t, err)
+	steps := check.Value(policy.Parse([]byte(`{"kind":"min","of":[{"kind":"market","max":"2","price":[["2",100]]},{"kind":"steps","steps":[["2026-03-02T00:00:00Z","0.3"],["2026-03-05T00:00:00Z","2"]]}]}`)))(t)
 	begun := func() *Ledger {
 		now = epoch()
 		l := inMemory(t, Options{Now: func() time.Time { return now }})
@@ -413,8 +401,7 @@ func TestABudgetIsKept(t *testing.T) {
 	}
 	raise := func(question, name string) func(l *Ledger) {
 		return func(l *Ledger) {
-			_, err := l.Raise(t.Context(), api.RaiseRequest{Key: "raise", Question: question, Objects: []string{name}, Epsilon: eps(t, "0.1"), Truth: sameTruth("yes")})
-			must(t, err)
+			must(t, check.Err(l.Raise(t.Context(), api.RaiseRequest{Key: "raise", Question: question, Objects: []string{name}, Epsilon: eps(t, "0.1"), Truth: sameTruth("yes")})))
 		}
 	}
 	panels := map[string]api.BudgetRequest{
@@ -505,8 +492,7 @@ func TestAKeptBudgetIsTheBudget(t *testing.T) {
 // A budget is kept no longer than until the first end of a reservation, whichever it is, and until the ceiling rises, also where all levels
 // that are asked about can be had: the largest ε is another one then.
 func TestTimeEndsAKeptBudget(t *testing.T) {
-	rising, err := policy.Steps(policy.Step{At: epoch(), Ceiling: eps(t, "0.5")}, policy.Step{At: epoch().Add(time.Hour), Ceiling: eps(t, "1")})
-	must(t, err)
+	rising := check.Value(policy.Steps(policy.Step{At: epoch(), Ceiling: eps(t, "0.5")}, policy.Step{At: epoch().Add(time.Hour), Ceiling: eps(t, "1")}))(t)
 	stride := func(m *policy.Market) { m.Stride, m.Holders = eps(t, "0.5"), 1 }
 	for _, c := range []struct {
 		name     string
@@ -592,13 +578,10 @@ func (b *bazaar) try(r bazaarRequest, untold string) (instead string) {
 		return ""
 	}
 	possible := refused.Instead
-	if possible == nil {
-		b.Fatalf("%s: nobody has looked what is possible instead: %v", r.name, refused)
-	}
+	check.Need(b, possible != nil, "%s: nobody has looked what is possible instead: %v", r.name, refused)
 	top := possible.Levels[len(possible.Levels)-1]
-	if top.Epsilon != asked || possible.Objects == 0 || top.Can == possible.Objects {
-		b.Errorf("%s at ε=%s is refused, and possible is %+v", r.name, asked, possible)
-	}
+	check.That(b, top.Epsilon == asked && possible.Objects != 0 && top.Can != possible.Objects,
+		"%s at ε=%s is refused, and possible is %+v", r.name, asked, possible)
 	closing := epoch().AddDate(0, 0, 10) // some sell no more then
 	later := untold == "" && top.Later > 0 && top.Can+top.Later == possible.Objects && top.From.Before(closing)
 	// Nobody was asked for truths if budgets stood in the way: then want of one may be found now.
@@ -657,17 +640,14 @@ func TestAClosedSaleIsNotSearchedLevelByLevel(t *testing.T) {
 	now := epoch()
 	l := inMemory(t, Options{Now: func() time.Time { return now }})
 	define(t, l, vote())
-	p, err := policy.Parse([]byte(`{"kind":"market","max":"900","price":[["900",100]],"stride":"0.000000001","until":"2026-03-02T00:00:00Z"}`))
-	must(t, err)
+	p := check.Value(policy.Parse([]byte(`{"kind":"market","max":"900","price":[["900",100]],"stride":"0.000000001","until":"2026-03-02T00:00:00Z"}`)))(t)
 	enrollUnder(t, l, "vote", p, "1000", "ann")
 	sell(t, l, purchase(t, "sale", "acme", "2", "ann"))
 	now = now.AddDate(0, 0, 7)
 	for buyer, want := range map[string]string{"acme": "2", "zeta": "0"} { // what a buyer holds it may have again
-		q, err := l.Quote(t.Context(), api.Order{Buyer: buyer, Question: "vote", Epsilon: eps(t, "901"), Objects: []string{"ann"}})
-		must(t, err)
-		if len(q.Refused) != 1 || q.Refused[0].Reason != api.NotOnOffer || q.Refused[0].Largest != eps(t, want) {
-			t.Errorf("%s is refused %+v", buyer, q.Refused)
-		}
+		q := check.Value(l.Quote(t.Context(), api.Order{Buyer: buyer, Question: "vote", Epsilon: eps(t, "901"), Objects: []string{"ann"}}))(t)
+		check.That(t, len(q.Refused) == 1 && q.Refused[0].Reason == api.NotOnOffer && q.Refused[0].Largest == eps(t, want),
+			"%s is refused %+v", buyer, q.Refused)
 	}
 }
 
@@ -694,8 +674,7 @@ func TestABudgetIsAsOfItsEvent(t *testing.T) {
 	}
 	seen := map[uint64]uint64{} // who can answer, as of an event
 	for done := false; !done; {
-		b, err := l.Budget(t.Context(), api.BudgetRequest{Question: "vote", All: true, Epsilons: []privacy.Epsilon{eps(t, "1")}})
-		must(t, err)
+		b := check.Value(l.Budget(t.Context(), api.BudgetRequest{Question: "vote", All: true, Epsilons: []privacy.Epsilon{eps(t, "1")}}))(t)
 		known, again := seen[b.Event]
 		check.That(t, !again || known == b.Levels[0].Can, "as of event %d: %d, and %d", b.Event, known, b.Levels[0].Can)
 		seen[b.Event] = b.Levels[0].Can
@@ -717,7 +696,7 @@ func TestABudgetIsAsOfItsEvent(t *testing.T) {
 func TestABudgetOfNobodyIsAtALevelOfTheQuestion(t *testing.T) {
 	l := inMemory(t, Options{})
 	family := fixture.Skewed(t)
-	define(t, l, api.Question{Name: "numbered", Values: []string{"no", "yes"}, Encoding: api.Finite, Mechanism: &api.Mechanism{Family: family}})
+	define(t, l, api.Question{Name: "numbered", Values: []string{"no", "yes"}, Encoding: "finite", Mechanism: &api.Mechanism{Family: family}})
 	enroll(t, l, "numbered", "0.01", "ann")
 	got := check.Value(l.Budget(t.Context(), api.BudgetRequest{Question: "numbered", All: true}))(t)
 	if lowest := family.Epsilons()[0]; len(got.Levels) != 1 || got.Levels[0].Epsilon != lowest || got.Levels[0].Can != 0 || !got.Largest.IsZero() {

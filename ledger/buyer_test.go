@@ -19,10 +19,9 @@ func TestQuoteBuyer_LevelNotListed_IsRefusedWhateverWasSold(t *testing.T) {
 	no := func(epsilon string) {
 		t.Helper()
 		q := check.Value(l.QuoteBuyer(t.Context(), purchase(t, "", "acme", epsilon, "ann").Order))(t)
-		want := []api.Refusal{{Object: "ann", Reason: api.NotAvailable, Asked: eps(t, epsilon), Remedy: api.RemedyNothing}}
-		if !slices.Equal(q.Refused, want) || q.Price != 0 || q.Objects != 0 || q.Event != 0 || q.Instead != nil {
-			t.Errorf("at ε=%s: %+v", epsilon, q)
-		}
+		want := []api.Refusal{{Object: "ann", Reason: api.NotAvailable, Asked: eps(t, epsilon), Remedy: "nothing"}}
+		check.That(t, slices.Equal(q.Refused, want) && q.Price == 0 && q.Objects == 0 && q.Event == 0 && q.Instead == nil,
+			"at ε=%s: %+v", epsilon, q)
 	}
 	no("0.5")
 	no("2")
@@ -32,13 +31,11 @@ func TestQuoteBuyer_LevelNotListed_IsRefusedWhateverWasSold(t *testing.T) {
 	q := check.Value(l.QuoteBuyer(t.Context(), purchase(t, "", "acme", "1", "ann").Order))(t)
 	full, err := l.Quote(t.Context(), purchase(t, "", "acme", "1", "ann").Order)
 	must(t, err)
-	if q.ID != full.ID || q.Price != 100 || len(q.Refused) != 0 || q.Draws+q.Resales+q.Degradations+q.Insertions != 0 || full.Draws != 1 {
-		t.Errorf("at a listed level a buyer is quoted %+v, a host %+v", q, full)
-	}
+	check.That(t, q.ID == full.ID && q.Price == 100 && len(q.Refused) == 0 && q.Draws+q.Resales+q.Degradations+q.Insertions == 0 && full.Draws == 1,
+		"at a listed level a buyer is quoted %+v, a host %+v", q, full)
 	sell(t, l, purchase(t, "acme", "acme", "0.5", "ann"))
-	if q, err = l.QuoteBuyer(t.Context(), purchase(t, "", "acme", "0.5", "ann").Order); err != nil || len(q.Refused) != 0 || q.Price != 0 {
-		t.Errorf("what the buyer holds is quoted %+v, %v", q, err)
-	}
+	q, err = l.QuoteBuyer(t.Context(), purchase(t, "", "acme", "0.5", "ann").Order)
+	check.That(t, err == nil && len(q.Refused) == 0 && q.Price == 0, "what the buyer holds is quoted %+v, %v", q, err)
 }
 
 // The ID of a quote is in the buyer's hands: it is the same whatever the reason of a refusal.
@@ -50,8 +47,7 @@ func TestQuote_ID_DoesNotDependOnReasons(t *testing.T) {
 	enrollUnder(t, l, "vote", terms, "1.5", "ann")
 	order := purchase(t, "", "acme", "2", "ann").Order
 	for _, then := range []func(){func() {}, func() {
-		_, err := l.ChangeTerms(t.Context(), api.ChangeTermsRequest{Key: "more", Question: "vote", Objects: []string{"ann"}, Cap: eps(t, "9"), Consent: "box 1"})
-		must(t, err)
+		must(t, check.Err(l.ChangeTerms(t.Context(), api.ChangeTermsRequest{Key: "more", Question: "vote", Objects: []string{"ann"}, Cap: eps(t, "9"), Consent: "box 1"})))
 		sell(t, l, purchase(t, "bolt", "bolt", "2", "ann"))
 	}} {
 		then()

@@ -8,15 +8,18 @@ import (
 	"path/filepath"
 	"reflect"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
 
 	"github.com/rs/zerolog"
+	"golang.org/x/mod/sumdb/note"
 
 	"github.com/sluicedp/sluice/internal/check"
 	"github.com/sluicedp/sluice/internal/pace"
 	"github.com/sluicedp/sluice/ledger/api"
+	"github.com/sluicedp/sluice/ledger/internal/kv"
 	"github.com/sluicedp/sluice/ledger/journal"
 	"github.com/sluicedp/sluice/ledger/observe"
 )
@@ -35,58 +38,42 @@ func journalMethods() (names []string) {
 	return names
 }
 
-func (j hookedJournal) Name() string {
-	j.hooks["Name"].call()
-	return j.Follower.Name()
+// at calls the hook of a method.
+func (j hookedJournal) at(method string) journal.Follower {
+	j.hooks[method].call()
+	return j.Follower
 }
 
+func (j hookedJournal) Name() string { return j.at("Name").Name() }
+func (j hookedJournal) Close() error { return j.at("Close").Close() }
+
 func (j hookedJournal) Claim(ctx context.Context) (uint64, journal.Position, error) {
-	j.hooks["Claim"].call()
-	return j.Follower.Claim(ctx)
+	return j.at("Claim").Claim(ctx)
 }
 
 func (j hookedJournal) Append(ctx context.Context, g journal.Group) error {
-	j.hooks["Append"].call()
-	return j.Follower.Append(ctx, g)
+	return j.at("Append").Append(ctx, g)
 }
 
 func (j hookedJournal) Read(ctx context.Context, at journal.Position) iter.Seq2[journal.Group, error] {
-	groups := j.Follower.Read(ctx, at)
-	return func(yield func(journal.Group, error) bool) {
-		j.hooks["Read"].call()
-		groups(yield)
-	}
+	return func(yield func(journal.Group, error) bool) { j.at("Read").Read(ctx, at)(yield) }
 }
 
 func (j hookedJournal) Trim(ctx context.Context, through journal.Position) error {
-	j.hooks["Trim"].call()
-	return j.Follower.Trim(ctx, through)
+	return j.at("Trim").Trim(ctx, through)
 }
 
-func (j hookedJournal) Close() error {
-	j.hooks["Close"].call()
-	return j.Follower.Close()
-}
-
-func (j hookedJournal) Settle(ctx context.Context) error {
-	j.hooks["Settle"].call()
-	return j.Follower.Settle(ctx)
-}
+func (j hookedJournal) Settle(ctx context.Context) error { return j.at("Settle").Settle(ctx) }
 
 func (j hookedJournal) Await(ctx context.Context, at journal.Position) error {
-	j.hooks["Await"].call()
-	return j.Follower.Await(ctx, at)
+	return j.at("Await").Await(ctx, at)
 }
 
 func (j hookedJournal) Folded(ctx context.Context, through journal.Position) error {
-	j.hooks["Folded"].call()
-	return j.Follower.Folded(ctx, through)
+	return j.at("Folded").Folded(ctx, through)
 }
 
-func (j hookedJournal) Head(ctx context.Context) (journal.Head, error) {
-	j.hooks["Head"].call()
-	return j.Follower.Head(ctx)
-}
+func (j hookedJournal) Head(ctx context.Context) (journal.Head, error) { return j.at("Head").Head(ctx) }
 
 // hookedHosts are a ledger and its standby, one of which has a journal with hooks.
 type hookedHosts struct {
@@ -137,11 +124,7 @@ func (h *hookedHosts) followed(t *testing.T) {
 	t.Helper()
 	events := stats(t, h.a).Events
 	must(t, h.l.engine.Queue.AwaitEvent(t.Context(), events))
-	for deadline := time.Now().Add(patience); h.journal.Bases()["b"] < events; time.Sleep(time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatalf("the standby is known to have %d events of %d", h.journal.Bases()["b"], events)
-		}
-	}
+	eventually(t, func() bool { return h.journal.Bases()["b"] >= events }, "the standby is not known to have %d events", events)
 }
 
 // reads checks that the host with the hooks can be read.
@@ -201,8 +184,7 @@ func journalNamed(t *testing.T) {
 	h := newHookedHosts(t, false)
 	closed(t, h.l)
 	h.hooks["Name"].set(hostPanics)
-	_, err := Open(t.Context(), h.path, h.options)
-	wantPanicError(t, err, "Name")
+	wantPanicError(t, check.Err(Open(t.Context(), h.path, h.options)), "Name")
 	closed(t, open(t, h.path, h.options))
 }
 
@@ -332,4 +314,128 @@ func journalClosed(t *testing.T, standby bool) {
 	check.That(t, panicked == nil, "recovered %v", panicked)
 	wantPanicError(t, err, "Close")
 	closed(t, open(t, h.path, h.options))
+}
+
+// One value of TruthOf never becomes that of a second object, in one request or in several.
+func TestTruthOf_SecondObject_IsErrTruthSource(t *testing.T) {
+	l := voters(t, inMemory(t, Options{}), "9", "ann", "bob")
+	both := order(t, "both", "1", "ann", "bob")
+	both.Truth = api.TruthOf("yes")
+	wantErr(t, check.Err(l.Raise(t.Context(), both)), api.ErrTruthSource)
+	o := objectOf(t, l, "ann")
+	check.That(t, o.Spent.IsZero(), "ann has spent %s", o.Spent)
+	one := api.TruthOf("yes")
+	r := releaseBy(releaseOf(t, "ann", "ann", "1"), one)
+	release(t, l, r)
+	r = releaseOf(t, "ann again", "ann", "2")
+	r.Truth = one
+	release(t, l, r)
+	both = order(t, "rest", "1.5", "ann", "bob") // only bob needs a true value
+	both.Truth = one
+	wantErr(t, check.Err(l.Raise(t.Context(), both)), api.ErrTruthSource)
+	o = objectOf(t, l, "bob")
+	check.That(t, o.Spent.IsZero(), "bob has spent %s", o.Spent)
+}
+
+// A request whose context ends while its source runs fails with the error of that context; the source's own deadline is no error of a
+// context.
+func TestTruthFunc_ContextEnds_IsToldFromTheSource(t *testing.T) {
+	l := voters(t, inMemory(t, Options{TruthTimeout: time.Hour}), "9", "ann")
+	ctx, cancel := context.WithCancel(t.Context())
+	r := releaseOf(t, "k", "ann", "1")
+	r.Truth = func(context.Context, string, []string) ([]string, error) {
+		cancel()
+		return nil, errors.New("interrupted")
+	}
+	_, err := l.Release(ctx, r)
+	wantErr(t, err, context.Canceled)
+	check.That(t, !errors.Is(err, api.ErrTruthFailed),
+		"the end of the request reads as a failure of the source: %v", err)
+	own := &deadlineError{}
+	r.Truth = func(context.Context, string, []string) ([]string, error) { return nil, own }
+	_, err = l.Release(t.Context(), r)
+	wantErr(t, err, api.ErrTruthFailed)
+	found := new(deadlineError)
+	check.That(t, !errors.Is(err, context.DeadlineExceeded) && errors.Is(err, own) && errors.As(err, &found), "%v", err)
+}
+
+// deadlineError is a deadline of a source's own.
+type deadlineError struct{}
+
+func (*deadlineError) Error() string { return "the database took too long" }
+func (*deadlineError) Unwrap() error { return context.DeadlineExceeded }
+
+// handSigner is a signer that returns what a test says.
+type handSigner struct {
+	note.Signer
+	sign func(message []byte) ([]byte, error)
+}
+
+func (s *handSigner) Sign(message []byte) ([]byte, error) { return s.sign(message) }
+
+// What a signer does wrong is its own error, and nothing that does not verify is handed out.
+func TestCheckpoint_SignerFails_IsErrSigner(t *testing.T) {
+	right, verifier, public := logKey(t, "log.example", 1)
+	wrong, _, _ := logKey(t, "log.example", 2)
+	broken := errors.New("the device is locked")
+	for name, c := range map[string]struct {
+		sign func([]byte) ([]byte, error)
+		want error
+	}{
+		"error":       {func([]byte) ([]byte, error) { return nil, broken }, broken},
+		"garbage":     {func([]byte) ([]byte, error) { return []byte("garbage"), nil }, api.ErrSigner},
+		"nothing":     {func([]byte) ([]byte, error) { return nil, nil }, api.ErrSigner},
+		"another key": {wrong.Sign, api.ErrSigner},
+	} {
+		for known, options := range map[string]Options{"log key": {}, "Verifiers": {Verifiers: note.VerifierList(verifier)}} {
+			t.Run(name+"/"+known, func(t *testing.T) {
+				options.Signer = &handSigner{right, c.sign}
+				recorded := public
+				if known == "Verifiers" {
+					_, _, recorded = logKey(t, "log.example", 3)
+				}
+				l := openMemory(t, created(t, recorded), options)
+				signed, err := l.Checkpoint(t.Context())
+				wantErr(t, err, api.ErrSigner)
+				wantErr(t, err, c.want)
+				check.That(t, !errors.Is(err, api.ErrCheckpoint) && signed == nil, "%q, %v", signed, err)
+			})
+		}
+	}
+}
+
+// created is a new ledger in memory, with a log key or without.
+func created(t *testing.T, logKey string) kv.Store {
+	s := &kv.Memory{}
+	beginWithKey(t, s, logKey)
+	return s
+}
+
+type silentObserver struct{}
+
+func (*silentObserver) Committed(observe.Commit) {}
+func (*silentObserver) Audited(observe.Audit)    {}
+func (*silentObserver) Refused(observe.Refusal)  {}
+
+// What cannot be is refused when the ledger is opened, and not met in a commit.
+func TestOpen_SettingThatCannotBe_IsErrInvalid(t *testing.T) {
+	for name, options := range map[string]Options{
+		"TruthTimeout": {TruthTimeout: -time.Second},
+		"Observer":     {Observer: (*silentObserver)(nil)},
+		"Signer":       {Signer: (*handSigner)(nil)},
+	} {
+		_, err := openStore(t.Context(), created(t, ""), options)
+		wantErr(t, err, api.ErrInvalid)
+		check.That(t, err == nil || strings.Contains(err.Error(), name), "%s: %v", name, err)
+	}
+}
+
+// A nil context is an error of the call, never a panic.
+func TestEveryCall_NilContext_IsErrInvalid(t *testing.T) {
+	l := voters(t, inMemory(t, Options{}), "9", "ann")
+	var none context.Context
+	for name, call := range everyCallWith(none, t, l) {
+		err := recovered(call)
+		check.That(t, errors.Is(err, api.ErrInvalid), "%s: %v", name, err)
+	}
 }

@@ -34,9 +34,7 @@ import (
 // await waits for a line that another goroutine writes.
 func (l *journalLog) await(t testing.TB, text string) {
 	t.Helper()
-	for deadline := time.Now().Add(patience); !l.has(text); time.Sleep(time.Millisecond) {
-		check.Need(t, !time.Now().After(deadline), "the log does not say %q", text)
-	}
+	eventually(t, func() bool { return l.has(text) }, "the log does not say %q", text)
 }
 
 // hook is what a function of the host does: nothing, until it is set, and then once.
@@ -143,6 +141,16 @@ func callers(t testing.TB) map[string]caller {
 	}
 	signing := func(o *Options, h *hook) { o.Signer = hookedSigner{o.Signer, h} }
 	sold := func(t testing.TB, l *Ledger) { sell(t, l, purchase(t, "s", "acme", "1", person...)) }
+	sale, raise := purchase(t, "s", "acme", "1", person...), order(t, "r", "1", person...)
+	capture := api.CaptureRequest{Key: "c", Reservation: 1, Truth: sameTruth("yes")}
+	held := func(t testing.TB, l *Ledger) {
+		reserve(t, l, api.ReserveRequest{Key: "h", Order: sale.Order, For: time.Hour})
+	}
+	enrolment := api.EnrollRequest{Key: "n", Question: all, Objects: []string{"new"}, Cap: eps(t, "1")}
+	sweep := api.AdvanceRequest{Key: "d", Truth: sameTruth("yes")}
+	list := api.ReconcileRequest{Members: func(yield func(api.Member, error) bool) {
+		yield(api.Member{Object: "new", Question: all, Cap: eps(t, "1")}, nil)
+	}}
 	receipt := func(t testing.TB, l *Ledger, _ *hook) error { return check.Err(l.Receipt(t.Context(), 1)) }
 	published := func(t testing.TB, l *Ledger, h *hook) error {
 		response, err := l.Release(t.Context(), releaseOf(t, "r", person[0], "1"))
@@ -154,98 +162,59 @@ func callers(t testing.TB) map[string]caller {
 		return err
 	}
 	return map[string]caller{
-		"SellRequest.Progress": {panics: true, request: func(t testing.TB, l *Ledger, h *hook) error {
-			r := purchase(t, "s", "acme", "1", person...)
-			r.Progress = h.progress
-			return check.Err(l.Sell(t.Context(), r))
-		}},
-		"SellRequest.Truth": {panics: true, request: func(t testing.TB, l *Ledger, h *hook) error {
-			r := purchase(t, "s", "acme", "1", person...)
-			r.Truth = h.truth
-			return check.Err(l.Sell(t.Context(), r))
-		}},
-		"CaptureRequest.Progress": {panics: true, prepare: func(t testing.TB, l *Ledger) {
-			reserve(t, l, api.ReserveRequest{Key: "h", Order: purchase(t, "", "acme", "1", person...).Order, For: time.Hour})
-		}, request: func(t testing.TB, l *Ledger, h *hook) error {
-			return check.Err(l.Capture(t.Context(), api.CaptureRequest{Key: "c", Reservation: 1, Truth: sameTruth("yes"), Progress: h.progress}))
-		}},
-		"CaptureRequest.Truth": {panics: true, prepare: func(t testing.TB, l *Ledger) {
-			reserve(t, l, api.ReserveRequest{Key: "h", Order: purchase(t, "", "acme", "1", person...).Order, For: time.Hour})
-		}, request: func(t testing.TB, l *Ledger, h *hook) error {
-			return check.Err(l.Capture(t.Context(), api.CaptureRequest{Key: "c", Reservation: 1, Truth: h.truth}))
-		}},
-		"RaiseRequest.Progress": {panics: true, request: func(t testing.TB, l *Ledger, h *hook) error {
-			r := order(t, "r", "1", person...)
-			r.Progress = h.progress
-			return check.Err(l.Raise(t.Context(), r))
-		}},
-		"RaiseRequest.Truth": {panics: true, request: func(t testing.TB, l *Ledger, h *hook) error {
-			r := order(t, "r", "1", person...)
-			r.Truth = h.truth
-			return check.Err(l.Raise(t.Context(), r))
-		}},
-		"ReleaseRequest.Truth": {panics: true, request: func(t testing.TB, l *Ledger, h *hook) error {
-			r := releaseOf(t, "r", person[0], "1")
-			r.Truth = h.truth
-			return check.Err(l.Release(t.Context(), r))
-		}},
-		"AnswerRequest.Truth": {panics: true, request: func(t testing.TB, l *Ledger, h *hook) error {
-			return check.Err(l.Answer(t.Context(), api.AnswerRequest{
-				Key: "a", Question: all, Query: "majority:yes", Epsilon: eps(t, "0.25"), Objects: person, Truth: h.truth, AcceptLoss: true,
-			}))
-		}},
-		"EnrollRequest.Progress": {panics: true, request: func(t testing.TB, l *Ledger, h *hook) error {
-			return check.Err(l.Enroll(t.Context(), api.EnrollRequest{Key: "n", Question: all, Objects: []string{"new"}, Cap: eps(t, "1"), Progress: h.progress}))
-		}},
-		"EnrollRequest.Terms": {panics: true, request: func(t testing.TB, l *Ledger, h *hook) error {
-			return check.Err(l.Enroll(t.Context(), api.EnrollRequest{Key: "n", Question: all, Objects: []string{"new"},
-				Terms: func(string) (policy.Policy, privacy.Epsilon) {
-					h.call()
-					return policy.Policy{}, eps(t, "1")
-				}}))
-		}},
-		"ChangeTermsRequest.Progress": {panics: true, request: func(t testing.TB, l *Ledger, h *hook) error {
-			return check.Err(l.ChangeTerms(t.Context(), api.ChangeTermsRequest{Key: "t", Question: all, Objects: person, Cap: eps(t, "4"), Progress: h.progress}))
-		}},
-		"AdvanceRequest.Progress": {panics: true, request: func(t testing.TB, l *Ledger, h *hook) error {
-			return check.Err(l.Advance(t.Context(), api.AdvanceRequest{Key: "d", Truth: sameTruth("yes"), Progress: h.progress}))
-		}},
-		"AdvanceRequest.Truth": {panics: true, prepare: func(t testing.TB, l *Ledger) {
-			due := check.Value(policy.Steps(policy.Step{At: epoch(), Ceiling: eps(t, "1")}))(t)
-			enrollUnder(t, l, all, due, "5", "due")
-		}, request: func(t testing.TB, l *Ledger, h *hook) error {
-			return check.Err(l.Advance(t.Context(), api.AdvanceRequest{Key: "d", Truth: h.truth}))
-		}},
-		"ReconcileRequest.Progress": {panics: true, request: reconciling(func(r *api.ReconcileRequest, h *hook) { r.Progress = h.progress })},
-		"ReconcileRequest.Confirm": {panics: true, request: reconciling(func(r *api.ReconcileRequest, h *hook) {
+		"SellRequest.Progress":    sending(sale, (*Ledger).Sell, func(r *api.SellRequest, h *hook) { r.Progress = h.progress }),
+		"SellRequest.Truth":       sending(sale, (*Ledger).Sell, func(r *api.SellRequest, h *hook) { r.Truth = h.truth }),
+		"CaptureRequest.Progress": sending(capture, (*Ledger).Capture, func(r *api.CaptureRequest, h *hook) { r.Progress = h.progress }).after(held),
+		"CaptureRequest.Truth":    sending(capture, (*Ledger).Capture, func(r *api.CaptureRequest, h *hook) { r.Truth = h.truth }).after(held),
+		"RaiseRequest.Progress":   sending(raise, (*Ledger).Raise, func(r *api.RaiseRequest, h *hook) { r.Progress = h.progress }),
+		"RaiseRequest.Truth":      sending(raise, (*Ledger).Raise, func(r *api.RaiseRequest, h *hook) { r.Truth = h.truth }),
+		"ReleaseRequest.Truth": sending(releaseOf(t, "r", person[0], "1"), (*Ledger).Release,
+			func(r *api.ReleaseRequest, h *hook) { r.Truth = h.truth }),
+		"AnswerRequest.Truth": sending(inquire(t, "a", "majority:yes", "0.25", nil, person...), (*Ledger).Answer,
+			func(r *api.AnswerRequest, h *hook) { r.Truth = h.truth }),
+		"EnrollRequest.Progress": sending(enrolment, (*Ledger).Enroll, func(r *api.EnrollRequest, h *hook) { r.Progress = h.progress }),
+		"EnrollRequest.Terms": sending(enrolment, (*Ledger).Enroll, func(r *api.EnrollRequest, h *hook) {
+			r.Cap = privacy.Epsilon{}
+			r.Terms = func(string) (policy.Policy, privacy.Epsilon) {
+				h.call()
+				return policy.Policy{}, eps(t, "1")
+			}
+		}),
+		"ChangeTermsRequest.Progress": sending(api.ChangeTermsRequest{Key: "t", Question: all, Objects: person, Cap: eps(t, "4")},
+			(*Ledger).ChangeTerms, func(r *api.ChangeTermsRequest, h *hook) { r.Progress = h.progress }),
+		"AdvanceRequest.Progress": sending(sweep, (*Ledger).Advance, func(r *api.AdvanceRequest, h *hook) { r.Progress = h.progress }),
+		"AdvanceRequest.Truth": sending(sweep, (*Ledger).Advance, func(r *api.AdvanceRequest, h *hook) { r.Truth = h.truth }).
+			after(func(t testing.TB, l *Ledger) {
+				due := check.Value(policy.Steps(policy.Step{At: epoch(), Ceiling: eps(t, "1")}))(t)
+				enrollUnder(t, l, all, due, "5", "due")
+			}),
+		"ReconcileRequest.Progress": sending(list, (*Ledger).Reconcile, func(r *api.ReconcileRequest, h *hook) { r.Progress = h.progress }),
+		"ReconcileRequest.Confirm": sending(list, (*Ledger).Reconcile, func(r *api.ReconcileRequest, h *hook) {
 			r.Confirm = func(api.ReconcileResult) error {
 				h.call()
 				return nil
 			}
-		})},
-		"ReconcileRequest.Members": {panics: true, request: reconciling(func(r *api.ReconcileRequest, h *hook) {
+		}),
+		"ReconcileRequest.Members": sending(list, (*Ledger).Reconcile, func(r *api.ReconcileRequest, h *hook) {
 			rows := r.Members
 			r.Members = func(yield func(api.Member, error) bool) {
 				h.call()
 				rows(yield)
 			}
-		})},
-		"EstimateRequest.Include": {panics: true, prepare: func(t testing.TB, l *Ledger) {
-			release(t, l, releaseOf(t, "r", person[0], "1"))
-		}, request: func(t testing.TB, l *Ledger, h *hook) error {
-			return check.Err(l.Estimate(t.Context(), api.EstimateRequest{Question: all, Include: func(string) bool {
+		}),
+		"EstimateRequest.Include": sending(api.EstimateRequest{Question: all}, (*Ledger).Estimate, func(r *api.EstimateRequest, h *hook) {
+			r.Include = func(string) bool {
 				h.call()
 				return true
-			}}))
-		}},
+			}
+		}).after(func(t testing.TB, l *Ledger) { release(t, l, releaseOf(t, "r", person[0], "1")) }),
 		"Backup progress":    {panics: true, request: copyingBy((*Ledger).Backup)},
 		"CompactTo progress": {panics: true, request: copyingBy((*Ledger).CompactTo)},
 		"Compact progress": {panics: true, request: func(t testing.TB, l *Ledger, h *hook) error {
 			return l.Compact(t.Context(), h.progress)
 		}},
-		"VerifyRequest.Progress": {panics: true, request: func(t testing.TB, l *Ledger, h *hook) error {
-			return check.Err(l.Verify(t.Context(), api.VerifyRequest{Progress: func(uint64, uint64) { h.call() }}))
-		}},
+		"VerifyRequest.Progress": sending(api.VerifyRequest{}, (*Ledger).Verify,
+			func(r *api.VerifyRequest, h *hook) { r.Progress = func(uint64, uint64) { h.call() } }),
 		"VerifyRequest.Report": {panics: true, options: func(o *Options, _ *hook) {
 			o.Now, o.ClockAhead = func() time.Time { return time.Now().Add(time.Hour) }, time.Now().Add(2*time.Hour)
 		}, request: func(t testing.TB, l *Ledger, h *hook) error {
@@ -321,20 +290,23 @@ func looping[T any](of func(testing.TB, *Ledger) iter.Seq2[T, error]) caller {
 	}}
 }
 
-// reconciling is a reconciliation that enrols an object.
-func reconciling(set func(*api.ReconcileRequest, *hook)) func(testing.TB, *Ledger, *hook) error {
-	return func(t testing.TB, l *Ledger, h *hook) error {
-		rows := iter.Seq2[api.Member, error](func(yield func(api.Member, error) bool) {
-			yield(api.Member{Object: "new", Question: "vote", Cap: eps(t, "1")}, nil)
-		})
-		r := api.ReconcileRequest{Members: rows}
+// sending is a request that calls a function of the host, which set gives it.
+func sending[R, V any](request R, send func(*Ledger, context.Context, R) (V, error), set func(*R, *hook)) caller {
+	return caller{panics: true, request: func(t testing.TB, l *Ledger, h *hook) error {
+		r := request
 		set(&r, h)
-		return check.Err(l.Reconcile(t.Context(), r))
-	}
+		return check.Err(send(l, t.Context(), r))
+	}}
+}
+
+// after is the same request after something else.
+func (c caller) after(prepare func(testing.TB, *Ledger)) caller {
+	c.prepare = prepare
+	return c
 }
 
 // copyingBy makes a copy.
-func copyingBy(how func(*Ledger, context.Context, string, api.Progress) (api.Copied, error)) func(testing.TB, *Ledger, *hook) error {
+func copyingBy(how func(*Ledger, context.Context, string, func(done, total int)) (api.Copied, error)) func(testing.TB, *Ledger, *hook) error {
 	return func(t testing.TB, l *Ledger, h *hook) error {
 		return check.Err(how(l, t.Context(), pace.Scratch(t)+"/copy.db", h.progress))
 	}
@@ -472,36 +444,22 @@ type panickySigner struct{ note.Signer }
 func (panickySigner) Name() string { panic("the host's own") }
 
 // openers are functions of the host that run within Open only, or that have run before. docs/howto/embed.md has them, too.
-func openers() map[string]func(h *host, signed []byte) Options {
-	return map[string]func(*host, []byte) Options{
-		"NoiseKeys.Key": func(h *host, _ []byte) Options {
-			o := h.options()
+func openers() map[string]func(o *Options, signed []byte) {
+	return map[string]func(*Options, []byte){
+		"NoiseKeys.Key": func(o *Options, _ []byte) {
 			o.NoiseKey = api.NoiseKeys{Current: "k", Key: func(string) ([]byte, error) { panic("the host's own") }}
-			return o
 		},
-		"Options.Journal": func(*host, []byte) Options {
-			return Options{Journal: func(context.Context, journal.Wanted) (journal.Journal, error) { panic("the host's own") }}
+		"Options.Journal": func(o *Options, _ []byte) {
+			o.Journal = func(context.Context, journal.Wanted) (journal.Journal, error) { panic("the host's own") }
 		},
-		"Options.Now, opening": func(h *host, _ []byte) Options {
-			o := h.options()
-			o.Now = func() time.Time { panic("the host's own") }
-			return o
-		},
-		"Options.Verifiers, opening": func(h *host, signed []byte) Options {
-			o := h.options()
-			o.Checkpoint, o.Verifiers = signed, panickyVerifiers{}
-			return o
-		},
-		"Options.Signer, opening": func(h *host, _ []byte) Options {
-			o := h.options()
-			o.Signer = panickySigner{}
-			return o
-		},
+		"Options.Now, opening":       func(o *Options, _ []byte) { o.Now = func() time.Time { panic("the host's own") } },
+		"Options.Verifiers, opening": func(o *Options, signed []byte) { o.Checkpoint, o.Verifiers = signed, panickyVerifiers{} },
+		"Options.Signer, opening":    func(o *Options, _ []byte) { o.Signer = panickySigner{} },
 	}
 }
 
 func TestOpen_FunctionOfTheHostPanics_ReleasesAll(t *testing.T) {
-	for name, options := range openers() {
+	for name, change := range openers() {
 		t.Run(name, func(t *testing.T) {
 			path, o := witnessed(t, "ann")
 			h := newHost()
@@ -511,7 +469,9 @@ func TestOpen_FunctionOfTheHostPanics_ReleasesAll(t *testing.T) {
 			signed := checkpointOf(t, l)
 			closed(t, l)
 			check.Need(t, h.opened == 0, "%d handles of the journal are open", h.opened)
-			panicked, err := serve(func() error { return check.Err(Open(t.Context(), path, options(h, signed))) })
+			broken := h.options()
+			change(&broken, signed)
+			panicked, err := serve(func() error { return check.Err(Open(t.Context(), path, broken)) })
 			check.That(t, panicked == "the host's own", "recovered %v, error %v; want the panic", panicked, err)
 			check.That(t, h.opened == 0, "%d handles of the journal are open", h.opened)
 			closed(t, open(t, path, o)) // neither the file nor the claim is held
@@ -657,9 +617,8 @@ func TestCallback_EachFunctionOfAHost_HasATestAndARow(t *testing.T) {
 		tested = append(tested, "Journal."+method)
 	}
 	for _, function := range functionsOfHosts() {
-		if !slices.ContainsFunc(tested, func(name string) bool { return name == function || strings.HasPrefix(name, function+",") }) {
-			t.Errorf("%s has no test", function)
-		}
+		check.That(t, slices.ContainsFunc(tested, func(name string) bool { return name == function || strings.HasPrefix(name, function+",") }),
+			"%s has no test", function)
 	}
 	cells := rows(t)
 	used := make([]bool, len(cells))

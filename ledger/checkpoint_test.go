@@ -81,8 +81,7 @@ func TestCheckpointIsANoteOfTheLog(t *testing.T) {
 		}
 		return nil
 	}))
-	root := rootOf(leaves)
-	check.That(t, root == head.Root, "the root is %v, that of the leaves %v", head.Root, root)
+	check.Equal(t, rootOf(leaves), head.Root, "the root of the leaves")
 }
 
 // rootOf is RFC 6962, section 2.1, word for word.
@@ -188,9 +187,8 @@ func TestConsistencyBetweenAllSizes(t *testing.T) {
 		for to := from; to <= last; to++ {
 			proof := check.Value(l.Consistency(t.Context(), from, to))(t)
 			must(t, tlog.CheckTree(proof, int64(to), heads[to-1].Root, int64(from), heads[from-1].Root))
-			if to > from && tlog.CheckTree(proof, int64(to), heads[to-1].Root, int64(from), heads[to-1].Root) == nil {
-				t.Errorf("%d and %d events have one root", from, to)
-			}
+			check.That(t, to <= from || tlog.CheckTree(proof, int64(to), heads[to-1].Root, int64(from), heads[to-1].Root) != nil,
+				"%d and %d events have one root", from, to)
 		}
 	}
 	for _, bad := range [][2]uint64{{0, 1}, {2, 1}, {1, last + 1}, {1, 1 << 63}} {
@@ -325,6 +323,5 @@ func TestClosingDoesNotWaitForEverForAWitness(t *testing.T) {
 func TestPublishingNeedsASigner(t *testing.T) {
 	s := &kv.Memory{}
 	begin(t, s)
-	_, err := openStore(t.Context(), s, Options{Publish: Publishing{To: func(context.Context, []byte) error { return nil }}})
-	wantErr(t, err, api.ErrNoSigner)
+	wantErr(t, check.Err(openStore(t.Context(), s, Options{Publish: Publishing{To: func(context.Context, []byte) error { return nil }}})), api.ErrNoSigner)
 }

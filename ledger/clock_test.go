@@ -88,8 +88,7 @@ func TestTheAuditNamesTheFirstEventOfTheFuture(t *testing.T) {
 	wantProblems := func(want ...api.Finding) {
 		t.Helper()
 		var got []api.Finding
-		_, err := l.Verify(t.Context(), api.VerifyRequest{Report: func(p api.Finding) { got = append(got, p) }})
-		must(t, err)
+		must(t, check.Err(l.Verify(t.Context(), api.VerifyRequest{Report: func(p api.Finding) { got = append(got, p) }})))
 		for i := range got {
 			got[i].Text, _, _ = strings.Cut(got[i].Text, "; ")
 		}
@@ -112,7 +111,7 @@ func TestTheAuditNamesTheFirstEventOfTheFuture(t *testing.T) {
 func TestAClockThatGoesBackDuringASweep(t *testing.T) {
 	clock := newClock(epoch())
 	l := sweepers(t, open(t, create(t), Options{Now: clock.read}), crowd(big)...)
-	back := during(func() { clock.set(epoch().Add(-30 * time.Minute)) })
+	back := afterPart(func() { clock.set(epoch().Add(-30 * time.Minute)) })
 	must(t, check.Err(l.Advance(t.Context(), api.AdvanceRequest{Key: "day", Truth: sameTruth("yes"), Progress: back})))
 	wantOrderedTimes(t, l)
 	low, high := len(responses(t, l, "vote", eps(t, "0.25"))), len(responses(t, l, "vote", eps(t, "0.5")))

@@ -48,34 +48,7 @@ func crowdSale(t *testing.T) func(i int) (context.Context, api.ReleaseRequest) {
 	}
 }
 
-func TestALoneCallerCommitsOnce(t *testing.T) {
-	l, s := openShim(t, votersFile(t, "1", "ann"), Options{})
-	before := s.commits.Load()
-	release(t, l, releaseOf(t, "k", "ann", "0.5"))
-	n := s.commits.Load() - before
-	check.That(t, n == 1, "%d commits for one sale", n)
-	release(t, l, releaseOf(t, "k", "ann", "0.5"))
-	n = s.commits.Load() - before
-	check.That(t, n == 1, "%d commits after repeating it", n)
-}
-
-func TestCallersWhoWaitShareOneCommit(t *testing.T) {
-	const callers = 64
-	l, s := openShim(t, votersFile(t, "1", crowd(callers)...), Options{})
-	before := s.commits.Load()
-	commit, answers := queued(t, l, s, callers, crowdSale(t))
-	commit.open()
-	for i, one := range answers {
-		if a := await(t, one); a.err != nil || a.value.Object != fmt.Sprintf("person-%05d", i) {
-			t.Errorf("caller %d got %v, %v", i, a.value, a.err)
-		}
-	}
-	n := s.commits.Load() - before
-	check.That(t, n <= 2, "%d commits for %d callers who waited together", n, callers)
-	auditStore(t, s)
-}
-
-// A batch is bounded, so that one commit cannot take for ever.
+// Callers that wait share one commit. A batch is bounded, so that one commit cannot take for ever.
 func TestABatchIsBounded(t *testing.T) {
 	const waiting = engine.MostTogether + 100
 	l, s := openShim(t, votersFile(t, "1", crowd(1+waiting)...), Options{})
@@ -87,11 +60,11 @@ func TestABatchIsBounded(t *testing.T) {
 	}
 	waitQueued(t, l, waiting)
 	commit.open()
-	for _, one := range answers {
-		must(t, await(t, one).err)
+	for i, one := range answers {
+		a := await(t, one)
+		check.That(t, a.err == nil && a.value.Object == fmt.Sprintf("person-%05d", i), "caller %d got %v, %v", i, a.value, a.err)
 	}
-	n := s.commits.Load() - before
-	check.That(t, n == 3, "%d commits, want that of the first, of a full batch and of the rest", n)
+	check.Equal(t, s.commits.Load()-before, 3, "commits: that of the first, of a full batch and of the rest")
 	auditStore(t, s)
 }
 
@@ -158,7 +131,7 @@ func TestARefusedCallerInABatchAffectsNobodyElse(t *testing.T) {
 			must(t, a.err)
 			continue
 		}
-		want := api.Refusal{Object: fmt.Sprintf("person-%05d", i/2), Reason: api.ObjectCap, Ceiling: eps(t, "1"), Spent: eps(t, "0.6"), Asked: eps(t, "0.6"), Cost: eps(t, "0.6"), Remaining: eps(t, "0.4"), Remedy: api.RemedyLess, Largest: eps(t, "0.4")}
+		want := api.Refusal{Object: fmt.Sprintf("person-%05d", i/2), Reason: api.ObjectCap, Ceiling: eps(t, "1"), Spent: eps(t, "0.6"), Asked: eps(t, "0.6"), Cost: eps(t, "0.6"), Remaining: eps(t, "0.4"), Remedy: "less", Largest: eps(t, "0.4")}
 		got := refusals(t, a.err)
 		check.That(t, len(got) == 1 && got[0] == want, "refused for %+v, want %+v", got, want)
 	}
@@ -208,11 +181,9 @@ func TestWhatIsRefusedHalfwayIsTakenBack(t *testing.T) {
 			t.Errorf("request %d is refused for %+v", i, got)
 		}
 	}
-	n := stats(t, l).Events - before
-	check.That(t, n == 3*2+3, "%d events, want two for each sale, and three for the raise", n)
+	check.Equal(t, stats(t, l).Events-before, 3*2+3, "events: two for each sale, and three for the raise")
 	for i, want := range []string{"0.6", "0.6", "0.6", "0.6", "0.1"} {
-		o := objectOf(t, l, names[i])
-		check.That(t, o.Spent == eps(t, want), "%s has spent %s, want %s", names[i], o.Spent, want)
+		check.Equal(t, objectOf(t, l, names[i]).Spent, eps(t, want), "%s has spent", names[i])
 	}
 	auditStore(t, s)
 }
@@ -225,9 +196,7 @@ func TestASaleIsMadeAgainWithoutWhoIsRefused(t *testing.T) {
 	enrollUnder(t, l, "smoker", market(t, "1.5"), "1", "bea")
 	closed(t, l)
 	l, s := openShim(t, path, Options{})
-	commit := s.holdCommit(t)
-	leads := async(func() (api.Response, error) { return l.Release(t.Context(), releaseOf(t, "leads", "eve", "0.1")) })
-	commit.wait(t)
+	commit, leads := s.holdRelease(t, l, releaseOf(t, "leads", "eve", "0.1"))
 	var asked atomic.Int32
 	sale := async(func() (api.Sale, error) {
 		r := purchase(t, "sale", "acme", "0.6", "bea")
@@ -248,8 +217,7 @@ func TestASaleIsMadeAgainWithoutWhoIsRefused(t *testing.T) {
 	must(t, await(t, sale).err)
 	got := refusals(t, await(t, raise).err)
 	check.That(t, len(got) == 1 && got[0].Spent == eps(t, "0.6"), "refused is %+v", got)
-	n := asked.Load()
-	check.That(t, n == 1, "the source of truths is asked %d times", n)
+	check.Equal(t, asked.Load(), 1, "requests to the source of truths")
 	auditStore(t, s)
 }
 
@@ -257,9 +225,7 @@ func TestASaleIsMadeAgainWithoutWhoIsRefused(t *testing.T) {
 // that one is decided anew. No time passes between the two.
 func TestNobodyIsRefusedForWhatHasNotHappened(t *testing.T) {
 	l, s := openShim(t, votersFile(t, "1", "eve"), Options{})
-	commit := s.holdCommit(t)
-	leads := async(func() (api.Response, error) { return l.Release(t.Context(), releaseOf(t, "leads", "eve", "0.1")) })
-	commit.wait(t)
+	commit, leads := s.holdRelease(t, l, releaseOf(t, "leads", "eve", "0.1"))
 	var answers []chan answer[uint64]
 	submit := func(decide engine.Decision) {
 		answers = append(answers, async(func() (uint64, error) {
@@ -315,12 +281,9 @@ func TestNobodyIsRefusedForWhatHasNotHappened(t *testing.T) {
 func TestAPolicyThatWasRolledBackIsForgotten(t *testing.T) {
 	l, s := openShim(t, votersFile(t, "9", "ann"), Options{})
 	enrol := func(key, ceiling string) error {
-		_, err := l.Enroll(t.Context(), api.EnrollRequest{Key: key, Question: "vote", Objects: []string{"zoe"}, Policy: policy.Fixed(eps(t, ceiling)), Cap: boundless()})
-		return err
+		return check.Err(l.Enroll(t.Context(), api.EnrollRequest{Key: key, Question: "vote", Objects: []string{"zoe"}, Policy: policy.Fixed(eps(t, ceiling)), Cap: boundless()}))
 	}
-	commit := s.holdCommit(t)
-	first := async(func() (api.Response, error) { return l.Release(t.Context(), releaseOf(t, "0", "ann", "0.5")) })
-	commit.wait(t)
+	commit, first := s.holdRelease(t, l, releaseOf(t, "0", "ann", "0.5"))
 	lax := async(func() (int, error) { return 0, enrol("lax", "5") })
 	waitQueued(t, l, 1)
 	raised := async(func() (api.RaiseResult, error) {
@@ -336,8 +299,7 @@ func TestAPolicyThatWasRolledBackIsForgotten(t *testing.T) {
 	wantErr(t, await(t, raised).err, errDisk)
 	s.set(nil, nil)
 	must(t, enrol("strict", "1"))
-	_, err := l.Release(t.Context(), releaseOf(t, "2", "zoe", "4"))
-	got := refusals(t, err)[0]
+	got := refusals(t, check.Err(l.Release(t.Context(), releaseOf(t, "2", "zoe", "4"))))[0]
 	check.That(t, got.Reason == api.ChainCeiling && got.Ceiling == eps(t, "1"), "refused for %+v", got)
 	auditStore(t, s)
 }
@@ -363,9 +325,8 @@ func TestACallerWhoseContextEndsWhileQueuedLeavesNothing(t *testing.T) {
 	}
 	for _, ev := range events(t, l) {
 		settled, _ := ev.Says.(says.Settled)
-		if ev.Object() == fmt.Sprintf("person-%05d", quits) && ev.Kind() == "released" || settled.Key == fmt.Sprint("sale ", quits) {
-			t.Errorf("there is an event of the caller who left: %+v", ev)
-		}
+		check.That(t, (ev.Object() != fmt.Sprintf("person-%05d", quits) || ev.Kind() != "released") && settled.Key != fmt.Sprint("sale ", quits),
+			"there is an event of the caller who left: %+v", ev)
 	}
 	_, r := crowdSale(t)(quits)
 	release(t, l, r)
@@ -422,8 +383,7 @@ func TestQuittersNeverStrandTheOthers(t *testing.T) {
 	}
 	finished := async(func() (bool, error) { wg.Wait(); return true, nil })
 	await(t, finished)
-	n := countKind(events(t, l), "settled")
-	check.That(t, n == 2+sellers*sales, "%d settled events, want %d", n, 2+sellers*sales)
+	check.Equal(t, countKind(events(t, l), "settled"), 2+sellers*sales, "settled events")
 	auditStore(t, l.engine.Store)
 }
 
@@ -544,8 +504,7 @@ func TestAPanicInADecisionStopsTheLedger(t *testing.T) {
 	wantStopped(t, l)
 	closed(t, l)
 	l = open(t, path, Options{})
-	n := countKind(events(t, l), "released")
-	check.That(t, n == 1, "%d responses were recorded, want the one before the panic", n)
+	check.Equal(t, countKind(events(t, l), "released"), 1, "recorded responses, with the one before the panic")
 	auditStore(t, l.engine.Store)
 }
 
@@ -586,10 +545,9 @@ func oneOfAll(t *testing.T, l *Ledger, kind, n int) (err error) {
 	case 0:
 		_, err = l.Release(ctx, releaseOf(t, key, fmt.Sprintf("person-%05d", n), "1"))
 	case 1:
-		r := order(t, key, fmt.Sprint("0.", n+1))
-		_, err = l.Raise(ctx, r)
+		_, err = l.Raise(ctx, order(t, key, fmt.Sprint("0.", n+1)))
 	case 2:
-		err = l.DefineQuestion(ctx, key, api.Question{Name: key, Values: []string{"a", "b"}, Encoding: api.Direct})
+		err = l.DefineQuestion(ctx, key, api.Question{Name: key, Values: []string{"a", "b"}, Encoding: "direct"})
 	case 3:
 		_, err = l.Enroll(ctx, api.EnrollRequest{Key: key, Question: "vote", Objects: []string{key}, Cap: boundless()})
 	case 4:

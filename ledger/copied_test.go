@@ -18,7 +18,7 @@ import (
 	"golang.org/x/mod/sumdb/tlog"
 
 	"github.com/sluicedp/sluice/internal/check"
-	tests "github.com/sluicedp/sluice/internal/pace"
+	"github.com/sluicedp/sluice/internal/pace"
 	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/ledger/internal/kv"
 	"github.com/sluicedp/sluice/ledger/internal/kv/bolt"
@@ -105,8 +105,7 @@ func filmLife(t testing.TB) (f *film, roots []tlog.Hash) {
 		file := check.Value(bolt.Open(path, false))(t)
 		f.Store = file
 		f.shoot("at rest")
-		l := check.Value(readStore(t.Context(), f, f, Options{}))(t)
-		must(t, l.begin(t.Context(), Options{}))
+		l := openOver(t, f, f, Options{})
 		for i := range 16 {
 			name := names[(i*37+life*11)%len(names)]
 			release(t, l, releaseOf(t, fmt.Sprint("r", life, i), name, fmt.Sprint(1+life)))
@@ -202,8 +201,8 @@ func TestACopyIsOfOneInstantOrRefused(t *testing.T) {
 	f, roots := filmLife(t)
 	rng := rand.New(rand.NewPCG(22, 1))
 	met := map[string]int{}
-	for tried, tries := 0, tests.Tries(40, 3000, 60_000)/tests.Step(8); tried < tries || met["put back"] < 2 && tried < 50*tries; tried++ {
-		c, path := f.someCopy(rng), filepath.Join(tests.Scratch(t), "copied.db")
+	for tried, tries := 0, pace.Tries(40, 3000, 60_000)/pace.Step(8); tried < tries || met["put back"] < 2 && tried < 50*tries; tried++ {
+		c, path := f.someCopy(rng), filepath.Join(pace.Scratch(t), "copied.db")
 		c.put(t, path)
 		for _, only := range []bool{true, false} {
 			if only && (c.with == nil || rng.IntN(4) > 0) {
@@ -313,4 +312,85 @@ func outcome(err error) string {
 		return "file and journal"
 	}
 	return "damaged"
+}
+
+// TestCopiesTellHowFarTheyAreAndCanBeStopped ends the context of each way to copy at each moment at which it tells how
+// far it is: it leaves no file then, and the ledger goes on.
+func TestCopiesTellHowFarTheyAreAndCanBeStopped(t *testing.T) {
+	path := votersFile(t, "1", crowd(6_000)...)
+	l := open(t, path, Options{})
+	dir, made := pace.Scratch(t), 0
+	for name, write := range map[string]func(ctx context.Context, p func(done, total int)) error{
+		"backup": func(ctx context.Context, p func(done, total int)) error {
+			return check.Err(l.Backup(ctx, filepath.Join(dir, "backup"), p))
+		},
+		"records": func(ctx context.Context, p func(done, total int)) error {
+			return check.Err(l.CompactTo(ctx, filepath.Join(dir, "records"), p))
+		},
+		"compact": l.Compact,
+	} {
+		told, last := 0, 0
+		must(t, write(t.Context(), func(done, total int) {
+			if told++; done < last || done > total {
+				t.Errorf("%s: %d of %d after %d", name, done, total, last)
+			}
+			last = done
+		}))
+		check.That(t, told >= 3, "%s: told %d times", name, told)
+		if name != "compact" {
+			must(t, os.Remove(filepath.Join(dir, name)))
+		}
+		for end := 1; end <= told; end++ {
+			ctx, cancel := context.WithCancel(t.Context())
+			calls := 0
+			err := write(ctx, func(int, int) {
+				if calls++; calls == end {
+					cancel()
+				}
+			})
+			cancel()
+			if err == nil && name != "compact" {
+				must(t, os.Remove(filepath.Join(dir, name))) // all was done when that was reported: a copy waits for no progress function
+			} else if err != nil && !errors.Is(err, context.Canceled) {
+				t.Errorf("%s, stopped when told for the %dth time of %d: %v", name, end, told, err)
+			}
+			for _, at := range []string{dir, filepath.Dir(path)} {
+				entries := check.Value(os.ReadDir(at))(t)
+				if at == dir && len(entries) > 0 || len(entries) > 2 { // the file and its journal
+					t.Errorf("%s, stopped: there is left %v", name, entries)
+				}
+			}
+			enroll(t, l, "vote", "1", "late "+name+crowd(end)[end-1])
+			made++
+		}
+	}
+	check.Equal(t, stats(t, l).Objects, uint64(6_000+made), "people, of whom %d came late", made)
+}
+
+// closing is a store whose ledger is closed when it is about to be copied.
+type closing struct {
+	kv.Store
+	closes func() error
+}
+
+func (c closing) CopyTo(ctx context.Context, path string, how kv.Copying, p kv.Progress, check func(string) error) error {
+	return errors.Join(c.closes(), c.Store.(kv.Copier).CopyTo(ctx, path, how, p, check))
+}
+
+func (c closing) Compact(ctx context.Context, p kv.Progress) error {
+	return errors.Join(c.closes(), c.Store.(kv.Copier).Compact(ctx, p))
+}
+
+// Whoever copies a ledger while it is closed is told so, and not that some database is not open.
+func TestACopyOfALedgerThatIsBeingClosed(t *testing.T) {
+	for name, write := range map[string]func(l *Ledger, path string) error{
+		"backup":  func(l *Ledger, path string) error { return check.Err(l.Backup(t.Context(), path, nil)) },
+		"records": func(l *Ledger, path string) error { return check.Err(l.CompactTo(t.Context(), path, nil)) },
+		"compact": func(l *Ledger, _ string) error { return l.Compact(t.Context(), nil) },
+	} {
+		l := check.Value(Open(t.Context(), votersFile(t, "1", "ann"), Options{}))(t)
+		l.engine.Store = closing{l.engine.Store, l.Close}
+		err := write(l, filepath.Join(pace.Scratch(t), "copy"))
+		check.That(t, errors.Is(err, api.ErrClosed) && err.Error() == api.ErrClosed.Error(), "%s: %v", name, err)
+	}
 }

@@ -38,20 +38,16 @@ func tellLittle(t testing.TB, s kv.Store) {
 	t.Helper()
 	begin(t, s)
 	clock := newClock(epoch())
-	l, err := openStore(t.Context(), s, Options{Now: clock.read})
-	must(t, err)
+	l := check.Value(openStore(t.Context(), s, Options{Now: clock.read}))(t)
 	l.engine.Chances.Sampler, l.requests.Sampler, l.engine.Salts = steadySampler(), medians(), steadySalts(2)
 	must(t, l.useKeys(t.Context(), truthKey(), nil, api.NoiseKeys{}))
 	terms := policy.Market{Max: eps(t, "2"), Prices: []policy.Price{{Epsilon: eps(t, "2"), Amount: 200}}}
-	p, err := terms.Policy()
-	must(t, err)
+	p := check.Value(terms.Policy())(t)
 	define(t, l, vote())
 	enrollUnder(t, l, "vote", p, "2", "ann", "bob")
 	release(t, l, releaseOf(t, "raise", "ann", "1"))
 	release(t, l, releaseOf(t, "degrade", "ann", "0.25"))
-	r := order(t, "partial", "1", "ann", "zoe")
-	r.Partial = true
-	carryOut(t, l, r)
+	carryOut(t, l, partial(order(t, "partial", "1", "ann", "zoe")))
 	answerTo(t, l, inquire(t, "fresh", "majority:yes", "0.5", ballots("bob"), "bob"))
 	sell(t, l, purchase(t, "sale", "acme", "1", "ann", "bob"))
 	held := purchase(t, "", "acme", "1.5", "bob").Order
@@ -72,8 +68,7 @@ func tellLittle(t testing.TB, s kv.Store) {
 	answerTo(t, l, inquire(t, "score", "majority:yes", "0.5", ballots("eve"), "eve", "dan"))
 	answerTo(t, l, inquire(t, "raised", "majority:yes", "1", ballots("eve"), "eve", "dan"))
 	answerTo(t, l, inquire(t, "between", "majority:yes", "0.75", never(t), "eve", "dan"))
-	_, err = l.ChangeTerms(t.Context(), api.ChangeTermsRequest{Key: "more", Question: "vote", Objects: []string{"eve"}, Cap: eps(t, "9.5"), Consent: "agreed"})
-	must(t, err)
+	must(t, check.Err(l.ChangeTerms(t.Context(), api.ChangeTermsRequest{Key: "more", Question: "vote", Objects: []string{"eve"}, Cap: eps(t, "9.5"), Consent: "agreed"})))
 	must(t, l.BeginEpoch(t.Context(), api.EpochRequest{Key: "move on", Question: "vote", Object: "eve"}))
 	release(t, l, releaseOf(t, "by chance", "eve", "0.5"))
 }

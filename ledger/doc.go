@@ -9,7 +9,7 @@
 //
 // An object is one privacy unit, such as a person. A question has a fixed list of values. The truth
 // stays with the host. The responses of one object to one question form a chain (package rrchain):
-// each is drawn at its ε, by the question's [api.Encoding] or [api.Mechanism]. All of them together cost the
+// each is drawn at its ε, by the question's encoding or [api.Mechanism]. Together they cost the
 // object the largest ε only, and a response at or below the current level is free and needs no
 // truth. Across its chains an object's spending adds up, and no draw takes it above its cap.
 //

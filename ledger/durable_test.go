@@ -18,23 +18,35 @@ import (
 // Invariant 1: no response leaves the ledger before the transaction that records it is on disk. What
 // stands between are the two sides of a commit; the shim stops the clock at either.
 
-func TestNothingIsSeenBeforeTheCommit(t *testing.T) {
-	l, s := openShim(t, votersFile(t, "1", "ann"), Options{})
-	before := stats(t, l).Events
-	commit := s.holdCommit(t)
-	first := async(func() (api.Response, error) { return l.Release(t.Context(), releaseOf(t, "1", "ann", "0.5")) })
-	commit.wait(t)
-	second := async(func() (api.Response, error) { return l.Release(t.Context(), releaseOf(t, "2", "ann", "0.5")) })
-	pending(t, first)
-	pending(t, second)
-	wantUnreleased(t, l, "ann")
-	got := stats(t, l).Events
-	check.That(t, got == before, "%d events are seen before the commit, want %d", got, before)
-	commit.open()
-	a, b := await(t, first), await(t, second)
-	must(t, a.err)
-	must(t, b.err)
-	check.That(t, a.value == b.value, "two buyers got %v and %v", a.value, b.value)
+// No read waits for a commit in progress: until it is durable, readers see what was there before. Nor does its caller learn
+// anything, or another one that uses the same key.
+func TestRelease_UntilItsCommitIsDurable_IsNotSeen(t *testing.T) {
+	for name, isDecided := range map[string]bool{"decided": true, "written": false} {
+		t.Run(name, func(t *testing.T) {
+			l, s := openShim(t, votersFile(t, "1", "ann"), Options{})
+			before := stats(t, l).Events
+			commit := newGate(t)
+			if isDecided {
+				s.set(commit.pass, nil)
+			} else {
+				s.set(nil, commit.pass)
+			}
+			first := async(func() (api.Response, error) { return l.Release(t.Context(), releaseOf(t, "1", "ann", "0.5")) })
+			commit.wait(t)
+			second := async(func() (api.Response, error) { return l.Release(t.Context(), releaseOf(t, "1", "ann", "0.5")) })
+			pending(t, first)
+			pending(t, second)
+			wantUnreleased(t, l, "ann")
+			check.Equal(t, stats(t, l).Events, before, "events that are seen before the commit")
+			commit.open()
+			a, b := await(t, first), await(t, second)
+			must(t, a.err)
+			must(t, b.err)
+			levels := objectOf(t, l, "ann").Chains[0].Levels
+			check.That(t, a.value == b.value && len(levels) == 1 && levels[0].Response == a.value.Value,
+				"two callers got %v and %v, a reader sees %+v", a.value, b.value, levels)
+		})
+	}
 }
 
 // wantUnreleased fails if any reader sees a response of an object.
@@ -44,46 +56,9 @@ func wantUnreleased(t *testing.T, l *Ledger, name string) {
 	check.That(t, o.Spent.IsZero() && len(o.Chains[0].Levels) == 0, "a reader sees %+v", o)
 	found := responses(t, l, "vote", eps(t, "0.5"))
 	check.That(t, len(found) == 0, "a reader sees the responses %v", found)
-	n := countKind(events(t, l), "released")
-	check.That(t, n == 0, "a reader sees %d released events", n)
+	check.Equal(t, countKind(events(t, l), "released"), 0, "released events that a reader sees")
 	_, err := l.Estimate(t.Context(), api.EstimateRequest{Question: "vote"})
 	check.That(t, err != nil, "an estimate is made from responses that are not there")
-}
-
-// bbolt shows a transaction to readers from the write of its meta page on, which is before the flush
-// that makes it durable, and a failed flush may lose it again. So a reader who finds a transaction
-// must wait for the outcome of its commit, or not find it yet.
-func TestNoReaderSeesACommitBeforeItIsDurable(t *testing.T) {
-	l, s := openShim(t, votersFile(t, "1", "ann"), Options{})
-	flush := newGate(t)
-	s.set(nil, func() error { _ = flush.pass(); return uncertain() })
-	writer := async(func() (api.Response, error) { return l.Release(t.Context(), releaseOf(t, "1", "ann", "0.5")) })
-	flush.wait(t) // visible below, and not yet known to be durable
-
-	reader := async(func() (api.ObjectState, error) { return l.Object(t.Context(), "ann") })
-	time.Sleep(soon)
-	flush.open()
-	wantErr(t, await(t, writer).err, api.ErrStopped)
-	if a := await(t, reader); a.err == nil && len(a.value.Chains[0].Levels) > 0 {
-		t.Errorf("a reader was told %+v, whose commit failed", a.value)
-	}
-}
-
-// Nobody waits for a commit under way: until it is durable, readers see what was there before.
-func TestAReaderSeesWhatWasBeforeACommitUnderWay(t *testing.T) {
-	l, s := openShim(t, votersFile(t, "1", "ann"), Options{})
-	flush := newGate(t)
-	s.set(nil, flush.pass)
-	writer := async(func() (api.Response, error) { return l.Release(t.Context(), releaseOf(t, "1", "ann", "0.5")) })
-	flush.wait(t)
-	wantUnreleased(t, l, "ann")
-	pending(t, writer)
-	flush.open()
-	sold := await(t, writer)
-	must(t, sold.err)
-	if levels := objectOf(t, l, "ann").Chains[0].Levels; len(levels) != 1 || levels[0].Response != sold.value.Value {
-		t.Errorf("the reader sees %+v, sold was %+v", levels, sold.value)
-	}
 }
 
 func TestAFailureBeforeTheCommitChangesNothing(t *testing.T) {
@@ -95,8 +70,7 @@ func TestAFailureBeforeTheCommitChangesNothing(t *testing.T) {
 	wantUnreleased(t, l, "ann")
 	s.set(nil, nil)
 	release(t, l, releaseOf(t, "1", "ann", "0.5")) // the key is not burnt, the ledger not stopped
-	o := objectOf(t, l, "ann")
-	check.That(t, o.Spent == eps(t, "0.5"), "spent %s after one sale at 0.5", o.Spent)
+	check.Equal(t, objectOf(t, l, "ann").Spent, eps(t, "0.5"), "spent after one sale")
 	auditStore(t, s)
 }
 
@@ -105,12 +79,10 @@ func TestAFailureBeforeTheCommitChangesNothing(t *testing.T) {
 func TestARefusalDoesNotRestOnACommitThatFailed(t *testing.T) {
 	path := votersFile(t, "1", "ann", "bob")
 	l, s := openShim(t, path, Options{})
-	define(t, l, api.Question{Name: "smoker", Values: []string{"yes", "no"}, Encoding: api.Direct})
+	define(t, l, api.Question{Name: "smoker", Values: []string{"yes", "no"}, Encoding: "direct"})
 	enroll(t, l, "smoker", "1", "ann")
 
-	first := s.holdCommit(t)
-	leader := async(func() (api.Response, error) { return l.Release(t.Context(), releaseOf(t, "0", "bob", "1")) })
-	first.wait(t)
+	first, leader := s.holdRelease(t, l, releaseOf(t, "0", "bob", "1"))
 	spender := async(func() (api.Response, error) { return l.Release(t.Context(), releaseOf(t, "1", "ann", "1")) })
 	waitQueued(t, l, 1)
 	loser := async(func() (api.Response, error) {
@@ -145,35 +117,29 @@ func crashCommit(t *testing.T, before, after func() error) *Ledger {
 	return open(t, path, Options{})
 }
 
-// The answer was recorded, the caller was not told: its retry must find it.
-func TestAnAnswerLostBetweenCommitAndCallerIsFoundByItsKey(t *testing.T) {
-	l := crashCommit(t, nil, uncertain)
-	r := releaseOf(t, "1", "ann", "0.5")
-	r.Truth = never(t)
-	first := release(t, l, r)
-	second := release(t, l, r)
-	check.That(t, first == second, "%v, then %v", first, second)
-	wantOneRelease(t, l)
-}
-
-// Nothing was recorded: the retry draws, once.
-func TestAnAnswerLostBeforeTheCommitIsDrawnOnceByItsKey(t *testing.T) {
-	l := crashCommit(t, uncertain, nil)
-	wantUnreleased(t, l, "ann")
-	first := release(t, l, releaseOf(t, "1", "ann", "0.5"))
-	r := releaseOf(t, "1", "ann", "0.5")
-	r.Truth = never(t)
-	second := release(t, l, r)
-	check.That(t, first == second, "%v, then %v", first, second)
-	wantOneRelease(t, l)
+// The response was recorded and the caller does not know it, or it was not: either way the caller's key finds one response.
+func TestRelease_ItsOutcomeIsLost_IsDrawnOnceByItsKey(t *testing.T) {
+	for name, hooks := range map[string][2]func() error{"recorded": {nil, uncertain}, "not recorded": {uncertain, nil}} {
+		t.Run(name, func(t *testing.T) {
+			l := crashCommit(t, hooks[0], hooks[1])
+			r := releaseOf(t, "1", "ann", "0.5")
+			if name == "recorded" {
+				r.Truth = never(t)
+			} else {
+				wantUnreleased(t, l, "ann")
+			}
+			first := release(t, l, r)
+			r.Truth = never(t)
+			check.Equal(t, release(t, l, r), first, "the response to the same key")
+			wantOneRelease(t, l)
+		})
+	}
 }
 
 func wantOneRelease(t *testing.T, l *Ledger) {
 	t.Helper()
-	n := countKind(events(t, l), "released")
-	check.That(t, n == 1, "%d released events, want 1", n)
-	o := objectOf(t, l, "ann")
-	check.That(t, o.Spent == eps(t, "0.5"), "spent %s, want 0.5", o.Spent)
+	check.Equal(t, countKind(events(t, l), "released"), 1, "released events")
+	check.Equal(t, objectOf(t, l, "ann").Spent, eps(t, "0.5"), "spent")
 	auditStore(t, l.engine.Store)
 }
 
@@ -195,57 +161,47 @@ func everyCall(t *testing.T, l *Ledger) map[string]func() error {
 }
 
 func everyCallWith(ctx context.Context, t *testing.T, l *Ledger) map[string]func() error {
+	raised, order := order(t, "R", "0.25"), purchase(t, "s", "acme", "0.25", "ann")
 	return map[string]func() error{
-		"Release": func() error { return check.Err(l.Release(ctx, releaseOf(t, "r", "ann", "0.25"))) },
-		"Raise":   func() error { return check.Err(l.Raise(ctx, order(t, "R", "0.25"))) },
-		"DefineQuestion": func() error {
-			return l.DefineQuestion(ctx, "d", api.Question{Name: "q", Values: []string{"a", "b"}, Encoding: api.Direct})
-		},
-		"Enroll": func() error {
-			_, err := l.Enroll(ctx, api.EnrollRequest{Key: "e", Question: "vote", Objects: []string{"bob"}, Cap: boundless()})
-			return err
-		},
-		"Answer": func() error {
-			return check.Err(l.Answer(ctx, inquire(t, "a", "majority:yes", "0.25", ballots("ann"), "ann")))
-		},
-		"QuoteAnswer": func() error {
-			return check.Err(l.QuoteAnswer(ctx, inquire(t, "", "majority:yes", "0.25", nil, "ann")))
-		},
-		"Sell":  func() error { return check.Err(l.Sell(ctx, purchase(t, "s", "acme", "0.25", "ann"))) },
-		"Quote": func() error { return check.Err(l.Quote(ctx, purchase(t, "", "acme", "0.25", "ann").Order)) },
-		"Reserve": func() error {
-			_, err := l.Reserve(ctx, api.ReserveRequest{Key: "h", Order: purchase(t, "", "acme", "0.25", "ann").Order, For: time.Hour})
-			return err
-		},
-		"Commit": func() error {
-			return check.Err(l.Capture(ctx, api.CaptureRequest{Key: "c", Reservation: 1, Truth: sameTruth("yes")}))
-		},
-		"Cancel":      func() error { return l.Cancel(ctx, "x", 1) },
-		"Withdraw":    func() error { return l.Withdraw(ctx, api.ObjectRequest{Key: "w", Object: "ann"}) },
-		"Forget":      func() error { return l.Forget(ctx, api.ObjectRequest{Key: "f", Object: "ann"}) },
-		"Head":        func() error { return check.Err(l.Head(ctx, 0)) },
-		"Consistency": func() error { return check.Err(l.Consistency(ctx, 1, 2)) },
+		"Release":        calling(ctx, l.Release, releaseOf(t, "r", "ann", "0.25")),
+		"Raise":          calling(ctx, l.Raise, raised),
+		"DefineQuestion": func() error { return l.DefineQuestion(ctx, "d", smoker()) },
+		"Enroll":         calling(ctx, l.Enroll, api.EnrollRequest{Key: "e", Question: "vote", Objects: []string{"bob"}, Cap: boundless()}),
+		"Answer":         calling(ctx, l.Answer, inquire(t, "a", "majority:yes", "0.25", ballots("ann"), "ann")),
+		"QuoteAnswer":    calling(ctx, l.QuoteAnswer, inquire(t, "", "majority:yes", "0.25", nil, "ann")),
+		"Sell":           calling(ctx, l.Sell, order),
+		"Quote":          calling(ctx, l.Quote, order.Order),
+		"Reserve":        calling(ctx, l.Reserve, api.ReserveRequest{Key: "h", Order: order.Order, For: time.Hour}),
+		"Commit":         calling(ctx, l.Capture, api.CaptureRequest{Key: "c", Reservation: 1, Truth: sameTruth("yes")}),
+		"Cancel":         func() error { return l.Cancel(ctx, "x", 1) },
+		"Withdraw":       func() error { return l.Withdraw(ctx, api.ObjectRequest{Key: "w", Object: "ann"}) },
+		"Forget":         func() error { return l.Forget(ctx, api.ObjectRequest{Key: "f", Object: "ann"}) },
+		"Head":           calling(ctx, l.Head, 0),
+		"Consistency":    func() error { return check.Err(l.Consistency(ctx, 1, 2)) },
 		"Checkpoint": func() error {
 			if _, err := l.Checkpoint(ctx); !errors.Is(err, api.ErrNoSigner) { // which comes last
 				return err
 			}
 			return nil
 		},
-		"Verify": func() error { return check.Err(l.Verify(ctx, api.VerifyRequest{})) },
-		"Advance": func() error {
-			return check.Err(l.Advance(ctx, api.AdvanceRequest{Key: "day", Truth: sameTruth("yes")}))
-		},
-		"Sale":       func() error { return unlessUnknown(func() error { return check.Err(l.Sale(ctx, 1)) }()) },
+		"Verify":     calling(ctx, l.Verify, api.VerifyRequest{}),
+		"Advance":    calling(ctx, l.Advance, api.AdvanceRequest{Key: "day", Truth: sameTruth("yes")}),
+		"Sale":       func() error { return unlessUnknown(check.Err(l.Sale(ctx, 1))) },
 		"Sales":      func() error { return firstError(l.Sales(ctx, "")) },
 		"Deliveries": func() error { return unlessUnknown(firstError(l.Deliveries(ctx, 1))) },
 		"Buyers":     func() error { return check.Err(api.Collect(l.Buyers(ctx))) },
-		"Object":     func() error { return check.Err(l.Object(ctx, "ann")) },
+		"Object":     calling(ctx, l.Object, "ann"),
 		"Stats":      func() error { return check.Err(l.Stats(ctx)) },
 		"Questions":  func() error { return check.Err(api.Collect(l.Questions(ctx))) },
-		"Estimate":   func() error { return check.Err(l.Estimate(ctx, api.EstimateRequest{Question: "vote"})) },
+		"Estimate":   calling(ctx, l.Estimate, api.EstimateRequest{Question: "vote"}),
 		"Events":     func() error { return firstError(l.Events(ctx, 1)) },
 		"Responses":  func() error { return firstError(l.Responses(ctx, "vote", eps(t, "0.5"))) },
 	}
+}
+
+// calling is a call of a method with a request.
+func calling[R, V any](ctx context.Context, method func(context.Context, R) (V, error), request R) func() error {
+	return func() error { return check.Err(method(ctx, request)) }
 }
 
 // writes tells whether a call of everyCall changes the ledger.
@@ -307,8 +263,7 @@ func queueBehindFailure(t *testing.T, closing bool) {
 		t.Errorf("the call behind the failed one got the error %v", err)
 	}
 	await(t, done)
-	n := s.commits.Load() - before
-	check.That(t, n == 1, "%d commits, want the one that failed", n)
+	check.Equal(t, s.commits.Load()-before, 1, "commits, with the one that failed")
 }
 
 // A file that does not come back is no reason to hang or to guess.
@@ -349,8 +304,7 @@ func TestNothingComesBesideAnErrorBeforeItIsDurable(t *testing.T) {
 			} else {
 				flush.open()
 			}
-			r := await(t, log)
-			check.That(t, r.value == "", "the log tells the response %q", r.value)
+			check.Equal(t, await(t, log).value, "", "the response that the log has")
 			if o := await(t, object); len(o.value.Chains) > 0 && len(o.value.Chains[0].Levels) > 0 {
 				t.Errorf("the object shows %+v beside the error %v", o.value.Chains, o.err)
 			}

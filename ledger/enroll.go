@@ -54,7 +54,7 @@ func (l *Ledger) Enroll(ctx context.Context, r api.EnrollRequest) (api.EnrollRes
 	}, nil
 }
 
-// list returns the objects with their terms.
+// enrollmentList returns the objects with their terms.
 func enrollmentList(r *api.EnrollRequest, objects []string) enrollment.List {
 	if r.Terms == nil {
 		return enrollment.List{Names: objects, Each: []enrollment.Terms{{Policy: &r.Policy, Cap: r.Cap}}}
@@ -62,6 +62,7 @@ func enrollmentList(r *api.EnrollRequest, objects []string) enrollment.List {
 	return enrollment.ListOf(objects, r.Terms)
 }
 
+// enrollmentForm returns the identity of the request, without its key.
 func enrollmentForm(r *api.EnrollRequest, list *enrollment.List) event.Identity {
 	f := event.NewForm("enroll")
 	f.Field("Question").Text(r.Question)

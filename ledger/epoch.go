@@ -12,12 +12,12 @@ import (
 	"github.com/sluicedp/sluice/privacy"
 )
 
-// BeginEpoch begins a new epoch of an object in a question: for somebody whose true value has
-// changed. The chain so far, with its responses and what answers have charged, is closed and stays
-// as it is; a new one begins, about the new value, under the same policy. What it costs is charged
-// beside all of that under the same cap: the values of two epochs are two secrets, and whoever
-// knows that they are one learns as much as the ε of both allow together. The policy's ceiling, and
-// what it says of buyers and holders, is for each epoch.
+// BeginEpoch begins a new epoch of an object in a question, after its true value has changed. The
+// chain so far, with its responses and what answers have charged, is closed and stays as it is; a
+// new one begins, about the new value, under the same policy. What it costs is charged beside all
+// of that under the same cap: the values of two epochs are two secrets, and an observer of both
+// learns as much as the ε of both allow together. The policy's ceiling, and what it says of buyers
+// and holders, is for each epoch.
 //
 // From then on all requests are about the new epoch. Responses of the old one stay with those who
 // have them, who can read them again (by the same key, or as [Ledger.Deliveries]); they are neither
@@ -26,7 +26,7 @@ import (
 // rest of the reservation can be carried out in part. Answers about panels stay recorded; none is
 // raised to a higher ε across the change. [Ledger.Advance] releases in the new chain what the
 // calendar has released by now. The new chain is drawn from chance, also if the old one was drawn
-// from a noise key ([NoiseKeys]).
+// from a noise key ([api.NoiseKeys]).
 //
 // Whoever sees that an epoch began (in the log, a statement, a price) can guess that the value has
 // changed, unless the host begins epochs by the calendar, for everybody.

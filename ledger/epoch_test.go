@@ -27,8 +27,7 @@ func beginEpoch(t testing.TB, l *Ledger, key, object string) {
 // comeBack enrols somebody again, who has no policy.
 func comeBack(t testing.TB, l *Ledger, name string) {
 	t.Helper()
-	_, err := l.Enroll(t.Context(), api.EnrollRequest{Key: "come back", Question: "vote", Objects: []string{name}})
-	must(t, err)
+	must(t, check.Err(l.Enroll(t.Context(), api.EnrollRequest{Key: "come back", Question: "vote", Objects: []string{name}})))
 }
 
 // A value that comes back is bound by another tag: else a statement would show that it is the one of before. So it is for
@@ -36,9 +35,7 @@ func comeBack(t testing.TB, l *Ledger, name string) {
 func TestAValueThatComesBackHasAnotherTag(t *testing.T) {
 	l := voters(t, inMemory(t, Options{TruthKey: truthKey()}), "9", "ann")
 	draw := func(key, truth string) {
-		r := releaseOf(t, key, "ann", "0.5")
-		r.Truth = sameTruth(truth)
-		release(t, l, r)
+		release(t, l, releaseBy(releaseOf(t, key, "ann", "0.5"), sameTruth(truth)))
 	}
 	tags := map[event.Tag]bool{}
 	note := func() {
@@ -80,8 +77,7 @@ func TestAnswersAreNotRaisedAcrossEpochs(t *testing.T) {
 func TestATruthOfTheOldEpochIsNotDrawnFrom(t *testing.T) {
 	for name, request := range map[string]func(*Ledger, api.TruthFunc) error{
 		"release": func(l *Ledger, truth api.TruthFunc) error {
-			r := releaseOf(t, "r", "ann", "1")
-			r.Truth = truth
+			r := releaseBy(releaseOf(t, "r", "ann", "1"), truth)
 			return check.Err(l.Release(t.Context(), r))
 		},
 		"sell": func(l *Ledger, truth api.TruthFunc) error {
@@ -153,9 +149,8 @@ func TestStatementsTellEpochs(t *testing.T) {
 	st := statementOf(t, o.Ledger, "kim 4", "kim")
 	check.Need(t, len(st.Chains) == 2 && st.Spent == eps(t, "0.75"), "%+v", st.Chains)
 	first, second := st.Chains[0], st.Chains[1]
-	if first.Epoch != 1 || first.Ended == 0 || first.Spent != eps(t, "0.5") || second.Epoch != 2 || second.Ended != 0 || second.Spent != eps(t, "0.25") {
-		t.Errorf("%+v", st.Chains)
-	}
+	check.That(t, first.Epoch == 1 && first.Ended != 0 && first.Spent == eps(t, "0.5") && second.Epoch == 2 && second.Ended == 0 && second.Spent == eps(t, "0.25"),
+		"%+v", st.Chains)
 	if i := slices.IndexFunc(st.Events, func(f evidence.Fact) bool { return f.Kind() == "epoch" }); i < 0 || st.Events[i].Event != first.Ended || st.Events[i].Says.(*says.EpochBegun).Question != "vote" {
 		t.Errorf("%+v", st.Events)
 	}

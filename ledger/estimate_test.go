@@ -1,16 +1,27 @@
 package ledger
 
 import (
+	"bytes"
 	"context"
 	"math"
+	"math/rand/v2"
 	"reflect"
+	"runtime"
 	"slices"
+	"sync/atomic"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/sluicedp/sluice/internal/check"
+	"github.com/sluicedp/sluice/internal/fixture"
 	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/ledger/internal/event"
+	"github.com/sluicedp/sluice/ledger/internal/kv"
 	"github.com/sluicedp/sluice/ledger/internal/state"
+	"github.com/sluicedp/sluice/ledger/internal/wire"
+	"github.com/sluicedp/sluice/privacy"
+	"github.com/sluicedp/sluice/rrchain"
 	"github.com/sluicedp/sluice/rrchain/estimate"
 )
 
@@ -54,8 +65,7 @@ func polled(t *testing.T) *Ledger {
 // with a recount.
 func wantEstimate(t *testing.T, l *Ledger, r api.EstimateRequest, confidence float64, counts ...estimate.Counts) {
 	t.Helper()
-	shares, err := estimate.Frequencies(estimate.Options{Confidence: confidence, Pool: r.Pool, Population: r.Population}, counts...)
-	must(t, err)
+	shares := check.Value(estimate.Frequencies(estimate.Options{Confidence: confidence, Pool: r.Pool, Population: r.Population}, counts...))(t)
 	p := check.Value(estimate.Disagreement(counts...))(t)
 	want := api.Estimate{Question: "vote", Event: stats(t, l).Events}
 	combinedAs(&want, len(counts), r, p)
@@ -125,13 +135,11 @@ func TestEstimate_TermsDependOnTheValue_IsRight(t *testing.T) {
 	}
 	carryOut(t, l, high)
 	// An interval of this confidence misses the share once in 10⁹ runs.
-	got, err := l.Estimate(t.Context(), api.EstimateRequest{Question: "vote", Confidence: 1 - 1e-9})
-	must(t, err)
+	got := check.Value(l.Estimate(t.Context(), api.EstimateRequest{Question: "vote", Confidence: 1 - 1e-9}))(t)
 	if first := got.Values[0]; !(first.Low <= 0.5 && 0.5 <= first.High) || *got.Disagreement > 1e-9 {
 		t.Errorf("the share is 0.5, the estimate %+v", got)
 	}
-	got, err = l.Estimate(t.Context(), api.EstimateRequest{Question: "vote", Confidence: 1 - 1e-9, Pool: true})
-	must(t, err)
+	got = check.Value(l.Estimate(t.Context(), api.EstimateRequest{Question: "vote", Confidence: 1 - 1e-9, Pool: true}))(t)
 	if first := got.Values[0]; first.High > 0.4 || got.Method != "pooled" {
 		t.Errorf("the share is 0.5, the pooled estimate %+v: terms that depend on the value make no difference here", got)
 	}
@@ -156,20 +164,8 @@ func TestThereIsNoEstimateFromNothing(t *testing.T) {
 func TestABadConfidenceIsInvalid(t *testing.T) {
 	l := polled(t)
 	for _, confidence := range []float64{-0.5, 1, 95, math.NaN(), math.Inf(1), math.Inf(-1)} {
-		_, err := l.Estimate(t.Context(), api.EstimateRequest{Question: "vote", Confidence: confidence})
-		wantErr(t, err, api.ErrInvalid)
+		wantErr(t, check.Err(l.Estimate(t.Context(), api.EstimateRequest{Question: "vote", Confidence: confidence})), api.ErrInvalid)
 	}
-}
-
-// A response that the question does not have is damage, not a seventh value.
-func TestAnImpossibleResponseIsNotCounted(t *testing.T) {
-	l := polled(t)
-	broken := state.Chain{Enrolled: 4, Levels: []state.Level{state.NewLevel(eps(t, "1"), event.Value{Index: 3}, 5)}}
-	putRecord(t, l.engine.Store, state.BucketChains, state.ChainKey(1, "b"), broken.Encode())
-	_, err := l.Estimate(t.Context(), api.EstimateRequest{Question: "vote", Include: everybody})
-	wantErr(t, err, api.ErrCorrupt)
-	wantErr(t, firstError(l.Responses(t.Context(), "vote", eps(t, "1"))), api.ErrCorrupt)
-	wantErr(t, check.Err(l.Object(t.Context(), "b")), api.ErrCorrupt)
 }
 
 func TestLevelsAreThoseOfAllResponses(t *testing.T) {
@@ -185,4 +181,259 @@ func TestLevelsAreThoseOfAllResponses(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	wantErr(t, check.Err(api.Collect(l.Levels(ctx, "vote"))), context.Canceled)
+}
+
+// manyLevels is a ledger with as many chains as it takes to read in the background, more often than there is memory.
+func manyLevels(t *testing.T) (l *Ledger, names []string) {
+	t.Helper()
+	names = crowd((levelsAhead+2)*levelsRead + 100)
+	return filledOnce(t, "many levels", func(l *Ledger) {
+		voters(t, l, "9", names...)
+		carryOut(t, l, order(t, "all", "0.5"))
+	}), names
+}
+
+func recountOf(ctx context.Context, include func(string) bool, l *Ledger) (api.Estimate, error) {
+	return l.Estimate(ctx, api.EstimateRequest{Question: "vote", Include: include})
+}
+
+// A record that is damaged is found wherever it is, and nothing of its batch is passed on.
+func TestDamageIsFoundInTheBackground(t *testing.T) {
+	l, names := manyLevels(t)
+	for _, at := range []int{0, levelsRead - 1, levelsRead, 3*levelsRead + 17, len(names) - 1} {
+		var whole []byte
+		key := state.ChainKey(1, names[at])
+		must(t, l.engine.Store.View(func(r kv.Reader) error {
+			value, err := r.Get(state.BucketChains, key)
+			whole = bytes.Clone(value)
+			return err
+		}))
+		put := func(value []byte) {
+			must(t, l.engine.Store.Update(func(w kv.Writer) error { return w.Put(state.BucketChains, key, value) }))
+		}
+		flipped := bytes.Clone(whole)
+		flipped[2] ^= 4
+		tooLong := append(bytes.Clone(whole[:len(whole)-wire.SumLength]), 0)
+		for what, value := range map[string][]byte{
+			"a flipped bit": flipped, "three bytes": whole[:3], "one more byte, with its checksum": wire.Seal(state.BucketChains, key, tooLong),
+			"another's record": wire.Seal(state.BucketChains, state.ChainKey(1, "?"), bytes.Clone(whole[:len(whole)-wire.SumLength])),
+		} {
+			put(value)
+			seen := 0
+			_, err := recountOf(t.Context(), func(string) bool { seen++; return true }, l)
+			if wantErr(t, err, api.ErrCorrupt); seen != at/levelsRead*levelsRead {
+				t.Errorf("%s in record %d: %d were counted", what, at, seen)
+			}
+		}
+		put(whole)
+		wantAll(t, l, names)
+	}
+}
+
+// onSnapshot has something done when the n-th snapshot from now on is read.
+func onSnapshot(l *Ledger, n int64, what func()) {
+	var left atomic.Int64
+	left.Store(n)
+	l.engine.Clock = func() time.Time {
+		if left.Add(-1) == 0 {
+			what()
+		}
+		return epoch()
+	}
+}
+
+// Whoever reads meets the panics of the background, and can go on after them.
+func TestPanicsInTheBackgroundGoOnWhereTheyCanBeCaught(t *testing.T) {
+	l, names := manyLevels(t)
+	for n := range int64(levelsAhead + 2) {
+		onSnapshot(l, 1+n, func() { panic("the clock is broken") })
+		func() {
+			defer func() {
+				p := recover()
+				check.That(t, p == "the clock is broken", "snapshot %d: %v", n, p)
+			}()
+			t.Errorf("snapshot %d: %v", n, check.Err(recountOf(t.Context(), everybody, l)))
+		}()
+		wantAll(t, l, names)
+	}
+}
+
+// A goroutine that ends in the background, as one of a test does that fails, is no end of the records.
+func TestReadingThatEndsEarlyIsAnError(t *testing.T) {
+	l, names := manyLevels(t)
+	onSnapshot(l, 3, runtime.Goexit)
+	e, err := recountOf(t.Context(), everybody, l)
+	check.That(t, err != nil, "%d objects of %d", e.N, len(names))
+	wantAll(t, l, names)
+}
+
+func wantAll(t *testing.T, l *Ledger, names []string) {
+	t.Helper()
+	e, err := recountOf(t.Context(), everybody, l)
+	if must(t, err); e.N != int64(len(names)) {
+		t.Errorf("%d of %d objects were counted", e.N, len(names))
+	}
+}
+
+// Whoever stops early leaves nothing running behind: synctest.Test would not end.
+func TestStoppingEarlyLeavesNothingInTheBackground(t *testing.T) {
+	for i, after := range []int{1, levelsRead, levelsRead + 1, 3 * levelsRead} {
+		if i%oneIn(2) != 0 {
+			continue
+		}
+		synctest.Test(t, func(t *testing.T) {
+			l, _ := manyLevels(t)
+			seen := 0
+			ctx := context.Background() // which never ends, as that of the test does
+			for _, err := range l.Responses(ctx, "vote", eps(t, "0.5")) {
+				must(t, err)
+				if seen++; seen == after {
+					break
+				}
+			}
+
+			ctx, cancel := context.WithCancel(ctx)
+			left := after
+			wantErr(t, check.Err(recountOf(ctx, func(string) bool {
+				if left--; left == 0 {
+					cancel()
+				}
+				return true
+			}, l)), context.Canceled)
+
+			func() {
+				defer func() {
+					p := recover()
+					check.That(t, p == "enough", "panic: %v", p)
+				}()
+				left = after
+				_, _ = recountOf(t.Context(), func(string) bool {
+					if left--; left == 0 {
+						panic("enough")
+					}
+					return true
+				}, l)
+			}()
+
+			left = after
+			_, err := recountOf(t.Context(), func(string) bool {
+				if left--; left == 0 {
+					must(t, l.Close())
+				}
+				return true
+			}, l)
+			if err != nil { // unless all was read by then
+				wantErr(t, err, api.ErrClosed)
+			}
+		})
+	}
+}
+
+// Whoever is asked meanwhile may write.
+func TestWritingWhileReadingInTheBackground(t *testing.T) {
+	l, names := manyLevels(t)
+	seen := 0
+	_, err := recountOf(t.Context(), func(name string) bool {
+		if seen++; seen%500 == 0 {
+			release(t, l, releaseOf(t, "again "+name, name, "1"))
+		}
+		return true
+	}, l)
+	if must(t, err); seen != len(names) {
+		t.Errorf("%d of %d objects", seen, len(names))
+	}
+}
+
+// samePick fails unless a scan finds in a chain what decoding all of it finds there. It returns whether the chain is sound.
+func samePick(t *testing.T, x levels, payload []byte) (sound bool) {
+	t.Helper()
+	var found foundLevel
+	picked, err := x.pick(newLevelBatch(), payload, &found)
+	c, all := state.DecodeChain(payload)
+	check.Need(t, (err == nil) == (all == nil), "%x: %v; decoded %v", payload, err, all)
+	if err != nil {
+		return false
+	}
+	var want state.Level
+	have := false
+	for _, l := range c.Levels { // in damaged ones they need not rise
+		if x.Current || l.Epsilon == x.Epsilon {
+			want, have = l, true
+		}
+	}
+	check.Need(t, picked == have && (!picked || (found.epsilon == want.Epsilon && found.event == want.Event && (want.Response.IsUnary() || found.index == want.Response.Index))),
+		"%x: %v, %+v; decoded %v, %+v", payload, picked, found, have, want)
+	return true
+}
+
+// usualChains are chains as a ledger has them.
+func usualChains(t testing.TB) (chains []state.Chain) {
+	t.Helper()
+	at := func(epsilon int64, index int, ev uint64, buyers ...uint32) state.Level {
+		l := state.NewLevel(nano(t, epsilon), event.Value{Index: index}, ev)
+		for i, buyer := range buyers {
+			l.Holders = append(l.Holders, state.Holder{Buyer: buyer, Paid: []uint64{0, 127, 1 << 40}[i%3]})
+		}
+		return l
+	}
+	return []state.Chain{
+		{Enrolled: 1},
+		{Enrolled: 300, Levels: []state.Level{at(1_000_000_000, 2, 128)}},
+		{Enrolled: 1 << 40, Policy: 7, Noise: 127, Buyers: 126, Bound: &event.Tag{1, 2, 0x80}, Answered: nano(t, 5), Levels: []state.Level{
+			at(1, 0, 1), at(127, 1, 1<<62), at(128, 126, 3, 1, 300, 1<<32-1), at(privacy.MaxEpsilon().Nano(), 127, 1<<63-1, 5)}},
+	}
+}
+
+// A scan finds what is there, and the faults that are there, whatever the bytes are.
+func TestAScanDecodesAsAChainIsDecoded(t *testing.T) {
+	random := rand.New(rand.NewPCG(1, 2))
+	sound := 0
+	for range 50_000 {
+		payload := fixture.Oddly(random, usualChains(t)[random.IntN(3)].Encode())
+		if samePick(t, levels{Epsilon: nano(t, 128), Current: random.IntN(2) == 0}, payload) {
+			sound++
+		}
+	}
+	check.That(t, sound >= 10_000 && sound <= 45_000, "%d of 50,000 were sound: the test compares little", sound)
+}
+
+// A response is no row of bits because the one before was: in a damaged file both may stand next to each other.
+func TestRowsAndOthersInOneBatch(t *testing.T) {
+	row := func(packed byte) event.Value {
+		bits := check.Value(rrchain.NewBits(3, []byte{packed}))(t)
+		return event.Value{Bits: bits}
+	}
+	want := []event.Value{row(0b10), {}, {Index: 2}, row(0), row(0b101), {Index: 1}}
+	b, x := newLevelBatch(), levels{Question: &event.Question{Number: 7}, Current: true}
+	for i, response := range want {
+		key := state.ChainKey(7, string('a'+rune(i)))
+		c := state.Chain{Enrolled: 1, Levels: []state.Level{state.NewLevel(nano(t, 5), row(0b1), 1), state.NewLevel(nano(t, 1e9), response, uint64(i))}}
+		b.stored = append(append(b.stored, key...), wire.Seal(state.BucketChains, key, c.Encode())...)
+		b.ends = append(b.ends, storedRecord{len(key), len(b.stored)})
+	}
+	x.check(b)
+	var got []event.Value
+	on, err := b.visit(func(name string, at *state.Level) bool {
+		check.That(t, name == string('a'+rune(len(got))) && at.Event == uint64(len(got)) && at.Epsilon == nano(t, 1e9),
+			"%q: %+v", name, at)
+		got = append(got, at.Response)
+		return true
+	})
+	if must(t, err); !on || !slices.Equal(got, want) {
+		t.Errorf("%v, not %v", got, want)
+	}
+}
+
+func FuzzPick(f *testing.F) {
+	for _, c := range usualChains(f) {
+		f.Add(c.Encode(), int64(128), false)
+	}
+	for _, odd := range fixture.OddPayloads() {
+		f.Add(odd, int64(0), true)
+	}
+	f.Fuzz(func(t *testing.T, payload []byte, epsilon int64, current bool) {
+		if at, err := privacy.EpsilonFromNano(epsilon); err == nil {
+			samePick(t, levels{Epsilon: at, Current: current}, payload)
+		}
+	})
 }

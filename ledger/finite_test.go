@@ -16,7 +16,7 @@ import (
 	"github.com/sluicedp/sluice/internal/check"
 	"github.com/sluicedp/sluice/internal/exact"
 	"github.com/sluicedp/sluice/internal/fixture"
-	tests "github.com/sluicedp/sluice/internal/pace"
+	"github.com/sluicedp/sluice/internal/pace"
 	"github.com/sluicedp/sluice/internal/stattest"
 	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/ledger/event"
@@ -71,14 +71,14 @@ func TestAMechanismIsKeptWithItsQuestion(t *testing.T) {
 	}
 	q.Values[0] = "the host's"
 	q.Mechanism.Family = fixture.Skewed(t)
-	numbered := api.Question{Name: "numbered", Values: []string{"no", "yes"}, Encoding: api.Finite, Mechanism: &api.Mechanism{Family: fixture.Skewed(t)}}
+	numbered := api.Question{Name: "numbered", Values: []string{"no", "yes"}, Encoding: "finite", Mechanism: &api.Mechanism{Family: fixture.Skewed(t)}}
 	define(t, l, numbered)
 	for range 2 {
 		all := questionsOf(t, l)
-		if len(all) != 2 || all[0].Encoding != api.Finite || all[0].Values[0] != "A" || !bytes.Equal(text(t, all[0].Mechanism), whole) {
+		if len(all) != 2 || all[0].Encoding != "finite" || all[0].Values[0] != "A" || !bytes.Equal(text(t, all[0].Mechanism), whole) {
 			t.Errorf("party is kept as %+v", all[0])
 		}
-		if got, want := all[1].Mechanism.Outputs, [][]string{{"0", "1"}, {"0", "1"}, {"0", "1", "2"}, {"0", "1", "2", "3"}}; !reflect.DeepEqual(got, want) || all[1].Encoding != api.Finite {
+		if got, want := all[1].Mechanism.Outputs, [][]string{{"0", "1"}, {"0", "1"}, {"0", "1", "2"}, {"0", "1", "2", "3"}}; !reflect.DeepEqual(got, want) || all[1].Encoding != "finite" {
 			t.Errorf("without names outputs are called %q", got)
 		}
 		check.That(t, bytes.Equal(text(t, all[1].Mechanism.Family), text(t, fixture.Skewed(t))),
@@ -87,13 +87,12 @@ func TestAMechanismIsKeptWithItsQuestion(t *testing.T) {
 		l = open(t, path, Options{})
 	}
 	for _, ev := range events(t, l) {
-		if d, is := ev.Says.(event.QuestionDefined); is && d.Name == "party" && (d.Encoding != api.Finite || !bytes.Equal(text(t, d.Mechanism), whole)) {
+		if d, is := ev.Says.(event.QuestionDefined); is && d.Name == "party" && (d.Encoding != "finite" || !bytes.Equal(text(t, d.Mechanism), whole)) {
 			t.Errorf("the log says %+v", ev)
 		}
 	}
 	check.That(t, numbered.Mechanism.Outputs == nil, "the host's mechanism was given names")
-	auditStore(t, l.engine.Store)
-	wantClean(t, l, api.VerifyRequest{})
+	auditLedger(t, l)
 }
 
 func TestWhatIsNoMechanismOfAQuestionIsInvalid(t *testing.T) {
@@ -115,12 +114,12 @@ func TestWhatIsNoMechanismOfAQuestionIsInvalid(t *testing.T) {
 		"no family":                 {api.Question{Values: pair, Mechanism: &api.Mechanism{}}, "has none"},
 		"no family, but names":      {api.Question{Values: pair, Mechanism: &api.Mechanism{Outputs: [][]string{pair}}}, "has none"},
 		"a family of no levels":     {api.Question{Values: pair, Mechanism: &api.Mechanism{Family: &finite.Family{}}}, "has none"},
-		"finite without":            {api.Question{Values: pair, Encoding: api.Finite}, "has none"},
+		"finite without":            {api.Question{Values: pair, Encoding: "finite"}, "has none"},
 		"more inputs":               {api.Question{Values: pair, Mechanism: fixture.Party(t).Mechanism}, "4 inputs, and the question has 2 values"},
 		"fewer inputs":              {api.Question{Values: []string{"a", "b", "c"}, Mechanism: named(pair, pair)}, "2 inputs, and the question has 3 values"},
 		"no value":                  {api.Question{Mechanism: named(pair, pair)}, "0 values"},
-		"direct encoding":           {api.Question{Values: pair, Encoding: api.Direct, Mechanism: named(pair, pair)}, "direct encoding, and a mechanism"},
-		"unary encoding":            {api.Question{Values: pair, Encoding: api.Unary, Mechanism: named(pair, pair)}, "unary encoding, and a mechanism"},
+		"direct encoding":           {api.Question{Values: pair, Encoding: "direct", Mechanism: named(pair, pair)}, "direct encoding, and a mechanism"},
+		"unary encoding":            {api.Question{Values: pair, Encoding: "unary", Mechanism: named(pair, pair)}, "unary encoding, and a mechanism"},
 		"another encoding":          {api.Question{Values: pair, Encoding: "Finite", Mechanism: named(pair, pair)}, "none of"},
 		"names of a level too few":  {api.Question{Values: pair, Mechanism: named(pair)}, "names of outputs for 1 of its 2 levels"},
 		"names, but of no level":    {api.Question{Values: pair, Mechanism: &api.Mechanism{Family: two(), Outputs: [][]string{}}}, "names of outputs for 0 of its 2 levels"},
@@ -161,11 +160,11 @@ func TestAQuestionKeepsItsMechanism(t *testing.T) {
 	renamed := [][]string{{"0", "1"}, {"0", "1"}, {"0", "1", "2"}, {"0", "1", "3", "2"}}
 	first, other := fixture.Skewed(t), fixture.OtherChannels(t, fixture.Skewed(t))
 	told := like(first)
-	told.Encoding = api.Finite
+	told.Encoding = "finite"
 	direct := like(nil)
 	direct.Mechanism = nil
 	explicit := direct
-	explicit.Encoding = api.Direct
+	explicit.Encoding = "direct"
 	for name, test := range map[string]struct {
 		q    api.Question
 		want error // under another key
@@ -209,18 +208,15 @@ func TestARaiseOfAnOutputCostsTheDifference(t *testing.T) {
 	enrollUnder(t, l, "party", market(t, "9"), "1.75", "ann")
 	spent := func(want string) {
 		t.Helper()
-		o := objectOf(t, l, "ann")
-		check.That(t, o.Spent == eps(t, want), "ann has spent %s, want %s", o.Spent, want)
+		check.Equal(t, objectOf(t, l, "ann").Spent, eps(t, want), "ann has spent")
 	}
 	release(t, l, partyOf(t, "1", "ann", "0.5"))
 	spent("0.5")
 	r := reserve(t, l, api.ReserveRequest{Key: "r", Order: partiesFor(t, "", "acme", "1", "ann").Order, For: time.Hour})
-	o := objectOf(t, l, "ann")
-	check.That(t, o.Held == eps(t, "0.5"), "%s is held", o.Held)
-	_, err := l.Capture(t.Context(), api.CaptureRequest{Key: "c", Reservation: r.Number, Truth: sameTruth("C")})
-	must(t, err)
+	check.Equal(t, objectOf(t, l, "ann").Held, eps(t, "0.5"), "held")
+	must(t, check.Err(l.Capture(t.Context(), api.CaptureRequest{Key: "c", Reservation: r.Number, Truth: sameTruth("C")})))
 	spent("1")
-	_, err = l.Release(t.Context(), partyOf(t, "2", "ann", "2"))
+	_, err := l.Release(t.Context(), partyOf(t, "2", "ann", "2"))
 	if all := refusals(t, err); len(all) != 1 || all[0].Reason != api.ObjectCap || all[0].Cost != eps(t, "1") || all[0].Remaining != eps(t, "0.75") {
 		t.Errorf("refused: %+v", all)
 	}
@@ -238,8 +234,7 @@ func TestBetweenLevelsThereAreNoOutputs(t *testing.T) {
 		unchanged(t, l.engine.Store, func() {
 			for call, make := range map[string]func() error{
 				"release": func() error {
-					r := partyOf(t, "k", "ann", epsilon)
-					r.Truth = never(t)
+					r := releaseBy(partyOf(t, "k", "ann", epsilon), never(t))
 					return check.Err(l.Release(t.Context(), r))
 				},
 				"raise": func() error {
@@ -247,10 +242,9 @@ func TestBetweenLevelsThereAreNoOutputs(t *testing.T) {
 					r.Partial, r.Truth = true, never(t)
 					return check.Err(l.Raise(t.Context(), r))
 				},
-				"quote": func() error { _, err := l.Quote(t.Context(), partiesFor(t, "", "acme", epsilon).Order); return err },
+				"quote": func() error { return check.Err(l.Quote(t.Context(), partiesFor(t, "", "acme", epsilon).Order)) },
 				"reserve": func() error {
-					_, err := l.Reserve(t.Context(), api.ReserveRequest{Key: "k", Order: partiesFor(t, "", "acme", epsilon).Order, For: time.Hour, Partial: true})
-					return err
+					return check.Err(l.Reserve(t.Context(), api.ReserveRequest{Key: "k", Order: partiesFor(t, "", "acme", epsilon).Order, For: time.Hour, Partial: true}))
 				},
 				"sell": func() error {
 					r := partiesFor(t, "k", "acme", epsilon, "ann")
@@ -265,22 +259,25 @@ func TestBetweenLevelsThereAreNoOutputs(t *testing.T) {
 		})
 	}
 	// An estimate of what cannot be there is one of no responses.
-	_, err := l.Estimate(t.Context(), api.EstimateRequest{Question: "party", Epsilon: eps(t, "1.5")})
-	wantErr(t, err, api.ErrNoResponses)
+	wantErr(t, check.Err(l.Estimate(t.Context(), api.EstimateRequest{Question: "party", Epsilon: eps(t, "1.5")})), api.ErrNoResponses)
 	all := responses(t, l, "party", eps(t, "1.5"))
 	check.That(t, len(all) == 0, "at ε=1.5 there is %v", all)
 }
 
 // Sweeps.
 
-// stair is a policy that releases ceilings at whole days after epoch.
-func stair(t testing.TB, ceilings ...string) policy.Policy {
+// onStairs is a ledger in which objects release a party by ceilings that rise at whole days after epoch, and its clock.
+func onStairs(t testing.TB, limit string, ceilings []string, objects ...string) (*Ledger, *fakeClock) {
 	t.Helper()
 	var steps []policy.Step
 	for i, ceiling := range ceilings {
 		steps = append(steps, policy.Step{At: epoch().Add(time.Duration(24*(i+1)) * time.Hour), Ceiling: eps(t, ceiling)})
 	}
-	return check.Value(policy.Steps(steps...))(t)
+	clock := newClock(epoch())
+	l := inMemory(t, Options{Now: clock.read})
+	define(t, l, fixture.Party(t))
+	enrollUnder(t, l, "party", check.Value(policy.Steps(steps...))(t), limit, objects...)
+	return l, clock
 }
 
 // levelsOf returns the levels of an object's chain, by rising ε, with the number of their events.
@@ -299,10 +296,7 @@ func TestASweepReleasesTheLevelBelowEachCeiling(t *testing.T) {
 	calendar := []string{"0.1", "0.499999999", "0.5", "0.75", "0.999999999", "1.25", "1.5", "3"}
 	came := []string{"", "", "0.5", "0.5", "0.5", "0.5 1", "0.5 1", "0.5 1 2"}
 	for name, days := range map[string][]int{"daily": {0, 1, 2, 3, 4, 5, 6, 7, 8}, "twice": {4, 8}, "after all": {8}, "and again": {3, 3, 8, 8}} {
-		clock := newClock(epoch())
-		l := inMemory(t, Options{Now: clock.read})
-		define(t, l, fixture.Party(t))
-		enrollUnder(t, l, "party", stair(t, calendar...), "9", names...)
+		l, clock := onStairs(t, "9", calendar, names...)
 		released := 0
 		for i, day := range days {
 			clock.set(epoch().Add(time.Duration(24*day) * time.Hour))
@@ -312,8 +306,7 @@ func TestASweepReleasesTheLevelBelowEachCeiling(t *testing.T) {
 				want = came[day-1]
 			}
 			for _, one := range names {
-				got := levelsOf(t, l, one)
-				check.That(t, got == want, "%s: on day %d %s has the levels %q, want %q", name, day, one, got, want)
+				check.Equal(t, levelsOf(t, l, one), want, "%s: on day %d %s has the levels", name, day, one)
 			}
 			if one := r.Questions[0]; len(one.Refused) != 0 || one.Raised+one.Unchanged != len(names) {
 				t.Errorf("%s: on day %d it came to %+v", name, day, r)
@@ -322,27 +315,21 @@ func TestASweepReleasesTheLevelBelowEachCeiling(t *testing.T) {
 			for range strings.Fields(want) {
 				now += len(names)
 			}
-			got := countKind(events(t, l), "released")
-			check.That(t, got == now, "%s: on day %d there are %d releases, want %d", name, day, got, now)
+			check.Equal(t, countKind(events(t, l), "released"), now, "%s: releases on day %d", name, day)
 			released = now
 		}
 		check.That(t, released == 3*len(names) && objectOf(t, l, "ann").Spent == eps(t, "2"),
 			"%s: %d releases", name, released)
-		auditStore(t, l.engine.Store)
-		wantClean(t, l, api.VerifyRequest{})
+		auditLedger(t, l)
 	}
 }
 
 // What the host has raised before is there already; a sweep adds what lies below it, for nothing and without the truth.
 func TestASweepBehindARaise(t *testing.T) {
-	clock := newClock(epoch())
-	l := inMemory(t, Options{Now: clock.read})
-	define(t, l, fixture.Party(t))
-	enrollUnder(t, l, "party", stair(t, "0.6", "1.5", "2.5"), "9", "ann", "bob")
+	l, clock := onStairs(t, "9", []string{"0.6", "1.5", "2.5"}, "ann", "bob")
 	clock.set(epoch().Add(48 * time.Hour))
 	release(t, l, api.ReleaseRequest{Key: "s", Question: "party", Object: "ann", Epsilon: eps(t, "1"), Truth: sameTruth("C")})
-	got := levelsOf(t, l, "ann")
-	check.That(t, got == "1", "after the raise ann has the levels %q", got)
+	check.Equal(t, levelsOf(t, l, "ann"), "1", "after the raise ann has the levels")
 	a := &asked{}
 	must(t, check.Err(l.Advance(t.Context(), api.AdvanceRequest{Key: "1", Truth: a.truth("C")})))
 	if !slices.Equal(a.names(), []string{"bob"}) || levelsOf(t, l, "ann") != "0.5 1" || levelsOf(t, l, "bob") != "0.5 1" {
@@ -359,17 +346,13 @@ func TestASweepBehindARaise(t *testing.T) {
 
 // A budget ends a sweep at the level before, and the refusal names the level, not the ceiling.
 func TestASweepRefusesALevelNotACeiling(t *testing.T) {
-	clock := newClock(epoch())
-	l := inMemory(t, Options{Now: clock.read})
-	define(t, l, fixture.Party(t))
-	enrollUnder(t, l, "party", stair(t, "0.75", "1.5", "3"), "1.9", "ann")
+	l, clock := onStairs(t, "1.9", []string{"0.75", "1.5", "3"}, "ann")
 	clock.set(epoch().Add(100 * time.Hour))
 	r := check.Value(l.Advance(t.Context(), api.AdvanceRequest{Key: "1", Truth: sameTruth("C")}))(t)
 	if left := r.Questions[0].Refused; len(left) != 1 || left[0].Asked != eps(t, "2") || left[0].Cost != eps(t, "1") || left[0].Reason != api.ObjectCap {
 		t.Errorf("it came to %+v", r)
 	}
-	got := levelsOf(t, l, "ann")
-	check.That(t, got == "0.5 1", "ann has the levels %q", got)
+	check.Equal(t, levelsOf(t, l, "ann"), "0.5 1", "ann has the levels")
 }
 
 // Keys.
@@ -381,20 +364,17 @@ func TestNoiseKeysAreNotForMechanisms(t *testing.T) {
 	define(t, l, vote())
 	enroll(t, l, "vote", "9", "ann")
 	for question, want := range map[uint32]uint32{1: 0, 2: 1} {
-		got := chainOf(t, l, question, "ann").Noise
-		check.That(t, got == want, "the chain of question %d has the noise key %d, want %d", question, got, want)
+		check.Equal(t, chainOf(t, l, question, "ann").Noise, want, "the chain of question %d has the noise key", question)
 	}
 	must(t, l.Withdraw(t.Context(), api.ObjectRequest{Key: "w", Object: "ann"}))
 	enrollUnder(t, l, "party", market(t, "9"), "9", "ann")
 	must(t, l.Forget(t.Context(), api.ObjectRequest{Key: "f", Object: "bob"}))
 	enrollUnder(t, l, "party", market(t, "9"), "9", "bob")
 	for _, name := range []string{"ann", "bob"} {
-		got := chainOf(t, l, 1, name).Noise
-		check.That(t, got == 0, "%s came back with the noise key %d", name, got)
+		check.Equal(t, chainOf(t, l, 1, name).Noise, 0, "%s came back with the noise key", name)
 	}
 	carryOut(t, l, partiesOf(t, "r", "1"))
-	auditStore(t, l.engine.Store)
-	wantClean(t, l, api.VerifyRequest{})
+	auditLedger(t, l)
 	// Whoever opens it without the keys can go on.
 	l = openMemory(t, l.engine.Store, Options{})
 	carryOut(t, l, partiesOf(t, "r2", "2"))
@@ -419,8 +399,7 @@ func TestOutputsAreDrawnFromChance(t *testing.T) {
 func TestAnOutputIsNoTruth(t *testing.T) {
 	l := guests(t, inMemory(t, Options{}), "ann")
 	for _, truth := range []string{"AB", "2", "E", "c"} {
-		r := partyOf(t, "k", "ann", "1")
-		r.Truth = sameTruth(truth)
+		r := releaseBy(partyOf(t, "k", "ann", "1"), sameTruth(truth))
 		unchanged(t, l.engine.Store, func() {
 			_, err := l.Release(t.Context(), r)
 			check.That(t, err != nil && !strings.Contains(err.Error(), fmt.Sprintf("%q", truth)),
@@ -452,8 +431,7 @@ func TestFiniteEstimatesAreUnbiased(t *testing.T) {
 	}
 	for i, epsilon := range q.Mechanism.Family.Epsilons() {
 		m, _ := q.Mechanism.Family.Level(epsilon)
-		variances, err := estimate.Variance(estimate.Counts{Mechanism: m, ByValue: []int64{2200, 1200, 500, 100}})
-		must(t, err)
+		variances := check.Value(estimate.Variance(estimate.Counts{Mechanism: m, ByValue: []int64{2200, 1200, 500, 100}}))(t)
 		e := check.Value(l.Estimate(t.Context(), api.EstimateRequest{Question: "party", Epsilon: epsilon}))(t)
 		for v, one := range e.Values {
 			stattest.Normal(one.Estimate-float64(shares[v])/4000, math.Sqrt(variances[v])).Holds(t, "level %d, %s", i, one.Value)
@@ -474,8 +452,7 @@ func TestAMechanismWithoutAnEstimate(t *testing.T) {
 		check.That(t, errors.Is(err, api.ErrInvalid) && strings.Contains(err.Error(), "apart"),
 			"%+v: got the error %v", r, err)
 	}
-	auditStore(t, l.engine.Store)
-	wantClean(t, l, api.VerifyRequest{})
+	auditLedger(t, l)
 }
 
 // Keeping and copying.
@@ -488,11 +465,13 @@ func steadyOutputs(seed uint64) *finite.Sampler {
 
 // A backup, a compacted copy and the file compacted in place have the mechanism and go on with it.
 func TestCopies_FiniteQuestion_GoOnWithTheMechanism(t *testing.T) {
-	dir := tests.Scratch(t)
+	dir := pace.Scratch(t)
 	path := filepath.Join(dir, "ledger.db")
 	check.Must(t, Create(t.Context(), path, CreateOptions{Currency: "USD"}))
-	l := guests(t, open(t, path, Options{}), "ann", "bob")
+	l := guests(t, open(t, path, Options{}), "ann", "bob", "cid")
 	carryOut(t, l, partiesOf(t, "1", "1"))
+	release(t, l, partyOf(t, "2", "ann", "0.5"))
+	check.Must(t, l.Forget(t.Context(), api.ObjectRequest{Key: "f", Object: "cid"}))
 	want, stored := allResponses(t, l, []string{"ann", "bob"}), pairs(t, l.engine.Store)
 	check.Value(l.Backup(t.Context(), filepath.Join(dir, "backup.db"), nil))(t)
 	check.Value(l.CompactTo(t.Context(), filepath.Join(dir, "compact.db"), nil))(t)
@@ -503,7 +482,9 @@ func TestCopies_FiniteQuestion_GoOnWithTheMechanism(t *testing.T) {
 		got := allResponses(t, l, []string{"ann", "bob"})
 		check.That(t, reflect.DeepEqual(got, want), "%s has %v, want %v", name, got, want)
 		same(t, name, pairs(t, l.engine.Store), stored)
+		wantClean(t, l, api.VerifyRequest{})
 		release(t, l, partyOf(t, "3", "bob", "2"))
+		auditStore(t, l.engine.Store)
 		closed(t, l)
 	}
 }
@@ -532,6 +513,5 @@ func TestTruthKey_LedgerOfOutputsReopened_BindsOnce(t *testing.T) {
 	closed(t, l)
 	l = open(t, path, Options{TruthKey: truthKey()})
 	release(t, l, partyOf(t, "2", "ann", "2"))
-	all := countKind(events(t, l), "bound")
-	check.That(t, all == 1, "bound %d times", all)
+	check.Equal(t, countKind(events(t, l), "bound"), 1, "events that bind the chain")
 }

@@ -225,7 +225,7 @@ func TestVerify_PartThatEndsWhereItCannot_IsFound(t *testing.T) {
 // A change of one thing is settled under the identity of the request that makes it.
 func TestVerify_ChangeUnderAnotherIdentity_IsFound(t *testing.T) {
 	asDefined := smoker()
-	asDefined.Encoding = api.Direct
+	asDefined.Encoding = "direct"
 	for name, one := range map[string]struct {
 		change event.Change
 		id     event.Identity
@@ -275,7 +275,7 @@ func TestVerify_ResponsesThatExcludeEachOther_IsFound(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			l := inMemory(t, Options{})
-			define(t, l, api.Question{Name: "f", Values: []string{"u", "v"}, Encoding: api.Finite, Mechanism: &m})
+			define(t, l, api.Question{Name: "f", Values: []string{"u", "v"}, Encoding: "finite", Mechanism: &m})
 			enroll(t, l, "f", "30", "ann")
 			respond := func(level, output int, how event.Method, forged bool) {
 				t.Helper()

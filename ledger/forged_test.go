@@ -1,6 +1,7 @@
 package ledger
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -69,9 +70,7 @@ func newGround(t *testing.T, truthKey []byte) ground {
 	sell(t, l, purchase(t, "2", "zeta", "0.5", "cid"))
 	release(t, l, releaseOf(t, "3", "ann", "0.25"))
 	answerTo(t, l, inquire(t, "4", "majority:yes", "0.1", ballots("ann"), "ann", "bob"))
-	r := order(t, "5", "0.25", "ann", "zoe")
-	r.Partial = true
-	carryOut(t, l, r)
+	carryOut(t, l, partial(order(t, "5", "0.25", "ann", "zoe")))
 	must(t, l.Withdraw(t.Context(), api.ObjectRequest{Key: "6", Object: "dan"}))
 	g := ground{log: logOf(t, pairs(t, s)), stated: map[string]event.Stated{}, forgotten: map[string]event.Forgotten{}}
 	must(t, l.engine.View(t.Context(), func(s *state.State) error {
@@ -186,7 +185,8 @@ func verdictOf(m event.Method) event.Verdict {
 type pairOfLogs struct {
 	sound, forged []event.Change
 	why           string
-	after         time.Duration // since epoch
+	after         time.Duration // of the forged one, since epoch
+	soundAfter    time.Duration // of the sound one, if that is at another time
 	settled       bool          // the changes have the events that settle them
 }
 
@@ -212,7 +212,7 @@ func (g ground) sales(t *testing.T) map[string]pairOfLogs {
 		return append(append(changes, left...), end)
 	}
 	refusal := func(name string) event.Change {
-		return &event.ObjectRefused{Question: 1, Refusal: api.Refusal{Object: name, Reason: api.NotEnrolled, Asked: eps(t, "0.5"), Remedy: api.RemedyEnrolling}}
+		return &event.ObjectRefused{Question: 1, Refusal: api.Refusal{Object: name, Reason: api.NotEnrolled, Asked: eps(t, "0.5"), Remedy: "enrolling"}}
 	}
 	ended := func(sale, refused uint64) *event.Settled {
 		return g.end(func(c *event.Settled) { c.Sale, c.Refused, c.Counts = sale, refused, event.Counts{event.Reused: 1} }).(*event.Settled)
@@ -267,31 +267,12 @@ func (g ground) sales(t *testing.T) map[string]pairOfLogs {
 		"one left out":                  {sound: settledSale(1, ended(third, 1), refusal("zoe")), forged: settledSale(0, ended(third, 1), refusal("zoe")), why: "settles sale 3, which is another's"},
 		"somebody else left out":        {sound: settledSale(0, ended(third, 0)), forged: settledSale(1, ended(third, 0), &event.Withdrawn{Object: "bob"}), why: "settles sale 3, which is another's"},
 		"nobody left out":               {sound: settledSale(0, ended(third, 0)), forged: settledSale(1, ended(third, 0)), why: "settles sale 3, which is another's"},
+		"sold when it has closed":       {sound: sale(of(hooli, "1", 100), draw, "cid", fresh), forged: sale(of(hooli, "1", 100), draw, "cid", fresh), why: "it is not for sale", soundAfter: 100*time.Hour - 1, after: 100 * time.Hour},
+		"held when it has closed":       {sound: hold(of(hooli, "1", 100), "cid"), forged: hold(of(hooli, "1", 100), "cid"), why: "it is not for sale", soundAfter: 100*time.Hour - 1, after: 100 * time.Hour},
 		"settled late": {
 			sound:  settledSale(0, ended(third, 0)),
 			forged: append(sale(of(acme, "0.5", 0), resale, "cid", again), &event.Withdrawn{Object: "bob"}, ended(third, 0)), why: "settles sale 3, which is another's",
 		},
-	}
-}
-
-// A sale is over when the terms say so.
-func TestNothingIsSoldAfterTheMarketHasClosed(t *testing.T) {
-	g := newGround(t, nil)
-	d := aSale(t, third, hooli, "1", 100)
-	for name, changes := range map[string][]event.Change{
-		"sold": {&event.SaleMade{Deal: d, Tally: event.SaleTally{Draws: 1}}, &event.Sold{Object: "cid", Sale: third, Price: 100, Response: event.Response{Value: event.Value{Index: 1}, Method: event.MethodRaise}}},
-		"held": {&event.Reserved{Deal: d, Expires: epoch().Add(200 * time.Hour)}, &event.Held{Object: "cid", Sale: third, Price: 100, Policy: 2}},
-	} {
-		at := func(after time.Duration) error {
-			log := followedBy(withSettled(uint64(len(g.log))+1, changes)...)(slices.Clone(g.log))
-			for i := range log[len(g.log):] {
-				log[len(g.log)+i].Time = epoch().Add(after)
-			}
-			return replayWhole(&kv.Memory{}, log)
-		}
-		err := at(100*time.Hour - 1)
-		check.That(t, err == nil, "%s in time: %v", name, err)
-		wantForged(t, at(100*time.Hour), "it is not for sale")
 	}
 }
 
@@ -358,7 +339,7 @@ func TestACaptureIsComparedWithItsReservation(t *testing.T) {
 func (g ground) definitions(t *testing.T) map[string]pairOfLogs {
 	t.Helper()
 	q := func(number uint32, name string, values ...string) []event.Change {
-		return []event.Change{&event.QuestionDefined{Number: number, Question: api.Question{Name: name, Values: values, Encoding: api.Direct}}}
+		return []event.Change{&event.QuestionDefined{Number: number, Question: api.Question{Name: name, Values: values, Encoding: "direct"}}}
 	}
 	p := func(json string) []event.Change { return []event.Change{&event.PolicyDefined{Number: 3, JSON: json}} }
 	in := func(name string, question, policy uint32, limit string) []event.Change {
@@ -453,7 +434,7 @@ func (g ground) draws(t *testing.T) map[string]pairOfLogs {
 	partly := func(panel event.PanelSum, refused ...string) []event.Change { // ann and bob are charged
 		changes := []event.Change{both[0], both[1], with(*bobs, func(a *event.Answered) { a.Objects, a.Panel = 2, panel })}
 		for _, name := range refused {
-			changes = append(changes, &event.ObjectRefused{Question: 1, Refusal: api.Refusal{Object: name, Reason: api.NotEnrolled, Asked: eps(t, "0.1"), Remedy: api.RemedyEnrolling}})
+			changes = append(changes, &event.ObjectRefused{Question: 1, Refusal: api.Refusal{Object: name, Reason: api.NotEnrolled, Asked: eps(t, "0.1"), Remedy: "enrolling"}})
 		}
 		end := func(c *event.Settled) {
 			c.Counts[event.Drawn], c.Answer, c.Refused = 1, uint64(len(g.log))+3, uint64(len(refused))
@@ -534,7 +515,7 @@ func (g ground) requests(t *testing.T) map[string]pairOfLogs {
 	t.Helper()
 	left := func(names ...string) (all []event.Change) {
 		for _, name := range names {
-			all = append(all, &event.ObjectRefused{Question: 1, Refusal: api.Refusal{Object: name, Reason: api.NotEnrolled, Asked: eps(t, "0.5"), Remedy: api.RemedyEnrolling}})
+			all = append(all, &event.ObjectRefused{Question: 1, Refusal: api.Refusal{Object: name, Reason: api.NotEnrolled, Asked: eps(t, "0.5"), Remedy: "enrolling"}})
 		}
 		return all
 	}
@@ -551,6 +532,10 @@ func (g ground) requests(t *testing.T) map[string]pairOfLogs {
 	told := func(edit func(*event.Settled)) []event.Change {
 		return []event.Change{raise("bob"), g.end(func(c *event.Settled) { c.Counts[event.Drawn] = 1; edit(c) })}
 	}
+	swept := func(one event.SweptCount, counts event.Counts) []event.Change {
+		return told(func(c *event.Settled) { c.Swept, c.Counts = []event.SweptCount{one}, counts })
+	}
+	asSwept := swept(event.SweptCount{Question: 1, Raised: 1, Unchanged: 2}, event.Counts{1, 2, 0})
 	part := func(done uint64) []event.Change {
 		return told(func(c *event.Settled) { c.Final, c.Done = false, done })
 	}
@@ -565,30 +550,13 @@ func (g ground) requests(t *testing.T) map[string]pairOfLogs {
 		"more had it than there are": {sound: told(nothing), forged: told(func(c *event.Settled) {
 			c.Counts[event.Reused], c.Again = 1000, event.Wanted{Question: 1, Epsilon: eps(t, "0.3")}
 		}), why: "hands out 1001 responses"},
-		"it cost less":     {sound: told(nothing), forged: told(func(c *event.Settled) { c.Spent, c.First = 1, next }), why: "costs 1 nano-nats, its events 300000000"},
-		"it cost more":     {sound: told(nothing), forged: told(func(c *event.Settled) { c.Spent, c.First = 300_000_001, next }), why: "costs 300000001 nano-nats, its events 300000000"},
-		"it began before":  {sound: told(nothing), forged: told(func(c *event.Settled) { c.First = next - 1 }), why: "where 1 events are to be settled"},
-		"of those to come": {sound: told(nothing), forged: told(func(c *event.Settled) { c.Through = next + 1 }), why: "of objects up to event"},
-		"another sweep than was": {sound: told(func(c *event.Settled) {
-			c.Swept = []event.SweptCount{{Question: 1, Raised: 1, Unchanged: 2, Refused: 0}}
-			c.Counts[event.SweepUnchanged] = 2
-		}), forged: told(func(c *event.Settled) {
-			c.Swept = []event.SweptCount{{Question: 1, Raised: 0, Unchanged: 2, Refused: 0}}
-			c.Counts = event.Counts{0, 2, 0}
-		}), why: "raised 0 chains of question 1, where 1 were raised"},
-		"a sweep of another question": {sound: told(func(c *event.Settled) {
-			c.Swept = []event.SweptCount{{Question: 1, Raised: 1, Unchanged: 2, Refused: 0}}
-			c.Counts[event.SweepUnchanged] = 2
-		}), forged: told(func(c *event.Settled) {
-			c.Swept = []event.SweptCount{{Question: 2, Raised: 1, Unchanged: 2, Refused: 0}}
-			c.Counts[event.SweepUnchanged] = 2
-		}), why: "raised 1 chains of question 2, where 0 were raised"},
-		"a sweep of other counts": {sound: told(func(c *event.Settled) {
-			c.Swept = []event.SweptCount{{Question: 1, Raised: 1, Unchanged: 2, Refused: 0}}
-			c.Counts[event.SweepUnchanged] = 2
-		}), forged: told(func(c *event.Settled) {
-			c.Swept = []event.SweptCount{{Question: 1, Raised: 1, Unchanged: 2, Refused: 0}}
-		}), why: "counts [1 0 0], its questions [1 2 0]"},
+		"it cost less":                {sound: told(nothing), forged: told(func(c *event.Settled) { c.Spent, c.First = 1, next }), why: "costs 1 nano-nats, its events 300000000"},
+		"it cost more":                {sound: told(nothing), forged: told(func(c *event.Settled) { c.Spent, c.First = 300_000_001, next }), why: "costs 300000001 nano-nats, its events 300000000"},
+		"it began before":             {sound: told(nothing), forged: told(func(c *event.Settled) { c.First = next - 1 }), why: "where 1 events are to be settled"},
+		"of those to come":            {sound: told(nothing), forged: told(func(c *event.Settled) { c.Through = next + 1 }), why: "of objects up to event"},
+		"another sweep than was":      {sound: asSwept, forged: swept(event.SweptCount{Question: 1, Unchanged: 2}, event.Counts{0, 2, 0}), why: "raised 0 chains of question 1, where 1 were raised"},
+		"a sweep of another question": {sound: asSwept, forged: swept(event.SweptCount{Question: 2, Raised: 1, Unchanged: 2}, event.Counts{1, 2, 0}), why: "raised 1 chains of question 2, where 0 were raised"},
+		"a sweep of other counts":     {sound: asSwept, forged: swept(event.SweptCount{Question: 1, Raised: 1, Unchanged: 2}, event.Counts{1, 0, 0}), why: "counts [1 0 0], its questions [1 2 0]"},
 		"more is dealt with":          {sound: part(1), forged: part(2), why: "has dealt with 2 objects, with 0 of them before and 1 now"},
 		"one refused, none counted":   {sound: append(left("zoe"), refused(1)), forged: append(left("zoe"), refused(0)), why: "refuses 0 objects where 1 were named"},
 		"one refused, two counted":    {sound: append(left("new", "zoe"), refused(2)), forged: append(left("zoe"), refused(2)), why: "refuses 2 objects where 1 were named"},
@@ -706,18 +674,18 @@ func TestApplyRefusesForgeries(t *testing.T) {
 // wantRefused checks that a forgery cannot follow on the ground, and that what it was made from can.
 func (g ground) wantRefused(t *testing.T, one pairOfLogs) {
 	t.Helper()
-	follow := func(changes []event.Change) error {
+	follow := func(changes []event.Change, after time.Duration) error {
 		if !one.settled {
 			changes = withSettled(uint64(len(g.log))+1, changes)
 		}
 		log := followedBy(changes...)(slices.Clone(g.log))
 		for i := range log[len(g.log):] {
-			log[len(g.log)+i].Time = epoch().Add(one.after)
+			log[len(g.log)+i].Time = epoch().Add(after)
 		}
 		return replayWhole(&kv.Memory{}, log)
 	}
-	must(t, follow(one.sound))
-	wantForged(t, follow(one.forged), one.why)
+	must(t, follow(one.sound, cmp.Or(one.soundAfter, one.after)))
+	wantForged(t, follow(one.forged, one.after), one.why)
 }
 
 // The first event is what the ledger was created with, and no other is.
@@ -750,9 +718,7 @@ func forgottenMarket(t *testing.T) []event.Event {
 	begin(t, s)
 	l := sellers(t, openMemory(t, s, Options{Now: epoch, TruthKey: truthKey()}), "3", "2", "ann", "bob")
 	l.engine.Chances.Sampler, l.requests.Sampler = steadySampler(), medians()
-	r := purchase(t, "1", "acme", "0.5", "ann", "bob", "zoe")
-	r.Partial = true
-	sell(t, l, r)
+	sell(t, l, partialSale(purchase(t, "1", "acme", "0.5", "ann", "bob", "zoe")))
 	reserve(t, l, api.ReserveRequest{Key: "2", Order: purchase(t, "", "acme", "1", "ann", "bob").Order, For: time.Hour})
 	answerTo(t, l, inquire(t, "3", "majority:yes", "0.25", ballots("ann", "bob"), "ann", "bob"))
 	release(t, l, releaseOf(t, "4", "ann", "0.75"))
@@ -784,6 +750,13 @@ func forgedEvent[C any, P interface {
 		log[i].Change = P(&c)
 		return log
 	}
+}
+
+// erasedAt returns a log of which one event more is erased.
+func erasedAt(log []event.Event, at int) []event.Event {
+	log = slices.Clone(log)
+	log[at] = event.Entry{Event: log[at]}.Erase().Event
+	return log
 }
 
 // What is left of a log must add up as well.
@@ -889,20 +862,13 @@ func TestApplyRefusesForgedErasures(t *testing.T) {
 			return renumber(forget("ann", func(c *event.Forgotten) { c.Events-- })(t, log))
 		}},
 		"an end is erased": {"its end is erased", func(t *testing.T, log []event.Event) []event.Event {
-			i := indexOf(t, log, func(c event.Change) bool { _, is := c.(*event.QuestionDefined); return is }) + 1
-			log[i] = event.Entry{Event: log[i]}.Erase().Event
-			return log
+			return erasedAt(log, 1+indexOf(t, log, func(c event.Change) bool { _, is := c.(*event.QuestionDefined); return is }))
 		}},
 		"one that was not forgotten": {"takes part in question 1 without being enrolled", func(t *testing.T, log []event.Event) []event.Event {
-			i := indexOf(t, log, isEnrolled("bob"))
-			log[i] = event.Entry{Event: log[i]}.Erase().Event
-			return log
+			return erasedAt(log, indexOf(t, log, isEnrolled("bob")))
 		}},
 		"erased after all was forgotten": {"1 erased events", func(t *testing.T, log []event.Event) []event.Event {
-			log = followedBy(&event.Withdrawn{Object: "bob"})(log)
-			i := len(log) - 1
-			log[i] = event.Entry{Event: log[i]}.Erase().Event
-			return log
+			return erasedAt(followedBy(&event.Withdrawn{Object: "bob"})(log), len(log))
 		}},
 	} {
 		t.Run(name, func(t *testing.T) {

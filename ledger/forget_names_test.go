@@ -3,10 +3,13 @@ package ledger
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"slices"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -14,8 +17,10 @@ import (
 	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/ledger/internal/event"
 	"github.com/sluicedp/sluice/ledger/internal/kv"
+	"github.com/sluicedp/sluice/ledger/internal/kv/bolt"
 	"github.com/sluicedp/sluice/ledger/internal/state"
 	"github.com/sluicedp/sluice/ledger/internal/wire"
+	"github.com/sluicedp/sluice/ledger/journal"
 	"github.com/sluicedp/sluice/policy"
 	"github.com/sluicedp/sluice/privacy"
 )
@@ -237,7 +242,7 @@ func TestForget_RequestInParts_IsErasedWithAnyObject(t *testing.T) {
 		names := crowd(state.PartSize + 10)
 		enroll(t, l, "vote", "5", names...)
 		r := order(t, "r", "1", names...)
-		cutShort(t, func(ctx context.Context, p api.Progress) error {
+		cutShort(t, func(ctx context.Context, p func(done, total int)) error {
 			r := r
 			r.Progress = p
 			return check.Err(l.Raise(ctx, r))
@@ -267,21 +272,16 @@ func TestForget_ManyInAnyOrder_LeavesASoundLog(t *testing.T) {
 		key, epsilon := fmt.Sprint("k", i), fmt.Sprintf("0.%d", 1+random.IntN(4))
 		switch random.IntN(5) {
 		case 0:
-			r := order(t, key, epsilon, some...)
-			r.Partial = true
-			_, _ = l.Raise(t.Context(), r)
+			_, _ = l.Raise(t.Context(), partial(order(t, key, epsilon, some...)))
 		case 1:
-			r := purchase(t, key, "acme", epsilon, some...)
-			r.Partial = true
-			_, _ = l.Sell(t.Context(), r)
+			_, _ = l.Sell(t.Context(), partialSale(purchase(t, key, "acme", epsilon, some...)))
 		case 2, 3:
 			r := inquire(t, key, "majority:yes", "0.0"+epsilon[2:], ballots(some[0]), some...)
 			r.Partial, r.AcceptLoss = true, true
 			_, _ = l.Answer(t.Context(), r)
 		case 4:
 			must(t, l.Forget(t.Context(), api.ObjectRequest{Key: key, Object: some[0]}))
-			_, err := l.Enroll(t.Context(), api.EnrollRequest{Key: key + " back", Question: "vote", Objects: some[:1], Policy: market(t, "4")})
-			must(t, err)
+			must(t, check.Err(l.Enroll(t.Context(), api.EnrollRequest{Key: key + " back", Question: "vote", Objects: some[:1], Policy: market(t, "4")})))
 		}
 	}
 	auditStore(t, s)
@@ -308,11 +308,6 @@ func TestVerify_NamesErasedForNoObject_IsFound(t *testing.T) {
 	settled := func(key string) int {
 		return indexOf(t, before, func(c event.Change) bool { end, is := c.(*event.Settled); return is && end.Key == key })
 	}
-	erased := func(log []event.Event, at int) []event.Event {
-		log = slices.Clone(log)
-		log[at] = event.Entry{Event: log[at]}.Erase().Event
-		return log
-	}
 	whole := func(at int) []event.Event {
 		log := slices.Clone(after)
 		log[at] = before[at]
@@ -324,13 +319,13 @@ func TestVerify_NamesErasedForNoObject_IsFound(t *testing.T) {
 		log []event.Event
 		why string
 	}{
-		"names, without an event":             {erased(before, settled("sold")), "no event about one of them is"},
-		"names of others":                     {erased(after, settled("sold to others")), "no event about one of them is"},
+		"names, without an event":             {erasedAt(before, settled("sold")), "no event about one of them is"},
+		"names of others":                     {erasedAt(after, settled("sold to others")), "no event about one of them is"},
 		"names that an erased event is about": {whole(settled("sold")), "is not erased"},
-		"a panel, without a charge":           {erased(before, settled("answered")-1), "no event about one of them is"},
-		"a panel of others":                   {erased(after, settled("answered about others")-1), "no event about one of them is"},
+		"a panel, without a charge":           {erasedAt(before, settled("answered")-1), "no event about one of them is"},
+		"a panel of others":                   {erasedAt(after, settled("answered about others")-1), "no event about one of them is"},
 		"a panel with an erased charge":       {whole(settled("answered") - 1), "the panel of event"},
-		"names, and nobody is forgotten":      {erased(before, settled("raised before")), "erased events"},
+		"names, and nobody is forgotten":      {erasedAt(before, settled("raised before")), "erased events"},
 	} {
 		t.Run(name, func(t *testing.T) { wantForged(t, replayWhole(&kv.Memory{}, one.log), one.why) })
 	}
@@ -344,6 +339,247 @@ func TestAnswer_KeySettledWithAnotherPanel_IsConflict(t *testing.T) {
 	wantUnwritable(t, l, false, func(s *state.State) []event.Change {
 		return []event.Change{settledAs(s, asked.Identity(), func(c *event.Settled) { c.Counts[event.Reused], c.Answer = 1, answeredEvent(t, l) })}
 	})
-	_, err := l.Answer(t.Context(), inquire(t, "K", "majority:yes", "1", never(t), "cid", "dan"))
-	wantErr(t, err, api.ErrKeyConflict)
+	wantErr(t, check.Err(l.Answer(t.Context(), inquire(t, "K", "majority:yes", "1", never(t), "cid", "dan"))), api.ErrKeyConflict)
+}
+
+// heldFile is a file whose updates can be counted, held up, and made to fail.
+type heldFile struct {
+	kv.Store
+	updates atomic.Int64
+	hold    atomic.Pointer[gate]
+	let     atomic.Int64 // how many pass before the gate holds up the others
+	fault   atomic.Pointer[error]
+}
+
+func (f *heldFile) Update(fn func(kv.Writer) error) error {
+	f.updates.Add(1)
+	if g := f.hold.Load(); g != nil && f.let.Add(-1) < 0 {
+		_ = g.pass()
+	}
+	return f.Store.Update(func(w kv.Writer) error {
+		err := fn(w)
+		if fault := f.fault.Load(); err == nil && fault != nil {
+			err = *fault
+		}
+		return err
+	})
+}
+
+// fail has updates fail by an error, or no more.
+func (f *heldFile) fail(err error) {
+	if f.fault.Store(&err); err == nil {
+		f.fault.Store(nil)
+	}
+}
+
+func openHeld(t testing.TB, path string, o Options) (*Ledger, *heldFile) {
+	t.Helper()
+	f := &heldFile{Store: check.Value(bolt.Open(path, false))(t)}
+	return openOver(t, f, besideFile(path), o), f
+}
+
+// heldVoters are so many objects, each with a response, in a ledger whose file can be held up.
+func heldVoters(t testing.TB, n int) (l *Ledger, f *heldFile, path string, names []string) {
+	t.Helper()
+	names = crowd(n)
+	path = votersFile(t, "9", names...)
+	l, f = openHeld(t, path, Options{})
+	releaseEach(t, l, "1", names...)
+	return l, f, path, names
+}
+
+// Those who forget at a time share checkpoints: whoever comes while one is made needs one more, whatever their number.
+func TestForgettingTogetherSharesCheckpoints(t *testing.T) {
+	l, f, path, names := heldVoters(t, 51)
+	before := stats(t, l).Events
+	forget(t, l, names[50])
+	each := stats(t, l).Events - before
+	secrets := [][]byte{}
+	for _, name := range names[:50] {
+		secrets = append(secrets, secretsOf(t, l, name)...)
+	}
+	before, updates := stats(t, l).Events, f.updates.Load()
+	held := newGate(t)
+	f.hold.Store(held)
+	var group sync.WaitGroup
+	failed := make(chan error, 50)
+	for _, name := range names[:50] {
+		group.Go(func() { failed <- l.Forget(t.Context(), api.ObjectRequest{Key: "forget " + name, Object: name}) })
+	}
+	eventually(t, func() bool { return l.engine.Queue.DurableEvents() >= before+50*each }, "fewer than %d events more", 50*each)
+	f.hold.Store(nil)
+	held.open()
+	group.Wait()
+	for range names[:50] {
+		must(t, <-failed)
+	}
+	n := f.updates.Load() - updates
+	check.That(t, n <= 2, "%d checkpoints for 50 people, of whom all but some came while the first was made", n)
+	if n := secretsBeside(t, path, secrets); n > 0 {
+		t.Errorf("%d of %d secrets are left beside the file", n, len(secrets))
+	}
+	wantClean(t, l, api.VerifyRequest{})
+}
+
+// When Forget returns, the journal has nothing of the person, although others go on writing to it, checkpoints are made all the time, and groups are
+// copied from one segment to the next.
+func TestForgetBesideWriters(t *testing.T) {
+	names := crowd(40)
+	path := votersFile(t, "900", names...)
+	l := open(t, path, Options{Memory: 4 << 10})
+	var group sync.WaitGroup
+	stop := make(chan struct{})
+	for w := range 4 {
+		group.Go(func() {
+			for i := 0; ; i++ {
+				select {
+				case <-stop:
+					return
+				default:
+				}
+				r := releaseOf(t, fmt.Sprint("writer ", w, " ", i), names[20+w], fmt.Sprintf("%d.%03d", 1+i/1000, i%1000))
+				if _, err := l.Release(t.Context(), r); err != nil {
+					t.Error(err)
+					return
+				}
+			}
+		})
+	}
+	for i, name := range names[:20] {
+		release(t, l, releaseOf(t, fmt.Sprint(i), name, "1"))
+		secrets := secretsOf(t, l, name)
+		forget(t, l, name)
+		n := secretsBeside(t, path, append(secrets, []byte(name)))
+		check.That(t, n == 0 && len(secrets) >= 4, "of %d secrets of %s %d are beside the file", len(secrets), name, n)
+	}
+	close(stop)
+	group.Wait()
+	wantClean(t, l, api.VerifyRequest{})
+}
+
+// Whoever forgets while somebody closes the ledger is not told that the bytes are gone before they are.
+func TestForgetBesideAClose(t *testing.T) {
+	l, f, path, names := heldVoters(t, 3)
+	secrets := secretsOf(t, l, names[0])
+	ofForget, ofClose := newGate(t), newGate(t) // their checkpoints
+	f.hold.Store(ofForget)
+	forgot, closing := make(chan error, 1), make(chan error, 1)
+	go func() { forgot <- l.Forget(t.Context(), api.ObjectRequest{Key: "forget", Object: names[0]}) }()
+	ofForget.wait(t)
+	f.hold.Store(ofClose)
+	go func() { closing <- l.Close() }()
+	eventually(t, func() bool { return !namesJournal(t, l) }, "the ledger is not closed")
+	ofForget.open()
+	ofClose.wait(t)
+	err := <-forgot
+	if n := secretsBeside(t, path, secrets); err == nil && n > 0 || err != nil && !errors.Is(err, api.ErrClosed) {
+		t.Errorf("Forget returns %v, and %d of %d secrets are in the journal", err, n, len(secrets))
+	}
+	ofClose.open()
+	must(t, <-closing)
+	check.Equal(t, secretsBeside(t, path, secrets), 0, "secrets that are left beside a file that was closed")
+}
+
+// slowToEnd is a context that says why it ended only after something else has come about.
+type slowToEnd struct {
+	context.Context
+	await func()
+}
+
+func (c slowToEnd) Err() error {
+	err := c.Context.Err()
+	if err != nil {
+		c.await()
+	}
+	return err
+}
+
+// Whose context ends while the checkpoint comes to its end is not told that something is left which is not.
+func TestForgetGivenUpTooLate(t *testing.T) {
+	l, f, _, names := heldVoters(t, 1)
+	checkpoint := newGate(t)
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	late := slowToEnd{ctx, func() {
+		checkpoint.open()
+		if err := l.engine.Checkpoint(); err != nil { // it waits until the journal is trimmed by the one before
+			t.Error(err)
+		}
+	}}
+	f.hold.Store(checkpoint)
+	forgot := make(chan error, 1)
+	go func() { forgot <- l.Forget(late, api.ObjectRequest{Key: "forget", Object: names[0]}) }()
+	checkpoint.wait(t)
+	cancel()
+	must(t, <-forgot)
+}
+
+// Who waits for a compaction to end waits no longer than a context lasts. Who was to be forgotten is, by then, and the error says that the bytes are not destroyed.
+func TestContextsCountBehindACompact(t *testing.T) {
+	names := crowd(3)
+	path := votersFile(t, "9", names...)
+	l := open(t, path, Options{})
+	releaseEach(t, l, "1", names...)
+	secrets := secretsOf(t, l, names[0])
+	held, compacted := newGate(t), make(chan error, 1)
+	file, _ := l.engine.Copier()
+	go func() { compacted <- file.Compact(t.Context(), func(int64, int64) { _ = held.pass() }) }()
+	held.wait(t)
+	before := l.engine.Queue.DurableEvents()
+	forgot := make(chan error, 1)
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	go func() { forgot <- l.Forget(ctx, api.ObjectRequest{Key: "forget", Object: names[0]}) }()
+	must(t, l.engine.Queue.AwaitEvent(t.Context(), before+1))
+	cancel()
+	err := ended(t, "Forget", forgot)
+	kept, is := errors.AsType[*journal.HeldError](err)
+	check.That(t, is && kept.Through.Events <= before && kept.Wanted.Events > before, "Forget returns %v", err)
+	for what, call := range map[string]func(context.Context) error{
+		"Compact":   func(ctx context.Context) error { return l.Compact(ctx, nil) },
+		"CompactTo": func(ctx context.Context) error { return check.Err(l.CompactTo(ctx, path+".copy", nil)) },
+	} {
+		ctx, cancel := context.WithTimeout(t.Context(), soon)
+		done := make(chan error, 1)
+		go func() { done <- call(ctx) }()
+		_ = ended(t, what, done)
+		cancel()
+	}
+	held.open()
+	must(t, <-compacted)
+	must(t, l.Forget(t.Context(), api.ObjectRequest{Key: "forget", Object: names[0]}))
+	check.Equal(t, secretsBeside(t, path, secrets), 0, "secrets that are left beside the file")
+}
+
+// ended waits for a call whose context has ended, or soon does, and returns its error.
+func ended(t testing.TB, what string, done <-chan error) error {
+	t.Helper()
+	select {
+	case err := <-done:
+		check.That(t, errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded),
+			"%s, whose context has ended, returns %v", what, err)
+		return err
+	case <-time.After(patience):
+		t.Fatalf("%s goes on although its context has ended", what)
+	}
+	return nil
+}
+
+// Close may come between the two halves of Forget: the event is there, and the bytes are not destroyed yet.
+func TestErasingBehindACloseIsToldSo(t *testing.T) {
+	l, _, _, _ := heldVoters(t, 1)
+	must(t, l.Close())
+	err := l.engine.Erase(t.Context())
+	check.That(t, errors.Is(err, api.ErrClosed), "a ledger that is closed erases: %v", err)
+}
+
+// namesJournal tells whether the file names a journal, or will behind the next checkpoint.
+func namesJournal(t testing.TB, l *Ledger) (named bool) {
+	t.Helper()
+	must(t, l.engine.Store.View(func(r kv.Reader) error {
+		name, err := r.Get(state.BucketMeta, []byte(state.KeyJournal))
+		named = name != nil
+		return err
+	}))
+	return named
 }

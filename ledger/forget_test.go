@@ -52,15 +52,10 @@ func eventful(t *testing.T, object string) (path string, options Options) {
 	query.AcceptLoss = true
 	answerTo(t, l, query)
 	reserve(t, l, api.ReserveRequest{Key: "hold", Order: purchase(t, "", "acme", "3", object, "bob").Order, For: time.Hour})
-	refused := order(t, "too much", "9", object, "bob")
-	refused.Partial = true
-	_, err := l.Raise(t.Context(), refused)
-	must(t, err)
+	must(t, check.Err(l.Raise(t.Context(), partial(order(t, "too much", "9", object, "bob")))))
 	dearer := market(t, "3.5", func(m *policy.Market) { m.Floor = 333 })
-	_, err = l.ChangeTerms(t.Context(), api.ChangeTermsRequest{Key: "not agreed", Question: "vote", Objects: []string{object, "bob"}, Cap: eps(t, "9"), Partial: true})
-	must(t, err)
-	_, err = l.ChangeTerms(t.Context(), api.ChangeTermsRequest{Key: "agreed", Question: "vote", Objects: []string{object}, Policy: &dearer, Cap: eps(t, "9"), Consent: "a letter by " + object})
-	must(t, err)
+	must(t, check.Err(l.ChangeTerms(t.Context(), api.ChangeTermsRequest{Key: "not agreed", Question: "vote", Objects: []string{object, "bob"}, Cap: eps(t, "9"), Partial: true})))
+	must(t, check.Err(l.ChangeTerms(t.Context(), api.ChangeTermsRequest{Key: "agreed", Question: "vote", Objects: []string{object}, Policy: &dearer, Cap: eps(t, "9"), Consent: "a letter by " + object})))
 	closed(t, l)
 	return path, options
 }
@@ -108,8 +103,7 @@ func TestForgetDestroysEveryByte(t *testing.T) {
 	}
 	// The object, its place in the question, its chain, and the event that forgot it; bbolt may repeat a key in a
 	// branch page, which a file of this size does not have.
-	n := bytes.Count(after, []byte(name))
-	check.That(t, n == 4, "the name is %d times in the file", n)
+	check.Equal(t, bytes.Count(after, []byte(name)), 4, "how often the file has the name")
 	for _, ev := range events(t, l) {
 		check.That(t, ev.Object() != name || ev.Kind() == "forgotten", "the log still says %+v", ev)
 	}
@@ -142,12 +136,7 @@ func TestCopy_AfterForget_HasNothingOfThePerson(t *testing.T) {
 // If a process dies within Forget, only the journal says that the person is forgotten, and the file still has the records. A copy of both, made
 // by a process that only reads, has them no more.
 func TestCopy_OfAReaderAfterAnInterruptedForget_HasNothingOfThePerson(t *testing.T) {
-	names := crowd(9)
-	path := votersFile(t, "9", names...)
-	l, f := openHeld(t, path, Options{})
-	for i, name := range names {
-		release(t, l, releaseOf(t, fmt.Sprint(i), name, "1"))
-	}
+	l, f, path, names := heldVoters(t, 9)
 	must(t, l.engine.Checkpoint())
 	secrets := secretsOf(t, l, names[0])
 	held, forgot := newGate(t), make(chan error, 1)
@@ -172,8 +161,8 @@ func mustRead(t *testing.T, path string) []byte {
 	return check.Value(os.ReadFile(path))(t)
 }
 
-func copiers(l *Ledger) map[string]func(context.Context, string, api.Progress) (api.Copied, error) {
-	return map[string]func(context.Context, string, api.Progress) (api.Copied, error){"Backup": l.Backup, "CompactTo": l.CompactTo}
+func copiers(l *Ledger) map[string]func(context.Context, string, func(done, total int)) (api.Copied, error) {
+	return map[string]func(context.Context, string, func(done, total int)) (api.Copied, error){"Backup": l.Backup, "CompactTo": l.CompactTo}
 }
 
 // wantNoSecrets fails unless a file still has some of the secrets, and its copy none.
@@ -196,8 +185,7 @@ func TestADestroyedAnswerIsNotDrawnAgain(t *testing.T) {
 	whole := order(t, "both", "2", "ann", "bob")
 	first := carryOut(t, l, whole)
 	forget(t, l, "ann")
-	again := releaseOf(t, "1", "ann", "1")
-	again.Truth = never(t)
+	again := releaseBy(releaseOf(t, "1", "ann", "1"), never(t))
 	wantErr(t, check.Err(l.Release(t.Context(), again)), api.ErrForgotten)
 	// Also when the object is back, and has another answer at that ε.
 	enroll(t, l, "vote", "9", "ann")
@@ -225,14 +213,12 @@ func TestForgettingIsARequestLikeOthers(t *testing.T) {
 
 func TestSomebodyWhoWasOnlyRefusedCanBeForgotten(t *testing.T) {
 	l := voters(t, newLedger(t), "9", "ann")
-	r := order(t, "1", "1", "ann", "nobody known")
-	r.Partial = true
+	r := partial(order(t, "1", "1", "ann", "nobody known"))
 	carryOut(t, l, r)
 	forget(t, l, "nobody known")
 	for _, p := range pairs(t, l.engine.Store) {
-		if bytes.Contains(p.value, []byte("nobody known")) && p.bucket != state.BucketEvents || bytes.Contains(p.key, []byte("nobody known")) {
-			t.Errorf("still there: %s", p)
-		}
+		check.That(t, (!bytes.Contains(p.value, []byte("nobody known")) || p.bucket == state.BucketEvents) && !bytes.Contains(p.key, []byte("nobody known")),
+			"still there: %s", p)
 	}
 	same := carryOut(t, l, r)
 	check.That(t, len(same.Refused) == 0 && same.Unlisted == 1 && same.Drawn == 1, "%+v", same)
@@ -250,8 +236,7 @@ func TestAReservationOfTheForgotten(t *testing.T) {
 	_, err := l.Capture(t.Context(), api.CaptureRequest{Key: "whole", Reservation: r.Number, Truth: sameTruth("yes")})
 	got := refusals(t, err)
 	check.That(t, len(got) == 1 && got[0].Reason == api.Withdrawn && got[0].Object == "", "%+v", got)
-	s, err := l.Capture(t.Context(), api.CaptureRequest{Key: "rest", Reservation: r.Number, Partial: true, Truth: sameTruth("yes")})
-	must(t, err)
+	s := check.Value(l.Capture(t.Context(), api.CaptureRequest{Key: "rest", Reservation: r.Number, Partial: true, Truth: sameTruth("yes")}))(t)
 	check.That(t, s.Objects == 1 && s.Price == 100 && s.Refund == 100, "%+v", s)
 	auditStore(t, l.engine.Store)
 	auditMarket(t, l)
@@ -269,16 +254,14 @@ func TestARequestThatStandsAtTheForgottenGoesOn(t *testing.T) {
 		return nil
 	}, nil)
 	r := order(t, "large", "1")
-	_, err := l.Raise(t.Context(), r)
-	check.Need(t, err != nil, "nothing failed")
+	check.Need(t, check.Err(l.Raise(t.Context(), r)) != nil, "nothing failed")
 	s.set(nil, nil)
 	at := crowd(2 * state.PartSize)[2*state.PartSize-1]
 	forget(t, l, at)
 	done := carryOut(t, l, r)
 	check.That(t, done.Drawn == 2*state.PartSize+10 && done.Reused == 0, "%+v", done)
 	auditStore(t, l.engine.Store)
-	got := len(responses(t, l, "vote", eps(t, "1")))
-	check.That(t, got == 2*state.PartSize+9, "%d responses", got)
+	check.Equal(t, len(responses(t, l, "vote", eps(t, "1"))), 2*state.PartSize+9, "responses")
 }
 
 // Backups.
@@ -422,9 +405,7 @@ func TestACutLogIsFoundWhereverItIsCut(t *testing.T) {
 	s := &kv.Memory{}
 	begin(t, s)
 	l := sellers(t, openMemory(t, s, Options{}), "5", "5", "ann", "bob")
-	r := purchase(t, "s", "acme", "1", "ann", "bob", "zoe")
-	r.Partial = true
-	sell(t, l, r)
+	sell(t, l, partialSale(purchase(t, "s", "acme", "1", "ann", "bob", "zoe")))
 	log := logOf(t, pairs(t, s))
 	for n := 2; n < len(log); n++ {
 		switch log[n-1].Change.(type) {
@@ -474,7 +455,7 @@ func TestNoDigestTellsWhatWasForgotten(t *testing.T) {
 }
 
 // cutShort runs a request until its first part is done.
-func cutShort(t *testing.T, run func(context.Context, api.Progress) error) {
+func cutShort(t *testing.T, run func(context.Context, func(done, total int)) error) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
 	err := run(ctx, func(int, int) { cancel() })
@@ -487,7 +468,7 @@ func TestARepeatedEnrolmentBringsNobodyBack(t *testing.T) {
 	define(t, l, vote())
 	names := crowd(state.PartSize + 10)
 	r := api.EnrollRequest{Key: "e", Question: "vote", Objects: names, Cap: eps(t, "5")}
-	cutShort(t, func(ctx context.Context, p api.Progress) error {
+	cutShort(t, func(ctx context.Context, p func(done, total int)) error {
 		r := r
 		r.Progress = p
 		return check.Err(l.Enroll(ctx, r))
@@ -513,7 +494,7 @@ func TestARepeatedRaiseChargesNobodyTwice(t *testing.T) {
 			if all {
 				r = order(t, "r", "1")
 			}
-			cutShort(t, func(ctx context.Context, p api.Progress) error {
+			cutShort(t, func(ctx context.Context, p func(done, total int)) error {
 				r := r
 				r.Progress = p
 				return check.Err(l.Raise(ctx, r))
@@ -525,10 +506,7 @@ func TestARepeatedRaiseChargesNobodyTwice(t *testing.T) {
 			must(t, check.Err(l.Enroll(t.Context(), api.EnrollRequest{Key: "back", Question: "vote", Objects: gone})))
 			got := carryOut(t, l, r)
 			check.That(t, got.Drawn == len(names) && got.Reused == 0, "%+v of %d", got, len(names))
-			for _, name := range gone {
-				o := objectOf(t, l, name)
-				check.That(t, o.Spent == eps(t, "1"), "one raise to ε=1 cost %s %s", name, o.Spent)
-			}
+			wantSpent(t, l, "1", gone...) // by one raise
 			auditStore(t, l.engine.Store)
 		})
 	}
@@ -537,11 +515,10 @@ func TestARepeatedRaiseChargesNobodyTwice(t *testing.T) {
 // A number in a record is not how much memory to take.
 func TestASaleOfAbsurdlyManyIsRefused(t *testing.T) {
 	for name, call := range map[string]func(*Ledger) error{
-		"sale":    func(l *Ledger) error { _, err := l.Sale(t.Context(), 1); return err },
-		"receipt": func(l *Ledger) error { _, err := l.Receipt(t.Context(), 1); return err },
+		"sale":    func(l *Ledger) error { return check.Err(l.Sale(t.Context(), 1)) },
+		"receipt": func(l *Ledger) error { return check.Err(l.Receipt(t.Context(), 1)) },
 		"commit": func(l *Ledger) error {
-			_, err := l.Capture(t.Context(), api.CaptureRequest{Key: "c", Reservation: 2, Truth: sameTruth("yes")})
-			return err
+			return check.Err(l.Capture(t.Context(), api.CaptureRequest{Key: "c", Reservation: 2, Truth: sameTruth("yes")}))
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

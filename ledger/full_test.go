@@ -31,12 +31,11 @@ func crowded(t *testing.T, entries int) *Ledger {
 }
 
 // wantFull checks that a request was refused because ann is full, and what is said to help.
-func wantFull(t *testing.T, what string, err error, helps api.Remedy, largest string) {
+func wantFull(t *testing.T, what string, err error, helps string, largest string) {
 	t.Helper()
 	got := refusals(t, err)
-	if len(got) != 1 || got[0].Object != "ann" || got[0].Reason != api.Full || got[0].Remedy != helps || got[0].Largest.String() != largest {
-		t.Errorf("%s: refused %+v", what, got)
-	}
+	check.That(t, len(got) == 1 && got[0].Object == "ann" && got[0].Reason == api.Full && got[0].Remedy == helps && got[0].Largest.String() == largest,
+		"%s: refused %+v", what, got)
 }
 
 func reserved(t *testing.T, l *Ledger, key, buyer, epsilon string) (api.Reservation, error) {
@@ -53,6 +52,14 @@ func recordBytes(t *testing.T, l *Ledger, bucket string) (most int) {
 	return most
 }
 
+// wantBounded checks that the record of no chain is too long, and verifies a ledger.
+func wantBounded(t *testing.T, l *Ledger) {
+	t.Helper()
+	n := recordBytes(t, l, state.BucketChains)
+	check.That(t, n <= mostRecord, "the chain is a record of %d bytes", n)
+	wantClean(t, l, api.VerifyRequest{})
+}
+
 // mostRecord is more than the record of any chain has, in bytes: each event about it writes and
 // reads it a few times.
 const mostRecord = 48 << 10
@@ -62,25 +69,21 @@ func TestChain_AtMaxEntries_TakesNoMore(t *testing.T) {
 	sell(t, l, purchase(t, "last", "last", "1", "ann"))
 	before := events(t, l)
 	_, err := l.Sell(t.Context(), purchase(t, "over", "over", "1", "ann"))
-	wantFull(t, "another buyer", err, api.RemedyNothing, "0")
+	wantFull(t, "another buyer", err, "nothing", "0")
 	_, err = l.Sell(t.Context(), purchase(t, "level", "last", "2", "ann"))
-	wantFull(t, "another level, to a buyer of one", err, api.RemedyLess, "1")
+	wantFull(t, "another level, to a buyer of one", err, "less", "1")
 	_, err = reserved(t, l, "reserved", "last", "0.5")
-	wantFull(t, "a reservation of a level below", err, api.RemedyNothing, "0")
-	_, err = l.Release(t.Context(), releaseOf(t, "raise", "ann", "2"))
-	wantFull(t, "a raise", err, api.RemedyLess, "1")
+	wantFull(t, "a reservation of a level below", err, "nothing", "0")
+	wantFull(t, "a raise", check.Err(l.Release(t.Context(), releaseOf(t, "raise", "ann", "2"))), "less", "1")
 	_, err = l.Release(t.Context(), releaseOf(t, "derive", "ann", "0.5"))
-	wantFull(t, "a derived level", err, api.RemedyNothing, "0")
-	wantFull(t, "a new epoch", l.BeginEpoch(t.Context(), api.EpochRequest{Key: "epoch", Question: "vote", Object: "ann"}), api.RemedyNothing, "0")
+	wantFull(t, "a derived level", err, "nothing", "0")
+	wantFull(t, "a new epoch", l.BeginEpoch(t.Context(), api.EpochRequest{Key: "epoch", Question: "vote", Object: "ann"}), "nothing", "0")
 	after := events(t, l)
 	check.That(t, len(after) == len(before), "refused requests left %d events", len(after)-len(before))
-	partial := purchase(t, "partial", "over", "1", "ann", "bob")
-	partial.Partial = true
-	s := sell(t, l, partial)
+	s := sell(t, l, partialSale(purchase(t, "partial", "over", "1", "ann", "bob")))
 	check.That(t, len(s.Refused) == 1 && s.Refused[0].Reason == api.Full && s.Objects == 1, "a partial order: %+v", s)
 	for i, buyer := range []string{"", "last", "over"} {
-		b, err := l.Budget(t.Context(), api.BudgetRequest{Question: "vote", Objects: []string{"ann"}, Buyer: buyer, Epsilons: []privacy.Epsilon{eps(t, "0.5"), eps(t, "1"), eps(t, "2")}})
-		must(t, err)
+		b := check.Value(l.Budget(t.Context(), api.BudgetRequest{Question: "vote", Objects: []string{"ann"}, Buyer: buyer, Epsilons: []privacy.Epsilon{eps(t, "0.5"), eps(t, "1"), eps(t, "2")}}))(t)
 		want := [][]uint64{{0, 1, 0}, {0, 1, 0}, {0, 0, 0}}[i]
 		if got := []uint64{b.Levels[0].Can, b.Levels[1].Can, b.Levels[2].Can}; !slices.Equal(got, want) || len(b.Refused) != 1 || b.Refused[0].Reason != api.Full {
 			t.Errorf("buyer %q: %v of ann can, %+v", buyer, got, b.Refused)
@@ -89,39 +92,25 @@ func TestChain_AtMaxEntries_TakesNoMore(t *testing.T) {
 	// What adds nothing is as before.
 	sell(t, l, purchase(t, "again", "last", "1", "ann"))
 	release(t, l, releaseOf(t, "given again", "ann", "1"))
-	_, err = l.Answer(t.Context(), api.AnswerRequest{Key: "answer", Question: "vote", Query: "majority:yes", Epsilon: eps(t, "0.1"), Objects: []string{"ann"}, Truth: sameTruth("yes"), AcceptLoss: true})
-	must(t, err)
-	n := recordBytes(t, l, state.BucketChains)
-	check.That(t, n <= mostRecord, "the chain is a record of %d bytes", n)
-	wantAudited(t, l)
-}
-
-// wantAudited audits a ledger.
-func wantAudited(t *testing.T, l *Ledger) {
-	t.Helper()
-	if found := findings(t, l, api.VerifyRequest{}); len(found) > 0 {
-		t.Errorf("found %+v", found[0])
-	}
+	must(t, check.Err(l.Answer(t.Context(), api.AnswerRequest{Key: "answer", Question: "vote", Query: "majority:yes", Epsilon: eps(t, "0.1"), Objects: []string{"ann"}, Truth: sameTruth("yes"), AcceptLoss: true})))
+	wantBounded(t, l)
 }
 
 // Each level of a question in unary encoding is long.
 func TestChain_LongResponses_CountForSeveralEntries(t *testing.T) {
 	l := inMemory(t, Options{Now: epoch})
-	define(t, l, api.Question{Name: "home", Values: valuesOf(event.MaxUnaryValues), Encoding: api.Unary})
+	define(t, l, api.Question{Name: "home", Values: valuesOf(event.MaxUnaryValues), Encoding: "unary"})
 	enroll(t, l, "home", "900", "ann")
 	const each = 1 + event.MaxUnaryValues/event.BitsPerEntry
 	raise := func(i int) error {
-		_, err := l.Raise(t.Context(), api.RaiseRequest{Key: fmt.Sprint(i), Question: "home", Epsilon: nano(t, int64(1+i)), Objects: []string{"ann"}, Truth: sameTruth(valuesOf(1)[0])})
-		return err
+		return check.Err(l.Raise(t.Context(), api.RaiseRequest{Key: fmt.Sprint(i), Question: "home", Epsilon: nano(t, int64(1+i)), Objects: []string{"ann"}, Truth: sameTruth(valuesOf(1)[0])}))
 	}
 	const most = event.MaxEntries / each
 	for i := range most {
 		must(t, raise(i))
 	}
-	wantFull(t, "another level", raise(most), api.RemedyLess, nano(t, most).String())
-	n := recordBytes(t, l, state.BucketChains)
-	check.That(t, n <= mostRecord, "the chain is a record of %d bytes", n)
-	wantAudited(t, l)
+	wantFull(t, "another level", raise(most), "less", nano(t, most).String())
+	wantBounded(t, l)
 }
 
 // Ended epochs stay in the record.
@@ -133,18 +122,14 @@ func TestChain_ManyEpochs_TakesNoMore(t *testing.T) {
 		release(t, l, r)
 		must(t, l.BeginEpoch(t.Context(), api.EpochRequest{Key: fmt.Sprint("epoch ", i), Question: "vote", Object: "ann"}))
 	}
-	_, err := l.Release(t.Context(), releaseOf(t, "over", "ann", "1"))
-	wantFull(t, "a level", err, api.RemedyNothing, "0")
-	n := recordBytes(t, l, state.BucketChains)
-	check.That(t, n <= mostRecord, "the chain is a record of %d bytes", n)
-	wantAudited(t, l)
+	wantFull(t, "a level", check.Err(l.Release(t.Context(), releaseOf(t, "over", "ann", "1"))), "nothing", "0")
+	wantBounded(t, l)
 }
 
 func TestSweep_MoreLevelsThanEntries_RaisesUpToTheBound(t *testing.T) {
 	l := inMemory(t, Options{Now: func() time.Time { return epoch().AddDate(20, 0, 0) }, ClockLeap: 200 * 366 * 24 * time.Hour})
 	define(t, l, vote())
-	p, err := policy.Linear(privacy.Epsilon{}, eps(t, "2"), epoch(), epoch().AddDate(1, 0, 0), eps(t, "0.002"))
-	must(t, err)
+	p := check.Value(policy.Linear(privacy.Epsilon{}, eps(t, "2"), epoch(), epoch().AddDate(1, 0, 0), eps(t, "0.002")))(t)
 	enrollUnder(t, l, "vote", p, "9", "ann")
 	for i := range 100 { // the policy has 1,000 levels
 		r := releaseOf(t, fmt.Sprint(i), "ann", "0")
@@ -152,37 +137,31 @@ func TestSweep_MoreLevelsThanEntries_RaisesUpToTheBound(t *testing.T) {
 		release(t, l, r)
 	}
 	done := check.Value(l.Advance(t.Context(), api.AdvanceRequest{Key: "sweep", Truth: sameTruth("yes")}))(t)
-	if r := done.Questions[0].Refused; len(r) != 1 || r[0].Reason != api.Full || r[0].Asked != eps(t, "1.85") || r[0].Largest != eps(t, "1.848") || r[0].Remedy != api.RemedyLess {
+	if r := done.Questions[0].Refused; len(r) != 1 || r[0].Reason != api.Full || r[0].Asked != eps(t, "1.85") || r[0].Largest != eps(t, "1.848") || r[0].Remedy != "less" {
 		t.Errorf("%+v", done)
 	}
-	n := len(objectOf(t, l, "ann").Chains[0].Levels)
-	check.That(t, n == event.MaxEntries, "%d levels", n)
-	wantAudited(t, l)
+	check.Equal(t, len(objectOf(t, l, "ann").Chains[0].Levels), event.MaxEntries, "levels")
+	wantClean(t, l, api.VerifyRequest{})
 }
 
 // What was reserved can be captured, whatever happens in between.
 func TestReservation_OfTheLastEntries_CanBeCaptured(t *testing.T) {
 	l := crowded(t, event.MaxEntries-4)
 	first := check.Value(reserved(t, l, "first", "p", "2"))(t)
-	second, err := reserved(t, l, "second", "q", "3")
-	must(t, err)
-	_, err = l.Sell(t.Context(), purchase(t, "over", "over", "1", "ann"))
-	wantFull(t, "another buyer", err, api.RemedyWaiting, "0")
-	_, err = l.Release(t.Context(), releaseOf(t, "raise", "ann", "4"))
-	wantFull(t, "a raise", err, api.RemedyWaiting, "1")
-	_, err = reserved(t, l, "third", "r", "1")
-	wantFull(t, "another reservation", err, api.RemedyWaiting, "0")
-	partial := purchase(t, "partial", "over", "1", "ann", "bob")
-	partial.Partial = true
-	s := sell(t, l, partial)
-	check.That(t, len(s.Refused) == 1 && s.Refused[0].Remedy == api.RemedyWaiting, "a partial order: %+v", s)
+	second := check.Value(reserved(t, l, "second", "q", "3"))(t)
+	_, err := l.Sell(t.Context(), purchase(t, "over", "over", "1", "ann"))
+	wantFull(t, "another buyer", err, "waiting", "0")
+	wantFull(t, "a raise", check.Err(l.Release(t.Context(), releaseOf(t, "raise", "ann", "4"))), "waiting", "1")
+	wantFull(t, "another reservation", check.Err(reserved(t, l, "third", "r", "1")), "waiting", "0")
+	s := sell(t, l, partialSale(purchase(t, "partial", "over", "1", "ann", "bob")))
+	check.That(t, len(s.Refused) == 1 && s.Refused[0].Remedy == "waiting", "a partial order: %+v", s)
 	commit(t, l, "captured", first.Number)
 	must(t, l.Cancel(t.Context(), "cancelled", second.Number))
 	sell(t, l, purchase(t, "in its place", "over", "2", "ann"))
 	sell(t, l, purchase(t, "and the last", "last", "2", "ann"))
 	_, err = l.Sell(t.Context(), purchase(t, "none left", "none", "2", "ann"))
-	wantFull(t, "another buyer", err, api.RemedyNothing, "0")
-	wantAudited(t, l)
+	wantFull(t, "another buyer", err, "nothing", "0")
+	wantClean(t, l, api.VerifyRequest{})
 }
 
 func TestReserve_MaxReservations_RefusesAnother(t *testing.T) {
@@ -192,10 +171,8 @@ func TestReserve_MaxReservations_RefusesAnother(t *testing.T) {
 		r := check.Value(reserved(t, l, fmt.Sprint(i), fmt.Sprint("buyer ", i), "1"))(t)
 		open = append(open, r)
 	}
-	_, err := reserved(t, l, "over", "over", "1")
-	wantFull(t, "another reservation", err, api.RemedyWaiting, "0")
-	_, err = reserved(t, l, "dear", "over", "8.9")
-	wantFull(t, "a reservation at another ε", err, api.RemedyWaiting, "0")
+	wantFull(t, "another reservation", check.Err(reserved(t, l, "over", "over", "1")), "waiting", "0")
+	wantFull(t, "a reservation at another ε", check.Err(reserved(t, l, "dear", "over", "8.9")), "waiting", "0")
 	sell(t, l, purchase(t, "sold at once", "over", "1", "ann"))
 	commit(t, l, "captured", open[0].Number)
 	must(t, check.Err(reserved(t, l, "in its place", "over", "1")))
@@ -205,7 +182,7 @@ func TestReserve_MaxReservations_RefusesAnother(t *testing.T) {
 	if r := reserve(t, l, partial); len(r.Refused) != 1 || r.Refused[0].Reason != api.Full || r.Objects != 1 {
 		t.Errorf("a partial reservation: %+v", r)
 	}
-	wantAudited(t, l)
+	wantClean(t, l, api.VerifyRequest{})
 }
 
 // A raise of several parts has its entries from when it begins.
@@ -219,13 +196,13 @@ func TestRaise_OfManyParts_HasItsEntries(t *testing.T) {
 		if !asked {
 			asked = true
 			_, err := l.Sell(t.Context(), purchase(t, "between", "between", "1", "ann"))
-			wantFull(t, "another buyer, while the raise runs", err, api.RemedyWaiting, "0")
+			wantFull(t, "another buyer, while the raise runs", err, "waiting", "0")
 		}
 		return slices.Repeat([]string{"yes"}, len(objects)), nil
 	}
 	done := carryOut(t, l, r)
 	check.That(t, done.Drawn == len(others)+1 && asked, "%+v", done)
-	wantAudited(t, l)
+	wantClean(t, l, api.VerifyRequest{})
 }
 
 // A log in which a chain or a list of reservations is longer was not written by this program.

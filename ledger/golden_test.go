@@ -2,10 +2,11 @@ package ledger
 
 import (
 	"bytes"
+	"encoding/json"
 	"flag"
 	"fmt"
-	"os"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -15,7 +16,7 @@ import (
 
 	"github.com/sluicedp/sluice/internal/check"
 	"github.com/sluicedp/sluice/internal/fixture"
-	tests "github.com/sluicedp/sluice/internal/pace"
+	"github.com/sluicedp/sluice/internal/pace"
 	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/ledger/internal/enrollment"
 	"github.com/sluicedp/sluice/ledger/internal/event"
@@ -42,6 +43,25 @@ func golden(t *testing.T, name, text string) {
 	fixture.Golden(t, filepath.Join("testdata", "golden", name), text, *update)
 }
 
+// goldenStore returns what a golden file has.
+func goldenStore(t *testing.T, name string) *kv.Memory {
+	t.Helper()
+	return fill(t, recordsIn(t, string(content(t, filepath.Join("testdata", "golden", name)))))
+}
+
+// recordsIn reads what dump writes.
+func recordsIn(t *testing.T, text string) (records []pair) {
+	t.Helper()
+	for line := range strings.Lines(text) {
+		if !strings.HasPrefix(line, "#") {
+			var p pair
+			must(t, check.Err(fmt.Sscanf(line, "%s %x %x", &p.bucket, &p.key, &p.value)))
+			records = append(records, p)
+		}
+	}
+	return records
+}
+
 // dump is the text of everything a store holds, one record a line.
 func dump(t *testing.T, s kv.Store) string {
 	t.Helper()
@@ -64,12 +84,11 @@ func tell(t *testing.T, s kv.Store) {
 	steps := []func(){
 		func() { define(t, l, vote()) },
 		func() {
-			define(t, l, api.Question{Name: "Größe", Values: []string{"klein", "groß"}, Encoding: api.Direct})
+			define(t, l, api.Question{Name: "Größe", Values: []string{"klein", "groß"}, Encoding: "direct"})
 		},
 		func() { enroll(t, l, "vote", "2.5", "ann", "bob") },
 		func() {
-			_, err := l.Enroll(t.Context(), api.EnrollRequest{Key: "policy", Question: "Größe", Objects: []string{"ann", "çid"}, Policy: policy.Fixed(eps(t, "0.000000001")), Cap: eps(t, "2.5")})
-			must(t, err)
+			must(t, check.Err(l.Enroll(t.Context(), api.EnrollRequest{Key: "policy", Question: "Größe", Objects: []string{"ann", "çid"}, Policy: policy.Fixed(eps(t, "0.000000001")), Cap: eps(t, "2.5")})))
 		},
 		func() { release(t, l, releaseOf(t, "raise", "ann", "1")) },
 		func() { release(t, l, releaseOf(t, "degrade", "ann", "0.25")) },
@@ -115,8 +134,7 @@ func marketDay(t *testing.T, l *Ledger) []func() {
 	return []func(){
 		func() { enrollUnder(t, l, "vote", terms, "2.5", "eve", "fay", "gus") },
 		func() {
-			timed, err := policy.Steps(policy.Step{At: epoch(), Ceiling: eps(t, "0.5")}, policy.Step{At: epoch().Add(time.Hour), Ceiling: eps(t, "1")})
-			must(t, err)
+			timed := check.Value(policy.Steps(policy.Step{At: epoch(), Ceiling: eps(t, "0.5")}, policy.Step{At: epoch().Add(time.Hour), Ceiling: eps(t, "1")}))(t)
 			enrollUnder(t, l, "Größe", timed, "2.5", "fay")
 		},
 		func() { sell(t, l, purchase(t, "two drawn", "acme", "0.5", "eve", "fay")) },
@@ -136,8 +154,7 @@ func marketDay(t *testing.T, l *Ledger) []func() {
 		func() { hold("running", "acme", "2", 300, "gus") },
 		func() { must(t, l.Withdraw(t.Context(), api.ObjectRequest{Key: "gone", Object: "eve"})) },
 		func() {
-			_, err := l.Enroll(t.Context(), api.EnrollRequest{Key: "back", Question: "vote", Objects: []string{"eve", "fay"}, Policy: terms})
-			must(t, err)
+			must(t, check.Err(l.Enroll(t.Context(), api.EnrollRequest{Key: "back", Question: "vote", Objects: []string{"eve", "fay"}, Policy: terms})))
 		},
 		func() {
 			must(t, check.Err(l.Advance(t.Context(), api.AdvanceRequest{Key: "day", Truth: sameTruth("groß")})))
@@ -163,7 +180,7 @@ func byHand(t *testing.T, l *Ledger) {
 	p := request.Part{Question: 1, Counts: event.Counts{1, 0, 0}}
 	p.Changes = []event.Change{&event.Released{Object: "bob", Question: 1, Epsilon: nano(t, 1), Response: event.Response{Value: event.Value{Index: 2}, Method: event.MethodRaise}}}
 	for i := range 10 {
-		p.Refused = append(p.Refused, api.Refusal{Object: fmt.Sprint("a stranger ", i), Reason: api.NotEnrolled, Asked: nano(t, 1), Remedy: api.RemedyEnrolling})
+		p.Refused = append(p.Refused, api.Refusal{Object: fmt.Sprint("a stranger ", i), Reason: api.NotEnrolled, Asked: nano(t, 1), Remedy: "enrolling"})
 	}
 	_, _, err := l.engine.Submit(t.Context(), func(s *state.State) ([]event.Change, error) {
 		end.First, end.Through = s.Counters.Events+1, s.Counters.Events
@@ -200,12 +217,11 @@ func forgetfulDay(t *testing.T, l *Ledger) []func() {
 		func() { must(t, l.Forget(t.Context(), api.ObjectRequest{Key: "forget fay", Object: "fay"})) },
 		func() { must(t, l.Forget(t.Context(), api.ObjectRequest{Key: "forget dot", Object: "dot"})) },
 		func() {
-			_, err := l.Enroll(t.Context(), api.EnrollRequest{Key: "fay again", Question: "vote", Objects: []string{"fay"}, Policy: goldenTerms(t)})
-			must(t, err)
+			must(t, check.Err(l.Enroll(t.Context(), api.EnrollRequest{Key: "fay again", Question: "vote", Objects: []string{"fay"}, Policy: goldenTerms(t)})))
 		},
 		func() { release(t, l, releaseOf(t, "fay's", "fay", "0.25")) },
 		func() {
-			define(t, l, api.Question{Name: "home", Values: []string{"Aachen", "Bonn", "Celle", "Dresden", "Erfurt", "Fulda", "Gera", "Halle", "Jena"}, Encoding: api.Unary})
+			define(t, l, api.Question{Name: "home", Values: []string{"Aachen", "Bonn", "Celle", "Dresden", "Erfurt", "Fulda", "Gera", "Halle", "Jena"}, Encoding: "unary"})
 		},
 		func() { enrollUnder(t, l, "home", goldenTerms(t), "9", "ida", "jon") },
 		func() {
@@ -278,15 +294,13 @@ func termsDay(t *testing.T, l *Ledger) []func() {
 			change(api.ChangeTermsRequest{Key: "taken back", Objects: []string{"oto"}, Cap: eps(t, "0.75")})
 		},
 		func() {
-			_, err := l.Capture(t.Context(), api.CaptureRequest{Key: "captured after", Reservation: l.latestDeal(t), Partial: true, Truth: sameTruth("yes")})
-			must(t, err)
+			must(t, check.Err(l.Capture(t.Context(), api.CaptureRequest{Key: "captured after", Reservation: l.latestDeal(t), Partial: true, Truth: sameTruth("yes")})))
 		},
 		func() { sell(t, l, purchase(t, "after", "acme", "1", "nan")) },
 		func() {
-			_, err := l.Enroll(t.Context(), api.EnrollRequest{Key: "some", Question: "vote", Objects: []string{"nan", "oto", "qin"}, Partial: true, Terms: func(object string) (policy.Policy, privacy.Epsilon) {
+			must(t, check.Err(l.Enroll(t.Context(), api.EnrollRequest{Key: "some", Question: "vote", Objects: []string{"nan", "oto", "qin"}, Partial: true, Terms: func(object string) (policy.Policy, privacy.Epsilon) {
 				return map[string]policy.Policy{"qin": dearer}[object], eps(t, map[string]string{"nan": "2", "oto": "9", "qin": "1"}[object])
-			}})
-			must(t, err)
+			}})))
 		},
 		func() { must(t, l.Forget(t.Context(), api.ObjectRequest{Key: "forget pia", Object: "pia"})) },
 		func() {
@@ -319,7 +333,7 @@ func TestGoldenLedger(t *testing.T) {
 		check.That(t, written[k], "the ledger has no event of the kind %s", k)
 	}
 
-	path := filepath.Join(tests.Scratch(t), "ledger.db")
+	path := filepath.Join(pace.Scratch(t), "ledger.db")
 	must(t, bolt.Create(path, func(kv.Writer) error { return nil }))
 	file := check.Value(bolt.Open(path, false))(t)
 	defer file.Close()
@@ -329,24 +343,11 @@ func TestGoldenLedger(t *testing.T) {
 
 // A ledger that was written when the golden file was is still read, and means what it meant.
 func TestGoldenLedgerIsRead(t *testing.T) {
-	text := check.Value(os.ReadFile(filepath.Join("testdata", "golden", "format-v7.txt")))(t)
-	var records []pair
-	for line := range strings.Lines(string(text)) {
-		if strings.HasPrefix(line, "#") {
-			continue
-		}
-		var p pair
-		must(t, check.Err(fmt.Sscanf(line, "%s %x %x", &p.bucket, &p.key, &p.value)))
-		records = append(records, p)
-	}
-	l, err := openStore(t.Context(), fill(t, records), Options{TruthKey: truthKey(), Now: func() time.Time { return epoch().Add(40 * time.Hour) }})
-	must(t, err)
+	l := check.Value(openStore(t.Context(), goldenStore(t, "format-v7.txt"), Options{TruthKey: truthKey(), Now: func() time.Time { return epoch().Add(40 * time.Hour) }}))(t)
 	o := objectOf(t, l, "ann")
 	check.That(t, o.Spent == eps(t, "2.5") && len(o.Chains) == 2 && len(o.Chains[0].Levels) == 4 &&
 		o.Chains[0].Response == "yes", "%+v", o)
-	again := releaseOf(t, "degrade", "ann", "0.25")
-	again.Truth = never(t)
-	r := release(t, l, again)
+	r := release(t, l, releaseBy(releaseOf(t, "degrade", "ann", "0.25"), never(t)))
 	check.That(t, r.Value == "yes", "%+v", r)
 	wantGoldenMarket(t, l)
 	wantGoldenTerms(t, l)
@@ -419,4 +420,142 @@ func bitsOf(t testing.TB, text string) rrchain.Bits {
 	var bits rrchain.Bits
 	must(t, bits.UnmarshalText([]byte(text)))
 	return bits
+}
+
+// The golden files of questions with a mechanism; see golden_test.go.
+
+// tellOfMechanisms writes the same small ledger whenever it is called, with responses to questions with a mechanism in
+// every way in which they come about.
+func tellOfMechanisms(t testing.TB, s kv.Store) {
+	t.Helper()
+	begin(t, s)
+	clock := newClock(epoch())
+	l := openMemory(t, s, Options{Now: clock.read})
+	l.engine.Chances.Outputs, l.engine.Salts = steadyOutputs(1), steadySalts(2)
+	guests(t, l, "ann", "bob")
+	define(t, l, fixture.Odds(t))
+	enroll(t, l, "odds", "9", "ann")
+	carryOut(t, l, partiesOf(t, "1", "1"))
+	sell(t, l, partiesFor(t, "2", "acme", "2", "ann"))
+	release(t, l, partyOf(t, "3", "bob", "0.5"))
+	release(t, l, partyOf(t, "4", "bob", "2"))
+	sell(t, l, partiesFor(t, "5", "zeta", "1", "bob"))
+	release(t, l, api.ReleaseRequest{Key: "6", Question: "odds", Object: "ann", Epsilon: eps(t, "1.609437913"), Truth: sameTruth("yes")})
+	release(t, l, api.ReleaseRequest{Key: "7", Question: "odds", Object: "ann", Epsilon: eps(t, threeToOne), Truth: sameTruth("yes")})
+}
+
+func TestGoldenMechanisms(t *testing.T) {
+	memory := &kv.Memory{}
+	tellOfMechanisms(t, memory)
+	golden(t, "finite-v7.txt", dump(t, memory))
+	auditStore(t, memory)
+}
+
+// A ledger that was written when the golden file was is still read, and means what it meant.
+func TestGoldenMechanismsAreRead(t *testing.T) {
+	l := openMemory(t, goldenStore(t, "finite-v7.txt"), Options{Now: epoch})
+	all := questionsOf(t, l)
+	for i, want := range []api.Question{finiteParty(t), fixture.Odds(t)} {
+		want.Encoding = "finite"
+		if got := all[i]; got.Name != want.Name || string(text(t, got)) != string(text(t, want)) {
+			t.Errorf("question %d is %s, want %s", i+1, text(t, got), text(t, want))
+		}
+	}
+	got := allResponses(t, l, []string{"ann", "bob"})
+	want := map[string]string{
+		"party ann 1": "C", "party ann 2": "C", "party bob 0.5": "AC", "party bob 1": "C", "party bob 2": "B",
+		"odds ann 1.098612289": "Y", "odds ann 1.609437913": "Y2",
+	}
+	check.That(t, reflect.DeepEqual(got, want), "the responses are %v", got)
+	r := releaseBy(partyOf(t, "8", "ann", "1"), never(t))
+	if got := release(t, l, r); got.Value != want["party ann 1"] {
+		t.Errorf("%+v", got)
+	}
+	r = partyOf(t, "9", "ann", "0.5")
+	r.Truth = never(t)
+	release(t, l, r)
+	auditLedger(t, l)
+}
+
+// The golden file of events in words: hosts keep what they read, and scripts take it apart. See golden_test.go.
+
+// inWords returns the log of a store as JSON, one event a line, as the command prints it.
+func inWords(t testing.TB, s kv.Store) string {
+	t.Helper()
+	var out bytes.Buffer
+	encoder := json.NewEncoder(&out)
+	encoder.SetEscapeHTML(false)
+	for _, ev := range events(t, openMemory(t, s, Options{TruthKey: hostKeyOf(t, s), Now: lateInMarch})) {
+		must(t, encoder.Encode(ev))
+	}
+	return out.String()
+}
+
+// hostKeyOf returns the truth key if the log of a store has one.
+func hostKeyOf(t testing.TB, s kv.Store) []byte {
+	t.Helper()
+	if !slices.ContainsFunc(logOf(t, pairs(t, s)), func(ev event.Event) bool { return ev.Change.Kind() == event.KindTruthKey }) {
+		return nil
+	}
+	return truthKey()
+}
+
+// lateInMarch is after all that the golden ledgers tell.
+func lateInMarch() time.Time { return epoch().Add(20 * 24 * time.Hour) }
+
+// tellOddly adds to the golden ledger of mechanisms what JSON writes in several ways, and what costs nothing.
+func tellOddly(t testing.TB, s kv.Store) {
+	t.Helper()
+	tellOfMechanisms(t, s)
+	l := openMemory(t, s, Options{Now: lateInMarch})
+	l.engine.Chances.Sampler, l.engine.Salts = steadySampler(), steadySalts(1000)
+	define(t, l, api.Question{Name: "a<b> & c", Values: []string{"<yes>", "\"no\" & 'never'"}, Encoding: "direct"})
+	enrollUnder(t, l, "a<b> & c", market(t, "2", func(*policy.Market) {}), "9", "R&D <1>", "b\\c")
+	r := purchase(t, "<order & key>", "buyer & <sons>", "1", "R&D <1>", "stranger <&>")
+	r.Question, r.Truth, r.Partial = "a<b> & c", sameTruth("<yes>"), true
+	sell(t, l, r)
+	again := purchase(t, "for nothing", "buyer & <sons>", "0.5", "R&D <1>")
+	again.Question = "a<b> & c"
+	sell(t, l, again)
+}
+
+// forgetAll forgets everybody whom the log of a store names.
+func forgetAll(t testing.TB, s kv.Store) {
+	t.Helper()
+	l := openMemory(t, s, Options{TruthKey: hostKeyOf(t, s), Now: lateInMarch})
+	l.engine.Salts = steadySalts(2000)
+	var names []string
+	for _, ev := range logOf(t, pairs(t, s)) {
+		if c, is := ev.Change.(event.Personal); is && c.About() != "" {
+			names = append(names, c.About())
+		}
+	}
+	slices.Sort(names)
+	for _, name := range slices.Compact(names) {
+		must(t, l.Forget(t.Context(), api.ObjectRequest{Key: fmt.Sprintf("forget all: %s", name), Object: name}))
+	}
+}
+
+// Every kind of event, whole and erased, is printed as it always was, to the byte.
+func TestGoldenEvents(t *testing.T) {
+	text, whole, erased := "", map[event.Kind]bool{}, map[event.Kind]bool{}
+	look := func(s kv.Store) {
+		text += inWords(t, s)
+		for _, ev := range logOf(t, pairs(t, s)) {
+			_, personal := ev.Change.(event.Personal)
+			k := ev.Change.Kind()
+			whole[k], erased[k] = whole[k] || ev.Erased == nil, erased[k] || ev.Erased != nil || !personal
+		}
+	}
+	for _, begin := range []func(kv.Store){func(s kv.Store) { tell(t, s) }, func(s kv.Store) { tellOddly(t, s) }} {
+		memory := &kv.Memory{}
+		begin(memory)
+		look(memory)
+		forgetAll(t, memory)
+		look(memory)
+	}
+	golden(t, "events.jsonl", text)
+	for k := event.KindCreated; !strings.HasPrefix(k.String(), "kind "); k++ {
+		check.That(t, whole[k] && erased[k], "the file has no event of the kind %s, or none that is erased", k)
+	}
 }

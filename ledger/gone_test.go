@@ -15,56 +15,87 @@ import (
 	"github.com/sluicedp/sluice/ledger/internal/state"
 )
 
-// leftStore is a store that counts the records that are read from it, and calls leave before the one with the number at.
-type leftStore struct {
+// tapped is a store of which a test sees what is read. Begin is called for each transaction, and what it returns when that ends.
+type tapped struct {
 	kv.Store
+	begin func() (on tap, end func())
+}
+
+// tap is what happens to the records that are read; what is nil does not.
+type tap struct {
+	before func()
+	lend   func([]byte) []byte
+}
+
+func (s *tapped) View(fn func(kv.Reader) error) error {
+	on, end := s.begin()
+	defer end()
+	return s.Store.View(func(r kv.Reader) error { return fn(tappedReader{r, on}) })
+}
+
+func (s *tapped) Update(fn func(kv.Writer) error) error {
+	on, end := s.begin()
+	defer end()
+	return s.Store.Update(func(w kv.Writer) error { return fn(tappedWriter{tappedReader{w, on}, w}) })
+}
+
+type tappedReader struct {
+	kv.Reader
+	on tap
+}
+
+func (r tappedReader) Get(bucket string, key []byte) ([]byte, error) {
+	if r.on.before != nil {
+		r.on.before()
+	}
+	value, err := r.Reader.Get(bucket, key)
+	if r.on.lend != nil {
+		value = r.on.lend(value)
+	}
+	return value, err
+}
+
+func (r tappedReader) Scan(bucket string, from []byte, visit func(key, value []byte) bool) error {
+	return r.Reader.Scan(bucket, from, func(key, value []byte) bool {
+		if r.on.before != nil {
+			r.on.before()
+		}
+		if r.on.lend != nil {
+			key, value = r.on.lend(key), r.on.lend(value)
+		}
+		return visit(key, value)
+	})
+}
+
+// tappedWriter reads as a tappedReader does.
+type tappedWriter struct {
+	tappedReader
+	puts
+}
+
+// puts are the methods of a [kv.Writer] by which it writes.
+type puts interface {
+	Put(bucket string, key, value []byte) error
+	Delete(bucket string, key []byte) error
+}
+
+// counted is a store that counts the records that are read from it, and calls leave before the one with the number at.
+type counted struct {
+	tapped
 	reads atomic.Int64
 	at    int64
 	leave func()
 }
 
-func (c *leftStore) View(fn func(kv.Reader) error) error {
-	return c.Store.View(func(r kv.Reader) error { return fn(leftReader{r, c}) })
-}
-
-func (c *leftStore) Update(fn func(kv.Writer) error) error {
-	return c.Store.Update(func(w kv.Writer) error { return fn(leftWriter{w, leftReader{w, c}}) })
-}
-
-func (c *leftStore) read() {
-	if c.reads.Add(1) == c.at {
-		c.leave()
+func newCounted(s kv.Store) *counted {
+	c := &counted{}
+	read := func() {
+		if c.reads.Add(1) == c.at {
+			c.leave()
+		}
 	}
-}
-
-type leftReader struct {
-	kv.Reader
-	in *leftStore
-}
-
-func (r leftReader) Get(bucket string, key []byte) ([]byte, error) {
-	r.in.read()
-	return r.Reader.Get(bucket, key)
-}
-
-func (r leftReader) Scan(bucket string, from []byte, visit func(key, value []byte) bool) error {
-	return r.Reader.Scan(bucket, from, func(key, value []byte) bool {
-		r.in.read()
-		return visit(key, value)
-	})
-}
-
-type leftWriter struct {
-	kv.Writer
-	leftReader
-}
-
-func (w leftWriter) Get(bucket string, key []byte) ([]byte, error) {
-	return w.leftReader.Get(bucket, key)
-}
-
-func (w leftWriter) Scan(bucket string, from []byte, visit func(key, value []byte) bool) error {
-	return w.leftReader.Scan(bucket, from, visit)
+	c.tapped = tapped{s, func() (tap, func()) { return tap{before: read}, func() {} }}
+	return c
 }
 
 // drained returns the error that ends a list.
@@ -95,57 +126,41 @@ func panelCalls(t *testing.T) []panelCall {
 	poor := majority
 	poor.Epsilon = eps(t, "100")
 	everybody := crowd(sellersHere)
-	reads := map[string]func(ctx context.Context, l *Ledger) error{
-		"quote":              func(ctx context.Context, l *Ledger) error { _, err := l.Quote(ctx, fair.Order); return err },
-		"quote, by name":     func(ctx context.Context, l *Ledger) error { _, err := l.Quote(ctx, named.Order); return err },
-		"quote, refused":     func(ctx context.Context, l *Ledger) error { _, err := l.Quote(ctx, dear); return err },
-		"quote of an answer": func(ctx context.Context, l *Ledger) error { _, err := l.QuoteAnswer(ctx, majority); return err },
-		"quote of a loss":    func(ctx context.Context, l *Ledger) error { _, err := l.QuoteAnswer(ctx, lossy); return err },
-		"quote of no answer": func(ctx context.Context, l *Ledger) error { _, err := l.QuoteAnswer(ctx, poor); return err },
-		"budget": func(ctx context.Context, l *Ledger) error {
-			return check.Err(l.Budget(ctx, api.BudgetRequest{Question: "vote", All: true}))
-		},
-		"budget of a buyer": func(ctx context.Context, l *Ledger) error {
-			return check.Err(l.Budget(ctx, api.BudgetRequest{Question: "vote", Objects: everybody, Buyer: "acme"}))
-		},
+	type panel = func(ctx context.Context, l *Ledger) error
+	reads := map[string]panel{
+		"quote":               asking((*Ledger).Quote, fair.Order),
+		"quote, by name":      asking((*Ledger).Quote, named.Order),
+		"quote, refused":      asking((*Ledger).Quote, dear),
+		"quote of an answer":  asking((*Ledger).QuoteAnswer, majority),
+		"quote of a loss":     asking((*Ledger).QuoteAnswer, lossy),
+		"quote of no answer":  asking((*Ledger).QuoteAnswer, poor),
+		"budget":              asking((*Ledger).Budget, api.BudgetRequest{Question: "vote", All: true}),
+		"budget of a buyer":   asking((*Ledger).Budget, api.BudgetRequest{Question: "vote", Objects: everybody, Buyer: "acme"}),
 		"responses":           func(ctx context.Context, l *Ledger) error { return drained(l.Responses(ctx, "vote", eps(t, "1"))) },
 		"deliveries":          func(ctx context.Context, l *Ledger) error { return drained(l.Deliveries(ctx, 1)) },
-		"receipt":             func(ctx context.Context, l *Ledger) error { _, err := l.Receipt(ctx, 1); return err },
+		"receipt":             asking((*Ledger).Receipt, 1),
 		"events":              func(ctx context.Context, l *Ledger) error { return drained(l.Events(ctx, 1)) },
-		"sale, left out many": func(ctx context.Context, l *Ledger) error { _, err := l.Sale(ctx, 2); return err },
+		"sale, left out many": asking((*Ledger).Sale, 2),
 		"sales":               func(ctx context.Context, l *Ledger) error { return drained(l.Sales(ctx, "")) },
 		"refusals":            func(ctx context.Context, l *Ledger) error { return drained(l.Refusals(ctx, "partial", 1)) },
-		"recount": func(ctx context.Context, l *Ledger) error {
-			_, err := l.Estimate(ctx, api.EstimateRequest{Question: "vote", Include: func(string) bool { return true }})
-			return err
-		},
-		"verify": func(ctx context.Context, l *Ledger) error { _, err := l.Verify(ctx, api.VerifyRequest{}); return err },
+		"recount":             asking((*Ledger).Estimate, api.EstimateRequest{Question: "vote", Include: func(string) bool { return true }}),
+		"verify":              asking((*Ledger).Verify, api.VerifyRequest{}),
 	}
-	changes := map[string]func(ctx context.Context, l *Ledger) error{
-		"sale":          func(ctx context.Context, l *Ledger) error { _, err := l.Sell(ctx, fair); return err },
-		"sale, refused": func(ctx context.Context, l *Ledger) error { _, err := l.Sell(ctx, refused); return err },
-		"reserve": func(ctx context.Context, l *Ledger) error {
-			return check.Err(l.Reserve(ctx, api.ReserveRequest{Key: "k", Order: fair.Order, For: time.Hour}))
-		},
-		"reserve, refused": func(ctx context.Context, l *Ledger) error {
-			return check.Err(l.Reserve(ctx, api.ReserveRequest{Key: "k", Order: dear, For: time.Hour}))
-		},
-		"raise":           func(ctx context.Context, l *Ledger) error { _, err := l.Raise(ctx, order(t, "k", "1.5")); return err },
-		"raise, refused":  func(ctx context.Context, l *Ledger) error { _, err := l.Raise(ctx, order(t, "k", "100")); return err },
-		"answer":          func(ctx context.Context, l *Ledger) error { _, err := l.Answer(ctx, majority); return err },
-		"answer, refused": func(ctx context.Context, l *Ledger) error { _, err := l.Answer(ctx, poor); return err },
-		"answer, lossy":   func(ctx context.Context, l *Ledger) error { _, err := l.Answer(ctx, lossy); return err },
-		"advance": func(ctx context.Context, l *Ledger) error {
-			return check.Err(l.Advance(ctx, api.AdvanceRequest{Key: "k", Truth: sameTruth("yes")}))
-		},
-		"enroll": func(ctx context.Context, l *Ledger) error {
-			_, err := l.Enroll(ctx, api.EnrollRequest{Key: "k", Question: "vote", Objects: crowd(2 * sellersHere), Cap: eps(t, "10"), Policy: market(t, "2")})
-			return err
-		},
-		"terms": func(ctx context.Context, l *Ledger) error {
-			_, err := l.ChangeTerms(ctx, api.ChangeTermsRequest{Key: "k", Question: "vote", Objects: everybody, Cap: eps(t, "9")})
-			return err
-		},
+	changes := map[string]panel{
+		"sale":             asking((*Ledger).Sell, fair),
+		"sale, refused":    asking((*Ledger).Sell, refused),
+		"reserve":          asking((*Ledger).Reserve, api.ReserveRequest{Key: "k", Order: fair.Order, For: time.Hour}),
+		"reserve, refused": asking((*Ledger).Reserve, api.ReserveRequest{Key: "k", Order: dear, For: time.Hour}),
+		"raise":            asking((*Ledger).Raise, order(t, "k", "1.5")),
+		"raise, refused":   asking((*Ledger).Raise, order(t, "k", "100")),
+		"answer":           asking((*Ledger).Answer, majority),
+		"answer, refused":  asking((*Ledger).Answer, poor),
+		"answer, lossy":    asking((*Ledger).Answer, lossy),
+		"advance":          asking((*Ledger).Advance, api.AdvanceRequest{Key: "k", Truth: sameTruth("yes")}),
+		"enroll": asking((*Ledger).Enroll, api.EnrollRequest{
+			Key: "k", Question: "vote", Objects: crowd(2 * sellersHere), Cap: eps(t, "10"), Policy: market(t, "2"),
+		}),
+		"terms": asking((*Ledger).ChangeTerms, api.ChangeTermsRequest{Key: "k", Question: "vote", Objects: everybody, Cap: eps(t, "9")}),
 	}
 	var all []panelCall
 	for name, call := range reads {
@@ -157,6 +172,11 @@ func panelCalls(t *testing.T) []panelCall {
 	return all
 }
 
+// asking is a call of a method with a request.
+func asking[R, V any](method func(*Ledger, context.Context, R) (V, error), r R) func(context.Context, *Ledger) error {
+	return func(ctx context.Context, l *Ledger) error { return check.Err(method(l, ctx, r)) }
+}
+
 // sellersHere is how many objects the ledger of panelCalls has.
 const sellersHere = 700
 
@@ -166,9 +186,7 @@ func sellersLedger(t *testing.T, key string) *kv.Memory {
 	beginWithKey(t, s, key)
 	l := sellers(t, openMemory(t, s, Options{}), "2", "10", crowd(sellersHere)...)
 	sell(t, l, purchase(t, "sold", "acme", "1"))
-	partial := purchase(t, "partial", "acme", "0.5", crowd(2*sellersHere)...)
-	partial.Partial = true
-	sell(t, l, partial)
+	sell(t, l, partialSale(purchase(t, "partial", "acme", "0.5", crowd(2*sellersHere)...)))
 	return s
 }
 
@@ -182,7 +200,7 @@ func TestPanelCall_CallerLeaves_ReadsLittleMore(t *testing.T) {
 	for _, c := range panelCalls(t) {
 		t.Run(c.name, func(t *testing.T) {
 			run := func(at int64) (after int64, changed bool, err error) {
-				s := &leftStore{Store: from.Copy()}
+				s := newCounted(from.Copy())
 				l := openMemory(t, s, Options{Signer: signer})
 				before := stats(t, l).Events
 				ctx, leave := context.WithCancel(t.Context())
@@ -224,67 +242,59 @@ func TestRefusedCall_ManyObjects_ListsTheFirstAndCountsAll(t *testing.T) {
 	poor := api.AnswerRequest{Key: "k", Question: "vote", Query: "majority:yes", Epsilon: eps(t, "100"), All: true, Truth: sameTruth("yes")}
 	blind := poor
 	blind.Epsilon, blind.AcceptLoss, blind.Truth = eps(t, "0.5"), true, untold
-	blindRaise := order(t, "k", "1.5")
+	blindRaise, tooHigh := order(t, "k", "1.5"), order(t, "k", "100")
 	blindRaise.Truth = untold
+	order := func(o api.Order) api.SellRequest { return api.SellRequest{Key: "k", Order: o, Truth: untold} }
 	for name, call := range map[string]struct {
-		do     func(l *Ledger) (listed []api.Refusal, unlisted int, sums []api.RefusalSum, instead *api.Budget, err error)
+		do     func(l *Ledger) (api.RefusedError, error)
 		reason api.Reason
-		can    uint64 // at the ε of the request
 	}{
-		"quote": {func(l *Ledger) ([]api.Refusal, int, []api.RefusalSum, *api.Budget, error) {
+		"quote": {func(l *Ledger) (api.RefusedError, error) {
 			q, err := l.Quote(t.Context(), dear)
-			return q.Refused, q.Unlisted, q.Sums, q.Instead, err
-		}, api.NotOnOffer, 0},
-		"sale": {refusedBy(func(l *Ledger) error {
-			return check.Err(l.Sell(t.Context(), api.SellRequest{Key: "k", Order: dear, Truth: untold}))
-		}), api.NotOnOffer, 0},
-		"reserve": {refusedBy(func(l *Ledger) error {
-			return check.Err(l.Reserve(t.Context(), api.ReserveRequest{Key: "k", Order: dear, For: time.Hour}))
-		}), api.NotOnOffer, 0},
-		"raise":  {refusedBy(func(l *Ledger) error { _, err := l.Raise(t.Context(), order(t, "k", "100")); return err }), api.ChainCeiling, 0},
-		"answer": {refusedBy(func(l *Ledger) error { _, err := l.Answer(t.Context(), poor); return err }), api.ChainCeiling, 0},
-		"quote of an answer": {func(l *Ledger) ([]api.Refusal, int, []api.RefusalSum, *api.Budget, error) {
+			return api.RefusedError{Refused: q.Refused, Unlisted: q.Unlisted, Sums: q.Sums, Instead: q.Instead}, err
+		}, api.NotOnOffer},
+		"sale":    {refusedBy(t, asking((*Ledger).Sell, order(dear))), api.NotOnOffer},
+		"reserve": {refusedBy(t, asking((*Ledger).Reserve, api.ReserveRequest{Key: "k", Order: dear, For: time.Hour})), api.NotOnOffer},
+		"raise":   {refusedBy(t, asking((*Ledger).Raise, tooHigh)), api.ChainCeiling},
+		"answer":  {refusedBy(t, asking((*Ledger).Answer, poor)), api.ChainCeiling},
+		"quote of an answer": {func(l *Ledger) (api.RefusedError, error) {
 			q, err := l.QuoteAnswer(t.Context(), poor)
-			return q.Refused, q.Unlisted, q.Sums, &api.Budget{Levels: []api.BudgetLevel{{}}}, err
-		}, api.ChainCeiling, 0},
-		"sale, without truths": {refusedBy(func(l *Ledger) error {
-			return check.Err(l.Sell(t.Context(), api.SellRequest{Key: "k", Order: fair, Truth: untold}))
-		}), api.NoTruth, 0},
-		"raise, without truths":  {refusedBy(func(l *Ledger) error { _, err := l.Raise(t.Context(), blindRaise); return err }), api.NoTruth, 0},
-		"answer, without truths": {refusedBy(func(l *Ledger) error { _, err := l.Answer(t.Context(), blind); return err }), api.NoTruth, 0},
+			return api.RefusedError{Refused: q.Refused, Unlisted: q.Unlisted, Sums: q.Sums, Instead: &api.Budget{Levels: []api.BudgetLevel{{}}}}, err
+		}, api.ChainCeiling},
+		"sale, without truths":   {refusedBy(t, asking((*Ledger).Sell, order(fair))), api.NoTruth},
+		"raise, without truths":  {refusedBy(t, asking((*Ledger).Raise, blindRaise)), api.NoTruth},
+		"answer, without truths": {refusedBy(t, asking((*Ledger).Answer, blind)), api.NoTruth},
 	} {
 		l := openMemory(t, from.Copy(), Options{})
-		listed, unlisted, sums, instead, err := call.do(l)
-		if err != nil || len(listed) != request.MaxListed || unlisted != sellersHere-request.MaxListed {
-			t.Errorf("%s: %d refusals are listed, %d are not, want %d of %d (%v)", name, len(listed), unlisted, request.MaxListed, sellersHere, err)
+		r, err := call.do(l)
+		if err != nil || len(r.Refused) != request.MaxListed || r.Unlisted != sellersHere-request.MaxListed {
+			t.Errorf("%s: %d refusals are listed, %d are not, want %d of %d (%v)", name, len(r.Refused), r.Unlisted, request.MaxListed, sellersHere, err)
 			continue
 		}
-		for i, r := range listed {
+		for i, r := range r.Refused {
 			check.Need(t, r.Object == crowd(i + 1)[i] && r.Reason == call.reason, "%s: refusal %d is %s", name, i, r)
 		}
-		check.That(t, len(sums) == 1 && sums[0].Reason == call.reason && sums[0].Count == sellersHere,
-			"%s: the sums are %+v", name, sums)
-		top := instead.Levels[len(instead.Levels)-1]
-		check.That(t, top.Can == call.can, "%s: %d could be had, it says, want %d", name, top.Can, call.can)
+		check.That(t, len(r.Sums) == 1 && r.Sums[0].Reason == call.reason && r.Sums[0].Count == sellersHere,
+			"%s: the sums are %+v", name, r.Sums)
+		check.Equal(t, r.Instead.Levels[len(r.Instead.Levels)-1].Can, 0, "%s: objects that could answer instead", name)
 	}
 }
 
 // refusedBy returns what a call was refused for.
-func refusedBy(call func(l *Ledger) error) func(l *Ledger) ([]api.Refusal, int, []api.RefusalSum, *api.Budget, error) {
-	return func(l *Ledger) ([]api.Refusal, int, []api.RefusalSum, *api.Budget, error) {
-		err := call(l)
-		var r *api.RefusedError
-		if !errors.As(err, &r) {
-			return nil, 0, nil, nil, err
+func refusedBy(t *testing.T, call func(context.Context, *Ledger) error) func(l *Ledger) (api.RefusedError, error) {
+	return func(l *Ledger) (api.RefusedError, error) {
+		err := call(t.Context(), l)
+		if r, is := errors.AsType[*api.RefusedError](err); is {
+			return *r, nil
 		}
-		return r.Refused, r.Unlisted, r.Sums, r.Instead, nil
+		return api.RefusedError{}, err
 	}
 }
 
 // TestOrder_StopAtRefusal_ReadsNothingAfterTheFirst counts what is read of a panel of which the third object is refused.
 func TestOrder_StopAtRefusal_ReadsNothingAfterTheFirst(t *testing.T) {
 	_, _, key := logKey(t, "panel", 1)
-	s := &leftStore{Store: sellersLedger(t, key)}
+	s := newCounted(sellersLedger(t, key))
 	l := openMemory(t, s, Options{})
 	names := crowd(sellersHere)
 	must(t, l.Withdraw(t.Context(), api.ObjectRequest{Key: "leave", Object: names[2]}))

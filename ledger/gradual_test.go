@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
-	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -13,7 +12,6 @@ import (
 
 	"github.com/sluicedp/sluice/internal/check"
 	"github.com/sluicedp/sluice/internal/exact"
-	tests "github.com/sluicedp/sluice/internal/pace"
 	"github.com/sluicedp/sluice/ledger/api"
 	says "github.com/sluicedp/sluice/ledger/event"
 	"github.com/sluicedp/sluice/ledger/internal/event"
@@ -62,16 +60,13 @@ func wantRaised(t *testing.T, query string, q api.Question) {
 		r := inquire(t, epsilon, query, epsilon, ballots("ann"), "ann", "bob", "cy")
 		r.Question = q.Name
 		quote := check.Value(l.QuoteAnswer(t.Context(), r))(t)
-		if quote.Charge != state.Minus(r.Epsilon, held) || quote.Anew != r.Epsilon || quote.Held != held || quote.Objects != 3 || len(quote.Refused) != 0 {
-			t.Errorf("at ε=%s the quote is %+v", epsilon, quote)
-		}
+		check.That(t, quote.Charge == state.Minus(r.Epsilon, held) && quote.Anew == r.Epsilon && quote.Held == held && quote.Objects == 3 && len(quote.Refused) == 0,
+			"at ε=%s the quote is %+v", epsilon, quote)
 		got := answerTo(t, l, r)
 		check.That(t, got.Charged == quote.Charge && got.Epsilon == r.Epsilon && got.Objects == 3,
 			"quoted %+v, got %+v", quote, got)
-		wantSpent(t, l, epsilon, "ann", "bob", "cy")
-		if how := methodOf(eventAt(t, l, got.Event)); how != []string{"fresh", "raise", "raise", "raise", "raise"}[i] {
-			t.Errorf("at ε=%s it came about by %q", epsilon, how)
-		}
+		wantAnswered(t, l, epsilon, "ann", "bob", "cy")
+		check.Equal(t, methodOf(eventAt(t, l, got.Event)), []string{"fresh", "raise", "raise", "raise", "raise"}[i], "at ε=%s it came about by", epsilon)
 		auditStore(t, l.engine.Store)
 		closed(t, l)
 		held, given = r.Epsilon, append(given, got)
@@ -91,8 +86,8 @@ func wantRaised(t *testing.T, query string, q api.Question) {
 	wantClean(t, l, api.VerifyRequest{})
 }
 
-// wantSpent checks what objects have spent, all of it for answers about one question.
-func wantSpent(t *testing.T, l *Ledger, epsilon string, names ...string) {
+// wantAnswered checks what objects have spent, all of it for answers about one question.
+func wantAnswered(t *testing.T, l *Ledger, epsilon string, names ...string) {
 	t.Helper()
 	for _, name := range names {
 		if o := objectOf(t, l, name); o.Spent != eps(t, epsilon) || o.Chains[0].Answered != o.Spent {
@@ -110,14 +105,12 @@ func TestARaiseNeedsBudgetForTheDifferenceOnly(t *testing.T) {
 	answerTo(t, l, ask("0.9"))
 	unchanged(t, l.engine.Store, func() {
 		for _, r := range refusals(t, check.Err(l.Answer(t.Context(), ask("1.000000001")))) {
-			if r.Cost != eps(t, "0.100000001") || r.Remaining != eps(t, "0.1") || r.Asked != eps(t, "1.000000001") || r.Spent != eps(t, "0.9") {
-				t.Errorf("refused as %+v", r)
-			}
+			check.That(t, r.Cost == eps(t, "0.100000001") && r.Remaining == eps(t, "0.1") && r.Asked == eps(t, "1.000000001") && r.Spent == eps(t, "0.9"),
+				"refused as %+v", r)
 		}
 	})
-	got := answerTo(t, l, ask("1"))
-	check.That(t, got.Charged == eps(t, "0.1"), "charged %s", got.Charged)
-	wantSpent(t, l, "1", "ann", "bob", "cy")
+	check.Equal(t, answerTo(t, l, ask("1")).Charged, eps(t, "0.1"), "charged")
+	wantAnswered(t, l, "1", "ann", "bob", "cy")
 }
 
 // Below the top nobody needs truths or budget, in whatever order.
@@ -135,17 +128,15 @@ func TestAnswersBelowTheTopAreFree(t *testing.T) {
 			r := inquire(t, epsilon, "majority:yes", epsilon, never(t), "ann", "bob", "cy")
 			quote := check.Value(l.QuoteAnswer(t.Context(), r))(t)
 			got := answerTo(t, l, r)
-			if !got.Charged.IsZero() || !quote.Charge.IsZero() || !quote.Anew.IsZero() || quote.Held != eps(t, "1") || got.Objects != 3 {
-				t.Errorf("%v: at ε=%s quoted %+v, got %+v", order, epsilon, quote, got)
-			}
+			check.That(t, got.Charged.IsZero() && quote.Charge.IsZero() && quote.Anew.IsZero() && quote.Held == eps(t, "1") && got.Objects == 3,
+				"%v: at ε=%s quoted %+v, got %+v", order, epsilon, quote, got)
 			how := "insert"
 			if epsilon < lowest {
 				how, lowest = "degrade", epsilon
 			}
-			method := methodOf(eventAt(t, l, got.Event))
-			check.That(t, method == how, "%v: at ε=%s by %q, want %q", order, epsilon, method, how)
+			check.Equal(t, methodOf(eventAt(t, l, got.Event)), how, "%v: at ε=%s by", order, epsilon)
 		}
-		wantSpent(t, l, "1", "ann", "bob", "cy")
+		wantAnswered(t, l, "1", "ann", "bob", "cy")
 		auditStore(t, l.engine.Store)
 		closed(t, l)
 	}
@@ -183,8 +174,7 @@ func TestScoresOfTwoBeginningsAreNotMixed(t *testing.T) {
 		before := answersOf(t, l, ask("0.7", nil))
 		l.requests.Sampler = queriesOf(seed)
 		got := answerTo(t, l, ask("0.7", never(t)))
-		how := methodOf(eventAt(t, l, got.Event))
-		check.That(t, how == "degrade", "it came about by %q", how)
+		check.Equal(t, methodOf(eventAt(t, l, got.Event)), "degrade", "it came about by")
 		want := check.Value(queriesOf(seed).Between(mechanism.Score{}, before[1].AsScore(), eps(t, "0.7")))(t)
 		wrong := check.Value(queriesOf(seed).Between(before[0].AsScore(), before[1].AsScore(), eps(t, "0.7")))(t)
 		made := answersOf(t, l, ask("0.7", nil))[1]
@@ -219,14 +209,12 @@ func TestAnswersBeginAnewWithSomebodyForgotten(t *testing.T) {
 	_, err := l.Answer(t.Context(), inquire(t, "3", "majority:yes", "1.5", never(t), "ann", "bob", "cy"))
 	r := refusals(t, err)
 	check.That(t, len(r) == 1 && r[0].Object == "bob" && r[0].Cost == eps(t, "0"), "refused %+v", r)
-	_, err = l.Enroll(t.Context(), api.EnrollRequest{Key: "back", Question: "vote", Objects: []string{"bob"}})
-	must(t, err)
+	must(t, check.Err(l.Enroll(t.Context(), api.EnrollRequest{Key: "back", Question: "vote", Objects: []string{"bob"}})))
 	closed(t, l)
 	l = open(t, path, Options{})
 	third, quote := ask("5", "1.5", ballots("bob"))
-	if quote.Charge != eps(t, "1.5") || !quote.Held.IsZero() || quote.Anew != eps(t, "1.5") || quote.NotRaised != nil {
-		t.Errorf("after somebody was forgotten the quote is %+v", quote)
-	}
+	check.That(t, quote.Charge == eps(t, "1.5") && quote.Held.IsZero() && quote.Anew == eps(t, "1.5") && quote.NotRaised == nil,
+		"after somebody was forgotten the quote is %+v", quote)
 	between, _ := ask("6", "1.25", never(t))
 	fourth, quote := ask("7", "2", ballots("bob"))
 	check.That(t, quote.Charge == eps(t, "0.5"), "the new ones are not raised: %+v", quote)
@@ -251,8 +239,7 @@ func TestAnswersBeginAnewWithSomebodyForgotten(t *testing.T) {
 	check.That(t, slices.Equal(got, want), "the answers are %q, want %q", got, want)
 	again := answerTo(t, l, inquire(t, "2", "majority:yes", "1", never(t), "ann", "bob", "cy"))
 	check.That(t, fmt.Sprint(again) == fmt.Sprint(second), "the same key gives %+v, then %+v", second, again)
-	auditStore(t, l.engine.Store)
-	wantClean(t, l, api.VerifyRequest{})
+	auditLedger(t, l)
 }
 
 // A partial request that leaves nobody out has the answers of a whole one, in whatever order they come, and all together
@@ -273,10 +260,9 @@ func TestAPartialRequestThatLeavesNobodyOutIsAWholeOne(t *testing.T) {
 		check.That(t, one.epsilon != last.Epsilon.String() || got.Event == last.Event && got.Answer == last.Answer,
 			"%s: got %+v after %+v", one.epsilon, got, last)
 		last = got
-		wantSpent(t, l, one.spent, "ann", "bob", "cy")
+		wantAnswered(t, l, one.spent, "ann", "bob", "cy")
 	}
-	auditStore(t, l.engine.Store)
-	wantClean(t, l, api.VerifyRequest{})
+	auditLedger(t, l)
 }
 
 // A partial request that leaves somebody out is asked anew: whom it leaves out is decided anew, and its panel may be
@@ -302,11 +288,10 @@ func TestWhoLeavesSomebodyOutRaisesNothing(t *testing.T) {
 		return values, nil
 	}
 	quote, got := ask("untold", "1", noTruths, three...)
-	if quote.Charge != eps(t, "0.5") || got.Charged != eps(t, "1") || got.Objects != 2 || len(got.Refused) != 1 || got.Refused[0].Reason != api.NoTruth {
-		t.Errorf("quoted %+v, got %+v", quote, got)
-	}
-	wantSpent(t, l, "1.5", "ann", "bob")
-	wantSpent(t, l, "0.5", "cy")
+	check.That(t, quote.Charge == eps(t, "0.5") && got.Charged == eps(t, "1") && got.Objects == 2 && len(got.Refused) == 1 && got.Refused[0].Reason == api.NoTruth,
+		"quoted %+v, got %+v", quote, got)
+	wantAnswered(t, l, "1.5", "ann", "bob")
+	wantAnswered(t, l, "0.5", "cy")
 	_, again := ask("recorded", "0.5", never(t), three...)
 	check.That(t, again.Event == whole.Event, "got %+v, where the whole panel has %+v", again, whole)
 	must(t, l.Withdraw(t.Context(), api.ObjectRequest{Key: "w", Object: "cy"}))
@@ -317,8 +302,7 @@ func TestWhoLeavesSomebodyOutRaisesNothing(t *testing.T) {
 	if quote, got := ask("back", "0.75", never(t), three...); quote.Charge != eps(t, "0") || got.Charged != quote.Charge || got.Objects != 2 || methodOf(eventAt(t, l, got.Event)) != "degrade" {
 		t.Errorf("quoted %+v, got %+v", quote, got)
 	}
-	auditStore(t, l.engine.Store)
-	wantClean(t, l, api.VerifyRequest{})
+	auditLedger(t, l)
 }
 
 // An answer about other people, of another kind or to another question has nothing to do with it.
@@ -333,22 +317,19 @@ func TestOtherPanelsAndQueriesAreNotRaised(t *testing.T) {
 		"same in words": inquire(t, "", "threshold:yes:2", "1", ballots(), "ann", "bob", "cy"),
 	} {
 		r.Key = key
-		got := answerTo(t, l, r)
-		check.That(t, got.Charged == eps(t, "1"), "%s: charged %s", key, got.Charged)
+		check.Equal(t, answerTo(t, l, r).Charged, eps(t, "1"), "%s: charged", key)
 	}
 	// All who are enrolled are the same panel as the same people by name, until somebody else comes.
 	all := inquire(t, "all", "majority:yes", "2", ballots())
 	all.Objects, all.All = nil, true
-	got := answerTo(t, l, all)
-	check.That(t, got.Charged == eps(t, "1"), "all are charged %s, after they were asked by name", got.Charged)
+	check.Equal(t, answerTo(t, l, all).Charged, eps(t, "1"), "charge for all, after they were asked by name")
 	again := answerTo(t, l, all)
 	enroll(t, l, "vote", "9", "eve")
 	if later := answerTo(t, l, all); again.Charged != eps(t, "1") || fmt.Sprint(later) != fmt.Sprint(again) {
 		t.Errorf("the same key gives %+v, then %+v", again, later)
 	}
 	all.Key = "all and eve"
-	got = answerTo(t, l, all)
-	check.That(t, got.Charged == eps(t, "2"), "with somebody else they are charged %s", got.Charged)
+	check.Equal(t, answerTo(t, l, all).Charged, eps(t, "2"), "charge with one more object")
 	auditStore(t, l.engine.Store)
 }
 
@@ -376,7 +357,7 @@ func TestConcurrentAnswersAreRaisedOnce(t *testing.T) {
 	}
 	group.Wait()
 	answerTo(t, l, inquire(t, "last", "majority:yes", "1", ballots("ann"), "ann", "bob", "cy"))
-	wantSpent(t, l, "1", "ann", "bob", "cy")
+	wantAnswered(t, l, "1", "ann", "bob", "cy")
 	for epsilon, results := range seen {
 		check.That(t, len(results) == 1, "at ε=%s there are the answers %v", epsilon, results)
 	}
@@ -387,8 +368,7 @@ func TestConcurrentAnswersAreRaisedOnce(t *testing.T) {
 		}
 	}
 	check.That(t, methods["fresh"] == 1, "answers came about by %v", methods)
-	auditStore(t, l.engine.Store)
-	wantClean(t, l, api.VerifyRequest{})
+	auditLedger(t, l)
 }
 
 // The process dies, or the commit fails, while an answer is raised: it is raised once, or not at all.
@@ -415,13 +395,13 @@ func TestARaisedAnswerIsRaisedOnceInSpiteOfAFailure(t *testing.T) {
 			if hooks.recorded {
 				spent, raise.Truth = "1", never(t)
 			}
-			wantSpent(t, l, spent, "ann", "bob", "cy")
+			wantAnswered(t, l, spent, "ann", "bob", "cy")
 			first := answerTo(t, l, raise)
 			raise.Truth = never(t)
 			if again := answerTo(t, l, raise); fmt.Sprint(again) != fmt.Sprint(first) || first.Charged != eps(t, "0.75") {
 				t.Errorf("the same key gives %+v, then %+v", first, again)
 			}
-			wantSpent(t, l, "1", "ann", "bob", "cy")
+			wantAnswered(t, l, "1", "ann", "bob", "cy")
 			auditStore(t, l.engine.Store)
 		})
 	}
@@ -443,7 +423,7 @@ func TestARaiseIsOvertaken(t *testing.T) {
 	got := answerTo(t, l, inquire(t, "2", "majority:yes", "1", truth, "ann", "bob", "cy"))
 	check.That(t, got.Charged.IsZero() && methodOf(eventAt(t, l, got.Event)) == "insert",
 		"overtaken twice, it came to %+v", got)
-	wantSpent(t, l, "1.5", "ann", "bob", "cy")
+	wantAnswered(t, l, "1.5", "ann", "bob", "cy")
 	auditStore(t, l.engine.Store)
 }
 
@@ -477,19 +457,6 @@ func TestVerifyNamesWhatWasAlteredOfScores(t *testing.T) {
 	}
 }
 
-// A backup of a ledger with scores is the ledger.
-func TestScoresOutliveABackup(t *testing.T) {
-	l := voters(t, newLedger(t), "2", "ann", "bob", "cy")
-	answerTo(t, l, inquire(t, "1", "majority:yes", "0.5", ballots("ann"), "ann", "bob", "cy"))
-	path := filepath.Join(tests.Scratch(t), "copy.db")
-	must(t, check.Err(l.Backup(t.Context(), path, nil)))
-	closed(t, l)
-	restored := open(t, path, Options{})
-	got := answerTo(t, restored, inquire(t, "2", "majority:yes", "1", ballots("ann"), "ann", "bob", "cy"))
-	check.That(t, got.Charged == eps(t, "0.5"), "charged %s", got.Charged)
-	auditStore(t, restored.engine.Store)
-}
-
 // A stored answer that its own beginning contradicts is damage, and draws nothing.
 func TestAScoreOutOfRangeIsDamage(t *testing.T) {
 	l := voters(t, inMemory(t, Options{}), "2", "ann", "bob", "cy")
@@ -500,8 +467,7 @@ func TestAScoreOutOfRangeIsDamage(t *testing.T) {
 	putRecord(t, l.engine.Store, state.BucketAnswers, key, a.Encode())
 	for _, epsilon := range []string{"0.25", "1"} {
 		unchanged(t, l.engine.Store, func() {
-			_, err := l.Answer(t.Context(), inquire(t, "at "+epsilon, "majority:yes", epsilon, ballots("ann"), "ann", "bob", "cy"))
-			wantErr(t, err, api.ErrCorrupt)
+			wantErr(t, check.Err(l.Answer(t.Context(), inquire(t, "at "+epsilon, "majority:yes", epsilon, ballots("ann"), "ann", "bob", "cy"))), api.ErrCorrupt)
 		})
 	}
 }

@@ -23,6 +23,7 @@ import (
 	tests "github.com/sluicedp/sluice/internal/pace"
 	"github.com/sluicedp/sluice/ledger/api"
 	says "github.com/sluicedp/sluice/ledger/event"
+	"github.com/sluicedp/sluice/ledger/internal/engine"
 	"github.com/sluicedp/sluice/ledger/internal/event"
 	"github.com/sluicedp/sluice/ledger/internal/fold"
 	"github.com/sluicedp/sluice/ledger/internal/kv"
@@ -113,10 +114,16 @@ func openShim(t testing.TB, path string, options Options) (*Ledger, *shim) {
 	t.Helper()
 	file := check.Value(bolt.Open(path, options.ReadOnly))(t)
 	s := &shim{Store: file, Journals: besideFile(path)}
-	l := check.Value(readStore(t.Context(), s, s, options))(t)
+	return openOver(t, s, s, options), s
+}
+
+// openOver opens what a store and its journals keep until the test ends.
+func openOver(t testing.TB, s kv.Store, journals engine.Journals, options Options) *Ledger {
+	t.Helper()
+	l := check.Value(readStore(t.Context(), s, journals, options))(t)
 	must(t, l.begin(t.Context(), options))
 	t.Cleanup(func() { _ = l.Close() })
-	return l, s
+	return l
 }
 
 // epoch is when the ledgers of begin were created.
@@ -222,8 +229,7 @@ func define(t testing.TB, l *Ledger, q api.Question) {
 func enroll(t testing.TB, l *Ledger, question, limit string, objects ...string) {
 	t.Helper()
 	key := fmt.Sprintf("enrol in %.40s %.40q %d", question, objects[0], len(objects))
-	_, err := l.Enroll(t.Context(), api.EnrollRequest{Key: key, Question: question, Objects: objects, Cap: eps(t, limit)})
-	must(t, err)
+	must(t, check.Err(l.Enroll(t.Context(), api.EnrollRequest{Key: key, Question: question, Objects: objects, Cap: eps(t, limit)})))
 }
 
 // voters defines the vote and enrols objects in it, each with the same cap.
@@ -269,6 +275,39 @@ func atHand(r api.ReleaseRequest) api.ReleaseRequest {
 func release(t testing.TB, l *Ledger, r api.ReleaseRequest) api.Response {
 	t.Helper()
 	return check.Value(l.Release(t.Context(), r))(t)
+}
+
+// releaseBy is a request with another source of true values.
+func releaseBy(r api.ReleaseRequest, truth api.TruthFunc) api.ReleaseRequest {
+	r.Truth = truth
+	return r
+}
+
+// partial is a request that leaves out whom it must.
+func partial(r api.RaiseRequest) api.RaiseRequest {
+	r.Partial = true
+	return r
+}
+
+func partialSale(r api.SellRequest) api.SellRequest {
+	r.Partial = true
+	return r
+}
+
+// releaseEach releases the votes of objects, under the keys "0", "1" and so on.
+func releaseEach(t testing.TB, l *Ledger, epsilon string, objects ...string) {
+	t.Helper()
+	for i, name := range objects {
+		release(t, l, releaseOf(t, fmt.Sprint(i), name, epsilon))
+	}
+}
+
+// wantSpent checks what objects have spent.
+func wantSpent(t testing.TB, l *Ledger, epsilon string, objects ...string) {
+	t.Helper()
+	for _, name := range objects {
+		check.Equal(t, objectOf(t, l, name).Spent, eps(t, epsilon), "%s has spent", name)
+	}
 }
 
 // order asks for the votes of many objects, or of all.
@@ -602,6 +641,13 @@ func reidentify(log []event.Event, at int) {
 	end := *log[at+1].Change.(*event.Settled)
 	identifyChange(&end, log[at].Change, nil)
 	log[at+1].Change = &end
+}
+
+// auditLedger does so for what a ledger has stored, and verifies it.
+func auditLedger(t testing.TB, l *Ledger) {
+	t.Helper()
+	auditStore(t, l.engine.Store)
+	wantClean(t, l, api.VerifyRequest{})
 }
 
 // auditBudgets adds up the chains of every object: the sum is what the object has spent, and no

@@ -49,13 +49,10 @@ func specimen(t testing.TB) []pair {
 	l := openMemory(t, s, Options{Now: epoch, TruthKey: truthKey()})
 	l.engine.Chances.Sampler, l.requests.Sampler = steadySampler(), medians()
 	voters(t, l, "2", "ann")
-	_, err := l.Enroll(t.Context(), api.EnrollRequest{Key: "e", Question: "vote", Objects: []string{"bob"}, Policy: policy.Fixed(eps(t, "1")), Cap: boundless()})
-	must(t, err)
+	must(t, check.Err(l.Enroll(t.Context(), api.EnrollRequest{Key: "e", Question: "vote", Objects: []string{"bob"}, Policy: policy.Fixed(eps(t, "1")), Cap: boundless()})))
 	release(t, l, releaseOf(t, "1", "ann", "0.5"))
 	release(t, l, releaseOf(t, "2", "bob", "0.5"))
-	r := order(t, "3", "0.25", "ann", "zoe")
-	r.Partial = true
-	carryOut(t, l, r)
+	carryOut(t, l, partial(order(t, "3", "0.25", "ann", "zoe")))
 	answerTo(t, l, inquire(t, "7", "majority:yes", "0.125", ballots("ann"), "ann"))
 	enrollUnder(t, l, "vote", market(t, "1"), "2", "cid")
 	sell(t, l, soldToAcme(t, "s"))
@@ -72,9 +69,7 @@ func specimen(t testing.TB) []pair {
 func forgetDan(t testing.TB, l *Ledger) {
 	t.Helper()
 	enrollUnder(t, l, "vote", market(t, "1"), "2", "dan")
-	r := purchase(t, "d", "acme", "0.5", "cid", "dan", "gil")
-	r.Partial = true
-	sell(t, l, r)
+	sell(t, l, partialSale(purchase(t, "d", "acme", "0.5", "cid", "dan", "gil")))
 	must(t, l.Forget(t.Context(), api.ObjectRequest{Key: "f", Object: "dan"}))
 }
 
@@ -127,8 +122,7 @@ func probes(t testing.TB) []probe {
 		{"Responses", func(l *Ledger) (any, error) { return collect(l.Responses(ctx, "vote", eps(t, "0.5"))) }},
 		{"Release by its key", func(l *Ledger) (any, error) { return l.Release(ctx, releaseOf(t, "1", "ann", "0.5")) }},
 		{"Raise by its key", func(l *Ledger) (any, error) {
-			r := order(t, "3", "0.25", "ann", "zoe")
-			r.Partial = true
+			r := partial(order(t, "3", "0.25", "ann", "zoe"))
 			return l.Raise(ctx, r)
 		}},
 		{"Answer by its key", func(l *Ledger) (any, error) {
@@ -149,25 +143,13 @@ func probes(t testing.TB) []probe {
 		{"Reserve by its key", func(l *Ledger) (any, error) { return l.Reserve(ctx, heldForAcme(t)) }},
 		{"Quote", func(l *Ledger) (any, error) { return l.Quote(ctx, purchase(t, "", "zeta", "0.75", "cid").Order) }},
 		{"resale", func(l *Ledger) (any, error) { return l.Release(ctx, releaseOf(t, "4", "ann", "0.25")) }},
-		{"raise", func(l *Ledger) (any, error) {
-			r, err := l.Release(ctx, releaseOf(t, "5", "bob", "0.75"))
-			r.Event = 0 // it depends on whether the probe before could write
-			return r, err
-		}},
+		{"raise", func(l *Ledger) (any, error) { return anew(l.Release(ctx, releaseOf(t, "5", "bob", "0.75")))("Event") }},
 		{"answer again", func(l *Ledger) (any, error) {
-			r, err := l.Answer(ctx, inquire(t, "8", "majority:yes", "0.125", ballots("ann"), "ann"))
-			r.Event = 0
-			return r, err
+			return anew(l.Answer(ctx, inquire(t, "8", "majority:yes", "0.125", ballots("ann"), "ann")))("Event")
 		}},
-		{"sale again", func(l *Ledger) (any, error) {
-			r, err := l.Sell(ctx, soldToAcme(t, "t"))
-			r.Number, r.First, r.Last = 0, 0, 0
-			return r, err
-		}},
+		{"sale again", func(l *Ledger) (any, error) { return anew(l.Sell(ctx, soldToAcme(t, "t")))("Number", "First", "Last") }},
 		{"sale of what is held", func(l *Ledger) (any, error) {
-			r, err := l.Capture(ctx, api.CaptureRequest{Key: "c", Reservation: 2, Truth: sameTruth("yes")})
-			r.First, r.Last = 0, 0
-			return r, err
+			return anew(l.Capture(ctx, api.CaptureRequest{Key: "c", Reservation: 2, Truth: sameTruth("yes")}))("First", "Last")
 		}},
 		{"Responses of home", func(l *Ledger) (any, error) { return collect(l.Responses(ctx, "home", eps(t, "0.5"))) }},
 		{"Estimate of homes", func(l *Ledger) (any, error) {
@@ -177,15 +159,9 @@ func probes(t testing.TB) []probe {
 			return l.Estimate(ctx, api.EstimateRequest{Question: "home", Include: everybody})
 		}},
 		{"home by its key", func(l *Ledger) (any, error) { return l.Release(ctx, homeOf(t, "b", "ann", "0.5")) }},
-		{"home raised", func(l *Ledger) (any, error) {
-			r, err := l.Release(ctx, homeOf(t, "b3", "ann", "1"))
-			r.Event = 0
-			return r, err
-		}},
+		{"home raised", func(l *Ledger) (any, error) { return anew(l.Release(ctx, homeOf(t, "b3", "ann", "1")))("Event") }},
 		{"raise for another truth", func(l *Ledger) (any, error) {
-			r := releaseOf(t, "6", "ann", "0.75")
-			r.Truth = sameTruth("no")
-			_, err := l.Release(ctx, r)
+			_, err := l.Release(ctx, releaseBy(releaseOf(t, "6", "ann", "0.75"), sameTruth("no")))
 			var refused *api.RefusedError
 			if errors.As(err, &refused) && len(refused.TruthChanged) == 1 {
 				return "truth changed", nil
@@ -238,21 +214,26 @@ func newLab(t testing.TB) *lab {
 
 // undated leaves out as of which event a result is: a probe that meets damage may have recorded none.
 func undated(result any) any {
-	switch r := result.(type) {
-	case api.ObjectState:
-		r.Event = 0
-		return r
-	case api.Quote:
-		r.Event = 0
-		return r
-	case api.AnswerQuote:
-		r.Event = 0
-		return r
-	case api.Estimate:
-		r.Event = 0
-		return r
+	switch result.(type) {
+	case api.ObjectState, api.Quote, api.AnswerQuote, api.Estimate:
+		return without(result, "Event")
 	}
 	return result
+}
+
+// without returns a copy of a result with 0 in some fields.
+func without(result any, fields ...string) any {
+	v := reflect.New(reflect.TypeOf(result)).Elem()
+	v.Set(reflect.ValueOf(result))
+	for _, name := range fields {
+		v.FieldByName(name).SetZero()
+	}
+	return v.Interface()
+}
+
+// anew returns the result of a call without numbers that depend on whether the probe before it could write.
+func anew[R any](result R, err error) func(fields ...string) (any, error) {
+	return func(fields ...string) (any, error) { return without(result, fields...), err }
 }
 
 // isSame compares two results. A policy keeps what it has computed, so results with policies are the same if they are printed alike.
@@ -268,8 +249,8 @@ func (l *lab) open(records []pair) (*Ledger, error) {
 	return ledger, err
 }
 
-// examine checks that a damaged ledger answers as the sound one does, or reports the damage.
-func (l *lab) examine(what string, records []pair) {
+// probe opens a damaged ledger and hands what each probe comes to to look, as long as nothing panics.
+func (l *lab) probe(what string, records []pair, opened func(error), look func(i int, got any, err error)) {
 	l.Helper()
 	defer func() {
 		if p := recover(); p != nil {
@@ -278,16 +259,25 @@ func (l *lab) examine(what string, records []pair) {
 	}()
 	ledger, err := l.open(records)
 	if err != nil {
-		l.wantDamage(what+": Open", err)
+		opened(err)
 		return
 	}
 	for i, p := range l.probes {
-		if got, err := p.call(ledger); err != nil {
-			l.wantDamage(what+": "+p.name, err)
-		} else if !isSame(undated(got), l.want[i]) {
-			l.fault("%s: %s came to\n%+v\nwant\n%+v", what, p.name, got, l.want[i])
-		}
+		got, err := p.call(ledger)
+		look(i, got, err)
 	}
+}
+
+// examine checks that a damaged ledger answers as the sound one does, or reports the damage.
+func (l *lab) examine(what string, records []pair) {
+	l.Helper()
+	l.probe(what, records, func(err error) { l.wantDamage(what+": Open", err) }, func(i int, got any, err error) {
+		if err != nil {
+			l.wantDamage(what+": "+l.probes[i].name, err)
+		} else if !isSame(undated(got), l.want[i]) {
+			l.fault("%s: %s came to\n%+v\nwant\n%+v", what, l.probes[i].name, got, l.want[i])
+		}
+	})
 }
 
 func (l *lab) wantDamage(what string, err error) {
@@ -397,33 +387,23 @@ func TestNoFlippedKeyMakesAnAnswerWrong(t *testing.T) {
 // survive makes the probes and fails on a panic, or on a response or balance that was never recorded.
 func (l *lab) survive(what string, records []pair) {
 	l.Helper()
-	defer func() {
-		if p := recover(); p != nil {
-			l.fault("%s: panic: %v", what, p)
-		}
-	}()
-	ledger, err := l.open(records)
-	if err != nil {
-		return
-	}
-	for i, p := range l.probes {
-		got, err := p.call(ledger)
+	l.probe(what, records, func(error) {}, func(i int, got any, err error) {
 		if err != nil {
-			continue
+			return
 		}
 		switch got := got.(type) {
 		case api.Response, api.ObjectState:
 			if !isSame(undated(got), l.want[i]) {
-				l.fault("%s: %s came to\n%+v\nwant\n%+v", what, p.name, got, l.want[i])
+				l.fault("%s: %s came to\n%+v\nwant\n%+v", what, l.probes[i].name, got, l.want[i])
 			}
 		case []api.Response:
 			for _, one := range got {
 				if !slices.Contains(l.want[i].([]api.Response), one) {
-					l.fault("%s: %s has %+v", what, p.name, one)
+					l.fault("%s: %s has %+v", what, l.probes[i].name, one)
 				}
 			}
 		}
-	}
+	})
 }
 
 // Damage with a valid checksum is no accident. It may change answers, but nothing panics or hangs.
@@ -465,16 +445,7 @@ func forge(random *rand.Rand, payload []byte) []byte {
 // calm makes the probes and fails on a panic only.
 func (l *lab) calm(what string, records []pair) {
 	l.Helper()
-	defer func() {
-		if p := recover(); p != nil {
-			l.fault("%s: panic: %v", what, p)
-		}
-	}()
-	if ledger, err := l.open(records); err == nil {
-		for _, p := range l.probes {
-			_, _ = p.call(ledger)
-		}
-	}
+	l.probe(what, records, func(error) {}, func(int, any, error) {})
 }
 
 // Records with keys that no ledger writes, and with a valid checksum.
@@ -576,31 +547,22 @@ func TestAFileOfFormatOneIsRefused(t *testing.T) {
 		return nil
 	}))
 	for _, options := range []Options{{}, {ReadOnly: true}, {TruthKey: truthKey()}} {
-		before, err := os.ReadFile(path)
-		must(t, err)
-		_, err = Open(t.Context(), path, options)
+		before := check.Value(os.ReadFile(path))(t)
+		_, err := Open(t.Context(), path, options)
 		wantErr(t, err, api.ErrVersion)
 		check.That(t, !errors.Is(err, api.ErrCorrupt), "an old file is called damaged: %v", err)
-		after, err := os.ReadFile(path)
-		must(t, err)
+		after := check.Value(os.ReadFile(path))(t)
 		check.That(t, slices.Equal(before, after), "the file has changed")
 	}
 }
 
 // formatOne is the beginning of a ledger as format 1 wrote it: other counters, and no tallies.
-func formatOne(t *testing.T) (records []pair) {
+func formatOne(t *testing.T) []pair {
 	t.Helper()
-	for _, line := range []string{
-		"meta 61626f7574 1898b5d9b3d68000010203000000000000000000000000ff03455552036c6f675bdf3030",
-		"meta 636f756e74657273 1d1898d9ddcbc5600b000000020000000103041e6497ec",
-		"meta 666f726d6174 736c75696365206c6564676572200001",
-		"events 0000000000000001 01011898b5d9b3d68000010203000000000000000000000000ff03455552036c6f67e4eb366c",
-	} {
-		var p pair
-		must(t, check.Err(fmt.Sscanf(line, "%s %x %x", &p.bucket, &p.key, &p.value)))
-		records = append(records, p)
-	}
-	return records
+	return recordsIn(t, `meta 61626f7574 1898b5d9b3d68000010203000000000000000000000000ff03455552036c6f675bdf3030
+meta 636f756e74657273 1d1898d9ddcbc5600b000000020000000103041e6497ec
+meta 666f726d6174 736c75696365206c6564676572200001
+events 0000000000000001 01011898b5d9b3d68000010203000000000000000000000000ff03455552036c6f67e4eb366c`)
 }
 
 // An event of a newer encoding, with a valid checksum, is told apart from damage.
@@ -620,10 +582,9 @@ func TestANewerEventIsRefusedAsSuch(t *testing.T) {
 			records[i] = sealed(p.bucket, p.key, payload)
 		}
 	}
-	ledger, err := l.open(records)
-	must(t, err)
+	ledger := check.Value(l.open(records))(t)
 	wantErr(t, firstError(ledger.Events(t.Context(), 1)), api.ErrVersion)
-	_, err = ledger.Release(t.Context(), releaseOf(t, "1", "ann", "0.5")) // whose settling event is not understood
+	_, err := ledger.Release(t.Context(), releaseOf(t, "1", "ann", "0.5")) // whose settling event is not understood
 	wantErr(t, err, api.ErrVersion)
 }
 

@@ -40,9 +40,8 @@ func mixed(t testing.TB, l *Ledger) (names, gone []string) {
 func wantMixed(t testing.TB, l *Ledger, s api.Sale, names, gone []string) {
 	t.Helper()
 	sold := uint64(len(names) - len(gone))
-	if s.Objects != sold || s.Draws != sold-30-20 || s.Resales != 30 || s.Degradations+s.Insertions != 20 || s.Upgrades != 100 {
-		t.Errorf("sold %+v", s.Offer)
-	}
+	check.That(t, s.Objects == sold && s.Draws == sold-30-20 && s.Resales == 30 && s.Degradations+s.Insertions == 20 && s.Upgrades == 100,
+		"sold %+v", s.Offer)
 	var left []string
 	for _, r := range s.Refused {
 		left = append(left, r.Object)
@@ -77,8 +76,7 @@ func TestASaleOfSeveralParts(t *testing.T) {
 			begin(t, store)
 			l := openMemory(t, store, test.options)
 			names, gone := mixed(t, l)
-			r := purchase(t, "all", "acme", "2", names...)
-			r.Partial = true
+			r := partialSale(purchase(t, "all", "acme", "2", names...))
 			left := gone
 			if test.all {
 				r.Objects, r.All, left = nil, true, nil // those who have left are not asked for
@@ -114,9 +112,7 @@ func TestASaleOfSeveralPartsAmongOthers(t *testing.T) {
 	waitQueued(t, l, 2)
 	var made api.Sale
 	group.Go(func() {
-		r := purchase(t, "all", "acme", "2", names...)
-		r.Partial = true
-		made = sell(t, l, r)
+		made = sell(t, l, partialSale(purchase(t, "all", "acme", "2", names...)))
 	})
 	waitQueued(t, l, 3)
 	group.Go(func() {
@@ -130,11 +126,9 @@ func TestASaleOfSeveralPartsAmongOthers(t *testing.T) {
 	if n := s.commits.Load() - before; n != 2 { // that of the first, and one for all others
 		t.Errorf("%d commits", n)
 	}
-	if made.Draws != uint64(len(names)-len(gone)-1-30-20) || len(made.Refused) != len(gone)+1 || made.Upgrades != 101 {
-		t.Errorf("sold %+v, and left out %d", made.Offer, len(made.Refused))
-	}
-	o := objectOf(t, l, early)
-	check.That(t, o.Spent == eps(t, "2"), "%s has spent %s", early, o.Spent)
+	check.That(t, made.Draws == uint64(len(names)-len(gone)-1-30-20) && len(made.Refused) == len(gone)+1 && made.Upgrades == 101,
+		"sold %+v, and left out %d", made.Offer, len(made.Refused))
+	check.Equal(t, objectOf(t, l, early).Spent, eps(t, "2"), "%s has spent", early)
 	wantClean(t, l, api.VerifyRequest{})
 }
 
@@ -207,7 +201,7 @@ func TestALargeSaleOfRows(t *testing.T) {
 	begin(t, s)
 	l := openMemory(t, s, Options{})
 	names := crowd(state.PartSize + 20)
-	q := api.Question{Name: "vote", Values: append(vote().Values, "perhaps"), Encoding: api.Unary}
+	q := api.Question{Name: "vote", Values: append(vote().Values, "perhaps"), Encoding: "unary"}
 	define(t, l, q)
 	enrollUnder(t, l, "vote", market(t, "10"), "10", names...)
 	sell(t, l, purchase(t, "some", "core", "3", names[10:state.PartSize+10]...))
@@ -244,11 +238,7 @@ func TestALargeSaleMeetsDamage(t *testing.T) {
 	}
 	before := runtime.NumGoroutine()
 	wantErr(t, check.Err(l.Sell(t.Context(), r)), api.ErrCorrupt)
-	for end := time.Now().Add(patience); runtime.NumGoroutine() > before; time.Sleep(time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatalf("%d goroutines, %d before", runtime.NumGoroutine(), before)
-		}
-	}
+	eventually(t, func() bool { return runtime.NumGoroutine() <= before }, "more than the %d goroutines before", before)
 }
 
 // straight is a calendar of some days from 0 to 1.
@@ -276,8 +266,7 @@ func TestALargeSaleIsOneCommit(t *testing.T) {
 	_, err := l.Capture(t.Context(), api.CaptureRequest{Key: "whole", Reservation: r.Number, Truth: sameTruth("yes")})
 	got := refusals(t, err)
 	check.That(t, len(got) == 1 && got[0].Object == names[7] && got[0].Reason == api.Withdrawn, "got the error %v", err)
-	sold, err := l.Capture(t.Context(), api.CaptureRequest{Key: "part", Reservation: r.Number, Partial: true, Truth: sameTruth("yes")})
-	must(t, err)
+	sold := check.Value(l.Capture(t.Context(), api.CaptureRequest{Key: "part", Reservation: r.Number, Partial: true, Truth: sameTruth("yes")}))(t)
 	each := r.Price / int64(len(names))
 	if n := s.commits.Load() - before; n != 1 || sold.Objects != r.Objects-1 || sold.Price != r.Price-each || sold.Refund != each {
 		t.Errorf("%d commits for %+v", n, sold)
@@ -306,8 +295,7 @@ func TestALargeTradeLooksAtEverybody(t *testing.T) {
 	quote := check.Value(l.Quote(t.Context(), all.Order))(t)
 	check.That(t, quote.Objects == some-3 && quote.Draws == some-4 && quote.Degradations == 1 && len(quote.Refused) == 0,
 		"a quote for %d objects, of them %d draws and %d degradations; %d refused", quote.Objects, quote.Draws, quote.Degradations, len(quote.Refused))
-	named := purchase(t, "named", "acme", "2", names...)
-	named.Partial = true
+	named := partialSale(purchase(t, "named", "acme", "2", names...))
 	partial := check.Value(l.Quote(t.Context(), named.Order))(t)
 	check.That(t, partial.Objects == some-3 && len(partial.Refused) == 3 && partial.Price == quote.Price,
 		"by name, %d objects at %d, and %d are refused; for all, it is %d", partial.Objects, partial.Price, len(partial.Refused), quote.Price)
@@ -320,8 +308,6 @@ func TestALargeTradeLooksAtEverybody(t *testing.T) {
 	if second := sell(t, l, named); second.Objects != some-3 || second.Price != 0 || second.Resales != some-3 {
 		t.Errorf("%d objects were sold again at %d, %d as they were", second.Objects, second.Price, second.Resales)
 	}
-	reserved, err := l.Reserve(t.Context(), api.ReserveRequest{Key: "reserve", Order: api.Order{Buyer: "hooli", Question: "vote", Epsilon: eps(t, "3"), All: true}, For: time.Hour})
-	must(t, err)
-	check.That(t, reserved.Objects == some-3, "%d objects are reserved", reserved.Objects)
+	check.Equal(t, check.Value(l.Reserve(t.Context(), api.ReserveRequest{Key: "reserve", Order: api.Order{Buyer: "hooli", Question: "vote", Epsilon: eps(t, "3"), All: true}, For: time.Hour}))(t).Objects, some-3, "reserved objects")
 	wantClean(t, l, api.VerifyRequest{})
 }

@@ -70,10 +70,9 @@ type Options struct {
 	// NoiseKey, if set, draws the responses of new chains from a key of the host's, so that a lost
 	// file can be made again with the same responses: read first what that costs.
 	NoiseKey api.NoiseKeys
-	// TruthTimeout is how long one call of a [api.TruthFunc] may take. Its context ends then; what it
-	// returns later is not used, and the request fails with [api.ErrTruthFailed] and without
-	// any change. 0 sets no limit. A source that does not heed its context is waited for all the
-	// same.
+	// TruthTimeout is how long one call of an [api.TruthFunc] may take. Then its context ends, what
+	// it returns later is not used, and the request fails with [api.ErrTruthFailed] and without any
+	// change. 0 sets no limit. The ledger waits for a source that ignores its context all the same.
 	TruthTimeout time.Duration
 	// Signer signs checkpoints, receipts and statements; the key stays with the host. Its name must
 	// be [api.About.Origin]. It may be another key than the one the ledger was created with: then those
@@ -118,8 +117,9 @@ type Options struct {
 	// for writing so, the file names the journal, and is opened with it alone. Open for writing
 	// claims it: no other process goes on with it, and no older copy of the file draws a second
 	// time. Open for reading folds what is there, in memory. [Ledger.Forget] trims it; what becomes
-	// of the bytes, the journal says. The ledger closes it. Package pgjournal, below
-	// ledger/journal, keeps one in PostgreSQL.
+	// of the bytes, the journal says. The ledger closes it. Its context is that of [Open], which may
+	// end before the ledger is closed; the journal must not depend on it after the function returns.
+	// Package pgjournal, below ledger/journal, keeps one in PostgreSQL.
 	Journal func(context.Context, journal.Wanted) (journal.Journal, error)
 }
 
@@ -232,6 +232,10 @@ func format(w kv.Writer, now time.Time, options CreateOptions) error {
 //
 // If ctx ends before the ledger is open, Open releases what it has, and returns the error of ctx.
 // Afterwards the end of ctx means nothing.
+//
+// Open for writing may have claimed a journal elsewhere ([Options.Journal]) when it returns an
+// error: the host that had the ledger then stops ([api.ErrStopped]), and this one has not opened it.
+// Nothing that was committed is lost. Open it again, here or on another host.
 func Open(ctx context.Context, path string, options Options) (l *Ledger, err error) {
 	if err := errs.Context(ctx); err != nil {
 		return nil, err
@@ -249,9 +253,8 @@ func Open(ctx context.Context, path string, options Options) (l *Ledger, err err
 	return l, nil
 }
 
-// openFile is Open. If the file is apart, as on another machine, copies that are open here are not
-// noticed.
-// openFile opens a file. If it is apart, copies of it that are open here do not count.
+// openFile opens the ledger in a file. If apart, the file counts as one on another machine: copies
+// of it that are open here are not noticed.
 func openFile(ctx context.Context, path string, options Options, apart bool) (l *Ledger, err error) {
 	if options.Standby && options.Journal == nil {
 		return nil, errs.Invalid("open %s: a standby needs a journal to follow", path)

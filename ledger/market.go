@@ -94,7 +94,7 @@ func (l *Ledger) OrderOf(ctx context.Context, buyer string, ordinal uint64) (num
 // buyer is "". With states, it yields those that are in one of them; without, all that were ever
 // granted. It yields [api.ErrInvalid] for a state that is none.
 func (l *Ledger) Reservations(
-	ctx context.Context, buyer string, states ...api.ReservationState,
+	ctx context.Context, buyer string, states ...string,
 ) iter.Seq2[api.Reservation, error] {
 	return request.EachInPages(ctx, api.Page{Buyer: buyer, States: states}, l.ReservationsPage)
 }

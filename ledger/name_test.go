@@ -4,9 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"iter"
 	"testing"
 
+	"github.com/sluicedp/sluice/internal/check"
 	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/ledger/internal/enrollment"
 	"github.com/sluicedp/sluice/ledger/internal/event"
@@ -31,24 +31,24 @@ func entryPoints(t *testing.T, l *Ledger) map[string]func(name string) error {
 			return l.DefineQuestion(ctx, "k", api.Question{Name: "q", Values: []string{"a", n}})
 		},
 		"Enroll: object": func(n string) error {
-			return errOf(l.Enroll(ctx, api.EnrollRequest{Key: "k", Question: "vote", Objects: []string{n}, Cap: eps(t, "1")}))
+			return check.Err(l.Enroll(ctx, api.EnrollRequest{Key: "k", Question: "vote", Objects: []string{n}, Cap: eps(t, "1")}))
 		},
 		"Enroll: question": func(n string) error {
-			return errOf(l.Enroll(ctx, api.EnrollRequest{Key: "k", Question: n, Objects: []string{"zoe"}, Cap: eps(t, "1")}))
+			return check.Err(l.Enroll(ctx, api.EnrollRequest{Key: "k", Question: n, Objects: []string{"zoe"}, Cap: eps(t, "1")}))
 		},
 		"Enroll: buyer": func(n string) error {
 			p := market(t, "1", func(m *policy.Market) { m.Barred = []string{n} })
-			return errOf(l.Enroll(ctx, api.EnrollRequest{Key: "k", Question: "vote", Objects: []string{"zoe"}, Policy: p, Cap: eps(t, "1")}))
+			return check.Err(l.Enroll(ctx, api.EnrollRequest{Key: "k", Question: "vote", Objects: []string{"zoe"}, Policy: p, Cap: eps(t, "1")}))
 		},
 		"ChangeTerms: object": func(n string) error {
-			return errOf(l.ChangeTerms(ctx, api.ChangeTermsRequest{Key: "k", Question: "vote", Objects: []string{n}, Cap: eps(t, "1")}))
+			return check.Err(l.ChangeTerms(ctx, api.ChangeTermsRequest{Key: "k", Question: "vote", Objects: []string{n}, Cap: eps(t, "1")}))
 		},
 		"ChangeTerms: question": func(n string) error {
-			return errOf(l.ChangeTerms(ctx, api.ChangeTermsRequest{Key: "k", Question: n, Objects: []string{"ann"}, Cap: eps(t, "1")}))
+			return check.Err(l.ChangeTerms(ctx, api.ChangeTermsRequest{Key: "k", Question: n, Objects: []string{"ann"}, Cap: eps(t, "1")}))
 		},
 		"ChangeTerms: buyer": func(n string) error {
 			p := market(t, "1", func(m *policy.Market) { m.Buyers = []string{n} })
-			return errOf(l.ChangeTerms(ctx, api.ChangeTermsRequest{Key: "k", Question: "vote", Objects: []string{"ann"}, Policy: &p}))
+			return check.Err(l.ChangeTerms(ctx, api.ChangeTermsRequest{Key: "k", Question: "vote", Objects: []string{"ann"}, Policy: &p}))
 		},
 		"Reconcile: object": func(n string) error {
 			return reconcileRow(ctx, l, api.Member{Object: n, Question: "vote", Cap: eps(t, "1")})
@@ -60,30 +60,30 @@ func entryPoints(t *testing.T, l *Ledger) map[string]func(name string) error {
 			p := market(t, "1", func(m *policy.Market) { m.Buyers = []string{n} })
 			return reconcileRow(ctx, l, api.Member{Object: "ann", Question: "vote", Policy: p, Cap: eps(t, "1")})
 		},
-		"Release: object": func(n string) error { return errOf(l.Release(ctx, releaseOf(t, "k", n, "0.5"))) },
+		"Release: object": func(n string) error { return check.Err(l.Release(ctx, releaseOf(t, "k", n, "0.5"))) },
 		"Release: question": func(n string) error {
-			return errOf(l.Release(ctx, api.ReleaseRequest{Key: "k", Question: n, Object: "ann", Epsilon: eps(t, "0.5"), TrueValue: "yes"}))
+			return check.Err(l.Release(ctx, api.ReleaseRequest{Key: "k", Question: n, Object: "ann", Epsilon: eps(t, "0.5"), TrueValue: "yes"}))
 		},
-		"Raise: object": func(n string) error { return errOf(l.Raise(ctx, order(t, "k", "0.5", n))) },
+		"Raise: object": func(n string) error { return check.Err(l.Raise(ctx, order(t, "k", "0.5", n))) },
 		"Raise: question": func(n string) error {
-			return errOf(l.Raise(ctx, api.RaiseRequest{Key: "k", Question: n, All: true, Epsilon: eps(t, "0.5")}))
+			return check.Err(l.Raise(ctx, api.RaiseRequest{Key: "k", Question: n, All: true, Epsilon: eps(t, "0.5")}))
 		},
-		"Advance: question": func(n string) error { return errOf(l.Advance(ctx, api.AdvanceRequest{Key: "k", Question: n})) },
+		"Advance: question": func(n string) error { return check.Err(l.Advance(ctx, api.AdvanceRequest{Key: "k", Question: n})) },
 		"Answer: object": func(n string) error {
-			return errOf(l.Answer(ctx, inquire(t, "k", "winner", "0.5", ballots("ann"), n)))
+			return check.Err(l.Answer(ctx, inquire(t, "k", "winner", "0.5", ballots("ann"), n)))
 		},
 		"Answer: question": func(n string) error {
-			return errOf(l.Answer(ctx, api.AnswerRequest{Key: "k", Question: n, Query: "winner", Epsilon: eps(t, "0.5"), All: true}))
+			return check.Err(l.Answer(ctx, api.AnswerRequest{Key: "k", Question: n, Query: "winner", Epsilon: eps(t, "0.5"), All: true}))
 		},
 		"QuoteAnswer: object": func(n string) error {
-			return errOf(l.QuoteAnswer(ctx, inquire(t, "k", "winner", "0.5", ballots("ann"), n)))
+			return check.Err(l.QuoteAnswer(ctx, inquire(t, "k", "winner", "0.5", ballots("ann"), n)))
 		},
 		"Budget: object": func(n string) error {
-			return errOf(l.Budget(ctx, api.BudgetRequest{Question: "vote", Objects: []string{n}}))
+			return check.Err(l.Budget(ctx, api.BudgetRequest{Question: "vote", Objects: []string{n}}))
 		},
-		"Budget: question": func(n string) error { return errOf(l.Budget(ctx, api.BudgetRequest{Question: n, All: true})) },
+		"Budget: question": func(n string) error { return check.Err(l.Budget(ctx, api.BudgetRequest{Question: n, All: true})) },
 		"Budget: buyer": func(n string) error {
-			return errOf(l.Budget(ctx, api.BudgetRequest{Question: "vote", All: true, Buyer: n}))
+			return check.Err(l.Budget(ctx, api.BudgetRequest{Question: "vote", All: true, Buyer: n}))
 		},
 		"BeginEpoch: object": func(n string) error {
 			return l.BeginEpoch(ctx, api.EpochRequest{Key: "k", Question: "vote", Object: n})
@@ -91,20 +91,22 @@ func entryPoints(t *testing.T, l *Ledger) map[string]func(name string) error {
 		"BeginEpoch: question":   func(n string) error { return l.BeginEpoch(ctx, api.EpochRequest{Key: "k", Question: n, Object: "ann"}) },
 		"Withdraw: object":       func(n string) error { return l.Withdraw(ctx, api.ObjectRequest{Key: "k", Object: n}) },
 		"Forget: object":         func(n string) error { return l.Forget(ctx, api.ObjectRequest{Key: "k", Object: n}) },
-		"Object: object":         func(n string) error { return errOf(l.Object(ctx, n)) },
-		"Estimate: question":     func(n string) error { return errOf(l.Estimate(ctx, api.EstimateRequest{Question: n})) },
-		"Levels: question":       func(n string) error { return errOf(api.Collect(l.Levels(ctx, n))) },
-		"Responses: question":    func(n string) error { return firstOf(l.Responses(ctx, n, eps(t, "0.5"))) },
-		"Sales: buyer":           func(n string) error { return firstOf(l.Sales(ctx, n)) },
-		"Reservations: buyer":    func(n string) error { return firstOf(l.Reservations(ctx, n)) },
+		"Object: object":         func(n string) error { return check.Err(l.Object(ctx, n)) },
+		"Estimate: question":     func(n string) error { return check.Err(l.Estimate(ctx, api.EstimateRequest{Question: n})) },
+		"Levels: question":       func(n string) error { return check.Err(api.Collect(l.Levels(ctx, n))) },
+		"Responses: question":    func(n string) error { return firstError(l.Responses(ctx, n, eps(t, "0.5"))) },
+		"Sales: buyer":           func(n string) error { return firstError(l.Sales(ctx, n)) },
+		"Reservations: buyer":    func(n string) error { return firstError(l.Reservations(ctx, n)) },
 		"CheckName: such a name": func(n string) error { return CheckName("such a name", n) },
 	}
 	for call, order := range map[string]func(api.Order) error{
-		"Quote": func(o api.Order) error { return errOf(l.Quote(ctx, o)) },
+		"Quote": func(o api.Order) error { return check.Err(l.Quote(ctx, o)) },
 		"Sell": func(o api.Order) error {
-			return errOf(l.Sell(ctx, api.SellRequest{Key: "k", Order: o, Truth: never(t)}))
+			return check.Err(l.Sell(ctx, api.SellRequest{Key: "k", Order: o, Truth: never(t)}))
 		},
-		"Reserve": func(o api.Order) error { return errOf(l.Reserve(ctx, api.ReserveRequest{Key: "k", Order: o, For: 1})) },
+		"Reserve": func(o api.Order) error {
+			return check.Err(l.Reserve(ctx, api.ReserveRequest{Key: "k", Order: o, For: 1}))
+		},
 	} {
 		all[call+": object"] = func(n string) error { return order(purchase(t, "", "acme", "0.5", n).Order) }
 		all[call+": buyer"] = func(n string) error { return order(purchase(t, "", n, "0.5", "ann").Order) }
@@ -117,42 +119,33 @@ func entryPoints(t *testing.T, l *Ledger) map[string]func(name string) error {
 	for call, keyed := range map[string]func(key string) error{
 		"DefineQuestion": func(k string) error { return l.DefineQuestion(ctx, k, vote()) },
 		"Enroll": func(k string) error {
-			return errOf(l.Enroll(ctx, api.EnrollRequest{Key: k, Question: "vote", Objects: []string{"ann"}}))
+			return check.Err(l.Enroll(ctx, api.EnrollRequest{Key: k, Question: "vote", Objects: []string{"ann"}}))
 		},
 		"ChangeTerms": func(k string) error {
-			return errOf(l.ChangeTerms(ctx, api.ChangeTermsRequest{Key: k, Question: "vote", Objects: []string{"ann"}, Cap: eps(t, "1")}))
+			return check.Err(l.ChangeTerms(ctx, api.ChangeTermsRequest{Key: k, Question: "vote", Objects: []string{"ann"}, Cap: eps(t, "1")}))
 		},
-		"Release": func(k string) error { return errOf(l.Release(ctx, releaseOf(t, k, "ann", "0.5"))) },
-		"Raise":   func(k string) error { return errOf(l.Raise(ctx, order(t, k, "0.5", "ann"))) },
-		"Advance": func(k string) error { return errOf(l.Advance(ctx, api.AdvanceRequest{Key: k})) },
-		"Sell":    func(k string) error { return errOf(l.Sell(ctx, purchase(t, k, "acme", "0.5", "ann"))) },
+		"Release": func(k string) error { return check.Err(l.Release(ctx, releaseOf(t, k, "ann", "0.5"))) },
+		"Raise":   func(k string) error { return check.Err(l.Raise(ctx, order(t, k, "0.5", "ann"))) },
+		"Advance": func(k string) error { return check.Err(l.Advance(ctx, api.AdvanceRequest{Key: k})) },
+		"Sell":    func(k string) error { return check.Err(l.Sell(ctx, purchase(t, k, "acme", "0.5", "ann"))) },
 		"Reserve": func(k string) error {
-			return errOf(l.Reserve(ctx, api.ReserveRequest{Key: k, Order: purchase(t, "", "acme", "0.5", "ann").Order, For: 1}))
+			return check.Err(l.Reserve(ctx, api.ReserveRequest{Key: k, Order: purchase(t, "", "acme", "0.5", "ann").Order, For: 1}))
 		},
-		"Capture": func(k string) error { return errOf(l.Capture(ctx, api.CaptureRequest{Key: k, Reservation: 1})) },
+		"Capture": func(k string) error { return check.Err(l.Capture(ctx, api.CaptureRequest{Key: k, Reservation: 1})) },
 		"Cancel":  func(k string) error { return l.Cancel(ctx, k, 1) },
 		"Answer": func(k string) error {
-			return errOf(l.Answer(ctx, inquire(t, k, "winner", "0.5", ballots("ann"), "ann")))
+			return check.Err(l.Answer(ctx, inquire(t, k, "winner", "0.5", ballots("ann"), "ann")))
 		},
 		"Epoch": func(k string) error {
 			return l.BeginEpoch(ctx, api.EpochRequest{Key: k, Question: "vote", Object: "ann"})
 		},
 		"Withdraw": func(k string) error { return l.Withdraw(ctx, api.ObjectRequest{Key: k, Object: "ann"}) },
 		"Forget":   func(k string) error { return l.Forget(ctx, api.ObjectRequest{Key: k, Object: "ann"}) },
-		"Refusals": func(k string) error { return firstOf(l.Refusals(ctx, k, 0)) },
+		"Refusals": func(k string) error { return firstError(l.Refusals(ctx, k, 0)) },
 	} {
 		all[call+": idempotency key"] = keyed
 	}
 	return all
-}
-
-func errOf[T any](_ T, err error) error { return err }
-
-func firstOf[T any](all iter.Seq2[T, error]) error {
-	for _, err := range all {
-		return err
-	}
-	return nil
 }
 
 func reconcileRow(ctx context.Context, l *Ledger, row api.Member) error {
@@ -181,10 +174,10 @@ func TestAudit_NameThatLooksLikeAnother_IsCorrupt(t *testing.T) {
 		"object": func(n string) event.Change { return &event.Enrolled{Object: n, Question: 1, Cap: eps(t, "9")} },
 		"buyer":  func(n string) event.Change { return &event.BuyerNamed{Number: 1, Name: n} },
 		"question": func(n string) event.Change {
-			return &event.QuestionDefined{Number: 2, Question: api.Question{Name: n, Values: []string{"a", "b"}, Encoding: api.Direct}}
+			return &event.QuestionDefined{Number: 2, Question: api.Question{Name: n, Values: []string{"a", "b"}, Encoding: "direct"}}
 		},
 		"value": func(n string) event.Change {
-			return &event.QuestionDefined{Number: 2, Question: api.Question{Name: "q", Values: []string{"a", n}, Encoding: api.Direct}}
+			return &event.QuestionDefined{Number: 2, Question: api.Question{Name: "q", Values: []string{"a", n}, Encoding: "direct"}}
 		},
 		"terms": func(n string) event.Change {
 			return &event.PolicyDefined{Number: 1, JSON: market(t, "1", func(m *policy.Market) { m.Buyers = []string{n} }).String()}
@@ -196,22 +189,19 @@ func TestAudit_NameThatLooksLikeAnother_IsCorrupt(t *testing.T) {
 			begin(t, s)
 			l := openMemory(t, s, Options{Now: epoch})
 			define(t, l, vote())
-			err := func() error {
-				_, _, err := l.engine.Submit(t.Context(), func(s *state.State) ([]event.Change, error) {
-					end := &event.Settled{Key: "k", Digest: [32]byte{1}, First: s.Counters.Events + 1, Through: s.Counters.Events, Final: true}
-					if made == nil {
-						end.Key = name
-						return []event.Change{end}, nil
-					}
-					if what == "object" {
-						end.Counts[enrollment.Done] = 1
-					}
-					change := made(name)
-					identifyChange(end, change, nil)
-					return []event.Change{change, end}, nil
-				})
-				return err
-			}()
+			_, _, err := l.engine.Submit(t.Context(), func(s *state.State) ([]event.Change, error) {
+				end := &event.Settled{Key: "k", Digest: [32]byte{1}, First: s.Counters.Events + 1, Through: s.Counters.Events, Final: true}
+				if made == nil {
+					end.Key = name
+					return []event.Change{end}, nil
+				}
+				if what == "object" {
+					end.Counts[enrollment.Done] = 1
+				}
+				change := made(name)
+				identifyChange(end, change, nil)
+				return []event.Change{change, end}, nil
+			})
 			if possible := name == "17"; possible != (err == nil) || !possible && !errors.Is(err, api.ErrCorrupt) {
 				t.Errorf("%s %+q: %v", what, name, fmt.Sprint(err))
 			}

@@ -150,35 +150,28 @@ func TestAnObserverIsToldOfRefusals(t *testing.T) {
 	names := crowd(5)
 	l := sellers(t, inMemory(t, Options{Observer: seen}), "3", "1", names...)
 	seen.sum()
+	by := func(call string, d drawing) func() error {
+		d.key, d.truth = call, sameTruth("yes")
+		return func() error { return check.Err(d.by(t, l, call)) }
+	}
+	type counts = map[api.Reason]uint64
 	for what, c := range map[string]struct {
 		call func() error
-		want map[api.Reason]uint64
+		want counts
 	}{
-		"a release": {func() error {
-			return check.Err(l.Release(t.Context(), releaseOf(t, "r", names[0], "2")))
-		}, map[api.Reason]uint64{api.ObjectCap: 1}},
-		"a raise of all": {func() error {
-			_, err := l.Raise(t.Context(), api.RaiseRequest{Key: "all", Question: "vote", Epsilon: eps(t, "2"), All: true, Truth: sameTruth("yes")})
-			return err
-		}, map[api.Reason]uint64{api.ObjectCap: uint64(len(names))}},
-		"a sale": {func() error {
-			return check.Err(l.Sell(t.Context(), purchase(t, "s", "acme", "1", names[0], "stranger")))
-		}, map[api.Reason]uint64{api.NotEnrolled: 1}},
-		"an answer": {func() error {
-			_, err := l.Answer(t.Context(), api.AnswerRequest{Key: "a", Question: "vote", Query: "plurality", Epsilon: eps(t, "1.5"), Objects: names[:3], AcceptLoss: true, Truth: sameTruth("yes")})
-			return err
-		}, map[api.Reason]uint64{api.ObjectCap: 3}},
+		"a release":      {by("Release", drawing{epsilon: "2", objects: names}), counts{api.ObjectCap: 1}},
+		"a raise of all": {by("Raise", drawing{epsilon: "2"}), counts{api.ObjectCap: uint64(len(names))}},
+		"a sale":         {by("Sell", drawing{epsilon: "1", objects: []string{names[0], "stranger"}}), counts{api.NotEnrolled: 1}},
+		"an answer":      {by("Answer", drawing{epsilon: "1.5", objects: names[:3]}), counts{api.ObjectCap: 3}},
 		"an enrolment": {func() error {
-			_, err := l.Enroll(t.Context(), api.EnrollRequest{Key: "e", Question: "vote", Objects: names[:2], Policy: market(t, "3"), Cap: eps(t, "2")})
-			return err
-		}, map[api.Reason]uint64{api.CapDiffers: 2}},
+			return check.Err(l.Enroll(t.Context(), api.EnrollRequest{Key: "e", Question: "vote", Objects: names[:2], Policy: market(t, "3"), Cap: eps(t, "2")}))
+		}, counts{api.CapDiffers: 2}},
 		"an answer that takes levels on offer off the market": {func() error {
-			_, err := l.Answer(t.Context(), api.AnswerRequest{Key: "d", Question: "vote", Query: "plurality", Epsilon: eps(t, "0.5"), Objects: names[:3], Truth: api.TruthOf("yes")})
-			return err
-		}, map[api.Reason]uint64{}},
-		"what cannot be right": {func() error {
-			return check.Err(l.Release(t.Context(), releaseOf(t, "", names[0], "1")))
-		}, nil},
+			r := inquire(t, "d", "plurality", "0.5", api.TruthOf("yes"), names[:3]...)
+			r.AcceptLoss = false
+			return check.Err(l.Answer(t.Context(), r))
+		}, counts{}},
+		"what cannot be right": {func() error { return check.Err(l.Release(t.Context(), releaseOf(t, "", names[0], "1"))) }, nil},
 	} {
 		seen.refused = nil
 		check.That(t, c.call() != nil, "%s is not refused", what)
@@ -285,13 +278,15 @@ func healthOf(t testing.TB, l *Ledger) observe.Health {
 	return check.Value(l.Health(t.Context()))(t)
 }
 
-// A reservation counts as long as it holds: until it is captured, cancelled, or has run out.
+// A reservation counts as long as it holds: until it is captured, cancelled, or has run out. One that has run out holds again if the
+// clock goes back, but not if the log has come further.
 func TestHealthCountsReservations(t *testing.T) {
-	clock := newClock(epoch().Add(time.Hour))
+	begun := epoch().Add(time.Hour)
+	clock := newClock(begun)
 	l := sellers(t, inMemory(t, Options{Now: clock.read}), "3", "9", crowd(5)...)
 	var held []uint64
 	for i := range 4 {
-		r := api.ReserveRequest{Key: fmt.Sprint("r", i), Order: purchase(t, "", "acme", "1", crowd(5)[i]).Order, Until: clock.read().Add(time.Duration(i+1) * time.Hour)}
+		r := api.ReserveRequest{Key: fmt.Sprint("r", i), Order: purchase(t, "", "acme", "1", crowd(5)[i]).Order, Until: begun.Add(time.Duration(i+1) * time.Hour)}
 		held = append(held, reserve(t, l, r).Number)
 	}
 	sell(t, l, purchase(t, "s", "acme", "1", crowd(5)[4]))
@@ -307,38 +302,18 @@ func TestHealthCountsReservations(t *testing.T) {
 	want("one is cancelled", 3)
 	commit(t, l, "k", held[2])
 	want("one is captured", 2)
-	clock.set(clock.read().Add(time.Hour))
+	clock.set(begun.Add(time.Hour))
 	want("one has run out", 1)
-	r := api.ReserveRequest{Key: "r4", Order: purchase(t, "", "bolt", "2", crowd(5)[4]).Order, Until: clock.read().Add(time.Minute)}
-	reserve(t, l, r)
+	clock.set(begun)
+	want("the clock has gone back", 2)
+	clock.set(begun.Add(time.Hour))
+	reserve(t, l, api.ReserveRequest{Key: "r4", Order: purchase(t, "", "bolt", "2", crowd(5)[4]).Order, Until: begun.Add(time.Hour + time.Minute)})
 	want("another is reserved", 2)
-	clock.set(clock.read().Add(100 * time.Hour))
+	clock.set(begun)
+	want("the clock has gone back, and the log has not: nobody can capture it", 2)
+	wantErr(t, check.Err(l.Capture(t.Context(), api.CaptureRequest{Key: "late", Reservation: held[0], Truth: sameTruth("yes")})), api.ErrNotReserved)
+	clock.set(begun.Add(100 * time.Hour))
 	want("all have run out", 0)
-}
-
-// A reservation that has run out holds again if the clock goes back, but not if the log has come further: then nobody can capture it.
-func TestHealthCountsReservationsWhenTheClockGoesBack(t *testing.T) {
-	begun := epoch().Add(time.Hour)
-	clock := newClock(begun)
-	l := sellers(t, inMemory(t, Options{Now: clock.read}), "3", "9", crowd(3)...)
-	r := api.ReserveRequest{Key: "r", Order: purchase(t, "", "acme", "1", crowd(1)...).Order, Until: begun.Add(time.Hour)}
-	held := reserve(t, l, r).Number
-	want := func(what string, n int) {
-		t.Helper()
-		got := healthOf(t, l).Reservations
-		check.That(t, got == n, "%s: %d reservations, want %d", what, got, n)
-	}
-	want("at first", 1)
-	clock.set(begun.Add(2 * time.Hour))
-	want("it has run out", 0)
-	clock.set(begun)
-	want("the clock has gone back", 1)
-	clock.set(begun.Add(2 * time.Hour))
-	release(t, l, releaseOf(t, "later", crowd(3)[1], "1"))
-	clock.set(begun)
-	want("the clock has gone back, and the log has not", 0)
-	_, err := l.Capture(t.Context(), api.CaptureRequest{Key: "k", Reservation: held, Truth: sameTruth("yes")})
-	check.That(t, errors.Is(err, api.ErrNotReserved), "it is captured: %v", err)
 }
 
 // There may be more sales than are looked at in one snapshot.
@@ -482,7 +457,5 @@ func TestAnObserverIsNotToldOfWhatFails(t *testing.T) {
 	s.set(nil, nil)
 	release(t, l, releaseOf(t, "r", "ann", "1"))
 	seen.wantWork(t, "the same again", observe.Commit{Requests: 1, Draws: map[string]uint64{"raise": 1}, Charged: 1})
-	if slices.ContainsFunc(seen.refused, func(observe.Refusal) bool { return true }) {
-		t.Errorf("a failure is no refusal: %+v", seen.refused)
-	}
+	check.That(t, len(seen.refused) == 0, "a failure is no refusal: %+v", seen.refused)
 }

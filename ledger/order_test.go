@@ -51,17 +51,6 @@ func wantWhole(t *testing.T, l *Ledger, epsilon string) {
 	auditStore(t, l.engine.Store)
 }
 
-// during returns a Progress that does something once the first part is done.
-func during(something func()) api.Progress {
-	first := true
-	return func(done, total int) {
-		if first {
-			first = false
-			something()
-		}
-	}
-}
-
 func TestALargeOrderReportsProgressAndIsWhole(t *testing.T) {
 	const size = 2*state.PartSize + 808
 	l := voters(t, inMemory(t, Options{}), "1", crowd(size)...)
@@ -118,15 +107,19 @@ func TestRaise_LargeAndInterrupted_GoesOnWithItsKey(t *testing.T) {
 			h.l = openMemory(t, h.s, Options{Now: h.clock.read})
 			before := stats(t, h.l).Events
 			r := order(t, "k", "0.5", c.objects...)
-			r.Progress = during(func() { c.stop(h) })
+			r.Progress = afterPart(func() { c.stop(h) })
 			wantErr(t, check.Err(h.l.Raise(ctx, r)), c.want)
 			wantNoHolds(t, h.l)
 			n := len(responses(t, h.l, "vote", eps(t, "0.5")))
 			check.That(t, n == state.PartSize, "%d objects have answered, want the %d of one part", n, state.PartSize)
+			part := stats(t, h.l).Events
 			c.meanwhile(h)
+			others := stats(t, h.l).Events - part
 			r.Progress = nil
 			got := carryOut(t, h.l, r)
 			check.That(t, got.Drawn == big && got.First == before+1 && len(got.Refused) == 0, "%+v after event %d", got, before)
+			check.That(t, got.Last == before+big+2+others && got.Reused+got.Derived+got.Unlisted == 0,
+				"%+v after event %d, with %d of others", got, before, others)
 			wantOrderedTimes(t, h.l)
 			wantWhole(t, h.l, "0.5")
 		})
@@ -137,11 +130,11 @@ func TestRaise_LargeAndInterrupted_GoesOnWithItsKey(t *testing.T) {
 func TestALargeOrderHoldsItsBudget(t *testing.T) {
 	l := bigPanel(t, "1")
 	r := order(t, "k", "0.6")
-	r.Progress = during(func() {
+	r.Progress = afterPart(func() {
 		rival := releaseOf(t, "rival", lastOfCrowd, "0.5")
 		rival.Question = "smoker"
 		got := refusals(t, check.Err(l.Release(t.Context(), rival)))[0]
-		want := api.Refusal{Object: lastOfCrowd, Reason: api.ObjectCap, Ceiling: eps(t, "1"), Spent: eps(t, "0"), Asked: eps(t, "0.5"), Cost: eps(t, "0.5"), Remaining: eps(t, "0.4"), Remedy: api.RemedyWaiting, Largest: eps(t, "0.4")}
+		want := api.Refusal{Object: lastOfCrowd, Reason: api.ObjectCap, Ceiling: eps(t, "1"), Spent: eps(t, "0"), Asked: eps(t, "0.5"), Cost: eps(t, "0.5"), Remaining: eps(t, "0.4"), Remedy: "waiting", Largest: eps(t, "0.4")}
 		check.That(t, got == want, "the rival was refused for %+v, want %+v", got, want)
 		rival.Epsilon = eps(t, "0.4")
 		release(t, l, rival)
@@ -166,7 +159,7 @@ func TestALargeOrderHoldsNothingOfOthers(t *testing.T) {
 			}
 			enroll(t, l, "smoker", "1", "zoe")
 			r := order(t, "k", "0.6", objects...)
-			r.Progress = during(func() {
+			r.Progress = afterPart(func() {
 				if objects == nil {
 					enroll(t, l, "vote", "1", "zoe") // too late for this order
 				}
@@ -185,7 +178,7 @@ func TestALargeOrderHoldsNothingOfOthers(t *testing.T) {
 func TestAPartialOrderSeesWhatChangesMeanwhile(t *testing.T) {
 	l := bigPanel(t, "1")
 	r := order(t, "k", "0.5", append(crowd(big), "zoe")...)
-	r.Partial, r.Progress = true, during(func() { enroll(t, l, "vote", "1", "zoe") })
+	r.Partial, r.Progress = true, afterPart(func() { enroll(t, l, "vote", "1", "zoe") })
 	got := carryOut(t, l, r)
 	if got.Drawn != big+1 || len(got.Refused) != 0 || responses(t, l, "vote", eps(t, "0.5"))["zoe"].Value == "" {
 		t.Errorf("%+v", got)
@@ -204,7 +197,7 @@ func TestALaterOrderDoesNotBreakOneUnderWay(t *testing.T) {
 	enroll(t, l, "smoker", "1", extra...)
 	asked, answer := newGate(t), make(chan answer[api.RaiseResult], 1)
 	first := order(t, "first", "0.6")
-	first.Progress = during(func() {
+	first.Progress = afterPart(func() {
 		second := order(t, "second", "0.5", append(extra, lastOfCrowd)...)
 		second.Question = "smoker"
 		second.Truth = func(_ context.Context, _ string, objects []string) ([]string, error) {
@@ -293,7 +286,7 @@ func TestALargeOrderWithOneKeyIsDoneOnce(t *testing.T) {
 func TestTheNewlyEnrolledAreNotPartOfARunningOrder(t *testing.T) {
 	l := bigPanel(t, "1")
 	r := order(t, "k", "0.5")
-	r.Progress = during(func() { enroll(t, l, "vote", "1", "aaron", "person-00000x", "person-04400x", "zoe") })
+	r.Progress = afterPart(func() { enroll(t, l, "vote", "1", "aaron", "person-00000x", "person-04400x", "zoe") })
 	got := carryOut(t, l, r)
 	check.That(t, got.Drawn == big, "%+v", got)
 	wantWhole(t, l, "0.5")
@@ -362,7 +355,7 @@ func TestAnInterruptedOrderThatCannotGoOnDrawsNoMore(t *testing.T) {
 	l := bigPanel(t, "1")
 	ctx, cancel := context.WithCancel(t.Context())
 	r := order(t, "k", "0.6")
-	r.Progress = during(cancel)
+	r.Progress = afterPart(cancel)
 	wantErr(t, check.Err(l.Raise(ctx, r)), context.Canceled)
 	rival := releaseOf(t, "rival", lastOfCrowd, "0.5")
 	rival.Question = "smoker"
@@ -381,7 +374,7 @@ func TestEnrollingACrowd(t *testing.T) {
 	before := stats(t, l).Events
 	ctx, cancel := context.WithCancel(t.Context())
 	r := api.EnrollRequest{Key: "k", Question: "vote", Objects: crowd(big), Cap: eps(t, "1")}
-	r.Progress = during(cancel)
+	r.Progress = afterPart(cancel)
 	wantErr(t, check.Err(l.Enroll(ctx, r)), context.Canceled)
 	n := stats(t, l).Chains
 	check.That(t, n == state.PartSize, "%d are enrolled after the first part", n)
@@ -413,7 +406,7 @@ func TestRaise_InterruptedAndReopened_GoesOn(t *testing.T) {
 	l := voters(t, open(t, path, Options{}), "1", crowd(big)...)
 	ctx, cancel := context.WithCancel(t.Context())
 	r := order(t, "k", "0.5")
-	r.Progress = during(cancel)
+	r.Progress = afterPart(cancel)
 	check.Is(t, check.Err(l.Raise(ctx, r)), context.Canceled)
 	closed(t, l)
 	l = open(t, path, Options{})

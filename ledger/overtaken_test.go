@@ -2,7 +2,6 @@ package ledger
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"sync"
 	"testing"
@@ -25,28 +24,27 @@ func whileAsked(then func()) api.TruthFunc {
 	}
 }
 
-// meanwhile are changes of what a request about ann at ε=2 has looked at, and what ann has spent in the end of a cap of 4.
-func meanwhile(t *testing.T, l *Ledger) map[string]struct {
+// change is something that others do, and what ann has spent in the end.
+type change = struct {
 	change func()
 	spent  string
-} {
+}
+
+// meanwhile are changes of what a request about ann at ε=2 has looked at, under a cap of 4.
+func meanwhile(t *testing.T, l *Ledger) map[string]change {
 	t.Helper()
-	type change = struct {
-		change func()
-		spent  string
+	elsewhere := func(epsilon string) func() {
+		return func() {
+			release(t, l, api.ReleaseRequest{Key: "other", Question: "other", Object: "ann", Epsilon: eps(t, epsilon), Truth: sameTruth("no")})
+		}
 	}
 	return map[string]change{
-		"nothing":        {func() {}, "2"},
-		"another object": {func() { release(t, l, releaseOf(t, "other", "bob", "1")) }, "2"},
-		"a lower level":  {func() { release(t, l, releaseOf(t, "other", "ann", "1")) }, "2"},
-		"a higher level": {func() { release(t, l, releaseOf(t, "other", "ann", "3")) }, "3"},
-		"the same level": {func() { release(t, l, releaseOf(t, "other", "ann", "2")) }, "2"},
-		"another question": {func() {
-			release(t, l, api.ReleaseRequest{Key: "other", Question: "other", Object: "ann", Epsilon: eps(t, "1.5"), Truth: sameTruth("no")})
-		}, "3.5"},
-		"too much of the cap": {func() {
-			release(t, l, api.ReleaseRequest{Key: "other", Question: "other", Object: "ann", Epsilon: eps(t, "3"), TrueValue: "no"})
-		}, "3"},
+		"nothing":          {func() {}, "2"},
+		"another object":   {func() { release(t, l, releaseOf(t, "other", "bob", "1")) }, "2"},
+		"a lower level":    {func() { release(t, l, releaseOf(t, "other", "ann", "1")) }, "2"},
+		"a higher level":   {func() { release(t, l, releaseOf(t, "other", "ann", "3")) }, "3"},
+		"the same level":   {func() { release(t, l, releaseOf(t, "other", "ann", "2")) }, "2"},
+		"another question": {elsewhere("1.5"), "3.5"}, "too much of the cap": {elsewhere("3"), "3"},
 		"withdrawn": {func() { must(t, l.Withdraw(t.Context(), api.ObjectRequest{Key: "other", Object: "ann"})) }, "0"},
 		"sold":      {func() { sell(t, l, purchase(t, "other", "cy", "1", "ann")) }, "2"},
 		"the buyer": {func() { sell(t, l, purchase(t, "other", "acme", "1", "ann")) }, "2"},
@@ -57,24 +55,7 @@ func meanwhile(t *testing.T, l *Ledger) map[string]struct {
 // What a request has read before its transaction is read again if it has changed: else a level that was released would be
 // lost, or budget spent twice.
 func TestWhatARequestHasSeenIsReadAgainWhenItHasChanged(t *testing.T) {
-	requests := map[string]func(l *Ledger, truth api.TruthFunc) error{
-		"release": func(l *Ledger, truth api.TruthFunc) error {
-			r := releaseOf(t, "mine", "ann", "2")
-			r.Truth = truth
-			return check.Err(l.Release(t.Context(), r))
-		},
-		"raise": func(l *Ledger, truth api.TruthFunc) error {
-			r := order(t, "mine", "2", "ann", "bob")
-			r.Truth = truth
-			return check.Err(l.Raise(t.Context(), r))
-		},
-		"sale": func(l *Ledger, truth api.TruthFunc) error {
-			r := purchase(t, "mine", "acme", "2", "ann")
-			r.Truth = truth
-			return check.Err(l.Sell(t.Context(), r))
-		},
-	}
-	for what, request := range requests {
+	for what, objects := range map[string][]string{"Release": {"ann"}, "Raise": {"ann", "bob"}, "Sell": {"ann"}} {
 		for name := range meanwhile(t, nil) {
 			t.Run(what+"/"+name, func(t *testing.T) {
 				l := sellers(t, inMemory(t, Options{}), "10", "4", "ann", "bob")
@@ -83,11 +64,9 @@ func TestWhatARequestHasSeenIsReadAgainWhenItHasChanged(t *testing.T) {
 				define(t, l, other)
 				enroll(t, l, "other", "4", "ann")
 				between := meanwhile(t, l)[name]
-				err := request(l, whileAsked(between.change))
-				var refused *api.RefusedError
-				if err != nil && !errors.As(err, &refused) {
-					t.Fatal(err)
-				}
+				d := drawing{key: "mine", epsilon: "2", objects: objects, truth: whileAsked(between.change)}
+				got, err := d.by(t, l, what)
+				check.Need(t, err == nil || len(got.refused) != 0, "%v", err)
 				spent := objectOf(t, l, "ann").Spent
 				check.That(t, spent == eps(t, between.spent), "ann has spent %s, not %s: %v", spent, between.spent, err)
 				wantClean(t, l, api.VerifyRequest{})
@@ -125,9 +104,7 @@ func TestRequestsOfOneTransactionSeeEachOther(t *testing.T) {
 				}
 				return sameTruth("yes")(ctx, question, objects)
 			}
-			if _, err := l.Release(t.Context(), r); err != nil {
-				t.Error(err)
-			}
+			check.OK(t, check.Err(l.Release(t.Context(), r)))
 		})
 	}
 	group.Wait()
@@ -147,10 +124,7 @@ func TestWhatALongRaiseHasChangedIsReadAgain(t *testing.T) {
 	l := voters(t, inMemory(t, Options{}), "10", names...)
 	r := releaseOf(t, "mine", names[objects-1], "2") // in the last part
 	r.Truth = whileAsked(func() {
-		all := order(t, "all", "1")
-		if _, err := l.Raise(t.Context(), all); err != nil {
-			t.Fatal(err)
-		}
+		carryOut(t, l, order(t, "all", "1"))
 	})
 	release(t, l, r)
 	if state := objectOf(t, l, r.Object); len(state.Chains[0].Levels) != 2 || state.Spent != eps(t, "2") {

@@ -119,6 +119,27 @@ func branch(t testing.TB, from []byte, options Options, key string) []byte {
 	return content(t, path)
 }
 
+// wantReplaced opens a copy of a ledger whose file is overwritten during a call, or before. The call returns ErrReplaced, and so does every
+// later one, although the file is put back: that is too late. Nothing is written to it.
+func wantReplaced(t *testing.T, live, over []byte, options Options, call func(l *Ledger, overwrite func()) error) {
+	t.Helper()
+	path := filepath.Join(tests.Scratch(t), "live.db")
+	overwrite(t, path, live)
+	l := open(t, path, options)
+	wantErr(t, call(l, func() { overwrite(t, path, over) }), api.ErrReplaced)
+	check.That(t, bytes.Equal(content(t, path), over), "something was written to the file")
+	overwrite(t, path, live)
+	wantErr(t, check.Err(l.Stats(t.Context())), api.ErrReplaced)
+	wantErr(t, check.Err(l.Release(t.Context(), releaseOf(t, "y", crowd(1)[0], "1"))), api.ErrReplaced)
+	_ = l.Close()
+	check.That(t, bytes.Equal(content(t, path), live), "something was written to the file")
+}
+
+// committing is a decision of which nothing is refused.
+func committing(*state.State) ([]event.Change, error) {
+	return []event.Change{&event.TruthKeySet{}}, nil
+}
+
 // What comes over the file is noticed by whatever is called first, and by everything that is called later.
 func TestEveryCallNoticesAnOverwrittenFile(t *testing.T) {
 	path, options := busy(t)
@@ -133,16 +154,10 @@ func TestEveryCallNoticesAnOverwrittenFile(t *testing.T) {
 		"the branches can be told by their meta pages: this test is to show that their logs are compared")
 	for _, name := range sortedKeys(calls(t, nil)) {
 		t.Run(name, func(t *testing.T) {
-			path := filepath.Join(tests.Scratch(t), "live.db")
-			overwrite(t, path, live)
-			l := open(t, path, options)
-			overwrite(t, path, other)
-			wantErr(t, calls(t, l)[name](), api.ErrReplaced)
-			overwrite(t, path, live) // too late
-			wantErr(t, check.Err(l.Stats(t.Context())), api.ErrReplaced)
-			wantErr(t, check.Err(l.Release(t.Context(), releaseOf(t, "y", crowd(1)[0], "1"))), api.ErrReplaced)
-			_ = l.Close()
-			check.That(t, bytes.Equal(content(t, path), live), "something was written to the file")
+			wantReplaced(t, live, other, options, func(l *Ledger, overwrite func()) error {
+				overwrite()
+				return calls(t, l)[name]()
+			})
 		})
 	}
 }
@@ -165,23 +180,14 @@ func TestWhateverComesOverTheFileIsNoticed(t *testing.T) {
 			"view": func(l *Ledger) error {
 				return check.Err(l.Estimate(t.Context(), api.EstimateRequest{Question: "vote"}))
 			},
-			"commit": func(l *Ledger) error {
-				return submitted(t.Context(), l, func(*state.State) ([]event.Change, error) { return []event.Change{&event.TruthKeySet{}}, nil })
-			},
+			"commit": func(l *Ledger) error { return submitted(t.Context(), l, committing) },
 		} {
 			t.Run(name+", "+call, func(t *testing.T) {
-				path := filepath.Join(tests.Scratch(t), "live.db")
 				start := live
 				if name == "other pages" {
 					start = old // so that the log is the same, and only its pages are not
 				}
-				overwrite(t, path, start)
-				l := open(t, path, options)
-				overwrite(t, path, over)
-				wantErr(t, do(l), api.ErrReplaced)
-				wantErr(t, check.Err(l.Object(t.Context(), crowd(1)[0])), api.ErrReplaced)
-				_ = l.Close()
-				check.That(t, bytes.Equal(content(t, path), over), "something was written to the file")
+				wantReplaced(t, start, over, options, func(l *Ledger, overwrite func()) error { overwrite(); return do(l) })
 			})
 		}
 	}
@@ -205,7 +211,7 @@ func TestAFileOverwrittenWhileItIsReadIsNoticed(t *testing.T) {
 				return submitted(t.Context(), l, func(*state.State) ([]event.Change, error) { over(); return nil, refuse })
 			},
 			"commit": func(l *Ledger, over func()) error {
-				return submitted(t.Context(), l, func(*state.State) ([]event.Change, error) { over(); return []event.Change{&event.TruthKeySet{}}, nil })
+				return submitted(t.Context(), l, func(s *state.State) ([]event.Change, error) { over(); return committing(s) })
 			},
 			"reading commit": func(l *Ledger, over func()) error {
 				return submitted(t.Context(), l, func(s *state.State) ([]event.Change, error) {
@@ -216,13 +222,7 @@ func TestAFileOverwrittenWhileItIsReadIsNoticed(t *testing.T) {
 			},
 		} {
 			t.Run(name+", "+call, func(t *testing.T) {
-				path := filepath.Join(tests.Scratch(t), "live.db")
-				overwrite(t, path, live)
-				l := open(t, path, options)
-				wantErr(t, do(l, func() { overwrite(t, path, over) }), api.ErrReplaced)
-				wantErr(t, check.Err(l.Stats(t.Context())), api.ErrReplaced)
-				_ = l.Close()
-				check.That(t, bytes.Equal(content(t, path), over), "something was written to the file")
+				wantReplaced(t, live, over, options, do)
 			})
 		}
 	}

@@ -5,6 +5,7 @@ import (
 	"maps"
 	"math"
 	"os"
+	"path"
 	"path/filepath"
 	"reflect"
 	"regexp"
@@ -153,7 +154,8 @@ func leavesOf(all []leafOf, path string, v reflect.Value) []leafOf {
 }
 
 // variants returns what else a part could be.
-func variants(v reflect.Value) (all []any) {
+func variants(of leafOf) (all []any) {
+	v := of.at
 	switch x := v.Interface().(type) {
 	case privacy.Epsilon:
 		all = append(all, epsilonOf(x.Nano()+1))
@@ -166,26 +168,12 @@ func variants(v reflect.Value) (all []any) {
 	case *api.Mechanism:
 		return nil
 	case api.Reason:
-		for _, one := range event.ReasonCodes() {
-			if one != x {
-				all = append(all, one)
-			}
+		return others(x, event.ReasonCodes()...)
+	case string:
+		words := map[string][]string{".Encoding": {"direct", "unary"}, ".Remedy": event.RemedyCodes()}[path.Ext(of.path)]
+		if words != nil {
+			return others(x, words...)
 		}
-		return all
-	case api.Encoding:
-		for _, one := range []api.Encoding{api.Direct, api.Unary} {
-			if one != x {
-				all = append(all, one)
-			}
-		}
-		return all
-	case api.Remedy:
-		for _, one := range event.RemedyCodes() {
-			if one != x {
-				all = append(all, one)
-			}
-		}
-		return all
 	}
 	other := reflect.New(v.Type()).Elem()
 	add := func() { all = append(all, other.Interface()) }
@@ -206,12 +194,7 @@ func variants(v reflect.Value) (all []any) {
 			add()
 		}
 	case reflect.String:
-		for _, text := range []string{v.String() + "x", "ann", "gus"} {
-			if text != v.String() {
-				other.SetString(text)
-				add()
-			}
-		}
+		return others(v.String(), v.String()+"x", "ann", "gus")
 	case reflect.Array:
 		if other.Type().Elem().Kind() == reflect.Uint8 {
 			other.Set(v)
@@ -227,6 +210,16 @@ func variants(v reflect.Value) (all []any) {
 	case reflect.Slice:
 		if v.Len() > 0 {
 			all = append(all, v.Slice(0, v.Len()-1).Interface())
+		}
+	}
+	return all
+}
+
+// others returns all values but one.
+func others[T comparable](but T, values ...T) (all []any) {
+	for _, one := range values {
+		if one != but {
+			all = append(all, one)
 		}
 	}
 	return all
@@ -269,7 +262,7 @@ func TestEveryFieldIsChecked(t *testing.T) {
 		}
 		for n := range leavesOf(nil, kindOf(ev.Change), twin(ev.Change).Elem()) {
 			original := leavesOf(nil, kindOf(ev.Change), twin(ev.Change).Elem())[n]
-			for _, to := range variants(original.at) {
+			for _, to := range variants(original) {
 				v := twin(ev.Change)
 				leavesOf(nil, "", v.Elem())[n].at.Set(reflect.ValueOf(to).Convert(original.at.Type()))
 				forged := slices.Clone(log)

@@ -7,6 +7,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"iter"
+	"slices"
 	"strings"
 
 	"github.com/sluicedp/sluice/ledger/api"
@@ -145,9 +146,8 @@ func (r *objectReader) begin(key, value []byte) error {
 		Object: r.name, Cap: o.Cap, Spent: o.Spent, Remaining: state.Minus(o.Cap, o.Spent), Earned: int64(o.Earned),
 		Forgotten: o.Forgotten, Currency: r.ledger.documents.About.Currency, Event: r.state.Counters.Events,
 	}
-	if o.Chains > 0 {
-		r.out.Chains = make([]api.ChainState, 0, min(o.Chains, scanSize))
-	}
+	// The number is bounded, because a damaged record may have any.
+	r.out.Chains = slices.Grow(r.out.Chains, int(min(o.Chains, scanSize)))
 	return nil
 }
 
@@ -180,7 +180,7 @@ func (l *Ledger) chainState(
 	_, levels := c.DecodeHead(&d)
 	out = api.ChainState{
 		Question: q.Name, Epoch: len(c.Closed) + 1, Withdrawn: o.Withdrew(c), Buyers: c.Buyers, Answered: c.Answered,
-		Ceiling: o.Cap, Levels: make([]api.LevelState, 0, levels),
+		Ceiling: o.Cap, Levels: slices.Grow(api.List[api.LevelState](nil), levels),
 	}
 	for range levels {
 		var at state.Level
@@ -234,7 +234,7 @@ func earlierEpochs(
 	s *state.State, q *event.Question, name string, closed []state.ClosedEpoch,
 ) (all []api.EarlierEpoch, err error) {
 	for i, one := range closed {
-		levels := make([]api.LevelState, 0, len(one.Levels))
+		levels := slices.Grow(api.List[api.LevelState](nil), len(one.Levels))
 		told := api.EarlierEpoch{Epoch: i + 1, Ended: one.End, Answered: one.Answered, Levels: levels}
 		for _, at := range one.Levels {
 			l, err := levelState(s, q, name, at)

@@ -41,16 +41,16 @@ func shop(t testing.TB) *office {
 	t.Helper()
 	o := newOffice(t, 1)
 	sellers(t, o.Ledger, "2", "5", "ann", "bob", "cid")
-	o.later()
-	sell(t, o.Ledger, purchase(t, "1", "acme", "0.5", "ann", "bob", "cid")) // draws
-	o.later()
-	sell(t, o.Ledger, purchase(t, "2", "zeta", "0.5", "ann", "cid")) // resales
-	o.later()
-	sell(t, o.Ledger, purchase(t, "3", "acme", "1", "ann", "bob")) // upgrades
-	o.later()
-	sell(t, o.Ledger, purchase(t, "4", "zeta", "0.75", "ann", "bob", "cid")) // two insertions and a draw
-	o.later()
-	sell(t, o.Ledger, purchase(t, "5", "acme", "0.25", "ann", "bob")) // degradations, for nothing
+	for _, r := range []api.SellRequest{
+		purchase(t, "1", "acme", "0.5", "ann", "bob", "cid"),  // draws
+		purchase(t, "2", "zeta", "0.5", "ann", "cid"),         // resales
+		purchase(t, "3", "acme", "1", "ann", "bob"),           // upgrades
+		purchase(t, "4", "zeta", "0.75", "ann", "bob", "cid"), // two insertions and a draw
+		purchase(t, "5", "acme", "0.25", "ann", "bob"),        // degradations, for nothing
+	} {
+		o.later()
+		sell(t, o.Ledger, r)
+	}
 	o.later()
 	return o
 }
@@ -212,9 +212,8 @@ func TestEveryAlterationOfAReceiptIsNamed(t *testing.T) {
 			return
 		}
 		want := ""
-		for prefix, words := range names {
-			if longest := len(want); strings.HasPrefix(way, prefix) && len(prefix) >= longest {
-				_ = words
+		for prefix := range names {
+			if strings.HasPrefix(way, prefix) && len(prefix) >= len(want) {
 				want = prefix
 			}
 		}
@@ -231,25 +230,32 @@ func TestEveryAlterationOfAReceiptIsNamed(t *testing.T) {
 	check.That(t, n >= 60, "only %d fields", n)
 }
 
-func TestEveryByteOfAReceiptMatters(t *testing.T) {
+// Receipts and statements are read strictly, in any zone, and are no others' by another key; every byte of them matters.
+func TestDocuments_AreReadStrictly(t *testing.T) {
 	o, r := forgetful(t)
-	everyByte(t, r, o.keys, evidence.ReadReceipt)
+	t.Run("receipt", func(t *testing.T) {
+		everyByte(t, r, o.keys, evidence.ReadReceipt)
+		wantStrict(t, r, evidence.ReadReceipt, func(r *evidence.Receipt) { r.Epsilon = eps(t, "0.5") })
+	})
+	t.Run("statement", func(t *testing.T) {
+		_, st := full(t)
+		wantStrict(t, st, evidence.ReadStatement, func(s *evidence.Statement) { s.Released[0].Epsilon = eps(t, "0.5") })
+		o := newOffice(t, 1)
+		sellers(t, o.Ledger, "2", "5", "ann")
+		sell(t, o.Ledger, purchase(t, "sale", "acme", "0.5", "ann"))
+		must(t, o.Withdraw(t.Context(), api.ObjectRequest{Key: "out", Object: "ann"}))
+		everyByte(t, statementOf(t, o.Ledger, "ann's", "ann"), o.keys, evidence.ReadStatement)
+	})
 }
 
-func TestReceiptsAreReadStrictly(t *testing.T) {
-	_, r := forgetful(t)
-	r.Epsilon = eps(t, "0.5")
-	strictness(t, r, evidence.ReadReceipt)
-}
-
-func TestReceiptsAreReadAlikeInAnyZone(t *testing.T) {
-	_, r := forgetful(t)
-	strictInAnyZone(t, r, evidence.ReadReceipt)
-}
-
-func TestAReceiptByAnotherKey(t *testing.T) {
-	_, r := forgetful(t)
-	wrongKeys(t, r)
+// wantStrict is the part of it that takes any document; half gives a copy of it a level of ε=0.5, which can be spelled in several ways.
+func wantStrict[D document](t *testing.T, d D, read func([]byte) (D, error), half func(*D)) {
+	t.Helper()
+	wrongKeys(t, d)
+	strictInAnyZone(t, d, read)
+	other := copyOf(t, d)
+	half(&other)
+	strictness(t, other, read)
 }
 
 // A key vouches for one log: checkpoints of others, by the same key even, do not fit.
@@ -271,7 +277,7 @@ func TestAReceiptWithAnotherCheckpoint(t *testing.T) {
 	elsewhere := newOffice(t, 1) // the same name, key and id
 	sellers(t, elsewhere.Ledger, "2", "5", "ann", "bob", "cid")
 	for len(events(t, elsewhere.Ledger)) < len(events(t, o.Ledger)) {
-		define(t, elsewhere.Ledger, api.Question{Name: fmt.Sprint(stats(t, elsewhere.Ledger).Events), Values: vote().Values, Encoding: api.Direct})
+		define(t, elsewhere.Ledger, api.Question{Name: fmt.Sprint(stats(t, elsewhere.Ledger).Events), Values: vote().Values, Encoding: "direct"})
 	}
 	other := copyOf(t, r)
 	other.Evidence.Checkpoint = string(checkpointOf(t, elsewhere.Ledger))
@@ -322,19 +328,13 @@ func TestSplicedReceipts(t *testing.T) {
 		"names swapped": {func(r *evidence.Receipt) {
 			r.Responses[0].Object, r.Responses[1].Object = r.Responses[1].Object, r.Responses[0].Object
 		}, "no. 1"},
-		"prices swapped": {func(r *evidence.Receipt) { r.Responses[0].Price++; r.Responses[2].Price-- }, "no. 3"},
-		"dearer":         {func(r *evidence.Receipt) { r.Responses[0].Price += 5; r.Price += 5 }, "no. 1"},
-		"negative":       {func(r *evidence.Receipt) { r.Responses[0].Price = -5 }, "the price is -5"},
-		"overflowing":    {func(r *evidence.Receipt) { r.Responses[0].Price, r.Responses[1].Price = math.MaxInt64, math.MaxInt64 }, "do not add up"},
-		"erased": {func(r *evidence.Receipt) {
-			c := event.Commitment{1}
-			r.Responses[1] = evidence.SoldResponse{Price: r.Responses[1].Price, Event: r.Responses[1].Event, Leaf: r.Responses[1].Leaf, Erased: true, Commitment: c[:]}
-		}, "commitment or leaf"},
-		"erased and whole": {func(r *evidence.Receipt) { r.Responses[1].Erased = true }, "nothing else"},
-		"erased with a salt": {func(r *evidence.Receipt) {
-			c := event.Commitment{1}
-			r.Responses[1] = evidence.SoldResponse{Price: r.Responses[1].Price, Event: r.Responses[1].Event, Leaf: r.Responses[1].Leaf, Erased: true, Commitment: c[:], Salt: says.Hex{1}}
-		}, "nothing else"},
+		"prices swapped":                    {func(r *evidence.Receipt) { r.Responses[0].Price++; r.Responses[2].Price-- }, "no. 3"},
+		"dearer":                            {func(r *evidence.Receipt) { r.Responses[0].Price += 5; r.Price += 5 }, "no. 1"},
+		"negative":                          {func(r *evidence.Receipt) { r.Responses[0].Price = -5 }, "the price is -5"},
+		"overflowing":                       {func(r *evidence.Receipt) { r.Responses[0].Price, r.Responses[1].Price = math.MaxInt64, math.MaxInt64 }, "do not add up"},
+		"erased":                            {func(r *evidence.Receipt) { erase(&r.Responses[1], nil, nil) }, "commitment or leaf"},
+		"erased and whole":                  {func(r *evidence.Receipt) { r.Responses[1].Erased = true }, "nothing else"},
+		"erased with a salt":                {func(r *evidence.Receipt) { erase(&r.Responses[1], says.Hex{1}, nil) }, "nothing else"},
 		"whole with a commitment":           {func(r *evidence.Receipt) { r.Responses[1].Commitment = make(says.Hex, 32) }, "a commitment to a response that is there"},
 		"another spelling of the id":        {func(r *evidence.Receipt) { r.Ledger = strings.ToUpper(r.Ledger) }, "no UUID in the usual form"},
 		"another spelling of the signature": {func(r *evidence.Receipt) { r.Evidence.Checkpoint = respelled(t, r.Evidence.Checkpoint) }, "not spelled as usual"},
@@ -352,7 +352,7 @@ func TestSplicedReceipts(t *testing.T) {
 		"other tally":    {func(r *evidence.Receipt) { r.Evidence.Withheld = r.Responses[0].Withheld }, "what is withheld"},
 		"short methods":  {func(r *evidence.Receipt) { r.Responses[0].Withheld = r.Responses[0].Withheld[1:] }, "a commitment of 31 bytes"},
 		"no tally":       {func(r *evidence.Receipt) { r.Evidence.Withheld = nil }, "a commitment of 0 bytes"},
-		"erased methods": {func(r *evidence.Receipt) { r.Responses[1] = erasedBut(r.Responses[1]) }, "nothing else"},
+		"erased methods": {func(r *evidence.Receipt) { erase(&r.Responses[1], nil, r.Responses[1].Withheld) }, "nothing else"},
 	} {
 		r := copyOf(t, one)
 		test.change(&r)
@@ -409,7 +409,7 @@ func TestReceipt_MadeLater_IsTheSame(t *testing.T) {
 		t.Errorf("the receipt of a sale that ends with event %d is of %d events", made.Last, head.Events)
 	}
 	for i := range 9 {
-		define(t, o.Ledger, api.Question{Name: fmt.Sprint("more ", i), Values: vote().Values, Encoding: api.Direct})
+		define(t, o.Ledger, api.Question{Name: fmt.Sprint("more ", i), Values: vote().Values, Encoding: "direct"})
 		late := receiptOf(t, o.Ledger, 2)
 		check.That(t, reflect.DeepEqual(late, early), "%+v\nbecame\n%+v", early, late)
 	}
@@ -420,9 +420,9 @@ func TestReceipt_MadeLater_IsTheSame(t *testing.T) {
 	wantFault(t, "a checkpoint without its proof", mixed, o.keys, "the")
 }
 
-// erasedBut returns a response as an erased one that still has what is withheld of it.
-func erasedBut(r evidence.SoldResponse) evidence.SoldResponse {
-	return evidence.SoldResponse{Price: r.Price, Event: r.Event, Leaf: r.Leaf, Erased: true, Commitment: r.Withheld, Withheld: r.Withheld}
+// erase makes a response an erased one, but for a salt and what is withheld of it.
+func erase(r *evidence.SoldResponse, salt, withheld says.Hex) {
+	*r = evidence.SoldResponse{Price: r.Price, Event: r.Event, Leaf: r.Leaf, Erased: true, Commitment: make(says.Hex, 32), Salt: salt, Withheld: withheld}
 }
 
 // Invariant 6: nothing in a receipt comes from the truth but the responses, nor does it name requests.
@@ -477,13 +477,11 @@ func TestReceiptsBesideForgetting(t *testing.T) {
 	sell(t, o.Ledger, purchase(t, "order", "acme", "0.5"))
 	var wait sync.WaitGroup
 	for from := range 3 {
-		wait.Add(1)
-		go func() {
-			defer wait.Done()
+		wait.Go(func() {
 			for i := from; i < len(names); i += 997 {
 				check.OK(t, o.Forget(context.Background(), api.ObjectRequest{Key: "forget " + names[i], Object: names[i]}))
 			}
-		}()
+		})
 	}
 	for range 3 {
 		wantSound(t, "a receipt", receiptOf(t, o.Ledger, 1), o.keys)
@@ -491,17 +489,7 @@ func TestReceiptsBesideForgetting(t *testing.T) {
 	wait.Wait()
 	last := receiptOf(t, o.Ledger, 1)
 	wantSound(t, "the last receipt", last, o.keys)
-	n := count(last.Responses, func(one evidence.SoldResponse) bool { return one.Erased })
-	check.That(t, n != 0, "nobody is erased")
-}
-
-func count[T any](items []T, is func(T) bool) (n int) {
-	for _, one := range items {
-		if is(one) {
-			n++
-		}
-	}
-	return n
+	check.That(t, slices.ContainsFunc(last.Responses, func(one evidence.SoldResponse) bool { return one.Erased }), "nobody is erased")
 }
 
 // goldenKey is the key by which the golden documents are signed. They verify for ever.
@@ -534,29 +522,18 @@ func BenchmarkReceipt(b *testing.B) {
 	sell(b, l, purchase(b, "order", "acme", "0.5"))
 	r := receiptOf(b, l, 1)
 	data := text(b, r)
-	b.Run("make", func(b *testing.B) {
-		b.ReportAllocs()
-		for b.Loop() {
-			receiptOf(b, l, 1)
-		}
-	})
-	b.Run("write", func(b *testing.B) {
-		b.ReportAllocs()
-		for b.Loop() {
-			text(b, r)
-		}
-		b.ReportMetric(float64(len(data))/objects, "bytes/response")
-	})
-	b.Run("read", func(b *testing.B) {
-		b.ReportAllocs()
-		for b.Loop() {
-			must(b, check.Err(evidence.ReadReceipt(data)))
-		}
-	})
-	b.Run("verify", func(b *testing.B) {
-		b.ReportAllocs()
-		for b.Loop() {
-			check.Need(b, r.Verify(note.VerifierList(verifier)).OK(), "it is wrong")
-		}
-	})
+	for name, do := range map[string]func(){
+		"make":   func() { receiptOf(b, l, 1) },
+		"write":  func() { text(b, r) },
+		"read":   func() { must(b, check.Err(evidence.ReadReceipt(data))) },
+		"verify": func() { check.Need(b, r.Verify(note.VerifierList(verifier)).OK(), "it is wrong") },
+	} {
+		b.Run(name, func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				do()
+			}
+			b.ReportMetric(float64(len(data))/objects, "bytes/response")
+		})
+	}
 }

@@ -48,16 +48,16 @@ func refusedCases(t *testing.T) map[string]refusedCase {
 		return func(l *Ledger) error { _, err := l.Enroll(t.Context(), r); return err }
 	}
 	return map[string]refusedCase{
-		"chain ceiling": {raise("limited", "2.5", "yes"), api.Refusal{Object: "limited", Reason: api.ChainCeiling, Ceiling: e("2"), Spent: e("1.5"), Asked: e("2.5"), Cost: e("1"), Remaining: e("0.5"), Remedy: api.RemedyLess, Largest: e("2")}},
-		"object cap":    {raise("capped", "2.000000001", "yes"), api.Refusal{Object: "capped", Reason: api.ObjectCap, Ceiling: e("3"), Spent: e("2.25"), Asked: e("2.000000001"), Cost: e("1.000000001"), Remaining: e("0.75"), Remedy: api.RemedyLess, Largest: e("1.75")}},
-		"first level":   {raise("fresh", "1.1", "yes"), api.Refusal{Object: "fresh", Reason: api.ObjectCap, Ceiling: e("1"), Spent: none, Asked: e("1.1"), Cost: e("1.1"), Remaining: e("1"), Remedy: api.RemedyLess, Largest: e("1")}},
-		"not enrolled":  {raise("stranger", "0.5", "yes"), api.Refusal{Object: "stranger", Reason: api.NotEnrolled, Ceiling: none, Spent: none, Asked: e("0.5"), Cost: none, Remaining: none, Remedy: api.RemedyEnrolling, Largest: none}},
-		"no truth":      {raise("fresh", "0.5", ""), api.Refusal{Object: "fresh", Reason: api.NoTruth, Ceiling: none, Spent: none, Asked: e("0.5"), Cost: none, Remaining: none, Remedy: api.RemedyTruth, Largest: none}},
-		"cap differs":   {enrol(api.EnrollRequest{Objects: []string{"capped"}, Cap: e("4")}), api.Refusal{Object: "capped", Reason: api.CapDiffers, Ceiling: e("3"), Spent: e("2.25"), Asked: e("4"), Cost: none, Remaining: none, Remedy: api.RemedyTerms, Largest: none}},
-		"policy given":  {enrol(api.EnrollRequest{Objects: []string{"capped"}, Policy: policy.Fixed(e("2"))}), api.Refusal{Object: "capped", Reason: api.PolicyDiffers, Ceiling: none, Spent: e("1"), Asked: none, Cost: none, Remaining: none, Remedy: api.RemedyTerms, Largest: none}},
-		"no policy":     {enrol(api.EnrollRequest{Objects: []string{"limited"}}), api.Refusal{Object: "limited", Reason: api.PolicyDiffers, Ceiling: none, Spent: e("1.5"), Asked: none, Cost: none, Remaining: none, Remedy: api.RemedyTerms, Largest: none}},
-		"other policy":  {enrol(api.EnrollRequest{Objects: []string{"limited"}, Policy: policy.Fixed(e("3"))}), api.Refusal{Object: "limited", Reason: api.PolicyDiffers, Ceiling: none, Spent: e("1.5"), Asked: none, Cost: none, Remaining: none, Remedy: api.RemedyTerms, Largest: none}},
-		"one of many":   {enrol(api.EnrollRequest{Objects: []string{"new", "capped", "newer"}, Cap: e("5")}), api.Refusal{Object: "capped", Reason: api.CapDiffers, Ceiling: e("3"), Spent: e("2.25"), Asked: e("5"), Cost: none, Remaining: none, Remedy: api.RemedyTerms, Largest: none}},
+		"chain ceiling": {raise("limited", "2.5", "yes"), api.Refusal{Object: "limited", Reason: api.ChainCeiling, Ceiling: e("2"), Spent: e("1.5"), Asked: e("2.5"), Cost: e("1"), Remaining: e("0.5"), Remedy: "less", Largest: e("2")}},
+		"object cap":    {raise("capped", "2.000000001", "yes"), api.Refusal{Object: "capped", Reason: api.ObjectCap, Ceiling: e("3"), Spent: e("2.25"), Asked: e("2.000000001"), Cost: e("1.000000001"), Remaining: e("0.75"), Remedy: "less", Largest: e("1.75")}},
+		"first level":   {raise("fresh", "1.1", "yes"), api.Refusal{Object: "fresh", Reason: api.ObjectCap, Ceiling: e("1"), Spent: none, Asked: e("1.1"), Cost: e("1.1"), Remaining: e("1"), Remedy: "less", Largest: e("1")}},
+		"not enrolled":  {raise("stranger", "0.5", "yes"), api.Refusal{Object: "stranger", Reason: api.NotEnrolled, Ceiling: none, Spent: none, Asked: e("0.5"), Cost: none, Remaining: none, Remedy: "enrolling", Largest: none}},
+		"no truth":      {raise("fresh", "0.5", ""), api.Refusal{Object: "fresh", Reason: api.NoTruth, Ceiling: none, Spent: none, Asked: e("0.5"), Cost: none, Remaining: none, Remedy: "truth", Largest: none}},
+		"cap differs":   {enrol(api.EnrollRequest{Objects: []string{"capped"}, Cap: e("4")}), api.Refusal{Object: "capped", Reason: api.CapDiffers, Ceiling: e("3"), Spent: e("2.25"), Asked: e("4"), Cost: none, Remaining: none, Remedy: "terms", Largest: none}},
+		"policy given":  {enrol(api.EnrollRequest{Objects: []string{"capped"}, Policy: policy.Fixed(e("2"))}), api.Refusal{Object: "capped", Reason: api.PolicyDiffers, Ceiling: none, Spent: e("1"), Asked: none, Cost: none, Remaining: none, Remedy: "terms", Largest: none}},
+		"no policy":     {enrol(api.EnrollRequest{Objects: []string{"limited"}}), api.Refusal{Object: "limited", Reason: api.PolicyDiffers, Ceiling: none, Spent: e("1.5"), Asked: none, Cost: none, Remaining: none, Remedy: "terms", Largest: none}},
+		"other policy":  {enrol(api.EnrollRequest{Objects: []string{"limited"}, Policy: policy.Fixed(e("3"))}), api.Refusal{Object: "limited", Reason: api.PolicyDiffers, Ceiling: none, Spent: e("1.5"), Asked: none, Cost: none, Remaining: none, Remedy: "terms", Largest: none}},
+		"one of many":   {enrol(api.EnrollRequest{Objects: []string{"new", "capped", "newer"}, Cap: e("5")}), api.Refusal{Object: "capped", Reason: api.CapDiffers, Ceiling: e("3"), Spent: e("2.25"), Asked: e("5"), Cost: none, Remaining: none, Remedy: "terms", Largest: none}},
 	}
 }
 
@@ -65,7 +65,7 @@ func refusedCases(t *testing.T) map[string]refusedCase {
 func refusing(t *testing.T) *Ledger {
 	l := inMemory(t, Options{Now: epoch})
 	define(t, l, vote())
-	define(t, l, api.Question{Name: "smoker", Values: []string{"yes", "no"}, Encoding: api.Direct})
+	define(t, l, api.Question{Name: "smoker", Values: []string{"yes", "no"}, Encoding: "direct"})
 	_, err := l.Enroll(t.Context(), api.EnrollRequest{Key: "limited", Question: "vote", Objects: []string{"limited"}, Policy: policy.Fixed(eps(t, "2")), Cap: boundless()})
 	must(t, err)
 	enroll(t, l, "vote", "3", "capped")
@@ -173,7 +173,7 @@ func TestUnknownAndInvalidAreNotRefusals(t *testing.T) {
 			return check.Err(l.Release(t.Context(), r))
 		}, api.ErrInvalid},
 		"redefined": {func() error {
-			return l.DefineQuestion(t.Context(), "k", api.Question{Name: "vote", Values: []string{"no", "yes", "blank"}, Encoding: api.Direct})
+			return l.DefineQuestion(t.Context(), "k", api.Question{Name: "vote", Values: []string{"no", "yes", "blank"}, Encoding: "direct"})
 		}, api.ErrInvalid},
 	} {
 		unchanged(t, l.engine.Store, func() {
@@ -309,7 +309,7 @@ func TestWhatIsOnOfferNoMoreIsNotNamed(t *testing.T) {
 	_, err := l.ChangeTerms(t.Context(), api.ChangeTermsRequest{Key: "terms", Question: "vote", Objects: []string{"ann"}, Policy: &less})
 	must(t, err)
 	_, err = l.Sell(t.Context(), purchase(t, "more", "acme", "2", "ann"))
-	if r := refusals(t, err)[0]; r.Reason != api.NotOnOffer || r.Remedy != api.RemedyLess || r.Largest != eps(t, "1.4") {
+	if r := refusals(t, err)[0]; r.Reason != api.NotOnOffer || r.Remedy != "less" || r.Largest != eps(t, "1.4") {
 		t.Errorf("it is refused with %+v", r)
 	}
 	b, err := l.Budget(t.Context(), api.BudgetRequest{Question: "vote", Buyer: "acme", Objects: []string{"ann"}})

@@ -2,6 +2,7 @@ package ledger
 
 import (
 	"errors"
+	"slices"
 	"testing"
 	"time"
 
@@ -39,13 +40,9 @@ func renumber(log []event.Event) []event.Event {
 
 func indexOf(t *testing.T, log []event.Event, match func(event.Change) bool) int {
 	t.Helper()
-	for i, ev := range log {
-		if match(ev.Change) {
-			return i
-		}
-	}
-	t.Fatal("no such event")
-	return 0
+	i := slices.IndexFunc(log, func(ev event.Event) bool { return match(ev.Change) })
+	check.Need(t, i >= 0, "no such event")
+	return i
 }
 
 func isEnrolled(name string) func(event.Change) bool {
@@ -63,10 +60,6 @@ func isSettled(key string) func(event.Change) bool {
 	return func(c event.Change) bool { s, ok := c.(*event.Settled); return ok && s.Key == key }
 }
 
-func TestASoundLogReplays(t *testing.T) {
-	must(t, replay(&kv.Memory{}, soundLog(t)))
-}
-
 // Each of these changes makes a log that no ledger can have written.
 func unsoundLogs(t *testing.T) map[string]func(log []event.Event) []event.Event {
 	drop := func(match func(event.Change) bool) func([]event.Event) []event.Event {
@@ -78,12 +71,7 @@ func unsoundLogs(t *testing.T) map[string]func(log []event.Event) []event.Event 
 	again := func(match func(event.Change) bool) func([]event.Event) []event.Event {
 		return func(log []event.Event) []event.Event { return renumber(append(log, log[indexOf(t, log, match)])) }
 	}
-	extra := func(c event.Change) func([]event.Event) []event.Event {
-		return func(log []event.Event) []event.Event {
-			return append(log, event.Event{Number: uint64(len(log)) + 1, Time: log[len(log)-1].Time, Change: c})
-		}
-	}
-	one := eps(t, "1")
+	one, extra := eps(t, "1"), followedBy
 	return map[string]func(log []event.Event) []event.Event{
 		"out of order": func(log []event.Event) []event.Event { log[4], log[5] = log[5], log[4]; return log },
 		"a gap":        func(log []event.Event) []event.Event { log[len(log)-1].Number++; return log },
@@ -102,15 +90,12 @@ func unsoundLogs(t *testing.T) map[string]func(log []event.Event) []event.Event 
 		"an ε of 0":               extra(&event.Released{Object: "ann", Question: 1, Response: event.Response{Method: event.MethodDegrade}}),
 		"a stranger's answer":     extra(&event.Released{Object: "zoe", Question: 1, Epsilon: one, Response: event.Response{Method: event.MethodRaise}}),
 		"another question":        extra(&event.Released{Object: "ann", Question: 2, Epsilon: one, Response: event.Response{Method: event.MethodRaise}}),
-		"a question's number":     extra(&event.QuestionDefined{Number: 3, Question: api.Question{Name: "q", Values: []string{"a", "b"}, Encoding: api.Direct}}),
-		"a question twice":        extra(&event.QuestionDefined{Number: 1, Question: api.Question{Name: "q", Values: []string{"a", "b"}, Encoding: api.Direct}}),
+		"a question's number":     extra(&event.QuestionDefined{Number: 3, Question: api.Question{Name: "q", Values: []string{"a", "b"}, Encoding: "direct"}}),
+		"a question twice":        extra(&event.QuestionDefined{Number: 1, Question: api.Question{Name: "q", Values: []string{"a", "b"}, Encoding: "direct"}}),
 		"a policy's number":       extra(&event.PolicyDefined{Number: 2, JSON: `{"kind":"fixed","ceiling":"1"}`}),
 		"a policy of another age": extra(&event.PolicyDefined{Number: 1, JSON: `{"kind":"martian"}`}),
-		"a part of another": func(log []event.Event) []event.Event {
-			log = extra(&event.Settled{Key: "large", Digest: [32]byte{1}})(log)
-			return extra(&event.Settled{Key: "large", Digest: [32]byte{2}, Final: true})(log)
-		},
-		"a key of another": extra(&event.Settled{Key: "3", Digest: [32]byte{1}}),
+		"a part of another":       extra(&event.Settled{Key: "large", Digest: [32]byte{1}}, &event.Settled{Key: "large", Digest: [32]byte{2}, Final: true}),
+		"a key of another":        extra(&event.Settled{Key: "3", Digest: [32]byte{1}}),
 	}
 }
 
@@ -124,33 +109,15 @@ func TestApplyRefusesALogThatCannotBe(t *testing.T) {
 	}
 }
 
-// If a decision were wrong, apply would still keep the budget: the commit fails, and nothing changes.
-func TestApplyIsASecondGuardOfTheBudget(t *testing.T) {
-	l, s := openShim(t, votersFile(t, "1", "ann"), Options{})
-	unchanged(t, s, func() {
-		_, _, err := l.engine.Submit(t.Context(), func(*state.State) ([]event.Change, error) {
-			return []event.Change{&event.Released{Object: "ann", Question: 1, Epsilon: eps(t, "1.1"), Response: event.Response{Method: event.MethodRaise}}}, nil
-		})
-		wantErr(t, err, api.ErrCorrupt)
-	})
-	release(t, l, releaseOf(t, "k", "ann", "1"))
-}
-
-// The fold is pure: it does the same whenever it is done, whatever the clock says.
-func TestReplayingTwiceGivesTheSameBytes(t *testing.T) {
-	log := soundLog(t)
-	first, second := &kv.Memory{}, &kv.Memory{}
-	must(t, replay(first, log))
-	must(t, replay(second, log))
-	same(t, "second replay", pairs(t, second), pairs(t, first))
-}
-
-// Nor does it matter where transactions begin and end.
-func TestReplayingEventByEventGivesTheSameBytes(t *testing.T) {
-	log := soundLog(t)
-	whole := &kv.Memory{}
-	must(t, replay(whole, log))
-	same(t, "replay event by event", pairs(t, replayedSingly(t, log)), pairs(t, whole))
+// The fold is pure: it does the same whenever it is done, whatever the clock says, and wherever transactions begin and end.
+func TestReplay_InOneTransactionOrMany_GivesTheSameBytes(t *testing.T) {
+	for name, log := range map[string][]event.Event{"responses": soundLog(t), "market": marketHistory(t)} {
+		whole, again := &kv.Memory{}, &kv.Memory{}
+		must(t, replay(whole, log))
+		must(t, replay(again, log))
+		same(t, name+", a second time", pairs(t, again), pairs(t, whole))
+		same(t, name+", event by event", pairs(t, replayedSingly(t, log)), pairs(t, whole))
+	}
 }
 
 // replayedSingly folds a log in transactions of one event.

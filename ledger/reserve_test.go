@@ -33,11 +33,11 @@ func TestReservedUntilATime(t *testing.T) {
 	for _, at := range []time.Time{until, until.Add(time.Hour)} {
 		clock.set(at)
 		var closed *api.ReservationError
-		if got, err := l.Reserve(t.Context(), again); !errors.As(err, &closed) || closed.State != api.ReservationExpired || !closed.Expires.Equal(until) {
+		if got, err := l.Reserve(t.Context(), again); !errors.As(err, &closed) || closed.State != "expired" || !closed.Expires.Equal(until) {
 			t.Errorf("again at %v: %+v, %v", at, got, err)
 		}
 	}
-	all, err = collect(l.Reservations(t.Context(), "", api.ReservationOpen))
+	all, err = collect(l.Reservations(t.Context(), "", "open"))
 	check.That(t, err == nil && len(all) == 0, "after it has expired: %v, %v", all, err)
 	var conflict *api.KeyConflictError
 	other := r

@@ -3,9 +3,7 @@ package ledger
 import (
 	"bytes"
 	"context"
-	"errors"
 	"fmt"
-	"os"
 	"reflect"
 	"slices"
 	"strings"
@@ -15,6 +13,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"github.com/sluicedp/sluice/internal/check"
+	"github.com/sluicedp/sluice/internal/exact"
 	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/ledger/internal/event"
 	"github.com/sluicedp/sluice/ledger/internal/kv"
@@ -22,75 +21,135 @@ import (
 	"github.com/sluicedp/sluice/ledger/internal/state"
 	"github.com/sluicedp/sluice/ledger/internal/wire"
 	"github.com/sluicedp/sluice/policy"
+	"github.com/sluicedp/sluice/rrchain"
 )
 
 // Invariant 6: the truth is in no file, log line, error text, metric or receipt. Refusals and error
 // kinds never depend on it.
 
-// The strongest form: if the responses come out equal, everything stored is equal, whatever the
-// truths were. (The salts are random bits that nothing else has a part in.)
-func TestWhatIsStoredFollowsFromTheResponsesAlone(t *testing.T) {
-	history := func(truth func(name string) string) []pair {
-		s := &kv.Memory{}
-		begin(t, s)
-		l := openMemory(t, s, Options{Now: epoch})
-		l.engine.Chances.Sampler, l.engine.Salts = uniformSampler(3), steadySalts(2) // no response depends on the truth
-		voters(t, l, "3", "ann", "bob", "cid")
-		ask := func(_ context.Context, _ string, objects []string) (values []string, err error) {
-			for _, name := range objects {
-				values = append(values, truth(name))
-			}
-			return values, nil
-		}
-		for i, epsilon := range []string{"0.5", "2", "1", "0.25", "2.5"} {
-			r := order(t, fmt.Sprint(i), epsilon)
-			r.Truth = ask
-			carryOut(t, l, r)
-		}
-		refused := order(t, "refused", "9")
-		refused.Truth = ask
-		_, err := l.Raise(t.Context(), refused)
-		refusals(t, err)
-		refused.Partial = true
-		carryOut(t, l, refused)
-		return pairs(t, s)
+// wordsFor are the random words of draws from unary chains of m values, each of which ends in "one of both values
+// uniformly", so that no bit has anything to do with the truth. A draw reads a word; a first response reads a word for its coin before, and a raise makes a draw for it.
+func wordsFor(m int, methods ...event.Method) *rrchain.Sampler {
+	random := uint64(1)
+	next := func() uint64 {
+		random = random*6364136223846793005 + 1442695040888963407
+		return random
 	}
-	want := history(func(string) string { return "yes" })
-	same(t, "stored for the truths no", history(func(string) string { return "no" }), want)
-	same(t, "stored for mixed truths", history(func(name string) string {
-		return vote().Values[len(name+"x")*int(name[0])%3]
-	}), want)
+	var words []uint64
+	for _, how := range methods {
+		draws := m
+		if how == event.MethodFresh {
+			words = append(words, next()>>32) // the coin is the lowest bit
+		} else if how == event.MethodRaise {
+			draws++
+		}
+		for range draws {
+			words = append(words, drawWord(2, ^uint64(0), next()))
+		}
+	}
+	return &rrchain.Sampler{Random: exact.ReplayBits(func(p []byte) {
+		for i := 0; i < len(p); i += 8 {
+			word := ^uint64(0)
+			if len(words) > 0 {
+				word, words = words[0], words[1:]
+			}
+			for j := range 8 {
+				p[i+j] = byte(word >> (56 - 8*j))
+			}
+		}
+	})}
 }
 
-// The file itself, free pages included: a label stands where the question is defined, and nowhere
-// else, for a true value as for any other.
-func TestNoLabelStandsInTheFileButInItsDefinition(t *testing.T) {
-	path := create(t)
-	l := open(t, path, Options{TruthKey: []byte("0123456789abcdef")})
-	q := api.Question{Name: "vote", Values: []string{"label-of-the-truth", "label-of-others-1", "label-of-others-2"}, Encoding: api.Direct}
+// A day of raises and sales, reservations and sweeps, and of refusals of each kind, in which no response depends on
+// the truth. It returns everything stored, everything returned, and the responses of the question.
+func dayWithoutTruth(t *testing.T, q api.Question, s *rrchain.Sampler, truth func(name string) string) (stored []pair, returned []any, responses map[string]bool) {
+	t.Helper()
+	store := &kv.Memory{}
+	begin(t, store)
+	l := openMemory(t, store, Options{Now: epoch})
+	l.engine.Chances.Sampler, l.engine.Salts = s, steadySalts(2)
+	diary := q
+	diary.Name = "diary"
 	define(t, l, q)
-	enroll(t, l, "vote", "9", crowd(100)...)
-	for i, epsilon := range []string{"0.5", "2", "1", "0.25", "8"} {
-		r := order(t, fmt.Sprint(i), epsilon)
-		r.Truth = sameTruth(q.Values[0])
-		carryOut(t, l, r)
+	define(t, l, diary)
+	enrollUnder(t, l, q.Name, market(t, "2"), "3", "ann", "bob", "cid")
+	enrollUnder(t, l, "diary", check.Value(policy.Steps(policy.Step{At: epoch(), Ceiling: eps(t, "0.25")}))(t), "3", "ann", "bob")
+	source := func(_ context.Context, _ string, objects []string) (values []string, err error) {
+		for _, name := range objects {
+			values = append(values, truth(name))
+		}
+		return values, nil
 	}
-	closed(t, l)
-	file := check.Value(os.ReadFile(path))(t)
-	definition := &wire.Encoder{}
-	(&event.QuestionDefined{Number: 1, Question: q}).Fields(wire.Writing(definition))
-	check.That(t, bytes.Count(file, definition.Buf) >= 2,
-		"the definition is not found where it must be: in its event and in its record")
-	rest := bytes.ReplaceAll(file, definition.Buf, nil)
-	for _, label := range q.Values {
-		n := bytes.Count(rest, []byte(label))
-		check.That(t, n == 0, "%q stands %d times outside its definition", label, n)
+	note := func(result any, err error) { returned = append(returned, result, err) }
+	did := func(call string, d drawing) {
+		d.key, d.truth = fmt.Sprint("request ", len(returned)), source
+		if d.question == "" {
+			d.question = q.Name
+		}
+		note(l.Quote(t.Context(), d.order(t)))
+		got, err := d.by(t, l, call)
+		note(got, err)
+	}
+	did("Raise", drawing{epsilon: "0.5"})
+	did("Sell", drawing{epsilon: "1"})
+	did("Sell", drawing{epsilon: "0.75", buyer: "zeta"})
+	did("Sell", drawing{epsilon: "0.25"})
+	did("Sell", drawing{epsilon: "9"})
+	did("Raise", drawing{epsilon: "2.5"})
+	did("Raise", drawing{epsilon: "1000", objects: []string{"bob"}})
+	did("Raise", drawing{epsilon: "2.5", partial: true})
+	did("Raise", drawing{epsilon: "1.5", objects: []string{"ann", "zoe"}})
+	did("Raise", drawing{epsilon: "1.5", objects: []string{"ann", "zoe"}, partial: true})
+	held, err := l.Reserve(t.Context(), api.ReserveRequest{Key: "h", Order: drawing{question: q.Name, epsilon: "1.75", objects: []string{"ann", "bob"}}.order(t), For: time.Hour})
+	note(held, err)
+	for range 2 {
+		did("Capture", drawing{epsilon: "1.75", reservation: held.Number})
+	}
+	did("Advance", drawing{epsilon: "1", question: "diary"})
+	note(l.Raise(t.Context(), api.RaiseRequest{Key: "request 0", Question: q.Name, All: true, Epsilon: eps(t, "0.75"), Truth: source}))
+	note(l.Estimate(t.Context(), api.EstimateRequest{Question: q.Name}))
+	note(nil, l.Withdraw(t.Context(), api.ObjectRequest{Key: "w", Object: "bob"}))
+	did("Sell", drawing{epsilon: "2"})
+	responses = map[string]bool{}
+	for _, name := range []string{"ann", "bob", "cid"} {
+		for _, at := range objectOf(t, l, name).Chains[0].Levels {
+			responses[at.Response] = true
+		}
+	}
+	return pairs(t, store), returned, responses
+}
+
+// The strongest form: if the responses come out equal, everything stored is equal, whatever the truths were, and so is
+// every quote, sale, refusal and error, word for word. (The salts are random bits that nothing else has a part in.)
+func TestStoredAndReturned_OtherTruthsSameResponses_AreTheSame(t *testing.T) {
+	first, raise, insert, degrade := event.MethodFresh, event.MethodRaise, event.MethodInsert, event.MethodDegrade
+	for q, sampler := range map[*api.Question]func() *rrchain.Sampler{
+		{Name: "vote", Values: vote().Values, Encoding: "direct"}: func() *rrchain.Sampler { return uniformSampler(7) },
+		{Name: "home", Values: valuesOf(25), Encoding: "unary"}: func() *rrchain.Sampler {
+			return wordsFor(25, first, first, first, raise, raise, raise, insert, insert, insert, degrade, degrade, degrade, raise, raise, raise, first, first, raise, raise)
+		},
+	} {
+		day := func(truth func(string) string) ([]pair, []any, map[string]bool) {
+			return dayWithoutTruth(t, *q, sampler(), truth)
+		}
+		n := len(q.Values)
+		wantStored, wantReturned, responses := day(func(string) string { return q.Values[0] })
+		check.That(t, len(responses) == min(n, 7+5+5), "%s: %d different responses, of 17", q.Name, len(responses))
+		for name, truth := range map[string]func(string) string{
+			"the second": func(string) string { return q.Values[1] },
+			"the last":   func(string) string { return q.Values[n-1] },
+			"mixed":      func(name string) string { return q.Values[int(name[0]+name[1])%n] },
+		} {
+			stored, returned, _ := day(truth)
+			same(t, "stored for the truths "+name, stored, wantStored)
+			check.That(t, reflect.DeepEqual(returned, wantReturned), "for the truths %s a host is told\n%v\nelse\n%v", name, returned, wantReturned)
+		}
 	}
 }
 
 // secret is a question whose labels are told apart from everything else in a text.
 func secret() api.Question {
-	return api.Question{Name: "secret", Values: []string{"zwölf-Zitronen", "vier-Feigen"}, Encoding: api.Direct}
+	return api.Question{Name: "secret", Values: []string{"zwölf-Zitronen", "vier-Feigen"}, Encoding: "direct"}
 }
 
 func mentionsSecret(text string) bool {
@@ -102,110 +161,115 @@ func mentionsSecret(text string) bool {
 	return strings.Contains(text, "acht-Birnen")
 }
 
-// Every way to fail that has a truth at hand, with all log lines and all error texts.
-func TestNoLogLineOrErrorNamesATruth(t *testing.T) {
-	var log bytes.Buffer
-	path := create(t)
-	options := Options{Logger: zerolog.New(&log).Level(zerolog.TraceLevel), TruthKey: []byte("0123456789abcdef")}
-	l, s := openShim(t, path, options)
-	define(t, l, secret())
-	enroll(t, l, "secret", "1", "ann", "bob")
-	raise := func(key, epsilon string, truth api.TruthFunc) error {
-		_, err := l.Raise(t.Context(), api.RaiseRequest{Key: key, Question: "secret", Epsilon: eps(t, epsilon), All: true, Truth: truth})
-		return err
-	}
-	yes := sameTruth(secret().Values[0])
-	must(t, raise("first", "0.5", yes))
-	for name, call := range map[string]func() error{
-		"unknown label": func() error { return raise("a", "0.6", sameTruth("acht-Birnen")) },
-		"too few":       func() error { return raise("b", "0.6", listOf(secret().Values[0])) },
-		"too many": func() error {
-			return raise("c", "0.6", listOf(secret().Values[0], secret().Values[1], secret().Values[0]))
-		},
-		"over the cap":  func() error { return raise("d", "2", yes) },
-		"no truth":      func() error { return raise("e", "0.6", sameTruth("")) },
-		"another truth": func() error { return raise("f", "0.6", sameTruth(secret().Values[1])) },
-		"one of two":    func() error { return raise("g", "0.6", listOf(secret().Values[0], "")) },
-		"other request": func() error { return raise("first", "0.6", yes) },
-		"failing source": func() error {
-			return raise("h", "0.6", func(context.Context, string, []string) ([]string, error) { return secret().Values, errDisk })
-		},
-		"failing disk": func() error {
-			s.set(failing, nil)
-			defer s.set(nil, nil)
-			return raise("i", "0.6", yes)
-		},
-	} {
-		err := call()
-		if err == nil {
-			t.Errorf("%s: no error", name)
-		} else if mentionsSecret(err.Error()) {
-			t.Errorf("%s: the error names a value: %v", name, err)
-		}
-	}
-	must(t, raise("last", "0.6", yes))
-	if log.Len() == 0 || mentionsSecret(log.String()) {
-		t.Errorf("the log says\n%s", log.String())
-	}
-}
-
 func listOf(values ...string) api.TruthFunc {
 	return func(context.Context, string, []string) ([]string, error) { return values, nil }
 }
 
-// A draw that cannot be made says so without the value it could not be made for.
-func TestABrokenChainDoesNotTellTheTruth(t *testing.T) {
-	s := &kv.Memory{}
-	begin(t, s)
-	l := openMemory(t, s, Options{})
-	define(t, l, secret())
-	enroll(t, l, "secret", "9", "ann")
-	broken := state.Chain{Enrolled: 4, Levels: []state.Level{state.NewLevel(eps(t, "1"), event.Value{Index: 7}, 5)}} // of 2 values
-	putRecord(t, s, state.BucketChains, state.ChainKey(1, "ann"), broken.Encode())
-	_, err := l.Release(t.Context(), api.ReleaseRequest{Key: "k", Question: "secret", Object: "ann", Epsilon: eps(t, "2"), Truth: sameTruth(secret().Values[0])})
-	wantErr(t, err, api.ErrCorrupt)
-	if err != nil && mentionsSecret(err.Error()) {
-		t.Error(err)
+// Every way to fail with a truth at hand: no log line, no error and no byte of the file names a value, but for the
+// definition of the question.
+func TestFailure_TruthAtHand_NamesNoValue(t *testing.T) {
+	for _, encoding := range []string{"direct", "unary"} {
+		t.Run(string(encoding), func(t *testing.T) {
+			q := secret()
+			q.Values, q.Encoding = append(q.Values, valuesOf(30)...), encoding
+			failWithTruths(t, q)
+		})
 	}
 }
 
-// The same refusals for every truth, word for word.
-func TestRefusalsDoNotDependOnTheTruth(t *testing.T) {
-	outcome := func(truth string) (all []error) {
-		l := voters(t, inMemory(t, Options{Now: epoch}), "1", "ann", "bob")
-		l.engine.Chances.Sampler = uniformSampler(5)
-		carryOut(t, l, withTruth(order(t, "0", "0.5"), truth))
-		for i, r := range []api.RaiseRequest{
-			order(t, "1", "1.5"), order(t, "2", "0.75", "ann", "zoe"), order(t, "3", "1000", "bob"), order(t, "0", "0.75"),
-		} {
-			_, err := l.Raise(t.Context(), withTruth(r, truth))
-			check.That(t, err != nil, "request %d was not refused", i)
-			all = append(all, err)
+func failWithTruths(t *testing.T, q api.Question) {
+	t.Helper()
+	var log bytes.Buffer
+	path := create(t)
+	l, s := openShim(t, path, Options{Logger: zerolog.New(&log).Level(zerolog.TraceLevel), TruthKey: truthKey(), Now: epoch})
+	define(t, l, q)
+	timed := check.Value(policy.Steps(policy.Step{At: epoch(), Ceiling: eps(t, "0.75")}))(t)
+	enrollUnder(t, l, q.Name, check.Value(policy.Min(timed, market(t, "2")))(t), "1", "ann", "bob")
+	enrollUnder(t, l, q.Name, timed, "1", "cid", "dan") // not for sale, so that a sweep draws
+	right, another := sameTruth(q.Values[0]), sameTruth(q.Values[1])
+	drawing := drawing{key: "before", question: q.Name, epsilon: "0.25", objects: []string{"ann", "bob", "cid", "dan"}, truth: right}
+	must(t, check.Err(drawing.by(t, l, "Raise")))
+	drawing.objects, drawing.epsilon = drawing.objects[:2], "0.5"
+	held := reserve(t, l, api.ReserveRequest{Key: "held", Order: drawing.order(t), For: time.Hour})
+	drawing.epsilon, drawing.reservation = "0.4", held.Number
+	sources := map[string]api.TruthFunc{
+		"unknown": sameTruth("acht-Birnen"), "too few": listOf(), "too many": listOf(slices.Repeat(q.Values[:1], 5)...), "another": another,
+		"missing": sameTruth(""), "of one missing": truthsOf(map[string]string{"bob": q.Values[0]}),
+		"bits": sameTruth(strings.Repeat("0", 31) + "1"), "failing disk": right,
+		"failing": func(context.Context, string, []string) ([]string, error) { return q.Values, errDisk },
+	}
+	silent := func(what string, err error, fails bool) {
+		t.Helper()
+		check.That(t, (err != nil) == fails && !mentionsSecret(fmt.Sprint(err)), "%s: the error is %v", what, err)
+	}
+	for _, call := range []string{"Release", "Raise", "Sell", "Capture", "Answer", "Advance"} {
+		for kind, source := range sources {
+			if s.set(nil, nil); kind == "failing disk" {
+				s.set(failing, nil)
+			}
+			drawing.key, drawing.truth = fmt.Sprint(call, " ", kind), source
+			_, err := drawing.by(t, l, call)
+			// A sweep leaves out objects whose true value is another, missing, or none of the question's.
+			leftOut := call == "Advance" && slices.Contains([]string{"unknown", "another", "bits", "missing", "of one missing"}, kind)
+			silent(call+", "+kind, err, !leftOut)
 		}
-		return all
 	}
-	want := outcome("yes")
-	for _, truth := range vote().Values {
-		got := outcome(truth)
-		check.That(t, reflect.DeepEqual(got, want), "with the truth %s: %v, want %v", truth, got, want)
+	s.set(nil, nil)
+	for call, d := range map[string]struct{ key, epsilon string }{"Sell": {"over", "2"}, "Raise": {"before", "0.3"}, "Answer": {"much", "0.9"}} {
+		drawing.key, drawing.epsilon, drawing.truth = d.key, d.epsilon, right
+		silent(call+" "+d.key, check.Err(drawing.by(t, l, call)), true)
 	}
+	price := int64(0)
+	dear := api.SellRequest{Key: "dear", Order: drawing.order(t), MaxPrice: &price, Truth: right}
+	dear.Epsilon = eps(t, "0.3")
+	redefined := q
+	redefined.Encoding = map[string]string{"direct": "unary", "unary": "direct"}[q.Encoding]
+	for what, call := range map[string]func() error{
+		"a sale above its price": func() error { return check.Err(l.Sell(t.Context(), dear)) },
+		"another encoding":       func() error { return l.DefineQuestion(t.Context(), "h", redefined) },
+		"a question twice": func() error {
+			return l.DefineQuestion(t.Context(), "i", api.Question{Name: q.Name, Values: q.Values[1:], Encoding: q.Encoding})
+		},
+		"an estimate of no ε": func() error {
+			return check.Err(l.Estimate(t.Context(), api.EstimateRequest{Question: q.Name, Epsilon: eps(t, "9")}))
+		},
+		"an unknown object": func() error { return check.Err(l.Object(t.Context(), "zoe")) },
+		"a damaged chain":   func() error { return releaseOfDamaged(t, q) },
+	} {
+		silent(what, call(), true)
+	}
+	silent("a quote", check.Err(l.Quote(t.Context(), dear.Order)), false)
+	for call, epsilon := range map[string]string{"Release": "0.3", "Sell": "0.4", "Raise": "0.35"} {
+		drawing.key, drawing.epsilon = "right "+call, epsilon
+		must(t, check.Err(drawing.by(t, l, call)))
+	}
+	check.That(t, log.Len() != 0 && !mentionsSecret(log.String()), "the log says\n%s", log.String())
+	closed(t, l)
+	file := content(t, path)
+	definition := &wire.Encoder{}
+	(&event.QuestionDefined{Number: 1, Question: q}).Fields(wire.Writing(definition))
+	check.That(t, bytes.Count(file, definition.Buf) >= 2,
+		"the definition is not found where it must be: in its event and in its record")
+	rest := bytes.ReplaceAll(file, definition.Buf, nil)
+	check.That(t, !mentionsSecret(string(rest)) && !bytes.Contains(rest, []byte(valueName(0))) && !bytes.Contains(file, truthKey()),
+		"a value, or the truth key, stands in the file")
 }
 
-func withTruth(r api.RaiseRequest, truth string) api.RaiseRequest {
-	r.Truth = sameTruth(truth)
-	return r
-}
-
-// The host's own error comes back as it is, so that the host can recognize it.
-func TestTheErrorOfTheTruthSourceIsPassedOn(t *testing.T) {
-	l := voters(t, inMemory(t, Options{}), "1", "ann")
-	unchanged(t, l.engine.Store, func() {
-		r := releaseOf(t, "k", "ann", "0.5")
-		r.Truth = func(context.Context, string, []string) ([]string, error) { return nil, errDisk }
-		_, err := l.Release(t.Context(), r)
-		wantErr(t, err, errDisk)
-		check.That(t, !errors.Is(err, api.ErrInvalid), "the host's failure is called an invalid request")
-	})
+// releaseOfDamaged releases from a chain whose response the question cannot have.
+func releaseOfDamaged(t *testing.T, q api.Question) error {
+	t.Helper()
+	l := inMemory(t, Options{})
+	define(t, l, q)
+	enroll(t, l, q.Name, "9", "ann")
+	response := event.Value{Index: len(q.Values)}
+	if q.Encoding == "unary" {
+		response = event.Value{Bits: bitsOf(t, strings.Repeat("1", len(q.Values)-1))}
+	}
+	broken := state.Chain{Enrolled: 4, Levels: []state.Level{state.NewLevel(eps(t, "1"), response, 5)}}
+	putRecord(t, l.engine.Store, state.BucketChains, state.ChainKey(1, "ann"), broken.Encode())
+	_, err := drawing{key: "k", question: q.Name, epsilon: "2", objects: []string{"ann"}, truth: sameTruth(q.Values[0])}.by(t, l, "Release")
+	wantErr(t, err, api.ErrCorrupt)
+	return err
 }
 
 // What a request was told of truths is overwritten when it ends, and its names find only their own.
@@ -225,131 +289,5 @@ func TestTruthsAreForgotten(t *testing.T) {
 	x.Forget()
 	for _, number := range slices.Concat(first, second) {
 		check.That(t, number == 0, "a truth is still there: %d", number)
-	}
-}
-
-// The market: whatever the truths are, if the responses come out equal, everything stored is equal, every
-// quote, every sale and every refusal, word for word.
-func TestAMarketTellsNothingButResponses(t *testing.T) {
-	day := func(truth func(name string) string) (stored []pair, told []any) {
-		s := &kv.Memory{}
-		begin(t, s)
-		l := openMemory(t, s, Options{Now: epoch})
-		l.engine.Chances.Sampler, l.engine.Salts = uniformSampler(7), steadySalts(2)
-		sellers(t, l, "2", "2", "ann", "bob", "cid")
-		timed := check.Value(policy.Steps(policy.Step{At: epoch(), Ceiling: eps(t, "0.25")}))(t)
-		define(t, l, api.Question{Name: "diary", Values: vote().Values, Encoding: api.Direct})
-		enrollUnder(t, l, "diary", timed, "2", "ann", "bob")
-		ask := func(_ context.Context, _ string, objects []string) (values []string, err error) {
-			for _, name := range objects {
-				values = append(values, truth(name))
-			}
-			return values, nil
-		}
-		note := func(result any, err error) { told = append(told, result, err) }
-		for i, epsilon := range []string{"0.5", "1", "0.75", "0.25", "9"} {
-			r := purchase(t, fmt.Sprint(i), []string{"acme", "zeta"}[i%2], epsilon)
-			r.Truth = ask
-			note(l.Quote(t.Context(), r.Order))
-			note(l.Sell(t.Context(), r))
-			note(l.Quote(t.Context(), r.Order))
-		}
-		held, err := l.Reserve(t.Context(), api.ReserveRequest{Key: "h", Order: purchase(t, "", "acme", "1.5", "ann", "bob").Order, For: time.Hour})
-		note(held, err)
-		note(l.Capture(t.Context(), api.CaptureRequest{Key: "c", Reservation: held.Number, Truth: ask}))
-		note(l.Capture(t.Context(), api.CaptureRequest{Key: "d", Reservation: held.Number, Truth: ask}))
-		note(l.Advance(t.Context(), api.AdvanceRequest{Key: "day", Truth: ask}))
-		note(nil, l.Withdraw(t.Context(), api.ObjectRequest{Key: "w", Object: "bob"}))
-		late := purchase(t, "late", "acme", "2")
-		late.Truth = ask
-		note(l.Sell(t.Context(), late))
-		return pairs(t, s), told
-	}
-	wantStored, wantTold := day(func(string) string { return "yes" })
-	for name, truth := range map[string]func(string) string{
-		"no": func(string) string { return "no" }, "mixed": func(name string) string { return vote().Values[int(name[0])%3] },
-	} {
-		stored, told := day(truth)
-		same(t, "stored for the truths "+name, stored, wantStored)
-		check.That(t, reflect.DeepEqual(told, wantTold),
-			"for the truths %s a host is told %v, else %v", name, told, wantTold)
-	}
-}
-
-// Every way in which a call of the market fails with a truth at hand, with all log lines and error texts; and
-// what succeeds, too.
-func TestNoCallOfTheMarketNamesATruth(t *testing.T) {
-	var log bytes.Buffer
-	path := create(t)
-	l, s := openShim(t, path, Options{Logger: zerolog.New(&log).Level(zerolog.TraceLevel), TruthKey: truthKey(), Now: epoch})
-	define(t, l, secret())
-	timed, err := policy.Steps(policy.Step{At: epoch(), Ceiling: eps(t, "0.75")})
-	must(t, err)
-	both, err := policy.Min(timed, market(t, "2"))
-	must(t, err)
-	enrollUnder(t, l, "secret", both, "1", "ann", "bob")
-	enrollUnder(t, l, "secret", timed, "1", "cid", "dan") // not for sale, so that a sweep draws
-	o := func(epsilon string) api.Order {
-		return api.Order{Buyer: "acme", Question: "secret", Epsilon: eps(t, epsilon), Objects: []string{"ann", "bob"}}
-	}
-	right, other := sameTruth(secret().Values[0]), sameTruth(secret().Values[1])
-	for _, name := range []string{"cid", "dan"} {
-		release(t, l, api.ReleaseRequest{Key: name, Question: "secret", Object: name, Epsilon: eps(t, "0.25"), Truth: right})
-	}
-	_, err = l.Sell(t.Context(), api.SellRequest{Key: "first", Order: o("0.25"), Truth: right})
-	must(t, err)
-	held := reserve(t, l, api.ReserveRequest{Key: "held", Order: o("0.5"), For: time.Hour})
-	sweeps := 0
-	calls := map[string]func(api.TruthFunc) error{
-		"Sell": func(truth api.TruthFunc) error {
-			return check.Err(l.Sell(t.Context(), api.SellRequest{Key: "s", Order: o("0.4"), Truth: truth}))
-		},
-		"Commit": func(truth api.TruthFunc) error {
-			_, err := l.Capture(t.Context(), api.CaptureRequest{Key: "c", Reservation: held.Number, Truth: truth})
-			return err
-		},
-		"Advance": func(truth api.TruthFunc) error {
-			sweeps++
-			return check.Err(l.Advance(t.Context(), api.AdvanceRequest{Key: fmt.Sprint("day ", sweeps), Truth: truth}))
-		},
-	}
-	sources := map[string]api.TruthFunc{
-		"unknown": sameTruth("acht-Birnen"), "too few": listOf(secret().Values[0]), "too many": listOf(secret().Values[0], secret().Values[1], secret().Values[0]),
-		"another": other, "failing": func(context.Context, string, []string) ([]string, error) { return secret().Values, errDisk }, "failing disk": right,
-	}
-	for _, name := range []string{"Sell", "Commit", "Advance"} { // in the order of their ε
-		for kind, source := range sources {
-			if s.set(nil, nil); kind == "failing disk" {
-				s.set(failing, nil)
-			}
-			// A sweep leaves out objects whose true value is another, or none of the question's.
-			if err := calls[name](source); (err == nil) != (name == "Advance" && (kind == "another" || kind == "unknown")) {
-				t.Errorf("%s, %s: got the error %v", name, kind, err)
-			} else if err != nil && mentionsSecret(err.Error()) {
-				t.Errorf("%s, %s: the error names a value: %v", name, kind, err)
-			}
-		}
-		s.set(nil, nil)
-		if err := calls[name](listOf(secret().Values[0], "")); err != nil && mentionsSecret(err.Error()) {
-			t.Errorf("%s without a truth: the error names a value: %v", name, err)
-		}
-		err := calls[name](right)
-		check.That(t, err == nil || errors.Is(err, api.ErrKeyConflict), "%s: %v", name, err)
-	}
-	_, err = l.Sell(t.Context(), api.SellRequest{Key: "over", Order: o("2"), Truth: right})
-	q, quoteErr := l.Quote(t.Context(), o("0.1"))
-	price := int64(0)
-	_, dear := l.Sell(t.Context(), api.SellRequest{Key: "dear", Order: api.Order{Buyer: "zeta", Question: "secret", Epsilon: eps(t, "0.3"), All: true}, MaxPrice: &price, Truth: right})
-	for _, text := range []string{fmt.Sprint(err), fmt.Sprintf("%+v", q), fmt.Sprint(quoteErr), fmt.Sprint(dear), log.String()} {
-		check.That(t, text != "" && !mentionsSecret(text), "somebody says %q", text)
-	}
-	closed(t, l)
-	// The file: labels stand in the definition of the question only.
-	file, err := os.ReadFile(path)
-	must(t, err)
-	definition := &wire.Encoder{}
-	(&event.QuestionDefined{Number: 1, Question: secret()}).Fields(wire.Writing(definition))
-	if rest := bytes.ReplaceAll(file, definition.Buf, nil); mentionsSecret(string(rest)) || bytes.Contains(file, truthKey()) {
-		t.Error("a label, or the truth key, stands in the file")
 	}
 }

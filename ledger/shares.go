@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"slices"
 
-	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/ledger/internal/errs"
 	"github.com/sluicedp/sluice/ledger/internal/event"
 	"github.com/sluicedp/sluice/ledger/internal/state"
@@ -20,8 +19,8 @@ func sharesOf(
 	levels = slices.Clone(levels)
 	for i := range levels {
 		l := &levels[i]
-		l.Unary = q.Encoding == api.Unary
-		if q.Encoding == api.Finite {
+		l.Unary = q.Encoding == "unary"
+		if q.Encoding == "finite" {
 			l.Mechanism, _ = q.Mechanism.Family.Level(l.Epsilon)
 		}
 	}
@@ -32,7 +31,7 @@ func sharesOf(
 
 // countedOutputs returns how many counts there are of the responses at an ε.
 func countedOutputs(q *event.Question, epsilon privacy.Epsilon) int {
-	if q.Encoding == api.Finite {
+	if q.Encoding == "finite" {
 		return len(event.OutputsAt(q.Mechanism, epsilon))
 	}
 	return len(q.Values)
@@ -50,7 +49,7 @@ type counting struct {
 // so that there are never more of them than chains, and no sum runs over.
 func (c *counting) Add(key state.TallyKey, t state.Tally, taken func(state.Tallied) uint64) error {
 	m := countedOutputs(c.Question, key.Epsilon)
-	if int(key.Value) >= m || c.Question.Encoding == api.Unary && key.Value != 0 {
+	if int(key.Value) >= m || c.Question.Encoding == "unary" && key.Value != 0 {
 		return errs.Corrupt(nil, "question %q has %d responses at ε=%s, and a tally of response %d", c.Question.Name,
 			m, key.Epsilon, key.Value)
 	}
@@ -70,7 +69,7 @@ func (c *counting) Add(key state.TallyKey, t state.Tally, taken func(state.Talli
 	}
 	level := &c.Levels[len(c.Levels)-1]
 	level.Objects += int64(n)
-	if c.Question.Encoding != api.Unary {
+	if c.Question.Encoding != "unary" {
 		level.ByValue[key.Value] = int64(n)
 	}
 	for v, bit := range t.Bits {

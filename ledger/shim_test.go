@@ -185,6 +185,15 @@ func (s *shim) holdCommit(t testing.TB) *gate {
 	return g
 }
 
+// holdRelease has a release begin a commit that is held up.
+func (s *shim) holdRelease(t testing.TB, l *Ledger, r api.ReleaseRequest) (*gate, chan answer[api.Response]) {
+	t.Helper()
+	g := s.holdCommit(t)
+	leads := async(func() (api.Response, error) { return l.Release(t.Context(), r) })
+	g.wait(t)
+	return g, leads
+}
+
 var (
 	errDisk      = errors.New("the disk is on fire")
 	errUncertain = errors.New("it is there, or not") // what a hook returns for a commit that may be durable
@@ -195,16 +204,18 @@ func uncertain() error {
 	return fmt.Errorf("%w: %w", errUncertain, errDisk)
 }
 
+// eventually waits until something is so, and ends the test if that takes too long.
+func eventually(t testing.TB, isSo func() bool, what string, args ...any) {
+	t.Helper()
+	for deadline := time.Now().Add(patience); !isSo(); time.Sleep(time.Millisecond) {
+		check.Need(t, !time.Now().After(deadline), what, args...)
+	}
+}
+
 // waitQueued waits until n proposals stand in the queue.
 func waitQueued(t testing.TB, l *Ledger, n int) {
 	t.Helper()
-	for deadline := time.Now().Add(patience); ; time.Sleep(time.Millisecond) {
-		got := l.engine.Load().Waiting
-		if got == n {
-			return
-		}
-		check.Need(t, !time.Now().After(deadline), "%d calls are queued, want %d", got, n)
-	}
+	eventually(t, func() bool { return l.engine.Load().Waiting == n }, "the queue does not come to %d calls", n)
 }
 
 // answer is what a call in another goroutine returned.
@@ -247,7 +258,5 @@ func pending[T any](t testing.TB, done chan answer[T]) {
 // waitClosing waits until Close refuses further calls.
 func waitClosing(t testing.TB, l *Ledger) {
 	t.Helper()
-	for deadline := time.Now().Add(patience); !errors.Is(l.engine.Queue.Check(), api.ErrClosed); time.Sleep(time.Millisecond) {
-		check.Need(t, !time.Now().After(deadline), "the ledger is not closing")
-	}
+	eventually(t, func() bool { return errors.Is(l.engine.Queue.Check(), api.ErrClosed) }, "the ledger is not closing")
 }

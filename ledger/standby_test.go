@@ -38,8 +38,7 @@ func newCouple(t testing.TB, names ...string) *couple {
 	path := votersFile(t, "900", names...)
 	c.a = open(t, path, c.options("a"))
 	release(t, c.a, releaseOf(t, "before", names[0], "1"))
-	c.file = filepath.Join(pace.Scratch(t), "b.db")
-	must(t, check.Err(c.a.Backup(t.Context(), c.file, nil)))
+	c.file = c.copied("b.db")
 	return c
 }
 
@@ -56,12 +55,42 @@ func (c *couple) options(host string) Options {
 	}}
 }
 
+// through are options of b whose journal is something in front of the one of the couple.
+func (c *couple) through(wrap func(journal.Follower) journal.Journal) Options {
+	o := c.options("b")
+	find := o.Journal
+	o.Journal = func(ctx context.Context, w journal.Wanted) (journal.Journal, error) {
+		j, err := find(ctx, w)
+		return wrap(j.(journal.Follower)), err
+	}
+	return o
+}
+
 // follows opens the file of b as a standby, and waits until it has everything.
 func (c *couple) follows() *Ledger {
 	c.Helper()
-	b := open(c, c.file, c.options("b"))
+	return c.followsWith(c.options("b"))
+}
+
+func (c *couple) followsWith(o Options) *Ledger {
+	c.Helper()
+	b := open(c, c.file, o)
 	c.catchUp(b)
 	return b
+}
+
+// wantCopy compares the records of a standby with those of a.
+func (c *couple) wantCopy(what string, b *Ledger) {
+	c.Helper()
+	same(c, what, recordsBut(pairs(c, b.engine.Store)), recordsBut(pairs(c, c.a.engine.Store)))
+}
+
+// copied makes another copy of a's file for b.
+func (c *couple) copied(name string) string {
+	c.Helper()
+	path := filepath.Join(pace.Scratch(c), name)
+	must(c, check.Err(c.a.Backup(c.Context(), path, nil)))
+	return path
 }
 
 func (c *couple) catchUp(b *Ledger) {
@@ -96,7 +125,7 @@ func TestAStandbyFollows(t *testing.T) {
 	release(t, c.a, releaseOf(t, "while it follows", "cid", "2"))
 	must(t, c.a.Withdraw(t.Context(), api.ObjectRequest{Key: "withdraw", Object: "ann"}))
 	c.catchUp(b)
-	same(t, "the standby", recordsBut(pairs(t, b.engine.Store)), recordsBut(pairs(t, c.a.engine.Store)))
+	c.wantCopy("the standby", b)
 	for _, name := range []string{"ann", "bea", "cid"} {
 		here, there := objectOf(t, b, name), objectOf(t, c.a, name)
 		check.That(t, fmt.Sprint(here) == fmt.Sprint(there) && here.Event == stats(t, c.a).Events,
@@ -118,7 +147,7 @@ func TestAStandbyFollows(t *testing.T) {
 	c.catchUp(b)
 	o := objectOf(t, b, "bea")
 	check.That(t, o.Forgotten != 0, "the standby has not forgotten: %+v", o)
-	same(t, "what has forgotten", recordsBut(pairs(t, b.engine.Store)), recordsBut(pairs(t, c.a.engine.Store)))
+	c.wantCopy("what has forgotten", b)
 	must(t, b.Compact(t.Context(), nil))
 	file, erased := content(t, c.file), 0
 	for i, ev := range logOf(t, pairs(t, b.engine.Store))[:len(told)] {
@@ -140,7 +169,7 @@ func TestAStandbyFollows(t *testing.T) {
 	// It goes on where its file ends.
 	release(t, c.a, releaseOf(t, "while it is off", "cid", "4"))
 	b = c.follows()
-	same(t, "again", recordsBut(pairs(t, b.engine.Store)), recordsBut(pairs(t, c.a.engine.Store)))
+	c.wantCopy("again", b)
 	closed(t, b)
 	closed(t, c.a)
 }
@@ -185,9 +214,7 @@ func TestAStandbyTakesOverUnderLoad(t *testing.T) {
 		}
 		next := check.Value(b.TakeOver(t.Context()))(t)
 		clients.Wait()
-		if stopped.Load() != 8 {
-			t.Errorf("%d clients were told", stopped.Load())
-		}
+		check.That(t, stopped.Load() == 8, "%d clients were told", stopped.Load())
 		told.Range(func(key, was any) bool {
 			n := 0
 			must(t, check.Err(fmt.Sscanf(key.(string), "load %d", &n)))
@@ -195,10 +222,8 @@ func TestAStandbyTakesOverUnderLoad(t *testing.T) {
 			check.That(t, again == was, "%s: %v was told, and now %v", key, was, again)
 			return true
 		})
-		_, err := b.Stats(t.Context())
-		check.That(t, errors.Is(err, api.ErrClosed), "the standby says %v", err)
-		_, err = b.TakeOver(t.Context())
-		check.That(t, errors.Is(err, api.ErrClosed), "it takes over again: %v", err)
+		wantErr(t, check.Err(b.Stats(t.Context())), api.ErrClosed)
+		wantErr(t, check.Err(b.TakeOver(t.Context())), api.ErrClosed)
 		wantClean(t, next, api.VerifyRequest{})
 		closed(t, next)
 		must(t, c.a.Close())
@@ -225,13 +250,7 @@ func TestAStandbyShowsWhatIsSettled(t *testing.T) {
 	c := newCouple(t, "ann", "bea")
 	settle := make(chan struct{}, 1)
 	settle <- struct{}{} // for what is there when it is opened
-	o := c.options("b")
-	find := o.Journal
-	o.Journal = func(ctx context.Context, w journal.Wanted) (journal.Journal, error) {
-		j, err := find(ctx, w)
-		return gated{j.(journal.Follower), settle}, err
-	}
-	b := open(t, c.file, o)
+	b := open(t, c.file, c.through(func(j journal.Follower) journal.Journal { return gated{j, settle} }))
 	before := stats(t, c.a).Events
 	release(t, c.a, releaseOf(t, "not settled", "bea", "2"))
 	time.Sleep(20 * time.Millisecond)
@@ -254,29 +273,19 @@ func TestATakeoverThatFails(t *testing.T) {
 		}
 		return nil
 	})
-	_, err := b.TakeOver(t.Context())
-	check.That(t, errors.Is(err, noKey), "without a key: %v", err)
+	wantErr(t, check.Err(b.TakeOver(t.Context())), noKey)
 	c.journal.Inject(nil)
 	release(t, c.a, releaseOf(t, "goes on", "ann", "2"))
 	c.catchUp(b)
 	gone, cancel := context.WithCancel(t.Context())
 	cancel()
-	_, err = b.TakeOver(gone)
-	check.That(t, errors.Is(err, context.Canceled), "a context that is done: %v", err)
+	wantErr(t, check.Err(b.TakeOver(gone)), context.Canceled)
 	release(t, c.a, releaseOf(t, "goes on", "ann", "2"))
-	_, err = c.a.TakeOver(t.Context())
-	check.That(t, errors.Is(err, api.ErrInvalid), "who is no standby: %v", err)
+	wantErr(t, check.Err(c.a.TakeOver(t.Context())), api.ErrInvalid) // which is no standby
 	closed(t, b)
 	var why atomic.Pointer[error]
 	off := errors.New("the network is off")
-	o := c.options("b")
-	find := o.Journal
-	o.Journal = func(ctx context.Context, w journal.Wanted) (journal.Journal, error) {
-		j, err := find(ctx, w)
-		return broken{j.(journal.Follower), &why}, err
-	}
-	b = open(t, c.file, o)
-	c.catchUp(b)
+	b = c.followsWith(c.through(func(j journal.Follower) journal.Journal { return broken{j, &why} }))
 	why.Store(&off)
 	for range 2 { // it may be in the midst of a fold
 		release(t, c.a, releaseOf(t, "unseen", "ann", "3"))
@@ -285,12 +294,9 @@ func TestATakeoverThatFails(t *testing.T) {
 	release(t, c.a, releaseOf(t, "unseen, too", "bea", "3"))
 	short, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()
-	_, err = b.TakeOver(short)
-	check.That(t, errors.Is(err, context.DeadlineExceeded), "when not all can be read: %v", err)
-	_, err = c.a.Release(t.Context(), releaseOf(t, "too late", "ann", "4"))
-	check.That(t, errors.Is(err, journal.ErrFenced), "who was taken over from: %v", err)
-	_, err = b.Object(t.Context(), "ann")
-	check.That(t, err == nil, "the standby does not go on: %v", err)
+	wantErr(t, check.Err(b.TakeOver(short)), context.DeadlineExceeded) // when not all can be read
+	wantErr(t, check.Err(c.a.Release(t.Context(), releaseOf(t, "too late", "ann", "4"))), journal.ErrFenced)
+	objectOf(t, b, "ann") // the standby goes on
 	why.Store(nil)
 	next := check.Value(b.TakeOver(t.Context()))(t)
 	check.That(t, objectOf(t, next, "bea").Spent == eps(t, "3"), "what came last is lost")
@@ -339,17 +345,9 @@ func (s strayed) Read(ctx context.Context, from journal.Position) iter.Seq2[jour
 func TestATakeoverOfAnotherHistoryFencesNobody(t *testing.T) {
 	c := newCouple(t, "ann", "bea")
 	var on atomic.Bool
-	o := c.options("b")
-	find := o.Journal
-	o.Journal = func(ctx context.Context, w journal.Wanted) (journal.Journal, error) {
-		j, err := find(ctx, w)
-		return strayed{j.(journal.Follower), &on}, err
-	}
-	b := open(t, c.file, o)
-	c.catchUp(b)
+	b := c.followsWith(c.through(func(j journal.Follower) journal.Journal { return strayed{j, &on} }))
 	on.Store(true)
-	_, err := b.TakeOver(t.Context())
-	check.That(t, errors.Is(err, journal.ErrForked), "%v", err)
+	wantErr(t, check.Err(b.TakeOver(t.Context())), journal.ErrForked)
 	on.Store(false)
 	release(t, c.a, releaseOf(t, "goes on", "ann", "2"))
 	closed(t, b)
@@ -359,17 +357,9 @@ func TestATakeoverOfAnotherHistoryFencesNobody(t *testing.T) {
 // Two standbys take over at a time: the one that claims later has the ledger, and the other hears of it.
 func TestTwoStandbysTakeOver(t *testing.T) {
 	c := newCouple(t, "ann", "bea")
-	third := filepath.Join(pace.Scratch(t), "c.db")
-	must(t, check.Err(c.a.Backup(t.Context(), third, nil)))
+	third := c.copied("c.db")
 	var why atomic.Pointer[error]
-	o := c.options("b")
-	find := o.Journal
-	o.Journal = func(ctx context.Context, w journal.Wanted) (journal.Journal, error) {
-		j, err := find(ctx, w)
-		return broken{j.(journal.Follower), &why}, err
-	}
-	b := open(t, c.file, o)
-	c.catchUp(b)
+	b := c.followsWith(c.through(func(j journal.Follower) journal.Journal { return broken{j, &why} }))
 	off := errors.New("the network is off")
 	why.Store(&off)
 	time.Sleep(20 * time.Millisecond) // until it hears of that
@@ -389,7 +379,7 @@ func TestTwoStandbysTakeOver(t *testing.T) {
 	<-claimed
 	for n := 0; check.Err(c.a.Release(t.Context(), releaseOf(t, fmt.Sprint("until it is fenced ", n), "ann", fmt.Sprint(3+n)))) == nil; n++ {
 	}
-	o = c.options("c")
+	o := c.options("c")
 	o.Standby = true
 	standby := open(t, third, o)
 	last := check.Value(standby.TakeOver(t.Context()))(t)
@@ -409,13 +399,10 @@ func TestATakeoverSetsKeys(t *testing.T) {
 	with := c.options("a")
 	with.TruthKey = bytes.Repeat([]byte{7}, 32)
 	c.a = open(t, c.file, with) // the one of b, so that it is not behind
-	b2 := filepath.Join(pace.Scratch(t), "b.db")
-	must(t, check.Err(c.a.Backup(t.Context(), b2, nil)))
-	c.file = b2
+	c.file = c.copied("b.db")
 	other := c.options("b")
 	other.TruthKey = bytes.Repeat([]byte{8}, 32)
-	_, err := Open(t.Context(), c.file, other)
-	check.That(t, errors.Is(err, api.ErrTruthKey), "with another key: %v", err)
+	wantErr(t, check.Err(Open(t.Context(), c.file, other)), api.ErrTruthKey)
 	right := c.options("b")
 	right.TruthKey = with.TruthKey
 	b := open(t, c.file, right)
@@ -433,8 +420,7 @@ func TestATakeoverKeepsNoBudget(t *testing.T) {
 	with.NoiseKey = noiseKeys("2026")
 	c.a = open(t, c.file, with)
 	enroll(t, c.a, "vote", "900", "bea")
-	c.file = filepath.Join(pace.Scratch(t), "b.db")
-	must(t, check.Err(c.a.Backup(t.Context(), c.file, nil)))
+	c.file = c.copied("b.db")
 	b := c.follows()
 	can := func(l *Ledger) uint64 {
 		got, err := l.Budget(t.Context(), api.BudgetRequest{Question: "vote", Objects: []string{"bea"}, Epsilons: []privacy.Epsilon{eps(t, "1")}})
@@ -476,15 +462,9 @@ func TestAStandbyWhoseJournalFails(t *testing.T) {
 	c := newCouple(t, "ann", "bea")
 	var why atomic.Pointer[error]
 	var log journalLog
-	o := c.options("b")
-	find := o.Journal
+	o := c.through(func(j journal.Follower) journal.Journal { return broken{j, &why} })
 	o.Logger = zerolog.New(&log)
-	o.Journal = func(ctx context.Context, w journal.Wanted) (journal.Journal, error) {
-		j, err := find(ctx, w)
-		return broken{j.(journal.Follower), &why}, err
-	}
-	b := open(t, c.file, o)
-	c.catchUp(b)
+	b := c.followsWith(o)
 	off := errors.New("the network is off")
 	why.Store(&off)
 	before := stats(t, b).Events
@@ -506,8 +486,7 @@ func TestAStandbyWhoseJournalFails(t *testing.T) {
 	if _, err := b.Stats(t.Context()); !errors.Is(err, api.ErrStopped) || !errors.Is(err, journal.ErrForked) {
 		t.Errorf("behind another history: %v", err)
 	}
-	_, err := b.TakeOver(t.Context())
-	check.That(t, errors.Is(err, api.ErrStopped), "it takes over: %v", err)
+	wantErr(t, check.Err(b.TakeOver(t.Context())), api.ErrStopped)
 	must(t, b.Close())
 	log.await(t, "trying again")
 	log.await(t, "standby stopped")
@@ -517,20 +496,15 @@ func TestAStandbyWhoseJournalFails(t *testing.T) {
 // What a standby cannot be.
 func TestWhatIsNoStandby(t *testing.T) {
 	c := newCouple(t, "ann", "bea")
-	_, err := Open(t.Context(), c.file, Options{Standby: true})
-	check.That(t, errors.Is(err, api.ErrInvalid), "without a journal: %v", err)
-	alone := c.options("b")
-	alone.Journal = func(ctx context.Context, w journal.Wanted) (journal.Journal, error) {
-		return struct{ journal.Journal }{c.journal.Open()}, nil
-	}
-	_, err = Open(t.Context(), c.file, alone)
-	check.That(t, errors.Is(err, api.ErrInvalid), "with a journal that nobody follows: %v", err)
+	wantErr(t, check.Err(Open(t.Context(), c.file, Options{Standby: true})), api.ErrInvalid)             // without a journal
+	alone := c.through(func(j journal.Follower) journal.Journal { return struct{ journal.Journal }{j} }) // one that nobody can follow
+	wantErr(t, check.Err(Open(t.Context(), c.file, alone)), api.ErrInvalid)
 	older := asItIs(t, c.file)
 	forget(t, c.a, "bea")
 	if _, err := Open(t.Context(), older, c.options("b")); !errors.Is(err, api.ErrJournal) || !errors.Is(err, journal.ErrLost) {
 		t.Errorf("from before what the journal has: %v", err)
 	}
-	_, err = os.Stat(older + ".journal")
+	_, err := os.Stat(older + ".journal")
 	check.That(t, os.IsNotExist(err), "beside the file: %v", err)
 	closed(t, c.a)
 }

@@ -44,6 +44,8 @@ func life(t testing.TB) *office {
 	define(t, o.Ledger, smoker())
 	sellers(t, o.Ledger, "4", "8", "ann", "bob")
 	enrollUnder(t, o.Ledger, "smoker", inSteps(t), "8", "ann", "bob")
+	more, less := market(t, "4"), market(t, "4", func(m *policy.Market) { m.Floor = 200 })
+	changes := func(r api.ChangeTermsRequest) { must(t, check.Err(o.ChangeTerms(t.Context(), r))) }
 	steps := []func(){
 		func() { release(t, o.Ledger, releaseOf(t, "raised", "ann", "1")) },
 		func() { release(t, o.Ledger, releaseOf(t, "derived", "ann", "0.25")) },
@@ -75,22 +77,16 @@ func life(t testing.TB) *office {
 		},
 		func() { must(t, o.Withdraw(t.Context(), api.ObjectRequest{Key: "out", Object: "ann"})) },
 		func() {
-			_, err := o.Enroll(t.Context(), api.EnrollRequest{Key: "in", Question: "vote", Objects: []string{"ann"}, Policy: market(t, "4"), Cap: eps(t, "8")})
-			must(t, err)
+			must(t, check.Err(o.Enroll(t.Context(), api.EnrollRequest{Key: "in", Question: "vote", Objects: []string{"ann"}, Policy: more, Cap: eps(t, "8")})))
 		},
 		func() {
-			less := market(t, "4", func(m *policy.Market) { m.Floor = 200 })
-			_, err := o.ChangeTerms(t.Context(), api.ChangeTermsRequest{Key: "changed to less", Question: "vote", Objects: []string{"ann"}, Policy: &less, Cap: eps(t, "7")})
-			must(t, err)
+			changes(api.ChangeTermsRequest{Key: "changed to less", Question: "vote", Objects: []string{"ann"}, Policy: &less, Cap: eps(t, "7")})
 		},
 		func() {
-			more := market(t, "4")
-			_, err := o.ChangeTerms(t.Context(), api.ChangeTermsRequest{Key: "changed to more", Question: "vote", Objects: []string{"ann", "bob"}, Policy: &more, Cap: eps(t, "8"), Consent: "form 17"})
-			must(t, err)
+			changes(api.ChangeTermsRequest{Key: "changed to more", Question: "vote", Objects: []string{"ann", "bob"}, Policy: &more, Cap: eps(t, "8"), Consent: "form 17"})
 		},
 		func() {
-			_, err := o.Advance(t.Context(), api.AdvanceRequest{Key: "sweep", Question: "smoker", Truth: truthsOf(map[string]string{"bob": "no"})})
-			must(t, err)
+			must(t, check.Err(drawing{key: "sweep", question: "smoker", truth: truthsOf(map[string]string{"bob": "no"})}.by(t, o.Ledger, "Advance")))
 		},
 	}
 	for _, step := range steps {
@@ -317,30 +313,6 @@ func wantAllNamed(t *testing.T, o *office, st evidence.Statement, least int) {
 	check.That(t, n >= least, "only %d fields", n)
 }
 
-func TestEveryByteOfAStatementMatters(t *testing.T) {
-	o := newOffice(t, 1)
-	sellers(t, o.Ledger, "2", "5", "ann")
-	sell(t, o.Ledger, purchase(t, "sale", "acme", "0.5", "ann"))
-	must(t, o.Withdraw(t.Context(), api.ObjectRequest{Key: "out", Object: "ann"}))
-	everyByte(t, statementOf(t, o.Ledger, "ann's", "ann"), o.keys, evidence.ReadStatement)
-}
-
-func TestStatementsAreReadStrictly(t *testing.T) {
-	_, st := full(t)
-	st.Released[0].Epsilon = eps(t, "0.5")
-	strictness(t, st, evidence.ReadStatement)
-}
-
-func TestStatementsAreReadAlikeInAnyZone(t *testing.T) {
-	_, st := full(t)
-	strictInAnyZone(t, st, evidence.ReadStatement)
-}
-
-func TestAStatementByAnotherKey(t *testing.T) {
-	_, st := full(t)
-	wrongKeys(t, st)
-}
-
 // Whatever is left out, the statement does not hold together any more.
 func TestWhatAStatementLeavesOut(t *testing.T) {
 	o, st := full(t)
@@ -465,86 +437,53 @@ func TestAStatementOfAFalseLog(t *testing.T) {
 	for name, test := range map[string]struct {
 		change func([]event.Event) []event.Event
 		words  string
+		about  string // ann by default
 	}{
-		"an event is kept quiet": {func(log []event.Event) []event.Event {
-			c := log[len(log)-1].Change.(*event.Stated)
-			c.Events = slices.Delete(c.Events, 2, 3)
-			return log
-		}, "it does not list"},
-		"less is spent": {func(log []event.Event) []event.Event {
-			log[len(log)-1].Change.(*event.Stated).Spent = privacy.Epsilon{}
-			return log
-		}, "it says that the object has spent"},
-		"more is earned": {func(log []event.Event) []event.Event { log[len(log)-1].Change.(*event.Stated).Earned++; return log }, "it says that the object has spent"},
-		"another response is resold": {func(log []event.Event) []event.Event {
-			for _, ev := range log {
-				if c, ok := ev.Change.(*event.Sold); ok && c.Method == event.MethodResale {
-					c.Value.Index = 2
-				}
+		"an event is kept quiet": {last("ann", func(c *event.Stated) { c.Events = slices.Delete(c.Events, 2, 3) }), "it does not list", ""},
+		"less is spent":          {last("ann", func(c *event.Stated) { c.Spent = privacy.Epsilon{} }), "it says that the object has spent", ""},
+		"more is earned":         {last("ann", func(c *event.Stated) { c.Earned++ }), "it says that the object has spent", ""},
+		"another response is resold": {each(func(c *event.Sold, _ *event.Event) {
+			if c.Method == event.MethodResale {
+				c.Value.Index = 2
 			}
-			return log
-		}, "it sells another response"},
-		"a derived level is above": {func(log []event.Event) []event.Event {
-			for _, ev := range log {
-				if c, ok := ev.Change.(*event.Released); ok && c.Method == event.MethodDegrade {
-					c.Method = event.MethodRaise
-				}
+		}), "it sells another response", ""},
+		"a derived level is above": {each(func(c *event.Released, _ *event.Event) {
+			if c.Method == event.MethodDegrade {
+				c.Method = event.MethodRaise
 			}
-			return log
-		}, "by raise, where the chain has 1 others"},
-		"the cap is lower": {func(log []event.Event) []event.Event {
-			for _, ev := range log {
-				if c, ok := ev.Change.(*event.Enrolled); ok {
-					c.Cap = eps(t, "0.5")
-				}
-			}
-			return log
-		}, "the object has spent"},
-		"it withdraws earlier": {func(log []event.Event) []event.Event {
-			for i, ev := range log {
-				if c, ok := ev.Change.(*event.Charged); ok && c.Object == "ann" {
-					log[i].Change = &event.Withdrawn{Object: "ann"}
-				}
-			}
-			return log
-		}, "takes no part in"},
-		"time runs back":              {each(func(c *event.Charged, ev *event.Event) { ev.Time = ev.Time.Add(1000 * time.Hour) }), "it comes behind"},
-		"the cap is far lower":        {each(func(c *event.Enrolled, _ *event.Event) { c.Cap = eps(t, "0.5") }), `object "ann": the object has spent`},
-		"the cap changes":             {last("ann", func(c *event.Enrolled) { c.Cap = eps(t, "9") }), "the object's cap was 8"},
-		"the policy changes":          {last("ann", func(c *event.Enrolled) { c.Policy = 3 - c.Policy }), "under another policy"},
-		"it is enrolled twice":        {each(func(c *event.Withdrawn, ev *event.Event) { ev.Change = refusalOf(c.Object) }), "takes part in question"},
-		"it is not enrolled":          {each(func(c *event.Enrolled, ev *event.Event) { ev.Change = refusalOf(c.Object) }), "takes no part in"},
-		"it is bound twice":           {last("ann", func(c *event.TruthBound) { c.Question = 3 - c.Question }), "is bound to its truth twice"},
-		"what is resold was not":      {each(func(c *event.Released, _ *event.Event) { c.Epsilon = state.Plus(c.Epsilon, eps(t, "0.01")) }), "it sells another response"},
-		"a sale of nobody":            {each(func(c *event.SaleMade, _ *event.Event) { c.Objects = 0 }), "it is not part of sale"},
-		"a reservation of nobody":     {each(func(c *event.Reserved, _ *event.Event) { c.Objects = 0 }), "it is not part of reservation"},
-		"a response at ε = 0":         {each(func(c *event.Released, _ *event.Event) { c.Epsilon = privacy.Epsilon{} }), "a response at ε=0"},
-		"more, and nobody agreed":     {last("ann", func(c *event.TermsChanged) { c.Consent = "" }), "without consent the cap rises from ε=7 to 8"},
-		"for less, and nobody agreed": {last("ann", func(c *event.TermsChanged) { c.Consent, c.Cap = "", eps(t, "7") }), "without consent: the policy may allow more: "},
+		}), "by raise, where the chain has 1 others", ""},
+		"it withdraws earlier":        {each(func(_ *event.Charged, ev *event.Event) { ev.Change = &event.Withdrawn{Object: "ann"} }), "takes no part in", ""},
+		"time runs back":              {each(func(c *event.Charged, ev *event.Event) { ev.Time = ev.Time.Add(1000 * time.Hour) }), "it comes behind", ""},
+		"the cap is far lower":        {each(func(c *event.Enrolled, _ *event.Event) { c.Cap = eps(t, "0.5") }), `object "ann": the object has spent`, ""},
+		"the cap changes":             {last("ann", func(c *event.Enrolled) { c.Cap = eps(t, "9") }), "the object's cap was 8", ""},
+		"the policy changes":          {last("ann", func(c *event.Enrolled) { c.Policy = 3 - c.Policy }), "under another policy", ""},
+		"it is enrolled twice":        {each(func(c *event.Withdrawn, ev *event.Event) { ev.Change = refusalOf(c.Object) }), "takes part in question", ""},
+		"it is not enrolled":          {each(func(c *event.Enrolled, ev *event.Event) { ev.Change = refusalOf(c.Object) }), "takes no part in", ""},
+		"it is bound twice":           {last("ann", func(c *event.TruthBound) { c.Question = 3 - c.Question }), "is bound to its truth twice", ""},
+		"what is resold was not":      {each(func(c *event.Released, _ *event.Event) { c.Epsilon = state.Plus(c.Epsilon, eps(t, "0.01")) }), "it sells another response", ""},
+		"a sale of nobody":            {each(func(c *event.SaleMade, _ *event.Event) { c.Objects = 0 }), "it is not part of sale", ""},
+		"a reservation of nobody":     {each(func(c *event.Reserved, _ *event.Event) { c.Objects = 0 }), "it is not part of reservation", ""},
+		"a response at ε = 0":         {each(func(c *event.Released, _ *event.Event) { c.Epsilon = privacy.Epsilon{} }), "a response at ε=0", ""},
+		"more, and nobody agreed":     {last("ann", func(c *event.TermsChanged) { c.Consent = "" }), "without consent the cap rises from ε=7 to 8", ""},
+		"for less, and nobody agreed": {last("ann", func(c *event.TermsChanged) { c.Consent, c.Cap = "", eps(t, "7") }), "without consent: the policy may allow more: ", ""},
 		"terms of who never came": {each(func(c *event.Enrolled, ev *event.Event) {
 			ev.Change = &event.TermsChanged{Object: c.Object, Question: c.Question, Policy: c.Policy, Cap: c.Cap}
-		}), "in which the object was never enrolled"},
-		"a reservation by others":   {each(func(c *event.Held, _ *event.Event) { c.Policy++ }), "under another policy"},
-		"a response is given twice": {each(func(c *event.Released, _ *event.Event) { c.Epsilon = eps(t, "0.5") }), "a response at ε=0.5"},
+		}), "in which the object was never enrolled", ""},
+		"a reservation by others":      {each(func(c *event.Held, _ *event.Event) { c.Policy++ }), "under another policy", ""},
+		"a response is given twice":    {each(func(c *event.Released, _ *event.Event) { c.Epsilon = eps(t, "0.5") }), "a response at ε=0.5", ""},
+		"another was forgotten":        {last("", func(c *event.Forgotten) { c.Object = "ann" }), "it destroyed what is there", "bob"},
+		"more was spent before":        {last("", func(c *event.Forgotten) { c.Spent = eps(t, "7") }), "the object had spent 7", "bob"},
+		"it was forgotten before that": {last("bob", func(c *event.Stated) { c.Forgotten-- }), "it lists the events behind event", "bob"},
+		"it was never forgotten":       {last("bob", func(c *event.Stated) { c.Forgotten = 0 }), "it lists the events behind event 0", "bob"},
 	} {
 		o, st := full(t)
+		if test.about == "bob" {
+			st = statementOf(t, o.Ledger, "bob's", "bob")
+		}
 		st = statementOfLog(t, o, st, test.change)
 		wantFault(t, name, st, o.keys, test.words)
-		if all := strings.Join(faults(st.Verify(o.keys)), "\n"); strings.Contains(all, "root") || strings.Contains(all, "altered") {
-			t.Errorf("%s: the proof is not that of the log: %q", name, all)
-		}
-	}
-	for name, test := range map[string]struct {
-		change func([]event.Event) []event.Event
-		words  string
-	}{
-		"another was forgotten":        {last("", func(c *event.Forgotten) { c.Object = "ann" }), "it destroyed what is there"},
-		"more was spent before":        {last("", func(c *event.Forgotten) { c.Spent = eps(t, "7") }), "the object had spent 7"},
-		"it was forgotten before that": {last("bob", func(c *event.Stated) { c.Forgotten-- }), "it lists the events behind event"},
-		"it was never forgotten":       {last("bob", func(c *event.Stated) { c.Forgotten = 0 }), "it lists the events behind event 0"},
-	} {
-		o, _ := full(t)
-		wantFault(t, name, statementOfLog(t, o, statementOf(t, o.Ledger, "bob's", "bob"), test.change), o.keys, test.words)
+		all := strings.Join(faults(st.Verify(o.keys)), "\n")
+		check.That(t, !strings.Contains(all, "root") && !strings.Contains(all, "altered"), "%s: the proof is not that of the log: %q", name, all)
 	}
 }
 
@@ -576,7 +515,7 @@ func last[C event.Change](object string, alter func(C)) func([]event.Event) []ev
 }
 
 func refusalOf(object string) event.Change {
-	return &event.ObjectRefused{Refusal: api.Refusal{Object: object, Reason: api.NoTruth, Remedy: api.RemedyTruth}}
+	return &event.ObjectRefused{Refusal: api.Refusal{Object: object, Reason: api.NoTruth, Remedy: "truth"}}
 }
 
 // statementOfLog makes a statement of a changed log, up to the event of another, by nobody's rules.
@@ -647,24 +586,13 @@ func TestStatementsBesideOthers(t *testing.T) {
 
 	var wait sync.WaitGroup
 	for i, name := range crowd(200) {
-		wait.Add(2)
-		go func() {
-			defer wait.Done()
-			if _, err := l.Release(context.Background(), releaseOf(t, "r "+name, name, "1")); err != nil {
-				t.Error(err)
-			}
-		}()
-		go func() {
-			defer wait.Done()
+		wait.Go(func() { check.OK(t, check.Err(l.Release(context.Background(), releaseOf(t, "r "+name, name, "1")))) })
+		wait.Go(func() {
 			st, err := l.Statement(context.Background(), api.ObjectRequest{Key: "s " + name, Object: name})
-			if err != nil {
-				t.Error(err)
-				return
-			}
-			if i%10 == 0 {
+			if check.OK(t, err); err == nil && i%10 == 0 {
 				wantSound(t, name, st, note.VerifierList(verifier))
 			}
-		}()
+		})
 	}
 	wait.Wait()
 }

@@ -190,7 +190,7 @@ func (w countingWriter) Put(bucket string, key, value []byte) error {
 }
 
 // countingHomes is a ledger in which n objects have answered a question of m values in some encoding.
-func countingHomes(t *testing.T, n, m int, encoding api.Encoding) (*Ledger, *putCounter) {
+func countingHomes(t *testing.T, n, m int, encoding string) (*Ledger, *putCounter) {
 	t.Helper()
 	s := &putCounter{Store: &kv.Memory{}}
 	begin(t, s)
@@ -204,7 +204,7 @@ func countingHomes(t *testing.T, n, m int, encoding api.Encoding) (*Ledger, *put
 // A lone raise writes the tallies of the new and of the former level, a derived response its own, and a resale none,
 // however many objects and values there are.
 func TestDraw_WritesTwoTalliesHoweverManyAreCounted(t *testing.T) {
-	for _, encoding := range []api.Encoding{api.Direct, api.Unary} {
+	for _, encoding := range []string{"direct", "unary"} {
 		var first map[string]int
 		for _, c := range []struct{ objects, values int }{{2, 4}, {2, 1000}, {500, 4}, {500, 1000}} {
 			l, s := countingHomes(t, c.objects, c.values, encoding)
@@ -229,9 +229,9 @@ func TestDraw_WritesTwoTalliesHoweverManyAreCounted(t *testing.T) {
 // In one transaction a tally is written once, however many draws it counts, and in order.
 func TestRaise_WritesEachTallyOnce(t *testing.T) {
 	for _, c := range []struct {
-		encoding        api.Encoding
+		encoding        string
 		values, tallies int // for each value, or one with all bits, at each of two levels
-	}{{api.Direct, 3, 6}, {api.Unary, 40, 2}} {
+	}{{"direct", 3, 6}, {"unary", 40, 2}} {
 		l, s := countingHomes(t, 500, c.values, c.encoding)
 		carryOut(t, l, homesOf(t, "2", "2"))
 		n, stored := s.puts[state.BucketTallies], len(talliesOf(t, s))
@@ -262,7 +262,7 @@ func TestAQuestionOfManyValuesCostsLittle(t *testing.T) {
 	begin(t, s)
 	levels := func(v int) []state.Level { return []state.Level{state.NewLevel(eps(t, "1"), event.Value{Index: v}, 0)} }
 	large := func(number uint32) *event.Question {
-		return &event.Question{Number: number, Values: make([]string, (1 << 20)), Encoding: api.Direct}
+		return &event.Question{Number: number, Values: make([]string, (1 << 20)), Encoding: "direct"}
 	}
 	one, two := large(1), large(2)
 	var before, after runtime.MemStats

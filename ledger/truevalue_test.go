@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -20,63 +19,52 @@ import (
 // asks are releases that a ledger has seen something before.
 func asks(t *testing.T) map[string]func(l *Ledger) (api.ReleaseRequest, string) {
 	t.Helper()
-	has := func(l *Ledger, epsilon string) { release(t, l, releaseOf(t, "at "+epsilon, "ann", epsilon)) }
+	type request = func(l *Ledger) (api.ReleaseRequest, string)
 	mine := func(epsilon string) api.ReleaseRequest { return releaseOf(t, "mine", "ann", epsilon) }
-	return map[string]func(l *Ledger) (api.ReleaseRequest, string){
-		"the first":             func(*Ledger) (api.ReleaseRequest, string) { return mine("1"), "" },
-		"a higher one":          func(l *Ledger) (api.ReleaseRequest, string) { has(l, "1"); return mine("2"), "" },
-		"the same level":        func(l *Ledger) (api.ReleaseRequest, string) { has(l, "1"); return mine("1"), "" },
-		"a level between":       func(l *Ledger) (api.ReleaseRequest, string) { has(l, "1"); has(l, "3"); return mine("2"), "" },
-		"a lower one":           func(l *Ledger) (api.ReleaseRequest, string) { has(l, "2"); return mine("1"), "" },
-		"once more":             func(l *Ledger) (api.ReleaseRequest, string) { release(t, l, mine("1")); return mine("1"), "" },
-		"the key of another":    func(l *Ledger) (api.ReleaseRequest, string) { release(t, l, mine("1")); return mine("2"), "Epsilon" },
-		"over the cap":          func(*Ledger) (api.ReleaseRequest, string) { return mine("6"), "cap" },
-		"of somebody unknown":   func(*Ledger) (api.ReleaseRequest, string) { return releaseOf(t, "mine", "zoe", "1"), "not-enrolled" },
-		"of a question unknown": func(*Ledger) (api.ReleaseRequest, string) { r := mine("1"); r.Question = "?"; return r, "unknown" },
-		"of who has left": func(l *Ledger) (api.ReleaseRequest, string) {
-			must(t, l.Withdraw(t.Context(), api.ObjectRequest{Key: "w", Object: "ann"}))
-			return mine("1"), "withdrawn"
-		},
-		"of who is forgotten": func(l *Ledger) (api.ReleaseRequest, string) {
-			has(l, "1")
-			forget(t, l, "ann")
-			return mine("1"), "withdrawn"
-		},
+	begins := func(l *Ledger) {
+		must(t, l.BeginEpoch(t.Context(), api.EpochRequest{Key: "e", Question: "vote", Object: "ann"}))
+	}
+	// after is a request for a level, of which a value is true, where there are levels already.
+	after := func(has []string, epsilon, value, fault string, then ...func(l *Ledger)) request {
+		return func(l *Ledger) (api.ReleaseRequest, string) {
+			for _, level := range has {
+				release(t, l, releaseOf(t, "at "+level, "ann", level))
+			}
+			for _, do := range then {
+				do(l)
+			}
+			r := mine(epsilon)
+			r.TrueValue = value
+			return r, fault
+		}
+	}
+	leaves := func(l *Ledger) { must(t, l.Withdraw(t.Context(), api.ObjectRequest{Key: "w", Object: "ann"})) }
+	forgets := func(l *Ledger) { forget(t, l, "ann") }
+	one, two := []string{"1"}, []string{"2"}
+	return map[string]request{
+		"the first":              after(nil, "1", "", ""),
+		"a higher one":           after(one, "2", "", ""),
+		"the same level":         after(one, "1", "", ""),
+		"a level between":        after([]string{"1", "3"}, "2", "", ""),
+		"a lower one":            after(two, "1", "", ""),
+		"over the cap":           after(nil, "6", "", "cap"),
+		"of who has left":        after(nil, "1", "", "withdrawn", leaves),
+		"of who is forgotten":    after(one, "1", "", "withdrawn", forgets),
+		"in a new epoch":         after(one, "1", "", "", begins),
+		"a value that is none":   after(nil, "1", "maybe", "no-truth"),
+		"… and is not needed":    after(two, "1", "maybe", ""),
+		"another value":          after(one, "2", "no", "no-truth"),
+		"another, in a new life": after(one, "2", "no", "", begins),
+		"once more":              func(l *Ledger) (api.ReleaseRequest, string) { release(t, l, mine("1")); return mine("1"), "" },
+		"the key of another":     func(l *Ledger) (api.ReleaseRequest, string) { release(t, l, mine("1")); return mine("2"), "Epsilon" },
+		"of somebody unknown":    func(*Ledger) (api.ReleaseRequest, string) { return releaseOf(t, "mine", "zoe", "1"), "not-enrolled" },
+		"of a question unknown":  func(*Ledger) (api.ReleaseRequest, string) { r := mine("1"); r.Question = "?"; return r, "unknown" },
 		"once more, forgotten": func(l *Ledger) (api.ReleaseRequest, string) {
 			release(t, l, mine("1"))
 			forget(t, l, "ann")
 			return mine("1"), "forgotten"
 		},
-		"in a new epoch": func(l *Ledger) (api.ReleaseRequest, string) {
-			has(l, "1")
-			must(t, l.BeginEpoch(t.Context(), api.EpochRequest{Key: "e", Question: "vote", Object: "ann"}))
-			return mine("1"), ""
-		},
 		"no key": func(*Ledger) (api.ReleaseRequest, string) { r := mine("1"); r.Key = ""; return r, "idempotency key" },
-		"a value that is none": func(*Ledger) (api.ReleaseRequest, string) {
-			r := mine("1")
-			r.TrueValue = "maybe"
-			return r, "no-truth"
-		},
-		"… and is not needed": func(l *Ledger) (api.ReleaseRequest, string) {
-			has(l, "2")
-			r := mine("1")
-			r.TrueValue = "maybe"
-			return r, ""
-		},
-		"another value": func(l *Ledger) (api.ReleaseRequest, string) {
-			has(l, "1")
-			r := mine("2")
-			r.TrueValue = "no"
-			return r, "no-truth"
-		},
-		"another, in a new life": func(l *Ledger) (api.ReleaseRequest, string) {
-			has(l, "1")
-			must(t, l.BeginEpoch(t.Context(), api.EpochRequest{Key: "e", Question: "vote", Object: "ann"}))
-			r := mine("2")
-			r.TrueValue = "no"
-			return r, ""
-		},
 	}
 }
 
@@ -172,29 +160,6 @@ func TestNobodyLooksWhereTheTrueValueIsAtHand(t *testing.T) {
 	}
 	if n := looks(releaseOf(t, "2", "bob", "1")); n != 1 {
 		t.Errorf("%d looks at a release that does not", n)
-	}
-}
-
-// Whoever could tell by the time that a refusal takes that a value has changed, and is not missing, would learn about it.
-func TestAnotherValueTakesTheSameStepsAsNone(t *testing.T) {
-	stepsOf := func(r api.ReleaseRequest) []string {
-		memory := &kv.Memory{}
-		begin(t, memory)
-		s := &followed{Store: memory}
-		l := voters(t, openMemory(t, s, Options{TruthKey: truthKey()}), "5", "ann")
-		release(t, l, releaseOf(t, "before", "ann", "1"))
-		s.steps = nil
-		_, err := l.Release(t.Context(), r)
-		var refused *api.RefusedError
-		if !errors.As(err, &refused) || refused.Refused[0].Reason != api.NoTruth {
-			t.Fatalf("got the error %v", err)
-		}
-		return s.steps
-	}
-	another, none := releaseOf(t, "mine", "ann", "2"), releaseOf(t, "mine", "ann", "2")
-	another.Truth, another.TrueValue, none.Truth = nil, "no", sameTruth("")
-	if got, want := stepsOf(another), stepsOf(none); !slices.Equal(got, want) {
-		t.Errorf("%v, and where there is no value %v", got, want)
 	}
 }
 

@@ -2,7 +2,6 @@ package ledger
 
 import (
 	"bytes"
-	"context"
 	"errors"
 	"fmt"
 	"regexp"
@@ -52,7 +51,7 @@ func wantChanged(t *testing.T, err error, names ...string) {
 	var plain []string
 	for _, r := range refused.Refused {
 		plain = append(plain, r.Object)
-		if r != (api.Refusal{Object: r.Object, Reason: api.NoTruth, Asked: r.Asked, Remedy: api.RemedyTruth, Largest: r.Largest}) {
+		if r != (api.Refusal{Object: r.Object, Reason: api.NoTruth, Asked: r.Asked, Remedy: "truth", Largest: r.Largest}) {
 			t.Errorf("a changed truth is refused as %+v", r)
 		}
 	}
@@ -103,53 +102,34 @@ func TestWithoutTheTruthKeyNothingIsDrawnFromTruths(t *testing.T) {
 	later := func() time.Time { return on(3) }
 	l = open(t, path, Options{Now: later})
 	ctx := t.Context()
-	for name, request := range map[string]func() error{
-		"a raise": func() error {
-			r := releaseOf(t, "4", "ann", "1")
-			r.Truth = never(t)
-			return check.Err(l.Release(ctx, r))
-		},
-		"a first one": func() error {
-			r := releaseOf(t, "4", "bob", "1")
-			r.Truth = never(t)
-			return check.Err(l.Release(ctx, r))
-		},
-		"many": func() error {
-			r := order(t, "4", "1", "ann", "bob")
-			r.Truth = never(t)
-			return check.Err(l.Raise(ctx, r))
-		},
-		"a sale": func() error {
-			r := purchase(t, "4", "acme", "1", "cid")
-			r.Truth = never(t)
-			return check.Err(l.Sell(ctx, r))
-		},
-		"a reservation": func() error {
-			_, err := l.Reserve(ctx, api.ReserveRequest{Key: "4", Order: purchase(t, "", "acme", "1", "cid").Order, For: time.Hour})
-			return err
-		},
-		"an answer": func() error {
-			return check.Err(l.Answer(ctx, inquire(t, "4", "winner", "0.5", never(t), "ann", "bob")))
-		},
-		"an answer raised": func() error {
-			return check.Err(l.Answer(ctx, inquire(t, "4", "majority:yes", "1", never(t), "ann", "bob")))
-		},
-		"of those a part": func() error {
-			r := inquire(t, "4", "winner", "0.5", never(t), "ann", "bob")
-			r.Partial = true
-			return check.Err(l.Answer(ctx, r))
-		},
+	_, err := l.Reserve(ctx, api.ReserveRequest{Key: "4", Order: purchase(t, "", "acme", "1", "cid").Order, For: time.Hour})
+	wantNoKey := func(what string, refused []api.Refusal, n int) {
+		t.Helper()
+		check.That(t, len(refused) == n, "%s: refused %+v", what, refused)
+		for _, r := range refused {
+			check.That(t, r.Reason == api.NoTruthKey && r.Remedy == "key", "%s is refused for %s, %s helps", what, r.Reason, r.Remedy)
+		}
+	}
+	wantNoKey("a reservation", refusals(t, err), 1)
+	one, two := []string{"ann"}, []string{"ann", "bob"}
+	for name, r := range map[string]struct {
+		call string
+		drawing
+	}{
+		"a raise": {"Release", drawing{epsilon: "1", objects: one}}, "a first one": {"Release", drawing{epsilon: "1", objects: two[1:]}},
+		"many": {"Raise", drawing{epsilon: "1", objects: two}}, "a sale": {"Sell", drawing{epsilon: "1", objects: []string{"cid"}}},
+		"an answer": {"Answer", drawing{epsilon: "0.5", objects: two}}, "of those a part": {"Answer", drawing{epsilon: "0.5", objects: two, partial: true}},
 	} {
+		r.key, r.truth = "4", never(t)
 		unchanged(t, l.engine.Store, func() {
-			var refused *api.RefusedError
-			err := request()
-			check.Need(t, errors.As(err, &refused), "%s: %v", name, err)
-			for _, r := range refused.Refused {
-				check.That(t, r.Reason == api.NoTruthKey && r.Remedy == api.RemedyKey,
-					"%s is refused for %s, %s helps", name, r.Reason, r.Remedy)
-			}
+			got, err := r.by(t, l, r.call)
+			check.Need(t, err != nil, "%s: no error", name)
+			wantNoKey(name, got.refused, len(r.objects))
 		})
 	}
+	unchanged(t, l.engine.Store, func() {
+		wantNoKey("an answer raised", refusals(t, check.Err(l.Answer(ctx, inquire(t, "4", "majority:yes", "1", never(t), "ann", "bob")))), 2)
+	})
 	again := release(t, l, releaseOf(t, "5", "ann", "0.5"))
 	check.That(t, again == first, "%v, then %v", first, again)
 	release(t, l, releaseOf(t, "6", "ann", "0.25"))
@@ -158,14 +138,12 @@ func TestWithoutTheTruthKeyNothingIsDrawnFromTruths(t *testing.T) {
 	sell(t, l, purchase(t, "9", "zeta", "0.3", "cid"))
 	answerTo(t, l, inquire(t, "10", "majority:yes", "0.5", never(t), "ann", "bob"))
 	answerTo(t, l, inquire(t, "11", "majority:yes", "0.25", never(t), "ann", "bob"))
-	swept := check.Value(l.Advance(ctx, api.AdvanceRequest{Key: "12", Truth: never(t)}))(t)
-	if one := swept.Questions[0]; len(one.Refused) != 1 || one.Refused[0].Object != "dan" || one.Refused[0].Reason != api.NoTruthKey {
-		t.Errorf("a sweep came to %+v", one)
-	}
-	partial := order(t, "13", "1", "ann", "bob", "cid")
-	partial.Partial, partial.Truth = true, never(t)
-	result := carryOut(t, l, partial)
-	check.That(t, len(result.Refused) == 3 && result.Drawn == 0, "a partial raise came to %+v", result)
+	swept := check.Value(drawing{key: "12", truth: never(t)}.by(t, l, "Advance"))(t)
+	wantNoKey("a sweep", swept.refused, 1)
+	check.That(t, swept.refused[0].Object == "dan", "a sweep came to %+v", swept)
+	partial := check.Value(drawing{key: "13", epsilon: "1", objects: []string{"ann", "bob", "cid"}, partial: true, truth: never(t)}.by(t, l, "Raise"))(t)
+	wantNoKey("a partial raise", partial.refused, 3)
+	check.That(t, partial.result.(api.RaiseResult).Drawn == 0, "a partial raise came to %+v", partial)
 	auditStore(t, l.engine.Store)
 	closed(t, l)
 
@@ -259,19 +237,6 @@ func TestOnlyTheFirstBoundRaiseRecordsATag(t *testing.T) {
 	check.That(t, n == 1, "%d events bind the chain", n)
 }
 
-// turncoat is a host that has changed its mind about ann, or has no value of her.
-func turncoat(anns string) api.TruthFunc {
-	return func(_ context.Context, _ string, objects []string) ([]string, error) {
-		values := make([]string, len(objects))
-		for i, name := range objects {
-			if values[i] = "yes"; name == "ann" {
-				values[i] = anns
-			}
-		}
-		return values, nil
-	}
-}
-
 // afterAChange makes all kinds of requests of a host that has said yes of ann once, and now says something else or nothing.
 // It returns everything that anybody sees of it but the host's own process, and of whom the host was told that they changed.
 func afterAChange(t *testing.T, anns string) (seen string, told [][]string) {
@@ -294,43 +259,29 @@ func afterAChange(t *testing.T, anns string) (seen string, told [][]string) {
 
 	show := func(what string, result any, err error, changed []string) {
 		var refused *api.RefusedError
-		if errors.As(err, &refused) {
-			changed = refused.TruthChanged
-		}
+		_ = errors.As(err, &refused)
 		seen += fmt.Sprintf("%s: %s %v %s\n", what, string(text(t, result)), err, string(text(t, refused)))
 		told = append(told, changed)
 	}
-	ctx, truth := t.Context(), turncoat(anns)
+	truth := truthsOf(map[string]string{"ann": anns, "bob": "yes"})
+	did := func(call string, d drawing) {
+		d.truth = truth
+		got, err := d.by(t, l, call)
+		show(call, got.result, err, got.changed)
+	}
+	both := []string{"ann", "bob"}
 	for range 2 { // the second time by its key
-		one := releaseOf(t, "4", "ann", "1")
-		one.Truth = truth
-		response, err := l.Release(ctx, one)
-		show("Release", response, err, nil)
+		did("Release", drawing{key: "4", epsilon: "1", objects: both})
 		for _, partial := range []bool{false, true} {
-			many := order(t, fmt.Sprint("5", partial), "1", "ann", "bob")
-			many.Partial, many.Truth = partial, truth
-			raised, err := l.Raise(ctx, many)
-			show("Raise", raised, err, raised.TruthChanged)
-			bought := purchase(t, fmt.Sprint("6", partial), "zeta", "1", "ann", "bob")
-			bought.Partial, bought.Truth = partial, truth
-			sale, err := l.Sell(ctx, bought)
-			show("Sell", sale, err, sale.TruthChanged)
-			asked := inquire(t, fmt.Sprint("7", partial), "winner", "0.5", truth, "ann", "bob")
-			asked.Partial = partial
-			answer, err := l.Answer(ctx, asked)
-			show("Answer", answer, err, answer.TruthChanged)
-			sale, err = l.Capture(ctx, api.CaptureRequest{Key: fmt.Sprint("8", partial), Reservation: held.Number, Partial: partial, Truth: truth})
-			show("Commit", sale, err, sale.TruthChanged)
+			did("Raise", drawing{key: fmt.Sprint("5", partial), epsilon: "1", objects: both, partial: partial})
+			did("Sell", drawing{key: fmt.Sprint("6", partial), buyer: "zeta", epsilon: "1", objects: both, partial: partial})
+			did("Answer", drawing{key: fmt.Sprint("7", partial), epsilon: "0.5", objects: both, partial: partial})
+			did("Capture", drawing{key: fmt.Sprint("8", partial), reservation: held.Number, partial: partial})
 		}
 		clock.set(on(2))
-		swept, err := l.Advance(ctx, api.AdvanceRequest{Key: "9", Truth: truth})
-		var changed []string
-		for _, q := range swept.Questions {
-			changed = append(changed, q.TruthChanged...)
-		}
-		show("Advance", swept, err, changed)
+		did("Advance", drawing{key: "9"})
 	}
-	statement, err := l.Statement(ctx, api.ObjectRequest{Key: "10", Object: "ann"})
+	statement, err := l.Statement(t.Context(), api.ObjectRequest{Key: "10", Object: "ann"})
 	show("Statement", statement, err, nil)
 	for _, ev := range events(t, l) {
 		show("Watch", ev, nil, nil)

@@ -48,43 +48,27 @@ func (s *later) tell() {
 // carried out before. The same request with the same key then is.
 func TestASourceThatTellsLaterHearsOfEverybody(t *testing.T) {
 	people := crowd(4100) // more than a batch
-	key := "r"
-	for name, request := range map[string]func(*Ledger, api.TruthFunc) error{
-		"raise": func(l *Ledger, truth api.TruthFunc) error {
-			r := order(t, key, "1")
-			r.Truth = truth
-			return check.Err(l.Raise(t.Context(), r))
-		},
-		"partial raise": func(l *Ledger, truth api.TruthFunc) error {
-			r := order(t, key, "1")
-			r.Truth, r.Partial = truth, true
-			return check.Err(l.Raise(t.Context(), r))
-		},
-		"sell": func(l *Ledger, truth api.TruthFunc) error {
-			r := purchase(t, key, "acme", "1", people...)
-			r.Truth = truth
-			return check.Err(l.Sell(t.Context(), r))
-		},
-		"answer": func(l *Ledger, truth api.TruthFunc) error {
-			return check.Err(l.Answer(t.Context(), inquire(t, key, "majority:yes", "1", truth, people...)))
-		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			l := inMemory(t, Options{})
-			define(t, l, vote())
-			enrollUnder(t, l, "vote", market(t, "2"), "9", people...)
-			before := stats(t, l)
-			s := &later{told: map[string]string{}}
-			wantErr(t, request(l, s.ask), api.ErrTruthLater)
-			after := stats(t, l)
-			check.That(t, after == before, "something was carried out: %+v, before it was %+v", after, before)
-			if slices.Sort(s.asked); len(s.asked) != len(people) || s.asked[0] != "vote "+people[0] || s.calls < 2 {
-				t.Fatalf("asked about %d of %d people, in %d batches", len(s.asked), len(people), s.calls)
-			}
-			s.tell()
-			must(t, request(l, s.ask))
-			check.That(t, len(s.asked) <= 0, "asked about others the second time: %.3q", s.asked)
-		})
+	for _, call := range []string{"Raise", "Sell", "Answer"} {
+		for _, partial := range []bool{false, true} {
+			t.Run(fmt.Sprint(call, " partial ", partial), func(t *testing.T) {
+				l := inMemory(t, Options{})
+				define(t, l, vote())
+				enrollUnder(t, l, "vote", market(t, "2"), "9", people...)
+				before := stats(t, l)
+				s := &later{told: map[string]string{}}
+				d := drawing{key: "r", epsilon: "1", partial: partial, truth: s.ask}
+				_, err := d.by(t, l, call)
+				wantErr(t, err, api.ErrTruthLater)
+				after := stats(t, l)
+				check.That(t, after == before, "something was carried out: %+v, before it was %+v", after, before)
+				slices.Sort(s.asked)
+				check.Need(t, len(s.asked) == len(people) && s.asked[0] == "vote "+people[0] && s.calls >= 2,
+					"asked about %d of %d people, in %d batches", len(s.asked), len(people), s.calls)
+				s.tell()
+				must(t, check.Err(d.by(t, l, call)))
+				check.That(t, len(s.asked) <= 0, "asked about others the second time: %.3q", s.asked)
+			})
+		}
 	}
 }
 

@@ -2,10 +2,12 @@ package ledger
 
 import (
 	"fmt"
+	"slices"
 	"testing"
 
 	"github.com/sluicedp/sluice/internal/check"
 	"github.com/sluicedp/sluice/ledger/api"
+	"github.com/sluicedp/sluice/ledger/internal/kv"
 )
 
 // A refused call takes the same steps whether the true value is missing, changed or invalid: its time must not show which. Steps are counted
@@ -13,25 +15,14 @@ import (
 func TestRefusal_ValueMissingChangedOrInvalid_TakesTheSameSteps(t *testing.T) {
 	l := voters(t, inMemory(t, Options{TruthKey: truthKey()}), "9", "ann", "bob")
 	release(t, l, releaseOf(t, "first", "ann", "1"))
-	calls := map[string]func(truth api.TruthFunc) error{
-		"Release": func(truth api.TruthFunc) error {
-			_, err := l.Release(t.Context(), api.ReleaseRequest{Key: "k", Question: "vote", Object: "ann", Epsilon: eps(t, "2"), Truth: truth})
-			return err
-		},
-		"Raise": func(truth api.TruthFunc) error {
-			r := order(t, "k", "2", "ann")
-			r.Truth = truth
-			return check.Err(l.Raise(t.Context(), r))
-		},
-	}
-	for what, call := range calls {
+	for _, what := range []string{"Release", "Raise"} {
 		steps := map[string]float64{}
 		for why, value := range map[string]string{"missing": "", "changed": "no", "invalid": "MAYBE"} {
-			truth := truthsOf(map[string]string{"ann": value})
-			r := refusals(t, call(truth))
-			check.Need(t, len(r) == 1 && r[0].Reason == api.NoTruth, "%s: %+v", why, r)
+			d := drawing{key: "k", epsilon: "2", objects: []string{"ann"}, truth: truthsOf(map[string]string{"ann": value})}
+			got, _ := d.by(t, l, what)
+			check.Need(t, len(got.refused) == 1 && got.refused[0].Reason == api.NoTruth, "%s: %+v", why, got)
 			for range 500 {
-				n := testing.AllocsPerRun(1, func() { _ = call(truth) })
+				n := testing.AllocsPerRun(1, func() { _, _ = d.drawnBy(t, l, what) })
 				if before, counted := steps[why]; !counted || n < before {
 					steps[why] = n
 				}
@@ -40,5 +31,26 @@ func TestRefusal_ValueMissingChangedOrInvalid_TakesTheSameSteps(t *testing.T) {
 		if steps["changed"] != steps["missing"] || steps["invalid"] != steps["missing"] {
 			t.Errorf("%s: %s", what, fmt.Sprint(steps))
 		}
+	}
+}
+
+// Nor does the ledger read or write otherwise, whether the value is asked for or brought along.
+func TestRefusal_ValueMissingChangedOrInvalid_ReadsAndWritesTheSame(t *testing.T) {
+	stepsOf := func(truth api.TruthFunc, value string) []string {
+		s := &followed{Store: &kv.Memory{}}
+		begin(t, s)
+		l := voters(t, openMemory(t, s, Options{TruthKey: truthKey()}), "5", "ann")
+		release(t, l, releaseOf(t, "before", "ann", "1"))
+		s.steps = nil
+		r := releaseOf(t, "mine", "ann", "2")
+		r.Truth, r.TrueValue = truth, value
+		refused := refusals(t, check.Err(l.Release(t.Context(), r)))
+		check.That(t, refused[0].Reason == api.NoTruth, "refused for %+v", refused)
+		return s.steps
+	}
+	want := stepsOf(sameTruth(""), "")
+	for _, value := range []string{"no", "MAYBE"} {
+		got, brought := stepsOf(sameTruth(value), ""), stepsOf(nil, value)
+		check.That(t, slices.Equal(got, want) && slices.Equal(brought, want), "%s: %v or %v, and where there is no value %v", value, got, brought, want)
 	}
 }

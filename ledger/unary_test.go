@@ -6,15 +6,12 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
-	"io/fs"
 	"math"
 	"os"
 	"reflect"
 	"runtime"
 	"strings"
 	"testing"
-
-	"github.com/rs/zerolog"
 
 	"github.com/sluicedp/sluice/internal/check"
 	"github.com/sluicedp/sluice/internal/exact"
@@ -25,12 +22,11 @@ import (
 	"github.com/sluicedp/sluice/ledger/internal/kv"
 	"github.com/sluicedp/sluice/ledger/internal/kv/bolt"
 	"github.com/sluicedp/sluice/ledger/internal/state"
-	"github.com/sluicedp/sluice/ledger/internal/wire"
 	"github.com/sluicedp/sluice/rrchain"
 )
 
-// Questions in unary encoding do all that others do. Their law is in unary_law_test.go, what altered and forged
-// records come to in damage_responses_test.go, and real data in unary_data_test.go.
+// Questions in unary encoding do all that others do: see encodings_test.go. Their law is in internal/trial/model, and what
+// altered and forged records come to in damage_responses_test.go.
 
 func valueName(v int) string { return fmt.Sprint("value ", v) }
 
@@ -45,7 +41,7 @@ func valuesOf(n int) []string {
 
 // home is a question in unary encoding.
 func home(values int) api.Question {
-	return api.Question{Name: "home", Values: valuesOf(values), Encoding: api.Unary}
+	return api.Question{Name: "home", Values: valuesOf(values), Encoding: "unary"}
 }
 
 // dwellers defines home and puts objects in it on the market, for 100 minor units of ε=1.
@@ -83,13 +79,11 @@ func questionsOf(t testing.TB, l *Ledger) []api.Question {
 	return check.Value(api.Collect(l.Questions(t.Context())))(t)
 }
 
-// Definitions.
-
 func TestTheEncodingIsPickedByTheNumberOfValues(t *testing.T) {
 	all := valuesOf(event.MaxUnaryValues + 1)
 	l := inMemory(t, Options{})
 	var want []api.Question
-	for n, encoding := range map[int]api.Encoding{2: api.Direct, 3: api.Direct, 20: api.Direct, 21: api.Unary, 22: api.Unary, 500: api.Unary, event.MaxUnaryValues: api.Unary, event.MaxUnaryValues + 1: api.Direct} {
+	for n, encoding := range map[int]string{2: "direct", 3: "direct", 20: "direct", 21: "unary", 22: "unary", 500: "unary", event.MaxUnaryValues: "unary", event.MaxUnaryValues + 1: "direct"} {
 		q := api.Question{Name: fmt.Sprint(n), Values: all[:n]}
 		define(t, l, q)
 		q.Encoding = encoding
@@ -99,7 +93,7 @@ func TestTheEncodingIsPickedByTheNumberOfValues(t *testing.T) {
 		check.That(t, reflect.DeepEqual(got, want[i]),
 			"%s values are encoded %s, want %s", want[i].Name, got.Encoding, want[i].Encoding)
 	}
-	told := map[string]api.Encoding{}
+	told := map[string]string{}
 	for _, ev := range events(t, l) {
 		if d, is := ev.Says.(says.QuestionDefined); is {
 			told[d.Name] = d.Encoding
@@ -118,10 +112,10 @@ func TestAnEncodingThatCannotBeIsInvalid(t *testing.T) {
 		"upper case":      {Name: "q", Values: valuesOf(30), Encoding: "Unary"},
 		"a space":         {Name: "q", Values: valuesOf(30), Encoding: "unary "},
 		"a zero byte":     {Name: "q", Values: valuesOf(30), Encoding: "\x00"},
-		"a long name":     {Name: "q", Values: valuesOf(30), Encoding: api.Encoding(strings.Repeat("x", 300))},
-		"too many values": {Name: "q", Values: valuesOf(event.MaxUnaryValues + 1), Encoding: api.Unary},
-		"one value":       {Name: "q", Values: valuesOf(1), Encoding: api.Unary},
-		"no value":        {Name: "q", Values: nil, Encoding: api.Unary},
+		"a long name":     {Name: "q", Values: valuesOf(30), Encoding: string(strings.Repeat("x", 300))},
+		"too many values": {Name: "q", Values: valuesOf(event.MaxUnaryValues + 1), Encoding: "unary"},
+		"one value":       {Name: "q", Values: valuesOf(1), Encoding: "unary"},
+		"no value":        {Name: "q", Values: nil, Encoding: "unary"},
 		"no value at all": {Name: "q"},
 	} {
 		unchanged(t, l.engine.Store, func() {
@@ -129,21 +123,21 @@ func TestAnEncodingThatCannotBeIsInvalid(t *testing.T) {
 			check.That(t, errors.Is(err, api.ErrInvalid), "%s: got the error %v", name, err)
 		})
 	}
-	must(t, l.DefineQuestion(t.Context(), "k", api.Question{Name: "q", Values: valuesOf(2), Encoding: api.Unary}))
+	must(t, l.DefineQuestion(t.Context(), "k", api.Question{Name: "q", Values: valuesOf(2), Encoding: "unary"}))
 }
 
 // The same question is the same with its encoding told or not. Another encoding is another question.
 func TestAQuestionKeepsItsEncoding(t *testing.T) {
 	for _, test := range []struct {
 		values        int
-		first, second api.Encoding
+		first, second string
 		want          error // under another key
 	}{
-		{30, "", "", nil}, {30, "", api.Unary, nil}, {30, "", api.Direct, api.ErrInvalid},
-		{30, api.Unary, "", nil}, {30, api.Unary, api.Unary, nil}, {30, api.Unary, api.Direct, api.ErrInvalid},
-		{30, api.Direct, "", nil}, {30, api.Direct, api.Direct, nil}, {30, api.Direct, api.Unary, api.ErrInvalid},
-		{3, "", "", nil}, {3, "", api.Direct, nil}, {3, "", api.Unary, api.ErrInvalid},
-		{3, api.Unary, "", nil}, {3, api.Direct, "", nil}, {3, api.Unary, api.Direct, api.ErrInvalid},
+		{30, "", "", nil}, {30, "", "unary", nil}, {30, "", "direct", api.ErrInvalid},
+		{30, "unary", "", nil}, {30, "unary", "unary", nil}, {30, "unary", "direct", api.ErrInvalid},
+		{30, "direct", "", nil}, {30, "direct", "direct", nil}, {30, "direct", "unary", api.ErrInvalid},
+		{3, "", "", nil}, {3, "", "direct", nil}, {3, "", "unary", api.ErrInvalid},
+		{3, "unary", "", nil}, {3, "direct", "", nil}, {3, "unary", "direct", api.ErrInvalid},
 	} {
 		name := fmt.Sprintf("%d values, %q and then %q", test.values, test.first, test.second)
 		l := inMemory(t, Options{})
@@ -186,7 +180,7 @@ func TestADefinitionThatMayBeLostIsRepeated(t *testing.T) {
 				must(t, l.DefineQuestion(t.Context(), "k", q))
 			}
 			told := q
-			told.Encoding = api.Unary
+			told.Encoding = "unary"
 			wantErr(t, l.DefineQuestion(t.Context(), "k", told), api.ErrKeyConflict)
 			must(t, l.DefineQuestion(t.Context(), "k2", told))
 			if all := questionsOf(t, l); !reflect.DeepEqual(all, []api.Question{told}) || countKind(events(t, l), "question") != 1 {
@@ -221,12 +215,6 @@ func TestTheLargestUnaryQuestion(t *testing.T) {
 	must(t, l.Forget(t.Context(), api.ObjectRequest{Key: "f", Object: "ann"}))
 	wantRecount(t, l, "home", eps(t, "1"), eps(t, "2"))
 }
-
-// Requests.
-
-// Estimates.
-
-// Forgetting.
 
 // After Forget and Compact no bit that was released is in the file: neither in the events nor in the chain, and no
 // tally of nobody else.
@@ -270,197 +258,6 @@ func TestForgetDestroysEveryBit(t *testing.T) {
 	auditStore(t, l.engine.Store)
 	wantClean(t, l, api.VerifyRequest{})
 }
-
-// Secrecy.
-
-// wordsFor are the random words of draws from unary chains of m values, each of which ends in "one of both values
-// uniformly", so that no bit has anything to do with the truth. A draw reads a word; a first response reads a word for its coin before, and a raise makes a draw for it.
-func wordsFor(m int, methods ...event.Method) *rrchain.Sampler {
-	random := uint64(1)
-	next := func() uint64 {
-		random = random*6364136223846793005 + 1442695040888963407
-		return random
-	}
-	var words []uint64
-	for _, how := range methods {
-		draws := m
-		if how == event.MethodFresh {
-			words = append(words, next()>>32) // the coin is the lowest bit
-		} else if how == event.MethodRaise {
-			draws++
-		}
-		for range draws {
-			words = append(words, drawWord(2, ^uint64(0), next()))
-		}
-	}
-	return &rrchain.Sampler{Random: exact.ReplayBits(func(p []byte) {
-		for i := 0; i < len(p); i += 8 {
-			word := ^uint64(0)
-			if len(words) > 0 {
-				word, words = words[0], words[1:]
-			}
-			for j := range 8 {
-				p[i+j] = byte(word >> (56 - 8*j))
-			}
-		}
-	})}
-}
-
-// Invariant 6: if the responses come out equal, everything stored is equal, whatever the truths were; and so is every
-// error, word for word.
-func TestWhatIsStoredOfBitsFollowsFromTheResponsesAlone(t *testing.T) {
-	const values = 25
-	type outcome struct {
-		stored []pair
-		told   []any
-		bits   map[string]bool
-	}
-	history := func(truth func(name string) string) (out outcome) {
-		s := &kv.Memory{}
-		begin(t, s)
-		l := openMemory(t, s, Options{Now: epoch})
-		l.engine.Salts = steadySalts(2)
-		l.engine.Chances.Sampler = wordsFor(values, event.MethodFresh, event.MethodFresh, event.MethodFresh, event.MethodRaise, event.MethodRaise, event.MethodRaise,
-			event.MethodInsert, event.MethodInsert, event.MethodInsert, event.MethodDegrade, event.MethodRaise)
-		define(t, l, home(values))
-		enrollUnder(t, l, "home", market(t, "4"), "3", "ann", "bob", "cid")
-		ask := func(_ context.Context, _ string, objects []string) (all []string, err error) {
-			for _, name := range objects {
-				all = append(all, truth(name))
-			}
-			return all, nil
-		}
-		note := func(result any, err error) { out.told = append(out.told, result, err) }
-		for i, epsilon := range []string{"0.5", "2", "1"} {
-			r := homesOf(t, fmt.Sprint(i), epsilon)
-			r.Truth = ask
-			carryOut(t, l, r)
-		}
-		for i, epsilon := range []string{"0.25", "2.5"} {
-			r := homesFor(t, fmt.Sprint("s", i), "acme", epsilon, "bob")
-			r.Truth = ask
-			note(l.Sell(t.Context(), r))
-		}
-		for i, r := range []api.RaiseRequest{homesOf(t, "over", "3.5"), homesOf(t, "strange", "2.75", "ann", "zoe"), homesOf(t, "0", "2.75")} {
-			r.Truth = ask
-			if _, err := l.Raise(t.Context(), r); err == nil {
-				t.Errorf("request %d was not refused", i)
-			} else {
-				note(nil, err)
-			}
-		}
-		partial := homesOf(t, "partial", "3.5")
-		partial.Partial, partial.Truth = true, ask
-		note(l.Raise(t.Context(), partial))
-		note(l.Estimate(t.Context(), api.EstimateRequest{Question: "home"}))
-		out.stored, out.bits = pairs(t, s), map[string]bool{}
-		for _, name := range []string{"ann", "bob", "cid"} {
-			for _, at := range objectOf(t, l, name).Chains[0].Levels {
-				out.bits[at.Response] = true
-			}
-		}
-		return out
-	}
-	want := history(func(string) string { return valueName(0) })
-	check.That(t, len(want.bits) == 3*3+2,
-		"the test is to be about many different bits, and there are %d of them", len(want.bits))
-	for name, truth := range map[string]func(string) string{
-		"the last": func(string) string { return valueName(values - 1) },
-		"mixed":    func(name string) string { return valueName(int(name[0]+name[1]) % values) },
-	} {
-		got := history(truth)
-		same(t, "stored for the truths "+name, got.stored, want.stored)
-		check.That(t, reflect.DeepEqual(got.told, want.told),
-			"for the truths %s a host is told\n%v\nelse\n%v", name, got.told, want.told)
-	}
-}
-
-// Every way to fail with a truth at hand: no log line, no error and no byte of the file names a value.
-func TestNothingNamesATruthOfAUnaryQuestion(t *testing.T) {
-	var log bytes.Buffer
-	path := create(t)
-	l, s := openShim(t, path, Options{Logger: zerolog.New(&log).Level(zerolog.TraceLevel), TruthKey: truthKey()})
-	q := secret()
-	q.Values, q.Encoding = append(q.Values, valuesOf(30)...), api.Unary
-	define(t, l, q)
-	enroll(t, l, q.Name, "2", "ann", "bob")
-	raise := func(key, epsilon string, truth api.TruthFunc) error {
-		_, err := l.Raise(t.Context(), api.RaiseRequest{Key: key, Question: q.Name, Epsilon: eps(t, epsilon), All: true, Truth: truth})
-		return err
-	}
-	right := sameTruth(q.Values[0])
-	must(t, raise("1", "0.5", right))
-	for name, call := range map[string]func() error{
-		"an unknown value": func() error { return raise("a", "1", sameTruth("acht-Birnen")) },
-		"too few":          func() error { return raise("b", "1", listOf(q.Values[0])) },
-		"too many":         func() error { return raise("c", "1", listOf(q.Values[0], q.Values[0], q.Values[1])) },
-		"over the cap":     func() error { return raise("d", "3", right) },
-		"no truth":         func() error { return raise("e", "1", listOf(q.Values[0], "")) },
-		"another truth":    func() error { return raise("f", "1", sameTruth(q.Values[1])) },
-		"another request":  func() error { return raise("1", "1", right) },
-		"a failing disk":   func() error { s.set(failing, nil); return raise("g", "1", right) },
-		"another encoding": func() error {
-			return l.DefineQuestion(t.Context(), "h", api.Question{Name: q.Name, Values: q.Values, Encoding: api.Direct})
-		},
-		"a damaged chain": func() error {
-			copied := path + ".copy"
-			if _, err := l.CompactTo(t.Context(), copied, nil); err != nil && !errors.Is(err, fs.ErrExist) {
-				return err
-			}
-			return raiseOnDamage(t, copied, q)
-		},
-		"a question twice": func() error {
-			return l.DefineQuestion(t.Context(), "i", api.Question{Name: q.Name, Values: q.Values[1:], Encoding: api.Unary})
-		},
-		"a failing host":   func() error { return raise("j", "1", failingHost(q)) },
-		"bits for a truth": func() error { return raise("k", "1", sameTruth(strings.Repeat("0", 31)+"1")) },
-		"estimate of no ε": func() error {
-			return check.Err(l.Estimate(t.Context(), api.EstimateRequest{Question: q.Name, Epsilon: eps(t, "9")}))
-		},
-		"an unknown object": func() error { _, err := l.Object(t.Context(), "zoe"); return err },
-	} {
-		err := call()
-		s.set(nil, nil)
-		check.That(t, err != nil && !mentionsSecret(err.Error()), "%s: the error is %v", name, err)
-	}
-	must(t, raise("2", "1.5", right))
-	must(t, raise("3", "1", never(t)))
-	if log.Len() == 0 || mentionsSecret(log.String()) {
-		t.Errorf("the log says %s", log.String())
-	}
-	closed(t, l)
-	file := check.Value(os.ReadFile(path))(t)
-	definition := &wire.Encoder{}
-	(&event.QuestionDefined{Number: 1, Question: q}).Fields(wire.Writing(definition))
-	check.That(t, bytes.Count(file, definition.Buf) >= 2,
-		"the definition is not found where it must be: in its event and in its record")
-	if rest := bytes.ReplaceAll(file, definition.Buf, nil); mentionsSecret(string(rest)) || bytes.Contains(rest, []byte(valueName(0))) || bytes.Contains(file, truthKey()) {
-		t.Error("a value, or the truth key, stands in the file")
-	}
-}
-
-func failingHost(q api.Question) api.TruthFunc {
-	return func(context.Context, string, []string) ([]string, error) { return q.Values, errDisk }
-}
-
-// raiseOnDamage raises a chain whose response has a bit too few, in a copy of the file.
-func raiseOnDamage(t *testing.T, path string, q api.Question) error {
-	t.Helper()
-	data := check.Value(os.ReadFile(path))(t)
-	copied := path + ".damaged"
-	must(t, os.WriteFile(copied, data, 0o600))
-	file, err := bolt.Open(copied, false)
-	must(t, err)
-	broken := state.Chain{Enrolled: 4, Levels: []state.Level{state.NewLevel(eps(t, "1"), event.Value{Bits: bitsOf(t, strings.Repeat("1", len(q.Values)-1))}, 5)}}
-	putRecord(t, file, state.BucketChains, state.ChainKey(1, "ann"), broken.Encode())
-	must(t, file.Close())
-	l := open(t, copied, Options{TruthKey: truthKey()})
-	_, err = l.Release(t.Context(), api.ReleaseRequest{Key: "k", Question: q.Name, Object: "ann", Epsilon: eps(t, "1.25"), Truth: sameTruth(q.Values[0])})
-	wantErr(t, err, api.ErrCorrupt)
-	return err
-}
-
-// Costs.
 
 // What a raise over many objects and values keeps in memory is bounded by the part that it commits at a time.
 func TestARaiseOfManyBitsTakesLittleMemory(t *testing.T) {
@@ -513,7 +310,7 @@ func (m *measured) Update(fn func(kv.Writer) error) error {
 // What one transaction draws is bounded, because others wait for it.
 func TestAnOrderOfTooManyBitsIsInvalid(t *testing.T) {
 	l := inMemory(t, Options{})
-	define(t, l, api.Question{Name: "home", Values: valuesOf(event.MaxUnaryValues), Encoding: api.Unary})
+	define(t, l, api.Question{Name: "home", Values: valuesOf(event.MaxUnaryValues), Encoding: "unary"})
 	enroll(t, l, "home", "9", "ann")
 	const most = 1 << 28 / event.MaxUnaryValues
 	o := purchase(t, "", "acme", "1", crowd(most+1)...).Order

@@ -357,7 +357,7 @@ func moreTamperings(t *testing.T) map[string]tampering {
 		"question": then(func(t testing.TB, s kv.Store) {
 			alter(t, s, state.BucketQuestions, state.NumberKey(1), func([]byte) []byte {
 				e := &wire.Encoder{}
-				(&event.QuestionDefined{Number: 1, Question: api.Question{Name: "vote", Values: []string{"yes", "nay", "blank"}, Encoding: api.Direct}}).Fields(wire.Writing(e))
+				(&event.QuestionDefined{Number: 1, Question: api.Question{Name: "vote", Values: []string{"yes", "nay", "blank"}, Encoding: "direct"}}).Fields(wire.Writing(e))
 				return e.Buf
 			})
 		}, api.Finding{Kind: "question", Question: "vote", Text: "question 1: the values are [yes nay blank], the events say [yes no blank]"}),

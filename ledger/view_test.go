@@ -1,6 +1,7 @@
 package ledger
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -68,18 +69,13 @@ func TestCountersDamagedBetweenReadsAreFound(t *testing.T) {
 		whole = slices.Clone(value)
 		return err
 	}))
-	put := func(value []byte) {
-		must(t, l.engine.Store.Update(func(w kv.Writer) error { return w.Put(state.BucketMeta, []byte(state.KeyCounters), value) }))
-	}
+	put := func(value []byte) { putRaw(t, l.engine.Store, state.BucketMeta, []byte(state.KeyCounters), value) }
 	for i := range whole {
 		damaged := slices.Clone(whole)
 		damaged[i] ^= 1
 		put(damaged)
-		if _, err := l.Object(t.Context(), "ann"); err == nil {
-			t.Fatalf("byte %d of the counters is another, and nobody noticed", i)
-		} else {
-			wantErr(t, err, api.ErrCorrupt)
-		}
+		err := check.Err(l.Object(t.Context(), "ann"))
+		check.Need(t, errors.Is(err, api.ErrCorrupt), "byte %d of the counters is another, and the error is %v", i, err)
 		put(slices.Clone(whole))
 		_ = objectOf(t, l, "ann")
 	}
@@ -95,11 +91,12 @@ func TestLevelsAreReadInSeveralSnapshots(t *testing.T) {
 		some = append(some, names[i])
 	}
 	carryOut(t, l, order(t, "some", "1", some...))
-	for epsilon, want := range map[string][]string{"0.5": names, "1": some, "2": nil} {
+	for epsilon, want := range map[string][]string{"0.5": names, "1": some, "2": nil, "0.75": nil} {
 		var found, included []string
 		for r, err := range l.Responses(t.Context(), "vote", eps(t, epsilon)) {
 			must(t, err)
 			found = append(found, r.Object)
+			check.That(t, r.Epsilon == eps(t, epsilon) && r.Question == "vote" && r.Event != 0, "at ε=%s: %+v", epsilon, r)
 		}
 		check.That(t, slices.Equal(found, want), "%d responses at ε=%s, want %d", len(found), epsilon, len(want))
 		e, err := l.Estimate(t.Context(), api.EstimateRequest{Question: "vote", Epsilon: eps(t, epsilon), Include: func(name string) bool {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"iter"
 	"math"
 	"reflect"
 	"slices"
@@ -53,13 +52,24 @@ func mustWrite(t testing.TB, l *Ledger, n int) (last uint64) {
 	return last
 }
 
+// watching watches until an event, in another goroutine.
+func watching(ctx context.Context, l *Ledger, from, last uint64) chan answer[[]says.Event] {
+	return async(func() ([]says.Event, error) { return watchUntil(ctx, l, from, last) })
+}
+
+// wantSeen waits for a watch, which must have seen the events from a number on, all of them, each once.
+func wantSeen(t testing.TB, watch chan answer[[]says.Event], from, last uint64) []says.Event {
+	t.Helper()
+	a := await(t, watch)
+	must(t, a.err)
+	wantGapless(t, a.value, from, last)
+	return a.value
+}
+
 // waitWaiting waits until somebody waits for a change of the ledger.
 func waitWaiting(t testing.TB, l *Ledger) {
 	t.Helper()
-	for deadline := time.Now().Add(patience); ; time.Sleep(time.Millisecond) {
-		if l.engine.Load().Watched {
-			return
-		}
+	for deadline := time.Now().Add(patience); !l.engine.Load().Watched; time.Sleep(time.Millisecond) {
 		check.Need(t, !time.Now().After(deadline), "nobody waits")
 	}
 }
@@ -74,56 +84,24 @@ func wantGapless(t testing.TB, seen []says.Event, from, last uint64) {
 	check.Need(t, got == last, "the last event seen is %d, want %d", got, last)
 }
 
-func TestWatchBeginsWithHistory(t *testing.T) {
-	l := voters(t, inMemory(t, Options{}), "9", "ann", "bob")
-	release(t, l, releaseOf(t, "k", "ann", "0.5"))
+// A history of several snapshots has no seam, wherever a watch begins, and each range over one is a watch of its own.
+func TestWatch_History_IsTheLog(t *testing.T) {
+	l := voters(t, inMemory(t, Options{}), "1", crowd(3*watchSize)...)
+	release(t, l, releaseOf(t, "k", crowd(1)[0], "0.5"))
 	all := events(t, l)
 	last := uint64(len(all))
-	for from := range last + 1 {
-		seen := check.Value(watchUntil(t.Context(), l, from, last))(t)
-		want := all[max(from, 1)-1:]
-		check.That(t, reflect.DeepEqual(seen, want), "from %d: saw\n%+v\nwant\n%+v", from, seen, want)
-	}
-}
-
-// A history of several snapshots has no seam.
-func TestWatchReadsALongHistory(t *testing.T) {
-	l := voters(t, inMemory(t, Options{}), "1", crowd(3*watchSize)...)
-	all := events(t, l)
-	for _, from := range []uint64{1, 2, watchSize, watchSize + 1, uint64(len(all)) - watchSize, uint64(len(all))} {
-		seen := check.Value(watchUntil(t.Context(), l, from, uint64(len(all))))(t)
-		check.That(t, reflect.DeepEqual(seen, all[from-1:]),
-			"from %d: %d events, not those of the log", from, len(seen))
-	}
-}
-
-func TestWatchGoesOnWithWhatComes(t *testing.T) {
-	l := newLedger(t)
-	next, stop := iter.Pull2(l.Watch(t.Context(), 1))
-	defer stop()
-	for want := uint64(1); want < 50; want++ {
-		ev, err, more := next()
-		check.Need(t, err == nil && more && ev.Number == want,
-			"got event %d, %v, %t, want event %d", ev.Number, err, more, want)
-		if n := stats(t, l).Events; n == want {
-			mustWrite(t, l, 1)
-		}
-	}
-}
-
-// Each range is a watch of its own, and one that was broken off can be taken up again.
-func TestAWatchCanBeRangedOverAgain(t *testing.T) {
-	l := inMemory(t, Options{})
-	last := mustWrite(t, l, 10)
-	watch := l.Watch(t.Context(), 4)
-	for range 3 {
-		n := uint64(4)
-		for ev, err := range watch {
-			must(t, err)
-			check.Need(t, ev.Number == n, "got event %d, want %d", ev.Number, n)
-			if n++; n > last {
-				break
+	for _, from := range []uint64{0, 1, 2, 3, watchSize, watchSize + 1, last - watchSize, last - 1, last} {
+		watch := l.Watch(t.Context(), from)
+		for range 3 {
+			n := max(from, 1)
+			for ev, err := range watch {
+				must(t, err)
+				check.Need(t, reflect.DeepEqual(ev, all[n-1]), "from %d: saw\n%+v\nwant\n%+v", from, ev, all[n-1])
+				if n++; n > last {
+					break
+				}
 			}
+			check.That(t, n == last+1, "from %d: the last event seen is %d, want %d", from, n-1, last)
 		}
 	}
 }
@@ -134,19 +112,16 @@ func TestAllWatchersSeeTheSame(t *testing.T) {
 	path := create(t)
 	l := open(t, path, Options{})
 	const last = 1 + writers*each
-	var watching []chan answer[[]says.Event]
+	var all []chan answer[[]says.Event]
 	for range watchers {
-		watching = append(watching, async(func() ([]says.Event, error) { return watchUntil(t.Context(), l, 1, last) }))
+		all = append(all, watching(t.Context(), l, 1, last))
 	}
 	for _, err := range race(t, writers, func(int) error { return check.Err(write(t.Context(), l, each)) }) {
 		must(t, err)
 	}
 	want := events(t, l)
-	for _, one := range watching {
-		a := await(t, one)
-		must(t, a.err)
-		wantGapless(t, a.value, 1, last)
-		check.Need(t, reflect.DeepEqual(a.value, want), "a watcher has seen other events than stand in the log")
+	for _, one := range all {
+		check.Need(t, reflect.DeepEqual(wantSeen(t, one, 1, last), want), "a watcher has seen other events than stand in the log")
 	}
 }
 
@@ -157,12 +132,9 @@ func TestASlowConsumerHoldsUpNobody(t *testing.T) {
 	const more = 3*watchSize + 7
 	watch := async(func() (seen []says.Event, err error) {
 		for ev, err := range l.Watch(t.Context(), 1) {
-			if err != nil {
-				return seen, err
-			}
 			_ = standing.pass()
-			if seen = append(seen, ev); ev.Number == 1+more {
-				break
+			if seen = append(seen, ev); err != nil || ev.Number == 1+more {
+				return seen, err
 			}
 		}
 		return seen, nil
@@ -170,9 +142,7 @@ func TestASlowConsumerHoldsUpNobody(t *testing.T) {
 	standing.wait(t)
 	last := mustWrite(t, l, more) // while the consumer stands still
 	standing.open()
-	a := await(t, watch)
-	must(t, a.err)
-	wantGapless(t, a.value, 1, last)
+	wantSeen(t, watch, 1, last)
 }
 
 // snapshots counts the snapshots that are being held.
@@ -212,14 +182,14 @@ func TestAWatcherHoldsNoSnapshotWhileItsConsumerWorksOrWaits(t *testing.T) {
 	check.That(t, a.value == 0, "a watcher holds %d snapshots while its consumer works", a.value)
 }
 
-// A consumer may call the ledger it watches.
+// A watch goes on with what comes. A consumer may call the ledger it watches.
 func TestAConsumerMayWrite(t *testing.T) {
 	l := newLedger(t)
 	n := uint64(1)
 	for ev, err := range l.Watch(t.Context(), 1) {
 		must(t, err)
-		check.Need(t, ev.Number == n, "got event %d, want %d", ev.Number, n)
-		if n++; n == 30 {
+		check.Need(t, ev.Number == n && stats(t, l).Events == n, "got event %d of %d, want %d", ev.Number, stats(t, l).Events, n)
+		if n++; n == 50 {
 			break
 		}
 		mustWrite(t, l, 1)
@@ -265,20 +235,17 @@ func TestASubscriberResumes(t *testing.T) {
 	}
 	l := open(t, path, Options{})
 	last := stats(t, l).Events
-	seen := check.Value(watchUntil(t.Context(), l, handled+1, last))(t)
-	wantGapless(t, seen, handled+1, last)
+	wantSeen(t, watching(t.Context(), l, handled+1, last), handled+1, last)
 }
 
 // An event that is far ahead is waited for; the ones before it are not shown.
 func TestWatchWaitsForAnEventFarAhead(t *testing.T) {
 	l := inMemory(t, Options{})
 	const ahead = 100
-	watch := async(func() ([]says.Event, error) { return watchUntil(t.Context(), l, ahead, ahead) })
+	watch := watching(t.Context(), l, ahead, ahead)
 	waitWaiting(t, l)
 	mustWrite(t, l, 2*ahead)
-	a := await(t, watch)
-	must(t, a.err)
-	wantGapless(t, a.value, ahead, ahead)
+	wantSeen(t, watch, ahead, ahead)
 }
 
 // wantEnd checks that watchers from various events on end with an error, once, when something happens.
@@ -317,15 +284,42 @@ func wantEnd(ctx context.Context, t *testing.T, l *Ledger, want error, happen fu
 	}
 }
 
-func TestWatchEndsWithItsContext(t *testing.T) {
-	l := voters(t, newLedger(t), "9", "ann")
-	ctx, cancel := context.WithCancel(t.Context())
-	defer cancel()
-	wantEnd(ctx, t, l, context.Canceled, cancel)
-	if seen, err := watchUntil(ctx, l, 1, 1); !errors.Is(err, context.Canceled) || len(seen) > 0 {
-		t.Errorf("with a context that has ended there are %d events, %v", len(seen), err)
+// A watch ends with its context, with a commit of which nobody knows whether it holds, and when the ledger is closed, and none
+// begins after that. The ledger goes on if it was the context.
+func TestWatch_Ends(t *testing.T) {
+	for name, end := range map[string]struct {
+		readOnly bool
+		happen   func(l *Ledger, s *shim, cancel func())
+		want     error
+	}{
+		"context":                        {false, func(_ *Ledger, _ *shim, cancel func()) { cancel() }, context.Canceled},
+		"context, of a read-only ledger": {true, func(_ *Ledger, _ *shim, cancel func()) { cancel() }, context.Canceled},
+		"close":                          {false, func(l *Ledger, _ *shim, _ func()) { closed(t, l) }, api.ErrClosed},
+		"close, of a read-only ledger":   {true, func(l *Ledger, _ *shim, _ func()) { closed(t, l) }, api.ErrClosed},
+		"failed commit": {false, func(l *Ledger, s *shim, _ func()) {
+			s.set(nil, uncertain)
+			wantErr(t, check.Err(write(t.Context(), l, 1)), api.ErrStopped)
+		}, api.ErrStopped},
+	} {
+		t.Run(name, func(t *testing.T) {
+			l, s := openShim(t, votersFile(t, "9", "ann"), Options{ReadOnly: end.readOnly})
+			ctx, cancel := context.WithCancel(t.Context())
+			defer cancel()
+			wantEnd(ctx, t, l, end.want, func() { end.happen(l, s, cancel) })
+			for _, from := range []uint64{1, math.MaxUint64} {
+				seen, err := watchUntil(ctx, l, from, from)
+				check.That(t, errors.Is(err, end.want) && len(seen) == 0, "from %d there are %d events, %v", from, len(seen), err)
+			}
+			if end.want == context.Canceled && !end.readOnly {
+				mustWrite(t, l, 1)
+			}
+			if end.want == context.Canceled {
+				all := events(t, l)
+				seen := wantSeen(t, watching(t.Context(), l, 1, uint64(len(all))), 1, uint64(len(all)))
+				check.That(t, reflect.DeepEqual(seen, all), "saw %+v, want %+v", seen, all)
+			}
+		})
 	}
-	mustWrite(t, l, 1)
 }
 
 // Nothing that was read before is shown to a consumer that has ended it.
@@ -347,53 +341,23 @@ func TestWatchShowsNothingOnceItsContextHasEnded(t *testing.T) {
 	check.That(t, n == 3, "%d events, want the 3 before the end", n)
 }
 
-func TestCloseWakesWatchers(t *testing.T) {
-	l := voters(t, newLedger(t), "9", "ann")
-	wantEnd(t.Context(), t, l, api.ErrClosed, func() { closed(t, l) })
-	wantErr(t, firstError(l.Watch(t.Context(), 1)), api.ErrClosed)
-	wantErr(t, firstError(l.Watch(t.Context(), math.MaxUint64)), api.ErrClosed)
-}
-
-func TestAFailedCommitWakesWatchers(t *testing.T) {
-	l, s := openShim(t, votersFile(t, "9", "ann"), Options{})
-	wantEnd(t.Context(), t, l, api.ErrStopped, func() {
-		s.set(nil, uncertain)
-		wantErr(t, check.Err(write(t.Context(), l, 1)), api.ErrStopped)
-	})
-	wantErr(t, firstError(l.Watch(t.Context(), 1)), api.ErrStopped)
-}
-
 // A commit that failed and changed nothing is no reason to end.
 func TestAWatchOutlivesACommitThatFailedCleanly(t *testing.T) {
 	l, s := openShim(t, votersFile(t, "9", "ann"), Options{})
 	last := stats(t, l).Events
-	watch := async(func() ([]says.Event, error) { return watchUntil(t.Context(), l, last+1, last+1) })
+	watch := watching(t.Context(), l, last+1, last+1)
 	waitWaiting(t, l)
 	s.set(failing, nil)
 	wantErr(t, check.Err(write(t.Context(), l, 1)), errDisk)
 	s.set(nil, nil)
 	mustWrite(t, l, 1)
-	a := await(t, watch)
-	must(t, a.err)
-	wantGapless(t, a.value, last+1, last+1)
-}
-
-func TestWatchOfAReadOnlyLedgerWaitsForItsContext(t *testing.T) {
-	path := votersFile(t, "9", "ann")
-	l := open(t, path, Options{ReadOnly: true})
-	ctx, cancel := context.WithCancel(t.Context())
-	defer cancel()
-	wantEnd(ctx, t, l, context.Canceled, cancel)
-	all := events(t, l)
-	seen := check.Value(watchUntil(t.Context(), l, 1, uint64(len(all))))(t)
-	check.That(t, reflect.DeepEqual(seen, all), "saw %+v, want %+v", seen, all)
-	wantEnd(t.Context(), t, l, api.ErrClosed, func() { closed(t, l) })
+	wantSeen(t, watch, last+1, last+1)
 }
 
 // Invariant 1 for watchers: what the shim's hook has not let pass is not on disk yet.
 
 func TestNoWatcherSeesACommitBeforeItIsDurable(t *testing.T) {
-	for name, outcome := range map[string]func() error{"durable": nil, "lost": uncertain} {
+	for name, outcome := range map[string]func() error{"durable": func() error { return nil }, "lost": uncertain} {
 		t.Run(name, func(t *testing.T) { watchCommit(t, outcome) })
 	}
 }
@@ -404,31 +368,28 @@ func watchCommit(t *testing.T, outcome func() error) {
 	flush := newGate(t)
 	s.set(nil, func() error {
 		_ = flush.pass()
-		if outcome != nil {
-			return outcome()
-		}
-		return nil
+		return outcome()
 	})
-	watch := async(func() ([]says.Event, error) { return watchUntil(t.Context(), l, last, last+1) })
+	watch := watching(t.Context(), l, last, last+1)
 	waitWaiting(t, l)
 	writer := async(func() (uint64, error) { return write(t.Context(), l, 1) })
 	flush.wait(t) // the event is visible below, and not yet known to be durable
-	late := async(func() ([]says.Event, error) { return watchUntil(t.Context(), l, last, last+1) })
+	late := watching(t.Context(), l, last, last+1)
 	pending(t, watch)
 	pending(t, late)
 	flush.open()
 	wrote := await(t, writer)
+	check.That(t, errors.Is(wrote.err, api.ErrStopped) == (outcome() != nil), "the commit comes to %v", wrote.err)
 	for _, one := range []chan answer[[]says.Event]{watch, late} {
-		a := await(t, one)
-		if outcome != nil {
-			wantErr(t, a.err, api.ErrStopped)
-			a.value = append(a.value, says.Event{Number: last}) // a late watcher may have seen nothing at all
-			check.That(t, a.value[0].Number == last && a.value[len(a.value)-1].Number == last,
-				"a watcher was shown %+v, whose commit failed", a.value)
+		if wrote.err == nil {
+			wantSeen(t, one, last, last+1)
 			continue
 		}
-		must(t, errors.Join(a.err, wrote.err))
-		wantGapless(t, a.value, last, last+1)
+		a := await(t, one)
+		wantErr(t, a.err, api.ErrStopped)
+		a.value = append(a.value, says.Event{Number: last}) // a late watcher may have seen nothing at all
+		check.That(t, a.value[0].Number == last && a.value[len(a.value)-1].Number == last,
+			"a watcher was shown %+v, whose commit failed", a.value)
 	}
 }
 
@@ -479,8 +440,7 @@ func TestWatchEndsAtDamage(t *testing.T) {
 			seen, err := watchUntil(t.Context(), broken, 1, last)
 			wantErr(t, err, api.ErrCorrupt)
 			wantGapless(t, seen, 1, 5)
-			seen = check.Value(watchUntil(t.Context(), broken, 7, last))(t)
-			wantGapless(t, seen, 7, last)
+			wantSeen(t, watching(t.Context(), broken, 7, last), 7, last)
 		})
 	}
 }
@@ -488,7 +448,7 @@ func TestWatchEndsAtDamage(t *testing.T) {
 // Close waits for a batch that is being committed, though watchers wait beside it.
 func TestCloseIsWokenBesideWatchers(t *testing.T) {
 	l, s := openShim(t, votersFile(t, "9", "ann"), Options{})
-	watch := async(func() ([]says.Event, error) { return watchUntil(t.Context(), l, math.MaxUint64, math.MaxUint64) })
+	watch := watching(t.Context(), l, math.MaxUint64, math.MaxUint64)
 	waitWaiting(t, l)
 	commit := s.holdCommit(t)
 	writer := async(func() (uint64, error) { return write(t.Context(), l, 1) })

@@ -42,7 +42,7 @@ func withoutJournal(t *testing.T, path string) uint64 {
 	check.That(t, last == 1, "the observer hears of %d problems", last)
 	wantErr(t, l.Withdraw(t.Context(), api.ObjectRequest{Key: "w", Object: crowd(1)[0]}), api.ErrReadOnly)
 	copied := filepath.Join(pace.Scratch(t), "copy.db")
-	for _, write := range []func(context.Context, string, api.Progress) (api.Copied, error){l.Backup, l.CompactTo} {
+	for _, write := range []func(context.Context, string, func(done, total int)) (api.Copied, error){l.Backup, l.CompactTo} {
 		must(t, check.Err(write(t.Context(), copied, nil)))
 		_, err := Open(t.Context(), copied, Options{})
 		check.That(t, errors.Is(err, api.ErrJournal), "a copy of the file alone is opened for writing: %v", err)

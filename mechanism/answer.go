@@ -14,8 +14,9 @@ import (
 // one for each goroutine. It must not be copied after the first draw: copies share one stream of
 // random bits, and two of them used at the same time could draw from the same bits.
 type Sampler struct {
-	// Random returns uniform bits; nil is the operating system's generator. Only tests set it, before
-	// the first draw: if another party can predict the bits, each answer reveals the true one.
+	// Random returns uniform bits; nil is the operating system's generator. Only tests set it,
+	// before the first draw: if another party can predict the bits, each answer reveals the true
+	// one.
 	Random interface {
 		// Uint64 returns the next 64 bits.
 		Uint64() uint64
@@ -55,13 +56,13 @@ func kept[K comparable, V any](all *map[K]V, key K, newV func() V) V {
 // between neighbours (for the relation that the place was computed for), and the true answer is the
 // likelier the farther the dataset is from the boundary: with two outputs it is wrong with
 // probability e^(−εd)/(1+e^ε), the balanced optimum (doliveira2021 Corollary 2); with more, the
-// prefix sums of the preference order are those of zhou2022 as graph.Privacy.Law has them. Without a
-// boundary the answer is the true one.
+// prefix sums of the preference order are those of zhou2022 as graph.Privacy.Law has them. Without
+// a boundary the answer is the true one.
 //
-// It returns [ErrInvalid] for ε = 0 or an order that does not have each output once. The number of
-// steps and of random words that it takes does not depend on the distance, but for the case of
-// none; the lengths of the numbers do, and with them the time, by some per cent from the boundary
-// to far away.
+// It returns [privacy.ErrInvalid] for ε = 0 or an order that does not have each output once. The
+// number of steps and of random words that it takes does not depend on the distance, but for the
+// case of none; the lengths of the numbers do, and with them the time, by some per cent from the
+// boundary to far away.
 func (s *Sampler) Draw(at Place, epsilon privacy.Epsilon) (int, error) {
 	if epsilon.IsZero() {
 		return 0, invalid("an answer at ε = 0 tells nothing")

@@ -1,10 +1,10 @@
 package mechanism
 
 import (
-	"errors"
 	"math"
 	"testing"
 
+	"github.com/sluicedp/sluice/internal/check"
 	"github.com/sluicedp/sluice/internal/exact"
 	"github.com/sluicedp/sluice/internal/pace"
 	"github.com/sluicedp/sluice/internal/stattest"
@@ -14,11 +14,7 @@ import (
 
 func epsilonOf(t testing.TB, text string) privacy.Epsilon {
 	t.Helper()
-	e, err := privacy.ParseEpsilon(text)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return e
+	return check.Value(privacy.ParseEpsilon(text))(t)
 }
 
 // lawAt returns the exact law of the ranks at a distance, as floats.
@@ -39,23 +35,16 @@ func TestAnswerLawIsThatOfTheLine(t *testing.T) {
 	for _, text := range []string{"0.001", "0.01", "0.1", "0.5", "1", "2", "5", "30"} {
 		epsilon := epsilonOf(t, text)
 		for _, k := range []int{2, 3, 4, 7, 40, 500} {
-			boundary, err := graph.Privacy{Epsilon: epsilon.Float64()}.RandomizedResponse(k)
-			if err != nil {
-				t.Fatal(err)
-			}
+			boundary := check.Value(graph.Privacy{Epsilon: epsilon.Float64()}.RandomizedResponse(k))(t)
 			for _, d := range []int{0, 1, 2, 3, 5, 17, 100, 1000} {
 				if k >= 40 && d%17 != 0 && !pace.Deep() { // most of the time goes there
 					continue
 				}
-				want, err := (graph.Privacy{Epsilon: epsilon.Float64()}).Law(boundary, d)
-				if err != nil {
-					t.Fatal(err)
-				}
+				want := check.Value((graph.Privacy{Epsilon: epsilon.Float64()}).Law(boundary, d))(t)
 				got := lawAt(epsilon, k, uint64(d))
 				for i := range got {
-					if math.Abs(got[i]-want[i]) > 1e-12 {
-						t.Fatalf("ε=%s, k=%d, d=%d: rank %d has %v, want %v", text, k, d, i, got[i], want[i])
-					}
+					check.Need(t, math.Abs(got[i]-want[i]) <= 1e-12,
+						"ε=%s, k=%d, d=%d: rank %d has %v, want %v", text, k, d, i, got[i], want[i])
 				}
 				if k == 2 {
 					e := epsilon.Float64()
@@ -80,9 +69,7 @@ func TestGrowthSteps(t *testing.T) {
 				for ; s <= 1/(e+1); s *= e {
 					want++
 				}
-				if steps != want {
-					t.Errorf("ε=%s, k=%d, prefix %d: %d steps, want %d", text, k, i+1, steps, want)
-				}
+				check.That(t, steps == want, "ε=%s, k=%d, prefix %d: %d steps, want %d", text, k, i+1, steps, want)
 			}
 		}
 	}
@@ -92,16 +79,14 @@ func TestGrowthSteps(t *testing.T) {
 func TestGrowthStepsBeyond32Bits(t *testing.T) {
 	epsilon := epsilonOf(t, "0.000000001")
 	steps, sampler := growthSteps(epsilon, 160)[0], new(Sampler)
-	if want := uint64(math.Log(160./2) * 1e9); steps < want-10 || steps > want+10 {
-		t.Errorf("%d steps, want about %d", steps, want)
-	}
+	want := uint64(math.Log(160./2) * 1e9)
+	check.That(t, steps >= want-10 && steps <= want+10, "%d steps, want about %d", steps, want)
 	sums := func(d uint64) []exact.Interval { return answerLaw{sampler, epsilon, 160, d}.cumulative(256) }
 	for _, d := range []uint64{1<<32 - 1, steps - 1} {
 		near, far := sums(d), sums(d+1)
 		for i := range near {
-			if exact.Exp(epsilon.Nano(), 128).Mul(near[i]).Below(far[i]) {
-				t.Fatalf("distance %d: the first %d outputs grow by more than e^ε", d, i+1)
-			}
+			check.Need(t, !exact.Exp(epsilon.Nano(), 128).Mul(near[i]).Below(far[i]),
+				"distance %d: the first %d outputs grow by more than e^ε", d, i+1)
 		}
 	}
 }
@@ -111,9 +96,7 @@ func TestGrowthStepsCorrectsItsGuess(t *testing.T) {
 	epsilon := epsilonOf(t, "0.1")
 	for i, want := range growthSteps(epsilon, 50) {
 		for _, guess := range []uint64{0, 1, want, want + 1, want + 5} {
-			if got := correctSteps(epsilon, int64(i), 50, guess); got != want {
-				t.Errorf("prefix %d: from %d to %d, want %d", i+1, guess, got, want)
-			}
+			check.Equal(t, correctSteps(epsilon, int64(i), 50, guess), want, "prefix %d, from %d: the steps", i+1, guess)
 		}
 	}
 }
@@ -137,9 +120,8 @@ func TestDrawAtTheEnds(t *testing.T) {
 		}
 	}
 	// U = 1 − 2⁻⁶⁴…: the last of the order, where it has a probability above that.
-	if got, err := replayed(0xff).Draw(Place{Order: order, Distance: 3}, epsilonOf(t, "1")); err != nil || got != 1 {
-		t.Errorf("bits of 1 give %d, %v; want the last output", got, err)
-	}
+	got, err := replayed(0xff).Draw(Place{Order: order, Distance: 3}, epsilonOf(t, "1"))
+	check.That(t, err == nil && got == 1, "bits of 1 give %d, %v; want the last output", got, err)
 	if got, err := replayed(0xff).Draw(Place{Order: order, Distance: unreachable}, epsilonOf(t, "1")); err != nil || got != 2 {
 		t.Errorf("without a boundary the answer is %d, %v", got, err)
 	}
@@ -158,9 +140,7 @@ func TestDrawRefuses(t *testing.T) {
 		"below 0":           {Place{Order: []int{-1, 0}, Distance: unreachable}, "1"},
 		"negative distance": {Place{Order: []int{0, 1}, Distance: -2}, "1"},
 	} {
-		if _, err := new(Sampler).Draw(c.at, epsilonOf(t, c.epsilon)); !errors.Is(err, ErrInvalid) {
-			t.Errorf("%s: %v", name, err)
-		}
+		check.Is(t, check.Err(new(Sampler).Draw(c.at, epsilonOf(t, c.epsilon))), privacy.ErrInvalid, "%s", name)
 	}
 }
 
@@ -169,10 +149,7 @@ func TestDrawFollowsTheLaw(t *testing.T) {
 	s, at, epsilon := new(Sampler), Place{Order: []int{1, 2, 0}, Distance: 1}, epsilonOf(t, "0.6")
 	counts, law := map[int]int{}, map[int]float64{}
 	for range pace.Tries(4_000, 10_000, 10_000) {
-		got, err := s.Draw(at, epsilon)
-		if err != nil {
-			t.Fatal(err)
-		}
+		got := check.Value(s.Draw(at, epsilon))(t)
 		counts[got]++
 	}
 	for rank, p := range lawAt(epsilon, 3, 1) {
@@ -184,9 +161,7 @@ func TestDrawFollowsTheLaw(t *testing.T) {
 func TestPickReadsTheOrder(t *testing.T) {
 	order := []int{5, 0, 1023, 7}
 	for rank, want := range order {
-		if got := pick(order, rank); got != want {
-			t.Errorf("rank %d is %d, want %d", rank, got, want)
-		}
+		check.Equal(t, pick(order, rank), want, "rank %d", rank)
 	}
 }
 
@@ -211,9 +186,8 @@ func TestDegradedAnswersArePrivate(t *testing.T) {
 					worst = max(worst, (r*p+c)/(r*q+c))
 				}
 			}
-			if worst > e1*(1+1e-12) {
-				t.Errorf("from ε=%s to %s, k=%d: a ratio of e^%v", c.from, c.to, k, math.Log(worst))
-			}
+			check.That(t, worst <= e1*(1+1e-12),
+				"from ε=%s to %s, k=%d: a ratio of e^%v", c.from, c.to, k, math.Log(worst))
 			q := 1 / (e2 + 1)
 			if tight := (r*e2*q + (1-r)/float64(k)) / (r*q + (1-r)/float64(k)); math.Abs(tight-e1) > 1e-9*e1 {
 				t.Errorf("from ε=%s to %s, k=%d: the worst ratio is %v, and could be %v", c.from, c.to, k, tight, e1)
@@ -226,16 +200,14 @@ func TestDegradedAnswersArePrivate(t *testing.T) {
 func TestDegradingTwoOutputsIsThatOfChains(t *testing.T) {
 	from, to := epsilonOf(t, "2"), epsilonOf(t, "0.5")
 	lambda := func(e privacy.Epsilon) float64 { return math.Tanh(e.Float64() / 2) }
-	if got, want := keepAt(2, from, to), lambda(to)/lambda(from); math.Abs(got-want) > 1e-14 {
-		t.Errorf("retention %v, want %v", got, want)
-	}
+	got, want := keepAt(2, from, to), lambda(to)/lambda(from)
+	check.That(t, math.Abs(got-want) <= 1e-14, "retention %v, want %v", got, want)
 }
 
 func TestDegradeAtTheEnds(t *testing.T) {
 	one, half := epsilonOf(t, "1"), epsilonOf(t, "0.5")
-	if got, err := replayed(0).Degrade(4, 2, one, half); err != nil || got != 2 {
-		t.Errorf("bits of 0 give %d, %v; want the answer itself", got, err)
-	}
+	got, err := replayed(0).Degrade(4, 2, one, half)
+	check.That(t, err == nil && got == 2, "bits of 0 give %d, %v; want the answer itself", got, err)
 	if got, err := replayed(0xff).Degrade(4, 2, one, half); err != nil || got != 3 {
 		t.Errorf("bits of 1 give %d, %v; want the last uniform value", got, err)
 	}
@@ -246,8 +218,6 @@ func TestDegradeAtTheEnds(t *testing.T) {
 		"one output": {1, 0, one, half}, "answer beyond": {3, 3, one, half}, "negative answer": {3, -1, one, half},
 		"upwards": {3, 0, half, one}, "same": {3, 0, one, one}, "to 0": {3, 0, one, privacy.Epsilon{}},
 	} {
-		if _, err := new(Sampler).Degrade(c.outputs, c.answer, c.from, c.to); !errors.Is(err, ErrInvalid) {
-			t.Errorf("%s: %v", name, err)
-		}
+		check.Is(t, check.Err(new(Sampler).Degrade(c.outputs, c.answer, c.from, c.to)), privacy.ErrInvalid, "%s", name)
 	}
 }

@@ -18,7 +18,7 @@ import (
 // the law on the boundary is that of randomized response at ε₁ again; farther away a fresh answer
 // at ε₁ would be better.
 //
-// Degrade returns [ErrInvalid] unless 0 < ε₁ < ε₂ and the answer is one of 2 to 1,024
+// Degrade returns [privacy.ErrInvalid] unless 0 < ε₁ < ε₂ and the answer is one of 2 to 1,024
 // outputs.
 func (s *Sampler) Degrade(outputs, answer int, from, to privacy.Epsilon) (int, error) {
 	if outputs < 2 || outputs > maxOutputs || answer < 0 || answer >= outputs {

@@ -31,7 +31,8 @@ const (
 // the m^n datasets is needed: to replace a dataset by its counts is a morphism that keeps rainbows
 // and distances (doliveira2021 Definition 3, zhou2022 Theorem 3).
 //
-// [ParseQuery] makes queries. They are compared with ==. The zero Query asks nothing and is invalid.
+// [ParseQuery] makes queries. They are compared with ==. The zero Query asks nothing and is
+// invalid.
 //
 //   - A majority asks whether more than half of all records hold a value. In a tie, and of no
 //     records, they do not. Its outputs are 0 for no and 1 for yes.
@@ -59,9 +60,9 @@ const (
 // Under a winner a dataset is never nearer its boundary, and mostly much farther, so that for the
 // same ε and boundary law the true answer is at least as likely. With 500, 300, 11 and 11 records,
 // one added or removed, the distance is 200 instead of 0. With randomized response on the boundary
-// and e^(2ε) ≥ k−1 errors are uniform, as they are for a plurality; for smaller ε they favour values
-// of lower numbers, without regard to their counts. With two values both queries are the same.
-// Prefer winner unless ε is that small and it matters how wrong a wrong answer is.
+// and e^(2ε) ≥ k−1 errors are uniform, as they are for a plurality; for smaller ε they favour
+// values of lower numbers, without regard to their counts. With two values both queries are the
+// same. Prefer winner unless ε is that small and it matters how wrong a wrong answer is.
 type Query struct {
 	kind      queryKind
 	value     int
@@ -87,8 +88,8 @@ func plurality() Query { return Query{kind: kindPlurality} }
 
 func winner() Query { return Query{kind: kindWinner} }
 
-// Validate returns [ErrInvalid] unless the query can be asked of records with the given number of
-// values: from 2 to 1,024, and with a majority or threshold of one of them.
+// Validate returns [privacy.ErrInvalid] unless the query can be asked of records with the given
+// number of values: from 2 to 1,024, and with a majority or threshold of one of them.
 func (q Query) Validate(values int) error {
 	switch {
 	case q.kind == 0:
@@ -117,8 +118,9 @@ type Place struct {
 	Order []int
 	// Distance is the number of steps from neighbour to neighbour to the boundary of the dataset's
 	// region: 0 if some neighbour has another rainbow, and −1 if no dataset has. At −1 the optimal
-	// answer is the true one: all datasets have the same, so it reveals nothing. A distance holds for
-	// the neighbours that it was computed for: those of [Query.Place] or [Query.PlaceAddRemove].
+	// answer is the true one: all datasets have the same, so it reveals nothing. A distance holds
+	// for the neighbours that it was computed for: those of [Query.Place] or
+	// [Query.PlaceAddRemove].
 	Distance int64
 }
 
@@ -144,8 +146,8 @@ func (p Place) Position() (z int64, ok bool) {
 // has another value; the number of records is the same for all, and is not hidden. Place is exact
 // and takes O(m) time, for a plurality O(m log m).
 //
-// It returns [ErrInvalid] if the query does not pass [Query.Validate], a count is negative or all
-// counts together exceed 2^63−1. No error has a count in it.
+// It returns [privacy.ErrInvalid] if the query does not pass [Query.Validate], a count is negative
+// or all counts together exceed 2^63−1. No error has a count in it.
 func (q Query) Place(counts []int64) (Place, error) { return q.place(counts, substitution) }
 
 // PlaceAddRemove is [Query.Place] where two datasets are neighbours if one has one record more.

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/sluicedp/sluice/internal/check"
 	"github.com/sluicedp/sluice/internal/pace"
 	"github.com/sluicedp/sluice/mechanism/graph"
 	"github.com/sluicedp/sluice/privacy"
@@ -152,11 +153,7 @@ func (cg *countGraph) preferencesOf(t testing.TB, q Query) *graph.Preferences {
 		}
 		of[v] = numbers[name]
 	}
-	p, err := graph.NewPreferences(q.Outputs(len(cg.counts[0])), orders, of)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return p
+	return check.Value(graph.NewPreferences(q.Outputs(len(cg.counts[0])), orders, of))(t)
 }
 
 func (cg *countGraph) places(t testing.TB, q Query) []Place {
@@ -171,9 +168,7 @@ func (cg *countGraph) places(t testing.TB, q Query) []Place {
 func mustPlace(t testing.TB, q Query, counts []int64, rel relation) Place {
 	t.Helper()
 	place, err := q.place(counts, rel)
-	if err != nil {
-		t.Fatalf("%v at %v, %v: %v", q, counts, rel, err)
-	}
+	check.Need(t, err == nil, "%v at %v, %v: %v", q, counts, rel, err)
 	return place
 }
 
@@ -218,18 +213,14 @@ func TestQueryPlaceEqualsExplicitGraph(t *testing.T) {
 	queryGraphs(t, func(t *testing.T, cg *countGraph) {
 		for _, q := range queriesOf(len(cg.counts[0]), mostRecords) {
 			p := cg.preferencesOf(t, q)
-			distances, err := cg.Graph.Distances(p)
-			if err != nil {
-				t.Fatal(err)
-			}
+			distances := check.Value(cg.Graph.Distances(p))(t)
 			for v, got := range cg.places(t, q) {
 				d := int64(distances[v])
 				if !cg.trusts(t, v, d) {
 					continue
 				}
-				if got.Distance != d || !slices.Equal(got.Order, p.Order(v)) || got.Color() != p.Color(v) {
-					t.Errorf("%v at %v: %+v, want order %v at %d", q, cg.counts[v], got, p.Order(v), d)
-				}
+				check.That(t, got.Distance == d && slices.Equal(got.Order, p.Order(v)) && got.Color() == p.Color(v),
+					"%v at %v: %+v, want order %v at %d", q, cg.counts[v], got, p.Order(v), d)
 			}
 		}
 	})
@@ -240,9 +231,8 @@ func TestQueryPlaceEqualsExplicitGraph(t *testing.T) {
 func (cg *countGraph) trusts(t *testing.T, v int, distance int64) bool {
 	t.Helper()
 	within := cg.rel == substitution || cg.sizes[v]+distance+1 <= truncatedAt
-	if !within && cg.sizes[v] <= mostRecords {
-		t.Fatalf("truncated too early for distance %d at %v", distance, cg.counts[v])
-	}
+	check.Need(t, within || cg.sizes[v] > mostRecords,
+		"truncated too early for distance %d at %v", distance, cg.counts[v])
 	return within
 }
 
@@ -252,15 +242,13 @@ func TestQueryPositionMovesByAtMostOne(t *testing.T) {
 			places := cg.places(t, q)
 			for v, place := range places {
 				z, ok := place.Position()
-				if want := len(place.Order) == 2 && place.Distance != unreachable; ok != want {
-					t.Fatalf("%v at %v: position is there: %v", q, cg.counts[v], ok)
-				}
+				want := len(place.Order) == 2 && place.Distance != unreachable
+				check.Need(t, ok == want, "%v at %v: position is there: %v", q, cg.counts[v], ok)
 				if !ok {
 					continue
 				}
-				if (z >= 0) != (place.Color() == 1) || max(z, -z-1) != place.Distance {
-					t.Errorf("%v at %v: position %d of %+v", q, cg.counts[v], z, place)
-				}
+				check.That(t, (z >= 0) == (place.Color() == 1) && max(z, -z-1) == place.Distance,
+					"%v at %v: position %d of %+v", q, cg.counts[v], z, place)
 				for _, w := range cg.Neighbors(v) {
 					if near, ok := places[w].Position(); !ok || near-z > 1 || z-near > 1 {
 						t.Errorf("%v: position %d at %v and %d, %v at %v", q, z, cg.counts[v], near, ok, cg.counts[w])
@@ -297,9 +285,8 @@ func TestDraw_OnAllDatasets_IsPrivate(t *testing.T) {
 			places := cg.places(t, q)
 			for _, epsilon := range []string{"1", "0.1", "3"}[:pace.Tries(1, 3, 3)] {
 				e := epsilonOf(t, epsilon)
-				if err := cg.answers(places, e).Check(cg.Graph, graph.Privacy{Epsilon: e.Float64()}); err != nil {
-					t.Fatalf("%v: %v", q, err)
-				}
+				err := cg.answers(places, e).Check(cg.Graph, graph.Privacy{Epsilon: e.Float64()})
+				check.Need(t, err == nil, "%v: %v", q, err)
 			}
 		}
 	})
@@ -322,9 +309,8 @@ func TestDraw_WrongDistance_IsNotPrivate(t *testing.T) {
 				noticed++
 			}
 		}
-		if noticed < len(places)/2 {
-			t.Errorf("%v: of %d wrong distances, only %d are noticed", q, len(places), noticed)
-		}
+		check.That(t, noticed >= len(places)/2,
+			"%v: of %d wrong distances, only %d are noticed", q, len(places), noticed)
 	}
 }
 
@@ -338,20 +324,16 @@ func TestQueryErrorsFavourOrderOnlyForSmallEpsilon(t *testing.T) {
 			dp, spread := graph.Privacy{Epsilon: factor * edge}, 0.0
 			law, err := dp.RandomizedResponse(k)
 			for range 40 {
-				if err != nil {
-					t.Fatal(err)
-				}
+				check.Must(t, err)
 				for j := 2; j < k; j++ {
-					if law[j] > law[j-1]+1e-13 {
-						t.Fatalf("k=%d, ε=%v: errors %v are out of order", k, factor*edge, law[1:])
-					}
+					check.Need(t, law[j] <= law[j-1]+1e-13,
+						"k=%d, ε=%v: errors %v are out of order", k, factor*edge, law[1:])
 				}
 				spread = max(spread, law[1]-law[k-1])
 				law, err = dp.Law(law, 1)
 			}
-			if uniform := spread < 1e-13; uniform != (factor > 1) {
-				t.Errorf("k=%d, ε=%v: errors spread by %v", k, factor*edge, spread)
-			}
+			uniform := spread < 1e-13
+			check.That(t, uniform == (factor > 1), "k=%d, ε=%v: errors spread by %v", k, factor*edge, spread)
 		}
 	}
 }
@@ -410,9 +392,8 @@ func TestQueryCountsSuffice(t *testing.T) {
 							want[fmt.Sprint(near)] = true
 						}
 					}
-					if !maps.Equal(got, want) {
-						t.Fatalf("a dataset of counts %v has neighbours of counts %v, want %v", counts, got, want)
-					}
+					check.Need(t, maps.Equal(got, want),
+						"a dataset of counts %v has neighbours of counts %v, want %v", counts, got, want)
 				}
 			}
 		}
@@ -432,9 +413,8 @@ func TestQueryRelations(t *testing.T) {
 				if q.kind != kindThreshold {
 					want /= 2
 				}
-				if two.Distance != want || !slices.Equal(one.Order, two.Order) {
-					t.Errorf("%v at %v: %+v and %+v", q, counts, one, two)
-				}
+				check.That(t, two.Distance == want && slices.Equal(one.Order, two.Order),
+					"%v at %v: %+v and %+v", q, counts, one, two)
 			}
 		}
 	}
@@ -446,9 +426,8 @@ func TestQueryWinnerIsNoNearerThanRanking(t *testing.T) {
 			for _, rel := range []relation{substitution, addRemove} {
 				ranked, won := mustPlace(t, plurality(), counts, rel), mustPlace(t, winner(), counts, rel)
 				same := slices.Equal(ranked.Order, won.Order) && ranked.Distance == won.Distance
-				if won.Distance < ranked.Distance || won.Color() != ranked.Color() || m == 2 && !same {
-					t.Errorf("at %v, %v: ranking %+v, winner %+v", counts, rel, ranked, won)
-				}
+				check.That(t, won.Distance >= ranked.Distance && won.Color() == ranked.Color() && (m != 2 || same),
+					"at %v, %v: ranking %+v, winner %+v", counts, rel, ranked, won)
 			}
 		}
 	}
@@ -481,9 +460,8 @@ func TestQueryLargeCounts(t *testing.T) {
 	} {
 		got := mustPlace(t, test.q, test.counts, test.rel)
 		z, ok := got.Position()
-		if got.Distance != test.d || z != test.z || ok != test.ok || !slices.Equal(got.Order, test.ranking) {
-			t.Errorf("%v at %v, %v: %+v at position %d, %v", test.q, test.counts, test.rel, got, z, ok)
-		}
+		check.That(t, got.Distance == test.d && z == test.z && ok == test.ok && slices.Equal(got.Order, test.ranking),
+			"%v at %v, %v: %+v at position %d, %v", test.q, test.counts, test.rel, got, z, ok)
 	}
 }
 
@@ -495,20 +473,16 @@ func TestQueryManyTies(t *testing.T) {
 	}
 	for _, q := range []Query{plurality(), winner()} {
 		place := mustPlace(t, q, counts, addRemove)
-		if !slices.Equal(place.Order, orderByDefinition(q, counts)) || place.Distance != 0 {
-			t.Errorf("%v: %+v", q, place)
-		}
+		check.That(t, slices.Equal(place.Order, orderByDefinition(q, counts)) && place.Distance == 0,
+			"%v: %+v", q, place)
 	}
 }
 
 func TestQueryDocumentedDistances(t *testing.T) {
 	counts := []int64{500, 300, 11, 11}
-	if d := mustPlace(t, winner(), counts, addRemove).Distance; d != 200 {
-		t.Errorf("winner: distance %d", d)
-	}
-	if d := mustPlace(t, plurality(), counts, addRemove).Distance; d != 0 {
-		t.Errorf("plurality: distance %d", d)
-	}
+	d := mustPlace(t, winner(), counts, addRemove).Distance
+	check.That(t, d == 200, "winner: distance %d", d)
+	check.Equal(t, mustPlace(t, plurality(), counts, addRemove).Distance, 0, "plurality: distance")
 }
 
 func TestQueryRefused(t *testing.T) {
@@ -529,12 +503,9 @@ func TestQueryRefused(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			place, err := test.q.place(test.counts, test.rel)
-			if !errors.Is(err, ErrInvalid) || place.Order != nil {
-				t.Fatalf("%+v, %v", place, err)
-			}
-			if strings.Contains(err.Error(), "2468") || strings.Contains(err.Error(), "1357") {
-				t.Errorf("%q tells a count", err)
-			}
+			check.Need(t, errors.Is(err, privacy.ErrInvalid) && place.Order == nil, "%+v, %v", place, err)
+			check.That(t, !strings.Contains(err.Error(), "2468") && !strings.Contains(err.Error(), "1357"),
+				"%q tells a count", err)
 		})
 	}
 }
@@ -544,9 +515,7 @@ func TestQueryPlaceLeavesCountsAlone(t *testing.T) {
 	for _, q := range queriesOf(3, 5) {
 		mustPlace(t, q, counts, substitution)
 	}
-	if !slices.Equal(counts, []int64{1, 5, 3}) {
-		t.Error(counts)
-	}
+	check.That(t, slices.Equal(counts, []int64{1, 5, 3}), "%v", counts)
 }
 
 // FuzzQueryPlace checks that a place is right among its neighbours, at sizes that no graph can hold:
@@ -567,14 +536,11 @@ func FuzzQueryPlace(f *testing.F) {
 		counts := countsFrom(data)
 		place, err := q.place(counts, rel)
 		if err != nil {
-			if !errors.Is(err, ErrInvalid) {
-				t.Fatal(err)
-			}
+			check.Need(t, errors.Is(err, privacy.ErrInvalid), "%v", err)
 			return
 		}
-		if !slices.Equal(place.Order, orderByDefinition(q, counts)) || len(place.Order) != q.Outputs(len(counts)) {
-			t.Fatalf("%v at %v: order %v", q, counts, place.Order)
-		}
+		check.Need(t, slices.Equal(place.Order, orderByDefinition(q, counts)) &&
+			len(place.Order) == q.Outputs(len(counts)), "%v at %v: order %v", q, counts, place.Order)
 		mustFitNeighbors(t, q, counts, rel, place)
 	})
 }
@@ -623,9 +589,7 @@ func BenchmarkQueryPlace(b *testing.B) {
 		b.Run(fmt.Sprint(q), func(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
-				if _, err := q.place(counts, substitution); err != nil {
-					b.Fatal(err)
-				}
+				check.Must(b, check.Err(q.place(counts, substitution)))
 			}
 		})
 	}

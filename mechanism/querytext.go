@@ -19,8 +19,8 @@ import (
 // colon and the last. N is a decimal integer of 64 bits as Go prints it, without a plus sign and
 // leading zeros, so that each query has a single text, which [Query.Text] returns.
 //
-// It returns [ErrInvalid] for any other text, for a value given twice and for fewer than two or
-// more than 1,024 values.
+// It returns [privacy.ErrInvalid] for any other text, for a value given twice and for fewer than
+// two or more than 1,024 values.
 func ParseQuery(text string, values []string) (Query, error) {
 	q, err := parseQuery(text, values)
 	if err == nil {
@@ -81,8 +81,8 @@ func numberOf(value string, values []string) (int, error) {
 	return number, nil
 }
 
-// fits returns [ErrInvalid] unless the query can be asked of these values, and each has its own
-// text: otherwise neither a query nor an answer would tell which value is meant.
+// fits returns [privacy.ErrInvalid] unless the query can be asked of these values, and each has its
+// own text: otherwise neither a query nor an answer would tell which value is meant.
 func (q Query) fits(values []string) error {
 	if err := q.Validate(len(values)); err != nil {
 		return err
@@ -95,8 +95,8 @@ func (q Query) fits(values []string) error {
 	return nil
 }
 
-// Text returns the text that [ParseQuery] reads as this query. It returns [ErrInvalid] if the query
-// does not pass [Query.Validate] or a value is given twice.
+// Text returns the text that [ParseQuery] reads as this query. It returns [privacy.ErrInvalid] if
+// the query does not pass [Query.Validate] or a value is given twice.
 func (q Query) Text(values []string) (string, error) {
 	if err := q.fits(values); err != nil {
 		return "", err
@@ -114,9 +114,9 @@ func (q Query) Text(values []string) (string, error) {
 	return "threshold" + text + ":" + strconv.FormatInt(q.threshold, 10), nil
 }
 
-// Answers returns the text of each output: "no" and "yes", or for a plurality and a winner
-// the values. It returns [ErrInvalid] if the query does not pass [Query.Validate] or a value is given
-// twice.
+// Answers returns the text of each output: "no" and "yes", or for a plurality and a winner the
+// values. It returns [privacy.ErrInvalid] if the query does not pass [Query.Validate] or a value is
+// given twice.
 func (q Query) Answers(values []string) ([]string, error) {
 	if err := q.fits(values); err != nil {
 		return nil, err

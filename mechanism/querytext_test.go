@@ -6,6 +6,9 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/sluicedp/sluice/internal/check"
+	"github.com/sluicedp/sluice/privacy"
 )
 
 func TestParseQueryRoundTrip(t *testing.T) {
@@ -28,12 +31,9 @@ func TestParseQueryRoundTrip(t *testing.T) {
 		"winner":                            winner(),
 	} {
 		got, err := ParseQuery(text, values)
-		if err != nil || got != want {
-			t.Errorf("%q: %v, %v, want %v", text, got, err, want)
-		}
-		if back, err := want.Text(values); err != nil || back != text {
-			t.Errorf("%v: %q, %v, want %q", want, back, err, text)
-		}
+		check.That(t, err == nil && got == want, "%q: %v, %v, want %v", text, got, err, want)
+		back, err := want.Text(values)
+		check.That(t, err == nil && back == text, "%v: %q, %v, want %q", want, back, err, text)
 	}
 }
 
@@ -72,9 +72,8 @@ func TestParseQueryRefuses(t *testing.T) {
 		{"plurality", make([]string, maxOutputs+1), "1025 values"},
 	} {
 		q, err := ParseQuery(test.text, test.values)
-		if !errors.Is(err, ErrInvalid) || !strings.Contains(err.Error(), test.hint) || q != (Query{}) {
-			t.Errorf("%q: %v, %v, want %q", test.text, q, err, test.hint)
-		}
+		check.That(t, errors.Is(err, privacy.ErrInvalid) && strings.Contains(err.Error(), test.hint) && q == (Query{}),
+			"%q: %v, %v, want %q", test.text, q, err, test.hint)
 	}
 }
 
@@ -84,24 +83,16 @@ func TestQueryAnswers(t *testing.T) {
 		majority(2): {"no", "yes"}, threshold(0, 1): {"no", "yes"}, plurality(): values, winner(): values,
 	} {
 		got, err := q.Answers(values)
-		if err != nil || !slices.Equal(got, want) || len(got) != q.Outputs(len(values)) {
-			t.Errorf("%v: %q, %v", q, got, err)
-		}
+		check.That(t, err == nil && slices.Equal(got, want) && len(got) == q.Outputs(len(values)),
+			"%v: %q, %v", q, got, err)
 	}
-	if answerNo != 0 || answerYes != 1 {
-		t.Error("no and yes must be outputs 0 and 1")
-	}
+	check.That(t, answerNo == 0 && answerYes == 1, "no and yes must be outputs 0 and 1")
 	for _, q := range []Query{{}, majority(3)} {
-		if _, err := q.Answers(values); !errors.Is(err, ErrInvalid) {
-			t.Errorf("answers of %v: %v", q, err)
-		}
-		if _, err := q.Text(values); !errors.Is(err, ErrInvalid) {
-			t.Errorf("text of %v: %v", q, err)
-		}
+		_, err := q.Answers(values)
+		check.That(t, errors.Is(err, privacy.ErrInvalid), "answers of %v: %v", q, err)
+		check.Is(t, check.Err(q.Text(values)), privacy.ErrInvalid, "text of %v", q)
 	}
-	if _, err := majority(0).Text([]string{"a", "b", "a"}); !errors.Is(err, ErrInvalid) {
-		t.Errorf("text with a value given twice: %v", err)
-	}
+	check.Is(t, check.Err(majority(0).Text([]string{"a", "b", "a"})), privacy.ErrInvalid, "text with a value given twice")
 }
 
 // FuzzParseQuery checks that a text which is read is the text of what was read.
@@ -114,16 +105,30 @@ func FuzzParseQuery(f *testing.F) {
 		values := []string{first, second}
 		q, err := ParseQuery(text, values)
 		if err != nil {
-			if !errors.Is(err, ErrInvalid) {
-				t.Fatal(err)
-			}
+			check.Need(t, errors.Is(err, privacy.ErrInvalid), "%v", err)
 			return
 		}
-		if back, err := q.Text(values); err != nil || back != text {
-			t.Fatalf("%q became %v and that %q, %v", text, q, back, err)
-		}
-		if _, err := q.place([]int64{1, 2}, substitution); err != nil {
-			t.Fatal(err)
-		}
+		back, err := q.Text(values)
+		check.Need(t, err == nil && back == text, "%q became %v and that %q, %v", text, q, back, err)
+		check.Must(t, check.Err(q.place([]int64{1, 2}, substitution)))
 	})
+}
+
+// Queries come from files and strangers. What it takes to read them follows their bytes.
+func TestReadersTakeNotMuchMoreMemoryThanTheirInput(t *testing.T) {
+	const size, fixed, times = 1 << 20, 1 << 20, 200 // growing lists are copied several times
+	fill := func(begin, item, end string) string { return begin + strings.Repeat(item, size/len(item)) + end }
+	query := func(text string) func() error {
+		return func() error { _, err := ParseQuery(text, []string{"yes", "no"}); return err }
+	}
+	for name, read := range map[string]func() error{
+		"a threshold without end":   query(fill("threshold:yes:", "9", "")),
+		"colons":                    query(fill("", ":", "")),
+		"a value without end":       query(fill("majority:", "y", "")),
+		"a threshold of no numbers": query("threshold:yes:99999999999999999999"),
+	} {
+		var err error
+		took := check.Allocated(func() { err = read() })
+		check.That(t, took <= fixed+times*size, "%s: %d bytes take %d (%v)", name, size, took, err != nil)
+	}
 }

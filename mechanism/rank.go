@@ -10,10 +10,10 @@ import (
 // the probabilities of the ranks 0 … k−1 at position 0, exactly. At position z, the rank is at most
 // j with the probability U^z(law[0] + … + law[j]), where U is graph.Privacy.Upper for δ = 0, and
 // for negative z the inverse of U is applied: all prefix sums are the largest that z steps allow,
-// at once. For z ≥ 0 the ranks have the law of graph.Privacy.Law. With two outputs and law = {α, 1−α},
-// rank 0 is the answer yes: at distance d it is right with the probability graph.Privacy.Truthful
-// has for α where yes is true, and where no is true with that for the boundary's own probability
-// 1−U⁻¹(α).
+// at once. For z ≥ 0 the ranks have the law of graph.Privacy.Law. With two outputs and law = {α,
+// 1−α}, rank 0 is the answer yes: at distance d it is right with the probability
+// graph.Privacy.Truthful has for α where yes is true, and where no is true with that for the
+// boundary's own probability 1−U⁻¹(α).
 //
 // The rank is made of the score and of coins that know nothing of the data, so that ranks of scores
 // at several ε, for laws of any kind, cost nothing beyond the scores: they are raised with the
@@ -26,8 +26,8 @@ import (
 // has the probability s = (1−w)G(x) + wG(x+1) at one position, it has U(s) = (1−w)G(x+1) + wG(x+2)
 // at the next.
 //
-// It returns [ErrInvalid] for what is no score, and for a law that does not add up to exactly 1 or
-// has fewer than 2 or more than 1,024 outputs.
+// It returns [privacy.ErrInvalid] for what is no score, and for a law that does not add up to
+// exactly 1 or has fewer than 2 or more than 1,024 outputs.
 func (s *Sampler) Rank(score Score, law []*big.Rat) (int, error) {
 	if err := score.check(); err != nil {
 		return 0, err

@@ -1,67 +1,19 @@
 package mechanism
 
 import (
-	"errors"
 	"math"
 	"math/big"
 	"testing"
 
+	"github.com/sluicedp/sluice/internal/check"
 	"github.com/sluicedp/sluice/internal/exact"
 	"github.com/sluicedp/sluice/internal/pace"
 	"github.com/sluicedp/sluice/internal/stattest"
 	"github.com/sluicedp/sluice/mechanism/graph"
+	"github.com/sluicedp/sluice/privacy"
 )
 
-// rats reads fractions.
-func rats(t testing.TB, texts ...string) []*big.Rat {
-	t.Helper()
-	list := make([]*big.Rat, len(texts))
-	for i, text := range texts {
-		x, ok := new(big.Rat).SetString(text)
-		if !ok {
-			t.Fatalf("%q is no fraction", text)
-		}
-		list[i] = x
-	}
-	return list
-}
-
-// lineLaws returns the laws at the positions from … to whose prefix sums are moved by U from those at position 0.
-func lineLaws(growth *big.Rat, law []*big.Rat, from, to int) [][]*big.Rat {
-	var laws [][]*big.Rat
-	for z := from; z <= to; z++ {
-		at, below := make([]*big.Rat, len(law)), new(big.Rat)
-		for j, sum := range prefixSums(law) {
-			sum = moved(growth, sum, z)
-			at[j] = new(big.Rat).Sub(sum, below)
-			below = sum
-		}
-		laws = append(laws, at)
-	}
-	return laws
-}
-
-// moved is U^z(x), for negative z by 1 − U(1 − x), which is the inverse of U.
-func moved(growth, x *big.Rat, z int) *big.Rat {
-	one := big.NewRat(1, 1)
-	for ; z > 0; z-- {
-		x = rationalUpper(growth, x)
-	}
-	for ; z < 0; z++ {
-		x = new(big.Rat).Sub(one, rationalUpper(growth, new(big.Rat).Sub(one, x)))
-	}
-	return x
-}
-
-// rationalUpper is U(x) = min(e^ε x, 1 − (1−x)/e^ε), graph.Privacy.Upper for δ = 0.
-func rationalUpper(growth, x *big.Rat) *big.Rat {
-	one := big.NewRat(1, 1)
-	grown, shrunk := new(big.Rat).Mul(growth, x), new(big.Rat).Sub(one, x)
-	if shrunk.Sub(one, shrunk.Quo(shrunk, growth)); grown.Cmp(shrunk) < 0 {
-		return grown
-	}
-	return shrunk
-}
+var fractions, lineLaws = stattest.Fractions, stattest.LineLaws
 
 // rankLawAt sums the laws of the ranks over all scores at a position up to a distance from it, beyond which the
 // probability is at most e^(−ε·size).
@@ -88,7 +40,7 @@ func TestRanksOfTwoAreTheUnbalancedOptimum(t *testing.T) {
 		epsilon := epsilonOf(t, c.epsilon)
 		dp, noise := graph.Privacy{Epsilon: epsilon.Float64()}, newScoreTable(scoreLaw{at: epsilon.Nano()}, 0, c.size)
 		for _, text := range []string{"1/1000", "1/5", "1/2", "5/7", "99/100"} {
-			law := rats(t, text, "0")
+			law := fractions(text, "0")
 			law[1].Sub(big.NewRat(1, 1), law[0])
 			alpha, _ := law[0].Float64()
 			for z := int64(-7); z <= 7; z++ {
@@ -96,10 +48,7 @@ func TestRanksOfTwoAreTheUnbalancedOptimum(t *testing.T) {
 				if z < 0 {
 					start, d, right = dp.Upper(1-alpha), int(-z)-1, 1 // of no at position −1
 				}
-				want, err := dp.Law([]float64{start, 1 - start}, d)
-				if err != nil {
-					t.Fatal(err)
-				}
+				want := check.Value(dp.Law([]float64{start, 1 - start}, d))(t)
 				if got := rankLawAt(epsilon.Nano(), noise, law, z)[right]; math.Abs(got-want[0]) > 2e-12 {
 					t.Errorf("ε=%s, α=%s, z=%d: right with probability %v, want %v", c.epsilon, text, z, got, want[0])
 				}
@@ -120,20 +69,16 @@ func TestRanksHaveTheLawsOfTheLine(t *testing.T) {
 		for _, texts := range [][]string{
 			{"1/3", "1/3", "1/3"}, {"1/100", "1/50", "0", "7/100", "9/10"}, {"0", "1/2", "1/2", "0"}, {"1", "0"},
 		} {
-			law := rats(t, texts...)
+			law := fractions(texts...)
 			boundary := make([]float64, len(law))
 			for j, p := range law {
 				boundary[j], _ = p.Float64()
 			}
 			for z := range int64(6) {
-				want, err := dp.Law(boundary, int(z))
-				if err != nil {
-					t.Fatal(err)
-				}
+				want := check.Value(dp.Law(boundary, int(z)))(t)
 				for j, got := range rankLawAt(epsilon.Nano(), noise, law, z) {
-					if math.Abs(got-want[j]) > 2e-12 {
-						t.Errorf("ε=%s, %v, z=%d: rank %d with probability %v, want %v", c.epsilon, texts, z, j, got, want[j])
-					}
+					check.That(t, math.Abs(got-want[j]) <= 2e-12,
+						"ε=%s, %v, z=%d: rank %d with probability %v, want %v", c.epsilon, texts, z, j, got, want[j])
 				}
 			}
 		}
@@ -144,7 +89,7 @@ func TestRanksHaveTheLawsOfTheLine(t *testing.T) {
 // different boundaries.
 func TestRanksFollowTheirLaw(t *testing.T) {
 	const z = 2
-	laws := [2][]*big.Rat{rats(t, "1/10", "3/10", "6/10"), rats(t, "1/4", "3/4")}
+	laws := [2][]*big.Rat{fractions("1/10", "3/10", "6/10"), fractions("1/4", "3/4")}
 	epsilons := [2]string{"0.3", "0.8"}
 	counts := [2]map[int]int{{}, {}}
 	s := new(Sampler)
@@ -155,10 +100,7 @@ func TestRanksFollowTheirLaw(t *testing.T) {
 			if score, err = s.Raise(score, epsilonOf(t, epsilons[i]), placeOf(z)); err != nil {
 				t.Fatal(err)
 			}
-			rank, err := s.Rank(score, law)
-			if err != nil {
-				t.Fatal(err)
-			}
+			rank := check.Value(s.Rank(score, law))(t)
 			counts[i][rank]++
 		}
 	}
@@ -177,11 +119,7 @@ func lineLaw(t *testing.T, epsilon string, law []*big.Rat, z int) []float64 {
 	for j, p := range law {
 		boundary[j], _ = p.Float64()
 	}
-	want, err := (graph.Privacy{Epsilon: epsilonOf(t, epsilon).Float64()}).Law(boundary, z)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return want
+	return check.Value((graph.Privacy{Epsilon: epsilonOf(t, epsilon).Float64()}).Law(boundary, z))(t)
 }
 
 // TestRanksOfFarScores takes scores and laws at which the numbers involved are closest to 0, to 1 and to each
@@ -196,14 +134,14 @@ func TestRanksOfFarScores(t *testing.T) {
 			law   []*big.Rat
 			want  int
 		}{
-			{maxScore, rats(t, "1/1000", "999/1000"), 0},
-			{-maxScore, rats(t, "999/1000", "1/1000"), 1},
-			{maxScore, rats(t, "0", "1"), 1},
-			{-maxScore, rats(t, "1", "0"), 0},
+			{maxScore, fractions("1/1000", "999/1000"), 0},
+			{-maxScore, fractions("999/1000", "1/1000"), 1},
+			{maxScore, fractions("0", "1"), 1},
+			{-maxScore, fractions("1", "0"), 0},
 			{maxScore, []*big.Rat{close, nearly}, 0},
 			{-maxScore, []*big.Rat{nearly, close}, 1},
-			{maxScore, rats(t, "0", "1/2", "0", "1/2"), 1},
-			{-maxScore, rats(t, "0", "1/2", "0", "1/2", "0"), 3},
+			{maxScore, fractions("0", "1/2", "0", "1/2"), 1},
+			{-maxScore, fractions("0", "1/2", "0", "1/2", "0"), 3},
 		} {
 			if got, err := s.Rank(Score{epsilonOf(t, text), c.value}, c.law); err != nil || got != c.want {
 				t.Errorf("ε=%s, score %d, %v: rank %d, %v, want %d", text, c.value, c.law, got, err, c.want)
@@ -214,18 +152,16 @@ func TestRanksOfFarScores(t *testing.T) {
 
 func TestRankRefuses(t *testing.T) {
 	one := epsilonOf(t, "1")
-	half := rats(t, "1/2", "1/2")
+	half := fractions("1/2", "1/2")
 	for name, c := range map[string]struct {
 		score Score
 		law   []*big.Rat
 	}{
 		"no score": {Score{}, half}, "too large": {Score{one, math.MaxInt64}, half}, "too small": {Score{one, math.MinInt64}, half},
-		"no law": {Score{one, 0}, nil}, "one output": {Score{one, 0}, rats(t, "1")}, "sum": {Score{one, 0}, rats(t, "1/2", "1/3")},
-		"negative": {Score{one, 0}, rats(t, "3/2", "-1/2")}, "missing": {Score{one, 0}, []*big.Rat{nil, half[0]}},
+		"no law": {Score{one, 0}, nil}, "one output": {Score{one, 0}, fractions("1")}, "sum": {Score{one, 0}, fractions("1/2", "1/3")},
+		"negative": {Score{one, 0}, fractions("3/2", "-1/2")}, "missing": {Score{one, 0}, []*big.Rat{nil, half[0]}},
 		"too many": {Score{one, 0}, make([]*big.Rat, maxOutputs+1)},
 	} {
-		if _, err := new(Sampler).Rank(c.score, c.law); !errors.Is(err, ErrInvalid) {
-			t.Errorf("%s: %v", name, err)
-		}
+		check.Is(t, check.Err(new(Sampler).Rank(c.score, c.law)), privacy.ErrInvalid, "%s", name)
 	}
 }

@@ -42,7 +42,7 @@ const farthestPosition = 1 << 60
 // maxScore is the largest size of a score's value.
 const maxScore = 1 << 61
 
-// ScoreError says why a query has no score at a place. It wraps [ErrInvalid].
+// ScoreError says why a query has no score at a place. It wraps [privacy.ErrInvalid].
 type ScoreError struct {
 	Outputs int // of the query
 }
@@ -55,8 +55,8 @@ func (e *ScoreError) Error() string {
 	return "no score for a query without a boundary: its answer is the true one and needs no ε"
 }
 
-// Unwrap returns [ErrInvalid].
-func (e *ScoreError) Unwrap() error { return ErrInvalid }
+// Unwrap returns [privacy.ErrInvalid].
+func (e *ScoreError) Unwrap() error { return privacy.ErrInvalid }
 
 // Output returns the answer: 1 for yes if the value is not negative, else 0 for no.
 func (s Score) Output() int { return answerYes &^ int(s.Value>>63) }
@@ -70,9 +70,9 @@ func (s Score) check() error {
 }
 
 // Raise draws the score at an ε above that of the last one, or a first one if that is zero, from
-// the position of the query. The cost of all of them rises to ε. It returns [ErrInvalid] if ε is
-// not above the last, the last is no score or the place none, and a [*ScoreError] if the query has
-// no position (see [Place.Position]). Whether there is a gradual release for a query of more
+// the position of the query. The cost of all of them rises to ε. It returns [privacy.ErrInvalid] if
+// ε is not above the last, the last is no score or the place none, and a [*ScoreError] if the query
+// has no position (see [Place.Position]). Whether there is a gradual release for a query of more
 // outputs, graph.Gradual can tell.
 //
 // The law is exact, whatever integer comes out, up to a size of 2⁶¹; a position beyond ±2⁶⁰ counts
@@ -98,8 +98,8 @@ func (s *Sampler) Raise(last Score, to privacy.Epsilon, at Place) (Score, error)
 }
 
 // Between draws the score at an ε between those of two others or, if below is zero, below the
-// lowest one. It is free: it needs no position. It returns [ErrInvalid] unless below.Epsilon < at <
-// above.Epsilon and both are scores.
+// lowest one. It is free: it needs no position. It returns [privacy.ErrInvalid] unless
+// below.Epsilon < at < above.Epsilon and both are scores.
 func (s *Sampler) Between(below, above Score, at privacy.Epsilon) (Score, error) {
 	if !below.Epsilon.Less(at) || !at.Less(above.Epsilon) {
 		return Score{}, invalid("ε = %v is not between ε = %v and ε = %v", at, below.Epsilon, above.Epsilon)

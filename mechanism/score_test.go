@@ -1,15 +1,17 @@
 package mechanism
 
 import (
-	"encoding/json"
+	"encoding/binary"
 	"errors"
+	"fmt"
 	"math"
 	"math/big"
-	"os"
+	"math/rand/v2"
 	"strconv"
 	"strings"
 	"testing"
 
+	"github.com/sluicedp/sluice/internal/check"
 	"github.com/sluicedp/sluice/internal/exact"
 	"github.com/sluicedp/sluice/internal/pace"
 	"github.com/sluicedp/sluice/internal/stattest"
@@ -75,35 +77,14 @@ type gradualRow struct {
 	Raised map[string]string `json:"y_hi_pmf_given"`
 }
 
-func gradualRows(t *testing.T) []gradualRow {
-	t.Helper()
-	data, err := os.ReadFile("../testdata/vectors/gradual_geometric.json")
-	if err != nil {
-		t.Fatal(err)
-	}
-	var file struct{ Rows []gradualRow }
-	if err := json.Unmarshal(data, &file); err != nil || len(file.Rows) < 10 {
-		t.Fatalf("%d rows, %v", len(file.Rows), err)
-	}
-	return file.Rows
-}
-
 func number(t *testing.T, text string) float64 {
 	t.Helper()
-	x, err := strconv.ParseFloat(text, 64)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return x
+	return check.Value(strconv.ParseFloat(text, 64))(t)
 }
 
 func integer(t *testing.T, text string) int64 {
 	t.Helper()
-	x, err := strconv.ParseInt(text, 10, 64)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return x
+	return check.Value(strconv.ParseInt(text, 10, 64))(t)
 }
 
 // TestScoresAgreeWithTheReferenceNumbers compares the laws with numbers made by another program
@@ -112,7 +93,7 @@ func TestScoresAgreeWithTheReferenceNumbers(t *testing.T) {
 	near := func(got, want float64) bool {
 		return math.Abs(got-want) <= 1e-15*max(1, want) && math.Abs(got-want) <= 1e-12*want
 	}
-	for _, row := range gradualRows(t) {
+	for _, row := range check.Vectors[gradualRow](t, "../testdata/vectors/gradual_geometric.json", 10) {
 		low, high := epsilonOf(t, row.Low).Nano(), epsilonOf(t, row.High).Nano()
 		first := scoreLaw{at: low}
 		for d, text := range row.Wrong {
@@ -205,9 +186,8 @@ func TestScoresHaveOneLawAndOnePrice(t *testing.T) {
 				most = max(most, ratio, 1/ratio)
 			})
 		}
-		if math.Abs(most-limit) > 1e-10*limit {
-			t.Errorf("%v: the largest ratio is %v, want e^ε = %v", levels, most, limit)
-		}
+		check.That(t, math.Abs(most-limit) <= 1e-10*limit,
+			"%v: the largest ratio is %v, want e^ε = %v", levels, most, limit)
 	}
 }
 
@@ -257,9 +237,8 @@ func TestRaisedAnswersAreOptimal(t *testing.T) {
 				}
 			}
 			alpha := math.Exp(-low.Float64())
-			if tail := 2 * math.Pow(alpha, size-2*float64(d)-1) / (1 + alpha); left > tail+1e-14 {
-				t.Fatalf("z=%d: %v is left beyond the truncation, want at most %v", z, left, tail)
-			}
+			tail := 2 * math.Pow(alpha, size-2*float64(d)-1) / (1 + alpha)
+			check.Need(t, left <= tail+1e-14, "z=%d: %v is left beyond the truncation, want at most %v", z, left, tail)
 			for _, c := range []struct {
 				name      string
 				got       float64
@@ -289,9 +268,8 @@ func TestScoresAnswerAsDrawDoes(t *testing.T) {
 			right := exact.Int(1).Sub(scoreLaw{at: epsilon.Nano()}.cumulative(d, d, -1))
 			l := answerLaw{new(Sampler), epsilon, 2, min(uint64(d), farthest(epsilon))}
 			want := l.cumulative(enumerated)[0]
-			if right.Below(want) || want.Below(right) || math.Abs(right.Float64()-want.Float64()) > 1e-15 {
-				t.Errorf("ε=%s, d=%d: right with probability %v, that of Draw is %v", text, d, right.Float64(), want.Float64())
-			}
+			check.That(t, !right.Below(want) && !want.Below(right) && math.Abs(right.Float64()-want.Float64()) <= 1e-15,
+				"ε=%s, d=%d: right with probability %v, that of Draw is %v", text, d, right.Float64(), want.Float64())
 		}
 	}
 }
@@ -350,9 +328,7 @@ func TestScoresFollowTheirLaws(t *testing.T) {
 		s, to := new(Sampler), epsilonOf(t, c.high)
 		counts := drawn(pace.Tries(c.draws/2, c.draws, c.draws), c.z, c.width, func() int64 {
 			score, err := s.Raise(last, to, placeOf(c.z))
-			if err != nil || score.Epsilon != to {
-				t.Fatal(score.Epsilon, err)
-			}
+			check.Need(t, err == nil && score.Epsilon == to, "%v %v", score.Epsilon, err)
 			return score.Value
 		})
 		below := c.y
@@ -377,9 +353,7 @@ func TestScoresBetweenFollowTheirLaws(t *testing.T) {
 		s := new(Sampler)
 		counts := drawn(pace.Tries(200, 400, 400), 0, 9, func() int64 {
 			score, err := s.Between(below, above, at)
-			if err != nil || score.Epsilon != at {
-				t.Fatal(score, err)
-			}
+			check.Need(t, err == nil && score.Epsilon == at, "%v %v", score, err)
 			return score.Value
 		})
 		l := scoreLaw{below: below.Epsilon.Nano(), at: at.Nano(), above: above.Epsilon.Nano()}
@@ -409,22 +383,17 @@ func TestScoresAtTheEnds(t *testing.T) {
 			{Score{huge, bound}, full, 2 * bound}, {Score{huge, want}, full, 0}, {Score{tiny, 0}, huge, 0},
 		} {
 			score, err := s.Raise(c.last, c.to, placeOf(z))
-			if err != nil {
-				t.Fatalf("z=%d from %v to %v: %v", z, c.last, c.to, err)
-			}
-			if c.within < bound && (score.Value < want-c.within || score.Value > want+c.within) {
-				t.Errorf("z=%d from %v to %v: %d", z, c.last, c.to, score.Value)
-			}
-			if score.Value >= 0 != (score.Output() == answerYes) {
-				t.Errorf("score %d answers %d", score.Value, score.Output())
-			}
+			check.Need(t, err == nil, "z=%d from %v to %v: %v", z, c.last, c.to, err)
+			check.That(t, c.within >= bound || score.Value >= want-c.within && score.Value <= want+c.within,
+				"z=%d from %v to %v: %d", z, c.last, c.to, score.Value)
+			check.That(t, score.Value >= 0 == (score.Output() == answerYes),
+				"score %d answers %d", score.Value, score.Output())
 		}
 	}
 	for _, c := range []struct{ below, above int64 }{{-bound, bound}, {bound, -bound}, {bound, bound}, {0, 1}} {
 		for _, at := range []privacy.Epsilon{nano, epsilonOf(t, "1"), huge} {
-			if _, err := s.Between(Score{tiny, c.below}, Score{full, c.above}, at); err != nil {
-				t.Errorf("between %v: %v", c, err)
-			}
+			_, err := s.Between(Score{tiny, c.below}, Score{full, c.above}, at)
+			check.That(t, err == nil, "between %v: %v", c, err)
 		}
 	}
 }
@@ -443,12 +412,10 @@ func TestDecayEnclosesItsPowers(t *testing.T) {
 				got, want := d.pow(n), exact.Int(1).Quo(exact.Exp(int64(exponent), 2000))
 				low, high := got.Bounds()
 				least, most := want.Bounds()
-				if low.Cmp(most) > 0 || high.Cmp(least) < 0 {
-					t.Errorf("e^−(%d·%d·10⁻⁹) is not in [%v, %v]", n, nano, low, high)
-				}
-				if n > d.most != (low.Sign() == 0) {
-					t.Errorf("power %d of %d at precision %d: [%v, %v]", n, nano, prec, low, high)
-				}
+				check.That(t, low.Cmp(most) <= 0 && high.Cmp(least) >= 0,
+					"e^−(%d·%d·10⁻⁹) is not in [%v, %v]", n, nano, low, high)
+				check.That(t, n > d.most == (low.Sign() == 0),
+					"power %d of %d at precision %d: [%v, %v]", n, nano, prec, low, high)
 			}
 		}
 	}
@@ -461,18 +428,14 @@ func TestScoresOfGivenBits(t *testing.T) {
 		low  bool
 	}{{0x01, true}, {0xfe, false}} {
 		score, err := replayed(c.bits).Raise(Score{}, epsilonOf(t, "1"), placeOf(0))
-		if err != nil || score.Value < 0 != c.low || score.Output() != answerYes && !c.low {
-			t.Errorf("bits %#x: %v, %v", c.bits, score, err)
-		}
+		check.That(t, err == nil && score.Value < 0 == c.low && (score.Output() == answerYes || c.low),
+			"bits %#x: %v, %v", c.bits, score, err)
 	}
 	// U = 0.5 + a little is the middle of a symmetric law.
-	if score, err := replayed(0x80).Raise(Score{}, epsilonOf(t, "1"), placeOf(-7)); err != nil || score.Value != -7 {
-		t.Errorf("U = 1/2: %v, %v", score, err)
-	}
+	score, err := replayed(0x80).Raise(Score{}, epsilonOf(t, "1"), placeOf(-7))
+	check.That(t, err == nil && score.Value == -7, "U = 1/2: %v, %v", score, err)
 	for value, want := range map[int64]int{0: answerYes, -1: answerNo, math.MinInt64: answerNo, math.MaxInt64: answerYes} {
-		if got := (Score{Value: value}).Output(); got != want {
-			t.Errorf("score %d answers %d", value, got)
-		}
+		check.Equal(t, (Score{Value: value}).Output(), want, "the answer of score %d", value)
 	}
 }
 
@@ -500,24 +463,18 @@ func TestScoresRefuse(t *testing.T) {
 		"between: above large": between(Score{one, 1}, Score{three, math.MaxInt64}, two),
 		"between: below small": between(Score{one, math.MinInt64}, Score{three, 1}, two),
 	} {
-		if !errors.Is(err, ErrInvalid) {
-			t.Errorf("%s: %v", name, err)
-		}
+		check.That(t, errors.Is(err, privacy.ErrInvalid), "%s: %v", name, err)
 		var reason *ScoreError
 		wants := name == "three outputs" || name == "no boundary"
-		if errors.As(err, &reason) != wants {
-			t.Errorf("%s: %v", name, err)
-		}
+		check.That(t, errors.As(err, &reason) == wants, "%s: %v", name, err)
 		if err != nil && strings.ContainsAny(err.Error(), "79") { // digits of the extreme values, and of no bound
 			t.Errorf("%s tells a value: %v", name, err)
 		}
 	}
-	if err := raise(Score{}, one, Place{Order: []int{2, 1, 0}}); !strings.Contains(err.Error(), "3 outputs") {
-		t.Errorf("the reason is missing: %v", err)
-	}
-	if err := raise(Score{}, one, Place{Order: []int{1, 0}, Distance: unreachable}); !strings.Contains(err.Error(), "boundary") {
-		t.Errorf("the reason is missing: %v", err)
-	}
+	err := raise(Score{}, one, Place{Order: []int{2, 1, 0}})
+	check.That(t, strings.Contains(err.Error(), "3 outputs"), "the reason is missing: %v", err)
+	err = raise(Score{}, one, Place{Order: []int{1, 0}, Distance: unreachable})
+	check.That(t, strings.Contains(err.Error(), "boundary"), "the reason is missing: %v", err)
 }
 
 // TestAnswersAloneAreNoDegradation is why a score must be kept. The balanced answers at e^ε = 2 and 4 near a
@@ -526,19 +483,98 @@ func TestScoresRefuse(t *testing.T) {
 func TestAnswersAloneAreNoDegradation(t *testing.T) {
 	answers := func(growth int64, depth int) *finite.Matrix {
 		boundary := []*big.Rat{big.NewRat(growth, growth+1), big.NewRat(1, growth+1)}
-		m, err := finite.NewMatrix(lineLaws(big.NewRat(growth, 1), boundary, -depth, depth-1))
-		if err != nil {
-			t.Fatal(err)
-		}
-		return m
+		return check.Value(finite.NewMatrix(lineLaws(big.NewRat(growth, 1), boundary, -depth, depth-1)))(t)
 	}
-	if _, err := finite.NewFamily(t.Context(), answers(2, 1), answers(4, 1)); err != nil {
-		t.Errorf("on the boundary alone: %v", err)
-	}
+	_, err := finite.NewFamily(t.Context(), answers(2, 1), answers(4, 1))
+	check.That(t, err == nil, "on the boundary alone: %v", err)
 	for depth := 2; depth <= 4; depth++ {
 		var game *finite.NotDegradationError
-		if _, err := finite.NewFamily(t.Context(), answers(2, depth), answers(4, depth)); !errors.As(err, &game) || game.Lower.Cmp(game.Higher) <= 0 {
-			t.Errorf("depth %d: %v", depth, err)
+		_, err := finite.NewFamily(t.Context(), answers(2, depth), answers(4, depth))
+		check.That(t, errors.As(err, &game) && game.Lower.Cmp(game.Higher) > 0, "depth %d: %v", depth, err)
+	}
+}
+
+// TestScoresBetweenTheEndsAreScores draws below the largest scores there are: half of the draws would be larger.
+func TestScoresBetweenTheEndsAreScores(t *testing.T) {
+	s := new(Sampler)
+	for _, end := range []int64{maxScore, -maxScore} {
+		for range 100 {
+			got, err := s.Between(Score{}, Score{epsilonOf(t, "1"), end}, epsilonOf(t, "0.5"))
+			check.Need(t, err == nil && got.check() == nil, "below the score %d: %v, %v", end, got, err)
 		}
 	}
+}
+
+// TestPowersAreOfFullLength looks at the numbers that a score's law is made of. A power that may depend on the truth must not
+// be a short number, 0 or 1: it would be quicker to multiply, and tell by the time.
+func TestPowersAreOfFullLength(t *testing.T) {
+	const prec, nano = 256, 500_000_000
+	d := newDecay(exact.Exp(nano, prec), nano, prec)
+	for n := range uint64(20) {
+		lo, hi := d.pow(n).Bounds()
+		check.That(t, lo.MinPrec() >= prec-64 && hi.MinPrec() >= prec-64,
+			"e^(−x·%d) is between numbers of %d and %d bits", n, lo.MinPrec(), hi.MinPrec())
+	}
+}
+
+// randomPlace returns some law, with ε of any size, at some distance.
+func randomPlace(random *rand.Rand) placed {
+	nano := int64(1)
+	for range random.IntN(12) {
+		nano *= 10
+	}
+	l := scoreLaw{at: nano + random.Int64N(9*nano)}
+	if random.IntN(2) == 0 {
+		l.below = random.Int64N(l.at)
+	}
+	if random.IntN(2) == 0 {
+		l.above = l.at + 1 + random.Int64N(l.at)
+	}
+	p := placed{shapes: newShape, law: l, known: map[uint]terms{}}
+	switch random.IntN(4) {
+	case 1:
+		p.distance = random.Int64N(10)
+	case 2:
+		p.distance = random.Int64N(1 + 5_000_000_000/l.at)
+	case 3:
+		p.distance = random.Int64N(1 << 60)
+	}
+	return p
+}
+
+// A guess is right, whatever the law and the distance: else a draw would take thirty times as long now and then, and when tells something.
+// Where U begins with many equal bits, 64 of them do not tell, and it may be wrong.
+func TestGuessesAreRight(t *testing.T) {
+	random := rand.New(rand.NewPCG(7, 8))
+	wrong, tries := 0, pace.Tries(200, 2000, 20_000)
+	for range tries {
+		p, word := randomPlace(random), random.Uint64()
+		bits := exact.ReplayBits(func(b []byte) {
+			for i := range b {
+				b[i] = byte(random.Uint32())
+			}
+			binary.BigEndian.PutUint64(b, word)
+		})
+		if guess, want := p.guess(word), exact.DrawInteger(bits, nil, p.cumulative); guess != want {
+			wrong++
+			t.Logf("%+v at distance %d, U = %#x…: guessed %d, drawn %d", p.law, p.distance, word, guess, want)
+		}
+	}
+	check.That(t, wrong <= tries/1000, "%d of %d guesses are wrong", wrong, tries)
+}
+
+// What is remembered of laws is bounded, and a sampler draws the same from one that it has forgotten.
+func TestWhatIsKeptOfLawsIsBounded(t *testing.T) {
+	s := new(Sampler)
+	first := s.shapeOf(scoreLaw{at: 1e9}, 192)
+	check.That(t, s.shapeOf(scoreLaw{at: 1e9}, 192) == first, "a law is made twice")
+	for n := range int64(3 * mostKept) {
+		s.shapeOf(scoreLaw{at: 2e9 + n}, 192)
+		s.curveAt(curved{epsilonOf(t, fmt.Sprintf("1.%03d", n)), 3, 192})
+	}
+	check.That(t, len(s.shapes) <= mostKept && len(s.curves) <= mostKept,
+		"%d and %d laws are kept", len(s.shapes), len(s.curves))
+	again := s.shapeOf(scoreLaw{at: 1e9}, 192)
+	a, b := again.left.Float64(), first.left.Float64()
+	check.That(t, again != first && a == b, "a law that was forgotten is another one: %v, %v", a, b)
 }

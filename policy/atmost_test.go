@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/sluicedp/sluice/internal/check"
 	"github.com/sluicedp/sluice/internal/pace"
 	"github.com/sluicedp/sluice/privacy"
 )
@@ -45,14 +46,11 @@ func TestCeilingsAreComparedExactly(t *testing.T) {
 		from := g.time()
 		c := comparison{from: instantOf(from), left: 16 * maxWork}
 		err, want := c.ceilings(p.node, q.node), higher(p, q, from, 7)
-		if (err != nil) != want {
-			t.Fatalf("from %v on, is\n%v higher than\n%v? %v, and it says %v", from, p, q, want, err)
-		}
+		check.Need(t, (err != nil) == want,
+			"from %v on, is\n%v higher than\n%v? %v, and it says %v", from, p, q, want, err)
 		not, proven = not+count(want), proven+count(!want)
 	}
-	if min(not, proven) < tries/20 {
-		t.Errorf("%d were higher, %d not", not, proven)
-	}
+	check.That(t, min(not, proven) >= tries/20, "%d were higher, %d not", not, proven)
 }
 
 func TestAtMost(t *testing.T) {
@@ -133,17 +131,14 @@ func TestTermsAreCompared(t *testing.T) {
 		"any number of holders": {func(m *Market) { m.Holders, m.Stride = 2, eps("0.5") }, func(m *Market) { m.Stride = eps("0.5") }, "more than 2 buyers"},
 	} {
 		worse, better := made(t)(with(test.worse)), made(t)(with(test.better))
-		if err := worse.AtMost(better, at(0)); err != nil {
-			t.Errorf("%s: %v", name, err)
-		}
+		err := worse.AtMost(better, at(0))
+		check.That(t, err == nil, "%s: %v", name, err)
 		if err := fmt.Sprint(better.AtMost(worse, at(0))); !strings.HasPrefix(err, "the policy may allow more: ") || !strings.Contains(err, test.more) {
 			t.Errorf("%s, the other way round: %v", name, err)
 		}
 	}
 	past := made(t)(with(func(m *Market) { m.From = at(-time.Hour) }))
-	if err := made(t)(with(func(*Market) {})).AtMost(past, at(0)); err != nil {
-		t.Errorf("a sale that has opened already: %v", err)
-	}
+	check.Equal(t, made(t)(with(func(*Market) {})).AtMost(past, at(0)), nil, "a sale that has opened already")
 }
 
 // A market that is at most another sells nothing that the other would not, or for less; where few levels are for sale, that is all it takes.
@@ -240,9 +235,8 @@ func TestMarketsAreCompared(t *testing.T) {
 			unknown++
 		}
 	}
-	if min(proven, more) < tries/20 || unknown > proven {
-		t.Errorf("%d proven, %d were more, %d unknown", proven, more, unknown)
-	}
+	check.That(t, min(proven, more) >= tries/20 && unknown <= proven,
+		"%d proven, %d were more, %d unknown", proven, more, unknown)
 }
 
 // raised returns a curve that is nowhere below another, and bends at other places.
@@ -254,4 +248,16 @@ func raised(g generator, c curve) []Price {
 		points = append(points, Price{p.Epsilon, p.Amount + more})
 	}
 	return slices.Clip(points)
+}
+
+// Terms of sale that are as dear at the least and the highest level, and cheaper in between, sell for less.
+func TestAtMost_PriceIsLowerBetweenTheEnds_IsMore(t *testing.T) {
+	market := func(prices ...Price) Policy {
+		return made(t)(Market{Max: nanos(2_000_000_000), Stride: nanos(1000), Prices: prices}.Policy())
+	}
+	straight := market(Price{nanos(200_000_000), 100_000}, Price{nanos(2_000_000_000), 1_000_000})
+	bent := market(Price{nanos(200_000_000), 100_000}, Price{nanos(1_000_000_000), 900_000}, Price{nanos(2_000_000_000), 1_000_000})
+	err := straight.AtMost(bent, time.Time{})
+	check.That(t, err != nil, "a price that is lower where the other bends is taken for at most as generous")
+	check.Equal(t, bent.AtMost(straight, time.Time{}), nil, "a price that is nowhere lower")
 }

@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/sluicedp/sluice/internal/check"
 	"github.com/sluicedp/sluice/privacy"
 )
 
@@ -12,18 +13,14 @@ func TestUnlock(t *testing.T) {
 	p := made(t)(Unlock(eps("1"), 3))
 	for orders, want := range map[uint64]string{0: "0", 1: "0.333333333", 2: "0.666666666", 3: "1", 4: "1", all: "1"} {
 		for _, when := range []time.Time{{}, at(0), lastInstant.time()} {
-			if got := p.Ceiling(when, orders); got != eps(want) {
-				t.Errorf("after %d orders: %v, want %v", orders, got, want)
-			}
+			got := p.Ceiling(when, orders)
+			check.That(t, got == eps(want), "after %d orders: %v, want %v", orders, got, want)
 		}
 	}
-	if p.Limit() != eps("1") || p.Releases(lastInstant.time(), all) != nil || p.Terms() != nil {
-		t.Error("wrong limit, or orders release something by themselves")
-	}
+	check.That(t, p.Limit() == eps("1") && p.Releases(lastInstant.time(), all) == nil && p.Terms() == nil,
+		"wrong limit, or orders release something by themselves")
 	huge := made(t)(Unlock(privacy.MaxEpsilon(), maxCount))
-	if got := huge.Ceiling(at(0), maxCount-1).Nano(); got != privacy.MaxEpsilon().Nano()-1000 {
-		t.Errorf("one order from the end: %d", got)
-	}
+	check.Equal(t, huge.Ceiling(at(0), maxCount-1).Nano(), privacy.MaxEpsilon().Nano()-1000, "one order from the end")
 	wantInvalid(t, "total is 0")(Unlock(eps("0"), 3))
 	wantInvalid(t, "orders")(Unlock(eps("1"), 0))
 	wantInvalid(t, "orders")(Unlock(eps("1"), -3))
@@ -42,26 +39,22 @@ func TestMinAndSum(t *testing.T) {
 	}{
 		{time.Time{}, all, "0", "2.1"}, {at(0), 0, "0", "0.6"}, {at(0), 1, "0.5", "1.6"}, {at(2), 1, "1", "3.1"}, {at(4), 1, "1", "4.1"}, {at(4), 2, "2", "5.1"},
 	} {
-		if got := least.Ceiling(c.when, c.orders); got != eps(c.least) {
-			t.Errorf("min at %v after %d: %v, want %v", c.when, c.orders, got, c.least)
-		}
+		got := least.Ceiling(c.when, c.orders)
+		check.That(t, got == eps(c.least), "min at %v after %d: %v, want %v", c.when, c.orders, got, c.least)
 		if got := total.Ceiling(c.when, c.orders); got != eps(c.sum) {
 			t.Errorf("sum at %v after %d: %v, want %v", c.when, c.orders, got, c.sum)
 		}
 	}
-	if least.Limit() != eps("2") || total.Limit() != eps("5.1") {
-		t.Errorf("limits %v, %v", least.Limit(), total.Limit())
-	}
+	check.That(t, least.Limit() == eps("2") && total.Limit() == eps("5.1"),
+		"limits %v, %v", least.Limit(), total.Limit())
 	// The third step lifts the sum, not the minimum; what the sum has from the start counts.
-	if got := levelsOf(least.Releases(at(4), all)); !slices.Equal(got, []privacy.Epsilon{eps("0.5"), eps("2")}) {
-		t.Errorf("min releases %v", got)
-	}
+	got := levelsOf(least.Releases(at(4), all))
+	check.That(t, slices.Equal(got, []privacy.Epsilon{eps("0.5"), eps("2")}), "min releases %v", got)
 	if got := levelsOf(total.Releases(at(2), all)); !slices.Equal(got, []privacy.Epsilon{eps("2.1"), eps("2.6"), eps("4.1")}) {
 		t.Errorf("sum releases %v", got)
 	}
-	if got := do(Min(opening, Fixed(eps("1")))).Releases(at(4), all); got != nil {
-		t.Errorf("without time it releases %v", got)
-	}
+	got = levelsOf(do(Min(opening, Fixed(eps("1")))).Releases(at(4), all))
+	check.That(t, got == nil, "without time it releases %v", got)
 }
 
 func TestComposeRefuses(t *testing.T) {
@@ -70,9 +63,8 @@ func TestComposeRefuses(t *testing.T) {
 	wantInvalid(t, "1 to 16")(Sum(slices.Repeat([]Policy{one}, 17)...))
 	wantInvalid(t, "part 2 is no policy")(Min(one, Policy{}))
 	wantInvalid(t, "more than 1000")(Sum(Fixed(privacy.MaxEpsilon()), Fixed(nanos(1))))
-	if p := made(t)(Sum(Fixed(nanos(privacy.MaxEpsilon().Nano()-1)), Fixed(nanos(1)))); p.Limit() != privacy.MaxEpsilon() {
-		t.Errorf("limit %v", p.Limit())
-	}
+	p := made(t)(Sum(Fixed(nanos(privacy.MaxEpsilon().Nano()-1)), Fixed(nanos(1))))
+	check.That(t, p.Limit() == privacy.MaxEpsilon(), "limit %v", p.Limit())
 	deep := one
 	for range maxDepth - 1 {
 		deep = made(t)(Min(deep))
@@ -91,9 +83,8 @@ func TestMarketInsideMin(t *testing.T) {
 	do := made(t)
 	sale := do(Market{Max: eps("2"), Prices: []Price{{eps("2"), 10}}}.Policy())
 	p := do(Min(do(Steps(Step{at(0), eps("1")})), do(Min(sale))))
-	if p.Terms() == nil || p.Terms().Max() != eps("2") || p.Terms().Price(eps("1")) != 5 || p.Limit() != eps("1") {
-		t.Errorf("%v: terms %v", p, p.Terms())
-	}
+	check.That(t, p.Terms() != nil && p.Terms().Max() == eps("2") && p.Terms().Price(eps("1")) == 5 &&
+		p.Limit() == eps("1"), "%v: terms %v", p, p.Terms())
 	wantInvalid(t, "part 2: there is a second market")(Min(sale, p))
 	wantInvalid(t, "cannot be part of a sum")(Sum(p))
 }

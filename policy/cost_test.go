@@ -2,11 +2,11 @@ package policy
 
 import (
 	"fmt"
-	"runtime"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/sluicedp/sluice/internal/check"
 	"github.com/sluicedp/sluice/internal/pace"
 )
 
@@ -49,15 +49,13 @@ func TestCostOfPolicies_AnyKind_IsLinear(t *testing.T) {
 				continue
 			}
 			const times = 16
-			var before, after runtime.MemStats
-			runtime.ReadMemStats(&before)
-			for range times {
-				parsed(t, text)
-			}
-			runtime.ReadMemStats(&after)
-			if took := int(after.TotalAlloc-before.TotalAlloc) / times; took > (1+pace.Race)*(free+most*len(text)) {
-				t.Errorf("%s: to read %d bytes takes %d bytes of memory", kind, len(text), took)
-			}
+			took := check.Allocated(func() {
+				for range times {
+					parsed(t, text)
+				}
+			}) / times
+			check.That(t, int(took) <= (1+pace.Race)*(free+most*len(text)),
+				"%s: to read %d bytes takes %d bytes of memory", kind, len(text), took)
 		}
 	}
 }
@@ -69,9 +67,7 @@ func TestCostOfComparisons_AnyKind_IsBounded(t *testing.T) {
 			p, q := parsed(t, text), parsed(t, less)
 			c := comparison{from: instantOf(at(0)), left: maxWork}
 			_ = c.ceilings(p.node, q.node)
-			if c.left < -maxWork/16 {
-				t.Errorf("%s and %s: %d more than it may", kind, other, -c.left)
-			}
+			check.That(t, c.left >= -maxWork/16, "%s and %s: %d more than it may", kind, other, -c.left)
 		}
 	}
 	hard := func(i int) Policy {
@@ -83,9 +79,7 @@ func TestCostOfComparisons_AnyKind_IsBounded(t *testing.T) {
 		c.left = maxWork
 		_ = c.ceilings(hard(0).node, hard(1).node)
 	})
-	if allocated > 2000 {
-		t.Errorf("%v allocations for a comparison", allocated)
-	}
+	check.That(t, allocated <= 2000, "%v allocations for a comparison", allocated)
 }
 
 // Numbers of 128 bits settle nearly every logarithm, and agree with those of any length.
@@ -107,13 +101,10 @@ func TestLogarithms_In128Bits_AreThoseOfLongIntegers(t *testing.T) {
 			continue
 		}
 		settled++
-		if want := timesFraction(h, a, b, 160); want.Uint64() != ceil {
-			t.Fatalf("⌈%d·log₂(%d/%d)⌉ is %v, not %d", h, a, b, want, ceil)
-		}
+		want := timesFraction(h, a, b, 160)
+		check.Need(t, want.Uint64() == ceil, "⌈%d·log₂(%d/%d)⌉ is %v, not %d", h, a, b, want, ceil)
 	}
-	if settled < tries/2 {
-		t.Errorf("%d of %d are settled", settled, tries)
-	}
+	check.That(t, settled >= tries/2, "%d of %d are settled", settled, tries)
 }
 
 // A line of running logarithms is that of each logarithm by itself.
@@ -138,14 +129,10 @@ func TestHalving_RunningLogarithms_AreThoseOfEachLevel(t *testing.T) {
 				continue
 			}
 			settled++
-			if !inRange || int64(ceil) != want {
-				t.Fatalf("%+v: at level %d after %d ns, not %d", r, level, ceil, want)
-			}
+			check.Need(t, inRange && int64(ceil) == want, "%+v: at level %d after %d ns, not %d", r, level, ceil, want)
 		}
 	}
-	if settled < levels/4 {
-		t.Errorf("%d of %d are settled", settled, levels)
-	}
+	check.That(t, settled >= levels/4, "%d of %d are settled", settled, levels)
 }
 
 func BenchmarkHalvingLine(b *testing.B) {

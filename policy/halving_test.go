@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/sluicedp/sluice/internal/check"
 	"github.com/sluicedp/sluice/internal/pace"
 )
 
@@ -13,18 +14,14 @@ func TestHalving(t *testing.T) {
 	const month = 720 * time.Hour
 	p := made(t)(Halving(eps("0"), eps("2"), at(0), month, eps("1")))
 	wantCeilings(t, p, map[time.Time]string{{}: "0", at(0): "0", at(month - 1): "0", at(month): "1", at(1e6 * time.Hour): "1"})
-	if p.Limit() != eps("1") {
-		t.Errorf("limit %v", p.Limit())
-	}
+	check.That(t, p.Limit() == eps("1"), "limit %v", p.Limit())
 	p = made(t)(Halving(eps("1"), eps("2"), at(0), month, eps("0.25")))
 	wantCeilings(t, p, map[time.Time]string{
 		at(-1): "0", at(0): "1", at(month - 1): "1.25", at(month): "1.5", at(2*month - 1): "1.5", at(2 * month): "1.75", at(9 * month): "1.75",
 	})
 	p = made(t)(Halving(eps("0.7"), eps("1"), at(0), month, eps("1"))) // no multiple between
 	wantCeilings(t, p, map[time.Time]string{at(0): "0.7", at(1e6 * time.Hour): "0.7"})
-	if p.Limit() != eps("0.7") {
-		t.Errorf("limit %v", p.Limit())
-	}
+	check.That(t, p.Limit() == eps("0.7"), "limit %v", p.Limit())
 	p = made(t)(Halving(eps("0.7"), eps("1"), at(0), month, eps("0.25"))) // 0.5 would be below from
 	wantCeilings(t, p, map[time.Time]string{at(0): "0.7", at(month / 8): "0.7", at(month): "0.75", at(1e5 * time.Hour): "0.75"})
 	p = made(t)(Halving(eps("0"), eps("1"), at(0), 1, eps("0.001"))) // several levels in the first nanosecond
@@ -34,13 +31,10 @@ func TestHalving(t *testing.T) {
 // Levels that would come after 2261 do not count: no clock gets there.
 func TestHalvingBeyondTime(t *testing.T) {
 	p := made(t)(Halving(eps("0"), eps("1"), at(0), 100*365*24*time.Hour, eps("0.25")))
-	if got := p.Limit(); got != eps("0.75") {
-		t.Errorf("limit %v", got)
-	}
+	got := p.Limit()
+	check.That(t, got == eps("0.75"), "limit %v", got)
 	p = made(t)(Halving(eps("0"), eps("1"), at(0), 200*365*24*time.Hour, eps("0.25")))
-	if got := p.Limit(); got != eps("0.5") {
-		t.Errorf("limit %v", got)
-	}
+	check.Equal(t, p.Limit(), eps("0.5"), "limit")
 	p = made(t)(Halving(eps("0"), eps("1000"), at(0), math.MaxInt64, eps("1")))
 	if got := p.Limit(); !got.Less(eps("600")) || got.IsZero() {
 		t.Errorf("limit %v", got)
@@ -72,16 +66,13 @@ func TestHalvingAgainstBigFloats(t *testing.T) {
 		checkHalving(t, r, r.start+instant(g.Int64N(int64(lastInstant-r.start))), p)
 		checkHalving(t, r, lastInstant, p)
 	}
-	if steps < 500 {
-		t.Errorf("only %d steps", steps)
-	}
+	check.That(t, steps >= 500, "only %d steps", steps)
 }
 
 func checkHalving(t *testing.T, r halving, x instant, p Policy) {
 	t.Helper()
-	if got, want := p.Ceiling(x.time(), 0).Nano(), halvingAt(r, x); got != want {
-		t.Fatalf("%v at %v: %d, want %d", p, x, got, want)
-	}
+	got, want := p.Ceiling(x.time(), 0).Nano(), halvingAt(r, x)
+	check.Need(t, got == want, "%v at %v: %d, want %d", p, x, got, want)
 }
 
 // halvingAt is the definition, from start on. What is missing to the limit is D·2^(−x): the floor of
@@ -126,22 +117,19 @@ func TestTimesLog2(t *testing.T) {
 		{1, 3, 2, 1}, {1, 1e12, 1e12 - 1, 1}, {1, 1e12, 1, 40}, {1000, 3, 1, 1585}, {1_000_000_000, 3, 2, 584_962_501},
 		{1_000_000_000_000_000_000, 3, 1, 1_584_962_500_721_156_182}, // log₂3 = 1.58496250072115618145…
 	} {
-		if got, ok := timesLog2(c.h, c.a, c.b); !ok || got != c.want {
-			t.Errorf("⌈%d·log₂(%d/%d)⌉ = %d, %v; want %d", c.h, c.a, c.b, got, ok, c.want)
-		}
+		got, ok := timesLog2(c.h, c.a, c.b)
+		check.That(t, ok && got == c.want, "⌈%d·log₂(%d/%d)⌉ = %d, %v; want %d", c.h, c.a, c.b, got, ok, c.want)
 	}
 	for _, c := range [][3]int64{{math.MaxInt64, 4, 1}, {math.MaxInt64, 5, 2}, {math.MaxInt64, 1e12, 1}} {
-		if got, ok := timesLog2(c[0], c[1], c[2]); ok {
-			t.Errorf("⌈%d·log₂(%d/%d)⌉ = %d; it is not an int64", c[0], c[1], c[2], got)
-		}
+		got, ok := timesLog2(c[0], c[1], c[2])
+		check.That(t, !ok, "⌈%d·log₂(%d/%d)⌉ = %d; it is not an int64", c[0], c[1], c[2], got)
 	}
 }
 
 // Too few bits must be noticed and not guessed away.
 func TestLog2NeedsMoreBits(t *testing.T) {
-	if got, ok := ceilProduct(3, big.NewInt(5), 4); ok {
-		t.Errorf("15/16 to 18/16 has 1 in it, but became %v", got)
-	}
+	got, ok := ceilProduct(3, big.NewInt(5), 4)
+	check.That(t, !ok, "15/16 to 18/16 has 1 in it, but became %v", got)
 	if got, ok := ceilProduct(4, big.NewInt(3), 4); !ok || got.Int64() != 1 { // the bounds are excluded
 		t.Errorf("12/16 to 16/16: %v, %v", got, ok)
 	}
@@ -152,9 +140,8 @@ func TestLog2NeedsMoreBits(t *testing.T) {
 		t.Errorf("%v, %v", got, ok)
 	}
 	for n := uint(1); n < 100; n++ {
-		if got := timesFraction(1_000_000_000_000_000_000, 3, 2, n); got.Int64() != 584_962_500_721_156_182 {
-			t.Errorf("from %d digits: %v", n, got)
-		}
+		got := timesFraction(1_000_000_000_000_000_000, 3, 2, n)
+		check.That(t, got.Int64() == 584_962_500_721_156_182, "from %d digits: %v", n, got)
 	}
 }
 

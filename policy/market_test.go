@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/sluicedp/sluice/internal/check"
 	"github.com/sluicedp/sluice/privacy"
 )
 
@@ -20,13 +21,11 @@ func with(change func(*Market)) (Policy, error) {
 func TestSell(t *testing.T) {
 	p := made(t)(with(func(m *Market) { m.From, m.Until = at(0), at(time.Hour) }))
 	for _, when := range []time.Time{{}, at(-1), at(0), at(time.Hour)} {
-		if p.Ceiling(when, 0) != eps("1") {
-			t.Errorf("the ceiling is %v at %v; it must not depend on the window", p.Ceiling(when, 0), when)
-		}
+		check.That(t, p.Ceiling(when, 0) == eps("1"),
+			"the ceiling is %v at %v; it must not depend on the window", p.Ceiling(when, 0), when)
 	}
-	if p.Limit() != eps("1") || p.Releases(at(time.Hour), all) != nil || p.Terms().Max() != eps("1") {
-		t.Error("wrong limit, maximum or releases")
-	}
+	check.That(t, p.Limit() == eps("1") && p.Releases(at(time.Hour), all) == nil && p.Terms().Max() == eps("1"),
+		"wrong limit, maximum or releases")
 }
 
 func TestOffers(t *testing.T) {
@@ -58,9 +57,8 @@ func TestHoldersNeedLevels(t *testing.T) {
 		func(m *Market) { m.Stride = eps("0.5") }, func(m *Market) { m.Levels = []privacy.Epsilon{eps("0.5")} },
 	} {
 		p := made(t)(with(func(m *Market) { m.Holders = 1; offer(m) }))
-		if again := made(t)(Parse([]byte(p.String()))); !again.Equal(p) || again.Terms().Holders() != 1 {
-			t.Errorf("%v came back as %v", p, again)
-		}
+		again := made(t)(Parse([]byte(p.String())))
+		check.That(t, again.Equal(p) && again.Terms().Holders() == 1, "%v came back as %v", p, again)
 	}
 }
 
@@ -72,9 +70,8 @@ func TestAllows(t *testing.T) {
 	for buyer, want := range map[string][4]bool{
 		"acme": {true, true, false, true}, "zeta": {true, true, false, false}, "beta": {true, false, true, false}, "": {true, false, true, false},
 	} {
-		if got := [4]bool{everybody.Allows(buyer), some.Allows(buyer), others.Allows(buyer), both.Allows(buyer)}; got != want {
-			t.Errorf("allows %q: %v, want %v", buyer, got, want)
-		}
+		got := [4]bool{everybody.Allows(buyer), some.Allows(buyer), others.Allows(buyer), both.Allows(buyer)}
+		check.That(t, got == want, "allows %q: %v, want %v", buyer, got, want)
 	}
 	if some.Holders() != 0 || made(t)(with(func(m *Market) { m.Holders, m.Stride = maxCount, eps("1") })).Terms().Holders() != maxCount {
 		t.Error("wrong number of holders")
@@ -97,22 +94,18 @@ func TestWindow(t *testing.T) {
 	} {
 		got := []bool{c.terms.Open(at(-1)), c.terms.Open(at(0)), c.terms.Open(at(time.Hour - 1)), c.terms.Open(at(time.Hour))}
 		for i, want := range []bool{c.before, c.first, c.last, c.after} {
-			if got[i] != want {
-				t.Errorf("%v to %v: %v", c.terms.Opens(), c.terms.Closes(), got)
-			}
+			check.That(t, got[i] == want, "%v to %v: %v", c.terms.Opens(), c.terms.Closes(), got)
 		}
-		if c.terms.Open(never) != c.before || c.terms.Open(time.Unix(1<<40, 0)) != c.after {
-			t.Errorf("%v to %v: wrong at the ends of time", c.terms.Opens(), c.terms.Closes())
-		}
+		check.That(t, c.terms.Open(never) == c.before && c.terms.Open(time.Unix(1<<40, 0)) == c.after,
+			"%v to %v: wrong at the ends of time", c.terms.Opens(), c.terms.Closes())
 	}
 	bounded := window(at(0).In(time.FixedZone("", 3600)), at(time.Hour))
 	if bounded.Opens() != at(0) || bounded.Closes() != at(time.Hour) || !window(never, never).Opens().IsZero() || !window(never, never).Closes().IsZero() {
 		t.Errorf("from %v until %v", bounded.Opens(), bounded.Closes())
 	}
 	epoch := window(time.Unix(0, 0), never) // 1970 is a bound; the zero time is none
-	if epoch.Opens().IsZero() || epoch.Open(time.Unix(0, -1)) || !epoch.Open(time.Unix(0, 0)) {
-		t.Errorf("opens %v", epoch.Opens())
-	}
+	check.That(t, !epoch.Opens().IsZero() && !epoch.Open(time.Unix(0, -1)) && epoch.Open(time.Unix(0, 0)),
+		"opens %v", epoch.Opens())
 }
 
 func TestSellRefuses(t *testing.T) {
@@ -162,9 +155,8 @@ func TestSellCopies(t *testing.T) {
 	p := made(t)(m.Policy())
 	text := p.String()
 	m.Prices[0].Amount, m.Buyers[0], m.Levels[0] = 1, "x", eps("1")
-	if p.Terms().Price(eps("1")) != 100 || !p.Terms().Allows("b") || p.Terms().Offers(eps("1")) || p.Terms().Allows("x") || p.String() != text {
-		t.Errorf("the caller of Sell could change the policy")
-	}
+	check.That(t, p.Terms().Price(eps("1")) == 100 && p.Terms().Allows("b") && !p.Terms().Offers(eps("1")) &&
+		!p.Terms().Allows("x") && p.String() == text, "the caller of Sell could change the policy")
 }
 
 // Levels are listed downwards: those of a list or a stride, or else the points of the price curve.
@@ -189,17 +181,13 @@ func TestNextOffer(t *testing.T) {
 				break
 			}
 		}
-		if text := strings.Join(got, " "); text != c.want {
-			t.Errorf("%s: %s, want %s", name, text, c.want)
-		}
+		check.Equal(t, strings.Join(got, " "), c.want, "%s", name)
 		for _, level := range got { // they are the levels that the terms list, without 0
 			e := eps(level)
 			if above := nanos(e.Nano() + 1); sale.Lists(e) == e.IsZero() || sale.Lists(above) {
 				t.Errorf("%s: listed are others than %s", name, level)
 			}
-			if !e.IsZero() && sale.Lists(nanos(e.Nano()-1)) {
-				t.Errorf("%s: a level below %s is listed", name, level)
-			}
+			check.That(t, e.IsZero() || !sale.Lists(nanos(e.Nano()-1)), "%s: a level below %s is listed", name, level)
 		}
 	}
 }

@@ -1,37 +1,25 @@
 package policy
 
 import (
-	"encoding/json"
 	"math/big"
-	"os"
 	"testing"
 	"time"
 
+	"github.com/sluicedp/sluice/internal/check"
 	"github.com/sluicedp/sluice/internal/exact"
 )
 
 // The vectors have 30 digits; the policy must have the first nine, cut off.
 func TestNoisySamplingVectors(t *testing.T) {
-	data, err := os.ReadFile("../testdata/vectors/noisy_sampling.json")
-	if err != nil {
-		t.Fatal(err)
+	type row struct {
+		Alpha  string `json:"eps_alpha"`
+		Beta   string `json:"eps_beta"`
+		K      int
+		Result string `json:"eps_ns"`
 	}
-	var vectors struct {
-		Rows []struct {
-			Alpha  string `json:"eps_alpha"`
-			Beta   string `json:"eps_beta"`
-			K      int
-			Result string `json:"eps_ns"`
-		}
-	}
-	if err := json.Unmarshal(data, &vectors); err != nil || len(vectors.Rows) < 10 {
-		t.Fatalf("%d rows, %v", len(vectors.Rows), err)
-	}
-	for _, row := range vectors.Rows {
+	for _, row := range check.Vectors[row](t, "../testdata/vectors/noisy_sampling.json", 10) {
 		exactly, ok := new(big.Rat).SetString(row.Result)
-		if !ok {
-			t.Fatalf("%q is no number", row.Result)
-		}
+		check.Need(t, ok, "%q is no number", row.Result)
 		exactly.Mul(exactly, big.NewRat(1_000_000_000, 1))
 		want := new(big.Int).Quo(exactly.Num(), exactly.Denom()).Int64()
 		p := made(t)(NoisySampling(eps(row.Alpha), eps(row.Beta), at(0), time.Hour, row.K))
@@ -48,13 +36,11 @@ func TestNoisySamplingRounds(t *testing.T) {
 		at(2 * time.Hour): "0.60481275", at(3 * time.Hour): "0.60481275", at(1e6 * time.Hour): "0.60481275",
 	})
 	p = made(t)(NoisySampling(nanos(1), nanos(1), at(0), time.Hour, 3)) // about 10⁻¹⁸
-	if !p.Limit().IsZero() || p.Releases(at(0), all) == nil || len(p.Releases(at(1e6*time.Hour), all)) != 0 {
-		t.Errorf("limit %v, releases %v", p.Limit(), p.Releases(at(0), all))
-	}
+	check.That(t, p.Limit().IsZero() && p.Releases(at(0), all) != nil && len(p.Releases(at(1e6*time.Hour), all)) == 0,
+		"limit %v, releases %v", p.Limit(), p.Releases(at(0), all))
 	p = made(t)(NoisySampling(eps("1000"), eps("1000"), at(0), time.Hour, maxSteps))
-	if p.Limit().Nano() != eps("1000").Nano()-1 || len(p.Releases(lastInstant.time(), all)) != 2 {
-		t.Errorf("limit %v after %d steps", p.Limit(), len(p.Releases(lastInstant.time(), all)))
-	}
+	check.That(t, p.Limit().Nano() == eps("1000").Nano()-1 && len(p.Releases(lastInstant.time(), all)) == 2,
+		"limit %v after %d steps", p.Limit(), len(p.Releases(lastInstant.time(), all)))
 	made(t)(NoisySampling(eps("1"), eps("1"), lastInstant.time(), 1<<62, 1))
 	made(t)(NoisySampling(eps("1"), eps("1"), lastInstant.time().Add(-10), 5, 3))
 	wantInvalid(t, "after 2261")(NoisySampling(eps("1"), eps("1"), lastInstant.time().Add(-9), 5, 3))
@@ -68,24 +54,20 @@ func TestNoisySamplingBounds(t *testing.T) {
 		alpha, beta, k := 1+g.Int64N(1<<(1+g.IntN(39))), 1+g.Int64N(1<<(1+g.IntN(39))), 1+g.Int64N(20)
 		guess, highest := noisyBounds(alpha, k*beta)
 		n := noisyEpsilon(alpha, beta, k, guess, 128)
-		if n < guess || n > highest {
-			t.Fatalf("α=%d β=%d K=%d: %d is not between %d and %d", alpha, beta, k, n, guess, highest)
-		}
+		check.Need(t, n >= guess && n <= highest,
+			"α=%d β=%d K=%d: %d is not between %d and %d", alpha, beta, k, n, guess, highest)
 		if highest >= min(alpha, k*beta) { // else what the bound decides would be computed exactly, which takes long
 			t.Fatalf("α=%d β=%d K=%d: %d is not below both", alpha, beta, k, highest)
 		}
 		off := max(0, min(guess+g.Int64N(11)-5, alpha-1, k*beta-1)) // a bad guess and few bits must not matter
-		if again := noisyEpsilon(alpha, beta, k, off, 1+uint(g.IntN(60))); again != n {
-			t.Fatalf("α=%d β=%d K=%d: %d, but %d from the guess %d", alpha, beta, k, n, again, off)
-		}
+		again := noisyEpsilon(alpha, beta, k, off, 1+uint(g.IntN(60)))
+		check.Need(t, again == n, "α=%d β=%d K=%d: %d, but %d from the guess %d", alpha, beta, k, n, again, off)
 		const prec = 4096
 		ratio := noisyRatio(alpha, beta, k, prec)
-		if n < 0 || n >= min(alpha, k*beta) || !exact.Exp(n, prec).Below(ratio) {
-			t.Fatalf("α=%d β=%d K=%d: %d is too high", alpha, beta, k, n)
-		}
-		if n+1 < min(alpha, k*beta) && !ratio.Below(exact.Exp(n+1, prec)) {
-			t.Fatalf("α=%d β=%d K=%d: %d is too low", alpha, beta, k, n)
-		}
+		check.Need(t, n >= 0 && n < min(alpha, k*beta) && exact.Exp(n, prec).Below(ratio),
+			"α=%d β=%d K=%d: %d is too high", alpha, beta, k, n)
+		check.Need(t, n+1 >= min(alpha, k*beta) || ratio.Below(exact.Exp(n+1, prec)),
+			"α=%d β=%d K=%d: %d is too low", alpha, beta, k, n)
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/sluicedp/sluice/internal/check"
 	"github.com/sluicedp/sluice/privacy"
 )
 
@@ -31,9 +32,7 @@ func at(d time.Duration) time.Time { return time.Date(2027, 1, 1, 0, 0, 0, 0, ti
 func parsed(t testing.TB, text string) Policy {
 	t.Helper()
 	p, err := Parse([]byte(text))
-	if err != nil {
-		t.Fatalf("%s: %v", text, err)
-	}
+	check.Need(t, err == nil, "%s: %v", text, err)
 	return p
 }
 
@@ -41,9 +40,7 @@ func parsed(t testing.TB, text string) Policy {
 func made(t testing.TB) func(Policy, error) Policy {
 	return func(p Policy, err error) Policy {
 		t.Helper()
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.Must(t, err)
 		return p
 	}
 }
@@ -52,9 +49,8 @@ func made(t testing.TB) func(Policy, error) Policy {
 func wantInvalid(t *testing.T, why string) func(Policy, error) {
 	return func(p Policy, err error) {
 		t.Helper()
-		if !errors.Is(err, ErrInvalid) || !p.IsZero() || !strings.Contains(err.Error(), why) || strings.Contains(err.Error(), "\n") {
-			t.Errorf("%v, %v; want an error with %q", p, err, why)
-		}
+		check.That(t, errors.Is(err, ErrInvalid) && p.IsZero() && strings.Contains(err.Error(), why) &&
+			!strings.Contains(err.Error(), "\n"), "%v, %v; want an error with %q", p, err, why)
 	}
 }
 
@@ -62,35 +58,28 @@ func wantInvalid(t *testing.T, why string) func(Policy, error) {
 func wantCeilings(t *testing.T, p Policy, want map[time.Time]string) {
 	t.Helper()
 	for when, ceiling := range want {
-		if got := p.Ceiling(when, all); got != eps(ceiling) {
-			t.Errorf("%v at %v: ceiling %v, want %v", p, when, got, ceiling)
-		}
+		got := p.Ceiling(when, all)
+		check.That(t, got == eps(ceiling), "%v at %v: ceiling %v, want %v", p, when, got, ceiling)
 	}
 }
 
 func TestFixed(t *testing.T) {
 	p := Fixed(eps("2.5"))
 	for _, when := range []time.Time{{}, time.Unix(0, 0), time.Unix(1<<40, 0)} {
-		if p.Ceiling(when, 0) != eps("2.5") || p.Ceiling(when, all) != eps("2.5") || p.Limit() != eps("2.5") {
-			t.Errorf("at %v: ceiling %v, limit %v", when, p.Ceiling(when, 0), p.Limit())
-		}
+		check.That(t, p.Ceiling(when, 0) == eps("2.5") && p.Ceiling(when, all) == eps("2.5") && p.Limit() == eps("2.5"),
+			"at %v: ceiling %v, limit %v", when, p.Ceiling(when, 0), p.Limit())
 	}
-	if p.IsZero() || Fixed(privacy.Epsilon{}).IsZero() {
-		t.Error("IsZero is wrong: only the zero value is no policy")
-	}
-	if p.Releases(at(0), all) != nil || p.Terms() != nil {
-		t.Error("a fixed policy releases nothing by itself and sells nothing")
-	}
+	check.That(t, !p.IsZero() && !Fixed(privacy.Epsilon{}).IsZero(),
+		"IsZero is wrong: only the zero value is no policy")
+	check.That(t, p.Releases(at(0), all) == nil && p.Terms() == nil,
+		"a fixed policy releases nothing by itself and sells nothing")
 }
 
 func TestNoPolicy(t *testing.T) {
 	var p Policy
-	if !p.IsZero() || p.String() != "" || !p.Ceiling(at(0), all).IsZero() || !p.Limit().IsZero() || p.Releases(at(0), all) != nil || p.Terms() != nil {
-		t.Error("the zero value allows something")
-	}
-	if !p.Equal(Policy{}) || p.Equal(Fixed(privacy.Epsilon{})) {
-		t.Error("only the zero value equals it")
-	}
+	check.That(t, p.IsZero() && p.String() == "" && p.Ceiling(at(0), all).IsZero() && p.Limit().IsZero() &&
+		p.Releases(at(0), all) == nil && p.Terms() == nil, "the zero value allows something")
+	check.That(t, p.Equal(Policy{}) && !p.Equal(Fixed(privacy.Epsilon{})), "only the zero value equals it")
 }
 
 // canonicalForms has one of each kind, and of each optional field.
@@ -115,20 +104,15 @@ func TestCanonicalForm(t *testing.T) {
 	seen := map[string]bool{}
 	for _, text := range canonicalForms {
 		p := parsed(t, text)
-		if p.String() != text || !p.Equal(parsed(t, p.String())) {
-			t.Errorf("%s prints as %s", text, p)
-		}
-		if out, err := json.Marshal(p); err != nil || string(out) != text {
-			t.Errorf("%s marshals as %s, %v", text, out, err)
-		}
+		check.That(t, p.String() == text && p.Equal(parsed(t, p.String())), "%s prints as %s", text, p)
+		out, err := json.Marshal(p)
+		check.That(t, err == nil && string(out) == text, "%s marshals as %s, %v", text, out, err)
 		for _, k := range kinds() {
 			seen[k.kind()] = seen[k.kind()] || strings.HasPrefix(text, fmt.Sprintf(`{"kind":%q,`, k.kind()))
 		}
 	}
 	for kind, ok := range seen {
-		if !ok {
-			t.Errorf("no canonical form of kind %q is tested", kind)
-		}
+		check.That(t, ok, "no canonical form of kind %q is tested", kind)
 	}
 }
 
@@ -140,9 +124,8 @@ func TestOtherSpellings(t *testing.T) {
 		`{"kind":"noisy-sampling","eps_alpha":"1","eps_beta":"1","rounds":1,"period":"1m.5s2.5ms1.5us3ns","start":"2027-01-01T00:00:00Z"}`: `{"kind":"noisy-sampling","eps_alpha":"1","eps_beta":"1","start":"2027-01-01T00:00:00Z","period":"1m0.502501503s","rounds":1}`,
 		`{"kind":"market","max":"1","price":[["0",0],["1",7]],"floor":0,"buyers":["b","a"]}`:                                               `{"kind":"market","max":"1","price":[["1",7]],"buyers":["a","b"]}`,
 	} {
-		if p := parsed(t, other); p.String() != canonical {
-			t.Errorf("%s became %s", other, p)
-		}
+		p := parsed(t, other)
+		check.That(t, p.String() == canonical, "%s became %s", other, p)
 	}
 }
 
@@ -150,12 +133,10 @@ func TestJSONInsideJSON(t *testing.T) {
 	const canonical = `{"kind":"fixed","ceiling":"2"}`
 	p := Fixed(eps("2"))
 	var holder struct{ P, None Policy }
-	if err := json.Unmarshal([]byte(`{"P":`+canonical+`}`), &holder); err != nil || !holder.P.Equal(p) {
-		t.Errorf("%v, %v", holder.P, err)
-	}
-	if out, err := json.Marshal(holder); err != nil || string(out) != `{"P":`+canonical+`,"None":null}` {
-		t.Errorf("%s, %v", out, err)
-	}
+	err := json.Unmarshal([]byte(`{"P":`+canonical+`}`), &holder)
+	check.That(t, err == nil && holder.P.Equal(p), "%v, %v", holder.P, err)
+	out, err := json.Marshal(holder)
+	check.That(t, err == nil && string(out) == `{"P":`+canonical+`,"None":null}`, "%s, %v", out, err)
 	if err := json.Unmarshal([]byte(`{"kind":"none"}`), &p); !errors.Is(err, ErrInvalid) || !p.Equal(Fixed(eps("2"))) {
 		t.Errorf("a refused text changed the policy to %v (%v)", p, err)
 	}
@@ -320,9 +301,8 @@ func TestParseRefuses(t *testing.T) {
 		hugeCanonical(): "canonical form",
 	} {
 		p, err := Parse([]byte(text))
-		if !errors.Is(err, ErrInvalid) || !p.IsZero() || !strings.Contains(err.Error(), why) || len(err.Error()) > 600 {
-			t.Errorf("Parse(%.120q) = %v, %v; want an error with %q", text, p, err, why)
-		}
+		check.That(t, errors.Is(err, ErrInvalid) && p.IsZero() && strings.Contains(err.Error(), why) &&
+			len(err.Error()) <= 600, "Parse(%.120q) = %v, %v; want an error with %q", text, p, err, why)
 	}
 }
 
@@ -330,9 +310,8 @@ func TestParseRefuses(t *testing.T) {
 func TestParse_AmountWithoutTwoDecimals_ProposesNoAmount(t *testing.T) {
 	for _, amount := range []string{`1.5`, `"1.5"`, `1.505`, `"1"`, `"1."`, `"a.50"`, `-1.50`, `1e2`} {
 		_, err := Parse([]byte(marketHead + `"price":[["1",` + amount + `]]}`))
-		if !errors.Is(err, ErrInvalid) || !strings.HasSuffix(err.Error(), "amounts are in minor units") {
-			t.Errorf("a price of %s: %v, want an error that proposes no amount", amount, err)
-		}
+		check.That(t, errors.Is(err, ErrInvalid) && strings.HasSuffix(err.Error(), "amounts are in minor units"),
+			"a price of %s: %v, want an error that proposes no amount", amount, err)
 	}
 }
 
@@ -357,13 +336,11 @@ func TestHostileSizesCostNothing(t *testing.T) {
 		`{"kind":"min","of":[` + list(16, `{"kind":"min","of":[`+list(2, whole)+`]}`) + `]}`,
 	} {
 		p, err := Parse([]byte(text))
-		if !errors.Is(err, ErrInvalid) || !strings.Contains(err.Error(), "1024 steps") || !p.IsZero() {
-			t.Errorf("%.100s: %v, %v", text, p, err)
-		}
+		check.That(t, errors.Is(err, ErrInvalid) && strings.Contains(err.Error(), "1024 steps") && p.IsZero(),
+			"%.100s: %v, %v", text, p, err)
 		// Whoever computed a single line of such steps would allocate more than reading the text does.
-		if n := testing.AllocsPerRun(1, func() { _, _ = Parse([]byte(text)) }); n > 200*float64(strings.Count(text, "kind")) {
-			t.Errorf("%.100s: refused after %v allocations", text, n)
-		}
+		n := testing.AllocsPerRun(1, func() { _, _ = Parse([]byte(text)) })
+		check.That(t, n <= 200*float64(strings.Count(text, "kind")), "%.100s: refused after %v allocations", text, n)
 	}
 }
 
@@ -392,15 +369,36 @@ func FuzzParse(f *testing.F) {
 	f.Fuzz(func(t *testing.T, text []byte) {
 		p, err := Parse(text)
 		if err != nil {
-			if !errors.Is(err, ErrInvalid) {
-				t.Fatalf("untyped error %v", err)
-			}
+			check.Need(t, errors.Is(err, ErrInvalid), "untyped error %v", err)
 			return
 		}
 		again, err := Parse([]byte(p.String()))
-		if err != nil || again.String() != p.String() || !again.Equal(p) || again.Limit() != p.Limit() {
-			t.Fatalf("%s reads back as %v, %v", p, again, err)
-		}
+		check.Need(t, err == nil && again.String() == p.String() && again.Equal(p) && again.Limit() == p.Limit(),
+			"%s reads back as %v, %v", p, again, err)
 		checkPolicy(t, p)
 	})
+}
+
+// A policy comes from files and requests. What it takes to read follows its bytes, however it is nested.
+func TestParseTakesNotMuchMoreMemoryThanItsInput(t *testing.T) {
+	const size, fixed, times = 1 << 20, 256 << 10, 60
+	fill := func(begin, item, end string) string { return begin + strings.Repeat(item, size/len(item)) + end }
+	for name, text := range map[string]string{
+		"brackets":           fill("", "[", ""),
+		"nested policies":    fill("", `{"kind":"min","of":[`, ""),
+		"many policies":      fill(`{"kind":"sum","of":[{"kind":"fixed","ceiling":"1"}`, `,{"kind":"fixed","ceiling":"1"}`, "]}"),
+		"empty policies":     fill(`{"kind":"sum","of":[{}`, ",{}", "]}"),
+		"a long number":      fill(`{"kind":"fixed","ceiling":"`, "1", `"}`),
+		"a large exponent":   `{"kind":"fixed","ceiling":"1e999999999"}`,
+		"a small exponent":   `{"kind":"fixed","ceiling":"1e-999999999"}`,
+		"a long kind":        fill(`{"kind":"`, "x", `"}`),
+		"a field repeatedly": fill(`{"kind":"fixed"`, `,"kind":"fixed"`, "}"),
+		"unknown fields":     fill(`{"kind":"fixed"`, `,"x":[]`, "}"),
+		"steps":              fill(`{"kind":"steps","steps":[{}`, ",{}", "]}"),
+		"white space":        fill("", " ", ""),
+	} {
+		var err error
+		took := check.Allocated(func() { _, err = Parse([]byte(text)) })
+		check.That(t, took <= fixed+times*uint64(len(text)), "%s: %d bytes take %d (%v)", name, len(text), took, err != nil)
+	}
 }

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/sluicedp/sluice/internal/check"
 	"github.com/sluicedp/sluice/privacy"
 )
 
@@ -23,9 +24,8 @@ func TestPrice(t *testing.T) {
 		"0": {0, 0, 0}, "1e-9": {1, 51, 60}, "0.005": {1, 51, 60}, "0.005000001": {2, 51, 60}, "0.5": {100, 51, 60}, "0.500000001": {101, 51, 60},
 		"0.6": {116, 51, 60}, "0.605": {117, 51, 61}, "1": {180, 51, 100}, "1.5": {180, 51, 100}, "2": {180, 51, 100}, "1000": {180, 51, 100},
 	} {
-		if got := [3]int64{curve.Price(eps(level)), fee.Price(eps(level)), floored.Price(eps(level))}; got != want {
-			t.Errorf("prices at %s: %v, want %v", level, got, want)
-		}
+		got := [3]int64{curve.Price(eps(level)), fee.Price(eps(level)), floored.Price(eps(level))}
+		check.That(t, got == want, "prices at %s: %v, want %v", level, got, want)
 	}
 	for _, c := range []struct {
 		held, level string
@@ -35,9 +35,8 @@ func TestPrice(t *testing.T) {
 		// What was paid at other prices counts as it is: nothing is given back, and no lower level is paid again.
 		{"0.5", "1", 60, 120}, {"0.5", "1", 180, 0}, {"0.5", "1", 181, 0}, {"0.5", "1", 0, 180}, {"1", "1", 0, 0}, {"1", "0.5", 0, 0},
 	} {
-		if got := curve.Upgrade(eps(c.held), eps(c.level), c.paid); got != c.want {
-			t.Errorf("from %s to %s, with %d paid: %d, want %d", c.held, c.level, c.paid, got, c.want)
-		}
+		got := curve.Upgrade(eps(c.held), eps(c.level), c.paid)
+		check.That(t, got == c.want, "from %s to %s, with %d paid: %d, want %d", c.held, c.level, c.paid, got, c.want)
 	}
 }
 
@@ -64,9 +63,8 @@ func TestPriceAgainstRationals(t *testing.T) {
 			level := 1 + g.Int64N(sale.Max().Nano())
 			line := lineAt(points, level)
 			got := big.NewRat(sale.Price(nanos(level)), 1)
-			if got.Cmp(line) < 0 || got.Sub(got, big.NewRat(1, 1)).Cmp(line) >= 0 {
-				t.Fatalf("%v at %d: %d for %v", points, level, sale.Price(nanos(level)), line)
-			}
+			check.Need(t, got.Cmp(line) >= 0 && got.Sub(got, big.NewRat(1, 1)).Cmp(line) < 0,
+				"%v at %d: %d for %v", points, level, sale.Price(nanos(level)), line)
 		}
 	}
 }
@@ -106,15 +104,12 @@ func TestNoBundleIsCheaper(t *testing.T) {
 			if best.Less(level) {
 				best = level
 			}
-			if paid < sale.Price(best) {
-				t.Fatalf("%v: for %d they hold %v, which costs %d", points, paid, best, sale.Price(best))
-			}
+			check.Need(t, paid >= sale.Price(best),
+				"%v: for %d they hold %v, which costs %d", points, paid, best, sale.Price(best))
 			tight += count(paid == sale.Price(best))
 		}
 	}
-	if tight < 1000 {
-		t.Errorf("the bound was met only %d times: the bundles are no test", tight)
-	}
+	check.That(t, tight >= 1000, "the bound was met only %d times: the bundles are no test", tight)
 }
 
 // curveFault is what a market with these prices is refused for.
@@ -154,16 +149,12 @@ func TestMarket_PricesThatFall_AreRefused(t *testing.T) {
 			t.Fatalf("%v: %v, want %q", points, err, want)
 		}
 	}
-	if found < 100 {
-		t.Errorf("only %d curves fall", found)
-	}
+	check.That(t, found >= 100, "only %d curves fall", found)
 }
 
 func wantValid(t *testing.T, points []Price) {
 	t.Helper()
-	if err := curveFault(points); err != nil {
-		t.Errorf("%v: %v", points, err)
-	}
+	check.Equal(t, curveFault(points), nil, "the fault of %v", points)
 }
 
 func TestMarket_Prices(t *testing.T) {

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/sluicedp/sluice/internal/check"
 	"github.com/sluicedp/sluice/internal/pace"
 	"github.com/sluicedp/sluice/privacy"
 )
@@ -50,9 +51,7 @@ func checkReleases(t *testing.T, p Policy, orders uint64) {
 	for _, x := range watched(p.node) {
 		for _, when := range []time.Time{x.time().Add(-1), x.time(), x.time().Add(1)} {
 			before, now = now, p.Ceiling(when, orders)
-			if now.Less(before) {
-				t.Fatalf("%v: falls from %v to %v at %v", p, before, now, when)
-			}
+			check.Need(t, !now.Less(before), "%v: falls from %v to %v at %v", p, before, now, when)
 			if before.Less(now) {
 				levels = append(levels, now)
 			}
@@ -67,9 +66,7 @@ func checkReleases(t *testing.T, p Policy, orders uint64) {
 			t.Fatalf("%v: after %d orders, ε=%v is not released at %v", p, orders, s.Ceiling, s.At)
 		}
 	}
-	if len(levels) > maxSteps {
-		t.Fatalf("%v: %d levels", p, len(levels))
-	}
+	check.Need(t, len(levels) <= maxSteps, "%v: %d levels", p, len(levels))
 	checkReaches(t, p, orders, levels)
 }
 
@@ -99,14 +96,11 @@ func checkReaches(t *testing.T, p Policy, orders uint64, levels []privacy.Epsilo
 		seen = append(seen, first)
 	}
 	for at, more := p.Rises(time.Time{}, orders); more; at, more = p.Rises(at, orders) {
-		if !p.Ceiling(at.Add(-1), orders).Less(p.Ceiling(at, orders)) {
-			t.Fatalf("%v: it does not rise at %v", p, at)
-		}
+		check.Need(t, p.Ceiling(at.Add(-1), orders).Less(p.Ceiling(at, orders)), "%v: it does not rise at %v", p, at)
 		seen = append(seen, p.Ceiling(at, orders))
 	}
-	if !slices.Equal(seen, levels) {
-		t.Fatalf("%v: after %d orders it rises through %v, and its ceiling goes through %v", p, orders, seen, levels)
-	}
+	check.Need(t, slices.Equal(seen, levels),
+		"%v: after %d orders it rises through %v, and its ceiling goes through %v", p, orders, seen, levels)
 }
 
 // checkOrders checks that the ceiling rises with the orders, to what it is when all are in.
@@ -115,12 +109,9 @@ func checkOrders(t *testing.T, p Policy, when time.Time) {
 	before := privacy.Epsilon{}
 	for _, orders := range []uint64{0, 1, 2, 3, 5, 8, 100, 999_999_999, 1_000_000_000, 1 << 32, all} {
 		now := p.Ceiling(when, orders)
-		if now.Less(before) {
-			t.Fatalf("%v at %v: falls from %v to %v at %d orders", p, when, before, now, orders)
-		}
-		if orders >= maxCount && now != p.Ceiling(when, all) {
-			t.Fatalf("%v at %v: not all unlocked by %d orders", p, when, orders)
-		}
+		check.Need(t, !now.Less(before), "%v at %v: falls from %v to %v at %d orders", p, when, before, now, orders)
+		check.Need(t, orders < maxCount || now == p.Ceiling(when, all),
+			"%v at %v: not all unlocked by %d orders", p, when, orders)
 		before = now
 	}
 }
@@ -213,9 +204,8 @@ func TestRandomPolicies(t *testing.T) {
 		}
 		timed, ordered, forSale = timed+count(p.node.timed), ordered+count(p.node.ordered), forSale+count(p.Terms() != nil)
 	}
-	if min(timed, ordered, forSale) < 30 {
-		t.Errorf("too few of some sort: %d timed, %d ordered, %d for sale", timed, ordered, forSale)
-	}
+	check.That(t, min(timed, ordered, forSale) >= 30,
+		"too few of some sort: %d timed, %d ordered, %d for sale", timed, ordered, forSale)
 }
 
 func count(yes bool) int {
@@ -262,8 +252,6 @@ func TestNoAllocation(t *testing.T) {
 		sink += int64(count(terms.Offers(level)) + count(terms.Allows("b")) + count(terms.Open(when)) + terms.Holders())
 		sink += terms.Opens().Unix() + terms.Closes().Unix()
 	})
-	if allocs != 0 {
-		t.Errorf("%v allocations", allocs)
-	}
+	check.That(t, allocs == 0, "%v allocations", allocs)
 	_ = sink
 }

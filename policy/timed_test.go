@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/sluicedp/sluice/internal/check"
 	"github.com/sluicedp/sluice/privacy"
 )
 
@@ -17,13 +18,10 @@ func TestLinear(t *testing.T) {
 		at(15*time.Hour - 1): "0.3", at(15 * time.Hour): "0.4", at(75 * time.Hour): "1",
 		at(80*time.Hour - 1): "1", at(80 * time.Hour): "1.05", at(1e6 * time.Hour): "1.05", time.Unix(math.MaxInt64, 0): "1.05",
 	})
-	if p.Limit() != eps("1.05") {
-		t.Errorf("limit %v", p.Limit())
-	}
+	check.That(t, p.Limit() == eps("1.05"), "limit %v", p.Limit())
 	want := []privacy.Epsilon{eps("0.25"), eps("0.3"), eps("0.4")}
-	if got := levelsOf(p.Releases(at(15*time.Hour), all)); !slices.Equal(got, want) {
-		t.Errorf("releases %v, want %v", got, want)
-	}
+	got := levelsOf(p.Releases(at(15*time.Hour), all))
+	check.That(t, slices.Equal(got, want), "releases %v, want %v", got, want)
 	if got := levelsOf(p.Releases(at(-1), all)); got == nil || len(got) != 0 {
 		t.Errorf("releases %v before start, want an empty list that is not nil", got)
 	}
@@ -40,9 +38,8 @@ func TestLinearCorners(t *testing.T) {
 	wantCeilings(t, leap, map[time.Time]string{at(0): "0", at(1): "0", at(2): "1"})
 	steep := made(t)(Linear(eps("0"), eps("1"), at(0), at(2), eps("0.001"))) // 500 levels a nanosecond
 	wantCeilings(t, steep, map[time.Time]string{at(0): "0", at(1): "0.5", at(2): "1"})
-	if got := levelsOf(steep.Releases(at(2), all)); !slices.Equal(got, []privacy.Epsilon{eps("0.5"), eps("1")}) {
-		t.Errorf("releases %v", got)
-	}
+	got := levelsOf(steep.Releases(at(2), all))
+	check.That(t, slices.Equal(got, []privacy.Epsilon{eps("0.5"), eps("1")}), "releases %v", got)
 	long := made(t)(Linear(eps("0"), eps("1000"), time.Unix(0, 0), lastInstant.time(), eps("1")))
 	wantCeilings(t, long, map[time.Time]string{time.Unix(0, -1): "0", time.Unix(0, 0): "0", lastInstant.time().Add(-1): "999", lastInstant.time(): "1000"})
 	if got := len(long.Releases(lastInstant.time(), all)); got != 1000 {
@@ -70,9 +67,8 @@ func TestLinearAgainstRationals(t *testing.T) {
 			instants = append(instants, s.at, max(r.start, s.at-1))
 		}
 		for _, x := range instants {
-			if got, want := p.Ceiling(x.time(), 0).Nano(), linearAt(r, x); got != want {
-				t.Fatalf("%v at %v: %d, want %d", p, x, got, want)
-			}
+			got, want := p.Ceiling(x.time(), 0).Nano(), linearAt(r, x)
+			check.Need(t, got == want, "%v at %v: %d, want %d", p, x, got, want)
 		}
 	}
 }
@@ -106,15 +102,12 @@ func TestLinearRefuses(t *testing.T) {
 func TestSteps(t *testing.T) {
 	p := made(t)(Steps(Step{at(0), eps("0.5")}, Step{at(time.Hour), eps("1")}))
 	wantCeilings(t, p, map[time.Time]string{{}: "0", at(-1): "0", at(0): "0.5", at(time.Hour - 1): "0.5", at(time.Hour): "1", at(1e6 * time.Hour): "1"})
-	if p.Limit() != eps("1") || p.Ceiling(at(0).In(time.FixedZone("", 3600)), 0) != eps("0.5") {
-		t.Error("wrong limit, or zones matter")
-	}
+	check.That(t, p.Limit() == eps("1") && p.Ceiling(at(0).In(time.FixedZone("", 3600)), 0) == eps("0.5"),
+		"wrong limit, or zones matter")
 	given := []Step{{at(0), eps("1")}}
 	p = made(t)(Steps(given...))
 	given[0].Ceiling = eps("9")
-	if p.Limit() != eps("1") {
-		t.Error("the caller of Steps could change the policy")
-	}
+	check.That(t, p.Limit() == eps("1"), "the caller of Steps could change the policy")
 	edges := made(t)(Steps(Step{time.Unix(0, 0), nanos(1)}, Step{lastInstant.time(), nanos(2)}))
 	wantCeilings(t, edges, map[time.Time]string{
 		time.Unix(0, -1): "0", time.Unix(math.MinInt64, 0): "0", time.Unix(0, 0): "1e-9", lastInstant.time().Add(-1): "1e-9",

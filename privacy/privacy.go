@@ -22,6 +22,11 @@ const (
 	maxDeltaNano   = nanos - 1
 )
 
+// ErrInvalid is returned by the packages over this one (rrchain, mechanism and those below them)
+// for an argument outside the domain of a function. The error that wraps it says which and why; it
+// never contains a true value.
+var ErrInvalid = errors.New("invalid argument")
+
 // ErrRange says that a count or a sum is below zero or above the largest value of its kind.
 var ErrRange = errors.New("out of range")
 

@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/sluicedp/sluice/internal/check"
 	"github.com/sluicedp/sluice/internal/exact"
 )
 
@@ -29,9 +30,7 @@ func besideWords(b *testing.B, s *Sampler, words int, draw func(i int) error) {
 		read := time.Since(began)
 		began = time.Now()
 		for i := range turns {
-			if err := draw(i); err != nil {
-				b.Fatal(err)
-			}
+			check.Must(b, draw(i))
 		}
 		drawn := time.Since(began)
 		ratios = append(ratios, float64(drawn)/float64(read))
@@ -46,7 +45,7 @@ func besideWords(b *testing.B, s *Sampler, words int, draw func(i int) error) {
 
 // BenchmarkDraw draws with thresholds that are there already.
 func BenchmarkDraw(b *testing.B) {
-	low, mid, high := eps(b, "1"), eps(b, "1.5"), eps(b, "2")
+	low, mid, high := eps("1"), eps("1.5"), eps("2")
 	for _, c := range []struct {
 		name string
 		m    int
@@ -75,7 +74,7 @@ func BenchmarkDraw(b *testing.B) {
 // BenchmarkDrawUnary raises in unary encoding: "reads" is for each bit.
 func BenchmarkDrawUnary(b *testing.B) {
 	const m = 500
-	s, current, to := new(Sampler), Level[Bits]{eps(b, "1"), row(b, m, 3, 99, 400)}, eps(b, "2")
+	s, current, to := new(Sampler), Level[Bits]{eps("1"), row(m, 3, 99, 400)}, eps("2")
 	besideWords(b, s, m, func(i int) error {
 		_, err := s.RaiseUnary(m, current, to, i%m)
 		return err

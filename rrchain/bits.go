@@ -5,6 +5,8 @@ import (
 	"iter"
 	"math/bits"
 	"strings"
+
+	"github.com/sluicedp/sluice/privacy"
 )
 
 // Bits is a row of 1 to 2²⁰ bits, numbered from 0. It never changes, and can be compared with ==.
@@ -16,13 +18,13 @@ type Bits struct {
 }
 
 // NewBits returns the n bits that [Bits.Pack] packs: bit i is bit i%8 of byte i/8. It returns
-// [ErrInvalid] unless 1 ≤ n ≤ 2²⁰, there are ⌈n/8⌉ bytes, and the bits after bit n−1 are 0.
+// [privacy.ErrInvalid] unless 1 ≤ n ≤ 2²⁰, there are ⌈n/8⌉ bytes, and the bits after bit n−1 are 0.
 func NewBits(n int, packed []byte) (Bits, error) {
 	if n < 1 || n > maxValues || len(packed) != packedLen(n) {
-		return Bits{}, fmt.Errorf("%w: %d bytes for a row of %d bits", ErrInvalid, len(packed), n)
+		return Bits{}, fmt.Errorf("%w: %d bytes for a row of %d bits", privacy.ErrInvalid, len(packed), n)
 	}
 	if over := n % 8; over != 0 && packed[len(packed)-1]>>over != 0 {
-		return Bits{}, fmt.Errorf("%w: a bit beyond the last of %d", ErrInvalid, n)
+		return Bits{}, fmt.Errorf("%w: a bit beyond the last of %d", privacy.ErrInvalid, n)
 	}
 	return Bits{n, string(packed)}, nil
 }
@@ -69,12 +71,12 @@ func (b Bits) String() string {
 func (b Bits) MarshalText() ([]byte, error) { return []byte(b.String()), nil }
 
 // UnmarshalText reads what [Bits.String] writes for 1 to 2²⁰ bits. For any other text, also the
-// empty one, it returns [ErrInvalid] and leaves b as it is.
+// empty one, it returns [privacy.ErrInvalid] and leaves b as it is.
 func (b *Bits) UnmarshalText(text []byte) error {
 	packed := make([]byte, packedLen(len(text)))
 	for i, digit := range text {
 		if digit != '0' && digit != '1' {
-			return fmt.Errorf("%w: a row of bits is written with 0 and 1 only", ErrInvalid)
+			return fmt.Errorf("%w: a row of bits is written with 0 and 1 only", privacy.ErrInvalid)
 		}
 		packed[i/8] |= (digit - '0') << (i % 8)
 	}

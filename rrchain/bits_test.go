@@ -7,6 +7,9 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/sluicedp/sluice/internal/check"
+	"github.com/sluicedp/sluice/privacy"
 )
 
 func TestBits_EveryWayToReadThem_Agrees(t *testing.T) {
@@ -24,18 +27,16 @@ func TestBits_EveryWayToReadThem_Agrees(t *testing.T) {
 		{"1" + strings.Repeat("0", maxValues-2) + "1", append(append([]byte{1}, make([]byte, maxValues/8-2)...), 0x80)},
 	} {
 		b := must(NewBits(len(c.text), c.packed))
-		if b.Len() != len(c.text) || b.String() != c.text || !bytes.Equal(b.Pack(), c.packed) {
-			t.Errorf("NewBits(%d, %x) is %d bits, %s, packed %x", len(c.text), c.packed, b.Len(), b, b.Pack())
-		}
+		check.That(t, b.Len() == len(c.text) && b.String() == c.text && bytes.Equal(b.Pack(), c.packed),
+			"NewBits(%d, %x) is %d bits, %s, packed %x", len(c.text), c.packed, b.Len(), b, b.Pack())
 		checkRow(t, b)
 	}
 }
 
 func TestBits_ZeroValue_HasNoBits(t *testing.T) {
 	var none Bits
-	if none.Len() != 0 || none.String() != "" || len(none.Pack()) != 0 || none.Bit(0) != 0 || none.Bit(-1) != 0 {
-		t.Errorf("the zero value has %d bits, text %q, packed %x", none.Len(), none, none.Pack())
-	}
+	check.That(t, none.Len() == 0 && none.String() == "" && len(none.Pack()) == 0 && none.Bit(0) == 0 &&
+		none.Bit(-1) == 0, "the zero value has %d bits, text %q, packed %x", none.Len(), none, none.Pack())
 	for i := range none.Ones() {
 		t.Errorf("bit %d of no bits is set", i)
 	}
@@ -43,16 +44,12 @@ func TestBits_ZeroValue_HasNoBits(t *testing.T) {
 
 // == and maps see the bits and their number, and nothing else.
 func TestBits_Compared_EqualIfBitsAndLengthAre(t *testing.T) {
-	same := map[Bits]int{row(t, 9, 1, 8): 1, parsed(t, "010000001"): 1}
-	if len(same) != 1 {
-		t.Errorf("one row is %d", len(same))
-	}
-	different := []Bits{{}, row(t, 1), row(t, 2), row(t, 8), row(t, 9), row(t, 9, 1), row(t, 10, 1), row(t, 9, 2)}
+	same := map[Bits]int{row(9, 1, 8): 1, parsed(t, "010000001"): 1}
+	check.That(t, len(same) == 1, "one row is %d", len(same))
+	different := []Bits{{}, row(1), row(2), row(8), row(9), row(9, 1), row(10, 1), row(9, 2)}
 	for i, a := range different {
 		for j, b := range different {
-			if (a == b) != (i == j) {
-				t.Errorf("%q == %q is %v", a, b, a == b)
-			}
+			check.That(t, (a == b) == (i == j), "%q == %q is %v", a, b, a == b)
 		}
 	}
 }
@@ -62,13 +59,11 @@ func TestBits_CallersBytesChanged_StayTheSame(t *testing.T) {
 	b := must(NewBits(3, packed))
 	packed[0] = 0
 	b.Pack()[0] = 0
-	if b.String() != "101" {
-		t.Errorf("the row became %s", b)
-	}
+	check.That(t, b.String() == "101", "the row became %s", b)
 }
 
 func TestOnes_LoopLeft_Stops(t *testing.T) {
-	b := row(t, 20, 0, 5, 7, 8, 19)
+	b := row(20, 0, 5, 7, 8, 19)
 	all := slices.Collect(b.Ones())
 	for stop := range all {
 		var seen []int
@@ -77,9 +72,7 @@ func TestOnes_LoopLeft_Stops(t *testing.T) {
 				break
 			}
 		}
-		if !slices.Equal(seen, all[:stop+1]) {
-			t.Errorf("stopped after %v, want %v", seen, all[:stop+1])
-		}
+		check.That(t, slices.Equal(seen, all[:stop+1]), "stopped after %v, want %v", seen, all[:stop+1])
 	}
 }
 
@@ -101,9 +94,8 @@ func TestBitsRefuse(t *testing.T) {
 		{12, []byte{0xff, 0x1f}, "beyond the last of 12"},
 	} {
 		got, err := NewBits(c.n, c.packed)
-		if got != (Bits{}) || !errors.Is(err, ErrInvalid) || !strings.Contains(err.Error(), c.names) {
-			t.Errorf("NewBits(%d, %x): %q, %v; want an error that names %q", c.n, c.packed, got, err, c.names)
-		}
+		check.That(t, got == (Bits{}) && errors.Is(err, privacy.ErrInvalid) && strings.Contains(err.Error(), c.names),
+			"NewBits(%d, %x): %q, %v; want an error that names %q", c.n, c.packed, got, err, c.names)
 	}
 	for text, names := range map[string]string{
 		"": "a row of 0 bits", "1 ": "0 and 1 only", "012": "0 and 1 only", "0１": "0 and 1 only",
@@ -111,9 +103,8 @@ func TestBitsRefuse(t *testing.T) {
 	} {
 		b := parsed(t, "10")
 		err := b.UnmarshalText([]byte(text))
-		if b.String() != "10" || !errors.Is(err, ErrInvalid) || !strings.Contains(err.Error(), names) {
-			t.Errorf("%.9q: %v, %v; want an error that names %q", text, b, err, names)
-		}
+		check.That(t, b.String() == "10" && errors.Is(err, privacy.ErrInvalid) && strings.Contains(err.Error(), names),
+			"%.9q: %v, %v; want an error that names %q", text, b, err, names)
 	}
 }
 
@@ -129,14 +120,11 @@ func FuzzNewBits(f *testing.F) {
 	f.Fuzz(func(t *testing.T, n int, packed []byte) {
 		b, err := NewBits(n, packed)
 		if err != nil {
-			if b != (Bits{}) || !errors.Is(err, ErrInvalid) {
-				t.Errorf("%q, %v", b, err)
-			}
+			check.That(t, b == (Bits{}) && errors.Is(err, privacy.ErrInvalid), "%q, %v", b, err)
 			return
 		}
-		if b.Len() != n || !bytes.Equal(b.Pack(), packed) {
-			t.Errorf("%d bits packed as %x became %d bits packed as %x", n, packed, b.Len(), b.Pack())
-		}
+		check.That(t, b.Len() == n && bytes.Equal(b.Pack(), packed),
+			"%d bits packed as %x became %d bits packed as %x", n, packed, b.Len(), b.Pack())
 		checkRow(t, b)
 	})
 }
@@ -149,18 +137,13 @@ func FuzzBitsText(f *testing.F) {
 	f.Fuzz(func(t *testing.T, text string) {
 		var b Bits
 		err := b.UnmarshalText([]byte(text))
-		if valid := text != "" && len(text) <= maxValues && strings.Trim(text, "01") == ""; valid != (err == nil) {
-			t.Fatalf("%q: %v", text, err)
-		}
+		valid := text != "" && len(text) <= maxValues && strings.Trim(text, "01") == ""
+		check.Need(t, valid == (err == nil), "%q: %v", text, err)
 		if err != nil {
-			if b != (Bits{}) || !errors.Is(err, ErrInvalid) {
-				t.Errorf("%q, %v", b, err)
-			}
+			check.That(t, b == (Bits{}) && errors.Is(err, privacy.ErrInvalid), "%q, %v", b, err)
 			return
 		}
-		if b.String() != text {
-			t.Errorf("%q became %q", text, b)
-		}
+		check.That(t, b.String() == text, "%q became %q", text, b)
 		checkRow(t, b)
 	})
 }
@@ -170,17 +153,12 @@ func checkRow(t *testing.T, b Bits) {
 	t.Helper()
 	var ones []int
 	for i, digit := range []byte(must(b.MarshalText())) {
-		if b.Bit(i) != int(digit-'0') {
-			t.Errorf("bit %d of %.99s is %d", i, b, b.Bit(i))
-		}
+		check.That(t, b.Bit(i) == int(digit-'0'), "bit %d of %.99s is %d", i, b, b.Bit(i))
 		if b.Bit(i) == 1 {
 			ones = append(ones, i)
 		}
 	}
-	if !slices.Equal(slices.Collect(b.Ones()), ones) {
-		t.Errorf("%.99s: ones %v", b, slices.Collect(b.Ones()))
-	}
-	if row(t, b.Len(), ones...) != b || must(NewBits(b.Len(), b.Pack())) != b || parsed(t, b.String()) != b {
-		t.Errorf("%.99s: from its ones, unpacked or parsed it is another", b)
-	}
+	check.That(t, slices.Equal(slices.Collect(b.Ones()), ones), "%.99s: ones %v", b, slices.Collect(b.Ones()))
+	check.That(t, row(b.Len(), ones...) == b && must(NewBits(b.Len(), b.Pack())) == b && parsed(t, b.String()) == b,
+		"%.99s: from its ones, unpacked or parsed it is another", b)
 }

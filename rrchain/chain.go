@@ -39,7 +39,8 @@ type Level[R any] struct {
 // own ε, and by Lemma 3.1 the ones below the highest say nothing more about H, hence about the
 // truth. All responses together cost the largest ε, colluding buyers gain nothing, and a response
 // below or between others is drawn from these alone. The coin is not kept: it is a response to the
-// last response and drawn again from it for each raise, with the probability that Bayes' rule gives.
+// last response and drawn again from it for each raise, with the probability that Bayes' rule
+// gives.
 type Chain[R int | Bits] struct {
 	m        int
 	levels   []Level[R]
@@ -64,8 +65,8 @@ func encodingOf[R int | Bits]() (e encoding[R]) {
 }
 
 // NewChain returns a chain over m values with the levels recorded so far, in rising ε. It returns
-// [ErrInvalid] unless 2 ≤ m ≤ 2²⁰, every ε is above 0 and above the one before, and every response
-// is below m or, in unary encoding, has m bits.
+// [privacy.ErrInvalid] unless 2 ≤ m ≤ 2²⁰, every ε is above 0 and above the one before, and every
+// response is below m or, in unary encoding, has m bits.
 func NewChain[R int | Bits](m int, recorded ...Level[R]) (*Chain[R], error) {
 	if err := checkValues(m); err != nil {
 		return nil, err
@@ -74,10 +75,11 @@ func NewChain[R int | Bits](m int, recorded ...Level[R]) (*Chain[R], error) {
 	last := privacy.Epsilon{}
 	for i, level := range recorded {
 		if !last.Less(level.Epsilon) {
-			return nil, fmt.Errorf("%w: level %d at ε=%v does not lie above ε=%v", ErrInvalid, i, level.Epsilon, last)
+			return nil, fmt.Errorf("%w: level %d at ε=%v does not lie above ε=%v",
+				privacy.ErrInvalid, i, level.Epsilon, last)
 		}
 		if err := c.encoding.check(level.Response, m); err != nil {
-			return nil, fmt.Errorf("%w: level %d %w", ErrInvalid, i, err)
+			return nil, fmt.Errorf("%w: level %d %w", privacy.ErrInvalid, i, err)
 		}
 		last = level.Epsilon
 	}
@@ -113,12 +115,12 @@ func (c *Chain[R]) find(epsilon privacy.Epsilon) (int, bool) {
 // Raise draws the response at an ε above the current one by the transition kernel (pan2024 Eq.
 // (54), Algorithm 1; a first response when the chain is empty) and records it. The chain's privacy
 // loss rises to that ε. truth is the number of the object's true value; it must be the same in
-// every call and is not kept. Raise returns [ErrInvalid], and leaves the chain as it was, when the
-// ε is not above the current one, truth is not a value of the question, or the chain is the zero
-// value.
+// every call and is not kept. Raise returns [privacy.ErrInvalid], and leaves the chain as it was,
+// when the ε is not above the current one, truth is not a value of the question, or the chain is
+// the zero value.
 func (c *Chain[R]) Raise(s *Sampler, to privacy.Epsilon, truth int) (Level[R], error) {
 	if c.encoding.raise == nil {
-		return Level[R]{}, fmt.Errorf("%w: a raise of the zero Chain; NewChain makes chains", ErrInvalid)
+		return Level[R]{}, fmt.Errorf("%w: a raise of the zero Chain; NewChain makes chains", privacy.ErrInvalid)
 	}
 	response, err := c.encoding.raise(s, c.m, c.Current(), to, truth)
 	return c.record(len(c.levels), to, response, err)
@@ -126,12 +128,13 @@ func (c *Chain[R]) Raise(s *Sampler, to privacy.Epsilon, truth int) (Level[R], e
 
 // Insert draws the response at an ε below the highest one from the responses just below and just
 // above it, and records it. It costs nothing and needs no truth: it is post-processing. Insert
-// returns [ErrInvalid], and leaves the chain as it was, when ε is 0, there is a level at this ε, or
-// none above it.
+// returns [privacy.ErrInvalid], and leaves the chain as it was, when ε is 0, there is a level at
+// this ε, or none above it.
 func (c *Chain[R]) Insert(s *Sampler, at privacy.Epsilon) (Level[R], error) {
 	i, found := c.find(at)
 	if found || i == len(c.levels) {
-		return Level[R]{}, fmt.Errorf("%w: an insertion at ε=%v needs a level above it, and none at it", ErrInvalid, at)
+		return Level[R]{}, fmt.Errorf("%w: an insertion at ε=%v needs a level above it, and none at it",
+			privacy.ErrInvalid, at)
 	}
 	var below Level[R]
 	if i > 0 {

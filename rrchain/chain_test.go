@@ -9,19 +9,18 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/sluicedp/sluice/internal/check"
 	"github.com/sluicedp/sluice/privacy"
 )
 
-func newChain[R int | Bits](t testing.TB, m int, recorded ...Level[R]) *Chain[R] {
-	t.Helper()
+func newChain[R int | Bits](m int, recorded ...Level[R]) *Chain[R] {
 	return must(NewChain(m, recorded...))
 }
 
 // newRows returns a chain that responds to a row of true bits: the truth that its methods take does
 // not matter.
-func newRows(t testing.TB, truth Bits, recorded ...Level[Bits]) *Chain[Bits] {
-	t.Helper()
-	c := newChain(t, truth.Len(), recorded...)
+func newRows(truth Bits, recorded ...Level[Bits]) *Chain[Bits] {
+	c := newChain(truth.Len(), recorded...)
 	c.encoding.raise = func(s *Sampler, m int, current Level[Bits], to privacy.Epsilon, _ int) (Bits, error) {
 		return s.RaiseBits(m, current, to, truth)
 	}
@@ -54,23 +53,19 @@ func drawsByThePlan[R int | Bits](t *testing.T, m int64, hasCoin bool, begin fun
 		chain, sampler := begin(), new(Sampler)
 		want := map[law]bool{}
 		for _, step := range plan(m, levels, order) {
-			drawn, err := extend(chain, sampler, fromNano(t, levels[step.at]), 1)
-			if err != nil {
-				t.Fatalf("order %v: %v", order, err)
-			}
-			if recorded, found := chain.At(drawn.Epsilon); !found || recorded != drawn {
-				t.Errorf("order %v: %v was drawn and %v recorded", order, drawn, recorded)
-			}
-			if absent, found := chain.At(fromNano(t, levels[step.at]+1)); found || absent != (Level[R]{}) {
+			drawn, err := extend(chain, sampler, fromNano(levels[step.at]), 1)
+			check.Need(t, err == nil, "order %v: %v", order, err)
+			recorded, found := chain.At(drawn.Epsilon)
+			check.That(t, found && recorded == drawn, "order %v: %v was drawn and %v recorded", order, drawn, recorded)
+			if absent, found := chain.At(fromNano(levels[step.at] + 1)); found || absent != (Level[R]{}) {
 				t.Errorf("order %v: %v at an ε without a level", order, absent)
 			}
 			want[step.law] = true
 			if hasCoin && step.above == none && step.below != none {
 				want[law{m: 2, at: step.law.below, above: truthAbove}] = true
 			}
-			if got := asked(sampler); !maps.Equal(got, want) {
-				t.Fatalf("order %v: the sampler was asked for %v, want %v", order, got, want)
-			}
+			got := asked(sampler)
+			check.Need(t, maps.Equal(got, want), "order %v: the sampler was asked for %v, want %v", order, got, want)
 		}
 		if !slices.IsSortedFunc(chain.Levels(), func(a, b Level[R]) int { return a.Epsilon.Compare(b.Epsilon) }) {
 			t.Errorf("order %v: levels %v", order, chain.Levels())
@@ -79,26 +74,24 @@ func drawsByThePlan[R int | Bits](t *testing.T, m int64, hasCoin bool, begin fun
 }
 
 func TestChain_AnyOrder_DrawsByThePlan(t *testing.T) {
-	drawsByThePlan(t, 5, false, func() *Chain[int] { return newChain[int](t, 5) })
-	drawsByThePlan(t, 2, true, func() *Chain[Bits] { return newChain[Bits](t, 3) })
-	drawsByThePlan(t, 2, false, func() *Chain[Bits] { return newRows(t, parsed(t, "011")) })
+	drawsByThePlan(t, 5, false, func() *Chain[int] { return newChain[int](5) })
+	drawsByThePlan(t, 2, true, func() *Chain[Bits] { return newChain[Bits](3) })
+	drawsByThePlan(t, 2, false, func() *Chain[Bits] { return newRows(parsed(t, "011")) })
 }
 
 func TestChain_Empty_HasNoLevel(t *testing.T) {
-	if c := newChain[int](t, 4); len(c.Levels()) != 0 || c.Current() != (Level[int]{}) {
+	if c := newChain[int](4); len(c.Levels()) != 0 || c.Current() != (Level[int]{}) {
 		t.Errorf("levels %v, current %v", c.Levels(), c.Current())
 	}
 }
 
 // Neither what went in nor what came out leads to the chain's memory.
 func TestChain_CallersSlicesChanged_KeepsItsLevels(t *testing.T) {
-	recorded := []Level[int]{{eps(t, "0.5"), 3}, {eps(t, "1"), 0}}
-	chain := newChain(t, 4, recorded...)
+	recorded := []Level[int]{{eps("0.5"), 3}, {eps("1"), 0}}
+	chain := newChain(4, recorded...)
 	recorded[0].Response = 1
 	chain.Levels()[1].Response = 2
-	if got := fmt.Sprint(chain.Levels(), chain.Current()); got != "[{0.5 3} {1 0}] {1 0}" {
-		t.Errorf("levels and current are %v", got)
-	}
+	check.Equal(t, fmt.Sprint(chain.Levels(), chain.Current()), "[{0.5 3} {1 0}] {1 0}", "levels and current")
 }
 
 // newRefuses makes chains of m values with levels that have these responses, at 0.5, 1 and so on if
@@ -107,12 +100,11 @@ func newRefuses[R int | Bits](t *testing.T, m int, names string, responses []R, 
 	t.Helper()
 	var recorded []Level[R]
 	for i, response := range responses {
-		recorded = append(recorded, Level[R]{eps(t, append(at, "0.5", "1")[i]), response})
+		recorded = append(recorded, Level[R]{eps(append(at, "0.5", "1")[i]), response})
 	}
 	chain, err := NewChain(m, recorded...)
-	if chain != nil || !errors.Is(err, ErrInvalid) || !strings.Contains(err.Error(), names) {
-		t.Errorf("NewChain(%d, %v): %v, want an error that names %q", m, recorded, err, names)
-	}
+	check.That(t, chain == nil && errors.Is(err, privacy.ErrInvalid) && strings.Contains(err.Error(), names),
+		"NewChain(%d, %v): %v, want an error that names %q", m, recorded, err, names)
 }
 
 func TestNewChain_OutOfRange_IsRefused(t *testing.T) {
@@ -125,11 +117,11 @@ func TestNewChain_OutOfRange_IsRefused(t *testing.T) {
 	newRefuses(t, 2, "level 1 at ε=0.5 does not lie above ε=1", []int{0, 0}, "1", "0.5")
 	newRefuses(t, 2, "level 1 answers with value 2 of 2", []int{0, 2})
 	newRefuses(t, 2, "level 0 answers with value -1 of 2", []int{-1})
-	newRefuses(t, 2, "level 1 has 3 bits instead of 2", []Bits{row(t, 2), row(t, 3)})
+	newRefuses(t, 2, "level 1 has 3 bits instead of 2", []Bits{row(2), row(3)})
 	newRefuses(t, 2, "level 0 has 0 bits instead of 2", []Bits{{}})
 	for _, m := range []int{2, maxValues} {
-		newChain(t, m, Level[int]{fromNano(t, 1), 0}, Level[int]{privacy.MaxEpsilon(), m - 1})
-		newChain(t, m, Level[Bits]{fromNano(t, 1), row(t, m)}, Level[Bits]{privacy.MaxEpsilon(), row(t, m, m-1)})
+		newChain(m, Level[int]{fromNano(1), 0}, Level[int]{privacy.MaxEpsilon(), m - 1})
+		newChain(m, Level[Bits]{fromNano(1), row(m)}, Level[Bits]{privacy.MaxEpsilon(), row(m, m-1)})
 	}
 }
 
@@ -161,12 +153,12 @@ func chainRefuses[R int | Bits](t *testing.T, responses func(m int) [3]R) {
 			var levels []Level[R]
 			if c.filled {
 				for i, response := range responses(c.m) {
-					levels = append(levels, Level[R]{fromNano(t, int64(i+1)*1_000_000_000), response})
+					levels = append(levels, Level[R]{fromNano(int64(i+1) * 1_000_000_000), response})
 				}
 			}
-			chain := newChain(t, c.m, levels...)
-			level, err := c.call(chain, noBits(), eps(t, at))
-			if level != *new(Level[R]) || !errors.Is(err, ErrInvalid) {
+			chain := newChain(c.m, levels...)
+			level, err := c.call(chain, noBits(), eps(at))
+			if level != *new(Level[R]) || !errors.Is(err, privacy.ErrInvalid) {
 				t.Errorf("%s at ε=%s: %v, %v", c.name, at, level, err)
 				continue
 			}
@@ -174,9 +166,8 @@ func chainRefuses[R int | Bits](t *testing.T, responses func(m int) [3]R) {
 			if text := strings.ReplaceAll(err.Error(), "question's 77777 values", ""); strings.Contains(text, "77777") {
 				t.Errorf("%s at ε=%s: the error tells the truth: %v", c.name, at, err)
 			}
-			if !slices.Equal(chain.Levels(), levels) {
-				t.Errorf("%s at ε=%s changed the levels to %v", c.name, at, chain.Levels())
-			}
+			check.That(t, slices.Equal(chain.Levels(), levels),
+				"%s at ε=%s changed the levels to %v", c.name, at, chain.Levels())
 		}
 	}
 }
@@ -185,17 +176,11 @@ func chainRefuses[R int | Bits](t *testing.T, responses func(m int) [3]R) {
 func zeroChainRefuses[R int | Bits](t *testing.T) {
 	t.Helper()
 	var chain Chain[R]
-	raised, raiseErr := chain.Raise(noBits(), eps(t, "1"), 0)
-	inserted, insertErr := chain.Insert(noBits(), eps(t, "1"))
-	if raised != *new(Level[R]) || !errors.Is(raiseErr, ErrInvalid) {
-		t.Errorf("Raise: %v, %v", raised, raiseErr)
-	}
-	if inserted != *new(Level[R]) || !errors.Is(insertErr, ErrInvalid) {
-		t.Errorf("Insert: %v, %v", inserted, insertErr)
-	}
-	if len(chain.Levels()) != 0 {
-		t.Errorf("the zero chain has the levels %v", chain.Levels())
-	}
+	raised, raiseErr := chain.Raise(noBits(), eps("1"), 0)
+	inserted, insertErr := chain.Insert(noBits(), eps("1"))
+	check.That(t, raised == *new(Level[R]) && errors.Is(raiseErr, privacy.ErrInvalid), "Raise: %v, %v", raised, raiseErr)
+	check.That(t, inserted == *new(Level[R]) && errors.Is(insertErr, privacy.ErrInvalid), "Insert: %v, %v", inserted, insertErr)
+	check.That(t, len(chain.Levels()) == 0, "the zero chain has the levels %v", chain.Levels())
 }
 
 func TestChain_ZeroValue_RefusesDraws(t *testing.T) {
@@ -205,7 +190,7 @@ func TestChain_ZeroValue_RefusesDraws(t *testing.T) {
 
 func TestChain_OutOfRange_IsRefusedUnchanged(t *testing.T) {
 	chainRefuses(t, func(int) [3]int { return [3]int{1, 0, 1} })
-	chainRefuses(t, func(m int) [3]Bits { return [3]Bits{row(t, m, 1), row(t, m), row(t, m, 0, m-1)} })
+	chainRefuses(t, func(m int) [3]Bits { return [3]Bits{row(m, 1), row(m), row(m, 0, m-1)} })
 }
 
 // edges are the limits of ε, in an order with every kind of step.
@@ -213,35 +198,29 @@ var edges = []string{"1000", "0.000000001", "999.999999999", "0.000000002", "500
 
 // A response at ε ≥ 500 is a lie with a probability below 10⁻²¹¹.
 func TestChain_LargestQuestionAndEpsilon_TellsTheTruth(t *testing.T) {
-	chain, sampler := newChain[int](t, maxValues), new(Sampler)
+	chain, sampler := newChain[int](maxValues), new(Sampler)
 	for _, at := range edges {
-		level, err := extend(chain, sampler, eps(t, at), maxValues-1)
-		if err != nil || level.Response < 0 || level.Response >= maxValues {
-			t.Errorf("ε=%s: %v, %v", at, level, err)
-		}
+		level, err := extend(chain, sampler, eps(at), maxValues-1)
+		check.That(t, err == nil && level.Response >= 0 && level.Response < maxValues, "ε=%s: %v, %v", at, level, err)
 	}
 	for _, level := range chain.Levels()[2:] {
-		if level.Response != maxValues-1 {
-			t.Errorf("at ε=%v the response is %d", level.Epsilon, level.Response)
-		}
+		check.That(t, level.Response == maxValues-1, "at ε=%v the response is %d", level.Epsilon, level.Response)
 	}
 }
 
 func TestRows_AnyNumberOfBits_TellTheTruthAtLargeEpsilon(t *testing.T) {
 	random := rand.New(rand.NewPCG(13, 14))
 	for _, n := range []int{2, 7, 8, 9, 64, 20_000} {
-		truth, sampler := randomRow(t, random, n), new(Sampler)
-		chain := newRows(t, truth)
+		truth, sampler := randomRow(random, n), new(Sampler)
+		chain := newRows(truth)
 		for _, at := range edges {
-			level := must(extend(chain, sampler, eps(t, at), 0))
+			level := must(extend(chain, sampler, eps(at), 0))
 			if again, err := NewBits(n, level.Response.Pack()); err != nil || again != level.Response {
 				t.Errorf("%d bits at ε=%s: packed the response is refused: %v", n, at, err)
 			}
 		}
 		for _, level := range chain.Levels()[2:] {
-			if level.Response != truth {
-				t.Errorf("%d bits: at ε=%v the response is not the truth", n, level.Epsilon)
-			}
+			check.That(t, level.Response == truth, "%d bits: at ε=%v the response is not the truth", n, level.Epsilon)
 		}
 	}
 }
@@ -257,11 +236,10 @@ func TestUnaryChain_LargeEpsilon_KeepsItsCoinInItsPlace(t *testing.T) {
 	}
 	for _, m := range sizes {
 		for _, truth := range []int{0, 255, 256, m - 3, m - 1} {
-			c := newChain[Bits](t, m)
-			first, second := must(c.Raise(s, eps(t, "50"), truth)).Response, must(c.Raise(s, eps(t, "1000"), truth)).Response
-			if first != second || count(first) != first.Bit(truth) {
-				t.Fatalf("m=%d, value %d: %d bits are set, and then %d", m, truth, count(first), count(second))
-			}
+			c := newChain[Bits](m)
+			first, second := must(c.Raise(s, eps("50"), truth)).Response, must(c.Raise(s, eps("1000"), truth)).Response
+			check.Need(t, first == second && count(first) == first.Bit(truth),
+				"m=%d, value %d: %d bits are set, and then %d", m, truth, count(first), count(second))
 			seen[first.Bit(truth)]++
 		}
 	}
@@ -279,16 +257,16 @@ func FuzzChain(f *testing.F) {
 	sampler := new(Sampler)
 	f.Fuzz(func(t *testing.T, values uint32, program []byte) {
 		n := 2 + int(values)%600
-		direct, unary, rows := newChain[int](t, 2+int(values)%(maxValues-1)), newChain[Bits](t, n), newRows(t, row(t, n, 1))
+		direct, unary, rows := newChain[int](2+int(values)%(maxValues-1)), newChain[Bits](n), newRows(row(n, 1))
 		for ; len(program) >= 3; program = program[3:] {
-			at, truth := fromNano(t, int64(program[1])*3_900_000_001), int(program[2])-1
+			at, truth := fromNano(int64(program[1])*3_900_000_001), int(program[2])-1
 			call(t, direct, sampler, program[0], at, truth)
 			call(t, unary, sampler, program[0], at, truth)
 			call(t, rows, sampler, program[0], at, truth)
 		}
-		newChain(t, direct.m, direct.Levels()...)
-		newChain(t, n, unary.Levels()...)
-		newChain(t, n, rows.Levels()...)
+		newChain(direct.m, direct.Levels()...)
+		newChain(n, unary.Levels()...)
+		newChain(n, rows.Levels()...)
 	})
 }
 
@@ -305,14 +283,10 @@ func call[R int | Bits](t *testing.T, c *Chain[R], s *Sampler, op byte, at priva
 	after := c.Levels()
 	if err == nil {
 		i := slices.Index(after, level)
-		if i < 0 {
-			t.Fatalf("%v was drawn, and the levels are %v", level, after)
-		}
+		check.Need(t, i >= 0, "%v was drawn, and the levels are %v", level, after)
 		after = slices.Delete(after, i, i+1)
-	} else if !errors.Is(err, ErrInvalid) {
-		t.Errorf("error %v is not ErrInvalid", err)
+	} else if !errors.Is(err, privacy.ErrInvalid) {
+		t.Errorf("error %v is not privacy.ErrInvalid", err)
 	}
-	if !slices.Equal(after, before) {
-		t.Errorf("levels %v became %v with %v, %v", before, c.Levels(), level, err)
-	}
+	check.That(t, slices.Equal(after, before), "levels %v became %v with %v, %v", before, c.Levels(), level, err)
 }

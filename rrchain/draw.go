@@ -17,8 +17,8 @@ import (
 // nothing, and allocate nothing but a row of bits. That the given levels belong to one chain, and
 // that no other level lies between them, is for the caller to ensure.
 //
-// Raise returns [ErrInvalid] unless 2 ≤ m ≤ 2²⁰, the ε is above that of current, and both its
-// response and truth are below m.
+// Raise returns [privacy.ErrInvalid] unless 2 ≤ m ≤ 2²⁰, the ε is above that of current, and both
+// its response and truth are below m.
 func (s *Sampler) Raise(m int, current Level[int], to privacy.Epsilon, truth int) (int, error) {
 	if err := checkRaise(m, current.Epsilon, to, truth); err != nil {
 		return 0, err
@@ -31,8 +31,8 @@ func (s *Sampler) Raise(m int, current Level[int], to privacy.Epsilon, truth int
 
 // Between draws a response at an ε between the levels just below and just above it in a chain over
 // m values, without the truth, as [Chain.Insert] does. Without a level below, that is the zero
-// level. It returns [ErrInvalid] unless 2 ≤ m ≤ 2²⁰, the three ε rise, and both responses are below
-// m.
+// level. It returns [privacy.ErrInvalid] unless 2 ≤ m ≤ 2²⁰, the three ε rise, and both responses
+// are below m.
 func (s *Sampler) Between(m int, below Level[int], at privacy.Epsilon, above Level[int]) (int, error) {
 	if err := checkBetween(m, below.Epsilon, at, above.Epsilon); err != nil {
 		return 0, err
@@ -71,7 +71,7 @@ func (s *Sampler) RaiseBits(m int, current Level[Bits], to privacy.Epsilon, trut
 		return Bits{}, err
 	}
 	if truth.n != m {
-		return Bits{}, fmt.Errorf("%w: %d true bits for a chain of %d", ErrInvalid, truth.n, m)
+		return Bits{}, fmt.Errorf("%w: %d true bits for a chain of %d", privacy.ErrInvalid, truth.n, m)
 	}
 	if err := checkBelow(current, m); err != nil {
 		return Bits{}, err
@@ -130,14 +130,14 @@ func checkRaise(m int, from, to privacy.Epsilon, truth int) error {
 		return err
 	}
 	if !from.Less(to) {
-		return fmt.Errorf("%w: a raise to ε=%v must lie above the current ε=%v", ErrInvalid, to, from)
+		return fmt.Errorf("%w: a raise to ε=%v must lie above the current ε=%v", privacy.ErrInvalid, to, from)
 	}
 	return checkTruth(truth, m)
 }
 
 func checkBetween(m int, below, at, above privacy.Epsilon) error {
 	if !below.Less(at) || !at.Less(above) {
-		return fmt.Errorf("%w: ε=%v does not lie between ε=%v and ε=%v", ErrInvalid, at, below, above)
+		return fmt.Errorf("%w: ε=%v does not lie between ε=%v and ε=%v", privacy.ErrInvalid, at, below, above)
 	}
 	return checkValues(m)
 }
@@ -160,7 +160,7 @@ func checkResponse(response, m int) error {
 // checkTruth leaves the number out of its error: it is, or resembles, the truth.
 func checkTruth(truth, m int) error {
 	if truth < 0 || truth >= m {
-		return fmt.Errorf("%w: the true value is not one of the question's %d values", ErrInvalid, m)
+		return fmt.Errorf("%w: the true value is not one of the question's %d values", privacy.ErrInvalid, m)
 	}
 	return nil
 }
@@ -170,5 +170,5 @@ func neighborError(reason error) error {
 	if reason == nil {
 		return nil
 	}
-	return fmt.Errorf("%w: a neighbouring level %w", ErrInvalid, reason)
+	return fmt.Errorf("%w: a neighbouring level %w", privacy.ErrInvalid, reason)
 }

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/sluicedp/sluice/internal/check"
 	"github.com/sluicedp/sluice/internal/exact"
 	"github.com/sluicedp/sluice/privacy"
 )
@@ -16,10 +17,10 @@ import (
 // TestDrawsRefuseWhatChainsRefuse gives levels, values and truths that are out of range. A draw
 // would panic.
 func TestDrawsRefuseWhatChainsRefuse(t *testing.T) {
-	half, one, two, s := eps(t, "0.5"), eps(t, "1"), eps(t, "2"), noBits()
+	half, one, two, s := eps("0.5"), eps("1"), eps("2"), noBits()
 	type value = Level[int]
 	type bits = Level[Bits]
-	good, short := row(t, 4), row(t, 3)
+	good, short := row(4), row(3)
 	ofValue := func(x int, err error) error { return err }
 	ofBits := func(x Bits, err error) error { return err }
 	for name, err := range map[string]error{
@@ -43,11 +44,11 @@ func TestDrawsRefuseWhatChainsRefuse(t *testing.T) {
 		"unary, bits missing":          ofBits(s.RaiseUnary(4, bits{one, short}, two, 0)),
 		"unary, no bits":               ofBits(s.RaiseUnary(4, bits{Epsilon: one}, two, 0)),
 		"unary, truth too high":        ofBits(s.RaiseUnary(4, bits{}, one, 7777)),
-		"bits, one":                    ofBits(s.RaiseBits(1, bits{}, one, row(t, 1))),
+		"bits, one":                    ofBits(s.RaiseBits(1, bits{}, one, row(1))),
 		"bits, no rise":                ofBits(s.RaiseBits(4, bits{two, good}, one, good)),
 		"bits, missing below":          ofBits(s.RaiseBits(4, bits{one, short}, two, good)),
 		"bits, a shorter truth":        ofBits(s.RaiseBits(4, bits{}, one, short)),
-		"bits, a longer truth":         ofBits(s.RaiseBits(4, bits{one, good}, two, row(t, 5, 3))),
+		"bits, a longer truth":         ofBits(s.RaiseBits(4, bits{one, good}, two, row(5, 3))),
 		"bits, no truth":               ofBits(s.RaiseBits(4, bits{}, one, Bits{})),
 		"bits between, missing below":  ofBits(s.BetweenBits(4, bits{half, short}, one, bits{two, good})),
 		"bits between, short above":    ofBits(s.BetweenBits(4, bits{}, one, bits{two, short})),
@@ -57,8 +58,8 @@ func TestDrawsRefuseWhatChainsRefuse(t *testing.T) {
 		"bits between, of one":         ofBits(s.BetweenBits(1, bits{}, one, bits{two, good})),
 		"bits between, from ε=0 alone": ofBits(s.BetweenBits(4, bits{}, privacy.Epsilon{}, bits{two, good})),
 	} {
-		if !errors.Is(err, ErrInvalid) {
-			t.Errorf("%s: %v, want ErrInvalid", name, err)
+		if !errors.Is(err, privacy.ErrInvalid) {
+			t.Errorf("%s: %v, want privacy.ErrInvalid", name, err)
 		} else if strings.Contains(err.Error(), "7777") {
 			t.Errorf("%s: the truth is in the error: %v", name, err)
 		}
@@ -68,8 +69,8 @@ func TestDrawsRefuseWhatChainsRefuse(t *testing.T) {
 // TestDrawsAllocateNothing counts what a draw allocates when its thresholds are there: nothing, or
 // a row of bits, and in unary encoding the row of hidden bits.
 func TestDrawsAllocateNothing(t *testing.T) {
-	s, one, two, three := new(Sampler), eps(t, "1"), eps(t, "2"), eps(t, "3")
-	response, sum := row(t, 100, 1, 2, 3), 0
+	s, one, two, three := new(Sampler), eps("1"), eps("2"), eps("3")
+	response, sum := row(100, 1, 2, 3), 0
 	low, high := Level[Bits]{one, response}, Level[Bits]{three, response}
 	values := func(x int, err error) error { sum += x; return err }
 	bits := func(x Bits, err error) error { sum += x.Len(); return err }
@@ -92,13 +93,9 @@ func TestDrawsAllocateNothing(t *testing.T) {
 				failed = err
 			}
 		})
-		if failed != nil || got > c.most {
-			t.Errorf("%s: %v allocations, want %v (%v)", c.name, got, c.most, failed)
-		}
+		check.That(t, failed == nil && got <= c.most, "%s: %v allocations, want %v (%v)", c.name, got, c.most, failed)
 	}
-	if sum == 0 {
-		t.Error("nothing was drawn")
-	}
+	check.That(t, sum != 0, "nothing was drawn")
 }
 
 // TestRecentLawsAreTheirOwn draws in turns under two laws that share their place among the recent
@@ -111,9 +108,7 @@ func TestRecentLawsAreTheirOwn(t *testing.T) {
 	}
 	s, wrong := new(Sampler), 0
 	for range 100 {
-		if s.draw(high, 1, 0) != 1 {
-			t.Error("a lie at a high ε")
-		}
+		check.That(t, s.draw(high, 1, 0) == 1, "a lie at a high ε")
 		wrong += 1 - s.draw(low, 1, 0)
 	}
 	if wrong == 0 || wrong == 100 { // once in 2⁹⁹ runs
@@ -155,20 +150,19 @@ func passesResponses(
 				ones = append(ones, i)
 			}
 		}
-		want := row(t, above.Len(), ones...)
+		want := row(above.Len(), ones...)
 		level, err := draw(replay(append(words, slices.Repeat([]uint64{wordOf(2, u, 1)}, above.Len())...)...))
-		if err != nil || level.Response != want {
-			t.Errorf("%s with U=%v: %v, %v; want %v", name, u, level.Response, err, want)
-		}
+		check.That(t, err == nil && level.Response == want,
+			"%s with U=%v: %v, %v; want %v", name, u, level.Response, err, want)
 	}
 }
 
 // Bit i of the truth is bit i of this text, and so on.
 func TestRowsPassTheRightResponses(t *testing.T) {
 	low, high, truth := parsed(t, "000000111111"), parsed(t, "000111000111"), parsed(t, "001001001001")
-	recorded := []Level[Bits]{{eps(t, "1"), low}, {eps(t, "2"), high}}
+	recorded := []Level[Bits]{{eps("1"), low}, {eps("2"), high}}
 	draw := func(at string, recorded ...Level[Bits]) func(*Sampler) (Level[Bits], error) {
-		return func(s *Sampler) (Level[Bits], error) { return extend(newRows(t, truth, recorded...), s, eps(t, at), 0) }
+		return func(s *Sampler) (Level[Bits], error) { return extend(newRows(truth, recorded...), s, eps(at), 0) }
 	}
 	raise := law{2, 2_000_000_000, 3_000_000_000, truthAbove}
 	passesResponses(t, "raise", raise, truth, high, draw("3", recorded...))
@@ -181,17 +175,17 @@ func TestRowsPassTheRightResponses(t *testing.T) {
 // Every bit takes the hidden one, or the one of the last response.
 func TestUnaryRespondsToTheHiddenRow(t *testing.T) {
 	last := parsed(t, "110010100110")
-	recorded := Level[Bits]{eps(t, "1"), last}
+	recorded := Level[Bits]{eps("1"), last}
 	for truth := range last.Len() {
-		for coin, hidden := range []Bits{row(t, last.Len()), row(t, last.Len(), truth)} {
+		for coin, hidden := range []Bits{row(last.Len()), row(last.Len(), truth)} {
 			name := fmt.Sprintf("truth %d, coin %d", truth, coin)
 			raise := law{2, 1_000_000_000, 2_000_000_000, truthAbove}
 			passesResponses(t, name, raise, hidden, last, func(s *Sampler) (Level[Bits], error) {
-				return newChain(t, last.Len(), recorded).Raise(s, eps(t, "2"), truth)
+				return newChain(last.Len(), recorded).Raise(s, eps("2"), truth)
 			}, wordOf(2, 1-0x1p-53, coin))
 			first := law{2, 0, 1_000_000_000, truthAbove} // the coin is the last bit of a word
 			passesResponses(t, name+", first", first, hidden, hidden, func(s *Sampler) (Level[Bits], error) {
-				return newChain[Bits](t, last.Len()).Raise(s, eps(t, "1"), truth)
+				return newChain[Bits](last.Len()).Raise(s, eps("1"), truth)
 			}, 0xfedcba9876543210+uint64(coin))
 		}
 	}
@@ -202,7 +196,7 @@ func TestUnaryRespondsToTheHiddenRow(t *testing.T) {
 func TestTheCoinRespondsToTheLastResponse(t *testing.T) {
 	response := parsed(t, "0110100110010110011010011001011010010110")
 	for _, at := range []string{"0.000000001", "0.5", "3"} {
-		current := Level[Bits]{eps(t, at), response}
+		current := Level[Bits]{eps(at), response}
 		λ := law{m: 2, at: current.Epsilon.Nano(), above: truthAbove}.weights(prec).First.Float64()
 		for truth := range response.Len() {
 			for uniform := range 2 {
@@ -210,9 +204,9 @@ func TestTheCoinRespondsToTheLastResponse(t *testing.T) {
 					u    float64
 					want int
 				}{{λ / 2, response.Bit(truth)}, {(1 + λ) / 2, uniform}} {
-					want := row(t, response.Len())
+					want := row(response.Len())
 					if c.want == 1 {
-						want = row(t, response.Len(), truth)
+						want = row(response.Len(), truth)
 					}
 					if got := replay(wordOf(2, c.u, uniform)).hidden(response.Len(), current, truth); got != want.packed {
 						t.Errorf("ε=%s, truth %d, U=%v, uniform bit %d: hidden bits %x, want %x", at, truth, c.u, uniform,
@@ -247,19 +241,18 @@ func TestWordsReadDoNotTellTheTruth(t *testing.T) {
 		t.Helper()
 		sampler, read := countedSampler(uint64(chain.m))
 		for _, at := range []string{"0.5", "2", "0.1", "1", "2.000000001"} {
-			must(extend(chain, sampler, eps(t, at), truth))
+			must(extend(chain, sampler, eps(at), truth))
 		}
-		if got, want := read(), 5*chain.m+coins; got != want {
-			t.Errorf("%s: %d words were read, want %d", name, got, want)
-		}
+		got, want := read(), 5*chain.m+coins
+		check.That(t, got == want, "%s: %d words were read, want %d", name, got, want)
 	}
 	random := rand.New(rand.NewPCG(16, 17))
 	for _, m := range []int{2, 9, 70} {
 		for truth := range m {
-			read(fmt.Sprintf("m=%d, truth %d", m, truth), newChain[Bits](t, m), truth, 3)
+			read(fmt.Sprintf("m=%d, truth %d", m, truth), newChain[Bits](m), truth, 3)
 		}
-		for _, truth := range []Bits{row(t, m), row(t, m, 0), row(t, m, m-1), randomRow(t, random, m)} {
-			read(fmt.Sprint("bits ", truth), newRows(t, truth), 0, 0)
+		for _, truth := range []Bits{row(m), row(m, 0), row(m, m-1), randomRow(random, m)} {
+			read(fmt.Sprint("bits ", truth), newRows(truth), 0, 0)
 		}
 	}
 }

@@ -2,26 +2,31 @@ package rrchain
 
 import (
 	"encoding/binary"
-	"encoding/json"
 	"math/big"
 	"math/bits"
 	"math/rand/v2"
-	"os"
-	"path/filepath"
 	"testing"
 
+	"github.com/sluicedp/sluice/internal/check"
 	"github.com/sluicedp/sluice/internal/exact"
 	"github.com/sluicedp/sluice/internal/stattest"
 	"github.com/sluicedp/sluice/privacy"
+)
+
+// Arithmetic with many digits.
+var (
+	number, add, sub, mul, quo = stattest.Number, stattest.Add, stattest.Sub, stattest.Mul, stattest.Quo
+	middle, near, wantNear     = stattest.Middle, stattest.Near, stattest.WantNear
+	power, digits              = stattest.Power, stattest.Digits
+	permutations               = stattest.Permutations
 )
 
 // coarser is how many times larger the faults are that statistical tests look for under the race
 // detector.
 const coarser = stattest.Coarser
 
-// prec is the precision at which tests ask for the weights of a law, and wide that of their own
-// arithmetic on them.
-const prec, wide = 256, 320
+// prec is the precision, in bits, at which tests ask for the weights of a law.
+const prec = 256
 
 // must returns x, if there is no error.
 func must[T any](x T, err error) T {
@@ -31,74 +36,14 @@ func must[T any](x T, err error) T {
 	return x
 }
 
-func eps(t testing.TB, text string) privacy.Epsilon {
-	t.Helper()
-	return must(privacy.ParseEpsilon(text))
-}
+func eps(text string) privacy.Epsilon { return must(privacy.ParseEpsilon(text)) }
 
-func fromNano(t testing.TB, nano int64) privacy.Epsilon {
-	t.Helper()
-	return must(privacy.EpsilonFromNano(nano))
-}
+func fromNano(nano int64) privacy.Epsilon { return must(privacy.EpsilonFromNano(nano)) }
 
-// vectors reads the rows of a file of reference numbers (testdata/README.md).
+// vectors reads the rows of a file of reference numbers.
 func vectors[Row any](t *testing.T, name string) []Row {
 	t.Helper()
-	data := must(os.ReadFile(filepath.Join("..", "testdata", "vectors", name)))
-	var file struct{ Rows []Row }
-	if err := json.Unmarshal(data, &file); err != nil {
-		t.Fatal(err)
-	}
-	if len(file.Rows) < 20 {
-		t.Fatalf("%s has %d rows", name, len(file.Rows))
-	}
-	return file.Rows
-}
-
-// Arithmetic at the wide precision, on float64, int64, decimal text and *big.Float alike.
-
-func number(x any) *big.Float {
-	f := new(big.Float).SetPrec(wide)
-	switch x := x.(type) {
-	case *big.Float:
-		return f.Set(x)
-	case float64:
-		return f.SetFloat64(x)
-	case int:
-		return f.SetInt64(int64(x))
-	case int64:
-		return f.SetInt64(x)
-	case string:
-		if _, ok := f.SetString(x); ok {
-			return f
-		}
-	}
-	panic("not a number")
-}
-
-func add(x, y any) *big.Float { return number(x).Add(number(x), number(y)) }
-func sub(x, y any) *big.Float { return number(x).Sub(number(x), number(y)) }
-func mul(x, y any) *big.Float { return number(x).Mul(number(x), number(y)) }
-func quo(x, y any) *big.Float { return number(x).Quo(number(x), number(y)) }
-
-// middle returns the middle of an interval.
-func middle(x exact.Interval) *big.Float {
-	lo, hi := x.Bounds()
-	return quo(add(lo, hi), 2)
-}
-
-// near tells whether got is within a relative tolerance of want.
-func near(got, want any, tolerance float64) bool {
-	gap := sub(got, want)
-	return gap.Abs(gap).Cmp(mul(number(want).Abs(number(want)), tolerance)) <= 0
-}
-
-// wantNear reports a number that is not within a relative tolerance of want.
-func wantNear(t *testing.T, name string, got, want any, tolerance float64) {
-	t.Helper()
-	if !near(got, want, tolerance) {
-		t.Errorf("%s = %.20g, want %.20g (relative error %.3g)", name, number(got), number(want), quo(sub(got, want), want))
-	}
+	return check.Vectors[Row](t, "../testdata/vectors/"+name, 20)
 }
 
 // odds are the probabilities of the single values under a law. When the responses above and below
@@ -139,14 +84,6 @@ func (o odds) of(value, above, below int) *big.Float {
 	return o.third
 }
 
-// response returns the probabilities of a randomized response at ε: the truth, and each other
-// value.
-func response(m, nano int64) (p, q *big.Float) {
-	e := middle(exact.Exp(nano, prec))
-	scale := add(e, m-1)
-	return quo(e, scale), quo(1, scale)
-}
-
 // wordOf returns the word in which a draw from m values, few enough for one word, sees the real
 // number U = u and the uniform value.
 func wordOf(m int, u float64, value int) uint64 {
@@ -172,8 +109,7 @@ func replay(words ...uint64) *Sampler {
 func noBits() *Sampler { return &Sampler{bits: exact.ReplayBits(nil)} }
 
 // row returns a row of n bits with some of them set.
-func row(t testing.TB, n int, ones ...int) Bits {
-	t.Helper()
+func row(n int, ones ...int) Bits {
 	packed := make([]byte, packedLen(n))
 	for _, i := range ones {
 		packed[i/8] |= 1 << (i % 8)
@@ -184,9 +120,7 @@ func row(t testing.TB, n int, ones ...int) Bits {
 // parsed returns the row that is written as text.
 func parsed(t testing.TB, text string) (b Bits) {
 	t.Helper()
-	if err := b.UnmarshalText([]byte(text)); err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, b.UnmarshalText([]byte(text)))
 	return b
 }
 
@@ -199,13 +133,20 @@ func count(b Bits) (n int) {
 }
 
 // randomRow returns a row of n fair bits.
-func randomRow(t testing.TB, random *rand.Rand, n int) Bits {
-	t.Helper()
+func randomRow(random *rand.Rand, n int) Bits {
 	var ones []int
 	for i := range n {
 		if random.IntN(2) == 1 {
 			ones = append(ones, i)
 		}
 	}
-	return row(t, n, ones...)
+	return row(n, ones...)
+}
+
+// response returns the probabilities of a randomized response at ε: the truth, and each other
+// value.
+func response(m, nano int64) (p, q *big.Float) {
+	e := middle(exact.Exp(nano, prec))
+	scale := add(e, m-1)
+	return quo(e, scale), quo(1, scale)
 }

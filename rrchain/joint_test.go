@@ -7,6 +7,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/sluicedp/sluice/internal/check"
 	"github.com/sluicedp/sluice/internal/exact"
 )
 
@@ -87,38 +88,6 @@ func marginal(p []*big.Float, m int64, n int, coalition uint) []*big.Float {
 		sums[seen].Add(sums[seen], x)
 	}
 	return sums
-}
-
-func power(m int64, n int) int {
-	x := 1
-	for range n {
-		x *= int(m)
-	}
-	return x
-}
-
-func digits(code int, m int64, n int) []int {
-	d := make([]int, n)
-	for i := range d {
-		d[i] = code % int(m)
-		code /= int(m)
-	}
-	return d
-}
-
-// permutations returns all orders of 0 … n−1, the rising one first.
-func permutations(n int) [][]int {
-	if n == 0 {
-		return [][]int{{}}
-	}
-	var all [][]int
-	for _, shorter := range permutations(n - 1) {
-		for i := n - 1; i >= 0; i-- {
-			all = append(all, slices.Insert(slices.Clone(shorter), i, n-1))
-		}
-	}
-	slices.SortFunc(all, slices.Compare)
-	return all
 }
 
 // What the enumeration may find wrong with a law.
@@ -292,12 +261,18 @@ func TestTheLawIsCollusionProof(t *testing.T) {
 	}{
 		{2, paper}, {3, paper}, {4, paper[:4]}, {5, paper[:4]}, {2, awkward}, {3, awkward},
 	} {
-		t.Run(fmt.Sprintf("m=%d, %v", c.m, c.levels), func(t *testing.T) {
-			for _, violation := range inspect(chains(c.m, trueOdds), c.levels) {
-				t.Error(violation)
-			}
-		})
+		wantProof(t, fmt.Sprint("m=", c.m), chains(c.m, trueOdds), c.levels)
 	}
+}
+
+// wantProof reports what the enumeration finds wrong with chains.
+func wantProof(t *testing.T, name string, k kind, levels []int64) {
+	t.Helper()
+	t.Run(fmt.Sprintf("%s, %v", name, levels), func(t *testing.T) {
+		for _, violation := range inspect(k, levels) {
+			t.Error(violation)
+		}
+	})
 }
 
 // spoilt returns the odds by which a sampler would draw whose weights went through spoil.
@@ -382,9 +357,8 @@ func TestASpoiltLawIsFoundOut(t *testing.T) {
 	} {
 		c.want = slices.Sorted(slices.Values(c.want))
 		for m := int64(3); m <= 4; m++ {
-			if got := inspect(chains(m, c.draw), levels); !slices.Equal(got, c.want) {
-				t.Errorf("%s, m=%d: found %q, want %q", c.name, m, got, c.want)
-			}
+			got := inspect(chains(m, c.draw), levels)
+			check.That(t, slices.Equal(got, c.want), "%s, m=%d: found %q, want %q", c.name, m, got, c.want)
 		}
 	}
 }

@@ -1,7 +1,6 @@
 package rrchain
 
 import (
-	"errors"
 	"fmt"
 	"math"
 
@@ -11,13 +10,9 @@ import (
 // maxValues is the largest number of values a question may have.
 const maxValues = 1 << 20
 
-// ErrInvalid says that an argument is outside the domain of a function. The error that wraps it
-// names the argument; it never contains a true value.
-var ErrInvalid = errors.New("invalid argument")
-
 func checkValues(m int) error {
 	if m < 2 || m > maxValues {
-		return fmt.Errorf("%w: %d values; a question has 2 to %d", ErrInvalid, m, maxValues)
+		return fmt.Errorf("%w: %d values; a question has 2 to %d", privacy.ErrInvalid, m, maxValues)
 	}
 	return nil
 }
@@ -39,8 +34,8 @@ type Kernel struct {
 	PBC         float64         // from a false value to one particular third value; 0 for m = 2
 }
 
-// NewKernel returns the kernel for m values from one ε to another. It returns [ErrInvalid] unless
-// 2 ≤ m ≤ 2²⁰ and from ≤ to. From ε = 0 the kernel is a first response; from an ε to itself
+// NewKernel returns the kernel for m values from one ε to another. It returns [privacy.ErrInvalid]
+// unless 2 ≤ m ≤ 2²⁰ and from ≤ to. From ε = 0 the kernel is a first response; from an ε to itself
 // it is the identity.
 //
 // The closed form of the paper cancels when the two ε are close or small and overflows when they
@@ -53,7 +48,7 @@ func NewKernel(m int, from, to privacy.Epsilon) (Kernel, error) {
 	}
 	rise, err := to.Sub(from)
 	if err != nil {
-		return k, fmt.Errorf("%w: a response is raised from %v to a higher ε, not to %v", ErrInvalid, from, to)
+		return k, fmt.Errorf("%w: a response is raised from %v to a higher ε, not to %v", privacy.ErrInvalid, from, to)
 	}
 	if rise.IsZero() {
 		k.PAA, k.PBB = 1, 1

@@ -1,8 +1,17 @@
 package rrchain
 
 import (
+	"errors"
 	"fmt"
+	"math"
+	"math/big"
+	"math/rand/v2"
+	"strconv"
+	"strings"
 	"testing"
+
+	"github.com/sluicedp/sluice/internal/check"
+	"github.com/sluicedp/sluice/privacy"
 )
 
 // bridgeRow is a row of bridge.json.
@@ -26,7 +35,7 @@ type bridgeRow struct {
 
 func TestBridgeVectors(t *testing.T) {
 	for _, row := range vectors[bridgeRow](t, "bridge.json") {
-		lo, mid, hi := eps(t, row.Lo).Nano(), eps(t, row.Mid).Nano(), eps(t, row.Hi).Nano()
+		lo, mid, hi := eps(row.Lo).Nano(), eps(row.Mid).Nano(), eps(row.Hi).Nano()
 		name := fmt.Sprintf("m=%d, %s, %s, %s: ", row.M, row.Lo, row.Mid, row.Hi)
 
 		degrade := trueOdds(law{m: row.M, at: lo, above: hi})
@@ -61,11 +70,11 @@ func TestNoWeightBelowNothing(t *testing.T) {
 	}
 }
 
-// TestTheOneLawContainsTheKernel holds the law that the sampler draws by, with the truth as the
-// response above, against the closed form of the paper.
-func TestTheOneLawContainsTheKernel(t *testing.T) {
+// TestKernel_ReferenceNumbers_AreThoseOfPaperAndSampler holds the closed form of the paper, and the law
+// that the sampler draws by with the truth as the response above, against the reference numbers.
+func TestKernel_ReferenceNumbers_AreThoseOfPaperAndSampler(t *testing.T) {
 	for _, row := range vectors[kernelRow](t, "kernel.json") {
-		k := must(NewKernel(row.M, eps(t, row.From), eps(t, row.To)))
+		k := must(NewKernel(row.M, eps(row.From), eps(row.To)))
 		m := int64(row.M)
 		o := trueOdds(law{m, k.From.Nano(), k.To.Nano(), truthAbove})
 		for _, c := range []struct {
@@ -80,11 +89,173 @@ func TestTheOneLawContainsTheKernel(t *testing.T) {
 			{"p_bb", o.below, k.PBB, row.PBB},
 			{"p_bc", o.third, k.PBC, row.PBC},
 		} {
+			wantNear(t, row.String()+" kernel and vector "+c.name, c.kernel, c.vector, 1e-13)
 			if c.name == "p_bc" && m == 2 {
 				continue // there is no third value
 			}
-			wantNear(t, row.String()+" law and kernel "+c.name, c.law, c.kernel, 1e-13)
 			wantNear(t, row.String()+" law and vector "+c.name, c.law, c.vector, 1e-28)
 		}
+	}
+}
+
+// kernelRow is a row of kernel.json.
+type kernelRow struct {
+	M           int    `json:"m"`
+	From        string `json:"eps_from"`
+	To          string `json:"eps_to"`
+	PAA         string `json:"p_aa"`
+	OneMinusPAA string `json:"one_minus_p_aa"`
+	PBA         string `json:"p_ba"`
+	PBB         string `json:"p_bb"`
+	PBC         string `json:"p_bc"`
+}
+
+func (r kernelRow) String() string { return fmt.Sprintf("m=%d, %s→%s", r.M, r.From, r.To) }
+
+// TestTablesOfThePaper prints the kernel as pan2024 Tables I, II and III do: three decimals, for
+// the raises 0.1→0.5, 0.5→1, 1→2 and 2→10.
+func TestTablesOfThePaper(t *testing.T) {
+	steps := []string{"0.1", "0.5", "1", "2", "10"}
+	for _, table := range []struct {
+		name  string
+		entry func(Kernel) float64
+		rows  string
+	}{
+		{"I: p_aa", func(k Kernel) float64 { return k.PAA }, `
+			3 0.584 0.840 0.943 1.000
+			4 0.511 0.802 0.922 1.000
+			5 0.463 0.775 0.906 1.000
+			6 0.430 0.755 0.891 1.000
+			7 0.405 0.740 0.879 1.000
+			8 0.386 0.728 0.869 1.000
+			9 0.371 0.718 0.860 1.000
+			10 0.359 0.710 0.852 1.000`},
+		{"II: p_bb", func(k Kernel) float64 { return k.PBB }, `
+			3 0.392 0.509 0.347 0.000
+			4 0.342 0.486 0.339 0.000
+			5 0.310 0.470 0.333 0.000
+			6 0.288 0.458 0.328 0.000
+			7 0.272 0.449 0.324 0.000
+			8 0.259 0.442 0.320 0.000
+			9 0.249 0.436 0.316 0.000
+			10 0.241 0.431 0.314 0.000`},
+		{"III: p_ba", func(k Kernel) float64 { return k.PBA }, `
+			3 0.379 0.359 0.575 1.000
+			4 0.297 0.296 0.520 1.000
+			5 0.245 0.252 0.474 1.000
+			6 0.208 0.219 0.436 0.999
+			7 0.181 0.194 0.403 0.999
+			8 0.160 0.174 0.375 0.999
+			9 0.143 0.158 0.351 0.999
+			10 0.130 0.144 0.330 0.999`},
+	} {
+		for row := range strings.Lines(strings.TrimSpace(table.rows)) {
+			cells := strings.Fields(row)
+			m := must(strconv.Atoi(cells[0]))
+			for i, printed := range cells[1:] {
+				k := must(NewKernel(m, eps(steps[i]), eps(steps[i+1])))
+				if got := fmt.Sprintf("%.3f", table.entry(k)); got != printed {
+					t.Errorf("Table %s, m=%d, %s→%s: %s (%v), the paper prints %s", table.name, m, steps[i], steps[i+1], got, table.entry(k), printed)
+				}
+			}
+		}
+	}
+}
+
+func TestKernelToItselfIsTheIdentity(t *testing.T) {
+	for _, m := range []int{2, 3, maxValues} {
+		for _, e := range []string{"0", "0.000000001", "1", "1000"} {
+			got, err := NewKernel(m, eps(e), eps(e))
+			want := Kernel{Values: m, From: eps(e), To: eps(e), PAA: 1, PBB: 1}
+			check.That(t, err == nil && got == want, "m=%d, ε=%s: %+v, %v; want %+v", m, e, got, err, want)
+		}
+	}
+}
+
+// TestKernelFromNothingIsARandomizedResponse raises from ε = 0, where the last response is noise:
+// the next one depends on the truth alone.
+func TestKernelFromNothingIsARandomizedResponse(t *testing.T) {
+	for _, m := range []int{2, 3, 1000, maxValues} {
+		for _, e := range []string{"0.1", "1", "20", "700"} {
+			k := must(NewKernel(m, privacy.Epsilon{}, eps(e)))
+			name := fmt.Sprintf("m=%d, 0→%s ", m, e)
+			p, q := response(int64(m), k.To.Nano())
+			wantNear(t, name+"p_aa", k.PAA, p, 1e-13)
+			wantNear(t, name+"p_ba", k.PBA, p, 1e-13)
+			wantNear(t, name+"p_bb", k.PBB, q, 1e-13)
+			wantNear(t, name+"1−p_aa", k.OneMinusPAA, mul(q, m-1), 1e-13)
+			if m > 2 {
+				wantNear(t, name+"p_bc", k.PBC, q, 1e-13)
+			}
+		}
+	}
+}
+
+// TestKernelIsAccurate compares random kernels with the law of the sampler: any m, any ε from 0 on,
+// close ones and distant ones. The accuracy is relative, also for the small probabilities; only
+// where floats lose digits, below 10⁻³⁰⁰, none is asked for.
+func TestKernelIsAccurate(t *testing.T) {
+	random := rand.New(rand.NewPCG(5, 6))
+	for range 1000 {
+		m := 2 + random.Int64N(maxValues-1)>>random.IntN(20)
+		from := random.Int64N(privacy.MaxEpsilon().Nano()) >> random.IntN(41)
+		to := from + 1 + random.Int64N(privacy.MaxEpsilon().Nano()-from)>>random.IntN(40)
+		k := must(NewKernel(int(m), fromNano(from), fromNano(to)))
+		o := oddsOf(m, law{m, from, to, truthAbove}.weights(1100)) // 10⁻³⁰⁰ is 2⁻⁹⁹⁷
+		for _, c := range []struct {
+			name  string
+			float float64
+			exact *big.Float
+		}{
+			{"p_aa", k.PAA, o.same}, {"1−p_aa", k.OneMinusPAA, mul(o.other, m-1)},
+			{"p_ba", k.PBA, o.above}, {"p_bb", k.PBB, o.below}, {"p_bc", k.PBC, o.third},
+		} {
+			if c.name == "p_bc" && m == 2 || c.exact.Cmp(number("1e-300")) < 0 {
+				continue
+			}
+			wantNear(t, fmt.Sprintf("m=%d, %v→%v: %s", m, k.From, k.To, c.name), c.float, c.exact, 1e-14)
+		}
+	}
+}
+
+// TestKernelAtTheEdges looks at the largest ε and the largest m: rows sum to 1, nothing overflows,
+// and what no float64 can hold is 0 and not garbage.
+func TestKernelAtTheEdges(t *testing.T) {
+	levels := []string{"0", "0.000000001", "0.5", "37", "700", "999.999999999", "1000"}
+	for _, m := range []int{2, 3, maxValues} {
+		for i, from := range levels {
+			for _, to := range levels[i:] {
+				k := must(NewKernel(m, eps(from), eps(to)))
+				name := fmt.Sprintf("m=%d, %s→%s: ", m, from, to)
+				wantNear(t, name+"row of the true value", k.PAA+k.OneMinusPAA, 1, 1e-15)
+				wantNear(t, name+"row of a false value", k.PBA+k.PBB+float64(m-2)*k.PBC, 1, 1e-13)
+				for _, p := range []float64{k.PAA, k.OneMinusPAA, k.PBA, k.PBB, k.PBC} {
+					check.That(t, p >= 0 && p <= 1, "%s%v is no probability (%+v)", name, p, k)
+				}
+			}
+		}
+	}
+	k, err := NewKernel(2, eps("1"), privacy.MaxEpsilon())
+	check.That(t, err == nil && k.PAA == 1 && k.PBA == 1 && k.OneMinusPAA == 0 && k.PBB == 0, "1→1000: %+v, %v", k, err)
+}
+
+func TestKernelRefuses(t *testing.T) {
+	one, two := eps("1"), eps("2")
+	for _, c := range []struct {
+		m        int
+		from, to privacy.Epsilon
+		names    string
+	}{
+		{2, two, one, "from 2 to a higher ε, not to 1"},
+		{2, one, privacy.Epsilon{}, "from 1 to a higher ε, not to 0"},
+		{1, one, two, "1 values"},
+		{0, one, two, "0 values"},
+		{-3, one, two, "-3 values"},
+		{maxValues + 1, one, two, "1048577 values"},
+		{math.MaxInt, one, two, "a question has 2 to 1048576"},
+	} {
+		_, err := NewKernel(c.m, c.from, c.to)
+		check.That(t, errors.Is(err, privacy.ErrInvalid) && strings.Contains(err.Error(), c.names),
+			"NewKernel(%d, %v, %v): %v, want an error that names %q", c.m, c.from, c.to, err, c.names)
 	}
 }

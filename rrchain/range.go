@@ -9,6 +9,7 @@ import (
 	"math/big"
 
 	"github.com/sluicedp/sluice/internal/exact"
+	"github.com/sluicedp/sluice/privacy"
 )
 
 // Range is an interval of numbers whose mean is to be estimated (pan2024 §5.2). Each number is
@@ -21,22 +22,22 @@ import (
 // from a key again whenever it is needed ([Range.RoundKeyed]).
 //
 // Low must be below High, and their difference finite: of another Range, methods and estimates
-// return [ErrInvalid].
+// return [privacy.ErrInvalid].
 type Range struct {
 	Low, High float64
 }
 
 func (r Range) check() error {
 	if !(r.Low < r.High) || math.IsInf(r.High-r.Low, 0) {
-		return fmt.Errorf("%w: no numbers from %v to %v", ErrInvalid, r.Low, r.High)
+		return fmt.Errorf("%w: no numbers from %v to %v", privacy.ErrInvalid, r.Low, r.High)
 	}
 	return nil
 }
 
 // Round draws the end that a number is rounded to: 0 for the lower, 1 for the upper with
 // probability (x−low)/(high−low), exactly. A number outside of the range counts as the end next to
-// it. Round returns [ErrInvalid] for NaN; the error does not contain the number. How long it takes
-// depends on x.
+// it. Round returns [privacy.ErrInvalid] for NaN; the error does not contain the number. How long
+// it takes depends on x.
 func (r Range) Round(s *Sampler, x float64) (int, error) {
 	return r.round(x, s.source().Uint64)
 }
@@ -48,7 +49,7 @@ func (r Range) Round(s *Sampler, x float64) (int, error) {
 // most often it does not; then it is another truth, and needs another question.
 func (r Range) RoundKeyed(key []byte, question, object string, x float64) (int, error) {
 	if len(key) < 16 {
-		return 0, fmt.Errorf("%w: a key of %d bytes; at least 16 are needed", ErrInvalid, len(key))
+		return 0, fmt.Errorf("%w: a key of %d bytes; at least 16 are needed", privacy.ErrInvalid, len(key))
 	}
 	block := uint64(0)
 	return r.round(x, func() uint64 {
@@ -66,7 +67,7 @@ func (r Range) round(x float64, next func() uint64) (int, error) {
 		return 0, err
 	}
 	if math.IsNaN(x) {
-		return 0, fmt.Errorf("%w: the number is not one", ErrInvalid)
+		return 0, fmt.Errorf("%w: the number is not one", privacy.ErrInvalid)
 	}
 	low, high, at := rational(r.Low), rational(r.High), rational(min(max(x, r.Low), r.High))
 	share := new(big.Rat).Quo(at.Sub(at, low), high.Sub(high, low))

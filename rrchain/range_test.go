@@ -13,7 +13,9 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/sluicedp/sluice/internal/check"
 	"github.com/sluicedp/sluice/internal/stattest"
+	"github.com/sluicedp/sluice/privacy"
 )
 
 const tiniest = math.SmallestNonzeroFloat64
@@ -117,9 +119,7 @@ func TestRangeRefuses(t *testing.T) {
 	} {
 		_, err := r.Round(new(Sampler), 0)
 		_, err2 := r.RoundKeyed(key, "q", "o", 0)
-		if !errors.Is(err, ErrInvalid) || !errors.Is(err2, ErrInvalid) {
-			t.Errorf("%v: %v, %v", r, err, err2)
-		}
+		check.That(t, errors.Is(err, privacy.ErrInvalid) && errors.Is(err2, privacy.ErrInvalid), "%v: %v, %v", r, err, err2)
 	}
 	for _, r := range []Range{{0, tiniest}, {-tiniest, 0}, {-huge / 2, huge / 2}, {0, huge}, {-huge, 0}, {1, math.Nextafter(1, 2)}} {
 		must(r.Round(new(Sampler), 0))
@@ -129,15 +129,12 @@ func TestRangeRefuses(t *testing.T) {
 // TestRoundRefuses goes through what cannot be rounded. The error does not contain the number.
 func TestRoundRefuses(t *testing.T) {
 	r := Range{0, 1}
-	if _, err := r.Round(new(Sampler), math.NaN()); !errors.Is(err, ErrInvalid) {
-		t.Errorf("NaN: %v", err)
-	}
-	if _, err := r.RoundKeyed(key, "q", "o", math.NaN()); !errors.Is(err, ErrInvalid) {
-		t.Errorf("NaN with a key: %v", err)
-	}
+	_, err := r.Round(new(Sampler), math.NaN())
+	check.That(t, errors.Is(err, privacy.ErrInvalid), "NaN: %v", err)
+	check.Is(t, check.Err(r.RoundKeyed(key, "q", "o", math.NaN())), privacy.ErrInvalid, "NaN with a key")
 	for length := range 16 {
 		_, err := r.RoundKeyed(key[:length], "q", "o", 0.777)
-		if !errors.Is(err, ErrInvalid) || !strings.Contains(err.Error(), fmt.Sprintf("a key of %d bytes", length)) || strings.Contains(err.Error(), "777") {
+		if !errors.Is(err, privacy.ErrInvalid) || !strings.Contains(err.Error(), fmt.Sprintf("a key of %d bytes", length)) || strings.Contains(err.Error(), "777") {
 			t.Errorf("a key of %d bytes: %v", length, err)
 		}
 	}
@@ -166,11 +163,10 @@ func TestRoundKeyedIsTheSameForEver(t *testing.T) {
 		for range 2 {
 			ends := ""
 			for i := range len(c.want) {
-				ends += fmt.Sprint(keyed(t, Range{c.low, c.high}, c.key, c.question, fmt.Sprintf("object %d", i), c.x))
+				ends += fmt.Sprint(keyed(Range{c.low, c.high}, c.key, c.question, fmt.Sprintf("object %d", i), c.x))
 			}
-			if ends != c.want {
-				t.Errorf("%q in [%v, %v] at %v: %s, want %s", c.question, c.low, c.high, c.x, ends, c.want)
-			}
+			check.That(t, ends == c.want,
+				"%q in [%v, %v] at %v: %s, want %s", c.question, c.low, c.high, c.x, ends, c.want)
 		}
 	}
 }
@@ -191,9 +187,7 @@ func keyedWord(key []byte, question, object string, number uint64) uint64 {
 // uniform number: then its second word decides. Both words are those of Python's hmac.
 func TestRoundKeyedReadsOn(t *testing.T) {
 	first, second := keyedWord(key, "wage", "edge", 0), keyedWord(key, "wage", "edge", 1)
-	if first != 0xa2b13b1302ab97c8 || second != 0x9914c9ddbb53a8e8 {
-		t.Fatalf("words %#x, %#x", first, second)
-	}
+	check.Need(t, first == 0xa2b13b1302ab97c8 && second == 0x9914c9ddbb53a8e8, "words %#x, %#x", first, second)
 	uniform := wordsRat(first, second)
 	found := map[int]int{}
 	for high := 1.0; found[0] < 3 || found[1] < 3; high = math.Nextafter(high, 2) {
@@ -206,9 +200,7 @@ func TestRoundKeyedReadsOn(t *testing.T) {
 			want = 1
 		}
 		found[want]++
-		if got := keyed(t, Range{0, high}, key, "wage", "edge", x); got != want {
-			t.Errorf("%v of %v: end %d, want %d", x, high, got, want)
-		}
+		check.Equal(t, keyed(Range{0, high}, key, "wage", "edge", x), want, "%v of %v: end", x, high)
 	}
 }
 
@@ -228,11 +220,11 @@ func startsWith(x, high float64, word uint64) bool {
 
 // uniform finds the number in [0,1) from which on an object's number is rounded up, by halving.
 // RoundKeyed must be consistent for that: as the number rises the end changes once.
-func uniform(t *testing.T, key []byte, question, object string) float64 {
+func uniform(key []byte, question, object string) float64 {
 	low, high := 0.0, 1.0
 	for high-low > 0x1p-50 {
 		mid := (low + high) / 2
-		if keyed(t, Range{0, 1}, key, question, object, mid) == 1 {
+		if keyed(Range{0, 1}, key, question, object, mid) == 1 {
 			high = mid
 		} else {
 			low = mid
@@ -256,14 +248,12 @@ func TestRoundKeyedTellsNamesApart(t *testing.T) {
 		{key, "a", "b"}, {longKey, "a", "bc"},
 	} {
 		name := fmt.Sprintf("%x %q %q", c.key, c.question, c.object)
-		u := uniform(t, c.key, c.question, c.object)
-		if twin, ok := seen[u]; ok {
-			t.Errorf("%s and %s are rounded alike", name, twin)
-		}
+		u := uniform(c.key, c.question, c.object)
+		twin, ok := seen[u]
+		check.That(t, !ok, "%s and %s are rounded alike", name, twin)
 		seen[u] = name
-		if want := float64(keyedWord(c.key, c.question, c.object, 0)) / 0x1p64; math.Abs(u-want) > 0x1p-49 {
-			t.Errorf("%s is rounded up from %v on, want %v", name, u, want)
-		}
+		want := float64(keyedWord(c.key, c.question, c.object, 0)) / 0x1p64
+		check.That(t, math.Abs(u-want) <= 0x1p-49, "%s is rounded up from %v on, want %v", name, u, want)
 	}
 }
 
@@ -275,13 +265,12 @@ func TestRoundKeyedOverObjects(t *testing.T) {
 	for _, p := range []float64{0.03, 0.5, 0.8} {
 		upper := 0
 		for i := range n {
-			upper += keyed(t, r, key, fmt.Sprint("question ", i%7), fmt.Sprint(i/7), 10*p)
+			upper += keyed(r, key, fmt.Sprint("question ", i%7), fmt.Sprint(i/7), 10*p)
 		}
 		stattest.Share(upper, n, p, p).Holds(t, "the upper end for the share %v", p)
 	}
 }
 
-func keyed(t *testing.T, r Range, key []byte, question, object string, x float64) int {
-	t.Helper()
+func keyed(r Range, key []byte, question, object string, x float64) int {
 	return must(r.RoundKeyed(key, question, object, x))
 }

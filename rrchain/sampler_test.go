@@ -1,9 +1,14 @@
 package rrchain
 
 import (
+	"math/big"
+	"math/rand/v2"
+	"slices"
 	"testing"
 
+	"github.com/sluicedp/sluice/internal/check"
 	"github.com/sluicedp/sluice/internal/exact"
+	"github.com/sluicedp/sluice/internal/pace"
 	"github.com/sluicedp/sluice/internal/stattest"
 	"github.com/sluicedp/sluice/privacy"
 )
@@ -45,10 +50,10 @@ func expectedPatterns() map[pattern]float64 {
 }
 
 // drawPatterns draws n chains, each value being the truth in turn.
-func drawPatterns(t *testing.T, s *Sampler, n int) map[pattern]int {
+func drawPatterns(s *Sampler, n int) map[pattern]int {
 	var levels []privacy.Epsilon
 	for _, nano := range chainLevels {
-		levels = append(levels, fromNano(t, nano))
+		levels = append(levels, fromNano(nano))
 	}
 	counts := map[pattern]int{}
 	for i := range n {
@@ -75,7 +80,7 @@ const (
 
 // TestChainsHaveTheJointLaw draws chains with the randomness of the operating system.
 func TestChainsHaveTheJointLaw(t *testing.T) {
-	stattest.Fit(drawPatterns(t, new(Sampler), drawn), expectedPatterns()).Holds(t, "chains")
+	stattest.Fit(drawPatterns(new(Sampler), drawn), expectedPatterns()).Holds(t, "chains")
 }
 
 // TestASpoiltSamplerIsFoundOut tests the test above with samplers whose weights are 3 % wrong, or
@@ -85,7 +90,7 @@ func TestASpoiltSamplerIsFoundOut(t *testing.T) {
 	for name, spoil := range map[string]func(exact.Weights) exact.Weights{
 		"First": spoilFirst(spoilBy), "Either": spoilEither(spoilBy), "Same": spoilSame(spoilBy),
 	} {
-		stattest.Fit(drawPatterns(t, spoiltSampler(spoil), drawn), law).Fails(t, "%s spoilt by %d %%", name, spoilBy)
+		stattest.Fit(drawPatterns(spoiltSampler(spoil), drawn), law).Fails(t, "%s spoilt by %d %%", name, spoilBy)
 	}
 }
 
@@ -102,28 +107,161 @@ func spoiltSampler(spoil func(exact.Weights) exact.Weights) *Sampler {
 func TestSamplerForgets(t *testing.T) {
 	s := new(Sampler)
 	for i := range int64(cached + 100) {
-		chain := newChain[int](t, 2)
-		must(chain.Raise(s, fromNano(t, 1_000_000_000+i), 1))
-		if len(s.laws) > cached {
-			t.Fatalf("the sampler keeps %d laws after %d", len(s.laws), i+1)
-		}
-		if i == cached-1 && len(s.laws) != cached {
-			t.Errorf("the sampler keeps only %d laws of %d", len(s.laws), i+1)
-		}
+		chain := newChain[int](2)
+		must(chain.Raise(s, fromNano(1_000_000_000+i), 1))
+		check.Need(t, len(s.laws) <= cached, "the sampler keeps %d laws after %d", len(s.laws), i+1)
+		check.That(t, i != cached-1 || len(s.laws) == cached, "the sampler keeps only %d laws of %d", len(s.laws), i+1)
 	}
-	if len(s.laws) == 0 {
-		t.Error("the sampler keeps nothing")
-	}
+	check.That(t, len(s.laws) != 0, "the sampler keeps nothing")
 }
 
 // TestSamplerRemembers checks that a law is built once: the second chain with the same levels adds
 // none, also for another truth.
 func TestSamplerRemembers(t *testing.T) {
 	s := new(Sampler)
-	drawPatterns(t, s, 1)
+	drawPatterns(s, 1)
 	before := asked(s)
-	drawPatterns(t, s, 50)
-	if len(before) != len(chainOrder) || len(s.laws) != len(before) {
-		t.Errorf("%d laws after one chain, %d after 51; want %d", len(before), len(s.laws), len(chainOrder))
+	drawPatterns(s, 50)
+	check.That(t, len(before) == len(chainOrder) && len(s.laws) == len(before),
+		"%d laws after one chain, %d after 51; want %d", len(before), len(s.laws), len(chainOrder))
+}
+
+// The rows of the statistical tests: a first response, two raises, a degradation and an insertion.
+// With 9 bits, the row ends within a byte that is not the first.
+const rowBits = 9
+
+// rowsDrawn is how many rows a right sampler draws.
+func rowsDrawn() int { return pace.Tries(100_000, 200_000, 200_000) / (coarser * coarser) }
+
+// wrongDrawn is how many a wrong one draws, which is far off.
+const wrongDrawn = 30_000
+
+var (
+	rowLevels = []int64{200_000_000, 500_000_000, 1_000_000_000, 2_000_000_000, 3_000_000_000}
+	rowOrder  = []int{1, 3, 0, 2, 4}
+)
+
+// drawRows draws a chain of rows at the levels of rowOrder.
+func drawRows(s *Sampler, truth int, chain *Chain[Bits]) []Level[Bits] {
+	for _, level := range rowOrder {
+		must(extend(chain, s, fromNano(rowLevels[level]), truth))
 	}
+	return chain.Levels()
+}
+
+// watch gives the pattern of some of the bits of a chain.
+func watch(levels []Level[Bits], which []int, bits ...int) (p pattern) {
+	for i, level := range which {
+		for j, bit := range bits {
+			p[i] |= levels[level].Response.Bit(bit) << j
+		}
+	}
+	return p
+}
+
+// watched is the law of such patterns, if the law of bit j at all levels is single(j).
+func watched(which []int, bits int, single func(bit int) []*big.Float) map[pattern]float64 {
+	law := map[pattern]float64{}
+	coalition := uint(0)
+	for _, level := range which {
+		coalition |= 1 << level
+	}
+	all := rows(1, bits, len(which), func(_, bit int) []*big.Float {
+		return squeeze(marginal(single(bit), 2, len(rowLevels), coalition))
+	})
+	for code, p := range all[0] {
+		var seen pattern
+		copy(seen[:], digits(code, 1<<bits, len(which)))
+		law[seen], _ = p.Float64()
+	}
+	return law
+}
+
+// squeeze leaves out the codes that a marginal does not have.
+func squeeze(p []*big.Float) []*big.Float {
+	return slices.DeleteFunc(p, func(x *big.Float) bool { return x == nil })
+}
+
+// What the tests look at: the bit of the true value and one other at all levels, and it and three
+// others at three levels.
+var (
+	everyLevel  = []int{0, 1, 2, 3, 4}
+	threeLevels = []int{1, 2, 4}
+)
+
+// unaryFits draws n chains and holds both views against their laws.
+func unaryFits(n int, begin func() *Chain[Bits]) (deep, broad stattest.Verdict) {
+	steps := plan(2, rowLevels, rowOrder)
+	own, other := ownLaw(steps, trueOdds, trueCoin), jointLaw(2, steps, trueOdds)[0]
+	single := func(bit int) []*big.Float {
+		if bit == 0 {
+			return own
+		}
+		return other
+	}
+	sampler := new(Sampler)
+	deepCounts, broadCounts := map[pattern]int{}, map[pattern]int{}
+	for i := range n {
+		truth, others := i%rowBits, i/rowBits
+		bit := func(k int) int { return (truth + 1 + (others+k)%(rowBits-1)) % rowBits }
+		levels := drawRows(sampler, truth, begin())
+		deepCounts[watch(levels, everyLevel, truth, bit(0))]++
+		broadCounts[watch(levels, threeLevels, truth, bit(0), bit(1), bit(5))]++
+	}
+	return stattest.Fit(deepCounts, watched(everyLevel, 2, single)), stattest.Fit(broadCounts, watched(threeLevels, 4, single))
+}
+
+// TestUnaryChainsHaveTheJointLaw draws chains with the randomness of the operating system.
+func TestUnaryChainsHaveTheJointLaw(t *testing.T) {
+	deep, broad := unaryFits(rowsDrawn(), func() *Chain[Bits] { return newChain[Bits](rowBits) })
+	deep.Holds(t, "two bits at all levels")
+	broad.Holds(t, "four bits at three levels")
+}
+
+// TestAWrongCoinIsSeen tests the test above with coins that are not drawn from the last response.
+func TestAWrongCoinIsSeen(t *testing.T) {
+	for name, coin := range map[string]func(*Sampler) bool{
+		"fair for every raise": func(s *Sampler) bool { return s.source().Uint64()&1 == 1 },
+		"always set":           func(*Sampler) bool { return true },
+	} {
+		deep, broad := unaryFits(wrongDrawn, func() *Chain[Bits] {
+			c := newChain[Bits](rowBits)
+			c.encoding.raise = func(s *Sampler, m int, current Level[Bits], to privacy.Epsilon, truth int) (Bits, error) {
+				if coin(s) {
+					return s.RaiseBits(m, current, to, row(m, truth))
+				}
+				return s.RaiseBits(m, current, to, row(m))
+			}
+			return c
+		})
+		deep.Fails(t, "%s: two bits at all levels", name)
+		broad.Fails(t, "%s: four bits at three levels", name)
+	}
+}
+
+// TestChainsOfBitsHaveTheJointLaw draws chains of bits for random truths. A bit is seen as right or
+// wrong: the law of that does not depend on the truth.
+func TestChainsOfBitsHaveTheJointLaw(t *testing.T) {
+	law := jointLaw(2, plan(2, rowLevels, rowOrder), trueOdds)[0]
+	single := func(int) []*big.Float { return law }
+	random, sampler := rand.New(rand.NewPCG(11, 12)), new(Sampler)
+	deepCounts, broadCounts := map[pattern]int{}, map[pattern]int{}
+	for i := range rowsDrawn() {
+		truth := randomRow(random, rowBits)
+		levels := drawRows(sampler, 0, newRows(truth))
+		bit := func(k int) int { return (i + k) % rowBits }
+		right := func(which []int, bits ...int) (p pattern) {
+			p = watch(levels, which, bits...)
+			for k := range which {
+				for j, b := range bits {
+					p[k] ^= truth.Bit(b) << j
+				}
+			}
+			return p
+		}
+		deepCounts[right(everyLevel, bit(0), bit(1))]++
+		broadCounts[right(threeLevels, bit(0), bit(2), bit(5), bit(8))]++
+	}
+	stattest.Fit(deepCounts, watched(everyLevel, 2, single)).Holds(t, "two bits at all levels")
+	stattest.Fit(broadCounts, watched(threeLevels, 4, single)).Holds(t, "four bits at three levels")
 }

@@ -36,11 +36,11 @@ const noiseKeySize = 32
 // takes.
 //
 // W and U come from the key, by AES-256 in place of a random function. Each encoding and staircase
-// has an AES key of its own, which HMAC-SHA256 derives. Privacy is therefore computational: it holds
-// against an adversary that does not know the key and can break neither AES nor HMAC. Unlike a
-// random function, AES never gives a block twice. After q blocks that distinguishes the two with an
-// advantage of at most q²/2¹²⁹. A staircase uses fewer than 2⁷ blocks for a value or a bit, so the
-// advantage is below 2⁻¹¹⁵ for a response of one value, and below 2⁻⁷⁵ for one of 2²⁰ bits. The
+// has an AES key of its own, which HMAC-SHA256 derives. Privacy is therefore computational: it
+// holds against an adversary that does not know the key and can break neither AES nor HMAC. Unlike
+// a random function, AES never gives a block twice. After q blocks that distinguishes the two with
+// an advantage of at most q²/2¹²⁹. A staircase uses fewer than 2⁷ blocks for a value or a bit, so
+// the advantage is below 2⁻¹¹⁵ for a response of one value, and below 2⁻⁷⁵ for one of 2²⁰ bits. The
 // advantages of several staircases add up.
 //
 // An adversary that has both the key and the responses can in most cases compute the truth. So the
@@ -57,10 +57,10 @@ type NoiseKey struct {
 }
 
 // NewNoiseKey returns the noise of a key, which must be 32 bytes drawn at random. It returns
-// [ErrInvalid] for another length.
+// [privacy.ErrInvalid] for another length.
 func NewNoiseKey(key []byte) (*NoiseKey, error) {
 	if len(key) != noiseKeySize {
-		return nil, fmt.Errorf("%w: a noise key of %d bytes instead of %d", ErrInvalid, len(key), noiseKeySize)
+		return nil, fmt.Errorf("%w: a noise key of %d bytes instead of %d", privacy.ErrInvalid, len(key), noiseKeySize)
 	}
 	return &NoiseKey{hmac.New(sha256.New, key), make(map[law]floor)}, nil
 }
@@ -79,8 +79,8 @@ type Staircase struct {
 
 // Response returns the response at an ε, given the truth or, which has the same result, the
 // response of this staircase at any higher ε: so a response below another one needs no truth. It
-// returns [ErrInvalid] for ε = 0, a number of values out of range, or a value that the question
-// does not have.
+// returns [privacy.ErrInvalid] for ε = 0, a number of values out of range, or a value that the
+// question does not have.
 func (k *NoiseKey) Response(of Staircase, epsilon privacy.Epsilon, above int) (int, error) {
 	n, err := k.noise("direct", of, epsilon)
 	if err != nil {
@@ -107,8 +107,8 @@ func (k *NoiseKey) UnaryResponse(of Staircase, epsilon privacy.Epsilon, truth in
 }
 
 // UnaryBelow returns the response in unary encoding at an ε from that of the same staircase at any
-// higher one. It returns [ErrInvalid] for ε = 0, a number of values out of range, or another number
-// of bits.
+// higher one. It returns [privacy.ErrInvalid] for ε = 0, a number of values out of range, or
+// another number of bits.
 func (k *NoiseKey) UnaryBelow(of Staircase, epsilon privacy.Epsilon, above Bits) (Bits, error) {
 	n, err := k.noise("unary", of, epsilon)
 	if err != nil {
@@ -116,7 +116,7 @@ func (k *NoiseKey) UnaryBelow(of Staircase, epsilon privacy.Epsilon, above Bits)
 	}
 	if above.n != of.Values {
 		return Bits{}, fmt.Errorf("%w: a response of %d bits to a question of %d values",
-			ErrInvalid, above.n, of.Values)
+			privacy.ErrInvalid, above.n, of.Values)
 	}
 	return n.fallBits(k.floor(2, epsilon), of.Values, above.packed), nil
 }
@@ -128,7 +128,7 @@ func (k *NoiseKey) noise(use string, of Staircase, epsilon privacy.Epsilon) (*no
 		return nil, err
 	}
 	if epsilon.IsZero() {
-		return nil, fmt.Errorf("%w: a response at ε=0 is noise", ErrInvalid)
+		return nil, fmt.Errorf("%w: a response at ε=0 is noise", privacy.ErrInvalid)
 	}
 	k.mac.Reset()
 	message := appendTexts(make([]byte, 0, 128), "sluice noise v1", use, of.Question, of.Object)

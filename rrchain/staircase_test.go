@@ -16,6 +16,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/sluicedp/sluice/internal/check"
 	"github.com/sluicedp/sluice/internal/stattest"
 	"github.com/sluicedp/sluice/privacy"
 )
@@ -32,8 +33,7 @@ type definition struct {
 }
 
 // define derives the words from a key.
-func define(t testing.TB, key []byte, use, question, object string, m int) definition {
-	t.Helper()
+func define(key []byte, use, question, object string, m int) definition {
 	mac := hmac.New(sha256.New, key)
 	number := func(n int) { mac.Write(binary.BigEndian.AppendUint64(nil, uint64(n))) }
 	for _, text := range []string{"sluice noise v1", use, question, object} {
@@ -147,10 +147,7 @@ var stairEpsilons = []int64{
 	9_000_000_000, 15_000_000_000, 40_000_000_000, 300_000_000_000, 1_000_000_000_000,
 }
 
-func newKey(t testing.TB, key []byte) *NoiseKey {
-	t.Helper()
-	return must(NewNoiseKey(key))
-}
+func newKey(key []byte) *NoiseKey { return must(NewNoiseKey(key)) }
 
 // stairs is a staircase of a key.
 type stairs struct {
@@ -162,14 +159,12 @@ func newStairs(k *NoiseKey, question, object string, m int) stairs {
 	return stairs{k, Staircase{question, object, m}}
 }
 
-func (s stairs) at(t testing.TB, nano int64, above int) int {
-	t.Helper()
-	return must(s.Response(s.Staircase, fromNano(t, nano), above))
+func (s stairs) at(nano int64, above int) int {
+	return must(s.Response(s.Staircase, fromNano(nano), above))
 }
 
-func (s stairs) bits(t testing.TB, nano int64, truth int) Bits {
-	t.Helper()
-	return must(s.UnaryResponse(s.Staircase, fromNano(t, nano), truth))
+func (s stairs) bits(nano int64, truth int) Bits {
+	return must(s.UnaryResponse(s.Staircase, fromNano(nano), truth))
 }
 
 func randomKey(random *rand.Rand) []byte {
@@ -196,22 +191,19 @@ func TestStaircaseIsItsDefinition(t *testing.T) {
 		moved := 0
 		for i := range 12 {
 			key, object := randomKey(random), fmt.Sprint("object ", i)
-			slow := define(t, key, "direct", "question", object, m)
-			fast := newStairs(newKey(t, key), "question", object, m)
+			slow := define(key, "direct", "question", object, m)
+			fast := newStairs(newKey(key), "question", object, m)
 			truth := random.IntN(m)
 			for _, nano := range stairEpsilons {
 				want := slow.response(nano, truth)
-				if got := fast.at(t, nano, truth); got != want {
-					t.Fatalf("m=%d, ε=%d nano-nats, key %x: got %d, want %d", m, nano, key, got, want)
-				}
+				got := fast.at(nano, truth)
+				check.Need(t, got == want, "m=%d, ε=%d nano-nats, key %x: got %d, want %d", m, nano, key, got, want)
 				if want != truth {
 					moved++
 				}
 			}
 		}
-		if moved < 12 {
-			t.Errorf("m=%d: only %d responses were not the truth", m, moved)
-		}
+		check.That(t, moved >= 12, "m=%d: only %d responses were not the truth", m, moved)
 	}
 }
 
@@ -221,8 +213,8 @@ func TestUnaryStaircaseIsItsDefinition(t *testing.T) {
 	coins := [2]int{}
 	for i := range 20 {
 		key, m := randomKey(random), 2+i%12
-		slow := define(t, key, "unary", "question", "object", m)
-		fast := newStairs(newKey(t, key), "question", "object", m)
+		slow := define(key, "unary", "question", "object", m)
+		fast := newStairs(newKey(key), "question", "object", m)
 		truth, coin := random.IntN(m), int(slow.word(0, 0, 0)&1)
 		coins[coin]++
 		for _, nano := range stairEpsilons {
@@ -235,14 +227,12 @@ func TestUnaryStaircaseIsItsDefinition(t *testing.T) {
 				bit := definition{slow.block, uint32(v), 2}
 				want += fmt.Sprint(bit.response(nano, hidden))
 			}
-			if got := fast.bits(t, nano, truth); got.String() != want {
+			if got := fast.bits(nano, truth); got.String() != want {
 				t.Fatalf("m=%d, ε=%d nano-nats, key %x: got %v, want %s", m, nano, key, got, want)
 			}
 		}
 	}
-	if coins[0] == 0 || coins[1] == 0 {
-		t.Errorf("of the coins %v were 0 and 1", coins)
-	}
+	check.That(t, coins[0] != 0 && coins[1] != 0, "of the coins %v were 0 and 1", coins)
 }
 
 // TestStaircaseForgetsTheOrder asks at all ε in many orders, from the truth and from any higher
@@ -252,28 +242,27 @@ func TestStaircaseForgetsTheOrder(t *testing.T) {
 	for i := range 40 {
 		key, m := randomKey(random), 2+random.IntN(20)
 		object, truth := fmt.Sprint(i), random.IntN(m)
-		first := newStairs(newKey(t, key), "q", object, m)
+		first := newStairs(newKey(key), "q", object, m)
 		var direct []int
 		var unary []Bits
 		for _, nano := range stairEpsilons {
-			direct, unary = append(direct, first.at(t, nano, truth)), append(unary, first.bits(t, nano, truth))
+			direct, unary = append(direct, first.at(nano, truth)), append(unary, first.bits(nano, truth))
 		}
-		again := newStairs(newKey(t, key), "q", object, m)
+		again := newStairs(newKey(key), "q", object, m)
 		for range 3 {
 			for _, at := range random.Perm(len(stairEpsilons)) {
 				nano, above := stairEpsilons[at], truth
-				got := again.bits(t, nano, truth)
+				got := again.bits(nano, truth)
 				higher := at + random.IntN(len(stairEpsilons)-at+1)
 				if higher < len(stairEpsilons) {
 					above = direct[higher]
-					got = must(again.UnaryBelow(again.Staircase, fromNano(t, nano), unary[higher]))
+					got = must(again.UnaryBelow(again.Staircase, fromNano(nano), unary[higher]))
 				}
-				if got := again.at(t, nano, above); got != direct[at] {
+				if got := again.at(nano, above); got != direct[at] {
 					t.Fatalf("ε=%d nano-nats from %d: %d, but at first %d", nano, above, got, direct[at])
 				}
-				if got != unary[at] {
-					t.Fatalf("ε=%d nano-nats from level %d: %v, but at first %v", nano, higher, got, unary[at])
-				}
+				check.Need(t, got == unary[at],
+					"ε=%d nano-nats from level %d: %v, but at first %v", nano, higher, got, unary[at])
 			}
 		}
 	}
@@ -302,12 +291,11 @@ func TestNoiseDependsOnEverything(t *testing.T) {
 		{string(fixedKey()), "ab", "\x00c", 1 << 20},
 		{string(fixedKey()), "ab", "c", 1<<20 - 1},
 	} {
-		k := newKey(t, []byte(n.key))
-		two := fmt.Sprint(newStairs(k, n.question, n.object, n.m).at(t, 1, 0),
-			newStairs(k, n.question, n.object, n.m).at(t, 20, 0))
-		if before, ok := seen[two]; ok {
-			t.Errorf("%+v and %+v have the same noise, %s", before, n, two)
-		}
+		k := newKey([]byte(n.key))
+		two := fmt.Sprint(newStairs(k, n.question, n.object, n.m).at(1, 0),
+			newStairs(k, n.question, n.object, n.m).at(20, 0))
+		before, ok := seen[two]
+		check.That(t, !ok, "%+v and %+v have the same noise, %s", before, n, two)
 		seen[two] = n
 	}
 }
@@ -315,9 +303,9 @@ func TestNoiseDependsOnEverything(t *testing.T) {
 // TestDirectAndUnaryNoiseAreApart compares the bit of value 1 in unary encoding with a question of
 // two values: that is one staircase, if nothing else than the lane told them apart.
 func TestDirectAndUnaryNoiseAreApart(t *testing.T) {
-	k, equal := newKey(t, fixedKey()), 0
+	k, equal := newKey(fixedKey()), 0
 	for i := range 100 {
-		if s := newStairs(k, "q", fmt.Sprint(i), 2); s.bits(t, 1, 1).Bit(0) == s.at(t, 1, 0) {
+		if s := newStairs(k, "q", fmt.Sprint(i), 2); s.bits(1, 1).Bit(0) == s.at(1, 0) {
 			equal++
 		}
 	}
@@ -329,25 +317,22 @@ func TestDirectAndUnaryNoiseAreApart(t *testing.T) {
 // TestNoiseKeyIsCopied changes the bytes after the key was made.
 func TestNoiseKeyIsCopied(t *testing.T) {
 	bytes := fixedKey()
-	k := newKey(t, bytes)
-	before := newStairs(k, "q", "o", 1<<20).at(t, 1, 0)
+	k := newKey(bytes)
+	before := newStairs(k, "q", "o", 1<<20).at(1, 0)
 	clear(bytes)
-	if after := newStairs(k, "q", "o", 1<<20).at(t, 1, 0); after != before {
-		t.Errorf("the noise changed from %d to %d with the caller's bytes", before, after)
-	}
+	after := newStairs(k, "q", "o", 1<<20).at(1, 0)
+	check.That(t, after == before, "the noise changed from %d to %d with the caller's bytes", before, after)
 }
 
 // TestNoiseKeyIsNotPrinted prints a key and a staircase in every way: a log must not hold the key.
 func TestNoiseKeyIsNotPrinted(t *testing.T) {
-	k := newKey(t, slices.Repeat([]byte{0xab}, noiseKeySize))
+	k := newKey(slices.Repeat([]byte{0xab}, noiseKeySize))
 	s := newStairs(k, "q", "o", 2)
 	for _, format := range []string{"%v", "%+v", "%#v", "%x", "%s"} {
 		for _, x := range []any{k, *k, s} {
 			text := strings.ToLower(fmt.Sprintf(format, x))
 			for _, part := range []string{"171 171", "abab", "0xab, 0xab"} {
-				if strings.Contains(text, part) {
-					t.Errorf("%s of %T prints the key", format, x)
-				}
+				check.That(t, !strings.Contains(text, part), "%s of %T prints the key", format, x)
 			}
 		}
 	}
@@ -355,33 +340,29 @@ func TestNoiseKeyIsNotPrinted(t *testing.T) {
 
 // TestNoiseKeyForgets asks for more levels than a key keeps.
 func TestNoiseKeyForgets(t *testing.T) {
-	k := newKey(t, fixedKey())
+	k := newKey(fixedKey())
 	s := newStairs(k, "q", "o", 1<<20)
-	first := s.at(t, 1_000_000_000, 7)
+	first := s.at(1_000_000_000, 7)
 	for i := range int64(cached + 10) {
-		s.at(t, 1_000_000_000+i, 7)
+		s.at(1_000_000_000+i, 7)
 		if want := min(int(i)+1, cached); i < cached && len(k.floors) != want || len(k.floors) > cached {
 			t.Fatalf("the key keeps %d levels after %d", len(k.floors), i+1)
 		}
 	}
-	s.at(t, 1_000_000_000, 7)
+	s.at(1_000_000_000, 7)
 	levels := maps.Clone(k.floors)
-	if again := s.at(t, 1_000_000_000, 7); again != first {
-		t.Errorf("the response changed from %d to %d", first, again)
-	}
-	if !maps.Equal(k.floors, levels) {
-		t.Error("a known level was computed again")
-	}
+	check.Equal(t, s.at(1_000_000_000, 7), first, "the response, asked again")
+	check.That(t, maps.Equal(k.floors, levels), "a known level was computed again")
 }
 
 func TestStaircaseRefuses(t *testing.T) {
 	for n := range 2*noiseKeySize + 1 {
 		k, err := NewNoiseKey(make([]byte, n))
-		if right := n == noiseKeySize; right != (err == nil) || !right && (!errors.Is(err, ErrInvalid) || k != nil) {
+		if right := n == noiseKeySize; right != (err == nil) || !right && (!errors.Is(err, privacy.ErrInvalid) || k != nil) {
 			t.Errorf("a key of %d bytes: %v", n, err)
 		}
 	}
-	k, one := newKey(t, fixedKey()), fromNano(t, 1_000_000_000)
+	k, one := newKey(fixedKey()), fromNano(1_000_000_000)
 	refused := func(m int, epsilon privacy.Epsilon, truth int, above Bits) {
 		t.Helper()
 		of := Staircase{"q", "o", m}
@@ -389,17 +370,16 @@ func TestStaircaseRefuses(t *testing.T) {
 		_, err2 := k.UnaryResponse(of, epsilon, truth)
 		_, err3 := k.UnaryBelow(of, epsilon, above)
 		for _, err := range []error{err, err2, err3} {
-			if !errors.Is(err, ErrInvalid) || strings.Contains(err.Error(), "7777") {
-				t.Errorf("m=%d, ε=%v, truth %d, %d bits: %v", m, epsilon, truth, above.Len(), err)
-			}
+			check.That(t, errors.Is(err, privacy.ErrInvalid) && !strings.Contains(err.Error(), "7777"),
+				"m=%d, ε=%v, truth %d, %d bits: %v", m, epsilon, truth, above.Len(), err)
 		}
 	}
 	for _, m := range []int{-1, 0, 1, maxValues + 1} {
-		refused(m, one, 0, row(t, 1))
+		refused(m, one, 0, row(1))
 	}
-	refused(9, privacy.Epsilon{}, 1, row(t, 9))
+	refused(9, privacy.Epsilon{}, 1, row(9))
 	for _, truth := range []int{-7777, -1, 9, 10, 7777} {
-		for _, above := range []Bits{{}, row(t, 1), row(t, 8), row(t, 10), row(t, 16)} {
+		for _, above := range []Bits{{}, row(1), row(8), row(10), row(16)} {
 			refused(9, one, truth, above)
 		}
 	}
@@ -407,22 +387,20 @@ func TestStaircaseRefuses(t *testing.T) {
 
 // TestTheLargestStaircases draws in the largest questions.
 func TestTheLargestStaircases(t *testing.T) {
-	k := newKey(t, fixedKey())
-	row := newStairs(k, "q", "o", maxValues).bits(t, 4_000_000_000, maxValues-1)
+	k := newKey(fixedKey())
+	row := newStairs(k, "q", "o", maxValues).bits(4_000_000_000, maxValues-1)
 	often := 1 / (math.Exp(4) + 1) // but for the bit of the truth, which is set half the time
 	stattest.Share(count(row), maxValues, often, often).Holds(t, "bits that are set")
 	seen := map[int]bool{}
 	for i := range 100 {
-		seen[newStairs(k, "q", fmt.Sprint(i), maxValues).at(t, 1, 0)] = true
+		seen[newStairs(k, "q", fmt.Sprint(i), maxValues).at(1, 0)] = true
 	}
-	if len(seen) < 95 {
-		t.Errorf("100 objects have only %d responses at ε=10⁻⁹", len(seen))
-	}
+	check.That(t, len(seen) >= 95, "100 objects have only %d responses at ε=10⁻⁹", len(seen))
 }
 
 // BenchmarkStaircase is a response from a key, beside a raise in a chain.
 func BenchmarkStaircase(b *testing.B) {
-	s, key, one := new(Sampler), newKey(b, fixedKey()), fromNano(b, 1_000_000_000)
+	s, key, one := new(Sampler), newKey(fixedKey()), fromNano(1_000_000_000)
 	few, many := Staircase{"question", "object", 4}, Staircase{"question", "object", 500}
 	for name, draw := range map[string]func(){
 		"response":       func() { must(key.Response(few, one, 1)) },

@@ -8,6 +8,8 @@ import (
 	"math/big"
 	"math/rand/v2"
 	"testing"
+
+	"github.com/sluicedp/sluice/internal/check"
 )
 
 // Numbers of 2⁻¹²⁸ and big integers.
@@ -50,9 +52,8 @@ func TestUint128Less(t *testing.T) {
 		if x.big().Cmp(y.big()) < 0 {
 			want = math.MaxUint64
 		}
-		if got := x.less(y); got != want {
-			t.Errorf("%x < %x: %x", x, y, got)
-		}
+		got := x.less(y)
+		check.That(t, got == want, "%x < %x: %x", x, y, got)
 	})
 }
 
@@ -68,9 +69,8 @@ func TestUint128Times(t *testing.T) {
 				exact := new(big.Int).Mul(x.big(), new(big.Int).SetUint64(w))
 				exact.Add(exact, y.big()).Add(exact, new(big.Int).SetUint64(z))
 				want := uint128Of(exact.Rsh(exact, 64))
-				if got := x.times(w, y, z); got != want {
-					t.Errorf("(%x·%x + %x + %x)·2⁻⁶⁴: got %x, want %x", x, w, y, z, got, want)
-				}
+				got := x.times(w, y, z)
+				check.That(t, got == want, "(%x·%x + %x + %x)·2⁻⁶⁴: got %x, want %x", x, w, y, z, got, want)
 			}
 		}
 	})
@@ -79,9 +79,8 @@ func TestUint128Times(t *testing.T) {
 func TestUint128Float64(t *testing.T) {
 	eachUint128(func(x, _ uint128, _ *rand.Rand) {
 		want, _ := new(big.Float).SetMantExp(new(big.Float).SetInt(x.big()), -128).Float64()
-		if got := x.float64(); math.Abs(got-want) > 0x1p-52*want {
-			t.Errorf("%x: %v, want %v", x, got, want)
-		}
+		got := x.float64()
+		check.That(t, math.Abs(got-want) <= 0x1p-52*want, "%x: %v, want %v", x, got, want)
 	})
 }
 
@@ -104,15 +103,13 @@ func TestProductEnclosesTheProduct(t *testing.T) {
 			high.Mul(high, new(big.Int).Add(new(big.Int).SetUint64(w), big.NewInt(1)))
 			lo := new(big.Int).Lsh(v.lo.big(), uint(64*n))
 			hi := new(big.Int).Lsh(new(big.Int).Add(v.hi.big(), big.NewInt(1)), uint(64*n))
-			if lo.Cmp(new(big.Int).Lsh(low, 128)) > 0 || hi.Cmp(new(big.Int).Lsh(high, 128)) < 0 {
-				t.Fatalf("after %d factors the product is not between %x and %x", n, v.lo, v.hi)
-			}
+			check.Need(t, lo.Cmp(new(big.Int).Lsh(low, 128)) <= 0 && hi.Cmp(new(big.Int).Lsh(high, 128)) >= 0,
+				"after %d factors the product is not between %x and %x", n, v.lo, v.hi)
 			// The bounds are a rounding of each step apart, and what the factors leave open.
 			slack := new(big.Int).Sub(new(big.Int).Lsh(high, 128), new(big.Int).Lsh(low, 128))
 			slack.Add(slack, new(big.Int).Lsh(big.NewInt(int64(2*n+3)), uint(64*n)))
-			if new(big.Int).Sub(hi, lo).Cmp(slack) > 0 {
-				t.Fatalf("after %d factors the bounds %x and %x are too far apart", n, v.lo, v.hi)
-			}
+			check.Need(t, new(big.Int).Sub(hi, lo).Cmp(slack) <= 0,
+				"after %d factors the bounds %x and %x are too far apart", n, v.lo, v.hi)
 		}
 	}
 }
@@ -135,9 +132,8 @@ func TestProductComparesWithTheCell(t *testing.T) {
 					wantOpen = math.MaxUint64
 				}
 				above, open := product{at(cell, lo), at(cell, hi)}.compare(cell)
-				if above != wantAbove || open != wantOpen {
-					t.Errorf("cell %x, product from %+d to %+d: above %x, open %x", cell, lo, hi, above, open)
-				}
+				check.That(t, above == wantAbove && open == wantOpen,
+					"cell %x, product from %+d to %+d: above %x, open %x", cell, lo, hi, above, open)
 			}
 		}
 	}
@@ -154,9 +150,8 @@ func TestFloorEnclosesTheRetention(t *testing.T) {
 			cell := f.cell.big()
 			start := new(big.Int).Lsh(cell, places-128)
 			end := new(big.Int).Lsh(cell.Add(cell, big.NewInt(1)), places-128)
-			if start.Cmp(low) >= 0 || end.Cmp(high) <= 0 {
-				t.Errorf("m=%d, ε=%d nano-nats: λ is not within the cell %x", m, nano, f.cell)
-			}
+			check.That(t, start.Cmp(low) < 0 && end.Cmp(high) > 0,
+				"m=%d, ε=%d nano-nats: λ is not within the cell %x", m, nano, f.cell)
 		}
 	}
 }
@@ -179,15 +174,11 @@ func TestStepsAreEnoughAndNotTooMany(t *testing.T) {
 			f := newFloor(law{m: m, at: nano, above: truthAbove})
 			e := math.Expm1(float64(nano) / 1e9)
 			time := math.Log1p(float64(m) / e) // −ln λ = ln(1 + m/(e^ε−1))
-			if left := poissonTail(time, f.steps); left > 0x1p-64 {
-				t.Errorf("m=%d, ε=%d nano-nats: %d steps leave %.3g", m, nano, f.steps, left)
-			}
-			if f.steps > 2 && poissonTail(time, f.steps-2) < 0x1p-64 {
-				t.Errorf("m=%d, ε=%d nano-nats: %d steps are too many", m, nano, f.steps)
-			}
-			if f.steps < 2 || f.steps >= 128 {
-				t.Errorf("m=%d, ε=%d nano-nats: %d steps", m, nano, f.steps)
-			}
+			left := poissonTail(time, f.steps)
+			check.That(t, left <= 0x1p-64, "m=%d, ε=%d nano-nats: %d steps leave %.3g", m, nano, f.steps, left)
+			check.That(t, f.steps <= 2 || poissonTail(time, f.steps-2) >= 0x1p-64,
+				"m=%d, ε=%d nano-nats: %d steps are too many", m, nano, f.steps)
+			check.That(t, f.steps >= 2 && f.steps < 128, "m=%d, ε=%d nano-nats: %d steps", m, nano, f.steps)
 		}
 	}
 }
@@ -249,9 +240,8 @@ func TestTiesAreSettled(t *testing.T) {
 					}
 					want := []uint64{4, 1, 2}[c.last]
 					name := fmt.Sprintf("ε=%d nano-nats, step %d, %d words, then %x", nano, tied, n, c.tail)
-					if got := (&noise{block: random}).fall(to, m, 4); got != want {
-						t.Errorf("%s: got %d, want %d", name, got, want)
-					}
+					got := (&noise{block: random}).fall(to, m, 4)
+					check.That(t, got == want, "%s: got %d, want %d", name, got, want)
 					if got := (definition{random, 0, m}).response(nano, 4); got != int(want) {
 						t.Errorf("%s: the definition says %d, want %d", name, got, want)
 					}
@@ -269,14 +259,13 @@ func TestTheSlowWayGivesTheSame(t *testing.T) {
 	for range 150 {
 		key, m := randomKey(random), int64(2+random.IntN(1000))
 		nano := stairEpsilons[random.IntN(len(stairEpsilons))]
-		counted := &counter{Block: define(t, key, "direct", "q", "o", int(m)).block}
+		counted := &counter{Block: define(key, "direct", "q", "o", int(m)).block}
 		n := &noise{block: counted}
 		to := newFloor(law{m: m, at: nano, above: truthAbove})
 		above := uint64(random.Int64N(m))
 		want := n.fall(to, uint64(m), above)
-		if got := n.slowFall(to, uint64(m), above); got != want {
-			t.Fatalf("m=%d, ε=%d nano-nats, key %x: %d slowly, %d else", m, nano, key, got, want)
-		}
+		got := n.slowFall(to, uint64(m), above)
+		check.Need(t, got == want, "m=%d, ε=%d nano-nats, key %x: %d slowly, %d else", m, nano, key, got, want)
 		for step := uint32(1); step <= 3; step++ {
 			v := one()
 			for j := uint32(1); j <= step; j++ {
@@ -319,9 +308,8 @@ func TestRefusedWordsAreReplaced(t *testing.T) {
 		{"those below", map[uint32][]uint64{1: {third / 2}, 2: {2*third + third/2}, 3: {0}, 4: {0}}, 2},
 	} {
 		random := &script{w: map[uint32][]uint64{1: {1 << 63}, 2: {1 << 63}}, u: c.u} // V₂ = 1/4, V₃ = 0
-		if got := (&noise{block: random}).fall(to, m, 0); got != c.want {
-			t.Errorf("%s: got %d, want %d", c.name, got, c.want)
-		}
+		got := (&noise{block: random}).fall(to, m, 0)
+		check.That(t, got == c.want, "%s: got %d, want %d", c.name, got, c.want)
 		if got := (definition{random, 0, m}).response(nano, 0); got != int(c.want) {
 			t.Errorf("%s: the definition says %d, want %d", c.name, got, c.want)
 		}
@@ -338,12 +326,9 @@ func TestStaircasesMayBeLonger(t *testing.T) {
 		for j := uint32(1); j <= last; j++ {
 			random.w[j] = []uint64{math.MaxUint64}
 		}
-		if got := (&noise{block: random}).fall(to, m, 0); got != 1 {
-			t.Errorf("%d more steps: the last one does not count", more)
-		}
-		if random.blocks != int(last)+1 {
-			t.Errorf("%d more steps: %d blocks, want %d", more, random.blocks, last+1)
-		}
+		got := (&noise{block: random}).fall(to, m, 0)
+		check.That(t, got == 1, "%d more steps: the last one does not count", more)
+		check.That(t, random.blocks == int(last)+1, "%d more steps: %d blocks, want %d", more, random.blocks, last+1)
 	}
 }
 
@@ -395,7 +380,7 @@ func TestRunsOfBits(t *testing.T) {
 	for _, m := range []int{2, 7, 8, 9, runLanes - 1, runLanes, runLanes + 1, 2*runLanes + 3} {
 		for _, lane := range []int{0, m - 1} {
 			for name, written := range scripts {
-				block := inLane{define(t, fixedKey(), "unary", "q", "o", m).block, uint32(lane), written}
+				block := inLane{define(fixedKey(), "unary", "q", "o", m).block, uint32(lane), written}
 				got := (&noise{block: block}).unary(to, m, m-1)
 				slow := definition{block, 0, 2}
 				hidden := int(slow.word(0, 0, 0) & 1)
@@ -421,9 +406,9 @@ func TestBlocksDoNotTellTheTruth(t *testing.T) {
 	random := rand.New(rand.NewPCG(13, 14))
 	values := map[int]bool{}
 	for range 30 {
-		k, m := newKey(t, randomKey(random)), 2+random.IntN(20)
+		k, m := newKey(randomKey(random)), 2+random.IntN(20)
 		counted := func(use string) (*noise, *counter) {
-			n := must(k.noise(use, Staircase{"q", "o", m}, fromNano(t, 1)))
+			n := must(k.noise(use, Staircase{"q", "o", m}, fromNano(1)))
 			blocks := &counter{Block: n.block}
 			n.block = blocks
 			return n, blocks
@@ -431,21 +416,19 @@ func TestBlocksDoNotTellTheTruth(t *testing.T) {
 		direct, ofDirect := counted("direct")
 		unary, ofUnary := counted("unary")
 		for _, nano := range stairEpsilons {
-			to, toBits := k.floor(m, fromNano(t, nano)), k.floor(2, fromNano(t, nano))
+			to, toBits := k.floor(m, fromNano(nano)), k.floor(2, fromNano(nano))
 			each := 0 // blocks of a unary response without the one of the coin
 			for truth := range m {
 				ofDirect.blocks, ofUnary.blocks = 0, 0
 				values[int(direct.fall(to, uint64(m), uint64(truth)))] = true
 				row := unary.unary(toBits, m, truth)
-				if ofDirect.blocks != int(to.steps) {
-					t.Fatalf("m=%d, truth %d: %d blocks, want %d", m, truth, ofDirect.blocks, to.steps)
-				}
+				check.Need(t, ofDirect.blocks == int(to.steps),
+					"m=%d, truth %d: %d blocks, want %d", m, truth, ofDirect.blocks, to.steps)
 				if truth == 0 {
 					each = ofUnary.blocks - 1
 				}
-				if ofUnary.blocks != each+1 || each < m*int(toBits.steps) {
-					t.Fatalf("m=%d, truth %d, unary: %d blocks, want %d", m, truth, ofUnary.blocks, each+1)
-				}
+				check.Need(t, ofUnary.blocks == each+1 && each >= m*int(toBits.steps),
+					"m=%d, truth %d, unary: %d blocks, want %d", m, truth, ofUnary.blocks, each+1)
 				ofUnary.blocks = 0
 				if unary.fallBits(toBits, m, row.packed); ofUnary.blocks != each {
 					t.Fatalf("m=%d, truth %d, below: %d blocks, want %d", m, truth, ofUnary.blocks, each)
@@ -453,7 +436,5 @@ func TestBlocksDoNotTellTheTruth(t *testing.T) {
 			}
 		}
 	}
-	if len(values) < 20 {
-		t.Errorf("only %d different responses", len(values))
-	}
+	check.That(t, len(values) >= 20, "only %d different responses", len(values))
 }

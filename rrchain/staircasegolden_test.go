@@ -1,6 +1,10 @@
 package rrchain
 
-import "testing"
+import (
+	"testing"
+
+	"github.com/sluicedp/sluice/internal/check"
+)
 
 // The responses below come from this program (Python 3.11.7, with AES from OpenSSL 3), which shares
 // nothing with the package. They say that the noise of a key stays what it is, over versions,
@@ -90,19 +94,17 @@ var goldenUnary = []struct {
 }
 
 func TestGoldenStaircases(t *testing.T) {
-	k := newKey(t, fixedKey())
+	k := newKey(fixedKey())
 	for _, row := range goldenDirect {
 		s := newStairs(k, row.question, row.object, row.m)
 		for i, epsilon := range goldenEpsilons {
-			if got := s.at(t, eps(t, epsilon).Nano(), row.truth); got != row.responses[i] {
-				t.Errorf("%+v, ε=%s: got %d, want %d", s.Staircase, epsilon, got, row.responses[i])
-			}
+			check.Equal(t, s.at(eps(epsilon).Nano(), row.truth), row.responses[i], "%+v, ε=%s", s.Staircase, epsilon)
 		}
 	}
 	for _, row := range goldenUnary {
 		s := newStairs(k, row.question, row.object, row.m)
 		for i, epsilon := range goldenEpsilons {
-			if got := s.bits(t, eps(t, epsilon).Nano(), row.truth).String(); got != row.responses[i] {
+			if got := s.bits(eps(epsilon).Nano(), row.truth).String(); got != row.responses[i] {
 				t.Errorf("%+v, unary, ε=%s: got %s, want %s", s.Staircase, epsilon, got, row.responses[i])
 			}
 		}

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/sluicedp/sluice/internal/check"
 	"github.com/sluicedp/sluice/internal/exact"
 )
 
@@ -129,11 +130,7 @@ func TestUnaryEncodingIsCollusionProof(t *testing.T) {
 		{4, []int64{200_000_000, 1_000_000_000}},
 		{4, []int64{100_000_000, 1_000_000_000, 2_000_000_000}},
 	} {
-		t.Run(fmt.Sprintf("m=%d, %v", c.m, c.levels), func(t *testing.T) {
-			for _, violation := range inspect(unaryChains(c.m, trueOdds, trueCoin), c.levels) {
-				t.Error(violation)
-			}
-		})
+		wantProof(t, fmt.Sprint("m=", c.m), unaryChains(c.m, trueOdds, trueCoin), c.levels)
 	}
 }
 
@@ -149,11 +146,7 @@ func TestBitsAreCollusionProof(t *testing.T) {
 		{3, []int64{1, 1_000_000_000}},
 		{3, []int64{500_000_000, 1_000_000_000, 2_000_000_000}},
 	} {
-		t.Run(fmt.Sprintf("%d bits, %v", c.n, c.levels), func(t *testing.T) {
-			for _, violation := range inspect(chainsOfBits(c.n, trueOdds), c.levels) {
-				t.Error(violation)
-			}
-		})
+		wantProof(t, fmt.Sprint(c.n, " bits"), chainsOfBits(c.n, trueOdds), c.levels)
 	}
 }
 
@@ -195,9 +188,8 @@ func TestAWrongCoinIsFoundOut(t *testing.T) {
 	} {
 		for m := 2; m <= 3; m++ {
 			got := inspect(unaryChains(m, trueOdds, c.hidden), levels)
-			if !slices.Equal(got, slices.Sorted(slices.Values(c.want))) {
-				t.Errorf("%s, m=%d: found %q, want %q", c.name, m, got, c.want)
-			}
+			check.That(t, slices.Equal(got, slices.Sorted(slices.Values(c.want))),
+				"%s, m=%d: found %q, want %q", c.name, m, got, c.want)
 		}
 	}
 }
@@ -228,7 +220,7 @@ func TestTheUnaryKernelByBayesRule(t *testing.T) {
 
 		raise := plan(2, c[:], []int{0, 1})
 		own, other := ownLaw(raise, trueOdds, trueCoin), jointLaw(2, raise, trueOdds)[0]
-		kernel := must(NewKernel(2, fromNano(t, from), fromNano(t, to)))
+		kernel := must(NewKernel(2, fromNano(from), fromNano(to)))
 		closed := [2][2]float64{{kernel.PAA, kernel.OneMinusPAA}, {kernel.PBA, kernel.PBB}}
 		for last := range 2 {
 			for next := range 2 {

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/output"
 	"github.com/sluicedp/sluice/internal/check"
 	"github.com/sluicedp/sluice/ledger/api"
 )
@@ -63,14 +64,15 @@ func epsilons(t *testing.T, text string) string {
 
 // Each question says of itself how many of its refusals are not listed, even if none is.
 func TestTableAdvanced_UnlistedRefusals_AreUnderTheirQuestion(t *testing.T) {
-	var out bytes.Buffer
+	var out output.Table
 	tableAdvanced(&out, []api.Advanced{
 		{Question: "vote", Refused: []api.Refusal{{Object: "ann", Reason: api.NoTruth}}, Unlisted: 7},
 		{Question: "wage", Unlisted: 9},
 		{Question: "age", Raised: 1},
 	}, "day")
 	_, got, _ := strings.Cut(out.String(), "\nquestion ")
-	const refusals = "vote:\n\nREFUSED\tREASON\tCEILING\tSPENT\tREMAINING\tASKED\tHELPS\tLARGEST\nann\tno-truth\t0\t0\t0\t0\t\t0\n"
+	const refusals = "vote:\n\nREFUSED  REASON    CEILING  SPENT  REMAINING  ASKED  HELPS  LARGEST\n" +
+		"ann      no-truth  0        0      0          0             0\n"
 	const unlisted = "… and %d that are not listed; \"ledgerctl log --refused-by day\" prints all but the forgotten\n"
 	if want := refusals + fmt.Sprintf(unlisted, 7) + "\nquestion wage:\n" + fmt.Sprintf(unlisted, 9); got != want {
 		t.Errorf("got\n%s\nwant\n%s", got, want)

@@ -34,7 +34,11 @@ type app struct {
 	clock func() time.Time // that of --at; nil for the machine's
 	sign  note.Signer      // the key of --signer once it is loaded
 
-	incomplete error // the error that the command ends with if the ledger was read without its journal
+	// checkPanel returns an error if a file of people seems to be another one: see panel.
+	checkPanel func(ctx context.Context, l book) error
+	// after is the error that the command ends with when its result is printed: it was read without
+	// the ledger's journal, or all objects were refused.
+	after error
 }
 
 // globals are the flags of all commands.
@@ -223,18 +227,21 @@ func (a *app) settle(cmd *cobra.Command, args []string) (err error) {
 	return a.CheckFiles()
 }
 
+// panel returns the people in a file that a request about a question names, or nil if no file is
+// given. Before the ledger is used, it is checked that some of them are enrolled: else the ids, which
+// the request may print and record, could be true values.
+func (a *app) panel(ctx context.Context, path, question string, c input.Columns) (people []string, err error) {
+	people, err = input.ReadPanel(ctx, a.Files, path, c)
+	a.checkPanel = func(ctx context.Context, l book) error { return c.CheckPeople(ctx, l, path, question, people) }
+	return people, err
+}
+
 // given returns the text of a flag, or "" if it is not given or the command does not have it.
 func given(cmd *cobra.Command, flag string) string {
 	if f := cmd.Flags().Lookup(flag); f != nil {
 		return f.Value.String()
 	}
 	return ""
-}
-
-// progress returns a bar on standard error for a long request, and what feeds it, if there is a
-// terminal to show it.
-func (a *app) progress(what string) (*output.Bar, func(done, total int)) {
-	return output.NewBar(a.Stderr, a.Quiet, what)
 }
 
 // query prints what use reads from the ledger.
@@ -265,15 +272,6 @@ func (a *app) change(cmd *cobra.Command, use func(ctx context.Context, l book) (
 	}
 	return a.PrintDone(done, a.key, out)
 }
-
-// span is a range of events.
-type span struct {
-	First uint64 `json:"first"`
-	Last  uint64 `json:"last"`
-}
-
-// String implements [fmt.Stringer].
-func (s span) String() string { return fmt.Sprintf("%d to %d", s.First, s.Last) }
 
 // questionNamed returns a question of a ledger, or an error that wraps [api.ErrUnknown].
 func questionNamed(ctx context.Context, l book, name string) (api.Question, error) {

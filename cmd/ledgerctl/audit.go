@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"slices"
 	"strconv"
@@ -68,7 +67,12 @@ func checkpoint(ctx context.Context, l book) (signed []byte, head api.Head, err 
 	if signed, err = l.Checkpoint(ctx); err != nil {
 		return nil, head, err
 	}
-	lines := strings.SplitN(string(signed), "\n", 3) // the origin, the number of events, and what else there is
+	lines := strings.Split(string(signed), "\n") // the origin, the number of events, and what else there is
+	for _, line := range lines {
+		if output.OneLine(line) != line { // a server may return anything, and this is printed as it is
+			return nil, head, fmt.Errorf("%w: it has characters that cannot be seen", api.ErrCheckpoint)
+		}
+	}
 	events, err := strconv.ParseUint(lines[min(1, len(lines)-1)], 10, 64)
 	if err != nil {
 		return nil, head, fmt.Errorf("%w: %w", api.ErrCheckpoint, err)
@@ -167,9 +171,7 @@ func (a *app) auditVerify(cmd *cobra.Command, _ []string, f *verifyFlags) error 
 
 // audit verifies the ledger, and collects what it finds.
 func (a *app) audit(ctx context.Context, l book, request api.VerifyRequest, out *auditResult) (err error) {
-	shown, progress := a.progress("verifying")
-	defer shown.Clear()
-	if progress != nil {
+	if progress := a.Progress("verifying"); progress != nil {
 		request.Progress = func(done, total uint64) { progress(int(done), int(total)) }
 	}
 	request.Report = func(p api.Finding) { out.problems = append(out.problems, p) }
@@ -262,9 +264,9 @@ func (r *auditResult) fields() (out output.Fields) {
 	out.Add("", "verifies", verdict)
 	out.Add("problems", "", r.problems)
 	if len(r.problems) > 0 {
-		out.Section(func(w io.Writer) {
-			fmt.Fprintln(w)
-			output.Rows(w, "kind=problem event object question text=what_is_wrong", "", r.problems)
+		out.Section(func(t *output.Table) {
+			t.Line("")
+			output.Rows(t, "kind=problem event object question text=what_is_wrong", "", r.problems)
 		})
 	}
 	return out

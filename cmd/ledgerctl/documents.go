@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"io"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -186,10 +185,11 @@ func (v verdict) describe(out *output.Fields) {
 		out.Add("", "does not count", "a signature by "+key+", which may be forged")
 	}
 	if len(v.problems) > 0 {
-		out.Section(func(w io.Writer) {
-			fmt.Fprintln(w, "\nWHAT IS WRONG")
+		out.Section(func(t *output.Table) {
+			t.Line("")
+			t.Line("WHAT IS WRONG")
 			for _, p := range v.problems {
-				fmt.Fprintln(w, output.OneLine(p))
+				t.Line("%s", output.OneLine(p))
 			}
 		})
 	}
@@ -226,7 +226,7 @@ func newStated(st evidence.Statement) (out output.Fields) {
 		if c.Epoch > 1 || c.Ended > 0 {
 			epoch = fmt.Sprintf(", epoch %d", c.Epoch)
 		}
-		out.Add("", "  on "+output.OneLine(c.Question)+epoch, c.Spent)
+		out.Add("", "  on "+c.Question+epoch, c.Spent)
 	}
 	for _, c := range st.Terms {
 		consent := "to nothing more than before"
@@ -234,7 +234,7 @@ func newStated(st evidence.Statement) (out output.Fields) {
 			consent = "with consent: " + c.Consent
 		}
 		change := fmt.Sprintf("changed by event %d of %s, %s", c.Event, output.Stamp(c.Time), consent)
-		out.Add("", "terms of "+output.OneLine(c.Question), change)
+		out.Add("", "terms of "+c.Question, change)
 	}
 	out.AddMoney("earned", "earned", st.Earned, st.Currency)
 	out.Add("terms", "", st.Terms)

@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"fmt"
-	"io"
 
 	"github.com/spf13/cobra"
 
@@ -24,28 +23,23 @@ type raiseFlags struct {
 	keyFlag
 }
 
-func (a *app) raise(cmd *cobra.Command, _ []string, f *raiseFlags) (err error) {
-	var done api.RaiseResult
-	err = a.change(cmd, func(ctx context.Context, l book) (string, output.Result, error) {
-		if done, err = a.draw(ctx, l, f); err != nil {
+func (a *app) raise(cmd *cobra.Command, _ []string, f *raiseFlags) error {
+	return a.change(cmd, func(ctx context.Context, l book) (string, output.Result, error) {
+		done, err := a.draw(ctx, l, f)
+		if err != nil {
 			return "", nil, err
 		}
-		err := f.Out.SaveCSV(f.Columns.Raw, func(out input.RowWriter) error { return f.write(ctx, l, done.Last, out) })
+		err = f.Out.SaveCSV(f.Columns.Raw, func(out input.RowWriter) error { return f.write(ctx, l, done.Last, out) })
+		a.endRefused(f.Question, done.Drawn+done.Reused+done.Derived, done.Refused, done.Unlisted)
 		return "the raise is done", a.raised(f, done), output.Unfinished("the raise is done, but its file is not", 0,
 			err)
 	})
-	if err != nil {
-		return err
-	}
-	return refusedAll(f.Question, done.Drawn+done.Reused+done.Derived, done.Refused, done.Unlisted)
 }
 
 func (a *app) draw(ctx context.Context, l book, f *raiseFlags) (api.RaiseResult, error) {
-	bar, progress := a.progress("raising")
-	defer bar.Clear()
 	done, err := l.Raise(ctx, api.RaiseRequest{
 		Key: a.key, Question: f.Question, Epsilon: f.To, Objects: f.Objects, All: f.Objects == nil,
-		Partial: f.Partial, Truth: f.Source(a.Files, l, f.Partial).Ask, Progress: progress,
+		Partial: f.Partial, Truth: f.Source(a.Files, l, f.Partial).Ask, Progress: a.Progress("raising"),
 	})
 	a.WarnTruths(done.TruthChanged, done.TruthInvalid)
 	return done, output.Refusal(atLevels(ctx, l, f.Question, f.To, err), f.Partial)
@@ -55,9 +49,8 @@ func (a *app) draw(ctx context.Context, l book, f *raiseFlags) (api.RaiseResult,
 func (a *app) raised(f *raiseFlags, done api.RaiseResult) (out output.Fields) {
 	out.Add("question", "question", f.Question)
 	out.Add("epsilon", "ε", f.To)
-	out.Inline(done, "drawn drawn, and charged", "reused recorded before", "derived derived from a higher ε")
+	out.InlineDone(done, "drawn drawn, and charged", "reused recorded before", "derived derived from a higher ε")
 	addRefused(&out, done.Refused, done.Unlisted, a.key)
-	out.Add("events", "events", span{done.First, done.Last})
 	out.Add("key", "key", a.key)
 	out.AddNonZero("out", "responses", f.Out.Path)
 	return out
@@ -105,36 +98,35 @@ func (a *app) advance(cmd *cobra.Command, _ []string, f *advanceFlags) error {
 			}
 			truth.Several = len(all) > 1
 		}
-		bar, progress := a.progress("advancing")
-		defer bar.Clear()
 		done, err := l.Advance(ctx, api.AdvanceRequest{Key: a.key, Question: f.Question, Truth: truth.Ask,
-			Progress: progress})
+			Progress: a.Progress("advancing")})
 		for _, q := range done.Questions {
 			a.WarnTruths(q.TruthChanged, q.TruthInvalid)
 		}
 		var out output.Fields
-		out.Add("questions", "", done.Questions)
-		out.Add("events", "events", span{done.First, done.Last})
+		out.InlineDone(done)
 		out.Add("key", "key", a.key)
-		out.Section(func(w io.Writer) { tableAdvanced(w, done.Questions, a.key) })
+		out.Section(func(t *output.Table) { tableAdvanced(t, done.Questions, a.key) })
 		return "the sweep is done", out, err
 	})
 }
 
-func tableAdvanced(w io.Writer, questions []api.Advanced, key string) {
+func tableAdvanced(t *output.Table, questions []api.Advanced, key string) {
+	t.Line("")
 	if len(questions) == 0 {
-		fmt.Fprintln(w, "\nNobody is enrolled.")
+		t.Line("Nobody is enrolled.")
 		return
 	}
-	fmt.Fprintln(w, "\nQUESTION\tRAISED\tUNCHANGED\tREFUSED")
+	t.Row("QUESTION", "RAISED", "UNCHANGED", "REFUSED")
 	for _, q := range questions {
-		fmt.Fprintf(w, "%s\t%d\t%d\t%d\n", q.Question, q.Raised, q.Unchanged, len(q.Refused)+q.Unlisted)
+		t.Row(q.Question, q.Raised, q.Unchanged, len(q.Refused)+q.Unlisted)
 	}
 	for _, q := range questions {
 		if len(q.Refused)+q.Unlisted > 0 {
-			fmt.Fprintf(w, "\nquestion %s:\n", q.Question)
-			tableRefused(w, q.Refused, 0, api.SumRefusals(q.Refused))
-			tableUnlisted(w, q.Unlisted, key)
+			t.Line("")
+			t.Line("question %s:", q.Question)
+			tableRefused(t, q.Refused, 0, api.SumRefusals(q.Refused))
+			tableUnlisted(t, q.Unlisted, key)
 		}
 	}
 }
@@ -156,7 +148,7 @@ func (a *app) answer(cmd *cobra.Command, _ []string, f *answerFlags) error {
 	if err := input.CheckStdin(f.Objects, f.Truth); err != nil {
 		return err
 	}
-	people, err := input.ReadPanel(cmd.Context(), a.Files, f.Objects, input.Columns{IDColumn: f.Columns.IDColumn})
+	people, err := a.panel(cmd.Context(), f.Objects, f.Question, input.Columns{IDColumn: f.Columns.IDColumn})
 	if err != nil {
 		return err
 	}
@@ -166,17 +158,11 @@ func (a *app) answer(cmd *cobra.Command, _ []string, f *answerFlags) error {
 	}
 	if f.Quote {
 		return a.query(cmd, func(ctx context.Context, l book) (output.Result, error) {
-			if err := f.Columns.CheckPeople(ctx, l, f.Objects, r.Question, r.Objects); err != nil {
-				return nil, err
-			}
 			quote, err := l.QuoteAnswer(ctx, r)
 			return answerQuote{r, quote}.result(l.About().Currency), err
 		})
 	}
 	return a.change(cmd, func(ctx context.Context, l book) (string, output.Result, error) {
-		if err := f.Columns.CheckPeople(ctx, l, f.Objects, r.Question, r.Objects); err != nil {
-			return "", nil, err
-		}
 		r.Truth = f.Source(a.Files, l, r.Partial).Ask
 		done, err := l.Answer(ctx, r)
 		a.WarnTruths(done.TruthChanged, done.TruthInvalid)
@@ -231,9 +217,9 @@ func (q answerQuote) result(currency string) (out output.Fields) {
 	}
 	out.Add("", "ε on offer that would be lost", lost)
 	out.Add("", "would be refused", refused)
-	out.Section(func(w io.Writer) {
-		tableFirst(w, "epsilon=lost_ε question objects=people revenue", currency, q.Displaced)
-		tableRefused(w, q.Refused, q.Unlisted, q.Sums)
+	out.Section(func(t *output.Table) {
+		tableFirst(t, "epsilon=lost_ε question objects=people revenue", currency, q.Displaced)
+		tableRefused(t, q.Refused, q.Unlisted, q.Sums)
 	})
 	return out
 }

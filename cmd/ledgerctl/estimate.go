@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"fmt"
-	"io"
 	"path/filepath"
 	"strings"
 
@@ -33,7 +32,7 @@ func (a *app) estimate(cmd *cobra.Command, _ []string, f *estimateFlags) error {
 	}
 	r := api.EstimateRequest{Question: f.Question, Epsilon: f.Epsilon, Confidence: f.Confidence, Pool: f.Pool,
 		Population: f.Population}
-	people, err := input.ReadPanel(cmd.Context(), a.Files, f.Objects, input.Columns{IDColumn: f.IDColumn})
+	people, err := a.panel(cmd.Context(), f.Objects, f.Question, input.Columns{IDColumn: f.IDColumn})
 	if err != nil {
 		return err
 	}
@@ -48,9 +47,6 @@ func (a *app) estimate(cmd *cobra.Command, _ []string, f *estimateFlags) error {
 		return output.UsageError("name a file that ends in .svg", "--plot: %q is not an .svg file", f.Plot.Path)
 	}
 	return a.query(cmd, func(ctx context.Context, l book) (output.Result, error) {
-		if err := f.CheckPeople(ctx, l, f.Objects, f.Question, people); err != nil {
-			return nil, err
-		}
 		e, err := l.Estimate(ctx, r)
 		if err != nil || f.Plot.Path == "" {
 			return estimateResult{e, r.Confidence}, err
@@ -84,37 +80,38 @@ type estimateResult struct {
 // shown is the smallest share that percent shows as anything but 0.
 const shown = 0.00005
 
-func (r estimateResult) Table(w io.Writer) {
-	fmt.Fprintf(w, "VALUE\tSHARE\t%.4g %% INTERVAL\tSTANDARD ERROR\n", 100*r.Confidence)
+// Table implements [output.Result].
+func (r estimateResult) Table(t *output.Table) {
+	t.Row("VALUE", "SHARE", fmt.Sprintf("%.4g %% INTERVAL", 100*r.Confidence), "STANDARD ERROR")
 	outside := false
 	for _, v := range r.Values {
-		fmt.Fprintf(w, "%s\t%s\t%s to %s\t%s\n", v.Value,
-			output.Percent(v.Estimate), output.Percent(v.Low), output.Percent(v.High), output.Percent(v.StdErr))
+		t.Row(v.Value, output.Percent(v.Estimate), output.Percent(v.Low)+" to "+output.Percent(v.High),
+			output.Percent(v.StdErr))
 		outside = outside || v.Low < -shown || v.High > 1+shown
 	}
-	fmt.Fprintf(w, "\n%d responses", r.N)
-	separator := ": "
+	responses, separator := fmt.Sprintf("%d responses", r.N), ": "
 	for _, level := range r.Levels {
-		fmt.Fprintf(w, "%s%d at ε=%s", separator, level.N, level.Epsilon)
+		responses += fmt.Sprintf("%s%d at ε=%s", separator, level.N, level.Epsilon)
 		separator = ", "
 	}
-	fmt.Fprintln(w)
+	t.Line("")
+	t.Line("%s", responses)
 	if r.Covers == "population" {
-		fmt.Fprintln(w, "The intervals are for a population of which these people are a random sample.")
+		t.Line("The intervals are for a population of which these people are a random sample.")
 	} else {
-		fmt.Fprintln(w, "The intervals are for these people; --population is for a larger group that they represent.")
+		t.Line("The intervals are for these people; --population is for a larger group that they represent.")
 	}
 	if outside {
-		fmt.Fprintln(w, "The estimates are unbiased, so they are not cut off at 0 % and 100 %.")
+		t.Line("The estimates are unbiased, so they are not cut off at 0 %% and 100 %%.")
 	}
-	r.tableLevels(w)
+	r.tableLevels(t)
 }
 
 // unlikely is the p-value below which levels are reported to disagree.
 const unlikely = 0.01
 
 // tableLevels describes how levels are combined, and warns if they disagree.
-func (r estimateResult) tableLevels(w io.Writer) {
+func (r estimateResult) tableLevels(t *output.Table) {
 	if r.Disagreement == nil {
 		return
 	}
@@ -125,8 +122,8 @@ func (r estimateResult) tableLevels(w io.Writer) {
 		how = "The levels are pooled by precision, which assumes that a person's ε is independent of the value."
 		but = "Warning: the shares at the levels differ by more than chance. This estimate is biased: leave out --pool."
 	}
-	fmt.Fprintf(w, "%s Disagreement of the levels: p = %.2g.\n", how, *r.Disagreement)
+	t.Line("%s Disagreement of the levels: p = %.2g.", how, *r.Disagreement)
 	if *r.Disagreement < unlikely {
-		fmt.Fprintln(w, but)
+		t.Line("%s", but)
 	}
 }

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"context"
 	"os"
 	"path/filepath"
 	"strings"
@@ -146,4 +147,15 @@ func TestCommands_StandardStreamsThatAreFiles_AreNotOverwritten(t *testing.T) {
 	if code := run(append(order, path), strings.NewReader(""), file, &stderr); code != int(output.ExitMisuse) || !strings.Contains(stderr.String(), "would overwrite") {
 		t.Errorf("exit code %d, %q", code, &stderr)
 	}
+}
+
+// An interrupted init leaves neither a ledger nor the key of one that is not there.
+func TestCreateLedger_Interrupted_LeavesNothing(t *testing.T) {
+	dir := t.TempDir()
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	_, err := createLedger(ctx, filepath.Join(dir, "l.db"), "USD", filepath.Join(dir, "l.key"))
+	check.Is(t, err, context.Canceled)
+	left, err := os.ReadDir(dir)
+	check.That(t, err == nil && len(left) == 0, "%v, %v", left, err)
 }

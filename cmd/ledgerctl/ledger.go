@@ -51,7 +51,7 @@ type book interface {
 	Capture(ctx context.Context, r api.CaptureRequest) (api.Sale, error)
 	Cancel(ctx context.Context, key string, reservation uint64) error
 	Sales(ctx context.Context, buyer string) iter.Seq2[api.Sale, error]
-	Reservations(ctx context.Context, buyer string, states ...api.ReservationState) iter.Seq2[api.Reservation,
+	Reservations(ctx context.Context, buyer string, states ...string) iter.Seq2[api.Reservation,
 		error]
 	Buyers(ctx context.Context) iter.Seq2[api.BuyerState, error]
 	Deliveries(ctx context.Context, sale uint64) iter.Seq2[api.Delivery, error]
@@ -69,9 +69,9 @@ type book interface {
 	Receipt(ctx context.Context, sale uint64) (evidence.Receipt, error)
 	Statement(ctx context.Context, r api.ObjectRequest) (evidence.Statement, error)
 	Verify(ctx context.Context, r api.VerifyRequest) (api.Verification, error)
-	Backup(ctx context.Context, path string, progress api.Progress) (api.Copied, error)
-	CompactTo(ctx context.Context, path string, progress api.Progress) (api.Copied, error)
-	Compact(ctx context.Context, progress api.Progress) error
+	Backup(ctx context.Context, path string, progress func(done, total int)) (api.Copied, error)
+	CompactTo(ctx context.Context, path string, progress func(done, total int)) (api.Copied, error)
+	Compact(ctx context.Context, progress func(done, total int)) error
 }
 
 var (
@@ -137,6 +137,9 @@ func (a *app) with(ctx context.Context, mode access, use func(book) error) error
 	}
 	if a.sign != nil {
 		err = input.CheckSigner(a.sign, l.About().LogKey)
+	}
+	if err == nil && a.checkPanel != nil {
+		err = a.checkPanel(ctx, l)
 	}
 	if err == nil {
 		err = use(l)
@@ -275,7 +278,7 @@ func (a *app) noteIncomplete(ctx context.Context, l book) error {
 	if err != nil {
 		return err
 	}
-	a.incomplete = incomplete("the ledger was read without its journal %s, which is missing: the result is as of "+
+	a.after = incomplete("the ledger was read without its journal %s, which is missing: the result is as of "+
 		"event %d, and lacks what only the journal has, which is unknown in number", name, head.Events)
 	return nil
 }

@@ -61,13 +61,9 @@ type reservationFlags struct {
 
 func (a *app) reservations(cmd *cobra.Command, _ []string, f *reservationFlags) error {
 	const columns = "sale=reservation state expires buyer question epsilon objects=people refused price"
-	var states []api.ReservationState
-	for _, state := range f.States {
-		states = append(states, api.ReservationState(state)) // the ledger refuses others than there are
-	}
 	return list(a, cmd, &f.filter, "reservations", columns,
 		func(ctx context.Context, l book) iter.Seq2[api.Reservation, error] {
-			return l.Reservations(ctx, f.Buyer, states...)
+			return l.Reservations(ctx, f.Buyer, f.States...) // the ledger refuses other states
 		},
 		func(r api.Reservation) bool { return f.admits(r.Question, r.Epsilon) })
 }
@@ -196,10 +192,10 @@ func channelColumns() []string {
 // channelCells are the cells of these columns. In finite encoding p and q are empty.
 func channelCells(r api.Response, c api.Channel) []string {
 	p, q := "", ""
-	if c.Encoding != api.Finite {
+	if c.Encoding != "finite" {
 		p, q = probability(c.P), probability(c.Q)
 	}
-	return []string{r.Question, r.Epsilon.String(), string(c.Encoding), strconv.Itoa(c.Values), p, q}
+	return []string{r.Question, r.Epsilon.String(), c.Encoding, strconv.Itoa(c.Values), p, q}
 }
 
 // probability writes enough digits to read the same number back.
@@ -216,15 +212,15 @@ func channelAt(ctx context.Context, l book, question string, epsilon privacy.Eps
 
 // channelResult is a [api.Channel] as the command prints it.
 type channelResult struct {
-	Encoding api.Encoding `json:"encoding"`
-	Values   int          `json:"values"`
-	P        *float64     `json:"p,omitempty"`
-	Q        *float64     `json:"q,omitempty"`
+	Encoding string   `json:"encoding"`
+	Values   int      `json:"values"`
+	P        *float64 `json:"p,omitempty"`
+	Q        *float64 `json:"q,omitempty"`
 }
 
 func newChannelResult(c api.Channel) channelResult {
 	out := channelResult{Encoding: c.Encoding, Values: c.Values}
-	if c.Encoding != api.Finite {
+	if c.Encoding != "finite" {
 		out.P, out.Q = &c.P, &c.Q
 	}
 	return out

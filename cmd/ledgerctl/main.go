@@ -41,7 +41,7 @@ func run(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 		err = help.err
 	}
 	if err == nil {
-		err = a.incomplete
+		err = a.after
 	}
 	if err == nil {
 		return int(output.ExitDone)

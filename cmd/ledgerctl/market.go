@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"slices"
 	"strconv"
 	"time"
@@ -30,7 +29,7 @@ type orderFlags struct {
 // order reads the people to buy from, and counts those left out.
 func (f *orderFlags) order(ctx context.Context, a *app, c input.Columns) (api.Order, error) {
 	c.Skipped = &f.skipped
-	people, err := input.ReadPanel(ctx, a.Files, f.Objects, c)
+	people, err := a.panel(ctx, f.Objects, f.Question, c)
 	return api.Order{Buyer: f.Buyer, Question: f.Question, Epsilon: f.Epsilon, Objects: people, All: people == nil},
 		err
 }
@@ -54,38 +53,36 @@ func (a *app) quote(cmd *cobra.Command, _ []string, f *quoteFlags) error {
 		return err
 	}
 	return a.query(cmd, func(ctx context.Context, l book) (output.Result, error) {
-		if err := f.CheckPeople(ctx, l, f.Objects, order.Question, order.Objects); err != nil {
-			return nil, err
-		}
 		q, err := l.Quote(ctx, order)
 		var out output.Fields
 		out.Inline(q, offerRows(q.Offer)...)
 		out.Add("", "refused", len(q.Refused)+q.Unlisted)
 		out.Add("skipped", "skipped, without a value", f.skipped)
 		out.Add("", "quote", q.ID)
-		out.Section(func(w io.Writer) {
-			tableInstead(w, q.Instead, q.Currency)
-			tableRefused(w, q.Refused, q.Unlisted, q.Sums)
+		out.Section(func(t *output.Table) {
+			tableInstead(t, q.Instead, q.Currency)
+			tableRefused(t, q.Refused, q.Unlisted, q.Sums)
 		})
 		return out, atLevels(ctx, l, order.Question, order.Epsilon, err)
 	})
 }
 
 // tableInstead writes what would be possible where objects are refused.
-func tableInstead(w io.Writer, b *api.Budget, currency string) {
+func tableInstead(t *output.Table, b *api.Budget, currency string) {
 	if b == nil || len(b.Levels) == 0 { // a served ledger may return none
 		return
 	}
 	if b.Largest.IsZero() {
-		fmt.Fprintln(w, "the largest ε for all\tnone")
+		t.Row("the largest ε for all", "none")
 	}
 	for _, at := range b.Levels {
 		if at.Epsilon == b.Largest {
-			fmt.Fprintf(w, "the largest ε for all\t%s, for %s\n", at.Epsilon, output.Money(at.Price, currency))
+			t.Row("the largest ε for all", fmt.Sprintf("%s, for %s", at.Epsilon, output.Money(at.Price, currency)))
 		}
 	}
 	if top := b.Levels[len(b.Levels)-1]; top.Later > 0 {
-		fmt.Fprintf(w, "who will answer at this ε by time alone\t%d more by %s\n", top.Later, output.Stamp(top.From))
+		more := fmt.Sprintf("%d more by %s", top.Later, output.Stamp(top.From))
+		t.Row("who will answer at this ε by time alone", more)
 	}
 }
 
@@ -127,7 +124,7 @@ type delivering struct {
 	quote             string // the ID of the quote that was asked for, or ""
 	skipped           int    // rows without a value
 	// sell makes the sale.
-	sell func(ctx context.Context, l book, truth api.TruthFunc, progress api.Progress) (api.Sale, error)
+	sell func(ctx context.Context, l book, truth api.TruthFunc, progress func(done, total int)) (api.Sale, error)
 }
 
 // deliver makes a sale, writes its files, which are open before anything is sold, and prints its
@@ -142,9 +139,7 @@ func (a *app) deliver(cmd *cobra.Command, d delivering) (err error) {
 	var sale api.Sale
 	erased := 0
 	err = a.with(ctx, writing, func(l book) error {
-		bar, progress := a.progress("selling")
-		sale, err = d.sell(ctx, l, d.Source(a.Files, l, d.partial).Ask, progress)
-		bar.Clear()
+		sale, err = d.sell(ctx, l, d.Source(a.Files, l, d.partial).Ask, a.Progress("selling"))
 		a.WarnTruths(sale.TruthChanged, sale.TruthInvalid)
 		if err == nil {
 			erased, err = d.write(ctx, l, sale.Number)
@@ -173,10 +168,9 @@ func (a *app) sold(s api.Sale, d delivering, erased int) (out output.Fields) {
 	if d.captured {
 		rows, skipped = append(rows, "refund to be refunded"), ""
 	}
-	out.Inline(s, rows...)
+	out.InlineDone(s, rows...)
 	addRefused(&out, s.Refused, 0, a.key)
 	out.Add("skipped", skipped, d.skipped)
-	out.Add("events", "events", span{s.First, s.Last})
 	out.Add("", "key", a.key)
 	out.AddNonZero("out", "responses and prices", d.Out.Path)
 	out.AddNonZero("forgotten", "", erased)
@@ -227,10 +221,7 @@ func (a *app) sell(cmd *cobra.Command, _ []string, f *sellFlags) (err error) {
 	if r.Order, err = f.order(cmd.Context(), a, c); err != nil {
 		return err
 	}
-	sell := func(ctx context.Context, l book, truth api.TruthFunc, progress api.Progress) (api.Sale, error) {
-		if err := c.CheckPeople(ctx, l, f.Objects, r.Question, r.Objects); err != nil {
-			return api.Sale{}, err
-		}
+	sell := func(ctx context.Context, l book, truth api.TruthFunc, progress func(done, total int)) (api.Sale, error) {
 		r.Truth, r.Progress = truth, progress
 		sale, err := l.Sell(ctx, r)
 		return sale, atLevels(ctx, l, r.Question, r.Epsilon, err)
@@ -255,15 +246,12 @@ func (a *app) reserve(cmd *cobra.Command, _ []string, f *reserveFlags) (err erro
 		return err
 	}
 	return a.change(cmd, func(ctx context.Context, l book) (string, output.Result, error) {
-		if err := f.CheckPeople(ctx, l, f.Objects, r.Question, r.Objects); err != nil {
-			return "", nil, err
-		}
 		held, err := l.Reserve(ctx, r)
 		err = output.Refusal(atLevels(ctx, l, r.Question, r.Epsilon, err), r.Partial)
 		var out output.Fields
 		out.Inline(held, "sale reservation", "state", "expires", "buyer", "question", "epsilon", "price price, at most",
 			"objects people held", "key")
-		out.Add("", "events", span{held.First, held.Last})
+		out.Add("events", "events", output.Span{First: held.First, Last: held.Last})
 		out.Add("skipped", "skipped, without a value", f.skipped)
 		addRefused(&out, held.Refused, 0, held.Key)
 		return fmt.Sprintf("reservation %d is made", held.Number), out, err
@@ -296,7 +284,7 @@ func (a *app) capture(cmd *cobra.Command, args []string, f *captureFlags) (err e
 	if err := f.check(f.Truth); err != nil {
 		return err
 	}
-	sell := func(ctx context.Context, l book, truth api.TruthFunc, progress api.Progress) (api.Sale, error) {
+	sell := func(ctx context.Context, l book, truth api.TruthFunc, progress func(done, total int)) (api.Sale, error) {
 		r.Truth, r.Progress = truth, progress
 		sale, err := l.Capture(ctx, r)
 		return sale, output.WithHint(err, api.ErrUnknown, reservationsHint)
@@ -346,14 +334,11 @@ func (a *app) budget(cmd *cobra.Command, _ []string, f *budgetFlags) (err error)
 	r := api.BudgetRequest{Question: f.Question, Buyer: f.Buyer, Epsilons: f.Epsilons}
 	skipped := 0
 	f.Skipped = &skipped
-	if r.Objects, err = input.ReadPanel(cmd.Context(), a.Files, f.Objects, f.Columns); err != nil {
+	if r.Objects, err = a.panel(cmd.Context(), f.Objects, f.Question, f.Columns); err != nil {
 		return err
 	}
 	r.All = r.Objects == nil
 	return a.query(cmd, func(ctx context.Context, l book) (output.Result, error) {
-		if err := f.CheckPeople(ctx, l, f.Objects, r.Question, r.Objects); err != nil {
-			return nil, err
-		}
 		b, err := l.Budget(ctx, r)
 		currency := ""
 		if r.Buyer != "" {
@@ -373,17 +358,17 @@ func forecast(b api.Budget, skipped int, currency string) (out output.Fields) {
 	out.Add("", "largest ε for all", largest)
 	out.Add("skipped", "", skipped)
 	out.AddNonZero("", "skipped, without a value", skipped)
-	out.Section(func(w io.Writer) {
+	out.Section(func(t *output.Table) {
 		columns := "epsilon can=can_answer_now later=more_later from=by"
 		if currency != "" {
 			columns += " price=price_now"
 		}
-		fmt.Fprintln(w)
-		output.Rows(w, columns, currency, b.Levels)
+		t.Line("")
+		output.Rows(t, columns, currency, b.Levels)
 		if len(b.Levels) > 0 { // a served ledger may return none
 			columns = "reason=refused_at_ε=%s count=people largest=largest_ε_for_all_of_them " +
 				"from=time_will_have_helped_all_by"
-			tableFirst(w, fmt.Sprintf(columns, b.Levels[len(b.Levels)-1].Epsilon), "", b.Refused)
+			tableFirst(t, fmt.Sprintf(columns, b.Levels[len(b.Levels)-1].Epsilon), "", b.Refused)
 		}
 	})
 	return out

@@ -106,7 +106,7 @@ func levelNames(ctx context.Context, cmd *cobra.Command, l book, add func(name, 
 
 // reservationNumbers finds the reservations that hold.
 func reservationNumbers(ctx context.Context, _ *cobra.Command, l book, add func(name, about string)) error {
-	for r, err := range l.Reservations(ctx, "", api.ReservationOpen) {
+	for r, err := range l.Reservations(ctx, "", "open") {
 		if err != nil {
 			return err
 		}

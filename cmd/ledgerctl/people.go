@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"slices"
 	"strings"
 
@@ -23,7 +22,7 @@ type peopleFlags struct {
 	Objects  string `flag:"objects,required,reads"`
 	input.Columns
 	Policy  string          `flag:"policy,reads@"`
-	Cap     privacy.Epsilon `flag:"cap,positive"`
+	Cap     privacy.Epsilon `flag:"cap,positive" zero:"\"ledgerctl withdraw\" ends people's part in all questions"`
 	Partial bool            `flag:"partial"`
 	keyFlag
 }
@@ -74,46 +73,39 @@ func (a *app) enroll(cmd *cobra.Command, _ []string, f *enrollFlags) error {
 	if err != nil {
 		return err
 	}
-	var done api.EnrollResult
 	enroll := func(ctx context.Context, l book) (output.Result, error) {
 		if err := p.values.Check(ctx, l, f.Objects, f.Question); err != nil {
 			return nil, err
 		}
-		bar, progress := a.progress("enrolling")
-		defer bar.Clear()
-		done, err = l.Enroll(ctx, api.EnrollRequest{
+		done, err := l.Enroll(ctx, api.EnrollRequest{
 			Key: a.key, Question: f.Question, Objects: p.objects, Policy: p.policy, Cap: f.Cap, Partial: f.Partial,
-			Progress: progress, New: f.ByRow && !f.SameRows, DryRun: f.DryRun,
+			Progress: a.Progress("enrolling"), New: f.ByRow && !f.SameRows, DryRun: f.DryRun,
 		})
 		if errors.Is(err, api.ErrNotNew) {
 			err = output.InputError("--same-rows says that these are the rows of before; if they are other people, "+
 				"--id-prefix P names them P1, P2, …", "%w", err)
 		}
+		a.endRefused(f.Question, done.Enrolled+done.Already, done.Refused, done.Unlisted)
 		return a.enrolled(f, p.skipped, done), output.Refusal(err, f.Partial)
 	}
 	if f.DryRun {
-		err = a.query(cmd, enroll)
-	} else {
-		err = a.change(cmd, func(ctx context.Context, l book) (string, output.Result, error) {
-			out, err := enroll(ctx, l)
-			return "they are enrolled", out, err
-		})
+		return a.query(cmd, enroll)
 	}
-	if err != nil {
-		return err
-	}
-	return refusedAll(f.Question, done.Enrolled+done.Already, done.Refused, done.Unlisted)
+	return a.change(cmd, func(ctx context.Context, l book) (string, output.Result, error) {
+		out, err := enroll(ctx, l)
+		return "they are enrolled", out, err
+	})
 }
 
 // enrolled is the result of an enrolment.
 func (a *app) enrolled(f *enrollFlags, skipped int, done api.EnrollResult) (out output.Fields) {
 	out.Add("question", "question", f.Question)
-	out.Inline(done, "enrolled", "already already enrolled")
+	out.InlineDone(done, "enrolled", "already already enrolled")
 	out.Add("skipped", "skipped, without a value", skipped)
 	addRefused(&out, done.Refused, done.Unlisted, a.key)
 	if f.DryRun {
 		out.Add("dry_run", "", true)
-		out.Section(func(w io.Writer) { fmt.Fprintln(w, "a dry run: nothing was changed") })
+		out.Section(func(t *output.Table) { t.Line("a dry run: nothing was changed") })
 	} else {
 		out.Add("key", "key", a.key)
 	}
@@ -134,40 +126,33 @@ func (a *app) terms(cmd *cobra.Command, _ []string, f *termsFlags) error {
 	if err != nil {
 		return err
 	}
-	var done api.ChangeTermsResult
-	err = a.change(cmd, func(ctx context.Context, l book) (string, output.Result, error) {
+	return a.change(cmd, func(ctx context.Context, l book) (string, output.Result, error) {
 		err := errors.Join(f.CheckPeople(ctx, l, f.Objects, f.Question, p.objects),
 			p.values.Check(ctx, l, f.Objects, f.Question))
 		if err != nil {
 			return "", nil, err
 		}
-		bar, progress := a.progress("changing")
-		defer bar.Clear()
 		r := api.ChangeTermsRequest{Key: a.key, Question: f.Question, Objects: p.objects, Cap: f.Cap,
-			Consent: f.Consent, Partial: f.Partial, Progress: progress}
+			Consent: f.Consent, Partial: f.Partial, Progress: a.Progress("changing")}
 		if f.NoPolicy || f.Policy != "" {
 			r.Policy = &p.policy // else each stays as it is
 		}
-		done, err = l.ChangeTerms(ctx, r)
+		done, err := l.ChangeTerms(ctx, r)
+		a.endRefused(f.Question, done.Changed+done.Unchanged, done.Refused, done.Unlisted)
 		return "their terms are changed", a.changed(f, p.skipped, done), output.Refusal(err, f.Partial)
 	})
-	if err != nil {
-		return err
-	}
-	return refusedAll(f.Question, done.Changed+done.Unchanged, done.Refused, done.Unlisted)
 }
 
 // changed is the result of a change of terms.
 func (a *app) changed(f *termsFlags, skipped int, done api.ChangeTermsResult) (out output.Fields) {
 	out.Add("question", "question", f.Question)
-	out.Inline(done, "changed", "unchanged as they were before")
+	out.InlineDone(done, "changed", "unchanged as they were before")
 	out.Add("skipped", "skipped, without a value", skipped)
 	out.Add("", "refused, and left out", len(done.Refused)+done.Unlisted)
-	out.Add("events", "events", span{done.First, done.Last})
 	out.Add("key", "key", a.key)
-	out.Section(func(w io.Writer) {
-		tableFirst(w, "object=refused reason helps why", "", done.Refused)
-		tableUnlisted(w, done.Unlisted, a.key)
+	out.Section(func(t *output.Table) {
+		tableFirst(t, "object=refused reason helps why", "", done.Refused)
+		tableUnlisted(t, done.Unlisted, a.key)
 	})
 	return out
 }
@@ -255,9 +240,7 @@ func (a *app) forget(cmd *cobra.Command, args []string, f *forgetFlags) error {
 		pages := `kept: what was forgotten may still be in them until the next "ledgerctl forget" without --keep-pages`
 		if !f.KeepPages {
 			pages = "dropped: the file was rewritten"
-			bar, progress := a.progress("compacting")
-			defer bar.Clear()
-			if err := l.Compact(ctx, progress); err != nil {
+			if err := l.Compact(ctx, a.Progress("compacting")); err != nil {
 				done += ", but the old bytes may still be in unused pages of the file"
 				return done, nil, output.Unfinished(done, 0, err)
 			}
@@ -284,21 +267,22 @@ func (a *app) show(cmd *cobra.Command, args []string, _ *input.None) error {
 		o, err := l.Object(ctx, args[0])
 		var out output.Fields
 		out.Inline(o, "object", "cap", "spent", "held held by reservations", "remaining", "earned")
-		out.Section(func(w io.Writer) { tableObject(w, o) })
+		out.Section(func(t *output.Table) { tableObject(t, o) })
 		return out, unknownPerson(err)
 	})
 }
 
-func tableObject(w io.Writer, o api.ObjectState) {
+func tableObject(t *output.Table, o api.ObjectState) {
 	if o.Forgotten > 0 {
-		fmt.Fprintf(w, "forgotten\tby event %d: what was released before is destroyed\n", o.Forgotten)
+		t.Row("forgotten", fmt.Sprintf("by event %d: what was released before is destroyed", o.Forgotten))
 	}
-	fmt.Fprintln(w, "\nQUESTION\tε\tBESIDES\tCEILING\tRESPONSE\tALL RESPONSES")
+	t.Line("")
+	t.Row("QUESTION", "ε", "BESIDES", "CEILING", "RESPONSE", "ALL RESPONSES")
 	for _, c := range o.Chains {
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\n", c.Question, c.Epsilon, c.Answered, c.Ceiling,
-			output.Brief(c.Response), levels(c.Levels))
+		t.Row(c.Question, c.Epsilon, c.Answered, c.Ceiling, output.Brief(c.Response), levels(c.Levels))
 	}
-	fmt.Fprintln(w, "\nQUESTION\tTAKES PART\tBUYERS\tPOLICY")
+	t.Line("")
+	t.Row("QUESTION", "TAKES PART", "BUYERS", "POLICY")
 	for _, c := range o.Chains {
 		part, terms := "yes", "none: only the cap binds"
 		if c.Withdrawn {
@@ -307,14 +291,16 @@ func tableObject(w io.Writer, o api.ObjectState) {
 		if c.Policy != nil {
 			terms = c.Policy.String()
 		}
-		fmt.Fprintf(w, "%s\t%s\t%d\t%s\n", c.Question, part, c.Buyers, terms)
+		t.Row(c.Question, part, c.Buyers, terms)
 	}
-	head := "\nQUESTION\tEARLIER EPOCH\tENDED\tε\tBESIDES\tALL RESPONSES\n"
+	if !slices.ContainsFunc(o.Chains, func(c api.ChainState) bool { return len(c.Earlier) > 0 }) {
+		return
+	}
+	t.Line("")
+	t.Row("QUESTION", "EARLIER EPOCH", "ENDED", "ε", "BESIDES", "ALL RESPONSES")
 	for _, c := range o.Chains {
 		for _, e := range c.Earlier {
-			fmt.Fprintf(w, "%s%s\t%d\tby event %d\t%s\t%s\t%s\n", head, c.Question, e.Epoch, e.Ended, e.Epsilon,
-				e.Answered, levels(e.Levels))
-			head = ""
+			t.Row(c.Question, e.Epoch, fmt.Sprintf("by event %d", e.Ended), e.Epsilon, e.Answered, levels(e.Levels))
 		}
 	}
 }

@@ -38,7 +38,7 @@ func (a *app) init(cmd *cobra.Command, _ []string, f *initFlags) error {
 	if err := a.CheckPlace("--signer", signer, ledgerfile.SigningKey); err != nil {
 		return err
 	}
-	public, err := createLedger(a.DB, f.Currency, signer)
+	public, err := createLedger(cmd.Context(), a.DB, f.Currency, signer)
 	if err != nil {
 		return err
 	}
@@ -52,7 +52,7 @@ func (a *app) init(cmd *cobra.Command, _ []string, f *initFlags) error {
 }
 
 // createLedger creates the key file and then the ledger, or neither. It returns the log key.
-func createLedger(db, currency, signer string) (string, error) {
+func createLedger(ctx context.Context, db, currency, signer string) (string, error) {
 	if _, err := os.Stat(db); err == nil {
 		return "", exists(db, "nothing was changed; give --db another FILE")
 	}
@@ -64,7 +64,7 @@ func createLedger(db, currency, signer string) (string, error) {
 		return "", err
 	}
 	o := ledger.CreateOptions{Currency: currency, LogKey: public}
-	if err := ledger.Create(context.Background(), db, o); err != nil {
+	if err := ledger.Create(ctx, db, o); err != nil {
 		return "", errors.Join(err, dropKey(db, signer, err))
 	}
 	return public, nil
@@ -107,8 +107,10 @@ func writeSecret(path, secret string) error {
 }
 
 // copyCommand returns a command that copies the ledger.
-func (a *app) copyCommand(use, doing string, write func(book, context.Context, string, api.Progress) (api.Copied,
-	error)) *cobra.Command {
+func (a *app) copyCommand(
+	use, doing string,
+	write func(book, context.Context, string, func(done, total int)) (api.Copied, error),
+) *cobra.Command {
 	run := func(cmd *cobra.Command, args []string, _ *input.None) error {
 		switch args[0] {
 		case "":
@@ -118,9 +120,7 @@ func (a *app) copyCommand(use, doing string, write func(book, context.Context, s
 				"a copy of the ledger cannot be standard output: it is verified where it is written")
 		}
 		err := a.query(cmd, func(ctx context.Context, l book) (output.Result, error) {
-			bar, progress := a.progress(doing)
-			defer bar.Clear()
-			copied, err := write(l, ctx, args[0], progress)
+			copied, err := write(l, ctx, args[0], a.Progress(doing))
 			var out output.Fields
 			out.Add("file", "copy, verified", args[0])
 			out.Inline(copied, "bytes", "events")

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"slices"
 	"strconv"
 
@@ -25,7 +24,7 @@ type questionFlags struct {
 }
 
 func (a *app) addQuestion(cmd *cobra.Command, args []string, f *questionFlags) (err error) {
-	q := api.Question{Name: args[0], Encoding: api.Encoding(f.Encoding)}
+	q := api.Question{Name: args[0], Encoding: f.Encoding}
 	if q.Values, err = mechanisms.ReadValues(f.Values); err != nil {
 		return err
 	}
@@ -60,14 +59,14 @@ func (a *app) listQuestions(cmd *cobra.Command, _ []string, _ *input.None) error
 		all, err := api.Collect(l.Questions(ctx))
 		var out output.Fields
 		out.Add("questions", "", all)
-		out.Section(func(w io.Writer) {
-			fmt.Fprintln(w, "QUESTION\tENCODING\tVALUES")
+		out.Section(func(t *output.Table) {
+			t.Row("QUESTION", "ENCODING", "VALUES")
 			for _, q := range all {
 				values := output.ListedValues(q.Values)
 				if q.Mechanism != nil {
 					values += " (" + outline(q.Mechanism) + ")"
 				}
-				fmt.Fprintf(w, "%s\t%s\t%s\n", q.Name, q.Encoding, values)
+				t.Row(q.Name, q.Encoding, values)
 			}
 		})
 		return out, err

@@ -1,9 +1,6 @@
 package main
 
 import (
-	"fmt"
-	"io"
-
 	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/output"
 	"github.com/sluicedp/sluice/ledger/api"
 )
@@ -13,27 +10,27 @@ import (
 func addRefused(out *output.Fields, refused []api.Refusal, unlisted int, key string) {
 	out.AddNonZero("sums", "", api.SumRefusals(refused))
 	out.Add("", "refused, and left out", len(refused)+unlisted)
-	out.Below(func(w io.Writer) {
-		tableRefused(w, refused, 0, api.SumRefusals(refused))
-		tableUnlisted(w, unlisted, key)
+	out.Below(func(t *output.Table) {
+		tableRefused(t, refused, 0, api.SumRefusals(refused))
+		tableUnlisted(t, unlisted, key)
 	})
 }
 
 // tableUnlisted says where the refusals are that are too many to be listed, or are of people who
 // were forgotten since.
-func tableUnlisted(w io.Writer, unlisted int, key string) {
+func tableUnlisted(t *output.Table, unlisted int, key string) {
 	if unlisted > 0 {
-		fmt.Fprintf(w, "… and %d that are not listed; \"ledgerctl log --refused-by %s\" prints all but the forgotten\n",
+		t.Line(`… and %d that are not listed; "ledgerctl log --refused-by %s" prints all but the forgotten`,
 			unlisted, output.Quoted(key))
 	}
 }
 
-// refusedAll is the error of a request that left all objects out, and so did nothing.
-func refusedAll(question string, done int, refused []api.Refusal, unlisted int) error {
-	if done > 0 || len(refused)+unlisted == 0 {
-		return nil
+// endRefused has the command end with an error if its request left all objects out, and so did
+// nothing.
+func (a *app) endRefused(question string, done int, refused []api.Refusal, unlisted int) {
+	if done == 0 && len(refused)+unlisted > 0 {
+		a.after = &started{&api.RefusedError{Question: question, Refused: refused, Unlisted: unlisted}}
 	}
-	return &api.RefusedError{Question: question, Refused: refused, Unlisted: unlisted}
 }
 
 // mostRows is how many rows of a list that may be long a table has.
@@ -41,13 +38,13 @@ const mostRows = 20
 
 // tableFirst writes a table of the first items, if there are any, below a blank line, and says how
 // many more there are. The columns are those of [output.Rows].
-func tableFirst[T any](w io.Writer, columns, currency string, items []T) {
+func tableFirst[T any](t *output.Table, columns, currency string, items []T) {
 	if len(items) > 0 {
-		fmt.Fprintln(w)
+		t.Line("")
 	}
-	output.Rows(w, columns, currency, items[:min(len(items), mostRows)])
+	output.Rows(t, columns, currency, items[:min(len(items), mostRows)])
 	if more := len(items) - mostRows; more > 0 {
-		fmt.Fprintf(w, "… and %d more; --json lists them\n", more)
+		t.Line("… and %d more; --json lists them", more)
 	}
 }
 
@@ -56,12 +53,12 @@ const fewRefusals = 3
 
 // tableRefused writes the first refusals, if there are any, of which some are listed; the sums are
 // those of all.
-func tableRefused(w io.Writer, refused []api.Refusal, unlisted int, sums []api.RefusalSum) {
+func tableRefused(t *output.Table, refused []api.Refusal, unlisted int, sums []api.RefusalSum) {
 	if len(refused) > fewRefusals {
-		tableFirst(w, "reason=refused_for count=people largest=largest_ε_for_all_of_them", "", sums)
+		tableFirst(t, "reason=refused_for count=people largest=largest_ε_for_all_of_them", "", sums)
 	}
-	tableFirst(w, "object=refused reason ceiling spent remaining asked helps largest", "", refused)
+	tableFirst(t, "object=refused reason ceiling spent remaining asked helps largest", "", refused)
 	if unlisted > 0 {
-		fmt.Fprintf(w, "… and %d that are not listed\n", unlisted)
+		t.Line("… and %d that are not listed", unlisted)
 	}
 }

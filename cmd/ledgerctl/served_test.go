@@ -64,7 +64,7 @@ func runServed(args []string, stdin io.Reader, stdout, stderr io.Writer) (code i
 		return 0, err
 	}
 	defer func() { _ = l.Close() }()
-	handler, err := ledgerhttp.New(l, ledgerhttp.Options{Gate: ledgerhttp.Holder{Name: "test", Role: ledgerhttp.Operator}.Admit})
+	handler, err := ledgerhttp.New(l, ledgerhttp.Options{Gate: ledgerhttp.Holder{Name: "test", Role: "operator"}.Admit})
 	if err != nil {
 		return 0, err
 	}

@@ -12,9 +12,8 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	agreed "github.com/sluicedp/sluice/internal/access"
 	"github.com/sluicedp/sluice/internal/check"
-	"github.com/sluicedp/sluice/ledger/api"
+	agreed "github.com/sluicedp/sluice/internal/httpapi"
 )
 
 func TestWantsJSON_BrokenCommandLine_IsFound(t *testing.T) {
@@ -150,12 +149,12 @@ func TestLedgerctl_Alone_PrintsOneScreen(t *testing.T) {
 // What the shell completes is what there is.
 func TestCompletion_FlagWithValues_HasAllOfThem(t *testing.T) {
 	var states []string
-	for _, state := range []api.ReservationState{api.ReservationOpen, api.ReservationCaptured, api.ReservationCancelled, api.ReservationExpired} {
+	for _, state := range []string{"open", "captured", "cancelled", "expired"} {
 		states = append(states, string(state))
 	}
 	for command, want := range map[string][]string{
 		"token add --role": agreed.Roles(), "reservations --state": states,
-		"question add --encoding": {string(api.Direct), string(api.Unary), string(api.Finite)},
+		"question add --encoding": {string("direct"), string("unary"), string("finite")},
 	} {
 		_, got, _ := invoke(t, append([]string{"__completeNoDesc"}, append(strings.Fields(command), "")...)...)
 		if values := strings.Fields(got); len(values) == 0 || !slices.Equal(values[:len(values)-1], want) {

@@ -3,7 +3,11 @@
 package check
 
 import (
+	"encoding/json"
 	"errors"
+	"fmt"
+	"os"
+	"runtime"
 	"testing"
 
 	"github.com/sluicedp/sluice/privacy"
@@ -25,11 +29,25 @@ func OK(t testing.TB, err error) {
 	}
 }
 
-// Is fails the test unless err is target or wraps it.
-func Is(t testing.TB, err, target error) {
+// Is fails the test unless err is target or wraps it. A context, a format and its arguments, says
+// which case it was.
+func Is(t testing.TB, err, target error, context ...any) {
 	if !errors.Is(err, target) {
 		t.Helper()
-		t.Errorf("got the error %v, want %v", err, target)
+		of := ""
+		if len(context) > 0 {
+			of = fmt.Sprintf(context[0].(string)+": ", context[1:]...)
+		}
+		t.Errorf("%sgot the error %v, want %v", of, err, target)
+	}
+}
+
+// WantErr fails the test unless err is want or wraps it; a want of nil is no error. The message begins
+// with what was done, which has args as in [fmt.Sprintf].
+func WantErr(t testing.TB, err, want error, what string, args ...any) {
+	if !errors.Is(err, want) {
+		t.Helper()
+		t.Errorf("%s: %v; want %v", fmt.Sprintf(what, args...), err, want)
 	}
 }
 
@@ -46,6 +64,18 @@ func Value[T any](value T, err error) func(t testing.TB) T {
 
 // Err returns the error of a call that also returns a value.
 func Err[T any](_ T, err error) error { return err }
+
+// Err2 is [Err] of a call that also returns two values.
+func Err2[T, U any](_ T, _ U, err error) error { return err }
+
+// Equal fails the test unless got is want. The message begins with what they are, which has args as
+// in [fmt.Sprintf].
+func Equal[T comparable](t testing.TB, got, want T, what string, args ...any) {
+	if got != want {
+		t.Helper()
+		t.Errorf("%s: got %v, want %v", fmt.Sprintf(what, args...), got, want)
+	}
+}
 
 // That fails the test unless ok. The arguments are those of [testing.T.Errorf]; they are computed
 // even if ok.
@@ -69,4 +99,22 @@ func Need(t testing.TB, ok bool, format string, args ...any) {
 func Eps(t testing.TB, text string) privacy.Epsilon {
 	t.Helper()
 	return Value(privacy.ParseEpsilon(text))(t)
+}
+
+// Vectors returns the rows of a file of reference numbers (testdata/README.md), at least so many.
+func Vectors[Row any](t testing.TB, path string, least int) []Row {
+	t.Helper()
+	var file struct{ Rows []Row }
+	Must(t, json.Unmarshal(Value(os.ReadFile(path))(t), &file))
+	Need(t, len(file.Rows) >= least, "%s has %d rows", path, len(file.Rows))
+	return file.Rows
+}
+
+// Allocated returns how many bytes a call allocates in all, also those that are free again.
+func Allocated(call func()) uint64 {
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	call()
+	runtime.ReadMemStats(&after)
+	return after.TotalAlloc - before.TotalAlloc
 }

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"testing/fstest"
 
+	"github.com/sluicedp/sluice/internal/check"
 	"github.com/sluicedp/sluice/internal/stattest"
 )
 
@@ -18,12 +19,10 @@ import (
 func TestUsedBitsAreWiped(t *testing.T) {
 	bits := ReplayBits(func(p []byte) { copy(p, bytes.Repeat([]byte{0xa5}, len(p))) })
 	for used := 8; used <= page; used += 8 {
-		if got := bits.Uint64(); got != 0xa5a5a5a5a5a5a5a5 {
-			t.Fatalf("word %d is %#x", used/8, got)
-		}
-		if n := bytes.Count(bits.buf[:used], []byte{0}); n != used {
-			t.Fatalf("after %d bytes, %d of them are wiped", used, n)
-		}
+		got := bits.Uint64()
+		check.Need(t, got == 0xa5a5a5a5a5a5a5a5, "word %d is %#x", used/8, got)
+		n := bytes.Count(bits.buf[:used], []byte{0})
+		check.Need(t, n == used, "after %d bytes, %d of them are wiped", used, n)
 		if n := bytes.Count(bits.buf[used:], []byte{0xa5}); n != page-used {
 			t.Fatalf("after %d bytes, %d of the others are left", used, n)
 		}
@@ -36,9 +35,8 @@ func TestDrawLeavesNoBitsBehind(t *testing.T) {
 	for range 100 {
 		mix.Draw(bits, 1, 2)
 	}
-	if bits.used < 100*8 || bytes.Count(bits.buf[:bits.used], []byte{0}) != bits.used {
-		t.Errorf("of %d bytes used, %d are wiped", bits.used, bytes.Count(bits.buf[:bits.used], []byte{0}))
-	}
+	check.That(t, bits.used >= 100*8 && bytes.Count(bits.buf[:bits.used], []byte{0}) == bits.used,
+		"of %d bytes used, %d are wiped", bits.used, bytes.Count(bits.buf[:bits.used], []byte{0}))
 }
 
 // TestBitsAreFilledPageByPage checks that no word of a page is left out or given twice.
@@ -50,9 +48,8 @@ func TestBitsAreFilledPageByPage(t *testing.T) {
 	})
 	for word := range 3 * page / 8 {
 		want := 0x0101010101010101 * uint64(1+word*8/page)
-		if got := bits.Uint64(); got != want {
-			t.Fatalf("word %d is %#x, want %#x", word, got, want)
-		}
+		got := bits.Uint64()
+		check.Need(t, got == want, "word %d is %#x, want %#x", word, got, want)
 	}
 }
 
@@ -62,18 +59,15 @@ func (c *counter) Uint64() uint64 { *c++; return uint64(*c) }
 
 func TestBitsFrom_Source_IsReplayed(t *testing.T) {
 	one := BitsFrom(new(counter))
-	if two := BitsFrom(one); two != one {
-		t.Error("a stream of bits is not itself")
-	}
+	two := BitsFrom(one)
+	check.That(t, two == one, "a stream of bits is not itself")
 	for want := range uint64(3 * page / 8) {
-		if got := one.Uint64(); got != want+1 {
-			t.Fatalf("word %d is %d", want, got)
-		}
+		got := one.Uint64()
+		check.Need(t, got == want+1, "word %d is %d", want, got)
 	}
 	bits := BitsFrom(nil)
-	if first, second := bits.Uint64(), bits.Uint64(); first == 0 && second == 0 {
-		t.Error("the operating system's bits are all 0")
-	}
+	first, second := bits.Uint64(), bits.Uint64()
+	check.That(t, first != 0 || second != 0, "the operating system's bits are all 0")
 }
 
 // replaying has the names that replay bits. Outside tests, only the files given may contain them:
@@ -122,15 +116,14 @@ func TestReplayersAreFound(t *testing.T) {
 		"cmd/ledgerctl/main.go names rrchain.Sampler{", "ledger/draws.go names mechanism.Sampler{",
 		"ledger/sets.go names .Random = ", "rrchain/law.go names ReplayBits",
 	}
-	if got := replayers(t, module); !slices.Equal(got, want) {
-		t.Errorf("found %q, want %q", got, want)
-	}
+	got := replayers(t, module)
+	check.That(t, slices.Equal(got, want), "found %q, want %q", got, want)
 }
 
 // replayers returns the Go files, other than tests, that name what replays bits.
 func replayers(t *testing.T, module fs.FS) []string {
 	var found []string
-	err := fs.WalkDir(module, ".", func(file string, _ fs.DirEntry, err error) error {
+	check.Must(t, fs.WalkDir(module, ".", func(file string, _ fs.DirEntry, err error) error {
 		if err != nil || path.Ext(file) != ".go" || strings.HasSuffix(file, "_test.go") {
 			return err
 		}
@@ -141,26 +134,18 @@ func replayers(t *testing.T, module fs.FS) []string {
 			}
 		}
 		return err
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	}))
 	return found
 }
 
 // moduleRoot returns the nearest directory above with a go.mod.
 func moduleRoot(t *testing.T) string {
-	dir, err := os.Getwd()
-	if err != nil {
-		t.Fatal(err)
-	}
+	dir := check.Value(os.Getwd())(t)
 	for ; ; dir = filepath.Dir(dir) {
 		if _, err := os.Stat(filepath.Join(dir, "go.mod")); err == nil {
 			return dir
 		}
-		if dir == filepath.Dir(dir) {
-			t.Fatal("no go.mod above the test")
-		}
+		check.Need(t, dir != filepath.Dir(dir), "no go.mod above the test")
 	}
 }
 

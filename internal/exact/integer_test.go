@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"math/big"
 	"testing"
+
+	"github.com/sluicedp/sluice/internal/check"
 )
 
 // geometric is two-sided geometric noise with α = 1/2 around a center: Pr(k) = 2^−|k−center|/3. A sum of
@@ -76,9 +78,8 @@ func TestIntegersTakeTheSameComparisons(t *testing.T) {
 				asked++
 				return law(u, prec)
 			})
-			if asked != 2+63 || bits.read() != 1 {
-				t.Errorf("center %d, U = %#x…: asked %d times, %d words", center, word, asked, bits.read())
-			}
+			check.That(t, asked == 2+63 && bits.read() == 1,
+				"center %d, U = %#x…: asked %d times, %d words", center, word, asked, bits.read())
 		}
 	}
 }
@@ -108,9 +109,8 @@ func TestIntegersBeyondAreNotReturned(t *testing.T) {
 		return DrawInteger(bits, nil, law), true
 	}
 	for word, ends := range map[uint64]bool{0: false, ones: false, 1 << 63: true} {
-		if n, ended := draw(word); ended != ends || ended && n != 0 {
-			t.Errorf("U = %#x…: %d, ended: %v", word, n, ended)
-		}
+		n, ended := draw(word)
+		check.That(t, ended == ends && (!ended || n == 0), "U = %#x…: %d, ended: %v", word, n, ended)
 	}
 }
 
@@ -126,23 +126,80 @@ func TestAGuessDecidesNothing(t *testing.T) {
 					asked++
 					return law(u, prec)
 				})
-				if bits.read() != 1 {
-					t.Errorf("%d words were read", bits.read())
-				}
+				check.That(t, bits.read() == 1, "%d words were read", bits.read())
 				return n, asked
 			}
 			want, _ := draw(nil)
 			for _, guess := range []int64{want, want - 1, want + 1, 0, -1 << 63, 1<<63 - 1} {
 				got, asked := draw(func(first uint64) int64 {
-					if first != word {
-						t.Errorf("the guess is by %#x, the first word is %#x", first, word)
-					}
+					check.That(t, first == word, "the guess is by %#x, the first word is %#x", first, word)
 					return guess
 				})
-				if got != want || guess == want && asked != 2 || guess != want && asked != 2+2+63 {
-					t.Errorf("center %d, U = %#x…, guess %d: %d, asked %d times, want %d", center, word, guess, got, asked, want)
-				}
+				check.That(t, got == want && (guess != want || asked == 2) && (guess == want || asked == 2+2+63),
+					"center %d, U = %#x…, guess %d: %d, asked %d times, want %d", center, word, guess, got, asked, want)
 			}
 		}
 	}
+}
+
+// ranks are the cumulative probabilities 0, 1/e², 1/4 ∓ 2⁻²⁰⁰ in wide intervals, 1/e, 1/2, 1/2 and 2/3:
+// irrational ones, rational ones, a rank that never comes because it adds nothing, and one that
+// nothing lies below.
+func ranks(prec uint) []Interval {
+	e, one, quarter := Exp(1_000_000_000, prec), Int(1), closeSpecimen().weights(prec)
+	half := fraction(1, 2, prec)
+	return []Interval{fraction(0, 1, prec), one.Quo(e.Mul(e)), quarter.First, quarter.Either, one.Quo(e), half, half, fraction(2, 3, prec)}
+}
+
+// exactRanks are the same numbers, computed in another way.
+func exactRanks() []*big.Float {
+	one, e, e2 := big.NewFloat(1), taylor(1_000_000_000, 600), taylor(2_000_000_000, 600)
+	half, quarter := big.NewFloat(0.5), closeSpecimen()
+	return []*big.Float{big.NewFloat(0), quo(one, e2), quarter.first, quarter.either, quo(one, e), half, half, quo(big.NewFloat(2), big.NewFloat(3))}
+}
+
+// TestRanksHaveTheirProbabilities finds the U at which each rank begins, as for a Mixture.
+func TestRanksHaveTheirProbabilities(t *testing.T) {
+	exact := exactRanks()
+	for j, at := range exact {
+		atMost := func(tail uint64, u ...uint64) bool {
+			var bits tape
+			bits.load(tail, u...)
+			return DrawRank(&bits.Bits, bits.Uint64(), len(exact), ranks) <= j
+		}
+		t.Run(fmt.Sprintf("at most %d", j), func(t *testing.T) { checkFlip(t, at, atMost) })
+	}
+}
+
+// TestRankTakesAWordUnlessItIsClose counts the words: one, and more in the cell of a threshold.
+func TestRankTakesAWordUnlessItIsClose(t *testing.T) {
+	const length = 128
+	edge := words(ceiling(exactRanks()[4], length), length) // just above 1/e
+	var bits tape
+	for _, c := range []struct {
+		u          []uint64
+		rank, read int
+	}{
+		{[]uint64{1}, 1, 1},
+		{[]uint64{1<<62 - 2}, 2, 1},
+		{[]uint64{1 << 62}, 4, 2},
+		{[]uint64{edge[0] - 1}, 4, 1},
+		{[]uint64{edge[0], edge[1] - 2}, 4, 2},
+		{edge, 5, 2},
+		{[]uint64{edge[0] + 1}, 5, 1},
+		{[]uint64{1<<63 - 1}, 5, 1},
+		{[]uint64{1 << 63}, 7, 1},
+		{[]uint64{ones}, 8, 1},
+	} {
+		bits.load(ones, c.u...)
+		if got := DrawRank(&bits.Bits, bits.Uint64(), 8, ranks); got != c.rank || bits.read() != c.read {
+			t.Errorf("U = %#x…: rank %d after %d words, want %d after %d", c.u, got, bits.read(), c.rank, c.read)
+		}
+	}
+}
+
+// TestTheOnlyRank has no threshold: the rank is 0.
+func TestTheOnlyRank(t *testing.T) {
+	got := DrawRank(NewBits(), 1, 0, func(uint) []Interval { return nil })
+	check.That(t, got == 0, "rank %d of a single one", got)
 }

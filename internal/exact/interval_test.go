@@ -4,6 +4,8 @@ import (
 	"math/big"
 	"math/rand/v2"
 	"testing"
+
+	"github.com/sluicedp/sluice/internal/check"
 )
 
 // exponentials are e^(nano·10⁻⁹) to 100 significant digits, from mpmath 1.3.0 with mp.dps = 150:
@@ -63,9 +65,8 @@ func TestTaylorAgreesWithMpmath(t *testing.T) {
 	for _, e := range exponentials {
 		want := parse(t, e.digits)
 		got := taylor(e.nano, 400)
-		if !(Interval{got, got}).encloses(want, truncated) {
-			t.Errorf("e^(%d·10⁻⁹) = %.100g, mpmath has %s", e.nano, got, e.digits)
-		}
+		check.That(t, (Interval{got, got}).encloses(want, truncated),
+			"e^(%d·10⁻⁹) = %.100g, mpmath has %s", e.nano, got, e.digits)
 	}
 }
 
@@ -87,15 +88,12 @@ func TestExpEnclosesTheSeriesNarrowlyAndNested(t *testing.T) {
 		outer := Exp(nano, 32)
 		for prec := uint(64); prec <= 2048; prec *= 2 {
 			x := Exp(nano, prec)
-			if x.lo.Cmp(reference) > 0 || x.hi.Cmp(reference) < 0 {
-				t.Errorf("Exp(%d, %d) does not hold e^ε", nano, prec)
-			}
-			if x.relativeWidth().Cmp(powerOfTwo(-int(prec))) >= 0 {
-				t.Errorf("Exp(%d, %d) has the relative width %.3g", nano, prec, x.relativeWidth())
-			}
-			if x.lo.Cmp(outer.lo) < 0 || x.hi.Cmp(outer.hi) > 0 {
-				t.Errorf("Exp(%d, %d) is not inside the interval of half its precision", nano, prec)
-			}
+			check.That(t, x.lo.Cmp(reference) <= 0 && x.hi.Cmp(reference) >= 0,
+				"Exp(%d, %d) does not hold e^ε", nano, prec)
+			check.That(t, x.relativeWidth().Cmp(powerOfTwo(-int(prec))) < 0,
+				"Exp(%d, %d) has the relative width %.3g", nano, prec, x.relativeWidth())
+			check.That(t, x.lo.Cmp(outer.lo) >= 0 && x.hi.Cmp(outer.hi) <= 0,
+				"Exp(%d, %d) is not inside the interval of half its precision", nano, prec)
 			outer = x
 		}
 	}
@@ -107,9 +105,8 @@ func TestExpCountsTheTail(t *testing.T) {
 	random := rand.New(rand.NewPCG(9, 10))
 	check := func(nano int64, prec uint) {
 		reference := taylor(nano, prec+guard+128)
-		if x := Exp(nano, prec); x.lo.Cmp(reference) > 0 || x.hi.Cmp(reference) < 0 {
-			t.Errorf("Exp(%d, %d) does not hold e^ε", nano, prec)
-		}
+		x := Exp(nano, prec)
+		check.That(t, x.lo.Cmp(reference) <= 0 && x.hi.Cmp(reference) >= 0, "Exp(%d, %d) does not hold e^ε", nano, prec)
 	}
 	check(102, 27)
 	check(168, 26)
@@ -147,9 +144,8 @@ func TestOperationsEncloseRationals(t *testing.T) {
 			}
 			// An enclosure may not be bought with width: three roundings of the coarser operand.
 			coarse := min(x.lo.Prec(), y.lo.Prec())
-			if op.name != "-" && op.got.relativeWidth().Cmp(powerOfTwo(3-int(coarse))) > 0 {
-				t.Fatalf("%v %s %v has the relative width %.3g at precision %d", a, op.name, b, op.got.relativeWidth(), coarse)
-			}
+			check.Need(t, op.name == "-" || op.got.relativeWidth().Cmp(powerOfTwo(3-int(coarse))) <= 0,
+				"%v %s %v has the relative width %.3g at precision %d", a, op.name, b, op.got.relativeWidth(), coarse)
 		}
 	}
 }
@@ -162,9 +158,8 @@ func TestPowIsRepeatedMultiplication(t *testing.T) {
 		x, exact := outward(base, random), big.NewRat(1, 1)
 		for n := range uint64(20) {
 			power := x.Pow(n)
-			if rat(power.lo).Cmp(exact) > 0 || rat(power.hi).Cmp(exact) < 0 {
-				t.Fatalf("%v to the power of %d is not in [%v, %v]", base, n, power.lo, power.hi)
-			}
+			check.Need(t, rat(power.lo).Cmp(exact) <= 0 && rat(power.hi).Cmp(exact) >= 0,
+				"%v to the power of %d is not in [%v, %v]", base, n, power.lo, power.hi)
 			exact.Mul(exact, base)
 		}
 	}
@@ -175,9 +170,8 @@ func TestPowUpToTheLargestExponent(t *testing.T) {
 	for _, n := range []uint64{0, 1, 2, 3, 1 << 16, 1_000_000_000, 1<<31 - 1, 1 << 31, 1<<32 - 1} {
 		const prec = 512
 		power, want := Exp(1, prec).Pow(n), taylor(int64(n), prec+256)
-		if power.lo.Cmp(want) > 0 || power.hi.Cmp(want) < 0 {
-			t.Errorf("e to the power of %d·10⁻⁹ is not in [%.20g, %.20g]", n, power.lo, power.hi)
-		}
+		check.That(t, power.lo.Cmp(want) <= 0 && power.hi.Cmp(want) >= 0,
+			"e to the power of %d·10⁻⁹ is not in [%.20g, %.20g]", n, power.lo, power.hi)
 		if power.relativeWidth().Cmp(powerOfTwo(32-prec)) > 0 { // each step doubles the relative width
 			t.Errorf("e to the power of %d·10⁻⁹ has the relative width %.3g", n, power.relativeWidth())
 		}
@@ -207,35 +201,29 @@ func TestSubOfTheFarSmallerRoundsAsExactly(t *testing.T) {
 		t.Errorf("1 without the least float is [%v, %v]", got.lo, got.hi)
 	}
 	// What is unbounded is not small.
-	if got := Int(1).Mul(Exp(1_000_000_000_000, 64)).Sub(Interval{new(big.Float), new(big.Float).SetInf(false)}); got.lo.Sign() != 0 {
-		t.Errorf("without as much as there may be it is at least %v", got.lo)
-	}
+	got := Int(1).Mul(Exp(1_000_000_000_000, 64)).Sub(Interval{new(big.Float), new(big.Float).SetInf(false)})
+	check.That(t, got.lo.Sign() == 0, "without as much as there may be it is at least %v", got.lo)
 }
 
 func TestSubStopsAtZero(t *testing.T) {
 	third := Int(1).Quo(Int(3))
 	zero := third.Sub(third)
-	if zero.lo.Sign() != 0 || zero.hi.Sign() <= 0 {
-		t.Errorf("1/3 − 1/3 = [%v, %v], want 0 at the lower end and above it at the upper", zero.lo, zero.hi)
-	}
+	check.That(t, zero.lo.Sign() == 0 && zero.hi.Sign() > 0,
+		"1/3 − 1/3 = [%v, %v], want 0 at the lower end and above it at the upper", zero.lo, zero.hi)
 }
 
 func TestIntIsExact(t *testing.T) {
 	for _, n := range []int64{0, 1, 1<<53 + 1, 1<<63 - 1} {
 		lo, hi := Int(n).Bounds()
-		if low, _ := lo.Int64(); low != n || lo.Cmp(hi) != 0 {
-			t.Errorf("Int(%d) = [%v, %v]", n, lo, hi)
-		}
+		low, _ := lo.Int64()
+		check.That(t, low == n && lo.Cmp(hi) == 0, "Int(%d) = [%v, %v]", n, lo, hi)
 	}
 }
 
 func TestFloat64IsTheMiddle(t *testing.T) {
-	if got := (Interval{big.NewFloat(1), big.NewFloat(2)}).Float64(); got != 1.5 {
-		t.Errorf("the middle of [1, 2] is %v", got)
-	}
-	if got := Exp(1_000_000_000, 128).Float64(); got != 2.718281828459045 {
-		t.Errorf("e = %v", got)
-	}
+	got := (Interval{big.NewFloat(1), big.NewFloat(2)}).Float64()
+	check.That(t, got == 1.5, "the middle of [1, 2] is %v", got)
+	check.Equal(t, Exp(1_000_000_000, 128).Float64(), 2.718281828459045, "e")
 }
 
 func TestBoundsAreCopies(t *testing.T) {
@@ -243,17 +231,13 @@ func TestBoundsAreCopies(t *testing.T) {
 	lo, hi := x.Bounds()
 	lo.SetInt64(1)
 	hi.SetInt64(1)
-	if x.Float64() != 7 {
-		t.Errorf("writing to the bounds of 7 made it %v", x.Float64())
-	}
+	check.That(t, x.Float64() == 7, "writing to the bounds of 7 made it %v", x.Float64())
 }
 
 func parse(t *testing.T, digits string) *big.Float {
 	t.Helper()
 	x, ok := new(big.Float).SetPrec(400).SetString(digits)
-	if !ok {
-		t.Fatalf("%q is not a number", digits)
-	}
+	check.Need(t, ok, "%q is not a number", digits)
 	return x
 }
 
@@ -296,12 +280,9 @@ func TestPowOfTheLargestAndTheSmallest(t *testing.T) {
 func TestOrLessBeginsAtZero(t *testing.T) {
 	x := Exp(1_000_000_000, 128)
 	less := x.OrLess()
-	if less.lo.Sign() != 0 || less.hi.Cmp(x.hi) != 0 || less.lo.Prec() != x.hi.Prec() {
-		t.Errorf("e or less is [%v, %v]", less.lo, less.hi)
-	}
-	if x.lo.Sign() == 0 {
-		t.Error("OrLess wrote to its interval")
-	}
+	check.That(t, less.lo.Sign() == 0 && less.hi.Cmp(x.hi) == 0 && less.lo.Prec() == x.hi.Prec(),
+		"e or less is [%v, %v]", less.lo, less.hi)
+	check.That(t, x.lo.Sign() != 0, "OrLess wrote to its interval")
 }
 
 // TestRationalEncloses rounds random rationals outward, and keeps those that are floats.
@@ -310,16 +291,12 @@ func TestRationalEncloses(t *testing.T) {
 	for range 2000 {
 		r, prec := randomRat(random), 2+uint(random.IntN(300))
 		x := Rational(r, prec)
-		if rat(x.lo).Cmp(r) > 0 || rat(x.hi).Cmp(r) < 0 {
-			t.Fatalf("%v is not in [%v, %v]", r, x.lo, x.hi)
-		}
-		if x.relativeWidth().Cmp(powerOfTwo(-int(prec))) >= 0 {
-			t.Fatalf("%v at precision %d has the relative width %.3g", r, prec, x.relativeWidth())
-		}
+		check.Need(t, rat(x.lo).Cmp(r) <= 0 && rat(x.hi).Cmp(r) >= 0, "%v is not in [%v, %v]", r, x.lo, x.hi)
+		check.Need(t, x.relativeWidth().Cmp(powerOfTwo(-int(prec))) < 0,
+			"%v at precision %d has the relative width %.3g", r, prec, x.relativeWidth())
 	}
 	for _, r := range []*big.Rat{new(big.Rat), big.NewRat(1, 1), big.NewRat(5, 8)} {
-		if x := Rational(r, 16); rat(x.lo).Cmp(r) != 0 || rat(x.hi).Cmp(r) != 0 {
-			t.Errorf("%v became [%v, %v]", r, x.lo, x.hi)
-		}
+		x := Rational(r, 16)
+		check.That(t, rat(x.lo).Cmp(r) == 0 && rat(x.hi).Cmp(r) == 0, "%v became [%v, %v]", r, x.lo, x.hi)
 	}
 }

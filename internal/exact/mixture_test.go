@@ -7,6 +7,8 @@ import (
 	"math/rand/v2"
 	"slices"
 	"testing"
+
+	"github.com/sluicedp/sluice/internal/check"
 )
 
 // decider draws with a U that begins with the given words and goes on with tail for ever, and tells
@@ -26,13 +28,10 @@ func checkPrefixes(t *testing.T, at *big.Float, below decider) {
 	for prefix := range uint64(1 << 16) {
 		cell := prefix << 48
 		lower := below(0, cell)
-		if lower && !upper {
-			t.Fatalf("prefix %#x is below the threshold, and one before it is not", prefix)
-		}
+		check.Need(t, !lower || upper, "prefix %#x is below the threshold, and one before it is not", prefix)
 		upper = below(ones, cell|ones>>16)
-		if upper && !lower {
-			t.Fatalf("prefix %#x is below the threshold with ones after it, and not with zeros", prefix)
-		}
+		check.Need(t, !upper || lower,
+			"prefix %#x is below the threshold with ones after it, and not with zeros", prefix)
 		if middle := below(random.Uint64(), cell|random.Uint64()>>16); lower == upper && middle != lower {
 			t.Fatalf("prefix %#x is decided, and other bits after it decide otherwise", prefix)
 		}
@@ -43,13 +42,11 @@ func checkPrefixes(t *testing.T, at *big.Float, below decider) {
 			possibly++
 		}
 	}
-	if possibly-surely > 1 {
-		t.Errorf("%d prefixes are undecided, want at most one for one threshold", possibly-surely)
-	}
+	check.That(t, possibly-surely <= 1,
+		"%d prefixes are undecided, want at most one for one threshold", possibly-surely)
 	cells := new(big.Float).SetMantExp(at, 16)
-	if cells.Cmp(big.NewFloat(float64(surely))) < 0 || cells.Cmp(big.NewFloat(float64(possibly))) > 0 {
-		t.Errorf("probability between %d/2¹⁶ and %d/2¹⁶, want %.10g", surely, possibly, at)
-	}
+	check.That(t, cells.Cmp(big.NewFloat(float64(surely))) >= 0 && cells.Cmp(big.NewFloat(float64(possibly))) <= 0,
+		"probability between %d/2¹⁶ and %d/2¹⁶, want %.10g", surely, possibly, at)
 }
 
 // checkFlip looks for the U at which the outcome changes, to 320 bits, and so deep into the
@@ -57,9 +54,8 @@ func checkPrefixes(t *testing.T, at *big.Float, below decider) {
 func checkFlip(t *testing.T, at *big.Float, below decider) {
 	const length = 320
 	low := flip(new(big.Int), new(big.Int).Lsh(big.NewInt(1), length), func(u *big.Int) bool { return below(0, words(u, length)...) })
-	if want := ceiling(at, length); low.Cmp(want) != 0 {
-		t.Errorf("the outcome changes at\n%#x·2⁻³²⁰, want\n%#x·2⁻³²⁰", low, want)
-	}
+	want := ceiling(at, length)
+	check.That(t, low.Cmp(want) == 0, "the outcome changes at\n%#x·2⁻³²⁰, want\n%#x·2⁻³²⁰", low, want)
 }
 
 // TestRefinementTakesAsManyWordsAsItNeeds follows the bits of the threshold for some words and
@@ -91,9 +87,7 @@ func TestRefinementTakesAsManyWordsAsItNeeds(t *testing.T) {
 // wantRead checks the words read: those that every draw takes, and those of the refinement.
 func wantRead(t *testing.T, name string, bits *tape, want int) {
 	t.Helper()
-	if bits.read() != want {
-		t.Errorf("%s: %d words were read, want %d", name, bits.read(), want)
-	}
+	check.That(t, bits.read() == want, "%s: %d words were read, want %d", name, bits.read(), want)
 }
 
 // TestBitsReadDoNotTellTheOutcome replays the same bits for different truths and neighbours:
@@ -112,14 +106,10 @@ func TestBitsReadDoNotTellTheOutcome(t *testing.T) {
 					counts[bits.read()] = true
 				}
 			}
-			if len(counts) != 1 {
-				t.Errorf("%s: U = %x… reads different numbers of words: %v", s.name, u, counts)
-			}
+			check.That(t, len(counts) == 1, "%s: U = %x… reads different numbers of words: %v", s.name, u, counts)
 		}
 	}
-	if len(outcomes) != 2 {
-		t.Error("all draws had the same outcome: nothing was tested")
-	}
+	check.That(t, len(outcomes) == 2, "all draws had the same outcome: nothing was tested")
 }
 
 // closeCalls returns values of U: the ends, the middle, and the first one to four words of each
@@ -150,9 +140,7 @@ func TestRefinementIsRare(t *testing.T) {
 			for _, threshold := range []threshold{mix.first, mix.either, mix.same} {
 				open += (threshold.hi-threshold.lo)/step*step + step
 			}
-			if open > max(1<<14, 8*mix.m) {
-				t.Errorf("%s, m=%d: %d words of 2⁶⁴ are open", s.name, m, open)
-			}
+			check.That(t, open <= max(1<<14, 8*mix.m), "%s, m=%d: %d words of 2⁶⁴ are open", s.name, m, open)
 		}
 	}
 }
@@ -205,14 +193,12 @@ func TestOneWordHoldsTheUniformValue(t *testing.T) {
 				var bits tape
 				bits.load(0, words(w, length)...)
 				value := uint64(mix.Draw(&bits.Bits, first, second))
-				if value != k-1 && value != k {
-					t.Errorf("m=%d, W=%#x·2⁻³²⁰: value %d, want %d or %d", m, w, value, k-1, k)
-				}
+				check.That(t, value == k-1 || value == k,
+					"m=%d, W=%#x·2⁻³²⁰: value %d, want %d or %d", m, w, value, k-1, k)
 				return value == k-1
 			})
-			if want := edgeOf(k, big.NewFloat(0), m, length); got.Cmp(want) != 0 {
-				t.Errorf("m=%d: value %d begins at %#x·2⁻³²⁰, want %#x·2⁻³²⁰", m, k, got, want)
-			}
+			want := edgeOf(k, big.NewFloat(0), m, length)
+			check.That(t, got.Cmp(want) == 0, "m=%d: value %d begins at %#x·2⁻³²⁰, want %#x·2⁻³²⁰", m, k, got, want)
 		}
 	}
 }
@@ -252,12 +238,9 @@ func TestNewMixtureAsksUntilItIsTight(t *testing.T) {
 		return Weights{First: quarter, Either: wide, Same: quarter}
 	}
 	mix := NewMixture(8, loose)
-	if want := []uint{128, 256, 512}; !slices.Equal(asked, want) {
-		t.Errorf("weights were asked for at %v bits, want %v", asked, want)
-	}
-	if !mix.either.tight() {
-		t.Error("the threshold is not tight")
-	}
+	want := []uint{128, 256, 512}
+	check.That(t, slices.Equal(asked, want), "weights were asked for at %v bits, want %v", asked, want)
+	check.That(t, mix.either.tight(), "the threshold is not tight")
 }
 
 // TestLiesAtEveryEpsilon takes ε up to 1,000, where the chance to lie is below 10⁻⁴²⁸. The weights
@@ -276,9 +259,8 @@ func TestLiesAtEveryEpsilon(t *testing.T) {
 			count := 1 - redrawn.MantExp(nil) // 2^−count ≤ redrawn < 2^(1−count)
 			s := specimen{Mixture: NewMixture(8, response(m, nano))}
 			var bits tape
-			if got := s.at(&bits, second, 0, leadingOnes(count-1)...); got != first {
-				t.Errorf("%s: %d ones give %d, want the truth", name, count-1, got)
-			}
+			got := s.at(&bits, second, 0, leadingOnes(count-1)...)
+			check.That(t, got == first, "%s: %d ones give %d, want the truth", name, count-1, got)
 			if got := s.at(&bits, second, 0, leadingOnes(count)...); got != third {
 				t.Errorf("%s: %d ones give %d, want a lie", name, count, got)
 			}
@@ -311,9 +293,8 @@ func TestFloatsCannotLie(t *testing.T) {
 		}
 		s := specimen{Mixture: NewMixture(8, response(2, nano))}
 		var bits tape
-		if got := s.at(&bits, second, ones, ones); got != third {
-			t.Errorf("ε=%d·10⁻⁹: only ones give %d, want a lie", nano, got)
-		}
+		got := s.at(&bits, second, ones, ones)
+		check.That(t, got == third, "ε=%d·10⁻⁹: only ones give %d, want a lie", nano, got)
 	}
 }
 
@@ -329,9 +310,7 @@ func TestUniformPartIsIndependent(t *testing.T) {
 	for value := range uint32(8) {
 		for _, u := range []uint64{3 << 62, 3<<62 | 1, 7 << 61, ones} {
 			neither.write(&bits, uint64(value), 0, u)
-			if got := neither.Draw(&bits.Bits, first, second); got != value {
-				t.Errorf("the word of %d drew %d", value, got)
-			}
+			check.Equal(t, neither.Draw(&bits.Bits, first, second), value, "the word of %d drew", value)
 		}
 	}
 }
@@ -347,17 +326,15 @@ func TestMasks(t *testing.T) {
 			if a == b {
 				want = ones
 			}
-			if got := EqualMask(a, b); got != want {
-				t.Errorf("EqualMask(%#x, %#x) = %#x", a, b, got)
-			}
+			got := EqualMask(a, b)
+			check.That(t, got == want, "EqualMask(%#x, %#x) = %#x", a, b, got)
 		}
 	}
 	edges64 := []uint64{0, 1, 1<<32 - 1, 1 << 32, 1 << 63, ones - 1, ones}
 	for _, a := range edges64 {
 		for _, b := range edges64 {
-			if choose(ones, a, b) != a || choose(0, a, b) != b {
-				t.Errorf("choose(…, %#x, %#x) = %#x and %#x", a, b, choose(ones, a, b), choose(0, a, b))
-			}
+			check.That(t, choose(ones, a, b) == a && choose(0, a, b) == b,
+				"choose(…, %#x, %#x) = %#x and %#x", a, b, choose(ones, a, b), choose(0, a, b))
 		}
 	}
 }
@@ -368,9 +345,8 @@ func TestCompareAtTheEdges(t *testing.T) {
 		for _, u := range []uint64{0, 1, c.lo - 1, c.lo, c.lo + 1, c.hi - 1, c.hi, c.hi + 1, ones - 1, ones} {
 			wantBelow, wantOpen := mask(u < c.lo), mask(c.lo <= u && u <= c.hi)
 			below, open := c.compare(u)
-			if open != wantOpen || open == 0 && below != wantBelow {
-				t.Errorf("%#x against [%#x, %#x]: below %#x, open %#x", u, c.lo, c.hi, below, open)
-			}
+			check.That(t, open == wantOpen && (open != 0 || below == wantBelow),
+				"%#x against [%#x, %#x]: below %#x, open %#x", u, c.lo, c.hi, below, open)
 		}
 	}
 }

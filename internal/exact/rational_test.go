@@ -5,6 +5,7 @@ import (
 	"math/big"
 	"testing"
 
+	"github.com/sluicedp/sluice/internal/check"
 	"github.com/sluicedp/sluice/internal/stattest"
 )
 
@@ -90,9 +91,7 @@ func TestBelowLeavesTheNumber(t *testing.T) {
 		var bits tape
 		bits.load(ones, 1<<63, 1<<62)
 		Below(bits.Uint64, number)
-		if after := fmt.Sprint(number); after != before {
-			t.Errorf("%s became %s", before, after)
-		}
+		check.Equal(t, fmt.Sprint(number), before, "the number after the draw")
 	}
 }
 
@@ -115,13 +114,9 @@ func TestBelowComesAsOftenAsTheNumber(t *testing.T) {
 func TestLawFault(t *testing.T) {
 	half, third := big.NewRat(1, 2), big.NewRat(1, 3)
 	for _, law := range [][]*big.Rat{{half, half}, {third, third, third}, {big.NewRat(1, 1), new(big.Rat)}} {
-		if fault := LawFault(law); fault != "" {
-			t.Errorf("%v: %s", law, fault)
-		}
+		check.Equal(t, LawFault(law), "", "the fault of %v", law)
 	}
 	for _, bad := range [][]*big.Rat{nil, {half}, {half, nil, half}, {big.NewRat(3, 2), big.NewRat(-1, 2)}, {half, half, third}} {
-		if LawFault(bad) == "" {
-			t.Errorf("%v: no fault", bad)
-		}
+		check.That(t, LawFault(bad) != "", "%v: no fault", bad)
 	}
 }

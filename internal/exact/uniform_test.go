@@ -4,6 +4,8 @@ import (
 	"math/big"
 	"math/rand/v2"
 	"testing"
+
+	"github.com/sluicedp/sluice/internal/check"
 )
 
 // TestUniformOverAllWords goes through all words of a small width for every m that fits: each value
@@ -14,11 +16,10 @@ func TestUniformOverAllWords(t *testing.T) {
 		counts := make([]uint64, size)
 		for m := uint64(1); m < size; m++ {
 			refused := countWords(width, m, counts[:m])
-			if refused != size%m {
-				t.Fatalf("width %d, m=%d: %d words were refused, want %d", width, m, refused, size%m)
-			}
+			check.Need(t, refused == size%m,
+				"width %d, m=%d: %d words were refused, want %d", width, m, refused, size%m)
 			for value, n := range counts[:m] {
-				if n != size/m {
+				if n != size/m { // a call for each of 10⁸ values would take a minute
 					t.Fatalf("width %d, m=%d: value %d has %d words, want %d", width, m, value, n, size/m)
 				}
 			}
@@ -64,9 +65,7 @@ func TestUniformAtFullWidth(t *testing.T) {
 					accepted--
 				}
 			}
-			if accepted != c.each {
-				t.Errorf("m=%d: value %d has %d words, want %d", c.m, v, accepted, c.each)
-			}
+			check.That(t, accepted == c.each, "m=%d: value %d has %d words, want %d", c.m, v, accepted, c.each)
 		}
 	}
 }
@@ -80,7 +79,7 @@ func TestLemireIsItsDefinition(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	all := new(big.Int).Lsh(big.NewInt(1), 64)
 	refusals := 0
-	check := func(word, m uint64) {
+	compare := func(word, m uint64) {
 		divisor := new(big.Int).SetUint64(m)
 		product := new(big.Int).Mul(new(big.Int).SetUint64(word), divisor)
 		want, rest := product.DivMod(product, all, new(big.Int))
@@ -94,19 +93,17 @@ func TestLemireIsItsDefinition(t *testing.T) {
 	}
 	for _, m := range []uint64{1, 2, 3, 4, 5, 7, 1000, 1<<20 - 1, 1 << 20, 1<<32 - 1, 1 << 32, 1<<63 - 1, 1 << 63, 1<<63 + 1, ones} {
 		for _, word := range []uint64{0, 1, 2, 1 << 32, 1 << 63, ones - 1, ones} {
-			check(word, m)
+			compare(word, m)
 		}
 		for range 100 {
-			check(random.Uint64(), m)
+			compare(random.Uint64(), m)
 			// The first word of a value, which may be refused, and its neighbours.
 			value := new(big.Int).SetUint64(random.Uint64N(m))
 			word := value.Quo(value.Lsh(value, 64), new(big.Int).SetUint64(m)).Uint64()
-			check(word-1, m)
-			check(word, m)
-			check(word+1, m)
+			compare(word-1, m)
+			compare(word, m)
+			compare(word+1, m)
 		}
 	}
-	if refusals < 100 {
-		t.Errorf("only %d words were refused", refusals)
-	}
+	check.That(t, refusals >= 100, "only %d words were refused", refusals)
 }

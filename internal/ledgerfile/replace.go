@@ -28,6 +28,8 @@ type File struct {
 	temp    string // the name of the temporary file in root
 	options Options
 	done    bool // committed or discarded
+	// renameNew is [RenameNew], unless a test stands for a system without it.
+	renameNew func(from, to string) error
 }
 
 // Create begins to write the file that path names. Symbolic links are followed, also those to files
@@ -45,7 +47,7 @@ func Create(path string, o Options) (f *File, err error) {
 	if err != nil {
 		return nil, err
 	}
-	f = &File{path: resolved, root: root, options: o}
+	f = &File{path: resolved, root: root, options: o, renameNew: RenameNew}
 	if err = f.check(); err == nil {
 		err = f.createTemp()
 	}
@@ -168,18 +170,39 @@ func (f *File) commit() error {
 	return TrySyncDir(f.root.Name())
 }
 
-// link gives the new file its name, unless there is a file of that name.
+// link gives the new file its name, unless there is a file of that name. Not every file system has
+// hard links, and not every system a rename that keeps an existing file.
 func (f *File) link() error {
 	err := f.root.Link(f.temp, f.base())
 	if err == nil || errors.Is(err, fs.ErrExist) {
 		return err
 	}
-	// The file system has no hard links: reserve the name, and replace the empty file.
+	from, to := filepath.Join(f.root.Name(), f.temp), filepath.Join(f.root.Name(), f.base())
+	err = f.renameNew(from, to)
+	if err == nil {
+		return nil
+	}
+	if !errors.Is(err, errors.ErrUnsupported) {
+		return &os.LinkError{Op: "rename", Old: from, New: to, Err: err}
+	}
+	return f.reserve()
+}
+
+// reserve gives the new file its name by replacing an empty file that reserves the name. A crash
+// may leave the empty file; an error does not.
+func (f *File) reserve() error {
 	reserved, err := f.root.OpenFile(f.base(), os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {
 		return err
 	}
-	return errors.Join(reserved.Close(), f.root.Rename(f.temp, f.base()))
+	err = reserved.Close()
+	if err == nil {
+		err = f.root.Rename(f.temp, f.base())
+	}
+	if err != nil {
+		err = errors.Join(err, f.root.Remove(f.base()))
+	}
+	return err
 }
 
 // Discard removes what was not committed. A second call does nothing, nor does one after Commit.

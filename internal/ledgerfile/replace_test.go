@@ -2,6 +2,7 @@ package ledgerfile
 
 import (
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -97,6 +98,54 @@ func TestWrite_NewSparesAFile(t *testing.T) {
 	wantErr(t, f.Commit(), fs.ErrExist, "error")
 	wantText(t, "key", "first")
 	wantText(t, "late", "theirs")
+}
+
+// TestCommit_NewWithoutLinkOrRename_LeavesNoFile: an empty file would be taken for the new one, and refuse the next
+// attempt. A temporary file that is gone cannot be linked or renamed.
+func TestCommit_NewWithoutLinkOrRename_LeavesNoFile(t *testing.T) {
+	t.Chdir(t.TempDir())
+	unsupported := func(string, string) error { return fmt.Errorf("%w: renameat2", errors.ErrUnsupported) }
+	for name, rename := range map[string]func(string, string) error{"renames": RenameNew, "reserves": unsupported} {
+		f, err := Create(name, Options{New: true})
+		must(t, err)
+		f.renameNew = rename
+		must(t, os.Remove(f.temp))
+		err = f.Commit()
+		wantErr(t, err, fs.ErrNotExist, "%s: error", name)
+		if strings.Contains(err.Error(), f.temp) {
+			t.Errorf("%s: %v names the temporary file", name, err)
+		}
+		if entries, err := os.ReadDir("."); err != nil || len(entries) != 0 {
+			t.Errorf("%s: there are %v, %v", name, entries, err)
+		}
+	}
+}
+
+// TestFile_NewWithoutLinks_KeepsAnExistingFile: a system without hard links goes on with a rename, or reserves the name.
+func TestFile_NewWithoutLinks_KeepsAnExistingFile(t *testing.T) {
+	t.Chdir(t.TempDir())
+	ways := map[string]func(f *File) error{
+		"renames":  func(f *File) error { return f.renameNew(f.temp, f.base()) },
+		"reserves": (*File).reserve,
+	}
+	if errors.Is(RenameNew("none", "new"), errors.ErrUnsupported) {
+		delete(ways, "renames")
+	}
+	for name, give := range ways {
+		f, err := Create(name, Options{New: true})
+		must(t, err)
+		must(t, failed(f.Write([]byte("new"))))
+		must(t, give(f))
+		wantText(t, name, "new")
+		f.Discard()
+
+		f, err = Create("late "+name, Options{New: true})
+		must(t, err)
+		must(t, os.WriteFile("late "+name, []byte("theirs"), 0o600))
+		wantErr(t, give(f), fs.ErrExist, "%s: error", name)
+		wantText(t, "late "+name, "theirs")
+		f.Discard()
+	}
 }
 
 func TestResolve_SurvivesAChangeOfDirectory(t *testing.T) {

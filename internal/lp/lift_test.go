@@ -4,14 +4,14 @@ import (
 	"math/big"
 	"math/rand/v2"
 	"testing"
+
+	"github.com/sluicedp/sluice/internal/check"
 )
 
 func TestFieldAgainstBig(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 1))
 	m := big.NewInt(prime)
-	if !m.ProbablyPrime(20) {
-		t.Fatal("the modulus is not a prime")
-	}
+	check.Need(t, m.ProbablyPrime(20), "the modulus is not a prime")
 	edge := []uint64{1, 2, 3, prime - 1, prime - 2, 1 << 60, prime / 2}
 	for i := range 2000 {
 		x, y := rng.Uint64N(prime), rng.Uint64N(prime-1)+1
@@ -19,16 +19,13 @@ func TestFieldAgainstBig(t *testing.T) {
 			x, y = edge[i/len(edge)], edge[i%len(edge)]
 		}
 		want := new(big.Int).Mul(new(big.Int).SetUint64(x), new(big.Int).SetUint64(y))
-		if got := mul(x, y); got != want.Mod(want, m).Uint64() {
-			t.Fatalf("%d·%d = %d, want %v", x, y, got, want)
-		}
+		got := mul(x, y)
+		check.Need(t, got == want.Mod(want, m).Uint64(), "%d·%d = %d, want %v", x, y, got, want)
 		if got := mul(y, inverse(y)); got != 1 {
 			t.Fatalf("%d by its inverse is %d", y, got)
 		}
 	}
-	if got := residue(big.NewInt(-1)); got != prime-1 {
-		t.Errorf("−1 is %d", got)
-	}
+	check.Equal(t, residue(big.NewInt(-1)), prime-1, "the residue of −1")
 }
 
 // digitsOf returns num/den to the base prime.
@@ -54,18 +51,12 @@ func TestFractions(t *testing.T) {
 			digits[i] = append(digits[i], d)
 		}
 	}
-	p, err := New(1)
-	if err != nil {
-		t.Fatal(err)
-	}
+	p := check.Value(New(1))(t)
 	x, ok := p.fractions(digits)
-	if !ok {
-		t.Fatal("not found")
-	}
+	check.Need(t, ok, "not found")
 	for i, v := range values {
-		if got := new(big.Rat).SetFrac(x.num[i], x.den); got.Cmp(big.NewRat(v[0], v[1])) != 0 {
-			t.Errorf("%v, want %d/%d", got, v[0], v[1])
-		}
+		got := new(big.Rat).SetFrac(x.num[i], x.den)
+		check.That(t, got.Cmp(big.NewRat(v[0], v[1])) == 0, "%v, want %d/%d", got, v[0], v[1])
 	}
 	if _, ok := p.fractions(digits[:2]); ok {
 		t.Error("two digits were enough for a common denominator of 98 bits")
@@ -92,27 +83,20 @@ func TestSolve(t *testing.T) {
 		}
 		v := newVertex(program(t, vars, rows), basis)
 		want := intersection(vars, rows)
-		if (v == nil) != (want == nil) {
-			t.Fatalf("matrix %d: inverse %v, solution %v", i, v, want)
-		}
+		check.Need(t, (v == nil) == (want == nil), "matrix %d: inverse %v, solution %v", i, v, want)
 		if v == nil {
 			continue
 		}
 		solved++
 		for j, x := range rationals(v.point()) {
-			if x.Cmp(want[j]) != 0 {
-				t.Fatalf("matrix %d: x[%d] = %v, want %v", i, j, x, want[j])
-			}
+			check.Need(t, x.Cmp(want[j]) == 0, "matrix %d: x[%d] = %v, want %v", i, j, x, want[j])
 		}
 		c := zeros(vars)
 		c[rng.IntN(vars)].SetInt64(5)
-		if y := v.multipliers(c); !v.solved(y, c, true) {
-			t.Fatalf("matrix %d: wrong multipliers", i)
-		}
+		y := v.multipliers(c)
+		check.Need(t, v.solved(y, c, true), "matrix %d: wrong multipliers", i)
 	}
-	if solved < 100 {
-		t.Errorf("only %d matrices had an inverse", solved)
-	}
+	check.That(t, solved >= 100, "only %d matrices had an inverse", solved)
 }
 
 func TestSolvedNotices(t *testing.T) {
@@ -120,9 +104,7 @@ func TestSolvedNotices(t *testing.T) {
 	v := newVertex(e.program(t), []int{3, 4})
 	x := v.point()
 	b := []*big.Int{v.p.constraints[v.basis[0]].bound, v.p.constraints[v.basis[1]].bound}
-	if !v.solved(x, b, false) {
-		t.Fatal("the solution is not one")
-	}
+	check.Need(t, v.solved(x, b, false), "the solution is not one")
 	if x.num[0].Add(x.num[0], big.NewInt(1)); v.solved(x, b, false) {
 		t.Error("a wrong solution was not noticed")
 	}

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/sluicedp/sluice/internal/check"
 	"github.com/sluicedp/sluice/internal/pace"
 )
 
@@ -48,14 +49,9 @@ func (e example) program(t testing.TB) *Program { return program(t, len(e.object
 
 func program(t testing.TB, vars int, rows []Row) *Program {
 	t.Helper()
-	p, err := New(vars)
-	if err != nil {
-		t.Fatal(err)
-	}
+	p := check.Value(New(vars))(t)
 	for _, r := range rows {
-		if err := p.Add(r); err != nil {
-			t.Fatal(err)
-		}
+		check.Must(t, p.Add(r))
 	}
 	return p
 }
@@ -100,18 +96,14 @@ func TestExamples(t *testing.T) {
 
 func (e example) judge(t *testing.T, o *Optimum, err error) {
 	t.Helper()
-	if fault := fault(len(e.objective), e.rows(), terms(e.objective...), o, err); fault != "" {
-		t.Error(fault)
-	}
+	check.Equal(t, fault(len(e.objective), e.rows(), terms(e.objective...), o, err), "", "the fault")
 	var infeasible *InfeasibleError
 	var unbounded *UnboundedError
-	if errors.As(err, &infeasible) != e.infeasible || errors.As(err, &unbounded) != e.unbounded {
-		t.Fatalf("got %v", err)
-	}
+	check.Need(t, errors.As(err, &infeasible) == e.infeasible && errors.As(err, &unbounded) == e.unbounded,
+		"got %v", err)
 	if err == nil {
-		if got, _ := o.Value.Float64(); got < e.value-1e-15 || got > e.value+1e-15 {
-			t.Errorf("value %v, want %v", got, e.value)
-		}
+		got, _ := o.Value.Float64()
+		check.That(t, got >= e.value-1e-15 && got <= e.value+1e-15, "value %v, want %v", got, e.value)
 	}
 }
 
@@ -233,25 +225,18 @@ func TestRandomProgramsAgainstAllVertices(t *testing.T) {
 		} else {
 			o, err = p.certify(nil, newConstraint(Row{Terms: objective, Bound: new(big.Rat)}))
 		}
-		if f := fault(vars, rows, objective, o, err); f != "" {
-			t.Fatalf("program %d, %v, maximize %v: %s", i, rows, objective, f)
-		}
+		f := fault(vars, rows, objective, o, err)
+		check.Need(t, f == "", "program %d, %v, maximize %v: %s", i, rows, objective, f)
 		best := bestVertex(vars, rows, objective)
 		switch counts[fmt.Sprintf("%T", err)]++; {
 		case err == nil:
-			if best == nil || o.Value.Cmp(best) != 0 {
-				t.Fatalf("program %d: value %v, want %v", i, o.Value, best)
-			}
+			check.Need(t, best != nil && o.Value.Cmp(best) == 0, "program %d: value %v, want %v", i, o.Value, best)
 		case errors.As(err, new(*InfeasibleError)):
-			if best != nil {
-				t.Fatalf("program %d is said to be infeasible and has the value %v", i, best)
-			}
+			check.Need(t, best == nil, "program %d is said to be infeasible and has the value %v", i, best)
 		}
 	}
 	for kind, count := range counts {
-		if count < n/13 {
-			t.Errorf("only %d programs ended with %s", count, kind)
-		}
+		check.That(t, count >= n/13, "only %d programs ended with %s", count, kind)
 	}
 }
 
@@ -339,17 +324,14 @@ func TestChangedProgramsAreSolvedFromTheLastBasis(t *testing.T) {
 				}
 			}
 			o, err := p.Maximize(t.Context(), usable)
-			if f := fault(vars, rows, usable, o, err); f != "" {
-				t.Fatalf("program %d: %s", i, f)
-			}
+			f := fault(vars, rows, usable, o, err)
+			check.Need(t, f == "", "program %d: %s", i, f)
 			fresh, err2 := program(t, vars, rows).Maximize(t.Context(), usable)
 			if fmt.Sprintf("%T", err) != fmt.Sprintf("%T", err2) || err == nil && o.Value.Cmp(fresh.Value) != 0 {
 				t.Fatalf("program %d: %v, %v; from the beginning %v, %v", i, o, err, fresh, err2)
 			}
 		}
-		if p.Rows() != len(rows) {
-			t.Fatalf("%d rows, want %d", p.Rows(), len(rows))
-		}
+		check.Need(t, p.Rows() == len(rows), "%d rows, want %d", p.Rows(), len(rows))
 	}
 }
 
@@ -358,9 +340,7 @@ func TestCheckerRejects(t *testing.T) {
 	e := examples()[0]
 	rows, objective := e.rows(), terms(e.objective...)
 	good, err := e.program(t).Maximize(t.Context(), objective)
-	if err != nil || fault(2, rows, objective, good, nil) != "" {
-		t.Fatal(err)
-	}
+	check.Need(t, err == nil && fault(2, rows, objective, good, nil) == "", "%v", err)
 	third := big.NewRat(1, 3)
 	for name, spoil := range map[string]func(*Optimum){
 		"value":      func(o *Optimum) { o.Value = third },
@@ -373,26 +353,18 @@ func TestCheckerRejects(t *testing.T) {
 	} {
 		o := &Optimum{append([]*big.Rat{}, good.X...), good.Value, append([]*big.Rat{}, good.Multipliers...)}
 		spoil(o)
-		if fault(2, rows, objective, o, nil) == "" {
-			t.Errorf("%s: not noticed", name)
-		}
+		check.That(t, fault(2, rows, objective, o, nil) != "", "%s: not noticed", name)
 	}
 	zero := []*big.Rat{new(big.Rat), new(big.Rat), new(big.Rat)}
 	for _, err := range []error{&InfeasibleError{zero}, &UnboundedError{zero[:2]}, ErrNoCertificate} {
-		if fault(2, rows, objective, nil, err) == "" {
-			t.Errorf("%v: believed without a proof", err)
-		}
-		if err.Error() == "" {
-			t.Errorf("%T says nothing", err)
-		}
+		check.That(t, fault(2, rows, objective, nil, err) != "", "%v: believed without a proof", err)
+		check.That(t, err.Error() != "", "%T says nothing", err)
 	}
 }
 
 func TestInvalidPrograms(t *testing.T) {
 	for _, vars := range []int{-1, 0, MaxVars + 1} {
-		if _, err := New(vars); !errors.Is(err, ErrInvalid) {
-			t.Errorf("%d variables: %v", vars, err)
-		}
+		check.Is(t, check.Err(New(vars)), ErrInvalid, "%d variables", vars)
 	}
 	p := program(t, 2, nil)
 	for name, bad := range map[string][]Term{
@@ -402,19 +374,12 @@ func TestInvalidPrograms(t *testing.T) {
 		"no coefficient":   {{0, nil}},
 		"zero":             {{0, new(big.Rat)}},
 	} {
-		if err := p.Add(Row{Terms: bad, Bound: rat(1)}); !errors.Is(err, ErrInvalid) {
-			t.Errorf("row, %s: %v", name, err)
-		}
-		if _, err := p.Maximize(t.Context(), bad); !errors.Is(err, ErrInvalid) {
-			t.Errorf("objective, %s: %v", name, err)
-		}
+		err := p.Add(Row{Terms: bad, Bound: rat(1)})
+		check.That(t, errors.Is(err, ErrInvalid), "row, %s: %v", name, err)
+		check.Is(t, check.Err(p.Maximize(t.Context(), bad)), ErrInvalid, "objective, %s", name)
 	}
-	if err := p.Add(Row{Terms: terms(1)}); !errors.Is(err, ErrInvalid) {
-		t.Errorf("no bound: %v", err)
-	}
-	if p.Rows() != 0 {
-		t.Errorf("%d rows were added", p.Rows())
-	}
+	check.Is(t, p.Add(Row{Terms: terms(1)}), ErrInvalid, "no bound")
+	check.That(t, p.Rows() == 0, "%d rows were added", p.Rows())
 }
 
 func TestWrongBasisIsMadeGood(t *testing.T) {
@@ -436,9 +401,7 @@ func TestUnluckyNumbers(t *testing.T) {
 	}
 	rows[0].Terms[0].Coef.SetInt64(1<<61 - 1)
 	o, err := program(t, 1, rows).Maximize(t.Context(), terms(1))
-	if f := fault(1, rows, terms(1), o, err); f != "" {
-		t.Error(f)
-	}
+	check.Equal(t, fault(1, rows, terms(1), o, err), "", "the fault")
 }
 
 // Two digits of this solution are those of 1/2. Only the program itself tells the two apart.
@@ -447,9 +410,7 @@ func TestASolutionWhoseDigitsAreThoseOfAnother(t *testing.T) {
 	want := new(big.Rat).SetFrac(square.Add(square, big.NewInt(1)), big.NewInt(2))
 	p := program(t, 1, []Row{{Terms: []Term{{0, big.NewRat(1, 1)}}, Bound: want}})
 	o, err := p.Maximize(t.Context(), []Term{{0, big.NewRat(1, 1)}})
-	if err != nil || o.X[0].Cmp(want) != 0 || o.Value.Cmp(want) != 0 {
-		t.Errorf("%v (%v), wanted %v", o, err, want)
-	}
+	check.That(t, err == nil && o.X[0].Cmp(want) == 0 && o.Value.Cmp(want) == 0, "%v (%v), wanted %v", o, err, want)
 }
 
 // TestApproachSeesSmallNumbers: each variable is at least 2⁻²⁰ times the one before. The walk alone, with a
@@ -466,17 +427,14 @@ func TestApproachSeesSmallNumbers(t *testing.T) {
 	}
 	p := program(t, vars, rows)
 	v := p.approach(newConstraint(Row{Terms: objective, Bound: new(big.Rat)}))
-	if off := p.farthest(v.point()); off.Sign() != 0 {
-		t.Errorf("off by %v", off)
-	}
+	off := p.farthest(v.point())
+	check.That(t, off.Sign() == 0, "off by %v", off)
 	o, err := p.Maximize(t.Context(), objective)
-	if f := fault(vars, rows, objective, o, err); f != "" {
-		t.Fatal(f)
-	}
+	f := fault(vars, rows, objective, o, err)
+	check.Need(t, f == "", "%v", f)
 	for j, x := range o.X {
-		if got, _ := x.Float64(); got != math.Ldexp(1, -20*j) {
-			t.Errorf("x[%d] = %v", j, got)
-		}
+		got, _ := x.Float64()
+		check.That(t, got == math.Ldexp(1, -20*j), "x[%d] = %v", j, got)
 	}
 }
 
@@ -486,9 +444,8 @@ func TestEffortIsBounded(t *testing.T) {
 		v := newVertex(p, p.walk.basis)
 		objective := newConstraint(Row{Terms: terms(e.objective...), Bound: new(big.Rat)})
 		x := &exact{p: p, vertex: v}
-		if _, _, err := x.maximize(objective.dense(2)); !errors.Is(err, ErrNoCertificate) {
-			t.Errorf("%s: without a step, %v", e.description, err)
-		}
+		_, _, err := x.maximize(objective.dense(2))
+		check.That(t, errors.Is(err, ErrNoCertificate), "%s: without a step, %v", e.description, err)
 		p.walk.steps = 0
 		p.walk.improve([]float64{1, 1})
 		if p.walk.feasible([]float64{1, 1}); p.walk.since != 0 {
@@ -521,26 +478,20 @@ func TestMaximize_ContextEnds_EndsAtTheNextStep(t *testing.T) {
 	} {
 		p, c := program()
 		never := &countdown{Context: t.Context(), left: -1}
-		want, err := p.Maximize(never, c)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if name == "walk" && never.asked < vars {
-			t.Errorf("it is asked %d times whether the context has ended, in a program of %d variables", never.asked, vars)
-		}
+		want := check.Value(p.Maximize(never, c))(t)
+		check.That(t, name != "walk" || never.asked >= vars,
+			"it is asked %d times whether the context has ended, in a program of %d variables", never.asked, vars)
 		for k := 0; k < never.asked; k += 1 + never.asked/100 {
 			p, c := program()
 			ctx := &countdown{Context: t.Context(), left: k}
 			if o, err := p.Maximize(ctx, c); !errors.Is(err, context.Canceled) || o != nil {
 				t.Fatalf("%s: ended after %d steps: %v, %v", name, k, o, err)
 			}
-			if late := ctx.asked - k; late > 12 {
-				t.Errorf("%s: it goes on for %d steps", name, late)
-			}
+			late := ctx.asked - k
+			check.That(t, late <= 12, "%s: it goes on for %d steps", name, late)
 			o, err := p.Maximize(t.Context(), c)
-			if err != nil || o.Value.Cmp(want.Value) != 0 {
-				t.Errorf("%s: solved again after %d steps: %v, %v, want %v", name, k, o, err, want.Value)
-			}
+			check.That(t, err == nil && o.Value.Cmp(want.Value) == 0,
+				"%s: solved again after %d steps: %v, %v, want %v", name, k, o, err, want.Value)
 		}
 	}
 }
@@ -552,20 +503,15 @@ func TestExact_ContextEnds_Ends(t *testing.T) {
 	o := newConstraint(Row{Terms: objective, Bound: new(big.Rat)})
 	never := &countdown{Context: t.Context(), left: -1}
 	p.ctx = never
-	if _, err := p.certify(nil, o); err != nil {
-		t.Fatal(err)
-	}
-	if never.asked < 10*vars {
-		t.Errorf("asked %d times", never.asked)
-	}
+	check.Must(t, check.Err(p.certify(nil, o)))
+	check.That(t, never.asked >= 10*vars, "asked %d times", never.asked)
 	for k := 0; k < never.asked; k += 1 + never.asked/50 {
 		ctx := &countdown{Context: t.Context(), left: k}
 		p := program(t, vars, rows)
 		p.ctx = ctx
 		_, _ = p.certify(nil, o)
-		if late := ctx.asked - k; late > 12 {
-			t.Errorf("it goes on for %d steps after %d", late, k)
-		}
+		late := ctx.asked - k
+		check.That(t, late <= 12, "it goes on for %d steps after %d", late, k)
 	}
 }
 
@@ -597,9 +543,8 @@ func TestLargeProgram(t *testing.T) {
 	start := time.Now()
 	o, err := p.Maximize(t.Context(), objective)
 	elapsed := time.Since(start)
-	if f := fault(vars, rows, objective, o, err); f != "" {
-		t.Fatal(f)
-	}
+	f := fault(vars, rows, objective, o, err)
+	check.Need(t, f == "", "%v", f)
 	bits := 0
 	for _, x := range o.X {
 		bits = max(bits, x.Denom().BitLen())
@@ -612,9 +557,7 @@ func BenchmarkPrivacyProgram(b *testing.B) {
 		vars, rows, objective := grid(side, rand.New(rand.NewPCG(9, 9)))
 		b.Run(fmt.Sprintf("%dx%d", vars, len(rows)), func(b *testing.B) {
 			for b.Loop() {
-				if _, err := program(b, vars, rows).Maximize(b.Context(), objective); err != nil {
-					b.Fatal(err)
-				}
+				check.Must(b, check.Err(program(b, vars, rows).Maximize(b.Context(), objective)))
 			}
 		})
 	}

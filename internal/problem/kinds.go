@@ -6,10 +6,8 @@ import (
 
 	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/ledger/journal"
-	"github.com/sluicedp/sluice/mechanism"
 	"github.com/sluicedp/sluice/policy"
 	"github.com/sluicedp/sluice/privacy"
-	"github.com/sluicedp/sluice/rrchain"
 )
 
 // The kinds of errors that a ledger has. docs/reference/errors.md says what each means, and what to
@@ -203,7 +201,7 @@ func kindOf(err error) string {
 		return Interrupted
 	case errors.As(err, new(*api.RefusedError)):
 		return Refused
-	case errors.As(err, &quote) && quote.Remedy == api.RemedyPaying:
+	case errors.As(err, &quote) && quote.Remedy == "paying":
 		return Price
 	case quote != nil:
 		return QuoteChanged
@@ -213,11 +211,8 @@ func kindOf(err error) string {
 			return c.kind
 		}
 	}
-	isInvalid := errors.As(err, new(*privacy.ParseError))
-	for _, target := range []error{policy.ErrInvalid, rrchain.ErrInvalid, mechanism.ErrInvalid} {
-		isInvalid = isInvalid || errors.Is(err, target)
-	}
-	if isInvalid {
+	if errors.As(err, new(*privacy.ParseError)) || errors.Is(err, privacy.ErrInvalid) ||
+		errors.Is(err, policy.ErrInvalid) {
 		return Invalid
 	}
 	return Unexpected

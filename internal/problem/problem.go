@@ -119,11 +119,11 @@ func addOthers(p *api.Problem, err error) {
 }
 
 // closedHint says what to do about a reservation that is not open.
-func closedHint(state api.ReservationState) string {
+func closedHint(state string) string {
 	switch state {
-	case api.ReservationCaptured:
+	case "captured":
 		return "its sale is made, and may be read by its number: charge nothing again"
-	case api.ReservationExpired:
+	case "expired":
 		return "charge nothing for it; cancel it before a charge is refunded; reserve again with another key"
 	}
 	return "charge nothing for it, and refund what was charged; reserve again with another key"

@@ -16,7 +16,6 @@ import (
 	"github.com/sluicedp/sluice/mechanism"
 	"github.com/sluicedp/sluice/policy"
 	"github.com/sluicedp/sluice/privacy"
-	"github.com/sluicedp/sluice/rrchain"
 )
 
 // sent is an error as it arrives elsewhere.
@@ -76,12 +75,12 @@ func TestErrorsArriveAsAllThatTheyWere(t *testing.T) {
 func TestErrorsArriveWithWhatTheyCarry(t *testing.T) {
 	most := int64(7)
 	at := time.Date(2027, 1, 2, 3, 4, 5, 6, time.UTC)
-	refused := &api.RefusedError{Question: "q", Refused: []api.Refusal{{Object: "ann", Reason: api.ObjectCap, Remedy: api.RemedyLess}}, Unlisted: 3, TruthChanged: []string{"ann"},
+	refused := &api.RefusedError{Question: "q", Refused: []api.Refusal{{Object: "ann", Reason: api.ObjectCap, Remedy: "less"}}, Unlisted: 3, TruthChanged: []string{"ann"},
 		Instead: &api.Budget{Question: "q", Objects: 1, At: at, Levels: []api.BudgetLevel{{Can: 1}}, Refused: []api.RefusalSum{{Reason: api.ObjectCap, Count: 1}}}}
 	for _, err := range []error{
 		refused,
-		&api.QuoteError{Quote: api.Quote{ID: "i", Offer: api.Offer{Buyer: "b", Price: 9}}, Expected: "x", MaxPrice: &most, Remedy: api.RemedyPaying},
-		&api.QuoteError{Quote: api.Quote{ID: "i"}, Expected: "x", Remedy: api.RemedyQuoting, TermsChanged: true},
+		&api.QuoteError{Quote: api.Quote{ID: "i", Offer: api.Offer{Buyer: "b", Price: 9}}, Expected: "x", MaxPrice: &most, Remedy: "paying"},
+		&api.QuoteError{Quote: api.Quote{ID: "i"}, Expected: "x", Remedy: "quoting", TermsChanged: true},
 		&api.GoneError{Gone: 3, Of: 7, Expected: 0},
 		&api.DisplacedError{Question: "q", Displaced: []api.Displaced{{Question: "r", Epsilon: privacy.MustEpsilon("2"), Objects: 3, Revenue: 900}}},
 		&api.KeyConflictError{Key: "k", Field: "Epsilon"},
@@ -112,7 +111,7 @@ func TestKinds(t *testing.T) {
 	if kind, exit, status := Classify(later); exit != 1 || status != 500 || kind != later.Kind || later.Err != nil {
 		t.Errorf("%s, %d, %d", kind, exit, status)
 	}
-	for _, err := range []error{policy.ErrInvalid, rrchain.ErrInvalid, rrchain.ErrInvalid, mechanism.ErrInvalid, &privacy.ParseError{Kind: "epsilon"}, &api.NameError{}} {
+	for _, err := range []error{policy.ErrInvalid, privacy.ErrInvalid, &privacy.ParseError{Kind: "epsilon"}, &api.NameError{}} {
 		kind, exit, status := Classify(err)
 		check.That(t, kind == Invalid && exit == 2 && status == 400, "%v: %s, %d, %d", err, kind, exit, status)
 	}
@@ -153,7 +152,7 @@ func TestOf_NilLists_AreEmptyInJSON(t *testing.T) {
 func TestRestore_ProblemWithoutItsParts_HasAText(t *testing.T) {
 	for _, p := range []api.Problem{
 		{Kind: Refused, Instead: &api.Budget{}},
-		{Kind: QuoteChanged, Quote: &api.Quote{}, Helps: api.RemedyPaying},
+		{Kind: QuoteChanged, Quote: &api.Quote{}, Helps: "paying"},
 	} {
 		if Restore(&p); p.Err.Error() == "" {
 			t.Errorf("%+v has no text", p)

@@ -1,5 +1,5 @@
-// Package stattest tells whether counts, shares and estimates are what a law says. Only tests
-// import it.
+// Package stattest tells whether counts, shares and estimates are what a law says, and has the
+// arithmetic that references are computed by. Only tests import it.
 //
 // Each check returns a [Verdict], whose P is the probability that chance alone leads as far away
 // from the right law, or farther. A verdict rejects the law if P is below [Alarm], so a check of

@@ -7,6 +7,8 @@ import (
 	"math/rand/v2"
 	"strings"
 	"testing"
+
+	"github.com/sluicedp/sluice/internal/check"
 )
 
 // seeded returns ordinary random numbers, the same in every run.
@@ -55,12 +57,12 @@ func normals(random *rand.Rand) []float64 {
 
 func one(int) float64 { return 1 }
 
-// check is a check on a fresh sample: of the law that it is checked against, or of one that is slightly wrong.
-type check struct {
+// detector is a check on a fresh sample: of the law that it is checked against, or of one that is slightly wrong.
+type detector struct {
 	right, wrong func(random *rand.Rand) Verdict
 }
 
-func checks() map[string]check {
+func checks() map[string]detector {
 	const n = 40_000
 	share := func(p float64) func(*rand.Rand) Verdict {
 		return func(random *rand.Rand) Verdict { return Share(int(Binomial(random, n, p)), n, 0.3, 0.3) }
@@ -102,7 +104,7 @@ func checks() map[string]check {
 			})
 		}
 	}
-	return map[string]check{
+	return map[string]detector{
 		"a share":                    {share(0.3), share(0.325)},
 		"a share between two":        {ends(0.29, 0.29, 0.31), ends(0.27, 0.29, 0.31)},
 		"a share of at most":         {ends(0.05, 0, 0.05), ends(0.06, 0, 0.05)},
@@ -128,9 +130,7 @@ func TestTheRightLawIsAccepted(t *testing.T) {
 		random, unlikely := seeded(), 0
 		for range times {
 			v := c.right(random)
-			if v.Rejected() || !(v.P >= 0 && v.P <= 1) {
-				t.Fatalf("%s: %v", name, v)
-			}
+			check.Need(t, !v.Rejected() && v.P >= 0 && v.P <= 1, "%s: %v", name, v)
 			if v.P < 0.01 {
 				unlikely++
 			}
@@ -144,9 +144,8 @@ func TestAWrongLawIsRejected(t *testing.T) {
 	for name, c := range checks() {
 		random := seeded()
 		for range 50 {
-			if v := c.wrong(random); !v.Rejected() {
-				t.Errorf("%s: %v", name, v)
-			}
+			v := c.wrong(random)
+			check.That(t, v.Rejected(), "%s: %v", name, v)
 		}
 	}
 }
@@ -161,9 +160,7 @@ func TestShareIsExact(t *testing.T) {
 					size += probability(k, n, p)
 				}
 			}
-			if size > Alarm {
-				t.Errorf("the right share %v of %d is rejected with a probability of %.3g", p, n, size)
-			}
+			check.That(t, size <= Alarm, "the right share %v of %d is rejected with a probability of %.3g", p, n, size)
 		}
 	}
 }
@@ -182,9 +179,8 @@ func TestFitRejectsAsSeldomAsItSays(t *testing.T) {
 					size += probability(k, n, p)
 				}
 			}
-			if size > 2*Alarm || size < Alarm/3 {
-				t.Errorf("the right law (%v, %v) of %d is rejected with a probability of %.3g", p, 1-p, n, size)
-			}
+			check.That(t, size <= 2*Alarm && size >= Alarm/3,
+				"the right law (%v, %v) of %d is rejected with a probability of %.3g", p, 1-p, n, size)
 		}
 	}
 	const n, third = 3 * rare, 1. / 3
@@ -196,9 +192,8 @@ func TestFitRejectsAsSeldomAsItSays(t *testing.T) {
 			}
 		}
 	}
-	if size > 2*Alarm || size < Alarm/3 {
-		t.Errorf("the right law of three cells is rejected with a probability of %.3g", size)
-	}
+	check.That(t, size <= 2*Alarm && size >= Alarm/3,
+		"the right law of three cells is rejected with a probability of %.3g", size)
 }
 
 // TestRareCellsCountTogether has a hundred cells that are each too rare to be a class, and are too frequent together.
@@ -208,9 +203,8 @@ func TestRareCellsCountTogether(t *testing.T) {
 		law[cell+1] = 0.001
 		counts[cell+1] = 20
 	}
-	if v := Fit(counts, law); !v.Rejected() || !strings.Contains(v.Seen, " 1 degree") {
-		t.Error(v)
-	}
+	v := Fit(counts, law)
+	check.That(t, v.Rejected() && strings.Contains(v.Seen, " 1 degree"), "%v", v)
 }
 
 // TestAtLeastIsTheBinomialSum compares with sums of rational numbers.
@@ -228,9 +222,8 @@ func TestAtLeastIsTheBinomialSum(t *testing.T) {
 			}
 		}
 	}
-	if AtLeast(8, 7, 0.5) != 0 || AtLeast(1, 7, 0) != 0 || AtLeast(7, 7, 1) != 1 {
-		t.Error("more than all, or what never or always comes")
-	}
+	check.That(t, AtLeast(8, 7, 0.5) == 0 && AtLeast(1, 7, 0) == 0 && AtLeast(7, 7, 1) == 1,
+		"more than all, or what never or always comes")
 }
 
 // exactly is the probability of k of n.
@@ -254,18 +247,16 @@ func TestAtLeastOfMany(t *testing.T) {
 		k := int(math.Ceil(n*p + z*math.Sqrt(n*p*(1-p))))
 		exactly := (float64(k) - 0.5 - n*p) / math.Sqrt(n*p*(1-p))
 		want := math.Erfc(exactly/math.Sqrt2) / 2
-		if got := AtLeast(k, n, p); math.Abs(got-want) > 0.1*want {
-			t.Errorf("at %v standard deviations: %g, want about %g", z, got, want)
-		}
+		got := AtLeast(k, n, p)
+		check.That(t, math.Abs(got-want) <= 0.1*want, "at %v standard deviations: %g, want about %g", z, got, want)
 	}
 }
 
 // TestMeanOfEqualValues has no spread: values inside are right, others wrong.
 func TestMeanOfEqualValues(t *testing.T) {
 	values := []float64{1, 1, 1}
-	if in, out := Mean(values, 0.9, 1.1), Mean(values, 1.1, 1.2); in.P != 1 || out.P != 0 {
-		t.Errorf("%v, %v", in, out)
-	}
+	in, out := Mean(values, 0.9, 1.1), Mean(values, 1.1, 1.2)
+	check.That(t, in.P == 1 && out.P == 0, "%v, %v", in, out)
 }
 
 // witness is a test that notes what it was told.
@@ -295,9 +286,8 @@ func TestVerdictsAreTold(t *testing.T) {
 		v, holds, fails := Verdict{c.p, "seen"}, &witness{}, &witness{}
 		v.Holds(holds, "%d draws", 7)
 		v.Fails(fails, "%d draws", 7)
-		if !strings.HasPrefix(holds.said, c.holds) || !strings.HasPrefix(fails.said, c.fails) {
-			t.Errorf("P = %v: %q and %q", c.p, holds.said, fails.said)
-		}
+		check.That(t, strings.HasPrefix(holds.said, c.holds) && strings.HasPrefix(fails.said, c.fails),
+			"P = %v: %q and %q", c.p, holds.said, fails.said)
 	}
 }
 
@@ -311,15 +301,11 @@ func TestNothingIsNoEvidence(t *testing.T) {
 		"no deviation": Normal(1, 0), "no deviation's number": Normal(1, nan), "no values": Mean(nil, 0, 1), "ends of means": Mean([]float64{1, 2}, 2, 1),
 		"no covariances": Squares([]float64{1}, one, func(int, int) float64 { return 0 }),
 	} {
-		if !math.IsNaN(v.P) {
-			t.Errorf("%s: %v", name, v)
-		}
+		check.That(t, math.IsNaN(v.P), "%s: %v", name, v)
 	}
 	for name, v := range map[string]Verdict{
 		"cells": Cells(map[int]int{0: 50, 7: 1}, lawOf(0.5, 0.5)), "a fit": Fit(map[int]int{0: 50, 1: 50, 7: 1}, lawOf(0.5, 0.5, 0)),
 	} {
-		if v.P != 0 || !strings.Contains(v.Seen, "7 came 1 times, and is impossible") {
-			t.Errorf("%s: %v", name, v)
-		}
+		check.That(t, v.P == 0 && strings.Contains(v.Seen, "7 came 1 times, and is impossible"), "%s: %v", name, v)
 	}
 }

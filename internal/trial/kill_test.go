@@ -142,7 +142,7 @@ const (
 )
 
 // copied makes a copy, and tells so.
-func copied(path string, n int, copyTo func(context.Context, string, api.Progress) (api.Copied, error)) error {
+func copied(path string, n int, copyTo func(context.Context, string, func(done, total int)) (api.Copied, error)) error {
 	to := fmt.Sprint(path, ".", n)
 	if _, err := copyTo(context.Background(), to, nil); err != nil {
 		return err
@@ -416,9 +416,8 @@ func endAtEachCall(t *testing.T, kind string) {
 	begin, before, first := beginning(t, kind)
 	rest := life{first, scripted - 1, 1, scarce}
 	quiet := live(t, begin, before, rest, nil, Proceed)
-	if quiet.status.ExitStatus() != 0 || quiet.said != "" || len(quiet.told) < 100 {
-		t.Fatalf("%d calls were told of, and the host ended with %v, %s", len(quiet.told), quiet.status, quiet.said)
-	}
+	check.Need(t, quiet.status.ExitStatus() == 0 && quiet.said == "" && len(quiet.told) >= 100,
+		"%d calls were told of, and the host ended with %v, %s", len(quiet.told), quiet.status, quiet.said)
 	wantTold(t, quiet.path, quiet.told)
 	for _, cause := range causes() {
 		if !slices.ContainsFunc(slices.Collect(maps.Keys(quiet.spots)), func(s string) bool { return strings.HasSuffix(s, cause) }) {
@@ -573,9 +572,8 @@ func TestAKilledShopEndsAsAQuietOne(t *testing.T) {
 	check.Must(t, check.Err(hostCommand(t.Context(), quiet, life{last: next - 1, workers: 1}).Output()))
 	got, want := logOf(t, killed), logOf(t, quiet)
 	for i := range max(len(got), len(want)) {
-		if i >= len(got) || i >= len(want) || !reflect.DeepEqual(got[i], want[i]) {
-			t.Fatalf("event %d is\n%+v\nwithout a kill\n%+v", i+2, got[min(i, len(got)-1)], want[min(i, len(want)-1)])
-		}
+		check.Need(t, i < len(got) && i < len(want) && reflect.DeepEqual(got[i], want[i]),
+			"event %d is\n%+v\nwithout a kill\n%+v", i+2, got[min(i, len(got)-1)], want[min(i, len(want)-1)])
 	}
 	t.Logf("%d events of %d calls in %d lives", len(got), next, lives)
 }

@@ -155,7 +155,7 @@ func (s *shop) open(ctx context.Context, key string, n int) (any, error) {
 	if n < 3 {
 		q := api.Question{Name: question, Values: valuesOf(question)}
 		if question == home {
-			q.Encoding = api.Unary
+			q.Encoding = "unary"
 		}
 		return nil, s.ledger.DefineQuestion(ctx, key, q)
 	}
@@ -180,17 +180,8 @@ func (s *shop) delivered(ctx context.Context) func(api.Sale, error) (any, error)
 		if err != nil {
 			return nil, err
 		}
-		out := struct {
-			Sale       api.Sale
-			Deliveries []api.Delivery
-		}{Sale: sale}
-		for one, err := range s.ledger.Deliveries(ctx, sale.Number) {
-			if err != nil {
-				return nil, err
-			}
-			out.Deliveries = append(out.Deliveries, one)
-		}
-		return out, nil
+		deliveries, err := api.Collect(s.ledger.Deliveries(ctx, sale.Number))
+		return map[string]any{"Sale": sale, "Deliveries": deliveries}, err
 	}
 }
 
@@ -516,14 +507,14 @@ func TestTermsThatAKillCutsOff(t *testing.T) {
 			}
 		}
 	}
-	calls := map[string]func(ctx context.Context, l *ledger.Ledger, p api.Progress) (any, error){
-		"a change": func(ctx context.Context, l *ledger.Ledger, p api.Progress) (any, error) {
+	calls := map[string]func(ctx context.Context, l *ledger.Ledger, p func(done, total int)) (any, error){
+		"a change": func(ctx context.Context, l *ledger.Ledger, p func(done, total int)) (any, error) {
 			r := request
 			r.Progress = p
 			done, err := l.ChangeTerms(ctx, r)
 			return []int{done.Changed, done.Unchanged}, err
 		},
-		"a table": func(ctx context.Context, l *ledger.Ledger, p api.Progress) (any, error) {
+		"a table": func(ctx context.Context, l *ledger.Ledger, p func(done, total int)) (any, error) {
 			_, err := l.Reconcile(ctx, api.ReconcileRequest{Members: table, Withdraw: true, Gone: manyPeople / 2, Progress: p})
 			if gone := new(api.GoneError); errors.As(err, &gone) { // the others are withdrawn by now
 				_, err = l.Reconcile(ctx, api.ReconcileRequest{Members: table, Withdraw: true, Gone: gone.Gone, Progress: p})

@@ -199,9 +199,7 @@ func TestEveryCallIsSeen(t *testing.T) {
 	s := &seen{}
 	status, out := traced(t, dir, s)
 	check.Need(t, status.Exited() && status.ExitStatus() == 0 && out == "done\n", "%v, %q", status, out)
-	if len(s.before) != len(s.after) {
-		t.Errorf("%d calls began and %d succeeded", len(s.before), len(s.after))
-	}
+	check.That(t, len(s.before) == len(s.after), "%d calls began and %d succeeded", len(s.before), len(s.after))
 	// The order of the threads' writes is theirs.
 	writes := s.after[1:9]
 	slices.SortFunc(writes, func(a, b Call) int { return int(a.Offset - b.Offset) })
@@ -221,9 +219,7 @@ func TestEveryCallIsSeen(t *testing.T) {
 			got = append(got, fmt.Sprintf("%s %s %s %d %d", c.Kind, c.Path, c.To, c.Offset, len(c.Data)))
 		}
 	}
-	if !slices.Equal(got, want) {
-		t.Errorf("got\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
-	}
+	check.That(t, slices.Equal(got, want), "got\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
 	for _, c := range s.after {
 		check.That(t, c.FD == 1 || calledFrom(&c, "script"), "what led to the %s of %s is not known", c.Kind, c.Path)
 	}
@@ -294,9 +290,7 @@ func TestNothingIsDoneUnseen(t *testing.T) {
 		}
 		entries := check.Value(os.ReadDir(dir))(t)
 		for _, e := range entries {
-			if !names[e.Name()] {
-				t.Errorf("round %d: nobody saw %q come", round, e.Name())
-			}
+			check.That(t, names[e.Name()], "round %d: nobody saw %q come", round, e.Name())
 			delete(names, e.Name())
 		}
 		check.That(t, len(names) <= 0, "round %d: nobody saw %v go", round, names)

@@ -191,7 +191,7 @@ func TestOnlySuccessCounts(t *testing.T) {
 	l, err := ledger.Open(t.Context(), path, ledger.Options{})
 	must(t, err)
 	defer func() { must(t, l.Close()) }()
-	handler, err := ledgerhttp.New(l, ledgerhttp.Options{Gate: ledgerhttp.Holder{Name: "reader", Role: ledgerhttp.Auditor}.Admit})
+	handler, err := ledgerhttp.New(l, ledgerhttp.Options{Gate: ledgerhttp.Holder{Name: "reader", Role: "auditor"}.Admit})
 	must(t, err)
 	at := httptest.NewServer(handler)
 	defer at.Close()

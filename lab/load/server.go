@@ -13,8 +13,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/sluicedp/sluice/internal/access"
-	"github.com/sluicedp/sluice/ledger/ledgerhttp"
+	"github.com/sluicedp/sluice/internal/httpapi"
 )
 
 // server is a ledger that ledgerctl serves, as a host would: on a port of this machine, with a file
@@ -60,14 +59,14 @@ func startServer(ctx context.Context, o options, path string) (_ *server, err er
 // writeTokens makes tokens, and writes the file of the server, which has their hashes, and that of
 // the callers.
 func writeTokens(n int, hashes, secrets string) error {
-	var file access.TokenFile
+	var file httpapi.TokenFile
 	var lines bytes.Buffer
 	for i := range n {
-		token := access.NewToken()
+		token := httpapi.NewToken()
 		lines.WriteString(token + "\n")
 		file.Tokens = append(file.Tokens,
-			access.Token{Name: fmt.Sprint("caller ", i), Role: string(ledgerhttp.Operator),
-				SHA256: access.HashToken(token)})
+			httpapi.Token{Name: fmt.Sprint("caller ", i), Role: "operator",
+				SHA256: httpapi.HashToken(token)})
 	}
 	text, err := json.Marshal(file)
 	if err != nil {

@@ -5,8 +5,8 @@ type AdvanceRequest struct {
 	Key      string `json:"-"`                  // idempotency key, 1 to 256 bytes: the day, say
 	Question string `json:"question,omitempty"` // "" for all
 	// Truth is asked for the objects that rise, up to 4,096 at a time.
-	Truth    TruthFunc `json:"-"`
-	Progress Progress  `json:"-"` // optional
+	Truth    TruthFunc             `json:"-"`
+	Progress func(done, total int) `json:"-"` // as in [RaiseRequest]; optional
 }
 
 // AdvanceResult tells what a sweep did.

@@ -11,8 +11,8 @@ import (
 // Channel describes how a response depends on the true value: what is needed to estimate shares
 // from responses.
 type Channel struct {
-	Encoding Encoding `json:"encoding"` // of the question
-	Values   int      `json:"values"`   // how many values the question has
+	Encoding string `json:"encoding"` // of the question
+	Values   int    `json:"values"`   // how many values the question has
 	// P is the probability that a response counts for the object's true value. In direct encoding a
 	// response counts for the value that it is; in unary encoding for each value whose bit is 1. In
 	// finite encoding P and Q are 0: the question's mechanism has the probability of each output at
@@ -31,9 +31,9 @@ func (q Question) Channel(epsilon privacy.Epsilon) (Channel, error) {
 	}
 	m := c.Values
 	switch q.Encoding {
-	case Finite:
+	case encodingFinite:
 		return c, nil
-	case Unary:
+	case encodingUnary:
 		m = 2 // each bit that is not the true value's is a response of two values
 	}
 	first, err := rrchain.NewKernel(m, privacy.Epsilon{}, epsilon)
@@ -41,7 +41,7 @@ func (q Question) Channel(epsilon privacy.Epsilon) (Channel, error) {
 		return c, fmt.Errorf("channel at ε=%s: %w: %w", epsilon, errs.ErrInvalid, err)
 	}
 	c.P, c.Q = first.PAA, first.OneMinusPAA/float64(m-1)
-	if q.Encoding == Unary {
+	if q.Encoding == encodingUnary {
 		c.P = 0.5
 	}
 	return c, nil

@@ -26,8 +26,8 @@ type EnrollRequest struct {
 	New bool `json:"new,omitempty"`
 	// DryRun: check everything and return what would be done; nothing is recorded, and the key
 	// stays free
-	DryRun   bool     `json:"dry_run,omitempty"`
-	Progress Progress `json:"-"` // optional
+	DryRun   bool                  `json:"dry_run,omitempty"`
+	Progress func(done, total int) `json:"-"` // as in [RaiseRequest]; optional
 }
 
 // EnrollResult tells what an enrolment did.

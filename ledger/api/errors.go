@@ -123,37 +123,24 @@ func (e *RefusedError) sums() []RefusalSum {
 	return e.Sums
 }
 
-// RefusalSums counts refusals by reason, without saying from when time would help. The zero value
-// is empty.
-type RefusalSums []RefusalSum
-
-// Add counts a refusal.
-func (s *RefusalSums) Add(r Refusal) {
-	i := slices.IndexFunc(*s, func(sum RefusalSum) bool { return sum.Reason == r.Reason })
-	if i < 0 {
-		i = len(*s)
-		*s = append(*s, RefusalSum{Reason: r.Reason, Largest: r.Largest})
-	}
-	sum := &(*s)[i]
-	sum.Count++
-	if r.Largest.Less(sum.Largest) {
-		sum.Largest = r.Largest
-	}
-}
-
-// Sorted returns a copy with the most frequent reason first.
-func (s RefusalSums) Sorted() []RefusalSum {
-	return slices.SortedFunc(slices.Values(s), RefusalSum.Compare)
-}
-
-// SumRefusals counts refusals by reason, the most frequent first, without saying from when time
-// would help.
-func SumRefusals(refused []Refusal) []RefusalSum {
-	var sums RefusalSums
+// SumRefusals counts refusals by reason, the most frequent first, and adds them to the sums that
+// are given, which are not changed. It does not compute from when time would help.
+func SumRefusals(refused []Refusal, sums ...RefusalSum) []RefusalSum {
+	sums = slices.Clone(sums)
 	for _, r := range refused {
-		sums.Add(r)
+		i := slices.IndexFunc(sums, func(sum RefusalSum) bool { return sum.Reason == r.Reason })
+		if i < 0 {
+			i = len(sums)
+			sums = append(sums, RefusalSum{Reason: r.Reason, Largest: r.Largest})
+		}
+		sum := &sums[i]
+		sum.Count++
+		if r.Largest.Less(sum.Largest) {
+			sum.Largest = r.Largest
+		}
 	}
-	return sums.Sorted()
+	slices.SortFunc(sums, RefusalSum.Compare)
+	return sums
 }
 
 // ErrTruthFailed says that a source of true values returned an error, which is wrapped as well, or
@@ -193,8 +180,8 @@ var (
 	// ErrNoiseKey says that a key is not the one that the ledger knows by its name, or that a chain
 	// would begin without one by mistake.
 	ErrNoiseKey = errs.ErrNoiseKey
-	// ErrVersion says that the file was written by another version of this package, in a format
-	// that this one does not read.
+	// ErrVersion says that the file was written by another version of this module, in a format that
+	// this version does not read.
 	ErrVersion = errs.ErrVersion
 	// ErrStopped says that the ledger refuses further work because a commit failed. Close it, open
 	// it again, and repeat the request with its key: the answer is then certain.
@@ -262,7 +249,10 @@ type QuoteError struct {
 	// since (ledger.Ledger.ChangeTerms), or an object in it was enrolled.
 	TermsChanged bool
 	MaxPrice     *int64 // the most the buyer would pay, or nil
-	Remedy       Remedy // RemedyPaying or RemedyQuoting
+	// Remedy is what would help:
+	//   - "paying": more than the limit
+	//   - "quoting": again
+	Remedy string
 }
 
 func (e *QuoteError) Error() string {
@@ -271,7 +261,7 @@ func (e *QuoteError) Error() string {
 		since = "; it was quoted under other terms"
 	}
 	q := &e.Quote
-	if e.Remedy == RemedyPaying && e.MaxPrice != nil {
+	if e.Remedy == "paying" && e.MaxPrice != nil {
 		return fmt.Sprintf("question %q: %q would have to pay %d %s (minor units), above its limit of %d%s",
 			q.Question, q.Buyer, q.Price, q.Currency, *e.MaxPrice, since)
 	}
@@ -280,9 +270,3 @@ func (e *QuoteError) Error() string {
 	refused := len(q.Refused) + q.Unlisted
 	return fmt.Sprintf(text, q.Question, q.Buyer, e.Expected, q.Objects, q.Price, q.Currency, refused, since)
 }
-
-// Progress is called now and then during a long request, with the number of objects done and the
-// number in all (or of what else the request says), on the goroutine of the caller. Nothing is held
-// then: it may use the ledger, and delays no other caller. If it panics, the panic continues when
-// the transaction under way has ended.
-type Progress func(done, total int)

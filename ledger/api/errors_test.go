@@ -11,7 +11,7 @@ import (
 func TestTextOfRefusal(t *testing.T) {
 	refusals := func(reasons ...Reason) (all []Refusal) {
 		for _, r := range reasons {
-			all = append(all, Refusal{Object: "ann", Reason: r, Remedy: RemedyTruth})
+			all = append(all, Refusal{Object: "ann", Reason: r, Remedy: "truth"})
 		}
 		return all
 	}

@@ -12,9 +12,9 @@ import (
 // own, at a few ε.
 //
 // A response exists at the ε of the family's levels only, and is one of the level's outputs.
-// Requests at another ε are ErrInvalid; policies may set any ceilings, and Ledger.Advance
+// Requests at another ε are [ErrInvalid]; policies may set any ceilings, and Ledger.Advance
 // releases the highest level at or below each ceiling. A chain's responses are always drawn from
-// chance: noise keys (api.NoiseKeys) do not apply.
+// chance: noise keys ([NoiseKeys]) do not apply.
 //
 // The family is kept with the question, its channels included, for those decide how the responses
 // of a chain hang together (see [finite.Family]).
@@ -31,7 +31,7 @@ type Mechanism struct {
 const MaxMechanism = 1 << 20
 
 // UnmarshalJSON reads a mechanism of up to [MaxMechanism] bytes, whose family has its channels.
-// What is none is ErrInvalid.
+// Anything else is an [ErrInvalid].
 func (m *Mechanism) UnmarshalJSON(data []byte) error {
 	if len(data) > MaxMechanism {
 		return errs.Invalid("a mechanism of %d bytes; at most %d are possible", len(data), MaxMechanism)

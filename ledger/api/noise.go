@@ -31,8 +31,8 @@ package api
 //
 // A chain that was forgotten and begins again is drawn from chance: buyers may still have what was
 // drawn from the key, and if the truth is another one now, the same noise on both would betray
-// both. For the same reason set [Options.TruthKey] too, which refuses a changed truth, and new
-// epochs (Ledger.BeginEpoch) are drawn from chance; and do not rebuild a ledger with truths that
+// both. For the same reason set ledger.Options.TruthKey too, which refuses a changed truth. New
+// epochs (ledger.Ledger.BeginEpoch) are drawn from chance. Do not rebuild a ledger with truths that
 // have changed.
 //
 // Questions with a mechanism of their own ([Mechanism]) and answers about panels (Ledger.Answer)

@@ -33,7 +33,7 @@ type Problem struct {
 	Expected     string `json:"expected,omitempty"`      // the ID of the quote that it was to be
 	MaxPrice     *int64 `json:"max_price,omitempty"`     // the most that was to be paid
 	TermsChanged bool   `json:"terms_changed,omitempty"` // the order was quoted under other terms
-	Helps        Remedy `json:"helps,omitempty"`         // what would help against it
+	Helps        string `json:"helps,omitempty"`         // what would help against it: see [QuoteError]
 
 	Displaced []Displaced `json:"displaced,omitempty"` // levels on offer that an answer takes off the market
 

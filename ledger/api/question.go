@@ -8,26 +8,24 @@ const MaxPanel = 1 << 18
 type Question struct {
 	Name   string   `json:"question"` // 1 to 256 bytes; see NameError
 	Values []string `json:"values"`   // the labels, each once, at least two
-	// Encoding is what a response is. If it is empty when the question is defined, the ledger picks
-	// the one that estimates better at ε = 2: unary from 21 values on, see [rrchain.Chain]. A
-	// host that means to release less or more may know better: unary is better from 10 values on at
+	// Encoding is what a response is:
+	//   - "direct": one of the question's values, drawn by randomized response
+	//   - "unary": a bit for each of the question's values, drawn in optimized unary encoding (see
+	//     [rrchain.Chain]). It is written as a 0 or 1 for each value, in the order of the values.
+	//     For questions with many values it tells more at the same ε.
+	//   - "finite": an output of the question's own mechanism (see [Mechanism])
+	//
+	// If it is empty when the question is defined, the ledger picks "finite" if there is a
+	// mechanism, and else the one that estimates better at ε = 2: "unary" from 21 values on. A host
+	// that means to release less or more may know better: unary is better from 10 values on at
 	// ε = 1, from 135 at ε = 4.
-	Encoding Encoding `json:"encoding"`
-	// Mechanism is how the question is answered, in finite encoding, which is the one that the
-	// ledger picks if there is a mechanism. Else it is nil.
+	Encoding string `json:"encoding"`
+	// Mechanism is how the question is answered, in finite encoding. Else it is nil.
 	Mechanism *Mechanism `json:"mechanism,omitempty"`
 }
 
-// Encoding tells what a response to a question is.
-type Encoding string
-
+// The encodings, which [Question] describes.
 const (
-	// Direct: a response is one of the question's values, drawn by randomized response.
-	Direct Encoding = "direct"
-	// Unary: a response has a bit for each of the question's values, drawn in optimized unary
-	// encoding (see [rrchain.Chain]). It is written as a 0 or 1 for each value, in the order
-	// of the values. For questions with many values it tells more at the same ε.
-	Unary Encoding = "unary"
-	// Finite: a response is an output of the question's own mechanism (see [Mechanism]).
-	Finite Encoding = "finite"
+	encodingUnary  = "unary"
+	encodingFinite = "finite"
 )

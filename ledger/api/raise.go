@@ -20,7 +20,10 @@ type RaiseRequest struct {
 	All      bool            `json:"all,omitempty"`     // everyone enrolled in the question, who has not withdrawn
 	Partial  bool            `json:"partial,omitempty"` // leave refused objects out, rather than refuse the request
 	Truth    TruthFunc       `json:"-"`                 // asked for the objects whose current level lies below ε
-	Progress Progress        `json:"-"`                 // optional
+	// Progress, if set, is called now and then with the number of objects done and the number in all,
+	// on the goroutine of the caller. It may use the ledger, and delays no other caller. If it
+	// panics, the panic continues when the transaction in progress has ended.
+	Progress func(done, total int) `json:"-"`
 }
 
 // RaiseResult tells what a raise did. Drawn, Reused and Derived add up to the objects answered;

@@ -69,9 +69,9 @@ type ReconcileRequest struct {
 	// Withdraw withdraws who is gone, as ledger.Ledger.Withdraw does. If they are more than one in a
 	// hundred of those who take part in something, Gone must be their number; else nothing is done,
 	// and the error is a [*GoneError].
-	Withdraw bool     `json:"withdraw,omitempty"`
-	Gone     int      `json:"gone,omitempty"` // how many the host expects to be gone; see Withdraw
-	Progress Progress `json:"-"`              // optional
+	Withdraw bool                  `json:"withdraw,omitempty"`
+	Gone     int                   `json:"gone,omitempty"` // how many the host expects to be gone; see Withdraw
+	Progress func(done, total int) `json:"-"`              // as in [RaiseRequest]; optional
 }
 
 // ReconcileResult tells what the ledger differs in from a table, and what was done about it.

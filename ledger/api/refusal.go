@@ -59,23 +59,6 @@ const (
 	NotAvailable Reason = "not-available"
 )
 
-// Remedy says what would make a refused request possible.
-type Remedy string
-
-// What helps against a refusal.
-const (
-	RemedyNothing   Remedy = "nothing"
-	RemedyWaiting   Remedy = "waiting"   // until the policy allows more, the terms open, or a reservation ends
-	RemedyEnrolling Remedy = "enrolling" // the object, in the question
-	RemedyTruth     Remedy = "truth"     // of the object, from the host
-	RemedyKey       Remedy = "key"       // opening the ledger with it
-	RemedyLess      Remedy = "less"      // and nothing else; Refusal.Largest is how much
-	RemedyTerms     Remedy = "terms"     // changing them first, by Ledger.ChangeTerms
-	RemedyConsent   Remedy = "consent"   // of the object, which the host has to state
-	RemedyPaying    Remedy = "paying"    // more than the limit; see QuoteError
-	RemedyQuoting   Remedy = "quoting"   // anew; see QuoteError
-)
-
 // Refusal explains why one object was refused. For the two budget reasons, the request would have
 // cost Cost where only Remaining = Ceiling − Spent (less what running orders hold) was left.
 type Refusal struct {
@@ -86,7 +69,16 @@ type Refusal struct {
 	Asked     privacy.Epsilon `json:"asked"`     // the ε of the request
 	Cost      privacy.Epsilon `json:"cost"`      // what it would have added to Spent
 	Remaining privacy.Epsilon `json:"remaining"` // what could have been added
-	Remedy    Remedy          `json:"helps"`     // what would help against Reason; another may stand behind it
+	// Remedy is what would help against Reason. When it has helped, there may be another reason.
+	//   - "nothing"
+	//   - "waiting": until the policy allows more, the terms open, or a reservation ends
+	//   - "enrolling": the object, in the question
+	//   - "truth": a true value of the object, from the host
+	//   - "key": opening the ledger with it
+	//   - "less": a lower ε, and nothing else; Largest is how much
+	//   - "terms": changing them first, by Ledger.ChangeTerms
+	//   - "consent": that of the object, which the host has to state
+	Remedy string `json:"helps"`
 	// Largest is the largest ε on offer, below Asked, at which the object would not have been
 	// refused when it was: with what was spent, held and recorded then, on the same terms, for the
 	// same buyer. What is recorded already, or lies below, counts: it is free. What the buyer
@@ -122,7 +114,7 @@ func (r Refusal) String() string {
 // help says what helps, and what would do at once.
 func (r Refusal) help() string {
 	if r.Largest.IsZero() {
-		return string(r.Remedy) + " helps"
+		return r.Remedy + " helps"
 	}
 	return fmt.Sprintf("%s helps; the largest ε that would do is %s", r.Remedy, r.Largest)
 }

@@ -15,9 +15,9 @@ type SellRequest struct {
 	MaxPrice *int64 `json:"max_price,omitempty"`
 	// Truth is asked for the objects whose current level lies below ε.
 	Truth TruthFunc `json:"-"`
-	// Progress, if set, is told how many objects are dealt with, of how many in all: each counts
+	// Progress is as in [RaiseRequest], with how many objects are done, of how many in all: each counts
 	// twice, once when it is looked at and drawn, and once when that is recorded.
-	Progress Progress `json:"-"`
+	Progress func(done, total int) `json:"-"`
 }
 
 // Sale is an order carried out.

@@ -20,9 +20,10 @@ type ChangeTermsRequest struct {
 	// UTF-8 without control characters, that tell an auditor where to look. It is needed if
 	// anything is more than before. The log keeps it until the object is forgotten, and the
 	// object's statement shows it.
-	Consent  string   `json:"consent,omitempty"`
-	Partial  bool     `json:"partial,omitempty"` // leave refused objects out, rather than refuse the request
-	Progress Progress `json:"-"`                 // optional
+	Consent string `json:"consent,omitempty"`
+	// Partial: leave refused objects out, rather than refuse the request
+	Partial  bool                  `json:"partial,omitempty"`
+	Progress func(done, total int) `json:"-"` // as in [RaiseRequest]; optional
 }
 
 // ChangeTermsResult tells what a change of terms did.

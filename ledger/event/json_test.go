@@ -31,14 +31,14 @@ func at() time.Time { return time.Date(2026, 3, 1, 12, 0, 0, 5, time.UTC) }
 func allWritten() []written {
 	one, half := privacy.MustEpsilon("1"), privacy.MustEpsilon("0.5")
 	fixed := policy.Fixed(one)
-	refusal := api.Refusal{Object: "ann", Reason: api.NoTruth, Asked: one, Remedy: api.RemedyTruth}
+	refusal := api.Refusal{Object: "ann", Reason: api.NoTruth, Asked: one, Remedy: "truth"}
 	whole := func(d Detail, text string) written { return written{Event{7, at(), false, d}, text} }
 	erased := func(d Detail, text string) written { return written{Event{7, at(), true, d}, `"erased":true` + text} }
 	return []written{
 		whole(Created{ID: "0102", Currency: "EUR"}, `"id":"0102","currency":"EUR"`),
 		whole(TruthKeySet{}, ``),
 		whole(NoiseKeySet{"2026"}, `"noise_key":"2026"`),
-		whole(QuestionDefined{Name: "vote", Values: []string{"yes", "no"}, Encoding: api.Direct}, `"question":"vote","values":["yes","no"],"encoding":"direct"`),
+		whole(QuestionDefined{Name: "vote", Values: []string{"yes", "no"}, Encoding: "direct"}, `"question":"vote","values":["yes","no"],"encoding":"direct"`),
 		whole(PolicyDefined{Policy: fixed}, `"policy":{"kind":"fixed","ceiling":"1"}`),
 		whole(Enrolled{Object: "ann", Question: "vote", NoiseKey: "2026", Policy: &fixed, Cap: one}, `"object":"ann","question":"vote","noise_key":"2026","policy":{"kind":"fixed","ceiling":"1"},"cap":"1"`),
 		whole(Enrolled{Object: "ann", Question: "vote"}, `"object":"ann","question":"vote","cap":"0"`),

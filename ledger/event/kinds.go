@@ -41,7 +41,7 @@ type QuestionDefined struct {
 	Number    uint32         `json:"-" fact:"1,number,omitempty"`          // from 1, in the order of the log
 	Name      string         `json:"question" fact:"2,question,omitempty"` // its name
 	Values    []string       `json:"values" fact:"3,values,omitempty"`     // the labels, at least two
-	Encoding  api.Encoding   `json:"encoding" fact:"4,encoding,omitempty"` // what a response is
+	Encoding  string         `json:"encoding" fact:"4,encoding,omitempty"` // what a response is
 	Mechanism *api.Mechanism `json:"mechanism,omitempty" fact:"5"`         // in finite encoding; else nil
 }
 

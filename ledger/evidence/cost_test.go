@@ -41,10 +41,8 @@ func newHostileHost(t testing.TB) *hostileHost {
 	t.Helper()
 	secret, public, err := note.GenerateKey(rand.Reader, "example.com/hostile")
 	check.Must(t, err)
-	signer, err := note.NewSigner(secret)
-	check.Must(t, err)
-	key, err := note.NewVerifier(public)
-	check.Must(t, err)
+	signer := check.Value(note.NewSigner(secret))(t)
+	key := check.Value(note.NewVerifier(public))(t)
 	return &hostileHost{t, signer, note.VerifierList(key), event.About{Created: event.Created{ID: [16]byte{1}, Currency: "USD", LogKey: public}, At: hostileTime}}
 }
 
@@ -53,7 +51,7 @@ func (h *hostileHost) statement(says []said.Detail) []byte {
 	h.t.Helper()
 	ledger := uuid.UUID(h.about.ID).String()
 	st := Statement{
-		Format: statementFormat, Ledger: ledger, Created: h.about.At, Currency: h.about.Currency, LogKey: h.about.LogKey, Object: "ann", Time: hostileTime,
+		Format: event.StatementFormat, Ledger: ledger, Created: h.about.At, Currency: h.about.Currency, LogKey: h.about.LogKey, Object: "ann", Time: hostileTime,
 		Chains: []StatedChain{}, Terms: []StatedTerms{}, Released: []StatedResponse{}, Charges: []StatedResponse{}, Sales: []StatedSale{}, Proof: []tlog.Hash{},
 	}
 	says = append([]said.Detail{&said.Created{ID: ledger, Currency: h.about.Currency, LogKey: h.about.LogKey}}, says...)
@@ -65,16 +63,14 @@ func (h *hostileHost) statement(says []said.Detail) []byte {
 			_ = g.Learn(ev)
 			f.Leaf = ev.Leaf()
 		}
-		_, err := edge.Append(f.Leaf)
-		check.Must(h.t, err)
+		check.Must(h.t, check.Err(edge.Append(f.Leaf)))
 		st.Events = append(st.Events, f)
 	}
 	st.Event = edge.Size()
 	signed, err := merkle.Checkpoint{Origin: h.about.Origin(), Size: edge.Size(), Root: edge.Root()}.Sign(h.signer)
 	check.Must(h.t, err)
 	st.Checkpoint = string(signed)
-	data, err := json.Marshal(st)
-	check.Must(h.t, err)
+	data := check.Value(json.Marshal(st))(h.t)
 	return data
 }
 
@@ -88,8 +84,7 @@ func epsilonOf(nano int) privacy.Epsilon {
 
 func policyOf(t testing.TB, text string) *policy.Policy {
 	t.Helper()
-	p, err := policy.Parse([]byte(text))
-	check.Must(t, err)
+	p := check.Value(policy.Parse([]byte(text)))(t)
 	return &p
 }
 
@@ -145,7 +140,7 @@ func kindsOfPolicies() map[string]func(i int) string {
 
 // hostileStatements are the facts of statements of about n times the same size.
 func hostileStatements(t testing.TB) map[string]func(n int) []said.Detail {
-	question := &said.QuestionDefined{Number: 1, Name: "q", Values: []string{"a", "b"}, Encoding: api.Direct}
+	question := &said.QuestionDefined{Number: 1, Name: "q", Values: []string{"a", "b"}, Encoding: "direct"}
 	enrolled := &said.Enrolled{Object: "ann", Question: "q", Cap: epsilonOf(900e9)}
 	repeat := func(n int, begin []said.Detail, item func(i int) []said.Detail) []said.Detail {
 		for i := range n {
@@ -190,91 +185,77 @@ func hostileStatements(t testing.TB) map[string]func(n int) []said.Detail {
 				}
 			})
 		},
-		"charged": func(n int) []said.Detail {
-			return repeat(200*n, []said.Detail{question, enrolled}, func(int) []said.Detail {
-				return []said.Detail{&said.Charged{Object: "ann", Question: "q", Epsilon: epsilonOf(1)}}
-			})
-		},
-		"refused": func(n int) []said.Detail {
-			return repeat(200*n, []said.Detail{question, enrolled}, func(int) []said.Detail {
-				return []said.Detail{&said.ObjectRefused{Question: "q", Refusal: api.Refusal{Object: "ann", Reason: api.NeedsConsent, Remedy: api.RemedyConsent, Why: "more"}}}
-			})
-		},
-		"withdrawn": func(n int) []said.Detail {
-			return repeat(100*n, []said.Detail{question}, func(int) []said.Detail { return []said.Detail{enrolled, &said.Withdrawn{Object: "ann"}} })
-		},
-		"epochs": func(n int) []said.Detail {
-			return repeat(100*n, []said.Detail{question, enrolled}, func(int) []said.Detail {
-				return []said.Detail{&said.TruthBound{Object: "ann", Question: "q", Truth: make(said.Hex, 16)}, &said.EpochBegun{Object: "ann", Question: "q"}}
-			})
-		},
-		"epochs under a long policy": func(n int) []said.Detail {
-			p := policyOf(t, kindsOfPolicies()["steps"](0))
-			return repeat(200*n, []said.Detail{question, &said.PolicyDefined{Number: 1, Policy: *p}, &said.Enrolled{Object: "ann", Question: "q", Policy: p, Cap: epsilonOf(2e9)}},
-				func(int) []said.Detail { return []said.Detail{&said.EpochBegun{Object: "ann", Question: "q"}} })
-		},
-		"stated": func(n int) []said.Detail {
-			return repeat(20*n, []said.Detail{question, enrolled}, func(int) []said.Detail {
-				return []said.Detail{&said.Stated{Object: "ann", Events: make([]uint64, 1000)}}
-			})
-		},
-		"forgotten": func(n int) []said.Detail {
-			var chains []said.ForgottenChain
-			for range 500 {
-				chains = append(chains, said.ForgottenChain{Question: "q", Spent: epsilonOf(1)})
-			}
-			return repeat(4*n, []said.Detail{question, enrolled}, func(int) []said.Detail { return []said.Detail{&said.Forgotten{Object: "ann", Chains: chains}} })
-		},
 		"questions": func(n int) []said.Detail {
 			return repeat(5*n, nil, func(i int) []said.Detail {
 				values := make([]string, 1000)
 				for v := range values {
 					values[v] = fmt.Sprint("v", v)
 				}
-				return []said.Detail{&said.QuestionDefined{Number: uint32(i + 1), Name: fmt.Sprint("q", i), Values: values, Encoding: api.Unary}}
+				return []said.Detail{&said.QuestionDefined{Number: uint32(i + 1), Name: fmt.Sprint("q", i), Values: values, Encoding: "unary"}}
 			})
-		},
-		"nothing is defined": func(n int) []said.Detail {
-			return repeat(200*n, nil, func(int) []said.Detail {
-				return []said.Detail{&said.Released{Object: "ann", Question: "none", Epsilon: epsilonOf(1)}}
-			})
-		},
-		"somebody else": func(n int) []said.Detail {
-			return repeat(200*n, []said.Detail{question}, func(int) []said.Detail { return []said.Detail{&said.Withdrawn{Object: "bob"}} })
 		},
 		"unary": func(n int) []said.Detail {
 			values := make([]string, event.MaxUnaryValues)
 			for v := range values {
 				values[v] = fmt.Sprint("v", v)
 			}
-			return repeat(20*n, []said.Detail{&said.QuestionDefined{Number: 1, Name: "q", Values: values, Encoding: api.Unary}, enrolled}, func(i int) []said.Detail {
+			return repeat(20*n, []said.Detail{&said.QuestionDefined{Number: 1, Name: "q", Values: values, Encoding: "unary"}, enrolled}, func(i int) []said.Detail {
 				return []said.Detail{&said.Released{Object: "ann", Question: "q", Epsilon: epsilonOf(i + 1), Response: strings.Repeat("01", len(values)/2), Method: "raise"}}
-			})
-		},
-		"finite": func(n int) []said.Detail {
-			m := manyOutputs(t)
-			names := m.Outputs[0]
-			return repeat(100*n, []said.Detail{&said.QuestionDefined{Number: 1, Name: "q", Values: []string{"a", "b"}, Encoding: api.Finite, Mechanism: m}, enrolled}, func(int) []said.Detail {
-				return []said.Detail{&said.Released{Object: "ann", Question: "q", Epsilon: m.Family.Epsilons()[0], Response: names[len(names)-1], Method: "raise"}}
 			})
 		},
 		"mechanisms": func(n int) []said.Detail {
 			m := manyOutputs(t)
 			return repeat(n, nil, func(i int) []said.Detail {
-				return []said.Detail{&said.QuestionDefined{Number: uint32(i + 1), Name: fmt.Sprint("q", i), Values: []string{"a", "b"}, Encoding: api.Finite, Mechanism: m}}
+				return []said.Detail{&said.QuestionDefined{Number: uint32(i + 1), Name: fmt.Sprint("q", i), Values: []string{"a", "b"}, Encoding: "finite", Mechanism: m}}
 			})
 		},
+	}
+	type says = []said.Detail
+	about, m := &said.QuestionDefined{Number: 1, Name: "q", Values: []string{"a", "b"}, Encoding: "finite"}, manyOutputs(t)
+	about.Mechanism = m
+	lengthy := policyOf(t, kindsOfPolicies()["steps"](0))
+	defined := &said.PolicyDefined{Number: 1, Policy: *lengthy}
+	under := &said.Enrolled{Object: "ann", Question: "q", Policy: lengthy, Cap: epsilonOf(2e9)}
+	epoch := &said.EpochBegun{Object: "ann", Question: "q"}
+	refused := func(why string) *said.ObjectRefused {
+		r := api.Refusal{Object: "ann", Reason: api.NeedsConsent, Remedy: "consent", Why: why}
+		return &said.ObjectRefused{Question: "q", Refusal: r}
+	}
+	for name, c := range map[string]struct {
+		times       int
+		begin, each says
+	}{
+		"charged":   {200, says{question, enrolled}, says{&said.Charged{Object: "ann", Question: "q", Epsilon: epsilonOf(1)}}},
+		"refused":   {200, says{question, enrolled}, says{refused("more")}},
+		"withdrawn": {100, says{question}, says{enrolled, &said.Withdrawn{Object: "ann"}}},
+		"epochs": {
+			100, says{question, enrolled}, says{&said.TruthBound{Object: "ann", Question: "q", Truth: make(said.Hex, 16)}, epoch},
+		},
+		"epochs under a long policy": {200, says{question, defined, under}, says{epoch}},
+		"enrolled again and again":   {20, says{question, defined}, says{under, &said.Withdrawn{Object: "ann"}}},
+		"holdings under long policies": {
+			2, says{question, defined, &said.BuyerNamed{Number: 1, Name: "acme"}, enrolled, &said.Reserved{
+				Sale: 1, Buyer: "acme", Question: "q", Epsilon: epsilonOf(1), Objects: 1 << 20, Expires: hostileTime,
+			}}, says{&said.Held{Sale: 1, Object: "ann", Policy: lengthy}},
+		},
+		"stated": {20, says{question, enrolled}, says{&said.Stated{Object: "ann", Events: make([]uint64, 1000)}}},
+		"forgotten": {4, says{question, enrolled}, says{&said.Forgotten{
+			Object: "ann", Chains: slices.Repeat([]said.ForgottenChain{{Question: "q", Spent: epsilonOf(1)}}, 500),
+		}}},
+		"nothing is defined": {200, nil, says{&said.Released{Object: "ann", Question: "none", Epsilon: epsilonOf(1)}}},
+		"somebody else":      {200, says{question}, says{&said.Withdrawn{Object: "bob"}}},
+		"finite": {100, says{about, enrolled}, says{&said.Released{
+			Object: "ann", Question: "q", Epsilon: m.Family.Epsilons()[0], Response: m.Outputs[0][len(m.Outputs[0])-1], Method: "raise",
+		}}},
+		// each byte of the reason is six bytes of JSON
+		"refused at length": {50, says{question, enrolled}, says{refused(strings.Repeat("\x01", event.MaxWhy))}},
+	} {
+		all[name] = func(n int) says { return repeat(c.times*n, slices.Clip(c.begin), func(int) says { return c.each }) }
 	}
 	all["enrolled in questions with long names"] = func(n int) []said.Detail {
 		return repeat(20*n, nil, func(i int) []said.Detail {
 			name := fmt.Sprintf("%0*d", event.MaxNameBytes, i)
-			return []said.Detail{&said.QuestionDefined{Number: uint32(i + 1), Name: name, Values: []string{"a", "b"}, Encoding: api.Direct}, &said.Enrolled{Object: "ann", Question: name, Cap: epsilonOf(9e9)}}
-		})
-	}
-	all["refused at length"] = func(n int) []said.Detail {
-		why := strings.Repeat("\x01", event.MaxWhy) // each is six bytes of JSON
-		return repeat(50*n, []said.Detail{question, enrolled}, func(int) []said.Detail {
-			return []said.Detail{&said.ObjectRefused{Question: "q", Refusal: api.Refusal{Object: "ann", Reason: api.NeedsConsent, Remedy: api.RemedyConsent, Why: why}}}
+			return []said.Detail{&said.QuestionDefined{Number: uint32(i + 1), Name: name, Values: []string{"a", "b"}, Encoding: "direct"}, &said.Enrolled{Object: "ann", Question: name, Cap: epsilonOf(9e9)}}
 		})
 	}
 	all["forgotten in many questions"] = func(n int) []said.Detail {
@@ -282,22 +263,16 @@ func hostileStatements(t testing.TB) map[string]func(n int) []said.Detail {
 		begin := repeat(50*n, nil, func(i int) []said.Detail {
 			name := fmt.Sprint("q", i)
 			chains = append(chains, said.ForgottenChain{Question: name, Spent: epsilonOf(i + 1)})
-			return []said.Detail{&said.QuestionDefined{Number: uint32(i + 1), Name: name, Values: []string{"a", "b"}, Encoding: api.Direct}}
+			return []said.Detail{&said.QuestionDefined{Number: uint32(i + 1), Name: name, Values: []string{"a", "b"}, Encoding: "direct"}}
 		})
 		begin = append(begin, &said.Forgotten{Object: "ann", Chains: chains})
 		return repeat(50*n, begin, func(i int) []said.Detail {
 			return []said.Detail{&said.Enrolled{Object: "ann", Question: fmt.Sprint("q", i), Cap: epsilonOf(9e9)}}
 		})
 	}
-	all["holdings under long policies"] = func(n int) []said.Detail {
-		p := policyOf(t, kindsOfPolicies()["steps"](0))
-		reserved := &said.Reserved{Sale: 1, Buyer: "acme", Question: "q", Epsilon: epsilonOf(1), Objects: 1 << 20, Expires: hostileTime}
-		return repeat(2*n, []said.Detail{question, &said.PolicyDefined{Number: 1, Policy: *p}, &said.BuyerNamed{Number: 1, Name: "acme"}, enrolled, reserved},
-			func(int) []said.Detail { return []said.Detail{&said.Held{Sale: 1, Object: "ann", Policy: p}} })
-	}
 	all["levels of one mechanism"] = func(n int) []said.Detail {
 		m := manyLevels(t, 60)
-		return repeat(n, []said.Detail{&said.QuestionDefined{Number: 1, Name: "q", Values: []string{"a", "b"}, Encoding: api.Finite, Mechanism: m}, enrolled}, func(int) []said.Detail {
+		return repeat(n, []said.Detail{&said.QuestionDefined{Number: 1, Name: "q", Values: []string{"a", "b"}, Encoding: "finite", Mechanism: m}, enrolled}, func(int) []said.Detail {
 			epoch := []said.Detail{&said.EpochBegun{Object: "ann", Question: "q"}}
 			for level, epsilon := range slices.Backward(m.Family.Epsilons()) {
 				epoch = append(epoch, &said.Released{Object: "ann", Question: "q", Epsilon: epsilon, Response: m.Outputs[level][0], Method: "degrade"})
@@ -305,18 +280,12 @@ func hostileStatements(t testing.TB) map[string]func(n int) []said.Detail {
 			return epoch
 		})
 	}
-	all["enrolled again and again"] = func(n int) []said.Detail {
-		p := policyOf(t, kindsOfPolicies()["steps"](0))
-		return repeat(20*n, []said.Detail{question, &said.PolicyDefined{Number: 1, Policy: *p}}, func(int) []said.Detail {
-			return []said.Detail{&said.Enrolled{Object: "ann", Question: "q", Policy: p, Cap: epsilonOf(2e9)}, &said.Withdrawn{Object: "ann"}}
-		})
-	}
 	all["refused in many questions"] = func(n int) []said.Detail {
 		return repeat(50*n, nil, func(i int) []said.Detail {
 			name := fmt.Sprint("q", i)
 			return []said.Detail{
-				&said.QuestionDefined{Number: uint32(i + 1), Name: name, Values: []string{"a", "b"}, Encoding: api.Direct},
-				&said.ObjectRefused{Question: name, Refusal: api.Refusal{Object: "ann", Reason: api.NotEnrolled, Remedy: api.RemedyEnrolling, Asked: epsilonOf(1)}},
+				&said.QuestionDefined{Number: uint32(i + 1), Name: name, Values: []string{"a", "b"}, Encoding: "direct"},
+				&said.ObjectRefused{Question: name, Refusal: api.Refusal{Object: "ann", Reason: api.NotEnrolled, Remedy: "enrolling", Asked: epsilonOf(1)}},
 			}
 		})
 	}
@@ -409,7 +378,7 @@ func (h *hostileHost) receipt(n int, q api.Question, epsilon privacy.Epsilon, re
 		Tally: event.SaleTally{Resales: uint64(n)},
 	}
 	r := Receipt{
-		Format: receiptFormat, Ledger: uuid.UUID(h.about.ID).String(), Created: hostileTime, Currency: h.about.Currency,
+		Format: event.ReceiptFormat, Ledger: uuid.UUID(h.about.ID).String(), Created: hostileTime, Currency: h.about.Currency,
 		LogKey: h.about.LogKey, Sale: 1, Buyer: "acme", Question: q.Name, Values: q.Values, Encoding: q.Encoding,
 		Mechanism: event.NameOutputs(q.Mechanism), Epsilon: epsilon, Objects: uint64(n), Time: hostileTime,
 	}
@@ -553,9 +522,9 @@ func TestCostOfReceipts_AnyEncoding_IsLinear(t *testing.T) {
 		epsilon  privacy.Epsilon
 		response string
 	}{
-		"direct": {200, api.Question{Name: "q", Values: values, Encoding: api.Direct}, epsilonOf(1e9), values[len(values)-1]},
-		"unary":  {20, api.Question{Name: "q", Values: values, Encoding: api.Unary}, epsilonOf(1e9), strings.Repeat("01", len(values)/2)},
-		"finite": {200, api.Question{Name: "q", Values: []string{"a", "b"}, Encoding: api.Finite, Mechanism: m}, m.Family.Epsilons()[0], m.Outputs[0][len(m.Outputs[0])-1]},
+		"direct": {200, api.Question{Name: "q", Values: values, Encoding: "direct"}, epsilonOf(1e9), values[len(values)-1]},
+		"unary":  {20, api.Question{Name: "q", Values: values, Encoding: "unary"}, epsilonOf(1e9), strings.Repeat("01", len(values)/2)},
+		"finite": {200, api.Question{Name: "q", Values: []string{"a", "b"}, Encoding: "finite", Mechanism: m}, m.Family.Epsilons()[0], m.Outputs[0][len(m.Outputs[0])-1]},
 	} {
 		t.Run(name, func(t *testing.T) {
 			wantLinear(t, name, func(n int) []byte { return h.receipt(of.n*n, of.question, of.epsilon, of.response) }, func(data []byte) (any, bool) {
@@ -585,13 +554,11 @@ func TestTheOrderOfLevels_DecidesNothing(t *testing.T) {
 	}
 	c := chain(3)
 	c.add(epsilonOf(7), event.Value{})
-	if c.method(epsilonOf(5)) != event.MethodInsert || c.method(epsilonOf(8)) != event.MethodRaise || c.spent() != epsilonOf(7) || c.lowest != epsilonOf(1) {
-		t.Errorf("%+v", c)
-	}
+	check.That(t, c.method(epsilonOf(5)) == event.MethodInsert && c.method(epsilonOf(8)) == event.MethodRaise &&
+		c.spent() == epsilonOf(7) && c.lowest == epsilonOf(1), "%+v", c)
 	c.add(epsilonOf(5), event.Value{}) // not the highest, although it is the last
-	if c.method(epsilonOf(6)) != event.MethodInsert || c.spent() != epsilonOf(7) || c.lowest != epsilonOf(1) {
-		t.Errorf("after a level in between: %+v", c)
-	}
+	check.That(t, c.method(epsilonOf(6)) == event.MethodInsert && c.spent() == epsilonOf(7) && c.lowest == epsilonOf(1),
+		"after a level in between: %+v", c)
 	used := func(n int) time.Duration {
 		begun := processorTime()
 		chain(n)
@@ -610,11 +577,9 @@ func TestTheOrderOfLevels_DecidesNothing(t *testing.T) {
 func TestCostOfDocuments_LongProof_IsLinear(t *testing.T) {
 	h := newHostileHost(t)
 	wantLinear(t, "proof", func(n int) []byte {
-		st, err := ReadStatement(h.statement([]said.Detail{&said.Withdrawn{Object: "ann"}}))
-		check.Must(t, err)
+		st := check.Value(ReadStatement(h.statement([]said.Detail{&said.Withdrawn{Object: "ann"}})))(t)
 		st.Proof = make([]tlog.Hash, 1000*n)
-		data, err := json.Marshal(st)
-		check.Must(t, err)
+		data := check.Value(json.Marshal(st))(t)
 		return data
 	}, func(data []byte) (any, bool) {
 		st, err := ReadStatement(data)
@@ -624,21 +589,17 @@ func TestCostOfDocuments_LongProof_IsLinear(t *testing.T) {
 
 func TestVerify_ForeignSignature_ChecksNothingElse(t *testing.T) {
 	h, other := newHostileHost(t), newHostileHost(t)
-	st, err := ReadStatement(h.statement([]said.Detail{&said.Withdrawn{Object: "bob"}}))
-	check.Must(t, err)
+	st := check.Value(ReadStatement(h.statement([]said.Detail{&said.Withdrawn{Object: "bob"}})))(t)
 	checked := st.Verify(other.keys)
-	if checked.Signed || checked.OK() || len(checked.Faults) != 1 || !strings.Contains(checked.Faults[0].Text, "checkpoint") {
-		t.Errorf("%+v", checked)
-	}
-	if checked := st.Verify(h.keys); !checked.Signed || len(checked.Faults) < 2 {
-		t.Errorf("%+v", checked)
-	}
-	r, err := ReadReceipt(h.receipt(1, api.Question{Name: "q", Values: []string{"a", "b"}, Encoding: api.Direct}, epsilonOf(1e9), "a"))
+	check.That(t, !checked.Signed && !checked.OK() && len(checked.Faults) == 1 &&
+		strings.Contains(checked.Faults[0].Text, "checkpoint"), "%+v", checked)
+	checked = st.Verify(h.keys)
+	check.That(t, checked.Signed && len(checked.Faults) >= 2, "%+v", checked)
+	r, err := ReadReceipt(h.receipt(1, api.Question{Name: "q", Values: []string{"a", "b"}, Encoding: "direct"}, epsilonOf(1e9), "a"))
 	check.Must(t, err)
 	r.Price++
-	if checked := r.Verify(other.keys); checked.Signed || len(checked.Faults) != 1 {
-		t.Errorf("%+v", checked)
-	}
+	checked = r.Verify(other.keys)
+	check.That(t, !checked.Signed && len(checked.Faults) == 1, "%+v", checked)
 }
 
 func TestVerify_ManyFaults_ListsTheFirst(t *testing.T) {
@@ -647,16 +608,13 @@ func TestVerify_ManyFaults_ListsTheFirst(t *testing.T) {
 	for range 2 * maxFaults {
 		says = append(says, &said.Withdrawn{Object: strings.Repeat("b", 10_000)})
 	}
-	st, err := ReadStatement(h.statement(says))
-	check.Must(t, err)
+	st := check.Value(ReadStatement(h.statement(says)))(t)
 	checked := st.Verify(h.keys)
 	if n := len(checked.Faults); n != maxFaults+1 || !strings.Contains(checked.Faults[n-1].Text, "more than 1000 faults") {
 		t.Errorf("%d faults, at last %v", n, checked.Faults[n-1])
 	}
 	for _, f := range checked.Faults {
-		if len(f.Text) > 2*maxFaultText {
-			t.Fatalf("a fault of %d bytes", len(f.Text))
-		}
+		check.Need(t, len(f.Text) <= 2*maxFaultText, "a fault of %d bytes", len(f.Text))
 	}
 }
 
@@ -669,16 +627,15 @@ func TestVerify_LongNameOfABuyer_IsAFault(t *testing.T) {
 		for _, f := range st.Verify(h.keys).Faults {
 			all.WriteString(f.Text + "\n")
 		}
-		if strings.Contains(all.String(), "at most 256") != (fault != "") {
-			t.Errorf("%d bytes: %s", length, all.String())
-		}
+		check.That(t, strings.Contains(all.String(), "at most 256") == (fault != ""),
+			"%d bytes: %s", length, all.String())
 	}
 }
 
 // A ledger never has a longer chain.
 func TestVerify_ChainAboveTheBound_IsAFault(t *testing.T) {
 	h := newHostileHost(t)
-	question := &said.QuestionDefined{Number: 1, Name: "q", Values: []string{"a", "b"}, Encoding: api.Direct}
+	question := &said.QuestionDefined{Number: 1, Name: "q", Values: []string{"a", "b"}, Encoding: "direct"}
 	begin := []said.Detail{question, &said.Enrolled{Object: "ann", Question: "q", Cap: epsilonOf(900e9)}}
 	level := func(i int) []said.Detail {
 		return []said.Detail{&said.Released{Object: "ann", Question: "q", Epsilon: epsilonOf(i + 1), Response: "a", Method: "raise"}}
@@ -703,12 +660,9 @@ func TestVerify_ChainAboveTheBound_IsAFault(t *testing.T) {
 			for i := range test.most + more {
 				says = append(says, test.item(i)...)
 			}
-			st, err := ReadStatement(h.statement(says))
-			check.Must(t, err)
+			st := check.Value(ReadStatement(h.statement(says)))(t)
 			isFault := slices.ContainsFunc(st.Verify(h.keys).Faults, func(f Fault) bool { return strings.Contains(f.Text, "entries; at most 1024 are possible") })
-			if isFault != (more == 1) {
-				t.Errorf("%s: %d more than are possible: a fault is %t", name, more, isFault)
-			}
+			check.That(t, isFault == (more == 1), "%s: %d more than are possible: a fault is %t", name, more, isFault)
 		}
 	}
 }

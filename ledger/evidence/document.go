@@ -14,9 +14,6 @@ import (
 	"github.com/sluicedp/sluice/ledger/internal/event"
 )
 
-// maxDocument is the largest size of a receipt or statement that is read, in bytes.
-const maxDocument = 1 << 30
-
 // smallestItem is less than the bytes that a response or an event takes in a document. It keeps a
 // hostile one from asking for much more memory than it has bytes.
 const smallestItem = 64
@@ -49,8 +46,8 @@ func (l *items[T]) UnmarshalJSON(data []byte) error {
 // readDocument reads one JSON object into a document, and holds it against what the document is
 // written as: of each there is one form only, to the byte.
 func readDocument(what string, data []byte, into any, document func() any) error {
-	if len(data) > maxDocument {
-		return errs.Invalid("the %s has %d bytes; at most %d are read", what, len(data), maxDocument)
+	if len(data) > event.MaxDocument {
+		return errs.Invalid("the %s has %d bytes; at most %d are read", what, len(data), event.MaxDocument)
 	}
 	if err := json.Unmarshal(data, &struct{}{}); err != nil { // takes no memory, so that what is no JSON takes none
 		return errs.Invalid("the %s: %w%s", what, err, offset(err))

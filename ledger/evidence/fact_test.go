@@ -55,7 +55,7 @@ func everyFact(t testing.TB) (log []entry) {
 	t.Helper()
 	e := privacy.MustEpsilon
 	party := fixture.Party(t)
-	party.Encoding, party.Mechanism = api.Finite, event.NameOutputs(party.Mechanism)
+	party.Encoding, party.Mechanism = "finite", event.NameOutputs(party.Mechanism)
 	deal := event.Deal{Sale: 4, Buyer: 1, Question: 1, Epsilon: e("0.5"), Objects: 3, Price: 200, Refused: 2}
 	bare := event.Deal{Sale: 1<<64 - 1, Buyer: 2, Question: 2, Epsilon: e("2"), Objects: 1}
 	raised := event.Response{Method: event.MethodRaise}
@@ -63,7 +63,7 @@ func everyFact(t testing.TB) (log []entry) {
 	for i, c := range []event.Change{
 		&event.Created{ID: [16]byte{1, 2, 3, 15: 255}, Currency: "EUR", LogKey: "example.com/office+9fdd85bd+AYqI4910CfGV/VLbLTy6XXLKZwm/HZQSG/N0iAG0D29c"},
 		&event.Created{},
-		&event.QuestionDefined{Number: 1, Question: api.Question{Name: "vote", Values: []string{"yes", "<no> & \u00a7", "é"}, Encoding: api.Direct}},
+		&event.QuestionDefined{Number: 1, Question: api.Question{Name: "vote", Values: []string{"yes", "<no> & \u00a7", "é"}, Encoding: "direct"}},
 		&event.QuestionDefined{Number: 2, Question: party},
 		&event.PolicyDefined{Number: 1, JSON: `{"kind":"fixed","ceiling":"1"}`},
 		&event.BuyerNamed{Number: 1, Name: "acme"},
@@ -117,11 +117,9 @@ type field struct{ name, value string }
 func fieldsOf(t testing.TB, fact []byte) (all []field) {
 	t.Helper()
 	d := json.NewDecoder(bytes.NewReader(fact))
-	_, err := d.Token()
-	check.Must(t, err)
+	check.Must(t, check.Err(d.Token()))
 	for d.More() {
-		name, err := d.Token()
-		check.Must(t, err)
+		name := check.Value(d.Token())(t)
 		var value json.RawMessage
 		check.Must(t, d.Decode(&value))
 		all = append(all, field{name.(string), string(value)})
@@ -146,10 +144,8 @@ func specimens(t testing.TB) map[string]Statement {
 		Sales: []StatedSale{}, Events: factsOf(t, everyFact(t)), Proof: []tlog.Hash{},
 	}}
 	for _, name := range []string{"statement-v4.json", "statement-forgotten-v4.json"} {
-		data, err := os.ReadFile(filepath.Join("..", "testdata", "golden", name))
-		check.Must(t, err)
-		all[name], err = ReadStatement(data)
-		check.Must(t, err)
+		data := check.Value(os.ReadFile(filepath.Join("..", "testdata", "golden", name)))(t)
+		all[name] = check.Value(ReadStatement(data))(t)
 	}
 	return all
 }
@@ -196,8 +192,7 @@ func eachAlteration(t *testing.T, change func(fields []field, visit func(what st
 
 func TestFactsAreReadAsTheyAreWritten(t *testing.T) {
 	for name, st := range specimens(t) {
-		back, err := ReadStatement(text(t, st))
-		check.Must(t, err)
+		back := check.Value(ReadStatement(text(t, st)))(t)
 		if !bytes.Equal(text(t, back), text(t, st)) || len(back.Events) != len(st.Events) {
 			t.Errorf("%s: %s became %s", name, text(t, st), text(t, back))
 		}
@@ -206,8 +201,7 @@ func TestFactsAreReadAsTheyAreWritten(t *testing.T) {
 				t.Errorf("%+v became %+v", f, got)
 			}
 			var indented Fact // which only readers of whole documents refuse
-			data, err := json.MarshalIndent(f, "", " ")
-			check.Must(t, err)
+			data := check.Value(json.MarshalIndent(f, "", " "))(t)
 			check.Must(t, json.Unmarshal(data, &indented))
 			if !bytes.Equal(text(t, indented), text(t, f)) {
 				t.Errorf("%s became %s", data, text(t, indented))
@@ -225,9 +219,7 @@ func TestFactsAreReadAsTheyAreWritten(t *testing.T) {
 		if kind := ev.Change.Kind(); kind == event.KindQuestion || kind == event.KindPolicy { // with pointers inside
 			again := ev.Event
 			again.Change = back
-			if err != nil || again.Leaf() != ev.Leaf {
-				t.Errorf("%+v became %+v, %v", ev.Change, back, err)
-			}
+			check.That(t, err == nil && again.Leaf() == ev.Leaf, "%+v became %+v, %v", ev.Change, back, err)
 		} else if err != nil || !reflect.DeepEqual(back, ev.Change) {
 			t.Errorf("%+v became %+v, %v", ev.Change, back, err)
 		}
@@ -243,12 +235,9 @@ func TestTheKindsOfFacts(t *testing.T) {
 	untold := []event.Kind{event.KindTruthKey, event.KindSettled, event.KindAnswered, event.KindCancelled, event.KindNoiseKey}
 	for k := event.Kind(1); !strings.HasPrefix(k.String(), "kind "); k++ {
 		is, known := shapes()[k.String()]
-		if known == slices.Contains(untold, k) || known != told[k.String()] {
-			t.Errorf("%s: %v", k, known)
-		}
-		if known && reflect.New(is.detail).Interface().(says.Detail).Kind() != k.String() {
-			t.Errorf("%s is %v", k, is.detail)
-		}
+		check.That(t, known != slices.Contains(untold, k) && known == told[k.String()], "%s: %v", k, known)
+		check.That(t, !known || reflect.New(is.detail).Interface().(says.Detail).Kind() == k.String(),
+			"%s is %v", k, is.detail)
 	}
 	if len(shapes()) != len(told) || len(told) != 18 {
 		t.Errorf("%d kinds, %d of them in the log", len(shapes()), len(told))
@@ -280,14 +269,11 @@ func TestAFactHasNoFieldOfAnotherKind(t *testing.T) {
 		n++
 		name := what[strings.LastIndex(what, " ")+1:]
 		for _, words := range []string{fmt.Sprintf("item %d of a list", item), fmt.Sprintf("an event of the kind %q", f.Kind()), fmt.Sprintf("unknown field %q", name)} {
-			if err == nil || !strings.Contains(err.Error(), words) {
-				t.Fatalf("%s: got the error %v, which should say %q", what, err, words)
-			}
+			check.Need(t, err != nil && strings.Contains(err.Error(), words),
+				"%s: got the error %v, which should say %q", what, err, words)
 		}
 	})
-	if n < 4000/oneIn() {
-		t.Errorf("only %d alterations", n)
-	}
+	check.That(t, n >= 4000/oneIn(), "only %d alterations", n)
 }
 
 func TestAFactHasAllFieldsOfItsKind(t *testing.T) {
@@ -309,16 +295,12 @@ func TestAFactHasAllFieldsOfItsKind(t *testing.T) {
 		}
 	}, func(what string, _ int, _ Fact, err error, faults []string) {
 		n++
-		if err == nil && len(faults) == 0 {
-			t.Errorf("%s: nobody notices", what)
-		}
+		check.That(t, err != nil || len(faults) != 0, "%s: nobody notices", what)
 		if err == nil && (strings.HasSuffix(what, " null") || strings.HasSuffix(what, " twice") || strings.HasSuffix(what, " in capitals") || strings.HasSuffix(what, " before another")) {
 			t.Errorf("%s: it is read, and only then found to be wrong: %q", what, faults)
 		}
 	})
-	if n < 3000/oneIn() {
-		t.Errorf("only %d alterations", n)
-	}
+	check.That(t, n >= 3000/oneIn(), "only %d alterations", n)
 }
 
 // Whatever else a fact says that it is, it is refused, and in plain words.
@@ -334,17 +316,14 @@ func TestAFactOfAnotherKind(t *testing.T) {
 			}
 		}
 	}, func(what string, item int, _ Fact, err error, faults []string) {
-		if err == nil && len(faults) == 0 {
-			t.Errorf("%s: nobody notices", what)
-		}
+		check.That(t, err != nil || len(faults) != 0, "%s: nobody notices", what)
 		kind := what[strings.LastIndex(what, ": ")+2:]
 		if _, known := shapes()[kind]; known {
 			return
 		}
 		words := fmt.Sprintf("item %d of a list: a statement has no event of the kind %q", item, kind[:min(len(kind), 40)])
-		if err == nil || !strings.Contains(err.Error(), words) || len(err.Error()) > 200 {
-			t.Errorf("%s: got the error %v, which should say %q", what, err, words)
-		}
+		check.That(t, err != nil && strings.Contains(err.Error(), words) && len(err.Error()) <= 200,
+			"%s: got the error %v, which should say %q", what, err, words)
 	})
 }
 
@@ -354,13 +333,11 @@ func TestAFactThatSaysNothing(t *testing.T) {
 	if got, want := string(text(t, f)), `{"event":0,"time":"0001-01-01T00:00:00Z","kind":"","salt":"","leaf":"AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA="}`; got != want || f.Kind() != "" {
 		t.Errorf("%s of the kind %q, want %s", got, f.Kind(), want)
 	}
-	if all := textsOf(Statement{Events: []Fact{f}}.Verify(nil), 1); len(all) == 0 || all[0] != `a statement has no event of the kind ""` {
-		t.Errorf("%q", all)
-	}
+	all := textsOf(Statement{Events: []Fact{f}}.Verify(nil), 1)
+	check.That(t, len(all) != 0 && all[0] == `a statement has no event of the kind ""`, "%q", all)
 	for _, data := range []string{"null", "{}", "[]", "7", `{"kind":null}`, `{"kind":7}`, string(text(t, f))} {
-		if err := json.Unmarshal([]byte(data), &f); err == nil {
-			t.Errorf("%s is read as %+v", data, f)
-		}
+		err := json.Unmarshal([]byte(data), &f)
+		check.That(t, err != nil, "%s is read as %+v", data, f)
 	}
 }
 

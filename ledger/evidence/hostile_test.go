@@ -9,6 +9,7 @@ import (
 
 	"golang.org/x/mod/sumdb/note"
 
+	"github.com/sluicedp/sluice/internal/check"
 	"github.com/sluicedp/sluice/internal/fixture"
 	"github.com/sluicedp/sluice/ledger/event"
 )
@@ -43,9 +44,8 @@ func FuzzFact(f *testing.F) {
 		if err != nil {
 			return // read, but what no ledger writes
 		}
-		if err := json.Unmarshal(once, &second); err != nil {
-			t.Fatalf("%s is written as %s: %v", text, once, err)
-		}
+		err = json.Unmarshal(once, &second)
+		check.Need(t, err == nil, "%s is written as %s: %v", text, once, err)
 		if again, err := json.Marshal(second); err != nil || string(again) != string(once) {
 			t.Errorf("%s is written as %s, and then as %s, %v", text, once, again, err)
 		}
@@ -77,10 +77,7 @@ func TestNoDocumentAsksForMuchMoreMemoryThanItHas(t *testing.T) {
 		"signatures":        fill("sluice\n1\nAAAA\n\n", "— a AAAAAAA=\n", ""),
 	}
 	for _, name := range []string{"receipt-v4.json", "statement-v4.json"} {
-		data, err := os.ReadFile(filepath.Join("..", "testdata", "golden", name))
-		if err != nil {
-			t.Fatal(err)
-		}
+		data := check.Value(os.ReadFile(filepath.Join("..", "testdata", "golden", name)))(t)
 		hostile[name] = data
 	}
 	for name, data := range hostile {

@@ -13,9 +13,6 @@ import (
 	"github.com/sluicedp/sluice/privacy"
 )
 
-// receiptFormat is the first field of every receipt, and names the version of its form.
-const receiptFormat = "sluice receipt 4"
-
 // Receipt is what a buyer keeps of a sale: what was bought, and the proof that the log says so. It
 // is a document of its own: as JSON, written by [encoding/json], it can be verified without the
 // ledger, by whoever has the key by which the log is signed ([ReadReceipt], [Receipt.Verify]).
@@ -28,16 +25,16 @@ const receiptFormat = "sluice receipt 4"
 // the log, by the numbers of events, of the sale and of the buyer, and of the log's tree some
 // hashes. Its checkpoint is of the log as the sale left it.
 type Receipt struct {
-	Format   string       `json:"format"`   // "sluice receipt 4"
-	Ledger   string       `json:"ledger"`   // the ID of the ledger
-	Created  time.Time    `json:"created"`  // the ledger
-	Currency string       `json:"currency"` // the ledger's
-	LogKey   string       `json:"log_key"`  // the verifier key that the log began with; "" for none
-	Sale     uint64       `json:"sale"`     // its number, from 1
-	Buyer    string       `json:"buyer"`    // by its name
-	Question string       `json:"question"` // by its name
-	Values   []string     `json:"values"`   // of the question
-	Encoding api.Encoding `json:"encoding"` // of the responses
+	Format   string    `json:"format"`   // "sluice receipt 4"
+	Ledger   string    `json:"ledger"`   // the ID of the ledger
+	Created  time.Time `json:"created"`  // the ledger
+	Currency string    `json:"currency"` // the ledger's
+	LogKey   string    `json:"log_key"`  // the verifier key that the log began with; "" for none
+	Sale     uint64    `json:"sale"`     // its number, from 1
+	Buyer    string    `json:"buyer"`    // by its name
+	Question string    `json:"question"` // by its name
+	Values   []string  `json:"values"`   // of the question
+	Encoding string    `json:"encoding"` // of the responses
 	// Mechanism is how the question is answered, in finite encoding.
 	Mechanism *api.Mechanism  `json:"mechanism,omitempty"`
 	Epsilon   privacy.Epsilon `json:"epsilon"`  // of the responses
@@ -141,7 +138,7 @@ func ReadReceipt(data []byte) (Receipt, error) {
 // whether the receipt agrees with itself.
 func (r Receipt) Verify(keys note.Verifiers) Checked {
 	v := &checker{}
-	v.checkFormat(r.Format, receiptFormat)
+	v.checkFormat(r.Format, event.ReceiptFormat)
 	about, err := aboutOf(r.Ledger, r.Created, r.Currency, r.LogKey)
 	if err != nil {
 		v.fault("the ledger: %v", err)

@@ -50,7 +50,7 @@ func TestAStatementHasNothingThatIsNotNeeded(t *testing.T) {
 	one := check.Value(privacy.ParseEpsilon("1"))(t)
 	at := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 	deal := event.Deal{Sale: 1, Buyer: 1, Question: 1, Epsilon: one, Objects: 3, Price: 900}
-	asked := api.Question{Name: "smoker", Values: []string{"Y", "N"}, Encoding: api.Direct}
+	asked := api.Question{Name: "smoker", Values: []string{"Y", "N"}, Encoding: "direct"}
 	for name, of := range map[string]event.Change{
 		"question": &event.QuestionDefined{Number: 2, Question: asked}, "policy": &event.PolicyDefined{Number: 1, JSON: `{"kind":"fixed","ceiling":"2"}`},
 		"buyer": &event.BuyerNamed{Number: 2, Name: "rival"}, "reserved": &event.Reserved{Deal: deal, Expires: at}, "sale": &event.SaleMade{Deal: deal},
@@ -75,15 +75,13 @@ func TestAStatementHasNothingThatIsNotNeeded(t *testing.T) {
 		}
 		st.Events = factsOf(t, log)
 		st.Proof, _ = proofOf(t, log, log)
-		st, err = ReadStatement(text(t, st))
-		check.Must(t, err)
+		st = check.Value(ReadStatement(text(t, st)))(t)
 		checked := st.Verify(note.VerifierList(key))
 		var all strings.Builder
 		for _, f := range checked.Faults {
 			all.WriteString(f.Text + "\n")
 		}
-		if checked.OK() || !checked.Signed || !strings.Contains(all.String(), "nothing in it needs event 4\n") {
-			t.Errorf("%s: %+v", name, checked)
-		}
+		check.That(t, !checked.OK() && checked.Signed &&
+			strings.Contains(all.String(), "nothing in it needs event 4\n"), "%s: %+v", name, checked)
 	}
 }

@@ -16,9 +16,6 @@ import (
 	"github.com/sluicedp/sluice/privacy"
 )
 
-// statementFormat is the first field of every statement, and names the version of its form.
-const statementFormat = "sluice statement 4"
-
 // Statement is what the ledger has about one object, proven: everything that was ever released of
 // it, or since it was last forgotten, what that cost it, and what it earned; and that nothing is
 // left out as of the checkpoint. Like a [Receipt] it is a document of its own ([ReadStatement],
@@ -202,7 +199,7 @@ func (st *Statement) inUTC() {
 // keys are those that the log is known to be signed by, as for [Receipt.Verify].
 func (st Statement) Verify(keys note.Verifiers) Checked {
 	v := &checker{}
-	v.checkFormat(st.Format, statementFormat)
+	v.checkFormat(st.Format, event.StatementFormat)
 	about, err := aboutOf(st.Ledger, st.Created, st.Currency, st.LogKey)
 	if err != nil {
 		v.fault("the ledger: %v", err)

@@ -428,7 +428,7 @@ func (c *toldChain) unused() bool { return len(c.levels) == 0 && !c.bound && c.a
 
 func newTeller(object string) *teller {
 	out := Statement{
-		Format: statementFormat, Object: object, Chains: []StatedChain{}, Released: []StatedResponse{},
+		Format: event.StatementFormat, Object: object, Chains: []StatedChain{}, Released: []StatedResponse{},
 		Terms: []StatedTerms{}, Charges: []StatedResponse{}, Sales: []StatedSale{},
 	}
 	return &teller{

@@ -18,10 +18,9 @@ import (
 	"github.com/go-json-experiment/json"
 	"github.com/google/uuid"
 
-	"github.com/sluicedp/sluice/internal/access"
+	"github.com/sluicedp/sluice/internal/httpapi"
 	"github.com/sluicedp/sluice/internal/problem"
 	"github.com/sluicedp/sluice/ledger/api"
-	"github.com/sluicedp/sluice/ledger/internal/httpapi"
 )
 
 // Options say how a server is spoken to. The zero value is ready for use.
@@ -92,7 +91,7 @@ func checkAbout(a api.About) error {
 
 // locate takes an address.
 func (c *Client) locate(address string) error {
-	path, isSocket, err := access.SocketPath(address)
+	path, isSocket, err := httpapi.SocketPath(address)
 	if err != nil {
 		return err
 	}
@@ -109,18 +108,12 @@ func (c *Client) locate(address string) error {
 		return fmt.Errorf("%w: an address is https://…, http://… on this machine, or unix:PATH", api.ErrInvalid)
 	case u.User != nil || u.RawQuery != "" || u.Fragment != "":
 		return fmt.Errorf("%w: an address has no user, query or fragment", api.ErrInvalid)
-	case u.Scheme == "http" && !isLoopback(u.Hostname()):
+	case u.Scheme == "http" && !httpapi.IsLoopback(u.Hostname()):
 		return fmt.Errorf("%w: without TLS only this machine is spoken to: the address must begin with https://",
 			api.ErrInvalid)
 	}
 	c.base = strings.TrimSuffix(address, "/")
 	return nil
-}
-
-// isLoopback tells whether a host is this machine.
-func isLoopback(host string) bool {
-	ip := net.ParseIP(host)
-	return host == "localhost" || ip != nil && ip.IsLoopback()
 }
 
 // Close drops idle connections. The ledger stays open where it is.

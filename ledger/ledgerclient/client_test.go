@@ -43,33 +43,43 @@ func polled(t *testing.T, l *ledger.Ledger, people ...string) *ledger.Ledger {
 	return l
 }
 
-// around serves a ledger behind something, and returns a client of it.
-func around(t *testing.T, l *ledger.Ledger, behind func(http.Handler) http.Handler) *Client {
+// around serves a ledger, and returns a client of it. If answer is not nil, it answers the requests to a path, or all if
+// that is empty; it may hand them on.
+func around(t *testing.T, l *ledger.Ledger, path string, answer func(http.Handler, http.ResponseWriter, *http.Request)) *Client {
 	t.Helper()
-	h, err := ledgerhttp.New(l, ledgerhttp.Options{Gate: ledgerhttp.Holder{Name: "test", Role: ledgerhttp.Operator}.Admit})
+	h, err := ledgerhttp.New(l, ledgerhttp.Options{Gate: ledgerhttp.Holder{Name: "test", Role: "operator"}.Admit})
 	check.Must(t, err)
-	server := httptest.NewServer(behind(h))
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if answer == nil || path != "" && r.URL.Path != path {
+			h.ServeHTTP(w, r)
+			return
+		}
+		answer(h, w, r)
+	}))
 	t.Cleanup(server.Close)
 	c := check.Value(Dial(t.Context(), server.URL, Options{}))(t)
 	t.Cleanup(func() { _ = c.Close() })
 	return c
 }
 
-func plainly(h http.Handler) http.Handler { return h }
+// served returns a ledger of people, and a client of it.
+func served(t *testing.T, people ...string) (*ledger.Ledger, *Client) {
+	t.Helper()
+	l := polled(t, ledgertest.New(t).Ledger, people...)
+	return l, around(t, l, "", nil)
+}
 
 // An answer that is lost leaves open what was done: the error says so, and the same request with the same key gives it.
 func TestALostAnswerIsAskedForAgain(t *testing.T) {
 	var lose atomic.Bool
 	l := polled(t, ledgertest.New(t).Ledger, "ann")
-	c := around(t, l, func(h http.Handler) http.Handler {
-		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			if !lose.Load() || r.Method != http.MethodPost {
-				h.ServeHTTP(w, r)
-				return
-			}
-			h.ServeHTTP(httptest.NewRecorder(), r)
-			panic(http.ErrAbortHandler)
-		})
+	c := around(t, l, "", func(h http.Handler, w http.ResponseWriter, r *http.Request) {
+		if !lose.Load() || r.Method != http.MethodPost {
+			h.ServeHTTP(w, r)
+			return
+		}
+		h.ServeHTTP(httptest.NewRecorder(), r)
+		panic(http.ErrAbortHandler)
 	})
 	r := api.ReleaseRequest{Key: "r", Question: "vote", Object: "ann", Epsilon: check.Eps(t, "1"), Truth: api.TruthOf("yes")}
 	sent := r.Truth
@@ -97,13 +107,11 @@ func TestALostAnswerIsAskedForAgain(t *testing.T) {
 func TestATrueValueGoesAlong(t *testing.T) {
 	l := polled(t, ledgertest.New(t).Ledger, "ann")
 	var sent atomic.Int64
-	c := around(t, l, func(h http.Handler) http.Handler {
-		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			if r.Method == http.MethodPost {
-				sent.Add(1)
-			}
-			h.ServeHTTP(w, r)
-		})
+	c := around(t, l, "", func(h http.Handler, w http.ResponseWriter, r *http.Request) {
+		if r.Method == http.MethodPost {
+			sent.Add(1)
+		}
+		h.ServeHTTP(w, r)
 	})
 	r := api.ReleaseRequest{Key: "r", Question: "vote", Object: "ann", Epsilon: check.Eps(t, "1"), TrueValue: "yes", Truth: api.TruthOf("yes")}
 	if _, err := c.Release(t.Context(), r); !errors.Is(err, api.ErrInvalid) || sent.Load() != 0 {
@@ -111,9 +119,7 @@ func TestATrueValueGoesAlong(t *testing.T) {
 	}
 	r.Truth = nil
 	got := check.Value(c.Release(t.Context(), r))(t)
-	if sent.Load() != 1 {
-		t.Errorf("it took %d requests", sent.Load())
-	}
+	check.That(t, sent.Load() == 1, "it took %d requests", sent.Load())
 	want, err := l.Release(t.Context(), r)
 	check.That(t, err == nil && got == want, "%+v, want %+v, %v", got, want, err)
 	r.Key, r.Epsilon, r.TrueValue = "s", check.Eps(t, "2"), "maybe"
@@ -129,8 +135,7 @@ func isInvalidTruth(err error) bool {
 
 // A true value that is no UTF-8 is none of the question's, as in process: the same request may do once the source is mended.
 func TestATrueValueThatCannotBeSent(t *testing.T) {
-	l := polled(t, ledgertest.New(t).Ledger, "ann")
-	c := around(t, l, plainly)
+	l, c := served(t, "ann")
 	for name, r := range map[string]api.ReleaseRequest{"at hand": {TrueValue: "\xff"}, "of a source": {Truth: api.TruthOf("\xff")}} {
 		r.Key, r.Question, r.Object, r.Epsilon = name, "vote", "ann", check.Eps(t, "1")
 		_, here := l.Release(t.Context(), r)
@@ -150,13 +155,9 @@ func TestOnlyNeededTruthsAreSent(t *testing.T) {
 	_, err := l.Release(t.Context(), api.ReleaseRequest{Key: "k", Question: "vote", Object: people[7], Epsilon: check.Eps(t, "1"), Truth: api.TruthOf("no")})
 	check.Must(t, err)
 	var rounds atomic.Int64
-	c := around(t, l, func(h http.Handler) http.Handler {
-		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			if r.URL.Path == "/v1/raises" {
-				rounds.Add(1)
-			}
-			h.ServeHTTP(w, r)
-		})
+	c := around(t, l, "/v1/raises", func(h http.Handler, w http.ResponseWriter, r *http.Request) {
+		rounds.Add(1)
+		h.ServeHTTP(w, r)
 	})
 	var asked []string
 	done, err := c.Raise(t.Context(), api.RaiseRequest{Key: "r", Question: "vote", Epsilon: check.Eps(t, "1"), All: true, Truth: func(_ context.Context, _ string, objects []string) ([]string, error) {
@@ -166,9 +167,8 @@ func TestOnlyNeededTruthsAreSent(t *testing.T) {
 		return values, nil
 	}})
 	check.Must(t, err)
-	if done.Drawn != 4099 || done.Reused != 1 || len(asked) != 4099 || slices.Contains(asked, people[7]) || rounds.Load() != 2 {
-		t.Errorf("%+v: asked for %d, in %d rounds", done, len(asked), rounds.Load())
-	}
+	check.That(t, done.Drawn == 4099 && done.Reused == 1 && len(asked) == 4099 && !slices.Contains(asked, people[7]) &&
+		rounds.Load() == 2, "%+v: asked for %d, in %d rounds", done, len(asked), rounds.Load())
 }
 
 // A sweep over many parts goes on part by part, and does not carry all values along.
@@ -180,17 +180,14 @@ func TestASweepSendsWhatItsPartNeeds(t *testing.T) {
 	for i := range 9000 {
 		people = append(people, fmt.Sprintf("p%04d", i))
 	}
-	under, err := policy.Steps(policy.Step{At: ledgertest.Begin(), Ceiling: check.Eps(t, "1")})
-	check.Must(t, err)
-	_, err = l.Enroll(t.Context(), api.EnrollRequest{Key: "e", Question: "vote", Objects: people, Policy: under, Cap: check.Eps(t, "9")})
+	under := check.Value(policy.Steps(policy.Step{At: ledgertest.Begin(), Ceiling: check.Eps(t, "1")}))(t)
+	_, err := l.Enroll(t.Context(), api.EnrollRequest{Key: "e", Question: "vote", Objects: people, Policy: under, Cap: check.Eps(t, "9")})
 	check.Must(t, err)
 	held.Clock.Set(ledgertest.Begin().Add(time.Hour))
 	var largest atomic.Int64
-	c := around(t, l, func(h http.Handler) http.Handler {
-		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			largest.Store(max(largest.Load(), r.ContentLength))
-			h.ServeHTTP(w, r)
-		})
+	c := around(t, l, "", func(h http.Handler, w http.ResponseWriter, r *http.Request) {
+		largest.Store(max(largest.Load(), r.ContentLength))
+		h.ServeHTTP(w, r)
 	})
 	asked := map[string]int{}
 	done, err := c.Advance(t.Context(), api.AdvanceRequest{Key: "a", Truth: func(_ context.Context, _ string, objects []string) ([]string, error) {
@@ -237,22 +234,15 @@ func TestAddresses(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	_, err := Dial(ctx, elsewhere.URL, Options{})
-	check.That(t, errors.Is(err, context.Canceled), "%v", err)
+	check.Is(t, check.Err(Dial(ctx, elsewhere.URL, Options{})), context.Canceled)
 }
 
 // A server may answer without an end. A document has one.
 func TestCheckpoint_AnswerWithoutEnd_IsRefused(t *testing.T) {
-	c := around(t, ledgertest.New(t).Ledger, func(h http.Handler) http.Handler {
-		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			if r.URL.Path != "/v1/checkpoint" {
-				h.ServeHTTP(w, r)
-				return
-			}
-			for range 4 * maxCheckpoint / 1024 {
-				_, _ = w.Write(make([]byte, 1024))
-			}
-		})
+	c := around(t, ledgertest.New(t).Ledger, "/v1/checkpoint", func(h http.Handler, w http.ResponseWriter, r *http.Request) {
+		for range 4 * maxCheckpoint / 1024 {
+			_, _ = w.Write(make([]byte, 1024))
+		}
 	})
 	text, err := c.Checkpoint(t.Context())
 	check.That(t, kindOf(err) == problem.Unreachable && strings.Contains(err.Error(), "more than"),
@@ -286,11 +276,9 @@ func TestARefusedClientLeavesNoConnection(t *testing.T) {
 
 // A name that is no UTF-8 is refused, and does not become another one on the way.
 func TestNamesAreNotChanged(t *testing.T) {
-	c := around(t, polled(t, ledgertest.New(t).Ledger, "ann"), plainly)
-	err := c.Withdraw(t.Context(), api.ObjectRequest{Key: "k", Object: "\xff"})
-	check.That(t, errors.Is(err, api.ErrInvalid), "%v", err)
-	_, err = c.Object(t.Context(), "\xff")
-	check.That(t, errors.Is(err, api.ErrInvalid), "%v", err)
+	_, c := served(t, "ann")
+	check.Is(t, c.Withdraw(t.Context(), api.ObjectRequest{Key: "k", Object: "\xff"}), api.ErrInvalid)
+	check.Is(t, check.Err(c.Object(t.Context(), "\xff")), api.ErrInvalid)
 	for _, name := range []string{"a/b", "..", "a&b=c", "ü ?#%2f", "+"} {
 		_, err := c.Enroll(t.Context(), api.EnrollRequest{Key: "enrol " + name, Question: "vote", Objects: []string{name}, Cap: check.Eps(t, "1")})
 		check.Need(t, err == nil, "%q: %v", name, err)
@@ -314,16 +302,10 @@ func TestListsAreWhole(t *testing.T) {
 		}, problem.Corrupt},
 		"something else": {func(text string) string { return "x\n" + text }, problem.Unreachable},
 	} {
-		client := around(t, l, func(h http.Handler) http.Handler {
-			return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-				if r.URL.Path != "/v1/events" {
-					h.ServeHTTP(w, r)
-					return
-				}
-				rec := httptest.NewRecorder()
-				h.ServeHTTP(rec, r)
-				_, _ = w.Write([]byte(c.cut(rec.Body.String())))
-			})
+		client := around(t, l, "/v1/events", func(h http.Handler, w http.ResponseWriter, r *http.Request) {
+			rec := httptest.NewRecorder()
+			h.ServeHTTP(rec, r)
+			_, _ = w.Write([]byte(c.cut(rec.Body.String())))
 		})
 		var last error
 		n := 0
@@ -340,8 +322,7 @@ func TestListsAreWhole(t *testing.T) {
 
 // Events are followed; whoever has enough leaves, and the end of the context is the end.
 func TestWatch(t *testing.T) {
-	l := polled(t, ledgertest.New(t).Ledger, "ann")
-	c := around(t, l, plainly)
+	l, c := served(t, "ann")
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	next := uint64(2)
@@ -414,20 +395,14 @@ func TestWhatIsFetchedIsVerifiedHere(t *testing.T) {
 	polled(t, l, "ann", "bob", "cid")
 	var lies atomic.Pointer[func([]byte) []byte]
 	tell := func(lie func(text []byte) []byte) { lies.Store(&lie) }
-	c := around(t, l, func(h http.Handler) http.Handler {
-		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			if r.URL.Path != "/v1/backup" {
-				h.ServeHTTP(w, r)
-				return
-			}
-			rec := httptest.NewRecorder()
-			h.ServeHTTP(rec, r)
-			text := (*lies.Load())(rec.Body.Bytes())
-			w.Header().Set("Content-Length", fmt.Sprint(len(text)))
-			_, _ = w.Write(text)
-		})
+	c := around(t, l, "/v1/backup", func(h http.Handler, w http.ResponseWriter, r *http.Request) {
+		rec := httptest.NewRecorder()
+		h.ServeHTTP(rec, r)
+		text := (*lies.Load())(rec.Body.Bytes())
+		w.Header().Set("Content-Length", fmt.Sprint(len(text)))
+		_, _ = w.Write(text)
 	})
-	direct := around(t, l, plainly)
+	direct := around(t, l, "", nil)
 	found := check.Value(direct.Verify(t.Context(), api.VerifyRequest{}))(t)
 	stats := check.Value(l.Stats(t.Context()))(t)
 	check.That(t, found.Problems == 0 && found.Events == stats.Events && found.Objects == 3, "%+v", found)
@@ -464,16 +439,14 @@ func TestWhatIsFetchedIsVerifiedHere(t *testing.T) {
 			continue
 		}
 		// What is in no record says nothing: bytes of a page that are not used.
-		l, err := ledger.Open(t.Context(), robbed, ledger.Options{ReadOnly: true})
-		check.Must(t, err)
+		l := check.Value(ledger.Open(t.Context(), robbed, ledger.Options{ReadOnly: true}))(t)
 		_, err = l.Object(t.Context(), "rob")
 		check.That(t, errors.Is(err, api.ErrUnknown), "a copy in which bob is robbed is taken (%d): %v", n, err)
 		_, err = l.Object(t.Context(), "bob")
 		check.Must(t, errors.Join(err, l.Close(), os.Remove(robbed)))
 	}
-	if opens.Load() == 0 || refused < 3 {
-		t.Errorf("%d copies that were changed can be opened, %d are refused", opens.Load(), refused)
-	}
+	check.That(t, opens.Load() != 0 && refused >= 3,
+		"%d copies that were changed can be opened, %d are refused", opens.Load(), refused)
 	tell(func(text []byte) []byte { return text[:len(text)/2] })
 	_, err = c.Backup(t.Context(), filepath.Join(dir, "half.db"), nil)
 	check.That(t, err != nil, "half a copy is taken")
@@ -485,14 +458,8 @@ func TestWhatIsFetchedIsVerifiedHere(t *testing.T) {
 }
 
 func TestCopy_LocalFileFails_TheErrorNamesThePath(t *testing.T) {
-	c := around(t, polled(t, ledgertest.New(t).Ledger, "ann"), func(h http.Handler) http.Handler {
-		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			if r.URL.Path != "/v1/backup" {
-				h.ServeHTTP(w, r)
-				return
-			}
-			_, _ = w.Write([]byte("no ledger"))
-		})
+	c := around(t, polled(t, ledgertest.New(t).Ledger, "ann"), "/v1/backup", func(h http.Handler, w http.ResponseWriter, r *http.Request) {
+		_, _ = w.Write([]byte("no ledger"))
 	})
 	dir, temp := pace.Scratch(t), pace.Scratch(t)
 	path := filepath.Join(dir, "copy.db")
@@ -512,15 +479,9 @@ func TestCopy_LocalFileFails_TheErrorNamesThePath(t *testing.T) {
 
 // A disk that is full here is no server that cannot be reached.
 func TestFetch_DiskFails_IsNotUnreachable(t *testing.T) {
-	c := around(t, polled(t, ledgertest.New(t).Ledger, "ann"), func(h http.Handler) http.Handler {
-		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			if r.URL.Path != "/v1/backup" {
-				h.ServeHTTP(w, r)
-				return
-			}
-			w.Header().Set("Content-Length", strconv.Itoa(1<<20))
-			_, _ = w.Write(make([]byte, 1<<20))
-		})
+	c := around(t, polled(t, ledgertest.New(t).Ledger, "ann"), "/v1/backup", func(h http.Handler, w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Length", strconv.Itoa(1<<20))
+		_, _ = w.Write(make([]byte, 1<<20))
 	})
 	full, err := os.OpenFile("/dev/full", os.O_WRONLY, 0)
 	if err != nil {
@@ -533,22 +494,19 @@ func TestFetch_DiskFails_IsNotUnreachable(t *testing.T) {
 
 // Proofs arrive as they are made.
 func TestProofs(t *testing.T) {
-	l := polled(t, ledgertest.New(t).Ledger, "ann", "bob")
-	c := around(t, l, plainly)
+	_, c := served(t, "ann", "bob")
 	now := check.Value(c.Head(t.Context(), 0))(t)
 	then := check.Value(c.Head(t.Context(), 2))(t)
 	proof := check.Value(c.Consistency(t.Context(), 2, now.Events))(t)
 	check.Must(t, tlog.CheckTree(proof, int64(now.Events), now.Root, 2, then.Root))
-	_, err := c.Checkpoint(t.Context())
-	check.That(t, errors.Is(err, api.ErrNoSigner), "%v", err)
-	_, err = c.Estimate(t.Context(), api.EstimateRequest{Question: "vote", Include: func(string) bool { return true }})
+	check.Is(t, check.Err(c.Checkpoint(t.Context())), api.ErrNoSigner)
+	_, err := c.Estimate(t.Context(), api.EstimateRequest{Question: "vote", Include: func(string) bool { return true }})
 	check.That(t, errors.Is(err, api.ErrInvalid), "%v", err)
 }
 
 // Each is enrolled under terms of their own, is held until an instant, and is put under others, with or without a policy.
 func TestTermsOfEach(t *testing.T) {
-	l := polled(t, ledgertest.New(t).Ledger, "ann")
-	c := around(t, l, plainly)
+	l, c := served(t, "ann")
 	dear, err := policy.Market{Max: check.Eps(t, "2"), Prices: []policy.Price{{Epsilon: check.Eps(t, "2"), Amount: 300}}}.Policy()
 	check.Must(t, err)
 	r := api.EnrollRequest{Key: "each", Question: "vote", Objects: []string{"dan", "bob", "cid"}}
@@ -564,15 +522,12 @@ func TestTermsOfEach(t *testing.T) {
 	check.That(t, done.Enrolled == 3 && slices.Equal(asked, []string{"bob", "cid", "dan"}),
 		"%+v, asked about %q", done, asked)
 	again, err := l.Enroll(t.Context(), r) // in process it is the same request
-	if check.Must(t, err); again.First != done.First {
-		t.Errorf("%+v, %+v", again, done)
-	}
+	check.Must(t, err)
+	check.That(t, again.First == done.First, "%+v, %+v", again, done)
 	r.Key, r.Objects = "twice", []string{"eve", "eve"}
-	_, err = c.Enroll(t.Context(), r)
-	check.That(t, errors.Is(err, api.ErrInvalid), "twice: %v", err)
+	check.WantErr(t, check.Err(c.Enroll(t.Context(), r)), api.ErrInvalid, "twice")
 	r.Key, r.Objects, r.Cap = "both", []string{"eve"}, check.Eps(t, "1")
-	_, err = c.Enroll(t.Context(), r)
-	check.That(t, errors.Is(err, api.ErrInvalid), "terms and a cap: %v", err)
+	check.WantErr(t, check.Err(c.Enroll(t.Context(), r)), api.ErrInvalid, "terms and a cap")
 	until := ledgertest.Begin().Add(time.Hour + time.Nanosecond)
 	held := api.ReserveRequest{Key: "hold", Order: api.Order{Buyer: "acme", Question: "vote", Epsilon: check.Eps(t, "1"), Objects: []string{"bob"}}, Until: until}
 	got := check.Value(c.Reserve(t.Context(), held))(t)
@@ -597,8 +552,7 @@ func TestTermsOfEach(t *testing.T) {
 
 // A table is brought in line as in process: whoever confirms is told what is done, and if anything else is to be done by then, nothing is.
 func TestATableIsConfirmed(t *testing.T) {
-	l := polled(t, ledgertest.New(t).Ledger, "ann", "bob")
-	c := around(t, l, plainly)
+	l, c := served(t, "ann", "bob")
 	rows := []api.Member{{Object: "ann", Question: "vote"}, {Object: "bob", Question: "vote"}, {Object: "cid", Question: "vote", Cap: check.Eps(t, "2")}}
 	r := api.ReconcileRequest{Members: func(yield func(api.Member, error) bool) {
 		for _, row := range rows {
@@ -619,14 +573,11 @@ func TestATableIsConfirmed(t *testing.T) {
 		check.That(t, told.Questions[0].New.Count == 1 && told.Questions[0].Same == 2, "%+v", told)
 		return no
 	}
-	_, err := c.Reconcile(t.Context(), r)
-	check.That(t, errors.Is(err, no), "%v", err)
+	check.Is(t, check.Err(c.Reconcile(t.Context(), r)), no)
 	unchanged("not confirmed")
 	r.Confirm = func(api.ReconcileResult) error { rows[2].Object = "dan"; return nil } // which is read once
-	done, err := c.Reconcile(t.Context(), r)
-	if check.Must(t, err); done.Questions[0].New.Count != 1 || done.Questions[0].New.First[0] != "cid" {
-		t.Errorf("%+v", done)
-	}
+	done := check.Value(c.Reconcile(t.Context(), r))(t)
+	check.That(t, done.Questions[0].New.Count == 1 && done.Questions[0].New.First[0] == "cid", "%+v", done)
 	before = check.Value(l.Stats(t.Context()))(t)
 	rows[2].Object = "eve"
 	r.Confirm = func(api.ReconcileResult) error { // meanwhile somebody else enrols another one
@@ -636,15 +587,13 @@ func TestATableIsConfirmed(t *testing.T) {
 		}
 		return err
 	}
-	_, err = c.Reconcile(t.Context(), r)
+	_, err := c.Reconcile(t.Context(), r)
 	check.That(t, kindOf(err) == problem.Changed, "what has changed since: %v", err)
 	unchanged("changed")
 	r.Confirm = nil
 	r.Members = func(yield func(api.Member, error) bool) { yield(api.Member{}, no) }
-	_, err = c.Reconcile(t.Context(), r)
-	check.That(t, errors.Is(err, no), "a table that cannot be read: %v", err)
-	_, err = c.Reconcile(t.Context(), api.ReconcileRequest{})
-	check.That(t, errors.Is(err, api.ErrInvalid), "no table: %v", err)
+	check.WantErr(t, check.Err(c.Reconcile(t.Context(), r)), no, "a table that cannot be read")
+	check.WantErr(t, check.Err(c.Reconcile(t.Context(), api.ReconcileRequest{})), api.ErrInvalid, "no table")
 	r = api.ReconcileRequest{Withdraw: true, Members: func(yield func(api.Member, error) bool) {}}
 	var gone *api.GoneError
 	_, err = c.Reconcile(t.Context(), r)
@@ -658,8 +607,7 @@ func kindOf(err error) string {
 
 // A table takes its time to be read and sent: whose terms are changed meanwhile keeps these, whatever consent the older row has.
 func TestWhatIsNewerThanASentTableStays(t *testing.T) {
-	l := polled(t, ledgertest.New(t).Ledger, "ann", "bob")
-	c := around(t, l, plainly)
+	l, c := served(t, "ann", "bob")
 	less := func(key, object string) {
 		_, err := l.ChangeTerms(t.Context(), api.ChangeTermsRequest{Key: key, Question: "vote", Objects: []string{object}, Cap: check.Eps(t, "1")})
 		check.Must(t, err)
@@ -670,30 +618,27 @@ func TestWhatIsNewerThanASentTableStays(t *testing.T) {
 		}
 		less("while it is read", "ann")
 	}}
-	_, err := c.Reconcile(t.Context(), r)
-	check.Must(t, err)
+	check.Must(t, check.Err(c.Reconcile(t.Context(), r)))
 	for object, limit := range map[string]string{"ann": "1", "bob": "10"} {
 		o, err := l.Object(t.Context(), object)
 		check.That(t, err == nil && o.Cap == check.Eps(t, limit), "%s has the cap %s, want %s: %v", object, o.Cap, limit, err)
 	}
-	old, err := l.Stats(t.Context())
-	check.Must(t, err)
+	old := check.Value(l.Stats(t.Context()))(t)
 	less("behind it", "bob")
 	r.AsOf, r.Members = old.Events, func(yield func(api.Member, error) bool) {
 		yield(api.Member{Object: "bob", Question: "vote", Cap: check.Eps(t, "10"), Consent: "box 17"}, nil)
 	}
-	_, err = l.Reconcile(t.Context(), r) // in process as well
+	_, err := l.Reconcile(t.Context(), r) // in process as well
 	check.Must(t, err)
 	o, err := l.Object(t.Context(), "bob")
 	check.That(t, err == nil && o.Cap == check.Eps(t, "1"), "an older table brings back the cap %s, %v", o.Cap, err)
 	r.AsOf = 1 << 40
-	_, err = c.Reconcile(t.Context(), r)
-	check.That(t, errors.Is(err, api.ErrInvalid), "a table of the future: %v", err)
+	check.WantErr(t, check.Err(c.Reconcile(t.Context(), r)), api.ErrInvalid, "a table of the future")
 }
 
 // A mechanism without names of outputs means another thing than one with an empty list of them: the client sends which it is.
 func TestDefineQuestion_OutputsNilOrEmpty_AreTwoRequests(t *testing.T) {
-	c := around(t, ledgertest.New(t).Ledger, plainly)
+	c := around(t, ledgertest.New(t).Ledger, "", nil)
 	family := fixture.Skewed(t)
 	q := api.Question{Name: "party", Values: []string{"a", "b"}, Mechanism: &api.Mechanism{Family: family}}
 	check.Must(t, c.DefineQuestion(t.Context(), "1", q))

@@ -13,22 +13,20 @@ import (
 
 	"golang.org/x/mod/sumdb/tlog"
 
+	"github.com/sluicedp/sluice/internal/httpapi"
 	"github.com/sluicedp/sluice/internal/ledgerfile"
 	"github.com/sluicedp/sluice/internal/problem"
 	"github.com/sluicedp/sluice/ledger"
 	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/ledger/evidence"
-	"github.com/sluicedp/sluice/ledger/internal/httpapi"
+	"github.com/sluicedp/sluice/ledger/internal/event"
 )
-
-// mostDocument is the size in bytes of the largest receipt or statement that package evidence reads.
-const mostDocument = 1 << 30
 
 // What is proven, and copied.
 
 // Receipt is [ledger.Ledger.Receipt].
 func (c *Client) Receipt(ctx context.Context, sale uint64) (evidence.Receipt, error) {
-	text, err := c.whole(ctx, message{path: numbered("sales", sale, "/receipt"), most: mostDocument})
+	text, err := c.whole(ctx, message{path: numbered("sales", sale, "/receipt"), most: event.MaxDocument})
 	if err != nil {
 		return evidence.Receipt{}, err
 	}
@@ -38,7 +36,7 @@ func (c *Client) Receipt(ctx context.Context, sale uint64) (evidence.Receipt, er
 // Statement is [ledger.Ledger.Statement].
 func (c *Client) Statement(ctx context.Context, r api.ObjectRequest) (evidence.Statement, error) {
 	m := message{path: "/v1/statements", keyed: true, key: r.Key, body: &r}
-	m.most = mostDocument
+	m.most = event.MaxDocument
 	text, err := c.whole(ctx, m)
 	if err != nil {
 		return evidence.Statement{}, err
@@ -80,17 +78,17 @@ func (c *Client) Consistency(ctx context.Context, from, to uint64) (tlog.TreePro
 // Backup is [ledger.Ledger.Backup]: the copy is on this machine, and verified here. It is fetched
 // to a file beside path, and copied from there, which needs room for two. progress is told of that
 // copy alone. What a crash leaves of one, .sluice-fetched-*, can be removed.
-func (c *Client) Backup(ctx context.Context, path string, progress api.Progress) (api.Copied, error) {
+func (c *Client) Backup(ctx context.Context, path string, progress func(done, total int)) (api.Copied, error) {
 	return c.copyTo(ctx, path, nil, progress)
 }
 
 // CompactTo is [ledger.Ledger.CompactTo], as [Client.Backup].
-func (c *Client) CompactTo(ctx context.Context, path string, progress api.Progress) (api.Copied, error) {
+func (c *Client) CompactTo(ctx context.Context, path string, progress func(done, total int)) (api.Copied, error) {
 	return c.copyTo(ctx, path, query("compact", true), progress)
 }
 
 func (c *Client) copyTo(
-	ctx context.Context, path string, query url.Values, progress api.Progress,
+	ctx context.Context, path string, query url.Values, progress func(done, total int),
 ) (done api.Copied, err error) {
 	path, err = ledgerfile.NewLedger(path, "") // before all of it is fetched
 	if errors.As(err, new(*ledgerfile.OccupiedError)) {

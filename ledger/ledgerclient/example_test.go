@@ -23,7 +23,7 @@ func mount(own *http.ServeMux, l *ledger.Ledger, tokens string) error {
 	if err != nil {
 		return err
 	}
-	handler, err := ledgerhttp.New(l, ledgerhttp.Options{Gate: gate.Admit})
+	handler, err := ledgerhttp.New(l, ledgerhttp.Options{Gate: gate})
 	if err != nil {
 		return err
 	}

@@ -7,9 +7,9 @@ import (
 	"slices"
 	"strconv"
 
+	"github.com/sluicedp/sluice/internal/httpapi"
 	"github.com/sluicedp/sluice/internal/problem"
 	"github.com/sluicedp/sluice/ledger/api"
-	"github.com/sluicedp/sluice/ledger/internal/httpapi"
 	"github.com/sluicedp/sluice/ledger/observe"
 )
 
@@ -195,7 +195,7 @@ func (c *Client) Forget(ctx context.Context, r api.ObjectRequest) error {
 }
 
 // Compact is [ledger.Ledger.Compact], but for its progress.
-func (c *Client) Compact(ctx context.Context, _ api.Progress) error {
+func (c *Client) Compact(ctx context.Context, _ func(done, total int)) error {
 	_, err := post[httpapi.Compacted](ctx, c, "/v1/compactions", &httpapi.Done{})
 	return err
 }

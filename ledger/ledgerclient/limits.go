@@ -5,9 +5,9 @@ import (
 	"errors"
 	"io"
 
+	"github.com/sluicedp/sluice/internal/httpapi"
 	"github.com/sluicedp/sluice/internal/problem"
 	"github.com/sluicedp/sluice/ledger/api"
-	"github.com/sluicedp/sluice/ledger/internal/httpapi"
 )
 
 // A server may be broken or hostile. So a client reads no more of an answer than its request

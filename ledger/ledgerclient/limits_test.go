@@ -11,9 +11,9 @@ import (
 	"testing"
 
 	"github.com/sluicedp/sluice/internal/check"
+	"github.com/sluicedp/sluice/internal/httpapi"
 	"github.com/sluicedp/sluice/internal/problem"
 	"github.com/sluicedp/sluice/ledger/api"
-	"github.com/sluicedp/sluice/ledger/internal/httpapi"
 )
 
 // endless answers /v1/about, and everything else with the beginning of an answer and then spaces or letters, until the client hangs up.
@@ -61,9 +61,8 @@ func TestClient_EndlessAnswer_IsRefusedAfterItsLimit(t *testing.T) {
 		for _, status := range []int{http.StatusOK, http.StatusConflict} {
 			server := &endless{begin: `{"x":"`, status: status}
 			s := httptest.NewServer(server)
-			c, err := Dial(t.Context(), s.URL, Options{})
-			check.Must(t, err)
-			err = call(c)
+			c := check.Value(Dial(t.Context(), s.URL, Options{}))(t)
+			err := call(c)
 			var p *api.Problem
 			check.That(t, errors.As(err, &p) && p.Kind == problem.Unreachable &&
 				strings.Contains(p.Detail, "bytes, which no answer to this request has"), "%s, status %d: %v", name, status, err)
@@ -80,10 +79,9 @@ func TestClient_EndlessAnswer_IsRefusedAfterItsLimit(t *testing.T) {
 func TestClient_CopyOfUnknownLength_IsRefused(t *testing.T) {
 	s := httptest.NewServer(&endless{status: http.StatusOK})
 	defer s.Close()
-	c, err := Dial(t.Context(), s.URL, Options{})
-	check.Must(t, err)
+	c := check.Value(Dial(t.Context(), s.URL, Options{}))(t)
 	defer func() { _ = c.Close() }()
-	_, err = c.Backup(t.Context(), t.TempDir()+"/copy.db", nil)
+	_, err := c.Backup(t.Context(), t.TempDir()+"/copy.db", nil)
 	if p := (*api.Problem)(nil); !errors.As(err, &p) || p.Kind != problem.Unreachable || !strings.Contains(p.Detail, "how many bytes") {
 		t.Error(err)
 	}
@@ -131,7 +129,6 @@ func TestBounded_AtTheLimit(t *testing.T) {
 		return err
 	}
 	check.OK(t, read(100_000, 100_000))
-	if err := read(100_001, 100_000); !errors.As(err, new(*api.Problem)) {
-		t.Error(err)
-	}
+	err := read(100_001, 100_000)
+	check.That(t, errors.As(err, new(*api.Problem)), "%v", err)
 }

@@ -12,10 +12,10 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/sluicedp/sluice/internal/httpapi"
 	"github.com/sluicedp/sluice/internal/problem"
 	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/ledger/event"
-	"github.com/sluicedp/sluice/ledger/internal/httpapi"
 	"github.com/sluicedp/sluice/privacy"
 )
 
@@ -161,6 +161,9 @@ func part[T any](
 		of.Set("after", after)
 	}
 	out, err := get[httpapi.Page[T]](ctx, c, path, of)
+	if len(out.Items) == 0 {
+		out.Items = nil // as package ledger returns no items
+	}
 	return out.Items, out.Next, err
 }
 

@@ -5,8 +5,8 @@ import (
 	"iter"
 	"strconv"
 
+	"github.com/sluicedp/sluice/internal/httpapi"
 	"github.com/sluicedp/sluice/ledger/api"
-	"github.com/sluicedp/sluice/ledger/internal/httpapi"
 	"github.com/sluicedp/sluice/privacy"
 )
 
@@ -80,7 +80,7 @@ func (c *Client) Sales(ctx context.Context, buyer string) iter.Seq2[api.Sale, er
 
 // Reservations is [ledger.Ledger.Reservations].
 func (c *Client) Reservations(
-	ctx context.Context, buyer string, states ...api.ReservationState,
+	ctx context.Context, buyer string, states ...string,
 ) iter.Seq2[api.Reservation, error] {
 	page := api.Page{Buyer: buyer, States: states}
 	return list[api.Reservation](ctx, c, "/v1/reservations", queryOf(page), many)

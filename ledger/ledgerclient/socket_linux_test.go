@@ -55,8 +55,7 @@ func TestDial_AnotherUsersServer(t *testing.T) {
 		"in a directory of a third user":         {stranger + 1, 0o777, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			dir, err := os.MkdirTemp(root, "d")
-			check.Must(t, err)
+			dir := check.Value(os.MkdirTemp(root, "d"))(t)
 			check.Must(t, os.Chmod(dir, c.mode))
 			check.Must(t, os.Chown(dir, c.owner, -1))
 			path := filepath.Join(dir, "s")

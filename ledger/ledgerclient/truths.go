@@ -8,10 +8,10 @@ import (
 	"slices"
 	"unicode/utf8"
 
+	"github.com/sluicedp/sluice/internal/httpapi"
 	"github.com/sluicedp/sluice/internal/problem"
 	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/ledger/internal/errs"
-	"github.com/sluicedp/sluice/ledger/internal/httpapi"
 )
 
 // telling is a request whose draws may need true values. It is sent again with what the server asks

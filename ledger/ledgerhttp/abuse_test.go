@@ -14,9 +14,9 @@ import (
 	"github.com/rs/zerolog"
 
 	"github.com/sluicedp/sluice/internal/check"
+	"github.com/sluicedp/sluice/internal/httpapi"
 	"github.com/sluicedp/sluice/internal/problem"
 	"github.com/sluicedp/sluice/ledger/api"
-	"github.com/sluicedp/sluice/ledger/internal/httpapi"
 )
 
 // A path is that of a route, or nothing: none is cleaned into another, and none is redirected.
@@ -26,23 +26,18 @@ func TestPathsAreNotCleaned(t *testing.T) {
 		"/", "/v1", "/v1/", "/v2/stats", "/v1/stats/", "//v1/stats", "/v1//stats", "/v1/./stats", "/v1/x/../stats", "/v1/%2e/stats", "/v1/%73tats", "/v1/stats%2f", "/v1/stats%00",
 		"/v1/sales/1/../2", "/v1/sales/1%2freceipt", "/V1/stats", "/v1/stats;x", "/openapi.json/", "/..", "/v1/sales/",
 	} {
-		status, header, body := f.ask(asked{method: "GET", target: target, role: "operator"})
-		wantProblem(t, status, header, body, problem.NoRoute)
+		f.refuses(problem.NoRoute, asked{method: "GET", target: target, role: "operator"})
 	}
 	for _, target := range []string{"/v1/sales/x", "/v1/sales/-1", "/v1/sales/1e3", "/v1/sales/18446744073709551616", "/v1/sales/0x1"} {
-		status, header, body := f.ask(asked{method: "GET", target: target, role: "operator"})
-		p := wantProblem(t, status, header, body, problem.Invalid)
+		p := f.refuses(problem.Invalid, asked{method: "GET", target: target, role: "operator"})
 		check.That(t, p.Field == "sale", "%s: the field is %q", target, p.Field)
 	}
 	for _, method := range []string{"PUT", "DELETE", "PATCH", "OPTIONS", "TRACE", "GET"} {
 		status, header, body := f.ask(asked{method: method, target: "/v1/raises", role: "operator"})
 		wantProblem(t, status, header, body, problem.Method)
-		if header.Get("Allow") != "POST" {
-			t.Errorf("%s: Allow %q", method, header.Get("Allow"))
-		}
+		check.That(t, header.Get("Allow") == "POST", "%s: Allow %q", method, header.Get("Allow"))
 	}
-	status, header, body := f.ask(asked{method: "POST", target: "/healthz"})
-	wantProblem(t, status, header, body, problem.Method)
+	f.refuses(problem.Method, asked{method: "POST", target: "/healthz"})
 }
 
 // A query has the parameters of its route, each once and readable; else the problem names the one at fault.
@@ -148,14 +143,12 @@ func TestBodiesAreBounded(t *testing.T) {
 	f := serving(t, Options{Limits: Limits{Body: 1000}})
 	const body = `{"question":"vote","epsilon":"1","all":true}`
 	for _, media := range []string{"text/plain", "application/x-www-form-urlencoded", "multipart/form-data; boundary=x", "application/json; charset=latin1", "", "application/json, text/plain"} {
-		status, header, text := f.ask(asked{method: "POST", target: "/v1/raises", body: body, key: "k", role: "operator", header: map[string]string{"Content-Type": media}})
-		wantProblem(t, status, header, text, problem.MediaType)
+		f.refuses(problem.MediaType, asked{method: "POST", target: "/v1/raises", body: body, key: "k", role: "operator", header: map[string]string{"Content-Type": media}})
 	}
 	large := `{"question":"vote","epsilon":"1","objects":["` + strings.Repeat("x", 1000) + `"]}`
-	status, header, text := f.ask(asked{method: "POST", target: "/v1/raises", body: large, key: "k", role: "operator"})
-	wantProblem(t, status, header, text, problem.TooLarge)
+	f.refuses(problem.TooLarge, asked{method: "POST", target: "/v1/raises", body: large, key: "k", role: "operator"})
 	// Whoever may not is refused before anything is read.
-	status, header, text = f.ask(asked{method: "POST", target: "/v1/raises", body: large, key: "k", role: "metrics"})
+	status, header, text := f.ask(asked{method: "POST", target: "/v1/raises", body: large, key: "k", role: "metrics"})
 	wantProblem(t, status, header, text, problem.Forbidden)
 }
 
@@ -178,8 +171,7 @@ func TestKeysAreRead(t *testing.T) {
 	}
 	f := serving(t, Options{})
 	for _, key := range []string{"", `""`, strings.Repeat("x", 257), `%"%00"`, `%"%ff"`} {
-		status, header, body := f.ask(asked{method: "POST", target: "/v1/withdrawals", body: `{"object":"17"}`, key: key, role: "operator"})
-		wantProblem(t, status, header, body, problem.Invalid)
+		f.refuses(problem.Invalid, asked{method: "POST", target: "/v1/withdrawals", body: `{"object":"17"}`, key: key, role: "operator"})
 	}
 }
 
@@ -215,13 +207,11 @@ func FuzzDecode(f *testing.F) {
 		}
 		in := reflect.New(r.in).Interface()
 		if bad := decode(bytes.NewReader(body), in); bad != nil {
-			if bad.Kind != problem.Invalid || bad.Detail == "" || strings.Contains(bad.Detail, secretValue) && !strings.Contains(bad.Field, secretValue) {
-				t.Fatalf("%+v", bad)
-			}
+			check.Need(t, bad.Kind == problem.Invalid && bad.Detail != "" &&
+				(!strings.Contains(bad.Detail, secretValue) || strings.Contains(bad.Field, secretValue)), "%+v", bad)
 			return
 		}
-		text, err := json.Marshal(in)
-		check.Must(t, err)
+		text := check.Value(json.Marshal(in))(t)
 		again := reflect.New(r.in).Interface()
 		bad := decode(bytes.NewReader(text), again)
 		check.Need(t, bad == nil, "%s became %s: %v", body, text, bad)
@@ -241,9 +231,8 @@ func TestTrueValuesAreToldToNobody(t *testing.T) {
 		status, _, body := f.ask(asked{method: "POST", target: "/v1/raises", body: `{"question":"vote","epsilon":"2","objects":["19"]` + truths + `}`, key: key, role: "operator"})
 		var p api.Problem
 		_ = json.Unmarshal([]byte(body), &p)
-		if strings.Contains(body+log.String(), secretValue) || strings.Contains(body+log.String(), "eleven") {
-			t.Errorf("a true value is told: %s\n%s", body, log.String())
-		}
+		check.That(t, !strings.Contains(body+log.String(), secretValue) &&
+			!strings.Contains(body+log.String(), "eleven"), "a true value is told: %s\n%s", body, log.String())
 		return status, p
 	}
 	for name, told := range map[string]func() ([]string, error){
@@ -270,9 +259,7 @@ func TestTrueValuesAreToldToNobody(t *testing.T) {
 	}
 	status, p := ask("k", `,"truths":{"19":"`+secretValue+`"}`)
 	check.That(t, status == http.StatusOK, "status %d, %+v", status, p)
-	if log.Len() == 0 || strings.Contains(log.String(), `"19"`) {
-		t.Errorf("the log is %s", log.String())
-	}
+	check.That(t, log.Len() != 0 && !strings.Contains(log.String(), `"19"`), "the log is %s", log.String())
 }
 
 // Without a source, a request that needs true values says whose, of all of them, and only to those who may know.
@@ -288,12 +275,10 @@ func TestARequestSaysWhoseTruthsItNeeds(t *testing.T) {
 	if status != http.StatusConflict || p.Kind != problem.TruthNeeded || fmt.Sprint(p.Needs) != "[{vote [18 19]}]" {
 		t.Fatalf("status %d, %+v", status, p) // 17 has been drawn from before
 	}
-	if status, p = ask(`,"truths":{"18":"no"}`); fmt.Sprint(p.Needs) != "[{vote [19]}]" {
-		t.Fatalf("status %d, %+v", status, p)
-	}
-	if status, p = ask(`,"truths":{"18":"no","19":"yes"}`); status != http.StatusOK {
-		t.Fatalf("status %d, %+v", status, p)
-	}
+	status, p = ask(`,"truths":{"18":"no"}`)
+	check.Need(t, fmt.Sprint(p.Needs) == "[{vote [19]}]", "status %d, %+v", status, p)
+	status, p = ask(`,"truths":{"18":"no","19":"yes"}`)
+	check.Need(t, status == http.StatusOK, "status %d, %+v", status, p)
 }
 
 // A request that panics is answered with 500, and the ledger lives: it is asked again, and answers.
@@ -324,9 +309,8 @@ func TestAPanicIsAnAnswer(t *testing.T) {
 		found, err := f.ledger.Verify(t.Context(), api.VerifyRequest{})
 		check.That(t, err == nil && found.Problems == 0, "%s: %+v, %v", one, found, err)
 	}
-	if !strings.Contains(log.String(), "a request panicked") || strings.Contains(log.String(), secretValue) {
-		t.Errorf("the log is %s", log.String())
-	}
+	check.That(t, strings.Contains(log.String(), "a request panicked") && !strings.Contains(log.String(), secretValue),
+		"the log is %s", log.String())
 }
 
 // Terms are those of exactly the objects: whoever has none there would be bound by nothing. A policy and none are not wanted at once.
@@ -346,8 +330,7 @@ func TestTermsThatCannotBe(t *testing.T) {
 		{"/v1/reconciliations", `{"members":[{"object":"17","question":"vote"},{"object":"17"}]}`, "members/1/question"},
 		{"/v1/budgets", `{"question":"vote","all":true,"epsilons":["0"]}`, ""},
 	} {
-		status, header, body := f.ask(asked{"POST", c.target, c.body, "k", "operator", nil})
-		p := wantProblem(t, status, header, body, problem.Invalid)
+		p := f.refuses(problem.Invalid, asked{"POST", c.target, c.body, "k", "operator", nil})
 		check.That(t, p.Field == c.field || c.field == "", "%s: the field is %q", c.body, p.Field)
 	}
 }

@@ -9,9 +9,9 @@ import (
 	"testing"
 
 	"github.com/sluicedp/sluice/internal/check"
+	"github.com/sluicedp/sluice/internal/httpapi"
 	"github.com/sluicedp/sluice/internal/problem"
 	"github.com/sluicedp/sluice/ledger/api"
-	"github.com/sluicedp/sluice/ledger/internal/httpapi"
 	"github.com/sluicedp/sluice/ledger/journal"
 )
 
@@ -37,17 +37,15 @@ func TestStandby_Answers_SayAsOfWhichEvent(t *testing.T) {
 	for _, target := range []string{fmt.Sprintf("/v1/head?events=%d", stats.Events+1), fmt.Sprintf("/v1/consistency?from=1&to=%d", stats.Events+1)} {
 		status, header, body := f.ask(asked{method: "GET", target: target, role: "auditor"})
 		wantProblem(t, status, header, body, problem.Behind)
-		if status != http.StatusServiceUnavailable || header.Get("Retry-After") == "" {
-			t.Errorf("%s: %d, Retry-After %q", target, status, header.Get("Retry-After"))
-		}
+		check.That(t, status == http.StatusServiceUnavailable && header.Get("Retry-After") != "",
+			"%s: %d, Retry-After %q", target, status, header.Get("Retry-After"))
 	}
 	leader := servingOf(t, a, Options{})
 	status, header, body := leader.ask(asked{method: "GET", target: "/v1/head?events=1000", role: "auditor"})
 	wantProblem(t, status, header, body, problem.Invalid)
 	event := header.Get(httpapi.EventHeader)
 	check.That(t, event == "", "the host that has the ledger answers as of event %q", event)
-	status, _, body = f.ask(asked{"POST", "/v1/takeovers", `{}`, "", "operator", nil})
-	check.Need(t, status == http.StatusOK, "%d: %s", status, body)
+	f.answers(asked{"POST", "/v1/takeovers", `{}`, "", "operator", nil})
 	if _, header, _ := f.ask(asked{method: "GET", target: "/v1/stats", role: "operator"}); header.Get(httpapi.EventHeader) != "" {
 		t.Errorf("once it has taken over: as of event %q", header.Get(httpapi.EventHeader))
 	}
@@ -67,15 +65,14 @@ func TestFail_JournalWasTrimmed_HostIsBehind(t *testing.T) {
 		{fmt.Errorf("%w: %w", api.ErrStopped, journal.ErrLost), problem.Corrupt, 500, false},
 		{api.ErrClosed, problem.Closed, 503, true},
 	} {
-		r := get("failing", "/v1/failing", "Fail", everyRole(), nil, func(*call) (api.Stats, error) { return api.Stats{}, c.err })
+		r := get("failing", "/v1/failing", "Fail", httpapi.Roles(), nil, func(*call) (api.Stats, error) { return api.Stats{}, c.err })
 		w, request := httptest.NewRecorder(), httptest.NewRequest("GET", "/v1/failing", nil)
 		request.Header.Set("Test-Role", "operator")
 		f.guarded(&r).ServeHTTP(w, request)
 		status, header, body := w.Code, w.Header(), w.Body.String()
 		p := wantProblem(t, status, header, body, c.kind)
-		if status != c.status || (header.Get("Retry-After") != "") != c.retry {
-			t.Errorf("%v: %d, Retry-After %q", c.err, status, header.Get("Retry-After"))
-		}
+		check.That(t, status == c.status && (header.Get("Retry-After") != "") == c.retry,
+			"%v: %d, Retry-After %q", c.err, status, header.Get("Retry-After"))
 		check.That(t, !errors.Is(c.err, api.ErrStopped) || errors.Is(&p, api.ErrStopped),
 			"%v: it does not say that the ledger has stopped: %s", c.err, body)
 	}

@@ -53,7 +53,7 @@ func (b *bench) come(from string) *boundConn {
 }
 
 // prove has a request of a principal admitted, and answered.
-func (b *bench) prove(c *boundConn, name string, role Role) bool {
+func (b *bench) prove(c *boundConn, name, role string) bool {
 	b.Helper()
 	noteState(c, http.StateActive)
 	kept := prove(withConnection(context.Background(), c), Holder{Name: name, Role: role})
@@ -75,9 +75,8 @@ func (b *bench) open() (n int) {
 	for kind := range waitingKinds {
 		waiting += b.guard.all.waiting[kind].Len()
 	}
-	if b.guard.all.count != n || waiting > n {
-		b.Errorf("%d connections are open, %d are counted, %d of them as waiting", n, b.guard.all.count, waiting)
-	}
+	check.That(b, b.guard.all.count == n && waiting <= n,
+		"%d connections are open, %d are counted, %d of them as waiting", n, b.guard.all.count, waiting)
 	return n
 }
 
@@ -94,13 +93,12 @@ func TestBound_UnprovenConnectionsFillAll_NewcomerGetsIn(t *testing.T) {
 	n := b.open()
 	check.Need(t, n == 100 && isClosed(first), "%d are open", n)
 	boss := b.come("192.0.2.1")
-	check.Need(t, b.prove(boss, "operator", Operator), "an operator is refused")
+	check.Need(t, b.prove(boss, "operator", roleOperator), "an operator is refused")
 	for range 200 {
 		b.come("192.0.2.1")
 	}
-	if b.open(); isClosed(boss) {
-		t.Error("the connection of an operator is closed for others")
-	}
+	b.open()
+	check.That(t, !isClosed(boss), "the connection of an operator is closed for others")
 }
 
 // One address has no more than its share, so that it takes none from others; where there are no
@@ -144,7 +142,7 @@ func TestProve_TwoPrincipalsTakeAllTheyCan_OthersGetIn(t *testing.T) {
 			c := b.come("")
 			check.Need(t, c != nil, "a newcomer is refused")
 			noteState(c, http.StateActive)
-			if prove(withConnection(context.Background(), c), Holder{Name: principal, Role: Desk}) {
+			if prove(withConnection(context.Background(), c), Holder{Name: principal, Role: roleDesk}) {
 				n++ // and a request goes on for ever
 			}
 		}
@@ -156,7 +154,7 @@ func TestProve_TwoPrincipalsTakeAllTheyCan_OthersGetIn(t *testing.T) {
 	}
 	for range 10 {
 		c := b.come("")
-		check.Need(t, c != nil && b.prove(c, "operator", Operator), "an operator is refused")
+		check.Need(t, c != nil && b.prove(c, "operator", roleOperator), "an operator is refused")
 	}
 	b.open()
 }
@@ -166,17 +164,17 @@ func TestProve_TwoPrincipalsTakeAllTheyCan_OthersGetIn(t *testing.T) {
 func TestBound_NoUnprovenConnection_IdleOneIsClosed(t *testing.T) {
 	b := newBench(t, Limits{Connections: 4, PerAddress: -1, Unproven: time.Minute})
 	boss, old, young, active := b.come(""), b.come(""), b.come(""), b.come("")
-	b.prove(boss, "operator", Operator)
-	b.prove(young, "a", Desk)
-	b.prove(old, "b", Desk)
-	b.prove(young, "a", Desk) // another request: it waits less long now
+	b.prove(boss, "operator", roleOperator)
+	b.prove(young, "a", roleDesk)
+	b.prove(old, "b", roleDesk)
+	b.prove(young, "a", roleDesk) // another request: it waits less long now
 	noteState(active, http.StateActive)
-	prove(withConnection(context.Background(), active), Holder{Name: "c", Role: Desk})
+	prove(withConnection(context.Background(), active), Holder{Name: "c", Role: roleDesk})
 	for i, want := range []*boundConn{old, young, boss} {
 		c := b.come("")
 		check.Need(t, c != nil && isClosed(want), "newcomer %d: another one is closed", i)
 		noteState(c, http.StateActive)
-		prove(withConnection(context.Background(), c), Holder{Name: "operator", Role: Operator})
+		prove(withConnection(context.Background(), c), Holder{Name: "operator", Role: roleOperator})
 	}
 	c := b.come("")
 	check.That(t, c == nil && !isClosed(active) && b.open() == 4, "a request in progress was ended for a newcomer")
@@ -190,7 +188,7 @@ func TestBound_NoUnprovenConnection_IdleOneIsClosed(t *testing.T) {
 func TestBound_Unproven_IsClosedInTime(t *testing.T) {
 	b := newBench(t, Limits{Connections: 4, PerAddress: 4, Unproven: time.Minute})
 	late, proven, gone := b.come("192.0.2.1"), b.come("192.0.2.1"), b.come("192.0.2.1")
-	b.prove(proven, "a", Desk)
+	b.prove(proven, "a", roleDesk)
 	check.Must(t, gone.Close())
 	for _, expire := range b.timers {
 		expire()
@@ -204,7 +202,7 @@ func TestBound_Unproven_IsClosedInTime(t *testing.T) {
 	}
 	check.That(t, b.open() == 0 && len(b.of) == 0 && b.guard.proven == 0 && len(b.addresses) == 0,
 		"counted are still %v, %d, %v", b.of, b.guard.proven, b.addresses)
-	check.That(t, prove(withConnection(context.Background(), late), Holder{Name: "a", Role: Desk}) &&
+	check.That(t, prove(withConnection(context.Background(), late), Holder{Name: "a", Role: roleDesk}) &&
 		b.guard.proven == 0, "a closed connection is counted")
 	noteState(late, http.StateIdle)
 	b.open()

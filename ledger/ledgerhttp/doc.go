@@ -15,7 +15,7 @@
 // # Who may do what
 //
 // [Options.Gate] returns the caller of a request, and each route has the roles that may use it.
-// There is no gate unless one is chosen. [Tokens] has one by a file of hashed tokens.
+// There is no gate unless one is chosen. [OpenTokens] returns one that reads a file of hashed tokens.
 //
 // # True values
 //

@@ -8,7 +8,7 @@ import (
 
 	"github.com/danielgtaylor/huma/v2"
 
-	"github.com/sluicedp/sluice/ledger/internal/httpapi"
+	"github.com/sluicedp/sluice/internal/httpapi"
 )
 
 // examplesFile has an example of each operation, with the answer of a real ledger. A test writes

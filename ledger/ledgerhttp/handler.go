@@ -16,15 +16,15 @@ import (
 
 	"github.com/rs/zerolog"
 
+	"github.com/sluicedp/sluice/internal/httpapi"
 	"github.com/sluicedp/sluice/internal/problem"
 	"github.com/sluicedp/sluice/ledger"
 	"github.com/sluicedp/sluice/ledger/api"
-	"github.com/sluicedp/sluice/ledger/internal/httpapi"
 )
 
 // Options say how a ledger is served.
 type Options struct {
-	// Gate returns the caller of a request, and false if it is not known: [Tokens.Admit],
+	// Gate returns the caller of a request, and false if it is not known: that of [OpenTokens],
 	// [Holder.Admit], or a function of the host's. It is called for each request and, while an answer
 	// takes long, each second and before more of it is sent, concurrently. It must be set.
 	Gate func(*http.Request) (Holder, bool)
@@ -100,7 +100,7 @@ func New(l *ledger.Ledger, o Options) (*Handler, error) {
 		h.mux.HandleFunc(at, func(w http.ResponseWriter, r *http.Request) {
 			list := strings.Join(allowed, ", ")
 			w.Header().Set("Allow", list)
-			h.fail(newWriter(w, h.limits), Operator, problem.New(problem.Method, "only %s", list))
+			h.fail(newWriter(w, h.limits), roleOperator, problem.New(problem.Method, "only %s", list))
 		})
 	}
 	h.mux.HandleFunc("GET /healthz", h.healthy)
@@ -131,7 +131,7 @@ func (h *Handler) EndStreams() { h.endStreams() }
 // healthy answers whoever asks: it says that there is a server, and nothing else.
 func (h *Handler) healthy(w http.ResponseWriter, r *http.Request) {
 	if _, err := h.Ledger().Stats(r.Context()); err != nil {
-		h.fail(newWriter(w, h.limits), Operator, problem.New(problem.Stopped, "the ledger does not answer"))
+		h.fail(newWriter(w, h.limits), roleOperator, problem.New(problem.Stopped, "the ledger does not answer"))
 		return
 	}
 	_, _ = w.Write([]byte("ok\n"))
@@ -153,7 +153,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	// mistaken for another.
 	_, pattern := h.mux.Handler(r)
 	if r.URL.RawPath != "" || r.URL.Path != path.Clean(r.URL.Path) || pattern == "" {
-		h.fail(newWriter(w, h.limits), Metrics, problem.New(problem.NoRoute, "there is nothing at this path"))
+		h.fail(newWriter(w, h.limits), roleMetrics, problem.New(problem.NoRoute, "there is nothing at this path"))
 		return
 	}
 	h.mux.ServeHTTP(w, r)
@@ -196,14 +196,23 @@ func (h *Handler) logged(c *call, took time.Duration) {
 		}
 		line.Uint64("unlogged", left)
 	}
-	line.Str("holder", c.holder.Name).Str("role", string(c.holder.Role))
+	line.Str("holder", c.holder.Name).Str("role", c.holder.Role)
 	line.Int("status", c.out.status).Dur("took", took).Msg("request")
+}
+
+// hasRole reports whether a holder has a role, and logs the error if it has none: the gate is wrong.
+func (h *Handler) hasRole(holder Holder) bool {
+	err := httpapi.CheckRole(holder.Role, holder.Whom)
+	if err != nil {
+		h.options.Logger.Error().Str("holder", holder.Name).Err(err).Msg("the gate returned an invalid holder")
+	}
+	return err == nil
 }
 
 // admit finds out who asks, and whether they may.
 func (h *Handler) admit(r *route, request *http.Request, out *writer) (Holder, error) {
 	holder, known := h.options.Gate(request)
-	if !known || !holder.valid() {
+	if !known || !h.hasRole(holder) {
 		return Holder{}, problem.New(problem.Unauthorized, "there is no valid token with this request")
 	}
 	if !prove(request.Context(), holder) {
@@ -365,7 +374,7 @@ func (c *call) decode() error {
 }
 
 // fail answers with a problem.
-func (h *Handler) fail(out *writer, role Role, err error) {
+func (h *Handler) fail(out *writer, role string, err error) {
 	p := h.told(role, err)
 	switch p.Status {
 	case http.StatusUnauthorized:
@@ -381,7 +390,7 @@ func (h *Handler) fail(out *writer, role Role, err error) {
 // told returns the problem of an error as a role is told it, wherever it stands. What fails for a
 // reason of the server's own has a line in the log, unless whoever asked has left: only an operator
 // is told the reason.
-func (h *Handler) told(role Role, err error) *api.Problem {
+func (h *Handler) told(role string, err error) *api.Problem {
 	p := *problem.Of(err)
 	if p.Status >= http.StatusInternalServerError && p.Kind != problem.Interrupted {
 		h.options.Logger.Error().Err(err).Msg("a request failed")

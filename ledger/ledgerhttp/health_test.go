@@ -9,16 +9,15 @@ import (
 	"testing"
 
 	"github.com/sluicedp/sluice/internal/check"
+	"github.com/sluicedp/sluice/internal/httpapi"
 	"github.com/sluicedp/sluice/internal/problem"
-	"github.com/sluicedp/sluice/ledger/internal/httpapi"
 	"github.com/sluicedp/sluice/ledger/journal"
 	"github.com/sluicedp/sluice/ledger/observe"
 )
 
 func healthOf(t *testing.T, f *fixture, role string) (h httpapi.Health) {
 	t.Helper()
-	status, _, body := f.ask(asked{method: "GET", target: "/v1/health", role: role})
-	check.Need(t, status == http.StatusOK, "%s: %d, %s", role, status, body)
+	body := f.answers(asked{method: "GET", target: "/v1/health", role: role})
 	check.Must(t, json.Unmarshal([]byte(body), &h))
 	types := schemas()
 	wantValid(t, types, operation(routeOf("health"), types).Responses["200"].Content["application/json"].Schema, "health", body)
@@ -97,10 +96,8 @@ func TestHealth_StandbyHasStopped_SaysWhy(t *testing.T) {
 	if status, _, body := f.ask(asked{method: "GET", target: "/metrics", role: "metrics"}); status != http.StatusOK {
 		t.Errorf("its metrics: %d, %s", status, body)
 	}
-	status, header, body := f.ask(asked{method: "GET", target: "/v1/stats", role: "metrics"})
-	wantProblem(t, status, header, body, problem.Corrupt)
+	f.refuses(problem.Corrupt, asked{method: "GET", target: "/v1/stats", role: "metrics"})
 	for _, role := range []string{"buyer acme", "person 17", "desk"} {
-		status, header, body := f.ask(asked{method: "GET", target: "/v1/health", role: role})
-		wantProblem(t, status, header, body, problem.Forbidden)
+		f.refuses(problem.Forbidden, asked{method: "GET", target: "/v1/health", role: role})
 	}
 }

@@ -42,7 +42,7 @@ type fixture struct {
 // byHeader is a gate that believes what a request says of itself.
 func byHeader(r *http.Request) (Holder, bool) {
 	role, whom, _ := strings.Cut(r.Header.Get("Test-Role"), " ")
-	return Holder{Name: "test " + role, Role: Role(role), Whom: whom}, role != ""
+	return Holder{Name: "test " + role, Role: role, Whom: whom}, role != ""
 }
 
 // marketLedger is a ledger with the question vote, the people 17, 18 and 19, who are for sale, sale 1 of 17 to acme, and reservation 2 of 18
@@ -211,6 +211,21 @@ func (f *fixture) ask(a asked) (status int, header http.Header, body string) {
 	text := check.Value(io.ReadAll(w.Result().Body))(f.t)
 	f.checkKind(a, w.Header(), string(text))
 	return w.Code, w.Header(), string(text)
+}
+
+// answers sends a request that succeeds, and returns the body of its answer.
+func (f *fixture) answers(a asked) (body string) {
+	f.t.Helper()
+	status, _, body := f.ask(a)
+	check.Need(f.t, status == http.StatusOK, "%s %s of %q: %d, %.2000s", a.method, a.target, a.role, status, body)
+	return body
+}
+
+// refuses sends a request that is answered with a problem of a kind, and returns that.
+func (f *fixture) refuses(kind string, a asked) api.Problem {
+	f.t.Helper()
+	status, header, body := f.ask(a)
+	return wantProblem(f.t, status, header, body, kind)
 }
 
 // checkKind checks that a problem is one that the document says the route may answer with.

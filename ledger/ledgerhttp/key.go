@@ -7,10 +7,10 @@ import (
 	"net/url"
 	"strings"
 
+	"github.com/sluicedp/sluice/internal/httpapi"
 	"github.com/sluicedp/sluice/internal/problem"
 	"github.com/sluicedp/sluice/ledger"
 	"github.com/sluicedp/sluice/ledger/api"
-	"github.com/sluicedp/sluice/ledger/internal/httpapi"
 )
 
 // keyOf returns the idempotency key of a request. The header holds a string of RFC 9651, "…", with
@@ -65,8 +65,8 @@ const maxKey = 256
 // The keys of desks begin so as the ledger has them: with the key itself behind it or, if both
 // together are too long, with its hash.
 const (
-	deskKey       = string(Desk) + "/"
-	hashedDeskKey = string(Desk) + "#"
+	deskKey       = roleDesk + "/"
+	hashedDeskKey = roleDesk + "#"
 )
 
 // namespaced returns an idempotency key as the ledger gets it, in the namespace of the principal
@@ -78,18 +78,18 @@ func (h Holder) namespaced(key string) (string, error) {
 		return "", err
 	}
 	switch {
-	case h.Role == Operator && (strings.HasPrefix(key, deskKey) || strings.HasPrefix(key, hashedDeskKey)):
+	case h.Role == roleOperator && (strings.HasPrefix(key, deskKey) || strings.HasPrefix(key, hashedDeskKey)):
 		const what = "the idempotency key %q: keys that begin with %q or %q are those of desks"
 		return "", problem.At(httpapi.KeyHeader, problem.Invalid, what, key, deskKey, hashedDeskKey)
-	case h.Role == Operator:
+	case h.Role == roleOperator:
 		return key, nil
-	case h.Role == Desk && len(deskKey)+len(key) <= maxKey:
+	case h.Role == roleDesk && len(deskKey)+len(key) <= maxKey:
 		return deskKey + key, nil
-	case h.Role == Desk:
+	case h.Role == roleDesk:
 		return hashedDeskKey + hashed(key), nil
 	}
 	// A name has no zero byte: so no two principals and keys have the same hash.
-	return string(h.Role) + "/" + hashed(h.Whom+"\x00"+key), nil
+	return h.Role + "/" + hashed(h.Whom+"\x00"+key), nil
 }
 
 func hashed(text string) string {
@@ -103,10 +103,10 @@ func (c *call) shownKey(key string) string {
 	if key == c.key {
 		return c.given
 	}
-	if c.holder.Role == Operator || c.holder.Role == Auditor {
+	if c.holder.Role == roleOperator || c.holder.Role == roleAuditor {
 		return key
 	}
-	if own, is := strings.CutPrefix(key, deskKey); is && c.holder.Role == Desk {
+	if own, is := strings.CutPrefix(key, deskKey); is && c.holder.Role == roleDesk {
 		return own
 	}
 	return ""

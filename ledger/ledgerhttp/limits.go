@@ -75,7 +75,7 @@ func (l Limits) orDefaults() Limits {
 
 // principal is what limits count by.
 type principal struct {
-	role Role
+	role string
 	of   string // the buyer or the object; in roles that are of none, the name of the token
 }
 
@@ -116,7 +116,7 @@ func (g *gates) init(l Limits) {
 // pace refuses a request that comes too soon after others of its principal.
 func (g *gates) pace(by Holder) error {
 	rates := g.rates
-	if by.Role == Person {
+	if by.Role == rolePerson {
 		rates = g.personRates
 	}
 	if rates.take(by.principal(), 1) > 0 {
@@ -148,11 +148,11 @@ const (
 // metricsShare is which part of the places of a room there is for metrics: one in so many.
 const metricsShare = 16
 
-func sideOf(role Role) int {
+func sideOf(role string) int {
 	switch role {
-	case Operator:
+	case roleOperator:
 		return ofOperators
-	case Metrics:
+	case roleMetrics:
 		return ofMetrics
 	}
 	return ofOthers

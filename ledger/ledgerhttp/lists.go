@@ -9,8 +9,8 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/sluicedp/sluice/internal/httpapi"
 	"github.com/sluicedp/sluice/internal/problem"
-	"github.com/sluicedp/sluice/ledger/internal/httpapi"
 )
 
 // A part of a list has so many items by default, and at most; a list that is sent as a stream is
@@ -62,7 +62,7 @@ type read[Item any] func(c *call, p page) (items []Item, next string, err error)
 
 // list is a route that reads many things: part by part or, to an Accept header that asks for it,
 // all of them, one a line.
-func list[Item any](id, path, summary string, roles []Role, params []param, read read[Item]) route {
+func list[Item any](id, path, summary string, roles []string, params []param, read read[Item]) route {
 	return route{
 		method: http.MethodGet, path: path, id: id, summary: summary, roles: roles, params: parts(params...),
 		out: reflect.TypeFor[httpapi.Page[Item]](), item: reflect.TypeFor[Item](), grows: true,

@@ -12,9 +12,9 @@ import (
 	"testing"
 
 	"github.com/sluicedp/sluice/internal/check"
+	"github.com/sluicedp/sluice/internal/httpapi"
 	"github.com/sluicedp/sluice/internal/problem"
 	"github.com/sluicedp/sluice/ledger/api"
-	"github.com/sluicedp/sluice/ledger/internal/httpapi"
 )
 
 // busyMarket is a ledger with sales and reservations of two buyers: numbers 1 to 12.
@@ -28,8 +28,7 @@ func busyMarket(t *testing.T) *fixture {
 		if n%3 == 0 {
 			target, rest = "/v1/reservations", `,"for":"1h"}`
 		}
-		status, _, body := f.ask(asked{method: "POST", target: target, body: order + rest, key: fmt.Sprint("k", n), role: "operator"})
-		check.Need(t, status == http.StatusOK, "%d: %s", status, body)
+		f.answers(asked{method: "POST", target: target, body: order + rest, key: fmt.Sprint("k", n), role: "operator"})
 	}
 	return f
 }
@@ -114,8 +113,7 @@ func TestLists_ThatGrow_AreStable(t *testing.T) {
 	grow := func() {
 		if n++; n <= 5 {
 			order := fmt.Sprintf(`{"buyer":"new","question":"vote","epsilon":"0.%d","objects":["18"]}`, n)
-			status, _, body := f.ask(asked{method: "POST", target: "/v1/sales", body: order[:len(order)-1] + `,"truths":{"18":"no"}}`, key: fmt.Sprint("grow", n), role: "operator"})
-			check.Need(t, status == http.StatusOK, "%d: %s", status, body)
+			f.answers(asked{method: "POST", target: "/v1/sales", body: order[:len(order)-1] + `,"truths":{"18":"no"}}`, key: fmt.Sprint("grow", n), role: "operator"})
 		}
 	}
 	stats := check.Value(f.ledger.Stats(t.Context()))(t)
@@ -126,9 +124,8 @@ func TestLists_ThatGrow_AreStable(t *testing.T) {
 	check.That(t, len(got) == int(stats.Events), "%d events of %d", len(got), stats.Events)
 	n = 0
 	sales := walk(t, f, "/v1/sales?limit=2", "sale", grow)
-	if !slices.IsSortedFunc(sales, func(a, b string) int { return len(a) - len(b) }) || len(slices.Compact(slices.Clone(sales))) != len(sales) {
-		t.Errorf("%v", sales)
-	}
+	check.That(t, slices.IsSortedFunc(sales, func(a, b string) int { return len(a) - len(b) }) &&
+		len(slices.Compact(slices.Clone(sales))) == len(sales), "%v", sales)
 }
 
 // Times bound lists from below, inclusive, and from above, exclusive.
@@ -227,8 +224,7 @@ func TestLists_WrongParameters_AreInvalid(t *testing.T) {
 		p := wantProblem(t, status, header, body, problem.Invalid)
 		check.That(t, p.Field == field, "%s: the field is %q: %s", target, p.Field, body)
 	}
-	status, header, body := f.ask(asked{method: "GET", target: "/v1/events?kind=sold", role: "operator", header: map[string]string{"Accept": httpapi.Stream}})
-	wantProblem(t, status, header, body, problem.Invalid)
+	f.refuses(problem.Invalid, asked{method: "GET", target: "/v1/events?kind=sold", role: "operator", header: map[string]string{"Accept": httpapi.Stream}})
 }
 
 // Buyers come in parts, too.

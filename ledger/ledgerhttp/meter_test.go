@@ -71,8 +71,7 @@ func TestOptions_WithoutMetrics_NothingIsThere(t *testing.T) {
 	h := check.Value(New(marketLedger(t, false), Options{Gate: byHeader}))(t)
 	t.Cleanup(func() { _ = h.Ledger().Close() })
 	f := &fixture{Handler: h, t: t}
-	status, header, body := f.ask(asked{method: "GET", target: "/metrics", role: "metrics"})
-	wantProblem(t, status, header, body, problem.NoRoute)
-	status, header, body = f.ask(asked{method: "GET", target: "/metrics", role: "buyer acme"})
+	f.refuses(problem.NoRoute, asked{method: "GET", target: "/metrics", role: "metrics"})
+	status, header, body := f.ask(asked{method: "GET", target: "/metrics", role: "buyer acme"})
 	wantProblem(t, status, header, body, problem.Forbidden)
 }

@@ -32,17 +32,17 @@ func TestEveryRoute_NameThatLooksLikeAnother_IsInvalid(t *testing.T) {
 			if r.id == "changeTerms" && name == "20" {
 				continue // it is the cap
 			}
-			a := r.request(string(Operator))
+			a := r.request(roleOperator)
 			a.body = strings.ReplaceAll(a.body, `"`+name+`"`, `"`+name+"\u00a0"+`"`)
 			if strings.HasSuffix(a.target, "="+name) || strings.Contains(a.target, "="+name+"&") {
 				a.target = strings.ReplaceAll(a.target, "="+name, "="+name+"%C2%A0")
 			}
-			if sample := r.request(string(Operator)); a.body != sample.body || a.target != sample.target {
+			if sample := r.request(roleOperator); a.body != sample.body || a.target != sample.target {
 				refused(name, a)
 			}
 		}
 		if r.keyed {
-			a := r.request(string(Operator))
+			a := r.request(roleOperator)
 			a.key = `%"key%c2%a0"`
 			refused("the key", a)
 		}
@@ -52,17 +52,17 @@ func TestEveryRoute_NameThatLooksLikeAnother_IsInvalid(t *testing.T) {
 
 // A desk and a buyer cannot tell a true value that is none of the question's from one that is missing.
 func TestSell_ValueOfNoQuestion_IsMissingForAllButOperators(t *testing.T) {
-	for _, role := range []Role{Operator, Desk} {
+	for _, role := range []string{roleOperator, roleDesk} {
 		for _, partial := range []string{"true", "false"} {
 			var said [2]string
 			for i, value := range []string{"", "maybe"} {
 				f := serving(t, Options{})
 				body := `{"buyer":"acme","question":"vote","epsilon":"1.5","objects":["17","19"],"partial":` + partial + `,"truths":{"17":"no","19":"` + value + `"}}`
-				_, _, said[i] = f.ask(asked{"POST", "/v1/sales", body, `"wrong value"`, string(role), nil})
+				_, _, said[i] = f.ask(asked{"POST", "/v1/sales", body, `"wrong value"`, role, nil})
 				check.That(t, strings.Contains(said[i], `"reason":"no-truth"`) && !strings.Contains(said[i], "maybe") &&
-					strings.Contains(said[i], `"truth_invalid":["19"]`) == (role == Operator && value != ""), "%s, partial %s, %q: %s", role, partial, value, said[i])
+					strings.Contains(said[i], `"truth_invalid":["19"]`) == (role == roleOperator && value != ""), "%s, partial %s, %q: %s", role, partial, value, said[i])
 			}
-			if said[0], said[1] = withoutTime(said[0]), withoutTime(said[1]); role == Desk && said[0] != said[1] {
+			if said[0], said[1] = withoutTime(said[0]), withoutTime(said[1]); role == roleDesk && said[0] != said[1] {
 				t.Errorf("partial %s: a desk reads %s and %s", partial, said[0], said[1])
 			}
 		}

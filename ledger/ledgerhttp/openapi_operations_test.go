@@ -13,9 +13,9 @@ import (
 
 	"github.com/danielgtaylor/huma/v2"
 
+	"github.com/sluicedp/sluice/internal/httpapi"
 	"github.com/sluicedp/sluice/internal/problem"
 	"github.com/sluicedp/sluice/ledger/api"
-	"github.com/sluicedp/sluice/ledger/internal/httpapi"
 )
 
 // The groups of routes.
@@ -42,7 +42,7 @@ func openAPI(all []route) ([]byte, error) {
 		return nil, err
 	}
 	types := schemas()
-	closed(types, "Role", "Who may do what: x-roles of an operation has those who may.", everyRole())
+	closed(types, "Role", "Who may do what: x-roles of an operation has those who may.", httpapi.Roles())
 	out := &huma.OpenAPI{
 		OpenAPI: "3.1.0",
 		Info: &huma.Info{
@@ -104,7 +104,7 @@ func describeKeys(all map[string]*huma.Schema) error {
 func describes() *huma.Operation {
 	return &huma.Operation{
 		OperationID: "openAPI", Method: http.MethodGet, Path: documentPath, Summary: "Describe this API", Tags: []string{tagEvidence},
-		Description: "For everybody, without a token.", Security: []map[string][]string{{}}, Extensions: map[string]any{"x-roles": everyRole()},
+		Description: "For everybody, without a token.", Security: []map[string][]string{{}}, Extensions: map[string]any{"x-roles": httpapi.Roles()},
 		Responses: map[string]*huma.Response{
 			"200": {
 				Description: "this document",
@@ -287,4 +287,4 @@ func (r *route) problemSchema(types huma.Registry, status int, kinds []string) *
 	})
 }
 
-func roleList(roles []Role) string { return strings.Join(texts(roles), ", ") }
+func roleList(roles []string) string { return strings.Join(roles, ", ") }

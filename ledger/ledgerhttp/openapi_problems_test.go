@@ -4,6 +4,7 @@ import (
 	"net/http"
 	"slices"
 
+	"github.com/sluicedp/sluice/internal/httpapi"
 	"github.com/sluicedp/sluice/internal/problem"
 )
 
@@ -28,7 +29,7 @@ func (r *route) problemKinds() []string {
 		problem.Unexpected, problem.Interrupted, problem.Late, problem.Journal, problem.Corrupt, problem.Version, problem.Replaced, problem.InUse,
 		problem.Invalid, problem.Closed, problem.Stopped, problem.Behind, problem.Unauthorized, problem.TooMany, problem.Busy,
 	}
-	if len(r.roles) < len(everyRole()) {
+	if len(r.roles) < len(httpapi.Roles()) {
 		kinds = append(kinds, problem.Forbidden)
 	}
 	if r.method == http.MethodPost {

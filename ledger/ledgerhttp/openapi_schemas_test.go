@@ -39,16 +39,13 @@ func schemas() huma.Registry {
 		return cmp.Or(schemaNames()[name], name)
 	})
 	for t, alias := range map[reflect.Type]reflect.Type{
-		reflect.TypeFor[policy.Policy]():        reflect.TypeFor[policySchema](),
-		reflect.TypeFor[event.Event]():          reflect.TypeFor[eventSchema](),
-		reflect.TypeFor[evidence.Fact]():        reflect.TypeFor[factSchema](),
-		reflect.TypeFor[event.Hex]():            reflect.TypeFor[hexSchema](),
-		reflect.TypeFor[finite.Family]():        reflect.TypeFor[map[string]any](),
-		reflect.TypeFor[tlog.Hash]():            reflect.TypeFor[string](),
-		reflect.TypeFor[api.Reason]():           reflect.TypeFor[reasonSchema](),
-		reflect.TypeFor[api.Remedy]():           reflect.TypeFor[remedySchema](),
-		reflect.TypeFor[api.Encoding]():         reflect.TypeFor[encodingSchema](),
-		reflect.TypeFor[api.ReservationState](): reflect.TypeFor[stateSchema](),
+		reflect.TypeFor[policy.Policy](): reflect.TypeFor[policySchema](),
+		reflect.TypeFor[event.Event]():   reflect.TypeFor[eventSchema](),
+		reflect.TypeFor[evidence.Fact](): reflect.TypeFor[factSchema](),
+		reflect.TypeFor[event.Hex]():     reflect.TypeFor[hexSchema](),
+		reflect.TypeFor[finite.Family](): reflect.TypeFor[map[string]any](),
+		reflect.TypeFor[tlog.Hash]():     reflect.TypeFor[string](),
+		reflect.TypeFor[api.Reason]():    reflect.TypeFor[reasonSchema](),
 	} {
 		types.RegisterTypeAlias(t, alias)
 	}
@@ -63,28 +60,11 @@ func schemaNames() map[string]string {
 	}
 }
 
-// The schemas of closed lists of words, which are those of the Go packages.
-type (
-	reasonSchema   string
-	remedySchema   string
-	encodingSchema string
-	stateSchema    string
-)
+// reasonSchema is the schema of reasons.
+type reasonSchema string
 
 func (reasonSchema) Schema(r huma.Registry) *huma.Schema {
 	return closed(r, "Reason", "Why an object was refused.", logged.Reasons())
-}
-
-func (remedySchema) Schema(r huma.Registry) *huma.Schema {
-	return closed(r, "Remedy", "What would help.", logged.Remedies())
-}
-
-func (encodingSchema) Schema(r huma.Registry) *huma.Schema {
-	return closed(r, "Encoding", "What a response is.", logged.Encodings())
-}
-
-func (stateSchema) Schema(r huma.Registry) *huma.Schema {
-	return closed(r, "ReservationState", "The state of a reservation.", logged.ReservationStates())
 }
 
 // closed returns a reference to the schema of one of some words.
@@ -336,7 +316,19 @@ func closeWords(types huma.Registry) {
 	if p := all["Problem"]; p != nil {
 		kind := closed(types, "ProblemKind", "What went wrong. Later versions may add kinds.", problem.Kinds())
 		p.Properties["also"].Items = kind
-		p.Properties["kind"] = &huma.Schema{Ref: kind.Ref, Description: p.Properties["kind"].Description}
+		refer(p, "kind", kind)
+	}
+	remedy := closed(types, "Remedy", "What would help.", logged.Remedies())
+	for _, name := range []string{"Refusal", "Problem"} {
+		refer(all[name], "helps", remedy)
+	}
+	encoding := closed(types, "Encoding", "What a response is.", logged.Encodings())
+	for _, s := range types.Map() {
+		refer(s, "encoding", encoding)
+	}
+	state := closed(types, "ReservationState", "The state of a reservation.", logged.ReservationStates())
+	for _, name := range []string{"Reservation", "ClosedReservation"} {
+		refer(all[name], "state", state)
 	}
 	for at, words := range keyWords() {
 		name, key, _ := strings.Cut(at, ".")
@@ -344,6 +336,13 @@ func closeWords(types huma.Registry) {
 			s.Properties[key].Enum = anys(words)
 			s.Properties[key].PrecomputeMessages()
 		}
+	}
+}
+
+// refer has a key of a schema, if it has it, refer to the schema of a closed list of words.
+func refer(s *huma.Schema, key string, to *huma.Schema) {
+	if s != nil && s.Properties[key] != nil {
+		s.Properties[key] = &huma.Schema{Ref: to.Ref, Description: s.Properties[key].Description}
 	}
 }
 

@@ -10,8 +10,8 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 
 	"github.com/sluicedp/sluice/internal/check"
+	"github.com/sluicedp/sluice/internal/httpapi"
 	"github.com/sluicedp/sluice/internal/problem"
-	"github.com/sluicedp/sluice/ledger/internal/httpapi"
 )
 
 // described is what the document says of the API, as a reader of OpenAPI has it.
@@ -24,7 +24,7 @@ type described struct {
 			In       string `json:"in"`
 			Required bool   `json:"required"`
 		} `json:"parameters"`
-		Roles []Role `json:"x-roles"`
+		Roles []string `json:"x-roles"`
 	} `json:"paths"`
 }
 
@@ -66,30 +66,9 @@ func TestTheDocumentHasEachRoute(t *testing.T) {
 	}
 }
 
-// What is answered is what the document says, and so is what the samples ask: the schemas are those of the types that are written.
-func TestAnswersAreAsDescribed(t *testing.T) {
+// A problem is as the document describes those of its route with its status.
+func TestProblemsAreAsDescribed(t *testing.T) {
 	types := schemas()
-	for _, r := range routes() {
-		op := operation(&r, types)
-		f := servingFor(t, &r)
-		request := r.request("operator")
-		if op.RequestBody != nil {
-			wantValid(t, types, op.RequestBody.Content["application/json"].Schema, r.id+" asks", request.body)
-		}
-		status, header, body := f.ask(request)
-		check.Need(t, status == http.StatusOK, "%s: %d, %s", r.id, status, body)
-		media, _, _ := strings.Cut(header.Get("Content-Type"), ";")
-		content := op.Responses["200"].Content[media]
-		switch {
-		case content == nil:
-			t.Errorf("%s answers with %q, which is not described", r.id, media)
-		case media == "application/json":
-			wantValid(t, types, content.Schema, r.id, body)
-		}
-		if r.item != nil {
-			wantLines(t, f, &r, types, op.Extensions["x-streams"].(map[string]*huma.Schema)[httpapi.Lines])
-		}
-	}
 	f := serving(t, Options{})
 	for _, a := range []asked{
 		{method: "GET", target: "/v1/about"},
@@ -151,15 +130,12 @@ func invalid(t *testing.T, types huma.Registry, schema *huma.Schema, text string
 	return found.Errors
 }
 
-// No list is null, in the document or in an answer: who generates types from the document can go through each list as it is.
+// No list is null, in the document or in an answer, also to what no sample asks: who generates types from the document can go through each list as it is.
 func TestNoListIsNull(t *testing.T) {
 	f := serving(t, Options{})
 	_, _, doc := f.ask(asked{method: "GET", target: "/openapi.json"})
 	if strings.Contains(doc, `"null"`) {
 		t.Errorf("something may be null: %.300s", doc[strings.Index(doc, `"null"`)-100:])
-	}
-	for _, r := range routes() {
-		wantNoNull(t, servingFor(t, &r), r.request("operator"), http.StatusOK)
 	}
 	const order = `"buyer":"acme","question":"vote","objects":["17","19"]`
 	for _, a := range []asked{

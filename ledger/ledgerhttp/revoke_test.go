@@ -15,16 +15,16 @@ import (
 	"time"
 
 	"github.com/sluicedp/sluice/internal/check"
+	"github.com/sluicedp/sluice/internal/httpapi"
 	"github.com/sluicedp/sluice/internal/problem"
 	"github.com/sluicedp/sluice/ledger/api"
-	"github.com/sluicedp/sluice/ledger/internal/httpapi"
 )
 
 // revocable is a gate that admits an auditor until it is revoked.
 type revocable struct{ revoked atomic.Bool }
 
 func (r *revocable) Admit(*http.Request) (Holder, bool) {
-	return Holder{Name: "a", Role: Auditor}, !r.revoked.Load()
+	return Holder{Name: "a", Role: roleAuditor}, !r.revoked.Load()
 }
 
 // A stream that waits for events, whose next sign of life is an hour away, ends when its token is
@@ -91,7 +91,7 @@ func TestLongAnswer_TokenRemoved_IsBrokenOff(t *testing.T) {
 		watched.Add(1)
 		return nil, func() { watched.Add(-1) }
 	}
-	endless := list("endless", "/v1/endless", "Count", everyRole(), nil, func(_ *call, p page) ([]int, string, error) {
+	endless := list("endless", "/v1/endless", "Count", httpapi.Roles(), nil, func(_ *call, p page) ([]int, string, error) {
 		n := p.number() + 10
 		gate.revoked.Store(n > 1000)
 		if n >= 1e6 {
@@ -117,7 +117,7 @@ func TestLongAnswer_TokenRemoved_IsBrokenOff(t *testing.T) {
 		gate.revoked.Store(false)
 		w := &revoking{ResponseRecorder: httptest.NewRecorder(), gate: gate}
 		request := httptest.NewRequest("GET", "/v1/stats", nil)
-		one := &call{handler: f.Handler, holder: Holder{Name: "a", Role: Auditor}, admitted: request, request: request, out: newWriter(w, f.limits), leave: func() {}}
+		one := &call{handler: f.Handler, holder: Holder{Name: "a", Role: roleAuditor}, admitted: request, request: request, out: newWriter(w, f.limits), leave: func() {}}
 		err := one.send(t.Context(), document{"text/plain", make([]byte, c.size)})
 		if whole := w.Body.Len() == c.size; err != nil || one.out.broken == whole || whole != (name == "short") || w.Body.Len() < partSize {
 			t.Errorf("%s: %d bytes are sent, broken: %v, %v", name, w.Body.Len(), one.out.broken, err)
@@ -146,7 +146,7 @@ func TestWatch_ReaderThatDoesNotRead_GetsADeadline(t *testing.T) {
 	f.ticker = func() (<-chan time.Time, func()) { return ticks, func() {} }
 	w := &clocked{ResponseRecorder: httptest.NewRecorder()}
 	ctx, cancel := context.WithCancelCause(t.Context())
-	c := &call{handler: f.Handler, holder: Holder{Name: "a", Role: Auditor}, admitted: httptest.NewRequest("GET", "/v1/events", nil), out: newWriter(w, f.limits)}
+	c := &call{handler: f.Handler, holder: Holder{Name: "a", Role: roleAuditor}, admitted: httptest.NewRequest("GET", "/v1/events", nil), out: newWriter(w, f.limits)}
 	done := c.watch(cancel)
 	ticks <- time.Time{}
 	ticks <- time.Time{} // behind the first check
@@ -175,10 +175,10 @@ func TestWatch_ReaderThatDoesNotRead_GetsADeadline(t *testing.T) {
 // A token that is removed from its file, or whose role is another, ends its streams by the file alone.
 func TestTokens_Removed_PermitsNoMore(t *testing.T) {
 	a := newTokensAt(t)
-	f := serving(t, Options{Gate: a.Admit})
+	f := serving(t, Options{Gate: a.admit})
 	request := httptest.NewRequest("GET", "/v1/events", nil)
 	request.Header.Set("Authorization", "Bearer "+a.token)
-	c := &call{handler: f.Handler, holder: Holder{Name: "a", Role: Auditor}, admitted: request}
+	c := &call{handler: f.Handler, holder: Holder{Name: "a", Role: roleAuditor}, admitted: request}
 	check.Must(t, c.permitted())
 	for _, text := range []string{a.other(), strings.Replace(a.file, `"auditor"`, `"buyer","whom":"acme"`, 1), "no JSON"} {
 		check.Must(t, os.WriteFile(a.path, []byte(text), 0o600))

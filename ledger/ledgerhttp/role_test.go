@@ -1,6 +1,7 @@
 package ledgerhttp
 
 import (
+	"bytes"
 	"cmp"
 	"encoding/json"
 	"fmt"
@@ -10,7 +11,10 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/rs/zerolog"
+
 	"github.com/sluicedp/sluice/internal/check"
+	"github.com/sluicedp/sluice/internal/httpapi"
 	"github.com/sluicedp/sluice/internal/problem"
 	"github.com/sluicedp/sluice/ledger/api"
 )
@@ -64,15 +68,15 @@ backup          operator - - - auditor -
 `
 
 // may reads the table.
-func may(t *testing.T) map[string]map[Role]bool {
+func may(t *testing.T) map[string]map[string]bool {
 	t.Helper()
-	out := map[string]map[Role]bool{}
+	out := map[string]map[string]bool{}
 	for line := range strings.Lines(strings.TrimSpace(mayTable)) {
 		words := strings.Fields(line)
-		check.Need(t, len(words) == 1+len(everyRole()), "%q", line)
-		out[words[0]] = map[Role]bool{}
-		for i, role := range everyRole() {
-			out[words[0]][role] = words[i+1] == string(role)
+		check.Need(t, len(words) == 1+len(httpapi.Roles()), "%q", line)
+		out[words[0]] = map[string]bool{}
+		for i, role := range httpapi.Roles() {
+			out[words[0]][role] = words[i+1] == role
 		}
 	}
 	return out
@@ -81,7 +85,7 @@ func may(t *testing.T) map[string]map[Role]bool {
 // Each route × each role: whoever may gets the answer, others the problem forbidden, and whoever is not known unauthorized. What is not let in
 // changes nothing.
 func TestEachRouteForEachRole(t *testing.T) {
-	table, whose := may(t), map[Role]string{Buyer: " acme", Person: " 17"}
+	table, whose := may(t), map[string]string{roleBuyer: " acme", rolePerson: " 17"}
 	all := routes()
 	if len(table) != len(all) || len(samples()) != len(all) {
 		t.Fatalf("%d routes, %d in the table, %d samples", len(all), len(table), len(samples()))
@@ -89,12 +93,12 @@ func TestEachRouteForEachRole(t *testing.T) {
 	for _, r := range all {
 		t.Run(r.id, func(t *testing.T) {
 			var f *fixture
-			for _, role := range append(everyRole(), "") {
+			for _, role := range append(httpapi.Roles(), "") {
 				if f == nil || r.keyed && table[r.id][role] {
 					f = servingFor(t, &r)
 				}
 				before := check.Value(f.Ledger().Stats(t.Context()))(t)
-				status, header, body := f.ask(r.request(string(role) + whose[role]))
+				status, header, body := f.ask(r.request(role + whose[role]))
 				after := check.Value(f.Ledger().Stats(t.Context()))(t)
 				switch {
 				case role == "":
@@ -185,7 +189,7 @@ func TestABuyerIsNotToldWhatPeopleSpent(t *testing.T) {
 			"ε = %s: a desk reads %s, a buyer %s", epsilon, all, bare)
 	}
 	// Nor does a refusal tell it, by whichever route it came.
-	for role, wanted := range map[Role]bool{Operator: true, Desk: true, Buyer: false, Person: false, Auditor: false, Metrics: false} {
+	for role, wanted := range map[string]bool{roleOperator: true, roleDesk: true, roleBuyer: false, rolePerson: false, roleAuditor: false, roleMetrics: false} {
 		refused := &api.RefusedError{
 			Question: "vote", Refused: []api.Refusal{{Object: "17", Reason: api.ObjectCap, Spent: check.Eps(t, "1.75")}},
 			Instead: &api.Budget{Question: "vote", Objects: 1, Largest: check.Eps(t, "0.25"), Levels: []api.BudgetLevel{{Epsilon: check.Eps(t, "1")}}},
@@ -220,12 +224,10 @@ func TestABuyerIsNotToldWhatPeopleSpent(t *testing.T) {
 func TestAPersonsKeysAreApart(t *testing.T) {
 	f := serving(t, Options{})
 	for range 2 {
-		status, _, body := f.ask(asked{"POST", "/v1/statements", `{"object":"17"}`, "sell", "person 17", nil})
-		check.Need(t, status == http.StatusOK, "%d: %s", status, body)
+		f.answers(asked{"POST", "/v1/statements", `{"object":"17"}`, "sell", "person 17", nil})
 	}
-	status, _, body := f.ask(asked{"POST", "/v1/statements", `{"object":"17"}`, "order-1", "person 17", nil})
-	check.Need(t, status == http.StatusOK, "%d: %s", status, body)
-	status, _, body = f.ask(asked{"POST", "/v1/withdrawals", `{"object":"18"}`, "order-1", "operator", nil})
+	f.answers(asked{"POST", "/v1/statements", `{"object":"17"}`, "order-1", "person 17", nil})
+	status, _, body := f.ask(asked{"POST", "/v1/withdrawals", `{"object":"18"}`, "order-1", "operator", nil})
 	check.That(t, status == http.StatusOK, "a person has used up the host's key: %d, %s", status, body)
 	// Nor do two persons meet, where the one's name ends as the other's key begins.
 	_, err := f.ledger.Enroll(t.Context(), api.EnrollRequest{Key: "enrol 1", Question: "vote", Objects: []string{"1"}, Cap: check.Eps(t, "9")})
@@ -240,4 +242,20 @@ func TestAPersonsKeysAreApart(t *testing.T) {
 func TestThereIsNoHandlerWithoutAGate(t *testing.T) {
 	h, err := New(marketLedger(t, false), Options{})
 	check.That(t, err != nil && h == nil, "a handler lets in whoever comes, and nobody said so")
+}
+
+// A host that misspells a role in its gate admits no caller, and reads in its log which roles there are.
+func TestGate_UnknownRole_IsRefusedAndLoggedWithTheRoles(t *testing.T) {
+	for _, holder := range []Holder{{Name: "shop", Role: "operater"}, {Name: "shop"}, {Name: "shop", Role: "buyer"}, {Name: "shop", Role: "operator", Whom: "acme"}} {
+		var log bytes.Buffer
+		handler := check.Value(New(marketLedger(t, false), Options{Gate: holder.Admit, Logger: zerolog.New(&log)}))(t)
+		answer := httptest.NewRecorder()
+		handler.ServeHTTP(answer, httptest.NewRequest(http.MethodGet, "/v1/about", nil))
+		err := httpapi.CheckRole(holder.Role, holder.Whom)
+		check.Need(t, answer.Code == http.StatusUnauthorized && err != nil, "%+v: %d, %v", holder, answer.Code, err)
+		line := struct{ Level, Holder, Error string }{}
+		first, _, _ := strings.Cut(log.String(), "\n")
+		check.Must(t, json.Unmarshal([]byte(first), &line))
+		check.That(t, line.Level == "error" && line.Holder == "shop" && line.Error == err.Error(), "%+v: %s", holder, first)
+	}
 }

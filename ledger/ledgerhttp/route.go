@@ -18,7 +18,7 @@ import (
 type route struct {
 	method, path string
 	id, summary  string
-	roles        []Role // who may
+	roles        []string // who may
 	params       []param
 	keyed        bool         // it takes an idempotency key
 	in           reflect.Type // of the body, nil if there is none
@@ -78,14 +78,6 @@ func (c *call) time(name string) time.Time {
 	return at
 }
 
-// states returns the requested states of reservations; none for all.
-func (c *call) states(name string) (all []api.ReservationState) {
-	for _, one := range listed(c.params[name]) {
-		all = append(all, api.ReservationState(one))
-	}
-	return all
-}
-
 // place returns a number in the path.
 func (c *call) place(name string) (uint64, error) {
 	n, err := strconv.ParseUint(c.request.PathValue(name), 10, 64)
@@ -96,7 +88,9 @@ func (c *call) place(name string) (uint64, error) {
 }
 
 // get is a route that reads one thing.
-func get[Out any](id, path, summary string, roles []Role, params []param, serve func(c *call) (Out, error)) route {
+func get[Out any](
+	id, path, summary string, roles []string, params []param, serve func(c *call) (Out, error),
+) route {
 	return route{
 		method: http.MethodGet, path: path, id: id, summary: summary, roles: roles, params: params,
 		out: reflect.TypeFor[Out](), media: []string{"application/json"},
@@ -105,7 +99,7 @@ func get[Out any](id, path, summary string, roles []Role, params []param, serve 
 }
 
 // post is a route with a body.
-func post[In, Out any](id, path, summary string, roles []Role, serve func(c *call, in In) (Out, error)) route {
+func post[In, Out any](id, path, summary string, roles []string, serve func(c *call, in In) (Out, error)) route {
 	return route{
 		method: http.MethodPost, path: path, id: id, summary: summary, roles: roles,
 		in: reflect.TypeFor[In](), out: reflect.TypeFor[Out](), media: []string{"application/json"},
@@ -114,12 +108,12 @@ func post[In, Out any](id, path, summary string, roles []Role, serve func(c *cal
 }
 
 // change is a post with an idempotency key.
-func change[In, Out any](id, path, summary string, roles []Role, serve func(c *call, in In) (Out, error)) route {
+func change[In, Out any](
+	id, path, summary string, roles []string, serve func(c *call, in In) (Out, error),
+) route {
 	r := post(id, path, summary, roles, serve)
 	r.keyed = true
 	return r
 }
 
-// everyRole are all who may anything.
-
-func (r *route) allows(role Role) bool { return slices.Contains(r.roles, role) }
+func (r *route) allows(role string) bool { return slices.Contains(r.roles, role) }

@@ -3,6 +3,7 @@ package ledgerhttp
 import (
 	"slices"
 
+	"github.com/sluicedp/sluice/internal/httpapi"
 	"github.com/sluicedp/sluice/ledger/evidence"
 	"github.com/sluicedp/sluice/ledger/internal/event"
 )
@@ -13,9 +14,11 @@ func routes() []route {
 }
 
 func hostRoutes() []route {
-	host, readers, shares := []Role{Operator}, []Role{Operator, Auditor}, []Role{Operator, Desk, Auditor}
-	meters := []Role{Operator, Metrics}
-	counts, notMetrics := []Role{Operator, Desk, Auditor, Metrics}, []Role{Operator, Desk, Buyer, Person, Auditor}
+	host, readers := []string{roleOperator}, []string{roleOperator, roleAuditor}
+	shares := []string{roleOperator, roleDesk, roleAuditor}
+	meters := []string{roleOperator, roleMetrics}
+	counts := []string{roleOperator, roleDesk, roleAuditor, roleMetrics}
+	notMetrics := []string{roleOperator, roleDesk, roleBuyer, rolePerson, roleAuditor}
 	question := text("question", "the question, by its name").need()
 	who := text("object", "the object, by its name").need()
 	pool := flag("pool", "combine levels by precision, which assumes that the ε of an object is independent "+
@@ -23,10 +26,10 @@ func hostRoutes() []route {
 	population := flag("population", "let intervals cover the shares in a population of which the objects are "+
 		"a random sample: true or false")
 	return []route{
-		get("about", "/v1/about", "Tell what the ledger was created with", everyRole(), nil, about),
+		get("about", "/v1/about", "Tell what the ledger was created with", httpapi.Roles(), nil, about),
 		get("stats", "/v1/stats", "Count what is in the ledger", counts, nil, stats),
 		get("health", "/v1/health", "Tell which host has the ledger, whether this one follows it or has stopped, "+
-			"and what waits", []Role{Operator, Auditor, Metrics}, nil, health),
+			"and what waits", []string{roleOperator, roleAuditor, roleMetrics}, nil, health),
 		get("metrics", "/metrics", "Show Prometheus what is counted", meters, nil, metrics).as("text/plain"),
 		get("questions", "/v1/questions", "List the questions", notMetrics, nil, questions).growing(),
 		change("defineQuestion", "/v1/questions", "Define a question", host, defineQuestion),
@@ -60,8 +63,8 @@ func hostRoutes() []route {
 }
 
 func marketRoutes() []route {
-	desk, orders := []Role{Operator, Desk}, []Role{Operator, Desk, Buyer}
-	market := []Role{Operator, Desk, Buyer, Auditor}
+	desk, orders := []string{roleOperator, roleDesk}, []string{roleOperator, roleDesk, roleBuyer}
+	market := []string{roleOperator, roleDesk, roleBuyer, roleAuditor}
 	filters := []param{
 		text("buyer", "one buyer, by name; without it, all"),
 		text("question", "one question, by name; without it, all"),
@@ -86,12 +89,14 @@ func marketRoutes() []route {
 			market, nil, reservation).growing(),
 		change("capture", "/v1/reservations/{reservation}/capture", "Carry a reservation out", desk, capture).growing(),
 		change("cancel", "/v1/reservations/{reservation}/cancel", "Give a reservation up", desk, cancel),
-		get("buyers", "/v1/buyers", "List the buyers", []Role{Operator, Desk, Auditor}, parts(), buyers).growing(),
+		get("buyers", "/v1/buyers", "List the buyers", []string{roleOperator, roleDesk, roleAuditor}, parts(),
+			buyers).growing(),
 	}
 }
 
 func evidenceRoutes() []route {
-	readers, notBuyers := []Role{Operator, Auditor}, []Role{Operator, Desk, Person, Auditor, Metrics}
+	readers := []string{roleOperator, roleAuditor}
+	notBuyers := []string{roleOperator, roleDesk, rolePerson, roleAuditor, roleMetrics}
 	from := number("from", "the number of the first event; 0 and 1 are the same")
 	smaller, larger := number("from", "the smaller size").need(), number("to", "the larger size").need()
 	size := number("events", "the size; 0, or none, is that of now")
@@ -99,18 +104,18 @@ func evidenceRoutes() []route {
 	unused := flag("compact", "leave out unused pages, which are overwritten with zeros otherwise: true or false")
 	return []route{
 		describing[evidence.Statement](change("statement", "/v1/statements", "Prove to a person everything about them",
-			[]Role{Operator, Person}, statement)),
+			[]string{roleOperator, rolePerson}, statement)),
 		get("checkpoint", "/v1/checkpoint", "Sign the log as it is now", notBuyers, nil, checkpoint).as("text/plain"),
 		get("head", "/v1/head", "Tell the log's tree at a size", notBuyers, []param{size}, head),
 		get("consistency", "/v1/consistency", "Prove that the log at one size begins that at another",
-			everyRole(), []param{smaller, larger}, consistency),
+			httpapi.Roles(), []param{smaller, larger}, consistency),
 		events(list("events", "/v1/events", "List the log, or follow it",
 			readers, ordered(append(eventFilters(), from)...), readEvents)),
 		list("refusals", "/v1/refusals", "List whom a request has left out", readers, []param{key, from}, readRefusals),
 		post("verify", "/v1/verifications", "Verify the log and what is stored, as far as the word of this server goes",
 			readers, verify).copying(),
 		post("takeOver", "/v1/takeovers", "Take over, as a standby, from the host that has the ledger",
-			[]Role{Operator}, takeOver),
+			[]string{roleOperator}, takeOver),
 		get("backup", "/v1/backup", "Copy the file, as it is at one instant",
 			readers, []param{unused}, backup).as("application/octet-stream").copying(),
 	}

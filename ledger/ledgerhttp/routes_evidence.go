@@ -13,11 +13,11 @@ import (
 
 	"golang.org/x/mod/sumdb/note"
 
+	"github.com/sluicedp/sluice/internal/httpapi"
 	"github.com/sluicedp/sluice/internal/ledgerfile"
 	"github.com/sluicedp/sluice/internal/problem"
 	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/ledger/internal/errs"
-	"github.com/sluicedp/sluice/ledger/internal/httpapi"
 )
 
 // What is proven, and copied.
@@ -49,7 +49,7 @@ func receipt(c *call) (document, error) {
 
 func statement(c *call, in api.ObjectRequest) (document, error) {
 	in.Key = c.key
-	if c.holder.Role == Person && in.Object != c.holder.Whom {
+	if c.holder.Role == rolePerson && in.Object != c.holder.Whom {
 		return document{}, problem.At("object", problem.Forbidden, "this token is of another object")
 	}
 	s, err := c.ledger().Statement(c.ctx(), in)

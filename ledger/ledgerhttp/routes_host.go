@@ -5,9 +5,9 @@ import (
 	"reflect"
 	"strconv"
 
+	"github.com/sluicedp/sluice/internal/httpapi"
 	"github.com/sluicedp/sluice/internal/problem"
 	"github.com/sluicedp/sluice/ledger/api"
-	"github.com/sluicedp/sluice/ledger/internal/httpapi"
 	"github.com/sluicedp/sluice/policy"
 	"github.com/sluicedp/sluice/privacy"
 )
@@ -119,7 +119,7 @@ func raise(c *call, in httpapi.Raise) (httpapi.Raised, error) {
 // aside returns names for an operator and none for others: whose true value has changed, or is none
 // of the question's, says something of it.
 func (c *call) aside(changed, invalid []string) httpapi.Aside {
-	if c.holder.Role != Operator {
+	if c.holder.Role != roleOperator {
 		return httpapi.Aside{}
 	}
 	return httpapi.Aside{Changed: changed, Invalid: invalid}

@@ -8,10 +8,10 @@ import (
 	"strings"
 	"time"
 
+	"github.com/sluicedp/sluice/internal/httpapi"
 	"github.com/sluicedp/sluice/internal/problem"
 	"github.com/sluicedp/sluice/ledger/event"
 	logged "github.com/sluicedp/sluice/ledger/internal/event"
-	"github.com/sluicedp/sluice/ledger/internal/httpapi"
 )
 
 // The log: its events, and whom requests have left out.

@@ -3,8 +3,8 @@ package ledgerhttp
 import (
 	"time"
 
+	"github.com/sluicedp/sluice/internal/httpapi"
 	"github.com/sluicedp/sluice/ledger/api"
-	"github.com/sluicedp/sluice/ledger/internal/httpapi"
 )
 
 // What buyers ask, and those who sell to them.
@@ -50,7 +50,7 @@ func (c *call) saleOf() (s api.Sale, err error) {
 // buyerOf returns whose sales or reservations are asked for: of a buyer, that one's.
 func (c *call) buyerOf() (string, error) {
 	buyer := c.text("buyer")
-	if c.holder.Role == Buyer && buyer == "" {
+	if c.holder.Role == roleBuyer && buyer == "" {
 		buyer = c.holder.Whom
 	}
 	return buyer, c.own(buyer)
@@ -110,7 +110,7 @@ func reservations(c *call, p page) ([]api.Reservation, string, error) {
 	if err != nil {
 		return nil, "", err
 	}
-	part.States = c.states("state")
+	part.States = listed(c.params["state"])
 	all, next, err := c.ledger().ReservationsPage(c.ctx(), part)
 	for i := range all {
 		all[i] = c.seenReservation(all[i])

@@ -43,8 +43,7 @@ func TestAStandbyIsServed(t *testing.T) {
 	}
 
 	for _, role := range []string{"desk", "auditor", "metrics", "buyer acme", "person 17"} {
-		status, header, body := f.ask(asked{"POST", "/v1/takeovers", `{}`, "", role, nil})
-		wantProblem(t, status, header, body, problem.Forbidden)
+		f.refuses(problem.Forbidden, asked{"POST", "/v1/takeovers", `{}`, "", role, nil})
 	}
 	if status, _, body := f.ask(asked{"POST", "/v1/takeovers", `{}`, "", "operator", nil}); status != http.StatusOK || body != fmt.Sprintf("{\"events\":%d}\n", stats.Events) {
 		t.Fatalf("%d: %s", status, body)
@@ -53,10 +52,8 @@ func TestAStandbyIsServed(t *testing.T) {
 	check.That(t, errors.Is(err, api.ErrStopped), "who was taken over from: %v", err)
 	_, err = b.Stats(t.Context())
 	check.That(t, errors.Is(err, api.ErrClosed) && f.Ledger() != b, "the standby is there still: %v", err)
-	status, _, body = f.ask(release)
-	check.That(t, status == http.StatusOK, "%d: %s", status, body)
-	status, header, body = f.ask(asked{"POST", "/v1/takeovers", `{}`, "", "operator", nil})
-	wantProblem(t, status, header, body, problem.Invalid)
+	f.answers(release)
+	f.refuses(problem.Invalid, asked{"POST", "/v1/takeovers", `{}`, "", "operator", nil})
 }
 
 // Whoever asks for a takeover and hangs up leaves no ledger without a host.
@@ -72,9 +69,8 @@ func TestATakeoverIsEndedThoughNobodyWaits(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	request := check.Value(http.NewRequestWithContext(ctx, http.MethodPost, "http://ledger.test/v1/takeovers", nil))(t)
-	if _, err := takeOver(&call{handler: f.Handler, route: &route, request: request}, struct{}{}); err != nil {
-		t.Fatal(err)
-	}
+	_, err := takeOver(&call{handler: f.Handler, route: &route, request: request}, struct{}{})
+	check.Need(t, err == nil, "%v", err)
 	check.That(t, f.Ledger() != b, "nobody has the ledger")
 }
 
@@ -82,7 +78,6 @@ func TestATakeoverIsEndedThoughNobodyWaits(t *testing.T) {
 func TestWhatIsNoStandbySaysSo(t *testing.T) {
 	f := servingOf(t, marketLedger(t, false), Options{})
 	status, header, body := f.ask(asked{"POST", "/v1/takeovers", `{}`, "", "operator", nil})
-	if p := wantProblem(t, status, header, body, problem.Invalid); !strings.Contains(p.Detail, "only a standby takes over") {
-		t.Error(body)
-	}
+	p := wantProblem(t, status, header, body, problem.Invalid)
+	check.That(t, strings.Contains(p.Detail, "only a standby takes over"), "%v", body)
 }

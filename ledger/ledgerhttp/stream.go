@@ -8,7 +8,7 @@ import (
 	"fmt"
 	"net/http"
 
-	"github.com/sluicedp/sluice/ledger/internal/httpapi"
+	"github.com/sluicedp/sluice/internal/httpapi"
 )
 
 // feed sends events as they happen, as server-sent events: the id of each is its number, so that

@@ -22,14 +22,13 @@ import (
 
 	"github.com/rs/zerolog"
 
-	"github.com/sluicedp/sluice/internal/access"
 	"github.com/sluicedp/sluice/internal/check"
+	"github.com/sluicedp/sluice/internal/httpapi"
 	"github.com/sluicedp/sluice/internal/pace"
 	"github.com/sluicedp/sluice/internal/problem"
 	"github.com/sluicedp/sluice/ledger"
 	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/ledger/event"
-	"github.com/sluicedp/sluice/ledger/internal/httpapi"
 	"github.com/sluicedp/sluice/ledger/ledgertest"
 )
 
@@ -145,8 +144,7 @@ func TestEventsAreFollowed(t *testing.T) {
 	}
 	_, id, _ := message(t, bufio.NewReader(follow(t, c, 1, "7").Body))
 	check.That(t, id == "8", "behind 7 comes %s", id)
-	status, header, body := f.ask(asked{method: "GET", target: "/v1/events", role: "auditor", header: map[string]string{"Accept": httpapi.Stream, "Last-Event-ID": "x"}})
-	wantProblem(t, status, header, body, problem.Invalid)
+	f.refuses(problem.Invalid, asked{method: "GET", target: "/v1/events", role: "auditor", header: map[string]string{"Accept": httpapi.Stream, "Last-Event-ID": "x"}})
 }
 
 // HEAD follows nothing: it is answered as GET is, and its connection serves the next request.
@@ -215,28 +213,27 @@ func TestOnlyAnOperatorIsToldOfFiles(t *testing.T) {
 		problem.Late: fmt.Errorf("%w: %w", context.DeadlineExceeded, file),
 	} {
 		for _, begun := range []bool{false, true} {
-			broken := list("broken", "/v1/broken", "Fail", everyRole(), nil, func(_ *call, p page) ([]int, string, error) {
+			broken := list("broken", "/v1/broken", "Fail", httpapi.Roles(), nil, func(_ *call, p page) ([]int, string, error) {
 				if begun && p.after == "" {
 					return []int{1}, "1", nil
 				}
 				return nil, "", failure
 			})
-			for role, whom := range map[Role]string{Operator: "", Desk: "", Buyer: " acme", Person: " 17", Auditor: "", Metrics: ""} {
+			for role, whom := range map[string]string{roleOperator: "", roleDesk: "", roleBuyer: " acme", rolePerson: " 17", roleAuditor: "", roleMetrics: ""} {
 				log.Reset()
 				w, r := httptest.NewRecorder(), httptest.NewRequest("GET", "/v1/broken", nil)
-				r.Header.Set("Test-Role", string(role)+whom)
+				r.Header.Set("Test-Role", role+whom)
 				r.Header.Set("Accept", httpapi.Lines)
 				f.guarded(&broken).ServeHTTP(w, r)
 				body := w.Body.String()
-				if told := strings.Contains(body, "panel.db"); told != (role == Operator) || !strings.Contains(body, `"kind":"`+kind) || begun != (w.Code == http.StatusOK) {
+				if told := strings.Contains(body, "panel.db"); told != (role == roleOperator) || !strings.Contains(body, `"kind":"`+kind) || begun != (w.Code == http.StatusOK) {
 					t.Errorf("%s, to %s, behind something: %t: %d, %s", kind, role, begun, w.Code, body)
 				}
-				if strings.Count(log.String(), "panel.db") != 1 {
-					t.Errorf("%s, to %s: the log is %s", kind, role, log.String())
-				}
+				check.That(t, strings.Count(log.String(), "panel.db") == 1,
+					"%s, to %s: the log is %s", kind, role, log.String())
 			}
 			w := httptest.NewRecorder()
-			ended := &feed{call: &call{handler: f.Handler, holder: Holder{Role: Auditor}}}
+			ended := &feed{call: &call{handler: f.Handler, holder: Holder{Role: roleAuditor}}}
 			if err := ended.end(newWriter(w, f.limits), failure); !errors.Is(err, failure) || strings.Contains(w.Body.String(), "panel.db") || !strings.Contains(w.Body.String(), kind) {
 				t.Errorf("%s, at the end of a stream: %s, %v", kind, w.Body, err)
 			}
@@ -248,11 +245,11 @@ func TestOnlyAnOperatorIsToldOfFiles(t *testing.T) {
 func TestStreamsEnd(t *testing.T) {
 	path := filepath.Join(pace.Scratch(t), "tokens.json")
 	write := func(text string) { check.Must(t, os.WriteFile(path, []byte(text), 0o600)) }
-	token := access.NewToken()
-	file := fmt.Sprintf(`{"tokens":[{"name":"a","role":"auditor","sha256":"%s"}]}`, access.HashToken(token))
+	token := httpapi.NewToken()
+	file := fmt.Sprintf(`{"tokens":[{"name":"a","role":"auditor","sha256":"%s"}]}`, httpapi.HashToken(token))
 	write(file)
 	gate := check.Value(OpenTokens(path, nil))(t)
-	f := servingOf(t, marketLedger(t, false), Options{Gate: gate.Admit, Limits: Limits{Beat: time.Millisecond}})
+	f := servingOf(t, marketLedger(t, false), Options{Gate: gate, Limits: Limits{Beat: time.Millisecond}})
 	_, c := served(t, f)
 	stream := func() *bufio.Reader {
 		r := check.Value(http.NewRequestWithContext(t.Context(), "GET", "http://test/v1/events?from=1000000", nil))(t)
@@ -283,13 +280,12 @@ func TestSlowReadersAndBrokenPipesAreDropped(t *testing.T) {
 	p, _ := served(t, f)
 	for i, target := range []string{"/v1/events", "/v1/questions", "/v1/sales/1/deliveries", "/openapi.json"} {
 		for _, leaves := range []bool{false, true} {
-			c, err := p.dial()
-			check.Must(t, err)
+			c := check.Value(p.dial())(t)
 			accept := ""
 			if i == 0 {
 				accept = "Accept: " + httpapi.Stream + "\r\n"
 			}
-			_, err = fmt.Fprintf(c, "GET %s HTTP/1.1\r\nHost: test\r\nTest-Role: operator\r\n%s\r\n", target, accept)
+			_, err := fmt.Fprintf(c, "GET %s HTTP/1.1\r\nHost: test\r\nTest-Role: operator\r\n%s\r\n", target, accept)
 			check.Must(t, err)
 			_, err = c.Read(make([]byte, 1)) // it has begun
 			check.Must(t, err)
@@ -301,9 +297,7 @@ func TestSlowReadersAndBrokenPipesAreDropped(t *testing.T) {
 			_ = c.Close()
 		}
 	}
-	if _, err := f.ledger.Stats(t.Context()); err != nil {
-		t.Error(err)
-	}
+	check.OK(t, check.Err(f.ledger.Stats(t.Context())))
 }
 
 // Ten thousand streams in which nothing happens take bounded memory, and end.
@@ -316,10 +310,9 @@ func TestIdleStreamsTakeBoundedMemory(t *testing.T) {
 	runtime.ReadMemStats(&before)
 	conns := make([]net.Conn, n)
 	for i := range conns {
-		c, err := p.dial()
-		check.Must(t, err)
+		c := check.Value(p.dial())(t)
 		conns[i] = c
-		_, err = fmt.Fprintf(c, "GET /v1/events?from=1000000 HTTP/1.1\r\nHost: test\r\nTest-Role: auditor\r\nAccept: %s\r\n\r\n", httpapi.Stream)
+		_, err := fmt.Fprintf(c, "GET /v1/events?from=1000000 HTTP/1.1\r\nHost: test\r\nTest-Role: auditor\r\nAccept: %s\r\n\r\n", httpapi.Stream)
 		check.Must(t, err)
 		in := make([]byte, 512) // the header, and the first sign of life
 		for text := ""; !strings.Contains(text, ":\n\n"); {
@@ -361,8 +354,7 @@ func TestPlacesAreBounded(t *testing.T) {
 	check.That(t, header.Get("Retry-After") != "", "nobody says when to come again")
 	close(release)
 	within(t, "a place is not free again", func() bool { return taken(f.gates.running) == 0 })
-	status, _, body = f.ask(asked{method: "GET", target: "/v1/stats", role: "operator"})
-	check.That(t, status == http.StatusOK, "%d: %s", status, body)
+	f.answers(asked{method: "GET", target: "/v1/stats", role: "operator"})
 
 	first, second := follow(t, c, 1000, ""), follow(t, c, 1000, "")
 	streamed := map[string]string{"Accept": httpapi.Lines}
@@ -375,14 +367,12 @@ func TestPlacesAreBounded(t *testing.T) {
 	_, _ = first.Body.Close(), second.Body.Close()
 	within(t, "streams go on without readers", func() bool { return taken(f.gates.streams) == 0 })
 
-	other := &hold{room: f.gates.memory, by: Holder{Name: "another", Role: Operator}}
+	other := &hold{room: f.gates.memory, by: Holder{Name: "another", Role: roleOperator}}
 	check.Must(t, other.grow(6<<20))
 	large := `{"question":"vote","epsilon":"1","objects":["` + strings.Repeat("x", 2<<20) + `"]}`
-	status, header, body = f.ask(asked{method: "POST", target: "/v1/raises", body: large, key: "k", role: "operator"})
-	wantProblem(t, status, header, body, problem.Busy)
+	f.refuses(problem.Busy, asked{method: "POST", target: "/v1/raises", body: large, key: "k", role: "operator"})
 	other.release()
-	status, header, body = f.ask(asked{method: "POST", target: "/v1/raises", body: large, key: "k", role: "operator"})
-	wantProblem(t, status, header, body, problem.Invalid)
+	f.refuses(problem.Invalid, asked{method: "POST", target: "/v1/raises", body: large, key: "k", role: "operator"})
 	check.That(t, taken(f.gates.memory) == 0, "a large request keeps its memory")
 }
 
@@ -419,9 +409,8 @@ func TestHalfARequestIsDropped(t *testing.T) {
 	f := serving(t, Options{Limits: Limits{Read: 20 * time.Millisecond, Running: 1}})
 	p, c := served(t, f)
 	for role, want := range map[string]string{"operator": "could not be read to its end", "desk": "may not do this", "nobody": "no valid token"} {
-		half, err := p.dial()
-		check.Must(t, err)
-		_, err = fmt.Fprintf(half, "POST /v1/raises HTTP/1.1\r\nHost: test\r\nTest-Role: %s\r\nIdempotency-Key: k\r\nContent-Type: application/json\r\nContent-Length: 1000\r\n\r\n{\"question\":", role)
+		half := check.Value(p.dial())(t)
+		_, err := fmt.Fprintf(half, "POST /v1/raises HTTP/1.1\r\nHost: test\r\nTest-Role: %s\r\nIdempotency-Key: k\r\nContent-Type: application/json\r\nContent-Length: 1000\r\n\r\n{\"question\":", role)
 		check.Must(t, err)
 		text, err := io.ReadAll(half) // until the server hangs up
 		check.That(t, err == nil && strings.HasPrefix(string(text), "HTTP/1.1 4") &&
@@ -450,11 +439,10 @@ func TestARequestThatTakesTooLongGoesOn(t *testing.T) {
 		return make([]string, len(objects)), nil
 	}})
 	raise := asked{method: "POST", target: "/v1/raises", body: `{"question":"vote","epsilon":"1","objects":["18"],"partial":true}`, key: "k", role: "operator"}
-	status, header, body := f.ask(raise)
-	wantProblem(t, status, header, body, problem.Late)
+	f.refuses(problem.Late, raise)
 	slow = false
 	f.limits.Time = time.Hour
-	status, _, body = f.ask(raise)
+	status, _, body := f.ask(raise)
 	check.That(t, status == http.StatusOK, "%d: %s", status, body)
 }
 
@@ -463,13 +451,11 @@ func TestACopyIsTakenInTime(t *testing.T) {
 	f := servingOf(t, marketLedger(t, true), Options{Limits: Limits{Write: 20 * time.Millisecond}, Scratch: pace.Scratch(t)})
 	p, _ := served(t, f)
 	within(t, "no copy begins", func() bool { // on a busy machine the limit may end one before
-		c, err := p.dial()
-		check.Must(t, err)
+		c := check.Value(p.dial())(t)
 		t.Cleanup(func() { _ = c.Close() })
-		_, err = fmt.Fprint(c, "GET /v1/backup HTTP/1.1\r\nHost: test\r\nTest-Role: auditor\r\n\r\n")
-		check.Must(t, err)
+		check.Must(t, check.Err(fmt.Fprint(c, "GET /v1/backup HTTP/1.1\r\nHost: test\r\nTest-Role: auditor\r\n\r\n")))
 		begin := make([]byte, len("HTTP/1.1 200"))
-		_, err = io.ReadFull(c, begin)
+		_, err := io.ReadFull(c, begin)
 		return err == nil && string(begin) == "HTTP/1.1 200"
 	})
 	within(t, "who does not take a copy keeps its place", func() bool { return taken(f.gates.copies) == 0 })

@@ -12,16 +12,11 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/sluicedp/sluice/internal/access"
+	"github.com/sluicedp/sluice/internal/httpapi"
 )
 
-// Tokens knows callers by a file of hashed tokens, which "ledgerctl token" writes: its method Admit
-// is an [Options.Gate]. The file is opened again for each request, and read unless it is certainly
-// unchanged, so that a token that is added or removed counts at once. While it cannot be read, no
-// caller is admitted. The file is JSON, with the SHA-256 of each token in hexadecimal digits:
-//
-//	{"tokens": [{"name": "shop", "role": "buyer", "whom": "acme", "sha256": "…"}]}
-type Tokens struct {
+// tokens knows callers by a file of hashed tokens.
+type tokens struct {
 	path  string
 	fault func(error)      // is told once of each state in which the file cannot be read
 	now   func() time.Time // the clock
@@ -40,23 +35,39 @@ type Tokens struct {
 // rarely as that.
 const settling = 10 * time.Second
 
-// OpenTokens opens a file of tokens, which must be readable now. fault is called when it is not
-// any more, from any goroutine; it may be nil.
-func OpenTokens(path string, fault func(error)) (*Tokens, error) {
+// OpenTokens returns an [Options.Gate] that knows callers by a file of hashed tokens, which
+// "ledgerctl token" writes. It returns the [Holder] of the bearer token of a request, and false if
+// the token is not in the file.
+//
+// The file must be readable now. It is opened again for each request, and read unless it is
+// certainly unchanged, so that a token that is added or removed counts at once. While it cannot be
+// read, no caller is admitted, and fault is called, from any goroutine; it may be nil. The file is
+// JSON, with the SHA-256 of each token in hexadecimal digits:
+//
+//	{"tokens": [{"name": "shop", "role": "buyer", "whom": "acme", "sha256": "…"}]}
+func OpenTokens(path string, fault func(error)) (gate func(*http.Request) (Holder, bool), err error) {
+	t, err := openTokens(path, fault)
+	if err != nil {
+		return nil, err
+	}
+	return t.admit, nil
+}
+
+func openTokens(path string, fault func(error)) (*tokens, error) {
 	if fault == nil {
 		fault = func(error) {}
 	}
-	t := &Tokens{path: path, fault: fault, now: time.Now}
+	t := &tokens{path: path, fault: fault, now: time.Now}
 	return t, t.refresh(look(path))
 }
 
-// Admit returns the holder of the bearer token of a request, and false if there is none in the file.
-func (t *Tokens) Admit(r *http.Request) (Holder, bool) {
+// admit returns the holder of the bearer token of a request, and false if there is none in the file.
+func (t *tokens) admit(r *http.Request) (Holder, bool) {
 	scheme, token, _ := strings.Cut(r.Header.Get("Authorization"), " ")
 	if !strings.EqualFold(scheme, "Bearer") || len(r.Header.Values("Authorization")) != 1 {
 		return Holder{}, false
 	}
-	hash := access.HashToken(strings.TrimSpace(token))
+	hash := httpapi.HashToken(strings.TrimSpace(token))
 	is, marked, err := look(t.path) // before the lock: no other request need wait for it
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -101,7 +112,7 @@ func openRegular(path string) (*os.File, fs.FileInfo, error) {
 
 // refresh sees to it that those are known who are in the file, which was looked at a moment ago. No
 // token is known if it could not be opened, or cannot be read.
-func (t *Tokens) refresh(is mark, marked bool, err error) error {
+func (t *tokens) refresh(is mark, marked bool, err error) error {
 	if err != nil {
 		t.settled, t.known, t.text = false, nil, nil
 		return err
@@ -120,14 +131,14 @@ func (t *Tokens) refresh(is mark, marked bool, err error) error {
 }
 
 // read reads the file again. If that fails, no token is known.
-func (t *Tokens) read() error {
+func (t *tokens) read() error {
 	var text []byte
 	file, _, err := openRegular(t.path)
 	if err == nil {
-		text, err = io.ReadAll(io.LimitReader(file, access.MaxTokens+1))
+		text, err = io.ReadAll(io.LimitReader(file, httpapi.MaxTokens+1))
 		_ = file.Close()
 	}
-	if err == nil && len(text) > access.MaxTokens {
+	if err == nil && len(text) > httpapi.MaxTokens {
 		err = fmt.Errorf("%q is too large", t.path)
 	}
 	if err == nil && t.known != nil && bytes.Equal(text, t.text) {
@@ -138,13 +149,13 @@ func (t *Tokens) read() error {
 		return err
 	}
 	// Some editors write a byte order mark.
-	read, err := access.ReadTokens(bytes.TrimPrefix(text, []byte("\ufeff")))
+	read, err := httpapi.ReadTokens(bytes.TrimPrefix(text, []byte("\ufeff")))
 	if err != nil {
 		return fmt.Errorf("%q: %w", t.path, err)
 	}
 	t.known, t.said = make(map[string]Holder, len(read.Tokens)), ""
 	for _, one := range read.Tokens {
-		t.known[one.SHA256] = Holder{one.Name, Role(one.Role), one.Whom}
+		t.known[one.SHA256] = Holder{one.Name, one.Role, one.Whom}
 	}
 	return nil
 }

@@ -10,25 +10,25 @@ import (
 	"testing"
 	"time"
 
-	"github.com/sluicedp/sluice/internal/access"
 	"github.com/sluicedp/sluice/internal/check"
+	"github.com/sluicedp/sluice/internal/httpapi"
 	"github.com/sluicedp/sluice/internal/pace"
 )
 
 // tokensAt is a gate whose file has one token, with a clock that the test moves.
 type tokensAt struct {
-	*Tokens
+	*tokens
 	t           testing.TB
 	token, file string // the file's text
 	clock       time.Time
 }
 
 func newTokensAt(t testing.TB) *tokensAt {
-	a := &tokensAt{t: t, token: access.NewToken(), clock: time.Now()}
-	a.file = fmt.Sprintf(`{"tokens":[{"name":"a","role":"auditor","sha256":"%s"}]}`, access.HashToken(a.token))
+	a := &tokensAt{t: t, token: httpapi.NewToken(), clock: time.Now()}
+	a.file = fmt.Sprintf(`{"tokens":[{"name":"a","role":"auditor","sha256":"%s"}]}`, httpapi.HashToken(a.token))
 	path := filepath.Join(pace.Scratch(t), "tokens.json")
 	check.Must(t, os.WriteFile(path, []byte(a.file), 0o600))
-	a.Tokens = check.Value(OpenTokens(path, nil))(t)
+	a.tokens = check.Value(openTokens(path, nil))(t)
 	a.now, a.first = func() time.Time { return a.clock }, a.clock
 	a.read(true)
 	return a
@@ -37,7 +37,7 @@ func newTokensAt(t testing.TB) *tokensAt {
 // read tells whether the token is known, which it must be or not.
 func (a *tokensAt) read(want bool) {
 	a.t.Helper()
-	_, known := a.Admit(&http.Request{Header: http.Header{"Authorization": {"Bearer " + a.token}}})
+	_, known := a.admit(&http.Request{Header: http.Header{"Authorization": {"Bearer " + a.token}}})
 	check.Need(a.t, known == want, "the token is known: %v; want %v", known, want)
 }
 
@@ -61,7 +61,7 @@ func (a *tokensAt) settle() {
 
 // other is the file's text with another token, of the same size.
 func (a *tokensAt) other() string {
-	return strings.Replace(a.file, access.HashToken(a.token), access.HashToken(access.NewToken()), 1)
+	return strings.Replace(a.file, httpapi.HashToken(a.token), httpapi.HashToken(httpapi.NewToken()), 1)
 }
 
 // However a file is changed that was the same for long, the next request sees it.
@@ -122,34 +122,33 @@ func TestTokensOfOneTick(t *testing.T) {
 // A token is one by its file as that is now; what is not in it, or not sent as it must be, is none, and a file that cannot be read lets in nobody.
 func TestTokens(t *testing.T) {
 	path := filepath.Join(pace.Scratch(t), "tokens.json")
-	token, other := access.NewToken(), access.NewToken()
+	token, other := httpapi.NewToken(), httpapi.NewToken()
 	check.Need(t, token != other && strings.HasPrefix(token, "sluice_") && len(token) >= 40, "%s, %s", token, other)
-	file := `{"tokens":[{"name":"a","role":"buyer","whom":"acme","sha256":"` + access.HashToken(token) + `"}]}`
-	if _, err := OpenTokens(path, nil); err == nil {
-		t.Fatal("there is no file")
-	}
+	file := `{"tokens":[{"name":"a","role":"buyer","whom":"acme","sha256":"` + httpapi.HashToken(token) + `"}]}`
+	_, err := openTokens(path, nil)
+	check.Need(t, err != nil, "there is no file")
 	check.Must(t, os.WriteFile(path, []byte(file), 0o600))
 	faults := 0
-	tokens := check.Value(OpenTokens(path, func(error) { faults++ }))(t)
+	tokens := check.Value(openTokens(path, func(error) { faults++ }))(t)
 	admit := func(values ...string) bool {
-		holder, known := tokens.Admit(&http.Request{Header: http.Header{"Authorization": values}})
-		check.That(t, !known || holder == Holder{"a", Buyer, "acme"}, "%+v", holder)
+		holder, known := tokens.admit(&http.Request{Header: http.Header{"Authorization": values}})
+		check.That(t, !known || holder == Holder{"a", roleBuyer, "acme"}, "%+v", holder)
 		return known
 	}
 	for _, good := range []string{"Bearer " + token, "bearer " + token, "BEARER  " + token} {
 		check.That(t, admit(good), "%q is not let in", good)
 	}
-	for _, bad := range [][]string{nil, {""}, {token}, {"Bearer"}, {"Bearer "}, {"Bearer " + other}, {"Basic " + token}, {"Bearer " + access.HashToken(token)}, {"Bearer " + token[:len(token)-1]}, {"Bearer " + token, "Bearer " + token}} {
+	for _, bad := range [][]string{nil, {""}, {token}, {"Bearer"}, {"Bearer "}, {"Bearer " + other}, {"Basic " + token}, {"Bearer " + httpapi.HashToken(token)}, {"Bearer " + token[:len(token)-1]}, {"Bearer " + token, "Bearer " + token}} {
 		check.That(t, !admit(bad...), "%q is let in", bad)
 	}
-	for _, broken := range []string{"", "x", `{"tokens":[],"x":1}`, `{"tokens":[]}{}`, strings.Replace(file, "buyer", "king", 1), strings.Replace(file, `"whom":"acme",`, "", 1), strings.ToUpper(file), strings.Replace(file, `"sha256"`, `"name":"b","sha256"`, 1), strings.Replace(file, "buyer", "auditor", 1), strings.Replace(file, "]", `,{"name":"b","role":"operator","sha256":"`+access.HashToken(token)+`"}]`, 1)} {
+	for _, broken := range []string{"", "x", `{"tokens":[],"x":1}`, `{"tokens":[]}{}`, strings.Replace(file, "buyer", "king", 1), strings.Replace(file, `"whom":"acme",`, "", 1), strings.ToUpper(file), strings.Replace(file, `"sha256"`, `"name":"b","sha256"`, 1), strings.Replace(file, "buyer", "auditor", 1), strings.Replace(file, "]", `,{"name":"b","role":"operator","sha256":"`+httpapi.HashToken(token)+`"}]`, 1)} {
 		check.Must(t, os.WriteFile(path, []byte(broken), 0o600))
 		before := faults
 		for range 2 {
 			check.That(t, !admit("Bearer "+token), "%q lets in", broken)
 		}
 		check.That(t, faults == before+1, "%q: told %d times", broken, faults-before)
-		_, err := access.ReadTokens([]byte(broken))
+		_, err := httpapi.ReadTokens([]byte(broken))
 		check.That(t, err != nil, "%q is read", broken)
 		check.Must(t, os.WriteFile(path, []byte(file), 0o600))
 		check.Need(t, admit("Bearer "+token), "what is mended is not read again")

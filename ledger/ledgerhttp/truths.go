@@ -4,14 +4,14 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/sluicedp/sluice/internal/httpapi"
 	"github.com/sluicedp/sluice/internal/problem"
 	"github.com/sluicedp/sluice/ledger/api"
-	"github.com/sluicedp/sluice/ledger/internal/httpapi"
 )
 
 // bearer tells the true values that a request brings, and asks the host's source about others if
 // there is one. Otherwise it notes whom it was asked about, so that the request can be repeated
-// with their values. It is a [api.TruthFunc] by its method tell.
+// with their values. It is an [api.TruthFunc] by its method tell.
 type bearer struct {
 	brought map[string]httpapi.Truths // by question; "" for whatever question the request is about
 	source  api.TruthFunc             // nil if there is none
@@ -35,7 +35,7 @@ func (c *call) truthsOf(brought map[string]httpapi.Truths) *bearer {
 // them. A ledger with a truth key refuses another value than the one that was drawn from before:
 // whoever names values can find out the true one by trying.
 func (c *call) mayBring(truths httpapi.Truths) error {
-	if len(truths) == 0 || c.holder.Role == Operator || c.handler.options.Truth == nil {
+	if len(truths) == 0 || c.holder.Role == roleOperator || c.handler.options.Truth == nil {
 		return nil
 	}
 	const what = "the role %s may not bring true values: this server has a source of them"

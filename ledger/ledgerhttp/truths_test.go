@@ -31,12 +31,12 @@ func TestOnlyAnOperatorBringsTruthsBesideASource(t *testing.T) {
 			continue
 		}
 		for _, role := range r.roles {
-			if role == Operator {
+			if role == roleOperator {
 				continue
 			}
 			routesOfDesks++
 			words := map[string]bool{}
-			a := r.request(string(role))
+			a := r.request(role)
 			sample, at := a.body, strings.Index(a.body, `"truths"`)
 			for _, value := range []string{"no", "yes", secretValue, "eleven", ""} {
 				a.body = strings.ReplaceAll(sample, `:"no"}`, fmt.Sprintf(":%q}", value))
@@ -84,17 +84,17 @@ func TestADeskCannotTryTrueValues(t *testing.T) {
 
 // Whose true value is another than before is told an operator, beside what a sale left out and with what refuses it, and nobody else.
 func TestWhoseTruthHasChangedIsToldAnOperatorAlone(t *testing.T) {
-	for _, role := range []Role{Operator, Desk} {
+	for _, role := range []string{roleOperator, roleDesk} {
 		l := ledgertest.With(t, ledgertest.Settings{Options: ledger.Options{TruthKey: []byte(strings.Repeat("k", 32))}}).Ledger
 		peopleForSale(t, l)
 		f := servingOf(t, l, Options{})
 		for _, partial := range []bool{false, true} {
 			wanted := map[bool]int{false: http.StatusConflict, true: http.StatusOK}[partial]
 			body := fmt.Sprintf(`{"buyer":"acme","question":"vote","epsilon":"1.5","objects":["17","19"],"partial":%t,"truths":{"17":"no","19":"no"}}`, partial)
-			status, _, text := f.ask(asked{"POST", "/v1/sales", body, "sale", string(role), nil})
+			status, _, text := f.ask(asked{"POST", "/v1/sales", body, "sale", role, nil})
 			check.That(t, status == wanted && strings.Contains(text, `"reason":"no-truth"`) &&
-				strings.Contains(text, `"truth_changed":["17"]`) == (role == Operator), "%s, partial: %t: %d, %s", role, partial, status, text)
-			check.That(t, role == Operator || !strings.Contains(text, "changed"), "%s reads %s", role, text)
+				strings.Contains(text, `"truth_changed":["17"]`) == (role == roleOperator), "%s, partial: %t: %d, %s", role, partial, status, text)
+			check.That(t, role == roleOperator || !strings.Contains(text, "changed"), "%s reads %s", role, text)
 		}
 	}
 }

@@ -28,7 +28,7 @@ import (
 // Receipts are signed, and verified without the ledger. docs/limits.md lists what they show besides.
 
 // isBuyer reports whether the holder sees what a buyer may see, and no more.
-func (c *call) isBuyer() bool { return c.holder.Role == Buyer }
+func (c *call) isBuyer() bool { return c.holder.Role == roleBuyer }
 
 // own refuses a buyer that names another one.
 func (c *call) own(buyer string) error {
@@ -108,15 +108,15 @@ func (c *call) consistency(from, to uint64) (tlog.TreeProof, error) {
 }
 
 // seenProblem returns a problem as a role sees it.
-func seenProblem(p api.Problem, role Role) *api.Problem {
+func seenProblem(p api.Problem, role string) *api.Problem {
 	switch role {
-	case Operator:
+	case roleOperator:
 		return &p
-	case Buyer:
+	case roleBuyer:
 		p = plainProblem(p)
 	}
 	p.TruthChanged, p.TruthInvalid = nil, nil
-	if role != Desk && p.Kind == problem.Refused {
+	if role != roleDesk && p.Kind == problem.Refused {
 		// The text has what people have spent.
 		p.Detail, p.Refused = "not available at this ε", event.Unexplained(p.Refused)
 		p.Instead, p.Sums = nil, nil

@@ -8,8 +8,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/sluicedp/sluice/internal/httpapi"
 	"github.com/sluicedp/sluice/internal/problem"
-	"github.com/sluicedp/sluice/ledger/internal/httpapi"
 	"github.com/sluicedp/sluice/ledger/internal/state"
 )
 
@@ -96,7 +96,7 @@ func (c *call) computeLarge(records int64) (result any, err error) {
 // pay takes records from the purse of its principal, or returns when there will be enough.
 func (c *call) pay(records int64) error {
 	wait := time.Duration(0)
-	if c.holder.Role != Operator {
+	if c.holder.Role != roleOperator {
 		wait = c.handler.gates.records.take(c.holder.principal(), float64(records))
 	}
 	if wait == 0 {
@@ -112,7 +112,7 @@ func (c *call) pay(records int64) error {
 // settle takes from the purse of its principal what the call has read beyond what was taken before,
 // or puts back what it has not.
 func (c *call) settle() {
-	if c.effort.owes && c.holder.Role != Operator {
+	if c.effort.owes && c.holder.Role != roleOperator {
 		c.handler.gates.records.settle(c.holder.principal(), float64(c.effort.meter.Records()-c.effort.paid))
 	}
 	c.effort.owes = false
@@ -234,7 +234,7 @@ func newTurns(most int) *turns {
 
 // each is how many turns one principal may have at a time.
 func (t *turns) each(by principal) int {
-	if by.role == Operator {
+	if by.role == roleOperator {
 		return cap(t.all)
 	}
 	return (cap(t.all) + 1) / 2

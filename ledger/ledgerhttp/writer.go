@@ -2,7 +2,6 @@ package ledgerhttp
 
 import (
 	"bufio"
-	"bytes"
 	"context"
 	"io"
 	"iter"
@@ -14,9 +13,9 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 	jsonv1 "github.com/go-json-experiment/json/v1"
 
+	"github.com/sluicedp/sluice/internal/httpapi"
 	"github.com/sluicedp/sluice/internal/problem"
 	"github.com/sluicedp/sluice/ledger/api"
-	"github.com/sluicedp/sluice/ledger/internal/httpapi"
 )
 
 // writer is where an answer goes. Its reader must take it as fast as limits say.
@@ -128,11 +127,11 @@ func (c *call) sendAs(ctx context.Context, result any) error {
 	case body:
 		return r(ctx, c.out)
 	}
-	var text bytes.Buffer
-	if err := encode(&text, result); err != nil {
+	text, err := encoded(result)
+	if err != nil {
 		return err
 	}
-	return c.spool(document{"application/json", text.Bytes()})
+	return c.spool(document{"application/json", text})
 }
 
 // leastSpooled is what the smallest answer counts for: so many of them may be sent at a time.
@@ -157,16 +156,21 @@ func (c *call) spool(d document) error {
 	return err
 }
 
-// encode writes a value on one line, in one piece, as package encoding/json does, but for lists:
-// none is null.
+// encode writes a value as [encoded] returns it, in one piece.
 func encode(out io.Writer, value any) error {
-	text, err := json.Marshal(value,
-		jsonv1.DefaultOptionsV1(), jsontext.EscapeForHTML(false), json.FormatNilSliceAsNull(false))
+	text, err := encoded(value)
 	if err != nil {
 		return err
 	}
-	_, err = out.Write(append(text, '\n'))
+	_, err = out.Write(text)
 	return err
+}
+
+// encoded returns a value on one line, as package encoding/json writes it, but for lists: none is null.
+func encoded(value any) ([]byte, error) {
+	text, err := json.Marshal(value,
+		jsonv1.DefaultOptionsV1(), jsontext.EscapeForHTML(false), json.FormatNilSliceAsNull(false), listsOut())
+	return append(text, '\n'), err
 }
 
 // sendLines sends the items of a list, one a line. The last line says that they are all, or is the

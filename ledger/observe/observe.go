@@ -90,8 +90,11 @@ type Checkpoint struct {
 // Host describes the part of this host. Several hosts share a ledger if its journal is a
 // journal.Follower, such as that in PostgreSQL.
 type Host struct {
-	// Role is what the host does with the ledger.
-	Role Role `json:"role" enum:"leader,standby,reader"`
+	// Role is what the host does with the ledger:
+	//   - "leader": it commits, unless it is fenced;
+	//   - "standby": it follows the leader (ledger.Options.Standby);
+	//   - "reader": it reads a file, and follows nothing (ledger.Options.ReadOnly).
+	Role string `json:"role" enum:"leader,standby,reader"`
 	// Fenced is true if the ledger has stopped because another host has taken over.
 	Fenced bool `json:"fenced"`
 	// Answered is true if the journal answered in time, or if only this host has it. Otherwise
@@ -104,10 +107,3 @@ type Host struct {
 	// events that the journal has and this standby has not folded yet; 0 of a leader
 	Lag uint64 `json:"lag"`
 }
-
-// Role is what a host does with its ledger:
-//
-//   - "leader": it commits, unless it is fenced;
-//   - "standby": it follows the leader (ledger.Options.Standby);
-//   - "reader": it reads a file, and follows nothing (ledger.Options.ReadOnly).
-type Role string

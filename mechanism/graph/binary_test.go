@@ -1,16 +1,16 @@
 package graph
 
 import (
-	"encoding/json"
 	"errors"
 	"math"
 	"math/big"
 	"math/rand/v2"
-	"os"
-	"path/filepath"
 	"reflect"
 	"strconv"
 	"testing"
+
+	"github.com/sluicedp/sluice/internal/check"
+	"github.com/sluicedp/sluice/privacy"
 )
 
 // The probability of the truth has to agree with references to 12 digits. Where the truth is so probable that it differs from 1 by
@@ -40,44 +40,22 @@ type lineRow struct {
 	Truthful              []string `json:"truthful_probability_by_distance"`
 }
 
-// lineRows reads the reference numbers of testdata/vectors/binary_line.json.
-func lineRows(t *testing.T) []lineRow {
-	data, err := os.ReadFile(filepath.Join("..", "..", "testdata", "vectors", "binary_line.json"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	var file struct{ Rows []lineRow }
-	if err := json.Unmarshal(data, &file); err != nil {
-		t.Fatal(err)
-	}
-	if len(file.Rows) != 25 {
-		t.Fatalf("%d rows", len(file.Rows))
-	}
-	return file.Rows
-}
-
 func decimal(t *testing.T, text string) float64 {
-	x, err := strconv.ParseFloat(text, 64)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return x
+	return check.Value(strconv.ParseFloat(text, 64))(t)
 }
 
 func TestTruthfulMatchesVectors(t *testing.T) {
-	for i, row := range lineRows(t) {
+	for i, row := range check.Vectors[lineRow](t, "../../testdata/vectors/binary_line.json", 25) {
 		dp := Privacy{decimal(t, row.Epsilon), decimal(t, row.Delta)}
 		iterated := decimal(t, row.Alpha)
 		walked := chanceOf(iterated)
 		for d, text := range row.Truthful {
 			want := decimal(t, text)
 			got, err := truthAt(dp, decimal(t, row.Alpha), d)
-			if err != nil || truthApart(got, want) {
-				t.Errorf("row %d, distance %d: %v, %v, want %v", i, d, got, err, want)
-			}
-			if truthApart(iterated, want) || truthApart(walked.yes, want) {
-				t.Errorf("row %d, distance %d: iterated %v, walked %v, want %v", i, d, iterated, walked.yes, want)
-			}
+			check.That(t, err == nil && !truthApart(got, want),
+				"row %d, distance %d: %v, %v, want %v", i, d, got, err, want)
+			check.That(t, !truthApart(iterated, want) && !truthApart(walked.yes, want),
+				"row %d, distance %d: iterated %v, walked %v, want %v", i, d, iterated, walked.yes, want)
 			iterated = dp.Upper(iterated)
 			walked = dp.powers().next(walked)
 		}
@@ -163,9 +141,8 @@ func TestTruthfulIsIteratedUpper(t *testing.T) {
 					}
 					want, _ := iterated.Float64()
 					got, err := truthAt(dp, alpha, d)
-					if err != nil || truthApart(got, want) {
-						t.Errorf("%v, α = %v, distance %d: %v, %v, want %v", dp, alpha, d, got, err, want)
-					}
+					check.That(t, err == nil && !truthApart(got, want),
+						"%v, α = %v, distance %d: %v, %v, want %v", dp, alpha, d, got, err, want)
 					if epsilon == 1e-300 {
 						continue
 					}
@@ -187,9 +164,8 @@ func TestTruthfulNeverDecreases(t *testing.T) {
 			before := alpha
 			for d := range 10 {
 				p, err := truthAt(dp, alpha, d)
-				if err != nil || p < before*(1-1e-15) || truthApart(p, bigTruthful(dp, alpha, d)) {
-					t.Errorf("%v, α = %v, distance %d: %v after %v, %v", dp, alpha, d, p, before, err)
-				}
+				check.That(t, err == nil && p >= before*(1-1e-15) && !truthApart(p, bigTruthful(dp, alpha, d)),
+					"%v, α = %v, distance %d: %v after %v, %v", dp, alpha, d, p, before, err)
 				before = p
 			}
 		}
@@ -225,17 +201,13 @@ func fig2(t *testing.T) (g *Graph, p *Preferences, vertex func(name rune) int) {
 // which 0.2553 is cut off, not rounded: it is 0.744615….)
 func TestFig2Homogeneous(t *testing.T) {
 	g, p, vertex := fig2(t)
-	table, err := truthful(g, p, Privacy{math.Log(1.3), 0.1}, [2]float64{12.0 / 13, 0.2})
-	if err != nil {
-		t.Fatal(err)
-	}
+	table := check.Value(truthful(g, p, Privacy{math.Log(1.3), 0.1}, [2]float64{12.0 / 13, 0.2}))(t)
 	for names, red := range map[string]float64{
 		"hl": 1.0 / 13, "ab": 0, "cgk": 0, "inq": 0.2, "dom": 0.36, "jpr": 0.568, "ef": 0.744615384615384615,
 	} {
 		for _, name := range names {
-			if got := table[vertex(name)][1]; apart(got, red, 1e-14, 1e-15) {
-				t.Errorf("%c: %v, want %v", name, got, red)
-			}
+			got := table[vertex(name)][1]
+			check.That(t, !apart(got, red, 1e-14, 1e-15), "%c: %v, want %v", name, got, red)
 		}
 	}
 }
@@ -261,14 +233,10 @@ func majority(t *testing.T) (*Graph, *Preferences) {
 // TestVoting has the numbers after doliveira2021 Corollary 2.
 func TestVoting(t *testing.T) {
 	g, p := majority(t)
-	table, err := balanced(g, p, Privacy{math.Ln2, 0.1})
-	if err != nil {
-		t.Fatal(err)
-	}
+	table := check.Value(balanced(g, p, Privacy{math.Ln2, 0.1}))(t)
 	for v, red := range []float64{0.1, 0.3, 0.3, 0.7, 0.3, 0.7, 0.7, 0.9} {
-		if got := table[v][1]; apart(got, red, 1e-15, 0) {
-			t.Errorf("%03b: %v, want %v", v, got, red)
-		}
+		got := table[v][1]
+		check.That(t, !apart(got, red, 1e-15, 0), "%03b: %v, want %v", v, got, red)
 	}
 }
 
@@ -310,9 +278,7 @@ func TestHomogeneousIsPrivateAtAnyEpsilon(t *testing.T) {
 		for _, delta := range someDeltas {
 			dp := Privacy{epsilon, delta}
 			table, err := balanced(g, p, dp)
-			if err != nil {
-				t.Fatal(dp, err)
-			}
+			check.Need(t, err == nil, "%v %v", dp, err)
 			mustKeepTo(t, g, table, dp)
 			for v := range 60 {
 				row, c := table[v], colors[v]
@@ -323,9 +289,7 @@ func TestHomogeneousIsPrivateAtAnyEpsilon(t *testing.T) {
 				if apart(row[1-c], want, 1e-12, 1e-15) || delta == 0 && apart(row[1-c], want, 1e-12, tiny) || apart(row[0]+row[1], 1, 0, 2e-16) {
 					t.Fatalf("%v, vertex %d: %v, want an error of %v", dp, v, row, want)
 				}
-				if delta == 0 && row[1-c] == 0 {
-					t.Fatalf("%v, vertex %d: no error at all, with δ = 0", dp, v)
-				}
+				check.Need(t, delta != 0 || row[1-c] != 0, "%v, vertex %d: no error at all, with δ = 0", dp, v)
 			}
 			// From an unlikely truth on, through the threshold.
 			if table, err = extend(g, p, dp, []fixed{{Vertex: 30, Output: 1, Probability: 1e-290}}); err != nil {
@@ -361,12 +325,10 @@ func mustStep(t *testing.T, dp Privacy, steps powers, c chance) {
 	within := func(x, y float64) bool { // x ≤ e^ε y + δ
 		return bigOf(x).Cmp(bigMul(above, bigAdd(bigMul(e, bigOf(y)), delta))) <= 0
 	}
-	if !within(next.yes, c.yes) || !within(c.no, next.no) || next.yes < c.yes || next.no > c.no || apart(next.yes+next.no, 1, 0, 2e-16) {
-		t.Fatalf("%v: from %v to %v", dp, c, next)
-	}
-	if want := dp.Upper(c.yes); apart(next.yes, want, 1e-15, 0) {
-		t.Fatalf("%v: from %v to %v, want %v", dp, c, next, want)
-	}
+	check.Need(t, within(next.yes, c.yes) && within(c.no, next.no) && next.yes >= c.yes && next.no <= c.no &&
+		!apart(next.yes+next.no, 1, 0, 2e-16), "%v: from %v to %v", dp, c, next)
+	want := dp.Upper(c.yes)
+	check.Need(t, !apart(next.yes, want, 1e-15, 0), "%v: from %v to %v, want %v", dp, c, next, want)
 }
 
 func TestHomogeneousMatchesTruthful(t *testing.T) {
@@ -378,9 +340,7 @@ func TestHomogeneousMatchesTruthful(t *testing.T) {
 		table, err := truthful(g, p, dp, truth)
 		distances := g.distances(p)
 		fits := truth[0] <= dp.Upper(1-truth[1]) && 1-truth[1] <= dp.Upper(truth[0])
-		if fits != (err == nil) && len(boundaryOf(g, p)) > 0 {
-			t.Fatalf("%v, %v: %v", dp, truth, err)
-		}
+		check.Need(t, fits == (err == nil) || len(boundaryOf(g, p)) <= 0, "%v, %v: %v", dp, truth, err)
 		if err != nil {
 			mustBeConflict(t, g, p, err, dp, 1)
 			continue
@@ -390,9 +350,8 @@ func TestHomogeneousMatchesTruthful(t *testing.T) {
 			if d >= 0 {
 				want, _ = truthAt(dp, truth[p.Color(v)], int(d))
 			}
-			if got := table[v][p.Color(v)]; truthApart(got, want) {
-				t.Fatalf("vertex %d at distance %d: %v, want %v", v, d, got, want)
-			}
+			got := table[v][p.Color(v)]
+			check.Need(t, !truthApart(got, want), "vertex %d at distance %d: %v, want %v", v, d, got, want)
 		}
 		mustPass(t, g, table, dp)
 	}
@@ -402,17 +361,13 @@ func TestHomogeneousMatchesTruthful(t *testing.T) {
 func mustBeConflict(t *testing.T, g *Graph, p *Preferences, err error, dp Privacy, most int) {
 	t.Helper()
 	var conflict *ConflictError
-	if !errors.As(err, &conflict) || !errors.Is(err, ErrInvalid) {
-		t.Fatalf("%v is not a conflict", err)
-	}
+	check.Need(t, errors.As(err, &conflict) && errors.Is(err, privacy.ErrInvalid), "%v is not a conflict", err)
 	distance := allDistances(g)[conflict.From][conflict.To]
-	if conflict.Distance > most || distance < 1 || distance > conflict.Distance {
-		t.Fatalf("%v: the distance is %d", err, distance)
-	}
+	check.Need(t, conflict.Distance <= most && distance >= 1 && distance <= conflict.Distance,
+		"%v: the distance is %d", err, distance)
 	bound, _ := truthAt(dp, conflict.FromProbability, conflict.Distance)
-	if truthApart(conflict.Bound, bound) || conflict.ToProbability <= conflict.Bound {
-		t.Fatalf("%v: the bound is %v", err, bound)
-	}
+	check.Need(t, !truthApart(conflict.Bound, bound) && conflict.ToProbability > conflict.Bound,
+		"%v: the bound is %v", err, bound)
 }
 
 // TestHomogeneousConflict names the first boundary edge.
@@ -421,30 +376,21 @@ func TestHomogeneousConflict(t *testing.T) {
 	_, err := truthful(g, p, Privacy{math.Ln2, 0}, [2]float64{0.8, 0.9})
 	lie := chanceOf(0.9).no
 	want := &ConflictError{From: 2, To: 1, Outputs: []int{0}, Distance: 1, FromProbability: lie, ToProbability: 0.8, Bound: 2 * lie}
-	if !reflect.DeepEqual(err, want) {
-		t.Fatalf("%+v, want %+v", err, want)
-	}
+	check.Need(t, reflect.DeepEqual(err, want), "%+v, want %+v", err, want)
 	var conflict *ConflictError
 	// A harmless excess of one probability can be a fatal one of the other: here 1 is above the bound by 1e-14.
-	if _, err := truthful(g, p, Privacy{Epsilon: 32}, [2]float64{1, 0.5}); !errors.As(err, &conflict) {
-		t.Fatal(err)
-	}
-	if conflict.ToProbability <= conflict.Bound {
-		t.Errorf("%+v", conflict)
-	}
+	_, err = truthful(g, p, Privacy{Epsilon: 32}, [2]float64{1, 0.5})
+	check.Need(t, errors.As(err, &conflict), "%v", err)
+	check.That(t, conflict.ToProbability > conflict.Bound, "%+v", conflict)
 }
 
 func TestHomogeneousWithoutBoundary(t *testing.T) {
 	g := graphOfEdges(t, 6, [2]int{0, 1}, [2]int{2, 3}, [2]int{4, 5})
 	p := twoColors(t, 0, 0, 1, 1, 0, 1)
-	table, err := balanced(g, p, Privacy{math.Log(3), 0})
-	if err != nil {
-		t.Fatal(err)
-	}
+	table := check.Value(balanced(g, p, Privacy{math.Log(3), 0}))(t)
 	for v, truth := range []float64{1, 1, 1, 1, 0.75, 0.75} {
-		if row, c := table[v], p.Color(v); apart(row[c], truth, 1e-15, 0) || row[c]+row[1-c] != 1 {
-			t.Errorf("vertex %d: %v, want %v", v, row, truth)
-		}
+		row, c := table[v], p.Color(v)
+		check.That(t, !apart(row[c], truth, 1e-15, 0) && row[c]+row[1-c] == 1, "vertex %d: %v, want %v", v, row, truth)
 	}
 	if table, err := balanced(graphOfEdges(t, 0), twoColors(t), Privacy{1, 0}); err != nil || len(table) != 0 {
 		t.Errorf("empty graph: %v", err)

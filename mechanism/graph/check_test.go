@@ -6,6 +6,9 @@ import (
 	"math/rand/v2"
 	"slices"
 	"testing"
+
+	"github.com/sluicedp/sluice/internal/check"
+	"github.com/sluicedp/sluice/privacy"
 )
 
 // subsetExcess returns the largest Pr[A | p] − e^ε Pr[A | q] − δ of all sets but the empty one.
@@ -38,14 +41,11 @@ func TestLargestExcess_IsThatOfTheWorstSet(t *testing.T) {
 			}
 		}
 		want := subsetExcess(p, q, dp)
-		if got, _ := largestExcess(p, q, dp); math.Abs(got-want) > 1e-14 {
-			t.Fatalf("%v, %v, %v: %v, want %v", p, q, dp, got, want)
-		}
+		got, _ := largestExcess(p, q, dp)
+		check.Need(t, math.Abs(got-want) <= 1e-14, "%v, %v, %v: %v, want %v", p, q, dp, got, want)
 		worst := conflictOf(q, p, dp)
 		if worst == nil {
-			if want > 1e-12 {
-				t.Fatalf("%v, %v, %v: no conflict, though %v is too much", p, q, dp, want)
-			}
+			check.Need(t, want <= 1e-12, "%v, %v, %v: no conflict, though %v is too much", p, q, dp, want)
 			private++
 			continue
 		}
@@ -59,9 +59,7 @@ func TestLargestExcess_IsThatOfTheWorstSet(t *testing.T) {
 			t.Fatalf("%v, %v, %v: %+v does not have the excess %v", p, q, dp, worst, want)
 		}
 	}
-	if private < 1000 || private > 19000 {
-		t.Errorf("%d of 20000 pairs are private: too one-sided a test", private)
-	}
+	check.That(t, private >= 1000 && private <= 19000, "%d of 20000 pairs are private: too one-sided a test", private)
 }
 
 func TestCheck_NotPrivate_NamesTheWorstEdge(t *testing.T) {
@@ -87,10 +85,7 @@ func TestCheck_SpoiltOptimum_IsNoticed(t *testing.T) {
 		outputs := 2 + rng.IntN(4)
 		dp := Privacy{0.1 + 2*rng.Float64(), float64(rng.IntN(2)) * 0.01}
 		g, p := pathGraph(t, 6), colorsOf(t, outputs, 0, 0, 0, 0, 1, 1)
-		table, err := balanced(g, p, dp)
-		if err != nil {
-			t.Fatal(err)
-		}
+		table := check.Value(balanced(g, p, dp))(t)
 		spoilt := slices.Clone(table[0]) // the truth is as likely there as it may be
 		if spoilt[0] == 1 {
 			continue
@@ -100,13 +95,10 @@ func TestCheck_SpoiltOptimum_IsNoticed(t *testing.T) {
 		spoilt[1] -= 1e-6 * spoilt[1]
 		table[0] = spoilt
 		var c *ConflictError
-		if err := table.Check(g, dp); !errors.As(err, &c) || c.From+c.To != 1 {
-			t.Errorf("%v, %d outputs: not noticed, %v", dp, outputs, err)
-		}
+		err := table.Check(g, dp)
+		check.That(t, errors.As(err, &c) && c.From+c.To == 1, "%v, %d outputs: not noticed, %v", dp, outputs, err)
 	}
-	if tried < 100 {
-		t.Errorf("only %d were spoilt", tried)
-	}
+	check.That(t, tried >= 100, "only %d were spoilt", tried)
 }
 
 func TestCheck_NoMechanism_IsRefused(t *testing.T) {
@@ -114,18 +106,12 @@ func TestCheck_NoMechanism_IsRefused(t *testing.T) {
 	for _, bad := range append(badLaws(), []float64{0.5, 0.5 + 1e-11}, []float64{0.5, 0.3, 0.2}) {
 		err := Table{good, bad}.Check(g, Privacy{Epsilon: 1})
 		var input *InputError
-		if !errors.As(err, &input) || input.Vertex != "1" || !errors.Is(err, ErrInvalid) {
-			t.Errorf("%v: %v", bad, err)
-		}
+		check.That(t, errors.As(err, &input) && input.Vertex == "1" && errors.Is(err, privacy.ErrInvalid), "%v: %v", bad, err)
 	}
 	for _, dp := range badPrivacy() {
-		if err := (Table{good, good}).Check(g, dp); !errors.Is(err, ErrInvalid) {
-			t.Errorf("%v: %v", dp, err)
-		}
+		check.Is(t, (Table{good, good}).Check(g, dp), privacy.ErrInvalid, "%v", dp)
 	}
 	for _, table := range []Table{nil, {good}, {good, good, good}, {{1}, {1}}, {nil, nil}} {
-		if err := table.Check(g, Privacy{Epsilon: 1}); !errors.Is(err, ErrInvalid) {
-			t.Errorf("%+v: %v", table, err)
-		}
+		check.Is(t, table.Check(g, Privacy{Epsilon: 1}), privacy.ErrInvalid, "%+v", table)
 	}
 }

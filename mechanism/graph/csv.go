@@ -13,7 +13,7 @@ import (
 	"unicode"
 )
 
-// CSVOptions says what the columns of the files are.
+// CSVOptions describes the columns of two CSV files with a graph, for [CSVOptions.Read].
 type CSVOptions struct {
 	IDColumn    string // of the nodes, default "id"
 	ColorColumn string // of the nodes: the true answer; required
@@ -23,8 +23,8 @@ type CSVOptions struct {
 	Colors []string
 }
 
-// CSVGraph is a graph of datasets with names, as [ReadCSV] returns it. Vertices have the order of
-// the rows.
+// CSVGraph is a graph of datasets with names, as [CSVOptions.Read] returns it. Vertices have the
+// order of the rows.
 type CSVGraph struct {
 	Graph *Graph // the graph itself
 	// IDs are the names of the vertices.
@@ -38,7 +38,7 @@ type CSVGraph struct {
 	vertex map[string]int
 }
 
-// ReadCSV reads a graph of datasets from two CSV files (RFC 4180: UTF-8, comma-separated, with a
+// Read reads a graph of datasets from two CSV files (RFC 4180: UTF-8, comma-separated, with a
 // header row; a byte-order mark is skipped). nodes has a row for each vertex with its id and its
 // colour, edges a row for each edge with the ids of its ends in the columns source and target; the
 // order of the ends does not matter, and all other columns are ignored.
@@ -46,15 +46,15 @@ type CSVGraph struct {
 // It takes memory in proportion to the files. It returns an [*InputError] with the file, the line
 // and, if about one, the id of a vertex, for: malformed CSV, rows of another length than the
 // header, columns that are missing or there twice; ids that are empty or given twice; colours that
-// are empty, not among those asked for, more than 1,024 or fewer than two; and edges with
-// unknown ids, from a vertex to itself or given twice, in either direction. It returns [ErrInvalid]
+// are empty, not among those asked for, more than 1,024 or fewer than two; and edges with unknown
+// ids, from a vertex to itself or given twice, in either direction. It returns [privacy.ErrInvalid]
 // for options that are not as described, and errors of the readers as they are, wrapped.
-func ReadCSV(nodes, edges io.Reader, options CSVOptions) (*CSVGraph, error) {
-	if err := options.validate(); err != nil {
+func (o CSVOptions) Read(nodes, edges io.Reader) (*CSVGraph, error) {
+	if err := o.validate(); err != nil {
 		return nil, err
 	}
-	c := &CSVGraph{Colors: slices.Clone(options.Colors), vertex: make(map[string]int)}
-	if err := c.readNodes(nodes, options); err != nil {
+	c := &CSVGraph{Colors: slices.Clone(o.Colors), vertex: make(map[string]int)}
+	if err := c.readNodes(nodes, o); err != nil {
 		return nil, err
 	}
 	if err := c.readEdges(edges); err != nil {
@@ -172,11 +172,11 @@ func (c *CSVGraph) readEdges(r io.Reader) error {
 	return nil
 }
 
-// ReadGiven reads laws at some vertices, for [Problem], from a CSV file as [ReadCSV] reads them:
-// with columns id, color and probability, the probability of that colour at that vertex, a decimal
-// number in [0,1]. It is for two colours. It returns an [*InputError] as ReadCSV does, also for a
-// vertex that is given twice, an unknown id or colour, and a probability that is not one; and
-// [ErrInvalid] if the graph has more than two colours.
+// ReadGiven reads laws at some vertices, for [Problem], from a CSV file as [CSVOptions.Read] reads
+// them: with columns id, color and probability, the probability of that colour at that vertex, a
+// decimal number in [0,1]. It is for two colours. It returns an [*InputError] as Read does, also
+// for a vertex that is given twice, an unknown id or colour, and a probability that is not one; and
+// [privacy.ErrInvalid] if the graph has more than two colours.
 func (c *CSVGraph) ReadGiven(boundary io.Reader) (map[int][]float64, error) {
 	if len(c.Colors) != 2 {
 		return nil, invalid("a boundary of %d colours; 2 are possible", len(c.Colors))

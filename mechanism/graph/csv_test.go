@@ -12,10 +12,13 @@ import (
 	"strings"
 	"testing"
 	"testing/iotest"
+
+	"github.com/sluicedp/sluice/internal/check"
+	"github.com/sluicedp/sluice/privacy"
 )
 
 func readText(nodes, edges string, options CSVOptions) (*CSVGraph, error) {
-	return ReadCSV(strings.NewReader(nodes), strings.NewReader(edges), options)
+	return options.Read(strings.NewReader(nodes), strings.NewReader(edges))
 }
 
 var byColor = CSVOptions{ColorColumn: "color"}
@@ -24,16 +27,11 @@ func TestReadCSV(t *testing.T) {
 	const nodes = "name,id,color\r\nx,c,red\ny,a,\"blue\"\n\n\"z\n\",b,red\n"
 	const edges = "weight,target,source\n1,a,b\n2,\"c\",a\n"
 	for _, mark := range []string{"", "\uFEFF"} {
-		c, err := readText(mark+nodes, mark+edges, byColor)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if !slices.Equal(c.IDs, []string{"c", "a", "b"}) || !slices.Equal(c.Colors, []string{"blue", "red"}) {
-			t.Errorf("ids %q, colours %q", c.IDs, c.Colors)
-		}
-		if v, ok := c.Vertex("b"); v != 2 || !ok {
-			t.Errorf("b is %d, %v", v, ok)
-		}
+		c := check.Value(readText(mark+nodes, mark+edges, byColor))(t)
+		check.That(t, slices.Equal(c.IDs, []string{"c", "a", "b"}) && slices.Equal(c.Colors, []string{"blue", "red"}),
+			"ids %q, colours %q", c.IDs, c.Colors)
+		v, ok := c.Vertex("b")
+		check.That(t, v == 2 && ok, "b is %d, %v", v, ok)
 		if _, ok := c.Vertex("x"); ok {
 			t.Error("there is an x")
 		}
@@ -41,9 +39,7 @@ func TestReadCSV(t *testing.T) {
 			t.Errorf("neighbours of a: %v", g.Neighbors(1))
 		}
 		for v, want := range []int{1, 0, 1} {
-			if got := c.Preferences.Color(v); got != want {
-				t.Errorf("colour of %d: %d", v, got)
-			}
+			check.Equal(t, c.Preferences.Color(v), want, "colour of %d", v)
 		}
 	}
 }
@@ -52,16 +48,12 @@ func TestReadCSV(t *testing.T) {
 func TestReadCSVColors(t *testing.T) {
 	colors := []string{"red", "none", "blue"}
 	c, err := readText("key,hue\na,blue\nb,red\n", "source,target\na,b\n", CSVOptions{IDColumn: "key", ColorColumn: "hue", Colors: colors})
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	colors[0] = "changed" // it has been copied
-	if !slices.Equal(c.Colors, []string{"red", "none", "blue"}) || !slices.Equal(c.Preferences.Order(0), []int{2, 0, 1}) {
-		t.Errorf("%q, order of a %v", c.Colors, c.Preferences.Order(0))
-	}
-	if _, err := c.ReadGiven(strings.NewReader("id,color,probability\n")); !errors.Is(err, ErrInvalid) {
-		t.Errorf("a boundary of three colours: %v", err)
-	}
+	check.That(t, slices.Equal(c.Colors, []string{"red", "none", "blue"}) &&
+		slices.Equal(c.Preferences.Order(0), []int{2, 0, 1}), "%q, order of a %v", c.Colors, c.Preferences.Order(0))
+	_, err = c.ReadGiven(strings.NewReader("id,color,probability\n"))
+	check.That(t, errors.Is(err, privacy.ErrInvalid), "a boundary of three colours: %v", err)
 }
 
 func TestReadCSVRefuses(t *testing.T) {
@@ -108,23 +100,19 @@ func TestReadCSVRefuses(t *testing.T) {
 	} {
 		c, err := readText(test.nodes, test.edges, byColor)
 		var input *InputError
-		if c != nil || !errors.As(err, &input) || *input != test.want || !errors.Is(err, ErrInvalid) {
-			t.Errorf("%q, %q: %v, want %v", test.nodes, test.edges, err, &test.want)
-		}
+		check.That(t, c == nil && errors.As(err, &input) && *input == test.want && errors.Is(err, privacy.ErrInvalid),
+			"%q, %q: %v, want %v", test.nodes, test.edges, err, &test.want)
 	}
 	for _, options := range []CSVOptions{
 		{}, {IDColumn: "id"}, {ColorColumn: "color", Colors: []string{}}, {ColorColumn: "color", Colors: []string{"blue"}},
 		{ColorColumn: "color", Colors: []string{"blue", "blue"}}, {ColorColumn: "color", Colors: []string{"blue", ""}},
 		{ColorColumn: "color", Colors: make([]string, maxOutputs+1)},
 	} {
-		if _, err := readText(nodes, edges, options); !errors.Is(err, ErrInvalid) {
-			t.Errorf("%q: %v", options, err)
-		}
+		check.Is(t, check.Err(readText(nodes, edges, options)), privacy.ErrInvalid, "%q", options)
 	}
 	_, err := readText(nodes, edges, CSVOptions{ColorColumn: "color", Colors: []string{"red", "green"}})
-	if want := `nodes line 2: the colour is not one of ["red" "green"]`; err == nil || err.Error() != want {
-		t.Error(err)
-	}
+	want := `nodes line 2: the colour is not one of ["red" "green"]`
+	check.That(t, err != nil && err.Error() == want, "%v", err)
 }
 
 // TestReadCSVReaderFails passes on the error of a reader.
@@ -134,27 +122,21 @@ func TestReadCSVReaderFails(t *testing.T) {
 	}
 	const nodes = "id,color\na,blue\nb,red\n"
 	for _, err := range []error{
-		third(ReadCSV(failing(""), strings.NewReader(""), byColor)),
-		third(ReadCSV(failing(nodes), strings.NewReader(""), byColor)),
-		third(ReadCSV(strings.NewReader(nodes), failing("source,target\na,b\n"), byColor)),
+		third(byColor.Read(failing(""), strings.NewReader(""))),
+		third(byColor.Read(failing(nodes), strings.NewReader(""))),
+		third(byColor.Read(strings.NewReader(nodes), failing("source,target\na,b\n"))),
 	} {
-		if !errors.Is(err, io.ErrClosedPipe) || errors.Is(err, ErrInvalid) {
-			t.Error(err)
-		}
+		check.That(t, errors.Is(err, io.ErrClosedPipe) && !errors.Is(err, privacy.ErrInvalid), "%v", err)
 	}
 }
 
 func third(_ *CSVGraph, err error) error { return err }
 
 func TestReadGiven(t *testing.T) {
-	c, err := readText("id,color\na,blue\nb,red\nc,red\n", "source,target\na,b\nb,c\n", byColor)
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := check.Value(readText("id,color\na,blue\nb,red\nc,red\n", "source,target\na,b\nb,c\n", byColor))(t)
 	given, err := c.ReadGiven(strings.NewReader("probability,note,id,color\n0.75,x,b,blue\n1e-20,,a,red\n"))
-	if want := map[int][]float64{1: {0.75, 0.25}, 0: {1, 1e-20}}; err != nil || !reflect.DeepEqual(given, want) {
-		t.Errorf("%v, %v, want %v", given, err, want)
-	}
+	want := map[int][]float64{1: {0.75, 0.25}, 0: {1, 1e-20}}
+	check.That(t, err == nil && reflect.DeepEqual(given, want), "%v, %v, want %v", given, err, want)
 	for text, want := range map[string]InputError{
 		"":                                {File: "boundary", Line: 1, Reason: "no header row"},
 		"id,color\n":                      {File: "boundary", Line: 1, Reason: `no column "probability"; the header has "id", "color"`},
@@ -172,26 +154,19 @@ func TestReadGiven(t *testing.T) {
 	} {
 		given, err := c.ReadGiven(strings.NewReader(text))
 		var input *InputError
-		if given != nil || !errors.As(err, &input) || *input != want {
-			t.Errorf("%q: %v, %v, want %v", text, given, err, &want)
-		}
+		check.That(t, given == nil && errors.As(err, &input) && *input == want,
+			"%q: %v, %v, want %v", text, given, err, &want)
 	}
 }
 
 // TestKarate is on testdata/karate_nodes.csv and karate_edges.csv (testdata/README.md).
 func TestKarate(t *testing.T) {
 	open := func(name string) *os.File {
-		f, err := os.Open(filepath.Join("..", "..", "testdata", name))
-		if err != nil {
-			t.Fatal(err)
-		}
+		f := check.Value(os.Open(filepath.Join("..", "..", "testdata", name)))(t)
 		t.Cleanup(func() { f.Close() })
 		return f
 	}
-	c, err := ReadCSV(open("karate_nodes.csv"), open("karate_edges.csv"), CSVOptions{ColorColumn: "faction"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := check.Value(CSVOptions{ColorColumn: "faction"}.Read(open("karate_nodes.csv"), open("karate_edges.csv")))(t)
 	members, joining := map[int]int{}, 0
 	for v := range c.Graph.Vertices() {
 		members[c.Preferences.Color(v)]++
@@ -201,24 +176,18 @@ func TestKarate(t *testing.T) {
 			}
 		}
 	}
-	if c.Graph.Vertices() != 34 || c.Graph.Edges() != 78 || members[0] != 17 || members[1] != 17 || joining != 11 {
-		t.Errorf("%d vertices, %d edges, %v, %d joining", c.Graph.Vertices(), c.Graph.Edges(), members, joining)
-	}
-	if !slices.Equal(c.Colors, []string{"Mr. Hi", "Officer"}) || c.IDs[33] != "34" {
-		t.Errorf("%q, last id %q", c.Colors, c.IDs[33])
-	}
+	check.That(t, c.Graph.Vertices() == 34 && c.Graph.Edges() == 78 && members[0] == 17 && members[1] == 17 &&
+		joining == 11, "%d vertices, %d edges, %v, %d joining", c.Graph.Vertices(), c.Graph.Edges(), members, joining)
+	check.That(t, slices.Equal(c.Colors, []string{"Mr. Hi", "Officer"}) && c.IDs[33] == "34",
+		"%q, last id %q", c.Colors, c.IDs[33])
 	dp := Privacy{math.Log(3), 0}
-	table, err := balanced(c.Graph, c.Preferences, dp)
-	if err != nil {
-		t.Fatal(err)
-	}
+	table := check.Value(balanced(c.Graph, c.Preferences, dp))(t)
 	mustPass(t, c.Graph, table, dp)
 	// 17 knows only 6 and 7, they only members of their faction, and these 1, who knows officers.
 	for id, truth := range map[string]float64{"1": 3. / 4, "6": 11. / 12, "17": 35. / 36, "34": 3. / 4, "27": 11. / 12} {
 		v, _ := c.Vertex(id)
-		if got := table[v][c.Preferences.Color(v)]; apart(got, truth, 1e-15, 0) {
-			t.Errorf("member %s: %v, want %v", id, got, truth)
-		}
+		got := table[v][c.Preferences.Color(v)]
+		check.That(t, !apart(got, truth, 1e-15, 0), "member %s: %v, want %v", id, got, truth)
 	}
 }
 
@@ -226,22 +195,15 @@ func TestKarate(t *testing.T) {
 func TestReadCSVLarge(t *testing.T) {
 	nodes, edges := ringCSV(20_000, 5)
 	c, err := readText(nodes, edges, byColor)
-	if err != nil || c.Graph.Vertices() != 20_000 || c.Graph.Edges() != 100_000 {
-		t.Fatal(err)
-	}
-	table, err := balanced(c.Graph, c.Preferences, Privacy{1, 0})
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Need(t, err == nil && c.Graph.Vertices() == 20_000 && c.Graph.Edges() == 100_000, "%v", err)
+	table := check.Value(balanced(c.Graph, c.Preferences, Privacy{1, 0}))(t)
 	// Vertex 5000 is 1000 steps of 5 from the far end of its half.
-	if got := table[5000][1-c.Preferences.Color(5000)]; got != tiny {
-		t.Errorf("error %v in the middle", got)
-	}
+	got := table[5000][1-c.Preferences.Color(5000)]
+	check.That(t, got == tiny, "error %v in the middle", got)
 	_, err = readText(nodes, edges+"dataset-4,dataset-3\n", byColor)
 	var input *InputError
-	if !errors.As(err, &input) || input.Line != 100_002 || input.Edge != 100_001 || input.Vertex != "dataset-3" {
-		t.Error(err)
-	}
+	check.That(t, errors.As(err, &input) && input.Line == 100_002 && input.Edge == 100_001 &&
+		input.Vertex == "dataset-3", "%v", err)
 }
 
 // FuzzReadCSV checks that whatever is read can be solved, and that whatever is not says where.
@@ -253,33 +215,24 @@ func FuzzReadCSV(f *testing.F) {
 		c, err := readText(nodes, edges, byColor)
 		if err != nil {
 			var input *InputError
-			if !errors.As(err, &input) || input.File == "" {
-				t.Fatal(err)
-			}
+			check.Need(t, errors.As(err, &input) && input.File != "", "%v", err)
 			return
 		}
 		for v, id := range c.IDs {
-			if w, ok := c.Vertex(id); !ok || w != v {
-				t.Fatalf("%q is %d, not %d", id, w, v)
-			}
+			w, ok := c.Vertex(id)
+			check.Need(t, ok && w == v, "%q is %d, not %d", id, w, v)
 		}
-		if c.Graph.Vertices() != len(c.IDs) || c.Preferences.Vertices() != len(c.IDs) || c.Preferences.Outputs() != len(c.Colors) {
-			t.Fatal("sizes differ")
-		}
+		check.Need(t, c.Graph.Vertices() == len(c.IDs) && c.Preferences.Vertices() == len(c.IDs) &&
+			c.Preferences.Outputs() == len(c.Colors), "sizes differ")
 		if len(c.Colors) != 2 {
 			return
 		}
 		dp := Privacy{1, 0}
-		table, err := balanced(c.Graph, c.Preferences, dp)
-		if err != nil {
-			t.Fatal(err)
-		}
+		table := check.Value(balanced(c.Graph, c.Preferences, dp))(t)
 		mustPass(t, c.Graph, table, dp)
 		given, err := c.ReadGiven(strings.NewReader(boundary))
 		if err != nil {
-			if !errors.Is(err, ErrInvalid) {
-				t.Fatal(err)
-			}
+			check.Need(t, errors.Is(err, privacy.ErrInvalid), "%v", err)
 			return
 		}
 		if table, err := (Problem{Graph: c.Graph, Preferences: c.Preferences, Privacy: dp, Given: given}).Solve(t.Context()); err == nil {
@@ -291,10 +244,7 @@ func FuzzReadCSV(f *testing.F) {
 // TestInputError_OfFile_HasNoCell: a column that is named wrongly may hold anything, and no error says what.
 func TestInputError_OfFile_HasNoCell(t *testing.T) {
 	const nodes, edges = "id,color\nSECRETa,SECRETred\nSECRETb,SECRETblue\n", "source,target\nSECRETa,SECRETb\n"
-	c, err := readText(nodes, edges, byColor)
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := check.Value(readText(nodes, edges, byColor))(t)
 	given := func(rows string) error {
 		_, err := c.ReadGiven(strings.NewReader("id,color,probability\n" + rows))
 		return err
@@ -313,8 +263,31 @@ func TestInputError_OfFile_HasNoCell(t *testing.T) {
 		"given another colour": given("SECRETa,SECRETx,1\n"),
 		"no probability":       given("SECRETa,SECRETred,SECRET\n"),
 	} {
-		if err == nil || !strings.Contains(err.Error(), " line ") || strings.Contains(err.Error(), "SECRET") {
-			t.Errorf("%s: %v; want an error with the line and without a cell", name, err)
-		}
+		check.That(t, err != nil && strings.Contains(err.Error(), " line ") && !strings.Contains(err.Error(), "SECRET"),
+			"%s: %v; want an error with the line and without a cell", name, err)
+	}
+}
+
+// Graphs come from files and strangers. What it takes to read them follows their bytes.
+func TestReadersTakeNotMuchMoreMemoryThanTheirInput(t *testing.T) {
+	const size, fixed, times = 1 << 20, 1 << 20, 200 // growing lists are copied several times
+	fill := func(begin, item, end string) string { return begin + strings.Repeat(item, size/len(item)) + end }
+	graph := func(nodes, edges string) func() error {
+		return func() error { _, err := readText(nodes, edges, byColor); return err }
+	}
+	two := "id,color\na,x\nb,y\n"
+	for name, read := range map[string]func() error{
+		"a quote without end":  graph(fill("id,color\n\"", "x", ""), ""),
+		"a field without end":  graph(fill("id,color\n", "x", ""), ""),
+		"a header without end": graph(fill("id", ",", ""), ""),
+		"many columns":         graph(fill("id,color", ",x", "\na,x\n"), ""),
+		"one vertex again":     graph(fill("id,color\n", "a,x\n", ""), ""),
+		"one edge again":       graph(two, fill("source,target\n", "a,b\n", "")),
+		"loops":                graph(two, fill("source,target\n", "a,a\n", "")),
+		"unknown vertices":     graph(two, fill("source,target\n", "q,r\n", "")),
+	} {
+		var err error
+		took := check.Allocated(func() { err = read() })
+		check.That(t, took <= fixed+times*size, "%s: %d bytes take %d (%v)", name, size, took, err != nil)
 	}
 }

@@ -8,8 +8,8 @@ import "slices"
 // component have the same, so it reveals nothing.
 //
 // It takes one sweep from the whole boundary: a shortest path to the boundary of another region
-// would have to cross that of one's own first. It returns [ErrInvalid] for preferences of another
-// number of vertices.
+// would have to cross that of one's own first. It returns [privacy.ErrInvalid] for preferences of
+// another number of vertices.
 func (g *Graph) Distances(p *Preferences) ([]int32, error) {
 	if g.Vertices() != p.Vertices() {
 		return nil, invalid("a graph of %d vertices with preferences of %d", g.Vertices(), p.Vertices())

@@ -1,16 +1,14 @@
 package graph
 
 import (
-	"errors"
 	"fmt"
+
+	"github.com/sluicedp/sluice/privacy"
 )
 
-// ErrInvalid says that an argument is outside the domain of a function; the error that wraps it
-// says which and why.
-var ErrInvalid = errors.New("invalid argument")
-
 // InputError says what is wrong with the description of a graph or a mechanism, and where. It wraps
-// [ErrInvalid]. Of a file, its text and Reason name the line, and nothing that is in the file.
+// [privacy.ErrInvalid]. Of a file, its text and Reason name the line, and nothing that is in the
+// file.
 type InputError struct {
 	File   string // "nodes", "edges" or "boundary" when read from CSV
 	Line   int    // of that file, from 1; 0 if not read from a file
@@ -33,12 +31,12 @@ func (e *InputError) Error() string {
 	return where + e.Reason
 }
 
-// Unwrap returns [ErrInvalid].
-func (e *InputError) Unwrap() error { return ErrInvalid }
+// Unwrap returns [privacy.ErrInvalid].
+func (e *InputError) Unwrap() error { return privacy.ErrInvalid }
 
 // ConflictError says that no private mechanism has the given laws, and names two vertices: at To,
 // one of Outputs has a higher probability than is possible at that distance from From. It wraps
-// [ErrInvalid].
+// [privacy.ErrInvalid].
 //
 // Two other conflicts have no outputs: laws that only exclude each other together, of more than two
 // outputs (Others), and a boundary without laws (Missing).
@@ -68,11 +66,11 @@ func (e *ConflictError) Error() string {
 		e.From, e.Outputs, e.FromProbability, e.Distance, e.To, e.Bound, e.ToProbability)
 }
 
-// Unwrap returns [ErrInvalid].
-func (e *ConflictError) Unwrap() error { return ErrInvalid }
+// Unwrap returns [privacy.ErrInvalid].
+func (e *ConflictError) Unwrap() error { return privacy.ErrInvalid }
 
 func invalid(format string, args ...any) error {
-	return fmt.Errorf("%w: "+format, append([]any{ErrInvalid}, args...)...)
+	return fmt.Errorf("%w: "+format, append([]any{privacy.ErrInvalid}, args...)...)
 }
 
 // faultAt is an error about a vertex.

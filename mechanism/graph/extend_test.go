@@ -8,6 +8,9 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/sluicedp/sluice/internal/check"
+	"github.com/sluicedp/sluice/privacy"
 )
 
 // excess returns by how much the worst two given vertices are in conflict: torkamani2023 Lemma 1, for both
@@ -100,9 +103,7 @@ func TestExtendMatchesDefinition(t *testing.T) {
 		} else if worst > 1e-13 {
 			continue // too near to call
 		}
-		if err != nil {
-			t.Fatalf("%v: %v", dp, err)
-		}
+		check.Need(t, err == nil, "%v: %v", dp, err)
 		solved++
 		for v := range g.Vertices() {
 			want := truthByDefinition(v, p.Color(v), given, between, dp)
@@ -112,18 +113,14 @@ func TestExtendMatchesDefinition(t *testing.T) {
 		}
 		mustPass(t, g, table, dp)
 	}
-	if solved < 1000 || refused < 500 {
-		t.Errorf("only %d solved and %d refused", solved, refused)
-	}
+	check.That(t, solved >= 1000 && refused >= 500, "only %d solved and %d refused", solved, refused)
 }
 
 // mustNameConflict tests that the error names two given vertices that exclude each other.
 func mustNameConflict(t *testing.T, err error, given []fixed, between [][]int, dp Privacy) {
 	t.Helper()
 	var conflict *ConflictError
-	if !errors.As(err, &conflict) {
-		t.Fatalf("%v is not a conflict", err)
-	}
+	check.Need(t, errors.As(err, &conflict), "%v is not a conflict", err)
 	probability := func(v int) float64 {
 		for _, h := range given {
 			if h.Vertex == v {
@@ -134,12 +131,10 @@ func mustNameConflict(t *testing.T, err error, given []fixed, between [][]int, d
 	}
 	from, to := probability(conflict.From), probability(conflict.To)
 	bound := iterated(dp, from, conflict.Distance)
-	if from != conflict.FromProbability || to != conflict.ToProbability || apart(conflict.Bound, bound, 1e-12, 1e-15) {
-		t.Fatalf("%v: probabilities %v and %v, bound %v", err, from, to, bound)
-	}
-	if d := between[conflict.From][conflict.To]; d < 1 || d > conflict.Distance || to <= bound {
-		t.Fatalf("%v: no conflict at distance %d", err, d)
-	}
+	check.Need(t, from == conflict.FromProbability && to == conflict.ToProbability &&
+		!apart(conflict.Bound, bound, 1e-12, 1e-15), "%v: probabilities %v and %v, bound %v", err, from, to, bound)
+	d := between[conflict.From][conflict.To]
+	check.Need(t, d >= 1 && d <= conflict.Distance && to > bound, "%v: no conflict at distance %d", err, d)
 }
 
 // TestExtendIsUnbeaten raises the truth of each free vertex a little, which some neighbour must forbid.
@@ -149,10 +144,7 @@ func TestExtendIsUnbeaten(t *testing.T) {
 	for range 300 {
 		g, p := randomColored(t, random, 9)
 		given := randomHit(g, p, random, 0.2, true, dp)
-		table, err := extend(g, p, dp, given)
-		if err != nil {
-			t.Fatal(err)
-		}
+		table := check.Value(extend(g, p, dp, given))(t)
 		for v := range g.Vertices() {
 			color := p.Color(v)
 			truth := table[v][color]
@@ -160,9 +152,7 @@ func TestExtendIsUnbeaten(t *testing.T) {
 			for _, w := range g.Neighbors(v) {
 				forbidden = forbidden || truth+1e-9 > dp.Upper(table[int(w)][color])
 			}
-			if !forbidden {
-				t.Fatalf("vertex %d could be truthful more often than %v", v, truth)
-			}
+			check.Need(t, forbidden, "vertex %d could be truthful more often than %v", v, truth)
 		}
 	}
 }
@@ -171,19 +161,13 @@ func TestExtendEqualsHomogeneous(t *testing.T) {
 	const side = 60
 	g, p := gridGraph(t, side), waves(t, side)
 	for _, dp := range []Privacy{{0.02, 0}, {0.7, 1e-6}, {20, 0}, {800, 0}} {
-		want, err := balanced(g, p, dp)
-		if err != nil {
-			t.Fatal(err)
-		}
+		want := check.Value(balanced(g, p, dp))(t)
 		var given []fixed
 		for _, v := range boundaryOf(g, p) {
 			// The probability of the wrong answer, which has all its digits.
 			given = append(given, fixed{int(v), 1 - p.Color(int(v)), want[int(v)][1-p.Color(int(v))]})
 		}
-		got, err := extend(g, p, dp, given)
-		if err != nil {
-			t.Fatal(err)
-		}
+		got := check.Value(extend(g, p, dp, given))(t)
 		mustEqual(t, got, want, 1e-13, 0)
 	}
 }
@@ -193,24 +177,20 @@ func TestFig2Boundary(t *testing.T) {
 	g, p, vertex := fig2(t)
 	given := []fixed{{vertex('h'), 0, 0.6}, {vertex('l'), 0, 0.7}}
 	table, err := extend(g, p, Privacy{math.Ln2, 0.1}, given)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	for names, truth := range map[string]float64{
 		"h": 0.6, "l": 0.7, "ab": 1, "gk": 0.9, "c": 0.85, "q": 0.7, "in": 0.75, "m": 0.9, "do": 0.925, "efjpr": 1,
 	} {
 		for _, name := range names {
 			v := vertex(name)
-			if got := table[v][p.Color(v)]; apart(got, truth, 1e-15, 0) {
-				t.Errorf("%c: %v, want %v", name, got, truth)
-			}
+			got := table[v][p.Color(v)]
+			check.That(t, !apart(got, truth, 1e-15, 0), "%c: %v, want %v", name, got, truth)
 		}
 	}
 	_, err = extend(g, p, Privacy{math.Log(1.1), 0}, given)
 	var conflict *ConflictError
-	if !errors.As(err, &conflict) || conflict.From != vertex('h') || conflict.To != vertex('l') || conflict.Distance != 3 {
-		t.Errorf("the paper has no (log 1.1, 0) mechanism; %v", err)
-	}
+	check.That(t, errors.As(err, &conflict) && conflict.From == vertex('h') && conflict.To == vertex('l') &&
+		conflict.Distance == 3, "the paper has no (log 1.1, 0) mechanism; %v", err)
 }
 
 // TestLineExample is doliveira2021 Example 3: the (4,3)-line with R_4 = 0.8, of which vertex 4, number 3 here,
@@ -218,13 +198,10 @@ func TestFig2Boundary(t *testing.T) {
 func TestLineExample(t *testing.T) {
 	g, p := pathGraph(t, 7), twoColors(t, 0, 0, 0, 0, 1, 1, 1)
 	table, err := extend(g, p, Privacy{math.Log(1.3), 0.1}, []fixed{{Vertex: 3, Output: 1, Probability: 0.8}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	for v, red := range []float64{0.255384615384615384, 0.432, 0.64, 0.8, 12.0 / 13, 1, 1} {
-		if got := table[v][1]; apart(got, red, 2e-15, 0) {
-			t.Errorf("R_%d = %v, want %v", v+1, got, red)
-		}
+		got := table[v][1]
+		check.That(t, !apart(got, red, 2e-15, 0), "R_%d = %v, want %v", v+1, got, red)
 	}
 	if blue := table[4][0]; apart(blue, 1.0/13, 2e-15, 0) || table[5][0] != 0 || table[6][0] != 0 {
 		t.Errorf("B_5 = %v, B_6 = %v, B_7 = %v", blue, table[5][0], table[6][0])
@@ -241,12 +218,10 @@ func TestNotHitting(t *testing.T) {
 	g, p := example2(t)
 	dp := Privacy{math.Ln2, 0}
 	_, err := extend(g, p, dp, []fixed{{Vertex: 2, Output: 0, Probability: 0.5}})
-	if !reflect.DeepEqual(err, &ConflictError{From: 0, To: 1, Missing: true}) || !errors.Is(err, ErrInvalid) {
-		t.Fatal(err)
-	}
-	if want := "vertices 0 and 1 are neighbours with different true answers, and neither is given"; err.Error() != want {
-		t.Error(err)
-	}
+	check.Need(t, reflect.DeepEqual(err, &ConflictError{From: 0, To: 1, Missing: true}) && errors.Is(err, privacy.ErrInvalid),
+		"%v", err)
+	want := "vertices 0 and 1 are neighbours with different true answers, and neither is given"
+	check.That(t, err.Error() == want, "%v", err)
 	for _, blue := range [][]float64{{1. / 2, 3. / 4, 1. / 2, 1. / 4}, {1. / 8, 1. / 4, 1. / 2, 1. / 4}} {
 		var table Table
 		for _, x := range blue {
@@ -259,14 +234,10 @@ func TestNotHitting(t *testing.T) {
 // TestFartherBinds is torkamani2023 Example 3: the nearer given vertex is not always the one that binds.
 func TestFartherBinds(t *testing.T) {
 	g, p := example2(t)
-	table, err := extend(g, p, Privacy{math.Ln2, 0}, []fixed{{0, 0, 0.3}, {3, 0, 0.1}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	table := check.Value(extend(g, p, Privacy{math.Ln2, 0}, []fixed{{0, 0, 0.3}, {3, 0, 0.1}}))(t)
 	for v, blue := range []float64{0.3, 0.4, 0.2, 0.1} {
-		if got := table[v][0]; apart(got, blue, 1e-15, 0) {
-			t.Errorf("v%d: %v, want %v", v+1, got, blue)
-		}
+		got := table[v][0]
+		check.That(t, !apart(got, blue, 1e-15, 0), "v%d: %v, want %v", v+1, got, blue)
 	}
 }
 
@@ -274,14 +245,10 @@ func TestFartherBinds(t *testing.T) {
 func TestExtendWithoutBoundary(t *testing.T) {
 	g := graphOfEdges(t, 6, [2]int{0, 1}, [2]int{1, 2}, [2]int{3, 4})
 	p := twoColors(t, 0, 0, 0, 1, 1, 0)
-	table, err := extend(g, p, Privacy{math.Ln2, 0}, []fixed{{1, 0, 0.25}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	table := check.Value(extend(g, p, Privacy{math.Ln2, 0}, []fixed{{1, 0, 0.25}}))(t)
 	for v, zero := range []float64{0.5, 0.25, 0.5, 0, 0, 1} {
-		if got := table[v][0]; apart(got, zero, 1e-15, 0) {
-			t.Errorf("vertex %d: %v, want %v", v, got, zero)
-		}
+		got := table[v][0]
+		check.That(t, !apart(got, zero, 1e-15, 0), "vertex %d: %v, want %v", v, got, zero)
 	}
 	if table, err := extend(graphOfEdges(t, 0), twoColors(t), Privacy{1, 0}, nil); err != nil || len(table) != 0 {
 		t.Errorf("empty graph: %v", err)
@@ -312,9 +279,7 @@ func TestExtendTolerance(t *testing.T) {
 	} {
 		given := []fixed{{0, 0, test.from}, {2, test.output, test.to}}
 		table, err := extend(g, p, Privacy{test.epsilon, 0}, given)
-		if (err == nil) != test.ok {
-			t.Errorf("%+v: %v", test, err)
-		}
+		check.That(t, (err == nil) == test.ok, "%+v: %v", test, err)
 		if err == nil {
 			mustPass(t, g, table, Privacy{test.epsilon, 0})
 		}
@@ -327,9 +292,8 @@ func TestExtendConflictOfOpposites(t *testing.T) {
 	g, p := pathGraph(t, 2), twoColors(t, 0, 0)
 	_, err := extend(g, p, Privacy{32, 0}, []fixed{{0, 0, 0.5}, {1, 0, 1}})
 	var conflict *ConflictError
-	if !errors.As(err, &conflict) || conflict.Outputs[0] != 1 || conflict.From != 1 || conflict.To != 0 || conflict.Bound != 0 || conflict.ToProbability != 0.5 {
-		t.Errorf("%+v", err)
-	}
+	check.That(t, errors.As(err, &conflict) && conflict.Outputs[0] == 1 && conflict.From == 1 && conflict.To == 0 &&
+		conflict.Bound == 0 && conflict.ToProbability == 0.5, "%+v", err)
 }
 
 func TestExtendRefuses(t *testing.T) {
@@ -357,9 +321,8 @@ func TestExtendRefuses(t *testing.T) {
 		{"another size", good, twoColors(t, 0, 1), laws(1, half...), "3 vertices with preferences of 2"},
 	} {
 		table, err := Problem{Graph: g, Preferences: test.p, Privacy: test.dp, Given: test.given}.Solve(t.Context())
-		if table != nil || !errors.Is(err, ErrInvalid) || !strings.Contains(err.Error(), test.hint) {
-			t.Errorf("%s: %v", test.name, err)
-		}
+		check.That(t, table == nil && errors.Is(err, privacy.ErrInvalid) && strings.Contains(err.Error(), test.hint),
+			"%s: %v", test.name, err)
 	}
 }
 
@@ -378,18 +341,15 @@ func FuzzExtend(f *testing.F) {
 		table, err := extend(g, p, dp, given)
 		if err != nil {
 			var conflict *ConflictError
-			if !errors.As(err, &conflict) {
-				t.Fatal(err)
-			}
+			check.Need(t, errors.As(err, &conflict), "%v", err)
 			return
 		}
 		mustPass(t, g, table, dp)
 		between := allDistances(g)
 		for v := range g.Vertices() {
 			want := truthByDefinition(v, p.Color(v), given, between, dp)
-			if got := table[v][p.Color(v)]; apart(got, want, 1e-12, 1e-13) {
-				t.Fatalf("vertex %d: %v, want %v", v, got, want)
-			}
+			got := table[v][p.Color(v)]
+			check.Need(t, !apart(got, want, 1e-12, 1e-13), "vertex %d: %v, want %v", v, got, want)
 		}
 	})
 }

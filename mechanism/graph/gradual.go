@@ -9,10 +9,11 @@ import (
 
 	"github.com/sluicedp/sluice/internal/exact"
 	"github.com/sluicedp/sluice/internal/lp"
+	"github.com/sluicedp/sluice/privacy"
 )
 
 // NotGradualError says that no pair of answers has the given laws at the cost of the second answer
-// alone. It wraps [ErrInvalid].
+// alone. It wraps [privacy.ErrInvalid].
 //
 // The fields prove it. They are a game: whoever answers i first and then j at vertex v gains
 // First[v][i] + Second[v][j]. Answers with the given laws gain Gain in all, which is above 0,
@@ -40,8 +41,8 @@ func (e *NotGradualError) Error() string {
 		"and no two answers that cost the second ε alone gain anything", gain)
 }
 
-// Unwrap returns [ErrInvalid].
-func (e *NotGradualError) Unwrap() error { return ErrInvalid }
+// Unwrap returns [privacy.ErrInvalid].
+func (e *NotGradualError) Unwrap() error { return privacy.ErrInvalid }
 
 // Gradual returns the laws of two answers for each vertex, a first one and a second one that raises
 // it: by vertex, first output and second output, the probability of the pair. The first answer has
@@ -61,9 +62,9 @@ func (e *NotGradualError) Unwrap() error { return ErrInvalid }
 // to 5.
 //
 // Gradual returns a [*NotGradualError] if there are none, and [ErrNoCertificate] if the effort was
-// not enough to know. It returns [ErrInvalid] unless growth is at least 1, low and high have a law
-// for each vertex that adds up to exactly 1, and the vertices times the pairs of outputs are at
-// most 4,000.
+// not enough to know. It returns [privacy.ErrInvalid] unless growth is at least 1, low and high
+// have a law for each vertex that adds up to exactly 1, and the vertices times the pairs of outputs
+// are at most 4,000.
 //
 // When ctx ends, so does Gradual, with its error, as [Problem.Solve] does.
 func Gradual(ctx context.Context, g *Graph, low, high [][]*big.Rat, growth *big.Rat) ([][][]*big.Rat, error) {
@@ -225,12 +226,12 @@ func (p *pairs) game(multipliers []*big.Rat) *NotGradualError {
 // RationalLaws returns the optimal laws with randomized response on the boundary, as
 // [Problem.Solve] has them for more than two outputs, by vertex and output, in rational numbers
 // with e^ε = growth: for [Gradual]. A vertex without a boundary has its true answer with
-// probability 1. It returns [ErrInvalid] for growth of at most 1 or preferences of another number
-// of vertices.
+// probability 1. It returns [privacy.ErrInvalid] for growth of at most 1 or preferences of another
+// number of vertices.
 //
-// It also returns ErrInvalid where the vertices times the outputs are more than 4,000, as [Gradual]
-// takes no more, and where the bits of growth, numerator and denominator, times the largest
-// distance from the boundary are more than 65,536: numbers grow with both.
+// It also returns privacy.ErrInvalid where the vertices times the outputs are more than 4,000, as
+// [Gradual] takes no more, and where the bits of growth, numerator and denominator, times the
+// largest distance from the boundary are more than 65,536: numbers grow with both.
 func (g *Graph) RationalLaws(p *Preferences, growth *big.Rat) ([][]*big.Rat, error) {
 	if growth == nil || growth.Cmp(big.NewRat(1, 1)) <= 0 {
 		return nil, invalid("e^ε is missing or not above 1")

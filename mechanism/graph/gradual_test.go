@@ -8,7 +8,13 @@ import (
 	"math/rand/v2"
 	"strings"
 	"testing"
+
+	"github.com/sluicedp/sluice/internal/check"
+	"github.com/sluicedp/sluice/internal/stattest"
+	"github.com/sluicedp/sluice/privacy"
 )
+
+var fractions, lineLaws = stattest.Fractions, stattest.LineLaws
 
 // mustBeGradual tests a joint law from scratch: its marginals, and e^ε between all neighbours.
 func mustBeGradual(t *testing.T, g *Graph, low, high [][]*big.Rat, growth *big.Rat, joint [][][]*big.Rat) {
@@ -21,25 +27,20 @@ func mustBeGradual(t *testing.T, g *Graph, low, high [][]*big.Rat, growth *big.R
 		for i, row := range joint[v] {
 			first := new(big.Rat)
 			for j, p := range row {
-				if p.Sign() < 0 {
-					t.Fatalf("vertex %d: a probability of %v", v, p)
-				}
+				check.Need(t, p.Sign() >= 0, "vertex %d: a probability of %v", v, p)
 				first.Add(first, p)
 				seconds[j].Add(seconds[j], p)
 				for _, w := range g.Neighbors(v) {
-					if p.Cmp(new(big.Rat).Mul(growth, joint[w][i][j])) > 0 {
-						t.Fatalf("answers %d and %d at vertices %d and %d: %v and %v", i, j, v, w, p, joint[w][i][j])
-					}
+					check.Need(t, p.Cmp(new(big.Rat).Mul(growth, joint[w][i][j])) <= 0,
+						"answers %d and %d at vertices %d and %d: %v and %v", i, j, v, w, p, joint[w][i][j])
 				}
 			}
-			if first.Cmp(low[v][i]) != 0 {
-				t.Fatalf("vertex %d: first answer %d with probability %v, want %v", v, i, first, low[v][i])
-			}
+			check.Need(t, first.Cmp(low[v][i]) == 0,
+				"vertex %d: first answer %d with probability %v, want %v", v, i, first, low[v][i])
 		}
 		for j, p := range seconds {
-			if p.Cmp(high[v][j]) != 0 {
-				t.Fatalf("vertex %d: second answer %d with probability %v, want %v", v, j, p, high[v][j])
-			}
+			check.Need(t, p.Cmp(high[v][j]) == 0,
+				"vertex %d: second answer %d with probability %v, want %v", v, j, p, high[v][j])
 		}
 	}
 }
@@ -62,13 +63,9 @@ func mustRefute(t *testing.T, g *Graph, low, high [][]*big.Rat, growth *big.Rat,
 			gain.Add(gain, new(big.Rat).Mul(p, e.Second[v][j]))
 		}
 	}
-	if gain.Sign() <= 0 || gain.Cmp(e.Gain) != 0 {
-		t.Fatalf("a gain of %v, and %v in the certificate", gain, e.Gain)
-	}
+	check.Need(t, gain.Sign() > 0 && gain.Cmp(e.Gain) == 0, "a gain of %v, and %v in the certificate", gain, e.Gain)
 	for _, m := range e.Moves {
-		if m.Weight.Sign() <= 0 || !neighbours(g, m.Vertex, m.Neighbor) {
-			t.Fatalf("move %+v", m)
-		}
+		check.Need(t, m.Weight.Sign() > 0 && neighbours(g, m.Vertex, m.Neighbor), "move %+v", m)
 		here, there := moves[m.Vertex][m.First][m.Second], moves[m.Neighbor][m.First][m.Second]
 		here.Add(here, m.Weight)
 		there.Sub(there, new(big.Rat).Mul(growth, m.Weight))
@@ -76,9 +73,8 @@ func mustRefute(t *testing.T, g *Graph, low, high [][]*big.Rat, growth *big.Rat,
 	for v := range moves {
 		for i := range moves[v] {
 			for j, sum := range moves[v][i] {
-				if sum.Cmp(new(big.Rat).Add(e.First[v][i], e.Second[v][j])) < 0 {
-					t.Fatalf("answers %d and %d at vertex %d gain more than the moves allow", i, j, v)
-				}
+				check.Need(t, sum.Cmp(new(big.Rat).Add(e.First[v][i], e.Second[v][j])) >= 0,
+					"answers %d and %d at vertex %d gain more than the moves allow", i, j, v)
 			}
 		}
 	}
@@ -111,11 +107,7 @@ func gradual(t *testing.T, g *Graph, low, high [][]*big.Rat, growth *big.Rat) bo
 
 func optimal(t *testing.T, g *Graph, p *Preferences, growth *big.Rat) [][]*big.Rat {
 	t.Helper()
-	laws, err := g.RationalLaws(p, growth)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return laws
+	return check.Value(g.RationalLaws(p, growth))(t)
 }
 
 // meeting returns a graph in which every two of k regions meet in one edge, and each goes on to a depth; region r
@@ -141,10 +133,7 @@ func meeting(t *testing.T, k, depth int) (*Graph, *Preferences) {
 			edges = append(edges, [2]int{other * (depth + 1), r * (depth + 1)})
 		}
 	}
-	p, err := NewPreferences(k, orders, of)
-	if err != nil {
-		t.Fatal(err)
-	}
+	p := check.Value(NewPreferences(k, orders, of))(t)
 	return graphOfEdges(t, k*(depth+1), edges...), p
 }
 
@@ -165,7 +154,7 @@ func TestOptimalAnswersOfThreeRegions(t *testing.T) {
 		{"29/20", "3/2", 3, true}, {"3/2", "2", 3, true}, {"2", "4", 3, true}, {"3", "4", 3, true},
 	} {
 		g, p := meeting(t, 3, c.depth)
-		e := rats(t, c.low, c.high)
+		e := fractions(c.low, c.high)
 		if got := gradual(t, g, optimal(t, g, p, e[0]), optimal(t, g, p, e[1]), e[1]); got != c.gradual {
 			t.Errorf("from %s to %s, depth %d: gradual release %v, want %v", c.low, c.high, c.depth, got, c.gradual)
 		}
@@ -181,9 +170,8 @@ func TestUniformErrorsAreGradual(t *testing.T) {
 		g, p := randomRainbows(t, rng, 3+rng.IntN(7), k)
 		low := big.NewRat(int64(math.Ceil(100*math.Sqrt(float64(max(k-1, 2)))))+rng.Int64N(100), 100)
 		high := new(big.Rat).Add(low, big.NewRat(1+rng.Int64N(200), 100))
-		if !gradual(t, g, optimal(t, g, p, low), optimal(t, g, p, high), high) {
-			t.Errorf("%d outputs, from %v to %v: no gradual release", k, low, high)
-		}
+		check.That(t, gradual(t, g, optimal(t, g, p, low), optimal(t, g, p, high), high),
+			"%d outputs, from %v to %v: no gradual release", k, low, high)
 	}
 }
 
@@ -235,17 +223,15 @@ func TestUniformErrorsHaveAClosedForm(t *testing.T) {
 		{2, []string{"101/100", "3/2"}}, {3, []string{"142/100", "2"}}, {5, []string{"2", "201/100", "7"}},
 		{10, []string{"3", "10"}}, {101, []string{"10", "11"}},
 	} {
-		for _, low := range rats(t, c.lows...) {
-			for _, step := range rats(t, "1/1000", "1/3", "5", "1000") {
-				if high := new(big.Rat).Add(low, step); !holds(low, high, c.k) {
-					t.Errorf("%d outputs, from %v to %v: not private", c.k, low, high)
-				}
+		for _, low := range fractions(c.lows...) {
+			for _, step := range fractions("1/1000", "1/3", "5", "1000") {
+				high := new(big.Rat).Add(low, step)
+				check.That(t, holds(low, high, c.k), "%d outputs, from %v to %v: not private", c.k, low, high)
 			}
 		}
 	}
-	if e := rats(t, "6/5", "5/4"); holds(e[0], e[1], 3) {
-		t.Error("from 6/5 to 5/4 the law is private, and there is none")
-	}
+	e := fractions("6/5", "5/4")
+	check.That(t, !holds(e[0], e[1], 3), "from 6/5 to 5/4 the law is private, and there is none")
 }
 
 // TestThreeAnswersWithUniformErrors is an observation for which there is no proof: three answers, too, cost the
@@ -365,11 +351,10 @@ func TestLinesAreGradual(t *testing.T) {
 		{[]string{"1/20", "0", "19/20"}, []string{"1/2", "1/2"}},
 	} {
 		for _, texts := range [][]string{{"6/5", "5/4"}, {"2", "4"}, {"3/2", "8"}} {
-			e := rats(t, texts...)
-			low, high := lineLaws(e[0], rats(t, c.low...), -3, 3), lineLaws(e[1], rats(t, c.high...), -3, 3)
-			if !gradual(t, pathGraph(t, 7), low, high, e[1]) {
-				t.Errorf("%v to %v, from e^ε = %v: no gradual release", c.low, c.high, texts)
-			}
+			e := fractions(texts...)
+			low, high := lineLaws(e[0], fractions(c.low...), -3, 3), lineLaws(e[1], fractions(c.high...), -3, 3)
+			check.That(t, gradual(t, pathGraph(t, 7), low, high, e[1]),
+				"%v to %v, from e^ε = %v: no gradual release", c.low, c.high, texts)
 		}
 	}
 }
@@ -410,7 +395,7 @@ func fromScore(growth *big.Rat, before, here, after *big.Rat) *big.Rat {
 func TestSlackBoundaries(t *testing.T) {
 	one := big.NewRat(1, 1)
 	within, beyond := 0, 0
-	for _, growth := range rats(t, "6/5", "3/2", "2", "5") {
+	for _, growth := range fractions("6/5", "3/2", "2", "5") {
 		alpha := new(big.Rat).Inv(growth)
 		largest := new(big.Rat).Inv(new(big.Rat).Add(one, alpha))
 		most := new(big.Rat).Add(new(big.Rat).Sub(one, alpha), new(big.Rat).Mul(alpha, alpha))
@@ -438,9 +423,7 @@ func TestSlackBoundaries(t *testing.T) {
 			}
 		}
 	}
-	if within < 100 || beyond < 100 {
-		t.Errorf("%d boundaries within and %d beyond", within, beyond)
-	}
+	check.That(t, within >= 100 && beyond >= 100, "%d boundaries within and %d beyond", within, beyond)
 }
 
 // TestSlackBoundariesMayNotBeGradual takes two kinds of answers that are each gradual by themselves: balanced
@@ -458,7 +441,7 @@ func TestSlackBoundariesMayNotBeGradual(t *testing.T) {
 		{[]string{"6/5", "5/4"}, false, true, false}, {[]string{"6/5", "5/4"}, true, false, false},
 		{[]string{"3/2", "3"}, false, true, true}, {[]string{"3/2", "3"}, true, false, true},
 	} {
-		e := rats(t, c.texts...)
+		e := fractions(c.texts...)
 		wrong := func(growth *big.Rat, coin bool) *big.Rat {
 			if coin {
 				return big.NewRat(1, 2)
@@ -480,10 +463,7 @@ func TestRationalLawsAreTheHomogeneousOptimum(t *testing.T) {
 		g, p := randomRainbows(t, rng, 1+rng.IntN(12), k)
 		growth := big.NewRat(101+rng.Int64N(400), 100)
 		e, _ := growth.Float64()
-		want, err := balanced(g, p, Privacy{Epsilon: math.Log(e)})
-		if err != nil {
-			t.Fatal(err)
-		}
+		want := check.Value(balanced(g, p, Privacy{Epsilon: math.Log(e)}))(t)
 		for v, law := range optimal(t, g, p, growth) {
 			for j, x := range law {
 				if got, _ := x.Float64(); math.Abs(got-want[v][j]) > 1e-13 {
@@ -496,15 +476,14 @@ func TestRationalLawsAreTheHomogeneousOptimum(t *testing.T) {
 
 // At ε = 0 both answers say the same at all vertices, or there is no release.
 func TestGradualAtNoEpsilon(t *testing.T) {
-	g, half, third := pathGraph(t, 2), rats(t, "1/2", "1/2"), rats(t, "1/3", "2/3")
+	g, half, third := pathGraph(t, 2), fractions("1/2", "1/2"), fractions("1/3", "2/3")
 	one, same := big.NewRat(1, 1), [][]*big.Rat{half, half}
-	if !gradual(t, g, same, same, one) || gradual(t, g, same, [][]*big.Rat{half, third}, one) {
-		t.Error("at e^ε = 1, laws that are the same are no gradual release, or others are")
-	}
+	check.That(t, gradual(t, g, same, same, one) && !gradual(t, g, same, [][]*big.Rat{half, third}, one),
+		"at e^ε = 1, laws that are the same are no gradual release, or others are")
 }
 
 func TestGradualRefuses(t *testing.T) {
-	g, half := pathGraph(t, 2), rats(t, "1/2", "1/2")
+	g, half := pathGraph(t, 2), fractions("1/2", "1/2")
 	two, e := [][]*big.Rat{half, half}, big.NewRat(2, 1)
 	many := pathGraph(t, 1001)
 	var laws [][]*big.Rat
@@ -522,24 +501,20 @@ func TestGradualRefuses(t *testing.T) {
 		"no vertices":     {graphOfEdges(t, 0), nil, nil, e, "vertices"},
 		"few laws":        {g, two[:1], two, e, "first laws"},
 		"few second laws": {g, two, two[:1], e, "second laws"},
-		"outputs differ":  {g, [][]*big.Rat{half, rats(t, "1/3", "1/3", "1/3")}, two, e, "vertex 1"},
-		"no law":          {g, two, [][]*big.Rat{half, rats(t, "1/3", "1/3")}, e, "vertex 1"},
+		"outputs differ":  {g, [][]*big.Rat{half, fractions("1/3", "1/3", "1/3")}, two, e, "vertex 1"},
+		"no law":          {g, two, [][]*big.Rat{half, fractions("1/3", "1/3")}, e, "vertex 1"},
 		"too large":       {many, laws, laws, e, "too many"},
 	} {
-		if _, err := Gradual(t.Context(), c.g, c.low, c.high, c.growth); !errors.Is(err, ErrInvalid) || !strings.Contains(err.Error(), c.names) {
-			t.Errorf("%s: %v", name, err)
-		}
+		_, err := Gradual(t.Context(), c.g, c.low, c.high, c.growth)
+		check.That(t, errors.Is(err, privacy.ErrInvalid) && strings.Contains(err.Error(), c.names), "%s: %v", name, err)
 	}
-	_, err := Gradual(t.Context(), g, [][]*big.Rat{half, half}, [][]*big.Rat{rats(t, "9/10", "1/10"), rats(t, "1/10", "9/10")}, e)
+	_, err := Gradual(t.Context(), g, [][]*big.Rat{half, half}, [][]*big.Rat{fractions("9/10", "1/10"), fractions("1/10", "9/10")}, e)
 	var not *NotGradualError
-	if !errors.As(err, &not) || !errors.Is(err, ErrInvalid) || !strings.Contains(err.Error(), "no gradual release") {
-		t.Errorf("a second law that is not private itself: %v", err)
-	}
+	check.That(t, errors.As(err, &not) && errors.Is(err, privacy.ErrInvalid) &&
+		strings.Contains(err.Error(), "no gradual release"), "a second law that is not private itself: %v", err)
 	p := colorsOf(t, 2, 0, 1, 0)
 	for name, growth := range map[string]*big.Rat{"nil": nil, "1": big.NewRat(1, 1), "vertices": e} {
-		if _, err := g.RationalLaws(p, growth); !errors.Is(err, ErrInvalid) {
-			t.Errorf("%s: %v", name, err)
-		}
+		check.Is(t, check.Err(g.RationalLaws(p, growth)), privacy.ErrInvalid, "%s", name)
 	}
 }
 
@@ -557,51 +532,8 @@ func TestRationalLaws_TooLarge_AreRefused(t *testing.T) {
 		colors := make([]int, c.vertices)
 		colors[c.vertices-1] = 1
 		p := colorsOf(t, c.outputs, colors...)
-		if laws, err := pathGraph(t, c.vertices).RationalLaws(p, c.growth); (err == nil) != c.ok || !c.ok && (laws != nil || !errors.Is(err, ErrInvalid)) {
+		if laws, err := pathGraph(t, c.vertices).RationalLaws(p, c.growth); (err == nil) != c.ok || !c.ok && (laws != nil || !errors.Is(err, privacy.ErrInvalid)) {
 			t.Errorf("%d vertices, %d outputs, %d bits: %v", c.vertices, c.outputs, c.growth.Num().BitLen(), err)
 		}
 	}
-}
-
-// rats reads fractions.
-func rats(t testing.TB, texts ...string) []*big.Rat {
-	t.Helper()
-	list := make([]*big.Rat, len(texts))
-	for i, text := range texts {
-		x, ok := new(big.Rat).SetString(text)
-		if !ok {
-			t.Fatalf("%q is no fraction", text)
-		}
-		list[i] = x
-	}
-	return list
-}
-
-// lineLaws returns the laws at the positions from … to whose prefix sums are moved by U from those at position 0.
-func lineLaws(growth *big.Rat, law []*big.Rat, from, to int) [][]*big.Rat {
-	var laws [][]*big.Rat
-	for z := from; z <= to; z++ {
-		at, below := make([]*big.Rat, len(law)), new(big.Rat)
-		prefix := new(big.Rat)
-		for j, p := range law {
-			prefix = new(big.Rat).Add(prefix, p)
-			sum := moved(growth, prefix, z)
-			at[j] = new(big.Rat).Sub(sum, below)
-			below = sum
-		}
-		laws = append(laws, at)
-	}
-	return laws
-}
-
-// moved is U^z(x), for negative z by 1 − U(1 − x), which is the inverse of U.
-func moved(growth, x *big.Rat, z int) *big.Rat {
-	one := big.NewRat(1, 1)
-	for ; z > 0; z-- {
-		x = rationalUpper(growth, x)
-	}
-	for ; z < 0; z++ {
-		x = new(big.Rat).Sub(one, rationalUpper(growth, new(big.Rat).Sub(one, x)))
-	}
-	return x
 }

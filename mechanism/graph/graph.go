@@ -19,8 +19,8 @@ const maxVertices = math.MaxInt32
 
 // New returns the graph with the given number of vertices and edges, each edge given once, in
 // either direction; nil stands for no edges. It returns an [*InputError] for an end out of range,
-// an edge from a vertex to itself, or an edge given twice, and [ErrInvalid] for fewer than 0 or
-// 2^31 or more vertices. While it builds, it takes 8 bytes an edge beside the graph.
+// an edge from a vertex to itself, or an edge given twice, and [privacy.ErrInvalid] for fewer than
+// 0 or 2^31 or more vertices. While it builds, it takes 8 bytes an edge beside the graph.
 func New(vertices int, edges iter.Seq2[int, int]) (*Graph, error) {
 	if vertices < 0 || vertices > maxVertices {
 		return nil, invalid("a graph of %d vertices; 0 to %d are possible", vertices, maxVertices)

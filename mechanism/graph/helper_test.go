@@ -6,22 +6,20 @@ import (
 	"math/rand/v2"
 	"slices"
 	"testing"
+
+	"github.com/sluicedp/sluice/internal/check"
 )
 
 // graphOfEdges returns a graph with the given edges.
 func graphOfEdges(tb testing.TB, vertices int, edges ...[2]int) *Graph {
 	tb.Helper()
-	g, err := New(vertices, func(yield func(int, int) bool) {
+	return check.Value(New(vertices, func(yield func(int, int) bool) {
 		for _, e := range edges {
 			if !yield(e[0], e[1]) {
 				return
 			}
 		}
-	})
-	if err != nil {
-		tb.Fatal(err)
-	}
-	return g
+	}))(tb)
 }
 
 // pathGraph returns the path 0 – 1 – … – n−1.
@@ -46,11 +44,7 @@ func colorsOf(tb testing.TB, outputs int, colors ...int) *Preferences {
 
 func ordersOf(tb testing.TB, outputs int, orders [][]int, of ...uint32) *Preferences {
 	tb.Helper()
-	p, err := NewPreferences(outputs, orders, of)
-	if err != nil {
-		tb.Fatal(err)
-	}
-	return p
+	return check.Value(NewPreferences(outputs, orders, of))(tb)
 }
 
 // twoColors returns preferences over two outputs.
@@ -82,11 +76,7 @@ func randomColored(tb testing.TB, random *rand.Rand, most int) (*Graph, *Prefere
 // response returns the law of randomized response.
 func response(tb testing.TB, outputs int, epsilon float64) []float64 {
 	tb.Helper()
-	law, err := Privacy{Epsilon: epsilon}.RandomizedResponse(outputs)
-	if err != nil {
-		tb.Fatal(err)
-	}
-	return law
+	return check.Value(Privacy{Epsilon: epsilon}.RandomizedResponse(outputs))(tb)
 }
 
 func balanced(g *Graph, p *Preferences, dp Privacy) (Table, error) {
@@ -141,22 +131,17 @@ func maximize(
 // mustPass tests a mechanism with [Table.Check], which knows nothing of how it was found.
 func mustPass(t *testing.T, g *Graph, table Table, dp Privacy) {
 	t.Helper()
-	if err := table.Check(g, dp); err != nil {
-		t.Fatal(dp, err)
-	}
+	err := table.Check(g, dp)
+	check.Need(t, err == nil, "%v %v", dp, err)
 }
 
 // mustEqual compares two tables.
 func mustEqual(t *testing.T, got, want Table, relative, absolute float64) {
 	t.Helper()
-	if len(got) != len(want) {
-		t.Fatalf("%d vertices, want %d", len(got), len(want))
-	}
+	check.Need(t, len(got) == len(want), "%d vertices, want %d", len(got), len(want))
 	for v := range want {
 		for j, x := range want[v] {
-			if apart(got[v][j], x, relative, absolute) {
-				t.Fatalf("vertex %d: %v, want %v", v, got[v], want[v])
-			}
+			check.Need(t, !apart(got[v][j], x, relative, absolute), "vertex %d: %v, want %v", v, got[v], want[v])
 		}
 	}
 }

@@ -6,6 +6,9 @@ import (
 	"math/rand/v2"
 	"slices"
 	"testing"
+
+	"github.com/sluicedp/sluice/internal/check"
+	"github.com/sluicedp/sluice/privacy"
 )
 
 // eachOrder calls visit with every order of n outputs.
@@ -48,10 +51,7 @@ func randomRainbows(t testing.TB, rng *rand.Rand, vertices, outputs int) (*Graph
 			of[v] = of[edges[slices.IndexFunc(edges, func(e [2]int) bool { return e[0] == v })][1]]
 		}
 	}
-	p, err := NewPreferences(outputs, orders, of)
-	if err != nil {
-		t.Fatal(err)
-	}
+	p := check.Value(NewPreferences(outputs, orders, of))(t)
 	return graphOfEdges(t, vertices, edges...), p
 }
 
@@ -60,28 +60,23 @@ func TestRandomizedResponse_IsPrivateForAllOrders(t *testing.T) {
 	for _, epsilon := range []float64{1e-9, 0.1, 1, 5, 30, 400, 1000} {
 		for outputs := 2; outputs <= 5; outputs++ {
 			law := response(t, outputs, epsilon)
-			if reason := lawFault(law, outputs); reason != "" || slices.Min(law) <= 0 {
-				t.Fatalf("ε = %v: %v, %v", epsilon, law, reason)
-			}
-			if math.Abs(math.Log(law[0]/law[1])-epsilon) > 1e-6 && epsilon < 690 {
-				t.Errorf("ε = %v: %v", epsilon, law)
-			}
+			reason := lawFault(law, outputs)
+			check.Need(t, reason == "" && slices.Min(law) > 0, "ε = %v: %v, %v", epsilon, law, reason)
+			check.That(t, math.Abs(math.Log(law[0]/law[1])-epsilon) <= 1e-6 || epsilon >= 690,
+				"ε = %v: %v", epsilon, law)
 			eachOrder(outputs, func(order []int) {
-				if excess, _ := largestExcess(law, unranked(order, law), Privacy{Epsilon: epsilon}); excess > 1e-15 {
-					t.Errorf("ε = %v, orders 0 … %d and %v: %v", epsilon, outputs-1, order, excess)
-				}
+				excess, _ := largestExcess(law, unranked(order, law), Privacy{Epsilon: epsilon})
+				check.That(t, excess <= 1e-15, "ε = %v, orders 0 … %d and %v: %v", epsilon, outputs-1, order, excess)
 			})
 		}
 	}
 	for _, outputs := range []int{-1, 0, 1, maxOutputs + 1} {
-		if law, err := (Privacy{Epsilon: 1}).RandomizedResponse(outputs); !errors.Is(err, ErrInvalid) || law != nil {
-			t.Errorf("%d outputs: %v, %v", outputs, law, err)
-		}
+		law, err := (Privacy{Epsilon: 1}).RandomizedResponse(outputs)
+		check.That(t, errors.Is(err, privacy.ErrInvalid) && law == nil, "%d outputs: %v, %v", outputs, law, err)
 	}
 	for _, dp := range badPrivacy() {
-		if law, err := dp.RandomizedResponse(3); !errors.Is(err, ErrInvalid) || law != nil {
-			t.Errorf("%v: %v, %v", dp, law, err)
-		}
+		law, err := dp.RandomizedResponse(3)
+		check.That(t, errors.Is(err, privacy.ErrInvalid) && law == nil, "%v: %v, %v", dp, law, err)
 	}
 }
 
@@ -103,26 +98,18 @@ func TestHomogeneous(t *testing.T) {
 		dp, _ := randomPrivacy(rng)
 		law := response(t, outputs, dp.Epsilon)
 		laws := slices.Repeat([][]float64{law}, p.Rainbows())
-		table, err := homogeneous(g, p, dp, laws)
-		if err != nil {
-			t.Fatal(err)
-		}
+		table := check.Value(homogeneous(g, p, dp, laws))(t)
 		mustPass(t, g, table, dp)
 		if again, err := homogeneous(g, p, dp, nil); outputs > 2 {
 			mustEqual(t, again, table, 0, 0) // randomized response is what it takes by itself
 		} else if err != nil || len(boundaryOf(g, p)) > 0 && dp.Delta > 1e-6 && dp.Epsilon < 10 && !(worstTruth(p, again) > worstTruth(p, table)) {
 			t.Fatalf("%v: balanced %v, %v, no better than %v", dp, again, err, table)
 		}
-		distances, err := g.Distances(p)
-		if err != nil {
-			t.Fatal(err)
-		}
+		distances := check.Value(g.Distances(p))(t)
 		for v, d := range distances {
 			want := append([]float64{1}, make([]float64, outputs-1)...)
 			if d != -1 {
-				if want, err = dp.Law(law, int(d)); err != nil {
-					t.Fatal(err)
-				}
+				want = check.Value(dp.Law(law, int(d)))(t)
 			}
 			for rank, output := range p.Order(v) {
 				if math.Abs(table[v][output]-want[rank]) > 1e-14 {
@@ -141,65 +128,52 @@ func TestHomogeneousNamesTheEdge(t *testing.T) {
 	laws := [][]float64{{0.7, 0.2, 0.1}, {0.6, 0.2, 0.2}, nil}
 	table, err := homogeneous(g, p, Privacy{math.Ln2, 0.1}, laws)
 	var c *ConflictError
-	if !errors.As(err, &c) || !errors.Is(err, ErrInvalid) || table != nil {
-		t.Fatalf("%v, %v", table, err)
-	}
-	if c.From != 2 || c.To != 1 || !slices.Equal(c.Outputs, []int{0}) || math.Abs(c.ToProbability-c.Bound-0.2) > 1e-15 {
-		t.Errorf("%+v", c)
-	}
+	check.Need(t, errors.As(err, &c) && errors.Is(err, privacy.ErrInvalid) && table == nil, "%v, %v", table, err)
+	check.That(t, c.From == 2 && c.To == 1 && slices.Equal(c.Outputs, []int{0}) &&
+		math.Abs(c.ToProbability-c.Bound-0.2) <= 1e-15, "%+v", c)
 	const text = "vertex 2 has outputs [0] with probability 0.2; at distance 1, vertex 1 may have them with at most 0.5, but has them with 0.7"
-	if c.Error() != text {
-		t.Error(c)
-	}
-	if _, err := homogeneous(g, p, Privacy{math.Ln2, 0.3 + 1e-9}, laws); err != nil {
-		t.Errorf("with enough δ: %v", err)
-	}
+	check.That(t, c.Error() == text, "%v", c)
+	_, err = homogeneous(g, p, Privacy{math.Ln2, 0.3 + 1e-9}, laws)
+	check.That(t, err == nil, "with enough δ: %v", err)
 }
 
 func TestLawsWithoutBoundary(t *testing.T) {
 	g := graphOfEdges(t, 5, [2]int{0, 1}, [2]int{2, 3})
 	p := colorsOf(t, 3, 2, 2, 0, 1, 1)
 	law := []float64{0.4, 0.3, 0.3}
-	table, err := homogeneous(g, p, Privacy{Epsilon: 1}, [][]float64{law, law, nil})
-	if err != nil {
-		t.Fatal(err)
-	}
+	table := check.Value(homogeneous(g, p, Privacy{Epsilon: 1}, [][]float64{law, law, nil}))(t)
 	for v, want := range [][]float64{{0, 0, 1}, {0, 0, 1}, {0.4, 0.3, 0.3}, {0.3, 0.4, 0.3}, {0, 1, 0}} {
-		if !slices.Equal(table[v], want) {
-			t.Errorf("vertex %d: %v, want %v", v, table[v], want)
-		}
+		check.That(t, slices.Equal(table[v], want), "vertex %d: %v, want %v", v, table[v], want)
 	}
 }
 
 func TestHomogeneousLawsRefused(t *testing.T) {
 	g, law := pathGraph(t, 3), []float64{0.6, 0.4}
 	p := colorsOf(t, 2, 0, 0, 1)
-	check := func(what string, p *Preferences, dp Privacy, laws ...[]float64) {
+	refuse := func(what string, p *Preferences, dp Privacy, laws ...[]float64) {
 		t.Helper()
-		if table, err := homogeneous(g, p, dp, laws); !errors.Is(err, ErrInvalid) || table != nil {
-			t.Errorf("%s: %v, %v", what, table, err)
-		}
+		table, err := homogeneous(g, p, dp, laws)
+		check.That(t, errors.Is(err, privacy.ErrInvalid) && table == nil, "%s: %v, %v", what, table, err)
 	}
 	good := Privacy{Epsilon: 1}
 	for _, bad := range badLaws() {
-		check("law", p, good, law, bad)
-		check("law", p, good, bad, law)
+		refuse("law", p, good, law, bad)
+		refuse("law", p, good, bad, law)
 	}
-	check("a law of three", p, good, law, []float64{0.5, 0.3, 0.2})
+	refuse("a law of three", p, good, law, []float64{0.5, 0.3, 0.2})
 	for _, dp := range badPrivacy() {
-		check("privacy", p, dp, law, law)
+		refuse("privacy", p, dp, law, law)
 	}
-	check("one law", p, good, law)
-	check("three laws", p, good, law, law, law)
+	refuse("one law", p, good, law)
+	refuse("three laws", p, good, law, law, law)
 	other := colorsOf(t, 2, 0, 1)
-	check("other size", other, good, law, law)
-	check("other size, balanced", other, good)
+	refuse("other size", other, good, law, law)
+	refuse("other size, balanced", other, good)
 	// A law that no vertex needs is tested if it is there.
 	inside := colorsOf(t, 2, 0, 0, 0)
-	check("unused", inside, good, nil, []float64{1, 1})
-	if _, err := homogeneous(g, inside, good, [][]float64{nil, nil}); err != nil {
-		t.Errorf("no boundary, no laws: %v", err)
-	}
+	refuse("unused", inside, good, nil, []float64{1, 1})
+	_, err := homogeneous(g, inside, good, [][]float64{nil, nil})
+	check.That(t, err == nil, "no boundary, no laws: %v", err)
 	for name, problem := range map[string]Problem{
 		"no graph":          {Preferences: p, Privacy: good},
 		"no preferences":    {Graph: g, Privacy: good},
@@ -207,8 +181,7 @@ func TestHomogeneousLawsRefused(t *testing.T) {
 		"laws and weights":  {Graph: g, Preferences: p, Privacy: good, Laws: [][]float64{law, law}, Weights: [][]float64{}},
 		"balanced, δ = NaN": {Graph: g, Preferences: p, Privacy: Privacy{1, math.NaN()}},
 	} {
-		if table, err := problem.Solve(t.Context()); !errors.Is(err, ErrInvalid) || table != nil {
-			t.Errorf("%s: %v, %v", name, table, err)
-		}
+		table, err := problem.Solve(t.Context())
+		check.That(t, errors.Is(err, privacy.ErrInvalid) && table == nil, "%s: %v, %v", name, table, err)
 	}
 }

@@ -30,7 +30,7 @@ const tolerance = 1e-12
 //
 // The time does not depend on the distance. Results are at least 0 and sum to 1 within 1e-15 times
 // their number; rounding makes the laws of two neighbours violate (ε,δ) by about 1e-15, also where
-// e^ε is large. Law returns [ErrInvalid] for a law that does not sum to 1 within 1e-12, of
+// e^ε is large. Law returns [privacy.ErrInvalid] for a law that does not sum to 1 within 1e-12, of
 // fewer than 2 or more than 1,024 outputs, or with anything but numbers of at least 0 in it;
 // for ε and δ that [Privacy.Validate] refuses; and for a negative distance.
 func (dp Privacy) Law(boundary []float64, distance int) ([]float64, error) {

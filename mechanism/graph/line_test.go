@@ -1,47 +1,34 @@
 package graph
 
 import (
-	"encoding/json"
 	"errors"
 	"math"
 	"math/big"
 	"math/rand/v2"
-	"os"
 	"slices"
 	"strconv"
 	"testing"
 	"time"
 
+	"github.com/sluicedp/sluice/internal/check"
 	"github.com/sluicedp/sluice/internal/exact"
+	"github.com/sluicedp/sluice/privacy"
 )
 
 func TestLineVectors(t *testing.T) {
 	const tolerance = 1e-15 // absolute; asked for are 1e-12
-	data, err := os.ReadFile("../../testdata/vectors/rainbow_line.json")
-	if err != nil {
-		t.Fatal(err)
+	type row struct {
+		Boundary       []string
+		Epsilon, Delta string
+		ByDistance     [][]string `json:"by_distance"`
 	}
-	var file struct {
-		Rows []struct {
-			Boundary       []string
-			Epsilon, Delta string
-			ByDistance     [][]string `json:"by_distance"`
-		}
-	}
-	if err := json.Unmarshal(data, &file); err != nil || len(file.Rows) != 18 {
-		t.Fatalf("%d rows, %v", len(file.Rows), err)
-	}
-	for _, row := range file.Rows {
+	for _, row := range check.Vectors[row](t, "../../testdata/vectors/rainbow_line.json", 18) {
 		dp := Privacy{parsed(t, row.Epsilon)[0], parsed(t, row.Delta)[0]}
 		for d, want := range row.ByDistance {
-			got, err := dp.Law(parsed(t, row.Boundary...), d)
-			if err != nil {
-				t.Fatal(err)
-			}
+			got := check.Value(dp.Law(parsed(t, row.Boundary...), d))(t)
 			for j, x := range parsed(t, want...) {
-				if math.Abs(got[j]-x) > tolerance {
-					t.Errorf("%v, %v, distance %d: output %d has %v, want %v", row.Boundary, dp, d, j, got[j], x)
-				}
+				check.That(t, math.Abs(got[j]-x) <= tolerance,
+					"%v, %v, distance %d: output %d has %v, want %v", row.Boundary, dp, d, j, got[j], x)
 			}
 		}
 	}
@@ -96,48 +83,27 @@ func expOf(nano int64) *big.Float {
 	return lo
 }
 
-func bigFloat(x float64) *big.Float { return new(big.Float).SetPrec(256).SetFloat64(x) }
-
-// exactUpper is U(α) of torkamani2023 Eq. (8).
-func exactUpper(alpha, growth, delta *big.Float) *big.Float {
-	one := bigFloat(1)
-	grown := bigFloat(0).Mul(growth, alpha)
-	grown.Add(grown, delta)
-	shrunk := bigFloat(0).Add(growth, delta)
-	shrunk.Sub(shrunk, one).Add(shrunk, alpha).Quo(shrunk, growth)
-	for _, other := range []*big.Float{shrunk, one} {
-		if other.Cmp(grown) < 0 {
-			grown = other
-		}
-	}
-	return grown
-}
-
-// TestLineAgainstDefinition iterates U on the prefix sums in 256 bits.
+// TestLineAgainstDefinition iterates U on the prefix sums in 400 bits.
 func TestLineAgainstDefinition(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	for range 400 {
 		law := randomLaw(rng, 2+rng.IntN(7))
 		dp, nano := randomPrivacy(rng)
-		growth, delta := expOf(nano), bigFloat(dp.Delta)
-		prefix := []*big.Float{bigFloat(0)}
+		growth, delta := expOf(nano), bigOf(dp.Delta)
+		prefix := []*big.Float{bigOf(0)}
 		for _, x := range law[:len(law)-1] {
-			prefix = append(prefix, bigFloat(0).Add(prefix[len(prefix)-1], bigFloat(x)))
+			prefix = append(prefix, bigAdd(prefix[len(prefix)-1], bigOf(x)))
 		}
-		prefix = append(prefix, bigFloat(1))
+		prefix = append(prefix, bigOf(1))
 		for d := range 40 {
-			got, err := dp.Law(law, d)
-			if err != nil {
-				t.Fatal(err)
-			}
+			got := check.Value(dp.Law(law, d))(t)
 			for j, x := range got {
-				want, _ := bigFloat(0).Sub(prefix[j+1], prefix[j]).Float64()
-				if math.Abs(x-want) > 4e-16*float64(len(law)) {
-					t.Fatalf("%v, %v, distance %d: output %d has %v, want %v", law, dp, d, j, x, want)
-				}
+				want, _ := bigSub(prefix[j+1], prefix[j]).Float64()
+				check.Need(t, math.Abs(x-want) <= 4e-16*float64(len(law)),
+					"%v, %v, distance %d: output %d has %v, want %v", law, dp, d, j, x, want)
 			}
 			for j := 1; j < len(law); j++ {
-				prefix[j] = exactUpper(prefix[j], growth, delta)
+				prefix[j] = upperOf(growth, delta, prefix[j])
 			}
 		}
 	}
@@ -156,25 +122,20 @@ func TestLineIsPrivateToTheLastDigits(t *testing.T) {
 		for d := range 30 {
 			near, err := dp.Law(law, d)
 			far, err2 := dp.Law(law, d+1)
-			if err != nil || err2 != nil {
-				t.Fatal(err, err2)
-			}
+			check.Need(t, err == nil && err2 == nil, "%v %v", err, err2)
 			worst = max(worst, bigExcess(near, far, growth, dp.Delta), bigExcess(far, near, growth, dp.Delta),
 				bigExcess(rows[d], rows[d+1], growth, dp.Delta), bigExcess(rows[d+1], rows[d], growth, dp.Delta))
 		}
 	}
-	if worst > 1e-14 {
-		t.Errorf("(ε,δ) is exceeded by %v", worst)
-	}
+	check.That(t, worst <= 1e-14, "(ε,δ) is exceeded by %v", worst)
 	t.Logf("(ε,δ) is exceeded by at most %v", worst)
 }
 
 // bigExcess returns Σ max(0, p − e^ε q) − δ.
 func bigExcess(p, q []float64, growth *big.Float, delta float64) float64 {
-	total := bigFloat(-delta)
+	total := bigOf(-delta)
 	for j := range p {
-		excess := bigFloat(0).Mul(growth, bigFloat(q[j]))
-		if excess.Sub(bigFloat(p[j]), excess); excess.Sign() > 0 {
+		if excess := bigSub(bigOf(p[j]), bigMul(growth, bigOf(q[j]))); excess.Sign() > 0 {
 			total.Add(total, excess)
 		}
 	}
@@ -197,13 +158,10 @@ func TestLineAtTheThreshold(t *testing.T) {
 				for d := max(0, steps-3); d < steps+4; d++ {
 					near, err := dp.Law(law, d)
 					far, err2 := dp.Law(law, d+1)
-					if err != nil || err2 != nil {
-						t.Fatal(err, err2)
-					}
+					check.Need(t, err == nil && err2 == nil, "%v %v", err, err2)
 					excess := max(bigExcess(near, far, growth, 0), bigExcess(far, near, growth, 0))
-					if excess > 1e-14 {
-						t.Fatalf("ε = %v, %v, distance %d: ε is exceeded by %v: %v, %v", dp.Epsilon, law, d, excess, near, far)
-					}
+					check.Need(t, excess <= 1e-14,
+						"ε = %v, %v, distance %d: ε is exceeded by %v: %v, %v", dp.Epsilon, law, d, excess, near, far)
 				}
 			}
 		}
@@ -220,20 +178,15 @@ func TestLineAtAnyDistance(t *testing.T) {
 		}
 		before := law
 		for _, d := range []int{1, 10, 1000, 1e6, 1 << 30, math.MaxInt} {
-			got, err := dp.Law(law, d)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if reason := lawFault(got, len(got)); reason != "" {
-				t.Fatalf("%v, %v, distance %d: %v: %s", law, dp, d, got, reason)
-			}
+			got := check.Value(dp.Law(law, d))(t)
+			reason := lawFault(got, len(got))
+			check.Need(t, reason == "", "%v, %v, distance %d: %v: %s", law, dp, d, got, reason)
 			for j := range got {
 				if sum(got[:j]) < sum(before[:j])-1e-15 {
 					t.Fatalf("%v, %v, distance %d: the first %d outputs are less likely: %v after %v", law, dp, d, j, got, before)
 				}
-				if dp.Delta == 0 && (got[j] == 0) != (law[j] == 0) {
-					t.Fatalf("%v, %v, distance %d: output %d has become possible or impossible: %v", law, dp, d, j, got)
-				}
+				check.Need(t, dp.Delta != 0 || (got[j] == 0) == (law[j] == 0),
+					"%v, %v, distance %d: output %d has become possible or impossible: %v", law, dp, d, j, got)
 			}
 			before = got
 		}
@@ -246,12 +199,9 @@ func TestLineDoesNotTakeEachStep(t *testing.T) {
 		law[j] = 1.0 / maxOutputs
 	}
 	start := time.Now()
-	if _, err := (Privacy{Epsilon: 1e-9}).Law(law, math.MaxInt); err != nil {
-		t.Fatal(err)
-	}
-	if elapsed := time.Since(start); elapsed > 5*time.Second {
-		t.Errorf("took %v", elapsed)
-	}
+	check.Must(t, check.Err((Privacy{Epsilon: 1e-9}).Law(law, math.MaxInt)))
+	elapsed := time.Since(start)
+	check.That(t, elapsed <= 5*time.Second, "took %v", elapsed)
 }
 
 // Where e^ε is 1 in floats, no step moves a prefix sum that is just below the threshold.
@@ -262,9 +212,8 @@ func TestLineLeapsWhereStepsAreLostInRounding(t *testing.T) {
 			const distance = 1 << 40 // step by step it would take hours
 			got, err := (Privacy{epsilon, delta}).Law(law, distance)
 			want := 0.5 + distance*delta + distance*epsilon/2 // to the first order, and all others are below 1e-10
-			if err != nil || math.Abs(got[0]-want) > 1e-9 {
-				t.Errorf("ε = %v, δ = %v: %v, want %v, %v", epsilon, delta, got, want, err)
-			}
+			check.That(t, err == nil && math.Abs(got[0]-want) <= 1e-9,
+				"ε = %v, δ = %v: %v, want %v, %v", epsilon, delta, got, want, err)
 		}
 	}
 }
@@ -276,17 +225,14 @@ func TestLineWhereTheThresholdIsLost(t *testing.T) {
 		for _, law := range [][]float64{{0, 1}, {0, 0, 1}, {0, 0.5, 0.5}} {
 			near, err := dp.Law(law, 0)
 			far, err2 := dp.Law(law, 1)
-			if err != nil || err2 != nil {
-				t.Fatal(err, err2)
-			}
+			check.Need(t, err == nil && err2 == nil, "%v %v", err, err2)
 			for _, rows := range [][2][]float64{{near, far}, {far, near}} {
 				if excess, _ := largestExcess(rows[0], rows[1], dp); excess > 1e-15 {
 					t.Errorf("ε = %v: %v beside %v exceeds (ε,δ) by %v", epsilon, rows[0], rows[1], excess)
 				}
 			}
-			if math.Abs(far[0]-dp.Delta) > 1e-15 {
-				t.Errorf("ε = %v, %v: %v, want δ for the first output", epsilon, law, far)
-			}
+			check.That(t, math.Abs(far[0]-dp.Delta) <= 1e-15,
+				"ε = %v, %v: %v, want δ for the first output", epsilon, law, far)
 		}
 	}
 }
@@ -298,14 +244,10 @@ func TestLineRowsAgree(t *testing.T) {
 		law := randomLaw(rng, 2+rng.IntN(5))
 		dp, _ := randomPrivacy(rng)
 		for d, row := range lawsByDistance(law, dp, 300) {
-			got, err := dp.Law(law, d)
-			if err != nil {
-				t.Fatal(err)
-			}
+			got := check.Value(dp.Law(law, d))(t)
 			for j := range got {
-				if math.Abs(got[j]-row[j]) > 1e-15*float64(d+4) {
-					t.Fatalf("%v, %v, distance %d: %v and %v", law, dp, d, got, row)
-				}
+				check.Need(t, math.Abs(got[j]-row[j]) <= 1e-15*float64(d+4),
+					"%v, %v, distance %d: %v and %v", law, dp, d, got, row)
 			}
 		}
 	}
@@ -327,29 +269,69 @@ func badPrivacy() []Privacy {
 
 func TestLineRefuses(t *testing.T) {
 	good, dp := []float64{0.5, 0.3, 0.2}, Privacy{1, 0.1}
-	check := func(law []float64, dp Privacy, distance int) {
+	refuse := func(law []float64, dp Privacy, distance int) {
 		t.Helper()
-		if got, err := dp.Law(law, distance); !errors.Is(err, ErrInvalid) || got != nil {
-			t.Errorf("%v.Law(%v, %d) = %v, %v", law, dp, distance, got, err)
-		}
+		got, err := dp.Law(law, distance)
+		check.That(t, errors.Is(err, privacy.ErrInvalid) && got == nil, "%v.Law(%v, %d) = %v, %v", law, dp, distance, got, err)
 	}
 	for _, law := range badLaws() {
-		check(law, dp, 1)
+		refuse(law, dp, 1)
 	}
 	for _, dp := range badPrivacy() {
-		check(good, dp, 1)
+		refuse(good, dp, 1)
 	}
-	check(good, dp, -1)
+	refuse(good, dp, -1)
 	kept := slices.Clone(good)
-	if _, err := dp.Law(good, 5); err != nil || !slices.Equal(good, kept) {
-		t.Errorf("the argument is now %v, %v", good, err)
-	}
+	_, err := dp.Law(good, 5)
+	check.That(t, err == nil && slices.Equal(good, kept), "the argument is now %v, %v", good, err)
 }
 
 // TestLineSumsTo1WhereDeltaOutweighsAll has an ε so small that δ/(e^ε − 1) has all digits of what grows.
 func TestLineSumsTo1WhereDeltaOutweighsAll(t *testing.T) {
 	law, err := (Privacy{1e-16, 0.44}).Law([]float64{0.134, 0.764, 0, 0.1015, 0.0005}, 2)
-	if err != nil || math.Abs(sum(law)-1) > 1e-14 {
-		t.Errorf("%v sums to %v, %v", law, sum(law), err)
+	check.That(t, err == nil && math.Abs(sum(law)-1) <= 1e-14, "%v sums to %v, %v", law, sum(law), err)
+}
+
+// zhou2022 Examples 1 and 2 (Fig. 2). The numbers printed there are 3/55, 9/55 and 43/55, cut to four digits (they
+// sum to 0.9999), and ε = ln 1.2. Blue grows by e^ε up to τ_B, and blue and red together up to τ_R.
+func TestLaw_ExamplesOfZhou2022(t *testing.T) {
+	dp := Privacy{Epsilon: math.Log(1.2)}
+	const blue, red, green = 0, 1, 2
+	type span struct {
+		last  int    // distance
+		order [3]int // from the least likely on
+	}
+	for name, example := range map[string]struct {
+		boundary   []float64
+		tauB, tauR int
+		orders     []span
+	}{
+		"1": {[]float64{3. / 55, 9. / 55, 43. / 55}, 12, 5,
+			[]span{{5, [3]int{blue, red, green}}, {8, [3]int{blue, green, red}}, {11, [3]int{green, blue, red}}, {40, [3]int{green, red, blue}}}},
+		"2": {[]float64{9. / 55, 3. / 55, 43. / 55}, 6, 5,
+			[]span{{5, [3]int{red, blue, green}}, {40, [3]int{red, green, blue}}}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			before := example.boundary
+			spans := example.orders
+			for d := range 41 {
+				got := check.Value(dp.Law(example.boundary, d))(t)
+				if d > spans[0].last {
+					spans = spans[1:]
+				}
+				if o := spans[0].order; !(got[o[0]] <= got[o[1]] && got[o[1]] <= got[o[2]]) {
+					t.Errorf("distance %d: %v is not in the order %v", d, got, o)
+				}
+				if d == 0 {
+					continue
+				}
+				by := func(color int, factor float64) bool { return math.Abs(got[color]/before[color]/factor-1) < 1e-12 }
+				if by(blue, 1.2) != (d <= example.tauB) || by(red, 1.2) != (d <= example.tauR) ||
+					by(red, 1/1.2) != (d > example.tauB) || by(green, 1/1.2) != (d > example.tauR) {
+					t.Errorf("distance %d: %v after %v", d, got, before)
+				}
+				before = got
+			}
+		})
 	}
 }

@@ -13,7 +13,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/sluicedp/sluice/internal/check"
 	"github.com/sluicedp/sluice/internal/pace"
+	"github.com/sluicedp/sluice/privacy"
 )
 
 // fallingWeights returns random weights that fall strictly from rank to rank.
@@ -101,26 +103,17 @@ func TestLPAgreesOnTwoOutputs(t *testing.T) {
 		table, err := maximize(t.Context(), g, p, dp, given, weights)
 		if conflict {
 			infeasible++
-			if !errors.As(err, new(*ConflictError)) {
-				t.Fatalf("%v, %v: %v, want an error", dp, given, err)
-			}
+			check.Need(t, errors.As(err, new(*ConflictError)), "%v, %v: %v, want an error", dp, given, err)
 			continue
 		}
 		feasible++
-		if err != nil {
-			t.Fatalf("%v, %v: %v", dp, given, err)
-		}
-		swept, err := Problem{Graph: g, Preferences: p, Privacy: dp, Given: given}.Solve(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.Need(t, err == nil, "%v, %v: %v", dp, given, err)
+		swept := check.Value(Problem{Graph: g, Preferences: p, Privacy: dp, Given: given}.Solve(t.Context()))(t)
 		mustEqual(t, table, want, 0, 1e-10)
 		mustEqual(t, table, swept, 0, 1e-10)
 		mustBePrivate(t, g, table, given, dp, nano)
 	}
-	if feasible < 100 || infeasible < 100 {
-		t.Errorf("%d feasible, %d infeasible", feasible, infeasible)
-	}
+	check.That(t, feasible >= 100 && infeasible >= 100, "%d feasible, %d infeasible", feasible, infeasible)
 }
 
 // TestLPAgreesOnHomogeneousBoundaries takes random graphs and rainbows, and a random law for each: the linear
@@ -162,24 +155,17 @@ func TestLPAgreesOnHomogeneousBoundaries(t *testing.T) {
 		table, err2 := maximize(t.Context(), g, p, dp, given, weights)
 		if !possible {
 			infeasible++
-			if !errors.As(err, new(*ConflictError)) || !errors.As(err2, new(*ConflictError)) {
-				t.Fatalf("%v, linear program: %v; want an edge", err, err2)
-			}
+			check.Need(t, errors.As(err, new(*ConflictError)) && errors.As(err2, new(*ConflictError)),
+				"%v, linear program: %v; want an edge", err, err2)
 			continue
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.Must(t, err)
 		feasible++
-		if err2 != nil {
-			t.Fatal(err2)
-		}
+		check.Must(t, err2)
 		mustEqual(t, table, want, 0, 1e-10)
 		mustBePrivate(t, g, table, given, dp, nano)
 	}
-	if feasible < 100 || infeasible < 50 {
-		t.Errorf("%d feasible, %d infeasible", feasible, infeasible)
-	}
+	check.That(t, feasible >= 100 && infeasible >= 50, "%d feasible, %d infeasible", feasible, infeasible)
 }
 
 // TestLPWithAnyLaws takes laws given at random vertices. What the answers "in A" and "not in A" would need
@@ -209,9 +195,7 @@ func TestLPWithAnyLaws(t *testing.T) {
 		possible := setsFit(allDistances(g), given, dp)
 		counts[fmt.Sprintf("fit %v, solved %v", possible, err == nil)]++
 		if err == nil {
-			if !possible {
-				t.Fatalf("%v, %v: solved against all bounds", dp, given)
-			}
+			check.Need(t, possible, "%v, %v: solved against all bounds", dp, given)
 			mustBePrivate(t, g, table, given, dp, nano)
 			mustNotBeBeaten(t, g, p, dp, given, table)
 		} else if !errors.As(err, new(*ConflictError)) {
@@ -219,9 +203,7 @@ func TestLPWithAnyLaws(t *testing.T) {
 		}
 	}
 	t.Log(counts)
-	if counts["fit true, solved true"] < 100 || counts["fit false, solved false"] < 20 {
-		t.Error(counts)
-	}
+	check.That(t, counts["fit true, solved true"] >= 100 && counts["fit false, solved false"] >= 20, "%v", counts)
 }
 
 func setsFit(distances [][]int, given map[int][]float64, dp Privacy) bool {
@@ -253,13 +235,9 @@ func mustNotBeBeaten(t *testing.T, g *Graph, p *Preferences, dp Privacy, given m
 		for ranks := 1; ranks < p.Outputs(); ranks++ {
 			weights := slices.Repeat([][]float64{{0, 0, 0}}, g.Vertices())
 			weights[vertex] = []float64{1, float64(ranks - 1), 0}
-			best, err := maximize(t.Context(), g, p, dp, given, weights)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if has, possible := utility(p, table, weights), utility(p, best, weights); has > possible+1e-12 {
-				t.Fatalf("vertex %d, %d ranks: %v, possible %v", vertex, ranks, has, possible)
-			}
+			best := check.Value(maximize(t.Context(), g, p, dp, given, weights))(t)
+			has, possible := utility(p, table, weights), utility(p, best, weights)
+			check.Need(t, has <= possible+1e-12, "vertex %d, %d ranks: %v, possible %v", vertex, ranks, has, possible)
 			if has, possible := utility(p, best, even), utility(p, table, even); has > possible+1e-11 {
 				t.Fatalf("vertex %d, %d ranks: %v of even weights, possible %v", vertex, ranks, has, possible)
 			}
@@ -283,40 +261,28 @@ func TestSolve_GivenRainbows_DependsOnWeights(t *testing.T) {
 	given := map[int][]float64{0: left, 1: left, 4: right, 5: right}
 	problem := Problem{Graph: g, Preferences: p, Privacy: Privacy{Epsilon: math.Ln2}, Given: given}
 	table, err := problem.Solve(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	mustEqual(t, table, Table{left, left, {0.2, 0.65, 0.15}, {0.375, 0.325, 0.3}, right, right}, 0, 1e-11)
 	// Other weights buy 0.4 at 3 and pay at 2.
 	problem.Weights = slices.Repeat([][]float64{{1, 0, 0}}, 6)
 	problem.Weights[3] = []float64{10, 0, 0}
 	problem.Weights[2] = []float64{1, 0.9, 0}
-	if table, err = problem.Solve(t.Context()); err != nil || math.Abs(table[3][0]-0.4) > 1e-11 || table[2][0]+table[2][1] > 0.85-1e-3 {
-		t.Errorf("vertices 2 and 3 have %v, %v, want 0.4 first at 3", table[2:4], err)
-	}
+	table, err = problem.Solve(t.Context())
+	check.That(t, err == nil && math.Abs(table[3][0]-0.4) <= 1e-11 && table[2][0]+table[2][1] <= 0.85-1e-3,
+		"vertices 2 and 3 have %v, %v, want 0.4 first at 3", table[2:4], err)
 }
 
 // Two neighbours of different colours do best with randomized response.
 func TestSolve_NoGivenLaws_IsBalanced(t *testing.T) {
 	g, dp := pathGraph(t, 2), Privacy{1, 0.01}
 	p := twoColors(t, 0, 1)
-	table, err := maximize(t.Context(), g, p, dp, nil, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	want, err := balanced(g, p, dp)
-	if err != nil {
-		t.Fatal(err)
-	}
+	table := check.Value(maximize(t.Context(), g, p, dp, nil, nil))(t)
+	want := check.Value(balanced(g, p, dp))(t)
 	mustEqual(t, table, want, 0, 1e-11)
-	if table, err = maximize(t.Context(), g, twoColors(t, 1, 1), dp, nil, nil); err != nil {
-		t.Fatal(err)
-	}
+	table = check.Value(maximize(t.Context(), g, twoColors(t, 1, 1), dp, nil, nil))(t)
 	mustEqual(t, table, Table{{0, 1}, {0, 1}}, 0, 0)
 	given := map[int][]float64{0: {0.5, 0.5}, 1: {0.4, 0.6}}
-	if table, err = maximize(t.Context(), g, p, dp, given, nil); err != nil {
-		t.Fatal(err)
-	}
+	table = check.Value(maximize(t.Context(), g, p, dp, given, nil))(t)
 	mustEqual(t, table, Table{given[0], given[1]}, 0, 0)
 }
 
@@ -324,9 +290,7 @@ func TestSolve_NoGivenLaws_IsBalanced(t *testing.T) {
 func TestSolve_TinyEpsilon_AllLawsAreAlike(t *testing.T) {
 	law := []float64{0.3, 0.3, 0.4 - 9e-13}
 	table, err := maximize(t.Context(), pathGraph(t, 3), colorsOf(t, 3, 0, 1, 2), Privacy{Epsilon: 1e-12}, map[int][]float64{0: law}, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	mustEqual(t, table, Table{law, law, law}, 0, 1e-12)
 }
 
@@ -336,13 +300,9 @@ func TestLPRoundsNothingTo0(t *testing.T) {
 	for _, epsilon := range []float64{300, 700} {
 		law := response(t, 2, epsilon)
 		table, err := maximize(t.Context(), pathGraph(t, 5), p, Privacy{Epsilon: epsilon}, map[int][]float64{1: {law[1], law[0]}}, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.Must(t, err)
 		for v, law := range table {
-			if law[0] == 0 || law[1] == 0 {
-				t.Errorf("ε = %v, vertex %d: %v", epsilon, v, law)
-			}
+			check.That(t, law[0] != 0 && law[1] != 0, "ε = %v, vertex %d: %v", epsilon, v, law)
 		}
 	}
 }
@@ -353,19 +313,15 @@ func TestLPNamesTheConflict(t *testing.T) {
 	given := map[int][]float64{0: {0.3, 0.3, 0.4}, 2: {0.8, 0.1, 0.1}, 5: {0.05, 0.05, 0.9}}
 	problem := Problem{Graph: pathGraph(t, 6), Preferences: p, Privacy: Privacy{Epsilon: math.Ln2}, Given: given}
 	table, err := problem.Solve(t.Context())
-	if !reflect.DeepEqual(err, &ConflictError{From: 2, To: 5, Others: []int{}}) || !errors.Is(err, ErrInvalid) || table != nil {
-		t.Fatalf("%+v, %v", table, err)
-	}
-	if !strings.Contains(err.Error(), "[2 5]") {
-		t.Errorf("%v", err)
-	}
+	check.Need(t, reflect.DeepEqual(err, &ConflictError{From: 2, To: 5, Others: []int{}}) &&
+		errors.Is(err, privacy.ErrInvalid) && table == nil, "%+v, %v", table, err)
+	check.That(t, strings.Contains(err.Error(), "[2 5]"), "%v", err)
 	given[2] = []float64{0.1, 0.1, 0.8}
 	given[1] = []float64{0.6, 0.2, 0.2}
 	_, err = problem.Solve(t.Context())
 	var edge *ConflictError
-	if !errors.As(err, &edge) || edge.From != 2 || edge.To != 1 || edge.Distance != 1 || edge.ToProbability <= edge.Bound {
-		t.Errorf("%v", err)
-	}
+	check.That(t, errors.As(err, &edge) && edge.From == 2 && edge.To == 1 && edge.Distance == 1 &&
+		edge.ToProbability > edge.Bound, "%v", err)
 }
 
 // TestThreeLawsExcludeOneAnother, though each two of them go together and no set of outputs is too likely for its
@@ -376,17 +332,13 @@ func TestThreeLawsExcludeOneAnother(t *testing.T) {
 	p := colorsOf(t, 3, make([]int, 4)...)
 	dp := Privacy{Epsilon: math.Ln2}
 	given := map[int][]float64{1: {0.15, 0.425, 0.425}, 2: {0.425, 0.15, 0.425}, 3: {0.425, 0.425, 0.15}}
-	if !setsFit(allDistances(g), given, dp) {
-		t.Error("two of the laws do not fit")
-	}
+	check.That(t, setsFit(allDistances(g), given, dp), "two of the laws do not fit")
 	_, err := maximize(t.Context(), g, p, dp, given, nil)
-	if !reflect.DeepEqual(err, &ConflictError{From: 1, To: 2, Others: []int{3}}) || !strings.Contains(err.Error(), "[1 2 3]") {
-		t.Errorf("%v", err)
-	}
+	check.That(t, reflect.DeepEqual(err, &ConflictError{From: 1, To: 2, Others: []int{3}}) &&
+		strings.Contains(err.Error(), "[1 2 3]"), "%v", err)
 	delete(given, 2)
-	if _, err := maximize(t.Context(), g, p, dp, given, nil); err != nil {
-		t.Errorf("two laws: %v", err)
-	}
+	_, err = maximize(t.Context(), g, p, dp, given, nil)
+	check.That(t, err == nil, "two laws: %v", err)
 }
 
 // TestLPAddsSets: with three outputs and δ > 0 the sets of one output are not all there is.
@@ -394,17 +346,12 @@ func TestLPAddsSets(t *testing.T) {
 	p := colorsOf(t, 4, 0, 0, 0, 1)
 	given := map[int][]float64{0: {0.25, 0.25, 0.25, 0.25}}
 	dp := Privacy{0.2, 0.05}
-	table, err := maximize(t.Context(), pathGraph(t, 4), p, dp, given, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	table := check.Value(maximize(t.Context(), pathGraph(t, 4), p, dp, given, nil))(t)
 	worst := math.Inf(-1)
 	for v := 1; v < 4; v++ {
 		worst = max(worst, subsetExcess(table[v], table[v-1], dp), subsetExcess(table[v-1], table[v], dp))
 	}
-	if worst > 0 || worst < -1e-10 {
-		t.Errorf("the worst set of outputs exceeds the bound by %v: %v", worst, table)
-	}
+	check.That(t, worst <= 0 && worst >= -1e-10, "the worst set of outputs exceeds the bound by %v: %v", worst, table)
 }
 
 // TestLPOnAGrid is of the size that a person may wait for.
@@ -429,10 +376,7 @@ func TestLPOnAGrid(t *testing.T) {
 	p := colorsOf(t, 3, colors...)
 	for _, dp := range []Privacy{{0.5, 0}, {0.5, 0.01}} {
 		start := time.Now()
-		table, err := maximize(t.Context(), g, p, dp, nil, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		table := check.Value(maximize(t.Context(), g, p, dp, nil, nil))(t)
 		t.Logf("%v: %v", dp, time.Since(start))
 		mustPass(t, g, table, dp)
 	}
@@ -451,14 +395,9 @@ func TestLPOfSmallProbabilities(t *testing.T) {
 		colors[last] = 1
 		p := colorsOf(t, 3, colors...)
 		dp := Privacy{Epsilon: c.epsilon}
-		want, err := balanced(g, p, dp)
-		if err != nil {
-			t.Fatal(err)
-		}
+		want := check.Value(balanced(g, p, dp))(t)
 		table, err := maximize(t.Context(), g, p, dp, map[int][]float64{last - 1: want[last-1], last: want[last]}, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.Must(t, err)
 		mustEqual(t, table, want, 1e-9, 0)
 	}
 }
@@ -495,9 +434,7 @@ func TestSolvers_ContextEnds_End(t *testing.T) {
 	} {
 		never := &countdown{Context: t.Context(), left: -1}
 		_ = solve(never)
-		if never.asked < g.Vertices() {
-			t.Errorf("%s asks %d times whether the context has ended", name, never.asked)
-		}
+		check.That(t, never.asked >= g.Vertices(), "%s asks %d times whether the context has ended", name, never.asked)
 		for k := 0; k < never.asked; k += 1 + never.asked/40 {
 			ctx := &countdown{Context: t.Context(), left: k}
 			err := solve(ctx)
@@ -513,9 +450,8 @@ func TestLPRefuses(t *testing.T) {
 	p := colorsOf(t, 2, 0, 0, 1)
 	check := func(what string, g *Graph, dp Privacy, given map[int][]float64, weights [][]float64) {
 		t.Helper()
-		if table, err := maximize(t.Context(), g, p, dp, given, weights); !errors.Is(err, ErrInvalid) || table != nil {
-			t.Errorf("%s: %+v, %v", what, table, err)
-		}
+		table, err := maximize(t.Context(), g, p, dp, given, weights)
+		check.That(t, errors.Is(err, privacy.ErrInvalid) && table == nil, "%s: %+v, %v", what, table, err)
 	}
 	for _, bad := range badPrivacy() {
 		check("privacy", g, bad, nil, nil)

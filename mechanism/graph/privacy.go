@@ -11,7 +11,7 @@ type Privacy struct {
 	Delta   float64 // in [0,1)
 }
 
-// Validate returns [ErrInvalid] unless 0 < ε ≤ 1,000 and 0 ≤ δ < 1.
+// Validate returns [privacy.ErrInvalid] unless 0 < ε ≤ 1,000 and 0 ≤ δ < 1.
 func (dp Privacy) Validate() error {
 	if !(dp.Epsilon > 0 && dp.Epsilon <= 1000) {
 		return invalid("ε = %v is not above 0 and at most 1000", dp.Epsilon)
@@ -35,7 +35,8 @@ func (dp Privacy) Upper(alpha float64) float64 { return dp.powers().upper(alpha)
 // outputs, each output has at both of them one of these two probabilities, whose ratio is e^ε. So
 // the condition across regions holds with δ = 0, and with any δ.
 //
-// It returns [ErrInvalid] for parameters that [Privacy.Validate] refuses and k outside 2 … 1,024.
+// It returns [privacy.ErrInvalid] for parameters that [Privacy.Validate] refuses and k outside 2 …
+// 1,024.
 func (dp Privacy) RandomizedResponse(outputs int) ([]float64, error) {
 	if err := dp.Validate(); err != nil {
 		return nil, err

@@ -1,10 +1,12 @@
 package graph
 
 import (
-	"errors"
 	"math"
 	"math/big"
 	"testing"
+
+	"github.com/sluicedp/sluice/internal/check"
+	"github.com/sluicedp/sluice/privacy"
 )
 
 // precision, in bits, of the reference computations: far more than anything cancels.
@@ -48,7 +50,10 @@ func bigExp(x *big.Float) *big.Float {
 
 // bigUpper is torkamani2023 Eq. (8) as printed.
 func bigUpper(dp Privacy, alpha *big.Float) *big.Float {
-	e, delta := bigExp(bigOf(dp.Epsilon)), bigOf(dp.Delta)
+	return upperOf(bigExp(bigOf(dp.Epsilon)), bigOf(dp.Delta), alpha)
+}
+
+func upperOf(e, delta, alpha *big.Float) *big.Float {
 	grown := bigAdd(bigMul(e, alpha), delta)
 	shrunk := bigQuo(bigAdd(bigSub(bigAdd(e, delta), bigOf(1)), alpha), e)
 	return bigMin(bigMin(grown, shrunk), bigOf(1))
@@ -87,9 +92,7 @@ func TestPrivacyBounds(t *testing.T) {
 	for _, epsilon := range someEpsilons {
 		for _, delta := range someDeltas {
 			dp := Privacy{epsilon, delta}
-			if err := dp.Validate(); err != nil {
-				t.Fatal(err)
-			}
+			check.Must(t, dp.Validate())
 			if epsilon == 1e-300 && delta == 1e-300 {
 				continue // 400 bits are too few for a sum of both and 1
 			}
@@ -114,9 +117,8 @@ func TestPrivacyBounds(t *testing.T) {
 // TestPrivacyLowerKeepsDigits is on probabilities of which 1 less the probability has no digits.
 func TestPrivacyLowerKeepsDigits(t *testing.T) {
 	for _, alpha := range []float64{1e-290, 1e-30, 1e-10} {
-		if got, want := (Privacy{1, 0}).powers().lower(alpha), alpha/math.E; apart(got, want, 1e-15, 0) {
-			t.Errorf("Lower(%v) = %v, want %v", alpha, got, want)
-		}
+		got, want := (Privacy{1, 0}).powers().lower(alpha), alpha/math.E
+		check.That(t, !apart(got, want, 1e-15, 0), "Lower(%v) = %v, want %v", alpha, got, want)
 	}
 }
 
@@ -126,13 +128,9 @@ func TestPrivacyValidate(t *testing.T) {
 		{0, 0}, {-1, 0}, {math.Nextafter(1000, inf), 0}, {nan, 0}, {inf, 0}, {-inf, 0},
 		{1, -1e-300}, {1, 1}, {1, nan}, {1, inf}, {1, -inf},
 	} {
-		if err := dp.Validate(); !errors.Is(err, ErrInvalid) {
-			t.Errorf("%v: %v", dp, err)
-		}
+		check.Is(t, dp.Validate(), privacy.ErrInvalid, "%v", dp)
 	}
 	for _, dp := range []Privacy{{5e-324, 0}, {1000, math.Nextafter(1, 0)}} {
-		if err := dp.Validate(); err != nil {
-			t.Errorf("%v: %v", dp, err)
-		}
+		check.Equal(t, dp.Validate(), nil, "%v", dp)
 	}
 }

@@ -65,7 +65,8 @@ type Problem struct {
 //
 // Solve returns a [*ConflictError] if no mechanism has these laws or a boundary edge has no given
 // end, and [ErrNoCertificate] if the effort of the program was not enough. Else it returns
-// [ErrInvalid] for arguments out of range, as an [*InputError] where it is about one vertex.
+// [privacy.ErrInvalid] for arguments out of range, as an [*InputError] where it is about one
+// vertex.
 func (p Problem) Solve(ctx context.Context) (Table, error) {
 	if p.Graph == nil || p.Preferences == nil {
 		return nil, invalid("no graph or no preferences")

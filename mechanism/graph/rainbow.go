@@ -30,8 +30,8 @@ type Preferences struct {
 // own colour first and the other outputs in ascending order after it. With two outputs that is all
 // there is to say. The arguments are copied.
 //
-// It returns [ErrInvalid] for orders or outputs that are not so, and as an [*InputError] with the
-// vertex for a rainbow that is not there.
+// It returns [privacy.ErrInvalid] for orders or outputs that are not so, and as an [*InputError]
+// with the vertex for a rainbow that is not there.
 func NewPreferences(outputs int, orders [][]int, of []uint32) (*Preferences, error) {
 	if err := checkOutputs(outputs); err != nil {
 		return nil, err

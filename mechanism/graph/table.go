@@ -13,7 +13,7 @@ type Table [][]float64
 // is enough for all 2^k sets.
 //
 // It returns a [*ConflictError] with the edge and the outputs that exceed the bound by the most if
-// the mechanism is not private, and [ErrInvalid] if it cannot test: for parameters that
+// the mechanism is not private, and [privacy.ErrInvalid] if it cannot test: for parameters that
 // [Privacy.Validate] refuses, another number of rows than vertices, and, as an [*InputError] with
 // the vertex, a row that is not a law or has another length than the first.
 func (t Table) Check(g *Graph, dp Privacy) error {

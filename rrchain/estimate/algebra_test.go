@@ -6,6 +6,9 @@ import (
 	"testing"
 
 	"gonum.org/v1/gonum/stat/distuv"
+
+	"github.com/sluicedp/sluice/internal/check"
+	"github.com/sluicedp/sluice/privacy"
 )
 
 // The p-values are those of a library that has been checked by many.
@@ -20,9 +23,7 @@ func TestSurvival_ManyDegrees_IsThatOfTheLibrary(t *testing.T) {
 		}
 	}
 	for _, x := range []float64{math.Inf(1), 1e9} {
-		if got := survival(3, x); got != 0 {
-			t.Errorf("%v: %v", x, got)
-		}
+		check.Equal(t, survival(3, x), 0, "the survival at %v", x)
 	}
 }
 
@@ -47,18 +48,15 @@ func TestPseudoInverse_RandomMatrices_IsTheirInverse(t *testing.T) {
 					copy(whole[j], columns[j])
 				}
 				inverse, ok := pseudoInverse(columns, rank, 1e-9)
-				if !ok {
-					t.Fatalf("size %d, rank %d: refused", size, rank)
-				}
+				check.Need(t, ok, "size %d, rank %d: refused", size, rank)
 				for j := range whole { // A·A⁺·A = A
 					for i := range rows {
 						got := 0.0
 						for k := range whole {
 							got += whole[k][i] * dot(inverse[k], whole[j])
 						}
-						if math.Abs(got-whole[j][i]) > 1e-9 {
-							t.Errorf("size %d, rank %d, row %d: %v, want %v", size, rank, i, got, whole[j][i])
-						}
+						check.That(t, math.Abs(got-whole[j][i]) <= 1e-9,
+							"size %d, rank %d, row %d: %v, want %v", size, rank, i, got, whole[j][i])
 					}
 				}
 			}
@@ -68,8 +66,25 @@ func TestPseudoInverse_RandomMatrices_IsTheirInverse(t *testing.T) {
 		"singular": {{1, 1}, {1, 1}}, "nearly": {{1, 1}, {1, 1 + 1e-10}}, "zero": {{0}}, "not a number": {{math.NaN()}},
 		"infinite": {{math.Inf(1)}}, "flat": {{1}, {2}},
 	} {
-		if _, ok := pseudoInverse(m, len(m), 1e-9); ok {
-			t.Errorf("%s: accepted", name)
+		_, ok := pseudoInverse(m, len(m), 1e-9)
+		check.That(t, !ok, "%s: accepted", name)
+	}
+}
+
+// TestIntervalsReachTheQuantileOfTheNormalDistribution takes two values, where the variance does
+// not depend on the shares: the interval extends to both sides by the quantile, as gonum has it,
+// times the standard error, and by half the effect of one response.
+func TestIntervalsReachTheQuantileOfTheNormalDistribution(t *testing.T) {
+	one := must(privacy.ParseEpsilon("1"))
+	jump := (math.E + 1) / (math.E - 1) / (2 * 80)
+	for _, confidence := range []float64{1e-6, 0.5, 0.6827, 0.9, 0.95, 0.99, 0.999999} {
+		shares := must(Frequencies(Options{Confidence: confidence}, ofValues(one, []int64{30, 50})))
+		z := distuv.UnitNormal.Quantile((1 + confidence) / 2)
+		for v, f := range shares {
+			for _, width := range []float64{f.High - f.Estimate, f.Estimate - f.Low} {
+				check.That(t, math.Abs(width-jump-z*f.StdErr) <= 1e-9*z*f.StdErr,
+					"confidence %v, value %d: half-width %v, want %v", confidence, v, width, z*f.StdErr+jump)
+			}
 		}
 	}
 }

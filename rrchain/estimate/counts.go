@@ -35,7 +35,7 @@ type Counts struct {
 	Unary   bool  // in unary encoding; not together with Mechanism
 	Objects int64 // how many responses in unary encoding there are, no count being larger; else the sum of ByValue
 
-	// Mechanism is the finite mechanism that drew the responses, or nil. [rrchain.ErrInvalid] is
+	// Mechanism is the finite mechanism that drew the responses, or nil. [privacy.ErrInvalid] is
 	// returned for the count of an output that never happens, and for a mechanism that does not
 	// tell the inputs apart: if the laws of its outputs given each input are linearly dependent, or
 	// nearly so, 10⁹ times nearer in one direction than in another, or so near that squares are

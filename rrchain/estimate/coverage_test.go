@@ -5,6 +5,7 @@ import (
 	"math"
 	"testing"
 
+	"github.com/sluicedp/sluice/internal/check"
 	"github.com/sluicedp/sluice/internal/pace"
 	"github.com/sluicedp/sluice/internal/stattest"
 )
@@ -22,9 +23,8 @@ type group struct {
 }
 
 // newGroup returns objects at ε, so many of which have value 0.
-func newGroup(t testing.TB, unary bool, m int, epsilon string, objects, holders int) group {
-	t.Helper()
-	counts := ofValues(eps(t, epsilon), make([]int64, m))
+func newGroup(unary bool, m int, epsilon string, objects, holders int) group {
+	counts := ofValues(eps(epsilon), make([]int64, m))
 	counts.Unary = unary
 	of := must(counts.stratum())
 	s := of.(counted)
@@ -115,7 +115,7 @@ func TestScoreInterval_ExactCoverage_IsAtLeastNominalLessTwoPercent(t *testing.T
 		for _, m := range []int{2, 3, 10, 50} {
 			for _, epsilon := range []string{"0.25", "0.5", "1", "1.5", "2", "3", "4", "5", "6", "7", "8", "9", "10", "11", "12"} {
 				for _, n := range sizes {
-					g := newGroup(t, unary, m, epsilon, n, 0)
+					g := newGroup(unary, m, epsilon, n, 0)
 					panel, sample := g.intervals(Options{Confidence: 0.95}), g.intervals(Options{Confidence: 0.95, Population: true})
 					for _, g.holders = range someOf(n, pace.Tries(100, 1000, 1000)) {
 						name := fmt.Sprintf("unary=%v m=%d ε=%s n=%d, %d have the value", unary, m, epsilon, n, g.holders)
@@ -134,9 +134,7 @@ func TestScoreInterval_ExactCoverage_IsAtLeastNominalLessTwoPercent(t *testing.T
 
 func wantCovered(t *testing.T, name string, got float64) {
 	t.Helper()
-	if got < leastCoverage {
-		t.Errorf("%s: a 95 %% interval covers in %.4f of all cases", name, got)
-	}
+	check.That(t, got >= leastCoverage, "%s: a 95 %% interval covers in %.4f of all cases", name, got)
 }
 
 // TestScoreInterval_SeveralLevels_ExactCoverage is the same for two levels, whose objects may have
@@ -149,7 +147,7 @@ func TestScoreInterval_SeveralLevels_ExactCoverage(t *testing.T) {
 	for _, m := range []int{2, 3, 10, 50} {
 		for _, epsilons := range [][2]string{{"0.25", "12"}, {"0.5", "3"}, {"1", "1.5"}, {"1", "6"}, {"2", "4"}, {"3", "8"}, {"5", "12"}, {"8", "10"}} {
 			for _, n := range sizes {
-				low, high := newGroup(t, false, m, epsilons[0], n[0], 0), newGroup(t, false, m, epsilons[1], n[1], 0)
+				low, high := newGroup(false, m, epsilons[0], n[0], 0), newGroup(false, m, epsilons[1], n[1], 0)
 				for _, o := range []Options{{Confidence: 0.95}} {
 					var intervals [][]Frequency
 					for count := range n[0] + 1 {

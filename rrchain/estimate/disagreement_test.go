@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"testing"
 
+	"github.com/sluicedp/sluice/internal/check"
 	"github.com/sluicedp/sluice/internal/pace"
 	"github.com/sluicedp/sluice/internal/stattest"
 	"github.com/sluicedp/sluice/privacy"
@@ -18,7 +19,7 @@ func TestDisagreement_SameShares_ExactErrorRate(t *testing.T) {
 		epsilons [2]string
 		n        [2]int
 	}{{[2]string{"0.5", "3"}, [2]int{40, 40}}, {[2]string{"1", "8"}, [2]int{60, 25}}, {[2]string{"12", "12"}, [2]int{50, 100}}} {
-		low, high := newGroup(t, false, 2, c.epsilons[0], c.n[0], 0), newGroup(t, false, 2, c.epsilons[1], c.n[1], 0)
+		low, high := newGroup(false, 2, c.epsilons[0], c.n[0], 0), newGroup(false, 2, c.epsilons[1], c.n[1], 0)
 		for share := 0.05; share < 1; share += 0.15 {
 			first, second := binomial(c.n[0], low.q+low.gap*share), binomial(c.n[1], high.q+high.gap*share)
 			often, rare := 0.0, 0.0
@@ -34,9 +35,8 @@ func TestDisagreement_SameShares_ExactErrorRate(t *testing.T) {
 					}
 				}
 			}
-			if often > 0.065 || rare > 0.003 {
-				t.Errorf("%v, share %.2f: p is below 0.05 in %.4f of all cases, and below 0.001 in %.5f", c, share, often, rare)
-			}
+			check.That(t, often <= 0.065 && rare <= 0.003,
+				"%v, share %.2f: p is below 0.05 in %.4f of all cases, and below 0.001 in %.5f", c, share, often, rare)
 		}
 	}
 }
@@ -46,7 +46,7 @@ func TestDisagreement_SameShares_ExactErrorRate(t *testing.T) {
 func TestDisagreement_SameShares_PIsUniform(t *testing.T) {
 	runs := pace.Tries(3000, 20_000, 20_000) / (stattest.Coarser * stattest.Coarser)
 	source := rand.NewPCG(41, 42)
-	levels, sizes := []privacy.Epsilon{eps(t, "0.5"), eps(t, "2"), eps(t, "6")}, []int{900, 600, 500}
+	levels, sizes := []privacy.Epsilon{eps("0.5"), eps("2"), eps("6")}, []int{900, 600, 500}
 	for _, shares := range [][]float64{
 		{0.5, 0.5}, {0.6, 0.3, 0.1}, {0.4, 0.3, 0.2, 0.05, 0.05, 0}, {0.9, 0.1, 0, 0, 0, 0, 0, 0, 0, 0}, {0.499, 0.499, 0.002},
 	} {
@@ -77,7 +77,7 @@ func drawnDisagreement(t *testing.T, source *rand.PCG, unary bool, levels []priv
 		if i == len(levels)-1 {
 			shares = last
 		}
-		l := describe(t, unary, len(shares), e, float64(sizes[i]))
+		l := describe(unary, len(shares), e, float64(sizes[i]))
 		holders := multinomial(source, sizes[i], shares)
 		counts := make([]int64, len(shares))
 		others := make([]float64, len(shares)) // of a response that is not the true value
@@ -101,9 +101,7 @@ func drawnDisagreement(t *testing.T, source *rand.PCG, unary bool, levels []priv
 	if unary {
 		p, err = Disagreement(bits...)
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	return p
 }
 
@@ -123,12 +121,11 @@ func multinomial(source *rand.PCG, n int, shares []float64) []int64 {
 // TestDisagreement_OtherShares_IsFound draws levels whose shares differ.
 func TestDisagreement_OtherShares_IsFound(t *testing.T) {
 	source := rand.NewPCG(43, 44)
-	levels, sizes := []privacy.Epsilon{eps(t, "0.5"), eps(t, "1"), eps(t, "3")}, []int{20_000, 5000, 10_000}
+	levels, sizes := []privacy.Epsilon{eps("0.5"), eps("1"), eps("3")}, []int{20_000, 5000, 10_000}
 	for _, unary := range []bool{false, true} {
 		for _, c := range [][2][]float64{{{1, 0}, {0, 1}}, {{0.6, 0.3, 0.1}, {0.4, 0.4, 0.2}}, {{0.7, 0.1, 0.1, 0.1, 0}, {0.5, 0.2, 0.2, 0.1, 0}}} {
-			if p := drawnDisagreement(t, source, unary, levels, sizes, c[0], c[1]); !(p < 1e-9) {
-				t.Errorf("unary=%v, shares %v: p is %v", unary, c, p)
-			}
+			p := drawnDisagreement(t, source, unary, levels, sizes, c[0], c[1])
+			check.That(t, p < 1e-9, "unary=%v, shares %v: p is %v", unary, c, p)
 		}
 	}
 }
@@ -136,7 +133,7 @@ func TestDisagreement_OtherShares_IsFound(t *testing.T) {
 // TestDisagreement_NothingToTest_IsOne has one level, levels with too few responses, and one value
 // alone.
 func TestDisagreement_NothingToTest_IsOne(t *testing.T) {
-	one, two := eps(t, "1"), eps(t, "12")
+	one, two := eps("1"), eps("12")
 	for name, levels := range map[string][]Counts{
 		"one level":            {ofValues(one, []int64{500, 300})},
 		"one with responses":   {ofValues(one, []int64{500, 300}), ofValues(two, []int64{0, 0})},
@@ -145,13 +142,11 @@ func TestDisagreement_NothingToTest_IsOne(t *testing.T) {
 		"one value":            {ofValues(two, []int64{1000, 0, 0}), ofValues(privacy.MaxEpsilon(), []int64{1000, 0, 0})},
 		"more values than all": {ofValues(one, make1(maxValues)), ofValues(two, make1(maxValues))},
 	} {
-		if p, err := Disagreement(levels...); p != 1 || err != nil {
-			t.Errorf("%s: p = %v, %v", name, p, err)
-		}
+		p, err := Disagreement(levels...)
+		check.That(t, p == 1 && err == nil, "%s: p = %v, %v", name, p, err)
 	}
-	if p, err := Disagreement(ofBits(one, 900, []int64{0, 0}), ofBits(two, 900, []int64{0, 0})); math.IsNaN(p) || err != nil {
-		t.Errorf("no bit at all: p = %v, %v", p, err)
-	}
+	p, err := Disagreement(ofBits(one, 900, []int64{0, 0}), ofBits(two, 900, []int64{0, 0}))
+	check.That(t, !math.IsNaN(p) && err == nil, "no bit at all: p = %v, %v", p, err)
 }
 
 // make1 returns counts of which one is 1.
@@ -159,15 +154,14 @@ func make1(m int) []int64 { return append(make([]int64, m-1), 1) }
 
 // TestDisagreement_AtTheEdges_IsAProbability takes counts and ε at their limits.
 func TestDisagreement_AtTheEdges_IsAProbability(t *testing.T) {
-	extremes := []privacy.Epsilon{fromNano(t, 1), eps(t, "0.5"), eps(t, "20"), privacy.MaxEpsilon()}
+	extremes := []privacy.Epsilon{fromNano(1), eps("0.5"), eps("20"), privacy.MaxEpsilon()}
 	for _, counts := range [][]int64{{1, 0, 0}, {math.MaxInt64, 0, math.MaxInt64}, {100, 200, 300}, {0, 0, 1000}} {
 		for _, others := range [][]int64{{0, 7, 0}, {math.MaxInt64, math.MaxInt64, 0}, {300, 200, 100}} {
 			for _, e := range extremes {
 				for _, other := range extremes {
 					p, err := Disagreement(ofValues(e, counts), ofValues(other, others), ofValues(e, others))
-					if err != nil || !(p >= 0 && p <= 1) {
-						t.Errorf("%v at %v, %v at %v: p = %v, %v", counts, e, others, other, p, err)
-					}
+					check.That(t, err == nil && p >= 0 && p <= 1,
+						"%v at %v, %v at %v: p = %v, %v", counts, e, others, other, p, err)
 				}
 			}
 		}
@@ -176,15 +170,12 @@ func TestDisagreement_AtTheEdges_IsAProbability(t *testing.T) {
 	for v := range many {
 		many[v] = 1000
 	}
-	if p, err := Disagreement(ofValues(eps(t, "3"), many), ofValues(eps(t, "5"), many)); err != nil || !(p > 0.5) {
-		t.Errorf("%d values that are all alike: p = %v, %v", len(many), p, err)
-	}
-	if _, err := Disagreement(); err == nil {
-		t.Error("no responses: no error")
-	}
-	if _, err := Disagreement(ofBits(eps(t, "1"), 1, []int64{2, 0})); err == nil {
-		t.Error("more bits than responses: no error")
-	}
+	p, err := Disagreement(ofValues(eps("3"), many), ofValues(eps("5"), many))
+	check.That(t, err == nil && p > 0.5, "%d values that are all alike: p = %v, %v", len(many), p, err)
+	_, err = Disagreement()
+	check.That(t, err != nil, "no responses: no error")
+	_, err = Disagreement(ofBits(eps("1"), 1, []int64{2, 0}))
+	check.That(t, err != nil, "more bits than responses: no error")
 }
 
 // TestDisagreement_OneShareFarBetterKnown_StillTested has a mechanism that hardly tells two of
@@ -192,11 +183,10 @@ func TestDisagreement_AtTheEdges_IsAProbability(t *testing.T) {
 func TestDisagreement_OneShareFarBetterKnown_StillTested(t *testing.T) {
 	for _, s := range []string{"1/10", "1/1000000", "1/400000000"} {
 		up, down := plus(rat("2/5"), rat(s)), minus(rat("2/5"), rat(s))
-		m := mechanismOf(t, []*big.Rat{up, down, rat("1/5")}, []*big.Rat{down, up, rat("1/5")}, fractions("1/10", "1/10", "4/5"))
+		m := mechanismOf([]*big.Rat{up, down, rat("1/5")}, []*big.Rat{down, up, rat("1/5")}, fractions("1/10", "1/10", "4/5"))
 		few, many := ofOutputs(m, []int64{400_000, 400_000, 200_000}), ofOutputs(m, []int64{100_000, 100_000, 800_000})
-		if p, err := Disagreement(few, many); p > 1e-9 || err != nil {
-			t.Errorf("two inputs apart by %s: p = %v, %v", s, p, err)
-		}
+		p, err := Disagreement(few, many)
+		check.That(t, p <= 1e-9 && err == nil, "two inputs apart by %s: p = %v, %v", s, p, err)
 		if p, err := Disagreement(few, few); !(p > 0.5) || err != nil {
 			t.Errorf("two inputs apart by %s, the same counts: p = %v, %v", s, p, err)
 		}

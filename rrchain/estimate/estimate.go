@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"math"
 
-	"github.com/sluicedp/sluice/rrchain"
+	"github.com/sluicedp/sluice/privacy"
 )
 
 // Options say how levels are combined, and what intervals cover.
@@ -62,7 +62,7 @@ type Frequency struct {
 // to 50 values, ε from 0.25 to 12, and 30 to 1,000 objects, at one level and at several: a 95 %
 // interval covers in at least 93 % of all cases.
 //
-// Frequencies returns [rrchain.ErrInvalid] for no responses, a negative count, ε = 0, fewer than 2
+// Frequencies returns [privacy.ErrInvalid] for no responses, a negative count, ε = 0, fewer than 2
 // values, different numbers of values, or a confidence not strictly between 0 and 1.
 func Frequencies(o Options, levels ...Counts) ([]Frequency, error) {
 	if err := o.check(); err != nil {
@@ -126,5 +126,5 @@ func total(what string, counts []int64) (n float64, err error) {
 }
 
 func invalid(format string, args ...any) error {
-	return fmt.Errorf("%w: "+format, append([]any{rrchain.ErrInvalid}, args...)...)
+	return fmt.Errorf("%w: "+format, append([]any{privacy.ErrInvalid}, args...)...)
 }

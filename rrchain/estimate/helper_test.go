@@ -1,115 +1,53 @@
 package estimate
 
 import (
-	"encoding/json"
+	"errors"
 	"math"
 	"math/big"
-	"os"
-	"path/filepath"
+	"math/rand/v2"
+	"slices"
+	"strings"
 	"testing"
 
+	"github.com/sluicedp/sluice/internal/check"
 	"github.com/sluicedp/sluice/internal/exact"
+	"github.com/sluicedp/sluice/internal/stattest"
 	"github.com/sluicedp/sluice/privacy"
 	"github.com/sluicedp/sluice/rrchain/finite"
 )
 
-// prec is the precision at which tests ask for the weights of a law, and wide that of their own
-// arithmetic on them.
-const prec, wide = 256, 320
+// Arithmetic with many digits, and with fractions.
+var (
+	add, sub, mul, quo, middle, wantNear = stattest.Add, stattest.Sub, stattest.Mul, stattest.Quo, stattest.Middle, stattest.WantNear
+	power, digits                        = stattest.Power, stattest.Digits
+	rat, fractions, plus, minus, integer = stattest.Rat, stattest.Fractions, stattest.Plus, stattest.Minus, stattest.Integer
+)
 
-func eps(t testing.TB, text string) privacy.Epsilon {
-	t.Helper()
-	return must(privacy.ParseEpsilon(text))
+// Mechanisms by their probabilities.
+
+func written(rows ...string) *finite.Matrix { return mechanismOf(stattest.Written(rows...)...) }
+
+func randomized(m int, odds *big.Rat) *finite.Matrix {
+	return mechanismOf(stattest.Randomized(m, odds)...)
 }
 
-func fromNano(t testing.TB, nano int64) privacy.Epsilon {
-	t.Helper()
-	return must(privacy.EpsilonFromNano(nano))
+func unary(m int, odds *big.Rat) *finite.Matrix { return mechanismOf(stattest.Unary(m, odds)...) }
+
+func haphazard(random *rand.Rand, inputs, outputs int) *finite.Matrix {
+	return mechanismOf(stattest.Haphazard(random, inputs, outputs)...)
 }
 
-// vectors reads the rows of a file of reference numbers (testdata/README.md).
+// prec is the precision, in bits, at which tests ask for the weights of a law.
+const prec = 256
+
+func eps(text string) privacy.Epsilon { return must(privacy.ParseEpsilon(text)) }
+
+func fromNano(nano int64) privacy.Epsilon { return must(privacy.EpsilonFromNano(nano)) }
+
+// vectors reads the rows of a file of reference numbers.
 func vectors[Row any](t *testing.T, name string) []Row {
 	t.Helper()
-	data := must(os.ReadFile(filepath.Join("..", "..", "testdata", "vectors", name)))
-	var file struct{ Rows []Row }
-	if err := json.Unmarshal(data, &file); err != nil {
-		t.Fatal(err)
-	}
-	if len(file.Rows) < 20 {
-		t.Fatalf("%s has %d rows", name, len(file.Rows))
-	}
-	return file.Rows
-}
-
-// Arithmetic at the wide precision, on float64, int64, decimal text and *big.Float alike.
-
-func number(x any) *big.Float {
-	f := new(big.Float).SetPrec(wide)
-	switch x := x.(type) {
-	case *big.Float:
-		return f.Set(x)
-	case float64:
-		return f.SetFloat64(x)
-	case int:
-		return f.SetInt64(int64(x))
-	case int64:
-		return f.SetInt64(x)
-	case string:
-		if _, ok := f.SetString(x); ok {
-			return f
-		}
-	}
-	panic("not a number")
-}
-
-func add(x, y any) *big.Float { return number(x).Add(number(x), number(y)) }
-func sub(x, y any) *big.Float { return number(x).Sub(number(x), number(y)) }
-func mul(x, y any) *big.Float { return number(x).Mul(number(x), number(y)) }
-func quo(x, y any) *big.Float { return number(x).Quo(number(x), number(y)) }
-
-// middle returns the middle of an interval.
-func middle(x exact.Interval) *big.Float {
-	lo, hi := x.Bounds()
-	return quo(add(lo, hi), 2)
-}
-
-// near tells whether got is within a relative tolerance of want.
-func near(got, want any, tolerance float64) bool {
-	gap := sub(got, want)
-	return gap.Abs(gap).Cmp(mul(number(want).Abs(number(want)), tolerance)) <= 0
-}
-
-// wantNear reports a number that is not within a relative tolerance of want.
-func wantNear(t *testing.T, name string, got, want any, tolerance float64) {
-	t.Helper()
-	if !near(got, want, tolerance) {
-		t.Errorf("%s = %.20g, want %.20g (relative error %.3g)", name, number(got), number(want), quo(sub(got, want), want))
-	}
-}
-
-// response returns the probabilities of a randomized response at ε: the truth, and each other
-// value.
-func response(m, nano int64) (p, q *big.Float) {
-	e := middle(exact.Exp(nano, prec))
-	scale := add(e, m-1)
-	return quo(e, scale), quo(1, scale)
-}
-
-func power(m int64, n int) int {
-	x := 1
-	for range n {
-		x *= int(m)
-	}
-	return x
-}
-
-func digits(code int, m int64, n int) []int {
-	d := make([]int, n)
-	for i := range d {
-		d[i] = code % int(m)
-		code /= int(m)
-	}
-	return d
+	return check.Vectors[Row](t, "../../testdata/vectors/"+name, 20)
 }
 
 // ofValues, ofBits and ofOutputs are counts of randomized responses, in unary encoding, and of a
@@ -133,8 +71,7 @@ type described []describedLevel
 // other with q, and on average with often if all values are equally common.
 type describedLevel struct{ n, p, q, often float64 }
 
-func describe(t *testing.T, unary bool, m int, epsilon privacy.Epsilon, n float64) describedLevel {
-	t.Helper()
+func describe(unary bool, m int, epsilon privacy.Epsilon, n float64) describedLevel {
 	d := describedLevel{n: n, p: 0.5, q: 1 / (math.Exp(epsilon.Float64()) + 1)}
 	if !unary {
 		d.q = 1 / (math.Exp(epsilon.Float64()) + float64(m-1))
@@ -217,4 +154,90 @@ func wantFinite(t *testing.T, f Frequency, format string, args ...any) {
 	if x := f.Estimate + f.StdErr + f.Low + f.High; math.IsNaN(x) || math.IsInf(x, 0) || f.Low > f.Estimate || f.High < f.Estimate {
 		t.Fatalf(format+": %+v", append(args, f)...)
 	}
+}
+
+// must returns x, if there is no error.
+func must[T any](x T, err error) T {
+	if err != nil {
+		panic(err)
+	}
+	return x
+}
+
+func mechanismOf(rows ...[]*big.Rat) *finite.Matrix { return must(finite.NewMatrix(rows)) }
+
+func subsets(inputs, size int, odds *big.Rat) *finite.Matrix {
+	return designed(must(finite.SubsetSelection(inputs, size)), inputs, odds)
+}
+
+func hadamard(inputs int, odds *big.Rat) *finite.Matrix {
+	return designed(must(finite.HadamardResponse(inputs)), inputs, odds)
+}
+
+// designed has each output that stands for an input so many times as often as the others.
+func designed(d *finite.Design, inputs int, odds *big.Rat) *finite.Matrix {
+	rows := make([][]*big.Rat, inputs)
+	for x := range rows {
+		sum := new(big.Rat)
+		for _, block := range d.Blocks {
+			p := integer(1)
+			if slices.Contains(block, x) {
+				p.Set(odds)
+			}
+			rows[x] = append(rows[x], p)
+			sum.Add(sum, p)
+		}
+		for _, p := range rows[x] {
+			p.Quo(p, sum)
+		}
+	}
+	return mechanismOf(rows...)
+}
+
+// lawOf returns the probabilities of the outputs given an input.
+func lawOf(m *finite.Matrix, input int) []*big.Rat {
+	var law []*big.Rat
+	for o := range m.Outputs() {
+		law = append(law, m.At(input, o))
+	}
+	return law
+}
+
+func oddsAt(epsilon privacy.Epsilon) *big.Rat {
+	low, _ := exact.Exp(epsilon.Nano(), 200).Bounds()
+	odds, _ := low.Rat(nil)
+	return odds
+}
+
+// refusal is a call of [Frequencies] that is refused, with an error that contains a text.
+type refusal struct {
+	name       string
+	confidence float64
+	levels     []Counts
+	names      string
+}
+
+func wantRefused(t *testing.T, list []refusal) {
+	t.Helper()
+	for _, c := range list {
+		got, err := Frequencies(Options{Confidence: c.confidence}, c.levels...)
+		check.That(t, got == nil && errors.Is(err, privacy.ErrInvalid) && strings.Contains(err.Error(), c.names),
+			"%s: %v, %v; want an error that names %q", c.name, got, err, c.names)
+	}
+}
+
+func wantVarianceRefused(t *testing.T, list map[string]Counts) {
+	t.Helper()
+	for name, c := range list {
+		got, err := Variance(c)
+		check.That(t, got == nil && errors.Is(err, privacy.ErrInvalid), "variance with %s: %v, %v", name, got, err)
+	}
+}
+
+// response returns the probabilities of a randomized response at ε: the truth, and each other
+// value.
+func response(m, nano int64) (p, q *big.Float) {
+	e := middle(exact.Exp(nano, prec))
+	scale := add(e, m-1)
+	return quo(e, scale), quo(1, scale)
 }

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/sluicedp/sluice/internal/check"
 	"github.com/sluicedp/sluice/internal/stattest"
 	"github.com/sluicedp/sluice/privacy"
 	"github.com/sluicedp/sluice/rrchain"
@@ -28,13 +29,13 @@ func TestMeanIsEquation70(t *testing.T) {
 		{20, 2500, "3", []int64{930, 70}, "81.85045852344930563411969", "22.10662566196980056415863"},
 		{0, 1, "0.000000001", []int64{1, 2}, "333333333.8333333333611111", "577350269.1896257644850925"},
 	} {
-		f := mean(t, rrchain.Range{Low: c.low, High: c.high}, 0.95, ofValues(eps(t, c.epsilon), c.ends))
+		f := mean(rrchain.Range{Low: c.low, High: c.high}, 0.95, ofValues(eps(c.epsilon), c.ends))
 		if off, _ := sub(f.Estimate, c.mean).Float64(); math.Abs(off) > 1e-13*f.StdErr+1e-14*(c.high-c.low) {
 			t.Errorf("ε=%s, %v: mean %.20g, want %s", c.epsilon, c.ends, f.Estimate, c.mean)
 		}
 		wantNear(t, fmt.Sprintf("ε=%s, %v: standard error", c.epsilon, c.ends), f.StdErr, c.standard, 1e-12)
 		// The interval is that of the share of the upper end among a sample.
-		shares := estimateBy(t, Options{Confidence: 0.95, Population: true}, ofValues(eps(t, c.epsilon), c.ends))
+		shares := estimateBy(Options{Confidence: 0.95, Population: true}, ofValues(eps(c.epsilon), c.ends))
 		wantNear(t, "lower end", f.Low, add(c.low, mul(c.high-c.low, shares[1].Low)), 1e-12)
 		wantNear(t, "upper end", f.High, add(c.low, mul(c.high-c.low, shares[1].High)), 1e-12)
 	}
@@ -48,21 +49,19 @@ func TestMeanIsTheShareOfTheUpperEnd(t *testing.T) {
 			continue
 		}
 		rows++
-		f := mean(t, rrchain.Range{Low: -20, High: 60}, 0.9, ofValues(eps(t, row.Epsilon), row.Observed))
+		f := mean(rrchain.Range{Low: -20, High: 60}, 0.9, ofValues(eps(row.Epsilon), row.Observed))
 		wantNear(t, "mean at ε="+row.Epsilon, f.Estimate, add(-20, mul(80, row.Frequency[1])), 1e-12)
 	}
-	if rows == 0 {
-		t.Error("no row has two values")
-	}
+	check.That(t, rows != 0, "no row has two values")
 }
 
-// numbers is a small population of numbers, as shares of a range, parted at random into levels.
-type numbers struct {
+// population is a small population of numbers, as shares of a range, parted at random into levels.
+type population struct {
 	shares []float64
 	levels []sized
 }
 
-var someNumbers = []numbers{
+var someNumbers = []population{
 	{[]float64{0.3}, []sized{{"1", 1}}},
 	{[]float64{0, 1, 0.25, 0.5, 0.9, 0.9}, []sized{{"0.7", 6}}},
 	{[]float64{0, 0, 1, 1}, []sized{{"5", 4}}},
@@ -84,7 +83,7 @@ func TestMeanIsUnbiased(t *testing.T) {
 	}
 }
 
-func (x numbers) checkMoments(t *testing.T, pool bool) {
+func (x population) checkMoments(t *testing.T, pool bool) {
 	r := rrchain.Range{Low: -3, High: 5}
 	n, center, variance := float64(len(x.shares)), 0.0, 0.0
 	for _, share := range x.shares {
@@ -94,37 +93,33 @@ func (x numbers) checkMoments(t *testing.T, pool bool) {
 		variance += (share - center) * (share - center) / n
 	}
 	average, square, total := 0.0, 0.0, 0.0
-	x.enumerate(t, func(probability float64, levels []Counts) {
-		f := meanBy(t, r, Options{Confidence: 0.9, Pool: pool}, levels...)
+	x.enumerate(func(probability float64, levels []Counts) {
+		f := meanBy(r, Options{Confidence: 0.9, Pool: pool}, levels...)
 		total += probability
 		average += probability * f.Estimate
 		square += probability * (f.Estimate - (-3 + 8*center)) * (f.Estimate - (-3 + 8*center))
-		if want := 8 * math.Sqrt(x.stated(t, pool, min(max((f.Estimate+3)/8, 0), 1))); math.Abs(f.StdErr-want) > 1e-12*want {
+		if want := 8 * math.Sqrt(x.stated(pool, min(max((f.Estimate+3)/8, 0), 1))); math.Abs(f.StdErr-want) > 1e-12*want {
 			t.Errorf("%v, pool=%v, with %v: standard error %v, want %v", x, pool, levels, f.StdErr, want)
 		}
 	})
 	wantNear(t, "the sum of all probabilities", total, 1, 1e-12)
-	if math.Abs(average-(-3+8*center)) > 1e-11 {
-		t.Errorf("%v, pool=%v: the mean estimate is %v, want %v", x, pool, average, -3+8*center)
-	}
-	above := x.stated(t, pool, center) - square/64
+	check.That(t, math.Abs(average-(-3+8*center)) <= 1e-11,
+		"%v, pool=%v: the mean estimate is %v, want %v", x, pool, average, -3+8*center)
+	above := x.stated(pool, center) - square/64
 	want := variance / n
 	if len(x.levels) > 1 {
-		want = variance * (1 - x.concentration(t, pool)) / (n - 1)
-		if want > variance/n+1e-15 {
-			t.Errorf("%v, pool=%v: %v is above Var(x)/n = %v", x, pool, want, variance/n)
-		}
+		want = variance * (1 - x.concentration(pool)) / (n - 1)
+		check.That(t, want <= variance/n+1e-15, "%v, pool=%v: %v is above Var(x)/n = %v", x, pool, want, variance/n)
 	}
-	if math.Abs(above-want) > 1e-11*square/64 {
-		t.Errorf("%v, pool=%v: the squared standard error is above the variance by %v, want %v", x, pool, above, want)
-	}
+	check.That(t, math.Abs(above-want) <= 1e-11*square/64,
+		"%v, pool=%v: the squared standard error is above the variance by %v, want %v", x, pool, above, want)
 }
 
 // weights returns the share of each level in the estimate, W, with 1/λ² of its ε.
-func (x numbers) weights(t *testing.T, pool bool) (weights, inverse []float64) {
+func (x population) weights(pool bool) (weights, inverse []float64) {
 	total := 0.0
 	for _, level := range x.levels {
-		λ := math.Tanh(eps(t, level.epsilon).Float64() / 2)
+		λ := math.Tanh(eps(level.epsilon).Float64() / 2)
 		w := float64(level.objects)
 		if pool {
 			w *= λ * λ
@@ -140,9 +135,9 @@ func (x numbers) weights(t *testing.T, pool bool) (weights, inverse []float64) {
 
 // stated is the square of the standard error of the mean share, if that is the given one: λ is p −
 // q, and o = q + λ·share, so o(1−o)/λ² = (1/λ² − (2·share−1)²)/4.
-func (x numbers) stated(t *testing.T, pool bool, share float64) float64 {
+func (x population) stated(pool bool, share float64) float64 {
 	sum := 0.0
-	weights, inverse := x.weights(t, pool)
+	weights, inverse := x.weights(pool)
 	for i, w := range weights {
 		sum += w * w / float64(x.levels[i].objects) * (inverse[i] - (2*share-1)*(2*share-1)) / 4
 	}
@@ -150,9 +145,9 @@ func (x numbers) stated(t *testing.T, pool bool, share float64) float64 {
 }
 
 // concentration is ΣW²/n_l.
-func (x numbers) concentration(t *testing.T, pool bool) float64 {
+func (x population) concentration(pool bool) float64 {
 	sum := 0.0
-	weights, _ := x.weights(t, pool)
+	weights, _ := x.weights(pool)
 	for i, w := range weights {
 		sum += w * w / float64(x.levels[i].objects)
 	}
@@ -160,14 +155,14 @@ func (x numbers) concentration(t *testing.T, pool bool) float64 {
 }
 
 // enumerate calls visit with all counts that can be observed.
-func (x numbers) enumerate(t *testing.T, visit func(probability float64, levels []Counts)) {
+func (x population) enumerate(visit func(probability float64, levels []Counts)) {
 	partitions := experiment{truths: make([]int, len(x.shares)), levels: x.levels}.partitions(nil)
 	for _, levelOf := range partitions {
 		for code := range 1 << len(x.shares) {
 			probability := 1 / float64(len(partitions))
 			levels := make([]Counts, len(x.levels))
 			for i, level := range x.levels {
-				levels[i] = ofValues(eps(t, level.epsilon), make([]int64, 2))
+				levels[i] = ofValues(eps(level.epsilon), make([]int64, 2))
 			}
 			for i, share := range x.shares {
 				e, end := math.Exp(levels[levelOf[i]].Epsilon.Float64()), code>>i&1
@@ -204,7 +199,7 @@ func TestMeanIntervalCovers(t *testing.T) {
 	} {
 		covered := intervalCoverage{Short: tooShort}
 		for range surveys {
-			f := mean(t, r, 0.95, meanSurvey(t, random, r, x, c.levels)...)
+			f := mean(r, 0.95, meanSurvey(random, r, x, c.levels)...)
 			covered.Add(middleOf(f)-center, (f.High-f.Low)/2)
 		}
 		covered.Held(c.least, c.most).Holds(t, "ε %v: the interval holds the mean", c.levels)
@@ -218,9 +213,9 @@ func TestMeanIntervalCovers(t *testing.T) {
 
 // meanSurvey rounds the numbers, parts them at random into levels of the same size, and draws
 // responses.
-func meanSurvey(t *testing.T, random *rand.Rand, r rrchain.Range, x []float64, epsilons []string) (levels []Counts) {
+func meanSurvey(random *rand.Rand, r rrchain.Range, x []float64, epsilons []string) (levels []Counts) {
 	for _, e := range epsilons {
-		levels = append(levels, ofValues(eps(t, e), make([]int64, 2)))
+		levels = append(levels, ofValues(eps(e), make([]int64, 2)))
 	}
 	truths := make([]float64, len(levels))
 	for i := range truths {
@@ -244,23 +239,22 @@ func TestMeanAtTheEdges(t *testing.T) {
 	for _, r := range []rrchain.Range{{Low: 0, High: 1}, {Low: 0, High: math.SmallestNonzeroFloat64}, {Low: -1e290, High: 1e290}} {
 		for _, c := range []Counts{
 			ofValues(privacy.MaxEpsilon(), []int64{0, 1}), ofValues(privacy.MaxEpsilon(), []int64{math.MaxInt64, math.MaxInt64}),
-			ofValues(fromNano(t, 1), []int64{0, 1}), ofValues(fromNano(t, 1), []int64{math.MaxInt64, 0}),
+			ofValues(fromNano(1), []int64{0, 1}), ofValues(fromNano(1), []int64{math.MaxInt64, 0}),
 		} {
 			for _, levels := range [][]Counts{{c}, {c, c}} {
-				f := mean(t, r, math.Nextafter(1, 0), levels...)
+				f := mean(r, math.Nextafter(1, 0), levels...)
 				if x := f.Estimate + f.StdErr + f.Low + f.High; math.IsNaN(x) || math.IsInf(x, 0) {
 					t.Errorf("[%v, %v], ε=%v, %v: %+v", r.Low, r.High, c.Epsilon, c.ByValue, f)
 				}
 			}
 		}
 	}
-	if f := mean(t, rrchain.Range{Low: 2, High: 6}, 0.9, ofValues(privacy.MaxEpsilon(), []int64{1, 3})); f.Estimate != 5 {
-		t.Errorf("at ε=1000 the mean is %v, want 5", f.Estimate)
-	}
+	f := mean(rrchain.Range{Low: 2, High: 6}, 0.9, ofValues(privacy.MaxEpsilon(), []int64{1, 3}))
+	check.That(t, f.Estimate == 5, "at ε=1000 the mean is %v, want 5", f.Estimate)
 }
 
 func TestMeanRefuses(t *testing.T) {
-	one := eps(t, "1")
+	one := eps("1")
 	good := ofValues(one, []int64{1, 2})
 	for _, c := range []struct {
 		name       string
@@ -280,7 +274,7 @@ func TestMeanRefuses(t *testing.T) {
 		{"ε=0", 0.9, []Counts{ofValues(privacy.Epsilon{}, []int64{1, 2})}, "ε=0"},
 	} {
 		got, err := Mean(Options{Confidence: c.confidence}, rrchain.Range{Low: 0, High: 1}, c.levels...)
-		if got != (Frequency{}) || !errors.Is(err, rrchain.ErrInvalid) || !strings.Contains(err.Error(), c.names) {
+		if got != (Frequency{}) || !errors.Is(err, privacy.ErrInvalid) || !strings.Contains(err.Error(), c.names) {
 			t.Errorf("%s: %v, %v; want an error that names %q", c.name, got, err, c.names)
 		}
 	}
@@ -289,9 +283,8 @@ func TestMeanRefuses(t *testing.T) {
 // TestTheZeroRangeHasNoMean averages over a range without numbers, such as one made
 // with an error.
 func TestTheZeroRangeHasNoMean(t *testing.T) {
-	if _, err := Mean(Options{Confidence: 0.9}, rrchain.Range{}, ofValues(eps(t, "1"), []int64{1, 2})); !errors.Is(err, rrchain.ErrInvalid) {
-		t.Errorf("no ErrInvalid but %v", err)
-	}
+	_, err := Mean(Options{Confidence: 0.9}, rrchain.Range{}, ofValues(eps("1"), []int64{1, 2}))
+	check.That(t, errors.Is(err, privacy.ErrInvalid), "no ErrInvalid but %v", err)
 }
 
 // TestAMeanIsANumber averages over ranges so wide that at a small ε the ends of the interval are
@@ -299,20 +292,17 @@ func TestTheZeroRangeHasNoMean(t *testing.T) {
 func TestAMeanIsANumber(t *testing.T) {
 	for _, r := range []rrchain.Range{{Low: -1e300, High: 1e300}, {Low: 0, High: math.MaxFloat64}, {Low: -8e307, High: 8e307}} {
 		for _, counts := range [][]int64{{3, 4}, {0, 4}} {
-			f, err := Mean(Options{Confidence: 0.95}, r, ofValues(fromNano(t, 1), counts))
-			if f != (Frequency{}) || !errors.Is(err, rrchain.ErrInvalid) {
-				t.Errorf("[%v, %v], %v: %+v, %v", r.Low, r.High, counts, f, err)
-			}
+			f, err := Mean(Options{Confidence: 0.95}, r, ofValues(fromNano(1), counts))
+			check.That(t, f == (Frequency{}) && errors.Is(err, privacy.ErrInvalid),
+				"[%v, %v], %v: %+v, %v", r.Low, r.High, counts, f, err)
 		}
 	}
 }
 
-func mean(t *testing.T, r rrchain.Range, confidence float64, levels ...Counts) Frequency {
-	t.Helper()
-	return meanBy(t, r, Options{Confidence: confidence}, levels...)
+func mean(r rrchain.Range, confidence float64, levels ...Counts) Frequency {
+	return meanBy(r, Options{Confidence: confidence}, levels...)
 }
 
-func meanBy(t *testing.T, r rrchain.Range, o Options, levels ...Counts) Frequency {
-	t.Helper()
+func meanBy(r rrchain.Range, o Options, levels ...Counts) Frequency {
 	return must(Mean(o, r, levels...))
 }

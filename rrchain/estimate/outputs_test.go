@@ -7,31 +7,30 @@ import (
 	"math/big"
 	"math/rand/v2"
 	"slices"
-	"strings"
 	"testing"
 	"time"
 
+	"github.com/sluicedp/sluice/internal/check"
 	"github.com/sluicedp/sluice/internal/pace"
 	"github.com/sluicedp/sluice/privacy"
-	"github.com/sluicedp/sluice/rrchain"
 	"github.com/sluicedp/sluice/rrchain/finite"
 )
 
 // mechanisms to estimate from: with as many outputs as inputs and with more, likely and unlikely
 // ones.
-func mechanisms(t *testing.T) map[string]*finite.Matrix {
+func mechanisms() map[string]*finite.Matrix {
 	random := rand.New(rand.NewPCG(13, 14))
 	return map[string]*finite.Matrix{
-		"randomized response":   randomized(t, 4, rat("3")),
-		"at ε=10⁻⁹":             randomized(t, 3, oddsAt(fromNano(t, 1))),
-		"at ε=1000":             randomized(t, 3, oddsAt(privacy.MaxEpsilon())),
-		"subset selection":      subsets(t, 5, 2, rat("3/2")),
-		"Hadamard response":     hadamard(t, 5, rat("5/2")),
-		"unary encoding":        unary(t, 3, rat("2")),
-		"any square one":        haphazard(t, random, 4, 4),
-		"any wide one":          haphazard(t, random, 3, 7),
-		"one that never":        written(t, "2/5 0 3/5", "3/5 0 2/5"),
-		"rare and common alike": written(t, "1/1000 1/2 499/1000", "2/1000 3/4 248/1000", "3/1000 1/4 747/1000"),
+		"randomized response":   randomized(4, rat("3")),
+		"at ε=10⁻⁹":             randomized(3, oddsAt(fromNano(1))),
+		"at ε=1000":             randomized(3, oddsAt(privacy.MaxEpsilon())),
+		"subset selection":      subsets(5, 2, rat("3/2")),
+		"Hadamard response":     hadamard(5, rat("5/2")),
+		"unary encoding":        unary(3, rat("2")),
+		"any square one":        haphazard(random, 4, 4),
+		"any wide one":          haphazard(random, 3, 7),
+		"one that never":        written("2/5 0 3/5", "3/5 0 2/5"),
+		"rare and common alike": written("1/1000 1/2 499/1000", "2/1000 3/4 248/1000", "3/1000 1/4 747/1000"),
 	}
 }
 
@@ -39,7 +38,7 @@ func mechanisms(t *testing.T) map[string]*finite.Matrix {
 // true one, and 0 if not. The estimate is the mean of the gains of all responses, hence unbiased
 // for every population.
 func TestOutputGainsAreUnbiased(t *testing.T) {
-	for name, m := range mechanisms(t) {
+	for name, m := range mechanisms() {
 		e := must(newEstimator(m))
 		for x := range m.Inputs() {
 			for truth := range m.Inputs() {
@@ -52,9 +51,8 @@ func TestOutputGainsAreUnbiased(t *testing.T) {
 					mean += often * e.gain[x][o]
 					size = max(size, math.Abs(often*e.gain[x][o]))
 				}
-				if math.Abs(mean-want) > 1e-13*max(size, 1) {
-					t.Errorf("%s: the mean gain for %d, the truth being %d, is %v", name, x, truth, mean)
-				}
+				check.That(t, math.Abs(mean-want) <= 1e-13*max(size, 1),
+					"%s: the mean gain for %d, the truth being %d, is %v", name, x, truth, mean)
 			}
 		}
 		for o := range m.Outputs() {
@@ -63,9 +61,8 @@ func TestOutputGainsAreUnbiased(t *testing.T) {
 				sum += e.gain[x][o]
 				size = max(size, math.Abs(e.gain[x][o]))
 			}
-			if math.Abs(sum-1) > 1e-13*size {
-				t.Errorf("%s: the gains of output %d add up to %v, not to 1", name, o, sum)
-			}
+			check.That(t, math.Abs(sum-1) <= 1e-13*size,
+				"%s: the gains of output %d add up to %v, not to 1", name, o, sum)
 		}
 	}
 }
@@ -84,8 +81,8 @@ func TestOutputCounts_OfRandomizedResponse_AreEstimatedAsCounts(t *testing.T) {
 					byValue[v] = random.Int64N(500)
 				}
 				byValue[0] = 3000 // so that some estimates are above 1 and some below 0
-				here = append(here, ofOutputs(randomized(t, m, oddsAt(eps(t, text))), byValue))
-				there = append(there, Counts{Epsilon: eps(t, text), ByValue: byValue})
+				here = append(here, ofOutputs(randomized(m, oddsAt(eps(text))), byValue))
+				there = append(there, Counts{Epsilon: eps(text), ByValue: byValue})
 			}
 			name := fmt.Sprintf("ε=%v, m=%d", epsilons, m)
 			for _, o := range optionsOf(0.9) {
@@ -115,9 +112,7 @@ func TestOutputCounts_OfRandomizedResponse_AreEstimatedAsCounts(t *testing.T) {
 
 func wantClose(t *testing.T, name string, got, want, tolerance float64) {
 	t.Helper()
-	if !(math.Abs(got-want) <= tolerance*max(math.Abs(want), 1e-12)) {
-		t.Errorf("%s is %v, want %v", name, got, want)
-	}
+	check.That(t, math.Abs(got-want) <= tolerance*max(math.Abs(want), 1e-12), "%s is %v, want %v", name, got, want)
 }
 
 // TestOutputCounts_BesideUnary compares with Frequencies of rrchain. Both are unbiased. The one
@@ -126,8 +121,8 @@ func wantClose(t *testing.T, name string, got, want, tolerance float64) {
 func TestOutputCounts_BesideUnary(t *testing.T) {
 	for m := 2; m <= 5; m++ {
 		for _, text := range []string{"0.1", "1", "3"} {
-			epsilon := eps(t, text)
-			mechanism := unary(t, m, oddsAt(epsilon))
+			epsilon := eps(text)
+			mechanism := unary(m, oddsAt(epsilon))
 			even := make([]int64, m)
 			for v := range even {
 				even[v] = 1000
@@ -154,9 +149,8 @@ func TestOutputCounts_BesideUnary(t *testing.T) {
 			seen := ofBits(epsilon, n, byValue)
 			bits := must(Frequencies(Options{Confidence: 0.9}, seen))
 			for v := range m {
-				if math.Abs(rows[v].Estimate-bits[v].Estimate) > 1e-6 {
-					t.Errorf("m=%d, ε=%s, value %d: %v, and %v bit by bit", m, text, v, rows[v].Estimate, bits[v].Estimate)
-				}
+				check.That(t, math.Abs(rows[v].Estimate-bits[v].Estimate) <= 1e-6,
+					"m=%d, ε=%s, value %d: %v, and %v bit by bit", m, text, v, rows[v].Estimate, bits[v].Estimate)
 			}
 		}
 	}
@@ -167,7 +161,7 @@ func TestOutputCounts_BesideUnary(t *testing.T) {
 func TestGainsHaveTheLeastVariance(t *testing.T) {
 	random := rand.New(rand.NewPCG(17, 18))
 	for _, name := range []string{"subset selection", "Hadamard response", "unary encoding", "any wide one"} {
-		m := mechanisms(t)[name]
+		m := mechanisms()[name]
 		e := must(newEstimator(m))
 		for range 20 {
 			// A random row, less what it gains on average for each input, is a row of gains that
@@ -196,9 +190,8 @@ func TestGainsHaveTheLeastVariance(t *testing.T) {
 					up += often * (gain + noise[o]/100) * (gain + noise[o]/100)
 					down += often * (gain - noise[o]/100) * (gain - noise[o]/100)
 				}
-				if up <= base || down <= base {
-					t.Errorf("%s: the mean square of the gains for %d is %v, and less beside: %v, %v", name, x, base, up, down)
-				}
+				check.That(t, up > base && down > base,
+					"%s: the mean square of the gains for %d is %v, and less beside: %v, %v", name, x, base, up, down)
 			}
 		}
 	}
@@ -209,7 +202,7 @@ func TestGainsHaveTheLeastVariance(t *testing.T) {
 // estimate is the true share. Over all of them that is also the mean of the pooled one, and the
 // variance is the one that the package states.
 func TestOutputEstimateIsUnbiased(t *testing.T) {
-	low, high := subsets(t, 3, 2, rat("2")), unary(t, 3, rat("4"))
+	low, high := subsets(3, 2, rat("2")), unary(3, rat("4"))
 	truths, shares := []int{0, 1, 1, 1}, []float64{0.25, 0.75, 0}
 	estimators := make(map[*finite.Matrix]*estimator)
 	for _, m := range []*finite.Matrix{low, high} {
@@ -225,7 +218,7 @@ func TestOutputEstimateIsUnbiased(t *testing.T) {
 				}
 				parted++
 				here := make([]float64, 3)
-				enumerate(t, truths, func(object int) *finite.Matrix {
+				enumerate(truths, func(object int) *finite.Matrix {
 					if lower>>object&1 == 1 {
 						return low
 					}
@@ -244,9 +237,8 @@ func TestOutputEstimateIsUnbiased(t *testing.T) {
 					}
 				})
 				for x := range here {
-					if !pool && math.Abs(here[x]-shares[x]) > 1e-12 {
-						t.Errorf("partition %b: the mean estimate for %d is %v, want %v", lower, x, here[x], shares[x])
-					}
+					check.That(t, pool || math.Abs(here[x]-shares[x]) <= 1e-12,
+						"partition %b: the mean estimate for %d is %v, want %v", lower, x, here[x], shares[x])
 				}
 			}
 			wantClose(t, "the sum of all probabilities", total/parted, 1, 1e-12)
@@ -312,7 +304,7 @@ func ones(x int) (n int) {
 }
 
 // enumerate visits all responses of some objects.
-func enumerate(t *testing.T, truths []int, mechanism func(object int) *finite.Matrix, visit func(p float64, responses []int)) {
+func enumerate(truths []int, mechanism func(object int) *finite.Matrix, visit func(p float64, responses []int)) {
 	responses := make([]int, len(truths))
 	var extend func(object int, p float64)
 	extend = func(object int, p float64) {
@@ -335,7 +327,7 @@ func enumerate(t *testing.T, truths []int, mechanism func(object int) *finite.Ma
 func TestOutputIntervalCoversAsOftenAsItSays(t *testing.T) {
 	const surveys = 2000
 	random := rand.New(rand.NewPCG(19, 20))
-	levels := []*finite.Matrix{hadamard(t, 4, rat("3/2")), subsets(t, 4, 2, rat("3")), randomized(t, 4, rat("7"))}
+	levels := []*finite.Matrix{hadamard(4, rat("3/2")), subsets(4, 2, rat("3")), randomized(4, rat("7"))}
 	sums := make([][][]float64, len(levels)) // cumulative, by level and input
 	for i, m := range levels {
 		for x := range 4 {
@@ -384,15 +376,14 @@ func TestOutputIntervalCoversAsOftenAsItSays(t *testing.T) {
 
 // TestOutputEstimateAtTheEdges takes counts at their limits: the numbers stay finite.
 func TestOutputEstimateAtTheEdges(t *testing.T) {
-	m := subsets(t, 3, 2, rat("2"))
+	m := subsets(3, 2, rat("2"))
 	for _, counts := range [][]int64{{1, 0, 0}, {math.MaxInt64, math.MaxInt64, 0}, {0, 0, 1}} {
 		for i, levels := range [][]Counts{{ofOutputs(m, counts)}, {ofOutputs(m, counts), ofOutputs(m, counts)}} {
 			o, sum := optionsOf(math.Nextafter(1, 0))[i], 0.0
 			for x, f := range must(Frequencies(o, levels...)) {
 				sum += f.Estimate
-				if math.IsNaN(f.Estimate) || math.IsInf(f.Low, 0) || math.IsInf(f.High, 0) || !(f.StdErr >= 0) || f.Low > f.High {
-					t.Errorf("%v: input %d: %+v", counts, x, f)
-				}
+				check.That(t, !math.IsNaN(f.Estimate) && !math.IsInf(f.Low, 0) && !math.IsInf(f.High, 0) &&
+					f.StdErr >= 0 && f.Low <= f.High, "%v: input %d: %+v", counts, x, f)
 			}
 			wantClose(t, "the sum of all shares", sum, 1, 1e-12)
 		}
@@ -426,10 +417,10 @@ func TestOutputInterval_ExactCoverage(t *testing.T) {
 	}
 	least := 1.0
 	for name, m := range map[string]func(odds *big.Rat) *finite.Matrix{
-		"randomized response": func(odds *big.Rat) *finite.Matrix { return randomized(t, 3, odds) },
-		"Hadamard response":   func(odds *big.Rat) *finite.Matrix { return hadamard(t, 3, odds) },
-		"subset selection":    func(odds *big.Rat) *finite.Matrix { return subsets(t, 4, 2, odds) },
-		"unary encoding":      func(odds *big.Rat) *finite.Matrix { return unary(t, 2, odds) },
+		"randomized response": func(odds *big.Rat) *finite.Matrix { return randomized(3, odds) },
+		"Hadamard response":   func(odds *big.Rat) *finite.Matrix { return hadamard(3, odds) },
+		"subset selection":    func(odds *big.Rat) *finite.Matrix { return subsets(4, 2, odds) },
+		"unary encoding":      func(odds *big.Rat) *finite.Matrix { return unary(2, odds) },
 	} {
 		for _, odds := range []string{"5/4", "3", "20", "400", "160000"} {
 			mechanism := m(rat(odds))
@@ -466,9 +457,7 @@ func TestOutputInterval_ExactCoverage(t *testing.T) {
 			}
 		}
 	}
-	if least > 0.999 {
-		t.Errorf("every interval covers in %v of all cases: this is no test", least)
-	}
+	check.That(t, least <= 0.999, "every interval covers in %v of all cases: this is no test", least)
 }
 
 // lawOfCounts returns the probabilities of the counts of all outputs, which are the bytes of the
@@ -502,15 +491,14 @@ func TestInputsTooNearForNumbers(t *testing.T) {
 	for _, by := range []string{"1e-120", "1e-156", "1e-270", "1e-319", "1e-325"} {
 		common, rare := rat("1/2"), rat(by)
 		for name, m := range map[string]*finite.Matrix{
-			"even outputs":  besides(t, common, plus(common, rare)),
-			"a rare output": besides(t, rare, plus(rare, rare)),
+			"even outputs":  besides(common, plus(common, rare)),
+			"a rare output": besides(rare, plus(rare, rare)),
 		} {
 			c := ofOutputs(m, []int64{3, 5})
 			shares, err := Frequencies(Options{Confidence: 0.95}, c, c)
 			variances, errVariance := Variance(ofOutputs(m, c.ByValue))
-			if (err != nil) != (errVariance != nil) || err != nil && !errors.Is(err, rrchain.ErrInvalid) {
-				t.Errorf("%s, %s: %v, %v", name, by, err, errVariance)
-			}
+			check.That(t, (err != nil) == (errVariance != nil) && (err == nil || errors.Is(err, privacy.ErrInvalid)),
+				"%s, %s: %v, %v", name, by, err, errVariance)
 			for x, f := range shares {
 				if all := f.Estimate + f.StdErr + f.Low + f.High + variances[x]; math.IsNaN(all) || math.IsInf(all, 0) {
 					t.Errorf("%s, %s: %+v, of variance %v", name, by, f, variances[x])
@@ -522,9 +510,8 @@ func TestInputsTooNearForNumbers(t *testing.T) {
 
 // besides has two outputs; the probability of the first is one number given an input, and another
 // given the other.
-func besides(t *testing.T, p, q *big.Rat) *finite.Matrix {
-	t.Helper()
-	return mechanismOf(t, []*big.Rat{p, minus(integer(1), p)}, []*big.Rat{q, minus(integer(1), q)})
+func besides(p, q *big.Rat) *finite.Matrix {
+	return mechanismOf([]*big.Rat{p, minus(integer(1), p)}, []*big.Rat{q, minus(integer(1), q)})
 }
 
 // A mechanism of many inputs and few outputs is refused at once: nothing is rotated.
@@ -534,29 +521,21 @@ func TestOutputEstimateRefusesManyInputsAtOnce(t *testing.T) {
 		rows[x] = []*big.Rat{big.NewRat(int64(x+1), int64(len(rows)+1)), big.NewRat(int64(len(rows)-x), int64(len(rows)+1))}
 	}
 	start := time.Now()
-	if _, err := Variance(ofOutputs(mechanismOf(t, rows...), make([]int64, len(rows)))); !errors.Is(err, rrchain.ErrInvalid) {
-		t.Error(err)
-	}
-	if took := time.Since(start); took > 20*time.Second {
-		t.Errorf("it took %v", took)
-	}
+	_, err := Variance(ofOutputs(mechanismOf(rows...), make([]int64, len(rows))))
+	check.That(t, errors.Is(err, privacy.ErrInvalid), "%v", err)
+	took := time.Since(start)
+	check.That(t, took <= 20*time.Second, "it took %v", took)
 }
 
 func TestOutputEstimateRefuses(t *testing.T) {
-	m, other := randomized(t, 3, rat("2")), randomized(t, 2, rat("2"))
-	never := written(t, "2/5 0 3/5", "3/5 0 2/5")
-	alike := written(t, "1/3 1/3 1/3", "1/2 1/4 1/4", "1/2 1/4 1/4")
-	middle := written(t, "1/3 1/3 1/3", "1/2 1/4 1/4", "5/12 7/24 7/24")
-	nearly := written(t,
-		"1/2 1/4 1/4", "1/4 1/2 1/4", "250000000001/1000000000000 1/2 249999999999/1000000000000")
+	m, other := randomized(3, rat("2")), randomized(2, rat("2"))
+	never := written("2/5 0 3/5", "3/5 0 2/5")
+	alike := written("1/3 1/3 1/3", "1/2 1/4 1/4", "1/2 1/4 1/4")
+	middle := written("1/3 1/3 1/3", "1/2 1/4 1/4", "5/12 7/24 7/24")
+	nearly := written("1/2 1/4 1/4", "1/4 1/2 1/4", "250000000001/1000000000000 1/2 249999999999/1000000000000")
 	good := ofOutputs(m, []int64{1, 2, 3})
-	both := Counts{Epsilon: eps(t, "1"), ByValue: []int64{1, 2, 3}, Unary: true, Objects: 6, Mechanism: m}
-	for _, c := range []struct {
-		name       string
-		confidence float64
-		levels     []Counts
-		names      string
-	}{
+	both := Counts{Epsilon: eps("1"), ByValue: []int64{1, 2, 3}, Unary: true, Objects: 6, Mechanism: m}
+	wantRefused(t, []refusal{
 		{"no responses", 0.9, []Counts{ofOutputs(m, []int64{0, 0, 0})}, "no responses"},
 		{"an empty mechanism", 0.9, []Counts{ofOutputs(&finite.Matrix{}, []int64{1})}, "without probabilities"},
 		{"too few counts", 0.9, []Counts{ofOutputs(m, []int64{1, 2})}, "2 counts for 3 outputs"},
@@ -567,25 +546,15 @@ func TestOutputEstimateRefuses(t *testing.T) {
 		{"two inputs alike", 0.9, []Counts{ofOutputs(alike, []int64{1, 2, 3})}, "tell its 3 inputs apart"},
 		{"an input that mixes others", 0.9, []Counts{ofOutputs(middle, []int64{1, 2, 3})}, "tell its 3 inputs apart"},
 		{"two inputs nearly alike", 0.9, []Counts{ofOutputs(nearly, []int64{1, 2, 0})}, "tell its 3 inputs apart"},
-		{"fewer outputs than inputs", 0.9, []Counts{ofOutputs(written(t, "1/2 1/2", "1/3 2/3", "1/4 3/4"), []int64{1, 2})}, "apart"},
-		{"nothing told", 0.9, []Counts{ofOutputs(written(t, "1/2 1/2", "1/2 1/2"), []int64{1, 2})}, "apart"},
-	} {
-		got, err := Frequencies(Options{Confidence: c.confidence}, c.levels...)
-		isInvalid := errors.Is(err, rrchain.ErrInvalid)
-		if got != nil || !isInvalid || !strings.Contains(err.Error(), c.names) {
-			t.Errorf("%s: %v, %v; want an error that names %q", c.name, got, err, c.names)
-		}
-	}
-	for name, c := range map[string]Counts{
+		{"fewer outputs than inputs", 0.9, []Counts{ofOutputs(written("1/2 1/2", "1/3 2/3", "1/4 3/4"), []int64{1, 2})}, "apart"},
+		{"nothing told", 0.9, []Counts{ofOutputs(written("1/2 1/2", "1/2 1/2"), []int64{1, 2})}, "apart"},
+	})
+	wantVarianceRefused(t, map[string]Counts{
 		"no objects":      ofOutputs(m, []int64{0, 0, 0}),
 		"other inputs":    ofOutputs(m, []int64{1, 2}),
 		"negative count":  ofOutputs(m, []int64{1, 2, -1}),
 		"two encodings":   both,
 		"inputs alike":    ofOutputs(alike, []int64{1, 2, 3}),
 		"an empty matrix": ofOutputs(&finite.Matrix{}, []int64{1, 2, 3}),
-	} {
-		if got, err := Variance(c); got != nil || !errors.Is(err, rrchain.ErrInvalid) {
-			t.Errorf("OutputVariance with %s: %v, %v", name, got, err)
-		}
-	}
+	})
 }

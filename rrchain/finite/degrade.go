@@ -7,14 +7,14 @@ import (
 	"math/big"
 
 	"github.com/sluicedp/sluice/internal/lp"
-	"github.com/sluicedp/sluice/rrchain"
+	"github.com/sluicedp/sluice/privacy"
 )
 
 // ErrNoCertificate says that a linear program was given up without a proven answer.
 var ErrNoCertificate = lp.ErrNoCertificate
 
 // NotDegradationError says that one mechanism is no degradation of another. It wraps
-// [rrchain.ErrInvalid].
+// [privacy.ErrInvalid].
 //
 // Gain proves it (D. Blackwell, "Equivalent Comparisons of Experiments", 1953). It is a game: who
 // guesses o when the input is x gains Gain[x][o]. By guessing the output of the lower mechanism one
@@ -33,8 +33,8 @@ func (e *NotDegradationError) Error() string {
 		lower, higher)
 }
 
-// Unwrap returns [rrchain.ErrInvalid].
-func (e *NotDegradationError) Unwrap() error { return rrchain.ErrInvalid }
+// Unwrap returns [privacy.ErrInvalid].
+func (e *NotDegradationError) Unwrap() error { return privacy.ErrInvalid }
 
 // degradation returns a channel from the outputs of a higher mechanism to those of a lower one,
 // such that the higher one followed by the channel is the lower one, exactly. Only then can a

@@ -9,6 +9,7 @@ import (
 	"math/rand/v2"
 	"testing"
 
+	"github.com/sluicedp/sluice/internal/check"
 	"github.com/sluicedp/sluice/internal/exact"
 	"github.com/sluicedp/sluice/internal/lp"
 	"github.com/sluicedp/sluice/privacy"
@@ -47,7 +48,7 @@ func TestRandomizedResponse(t *testing.T) {
 		for _, pair := range [][2]string{{"2", "4"}, {"11/10", "6/5"}, {"3/2", "1000"}, {"5/4", "1000000001/800000000"}} {
 			name := fmt.Sprintf("m=%d, E=%s and %s", m, pair[0], pair[1])
 			odds1, odds2 := rat(pair[0]), rat(pair[1])
-			lower, higher := randomized(t, m, odds1), randomized(t, m, odds2)
+			lower, higher := randomized(m, odds1), randomized(m, odds2)
 			f := family(t, lower, higher)
 
 			// Down, it stays with (1+(m−1)s)/m and moves to each other value with (1−s)/m, s =
@@ -104,8 +105,8 @@ func gradual(m int, odds1, odds2 *big.Rat, truth, last, next int) *big.Rat {
 func TestKernelIsThatOfPackageRrchain(t *testing.T) {
 	for m := 2; m <= 8; m++ {
 		for _, pair := range [][2]string{{"0.5", "1"}, {"0.001", "5"}, {"1", "1.000001"}, {"2", "20"}} {
-			from, to := eps(t, pair[0]), eps(t, pair[1])
-			f := family(t, randomized(t, m, power(from)), randomized(t, m, power(to)))
+			from, to := eps(pair[0]), eps(pair[1])
+			f := family(t, randomized(m, power(from)), randomized(m, power(to)))
 			want := must(rrchain.NewKernel(m, from, to))
 			for _, c := range []struct {
 				name              string
@@ -136,7 +137,7 @@ func power(epsilon privacy.Epsilon) *big.Rat {
 
 // bitwise is the channel that keeps each bit of the number of an output with retention λ₁/λ₂ for m
 // = 2.
-func bitwise(t testing.TB, m int, odds1, odds2 *big.Rat) *Matrix {
+func bitwise(m int, odds1, odds2 *big.Rat) *Matrix {
 	s := over(retention(2, odds1), retention(2, odds2))
 	flip := over(minus(integer(1), s), integer(2))
 	rows := make([][]*big.Rat, 1<<m)
@@ -153,7 +154,7 @@ func bitwise(t testing.TB, m int, odds1, odds2 *big.Rat) *Matrix {
 			rows[from] = append(rows[from], p)
 		}
 	}
-	return matrix(t, rows...)
+	return matrix(rows...)
 }
 
 // TestUnaryEncoding finds a channel for whole rows of bits. That of rrchain.Chain in unary
@@ -162,15 +163,13 @@ func TestUnaryEncoding(t *testing.T) {
 	for m := 2; m <= 4; m++ {
 		for _, pair := range [][2]string{{"2", "4"}, {"5/4", "3/2"}} {
 			odds1, odds2 := rat(pair[0]), rat(pair[1])
-			lower, higher := unary(t, m, odds1), unary(t, m, odds2)
+			lower, higher := unary(m, odds1), unary(m, odds2)
 			f := family(t, lower, higher)
-			if !higher.then(f.channels[0]).equal(lower) {
-				t.Errorf("m=%d: the channel found does not lead to the lower level", m)
-			}
-			f.channels[0] = bitwise(t, m, odds1, odds2)
-			if !higher.then(f.channels[0]).equal(lower) {
-				t.Errorf("m=%d: the bitwise channel does not lead to the lower level", m)
-			}
+			check.That(t, higher.then(f.channels[0]).equal(lower),
+				"m=%d: the channel found does not lead to the lower level", m)
+			f.channels[0] = bitwise(m, odds1, odds2)
+			check.That(t, higher.then(f.channels[0]).equal(lower),
+				"m=%d: the bitwise channel does not lead to the lower level", m)
 			for last := range 1 << m {
 				for truth := range m {
 					kernel := must(f.Kernel(f.epsilons[0], f.epsilons[1], truth, last))
@@ -211,7 +210,7 @@ func unaryKernel(m int, odds1, odds2 *big.Rat, truth, last, next int) *big.Rat {
 func wantGame(t *testing.T, name string, higher, lower *Matrix, err error) {
 	t.Helper()
 	var no *NotDegradationError
-	if !errors.As(err, &no) || !errors.Is(err, rrchain.ErrInvalid) {
+	if !errors.As(err, &no) || !errors.Is(err, privacy.ErrInvalid) {
 		t.Errorf("%s: %v; want a NotDegradationError", name, err)
 		return
 	}
@@ -241,29 +240,27 @@ func wantGame(t *testing.T, name string, higher, lower *Matrix, err error) {
 }
 
 func TestNotDegradations(t *testing.T) {
-	three := func(text string) *Matrix { return randomized(t, 3, rat(text)) }
+	three := func(text string) *Matrix { return randomized(3, rat(text)) }
 	for _, c := range []struct {
 		name          string
 		higher, lower *Matrix
 	}{
 		{"the wrong way round", three("2"), three("3")},
 		{"by a little", three("2"), three("2000000001/1000000000")},
-		{"the lower one tells the truth", three("1000"), written(t, "1 0 0", "0 1 0", "0 0 1")},
-		{"the higher one tells nothing", written(t, "1/2 1/2", "1/2 1/2"), randomized(t, 2, rat("11/10"))},
-		{"unary encoding from randomized response", randomized(t, 4, rat("3")), unary(t, 4, rat("2"))},
-		{"randomized response from unary encoding", unary(t, 3, rat("3")), three("29/10")},
-		{"randomized response from Hadamard response", hadamard(t, 3, rat("3")), three("11/4")},
+		{"the lower one tells the truth", three("1000"), written("1 0 0", "0 1 0", "0 0 1")},
+		{"the higher one tells nothing", written("1/2 1/2", "1/2 1/2"), randomized(2, rat("11/10"))},
+		{"unary encoding from randomized response", randomized(4, rat("3")), unary(4, rat("2"))},
+		{"randomized response from unary encoding", unary(3, rat("3")), three("29/10")},
+		{"randomized response from Hadamard response", hadamard(3, rat("3")), three("11/4")},
 		{"outputs told apart that the higher one does not tell apart",
-			written(t, "3/4 1/4", "1/4 3/4", "1/4 3/4"), three("11/10")},
+			written("3/4 1/4", "1/4 3/4", "1/4 3/4"), three("11/10")},
 		{"a negative retention that is too large",
-			written(t, "3/5 2/5", "2/5 3/5"), written(t, "1/5 4/5", "4/5 1/5")},
+			written("3/5 2/5", "2/5 3/5"), written("1/5 4/5", "4/5 1/5")},
 		{"a retention below 1, with a rest below 0",
-			written(t, "3/5 2/5", "2/5 3/5"), written(t, "1/4 3/4", "3/20 17/20")},
+			written("3/5 2/5", "2/5 3/5"), written("1/4 3/4", "3/20 17/20")},
 	} {
 		channel, err := degradation(t.Context(), c.higher, c.lower)
-		if channel != nil {
-			t.Errorf("%s: a channel", c.name)
-		}
+		check.That(t, channel == nil, "%s: a channel", c.name)
 		wantGame(t, c.name, c.higher, c.lower, err)
 	}
 }
@@ -274,16 +271,16 @@ func TestDegradations(t *testing.T) {
 		name          string
 		higher, lower *Matrix
 	}{
-		{"the same", randomized(t, 3, rat("2")), randomized(t, 3, rat("2"))},
-		{"the opposite", randomized(t, 2, rat("2")), randomized(t, 2, rat("1/2"))},
-		{"nothing told by both", written(t, "1/2 1/2", "1/2 1/2"), written(t, "1/3 2/3", "1/3 2/3")},
-		{"nothing told by the lower", randomized(t, 2, rat("5")), written(t, "1/3 1/3 1/3", "1/3 1/3 1/3")},
+		{"the same", randomized(3, rat("2")), randomized(3, rat("2"))},
+		{"the opposite", randomized(2, rat("2")), randomized(2, rat("1/2"))},
+		{"nothing told by both", written("1/2 1/2", "1/2 1/2"), written("1/3 2/3", "1/3 2/3")},
+		{"nothing told by the lower", randomized(2, rat("5")), written("1/3 1/3 1/3", "1/3 1/3 1/3")},
 		{"outputs that never happen",
-			written(t, "3/4 0 1/4", "1/4 0 3/4"),
-			written(t, "2/5 3/5 0", "3/5 2/5 0")},
-		{"an output twice", written(t, "3/8 3/8 1/4", "1/8 1/8 3/4"), randomized(t, 2, rat("2"))},
-		{"an output in two parts", randomized(t, 2, rat("3")), written(t, "3/8 3/8 1/4", "1/8 1/8 3/4")},
-		{"the truth", written(t, "1 0", "0 1"), randomized(t, 2, rat("7"))},
+			written("3/4 0 1/4", "1/4 0 3/4"),
+			written("2/5 3/5 0", "3/5 2/5 0")},
+		{"an output twice", written("3/8 3/8 1/4", "1/8 1/8 3/4"), randomized(2, rat("2"))},
+		{"an output in two parts", randomized(2, rat("3")), written("3/8 3/8 1/4", "1/8 1/8 3/4")},
+		{"the truth", written("1 0", "0 1"), randomized(2, rat("7"))},
 	} {
 		channel, err := degradation(t.Context(), c.higher, c.lower)
 		if err != nil {
@@ -301,18 +298,16 @@ func wantChannel(t *testing.T, name string, channel, higher, lower *Matrix) {
 	for from := range rows {
 		rows[from] = lawOf(channel, from)
 	}
-	if _, err := NewMatrix(rows); err != nil {
-		t.Errorf("%s: %v", name, err)
-	}
+	_, err := NewMatrix(rows)
+	check.That(t, err == nil, "%s: %v", name, err)
 	for x := range higher.inputs {
 		for o := range lower.outputs {
 			sum := new(big.Rat)
 			for middle := range higher.outputs {
 				sum.Add(sum, times(higher.At(x, middle), channel.At(middle, o)))
 			}
-			if sum.Cmp(lower.At(x, o)) != 0 {
-				t.Errorf("%s: input %d leads to %d with probability %v, want %v", name, x, o, sum, lower.At(x, o))
-			}
+			check.That(t, sum.Cmp(lower.At(x, o)) == 0,
+				"%s: input %d leads to %d with probability %v, want %v", name, x, o, sum, lower.At(x, o))
 		}
 	}
 }
@@ -325,19 +320,17 @@ func TestRandomPairs(t *testing.T) {
 	still, gone := 0, 0
 	for i := range 60 {
 		inputs, outputs, fewer := 2+random.IntN(3), 2+random.IntN(4), 2+random.IntN(4)
-		higher := haphazard(t, random, inputs, outputs)
-		lower := higher.then(haphazard(t, random, outputs, fewer))
+		higher := haphazard(random, inputs, outputs)
+		lower := higher.then(haphazard(random, outputs, fewer))
 		name := fmt.Sprintf("pair %d", i)
 		channel, err := degradation(t.Context(), higher, lower)
-		if err != nil {
-			t.Fatalf("%s: %v", name, err)
-		}
+		check.Need(t, err == nil, "%s: %v", name, err)
 		wantChannel(t, name, channel, higher, lower)
 
 		_, err = degradation(t.Context(), lower, higher)
 		wantGame(t, name+", back", lower, higher, err)
 
-		spoilt := lower.then(matrix(t, spoil(random, fewer)...))
+		spoilt := lower.then(matrix(spoil(random, fewer)...))
 		if channel, err = degradation(t.Context(), higher, spoilt); err == nil {
 			still++
 			wantChannel(t, name+", mixed", channel, higher, spoilt)
@@ -354,9 +347,8 @@ func TestRandomPairs(t *testing.T) {
 			wantGame(t, name+", spoilt", higher, lower, err)
 		}
 	}
-	if still != 60 || gone < 10 || gone == 60 {
-		t.Errorf("%d of 60 mixed and %d of 60 spoilt mechanisms are degradations", still, 60-gone)
-	}
+	check.That(t, still == 60 && gone >= 10 && gone != 60,
+		"%d of 60 mixed and %d of 60 spoilt mechanisms are degradations", still, 60-gone)
 }
 
 // spoil returns a channel that leaves most outputs as they are.
@@ -380,7 +372,7 @@ func spoil(random *rand.Rand, outputs int) [][]*big.Rat {
 
 func TestDegradationRefuses(t *testing.T) {
 	random := rand.New(rand.NewPCG(5, 6))
-	two, three := randomized(t, 2, rat("2")), randomized(t, 3, rat("2"))
+	two, three := randomized(2, rat("2")), randomized(3, rat("2"))
 	wide := make([]*big.Rat, 65)
 	for o := range wide {
 		wide[o] = rat("1/65")
@@ -393,24 +385,21 @@ func TestDegradationRefuses(t *testing.T) {
 		{"no higher one", nil, two},
 		{"no lower one", two, nil},
 		{"an empty one", &Matrix{}, two},
-		{"a channel of 65 by 65", matrix(t, wide, wide), matrix(t, wide, wide)},
-		{"a linear program of 64 by 64", haphazard(t, random, 2, 64), haphazard(t, random, 2, 64)},
+		{"a channel of 65 by 65", matrix(wide, wide), matrix(wide, wide)},
+		{"a linear program of 64 by 64", haphazard(random, 2, 64), haphazard(random, 2, 64)},
 	} {
 		channel, err := degradation(t.Context(), c.higher, c.lower)
 		var no *NotDegradationError
-		if channel != nil || !errors.Is(err, rrchain.ErrInvalid) || errors.As(err, &no) {
-			t.Errorf("%s: %v, %v", c.name, channel, err)
-		}
+		check.That(t, channel == nil && errors.Is(err, privacy.ErrInvalid) && !errors.As(err, &no),
+			"%s: %v, %v", c.name, channel, err)
 	}
 }
 
 // TestDegradationAtTheLimit finds a channel of 64 by 64 where that takes no linear program.
 func TestDegradationAtTheLimit(t *testing.T) {
-	higher, lower := hadamard(t, 63, rat("3")), hadamard(t, 63, rat("2"))
+	higher, lower := hadamard(63, rat("3")), hadamard(63, rat("2"))
 	channel := must(degradation(t.Context(), higher, lower))
-	if !higher.then(channel).equal(lower) {
-		t.Error("the channel is wrong")
-	}
+	check.That(t, higher.then(channel).equal(lower), "the channel is wrong")
 }
 
 // TestAChannelOfTooManyBits goes from one matrix with a long denominator to another, which
@@ -419,7 +408,7 @@ func TestAChannelOfTooManyBits(t *testing.T) {
 	inUnits := func(count, units *big.Int) *Matrix {
 		p := new(big.Rat).SetFrac(count, units)
 		q := minus(integer(1), p)
-		return matrix(t, []*big.Rat{p, q}, []*big.Rat{q, p})
+		return matrix([]*big.Rat{p, q}, []*big.Rat{q, p})
 	}
 	power := func(base, exponent int64) *big.Int {
 		return new(big.Int).Exp(big.NewInt(base), big.NewInt(exponent), nil)
@@ -432,7 +421,7 @@ func TestAChannelOfTooManyBits(t *testing.T) {
 		"by linear program":  func() (*Matrix, error) { return byProgram(t, higher, lower) },
 	} {
 		var no *NotDegradationError
-		if channel, err := channel(); channel != nil || !errors.Is(err, rrchain.ErrInvalid) || errors.As(err, &no) || errors.Is(err, ErrNoCertificate) {
+		if channel, err := channel(); channel != nil || !errors.Is(err, privacy.ErrInvalid) || errors.As(err, &no) || errors.Is(err, ErrNoCertificate) {
 			t.Errorf("%s: %v, %v", name, channel, err)
 		}
 	}
@@ -441,11 +430,11 @@ func TestAChannelOfTooManyBits(t *testing.T) {
 // TestNoProof checks what becomes of a linear program without a proven answer, and of one with a
 // wrong answer.
 func TestNoProof(t *testing.T) {
-	two := randomized(t, 2, rat("2"))
-	if _, err := settle(two, two, nil, lp.ErrNoCertificate); !errors.Is(err, ErrNoCertificate) || errors.Is(err, rrchain.ErrInvalid) {
+	two := randomized(2, rat("2"))
+	if _, err := settle(two, two, nil, lp.ErrNoCertificate); !errors.Is(err, ErrNoCertificate) || errors.Is(err, privacy.ErrInvalid) {
 		t.Errorf("without a certificate: %v", err)
 	}
-	flat := written(t, "1/2 1/2", "1/2 1/2")
+	flat := written("1/2 1/2", "1/2 1/2")
 	for _, c := range []struct {
 		m     *Matrix
 		wrong []*big.Rat
@@ -453,9 +442,8 @@ func TestNoProof(t *testing.T) {
 		{two, fractions("1/2", "1/2", "1/2", "1/2")}, // a channel, but not from two to itself
 		{flat, fractions("2", "-1", "-1", "2")},      // no channel, though it leads from flat to itself
 	} {
-		if channel, err := settle(c.m, c.m, &lp.Optimum{X: c.wrong}, nil); channel != nil || !errors.Is(err, ErrNoCertificate) {
-			t.Errorf("with a wrong answer: %v, %v", channel, err)
-		}
+		channel, err := settle(c.m, c.m, &lp.Optimum{X: c.wrong}, nil)
+		check.That(t, channel == nil && errors.Is(err, ErrNoCertificate), "with a wrong answer: %v, %v", channel, err)
 	}
 }
 
@@ -464,8 +452,8 @@ func TestNoProof(t *testing.T) {
 func TestRetentionNeedsNoProgram(t *testing.T) {
 	random := rand.New(rand.NewPCG(9, 10))
 	for i := range 30 {
-		higher := haphazard(t, random, 3, 3)
-		rest := lawOf(haphazard(t, random, 2, 3), 0)
+		higher := haphazard(random, 3, 3)
+		rest := lawOf(haphazard(random, 2, 3), 0)
 		keep := big.NewRat(random.Int64N(11), 10)
 		rows := make([][]*big.Rat, 3)
 		for x := range rows {
@@ -473,32 +461,24 @@ func TestRetentionNeedsNoProgram(t *testing.T) {
 				rows[x] = append(rows[x], plus(times(keep, p), times(minus(integer(1), keep), rest[o])))
 			}
 		}
-		lower := matrix(t, rows...)
+		lower := matrix(rows...)
 		channel := redraw(higher, lower)
-		if channel == nil {
-			t.Fatalf("pair %d: no channel", i)
-		}
+		check.Need(t, channel != nil, "pair %d: no channel", i)
 		wantChannel(t, fmt.Sprintf("pair %d", i), channel, higher, lower)
-		if _, err := byProgram(t, higher, lower); err != nil {
-			t.Errorf("pair %d: by linear program: %v", i, err)
-		}
-		if other := haphazard(t, random, 3, 3); redraw(higher, other) != nil {
-			t.Errorf("pair %d: a channel to something else", i)
-		}
+		_, err := byProgram(t, higher, lower)
+		check.That(t, err == nil, "pair %d: by linear program: %v", i, err)
+		other := haphazard(random, 3, 3)
+		check.That(t, redraw(higher, other) == nil, "pair %d: a channel to something else", i)
 	}
 }
 
 func TestDegradation_ContextEnded_IsItsError(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	higher, lower := subsets(t, 4, 1, rat("6")), subsets(t, 4, 2, rat("3/2"))
-	if _, err := degradation(t.Context(), higher, lower); err != nil {
-		t.Fatal(err)
-	}
-	if m, err := degradation(ctx, higher, lower); !errors.Is(err, context.Canceled) || m != nil {
-		t.Errorf("Degradation: %v, %v", m, err)
-	}
-	if f, err := NewFamily(ctx, lower, higher); !errors.Is(err, context.Canceled) || f != nil {
-		t.Errorf("NewFamily: %v, %v", f, err)
-	}
+	higher, lower := subsets(4, 1, rat("6")), subsets(4, 2, rat("3/2"))
+	check.Must(t, check.Err(degradation(t.Context(), higher, lower)))
+	m, err := degradation(ctx, higher, lower)
+	check.That(t, errors.Is(err, context.Canceled) && m == nil, "Degradation: %v, %v", m, err)
+	f, err := NewFamily(ctx, lower, higher)
+	check.That(t, errors.Is(err, context.Canceled) && f == nil, "NewFamily: %v, %v", f, err)
 }

@@ -61,7 +61,7 @@ func (d *Design) check() error {
 // Privacy", 2017, arXiv:1702.00610; S. Wang et al., "Mutual Information Optimally Local Private
 // Discrete Distribution Estimation", 2016, arXiv:1607.08025). With size 1 it is randomized
 // response. The best size for estimates at ε is about inputs/(e^ε+1). It returns
-// [rrchain.ErrInvalid] unless 1 ≤ size < inputs and there are at most 4,096 inputs times subsets.
+// [privacy.ErrInvalid] unless 1 ≤ size < inputs and there are at most 4,096 inputs times subsets.
 //
 // From one size to another ([NewFamily] says so, and why), subsets of size s at odds E = e^ε become
 // subsets of size s′ at E′ if and only if s′(E′−1) ≤ s(E−1) for s′ ≥ s, and E′·((s−s′)E+m−s) ≤
@@ -102,7 +102,7 @@ func advance(subset []int, inputs int) bool {
 // Estimating Distributions Privately, Efficiently, and with Little Communication" (2018,
 // arXiv:1802.04705): the blocks are the columns of the Hadamard matrix of Sylvester whose order is
 // the smallest power of two above the number of inputs. Input x is in block y if x+1 and y have an
-// even number of binary digits 1 in common. It returns [rrchain.ErrInvalid] unless there are at
+// even number of binary digits 1 in common. It returns [privacy.ErrInvalid] unless there are at
 // least 2 inputs, and at most 4,096 inputs times blocks.
 func HadamardResponse(inputs int) (*Design, error) {
 	// Before the blocks fill the memory.
@@ -125,7 +125,7 @@ func HadamardResponse(inputs int) (*Design, error) {
 // At returns the mechanism at an ε, which is exactly its [Matrix.Epsilon]. Its E is the fraction
 // with the smallest denominator between e^(ε−10⁻⁹) and e^ε.
 //
-// It returns [rrchain.ErrInvalid] for ε = 0, and unless there are at most 4,096 inputs times
+// It returns [privacy.ErrInvalid] for ε = 0, and unless there are at most 4,096 inputs times
 // blocks, every input is in an equal number of blocks and none twice in one, and there is a block
 // with some of the inputs only.
 func (d *Design) At(epsilon privacy.Epsilon) (*Matrix, error) {

@@ -8,9 +8,9 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/sluicedp/sluice/internal/check"
 	"github.com/sluicedp/sluice/internal/exact"
 	"github.com/sluicedp/sluice/privacy"
-	"github.com/sluicedp/sluice/rrchain"
 )
 
 func TestNewDesignRefuses(t *testing.T) {
@@ -33,9 +33,9 @@ func TestNewDesignRefuses(t *testing.T) {
 		{"blocks that tell nothing", 2, [][]int{{0, 1}, {}, {1, 0}}, "all inputs or none"},
 	} {
 		d := &Design{c.inputs, c.blocks}
-		m, err := d.At(eps(t, "1"))
-		f, err2 := d.Family(eps(t, "1"), eps(t, "2"))
-		if m != nil || f != nil || !errors.Is(err2, rrchain.ErrInvalid) || !errors.Is(err, rrchain.ErrInvalid) ||
+		m, err := d.At(eps("1"))
+		f, err2 := d.Family(eps("1"), eps("2"))
+		if m != nil || f != nil || !errors.Is(err2, privacy.ErrInvalid) || !errors.Is(err, privacy.ErrInvalid) ||
 			!strings.Contains(err.Error(), c.names) {
 			t.Errorf("%s: %v, %v, %v; want an error that names %q", c.name, m, err, err2, c.names)
 		}
@@ -44,11 +44,10 @@ func TestNewDesignRefuses(t *testing.T) {
 
 func TestSubsetSelection(t *testing.T) {
 	d := must(SubsetSelection(4, 2))
-	if want := [][]int{{0, 1}, {0, 2}, {0, 3}, {1, 2}, {1, 3}, {2, 3}}; !reflect.DeepEqual(d.Blocks, want) {
-		t.Errorf("blocks %v, want %v", d.Blocks, want)
-	}
+	want := [][]int{{0, 1}, {0, 2}, {0, 3}, {1, 2}, {1, 3}, {2, 3}}
+	check.That(t, reflect.DeepEqual(d.Blocks, want), "blocks %v, want %v", d.Blocks, want)
 	// A subset with the input has E/(C(k−1,d−1)E + C(k−1,d)), each other one 1 in place of E.
-	m := subsets(t, 5, 3, rat("7/2"))
+	m := subsets(5, 3, rat("7/2"))
 	weight := plus(times(integer(6), rat("7/2")), integer(4))
 	for o, block := range must(SubsetSelection(5, 3)).Blocks {
 		for x := range 5 {
@@ -58,26 +57,21 @@ func TestSubsetSelection(t *testing.T) {
 					want.Mul(want, rat("7/2"))
 				}
 			}
-			if m.At(x, o).Cmp(want) != 0 {
-				t.Errorf("block %v given %d: %v, want %v", block, x, m.At(x, o), want)
-			}
+			check.That(t, m.At(x, o).Cmp(want) == 0, "block %v given %d: %v, want %v", block, x, m.At(x, o), want)
 		}
 	}
 	for m := 2; m < 8; m++ {
-		if !subsets(t, m, 1, rat("5/2")).equal(randomized(t, m, rat("5/2"))) {
-			t.Errorf("subsets of one of %d are not randomized response", m)
-		}
+		check.That(t, subsets(m, 1, rat("5/2")).equal(randomized(m, rat("5/2"))),
+			"subsets of one of %d are not randomized response", m)
 		for size := 1; size < m; size++ {
 			got := len(must(SubsetSelection(m, size)).Blocks)
-			if want := new(big.Int).Binomial(int64(m), int64(size)).Int64(); int64(got) != want {
-				t.Errorf("%d subsets of %d of %d, want %d", got, size, m, want)
-			}
+			want := new(big.Int).Binomial(int64(m), int64(size)).Int64()
+			check.That(t, int64(got) == want, "%d subsets of %d of %d, want %d", got, size, m, want)
 		}
 	}
 	for _, c := range [][2]int{{0, 0}, {5, 0}, {5, 5}, {1, 1}, {-1, -2}, {maxCells + 1, 1}, {65, 1}, {12, 5}, {4000, 2000}} {
-		if d, err := SubsetSelection(c[0], c[1]); d != nil || !errors.Is(err, rrchain.ErrInvalid) {
-			t.Errorf("subsets of %d of %d: %v, %v", c[1], c[0], d, err)
-		}
+		d, err := SubsetSelection(c[0], c[1])
+		check.That(t, d == nil && errors.Is(err, privacy.ErrInvalid), "subsets of %d of %d: %v, %v", c[1], c[0], d, err)
 	}
 }
 
@@ -107,21 +101,19 @@ func TestHadamardResponse(t *testing.T) {
 		}
 	}
 	for _, inputs := range []int{-1, 0, 1, 64, 100_000} {
-		if d, err := HadamardResponse(inputs); d != nil || !errors.Is(err, rrchain.ErrInvalid) {
-			t.Errorf("%d inputs: %v, %v", inputs, d, err)
-		}
+		d, err := HadamardResponse(inputs)
+		check.That(t, d == nil && errors.Is(err, privacy.ErrInvalid), "%d inputs: %v, %v", inputs, d, err)
 	}
 }
 
 // TestALargeHadamardResponseIsRefusedFirst: its blocks would take hundreds of megabytes.
 func TestALargeHadamardResponseIsRefusedFirst(t *testing.T) {
-	if n := testing.AllocsPerRun(1, func() { _, _ = HadamardResponse(maxCells) }); n > 100 {
-		t.Errorf("%v allocations to refuse it", n)
-	}
+	n := testing.AllocsPerRun(1, func() { _, _ = HadamardResponse(maxCells) })
+	check.That(t, n <= 100, "%v allocations to refuse it", n)
 }
 
 // designs are the mechanisms of the literature, and the projective plane of order 2.
-func designs(t *testing.T) map[string]*Design {
+func designs() map[string]*Design {
 	fano := [][]int{{0, 1, 2}, {0, 3, 4}, {0, 5, 6}, {1, 3, 5}, {1, 4, 6}, {2, 3, 6}, {2, 4, 5}}
 	return map[string]*Design{
 		"randomized response": must(SubsetSelection(4, 1)),
@@ -134,8 +126,8 @@ func designs(t *testing.T) map[string]*Design {
 // TestDesignsAreFamilies: from any ε to any lower one a design keeps the output with λ₁/λ₂ and else
 // draws a block anew.
 func TestDesignsAreFamilies(t *testing.T) {
-	epsilons := []privacy.Epsilon{fromNano(t, 1), eps(t, "0.1"), eps(t, "0.5"), eps(t, "2"), privacy.MaxEpsilon()}
-	for name, d := range designs(t) {
+	epsilons := []privacy.Epsilon{fromNano(1), eps("0.1"), eps("0.5"), eps("2"), privacy.MaxEpsilon()}
+	for name, d := range designs() {
 		blocks := len(d.Blocks)
 		lambda := func(epsilon privacy.Epsilon) *big.Rat {
 			rise := minus(must(oddsAt(epsilon)), integer(1))
@@ -147,9 +139,7 @@ func TestDesignsAreFamilies(t *testing.T) {
 			return over(rise, plus(rise, integer(blocks)))
 		}
 		f := must(d.Family(epsilons...))
-		if !reflect.DeepEqual(f.Epsilons(), epsilons) {
-			t.Errorf("%s: ε = %v, want %v", name, f.Epsilons(), epsilons)
-		}
+		check.That(t, reflect.DeepEqual(f.Epsilons(), epsilons), "%s: ε = %v, want %v", name, f.Epsilons(), epsilons)
 		for i, channel := range f.channels {
 			keep := over(lambda(epsilons[i]), lambda(epsilons[i+1]))
 			anew := over(minus(integer(1), keep), integer(blocks))
@@ -182,7 +172,7 @@ func TestSubsetsOfAnotherSize(t *testing.T) {
 					if e.Cmp(integer(1)) <= 0 {
 						continue
 					}
-					higher, lower := subsets(t, m, size, odds), subsets(t, m, other, e)
+					higher, lower := subsets(m, size, odds), subsets(m, other, e)
 					name := fmt.Sprintf("m=%d, from %d at E=%v to %d at E=%v", m, size, odds, other, e)
 					channel, err := degradation(t.Context(), higher, lower)
 					if e.Cmp(border) <= 0 {
@@ -200,9 +190,7 @@ func TestSubsetsOfAnotherSize(t *testing.T) {
 			}
 		}
 	}
-	if possible < 50 || impossible < 50 {
-		t.Errorf("%d possible, %d impossible", possible, impossible)
-	}
+	check.That(t, possible >= 50 && impossible >= 50, "%d possible, %d impossible", possible, impossible)
 }
 
 // mostOdds is the largest E′ of subsets of another size that are made from those of one size at E.
@@ -221,7 +209,7 @@ func TestLargerSubsetsBelow(t *testing.T) {
 		epsilon string
 	}{{3, "0.2"}, {2, "1"}, {1, "2"}} { // inputs/(e^ε+1) is 2.7, 1.6 and 0.7
 		d := must(SubsetSelection(6, c.size))
-		levels = append(levels, must(d.At(eps(t, c.epsilon))))
+		levels = append(levels, must(d.At(eps(c.epsilon))))
 	}
 	f := family(t, levels...)
 	for i, channel := range f.channels {
@@ -231,30 +219,27 @@ func TestLargerSubsetsBelow(t *testing.T) {
 
 func TestDesignRefusesNoEpsilon(t *testing.T) {
 	d := must(SubsetSelection(3, 1))
-	if m, err := d.At(privacy.Epsilon{}); m != nil || !errors.Is(err, rrchain.ErrInvalid) {
-		t.Errorf("%v, %v", m, err)
-	}
-	if f, err := d.Family(eps(t, "1"), privacy.Epsilon{}); f != nil || !errors.Is(err, rrchain.ErrInvalid) {
-		t.Errorf("%v, %v", f, err)
-	}
+	m, err := d.At(privacy.Epsilon{})
+	check.That(t, m == nil && errors.Is(err, privacy.ErrInvalid), "%v, %v", m, err)
+	f, err := d.Family(eps("1"), privacy.Epsilon{})
+	check.That(t, f == nil && errors.Is(err, privacy.ErrInvalid), "%v, %v", f, err)
 }
 
 // TestOdds checks that the mechanisms made with them have exactly the ε asked for.
 func TestOdds(t *testing.T) {
 	for _, nano := range []int64{1, 2, 3, 1000, 1_000_003, 500_000_000, 693_147_180, 693_147_181, 1_000_000_000,
 		2_302_585_093, 12_345_678_901, privacy.MaxEpsilon().Nano() - 1, privacy.MaxEpsilon().Nano()} {
-		epsilon := fromNano(t, nano)
+		epsilon := fromNano(nano)
 		odds := must(oddsAt(epsilon))
-		if got, err := randomized(t, 2, odds).Epsilon(); err != nil || got != epsilon {
-			t.Errorf("ε = %v: odds of %v have ε = %v, %v", epsilon, odds, got, err)
-		}
+		got, err := randomized(2, odds).Epsilon()
+		check.That(t, err == nil && got == epsilon, "ε = %v: odds of %v have ε = %v, %v", epsilon, odds, got, err)
 	}
 }
 
 // TestOddsAreSimple looks for a fraction with a smaller denominator.
 func TestOddsAreSimple(t *testing.T) {
 	for _, text := range []string{"0.5", "0.693147181", "1", "2", "7", "30"} {
-		epsilon := eps(t, text)
+		epsilon := eps(text)
 		odds := must(oddsAt(epsilon))
 		below, _ := exact.Exp(epsilon.Nano()-1, 128).Bounds()
 		above, _ := exact.Exp(epsilon.Nano(), 128).Bounds()
@@ -263,9 +248,8 @@ func TestOddsAreSimple(t *testing.T) {
 			n, _ := new(big.Float).Mul(below, big.NewFloat(float64(q))).Int(nil)
 			if next := new(big.Float).SetInt(n.Add(n, big.NewInt(1))); next.Cmp(new(big.Float).Mul(above, big.NewFloat(float64(q)))) < 0 {
 				least = q
-				if odds.Cmp(new(big.Rat).SetFrac(n, big.NewInt(q))) != 0 {
-					t.Errorf("ε = %s: odds of %v; %v/%d are simpler", text, odds, n, q)
-				}
+				check.That(t, odds.Cmp(new(big.Rat).SetFrac(n, big.NewInt(q))) == 0,
+					"ε = %s: odds of %v; %v/%d are simpler", text, odds, n, q)
 			}
 		}
 	}
@@ -276,8 +260,7 @@ func TestSimplest(t *testing.T) {
 		{"0", "1", "1/2"}, {"0", "1/2", "1/3"}, {"0", "2", "1"}, {"1", "2", "3/2"}, {"1", "3/2", "4/3"}, {"5/2", "7/2", "3"},
 		{"3.1415", "3.1416", "333/106"}, {"2.71828", "2.71829", "1457/536"}, {"1/3", "1/2", "2/5"}, {"2/5", "1/2", "3/7"},
 	} {
-		if got := simplest(rat(c[0]), rat(c[1])); got.Cmp(rat(c[2])) != 0 {
-			t.Errorf("between %s and %s: %v, want %s", c[0], c[1], got, c[2])
-		}
+		got := simplest(rat(c[0]), rat(c[1]))
+		check.That(t, got.Cmp(rat(c[2])) == 0, "between %s and %s: %v, want %s", c[0], c[1], got, c[2])
 	}
 }

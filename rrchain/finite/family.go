@@ -41,7 +41,7 @@ type Family struct {
 // as possible. A linear program for 1,000 probabilities takes seconds, and one for 4,000 minutes.
 //
 // NewFamily returns a [*NotDegradationError] if a mechanism is no degradation of the next;
-// [rrchain.ErrInvalid] for no mechanism, different numbers of inputs, an ε that is 0 or not above
+// [privacy.ErrInvalid] for no mechanism, different numbers of inputs, an ε that is 0 or not above
 // the one before, a channel of more than 4,096 probabilities (4,000 where it takes a linear
 // program), or one found whose common denominator has more than 8,192 bits; and [ErrNoCertificate]
 // if no proof was found with a bounded effort. When ctx ends, so does NewFamily, with its error,
@@ -172,7 +172,7 @@ func (f *Family) laws(p place, uppers []int) ([][]*big.Int, error) {
 }
 
 // Kernel returns the probabilities of each response at one ε given the truth and the response at a
-// lower one: the law by which a response is raised. It returns [rrchain.ErrInvalid] unless both are
+// lower one: the law by which a response is raised. It returns [privacy.ErrInvalid] unless both are
 // levels and from is the lower one, or if the last response is none of its level or never occurs
 // there.
 func (f *Family) Kernel(from, to privacy.Epsilon, truth, last int) ([]*big.Rat, error) {

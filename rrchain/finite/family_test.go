@@ -12,6 +12,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/sluicedp/sluice/internal/check"
 	"github.com/sluicedp/sluice/privacy"
 	"github.com/sluicedp/sluice/rrchain"
 )
@@ -19,23 +20,23 @@ import (
 // families of all kinds, some of which have levels with different numbers of outputs.
 func families(t *testing.T) map[string]*Family {
 	random := rand.New(rand.NewPCG(11, 12))
-	top := written(t, "1/10 2/10 3/10 4/10", "4/10 1/10 1/10 4/10", "3/10 3/10 3/10 1/10")
-	middle := top.then(haphazard(t, random, 4, 2))
-	bottom := middle.then(haphazard(t, random, 2, 3))
+	top := written("1/10 2/10 3/10 4/10", "4/10 1/10 1/10 4/10", "3/10 3/10 3/10 1/10")
+	middle := top.then(haphazard(random, 4, 2))
+	bottom := middle.then(haphazard(random, 2, 3))
 	return map[string]*Family{
-		"randomized response":     rising(t, func(odds *big.Rat) *Matrix { return randomized(t, 3, odds) }, "3/2", "2", "4"),
-		"randomized, four levels": rising(t, func(odds *big.Rat) *Matrix { return randomized(t, 2, odds) }, "3/2", "2", "4", "5"),
-		"unary encoding":          rising(t, func(odds *big.Rat) *Matrix { return unary(t, 2, odds) }, "3/2", "2", "4"),
-		"Hadamard response":       rising(t, func(odds *big.Rat) *Matrix { return hadamard(t, 3, odds) }, "3/2", "2", "4"),
+		"randomized response":     rising(t, func(odds *big.Rat) *Matrix { return randomized(3, odds) }, "3/2", "2", "4"),
+		"randomized, four levels": rising(t, func(odds *big.Rat) *Matrix { return randomized(2, odds) }, "3/2", "2", "4", "5"),
+		"unary encoding":          rising(t, func(odds *big.Rat) *Matrix { return unary(2, odds) }, "3/2", "2", "4"),
+		"Hadamard response":       rising(t, func(odds *big.Rat) *Matrix { return hadamard(3, odds) }, "3/2", "2", "4"),
 		"unary beside subsets": family(t,
-			subsets(t, 3, 2, rat("11/10")), randomized(t, 3, rat("5/4")), unary(t, 3, rat("4"))),
+			subsets(3, 2, rat("11/10")), randomized(3, rat("5/4")), unary(3, rat("4"))),
 		"subsets of several sizes": family(t,
-			subsets(t, 4, 3, rat("11/10")), subsets(t, 4, 2, rat("3/2")), subsets(t, 4, 1, rat("4"))),
+			subsets(4, 3, rat("11/10")), subsets(4, 2, rat("3/2")), subsets(4, 1, rat("4"))),
 		"random channels": family(t, bottom, middle, top),
 		"outputs that never happen": family(t,
-			written(t, "2/5 0 3/5", "3/5 0 2/5"),
-			written(t, "3/4 0 1/4 0", "1/4 0 3/4 0")),
-		"a single level": family(t, unary(t, 2, rat("3"))),
+			written("2/5 0 3/5", "3/5 0 2/5"),
+			written("3/4 0 1/4 0", "1/4 0 3/4 0")),
+		"a single level": family(t, unary(2, rat("3"))),
 	}
 }
 
@@ -70,7 +71,7 @@ func draws(f *Family, order []int) []place {
 type joint []map[string]*big.Rat
 
 // jointLaw multiplies the laws of the draws, in the order given.
-func jointLaw(t *testing.T, f *Family, order []int, laws func(place, []int) ([][]*big.Int, error)) joint {
+func jointLaw(f *Family, order []int, laws func(place, []int) ([][]*big.Int, error)) joint {
 	all := make(joint, f.levels[0].inputs)
 	for truth := range all {
 		all[truth] = make(map[string]*big.Rat)
@@ -101,19 +102,6 @@ func jointLaw(t *testing.T, f *Family, order []int, laws func(place, []int) ([][
 	return all
 }
 
-func permutations(n int) [][]int {
-	if n == 0 {
-		return [][]int{{}}
-	}
-	var all [][]int
-	for _, shorter := range permutations(n - 1) {
-		for i := range n {
-			all = append(all, slices.Insert(slices.Clone(shorter), i, n-1))
-		}
-	}
-	return all
-}
-
 // What the enumeration may find wrong with a law.
 const (
 	orderMatters  = "the order of drawing changes the joint law"
@@ -124,11 +112,11 @@ const (
 
 // inspect enumerates the joint law of the responses for each truth, in every order in which they
 // can be drawn, and what each coalition of buyers sees of them. It returns what is wrong.
-func inspect(t *testing.T, f *Family, laws func(place, []int) ([][]*big.Int, error)) []string {
+func inspect(f *Family, laws func(place, []int) ([][]*big.Int, error)) []string {
 	wrong := map[string]bool{}
 	var first joint
 	for _, order := range permutations(f.truth()) {
-		all := jointLaw(t, f, order, laws)
+		all := jointLaw(f, order, laws)
 		if first == nil {
 			first = all
 		}
@@ -228,7 +216,7 @@ func output(key string, level int) (o int) {
 func TestFamiliesAreCollusionProof(t *testing.T) {
 	for name, f := range families(t) {
 		t.Run(name, func(t *testing.T) {
-			for _, violation := range inspect(t, f, f.laws) {
+			for _, violation := range inspect(f, f.laws) {
 				t.Error(violation)
 			}
 		})
@@ -257,9 +245,8 @@ func TestASpoiltLawIsFoundOut(t *testing.T) {
 		{"true", func(place) bool { return false }, nil},
 	} {
 		slices.Sort(c.want)
-		if got := inspect(t, f, spoilt(c.spoil)); !slices.Equal(got, c.want) {
-			t.Errorf("%s: found %q, want %q", c.name, got, c.want)
-		}
+		got := inspect(f, spoilt(c.spoil))
+		check.That(t, slices.Equal(got, c.want), "%s: found %q, want %q", c.name, got, c.want)
 	}
 }
 
@@ -282,35 +269,31 @@ func TestKernelAcrossLevels(t *testing.T) {
 			}
 		}
 		for o, want := range sums {
-			if without[o].Cmp(want) != 0 {
-				t.Errorf("%s: output %d with probability %v, want %v", name, o, without[o], want)
-			}
+			check.That(t, without[o].Cmp(want) == 0,
+				"%s: output %d with probability %v, want %v", name, o, without[o], want)
 		}
 	}
 }
 
 func TestFamily(t *testing.T) {
-	levels := []*Matrix{randomized(t, 3, rat("3/2")), randomized(t, 3, rat("2"))}
+	levels := []*Matrix{randomized(3, rat("3/2")), randomized(3, rat("2"))}
 	low, high := levels[0], levels[1]
 	f := family(t, levels...)
 	levels[0], levels[1] = nil, nil // it has its own list
 	f.Epsilons()[0] = privacy.Epsilon{}
-	if want := []privacy.Epsilon{eps(t, "0.405465109"), eps(t, "0.693147181")}; !reflect.DeepEqual(f.Epsilons(), want) {
-		t.Errorf("ε = %v, want %v", f.Epsilons(), want)
-	}
+	want := []privacy.Epsilon{eps("0.405465109"), eps("0.693147181")}
+	check.That(t, reflect.DeepEqual(f.Epsilons(), want), "ε = %v, want %v", f.Epsilons(), want)
 	for i, want := range []*Matrix{low, high} {
-		if got, ok := f.Level(f.Epsilons()[i]); !ok || got != want {
-			t.Errorf("level %d is %v, %v", i, got, ok)
-		}
+		got, ok := f.Level(f.Epsilons()[i])
+		check.That(t, ok && got == want, "level %d is %v, %v", i, got, ok)
 	}
-	if m, ok := f.Level(eps(t, "0.5")); m != nil || ok {
-		t.Errorf("a level at ε = 0.5: %v, %v", m, ok)
-	}
+	m, ok := f.Level(eps("0.5"))
+	check.That(t, m == nil && !ok, "a level at ε = 0.5: %v, %v", m, ok)
 }
 
 func TestNewFamilyRefuses(t *testing.T) {
-	two := func(text string) *Matrix { return randomized(t, 2, rat(text)) }
-	flat := written(t, "1/2 1/2", "1/2 1/2")
+	two := func(text string) *Matrix { return randomized(2, rat(text)) }
+	flat := written("1/2 1/2", "1/2 1/2")
 	for _, c := range []struct {
 		name   string
 		levels []*Matrix
@@ -321,16 +304,15 @@ func TestNewFamilyRefuses(t *testing.T) {
 		{"ε = 0", []*Matrix{flat}, "mechanism 0 has ε = 0"},
 		{"falling ε", []*Matrix{two("2"), two("3"), two("5/2")}, "mechanism 2 has ε = 0.916290732"},
 		{"the same ε", []*Matrix{two("2"), two("1/2")}, "mechanism 1 has ε = 0.693147181"},
-		{"not private", []*Matrix{two("2"), written(t, "1 0", "0 1")}, "mechanism 1: "},
-		{"other inputs", []*Matrix{two("2"), randomized(t, 3, rat("3"))}, "2 inputs"},
+		{"not private", []*Matrix{two("2"), written("1 0", "0 1")}, "mechanism 1: "},
+		{"other inputs", []*Matrix{two("2"), randomized(3, rat("3"))}, "2 inputs"},
 	} {
 		f, err := NewFamily(t.Context(), c.levels...)
-		if f != nil || !errors.Is(err, rrchain.ErrInvalid) || !strings.Contains(err.Error(), c.names) {
-			t.Errorf("%s: %v, %v; want an error that names %q", c.name, f, err, c.names)
-		}
+		check.That(t, f == nil && errors.Is(err, privacy.ErrInvalid) && strings.Contains(err.Error(), c.names),
+			"%s: %v, %v; want an error that names %q", c.name, f, err, c.names)
 	}
-	first, second := randomized(t, 3, rat("29/10")), unary(t, 3, rat("3"))
-	f, err := NewFamily(t.Context(), randomized(t, 3, rat("2")), first, second)
+	first, second := randomized(3, rat("29/10")), unary(3, rat("3"))
+	f, err := NewFamily(t.Context(), randomized(3, rat("2")), first, second)
 	if f != nil || !strings.Contains(err.Error(), "mechanism 1, at ε = 1.064710737, and the next, at ε = 1.098612289") {
 		t.Errorf("%v, %v", f, err)
 	}
@@ -347,22 +329,20 @@ func TestKernelRefuses(t *testing.T) {
 	}{
 		{"down", high, low, 0, 0},
 		{"nowhere", low, low, 0, 0},
-		{"from an unknown level", eps(t, "0.3"), high, 0, 0},
+		{"from an unknown level", eps("0.3"), high, 0, 0},
 		{"from nothing", privacy.Epsilon{}, high, 0, 0},
-		{"to an unknown level", low, eps(t, "7"), 0, 0},
+		{"to an unknown level", low, eps("7"), 0, 0},
 		{"a truth that is none", low, high, 2, 0},
 		{"a negative truth", low, high, -1, 0},
 		{"a response that is none", low, high, 0, 3},
 		{"a negative response", low, high, 0, -1},
 		{"a response that never occurs", low, high, 0, 1},
 	} {
-		if law, err := f.Kernel(c.from, c.to, c.truth, c.last); law != nil || !errors.Is(err, rrchain.ErrInvalid) {
-			t.Errorf("%s: %v, %v", c.name, law, err)
-		}
+		law, err := f.Kernel(c.from, c.to, c.truth, c.last)
+		check.That(t, law == nil && errors.Is(err, privacy.ErrInvalid), "%s: %v, %v", c.name, law, err)
 	}
-	if law, err := new(Family).Kernel(low, high, 0, 0); law != nil || !errors.Is(err, rrchain.ErrInvalid) {
-		t.Errorf("of a family without levels: %v, %v", law, err)
-	}
+	law, err := new(Family).Kernel(low, high, 0, 0)
+	check.That(t, law == nil && errors.Is(err, privacy.ErrInvalid), "of a family without levels: %v, %v", law, err)
 }
 
 // TestFamilyIsForSeveralGoroutines draws from one family in several; the race detector sees what
@@ -376,16 +356,10 @@ func TestFamilyIsForSeveralGoroutines(t *testing.T) {
 			s := new(Sampler)
 			for truth := range 3 {
 				low, err := s.Raise(f, rrchain.Level[int]{}, levels[0], truth)
-				if err != nil {
-					t.Error(err)
-				}
+				check.OK(t, err)
 				high, err := s.Raise(f, low, levels[2], truth)
-				if err != nil {
-					t.Error(err)
-				}
-				if _, err := s.Between(f, low, high, levels[1]); err != nil {
-					t.Error(err)
-				}
+				check.OK(t, err)
+				check.OK(t, check.Err(s.Between(f, low, high, levels[1])))
 			}
 		})
 	}
@@ -395,10 +369,8 @@ func TestFamilyIsForSeveralGoroutines(t *testing.T) {
 // Two responses can occur together if the channel between their levels leads from one to the other.
 func TestCanOccur_ResponsesThatExcludeEachOther_IsFalse(t *testing.T) {
 	var f Family // b and c become y, always
-	if err := f.UnmarshalJSON([]byte(`{"levels":[[["1/2","1/2"],["1/4","3/4"]],[["1/2","1/4","1/4"],["1/4","5/8","1/8"]]],
-		"channels":[[["1","0"],["0","1"],["0","1"]]]}`)); err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, f.UnmarshalJSON([]byte(`{"levels":[[["1/2","1/2"],["1/4","3/4"]],[["1/2","1/4","1/4"],["1/4","5/8","1/8"]]],
+		"channels":[[["1","0"],["0","1"],["0","1"]]]}`)))
 	at := f.Epsilons()
 	for higher, leads := range [][2]bool{{true, false}, {false, true}, {false, true}} {
 		for lower, want := range leads {
@@ -414,8 +386,6 @@ func TestCanOccur_ResponsesThatExcludeEachOther_IsFalse(t *testing.T) {
 		"a negative output":   {{Epsilon: at[0], Response: 0}, {Epsilon: at[1], Response: -1}},
 		"no level of the two": {{}, {Epsilon: at[1], Response: 0}},
 	} {
-		if f.CanOccur(pair[0], pair[1]) {
-			t.Errorf("%s: possible", name)
-		}
+		check.That(t, !f.CanOccur(pair[0], pair[1]), "%s: possible", name)
 	}
 }

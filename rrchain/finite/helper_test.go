@@ -4,22 +4,35 @@ import (
 	"encoding/binary"
 	"math/big"
 	"math/rand/v2"
-	"strings"
 	"testing"
 
 	"github.com/sluicedp/sluice/internal/exact"
+	"github.com/sluicedp/sluice/internal/stattest"
 	"github.com/sluicedp/sluice/privacy"
 )
 
-func eps(t testing.TB, text string) privacy.Epsilon {
-	t.Helper()
-	return must(privacy.ParseEpsilon(text))
+// Arithmetic with fractions.
+var (
+	rat, fractions, integer  = stattest.Rat, stattest.Fractions, stattest.Integer
+	plus, minus, times, over = stattest.Plus, stattest.Minus, stattest.Times, stattest.Over
+	permutations             = stattest.Permutations
+)
+
+// Mechanisms by their probabilities.
+
+func written(rows ...string) *Matrix { return matrix(stattest.Written(rows...)...) }
+
+func randomized(m int, odds *big.Rat) *Matrix { return matrix(stattest.Randomized(m, odds)...) }
+
+func unary(m int, odds *big.Rat) *Matrix { return matrix(stattest.Unary(m, odds)...) }
+
+func haphazard(random *rand.Rand, inputs, outputs int) *Matrix {
+	return matrix(stattest.Haphazard(random, inputs, outputs)...)
 }
 
-func fromNano(t testing.TB, nano int64) privacy.Epsilon {
-	t.Helper()
-	return must(privacy.EpsilonFromNano(nano))
-}
+func eps(text string) privacy.Epsilon { return must(privacy.ParseEpsilon(text)) }
+
+func fromNano(nano int64) privacy.Epsilon { return must(privacy.EpsilonFromNano(nano)) }
 
 // must returns x, if there is no error.
 func must[T any](x T, err error) T {
@@ -29,111 +42,14 @@ func must[T any](x T, err error) T {
 	return x
 }
 
-func rat(text string) *big.Rat {
-	x, ok := new(big.Rat).SetString(text)
-	if !ok {
-		panic("not a fraction: " + text)
-	}
-	return x
-}
+func matrix(rows ...[]*big.Rat) *Matrix { return must(NewMatrix(rows)) }
 
-func plus(x, y *big.Rat) *big.Rat  { return new(big.Rat).Add(x, y) }
-func minus(x, y *big.Rat) *big.Rat { return new(big.Rat).Sub(x, y) }
-func times(x, y *big.Rat) *big.Rat { return new(big.Rat).Mul(x, y) }
-func over(x, y *big.Rat) *big.Rat  { return new(big.Rat).Quo(x, y) }
-func integer(n int) *big.Rat       { return big.NewRat(int64(n), 1) }
-
-// fractions is a row of probabilities.
-func fractions(texts ...string) []*big.Rat {
-	var row []*big.Rat
-	for _, text := range texts {
-		row = append(row, rat(text))
-	}
-	return row
-}
-
-func matrix(t testing.TB, rows ...[]*big.Rat) *Matrix {
-	t.Helper()
-	return must(NewMatrix(rows))
-}
-
-// written is a matrix of rows of fractions, such as "1/2 1/3 1/6".
-func written(t testing.TB, rows ...string) *Matrix {
-	t.Helper()
-	var all [][]*big.Rat
-	for _, row := range rows {
-		all = append(all, fractions(strings.Fields(row)...))
-	}
-	return matrix(t, all...)
-}
-
-// randomized is randomized response of m values, by its definition.
-func randomized(t testing.TB, m int, odds *big.Rat) *Matrix {
-	t.Helper()
-	rows := make([][]*big.Rat, m)
-	for x := range rows {
-		for o := range m {
-			p := over(integer(1), plus(odds, integer(m-1)))
-			if o == x {
-				p.Mul(p, odds)
-			}
-			rows[x] = append(rows[x], p)
-		}
-	}
-	return matrix(t, rows...)
-}
-
-// unary is optimized unary encoding of m values: bit v of the number of the output is that of value
-// v.
-func unary(t testing.TB, m int, odds *big.Rat) *Matrix {
-	t.Helper()
-	seldom := over(integer(1), plus(odds, integer(1)))
-	rows := make([][]*big.Rat, m)
-	for x := range rows {
-		for o := range 1 << m {
-			p := integer(1)
-			for v := range m {
-				often := seldom
-				if v == x {
-					often = rat("1/2")
-				}
-				if o>>v&1 == 0 {
-					often = minus(integer(1), often)
-				}
-				p.Mul(p, often)
-			}
-			rows[x] = append(rows[x], p)
-		}
-	}
-	return matrix(t, rows...)
-}
-
-func subsets(t testing.TB, inputs, size int, odds *big.Rat) *Matrix {
-	t.Helper()
+func subsets(inputs, size int, odds *big.Rat) *Matrix {
 	return must(must(SubsetSelection(inputs, size)).with(odds))
 }
 
-func hadamard(t testing.TB, inputs int, odds *big.Rat) *Matrix {
-	t.Helper()
+func hadamard(inputs int, odds *big.Rat) *Matrix {
 	return must(must(HadamardResponse(inputs)).with(odds))
-}
-
-// haphazard is a matrix of random fractions, none 0 and none more than 10 times another of its row.
-func haphazard(t testing.TB, random *rand.Rand, inputs, outputs int) *Matrix {
-	t.Helper()
-	rows := make([][]*big.Rat, inputs)
-	for x := range rows {
-		sum := new(big.Rat)
-		for range outputs {
-			p := integer(1 + random.IntN(10))
-			rows[x] = append(rows[x], p)
-			sum.Add(sum, p)
-		}
-		for _, p := range rows[x] {
-			p.Quo(p, sum)
-		}
-	}
-	return matrix(t, rows...)
 }
 
 // lawOf returns the probabilities of the outputs given an input.

@@ -41,7 +41,7 @@ func appendInteger(text []byte, n *big.Int) []byte {
 
 // UnmarshalJSON makes m what [Matrix.MarshalJSON] writes, or one of other fractions ("6/8"),
 // decimals ("0.75") and numbers (0.75), all of which are taken exactly. An exponent is not
-// possible. A Matrix does not change: [rrchain.ErrInvalid] is returned unless m is the zero value.
+// possible. A Matrix does not change: [privacy.ErrInvalid] is returned unless m is the zero value.
 // Else the errors are those of [NewMatrix].
 func (m *Matrix) UnmarshalJSON(data []byte) error {
 	if m.inputs != 0 {
@@ -122,7 +122,7 @@ func (f *Family) MarshalJSON() ([]byte, error) {
 // UnmarshalJSON makes f what [Family.MarshalJSON] writes. The channels must be there: they are
 // checked, which is quick, while to find them may take minutes ([NewFamily]), so that a text from
 // outside could keep its reader busy. It takes no more memory than 1,000 times the text. A Family
-// does not change: [rrchain.ErrInvalid] is returned unless f is the zero value. Else the errors are
+// does not change: [privacy.ErrInvalid] is returned unless f is the zero value. Else the errors are
 // those of [NewFamily], also for a channel that does not lead from one level down to the other.
 func (f *Family) UnmarshalJSON(data []byte) error {
 	if f.levels != nil {

@@ -6,50 +6,44 @@ import (
 	"fmt"
 	"math/big"
 	"math/rand/v2"
-	"runtime"
 	"strings"
 	"testing"
 
-	"github.com/sluicedp/sluice/rrchain"
+	"github.com/sluicedp/sluice/internal/check"
+	"github.com/sluicedp/sluice/privacy"
 )
 
 // inJSON returns what a value is written as.
-func inJSON(t testing.TB, v any) string {
-	t.Helper()
-	return string(must(json.Marshal(v)))
-}
+func inJSON(v any) string { return string(must(json.Marshal(v))) }
 
 func TestAMatrixIsWrittenInLowestTerms(t *testing.T) {
-	m := written(t, "6/8 2/8 0", "1/4 3/4 0.0")
+	m := written("6/8 2/8 0", "1/4 3/4 0.0")
 	const want = `[["3/4","1/4","0"],["1/4","3/4","0"]]`
-	if got := inJSON(t, m); got != want {
-		t.Errorf("written as %s, want %s", got, want)
-	}
+	got := inJSON(m)
+	check.That(t, got == want, "written as %s, want %s", got, want)
 	for _, text := range []string{
 		want, `[["6/8","0.25",0],[0.25,0.750,"0/7"]]`, ` [ [ "3/4" , 0.25 , 0.000 ] , [ "1/4" , 0.75 , 0 ] ] `,
 		`[["\u0033/4","0.25","0"],["25/100","75/100","0."]]`,
 	} {
 		var got Matrix
-		if err := json.Unmarshal([]byte(text), &got); err != nil || !got.equal(m) || inJSON(t, &got) != want {
-			t.Errorf("%s is read as %v, %v", text, inJSON(t, &got), err)
+		if err := json.Unmarshal([]byte(text), &got); err != nil || !got.equal(m) || inJSON(&got) != want {
+			t.Errorf("%s is read as %v, %v", text, inJSON(&got), err)
 		}
-		if got.At(0, 0).Cmp(rat("3/4")) != 0 || got.Inputs() != 2 || got.Outputs() != 3 {
-			t.Errorf("%s is read as another matrix", text)
-		}
+		check.That(t, got.At(0, 0).Cmp(rat("3/4")) == 0 && got.Inputs() == 2 && got.Outputs() == 3,
+			"%s is read as another matrix", text)
 	}
 	for i := range 20 {
 		random := rand.New(rand.NewPCG(uint64(i), 9))
-		m := haphazard(t, random, 2+random.IntN(5), 2+random.IntN(5))
+		m := haphazard(random, 2+random.IntN(5), 2+random.IntN(5))
 		var back Matrix
-		if err := json.Unmarshal([]byte(inJSON(t, m)), &back); err != nil || !back.equal(m) {
-			t.Errorf("%v came back as %v, %v", inJSON(t, m), inJSON(t, &back), err)
-		}
+		err := json.Unmarshal([]byte(inJSON(m)), &back)
+		check.That(t, err == nil && back.equal(m), "%v came back as %v, %v", inJSON(m), inJSON(&back), err)
 	}
 }
 
 // What is no probability is refused, whether a number or a text, and the matrix stays as it was.
 func TestWhatIsNoProbability(t *testing.T) {
-	before := written(t, "3/4 1/4", "1/4 3/4")
+	before := written("3/4 1/4", "1/4 3/4")
 	for _, text := range []string{
 		`""`, `".25"`, `"/"`, `"1/"`, `"/2"`, `"."`, `"0/0"`, `"1/0"`, `"1/00"`, `"010/3"`, `"00"`, `"01"`, `"1/02"`, `"0x1"`, `"0b1"`, `"0o1"`, `"1_0"`,
 		`"1e0"`, `"1E0"`, `"1e-3"`, `"1p3"`, `"0.5e1"`, `"1/1e9"`, `1e0`, `1E-1`, `1e999999999`, `"1e999999999"`, `"1e-999999999"`, `"1p-999999999"`,
@@ -58,18 +52,13 @@ func TestWhatIsNoProbability(t *testing.T) {
 	} {
 		m := *before
 		err := json.Unmarshal(fmt.Appendf(nil, `[[%s,1],[1,0]]`, text), &m)
-		if !errors.Is(err, rrchain.ErrInvalid) || len(err.Error()) > 500 {
-			t.Errorf("%s: %v", text, err)
-		}
-		if !m.equal(before) {
-			t.Errorf("%s: the matrix is another", text)
-		}
+		check.That(t, errors.Is(err, privacy.ErrInvalid) && len(err.Error()) <= 500, "%s: %v", text, err)
+		check.That(t, m.equal(before), "%s: the matrix is another", text)
 	}
 	// A long one is not repeated in the error.
 	err := json.Unmarshal([]byte(`[["`+strings.Repeat("7", 100_000)+`x",1],[1,0]]`), new(Matrix))
-	if !errors.Is(err, rrchain.ErrInvalid) || len(err.Error()) > 500 {
-		t.Errorf("the error has %d bytes: %.100v", len(err.Error()), err)
-	}
+	check.That(t, errors.Is(err, privacy.ErrInvalid) && len(err.Error()) <= 500,
+		"the error has %d bytes: %.100v", len(err.Error()), err)
 }
 
 func TestWhatIsNoMatrix(t *testing.T) {
@@ -91,58 +80,50 @@ func TestWhatIsNoMatrix(t *testing.T) {
 		"too much":           `[["1/2","2/3"],[1,0]]`,
 		"too many":           `[[` + many + `1,0],[` + many + `1,0]]`,
 	} {
-		m := *written(t, "3/4 1/4", "1/4 3/4")
-		if err := m.UnmarshalJSON([]byte(text)); !errors.Is(err, rrchain.ErrInvalid) || len(err.Error()) > 500 {
+		m := *written("3/4 1/4", "1/4 3/4")
+		if err := m.UnmarshalJSON([]byte(text)); !errors.Is(err, privacy.ErrInvalid) || len(err.Error()) > 500 {
 			t.Errorf("%s: %v", name, err)
 		} else if m.outputs != 2 {
 			t.Errorf("%s: the matrix is another", name)
 		}
 	}
 	for _, m := range []*Matrix{{}, nil} {
-		if _, err := m.MarshalJSON(); !errors.Is(err, rrchain.ErrInvalid) {
-			t.Errorf("a matrix without probabilities: %v", err)
-		}
+		check.Is(t, check.Err(m.MarshalJSON()), privacy.ErrInvalid, "a matrix without probabilities")
 	}
 }
 
 // oneToTwo is a family of two levels, in whose highest there are two equal columns.
 func oneToTwo(t testing.TB) *Family {
 	t.Helper()
-	return family(t, written(t, "2/3 1/3", "1/3 2/3"), written(t, "3/8 3/8 1/4", "1/8 1/8 3/4"))
+	return family(t, written("2/3 1/3", "1/3 2/3"), written("3/8 3/8 1/4", "1/8 1/8 3/4"))
 }
 
 func TestAFamilyIsWrittenWithItsChannels(t *testing.T) {
 	for name, f := range map[string]*Family{
 		"two levels":  oneToTwo(t),
-		"one level":   family(t, written(t, "2/3 1/3", "1/3 2/3")),
-		"a design":    must(must(SubsetSelection(4, 2)).Family(eps(t, "0.5"), eps(t, "1"), eps(t, "2"))),
-		"two designs": family(t, subsets(t, 4, 2, rat("3/2")), subsets(t, 4, 1, rat("3"))),
+		"one level":   family(t, written("2/3 1/3", "1/3 2/3")),
+		"a design":    must(must(SubsetSelection(4, 2)).Family(eps("0.5"), eps("1"), eps("2"))),
+		"two designs": family(t, subsets(4, 2, rat("3/2")), subsets(4, 1, rat("3"))),
 	} {
-		text := inJSON(t, f)
-		if !strings.HasPrefix(text, `{"levels":[[["`) || !strings.Contains(text, `"channels":[`) {
-			t.Errorf("%s is written as %.100s", name, text)
-		}
+		text := inJSON(f)
+		check.That(t, strings.HasPrefix(text, `{"levels":[[["`) && strings.Contains(text, `"channels":[`),
+			"%s is written as %.100s", name, text)
 		back := &Family{}
-		if err := json.Unmarshal([]byte(text), back); err != nil || inJSON(t, back) != text {
-			t.Fatalf("%s came back as %s, %v", name, inJSON(t, back), err)
-		}
+		err := json.Unmarshal([]byte(text), back)
+		check.Need(t, err == nil && inJSON(back) == text, "%s came back as %s, %v", name, inJSON(back), err)
 		for i, epsilon := range f.Epsilons() {
 			level, found := back.Level(epsilon)
-			if !found || !level.equal(f.levels[i]) || len(back.Epsilons()) != len(f.levels) {
-				t.Errorf("%s: the level at ε=%s is another", name, epsilon)
-			}
+			check.That(t, found && level.equal(f.levels[i]) && len(back.Epsilons()) == len(f.levels),
+				"%s: the level at ε=%s is another", name, epsilon)
 		}
 		for i, channel := range f.channels {
-			if !back.channels[i].equal(channel) {
-				t.Errorf("%s: channel %d is another", name, i)
-			}
+			check.That(t, back.channels[i].equal(channel), "%s: channel %d is another", name, i)
 		}
 		// Without channels it is not read: to find them may take long.
 		levels, _, _ := strings.Cut(text, `,"channels"`)
 		for _, short := range []string{levels + "}", levels + `,"channels":null}`} {
-			if err := json.Unmarshal([]byte(short), &Family{}); !errors.Is(err, rrchain.ErrInvalid) {
-				t.Errorf("%s, without channels, is read: %v", name, err)
-			}
+			err := json.Unmarshal([]byte(short), &Family{})
+			check.That(t, errors.Is(err, privacy.ErrInvalid), "%s, without channels, is read: %v", name, err)
 		}
 	}
 }
@@ -151,32 +132,25 @@ func TestAFamilyIsWrittenWithItsChannels(t *testing.T) {
 // them.
 func TestOtherChannelsAreKept(t *testing.T) {
 	f := oneToTwo(t)
-	text := inJSON(t, f)
-	a, b := inJSON(t, f.channels[0]), `[["5/6","1/6"],["5/6","1/6"],["1/6","5/6"]]`
+	text := inJSON(f)
+	a, b := inJSON(f.channels[0]), `[["5/6","1/6"],["5/6","1/6"],["1/6","5/6"]]`
 	if a == b {
 		b = `[["1","0"],["2/3","1/3"],["1/6","5/6"]]`
 	}
 	other := &Family{}
-	if err := json.Unmarshal([]byte(strings.Replace(text, a, b, 1)), other); err != nil {
-		t.Fatal(err)
-	}
-	if got := inJSON(t, other); got == text || !strings.Contains(got, b) {
-		t.Errorf("the channels are %s", got)
-	}
-	if !f.levels[1].then(other.channels[0]).equal(f.levels[0]) {
-		t.Error("the channel does not lead down")
-	}
+	check.Must(t, json.Unmarshal([]byte(strings.Replace(text, a, b, 1)), other))
+	got := inJSON(other)
+	check.That(t, got != text && strings.Contains(got, b), "the channels are %s", got)
+	check.That(t, f.levels[1].then(other.channels[0]).equal(f.levels[0]), "the channel does not lead down")
 }
 
 func TestWhatIsNoFamily(t *testing.T) {
 	low, high := `[["2/3","1/3"],["1/3","2/3"]]`, `[["3/4","1/4"],["1/4","3/4"]]`
-	channel := inJSON(t, family(t, written(t, "2/3 1/3", "1/3 2/3"), written(t, "3/4 1/4", "1/4 3/4")).channels[0])
+	channel := inJSON(family(t, written("2/3 1/3", "1/3 2/3"), written("3/4 1/4", "1/4 3/4")).channels[0])
 	of := func(levels, channels string) string {
 		return `{"levels":[` + levels + `],"channels":[` + channels + `]}`
 	}
-	if err := new(Family).UnmarshalJSON([]byte(of(low+","+high, channel))); err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, new(Family).UnmarshalJSON([]byte(of(low+","+high, channel))))
 	for name, text := range map[string]string{
 		"null":                           `null`,
 		"a list":                         `[` + low + `]`,
@@ -207,16 +181,11 @@ func TestWhatIsNoFamily(t *testing.T) {
 		"a level that is no matrix":      of(low+`,[["3/4"]]`, channel),
 	} {
 		f := &Family{}
-		if err := f.UnmarshalJSON([]byte(text)); !errors.Is(err, rrchain.ErrInvalid) || len(err.Error()) > 500 {
-			t.Errorf("%s: %v", name, err)
-		}
-		if f.levels != nil {
-			t.Errorf("%s: something is left of it", name)
-		}
+		err := f.UnmarshalJSON([]byte(text))
+		check.That(t, errors.Is(err, privacy.ErrInvalid) && len(err.Error()) <= 500, "%s: %v", name, err)
+		check.That(t, f.levels == nil, "%s: something is left of it", name)
 	}
-	if _, err := (&Family{}).MarshalJSON(); !errors.Is(err, rrchain.ErrInvalid) {
-		t.Errorf("a family of no levels: %v", err)
-	}
+	check.Is(t, check.Err((&Family{}).MarshalJSON()), privacy.ErrInvalid, "a family of no levels")
 }
 
 // primes returns the first n prime numbers above a number.
@@ -248,16 +217,6 @@ func bulky(inputs, outputs int, above int64) string {
 	return text.String() + "]"
 }
 
-// allocated returns how many bytes a call allocates in all, which is no less than what it has at
-// any time.
-func allocated(call func()) uint64 {
-	var before, after runtime.MemStats
-	runtime.ReadMemStats(&before)
-	call()
-	runtime.ReadMemStats(&after)
-	return after.TotalAlloc - before.TotalAlloc
-}
-
 // With channels, a family takes no more than 1,000 times the memory of its text.
 func TestAFamilyTakesBoundedMemory(t *testing.T) {
 	wide := strings.Repeat("0,", maxCells/2-1)
@@ -276,19 +235,16 @@ func TestAFamilyTakesBoundedMemory(t *testing.T) {
 	for name, text := range texts {
 		for way, whole := range map[string]string{"alone": text, "in a family": `{"levels":[` + text + `],"channels":[]}`} {
 			var err error
-			used := allocated(func() {
+			used := check.Allocated(func() {
 				if way == "alone" {
 					err = new(Matrix).UnmarshalJSON([]byte(whole))
 				} else {
 					err = new(Family).UnmarshalJSON([]byte(whole))
 				}
 			})
-			if err != nil && !errors.Is(err, rrchain.ErrInvalid) {
-				t.Errorf("%s, %s: %v", name, way, err)
-			}
-			if used > 1000*uint64(len(whole)) {
-				t.Errorf("%s, %s: %d bytes are allocated for %d (%v)", name, way, used, len(whole), err)
-			}
+			check.That(t, err == nil || errors.Is(err, privacy.ErrInvalid), "%s, %s: %v", name, way, err)
+			check.That(t, used <= 1000*uint64(len(whole)),
+				"%s, %s: %d bytes are allocated for %d (%v)", name, way, used, len(whole), err)
 			t.Logf("%s, %s: %d bytes, %d times as much (%.60v)", name, way, len(whole), used/uint64(len(whole)), err)
 		}
 	}
@@ -299,16 +255,15 @@ func TestAFamilyTakesBoundedMemory(t *testing.T) {
 func TestAMatrixOfTooManyDenominatorsIsRefused(t *testing.T) {
 	text := bulky(64, 64, 1<<20)
 	err := new(Matrix).UnmarshalJSON([]byte(text))
-	if !errors.Is(err, rrchain.ErrInvalid) || !strings.Contains(err.Error(), fmt.Sprint(maxBits, " bits")) {
-		t.Errorf("got the error %.300v", err)
-	}
+	check.That(t, errors.Is(err, privacy.ErrInvalid) && strings.Contains(err.Error(), fmt.Sprint(maxBits, " bits")),
+		"got the error %.300v", err)
 }
 
 // fuzzTexts are families and matrices, sound ones and nearly sound ones.
 func fuzzTexts(f *testing.F) (texts []string) {
 	low, high := `[["2/3","1/3"],["1/3","2/3"]]`, `[["3/4","1/4"],["1/4","3/4"]]`
 	return append(texts,
-		inJSON(f, oneToTwo(f)), inJSON(f, family(f, written(f, "2/3 1/3", "1/3 2/3"))), inJSON(f, family(f, randomized(f, 3, rat("2")), randomized(f, 3, rat("3")))),
+		inJSON(oneToTwo(f)), inJSON(family(f, written("2/3 1/3", "1/3 2/3"))), inJSON(family(f, randomized(3, rat("2")), randomized(3, rat("3")))),
 		low, high, `{"levels":[`+low+`,`+high+`]}`, `{"levels":[`+low+`],"channels":[]}`, `{"levels":[`+low+`,`+high+`],"channels":[[["5/6","1/6"],["1/6","5/6"]]]}`,
 		`{"levels":[`+low+`,`+high+`],"channels":[[["1","0"],["0","1"]]]}`, `{"levels":[null],"channels":null}`, `{"levels":[`+low+`,`+high+`],"channels":[null]}`,
 		`[[0.75,0.25],["25/100",".75"]]`, `[["010/3","1/0"],["1e9","-1"]]`, `[]`, `[[],[]]`, `null`, `{}`)
@@ -330,26 +285,20 @@ func FuzzMatrixJSON(f *testing.F) {
 		}
 		m := &Matrix{}
 		if err := m.UnmarshalJSON(text); err != nil {
-			if !errors.Is(err, rrchain.ErrInvalid) || m.inputs != 0 {
-				t.Errorf("%q: %v", text, err)
-			}
+			check.That(t, errors.Is(err, privacy.ErrInvalid) && m.inputs == 0, "%q: %v", text, err)
 			return
 		}
 		for x := range m.inputs {
 			sum := integer(0)
 			for o := range m.outputs {
-				if m.At(x, o).Sign() < 0 {
-					t.Errorf("%q has the probability %v", text, m.At(x, o))
-				}
+				check.That(t, m.At(x, o).Sign() >= 0, "%q has the probability %v", text, m.At(x, o))
 				sum.Add(sum, m.At(x, o))
 			}
-			if sum.Cmp(integer(1)) != 0 {
-				t.Errorf("%q: input %d adds up to %v", text, x, sum)
-			}
+			check.That(t, sum.Cmp(integer(1)) == 0, "%q: input %d adds up to %v", text, x, sum)
 		}
-		back, whole := &Matrix{}, inJSON(t, m)
-		if err := back.UnmarshalJSON([]byte(whole)); err != nil || !back.equal(m) || inJSON(t, back) != whole {
-			t.Errorf("%q is written as %s and read as %s, %v", text, whole, inJSON(t, back), err)
+		back, whole := &Matrix{}, inJSON(m)
+		if err := back.UnmarshalJSON([]byte(whole)); err != nil || !back.equal(m) || inJSON(back) != whole {
+			t.Errorf("%q is written as %s and read as %s, %v", text, whole, inJSON(back), err)
 		}
 	})
 }
@@ -366,7 +315,7 @@ func FuzzFamilyJSON(f *testing.F) {
 		}
 		read := &Family{}
 		if err := read.UnmarshalJSON(text); err != nil {
-			if !errors.Is(err, rrchain.ErrInvalid) && !errors.Is(err, ErrNoCertificate) || read.levels != nil {
+			if !errors.Is(err, privacy.ErrInvalid) && !errors.Is(err, ErrNoCertificate) || read.levels != nil {
 				t.Errorf("%q: %v", text, err)
 			}
 			return
@@ -375,13 +324,12 @@ func FuzzFamilyJSON(f *testing.F) {
 			if exact, err := read.levels[i].Epsilon(); err != nil || exact != epsilon || i > 0 && !read.epsilons[i-1].Less(epsilon) {
 				t.Errorf("%q: level %d has ε=%s, %v", text, i, exact, err)
 			}
-			if i > 0 && !read.levels[i].then(read.channels[i-1]).equal(read.levels[i-1]) {
-				t.Errorf("%q: the channel from level %d does not lead down", text, i)
-			}
+			check.That(t, i <= 0 || read.levels[i].then(read.channels[i-1]).equal(read.levels[i-1]),
+				"%q: the channel from level %d does not lead down", text, i)
 		}
-		back, whole := &Family{}, inJSON(t, read)
-		if err := back.UnmarshalJSON([]byte(whole)); err != nil || inJSON(t, back) != whole {
-			t.Errorf("%q is written as %s and read as %s, %v", text, whole, inJSON(t, back), err)
+		back, whole := &Family{}, inJSON(read)
+		if err := back.UnmarshalJSON([]byte(whole)); err != nil || inJSON(back) != whole {
+			t.Errorf("%q is written as %s and read as %s, %v", text, whole, inJSON(back), err)
 		}
 	})
 }
@@ -389,16 +337,14 @@ func FuzzFamilyJSON(f *testing.F) {
 // TestNothingIsReadIntoAnother reads into what has been used: whoever has it too would see it
 // change.
 func TestNothingIsReadIntoAnother(t *testing.T) {
-	f, other := oneToTwo(t), family(t, written(t, "2/3 1/3", "1/3 2/3"))
-	before := inJSON(t, f)
-	if err := json.Unmarshal([]byte(inJSON(t, other)), f); !errors.Is(err, rrchain.ErrInvalid) || inJSON(t, f) != before {
-		t.Errorf("a family became %s, %v", inJSON(t, f), err)
-	}
+	f, other := oneToTwo(t), family(t, written("2/3 1/3", "1/3 2/3"))
+	before := inJSON(f)
+	err := json.Unmarshal([]byte(inJSON(other)), f)
+	check.That(t, errors.Is(err, privacy.ErrInvalid) && inJSON(f) == before, "a family became %s, %v", inJSON(f), err)
 	m := f.levels[0]
-	before = inJSON(t, m)
-	if err := json.Unmarshal([]byte(`[["4/5","1/5"],["1/5","4/5"]]`), m); !errors.Is(err, rrchain.ErrInvalid) || inJSON(t, m) != before {
-		t.Errorf("a matrix became %s, %v", inJSON(t, m), err)
-	}
+	before = inJSON(m)
+	err = json.Unmarshal([]byte(`[["4/5","1/5"],["1/5","4/5"]]`), m)
+	check.That(t, errors.Is(err, privacy.ErrInvalid) && inJSON(m) == before, "a matrix became %s, %v", inJSON(m), err)
 }
 
 // TestANumberIsNotTooLong reads numbers of many digits, whose greatest common divisor would take
@@ -406,7 +352,5 @@ func TestNothingIsReadIntoAnother(t *testing.T) {
 func TestANumberIsNotTooLong(t *testing.T) {
 	long := strings.Repeat("7", mostDigits)
 	err := json.Unmarshal([]byte(`[["1/`+long+`",1],[1,0]]`), &Matrix{})
-	if !errors.Is(err, rrchain.ErrInvalid) || len(err.Error()) > 500 {
-		t.Errorf("got the error %.600v", err)
-	}
+	check.That(t, errors.Is(err, privacy.ErrInvalid) && len(err.Error()) <= 500, "got the error %.600v", err)
 }

@@ -8,11 +8,10 @@ import (
 
 	"github.com/sluicedp/sluice/internal/exact"
 	"github.com/sluicedp/sluice/privacy"
-	"github.com/sluicedp/sluice/rrchain"
 )
 
 func invalid(format string, args ...any) error {
-	return fmt.Errorf("%w: "+format, append([]any{rrchain.ErrInvalid}, args...)...)
+	return fmt.Errorf("%w: "+format, append([]any{privacy.ErrInvalid}, args...)...)
 }
 
 // maxCells is the largest number of probabilities of a matrix. It keeps the linear programs small.
@@ -65,7 +64,7 @@ func denominator(numbers []*big.Rat, bits int) *big.Int {
 const maxBits = 1 << 13
 
 // NewMatrix returns the matrix with a row of probabilities for each input. It returns
-// [rrchain.ErrInvalid] unless there are at least 2 rows, all of the same length of at least 2,
+// [privacy.ErrInvalid] unless there are at least 2 rows, all of the same length of at least 2,
 // 4,096 probabilities at most, none negative or missing, each row adds up to 1 exactly, and the
 // common denominator has at most 8,192 bits and is not far longer than the numbers themselves.
 func NewMatrix(rows [][]*big.Rat) (*Matrix, error) {
@@ -215,7 +214,7 @@ func dot(a, b []*big.Int) *big.Int {
 
 // Epsilon returns the smallest ε, in whole nano-nats, at which the mechanism is ε-locally
 // differentially private: the logarithm of the largest ratio of two probabilities of the same
-// output, rounded up. It returns [rrchain.ErrInvalid] if there is none: an output that is possible
+// output, rounded up. It returns [privacy.ErrInvalid] if there is none: an output that is possible
 // for some inputs only, or an ε above 1,000.
 func (m *Matrix) Epsilon() (privacy.Epsilon, error) {
 	if err := m.usable(); err != nil {

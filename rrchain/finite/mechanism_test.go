@@ -7,9 +7,9 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/sluicedp/sluice/internal/check"
 	"github.com/sluicedp/sluice/internal/exact"
 	"github.com/sluicedp/sluice/privacy"
-	"github.com/sluicedp/sluice/rrchain"
 )
 
 func TestNewMatrixRefuses(t *testing.T) {
@@ -36,9 +36,8 @@ func TestNewMatrixRefuses(t *testing.T) {
 		{"too much", [][]*big.Rat{fractions("1/2", "2/3"), half}, "input 0 add up to 7/6"},
 	} {
 		m, err := NewMatrix(c.rows)
-		if m != nil || !errors.Is(err, rrchain.ErrInvalid) || !strings.Contains(err.Error(), c.names) {
-			t.Errorf("%s: %v, %v; want an error that names %q", c.name, m, err, c.names)
-		}
+		check.That(t, m == nil && errors.Is(err, privacy.ErrInvalid) && strings.Contains(err.Error(), c.names),
+			"%s: %v, %v; want an error that names %q", c.name, m, err, c.names)
 	}
 }
 
@@ -48,14 +47,14 @@ func TestNewMatrixAtTheLimit(t *testing.T) {
 	for o := range row {
 		row[o] = big.NewRat(1, int64(len(row)))
 	}
-	matrix(t, row, row)
-	randomized(t, 64, rat("2"))
+	matrix(row, row)
+	randomized(64, rat("2"))
 }
 
 // TestMatrixIsACopy changes what went into a matrix, and what came out of it.
 func TestMatrixIsACopy(t *testing.T) {
 	rows := [][]*big.Rat{fractions("1/3", "2/3"), fractions("1/2", "1/2")}
-	m := matrix(t, rows...)
+	m := matrix(rows...)
 	rows[0][0].SetInt64(5)
 	rows[1] = nil
 	m.At(0, 1).SetInt64(7)
@@ -64,32 +63,29 @@ func TestMatrixIsACopy(t *testing.T) {
 			t.Errorf("the probability of output %d given input %d is %v, want %v", i%2, i/2, got, want)
 		}
 	}
-	if m.Inputs() != 2 || m.Outputs() != 2 {
-		t.Errorf("%d inputs, %d outputs", m.Inputs(), m.Outputs())
-	}
+	check.That(t, m.Inputs() == 2 && m.Outputs() == 2, "%d inputs, %d outputs", m.Inputs(), m.Outputs())
 }
 
 func TestEpsilon(t *testing.T) {
-	never := written(t, "1/2 0 1/2", "1/4 0 3/4")
+	never := written("1/2 0 1/2", "1/4 0 3/4")
 	for _, c := range []struct {
 		name   string
 		matrix *Matrix
 		want   string
 	}{
-		{"E=2", randomized(t, 2, rat("2")), "0.693147181"}, // ln 2 = 0.69314718055994…
-		{"E=2, 5 values", randomized(t, 5, rat("2")), "0.693147181"},
-		{"E=3", randomized(t, 3, rat("3")), "1.098612289"}, // ln 3 = 1.09861228866810…
-		{"E=1/2", randomized(t, 2, rat("1/2")), "0.693147181"},
-		{"E=10", subsets(t, 5, 2, rat("10")), "2.302585093"}, // ln 10 = 2.30258509299404…
-		{"unary, E=3", unary(t, 3, rat("3")), "1.098612289"},
+		{"E=2", randomized(2, rat("2")), "0.693147181"}, // ln 2 = 0.69314718055994…
+		{"E=2, 5 values", randomized(5, rat("2")), "0.693147181"},
+		{"E=3", randomized(3, rat("3")), "1.098612289"}, // ln 3 = 1.09861228866810…
+		{"E=1/2", randomized(2, rat("1/2")), "0.693147181"},
+		{"E=10", subsets(5, 2, rat("10")), "2.302585093"}, // ln 10 = 2.30258509299404…
+		{"unary, E=3", unary(3, rat("3")), "1.098612289"},
 		{"an output that never happens", never, "0.693147181"},
-		{"nothing told", written(t, "1/3 2/3", "1/3 2/3"), "0"},
-		{"hardly anything told", randomized(t, 2, rat("1000000000000000000000001/1000000000000000000000000")), "0.000000001"},
-		{"a large one", randomized(t, 2, rat("1e434")), "999.32193036"}, // 434 ln 10 = 999.32193035941…
+		{"nothing told", written("1/3 2/3", "1/3 2/3"), "0"},
+		{"hardly anything told", randomized(2, rat("1000000000000000000000001/1000000000000000000000000")), "0.000000001"},
+		{"a large one", randomized(2, rat("1e434")), "999.32193036"}, // 434 ln 10 = 999.32193035941…
 	} {
-		if got, err := c.matrix.Epsilon(); err != nil || got != eps(t, c.want) {
-			t.Errorf("%s: ε = %v, %v; want %s", c.name, got, err, c.want)
-		}
+		got, err := c.matrix.Epsilon()
+		check.That(t, err == nil && got == eps(c.want), "%s: ε = %v, %v; want %s", c.name, got, err, c.want)
 	}
 }
 
@@ -100,7 +96,7 @@ func TestEpsilonBesideAPowerOfE(t *testing.T) {
 		low, high := exact.Exp(nano, 700).Bounds()
 		for ratio, want := range map[*big.Float]int64{low: nano, high: nano + 1} {
 			odds, _ := ratio.Rat(nil)
-			if got, err := randomized(t, 2, odds).Epsilon(); err != nil || got.Nano() != want {
+			if got, err := randomized(2, odds).Epsilon(); err != nil || got.Nano() != want {
 				t.Errorf("beside e^(%d·10⁻⁹): %v, %v; want %d nano-nats", nano, got, err, want)
 			}
 		}
@@ -115,7 +111,7 @@ func TestEpsilonIsTheLogarithm(t *testing.T) {
 		if odds.Cmp(integer(1)) <= 0 {
 			continue
 		}
-		m := randomized(t, 2, odds)
+		m := randomized(2, odds)
 		got := must(m.Epsilon())
 		if low, high := naturalLog(odds); big.NewRat(got.Nano()-1, 1e9).Cmp(low) >= 0 || big.NewRat(got.Nano(), 1e9).Cmp(high) < 0 {
 			t.Errorf("ln %v: %v", odds, got)
@@ -148,14 +144,13 @@ func naturalLog(x *big.Rat) (low, high *big.Rat) {
 
 func TestEpsilonRefuses(t *testing.T) {
 	for name, m := range map[string]*Matrix{
-		"an output of one input only": written(t, "1/2 1/2 0", "1/4 1/2 1/4"),
-		"the truth":                   written(t, "1 0", "0 1"),
-		"above 1,000":                 randomized(t, 2, rat("1e435")),
+		"an output of one input only": written("1/2 1/2 0", "1/4 1/2 1/4"),
+		"the truth":                   written("1 0", "0 1"),
+		"above 1,000":                 randomized(2, rat("1e435")),
 		"no matrix":                   nil,
 		"an empty one":                {},
 	} {
-		if got, err := m.Epsilon(); !errors.Is(err, rrchain.ErrInvalid) {
-			t.Errorf("%s: ε = %v, %v", name, got, err)
-		}
+		got, err := m.Epsilon()
+		check.That(t, errors.Is(err, privacy.ErrInvalid), "%s: ε = %v, %v", name, got, err)
 	}
 }

@@ -10,7 +10,7 @@ import (
 // oddsAt returns the simplest fraction E with e^(ε−10⁻⁹) < E < e^ε, which is the one with the
 // smallest denominator: a mechanism whose probabilities of an output differ by the factor E at most
 // has exactly this ε, in whole nano-nats. (e^ε itself is irrational, and anything above it has the
-// next ε.) oddsAt returns [rrchain.ErrInvalid] for ε = 0.
+// next ε.) oddsAt returns [privacy.ErrInvalid] for ε = 0.
 func oddsAt(epsilon privacy.Epsilon) (*big.Rat, error) {
 	if epsilon.IsZero() {
 		return nil, invalid("odds at ε = 0, where all inputs are alike")

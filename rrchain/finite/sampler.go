@@ -19,8 +19,9 @@ import (
 // one for each goroutine. It must not be copied after the first draw: copies share one stream of
 // random bits, and two of them used at the same time could draw from the same bits.
 type Sampler struct {
-	// Random returns uniform bits; nil is the operating system's generator. Only tests set it, before
-	// the first draw: if another party can predict the bits, each response reveals the truth.
+	// Random returns uniform bits; nil is the operating system's generator. Only tests set it,
+	// before the first draw: if another party can predict the bits, each response reveals the
+	// truth.
 	Random interface {
 		// Uint64 returns the next 64 bits.
 		Uint64() uint64
@@ -33,7 +34,7 @@ type Sampler struct {
 
 // Raise draws the response at an ε above that of the last one, or a first one if that is the zero
 // Level. The cost of all of them rises to ε. truth is the number of the input; it must be the same
-// in every call and is not kept. Raise returns [rrchain.ErrInvalid] unless both ε are levels of the
+// in every call and is not kept. Raise returns [privacy.ErrInvalid] unless both ε are levels of the
 // family, to the higher one, and the last response one that can occur at its level.
 func (s *Sampler) Raise(f *Family, last rrchain.Level[int], to privacy.Epsilon, truth int) (rrchain.Level[int], error) {
 	if err := f.checkTruth(truth); err != nil {
@@ -47,7 +48,7 @@ func (s *Sampler) Raise(f *Family, last rrchain.Level[int], to privacy.Epsilon, 
 }
 
 // Between draws the response at an ε between those of two others or, if below is the zero Level,
-// below the lowest one. It is free: it needs no truth. It returns [rrchain.ErrInvalid] unless all
+// below the lowest one. It is free: it needs no truth. It returns [privacy.ErrInvalid] unless all
 // are levels of the family, in this order, and the responses can occur together.
 func (s *Sampler) Between(f *Family, below, above rrchain.Level[int], at privacy.Epsilon) (rrchain.Level[int], error) {
 	top := f.find(above.Epsilon)

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/sluicedp/sluice/internal/check"
 	"github.com/sluicedp/sluice/internal/stattest"
 	"github.com/sluicedp/sluice/privacy"
 	"github.com/sluicedp/sluice/rrchain"
@@ -16,7 +17,7 @@ import (
 // TestDrawByEveryWord draws by a law in eighths with each of the eight beginnings of a random
 // number.
 func TestDrawByEveryWord(t *testing.T) {
-	f := family(t, written(t, "1/8 3/8 0 1/2", "1/4 1/4 0 1/2", "1/4 3/8 0 3/8"))
+	f := family(t, written("1/8 3/8 0 1/2", "1/4 1/4 0 1/2", "1/4 3/8 0 3/8"))
 	level := f.Epsilons()[0]
 	for truth, want := range []string{"01113333", "00113333", "00111333"} {
 		got := ""
@@ -31,9 +32,7 @@ func TestDrawByEveryWord(t *testing.T) {
 				}
 			}
 		}
-		if got != want {
-			t.Errorf("truth %d: the eighths give %s, want %s", truth, got, want)
-		}
+		check.That(t, got == want, "truth %d: the eighths give %s, want %s", truth, got, want)
 	}
 }
 
@@ -101,18 +100,16 @@ func TestTableIsTheLaw(t *testing.T) {
 				c := source{family: f, place: p}
 				table := must(new(Sampler).table(c))
 				laws := must(f.laws(p, c.uppers()))
-				if table.laws != len(laws) || len(table.cells) != table.laws*table.thresholds {
-					t.Fatalf("%s, %+v: %d laws with %d cells", name, p, table.laws, len(table.cells))
-				}
+				check.Need(t, table.laws == len(laws) && len(table.cells) == table.laws*table.thresholds,
+					"%s, %+v: %d laws with %d cells", name, p, table.laws, len(table.cells))
 				for l, law := range laws {
 					sum, single := new(big.Rat), probabilities(law)
 					for o := range table.thresholds {
 						sum.Add(sum, single[o])
 						cell := new(big.Rat).SetInt(new(big.Int).SetUint64(table.cells[l*table.thresholds+o]))
 						scaled := times(sum, new(big.Rat).SetInt(new(big.Int).Lsh(big.NewInt(1), 64)))
-						if scaled.Cmp(cell) < 0 || scaled.Cmp(plus(cell, integer(1))) > 0 {
-							t.Errorf("%s, %+v: threshold %d is in the cell %v, want %v", name, p, o, cell, scaled)
-						}
+						check.That(t, scaled.Cmp(cell) >= 0 && scaled.Cmp(plus(cell, integer(1))) <= 0,
+							"%s, %+v: threshold %d is in the cell %v, want %v", name, p, o, cell, scaled)
 					}
 				}
 			}
@@ -143,13 +140,13 @@ func TestChainsHaveTheJointLaw(t *testing.T) {
 	const n = 20_000
 	for name, samplers := range map[string][]bool{"subsets of several sizes": {false, true}, "random channels": {false}} {
 		f := families(t)[name]
-		for truth, exactly := range jointLaw(t, f, []int{0, 1, 2}, f.laws) {
+		for truth, exactly := range jointLaw(f, []int{0, 1, 2}, f.laws) {
 			law := map[string]float64{}
 			for responses, p := range exactly {
 				law[responses], _ = p.Float64()
 			}
 			for _, hasty := range samplers {
-				v := stattest.Fit(drawChains(t, f, truth, n, hasty), law)
+				v := stattest.Fit(drawChains(f, truth, n, hasty), law)
 				if hasty {
 					v.Fails(t, "%s, truth %d, hasty", name, truth)
 				} else {
@@ -162,7 +159,7 @@ func TestChainsHaveTheJointLaw(t *testing.T) {
 
 // drawChains counts the responses of n chains of three levels. Hasty ones draw the middle one as if
 // there were none below.
-func drawChains(t *testing.T, f *Family, truth, n int, hasty bool) map[string]int {
+func drawChains(f *Family, truth, n int, hasty bool) map[string]int {
 	s, counts, levels := new(Sampler), make(map[string]int), f.Epsilons()
 	for range n {
 		low := must(s.Raise(f, rrchain.Level[int]{}, levels[0], truth))
@@ -186,9 +183,9 @@ func TestRaiseRefuses(t *testing.T) {
 		to    privacy.Epsilon
 		names string
 	}{
-		{"to an unknown level", rrchain.Level[int]{}, eps(t, "0.25"), "ε = 0.25"},
+		{"to an unknown level", rrchain.Level[int]{}, eps("0.25"), "ε = 0.25"},
 		{"to nothing", rrchain.Level[int]{}, privacy.Epsilon{}, "ε = 0"},
-		{"from an unknown level", rrchain.Level[int]{Epsilon: eps(t, "0.25")}, high, "ε = 0.25"},
+		{"from an unknown level", rrchain.Level[int]{Epsilon: eps("0.25")}, high, "ε = 0.25"},
 		{"from a response at ε = 0", rrchain.Level[int]{Response: 1}, high, "ε = 0"},
 		{"not upwards", rrchain.Level[int]{Epsilon: low}, low, "ε = 0.405465109"},
 		{"downwards", rrchain.Level[int]{Epsilon: high}, low, "ε = 1.098612289"},
@@ -199,29 +196,25 @@ func TestRaiseRefuses(t *testing.T) {
 		for truth := range 2 {
 			s := replay()
 			got, err := s.Raise(f, c.last, c.to, truth)
-			if got != (rrchain.Level[int]{}) || !errors.Is(err, rrchain.ErrInvalid) || !strings.Contains(err.Error(), c.names) {
+			if got != (rrchain.Level[int]{}) || !errors.Is(err, privacy.ErrInvalid) || !strings.Contains(err.Error(), c.names) {
 				t.Errorf("%s: %v, %v; want an error that names %q", c.name, got, err, c.names)
 			}
-			if s.bits.Uint64() != 0 {
-				t.Errorf("%s: randomness was used", c.name)
-			}
+			check.That(t, s.bits.Uint64() == 0, "%s: randomness was used", c.name)
 		}
 	}
 	for _, truth := range []int{-987654, 2, 987654} {
 		_, err := new(Sampler).Raise(f, rrchain.Level[int]{}, low, truth)
-		if want := "invalid argument: the truth is not one of the 2 inputs"; err == nil || err.Error() != want {
-			t.Errorf("the error for another truth is %v, want %s", err, want)
-		}
+		want := "invalid argument: the truth is not one of the 2 inputs"
+		check.That(t, err != nil && err.Error() == want, "the error for another truth is %v, want %s", err, want)
 	}
-	if _, err := new(Sampler).Raise(new(Family), rrchain.Level[int]{}, low, 0); !errors.Is(err, rrchain.ErrInvalid) {
-		t.Errorf("in a family without levels: %v", err)
-	}
+	_, err := new(Sampler).Raise(new(Family), rrchain.Level[int]{}, low, 0)
+	check.That(t, errors.Is(err, privacy.ErrInvalid), "in a family without levels: %v", err)
 }
 
 func TestBetweenRefuses(t *testing.T) {
-	f := family(t, randomized(t, 2, rat("5/4")),
-		written(t, "2/5 3/5 0", "3/5 2/5 0"),
-		written(t, "3/4 0 1/4", "1/4 0 3/4"))
+	f := family(t, randomized(2, rat("5/4")),
+		written("2/5 3/5 0", "3/5 2/5 0"),
+		written("3/4 0 1/4", "1/4 0 3/4"))
 	levels := f.Epsilons()
 	at := func(i, response int) rrchain.Level[int] {
 		return rrchain.Level[int]{Epsilon: levels[i], Response: response}
@@ -234,11 +227,11 @@ func TestBetweenRefuses(t *testing.T) {
 		names        string
 	}{
 		{"below nothing", none, none, levels[0], "ε = 0 "},
-		{"below an unknown level", none, rrchain.Level[int]{Epsilon: eps(t, "3")}, levels[0], "ε = 3 "},
-		{"at an unknown level", none, at(2, 0), eps(t, "1"), "ε = 1 "},
+		{"below an unknown level", none, rrchain.Level[int]{Epsilon: eps("3")}, levels[0], "ε = 3 "},
+		{"at an unknown level", none, at(2, 0), eps("1"), "ε = 1 "},
 		{"at the one above", none, at(2, 0), levels[2], "no level of the family below"},
 		{"at one higher than the one above", none, at(1, 0), levels[2], "no level of the family below"},
-		{"above an unknown level", rrchain.Level[int]{Epsilon: eps(t, "0.1")}, at(2, 0), levels[1], "ε = 0.1 "},
+		{"above an unknown level", rrchain.Level[int]{Epsilon: eps("0.1")}, at(2, 0), levels[1], "ε = 0.1 "},
 		{"at the one below", at(1, 0), at(2, 0), levels[1], "ε = "},
 		{"at one lower than the one below", at(1, 0), at(2, 0), levels[0], "ε = "},
 		{"a response above that is none", none, at(2, 3), levels[0], "response 3"},
@@ -247,19 +240,18 @@ func TestBetweenRefuses(t *testing.T) {
 		{"a response below that is none", at(0, 2), at(2, 0), levels[1], "response 2"},
 	} {
 		got, err := new(Sampler).Between(f, c.below, c.above, c.at)
-		if got != none || !errors.Is(err, rrchain.ErrInvalid) || !strings.Contains(err.Error(), c.names) {
-			t.Errorf("%s: %v, %v; want an error that names %q", c.name, got, err, c.names)
-		}
+		check.That(t, got == none && errors.Is(err, privacy.ErrInvalid) && strings.Contains(err.Error(), c.names),
+			"%s: %v, %v; want an error that names %q", c.name, got, err, c.names)
 	}
 }
 
 // TestResponsesThatCannotOccurTogether has a family in which the highest response decides what the
 // lowest can be.
 func TestResponsesThatCannotOccurTogether(t *testing.T) {
-	top := written(t, "3/5 1/5 1/5", "1/5 1/5 3/5")
-	apart := written(t, "1/2 1/2 0", "1/2 0 1/2", "0 1/2 1/2")
+	top := written("3/5 1/5 1/5", "1/5 1/5 3/5")
+	apart := written("1/2 1/2 0", "1/2 0 1/2", "0 1/2 1/2")
 	middle := top.then(apart)
-	low := middle.then(written(t, "1 0", "1/2 1/2", "0 1"))
+	low := middle.then(written("1 0", "1/2 1/2", "0 1"))
 	f := family(t, low, middle, top)
 	for upper := range 3 {
 		for lower := range 2 {
@@ -267,33 +259,29 @@ func TestResponsesThatCannotOccurTogether(t *testing.T) {
 			above := rrchain.Level[int]{Epsilon: f.epsilons[2], Response: upper}
 			chance := f.likelihood(2, 0, lower)[upper]
 			drawn, err := new(Sampler).Between(f, below, above, f.epsilons[1])
-			if chance.Sign() == 0 && !errors.Is(err, rrchain.ErrInvalid) || chance.Sign() != 0 && err != nil {
+			if chance.Sign() == 0 && !errors.Is(err, privacy.ErrInvalid) || chance.Sign() != 0 && err != nil {
 				t.Errorf("%d below and %d above, with probability %v: %v, %v", lower, upper, chance, drawn, err)
 			}
 		}
 	}
 	impossible := place{below: 0, at: 1, above: 2}
-	f.channels[1] = written(t, "0 0 1", "1 0 0", "1 0 0")
-	f.channels[0] = written(t, "1 0", "1 0", "0 1")
-	if laws, err := f.laws(impossible, []int{0}); laws != nil || !errors.Is(err, rrchain.ErrInvalid) {
-		t.Errorf("%v, %v", laws, err)
-	}
+	f.channels[1] = written("0 0 1", "1 0 0", "1 0 0")
+	f.channels[0] = written("1 0", "1 0", "0 1")
+	laws, err := f.laws(impossible, []int{0})
+	check.That(t, laws == nil && errors.Is(err, privacy.ErrInvalid), "%v, %v", laws, err)
 	below, above := rrchain.Level[int]{Epsilon: f.epsilons[0]}, rrchain.Level[int]{Epsilon: f.epsilons[2]}
-	if drawn, err := new(Sampler).Between(f, below, above, f.epsilons[1]); drawn != (rrchain.Level[int]{}) || !errors.Is(err, rrchain.ErrInvalid) {
-		t.Errorf("%v, %v", drawn, err)
-	}
+	drawn, err := new(Sampler).Between(f, below, above, f.epsilons[1])
+	check.That(t, drawn == (rrchain.Level[int]{}) && errors.Is(err, privacy.ErrInvalid), "%v, %v", drawn, err)
 }
 
 // TestSamplerForgets draws more laws than a sampler keeps.
 func TestSamplerForgets(t *testing.T) {
-	f := family(t, randomized(t, 32, rat("2")), randomized(t, 32, rat("3")))
+	f := family(t, randomized(32, rat("2")), randomized(32, rat("3")))
 	s := new(Sampler)
 	most := 0
 	for i := range cachedCells/(32*31+tableCells) + 20 {
 		c := source{family: f, place: place{below: 0, lower: i % 32, at: 1, above: f.truth()}, upper: -i}
-		if _, err := s.table(c); err != nil {
-			t.Fatal(err)
-		}
+		check.Must(t, check.Err(s.table(c)))
 		cells := 0
 		if most < len(s.tables) {
 			most = len(s.tables)
@@ -302,13 +290,11 @@ func TestSamplerForgets(t *testing.T) {
 		for _, table := range s.tables {
 			cells += len(table.cells) + tableCells
 		}
-		if cells != s.cells || cells > cachedCells {
-			t.Fatalf("the sampler has %d thresholds, says %d, may have %d", cells, s.cells, cachedCells)
-		}
+		check.Need(t, cells == s.cells && cells <= cachedCells,
+			"the sampler has %d thresholds, says %d, may have %d", cells, s.cells, cachedCells)
 	}
-	if most != cachedCells/(32*31+tableCells) || len(s.tables) >= most {
-		t.Errorf("%d tables at most, %d now", most, len(s.tables))
-	}
+	check.That(t, most == cachedCells/(32*31+tableCells) && len(s.tables) < most,
+		"%d tables at most, %d now", most, len(s.tables))
 }
 
 // TestSamplerRemembers builds a table once for all truths.
@@ -327,7 +313,7 @@ func TestSamplerRemembers(t *testing.T) {
 // ones.
 func BenchmarkRaise(b *testing.B) {
 	d := must(SubsetSelection(16, 1))
-	f := must(d.Family(eps(b, "0.5"), eps(b, "1"), eps(b, "2")))
+	f := must(d.Family(eps("0.5"), eps("1"), eps("2")))
 	s := new(Sampler)
 	b.Run("again", func(b *testing.B) {
 		for i := range b.N {

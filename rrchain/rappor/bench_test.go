@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"testing"
 
+	"github.com/sluicedp/sluice/internal/check"
 	"github.com/sluicedp/sluice/internal/exact"
 	"github.com/sluicedp/sluice/rrchain"
 )
@@ -11,30 +12,24 @@ import (
 // BenchmarkRaise raises reports of 128 bits from ε=1 to ε=2, and for comparison draws nothing but a
 // word of the same random numbers for each bit.
 func BenchmarkRaise(b *testing.B) {
-	p, low, high := Params{64, 128, 2}, eps(b, "1"), eps(b, "2")
+	p, low, high := Params{64, 128, 2}, eps("1"), eps("2")
 	sampler := new(rrchain.Sampler)
 	first := must(p.NewClient(0, "Emma"))
-	if _, err := first.Raise(sampler, low); err != nil {
-		b.Fatal(err)
-	}
+	check.Must(b, check.Err(first.Raise(sampler, low)))
 	recorded := first.Reports()
 	b.Run("raise", func(b *testing.B) {
 		for b.Loop() {
 			b.StopTimer()
 			client := must(p.NewClient(0, "Emma", recorded...))
 			b.StartTimer()
-			if _, err := client.Raise(sampler, high); err != nil {
-				b.Fatal(err)
-			}
+			check.Must(b, check.Err(client.Raise(sampler, high)))
 		}
 		bitsPerSecond(b, p.Bits)
 	})
 	b.Run("restart-and-raise", func(b *testing.B) {
 		for b.Loop() {
 			client := must(p.NewClient(0, "Emma", recorded...))
-			if _, err := client.Raise(sampler, high); err != nil {
-				b.Fatal(err)
-			}
+			check.Must(b, check.Err(client.Raise(sampler, high)))
 		}
 		bitsPerSecond(b, p.Bits)
 	})
@@ -57,12 +52,10 @@ func bitsPerSecond(b *testing.B, bits int) {
 func BenchmarkTally(b *testing.B) {
 	p := Params{64, 128, 2}
 	client := must(p.NewClient(0, "Emma"))
-	report := must(client.Raise(new(rrchain.Sampler), eps(b, "2")))
-	tally := must(p.NewTally(eps(b, "2")))
+	report := must(client.Raise(new(rrchain.Sampler), eps("2")))
+	tally := must(p.NewTally(eps("2")))
 	for b.Loop() {
-		if err := tally.Add(report); err != nil {
-			b.Fatal(err)
-		}
+		check.Must(b, tally.Add(report))
 	}
 }
 
@@ -70,20 +63,16 @@ func BenchmarkDecode(b *testing.B) {
 	p := Params{64, 128, 2}
 	for _, candidates := range []int{100, 1000} {
 		listed := names("name", candidates)
-		tally := must(p.NewTally(eps(b, "4")))
+		tally := must(p.NewTally(eps("4")))
 		sampler := new(rrchain.Sampler)
 		for i := range 2000 {
 			client := must(p.NewClient(i%64, listed[i*i%candidates]))
 			report := must(client.Raise(sampler, tally.epsilon))
-			if err := tally.Add(report); err != nil {
-				b.Fatal(err)
-			}
+			check.Must(b, tally.Add(report))
 		}
 		b.Run(fmt.Sprintf("candidates=%d", candidates), func(b *testing.B) {
 			for b.Loop() {
-				if _, err := tally.Decode(listed, 0.95); err != nil {
-					b.Fatal(err)
-				}
+				check.Must(b, check.Err(tally.Decode(listed, 0.95)))
 			}
 		})
 	}

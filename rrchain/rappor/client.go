@@ -29,7 +29,7 @@ type Client struct {
 // has the client again after a restart; one that lost its reports would draw them again, at their
 // full cost. How long NewClient takes depends on the string; how long its reports take does not.
 //
-// NewClient returns [rrchain.ErrInvalid] for parameters or a cohort out of range, and for recorded
+// NewClient returns [privacy.ErrInvalid] for parameters or a cohort out of range, and for recorded
 // reports that no client with these parameters in this cohort makes, or not by rising ε.
 func (p Params) NewClient(cohort int, s string, recorded ...Report) (*Client, error) {
 	filter, err := p.Filter(cohort, s)
@@ -40,7 +40,7 @@ func (p Params) NewClient(cohort int, s string, recorded ...Report) (*Client, er
 	for _, report := range recorded {
 		if report.Cohort != cohort || report.Bits.Len() != p.Bits {
 			return nil, fmt.Errorf("%w: a report of %d bits in cohort %d for a client with %d bits in cohort %d",
-				rrchain.ErrInvalid, report.Bits.Len(), report.Cohort, p.Bits, cohort)
+				privacy.ErrInvalid, report.Bits.Len(), report.Cohort, p.Bits, cohort)
 		}
 		cost, _, err := p.atMost(report.Epsilon)
 		if err != nil {
@@ -48,7 +48,7 @@ func (p Params) NewClient(cohort int, s string, recorded ...Report) (*Client, er
 		}
 		if cost != report.Epsilon || !last.Less(cost) {
 			return nil, fmt.Errorf("%w: a report at ε=%v after one at ε=%v; one at that ε costs %v",
-				rrchain.ErrInvalid, report.Epsilon, last, cost)
+				privacy.ErrInvalid, report.Epsilon, last, cost)
 		}
 		last = cost
 	}
@@ -57,7 +57,7 @@ func (p Params) NewClient(cohort int, s string, recorded ...Report) (*Client, er
 
 // Raise draws the report at an ε above that of the last one, by the transition kernel for each bit
 // ([rrchain.Sampler.RaiseBits]). From then on the client has spent the report's ε in all: the ε
-// asked for, rounded down to a multiple of D nano-nats. It returns [rrchain.ErrInvalid], and leaves
+// asked for, rounded down to a multiple of D nano-nats. It returns [privacy.ErrInvalid], and leaves
 // the client as it was, when that is not above the ε spent before, or ε is too small for the number
 // of hashes.
 func (c *Client) Raise(s *rrchain.Sampler, to privacy.Epsilon) (Report, error) {
@@ -67,7 +67,7 @@ func (c *Client) Raise(s *rrchain.Sampler, to privacy.Epsilon) (Report, error) {
 }
 
 // Insert draws a report at an ε below that of the last one, from the reports just below and just
-// above it. It costs nothing. It returns [rrchain.ErrInvalid], and leaves the client as it was,
+// above it. It costs nothing. It returns [privacy.ErrInvalid], and leaves the client as it was,
 // unless there is a report above it, and none at this ε, or if ε is too small.
 func (c *Client) Insert(s *rrchain.Sampler, at privacy.Epsilon) (Report, error) {
 	cost, _, err := c.params.atMost(at)
@@ -77,10 +77,10 @@ func (c *Client) Insert(s *rrchain.Sampler, at privacy.Epsilon) (Report, error) 
 	switch i, found := c.find(cost); {
 	case found:
 		return Report{}, fmt.Errorf("%w: an insertion at ε=%v: there is a report at ε=%v already",
-			rrchain.ErrInvalid, at, cost)
+			privacy.ErrInvalid, at, cost)
 	case i == len(c.reports):
 		return Report{}, fmt.Errorf("%w: an insertion at ε=%v needs a report above ε=%v; the last one is at ε=%v",
-			rrchain.ErrInvalid, at, cost, c.Spent())
+			privacy.ErrInvalid, at, cost, c.Spent())
 	}
 	return c.draw(at, func(i int, bit privacy.Epsilon) (rrchain.Bits, error) {
 		return s.BetweenBits(c.params.Bits, c.level(i-1), bit, c.level(i))

@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"testing"
 
+	"github.com/sluicedp/sluice/internal/check"
 	"github.com/sluicedp/sluice/privacy"
 	"github.com/sluicedp/sluice/rrchain"
 )
@@ -27,13 +28,13 @@ type contest struct {
 // all; and both are as precise as theory says (pan2024 Eq. (68), (67)). The mean of 8,192 squared
 // errors is off by 6.5·1.6 %, and a little more as they are not quite normal.
 func TestRaisedChainsTellMoreThanNoiseAnew(t *testing.T) {
-	c := newContest(t, Params{Cohorts: 64, Bits: 128, Hashes: 1}, Noise{F: 0.5, P: 0.75, Q: 0.25}, 2000)
+	c := newContest(Params{Cohorts: 64, Bits: 128, Hashes: 1}, Noise{F: 0.5, P: 0.75, Q: 0.25}, 2000)
 	reports, chains, random := 0, new(rrchain.Sampler), rand.New(rand.NewPCG(1, 2))
 	for _, upTo := range []int{1, 2, 4, 8, 16} {
 		for ; reports < upTo; reports++ {
-			c.reportNoisily(t, random)
+			c.reportNoisily(random)
 		}
-		noisy := c.measure(t, func(cohort, bit int) (float64, error) {
+		noisy := c.measure(func(cohort, bit int) (float64, error) {
 			return c.noise.Estimate(c.ones[cohort][bit], c.clients[cohort], reports)
 		})
 		noisyTheory := must(c.noise.Variance(reports, 0))
@@ -41,14 +42,12 @@ func TestRaisedChainsTellMoreThanNoiseAnew(t *testing.T) {
 		if math.Abs(noisy/noisyTheory-1) > 0.12 || math.Abs(chain/chainTheory-1) > 0.12 {
 			t.Errorf("after %d reports the variances are %v and %v, and should be %v and %v", reports, noisy, chain, noisyTheory, chainTheory)
 		}
-		if (reports > 1) != (noisyTheory/chainTheory > 1.1) {
-			t.Errorf("after %d reports the noise has %v of the variance of the chains", reports, noisyTheory/chainTheory)
-		}
+		check.That(t, (reports > 1) == (noisyTheory/chainTheory > 1.1),
+			"after %d reports the noise has %v of the variance of the chains", reports, noisyTheory/chainTheory)
 	}
 }
 
-func newContest(t *testing.T, p Params, noise Noise, clients int) *contest {
-	t.Helper()
+func newContest(p Params, noise Noise, clients int) *contest {
 	c := &contest{params: p, noise: noise, clients: make([]int64, p.Cohorts)}
 	for range p.Cohorts {
 		c.truth, c.ones = append(c.truth, make([]int64, p.Bits)), append(c.ones, make([]int64, p.Bits))
@@ -58,8 +57,8 @@ func newContest(t *testing.T, p Params, noise Noise, clients int) *contest {
 		name := fmt.Sprint("name ", i%(1+i/7)) // some are common
 		cohort := must(p.DrawCohort())
 		filter := must(p.Filter(cohort, name))
-		noisy := redrawn(t, random, filter, 1-noise.F/2, noise.F/2)
-		c.noisy, c.chains, c.cohorts = append(c.noisy, noisy), append(c.chains, newClient(t, p, cohort, name)), append(c.cohorts, cohort)
+		noisy := redrawn(random, filter, 1-noise.F/2, noise.F/2)
+		c.noisy, c.chains, c.cohorts = append(c.noisy, noisy), append(c.chains, newClient(p, cohort, name)), append(c.cohorts, cohort)
 		c.clients[cohort]++
 		countBits(c.truth[cohort], filter)
 	}
@@ -73,22 +72,20 @@ func countBits(counts []int64, bits rrchain.Bits) {
 }
 
 // redrawn sets each bit with one probability where it is set, and with another where it is not.
-func redrawn(t *testing.T, random *rand.Rand, bits rrchain.Bits, set, unset float64) rrchain.Bits {
-	t.Helper()
+func redrawn(random *rand.Rand, bits rrchain.Bits, set, unset float64) rrchain.Bits {
 	var ones []int
 	for i := range bits.Len() {
 		if random.Float64() < [...]float64{unset, set}[bits.Bit(i)] {
 			ones = append(ones, i)
 		}
 	}
-	return bitsWith(t, bits.Len(), ones...)
+	return bitsWith(bits.Len(), ones...)
 }
 
 // reportNoisily adds one more report of each client.
-func (c *contest) reportNoisily(t *testing.T, random *rand.Rand) {
-	t.Helper()
+func (c *contest) reportNoisily(random *rand.Rand) {
 	for i, permanent := range c.noisy {
-		countBits(c.ones[c.cohorts[i]], redrawn(t, random, permanent, c.noise.P, c.noise.Q))
+		countBits(c.ones[c.cohorts[i]], redrawn(random, permanent, c.noise.P, c.noise.Q))
 	}
 }
 
@@ -101,18 +98,15 @@ func (c *contest) raise(t *testing.T, s *rrchain.Sampler, reports int) (measured
 	tally := must(c.params.NewTally(level))
 	for _, client := range c.chains {
 		report := must(client.Raise(s, level))
-		if err := tally.Add(report); err != nil {
-			t.Fatal(err)
-		}
+		check.Must(t, tally.Add(report))
 	}
-	return c.measure(t, func(cohort, bit int) (float64, error) {
+	return c.measure(func(cohort, bit int) (float64, error) {
 		return tally.noise.estimate(tally.cohortOnes(cohort)[bit], tally.clients[cohort]), nil
 	}), tally.noise.variance()
 }
 
 // measure returns the mean squared error of the count of a bit, for one client.
-func (c *contest) measure(t *testing.T, estimate func(cohort, bit int) (float64, error)) float64 {
-	t.Helper()
+func (c *contest) measure(estimate func(cohort, bit int) (float64, error)) float64 {
 	sum, bits := 0.0, 0.0
 	for cohort, clients := range c.clients {
 		if clients == 0 {

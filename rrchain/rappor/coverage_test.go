@@ -8,9 +8,10 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/sluicedp/sluice/internal/check"
 	"github.com/sluicedp/sluice/internal/pace"
 	"github.com/sluicedp/sluice/internal/stattest"
-	"github.com/sluicedp/sluice/rrchain"
+	"github.com/sluicedp/sluice/privacy"
 	"github.com/sluicedp/sluice/rrchain/estimate"
 )
 
@@ -65,9 +66,9 @@ type outcome struct {
 	misfit         float64
 }
 
-func (x trial) run(t *testing.T, number int, random *rand.Rand, decode func(*Tally, []string) Decoding) (o outcome) {
+func (x trial) run(number int, random *rand.Rand, decode func(*Tally, []string) Decoding) (o outcome) {
 	listed, people := x.people(number)
-	result := decode(survey(t, random, x.params, eps(t, x.epsilon), people, nil), listed)
+	result := decode(survey(random, x.params, eps(x.epsilon), people, nil), listed)
 	place := map[string]int{}
 	for i, s := range listed {
 		place[s] = i
@@ -116,8 +117,8 @@ func TestDecodingKeepsItsPromises(t *testing.T) {
 		var covered, short, others, misfit []float64
 		errs := make([][]float64, candidates)
 		for number := range surveys {
-			o := x.run(t, number, random, func(tally *Tally, listed []string) Decoding {
-				return decode(t, tally, listed, 0.95)
+			o := x.run(number, random, func(tally *Tally, listed []string) Decoding {
+				return decode(tally, listed, 0.95)
 			})
 			covered, short = append(covered, o.covered), append(short, o.short)
 			others, misfit = append(others, o.others), append(misfit, o.misfit)
@@ -163,7 +164,7 @@ func TestShiftIsFound(t *testing.T) {
 	var ratios []float64
 	for number := range surveys {
 		listed, people := x.people(number)
-		tally := survey(t, seeded(uint64(number)), x.params, eps(t, x.epsilon), people, nil)
+		tally := survey(seeded(uint64(number)), x.params, eps(x.epsilon), people, nil)
 		squares := 0.0
 		for _, n := range people {
 			squares += float64(n) * float64(n) / clients / clients
@@ -171,7 +172,7 @@ func TestShiftIsFound(t *testing.T) {
 		for _, s := range listed {
 			squares -= float64(people[s]) * float64(people[s]) / clients / clients
 		}
-		ratios = append(ratios, mustDesign(t, tally, listed).fit(0.95).shift/(squares*2*22/(24*23.0)))
+		ratios = append(ratios, mustDesign(tally, listed).fit(0.95).shift/(squares*2*22/(24*23.0)))
 	}
 	stattest.Mean(ratios, 1, 1).Holds(t, "the shift, as a share of what it should be")
 	stattest.Mean(ratios, 1.15, math.Inf(1)).Fails(t, "the shift, if it should be 15 %% more")
@@ -183,35 +184,28 @@ func TestFaultsAreNoticed(t *testing.T) {
 	p := Params{16, 32, 2}
 	listed, people := trial{p, "8", false}.people(0)
 	tally := func(faulty func(cohort int, s string) (Params, int)) *Tally {
-		return survey(t, seeded(9), p, eps(t, "8"), people, faulty)
+		return survey(seeded(9), p, eps("8"), people, faulty)
 	}
-	right := decode(t, tally(nil), listed, 0.95)
+	right := decode(tally(nil), listed, 0.95)
 	if top := right.Shares[0]; top.String != listed[0] || !top.Significant || right.Misfit > 1.2 {
 		t.Errorf("without a fault: %+v, misfit %v", top, right.Misfit)
 	}
 
 	next := func(cohort int, s string) (Params, int) { return p, (cohort + 1) % p.Cohorts }
-	wrongCohort := decode(t, tally(next), listed, 0.95)
-	if wrongCohort.Misfit < 1.5 {
-		t.Errorf("filters of another cohort: misfit %v", wrongCohort.Misfit)
-	}
+	wrongCohort := decode(tally(next), listed, 0.95)
+	check.That(t, wrongCohort.Misfit >= 1.5, "filters of another cohort: misfit %v", wrongCohort.Misfit)
 	for _, share := range wrongCohort.Shares {
-		if share.String == listed[0] && share.High > 0.1 {
-			t.Errorf("filters of another cohort: %+v is found all the same", share)
-		}
+		check.That(t, share.String != listed[0] || share.High <= 0.1,
+			"filters of another cohort: %+v is found all the same", share)
 	}
 
 	three := func(cohort int, s string) (Params, int) { return Params{p.Cohorts, p.Bits, 3}, cohort }
 	_, err := tally(three).Decode(listed, 0.95)
-	if !errors.Is(err, rrchain.ErrInvalid) {
-		t.Errorf("filters with 3 hashes instead of 2: %v", err)
-	}
+	check.That(t, errors.Is(err, privacy.ErrInvalid), "filters with 3 hashes instead of 2: %v", err)
 	if err == nil || !strings.Contains(err.Error(), "have 3.0") && !strings.Contains(err.Error(), "have 2.9") {
 		t.Errorf("filters with 3 hashes instead of 2: the error does not say so: %v", err)
 	}
-	mistaken, copied := newTally(t, p, "6"), tally(nil)
+	mistaken, copied := newTally(p, "6"), tally(nil)
 	mistaken.clients, mistaken.ones = copied.clients, copied.ones
-	if _, err := mistaken.Decode(listed, 0.95); !errors.Is(err, rrchain.ErrInvalid) {
-		t.Errorf("reports at ε=8 taken for ε=6: %v", err)
-	}
+	check.Is(t, check.Err(mistaken.Decode(listed, 0.95)), privacy.ErrInvalid, "reports at ε=8 taken for ε=6")
 }

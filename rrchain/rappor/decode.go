@@ -6,7 +6,7 @@ import (
 	"math"
 	"slices"
 
-	"github.com/sluicedp/sluice/rrchain"
+	"github.com/sluicedp/sluice/privacy"
 	"github.com/sluicedp/sluice/rrchain/estimate"
 )
 
@@ -37,7 +37,7 @@ type Decoding struct {
 }
 
 // UndecodableError says that a tally's counts cannot tell the candidates apart. It wraps
-// [rrchain.ErrInvalid].
+// [privacy.ErrInvalid].
 type UndecodableError struct {
 	Candidates int      // how many there are
 	Counts     int      // how many independent counts there are
@@ -58,8 +58,8 @@ func (e *UndecodableError) Error() string {
 		"give fewer, or collect with more cohorts or bits", e.Candidates)
 }
 
-// Unwrap returns [rrchain.ErrInvalid].
-func (e *UndecodableError) Unwrap() error { return rrchain.ErrInvalid }
+// Unwrap returns [privacy.ErrInvalid].
+func (e *UndecodableError) Unwrap() error { return privacy.ErrInvalid }
 
 // Decode estimates the share of clients who have each of the candidate strings, with intervals of a
 // nominal coverage such as 0.95.
@@ -93,13 +93,13 @@ func (e *UndecodableError) Unwrap() error { return rrchain.ErrInvalid }
 // caller that must answer in time bounds the list.
 //
 // Decode returns [*UndecodableError] when the counts cannot tell the candidates apart, and
-// [rrchain.ErrInvalid] for an empty tally, no candidates, one given twice, or a confidence not
-// strictly between 0 and 1. It returns [rrchain.ErrInvalid], too, when the number of ones in all
+// [privacy.ErrInvalid] for an empty tally, no candidates, one given twice, or a confidence not
+// strictly between 0 and 1. It returns [privacy.ErrInvalid], too, when the number of ones in all
 // reports is one that clients with these parameters report with a probability below 10⁻¹²: with
 // another number of hashes, or at another ε.
 func (t *Tally) Decode(candidates []string, confidence float64) (Decoding, error) {
 	if !(confidence > 0 && confidence < 1) {
-		return Decoding{}, fmt.Errorf("%w: confidence %v is not between 0 and 1", rrchain.ErrInvalid, confidence)
+		return Decoding{}, fmt.Errorf("%w: confidence %v is not between 0 and 1", privacy.ErrInvalid, confidence)
 	}
 	if err := checkCandidates(candidates); err != nil {
 		return Decoding{}, err
@@ -116,12 +116,12 @@ func (t *Tally) Decode(candidates []string, confidence float64) (Decoding, error
 
 func checkCandidates(candidates []string) error {
 	if len(candidates) == 0 {
-		return fmt.Errorf("%w: no candidates", rrchain.ErrInvalid)
+		return fmt.Errorf("%w: no candidates", privacy.ErrInvalid)
 	}
 	seen := make(map[string]bool, len(candidates))
 	for _, s := range candidates {
 		if seen[s] {
-			return fmt.Errorf("%w: the candidate %q is given twice", rrchain.ErrInvalid, s)
+			return fmt.Errorf("%w: the candidate %q is given twice", privacy.ErrInvalid, s)
 		}
 		seen[s] = true
 	}
@@ -134,7 +134,7 @@ func checkCandidates(candidates []string) error {
 func (t *Tally) checkOnes() error {
 	clients, ones := t.Clients(), int64(0)
 	if clients == 0 {
-		return fmt.Errorf("%w: no reports to decode", rrchain.ErrInvalid)
+		return fmt.Errorf("%w: no reports to decode", privacy.ErrInvalid)
 	}
 	for _, n := range t.ones {
 		ones += n
@@ -145,7 +145,7 @@ func (t *Tally) checkOnes() error {
 	if away*away > 2*(variance+away/3)*math.Log(2e12) {
 		return fmt.Errorf("%w: the filters behind these reports have %.2f bits set, not %d: are parameters and ε "+
 			"those of the clients?",
-			rrchain.ErrInvalid, t.noise.estimate(ones, reported)/float64(clients), t.params.Hashes)
+			privacy.ErrInvalid, t.noise.estimate(ones, reported)/float64(clients), t.params.Hashes)
 	}
 	return nil
 }

@@ -12,6 +12,7 @@ import (
 	"gonum.org/v1/gonum/floats"
 	"gonum.org/v1/gonum/mat"
 
+	"github.com/sluicedp/sluice/internal/check"
 	"github.com/sluicedp/sluice/internal/pace"
 	"github.com/sluicedp/sluice/internal/stattest"
 	"github.com/sluicedp/sluice/privacy"
@@ -43,7 +44,7 @@ func TestDecodingIsUnbiased(t *testing.T) {
 		}
 		mean, square, total := make([]float64, len(truth)), make([]float64, len(truth)), 0.0
 		residual, others := 0.0, 0.0
-		everySurvey(t, x.params, x.people, x.sizes, x.epsilon, func(chance float64, tally *Tally) {
+		everySurvey(x.params, x.people, x.sizes, x.epsilon, func(chance float64, tally *Tally) {
 			result := must(tally.Decode(candidates, 0.9))
 			total += chance
 			others += chance * result.Others.Estimate * result.Others.Estimate
@@ -52,14 +53,13 @@ func TestDecodingIsUnbiased(t *testing.T) {
 				mean[j] += chance * share.Estimate
 				square[j] += chance * (share.Estimate - truth[j]) * (share.Estimate - truth[j])
 			}
-			residual += chance * squaredResiduals(t, tally, candidates)
+			residual += chance * squaredResiduals(tally, candidates)
 		})
 		wantNear(t, "the sum of all probabilities", total, 1, 1e-9)
-		stated := trueAudit(t, x.params, x.sizes, x.epsilon, candidates, truth)
+		stated := trueAudit(x.params, x.sizes, x.epsilon, candidates, truth)
 		for j, s := range candidates {
-			if math.Abs(mean[j]-truth[j]) > 1e-9 {
-				t.Errorf("%+v: the mean share of %s is %v, want %v", x, s, mean[j], truth[j])
-			}
+			check.That(t, math.Abs(mean[j]-truth[j]) <= 1e-9,
+				"%+v: the mean share of %s is %v, want %v", x, s, mean[j], truth[j])
 			wantNear(t, fmt.Sprintf("%+v: variance for %s", x, s), stated.errors[j].variance(0), square[j], 1e-8)
 		}
 		wantNear(t, fmt.Sprintf("%+v: variance for others", x), stated.others.variance(0), others, 1e-8)
@@ -70,19 +70,18 @@ func TestDecodingIsUnbiased(t *testing.T) {
 // everySurvey visits all tallies that clients with the given strings, parted into cohorts of the
 // given sizes, can lead to, each once. Each way to part them is as likely as the others.
 func everySurvey(
-	t *testing.T, p Params, people []string, sizes []int, epsilon string, visit func(chance float64, tally *Tally),
+	p Params, people []string, sizes []int, epsilon string, visit func(chance float64, tally *Tally),
 ) {
-	t.Helper()
 	ways := partitions(sizes, len(people), nil)
 	var found []*Tally
 	chances := map[string]float64{} // by the ones of a tally
 	for _, cohorts := range ways {
 		var filters [][]int
 		for i, s := range people {
-			filters = append(filters, bitsOf(t, p, cohorts[i], s))
+			filters = append(filters, bitsOf(p, cohorts[i], s))
 		}
 		for code := range 1 << (len(people) * p.Bits) {
-			tally, chance := newTally(t, p, epsilon), 1/float64(len(ways))
+			tally, chance := newTally(p, epsilon), 1/float64(len(ways))
 			for i, cohort := range cohorts {
 				tally.clients[cohort]++
 				for bit := range p.Bits {
@@ -128,9 +127,8 @@ func partitions(sizes []int, n int, start []int) [][]int {
 	return all
 }
 
-func squaredResiduals(t *testing.T, tally *Tally, candidates []string) float64 {
-	t.Helper()
-	d := mustDesign(t, tally, candidates)
+func squaredResiduals(tally *Tally, candidates []string) float64 {
+	d := mustDesign(tally, candidates)
 	fitted, sum := d.combine(d.solve()), 0.0
 	for i, count := range d.counts {
 		sum += d.clients[i/d.params.Bits] * (count - fitted[i]) * (count - fitted[i])
@@ -138,8 +136,7 @@ func squaredResiduals(t *testing.T, tally *Tally, candidates []string) float64 {
 	return sum
 }
 
-func mustDesign(t *testing.T, tally *Tally, candidates []string) *design {
-	t.Helper()
+func mustDesign(tally *Tally, candidates []string) *design {
 	return must(newDesign(tally, candidates))
 }
 
@@ -150,13 +147,12 @@ type stated struct {
 }
 
 // trueAudit returns the variances that the package would state if it knew the true shares.
-func trueAudit(t *testing.T, p Params, sizes []int, epsilon string, candidates []string, truth []float64) stated {
-	t.Helper()
-	tally := newTally(t, p, epsilon)
+func trueAudit(p Params, sizes []int, epsilon string, candidates []string, truth []float64) stated {
+	tally := newTally(p, epsilon)
 	for cohort, n := range sizes {
 		tally.clients[cohort] = int64(n)
 	}
-	d := mustDesign(t, tally, candidates)
+	d := mustDesign(tally, candidates)
 	a := newAudit(d, truth)
 	var result stated
 	all := make([]float64, d.candidates)
@@ -187,11 +183,11 @@ func TestStringsOutsideOfTheList(t *testing.T) {
 	}{{Params{2, 4, 1}, []int{3, 3}}, {Params{2, 4, 1}, []int{4, 2}}, {Params{2, 3, 2}, []int{2, 4}}} {
 		people := []int{0, 0, 1, 2, 2, 3} // numbers of strings; 2 and 3 are not listed
 		candidates := []string{"Emma", "Noah"}
-		tally := newTally(t, x.params, "1")
+		tally := newTally(x.params, "1")
 		for cohort, n := range x.sizes {
 			tally.clients[cohort] = int64(n)
 		}
-		d := mustDesign(t, tally, candidates)
+		d := mustDesign(tally, candidates)
 		d.variance = 0
 		truth, q := []float64{2.0 / 6, 1.0 / 6}, 4.0/36+1.0/36
 		square, residual, surveys := make([]float64, 2), 0.0, 0.0
@@ -259,7 +255,7 @@ func everyFilter(d *design, visit func(filters [][][]float64)) {
 // strings outside of the list, which sets every bit to h/k.
 func TestDecodeIsLeastSquares(t *testing.T) {
 	p, candidates := Params{5, 16, 2}, names("x", 12)
-	tally := survey(t, seeded(1), p, eps(t, "3"), population{"x/0": 90, "x/1": 60, "x/5": 30, "y": 40}, nil)
+	tally := survey(seeded(1), p, eps("3"), population{"x/0": 90, "x/1": 60, "x/5": 30, "y": 40}, nil)
 	tally.clients[4] = 0 // a cohort without clients
 	for i := range p.Bits {
 		tally.ones[4*p.Bits+i] = 0
@@ -274,7 +270,7 @@ func TestDecodeIsLeastSquares(t *testing.T) {
 			left.Set(c*p.Bits+i, len(candidates), weight*float64(p.Hashes)/float64(p.Bits))
 		}
 		for j, s := range candidates {
-			for _, i := range bitsOf(t, p, c, s) {
+			for _, i := range bitsOf(p, c, s) {
 				left.Set(c*p.Bits+i, j, weight)
 			}
 		}
@@ -282,10 +278,8 @@ func TestDecodeIsLeastSquares(t *testing.T) {
 	var qr mat.QR
 	qr.Factorize(left)
 	var want mat.VecDense
-	if err := qr.SolveVecTo(&want, false, right); err != nil {
-		t.Fatal(err)
-	}
-	result := decode(t, tally, candidates, 0.95)
+	check.Must(t, qr.SolveVecTo(&want, false, right))
+	result := decode(tally, candidates, 0.95)
 	sum := 0.0
 	for _, share := range result.Shares {
 		sum += share.Estimate
@@ -294,8 +288,7 @@ func TestDecodeIsLeastSquares(t *testing.T) {
 	wantNear(t, "others", 1+result.Others.Estimate, 2-sum, 1e-12)
 }
 
-func decode(t *testing.T, tally *Tally, candidates []string, confidence float64) Decoding {
-	t.Helper()
+func decode(tally *Tally, candidates []string, confidence float64) Decoding {
 	return must(tally.Decode(candidates, confidence))
 }
 
@@ -304,11 +297,11 @@ func TestRealClients(t *testing.T) {
 	p, sampler := Params{16, 32, 1}, new(rrchain.Sampler)
 	people := population{"Emma": 1600, "Olivia": 1000, "Noah": 600, "Ava": 0, "Liam": 300, "not listed": 500}
 	candidates := []string{"Ava", "Emma", "Liam", "Noah", "Olivia", "nobody"}
-	low, high := newTally(t, p, "1"), newTally(t, p, "5")
+	low, high := newTally(p, "1"), newTally(p, "5")
 	for s, n := range people {
 		for range n {
 			cohort := must(p.DrawCohort())
-			client := newClient(t, p, cohort, s)
+			client := newClient(p, cohort, s)
 			for _, tally := range []*Tally{low, high} {
 				report := must(client.Raise(sampler, tally.epsilon))
 				add(t, tally, report)
@@ -316,13 +309,13 @@ func TestRealClients(t *testing.T) {
 		}
 	}
 	for _, tally := range []*Tally{low, high} {
-		result := decode(t, tally, candidates, 0.95)
+		result := decode(tally, candidates, 0.95)
 		for _, share := range result.Shares {
 			stattest.Normal(share.Estimate-float64(people[share.String])/4000, share.StdErr).Holds(t, "%s", share.String)
 		}
 		stattest.Normal(result.Others.Estimate-500.0/4000, result.Others.StdErr).Holds(t, "others")
 	}
-	result := decode(t, high, candidates, 0.95)
+	result := decode(high, candidates, 0.95)
 	if top := result.Shares[0]; top.String != "Emma" || !top.Significant || top.P > 1e-6 || top.StdErr > 0.02 {
 		t.Errorf("the commonest name: %+v", top)
 	}
@@ -351,19 +344,17 @@ func TestDecodeAtTheEdges(t *testing.T) {
 	for _, p := range []Params{{1, 8, 1}, {1, 8, 2}, {4, 16, 3}} {
 		for _, e := range []int64{int64(p.Distance()), 1_000_000, 1_000_000_000, privacy.MaxEpsilon().Nano()} {
 			for _, people := range []population{{"a": 1}, {"a": 2}, {"a": 40, "b": 7}} {
-				result := decode(t, survey(t, seeded(uint64(e)), p, nano(t, e), people, nil), candidates, 0.95)
+				result := decode(survey(seeded(uint64(e)), p, nano(e), people, nil), candidates, 0.95)
 				for _, s := range append(result.Shares, Share{Frequency: result.Others}) {
 					x := s.Estimate + s.StdErr + s.Low + s.High + s.P + result.Misfit
-					if math.IsNaN(x) || math.IsInf(x, 0) || s.StdErr <= 0 || s.P < 0 || s.P > 1 {
-						t.Errorf("%+v at %d nano-nats, %v: %+v, misfit %v", p, e, people, s, result.Misfit)
-					}
+					check.That(t, !math.IsNaN(x) && !math.IsInf(x, 0) && s.StdErr > 0 && s.P >= 0 && s.P <= 1,
+						"%+v at %d nano-nats, %v: %+v, misfit %v", p, e, people, s, result.Misfit)
 				}
 				if e == privacy.MaxEpsilon().Nano() && len(people) == 1 { // no noise left
 					top := result.Shares[0]
 					found := p.Cohorts > 1 // in one cohort of 8 bits nothing can be
-					if top.String != "a" || math.Abs(top.Estimate-1) > 1e-9 || top.Significant != found || result.Misfit > 2 {
-						t.Errorf("%+v without noise: %+v", p, result)
-					}
+					check.That(t, top.String == "a" && math.Abs(top.Estimate-1) <= 1e-9 && top.Significant == found &&
+						result.Misfit <= 2, "%+v without noise: %+v", p, result)
 				}
 			}
 		}
@@ -373,21 +364,20 @@ func TestDecodeAtTheEdges(t *testing.T) {
 // TestDecodeForAnyConfidence decodes a report that leaves nothing unexplained, with the least and
 // the largest confidence there are.
 func TestDecodeForAnyConfidence(t *testing.T) {
-	tally := newTally(t, Params{1, 4, 1}, "1")
-	add(t, tally, Report{0, tally.epsilon, bitsWith(t, 4)})
+	tally := newTally(Params{1, 4, 1}, "1")
+	add(t, tally, Report{0, tally.epsilon, bitsWith(4)})
 	for _, confidence := range []float64{math.SmallestNonzeroFloat64, 0.5, 1 - 0x1p-52, math.Nextafter(1, 0)} {
-		result := decode(t, tally, []string{"a"}, confidence)
+		result := decode(tally, []string{"a"}, confidence)
 		for _, s := range append(result.Shares, Share{Frequency: result.Others}) {
-			if !(s.Low <= s.Estimate && s.Estimate <= s.High && s.High-s.Low <= 2) {
-				t.Errorf("confidence %v: %+v", confidence, s)
-			}
+			check.That(t, s.Low <= s.Estimate && s.Estimate <= s.High && s.High-s.Low <= 2,
+				"confidence %v: %+v", confidence, s)
 		}
 	}
 }
 
 func TestDecodeRefuses(t *testing.T) {
 	p := Params{2, 4, 2}
-	empty, full := newTally(t, p, "1"), survey(t, seeded(3), p, eps(t, "1"), population{"a": 50, "b": 50}, nil)
+	empty, full := newTally(p, "1"), survey(seeded(3), p, eps("1"), population{"a": 50, "b": 50}, nil)
 	for _, c := range []struct {
 		name       string
 		tally      *Tally
@@ -403,16 +393,15 @@ func TestDecodeRefuses(t *testing.T) {
 		{"no reports", empty, []string{"a"}, 0.9, "no reports"},
 	} {
 		result, err := c.tally.Decode(c.candidates, c.confidence)
-		if !errors.Is(err, rrchain.ErrInvalid) || !strings.Contains(err.Error(), c.says) || result.Shares != nil {
-			t.Errorf("%s: %v", c.name, err)
-		}
+		check.That(t, errors.Is(err, privacy.ErrInvalid) && strings.Contains(err.Error(), c.says) &&
+			result.Shares == nil, "%s: %v", c.name, err)
 	}
 }
 
 // TestUndecodable has lists that no counts of this kind can tell apart. The error says why.
 func TestUndecodable(t *testing.T) {
 	p := Params{1, 4, 2}
-	tally := survey(t, seeded(4), p, eps(t, "1"), population{"a": 50}, nil)
+	tally := survey(seeded(4), p, eps("1"), population{"a": 50}, nil)
 	byFilter := map[string][]string{}
 	for _, s := range names("s", 60) {
 		filter := must(p.Filter(0, s))
@@ -432,16 +421,14 @@ func TestUndecodable(t *testing.T) {
 	} {
 		_, err := tally.Decode(c.candidates, 0.9)
 		var undecodable *UndecodableError
-		if !errors.As(err, &undecodable) || !errors.Is(err, rrchain.ErrInvalid) {
-			t.Fatalf("%q: %v", c.candidates, err)
-		}
+		check.Need(t, errors.As(err, &undecodable) && errors.Is(err, privacy.ErrInvalid), "%q: %v", c.candidates, err)
 		if undecodable.Candidates != len(c.candidates) || undecodable.Counts != 3 ||
 			(len(undecodable.Alike) == 2) != c.alike ||
 			!strings.Contains(err.Error(), c.says) || !strings.Contains(err.Error(), "more cohorts or bits") {
 			t.Errorf("%q: %+v, %v", c.candidates, undecodable, err)
 		}
 	}
-	decode(t, tally, independent[:2], 0.9)
+	decode(tally, independent[:2], 0.9)
 }
 
 // TestNearlyUndecodable has two candidates that only a cohort of one client in two billion tells
@@ -450,8 +437,8 @@ func TestNearlyUndecodable(t *testing.T) {
 	p := Params{2, 4, 1}
 	var alike, different []string
 	for _, s := range names("s", 60) {
-		if bitsOf(t, p, 1, s)[0] == 0 {
-			if bitsOf(t, p, 0, s)[0] == 0 {
+		if bitsOf(p, 1, s)[0] == 0 {
+			if bitsOf(p, 0, s)[0] == 0 {
 				alike = append(alike, s)
 			} else {
 				different = append(different, s)
@@ -459,7 +446,7 @@ func TestNearlyUndecodable(t *testing.T) {
 		}
 	}
 	candidates := []string{alike[0], different[0]}
-	tally := newTally(t, p, "1")
+	tally := newTally(p, "1")
 	tally.clients = []int64{1, 2_000_000_000}
 	for i := range tally.ones {
 		often := tally.noise.q
@@ -470,14 +457,12 @@ func TestNearlyUndecodable(t *testing.T) {
 	}
 	_, err := tally.Decode(candidates, 0.9)
 	var undecodable *UndecodableError
-	if !errors.As(err, &undecodable) || !strings.Contains(err.Error(), "not independent") {
-		t.Errorf("error %v", err)
-	}
+	check.That(t, errors.As(err, &undecodable) && strings.Contains(err.Error(), "not independent"), "error %v", err)
 	tally.clients[0] = 1_000_000_000
 	for i := range p.Bits {
 		tally.ones[i] = tally.ones[p.Bits+i] / 2
 	}
-	decode(t, tally, candidates, 0.9)
+	decode(tally, candidates, 0.9)
 }
 
 func TestPossible(t *testing.T) {
@@ -490,8 +475,7 @@ func TestPossible(t *testing.T) {
 		{[]float64{-1, -2}, []float64{0, 0}, 1},
 	} {
 		moved, others := possible(c.shares)
-		if !floats.EqualApprox(moved, c.moved, 1e-15) || math.Abs(others-c.others) > 1e-15 {
-			t.Errorf("%v: %v and %v", c.shares, moved, others)
-		}
+		check.That(t, floats.EqualApprox(moved, c.moved, 1e-15) && math.Abs(others-c.others) <= 1e-15,
+			"%v: %v and %v", c.shares, moved, others)
 	}
 }

@@ -9,6 +9,7 @@ import (
 
 	"gonum.org/v1/gonum/stat/distuv"
 
+	"github.com/sluicedp/sluice/internal/check"
 	"github.com/sluicedp/sluice/internal/pace"
 	"github.com/sluicedp/sluice/internal/stattest"
 )
@@ -51,9 +52,9 @@ type promises struct {
 	others  int       // surveys whose interval of the others holds their share
 }
 
-func (all *promises) note(t *testing.T, x setting, number int) {
+func (all *promises) note(x setting, number int) {
 	listed, people := x.people(number)
-	tally := survey(t, seeded(uint64(number)), x.params, eps(t, x.epsilon), people, nil)
+	tally := survey(seeded(uint64(number)), x.params, eps(x.epsilon), people, nil)
 	result, err := tally.Decode(listed, 0.95)
 	if err != nil { // candidates with the same filters, where there are few
 		return
@@ -104,7 +105,7 @@ func TestFewCohortsKeepThePromises(t *testing.T) {
 		}
 		var all promises
 		for number := range pace.Tries(80, 200, 2000) / pace.Step(4) {
-			all.note(t, x, number)
+			all.note(x, number)
 		}
 		all.check(t, fmt.Sprintf("%+v", x))
 	}
@@ -140,7 +141,7 @@ func TestPromisesOnTheGrid(t *testing.T) {
 		}
 		var here promises
 		for number := range pace.Scale(1, 3) {
-			here.note(t, x, number*len(grid())+i)
+			here.note(x, number*len(grid())+i)
 		}
 		for _, name := range []string{
 			"all", fmt.Sprint("cohorts ", x.params.Cohorts), fmt.Sprint("bits ", x.params.Bits), fmt.Sprint("hashes ", x.params.Hashes),
@@ -178,9 +179,9 @@ func TestManyCohortsFindAsMuch(t *testing.T) {
 		found, student := 0, 0
 		for number := range 60 {
 			listed, people := x.people(number)
-			tally := survey(t, seeded(uint64(number)), x.params, eps(t, x.epsilon), people, nil)
+			tally := survey(seeded(uint64(number)), x.params, eps(x.epsilon), people, nil)
 			var p []float64
-			for _, s := range decode(t, tally, listed, 0.95).Shares {
+			for _, s := range decode(tally, listed, 0.95).Shares {
 				p = append(p, distuv.StudentsT{Sigma: 1, Nu: float64(x.params.Cohorts*(x.params.Bits-1) - len(listed))}.Survival(s.Estimate/s.StdErr))
 				if s.Significant && people[s.String] > 0 {
 					found++
@@ -193,8 +194,7 @@ func TestManyCohortsFindAsMuch(t *testing.T) {
 			}
 		}
 		t.Logf("%+v: %d found, by Student's distribution %d", x, found, student)
-		if float64(found) < 0.97*float64(student) {
-			t.Errorf("%+v: %d found, by Student's distribution %d", x, found, student)
-		}
+		check.That(t, float64(found) >= 0.97*float64(student),
+			"%+v: %d found, by Student's distribution %d", x, found, student)
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"testing"
 
+	"github.com/sluicedp/sluice/internal/check"
 	"github.com/sluicedp/sluice/internal/stattest"
 	"github.com/sluicedp/sluice/privacy"
 )
@@ -20,22 +21,14 @@ func must[T any](x T, err error) T {
 	return x
 }
 
-func eps(t testing.TB, text string) privacy.Epsilon {
-	t.Helper()
-	return must(privacy.ParseEpsilon(text))
-}
+func eps(text string) privacy.Epsilon { return must(privacy.ParseEpsilon(text)) }
 
-func nano(t testing.TB, n int64) privacy.Epsilon {
-	t.Helper()
-	return must(privacy.EpsilonFromNano(n))
-}
+func nano(n int64) privacy.Epsilon { return must(privacy.EpsilonFromNano(n)) }
 
 // wantNear reports a number that is not within a relative tolerance of want.
 func wantNear(t *testing.T, name string, got, want, tolerance float64) {
 	t.Helper()
-	if !(math.Abs(got-want) <= tolerance*math.Abs(want)) {
-		t.Errorf("%s = %.17g, want %.17g", name, got, want)
-	}
+	check.That(t, math.Abs(got-want) <= tolerance*math.Abs(want), "%s = %.17g, want %.17g", name, got, want)
 }
 
 // population is how many clients have each string.
@@ -56,10 +49,9 @@ func names(prefix string, n int) []string {
 // independent, and each count is a sum of two binomial numbers. faulty, if not nil, changes the
 // filters that clients use.
 func survey(
-	t *testing.T, random *rand.Rand, p Params, epsilon privacy.Epsilon, people population,
+	random *rand.Rand, p Params, epsilon privacy.Epsilon, people population,
 	faulty func(cohort int, s string) (Params, int),
 ) *Tally {
-	t.Helper()
 	tally := must(p.NewTally(epsilon))
 	set := make([]int64, len(tally.ones))
 	for _, s := range slices.Sorted(maps.Keys(people)) { // the same survey for the same random numbers
@@ -73,7 +65,7 @@ func survey(
 				if faulty != nil {
 					used, at = faulty(cohort, s)
 				}
-				positions = bitsOf(t, used, at, s)
+				positions = bitsOf(used, at, s)
 				filters[cohort] = positions
 			}
 			for _, bit := range positions {
@@ -90,8 +82,7 @@ func survey(
 }
 
 // bitsOf returns the numbers of the bits that a string sets.
-func bitsOf(t *testing.T, p Params, cohort int, s string) []int {
-	t.Helper()
+func bitsOf(p Params, cohort int, s string) []int {
 	filter := must(p.Filter(cohort, s))
 	return slices.Collect(filter.Ones())
 }

@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"gonum.org/v1/gonum/stat/distuv"
+
+	"github.com/sluicedp/sluice/internal/check"
 )
 
 // TestLotteryIsExact goes through all filters in all cohorts: every tail is the share of those with
@@ -39,9 +41,8 @@ func TestLotteryIsExact(t *testing.T) {
 					want += 1 / float64(len(sums))
 				}
 			}
-			if got := l.tail(at, 0); math.Abs(got-want) > 1e-12 {
-				t.Errorf("%+v: the tail from %d is %v, want %v", p, at, got, want)
-			}
+			got := l.tail(at, 0)
+			check.That(t, math.Abs(got-want) <= 1e-12, "%+v: the tail from %d is %v, want %v", p, at, got, want)
 			if got := l.tail(at, 0.01); got < want-1e-12 || got > want+0.01+1e-12 {
 				t.Errorf("%+v: the tail from %d is %v, want %v and up to 0.01 more", p, at, got, want)
 			}
@@ -84,10 +85,10 @@ func TestPIsThatOfAnyFilter(t *testing.T) {
 		{Params{2, 5, 2}, "6", population{"common": 700}},
 		{Params{2, 6, 1}, "0.5", population{"common": 300, "rare": 100}},
 	} {
-		tally := survey(t, seeded(uint64(i)), x.params, eps(t, x.epsilon), x.others, nil)
+		tally := survey(seeded(uint64(i)), x.params, eps(x.epsilon), x.others, nil)
 		var p []float64
-		for _, s := range everyFilterOnce(t, x.params) {
-			p = append(p, mustDesign(t, tally, []string{s}).fit(0.95).candidates[0].p)
+		for _, s := range everyFilterOnce(x.params) {
+			p = append(p, mustDesign(tally, []string{s}).fit(0.95).candidates[0].p)
 		}
 		slices.Sort(p)
 		for rank, value := range p {
@@ -95,22 +96,19 @@ func TestPIsThatOfAnyFilter(t *testing.T) {
 				t.Errorf("%+v: %d of %d filters have a p-value of at most %v", x, rank+1, len(p), value)
 			}
 		}
-		if p[0] > 1.01/float64(len(p)) {
-			t.Errorf("%+v: the least p-value of %d filters is %v", x, len(p), p[0])
-		}
+		check.That(t, p[0] <= 1.01/float64(len(p)), "%+v: the least p-value of %d filters is %v", x, len(p), p[0])
 	}
 }
 
 // everyFilterOnce returns a string for each way that filters in all cohorts can be.
-func everyFilterOnce(t *testing.T, p Params) []string {
-	t.Helper()
+func everyFilterOnce(p Params) []string {
 	ways := int(math.Pow(float64(len(subsets(p.Bits, p.Hashes))), float64(p.Cohorts)))
 	found := map[string]bool{}
 	var all []string
 	for i := 0; len(all) < ways; i++ {
 		s, key := fmt.Sprint("any/", i), ""
 		for c := range p.Cohorts {
-			ones := bitsOf(t, p, c, s)
+			ones := bitsOf(p, c, s)
 			slices.Sort(ones)
 			key += fmt.Sprint(ones)
 		}

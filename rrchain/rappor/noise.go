@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"math"
 
-	"github.com/sluicedp/sluice/rrchain"
+	"github.com/sluicedp/sluice/privacy"
 )
 
 // Noise is the original noise of RAPPOR, for comparison with chains. Once and for ever a client
@@ -24,17 +24,17 @@ type Noise struct {
 
 func (n Noise) check() error {
 	if !(n.F > 0 && n.F < 1) {
-		return fmt.Errorf("%w: f = %v is not strictly between 0 and 1", rrchain.ErrInvalid, n.F)
+		return fmt.Errorf("%w: f = %v is not strictly between 0 and 1", privacy.ErrInvalid, n.F)
 	}
 	if !(0 <= n.Q && n.Q < n.P && n.P <= 1) {
-		return fmt.Errorf("%w: p = %v and q = %v; 0 ≤ q < p ≤ 1 are possible", rrchain.ErrInvalid, n.P, n.Q)
+		return fmt.Errorf("%w: p = %v and q = %v; 0 ≤ q < p ≤ 1 are possible", privacy.ErrInvalid, n.P, n.Q)
 	}
 	return nil
 }
 
 func (n Noise) checkReports(reports int) error {
 	if reports < 0 {
-		return fmt.Errorf("%w: %d reports", rrchain.ErrInvalid, reports)
+		return fmt.Errorf("%w: %d reports", privacy.ErrInvalid, reports)
 	}
 	return n.check()
 }
@@ -48,7 +48,7 @@ func (n Noise) checkReports(reports int) error {
 //	zero = the same                         with ρ = ((1−P)/(1−Q))^K
 //
 // If Q = 1 − P both are pan2024 Eq. (65) and (121), with ε_α = ln(A/(1−A)) and ε_β = ln(P/Q). As K
-// grows they approach ln(A/(1−A)). It returns [rrchain.ErrInvalid] for noise out of range or a
+// grows they approach ln(A/(1−A)). It returns [privacy.ErrInvalid] for noise out of range or a
 // negative number.
 func (n Noise) BitLoss(reports int) (one, zero float64, err error) {
 	if err := n.checkReports(reports); err != nil {
@@ -76,7 +76,7 @@ func (n Noise) surety(less, more float64, reports int) float64 {
 // Loss returns the exact privacy loss, in nats, of a number of reports between two strings whose
 // filters have as little in common as they can: min(h, k−h) times the sum of what [Noise.BitLoss]
 // returns. For one report and h ≤ k/2 it is Theorem 2 of Erlingsson et al., and for a growing
-// number it approaches the 2h·ln((1−F/2)/(F/2)) of their Theorem 1. It returns [rrchain.ErrInvalid]
+// number it approaches the 2h·ln((1−F/2)/(F/2)) of their Theorem 1. It returns [privacy.ErrInvalid]
 // for parameters or noise out of range, or a negative number.
 func (n Noise) Loss(p Params, reports int) (float64, error) {
 	if err := p.check(); err != nil {
@@ -88,14 +88,14 @@ func (n Noise) Loss(p Params, reports int) (float64, error) {
 
 // Estimate returns the unbiased number of clients, among some of one cohort who made a number of
 // reports each, in whose filter a bit is set, from how often it was set in all these reports
-// together. It returns [rrchain.ErrInvalid] for noise out of range, or numbers that cannot be.
+// together. It returns [privacy.ErrInvalid] for noise out of range, or numbers that cannot be.
 func (n Noise) Estimate(ones, clients int64, reports int) (float64, error) {
 	if err := n.checkReports(reports); err != nil {
 		return 0, err
 	}
 	if reports == 0 || clients < 0 || ones < 0 || float64(ones) > float64(clients)*float64(reports) {
 		return 0, fmt.Errorf("%w: %d ones in %d reports of each of %d clients",
-			rrchain.ErrInvalid, ones, reports, clients)
+			privacy.ErrInvalid, ones, reports, clients)
 	}
 	all := float64(clients)
 	permanent := (float64(ones)/float64(reports) - n.Q*all) / (n.P - n.Q)
@@ -109,13 +109,13 @@ func (n Noise) Estimate(ones, clients int64, reports int) (float64, error) {
 //	(A(1−A) + (r·P(1−P) + (1−r)·Q(1−Q)) / (K(P−Q)²)) / (1−F)²
 //
 // which for Q = 1 − P does not depend on the share and is pan2024 Eq. (68) with N = 1. It returns
-// [rrchain.ErrInvalid] for noise or a share out of range, or no reports.
+// [privacy.ErrInvalid] for noise or a share out of range, or no reports.
 func (n Noise) Variance(reports int, share float64) (float64, error) {
 	if err := n.checkReports(reports); err != nil {
 		return 0, err
 	}
 	if reports == 0 || !(share >= 0 && share <= 1) {
-		return 0, fmt.Errorf("%w: a share of %v, from %d reports of each client", rrchain.ErrInvalid, share, reports)
+		return 0, fmt.Errorf("%w: a share of %v, from %d reports of each client", privacy.ErrInvalid, share, reports)
 	}
 	wrong, truth := n.F/2, 1-n.F
 	set := wrong + truth*share

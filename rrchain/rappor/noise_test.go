@@ -8,7 +8,8 @@ import (
 
 	"gonum.org/v1/gonum/stat/combin"
 
-	"github.com/sluicedp/sluice/rrchain"
+	"github.com/sluicedp/sluice/internal/check"
+	"github.com/sluicedp/sluice/privacy"
 )
 
 // symmetric returns the noise that pan2024 compares with, whose permanent and instantaneous
@@ -20,12 +21,12 @@ func symmetric(alpha, beta float64) Noise {
 // TestNoiseVectors checks pan2024 Eq. (65) and Eq. (68) with N = 1.
 func TestNoiseVectors(t *testing.T) {
 	for i, row := range noisyRows(t) {
-		noise := symmetric(number(t, row.Alpha), number(t, row.Beta))
+		noise := symmetric(number(row.Alpha), number(row.Beta))
 		one, zero := bitLoss(t, noise, row.K)
-		wantNear(t, fmt.Sprintf("row %d: loss towards 1", i), one, number(t, row.Loss), 1e-13)
-		wantNear(t, fmt.Sprintf("row %d: loss towards 0", i), zero, number(t, row.Loss), 1e-13)
+		wantNear(t, fmt.Sprintf("row %d: loss towards 1", i), one, number(row.Loss), 1e-13)
+		wantNear(t, fmt.Sprintf("row %d: loss towards 0", i), zero, number(row.Loss), 1e-13)
 		for _, share := range []float64{0, 0.3, 1} {
-			wantNear(t, fmt.Sprintf("row %d: variance", i), clientVariance(t, noise, row.K, share), number(t, row.Noisy), 1e-12)
+			wantNear(t, fmt.Sprintf("row %d: variance", i), clientVariance(noise, row.K, share), number(row.Noisy), 1e-12)
 		}
 	}
 }
@@ -69,15 +70,12 @@ func TestNoiseLossOfStrings(t *testing.T) {
 		for _, n := range []Noise{{0.5, 0.75, 0.5}, {0.2, 0.9, 0.3}, {0.75, 0.35, 0.1}} {
 			q := n.F/2*(n.P+n.Q) + (1-n.F)*n.P
 			pp := n.F/2*(n.P+n.Q) + (1-n.F)*n.Q
-			wantNear(t, fmt.Sprintf("%+v: one report", n), stringLoss(t, n, p, 1), h*math.Log(q*(1-pp)/(pp*(1-q))), 1e-12)
+			wantNear(t, fmt.Sprintf("%+v: one report", n), stringLoss(n, p, 1), h*math.Log(q*(1-pp)/(pp*(1-q))), 1e-12)
 			limit := 2 * h * math.Log((1-n.F/2)/(n.F/2))
-			wantNear(t, fmt.Sprintf("%+v: a million reports", n), stringLoss(t, n, p, 1_000_000), limit, 1e-12)
-			if got := stringLoss(t, n, p, 20); !(got < limit) {
-				t.Errorf("%+v: 20 reports cost %v, more than ever so many, %v", n, got, limit)
-			}
-			if got := stringLoss(t, n, p, 0); got != 0 {
-				t.Errorf("%+v: no reports cost %v", n, got)
-			}
+			wantNear(t, fmt.Sprintf("%+v: a million reports", n), stringLoss(n, p, 1_000_000), limit, 1e-12)
+			got := stringLoss(n, p, 20)
+			check.That(t, got < limit, "%+v: 20 reports cost %v, more than ever so many, %v", n, got, limit)
+			check.Equal(t, stringLoss(n, p, 0), 0, "%+v: no reports cost", n)
 		}
 	}
 }
@@ -130,14 +128,13 @@ func TestNoiseEstimateIsUnbiased(t *testing.T) {
 					mean += chance * estimate
 					square += chance * (estimate - float64(truth)) * (estimate - float64(truth))
 				}
-				if math.Abs(mean-float64(truth)) > 1e-12 {
-					t.Errorf("%+v, %d reports of a %d: mean %v", n, reports, truth, mean)
-				}
+				check.That(t, math.Abs(mean-float64(truth)) <= 1e-12,
+					"%+v, %d reports of a %d: mean %v", n, reports, truth, mean)
 				wantNear(t, fmt.Sprintf("%+v, %d reports of a %d: variance", n, reports, truth),
-					clientVariance(t, n, reports, float64(truth)), square, 1e-11)
+					clientVariance(n, reports, float64(truth)), square, 1e-11)
 			}
-			half := (clientVariance(t, n, reports, 0) + clientVariance(t, n, reports, 1)) / 2
-			wantNear(t, "variance of a mixed population", clientVariance(t, n, reports, 0.5), half, 1e-12)
+			half := (clientVariance(n, reports, 0) + clientVariance(n, reports, 1)) / 2
+			wantNear(t, "variance of a mixed population", clientVariance(n, reports, 0.5), half, 1e-12)
 		}
 	}
 }
@@ -166,9 +163,7 @@ func TestNoiseRefuses(t *testing.T) {
 		_, errEstimate := n.Estimate(1, 2, 3)
 		_, errVariance := n.Variance(1, 0.5)
 		for _, err := range []error{errBit, errLoss, errEstimate, errVariance} {
-			if !errors.Is(err, rrchain.ErrInvalid) {
-				t.Errorf("%+v: error %v", n, err)
-			}
+			check.That(t, errors.Is(err, privacy.ErrInvalid), "%+v: error %v", n, err)
 		}
 	}
 	good := Noise{0.5, 0.75, 0.25}
@@ -188,27 +183,19 @@ func TestNoiseRefuses(t *testing.T) {
 	}
 	_, errNone := good.Variance(0, 0.5)
 	for i, err := range append(errs, errNone) {
-		if !errors.Is(err, rrchain.ErrInvalid) {
-			t.Errorf("case %d: error %v", i, err)
-		}
+		check.That(t, errors.Is(err, privacy.ErrInvalid), "case %d: error %v", i, err)
 	}
 }
 
 func bitLoss(t *testing.T, n Noise, reports int) (one, zero float64) {
 	t.Helper()
 	one, zero, err := n.BitLoss(reports)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	return one, zero
 }
 
-func stringLoss(t *testing.T, n Noise, p Params, reports int) float64 {
-	t.Helper()
-	return must(n.Loss(p, reports))
-}
+func stringLoss(n Noise, p Params, reports int) float64 { return must(n.Loss(p, reports)) }
 
-func clientVariance(t *testing.T, n Noise, reports int, share float64) float64 {
-	t.Helper()
+func clientVariance(n Noise, reports int, share float64) float64 {
 	return must(n.Variance(reports, share))
 }

@@ -23,19 +23,19 @@ type Params struct {
 	Hashes  int // h, how many bits a string sets; at least 1, less than Bits
 }
 
-// check returns [rrchain.ErrInvalid] for parameters out of range.
+// check returns [privacy.ErrInvalid] for parameters out of range.
 func (p Params) check() error {
 	if p.Bits < 2 || p.Bits > maxBits {
 		return fmt.Errorf("%w: a filter of %d bits; 2 to %d are possible",
-			rrchain.ErrInvalid, p.Bits, maxBits)
+			privacy.ErrInvalid, p.Bits, maxBits)
 	}
 	if p.Cohorts < 1 || p.Cohorts > maxCounts/p.Bits {
 		return fmt.Errorf("%w: %d cohorts of filters of %d bits; 1 to %d are possible",
-			rrchain.ErrInvalid, p.Cohorts, p.Bits, maxCounts/p.Bits)
+			privacy.ErrInvalid, p.Cohorts, p.Bits, maxCounts/p.Bits)
 	}
 	if p.Hashes < 1 || p.Hashes >= p.Bits {
 		return fmt.Errorf("%w: %d hashes into %d bits; 1 to %d are possible",
-			rrchain.ErrInvalid, p.Hashes, p.Bits, p.Bits-1)
+			privacy.ErrInvalid, p.Hashes, p.Bits, p.Bits-1)
 	}
 	return nil
 }
@@ -45,14 +45,14 @@ func (p Params) checkCohort(cohort int) error {
 		return err
 	}
 	if cohort < 0 || cohort >= p.Cohorts {
-		return fmt.Errorf("%w: cohort %d of %d", rrchain.ErrInvalid, cohort, p.Cohorts)
+		return fmt.Errorf("%w: cohort %d of %d", privacy.ErrInvalid, cohort, p.Cohorts)
 	}
 	return nil
 }
 
 // DrawCohort draws the cohort of a new client, each with the same probability, from the operating
 // system's randomness. A client draws it once, before anything is known of its string, and keeps
-// it. It returns [rrchain.ErrInvalid] for parameters out of range.
+// it. It returns [privacy.ErrInvalid] for parameters out of range.
 func (p Params) DrawCohort() (int, error) {
 	if err := p.check(); err != nil {
 		return 0, err
@@ -67,7 +67,7 @@ func (p Params) DrawCohort() (int, error) {
 // Filter returns the Bloom filter of a string in a cohort, 0 ≤ cohort < Cohorts: exactly Hashes of
 // its Bits are set. It is the same on every machine and in every version of this package, and
 // anybody can compute it. It hashes about Bits × ln(Bits) words if Hashes is near Bits, and about
-// Hashes if not. It returns [rrchain.ErrInvalid] for parameters or a cohort out of range.
+// Hashes if not. It returns [privacy.ErrInvalid] for parameters or a cohort out of range.
 func (p Params) Filter(cohort int, s string) (rrchain.Bits, error) {
 	if err := p.checkCohort(cohort); err != nil {
 		return rrchain.Bits{}, err
@@ -131,7 +131,7 @@ func appendText(b []byte, text string) []byte {
 func (p Params) Distance() int { return 2 * min(p.Hashes, p.Bits-p.Hashes) }
 
 // BitEpsilon returns the ε of each bit in a report at ε: ε/D, rounded down to a nano-nat so that
-// the report never costs more. It returns [rrchain.ErrInvalid] if that is 0, or parameters are out
+// the report never costs more. It returns [privacy.ErrInvalid] if that is 0, or parameters are out
 // of range.
 func (p Params) BitEpsilon(report privacy.Epsilon) (privacy.Epsilon, error) {
 	if err := p.check(); err != nil {
@@ -143,13 +143,13 @@ func (p Params) BitEpsilon(report privacy.Epsilon) (privacy.Epsilon, error) {
 	}
 	if bit.IsZero() {
 		return bit, fmt.Errorf("%w: a report at ε=%v leaves nothing for a bit: two filters differ in up to %d bits",
-			rrchain.ErrInvalid, report, p.Distance())
+			privacy.ErrInvalid, report, p.Distance())
 	}
 	return bit, nil
 }
 
 // ReportEpsilon returns D·ε, the cost of a report whose bits each are at ε. It returns
-// [rrchain.ErrInvalid] for parameters out of range and [privacy.ErrRange] for a cost above the
+// [privacy.ErrInvalid] for parameters out of range and [privacy.ErrRange] for a cost above the
 // largest ε.
 func (p Params) ReportEpsilon(bit privacy.Epsilon) (privacy.Epsilon, error) {
 	if err := p.check(); err != nil {

@@ -8,9 +8,9 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/sluicedp/sluice/internal/check"
 	"github.com/sluicedp/sluice/internal/stattest"
 	"github.com/sluicedp/sluice/privacy"
-	"github.com/sluicedp/sluice/rrchain"
 )
 
 // TestFilterVectors holds filters that a program in another language computed from the description
@@ -36,7 +36,7 @@ func TestFilterVectors(t *testing.T) {
 		}},
 		{Params{16, 1048576, 3}, 15, "Noah", []int{25646, 564278, 1043394}},
 	} {
-		if got := bitsOf(t, c.params, c.cohort, c.text); !slices.Equal(got, c.ones) {
+		if got := bitsOf(c.params, c.cohort, c.text); !slices.Equal(got, c.ones) {
 			t.Errorf("%+v, cohort %d, %q: bits %v, want %v", c.params, c.cohort, c.text, got, c.ones)
 		}
 	}
@@ -46,9 +46,8 @@ func TestFilterSetsExactlyHashesBits(t *testing.T) {
 	for _, p := range []Params{{3, 2, 1}, {3, 3, 2}, {2, 5, 4}, {9, 128, 2}, {5, 100, 7}, {2, 4096, 4095}} {
 		for i := range 50 {
 			filter, err := p.Filter(i%p.Cohorts, fmt.Sprint("name ", i))
-			if err != nil || filter.Len() != p.Bits || len(slices.Collect(filter.Ones())) != p.Hashes {
-				t.Fatalf("%+v: %d of %d bits are set, %v", p, len(slices.Collect(filter.Ones())), filter.Len(), err)
-			}
+			check.Need(t, err == nil && filter.Len() == p.Bits && len(slices.Collect(filter.Ones())) == p.Hashes,
+				"%+v: %d of %d bits are set, %v", p, len(slices.Collect(filter.Ones())), filter.Len(), err)
 		}
 	}
 }
@@ -63,8 +62,8 @@ func TestFiltersAreUniform(t *testing.T) {
 		pairs = append(pairs, [2]int(pair))
 	}
 	for name, filter := range map[string]func(i int) []int{
-		"strings": func(i int) []int { return bitsOf(t, p, 0, fmt.Sprint("name ", i)) },
-		"cohorts": func(i int) []int { return bitsOf(t, p, i, "Emma") },
+		"strings": func(i int) []int { return bitsOf(p, 0, fmt.Sprint("name ", i)) },
+		"cohorts": func(i int) []int { return bitsOf(p, i, "Emma") },
 	} {
 		counts := map[[2]int]int{}
 		for i := range filters {
@@ -85,9 +84,8 @@ func TestDistinctThrowsAway(t *testing.T) {
 	}
 	// 2⁶⁴ − 1 is a multiple of 3, and 2⁶⁴ itself is not: one word is too many. The next is 2 modulo
 	// 3.
-	if got := distinct(3, 3, next); !slices.Equal(got, []int{2, 1, 0}) || len(left) != 1 {
-		t.Errorf("drawn %v, %d words left", got, len(left))
-	}
+	got := distinct(3, 3, next)
+	check.That(t, slices.Equal(got, []int{2, 1, 0}) && len(left) == 1, "drawn %v, %d words left", got, len(left))
 	left = words
 	if got := distinct(2, 4, next); !slices.Equal(got, []int{3, 2}) || len(left) != 5 { // nothing to throw away for 4
 		t.Errorf("drawn %v, %d words left", got, len(left))
@@ -100,9 +98,7 @@ func TestCohortsAreUniform(t *testing.T) {
 	p, counts := Params{5, 8, 1}, map[int]int{}
 	for range draws {
 		cohort, err := p.DrawCohort()
-		if err != nil || cohort < 0 || cohort >= p.Cohorts {
-			t.Fatal(cohort, err)
-		}
+		check.Need(t, err == nil && cohort >= 0 && cohort < p.Cohorts, "%v %v", cohort, err)
 		counts[cohort]++
 	}
 	stattest.Fit(counts, stattest.Uniform(0, 1, 2, 3, 4)).Holds(t, "cohorts")
@@ -112,34 +108,30 @@ func TestBitEpsilonNeverCostsMore(t *testing.T) {
 	for _, p := range []Params{{1, 2, 1}, {1, 128, 2}, {1, 128, 3}, {1, 10, 7}, {1, 1 << 20, 1000}} {
 		d := int64(p.Distance())
 		for _, e := range []int64{d, d + 1, 2*d - 1, 1_000_000_000, 7_777_777_777, privacy.MaxEpsilon().Nano()} {
-			bit := must(p.BitEpsilon(nano(t, e)))
-			if used := d * bit.Nano(); used > e || used+d <= e {
-				t.Errorf("%+v: a bit at %v nano-nats in a report at %v", p, bit.Nano(), e)
-			}
+			bit := must(p.BitEpsilon(nano(e)))
+			used := d * bit.Nano()
+			check.That(t, used <= e && used+d > e, "%+v: a bit at %v nano-nats in a report at %v", p, bit.Nano(), e)
 			report, err := p.ReportEpsilon(bit)
-			if err != nil || report.Nano() != d*bit.Nano() {
-				t.Errorf("%+v: a report of bits at ε=%v costs %v, %v", p, bit, report, err)
-			}
+			check.That(t, err == nil && report.Nano() == d*bit.Nano(),
+				"%+v: a report of bits at ε=%v costs %v, %v", p, bit, report, err)
 		}
 	}
 }
 
 func TestDistance(t *testing.T) {
 	for p, want := range map[Params]int{{1, 128, 2}: 4, {1, 128, 1}: 2, {1, 4, 2}: 4, {1, 4, 3}: 2, {1, 5, 3}: 4, {1, 2, 1}: 2} {
-		if got := p.Distance(); got != want {
-			t.Errorf("%+v: %d, want %d", p, got, want)
-		}
+		check.Equal(t, p.Distance(), want, "%+v", p)
 	}
 }
 
 // TestLoss counts the bits in which filters differ, and finds pairs that differ in as many as can
 // be.
 func TestLoss(t *testing.T) {
-	p, one := Params{3, 6, 2}, eps(t, "1")
+	p, one := Params{3, 6, 2}, eps("1")
 	bit, largest := int64(250_000_000), privacy.Epsilon{}
 	for i := range 30 {
 		a, b := fmt.Sprint("a", i), fmt.Sprint("b", i)
-		first, second := bitsOf(t, p, i%3, a), bitsOf(t, p, i%3, b)
+		first, second := bitsOf(p, i%3, a), bitsOf(p, i%3, b)
 		differ := 0
 		for n := range p.Bits {
 			if slices.Contains(first, n) != slices.Contains(second, n) {
@@ -147,23 +139,19 @@ func TestLoss(t *testing.T) {
 			}
 		}
 		loss, err := p.Loss(i%3, a, b, one)
-		if err != nil || loss.Nano() != int64(differ)*bit {
-			t.Errorf("%v and %v: loss %v, %v", first, second, loss, err)
-		}
+		check.That(t, err == nil && loss.Nano() == int64(differ)*bit,
+			"%v and %v: loss %v, %v", first, second, loss, err)
 		if largest.Less(loss) {
 			largest = loss
 		}
-		if same, err := p.Loss(i%3, a, a, one); err != nil || !same.IsZero() {
-			t.Errorf("loss between a string and itself %v, %v", same, err)
-		}
+		same, err := p.Loss(i%3, a, a, one)
+		check.That(t, err == nil && same.IsZero(), "loss between a string and itself %v, %v", same, err)
 	}
-	if largest != one {
-		t.Errorf("the largest loss is %v, of ε=%v", largest, one)
-	}
+	check.That(t, largest == one, "the largest loss is %v, of ε=%v", largest, one)
 }
 
 func TestParamsRefuse(t *testing.T) {
-	one := eps(t, "1")
+	one := eps("1")
 	for _, p := range []Params{
 		{}, {0, 8, 1}, {-1, 8, 1}, {1, 1, 1}, {1, 0, 1}, {1, -8, 1}, {1, 8, 0}, {1, 8, 8}, {1, 8, 9}, {1, 8, -1},
 		{1, maxBits + 1, 1}, {maxCounts/8 + 1, 8, 1}, {math.MaxInt, math.MaxInt, 1},
@@ -177,31 +165,23 @@ func TestParamsRefuse(t *testing.T) {
 		_, errClient := p.NewClient(0, "a")
 		_, errNoise := Noise{0.5, 0.75, 0.25}.Loss(p, 1)
 		for _, err := range []error{errFilter, errCohort, errBit, errReport, errLoss, errTally, errClient, errNoise} {
-			if !errors.Is(err, rrchain.ErrInvalid) {
-				t.Errorf("%+v: error %v", p, err)
-			}
+			check.That(t, errors.Is(err, privacy.ErrInvalid), "%+v: error %v", p, err)
 		}
 	}
 	good := Params{2, 8, 2}
 	for _, cohort := range []int{-1, 2} {
-		if _, err := good.Filter(cohort, "secret"); !errors.Is(err, rrchain.ErrInvalid) || strings.Contains(err.Error(), "secret") {
+		if _, err := good.Filter(cohort, "secret"); !errors.Is(err, privacy.ErrInvalid) || strings.Contains(err.Error(), "secret") {
 			t.Errorf("cohort %d: %v", cohort, err)
 		}
-		if _, err := good.Loss(cohort, "a", "b", one); !errors.Is(err, rrchain.ErrInvalid) {
-			t.Errorf("loss in cohort %d: %v", cohort, err)
-		}
+		check.Is(t, check.Err(good.Loss(cohort, "a", "b", one)), privacy.ErrInvalid, "loss in cohort %d", cohort)
 	}
 	for _, e := range []int64{0, 3} {
-		if _, err := good.BitEpsilon(nano(t, e)); !errors.Is(err, rrchain.ErrInvalid) || !strings.Contains(err.Error(), "up to 4 bits") {
+		if _, err := good.BitEpsilon(nano(e)); !errors.Is(err, privacy.ErrInvalid) || !strings.Contains(err.Error(), "up to 4 bits") {
 			t.Errorf("%d nano-nats for 4 bits: %v", e, err)
 		}
-		if _, err := good.Loss(0, "a", "b", nano(t, e)); !errors.Is(err, rrchain.ErrInvalid) {
-			t.Errorf("loss at %d nano-nats: %v", e, err)
-		}
+		check.Is(t, check.Err(good.Loss(0, "a", "b", nano(e))), privacy.ErrInvalid, "loss at %d nano-nats", e)
 	}
 	for _, e := range []int64{privacy.MaxEpsilon().Nano()/4 + 1, privacy.MaxEpsilon().Nano()} {
-		if _, err := good.ReportEpsilon(nano(t, e)); !errors.Is(err, privacy.ErrRange) {
-			t.Errorf("4 bits at %d nano-nats: %v", e, err)
-		}
+		check.Is(t, check.Err(good.ReportEpsilon(nano(e))), privacy.ErrRange, "4 bits at %d nano-nats", e)
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"math"
 	"testing"
 
+	"github.com/sluicedp/sluice/internal/check"
 	"github.com/sluicedp/sluice/internal/stattest"
 	"github.com/sluicedp/sluice/privacy"
 	"github.com/sluicedp/sluice/rrchain"
@@ -18,8 +19,7 @@ type joint struct {
 }
 
 // newJoint multiplies the kernels of pan2024 Eq. (54) for m = 2 along the chain of a bit.
-func newJoint(t *testing.T, p Params, reports ...privacy.Epsilon) joint {
-	t.Helper()
+func newJoint(p Params, reports ...privacy.Epsilon) joint {
 	law := joint{bits: p.Bits, bit: []map[int]float64{{}, {}}}
 	for truth := range law.bit {
 		for path := range 1 << len(reports) {
@@ -68,10 +68,10 @@ func (j joint) of(filter []int, reports []int) float64 {
 // log-likelihood ratio is the number of bits in which they differ times the largest ε of a bit, no
 // more and no less; over all pairs it is D times that.
 func TestAllReportsTogetherCostTheLargest(t *testing.T) {
-	levels := []privacy.Epsilon{eps(t, "0.4"), eps(t, "1.5"), eps(t, "3")}
+	levels := []privacy.Epsilon{eps("0.4"), eps("1.5"), eps("3")}
 	for _, p := range []Params{{1, 2, 1}, {1, 3, 1}, {1, 3, 2}, {1, 4, 1}, {1, 4, 2}, {1, 4, 3}} {
 		for n := 1; n <= len(levels); n++ {
-			law := newJoint(t, p, levels[:n]...)
+			law := newJoint(p, levels[:n]...)
 			bit := must(p.BitEpsilon(levels[n-1]))
 			largest := 0.0
 			filters := subsets(p.Bits, p.Hashes)
@@ -79,16 +79,14 @@ func TestAllReportsTogetherCostTheLargest(t *testing.T) {
 				for _, b := range filters {
 					loss := law.loss(t, n, a, b)
 					want := float64(len(union(a, b))*2-len(a)-len(b)) * bit.Float64()
-					if math.Abs(loss-want) > 1e-12 {
-						t.Errorf("%+v, %d levels, filters %v and %v: loss %v, want %v", p, n, a, b, loss, want)
-					}
+					check.That(t, math.Abs(loss-want) <= 1e-12,
+						"%+v, %d levels, filters %v and %v: loss %v, want %v", p, n, a, b, loss, want)
 					largest = max(largest, loss)
 				}
 			}
 			report := levels[n-1].Float64()
-			if math.Abs(largest-report) > 1e-12 {
-				t.Errorf("%+v: the largest loss of %d reports is %v, want %v", p, n, largest, report)
-			}
+			check.That(t, math.Abs(largest-report) <= 1e-12,
+				"%+v: the largest loss of %d reports is %v, want %v", p, n, largest, report)
 		}
 	}
 }
@@ -107,9 +105,7 @@ func (j joint) loss(t *testing.T, levels int, a, b []int) float64 {
 		largest = max(largest, math.Log(of/j.of(b, reports)))
 		sum += of
 	}
-	if math.Abs(sum-1) > 1e-12 {
-		t.Fatalf("the probabilities sum to %v", sum)
-	}
+	check.Need(t, math.Abs(sum-1) <= 1e-12, "the probabilities sum to %v", sum)
 	return largest
 }
 
@@ -146,22 +142,20 @@ func union(a, b []int) map[int]bool {
 // clients that forget the first report at the restart and draw the second afresh.
 func TestClientsFollowTheLaw(t *testing.T) {
 	p := Params{3, 3, 1}
-	low, mid, high := eps(t, "0.5"), eps(t, "1"), eps(t, "2.5")
-	law := newJoint(t, p, low, mid, high)
+	low, mid, high := eps("0.5"), eps("1"), eps("2.5")
+	law := newJoint(p, low, mid, high)
 	sampler := new(rrchain.Sampler)
 	reported := func(restart func(c *Client) *Client) stattest.Verdict {
 		const clients = 60_000
 		counts := map[string]int{}
 		for range clients {
-			first := raise(t, sampler, newClient(t, p, 1, "Emma"), low)
+			first := raise(t, sampler, newClient(p, 1, "Emma"), low)
 			again := restart(first)
 			raise(t, sampler, again, high)
 			if _, err := again.Insert(sampler, mid); err != nil {
 				// The client that forgot has nothing below: what it would be asked for is lower
 				// than all it has.
-				if _, err := again.Insert(sampler, mid); err != nil {
-					t.Fatal(err)
-				}
+				check.Must(t, check.Err(again.Insert(sampler, mid)))
 			}
 			key := first.Reports()[0].Bits.String()
 			for _, r := range again.Reports()[len(again.Reports())-2:] {
@@ -172,12 +166,12 @@ func TestClientsFollowTheLaw(t *testing.T) {
 		expected := map[string]float64{}
 		for code := range 1 << 9 {
 			reports := []int{code & 7, code >> 3 & 7, code >> 6 & 7}
-			expected[written(reports)] = law.of(bitsOf(t, p, 1, "Emma"), reports)
+			expected[written(reports)] = law.of(bitsOf(p, 1, "Emma"), reports)
 		}
 		return stattest.Fit(counts, expected)
 	}
-	reported(func(c *Client) *Client { return newClient(t, p, 1, "Emma", c.Reports()...) }).Holds(t, "clients that remember")
-	reported(func(*Client) *Client { return newClient(t, p, 1, "Emma") }).Fails(t, "clients that forget what they reported")
+	reported(func(c *Client) *Client { return newClient(p, 1, "Emma", c.Reports()...) }).Holds(t, "clients that remember")
+	reported(func(*Client) *Client { return newClient(p, 1, "Emma") }).Fails(t, "clients that forget what they reported")
 }
 
 // written returns reports of 3 bits as Bits.String writes them.
@@ -190,15 +184,12 @@ func written(reports []int) (text string) {
 	return text
 }
 
-func newClient(t *testing.T, p Params, cohort int, s string, recorded ...Report) *Client {
-	t.Helper()
+func newClient(p Params, cohort int, s string, recorded ...Report) *Client {
 	return must(p.NewClient(cohort, s, recorded...))
 }
 
 func raise(t *testing.T, s *rrchain.Sampler, c *Client, to privacy.Epsilon) *Client {
 	t.Helper()
-	if _, err := c.Raise(s, to); err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, check.Err(c.Raise(s, to)))
 	return c
 }

@@ -5,7 +5,6 @@ import (
 	"math"
 
 	"github.com/sluicedp/sluice/privacy"
-	"github.com/sluicedp/sluice/rrchain"
 )
 
 // Tally counts the reports of clients at one ε, at most one of each client. It needs nothing but
@@ -29,14 +28,14 @@ func (p Params) NewTally(epsilon privacy.Epsilon) (*Tally, error) {
 	return &Tally{p, cost, newChannel(bit.Float64()), make([]int64, p.Cohorts), make([]int64, p.Cohorts*p.Bits)}, nil
 }
 
-// Add counts a report. It returns [rrchain.ErrInvalid], and counts nothing, for a report at another
+// Add counts a report. It returns [privacy.ErrInvalid], and counts nothing, for a report at another
 // ε, of another length or of a cohort that does not exist.
 func (t *Tally) Add(r Report) error {
 	if r.Epsilon != t.epsilon {
-		return fmt.Errorf("%w: a report at ε=%v in a tally at ε=%v", rrchain.ErrInvalid, r.Epsilon, t.epsilon)
+		return fmt.Errorf("%w: a report at ε=%v in a tally at ε=%v", privacy.ErrInvalid, r.Epsilon, t.epsilon)
 	}
 	if r.Bits.Len() != t.params.Bits {
-		return fmt.Errorf("%w: a report of %d bits instead of %d", rrchain.ErrInvalid, r.Bits.Len(), t.params.Bits)
+		return fmt.Errorf("%w: a report of %d bits instead of %d", privacy.ErrInvalid, r.Bits.Len(), t.params.Bits)
 	}
 	if err := t.params.checkCohort(r.Cohort); err != nil {
 		return err
@@ -49,15 +48,15 @@ func (t *Tally) Add(r Report) error {
 	return nil
 }
 
-// Merge counts everything that another tally has counted. It returns [rrchain.ErrInvalid], and
+// Merge counts everything that another tally has counted. It returns [privacy.ErrInvalid], and
 // counts nothing, unless both have the same parameters and the same ε.
 func (t *Tally) Merge(other *Tally) error {
 	if other == nil || other == t {
-		return fmt.Errorf("%w: nothing, or the tally itself, to merge", rrchain.ErrInvalid)
+		return fmt.Errorf("%w: nothing, or the tally itself, to merge", privacy.ErrInvalid)
 	}
 	if t.params != other.params || t.epsilon != other.epsilon {
 		return fmt.Errorf("%w: tallies of %+v at ε=%v and of %+v at ε=%v",
-			rrchain.ErrInvalid, t.params, t.epsilon, other.params, other.epsilon)
+			privacy.ErrInvalid, t.params, t.epsilon, other.params, other.epsilon)
 	}
 	for i, n := range other.clients {
 		t.clients[i] += n

@@ -1,16 +1,15 @@
 package rappor
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"math"
-	"os"
-	"path/filepath"
 	"slices"
 	"strconv"
 	"testing"
 
+	"github.com/sluicedp/sluice/internal/check"
+	"github.com/sluicedp/sluice/privacy"
 	"github.com/sluicedp/sluice/rrchain"
 )
 
@@ -20,19 +19,19 @@ func TestBitCountsAreUnbiased(t *testing.T) {
 	p := Params{2, 3, 1}
 	people := []string{"a", "b", "c"}
 	for _, e := range []string{"0.1", "2", "9"} {
-		q := newTally(t, p, e).noise.q
+		q := newTally(p, e).noise.q
 		mean, square, noise := make([]float64, p.Bits), make([]float64, p.Bits), 0.0
 		holders := make([]float64, p.Bits)
 		for _, s := range people {
-			for _, bit := range bitsOf(t, p, 1, s) {
+			for _, bit := range bitsOf(p, 1, s) {
 				holders[bit]++
 			}
 		}
 		for code := range 1 << (len(people) * p.Bits) {
-			tally, chance := newTally(t, p, e), 1.0
+			tally, chance := newTally(p, e), 1.0
 			for i, s := range people {
 				var ones []int
-				truth := bitsOf(t, p, 1, s)
+				truth := bitsOf(p, 1, s)
 				for bit := range p.Bits {
 					reported := code>>(i*p.Bits+bit)&1 == 1
 					if reported {
@@ -44,11 +43,9 @@ func TestBitCountsAreUnbiased(t *testing.T) {
 						chance *= q
 					}
 				}
-				add(t, tally, Report{1, tally.epsilon, bitsWith(t, p.Bits, ones...)})
+				add(t, tally, Report{1, tally.epsilon, bitsWith(p.Bits, ones...)})
 			}
-			if tally.Clients() != 3 {
-				t.Fatalf("%d clients", tally.Clients())
-			}
+			check.Need(t, tally.Clients() == 3, "%d clients", tally.Clients())
 			for bit, ones := range tally.cohortOnes(1) {
 				estimate := tally.noise.estimate(ones, 3)
 				mean[bit] += chance * estimate
@@ -57,9 +54,8 @@ func TestBitCountsAreUnbiased(t *testing.T) {
 			noise = 3 * tally.noise.variance()
 		}
 		for bit := range mean {
-			if math.Abs(mean[bit]-holders[bit]) > 1e-10 {
-				t.Errorf("ε=%s, bit %d: mean %v, want %v", e, bit, mean[bit], holders[bit])
-			}
+			check.That(t, math.Abs(mean[bit]-holders[bit]) <= 1e-10,
+				"ε=%s, bit %d: mean %v, want %v", e, bit, mean[bit], holders[bit])
 			wantNear(t, fmt.Sprintf("ε=%s: the variance of bit %d", e, bit), noise, square[bit], 1e-10)
 		}
 	}
@@ -77,84 +73,60 @@ type noisyRow struct {
 
 func noisyRows(t *testing.T) []noisyRow {
 	t.Helper()
-	data := must(os.ReadFile(filepath.Join("..", "..", "testdata", "vectors", "noisy_sampling.json")))
-	var file struct{ Rows []noisyRow }
-	if err := json.Unmarshal(data, &file); err != nil {
-		t.Fatal(err)
-	}
-	if len(file.Rows) < 20 {
-		t.Fatalf("%d rows", len(file.Rows))
-	}
-	return file.Rows
+	return check.Vectors[noisyRow](t, "../../testdata/vectors/noisy_sampling.json", 20)
 }
 
-func number(t *testing.T, text string) float64 {
-	t.Helper()
-	return must(strconv.ParseFloat(text, 64))
-}
+func number(text string) float64 { return must(strconv.ParseFloat(text, 64)) }
 
 // TestNoiseVarianceVectors checks pan2024 Eq. (67) with N = 1.
 func TestNoiseVarianceVectors(t *testing.T) {
 	for i, row := range noisyRows(t) {
-		wantNear(t, fmt.Sprint("row ", i), newChannel(number(t, row.Loss)).variance(), number(t, row.Relaxed), 1e-12)
+		wantNear(t, fmt.Sprint("row ", i), newChannel(number(row.Loss)).variance(), number(row.Relaxed), 1e-12)
 	}
 }
 
 func TestTalliesMerge(t *testing.T) {
 	p := Params{2, 4, 2}
-	all, parts := newTally(t, p, "1"), []*Tally{newTally(t, p, "1"), newTally(t, p, "1")}
+	all, parts := newTally(p, "1"), []*Tally{newTally(p, "1"), newTally(p, "1")}
 	for i := range 20 {
-		report := Report{i % 3 % 2, all.epsilon, bitsWith(t, 4, i%4, i%3)}
+		report := Report{i % 3 % 2, all.epsilon, bitsWith(4, i%4, i%3)}
 		add(t, all, report)
 		add(t, parts[i%2], report)
 	}
-	if err := parts[0].Merge(parts[1]); err != nil {
-		t.Fatal(err)
-	}
-	if !slices.Equal(parts[0].ones, all.ones) || !slices.Equal(parts[0].clients, all.clients) ||
-		all.Clients() != 20 || parts[1].Clients() != 10 {
-		t.Errorf("merged %+v, want %+v", parts[0], all)
-	}
-	if all.params != p || all.epsilon != eps(t, "1") {
-		t.Errorf("a tally of %+v at ε=%v", all.params, all.epsilon)
-	}
-	for _, other := range []*Tally{newTally(t, Params{2, 4, 1}, "1"), newTally(t, Params{4, 2, 1}, "1"), newTally(t, p, "2")} {
-		if err := all.Merge(other); !errors.Is(err, rrchain.ErrInvalid) || all.Clients() != 20 {
+	check.Must(t, parts[0].Merge(parts[1]))
+	check.That(t, slices.Equal(parts[0].ones, all.ones) && slices.Equal(parts[0].clients, all.clients) &&
+		all.Clients() == 20 && parts[1].Clients() == 10, "merged %+v, want %+v", parts[0], all)
+	check.That(t, all.params == p && all.epsilon == eps("1"), "a tally of %+v at ε=%v", all.params, all.epsilon)
+	for _, other := range []*Tally{newTally(Params{2, 4, 1}, "1"), newTally(Params{4, 2, 1}, "1"), newTally(p, "2")} {
+		if err := all.Merge(other); !errors.Is(err, privacy.ErrInvalid) || all.Clients() != 20 {
 			t.Errorf("merging another kind of tally: %v", err)
 		}
 	}
 }
 
 func TestTallyRefuses(t *testing.T) {
-	tally := newTally(t, Params{2, 4, 1}, "1")
+	tally := newTally(Params{2, 4, 1}, "1")
 	for name, report := range map[string]Report{
-		"another ε":      {0, eps(t, "2"), bitsWith(t, 4, 1)},
-		"another length": {0, eps(t, "1"), bitsWith(t, 5, 1)},
-		"no bits":        {0, eps(t, "1"), rrchain.Bits{}},
-		"no cohort":      {2, eps(t, "1"), bitsWith(t, 4, 1)},
-		"cohort −1":      {-1, eps(t, "1"), bitsWith(t, 4, 1)},
+		"another ε":      {0, eps("2"), bitsWith(4, 1)},
+		"another length": {0, eps("1"), bitsWith(5, 1)},
+		"no bits":        {0, eps("1"), rrchain.Bits{}},
+		"no cohort":      {2, eps("1"), bitsWith(4, 1)},
+		"cohort −1":      {-1, eps("1"), bitsWith(4, 1)},
 	} {
 		err := tally.Add(report)
-		if !errors.Is(err, rrchain.ErrInvalid) || tally.Clients() != 0 || slices.Max(tally.ones) != 0 {
-			t.Errorf("%s: %v", name, err)
-		}
+		check.That(t, errors.Is(err, privacy.ErrInvalid) && tally.Clients() == 0 && slices.Max(tally.ones) == 0,
+			"%s: %v", name, err)
 	}
 }
 
-func newTally(t *testing.T, p Params, epsilon string) *Tally {
-	t.Helper()
-	return must(p.NewTally(eps(t, epsilon)))
-}
+func newTally(p Params, epsilon string) *Tally { return must(p.NewTally(eps(epsilon))) }
 
 func add(t *testing.T, tally *Tally, report Report) {
 	t.Helper()
-	if err := tally.Add(report); err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, tally.Add(report))
 }
 
-func bitsWith(t *testing.T, n int, ones ...int) rrchain.Bits {
-	t.Helper()
+func bitsWith(n int, ones ...int) rrchain.Bits {
 	packed := make([]byte, (n+7)/8)
 	for _, i := range ones {
 		packed[i/8] |= 1 << (i % 8)

@@ -167,9 +167,8 @@ func TestNoDamageIsPassedOver(t *testing.T) {
 func settled(t *testing.T, path string, data []byte) (file []byte) {
 	t.Helper()
 	check.Must(t, os.WriteFile(path, data, 0o600))
-	l, err := open(path, false)
-	check.Must(t, err)
-	_, err = l.Release(t.Context(), api.ReleaseRequest{Key: "settled", Question: vote, Object: people(300, 400)[99], Epsilon: tenths(13), Truth: truths})
+	l := check.Value(open(path, false))(t)
+	_, err := l.Release(t.Context(), api.ReleaseRequest{Key: "settled", Question: vote, Object: people(300, 400)[99], Epsilon: tenths(13), Truth: truths})
 	check.Must(t, errors.Join(err, l.Close()))
 	file, err = os.ReadFile(path)
 	check.Must(t, err)
@@ -372,7 +371,7 @@ func questions(t testing.TB) []api.Question {
 	family := check.Value(design.Family(tenths(5), tenths(10)))(t)
 	return []api.Question{
 		{Name: vote, Values: valuesOf(vote)},
-		{Name: home, Values: valuesOf(home), Encoding: api.Unary},
+		{Name: home, Values: valuesOf(home), Encoding: "unary"},
 		{Name: party, Values: valuesOf(party), Mechanism: &api.Mechanism{Family: family}},
 	}
 }
@@ -384,8 +383,7 @@ func specimen(t testing.TB) (file, checkpoint []byte) {
 	_, _, public, err := keys()
 	check.Must(t, err)
 	check.Must(t, ledger.Create(t.Context(), path, ledger.CreateOptions{Currency: "EUR", LogKey: public}))
-	l, err := open(path, false)
-	check.Must(t, err)
+	l := check.Value(open(path, false))(t)
 	terms, err := policy.Market{Max: tenths(20), Prices: []policy.Price{{Epsilon: tenths(20), Amount: 200}}}.Policy()
 	check.Must(t, err)
 	for i, q := range questions(t) {
@@ -416,21 +414,17 @@ func trade(ctx context.Context, t testing.TB, l *ledger.Ledger, i int, question 
 	for n, o := range []api.Order{order("acme", 5, 0, 250), order("zeta", 10, 100, 400), order("acme", 5, 200, 300)} {
 		check.Must(t, check.Err(l.Sell(ctx, api.SellRequest{Key: key(fmt.Sprint("sale ", n)), Order: o, Truth: truths})))
 	}
-	kept, err := l.Reserve(ctx, api.ReserveRequest{Key: key("kept"), Order: order("hooli", 10, 10, 20), For: time.Hour})
-	check.Must(t, err)
-	_, err = l.Capture(ctx, api.CaptureRequest{Key: key("commit"), Reservation: kept.Number, Truth: truths})
-	check.Must(t, err)
-	given, err := l.Reserve(ctx, api.ReserveRequest{Key: key("given up"), Order: order("hooli", 10, 20, 30), For: time.Hour})
-	check.Must(t, err)
+	kept := check.Value(l.Reserve(ctx, api.ReserveRequest{Key: key("kept"), Order: order("hooli", 10, 10, 20), For: time.Hour}))(t)
+	check.Must(t, check.Err(l.Capture(ctx, api.CaptureRequest{Key: key("commit"), Reservation: kept.Number, Truth: truths})))
+	given := check.Value(l.Reserve(ctx, api.ReserveRequest{Key: key("given up"), Order: order("hooli", 10, 20, 30), For: time.Hour}))(t)
 	check.Must(t, l.Cancel(ctx, key("cancel"), given.Number))
-	_, err = l.Reserve(ctx, api.ReserveRequest{Key: key("held"), Order: order("hooli", 10, 30, 60), For: time.Hour})
+	_, err := l.Reserve(ctx, api.ReserveRequest{Key: key("held"), Order: order("hooli", 10, 30, 60), For: time.Hour})
 	check.Must(t, err)
 	for n := range 3 {
 		_, err = l.Answer(ctx, api.AnswerRequest{Key: key(fmt.Sprint("answer ", n)), Question: question, Query: "majority:" + valuesOf(question)[0], Epsilon: tenths(2 + i + n), Objects: people(0, 30), AcceptLoss: true, Truth: truths})
 		check.Must(t, err)
 	}
-	_, err = l.Raise(ctx, api.RaiseRequest{Key: key("raise"), Question: question, Epsilon: tenths(10), Objects: people(0, 80), Truth: truths})
-	check.Must(t, err)
+	check.Must(t, check.Err(l.Raise(ctx, api.RaiseRequest{Key: key("raise"), Question: question, Epsilon: tenths(10), Objects: people(0, 80), Truth: truths})))
 }
 
 // leave lets some go, and some be forgotten.

@@ -201,9 +201,7 @@ func fillBehind(t *testing.T, wall string, memory int) {
 	if wall == "disk" && (len(out) == 0 && err != nil && !errors.As(err, new(*exec.ExitError)) || strings.Contains(faults.String(), "no wall: operation not permitted")) {
 		pace.Impossible(t, fmt.Sprintf("no namespace of users, and so no disk of our own: %v, %s", err, faults.String()))
 	}
-	if err != nil {
-		t.Fatalf("%v: %s\n%s", err, faults.String(), out)
-	}
+	check.Need(t, err == nil, "%v: %s\n%s", err, faults.String(), out)
 	wantRegained(t, path, string(out))
 }
 
@@ -217,10 +215,8 @@ func wantRegained(t *testing.T, path, told string) {
 	for lines := bufio.NewScanner(strings.NewReader(told)); lines.Scan(); {
 		var what string
 		var n int
-		_, err := fmt.Sscan(lines.Text(), &what, &n)
-		check.Must(t, err)
-		first, err := enrollSome(t.Context(), l, n)
-		check.Must(t, err)
+		check.Must(t, check.Err(fmt.Sscan(lines.Text(), &what, &n)))
+		first := check.Value(enrollSome(t.Context(), l, n))(t)
 		if what == "done" {
 			if done++; events(t, l) != before {
 				t.Errorf("request %d was told as done, and is done now", n)

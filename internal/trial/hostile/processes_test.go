@@ -24,18 +24,13 @@ func newFile(t testing.TB) (path string) {
 	t.Helper()
 	path = filepath.Join(t.TempDir(), "ledger.db")
 	check.Must(t, ledger.Create(t.Context(), path, ledger.CreateOptions{Currency: "USD"}))
-	l, err := ledger.Open(t.Context(), path, ledger.Options{})
-	check.Must(t, err)
+	l := check.Value(ledger.Open(t.Context(), path, ledger.Options{}))(t)
 	ctx := context.Background()
 	check.Must(t, l.DefineQuestion(ctx, "q", api.Question{Name: "vote", Values: []string{"yes", "no"}}))
-	limit, err := privacy.EpsilonFromNano(9_000_000_000)
-	check.Must(t, err)
-	least, err := privacy.EpsilonFromNano(1_000_000_000)
-	check.Must(t, err)
-	_, err = l.Enroll(ctx, api.EnrollRequest{Key: "e", Question: "vote", Objects: []string{"ann"}, Cap: limit})
-	check.Must(t, err)
-	_, err = l.Release(ctx, api.ReleaseRequest{Key: "r", Question: "vote", Object: "ann", Epsilon: least, Truth: sameTruth("yes")})
-	check.Must(t, err)
+	limit := check.Value(privacy.EpsilonFromNano(9_000_000_000))(t)
+	least := check.Value(privacy.EpsilonFromNano(1_000_000_000))(t)
+	check.Must(t, check.Err(l.Enroll(ctx, api.EnrollRequest{Key: "e", Question: "vote", Objects: []string{"ann"}, Cap: limit})))
+	check.Must(t, check.Err(l.Release(ctx, api.ReleaseRequest{Key: "r", Question: "vote", Object: "ann", Epsilon: least, Truth: sameTruth("yes")})))
 	check.Must(t, l.Close())
 	return path
 }
@@ -161,9 +156,8 @@ func TestARefusalComesWithinASecond(t *testing.T) {
 				break
 			}
 		}
-		if fastest >= time.Second {
-			t.Errorf("%s of %s is refused after %v at best", one.mode, filepath.Base(one.path), fastest)
-		}
+		check.That(t, fastest < time.Second,
+			"%s of %s is refused after %v at best", one.mode, filepath.Base(one.path), fastest)
 		t.Logf("%s of %s is refused after %v", one.mode, filepath.Base(one.path), fastest)
 	}
 }

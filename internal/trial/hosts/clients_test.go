@@ -166,7 +166,8 @@ type trial struct {
 	seed   uint64
 	calls  int
 	mix    []weight
-	host   server
+	host   server                                          // of a history with one
+	ask    func(context.Context, func(server) error) error // has a call made of the host that serves
 	real   *ledger.Ledger
 	tidy   func(context.Context) error // compacts the file
 	ticks  atomic.Int64
@@ -192,6 +193,7 @@ func newTrial(t testing.TB, seed uint64, calls int, mix []weight) *trial {
 		check.OK(t, x.real.Close())
 	})
 	x.host, x.tidy = x.real, func(ctx context.Context) error { return x.real.Compact(ctx, nil) }
+	x.ask = func(_ context.Context, call func(server) error) error { return call(x.host) }
 	x.define(t)
 	return x
 }
@@ -201,8 +203,7 @@ func planTrial(t testing.TB, seed uint64, calls int, mix []weight) (x *trial, pa
 	t.Helper()
 	secret, public, err := note.GenerateKey(rand.Reader, "histories.example")
 	check.Must(t, err)
-	signer, err := note.NewSigner(secret)
-	check.Must(t, err)
+	signer := check.Value(note.NewSigner(secret))(t)
 	path = filepath.Join(pace.Scratch(t), "ledger.db")
 	check.Must(t, ledger.Create(t.Context(), path, ledger.CreateOptions{LogKey: public}))
 	x = &trial{seed: seed, calls: calls, mix: mix}
@@ -448,7 +449,10 @@ func refusalOf(refused []api.Refusal, name string) *api.Refusal {
 // call makes a call and writes down what came of it.
 func (x *trial) call(ctx context.Context, client int, o order) {
 	r := record{order: o, client: client, from: x.ticks.Add(1)}
-	r.reply, r.err = x.do(ctx, o)
+	r.err = x.ask(ctx, func(h server) (err error) {
+		r.reply, err = x.do(ctx, h, o)
+		return err
+	})
 	r.till = x.ticks.Add(1)
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -464,7 +468,7 @@ func (x *trial) call(ctx context.Context, client int, o order) {
 	}
 }
 
-func (x *trial) do(ctx context.Context, o order) (r reply, err error) {
+func (x *trial) do(ctx context.Context, h server, o order) (r reply, err error) {
 	key, question, epsilon := o.key(), questionName(o.cohort, o.question), tenths(o.epsilon)
 	var named []string
 	if !o.all {
@@ -473,13 +477,13 @@ func (x *trial) do(ctx context.Context, o order) (r reply, err error) {
 	wanted := api.Order{Buyer: buyers()[o.buyer], Question: question, Epsilon: epsilon, Objects: named}
 	switch o.what {
 	case toEnroll:
-		r.Enrolled, err = x.host.Enroll(ctx, api.EnrollRequest{
+		r.Enrolled, err = h.Enroll(ctx, api.EnrollRequest{
 			Key: key, Question: question, Objects: named, Policy: x.terms[o.cohort][o.question], Cap: tenths(most), Partial: o.partial,
 		})
 	case toTerms:
-		r.Changed, err = x.host.ChangeTerms(ctx, x.otherTerms(o, key, named))
+		r.Changed, err = h.ChangeTerms(ctx, x.otherTerms(o, key, named))
 	case toWithdraw:
-		err = x.host.Withdraw(ctx, api.ObjectRequest{Key: key, Object: named[0]})
+		err = h.Withdraw(ctx, api.ObjectRequest{Key: key, Object: named[0]})
 	case toRelease:
 		one := api.ReleaseRequest{Key: key, Question: question, Object: named[0], Epsilon: epsilon}
 		if o.partial { // which is nothing that a release can be: half of them bring the true value along
@@ -487,36 +491,36 @@ func (x *trial) do(ctx context.Context, o order) (r reply, err error) {
 		} else {
 			one.Truth = truths
 		}
-		r.Response, err = x.host.Release(ctx, one)
+		r.Response, err = h.Release(ctx, one)
 	case toRaise:
-		r.Raised, err = x.host.Raise(ctx, api.RaiseRequest{
+		r.Raised, err = h.Raise(ctx, api.RaiseRequest{
 			Key: key, Question: question, Objects: named, All: o.all, Epsilon: epsilon, Partial: o.partial, Truth: truths,
 		})
 	case toAdvance:
-		r.Advanced, err = x.host.Advance(ctx, api.AdvanceRequest{Key: key, Question: question, Truth: truths})
+		r.Advanced, err = h.Advance(ctx, api.AdvanceRequest{Key: key, Question: question, Truth: truths})
 	case toSell:
-		r.Sale, err = x.host.Sell(ctx, api.SellRequest{Key: key, Order: wanted, Partial: o.partial, Truth: truths})
+		r.Sale, err = h.Sell(ctx, api.SellRequest{Key: key, Order: wanted, Partial: o.partial, Truth: truths})
 	case toReserve:
-		r.Reservation, err = x.host.Reserve(ctx, api.ReserveRequest{Key: key, Order: wanted, For: o.lasting, Partial: o.partial})
+		r.Reservation, err = h.Reserve(ctx, api.ReserveRequest{Key: key, Order: wanted, For: o.lasting, Partial: o.partial})
 	case toCommit:
-		r.Sale, err = x.host.Capture(ctx, api.CaptureRequest{Key: key, Reservation: o.reservation, Partial: o.partial, Truth: truths})
+		r.Sale, err = h.Capture(ctx, api.CaptureRequest{Key: key, Reservation: o.reservation, Partial: o.partial, Truth: truths})
 	case toCancel:
-		err = x.host.Cancel(ctx, key, o.reservation)
+		err = h.Cancel(ctx, key, o.reservation)
 	case toAnswer:
-		r.Answer, err = x.host.Answer(ctx, api.AnswerRequest{
+		r.Answer, err = h.Answer(ctx, api.AnswerRequest{
 			Key: key, Question: question, Query: query, Epsilon: epsilon, Objects: named, AcceptLoss: true, Truth: truths,
 		})
 	case toQuote:
-		r.Quote, err = x.host.Quote(ctx, wanted)
+		r.Quote, err = h.Quote(ctx, wanted)
 	case toRead:
-		r.Object, err = x.host.Object(ctx, named[0])
+		r.Object, err = h.Object(ctx, named[0])
 	case toReadLevel:
-		r.Responses, err = collect(x.host.Responses(ctx, question, epsilon))
+		r.Responses, err = api.Collect(h.Responses(ctx, question, epsilon))
 	case toReceipt:
-		err = x.readSale(ctx, o.sold)
+		err = x.readSale(ctx, h, o.sold)
 	}
 	if err == nil && (o.what == toSell || o.what == toCommit) {
-		r.Deliveries, err = collect(x.host.Deliveries(ctx, r.Sale.Number))
+		r.Deliveries, err = api.Collect(h.Deliveries(ctx, r.Sale.Number))
 	}
 	return r, err
 }
@@ -533,27 +537,17 @@ func (x *trial) otherTerms(o order, key string, named []string) api.ChangeTermsR
 	return r
 }
 
-func collect[T any](all iter.Seq2[T, error]) (found []T, err error) {
-	for one, err := range all {
-		if err != nil {
-			return nil, err
-		}
-		found = append(found, one)
-	}
-	return found, nil
-}
-
 // readSale reads what a sale delivered, and its receipt, and compares both with what the buyer was told then.
-func (x *trial) readSale(ctx context.Context, told reply) error {
+func (x *trial) readSale(ctx context.Context, h server, told reply) error {
 	number := told.Sale.Number
-	found, err := collect(x.host.Deliveries(ctx, number))
+	found, err := api.Collect(h.Deliveries(ctx, number))
 	if err != nil {
 		return err
 	}
 	if !reflect.DeepEqual(found, told.Deliveries) {
 		x.fault("sale %d delivered %+v, and later %+v", number, told.Deliveries, found)
 	}
-	receipt, err := x.host.Receipt(ctx, number)
+	receipt, err := h.Receipt(ctx, number)
 	if err != nil {
 		return err
 	}
@@ -742,7 +736,7 @@ func (p *person) absent(r request) *api.Refusal {
 	if p.in[r.question] {
 		return nil
 	}
-	return &api.Refusal{Reason: reason, Asked: tenths(r.epsilon), Remedy: api.RemedyEnrolling}
+	return &api.Refusal{Reason: reason, Asked: tenths(r.epsilon), Remedy: "enrolling"}
 }
 
 // overdrawn is the refusal of what costs more than is left, under the ceiling of the chain or the cap. reaches is the ε of the
@@ -767,20 +761,20 @@ func (p *person) overdrawn(t *terms, m moment, r request, cost, reaches int) *ap
 	if r.question == vote {
 		left = rest(free, held)
 	}
-	refusal := api.Refusal{Asked: tenths(r.epsilon), Cost: tenths(cost), Remedy: api.RemedyNothing}
+	refusal := api.Refusal{Asked: tenths(r.epsilon), Cost: tenths(cost), Remedy: "nothing"}
 	switch {
 	case left < cost:
 		refusal.Reason, refusal.Ceiling = api.ChainCeiling, tenths(ceiling)
 		refusal.Spent, refusal.Remaining = tenths(spent), tenths(left)
 		possible := free >= cost || rest(inTenths(under.Limit()), spent) >= cost
 		if possible && capFree >= cost {
-			refusal.Remedy = api.RemedyWaiting
+			refusal.Remedy = "waiting"
 		}
 	case rest(capFree, held) < cost:
 		refusal.Reason, refusal.Ceiling = api.ObjectCap, tenths(p.cap)
 		refusal.Spent, refusal.Remaining = tenths(p.spent()), tenths(rest(capFree, held))
 		if capFree >= cost {
-			refusal.Remedy = api.RemedyWaiting
+			refusal.Remedy = "waiting"
 		}
 	default:
 		return nil
@@ -790,15 +784,15 @@ func (p *person) overdrawn(t *terms, m moment, r request, cost, reaches int) *ap
 
 // orLess adds to a refusal the highest level below a request's that would not be refused.
 func orLess(refusal *api.Refusal, r request, refused func(r request) *api.Refusal) *api.Refusal {
-	if refusal == nil || refusal.Remedy == api.RemedyEnrolling {
+	if refusal == nil || refusal.Remedy == "enrolling" {
 		return refusal
 	}
 	for r.epsilon--; r.epsilon > 0; r.epsilon-- {
 		if refused(r) != nil {
 			continue
 		}
-		if refusal.Largest = tenths(r.epsilon); refusal.Remedy == api.RemedyNothing {
-			refusal.Remedy = api.RemedyLess
+		if refusal.Largest = tenths(r.epsilon); refusal.Remedy == "nothing" {
+			refusal.Remedy = "less"
 		}
 		break
 	}
@@ -846,7 +840,7 @@ func (p *person) unsold(t *terms, m moment, r request) *api.Refusal {
 	}
 	if offered := inTenths(p.under(t, vote).Limit()); r.epsilon > offered {
 		return &api.Refusal{
-			Reason: api.NotOnOffer, Asked: tenths(r.epsilon), Remedy: api.RemedyNothing,
+			Reason: api.NotOnOffer, Asked: tenths(r.epsilon), Remedy: "nothing",
 			Ceiling: tenths(offered), Spent: tenths(p.spentOn(vote)), Remaining: tenths(rest(offered, p.spentOn(vote))),
 		}
 	}
@@ -859,9 +853,9 @@ func (p *person) unsold(t *terms, m moment, r request) *api.Refusal {
 	if count(waiting) < holders {
 		return p.undrawn(t, m, r)
 	}
-	refusal := &api.Refusal{Reason: api.HoldersFull, Asked: tenths(r.epsilon), Remedy: api.RemedyNothing}
+	refusal := &api.Refusal{Reason: api.HoldersFull, Asked: tenths(r.epsilon), Remedy: "nothing"}
 	if count(owners) < holders {
-		refusal.Remedy = api.RemedyWaiting
+		refusal.Remedy = "waiting"
 	}
 	return refusal
 }
@@ -898,7 +892,7 @@ func (p *person) gone(t *terms, number uint64, r request) *api.Refusal {
 	}
 	at := slices.IndexFunc(p.held, func(h holding) bool { return h.number == number })
 	if at >= 0 && p.held[at].out {
-		return &api.Refusal{Reason: api.Withdrawn, Asked: tenths(r.epsilon), Remedy: api.RemedyNothing}
+		return &api.Refusal{Reason: api.Withdrawn, Asked: tenths(r.epsilon), Remedy: "nothing"}
 	}
 	return p.takenBack(t, r)
 }
@@ -912,7 +906,7 @@ func (p *person) takenBack(t *terms, r request) *api.Refusal {
 		}
 		return &api.Refusal{
 			Reason: reason, Ceiling: tenths(ceiling), Spent: tenths(spent), Asked: tenths(r.epsilon), Cost: tenths(cost),
-			Remaining: tenths(rest(ceiling, spent)), Remedy: api.RemedyNothing,
+			Remaining: tenths(rest(ceiling, spent)), Remedy: "nothing",
 		}
 	}
 	if refusal := short(api.ChainCeiling, inTenths(p.under(t, vote).Limit()), p.spentOn(vote)); refusal != nil {
@@ -924,12 +918,12 @@ func (p *person) takenBack(t *terms, r request) *api.Refusal {
 // unwilling is the refusal of other terms.
 func (p *person) unwilling(r request) *api.Refusal {
 	if !p.was[vote] {
-		return &api.Refusal{Reason: api.NotEnrolled, Remedy: api.RemedyEnrolling}
+		return &api.Refusal{Reason: api.NotEnrolled, Remedy: "enrolling"}
 	}
 	if r.agreed || r.cap <= p.cap && (r.dear || !p.dear) {
 		return nil
 	}
-	refusal := &api.Refusal{Reason: api.NeedsConsent, Remedy: api.RemedyConsent}
+	refusal := &api.Refusal{Reason: api.NeedsConsent, Remedy: "consent"}
 	if r.cap > p.cap {
 		refusal.Ceiling, refusal.Asked = tenths(p.cap), tenths(r.cap)
 	}
@@ -940,9 +934,9 @@ func (p *person) unwilling(r request) *api.Refusal {
 func (p *person) otherwise(question int) *api.Refusal {
 	switch {
 	case p.cap != most && (p.was[vote] || p.was[diary]):
-		return &api.Refusal{Reason: api.CapDiffers, Ceiling: tenths(p.cap), Spent: tenths(p.spent()), Asked: tenths(most), Remedy: api.RemedyTerms}
+		return &api.Refusal{Reason: api.CapDiffers, Ceiling: tenths(p.cap), Spent: tenths(p.spent()), Asked: tenths(most), Remedy: "terms"}
 	case question == vote && p.dear:
-		return &api.Refusal{Reason: api.PolicyDiffers, Spent: tenths(top(p.levels[vote])), Remedy: api.RemedyTerms}
+		return &api.Refusal{Reason: api.PolicyDiffers, Spent: tenths(top(p.levels[vote])), Remedy: "terms"}
 	}
 	return nil
 }

@@ -272,7 +272,7 @@ func (h *hasty) note(draft api.Response, there bool) {
 // Responses are all that are recorded, and of those who have none what is under way.
 func (h *hasty) Responses(ctx context.Context, question string, epsilon privacy.Epsilon) iter.Seq2[api.Response, error] {
 	return func(yield func(api.Response, error) bool) {
-		recorded, err := collect(h.Ledger.Responses(ctx, question, epsilon))
+		recorded, err := api.Collect(h.Ledger.Responses(ctx, question, epsilon))
 		if err != nil {
 			yield(api.Response{}, err)
 			return

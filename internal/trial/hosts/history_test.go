@@ -62,7 +62,7 @@ func TestTheCheckerTellsRightFromWrong(t *testing.T) {
 	overCap := func(asked, spent, cost int) deed {
 		return deed{what: toRelease, request: ask(diary, asked), failed: true, refusal: &api.Refusal{
 			Reason: api.ObjectCap, Ceiling: tenths(most), Spent: tenths(spent), Asked: tenths(asked), Cost: tenths(cost),
-			Remaining: tenths(most - spent), Remedy: api.RemedyLess, Largest: tenths(most - spent),
+			Remaining: tenths(most - spent), Remedy: "less", Largest: tenths(most - spent),
 		}}
 	}
 	raise := deed{what: toRaise, request: ask(vote, 5), first: 5, last: 7, tally: []int{1, 0, 0}}
@@ -73,7 +73,7 @@ func TestTheCheckerTellsRightFromWrong(t *testing.T) {
 		return deed{what: toTerms, request: request{question: vote, cap: limit, dear: dear, agreed: agreed}, first: event, last: event + 1, tally: []int{1, 0}}
 	}
 	short := deed{what: toCommit, request: request{question: vote, epsilon: 16, buyer: 1}, number: 1, failed: true, refusal: &api.Refusal{
-		Reason: api.ChainCeiling, Ceiling: tenths(lessForSale), Asked: tenths(16), Cost: tenths(16), Remaining: tenths(lessForSale), Remedy: api.RemedyNothing,
+		Reason: api.ChainCeiling, Ceiling: tenths(lessForSale), Asked: tenths(16), Cost: tenths(16), Remaining: tenths(lessForSale), Remedy: "nothing",
 	}}
 	hold := deed{what: toReserve, request: request{question: vote, epsilon: 16, buyer: 1}, price: 112, number: 1, expires: 50, first: 5, last: 8}
 	at := func(d deed, first, last int64) deed {
@@ -225,7 +225,7 @@ func (x *trial) reservationOf(ctx context.Context, told error) api.Reservation {
 	var closed *api.ReservationError
 	errors.As(told, &closed)
 	r, err := x.real.Reservation(ctx, closed.Number)
-	if err != nil || r.State == api.ReservationOpen && closed.State != api.ReservationExpired {
+	if err != nil || r.State == "open" && closed.State != "expired" {
 		x.fault("%v, and it is read as %+v, %w", told, r, err)
 	}
 	return r

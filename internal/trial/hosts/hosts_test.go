@@ -12,7 +12,6 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"iter"
 	"math/rand/v2"
 	"net"
 	"net/http"
@@ -34,7 +33,6 @@ import (
 	"github.com/sluicedp/sluice/internal/pgtest"
 	"github.com/sluicedp/sluice/ledger"
 	"github.com/sluicedp/sluice/ledger/api"
-	"github.com/sluicedp/sluice/ledger/evidence"
 	"github.com/sluicedp/sluice/ledger/journal"
 	"github.com/sluicedp/sluice/ledger/journal/keyholder"
 	"github.com/sluicedp/sluice/ledger/journal/pgjournal"
@@ -360,9 +358,7 @@ func (h *host) ask(c command) <-chan said {
 func (h *host) do(c command) said {
 	h.t.Helper()
 	s := <-h.ask(c)
-	if s.Kind != "" {
-		h.t.Fatalf("host %s: %s: %s: %s", h.Name, c.Do, s.Kind, s.Text)
-	}
+	check.Need(h.t, s.Kind == "", "host %s: %s: %s: %s", h.Name, c.Do, s.Kind, s.Text)
 	return s
 }
 
@@ -370,9 +366,8 @@ func (h *host) do(c command) said {
 func (h *host) fails(c command, kind string) said {
 	h.t.Helper()
 	s := <-h.ask(c)
-	if !slices.Contains(strings.Fields(s.Kind), kind) {
-		h.t.Fatalf("host %s: %s: %q, not %q: %s", h.Name, c.Do, s.Kind, kind, s.Text)
-	}
+	check.Need(h.t, slices.Contains(strings.Fields(s.Kind), kind),
+		"host %s: %s: %q, not %q: %s", h.Name, c.Do, s.Kind, kind, s.Text)
 	return s
 }
 
@@ -452,14 +447,13 @@ const hostPeople = 40
 func newFile(t testing.TB, path string) (id uuid.UUID) {
 	t.Helper()
 	check.Must(t, ledger.Create(t.Context(), path, ledger.CreateOptions{}))
-	l, err := ledger.Open(t.Context(), path, ledger.Options{})
-	check.Must(t, err)
+	l := check.Value(ledger.Open(t.Context(), path, ledger.Options{}))(t)
 	names := make([]string, hostPeople)
 	for n := range names {
 		names[n] = fmt.Sprint("person ", n)
 	}
 	enrollAll(t, l, names)
-	id, err = uuid.Parse(l.About().ID)
+	id, err := uuid.Parse(l.About().ID)
 	check.Must(t, errors.Join(err, l.Close()))
 	return id
 }
@@ -844,8 +838,7 @@ func TestAFileThatIsAheadOfItsDatabase(t *testing.T) {
 		o.Restore = restore
 		return ledger.Open(t.Context(), path, ledger.Options{Journal: pgjournal.For(o)})
 	}
-	l, err := open(false)
-	check.Must(t, err)
+	l := check.Value(open(false))(t)
 	var all []api.Response
 	call := func(n int) api.Response {
 		response := check.Value(l.Release(t.Context(), api.ReleaseRequest{
@@ -866,7 +859,7 @@ func TestAFileThatIsAheadOfItsDatabase(t *testing.T) {
 	if _, err := open(false); !errors.Is(err, api.ErrJournal) && !errors.Is(err, journal.ErrLost) {
 		t.Errorf("a database that has less: %v", err)
 	}
-	l, err = open(true)
+	l, err := open(true)
 	check.Must(t, err)
 	all = append(all, call(4))
 	check.Must(t, l.Close())
@@ -876,8 +869,7 @@ func TestAFileThatIsAheadOfItsDatabase(t *testing.T) {
 		again := call(n)
 		check.That(t, again == was, "%v was told, and now %v", was, again)
 	}
-	_, err = l.Verify(t.Context(), api.VerifyRequest{Report: func(p api.Finding) { t.Errorf("found %+v", p) }})
-	check.Must(t, err)
+	check.Must(t, check.Err(l.Verify(t.Context(), api.VerifyRequest{Report: func(p api.Finding) { t.Errorf("found %+v", p) }})))
 	check.Must(t, l.Close())
 }
 
@@ -974,7 +966,7 @@ func newPair(t testing.TB, s *pgtest.Server, seed uint64, calls int, mix []weigh
 	check.Must(t, err)
 	check.Must(t, os.WriteFile(p.files[1], text, 0o600))
 	check.Must(t, p.follow())
-	x.real, x.host, x.tidy = p.now, p, p.compactAny
+	x.real, x.ask, x.tidy = p.now, p.ask, p.compactAny
 	x.define(t)
 	t.Cleanup(func() {
 		check.Must(t, p.now.Close())
@@ -1094,107 +1086,21 @@ func (p *pair) run(ctx context.Context, every int64) {
 	<-ended
 }
 
-// ask asks who serves, and if that one was taken over from meanwhile, the next.
-func ask[T any](ctx context.Context, p *pair, do func(*ledger.Ledger) (T, error)) (T, error) {
+// ask has a call made of who serves, and if that one was taken over from meanwhile, again of the next.
+func (p *pair) ask(ctx context.Context, call func(server) error) error {
 	p.began.Add(1)
 	for {
 		l, changed, failed := p.serving()
-		out, err := do(l)
+		err := call(l)
 		if failed != nil || !errors.Is(err, api.ErrStopped) && !errors.Is(err, api.ErrClosed) {
-			return out, err
+			return err
 		}
 		select {
 		case <-changed:
 		case <-ctx.Done():
-			return out, ctx.Err()
+			return ctx.Err()
 		}
 	}
-}
-
-func askAll[T any](ctx context.Context, p *pair, do func(*ledger.Ledger) iter.Seq2[T, error]) iter.Seq2[T, error] {
-	return func(yield func(T, error) bool) {
-		all, err := ask(ctx, p, func(l *ledger.Ledger) ([]T, error) { return collect(do(l)) })
-		for _, one := range all {
-			if !yield(one, nil) {
-				return
-			}
-		}
-		if err != nil {
-			var none T
-			yield(none, err)
-		}
-	}
-}
-
-// nothing is asked for what returns an error alone.
-func nothing(do func(*ledger.Ledger) error) func(*ledger.Ledger) (struct{}, error) {
-	return func(l *ledger.Ledger) (struct{}, error) { return struct{}{}, do(l) }
-}
-
-func (p *pair) Enroll(ctx context.Context, r api.EnrollRequest) (api.EnrollResult, error) {
-	return ask(ctx, p, func(l *ledger.Ledger) (api.EnrollResult, error) { return l.Enroll(ctx, r) })
-}
-
-func (p *pair) ChangeTerms(ctx context.Context, r api.ChangeTermsRequest) (api.ChangeTermsResult, error) {
-	return ask(ctx, p, func(l *ledger.Ledger) (api.ChangeTermsResult, error) { return l.ChangeTerms(ctx, r) })
-}
-
-func (p *pair) Withdraw(ctx context.Context, r api.ObjectRequest) error {
-	_, err := ask(ctx, p, nothing(func(l *ledger.Ledger) error { return l.Withdraw(ctx, r) }))
-	return err
-}
-
-func (p *pair) Release(ctx context.Context, r api.ReleaseRequest) (api.Response, error) {
-	return ask(ctx, p, func(l *ledger.Ledger) (api.Response, error) { return l.Release(ctx, r) })
-}
-
-func (p *pair) Raise(ctx context.Context, r api.RaiseRequest) (api.RaiseResult, error) {
-	return ask(ctx, p, func(l *ledger.Ledger) (api.RaiseResult, error) { return l.Raise(ctx, r) })
-}
-
-func (p *pair) Advance(ctx context.Context, r api.AdvanceRequest) (api.AdvanceResult, error) {
-	return ask(ctx, p, func(l *ledger.Ledger) (api.AdvanceResult, error) { return l.Advance(ctx, r) })
-}
-
-func (p *pair) Quote(ctx context.Context, o api.Order) (api.Quote, error) {
-	return ask(ctx, p, func(l *ledger.Ledger) (api.Quote, error) { return l.Quote(ctx, o) })
-}
-
-func (p *pair) Sell(ctx context.Context, r api.SellRequest) (api.Sale, error) {
-	return ask(ctx, p, func(l *ledger.Ledger) (api.Sale, error) { return l.Sell(ctx, r) })
-}
-
-func (p *pair) Reserve(ctx context.Context, r api.ReserveRequest) (api.Reservation, error) {
-	return ask(ctx, p, func(l *ledger.Ledger) (api.Reservation, error) { return l.Reserve(ctx, r) })
-}
-
-func (p *pair) Capture(ctx context.Context, r api.CaptureRequest) (api.Sale, error) {
-	return ask(ctx, p, func(l *ledger.Ledger) (api.Sale, error) { return l.Capture(ctx, r) })
-}
-
-func (p *pair) Cancel(ctx context.Context, key string, reservation uint64) error {
-	_, err := ask(ctx, p, nothing(func(l *ledger.Ledger) error { return l.Cancel(ctx, key, reservation) }))
-	return err
-}
-
-func (p *pair) Answer(ctx context.Context, r api.AnswerRequest) (api.AnswerResult, error) {
-	return ask(ctx, p, func(l *ledger.Ledger) (api.AnswerResult, error) { return l.Answer(ctx, r) })
-}
-
-func (p *pair) Object(ctx context.Context, name string) (api.ObjectState, error) {
-	return ask(ctx, p, func(l *ledger.Ledger) (api.ObjectState, error) { return l.Object(ctx, name) })
-}
-
-func (p *pair) Responses(ctx context.Context, question string, epsilon privacy.Epsilon) iter.Seq2[api.Response, error] {
-	return askAll(ctx, p, func(l *ledger.Ledger) iter.Seq2[api.Response, error] { return l.Responses(ctx, question, epsilon) })
-}
-
-func (p *pair) Deliveries(ctx context.Context, sale uint64) iter.Seq2[api.Delivery, error] {
-	return askAll(ctx, p, func(l *ledger.Ledger) iter.Seq2[api.Delivery, error] { return l.Deliveries(ctx, sale) })
-}
-
-func (p *pair) Receipt(ctx context.Context, sale uint64) (evidence.Receipt, error) {
-	return ask(ctx, p, func(l *ledger.Ledger) (evidence.Receipt, error) { return l.Receipt(ctx, sale) })
 }
 
 // Two hosts take over from each other every few hundred calls, while twelve clients go on: and there is an order in which one host and one client
@@ -1208,9 +1114,7 @@ func TestHistoriesAreLinearizableAcrossTwoHosts(t *testing.T) {
 		p.run(t.Context(), 200)
 		err := p.check(t.Context())
 		check.Need(t, err == nil, "seed %d, %d calls: %v", seed, length, err)
-		if p.taken < length/200-2 {
-			t.Errorf("the hosts took over %d times only", p.taken)
-		}
+		check.That(t, p.taken >= length/200-2, "the hosts took over %d times only", p.taken)
 		t.Logf("%d calls, %d takeovers", len(p.told), p.taken)
 	}
 }
@@ -1245,8 +1149,7 @@ func (p *pair) loses(groups int) {
 
 func mustID(t testing.TB, l *ledger.Ledger) uuid.UUID {
 	t.Helper()
-	id := check.Value(uuid.Parse(l.About().ID))(t)
-	return id
+	return check.Value(uuid.Parse(l.About().ID))(t)
 }
 
 // A harness that finds nothing may be blind. Hosts that do not hear that they were taken over from, and a database that loses what was told

@@ -656,9 +656,8 @@ func testTerms(t *testing.T, m *market, b *books) {
 	}
 	for buyer, none := range map[string][]string{atlas: {"donor"}, beacon: {"donor"}, cobalt: {"donor", "wary", "thrifty"}} {
 		for _, o := range m.offers {
-			if names[buyer][o.name] == slices.Contains(none, o.name) {
-				t.Errorf("%s and people on the terms %q: %v", buyer, o.name, names[buyer][o.name])
-			}
+			check.That(t, names[buyer][o.name] != slices.Contains(none, o.name),
+				"%s and people on the terms %q: %v", buyer, o.name, names[buyer][o.name])
 		}
 	}
 }
@@ -876,8 +875,7 @@ func (m *market) withdraw(ctx context.Context) (err error) {
 
 // backup copies the ledger, on day 12.
 func (m *market) backup(ctx context.Context) error {
-	_, err := m.ledger.Backup(ctx, m.backupFile(), nil)
-	return err
+	return check.Err(m.ledger.Backup(ctx, m.backupFile(), nil))
 }
 
 // stateOf returns the state of the first person of a region with the terms of that name.

@@ -207,7 +207,7 @@ func (b *orderBooks) deliveries(ctx context.Context, id uuid.UUID) (map[string]s
 	return all, err
 }
 
-// truth tells the ledger what people answered, as a [api.TruthFunc]. Of some there is no answer.
+// truth tells the ledger what people answered, as an [api.TruthFunc]. Of some there is no answer.
 func (b *orderBooks) truth(ctx context.Context, _ string, objects []string) (values []string, err error) {
 	list, err := json.Marshal(objects)
 	if err != nil {

@@ -271,7 +271,7 @@ func (h *host) endClosed(ctx context.Context, o order, closed *api.ReservationEr
 	}
 	held := api.Reservation{Number: closed.Number, Price: paid}
 	var out outcome
-	if closed.State == api.ReservationCaptured {
+	if closed.State == "captured" {
 		out, err = h.commit(ctx, o, held) // by its key: the sale is made already
 	} else {
 		out, err = refusing(closed.Error()), h.cancel(ctx, o, held)
@@ -382,14 +382,8 @@ func isRefusal(err error) bool {
 
 // sold is the outcome of a sale. Reading deliveries is free, so each attempt may do it.
 func (h *host) sold(ctx context.Context, sale api.Sale) (outcome, error) {
-	out := outcome{state: sold, sale: sale}
-	for one, err := range h.ledger.Deliveries(ctx, sale.Number) {
-		if err != nil {
-			return outcome{}, err
-		}
-		out.deliveries = append(out.deliveries, one)
-	}
-	return out, nil
+	deliveries, err := api.Collect(h.ledger.Deliveries(ctx, sale.Number))
+	return outcome{state: sold, sale: sale, deliveries: deliveries}, err
 }
 
 // openSQLite opens a database, or makes it. What it has committed survives a power cut: in WAL mode
@@ -531,7 +525,7 @@ func (s served) Close() error { return errors.Join(s.Client.Close(), s.close()) 
 
 // overHTTP serves a ledger, and returns it as who calls it has it.
 func overHTTP(ctx context.Context, l *ledger.Ledger) (shopLedger, error) {
-	h, err := ledgerhttp.New(l, ledgerhttp.Options{Gate: ledgerhttp.Holder{Name: "shop", Role: ledgerhttp.Operator}.Admit})
+	h, err := ledgerhttp.New(l, ledgerhttp.Options{Gate: ledgerhttp.Holder{Name: "shop", Role: "operator"}.Admit})
 	if err != nil {
 		return nil, err
 	}

@@ -183,9 +183,7 @@ func (tr *trial) wantGuilty() {
 	last := len(tr.pooled) - 1
 	_, highest := tr.sees(tr, tr.pooled[last])
 	v := tr.evidence[last].judge(highest.Float64())
-	if !v.guilty() {
-		tr.Errorf("not noticed in %d objects: %v", tr.objects, v)
-	}
+	check.That(tr, v.guilty(), "not noticed in %d objects: %v", tr.objects, v)
 	tr.Logf("%d objects: %v", tr.objects, v)
 }
 
@@ -483,8 +481,7 @@ func newStall(t testing.TB, f fault, truths []int) *stall {
 }
 
 func newChain(t testing.TB, levels ...rrchain.Level[int]) *rrchain.Chain[int] {
-	c := check.Value(rrchain.NewChain[int](2, levels...))(t)
-	return c
+	return check.Value(rrchain.NewChain[int](2, levels...))(t)
 }
 
 func (s *stall) fill(o order) []string {

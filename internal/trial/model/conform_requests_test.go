@@ -52,32 +52,8 @@ func mutations(t *T) map[string]mutation {
 	}
 }
 
-// The order in which a request names its objects is no part of it.
-func TestTheOrderOfObjectsDoesNotMatter(t *testing.T) {
-	Anywhere(t, testTheOrderOfObjectsDoesNotMatter)
-}
-
-func testTheOrderOfObjectsDoesNotMatter(t *T) {
-	l := Voters(t, Open(t, ledger.Options{}), "1", "ann", "bob")
-	first := CarryOut(t, l, Order(t, "k", "0.5", "ann", "bob"))
-	again := CarryOut(t, l, Order(t, "k", "0.5", "bob", "ann"))
-	check.That(t, reflect.DeepEqual(first, again), "%+v, then %+v", first, again)
-}
-
-// What a caller gives as a list is not written to: its order is the caller's.
-func TestRequestsAreNotModified(t *testing.T) { Anywhere(t, testRequestsAreNotModified) }
-
-func testRequestsAreNotModified(t *T) {
-	l := Voters(t, Open(t, ledger.Options{}), "1", "ann", "bob")
-	names := []string{"bob", "ann"}
-	CarryOut(t, l, Order(t, "k", "0.5", names...))
-	check.That(t, names[0] == "bob", "the caller's list is now %q", names)
-}
-
 // The same for an order over many, and with the other mutating calls among the crowd.
-func TestKeysUsedByManyAtOnceActOnce(t *testing.T) { Anywhere(t, testKeysUsedByManyAtOnceActOnce) }
-
-func testKeysUsedByManyAtOnceActOnce(t *T) {
+func (anyLedger) KeysUsedByManyAtOnceActOnce(t *T) {
 	l := NewLedger(t)
 	Define(t, l, Vote())
 	calls := mutations(t)
@@ -91,9 +67,8 @@ func testKeysUsedByManyAtOnceActOnce(t *T) {
 			t.Errorf("%s: %v", name, err)
 		}
 		for _, one := range results {
-			if !reflect.DeepEqual(one, results[0]) {
-				t.Errorf("%s: one caller got %+v, another %+v", name, results[0], one)
-			}
+			check.That(t, reflect.DeepEqual(one, results[0]),
+				"%s: one caller got %+v, another %+v", name, results[0], one)
 		}
 	}
 	// 2 raised at 0.5 and 1, one degraded, two raised at 2; the define above settled once more.
@@ -103,13 +78,9 @@ func testKeysUsedByManyAtOnceActOnce(t *T) {
 	WantClean(t, l, api.VerifyRequest{})
 }
 
-func TestAKeyIsNotGoodForAnotherRequest(t *testing.T) {
-	Anywhere(t, testAKeyIsNotGoodForAnotherRequest)
-}
-
-func testAKeyIsNotGoodForAnotherRequest(t *T) {
+func (anyLedger) AKeyIsNotGoodForAnotherRequest(t *T) {
 	l := Voters(t, Open(t, ledger.Options{}), "3", "ann", "bob")
-	Define(t, l, api.Question{Name: "smoker", Values: []string{"yes", "no"}, Encoding: api.Direct})
+	Define(t, l, api.Question{Name: "smoker", Values: []string{"yes", "no"}, Encoding: "direct"})
 	Enroll(t, l, "smoker", "3", "ann", "bob")
 	used := Order(t, "used", "0.5", "ann", "bob")
 	CarryOut(t, l, used)
@@ -142,16 +113,13 @@ func conflicts(t *T, l Book, used api.RaiseRequest) map[string]func() error {
 		"partial":     raise(func(r *api.RaiseRequest) { r.Partial = true }),
 		"release":     func() error { _, err := l.Release(ctx, ReleaseOf(t, used.Key, "ann", "0.5")); return err },
 		"enroll": func() error {
-			_, err := l.Enroll(ctx, api.EnrollRequest{Key: used.Key, Question: "vote", Objects: []string{"ann", "bob"}, Cap: Boundless()})
-			return err
+			return check.Err(l.Enroll(ctx, api.EnrollRequest{Key: used.Key, Question: "vote", Objects: []string{"ann", "bob"}, Cap: Boundless()}))
 		},
 		"define": func() error { return l.DefineQuestion(ctx, used.Key, Vote()) },
 	}
 }
 
-func TestADigestHoldsNoTruth(t *testing.T) { Anywhere(t, testADigestHoldsNoTruth) }
-
-func testADigestHoldsNoTruth(t *T) {
+func (anyLedger) ADigestHoldsNoTruth(t *T) {
 	l := Voters(t, Open(t, ledger.Options{}), "3", "ann")
 	r := ReleaseOf(t, "k", "ann", "0.5")
 	first := Release(t, l, r)
@@ -161,9 +129,7 @@ func testADigestHoldsNoTruth(t *T) {
 }
 
 // A refused call does not burn its key: when the reason is gone, the same call works.
-func TestARefusedKeyIsStillFree(t *testing.T) { Anywhere(t, testARefusedKeyIsStillFree) }
-
-func testARefusedKeyIsStillFree(t *T) {
+func (anyLedger) ARefusedKeyIsStillFree(t *T) {
 	l := Voters(t, Open(t, ledger.Options{}), "1", "ann")
 	late := ReleaseOf(t, "late", "bob", "0.5")
 	mute := ReleaseOf(t, "mute", "ann", "0.5")
@@ -185,39 +151,11 @@ func testARefusedKeyIsStillFree(t *T) {
 	check.Is(t, check.Err(l.Raise(t.Context(), over)), api.ErrKeyConflict)
 }
 
-// The result of a partial answer is that of its own panel, also when a later answer was about fewer.
-func TestARepeatedPartialAnswerIsAsItWas(t *testing.T) {
-	Anywhere(t, testARepeatedPartialAnswerIsAsItWas)
-}
-
-func testARepeatedPartialAnswerIsAsItWas(t *T) {
-	l := Voters(t, Open(t, ledger.Options{}), "9", "ann", "bob")
-	Enroll(t, l, "vote", "0.6", "cid")
-	r := Inquire(t, "1", "majority:yes", "0.5", Ballots("ann"), "ann", "bob", "cid")
-	r.Partial = true
-	first := AnswerTo(t, l, r)
-	dearer := r
-	dearer.Key, dearer.Epsilon = "2", Eps(t, "1") // which cid cannot pay
-	AnswerTo(t, l, dearer)
-	again := AnswerTo(t, l, r)
-	check.That(t, reflect.DeepEqual(first, again), "%+v, then %+v", first, again)
-	cheaper := r
-	cheaper.Key, cheaper.Epsilon = "3", Eps(t, "0.25") // from the one at 0.5, which was about three
-	if got := AnswerTo(t, l, cheaper); got.Objects != first.Objects {
-		t.Errorf("an answer about %d objects comes from one about %d", got.Objects, first.Objects)
-	}
-}
-
 // Two different requests race for one key: one of them has it, in all its callers' eyes.
-func TestOfTwoRequestsWithOneKeyOneWins(t *testing.T) {
-	Anywhere(t, testOfTwoRequestsWithOneKeyOneWins)
-}
-
-func testOfTwoRequestsWithOneKeyOneWins(t *T) {
+func (anyLedger) OfTwoRequestsWithOneKeyOneWins(t *T) {
 	l := Voters(t, NewLedger(t), "3", "ann")
 	failed := race(t, 32, func(i int) error {
-		_, err := l.Release(t.Context(), ReleaseOf(t, "k", "ann", []string{"0.5", "0.75"}[i%2]))
-		return err
+		return check.Err(l.Release(t.Context(), ReleaseOf(t, "k", "ann", []string{"0.5", "0.75"}[i%2])))
 	})
 	check.That(t, len(failed) == 16, "%d callers failed, want 16", len(failed))
 	for _, err := range failed {
@@ -240,11 +178,7 @@ func fieldOf(t *T, err error) string {
 
 // A conflict names the first field that differs, also from a request that was carried out in parts, and from one before the
 // file was opened again.
-func TestAConflictNamesTheFieldThatDiffers(t *testing.T) {
-	Anywhere(t, testAConflictNamesTheFieldThatDiffers)
-}
-
-func testAConflictNamesTheFieldThatDiffers(t *T) {
+func (anyLedger) AConflictNamesTheFieldThatDiffers(t *T) {
 	ctx := t.Context()
 	limit := int64(10_000)
 	sale := func(t *T) api.SellRequest {
@@ -272,9 +206,7 @@ func testAConflictNamesTheFieldThatDiffers(t *T) {
 	}
 }
 
-func TestAConflictNamesItsKey(t *testing.T) { Anywhere(t, testAConflictNamesItsKey) }
-
-func testAConflictNamesItsKey(t *T) {
+func (anyLedger) AConflictNamesItsKey(t *T) {
 	l := NewLedger(t)
 	check.Must(t, l.DefineQuestion(t.Context(), "the key", Vote()))
 	var conflict *api.KeyConflictError
@@ -290,9 +222,7 @@ func testAConflictNamesItsKey(t *T) {
 // Invariant 8: by default an order sells to all its objects or to none; asked to be partial, it says
 // exactly whom it left out and why.
 
-func TestAnOrderSellsToAllOrToNone(t *testing.T) { Anywhere(t, testAnOrderSellsToAllOrToNone) }
-
-func testAnOrderSellsToAllOrToNone(t *T) {
+func (anyLedger) AnOrderSellsToAllOrToNone(t *T) {
 	for name, spoil := range map[string]func(*T, Book, *api.RaiseRequest){
 		"one not enrolled": func(t *T, l Book, r *api.RaiseRequest) { r.Objects = append(r.Objects, "zoe") },
 		"one over the cap": func(t *T, l Book, r *api.RaiseRequest) {
@@ -324,52 +254,19 @@ func testAnOrderSellsToAllOrToNone(t *T) {
 	}
 }
 
-func TestAPartialOrderLeavesOutExactlyTheRefused(t *testing.T) {
-	Anywhere(t, testAPartialOrderLeavesOutExactlyTheRefused)
-}
-
-func testAPartialOrderLeavesOutExactlyTheRefused(t *T) {
-	l := Voters(t, Open(t, ledger.Options{}), "1", "ann", "bob", "cid", "dot")
-	Define(t, l, Smoker())
-	Enroll(t, l, "smoker", "1", "bob")
-	s := ReleaseOf(t, "s", "bob", "0.5")
-	s.Question = "smoker"
-	Release(t, l, s)
-	Release(t, l, ReleaseOf(t, "0", "ann", "0.75"))
-	r := Order(t, "k", "0.75", "ann", "bob", "cid", "dot", "zoe")
-	r.Partial, r.Truth = true, ListOf("yes", "") // of cid and dot, who alone can need theirs
-	before := Stats(t, l).Events
-	got := CarryOut(t, l, r)
-	want := api.RaiseResult{Drawn: 1, Reused: 1, First: before + 1, Last: before + 5, Refused: []api.Refusal{
-		{Object: "bob", Reason: api.ObjectCap, Ceiling: Eps(t, "1"), Spent: Eps(t, "0.5"), Asked: Eps(t, "0.75"), Cost: Eps(t, "0.75"), Remaining: Eps(t, "0.5"), Remedy: api.RemedyLess, Largest: Eps(t, "0.5")},
-		{Object: "dot", Reason: api.NoTruth, Asked: Eps(t, "0.75"), Remedy: api.RemedyTruth},
-		{Object: "zoe", Reason: api.NotEnrolled, Asked: Eps(t, "0.75"), Remedy: api.RemedyEnrolling},
-	}}
-	check.That(t, reflect.DeepEqual(got, want), "got %+v\nwant %+v", got, want)
-	r.Truth = Never(t)
-	again := CarryOut(t, l, r)
-	check.That(t, reflect.DeepEqual(again, want), "got %+v the second time", again)
-	found := Responses(t, l, "vote", Eps(t, "0.75"))
-	check.That(t, len(found) == 2 && found["cid"].Value != "" && found["ann"].Value != "", "sold to %v", found)
-}
-
-func TestWhomARequestIsForMustBeClear(t *testing.T) { Anywhere(t, testWhomARequestIsForMustBeClear) }
-
-func testWhomARequestIsForMustBeClear(t *T) {
+func (anyLedger) WhomARequestIsForMustBeClear(t *T) {
 	l := Voters(t, Open(t, ledger.Options{}), "1", "ann")
 	raise := func(change func(*api.RaiseRequest)) func() error {
 		return func() error {
 			r := Order(t, "k", "0.5", "ann")
 			r.Truth = Never(t)
 			change(&r)
-			_, err := l.Raise(t.Context(), r)
-			return err
+			return check.Err(l.Raise(t.Context(), r))
 		}
 	}
 	enrol := func(objects ...string) func() error {
 		return func() error {
-			_, err := l.Enroll(t.Context(), api.EnrollRequest{Key: "k", Question: "vote", Objects: objects, Cap: Boundless()})
-			return err
+			return check.Err(l.Enroll(t.Context(), api.EnrollRequest{Key: "k", Question: "vote", Objects: objects, Cap: Boundless()}))
 		}
 	}
 	for name, call := range map[string]func() error{
@@ -391,37 +288,17 @@ func testWhomARequestIsForMustBeClear(t *T) {
 	}
 }
 
-// An order for all of nobody is carried out, and sells to nobody.
-func TestAnOrderForNobodyYetEnrolled(t *testing.T) { Anywhere(t, testAnOrderForNobodyYetEnrolled) }
-
-func testAnOrderForNobodyYetEnrolled(t *T) {
-	l := Open(t, ledger.Options{})
-	Define(t, l, Vote())
-	r := Order(t, "k", "0.5")
-	r.Truth = Never(t)
-	first := CarryOut(t, l, r)
-	Enroll(t, l, "vote", "1", "ann")
-	again := CarryOut(t, l, r)
-	check.That(t, reflect.DeepEqual(first, again) && first.Drawn == 0, "%+v, then %+v", first, again)
-}
-
 // A context that has ended stops a call before it does anything.
-func TestAnEndedContextStopsEveryCall(t *testing.T) { Anywhere(t, testAnEndedContextStopsEveryCall) }
-
-func testAnEndedContextStopsEveryCall(t *T) {
+func (anyLedger) AnEndedContextStopsEveryCall(t *T) {
 	l := Voters(t, Open(t, ledger.Options{}), "1", "ann")
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	Unchanged(t, l, func() {
-		_, err := l.Release(ctx, ReleaseOf(t, "k", "ann", "0.5"))
-		check.Is(t, err, context.Canceled)
-		_, err = l.Enroll(ctx, api.EnrollRequest{Key: "k", Question: "vote", Objects: []string{"bob"}, Cap: Boundless()})
-		check.Is(t, err, context.Canceled)
+		check.Is(t, check.Err(l.Release(ctx, ReleaseOf(t, "k", "ann", "0.5"))), context.Canceled)
+		check.Is(t, check.Err(l.Enroll(ctx, api.EnrollRequest{Key: "k", Question: "vote", Objects: []string{"bob"}, Cap: Boundless()})), context.Canceled)
 		check.Is(t, l.DefineQuestion(ctx, "k", Smoker()), context.Canceled)
-		_, err = l.Object(ctx, "ann")
-		check.Is(t, err, context.Canceled)
-		_, err = api.Collect(l.Questions(ctx))
-		check.Is(t, err, context.Canceled)
+		check.Is(t, check.Err(l.Object(ctx, "ann")), context.Canceled)
+		check.Is(t, check.Err(api.Collect(l.Questions(ctx))), context.Canceled)
 		check.Is(t, firstError(l.Events(ctx, 1)), context.Canceled)
 		check.Is(t, firstError(l.Responses(ctx, "vote", Eps(t, "1"))), context.Canceled)
 	})
@@ -436,83 +313,6 @@ func firstError[T any](all func(func(T, error) bool)) (first error) {
 }
 
 // Invariant 3: for an (object, question, ε) there is one response, for ever, for every buyer.
-
-func TestARecordedAnswerIsTheSameForEverybodyForEver(t *testing.T) {
-	Anywhere(t, testARecordedAnswerIsTheSameForEverybodyForEver)
-}
-
-func testARecordedAnswerIsTheSameForEverybodyForEver(t *T) {
-	house := VotersHouse(t, "3", "ann")
-	l := house.Open(t, ledger.Options{})
-	recorded := map[string]api.Response{}
-	for i, epsilon := range []string{"0.5", "1", "0.7", "2", "0.6", "0.1"} {
-		recorded[epsilon] = Release(t, l, ReleaseOf(t, fmt.Sprint("first ", i), "ann", epsilon))
-	}
-	spent := ObjectOf(t, l, "ann").Spent
-	for i := range 1000 {
-		if i%250 == 249 {
-			check.Must(t, l.Close())
-			l = house.Open(t, ledger.Options{})
-		}
-		for epsilon, want := range recorded { // in random order
-			wantSame(t, l, i, epsilon, want)
-			break
-		}
-	}
-	if now := ObjectOf(t, l, "ann").Spent; now != spent || spent != Eps(t, "2") {
-		t.Errorf("spent %s at first and %s after 1,000 repetitions, want 2", spent, now)
-	}
-	n := CountKind(Events(t, l), "released")
-	check.That(t, n == len(recorded), "%d released events for %d levels", n, len(recorded))
-}
-
-// wantSame asks for a recorded answer in one of several ways; none may need the truth.
-func wantSame(t *T, l Book, i int, epsilon string, want api.Response) {
-	t.Helper()
-	got := want
-	switch i % 4 {
-	case 0:
-		r := ReleaseOf(t, fmt.Sprint("again ", i), "ann", epsilon)
-		r.Truth = Never(t)
-		got = Release(t, l, r)
-	case 1:
-		r := ReleaseOf(t, fmt.Sprint("no truth at hand ", i), "ann", epsilon)
-		r.Truth = nil
-		got = Release(t, l, r)
-	case 2:
-		r := Order(t, fmt.Sprint("all ", i), epsilon)
-		r.Truth = Never(t)
-		result := CarryOut(t, l, r)
-		check.Need(t, result.Reused == 1 && result.Drawn+result.Derived == 0, "%+v", result)
-		got = Responses(t, l, "vote", Eps(t, epsilon))["ann"]
-	case 3:
-		for _, at := range ObjectOf(t, l, "ann").Chains[0].Levels {
-			if at.Epsilon == want.Epsilon {
-				got.Value, got.Event = at.Response, at.Event
-			}
-		}
-	}
-	check.Need(t, got == want, "at ε=%s the answer was %v and is now %v", epsilon, want, got)
-}
-
-// Below the current level nobody needs the truth, at whatever ε.
-func TestTheTruthIsNotAskedBelowTheCurrentLevel(t *testing.T) {
-	Anywhere(t, testTheTruthIsNotAskedBelowTheCurrentLevel)
-}
-
-func testTheTruthIsNotAskedBelowTheCurrentLevel(t *T) {
-	l := Voters(t, Open(t, ledger.Options{}), "3", "ann")
-	Release(t, l, ReleaseOf(t, "top", "ann", "2"))
-	for i := range 100 {
-		r := ReleaseOf(t, fmt.Sprint(i), "ann", "2")
-		r.Epsilon = Nano(t, rand.Int64N(2_000_000_000)+1)
-		r.Truth = Never(t)
-		Release(t, l, r)
-	}
-	o := ObjectOf(t, l, "ann")
-	check.That(t, o.Spent == Eps(t, "2"), "spent %s", o.Spent)
-	WantClean(t, l, api.VerifyRequest{})
-}
 
 // mostOfAName is how many bytes a name may have.
 const mostOfAName = 256
@@ -532,11 +332,10 @@ func nameFields(t testing.TB, l Book) map[string]func(name string) error {
 	ctx, n := t.Context(), 0
 	fresh := func() string { n++; return fmt.Sprint("key ", n) }
 	enroll := func(key, object string) error {
-		_, err := l.Enroll(ctx, api.EnrollRequest{Key: key, Question: "vote", Objects: []string{object}, Cap: Boundless()})
-		return err
+		return check.Err(l.Enroll(ctx, api.EnrollRequest{Key: key, Question: "vote", Objects: []string{object}, Cap: Boundless()}))
 	}
 	define := func(key, name, value string) error {
-		return l.DefineQuestion(ctx, key, api.Question{Name: name, Values: []string{"other", value}, Encoding: api.Direct})
+		return l.DefineQuestion(ctx, key, api.Question{Name: name, Values: []string{"other", value}, Encoding: "direct"})
 	}
 	return map[string]func(name string) error{
 		"question":   func(name string) error { return define(fresh(), name, "a") },
@@ -548,9 +347,7 @@ func nameFields(t testing.TB, l Book) map[string]func(name string) error {
 	}
 }
 
-func TestNames(t *testing.T) { Anywhere(t, testNames) }
-
-func testNames(t *T) {
+func (anyLedger) Names(t *T) {
 	l := Voters(t, Open(t, ledger.Options{}), "9", "ann")
 	for field, use := range nameFields(t, l) {
 		for _, name := range badNames() {
@@ -573,11 +370,7 @@ func testNames(t *T) {
 }
 
 // Good names work all the way, next to each other.
-func TestObjectsWithOddNamesAreToldApart(t *testing.T) {
-	Anywhere(t, testObjectsWithOddNamesAreToldApart)
-}
-
-func testObjectsWithOddNamesAreToldApart(t *T) {
+func (anyLedger) ObjectsWithOddNamesAreToldApart(t *T) {
 	l := Voters(t, Open(t, ledger.Options{}), "9", goodNames()...)
 	for i, name := range goodNames() {
 		r := Release(t, l, ReleaseOf(t, fmt.Sprint(i), name, fmt.Sprint("0.", i+1)))
@@ -587,11 +380,7 @@ func testObjectsWithOddNamesAreToldApart(t *T) {
 	WantClean(t, l, api.VerifyRequest{})
 }
 
-func TestQuestionsNeedTwoDifferentValues(t *testing.T) {
-	Anywhere(t, testQuestionsNeedTwoDifferentValues)
-}
-
-func testQuestionsNeedTwoDifferentValues(t *T) {
+func (anyLedger) QuestionsNeedTwoDifferentValues(t *T) {
 	l := Open(t, ledger.Options{})
 	for name, values := range map[string][]string{
 		"none": nil, "one": {"a"}, "twice": {"a", "b", "a"}, "empty": {"a", ""}, "too many": make([]string, (1<<20)+1),
@@ -601,14 +390,12 @@ func testQuestionsNeedTwoDifferentValues(t *T) {
 			check.That(t, errors.Is(err, api.ErrInvalid), "%s: got the error %v", name, err)
 		})
 	}
-	check.Must(t, l.DefineQuestion(t.Context(), "k", api.Question{Name: "q", Values: []string{"a", "A"}, Encoding: api.Direct}))
+	check.Must(t, l.DefineQuestion(t.Context(), "k", api.Question{Name: "q", Values: []string{"a", "A"}, Encoding: "direct"}))
 }
 
 // A question of 70,000 values, such as postcodes, on disk and back; and the last of its values as a
 // response.
-func TestAQuestionOfManyValues(t *testing.T) { Anywhere(t, testAQuestionOfManyValues) }
-
-func testAQuestionOfManyValues(t *T) {
+func (anyLedger) AQuestionOfManyValues(t *T) {
 	const many = 70_000
 	values := make([]string, many)
 	for i := range values {
@@ -631,9 +418,7 @@ func testAQuestionOfManyValues(t *T) {
 }
 
 // What the caller does with its list afterwards does not change a question.
-func TestAQuestionIsTheLedgersOwnCopy(t *testing.T) { Anywhere(t, testAQuestionIsTheLedgersOwnCopy) }
-
-func testAQuestionIsTheLedgersOwnCopy(t *T) {
+func (anyLedger) AQuestionIsTheLedgersOwnCopy(t *T) {
 	l := Open(t, ledger.Options{})
 	values := []string{"yes", "no"}
 	Define(t, l, api.Question{Name: "q", Values: values})
@@ -661,9 +446,7 @@ func wantOrderedTimes(t *T, l Book) (last time.Time) {
 	return last
 }
 
-func TestEventTimesNeverDecrease(t *testing.T) { Anywhere(t, testEventTimesNeverDecrease) }
-
-func testEventTimesNeverDecrease(t *T) {
+func (anyLedger) EventTimesNeverDecrease(t *T) {
 	clock := ledgertest.NewClock(ledgertest.Begin())
 	l := Voters(t, Open(t, ledger.Options{Now: clock.Now}), "9", "ann")
 	highest := ledgertest.Begin()
@@ -681,9 +464,7 @@ func testEventTimesNeverDecrease(t *T) {
 }
 
 // The memory of the time is in the log, not in the process.
-func TestTimesDoNotDecreaseAcrossOpens(t *testing.T) { Anywhere(t, testTimesDoNotDecreaseAcrossOpens) }
-
-func testTimesDoNotDecreaseAcrossOpens(t *T) {
+func (anyLedger) TimesDoNotDecreaseAcrossOpens(t *T) {
 	house := VotersHouse(t, "9", "ann")
 	future := time.Now().Add(50 * 365 * 24 * time.Hour)
 	l := house.Open(t, ledger.Options{Now: func() time.Time { return future }, ClockAhead: future})
@@ -695,9 +476,7 @@ func testTimesDoNotDecreaseAcrossOpens(t *T) {
 	check.That(t, last.Equal(future), "the log went back to %v from %v", last, future)
 }
 
-func TestAClockBefore1970IsHarmless(t *testing.T) { Anywhere(t, testAClockBefore1970IsHarmless) }
-
-func testAClockBefore1970IsHarmless(t *T) {
+func (anyLedger) AClockBefore1970IsHarmless(t *T) {
 	for _, now := range []time.Time{{}, time.Date(-5000, 1, 1, 0, 0, 0, 0, time.UTC), time.Date(1677, 1, 1, 0, 0, 0, 0, time.UTC), time.Unix(-1, 0)} {
 		clock := ledgertest.NewClock(now)
 		l := Voters(t, Open(t, ledger.Options{Now: clock.Now}), "9", "ann")
@@ -718,11 +497,9 @@ func wantClockError(t *T, err error, clock, last time.Time) {
 	}
 }
 
-// TestAClockFarAheadChangesNothing sets the clock ahead of a market with a dated sale and a reservation. Whatever is asked of
+// AClockFarAheadChangesNothing sets the clock ahead of a market with a dated sale and a reservation. Whatever is asked of
 // the ledger then, nothing is written, and nothing is refused for good; what was settled before is told again.
-func TestAClockFarAheadChangesNothing(t *testing.T) { Anywhere(t, testAClockFarAheadChangesNothing) }
-
-func testAClockFarAheadChangesNothing(t *T) {
+func (anyLedger) AClockFarAheadChangesNothing(t *T) {
 	clock := ledgertest.NewClock(ledgertest.Begin())
 	l := Open(t, ledger.Options{Now: clock.Now})
 	Define(t, l, Vote())
@@ -777,11 +554,7 @@ func testAClockFarAheadChangesNothing(t *T) {
 }
 
 // A ledger that nobody has used for two years goes on when a person has said once that the clock is right.
-func TestALongIdleLedgerIsConfirmedOnce(t *testing.T) {
-	Anywhere(t, testALongIdleLedgerIsConfirmedOnce)
-}
-
-func testALongIdleLedgerIsConfirmedOnce(t *T) {
+func (anyLedger) ALongIdleLedgerIsConfirmedOnce(t *T) {
 	clock, house := ledgertest.NewClock(ledgertest.Begin()), NewHouse(t)
 	check.Must(t, Voters(t, house.Open(t, ledger.Options{Now: clock.Now}), "9", "ann").Close())
 	for _, step := range []struct {
@@ -899,7 +672,7 @@ func answersLaw(position int, e [3]float64) map[string]float64 {
 func TestRaisedAnswersFollowTheirLaw(t *testing.T) {
 	const values = 90
 	panels := pace.Tries(2, 12/pace.Step(6), 12)
-	q := api.Question{Name: "vote", Encoding: api.Direct}
+	q := api.Question{Name: "vote", Encoding: "direct"}
 	for i := range values {
 		q.Values = append(q.Values, fmt.Sprint("v", i))
 	}
@@ -1009,7 +782,7 @@ func TestKeyedResponsesFollowTheLawOfAChain(t *testing.T) {
 // with 1/(1+e^ε), independently.
 func TestKeyedUnaryResponsesFollowTheirLaw(t *testing.T) {
 	names := Crowd(pace.Tries(2_000, 20_000/pace.Step(20), 20_000))
-	q := api.Question{Name: "vote", Values: []string{"a", "b", "c"}, Encoding: api.Unary}
+	q := api.Question{Name: "vote", Values: []string{"a", "b", "c"}, Encoding: "unary"}
 	l := Open(t, ledger.Options{NoiseKey: NoiseKeys("law")})
 	Define(t, l, q)
 	Enroll(t, l, q.Name, "9", names...)

@@ -3,7 +3,6 @@ package model
 import (
 	"context"
 	"errors"
-	"fmt"
 	"reflect"
 	"slices"
 	"strings"
@@ -11,7 +10,6 @@ import (
 	"time"
 
 	"github.com/sluicedp/sluice/internal/check"
-	"github.com/sluicedp/sluice/ledger"
 	"github.com/sluicedp/sluice/ledger/api"
 	says "github.com/sluicedp/sluice/ledger/event"
 	"github.com/sluicedp/sluice/ledger/ledgertest"
@@ -33,8 +31,7 @@ func to(t testing.TB, key string, p *policy.Policy, limit string, objects ...str
 
 func changeTerms(t testing.TB, l Book, r api.ChangeTermsRequest) api.ChangeTermsResult {
 	t.Helper()
-	done := check.Value(l.ChangeTerms(t.Context(), r))(t)
-	return done
+	return check.Value(l.ChangeTerms(t.Context(), r))(t)
 }
 
 // priced sells up to ε=2, for so much up to each nat.
@@ -48,9 +45,7 @@ func priced(t testing.TB, amount int64) *policy.Policy {
 
 // A change of terms is one event for each person and question; the rest stays as it is. The same request does nothing twice, and
 // who is under these terms already is left alone.
-func TestTermsChangeByOneEventEach(t *testing.T) { Anywhere(t, testTermsChangeByOneEventEach) }
-
-func testTermsChangeByOneEventEach(t *T) {
+func (anyLedger) TermsChangeByOneEventEach(t *T) {
 	l := Sellers(t, NewLedger(t), "2", "9", "ann", "bob", "cid")
 	Define(t, l, Smoker())
 	Enroll(t, l, "smoker", "9", "ann")
@@ -116,9 +111,7 @@ func lowerings(t testing.TB) map[string]api.ChangeTermsRequest {
 }
 
 // Less always works, at once. The way back needs consent each time, and the refusal says what is more.
-func TestLessNeedsNoConsentAndMoreDoes(t *testing.T) { Anywhere(t, testLessNeedsNoConsentAndMoreDoes) }
-
-func testLessNeedsNoConsentAndMoreDoes(t *T) {
+func (anyLedger) LessNeedsNoConsentAndMoreDoes(t *T) {
 	for name, r := range lowerings(t) {
 		t.Run(name, func(t *T) {
 			l := Sellers(t, NewLedger(t), "2", "9", "ann")
@@ -131,7 +124,7 @@ func testLessNeedsNoConsentAndMoreDoes(t *T) {
 			Unchanged(t, l, func() {
 				refused = Refusals(t, check.Err(l.ChangeTerms(t.Context(), up)))
 			})
-			if len(refused) != 1 || refused[0].Object != "ann" || refused[0].Reason != api.NeedsConsent || refused[0].Remedy != api.RemedyConsent || refused[0].Why == "" {
+			if len(refused) != 1 || refused[0].Object != "ann" || refused[0].Reason != api.NeedsConsent || refused[0].Remedy != "consent" || refused[0].Why == "" {
 				t.Errorf("up, without consent: %+v", refused)
 			}
 			if capped := !r.Cap.IsZero(); capped != strings.Contains(refused[0].Why, "the cap would be") || capped && (refused[0].Ceiling != r.Cap || refused[0].Asked != Eps(t, "9")) {
@@ -148,22 +141,15 @@ func testLessNeedsNoConsentAndMoreDoes(t *T) {
 
 // A policy that releases for nothing what was for sale, none at all, one for other buyers, and one of which nobody can tell need
 // consent, whatever their ceilings.
-func TestWhatIsNotProvenToBeLessNeedsConsent(t *testing.T) {
-	Anywhere(t, testWhatIsNotProvenToBeLessNeedsConsent)
-}
-
-func testWhatIsNotProvenToBeLessNeedsConsent(t *T) {
+func (anyLedger) WhatIsNotProvenToBeLessNeedsConsent(t *T) {
 	unlock := func(total string, orders int) policy.Policy {
-		p := check.Value(policy.Unlock(Eps(t, total), orders))(t)
-		return p
+		return check.Value(policy.Unlock(Eps(t, total), orders))(t)
 	}
 	sum := func(of ...policy.Policy) policy.Policy {
-		p := check.Value(policy.Sum(of...))(t)
-		return p
+		return check.Value(policy.Sum(of...))(t)
 	}
 	steps := func(of ...policy.Step) policy.Policy {
-		p := check.Value(policy.Steps(of...))(t)
-		return p
+		return check.Value(policy.Steps(of...))(t)
 	}
 	for name, c := range map[string]struct{ now, to policy.Policy }{
 		"the calendar instead":  {Market(t, "2"), steps(policy.Step{At: ledgertest.Begin(), Ceiling: Eps(t, "0.1")})},
@@ -188,353 +174,22 @@ func testWhatIsNotProvenToBeLessNeedsConsent(t *T) {
 	}
 }
 
-// A cap below what is spent leaves nothing; so does a ceiling. What was released stays released and on sale, it is still told
-// right, and whoever is forgotten so can come back.
-func TestACapMayGoBelowWhatIsSpent(t *testing.T) { Anywhere(t, testACapMayGoBelowWhatIsSpent) }
-
-func testACapMayGoBelowWhatIsSpent(t *T) {
-	l := Sellers(t, NewLedger(t), "2", "9", "ann", "bob")
-	Sell(t, l, Purchase(t, "1", "acme", "1", "ann", "bob"))
-	changeTerms(t, l, to(t, "2", nil, "0.4", "ann"))
-	lower := Market(t, "0.5")
-	changeTerms(t, l, to(t, "3", &lower, "", "bob"))
-	for object, want := range map[string]api.Refusal{
-		"ann": {Object: "ann", Reason: api.ObjectCap, Ceiling: Eps(t, "0.4"), Spent: Eps(t, "1"), Asked: Eps(t, "1.1"), Cost: Eps(t, "0.1"), Remedy: api.RemedyLess, Largest: Eps(t, "1")},
-		"bob": {Object: "bob", Reason: api.ChainCeiling, Ceiling: Eps(t, "0.5"), Spent: Eps(t, "1"), Asked: Eps(t, "1.1"), Cost: Eps(t, "0.1"), Remedy: api.RemedyLess, Largest: Eps(t, "1")},
-	} {
-		got := Refusals(t, check.Err(l.Release(t.Context(), ReleaseOf(t, "4", object, "1.1"))))
-		check.That(t, len(got) == 1 && got[0] == want, "more of %s: %+v, want %+v", object, got, want)
-		Release(t, l, ReleaseOf(t, "below "+object, object, "0.3"))
-	}
-	o := ObjectOf(t, l, "ann")
-	check.That(t, o.Remaining.IsZero() && o.Spent == Eps(t, "1"), "%+v", o)
-	Sell(t, l, Purchase(t, "5", "zeta", "1", "ann")) // it is recorded, and ann's terms still sell it
-	_, err := l.Sell(t.Context(), Purchase(t, "6", "zeta", "1", "bob"))
-	if got := Refusals(t, err); got[0].Reason != api.NotOnOffer {
-		t.Errorf("bob sells no such level any more: %+v", got)
-	}
-	check.Must(t, l.Forget(t.Context(), api.ObjectRequest{Key: "8", Object: "ann"}))
-	_, err = l.Enroll(t.Context(), api.EnrollRequest{Key: "9", Question: "vote", Objects: []string{"ann"}, Policy: Market(t, "2")})
-	check.Must(t, err)
-	check.Must(t, l.Forget(t.Context(), api.ObjectRequest{Key: "10", Object: "ann"}))
-	AuditAll(t, l)
-}
-
-// An upgrade costs the new price less what that buyer has paid for the person, never less than nothing; and what a buyer holds, or
-// less, costs nothing, however prices have risen.
-func TestWhoUpgradesPaysTheNewPriceLessWhatIsPaid(t *testing.T) {
-	Anywhere(t, testWhoUpgradesPaysTheNewPriceLessWhatIsPaid)
-}
-
-func testWhoUpgradesPaysTheNewPriceLessWhatIsPaid(t *T) {
-	l := Sellers(t, NewLedger(t), "2", "9", "ann")
-	n := 0
-	buys := func(buyer, epsilon string, price int64) {
-		t.Helper()
-		n++
-		r := Purchase(t, fmt.Sprint(n), buyer, epsilon, "ann")
-		if q, err := l.Quote(t.Context(), r.Order); err != nil || q.Price != price {
-			t.Errorf("%s is quoted %d for ε=%s, want %d: %v", buyer, q.Price, epsilon, price, err)
-		}
-		s := Sell(t, l, r)
-		check.That(t, s.Price == price, "%s pays %d for ε=%s, want %d", buyer, s.Price, epsilon, price)
-	}
-	asks := func(amount int64) {
-		n++
-		r := to(t, fmt.Sprint("terms ", n), priced(t, amount), "", "ann")
-		r.Consent = "agreed"
-		changeTerms(t, l, r)
-	}
-	buys("acme", "0.5", 50)
-	buys("zeta", "1", 100)
-	asks(200)
-	buys("acme", "0.5", 0)
-	buys("acme", "0.25", 0)
-	buys("acme", "1", 150) // 200 − 50
-	buys("zeta", "1", 0)
-	buys("zeta", "1.5", 200) // 300 − 100
-	buys("hooli", "0.5", 100)
-	asks(40)
-	buys("acme", "1.5", 0) // 60, and 200 are paid
-	buys("acme", "2", 0)   // 80
-	buys("hooli", "2", 0)  // 80, and 100 are paid
-	buys("initech", "1", 40)
-	asks(300)
-	buys("acme", "2", 0)
-	buys("zeta", "2", 300) // 600 − 300
-	buys("initech", "2", 560)
-	paid := map[string]int64{}
-	for _, at := range ObjectOf(t, l, "ann").Chains[0].Levels {
-		for i, buyer := range at.Buyers {
-			paid[buyer] += at.Paid[i]
-		}
-	}
-	want := map[string]int64{"acme": 200, "zeta": 600, "hooli": 100, "initech": 600}
-	check.That(t, reflect.DeepEqual(paid, want), "they paid %v, want %v", paid, want)
-	check.Must(t, l.BeginEpoch(t.Context(), api.EpochRequest{Key: "epoch", Question: "vote", Object: "ann"})) // about another value, so nothing is paid yet
-	buys("acme", "1", 300)
-	EnrollUnder(t, l, "vote", *priced(t, 300), "9", "bob")
-	Sell(t, l, Purchase(t, "bob's", "acme", "0.5", "bob"))
-	check.Must(t, l.Forget(t.Context(), api.ObjectRequest{Key: "forget", Object: "bob"})) // and that acme has paid anything
-	check.Must(t, check.Err(l.Enroll(t.Context(), api.EnrollRequest{Key: "back", Question: "vote", Objects: []string{"bob"}, Policy: *priced(t, 300)})))
-	if s := Sell(t, l, Purchase(t, "bob's, again", "acme", "1", "bob")); s.Price != 300 || s.Upgrades != 0 {
-		t.Errorf("%+v", s)
-	}
-	AuditAll(t, l)
-}
-
-// hold reserves votes for acme.
-func hold(t testing.TB, l Book, key, epsilon string, objects ...string) api.Reservation {
-	t.Helper()
-	return Reserve(t, l, api.ReserveRequest{Key: key, Order: Purchase(t, "", "acme", epsilon, objects...).Order, For: time.Hour})
-}
-
-// A live reservation keeps its price, and whatever else was checked when it was granted.
-func TestAReservationKeepsItsPrice(t *testing.T) { Anywhere(t, testAReservationKeepsItsPrice) }
-
-func testAReservationKeepsItsPrice(t *T) {
-	sold := func(more func(*policy.Market)) *policy.Policy {
-		p := Market(t, "2", more)
-		return &p
-	}
-	for name, p := range map[string]*policy.Policy{
-		"dearer": priced(t, 900), "cheaper": priced(t, 1), "barred": sold(func(m *policy.Market) { m.Barred = []string{"acme"} }),
-		"closed": sold(func(m *policy.Market) { m.Until = ledgertest.Begin() }), "not on offer": sold(func(m *policy.Market) { m.Levels = []privacy.Epsilon{Eps(t, "2")} }),
-		"not for sale": new(policy.Fixed(Eps(t, "1"))), "no policy": {},
-	} {
-		t.Run(name, func(t *T) {
-			l := Sellers(t, NewLedger(t), "2", "9", "ann", "bob")
-			Sell(t, l, Purchase(t, "1", "acme", "0.25", "ann"))
-			r := hold(t, l, "2", "1", "ann", "bob")
-			change := to(t, "3", p, "", "ann")
-			change.Consent = "agreed"
-			changeTerms(t, l, change)
-			if s := Commit(t, l, "4", r.Number); s.Price != 175 || r.Price != 175 || s.Refund != 0 || s.Objects != 2 {
-				t.Errorf("reserved for %d, captured as %+v", r.Price, s)
-			}
-			AuditAll(t, l)
-		})
-	}
-}
-
-// What is bought in between at other prices counts, and never costs more than was promised.
-func TestAReservationCountsWhatIsPaidMeanwhile(t *testing.T) {
-	Anywhere(t, testAReservationCountsWhatIsPaidMeanwhile)
-}
-
-func testAReservationCountsWhatIsPaidMeanwhile(t *T) {
-	l := Sellers(t, NewLedger(t), "2", "9", "ann", "bob")
-	r := hold(t, l, "1", "1", "ann", "bob") // 100 each
-	changeTerms(t, l, to(t, "2", priced(t, 300), "", "ann", "bob"))
-	if s := Sell(t, l, Purchase(t, "3", "acme", "0.25", "ann")); s.Price != 75 {
-		t.Errorf("%+v", s)
-	}
-	if s := Sell(t, l, Purchase(t, "4", "acme", "0.5", "bob")); s.Price != 150 {
-		t.Errorf("%+v", s)
-	}
-	s := Commit(t, l, "5", r.Number)
-	all := Delivered(t, l, s.Number)
-	check.That(t, all["ann"].Price == 25 && all["bob"].Price == 0 && s.Refund == 175, "%+v, delivered %+v", s, all)
-	AuditAll(t, l)
-}
-
-// Budget that was taken back is not held any more: at capture such people are refused, or left out with a refund, as those who have
-// withdrawn are. For everybody else it counts as held as long as it is there.
-func TestAReservationDoesNotKeepBudgetThatWasTakenBack(t *testing.T) {
-	Anywhere(t, testAReservationDoesNotKeepBudgetThatWasTakenBack)
-}
-
-func testAReservationDoesNotKeepBudgetThatWasTakenBack(t *T) {
-	l := Sellers(t, NewLedger(t), "2", "9", "ann", "bob", "cid", "dan", "eve")
-	Sell(t, l, Purchase(t, "0", "zeta", "1", "eve"))
-	r := hold(t, l, "1", "1", "ann", "bob", "cid", "dan", "eve")
-	lower := Market(t, "0.5")
-	changeTerms(t, l, to(t, "2", nil, "0.999999999", "ann"))
-	changeTerms(t, l, to(t, "3", &lower, "", "bob", "eve")) // eve's level is recorded, and needs no budget
-	check.Must(t, l.Withdraw(t.Context(), api.ObjectRequest{Key: "4", Object: "cid"}))
-	o := ObjectOf(t, l, "ann")
-	check.That(t, o.Remaining.IsZero(), "%s of ann's cap is free for others", o.Remaining)
-	whole := api.CaptureRequest{Key: "5", Reservation: r.Number, Truth: SameTruth("yes")}
-	_, err := l.Capture(t.Context(), whole)
-	want := []api.Refusal{
-		{Object: "ann", Reason: api.ObjectCap, Ceiling: Eps(t, "0.999999999"), Asked: Eps(t, "1"), Cost: Eps(t, "1"), Remaining: Eps(t, "0.999999999"), Remedy: api.RemedyNothing},
-		{Object: "bob", Reason: api.ChainCeiling, Ceiling: Eps(t, "0.5"), Asked: Eps(t, "1"), Cost: Eps(t, "1"), Remaining: Eps(t, "0.5"), Remedy: api.RemedyNothing},
-		{Object: "cid", Reason: api.Withdrawn, Asked: Eps(t, "1"), Remedy: api.RemedyEnrolling},
-	}
-	got := Refusals(t, err)
-	check.That(t, slices.Equal(got, want), "refused %+v, want %+v", got, want)
-	whole.Partial = true
-	s, err := l.Capture(t.Context(), whole)
-	check.Must(t, err)
-	check.That(t, s.Objects == 2 && s.Price == 200 && s.Refund == 300 && slices.Equal(s.Refused, want), "%+v", s)
-	AuditAll(t, l)
-}
-
-// Fewer holders than reserved before do not undo a reservation; more let others in beside it, and it still has its place.
-func TestAReservationKeepsItsPlaceAmongHolders(t *testing.T) {
-	Anywhere(t, testAReservationKeepsItsPlaceAmongHolders)
-}
-
-func testAReservationKeepsItsPlaceAmongHolders(t *T) {
-	few := func(holders int) *policy.Policy {
-		p := Market(t, "2", func(m *policy.Market) { m.Stride, m.Holders = Eps(t, "0.5"), holders })
-		return &p
-	}
-	l := NewLedger(t)
-	Define(t, l, Vote())
-	EnrollUnder(t, l, "vote", *few(1), "9", "ann")
-	r := hold(t, l, "1", "1", "ann")
-	_, err := l.Sell(t.Context(), Purchase(t, "2", "zeta", "1", "ann"))
-	got := Refusals(t, err)
-	check.That(t, got[0].Reason == api.HoldersFull && got[0].Remedy == api.RemedyWaiting, "%+v", got)
-	more := to(t, "3", few(3), "", "ann")
-	more.Consent = "agreed"
-	changeTerms(t, l, more)
-	Sell(t, l, Purchase(t, "4", "zeta", "1", "ann"))
-	Sell(t, l, Purchase(t, "5", "hooli", "1", "ann"))
-	_, err = l.Sell(t.Context(), Purchase(t, "6", "initech", "1", "ann"))
-	if got := Refusals(t, err); got[0].Reason != api.HoldersFull {
-		t.Errorf("%+v", got)
-	}
-	changeTerms(t, l, to(t, "7", few(1), "", "ann"))
-	Commit(t, l, "8", r.Number)
-	AuditAll(t, l)
-}
-
-// A quote that was made under other terms says so, if it is not what the order is any more; a sale that comes to the same is made.
-func TestAQuoteTellsThatTermsHaveChanged(t *testing.T) {
-	Anywhere(t, testAQuoteTellsThatTermsHaveChanged)
-}
-
-func testAQuoteTellsThatTermsHaveChanged(t *T) {
-	l := Sellers(t, NewLedger(t), "2", "9", "ann", "bob")
-	r := Purchase(t, "1", "acme", "1")
-	quote := func() api.Quote {
-		q := check.Value(l.Quote(t.Context(), r.Order))(t)
-		return q
-	}
-	first := quote()
-	changeTerms(t, l, to(t, "2", priced(t, 110), "", "bob"))
-	r.QuoteID = first.ID
-	held := func(other bool, price int64) {
-		t.Helper()
-		_, err := l.Sell(t.Context(), r)
-		var changed *api.QuoteError
-		if !errors.As(err, &changed) || changed.TermsChanged != other || changed.Quote.Price != price || changed.Expected != r.QuoteID || strings.Contains(err.Error(), "other terms") != other {
-			t.Errorf("%v, %+v", err, changed)
-		}
-	}
-	held(true, 210)
-	limit := int64(200)
-	r.MaxPrice = &limit
-	held(true, 210) // too dear, because of that
-	r.MaxPrice = nil
-	EnrollUnder(t, l, "vote", Market(t, "2"), "9", "cid")
-	held(false, 310) // others take part, so nobody can tell
-	r.All, r.Objects = false, []string{"ann", "bob"}
-	held(true, 210)
-	r.QuoteID = "no quote"
-	held(false, 210)
-	r.QuoteID = quote().ID
-	Sell(t, l, Purchase(t, "3", "acme", "0.5", "ann"))
-	held(false, 160) // the price has changed, and no terms
-	r.QuoteID = quote().ID
-	changeTerms(t, l, to(t, "4", nil, "8", "ann", "bob"))
-	dearerAbove := Market(t, "2", func(m *policy.Market) {
-		m.Prices = []policy.Price{{Epsilon: Eps(t, "1"), Amount: 110}, {Epsilon: Eps(t, "2"), Amount: 900}}
-	})
-	changeTerms(t, l, to(t, "5", &dearerAbove, "", "bob"))
-	now := quote()
-	check.That(t, now.ID != r.QuoteID && now.Price == 160, "under other terms the quote %s is %+v", r.QuoteID, now)
-	s := Sell(t, l, r)
-	check.That(t, s.Price == 160, "%+v: what is bought, and what it costs, is as quoted", s)
-	AuditAll(t, l)
-}
-
-// Enrolling again under other terms says what does help. Then it does, for those too who have withdrawn: they never take part under the
-// former terms in between.
-func TestEnrollingUnderOtherTermsSaysWhatToDo(t *testing.T) {
-	Anywhere(t, testEnrollingUnderOtherTermsSaysWhatToDo)
-}
-
-func testEnrollingUnderOtherTermsSaysWhatToDo(t *T) {
-	l := Sellers(t, NewLedger(t), "2", "9", "ann", "bob")
-	check.Must(t, l.Withdraw(t.Context(), api.ObjectRequest{Key: "1", Object: "ann"}))
-	back := api.EnrollRequest{Key: "2", Question: "vote", Objects: []string{"ann", "bob"}, Policy: *priced(t, 150), Cap: Eps(t, "9")}
-	_, err := l.Enroll(t.Context(), back)
-	if got := Refusals(t, err); len(got) != 2 || got[0].Reason != api.PolicyDiffers || got[0].Remedy != api.RemedyTerms || !strings.Contains(err.Error(), "changing its terms helps") {
-		t.Errorf("%v: %+v", err, got)
-	}
-	back.Cap = Eps(t, "8")
-	_, err = l.Enroll(t.Context(), back)
-	if got := Refusals(t, err); got[0].Reason != api.CapDiffers || got[0].Remedy != api.RemedyTerms || got[0].Asked != Eps(t, "8") || !strings.Contains(err.Error(), "changing its terms helps") {
-		t.Errorf("%v: %+v", err, got)
-	}
-	changeTerms(t, l, to(t, "3", priced(t, 150), "8", "ann", "bob"))
-	o := ObjectOf(t, l, "ann")
-	check.That(t, o.Chains[0].Withdrawn, "other terms bring nobody back: %+v", o)
-	done, err := l.Enroll(t.Context(), back)
-	check.Must(t, err)
-	check.That(t, done.Enrolled == 1 && done.Already == 1, "%+v", done)
-	WantClean(t, l, api.VerifyRequest{})
-}
-
-// Partial: who would be refused is left out, with the reason, and the same key tells the same again, also when it is true no more.
-func TestPartialChangesLeaveOutWhoIsRefused(t *testing.T) {
-	Anywhere(t, testPartialChangesLeaveOutWhoIsRefused)
-}
-
-func testPartialChangesLeaveOutWhoIsRefused(t *T) {
+// The log lists the refusals of a request by its key.
+func (anyLedger) Refusals_OfAPartialRequest_AreListedByKey(t *T) {
 	l := Sellers(t, NewLedger(t), "2", "5", "ann", "bob")
-	EnrollUnder(t, l, "vote", Market(t, "2"), "9", "cid", "dan")
-	check.Must(t, l.Withdraw(t.Context(), api.ObjectRequest{Key: "0", Object: "dan"}))
-	r := to(t, "1", nil, "7", "zoe", "dan", "cid", "bob", "ann")
-	got := Refusals(t, check.Err(l.ChangeTerms(t.Context(), r)))
-	check.That(t, len(got) == 3, "%+v", got)
+	r := to(t, "1", nil, "7", "zoe", "bob", "ann")
 	r.Partial = true
 	done := changeTerms(t, l, r)
-	var reasons []string
-	for _, one := range done.Refused {
-		reasons = append(reasons, one.Object+" "+string(one.Reason)+" "+string(one.Remedy)+" "+one.Why)
-	}
-	want := []string{"ann needs-consent consent the cap would be ε=7, and is ε=5", "bob needs-consent consent the cap would be ε=7, and is ε=5", "zoe not-enrolled enrolling "}
-	check.That(t, done.Changed == 2 && slices.Equal(reasons, want), "%+v, %q", done, reasons)
 	var listed []api.Refusal
 	for ev, err := range l.Refusals(t.Context(), "1", 0) {
 		check.Must(t, err)
 		listed = append(listed, ev.Says.(says.ObjectRefused).Refusal)
 	}
-	check.That(t, slices.Equal(listed, done.Refused), "the log refuses %+v", listed)
-	enrol := api.EnrollRequest{Key: "2", Question: "vote", Objects: []string{"new", "ann", "bob", "cid"}, Partial: true, Terms: func(object string) (policy.Policy, privacy.Epsilon) {
-		return map[string]policy.Policy{"ann": *priced(t, 150)}[object], Eps(t, map[string]string{"ann": "5", "bob": "6", "cid": "7", "new": "1"}[object])
-	}}
-	first := check.Value(l.Enroll(t.Context(), enrol))(t)
-	reasons = nil
-	for _, one := range first.Refused {
-		reasons = append(reasons, one.Object+" "+string(one.Reason))
-	}
-	if first.Enrolled != 1 || !slices.Equal(reasons, []string{"ann policy-differs", "bob cap-differs", "cid policy-differs"}) {
-		t.Errorf("%+v", first)
-	}
-	check.Must(t, l.Withdraw(t.Context(), api.ObjectRequest{Key: "3", Object: "new"}))
-	if again, err := l.Enroll(t.Context(), enrol); err != nil || !reflect.DeepEqual(again, first) {
-		t.Errorf("again it came to %+v, %v, before to %+v", again, err, first)
-	}
-	again := changeTerms(t, l, r)
-	check.That(t, reflect.DeepEqual(again, done), "again it came to %+v, before to %+v", again, done)
-	check.Must(t, l.Forget(t.Context(), api.ObjectRequest{Key: "4", Object: "ann"}))
-	if again := changeTerms(t, l, r); len(again.Refused) != 2 || again.Unlisted != 1 || again.Changed != 2 {
-		t.Errorf("without ann it came to %+v", again)
-	}
-	WantClean(t, l, api.VerifyRequest{})
+	check.That(t, len(listed) == 3 && slices.Equal(listed, done.Refused), "the log refuses %+v, want %+v", listed, done.Refused)
 }
 
 // Each person may be enrolled on terms of its own; the function is asked once about each, in order, and another answer is another request.
-func TestEveryoneIsEnrolledOnTermsOfTheirOwn(t *testing.T) {
-	Anywhere(t, testEveryoneIsEnrolledOnTermsOfTheirOwn)
-}
-
-func testEveryoneIsEnrolledOnTermsOfTheirOwn(t *T) {
+func (anyLedger) EveryoneIsEnrolledOnTermsOfTheirOwn(t *T) {
 	l := NewLedger(t)
 	Define(t, l, Vote())
 	names, dearest, asked := Crowd(partSize+1), 7, []string(nil)
@@ -549,8 +204,7 @@ func testEveryoneIsEnrolledOnTermsOfTheirOwn(t *T) {
 		}
 	}}
 	slices.Reverse(r.Objects)
-	done, err := l.Enroll(t.Context(), r)
-	check.Must(t, err)
+	done := check.Value(l.Enroll(t.Context(), r))(t)
 	check.That(t, done.Enrolled == len(names) && slices.Equal(asked, names),
 		"%+v, asked about %d people", done, len(asked))
 	for _, object := range []string{names[0], names[1], names[6], names[partSize]} {
@@ -563,23 +217,19 @@ func testEveryoneIsEnrolledOnTermsOfTheirOwn(t *T) {
 		t.Errorf("again it came to %+v, %v", again, err)
 	}
 	dearest = 6
-	_, err = l.Enroll(t.Context(), r)
+	_, err := l.Enroll(t.Context(), r)
 	conflict := new(api.KeyConflictError)
 	check.That(t, errors.As(err, &conflict) && conflict.Field == "Terms", "on other terms: %v", err)
 	r.Key, r.Cap = "2", Eps(t, "1")
-	_, err = l.Enroll(t.Context(), r)
-	check.Is(t, err, api.ErrInvalid)
+	check.Is(t, check.Err(l.Enroll(t.Context(), r)), api.ErrInvalid)
 	r.Cap, r.Terms = privacy.Epsilon{}, func(string) (policy.Policy, privacy.Epsilon) { return policy.Policy{}, privacy.Epsilon{} }
 	r.Objects = []string{"new"}
-	_, err = l.Enroll(t.Context(), r)
-	check.Is(t, err, api.ErrNoCap)
+	check.Is(t, check.Err(l.Enroll(t.Context(), r)), api.ErrNoCap)
 	WantClean(t, l, api.VerifyRequest{})
 }
 
 // A change that cannot be is a typed error, and changes nothing.
-func TestTermsThatCannotBe(t *testing.T) { Anywhere(t, testTermsThatCannotBe) }
-
-func testTermsThatCannotBe(t *T) {
+func (anyLedger) TermsThatCannotBe(t *T) {
 	l := Sellers(t, NewLedger(t), "2", "9", "ann")
 	_, err := policy.Steps(policy.Step{At: ledgertest.Begin(), Ceiling: Eps(t, "1")}, policy.Step{At: ledgertest.Begin().Add(1), Ceiling: Eps(t, "0.5")})
 	check.Is(t, err, policy.ErrInvalid) // one that is not monotone is none
@@ -611,7 +261,7 @@ func testTermsThatCannotBe(t *T) {
 	}
 	Unchanged(t, l, func() {
 		_, err := l.ChangeTerms(t.Context(), to(t, "1", nil, "3", "zoe", "ann"))
-		if got := Refusals(t, err); len(got) != 1 || got[0] != (api.Refusal{Object: "zoe", Reason: api.NotEnrolled, Remedy: api.RemedyEnrolling}) {
+		if got := Refusals(t, err); len(got) != 1 || got[0] != (api.Refusal{Object: "zoe", Reason: api.NotEnrolled, Remedy: "enrolling"}) {
 			t.Errorf("a stranger: %+v", got)
 		}
 	})
@@ -621,37 +271,8 @@ func testTermsThatCannotBe(t *T) {
 	WantClean(t, l, api.VerifyRequest{})
 }
 
-// Ceilings are those of the clock. If it has gone back behind the log, what a calendar had come to allow counts for nothing: so no
-// clock that was wrong makes more of less.
-func TestTermsAreComparedByTheClock(t *testing.T) { Anywhere(t, testTermsAreComparedByTheClock) }
-
-func testTermsAreComparedByTheClock(t *T) {
-	now := ledgertest.Begin().Add(10 * time.Hour)
-	l := Open(t, ledger.Options{Now: func() time.Time { return now }})
-	Define(t, l, Vote())
-	steps, err := policy.Steps(policy.Step{At: now.Add(-time.Hour), Ceiling: Eps(t, "0.5")}, policy.Step{At: now.Add(time.Hour), Ceiling: Eps(t, "1")})
-	check.Must(t, err)
-	EnrollUnder(t, l, "vote", steps, "9", "ann", "bob")
-	half := policy.Fixed(Eps(t, "0.5"))
-	now = now.Add(-5 * time.Hour)
-	_, err = l.ChangeTerms(t.Context(), to(t, "1", &half, "", "ann"))
-	got := Refusals(t, err)
-	check.That(t, got[0].Reason == api.NeedsConsent, "by a clock gone back: %+v", got)
-	now = now.Add(5 * time.Hour)
-	changeTerms(t, l, to(t, "1", &half, "", "ann"))
-	now = now.Add(-5 * time.Hour) // what was proven for ann is not proven from then on
-	_, err = l.ChangeTerms(t.Context(), to(t, "2", &half, "", "bob"))
-	if got := Refusals(t, err); got[0].Reason != api.NeedsConsent {
-		t.Errorf("by a clock gone back again: %+v", got)
-	}
-	now = now.Add(5 * time.Hour)
-	WantClean(t, l, api.VerifyRequest{})
-}
-
 // The events are streamed like all others.
-func TestTermsAreWatched(t *testing.T) { Both(t, testTermsAreWatched) }
-
-func testTermsAreWatched(t *T) {
+func (openLedger) TermsAreWatched(t *T) {
 	l := Sellers(t, NewLedger(t), "2", "9", "ann")
 	seen := make(chan says.TermsChanged, 1)
 	from := uint64(len(Events(t, l))) + 1
@@ -673,9 +294,7 @@ func testTermsAreWatched(t *T) {
 
 // Many are dealt with in parts; what is cut off goes on under its key. A cap that was lowered meanwhile by another request is then more,
 // and is not raised.
-func TestTermsOfManyChangeInParts(t *testing.T) { Both(t, testTermsOfManyChangeInParts) }
-
-func testTermsOfManyChangeInParts(t *T) {
+func (openLedger) TermsOfManyChangeInParts(t *T) {
 	names := Crowd(2*partSize + 10)
 	l := Sellers(t, NewLedger(t), "2", "9", names...)
 	ctx, cancel := context.WithCancel(t.Context())
@@ -689,9 +308,8 @@ func testTermsOfManyChangeInParts(t *T) {
 	}
 	before := len(Events(t, l))
 	_, err := l.ChangeTerms(ctx, r)
-	if err == nil || len(Events(t, l)) != before+1+partSize+1 {
-		t.Errorf("%v: cut off with %d events more", err, len(Events(t, l))-before)
-	}
+	check.That(t, err != nil && len(Events(t, l)) == before+1+partSize+1,
+		"%v: cut off with %d events more", err, len(Events(t, l))-before)
 	last := names[len(names)-1]
 	changeTerms(t, l, to(t, "2", nil, "4", last))
 	_, err = l.ChangeTerms(t.Context(), r)
@@ -701,8 +319,7 @@ func testTermsOfManyChangeInParts(t *T) {
 	back := to(t, "3", nil, "9", last)
 	back.Consent = "agreed"
 	changeTerms(t, l, back)
-	done, err := l.ChangeTerms(t.Context(), r)
-	check.Must(t, err)
+	done := check.Value(l.ChangeTerms(t.Context(), r))(t)
 	check.That(t, done.Changed == len(names) && done.Unchanged == 0, "%+v", done)
 	check.That(t, slices.Equal(told[:2], []int{partSize, len(names)}), "told %v", told)
 	for _, object := range []string{names[0], names[partSize], last} {

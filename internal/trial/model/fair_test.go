@@ -7,7 +7,6 @@ import (
 	"math/rand/v2"
 	"sync"
 	"sync/atomic"
-	"testing"
 	"time"
 
 	"github.com/sluicedp/sluice/internal/check"
@@ -46,7 +45,7 @@ func newFair(t *T) *fair {
 	Define(t, f.ledger, Smoker())
 	EnrollUnder(t, f.ledger, "vote", growing, fairCap, f.objects...)
 	EnrollUnder(t, f.ledger, "smoker", Market(t, "2"), fairCap, f.objects...)
-	Define(t, f.ledger, api.Question{Name: "diary", Values: []string{"yes", "no"}, Encoding: api.Direct})
+	Define(t, f.ledger, api.Question{Name: "diary", Values: []string{"yes", "no"}, Encoding: "direct"})
 	EnrollUnder(t, f.ledger, "diary", timed, fairCap, f.objects...) // not for sale: it comes by itself
 	return f
 }
@@ -79,8 +78,7 @@ func (f *fair) visit(i int) error {
 	case n < 82:
 		return f.leaves(key, o.Objects[0], o.Question, random)
 	case n < 84:
-		_, err := f.ledger.Advance(f.Context(), api.AdvanceRequest{Key: key, Truth: f.truth})
-		return err
+		return check.Err(f.ledger.Advance(f.Context(), api.AdvanceRequest{Key: key, Truth: f.truth}))
 	case n < 95:
 		r, err := f.ledger.Release(f.Context(), api.ReleaseRequest{Key: key, Question: o.Question, Object: o.Objects[0], Epsilon: o.Epsilon, Truth: f.truth})
 		if err == nil {
@@ -194,9 +192,7 @@ func (f *fair) pardon(err error) error {
 	return err
 }
 
-func TestTwoThousandAtTheFair(t *testing.T) { Anywhere(t, testTwoThousandAtTheFair) }
-
-func testTwoThousandAtTheFair(t *T) {
+func (anyLedger) TwoThousandAtTheFair(t *T) {
 	f := newFair(t)
 	for _, err := range race(t, 2000, f.visit) {
 		t.Error(err)
@@ -267,9 +263,8 @@ func (f *fair) wantCeilings() {
 		case ev.Kind() == "charged":
 			spent[charged.Object] += charged.Epsilon.Nano()
 		}
-		if spent[ev.Object()] > limit {
-			f.Errorf("event %d: %q has spent %d of %d", ev.Number, ev.Object(), spent[ev.Object()], limit)
-		}
+		check.That(f, spent[ev.Object()] <= limit,
+			"event %d: %q has spent %d of %d", ev.Number, ev.Object(), spent[ev.Object()], limit)
 	}
 	times := f.truths.Times()
 	for chain, n := range draws {
@@ -278,9 +273,7 @@ func (f *fair) wantCeilings() {
 	}
 	for _, name := range f.objects {
 		o := ObjectOf(f, f.ledger, name)
-		if o.Spent != Nano(f, spent[name]) {
-			f.Errorf("%q has spent %s, by the log %d", name, o.Spent, spent[name])
-		}
+		check.That(f, o.Spent == Nano(f, spent[name]), "%q has spent %s, by the log %d", name, o.Spent, spent[name])
 		if all, err := o.Spent.Add(o.Held); err != nil || o.Cap.Less(all) {
 			f.Errorf("%q has spent %s and holds %s under the cap %s", name, o.Spent, o.Held, o.Cap)
 		}
@@ -319,17 +312,12 @@ func (f *fair) wantEnoughHappened() {
 
 // Buyers who all want the same one object at all levels at once: each level is drawn or derived once, and
 // whoever is first pays the same as whoever is last.
-func TestBuyersOfOneObjectGetOneResponse(t *testing.T) {
-	Anywhere(t, testBuyersOfOneObjectGetOneResponse)
-}
-
-func testBuyersOfOneObjectGetOneResponse(t *T) {
+func (anyLedger) BuyersOfOneObjectGetOneResponse(t *T) {
 	const buyers, levels = 25, 20
 	l := Sellers(t, NewLedger(t), "2", "2", "ann")
 	failed := race(t, buyers*levels, func(i int) error {
 		r := Purchase(t, fmt.Sprint(i), fmt.Sprint("buyer ", i%buyers), fmt.Sprintf("%d.%d", (i/buyers+1)/10, (i/buyers+1)%10), "ann")
-		_, err := l.Sell(t.Context(), r)
-		return err
+		return check.Err(l.Sell(t.Context(), r))
 	})
 	for _, err := range failed {
 		t.Error(err)
@@ -352,9 +340,7 @@ func testBuyersOfOneObjectGetOneResponse(t *T) {
 
 // Objects are forgotten, and come back, while everybody trades in them. What is left adds up, nobody has spent
 // more than the cap, and no response outlives its object's levels.
-func TestForgettingAtTheFair(t *testing.T) { Anywhere(t, testForgettingAtTheFair) }
-
-func testForgettingAtTheFair(t *T) {
+func (anyLedger) ForgettingAtTheFair(t *T) {
 	f := newFair(t)
 	names := f.objects[:6]
 	for _, name := range names { // whatever comes first then, there is something to erase
@@ -438,9 +424,7 @@ func (f *fair) terms(question string) policy.Policy {
 
 // Two that reserve what only one can have: one of them gets it, whoever sells meanwhile, and what is
 // reserved can be paid for.
-func TestWhatIsReservedCanBePaidFor(t *testing.T) { Anywhere(t, testWhatIsReservedCanBePaidFor) }
-
-func testWhatIsReservedCanBePaidFor(t *T) {
+func (anyLedger) WhatIsReservedCanBePaidFor(t *T) {
 	const rounds = 20
 	for round := range rounds {
 		l := Sellers(t, Open(t, ledger.Options{Now: ledgertest.Begin}), "2", "1", "ann")
@@ -451,8 +435,7 @@ func testWhatIsReservedCanBePaidFor(t *T) {
 			o := api.Order{Buyer: fmt.Sprint("buyer ", i), Question: []string{"vote", "smoker"}[i%2], Epsilon: Nano(t, int64(i+2)*100_000_000), Objects: []string{"ann"}}
 			key := fmt.Sprint(i)
 			if (i/2+round)%2 == 0 {
-				_, err := l.Sell(t.Context(), api.SellRequest{Key: key, Order: o, Truth: SameTruth("yes")})
-				return err
+				return check.Err(l.Sell(t.Context(), api.SellRequest{Key: key, Order: o, Truth: SameTruth("yes")}))
 			}
 			r, err := l.Reserve(t.Context(), api.ReserveRequest{Key: key, Order: o, For: time.Hour})
 			if err != nil {

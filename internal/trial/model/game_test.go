@@ -160,6 +160,7 @@ func (g *game) wantError(got, want error) {
 		current := *quote
 		current.Quote.ID, current.Quote.Instead = "", nil
 		g.same("the refusal", current, quoteOnPaper)
+		check.Need(g, strings.Contains(got.Error(), "other terms") == quote.TermsChanged, "the refusal reads %v", got)
 	case errors.As(want, &displacedOnPaper) && errors.As(got, &displaced):
 		g.same("what would be lost", displaced, displacedOnPaper)
 	case errors.As(want, &closedOnPaper) && errors.As(got, &closed):
@@ -222,16 +223,22 @@ func (g *game) wantTold(came any) {
 
 // demand makes a request of the ledger, given what must come of it. It is done again later, and changed
 // under the same key.
-func demand[R, T any](g *game, r R, call func(context.Context, R) (T, error), want T, refused error, changes ...func(*R)) (got T, done bool) {
+func demand[R, T any](g *game, r R, call func(Book, context.Context, R) (T, error), want T, refused error, changes ...func(*R)) (got T, done bool) {
 	g.Helper()
-	got, err := call(g.Context(), r)
+	named := slices.Clone(objectsIn(r))
+	got, err := call(g.ledger, g.Context(), r)
+	g.same("the list that the caller gave", objectsIn(r), named)
 	if g.failed(err, refused) {
 		return got, false
 	}
 	g.same(fmt.Sprintf("the result of %T", r), got, want)
 	g.wantTold(got)
 	made := &past{result: asJSON(got), alone: aloneIn(r), again: func() (string, error) {
-		again, err := call(g.Context(), r)
+		if list := listIn(&r); list != nil {
+			*list = slices.Clone(*list)
+			slices.Reverse(*list) // their order is no part of the request
+		}
+		again, err := call(g.ledger, g.Context(), r)
 		g.wantTold(again)
 		return asJSON(again), err
 	}}
@@ -239,7 +246,6 @@ func demand[R, T any](g *game, r R, call func(context.Context, R) (T, error), wa
 	for _, ev := range g.paper.log[g.begun:] {
 		made.about = append(made.about, ev.object)
 	}
-	named := objectsIn(r)
 	if _, is := any(r).(api.AnswerRequest); is {
 		made.about = named // an answer is about all in its panel, also one that was recorded before
 	}
@@ -251,7 +257,7 @@ func demand[R, T any](g *game, r R, call func(context.Context, R) (T, error), wa
 		other := r
 		change(&other)
 		again := func() (string, error) {
-			again, err := call(g.Context(), other)
+			again, err := call(g.ledger, g.Context(), other)
 			return asJSON(again), err
 		}
 		made.changed = append(made.changed, otherRequest{again, areAlike(r, other)})
@@ -263,9 +269,9 @@ func demand[R, T any](g *game, r R, call func(context.Context, R) (T, error), wa
 // aloneIn returns the only object that a request names, or "".
 func aloneIn[R any](request R) string {
 	switch r := any(request).(type) {
-	case string:
-		return r
-	case epochOf:
+	case api.ObjectRequest:
+		return r.Object
+	case api.EpochRequest:
 		return r.Object
 	case api.ReleaseRequest:
 		return r.Object
@@ -366,8 +372,8 @@ func withoutObject[T any](result T, name string) T {
 }
 
 // bare makes a call without a result look like one with one.
-func bare[R any](call func(context.Context, R) error) func(context.Context, R) (struct{}, error) {
-	return func(ctx context.Context, r R) (struct{}, error) { return struct{}{}, call(ctx, r) }
+func bare[R any](call func(Book, context.Context, R) error) func(Book, context.Context, R) (struct{}, error) {
+	return func(l Book, ctx context.Context, r R) (struct{}, error) { return struct{}{}, call(l, ctx, r) }
 }
 
 // see notes a response, by an event of its epoch, seen for the first time, and holds it against the note ever after.
@@ -408,7 +414,7 @@ func (g *game) noteKeyed(q api.Question, object, noise string, e int64, l *paper
 // isResponse tells whether a text is one of the values or, in unary encoding, a 0 or 1 for each; of a mechanism, whether
 // it is an output at an ε.
 func isResponse(q api.Question, e int64, text string) bool {
-	if q.Encoding == api.Unary {
+	if q.Encoding == "unary" {
 		return len(text) == len(q.Values) && strings.Trim(text, "01") == ""
 	}
 	return slices.Contains(responsesOnPaper(q, e), text)
@@ -454,14 +460,15 @@ func (one moveLeap) play(g *game) {
 // define defines a question under a key of its own.
 func (g *game) define(q api.Question) {
 	key := g.key()
-	demand(g, q, bare(func(ctx context.Context, q api.Question) error { return g.ledger.DefineQuestion(ctx, key, q) }), struct{}{}, g.paper.define(q),
+	call := func(l Book, ctx context.Context, q api.Question) error { return l.DefineQuestion(ctx, key, q) }
+	demand(g, q, bare(call), struct{}{}, g.paper.define(q),
 		func(q *api.Question) { q.Values = append([]string{"new"}, q.Values[1:]...) },
 		func(q *api.Question) { q.Name += "!" })
 }
 
 func (one moveDefine) play(g *game) {
 	q := api.Question{Name: "late", Values: []string{"no", "yes", "unsure", "other"}, Encoding: one.As}
-	if one.As == api.Finite {
+	if one.As == "finite" {
 		q.Mechanism = mechanisms()[len(q.Values)]
 	}
 	if one.Other {
@@ -471,36 +478,24 @@ func (one moveDefine) play(g *game) {
 }
 
 func (one moveWithdraw) play(g *game) {
-	key := g.key()
-	demand(g, one.Object, bare(func(ctx context.Context, name string) error {
-		return g.ledger.Withdraw(ctx, api.ObjectRequest{Key: key, Object: name})
-	}), struct{}{}, g.paper.withdraw(one.Object),
-		func(name *string) { *name = "zoe" })
+	r := api.ObjectRequest{Key: g.key(), Object: one.Object}
+	demand(g, r, bare(Book.Withdraw), struct{}{}, g.paper.withdraw(one.Object), func(r *api.ObjectRequest) { r.Object = "zoe" })
 }
 
-// epochOf is whose epoch begins, in which question.
-type epochOf struct{ Question, Object string }
-
 func (one moveEpoch) play(g *game) {
-	key := g.key()
-	call := bare(func(ctx context.Context, r epochOf) error {
-		return g.ledger.BeginEpoch(ctx, api.EpochRequest{Key: key, Question: r.Question, Object: r.Object})
-	})
-	demand(g, epochOf(one), call, struct{}{}, g.paper.beginEpoch(one.Question, one.Object), func(r *epochOf) { r.Object = "zoe" })
+	r := api.EpochRequest{Key: g.key(), Question: one.Question, Object: one.Object}
+	demand(g, r, bare(Book.BeginEpoch), struct{}{}, g.paper.beginEpoch(one.Question, one.Object), func(r *api.EpochRequest) { r.Object = "zoe" })
 }
 
 func (one moveForget) play(g *game) {
-	key, want := g.key(), g.paper.forget(one.Object)
+	want := g.paper.forget(one.Object)
 	if want == nil && g.closed == nil {
 		for _, it := range g.past {
 			it.forget(one.Object)
 		}
 	}
-	_, done := demand(g, one.Object, bare(func(ctx context.Context, name string) error {
-		return g.ledger.Forget(ctx, api.ObjectRequest{Key: key, Object: name})
-	}), struct{}{}, want,
-		func(name *string) { *name = "zoe" })
-	if done {
+	r := api.ObjectRequest{Key: g.key(), Object: one.Object}
+	if _, done := demand(g, r, bare(Book.Forget), struct{}{}, want, func(r *api.ObjectRequest) { r.Object = "zoe" }); done {
 		g.past[len(g.past)-1].alone = "" // that somebody was forgotten is not forgotten
 	}
 }
@@ -509,10 +504,7 @@ func (one moveRaise) play(g *game) {
 	g.host = one.Host
 	r := api.RaiseRequest{Key: g.key(), Question: one.Question, Epsilon: epsilonOf(one.Epsilon), Objects: one.Objects, All: one.Objects == nil, Partial: one.Partial, Truth: g.ask}
 	want, refused := g.paper.raise(r, g.host)
-	call := func(ctx context.Context, r api.RaiseRequest) (api.RaiseResult, error) {
-		return g.ledger.Raise(ctx, r)
-	}
-	_, done := demand(g, r, call, want, refused,
+	_, done := demand(g, r, Book.Raise, want, refused,
 		func(r *api.RaiseRequest) { r.Partial = !r.Partial },
 		func(r *api.RaiseRequest) { r.Epsilon = g.another(r.Question, r.Epsilon) },
 		func(r *api.RaiseRequest) { r.All, r.Objects = false, []string{"zoe"} })
@@ -542,21 +534,15 @@ func (one moveRelease) play(g *game) {
 	event := g.paper.chain(one.Question, one.Object).levels[one.Epsilon].event
 	want := api.Response{Object: one.Object, Question: one.Question, Epsilon: r.Epsilon, Value: got.Value, Event: uint64(event)}
 	g.same("the response", got, want)
-	call := func(ctx context.Context, r api.ReleaseRequest) (api.Response, error) {
-		return g.ledger.Release(ctx, r)
-	}
 	g.host = host{Broken: true} // nobody may ask again
-	demand(g, r, call, want, nil, func(r *api.ReleaseRequest) { r.Epsilon = g.another(r.Question, r.Epsilon) })
+	demand(g, r, Book.Release, want, nil, func(r *api.ReleaseRequest) { r.Epsilon = g.another(r.Question, r.Epsilon) })
 }
 
 func (one moveAdvance) play(g *game) {
 	g.host = one.Host
 	r := api.AdvanceRequest{Key: g.key(), Question: one.Question, Truth: g.ask}
 	want, refused := g.paper.advance(one.Question, g.host)
-	call := func(ctx context.Context, r api.AdvanceRequest) (api.AdvanceResult, error) {
-		return g.ledger.Advance(ctx, r)
-	}
-	demand(g, r, call, want, refused, func(r *api.AdvanceRequest) {
+	demand(g, r, Book.Advance, want, refused, func(r *api.AdvanceRequest) {
 		if r.Question == "" {
 			r.Question = "vote"
 		} else {
@@ -666,9 +652,8 @@ func (one moveSell) play(g *game) {
 	if refused == nil {
 		d, refused = g.paper.sell(t, nil, c, g.host)
 	}
-	call := func(ctx context.Context, r api.SellRequest) (api.Sale, error) { return g.ledger.Sell(ctx, r) }
 	g.sold(d, func(want api.Sale) bool {
-		_, done := demand(g, r, call, want, refused,
+		_, done := demand(g, r, Book.Sell, want, refused,
 			func(r *api.SellRequest) { r.Partial = !r.Partial },
 			func(r *api.SellRequest) { r.Epsilon = g.another(r.Question, r.Epsilon) },
 			func(r *api.SellRequest) { r.Buyer = "zoe" },
@@ -697,10 +682,7 @@ func (one moveReserve) play(g *game) {
 	if refused == nil {
 		want = d.granted
 	}
-	call := func(ctx context.Context, r api.ReserveRequest) (api.Reservation, error) {
-		return g.ledger.Reserve(ctx, r)
-	}
-	_, done := demand(g, r, call, want, refused,
+	_, done := demand(g, r, Book.Reserve, want, refused,
 		func(r *api.ReserveRequest) { r.For++ },
 		func(r *api.ReserveRequest) { r.Buyer = "zoe" },
 		func(r *api.ReserveRequest) { r.Partial = !r.Partial })
@@ -725,11 +707,8 @@ func (one moveCommit) play(g *game) {
 	g.host = one.Host
 	r := api.CaptureRequest{Key: g.key(), Reservation: max(1, g.deal(one.Deal)), Partial: one.Partial, Truth: g.ask}
 	d, refused := g.paper.commit(r.Reservation, consent{key: r.Key, partial: r.Partial}, g.host)
-	call := func(ctx context.Context, r api.CaptureRequest) (api.Sale, error) {
-		return g.ledger.Capture(ctx, r)
-	}
 	g.sold(d, func(want api.Sale) bool {
-		_, done := demand(g, r, call, want, refused,
+		_, done := demand(g, r, Book.Capture, want, refused,
 			func(r *api.CaptureRequest) { r.Partial = !r.Partial },
 			func(r *api.CaptureRequest) { r.Reservation++ })
 		return done
@@ -738,8 +717,8 @@ func (one moveCommit) play(g *game) {
 
 func (one moveCancel) play(g *game) {
 	key, number := g.key(), g.deal(one.Deal)
-	call := bare(func(ctx context.Context, number uint64) error { return g.ledger.Cancel(ctx, key, number) })
-	demand(g, number, call, struct{}{}, g.paper.cancel(number), func(number *uint64) { *number++ })
+	call := func(l Book, ctx context.Context, number uint64) error { return l.Cancel(ctx, key, number) }
+	demand(g, number, bare(call), struct{}{}, g.paper.cancel(number), func(number *uint64) { *number++ })
 }
 
 func (one moveAnswer) play(g *game) {
@@ -765,11 +744,9 @@ func (one moveAnswer) play(g *game) {
 	want.Answer = made.answer
 	g.same("the answer", got, want)
 	g.wantTold(got)
-	g.host = host{Broken: true} // nobody may ask again
-	call := func(ctx context.Context, r api.AnswerRequest) (api.AnswerResult, error) {
-		return g.ledger.Answer(ctx, r)
-	}
-	demand(g, r, call, want, nil,
+	g.host = host{Broken: true}    // nobody may ask again
+	r.AcceptLoss = !one.AcceptLoss // it is no part of what the key stands for
+	demand(g, r, Book.Answer, want, nil,
 		func(r *api.AnswerRequest) { r.Partial = !r.Partial },
 		func(r *api.AnswerRequest) { r.Query = "threshold:no:1" },
 		func(r *api.AnswerRequest) { r.Epsilon = epsilonOf(r.Epsilon.Nano() + 3) })
@@ -842,7 +819,7 @@ type (
 	}
 	moveDefine struct {
 		Other bool // with other values
-		As    api.Encoding
+		As    string
 	}
 	moveWithdraw struct{ Object string }
 	moveForget   struct{ Object string }
@@ -979,12 +956,12 @@ func questions(seed uint64) []api.Question {
 	case seed%mechanical == 3:
 		first.Mechanism = mechanisms()[len(first.Values)]
 	case seed%3 == 1:
-		first.Encoding = api.Unary
+		first.Encoding = "unary"
 	}
 	if seed%3 != 0 && first.Mechanism == nil {
 		first.Values = append(first.Values, Crowd(r.IntN(28))...)
 	}
-	second.Encoding = pick(r, api.Direct, api.Unary)
+	second.Encoding = pick(r, "direct", "unary")
 	return []api.Question{first, second}
 }
 
@@ -1078,11 +1055,11 @@ func (p *player) opening(hindered bool) opening {
 }
 
 // encoding is one for a question that is defined late.
-func (p *player) encoding() api.Encoding {
+func (p *player) encoding() string {
 	if p.yes(mechanical) {
-		return api.Finite
+		return "finite"
 	}
-	return pick(p.Rand, "", api.Direct, api.Unary)
+	return pick(p.Rand, "", "direct", "unary")
 }
 
 func (p *player) yes(in int) bool { return p.IntN(in) == 0 }

@@ -7,6 +7,7 @@ import (
 	gofmt "go/format"
 	"go/parser"
 	"go/token"
+	"maps"
 	"math/rand/v2"
 	"os"
 	"reflect"
@@ -96,7 +97,7 @@ func TestGamesOfNote(t *testing.T) {
 	many = append(many, moveQuote{votes("acme", milli(500))}, moveSell{votes("acme", milli(500)), false, unquoted, anything, host{}}, moveCommit{0, false, host{}},
 		moveReserve{votes("bolt", milli(300)), time.Hour, false, unquoted, anything}, moveCancel{5}, moveReserve{votes("bolt", milli(300)), time.Hour, false, unquoted, anything},
 		moveReserve{votes("bolt", milli(300)), time.Hour, false, unquoted, anything}, wait(48*time.Hour), moveReserve{votes("bolt", milli(300)), time.Hour, false, unquoted, anything})
-	for name, moves := range map[string][]move{
+	games := map[string][]move{
 		"as many reservations as can be": many,
 		// Each in the queue is served before the other, also when the clock has gone back.
 		"a queue and a clock": {
@@ -279,9 +280,14 @@ func TestGamesOfNote(t *testing.T) {
 			moveRaise{"vote", []string{"ann", "new"}, milli(400), true, host{}},
 			moveEnroll{Question: "vote", Objects: []string{"new"}, Rule: firstMarket, Cap: 0}, moveForget{"new"}, moveAgain{1, 9}, moveReturn{"vote", "new"},
 		},
-	} {
+	}
+	for _, more := range []func() map[string][]move{notedRequests, notedCalendars, notedAnswers, notedEpochs, notedMarkets, notedTables} {
+		maps.Copy(games, more())
+	}
+	for name, moves := range games {
 		t.Run(name, func(t *testing.T) {
-			for seed := range uint64(4) { // with votes in direct encoding, in unary, as the ledger picks, and with a mechanism
+			// With votes in direct encoding, in unary, as the ledger picks, with a mechanism and over HTTP, and in a file.
+			for _, seed := range []uint64{0, 1, 2, 3, realFiles - 1} {
 				failure := newTable().play(t, seed, moves)
 				check.That(t, failure == "", "seed %d: %s", seed, failure)
 			}
@@ -306,9 +312,8 @@ func TestWhatWasLostComesAgain(t *testing.T) {
 		failure := b.play(t, seed, moves)
 		check.That(t, failure == "" && b.hasFile(seed) == onDisk, "seed %d: %s", seed, failure)
 		// Four of the last sale, which draws for who is derived before, and of the others two, one and one.
-		if b.restores != 1 || b.rollbacks != 1 || b.repeats != 8 {
-			t.Errorf("seed %d: %d copies restored, %d refused, %d responses drawn again", seed, b.restores, b.rollbacks, b.repeats)
-		}
+		check.That(t, b.restores == 1 && b.rollbacks == 1 && b.repeats == 8,
+			"seed %d: %d copies restored, %d refused, %d responses drawn again", seed, b.restores, b.rollbacks, b.repeats)
 	}
 }
 
@@ -469,9 +474,8 @@ func (g *game) compareState() {
 	g.compareObjects()
 	buyers := check.Value(api.Collect(g.ledger.Buyers(g.Context())))(g)
 	for i := range buyers {
-		if buyers[i].Event != uint64(len(g.paper.log)) {
-			g.Fatalf("a buyer as of event %d of %d", buyers[i].Event, len(g.paper.log))
-		}
+		check.Need(g, buyers[i].Event == uint64(len(g.paper.log)),
+			"a buyer as of event %d of %d", buyers[i].Event, len(g.paper.log))
 		buyers[i].Event = 0
 	}
 	g.same("the list of buyers", buyers, g.paper.buyers)
@@ -538,11 +542,10 @@ func (c *paperChain) levelStates() (all []api.LevelState) {
 
 func (g *game) compareResponses(question string, e int64) {
 	g.Helper()
-	var got, want []api.Response
-	for r, err := range g.ledger.Responses(g.Context(), question, epsilonOf(e)) {
-		check.Must(g, err)
+	var want []api.Response
+	got := check.Value(api.Collect(g.ledger.Responses(g.Context(), question, epsilonOf(e))))(g)
+	for _, r := range got {
 		g.see(question, r.Object, e, r.Event, r.Value)
-		got = append(got, r)
 	}
 	for _, name := range SortedKeys(g.paper.people) {
 		if c := g.paper.chain(question, name); c != nil && c.levels[e] != nil {
@@ -553,16 +556,10 @@ func (g *game) compareResponses(question string, e int64) {
 }
 
 func (g *game) compareDeals(buyer string) {
-	var sales, wantSales []api.Sale
-	var held, wantHeld []api.Reservation
-	for s, err := range g.ledger.Sales(g.Context(), buyer) {
-		check.Must(g, err)
-		sales = append(sales, s)
-	}
-	for r, err := range g.ledger.Reservations(g.Context(), buyer) {
-		check.Must(g, err)
-		held = append(held, r)
-	}
+	var wantSales []api.Sale
+	var wantHeld []api.Reservation
+	sales := check.Value(api.Collect(g.ledger.Sales(g.Context(), buyer)))(g)
+	held := check.Value(api.Collect(g.ledger.Reservations(g.Context(), buyer)))(g)
 	for _, d := range g.paper.deals {
 		switch {
 		case buyer != "" && d.Buyer != buyer:
@@ -579,13 +576,12 @@ func (g *game) compareDeals(buyer string) {
 }
 
 func (g *game) compareDeliveries(d *paperDeal) {
-	var got, want []api.Delivery
-	for one, err := range g.ledger.Deliveries(g.Context(), d.sale.Number) {
-		check.Must(g, err)
+	var want []api.Delivery
+	got := check.Value(api.Collect(g.ledger.Deliveries(g.Context(), d.sale.Number)))(g)
+	for _, one := range got {
 		if !one.Erased {
 			g.see(one.Question, one.Object, one.Epsilon.Nano(), one.Sold, one.Value)
 		}
-		got = append(got, one)
 	}
 	for _, one := range d.deliveries {
 		if !one.Erased {
@@ -599,9 +595,7 @@ func (g *game) compareDeliveries(d *paperDeal) {
 // compareLog holds the log against the paper, and what is counted and paid against the log.
 func (g *game) compareLog() {
 	log := Events(g, g.ledger)
-	if len(log) != len(g.paper.log) {
-		g.Fatalf("%d events, want %d", len(log), len(g.paper.log))
-	}
+	check.Need(g, len(log) == len(g.paper.log), "%d events, want %d", len(log), len(g.paper.log))
 	for i, ev := range log {
 		if got, want := (entry{ev.Kind(), ev.Object(), ev.Time, ev.Erased}), g.paper.log[i]; got != want || ev.Number != uint64(i)+1 {
 			g.Fatalf("event %d is %v as number %d, want %v", i+1, got, ev.Number, want)
@@ -784,7 +778,7 @@ func (m *paper) counts(q api.Question, e int64, but string) (all []estimate.Coun
 		}
 		byLevel[at].Objects++
 		for i, value := range responsesOnPaper(q, at) {
-			if l.response == value || q.Encoding == api.Unary && l.response[i] == '1' {
+			if l.response == value || q.Encoding == "unary" && l.response[i] == '1' {
 				byLevel[at].ByValue[i]++
 			}
 		}
@@ -809,7 +803,7 @@ func sharesOf(t testing.TB, q api.Question, counts []estimate.Counts) (shares []
 	o := estimate.Options{Confidence: 0.95}
 	counts = slices.Clone(counts)
 	for i := range counts {
-		counts[i].Unary = q.Encoding == api.Unary
+		counts[i].Unary = q.Encoding == "unary"
 		if q.Mechanism != nil {
 			counts[i].Mechanism, _ = q.Mechanism.Family.Level(counts[i].Epsilon)
 		}

@@ -108,7 +108,7 @@ func (m *paper) open(o opening, keyed bool) {
 // noiseOf is the noise key of a question's chains that begin now, "" for none.
 func (m *paper) noiseOf(q api.Question) (name string, err error) {
 	switch {
-	case q.Encoding == api.Finite:
+	case q.Encoding == "finite":
 		return "", nil
 	case m.opened.Noise == noNoise && len(m.noiseKeys) > 0:
 		return "", api.ErrNoiseKey
@@ -230,9 +230,7 @@ func (s fileShelf) copied(g *game, compact bool) shelf {
 		copyTo = g.opened.CompactTo
 	}
 	done := check.Value(copyTo(g.Context(), string(other), nil))(g)
-	if done.Events != uint64(len(g.paper.log)) {
-		g.Fatalf("a copy has %d events of %d", done.Events, len(g.paper.log))
-	}
+	check.Need(g, done.Events == uint64(len(g.paper.log)), "a copy has %d events of %d", done.Events, len(g.paper.log))
 	return other
 }
 
@@ -399,9 +397,8 @@ func (g *game) close() {
 func (g *game) trust(note []byte) {
 	g.Helper()
 	head := check.Value(evidence.OpenCheckpoint(note, g.verifiers))(g)
-	if head.Events != uint64(len(g.paper.log)) {
-		g.Fatalf("a checkpoint of %d events, want %d", head.Events, len(g.paper.log))
-	}
+	check.Need(g, head.Events == uint64(len(g.paper.log)),
+		"a checkpoint of %d events, want %d", head.Events, len(g.paper.log))
 	g.trusted = g.paper.checkpoint(note)
 }
 

@@ -14,6 +14,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"reflect"
 	"runtime/debug"
 	"slices"
 	"strings"
@@ -40,24 +41,30 @@ import (
 type T struct {
 	*testing.T
 	file   bool // it is kept in a file; else in memory
-	served bool // it is called over HTTP; see [Anywhere]
+	served bool // it is called over HTTP
 }
 
-// Both runs a test on a ledger of package ledgertest, and on one in a file.
-func Both(t *testing.T, test func(t *T)) {
-	t.Helper()
-	for name, file := range map[string]bool{"memory": false, "file": true} {
-		t.Run(name, func(t *testing.T) { test(&T{T: t, file: file}) })
-	}
-}
+// Tests of what any ledger must do are methods: those of anyLedger run on a ledger in memory, on one in
+// a file and, in the deep form, on one that is called over HTTP; those of openLedger not over HTTP.
+// Under the race detector games of the model are played over HTTP instead, which is faster.
+type anyLedger struct{}
+type openLedger struct{}
 
-// Anywhere runs a test as [Both] does and, in the deep form, on a ledger that is called over HTTP. Under the race detector games of the model
-// are played over HTTP instead, which is faster.
-func Anywhere(t *testing.T, test func(t *T)) {
-	t.Helper()
-	Both(t, test)
-	if pace.Deep() && !pace.Hurried() {
-		t.Run("served", func(t *testing.T) { test(&T{T: t, served: true}) })
+func TestAnyLedger(t *testing.T)  { eachMethod(t, anyLedger{}, pace.Deep() && !pace.Hurried()) }
+func TestOpenLedger(t *testing.T) { eachMethod(t, openLedger{}, false) }
+
+// eachMethod runs each method of a value as a subtest.
+func eachMethod(t *testing.T, of any, overHTTP bool) {
+	tests := reflect.ValueOf(of)
+	for i := range tests.NumMethod() {
+		test := tests.Method(i).Interface().(func(*T))
+		t.Run(tests.Type().Method(i).Name, func(t *testing.T) {
+			t.Run("memory", func(t *testing.T) { test(&T{T: t}) })
+			t.Run("file", func(t *testing.T) { test(&T{T: t, file: true}) })
+			if overHTTP {
+				t.Run("served", func(t *testing.T) { test(&T{T: t, served: true}) })
+			}
+		})
 	}
 }
 
@@ -66,7 +73,7 @@ func (t *T) Run(name string, test func(t *T)) bool {
 	return t.T.Run(name, func(inner *testing.T) { test(&T{inner, t.file, t.served}) })
 }
 
-// NewLedger opens a new ledger for a test, in a file if the test is one of [Both] and says so, and else in memory. Its clock
+// NewLedger opens a new ledger for a test, in a file if the test says so, and else in memory. Its clock
 // begins at [ledgertest.Begin], and goes as fast as the machine's.
 func NewLedger(t testing.TB) Book {
 	t.Helper()
@@ -86,7 +93,7 @@ type House struct {
 	built  time.Time
 }
 
-// NewHouse returns a house with a new ledger, in a file if the test is one of [Both] and says so, and else in memory.
+// NewHouse returns a house with a new ledger, in a file if the test says so, and else in memory.
 func NewHouse(t testing.TB) *House {
 	t.Helper()
 	origin := ledgertest.Origin{Currency: "EUR"}
@@ -140,18 +147,18 @@ type Book interface {
 	Withdraw(ctx context.Context, r api.ObjectRequest) error                                  // as of [ledger.Ledger]
 	Forget(ctx context.Context, r api.ObjectRequest) error                                    // as of [ledger.Ledger]
 
-	Budget(ctx context.Context, r api.BudgetRequest) (api.Budget, error)                                              // as of [ledger.Ledger]
-	Quote(ctx context.Context, o api.Order) (api.Quote, error)                                                        // as of [ledger.Ledger]
-	Sell(ctx context.Context, r api.SellRequest) (api.Sale, error)                                                    // as of [ledger.Ledger]
-	Reserve(ctx context.Context, r api.ReserveRequest) (api.Reservation, error)                                       // as of [ledger.Ledger]
-	Capture(ctx context.Context, r api.CaptureRequest) (api.Sale, error)                                              // as of [ledger.Ledger]
-	Cancel(ctx context.Context, key string, reservation uint64) error                                                 // as of [ledger.Ledger]
-	Sale(ctx context.Context, number uint64) (api.Sale, error)                                                        // as of [ledger.Ledger]
-	Sales(ctx context.Context, buyer string) iter.Seq2[api.Sale, error]                                               // as of [ledger.Ledger]
-	Reservation(ctx context.Context, number uint64) (api.Reservation, error)                                          // as of [ledger.Ledger]
-	Reservations(ctx context.Context, buyer string, states ...api.ReservationState) iter.Seq2[api.Reservation, error] // as of [ledger.Ledger]
-	Deliveries(ctx context.Context, sale uint64) iter.Seq2[api.Delivery, error]                                       // as of [ledger.Ledger]
-	Buyers(ctx context.Context) iter.Seq2[api.BuyerState, error]                                                      // as of [ledger.Ledger]
+	Budget(ctx context.Context, r api.BudgetRequest) (api.Budget, error)                                // as of [ledger.Ledger]
+	Quote(ctx context.Context, o api.Order) (api.Quote, error)                                          // as of [ledger.Ledger]
+	Sell(ctx context.Context, r api.SellRequest) (api.Sale, error)                                      // as of [ledger.Ledger]
+	Reserve(ctx context.Context, r api.ReserveRequest) (api.Reservation, error)                         // as of [ledger.Ledger]
+	Capture(ctx context.Context, r api.CaptureRequest) (api.Sale, error)                                // as of [ledger.Ledger]
+	Cancel(ctx context.Context, key string, reservation uint64) error                                   // as of [ledger.Ledger]
+	Sale(ctx context.Context, number uint64) (api.Sale, error)                                          // as of [ledger.Ledger]
+	Sales(ctx context.Context, buyer string) iter.Seq2[api.Sale, error]                                 // as of [ledger.Ledger]
+	Reservation(ctx context.Context, number uint64) (api.Reservation, error)                            // as of [ledger.Ledger]
+	Reservations(ctx context.Context, buyer string, states ...string) iter.Seq2[api.Reservation, error] // as of [ledger.Ledger]
+	Deliveries(ctx context.Context, sale uint64) iter.Seq2[api.Delivery, error]                         // as of [ledger.Ledger]
+	Buyers(ctx context.Context) iter.Seq2[api.BuyerState, error]                                        // as of [ledger.Ledger]
 
 	Object(ctx context.Context, name string) (api.ObjectState, error)                                       // as of [ledger.Ledger]
 	Estimate(ctx context.Context, r api.EstimateRequest) (api.Estimate, error)                              // as of [ledger.Ledger]
@@ -177,9 +184,8 @@ var (
 func Served(t testing.TB, l *ledger.Ledger) *ledgerclient.Client {
 	t.Helper()
 	crowded := ledgerhttp.Limits{Rate: 1e9, Burst: 1e9, Running: 1e4, Memory: 1e12, Streams: 1e4, Each: 1e4, Records: 1e12, RecordBurst: 1e12, Panels: 1e4}
-	h := check.Value(ledgerhttp.New(l, ledgerhttp.Options{Gate: ledgerhttp.Holder{Name: "test", Role: ledgerhttp.Operator}.Admit, Limits: crowded}))(t)
-	c := check.Value(ledgerclient.Dial(t.Context(), "http://localhost", ledgerclient.Options{HTTP: &http.Client{Transport: direct{h}}}))(t)
-	return c
+	h := check.Value(ledgerhttp.New(l, ledgerhttp.Options{Gate: ledgerhttp.Holder{Name: "test", Role: "operator"}.Admit, Limits: crowded}))(t)
+	return check.Value(ledgerclient.Dial(t.Context(), "http://localhost", ledgerclient.Options{HTTP: &http.Client{Transport: direct{h}}}))(t)
 }
 
 // direct is a transport to a handler in this process.
@@ -236,7 +242,7 @@ func WantChanged(t testing.TB, err error, names ...string) {
 	var plain []string
 	for _, r := range refused.Refused {
 		plain = append(plain, r.Object)
-		if r != (api.Refusal{Object: r.Object, Reason: api.NoTruth, Asked: r.Asked, Remedy: api.RemedyTruth, Largest: r.Largest}) {
+		if r != (api.Refusal{Object: r.Object, Reason: api.NoTruth, Asked: r.Asked, Remedy: "truth", Largest: r.Largest}) {
 			t.Errorf("a changed truth is refused as %+v", r)
 		}
 	}
@@ -320,8 +326,7 @@ func ReleaseOf(t testing.TB, key, object, epsilon string) api.ReleaseRequest {
 // Release carries a request out.
 func Release(t testing.TB, l Book, r api.ReleaseRequest) api.Response {
 	t.Helper()
-	response := check.Value(l.Release(t.Context(), r))(t)
-	return response
+	return check.Value(l.Release(t.Context(), r))(t)
 }
 
 // Order asks for the votes of many objects, or of all.
@@ -333,8 +338,7 @@ func Order(t testing.TB, key, epsilon string, objects ...string) api.RaiseReques
 // CarryOut carries a request out.
 func CarryOut(t testing.TB, l Book, r api.RaiseRequest) api.RaiseResult {
 	t.Helper()
-	result := check.Value(l.Raise(t.Context(), r))(t)
-	return result
+	return check.Value(l.Raise(t.Context(), r))(t)
 }
 
 // Never is a source of true values that must not be asked.
@@ -370,8 +374,7 @@ func Inquire(t testing.TB, key, query, epsilon string, truth api.TruthFunc, obje
 // AnswerTo carries a request out.
 func AnswerTo(t testing.TB, l Book, r api.AnswerRequest) api.AnswerResult {
 	t.Helper()
-	result := check.Value(l.Answer(t.Context(), r))(t)
-	return result
+	return check.Value(l.Answer(t.Context(), r))(t)
 }
 
 // ValueName is the name of a value, by its number.
@@ -388,7 +391,7 @@ func ValuesOf(n int) []string {
 
 // Home is a question in unary encoding.
 func Home(values int) api.Question {
-	return api.Question{Name: "home", Values: ValuesOf(values), Encoding: api.Unary}
+	return api.Question{Name: "home", Values: ValuesOf(values), Encoding: "unary"}
 }
 
 // HomesOf asks for the homes of many objects, or of all.
@@ -425,8 +428,7 @@ func Market(t testing.TB, most string, more ...func(*policy.Market)) policy.Poli
 	for _, change := range more {
 		change(&m)
 	}
-	p := check.Value(m.Policy())(t)
-	return p
+	return check.Value(m.Policy())(t)
 }
 
 // EnrollUnder enrols objects in a question under a policy, each with the same cap.
@@ -456,22 +458,19 @@ func Purchase(t testing.TB, key, buyer, epsilon string, objects ...string) api.S
 // Sell makes a sale.
 func Sell(t testing.TB, l Book, r api.SellRequest) api.Sale {
 	t.Helper()
-	s := check.Value(l.Sell(t.Context(), r))(t)
-	return s
+	return check.Value(l.Sell(t.Context(), r))(t)
 }
 
 // Commit makes a sale of a reservation.
 func Commit(t testing.TB, l Book, key string, reservation uint64) api.Sale {
 	t.Helper()
-	s := check.Value(l.Capture(t.Context(), api.CaptureRequest{Key: key, Reservation: reservation, Truth: SameTruth("yes")}))(t)
-	return s
+	return check.Value(l.Capture(t.Context(), api.CaptureRequest{Key: key, Reservation: reservation, Truth: SameTruth("yes")}))(t)
 }
 
 // Reserve makes a reservation.
 func Reserve(t testing.TB, l Book, r api.ReserveRequest) api.Reservation {
 	t.Helper()
-	got := check.Value(l.Reserve(t.Context(), r))(t)
-	return got
+	return check.Value(l.Reserve(t.Context(), r))(t)
 }
 
 // Delivered returns what a sale delivered, by object.
@@ -537,15 +536,13 @@ func (a *Asked) Names() []string {
 // ObjectOf returns what the ledger says of an object.
 func ObjectOf(t testing.TB, l Book, name string) api.ObjectState {
 	t.Helper()
-	o := check.Value(l.Object(t.Context(), name))(t)
-	return o
+	return check.Value(l.Object(t.Context(), name))(t)
 }
 
 // Stats returns the sum of all.
 func Stats(t testing.TB, l Book) api.Stats {
 	t.Helper()
-	s := check.Value(l.Stats(t.Context()))(t)
-	return s
+	return check.Value(l.Stats(t.Context()))(t)
 }
 
 // Responses returns the recorded responses at one ε, by object. They come in order, each once.
@@ -563,12 +560,7 @@ func Responses(t testing.TB, l Book, question string, epsilon privacy.Epsilon) m
 // Events returns the log in words.
 func Events(t testing.TB, l Book) []says.Event {
 	t.Helper()
-	var all []says.Event
-	for ev, err := range l.Events(t.Context(), 1) {
-		check.Must(t, err)
-		all = append(all, ev)
-	}
-	return all
+	return check.Value(api.Collect(l.Events(t.Context(), 1)))(t)
 }
 
 // CountKind counts the events of a kind.
@@ -584,8 +576,7 @@ func CountKind(events []says.Event, kind string) (n int) {
 // Text is a document as its holder keeps it.
 func Text(t testing.TB, d any) []byte {
 	t.Helper()
-	data := check.Value(json.Marshal(d))(t)
-	return data
+	return check.Value(json.Marshal(d))(t)
 }
 
 // Document is a receipt or a statement.
@@ -598,9 +589,7 @@ type Document interface {
 func WantSound(t testing.TB, what string, d Document, keys note.Verifiers) {
 	t.Helper()
 	c := d.Verify(keys)
-	if !c.OK() {
-		t.Errorf("%s: signed %v, faults %q", what, c.Signed, Faults(c))
-	}
+	check.That(t, c.OK(), "%s: signed %v, faults %q", what, c.Signed, Faults(c))
 	if alone := d.Verify(nil); alone.Signed || alone.OK() || len(alone.Faults) != 0 || alone.Head != c.Head {
 		t.Errorf("%s, without a key: %+v", what, alone)
 	}
@@ -619,10 +608,8 @@ func LogKey(t testing.TB, name string, seed byte) (note.Signer, note.Verifier, s
 	t.Helper()
 	secret, public, err := note.GenerateKey(bytes.NewReader(bytes.Repeat([]byte{seed}, 64)), name)
 	check.Must(t, err)
-	signer, err := note.NewSigner(secret)
-	check.Must(t, err)
-	verifier, err := note.NewVerifier(public)
-	check.Must(t, err)
+	signer := check.Value(note.NewSigner(secret))(t)
+	verifier := check.Value(note.NewVerifier(public))(t)
 	return signer, verifier, public
 }
 
@@ -730,9 +717,7 @@ func AuditMarket(t testing.TB, l Book) {
 		b.enter(ev)
 	}
 	for number, price := range b.sales {
-		if b.sold[number] != price {
-			t.Errorf("sale %d costs %d, its objects %d", number, price, b.sold[number])
-		}
+		check.That(t, b.sold[number] == price, "sale %d costs %d, its objects %d", number, price, b.sold[number])
 	}
 	for at, want := range b.buyers {
 		for _, c := range ObjectOf(t, l, at.object).Chains {
@@ -843,9 +828,7 @@ func auditMoney(t testing.TB, l Book, paid map[holding]int64) {
 	}
 	check.That(t, gone == 0, "those who were forgotten have earned %d less than was paid for them", gone)
 	for name, b := range BuyersOf(t, l) {
-		if b.Paid != invoices[name] {
-			t.Errorf("%q has paid %d, its deliveries cost %d", name, b.Paid, invoices[name])
-		}
+		check.That(t, b.Paid == invoices[name], "%q has paid %d, its deliveries cost %d", name, b.Paid, invoices[name])
 	}
 	got := Stats(t, l).Revenue
 	check.That(t, got == revenue, "the revenue is %d, the sales brought %d", got, revenue)

@@ -58,7 +58,7 @@ func enumerateUnary(t *testing.T, m int, onFile bool, levels ...string) *unaryTr
 		func(levels []privacy.Epsilon, truth int, o []int) float64 { return unaryLaw(m, levels, truth, o) },
 	}), rand.New(rand.NewPCG(1, uint64(m)))}
 	root, l := tr.plant()
-	Define(t, l, api.Question{Name: "q", Values: ValuesOf(m), Encoding: api.Unary})
+	Define(t, l, api.Question{Name: "q", Values: ValuesOf(m), Encoding: "unary"})
 	EnrollUnder(t, l, "q", Market(t, "3"), "3", "ann")
 	tr.shut(l)
 	tr.grow(root)
@@ -530,8 +530,7 @@ func newPlace(t testing.TB, onFile bool) levelPlace {
 // opened opens the ledger at a place, with samplers of its own.
 func opened(t testing.TB, at levelPlace) *ledger.Ledger {
 	t.Helper()
-	l := check.Value(at.open(ledgertest.Draws{}))(t)
-	return l
+	return check.Value(at.open(ledgertest.Draws{}))(t)
 }
 
 // inMemory is a place in memory.
@@ -568,8 +567,7 @@ func (p file) removed(t testing.TB) {
 // open opens the ledger at a place, with samplers of its own or of the test.
 func (tr *tree) open(at levelPlace, d ledgertest.Draws) *ledger.Ledger {
 	tr.Helper()
-	l := check.Value(at.open(d))(tr)
-	return l
+	return check.Value(at.open(d))(tr)
 }
 
 // shut closes a ledger.

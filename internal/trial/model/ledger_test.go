@@ -60,7 +60,7 @@ func kinds(t testing.TB) []kind {
 	family := check.Value(design.Family(Eps(t, "0.25"), Eps(t, "0.5"), Eps(t, "1"), Eps(t, "1.5")))(t)
 	two := api.Question{Name: question, Values: valueNames(2)}
 	three := api.Question{Name: question, Values: valueNames(3)}
-	unary := api.Question{Name: question, Values: valueNames(2), Encoding: api.Unary}
+	unary := api.Question{Name: question, Values: valueNames(2), Encoding: "unary"}
 	own := api.Question{Name: question, Values: valueNames(2), Mechanism: &api.Mechanism{Family: family}}
 	return []kind{
 		{"two values", two, false, 1}, {"three values", three, false, 1}, {"unary", unary, false, 2}, {"own mechanism", own, false, 2},
@@ -93,8 +93,7 @@ func newHouse(t testing.TB, k kind, truths []int) *house {
 // upTo sells levels up to an ε.
 func upTo(t testing.TB, epsilon string) policy.Policy {
 	t.Helper()
-	terms := check.Value(policy.Market{Max: Eps(t, epsilon), Prices: []policy.Price{{Epsilon: Eps(t, "2"), Amount: 200}}}.Policy())(t)
-	return terms
+	return check.Value(policy.Market{Max: Eps(t, epsilon), Prices: []policy.Price{{Epsilon: Eps(t, "2"), Amount: 200}}}.Policy())(t)
 }
 
 // changeTerms puts everybody under other terms, of which nobody is told.
@@ -177,9 +176,8 @@ func (h *house) fill(o order) []string {
 	words := make([]string, len(h.truths))
 	sale, err := h.ledger.Sell(h.Context(), h.sale(o))
 	if all := new(api.RefusedError); o.key == refusedOutcome && errors.As(err, &all) {
-		if len(all.Refused)+all.Unlisted != len(words) {
-			h.Errorf("%d of %d objects are refused what nobody sells", len(all.Refused)+all.Unlisted, len(words))
-		}
+		check.That(h, len(all.Refused)+all.Unlisted == len(words),
+			"%d of %d objects are refused what nobody sells", len(all.Refused)+all.Unlisted, len(words))
 		for _, r := range all.Refused {
 			i := check.Value(strconv.Atoi(strings.TrimPrefix(r.Object, "object ")))(h)
 			r.Object = ""
@@ -203,7 +201,7 @@ func (h *house) sale(o order) api.SellRequest {
 	}
 }
 
-func (h *house) raise(o order, progress api.Progress) api.RaiseRequest {
+func (h *house) raise(o order, progress func(done, total int)) api.RaiseRequest {
 	return api.RaiseRequest{Key: o.key, Question: question, Epsilon: Eps(h, o.at), All: true, Truth: h.truth, Progress: progress}
 }
 

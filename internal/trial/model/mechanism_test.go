@@ -238,9 +238,8 @@ func (tr *finiteTree) sellOutput(child node, free bool, word uint64) {
 	if !free {
 		want = tr.levels[n].Nano() - before.Spent.Nano()
 	}
-	if cost != want || (sold.Draws == 0) != free {
-		tr.Errorf("%v: %d draws for ε=%s, which cost %d, want %d nano-nats", child.responses, sold.Draws, tr.levels[n], cost, want)
-	}
+	check.That(tr, cost == want && (sold.Draws == 0) == free,
+		"%v: %d draws for ε=%s, which cost %d, want %d nano-nats", child.responses, sold.Draws, tr.levels[n], cost, want)
 }
 
 // wantPrice compares, in rational numbers, what all responses together tell with what the highest alone tells: no
@@ -274,9 +273,8 @@ func (tr *finiteTree) wantPrice() {
 			for y, q := range all {
 				ratio := new(rational.Rat).Quo(p, q)
 				alone := new(rational.Rat).Quo(tr.law.levels[top].At(x, outputs[top]), tr.law.levels[top].At(y, outputs[top]))
-				if ratio.Cmp(alone) != 0 {
-					tr.Errorf("%v: the ratio for the truths %d and %d is %v, of the highest alone %v", outputs, x, y, ratio, alone)
-				}
+				check.That(tr, ratio.Cmp(alone) == 0,
+					"%v: the ratio for the truths %d and %d is %v, of the highest alone %v", outputs, x, y, ratio, alone)
 				if ratio.Cmp(largest) > 0 {
 					largest = ratio
 				}
@@ -293,9 +291,7 @@ func (tr *finiteTree) wantPrice() {
 	bound, _ := low.Rat(nil)
 	check.That(tr, largest.Cmp(bound) <= 0 && largest.Cmp(ofTop) == 0,
 		"the largest ratio is %v, of the highest alone %v; e^ε is at least %v", largest, ofTop, bound)
-	if seen != len(tr.found) {
-		tr.Errorf("%d histories can happen, of %d; %d were sold", seen, most, len(tr.found))
-	}
+	check.That(tr, seen == len(tr.found), "%d histories can happen, of %d; %d were sold", seen, most, len(tr.found))
 	tr.Logf("%d histories of %d sales, %d probes; the largest ratio is %v", seen, tr.sales, tr.probes, largest.FloatString(9))
 }
 

@@ -1,7 +1,6 @@
 package model
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"iter"
@@ -63,11 +62,11 @@ func (d *paperDeal) reservation(at time.Time) api.Reservation {
 	r := d.granted
 	switch {
 	case d.status == dealSold:
-		r.State, r.Refused = api.ReservationCaptured, d.sale.Refused
+		r.State, r.Refused = "captured", d.sale.Refused
 	case d.status == dealCancelled:
-		r.State = api.ReservationCancelled
+		r.State = "cancelled"
 	case !d.holds(at):
-		r.State = api.ReservationExpired
+		r.State = "expired"
 	}
 	return r
 }
@@ -76,11 +75,11 @@ func (d *paperDeal) reservation(at time.Time) api.Reservation {
 func (d *paperDeal) closed(at time.Time) error {
 	e := &api.ReservationError{Number: d.granted.Number, State: d.reservation(at).State}
 	switch e.State {
-	case api.ReservationOpen:
+	case "open":
 		return nil
-	case api.ReservationCaptured:
+	case "captured":
 		e.Sale = e.Number
-	case api.ReservationExpired:
+	case "expired":
 		e.Expires = d.expires
 	}
 	return e
@@ -160,7 +159,7 @@ func (m *paper) line(t *paperTrade, name string, reserved *paperDeal) (n paperLi
 	case reserved == nil:
 		refusal = m.terms(c, t, name)
 	case !m.holdsFor(reserved, name):
-		refusal = &api.Refusal{Object: name, Asked: t.Epsilon, Reason: api.Withdrawn, Remedy: api.RemedyNothing}
+		refusal = &api.Refusal{Object: name, Asked: t.Epsilon, Reason: api.Withdrawn, Remedy: "nothing"}
 		if uint64(m.people[name].left) < reserved.granted.First {
 			refusal.Reason = api.EpochBegun
 		}
@@ -236,7 +235,7 @@ func (c *paperChain) buyers() int64 {
 
 // terms says why the terms of sale do not let a buyer have a level. What a buyer holds it may have again.
 func (m *paper) terms(c *paperChain, t *paperTrade, name string) *api.Refusal {
-	r := &api.Refusal{Object: name, Asked: t.Epsilon, Remedy: api.RemedyNothing}
+	r := &api.Refusal{Object: name, Asked: t.Epsilon, Remedy: "nothing"}
 	var holders []string
 	if l := c.levels[t.Epsilon.Nano()]; l != nil {
 		holders = l.holders
@@ -254,7 +253,7 @@ func (m *paper) terms(c *paperChain, t *paperTrade, name string) *api.Refusal {
 		r.Reason, r.Ceiling, r.Spent = api.NotOnOffer, market.Max, epsilonOf(c.spent())
 		r.Remaining = epsilonOf(max(0, market.Max.Nano()-c.spent()))
 	case !market.From.IsZero() && m.now().Before(market.From):
-		r.Reason, r.Remedy = api.SaleClosed, api.RemedyWaiting
+		r.Reason, r.Remedy = api.SaleClosed, "waiting"
 	case !market.Until.IsZero() && !m.now().Before(market.Until):
 		r.Reason = api.SaleClosed // for good: the log's time, by which windows go, does not run back
 	case market.Holders > 0:
@@ -280,7 +279,7 @@ func (m *paper) crowded(r *api.Refusal, t *paperTrade, market *policy.Market, ho
 		return nil
 	}
 	if r.Reason = api.HoldersFull; len(holders) < market.Holders {
-		r.Remedy = api.RemedyWaiting
+		r.Remedy = "waiting"
 	}
 	return r
 }
@@ -356,9 +355,9 @@ func (m *paper) accept(t *paperTrade, c consent) error {
 	case len(untold) > 0 && c.id != "":
 		return refusedError(t.Question, untold)
 	case c.most != nil && *c.most < t.price():
-		return &api.QuoteError{Quote: t.quote(), Expected: c.id, TermsChanged: m.termsChanged(c, t), MaxPrice: c.most, Remedy: api.RemedyPaying}
+		return &api.QuoteError{Quote: t.quote(), Expected: c.id, TermsChanged: m.termsChanged(c, t), MaxPrice: c.most, Remedy: "paying"}
 	case c.id != "" && c.quoted.offer != t.offer():
-		return &api.QuoteError{Quote: t.quote(), Expected: c.id, TermsChanged: m.termsChanged(c, t), MaxPrice: c.most, Remedy: api.RemedyQuoting}
+		return &api.QuoteError{Quote: t.quote(), Expected: c.id, TermsChanged: m.termsChanged(c, t), MaxPrice: c.most, Remedy: "quoting"}
 	}
 	return nil
 }
@@ -468,7 +467,7 @@ func (m *paper) reserve(o api.Order, c consent, during time.Duration) (*paperDea
 	q := t.quote()
 	d := &paperDeal{Order: t.Order, status: dealReserved, promised: map[string]int64{}, under: map[string]rule{}, expires: m.now().Add(during)}
 	d.granted = api.Reservation{
-		Number: uint64(len(m.deals)) + 1, Ordinal: m.ordinal(t.Buyer), State: api.ReservationOpen, Buyer: q.Buyer, Question: q.Question, Epsilon: q.Epsilon, Price: q.Price, Currency: q.Currency,
+		Number: uint64(len(m.deals)) + 1, Ordinal: m.ordinal(t.Buyer), State: "open", Buyer: q.Buyer, Question: q.Question, Epsilon: q.Epsilon, Price: q.Price, Currency: q.Currency,
 		Objects: q.Objects, Refused: t.refused, Key: c.key, Expires: d.expires, First: m.next(),
 	}
 	m.customer(t.Buyer)
@@ -509,7 +508,7 @@ func (m *paper) commit(number uint64, c consent, h host) (*paperDeal, error) {
 	}
 	if d.gone > 0 && (!c.partial || len(d.Objects) == 0) {
 		// Nobody knows any more who it was.
-		return nil, refusedError(d.Question, slices.Repeat([]api.Refusal{{Reason: api.Withdrawn, Asked: d.Epsilon, Remedy: api.RemedyNothing}}, d.gone))
+		return nil, refusedError(d.Question, slices.Repeat([]api.Refusal{{Reason: api.Withdrawn, Asked: d.Epsilon, Remedy: "nothing"}}, d.gone))
 	}
 	t, err := m.trade(d.Order, d)
 	if err != nil {
@@ -555,9 +554,9 @@ func (m *paper) enrol(r api.EnrollRequest, of func(string) agreement) (out api.E
 		case p == nil && want.cap == 0:
 			return out, api.ErrNoCap
 		case p != nil && want.cap != 0 && want.cap != p.cap:
-			refusals = append(refusals, api.Refusal{Object: name, Reason: api.CapDiffers, Ceiling: epsilonOf(p.cap), Spent: epsilonOf(p.spent), Asked: epsilonOf(want.cap), Remedy: api.RemedyTerms})
+			refusals = append(refusals, api.Refusal{Object: name, Reason: api.CapDiffers, Ceiling: epsilonOf(p.cap), Spent: epsilonOf(p.spent), Asked: epsilonOf(want.cap), Remedy: "terms"})
 		case c != nil && !c.rule.policy.Equal(want.under.policy):
-			refusals = append(refusals, api.Refusal{Object: name, Reason: api.PolicyDiffers, Spent: epsilonOf(c.current()), Remedy: api.RemedyTerms})
+			refusals = append(refusals, api.Refusal{Object: name, Reason: api.PolicyDiffers, Spent: epsilonOf(c.current()), Remedy: "terms"})
 		case c == nil:
 			if _, err := m.noiseOf(q); err != nil {
 				return out, err
@@ -654,7 +653,7 @@ func (m *paper) termsOf(name string, c *paperChain, limit int64, want agreement)
 		return to, cap, false, nil
 	}
 	if why := m.more(c.rule, to, limit, cap); why != "" && want.consent == "" {
-		r := &api.Refusal{Object: name, Reason: api.NeedsConsent, Remedy: api.RemedyConsent, Why: why}
+		r := &api.Refusal{Object: name, Reason: api.NeedsConsent, Remedy: "consent", Why: why}
 		if limit < cap {
 			r.Ceiling, r.Asked = epsilonOf(limit), epsilonOf(cap)
 		}
@@ -673,7 +672,7 @@ func (m *paper) changeTerms(r api.ChangeTermsRequest, of func(string) agreement)
 	for _, name := range names {
 		c := m.chain(r.Question, name)
 		if c == nil {
-			refusals = append(refusals, api.Refusal{Object: name, Reason: api.NotEnrolled, Remedy: api.RemedyEnrolling})
+			refusals = append(refusals, api.Refusal{Object: name, Reason: api.NotEnrolled, Remedy: "enrolling"})
 			continue
 		}
 		_, _, changes, refusal := m.termsOf(name, c, m.people[name].cap, of(name))
@@ -728,10 +727,7 @@ func (one moveEnroll) play(g *game) {
 
 func (g *game) enrol(r api.EnrollRequest, of func(string) agreement) {
 	want, refused := g.paper.enrol(r, of)
-	call := func(ctx context.Context, r api.EnrollRequest) (api.EnrollResult, error) {
-		return g.ledger.Enroll(ctx, r)
-	}
-	demand(g, r, call, want, refused,
+	demand(g, r, Book.Enroll, want, refused,
 		func(r *api.EnrollRequest) {
 			if r.Cap = epsilonOf(7 + r.Cap.Nano()%7); r.Terms != nil {
 				given, limit := r.Terms, r.Cap
@@ -759,10 +755,7 @@ func (one moveTerms) play(g *game) {
 		return
 	}
 	result, refused := g.paper.changeTerms(r, func(string) agreement { return want })
-	call := func(ctx context.Context, r api.ChangeTermsRequest) (api.ChangeTermsResult, error) {
-		return g.ledger.ChangeTerms(ctx, r)
-	}
-	demand(g, r, call, result, refused,
+	demand(g, r, Book.ChangeTerms, result, refused,
 		func(r *api.ChangeTermsRequest) { r.Cap = epsilonOf(7 + r.Cap.Nano()%7) },
 		func(r *api.ChangeTermsRequest) { r.Objects = append([]string{"zoe"}, r.Objects...) },
 		func(r *api.ChangeTermsRequest) { r.Policy = new(fixedRule(7).policy) },
@@ -824,9 +817,8 @@ func (one moveReconcile) play(g *game) {
 	again, err := g.ledger.Reconcile(g.Context(), r) // there is nothing left to do
 	check.Must(g, err)
 	for _, q := range again.Questions {
-		if q.New.Count+q.Changed.Count+again.Withdrawn > 0 {
-			g.Fatalf("a second time there is still to do: %s", asJSON(again))
-		}
+		check.Need(g, q.New.Count+q.Changed.Count+again.Withdrawn == 0,
+			"a second time there is still to do: %s", asJSON(again))
 	}
 	if g.closed == nil {
 		g.compareObjects()
@@ -976,7 +968,7 @@ func (m *paper) compareRows(name string, rows []row, in func(string) *api.Reconc
 			return api.ErrNoCap
 		case p != nil && r.Cap > limit && r.Consent == "":
 			why := fmt.Sprintf("the cap would be ε=%s, and is ε=%s", epsilonOf(r.Cap), epsilonOf(limit))
-			in(r.Question).Refused = append(in(r.Question).Refused, api.Refusal{Object: name, Reason: api.NeedsConsent, Ceiling: epsilonOf(limit), Asked: epsilonOf(r.Cap), Remedy: api.RemedyConsent, Why: why})
+			in(r.Question).Refused = append(in(r.Question).Refused, api.Refusal{Object: name, Reason: api.NeedsConsent, Ceiling: epsilonOf(limit), Asked: epsilonOf(r.Cap), Remedy: "consent", Why: why})
 		default:
 			named(&in(r.Question).New, name)
 			todo.enrol[r.Question] = append(todo.enrol[r.Question], name)
@@ -1014,8 +1006,7 @@ func (m *paper) carryOut(todo *reconciling) error {
 			if len(todo.enrol[q]) == 0 {
 				return nil
 			}
-			_, err := m.enrol(api.EnrollRequest{Question: q, Objects: todo.enrol[q], Partial: true}, func(name string) agreement { return todo.enrolled[[2]string{q, name}] })
-			return err
+			return check.Err(m.enrol(api.EnrollRequest{Question: q, Objects: todo.enrol[q], Partial: true}, func(name string) agreement { return todo.enrolled[[2]string{q, name}] }))
 		},
 		func(q string) error { return m.changeAll(q, todo.then[q], todo) },
 	} {
@@ -1032,6 +1023,5 @@ func (m *paper) changeAll(q string, names []string, todo *reconciling) error {
 	if len(names) == 0 {
 		return nil
 	}
-	_, err := m.changeTerms(api.ChangeTermsRequest{Question: q, Objects: names, Partial: true}, func(name string) agreement { return todo.changed[[2]string{q, name}] })
-	return err
+	return check.Err(m.changeTerms(api.ChangeTermsRequest{Question: q, Objects: names, Partial: true}, func(name string) agreement { return todo.changed[[2]string{q, name}] }))
 }

@@ -300,7 +300,7 @@ type chainEntry struct {
 // entries.
 func levelEntries(all map[chainEntry]bool, q api.Question, epoch int, e int64, buyer string) {
 	parts := 1
-	if q.Encoding == api.Unary {
+	if q.Encoding == "unary" {
 		parts += len(q.Values) / 256
 	}
 	for part := range parts {
@@ -348,12 +348,12 @@ func (m *paper) full(c *paperChain, w wish) *api.Refusal {
 			promised += c.added(q, d.epsilon(), d.Buyer)
 		}
 	}
-	r := &api.Refusal{Object: w.object, Reason: api.Full, Asked: epsilonOf(w.e), Remedy: api.RemedyWaiting}
+	r := &api.Refusal{Object: w.object, Reason: api.Full, Asked: epsilonOf(w.e), Remedy: "waiting"}
 	switch {
 	case w.reserved:
 		return nil
 	case added > 0 && there+added > 1024:
-		r.Remedy = api.RemedyNothing
+		r.Remedy = "nothing"
 	case added > 0 && there+promised+added > 1024, w.reserves && open >= 128:
 	default:
 		return nil
@@ -559,8 +559,8 @@ func (c *paperChain) orLess(r *api.Refusal, q api.Question, market *policy.Marke
 // orMost adds to a refusal the largest of some ε.
 func orMost(r *api.Refusal, all []int64) {
 	if top := slices.Max(append(all, 0)); top > 0 {
-		if r.Largest = epsilonOf(top); r.Remedy == api.RemedyNothing {
-			r.Remedy = api.RemedyLess
+		if r.Largest = epsilonOf(top); r.Remedy == "nothing" {
+			r.Remedy = "less"
 		}
 	}
 }

@@ -228,7 +228,7 @@ func (p *person) take(c *paperChain, e int64, event int, truth string) {
 
 // look says why an object can have no part in any request, if that is so.
 func (m *paper) look(question, name string, e int64) *api.Refusal {
-	r := &api.Refusal{Object: name, Asked: epsilonOf(e), Reason: api.NotEnrolled, Remedy: api.RemedyEnrolling}
+	r := &api.Refusal{Object: name, Asked: epsilonOf(e), Reason: api.NotEnrolled, Remedy: "enrolling"}
 	c := m.chain(question, name)
 	if c != nil && !c.withdrawn {
 		return nil
@@ -277,14 +277,14 @@ func (m *paper) assess(w wish) (verdict, *api.Refusal) {
 }
 
 func noNoiseKey(object string, e int64) *api.Refusal {
-	return &api.Refusal{Object: object, Reason: api.NoNoiseKey, Asked: epsilonOf(e), Remedy: api.RemedyKey}
+	return &api.Refusal{Object: object, Reason: api.NoNoiseKey, Asked: epsilonOf(e), Remedy: "key"}
 }
 
 // lacksTruthKey tells whether nothing can be drawn from truths for want of the key. Who only reads draws nothing.
 func (m *paper) lacksTruthKey() bool { return m.truthKey && !m.keyed && !m.opened.ReadOnly }
 
 func noTruthKey(object string, e int64) *api.Refusal {
-	return &api.Refusal{Object: object, Reason: api.NoTruthKey, Asked: epsilonOf(e), Remedy: api.RemedyKey}
+	return &api.Refusal{Object: object, Reason: api.NoTruthKey, Asked: epsilonOf(e), Remedy: "key"}
 }
 
 // verdict says how an object answers.
@@ -311,17 +311,17 @@ func (m *paper) budget(p *person, c *paperChain, w wish, cost, top int64) *api.R
 		left = min(left, c.rule.ceiling(at, w.orders+1)-held.shares-c.spent())
 	}
 	capLeft := p.cap - p.spent - held.all
-	r := &api.Refusal{Object: w.object, Asked: epsilonOf(w.e), Cost: epsilonOf(cost), Remedy: api.RemedyNothing}
+	r := &api.Refusal{Object: w.object, Asked: epsilonOf(w.e), Cost: epsilonOf(cost), Remedy: "nothing"}
 	switch {
 	case cost > left:
 		r.Reason, r.Ceiling, r.Spent, r.Remaining = api.ChainCeiling, epsilonOf(ceiling), epsilonOf(c.spent()), epsilonOf(max(0, left))
 		if cost <= max(ceiling, c.rule.limit())-c.spent() && cost <= p.cap-p.spent {
-			r.Remedy = api.RemedyWaiting
+			r.Remedy = "waiting"
 		}
 	case cost > capLeft:
 		r.Reason, r.Ceiling, r.Spent, r.Remaining = api.ObjectCap, epsilonOf(p.cap), epsilonOf(p.spent), epsilonOf(max(0, capLeft))
 		if cost <= p.cap-p.spent {
-			r.Remedy = api.RemedyWaiting
+			r.Remedy = "waiting"
 		}
 	default:
 		return nil
@@ -397,7 +397,7 @@ func (m *paper) ask(h host, q api.Question, e int64, names []string, orLess func
 	for _, name := range names {
 		changed := m.changed(h, q, name)
 		if h.truth(q, name) == "" || changed {
-			untold = append(untold, *orLess(&api.Refusal{Object: name, Reason: api.NoTruth, Asked: epsilonOf(e), Remedy: api.RemedyTruth}))
+			untold = append(untold, *orLess(&api.Refusal{Object: name, Reason: api.NoTruth, Asked: epsilonOf(e), Remedy: "truth"}))
 		}
 		if changed {
 			m.turned = append(m.turned, name)
@@ -478,16 +478,16 @@ func (m *paper) define(q api.Question) error {
 }
 
 // encodingOnPaper is what the question says or else, with a mechanism, finite and, from 21 values on, unary.
-func encodingOnPaper(q api.Question) api.Encoding {
+func encodingOnPaper(q api.Question) string {
 	switch {
 	case q.Encoding != "":
 		return q.Encoding
 	case q.Mechanism != nil:
-		return api.Finite
+		return "finite"
 	case len(q.Values) > 20:
-		return api.Unary
+		return "unary"
 	}
-	return api.Direct
+	return "direct"
 }
 
 // levelsOnPaper are the ε of a question's responses, rising; nil for all there are.
@@ -563,7 +563,7 @@ func (m *paper) beginEpoch(question, name string) error {
 	c := m.chain(question, name)
 	if len(c.levels) > 0 || c.answered > 0 || c.bound != "" {
 		if q, _ := m.question(question); len(c.entries(q)) >= 1024 {
-			return refusedError(question, []api.Refusal{{Object: name, Reason: api.Full, Remedy: api.RemedyNothing}})
+			return refusedError(question, []api.Refusal{{Object: name, Reason: api.Full, Remedy: "nothing"}})
 		}
 		began := m.write("epoch", name)
 		m.people[name].chains[question] = &paperChain{rule: c.rule, levels: map[int64]*paperLevel{}, began: began, earlier: c.epochs()}
@@ -820,7 +820,7 @@ func (m *paper) plan(name string, questions []api.Question, asked map[[2]string]
 // unfit refuses an object for which the host has no truth, or another than its chain began with.
 func (m *paper) unfit(h host, q api.Question, name string, e int64) *api.Refusal {
 	if h.truth(q, name) == "" || m.changed(h, q, name) {
-		return &api.Refusal{Object: name, Reason: api.NoTruth, Asked: epsilonOf(e), Remedy: api.RemedyTruth}
+		return &api.Refusal{Object: name, Reason: api.NoTruth, Asked: epsilonOf(e), Remedy: "truth"}
 	}
 	return nil
 }

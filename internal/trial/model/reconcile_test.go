@@ -44,8 +44,7 @@ func member(t testing.TB, object string, p *policy.Policy, limit string) api.Mem
 
 func reconcile(t testing.TB, l Book, r api.ReconcileRequest) api.ReconcileResult {
 	t.Helper()
-	done := check.Value(l.Reconcile(t.Context(), r))(t)
-	return done
+	return check.Value(l.Reconcile(t.Context(), r))(t)
 }
 
 // told puts a result on lines.
@@ -78,9 +77,7 @@ func wantTold(t testing.TB, r api.ReconcileResult, want ...string) {
 
 // Who is new is enrolled, who has other terms is put under these, whoever would have to agree is refused, and nobody comes back who has left.
 // A second time there is nothing to do, and nothing is written.
-func TestAStartBringsTheLedgerInLine(t *testing.T) { Anywhere(t, testAStartBringsTheLedgerInLine) }
-
-func testAStartBringsTheLedgerInLine(t *T) {
+func (anyLedger) AStartBringsTheLedgerInLine(t *T) {
 	l := NewLedger(t)
 	Define(t, l, Vote())
 	Define(t, l, Smoker())
@@ -123,33 +120,8 @@ func testAStartBringsTheLedgerInLine(t *T) {
 	WantClean(t, l, api.VerifyRequest{})
 }
 
-// Who has withdrawn from everything, or was forgotten, does not come back by a question that is new to them either. Who has come back since takes
-// part in what is new.
-func TestAStartBringsNobodyBack(t *testing.T) { Anywhere(t, testAStartBringsNobodyBack) }
-
-func testAStartBringsNobodyBack(t *T) {
-	l := Voters(t, NewLedger(t), "9", "ann", "bob", "cid")
-	Define(t, l, Smoker())
-	check.Must(t, l.Withdraw(t.Context(), api.ObjectRequest{Key: "1", Object: "ann"}))
-	check.Must(t, l.Forget(t.Context(), api.ObjectRequest{Key: "2", Object: "bob"}))
-	var table []api.Member
-	for _, object := range []string{"ann", "bob"} {
-		table = append(table, member(t, object, nil, "8"), api.Member{Object: object, Question: "smoker", Cap: Eps(t, "8")})
-	}
-	r := api.ReconcileRequest{Members: rows(table...)}
-	Unchanged(t, l, func() {
-		wantTold(t, reconcile(t, l, r), "vote: same 0 left 2 ann,bob", "smoker: same 0 left 2 ann,bob", "gone 1 cid, withdrawn 0")
-	})
-	EnrollUnder(t, l, "vote", policy.Policy{}, "9", "ann")
-	wantTold(t, reconcile(t, l, r), "vote: same 0 changed 1 ann left 1 bob", "smoker: same 0 new 1 ann left 1 bob", "gone 1 cid, withdrawn 0")
-}
-
 // Nor does who withdraws in the course of it.
-func TestAStartBringsBackNobodyWhoLeavesMeanwhile(t *testing.T) {
-	Both(t, testAStartBringsBackNobodyWhoLeavesMeanwhile)
-}
-
-func testAStartBringsBackNobodyWhoLeavesMeanwhile(t *T) {
+func (openLedger) AStartBringsBackNobodyWhoLeavesMeanwhile(t *T) {
 	l := Voters(t, NewLedger(t), "9", "cid", "dan")
 	Define(t, l, Smoker())
 	r := api.ReconcileRequest{Members: rows(member(t, "cid", nil, "7"), api.Member{Object: "dan", Question: "smoker"})}
@@ -164,9 +136,7 @@ func testAStartBringsBackNobodyWhoLeavesMeanwhile(t *T) {
 }
 
 // What would be done is told first, by a dry run, or before anything is done; and who is told can stop it.
-func TestAStartTellsWhatItWouldDo(t *testing.T) { Both(t, testAStartTellsWhatItWouldDo) }
-
-func testAStartTellsWhatItWouldDo(t *T) {
+func (openLedger) AStartTellsWhatItWouldDo(t *T) {
 	l := Sellers(t, NewLedger(t), "2", "9", Crowd(100)...)
 	EnrollUnder(t, l, "vote", Market(t, "2"), "9", "ann", "bob")
 	var table []api.Member
@@ -200,11 +170,7 @@ func testAStartTellsWhatItWouldDo(t *T) {
 
 // A table that is cut off withdraws nobody: who is gone is reported, withdrawn only when that is asked for, and above one in a hundred only
 // with the number that is expected.
-func TestATruncatedTableWithdrawsNobody(t *testing.T) {
-	Anywhere(t, testATruncatedTableWithdrawsNobody)
-}
-
-func testATruncatedTableWithdrawsNobody(t *T) {
+func (anyLedger) ATruncatedTableWithdrawsNobody(t *T) {
 	names := Crowd(300)
 	l := Sellers(t, NewLedger(t), "2", "9", names...)
 	Define(t, l, Smoker())
@@ -259,81 +225,9 @@ func testATruncatedTableWithdrawsNobody(t *T) {
 	WantClean(t, l, api.VerifyRequest{})
 }
 
-// Who has rows of some questions only is not withdrawn from all; what it takes part in besides is reported.
-func TestWhoHasOtherRowsStays(t *testing.T) { Anywhere(t, testWhoHasOtherRowsStays) }
-
-func testWhoHasOtherRowsStays(t *T) {
-	l := Sellers(t, NewLedger(t), "2", "9", "ann", "bob")
-	Define(t, l, Smoker())
-	Enroll(t, l, "smoker", "9", "ann", "bob")
-	r := api.ReconcileRequest{Members: rows(member(t, "ann", new(Market(t, "2")), "9"), api.Member{Object: "bob", Question: "smoker"}), Withdraw: true}
-	Unchanged(t, l, func() {
-		wantTold(t, reconcile(t, l, r), "vote: same 1 dropped 1 bob", "smoker: same 1 dropped 1 ann")
-	})
-}
-
-// A cap is over all questions. Consent to a higher one in one row is enough; it is changed also for who is enrolled in a question of its own
-// for the first time.
-func TestACapIsOverAllQuestions(t *testing.T) { Anywhere(t, testACapIsOverAllQuestions) }
-
-func testACapIsOverAllQuestions(t *T) {
-	l := Sellers(t, NewLedger(t), "2", "5", "ann", "bob", "cid")
-	Define(t, l, Smoker())
-	row := func(object, question, limit, consent string) api.Member {
-		m := api.Member{Object: object, Question: question, Consent: consent}
-		if question == "vote" {
-			m.Policy = Market(t, "2")
-		}
-		if limit != "" {
-			m.Cap = Eps(t, limit)
-		}
-		return m
-	}
-	table := []api.Member{
-		row("ann", "vote", "6", ""), row("ann", "smoker", "6", "agreed"), // more
-		row("bob", "vote", "", ""), row("bob", "smoker", "4", ""), // less
-		row("cid", "vote", "7", ""), row("cid", "smoker", "7", ""), // more, and nobody has asked cid
-	}
-	wantTold(t, reconcile(t, l, api.ReconcileRequest{Members: rows(table...)}), "vote: same 2 refused cid needs-consent", "smoker: same 0 new 2 ann,bob refused cid needs-consent")
-	for object, limit := range map[string]string{"ann": "6", "bob": "4", "cid": "5"} {
-		o := ObjectOf(t, l, object)
-		check.That(t, o.Cap == Eps(t, limit), "%s has the cap %s, want %s", object, o.Cap, limit)
-	}
-	wantTold(t, reconcile(t, l, api.ReconcileRequest{Members: rows(table...)}), "vote: same 2 refused cid needs-consent", "smoker: same 2 refused cid needs-consent")
-	WantClean(t, l, api.VerifyRequest{})
-}
-
-// Who is new to several questions, on another cap than before, is enrolled in all of them at once.
-func TestACapChangesForSeveralNewQuestions(t *testing.T) {
-	Anywhere(t, testACapChangesForSeveralNewQuestions)
-}
-
-func testACapChangesForSeveralNewQuestions(t *T) {
-	l := NewLedger(t)
-	var table []api.Member
-	for i, name := range []string{"vote", "smoker", "driver"} {
-		q := Smoker()
-		q.Name = name
-		Define(t, l, q)
-		table = append(table, api.Member{Object: "ann", Question: name, Cap: Eps(t, "8")})
-		if i == 0 {
-			reconcile(t, l, api.ReconcileRequest{Members: rows(api.Member{Object: "ann", Question: name, Cap: Eps(t, "9")})})
-		}
-	}
-	table[0].Cap = privacy.Epsilon{} // so that it is changed behind the first of the new ones
-	wantTold(t, reconcile(t, l, api.ReconcileRequest{Members: rows(table...)}), "vote: same 1", "smoker: same 0 new 1 ann", "driver: same 0 new 1 ann")
-	Unchanged(t, l, func() {
-		wantTold(t, reconcile(t, l, api.ReconcileRequest{Members: rows(table...)}), "vote: same 1", "smoker: same 1", "driver: same 1")
-	})
-	o := ObjectOf(t, l, "ann")
-	check.That(t, o.Cap == Eps(t, "8"), "the cap is %s", o.Cap)
-}
-
 // A table of tens of thousands, in no order, is dealt with in parts. What is cut off is finished by the next start, and comes to what an undisturbed
 // one comes to.
-func TestALongStartIsCutOffAndFinished(t *testing.T) { Both(t, testALongStartIsCutOffAndFinished) }
-
-func testALongStartIsCutOffAndFinished(t *T) {
+func (openLedger) ALongStartIsCutOffAndFinished(t *T) {
 	names := Crowd(3 * partSize)
 	there, random := names[:2*partSize], rand.New(rand.NewPCG(1, 2))
 	begin := func() Book { return Sellers(t, NewLedger(t), "2", "9", there...) }
@@ -367,10 +261,9 @@ func testALongStartIsCutOffAndFinished(t *T) {
 				cancel()
 			}
 		}
-		plan, err := l.Reconcile(t.Context(), api.ReconcileRequest{Members: rows(table...), DryRun: true})
-		check.Must(t, err)
+		plan := check.Value(l.Reconcile(t.Context(), api.ReconcileRequest{Members: rows(table...), DryRun: true}))(t)
 		r.Gone = plan.Gone.Count
-		_, err = l.Reconcile(ctx, r)
+		_, err := l.Reconcile(ctx, r)
 		if cancel(); err == nil {
 			check.That(t, cut >= 3, "it was finished by start %d", cut)
 			break
@@ -388,9 +281,7 @@ func testALongStartIsCutOffAndFinished(t *T) {
 }
 
 // What others do after the table began to be read is newer than the table: who was enrolled is not gone, and whose terms were changed keeps these.
-func TestWhatIsNewerThanTheTableStays(t *testing.T) { Both(t, testWhatIsNewerThanTheTableStays) }
-
-func testWhatIsNewerThanTheTableStays(t *T) {
+func (openLedger) WhatIsNewerThanTheTableStays(t *T) {
 	l := Sellers(t, NewLedger(t), "2", "9", "ann", "bob", "cid")
 	Define(t, l, Smoker())
 	Enroll(t, l, "smoker", "9", "bob", "dan", "eve")
@@ -420,9 +311,7 @@ func testWhatIsNewerThanTheTableStays(t *T) {
 	}
 	table[0].Consent, table[1].Consent = "to 8, before they thought better of it", "before that, too"
 	done := reconcile(t, l, r)
-	if done.Gone.Count != 1 || done.Gone.First[0] != "cid" || done.Withdrawn != 1 {
-		t.Errorf("%q", told(done))
-	}
+	check.That(t, done.Gone.Count == 1 && done.Gone.First[0] == "cid" && done.Withdrawn == 1, "%q", told(done))
 	o := ObjectOf(t, l, "ann")
 	check.That(t, o.Cap == Eps(t, "2"), "ann has the cap %s", o.Cap)
 	for object, limit := range map[string]string{"bob": "3", "dan": "4", "eve": "4"} {
@@ -440,9 +329,7 @@ func testWhatIsNewerThanTheTableStays(t *T) {
 }
 
 // A cap that is lowered between two parts of a start is not raised again by the next, and terms that have changed since they were compared stay.
-func TestWhatChangesBetweenTwoPartsStays(t *testing.T) { Both(t, testWhatChangesBetweenTwoPartsStays) }
-
-func testWhatChangesBetweenTwoPartsStays(t *T) {
+func (openLedger) WhatChangesBetweenTwoPartsStays(t *T) {
 	l := Sellers(t, NewLedger(t), "2", "5", "ann", "bob")
 	Define(t, l, Smoker())
 	Enroll(t, l, "smoker", "5", "ann", "bob")
@@ -469,9 +356,7 @@ func testWhatChangesBetweenTwoPartsStays(t *T) {
 }
 
 // A table with a row that cannot be changes nothing.
-func TestATableThatCannotBe(t *testing.T) { Anywhere(t, testATableThatCannotBe) }
-
-func testATableThatCannotBe(t *T) {
+func (anyLedger) ATableThatCannotBe(t *T) {
 	l := Sellers(t, NewLedger(t), "2", "9", "ann")
 	ok := member(t, "ok", nil, "1")
 	odd := func(change func(*api.Member)) []api.Member {
@@ -513,11 +398,7 @@ func testATableThatCannotBe(t *T) {
 }
 
 // Who only reads may find out, and changes nothing.
-func TestAReaderFindsOutWhatIsDifferent(t *testing.T) {
-	Anywhere(t, testAReaderFindsOutWhatIsDifferent)
-}
-
-func testAReaderFindsOutWhatIsDifferent(t *T) {
+func (anyLedger) AReaderFindsOutWhatIsDifferent(t *T) {
 	h := VotersHouse(t, "9", "ann", "bob")
 	l := h.Open(t, ledger.Options{ReadOnly: true})
 	r := api.ReconcileRequest{Members: rows(member(t, "ann", nil, "8"), member(t, "new", nil, "8")), DryRun: true}

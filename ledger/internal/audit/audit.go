@@ -56,8 +56,8 @@ type Request struct {
 	Missing     string                   // the name of the journal without which the ledger is open, or ""
 }
 
-// Finding is one difference between the log and what is stored. Package ledger describes its
-// fields, under the name of finding.
+// Finding is one difference between the log and what is stored. Its fields are
+// documented at [api.Finding].
 type Finding struct {
 	Kind     string // what it is about, such as "object"
 	Event    uint64 // by number, 0 for none

@@ -9,7 +9,6 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/ledger/internal/event"
 	"github.com/sluicedp/sluice/ledger/internal/kv"
 	"github.com/sluicedp/sluice/ledger/internal/state"
@@ -286,7 +285,7 @@ func (a *auditor) about(bucket string, key []byte) Finding {
 		}
 		p.Question = a.questionName(k.Question)
 		p.Text = fmt.Sprintf("tally at ε=%s", k.Epsilon)
-		if q, err := a.fold.Question(k.Question); err != nil || q.Encoding != api.Unary {
+		if q, err := a.fold.Question(k.Question); err != nil || q.Encoding != event.EncodingUnary {
 			value := a.valueName(k.Question, k.Epsilon, event.Value{Index: int(k.Value)})
 			p.Text = fmt.Sprintf("tally of %s at ε=%s", value, k.Epsilon)
 		}

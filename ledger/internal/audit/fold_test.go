@@ -49,7 +49,7 @@ func newKept(t *testing.T) *kept {
 		if err != nil {
 			return err
 		}
-		q := api.Question{Name: "vote", Values: []string{"yes", "no"}, Encoding: api.Direct}
+		q := api.Question{Name: "vote", Values: []string{"yes", "no"}, Encoding: "direct"}
 		for _, request := range [][]event.Change{
 			{&created},
 			{&event.QuestionDefined{Number: 1, Question: q}, settled("define", event.DefineRequest(q, ""), 2, "", event.Counts{})},

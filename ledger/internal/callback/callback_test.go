@@ -23,7 +23,7 @@ func TestWithProgress_ProgressWaits_WorkDoesNot(t *testing.T) {
 	err := WithProgress(t.Context(), func(n, total int) {
 		<-worked // in the first call, until all work is done
 		done = append(done, n, total)
-	}, func(_ context.Context, report api.Progress) error {
+	}, func(_ context.Context, report func(done, total int)) error {
 		for i := range 3 {
 			report(i, 2)
 		}
@@ -42,7 +42,7 @@ func TestWithProgress_ProgressPanics_EndsTheContextAndContinuesAfterWork(t *test
 			t.Errorf("recovered %v, work ended: %v; want the panic after work", p, ended)
 		}
 	}()
-	_ = WithProgress(t.Context(), func(int, int) { panic("host") }, func(ctx context.Context, report api.Progress) error {
+	_ = WithProgress(t.Context(), func(int, int) { panic("host") }, func(ctx context.Context, report func(done, total int)) error {
 		report(1, 1)
 		<-ctx.Done()
 		ended = true
@@ -52,14 +52,14 @@ func TestWithProgress_ProgressPanics_EndsTheContextAndContinuesAfterWork(t *test
 }
 
 func TestWithProgress_WorkPanics_PanicsOnTheCallersGoroutine(t *testing.T) {
-	for name, progress := range map[string]api.Progress{"with progress": func(int, int) {}, "without": nil} {
+	for name, progress := range map[string]func(done, total int){"with progress": func(int, int) {}, "without": nil} {
 		func() {
 			defer func() {
 				if p := recover(); p != "work" {
 					t.Errorf("%s: recovered %v", name, p)
 				}
 			}()
-			_ = WithProgress(t.Context(), progress, func(context.Context, api.Progress) error { panic("work") })
+			_ = WithProgress(t.Context(), progress, func(context.Context, func(done, total int)) error { panic("work") })
 			t.Errorf("%s: returned", name)
 		}()
 	}

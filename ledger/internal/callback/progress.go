@@ -4,8 +4,6 @@ import (
 	"context"
 	"runtime"
 	"sync"
-
-	"github.com/sluicedp/sluice/ledger/api"
 )
 
 // WithProgress runs work on a goroutine of its own, and calls progress on the goroutine of the
@@ -14,7 +12,8 @@ import (
 // continues once work has returned. A panic of work continues on the caller's goroutine. Without
 // progress work runs on the caller's goroutine.
 func WithProgress(
-	ctx context.Context, progress api.Progress, work func(ctx context.Context, report api.Progress) error,
+	ctx context.Context, progress func(done, total int),
+	work func(ctx context.Context, report func(done, total int)) error,
 ) error {
 	if progress == nil {
 		return work(ctx, func(int, int) {})
@@ -79,7 +78,7 @@ func (r *reports) take() [][2]int {
 }
 
 // deliver calls progress until work has returned and nothing is left in the queue.
-func (r *reports) deliver(progress api.Progress) {
+func (r *reports) deliver(progress func(done, total int)) {
 	for ended := false; !ended; {
 		select {
 		case <-r.more:

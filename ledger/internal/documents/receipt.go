@@ -105,7 +105,7 @@ func NewReceipt(created, question, buyer, sale Entry) (*ReceiptMaker, error) {
 	}
 	shown := Entry{event.Withhold(sale.Event), sale.Leaf}
 	m := &ReceiptMaker{question: event.NewQuestion(asked), receipt: evidence.Receipt{
-		Format: "sluice receipt 4", Ledger: uuid.UUID(began.ID).String(), Created: created.Time,
+		Format: event.ReceiptFormat, Ledger: uuid.UUID(began.ID).String(), Created: created.Time,
 		Currency: began.Currency, LogKey: began.LogKey, Buyer: client.Name,
 		Question: asked.Name, Values: slices.Clone(asked.Values), Encoding: asked.Encoding,
 		Mechanism: event.NameOutputs(asked.Mechanism), Responses: []evidence.SoldResponse{},

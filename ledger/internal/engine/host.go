@@ -29,7 +29,7 @@ func (l *Engine) Host(ctx context.Context) observe.Host {
 	return h
 }
 
-func (l *Engine) role() observe.Role {
+func (l *Engine) role() string {
 	switch {
 	case l.Standby:
 		return "standby"
@@ -61,8 +61,8 @@ func (l *Engine) askHead(ctx context.Context, j journal.Follower, h *observe.Hos
 	}
 }
 
-// sharedBy notes the handle that says which host has the journal. One of a journal that only this
-// host has says nothing.
+// sharedBy keeps the handle by which Host asks which host has claimed the journal. It keeps none if
+// the journal is no Follower: then no other host can claim it.
 func (j *journaling) sharedBy(handle journal.Journal) {
 	if c, is := handle.(claimedJournal); is {
 		handle = c.Journal

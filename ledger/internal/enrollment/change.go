@@ -33,7 +33,7 @@ func (x *TermsChange) decide(
 		return nil, nil, err
 	}
 	if !enrolled {
-		const reason, remedy = api.NotEnrolled, api.RemedyEnrolling
+		const reason, remedy = api.NotEnrolled, event.RemedyEnrolling
 		return nil, &api.Refusal{Object: name, Reason: reason, Remedy: remedy}, nil
 	}
 	o, known, err := s.Object(name)

@@ -69,7 +69,7 @@ func (x *Enrolment) decide(
 		}
 	case !defined || number != c.Policy:
 		return nil, &api.Refusal{
-			Object: name, Reason: api.PolicyDiffers, Spent: c.Current(), Remedy: api.RemedyTerms,
+			Object: name, Reason: api.PolicyDiffers, Spent: c.Current(), Remedy: event.RemedyTerms,
 		}, nil
 	case !o.Withdrew(c):
 		return nil, nil, nil
@@ -94,7 +94,7 @@ func capOf(name string, t Terms, o state.Object, known bool) (privacy.Epsilon, *
 	case known && o.Cap != t.Cap:
 		return t.Cap, &api.Refusal{
 			Object: name, Reason: api.CapDiffers, Ceiling: o.Cap, Spent: o.Spent, Asked: t.Cap,
-			Remedy: api.RemedyTerms,
+			Remedy: event.RemedyTerms,
 		}, nil
 	}
 	return t.Cap, nil, nil

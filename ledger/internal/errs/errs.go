@@ -1,6 +1,6 @@
 // Package errs holds the errors that callers branch on, for the packages that make up the ledger.
-// It is the lowest layer: it imports nothing of this module. Package ledger exports the errors, and
-// says of each when it comes and what to do then.
+// It is the lowest layer: it imports nothing of this module. Package api exports the errors, and
+// documents when each is returned and what the caller can do.
 package errs
 
 import (

@@ -58,9 +58,7 @@ func FuzzDecodeEvent(f *testing.F) {
 			seeds = append(seeds, append([]byte{byte(n.Number)}, n.Erase().Encode()...))
 		}
 	}
-	if erased == 0 {
-		f.Error("the ledger has no erased event")
-	}
+	check.That(f, erased != 0, "the ledger has no erased event")
 	decode := func(numbered []byte) (Entry, error) {
 		if len(numbered) == 0 {
 			return Entry{}, errs.ErrCorrupt
@@ -107,8 +105,8 @@ func FuzzDecodeQuestion(f *testing.F) {
 		return e.Buf
 	}
 	odds := fixture.Odds(f)
-	odds.Encoding = api.Finite
-	seeds := [][]byte{defined(1, finiteParty(f), api.Finite), defined(2, odds, api.Finite)}
+	odds.Encoding = "finite"
+	seeds := [][]byte{defined(1, finiteParty(f), "finite"), defined(2, odds, "finite")}
 	isQuestion := func(key []byte) bool { return key[0] == 'q' }
 	seeds = append(seeds, fixture.Payloads(f, written(f), "questions", isQuestion)...)
 	fixture.Fuzz(f, seeds, DecodeQuestion, encode, func(q *Question) int { return len(q.Values) + cellsOf(q.Mechanism) }, errs.ErrCorrupt)
@@ -164,19 +162,15 @@ func TestEventsAreReadOverOthers(t *testing.T) {
 		var fresh Entry
 		want, err := fresh.Read(r.number, r.payload, new(Reader)), e.Read(r.number, r.payload, shared)
 		if want != nil || err != nil {
-			if fmt.Sprint(err) != fmt.Sprint(want) {
-				t.Fatalf("%v, and over another one %v", want, err)
-			}
+			check.Need(t, fmt.Sprint(err) == fmt.Sprint(want), "%v, and over another one %v", want, err)
 			continue
 		}
 		read[e.Change.Kind()]++
-		if !reflect.DeepEqual(*e, fresh) {
-			t.Fatalf("%x is read as %+v, and over another one as %+v", r.payload, fresh, *e)
-		}
+		check.Need(t, reflect.DeepEqual(*e, fresh),
+			"%x is read as %+v, and over another one as %+v", r.payload, fresh, *e)
 	}
-	if n := min(read[KindReleased], read[KindEnrolled]); n < 500 {
-		t.Errorf("%d responses or enrolments: the test compares little", n)
-	}
+	n := min(read[KindReleased], read[KindEnrolled])
+	check.That(t, n >= 500, "%d responses or enrolments: the test compares little", n)
 }
 
 // Only events about objects can be erased: the record of another one is refused before anything is made of it.
@@ -187,9 +181,8 @@ func TestNothingElseCanBeErased(t *testing.T) {
 		_, err := DecodeEntry(n.Number, record.Encode())
 		_, about := n.Change.(Personal)
 		about = about || n.Change.Kind() == KindAnswered
-		if (err == nil) != about || err != nil && !errors.Is(err, errs.ErrCorrupt) {
-			t.Errorf("an erased event of kind %s: %v", n.Change.Kind(), err)
-		}
+		check.That(t, (err == nil) == about && (err == nil || errors.Is(err, errs.ErrCorrupt)),
+			"an erased event of kind %s: %v", n.Change.Kind(), err)
 	}
 }
 
@@ -200,9 +193,7 @@ func TestDecodersRefuseOtherFormsOfAMechanism(t *testing.T) {
 	back := check.Value(DecodeQuestion(sound))(t)
 	e := &wire.Encoder{}
 	(&QuestionDefined{Number: 1, Question: api.Question{Name: back.Name, Values: back.Values, Encoding: back.Encoding, Mechanism: back.Mechanism}}).Fields(wire.Writing(e))
-	if !slices.Equal(e.Buf, sound) {
-		t.Error("the record came back as another")
-	}
+	check.That(t, slices.Equal(e.Buf, sound), "the record came back as another")
 	whole := string(EncodeMechanism(q.Mechanism))
 	head := strings.TrimSuffix(string(sound), whole)
 	head = head[:len(head)-2] // the length
@@ -212,9 +203,7 @@ func TestDecodersRefuseOtherFormsOfAMechanism(t *testing.T) {
 		e.Text(text)
 		return e.Buf
 	}
-	if !slices.Equal(record(whole), sound) {
-		t.Fatal("the record is written otherwise")
-	}
+	check.Need(t, slices.Equal(record(whole), sound), "the record is written otherwise")
 	for name, text := range map[string]string{
 		"nothing":               "",
 		"null":                  "null",
@@ -234,9 +223,7 @@ func TestDecodersRefuseOtherFormsOfAMechanism(t *testing.T) {
 		"no channels":           whole[:strings.Index(whole, `,"channels"`)] + whole[strings.Index(whole, `},"outputs"`):],
 		"a fraction not lowest": regexp.MustCompile(`"([0-9]+)/([0-9]+)"`).ReplaceAllString(whole, `"${1}0/${2}0"`),
 	} {
-		if text == whole {
-			t.Errorf("%s: there is no place for it", name)
-		}
+		check.That(t, text != whole, "%s: there is no place for it", name)
 		got, err := DecodeQuestion(record(text))
 		if !errors.Is(err, errs.ErrCorrupt) || name == "no channels" && !strings.Contains(err.Error(), "without the channels") {
 			t.Errorf("%s: got %+v, %v", name, got, err)
@@ -245,26 +232,24 @@ func TestDecodersRefuseOtherFormsOfAMechanism(t *testing.T) {
 	if got, err := DecodeQuestion(record(`{"family":` + strings.Repeat(" ", api.MaxMechanism) + whole[10:])); !errors.Is(err, errs.ErrCorrupt) || !strings.Contains(err.Error(), "bytes") {
 		t.Errorf("a large one: got %+v, %v", got, err)
 	}
-	if got, err := DecodeQuestion(sound[:len(sound)-1]); !errors.Is(err, errs.ErrCorrupt) {
-		t.Errorf("one cut off: got %+v, %v", got, err)
-	}
+	got, err := DecodeQuestion(sound[:len(sound)-1])
+	check.That(t, errors.Is(err, errs.ErrCorrupt), "one cut off: got %+v, %v", got, err)
 }
 
 func TestDefinitionsHaveDigestsOfTheirOwn(t *testing.T) {
 	seen := map[[32]byte]api.Question{}
 	for _, q := range []api.Question{
-		{Name: "q", Values: []string{"a", "b"}, Encoding: api.Direct},
-		{Name: "q", Values: []string{"a", "b"}, Encoding: api.Unary},
-		{Name: "q", Values: []string{"b", "a"}, Encoding: api.Direct},
-		{Name: "q", Values: []string{"a", "b", "c"}, Encoding: api.Direct},
-		{Name: "q", Values: []string{"ab", "c"}, Encoding: api.Direct},
-		{Name: "q", Values: []string{"a", "bc"}, Encoding: api.Direct},
-		{Name: "qa", Values: []string{"b", "c"}, Encoding: api.Direct},
+		{Name: "q", Values: []string{"a", "b"}, Encoding: "direct"},
+		{Name: "q", Values: []string{"a", "b"}, Encoding: "unary"},
+		{Name: "q", Values: []string{"b", "a"}, Encoding: "direct"},
+		{Name: "q", Values: []string{"a", "b", "c"}, Encoding: "direct"},
+		{Name: "q", Values: []string{"ab", "c"}, Encoding: "direct"},
+		{Name: "q", Values: []string{"a", "bc"}, Encoding: "direct"},
+		{Name: "qa", Values: []string{"b", "c"}, Encoding: "direct"},
 	} {
 		id := definitionDigest(q)
-		if other, twice := seen[id]; twice {
-			t.Errorf("%+v has the digest of %+v", q, other)
-		}
+		other, twice := seen[id]
+		check.That(t, !twice, "%+v has the digest of %+v", q, other)
 		seen[id] = q
 	}
 }
@@ -274,16 +259,12 @@ func TestDecodersRefuseWhatCannotBe(t *testing.T) {
 	// A response of a chain is not released as one that was sold again; an order's may be.
 	for method, want := range map[Method]error{MethodRaise: nil, MethodInsert: nil, MethodFresh: errs.ErrCorrupt, MethodResale: errs.ErrCorrupt, 0: errs.ErrCorrupt, 6: errs.ErrCorrupt} {
 		payload := recordOf(&Released{Object: "ann", Question: 1, Epsilon: nano(t, 1), Response: Response{Value: Value{}, Method: method}})
-		if _, err := DecodeEntry(1, payload); !errors.Is(err, want) {
-			t.Errorf("released by method %d: %v", method, err)
-		}
+		check.WantErr(t, check.Err(DecodeEntry(1, payload)), want, "released by method %d", method)
 		if method == MethodResale {
 			want = nil
 		}
 		payload = recordOf(&Sold{Object: "ann", Sale: 1, Price: 0, Response: Response{Value: Value{}, Method: method}})
-		if _, err := DecodeEntry(1, payload); !errors.Is(err, want) {
-			t.Errorf("sold by method %d: %v", method, err)
-		}
+		check.WantErr(t, check.Err(DecodeEntry(1, payload)), want, "sold by method %d", method)
 	}
 }
 
@@ -320,9 +301,8 @@ func TestDecodersDoNotBelieveLengths(t *testing.T) {
 			var err error
 			allocated := fixture.Allocated(func() { err = decoder.decode(payload) })
 			check.Is(t, err, errs.ErrCorrupt)
-			if allocated > 1<<16 {
-				t.Errorf("%s: %d bytes are allocated for a claim of %d items", name, allocated, length)
-			}
+			check.That(t, allocated <= 1<<16,
+				"%s: %d bytes are allocated for a claim of %d items", name, allocated, length)
 		}
 	}
 }
@@ -354,7 +334,7 @@ func TestNoRecordAsksForMoreMemoryThanItHas(t *testing.T) {
 func TestDecodersRefuseOtherEncodings(t *testing.T) {
 	home := api.Question{Name: "home", Values: []string{"0", "1", "2"}}
 	for code := range 256 {
-		payload := defined(1, home, api.Direct)
+		payload := defined(1, home, "direct")
 		payload[4+1+len("home")] = byte(code)
 		q, err := DecodeQuestion(payload)
 		if known := code == 1 || code == 2; (err == nil) != known || err != nil && !errors.Is(err, errs.ErrCorrupt) {

@@ -43,14 +43,14 @@ func CheckQuestion(q api.Question) error {
 // checkEncoding refuses what is no encoding of a question.
 func checkEncoding(q api.Question) error {
 	switch {
-	case q.Encoding == api.Finite:
+	case q.Encoding == EncodingFinite:
 		return checkMechanism(q.Mechanism, len(q.Values))
-	case q.Encoding != api.Direct && q.Encoding != api.Unary:
+	case q.Encoding != EncodingDirect && q.Encoding != EncodingUnary:
 		return fmt.Errorf("the encoding %.40q is none of %q, %q and %q",
-			string(q.Encoding), api.Direct, api.Unary, api.Finite)
+			q.Encoding, EncodingDirect, EncodingUnary, EncodingFinite)
 	case q.Mechanism != nil:
 		return fmt.Errorf("%s encoding, and a mechanism of its own", q.Encoding)
-	case q.Encoding == api.Unary && len(q.Values) > MaxUnaryValues:
+	case q.Encoding == EncodingUnary && len(q.Values) > MaxUnaryValues:
 		return fmt.Errorf("%d values; unary encoding is possible for up to %d",
 			len(q.Values), MaxUnaryValues)
 	}
@@ -62,15 +62,15 @@ const usualEpsilon = 2_000_000_000
 
 // EncodingFor picks the encoding of a question that names none: that of its own mechanism, or the
 // one that estimates better at the usual ε.
-func EncodingFor(q api.Question) api.Encoding {
+func EncodingFor(q api.Question) string {
 	usual, _ := privacy.EpsilonFromNano(usualEpsilon)
 	switch {
 	case q.Mechanism != nil:
-		return api.Finite
+		return EncodingFinite
 	case len(q.Values) >= UnaryFrom(usual) && len(q.Values) <= MaxUnaryValues:
-		return api.Unary
+		return EncodingUnary
 	}
-	return api.Direct
+	return EncodingDirect
 }
 
 // UnaryFrom returns the smallest number of values for which unary encoding at an ε estimates better

@@ -88,7 +88,7 @@ func (c *QuestionDefined) Fields(x wire.Codec) {
 	x.Text(&c.Name)
 	coded(x, &c.Encoding, Encodings())
 	wire.List(x, &c.Values, 1, x.Text)
-	if c.Encoding != api.Finite {
+	if c.Encoding != EncodingFinite {
 		return
 	}
 	if d := x.Reads(); d != nil {

@@ -55,8 +55,8 @@ func goldenEntries(t testing.TB) []Entry {
 		&Created{ID: [16]byte{0xaa, 15: 0xbb}, Currency: "USD"},
 		&Created{Currency: "", LogKey: logKey(t, strings.Repeat("k", 100))},
 		&TruthKeySet{Check: *bound},
-		&QuestionDefined{Number: 1, Question: api.Question{Name: "vote", Values: []string{"yes", "no"}, Encoding: api.Direct}},
-		&QuestionDefined{Number: 1<<32 - 1, Question: api.Question{Name: "", Values: []string{"", "é"}, Encoding: api.Unary}},
+		&QuestionDefined{Number: 1, Question: api.Question{Name: "vote", Values: []string{"yes", "no"}, Encoding: "direct"}},
+		&QuestionDefined{Number: 1<<32 - 1, Question: api.Question{Name: "", Values: []string{"", "é"}, Encoding: "unary"}},
 		&PolicyDefined{Number: 1, JSON: `{"kind":"fixed","ceiling":"1"}`},
 		&Enrolled{Object: "ann", Question: 1, Policy: 0, Noise: 0, Cap: check.Eps(t, "1000")},
 		&Enrolled{Object: strings.Repeat("n", 256), Question: 1 << 24, Policy: 1<<32 - 1, Noise: 0, Cap: nano(t, 1)},
@@ -97,8 +97,8 @@ func goldenEntries(t testing.TB) []Entry {
 		&EpochBegun{Object: strings.Repeat("é", 128), Question: 1<<32 - 1},
 		&TruthBound{Object: "ann", Question: 1, Tag: *bound},
 		&TruthBound{Object: strings.Repeat("n", 256), Question: 1<<32 - 1, Tag: Tag{}},
-		&ObjectRefused{Question: 0, Refusal: api.Refusal{Object: "ann", Reason: api.ObjectCap, Ceiling: check.Eps(t, "1"), Spent: check.Eps(t, "0.5"), Asked: check.Eps(t, "2"), Cost: check.Eps(t, "1.5"), Remaining: check.Eps(t, "0.5"), Remedy: api.RemedyWaiting, Largest: check.Eps(t, "1")}},
-		&ObjectRefused{Question: 1<<32 - 1, Refusal: api.Refusal{Object: strings.Repeat("é", 128), Reason: api.NotEnrolled, Remedy: api.RemedyEnrolling}},
+		&ObjectRefused{Question: 0, Refusal: api.Refusal{Object: "ann", Reason: api.ObjectCap, Ceiling: check.Eps(t, "1"), Spent: check.Eps(t, "0.5"), Asked: check.Eps(t, "2"), Cost: check.Eps(t, "1.5"), Remaining: check.Eps(t, "0.5"), Remedy: "waiting", Largest: check.Eps(t, "1")}},
+		&ObjectRefused{Question: 1<<32 - 1, Refusal: api.Refusal{Object: strings.Repeat("é", 128), Reason: api.NotEnrolled, Remedy: "enrolling"}},
 		&Stated{Object: "ann", Forgotten: 0, Events: []uint64{1}, Account: Account{Cap: check.Eps(t, "1000"), Spent: check.Eps(t, "0.5"), Earned: 0}},
 		&Stated{Object: strings.Repeat("n", 256), Forgotten: 1<<64 - 1, Events: []uint64{1, 127, 128, 1<<64 - 1}, Account: Account{Cap: nano(t, 1), Spent: nano(t, 1), Earned: 1<<63 - 1}},
 		&Forgotten{Object: "zoe", Events: 1, Account: Account{}, Chains: nil},
@@ -115,8 +115,8 @@ func goldenEntries(t testing.TB) []Entry {
 		&TermsChanged{Object: strings.Repeat("é", 128), Question: 1<<32 - 1, Policy: 1<<32 - 1, Cap: check.Eps(t, "1000"), Consent: strings.Repeat("ü", 512)},
 		&Held{Object: "ann", Sale: 1, Price: 7, Policy: 127},
 		&Held{Object: "ann", Sale: 1, Price: 7, Policy: 1<<32 - 1},
-		&ObjectRefused{Question: 1, Refusal: api.Refusal{Object: "ann", Reason: api.NeedsConsent, Ceiling: check.Eps(t, "1"), Asked: check.Eps(t, "2"), Remedy: api.RemedyConsent, Why: "the cap would be ε=2, and is ε=1"}},
-		&ObjectRefused{Question: 1, Refusal: api.Refusal{Object: "ann", Reason: api.PolicyDiffers, Spent: check.Eps(t, "1"), Remedy: api.RemedyTerms}},
+		&ObjectRefused{Question: 1, Refusal: api.Refusal{Object: "ann", Reason: api.NeedsConsent, Ceiling: check.Eps(t, "1"), Asked: check.Eps(t, "2"), Remedy: "consent", Why: "the cap would be ε=2, and is ε=1"}},
+		&ObjectRefused{Question: 1, Refusal: api.Refusal{Object: "ann", Reason: api.PolicyDiffers, Spent: check.Eps(t, "1"), Remedy: "terms"}},
 		&Settled{Key: "k", Digest: [32]byte{1}, Named: true, Names: Sum{Digest: [32]byte{31: 3}, Marks: Marks{count: 1, of: [mostFields]byte{4}}}, First: 1, Through: 2, Final: true, Counts: Counts{2, 0, 0}},
 	}
 	return entries(changes)
@@ -160,9 +160,7 @@ func TestGoldenEvents(t *testing.T) {
 	there := func(n Entry) string {
 		payload := n.Encode()
 		back := check.Value(DecodeEntry(n.Number, payload))(t)
-		if !reflect.DeepEqual(back, n) {
-			t.Errorf("%+v became %+v", n, back)
-		}
+		check.That(t, reflect.DeepEqual(back, n), "%+v became %+v", n, back)
 		return fmt.Sprintf("%x", payload)
 	}
 	for _, n := range goldenEntries(t) {
@@ -173,15 +171,11 @@ func TestGoldenEvents(t *testing.T) {
 		}
 		erased := n.Erase()
 		text += fmt.Sprintf("\terased %s\n", there(erased))
-		if erased.Leaf() != leaf {
-			t.Errorf("%s: another leaf when erased", n.Change.Kind())
-		}
+		check.That(t, erased.Leaf() == leaf, "%s: another leaf when erased", n.Change.Kind())
 	}
 	fixture.Golden(t, "testdata/golden/events-v5.txt", text, *update)
 	for k := Kind(1); !strings.HasPrefix(k.String(), "kind "); k++ {
-		if !strings.Contains(text, "\n"+k.String()+" ") {
-			t.Errorf("there is no event of the kind %s", k)
-		}
+		check.That(t, strings.Contains(text, "\n"+k.String()+" "), "there is no event of the kind %s", k)
 	}
 }
 
@@ -207,7 +201,7 @@ func TestGoldenCodes(t *testing.T) {
 func goldenFiniteEntries(t testing.TB) []Entry {
 	t.Helper()
 	odds := fixture.Odds(t)
-	odds.Encoding, odds.Mechanism = api.Finite, NameOutputs(odds.Mechanism)
+	odds.Encoding, odds.Mechanism = "finite", NameOutputs(odds.Mechanism)
 	return entries([]Change{
 		&QuestionDefined{Number: 1, Question: finiteParty(t)},
 		&QuestionDefined{Number: 1<<32 - 1, Question: odds},
@@ -221,9 +215,7 @@ func TestGoldenFiniteEvents(t *testing.T) {
 	lines := "# kind, record and leaf of the tree, of events about questions with a mechanism, in hex\n"
 	for _, n := range goldenFiniteEntries(t) {
 		back := check.Value(DecodeEntry(n.Number, n.Encode()))(t)
-		if string(back.Encode()) != string(n.Encode()) {
-			t.Errorf("%+v became %+v", n, back)
-		}
+		check.That(t, string(back.Encode()) == string(n.Encode()), "%+v became %+v", n, back)
 		leaf := n.Leaf()
 		lines += fmt.Sprintf("%s %x\n\tleaf %x\n", n.Change.Kind(), n.Encode(), leaf[:])
 	}
@@ -243,15 +235,12 @@ func TestGoldenBareEvents(t *testing.T) {
 		lines += fmt.Sprintf("%s %x\n", n.Change.Kind(), bare)
 		if erasable(n.Change) {
 			erased := n.Erase()
-			if _, _, err := ReadBare(n.Number, new(Written).Write(&erased.Event).Bare(), nil); !errors.Is(err, errs.ErrCorrupt) {
-				t.Errorf("%s, erased: %v", n.Change.Kind(), err)
-			}
+			_, _, err := ReadBare(n.Number, new(Written).Write(&erased.Event).Bare(), nil)
+			check.That(t, errors.Is(err, errs.ErrCorrupt), "%s, erased: %v", n.Change.Kind(), err)
 		}
 	}
 	fixture.Golden(t, "testdata/golden/bare-v6.txt", lines, *update)
 	for k := Kind(1); !strings.HasPrefix(k.String(), "kind "); k++ {
-		if !strings.Contains(lines, "\n"+k.String()+" ") {
-			t.Errorf("there is no event of the kind %s", k)
-		}
+		check.That(t, strings.Contains(lines, "\n"+k.String()+" "), "there is no event of the kind %s", k)
 	}
 }

@@ -19,12 +19,12 @@ func nano(t testing.TB, n int64) privacy.Epsilon {
 func finiteParty(t testing.TB) api.Question {
 	t.Helper()
 	q := fixture.Party(t)
-	q.Encoding = api.Finite
+	q.Encoding = "finite"
 	return q
 }
 
 // defined is the record of a question.
-func defined(number uint32, q api.Question, encoding api.Encoding) []byte {
+func defined(number uint32, q api.Question, encoding string) []byte {
 	q.Encoding = encoding
 	e := &wire.Encoder{}
 	(&QuestionDefined{Number: number, Question: q}).Fields(wire.Writing(e))

@@ -22,5 +22,15 @@ const MaxReservations = 1 << 7
 // package rrchain/rappor.
 const MaxUnaryValues = 1 << 12
 
+// MaxDocument is the largest size of a receipt or statement that is read, in bytes.
+const MaxDocument = 1 << 30
+
+// ReceiptFormat and StatementFormat are the first field of every receipt and statement. They name
+// the version of its form.
+const (
+	ReceiptFormat   = "sluice receipt 4"
+	StatementFormat = "sluice statement 4"
+)
+
 // MaxWhy is the longest Refusal.Why, in bytes.
 const MaxWhy = 512

@@ -40,7 +40,7 @@ func NameOutputs(m *api.Mechanism) *api.Mechanism {
 // checkMechanism refuses what is no mechanism of a question with some values.
 func checkMechanism(m *api.Mechanism, values int) error {
 	if m == nil || m.Family == nil || len(m.Family.Epsilons()) == 0 {
-		return fmt.Errorf("a question in %s encoding has a mechanism, and this one has none", api.Finite)
+		return fmt.Errorf("a question in %s encoding has a mechanism, and this one has none", EncodingFinite)
 	}
 	epsilons := m.Family.Epsilons()
 	if len(m.Outputs) != len(epsilons) {

@@ -9,6 +9,7 @@ import (
 
 	"golang.org/x/text/unicode/norm"
 
+	"github.com/sluicedp/sluice/internal/check"
 	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/ledger/internal/errs"
 	"github.com/sluicedp/sluice/policy"
@@ -67,9 +68,7 @@ func TestCheckName_FaultyName_IsNameErrorAtItsByte(t *testing.T) {
 		}
 	}
 	for _, name := range faultless() {
-		if err := CheckName("object", name); err != nil {
-			t.Errorf("%+q: %v", name, err)
-		}
+		check.WantErr(t, CheckName("object", name), nil, "%+q", name)
 	}
 }
 
@@ -87,12 +86,8 @@ func TestCheckName_EveryCharacter_IsVisibleOrRefused(t *testing.T) {
 		err := CheckName("object", "a"+string(r))
 		hides := unicode.In(r, unicode.Z, unicode.C, unicode.White_Space, unicode.Other_Default_Ignorable_Code_Point, unicode.Variation_Selector) ||
 			!unicode.In(r, unicode.L, unicode.M, unicode.N, unicode.P, unicode.S)
-		if hides && err == nil {
-			t.Errorf("%U is accepted", r)
-		}
-		if err == nil && !norm.NFC.IsNormalString("a"+string(r)) {
-			t.Errorf("%U is accepted and not in NFC", r)
-		}
+		check.That(t, !hides || err != nil, "%U is accepted", r)
+		check.That(t, err != nil || norm.NFC.IsNormalString("a"+string(r)), "%U is accepted and not in NFC", r)
 		if graphic := unicode.IsLetter(r) || unicode.IsNumber(r); graphic && !looksLikeSpace(r) && norm.NFC.IsNormalString("a"+string(r)) != (err == nil) {
 			t.Errorf("%U: %v", r, err)
 		}
@@ -112,9 +107,8 @@ func FuzzCheck(f *testing.F) {
 		if checkSize("object", name, MaxNameBytes) == nil {
 			fault, _ = faultOf(name)
 		}
-		if isPlain(name) && (fault != "" || checkSize("object", name, MaxNameBytes) != nil) {
-			t.Errorf("%+q is plain, and has %s", name, fault)
-		}
+		check.That(t, !isPlain(name) || fault == "" && checkSize("object", name, MaxNameBytes) == nil,
+			"%+q is plain, and has %s", name, fault)
 		if err := CheckName("object", name); err == nil && (strings.TrimSpace(name) != name || strings.Contains(name, "  ") || !norm.NFC.IsNormalString(name)) {
 			t.Errorf("%+q is accepted", name)
 		}
@@ -122,30 +116,21 @@ func FuzzCheck(f *testing.F) {
 }
 
 func TestCheckText_ControlCharacter_IsInvalid(t *testing.T) {
-	if err := CheckText("consent", " form of 1 March,  box 17 "); err != nil {
-		t.Error(err)
-	}
+	check.OK(t, CheckText("consent", " form of 1 March,  box 17 "))
 	for _, text := range []string{"", "a\nb", "\xff", strings.Repeat("x", MaxText+1)} {
-		if err := CheckText("consent", text); !errors.Is(err, errs.ErrInvalid) {
-			t.Errorf("%q: %v", text, err)
-		}
+		check.WantErr(t, CheckText("consent", text), errs.ErrInvalid, "%q", text)
 	}
 }
 
 func TestCheckPolicy_FaultyBuyer_IsNameError(t *testing.T) {
 	for _, field := range []string{"buyers", "barred"} {
 		p, err := policy.Parse([]byte(`{"kind":"market","max":"1","price":[["1",1]],"` + field + `":["acme "]}`))
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.Must(t, err)
 		var fault *api.NameError
-		if err := CheckPolicy(p); !errors.As(err, &fault) || fault.What != "buyer" || fault.Offset != 4 {
-			t.Errorf("%s: %v", field, err)
-		}
+		err = CheckPolicy(p)
+		check.That(t, errors.As(err, &fault) && fault.What == "buyer" && fault.Offset == 4, "%s: %v", field, err)
 	}
-	if err := CheckPolicy(policy.Policy{}); err != nil {
-		t.Error(err)
-	}
+	check.OK(t, CheckPolicy(policy.Policy{}))
 }
 
 func TestCheckObjects(t *testing.T) {
@@ -154,16 +139,13 @@ func TestCheckObjects(t *testing.T) {
 		t.Errorf("%q, %v; given %q", got, err, given)
 	}
 	for _, bad := range [][]string{nil, {}, {"ann", ""}, {"ann", "bob", "ann"}} {
-		if _, err := CheckObjects(bad); !errors.Is(err, errs.ErrInvalid) {
-			t.Errorf("%q: %v", bad, err)
-		}
+		check.WantErr(t, check.Err(CheckObjects(bad)), errs.ErrInvalid, "%q", bad)
 	}
 }
 
 func TestCheckAsked(t *testing.T) {
-	if got, err := CheckAsked(nil, true, 2); got != nil || err != nil {
-		t.Errorf("all: %q, %v", got, err)
-	}
+	got, err := CheckAsked(nil, true, 2)
+	check.That(t, got == nil && err == nil, "all: %q, %v", got, err)
 	if got, err := CheckAsked([]string{"bob", "ann"}, false, 2); err != nil || !slices.Equal(got, []string{"ann", "bob"}) {
 		t.Errorf("two: %q, %v", got, err)
 	}
@@ -171,8 +153,7 @@ func TestCheckAsked(t *testing.T) {
 		names []string
 		all   bool
 	}{{nil, false}, {[]string{}, true}, {[]string{"a"}, true}, {[]string{}, false}, {[]string{"a", "b", "c"}, false}} {
-		if _, err := CheckAsked(bad.names, bad.all, 2); !errors.Is(err, errs.ErrInvalid) {
-			t.Errorf("%q, all %v: %v", bad.names, bad.all, err)
-		}
+		_, err := CheckAsked(bad.names, bad.all, 2)
+		check.That(t, errors.Is(err, errs.ErrInvalid), "%q, all %v: %v", bad.names, bad.all, err)
 	}
 }

@@ -17,7 +17,7 @@ func (q *Question) CheckLevel(epsilon privacy.Epsilon) error {
 	if epsilon.IsZero() {
 		return errs.Invalid("ε must be above 0")
 	}
-	if q.Encoding != api.Finite || OutputsAt(q.Mechanism, epsilon) != nil {
+	if q.Encoding != EncodingFinite || OutputsAt(q.Mechanism, epsilon) != nil {
 		return nil
 	}
 	var all []string
@@ -29,7 +29,7 @@ func (q *Question) CheckLevel(epsilon privacy.Epsilon) error {
 
 // LevelWithin returns the highest level of the question at or below a ceiling, if there is one.
 func (q *Question) LevelWithin(ceiling privacy.Epsilon) (level privacy.Epsilon, found bool) {
-	if q.Encoding != api.Finite {
+	if q.Encoding != EncodingFinite {
 		return ceiling, true
 	}
 	for _, at := range q.Mechanism.Family.Epsilons() {
@@ -44,9 +44,9 @@ func (q *Question) LevelWithin(ceiling privacy.Epsilon) (level privacy.Epsilon, 
 // 1.
 func (q *Question) Work() int {
 	switch q.Encoding {
-	case api.Unary:
+	case EncodingUnary:
 		return len(q.Values)
-	case api.Finite:
+	case EncodingFinite:
 		most := 0
 		for _, names := range q.Mechanism.Outputs {
 			most = max(most, len(q.Values)*len(names))
@@ -61,7 +61,7 @@ type Question struct {
 	Number    uint32            // from 1, in the order of the log
 	Name      string            // as requests say it
 	Values    []string          // the labels, at least two
-	Encoding  api.Encoding      // what a response is
+	Encoding  string            // what a response is
 	Mechanism *api.Mechanism    // of finite encoding
 	Index     map[string]int    `audit:"-"` // from a value to its place in Values
 	ID        [sha256.Size]byte `audit:"-"` // stands for the definition, in every ledger
@@ -97,7 +97,7 @@ func (q *Question) Public() api.Question {
 
 // LevelEntries returns how many entries of a chain a level is: see [MaxEntries].
 func (q *Question) LevelEntries() int {
-	if q.Encoding != api.Unary {
+	if q.Encoding != EncodingUnary {
 		return 1
 	}
 	return 1 + len(q.Values)/BitsPerEntry
@@ -106,9 +106,9 @@ func (q *Question) LevelEntries() int {
 // Has tells whether a response is one that the question can have at an ε.
 func (q *Question) Has(epsilon privacy.Epsilon, v Value) bool {
 	switch q.Encoding {
-	case api.Unary:
+	case EncodingUnary:
 		return v.Index == 0 && v.Bits.Len() == len(q.Values)
-	case api.Finite:
+	case EncodingFinite:
 		return !v.IsUnary() && canAnswer(q.Mechanism, epsilon, v.Index)
 	}
 	return !v.IsUnary() && v.Index < len(q.Values)
@@ -118,7 +118,7 @@ func (q *Question) Has(epsilon privacy.Epsilon, v Value) bool {
 // ε: lower is the one at the lower ε. Only those of a mechanism of the question's own can exclude
 // each other.
 func (q *Question) CanOccur(lower privacy.Epsilon, a Value, higher privacy.Epsilon, b Value) bool {
-	if q.Encoding != api.Finite {
+	if q.Encoding != EncodingFinite {
 		return true
 	}
 	level := func(e privacy.Epsilon, v Value) rrchain.Level[int] {
@@ -130,9 +130,9 @@ func (q *Question) CanOccur(lower privacy.Epsilon, a Value, higher privacy.Epsil
 // Text writes a response that the question has at an ε: see [Question.Has].
 func (q *Question) Text(epsilon privacy.Epsilon, v Value) string {
 	switch q.Encoding {
-	case api.Unary:
+	case EncodingUnary:
 		return v.Bits.String()
-	case api.Finite:
+	case EncodingFinite:
 		return OutputsAt(q.Mechanism, epsilon)[v.Index]
 	}
 	return q.Values[v.Index]
@@ -141,10 +141,10 @@ func (q *Question) Text(epsilon privacy.Epsilon, v Value) string {
 // Read reads what [Question.Text] writes, and tells whether it is that.
 func (q *Question) Read(epsilon privacy.Epsilon, text string) (v Value, known bool) {
 	switch q.Encoding {
-	case api.Unary:
+	case EncodingUnary:
 		err := v.Bits.UnmarshalText([]byte(text))
 		return v, err == nil && q.Has(epsilon, v)
-	case api.Finite:
+	case EncodingFinite:
 		v.Index = slices.Index(OutputsAt(q.Mechanism, epsilon), text)
 		return v, q.Has(epsilon, v)
 	}

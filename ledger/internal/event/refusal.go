@@ -22,9 +22,9 @@ func ReasonCodes() []api.Reason {
 
 // RemedyCodes lists what events say helps, numbered as [ReasonCodes] are: all remedies but those
 // against a quote that has become another, which is in no event.
-func RemedyCodes() []api.Remedy {
+func RemedyCodes() []string {
 	all := Remedies()
-	return all[:slices.Index(all, api.RemedyPaying)]
+	return all[:slices.Index(all, RemedyPaying)]
 }
 
 // coded describes a value by its place among some, from 1.

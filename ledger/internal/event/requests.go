@@ -14,7 +14,7 @@ import (
 
 // DefineRequest returns the identity of a request that defines a question. encoding is the one that
 // was asked for, and may be "".
-func DefineRequest(q api.Question, encoding api.Encoding) Identity {
+func DefineRequest(q api.Question, encoding string) Identity {
 	f := NewForm("question")
 	f.Field("Encoding").Text(string(encoding))
 	f.Field("Name").Text(q.Name)

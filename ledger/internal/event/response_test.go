@@ -32,15 +32,12 @@ func TestResponsesHaveOneForm(t *testing.T) {
 		if r.Fields(wire.Reading(d)); d.Done() != nil {
 			return false
 		}
-		if r.Fields(wire.Writing(e)); !bytes.Equal(e.Buf, payload) {
-			t.Fatalf("%x is read as the response that is written as %x", payload, e.Buf)
-		}
+		r.Fields(wire.Writing(e))
+		check.Need(t, bytes.Equal(e.Buf, payload), "%x is read as the response that is written as %x", payload, e.Buf)
 		return true
 	}
 	for i, payload := range records {
-		if !oneForm(payload) {
-			t.Errorf("record %d cannot be read", i)
-		}
+		check.That(t, oneForm(payload), "record %d cannot be read", i)
 	}
 	const trials = 60_000
 	random, sound := rand.New(rand.NewPCG(3, 4)), 0
@@ -49,9 +46,8 @@ func TestResponsesHaveOneForm(t *testing.T) {
 			sound++
 		}
 	}
-	if sound < trials/5 || sound > trials*9/10 {
-		t.Errorf("%d of %d could be read: the test compares little", sound, trials)
-	}
+	check.That(t, sound >= trials/5 && sound <= trials*9/10,
+		"%d of %d could be read: the test compares little", sound, trials)
 	for _, odd := range fixture.OddPayloads() {
 		oneForm(odd)
 	}

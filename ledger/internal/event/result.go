@@ -17,7 +17,7 @@ type Result struct {
 	Score  int64 // at most maxScore on either side of 0
 }
 
-// maxScore is the largest size of the value of a [mechanism.Score].
+// maxScore is the largest absolute value that the log accepts for a [mechanism.Score].
 const maxScore = 1 << 61
 
 // answer returns the output: of a score, the side of the boundary that it is on.

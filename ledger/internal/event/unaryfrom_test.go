@@ -15,10 +15,7 @@ func errorsOf(t *testing.T, truth estimate.Counts) (sums [2]float64) {
 	t.Helper()
 	for i := range sums {
 		truth.Unary = i == 1
-		variances, err := estimate.Variance(truth)
-		if err != nil {
-			t.Fatal(err)
-		}
+		variances := check.Value(estimate.Variance(truth))(t)
 		for _, v := range variances {
 			sums[i] += v
 		}
@@ -37,9 +34,8 @@ func TestUnaryFromIsWhereUnaryBecomesBetter(t *testing.T) {
 		{"3", 0}, {"3.456789", 0}, {"5", 0}, {"8", 0}, {"10", 0}, {"12.9", 0},
 	} {
 		from := UnaryFrom(check.Eps(t, c.epsilon))
-		if c.want != 0 && from != c.want {
-			t.Errorf("ε=%s: unary encoding is better from %d values on, want %d", c.epsilon, from, c.want)
-		}
+		check.That(t, c.want == 0 || from == c.want,
+			"ε=%s: unary encoding is better from %d values on, want %d", c.epsilon, from, c.want)
 		sizes := []int{from / 2, from - 2, from - 1, from, from + 1, 2 * from}
 		if from < 200 {
 			sizes = nil
@@ -59,15 +55,12 @@ func TestUnaryFromIsWhereUnaryBecomesBetter(t *testing.T) {
 		}
 	}
 	large := UnaryFrom(check.Eps(t, "12"))
-	if ratio := float64(large) / math.Exp(12); math.Abs(ratio-1-math.Sqrt2) > 1e-4 {
-		t.Errorf("from %d values on at ε=12, which is %v·e^ε", large, ratio)
-	}
+	ratio := float64(large) / math.Exp(12)
+	check.That(t, math.Abs(ratio-1-math.Sqrt2) <= 1e-4, "from %d values on at ε=12, which is %v·e^ε", large, ratio)
 	for _, e := range []string{"12.99", "20", "20.5", "1000"} {
-		if from := UnaryFrom(check.Eps(t, e)); from != wire.MaxValues+1 {
-			t.Errorf("ε=%s: better from %d values on, which is too many", e, from)
-		}
+		from := UnaryFrom(check.Eps(t, e))
+		check.That(t, from == wire.MaxValues+1, "ε=%s: better from %d values on, which is too many", e, from)
 	}
-	if from := UnaryFrom(check.Eps(t, "12.98")); from > wire.MaxValues {
-		t.Errorf("ε=12.98: never better")
-	}
+	from := UnaryFrom(check.Eps(t, "12.98"))
+	check.That(t, from <= wire.MaxValues, "ε=12.98: never better")
 }

@@ -16,27 +16,56 @@ func Reasons() []api.Reason {
 	}
 }
 
-// Remedies returns all remedies. Events number those before [api.RemedyPaying] by their places: a new
+// The remedies, which [api.Refusal] and [api.QuoteError] describe.
+const (
+	RemedyNothing   = "nothing"
+	RemedyWaiting   = "waiting"
+	RemedyEnrolling = "enrolling"
+	RemedyTruth     = "truth"
+	RemedyKey       = "key"
+	RemedyLess      = "less"
+	RemedyTerms     = "terms"
+	RemedyConsent   = "consent"
+	RemedyPaying    = "paying"
+	RemedyQuoting   = "quoting"
+)
+
+// Remedies returns all remedies. Events number those before [RemedyPaying] by their places: a new
 // one goes right before it.
-func Remedies() []api.Remedy {
-	return []api.Remedy{
-		api.RemedyNothing, api.RemedyWaiting, api.RemedyEnrolling, api.RemedyTruth, api.RemedyKey, api.RemedyLess,
-		api.RemedyTerms, api.RemedyConsent, api.RemedyPaying, api.RemedyQuoting,
+func Remedies() []string {
+	return []string{
+		RemedyNothing, RemedyWaiting, RemedyEnrolling, RemedyTruth, RemedyKey, RemedyLess,
+		RemedyTerms, RemedyConsent, RemedyPaying, RemedyQuoting,
 	}
 }
 
+// The encodings, which [api.Question] describes.
+const (
+	EncodingDirect = "direct"
+	EncodingUnary  = "unary"
+	EncodingFinite = "finite"
+)
+
 // Encodings returns all encodings. Events number them by their places: a new one goes to the end.
-func Encodings() []api.Encoding { return []api.Encoding{api.Direct, api.Unary, api.Finite} }
+func Encodings() []string { return []string{EncodingDirect, EncodingUnary, EncodingFinite} }
+
+// The states of reservations, which [api.Reservation] describes.
+const (
+	ReservationOpen      = "open"
+	ReservationCaptured  = "captured"
+	ReservationCancelled = "cancelled"
+	ReservationExpired   = "expired"
+)
 
 // ReservationStates returns all states.
-func ReservationStates() []api.ReservationState {
-	return []api.ReservationState{
-		api.ReservationOpen, api.ReservationCaptured, api.ReservationCancelled, api.ReservationExpired,
+func ReservationStates() []string {
+	return []string{
+		ReservationOpen, ReservationCaptured, ReservationCancelled, ReservationExpired,
 	}
 }
 
 // CheckReservationStates refuses what is no state.
-func CheckReservationStates(states []api.ReservationState) error {
+func CheckReservationStates(states []string) error {
 	for _, one := range states {
 		if !slices.Contains(ReservationStates(), one) {
 			return errs.Invalid("reservations: %.256q is no state; the states are %q", one, ReservationStates())
@@ -50,7 +79,7 @@ func CheckReservationStates(states []api.ReservationState) error {
 func Unexplained(all []api.Refusal) []api.Refusal {
 	out := make([]api.Refusal, len(all))
 	for i, r := range all {
-		out[i] = api.Refusal{Object: r.Object, Reason: api.NotAvailable, Asked: r.Asked, Remedy: api.RemedyNothing}
+		out[i] = api.Refusal{Object: r.Object, Reason: api.NotAvailable, Asked: r.Asked, Remedy: RemedyNothing}
 	}
 	return out
 }

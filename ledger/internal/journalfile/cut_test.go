@@ -13,6 +13,7 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/sluicedp/sluice/internal/check"
 	"github.com/sluicedp/sluice/internal/pace"
 	"github.com/sluicedp/sluice/ledger/journal"
 	"github.com/sluicedp/sluice/ledger/journal/journaltest"
@@ -382,9 +383,8 @@ func seeded(t *testing.T) *rand.Rand {
 // After a power cut anywhere the journal has what was acknowledged, and not what was trimmed.
 func TestPowerCuts(t *testing.T) {
 	c, h := &cuts{r: seeded(t), images: pace.Tries(8, 30, 1000)}, newHost()
-	if broke := c.live(h); c.err != nil || broke != nil {
-		t.Fatal(c.err, broke)
-	}
+	broke := c.live(h)
+	check.Need(t, c.err == nil && broke == nil, "%v %v", c.err, broke)
 	t.Logf("%d operations", h.s.ops)
 }
 
@@ -432,9 +432,7 @@ var operations = sync.OnceValues(func() (n int, places map[string][]int) {
 // No flush can be left out: each omission is found. The quick form tries some, others in each run.
 func TestEachFlushIsNeeded(t *testing.T) {
 	operations, places := operations()
-	if len(places) < 12 {
-		t.Fatalf("flushes only at %v", places)
-	}
+	check.Need(t, len(places) >= 12, "flushes only at %v", places)
 	all := slices.Sorted(maps.Keys(places))
 	step := pace.Stride(5, 5)
 	for i := rand.IntN(step); i < len(all); i += step {
@@ -509,16 +507,16 @@ func TestWhatIsSettledStays(t *testing.T) {
 		if errors.Is(err, fs.ErrNotExist) {
 			continue
 		}
-		must(t, err)
+		check.Must(t, err)
 		unsettled := h.s.image(func(int) int { return 0 })
-		must(t, j.Settle(noLimit))
+		check.Must(t, j.Settle(noLimit))
 		from := h.begin
 		groups, err := readAll(j, from)
 		if errors.Is(err, journal.ErrLost) && h.trimming != nil {
 			from = *h.trimming
 			groups, err = readAll(j, from)
 		}
-		must(t, err)
+		check.Must(t, err)
 		shown += len(groups)
 		for i := range pace.Tries(3, 10, 100) {
 			pick := picker(r)
@@ -529,7 +527,7 @@ func TestWhatIsSettledStays(t *testing.T) {
 			if errors.Is(err, fs.ErrNotExist) && len(groups) == 0 {
 				continue
 			}
-			must(t, err)
+			check.Must(t, err)
 			left, err := readAll(after, from)
 			if err != nil || !slices.EqualFunc(left, groups, journaltest.Equal) {
 				t.Fatalf("killed at operation %d: of %d groups that were shown, %d are there after a power cut: %v", at, len(groups), len(left), err)
@@ -589,12 +587,9 @@ func TestAJournalIsMadeAtTheSecondTry(t *testing.T) {
 		if h.create() == nil && at > 8 {
 			return
 		}
-		if h.j != nil {
-			t.Fatalf("with a fault at operation %d there is a journal", at)
-		}
-		if err := h.create(); err != nil {
-			t.Fatalf("after a fault at operation %d: %v", at, err)
-		}
-		must(t, h.append(100, false))
+		check.Need(t, h.j == nil, "with a fault at operation %d there is a journal", at)
+		err := h.create()
+		check.Need(t, err == nil, "after a fault at operation %d: %v", at, err)
+		check.Must(t, h.append(100, false))
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/sluicedp/sluice/internal/check"
 	"github.com/sluicedp/sluice/internal/pace"
 	"github.com/sluicedp/sluice/ledger/internal/errs"
 	"github.com/sluicedp/sluice/ledger/journal"
@@ -23,9 +24,9 @@ func specimen(t testing.TB) *host {
 		{what: "create"}, {what: "append", size: 10}, {what: "append", size: 20}, {what: "append", size: 90, cut: true}, {what: "append", size: 1400},
 		{what: "append", size: 0, cut: true}, {what: "append", size: 700}, {what: "append", size: 5},
 	} {
-		must(t, h.do(a))
+		check.Must(t, h.do(a))
 	}
-	must(t, h.j.Close())
+	check.Must(t, h.j.Close())
 	return h
 }
 
@@ -41,21 +42,17 @@ func (h *host) sound(t *testing.T, what string) {
 	t.Helper()
 	j, err := open(h.s, small, place, shop)
 	if err != nil {
-		if !errors.Is(err, errs.ErrCorrupt) && !errors.Is(err, errs.ErrVersion) {
-			t.Errorf("%s: Open: %v", what, err)
-		}
+		check.That(t, errors.Is(err, errs.ErrCorrupt) || errors.Is(err, errs.ErrVersion), "%s: Open: %v", what, err)
 		return
 	}
 	defer j.Close()
 	n := 0
 	for g, err := range j.Read(noLimit, h.begin) {
 		if err != nil {
-			wantErr(t, err, errs.ErrCorrupt, "%s: Read", what)
+			check.WantErr(t, err, errs.ErrCorrupt, "%s: Read", what)
 			return
 		}
-		if n == len(h.groups) || !journaltest.Equal(g, h.groups[n]) {
-			t.Fatalf("%s: group %d is another one", what, n)
-		}
+		check.Need(t, n != len(h.groups) && journaltest.Equal(g, h.groups[n]), "%s: group %d is another one", what, n)
 		n++
 	}
 	if _, end, err := j.Claim(noLimit); err != nil || n < len(h.groups)-1 || n > 0 && end != h.groups[n-1].After {
@@ -95,7 +92,7 @@ func TestCutShort(t *testing.T) {
 			if j, err := open(o.s, small, place, shop); err == nil {
 				for _, err = range j.Read(noLimit, h.log.End()) {
 				}
-				wantErr(t, err, journal.ErrLost, "%s cut to %d bytes", name, length)
+				check.WantErr(t, err, journal.ErrLost, "%s cut to %d bytes", name, length)
 				j.Close()
 			}
 		}
@@ -128,15 +125,13 @@ func TestDamageIsNotTorn(t *testing.T) {
 		o := h.whole()
 		damage(o.segments()["00000003.segment"].data)
 		j, err := open(o.s, small, place, shop)
-		must(t, err)
+		check.Must(t, err)
 		n := 0
 		for _, err = range j.Read(noLimit, h.begin) {
 			n++
 		}
-		if !errors.Is(err, errs.ErrCorrupt) || n != 5 {
-			t.Errorf("%s: after %d groups: %v", what, n, err)
-		}
-		wantErr(t, failed3(j.Claim(noLimit)), errs.ErrCorrupt, "Claim")
+		check.That(t, errors.Is(err, errs.ErrCorrupt) && n == 5, "%s: after %d groups: %v", what, n, err)
+		check.WantErr(t, check.Err2(j.Claim(noLimit)), errs.ErrCorrupt, "Claim")
 	}
 }
 
@@ -174,10 +169,10 @@ func TestWrongSegments(t *testing.T) {
 				for _, err = range j.Read(noLimit, h.begin) {
 				}
 			}
-			wantErr(t, err, c.want, "%v, not %v", err, c.want)
+			check.Is(t, err, c.want)
 		})
 	}
-	wantErr(t, failed(open(h.s, small, place, [16]byte{1})), journal.ErrForked, "the journal of another ledger")
+	check.WantErr(t, check.Err(open(h.s, small, place, [16]byte{1})), journal.ErrForked, "the journal of another ledger")
 }
 
 // A frame that was copied to another place of its segment is no frame there, so that bytes which somebody else chose, such as a record, never pass for one.
@@ -185,16 +180,14 @@ func TestMovedFrames(t *testing.T) {
 	h := specimen(t)
 	n := h.segments()["00000003.segment"]
 	free := aligned(int64(len(n.data)) - 208)
-	if len(bytes.Trim(n.data[free:], "\x00")) > 0 {
-		t.Fatal("there is no room behind the groups")
-	}
+	check.Need(t, len(bytes.Trim(n.data[free:], "\x00")) == 0, "there is no room behind the groups")
 	copy(n.data[free:], n.data[headerSize:headerSize+200])
 	h.sound(t, "moved")
 	j, err := open(h.s, small, place, shop)
-	must(t, err)
+	check.Must(t, err)
 	defer j.Close()
 	for _, err = range j.Read(noLimit, h.begin) {
-		check(t, err)
+		check.OK(t, err)
 	}
 }
 
@@ -224,22 +217,22 @@ func TestOldSegment(t *testing.T) {
 	old = &inode{data: slices.Clone(old.data), disk: slices.Clone(old.data), length: int64(len(old.data))}
 	for _, a := range []deed{{what: "reopen"}, {what: "trim", keep: 2}, {what: "append", size: 3}} {
 		if a.what == "reopen" {
-			must(t, h.recover())
+			check.Must(t, h.recover())
 		} else if err := h.do(a); err != nil {
 			t.Fatal(err)
 		}
 	}
-	must(t, h.j.Close())
+	check.Must(t, h.j.Close())
 	h.segments()["00000001.segment"] = old
 	j, err := open(h.s, small, place, shop)
-	must(t, err)
+	check.Must(t, err)
 	defer j.Close()
 	h.j = j
-	check(t, h.read())
+	check.OK(t, h.read())
 	var nothing journaltest.Log
 	for _, err = range j.Read(noLimit, nothing.End()) {
 	}
-	wantErr(t, err, journal.ErrLost, "from the first position")
+	check.WantErr(t, err, journal.ErrLost, "from the first position")
 }
 
 // Whatever lies in a segment, a reader ends with groups that follow on each other, or an error of a known kind; and of what was
@@ -262,20 +255,14 @@ func FuzzSegment(f *testing.F) {
 		s["00000001.segment"] = n
 		j, err := open(o.s, small, place, shop)
 		if err != nil {
-			if !errors.Is(err, errs.ErrCorrupt) && !errors.Is(err, errs.ErrVersion) {
-				t.Fatal(err)
-			}
+			check.Need(t, errors.Is(err, errs.ErrCorrupt) || errors.Is(err, errs.ErrVersion), "%v", err)
 			return
 		}
 		defer j.Close()
 		at := j.segments[0].begin
 		for g, err := range j.Read(noLimit, at) {
-			if err != nil && !errors.Is(err, errs.ErrCorrupt) {
-				t.Fatal(err)
-			}
-			if err == nil && (g.Before != at || !g.Fits()) {
-				t.Fatalf("from %v, %v", at, g)
-			}
+			check.Need(t, err == nil || errors.Is(err, errs.ErrCorrupt), "%v", err)
+			check.Need(t, err != nil || g.Before == at && g.Fits(), "from %v, %v", at, g)
 			at = g.After
 		}
 	})
@@ -290,13 +277,11 @@ func FuzzGroup(f *testing.F) {
 	f.Fuzz(func(t *testing.T, b []byte) {
 		g, err := parseGroup(slices.Clone(b))
 		if err != nil {
-			wantErr(t, err, errs.ErrCorrupt, "error")
+			check.WantErr(t, err, errs.ErrCorrupt, "error")
 			return
 		}
 		again, err := parseGroup(contents(g))
-		if err != nil || !journaltest.Equal(g, again) {
-			t.Fatalf("%v, %v: %v", g, again, err)
-		}
+		check.Need(t, err == nil && journaltest.Equal(g, again), "%v, %v: %v", g, again, err)
 	})
 }
 
@@ -317,27 +302,25 @@ func contents(g journal.Group) (all []byte) {
 func TestRemoveAndSweep(t *testing.T) {
 	dir := filepath.Join(pace.Scratch(t), "panel.db.journal")
 	var l journaltest.Log
-	j, err := Create(dir, shop, l.End())
-	must(t, err)
-	wantErr(t, failed(Create(dir, shop, l.End())), os.ErrExist, "Create a second time")
-	wantErr(t, Sweep(dir), nil, "Sweep beside a journal")
-	must(t, os.Rename(dir, dir+asGone))
-	wantErr(t, Sweep(dir), journal.ErrInUse, "Sweep of what is in use")
-	must(t, os.Rename(dir+asGone, dir))
+	j := check.Value(Create(dir, shop, l.End()))(t)
+	check.WantErr(t, check.Err(Create(dir, shop, l.End())), os.ErrExist, "Create a second time")
+	check.WantErr(t, Sweep(dir), nil, "Sweep beside a journal")
+	check.Must(t, os.Rename(dir, dir+asGone))
+	check.WantErr(t, Sweep(dir), journal.ErrInUse, "Sweep of what is in use")
+	check.Must(t, os.Rename(dir+asGone, dir))
 	mine := filepath.Join(dir, "mine.txt")
-	must(t, os.WriteFile(mine, []byte("mine"), 0o600))
-	wantErr(t, j.Remove(), journal.ErrFenced, "Remove without a claim")
-	must(t, failed3(j.Claim(noLimit)))
-	wantErr(t, j.Remove(), journal.ErrForked, "Remove with something else there")
-	must(t, j.Close())
-	must(t, os.Rename(dir, dir+asGone))
-	wantErr(t, Sweep(dir), journal.ErrForked, "Sweep with something else there")
-	must(t, os.Remove(filepath.Join(dir+asGone, "mine.txt")))
+	check.Must(t, os.WriteFile(mine, []byte("mine"), 0o600))
+	check.WantErr(t, j.Remove(), journal.ErrFenced, "Remove without a claim")
+	check.Must(t, check.Err2(j.Claim(noLimit)))
+	check.WantErr(t, j.Remove(), journal.ErrForked, "Remove with something else there")
+	check.Must(t, j.Close())
+	check.Must(t, os.Rename(dir, dir+asGone))
+	check.WantErr(t, Sweep(dir), journal.ErrForked, "Sweep with something else there")
+	check.Must(t, os.Remove(filepath.Join(dir+asGone, "mine.txt")))
 	for range 2 {
-		wantErr(t, Sweep(dir), nil, "Sweep")
+		check.WantErr(t, Sweep(dir), nil, "Sweep")
 	}
-	wantErr(t, failed(Open(dir, shop)), os.ErrNotExist, "Open")
-	if left, err := os.ReadDir(filepath.Dir(dir)); err != nil || len(left) > 0 {
-		t.Errorf("left: %v, %v", left, err)
-	}
+	check.WantErr(t, check.Err(Open(dir, shop)), os.ErrNotExist, "Open")
+	left, err := os.ReadDir(filepath.Dir(dir))
+	check.That(t, err == nil && len(left) == 0, "left: %v, %v", left, err)
 }

@@ -11,6 +11,7 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/sluicedp/sluice/internal/check"
 	"github.com/sluicedp/sluice/internal/pace"
 	"github.com/sluicedp/sluice/ledger/journal"
 	"github.com/sluicedp/sluice/ledger/journal/journaltest"
@@ -22,8 +23,7 @@ var shop = [16]byte{'s', 'h', 'o', 'p'}
 func TestJournal(t *testing.T) {
 	journaltest.Run(t, journaltest.Kind{Large: pace.Tries(8, 40, 40) << 20, New: func(t *testing.T, at journal.Position) journaltest.Medium {
 		dir := pace.Scratch(t) + "/panel.db.journal"
-		made, err := Create(dir, shop, at)
-		must(t, err)
+		made := check.Value(Create(dir, shop, at))(t)
 		open := func() (journal.Journal, error) {
 			if first := made; first != nil {
 				made = nil
@@ -43,8 +43,7 @@ var noLimit = context.Background()
 func TestSmallSegments(t *testing.T) {
 	journaltest.Run(t, journaltest.Kind{Large: 1 << 16, New: func(t *testing.T, at journal.Position) journaltest.Medium {
 		s := newSim()
-		made, err := create(s, small, place, shop, at)
-		must(t, err)
+		made := check.Value(create(s, small, place, shop, at))(t)
 		open := func() (journal.Journal, error) {
 			if first := made; first != nil {
 				made = nil
@@ -72,49 +71,42 @@ func TestSmallSegments(t *testing.T) {
 func TestFiles(t *testing.T) {
 	dir := filepath.Join(pace.Scratch(t), "panel.db.journal")
 	var l journaltest.Log
-	j, err := Create(dir, shop, l.End())
-	must(t, err)
+	j := check.Value(Create(dir, shop, l.End()))(t)
 	term, _, err := j.Claim(noLimit)
 	if err == nil {
 		err = errors.Join(j.Append(noLimit, l.Group(term, []byte("secret"))), j.Close())
 	}
-	must(t, err)
+	check.Must(t, err)
 	segment := filepath.Join(dir, name(1, asSegment))
 	for path, want := range map[string]fs.FileMode{dir: fs.ModeDir | 0o700, segment: 0o600} {
-		if info, err := os.Stat(path); err != nil || info.Mode() != want {
-			t.Errorf("%s has mode %v, %v", path, info.Mode(), err)
-		}
+		info, err := os.Stat(path)
+		check.That(t, err == nil && info.Mode() == want, "%s has mode %v, %v", path, info.Mode(), err)
 	}
-	before, err := os.ReadFile(segment)
-	must(t, err)
+	before := check.Value(os.ReadFile(segment))(t)
 	a, b := reader(t, dir), reader(t, dir) // at a time
-	wantErr(t, failed3(a.Claim(noLimit)), journal.ErrInUse, "Claim while somebody reads")
-	must(t, b.Close())
+	check.WantErr(t, check.Err2(a.Claim(noLimit)), journal.ErrInUse, "Claim while somebody reads")
+	check.Must(t, b.Close())
 	names, err := os.ReadDir(dir)
 	after, err2 := os.ReadFile(segment)
-	if err != nil || err2 != nil || len(names) != 1 || !bytes.Equal(before, after) {
-		t.Errorf("a reader has changed the journal: %v, %v, %v", names, err, err2)
-	}
-	wantErr(t, failed3(a.Claim(noLimit)), nil, "Claim")
-	wantErr(t, a.Remove(), nil, "Remove")
-	if left, err := os.ReadDir(filepath.Dir(dir)); err != nil || len(left) > 0 {
-		t.Errorf("left: %v, %v", left, err)
-	}
+	check.That(t, err == nil && err2 == nil && len(names) == 1 && bytes.Equal(before, after),
+		"a reader has changed the journal: %v, %v, %v", names, err, err2)
+	check.WantErr(t, check.Err2(a.Claim(noLimit)), nil, "Claim")
+	check.WantErr(t, a.Remove(), nil, "Remove")
+	left, err := os.ReadDir(filepath.Dir(dir))
+	check.That(t, err == nil && len(left) == 0, "left: %v, %v", left, err)
 }
 
 // reader opens a journal of one group, and reads it.
 func reader(t *testing.T, dir string) *Journal {
 	t.Helper()
-	j, err := Open(dir, shop)
-	must(t, err)
+	j := check.Value(Open(dir, shop))(t)
 	t.Cleanup(func() { j.Close() })
 	var nothing journaltest.Log
 	n := 0
 	for _, err := range j.Read(noLimit, nothing.End()) {
-		if n++; err != nil {
-			t.Fatal(err)
-		}
+		n++
+		check.Need(t, err == nil, "%v", err)
 	}
-	wantEqual(t, n, 1, "groups")
+	check.Equal(t, n, 1, "groups")
 	return j
 }

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/sluicedp/sluice/internal/check"
 	"github.com/sluicedp/sluice/internal/pace"
 	"github.com/sluicedp/sluice/ledger/internal/errs"
 	"github.com/sluicedp/sluice/ledger/journal"
@@ -23,46 +24,41 @@ var later = time.Now().Add(time.Hour)
 func ways(t *testing.T, dir, segment string) map[string]func() {
 	path := filepath.Join(dir, segment)
 	edit := func(change func(b []byte) []byte) {
-		info, err := os.Stat(path)
-		must(t, err)
-		b, err := os.ReadFile(path)
-		must(t, err)
-		must(t, os.WriteFile(path, change(b), 0o600))
-		must(t, os.Chtimes(path, later, later))
-		if int64(len(b)) != info.Size() {
-			t.Fatal("the segment has changed meanwhile")
-		}
+		info := check.Value(os.Stat(path))(t)
+		b := check.Value(os.ReadFile(path))(t)
+		check.Must(t, os.WriteFile(path, change(b), 0o600))
+		check.Must(t, os.Chtimes(path, later, later))
+		check.Need(t, int64(len(b)) == info.Size(), "the segment has changed meanwhile")
 	}
 	return map[string]func(){
 		"directory replaced by a copy": func() {
-			must(t, copyAll(dir+".copy", dir))
-			must(t, os.RemoveAll(dir))
-			must(t, os.Rename(dir+".copy", dir))
+			check.Must(t, copyAll(dir+".copy", dir))
+			check.Must(t, os.RemoveAll(dir))
+			check.Must(t, os.Rename(dir+".copy", dir))
 		},
 		"directory replaced by one with the same segments": func() {
-			must(t, os.Rename(dir, dir+".old"))
-			must(t, os.Mkdir(dir, 0o700))
-			names, err := os.ReadDir(dir + ".old")
-			must(t, err)
+			check.Must(t, os.Rename(dir, dir+".old"))
+			check.Must(t, os.Mkdir(dir, 0o700))
+			names := check.Value(os.ReadDir(dir + ".old"))(t)
 			for _, n := range names {
-				must(t, os.Rename(filepath.Join(dir+".old", n.Name()), filepath.Join(dir, n.Name())))
+				check.Must(t, os.Rename(filepath.Join(dir+".old", n.Name()), filepath.Join(dir, n.Name())))
 			}
 		},
-		"directory renamed": func() { must(t, os.Rename(dir, dir+".old")) },
-		"directory removed": func() { must(t, os.RemoveAll(dir)) },
+		"directory renamed": func() { check.Must(t, os.Rename(dir, dir+".old")) },
+		"directory removed": func() { check.Must(t, os.RemoveAll(dir)) },
 		"segment replaced by a copy": func() {
-			must(t, copyFile(path+".copy", path))
-			must(t, os.Rename(path+".copy", path))
+			check.Must(t, copyFile(path+".copy", path))
+			check.Must(t, os.Rename(path+".copy", path))
 		},
-		"segment renamed": func() { must(t, os.Rename(path, filepath.Join(dir, "other"))) },
-		"segment removed": func() { must(t, os.Remove(path)) },
-		"segment linked":  func() { must(t, os.Link(path, dir+".link")) },
+		"segment renamed": func() { check.Must(t, os.Rename(path, filepath.Join(dir, "other"))) },
+		"segment removed": func() { check.Must(t, os.Remove(path)) },
+		"segment linked":  func() { check.Must(t, os.Link(path, dir+".link")) },
 		"segment replaced by a link": func() {
-			must(t, os.Rename(path, dir+".moved"))
-			must(t, os.Symlink(dir+".moved", path))
+			check.Must(t, os.Rename(path, dir+".moved"))
+			check.Must(t, os.Symlink(dir+".moved", path))
 		},
-		"segment cut off":  func() { must(t, os.Truncate(path, 200)) },
-		"segment emptied":  func() { must(t, os.Truncate(path, 0)) },
+		"segment cut off":  func() { check.Must(t, os.Truncate(path, 200)) },
+		"segment emptied":  func() { check.Must(t, os.Truncate(path, 0)) },
 		"segment longer":   func() { edit(func(b []byte) []byte { return append(b, make([]byte, 4096)...) }) },
 		"segment of zeros": func() { edit(func(b []byte) []byte { clear(b); return b }) },
 		flippedBit: func() {
@@ -80,26 +76,23 @@ func TestRead_FlippedInTheLastSegment_IsCorrupt(t *testing.T) {
 	dir := scratch(t)
 	j, l, term := begun(t, dir, false, false)
 	ways(t, dir, name(1, asSegment))[flippedBit]()
-	must(t, j.Append(noLimit, l.Group(term, []byte("more"))))
-	wantErr(t, failed(readAll(j, journal.Position{})), errs.ErrCorrupt, "Read")
+	check.Must(t, j.Append(noLimit, l.Group(term, []byte("more"))))
+	check.WantErr(t, check.Err(readAll(j, journal.Position{})), errs.ErrCorrupt, "Read")
 }
 
 // The segment is one whose time nothing has read since it was last written to.
 func TestAppend_TimeOfTheLastSegment_IsNotRead(t *testing.T) {
 	d := &timeless{}
 	var l journaltest.Log
-	j, err := create(d, usual, scratch(t), shop, l.End())
-	must(t, err)
+	j := check.Value(create(d, usual, scratch(t), shop, l.End()))(t)
 	defer j.Close()
 	term, _, err := j.Claim(noLimit)
-	must(t, err)
+	check.Must(t, err)
 	d.read = 0
 	for range 3 {
-		must(t, j.Append(noLimit, l.Group(term, []byte("one"))))
+		check.Must(t, j.Append(noLimit, l.Group(term, []byte("one"))))
 	}
-	if d.read > 0 {
-		t.Errorf("the time of the last segment was read %d times for 3 groups", d.read)
-	}
+	check.That(t, d.read == 0, "the time of the last segment was read %d times for 3 groups", d.read)
 }
 
 // timeless counts how often the time of a file is read.
@@ -141,14 +134,14 @@ func begun(t *testing.T, dir string, cuts ...bool) (j *Journal, l *journaltest.L
 	t.Helper()
 	l = &journaltest.Log{}
 	j, err := Create(dir, shop, l.End())
-	must(t, err)
+	check.Must(t, err)
 	t.Cleanup(func() { j.Close() })
 	term, _, err = j.Claim(noLimit)
-	must(t, err)
+	check.Must(t, err)
 	for _, cut := range cuts {
 		g := l.Group(term, []byte("secret"))
 		g.Cut = cut
-		must(t, j.Append(noLimit, g))
+		check.Must(t, j.Append(noLimit, g))
 	}
 	return j, l, term
 }
@@ -162,9 +155,9 @@ func TestAppend_EarlierSegmentReplaced_IsRefused(t *testing.T) {
 			dir := scratch(t)
 			j, l, term := begun(t, dir, false, false, true)
 			ways(t, dir, name(1, asSegment))[how]()
-			wantErr(t, j.Append(noLimit, l.Group(term, []byte("lost"))), errs.ErrReplaced, "Append")
-			wantErr(t, j.Append(noLimit, l.Group(term, []byte("lost"))), journal.ErrStopped, "the next Append")
-			wantErr(t, j.Close(), errs.ErrReplaced, "Close")
+			check.WantErr(t, j.Append(noLimit, l.Group(term, []byte("lost"))), errs.ErrReplaced, "Append")
+			check.WantErr(t, j.Append(noLimit, l.Group(term, []byte("lost"))), journal.ErrStopped, "the next Append")
+			check.WantErr(t, j.Close(), errs.ErrReplaced, "Close")
 		})
 	}
 }
@@ -174,55 +167,13 @@ func TestAppend_OlderCopyWrittenOver_IsRefused(t *testing.T) {
 	dir := scratch(t)
 	j, l, term := begun(t, dir, false)
 	path := filepath.Join(dir, name(1, asSegment))
-	old, err := os.ReadFile(path)
-	must(t, err)
-	must(t, j.Append(noLimit, l.Group(term, []byte("acknowledged"))))
-	info, err := os.Stat(path)
-	must(t, err)
-	f, err := os.OpenFile(path, os.O_WRONLY, 0)
-	must(t, err)
-	_, err = f.WriteAt(old, 0)
-	must(t, errors.Join(err, f.Close(), os.Chtimes(path, info.ModTime(), info.ModTime())))
-	wantErr(t, j.Append(noLimit, l.Group(term, []byte("lost"))), errs.ErrReplaced, "Append")
-}
-
-// onDisk is the operating system, with something that happens during a flush.
-type onDisk struct {
-	operatingSystem
-	during func()
-}
-
-func (d onDisk) openFolder(path string) (folder, error) {
-	f, err := d.operatingSystem.openFolder(path)
-	return flushing{f, d.during}, err
-}
-
-type flushing struct {
-	inner
-	during func()
-}
-
-type inner = folder
-
-func (d flushing) folder(name string) (folder, error) {
-	f, err := d.inner.folder(name)
-	return flushing{f, d.during}, err
-}
-
-func (d flushing) create(name string) (handle, error) {
-	f, err := d.inner.create(name)
-	return flushingFile{f, d.during}, err
-}
-
-type flushingFile struct {
-	handle
-	during func()
-}
-
-func (f flushingFile) datasync() error {
-	err := f.handle.datasync()
-	f.during()
-	return err
+	old := check.Value(os.ReadFile(path))(t)
+	check.Must(t, j.Append(noLimit, l.Group(term, []byte("acknowledged"))))
+	info := check.Value(os.Stat(path))(t)
+	f := check.Value(os.OpenFile(path, os.O_WRONLY, 0))(t)
+	_, err := f.WriteAt(old, 0)
+	check.Must(t, errors.Join(err, f.Close(), os.Chtimes(path, info.ModTime(), info.ModTime())))
+	check.WantErr(t, j.Append(noLimit, l.Group(term, []byte("lost"))), errs.ErrReplaced, "Append")
 }
 
 // What is replaced while a group is being made durable is not acknowledged. Of the last segment, that is its file and its last frame:
@@ -235,16 +186,15 @@ func TestAppend_ReplacedDuringTheFlush_IsNotAcknowledged(t *testing.T) {
 		t.Run(how, func(t *testing.T) {
 			dir, during := scratch(t), func() {}
 			var l journaltest.Log
-			j, err := create(onDisk{during: func() { during() }}, usual, dir, shop, l.End())
-			must(t, err)
+			j := check.Value(create(&disturbed{flushed: func() { during() }}, usual, dir, shop, l.End()))(t)
 			defer j.Close()
 			term, _, err := j.Claim(noLimit)
-			must(t, err)
-			must(t, j.Append(noLimit, l.Group(term, []byte("one"))))
+			check.Must(t, err)
+			check.Must(t, j.Append(noLimit, l.Group(term, []byte("one"))))
 			during = ways(t, dir, name(1, asSegment))[how]
-			if err := j.Append(noLimit, l.Group(term, []byte("two"))); !errors.Is(err, errs.ErrReplaced) || errors.Is(err, journal.ErrRejected) {
-				t.Errorf("Append: %v, not an uncertain ErrReplaced", err)
-			}
+			err = j.Append(noLimit, l.Group(term, []byte("two")))
+			check.That(t, errors.Is(err, errs.ErrReplaced) && !errors.Is(err, journal.ErrRejected),
+				"Append: %v, not an uncertain ErrReplaced", err)
 		})
 	}
 }
@@ -256,29 +206,26 @@ func TestAppend_TimeOfASegmentSet_GoesOn(t *testing.T) {
 	for i := range 2 * mostRereads {
 		for _, n := range []uint64{1, 2} {
 			at := later.Add(time.Duration(i) * time.Second)
-			must(t, os.Chtimes(filepath.Join(dir, name(n, asSegment)), at, at))
+			check.Must(t, os.Chtimes(filepath.Join(dir, name(n, asSegment)), at, at))
 		}
-		must(t, j.Append(noLimit, l.Group(term, []byte("more"))))
+		check.Must(t, j.Append(noLimit, l.Group(term, []byte("more"))))
 	}
-	must(t, j.Close())
+	check.Must(t, j.Close())
 }
 
 // A journal that was replaced is neither destroyed nor trimmed, and what is at its path is left alone.
 func TestRemove_DirectoryReplaced_DestroysNothing(t *testing.T) {
 	dir := scratch(t)
 	j, _, _ := begun(t, dir, false)
-	must(t, os.Rename(dir, dir+".old"))
-	must(t, copyAll(dir, dir+".old"))
+	check.Must(t, os.Rename(dir, dir+".old"))
+	check.Must(t, copyAll(dir, dir+".old"))
 	for what, err := range map[string]error{"Remove": j.Remove(), "Close": j.Close()} {
-		if !errors.Is(err, errs.ErrReplaced) && !errors.Is(err, journal.ErrStopped) {
-			t.Errorf("%s: %v, not ErrReplaced", what, err)
-		}
+		check.That(t, errors.Is(err, errs.ErrReplaced) || errors.Is(err, journal.ErrStopped),
+			"%s: %v, not ErrReplaced", what, err)
 	}
 	for _, d := range []string{dir, dir + ".old"} {
 		b, err := os.ReadFile(filepath.Join(d, name(1, asSegment)))
-		if err != nil || !bytes.Contains(b, []byte("secret")) {
-			t.Errorf("%s was destroyed: %v", d, err)
-		}
+		check.That(t, err == nil && bytes.Contains(b, []byte("secret")), "%s was destroyed: %v", d, err)
 	}
 }
 
@@ -288,13 +235,11 @@ func TestClose_ReplacedWhileItWasRead_IsReported(t *testing.T) {
 		t.Run(how, func(t *testing.T) {
 			dir := scratch(t)
 			j, _, _ := begun(t, dir, false, false)
-			must(t, j.Close())
-			r, err := Open(dir, shop)
-			must(t, err)
-			_, err = readAll(r, r.segments[0].begin)
-			must(t, err)
+			check.Must(t, j.Close())
+			r := check.Value(Open(dir, shop))(t)
+			check.Must(t, check.Err(readAll(r, r.segments[0].begin)))
 			ways(t, dir, name(1, asSegment))[how]()
-			wantErr(t, r.Close(), errs.ErrReplaced, "Close")
+			check.WantErr(t, r.Close(), errs.ErrReplaced, "Close")
 		})
 	}
 }
@@ -303,12 +248,11 @@ func TestClose_ReplacedWhileItWasRead_IsReported(t *testing.T) {
 func TestClaim_DirectoryRenamed_IsRefused(t *testing.T) {
 	dir := scratch(t)
 	j, _, _ := begun(t, dir, false)
-	must(t, j.Close())
-	r, err := Open(dir, shop)
-	must(t, err)
+	check.Must(t, j.Close())
+	r := check.Value(Open(dir, shop))(t)
 	defer r.Close()
-	must(t, os.Rename(dir, dir+".old"))
-	wantErr(t, failed3(r.Claim(noLimit)), errs.ErrReplaced, "Claim")
+	check.Must(t, os.Rename(dir, dir+".old"))
+	check.WantErr(t, check.Err2(r.Claim(noLimit)), errs.ErrReplaced, "Claim")
 }
 
 // A path that ends with a symbolic link leads to where the link does, for all that is done with a journal; the link stays.
@@ -316,35 +260,31 @@ func TestCreate_SymbolicLink_IsFollowed(t *testing.T) {
 	for what, to := range map[string]string{"absolute": "", "relative": filepath.Join("..", "fast", "panel"), "of a link": "hop"} {
 		t.Run(what, func(t *testing.T) {
 			top := pace.Scratch(t)
-			must(t, errors.Join(os.Mkdir(filepath.Join(top, "slow"), 0o700), os.Mkdir(filepath.Join(top, "fast"), 0o700)))
+			check.Must(t, errors.Join(os.Mkdir(filepath.Join(top, "slow"), 0o700), os.Mkdir(filepath.Join(top, "fast"), 0o700)))
 			dir, target := filepath.Join(top, "slow", "panel.db.journal"), filepath.Join(top, "fast", "panel")
 			if to == "hop" {
-				must(t, os.Symlink(target, filepath.Join(top, "slow", "hop")))
+				check.Must(t, os.Symlink(target, filepath.Join(top, "slow", "hop")))
 			} else if to == "" {
 				to = target
 			}
-			must(t, os.Symlink(to, dir))
+			check.Must(t, os.Symlink(to, dir))
 			j, l, _ := begun(t, dir, false)
-			if info, err := os.Stat(target); err != nil || !info.IsDir() {
-				t.Fatalf("the journal is not where the link leads: %v", err)
-			}
-			must(t, j.Close())
-			j, err := Open(dir, shop)
-			must(t, err)
+			info, err := os.Stat(target)
+			check.Need(t, err == nil && info.IsDir(), "the journal is not where the link leads: %v", err)
+			check.Must(t, j.Close())
+			j = check.Value(Open(dir, shop))(t)
 			defer j.Close()
 			term, end, err := j.Claim(noLimit)
-			if err != nil || end != l.End() {
-				t.Fatalf("it ends with %v, not %v: %v", end, l.End(), err)
-			}
-			must(t, j.Append(noLimit, l.Group(term, []byte("more"))))
-			must(t, j.Remove())
-			wantErr(t, failed(os.Stat(target)), fs.ErrNotExist, "the journal was not destroyed")
-			wantErr(t, failed(os.Lstat(dir)), nil, "the link is gone")
+			check.Need(t, err == nil && end == l.End(), "it ends with %v, not %v: %v", end, l.End(), err)
+			check.Must(t, j.Append(noLimit, l.Group(term, []byte("more"))))
+			check.Must(t, j.Remove())
+			check.WantErr(t, check.Err(os.Stat(target)), fs.ErrNotExist, "the journal was not destroyed")
+			check.WantErr(t, check.Err(os.Lstat(dir)), nil, "the link is gone")
 			j, l, term = begun(t, dir, false)
-			must(t, os.Remove(dir))
-			must(t, copyAll(filepath.Join(top, "copy"), target))
-			must(t, os.Symlink(filepath.Join(top, "copy"), dir))
-			wantErr(t, j.Append(noLimit, l.Group(term, []byte("lost"))), errs.ErrReplaced, "the link leads elsewhere, and Append")
+			check.Must(t, os.Remove(dir))
+			check.Must(t, copyAll(filepath.Join(top, "copy"), target))
+			check.Must(t, os.Symlink(filepath.Join(top, "copy"), dir))
+			check.WantErr(t, j.Append(noLimit, l.Group(term, []byte("lost"))), errs.ErrReplaced, "the link leads elsewhere, and Append")
 		})
 	}
 }
@@ -352,21 +292,20 @@ func TestCreate_SymbolicLink_IsFollowed(t *testing.T) {
 // Links that lead to each other are an error.
 func TestOpen_CircleOfLinks_IsAnError(t *testing.T) {
 	dir := scratch(t)
-	must(t, errors.Join(os.Symlink(dir+"2", dir), os.Symlink(dir, dir+"2")))
-	if _, err := Open(dir, shop); err == nil || errors.Is(err, fs.ErrNotExist) {
-		t.Errorf("Open: %v", err)
-	}
+	check.Must(t, errors.Join(os.Symlink(dir+"2", dir), os.Symlink(dir, dir+"2")))
+	_, err := Open(dir, shop)
+	check.That(t, err != nil && !errors.Is(err, fs.ErrNotExist), "Open: %v", err)
 }
 
 // lastOf returns where the last group of a closed journal begins and ends, in its last segment.
 func lastOf(t *testing.T, h *host) (n *inode, from, to int64) {
 	t.Helper()
 	j, err := open(h.s, small, place, shop)
-	must(t, err)
+	check.Must(t, err)
 	defer j.Close()
 	c := &cursor{Journal: j}
 	last := j.segments[len(j.segments)-1]
-	must(t, c.enter(last))
+	check.Must(t, c.enter(last))
 	for err == nil {
 		from, to = to, c.at
 		_, err = c.next()
@@ -379,9 +318,9 @@ func specimens(t *testing.T) map[string]*host {
 	all := map[string]*host{"in one sector": specimen(t)}
 	for what, size := range map[string]int{"of several sectors": 500, "of several frames": 1900} {
 		h := specimen(t)
-		must(t, h.recover())
-		must(t, h.append(size, false))
-		must(t, h.j.Close())
+		check.Must(t, h.recover())
+		check.Must(t, h.append(size, false))
+		check.Must(t, h.j.Close())
 		all[what] = h
 	}
 	return all
@@ -429,21 +368,20 @@ func TestRead_LastGroupTorn_IsDropped(t *testing.T) {
 			for n.data[last-1] == filler {
 				last--
 			}
-			check := func(how string, change func(*inode)) {
+			expect := func(how string, change func(*inode)) {
 				o := h.whole()
 				n, _, _ := lastOf(t, o)
 				change(n)
 				groups, err := o.reads()
-				if err != nil || len(groups) != len(h.groups)-1 {
-					t.Fatalf("%s, of bytes %d to %d: %d groups of %d, %v", how, from, to, len(groups), len(h.groups), err)
-				}
+				check.Need(t, err == nil && len(groups) == len(h.groups)-1,
+					"%s, of bytes %d to %d: %d groups of %d, %v", how, from, to, len(groups), len(h.groups), err)
 			}
 			for a, b := range sectors(from, to) {
-				check("a sector not written", func(n *inode) { clear(n.data[a:b]) })
+				expect("a sector not written", func(n *inode) { clear(n.data[a:b]) })
 			}
 			for at := from; at < last; at++ {
-				check("written in part", func(n *inode) { clear(n.data[at:to]) })
-				check("cut off", func(n *inode) { n.data = slices.Clone(n.data[:at]) })
+				expect("written in part", func(n *inode) { clear(n.data[at:to]) })
+				expect("cut off", func(n *inode) { n.data = slices.Clone(n.data[:at]) })
 			}
 		})
 	}

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/sluicedp/sluice/internal/check"
 	"github.com/sluicedp/sluice/internal/pace"
 	"github.com/sluicedp/sluice/ledger/internal/kv"
 )
@@ -31,7 +32,7 @@ func (f *filmed) Update(fn func(kv.Writer) error) error {
 // aside returns the keys and values of what is written aside in a store.
 func aside(t testing.TB, s kv.Store) (keys, values [][]byte) {
 	t.Helper()
-	must(t, s.View(func(r kv.Reader) error {
+	check.Must(t, s.View(func(r kv.Reader) error {
 		return r.Scan(Aside, nil, func(key, value []byte) bool {
 			keys, values = append(keys, bytes.Clone(key)), append(values, bytes.Clone(value))
 			return true
@@ -43,7 +44,7 @@ func aside(t testing.TB, s kv.Store) (keys, values [][]byte) {
 // content returns bucket b, and the number of the last update.
 func content(t testing.TB, s kv.Store) (found []string, n uint64) {
 	t.Helper()
-	must(t, s.View(func(r kv.Reader) error {
+	check.Must(t, s.View(func(r kv.Reader) error {
 		at, err := r.Get(mark.Bucket, mark.Key)
 		if err != nil {
 			return err
@@ -104,22 +105,17 @@ func filmOf(t *testing.T, number uint64) (f *filmed, before, behind []string) {
 // behind it, whole, and takes it up from there; and so if that dies, too.
 func TestACheckpointIsTakenUpWhereItEnded(t *testing.T) {
 	f, before, behind := film(t)
-	if len(f.images) < 20 {
-		t.Fatalf("the checkpoint has only %d transactions", len(f.images))
-	}
+	check.Need(t, len(f.images) >= 20, "the checkpoint has only %d transactions", len(f.images))
 	seen := map[uint64]int{}
 	for i, image := range f.images {
 		s := tableOver(t, image.Copy(), Options{Mark: mark})
 		found, n := content(t, s)
 		seen[n]++
-		if n == 1 && !slices.Equal(found, before) || n == 2 && !slices.Equal(found, behind) {
-			t.Fatalf("behind transaction %d, as of update %d, there is %q", i, n, found)
-		}
+		check.Need(t, (n != 1 || slices.Equal(found, before)) && (n != 2 || slices.Equal(found, behind)),
+			"behind transaction %d, as of update %d, there is %q", i, n, found)
 		takeUp(t, image, n, found, 2)
 	}
-	if seen[1] < 3 || seen[2] < 10 || len(seen) != 2 {
-		t.Errorf("images by update: %v", seen)
-	}
+	check.That(t, seen[1] >= 3 && seen[2] >= 10 && len(seen) == 2, "images by update: %v", seen)
 }
 
 // takeUp goes on with an image: by reading only, with a copy, and by a checkpoint that dies
@@ -129,11 +125,11 @@ func takeUp(t *testing.T, image *kv.Memory, n uint64, found []string, deep int) 
 	still := tableOver(t, image.Copy(), Options{Mark: mark, ReadOnly: true})
 	want(t, still, found...)
 	whole := image.Copy()
-	must(t, whole.Update(still.WriteTo))
+	check.Must(t, whole.Update(still.WriteTo))
 	wantSettled(t, whole, found)
 
 	f := &filmed{}
-	must(t, copyAll(f, image))
+	check.Must(t, copyAll(f, image))
 	s := tableOver(t, f, Options{Mark: mark, Portion: 50})
 	write(t, s, n+1, "in front", "1", "000", "")
 	more, _ := content(t, s)
@@ -143,9 +139,8 @@ func takeUp(t *testing.T, image *kv.Memory, n uint64, found []string, deep int) 
 		for _, image := range f.images {
 			s := tableOver(t, image.Copy(), Options{Mark: mark})
 			now, at := content(t, s)
-			if at == n && !slices.Equal(now, found) || at == n+1 && !slices.Equal(now, more) {
-				t.Fatalf("as of update %d, there is %q", at, now)
-			}
+			check.Need(t, (at != n || slices.Equal(now, found)) && (at != n+1 || slices.Equal(now, more)),
+				"as of update %d, there is %q", at, now)
 			takeUp(t, image, at, now, deep)
 		}
 	}
@@ -157,9 +152,8 @@ func takeUp(t *testing.T, image *kv.Memory, n uint64, found []string, deep int) 
 func wantSettled(t *testing.T, s kv.Store, pairs []string) {
 	t.Helper()
 	want(t, s, pairs...)
-	if keys, _ := aside(t, s); len(keys) > 0 {
-		t.Errorf("%d portions are left aside", len(keys))
-	}
+	keys, _ := aside(t, s)
+	check.That(t, len(keys) == 0, "%d portions are left aside", len(keys))
 }
 
 // copyAll copies the buckets of the tests.
@@ -196,12 +190,9 @@ func TestNoTransactionChangesMoreThanAPortion(t *testing.T) {
 		return err
 	})
 	checkpoint(t, s)
-	if most != records {
-		t.Errorf("a transaction has changed %d records, want %d", most, records)
-	}
-	if !slices.IsSorted(marks) || marks[2] != 1 || marks[len(marks)-3] != 2 {
-		t.Errorf("the marks of the transactions are %v", marks)
-	}
+	check.That(t, most == records, "a transaction has changed %d records, want %d", most, records)
+	check.That(t, slices.IsSorted(marks) && marks[2] == 1 && marks[len(marks)-3] == 2,
+		"the marks of the transactions are %v", marks)
 	wantSettled(t, b, func() []string { found, _ := content(t, s); return found }())
 }
 
@@ -215,7 +206,7 @@ func TestWhatIsLeftAsideIsNoPartOfAnother(t *testing.T) {
 		}
 		for _, pairs := range [][]string{{"other", "2"}, much(90, "other")} {
 			base := &filmed{}
-			must(t, copyAll(base, image))
+			check.Must(t, copyAll(base, image))
 			s := tableOver(t, base, Options{Mark: mark, Portion: 1100}) // two records are a small checkpoint
 			want(t, s, before...)
 			write(t, s, 2, pairs...)
@@ -223,13 +214,11 @@ func TestWhatIsLeftAsideIsNoPartOfAnother(t *testing.T) {
 			checkpoint(t, s)
 			wantSettled(t, base, found)
 			for _, image := range base.images[1:] {
-				if now, n := content(t, tableOver(t, image, Options{Mark: mark})); n == 2 && !slices.Equal(now, found) {
-					t.Errorf("on the way there is %q, want %q", now, found)
-				}
+				now, n := content(t, tableOver(t, image, Options{Mark: mark}))
+				check.That(t, n != 2 || slices.Equal(now, found), "on the way there is %q, want %q", now, found)
 			}
-			if again, _ := content(t, tableOver(t, base, Options{Mark: mark})); !slices.Equal(again, found) {
-				t.Errorf("behind transaction %d there is %q, want %q", i, again, found)
-			}
+			again, _ := content(t, tableOver(t, base, Options{Mark: mark}))
+			check.That(t, slices.Equal(again, found), "behind transaction %d there is %q, want %q", i, again, found)
 		}
 	}
 }
@@ -241,14 +230,12 @@ func TestDamageToWhatIsAsideIsFound(t *testing.T) {
 	i := slices.IndexFunc(f.images, func(image *kv.Memory) bool { _, n := content(t, image); return n == 2 })
 	image := f.images[i]
 	keys, values := aside(t, image)
-	if len(keys) < 5 {
-		t.Fatalf("there are %d portions", len(keys))
-	}
+	check.Need(t, len(keys) >= 5, "there are %d portions", len(keys))
 	over := func(what string, change func(kv.Writer) error) {
 		t.Helper()
 		base := image.Copy()
-		must(t, base.Update(change))
-		wantErr(t, failed(Over(base, Options{Mark: mark})), kv.ErrCorrupt, "%s", what)
+		check.Must(t, base.Update(change))
+		check.WantErr(t, check.Err(Over(base, Options{Mark: mark})), kv.ErrCorrupt, "%s", what)
 	}
 	for n := range keys {
 		over(fmt.Sprint("without portion ", n), func(w kv.Writer) error { return w.Delete(Aside, keys[n]) })
@@ -273,8 +260,8 @@ func TestDamageToWhatIsAsideIsFound(t *testing.T) {
 	base := image.Copy()
 	s := tableOver(t, base, Options{Mark: mark})
 	found, _ := content(t, s)
-	must(t, base.Update(func(w kv.Writer) error { return w.Put(Aside, keys[0], values[1]) }))
-	wantErr(t, s.Checkpoint(), kv.ErrCorrupt, "a portion that was damaged meanwhile")
+	check.Must(t, base.Update(func(w kv.Writer) error { return w.Put(Aside, keys[0], values[1]) }))
+	check.WantErr(t, s.Checkpoint(), kv.ErrCorrupt, "a portion that was damaged meanwhile")
 	want(t, s, found...)
 }
 
@@ -285,11 +272,11 @@ func TestAPortionOfAnotherCheckpointStaysOut(t *testing.T) {
 	b := &base{}
 	s := tableOver(t, b, Options{Mark: mark, Portion: 50, Step: func(step Step) {
 		if keys, _ := aside(t, b); step == SetAside {
-			check(t, b.Memory.Update(func(w kv.Writer) error { return w.Put(Aside, keys[0], before[0]) }))
+			check.OK(t, b.Memory.Update(func(w kv.Writer) error { return w.Put(Aside, keys[0], before[0]) }))
 		}
 	}})
 	write(t, s, 7, much(40, "other")...)
-	wantErr(t, s.Checkpoint(), kv.ErrCorrupt, "a checkpoint")
+	check.WantErr(t, s.Checkpoint(), kv.ErrCorrupt, "a checkpoint")
 	want(t, b)
 }
 
@@ -309,7 +296,7 @@ func TestALargeCheckpointThatFailsIsTakenUp(t *testing.T) {
 			}
 			return update()
 		})
-		wantErr(t, s.Checkpoint(), errDisk, "a checkpoint whose transaction %d fails returns", at)
+		check.WantErr(t, s.Checkpoint(), errDisk, "a checkpoint whose transaction %d fails returns", at)
 		want(t, s, behind...)
 		write(t, s, 3, "in front", "3")
 		found, _ := content(t, s)
@@ -335,14 +322,13 @@ func TestCopiesAreMadeBetweenCheckpoints(t *testing.T) {
 	})
 	for n := range pace.Scale(10, 100) {
 		path := filepath.Join(dir, fmt.Sprint("copy ", n))
-		must(t, s.CopyTo(t.Context(), path, kv.Copying(n%2), nil, nil))
+		check.Must(t, s.CopyTo(t.Context(), path, kv.Copying(n%2), nil, nil))
 		copied := openBolt(t, path)
-		if keys, _ := aside(t, copied); len(keys) > 0 {
-			t.Errorf("a copy has %d portions aside", len(keys))
-		}
-		check(t, errors.Join(copied.View(func(r kv.Reader) error { return readNumber(r, 0) }), copied.Close()))
+		keys, _ := aside(t, copied)
+		check.That(t, len(keys) == 0, "a copy has %d portions aside", len(keys))
+		check.OK(t, errors.Join(copied.View(func(r kv.Reader) error { return readNumber(r, 0) }), copied.Close()))
 		if n%3 == 0 {
-			must(t, s.Compact(t.Context(), nil))
+			check.Must(t, s.Compact(t.Context(), nil))
 		}
 	}
 	close(done)
@@ -352,7 +338,7 @@ func TestCopiesAreMadeBetweenCheckpoints(t *testing.T) {
 		write(t, s, 1<<40, "while it is copied", "1")
 		checkpoint(t, s)
 	})
-	must(t, s.CopyTo(t.Context(), filepath.Join(dir, "last"), kv.Records, func(int64, int64) { told() }, nil))
+	check.Must(t, s.CopyTo(t.Context(), filepath.Join(dir, "last"), kv.Records, func(int64, int64) { told() }, nil))
 	copied := openBolt(t, filepath.Join(dir, "last"))
 	defer copied.Close()
 	want(t, copied)
@@ -364,9 +350,9 @@ type lateCopier struct {
 	before func()
 }
 
-func (c lateCopier) CopyTo(ctx context.Context, path string, how kv.Copying, progress kv.Progress, check func(string) error) error {
+func (c lateCopier) CopyTo(ctx context.Context, path string, how kv.Copying, progress kv.Progress, inspect func(string) error) error {
 	c.before()
-	return c.Store.(kv.Copier).CopyTo(ctx, path, how, progress, check)
+	return c.Store.(kv.Copier).CopyTo(ctx, path, how, progress, inspect)
 }
 
 func (c lateCopier) Compact(context.Context, kv.Progress) error { return errors.ErrUnsupported }
@@ -408,7 +394,7 @@ func TestWhoWaitsToCompactHoldsUpNoCheckpoint(t *testing.T) {
 	base.end <- struct{}{}
 	<-base.begun
 	base.end <- struct{}{}
-	check(t, errors.Join(<-done, <-done))
+	check.OK(t, errors.Join(<-done, <-done))
 }
 
 // Whoever only reads folds as much as there is over what lies aside, however little memory there
@@ -416,9 +402,8 @@ func TestWhoWaitsToCompactHoldsUpNoCheckpoint(t *testing.T) {
 func TestAReaderFoldsOverWhatIsAside(t *testing.T) {
 	f, _, behind := film(t)
 	image := f.images[len(f.images)-2]
-	if keys, _ := aside(t, image); len(keys) == 0 {
-		t.Fatal("nothing is aside")
-	}
+	keys, _ := aside(t, image)
+	check.Need(t, len(keys) != 0, "nothing is aside")
 	s := tableOver(t, image, Options{Mark: mark, ReadOnly: true, Limit: 1})
 	for n := range uint64(5) {
 		write(t, s, 3+n, "~", fmt.Sprint(n))
@@ -446,7 +431,7 @@ func TestNoCheckpointBeginsBeforeACopyHasItsSnapshot(t *testing.T) {
 	defer s.Close()
 	write(t, s, 1, "a", "1")
 	path := filepath.Join(dir, "copy")
-	must(t, s.CopyTo(t.Context(), path, kv.Pages, nil, nil))
+	check.Must(t, s.CopyTo(t.Context(), path, kv.Pages, nil, nil))
 	go func() {
 		for range amid { // the steps that are left
 		}
@@ -463,8 +448,7 @@ func TestNoCheckpointBeginsBeforeACopyHasItsSnapshot(t *testing.T) {
 func TestAClosedTableIsEmpty(t *testing.T) {
 	s := tableOver(t, &base{}, Options{Mark: mark})
 	write(t, s, 1, much(100, "x")...)
-	if err := s.Close(); err != nil || s.Bytes() > 0 {
-		t.Errorf("%d bytes, %v", s.Bytes(), err)
-	}
-	wantFailure(t, s.Checkpoint(), "a checkpoint of what was forgotten")
+	err := s.Close()
+	check.That(t, err == nil && s.Bytes() <= 0, "%d bytes, %v", s.Bytes(), err)
+	check.That(t, s.Checkpoint() != nil, "a checkpoint of what was forgotten")
 }

@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/sluicedp/sluice/internal/check"
 	"github.com/sluicedp/sluice/internal/pace"
 	"github.com/sluicedp/sluice/ledger/internal/kv"
 	"github.com/sluicedp/sluice/ledger/internal/kv/bolt"
@@ -27,7 +28,9 @@ type base struct {
 	updates  int
 	written  []string // by the last update, in order
 	readLive bool     // readers see what is there, not what was when they began
+	early    func()   // before each view
 	late     error    // of each view, in the end
+	asked    []string // the records that were prefetched
 }
 
 func (b *base) fail(instead func(update func() error) error) { b.fault.Store(&instead) }
@@ -45,12 +48,10 @@ func (b *base) Update(fn func(kv.Writer) error) error {
 }
 
 func (b *base) View(fn func(kv.Reader) error) error {
-	return b.Memory.View(func(r kv.Reader) error {
-		if b.readLive {
-			r = live{r, b}
-		}
-		return errors.Join(fn(r), b.late)
-	})
+	if b.early != nil {
+		b.early()
+	}
+	return b.Memory.View(func(r kv.Reader) error { return errors.Join(fn(reading{r, b}), b.late) })
 }
 
 // noting notes what is written.
@@ -69,15 +70,24 @@ func (w noting) Delete(bucket string, key []byte) error {
 	return w.Writer.Delete(bucket, key)
 }
 
-// live is a reader of a base whose pages may be overwritten at any time.
-type live struct {
+// reading is a reader of a base, whose pages may be overwritten at any time.
+type reading struct {
 	kv.Reader
 	base *base
 }
 
-func (r live) Get(bucket string, key []byte) (value []byte, err error) {
+func (r reading) Get(bucket string, key []byte) (value []byte, err error) {
+	if !r.base.readLive {
+		return r.Reader.Get(bucket, key)
+	}
 	err = r.base.Memory.View(func(now kv.Reader) error { value, err = now.Get(bucket, key); return err })
 	return value, err
+}
+
+func (r reading) Prefetch(bucket string, keys [][]byte) {
+	for _, key := range keys {
+		r.base.asked = append(r.base.asked, bucket+" "+string(key))
+	}
 }
 
 var errDisk = errors.New("disk full")
@@ -92,9 +102,19 @@ func uncertain(update func() error) error {
 // write makes an update with a mark and a record.
 func write(t testing.TB, s kv.Store, n uint64, pairs ...string) {
 	t.Helper()
-	if err := s.Update(func(w kv.Writer) error { return errors.Join(setMark(w, n), put(w, pairs...)) }); err != nil {
-		t.Fatalf("update %d: %v", n, err)
+	err := s.Update(func(w kv.Writer) error { return errors.Join(setMark(w, n), put(w, pairs...)) })
+	check.Need(t, err == nil, "update %d: %v", n, err)
+}
+
+// fill makes updates with a large record each, from n on, until one fails, or n is most. It returns the next n.
+func fill(s kv.Store, n, most uint64, size int) (uint64, error) {
+	var err error
+	for ; err == nil && n < most; n++ {
+		err = s.Update(func(w kv.Writer) error {
+			return errors.Join(setMark(w, n), w.Put("large", fmt.Append(nil, n), make([]byte, size)))
+		})
 	}
+	return n, err
 }
 
 // put puts pairs into bucket b, and deletes where there is no value.
@@ -120,7 +140,7 @@ func all(r kv.Reader) (found []string, err error) {
 // want fails unless bucket b holds these pairs.
 func want(t testing.TB, s kv.Store, pairs ...string) {
 	t.Helper()
-	check(t, s.View(func(r kv.Reader) error {
+	check.OK(t, s.View(func(r kv.Reader) error {
 		found, err := all(r)
 		wantSame(t, found, pairs, "there")
 		return err
@@ -129,9 +149,8 @@ func want(t testing.TB, s kv.Store, pairs ...string) {
 
 func checkpoint(t testing.TB, s *Table) {
 	t.Helper()
-	if err := s.Checkpoint(); err != nil {
-		t.Fatalf("checkpoint: %v", err)
-	}
+	err := s.Checkpoint()
+	check.Need(t, err == nil, "checkpoint: %v", err)
 }
 
 func number(mark []byte) uint64 {
@@ -153,28 +172,20 @@ func TestACheckpointWritesTheBase(t *testing.T) {
 	})
 	write(t, s, 1, "y", "1", "a", "1", "x", "1")
 	write(t, s, 2, "x", "", "c", "2", "a", "2")
-	if b.updates != 0 {
-		t.Fatal("the base was written to without a checkpoint")
-	}
+	check.Need(t, b.updates == 0, "the base was written to without a checkpoint")
 	checkpoint(t, s)
 	want(t, b, "a=2", "c=2", "y=1")
-	if s.Bytes() != 0 {
-		t.Errorf("behind a checkpoint there are %d bytes in memory", s.Bytes())
-	}
+	check.That(t, s.Bytes() == 0, "behind a checkpoint there are %d bytes in memory", s.Bytes())
 	checkpoint(t, s)
-	if b.updates != 1 {
-		t.Errorf("two checkpoints, one of them with nothing to write, made %d updates", b.updates)
-	}
+	check.That(t, b.updates == 1, "two checkpoints, one of them with nothing to write, made %d updates", b.updates)
 	write(t, s, 3, "y", "", "b", "3")
 	want(t, s, "a=2", "b=3", "c=2")
 	checkpoint(t, s)
 	want(t, b, "a=2", "b=3", "c=2")
-	if order := []string{"b b", "b y deleted", "meta counters"}; !slices.Equal(b.written, order) {
-		t.Errorf("written in the order %q, want %q", b.written, order)
-	}
-	if calls := []string{"begun 2", "written 2", "begun 3", "written 3"}; !slices.Equal(told, calls) {
-		t.Errorf("hooks were told %q, want %q", told, calls)
-	}
+	order := []string{"b b", "b y deleted", "meta counters"}
+	check.That(t, slices.Equal(b.written, order), "written in the order %q, want %q", b.written, order)
+	calls := []string{"begun 2", "written 2", "begun 3", "written 3"}
+	check.That(t, slices.Equal(told, calls), "hooks were told %q, want %q", told, calls)
 }
 
 // At each step of a checkpoint others read and update, and what they see is whole; so is what a
@@ -187,7 +198,7 @@ func TestWorkGoesOnAtEachStepOfACheckpoint(t *testing.T) {
 			b := &base{}
 			s := tableOver(t, b, Options{Mark: mark, Portion: 1, Step: reaching(at, hold)})
 			write(t, s, 1, "a", "1", "b", "1")
-			check(t, s.View(func(r kv.Reader) error {
+			check.OK(t, s.View(func(r kv.Reader) error {
 				write(t, s, 2, "a", "2", "b", "", "c", "2")
 				done := make(chan error)
 				go func() { done <- s.Checkpoint() }()
@@ -199,9 +210,7 @@ func TestWorkGoesOnAtEachStepOfACheckpoint(t *testing.T) {
 				go func() { second <- s.Checkpoint() }()
 				stillWaits(t, second, "a checkpoint does not wait for the one that runs")
 				close(goOn)
-				if err := errors.Join(<-done, <-second); err != nil {
-					return err
-				}
+				check.Must(t, errors.Join(<-done, <-second))
 				want(t, b, "a=3", "b=3", "c=2")
 				found, err := all(r)
 				wantSame(t, found, []string{"a=1", "b=1"}, "an older view")
@@ -214,29 +223,17 @@ func TestWorkGoesOnAtEachStepOfACheckpoint(t *testing.T) {
 // A reader that took the layers before a checkpoint and meets the base behind it begins again.
 func TestAReaderBetweenLayersAndBaseBeginsAgain(t *testing.T) {
 	for _, m := range []Mark{mark, {}} {
-		b := &slowBase{}
+		b := &base{}
 		s := tableOver(t, b, Options{Mark: m})
 		write(t, s, 1, "a", "1")
-		b.before = func() { // the layers are taken, and there is no snapshot yet
-			b.before = nil
+		b.early = func() { // the layers are taken, and there is no snapshot yet
+			b.early = nil
 			write(t, s, 2, "a", "2", "b", "2")
 			checkpoint(t, s)
 			write(t, s, 3, "c", "3")
 		}
 		want(t, s, "a=2", "b=2", "c=3")
 	}
-}
-
-type slowBase struct {
-	kv.Memory
-	before func()
-}
-
-func (b *slowBase) View(fn func(kv.Reader) error) error {
-	if b.before != nil {
-		b.before()
-	}
-	return b.Memory.View(fn)
 }
 
 // When the limit is passed a checkpoint begins by itself; when much more is in memory before it
@@ -264,18 +261,15 @@ func TestALimitOfMemory(t *testing.T) {
 	if size := s.Bytes(); at > 40 || size < 2*limit || size > 4*limit {
 		t.Errorf("while a checkpoint is held there were %d updates, and %d bytes in memory", at, size)
 	}
-	wantEqual(t, begun.Load(), 1, "checkpoints have begun")
+	check.Equal(t, begun.Load(), 1, "checkpoints have begun")
 	close(goOn)
 	<-done
 	for began := time.Now(); begun.Load() < 3; time.Sleep(time.Millisecond) { // while one ends none begins
-		if write(t, s, n.Add(1), fmt.Sprint(n.Load()), strings.Repeat("x", 1000)); time.Since(began) > 10*time.Second {
-			t.Fatalf("%d checkpoints have begun", begun.Load())
-		}
+		write(t, s, n.Add(1), fmt.Sprint(n.Load()), strings.Repeat("x", 1000))
+		check.Need(t, time.Since(began) <= 10*time.Second, "%d checkpoints have begun", begun.Load())
 	}
 	checkpoint(t, s)
-	if s.Bytes() != 0 {
-		t.Errorf("in the end %d bytes", s.Bytes())
-	}
+	check.That(t, s.Bytes() == 0, "in the end %d bytes", s.Bytes())
 }
 
 // What follows on a checkpoint may take long, such as trimming a journal whose keys another host is
@@ -302,12 +296,10 @@ func TestWrittenMayTakeLong(t *testing.T) {
 			await(t, written, "what follows on it begins")
 		}
 	}
-	if len(ended) > 0 {
-		t.Error("a checkpoint ends before Written has")
-	}
+	check.That(t, len(ended) == 0, "a checkpoint ends before Written has")
 	letGo()
 	for range 3 {
-		check(t, <-ended)
+		check.OK(t, <-ended)
 	}
 	wantSame(t, told, []uint64{1, 3}, "Written heard of")
 }
@@ -344,9 +336,7 @@ func TestALimitOfMemoryWhileWrittenTakesLong(t *testing.T) {
 func wantRelieved(t testing.TB, s *Table, limit int64, update func()) {
 	t.Helper()
 	for began := time.Now(); s.Bytes() > 3*limit; time.Sleep(time.Millisecond) {
-		if time.Since(began) > 10*time.Second {
-			t.Fatalf("%d bytes stay in memory", s.Bytes())
-		}
+		check.Need(t, time.Since(began) <= 10*time.Second, "%d bytes stay in memory", s.Bytes())
 		update()
 	}
 }
@@ -363,7 +353,7 @@ func TestUpdatesThatFailFillNoMemory(t *testing.T) {
 		err := s.Update(func(w kv.Writer) error {
 			return errors.Join(setMark(w, 2), put(w, "a", strings.Repeat("x", 1000)), errDisk)
 		})
-		wantErr(t, err, errDisk, "error")
+		check.WantErr(t, err, errDisk, "error")
 	}
 	for range 100 {
 		fail()
@@ -372,9 +362,7 @@ func TestUpdatesThatFailFillNoMemory(t *testing.T) {
 	checkpoint(t, s)
 	want(t, s, "a=1")
 	want(t, b, "a=1")
-	if len(b.written) > 0 {
-		t.Errorf("the base was written to: %q", b.written)
-	}
+	check.That(t, len(b.written) == 0, "the base was written to: %q", b.written)
 }
 
 // A checkpoint that fails before it has written loses nothing. Work goes on as long as there is
@@ -384,32 +372,23 @@ func TestAFailedCheckpointIsMadeAgain(t *testing.T) {
 	b := &base{}
 	var failed atomic.Int32
 	s := tableOver(t, b, Options{Mark: mark, Limit: limit, Pause: time.Hour, Failed: func(err error) {
-		wantErr(t, err, errDisk, "error")
+		check.WantErr(t, err, errDisk, "error")
 		failed.Add(1)
 	}})
 	write(t, s, 1, "a", "1", "b", "1")
 	b.fail(before)
-	wantErr(t, s.Checkpoint(), errDisk, "a checkpoint that fails returns")
+	check.WantErr(t, s.Checkpoint(), errDisk, "a checkpoint that fails returns")
 	write(t, s, 2, "a", "2", "b", "")
 	want(t, s, "a=2")
-	n := uint64(2)
-	var err error
-	for ; err == nil && n < 100; n++ {
-		err = s.Update(func(w kv.Writer) error {
-			return errors.Join(setMark(w, n+1), w.Put("large", fmt.Append(nil, n), make([]byte, 1000)))
-		})
-	}
-	if !errors.Is(err, errDisk) || s.Bytes() < 2*limit || s.Bytes() > 3*limit {
-		t.Errorf("after %d updates with %d bytes in memory: %v", n, s.Bytes(), err)
-	}
-	wantErr(t, s.Update(func(kv.Writer) error { t.Error("an update has begun without room"); return nil }), errDisk, "error")
-	if failed.Load() != 1 {
-		t.Errorf("a checkpoint that fails was made %d times", failed.Load())
-	}
+	n, err := fill(s, 3, 100, 1000)
+	check.That(t, errors.Is(err, errDisk) && s.Bytes() >= 2*limit && s.Bytes() <= 3*limit,
+		"after %d updates with %d bytes in memory: %v", n, s.Bytes(), err)
+	check.WantErr(t, s.Update(func(kv.Writer) error { t.Error("an update has begun without room"); return nil }), errDisk, "error")
+	check.That(t, failed.Load() == 1, "a checkpoint that fails was made %d times", failed.Load())
 	want(t, s, "a=2")
 	b.fail(nil)
 	checkpoint(t, s)
-	write(t, s, n+1, "c", "3")
+	write(t, s, n, "c", "3")
 	want(t, s, "a=2", "c=3")
 	want(t, b, "a=2")
 }
@@ -419,14 +398,8 @@ func TestAFailedCheckpointIsMadeAgainAfterAPause(t *testing.T) {
 	b := &base{}
 	s := tableOver(t, b, Options{Mark: mark, Limit: 1000, Pause: time.Millisecond})
 	b.fail(before)
-	var err error
-	n := uint64(1)
-	for ; err == nil; n++ {
-		err = s.Update(func(w kv.Writer) error {
-			return errors.Join(setMark(w, n), w.Put("large", fmt.Append(nil, n), make([]byte, 100)))
-		})
-	}
-	wantErr(t, err, errDisk, "error")
+	n, err := fill(s, 1, math.MaxUint64, 100)
+	check.WantErr(t, err, errDisk, "error")
 	b.fail(nil)
 	time.Sleep(2 * time.Millisecond)
 	write(t, s, n, "a", "1")
@@ -453,15 +426,15 @@ func TestAnUncertainCheckpointStopsTheTable(t *testing.T) {
 				err := s.View(func(kv.Reader) error { // what it has read from the base may not be durable
 					write(t, s, 1, "a", "1")
 					if limit > 1 {
-						wantErr(t, s.Checkpoint(), c.is, "the checkpoint")
+						check.WantErr(t, s.Checkpoint(), c.is, "the checkpoint")
 					}
-					wantErr(t, <-failed, c.is, "Failed was told")
+					check.WantErr(t, <-failed, c.is, "Failed was told")
 					return nil
 				})
-				wantErr(t, err, c.is, "a view that has begun before")
+				check.WantErr(t, err, c.is, "a view that has begun before")
 				b.fail(nil)
 				wantStopped(t, s, c.is)
-				check(t, s.Close())
+				check.OK(t, s.Close())
 			}
 		})
 	}
@@ -469,10 +442,10 @@ func TestAnUncertainCheckpointStopsTheTable(t *testing.T) {
 
 func wantStopped(t *testing.T, s *Table, is error) {
 	t.Helper()
-	wantErr(t, s.View(func(kv.Reader) error { t.Error("a view has begun"); return nil }), is, "View")
-	wantErr(t, s.Update(func(kv.Writer) error { t.Error("an update has begun"); return nil }), is, "Update")
-	wantErr(t, s.Checkpoint(), is, "Checkpoint")
-	wantFailure(t, s.CopyTo(context.Background(), "nowhere", kv.Pages, nil, nil), "it is copied")
+	check.WantErr(t, s.View(func(kv.Reader) error { t.Error("a view has begun"); return nil }), is, "View")
+	check.WantErr(t, s.Update(func(kv.Writer) error { t.Error("an update has begun"); return nil }), is, "Update")
+	check.WantErr(t, s.Checkpoint(), is, "Checkpoint")
+	check.That(t, s.CopyTo(context.Background(), "nowhere", kv.Pages, nil, nil) != nil, "it is copied")
 }
 
 // Updates that wait for room are told when the table is stopped.
@@ -483,77 +456,56 @@ func TestWhoWaitsForRoomIsToldOfTheEnd(t *testing.T) {
 	s := tableOver(t, b, Options{Mark: mark, Limit: 1000})
 	done := make(chan error)
 	go func() {
-		var err error
-		for n := uint64(1); err == nil; n++ {
-			err = s.Update(func(w kv.Writer) error {
-				return errors.Join(setMark(w, n), w.Put("large", fmt.Append(nil, n), make([]byte, 100)))
-			})
-		}
+		_, err := fill(s, 1, math.MaxUint64, 100)
 		done <- err
 	}()
 	stillWaits(t, done, "no update waits")
 	close(goOn)
-	wantErr(t, <-done, kv.ErrUncertain, "error")
+	check.WantErr(t, <-done, kv.ErrUncertain, "error")
 }
 
-// A base that somebody else has written to is not read, nor written.
+// A base that somebody else has written to, before it is used or while somebody reads it or decides
+// by it, is not read, nor written.
 func TestAnOverwrittenBaseStopsTheTable(t *testing.T) {
-	for name, meet := range map[string]func(s *Table) error{
-		"view": func(s *Table) error { return s.View(func(kv.Reader) error { return nil }) },
-		"inspect": func(s *Table) error {
+	for name, meet := range map[string]func(s *Table, overwrite func()) error{
+		"view": func(s *Table, overwrite func()) error {
+			overwrite()
+			return s.View(func(kv.Reader) error { return nil })
+		},
+		"inspect": func(s *Table, overwrite func()) error {
+			overwrite()
 			return s.Inspect(func(kv.Fault) {}, func(kv.Reader) error { return nil })
 		},
-		"update":     func(s *Table) error { return s.Update(func(w kv.Writer) error { return setMark(w, 9) }) },
-		"checkpoint": func(s *Table) error { return s.Checkpoint() },
+		"update": func(s *Table, overwrite func()) error {
+			overwrite()
+			return s.Update(func(w kv.Writer) error { return setMark(w, 9) })
+		},
+		"checkpoint": func(s *Table, overwrite func()) error { overwrite(); return s.Checkpoint() },
+		"within a view": func(s *Table, overwrite func()) error {
+			return s.View(func(kv.Reader) error { overwrite(); return errors.New("met damage") })
+		},
+		"within an update": func(s *Table, overwrite func()) error {
+			return s.Update(func(w kv.Writer) error {
+				check.OK(t, w.(Checker).Check())
+				overwrite()
+				return w.Put("b", []byte("a"), []byte("3"))
+			})
+		},
+		"before a check": func(s *Table, overwrite func()) error {
+			return s.Update(func(w kv.Writer) error { overwrite(); return w.(Checker).Check() })
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			b := &base{}
+			b := &base{readLive: true}
 			s := tableOver(t, b, Options{Mark: mark})
 			write(t, s, 1, "a", "1")
 			checkpoint(t, s)
 			write(t, s, 2, "a", "2")
-			write(t, &b.Memory, 7, "a", "other")
-			wantErr(t, meet(s), kv.ErrOverwritten, "it")
+			check.WantErr(t, meet(s, func() { write(t, &b.Memory, 7, "a", "other") }), kv.ErrOverwritten, "it")
 			wantStopped(t, s, kv.ErrOverwritten)
 			want(t, b, "a=other")
 		})
 	}
-}
-
-// A base that is overwritten while somebody reads it, or decides by it.
-func TestABaseOverwrittenMeanwhileStopsTheTable(t *testing.T) {
-	begin := func(t *testing.T) (*base, *Table) {
-		b := &base{readLive: true}
-		s := tableOver(t, b, Options{Mark: mark})
-		write(t, s, 1, "a", "1")
-		checkpoint(t, s)
-		return b, s
-	}
-	t.Run("view", func(t *testing.T) {
-		b, s := begin(t)
-		other := errors.New("met damage")
-		wantErr(t, s.View(func(kv.Reader) error { write(t, &b.Memory, 7, "a", "other"); return other }), kv.ErrOverwritten, "error")
-		wantStopped(t, s, kv.ErrOverwritten)
-	})
-	t.Run("update", func(t *testing.T) {
-		b, s := begin(t)
-		err := s.Update(func(w kv.Writer) error {
-			check(t, w.(Checker).Check())
-			write(t, &b.Memory, 7, "a", "other")
-			return w.Put("b", []byte("a"), []byte("2"))
-		})
-		wantErr(t, err, kv.ErrOverwritten, "error")
-		wantStopped(t, s, kv.ErrOverwritten)
-	})
-	t.Run("check", func(t *testing.T) {
-		b, s := begin(t)
-		err := s.Update(func(w kv.Writer) error {
-			write(t, &b.Memory, 7, "a", "other")
-			return w.(Checker).Check()
-		})
-		wantErr(t, err, kv.ErrOverwritten, "error")
-		wantStopped(t, s, kv.ErrOverwritten)
-	})
 }
 
 // Check knows the base at each step of a checkpoint that runs.
@@ -566,18 +518,17 @@ func TestCheckKnowsACheckpoint(t *testing.T) {
 		go func() { done <- s.Checkpoint() }()
 		now := <-steps
 		next := func() { goOn <- struct{}{}; now = <-steps }
-		err := s.Update(func(w kv.Writer) error {
+		check.WantErr(t, s.Update(func(w kv.Writer) error {
 			for now != at {
 				next()
 			}
 			return w.(Checker).Check()
-		})
-		wantErr(t, err, nil, "at step %d", at)
+		}), nil, "at step %d", at)
 		for now != Dropped {
 			next()
 		}
 		goOn <- struct{}{}
-		check(t, <-done)
+		check.OK(t, <-done)
 	}
 }
 
@@ -588,7 +539,7 @@ func TestAnUpdateThatPanicsIsUndone(t *testing.T) {
 	size := s.Bytes()
 	func() {
 		defer func() {
-			wantEqual(t, recover(), "stop", "the panic")
+			check.Equal(t, recover(), "stop", "the panic")
 		}()
 		_ = s.Update(func(w kv.Writer) error { _ = put(w, "a", "2", "a", "3", "b", "2"); panic("stop") })
 	}()
@@ -596,9 +547,7 @@ func TestAnUpdateThatPanicsIsUndone(t *testing.T) {
 	write(t, s, 2, "b", "4")
 	want(t, s, "a=1", "b=4")
 	checkpoint(t, s)
-	if s.Bytes() != 0 || size == 0 {
-		t.Errorf("%d bytes, and %d in the end", size, s.Bytes())
-	}
+	check.That(t, s.Bytes() == 0 && size != 0, "%d bytes, and %d in the end", size, s.Bytes())
 }
 
 // What the base refuses after fn has returned nil may be kept elsewhere, and is not here: so
@@ -608,7 +557,7 @@ func TestAnUpdateRefusedInTheEndStopsTheTable(t *testing.T) {
 	s := tableOver(t, b, Options{Mark: mark})
 	write(t, s, 1, "a", "1")
 	b.late = errDisk
-	wantErr(t, s.Update(func(w kv.Writer) error { return put(w, "a", "2") }), errDisk, "error")
+	check.WantErr(t, s.Update(func(w kv.Writer) error { return put(w, "a", "2") }), errDisk, "error")
 	b.late = nil
 	wantStopped(t, s, errDisk)
 }
@@ -620,7 +569,7 @@ func TestCloseWritesNothing(t *testing.T) {
 	write(t, s, 1, "a", "1")
 	checkpoint(t, s)
 	write(t, s, 2, "a", "2")
-	must(t, s.Close())
+	check.Must(t, s.Close())
 	s = tableOver(t, openBolt(t, path), Options{Mark: mark})
 	defer s.Close()
 	want(t, s, "a=1")
@@ -636,10 +585,8 @@ func TestCloseWaitsForACheckpoint(t *testing.T) {
 	go func() { done <- s.Close() }()
 	stillWaits(t, done, "Close did not wait")
 	close(goOn)
-	check(t, <-done)
-	if b.updates != 1 {
-		t.Error("the checkpoint was not made")
-	}
+	check.OK(t, <-done)
+	check.That(t, b.updates == 1, "the checkpoint was not made")
 }
 
 // A base for reading only takes updates in memory, and no checkpoint.
@@ -649,18 +596,17 @@ func TestAReadOnlyBase(t *testing.T) {
 	s := tableOver(t, openBolt(t, path), Options{Mark: mark})
 	write(t, s, 1, "a", "1")
 	checkpoint(t, s)
-	must(t, s.Close())
-	file, err := bolt.Open(path, true)
-	must(t, err)
+	check.Must(t, s.Close())
+	file := check.Value(bolt.Open(path, true))(t)
 	s = tableOver(t, file, Options{Mark: mark, Limit: 1, ReadOnly: true, Failed: func(err error) { t.Error(err) }})
 	defer s.Close()
-	wantErr(t, s.CopyTo(t.Context(), filepath.Join(dir, "copy"), kv.Pages, nil, nil), nil, "with nothing in memory it cannot be copied")
+	check.WantErr(t, s.CopyTo(t.Context(), filepath.Join(dir, "copy"), kv.Pages, nil, nil), nil, "with nothing in memory it cannot be copied")
 	for n := range uint64(10) {
 		write(t, s, n+2, "b", fmt.Sprint(n))
 	}
 	want(t, s, "a=1", "b=9")
-	wantFailure(t, s.Checkpoint(), "a checkpoint is made")
-	wantFailure(t, s.CopyTo(t.Context(), filepath.Join(dir, "second"), kv.Pages, nil, nil), "it is copied without what is in memory")
+	check.That(t, s.Checkpoint() != nil, "a checkpoint is made")
+	check.That(t, s.CopyTo(t.Context(), filepath.Join(dir, "second"), kv.Pages, nil, nil) != nil, "it is copied without what is in memory")
 }
 
 // Copies and a compacted file have what is in memory, and an inspection shows it, too.
@@ -671,18 +617,18 @@ func TestCopiesHaveWhatIsInMemory(t *testing.T) {
 	write(t, s, 1, "a", "1", "b", "1")
 	checkpoint(t, s)
 	write(t, s, 2, "a", "2", "b", "", "c", "2")
-	check(t, s.Inspect(func(f kv.Fault) { t.Error(f) }, func(r kv.Reader) error {
+	check.OK(t, s.Inspect(func(f kv.Fault) { t.Error(f) }, func(r kv.Reader) error {
 		found, err := all(r)
 		wantSame(t, found, []string{"a=2", "c=2"}, "an inspection")
 		return err
 	}))
 	path := filepath.Join(dir, "copy")
-	must(t, s.CopyTo(t.Context(), path, kv.Records, nil, nil))
+	check.Must(t, s.CopyTo(t.Context(), path, kv.Records, nil, nil))
 	copied := openBolt(t, path)
 	defer copied.Close()
 	want(t, copied, "a=2", "c=2")
 	write(t, s, 3, "d", "3")
-	must(t, s.Compact(t.Context(), nil))
+	check.Must(t, s.Compact(t.Context(), nil))
 	write(t, s, 4, "e", "4")
 	want(t, s, "a=2", "c=2", "d=3", "e=4")
 	over := tableOver(t, new(kv.Memory), Options{})
@@ -693,35 +639,12 @@ func TestCopiesHaveWhatIsInMemory(t *testing.T) {
 
 // What a reader will need is fetched from the base, if that can.
 func TestPrefetchReachesTheBase(t *testing.T) {
-	var asked []string
-	s := tableOver(t, fetching{new(kv.Memory), &asked}, Options{})
-	err := s.View(func(r kv.Reader) error {
+	b := &base{}
+	check.OK(t, tableOver(t, b, Options{}).View(func(r kv.Reader) error {
 		r.(kv.Prefetcher).Prefetch("b", [][]byte{[]byte("x"), []byte("y")})
 		return nil
-	})
-	if err != nil || !slices.Equal(asked, []string{"b x", "b y"}) {
-		t.Errorf("asked for %q (%v)", asked, err)
-	}
-}
-
-type fetching struct {
-	kv.Store
-	asked *[]string
-}
-
-func (f fetching) View(fn func(kv.Reader) error) error {
-	return f.Store.View(func(r kv.Reader) error { return fn(fetchingReader{r, f.asked}) })
-}
-
-type fetchingReader struct {
-	kv.Reader
-	asked *[]string
-}
-
-func (r fetchingReader) Prefetch(bucket string, keys [][]byte) {
-	for _, key := range keys {
-		*r.asked = append(*r.asked, bucket+" "+string(key))
-	}
+	}))
+	wantSame(t, b.asked, []string{"b x", "b y"}, "asked for")
 }
 
 // A record that is updated often takes no more memory than one, once nobody reads the older ones.
@@ -733,10 +656,8 @@ func TestOldVersionsAreDropped(t *testing.T) {
 		write(t, s, n, "a", value)
 	}
 	few := s.Bytes()
-	if few > 4000 {
-		t.Errorf("after 1000 updates of one record there are %d bytes in memory", few)
-	}
-	check(t, s.View(func(r kv.Reader) error {
+	check.That(t, few <= 4000, "after 1000 updates of one record there are %d bytes in memory", few)
+	check.OK(t, s.View(func(r kv.Reader) error {
 		for n := range uint64(1000) {
 			write(t, s, n, "a", value)
 			want(t, s, "a="+value)
@@ -749,9 +670,8 @@ func TestOldVersionsAreDropped(t *testing.T) {
 	for n := range uint64(2) {
 		write(t, s, n, "a", value)
 	}
-	if now := s.Bytes(); now != few {
-		t.Errorf("when it is gone there are %d bytes in memory, %d before", now, few)
-	}
+	now := s.Bytes()
+	check.That(t, now == few, "when it is gone there are %d bytes in memory, %d before", now, few)
 }
 
 // What Bytes tells is about what a table takes.
@@ -766,7 +686,7 @@ func TestBytesAreAboutRight(t *testing.T) {
 	}
 	before, s := live(), tableOver(t, &base{}, Options{Limit: math.MaxInt64})
 	for n := 0; n < records; n += 1000 {
-		must(t, s.Update(func(w kv.Writer) (err error) {
+		check.Must(t, s.Update(func(w kv.Writer) (err error) {
 			for i := range 1000 {
 				err = errors.Join(err, w.Put("b", fmt.Appendf(nil, "object %08d", n+i), make([]byte, 96)))
 			}
@@ -785,12 +705,11 @@ func TestGetAllocatesNothing(t *testing.T) {
 	write(t, s, 1, "in the base", "1")
 	checkpoint(t, s)
 	write(t, s, 2, "in memory", "2")
-	check(t, s.View(func(r kv.Reader) error {
+	check.OK(t, s.View(func(r kv.Reader) error {
 		for _, name := range []string{"in the base", "in memory", "nowhere"} {
 			key := []byte(name)
-			if n := testing.AllocsPerRun(100, func() { _, _ = r.Get("b", key) }); n > 0 {
-				t.Errorf("a Get of what is %s allocates %v times", name, n)
-			}
+			n := testing.AllocsPerRun(100, func() { _, _ = r.Get("b", key) })
+			check.That(t, n <= 0, "a Get of what is %s allocates %v times", name, n)
 		}
 		return nil
 	}))

@@ -3,6 +3,8 @@ package memtable
 import (
 	"encoding/binary"
 	"testing"
+
+	"github.com/sluicedp/sluice/internal/check"
 )
 
 // An index finds what was added, and nothing else, whatever the hashes have in common.
@@ -17,9 +19,8 @@ func TestIndex_AnyHashes_FindsWhatWasAdded(t *testing.T) {
 		key := func(n uint64) []byte { return binary.BigEndian.AppendUint64(nil, n) }
 		const most = 500
 		for n := range uint64(most) {
-			if _, found := x.find(l, key(n), hash(n)); found {
-				t.Fatalf("%s: record %d is found before it was added", name, n)
-			}
+			_, found := x.find(l, key(n), hash(n))
+			check.Need(t, !found, "%s: record %d is found before it was added", name, n)
 			x.add(hash(n), l.newRecord(key(n)))
 			for m := range n + 1 {
 				if i, found := x.find(l, key(m), hash(m)); !found || i != id(m) {
@@ -27,11 +28,9 @@ func TestIndex_AnyHashes_FindsWhatWasAdded(t *testing.T) {
 				}
 			}
 		}
-		if x.reset(); x.count != 0 {
-			t.Errorf("%s: after a reset there are %d", name, x.count)
-		}
-		if _, found := x.find(l, key(1), hash(1)); found {
-			t.Errorf("%s: a record is found after a reset", name)
-		}
+		x.reset()
+		check.That(t, x.count == 0, "%s: after a reset there are %d", name, x.count)
+		_, found := x.find(l, key(1), hash(1))
+		check.That(t, !found, "%s: a record is found after a reset", name)
 	}
 }

@@ -6,6 +6,8 @@ import (
 	"math/rand/v2"
 	"slices"
 	"testing"
+
+	"github.com/sluicedp/sluice/internal/check"
 )
 
 // However many keys have the same hash, or hashes side by side, each is found, and no other is.
@@ -27,13 +29,10 @@ func TestKeysWithTheSameHashAreToldApart(t *testing.T) {
 			}
 			value := fmt.Sprint("value ", random.IntN(1e6))
 			i, first := l.put("b", []byte(key), []byte(value), hash([]byte(key)), at)
-			if !first {
-				t.Fatalf("%d hashes: %s was not written by update %d", hashes, key, at)
-			}
+			check.Need(t, first, "%d hashes: %s was not written by update %d", hashes, key, at)
 			if random.IntN(3) == 0 {
-				if _, first := l.put("b", []byte(key), []byte(value+" again"), hash([]byte(key)), at); first {
-					t.Fatalf("%d hashes: %s was written twice by update %d, and told as two", hashes, key, at)
-				}
+				_, first := l.put("b", []byte(key), []byte(value+" again"), hash([]byte(key)), at)
+				check.Need(t, !first, "%d hashes: %s was written twice by update %d, and told as two", hashes, key, at)
 				value += " again"
 			}
 			if random.IntN(5) == 0 {
@@ -45,14 +44,11 @@ func TestKeysWithTheSameHashAreToldApart(t *testing.T) {
 		keys := slices.Sorted(maps.Keys(want))
 		c := seek([]*layer{l}, "b", nil, at)
 		for _, key := range keys {
-			if string(c.key) != key || string(c.value) != want[key] {
-				t.Fatalf("%d hashes: the scan is at %q with %q, want %q with %q", hashes, c.key, c.value, key, want[key])
-			}
+			check.Need(t, string(c.key) == key && string(c.value) == want[key],
+				"%d hashes: the scan is at %q with %q, want %q with %q", hashes, c.key, c.value, key, want[key])
 			c.next()
 		}
-		if c.key != nil {
-			t.Errorf("%d hashes: behind all of them is %q", hashes, c.key)
-		}
+		check.That(t, c.key == nil, "%d hashes: behind all of them is %q", hashes, c.key)
 	}
 }
 
@@ -79,9 +75,8 @@ func TestWhatIsPutIsCopied(t *testing.T) {
 			t.Errorf("what was read at update %s is %q now", want, one)
 		}
 	}
-	if now, _ := l.get("b", []byte("key"), 0, 100); string(now) != "00039" {
-		t.Errorf("the record is %q", now)
-	}
+	now, _ := l.get("b", []byte("key"), 0, 100)
+	check.That(t, string(now) == "00039", "the record is %q", now)
 }
 
 // Of a record that is written again and again no more is kept than what somebody reads; and what is

@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/sluicedp/sluice/internal/check"
 	"github.com/sluicedp/sluice/internal/pace"
 	"github.com/sluicedp/sluice/ledger/internal/kv"
 )
@@ -60,7 +61,7 @@ func TestATableIsAsTheModel(t *testing.T) {
 			}
 			m.table = tableOver(t, base, o)
 			m.run()
-			check(t, m.table.Close())
+			check.OK(t, m.table.Close())
 		})
 	}
 }
@@ -225,13 +226,13 @@ func (m *model) look() {
 		return
 	}
 	h := m.held[m.IntN(len(m.held))]
-	must(m, h.like.View(func(like kv.Reader) error {
+	check.Must(m, h.like.View(func(like kv.Reader) error {
 		return h.on(func(r kv.Reader) error { return m.compare(r, like) })
 	}))
 }
 
 func (m *model) compareNow() {
-	must(m, m.table.View(func(r kv.Reader) error {
+	check.Must(m, m.table.View(func(r kv.Reader) error {
 		return m.like.View(func(like kv.Reader) error { return m.compare(r, like) })
 	}))
 }
@@ -245,16 +246,16 @@ func (m *model) release() {
 	h := m.held[i]
 	m.held = slices.Delete(m.held, i, i+1)
 	close(h.ask)
-	must(m, <-h.done)
+	check.Must(m, <-h.done)
 }
 
 func (m *model) checkpoint() {
 	if m.gate == nil {
-		must(m, m.table.Checkpoint())
+		check.Must(m, m.table.Checkpoint())
 		return
 	}
 	m.running.Go(func() {
-		check(m, m.table.Checkpoint())
+		check.OK(m, m.table.Checkpoint())
 	})
 }
 
@@ -295,23 +296,21 @@ func TestAScanGoesOnWhileOthersWrite(t *testing.T) {
 		wantSame(t, found, whole, "a scan passes")
 		return err
 	}
-	err := s.View(func(r kv.Reader) error {
+	check.Must(t, s.View(func(r kv.Reader) error {
 		return scan(r, func(key string) {
 			n++
 			write(t, s, n, key+"+", "new", key, "new", fmt.Sprintf("%03d", records-n%100), "")
-			check(t, s.View(func(r kv.Reader) error { _, err := all(r); return err }))
+			check.OK(t, s.View(func(r kv.Reader) error { _, err := all(r); return err }))
 		})
-	})
-	must(t, err)
-	if err = s.View(func(r kv.Reader) (err error) { whole, err = all(r); return err }); err != nil {
-		t.Fatal(err)
-	}
+	}))
+	err := s.View(func(r kv.Reader) (err error) { whole, err = all(r); return err })
+	check.Need(t, err == nil, "%v", err)
 	err = s.Update(func(w kv.Writer) error {
 		return scan(w, func(key string) {
-			check(t, errors.Join(w.Put("a", []byte(key), []byte("x")), w.Put("c", []byte(key), []byte("x"))))
+			check.OK(t, errors.Join(w.Put("a", []byte(key), []byte("x")), w.Put("c", []byte(key), []byte("x"))))
 		})
 	})
-	check(t, err)
+	check.OK(t, err)
 }
 
 // Readers, an update after the other and checkpoints without end: each reader finds what one update
@@ -357,7 +356,7 @@ const perBucket = 20
 // writeNumber writes a number to many records, and deletes those of every other kind of it.
 func writeNumber(t *testing.T, s kv.Store, n uint64) {
 	t.Helper()
-	must(t, s.Update(func(w kv.Writer) error {
+	check.Must(t, s.Update(func(w kv.Writer) error {
 		err := setMark(w, n)
 		for i := range perBucket {
 			value := strconv.AppendUint(nil, n, 10)

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/sluicedp/sluice/internal/check"
 	"github.com/sluicedp/sluice/ledger/internal/kv"
 )
 
@@ -42,10 +43,10 @@ func TestWhoUpdatesMuchLeavesRoomForOthers(t *testing.T) {
 			<-goOn
 		}
 	}})
-	must(t, err)
+	check.Must(t, err)
 	write := func(key string, bytes int) {
 		t.Helper()
-		must(t, s.Update(func(w kv.Writer) error {
+		check.Must(t, s.Update(func(w kv.Writer) error {
 			return errors.Join(w.Put("b", []byte(key), make([]byte, bytes)), w.Put("m", []byte("m"), []byte(key)))
 		}))
 	}
@@ -72,13 +73,11 @@ func TestWhoUpdatesMuchLeavesRoomForOthers(t *testing.T) {
 	got := make(chan error)
 	go func() { got <- s.AwaitRoom(t.Context()) }()
 	for deadline := time.Now().Add(10 * time.Second); s.hurry.Load() == before; time.Sleep(time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatal("the checkpoint may pause while somebody waits for it")
-		}
+		check.Need(t, !time.Now().After(deadline), "the checkpoint may pause while somebody waits for it")
 	}
 	close(goOn)
-	check(t, <-got)
-	must(t, <-done)
+	check.OK(t, <-got)
+	check.Must(t, <-done)
 	waits(false)
 }
 
@@ -99,9 +98,8 @@ func TestHowFarACheckpointIs(t *testing.T) {
 	l := filled(100, "near", "far")
 	want := func(what string, s *stage, now time.Time, share float64) {
 		t.Helper()
-		if got := s.at(now); math.Abs(got-share) > 1e-9 {
-			t.Errorf("%s: %v of it is done, want %v", what, got, share)
-		}
+		got := s.at(now)
+		check.That(t, math.Abs(got-share) <= 1e-9, "%s: %v of it is done, want %v", what, got, share)
 	}
 	first := effortFor(l, efforts{Aside: unknownEffort})
 	begun := first.begin(Aside, 200)
@@ -110,9 +108,8 @@ func TestHowFarACheckpointIs(t *testing.T) {
 	want("half in its place", first.end("near", 100, time.Millisecond), time.Now(), 0.75)
 	want("all in its place", first.end("far", 100, 3*time.Millisecond), time.Now(), 1)
 	each := first.learned()
-	if each[Aside] != 10*time.Microsecond || each["near"] != 10*time.Microsecond || each["far"] != 30*time.Microsecond {
-		t.Errorf("it took %v", each)
-	}
+	check.That(t, each[Aside] == 10*time.Microsecond && each["near"] == 10*time.Microsecond &&
+		each["far"] == 30*time.Microsecond, "it took %v", each)
 	next := effortFor(l, each)
 	want("a third of the time", next.pass(Aside, 200), time.Now(), 1./3)
 	want("half of it", next.end("near", 100, time.Second), time.Now(), 0.5)
@@ -166,31 +163,24 @@ func TestACheckpointIsReckonedByTheOneBefore(t *testing.T) {
 			before = now.from
 		}
 	}}
-	s, err := Over(base, o)
-	must(t, err)
+	s = check.Value(Over(base, o))(t)
 	base.look = func() {
 		now := s.stage.Load()
-		if now.from < before || now.to <= now.from || now.to > 1 || now.expected == 0 {
-			t.Errorf("a transaction leads from %v to %v in %v, and %v was done", now.from, now.to, now.expected, before)
-		}
+		check.That(t, now.from >= before && now.to > now.from && now.to <= 1 && now.expected != 0,
+			"a transaction leads from %v to %v in %v, and %v was done", now.from, now.to, now.expected, before)
 		before = now.from
 	}
-	err = s.Update(func(w kv.Writer) error {
+	check.Must(t, s.Update(func(w kv.Writer) error {
 		for i := range 2 * fewRecords {
 			for _, bucket := range []string{"a", "b"} {
-				if err := w.Put(bucket, fmt.Append(nil, "m", i), []byte("v")); err != nil {
-					return err
-				}
+				check.Must(t, w.Put(bucket, fmt.Append(nil, "m", i), []byte("v")))
 			}
 		}
 		return w.Put("m", []byte("m"), []byte("1"))
-	})
-	must(t, err)
-	must(t, s.Checkpoint())
+	}))
+	check.Must(t, s.Checkpoint())
 	if buckets := slices.Sorted(maps.Keys(s.efforts)); !slices.Equal(buckets, []string{"a", "aside", "b"}) || s.efforts[Aside] == unknownEffort/4 {
 		t.Errorf("of the checkpoint is known %v", s.efforts)
 	}
-	if s.stage.Load() != nil || before == 0 {
-		t.Error("it is over, and seems to run, or was never seen to")
-	}
+	check.That(t, s.stage.Load() == nil && before != 0, "it is over, and seems to run, or was never seen to")
 }

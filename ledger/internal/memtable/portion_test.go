@@ -8,6 +8,7 @@ import (
 	"hash/crc32"
 	"testing"
 
+	"github.com/sluicedp/sluice/internal/check"
 	"github.com/sluicedp/sluice/ledger/internal/kv"
 )
 
@@ -31,29 +32,24 @@ func FuzzPortion(f *testing.F) {
 				return nil
 			})
 		}
-		if err != nil && !errors.Is(err, kv.ErrCorrupt) {
-			t.Error(err)
-		}
+		check.That(t, err == nil || errors.Is(err, kv.ErrCorrupt), "%v", err)
 		if err != nil {
 			return
 		}
-		if p.bucket == Aside || p.bucket == "" {
-			t.Errorf("a portion of bucket %q", p.bucket)
-		}
+		check.That(t, p.bucket != Aside && p.bucket != "", "a portion of bucket %q", p.bucket)
 		// Whoever writes numbers in more bytes than need be gets other bytes back.
-		if again = endPortion(again, number, p.last); len(again) == len(stored) && !bytes.Equal(again, stored) {
-			t.Errorf("%x becomes %x", stored, again)
-		}
+		again = endPortion(again, number, p.last)
+		check.That(t, len(again) != len(stored) || bytes.Equal(again, stored), "%x becomes %x", stored, again)
 	})
 }
 
 func TestAPortionIsNoOther(t *testing.T) {
 	b := endPortion(appendText(appendText(beginPortion(nil, []byte("mark"), "b"), "key"), "value"), numbered(1), true)
-	check(t, failed(decodePortion(numbered(1), b)))
+	check.OK(t, check.Err(decodePortion(numbered(1), b)))
 	for _, number := range [][]byte{numbered(2), numbered(1)[1:], nil} {
-		wantErr(t, failed(decodePortion(number, b)), kv.ErrCorrupt, "as number %x", number)
+		check.WantErr(t, check.Err(decodePortion(number, b)), kv.ErrCorrupt, "as number %x", number)
 	}
-	wantErr(t, failed(decodePortion(numbered(1), b[:crc32.Size])), kv.ErrCorrupt, "a checksum alone")
+	check.WantErr(t, check.Err(decodePortion(numbered(1), b[:crc32.Size])), kv.ErrCorrupt, "a checksum alone")
 }
 
 // What setAside never writes is refused, before it takes long: buckets and keys that do not rise,
@@ -62,21 +58,18 @@ func TestWhatIsAsideIsInOrder(t *testing.T) {
 	mark := Mark{"meta", []byte("m")}
 	over := func(buckets ...[]string) error {
 		base := new(kv.Memory)
-		err := base.Update(func(w kv.Writer) error {
+		check.Must(t, base.Update(func(w kv.Writer) error {
 			for i, names := range buckets {
 				b := beginPortion(nil, []byte("now"), names[0])
 				for _, key := range names[1:] {
 					b = appendText(appendText(b, key), "value")
 				}
 				number := numbered(uint64(i + 1))
-				if err := w.Put(Aside, number, endPortion(b, number, i == len(buckets)-1)); err != nil {
-					return err
-				}
+				check.Must(t, w.Put(Aside, number, endPortion(b, number, i == len(buckets)-1)))
 			}
 			return w.Put(mark.Bucket, mark.Key, []byte("now"))
-		})
-		must(t, err)
-		_, err = Over(base, Options{Mark: mark})
+		}))
+		_, err := Over(base, Options{Mark: mark})
 		return err
 	}
 	var many [][]string
@@ -84,15 +77,13 @@ func TestWhatIsAsideIsInOrder(t *testing.T) {
 		many = append(many, []string{fmt.Sprintf("%03d", i), "a"})
 	}
 	for _, sound := range [][][]string{{{"a", "1", "2"}, {"a", "3"}, {"b", "1"}}, many} {
-		if err := over(sound...); err != nil {
-			t.Error(sound, err)
-		}
+		err := over(sound...)
+		check.That(t, err == nil, "%v %v", sound, err)
 	}
 	for _, strange := range [][][]string{
 		{{"b", "1"}, {"a", "1"}}, {{"a", "2", "1"}}, {{"a", "1", "1"}}, {{"a", "2"}, {"a", "1"}}, {{"a", "2"}, {"a", "2"}}, append(many, []string{"x", "a"}),
 	} {
-		if err := over(strange...); !errors.Is(err, kv.ErrCorrupt) {
-			t.Error(strange, err)
-		}
+		err := over(strange...)
+		check.That(t, errors.Is(err, kv.ErrCorrupt), "%v %v", strange, err)
 	}
 }

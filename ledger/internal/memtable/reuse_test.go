@@ -4,31 +4,29 @@ import (
 	"fmt"
 	"testing"
 
+	"github.com/sluicedp/sluice/internal/check"
 	"github.com/sluicedp/sluice/ledger/internal/kv"
 )
 
 // A layer that was written is used again, once nobody looks at it, and not before.
 func TestALayerIsUsedAgain(t *testing.T) {
-	s, err := Over(new(kv.Memory), Options{Mark: Mark{Bucket: "m", Key: []byte("mark")}})
-	must(t, err)
+	s := check.Value(Over(new(kv.Memory), Options{Mark: Mark{Bucket: "m", Key: []byte("mark")}}))(t)
 	n := 0
 	write := func(value string) {
 		n++
-		must(t, s.Update(func(w kv.Writer) error {
+		check.Must(t, s.Update(func(w kv.Writer) error {
 			for i := range 100 {
-				if err := w.Put("b", fmt.Appendf(nil, "%03d", i*37%100), []byte(value)); err != nil {
-					return err
-				}
+				check.Must(t, w.Put("b", fmt.Appendf(nil, "%03d", i*37%100), []byte(value)))
 			}
 			return w.Put("m", []byte("mark"), []byte(fmt.Sprint(n)))
 		}))
 	}
 	checkpoint := func() {
-		must(t, s.Checkpoint())
+		check.Must(t, s.Checkpoint())
 	}
 	first := s.current.Load().active
 	write("first")
-	err = s.View(func(r kv.Reader) error {
+	check.Must(t, s.View(func(r kv.Reader) error {
 		held, err := r.Get("b", []byte("042"))
 		for i := range 5 {
 			write(fmt.Sprint("later ", i))
@@ -37,31 +35,25 @@ func TestALayerIsUsedAgain(t *testing.T) {
 				t.Errorf("after %d checkpoints a layer is used again that somebody reads", i+1)
 			}
 		}
-		wantEqual(t, string(held), "first", "what was read has become")
+		check.Equal(t, string(held), "first", "what was read has become")
 		return err
-	})
-	must(t, err)
-	if s.spare != first {
-		t.Error("the layer that nobody reads any more is not used again")
-	}
+	}))
+	check.That(t, s.spare == first, "the layer that nobody reads any more is not used again")
 	room := len(first.records)
 	write("last")
 	checkpoint()
-	if s.current.Load().active != first || len(first.records) != room || first.size() != 0 {
-		t.Errorf("the layer has %d pages and %d bytes, want %d pages, all of them free", len(first.records), first.size(), room)
-	}
-	err = s.View(func(r kv.Reader) error {
+	check.That(t, s.current.Load().active == first && len(first.records) == room && first.size() == 0,
+		"the layer has %d pages and %d bytes, want %d pages, all of them free", len(first.records), first.size(), room)
+	check.Must(t, s.View(func(r kv.Reader) error {
 		n := 0
 		err := r.Scan("b", nil, func(_, value []byte) bool {
-			if n++; string(value) != "last" {
-				t.Errorf("record %d is %q", n, value)
-			}
+			n++
+			check.That(t, string(value) == "last", "record %d is %q", n, value)
 			return true
 		})
-		wantEqual(t, n, 100, "records")
+		check.Equal(t, n, 100, "records")
 		return err
-	})
-	must(t, err)
+	}))
 }
 
 // A layer keeps the memory that it has needed, and no more: after much comes little, and then what
@@ -78,13 +70,11 @@ func TestALayerKeepsWhatItNeeded(t *testing.T) {
 	fill(100_000)
 	much := len(l.pieces.all)
 	fill(100_000)
-	if len(l.pieces.all) != much || len(l.records) == 0 {
-		t.Errorf("as many records again take %d pieces in place of %d", len(l.pieces.all), much)
-	}
+	check.That(t, len(l.pieces.all) == much && len(l.records) != 0,
+		"as many records again take %d pieces in place of %d", len(l.pieces.all), much)
 	fill(10)
 	fill(10)
 	slots := len(l.buckets[0].index.slots)
-	if len(l.pieces.all) > 1 || len(l.records) > 1 || slots > 16 {
-		t.Errorf("for ten records there are %d pieces, %d pages, and an index of %d", len(l.pieces.all), len(l.records), slots)
-	}
+	check.That(t, len(l.pieces.all) <= 1 && len(l.records) <= 1 && slots <= 16,
+		"for ten records there are %d pieces, %d pages, and an index of %d", len(l.pieces.all), len(l.records), slots)
 }

@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/sluicedp/sluice/internal/check"
 	"github.com/sluicedp/sluice/internal/pace"
 	"github.com/sluicedp/sluice/ledger/internal/kv"
 	"github.com/sluicedp/sluice/ledger/internal/kv/bolt"
@@ -34,13 +35,12 @@ func TestSpilledTable_IsAMap(t *testing.T) {
 	} {
 		t.Run(fmt.Sprintf("limit %d, %d buckets of %d keys", c.limit, c.buckets, c.keys), func(t *testing.T) {
 			spilled := bolt.NewTemporary(t.TempDir())
-			table, err := Over(spilled, Options{Limit: c.limit, Newest: true})
-			must(t, err)
+			table := check.Value(Over(spilled, Options{Limit: c.limit, Newest: true}))(t)
 			m := map[string]map[string]string{}
 			random := rand.New(rand.NewPCG(7, uint64(c.keys)))
 			steps := c.steps / pace.Tries(3, 1, 1)
 			for step := 0; step < steps; {
-				must(t, table.Update(func(w kv.Writer) error {
+				check.Must(t, table.Update(func(w kv.Writer) error {
 					for range 1 + random.IntN(20) {
 						step++
 						name, key := fmt.Sprintf("bucket %d", random.IntN(c.buckets)), fmt.Sprintf("key %d", random.IntN(c.keys))
@@ -50,11 +50,11 @@ func TestSpilledTable_IsAMap(t *testing.T) {
 						switch n := random.IntN(100); {
 						case n < 20:
 							delete(m[name], key)
-							must(t, w.Delete(name, []byte(key)))
+							check.Must(t, w.Delete(name, []byte(key)))
 						case n < 60:
 							value := bytes.Repeat([]byte{byte(random.Uint32())}, 1+random.IntN(c.longest))
 							m[name][key] = string(value)
-							must(t, w.Put(name, []byte(key), value))
+							check.Must(t, w.Put(name, []byte(key), value))
 						default:
 							got, err := w.Get(name, []byte(key))
 							if want, there := m[name][key]; err != nil || string(got) != want || (got != nil) != there {
@@ -69,10 +69,9 @@ func TestSpilledTable_IsAMap(t *testing.T) {
 				checkWalk(t, table, name, "", m[name])
 				checkWalk(t, table, name, fmt.Sprintf("key %d", c.keys/2), m[name])
 			}
-			if size, err := spilled.Size(); err != nil || (size > 0) != (c.limit < 1<<30) {
-				t.Errorf("the spill file has %d bytes, %v", size, err)
-			}
-			must(t, table.Close())
+			size, err := spilled.Size()
+			check.That(t, err == nil && (size > 0) == (c.limit < 1<<30), "the spill file has %d bytes, %v", size, err)
+			check.Must(t, table.Close())
 		})
 	}
 }
@@ -81,25 +80,22 @@ func TestSpilledTable_IsAMap(t *testing.T) {
 // late may have more than the limit, and the next one has room for as much as the limit at least.
 func TestSpilledTable_FarMoreThanTheLimit_MemoryIsBounded(t *testing.T) {
 	const limit, n = 1 << 20, 80_000 // of 9 MB
-	table, err := Over(bolt.NewTemporary(t.TempDir()), Options{Limit: limit, Newest: true})
-	must(t, err)
+	table := check.Value(Over(bolt.NewTemporary(t.TempDir()), Options{Limit: limit, Newest: true}))(t)
 	key := func(i int) []byte { return binary.BigEndian.AppendUint64(nil, uint64(i)*0x9E3779B97F4A7C15) }
 	for i := range n {
-		must(t, table.Update(func(w kv.Writer) error { return w.Put("b", key(i), bytes.Repeat([]byte{byte(i)}, 100)) }))
+		check.Must(t, table.Update(func(w kv.Writer) error { return w.Put("b", key(i), bytes.Repeat([]byte{byte(i)}, 100)) }))
 		if held := table.Bytes(); held > 3*limit {
 			t.Fatalf("after %d records %d bytes are in memory", i+1, held)
 		}
 	}
 	for i := range n {
-		must(t, table.View(func(r kv.Reader) error {
+		check.Must(t, table.View(func(r kv.Reader) error {
 			value, err := r.Get("b", key(i))
-			if err == nil && (len(value) != 100 || value[0] != byte(i)) {
-				t.Errorf("record %d is lost", i)
-			}
+			check.That(t, err != nil || len(value) == 100 && value[0] == byte(i), "record %d is lost", i)
 			return err
 		}))
 	}
-	must(t, table.Close())
+	check.Must(t, table.Close())
 }
 
 // checkWalk compares a walk through a bucket from a key on with what it should pass.
@@ -117,9 +113,8 @@ func checkWalk(t *testing.T, table *Table, bucket, from string, want map[string]
 		}
 	}
 	for range 2 {
-		if k, _, err := w.Next(); k != nil || err != nil {
-			t.Fatalf("%s: behind its end the walk has %q, %v", bucket, k, err)
-		}
+		k, _, err := w.Next()
+		check.Need(t, k == nil && err == nil, "%s: behind its end the walk has %q, %v", bucket, k, err)
 	}
 }
 
@@ -127,9 +122,8 @@ func checkWalk(t *testing.T, table *Table, bucket, from string, want map[string]
 func TestWalk_ScanFails_ReturnsTheError(t *testing.T) {
 	broken := errors.New("broken")
 	w := kv.NewWalk(nil, func([]byte, func(key, value []byte) bool) error { return broken })
-	if key, _, err := w.Next(); key != nil || !errors.Is(err, broken) {
-		t.Errorf("%q, %v", key, err)
-	}
+	key, _, err := w.Next()
+	check.That(t, key == nil && errors.Is(err, broken), "%q, %v", key, err)
 }
 
 // Without a place for the spill file, updates fail once memory is full, and nothing is lost. Where
@@ -137,7 +131,7 @@ func TestWalk_ScanFails_ReturnsTheError(t *testing.T) {
 func TestSpilledTable_NoDirectory_UpdatesFail(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "none")
 	table, err := Over(bolt.NewTemporary(dir), Options{Limit: 1 << 10, Newest: true, Pause: time.Nanosecond})
-	must(t, err)
+	check.Must(t, err)
 	m := map[string]string{}
 	put := func(i int) error {
 		key, value := fmt.Sprint(i), fmt.Sprint("value ", i)
@@ -150,17 +144,17 @@ func TestSpilledTable_NoDirectory_UpdatesFail(t *testing.T) {
 	for i := 0; err == nil && i < 10_000; i++ {
 		err = put(i)
 	}
-	wantErr(t, err, fs.ErrNotExist, "without a directory")
+	check.WantErr(t, err, fs.ErrNotExist, "without a directory")
 	checkWalk(t, table, "b", "", m)
-	must(t, os.Mkdir(dir, 0o700))
+	check.Must(t, os.Mkdir(dir, 0o700))
 	for i := range 100 {
 		for began := time.Now(); ; time.Sleep(time.Millisecond) { // a checkpoint that failed may still be running
 			if err = put(i); err == nil || time.Since(began) > time.Minute {
 				break
 			}
 		}
-		must(t, err)
+		check.Must(t, err)
 	}
 	checkWalk(t, table, "b", "", m)
-	must(t, table.Close())
+	check.Must(t, table.Close())
 }

@@ -5,6 +5,7 @@ import (
 	"path/filepath"
 	"testing"
 
+	"github.com/sluicedp/sluice/internal/check"
 	"github.com/sluicedp/sluice/internal/pace"
 	"github.com/sluicedp/sluice/ledger/internal/kv"
 	"github.com/sluicedp/sluice/ledger/internal/kv/bolt"
@@ -35,8 +36,7 @@ func TestMemtable_IsAStore(t *testing.T) {
 	for name, limit := range map[string]int64{"checkpoints all the time": 1, "no checkpoint": math.MaxInt64} {
 		over := func(t *testing.T, base kv.Store) kv.Store {
 			t.Helper()
-			s, err := Over(base, Options{Limit: limit})
-			must(t, err)
+			s := check.Value(Over(base, Options{Limit: limit}))(t)
 			return settled{s}
 		}
 		t.Run("memory, "+name, func(t *testing.T) {

@@ -3,6 +3,7 @@ package memtable
 import (
 	"testing"
 
+	"github.com/sluicedp/sluice/internal/check"
 	"github.com/sluicedp/sluice/ledger/internal/kv"
 	"github.com/sluicedp/sluice/ledger/internal/kv/bolt"
 )
@@ -15,8 +16,7 @@ var _ interface {
 
 func tableOver(t testing.TB, base kv.Store, o Options) *Table {
 	t.Helper()
-	s, err := Over(base, o)
-	must(t, err)
+	s := check.Value(Over(base, o))(t)
 	return s
 }
 
@@ -25,10 +25,9 @@ func openBolt(t testing.TB, path string) kv.Store {
 	t.Helper()
 	s, err := bolt.Open(path, false)
 	if err != nil {
-		must(t, bolt.Create(path, func(kv.Writer) error { return nil }))
-		if s, err = bolt.Open(path, false); err != nil {
-			t.Fatal(err)
-		}
+		check.Must(t, bolt.Create(path, func(kv.Writer) error { return nil }))
+		s, err = bolt.Open(path, false)
+		check.Need(t, err == nil, "%v", err)
 	}
 	return s
 }

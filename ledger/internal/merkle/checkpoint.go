@@ -9,9 +9,10 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/sluicedp/sluice/ledger/internal/errs"
 	"golang.org/x/mod/sumdb/note"
 	"golang.org/x/mod/sumdb/tlog"
+
+	"github.com/sluicedp/sluice/ledger/internal/errs"
 )
 
 const (

@@ -11,6 +11,8 @@ import (
 
 	"golang.org/x/mod/sumdb/note"
 	"golang.org/x/mod/sumdb/tlog"
+
+	"github.com/sluicedp/sluice/internal/check"
 )
 
 // keyPair makes the key of a name that is the same in every run.
@@ -18,11 +20,9 @@ func keyPair(t testing.TB, name, seed string) (note.Signer, note.Verifier) {
 	t.Helper()
 	sum := sha256.Sum256([]byte(seed))
 	skey, vkey, err := note.GenerateKey(bytes.NewReader(sum[:]), name)
-	must(t, err)
-	signer, err := note.NewSigner(skey)
-	must(t, err)
-	verifier, err := note.NewVerifier(vkey)
-	must(t, err)
+	check.Must(t, err)
+	signer := check.Value(note.NewSigner(skey))(t)
+	verifier := check.Value(note.NewVerifier(vkey))(t)
 	return signer, verifier
 }
 
@@ -43,8 +43,7 @@ PAb5plclr2BSYfY2ZyyWINQJcx2JpFHXRV/pxK4WeCk=
 
 func sign(t testing.TB, c Checkpoint, signer note.Signer, beside ...note.Signer) []byte {
 	t.Helper()
-	signed, err := c.Sign(signer)
-	must(t, err)
+	signed := check.Value(c.Sign(signer))(t)
 	return cosign(t, signed, beside...)
 }
 
@@ -62,8 +61,7 @@ func cosign(t testing.TB, signed []byte, beside ...note.Signer) []byte {
 // signText signs any text.
 func signText(t testing.TB, text string, signers ...note.Signer) []byte {
 	t.Helper()
-	signed, err := note.Sign(&note.Note{Text: text}, signers...)
-	must(t, err)
+	signed := check.Value(note.Sign(&note.Note{Text: text}, signers...))(t)
 	return signed
 }
 
@@ -85,9 +83,8 @@ func (trusted) Verify(text, sig []byte) bool { return true }
 
 func TestGolden(t *testing.T) {
 	signer, verifier := keyPair(t, origin, "log")
-	if signed := sign(t, head(), signer); string(signed) != golden {
-		t.Errorf("signed\n%s\nwant\n%s", signed, golden)
-	}
+	signed := sign(t, head(), signer)
+	check.That(t, string(signed) == golden, "signed\n%s\nwant\n%s", signed, golden)
 	if c, _, err := Open([]byte(golden), note.VerifierList(verifier)); err != nil || c != head() {
 		t.Errorf("opened %v (%v), want %v", c, err, head())
 	}
@@ -102,9 +99,8 @@ CsUYapGGPo4dkMgIAUqom/Xajj7h2fB2MPA3j2jxq2I=
 — example.com/behind-the-sofa Az3grlgtzPICa5OS8npVmf1Myq/5IZniMp+ZJurmRDeOoRDe4URYN7u5/Zhcyv2q1gGzGku9nTo+zyWE+xeMcTOAYQ8=
 `
 	c, err := Read([]byte(example))
-	if err != nil || c.Origin != "example.com/behind-the-sofa" || c.Size != 20852163 || c.Root.String() != "CsUYapGGPo4dkMgIAUqom/Xajj7h2fB2MPA3j2jxq2I=" {
-		t.Errorf("read %v (%v)", c, err)
-	}
+	check.That(t, err == nil && c.Origin == "example.com/behind-the-sofa" && c.Size == 20852163 &&
+		c.Root.String() == "CsUYapGGPo4dkMgIAUqom/Xajj7h2fB2MPA3j2jxq2I=", "read %v (%v)", c, err)
 }
 
 func TestRoundTrip(t *testing.T) {
@@ -210,12 +206,9 @@ func TestSignRefuses(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			signed, err := Checkpoint{test.origin, test.size, head().Root}.Sign(test.signer)
 			wantText(t, err, test.text)
-			if signed != nil {
-				t.Errorf("signed %q", signed)
-			}
-			if errors.Is(err, broken) != (test.name == "signer fails") {
-				t.Errorf("error %v, and the signer's is %v", err, broken)
-			}
+			check.That(t, signed == nil, "signed %q", signed)
+			check.That(t, errors.Is(err, broken) == (test.name == "signer fails"),
+				"error %v, and the signer's is %v", err, broken)
 		})
 	}
 }
@@ -235,9 +228,7 @@ func (s fake) Sign(text []byte) ([]byte, error) { return []byte("signature" + s.
 func wantText(t testing.TB, err error, text string) {
 	t.Helper()
 	wantError(t, err, ErrCheckpoint)
-	if !strings.Contains(err.Error(), text) {
-		t.Errorf("error %q does not say %q", err, text)
-	}
+	check.That(t, strings.Contains(err.Error(), text), "error %q does not say %q", err, text)
 	if len(err.Error()) > 2000 {
 		t.Errorf("error of %d bytes", len(err.Error()))
 	}
@@ -248,9 +239,8 @@ func TestMalformed(t *testing.T) {
 	signer, verifier := keyPair(t, origin, "log")
 	root := head().Root.String()
 	unused := strings.TrimSuffix(root, string(root[42])+"=") + string(root[42]+1) + "=" // same bytes, other unused bits
-	if h, err := tlog.ParseHash(unused); err != nil || h != head().Root {
-		t.Fatalf("%s is not another form of %s", unused, root)
-	}
+	h, err := tlog.ParseHash(unused)
+	check.Need(t, err == nil && h == head().Root, "%s is not another form of %s", unused, root)
 	for _, test := range []struct {
 		name, text string
 		says       string // what the error says; empty if the text is right
@@ -317,9 +307,8 @@ func TestMalformed(t *testing.T) {
 				wantText(t, readErr, test.says)
 				return
 			}
-			if err != nil || readErr != nil || c != read || c.Origin != origin || c.Root != head().Root {
-				t.Errorf("opened %v (%v), read %v (%v)", c, err, read, readErr)
-			}
+			check.That(t, err == nil && readErr == nil && c == read && c.Origin == origin && c.Root == head().Root,
+				"opened %v (%v), read %v (%v)", c, err, read, readErr)
 		})
 	}
 }
@@ -351,7 +340,7 @@ func TestUnreadable(t *testing.T) {
 			wantText(t, err, test.says)
 		})
 	}
-	wantErr(t, failed(Read(nil)), ErrCheckpoint, "nil: error")
+	check.WantErr(t, check.Err(Read(nil)), ErrCheckpoint, "nil: error")
 }
 
 // TestUntrusted takes what Read accepts and the keys do not.
@@ -391,10 +380,8 @@ func TestUntrusted(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			c, _, err := Open(test.signed, test.known)
 			wantText(t, err, test.says)
-			if c != (Checkpoint{}) {
-				t.Errorf("the error comes with %v", c)
-			}
-			wantErr(t, failed(Read(test.signed)), nil, "Read")
+			check.That(t, c == (Checkpoint{}), "the error comes with %v", c)
+			check.WantErr(t, check.Err(Read(test.signed)), nil, "Read")
 		})
 	}
 }
@@ -405,9 +392,7 @@ func TestHostileNames(t *testing.T) {
 		signed := signText(t, origin+"\n7\n"+head().Root.String()+"\n", fake{name: name})
 		_, err := Read(signed)
 		wantText(t, err, "not signed in the name of its origin")
-		if strings.ContainsAny(err.Error(), "\u009b\u202e") {
-			t.Errorf("error %q is not quoted", err)
-		}
+		check.That(t, !strings.ContainsAny(err.Error(), "\u009b\u202e"), "error %q is not quoted", err)
 	}
 }
 
@@ -441,17 +426,12 @@ func TestFlippedBytes(t *testing.T) {
 			default:
 				harmless++
 			}
-			if readErr == nil && err == nil && read != c {
-				t.Fatalf("byte %d as %q: read %v, opened %v", i, b, read, c)
-			}
+			check.Need(t, readErr != nil || err != nil || read == c, "byte %d as %q: read %v, opened %v", i, b, read, c)
 		}
 	}
-	if _, _, err := Open(signed, known); err != nil {
-		t.Fatalf("refused after all was restored: %v", err)
-	}
-	if harmless == 0 {
-		t.Error("no change of the unknown signature was harmless: the test looks at the wrong bytes")
-	}
+	_, _, err := Open(signed, known)
+	check.Need(t, err == nil, "refused after all was restored: %v", err)
+	check.That(t, harmless != 0, "no change of the unknown signature was harmless: the test looks at the wrong bytes")
 }
 
 // FuzzOpen holds Open and Read against each other and against what Sign writes.
@@ -470,28 +450,22 @@ func FuzzOpen(f *testing.F) {
 	f.Fuzz(func(t *testing.T, signed []byte) {
 		read, readErr := Read(signed)
 		all, _, allErr := Open(signed, trusting{})
-		if (readErr == nil) != (allErr == nil) || read != all {
-			t.Fatalf("read %v (%v), but with every key trusted it is %v (%v)", read, readErr, all, allErr)
-		}
+		check.Need(t, (readErr == nil) == (allErr == nil) && read == all,
+			"read %v (%v), but with every key trusted it is %v (%v)", read, readErr, all, allErr)
 		opened, _, err := Open(signed, known)
 		for _, err := range []error{readErr, allErr, err} {
 			if err != nil {
 				wantError(t, err, ErrCheckpoint)
 			}
 		}
-		if err == nil && (readErr != nil || opened != read) {
-			t.Fatalf("opened %v, but read %v (%v)", opened, read, readErr)
-		}
+		check.Need(t, err != nil || readErr == nil && opened == read,
+			"opened %v, but read %v (%v)", opened, read, readErr)
 		if readErr != nil {
 			return
 		}
-		if read.Size > MaxSize || len(signed) > MaxCheckpoint {
-			t.Fatalf("read %v from %d bytes", read, len(signed))
-		}
+		check.Need(t, read.Size <= MaxSize && len(signed) <= MaxCheckpoint, "read %v from %d bytes", read, len(signed))
 		again := sign(t, read, fake{name: read.Origin})
 		text, _, _ := bytes.Cut(again, []byte("\n\n"))
-		if !bytes.HasPrefix(signed, append(text, '\n')) {
-			t.Fatalf("%q is read as\n%s", signed, text)
-		}
+		check.Need(t, bytes.HasPrefix(signed, append(text, '\n')), "%q is read as\n%s", signed, text)
 	})
 }

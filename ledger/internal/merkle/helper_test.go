@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"golang.org/x/mod/sumdb/tlog"
+
+	"github.com/sluicedp/sluice/internal/check"
 )
 
 // log is a tree grown by an edge, with all that its users keep: the stored hashes, by tlog index, and the
@@ -28,8 +30,7 @@ func newLog(t testing.TB, size int) *log {
 			break
 		}
 		leaf := tlog.RecordHash(fmt.Appendf(nil, "event %d", n))
-		hashes, err := e.Append(leaf)
-		must(t, err)
+		hashes := check.Value(e.Append(leaf))(t)
 		l.leaves = append(l.leaves, leaf)
 		l.stored = append(l.stored, hashes...)
 	}
@@ -59,9 +60,7 @@ func (l *log) at(indexes []uint64) []Leaf {
 func (l *log) prove(t testing.TB, size uint64, leaves []uint64) []tlog.Hash {
 	t.Helper()
 	proof, err := Prove(size, leaves, l)
-	if err != nil {
-		t.Fatalf("Prove(%d, %d): %v", size, leaves, err)
-	}
+	check.Need(t, err == nil, "Prove(%d, %d): %v", size, leaves, err)
 	return proof
 }
 
@@ -132,7 +131,5 @@ func flip(h tlog.Hash, bit int) tlog.Hash {
 
 func wantError(t testing.TB, err, want error) {
 	t.Helper()
-	if !errors.Is(err, want) {
-		t.Fatalf("error %v, want %v", err, want)
-	}
+	check.Need(t, errors.Is(err, want), "error %v, want %v", err, want)
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/transparency-dev/merkle/testonly"
 	"golang.org/x/mod/sumdb/tlog"
 
+	"github.com/sluicedp/sluice/internal/check"
 	"github.com/sluicedp/sluice/internal/pace"
 )
 
@@ -44,9 +45,8 @@ func TestRootsAgree(t *testing.T) {
 			t.Errorf("root of %d leaves is %x, want %x", size, l.roots[size], want)
 		}
 	}
-	if want := tlog.Hash(sha256.Sum256(nil)); l.roots[0] != want {
-		t.Errorf("root of the empty tree is %v, want %v", l.roots[0], want)
-	}
+	want := tlog.Hash(sha256.Sum256(nil))
+	check.That(t, l.roots[0] == want, "root of the empty tree is %v, want %v", l.roots[0], want)
 }
 
 // pairs calls check with all pairs 0 ≤ a < b ≤ most, or if hurried, with some of them.
@@ -64,21 +64,20 @@ func TestProofsAgree(t *testing.T) {
 	tree := second(l)
 	pairs(func(a, b uint64) {
 		same := func(what string, ours []tlog.Hash, err error) func([][]byte, error) {
-			must(t, err)
+			check.Must(t, err)
 			return func(theirs [][]byte, err error) {
-				must(t, err)
-				if !slices.EqualFunc(raw(ours), theirs, slices.Equal[[]byte]) {
-					t.Fatalf("%s %d of %d: proofs differ", what, a, b)
-				}
+				check.Must(t, err)
+				check.Need(t, slices.EqualFunc(raw(ours), theirs, slices.Equal[[]byte]),
+					"%s %d of %d: proofs differ", what, a, b)
 			}
 		}
 		inclusion, err := tlog.ProveRecord(int64(b), int64(a), l)
 		same("inclusion of leaf", inclusion, err)(tree.InclusionProof(a, b))
-		must(t, proof.VerifyInclusion(rfc6962.DefaultHasher, a, b, l.leaves[a][:], raw(inclusion), l.roots[b][:]))
+		check.Must(t, proof.VerifyInclusion(rfc6962.DefaultHasher, a, b, l.leaves[a][:], raw(inclusion), l.roots[b][:]))
 		older := a + 1 // tlog has no proof for the empty tree
 		consistency, err := tlog.ProveTree(int64(b), int64(older), l)
 		same("consistency after leaf", consistency, err)(tree.ConsistencyProof(older, b))
-		must(t, proof.VerifyConsistency(rfc6962.DefaultHasher, older, b, raw(consistency), l.roots[older][:], l.roots[b][:]))
+		check.Must(t, proof.VerifyConsistency(rfc6962.DefaultHasher, older, b, raw(consistency), l.roots[older][:], l.roots[b][:]))
 	})
 }
 
@@ -90,24 +89,17 @@ func TestLoadEdge(t *testing.T) {
 		var asked []int64
 		var lent []tlog.Hash
 		loaded, err := LoadEdge(size, tlog.HashReaderFunc(func(indexes []int64) ([]tlog.Hash, error) {
-			if asked != nil || len(indexes) == 0 {
-				t.Errorf("size %d: needless question %d", size, indexes)
-			}
+			check.That(t, asked == nil && len(indexes) != 0, "size %d: needless question %d", size, indexes)
 			asked = slices.Clone(indexes)
 			var err error
 			lent, err = l.ReadHashes(indexes)
 			return lent, err
 		}))
-		if err != nil {
-			t.Fatalf("size %d: %v", size, err)
-		}
+		check.Need(t, err == nil, "size %d: %v", size, err)
 		clear(lent)
-		if !slices.IsSorted(asked) {
-			t.Errorf("size %d: hashes %d were asked for out of order", size, asked)
-		}
-		if loaded.size != grown.size || !slices.Equal(loaded.hashes, grown.hashes) {
-			t.Fatalf("size %d: the loaded edge is not the grown one", size)
-		}
+		check.That(t, slices.IsSorted(asked), "size %d: hashes %d were asked for out of order", size, asked)
+		check.Need(t, loaded.size == grown.size && slices.Equal(loaded.hashes, grown.hashes),
+			"size %d: the loaded edge is not the grown one", size)
 		if root := loaded.Root(); root != l.roots[size] || loaded.Size() != size {
 			t.Fatalf("size %d: root %v of %d leaves, want %v", size, root, loaded.Size(), l.roots[size])
 		}
@@ -117,21 +109,18 @@ func TestLoadEdge(t *testing.T) {
 		fromLoaded, err1 := loaded.Append(l.leaves[size])
 		fromGrown, err2 := grown.Append(l.leaves[size])
 		stored, err3 := tlog.StoredHashesForRecordHash(int64(size), l.leaves[size], l)
-		must(t, errors.Join(err1, err2, err3))
-		if !slices.Equal(fromLoaded, stored) || !slices.Equal(fromGrown, stored) {
-			t.Fatalf("leaf %d: the edges complete other hashes than tlog", size)
-		}
+		check.Must(t, errors.Join(err1, err2, err3))
+		check.Need(t, slices.Equal(fromLoaded, stored) && slices.Equal(fromGrown, stored),
+			"leaf %d: the edges complete other hashes than tlog", size)
 	}
 }
 
 func TestLoadEdgeFails(t *testing.T) {
 	broken := errors.New("broken disk")
-	if _, err := LoadEdge(3, tlog.HashReaderFunc(func([]int64) ([]tlog.Hash, error) { return nil, broken })); !errors.Is(err, broken) {
-		t.Errorf("error %v, want the reader's", err)
-	}
-	if _, err := LoadEdge(3, tlog.HashReaderFunc(func([]int64) ([]tlog.Hash, error) { return make([]tlog.Hash, 1), nil })); err == nil {
-		t.Error("one hash was taken for two")
-	}
+	_, err := LoadEdge(3, tlog.HashReaderFunc(func([]int64) ([]tlog.Hash, error) { return nil, broken }))
+	check.That(t, errors.Is(err, broken), "error %v, want the reader's", err)
+	_, err = LoadEdge(3, tlog.HashReaderFunc(func([]int64) ([]tlog.Hash, error) { return make([]tlog.Hash, 1), nil }))
+	check.That(t, err != nil, "one hash was taken for two")
 	for _, size := range []uint64{MaxSize + 1, math.MaxInt64, math.MaxUint64} {
 		_, err := LoadEdge(size, newUniform())
 		wantError(t, err, ErrSize)
@@ -141,42 +130,32 @@ func TestLoadEdgeFails(t *testing.T) {
 // TestLargestTree goes to the end of the range, where the arithmetic of tlog is about to overflow.
 func TestLargestTree(t *testing.T) {
 	u := newUniform()
-	e, err := LoadEdge(MaxSize-1, u)
-	must(t, err)
+	e := check.Value(LoadEdge(MaxSize-1, u))(t)
 	completed, err := e.Append(u.level[0])
-	if err != nil || len(completed) != Completes(MaxSize-1) {
-		t.Fatalf("last leaf completes %d hashes (%v)", len(completed), err)
-	}
+	check.Need(t, err == nil && len(completed) == Completes(MaxSize-1),
+		"last leaf completes %d hashes (%v)", len(completed), err)
 	root := e.Root()
-	if want, err := tlog.TreeHash(MaxSize, u); err != nil || root != want {
-		t.Errorf("root %v, want %v (%v)", root, want, err)
-	}
+	want, err := tlog.TreeHash(MaxSize, u)
+	check.That(t, err == nil && root == want, "root %v, want %v (%v)", root, want, err)
 	_, err = e.Append(u.level[0])
 	wantError(t, err, ErrSize)
-	if e.Root() != root || e.Size() != MaxSize {
-		t.Error("the refused leaf changed the edge")
-	}
+	check.That(t, e.Root() == root && e.Size() == MaxSize, "the refused leaf changed the edge")
 }
 
 func TestClone(t *testing.T) {
 	l := newLog(t, 40)
 	other := tlog.RecordHash([]byte("another event"))
 	for size := range uint64(40) {
-		e, err := LoadEdge(size, l)
-		must(t, err)
+		e := check.Value(LoadEdge(size, l))(t)
 		clone := e.Clone()
-		if _, err := clone.Append(other); err != nil {
-			t.Fatal(err)
-		}
-		if e.Root() != l.roots[size] || e.Size() != size {
-			t.Fatalf("size %d: growing the clone changed the edge", size)
-		}
-		if _, err := e.Append(l.leaves[size]); err != nil {
-			t.Fatal(err)
-		}
-		if clone.Root() == l.roots[size+1] || clone.Size() != size+1 {
-			t.Fatalf("size %d: growing the edge changed the clone", size)
-		}
+		_, err := clone.Append(other)
+		check.Need(t, err == nil, "%v", err)
+		check.Need(t, e.Root() == l.roots[size] && e.Size() == size,
+			"size %d: growing the clone changed the edge", size)
+		_, err = e.Append(l.leaves[size])
+		check.Need(t, err == nil, "%v", err)
+		check.Need(t, clone.Root() != l.roots[size+1] && clone.Size() == size+1,
+			"size %d: growing the edge changed the clone", size)
 		if root := e.Root(); root != l.roots[size+1] {
 			t.Fatalf("size %d: root %v after the clone grew, want %v", size, root, l.roots[size+1])
 		}
@@ -200,16 +179,14 @@ func TestLocate(t *testing.T) {
 			}
 			index++
 		}
-		if want := tlog.StoredHashCount(int64(leaf) + 1); index != want {
-			t.Fatalf("%d hashes up to leaf %d, want %d", index, leaf, want)
-		}
+		want := tlog.StoredHashCount(int64(leaf) + 1)
+		check.Need(t, index == want, "%d hashes up to leaf %d, want %d", index, leaf, want)
 	}
 }
 
 func TestLocateExtremes(t *testing.T) {
-	if count := tlog.StoredHashCount(MaxSize); count != maxStored {
-		t.Errorf("the largest tree has %d hashes, not %d", count, int64(maxStored))
-	}
+	count := tlog.StoredHashCount(MaxSize)
+	check.That(t, count == maxStored, "the largest tree has %d hashes, not %d", count, int64(maxStored))
 	for _, test := range []struct {
 		index int64
 		leaf  uint64
@@ -227,8 +204,7 @@ func TestLocateExtremes(t *testing.T) {
 		}
 	}
 	for n, want := range map[uint64]int{0: 1, 1: 2, 2: 1, 1<<61 - 1: 62, MaxSize - 1: 1, math.MaxUint64: 65} {
-		if got := Completes(n); got != want {
-			t.Errorf("leaf %d completes %d hashes, want %d", n, got, want)
-		}
+		got := Completes(n)
+		check.That(t, got == want, "leaf %d completes %d hashes, want %d", n, got, want)
 	}
 }

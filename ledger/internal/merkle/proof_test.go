@@ -9,6 +9,7 @@ import (
 
 	"golang.org/x/mod/sumdb/tlog"
 
+	"github.com/sluicedp/sluice/internal/check"
 	"github.com/sluicedp/sluice/internal/pace"
 )
 
@@ -17,12 +18,8 @@ func checkProof(t testing.TB, l *log, size uint64, leaves []uint64) []tlog.Hash 
 	t.Helper()
 	proof := l.prove(t, size, leaves)
 	root, err := Root(size, l.at(leaves), proof)
-	if err != nil {
-		t.Fatalf("leaves %d of %d: %v", leaves, size, err)
-	}
-	if root != l.roots[size] {
-		t.Fatalf("leaves %d of %d: root %v, want %v", leaves, size, root, l.roots[size])
-	}
+	check.Need(t, err == nil, "leaves %d of %d: %v", leaves, size, err)
+	check.Need(t, root == l.roots[size], "leaves %d of %d: root %v, want %v", leaves, size, root, l.roots[size])
 	return proof
 }
 
@@ -33,26 +30,20 @@ func checkAltered(t testing.TB, l *log, size uint64, leaves []uint64, proof []tl
 	about := l.at(leaves)
 	same := func(size uint64, about []Leaf, proof []tlog.Hash) bool {
 		root, err := Root(size, about, proof)
-		if err != nil && !errors.Is(err, ErrProof) {
-			t.Fatalf("leaves %d of %d: the error %v has no type", leaves, size, err)
-		}
+		check.Need(t, err == nil || errors.Is(err, ErrProof),
+			"leaves %d of %d: the error %v has no type", leaves, size, err)
 		return err == nil && root == l.roots[len(l.roots)-1]
 	}
-	if !same(size, about, proof) {
-		t.Fatalf("leaves %d of %d: refused before anything was changed", leaves, size)
-	}
+	check.Need(t, same(size, about, proof), "leaves %d of %d: refused before anything was changed", leaves, size)
 	for i, h := range proof {
 		changed := slices.Clone(proof)
 		changed[i] = flip(h, bit)
-		if same(size, about, changed) {
-			t.Fatalf("leaves %d of %d: accepted with hash %d changed", leaves, size, i)
-		}
+		check.Need(t, !same(size, about, changed), "leaves %d of %d: accepted with hash %d changed", leaves, size, i)
 		if i > 0 {
 			changed = slices.Clone(proof)
 			changed[i-1], changed[i] = h, proof[i-1]
-			if same(size, about, changed) {
-				t.Fatalf("leaves %d of %d: accepted with the hashes %d and %d swapped", leaves, size, i-1, i)
-			}
+			check.Need(t, !same(size, about, changed),
+				"leaves %d of %d: accepted with the hashes %d and %d swapped", leaves, size, i-1, i)
 		}
 		if _, err := Root(size, about, slices.Delete(slices.Clone(proof), i, i+1)); !errors.Is(err, ErrProof) {
 			t.Fatalf("leaves %d of %d: hash %d is missing: error %v, want ErrProof", leaves, size, i, err)
@@ -66,9 +57,8 @@ func checkAltered(t testing.TB, l *log, size uint64, leaves []uint64, proof []tl
 	for i := range about {
 		changed := slices.Clone(about)
 		changed[i].Hash = flip(about[i].Hash, bit)
-		if same(size, changed, proof) {
-			t.Fatalf("leaves %d of %d: accepted with leaf hash %d changed", leaves, size, i)
-		}
+		check.Need(t, !same(size, changed, proof),
+			"leaves %d of %d: accepted with leaf hash %d changed", leaves, size, i)
 		for index := range size + 2 {
 			changed[i] = Leaf{index, about[i].Hash}
 			if index != about[i].Index && same(size, changed, proof) {
@@ -91,8 +81,7 @@ func required(t testing.TB, l *log, size uint64, leaves []uint64) map[tlog.Hash]
 	set := make(map[tlog.Hash]bool)
 	var above []tlog.Hash
 	for _, leaf := range leaves {
-		siblings, err := tlog.ProveRecord(int64(size), int64(leaf), l)
-		must(t, err)
+		siblings := check.Value(tlog.ProveRecord(int64(size), int64(leaf), l))(t)
 		sides, h := path(leaf, size), l.leaves[leaf]
 		above = append(above, h)
 		for i, sibling := range siblings { // from the leaf up
@@ -104,9 +93,7 @@ func required(t testing.TB, l *log, size uint64, leaves []uint64) map[tlog.Hash]
 			}
 			above = append(above, h)
 		}
-		if h != l.roots[size] {
-			t.Fatalf("the path %q of leaf %d of %d is wrong", sides, leaf, size)
-		}
+		check.Need(t, h == l.roots[size], "the path %q of leaf %d of %d is wrong", sides, leaf, size)
 	}
 	for _, h := range above {
 		delete(set, h)
@@ -117,13 +104,10 @@ func required(t testing.TB, l *log, size uint64, leaves []uint64) map[tlog.Hash]
 func checkMinimal(t testing.TB, l *log, size uint64, leaves []uint64, proof []tlog.Hash) {
 	t.Helper()
 	want := required(t, l, size, leaves)
-	if len(proof) != len(want) {
-		t.Fatalf("leaves %d of %d: the proof has %d hashes, want %d", leaves, size, len(proof), len(want))
-	}
+	check.Need(t, len(proof) == len(want),
+		"leaves %d of %d: the proof has %d hashes, want %d", leaves, size, len(proof), len(want))
 	for _, h := range proof {
-		if !want[h] {
-			t.Fatalf("leaves %d of %d: the hash %v is not needed, or there twice", leaves, size, h)
-		}
+		check.Need(t, want[h], "leaves %d of %d: the hash %v is not needed, or there twice", leaves, size, h)
 		delete(want, h)
 	}
 }
@@ -174,9 +158,8 @@ func TestRanges(t *testing.T) {
 		for lo := range size {
 			for hi := lo + 1; hi <= size; hi++ {
 				proof := checkProof(t, l, size, interval(lo, hi))
-				if lo == 0 && hi == size && len(proof) != 0 {
-					t.Errorf("all %d leaves need %d hashes besides", size, len(proof))
-				}
+				check.That(t, lo != 0 || hi != size || len(proof) == 0,
+					"all %d leaves need %d hashes besides", size, len(proof))
 			}
 		}
 	}
@@ -190,13 +173,12 @@ func TestProveReads(t *testing.T) {
 			for hi := lo + 1; hi <= size; hi++ {
 				var asked []int64
 				_, err := Prove(size, interval(lo, hi), tlog.HashReaderFunc(func(indexes []int64) ([]tlog.Hash, error) {
-					if asked != nil || len(indexes) == 0 || !slices.IsSorted(indexes) {
-						t.Errorf("leaves %d to %d of %d: question %d after %d", lo, hi, size, indexes, asked)
-					}
+					check.That(t, asked == nil && len(indexes) != 0 && slices.IsSorted(indexes),
+						"leaves %d to %d of %d: question %d after %d", lo, hi, size, indexes, asked)
 					asked = slices.Clone(indexes)
 					return l.ReadHashes(indexes)
 				}))
-				must(t, err)
+				check.Must(t, err)
 			}
 		}
 	}
@@ -245,11 +227,9 @@ func TestWrongQuestions(t *testing.T) {
 func TestLargestTrees(t *testing.T) {
 	u, r := newUniform(), rand.New(rand.NewPCG(3, 4))
 	for _, size := range []uint64{MaxSize, MaxSize - 1, 1 << 61, 1<<61 + 1, 1<<61 - 1, 1<<40 + 1<<20 + 3} {
-		root, err := tlog.TreeHash(int64(size), u)
-		must(t, err)
+		root := check.Value(tlog.TreeHash(int64(size), u))(t)
 		for _, leaves := range [][]uint64{{0}, {size - 1}, {0, size - 1}, {size / 2, size/2 + 1, size - 2}, {size / 3, size / 3 * 2}} {
-			proof, err := Prove(size, leaves, u)
-			must(t, err)
+			proof := check.Value(Prove(size, leaves, u))(t)
 			about := make([]Leaf, len(leaves))
 			for i, index := range leaves {
 				about[i] = Leaf{index, u.level[0]}
@@ -296,12 +276,9 @@ func checkAgainstRecord(t testing.TB, n, size uint64, leaf tlog.Hash, r *rand.Ra
 		}
 	}
 	root, err := Root(size, []Leaf{{n, leaf}}, proof)
-	if err != nil {
-		t.Fatalf("leaf %d of %d: %v", n, size, err)
-	}
-	if err := tlog.CheckRecord(record, int64(size), root, int64(n), leaf); err != nil {
-		t.Fatalf("leaf %d of %d: the root is not the one of tlog: %v", n, size, err)
-	}
+	check.Need(t, err == nil, "leaf %d of %d: %v", n, size, err)
+	err = tlog.CheckRecord(record, int64(size), root, int64(n), leaf)
+	check.Need(t, err == nil, "leaf %d of %d: the root is not the one of tlog: %v", n, size, err)
 }
 
 // TestHostileCost gives Root much that is wrong only at its end.
@@ -316,9 +293,7 @@ func TestHostileCost(t *testing.T) {
 		wantError(t, err, ErrProof)
 	}
 	allocs := testing.AllocsPerRun(1, func() { _, _ = Root(MaxSize, leaves, make([]tlog.Hash, 10)) })
-	if allocs > 20 {
-		t.Errorf("%v allocations for a proof that is too short", allocs)
-	}
+	check.That(t, allocs <= 20, "%v allocations for a proof that is too short", allocs)
 }
 
 // FuzzRoot reads its input as a size, leaves and a proof. There must be no panic and no hang, and any
@@ -353,26 +328,19 @@ func FuzzRoot(f *testing.F) {
 			wantError(t, err, ErrProof)
 			return
 		}
-		if len(proof) > 62*len(leaves) {
-			t.Fatalf("%d hashes were accepted for %d leaves", len(proof), len(leaves))
-		}
+		check.Need(t, len(proof) <= 62*len(leaves), "%d hashes were accepted for %d leaves", len(proof), len(leaves))
 		for _, leaf := range leaves {
-			if leaf.Index >= size || size > MaxSize {
-				t.Fatalf("leaf %d of %d was accepted", leaf.Index, size)
-			}
+			check.Need(t, leaf.Index < size && size <= MaxSize, "leaf %d of %d was accepted", leaf.Index, size)
 		}
-		if _, err := Root(size, leaves, append(proof[:len(proof):len(proof)], root)); !errors.Is(err, ErrProof) {
-			t.Fatalf("a hash too many was accepted: %v", err)
-		}
+		_, err = Root(size, leaves, append(proof[:len(proof):len(proof)], root))
+		check.Need(t, errors.Is(err, ErrProof), "a hash too many was accepted: %v", err)
 		for i := range min(len(proof), 64) {
-			if _, err := Root(size, leaves, slices.Delete(slices.Clone(proof), i, i+1)); !errors.Is(err, ErrProof) {
-				t.Fatalf("a missing hash was accepted: %v", err)
-			}
+			_, err := Root(size, leaves, slices.Delete(slices.Clone(proof), i, i+1))
+			check.Need(t, errors.Is(err, ErrProof), "a missing hash was accepted: %v", err)
 			changed := slices.Clone(proof)
 			changed[i] = flip(changed[i], 0)
-			if other, err := Root(size, leaves, changed); err != nil || other == root {
-				t.Fatalf("hash %d does not matter (%v)", i, err)
-			}
+			other, err := Root(size, leaves, changed)
+			check.Need(t, err == nil && other != root, "hash %d does not matter (%v)", i, err)
 		}
 		checkAgainstRecord(t, leaves[0].Index, size, leaves[0].Hash, rand.New(rand.NewPCG(size, 5)))
 	})

@@ -141,7 +141,7 @@ func (x *forecast) tops(ctx context.Context, s *state.State) ([]privacy.Epsilon,
 	if levels := o.Tops.Levels(); len(levels) > 0 {
 		return levels, nil
 	}
-	if x.bid.Question.Encoding == api.Finite { // nobody can answer: not even at the lowest level
+	if x.bid.Question.Encoding == event.EncodingFinite { // nobody can answer: not even at the lowest level
 		return x.bid.Question.Mechanism.Family.Epsilons()[:1], nil
 	}
 	lowest, err := privacy.EpsilonFromNano(1)

@@ -36,7 +36,7 @@ func TestQuote_OfAll_KeepsNothingOfEach(t *testing.T) {
 	}.Policy()
 
 	must(t, err)
-	q := api.Question{Name: "vote", Values: []string{"yes", "no"}, Encoding: api.Direct}
+	q := api.Question{Name: "vote", Values: []string{"yes", "no"}, Encoding: "direct"}
 	defined := &event.Settled{Key: "define", First: 2, Final: true}
 	id := event.DefineRequest(q, q.Encoding)
 	defined.Of(&id)

@@ -20,7 +20,7 @@ type RefusalList struct {
 	// Untold are the objects that are refused because the host has no true value of them, also those
 	// that are not listed.
 	Untold []string
-	sums   api.RefusalSums
+	sums   []api.RefusalSum
 }
 
 // Refusals returns a list of some refusals.
@@ -46,8 +46,8 @@ func (r *RefusalList) Add(more ...api.Refusal) {
 	n := min(len(more), most-len(r.Listed))
 	r.Listed = append(r.Listed, more[:n]...)
 	r.Unlisted += len(more) - n
+	r.sums = api.SumRefusals(more, r.sums...)
 	for _, one := range more {
-		r.sums.Add(one)
 		if one.Reason == api.NoTruth {
 			r.Untold = append(r.Untold, one.Object)
 		}
@@ -58,7 +58,7 @@ func (r *RefusalList) Add(more ...api.Refusal) {
 func (r *RefusalList) Count() int { return len(r.Listed) + r.Unlisted }
 
 // Sums counts all that were added by reason, the most frequent first.
-func (r *RefusalList) Sums() []api.RefusalSum { return r.sums.Sorted() }
+func (r *RefusalList) Sums() []api.RefusalSum { return slices.Clone(r.sums) }
 
 // ByReason counts all that were added by reason.
 func (r *RefusalList) ByReason() map[api.Reason]uint64 {

@@ -90,7 +90,7 @@ func (x *selling) recall(s *state.State) error {
 		}
 		if ev.Erased != nil { // the object was forgotten, and its name
 			withdrawn := api.Refusal{
-				Reason: api.Withdrawn, Asked: r.Epsilon, Remedy: api.RemedyNothing,
+				Reason: api.Withdrawn, Asked: r.Epsilon, Remedy: event.RemedyNothing,
 			}
 			gone.Add(withdrawn)
 			continue
@@ -175,9 +175,9 @@ func OpenReservation(s *state.State, number uint64) (state.Sale, error) {
 func ClosedReservation(number uint64, r state.Sale, at time.Time) *api.ReservationError {
 	err := &api.ReservationError{Number: number, State: r.ReservationState(at)}
 	switch err.State {
-	case api.ReservationCaptured:
+	case event.ReservationCaptured:
 		err.Sale = number
-	case api.ReservationExpired:
+	case event.ReservationExpired:
 		err.Expires = r.Expires
 	}
 	return err

@@ -62,7 +62,7 @@ type selling struct {
 	term   term           // of a reservation
 
 	progress func(done, total int) // may be nil
-	report   api.Progress          // has progress called, outside of the commit
+	report   func(done, total int) // has progress called, outside of the commit
 	ended    func() error          // returns why nobody waits for the sale any more
 }
 
@@ -155,7 +155,7 @@ func (x *selling) commit(ctx context.Context) error {
 	if x.reserving {
 		return x.protocol.commit(ctx)
 	}
-	return callback.WithProgress(ctx, x.progress, func(ctx context.Context, report api.Progress) error {
+	return callback.WithProgress(ctx, x.progress, func(ctx context.Context, report func(done, total int)) error {
 		x.report, x.ended = report, ctx.Err
 		return x.propose(ctx, engine.Proposal{Record: x.record})
 	})
@@ -362,9 +362,9 @@ func (t *trade) accept(m limits) error {
 	}
 	switch {
 	case m.maxPrice != nil && *m.maxPrice < q.Price:
-		mismatch.Remedy = api.RemedyPaying
+		mismatch.Remedy = event.RemedyPaying
 	case m.quoteID != "" && !areSameOffer(m.quoteID, q.ID):
-		mismatch.Remedy = api.RemedyQuoting
+		mismatch.Remedy = event.RemedyQuoting
 	default:
 		return nil
 	}

@@ -37,7 +37,7 @@ func (now Agreed) More(known *state.Cache, to Agreed, from time.Time) error {
 // Refuse returns the refusal of an object that would have to agree to new terms, because of what is
 // more.
 func (now Agreed) Refuse(object string, to Agreed, more error) api.Refusal {
-	r := api.Refusal{Object: object, Reason: api.NeedsConsent, Remedy: api.RemedyConsent,
+	r := api.Refusal{Object: object, Reason: api.NeedsConsent, Remedy: event.RemedyConsent,
 		Why: why(more)}
 	if now.Cap.Less(to.Cap) {
 		r.Ceiling, r.Asked = now.Cap, to.Cap

@@ -60,10 +60,10 @@ type Bid struct {
 // CheckSale returns why an object that takes part is not to be sold, whatever its budget, or nil.
 func (b *Bid) CheckSale(s *state.State, x *Subject) (*api.Refusal, error) {
 	if b.Reserved != 0 && x.Object.Withdrawn > b.Granted {
-		return refuse(x.Name, b.Epsilon, api.Withdrawn, api.RemedyNothing), nil // and came back
+		return refuse(x.Name, b.Epsilon, api.Withdrawn, event.RemedyNothing), nil // and came back
 	}
 	if b.Reserved != 0 && x.Chain.Since > b.Granted {
-		return refuse(x.Name, b.Epsilon, api.EpochBegun, api.RemedyNothing), nil
+		return refuse(x.Name, b.Epsilon, api.EpochBegun, event.RemedyNothing), nil
 	}
 	return b.checkTerms(s, x, b.Epsilon)
 }
@@ -104,7 +104,7 @@ func (b *Bid) checkTerms(s *state.State, x *Subject, epsilon privacy.Epsilon) (*
 	}
 	terms := x.Policy.Terms()
 	r := &api.Refusal{Object: x.Name, Asked: epsilon, Reason: Barrier(terms, b.Client, epsilon, s.Now),
-		Remedy: api.RemedyNothing}
+		Remedy: event.RemedyNothing}
 	if r.Reason == "" && b.Listed && !lists(b.Question, terms, epsilon) {
 		r.Reason = api.NotOnOffer
 	}
@@ -117,7 +117,7 @@ func (b *Bid) checkTerms(s *state.State, x *Subject, epsilon privacy.Epsilon) (*
 		r.Ceiling, r.Spent = terms.Max(), x.Chain.Spent()
 		r.Remaining = state.Minus(r.Ceiling, r.Spent)
 	case r.Reason == api.SaleClosed && s.Now.Before(terms.Opens()):
-		r.Remedy = api.RemedyWaiting
+		r.Remedy = event.RemedyWaiting
 	}
 	return r, nil
 }
@@ -148,9 +148,9 @@ func (b *Bid) CheckHolders(s *state.State, x *Subject, epsilon privacy.Epsilon, 
 	if err != nil || holders+reserving < most {
 		return nil, err
 	}
-	refusal := refuse(x.Name, epsilon, api.HoldersFull, api.RemedyNothing)
+	refusal := refuse(x.Name, epsilon, api.HoldersFull, event.RemedyNothing)
 	if holders < most {
-		refusal.Remedy = api.RemedyWaiting // for a reservation to end
+		refusal.Remedy = event.RemedyWaiting // for a reservation to end
 	}
 	return refusal, nil
 }

@@ -56,7 +56,7 @@ func (l *Rules) Assess(s *state.State, x *Subject, ask Asking) (event.Verdict, *
 		return event.Reused, nil, nil
 	}
 	if l.lacksNoiseKey(x.Chain) {
-		return event.Drawn, refuse(x.Name, ask.Epsilon, api.NoNoiseKey, api.RemedyKey), nil
+		return event.Drawn, refuse(x.Name, ask.Epsilon, api.NoNoiseKey, event.RemedyKey), nil
 	}
 	current := x.Chain.Current()
 	if ask.Epsilon.Less(current) {
@@ -128,7 +128,7 @@ func (l *Rules) CheckBudget(s *state.State, x *Subject, ask Charge) (*api.Refusa
 	if err != nil || !h.Most().Less(ask.Cost) {
 		return nil, err
 	}
-	r := &api.Refusal{Object: x.Name, Asked: ask.Epsilon, Cost: ask.Cost, Remedy: api.RemedyNothing}
+	r := &api.Refusal{Object: x.Name, Asked: ask.Epsilon, Cost: ask.Cost, Remedy: event.RemedyNothing}
 	helps := !h.CapFree.Less(ask.Cost) // for the order that holds the rest
 	if h.Left.Less(ask.Cost) {
 		r.Reason, r.Ceiling, r.Spent, r.Remaining = api.ChainCeiling, h.Ceiling, h.Spent, h.Left
@@ -138,7 +138,7 @@ func (l *Rules) CheckBudget(s *state.State, x *Subject, ask Charge) (*api.Refusa
 		r.Reason, r.Ceiling, r.Spent, r.Remaining = api.ObjectCap, x.Object.Cap, x.Object.Spent, h.CapLeft
 	}
 	if helps {
-		r.Remedy = api.RemedyWaiting
+		r.Remedy = event.RemedyWaiting
 	}
 	return r, nil
 }

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/sluicedp/sluice/ledger/api"
+	"github.com/sluicedp/sluice/ledger/internal/event"
 	"github.com/sluicedp/sluice/ledger/internal/state"
 	"github.com/sluicedp/sluice/privacy"
 )
@@ -245,11 +246,11 @@ func (o *Count) barrier(x *Subject, k *kind, i int) (reason api.Reason, waits bo
 		o.odd = o.odd || f.reasons[i] != ""
 		return "", false, err
 	}
-	reason, waits = refusal.Reason, refusal.Remedy == api.RemedyWaiting
+	reason, waits = refusal.Reason, refusal.Remedy == event.RemedyWaiting
 	o.odd = o.odd || f.reasons[i] == ""
 	if f.comes(i) && f.holders > 0 { // it may still have all its holders when the sale opens
 		refusal, err = bid.CheckHolders(o.State, x, bid.Epsilon, f.holders)
-		waits = refusal == nil || refusal.Remedy == api.RemedyWaiting
+		waits = refusal == nil || refusal.Remedy == event.RemedyWaiting
 		o.odd = o.odd || refusal != nil
 	}
 	return reason, waits, err

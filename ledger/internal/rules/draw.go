@@ -68,11 +68,11 @@ func draw(
 	}
 	m := len(q.Values)
 	switch {
-	case q.Encoding == api.Finite:
+	case q.Encoding == event.EncodingFinite:
 		v.Index, err = drawFinite(q.Mechanism, c.Outputs, levels, place, epsilon, truth)
-	case q.Encoding == api.Unary && raise:
+	case q.Encoding == event.EncodingUnary && raise:
 		v.Bits, err = c.Sampler.RaiseUnary(m, asBits(below), epsilon, int(truth))
-	case q.Encoding == api.Unary:
+	case q.Encoding == event.EncodingUnary:
 		v.Bits, err = c.Sampler.BetweenBits(m, asBits(below), epsilon, asBits(above))
 	case raise:
 		v.Index, err = c.Sampler.Raise(m, asValue(below), epsilon, int(truth))

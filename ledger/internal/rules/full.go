@@ -160,9 +160,9 @@ func Promised(s *state.State, q *event.Question, c *state.Chain, o state.Object,
 // RefuseFull returns the refusal of a request for a level of an object whose chain, or whose list
 // of reservations, is full.
 func RefuseFull(object string, asked privacy.Epsilon, waiting bool) *api.Refusal {
-	r := refuse(object, asked, api.Full, api.RemedyNothing)
+	r := refuse(object, asked, api.Full, event.RemedyNothing)
 	if waiting {
-		r.Remedy = api.RemedyWaiting
+		r.Remedy = event.RemedyWaiting
 	}
 	return r
 }

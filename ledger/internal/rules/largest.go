@@ -13,8 +13,8 @@ import (
 // OrLess adds to a refusal the largest ε that would do.
 func OrLess(r *api.Refusal, largest privacy.Epsilon) {
 	r.Largest = largest
-	if r.Remedy == api.RemedyNothing && !largest.IsZero() {
-		r.Remedy = api.RemedyLess
+	if r.Remedy == event.RemedyNothing && !largest.IsZero() {
+		r.Remedy = event.RemedyLess
 	}
 }
 

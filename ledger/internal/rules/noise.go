@@ -24,7 +24,7 @@ type noises struct {
 // say what is to be used now, has forgotten to.
 func (n *noises) Of(q *event.Question) (number uint32, err error) {
 	switch {
-	case q.Encoding == api.Finite:
+	case q.Encoding == event.EncodingFinite:
 		return 0, nil
 	case n.keys == nil && len(n.known) > 0:
 		return 0, fmt.Errorf("%w: chains of this ledger began with keys, and it was opened without", errs.ErrNoiseKey)
@@ -138,7 +138,7 @@ func (l *Rules) keyed(
 		above = x.Chain.Levels[place].Response
 	}
 	switch {
-	case q.Encoding != api.Unary:
+	case q.Encoding != event.EncodingUnary:
 		v.Index, err = key.Response(of, epsilon, above.Index)
 	case derived:
 		v.Bits, err = key.UnaryBelow(of, epsilon, above.Bits)

@@ -22,7 +22,7 @@ func Offers(q *event.Question, sale *policy.Terms, low, high privacy.Epsilon, mo
 // lists reports whether a level that terms sell is one of those that they list, which are finitely
 // many.
 func lists(q *event.Question, sale *policy.Terms, level privacy.Epsilon) bool {
-	return q.Encoding == api.Finite || sale.Lists(level) // the former has responses at few ε
+	return q.Encoding == event.EncodingFinite || sale.Lists(level) // the former has responses at few ε
 }
 
 // highestOffer returns the highest level of a question that terms sell, up to an ε; 0 if there is
@@ -39,7 +39,7 @@ func highestOffer(q *event.Question, sale *policy.Terms, most privacy.Epsilon) p
 
 // nextOffer returns the level to list after another, or 0.
 func nextOffer(q *event.Question, sale *policy.Terms, level privacy.Epsilon) privacy.Epsilon {
-	if q.Encoding == api.Finite { // it has responses at some ε only
+	if q.Encoding == event.EncodingFinite { // it has responses at some ε only
 		return highestOffer(q, sale, state.Below(level))
 	}
 	return sale.NextOffer(level)
@@ -62,9 +62,9 @@ func Offered(q *event.Question) Offering {
 // answer that is not raised costs its whole ε, and still a lower one may be there.
 func CheckLargest(r *api.Refusal) error {
 	switch {
-	case r.Largest.IsZero() && r.Remedy != api.RemedyLess:
+	case r.Largest.IsZero() && r.Remedy != event.RemedyLess:
 		return nil
-	case r.Largest.IsZero(), r.Remedy == api.RemedyNothing, !DependsOnEpsilon(r.Reason):
+	case r.Largest.IsZero(), r.Remedy == event.RemedyNothing, !DependsOnEpsilon(r.Reason):
 		return errs.Corrupt(nil, "object %q is refused for %s, %s helps, and ε=%s would do", r.Object, r.Reason,
 			r.Remedy, r.Largest)
 	case !r.Largest.Less(r.Asked):

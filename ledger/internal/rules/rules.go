@@ -42,13 +42,13 @@ func ReadSubject(
 		return nil, err
 	}
 	if !found {
-		return refuse(name, asked, api.NotEnrolled, api.RemedyEnrolling), nil
+		return refuse(name, asked, api.NotEnrolled, event.RemedyEnrolling), nil
 	}
 	if found, err = s.ReadObject(name, &x.Object); err != nil || !found {
 		return nil, errs.Corrupt(err, "object %q has a chain but no budget", name)
 	}
 	if x.Object.Withdrew(x.Chain) {
-		return refuse(name, asked, api.Withdrawn, api.RemedyEnrolling), nil
+		return refuse(name, asked, api.Withdrawn, event.RemedyEnrolling), nil
 	}
 	x.Policy, err = s.Policy(x.Chain.Policy)
 	return nil, err
@@ -57,10 +57,10 @@ func ReadSubject(
 // LacksTruth refuses an object that the host has no true value of, or another than its chain began
 // with: the refusal does not say which.
 func LacksTruth(object string, asked privacy.Epsilon) *api.Refusal {
-	return refuse(object, asked, api.NoTruth, api.RemedyTruth)
+	return refuse(object, asked, api.NoTruth, event.RemedyTruth)
 }
 
 // refuse returns the refusal of an object that asks for an ε.
-func refuse(object string, asked privacy.Epsilon, why api.Reason, remedy api.Remedy) *api.Refusal {
+func refuse(object string, asked privacy.Epsilon, why api.Reason, remedy string) *api.Refusal {
 	return &api.Refusal{Object: object, Reason: why, Asked: asked, Remedy: remedy}
 }

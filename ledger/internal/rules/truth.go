@@ -25,7 +25,7 @@ func (l *Rules) LacksTruthKey(object string, asked privacy.Epsilon) *api.Refusal
 	if !l.Bound || l.Binder != nil || l.ReadOnly {
 		return nil
 	}
-	return refuse(object, asked, api.NoTruthKey, api.RemedyKey)
+	return refuse(object, asked, api.NoTruthKey, event.RemedyKey)
 }
 
 // NoTruth stands for "the host has no value" where the number of a value is expected.

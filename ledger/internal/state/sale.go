@@ -79,16 +79,16 @@ func (s *State) NamesOf(r Sale) (buyer, question string, err error) {
 func (r Sale) Holds(at time.Time) bool { return r.Status == SaleReserved && at.Before(r.Expires) }
 
 // ReservationState returns the state, at an instant, of what was reserved once.
-func (r Sale) ReservationState(at time.Time) api.ReservationState {
+func (r Sale) ReservationState(at time.Time) string {
 	switch {
 	case r.Status == SaleSold:
-		return api.ReservationCaptured
+		return event.ReservationCaptured
 	case r.Status == SaleCancelled:
-		return api.ReservationCancelled
+		return event.ReservationCancelled
 	case r.Holds(at):
-		return api.ReservationOpen
+		return event.ReservationOpen
 	}
-	return api.ReservationExpired
+	return event.ReservationExpired
 }
 
 // HoldsOn tells whether it is a reservation that holds something of an object. Whoever has

@@ -6,7 +6,6 @@ import (
 	"math"
 	"slices"
 
-	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/ledger/internal/errs"
 	"github.com/sluicedp/sluice/ledger/internal/event"
 	"github.com/sluicedp/sluice/ledger/internal/wire"
@@ -124,7 +123,7 @@ type recounted struct {
 // Fit makes room for the bits of a question's responses. It refuses a tally of another question.
 func (t *Tally) Fit(q *event.Question) error {
 	m := 0
-	if q.Encoding == api.Unary {
+	if q.Encoding == event.EncodingUnary {
 		m = len(q.Values)
 	}
 	if len(t.Bits) == 0 && t.Recorded == 0 {
@@ -203,9 +202,9 @@ func (s *State) tally(key TallyKey) (*Tally, error) {
 func (s *State) Responses(q *event.Question, epsilon privacy.Epsilon) (n uint64, err error) {
 	values := len(q.Values)
 	switch q.Encoding {
-	case api.Unary:
+	case event.EncodingUnary:
 		values = 1
-	case api.Finite:
+	case event.EncodingFinite:
 		values = len(event.OutputsAt(q.Mechanism, epsilon))
 	}
 	for value := range values {

@@ -8,6 +8,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/sluicedp/sluice/internal/check"
 	"github.com/sluicedp/sluice/ledger/journal"
 )
 
@@ -56,9 +57,8 @@ func at(term, number uint64) Segment {
 func (g *game) put(all ...Segment) {
 	g.Helper()
 	for _, s := range all {
-		if err := g.h.Put(g.Context(), one, s, keyOf(s)); err != nil {
-			g.Fatalf("Put(%v): %v", s, err)
-		}
+		err := g.h.Put(g.Context(), one, s, keyOf(s))
+		check.Need(g, err == nil, "Put(%v): %v", s, err)
 	}
 }
 
@@ -67,20 +67,15 @@ func (g *game) has(want error, all ...Segment) {
 	g.Helper()
 	for _, s := range all {
 		k, err := g.h.Get(g.Context(), one, s)
-		if !errors.Is(err, want) || err == nil && k != keyOf(s) {
-			g.Errorf("Get(%v): %v, not %v", s, err, want)
-		}
-		if want == ErrNoKey && errors.Is(err, ErrDestroyed) {
-			g.Errorf("Get(%v) of a key that never was: %v", s, err)
-		}
+		check.That(g, errors.Is(err, want) && (err != nil || k == keyOf(s)), "Get(%v): %v, not %v", s, err, want)
+		check.That(g, want != ErrNoKey || !errors.Is(err, ErrDestroyed), "Get(%v) of a key that never was: %v", s, err)
 	}
 }
 
 func (g *game) keep(below Segment, live ...Segment) {
 	g.Helper()
-	if err := g.h.Keep(g.Context(), one, below, live); err != nil {
-		g.Fatalf("Keep(%v, %v): %v", below, live, err)
-	}
+	err := g.h.Keep(g.Context(), one, below, live)
+	check.Need(g, err == nil, "Keep(%v, %v): %v", below, live, err)
 }
 
 func testKeys(g *game) {
@@ -93,15 +88,13 @@ func testKeys(g *game) {
 	g.again()
 	g.has(nil, all...)
 	g.put(all...)
-	if g.h.Name() == "" {
-		g.Error("it has no name")
-	}
+	check.That(g, g.h.Name() != "", "it has no name")
 }
 
 func testConflict(g *game) {
 	g.put(at(1, 1))
 	for range 2 {
-		wantErr(g, g.h.Put(g.Context(), one, at(1, 1), keyOf(at(9, 9))), errConflict, "another key for a segment")
+		check.WantErr(g, g.h.Put(g.Context(), one, at(1, 1), keyOf(at(9, 9))), errConflict, "another key for a segment")
 		g.has(nil, at(1, 1))
 		g.again()
 	}
@@ -109,13 +102,12 @@ func testConflict(g *game) {
 
 func testJournals(g *game) {
 	g.put(at(1, 1))
-	must(g, g.h.Put(g.Context(), other, at(1, 1), keyOf(at(9, 9))))
-	must(g, g.h.Keep(g.Context(), other, at(1, 1), nil))
+	check.Must(g, g.h.Put(g.Context(), other, at(1, 1), keyOf(at(9, 9))))
+	check.Must(g, g.h.Keep(g.Context(), other, at(1, 1), nil))
 	g.keep(at(2, 1))
 	g.has(ErrDestroyed, at(1, 1))
-	if k, err := g.h.Get(g.Context(), other, at(1, 1)); err != nil || k != keyOf(at(9, 9)) {
-		g.Errorf("the key of another journal: %v", err)
-	}
+	k, err := g.h.Get(g.Context(), other, at(1, 1))
+	check.That(g, err == nil && k == keyOf(at(9, 9)), "the key of another journal: %v", err)
 }
 
 func testKeep(g *game) {
@@ -123,16 +115,16 @@ func testKeep(g *game) {
 	g.keep(at(1, 1))
 	g.has(nil, at(1, 1), at(1, 2), at(1, 3), at(2, 1), at(2, 2))
 	g.keep(at(2, 1), at(1, 2))
-	check := func() {
+	kept := func() {
 		g.has(ErrDestroyed, at(1, 1), at(1, 3))
 		g.has(nil, at(1, 2), at(2, 1), at(2, 2))
 	}
-	check()
+	kept()
 	g.keep(at(2, 1), at(1, 2))
 	g.keep(at(1, 3)) // late
-	check()
+	kept()
 	g.again()
-	check()
+	kept()
 	g.keep(at(2, 1)) // the same again, and one live less: no other was begun meanwhile
 	g.has(ErrDestroyed, at(1, 1), at(1, 2), at(1, 3))
 	g.has(nil, at(2, 1), at(2, 2))
@@ -150,7 +142,7 @@ func testLate(g *game) {
 	g.keep(at(2, 2), at(1, 7))
 	for range 2 {
 		for _, s := range []Segment{at(1, 1), at(1, 2), at(2, 1)} {
-			wantErr(g, g.h.Put(g.Context(), one, s, keyOf(s)), ErrDestroyed, "a key that was destroyed, or would have been, is taken")
+			check.WantErr(g, g.h.Put(g.Context(), one, s, keyOf(s)), ErrDestroyed, "a key that was destroyed, or would have been, is taken")
 			g.has(ErrDestroyed, s)
 		}
 		g.again()
@@ -167,9 +159,8 @@ func markAt(term, events uint64) Mark {
 
 func (g *game) marked(want Mark) {
 	g.Helper()
-	if mark, _, err := g.h.Seen(g.Context(), one); err != nil || mark != want {
-		g.Errorf("the mark is %v, not %v: %v", mark, want, err)
-	}
+	mark, _, err := g.h.Seen(g.Context(), one)
+	check.That(g, err == nil && mark == want, "the mark is %v, not %v: %v", mark, want, err)
 }
 
 func testMarks(g *game) {
@@ -178,7 +169,7 @@ func testMarks(g *game) {
 	for _, m := range []Mark{
 		markAt(1, 5), markAt(1, 7), markAt(1, 7), markAt(1, 6), markAt(2, 3), markAt(1, 100), markAt(2, 4), markAt(2, 0), markAt(5, 4), markAt(5, 5),
 	} {
-		must(g, g.h.Mark(g.Context(), one, m))
+		check.Must(g, g.h.Mark(g.Context(), one, m))
 		if m.Compare(highest) > 0 {
 			highest = m
 		}
@@ -194,9 +185,8 @@ func testSeen(g *game) {
 	term := func(want uint64) {
 		g.Helper()
 		for range 2 {
-			if _, term, err := g.h.Seen(g.Context(), one); err != nil || term != want {
-				g.Errorf("it has heard of term %d, not %d: %v", term, want, err)
-			}
+			_, term, err := g.h.Seen(g.Context(), one)
+			check.That(g, err == nil && term == want, "it has heard of term %d, not %d: %v", term, want, err)
 			g.again()
 		}
 	}
@@ -205,7 +195,7 @@ func testSeen(g *game) {
 	term(3)
 	g.keep(at(5, 2))
 	term(5)
-	must(g, g.h.Mark(g.Context(), one, markAt(6, 1)))
+	check.Must(g, g.h.Mark(g.Context(), one, markAt(6, 1)))
 	term(6)
 	g.put(at(7, 1), at(6, 1))
 	term(7)
@@ -218,7 +208,7 @@ func testSeen(g *game) {
 func calls(ctx context.Context, h Holder, journal string) map[string]error {
 	_, _, seen := h.Seen(ctx, journal)
 	return map[string]error{
-		"Put": h.Put(ctx, journal, at(1, 1), keyOf(at(1, 1))), "Get": failed(h.Get(ctx, journal, at(1, 1))), "Seen": seen,
+		"Put": h.Put(ctx, journal, at(1, 1), keyOf(at(1, 1))), "Get": check.Err(h.Get(ctx, journal, at(1, 1))), "Seen": seen,
 		"Keep": h.Keep(ctx, journal, at(1, 1), nil), "Mark": h.Mark(ctx, journal, markAt(1, 1)),
 	}
 }
@@ -229,17 +219,17 @@ func testInvalid(g *game) {
 		"test:0011223344556677889/aabbccddeeff", one + "\n", "te st" + one[4:], "..:" + one[5:], "test-" + one[5:],
 	} {
 		for call, err := range calls(g.Context(), g.h, name) {
-			wantErr(g, err, errInvalid, "%s of the journal %q", call, name)
+			check.WantErr(g, err, errInvalid, "%s of the journal %q", call, name)
 		}
 	}
-	wantErr(g, g.h.Put(g.Context(), one, at(1, 0), keyOf(at(1, 1))), errInvalid, "a segment without a number")
+	check.WantErr(g, g.h.Put(g.Context(), one, at(1, 0), keyOf(at(1, 1))), errInvalid, "a segment without a number")
 }
 
 func testContext(g *game) {
 	ctx, cancel := context.WithCancel(g.Context())
 	cancel()
 	for call, err := range calls(ctx, g.h, one) {
-		wantErr(g, err, context.Canceled, "%s with a context that is done", call)
+		check.WantErr(g, err, context.Canceled, "%s with a context that is done", call)
 	}
 }
 
@@ -251,9 +241,8 @@ func testTogether(g *game) {
 			for n := range uint64(8) {
 				s := at(1+n, 1+i)
 				err := errors.Join(g.h.Put(g.Context(), one, s, keyOf(s)), g.h.Mark(g.Context(), one, markAt(1+n, i)))
-				if k, got := g.h.Get(g.Context(), one, s); err != nil || got != nil || k != keyOf(s) {
-					g.Error(s, err, got)
-				}
+				k, got := g.h.Get(g.Context(), one, s)
+				check.That(g, err == nil && got == nil && k == keyOf(s), "%v %v %v", s, err, got)
 			}
 		})
 	}

@@ -54,7 +54,7 @@ func OpenDirectory(path string) (Holder, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := makeFolder(path); err != nil {
+	if err := makeFolder(path, ledgerfile.TrySyncDir); err != nil {
 		return nil, fmt.Errorf("opening the keys in %s: %w", path, err)
 	}
 	held, err := os.OpenFile(filepath.Join(path, "lock"), os.O_RDWR|os.O_CREATE, 0o600)
@@ -74,12 +74,23 @@ func OpenDirectory(path string) (Holder, error) {
 // lockText is in the lock, so that no program takes the file for one of its own.
 const lockText = "sluice keys lock\n"
 
-// makeFolder makes a directory that is there after a power cut, too.
-func makeFolder(path string) error {
+// makeFolder makes a directory, unless there is one, and flushes its parent so that a power cut does
+// not undo that. A directory that another user has made for this one may be in a parent that this
+// user cannot read, and so not flush; it is used as it is. A directory that makeFolder has made, but
+// cannot make durable, is removed again.
+func makeFolder(path string, flush func(dir string) error) error {
+	_, missing := os.Stat(path)
 	if err := os.MkdirAll(path, 0o700); err != nil {
 		return err
 	}
-	return ledgerfile.TrySyncDir(filepath.Dir(path))
+	err := flush(filepath.Dir(path))
+	switch {
+	case err != nil && missing != nil:
+		return errors.Join(err, os.Remove(path))
+	case errors.Is(err, fs.ErrPermission):
+		return nil
+	}
+	return err
 }
 
 // Name is the path of the directory.
@@ -175,7 +186,7 @@ func (k kept) dead(s Segment) bool {
 
 // openShelf opens the directory of a journal, and destroys what a crash has left of keys there.
 func openShelf(path, journal string) (*shelf, error) {
-	if err := makeFolder(path); err != nil {
+	if err := makeFolder(path, ledgerfile.TrySyncDir); err != nil {
 		return nil, err
 	}
 	s := &shelf{path: path, journal: journal}

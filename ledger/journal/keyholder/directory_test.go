@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"testing"
 
+	"github.com/sluicedp/sluice/internal/check"
 	"github.com/sluicedp/sluice/internal/pace"
 	"github.com/sluicedp/sluice/ledger/internal/errs"
 	"github.com/sluicedp/sluice/ledger/journal"
@@ -23,11 +24,11 @@ func reopening(t *testing.T) func() Holder {
 	t.Cleanup(func() { d.Close() })
 	return func() Holder {
 		if d != nil {
-			must(t, d.Close())
+			check.Must(t, d.Close())
 		}
 		var err error
 		d, err = OpenDirectory(path)
-		must(t, err)
+		check.Must(t, err)
 		return d
 	}
 }
@@ -39,7 +40,7 @@ func TestDirectory(t *testing.T) {
 // holding says that a file of a directory has bytes.
 func holding(t *testing.T, dir string, b []byte) (files []string) {
 	t.Helper()
-	must(t, filepath.WalkDir(dir, func(path string, e fs.DirEntry, err error) error {
+	check.Must(t, filepath.WalkDir(dir, func(path string, e fs.DirEntry, err error) error {
 		if err != nil || e.IsDir() {
 			return err
 		}
@@ -54,8 +55,7 @@ func holding(t *testing.T, dir string, b []byte) (files []string) {
 
 func openDirectory(t *testing.T, path string) Holder {
 	t.Helper()
-	d, err := OpenDirectory(path)
-	must(t, err)
+	d := check.Value(OpenDirectory(path))(t)
 	t.Cleanup(func() { d.Close() })
 	return d
 }
@@ -67,53 +67,62 @@ func TestKeysAreDestroyed(t *testing.T) {
 	d := openDirectory(t, dir)
 	key := Key([]byte("thirty-two bytes of a secret key"))
 	s := Segment{Term: 1, Number: 1}
-	must(t, d.Put(t.Context(), name, s, key))
+	check.Must(t, d.Put(t.Context(), name, s, key))
 	files := holding(t, dir, key[:])
-	if len(files) != 1 {
-		t.Fatalf("the key is in %v", files)
-	}
+	check.Need(t, len(files) == 1, "the key is in %v", files)
 	gone := func() {
 		t.Helper()
-		if files := holding(t, dir, key[:]); len(files) > 0 {
-			t.Errorf("the key is still in %v", files)
-		}
+		files := holding(t, dir, key[:])
+		check.That(t, len(files) == 0, "the key is still in %v", files)
 	}
-	left, err := os.ReadFile(files[0])
-	must(t, err)
+	left := check.Value(os.ReadFile(files[0]))(t)
 	link := filepath.Join(dir, "link") // to see what becomes of the bytes
-	must(t, os.Link(files[0], link))
-	must(t, d.Keep(t.Context(), name, Segment{Term: 1, Number: 2}, nil))
+	check.Must(t, os.Link(files[0], link))
+	check.Must(t, d.Keep(t.Context(), name, Segment{Term: 1, Number: 2}, nil))
 	gone()
-	if text, err := os.ReadFile(link); err != nil || !bytes.Equal(text, make([]byte, len(left))) {
-		t.Errorf("it was not overwritten: %q %v", text, err)
-	}
-	must(t, d.Close())
-	must(t, os.WriteFile(files[0], left, 0o600))
-	must(t, os.WriteFile(files[0]+".new", left, 0o600))
+	text, err := os.ReadFile(link)
+	check.That(t, err == nil && bytes.Equal(text, make([]byte, len(left))), "it was not overwritten: %q %v", text, err)
+	check.Must(t, d.Close())
+	check.Must(t, os.WriteFile(files[0], left, 0o600))
+	check.Must(t, os.WriteFile(files[0]+".new", left, 0o600))
 	d = openDirectory(t, dir)
-	wantErr(t, failed(d.Get(t.Context(), name, s)), ErrDestroyed, "a key that should be gone")
+	check.WantErr(t, check.Err(d.Get(t.Context(), name, s)), ErrDestroyed, "a key that should be gone")
 	gone()
+}
+
+// An administrator makes the directory of a service in one that the service cannot read. What the service makes itself
+// must be durable.
+func TestMakeFolder_ParentCannotBeFlushed_AcceptsAnExistingDirectory(t *testing.T) {
+	forbidden := &fs.PathError{Op: "open", Path: "parent", Err: fs.ErrPermission}
+	broken := &fs.PathError{Op: "sync", Path: "parent", Err: errors.New("input/output error")}
+	there, missing := t.TempDir(), filepath.Join(t.TempDir(), "keys")
+	for _, c := range []struct {
+		path        string
+		flush, want error
+	}{{there, forbidden, nil}, {there, broken, broken}, {missing, forbidden, fs.ErrPermission}, {missing, forbidden, fs.ErrPermission}} {
+		err := makeFolder(c.path, func(string) error { return c.flush })
+		check.WantErr(t, err, c.want, "%s, if a flush returns %v", c.path, c.flush)
+	}
+	if _, err := os.Stat(missing); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("a directory that is not durable is left: %v", err)
+	}
 }
 
 // A directory is open once, for its owner only, and of no use after Close.
 func TestADirectoryIsOpenOnce(t *testing.T) {
 	dir := filepath.Join(pace.Scratch(t), "a", "keys")
 	d := openDirectory(t, dir)
-	wantErr(t, failed(OpenDirectory(dir)), journal.ErrInUse, "a second time")
-	must(t, d.Put(t.Context(), name, Segment{Term: 1, Number: 1}, Key{1}))
-	must(t, filepath.WalkDir(dir, func(path string, e fs.DirEntry, err error) error {
-		must(t, err)
-		info, err := e.Info()
-		must(t, err)
-		if info.Mode().Perm()&0o077 != 0 {
-			t.Errorf("%s is open to others: %v", path, info.Mode())
-		}
+	check.WantErr(t, check.Err(OpenDirectory(dir)), journal.ErrInUse, "a second time")
+	check.Must(t, d.Put(t.Context(), name, Segment{Term: 1, Number: 1}, Key{1}))
+	check.Must(t, filepath.WalkDir(dir, func(path string, e fs.DirEntry, err error) error {
+		check.Must(t, err)
+		info := check.Value(e.Info())(t)
+		check.That(t, info.Mode().Perm()&0o077 == 0, "%s is open to others: %v", path, info.Mode())
 		return nil
 	}))
-	must(t, d.Close())
-	must(t, d.Close())
-	_, _, err := d.Seen(t.Context(), name)
-	wantErr(t, err, fs.ErrClosed, "after Close")
+	check.Must(t, d.Close())
+	check.Must(t, d.Close())
+	check.WantErr(t, check.Err2(d.Seen(t.Context(), name)), fs.ErrClosed, "after Close")
 	openDirectory(t, dir)
 }
 
@@ -125,14 +134,14 @@ func TestDamagedFilesAreErrors(t *testing.T) {
 		for _, n := range []string{name, other} {
 			for number := range uint64(3) {
 				s := Segment{Term: 2, Number: number + 1}
-				must(t, d.Put(t.Context(), n, s, Key{byte(number), n[5]}))
+				check.Must(t, d.Put(t.Context(), n, s, Key{byte(number), n[5]}))
 			}
-			must(t, d.Keep(t.Context(), n, Segment{Term: 2, Number: 2}, []Segment{{Term: 2, Number: 1}}))
+			check.Must(t, d.Keep(t.Context(), n, Segment{Term: 2, Number: 2}, []Segment{{Term: 2, Number: 1}}))
 			for events := range uint64(2) {
-				must(t, d.Mark(t.Context(), n, Mark{Term: 2, Position: journal.Position{Events: events + 1}}))
+				check.Must(t, d.Mark(t.Context(), n, Mark{Term: 2, Position: journal.Position{Events: events + 1}}))
 			}
 		}
-		must(t, d.Close())
+		check.Must(t, d.Close())
 	}
 	look := func(dir string) error {
 		d := openDirectory(t, dir)
@@ -140,9 +149,8 @@ func TestDamagedFilesAreErrors(t *testing.T) {
 		var all error
 		for number := range uint64(3) {
 			k, err := d.Get(t.Context(), name, Segment{Term: 2, Number: number + 1})
-			if all = errors.Join(all, err); err == nil && k != (Key{byte(number), name[5]}) {
-				t.Error("another key")
-			}
+			all = errors.Join(all, err)
+			check.That(t, err != nil || k == (Key{byte(number), name[5]}), "another key")
 		}
 		mark, _, err := d.Seen(t.Context(), name)
 		if all = errors.Join(all, err); err == nil && mark.Position.Events != 2 {
@@ -156,19 +164,17 @@ func TestDamagedFilesAreErrors(t *testing.T) {
 			dir := filepath.Join(pace.Scratch(t), "keys")
 			fill(dir)
 			do(dir, filepath.Join(dir, folder, file))
-			if err := look(dir); err == nil || want != nil && !errors.Is(err, want) {
-				t.Errorf("%s: %s: %v", file, what, err)
-			}
+			err := look(dir)
+			check.That(t, err != nil && (want == nil || errors.Is(err, want)), "%s: %s: %v", file, what, err)
 		}
 		flip := func(at int) func(_, path string) {
 			return func(_, path string) {
-				text, err := os.ReadFile(path)
-				must(t, err)
+				text := check.Value(os.ReadFile(path))(t)
 				if at < 0 {
 					at += len(text)
 				}
 				text[at] ^= 1
-				must(t, os.WriteFile(path, text, 0o600))
+				check.Must(t, os.WriteFile(path, text, 0o600))
 			}
 		}
 		damaged := errs.ErrCorrupt
@@ -176,9 +182,9 @@ func TestDamagedFilesAreErrors(t *testing.T) {
 			damaged = nil // the older of the two is left
 		}
 		if file != "mark" {
-			change("cut", damaged, func(_, path string) { must(t, os.Truncate(path, 20)) })
+			change("cut", damaged, func(_, path string) { check.Must(t, os.Truncate(path, 20)) })
 			change("of another journal", damaged, func(dir, path string) {
-				must(t, os.Rename(filepath.Join(dir, "test-"+other[5:], file), path))
+				check.Must(t, os.Rename(filepath.Join(dir, "test-"+other[5:], file), path))
 			})
 		}
 		change("a bit at its end", damaged, flip(-1))
@@ -188,13 +194,12 @@ func TestDamagedFilesAreErrors(t *testing.T) {
 	}
 	dir := filepath.Join(pace.Scratch(t), "keys")
 	fill(dir)
-	must(t, os.Rename(filepath.Join(dir, folder, "2.3.key"), filepath.Join(dir, folder, "2.2.key")))
-	wantErr(t, look(dir), errs.ErrCorrupt, "the key of another segment")
-	must(t, os.WriteFile(filepath.Join(dir, folder, "x.key"), nil, 0o600))
+	check.Must(t, os.Rename(filepath.Join(dir, folder, "2.3.key"), filepath.Join(dir, folder, "2.2.key")))
+	check.WantErr(t, look(dir), errs.ErrCorrupt, "the key of another segment")
+	check.Must(t, os.WriteFile(filepath.Join(dir, folder, "x.key"), nil, 0o600))
 	d := openDirectory(t, dir)
-	_, _, err := d.Seen(t.Context(), name)
-	wantErr(t, err, errs.ErrCorrupt, "a key of no segment")
-	must(t, d.Close())
+	check.WantErr(t, check.Err2(d.Seen(t.Context(), name)), errs.ErrCorrupt, "a key of no segment")
+	check.Must(t, d.Close())
 }
 
 // Of two marks one may be torn by a power cut: the other counts. Both cannot.
@@ -202,12 +207,11 @@ func TestATornMark(t *testing.T) {
 	dir := filepath.Join(pace.Scratch(t), "keys")
 	d := openDirectory(t, dir)
 	for events := range uint64(3) {
-		must(t, d.Mark(t.Context(), name, Mark{Term: 1, Position: journal.Position{Events: 10 + events}}))
+		check.Must(t, d.Mark(t.Context(), name, Mark{Term: 1, Position: journal.Position{Events: 10 + events}}))
 	}
-	must(t, d.Close())
+	check.Must(t, d.Close())
 	path := filepath.Join(dir, "test-"+name[5:], "mark")
-	text, err := os.ReadFile(path)
-	must(t, err)
+	text := check.Value(os.ReadFile(path))(t)
 	for _, c := range []struct {
 		torn []int
 		want uint64
@@ -216,28 +220,24 @@ func TestATornMark(t *testing.T) {
 		for _, at := range c.torn {
 			clear(b[at+20 : at+40])
 		}
-		must(t, os.WriteFile(path, b, 0o600))
+		check.Must(t, os.WriteFile(path, b, 0o600))
 		d := openDirectory(t, dir)
 		mark, _, err := d.Seen(t.Context(), name)
-		if mark.Position.Events != c.want || (c.want == 0) != errors.Is(err, errs.ErrCorrupt) {
-			t.Errorf("torn at %v: %v %v", c.torn, mark, err)
-		}
+		check.That(t, mark.Position.Events == c.want && (c.want == 0) == errors.Is(err, errs.ErrCorrupt),
+			"torn at %v: %v %v", c.torn, mark, err)
 		if err == nil { // the next one does not overwrite the one that is good
-			must(t, d.Mark(t.Context(), name, Mark{Term: 1, Position: journal.Position{Events: 20}}))
-			must(t, d.Close())
-			after, err := os.ReadFile(path)
-			must(t, err)
+			check.Must(t, d.Mark(t.Context(), name, Mark{Term: 1, Position: journal.Position{Events: 20}}))
+			check.Must(t, d.Close())
+			after := check.Value(os.ReadFile(path))(t)
 			kept := 0
 			for _, at := range []int{0, 512} {
 				if bytes.Equal(after[at:at+65], b[at:at+65]) {
 					kept++
 				}
 			}
-			if kept != 1 {
-				t.Errorf("torn at %v: %d marks were left alone", c.torn, kept)
-			}
+			check.That(t, kept == 1, "torn at %v: %d marks were left alone", c.torn, kept)
 		}
-		must(t, d.Close())
+		check.Must(t, d.Close())
 	}
 }
 
@@ -246,14 +246,14 @@ func TestADiskThatFails(t *testing.T) {
 	dir := filepath.Join(pace.Scratch(t), "keys")
 	d := openDirectory(t, dir)
 	s := Segment{Term: 1, Number: 1}
-	must(t, d.Put(t.Context(), name, s, Key{1}))
+	check.Must(t, d.Put(t.Context(), name, s, Key{1}))
 	folder := filepath.Join(dir, "test-"+name[5:])
 	for _, file := range []string{"1.2.key", "kept"} {
-		must(t, os.Symlink(filepath.Join(dir, "nowhere", file), filepath.Join(folder, file)))
+		check.Must(t, os.Symlink(filepath.Join(dir, "nowhere", file), filepath.Join(folder, file)))
 	}
-	wantErr(t, d.Put(t.Context(), name, Segment{Term: 1, Number: 2}, Key{2}), fs.ErrNotExist, "Put of a key that cannot be kept")
-	wantErr(t, d.Keep(t.Context(), name, Segment{Term: 1, Number: 2}, nil), fs.ErrNotExist, "Keep where it cannot be noted")
-	wantErr(t, failed(d.Get(t.Context(), name, s)), nil, "a key that is not destroyed")
+	check.WantErr(t, d.Put(t.Context(), name, Segment{Term: 1, Number: 2}, Key{2}), fs.ErrNotExist, "Put of a key that cannot be kept")
+	check.WantErr(t, d.Keep(t.Context(), name, Segment{Term: 1, Number: 2}, nil), fs.ErrNotExist, "Keep where it cannot be noted")
+	check.WantErr(t, check.Err(d.Get(t.Context(), name, s)), nil, "a key that is not destroyed")
 }
 
 // A mark in a file that nobody finds is not noted.
@@ -266,15 +266,14 @@ func TestMark_DirectoryReplaced_IsRefused(t *testing.T) {
 	} {
 		t.Run(what, func(t *testing.T) {
 			path := filepath.Join(pace.Scratch(t), "keys")
-			d, err := OpenDirectory(path)
-			must(t, err)
+			d := check.Value(OpenDirectory(path))(t)
 			defer d.Close()
 			m := Mark{Term: 1, Position: journal.Position{Events: 1}}
-			must(t, d.Mark(t.Context(), name, m))
-			must(t, change(path))
+			check.Must(t, d.Mark(t.Context(), name, m))
+			check.Must(t, change(path))
 			for range 2 {
 				m.Position.Events = 2
-				wantErr(t, d.Mark(t.Context(), name, m), errs.ErrReplaced, "Mark")
+				check.WantErr(t, d.Mark(t.Context(), name, m), errs.ErrReplaced, "Mark")
 			}
 		})
 	}

@@ -5,19 +5,18 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+
+	"github.com/sluicedp/sluice/internal/check"
 )
 
 // A key gets into no text, whichever way it is printed.
 func TestAKeyIsNotPrinted(t *testing.T) {
 	k := Key{'s', 'e', 'c', 'r', 'e', 't'}
 	all := struct{ K Key }{k}
-	inJSON, err := json.Marshal(all)
-	must(t, err)
+	inJSON := check.Value(json.Marshal(all))(t)
 	for _, text := range []string{fmt.Sprint(k), fmt.Sprintf("%v %+v %#v %x %s %q %d", k, k, k, k, k, k, k), fmt.Sprint(all), string(inJSON)} {
 		for _, bad := range []string{"secret", "736563", "115"} {
-			if strings.Contains(text, bad) {
-				t.Errorf("it is printed as %s", text)
-			}
+			check.That(t, !strings.Contains(text, bad), "it is printed as %s", text)
 		}
 	}
 }
@@ -26,13 +25,10 @@ func TestAKeyIsNotPrinted(t *testing.T) {
 func TestSegmentsInText(t *testing.T) {
 	s := Segment{Term: 7, Number: 2}
 	text, err := json.Marshal(s)
-	if string(text) != `{"term":7,"number":2}` || err != nil || s.String() != "7.2" {
-		t.Errorf("%s %v", text, err)
-	}
-	if got, err := parseSegment("7.2"); got != s || err != nil {
-		t.Errorf("%v %v", got, err)
-	}
+	check.That(t, string(text) == `{"term":7,"number":2}` && err == nil && s.String() == "7.2", "%s %v", text, err)
+	got, err := parseSegment("7.2")
+	check.That(t, got == s && err == nil, "%v %v", got, err)
 	for _, bad := range []string{"", "7", "7.", ".2", "7.2.1", "07.2", "7. 2", "-1.1", "7.2\n", "18446744073709551616.1"} {
-		wantErr(t, failed(parseSegment(bad)), errInvalid, "%q", bad)
+		check.WantErr(t, check.Err(parseSegment(bad)), errInvalid, "%q", bad)
 	}
 }

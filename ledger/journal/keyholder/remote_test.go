@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/sluicedp/sluice/internal/check"
 	"github.com/sluicedp/sluice/internal/pgtest"
 )
 
@@ -29,8 +30,7 @@ func serve(t *testing.T, h http.Handler, c *tls.Config) string {
 
 func dial(t *testing.T, url string, c *tls.Config) Holder {
 	t.Helper()
-	r, err := Dial("host b", url, c)
-	must(t, err)
+	r := check.Value(Dial("host b", url, c))(t)
 	t.Cleanup(func() { r.Close() })
 	return r
 }
@@ -58,7 +58,7 @@ func TestStrangersAreRefused(t *testing.T) {
 	good := Mutual(a.Sign("host a", nil), a.Pool())
 	late := a.Sign("late", func(c *x509.Certificate) { c.NotAfter = time.Now().Add(-time.Minute) })
 	h, segment, key := reopening(t)(), Segment{Term: 1, Number: 1}, Key{7}
-	must(t, h.Put(t.Context(), name, segment, key))
+	check.Must(t, h.Put(t.Context(), name, segment, key))
 
 	none := &tls.Config{RootCAs: a.Pool()}
 	lax := &tls.Config{Certificates: good.Certificates} // asks nobody for a certificate
@@ -76,17 +76,14 @@ func TestStrangersAreRefused(t *testing.T) {
 	} {
 		r := dial(t, serve(t, Handler(h), c.server), c.client)
 		k, err := r.Get(t.Context(), name, segment)
-		if err == nil || k == key || errors.Is(err, ErrNoKey) {
-			t.Errorf("%s: %v", what, err)
-		}
+		check.That(t, err != nil && k != key && !errors.Is(err, ErrNoKey), "%s: %v", what, err)
 		other := Segment{Term: 1, Number: 2}
-		if r.Put(t.Context(), name, other, key) == nil || !errors.Is(failed(h.Get(t.Context(), name, other)), ErrNoKey) {
-			t.Errorf("%s: a key was put", what)
-		}
+		check.That(t, r.Put(t.Context(), name, other, key) != nil &&
+			errors.Is(check.Err(h.Get(t.Context(), name, other)), ErrNoKey), "%s: a key was put", what)
 	}
-	wantErr(t, failed(dial(t, serve(t, Handler(h), good), good).Get(t.Context(), name, segment)), nil, "a host with a certificate")
+	check.WantErr(t, check.Err(dial(t, serve(t, Handler(h), good), good).Get(t.Context(), name, segment)), nil, "a host with a certificate")
 	for _, url := range []string{"http://127.0.0.1:1", "127.0.0.1:1", "", "https://", "file:///x"} {
-		wantErr(t, failed(Dial("b", url, good)), errInvalid, "Dial(%q)", url)
+		check.WantErr(t, check.Err(Dial("b", url, good)), errInvalid, "Dial(%q)", url)
 	}
 }
 
@@ -94,9 +91,7 @@ func TestStrangersAreRefused(t *testing.T) {
 func TestPlainHTTPIsRefused(t *testing.T) {
 	w := httptest.NewRecorder()
 	Handler(unreachable{}).ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/"+name+"/seen", nil))
-	if w.Code != http.StatusForbidden {
-		t.Errorf("status %d", w.Code)
-	}
+	check.That(t, w.Code == http.StatusForbidden, "status %d", w.Code)
 }
 
 // An answer that is none, a redirection, or too large, is an error: nobody takes it that a key is kept.
@@ -117,16 +112,15 @@ func TestWhatIsNoHolderIsAnError(t *testing.T) {
 	} {
 		r := dial(t, serve(t, answer, c), c)
 		for call, err := range calls(t.Context(), r, name) {
-			if err == nil || errors.Is(err, ErrNoKey) || !strings.Contains(err.Error(), "host b") {
-				t.Errorf("%s: %s: %v", what, call, err)
-			}
+			check.That(t, err != nil && !errors.Is(err, ErrNoKey) && strings.Contains(err.Error(), "host b"),
+				"%s: %s: %v", what, call, err)
 		}
 	}
 	for what, text := range map[string]string{"short": "short", "long": strings.Repeat("x", 33), "empty": ""} {
 		r := dial(t, serve(t, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { own(w); fmt.Fprint(w, text) }), c), c)
-		wantErr(t, failed(r.Get(t.Context(), name, Segment{Term: 1, Number: 1})), errInvalid, "a %s key", what)
+		check.WantErr(t, check.Err(r.Get(t.Context(), name, Segment{Term: 1, Number: 1})), errInvalid, "a %s key", what)
 		_, _, err := r.Seen(t.Context(), name)
-		wantErr(t, err, errInvalid, "a %s answer", what)
+		check.WantErr(t, err, errInvalid, "a %s answer", what)
 	}
 }
 
@@ -139,10 +133,9 @@ func TestHandler_InvalidRequest_IsRefused(t *testing.T) {
 	refused := func(version, method, path, body string) {
 		t.Helper()
 		request, err := http.NewRequestWithContext(t.Context(), method, url+"/"+name+"/"+path, strings.NewReader(body))
-		must(t, err)
+		check.Must(t, err)
 		request.Header.Set("Sluice-Keyholder", version)
-		response, err := client.Do(request)
-		must(t, err)
+		response := check.Value(client.Do(request))(t)
 		response.Body.Close()
 		if response.StatusCode != http.StatusBadRequest && response.StatusCode != http.StatusMethodNotAllowed {
 			t.Errorf("version %q, %s %s %.60s: %s", version, method, path, body, response.Status)
@@ -162,9 +155,7 @@ func TestHandler_InvalidRequest_IsRefused(t *testing.T) {
 	}
 	refused("2", "POST", "mark", "")
 	const kept = `{"below":{"Term":1,"Number":987654},"live":[{"Term":1,"Number":1}]}             `
-	if len(kept)%16 != 0 {
-		t.Fatalf("%d bytes are no segments", len(kept))
-	}
+	check.Need(t, len(kept)%16 == 0, "%d bytes are no segments", len(kept))
 	for _, version := range []string{"", "1", "3"} {
 		refused(version, "PUT", "kept", kept)
 	}
@@ -177,6 +168,6 @@ func TestAHolderThatHangs(t *testing.T) {
 	r := dial(t, serve(t, http.HandlerFunc(func(http.ResponseWriter, *http.Request) { <-over }), c), c)
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
 	defer cancel()
-	wantErr(t, r.Put(ctx, name, Segment{Term: 1, Number: 1}, Key{}), context.DeadlineExceeded, "Put")
+	check.WantErr(t, r.Put(ctx, name, Segment{Term: 1, Number: 1}, Key{}), context.DeadlineExceeded, "Put")
 	close(over)
 }

@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/sluicedp/sluice/internal/check"
 	"github.com/sluicedp/sluice/internal/pace"
 	"github.com/sluicedp/sluice/internal/pgtest"
 	"github.com/sluicedp/sluice/ledger/internal/errs"
@@ -35,17 +36,13 @@ func (a *author) next(h *hosts, host string, g journal.Group) (landed bool) {
 	a.Helper()
 	a.j = h.open(a, host)
 	term, end, err := a.j.Claim(a.Context())
-	if err != nil {
-		a.Fatalf("Claim: %v", err)
-	}
+	check.Need(a, err == nil, "Claim: %v", err)
 	a.term = term
 	if end == g.Before && end != g.After {
 		a.log.Undo(len(g.Records))
 		return false
 	}
-	if end != g.After {
-		a.Fatalf("the journal ends with %v, neither with %v nor %v", end, g.Before, g.After)
-	}
+	check.Need(a, end == g.After, "the journal ends with %v, neither with %v nor %v", end, g.Before, g.After)
 	return true
 }
 
@@ -53,13 +50,11 @@ func (a *author) next(h *hosts, host string, g journal.Group) (landed bool) {
 func (a *author) holds(after journal.Position, want ...journal.Group) {
 	a.Helper()
 	found, err := read(a, a.j, after)
-	if err != nil || len(found) != len(want) {
-		a.Fatalf("the journal holds %d groups, not %d: %v", len(found), len(want), err)
-	}
+	check.Need(a, err == nil && len(found) == len(want),
+		"the journal holds %d groups, not %d: %v", len(found), len(want), err)
 	for i, g := range want {
-		if !journaltest.Equal(found[i], g) {
-			a.Fatalf("group %d leads from %v to %v, not from %v to %v", i, found[i].Before, found[i].After, g.Before, g.After)
-		}
+		check.Need(a, journaltest.Equal(found[i], g),
+			"group %d leads from %v to %v, not from %v to %v", i, found[i].Before, found[i].After, g.Before, g.After)
 	}
 }
 
@@ -77,9 +72,9 @@ func TestWhatTheServerRefusesHasNotHappened(t *testing.T) {
 		s.Exec(t, "journals", `ALTER TABLE sluice.frames DISABLE TRIGGER ALL; ALTER TABLE sluice.frames ENABLE TRIGGER `+trigger)
 		for _, records := range [][]string{{"small"}, {"large", strings.Repeat("x", 9<<20)}} {
 			g := a.group(records...)
-			if err := a.j.Append(t.Context(), g); !isRejected(err) || !strings.Contains(err.Error(), "no") || errors.Is(err, journal.ErrOrder) {
-				t.Fatalf("%s: %v", trigger, err)
-			}
+			err := a.j.Append(t.Context(), g)
+			check.Need(t, isRejected(err) && strings.Contains(err.Error(), "no") && !errors.Is(err, journal.ErrOrder),
+				"%s: %v", trigger, err)
 			a.log.Undo(len(records))
 			a.holds(begin, there...)
 		}
@@ -90,8 +85,7 @@ func TestWhatTheServerRefusesHasNotHappened(t *testing.T) {
 	s.Exec(t, "journals", `DROP FUNCTION refuse CASCADE`)
 	there = append(there, a.add("the handle goes on"), a.add("also so", strings.Repeat("x", 9<<20)))
 	a.holds(begin, there...)
-	a.j = h.open(t, "b")
-	a.claim()
+	a.reopen(h, "b")
 	a.holds(begin, there...)
 }
 
@@ -106,11 +100,7 @@ func TestSettingsOfTheSessionAreChecked(t *testing.T) {
 			CREATE FUNCTION change() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN PERFORM set_config(`+setting+`, false); RETURN NULL; END $$;
 			CREATE TRIGGER change AFTER INSERT ON sluice.frames FOR EACH ROW EXECUTE FUNCTION change();`)
 		first := a.add("changes the session")
-		g := a.group("is not appended")
-		if err := a.j.Append(t.Context(), g); !isRejected(err) || !strings.Contains(err.Error(), "settings") {
-			t.Errorf("%s: %v", setting, err)
-		}
-		a.log.Undo(1)
+		a.rejected(a.group("is not appended"), setting, "settings")
 		a.holds(begin, first)
 		s.Exec(t, "journals", `DROP FUNCTION change CASCADE`)
 		a.holds(begin, first, a.add("by another session"))
@@ -150,8 +140,7 @@ func TestACancelledWaitIsUncertain(t *testing.T) {
 			t.Fatalf("%s: it has not waited: %v", how, err)
 		default:
 		}
-		pids, err := waiting(s)
-		must(t, err)
+		pids := check.Value(waiting(s))(t)
 		s.Exec(t, "postgres", "SELECT "+how+"("+pids[0]+")")
 		pgtest.Until(t, "the raise of the term waits for the standby", func() error {
 			others, err := waiting(s)
@@ -166,7 +155,7 @@ func TestACancelledWaitIsUncertain(t *testing.T) {
 		default:
 		}
 		standby.Begin(t)
-		wantErr(t, <-outcome, nil, "%s", how)
+		check.WantErr(t, <-outcome, nil, "%s", how)
 		there = append(there, g, a.add("after that"))
 		a.holds(begin, there...)
 	}
@@ -186,10 +175,9 @@ func TestACancelledWaitIsUncertain(t *testing.T) {
 		}
 		return errors.Join(err, errors.New("it does not"))
 	})
-	if err := <-outcome; err == nil {
-		t.Error("a claim of which nobody knows whether it lasts is good")
-	}
-	wantErr(t, other.Append(t.Context(), a.group("without a claim")), journal.ErrFenced, "then it appends")
+	err := <-outcome
+	check.That(t, err != nil, "a claim of which nobody knows whether it lasts is good")
+	check.WantErr(t, other.Append(t.Context(), a.group("without a claim")), journal.ErrFenced, "then it appends")
 }
 
 // With Synchronous nothing is appended where no standby is waited for.
@@ -199,11 +187,7 @@ func TestSynchronous(t *testing.T) {
 	h := newHosts(t, s.Database(t, "journals"), "a", "b")
 	h.change = func(o *Options) { o.Synchronous = true }
 	a := started(t, h, "a")
-	g := a.group("no standby")
-	if err := a.j.Append(t.Context(), g); !isRejected(err) || !strings.Contains(err.Error(), "synchronous_standby_names") {
-		t.Errorf("no standby is waited for: %v", err)
-	}
-	a.log.Undo(1)
+	a.rejected(a.group("no standby"), "no standby is waited for", "synchronous_standby_names")
 	s.Waits(t, "one")
 	a.add("a standby has it")
 }
@@ -223,9 +207,7 @@ func TestServersThatAreRefused(t *testing.T) {
 		o.Schema = "other"
 		_, created := createJournal(t.Context(), o, h.ledger, a.log.End())
 		for _, err := range []error{opened, created} {
-			if !errors.Is(err, errServer) || !strings.Contains(err.Error(), words[0]) {
-				t.Errorf("%s: %v", what, err)
-			}
+			check.That(t, errors.Is(err, errServer) && strings.Contains(err.Error(), words[0]), "%s: %v", what, err)
 		}
 	}
 	refused("a standby", standby.Address("journals"), "standby")
@@ -264,23 +246,20 @@ func TestOptions(t *testing.T) {
 		o := h.options("a")
 		change(&o)
 		_, err := Open(t.Context(), o, h.ledger)
-		if !errors.Is(err, ErrOptions) || strings.Contains(err.Error(), "hunter2") {
-			t.Errorf("%s: %v", what, err)
-		}
+		check.That(t, errors.Is(err, ErrOptions) && !strings.Contains(err.Error(), "hunter2"), "%s: %v", what, err)
 	}
-	if _, err := Open(t.Context(), h.options("a"), h.ledger); err == nil || errors.Is(err, ErrOptions) {
-		t.Errorf("where no server is: %v", err)
-	}
+	_, err := Open(t.Context(), h.options("a"), h.ledger)
+	check.That(t, err != nil && !errors.Is(err, ErrOptions), "where no server is: %v", err)
 	s := shared(t)
 	h.database = s.Address("postgres")
-	wantErr(t, failed(createJournal(t.Context(), h.options("a"), h.ledger, journal.Position{Events: 1 << 63})), ErrOptions, "behind the last number")
+	check.WantErr(t, check.Err(createJournal(t.Context(), h.options("a"), h.ledger, journal.Position{Events: 1 << 63})), ErrOptions, "behind the last number")
 }
 
 // The tables are made by whoever comes first, of several hosts at once, in a schema of whatever name; a newer version is refused.
 func TestTables(t *testing.T) {
 	s := pgtest.Start(t)
 	h := newHosts(t, s.Address("postgres"), "a", "b")
-	wantErr(t, failed(Open(t.Context(), h.options("a"), h.ledger)), fs.ErrNotExist, "without tables")
+	check.WantErr(t, check.Err(Open(t.Context(), h.options("a"), h.ledger)), fs.ErrNotExist, "without tables")
 	schema := `odd "name" of é; --`
 	h.change = func(o *Options) { o.Schema = schema }
 	var made, there atomic.Int32
@@ -291,7 +270,7 @@ func TestTables(t *testing.T) {
 			switch {
 			case err == nil:
 				made.Add(1)
-				must(t, j.Close())
+				check.Must(t, j.Close())
 			case errors.Is(err, fs.ErrExist):
 				there.Add(1)
 			default:
@@ -300,9 +279,8 @@ func TestTables(t *testing.T) {
 		})
 	}
 	all.Wait()
-	if made.Load() != 1 || there.Load() != 5 {
-		t.Errorf("it was made %d times, and was there %d times", made.Load(), there.Load())
-	}
+	check.That(t, made.Load() == 1 && there.Load() == 5,
+		"it was made %d times, and was there %d times", made.Load(), there.Load())
 	schema = strings.Repeat("s", 63)
 	a := started(t, h, "a") // the schemas know nothing of each other
 	a.add("in another schema")
@@ -312,8 +290,8 @@ func TestTables(t *testing.T) {
 	a = started(t, h, "a")
 	a.add("in a schema that was there")
 	s.Exec(t, "postgres", `UPDATE "made before".version SET version = 2`)
-	wantErr(t, failed(Open(t.Context(), h.options("a"), h.ledger)), errs.ErrVersion, "a newer version")
-	wantErr(t, failed(createJournal(t.Context(), h.options("a"), [16]byte{1}, journal.Position{})), errs.ErrVersion, "a newer version")
+	check.WantErr(t, check.Err(Open(t.Context(), h.options("a"), h.ledger)), errs.ErrVersion, "a newer version")
+	check.WantErr(t, check.Err(createJournal(t.Context(), h.options("a"), [16]byte{1}, journal.Position{})), errs.ErrVersion, "a newer version")
 }
 
 // For makes a journal only where none is, and none is named.
@@ -322,29 +300,24 @@ func TestFor(t *testing.T) {
 	h := newHosts(t, s.Database(t, "journals"), "a", "b")
 	open := For(h.options("a"))
 	w := journal.Wanted{Ledger: h.ledger, Name: "postgres:00112233445566778899aabbccddeeff"}
-	wantErr(t, failed(open(t.Context(), w)), fs.ErrNotExist, "one that is named, and that there is not")
-	if rows := s.Exec(t, "journals", "SELECT count(*) FROM pg_namespace WHERE nspname = 'sluice'"); rows[0] != "0" {
-		t.Error("something was made")
-	}
+	check.WantErr(t, check.Err(open(t.Context(), w)), fs.ErrNotExist, "one that is named, and that there is not")
+	rows := s.Exec(t, "journals", "SELECT count(*) FROM pg_namespace WHERE nspname = 'sluice'")
+	check.That(t, rows[0] == "0", "something was made")
 	w.Name, w.Standby = "", true
-	wantErr(t, failed(open(t.Context(), w)), fs.ErrNotExist, "a standby, where there is none")
+	check.WantErr(t, check.Err(open(t.Context(), w)), fs.ErrNotExist, "a standby, where there is none")
 	w.Standby = false
-	first, err := open(t.Context(), w)
-	must(t, err)
+	first := check.Value(open(t.Context(), w))(t)
 	w.Name = first.Name()
-	second, err := open(t.Context(), w)
-	must(t, err)
-	if first.Name() != second.Name() {
-		t.Errorf("%s, then %s", first.Name(), second.Name())
-	}
-	must(t, errors.Join(first.Close(), second.Close()))
+	second := check.Value(open(t.Context(), w))(t)
+	check.That(t, first.Name() == second.Name(), "%s, then %s", first.Name(), second.Name())
+	check.Must(t, errors.Join(first.Close(), second.Close()))
 	// Another journal in its place, as of a database that was made anew, is not taken for it.
 	j := h.open(t, "a")
 	s.Exec(t, "journals", "UPDATE sluice.heads SET journal = gen_random_uuid()")
-	_, _, err = j.Claim(t.Context())
+	_, _, err := j.Claim(t.Context())
 	_, got := read(t, j, journal.Position{})
 	for _, err := range []error{err, got, j.Folded(t.Context(), journal.Position{}), j.Await(t.Context(), journal.Position{})} {
-		wantErr(t, err, journal.ErrForked, "another journal in its place")
+		check.WantErr(t, err, journal.ErrForked, "another journal in its place")
 	}
 }
 
@@ -387,9 +360,8 @@ func TestTheServerIsRestarted(t *testing.T) {
 		}
 		s.Begin(t)
 		close(back)
-		if err := <-over; err != nil && !isRejected(err) {
-			t.Errorf("the server was gone for a moment: %v", err)
-		}
+		err := <-over
+		check.That(t, err == nil || isRejected(err), "the server was gone for a moment: %v", err)
 		if a.next(h, []string{"a", "b"}[i%2], g) {
 			there = append(there, g)
 		}
@@ -406,8 +378,7 @@ func TestRowsThatAreChangedAreFound(t *testing.T) {
 	a.add("two", strings.Repeat("x", 5<<20), "four")
 	a.add("five")
 	s.Exec(t, "journals", `CREATE TABLE kept AS SELECT * FROM sluice.frames; CREATE TABLE heads AS SELECT * FROM sluice.heads`)
-	good, err := read(t, a.j, begin)
-	must(t, err)
+	good := check.Value(read(t, a.j, begin))(t)
 	n := int(time.Now().UnixNano()) // in time all are tried
 	for i, change := range []string{
 		`UPDATE sluice.frames SET body = set_byte(body, 40, get_byte(body, 40) # 1) WHERE events = 1 AND frame = 1`,
@@ -445,13 +416,10 @@ func TestRowsThatAreChangedAreFound(t *testing.T) {
 		}
 		s.Exec(t, "journals", change)
 		found, err := read(t, a.j, begin)
-		if !errors.Is(err, errs.ErrCorrupt) && !(strings.Contains(change, "segment_number") && err != nil) {
-			t.Errorf("%s: %d groups, %v", change, len(found), err)
-		}
+		check.That(t, errors.Is(err, errs.ErrCorrupt) || strings.Contains(change, "segment_number") && err != nil,
+			"%s: %d groups, %v", change, len(found), err)
 		for i, g := range found {
-			if !journaltest.Equal(g, good[i]) {
-				t.Errorf("%s: group %d is another one", change, i)
-			}
+			check.That(t, journaltest.Equal(g, good[i]), "%s: group %d is another one", change, i)
 		}
 		s.Exec(t, "journals", `DELETE FROM sluice.frames; INSERT INTO sluice.frames SELECT * FROM kept; DELETE FROM sluice.heads; INSERT INTO sluice.heads SELECT * FROM heads`)
 		a.holds(begin, good...)
@@ -464,10 +432,8 @@ func TestLengthsTellLittle(t *testing.T) {
 	for n := range 40 {
 		a.add(strings.Repeat("x", 5*n))
 	}
-	if rows := s.Exec(t, "journals", `SELECT DISTINCT octet_length(body) FROM sluice.frames`); !slices.Equal(rows, []string{"284"}) {
-		t.Errorf("the lengths are %v", rows)
-	}
-	if rows := s.Exec(t, "journals", `SELECT count(DISTINCT substr(body, 1, 12)) FROM sluice.frames`); rows[0] != "40" {
-		t.Errorf("%s nonces of 40", rows[0])
-	}
+	rows := s.Exec(t, "journals", `SELECT DISTINCT octet_length(body) FROM sluice.frames`)
+	check.That(t, slices.Equal(rows, []string{"284"}), "the lengths are %v", rows)
+	rows = s.Exec(t, "journals", `SELECT count(DISTINCT substr(body, 1, 12)) FROM sluice.frames`)
+	check.That(t, rows[0] == "40", "%s nonces of 40", rows[0])
 }

@@ -5,6 +5,7 @@ package pgjournal
 import (
 	"testing"
 
+	"github.com/sluicedp/sluice/internal/check"
 	"github.com/sluicedp/sluice/internal/pace"
 	"github.com/sluicedp/sluice/internal/pgtest"
 	"github.com/sluicedp/sluice/ledger/journal"
@@ -24,7 +25,7 @@ func TestJournal(t *testing.T) {
 		return journaltest.Medium{
 			Open:  func() (journal.Journal, error) { return h.open(t, "a"), nil },
 			Break: func(landed bool) { broken(p, landed) },
-			Fold:  func(through journal.Position) { must(t, follower.Folded(t.Context(), through)) },
+			Fold:  func(through journal.Position) { check.Must(t, follower.Folded(t.Context(), through)) },
 		}
 	}
 	journaltest.Run(t, kind)

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/sluicedp/sluice/internal/check"
 	"github.com/sluicedp/sluice/internal/pace"
 	"github.com/sluicedp/sluice/internal/pgtest"
 	"github.com/sluicedp/sluice/ledger/journal"
@@ -47,29 +48,23 @@ func TestAFailoverLosesNothingThatWasTold(t *testing.T) {
 		}()
 		time.Sleep(time.Duration(50+30*i) * time.Millisecond)
 		s.Crash()
-		if err := <-over; err == nil {
-			t.Errorf("the primary is gone: %v", err)
-		}
+		err := <-over
+		check.That(t, err != nil, "the primary is gone: %v", err)
 		one.Promote(t)
 		p.To(one)
 		if a.next(h, "b", last) {
 			there = append(there, last)
 		}
 		a.holds(begin, there...)
-		if len(there) == 0 {
-			t.Error("nothing was told")
-		}
-		g := a.group("without a standby")
-		wantErr(t, a.j.Append(t.Context(), g), journal.ErrRejected, "the new primary has no standby")
-		a.log.Undo(1)
+		check.That(t, len(there) != 0, "nothing was told")
+		a.rejected(a.group("without a standby"), "the new primary has no standby")
 		third := one.Standby(t, "three")
 		one.Waits(t, "three")
 		there = append(there, a.add("with one"))
 		one.Crash()
 		third.Promote(t)
 		p.To(third)
-		a.j = h.open(t, "a")
-		a.claim()
+		a.reopen(h, "a")
 		a.holds(begin, there...)
 	}
 }
@@ -123,40 +118,33 @@ func (l *lagging) refuses(t *testing.T, host, by string, told journal.Position) 
 	before := l.term(t)
 	_, _, err := l.open(t, host).Claim(t.Context())
 	lost, is := errors.AsType[*LostError](err)
-	if !is || !errors.Is(err, journal.ErrLost) || lost.End != l.end() || lost.Told != told || lost.Host != by {
-		t.Fatalf("host %s claims what has lost something: %v", host, err)
-	}
+	check.Need(t, is && errors.Is(err, journal.ErrLost) && lost.End == l.end() && lost.Told == told && lost.Host == by,
+		"host %s claims what has lost something: %v", host, err)
 	if text := err.Error(); !strings.Contains(text, fmt.Sprintf("events %d to %d are lost", l.end().Events+1, told.Events)) {
 		t.Errorf("it does not say what is lost: %s", text)
 	}
-	if after := l.term(t); after != before {
-		t.Errorf("the term was %s, and is %s: somebody was fenced for nothing", before, after)
-	}
+	after := l.term(t)
+	check.That(t, after == before, "the term was %s, and is %s: somebody was fenced for nothing", before, after)
 }
 
 // A database that failed over to a standby that lagged has lost what was told. Whoever had claimed it appends nothing more; nobody claims it before
 // a person has accepted just this loss.
 func TestAStandbyThatLaggedIsNoticed(t *testing.T) {
 	l := failedOver(t, "a", "b", "c")
-	if err := l.j.Append(t.Context(), l.group("more")); err == nil {
-		t.Error("who had claimed it goes on")
-	}
-	must(t, l.j.Close()) // which tells the others what was told last
+	err := l.j.Append(t.Context(), l.group("more"))
+	check.That(t, err != nil, "who had claimed it goes on")
+	check.Must(t, l.j.Close()) // which tells the others what was told last
 	l.refuses(t, "a", "a", l.told())
-	for _, keys := range l.keys {
-		keys.Fail(errors.New("the network is gone"))
-	}
+	l.hosts.fail(errors.New("the network is gone"))
 	l.keys["b"].Fail(nil)
 	l.refuses(t, "b", "b", l.told()) // who was never here
-	for _, keys := range l.keys {
-		keys.Fail(nil)
-	}
+	l.hosts.fail(nil)
 	reader := l.open(t, "c")
 	if found, err := read(t, reader, l.begin); err != nil || len(found) != 3 {
 		t.Errorf("what is left: %d groups, %v", len(found), err)
 	}
 	for _, at := range []journal.Position{l.told(), l.lost[1].After} {
-		wantErr(t, failed(read(t, reader, at)), journal.ErrLost, "a base that has more")
+		check.WantErr(t, check.Err(read(t, reader, at)), journal.ErrLost, "a base that has more")
 	}
 
 	// A person accepts the loss. It must be this one.
@@ -170,9 +158,8 @@ func TestAStandbyThatLaggedIsNoticed(t *testing.T) {
 		b.log.Group(0, nil)
 	}
 	term, end, err := b.j.Claim(t.Context())
-	if err != nil || end != l.end() || term < 2 {
-		t.Fatalf("the loss was accepted: term %d, it ends with %v: %v", term, end, err)
-	}
+	check.Need(t, err == nil && end == l.end() && term >= 2,
+		"the loss was accepted: term %d, it ends with %v: %v", term, end, err)
 	l.change = nil
 	l.log.Undo(int(l.log.End().Events - l.end().Events))
 	b.log, b.term = l.log.Clone(), term
@@ -181,9 +168,8 @@ func TestAStandbyThatLaggedIsNoticed(t *testing.T) {
 
 	// What was told before counts no more, whoever knows of it. What was told since does.
 	l.keys["c"].Fail(nil)
-	must(t, b.j.Close())
-	b.j = l.open(t, "c")
-	b.claim()
+	check.Must(t, b.j.Close())
+	b.reopen(l.hosts, "c")
 	b.add("by c")
 
 	// The old primary comes back, and somebody takes it for the primary.
@@ -208,17 +194,16 @@ func TestWhatIsToldSinceALossCounts(t *testing.T) {
 	}
 	told := func(term uint64) { // one event more than there is
 		t.Helper()
-		must(t, h.keys["b"].Mark(t.Context(), a.j.Name(), keyholder.Mark{Term: term, Position: journal.Position{Events: end.Events + 1}}))
-		wantErr(t, failed(claim()), journal.ErrLost, "told under term %d", term)
+		check.Must(t, h.keys["b"].Mark(t.Context(), a.j.Name(), keyholder.Mark{Term: term, Position: journal.Position{Events: end.Events + 1}}))
+		check.WantErr(t, check.Err(claim()), journal.ErrLost, "told under term %d", term)
 	}
 	told(a.term)
 	accept := end
 	accept.Root[0] ^= 1
 	h.change = func(o *Options) { o.AcceptLoss = &accept }
-	wantErr(t, failed(claim()), journal.ErrLost, "the loss of what is behind other events was accepted")
+	check.WantErr(t, check.Err(claim()), journal.ErrLost, "the loss of what is behind other events was accepted")
 	accept = end
-	term, err := claim()
-	must(t, err)
+	term := check.Value(claim())(t)
 	h.change = nil
 	told(term)
 }
@@ -240,16 +225,16 @@ func TestOthersAreToldHowFarItWent(t *testing.T) {
 			return err
 		}
 	}
-	must(t, knows("a", g.After)()) // at once
+	check.Must(t, knows("a", g.After)()) // at once
 	pgtest.Until(t, "b knows", knows("b", g.After))
 	g = a.add("second")
-	must(t, knows("a", g.After)())
+	check.Must(t, knows("a", g.After)())
 	pgtest.Until(t, "b knows more", knows("b", g.After))
 	h.keys["c"].Fail(nil)
 	g = a.add("third")
-	must(t, a.j.Close()) // says it to all that can hear it
+	check.Must(t, a.j.Close()) // says it to all that can hear it
 	for host := range h.keys {
-		must(t, knows(host, g.After)())
+		check.Must(t, knows(host, g.After)())
 	}
 }
 
@@ -259,11 +244,7 @@ func TestWhoCannotNoteWhatWasToldTellsNoMore(t *testing.T) {
 	full := errors.New("the disk is full")
 	h.keys["a"].FailAt("Mark", full)
 	first := a.add("told")
-	g := a.group("not told")
-	if err := a.j.Append(t.Context(), g); !isRejected(err) || !errors.Is(err, full) {
-		t.Errorf("without a mark: %v", err)
-	}
-	a.log.Undo(1)
+	a.rejected(a.group("not told"), "without a mark", full)
 	h.keys["a"].Fail(nil)
 	a.holds(first.Before, first, a.add("told again"))
 }
@@ -277,19 +258,17 @@ func TestARestoredBackupIsNoticed(t *testing.T) {
 	old := a.add("old")
 	backup := s.Backup(t)
 	g := a.add("new")
-	must(t, a.j.Close())
+	check.Must(t, a.j.Close())
 	backup.Begin(t)
 	h.database = backup.Address("journals")
 	_, _, err := h.open(t, "b").Claim(t.Context())
-	if lost, is := errors.AsType[*LostError](err); !is || lost.End != old.After || lost.Told != g.After {
-		t.Errorf("a backup that was restored: %v", err)
-	}
+	lost, is := errors.AsType[*LostError](err)
+	check.That(t, is && lost.End == old.After && lost.Told == g.After, "a backup that was restored: %v", err)
 	h.database = s.Address("journals")
-	a.j = h.open(t, "a")
-	a.claim()
-	must(t, h.open(t, "b").Folded(t.Context(), a.log.End()))
-	must(t, a.j.Trim(t.Context(), a.log.End()))
-	must(t, a.j.Close())
+	a.reopen(h, "a")
+	check.Must(t, h.open(t, "b").Folded(t.Context(), a.log.End()))
+	check.Must(t, a.j.Trim(t.Context(), a.log.End()))
+	check.Must(t, a.j.Close())
 	h.database = backup.Address("journals")
 	h.change = func(o *Options) { o.AcceptLoss = &old.After }
 	for _, host := range []string{"a", "b"} {
@@ -317,9 +296,8 @@ func TestNoTermComesTwice(t *testing.T) {
 	h.change = func(o *Options) { o.AcceptLoss = &end }
 	backup.Begin(t)
 	h.database = backup.Address("journals")
-	if term := claimed(t, h.open(t, "b"), end); term <= a.term {
-		t.Errorf("term %d after %d", term, a.term)
-	}
+	term := claimed(t, h.open(t, "b"), end)
+	check.That(t, term > a.term, "term %d after %d", term, a.term)
 }
 
 // restored opens what Restore makes of a database for a file that ends somewhere.
@@ -340,7 +318,7 @@ func (h *hosts) restored(t testing.TB, host, name string, at journal.Position) (
 func TestAJournalIsRestoredBehindAFile(t *testing.T) {
 	l := failedOver(t, "a", "b", "c")
 	name := l.j.Name()
-	must(t, l.j.Close())
+	check.Must(t, l.j.Close())
 	for _, at := range []journal.Position{l.end(), l.lost[1].After, {Events: l.told().Events}} {
 		_, err := l.restored(t, "b", name, at)
 		if lost, is := errors.AsType[*LostError](err); at != l.end() && (!is || lost.Told != l.told() || lost.End != at) {
@@ -350,36 +328,26 @@ func TestAJournalIsRestoredBehindAFile(t *testing.T) {
 			t.Errorf("then the database has %d groups: %v", len(found), err)
 		}
 	}
-	j, err := l.restored(t, "b", name, l.told())
-	must(t, err)
+	j := check.Value(l.restored(t, "b", name, l.told()))(t)
 	b := &author{TB: t, j: j, log: l.log.Clone()}
 	b.claim()
-	if b.term <= l.author.term || j.Name() != name {
-		t.Errorf("%s, term %d after %d", j.Name(), b.term, l.author.term)
-	}
+	check.That(t, b.term > l.author.term && j.Name() == name, "%s, term %d after %d", j.Name(), b.term, l.author.term)
 	there := []journal.Group{b.add("goes on")}
 	b.holds(l.told(), there...)
-	must(t, l.open(t, "a").Folded(t.Context(), b.log.End()))
-	must(t, b.j.Trim(t.Context(), l.told()))
-	for _, keys := range l.keys {
-		if n := keys.Count(name); n != 1 {
-			t.Errorf("%d keys are left", n)
-		}
-	}
+	check.Must(t, l.open(t, "a").Folded(t.Context(), b.log.End()))
+	check.Must(t, b.j.Trim(t.Context(), l.told()))
+	b.haveKeys(l.hosts, 1)
 	// A file that is not ahead opens what is there, as ever.
-	j, err = l.restored(t, "c", name, l.told())
-	must(t, err)
+	j = check.Value(l.restored(t, "c", name, l.told()))(t)
 	b.j = j
 	b.claim()
 	b.holds(l.told(), there...)
 
 	// The database is gone altogether.
 	l.is.Exec(t, "journals", "DROP SCHEMA sluice CASCADE")
-	if _, err := l.restored(t, "c", name, l.told()); err == nil {
-		t.Error("a file that has less than was told")
-	}
-	j, err = l.restored(t, "c", name, b.log.End())
-	must(t, err)
+	_, err := l.restored(t, "c", name, l.told())
+	check.That(t, err != nil, "a file that has less than was told")
+	j = check.Value(l.restored(t, "c", name, b.log.End()))(t)
 	b.j = j
 	b.claim()
 	b.add("in a new database")
@@ -388,19 +356,17 @@ func TestAJournalIsRestoredBehindAFile(t *testing.T) {
 	l.is.Exec(t, "journals", "DROP SCHEMA sluice CASCADE")
 	told := l.told()
 	l.change = func(o *Options) { o.AcceptLoss = &told }
-	j, err = l.restored(t, "a", name, told)
-	must(t, err)
+	j = check.Value(l.restored(t, "a", name, told))(t)
 	l.change = nil
 	claimed(t, j, told)
-	must(t, j.Close())
+	check.Must(t, j.Close())
 	claimed(t, l.open(t, "b"), told) // whose mark says more
 	for _, bad := range []string{"postgres:", "file:00112233445566778899aabbccddeeff", "postgres:0011", "postgres:" + strings.Repeat("x", 32)} {
-		wantErr(t, failed(l.restored(t, "a", bad, told)), journal.ErrForked, "%s", bad)
+		check.WantErr(t, check.Err(l.restored(t, "a", bad, told)), journal.ErrForked, "%s", bad)
 	}
-	wantErr(t, failed(l.restored(t, "a", "postgres:00112233445566778899aabbccddeeff", told)), journal.ErrForked, "another journal's name")
-	if j, err = l.restored(t, "a", "", told); err != nil || j.Name() != name {
-		t.Errorf("a file that names none: %v", err)
-	}
+	check.WantErr(t, check.Err(l.restored(t, "a", "postgres:00112233445566778899aabbccddeeff", told)), journal.ErrForked, "another journal's name")
+	j, err = l.restored(t, "a", "", told)
+	check.That(t, err == nil && j.Name() == name, "a file that names none: %v", err)
 }
 
 // A host that had the ledger, and has not noticed that the database was lost and the journal made anew, writes nothing to that one.
@@ -410,15 +376,15 @@ func TestWhoeverHadTheJournalIsFencedByRestore(t *testing.T) {
 	name, end := a.j.Name(), a.log.End()
 	s.Exec(t, "journals", "DROP SCHEMA sluice CASCADE")
 	_, err := h.restored(t, "b", name, end) // its file has all
-	must(t, err)
-	wantErr(t, a.j.Append(t.Context(), a.group("behind the restored end")), journal.ErrFenced, "whoever had it appends")
+	check.Must(t, err)
+	check.WantErr(t, a.j.Append(t.Context(), a.group("behind the restored end")), journal.ErrFenced, "whoever had it appends")
 }
 
 // A host that holds what was lost notices that as much else has come in its place.
 func TestAwaitNoticesAForkOfTheSameLength(t *testing.T) {
 	l := failedOver(t, "a", "b", "c")
 	mine := l.lost[0].After
-	must(t, l.j.Close())
+	check.Must(t, l.j.Close())
 	end := l.end()
 	l.change = func(o *Options) { o.AcceptLoss = &end }
 	b := &author{TB: t, j: l.open(t, "b"), log: l.log.Clone()}
@@ -426,9 +392,8 @@ func TestAwaitNoticesAForkOfTheSameLength(t *testing.T) {
 		b.log.Undo(1)
 	}
 	b.claim()
-	if g := b.add("other", "events"); g.After.Events != mine.Events || g.After == mine {
-		t.Fatal(g.After, mine)
-	}
+	g := b.add("other", "events")
+	check.Need(t, g.After.Events == mine.Events && g.After != mine, "%v %v", g.After, mine)
 	l.change = nil
-	wantErr(t, l.open(t, "c").Await(t.Context(), mine), journal.ErrForked, "Await")
+	check.WantErr(t, l.open(t, "c").Await(t.Context(), mine), journal.ErrForked, "Await")
 }

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/sluicedp/sluice/internal/check"
 	"github.com/sluicedp/sluice/internal/pace"
 	"github.com/sluicedp/sluice/internal/pgtest"
 	"github.com/sluicedp/sluice/ledger/internal/errs"
@@ -51,6 +52,15 @@ func newFaulty(t *testing.T, s *pgtest.Server, patience time.Duration) *faulty {
 	return f
 }
 
+// sharingFaulty is sharing, with a proxy before the server.
+func sharingFaulty(t *testing.T, patience time.Duration) (*pgtest.Server, *faulty, *author) {
+	t.Helper()
+	s := shared(t)
+	s.Database(t, "journals")
+	f := newFaulty(t, s, patience)
+	return s, f, started(t, f.hosts, "a")
+}
+
 // struck does something while a message of it meets with a fault, for each message and each fault, and looks then. begin makes what is needed.
 func struck(t *testing.T, s *pgtest.Server, begin func(*author, *faulty), do func(context.Context, *author) error, look func(*author, *faulty, error)) {
 	t.Helper()
@@ -75,9 +85,7 @@ func struck(t *testing.T, s *pgtest.Server, begin func(*author, *faulty), do fun
 	}
 	run(t, count, false)
 	messages = count.seen
-	if messages < 6 {
-		t.Fatalf("there are %d messages only", messages)
-	}
+	check.Need(t, messages >= 6, "there are %d messages only", messages)
 	faults := int(pgtest.Freeze)
 	cases := messages * faults
 	stride := max(1, cases/pace.Tries(5, 16, cases))
@@ -115,18 +123,13 @@ func TestAnAppendThroughAFaultyNetwork(t *testing.T) {
 				},
 				func(a *author, f *faulty, err error) {
 					landed := a.next(f.hosts, "b", g)
-					if err == nil && !landed {
-						a.Error("what was told is lost")
-					}
-					if isRejected(err) && landed {
-						a.Errorf("what was rejected is there: %v", err)
-					}
+					check.That(a, err != nil || landed, "what was told is lost")
+					check.That(a, !isRejected(err) || !landed, "what was rejected is there: %v", err)
 					var all journal.Position
 					a.add("after")
 					found, err := read(a, a.j, a.log0())
-					if err != nil || len(found) < 2 {
-						a.Errorf("then %d groups are there behind %v: %v", len(found), all, err)
-					}
+					check.That(a, err == nil && len(found) >= 2,
+						"then %d groups are there behind %v: %v", len(found), all, err)
 				})
 		})
 	}
@@ -148,16 +151,11 @@ func TestAClaimThroughAFaultyNetwork(t *testing.T) {
 			return err
 		},
 		func(a *author, f *faulty, err error) {
-			if errors.Is(err, errs.ErrCorrupt) {
-				a.Error(err)
-			}
-			a.j = f.open(a, "b")
-			a.claim()
+			check.That(a, !errors.Is(err, errs.ErrCorrupt), "%v", err)
+			a.reopen(f.hosts, "b")
 			a.add("after")
 			found, err := read(a, a.j, a.log0())
-			if err != nil || len(found) != 2 {
-				a.Errorf("%d groups: %v", len(found), err)
-			}
+			check.That(a, err == nil && len(found) == 2, "%d groups: %v", len(found), err)
 		})
 }
 
@@ -173,28 +171,25 @@ func TestATrimThroughAFaultyNetwork(t *testing.T) {
 				a.add("old")
 				g := a.group("older")
 				g.Cut = name == "where a segment begins"
-				must(a, a.j.Append(a.Context(), g))
+				check.Must(a, a.j.Append(a.Context(), g))
 				through = g.Before
 				left = []journal.Group{g, a.add("younger"), a.add("youngest")}
 				b := f.open(a, "b")
-				must(a, b.Folded(a.Context(), a.log.End()))
-				must(a, b.Close())
+				check.Must(a, b.Folded(a.Context(), a.log.End()))
+				check.Must(a, b.Close())
 			},
 				func(ctx context.Context, a *author) error { return a.j.Trim(ctx, through) },
 				func(a *author, f *faulty, err error) {
-					if err != nil && !errors.Is(err, journal.ErrHeld) {
-						a.Errorf("Trim: %v", err)
-					}
-					a.j = f.open(a, "a")
-					a.claim()
+					check.That(a, err == nil || errors.Is(err, journal.ErrHeld), "Trim: %v", err)
+					a.reopen(f.hosts, "a")
 					a.holds(through, left...)
-					must(a, a.j.Trim(a.Context(), through))
+					check.Must(a, a.j.Trim(a.Context(), through))
 					a.holds(through, left...)
 					a.add("after")
 					if n := f.keys["b"].Count(a.j.Name()); n != 2 && n != 3 { // of what is left, and of the new term
 						a.Errorf("%d keys are left", n)
 					}
-					wantErr(a, failed(read(a, a.j, a.log0())), journal.ErrLost, "what was trimmed")
+					check.WantErr(a, check.Err(read(a, a.j, a.log0())), journal.ErrLost, "what was trimmed")
 				})
 		})
 	}
@@ -213,17 +208,13 @@ func TestReadingThroughAFaultyNetwork(t *testing.T) {
 			for _, err = range f.Read(ctx, a.log0()) {
 				n++
 			}
-			if err == nil && n != 2 {
-				a.Errorf("%d groups are read", n)
-			}
+			check.That(a, err != nil || n == 2, "%d groups are read", n)
 			return errors.Join(err, f.Await(ctx, all[0].After), f.Folded(ctx, all[0].After), f.Settle(ctx), f.Dismiss(ctx, "b"))
 		},
 		func(a *author, f *faulty, err error) {
-			if errors.Is(err, journal.ErrLost) || errors.Is(err, journal.ErrForked) {
-				a.Errorf("nothing is lost: %v", err)
-			}
-			a.j = f.open(a, "b")
-			a.claim()
+			check.That(a, !errors.Is(err, journal.ErrLost) && !errors.Is(err, journal.ErrForked),
+				"nothing is lost: %v", err)
+			a.reopen(f.hosts, "b")
 			a.holds(a.log0(), all...)
 		})
 }
@@ -261,19 +252,15 @@ func TestAnAnswerIsNotTakenForAnother(t *testing.T) {
 			if c.fromServer && err == nil || err != nil && (!isRejected(err) || errors.Is(err, journal.ErrOrder)) {
 				t.Errorf("an append that reads the answer to another question: %v", err)
 			}
-			if landed := a.next(f.hosts, "b", g); landed != (err == nil) {
-				t.Errorf("the next host finds the append: %v; Append returned %v", landed, err)
-			}
+			landed := a.next(f.hosts, "b", g)
+			check.That(t, landed == (err == nil), "the next host finds the append: %v; Append returned %v", landed, err)
 		})
 	}
 }
 
 // An append that arrives late, when somebody else has claimed the journal, changes nothing; nor does one that arrives two times.
 func TestALateAppendChangesNothing(t *testing.T) {
-	s := shared(t)
-	s.Database(t, "journals")
-	f := newFaulty(t, s, 20*time.Second)
-	a := started(t, f.hosts, "a")
+	s, f, a := sharingFaulty(t, 20*time.Second)
 	there := []journal.Group{a.add("before")}
 	on := make(chan struct{})
 	f.proxy.Rule(func(m pgtest.Message) pgtest.Action {

@@ -10,6 +10,7 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/sluicedp/sluice/internal/check"
 	"github.com/sluicedp/sluice/internal/pace"
 	"github.com/sluicedp/sluice/internal/pgtest"
 	"github.com/sluicedp/sluice/ledger/journal"
@@ -22,7 +23,7 @@ const alone = "SLUICE_PGJOURNAL_ALONE"
 func apart(t *testing.T) bool {
 	t.Helper()
 	if os.Getenv(alone) != "" {
-		must(t, syscall.Mount("", "/", "", syscall.MS_PRIVATE|syscall.MS_REC, ""))
+		check.Must(t, syscall.Mount("", "/", "", syscall.MS_PRIVATE|syscall.MS_REC, ""))
 		return true
 	}
 	if os.Getuid() != 0 {
@@ -38,9 +39,7 @@ func apart(t *testing.T) bool {
 	if err == nil && strings.Contains(string(out), "--- SKIP") {
 		pace.Impossible(t, string(out))
 	}
-	if err != nil || !strings.Contains(string(out), "--- PASS") {
-		t.Errorf("%v\n%s", err, out)
-	}
+	check.That(t, err == nil && strings.Contains(string(out), "--- PASS"), "%v\n%s", err, out)
 	return false
 }
 
@@ -52,22 +51,20 @@ func small(t *testing.T, s *pgtest.Server, dir string, megabytes int) {
 		options += fmt.Sprintf(",uid=%d,gid=%d", owner.Uid, owner.Gid)
 	}
 	kept := dir + ".kept"
-	must(t, os.Rename(dir, kept))
-	must(t, os.Mkdir(dir, 0o700))
-	must(t, syscall.Mount("tmpfs", dir, "tmpfs", 0, options))
-	if out, err := exec.CommandContext(t.Context(), "cp", "-a", kept+"/.", dir).CombinedOutput(); err != nil {
-		t.Fatalf("%v: %s", err, out)
-	}
+	check.Must(t, os.Rename(dir, kept))
+	check.Must(t, os.Mkdir(dir, 0o700))
+	check.Must(t, syscall.Mount("tmpfs", dir, "tmpfs", 0, options))
+	out, err := exec.CommandContext(t.Context(), "cp", "-a", kept+"/.", dir).CombinedOutput()
+	check.Need(t, err == nil, "%v: %s", err, out)
 	t.Cleanup(func() {
 		s.Crash()
-		must(t, syscall.Unmount(dir, syscall.MNT_DETACH))
+		check.Must(t, syscall.Unmount(dir, syscall.MNT_DETACH))
 	})
 }
 
 func owns(t *testing.T, path string) (*syscall.Stat_t, bool) {
 	t.Helper()
-	info, err := os.Stat(path)
-	must(t, err)
+	info := check.Value(os.Stat(path))(t)
 	stat, is := info.Sys().(*syscall.Stat_t)
 	return stat, is
 }
@@ -79,9 +76,9 @@ func TestADatabaseThatIsFull(t *testing.T) {
 	}
 	s := pgtest.Start(t)
 	place := filepath.Join(s.Dir, "tables")
-	must(t, os.Mkdir(place, 0o700))
+	check.Must(t, os.Mkdir(place, 0o700))
 	if owner, is := owns(t, s.Data); is {
-		must(t, os.Chown(place, int(owner.Uid), int(owner.Gid)))
+		check.Must(t, os.Chown(place, int(owner.Uid), int(owner.Gid)))
 	}
 	small(t, s, place, 24)
 	s.Exec(t, "postgres", "CREATE TABLESPACE small LOCATION '"+place+"'")
@@ -91,7 +88,7 @@ func TestADatabaseThatIsFull(t *testing.T) {
 	begin := a.log.End()
 	there := []journal.Group{a.add("before")}
 	filler := filepath.Join(place, "filler") // not a table: to drop one takes room
-	must(t, os.WriteFile(filler, make([]byte, 8<<20), 0o600))
+	check.Must(t, os.WriteFile(filler, make([]byte, 8<<20), 0o600))
 	refused := 0
 	for i := 0; refused < 3; i++ {
 		g := a.group(strings.Repeat("x", []int{200_000, 9_000_000, 1000}[i%3]))
@@ -107,16 +104,13 @@ func TestADatabaseThatIsFull(t *testing.T) {
 		default:
 			t.Fatalf("a full disk: %v", err)
 		}
-		if i > 200 {
-			t.Fatal("it does not get full")
-		}
+		check.Need(t, i <= 200, "it does not get full")
 	}
-	must(t, os.Remove(filler))
+	check.Must(t, os.Remove(filler))
 	a.holds(begin, there...)
 	there = append(there, a.add("after"))
 	a.holds(begin, there...)
-	a.j = h.open(t, "b")
-	a.claim()
+	a.reopen(h, "b")
 	a.holds(begin, there...)
 }
 
@@ -133,8 +127,7 @@ func TestADatabaseWhoseLogIsFull(t *testing.T) {
 	s.Stop(t)
 	small(t, s, filepath.Join(s.Data, "pg_wal"), 20)
 	s.Begin(t)
-	a.j = h.open(t, "a")
-	a.claim()
+	a.reopen(h, "a")
 	var there []journal.Group
 	var g journal.Group
 	var err error
@@ -143,15 +136,11 @@ func TestADatabaseWhoseLogIsFull(t *testing.T) {
 		if err = a.j.Append(t.Context(), g); err == nil {
 			there = append(there, g)
 		}
-		if len(there) > 200 {
-			t.Fatal("it does not get full")
-		}
+		check.Need(t, len(there) <= 200, "it does not get full")
 	}
-	if !isUncertain(err) {
-		t.Errorf("the server ends for lack of room: %v", err)
-	}
+	check.That(t, isUncertain(err), "the server ends for lack of room: %v", err)
 	s.Ended(t)
-	must(t, syscall.Mount("", filepath.Join(s.Data, "pg_wal"), "", syscall.MS_REMOUNT, "size=100m"))
+	check.Must(t, syscall.Mount("", filepath.Join(s.Data, "pg_wal"), "", syscall.MS_REMOUNT, "size=100m"))
 	s.Begin(t)
 	if a.next(h, "b", g) {
 		there = append(there, g)

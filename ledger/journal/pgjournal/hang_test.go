@@ -12,6 +12,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/sluicedp/sluice/internal/check"
 	"github.com/sluicedp/sluice/internal/pgtest"
 	"github.com/sluicedp/sluice/ledger/journal"
 )
@@ -24,10 +25,7 @@ func (h *hosts) beside(database string, timeout time.Duration) *hosts {
 // A host that stops between BEGIN and COMMIT holds the head of the journal until the server ends its transaction, after
 // Options.Timeout. A claim does not wait for that, and what the host commits late is not in the journal.
 func TestClaim_LeaderHangsInsideATransaction_EndsItsSession(t *testing.T) {
-	s := shared(t)
-	s.Database(t, "journals")
-	f := newFaulty(t, s, time.Hour)
-	a := started(t, f.hosts, "a")
+	s, f, a := sharingFaulty(t, time.Hour)
 	before := a.add("before")
 
 	held, on := make(chan struct{}), make(chan struct{})
@@ -46,9 +44,8 @@ func TestClaim_LeaderHangsInsideATransaction_EndsItsSession(t *testing.T) {
 
 	b := f.hosts.beside(s.Address("journals"), 20*time.Second).open(t, "b")
 	term, end, err := b.Claim(t.Context())
-	if err != nil || end != before.After {
-		t.Errorf("Claim: the journal ends with %v, not %v: %v", end, before.After, err)
-	}
+	check.That(t, err == nil && end == before.After,
+		"Claim: the journal ends with %v, not %v: %v", end, before.After, err)
 	close(on) // the COMMIT arrives
 	// Host a finds out that its group is not there: after the claim, or before it if its new session was faster than that of b.
 	err = <-appended
@@ -74,13 +71,11 @@ func TestClaim_BlockedByAnotherSession_WaitsForIt(t *testing.T) {
 			t.Parallel() // it waits, mostly
 			h := newHosts(t, s.Address("journals"), "a", "b")
 			started(t, h, "a")
-			blocker, err := pgx.Connect(t.Context(), s.Address("journals"))
-			must(t, err)
+			blocker := check.Value(pgx.Connect(t.Context(), s.Address("journals")))(t)
 			defer func() { _ = blocker.Close(context.Background()) }()
 			lock := fmt.Sprintf("SELECT FROM sluice.heads WHERE ledger = '%x' FOR UPDATE", h.ledger)
 			for _, sql := range []string{"SELECT set_config('application_name', '" + c.application + "', false)", "BEGIN", lock} {
-				_, err := blocker.Exec(t.Context(), sql)
-				must(t, err)
+				check.Must(t, check.Err(blocker.Exec(t.Context(), sql)))
 			}
 			ended := make(chan error, 1)
 			go func() {
@@ -88,14 +83,13 @@ func TestClaim_BlockedByAnotherSession_WaitsForIt(t *testing.T) {
 				ended <- err
 			}()
 			b := h.beside(s.Address("journals"), 3*time.Second).open(t, "b")
-			wantErr(t, failed3(b.Claim(t.Context())), context.DeadlineExceeded, "Claim")
+			check.WantErr(t, check.Err2(b.Claim(t.Context())), context.DeadlineExceeded, "Claim")
 			s.Exec(t, "journals", fmt.Sprintf("SELECT pg_cancel_backend(%d)", blocker.PgConn().PID()))
 			if err := <-ended; blocker.IsClosed() || err != nil && !strings.Contains(err.Error(), "user request") {
 				t.Errorf("the session was ended: %v", err)
 			}
-			if err := blocker.Ping(t.Context()); err != nil && blocker.IsClosed() {
-				t.Errorf("the session was ended: %v", err)
-			}
+			err := blocker.Ping(t.Context())
+			check.That(t, err == nil || !blocker.IsClosed(), "the session was ended: %v", err)
 		})
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/sluicedp/sluice/internal/check"
 	"github.com/sluicedp/sluice/internal/pgtest"
 	"github.com/sluicedp/sluice/ledger/journal"
 )
@@ -20,21 +21,19 @@ func TestHead_AnotherHostClaims_EarlierHandleIsFenced(t *testing.T) {
 	one, other := a.j.(journal.Follower), h.open(t, "b")
 	for name, j := range map[string]journal.Follower{"a": one, "b": other} {
 		head, err := j.Head(t.Context())
-		if err != nil || head.Host != "a" || head.Term != a.term || head.End != a.log.End() {
-			t.Errorf("%s: %+v, %v", name, head, err)
-		}
+		check.That(t, err == nil && head.Host == "a" && head.Term == a.term && head.End == a.log.End(),
+			"%s: %+v, %v", name, head, err)
 	}
 	term := claimed(t, other, a.log.End())
 	head, err := one.Head(t.Context())
-	if !errors.Is(err, journal.ErrFenced) || !strings.Contains(err.Error(), "host b") || head.Host != "b" || head.Term != term {
-		t.Errorf("after another claim: %+v, %v", head, err)
-	}
+	check.That(t, errors.Is(err, journal.ErrFenced) && strings.Contains(err.Error(), "host b") && head.Host == "b" &&
+		head.Term == term, "after another claim: %+v, %v", head, err)
 	if head, err := other.Head(t.Context()); err != nil || head.Host != "b" {
 		t.Errorf("the host that has it: %+v, %v", head, err)
 	}
 	again := h.open(t, "a") // also another handle of the same host fences
 	claimed(t, again, a.log.End())
-	wantErr(t, failed(other.Head(t.Context())), journal.ErrFenced, "after a third claim")
+	check.WantErr(t, check.Err(other.Head(t.Context())), journal.ErrFenced, "after a third claim")
 }
 
 // A host that raises the term of its own claim, to find out what became of an append, is not fenced by that.
@@ -68,7 +67,7 @@ func TestHead_OwnTermIsRaised_IsNotFenced(t *testing.T) {
 		}
 	}
 	close(ended)
-	wantErr(t, <-asking, nil, "while it raises its term")
+	check.WantErr(t, <-asking, nil, "while it raises its term")
 	if head, err := j.Head(t.Context()); err != nil || head.Host != "a" || head.Term <= a.term {
 		t.Errorf("%+v, %v; it was claimed under term %d", head, err, a.term)
 	}

@@ -5,12 +5,14 @@ package pgjournal
 import (
 	"crypto/rand"
 	"errors"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
 
+	"github.com/sluicedp/sluice/internal/check"
 	"github.com/sluicedp/sluice/internal/pgtest"
 	"github.com/sluicedp/sluice/ledger/journal"
 	"github.com/sluicedp/sluice/ledger/journal/journaltest"
@@ -49,6 +51,15 @@ func newHosts(t testing.TB, database string, names ...string) *hosts {
 	return h
 }
 
+// fail has all calls to the keys of some hosts, or of all if there are no names, fail with an error; nil ends that.
+func (h *hosts) fail(err error, names ...string) {
+	for name, keys := range h.keys {
+		if len(names) == 0 || slices.Contains(names, name) {
+			keys.Fail(err)
+		}
+	}
+}
+
 // options are those of a host.
 func (h *hosts) options(name string) Options {
 	o := Options{Database: h.database, Host: name, Keys: h.keys[name], Timeout: 20 * time.Second}
@@ -65,16 +76,14 @@ func (h *hosts) options(name string) Options {
 
 func (h *hosts) create(t testing.TB, name string, at journal.Position) *Journal {
 	t.Helper()
-	j, err := createJournal(t.Context(), h.options(name), h.ledger, at)
-	must(t, err)
+	j := check.Value(createJournal(t.Context(), h.options(name), h.ledger, at))(t)
 	t.Cleanup(func() { j.Close() })
 	return j
 }
 
 func (h *hosts) open(t testing.TB, name string) *Journal {
 	t.Helper()
-	j, err := Open(t.Context(), h.options(name), h.ledger)
-	must(t, err)
+	j := check.Value(Open(t.Context(), h.options(name), h.ledger))(t)
 	t.Cleanup(func() { j.Close() })
 	return j
 }
@@ -83,10 +92,19 @@ func (h *hosts) open(t testing.TB, name string) *Journal {
 func claimed(t testing.TB, j journal.Journal, want journal.Position) (term uint64) {
 	t.Helper()
 	term, end, err := j.Claim(t.Context())
-	if err != nil || end != want {
-		t.Fatalf("Claim: it ends with %v, not %v: %v", end, want, err)
-	}
+	check.Need(t, err == nil && end == want, "Claim: it ends with %v, not %v: %v", end, want, err)
 	return term
+}
+
+// until waits until something is so.
+func until(t testing.TB, what string, is func() bool) {
+	t.Helper()
+	pgtest.Until(t, what, func() error {
+		if !is() {
+			return errors.New("it is not so")
+		}
+		return nil
+	})
 }
 
 // appending tells whether a message is a host's that has a group appended.
@@ -137,12 +155,42 @@ func (a *author) claim() {
 	a.term = claimed(a, a.j, a.log.End())
 }
 
+// reopen opens the journal by another handle, and claims it.
+func (a *author) reopen(h *hosts, host string) {
+	a.Helper()
+	a.j = h.open(a, host)
+	a.claim()
+}
+
+// rejected appends a group, which is rejected for reasons: errors that it wraps, and words that it says. So the log is
+// without it.
+func (a *author) rejected(g journal.Group, what string, reasons ...any) {
+	a.Helper()
+	err := a.j.Append(a.Context(), g)
+	check.Need(a, isRejected(err), "%s: %v", what, err)
+	for _, reason := range reasons {
+		if want, is := reason.(error); is {
+			check.WantErr(a, err, want, "%s", what)
+		} else {
+			check.That(a, strings.Contains(err.Error(), reason.(string)), "%s: %v; want %q", what, err, reason)
+		}
+	}
+	a.log.Undo(len(g.Records))
+}
+
+// haveKeys checks how many keys of the journal each host has.
+func (a *author) haveKeys(h *hosts, want int) {
+	a.Helper()
+	for name, keys := range h.keys {
+		check.Equal(a, keys.Count(a.j.Name()), want, "keys of host %s", name)
+	}
+}
+
 func (a *author) add(records ...string) journal.Group {
 	a.Helper()
 	g := a.group(records...)
-	if err := a.j.Append(a.Context(), g); err != nil {
-		a.Fatalf("Append: %v", err)
-	}
+	err := a.j.Append(a.Context(), g)
+	check.Need(a, err == nil, "Append: %v", err)
 	return g
 }
 

@@ -8,6 +8,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/sluicedp/sluice/internal/check"
 	"github.com/sluicedp/sluice/internal/pace"
 	"github.com/sluicedp/sluice/ledger/journal/keyholder"
 )
@@ -18,7 +19,14 @@ type faultyKeys struct {
 	name, dir string
 
 	mu    sync.Mutex
-	fault func(call string) error
+	fault func(keyCall) error
+}
+
+// keyCall is a call of a method of a holder; of a segment, if it is about one.
+type keyCall struct {
+	context.Context
+	method string
+	of     keyholder.Segment
 }
 
 func newKeys(t testing.TB, name string) *faultyKeys {
@@ -26,26 +34,26 @@ func newKeys(t testing.TB, name string) *faultyKeys {
 	k := &faultyKeys{name: name, dir: pace.Scratch(t)}
 	var err error
 	k.Holder, err = keyholder.OpenDirectory(k.dir)
-	must(t, err)
-	t.Cleanup(func() { must(t, k.Close()) })
+	check.Must(t, err)
+	t.Cleanup(func() { check.Must(t, k.Close()) })
 	return k
 }
 
-// Inject calls fault before each call, with the name of the method; nil ends that. A call for which it returns an error
+// Inject calls fault before each call; nil ends that. A call for which it returns an error
 // returns that and is not executed. It may be called by several goroutines.
-func (k *faultyKeys) Inject(fault func(call string) error) {
+func (k *faultyKeys) Inject(fault func(keyCall) error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.fault = fault
 }
 
 // Fail has all calls fail with an error; nil ends that.
-func (k *faultyKeys) Fail(err error) { k.Inject(func(string) error { return err }) }
+func (k *faultyKeys) Fail(err error) { k.Inject(func(keyCall) error { return err }) }
 
 // FailAt has the calls of one method fail with an error.
 func (k *faultyKeys) FailAt(method string, err error) {
-	k.Inject(func(call string) error {
-		if call == method {
+	k.Inject(func(c keyCall) error {
+		if c.method == method {
 			return err
 		}
 		return nil
@@ -61,49 +69,49 @@ func (k *faultyKeys) Count(journal string) int {
 func (k *faultyKeys) Name() string { return k.name }
 
 // failed returns the error that is injected into a call, or nil.
-func (k *faultyKeys) failed(call string) error {
+func (k *faultyKeys) failed(c keyCall) error {
 	k.mu.Lock()
 	fault := k.fault
 	k.mu.Unlock()
 	if fault == nil {
 		return nil
 	}
-	if err := fault(call); err != nil {
+	if err := fault(c); err != nil {
 		return fmt.Errorf("%s: %w", k.name, err)
 	}
 	return nil
 }
 
 func (k *faultyKeys) Put(ctx context.Context, journal string, of keyholder.Segment, key keyholder.Key) error {
-	if err := k.failed("Put"); err != nil {
+	if err := k.failed(keyCall{ctx, "Put", of}); err != nil {
 		return err
 	}
 	return k.Holder.Put(ctx, journal, of, key)
 }
 
 func (k *faultyKeys) Get(ctx context.Context, journal string, of keyholder.Segment) (keyholder.Key, error) {
-	if err := k.failed("Get"); err != nil {
+	if err := k.failed(keyCall{ctx, "Get", of}); err != nil {
 		return keyholder.Key{}, err
 	}
 	return k.Holder.Get(ctx, journal, of)
 }
 
 func (k *faultyKeys) Keep(ctx context.Context, journal string, below keyholder.Segment, live []keyholder.Segment) error {
-	if err := k.failed("Keep"); err != nil {
+	if err := k.failed(keyCall{ctx, "Keep", keyholder.Segment{}}); err != nil {
 		return err
 	}
 	return k.Holder.Keep(ctx, journal, below, live)
 }
 
 func (k *faultyKeys) Mark(ctx context.Context, journal string, mark keyholder.Mark) error {
-	if err := k.failed("Mark"); err != nil {
+	if err := k.failed(keyCall{ctx, "Mark", keyholder.Segment{}}); err != nil {
 		return err
 	}
 	return k.Holder.Mark(ctx, journal, mark)
 }
 
 func (k *faultyKeys) Seen(ctx context.Context, journal string) (keyholder.Mark, uint64, error) {
-	if err := k.failed("Seen"); err != nil {
+	if err := k.failed(keyCall{ctx, "Seen", keyholder.Segment{}}); err != nil {
 		return keyholder.Mark{}, 0, err
 	}
 	return k.Holder.Seen(ctx, journal)

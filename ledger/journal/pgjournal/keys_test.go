@@ -5,11 +5,13 @@ package pgjournal
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
 
+	"github.com/sluicedp/sluice/internal/check"
 	"github.com/sluicedp/sluice/internal/pgtest"
 	"github.com/sluicedp/sluice/ledger/journal"
 	"github.com/sluicedp/sluice/ledger/journal/keyholder"
@@ -24,20 +26,11 @@ func TestAppendWaitsForCopiesOfTheKey(t *testing.T) {
 	off := errors.New("it is off")
 	refused := func(names ...string) {
 		t.Helper()
-		for _, name := range names {
-			h.keys[name].Fail(off)
-		}
-		g := a.group("nothing is sent")
-		if err := a.j.Append(t.Context(), g); !isRejected(err) || !errors.Is(err, off) {
-			t.Errorf("without %v: %v", names, err)
-		}
-		a.log.Undo(1)
-		if rows := s.Exec(t, "journals", "SELECT count(*) FROM sluice.frames"); rows[0] != "0" {
-			t.Errorf("without %v something was sent", names)
-		}
-		for _, name := range names {
-			h.keys[name].Fail(nil)
-		}
+		h.fail(off, names...)
+		a.rejected(a.group("nothing is sent"), fmt.Sprint("without ", names), off)
+		rows := s.Exec(t, "journals", "SELECT count(*) FROM sluice.frames")
+		check.That(t, rows[0] == "0", "without %v something was sent", names)
+		h.fail(nil, names...)
 	}
 	refused("a")
 	refused("b", "c")
@@ -56,11 +49,11 @@ func TestAppendWaitsForCopiesOfTheKey(t *testing.T) {
 	// It waits for a holder that is slow, and for none that is not needed.
 	h.keys["c"].Fail(nil)
 	over := make(chan struct{})
-	h.keys["d"].Inject(func(string) error { <-over; return nil })
+	h.keys["d"].Inject(func(keyCall) error { <-over; return nil })
 	var asked atomic.Bool
 	on := make(chan struct{})
-	h.keys["b"].Inject(func(call string) error {
-		if call == "Put" {
+	h.keys["b"].Inject(func(c keyCall) error {
+		if c.method == "Put" {
 			asked.Store(true)
 			<-on
 		}
@@ -70,34 +63,26 @@ func TestAppendWaitsForCopiesOfTheKey(t *testing.T) {
 	g.Cut = true
 	outcome := make(chan error)
 	go func() { outcome <- a.j.Append(context.Background(), g) }()
-	pgtest.Until(t, "b is asked", func() error {
-		if !asked.Load() {
-			return errors.New("it is not")
-		}
-		return nil
-	})
+	until(t, "b is asked", asked.Load)
 	select {
 	case err := <-outcome:
 		t.Errorf("it has not waited: %v", err)
 	case <-time.After(20 * time.Millisecond):
 	}
 	close(on)
-	must(t, <-outcome)
+	check.Must(t, <-outcome)
 	close(over)
 	// A context that ends while a holder is waited for has sent nothing.
 	h.keys["b"].Fail(off)
-	h.keys["c"].Inject(func(string) error { time.Sleep(50 * time.Millisecond); return off })
+	h.keys["c"].Inject(func(keyCall) error { time.Sleep(50 * time.Millisecond); return off })
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
 	defer cancel()
 	g = a.group("given up")
 	g.Cut = true
-	if err := a.j.Append(ctx, g); !isRejected(err) || !errors.Is(err, context.DeadlineExceeded) {
-		t.Errorf("given up: %v", err)
-	}
+	err := a.j.Append(ctx, g)
+	check.That(t, isRejected(err) && errors.Is(err, context.DeadlineExceeded), "given up: %v", err)
 	a.log.Undo(1)
-	for _, keys := range h.keys {
-		keys.Fail(nil)
-	}
+	h.fail(nil)
 	a.add("the handle goes on")
 	if found, err := read(t, a.j, first.Before); err != nil || len(found) != 4 {
 		t.Errorf("%d groups: %v", len(found), err)
@@ -117,15 +102,11 @@ func TestWhoHasNoKeyCannotClaim(t *testing.T) {
 	refused := func() {
 		t.Helper()
 		_, _, err := c.Claim(t.Context())
-		if !errors.Is(err, keyholder.ErrNoKey) || !errors.Is(err, off) {
-			t.Errorf("without a key: %v", err)
-		}
+		check.That(t, errors.Is(err, keyholder.ErrNoKey) && errors.Is(err, off), "without a key: %v", err)
 		for _, word := range []string{"segment 1.1", "this host, c:", "a: ", "b: "} {
-			if !strings.Contains(err.Error(), word) {
-				t.Errorf("it does not say %q: %v", word, err)
-			}
+			check.That(t, strings.Contains(err.Error(), word), "it does not say %q: %v", word, err)
 		}
-		wantErr(t, failed(read(t, c, first.Before)), keyholder.ErrNoKey, "without a key, it reads")
+		check.WantErr(t, check.Err(read(t, c, first.Before)), keyholder.ErrNoKey, "without a key, it reads")
 	}
 	refused()
 	h.keys["a"].Fail(nil) // so that a can note what it tells
@@ -138,9 +119,8 @@ func TestWhoHasNoKeyCannotClaim(t *testing.T) {
 	b.claim() // b gives it
 	b.holds(first.Before, first, second)
 	h.keys["b"].Fail(off) // now it has its own
-	must(t, c.Close())
-	b.j = h.open(t, "c")
-	b.claim()
+	check.Must(t, c.Close())
+	b.reopen(h, "c")
 	b.holds(first.Before, first, second)
 }
 
@@ -154,44 +134,28 @@ func TestASegmentIsBegunDuringAClaim(t *testing.T) {
 	})
 	off, begin := errors.New("it is off"), true
 	var second journal.Group
-	h.keys["c"].Inject(func(call string) error {
+	h.keys["c"].Inject(func(c keyCall) error {
 		switch {
-		case call == "Put":
+		case c.method == "Put":
 			return off
-		case call == "Get" && begin:
+		case c.method == "Get" && begin:
 			begin = false
 			second = a.group("but not of this")
 			second.Cut = true
-			must(t, a.j.Append(context.Background(), second))
+			check.Must(t, a.j.Append(context.Background(), second))
 			h.keys["b"].Fail(off)
 			h.keys["a"].FailAt("Get", off)
 		}
 		return nil
 	})
 	c := h.open(t, "c")
-	if _, _, err := c.Claim(t.Context()); !errors.Is(err, keyholder.ErrNoKey) || begin {
-		t.Errorf("without the key of what was begun meanwhile: %v", err)
-	}
+	_, _, err := c.Claim(t.Context())
+	check.That(t, errors.Is(err, keyholder.ErrNoKey) && !begin, "without the key of what was begun meanwhile: %v", err)
 	third := a.add("a was not fenced")
-	for _, keys := range h.keys {
-		keys.Fail(nil)
-	}
+	h.fail(nil)
 	b := &author{TB: t, j: c, log: a.log.Clone()}
 	b.claim()
 	b.holds(first.Before, first, second, third)
-}
-
-// busy has somebody else begin a segment whenever the key of the first one is asked for.
-type busy struct {
-	*faultyKeys
-	begin func()
-}
-
-func (b busy) Get(ctx context.Context, name string, id keyholder.Segment) (keyholder.Key, error) {
-	if id.Number == 1 {
-		b.begin()
-	}
-	return b.faultyKeys.Get(ctx, name, id)
 }
 
 // However many segments are begun while a host claims, it goes on until it is the faster one.
@@ -200,37 +164,32 @@ func TestAClaimOutlastsWhoeverGoesOn(t *testing.T) {
 	all := []journal.Group{a.add("first")}
 	const often = 50
 	left := often
-	h.change = func(o *Options) {
-		o.Keys = busy{h.keys["b"], func() {
-			if left--; left > 0 {
-				all = append(all, a.cut("another"))
-			}
-		}}
-	}
+	h.keys["b"].Inject(func(c keyCall) error { // whenever the key of the first segment is asked for, another one begins
+		if c.method != "Get" || c.of.Number != 1 {
+			return nil
+		}
+		if left--; left > 0 {
+			all = append(all, a.cut("another"))
+		}
+		return nil
+	})
 	b := &author{TB: t, j: h.open(t, "b"), log: a.log.Clone()}
 	_, end, err := b.j.Claim(t.Context())
-	if err != nil || end != a.log.End() || len(all) != often {
-		t.Errorf("behind %d segments it ends with %v, not %v: %v", len(all), end, a.log.End(), err)
-	}
+	check.That(t, err == nil && end == a.log.End() && len(all) == often,
+		"behind %d segments it ends with %v, not %v: %v", len(all), end, a.log.End(), err)
 }
 
 // What two hosts encrypt is under different keys, also when a term comes again; and a host that brings another key for a segment is not believed.
 func TestAnotherKeyForASegmentIsRefused(t *testing.T) {
 	_, h, a := sharing(t, "a", "b")
-	must(t, h.keys["b"].Put(t.Context(), a.j.Name(), keyholder.Segment{Term: a.term, Number: 1}, keyholder.Key{1}))
-	g := a.group("under a key that is not b's")
-	if err := a.j.Append(t.Context(), g); !isRejected(err) || !strings.Contains(err.Error(), "another key for this segment") {
-		t.Errorf("b has another key: %v", err)
-	}
-	a.log.Undo(1)
-	a.j = h.open(t, "a")
-	a.claim() // a term of which nobody has a key
+	check.Must(t, h.keys["b"].Put(t.Context(), a.j.Name(), keyholder.Segment{Term: a.term, Number: 1}, keyholder.Key{1}))
+	a.rejected(a.group("under a key that is not b's"), "b has another key", "another key for this segment")
+	a.reopen(h, "a") // a term of which nobody has a key
 	a.add("under a new term")
 	a.claim()
 	a.add("and another one")
-	if n := h.keys["a"].Count(a.j.Name()); n < 2 {
-		t.Errorf("%d keys", n)
-	}
+	n := h.keys["a"].Count(a.j.Name())
+	check.That(t, n >= 2, "%d keys", n)
 }
 
 // A segment ends with its term, with a group that says so, and when it is large.
@@ -239,9 +198,8 @@ func TestSegments(t *testing.T) {
 	segments := func(want int) {
 		t.Helper()
 		rows := s.Exec(t, "journals", "SELECT events FROM sluice.segments")
-		if n := h.keys["b"].Count(a.j.Name()); n != want || len(rows) != want {
-			t.Errorf("%d segments and %d keys, not %d", len(rows), n, want)
-		}
+		n := h.keys["b"].Count(a.j.Name())
+		check.That(t, n == want && len(rows) == want, "%d segments and %d keys, not %d", len(rows), n, want)
 	}
 	a.cut("the first group")
 	segments(1)
@@ -270,32 +228,14 @@ func TestAHolderThatHangsHoldsNobodyUp(t *testing.T) {
 	h := newHosts(t, s.Database(t, "hanging"), "a", "b", "c")
 	a := started(t, h, "a")
 	a.add("before")
-	hanging := hanging{newKeys(t, "hanging")}
+	hanging := newKeys(t, "hanging")
+	hanging.Inject(func(c keyCall) error { <-c.Done(); return c.Err() })
 	h.change = func(o *Options) { o.Others = append(o.Others, hanging) }
 	a.j = h.open(t, "a")
 	began := time.Now()
 	a.claim()
 	a.add("after")
-	must(t, a.j.Close())
-	if took := time.Since(began); took > 15*time.Second {
-		t.Errorf("it took %v", took)
-	}
-}
-
-// hanging is a holder that does not answer.
-type hanging struct{ *faultyKeys }
-
-func (hanging) Put(ctx context.Context, _ string, _ keyholder.Segment, _ keyholder.Key) error {
-	<-ctx.Done()
-	return ctx.Err()
-}
-
-func (hanging) Mark(ctx context.Context, _ string, _ keyholder.Mark) error {
-	<-ctx.Done()
-	return ctx.Err()
-}
-
-func (hanging) Seen(ctx context.Context, _ string) (keyholder.Mark, uint64, error) {
-	<-ctx.Done()
-	return keyholder.Mark{}, 0, ctx.Err()
+	check.Must(t, a.j.Close())
+	took := time.Since(began)
+	check.That(t, took <= 15*time.Second, "it took %v", took)
 }

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"testing"
 
+	"github.com/sluicedp/sluice/internal/check"
 	"github.com/sluicedp/sluice/internal/pgtest"
 	"github.com/sluicedp/sluice/ledger/journal"
 )
@@ -29,7 +30,7 @@ func newLimbo(t *testing.T) *limbo {
 	for n := range 6 {
 		l.groups = append(l.groups, l.add(fmt.Sprint("group ", n)))
 	}
-	must(t, l.hosts.open(t, "b").Folded(t.Context(), l.log.End()))
+	check.Must(t, l.hosts.open(t, "b").Folded(t.Context(), l.log.End()))
 	return l
 }
 
@@ -52,9 +53,8 @@ func (l *limbo) lose(through journal.Position) {
 	})
 	err := l.j.Trim(l.Context(), through)
 	<-broken
-	if held, is := errors.AsType[*journal.HeldError](err); !is || held.Through == through {
-		l.Fatalf("Trim: %v", err)
-	}
+	held, is := errors.AsType[*journal.HeldError](err)
+	check.Need(l, is && held.Through != through, "Trim: %v", err)
 }
 
 // waitFor waits until so many sessions of the server wait for something.
@@ -81,12 +81,8 @@ func (l *limbo) trimBeside(through journal.Position) error {
 func TestTrimBehindALostCutDestroysItsKey(t *testing.T) {
 	l := newLimbo(t)
 	l.lose(l.groups[1].After)
-	must(t, l.trimBeside(l.groups[3].After))
-	for _, host := range []string{"a", "b"} {
-		if n := l.hosts.keys[host].Count(l.j.Name()); n != 1 {
-			t.Errorf("Trim is done, and host %s has %d keys", host, n)
-		}
-	}
+	check.Must(t, l.trimBeside(l.groups[3].After))
+	l.haveKeys(l.hosts, 1)
 	l.holds(l.groups[3].After, l.groups[4:]...)
 }
 
@@ -98,16 +94,14 @@ func TestTrimBesideALostCutKeepsItsKey(t *testing.T) {
 	l.held(l.groups[0].After, "it is off") // cut, and the key is left
 	l.hosts.keys["b"].Inject(nil)
 	l.lose(l.groups[2].After)
-	must(t, l.trimBeside(l.groups[0].After))
+	check.Must(t, l.trimBeside(l.groups[0].After))
 	found, err := read(t, l.hosts.open(t, "b"), l.groups[2].After)
-	if err != nil || len(found) != 3 {
-		t.Errorf("%d groups are read: %v", len(found), err)
-	}
+	check.That(t, err == nil && len(found) == 3, "%d groups are read: %v", len(found), err)
 }
 
 // A cut under way that ends behind what is to be trimmed is that of nobody else.
 func TestTrimBeforeALostCutIsNotFenced(t *testing.T) {
 	l := newLimbo(t)
 	l.lose(l.groups[3].After)
-	must(t, l.trimBeside(l.groups[1].After))
+	check.Must(t, l.trimBeside(l.groups[1].After))
 }

@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/sluicedp/sluice/internal/check"
 	"github.com/sluicedp/sluice/internal/pgtest"
 	"github.com/sluicedp/sluice/ledger/journal"
 )
@@ -58,9 +59,8 @@ func TestAppend_ConnectionBreaksAtCommit_OutcomeIsFound(t *testing.T) {
 			f.proxy.Rule(cut.rule)
 			err := a.j.Append(t.Context(), g)
 			f.proxy.Rule(nil)
-			if n := cut.lost.Load(); n != int32(1+c.raises) {
-				t.Fatalf("%d answers were lost, not %d", n, 1+c.raises)
-			}
+			n := cut.lost.Load()
+			check.Need(t, n == int32(1+c.raises), "%d answers were lost, not %d", n, 1+c.raises)
 			switch {
 			case c.landed && err == nil:
 				all = append(all, g)
@@ -71,8 +71,7 @@ func TestAppend_ConnectionBreaksAtCommit_OutcomeIsFound(t *testing.T) {
 			}
 			all = append(all, a.add("after"), a.add("one more", large))
 			a.holds(a.log0(), all...)
-			a.j = f.open(t, "b")
-			a.claim()
+			a.reopen(f.hosts, "b")
 			a.holds(a.log0(), all...)
 		})
 	}
@@ -136,17 +135,11 @@ func TestAppend_ArrivesAfterItsOutcomeWasResolved_ChangesNothing(t *testing.T) {
 				return pgtest.Pass
 			})
 			err := a.j.Append(t.Context(), a.group(c.records...))
-			if !isRejected(err) || !errors.Is(err, context.DeadlineExceeded) || held.Load() == 0 {
-				t.Fatalf("Append: %v", err)
-			}
+			check.Need(t, isRejected(err) && errors.Is(err, context.DeadlineExceeded) && held.Load() != 0,
+				"Append: %v", err)
 			a.log.Undo(len(c.records))
 			close(on)
-			pgtest.Until(t, "the server answers what came late", func() error {
-				if !answered.Load() {
-					return errors.New("it does not")
-				}
-				return nil
-			})
+			until(t, "the server answers what came late", answered.Load)
 			all = append(all, a.add("the handle goes on"))
 			a.holds(a.log0(), all...)
 		})
@@ -187,7 +180,7 @@ func TestAppend_ConnectionBreaksBeforeTheStandbyConfirms_WaitsForIt(t *testing.T
 	default:
 	}
 	standby.Begin(t)
-	must(t, <-outcome)
+	check.Must(t, <-outcome)
 	all = append(all, g, a.add("after"))
 	a.holds(a.log0(), all...)
 }
@@ -216,10 +209,9 @@ func TestAppend_NoStandbyIsWaitedForAfterItBroke_TellsNothing(t *testing.T) {
 		}
 		return cut.rule(m)
 	})
-	must(t, a.j.Append(t.Context(), a.group("perhaps")))
-	if n := raises.Load(); n < 4 {
-		t.Errorf("it is told after %d raises of the term, when no standby was waited for", n)
-	}
+	check.Must(t, a.j.Append(t.Context(), a.group("perhaps")))
+	n := raises.Load()
+	check.That(t, n >= 4, "it is told after %d raises of the term, when no standby was waited for", n)
 }
 
 // withoutCancel keeps requests from the server that cancel a statement: pgx sends one for a connection
@@ -234,28 +226,20 @@ func withoutCancel(m pgtest.Message) pgtest.Action {
 // When the database does not answer at all, the append is uncertain after twice the timeout at most, and
 // the handle stops.
 func TestAppend_DatabaseDoesNotAnswer_StopsAfterTwiceTheTimeout(t *testing.T) {
-	s := shared(t)
-	s.Database(t, "journals")
 	const timeout = time.Second
-	f := newFaulty(t, s, timeout)
-	a := started(t, f.hosts, "a")
+	_, f, a := sharingFaulty(t, timeout)
 	a.add("before")
 	f.proxy.Rule(func(pgtest.Message) pgtest.Action { return pgtest.Freeze })
 	began := time.Now()
 	g := a.group("is not answered")
 	err := a.j.Append(t.Context(), g)
-	if !isUncertain(err) {
-		t.Errorf("Append: %v", err)
-	}
-	if took := time.Since(began); took < 2*timeout || took > 2*timeout+20*time.Second {
-		t.Errorf("it took %v", took)
-	}
-	wantErr(t, a.j.Append(t.Context(), g), journal.ErrStopped, "then")
+	check.That(t, isUncertain(err), "Append: %v", err)
+	took := time.Since(began)
+	check.That(t, took >= 2*timeout && took <= 2*timeout+20*time.Second, "it took %v", took)
+	check.WantErr(t, a.j.Append(t.Context(), g), journal.ErrStopped, "then")
 	f.proxy.Rule(nil)
 	f.proxy.CutAll()
-	if a.next(f.hosts, "b", g) {
-		t.Error("it has landed")
-	}
+	check.That(t, !a.next(f.hosts, "b", g), "it has landed")
 }
 
 // When another host claims the journal before the outcome is found out, the term is not raised: the group
@@ -279,16 +263,15 @@ func TestAppend_AnotherHostClaimsBeforeTheOutcomeIsFound_IsFenced(t *testing.T) 
 						direct.ledger, direct.keys = f.ledger, f.keys
 						b = direct.open(t, "b")
 						_, _, err := b.Claim(t.Context())
-						must(t, err)
+						check.Must(t, err)
 					})
 				}
 				return cut.rule(m)
 			})
 			err := a.j.Append(t.Context(), g)
 			f.proxy.Rule(nil)
-			if errors.Is(err, journal.ErrFenced) == landed || isUncertain(err) != landed || !strings.Contains(err.Error(), "host b") {
-				t.Errorf("Append: %v", err)
-			}
+			check.That(t, errors.Is(err, journal.ErrFenced) != landed && isUncertain(err) == landed &&
+				strings.Contains(err.Error(), "host b"), "Append: %v", err)
 			if landed {
 				all = append(all, g)
 			} else {
@@ -303,27 +286,23 @@ func TestAppend_AnotherHostClaimsBeforeTheOutcomeIsFound_IsFenced(t *testing.T) 
 
 // A trim during which the outcome of an append is found out is held, and does not stop the ledger.
 func TestTrim_DuringWhichAnOutcomeIsResolved_IsHeld(t *testing.T) {
-	s := shared(t)
-	s.Database(t, "journals")
-	f := newFaulty(t, s, 20*time.Second)
-	a := started(t, f.hosts, "a")
+	_, f, a := sharingFaulty(t, 20*time.Second)
 	old := a.add("old")
 	a.add("young")
 	b := f.open(t, "b")
-	must(t, b.Folded(t.Context(), a.log.End()))
+	check.Must(t, b.Folded(t.Context(), a.log.End()))
 	begun := false
-	f.keys["b"].Inject(func(call string) error {
-		if call == "Keep" && !begun {
+	f.keys["b"].Inject(func(c keyCall) error {
+		if c.method == "Keep" && !begun {
 			begun = true
 			broken(f.proxy, true)
 			return a.j.Append(context.Background(), a.group("its connection breaks"))
 		}
 		return nil
 	})
-	if err := a.j.Trim(t.Context(), old.After); !errors.Is(err, journal.ErrHeld) || !begun {
-		t.Errorf("Trim: %v", err)
-	}
-	must(t, a.j.Trim(t.Context(), old.After))
+	err := a.j.Trim(t.Context(), old.After)
+	check.That(t, errors.Is(err, journal.ErrHeld) && begun, "Trim: %v", err)
+	check.Must(t, a.j.Trim(t.Context(), old.After))
 	a.add("after")
 	if found, err := read(t, a.j, old.After); err != nil || len(found) != 3 {
 		t.Errorf("%d groups are left: %v", len(found), err)

@@ -5,6 +5,8 @@ import (
 	"testing"
 
 	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/sluicedp/sluice/internal/check"
 )
 
 // Errors that sessions of PostgreSQL itself do not get name the pool; others are as they were.
@@ -21,11 +23,7 @@ func TestOfPool_ErrorsOfPools_NameThePool(t *testing.T) {
 	} {
 		in := error(&pgconn.PgError{Code: c.code, Message: c.message})
 		out := ofPool(in)
-		if errors.Is(out, errPooled) != c.pool || !errors.Is(out, in) {
-			t.Errorf("%s %s: %v", c.code, c.message, out)
-		}
+		check.That(t, errors.Is(out, errPooled) == c.pool && errors.Is(out, in), "%s %s: %v", c.code, c.message, out)
 	}
-	if err := ofPool(nil); err != nil {
-		t.Error(err)
-	}
+	check.OK(t, ofPool(nil))
 }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/jackc/pgx/v5/pgconn"
 
+	"github.com/sluicedp/sluice/internal/check"
 	"github.com/sluicedp/sluice/ledger/journal/keyholder"
 )
 
@@ -23,7 +24,7 @@ const secret = "Hunter2"
 func TestOptions_ConnectionString_IsNotInErrors(t *testing.T) {
 	nowhere := filepath.Join(t.TempDir(), "none")
 	service := filepath.Join(t.TempDir(), "service.conf")
-	must(t, os.WriteFile(service, []byte("[given]\nhost="+nowhere+"\nuser="+secret+"\npassword="+secret+"\n"), 0o600))
+	check.Must(t, os.WriteFile(service, []byte("[given]\nhost="+nowhere+"\nuser="+secret+"\npassword="+secret+"\n"), 0o600))
 	t.Setenv("PGPASSWORD", secret+"env")
 	for _, address := range []string{
 		"host=" + nowhere + " user= password=" + secret + " dbname=x sslmode=disable",
@@ -63,9 +64,8 @@ func TestOptions_ConnectionString_IsNotInErrors(t *testing.T) {
 	} {
 		o := Options{Database: address, Host: "a", Keys: unused{}, Others: []keyholder.Holder{unused{}}, Timeout: 20 * time.Second}
 		_, err := Open(t.Context(), o, [16]byte{1})
-		if err == nil || strings.Contains(fmt.Sprintf("%v %+v %s %q", err, err, err, err), secret) {
-			t.Errorf("%s: %v; want an error without the password", address, err)
-		}
+		check.That(t, err != nil && !strings.Contains(fmt.Sprintf("%v %+v %s %q", err, err, err, err), secret),
+			"%s: %v; want an error without the password", address, err)
 	}
 }
 
@@ -81,9 +81,8 @@ func TestConnectReason_HasNothingOfTheError(t *testing.T) {
 		"the server, or something before it, does not do what sslmode":                 errors.New(secret),
 	} {
 		got := connectError(err)
-		if !strings.Contains(got.Error(), want) || strings.Contains(got.Error(), secret) || !errors.Is(got, err) {
-			t.Errorf("%v is shown as %v; want %q", err, got, want)
-		}
+		check.That(t, strings.Contains(got.Error(), want) && !strings.Contains(got.Error(), secret) &&
+			errors.Is(got, err), "%v is shown as %v; want %q", err, got, want)
 	}
 }
 

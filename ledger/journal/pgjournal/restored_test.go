@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/sluicedp/sluice/internal/check"
 	"github.com/sluicedp/sluice/ledger/journal"
 )
 
@@ -28,9 +29,8 @@ func TestAppend_DatabaseWasPutBack_IsRestored(t *testing.T) {
 			UPDATE sluice.heads SET events = kept.events, root = kept.root FROM kept;
 			UPDATE sluice.heads SET `+change)
 		err := a.j.Append(t.Context(), a.group("goes on"))
-		if !errors.Is(err, journal.ErrRestored) || !errors.Is(err, journal.ErrOrder) || errors.Is(err, journal.ErrFenced) {
-			t.Errorf("%s: %v", name, err)
-		}
+		check.That(t, errors.Is(err, journal.ErrRestored) && errors.Is(err, journal.ErrOrder) &&
+			!errors.Is(err, journal.ErrFenced), "%s: %v", name, err)
 	}
 }
 
@@ -49,8 +49,7 @@ func TestAppend_StatementsOfTheSessionAreGone_NamesThePoolMode(t *testing.T) {
 			CREATE TRIGGER change AFTER INSERT ON sluice.frames FOR EACH ROW EXECUTE FUNCTION change();`)
 		a.add("changes the session")
 		err := a.j.Append(t.Context(), a.group("is not appended"))
-		if err == nil || !strings.Contains(err.Error(), "pgbouncer") || !strings.Contains(err.Error(), "pool_mode = session") {
-			t.Errorf("%s: %v", name, err)
-		}
+		check.That(t, err != nil && strings.Contains(err.Error(), "pgbouncer") &&
+			strings.Contains(err.Error(), "pool_mode = session"), "%s: %v", name, err)
 	}
 }

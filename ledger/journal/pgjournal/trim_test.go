@@ -16,6 +16,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/sluicedp/sluice/internal/check"
 	"github.com/sluicedp/sluice/internal/pace"
 	"github.com/sluicedp/sluice/internal/pgtest"
 	"github.com/sluicedp/sluice/ledger/internal/errs"
@@ -28,9 +29,8 @@ func (a *author) cut(records ...string) journal.Group {
 	a.Helper()
 	g := a.group(records...)
 	g.Cut = true
-	if err := a.j.Append(a.Context(), g); err != nil {
-		a.Fatalf("Append: %v", err)
-	}
+	err := a.j.Append(a.Context(), g)
+	check.Need(a, err == nil, "Append: %v", err)
 	g.Cut = false
 	return g
 }
@@ -40,13 +40,9 @@ func (a *author) held(wanted journal.Position, words ...string) journal.Position
 	a.Helper()
 	err := a.j.Trim(a.Context(), wanted)
 	held, is := errors.AsType[*journal.HeldError](err)
-	if !is || held.Wanted != wanted {
-		a.Fatalf("Trim(%v): %v", wanted, err)
-	}
+	check.Need(a, is && held.Wanted == wanted, "Trim(%v): %v", wanted, err)
 	for _, word := range words {
-		if !strings.Contains(err.Error(), word) {
-			a.Errorf("it does not say %q: %v", word, err)
-		}
+		check.That(a, strings.Contains(err.Error(), word), "it does not say %q: %v", word, err)
 	}
 	return held.Through
 }
@@ -63,68 +59,57 @@ func TestTrimWaitsForWhoFollows(t *testing.T) {
 		groups = append(groups, a.cut(fmt.Sprint("first ", n)), a.add(fmt.Sprint("second ", n)))
 	}
 	at := func(n int) journal.Position { return groups[n-1].After } // behind so many groups
-	keys := func(want int) {
-		t.Helper()
-		for _, name := range []string{"a", "b", "c"} {
-			if n := h.keys[name].Count(a.j.Name()); n != want {
-				t.Errorf("host %s has %d keys, not %d", name, n, want)
-			}
-		}
-	}
 	nothing := func(through journal.Position) {
 		t.Helper()
-		if through != begin {
-			t.Errorf("up to %v all is destroyed", through)
-		}
-		keys(4)
+		check.That(t, through == begin, "up to %v all is destroyed", through)
+		a.haveKeys(h, 4)
 		a.holds(begin, groups...)
 	}
 	nothing(a.held(at(8), "0 other hosts", "of 2"))
 	own, b, c := a.j.(*Journal), h.open(t, "b"), h.open(t, "c")
-	must(t, own.Folded(t.Context(), at(8))) // its own base is no other's
+	check.Must(t, own.Folded(t.Context(), at(8))) // its own base is no other's
 	nothing(a.held(at(8), "0 other hosts"))
-	must(t, b.Folded(t.Context(), at(8)))
+	check.Must(t, b.Folded(t.Context(), at(8)))
 	nothing(a.held(at(8), "1 other hosts"))
-	must(t, c.Folded(t.Context(), at(1)))
+	check.Must(t, c.Folded(t.Context(), at(1)))
 	nothing(a.held(at(8), "host c", "up to event 1 only", "ago"))
-	must(t, c.Folded(t.Context(), at(5))) // the first two segments, and a half of the third
+	check.Must(t, c.Folded(t.Context(), at(5))) // the first two segments, and a half of the third
 	if through := a.held(at(8), "host c", "up to event 5 only"); through != at(4) {
 		t.Errorf("up to %v all is destroyed, not %v", through, at(4))
 	}
-	keys(2)
+	a.haveKeys(h, 2)
 	a.holds(at(4), groups[4:]...)
-	must(t, b.Folded(t.Context(), at(6))) // b has gone back to an older disk
+	check.Must(t, b.Folded(t.Context(), at(6))) // b has gone back to an older disk
 	a.held(at(8), "host b has folded up to event 6 only", "host c")
 	for _, bad := range []journal.Position{at(3), {Events: at(6).Events}} { // with which it has nothing to go on with
-		wantErr(t, b.Folded(t.Context(), bad), errs.ErrCorrupt, "b has folded up to %v", bad)
+		check.WantErr(t, b.Folded(t.Context(), bad), errs.ErrCorrupt, "b has folded up to %v", bad)
 		a.held(at(8), "1 other hosts", "host c")
-		must(t, b.Folded(t.Context(), at(8)))
+		check.Must(t, b.Folded(t.Context(), at(8)))
 	}
-	must(t, c.Folded(t.Context(), at(7))) // all but the last event
+	check.Must(t, c.Folded(t.Context(), at(7))) // all but the last event
 	if through := a.held(at(8), "host c has folded up to event 7 only"); through != at(6) {
 		t.Errorf("up to %v all is destroyed, not %v", through, at(6))
 	}
-	must(t, own.Dismiss(t.Context(), "c"))
+	check.Must(t, own.Dismiss(t.Context(), "c"))
 	a.held(at(8), "1 other hosts")
-	keys(1)
+	a.haveKeys(h, 1)
 	h.change = nil
-	a.j = h.open(t, "a") // one is enough now
-	a.claim()
-	must(t, a.j.Trim(t.Context(), at(8)))
-	keys(0)
+	a.reopen(h, "a")
+	check.Must(t, a.j.Trim(t.Context(), at(8)))
+	a.haveKeys(h, 0)
 	a.holds(at(8))
 	// Who claims is no other host any more. Who had the journal holds back what it lacks, and counts for no other base, until it is dismissed.
-	must(t, a.j.Close())
+	check.Must(t, a.j.Close())
 	a.j = b
 	a.claim()
 	last := a.add("of b")
 	a.held(last.After, "0 other hosts", "host a had the journal, and has up to event 8 only")
-	must(t, c.Folded(t.Context(), last.After))
+	check.Must(t, c.Folded(t.Context(), last.After))
 	a.held(last.After, "host a had the journal")
-	must(t, b.Dismiss(t.Context(), "a"))
+	check.Must(t, b.Dismiss(t.Context(), "a"))
 	a.held(last.After, "1 other hosts", "of 2")
-	must(t, h.open(t, "a").Folded(t.Context(), last.After)) // it follows again
-	must(t, a.j.Trim(t.Context(), last.After))
+	check.Must(t, h.open(t, "a").Folded(t.Context(), last.After)) // it follows again
+	check.Must(t, a.j.Trim(t.Context(), last.After))
 }
 
 // Trim is done when all holders have destroyed the keys. If it is cut short, the next one ends it, whoever makes it; and what nobody can use any
@@ -134,58 +119,45 @@ func TestKeysAreDestroyedEverywhereOrTrimIsHeld(t *testing.T) {
 	begin := a.log.End()
 	a.add("old")
 	young := a.cut("young")
-	must(t, h.open(t, "b").Folded(t.Context(), a.log.End()))
+	check.Must(t, h.open(t, "b").Folded(t.Context(), a.log.End()))
 	off := errors.New("it is off")
 	for _, name := range []string{"a", "b", "c"} {
 		h.keys[name].FailAt("Keep", off)
-		if through := a.held(young.Before, "keys may be left with "+name, "it is off"); through != begin {
-			t.Errorf("while %s has keys, up to %v all is destroyed", name, through)
-		}
+		through := a.held(young.Before, "keys may be left with "+name, "it is off")
+		check.That(t, through == begin, "while %s has keys, up to %v all is destroyed", name, through)
 		if n := h.keys[name].Count(a.j.Name()); name == "a" && n != 2 { // the others have destroyed theirs then
 			t.Errorf("host %s has %d keys", name, n)
 		}
 		a.holds(young.Before, young)
 		h.keys[name].Inject(nil)
 	}
-	must(t, a.j.Close())
-	a.j = h.open(t, "c")
-	a.claim()
-	must(t, h.open(t, "b").Folded(t.Context(), a.log.End()))
-	must(t, h.open(t, "a").Folded(t.Context(), a.log.End())) // which had the journal
-	must(t, a.j.Trim(t.Context(), young.Before))
-	for name, keys := range h.keys {
-		if n := keys.Count(a.j.Name()); n != 1 {
-			t.Errorf("host %s has %d keys", name, n)
-		}
-	}
+	check.Must(t, a.j.Close())
+	a.reopen(h, "c")
+	check.Must(t, h.open(t, "b").Folded(t.Context(), a.log.End()))
+	check.Must(t, h.open(t, "a").Folded(t.Context(), a.log.End())) // which had the journal
+	check.Must(t, a.j.Trim(t.Context(), young.Before))
+	a.haveKeys(h, 1)
 	a.holds(young.Before, young, a.add("goes on"))
 	reject := func() { // what would have begun a segment: its key waits to be used
-		h.keys["a"].Fail(off)
-		h.keys["b"].Fail(off)
+		h.fail(off, "a", "b")
 		g := a.group("rejected")
 		g.Cut = true
-		wantErr(t, a.j.Append(t.Context(), g), journal.ErrRejected, "error")
-		a.log.Undo(1)
-		h.keys["a"].Fail(nil)
-		h.keys["b"].Fail(nil)
+		a.rejected(g, "no holder can be reached", off)
+		h.fail(nil, "a", "b")
 	}
 	// A key that nothing was encrypted under is destroyed as well.
 	reject()
 	a.claim()
-	must(t, h.open(t, "b").Folded(t.Context(), a.log.End()))
-	must(t, h.open(t, "a").Folded(t.Context(), a.log.End()))
-	must(t, a.j.Trim(t.Context(), a.log.End()))
-	for name, keys := range h.keys {
-		if n := keys.Count(a.j.Name()); n != 0 {
-			t.Errorf("host %s has %d keys", name, n)
-		}
-	}
+	check.Must(t, h.open(t, "b").Folded(t.Context(), a.log.End()))
+	check.Must(t, h.open(t, "a").Folded(t.Context(), a.log.End()))
+	check.Must(t, a.j.Trim(t.Context(), a.log.End()))
+	a.haveKeys(h, 0)
 	// One that waits to be used is not, by a Trim of what was before.
 	old := a.add("under another")
-	must(t, h.open(t, "b").Folded(t.Context(), old.After))
-	must(t, h.open(t, "a").Folded(t.Context(), old.After))
+	check.Must(t, h.open(t, "b").Folded(t.Context(), old.After))
+	check.Must(t, h.open(t, "a").Folded(t.Context(), old.After))
 	reject()
-	must(t, a.j.Trim(t.Context(), old.After))
+	check.Must(t, a.j.Trim(t.Context(), old.After))
 	a.holds(old.After, a.add("under the one that waited"))
 }
 
@@ -214,22 +186,20 @@ func TestTrimBesideAppends(t *testing.T) {
 		if n++; n%5 != 0 {
 			continue
 		}
-		must(t, b.Folded(t.Context(), p))
-		must(t, a.j.Trim(t.Context(), p))
+		check.Must(t, b.Folded(t.Context(), p))
+		check.Must(t, a.j.Trim(t.Context(), p))
 		last = p
 		for g, err := range b.Read(t.Context(), p) {
-			must(t, err)
+			check.Must(t, err)
 			p = g.After
 		}
 	}
 	all.Wait()
 	left, err := read(t, a.j, last)
-	if err != nil || len(left) != int(a.log.End().Events-last.Events) {
-		t.Errorf("%d groups are left behind %v: %v", len(left), last, err)
-	}
-	if n := h.keys["b"].Count(a.j.Name()); n > 3 {
-		t.Errorf("%d keys are left", n)
-	}
+	check.That(t, err == nil && len(left) == int(a.log.End().Events-last.Events),
+		"%d groups are left behind %v: %v", len(left), last, err)
+	n = h.keys["b"].Count(a.j.Name())
+	check.That(t, n <= 3, "%d keys are left", n)
 }
 
 // A group whose segment nobody knows of, in a database that somebody has mended by hand, keeps Trim from destroying keys.
@@ -237,9 +207,9 @@ func TestNoKeyIsDestroyedThatAGroupNeeds(t *testing.T) {
 	s, h, a := sharing(t, "a", "b")
 	a.add("old")
 	young := a.cut("young")
-	must(t, h.open(t, "b").Folded(t.Context(), a.log.End()))
+	check.Must(t, h.open(t, "b").Folded(t.Context(), a.log.End()))
 	s.Exec(t, "journals", "UPDATE sluice.segments SET number = 9 WHERE events = 1")
-	wantErr(t, a.j.Trim(t.Context(), young.Before), errs.ErrCorrupt, "Trim")
+	check.WantErr(t, a.j.Trim(t.Context(), young.Before), errs.ErrCorrupt, "Trim")
 	a.holds(young.Before, young)
 }
 
@@ -247,7 +217,7 @@ func TestNoKeyIsDestroyedThatAGroupNeeds(t *testing.T) {
 func found(t testing.TB, b []byte, dirs ...string) (files []string) {
 	t.Helper()
 	for _, dir := range dirs {
-		must(t, filepath.WalkDir(dir, func(path string, e fs.DirEntry, err error) error {
+		check.Must(t, filepath.WalkDir(dir, func(path string, e fs.DirEntry, err error) error {
 			if err != nil || !e.Type().IsRegular() {
 				return err
 			}
@@ -273,8 +243,7 @@ func TestNothingIsLeftBehindTheHorizon(t *testing.T) {
 	holders := map[string]keyholder.Holder{}
 	h := newHosts(t, s.Database(t, "journals"), "a", "b")
 	for name := range h.keys {
-		d, err := keyholder.OpenDirectory(filepath.Join(dir, name))
-		must(t, err)
+		d := check.Value(keyholder.OpenDirectory(filepath.Join(dir, name)))(t)
 		defer d.Close()
 		holders[name] = d
 	}
@@ -304,42 +273,33 @@ func TestNothingIsLeftBehindTheHorizon(t *testing.T) {
 	wal := []string{filepath.Join(s.Data, "pg_wal"), filepath.Join(standby.Data, "pg_wal")}
 	tables := []string{filepath.Join(s.Data, "base"), filepath.Join(standby.Data, "base")}
 	for _, place := range append(wal, tables...) {
-		if len(found(t, []byte(control), place)) == 0 {
-			t.Fatalf("what is in clear is not found in %s", place)
-		}
+		check.Need(t, len(found(t, []byte(control), place)) != 0, "what is in clear is not found in %s", place)
 	}
-	if files := found(t, []byte(planted), everywhere...); len(files) > 0 {
-		t.Errorf("a record lies in clear in %v", files)
-	}
+	files := found(t, []byte(planted), everywhere...)
+	check.That(t, len(files) == 0, "a record lies in clear in %v", files)
 	sealed := sealedOf(t, s, 0)
 	for _, place := range append(wal, tables...) {
-		if len(found(t, sealed, place)) == 0 {
-			t.Fatalf("the sealed bytes are not found in %s", place)
-		}
+		check.Need(t, len(found(t, sealed, place)) != 0, "the sealed bytes are not found in %s", place)
 	}
 	segment := keyholder.Segment{Term: a.term, Number: 1}
-	key, err := holders["a"].Get(t.Context(), a.j.Name(), segment)
-	must(t, err)
-	if n := len(found(t, key[:], everywhere...)); n != 2 {
-		t.Fatalf("the key lies in %d files, not with both hosts", n)
-	}
+	key := check.Value(holders["a"].Get(t.Context(), a.j.Name(), segment))(t)
+	n := len(found(t, key[:], everywhere...))
+	check.Need(t, n == 2, "the key lies in %d files, not with both hosts", n)
 
-	must(t, h.open(t, "b").Folded(t.Context(), young.Before))
-	must(t, a.j.Trim(t.Context(), young.Before))
+	check.Must(t, h.open(t, "b").Folded(t.Context(), young.Before))
+	check.Must(t, a.j.Trim(t.Context(), young.Before))
 	if len(found(t, sealed, wal...)) == 0 {
 		t.Log("the sealed bytes are gone by themselves") // then this proves less
 	}
-	if files := found(t, key[:], everywhere...); len(files) > 0 {
-		t.Errorf("the key is left in %v", files)
-	}
+	files = found(t, key[:], everywhere...)
+	check.That(t, len(files) == 0, "the key is left in %v", files)
 	for name, d := range holders {
-		wantErr(t, failed(d.Get(t.Context(), a.j.Name(), segment)), keyholder.ErrDestroyed, "host %s", name)
+		check.WantErr(t, check.Err(d.Get(t.Context(), a.j.Name(), segment)), keyholder.ErrDestroyed, "host %s", name)
 	}
-	if rows := s.Exec(t, "journals", "SELECT count(*) FROM sluice.frames"); rows[0] != "1" {
-		t.Errorf("%s rows are left", rows[0])
-	}
+	rows := s.Exec(t, "journals", "SELECT count(*) FROM sluice.frames")
+	check.That(t, rows[0] == "1", "%s rows are left", rows[0])
 	a.holds(young.Before, young)
-	wantErr(t, failed(read(t, a.j, begin)), journal.ErrLost, "what was trimmed")
+	check.WantErr(t, check.Err(read(t, a.j, begin)), journal.ErrLost, "what was trimmed")
 }
 
 // sealedOf returns some of the sealed bytes of a group.
@@ -347,9 +307,8 @@ func sealedOf(t *testing.T, s *pgtest.Server, events int) []byte {
 	t.Helper()
 	text := s.Exec(t, "journals", fmt.Sprintf("SELECT encode(substr(body, 1, 64), 'hex') FROM sluice.frames WHERE events = %d AND frame = 0", events))[0]
 	var b []byte
-	if _, err := fmt.Sscanf(text, "%x", &b); err != nil || len(b) != 64 {
-		t.Fatal(len(b), err)
-	}
+	_, err := fmt.Sscanf(text, "%x", &b)
+	check.Need(t, err == nil && len(b) == 64, "%v %v", len(b), err)
 	return b
 }
 
@@ -359,11 +318,10 @@ func TestAGroupBehindATrimHasAnotherKey(t *testing.T) {
 	b := h.open(t, "b")
 	trim := func(through journal.Position, keys int) {
 		t.Helper()
-		must(t, b.Folded(t.Context(), a.log.End()))
-		must(t, a.j.Trim(t.Context(), through))
-		if n := h.keys["b"].Count(a.j.Name()); n != keys {
-			t.Errorf("behind a trim to %v, of %v, there are %d keys, not %d", through, a.log.End(), n, keys)
-		}
+		check.Must(t, b.Folded(t.Context(), a.log.End()))
+		check.Must(t, a.j.Trim(t.Context(), through))
+		n := h.keys["b"].Count(a.j.Name())
+		check.That(t, n == keys, "behind a trim to %v, of %v, there are %d keys, not %d", through, a.log.End(), n, keys)
 	}
 	a.add("old")
 	trim(a.log.End(), 0)
@@ -387,30 +345,15 @@ func TestLeader(t *testing.T) {
 	want := func(who string) {
 		t.Helper()
 		for _, j := range []*Journal{a.j.(*Journal), b} {
-			if host, err := j.Leader(t.Context()); err != nil || host != who {
-				t.Errorf("%q has the journal, %v; it is %q", host, err, who)
-			}
+			host, err := j.Leader(t.Context())
+			check.That(t, err == nil && host == who, "%q has the journal, %v; it is %q", host, err, who)
 		}
 	}
 	want("a")
 	claimed(t, b, a.log.End())
 	want("b")
-	must(t, b.Close())
-	wantErr(t, failed(b.Leader(t.Context())), journal.ErrStopped, "a handle that is closed")
-}
-
-// disturbed is a holder that is disturbed by something before it gives its first key.
-type disturbed struct {
-	keyholder.Holder
-	by func()
-}
-
-func (d *disturbed) Get(ctx context.Context, journal string, id keyholder.Segment) (keyholder.Key, error) {
-	if by := d.by; by != nil {
-		d.by = nil
-		by()
-	}
-	return d.Holder.Get(ctx, journal, id)
+	check.Must(t, b.Close())
+	check.WantErr(t, check.Err(b.Leader(t.Context())), journal.ErrStopped, "a handle that is closed")
 }
 
 // A segment is trimmed, and what is left of it encrypted anew, between the moments at which another host sees it and looks for its key: that
@@ -419,9 +362,8 @@ func TestATrimWhileAnotherHostLooks(t *testing.T) {
 	for name, look := range map[string]func(b *Journal, groups []journal.Group){
 		"reads": func(b *Journal, groups []journal.Group) {
 			found, err := read(t, b, groups[2].After)
-			if err != nil || len(found) != 3 || !reflect.DeepEqual(found[2].Records, groups[5].Records) {
-				t.Errorf("%d groups are read: %v", len(found), err)
-			}
+			check.That(t, err == nil && len(found) == 3 && reflect.DeepEqual(found[2].Records, groups[5].Records),
+				"%d groups are read: %v", len(found), err)
 		},
 		"claims": func(b *Journal, groups []journal.Group) { claimed(t, b, groups[5].After) },
 	} {
@@ -432,16 +374,18 @@ func TestATrimWhileAnotherHostLooks(t *testing.T) {
 		for n := range 3 { // a segment has two groups
 			groups = append(groups, a.cut(fmt.Sprint("first ", n)), a.add(fmt.Sprint("second ", n)))
 		}
-		keys := &disturbed{Holder: h.keys["b"]}
-		h.change = func(o *Options) { o.Bases, o.Keys = 1, keys }
 		b := h.open(t, "b")
-		must(t, b.Folded(t.Context(), groups[5].After))
+		check.Must(t, b.Folded(t.Context(), groups[5].After))
 		trimmed := false
-		keys.by = func() { must(t, a.j.Trim(t.Context(), groups[2].After)); trimmed = true }
+		h.keys["b"].Inject(func(c keyCall) error {
+			if c.method == "Get" && !trimmed {
+				trimmed = true
+				return a.j.Trim(t.Context(), groups[2].After)
+			}
+			return nil
+		})
 		look(b, groups)
-		if !trimmed {
-			t.Errorf("%s: nothing was trimmed", name)
-		}
+		check.That(t, trimmed, "%s: nothing was trimmed", name)
 	}
 }
 
@@ -453,18 +397,18 @@ func TestTrim_HostThatHadTheJournalIsGone_LeavesWhatItsBaseLacks(t *testing.T) {
 	begin := a.log.End()
 	all := []journal.Group{a.add("in no base of a"), a.cut("nor this")}
 	b := h.open(t, "b")
-	must(t, b.Folded(t.Context(), a.log.End()))
-	must(t, a.j.Close()) // before its first trim
+	check.Must(t, b.Folded(t.Context(), a.log.End()))
+	check.Must(t, a.j.Close()) // before its first trim
 	a.j = b
 	a.claim()
 	all = append(all, a.cut("of b"))
 	c := h.open(t, "c")
-	must(t, c.Folded(t.Context(), a.log.End()))
+	check.Must(t, c.Folded(t.Context(), a.log.End()))
 	a.held(a.log.End(), "host a had the journal, and has up to event 0 only")
 	back := h.open(t, "a")
 	if found, err := read(t, back, begin); err != nil || len(found) != len(all) {
 		t.Fatalf("host a finds %d groups: %v", len(found), err)
 	}
-	must(t, back.Folded(t.Context(), a.log.End()))
-	must(t, a.j.Trim(t.Context(), a.log.End()))
+	check.Must(t, back.Folded(t.Context(), a.log.End()))
+	check.Must(t, a.j.Trim(t.Context(), a.log.End()))
 }

@@ -80,7 +80,7 @@ func Example_served() {
 		panic(err)
 	}
 	defer func() { _ = l.Close() }()
-	handler, err := serveWatched(l, counts, ledgerhttp.Holder{Name: "prometheus", Role: ledgerhttp.Metrics})
+	handler, err := serveWatched(l, counts, ledgerhttp.Holder{Name: "prometheus", Role: "metrics"})
 	if err != nil {
 		panic(err)
 	}

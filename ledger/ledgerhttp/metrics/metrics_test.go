@@ -38,7 +38,7 @@ func watch(t testing.TB) *watched {
 	l := ledgertest.With(t, ledgertest.Settings{
 		Origin: ledgertest.Origin{LogKey: public}, Options: ledger.Options{Signer: signer, Observer: m, Now: time.Now},
 	}).Ledger
-	h, err := ledgerhttp.New(l, ledgerhttp.Options{Gate: ledgerhttp.Holder{Name: "test", Role: ledgerhttp.Operator}.Admit, Answered: m.Answered, Metrics: m.ServeMetrics})
+	h, err := ledgerhttp.New(l, ledgerhttp.Options{Gate: ledgerhttp.Holder{Name: "test", Role: "operator"}.Admit, Answered: m.Answered, Metrics: m.ServeMetrics})
 	check.Must(t, err)
 	return &watched{l, t, h}
 }
@@ -157,7 +157,7 @@ func TestKeysAreNoRequests(t *testing.T) {
 	l := ledgertest.With(t, ledgertest.Settings{Options: ledger.Options{Observer: counts, TruthKey: []byte("a key of sixteen bytes")}})
 	w := &watched{Ledger: l.Ledger, t: t}
 	var err error
-	w.handler, err = ledgerhttp.New(w.Ledger, ledgerhttp.Options{Gate: ledgerhttp.Holder{Name: "test", Role: ledgerhttp.Metrics}.Admit, Answered: counts.Answered, Metrics: counts.ServeMetrics})
+	w.handler, err = ledgerhttp.New(w.Ledger, ledgerhttp.Options{Gate: ledgerhttp.Holder{Name: "test", Role: "metrics"}.Admit, Answered: counts.Answered, Metrics: counts.ServeMetrics})
 	check.Must(t, err)
 	w.want("of a new truth key", map[string]float64{"sluice_committed_events_total": 1, "sluice_committed_requests_total": 0})
 	check.Must(t, l.DefineQuestion(t.Context(), "define", api.Question{Name: "vote", Values: []string{"yes", "no"}}))

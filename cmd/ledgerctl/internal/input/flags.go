@@ -90,7 +90,7 @@ func arguments(use string) cobra.PositionalArgs {
 //
 //   - required: the command makes no sense without it;
 //   - repeated: a list has an item for each time that the flag is given, not for each comma;
-//   - positive: it is above 0;
+//   - positive: it is above 0; the tag zero says what helps instead of 0;
 //   - empty: an empty text means something;
 //   - not=NAME: it excludes another flag, and needs=NAME: it makes no sense without another one;
 //   - reads, writes: it names a file that the command reads or writes; reads@ is for a text or
@@ -168,7 +168,13 @@ func annotate(cmd *cobra.Command, f *pflag.Flag, tags reflect.StructTag, options
 		switch rule, other, _ := strings.Cut(option, "="); rule {
 		case "required":
 			note(cobra.BashCompOneRequiredFlag, "true")
-		case isPositive, mayBeEmpty, excludes, needs:
+		case isPositive:
+			hint := tags.Get("zero")
+			if hint == "" && tags.Get("default") != "" {
+				hint = "leave it out for the default"
+			}
+			note(rule, hint)
+		case mayBeEmpty, excludes, needs:
 			note(rule, other)
 		}
 		switch option {
@@ -231,8 +237,8 @@ func checkFlag(flags *pflag.FlagSet, f *pflag.Flag) error {
 		return output.UsageError("is a variable of the shell not set? leave the flag out if nothing is meant",
 			"--%s is empty", f.Name)
 	}
-	if _, is := rule(isPositive); is && !(numberOf(f.Value) > 0 && numberOf(f.Value) < math.Inf(1)) {
-		return output.UsageError("leave it out for the default", "--%s must be above 0", f.Name)
+	if hint, is := rule(isPositive); is && !(numberOf(f.Value) > 0 && numberOf(f.Value) < math.Inf(1)) {
+		return output.UsageError(hint, "--%s must be above 0", f.Name)
 	}
 	if other, is := rule(excludes); is && value != "false" && isGiven(other) {
 		return output.UsageError("give one of them", "--%s and --%s exclude each other", f.Name, other)
@@ -260,8 +266,8 @@ type Amount struct {
 	Units *int64 // nil if it is not given
 }
 
-// decimalAmount is an amount as people write it, not in minor units.
-var decimalAmount = regexp.MustCompile(`^([0-9][0-9,']*)[.]([0-9]{1,3})( ?[A-Za-z]{3})?$`)
+// hundredths is an amount as people write it where the minor unit is a hundredth.
+var hundredths = regexp.MustCompile(`^([0-9][0-9,']*[.][0-9]{2})( ?[A-Za-z]{3})?$`)
 
 // Set implements [pflag.Value]. An amount with a decimal point is refused: the flag does not know how
 // many decimals the ledger's currency has.
@@ -271,16 +277,14 @@ func (a *Amount) Set(text string) error {
 		a.Units = &units
 		return nil
 	}
-	const rule = "%q is not an amount: it is a whole number from 0 on, in minor units of the currency (cents, say)"
-	parts := decimalAmount.FindStringSubmatch(text)
+	parts := hundredths.FindStringSubmatch(text)
 	if parts == nil {
-		return fmt.Errorf(rule, text)
+		return fmt.Errorf("%q is not an amount: it is a whole number from 0 on, in minor units of the currency "+
+			"(cents, say)", text)
 	}
-	digits := strings.NewReplacer(",", "", "'", "").Replace(parts[1]) + parts[2]
-	if len(parts[2]) == 1 {
-		digits += "0"
-	}
-	return fmt.Errorf(rule+"; write %s", text, cmp.Or(strings.TrimLeft(digits, "0"), "0"))
+	digits := strings.TrimLeft(strings.NewReplacer(",", "", "'", "", ".", "").Replace(parts[1]), "0")
+	return fmt.Errorf("%q is not an amount: amounts are in minor units; if the minor unit is a hundredth, write %s",
+		text, cmp.Or(digits, "0"))
 }
 
 // String implements [pflag.Value].

@@ -1,6 +1,7 @@
 package input
 
 import (
+	"errors"
 	"math"
 	"strings"
 	"testing"
@@ -9,14 +10,16 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/output"
 	"github.com/sluicedp/sluice/internal/check"
 	"github.com/sluicedp/sluice/privacy"
 )
 
 func TestAmount_WithDecimals_IsRefusedWithWhatToWrite(t *testing.T) {
 	for text, want := range map[string]string{
-		"10.50": "write 1050", "10.5": "write 1050", "0.07": "write 7", "1,234.50": "write 123450", "1.234": "write 1234", "10.50 EUR": "write 1050",
-		"": "minor units", "10 EUR": "minor units", "-1": "minor units", "1e3": "minor units", "9223372036854775808": "minor units", "0x10": "minor units",
+		"10.50": "minor units; if the minor unit is a hundredth, write 1050", "0.07": "hundredth, write 7", "0.00": "hundredth, write 0",
+		"1,234.50": "hundredth, write 123450", "10.50 EUR": "hundredth, write 1050",
+		"10.5": "(cents, say)", "1.234": "(cents, say)", "1.": "(cents, say)", "": "minor units", "10 EUR": "minor units", "-1": "minor units", "1e3": "minor units", "9223372036854775808": "minor units", "0x10": "minor units",
 	} {
 		var a Amount
 		if err := a.Set(text); err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), "minor units") || a.Units != nil {
@@ -37,6 +40,7 @@ type ruled struct {
 	Empty string            `flag:"blank,empty"`
 	Least privacy.Epsilon   `flag:"least,positive"`
 	Rate  float64           `flag:"rate,positive" default:"2"`
+	Cap   int               `flag:"cap,positive" zero:"say what is meant"`
 	Time  time.Duration     `flag:"time,positive"`
 	One   bool              `flag:"one,not=two"`
 	Two   string            `flag:"two"`
@@ -56,6 +60,18 @@ func TestCheckFlags_Rules_AreKept(t *testing.T) {
 		check.Must(t, flags.Parse(strings.Fields(line)))
 		if err := CheckFlags(flags); err == nil && want != "" || err != nil && err.Error() != want {
 			t.Errorf("%q: %v, want %q", line, err, want)
+		}
+	}
+}
+
+// What may help against a 0 is said by the flag: not every one has a default.
+func TestCheckFlags_Zero_HintIsThatOfTheFlag(t *testing.T) {
+	for name, want := range map[string]string{"least": "", "rate": "leave it out for the default", "cap": "say what is meant"} {
+		flags := pflag.NewFlagSet("", pflag.ContinueOnError)
+		Define(&cobra.Command{}, flags, &ruled{})
+		check.Must(t, flags.Set(name, "0"))
+		if err, is := errors.AsType[*output.Error](CheckFlags(flags)); !is || err.Hint != want {
+			t.Errorf("--%s 0: %+v, want the hint %q", name, err, want)
 		}
 	}
 }

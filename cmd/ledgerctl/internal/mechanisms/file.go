@@ -196,17 +196,18 @@ func newFamilyLevel(s step) (familyLevel, error) {
 }
 
 // Table implements [output.Result].
-func (r mechanismFile) Table(w io.Writer) {
-	fmt.Fprintln(w, "ε\tSUBSETS OF\tOUTPUTS\tVARIANCE\tRANDOMIZED RESPONSE\tRATIO")
+func (r mechanismFile) Table(t *output.Table) {
+	t.Row("ε", "SUBSETS OF", "OUTPUTS", "VARIANCE", "RANDOMIZED RESPONSE", "RATIO")
 	for _, l := range r.Levels {
 		size := "–"
 		if l.Size > 0 {
 			size = strconv.Itoa(l.Size)
 		}
-		fmt.Fprintf(w, "%s\t%s\t%d\t%.6g\t%.6g\t%.4g\n", l.Epsilon, size, l.Outputs, l.Variance, l.Direct,
-			l.Variance/l.Direct)
+		t.Row(l.Epsilon, size, l.Outputs, fmt.Sprintf("%.6g", l.Variance), fmt.Sprintf("%.6g", l.Direct),
+			fmt.Sprintf("%.4g", l.Variance/l.Direct))
 	}
-	fmt.Fprintln(w, "\nThe variance is that of an estimated share from one response; N people have an Nth of it.")
+	t.Line("")
+	t.Line("The variance is that of an estimated share from one response; N people have an Nth of it.")
 }
 
 // ReadValues returns the values that a flag lists, or those in the file that it names. A question

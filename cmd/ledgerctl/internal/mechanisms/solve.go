@@ -9,7 +9,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"maps"
 	"math"
 	"slices"
 	"strconv"
@@ -31,11 +30,8 @@ type Host struct {
 
 // Commands returns the commands.
 func (h *Host) Commands() []*cobra.Command {
-	solve := input.Command(h.Files, "solve", h.solve)
-	boundary := []string{"balanced", "boundary", "boundary-file", "order"}
-	solve.MarkFlagsOneRequired(boundary...)
-	solve.MarkFlagsMutuallyExclusive(boundary...)
-	return []*cobra.Command{input.Group("mechanism", "say which mechanism to compute: solve or family", solve,
+	return []*cobra.Command{input.Group("mechanism", "say which mechanism to compute: solve or family",
+		input.Command(h.Files, "solve", h.solve),
 		input.Group("mechanism family", "say which mechanism to make: subset or hadamard",
 			input.Command(h.Files, "subset", h.subset),
 			input.Command(h.Files, "hadamard", h.hadamard)))}
@@ -81,13 +77,13 @@ func (l *law) String() string { return "" }
 // Type implements [pflag.Value].
 func (l *law) Type() string { return "law" }
 
-// cells returns the cells of probabilities, each after a tab.
-func cells(probabilities []float64) string {
-	var text strings.Builder
-	for _, p := range probabilities {
-		fmt.Fprintf(&text, "\t%.9g", p)
+// digits returns probabilities as they are in a table.
+func digits(probabilities []float64) []string {
+	texts := make([]string, len(probabilities))
+	for i, p := range probabilities {
+		texts[i] = fmt.Sprintf("%.9g", p)
 	}
-	return text.String()
+	return texts
 }
 
 // solveFlags are the flags of mechanism solve.
@@ -105,8 +101,12 @@ type solveFlags struct {
 }
 
 func (h *Host) solve(cmd *cobra.Command, _ []string, f *solveFlags) error {
-	if cmd.Flags().Changed("balanced") && !f.Balanced {
-		return output.UsageError("leave it out, and say what is given at the boundary", "--balanced is false")
+	switch given := f.boundaries(); {
+	case len(given) == 0:
+		return output.UsageError("give --balanced, --boundary, --boundary-file or --order",
+			"nothing is said about the boundary")
+	case len(given) > 1:
+		return output.UsageError("give one of them", "%s exclude each other", strings.Join(given, " and "))
 	}
 	if f.Law != nil && len(f.Law) != len(f.Order) {
 		return output.UsageError("", "--boundary-law has %d probabilities, and --order %d colours", len(f.Law),
@@ -134,6 +134,22 @@ func (h *Host) solve(cmd *cobra.Command, _ []string, f *solveFlags) error {
 	return err
 }
 
+// boundaries returns the flags by which something is given at the boundary.
+func (f *solveFlags) boundaries() (given []string) {
+	for _, flag := range []struct {
+		name    string
+		isGiven bool
+	}{
+		{"--balanced", f.Balanced}, {"--boundary", f.Boundary != nil}, {"--boundary-file", f.BoundaryFile != ""},
+		{"--order", f.Order != nil},
+	} {
+		if flag.isGiven {
+			given = append(given, flag.name)
+		}
+	}
+	return given
+}
+
 // interruptible returns what a computation returns, or the error of ctx as soon as that has ended.
 // The computation takes no context: it goes on then, while the program ends.
 func interruptible[T any](ctx context.Context, compute func() (T, error)) (T, error) {
@@ -158,8 +174,8 @@ func interruptible[T any](ctx context.Context, compute func() (T, error)) (T, er
 func (h *Host) readGraph(ctx context.Context, f *solveFlags) (g *graph.CSVGraph, err error) {
 	err = h.Stream(ctx, f.Nodes, func(nodes io.Reader) error {
 		return h.Stream(ctx, f.Edges, func(edges io.Reader) error {
-			g, err = graph.ReadCSV(nodes, edges, graph.CSVOptions{IDColumn: f.ID, ColorColumn: f.Color,
-				Colors: f.Order})
+			g, err = graph.CSVOptions{IDColumn: f.ID, ColorColumn: f.Color,
+				Colors: f.Order}.Read(nodes, edges)
 			return f.inFile(err)
 		})
 	})
@@ -170,7 +186,7 @@ func (h *Host) readGraph(ctx context.Context, f *solveFlags) (g *graph.CSVGraph,
 func (f *solveFlags) inFile(err error) error {
 	fields, isInput := errors.AsType[*graph.InputError](err)
 	switch {
-	case err == nil, errors.Is(err, graph.ErrInvalid) && !isInput:
+	case err == nil, errors.Is(err, privacy.ErrInvalid) && !isInput:
 		return err
 	case !isInput:
 		return output.InputError("", "%w", err) // it cannot be read
@@ -392,62 +408,77 @@ func boundaryEdges(g *graph.CSVGraph) int {
 }
 
 // Table implements [output.Result].
-func (r solveResult) Table(w io.Writer) {
-	fmt.Fprintf(w, "vertices\t%d\nedges\t%d\nedges between colours\t%d\n", len(r.Vertices), r.Edges, r.BoundaryEdges)
-	fmt.Fprintf(w, "ε\t%s\nδ\t%s\n", r.Epsilon, r.Delta)
+func (r solveResult) Table(t *output.Table) {
+	t.Row("vertices", len(r.Vertices))
+	t.Row("edges", r.Edges)
+	t.Row("edges between colours", r.BoundaryEdges)
+	t.Row("ε", r.Epsilon)
+	t.Row("δ", r.Delta)
 	if r.BoundaryLaw != nil {
-		fmt.Fprintf(w, "law on the boundary\t%s", strings.Join(strings.Fields(cells(r.BoundaryLaw)), ", "))
+		law := strings.Join(digits(r.BoundaryLaw), ", ")
 		if r.DefaultLaw {
-			fmt.Fprint(w, " (randomized response, as --boundary-law is not given)")
+			law += " (randomized response, as --boundary-law is not given)"
 		}
-		fmt.Fprintln(w)
+		t.Row("law on the boundary", law)
 	}
 	if !r.Feasible {
-		fmt.Fprintln(w, "mechanism\tnone")
+		t.Row("mechanism", "none")
 		return
 	}
-	heads := ""
+	var heads []string
 	for _, color := range r.Colors {
-		heads += "\tPr[" + output.OneLine(color) + "]"
+		heads = append(heads, "Pr["+color+"]")
+	}
+	// row adds a row with a column for each colour.
+	row := func(a, b, c any, more []string) {
+		cells := []any{a, b, c}
+		for _, text := range more {
+			cells = append(cells, text)
+		}
+		t.Row(cells...)
 	}
 	if r.uniform {
-		fmt.Fprintf(w, "\nTRUE ANSWER\tDISTANCE\tVERTICES%s\n", heads)
-		r.tableRegions(w)
+		t.Line("")
+		row("TRUE ANSWER", "DISTANCE", "VERTICES", heads)
+		for _, region := range r.regions() {
+			first := region[0]
+			row(first.Color, first.distance(), len(region), digits(first.Probabilities.values))
+		}
 	}
-	fmt.Fprintf(w, "\nVERTEX\tTRUE ANSWER\tDISTANCE%s\n", heads)
+	t.Line("")
+	row("VERTEX", "TRUE ANSWER", "DISTANCE", heads)
 	for _, v := range r.Vertices[:min(len(r.Vertices), mostVertices)] {
-		fmt.Fprintf(w, "%s\t%s\t%s%s\n", output.OneLine(v.ID), output.OneLine(v.Color), v.distance(),
-			cells(v.Probabilities.values))
+		row(v.ID, v.Color, v.distance(), digits(v.Probabilities.values))
 	}
 	if more := len(r.Vertices) - mostVertices; more > 0 {
-		fmt.Fprintf(w, "… and %d more; --json lists all\n", more)
+		t.Line("… and %d more; --json lists all", more)
 	}
 }
 
 // mostVertices is how many of them a table has.
 const mostVertices = 100
 
-// tableRegions has a line for all vertices of one colour at one distance, which have the same law.
-func (r solveResult) tableRegions(w io.Writer) {
-	type region struct {
-		color    int
-		distance int64
+// regions returns the vertices of each colour at each distance, which have the same law.
+func (r solveResult) regions() (all [][]vertexResult) {
+	compare := func(a, b vertexResult) int {
+		return cmp.Or(cmp.Compare(a.color, b.color), cmp.Compare(a.steps(), b.steps()))
 	}
-	of := map[region][]vertexResult{}
-	for _, v := range r.Vertices {
-		at := region{v.color, 1 << 32} // no boundary comes last
-		if v.Distance != nil {
-			at.distance = int64(*v.Distance)
+	for _, v := range slices.SortedStableFunc(slices.Values(r.Vertices), compare) {
+		if last := len(all) - 1; last >= 0 && compare(all[last][0], v) == 0 {
+			all[last] = append(all[last], v)
+		} else {
+			all = append(all, []vertexResult{v})
 		}
-		of[at] = append(of[at], v)
 	}
-	for _, at := range slices.SortedFunc(maps.Keys(of), func(a, b region) int {
-		return cmp.Or(cmp.Compare(a.color, b.color), cmp.Compare(a.distance, b.distance))
-	}) {
-		first := of[at][0]
-		fmt.Fprintf(w, "%s\t%s\t%d%s\n", output.OneLine(first.Color), first.distance(), len(of[at]),
-			cells(first.Probabilities.values))
+	return all
+}
+
+// steps returns the distance, by which a vertex without a boundary comes last.
+func (v *vertexResult) steps() int64 {
+	if v.Distance == nil {
+		return 1 << 32
 	}
+	return int64(*v.Distance)
 }
 
 func (v *vertexResult) distance() string {

@@ -12,7 +12,7 @@ import (
 
 	"github.com/sluicedp/sluice/internal/problem"
 	"github.com/sluicedp/sluice/ledger/api"
-	"github.com/sluicedp/sluice/mechanism/graph"
+	"github.com/sluicedp/sluice/privacy"
 	"github.com/sluicedp/sluice/rrchain/finite"
 )
 
@@ -172,7 +172,7 @@ func hints() []hint {
 func others(err error) []Error {
 	return []Error{
 		{"no-certificate", ExitMisuse, "fewer outputs", finite.ErrNoCertificate},
-		{"invalid", ExitMisuse, "", graph.ErrInvalid},
+		{"invalid", ExitMisuse, "", privacy.ErrInvalid},
 		{"not-found", ExitMisuse, "", fs.ErrNotExist},
 		{"exists", ExitMisuse, "", fs.ErrExist},
 		{"permission", ExitMisuse, permissionHint(err), fs.ErrPermission},
@@ -259,7 +259,7 @@ func RollbackHint(foreign bool) string {
 func quoteHint(quote *api.QuoteError) string {
 	hint := `"ledgerctl quote" with the same order says what it is now, and the ID to sell that by`
 	switch {
-	case quote.Remedy == api.RemedyPaying:
+	case quote.Remedy == "paying":
 		return "raise --max-price, or lower --epsilon"
 	case quote.TermsChanged:
 		return "the terms of an object in the order have changed since the quote; " + hint
@@ -334,13 +334,13 @@ type details struct {
 	Field string `json:"field,omitempty"` // in which the two differ
 	Sale  uint64 `json:"sale,omitempty"`  // that is made all the same, or that the reservation became
 	// A reservation that is not open.
-	Reservation uint64               `json:"reservation,omitempty"` // its number
-	State       api.ReservationState `json:"state,omitempty"`       // captured, cancelled or expired
-	Question    string               `json:"question,omitempty"`
-	Refused     []api.Refusal        `json:"refused,omitempty"`
-	Unlisted    int                  `json:"unlisted,omitempty"` // refused, too
-	Sums        []api.RefusalSum     `json:"sums,omitempty"`     // of all of them, by reason
-	Instead     *api.Budget          `json:"instead,omitempty"`  // what would be possible
+	Reservation uint64           `json:"reservation,omitempty"` // its number
+	State       string           `json:"state,omitempty"`       // captured, cancelled or expired
+	Question    string           `json:"question,omitempty"`
+	Refused     []api.Refusal    `json:"refused,omitempty"`
+	Unlisted    int              `json:"unlisted,omitempty"` // refused, too
+	Sums        []api.RefusalSum `json:"sums,omitempty"`     // of all of them, by reason
+	Instead     *api.Budget      `json:"instead,omitempty"`  // what would be possible
 	// What the order is now that was not what the buyer would have.
 	Price    *int64 `json:"price,omitempty"` // in minor units
 	Currency string `json:"currency,omitempty"`
@@ -406,9 +406,9 @@ func (f *Report) takeUp(key string, class Error, err error) {
 // reservationHint says what to do about a reservation that is not open.
 func reservationHint(e *api.ReservationError) string {
 	switch e.State {
-	case api.ReservationCaptured:
+	case "captured":
 		return `its sale is made, "ledgerctl sales" lists it: charge nothing again`
-	case api.ReservationExpired:
+	case "expired":
 		return fmt.Sprintf(`charge nothing for it; "ledgerctl cancel %d" makes that final before a charge `+
 			"is refunded; reserve again with another --key", e.Number)
 	}

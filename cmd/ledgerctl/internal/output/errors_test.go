@@ -13,11 +13,8 @@ import (
 	"github.com/sluicedp/sluice/internal/problem"
 	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/ledger/journal"
-	"github.com/sluicedp/sluice/mechanism"
-	"github.com/sluicedp/sluice/mechanism/graph"
 	"github.com/sluicedp/sluice/policy"
 	"github.com/sluicedp/sluice/privacy"
-	"github.com/sluicedp/sluice/rrchain"
 	"github.com/sluicedp/sluice/rrchain/finite"
 )
 
@@ -40,20 +37,17 @@ func TestExplain_EveryError_HasItsExitCode(t *testing.T) {
 		{api.ErrNoiseKey, "noise-key", 2},
 		{api.ErrNoSigner, "usage", 2},
 		{policy.ErrInvalid, "invalid", 2},
-		{rrchain.ErrInvalid, "invalid", 2},
-		{mechanism.ErrInvalid, "invalid", 2},
-		{graph.ErrInvalid, "invalid", 2},
-		{rrchain.ErrInvalid, "invalid", 2},
+		{privacy.ErrInvalid, "invalid", 2},
 		{finite.ErrNoCertificate, "no-certificate", 2},
 		{&privacy.ParseError{Kind: "epsilon"}, "invalid", 2},
 		{fs.ErrNotExist, "not-found", 2},
 		{fs.ErrExist, "exists", 2},
 		{&fs.PathError{Op: "mkdir", Path: "x", Err: syscall.EACCES}, "permission", 2},
 		{&api.RefusedError{Question: "q"}, "refused", 3},
-		{&api.QuoteError{Quote: api.Quote{Offer: api.Offer{Price: 2}}, MaxPrice: new(int64), Remedy: api.RemedyPaying}, "price", 3},
-		{&api.QuoteError{Quote: api.Quote{Offer: api.Offer{Price: 2}}, Expected: "x", MaxPrice: new(int64), Remedy: api.RemedyPaying}, "price", 3},
-		{&api.QuoteError{Expected: "x", MaxPrice: new(int64), Remedy: api.RemedyQuoting}, "quote-changed", 3},
-		{&api.QuoteError{Expected: "x", Remedy: api.RemedyQuoting}, "quote-changed", 3},
+		{&api.QuoteError{Quote: api.Quote{Offer: api.Offer{Price: 2}}, MaxPrice: new(int64), Remedy: "paying"}, "price", 3},
+		{&api.QuoteError{Quote: api.Quote{Offer: api.Offer{Price: 2}}, Expected: "x", MaxPrice: new(int64), Remedy: "paying"}, "price", 3},
+		{&api.QuoteError{Expected: "x", MaxPrice: new(int64), Remedy: "quoting"}, "quote-changed", 3},
+		{&api.QuoteError{Expected: "x", Remedy: "quoting"}, "quote-changed", 3},
 		{api.ErrNotReserved, "not-reserved", 3},
 		{api.ErrForgotten, "forgotten", 3},
 		{api.ErrCorrupt, "corrupt", 4},

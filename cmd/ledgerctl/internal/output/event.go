@@ -17,24 +17,26 @@ import (
 // says, by the keys that it has in JSON. Texts that are empty, and counts, ε and numbers that are 0,
 // are left out; amounts are in the currency of the ledger.
 func WriteEvent(w io.Writer, ev event.Event, currency string) {
-	fmt.Fprintf(w, "%6d  %s  %-9s", ev.Number, ev.Time.Format("2006-01-02T15:04:05.000Z07:00"), ev.Kind())
+	line := fmt.Sprintf("%6d  %s  %-9s", ev.Number, ev.Time.Format("2006-01-02T15:04:05.000Z07:00"), ev.Kind())
 	if ev.Erased {
-		fmt.Fprint(w, " erased")
+		line += " erased"
 	}
 	if says := reflect.ValueOf(ev.Says); says.IsValid() && !says.IsZero() {
-		writeMembers(w, membersOf(says), currency)
+		line += membersLine(membersOf(says), currency)
 	}
-	fmt.Fprintln(w)
+	fmt.Fprintln(w, escaped(line))
 }
 
-func writeMembers(w io.Writer, all []member, currency string) {
+// membersLine returns what an event says, each word after a blank.
+func membersLine(all []member, currency string) (line string) {
 	for _, m := range all {
 		if refusal, is := m.value.(api.Refusal); is {
-			writeMembers(w, membersOf(reflect.ValueOf(refusal)), currency)
+			line += membersLine(membersOf(reflect.ValueOf(refusal)), currency)
 		} else if text := wordOf(m, currency); text != "" && !m.isHidden {
-			fmt.Fprintf(w, " %s=%s", m.key, text)
+			line += " " + m.key + "=" + text
 		}
 	}
+	return line
 }
 
 // wordOf returns a value as one word, or "" to leave it out.

@@ -15,13 +15,15 @@ import (
 	"strings"
 	"syscall"
 
+	"github.com/schollz/progressbar/v3"
+
 	"github.com/sluicedp/sluice/ledger/api"
 )
 
 // Result is what a command found out. Its JSON form has the documented keys.
 type Result interface {
-	// Table writes it for people. Tabs align the columns.
-	Table(w io.Writer)
+	// Table adds it to what people read.
+	Table(t *Table)
 }
 
 // Fields is a result that lists its values in order: each has a key in JSON, a label in the table,
@@ -58,31 +60,58 @@ func (f *Fields) Inline(value any, rows ...string) {
 	*f = append(*f, rowsOf(value, rows)...)
 }
 
+// InlineDone is Inline of the result of a request. The range of the events that the request wrote,
+// if it wrote any, is "events", and not "first" and "last" as in the API.
+func (f *Fields) InlineDone(done any, rows ...string) {
+	var events Span
+	for _, m := range membersOf(reflect.ValueOf(done)) {
+		switch {
+		case m.key == "first":
+			events.First = m.value.(uint64)
+		case m.key == "last":
+			events.Last = m.value.(uint64)
+		case !m.isHidden:
+			f.Add(m.key, "", m.value)
+		}
+	}
+	*f = append(*f, rowsOf(done, rows)...)
+	f.AddNonZero("events", "events", events)
+}
+
+// Span is a range of events, by their numbers.
+type Span struct {
+	First uint64 `json:"first"` // its first event; those of other requests may be in the range
+	Last  uint64 `json:"last"`  // its last one
+}
+
+// String implements [fmt.Stringer].
+func (s Span) String() string { return fmt.Sprintf("%d to %d", s.First, s.Last) }
+
 // Section adds lines to the table.
-func (f *Fields) Section(write func(w io.Writer)) { f.Add("", "", write) }
+func (f *Fields) Section(write func(t *Table)) { f.Add("", "", write) }
 
 // Below adds lines below the table.
-func (f *Fields) Below(write func(w io.Writer)) { f.Add("", "", below(write)) }
+func (f *Fields) Below(write func(t *Table)) { f.Add("", "", below(write)) }
 
-type below func(w io.Writer)
+type below func(t *Table)
 
 // Table implements [Result].
-func (f Fields) Table(w io.Writer) {
+func (f Fields) Table(t *Table) {
 	var last []below
 	for _, one := range f {
 		switch value := one.value.(type) {
-		case func(io.Writer):
-			value(w)
+		case func(*Table):
+			value(t)
 		case below:
 			last = append(last, value)
 		default:
 			if one.label != "" {
-				fmt.Fprintf(w, "%s\t%v\n", one.label, cell(value))
+				t.Row(one.label, value)
 			}
 		}
 	}
 	for _, write := range last {
-		write(w)
+		write(t)
 	}
 }
 
@@ -114,11 +143,11 @@ func (f Fields) MarshalJSON() ([]byte, error) {
 func List[T any](key string, items []T, columns, currency string) Fields {
 	var out Fields
 	out.Add(key, "", items)
-	out.Section(func(w io.Writer) {
+	out.Section(func(t *Table) {
 		if len(items) == 0 {
-			fmt.Fprintf(w, "no %s\n", key)
+			t.Line("no %s", key)
 		}
-		Rows(w, columns, currency, items)
+		Rows(t, columns, currency, items)
 	})
 	return out
 }
@@ -131,19 +160,21 @@ type Printer struct {
 	Taken          bool      // standard output is a file that the command writes, and has no room for the result
 	Pager          string    // shows tables that are longer than the terminal; "" for none
 	warned         []string
+	bar            *progressbar.ProgressBar // on the terminal; nil for none
 }
 
 // Print writes a result to stdout at once, unless that has a file instead.
 func (p *Printer) Print(r Result) error {
+	p.clearBar()
 	if p.Taken {
 		return nil
 	}
 	if p.JSON {
 		return WriteJSON(p.Stdout, r)
 	}
-	var text bytes.Buffer
-	r.Table(&text)
-	return p.show([]byte(align(text.String())))
+	var t Table
+	r.Table(&t)
+	return p.show([]byte(t.String()))
 }
 
 // PrintDone prints the result of a request that is done for good. If that fails, the error says so,
@@ -159,6 +190,7 @@ func (p *Printer) PrintDone(done, key string, r Result) error {
 
 // Fail reports what went wrong and returns the exit code.
 func (p *Printer) Fail(err error, jsonAsked bool) ExitCode {
+	p.clearBar()
 	var refused *api.RefusedError
 	if errors.As(err, &refused) {
 		p.WarnTruths(refused.TruthChanged, refused.TruthInvalid)
@@ -179,6 +211,7 @@ func (p *Printer) Fail(err error, jsonAsked bool) ExitCode {
 
 // Warn prints a warning once, unless --quiet is given.
 func (p *Printer) Warn(text string) {
+	p.clearBar()
 	known := slices.Contains(p.warned, text)
 	p.warned = append(p.warned, text)
 	switch {

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
-	"io"
 	"math"
 	"slices"
 	"strconv"
@@ -37,7 +36,21 @@ type sum struct {
 }
 
 // Table implements [Result].
-func (s sum) Table(w io.Writer) { fmt.Fprintf(w, "sum\t%d\nthe same again\t%d\n", s.N, s.N) }
+func (s sum) Table(t *Table) {
+	t.Row("sum", s.N)
+	t.Row("the same again", s.N)
+}
+
+// tabbed returns the rows of a result with tabs between their cells.
+func tabbed(r Result) string {
+	var t Table
+	r.Table(&t)
+	text := ""
+	for _, row := range t.rows {
+		text += strings.Join(row, "\t") + "\n"
+	}
+	return text
+}
 
 func TestPrinter_ResultsWarningsErrors_GoToTheirStreams(t *testing.T) {
 	for _, test := range []struct {
@@ -92,15 +105,13 @@ func TestFields_JSONAndTable_HaveTheirMembers(t *testing.T) {
 	out.AddNonZero("one", "", []int{1})
 	out.Inline(other{8})
 	out.Inline(struct{}{})
-	out.Section(func(w io.Writer) { fmt.Fprintln(w, "end") })
+	out.Section(func(t *Table) { t.Line("end") })
 	var text bytes.Buffer
 	check.Must(t, WriteJSON(&text, out))
 	const want = `{"name":"a\tb <c>","n":7,"at":"2027-01-02T03:04:05.000000006Z","none":[],"one":[1],"m":8}` + "\n"
 	check.That(t, text.String() == want, "JSON %s, want %s", &text, want)
-	text.Reset()
-	out.Table(&text)
-	if want := "called\ta\ufffdb <c>\nin words\tseven\nwhen\t2027-01-02T03:04:05.000000006Z\nend\n"; text.String() != want {
-		t.Errorf("table %q, want %q", &text, want)
+	if table, want := tabbed(out), "called\ta\ufffdb <c>\nin words\tseven\nwhen\t2027-01-02T03:04:05.000000006Z\nend\n"; table != want {
+		t.Errorf("table %q, want %q", table, want)
 	}
 }
 
@@ -126,11 +137,27 @@ func TestList_Columns_AreTheKeysOfJSON(t *testing.T) {
 	} {
 		list := List("sales", test.items, "text n=number hidden price", "EUR")
 		text, err := json.Marshal(list)
-		var table bytes.Buffer
-		list.Table(&table)
-		if err != nil || string(text) != test.json || table.String() != test.table {
-			t.Errorf("%v: %s and %q, %v", test.items, text, &table, err)
+		if table := tabbed(list); err != nil || string(text) != test.json || table != test.table {
+			t.Errorf("%v: %s and %q, %v", test.items, text, table, err)
 		}
+	}
+}
+
+// A request's events are found in one place, whatever the request: scripts go on from there.
+func TestInlineDone_FirstAndLast_AreEvents(t *testing.T) {
+	type done struct {
+		other
+		Gone  int    `json:"gone,omitempty"`
+		First uint64 `json:"first"`
+		Last  uint64 `json:"last"`
+	}
+	for json, events := range map[string][2]uint64{`{"m":8,"events":{"first":3,"last":5}}`: {3, 5}, `{"m":8}`: {}} {
+		var out Fields
+		out.InlineDone(done{other: other{8}, First: events[0], Last: events[1]}, "m many")
+		var text bytes.Buffer
+		check.Must(t, WriteJSON(&text, out))
+		check.That(t, text.String() == json+"\n", "JSON %s, want %s", &text, json)
+		check.That(t, strings.HasPrefix(tabbed(out), "many\t8\n") && strings.Contains(tabbed(out), "events\t3 to 5\n") == (events[0] > 0), "%q", tabbed(out))
 	}
 }
 
@@ -143,9 +170,7 @@ func TestInline_Rows_AreMembersWithTheirCurrency(t *testing.T) {
 		Lines    []string `json:"lines"`
 		Secret   string   `json:"-"`
 	}{row{N: 7, Price: -5}, "0.5", "JPY", []string{"a", "b"}, "x"}, "price", "epsilon", "n how many", "hidden", "lines", "none")
-	var table bytes.Buffer
-	out.Table(&table)
-	if want := "price\t-5 JPY\nε\t0.5\nhow many\t7\nlines\t2\n"; table.String() != want {
-		t.Errorf("table %q, want %q", &table, want)
+	if table, want := tabbed(out), "price\t-5 JPY\nε\t0.5\nhow many\t7\nlines\t2\n"; table != want {
+		t.Errorf("table %q, want %q", table, want)
 	}
 }

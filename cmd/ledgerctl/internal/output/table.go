@@ -1,8 +1,8 @@
 package output
 
 import (
+	"encoding/json"
 	"fmt"
-	"io"
 	"reflect"
 	"slices"
 	"strings"
@@ -48,7 +48,7 @@ func rowsOf(value any, rows []string) (all []field) {
 		}
 		i := slices.IndexFunc(members, func(m member) bool { return m.key == key })
 		if i >= 0 && !members[i].isHidden {
-			all = append(all, field{"", label, cell(shown(members[i], currencyOf(members)))})
+			all = append(all, field{"", label, shown(members[i], currencyOf(members))})
 		}
 	}
 	return all
@@ -87,14 +87,11 @@ func shown(m member, currency string) any {
 
 // cell returns a value as it is in a table.
 func cell(value any) any {
-	switch value := value.(type) {
-	case time.Time:
-		if value.IsZero() {
+	if at, is := value.(time.Time); is {
+		if at.IsZero() {
 			return "-"
 		}
-		return Stamp(value)
-	case string:
-		return OneLine(value)
+		return Stamp(at)
 	}
 	if v := reflect.ValueOf(value); v.Kind() == reflect.Slice {
 		return v.Len()
@@ -102,14 +99,32 @@ func cell(value any) any {
 	return value
 }
 
-// Rows writes a table of structs: a column for each of the keys that they have in JSON, separated
-// by blanks, or "key=HEAD". Amounts without a currency of their own are in the one that is given.
-// It writes nothing, not even the heads, for no items.
-func Rows[T any](w io.Writer, columns, currency string, items []T) {
+// Table is a result as people read it: lines of text, and rows of cells in columns. It is the only
+// way to print a result, and escapes all that it is given: a name must not steer a terminal.
+type Table struct {
+	rows [][]string // a line of text is a row of one cell
+}
+
+// Row adds a row. Neighbouring rows share their columns.
+func (t *Table) Row(cells ...any) {
+	row := make([]string, len(cells))
+	for i, one := range cells {
+		row[i] = escaped(fmt.Sprint(cell(one)))
+	}
+	t.rows = append(t.rows, row)
+}
+
+// Line adds a line of text. It ends the columns of the rows above it.
+func (t *Table) Line(format string, args ...any) { t.Row(fmt.Sprintf(format, args...)) }
+
+// Rows adds a table of structs: a column for each of the keys that they have in JSON, separated by
+// blanks, or "key=HEAD". Amounts without a currency of their own are in the one that is given. It
+// adds nothing, not even the heads, for no items.
+func Rows[T any](t *Table, columns, currency string, items []T) {
 	if len(items) == 0 {
 		return
 	}
-	keys, heads := strings.Fields(columns), []string(nil)
+	keys, heads := strings.Fields(columns), []any(nil)
 	for i, column := range keys {
 		key, head, hasHead := strings.Cut(column, "=")
 		if !hasHead {
@@ -118,19 +133,19 @@ func Rows[T any](w io.Writer, columns, currency string, items []T) {
 		head = strings.ReplaceAll(strings.ToUpper(head), "Ε", "ε") // the capital of ε looks like an E
 		keys[i], heads = key, append(heads, strings.ReplaceAll(head, "_", " "))
 	}
-	fmt.Fprintln(w, strings.Join(heads, "\t"))
+	t.Row(heads...)
 	for _, item := range items {
-		cells := make([]string, len(keys))
+		cells := slices.Repeat([]any{""}, len(keys))
 		members := membersOf(reflect.ValueOf(item))
 		if own := currencyOf(members); own != "" {
 			currency = own
 		}
 		for _, m := range members {
 			if i := slices.Index(keys, m.key); i >= 0 && !m.isHidden {
-				cells[i] = fmt.Sprint(cell(shown(m, currency)))
+				cells[i] = shown(m, currency)
 			}
 		}
-		fmt.Fprintln(w, strings.Join(cells, "\t"))
+		t.Row(cells...)
 	}
 }
 
@@ -141,21 +156,20 @@ const (
 	foldIndent = 4   // before the columns of a row that do not fit on its first line
 )
 
-// align lays out a text of at most tableWidth columns. Neighbouring lines with tabs in them are a
-// table. Cells that are too long go on below, within their column. Columns for which there is no
-// place go on a line of their own.
-func align(text string) string {
+// String lays out the table in tableWidth columns. Cells that are too long go on below, within their
+// column. Columns for which there is no place go on a line of their own. Only a word that is too
+// long for its column makes a line longer.
+func (t *Table) String() string {
 	var out strings.Builder
 	var rows [][]string
-	for line := range strings.Lines(text) {
-		line = strings.TrimSuffix(line, "\n")
-		if cells := strings.Split(line, "\t"); len(cells) > 1 {
-			rows = append(rows, cells)
+	for _, row := range t.rows {
+		if len(row) > 1 {
+			rows = append(rows, row)
 			continue
 		}
 		alignRows(&out, rows)
 		rows = nil
-		out.WriteString(strings.Join(wrap(line, tableWidth), "\n") + "\n")
+		out.WriteString(strings.Join(wrap(row[0], tableWidth), "\n") + "\n")
 	}
 	alignRows(&out, rows)
 	return out.String()
@@ -216,28 +230,27 @@ func alignCells(out *strings.Builder, indent int, cells []string, widths []int) 
 			if n < len(lines) {
 				text = lines[n]
 			}
-			line += text + strings.Repeat(" ", widths[i]-utf8.RuneCountInString(text)+columnGap)
+			line += text + strings.Repeat(" ", max(0, widths[i]-utf8.RuneCountInString(text))+columnGap)
 		}
 		out.WriteString(strings.TrimRight(line, " ") + "\n")
 	}
 }
 
-// wrap breaks a text into lines of some width: at a blank, or within a word that is too long.
+// wrap breaks a text into lines of some width, at blanks. A word that is longer, and a text of JSON,
+// stay whole, so that what is printed can be copied.
 func wrap(text string, width int) (lines []string) {
 	letters := []rune(text)
-	for len(letters) > width {
-		end := width
-		for at := width; at > width/2; at-- {
-			if letters[at] == ' ' {
+	for len(letters) > width && !json.Valid([]byte(text)) {
+		indent, end := len(letters)-len([]rune(strings.TrimLeft(string(letters), " "))), 0
+		for at, letter := range letters {
+			if letter == ' ' && at > indent && (at <= width || end == 0) {
 				end = at
-				break
 			}
 		}
-		lines = append(lines, string(letters[:end]))
-		letters = letters[end:]
-		if letters[0] == ' ' {
-			letters = letters[1:]
+		if end == 0 {
+			break
 		}
+		lines, letters = append(lines, string(letters[:end])), letters[end+1:]
 	}
 	return append(lines, string(letters))
 }

@@ -61,46 +61,34 @@ func page(pager string, screen *os.File, stderr io.Writer, text string) bool {
 	return shown.Run() == nil // that it is left before the end is no error
 }
 
-// Bar shows on a terminal how far a long request has come.
-type Bar struct {
-	out  io.Writer
-	what string
-	bar  *progressbar.ProgressBar
-}
-
-// NewBar returns a bar on a terminal and what feeds it. The latter is nil if out is none, or if the
-// user wants none.
-func NewBar(out io.Writer, quiet bool, what string) (*Bar, func(done, total int)) {
-	b := &Bar{out: out, what: what}
-	if quiet || !isTerminal(out) {
-		return b, nil
+// Progress returns what shows on a terminal how far a long request has come, or nil if standard
+// error is none, or if the user wants none. The bar is gone before anything else is printed.
+func (p *Printer) Progress(what string) func(done, total int) {
+	if file, is := p.Stderr.(*os.File); p.Quiet || !is || !term.IsTerminal(int(file.Fd())) {
+		return nil
 	}
-	return b, b.show
+	return func(done, total int) { p.progress(what, done, total) }
 }
 
-func isTerminal(w io.Writer) bool {
-	file, ok := w.(*os.File)
-	return ok && term.IsTerminal(int(file.Fd()))
-}
-
-func (b *Bar) show(done, total int) {
+func (p *Printer) progress(what string, done, total int) {
 	if total == 0 {
 		return
 	}
-	if b.bar == nil {
-		b.bar = progressbar.NewOptions(total,
-			progressbar.OptionSetWriter(b.out), progressbar.OptionSetDescription(b.what),
+	if p.bar == nil {
+		p.bar = progressbar.NewOptions(total,
+			progressbar.OptionSetWriter(p.Stderr), progressbar.OptionSetDescription(what),
 			progressbar.OptionSetWidth(30),
 			progressbar.OptionShowCount(),
 			progressbar.OptionThrottle(50*time.Millisecond), progressbar.OptionClearOnFinish())
 	}
 	// A bar that cannot be drawn is no reason to stop.
-	_ = b.bar.Set(done)
+	_ = p.bar.Set(done)
 }
 
-// Clear takes the bar off the screen.
-func (b *Bar) Clear() {
-	if b.bar != nil {
-		_ = b.bar.Clear()
+// clearBar takes the bar off the screen.
+func (p *Printer) clearBar() {
+	if p.bar != nil {
+		_ = p.bar.Clear()
+		p.bar = nil
 	}
 }

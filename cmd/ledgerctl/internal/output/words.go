@@ -14,9 +14,15 @@ import (
 
 // OneLine keeps a message on one line, and what is in it from steering the terminal.
 func OneLine(text string) string {
-	text = strings.ReplaceAll(strings.TrimSpace(text), "\n", "; ")
+	return escaped(strings.ReplaceAll(strings.TrimSpace(text), "\n", "; "))
+}
+
+// escaped replaces characters that cannot be seen, ends of lines among them: by them a name could steer
+// the terminal, or have what follows it shown in another order. Two of them join letters.
+func escaped(text string) string {
+	const nonJoiner, joiner = '\u200c', '\u200d'
 	return strings.Map(func(r rune) rune {
-		if unicode.IsControl(r) {
+		if unicode.In(r, unicode.Cc, unicode.Cf, unicode.Zl, unicode.Zp) && r != nonJoiner && r != joiner {
 			return unicode.ReplacementChar
 		}
 		return r

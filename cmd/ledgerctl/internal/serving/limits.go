@@ -14,7 +14,7 @@ import (
 
 // limits are the flags that bound what callers may take.
 type limits struct {
-	Connections int           `flag:"limit-connections,positive"`
+	Connections int           `flag:"limit-connections,positive" zero:"leave it out for the default"`
 	PerAddress  int           `flag:"limit-connections-per-address" default:"3000"`
 	Unproven    time.Duration `flag:"limit-unproven,positive" default:"20s"`
 	Header      time.Duration `flag:"limit-header,positive" default:"10s"`
@@ -32,7 +32,7 @@ type limits struct {
 	Burst       int           `flag:"limit-burst,positive" default:"2000"`
 	Records     float64       `flag:"limit-records,positive" default:"500000"`
 	RecordBurst int           `flag:"limit-record-burst,positive" default:"4000000"`
-	Large       int           `flag:"limit-large-requests,positive"`
+	Large       int           `flag:"limit-large-requests,positive" zero:"leave it out for the default"`
 }
 
 // check refuses limits that cannot be, and finds out how many connections there can be.
@@ -82,42 +82,33 @@ func (l *limits) server(h *ledgerhttp.Handler) *http.Server {
 // size is a number of bytes.
 type size int64
 
-// units are the units of sizes, the largest first.
-func units() []struct {
-	name  string
-	bytes size
-} {
-	return []struct {
-		name  string
-		bytes size
-	}{{"GiB", 1 << 30}, {"MiB", 1 << 20}, {"KiB", 1 << 10}, {"", 1}}
-}
+// units are the units of sizes, the largest first: each is 1024 times the next.
+func units() []string { return []string{"GiB", "MiB", "KiB", ""} }
+
+// unitBytes returns how many bytes a unit has.
+func unitBytes(place int) size { return 1 << (10 * (len(units()) - 1 - place)) }
 
 // mostSize is more than any machine has.
 const mostSize = 1 << 40
 
 // Set implements [pflag.Value].
 func (s *size) Set(text string) error {
-	for _, unit := range units() {
-		number, is := strings.CutSuffix(text, unit.name)
-		if !is {
-			continue
-		}
+	for i, unit := range units() {
+		number, is := strings.CutSuffix(text, unit)
 		n, err := strconv.ParseInt(number, 10, 64)
-		if err != nil || n <= 0 || n > mostSize/int64(unit.bytes) {
-			break
+		if is && err == nil && 0 < n && size(n) <= mostSize/unitBytes(i) {
+			*s = size(n) * unitBytes(i)
+			return nil
 		}
-		*s = size(n) * unit.bytes
-		return nil
 	}
 	return fmt.Errorf("a size is a number of bytes, such as 1000000, 512KiB, 64MiB or 1GiB")
 }
 
 // String implements [pflag.Value].
 func (s size) String() string {
-	for _, unit := range units() {
-		if s%unit.bytes == 0 && s != 0 {
-			return strconv.FormatInt(int64(s/unit.bytes), 10) + unit.name
+	for i, unit := range units() {
+		if s%unitBytes(i) == 0 && s != 0 {
+			return strconv.FormatInt(int64(s/unitBytes(i)), 10) + unit
 		}
 	}
 	return "0"

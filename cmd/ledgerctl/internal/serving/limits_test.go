@@ -59,10 +59,11 @@ func TestLimits_EachFlag_ChangesItsLimit(t *testing.T) {
 // Limits that cannot be are wrong usage, with what is wrong.
 func TestLimits_ThatCannotBe_AreRefused(t *testing.T) {
 	for args, want := range map[string]string{
-		"--limit-requests=0":                              "--limit-requests",
-		"--limit-rate=NaN":                                "--limit-rate",
-		"--limit-rate=Inf":                                "--limit-rate",
-		"--limit-records=0":                               "--limit-records",
+		"--limit-requests=0":    "--limit-requests",
+		"--limit-rate=NaN":      "--limit-rate",
+		"--limit-rate=Inf":      "--limit-rate",
+		"--limit-records=0":     "--limit-records",
+		"--limit-connections=0": "--limit-connections must be above 0", "--limit-large-requests=0": "--limit-large-requests must be above 0",
 		"--limit-large-requests=-1":                       "--limit-large-requests",
 		"--limit-time=-1s":                                "--limit-time",
 		"--limit-connections=-1":                          "--limit-connections",

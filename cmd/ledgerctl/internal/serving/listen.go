@@ -10,7 +10,7 @@ import (
 
 	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/input"
 	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/output"
-	"github.com/sluicedp/sluice/internal/access"
+	"github.com/sluicedp/sluice/internal/httpapi"
 	"github.com/sluicedp/sluice/internal/ledgerfile"
 )
 
@@ -33,7 +33,7 @@ func listenOn(ctx context.Context, address string, s tlsFiles, f *input.Files,
 	if err != nil {
 		return nil, err
 	}
-	path, isSocket, err := access.SocketPath(address)
+	path, isSocket, err := httpapi.SocketPath(address)
 	if err != nil {
 		return nil, output.UsageError("", "--listen: %w", err)
 	}
@@ -52,7 +52,7 @@ func listenOn(ctx context.Context, address string, s tlsFiles, f *input.Files,
 	if err != nil {
 		return nil, output.UsageError("", "--listen is neither unix:PATH nor HOST:PORT")
 	}
-	if config == nil && !loopback(host) {
+	if config == nil && !httpapi.IsLoopback(host) {
 		return nil, output.UsageError("give --tls-cert and --tls-key, or listen on 127.0.0.1",
 			"without TLS only this machine may be listened to, and %q is more", host)
 	}
@@ -65,11 +65,6 @@ func listenOn(ctx context.Context, address string, s tlsFiles, f *input.Files,
 		l = tls.NewListener(l, config)
 	}
 	return l, nil
-}
-
-func loopback(host string) bool {
-	ip := net.ParseIP(host)
-	return host == "localhost" || ip != nil && ip.IsLoopback()
 }
 
 // config returns what TLS needs, or nil if there is to be none.

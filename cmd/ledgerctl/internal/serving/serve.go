@@ -20,7 +20,7 @@ import (
 
 	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/input"
 	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/output"
-	"github.com/sluicedp/sluice/internal/access"
+	"github.com/sluicedp/sluice/internal/httpapi"
 	"github.com/sluicedp/sluice/internal/ledgerfile"
 	"github.com/sluicedp/sluice/ledger"
 	"github.com/sluicedp/sluice/ledger/api"
@@ -247,7 +247,7 @@ func (h *Host) serveOptions(ctx context.Context, f *serveFlags) (o ledgerhttp.Op
 		}
 		token = strings.TrimSpace(string(text))
 	}
-	if o.Truth, err = access.TruthsAt(f.TruthURL, token); err != nil {
+	if o.Truth, err = httpapi.TruthsAt(f.TruthURL, token); err != nil {
 		return o, output.UsageError("", "--truth-url: %v", err)
 	}
 	return o, nil
@@ -263,11 +263,11 @@ func (h *Host) gate(
 	path := f.Tokens
 	switch {
 	case path == "" && strings.HasPrefix(f.Listen, "unix:"):
-		return ledgerhttp.Holder{Name: "owner", Role: ledgerhttp.Operator}.Admit, nil
+		return ledgerhttp.Holder{Name: "owner", Role: "operator"}.Admit, nil
 	case path == "":
 		path = h.tokensFile()
 	}
-	tokens, err := ledgerhttp.OpenTokens(path,
+	gate, err := ledgerhttp.OpenTokens(path,
 		func(err error) { log.Error().Err(err).Msg("the file of tokens cannot be read: nobody is let in") })
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, output.NotFound(`"ledgerctl token add" makes it`, "there is no file of tokens at %q", path)
@@ -275,7 +275,7 @@ func (h *Host) gate(
 	if err != nil {
 		return nil, output.InputError("", "%v", err)
 	}
-	return tokens.Admit, nil
+	return gate, nil
 }
 
 // serveSigner returns the key that signs, or nil if none is there and none is asked for.

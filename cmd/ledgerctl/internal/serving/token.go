@@ -10,12 +10,13 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/input"
 	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/output"
-	"github.com/sluicedp/sluice/internal/access"
+	"github.com/sluicedp/sluice/internal/httpapi"
 	"github.com/sluicedp/sluice/internal/ledgerfile"
 )
 
@@ -59,14 +60,14 @@ func (h *Host) tokenAdd(cmd *cobra.Command, name, path string, f *tokenAddFlags)
 		}
 	}
 	path = h.orTokens(path)
-	t := access.Token{Name: name, Role: f.Role, Whom: f.Name}
+	t := httpapi.Token{Name: name, Role: f.Role, Whom: f.Name}
 	if err := checkToken(t); err != nil {
 		return err
 	}
-	token := access.NewToken()
-	t.SHA256 = access.HashToken(token)
-	_, err := h.changeTokens(cmd.Context(), path, true, func(all []access.Token) ([]access.Token, error) {
-		if slices.ContainsFunc(all, func(other access.Token) bool { return other.Name == t.Name }) {
+	token := httpapi.NewToken()
+	t.SHA256 = httpapi.HashToken(token)
+	_, err := h.changeTokens(cmd.Context(), path, true, func(all []httpapi.Token) ([]httpapi.Token, error) {
+		if slices.ContainsFunc(all, func(other httpapi.Token) bool { return other.Name == t.Name }) {
 			return nil, output.UsageError("give it another NAME, or remove that one first",
 				"there is a token of the name %q already", t.Name)
 		}
@@ -93,7 +94,7 @@ func (h *Host) tokenAdd(cmd *cobra.Command, name, path string, f *tokenAddFlags)
 // then. The file to which path leads is locked, so that no other process changes it concurrently by
 // another name.
 func (h *Host) changeTokens(ctx context.Context, path string, made bool,
-	change func([]access.Token) ([]access.Token, error)) ([]access.Token, error) {
+	change func([]httpapi.Token) ([]httpapi.Token, error)) ([]httpapi.Token, error) {
 	if err := h.CheckPlace("--tokens", path, ledgerfile.Tokens); err != nil {
 		return nil, err
 	}
@@ -131,13 +132,13 @@ func lockTokens(path string) (unlock func(), err error) {
 }
 
 // checkToken refuses what is wrong with a new token in the words of the command.
-func checkToken(t access.Token) error {
+func checkToken(t httpapi.Token) error {
 	of := map[string]string{"buyer": "BUYER", "person": "OBJECT"}[t.Role]
 	switch {
 	case t.Name == "":
 		return output.UsageError("", "NAME is empty")
-	case !slices.Contains(access.Roles(), t.Role):
-		return output.UsageError(fmt.Sprint("the roles are ", access.Roles()), "there is no role %q", t.Role)
+	case !slices.Contains(httpapi.Roles(), t.Role):
+		return output.UsageError("the roles are "+strings.Join(httpapi.Roles(), ", "), "there is no role %q", t.Role)
 	case of != "" && t.Whom == "":
 		return output.UsageError("", "--role %s needs --name %s", t.Role, of)
 	case of == "" && t.Whom != "":
@@ -147,8 +148,8 @@ func checkToken(t access.Token) error {
 }
 
 // readTokens reads a file of tokens, which may be missing if one is to be made.
-func (h *Host) readTokens(ctx context.Context, path string, orNone bool) (file access.TokenFile, err error) {
-	text, err := h.TextOrFile(ctx, "@"+path, access.MaxTokens)
+func (h *Host) readTokens(ctx context.Context, path string, orNone bool) (file httpapi.TokenFile, err error) {
+	text, err := h.TextOrFile(ctx, "@"+path, httpapi.MaxTokens)
 	if errors.Is(err, fs.ErrNotExist) && orNone {
 		return file, nil
 	}
@@ -156,19 +157,19 @@ func (h *Host) readTokens(ctx context.Context, path string, orNone bool) (file a
 		return file, output.Missing(err, `"ledgerctl token add" makes it; --tokens FILE says where it is`,
 			"there is no file of tokens at %q", path)
 	}
-	if file, err = access.ReadTokens(text); err != nil {
+	if file, err = httpapi.ReadTokens(text); err != nil {
 		return file, output.InputError("", "%q: %v", path, err)
 	}
 	return file, nil
 }
 
 // writeTokens replaces a file of tokens, if a reader will accept it.
-func (h *Host) writeTokens(path string, file access.TokenFile) error {
+func (h *Host) writeTokens(path string, file httpapi.TokenFile) error {
 	text, err := json.MarshalIndent(file, "", "  ")
 	if err != nil {
 		return err
 	}
-	if _, err := access.ReadTokens(text); err != nil {
+	if _, err := httpapi.ReadTokens(text); err != nil {
 		return output.UsageError("", "%v", err)
 	}
 	out, err := h.NewFile("--tokens", path, ledgerfile.Tokens, 0o600)
@@ -180,8 +181,8 @@ func (h *Host) writeTokens(path string, file access.TokenFile) error {
 }
 
 func (h *Host) tokenRemove(ctx context.Context, name, path string) error {
-	left, err := h.changeTokens(ctx, path, false, func(all []access.Token) ([]access.Token, error) {
-		left := slices.DeleteFunc(slices.Clone(all), func(t access.Token) bool { return t.Name == name })
+	left, err := h.changeTokens(ctx, path, false, func(all []httpapi.Token) ([]httpapi.Token, error) {
+		left := slices.DeleteFunc(slices.Clone(all), func(t httpapi.Token) bool { return t.Name == name })
 		if len(left) == len(all) {
 			return nil, output.UsageError(`"ledgerctl token list" shows their names`,
 				"there is no token of the name %q", name)
@@ -195,6 +196,6 @@ func (h *Host) tokenRemove(ctx context.Context, name, path string) error {
 }
 
 // listTokens lists tokens, by their hashes.
-func listTokens(all []access.Token) output.Fields {
+func listTokens(all []httpapi.Token) output.Fields {
 	return output.List("tokens", all, "name role whom=of", "")
 }

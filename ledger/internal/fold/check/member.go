@@ -1,7 +1,6 @@
 package check
 
 import (
-	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/ledger/internal/errs"
 	"github.com/sluicedp/sluice/ledger/internal/event"
 	"github.com/sluicedp/sluice/ledger/internal/rules"
@@ -61,7 +60,7 @@ func checkEnrolment(s *state.State, c *event.Enrolled) error {
 			c.Object, c.Question, c.Policy, c.Cap)
 	}
 	q, err := s.Question(c.Question)
-	if err == nil && q.Encoding == api.Finite && c.Noise != 0 {
+	if err == nil && q.Encoding == event.EncodingFinite && c.Noise != 0 {
 		err = fault("object %q has a noise key in question %d, which has a mechanism of its own", c.Object, c.Question)
 	}
 	return err

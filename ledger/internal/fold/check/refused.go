@@ -87,8 +87,8 @@ func checkRefusal(s *state.State, c *event.ObjectRefused, at time.Time) error {
 		return err
 	}
 	r := c.Refusal // but for a lower ε: what others held then may have been in its way
-	if r.Largest = (privacy.Epsilon{}); r.Remedy == api.RemedyLess {
-		r.Remedy = api.RemedyNothing
+	if r.Largest = (privacy.Epsilon{}); r.Remedy == event.RemedyLess {
+		r.Remedy = event.RemedyNothing
 	}
 	if want == nil {
 		if want, err = w.checkDraw(s, r); err != nil {
@@ -153,7 +153,7 @@ func (w *wanted) checkDraw(s *state.State, r api.Refusal) (*api.Refusal, error) 
 	if err != nil {
 		return nil, err
 	}
-	want := api.Refusal{Object: r.Object, Reason: r.Reason, Asked: r.Asked, Remedy: api.RemedyKey}
+	want := api.Refusal{Object: r.Object, Reason: r.Reason, Asked: r.Asked, Remedy: event.RemedyKey}
 	possible := !w.cost.IsZero()
 	switch r.Reason {
 	case api.NoNoiseKey:
@@ -161,7 +161,7 @@ func (w *wanted) checkDraw(s *state.State, r api.Refusal) (*api.Refusal, error) 
 	case api.NoTruthKey:
 		possible = possible && keyed
 	case api.NoTruth:
-		want.Remedy = api.RemedyTruth
+		want.Remedy = event.RemedyTruth
 	case api.ChainCeiling, api.ObjectCap:
 		if possible {
 			return w.checkShort(s, r)
@@ -196,12 +196,12 @@ func (w *wanted) checkShort(s *state.State, r api.Refusal) (*api.Refusal, error)
 	}
 	capFree, possible := h.CapFree, true
 	want := r
-	want.Cost, want.Remedy = w.cost, api.RemedyNothing
+	want.Cost, want.Remedy = w.cost, event.RemedyNothing
 	if r.Reason == api.ChainCeiling {
 		want.Ceiling, want.Spent = state.Lower(state.Higher(r.Ceiling, lowest), h.Ceiling), h.Spent
 		possible = !state.Minus(r.Ceiling, r.Spent).Less(w.cost) || !state.Minus(w.Policy.Limit(),
 			want.Spent).Less(w.cost)
-		if possible && r.Remedy == api.RemedyWaiting && mayBeSwept {
+		if possible && r.Remedy == event.RemedyWaiting && mayBeSwept {
 			// The rest of the cap may have gone to another question since.
 			capFree = state.Plus(capFree, chargedInSweep(u, state.Minus(w.cost, capFree)))
 		}
@@ -209,7 +209,7 @@ func (w *wanted) checkShort(s *state.State, r api.Refusal) (*api.Refusal, error)
 		return nil, fault("a refusal says %v, where the chain's ceiling of %s binds", r, h.Ceiling)
 	}
 	if possible && !capFree.Less(w.cost) {
-		want.Remedy = api.RemedyWaiting
+		want.Remedy = event.RemedyWaiting
 	}
 	want.Remaining = state.Minus(want.Ceiling, want.Spent)
 	if !w.isReserved() { // else nothing that others hold is in its way
@@ -265,11 +265,11 @@ func checkTermsRefusal(s *state.State, c *event.ObjectRefused) error {
 	if err != nil {
 		return err
 	}
-	want := api.Refusal{Object: c.Object, Reason: c.Reason, Remedy: api.RemedyTerms}
+	want := api.Refusal{Object: c.Object, Reason: c.Reason, Remedy: event.RemedyTerms}
 	possible := enrolled
 	switch c.Reason {
 	case api.NotEnrolled:
-		want.Remedy = api.RemedyEnrolling
+		want.Remedy = event.RemedyEnrolling
 		possible = !enrolled
 	case api.CapDiffers:
 		want.Ceiling, want.Spent, want.Asked = o.Cap, o.Spent, c.Asked
@@ -277,7 +277,7 @@ func checkTermsRefusal(s *state.State, c *event.ObjectRefused) error {
 	case api.PolicyDiffers:
 		want.Spent = ch.Current()
 	case api.NeedsConsent:
-		want.Remedy, want.Why = api.RemedyConsent, c.Why
+		want.Remedy, want.Why = event.RemedyConsent, c.Why
 		if o.Cap.Less(c.Asked) {
 			want.Ceiling, want.Asked = o.Cap, c.Asked
 		}

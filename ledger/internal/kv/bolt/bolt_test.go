@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"testing"
 
+	"github.com/sluicedp/sluice/internal/check"
 	"github.com/sluicedp/sluice/internal/pace"
 	"github.com/sluicedp/sluice/ledger/internal/kv"
 )
@@ -15,7 +16,7 @@ import (
 func newFile(t *testing.T) string {
 	t.Helper()
 	path := filepath.Join(pace.Scratch(t), "data.db")
-	must(t, Create(path, putK("v")))
+	check.Must(t, Create(path, putK("v")))
 	return path
 }
 
@@ -25,29 +26,33 @@ func putK(value string) func(kv.Writer) error {
 
 func mustOpen(t *testing.T, path string) *Store {
 	t.Helper()
-	s, err := Open(path, false)
-	must(t, err)
+	s := check.Value(Open(path, false))(t)
 	t.Cleanup(func() { s.Close() })
 	return s
+}
+
+// opened is a file with one record, and its store.
+func opened(t *testing.T) (path string, s *Store) {
+	t.Helper()
+	path = newFile(t)
+	return path, mustOpen(t, path)
 }
 
 func TestCreateIsWholeOrNothing(t *testing.T) {
 	dir := pace.Scratch(t)
 	path := filepath.Join(dir, "data.db")
 	failure := errors.New("no")
-	wantErr(t, Create(path, func(kv.Writer) error { return failure }), failure, "Create")
+	check.WantErr(t, Create(path, func(kv.Writer) error { return failure }), failure, "Create")
 	if left, _ := os.ReadDir(dir); len(left) != 0 {
 		t.Errorf("a failed Create left %v", left)
 	}
-	must(t, Create(path, putK("first")))
-	wantErr(t, Create(path, putK("second")), fs.ErrExist, "a second Create")
+	check.Must(t, Create(path, putK("first")))
+	check.WantErr(t, Create(path, putK("second")), fs.ErrExist, "a second Create")
 	if left, _ := os.ReadDir(dir); len(left) != 1 || left[0].Name() != "data.db" {
 		t.Errorf("Create left %v", left)
 	}
 	info, err := os.Stat(path)
-	if err != nil || info.Mode().Perm() != 0o600 {
-		t.Errorf("mode %v, %v", info.Mode(), err)
-	}
+	check.That(t, err == nil && info.Mode().Perm() == 0o600, "mode %v, %v", info.Mode(), err)
 }
 
 func TestCreateDoesNotOverwriteALateComer(t *testing.T) {
@@ -65,55 +70,47 @@ func TestCreateDoesNotOverwriteALateComer(t *testing.T) {
 
 func TestOpenRefuses(t *testing.T) {
 	dir := pace.Scratch(t)
-	wantErr(t, failed(Open(filepath.Join(dir, "none"), false)), fs.ErrNotExist, "no file")
-	wantErr(t, failed(Open(dir, false)), kv.ErrCorrupt, "a directory")
+	check.WantErr(t, check.Err(Open(filepath.Join(dir, "none"), false)), fs.ErrNotExist, "no file")
+	check.WantErr(t, check.Err(Open(dir, false)), kv.ErrCorrupt, "a directory")
 	for name, content := range map[string]string{"empty": "", "short": "x", "text": string(make([]byte, 100_000))} {
 		path := filepath.Join(dir, name)
-		must(t, os.WriteFile(path, []byte(content), 0o600))
-		wantErr(t, failed(Open(path, false)), kv.ErrCorrupt, "%s file", name)
-		if after, _ := os.ReadFile(path); string(after) != content {
-			t.Errorf("%s file was changed by a refused Open", name)
-		}
+		check.Must(t, os.WriteFile(path, []byte(content), 0o600))
+		check.WantErr(t, check.Err(Open(path, false)), kv.ErrCorrupt, "%s file", name)
+		after, _ := os.ReadFile(path)
+		check.That(t, string(after) == content, "%s file was changed by a refused Open", name)
 	}
 }
 
 // Without the check of its length, a file that was cut off would end the process by a signal.
 func TestOpenRefusesACutOffFile(t *testing.T) {
-	path := newFile(t)
-	s := mustOpen(t, path)
+	path, s := opened(t)
 	for i := range 200 {
-		if err := s.Update(func(w kv.Writer) error {
+		check.Must(t, s.Update(func(w kv.Writer) error {
 			return w.Put("b", []byte{byte(i)}, make([]byte, 3000))
-		}); err != nil {
-			t.Fatal(err)
-		}
+		}))
 	}
-	must(t, s.Close())
-	whole, err := os.ReadFile(path)
-	must(t, err)
+	check.Must(t, s.Close())
+	whole := check.Value(os.ReadFile(path))(t)
 	for size := 0; size < 600_000; size += 4096 {
-		must(t, os.WriteFile(path, whole[:size], 0o600))
-		if s, err := Open(path, true); !errors.Is(err, kv.ErrCorrupt) {
-			t.Errorf("cut to %d of %d bytes: %v, %v", size, len(whole), s, err)
-		}
+		check.Must(t, os.WriteFile(path, whole[:size], 0o600))
+		s, err := Open(path, true)
+		check.That(t, errors.Is(err, kv.ErrCorrupt), "cut to %d of %d bytes: %v, %v", size, len(whole), s, err)
 	}
 }
 
 // A file that is cut off while it is open cannot be foreseen, only survived.
 func TestCutOffWhileOpenIsAnError(t *testing.T) {
-	path := newFile(t)
-	s := mustOpen(t, path)
-	must(t, s.Update(func(w kv.Writer) error { return w.Put("b", []byte("k"), make([]byte, 100_000)) }))
-	must(t, os.Truncate(path, 4096))
-	err := s.View(func(r kv.Reader) error {
+	path, s := opened(t)
+	check.Must(t, s.Update(func(w kv.Writer) error { return w.Put("b", []byte("k"), make([]byte, 100_000)) }))
+	check.Must(t, os.Truncate(path, 4096))
+	check.WantErr(t, s.View(func(r kv.Reader) error {
 		value, err := r.Get("b", []byte("k"))
 		sum := 0
 		for _, b := range value {
 			sum += int(b)
 		}
 		return errors.Join(err, fmt.Errorf("read %d bytes", len(value)))
-	})
-	wantErr(t, err, kv.ErrOverwritten, "reading what is gone")
+	}), kv.ErrOverwritten, "reading what is gone")
 }
 
 // The second one does not wait for ever.
@@ -122,10 +119,10 @@ func TestASecondOpenIsRefused(t *testing.T) {
 	path := newFile(t)
 	mustOpen(t, path)
 	link := path + "-link"
-	must(t, os.Link(path, link))
+	check.Must(t, os.Link(path, link))
 	for _, other := range []string{path, link} {
 		for _, readOnly := range []bool{false, true} {
-			wantErr(t, failed(Open(other, readOnly)), kv.ErrInUse, "%s, read-only %v", other, readOnly)
+			check.WantErr(t, check.Err(Open(other, readOnly)), kv.ErrInUse, "%s, read-only %v", other, readOnly)
 		}
 	}
 }
@@ -133,20 +130,18 @@ func TestASecondOpenIsRefused(t *testing.T) {
 func TestReadersShare(t *testing.T) {
 	path := newFile(t)
 	for range 2 {
-		s, err := Open(path, true)
-		must(t, err)
+		s := check.Value(Open(path, true))(t)
 		defer s.Close()
-		wantFailure(t, s.Update(putK("w")), "a store open for reading was written to")
+		check.That(t, s.Update(putK("w")) != nil, "a store open for reading was written to")
 	}
 }
 
 func TestReplacedFileIsNoticed(t *testing.T) {
-	path := newFile(t)
-	s := mustOpen(t, path)
-	must(t, os.Rename(path, path+"-moved"))
-	wantErr(t, s.Update(putK("lost")), kv.ErrReplaced, "after a rename")
-	must(t, Create(path, putK("other")))
-	wantErr(t, s.Update(putK("lost")), kv.ErrReplaced, "after a replacement")
+	path, s := opened(t)
+	check.Must(t, os.Rename(path, path+"-moved"))
+	check.WantErr(t, s.Update(putK("lost")), kv.ErrReplaced, "after a rename")
+	check.Must(t, Create(path, putK("other")))
+	check.WantErr(t, s.Update(putK("lost")), kv.ErrReplaced, "after a replacement")
 }
 
 // A panic of the caller's own function must not be taken for damage, and must not leave the store
@@ -155,11 +150,9 @@ func TestPanicOfTheCallerPasses(t *testing.T) {
 	s := mustOpen(t, newFile(t))
 	func() {
 		defer func() {
-			if recover() != "mine" {
-				t.Error("the panic was swallowed")
-			}
+			check.That(t, recover() == "mine", "the panic was swallowed")
 		}()
 		_ = s.Update(func(kv.Writer) error { panic("mine") })
 	}()
-	wantErr(t, s.Update(putK("after")), nil, "after a panic")
+	check.WantErr(t, s.Update(putK("after")), nil, "after a panic")
 }

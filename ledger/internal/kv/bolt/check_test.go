@@ -1,52 +1,9 @@
 package bolt
 
 import (
-	"errors"
 	"fmt"
 	"os"
-	"testing"
 )
-
-// wantErr checks that err wraps want, or is nil if that is.
-func wantErr(t testing.TB, err, want error, format string, args ...any) {
-	t.Helper()
-	if !errors.Is(err, want) {
-		t.Errorf(format+": %v; want %v", append(args, err, want)...)
-	}
-}
-
-func failed[T any](_ T, err error) error { return err }
-
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
-// check reports err, unless it is nil.
-func check(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Error(err)
-	}
-}
-
-// wantFailure reports text if err is nil.
-func wantFailure(t testing.TB, err error, text string, args ...any) {
-	t.Helper()
-	if err == nil {
-		t.Errorf(text, args...)
-	}
-}
-
-// wantEqual checks that what format describes is want.
-func wantEqual[T comparable](t testing.TB, got, want T, format string, args ...any) {
-	t.Helper()
-	if got != want {
-		t.Errorf(format+": %v; want %v", append(args, got, want)...)
-	}
-}
 
 func recordKey(i int) []byte { return fmt.Appendf(nil, "record %08d", i) }
 
@@ -55,10 +12,5 @@ func copyFile(from, to string) error {
 	if err != nil {
 		return err
 	}
-	file, err := os.Create(to)
-	if err != nil {
-		return err
-	}
-	_, err = file.Write(text)
-	return errors.Join(err, file.Sync(), file.Close())
+	return os.WriteFile(to, text, 0o600)
 }

@@ -17,6 +17,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/sluicedp/sluice/internal/check"
 	"github.com/sluicedp/sluice/internal/pace"
 	"github.com/sluicedp/sluice/ledger/internal/kv"
 )
@@ -60,7 +61,7 @@ const grown = 4000
 func grow(t testing.TB, s kv.Store) {
 	t.Helper()
 	for _, bucket := range []string{"first", "second", "third"} {
-		must(t, s.Update(func(w kv.Writer) error {
+		check.Must(t, s.Update(func(w kv.Writer) error {
 			var err error
 			for i := range grown {
 				key := binary.BigEndian.AppendUint64(nil, uint64(i)*0x9e3779b97f4a7c15)
@@ -74,7 +75,7 @@ func grow(t testing.TB, s kv.Store) {
 func records(t testing.TB, s *Store) map[string]string {
 	t.Helper()
 	all := map[string]string{}
-	must(t, s.snapshot(func(tx *transaction) error {
+	check.Must(t, s.snapshot(func(tx *transaction) error {
 		return tx.old.each(func(bucket string, key, value []byte) error {
 			all[bucket+"/"+string(key)] = string(value)
 			return nil
@@ -85,15 +86,14 @@ func records(t testing.TB, s *Store) map[string]string {
 
 func wantRecords(t testing.TB, s *Store, want map[string]string) {
 	t.Helper()
-	if got := records(t, s); !maps.Equal(got, want) {
-		t.Errorf("there are %d records, which are not the %d wanted", len(got), len(want))
-	}
+	got := records(t, s)
+	check.That(t, maps.Equal(got, want), "there are %d records, which are not the %d wanted", len(got), len(want))
 }
 
 // wantSound lets bbolt check its pages.
 func wantSound(t testing.TB, s *Store) {
 	t.Helper()
-	must(t, s.snapshot(func(tx *transaction) error {
+	check.Must(t, s.snapshot(func(tx *transaction) error {
 		var all error
 		for err := range tx.tx.Check() {
 			all = errors.Join(all, err)
@@ -105,21 +105,17 @@ func wantSound(t testing.TB, s *Store) {
 // wantFiles says what is in the directory of path.
 func wantFiles(t testing.TB, path string, want ...string) {
 	t.Helper()
-	entries, err := os.ReadDir(filepath.Dir(path))
-	must(t, err)
+	entries := check.Value(os.ReadDir(filepath.Dir(path)))(t)
 	var got []string
 	for _, entry := range entries {
 		got = append(got, entry.Name())
 	}
-	if fmt.Sprint(got) != fmt.Sprint(want) {
-		t.Errorf("the directory holds %q, want %q", got, want)
-	}
+	check.That(t, fmt.Sprint(got) == fmt.Sprint(want), "the directory holds %q, want %q", got, want)
 }
 
 func holds(t testing.TB, path string, secret string) bool {
 	t.Helper()
-	content, err := os.ReadFile(path)
-	must(t, err)
+	content := check.Value(os.ReadFile(path))(t)
 	return bytes.Contains(content, []byte(secret))
 }
 
@@ -131,39 +127,31 @@ func secret() string {
 
 // Deleting nothing costs no commit.
 func TestDeleteOfNothingWritesNothing(t *testing.T) {
-	path := newFile(t)
-	s := mustOpen(t, path)
-	before, err := os.ReadFile(path)
-	must(t, err)
-	must(t, deleteOne(s, "first", "none"))
-	must(t, deleteOne(s, "none", "k"))
+	path, s := opened(t)
+	before := check.Value(os.ReadFile(path))(t)
+	check.Must(t, deleteOne(s, "first", "none"))
+	check.Must(t, deleteOne(s, "none", "k"))
 	after, err := os.ReadFile(path)
-	must(t, err)
-	if !bytes.Equal(before, after) {
-		t.Error("the file changed")
-	}
-	must(t, deleteOne(s, "first", "k"))
-	if after, err = os.ReadFile(path); err != nil || bytes.Equal(before, after) {
-		t.Errorf("the file did not change; %v", err)
-	}
+	check.Must(t, err)
+	check.That(t, bytes.Equal(before, after), "the file changed")
+	check.Must(t, deleteOne(s, "first", "k"))
+	after, err = os.ReadFile(path)
+	check.That(t, err == nil && !bytes.Equal(before, after), "the file did not change; %v", err)
 }
 
 func TestCopyHoldsEveryRecord(t *testing.T) {
 	eachWay(t, func(t *testing.T, how kv.Copying) {
-		path := newFile(t)
-		s := mustOpen(t, path)
+		s := mustOpen(t, newFile(t))
 		grow(t, s)
 		for i := 0; i < grown; i += 200 {
 			key := binary.BigEndian.AppendUint64(nil, uint64(i)*0x9e3779b97f4a7c15)
-			must(t, deleteOne(s, "second", string(key)))
+			check.Must(t, deleteOne(s, "second", string(key)))
 		}
 		want := records(t, s)
 		to := filepath.Join(pace.Scratch(t), "copy")
-		must(t, s.CopyTo(t.Context(), to, how, nil, func(temp string) error {
+		check.Must(t, s.CopyTo(t.Context(), to, how, nil, func(temp string) error {
 			wantFiles(t, to, filepath.Base(temp))
-			if !strings.HasPrefix(filepath.Base(temp), ".copy.copy-") {
-				t.Errorf("the temporary name is %s", temp)
-			}
+			check.That(t, strings.HasPrefix(filepath.Base(temp), ".copy.copy-"), "the temporary name is %s", temp)
 			checked, err := Open(temp, true)
 			if err != nil {
 				return err
@@ -172,13 +160,12 @@ func TestCopyHoldsEveryRecord(t *testing.T) {
 			return checked.Close()
 		}))
 		wantFiles(t, to, "copy")
-		if info, err := os.Stat(to); err != nil || info.Mode() != 0o600 {
-			t.Errorf("mode %v, %v", info.Mode(), err)
-		}
+		info, err := os.Stat(to)
+		check.That(t, err == nil && info.Mode() == 0o600, "mode %v, %v", info.Mode(), err)
 		copied := mustOpen(t, to)
 		wantRecords(t, copied, want)
 		wantSound(t, copied)
-		must(t, putOne(copied, "second", "later", "x"))
+		check.Must(t, putOne(copied, "second", "later", "x"))
 		grow(t, copied)
 		wantSound(t, copied)
 		wantRecords(t, s, want)
@@ -190,16 +177,15 @@ func TestCopyOfOthers(t *testing.T) {
 	eachWay(t, func(t *testing.T, how kv.Copying) {
 		dir := pace.Scratch(t)
 		path := filepath.Join(dir, "data.db")
-		must(t, Create(path, func(kv.Writer) error { return nil }))
-		s, err := Open(path, true)
-		must(t, err)
+		check.Must(t, Create(path, func(kv.Writer) error { return nil }))
+		s := check.Value(Open(path, true))(t)
 		defer s.Close()
-		must(t, s.CopyTo(t.Context(), filepath.Join(dir, "copy"), how, nil, nil))
+		check.Must(t, s.CopyTo(t.Context(), filepath.Join(dir, "copy"), how, nil, nil))
 		copied := mustOpen(t, filepath.Join(dir, "copy"))
 		wantRecords(t, copied, map[string]string{})
-		must(t, copied.Update(putK("v")))
-		must(t, s.Close())
-		wantFailure(t, s.CopyTo(t.Context(), filepath.Join(dir, "late"), how, nil, nil), "a closed store was copied")
+		check.Must(t, copied.Update(putK("v")))
+		check.Must(t, s.Close())
+		check.That(t, s.CopyTo(t.Context(), filepath.Join(dir, "late"), how, nil, nil) != nil, "a closed store was copied")
 		wantFiles(t, path, "copy", "data.db")
 	})
 }
@@ -215,7 +201,7 @@ func TestCopyIsOneSnapshot(t *testing.T) {
 			return errors.Join(w.Put("first", []byte("counter"), value), w.Put("third", []byte("counter"), value),
 				w.Put("second", fmt.Appendf(nil, "%d", n%50), bytes.Repeat(value, 1+int(n%500))))
 		}
-		must(t, s.Update(count))
+		check.Must(t, s.Update(count))
 		done := make(chan struct{})
 		var wg sync.WaitGroup
 		wg.Go(func() {
@@ -234,18 +220,17 @@ func TestCopyIsOneSnapshot(t *testing.T) {
 		dir, last := pace.Scratch(t), ""
 		for i := range pace.Tries(2, 4, 4) {
 			to := filepath.Join(dir, fmt.Sprint(i))
-			must(t, s.CopyTo(t.Context(), to, how, nil, nil))
+			check.Must(t, s.CopyTo(t.Context(), to, how, nil, nil))
 			copied := mustOpen(t, to)
 			wantSound(t, copied)
 			all := records(t, copied)
-			if all["first/counter"] != all["third/counter"] {
-				t.Errorf("counters %s and %s", all["first/counter"], all["third/counter"])
-			}
+			check.That(t, all["first/counter"] == all["third/counter"],
+				"counters %s and %s", all["first/counter"], all["third/counter"])
 			if now := all["first/counter"]; len(now) < len(last) || len(now) == len(last) && now < last {
 				t.Errorf("counter %s after %s", now, last)
 			}
 			last = all["first/counter"]
-			must(t, copied.Close())
+			check.Must(t, copied.Close())
 		}
 		close(done)
 		wg.Wait()
@@ -256,80 +241,74 @@ func TestCopyIsOneSnapshot(t *testing.T) {
 func TestCopyRefuses(t *testing.T) {
 	failure := errors.New("no")
 	eachWay(t, func(t *testing.T, how kv.Copying) {
-		path := newFile(t)
-		s := mustOpen(t, path)
+		path, s := opened(t)
 		dir := pace.Scratch(t)
 		to := filepath.Join(dir, "copy")
 
-		must(t, os.WriteFile(to, []byte("mine"), 0o600))
-		must(t, os.Symlink("nowhere", to+"-link"))
+		check.Must(t, os.WriteFile(to, []byte("mine"), 0o600))
+		check.Must(t, os.Symlink("nowhere", to+"-link"))
 		for _, taken := range []string{to, to + "-link", path} {
 			err := s.CopyTo(t.Context(), taken, how, nil, func(string) error { t.Error("checked"); return nil })
-			wantErr(t, err, fs.ErrExist, "%s is taken", taken)
+			check.WantErr(t, err, fs.ErrExist, "%s is taken", taken)
 		}
-		if content, err := os.ReadFile(to); err != nil || string(content) != "mine" {
-			t.Errorf("the file holds %q, %v", content, err)
-		}
-		must(t, os.Remove(to))
+		content, err := os.ReadFile(to)
+		check.That(t, err == nil && string(content) == "mine", "the file holds %q, %v", content, err)
+		check.Must(t, os.Remove(to))
 
 		late := func(string) error { return os.WriteFile(to, []byte("late"), 0o600) }
-		wantErr(t, s.CopyTo(t.Context(), to, how, nil, late), fs.ErrExist, "a late comer")
+		check.WantErr(t, s.CopyTo(t.Context(), to, how, nil, late), fs.ErrExist, "a late comer")
 		if content, err := os.ReadFile(to); err != nil || string(content) != "late" {
 			t.Errorf("the file holds %q, %v", content, err)
 		}
-		must(t, os.Remove(to))
+		check.Must(t, os.Remove(to))
 
-		wantErr(t, s.CopyTo(t.Context(), to, how, nil, func(string) error { return failure }), failure, "a failed check")
+		check.WantErr(t, s.CopyTo(t.Context(), to, how, nil, func(string) error { return failure }), failure, "a failed check")
 		s.hook = func(string) error { return failure }
-		wantErr(t, s.CopyTo(t.Context(), to, how, nil, nil), failure, "a directory that is not synced")
+		check.WantErr(t, s.CopyTo(t.Context(), to, how, nil, nil), failure, "a directory that is not synced")
 		s.hook = nil
-		wantErr(t, s.CopyTo(t.Context(), filepath.Join(dir, "none", "copy"), how, nil, nil), fs.ErrNotExist, "no directory")
+		check.WantErr(t, s.CopyTo(t.Context(), filepath.Join(dir, "none", "copy"), how, nil, nil), fs.ErrNotExist, "no directory")
 		func() {
 			defer func() { _ = recover() }()
 			_ = s.CopyTo(t.Context(), to, how, nil, func(string) error { panic("mine") })
 		}()
 		wantFiles(t, to, "copy-link")
 		wantFiles(t, path, "data.db")
-		must(t, s.CopyTo(t.Context(), to, how, nil, nil))
+		check.Must(t, s.CopyTo(t.Context(), to, how, nil, nil))
 		wantRecords(t, mustOpen(t, to), records(t, s))
 	})
 	s := mustOpen(t, newFile(t))
 	to := filepath.Join(pace.Scratch(t), "copy")
-	wantFailure(t, s.CopyTo(t.Context(), to, 7, nil, nil), "there is no way 7")
+	check.That(t, s.CopyTo(t.Context(), to, 7, nil, nil) != nil, "there is no way 7")
 	wantFiles(t, to)
 }
 
 // The cut is found where the file is read, and not taken for its end.
 func TestCopyOfACutOffFileFails(t *testing.T) {
 	eachWay(t, func(t *testing.T, how kv.Copying) {
-		path := newFile(t)
-		s := mustOpen(t, path)
+		path, s := opened(t)
 		grow(t, s)
-		must(t, os.Truncate(path, 1<<20))
+		check.Must(t, os.Truncate(path, 1<<20))
 		to := filepath.Join(pace.Scratch(t), "copy")
-		if err := s.CopyTo(t.Context(), to, how, nil, nil); !errors.Is(err, kv.ErrOverwritten) || errors.Is(err, kv.ErrUncertain) {
-			t.Errorf("CopyTo returned %v", err)
-		}
+		err := s.CopyTo(t.Context(), to, how, nil, nil)
+		check.That(t, errors.Is(err, kv.ErrOverwritten) && !errors.Is(err, kv.ErrUncertain), "CopyTo returned %v", err)
 		wantFiles(t, to)
-		if err := s.Compact(t.Context(), nil); !errors.Is(err, kv.ErrOverwritten) || errors.Is(err, kv.ErrUncertain) {
-			t.Errorf("Compact returned %v", err)
-		}
+		err = s.Compact(t.Context(), nil)
+		check.That(t, errors.Is(err, kv.ErrOverwritten) && !errors.Is(err, kv.ErrUncertain), "Compact returned %v", err)
 		wantFiles(t, path, "data.db")
 	})
 }
 
 func TestWhatWasDeletedIsNotInRecords(t *testing.T) {
-	path := newFile(t)
-	s := mustOpen(t, path)
+	path, s := opened(t)
 	grow(t, s)
 	deleted, key, replaced, kept := secret(), secret(), secret(), secret()
 	long := strings.Repeat("x", 9000)
-	must(t, putOne(s, "second", "deleted", long+deleted))
-	must(t, putOne(s, "second", key, "v"))
-	must(t, putOne(s, "first", "replaced", replaced))
-	must(t, putOne(s, "first", "kept", kept))
-	must(t, putOne(s, "alone", "in its bucket", "v"))
-	must(t, s.Update(func(w kv.Writer) error { // in one transaction, which does not use its own free pages
+	check.Must(t, putOne(s, "second", "deleted", long+deleted))
+	check.Must(t, putOne(s, "second", key, "v"))
+	check.Must(t, putOne(s, "first", "replaced", replaced))
+	check.Must(t, putOne(s, "first", "kept", kept))
+	check.Must(t, putOne(s, "alone", "in its bucket", "v"))
+	check.Must(t, s.Update(func(w kv.Writer) error { // in one transaction, which does not use its own free pages
 		return errors.Join(w.Delete("second", []byte("deleted")), w.Delete("second", []byte(key)),
 			w.Put("first", []byte("replaced"), []byte("new")), w.Delete("alone", []byte("in its bucket")))
 	}))
@@ -337,40 +316,35 @@ func TestWhatWasDeletedIsNotInRecords(t *testing.T) {
 	want := func(at string, there bool) {
 		t.Helper()
 		for what, secret := range gone {
-			if holds(t, at, secret) != there {
-				t.Errorf("%s: %s found: %v", filepath.Base(at), what, !there)
-			}
+			check.That(t, holds(t, at, secret) == there, "%s: %s found: %v", filepath.Base(at), what, !there)
 		}
-		if !holds(t, at, kept) {
-			t.Errorf("%s: what was kept is not found", filepath.Base(at))
-		}
+		check.That(t, holds(t, at, kept), "%s: what was kept is not found", filepath.Base(at))
 	}
 	want(path, true)
 	dir := pace.Scratch(t)
-	must(t, s.CopyTo(t.Context(), filepath.Join(dir, "pages"), kv.Pages, nil, nil))
+	check.Must(t, s.CopyTo(t.Context(), filepath.Join(dir, "pages"), kv.Pages, nil, nil))
 	want(filepath.Join(dir, "pages"), true)
-	must(t, s.CopyTo(t.Context(), filepath.Join(dir, "records"), kv.Records, nil, nil))
+	check.Must(t, s.CopyTo(t.Context(), filepath.Join(dir, "records"), kv.Records, nil, nil))
 	want(filepath.Join(dir, "records"), false)
 	want(path, true)
-	must(t, s.Compact(t.Context(), nil))
+	check.Must(t, s.Compact(t.Context(), nil))
 	want(path, false)
-	must(t, s.CopyTo(t.Context(), filepath.Join(dir, "again"), kv.Pages, nil, nil))
+	check.Must(t, s.CopyTo(t.Context(), filepath.Join(dir, "again"), kv.Pages, nil, nil))
 	want(filepath.Join(dir, "again"), false)
 }
 
 func TestCompactShrinksAndKeeps(t *testing.T) {
 	path := newFile(t)
-	must(t, os.Chmod(path, 0o640))
+	check.Must(t, os.Chmod(path, 0o640))
 	if os.Getuid() == 0 && runtime.GOOS != "windows" {
-		must(t, os.Chown(path, 4711, 4712))
+		check.Must(t, os.Chown(path, 4711, 4712))
 	}
 	s := mustOpen(t, path)
 	grow(t, s)
-	must(t, s.Compact(t.Context(), nil))
-	full, err := s.Size()
-	must(t, err)
+	check.Must(t, s.Compact(t.Context(), nil))
+	full := check.Value(s.Size())(t)
 	wantSound(t, s)
-	must(t, s.Update(func(w kv.Writer) error {
+	check.Must(t, s.Update(func(w kv.Writer) error {
 		var err error
 		for i := range grown {
 			key := binary.BigEndian.AppendUint64(nil, uint64(i)*0x9e3779b97f4a7c15)
@@ -383,22 +357,20 @@ func TestCompactShrinksAndKeeps(t *testing.T) {
 		return err
 	}))
 	want, before := records(t, s), len(records(t, s))
-	must(t, s.Compact(t.Context(), nil))
+	check.Must(t, s.Compact(t.Context(), nil))
 	if size, err := s.Size(); err != nil || size > full/2 {
 		t.Errorf("%d bytes after deleting 9 of 10 records, %d before; %v", size, full, err)
 	}
 	wantRecords(t, s, want)
 	wantSound(t, s)
 	wantFiles(t, path, "data.db")
-	info, err := os.Stat(path)
-	must(t, err)
-	wantEqual(t, info.Mode(), 0o640, "mode")
-	if owner := fmt.Sprintf("%+v", info.Sys()); os.Getuid() == 0 && !strings.Contains(owner, "4711") {
-		t.Errorf("the owner changed: %s", owner)
-	}
-	must(t, putOne(s, "first", "later", "x"))
-	must(t, s.Compact(t.Context(), nil))
-	must(t, s.Close())
+	info := check.Value(os.Stat(path))(t)
+	check.Equal(t, info.Mode(), 0o640, "mode")
+	owner := fmt.Sprintf("%+v", info.Sys())
+	check.That(t, os.Getuid() != 0 || strings.Contains(owner, "4711"), "the owner changed: %s", owner)
+	check.Must(t, putOne(s, "first", "later", "x"))
+	check.Must(t, s.Compact(t.Context(), nil))
+	check.Must(t, s.Close())
 	s = mustOpen(t, path)
 	if got := records(t, s); len(got) != before+1 || got["first/later"] != "x" {
 		t.Errorf("%d records of %d after opening again", len(got), before+1)
@@ -406,8 +378,7 @@ func TestCompactShrinksAndKeeps(t *testing.T) {
 }
 
 func TestCompactUnderLoadLosesNothing(t *testing.T) {
-	path := newFile(t)
-	s := mustOpen(t, path)
+	path, s := opened(t)
 	const writers = 4
 	compactions := pace.Tries(5, 12, 12)
 	done := make(chan struct{})
@@ -480,25 +451,23 @@ func TestCompactUnderLoadLosesNothing(t *testing.T) {
 		return nil
 	})
 	for range compactions {
-		must(t, s.Compact(t.Context(), nil))
+		check.Must(t, s.Compact(t.Context(), nil))
 		time.Sleep(10 * time.Millisecond)
 	}
 	close(done)
 	wg.Wait()
 	wantSound(t, s)
-	must(t, s.Close())
+	check.Must(t, s.Close())
 	s = mustOpen(t, path)
 	all := records(t, s)
 	total := 0
 	for n := range writers {
 		for i := range last[n] + 1 {
-			if all[fmt.Sprintf("log/%d/%06d", n, i)] != fmt.Sprint(i) {
-				t.Fatalf("record %d of writer %d is lost", i, n)
-			}
+			check.Need(t, all[fmt.Sprintf("log/%d/%06d", n, i)] == fmt.Sprint(i),
+				"record %d of writer %d is lost", i, n)
 		}
-		if total += last[n]; last[n] < 2 {
-			t.Errorf("writer %d got to %d", n, last[n])
-		}
+		total += last[n]
+		check.That(t, last[n] >= 2, "writer %d got to %d", n, last[n])
 	}
 	t.Logf("%d commits", total)
 }
@@ -506,8 +475,7 @@ func TestCompactUnderLoadLosesNothing(t *testing.T) {
 // While the new file is written, views and copies go on and updates wait; these then go to the new
 // file. A view that began before keeps the old one.
 func TestWhoWaitsForCompact(t *testing.T) {
-	path := newFile(t)
-	s := mustOpen(t, path)
+	path, s := opened(t)
 	at, on := make(chan struct{}), make(chan struct{})
 	s.hook = func(step string) error {
 		if step == stepName {
@@ -520,19 +488,18 @@ func TestWhoWaitsForCompact(t *testing.T) {
 	var compacted, updated atomic.Bool
 	inView, leave := make(chan struct{}), make(chan struct{})
 	wg.Go(func() {
-		check(t, s.View(func(r kv.Reader) error {
+		check.OK(t, s.View(func(r kv.Reader) error {
 			close(inView)
 			<-leave
 			v, err := r.Get("first", []byte("k"))
-			if string(v) != "v" || compacted.Load() {
-				t.Errorf("the old view shows %q, compaction done: %v", v, compacted.Load())
-			}
+			check.That(t, string(v) == "v" && !compacted.Load(),
+				"the old view shows %q, compaction done: %v", v, compacted.Load())
 			return err
 		}))
 	})
 	<-inView
 	wg.Go(func() {
-		check(t, s.Compact(t.Context(), nil))
+		check.OK(t, s.Compact(t.Context(), nil))
 		compacted.Store(true)
 	})
 	<-at
@@ -543,28 +510,23 @@ func TestWhoWaitsForCompact(t *testing.T) {
 		update <- err
 	}()
 	wantRecords(t, s, map[string]string{"first/k": "v"})
-	must(t, s.CopyTo(t.Context(), path+"-copy", kv.Pages, nil, nil))
+	check.Must(t, s.CopyTo(t.Context(), path+"-copy", kv.Pages, nil, nil))
 	time.Sleep(30 * time.Millisecond)
-	if updated.Load() {
-		t.Error("an update did not wait")
-	}
+	check.That(t, !updated.Load(), "an update did not wait")
 	close(on)
-	must(t, <-update) // although the old view is not done, and with it neither Compact
+	check.Must(t, <-update) // although the old view is not done, and with it neither Compact
 	wantRecords(t, s, map[string]string{"first/k": "new"})
-	if compacted.Load() {
-		t.Error("Compact left before the last view of the old file")
-	}
+	check.That(t, !compacted.Load(), "Compact left before the last view of the old file")
 	close(leave)
 	wg.Wait()
-	must(t, s.Close())
+	check.Must(t, s.Close())
 	wantRecords(t, mustOpen(t, path), map[string]string{"first/k": "new"})
 }
 
 // A copy goes to the disk in small parts: commits would wait behind a large one.
 func TestACopyIsSyncedBitByBit(t *testing.T) {
-	path := newFile(t)
-	s := mustOpen(t, path)
-	must(t, putOne(s, "first", "large", string(make([]byte, 4*syncStep))))
+	path, s := opened(t)
+	check.Must(t, putOne(s, "first", "large", string(make([]byte, 4*syncStep))))
 	parts := 0
 	s.hook = func(step string) error {
 		if step == stepPart {
@@ -573,12 +535,10 @@ func TestACopyIsSyncedBitByBit(t *testing.T) {
 		return nil
 	}
 	copied := filepath.Join(filepath.Dir(path), "copy")
-	must(t, s.CopyTo(t.Context(), copied, kv.Pages, nil, nil))
-	if parts < 4 {
-		t.Errorf("a copy of %d MiB was synced %d times on the way", 4*syncStep>>20, parts)
-	}
+	check.Must(t, s.CopyTo(t.Context(), copied, kv.Pages, nil, nil))
+	check.That(t, parts >= 4, "a copy of %d MiB was synced %d times on the way", 4*syncStep>>20, parts)
 	s.hook = failAt(stepPart, errFull)
-	wantErr(t, s.CopyTo(t.Context(), copied+" again", kv.Pages, nil, nil), errFull, "a copy that cannot be synced")
+	check.WantErr(t, s.CopyTo(t.Context(), copied+" again", kv.Pages, nil, nil), errFull, "a copy that cannot be synced")
 	wantFiles(t, path, "copy", "data.db")
 }
 
@@ -586,26 +546,22 @@ func TestACopyIsSyncedBitByBit(t *testing.T) {
 func TestACompactedFileIsSyncedBitByBit(t *testing.T) {
 	s := mustOpen(t, newFile(t))
 	for i := range 4 {
-		must(t, putOne(s, "first", fmt.Sprint("large ", i), string(make([]byte, batch))))
+		check.Must(t, putOne(s, "first", fmt.Sprint("large ", i), string(make([]byte, batch))))
 	}
 	d := mustOpen(t, newFile(t)).current
 	written := 0
 	m := &meter{ctx: t.Context(), progress: func(done, _ int64) {
-		if written++; d.db.NoSync {
-			t.Errorf("what is written is not synced, after %d bytes", done)
-		}
+		written++
+		check.That(t, !d.db.NoSync, "what is written is not synced, after %d bytes", done)
 	}}
-	must(t, s.snapshot(func(tx *transaction) error { return d.fill(tx, m) }))
-	if written < 4 {
-		t.Errorf("looked %d times", written)
-	}
+	check.Must(t, s.snapshot(func(tx *transaction) error { return d.fill(tx, m) }))
+	check.That(t, written >= 4, "looked %d times", written)
 }
 
 var errFull = errors.New("the disk is full")
 
 func TestCloseWaitsForCompact(t *testing.T) {
-	path := newFile(t)
-	s := mustOpen(t, path)
+	path, s := opened(t)
 	at := make(chan struct{})
 	s.hook = func(step string) error {
 		if step == stepSync {
@@ -617,39 +573,37 @@ func TestCloseWaitsForCompact(t *testing.T) {
 	result := make(chan error, 1)
 	go func() { result <- s.Compact(t.Context(), nil) }()
 	<-at
-	must(t, s.Close())
-	must(t, <-result)
-	wantFailure(t, s.Compact(t.Context(), nil), "a closed store was compacted")
+	check.Must(t, s.Close())
+	check.Must(t, <-result)
+	check.That(t, s.Compact(t.Context(), nil) != nil, "a closed store was compacted")
 	wantFiles(t, path, "data.db")
-	must(t, mustOpen(t, path).Update(putK("w")))
+	check.Must(t, mustOpen(t, path).Update(putK("w")))
 }
 
 func TestAfterCompactTheFileIsStillGuarded(t *testing.T) {
 	t.Parallel() // it waits, mostly
-	path := newFile(t)
-	s := mustOpen(t, path)
-	must(t, s.Compact(t.Context(), nil))
+	path, s := opened(t)
+	check.Must(t, s.Compact(t.Context(), nil))
 	for _, readOnly := range []bool{false, true} {
-		wantErr(t, failed(Open(path, readOnly)), kv.ErrInUse, "a second Open, read-only %v", readOnly)
+		check.WantErr(t, check.Err(Open(path, readOnly)), kv.ErrInUse, "a second Open, read-only %v", readOnly)
 	}
 	if db := s.current.db; db.NoSync || db.NoGrowSync || db.AllocSize != Growth {
 		t.Error("what is written after Compact is not made durable as before")
 	}
-	must(t, s.Update(putK("w")))
-	must(t, os.Rename(path, path+"-moved"))
-	must(t, Create(path, putK("other")))
-	wantErr(t, s.Update(putK("lost")), kv.ErrReplaced, "Update after a replacement")
-	wantErr(t, s.Compact(t.Context(), nil), kv.ErrReplaced, "Compact after a replacement")
+	check.Must(t, s.Update(putK("w")))
+	check.Must(t, os.Rename(path, path+"-moved"))
+	check.Must(t, Create(path, putK("other")))
+	check.WantErr(t, s.Update(putK("lost")), kv.ErrReplaced, "Update after a replacement")
+	check.WantErr(t, s.Compact(t.Context(), nil), kv.ErrReplaced, "Compact after a replacement")
 	wantFiles(t, path, "data.db", "data.db-moved")
 	wantRecords(t, mustOpen(t, path), map[string]string{"first/k": "other"})
-	must(t, s.Close())
+	check.Must(t, s.Close())
 	wantRecords(t, mustOpen(t, path+"-moved"), map[string]string{"first/k": "w"})
 }
 
 // Somebody who waits for the lock of a file gets it when the file is not the one any more.
 func TestOpenDoesNotStayWithTheOldFile(t *testing.T) {
-	path := newFile(t)
-	s := mustOpen(t, path)
+	path, s := opened(t)
 	result := make(chan error, 1)
 	go func() {
 		_, err := Open(path, true)
@@ -657,34 +611,31 @@ func TestOpenDoesNotStayWithTheOldFile(t *testing.T) {
 	}()
 	for range 8 {
 		time.Sleep(lockWait / 10)
-		must(t, s.Compact(t.Context(), nil))
+		check.Must(t, s.Compact(t.Context(), nil))
 	}
-	wantErr(t, <-result, kv.ErrInUse, "Open")
+	check.WantErr(t, <-result, kv.ErrInUse, "Open")
 }
 
 func TestCompactThroughASymbolicLink(t *testing.T) {
 	path := newFile(t)
 	link := filepath.Join(pace.Scratch(t), "link")
-	must(t, os.Symlink(path, link))
+	check.Must(t, os.Symlink(path, link))
 	s := mustOpen(t, link)
-	must(t, s.Compact(t.Context(), nil))
-	must(t, s.Update(putK("w")))
-	must(t, s.Close())
+	check.Must(t, s.Compact(t.Context(), nil))
+	check.Must(t, s.Update(putK("w")))
+	check.Must(t, s.Close())
 	wantFiles(t, path, "data.db")
-	if info, err := os.Lstat(link); err != nil || info.Mode().Type() != fs.ModeSymlink {
-		t.Errorf("the link became %v, %v", info.Mode(), err)
-	}
+	info, err := os.Lstat(link)
+	check.That(t, err == nil && info.Mode().Type() == fs.ModeSymlink, "the link became %v, %v", info.Mode(), err)
 	wantRecords(t, mustOpen(t, path), map[string]string{"first/k": "w"})
 }
 
 func TestCompactRefuses(t *testing.T) {
 	path := newFile(t)
-	s, err := Open(path, true)
-	must(t, err)
-	if err := s.Compact(t.Context(), nil); err == nil || !strings.Contains(err.Error(), "reading only") {
-		t.Errorf("a store for reading: %v", err)
-	}
-	must(t, s.Close())
+	s := check.Value(Open(path, true))(t)
+	err := s.Compact(t.Context(), nil)
+	check.That(t, err != nil && strings.Contains(err.Error(), "reading only"), "a store for reading: %v", err)
+	check.Must(t, s.Close())
 	wantFiles(t, path, "data.db")
 	// What this package never writes would be lost.
 	for name, write := range map[string]func(*transaction) error{
@@ -692,9 +643,8 @@ func TestCompactRefuses(t *testing.T) {
 		"an empty value":  func(tx *transaction) error { return tx.buckets.Put([]byte("empty"), nil) },
 	} {
 		path := newFile(t)
-		d, err := open(path, false, 0)
-		must(t, err)
-		must(t, d.update(func(w kv.Writer) error {
+		d := check.Value(open(path, false, 0))(t)
+		check.Must(t, d.update(func(w kv.Writer) error {
 			tx := w.(*transaction)
 			tx.wrote = true
 			if _, err := tx.bucket("first"); err != nil {
@@ -702,61 +652,55 @@ func TestCompactRefuses(t *testing.T) {
 			}
 			return write(tx)
 		}))
-		must(t, d.close())
-		before, err := os.ReadFile(path)
-		must(t, err)
+		check.Must(t, d.close())
+		before := check.Value(os.ReadFile(path))(t)
 		s := mustOpen(t, path)
-		wantErr(t, s.Compact(t.Context(), nil), kv.ErrCorrupt, "%s", name)
-		wantErr(t, s.CopyTo(t.Context(), path+"-copy", kv.Records, nil, nil), kv.ErrCorrupt, "%s", name)
-		if after, err := os.ReadFile(path); err != nil || !bytes.Equal(before, after) {
-			t.Errorf("%s: the file changed; %v", name, err)
-		}
+		check.WantErr(t, s.Compact(t.Context(), nil), kv.ErrCorrupt, "%s", name)
+		check.WantErr(t, s.CopyTo(t.Context(), path+"-copy", kv.Records, nil, nil), kv.ErrCorrupt, "%s", name)
+		after, err := os.ReadFile(path)
+		check.That(t, err == nil && bytes.Equal(before, after), "%s: the file changed; %v", name, err)
 		wantFiles(t, path, "data.db")
 	}
 }
 
 // In a copy one of two equal keys would be gone, and with it the trace of the damage.
 func TestCopyDoesNotHideDamagedKeys(t *testing.T) {
-	path := newFile(t)
-	s := mustOpen(t, path)
-	must(t, s.Update(func(w kv.Writer) error {
+	path, s := opened(t)
+	check.Must(t, s.Update(func(w kv.Writer) error {
 		return errors.Join(w.Put("first", []byte("key-aaaa"), []byte("1")), w.Put("first", []byte("key-zzzz"), []byte("2")))
 	}))
-	must(t, s.Close())
-	content, err := os.ReadFile(path)
-	must(t, err)
-	must(t, os.WriteFile(path, bytes.ReplaceAll(content, []byte("key-aaaa"), []byte("key-zzzz")), 0o600))
+	check.Must(t, s.Close())
+	content := check.Value(os.ReadFile(path))(t)
+	check.Must(t, os.WriteFile(path, bytes.ReplaceAll(content, []byte("key-aaaa"), []byte("key-zzzz")), 0o600))
 	s = mustOpen(t, path)
-	wantErr(t, s.Compact(t.Context(), nil), kv.ErrCorrupt, "Compact")
-	wantErr(t, s.CopyTo(t.Context(), path+"-copy", kv.Records, nil, nil), kv.ErrCorrupt, "CopyTo")
+	check.WantErr(t, s.Compact(t.Context(), nil), kv.ErrCorrupt, "Compact")
+	check.WantErr(t, s.CopyTo(t.Context(), path+"-copy", kv.Records, nil, nil), kv.ErrCorrupt, "CopyTo")
 	wantFiles(t, path, "data.db")
 }
 
 func TestCompactThatFailsChangesNothing(t *testing.T) {
 	failure := errors.New("no")
-	path := newFile(t)
-	s := mustOpen(t, path)
+	path, s := opened(t)
 	grow(t, s)
 	want := records(t, s)
 	s.hook = func(string) error { return failure }
-	if err := s.Compact(t.Context(), nil); !errors.Is(err, failure) || errors.Is(err, kv.ErrUncertain) {
-		t.Errorf("Compact returned %v", err)
-	}
+	err := s.Compact(t.Context(), nil)
+	check.That(t, errors.Is(err, failure) && !errors.Is(err, kv.ErrUncertain), "Compact returned %v", err)
 	wantFiles(t, path, "data.db")
 	wantRecords(t, s, want)
 
 	// The directory moves away while the new file is written, and comes back.
 	dir := filepath.Dir(path)
 	s.hook = func(string) error { return os.Rename(dir, dir+"-away") }
-	wantErr(t, s.Compact(t.Context(), nil), kv.ErrReplaced, "Compact in a directory that moves")
+	check.WantErr(t, s.Compact(t.Context(), nil), kv.ErrReplaced, "Compact in a directory that moves")
 	s.hook = nil
-	wantErr(t, s.Update(putK("lost")), kv.ErrReplaced, "Update in a directory that moved")
-	must(t, os.Rename(dir+"-away", dir))
+	check.WantErr(t, s.Update(putK("lost")), kv.ErrReplaced, "Update in a directory that moved")
+	check.Must(t, os.Rename(dir+"-away", dir))
 	wantRecords(t, s, want)
-	must(t, s.Update(putK("w")))
+	check.Must(t, s.Update(putK("w")))
 	want["first/k"] = "w"
-	must(t, s.Compact(t.Context(), nil))
-	must(t, s.Close())
+	check.Must(t, s.Compact(t.Context(), nil))
+	check.Must(t, s.Close())
 	wantRecords(t, mustOpen(t, path), want)
 }
 
@@ -764,35 +708,32 @@ func TestCompactThatFailsChangesNothing(t *testing.T) {
 // be lost.
 func TestCompactThatFailsLateStopsWriting(t *testing.T) {
 	failure := errors.New("no")
-	path := newFile(t)
-	s := mustOpen(t, path)
+	path, s := opened(t)
 	s.hook = failAt(stepSync, failure)
-	if err := s.Compact(t.Context(), nil); !errors.Is(err, failure) || !errors.Is(err, kv.ErrUncertain) {
-		t.Errorf("Compact returned %v", err)
-	}
+	err := s.Compact(t.Context(), nil)
+	check.That(t, errors.Is(err, failure) && errors.Is(err, kv.ErrUncertain), "Compact returned %v", err)
 	s.hook = nil
 	for range 2 {
-		wantErr(t, s.Update(putK("lost")), kv.ErrUncertain, "Update after it")
-		wantErr(t, s.Compact(t.Context(), nil), kv.ErrUncertain, "Compact after it")
+		check.WantErr(t, s.Update(putK("lost")), kv.ErrUncertain, "Update after it")
+		check.WantErr(t, s.Compact(t.Context(), nil), kv.ErrUncertain, "Compact after it")
 	}
 	wantRecords(t, s, map[string]string{"first/k": "v"})
-	wantErr(t, failed(Open(path, false)), kv.ErrInUse, "a second Open")
+	check.WantErr(t, check.Err(Open(path, false)), kv.ErrInUse, "a second Open")
 	wantFiles(t, path, "data.db")
-	must(t, s.Close())
+	check.Must(t, s.Close())
 	s = mustOpen(t, path)
-	must(t, s.Update(putK("w")))
+	check.Must(t, s.Update(putK("w")))
 	wantRecords(t, s, map[string]string{"first/k": "w"})
 }
 
 // A store that gave up must not be revived from memory that may be damaged, nor be waited for.
 func TestCompactOfABrokenStore(t *testing.T) {
-	path := newFile(t)
-	s := mustOpen(t, path)
+	path, s := opened(t)
 	s.hook = func(string) error { s.current.broken.Store(true); return nil }
 	for range 2 {
-		wantErr(t, s.Compact(t.Context(), nil), kv.ErrCorrupt, "Compact")
+		check.WantErr(t, s.Compact(t.Context(), nil), kv.ErrCorrupt, "Compact")
 	}
 	wantFiles(t, path, "data.db")
-	wantErr(t, s.Close(), kv.ErrCorrupt, "Close")
+	check.WantErr(t, s.Close(), kv.ErrCorrupt, "Close")
 	wantRecords(t, mustOpen(t, path), map[string]string{"first/k": "v"})
 }

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/sluicedp/sluice/internal/check"
 	"github.com/sluicedp/sluice/ledger/internal/kv"
 )
 
@@ -38,16 +39,12 @@ func TestCompactOutlivesSIGKILL(t *testing.T) {
 				}
 			}
 		})
-		if compacted == 0 {
-			t.Error("the child never compacted")
-		}
+		check.That(t, compacted != 0, "the child never compacted")
 		commits, compactions = commits+last+1, compactions+compacted
-		others, err := filepath.Glob(filepath.Join(filepath.Dir(path), ".*"))
-		must(t, err)
+		others := check.Value(filepath.Glob(filepath.Join(filepath.Dir(path), ".*")))(t)
 		for _, other := range others {
-			if name, ok := unfinishedName(filepath.Base(other)); !ok || name != "data.db" {
-				t.Errorf("left over: %s", other)
-			}
+			name, ok := unfinishedName(filepath.Base(other))
+			check.That(t, ok && name == "data.db", "left over: %s", other)
 		}
 		if left += len(others); len(others) > 1 {
 			t.Errorf("%d files are left over: a compaction has not removed that of the crash before", len(others))
@@ -57,19 +54,16 @@ func TestCompactOutlivesSIGKILL(t *testing.T) {
 		all := records(t, s)
 		wantWritten(t, all, run, last)
 		// At most the transaction that was not acknowledged is there as well.
-		if n := len(all); n > kept+2 {
-			t.Errorf("run %d: %d records", run, n)
-		}
-		must(t, s.Update(func(w kv.Writer) error {
+		n := len(all)
+		check.That(t, n <= kept+2, "run %d: %d records", run, n)
+		check.Must(t, s.Update(func(w kv.Writer) error {
 			for name := range all {
 				bucket, key, _ := strings.Cut(name, "/")
-				if err := w.Delete(bucket, []byte(key)); err != nil {
-					return err
-				}
+				check.Must(t, w.Delete(bucket, []byte(key)))
 			}
 			return nil
 		}))
-		must(t, s.Close())
+		check.Must(t, s.Close())
 	}
 	t.Logf("%d commits, %d compactions, %d temporary files left by %d kills", commits, compactions, left, kills)
 }
@@ -81,21 +75,19 @@ func runAndKill(t *testing.T, test, path string, run int, listen func(line strin
 	child := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^"+test+"$")
 	child.Env = append(os.Environ(), crashPath+"="+path, fmt.Sprintf("%s=%d", crashRun, run))
 	child.Stderr = os.Stderr
-	out, err := child.StdoutPipe()
-	must(t, err)
-	must(t, child.Start())
+	out := check.Value(child.StdoutPipe())(t)
+	check.Must(t, child.Start())
 	last = -1
 	for lines := bufio.NewReader(out); ; {
 		line, err := lines.ReadString('\n')
 		if err != nil {
 			break // the rest of a line that was cut off acknowledges nothing
 		}
-		if _, err := fmt.Sscanf(line, "%d\n", &last); err != nil && line != "compacted\n" {
-			t.Errorf("the child says %q", line)
-		}
+		_, err = fmt.Sscanf(line, "%d\n", &last)
+		check.That(t, err == nil || line == "compacted\n", "the child says %q", line)
 		listen(strings.TrimSuffix(line, "\n"), func() { _ = child.Process.Kill() })
 	}
-	wantFailure(t, child.Wait(), "the child ended by itself, after %d records", last+1)
+	check.That(t, child.Wait() != nil, "the child ended by itself, after %d records", last+1)
 	return last
 }
 
@@ -103,9 +95,8 @@ func runAndKill(t *testing.T, test, path string, run int, listen func(line strin
 func wantWritten(t *testing.T, all map[string]string, run, last int) {
 	t.Helper()
 	for i := max(0, last-kept+2); i <= last; i++ {
-		if all[fmt.Sprintf("log/%d/%08d", run, i)] != fmt.Sprint(i) {
-			t.Errorf("run %d: record %d of %d is lost", run, i, last)
-		}
+		check.That(t, all[fmt.Sprintf("log/%d/%08d", run, i)] == fmt.Sprint(i),
+			"run %d: record %d of %d is lost", run, i, last)
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/sluicedp/sluice/internal/check"
 	"github.com/sluicedp/sluice/internal/pace"
 	"github.com/sluicedp/sluice/ledger/internal/kv"
 )
@@ -17,11 +18,9 @@ import (
 // wantNoFaults reads a file as an audit does.
 func wantNoFaults(t testing.TB, s *Store) {
 	t.Helper()
-	must(t, s.Inspect(func(f kv.Fault) { t.Errorf("%+v", f) }, func(r kv.Reader) error {
+	check.Must(t, s.Inspect(func(f kv.Fault) { t.Errorf("%+v", f) }, func(r kv.Reader) error {
 		for bucket := range map[string]bool{"first": true, "wide": true, "high": true, "leaf": true} {
-			if err := r.Scan(bucket, nil, func(_, _ []byte) bool { return true }); err != nil {
-				return err
-			}
+			check.Must(t, r.Scan(bucket, nil, func(_, _ []byte) bool { return true }))
 		}
 		return nil
 	}))
@@ -32,7 +31,7 @@ func worn(t *testing.T) (path string, s *Store, content map[string]string) {
 	t.Helper()
 	path, _ = forest(t)
 	s = mustOpen(t, path)
-	must(t, putOne(s, "first", "k", "new"))
+	check.Must(t, putOne(s, "first", "k", "new"))
 	return path, s, records(t, s)
 }
 
@@ -42,12 +41,11 @@ func TestAMissingListOfFreePages(t *testing.T) {
 	i := readImage(t, from)
 	i.setMeta(32, noFreeList, 8)
 	path := filepath.Join(pace.Scratch(t), "unlisted.db")
-	must(t, os.WriteFile(path, i.data, 0o600))
+	check.Must(t, os.WriteFile(path, i.data, 0o600))
 	if _, err := Open(path, false); !errors.Is(err, kv.ErrCorrupt) || !strings.Contains(err.Error(), "the list of free pages: there is none") {
 		t.Errorf("opened for writing: %v", err)
 	}
-	s, err := Open(path, true)
-	must(t, err)
+	s := check.Value(Open(path, true))(t)
 	defer s.Close()
 	wantNoFaults(t, s)
 }
@@ -55,22 +53,20 @@ func TestAMissingListOfFreePages(t *testing.T) {
 // A file that is gone when it is closed costs the process nothing but an error.
 func TestCloseOfACutOffFile(t *testing.T) {
 	path, s, _ := worn(t)
-	must(t, os.Truncate(path, 0))
-	wantErr(t, s.Close(), kv.ErrOverwritten, "got the error")
+	check.Must(t, os.Truncate(path, 0))
+	check.WantErr(t, s.Close(), kv.ErrOverwritten, "got the error")
 }
 
 // After a commit has failed nothing more is written.
 func TestCloseWritesNothingAfterAFailedCommit(t *testing.T) {
 	path, s, content := worn(t)
-	before, err := os.ReadFile(path)
-	must(t, err)
+	before := check.Value(os.ReadFile(path))(t)
 	s.current.db.MaxSize = len(before)
-	wantErr(t, putOne(s, "first", "large", strings.Repeat("large", len(before))), kv.ErrUncertain, "got the error")
+	check.WantErr(t, putOne(s, "first", "large", strings.Repeat("large", len(before))), kv.ErrUncertain, "got the error")
 	s.current.db.MaxSize = 0
-	must(t, s.Close())
-	if after, err := os.ReadFile(path); err != nil || !bytes.Equal(before, after) {
-		t.Errorf("the file is changed: %v", err)
-	}
+	check.Must(t, s.Close())
+	after, err := os.ReadFile(path)
+	check.That(t, err == nil && bytes.Equal(before, after), "the file is changed: %v", err)
 	s = mustOpen(t, path)
 	wantRecords(t, s, content)
 	wantSound(t, s)
@@ -80,38 +76,33 @@ func TestCloseWritesNothingAfterAFailedCommit(t *testing.T) {
 func numbers(t testing.TB, records, transactions int, ordered bool) (path string) {
 	t.Helper()
 	path = filepath.Join(pace.Scratch(t), "numbers.db")
-	must(t, Create(path, func(kv.Writer) error { return nil }))
-	s, err := Open(path, false)
-	must(t, err)
+	check.Must(t, Create(path, func(kv.Writer) error { return nil }))
+	s := check.Value(Open(path, false))(t)
 	random := rand.New(rand.NewPCG(3, 4))
 	number := uint64(0)
 	for range transactions {
-		must(t, s.Update(func(w kv.Writer) error {
+		check.Must(t, s.Update(func(w kv.Writer) error {
 			for range records / transactions {
 				number++
 				key := number
 				if !ordered {
 					key = random.Uint64()
 				}
-				if err := w.Put("numbers", binary.BigEndian.AppendUint64(nil, key), make([]byte, 200)); err != nil {
-					return err
-				}
+				check.Must(t, w.Put("numbers", binary.BigEndian.AppendUint64(nil, key), make([]byte, 200)))
 			}
 			return nil
 		}))
 	}
-	must(t, s.Close())
+	check.Must(t, s.Close())
 	return path
 }
 
 // Pages that nothing will be added to are full.
 func TestALogFillsItsPages(t *testing.T) {
 	for _, transactions := range []int{1, 10, 300} {
-		if _, fill := treeOf(t, numbers(t, 3000, transactions, true), "numbers"); fill < 0.85 {
-			t.Errorf("in %d transactions: pages are %.2f full", transactions, fill)
-		}
+		_, fill := treeOf(t, numbers(t, 3000, transactions, true), "numbers")
+		check.That(t, fill >= 0.85, "in %d transactions: pages are %.2f full", transactions, fill)
 	}
-	if _, fill := treeOf(t, numbers(t, 3000, 300, false), "numbers"); fill < 0.5 || fill > 0.85 {
-		t.Errorf("in no order: pages are %.2f full", fill)
-	}
+	_, fill := treeOf(t, numbers(t, 3000, 300, false), "numbers")
+	check.That(t, fill >= 0.5 && fill <= 0.85, "in no order: pages are %.2f full", fill)
 }

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"testing"
 
+	"github.com/sluicedp/sluice/internal/check"
 	"github.com/sluicedp/sluice/internal/pace"
 	"github.com/sluicedp/sluice/ledger/internal/kv"
 )
@@ -31,22 +32,18 @@ func FuzzParse(f *testing.F) {
 		if err != nil {
 			return
 		}
-		if p.count()*elementSize > len(p)-headerSize || !p.leaf() && p.count() == 0 {
-			t.Fatalf("%d elements on %d bytes", p.count(), len(p))
-		}
+		check.Need(t, p.count()*elementSize <= len(p)-headerSize && (p.leaf() || p.count() != 0),
+			"%d elements on %d bytes", p.count(), len(p))
 		for n := range p.count() {
 			key, value, _, ok := p.record(n)
-			if p.leaf() && ok && (len(key) == 0 || len(value) == 0 || len(key)+len(value) > len(p)) {
-				t.Fatalf("an element of %d and %d bytes", len(key), len(value))
-			}
+			check.Need(t, !p.leaf() || !ok || len(key) != 0 && len(value) != 0 && len(key)+len(value) <= len(p),
+				"an element of %d and %d bytes", len(key), len(value))
 			_, _ = p.key(n)
 			_ = p.leadsTo(n)
 		}
 		_, _, _ = p.search([]byte("k"))
 		_, _ = p.inOrder(nil, nil, nil), p.needs(size)
-		if !bytes.Equal(data[id*size:][:len(b)], before) {
-			t.Fatal("the page has changed")
-		}
+		check.Need(t, bytes.Equal(data[id*size:][:len(b)], before), "the page has changed")
 	})
 }
 
@@ -73,12 +70,12 @@ func FuzzPatchedFile(f *testing.F) {
 		copy(i.data[at:], patch)
 		i.setMeta(24, 0, 8) // a number that nobody uses
 		damaged := filepath.Join(pace.Scratch(t), "damaged.db")
-		must(t, os.WriteFile(damaged, i.data, 0o600))
+		check.Must(t, os.WriteFile(damaged, i.data, 0o600))
 		lookAtIt(t, damaged)
 		s, err := Open(damaged, true)
 		if err == nil {
 			faults := readEverything(t, s, content)
-			must(t, s.Close())
+			check.Must(t, s.Close())
 			s, err = Open(damaged, false)
 			if err == nil && faults == 0 {
 				writeEverything(t, s, content)
@@ -87,17 +84,14 @@ func FuzzPatchedFile(f *testing.F) {
 				_ = s.Close()
 			}
 		}
-		if err != nil && !errors.Is(err, kv.ErrCorrupt) {
-			t.Fatal(err)
-		}
+		check.Need(t, err == nil || errors.Is(err, kv.ErrCorrupt), "%v", err)
 	})
 }
 
 // lookAtIt looks at a file as Open does, but does not take a fault of ours for one of bbolt's.
 func lookAtIt(t *testing.T, path string) {
 	t.Helper()
-	file, err := os.Open(path)
-	must(t, err)
+	file := check.Value(os.Open(path))(t)
 	defer file.Close()
 	_, _ = examine(file, false)
 }
@@ -106,11 +100,10 @@ func lookAtIt(t *testing.T, path string) {
 func smallForest(t testing.TB) (path string, content map[string]string) {
 	t.Helper()
 	path, content = filepath.Join(pace.Scratch(t), "small.db"), map[string]string{}
-	must(t, Create(path, func(kv.Writer) error { return nil }))
-	s, err := Open(path, false)
-	must(t, err)
+	check.Must(t, Create(path, func(kv.Writer) error { return nil }))
+	s := check.Value(Open(path, false))(t)
 	for round := range 3 {
-		must(t, s.Update(func(w kv.Writer) error {
+		check.Must(t, s.Update(func(w kv.Writer) error {
 			for n := range 30 {
 				key, value := fmt.Sprintf("%03d%500d", n, n), fmt.Sprint(round*n)
 				if err := errors.Join(w.Put("tall", []byte(key), []byte(value)), w.Put("inline", []byte{byte(n%3 + 1)}, []byte("v"))); err != nil {
@@ -121,12 +114,11 @@ func smallForest(t testing.TB) (path string, content map[string]string) {
 			return nil
 		}))
 	}
-	must(t, s.Close())
+	check.Must(t, s.Close())
 	copied := filepath.Join(pace.Scratch(t), "copy.db") // a file without the space that it would grow into
-	s, err = Open(path, true)
-	must(t, err)
-	must(t, s.CopyTo(t.Context(), copied, kv.Pages, nil, nil))
-	must(t, s.Close())
+	s = check.Value(Open(path, true))(t)
+	check.Must(t, s.CopyTo(t.Context(), copied, kv.Pages, nil, nil))
+	check.Must(t, s.Close())
 	return copied, content
 }
 
@@ -134,7 +126,7 @@ func smallForest(t testing.TB) (path string, content map[string]string) {
 func readEverything(t *testing.T, s *Store, content map[string]string) (faults int) {
 	t.Helper()
 	careful := map[string]string{}
-	must(t, s.Inspect(func(kv.Fault) { faults++ }, func(r kv.Reader) error {
+	check.Must(t, s.Inspect(func(kv.Fault) { faults++ }, func(r kv.Reader) error {
 		return r.Scan("tall", nil, func(key, value []byte) bool { careful[string(key)] = string(value); return true })
 	}))
 	usual := map[string]string{}
@@ -149,24 +141,21 @@ func readEverything(t *testing.T, s *Store, content map[string]string) (faults i
 	if faults > 0 {
 		return faults
 	}
-	if err != nil || fmt.Sprint(usual) != fmt.Sprint(careful) {
-		t.Fatalf("%d records, and %d by the careful reader: %v", len(usual), len(careful), err)
-	}
+	check.Need(t, err == nil && fmt.Sprint(usual) == fmt.Sprint(careful),
+		"%d records, and %d by the careful reader: %v", len(usual), len(careful), err)
 	return 0
 }
 
 // writeEverything writes to a file that nothing was found wrong with, and reads it again.
 func writeEverything(t *testing.T, s *Store, content map[string]string) {
 	t.Helper()
-	must(t, s.Update(func(w kv.Writer) error {
+	check.Must(t, s.Update(func(w kv.Writer) error {
 		for key, value := range content {
-			if err := w.Put("tall", []byte(key), []byte(value+" again")); err != nil {
-				return err
-			}
+			check.Must(t, w.Put("tall", []byte(key), []byte(value+" again")))
 		}
 		return nil
 	}))
-	must(t, s.Inspect(func(fault kv.Fault) { t.Fatalf("after writing: %+v", fault) }, func(r kv.Reader) error {
+	check.Must(t, s.Inspect(func(fault kv.Fault) { t.Fatalf("after writing: %+v", fault) }, func(r kv.Reader) error {
 		for key, value := range content {
 			if got, err := r.Get("tall", []byte(key)); err != nil || string(got) != value+" again" {
 				return fmt.Errorf("%.10q is %q, %w", key, got, err)

@@ -12,6 +12,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/sluicedp/sluice/internal/check"
 	"github.com/sluicedp/sluice/internal/pace"
 	"github.com/sluicedp/sluice/ledger/internal/kv"
 )
@@ -24,15 +25,11 @@ type image struct {
 
 func readImage(t testing.TB, path string) image {
 	t.Helper()
-	file, err := os.Open(path)
-	must(t, err)
+	file := check.Value(os.Open(path))(t)
 	defer file.Close()
 	m, known, err := newestMeta(file)
-	if err != nil || !known {
-		t.Fatalf("no meta page: %v", err)
-	}
-	data, err := os.ReadFile(path)
-	must(t, err)
+	check.Need(t, err == nil && known, "no meta page: %v", err)
+	data := check.Value(os.ReadFile(path))(t)
 	return image{data, m}
 }
 
@@ -77,10 +74,9 @@ func (i image) pathTo(root uint64) (ids []uint64) {
 // treeOf returns the root page of a bucket, and how full its leaves are.
 func treeOf(t testing.TB, path, bucket string) (root uint64, fill float64) {
 	t.Helper()
-	s, err := Open(path, true)
-	must(t, err)
+	s := check.Value(Open(path, true))(t)
 	defer s.Close()
-	must(t, s.snapshot(func(tx *transaction) error {
+	check.Must(t, s.snapshot(func(tx *transaction) error {
 		b, err := tx.bucket(bucket)
 		if err == nil {
 			stats := b.Stats()
@@ -98,14 +94,11 @@ func TestOpenRefusesWhatBboltWouldDieOf(t *testing.T) {
 	sound := readImage(t, path)
 	root, _ := treeOf(t, path, "high")
 	high := sound.pathTo(root)
-	if len(high) < 4 {
-		t.Fatalf("a tree of %d levels", len(high))
-	}
+	check.Need(t, len(high) >= 4, "a tree of %d levels", len(high))
 	top, branch, leaf := high[0], high[len(high)-2], high[len(high)-1]
 	list := sound.page(sound.meta.free())
-	if n := binary.NativeEndian.Uint16(list[10:]); n < 2 {
-		t.Fatalf("%d free pages", n)
-	}
+	n := binary.NativeEndian.Uint16(list[10:])
+	check.Need(t, n >= 2, "%d free pages", n)
 	count := func(i image, id uint64) int { return int(binary.NativeEndian.Uint16(i.page(id)[10:])) }
 	tests := []struct {
 		name   string
@@ -163,21 +156,21 @@ func TestOpenRefusesWhatBboltWouldDieOf(t *testing.T) {
 	for _, test := range tests {
 		i := sound.clone()
 		test.damage(i)
-		must(t, os.WriteFile(damaged, i.data, 0o600))
+		check.Must(t, os.WriteFile(damaged, i.data, 0o600))
 		lookAtIt(t, damaged)
 		s, err := Open(damaged, false)
-		wantErr(t, err, kv.ErrCorrupt, "%s: got the error", test.name)
+		check.WantErr(t, err, kv.ErrCorrupt, "%s: got the error", test.name)
 		if err == nil {
-			must(t, s.Close())
+			check.Must(t, s.Close())
 		}
 		s, err = Open(damaged, true)
 		if test.closed {
-			wantErr(t, err, kv.ErrCorrupt, "%s: for reading: got the error", test.name)
+			check.WantErr(t, err, kv.ErrCorrupt, "%s: for reading: got the error", test.name)
 			continue
 		}
-		must(t, err)
+		check.Must(t, err)
 		wantGuarded(t, test.name, s, content, test.whole)
-		must(t, s.Close())
+		check.Must(t, s.Close())
 	}
 }
 
@@ -198,16 +191,15 @@ func TestALongFileOfNothingTakesNoMemory(t *testing.T) {
 		i.setMeta(40, pages, 8)
 		damage(i)
 		long := filepath.Join(pace.Scratch(t), "long.db")
-		must(t, os.WriteFile(long, i.data, 0o600))
-		must(t, os.Truncate(long, pages*int64(i.pageSize())))
+		check.Must(t, os.WriteFile(long, i.data, 0o600))
+		check.Must(t, os.Truncate(long, pages*int64(i.pageSize())))
 		var before, after runtime.MemStats
 		runtime.ReadMemStats(&before)
 		_, err := Open(long, false)
 		runtime.ReadMemStats(&after)
-		wantErr(t, err, kv.ErrCorrupt, "%s: got the error", name)
-		if used := after.TotalAlloc - before.TotalAlloc; used > 64<<20 {
-			t.Errorf("%s: %d MiB", name, used>>20)
-		}
+		check.WantErr(t, err, kv.ErrCorrupt, "%s: got the error", name)
+		used := after.TotalAlloc - before.TotalAlloc
+		check.That(t, used <= 64<<20, "%s: %d MiB", name, used>>20)
 	}
 }
 
@@ -222,7 +214,7 @@ func TestAMetaPageInAnotherPlaceIsFound(t *testing.T) {
 		i.page(1)[headerSize+20]++
 		copy(i.data[place:], second)
 		moved := filepath.Join(pace.Scratch(t), "moved.db")
-		must(t, os.WriteFile(moved, i.data, 0o600))
+		check.Must(t, os.WriteFile(moved, i.data, 0o600))
 		_, err := Open(moved, false)
 		if sound := place == i.pageSize(); !sound && !errors.Is(err, kv.ErrCorrupt) {
 			t.Errorf("at %d: got the error %v", place, err)
@@ -245,10 +237,8 @@ func wantGuarded(t *testing.T, name string, s *Store, content map[string]map[str
 		}
 	}
 	faults := 0
-	must(t, s.Inspect(func(kv.Fault) { faults++ }, func(r kv.Reader) error { wantRising(t, r, content); return nil }))
-	if faults == 0 {
-		t.Errorf("%s: an audit does not find it", name)
-	}
+	check.Must(t, s.Inspect(func(kv.Fault) { faults++ }, func(r kv.Reader) error { wantRising(t, r, content); return nil }))
+	check.That(t, faults != 0, "%s: an audit does not find it", name)
 }
 
 // A meta page that bbolt passes over is reported, even if its checksum is right.
@@ -261,11 +251,10 @@ func TestInspectSeesAMetaPageOfAnotherKind(t *testing.T) {
 			i.setMeta(4*field, 7, 4)
 			copy(i.page(1-id), other)
 			damaged := filepath.Join(pace.Scratch(t), "damaged.db")
-			must(t, os.WriteFile(damaged, i.data, 0o600))
+			check.Must(t, os.WriteFile(damaged, i.data, 0o600))
 			faults, err := inspected(t, damaged, func(r kv.Reader) { wantRising(t, r, content) })
-			if err != nil || len(faults) != 1 {
-				t.Errorf("field %d of page %d: %v, %d faults", field, id, err, len(faults))
-			}
+			check.That(t, err == nil && len(faults) == 1,
+				"field %d of page %d: %v, %d faults", field, id, err, len(faults))
 		}
 	}
 }
@@ -273,17 +262,15 @@ func TestInspectSeesAMetaPageOfAnotherKind(t *testing.T) {
 // No sound file is refused, whatever was done to it before.
 func TestNoSoundFileIsRefused(t *testing.T) {
 	path := filepath.Join(pace.Scratch(t), "sound.db")
-	must(t, Create(path, func(kv.Writer) error { return nil }))
+	check.Must(t, Create(path, func(kv.Writer) error { return nil }))
 	random := rand.New(rand.NewPCG(5, 6))
 	for round := range pace.Tries(30, 60, 60) {
 		s, err := Open(path, false)
-		if err != nil {
-			t.Fatalf("round %d: %v", round, err)
-		}
+		check.Need(t, err == nil, "round %d: %v", round, err)
 		for range 3 {
-			must(t, s.Update(func(w kv.Writer) error { return churn(random, w, round) }))
+			check.Must(t, s.Update(func(w kv.Writer) error { return churn(random, w, round) }))
 		}
-		must(t, s.Close())
+		check.Must(t, s.Close())
 	}
 }
 

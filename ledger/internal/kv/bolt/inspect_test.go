@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/sluicedp/sluice/internal/check"
 	"github.com/sluicedp/sluice/internal/pace"
 	"github.com/sluicedp/sluice/ledger/internal/kv"
 )
@@ -26,12 +27,11 @@ func forest(t testing.TB) (path string, content map[string]map[string]string) {
 	path = filepath.Join(pace.Scratch(t), "forest.db")
 	random := rand.New(rand.NewPCG(1, 2))
 	content = map[string]map[string]string{}
-	must(t, Create(path, func(kv.Writer) error { return nil }))
-	s, err := Open(path, false)
-	must(t, err)
+	check.Must(t, Create(path, func(kv.Writer) error { return nil }))
+	s := check.Value(Open(path, false))(t)
 	defer s.Close()
 	for round := range 6 {
-		must(t, s.Update(func(w kv.Writer) error {
+		check.Must(t, s.Update(func(w kv.Writer) error {
 			for bucket, n := range map[string]int{"empty": 1, "small": 3, "leaf": 20, "wide": 1500, "high": 400} {
 				if content[bucket] == nil {
 					content[bucket] = map[string]string{}
@@ -48,15 +48,11 @@ func forest(t testing.TB) (path string, content map[string]map[string]string) {
 					if random.IntN(4) == 0 || bucket == "empty" && round > 0 {
 						key = fmt.Sprintf("%s %04d", bucket, 0)
 						delete(content[bucket], key)
-						if err := w.Delete(bucket, []byte(key)); err != nil {
-							return err
-						}
+						check.Must(t, w.Delete(bucket, []byte(key)))
 						continue
 					}
 					content[bucket][key] = value
-					if err := w.Put(bucket, []byte(key), []byte(value)); err != nil {
-						return err
-					}
+					check.Must(t, w.Put(bucket, []byte(key), []byte(value)))
 				}
 			}
 			return nil
@@ -84,26 +80,20 @@ func TestInspectReadsWhatViewDoes(t *testing.T) {
 			found := map[string]string{}
 			last := ""
 			err := r.Scan(bucket, nil, func(key, value []byte) bool {
-				if string(key) <= last {
-					t.Errorf("%s: %.20q after %.20q", bucket, key, last)
-				}
+				check.That(t, string(key) > last, "%s: %.20q after %.20q", bucket, key, last)
 				last = string(key)
 				found[last] = string(value)
 				return true
 			})
-			if err != nil || !maps.Equal(found, want) {
-				t.Errorf("%s: %d records, want %d, %v", bucket, len(found), len(want), err)
-			}
+			check.That(t, err == nil && maps.Equal(found, want),
+				"%s: %d records, want %d, %v", bucket, len(found), len(want), err)
 			checkInspected(t, r, bucket, want)
 		}
-		if value, err := r.Get("nowhere", []byte("x")); value != nil || err != nil {
-			t.Errorf("nowhere: %q, %v", value, err)
-		}
-		check(t, r.Scan("nowhere", nil, func(_, _ []byte) bool { t.Error("found something nowhere"); return true }))
+		value, err := r.Get("nowhere", []byte("x"))
+		check.That(t, value == nil && err == nil, "nowhere: %q, %v", value, err)
+		check.OK(t, r.Scan("nowhere", nil, func(_, _ []byte) bool { t.Error("found something nowhere"); return true }))
 	})
-	if err != nil || len(faults) > 0 {
-		t.Errorf("%v, faults: %+v", err, faults)
-	}
+	check.That(t, err == nil && len(faults) == 0, "%v, faults: %+v", err, faults)
 }
 
 // checkInspected looks up each record, and what is beside it.
@@ -131,8 +121,7 @@ func checkInspected(t *testing.T, r kv.Reader, bucket string, want map[string]st
 // An inspection is a snapshot like any other.
 func TestInspectBesideWriters(t *testing.T) {
 	path, content := forest(t)
-	s, err := Open(path, false)
-	must(t, err)
+	s := check.Value(Open(path, false))(t)
 	defer s.Close()
 	stop := make(chan struct{})
 	var writer sync.WaitGroup
@@ -161,11 +150,11 @@ func TestInspectBesideWriters(t *testing.T) {
 		}
 	})
 	for range pace.Tries(10, 30, 30) {
-		check(t, s.Inspect(func(f kv.Fault) { t.Errorf("%+v", f) }, func(r kv.Reader) error {
+		check.OK(t, s.Inspect(func(f kv.Fault) { t.Errorf("%+v", f) }, func(r kv.Reader) error {
 			count := func() (n, size int) {
 				for bucket := range content {
 					err := r.Scan(bucket, nil, func(key, value []byte) bool { n, size = n+1, size+len(key)+len(value); return true })
-					check(t, err)
+					check.OK(t, err)
 				}
 				return n, size
 			}
@@ -185,8 +174,7 @@ func TestInspectBesideWriters(t *testing.T) {
 // a fault, unless the damage is in the record itself.
 func TestInspectOfDamagedFiles(t *testing.T) {
 	path, content := forest(t)
-	original, err := os.ReadFile(path)
-	must(t, err)
+	original := check.Value(os.ReadFile(path))(t)
 	page := os.Getpagesize()
 	pages := len(original) / page
 	random := rand.New(rand.NewPCG(3, 4))
@@ -217,19 +205,14 @@ func TestInspectOfDamagedFiles(t *testing.T) {
 				}
 			}
 		}
-		must(t, os.WriteFile(damaged, data, 0o600))
+		check.Must(t, os.WriteFile(damaged, data, 0o600))
 		lookAtIt(t, damaged)
 		began := time.Now()
 		faults, err := inspected(t, damaged, func(r kv.Reader) { wantRising(t, r, content) })
-		if took := time.Since(began); took > 10*time.Second {
-			t.Errorf("round %d took %v", round, took)
-		}
-		if err != nil && !errors.Is(err, kv.ErrCorrupt) {
-			t.Errorf("round %d: %v", round, err)
-		}
-		if len(faults) > 100_000 {
-			t.Errorf("round %d: %d faults", round, len(faults))
-		}
+		took := time.Since(began)
+		check.That(t, took <= 10*time.Second, "round %d took %v", round, took)
+		check.That(t, err == nil || errors.Is(err, kv.ErrCorrupt), "round %d: %v", round, err)
+		check.That(t, len(faults) <= 100_000, "round %d: %d faults", round, len(faults))
 	}
 }
 
@@ -237,17 +220,15 @@ func wantRising(t *testing.T, r kv.Reader, content map[string]map[string]string)
 	t.Helper()
 	for bucket, want := range content {
 		var last []byte
-		check(t, r.Scan(bucket, nil, func(key, value []byte) bool {
-			if last != nil && bytes.Compare(key, last) <= 0 || len(key) == 0 || len(value) == 0 {
-				t.Errorf("%s: %.20q after %.20q", bucket, key, last)
-			}
+		check.OK(t, r.Scan(bucket, nil, func(key, value []byte) bool {
+			check.That(t, (last == nil || bytes.Compare(key, last) > 0) && len(key) != 0 && len(value) != 0,
+				"%s: %.20q after %.20q", bucket, key, last)
 			last = slices.Clone(key)
 			return true
 		}))
 		for key := range want {
-			if _, err := r.Get(bucket, []byte(key)); err != nil && !errors.Is(err, kv.ErrCorrupt) {
-				t.Error(err)
-			}
+			_, err := r.Get(bucket, []byte(key))
+			check.That(t, err == nil || errors.Is(err, kv.ErrCorrupt), "%v", err)
 			break
 		}
 	}
@@ -256,8 +237,7 @@ func wantRising(t *testing.T, r kv.Reader, content map[string]map[string]string)
 // A page that leads to itself, or a key on a branch page that is not what it was, are what bbolt does not see.
 func TestInspectSeesWhatBboltDoesNot(t *testing.T) {
 	path, content := forest(t)
-	original, err := os.ReadFile(path)
-	must(t, err)
+	original := check.Value(os.ReadFile(path))(t)
 	page := os.Getpagesize()
 	tried, next, step := 0, 0, pace.Tries(4, 1, 1)
 	for at := 2 * page; at+page <= len(original); at += page {
@@ -280,16 +260,14 @@ func TestInspectSeesWhatBboltDoesNot(t *testing.T) {
 			data := slices.Clone(original)
 			damage(data)
 			damaged := filepath.Join(pace.Scratch(t), "damaged.db")
-			must(t, os.WriteFile(damaged, data, 0o600))
+			check.Must(t, os.WriteFile(damaged, data, 0o600))
 			faults, err := inspected(t, damaged, func(r kv.Reader) { wantRising(t, r, content) })
 			if err != nil || len(faults) == 0 {
 				t.Errorf("%s on page %d: %v, no fault", name, at/page, err)
 			}
 		}
 	}
-	if tried < 3 {
-		t.Errorf("%d branch pages", tried)
-	}
+	check.That(t, tried >= 3, "%d branch pages", tried)
 }
 
 // leads tells whether a page belongs to the present records.
@@ -298,7 +276,7 @@ func leads(t *testing.T, path string, original []byte, at int) bool {
 	data := slices.Clone(original)
 	data[at+8] = 0
 	damaged := filepath.Join(pace.Scratch(t), filepath.Base(path))
-	must(t, os.WriteFile(damaged, data, 0o600))
+	check.Must(t, os.WriteFile(damaged, data, 0o600))
 	faults, err := inspected(t, damaged, func(r kv.Reader) {
 		for _, bucket := range []string{"empty", "small", "leaf", "wide", "high"} {
 			_ = r.Scan(bucket, nil, func(_, _ []byte) bool { return true })
@@ -310,17 +288,15 @@ func leads(t *testing.T, path string, original []byte, at int) bool {
 // bbolt copies small buckets to the heap, where it would read on beyond their end. Such a file is not opened.
 func TestOpenRefusesABucketThatReachesBeyondItsEnd(t *testing.T) {
 	path := filepath.Join(pace.Scratch(t), "small.db")
-	err := Create(path, func(w kv.Writer) error { return w.Put("small", []byte("a key"), []byte("a value")) })
-	must(t, err)
-	original, err := os.ReadFile(path)
-	must(t, err)
+	check.Must(t, Create(path, func(w kv.Writer) error { return w.Put("small", []byte("a key"), []byte("a value")) }))
+	original := check.Value(os.ReadFile(path))(t)
 	element := bytes.Index(original, []byte("a keya value")) - elementSize
 	for name, at := range map[string]int{
 		"elements": element - headerSize + 10, "place": element + 5, "key": element + 9, "value": element + 13, "kind": element - headerSize + 8,
 	} {
 		data := slices.Clone(original)
 		data[at] += 9
-		must(t, os.WriteFile(path, data, 0o600))
+		check.Must(t, os.WriteFile(path, data, 0o600))
 		for _, readOnly := range []bool{false, true} {
 			if s, err := Open(path, readOnly); !errors.Is(err, kv.ErrCorrupt) {
 				t.Errorf("%s: %v", name, err)

@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"testing"
 
+	"github.com/sluicedp/sluice/internal/check"
 	"github.com/sluicedp/sluice/internal/pace"
 	"github.com/sluicedp/sluice/ledger/internal/kv"
 )
@@ -18,7 +19,7 @@ import (
 func orchard(t testing.TB) (path string, i image, leaves []uint64) {
 	t.Helper()
 	path = filepath.Join(pace.Scratch(t), "data.db")
-	must(t, Create(path, func(w kv.Writer) (err error) {
+	check.Must(t, Create(path, func(w kv.Writer) (err error) {
 		for n := 0; n < 5000 && err == nil; n++ {
 			err = w.Put("records", recordKey(2*n), make([]byte, 400))
 		}
@@ -27,9 +28,8 @@ func orchard(t testing.TB) (path string, i image, leaves []uint64) {
 	root, _ := treeOf(t, path, "records")
 	i = readImage(t, path)
 	leaves = i.leavesBelow(root)
-	if height := len(i.pathTo(root)); height < 3 || len(leaves) < 100 {
-		t.Fatalf("%d levels, %d leaves", height, len(leaves))
-	}
+	height := len(i.pathTo(root))
+	check.Need(t, height >= 3 && len(leaves) >= 100, "%d levels, %d leaves", height, len(leaves))
 	return path, i, leaves
 }
 
@@ -120,20 +120,17 @@ func TestAForgedLeafIsFoundBeforeItIsUsed(t *testing.T) {
 			}
 			name := forgery + ", " + use
 			s := openForged(t, damaged, sound, leaves[middle], forge)
-			file, err := os.ReadFile(damaged)
-			must(t, err)
-			if err := s.Update(do); !errors.Is(err, kv.ErrCorrupt) || errors.Is(err, kv.ErrUncertain) {
-				t.Errorf("%s: %v", name, err)
-			}
-			if after, err := os.ReadFile(damaged); err != nil || !bytes.Equal(file, after) {
-				t.Errorf("%s: the file changed, %v", name, err)
-			}
+			file := check.Value(os.ReadFile(damaged))(t)
+			err := s.Update(do)
+			check.That(t, errors.Is(err, kv.ErrCorrupt) && !errors.Is(err, kv.ErrUncertain), "%s: %v", name, err)
+			after, err := os.ReadFile(damaged)
+			check.That(t, err == nil && bytes.Equal(file, after), "%s: the file changed, %v", name, err)
 			if err := s.Update(func(w kv.Writer) error {
 				return errors.Join(w.Put("records", before[1], value), w.Delete("records", sound.keys(leaves[middle+3])[0]))
 			}); err != nil {
 				t.Errorf("%s: elsewhere: %v", name, err)
 			}
-			must(t, s.Close())
+			check.Must(t, s.Close())
 		}
 	}
 }
@@ -141,15 +138,13 @@ func TestAForgedLeafIsFoundBeforeItIsUsed(t *testing.T) {
 // openForged opens a sound file, and changes a leaf then: as if it had not been looked at.
 func openForged(t testing.TB, path string, sound image, leaf uint64, forge func(page []byte)) *Store {
 	t.Helper()
-	must(t, os.WriteFile(path, sound.data, 0o600))
-	s, err := Open(path, false)
-	must(t, err)
+	check.Must(t, os.WriteFile(path, sound.data, 0o600))
+	s := check.Value(Open(path, false))(t)
 	forged := sound.clone()
 	forge(forged.page(leaf))
-	file, err := os.OpenFile(path, os.O_WRONLY, 0)
-	must(t, err)
-	_, err = file.WriteAt(forged.page(leaf), int64(leaf)*int64(sound.pageSize()))
-	must(t, errors.Join(err, file.Close()))
+	file := check.Value(os.OpenFile(path, os.O_WRONLY, 0))(t)
+	_, err := file.WriteAt(forged.page(leaf), int64(leaf)*int64(sound.pageSize()))
+	check.Must(t, errors.Join(err, file.Close()))
 	return s
 }
 
@@ -160,12 +155,12 @@ func TestAForgedLastLeafIsFound(t *testing.T) {
 	damaged := filepath.Join(pace.Scratch(t), "damaged.db")
 	for name, forge := range forgeries(sound, root) {
 		s := openForged(t, damaged, sound, leaves[len(leaves)-1], forge)
-		wantErr(t, s.Update(func(w kv.Writer) error { return w.Put("records", []byte("zzz"), []byte("v")) }), kv.ErrCorrupt, "%s: put", name)
+		check.WantErr(t, s.Update(func(w kv.Writer) error { return w.Put("records", []byte("zzz"), []byte("v")) }), kv.ErrCorrupt, "%s: put", name)
 		if name != "another first key" && name != "pages of others" { // neither leads a copy astray
-			wantErr(t, s.Compact(t.Context(), nil), kv.ErrCorrupt, "%s: Compact", name)
-			wantErr(t, s.CopyTo(t.Context(), damaged+"-copy", kv.Records, nil, nil), kv.ErrCorrupt, "%s: CopyTo", name)
+			check.WantErr(t, s.Compact(t.Context(), nil), kv.ErrCorrupt, "%s: Compact", name)
+			check.WantErr(t, s.CopyTo(t.Context(), damaged+"-copy", kv.Records, nil, nil), kv.ErrCorrupt, "%s: CopyTo", name)
 		}
-		must(t, s.Close())
+		check.Must(t, s.Close())
 		wantFiles(t, damaged, "damaged.db")
 	}
 }
@@ -177,7 +172,7 @@ func TestNoSoundLeafIsRefused(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	want := records(t, s)
 	for round := range 60 {
-		must(t, s.Update(func(w kv.Writer) error { return wander(random, w, want, round) }))
+		check.Must(t, s.Update(func(w kv.Writer) error { return wander(random, w, want, round) }))
 		wantSound(t, s)
 	}
 	wantRecords(t, s, want)
@@ -246,19 +241,17 @@ func FuzzForgedLeaf(f *testing.F) {
 		damaged := filepath.Join(pace.Scratch(t), "damaged.db")
 		s := openForged(t, damaged, sound, leaf, func(page []byte) { copy(page[int(at)%len(page):], patch) })
 		defer s.Close()
-		before, err := os.ReadFile(damaged)
-		must(t, err)
+		before := check.Value(os.ReadFile(damaged))(t)
 		first, touched := sound.keys(leaf)[0], map[string]bool{}
-		err = s.Update(func(w kv.Writer) error { return prowl(rand.New(rand.NewPCG(seed, 0)), w, first, touched) })
+		err := s.Update(func(w kv.Writer) error { return prowl(rand.New(rand.NewPCG(seed, 0)), w, first, touched) })
 		after, readErr := os.ReadFile(damaged)
-		must(t, readErr)
-		if err != nil && (!errors.Is(err, kv.ErrCorrupt) || !bytes.Equal(before, after)) {
-			t.Fatalf("the file is the same: %v; %v", bytes.Equal(before, after), err)
-		}
+		check.Must(t, readErr)
+		check.Need(t, err == nil || errors.Is(err, kv.ErrCorrupt) && bytes.Equal(before, after),
+			"the file is the same: %v; %v", bytes.Equal(before, after), err)
 		for _, key := range sound.keys(leaf) {
 			touched[string(key)] = true
 		}
-		must(t, s.Inspect(func(kv.Fault) {}, func(r kv.Reader) error {
+		check.Must(t, s.Inspect(func(kv.Fault) {}, func(r kv.Reader) error {
 			for _, key := range some {
 				if value, err := r.Get("records", []byte(key)); value == nil && !touched[key] {
 					return fmt.Errorf("%q is lost: %w", key, err)

@@ -12,6 +12,7 @@ import (
 
 	"go.etcd.io/bbolt"
 
+	"github.com/sluicedp/sluice/internal/check"
 	"github.com/sluicedp/sluice/ledger/internal/kv"
 )
 
@@ -29,24 +30,19 @@ func mapped(d *database) int64 { return reflect.ValueOf(d.db).Elem().FieldByName
 // A large file may grow much before it must be mapped anew, for which everybody would wait behind a copy that is being made; also once it is compacted.
 func TestALargeFileHasRoomToGrow(t *testing.T) {
 	needsMapping(t)
-	path := newFile(t)
-	s := mustOpen(t, path)
-	if got := mapped(s.current); got != 4<<30 {
-		t.Errorf("for a small file %d bytes are mapped", got)
-	}
-	must(t, s.Close())
+	path, s := opened(t)
+	got := mapped(s.current)
+	check.That(t, got == 4<<30, "for a small file %d bytes are mapped", got)
+	check.Must(t, s.Close())
 	const size int64 = 5 << 30
-	must(t, os.Truncate(path, size)) // it takes no room on disk
+	check.Must(t, os.Truncate(path, size)) // it takes no room on disk
 	s = mustOpen(t, path)
-	if got := mapped(s.current); got != 4*size {
-		t.Errorf("for a file of %d bytes %d are mapped", size, got)
-	}
-	if err := s.Compact(t.Context(), nil); err != nil && !errors.Is(err, errors.ErrUnsupported) {
-		t.Error(err)
-	}
-	if got := mapped(s.current); got != 4*size {
-		t.Errorf("once it is compacted %d are mapped", got)
-	}
+	got = mapped(s.current)
+	check.That(t, got == 4*size, "for a file of %d bytes %d are mapped", size, got)
+	err := s.Compact(t.Context(), nil)
+	check.That(t, err == nil || errors.Is(err, errors.ErrUnsupported), "%v", err)
+	got = mapped(s.current)
+	check.That(t, got == 4*size, "once it is compacted %d are mapped", got)
 }
 
 // Where there is not so much address space a file is opened even so.
@@ -54,17 +50,15 @@ func TestAFileIsOpenedWithLittleAddressSpace(t *testing.T) {
 	needsMapping(t)
 	const most = 1 << 46
 	for range 10 {
-		d, err := open(newFile(t), false, most)
-		must(t, err)
+		d := check.Value(open(newFile(t), false, most))(t)
 		t.Cleanup(func() { _ = d.close() })
 		if mapped(d) == most {
 			continue // there may be some more
 		}
-		must(t, d.update(putK("new")))
-		must(t, d.view(func(r kv.Reader) error {
-			if value, err := r.Get("first", []byte("k")); string(value) != "new" {
-				t.Errorf("the value is %q, %v", value, err)
-			}
+		check.Must(t, d.update(putK("new")))
+		check.Must(t, d.view(func(r kv.Reader) error {
+			value, err := r.Get("first", []byte("k"))
+			check.That(t, string(value) == "new", "the value is %q, %v", value, err)
 			return nil
 		}))
 		return
@@ -77,8 +71,7 @@ func bboltLocks(t *testing.T, db *bbolt.DB) (meta *sync.Mutex, mapped *sync.RWMu
 	t.Helper()
 	fields := reflect.ValueOf(db).Elem()
 	m, d := fields.FieldByName("metalock"), fields.FieldByName("mmaplock")
-	if !m.IsValid() || m.Type() != reflect.TypeFor[sync.Mutex]() || !d.IsValid() || d.Type() != reflect.TypeFor[sync.RWMutex]() {
-		t.Fatal("this bbolt has other locks")
-	}
+	check.Need(t, m.IsValid() && m.Type() == reflect.TypeFor[sync.Mutex]() && d.IsValid() &&
+		d.Type() == reflect.TypeFor[sync.RWMutex](), "this bbolt has other locks")
 	return (*sync.Mutex)(unsafe.Pointer(m.UnsafeAddr())), (*sync.RWMutex)(unsafe.Pointer(d.UnsafeAddr()))
 }

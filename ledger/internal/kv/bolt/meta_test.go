@@ -8,6 +8,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/sluicedp/sluice/internal/check"
 	"github.com/sluicedp/sluice/internal/pace"
 	"github.com/sluicedp/sluice/ledger/internal/kv"
 )
@@ -20,8 +21,7 @@ func TestNobodyWaitsForAFileThatWasOverwritten(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			defer debug.SetPanicOnFault(debug.SetPanicOnFault(true)) // as whoever begins a transaction does
-			path := newFile(t)
-			s := mustOpen(t, path)
+			path, s := opened(t)
 			inside, done := make(chan struct{}), make(chan struct{})
 			var all sync.WaitGroup
 			all.Go(func() { // ends a transaction, for which bbolt needs a lock, after another could not begin
@@ -32,17 +32,14 @@ func TestNobodyWaitsForAFileThatWasOverwritten(t *testing.T) {
 				})
 			})
 			<-inside
-			must(t, over(path))
-			if tx, err := s.current.begin(false); err == nil || tx != nil {
-				t.Error("a transaction began")
-			}
-			if s.current.broken.Load() {
-				t.Error("bbolt was let at a file without a meta page")
-			}
+			check.Must(t, over(path))
+			tx, err := s.current.begin(false)
+			check.That(t, err != nil && tx == nil, "a transaction began")
+			check.That(t, !s.current.broken.Load(), "bbolt was let at a file without a meta page")
 			close(done)
 			all.Wait()
-			wantErr(t, s.Update(putK("lost")), kv.ErrOverwritten, "Update")
-			wantErr(t, s.View(func(kv.Reader) error { return nil }), kv.ErrOverwritten, "View")
+			check.WantErr(t, s.Update(putK("lost")), kv.ErrOverwritten, "Update")
+			check.WantErr(t, s.View(func(kv.Reader) error { return nil }), kv.ErrOverwritten, "View")
 		})
 	}
 }
@@ -50,17 +47,16 @@ func TestNobodyWaitsForAFileThatWasOverwritten(t *testing.T) {
 // overwriteAt writes to a file in place.
 func overwriteAt(t *testing.T, path string, data []byte, at int64) {
 	t.Helper()
-	file, err := os.OpenFile(path, os.O_WRONLY, 0)
-	must(t, err)
-	_, err = file.WriteAt(data, at)
-	must(t, errors.Join(err, file.Close()))
+	file := check.Value(os.OpenFile(path, os.O_WRONLY, 0))(t)
+	_, err := file.WriteAt(data, at)
+	check.Must(t, errors.Join(err, file.Close()))
 }
 
 // bbolt does not return from a page that is of no kind any more.
 func TestAFileOfZerosIsNotWrittenTo(t *testing.T) {
 	forested, _ := forest(t)
 	path := filepath.Join(pace.Scratch(t), "zeros.db")
-	must(t, Create(path, func(w kv.Writer) error { return w.Put("8 octets", []byte("a"), []byte("v")) })) // which bbolt reads in place
+	check.Must(t, Create(path, func(w kv.Writer) error { return w.Put("8 octets", []byte("a"), []byte("v")) })) // which bbolt reads in place
 	for _, test := range []struct{ path, bucket string }{{path, "8 octets"}, {forested, "leaf"}, {forested, "wide"}, {forested, "new"}} {
 		for name, use := range map[string]func(w kv.Writer) error{
 			"put":    func(w kv.Writer) error { return w.Put(test.bucket, []byte("z"), []byte("v")) },
@@ -69,16 +65,15 @@ func TestAFileOfZerosIsNotWrittenTo(t *testing.T) {
 		} {
 			for _, known := range []bool{false, true} { // whether bbolt has come to the bucket before
 				over := test.path + "-over"
-				must(t, copyFile(test.path, over))
+				check.Must(t, copyFile(test.path, over))
 				s := mustOpen(t, over)
-				err := s.Update(func(w kv.Writer) error {
+				check.WantErr(t, s.Update(func(w kv.Writer) error {
 					if _, err := w.(*transaction).bucket(test.bucket); known && err != nil {
 						return err
 					}
 					overwriteAt(t, over, make([]byte, 4<<20), 0)
 					return use(w)
-				})
-				wantErr(t, err, kv.ErrOverwritten, "%s in %q", name, test.bucket)
+				}), kv.ErrOverwritten, "%s in %q", name, test.bucket)
 				_ = s.Close()
 			}
 		}
@@ -89,38 +84,33 @@ func TestAFileOfZerosIsNotWrittenTo(t *testing.T) {
 func TestAFileOfZerosIsNotCopied(t *testing.T) {
 	path, _ := forest(t)
 	s := mustOpen(t, path)
-	size, err := s.Size()
-	must(t, err)
-	err = s.snapshot(func(tx *transaction) error {
+	size := check.Value(s.Size())(t)
+	check.WantErr(t, s.snapshot(func(tx *transaction) error {
 		overwriteAt(t, path, make([]byte, size+2<<20), 0)
 		return tx.old.each(func(string, []byte, []byte) error { return nil })
-	})
-	wantErr(t, err, kv.ErrOverwritten, "got the error")
+	}), kv.ErrOverwritten, "got the error")
 }
 
 // bbolt takes meta pages that say that the file has no pages.
 func TestAFileThatSaysItIsEmptyIsNotRead(t *testing.T) {
 	for _, writable := range []bool{false, true} {
-		path := newFile(t)
-		s := mustOpen(t, path)
+		path, s := opened(t)
 		i := readImage(t, path)
 		i.setMeta(40, 0, 8)
 		overwriteAt(t, path, i.data[:metaPages*i.pageSize()], 0)
-		if tx, err := s.current.begin(writable); !errors.Is(err, kv.ErrOverwritten) || tx != nil {
-			t.Errorf("a transaction began: %v", err)
-		}
-		wantErr(t, s.View(func(kv.Reader) error { return nil }), kv.ErrOverwritten, "View")
+		tx, err := s.current.begin(writable)
+		check.That(t, errors.Is(err, kv.ErrOverwritten) && tx == nil, "a transaction began: %v", err)
+		check.WantErr(t, s.View(func(kv.Reader) error { return nil }), kv.ErrOverwritten, "View")
 	}
 }
 
 // Who comes after the one in whose call bbolt gave up on an overwritten file is told the same.
 func TestWhoComesAfterAPanicIsToldWhy(t *testing.T) {
-	path := newFile(t)
-	s := mustOpen(t, path)
+	path, s := opened(t)
 	s.current.broken.Store(true) // as after a panic, before it is known what it was about
 	if err := s.View(func(kv.Reader) error { return nil }); !errors.Is(err, kv.ErrCorrupt) || errors.Is(err, kv.ErrOverwritten) {
 		t.Errorf("a file that was not overwritten: %v", err)
 	}
 	overwriteAt(t, path, make([]byte, 8192), 0)
-	wantErr(t, s.View(func(kv.Reader) error { return nil }), kv.ErrOverwritten, "an overwritten file")
+	check.WantErr(t, s.View(func(kv.Reader) error { return nil }), kv.ErrOverwritten, "an overwritten file")
 }

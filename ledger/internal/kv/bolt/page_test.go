@@ -10,6 +10,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/sluicedp/sluice/internal/check"
 	"github.com/sluicedp/sluice/internal/pace"
 	"github.com/sluicedp/sluice/ledger/internal/kv"
 )
@@ -63,15 +64,14 @@ func TestPagesAreReadAhead(t *testing.T) {
 				}
 				once := len(file.reads)
 				for range 2 {
-					wantErr(t, failed(r.near(broken)), errNoPage, "page %d again", broken)
+					check.WantErr(t, check.Err(r.near(broken)), errNoPage, "page %d again", broken)
 				}
 				file.reads = file.reads[:once]
 				if perRead := windowSize / size; perRead > 1 && len(file.reads) > c.reads*16/perRead {
 					t.Errorf("%d reads: %d", len(file.reads), file.reads)
 				}
-				if most := slices.Max(file.reads); most > max(1, windowSize/size) {
-					t.Errorf("%d pages in one read", most)
-				}
+				most := slices.Max(file.reads)
+				check.That(t, most <= max(1, windowSize/size), "%d pages in one read", most)
 			})
 		}
 	}
@@ -89,7 +89,7 @@ func TestWalksKeepWhatTheyNeed(t *testing.T) {
 	path := filepath.Join(pace.Scratch(t), "file.db")
 	const buckets, pairs = 400, 3000
 	bucket := func(i int) string { return fmt.Sprintf("bucket %03d", i) }
-	must(t, Create(path, func(w kv.Writer) error {
+	check.Must(t, Create(path, func(w kv.Writer) error {
 		for i := range buckets {
 			if err := w.Put(bucket(i), []byte{1}, fmt.Appendf(nil, "value %d", i)); err != nil {
 				return err
@@ -104,8 +104,7 @@ func TestWalksKeepWhatTheyNeed(t *testing.T) {
 	}))
 	faults, err := inspected(t, path, func(r kv.Reader) {
 		for i := range buckets {
-			value, err := r.Get(bucket(i), []byte{1})
-			must(t, err)
+			value := check.Value(r.Get(bucket(i), []byte{1}))(t)
 			if want := fmt.Sprintf("value %d", i); string(value) != want {
 				t.Fatalf("%s: %q", bucket(i), value)
 			}
@@ -113,14 +112,13 @@ func TestWalksKeepWhatTheyNeed(t *testing.T) {
 		for range 2 {
 			var last []byte
 			n := 0
-			must(t, r.Scan("high", nil, func(key, _ []byte) bool {
-				if n++; bytes.Compare(key, last) <= 0 {
-					t.Errorf("%s after %s", key, last)
-				}
+			check.Must(t, r.Scan("high", nil, func(key, _ []byte) bool {
+				n++
+				check.That(t, bytes.Compare(key, last) > 0, "%s after %s", key, last)
 				last = append(last[:0], key...)
 				return true
 			}))
-			wantEqual(t, n, pairs, "pairs")
+			check.Equal(t, n, pairs, "pairs")
 		}
 	})
 	wantInspected(t, faults, err)
@@ -129,7 +127,7 @@ func TestWalksKeepWhatTheyNeed(t *testing.T) {
 // wantInspected wants an inspection that has found nothing.
 func wantInspected(t *testing.T, faults []kv.Fault, err error) {
 	t.Helper()
-	must(t, err)
+	check.Must(t, err)
 	if len(faults) > 0 {
 		t.Errorf("%+v", faults[0])
 	}
@@ -146,7 +144,7 @@ func TestScansWithinScans(t *testing.T) {
 	path := filepath.Join(pace.Scratch(t), "file.db")
 	const pairs = 3000
 	key := func(i int) []byte { return fmt.Appendf(nil, "%05d", i) }
-	must(t, Create(path, func(w kv.Writer) error {
+	check.Must(t, Create(path, func(w kv.Writer) error {
 		for i := range pairs {
 			if err := w.Put("a", key(i), fmt.Appendf(nil, "%0100d", i)); err != nil {
 				return err
@@ -160,19 +158,18 @@ func TestScansWithinScans(t *testing.T) {
 	faults, err := inspected(t, path, func(r kv.Reader) {
 		for range 2 {
 			n := 0
-			must(t, r.Scan("a", nil, func(k, v []byte) bool {
+			check.Must(t, r.Scan("a", nil, func(k, v []byte) bool {
 				if n%100 == 0 {
 					within := 0
-					must(t, r.Scan("b", key(n%7*300), func(_, _ []byte) bool { within++; return within < 500 }))
-					must(t, r.Scan("a", key(n%5*300), func(_, _ []byte) bool { within++; return within < 900 }))
+					check.Must(t, r.Scan("b", key(n%7*300), func(_, _ []byte) bool { within++; return within < 500 }))
+					check.Must(t, r.Scan("a", key(n%5*300), func(_, _ []byte) bool { within++; return within < 900 }))
 				}
-				if !bytes.Equal(k, key(n)) || string(v) != fmt.Sprintf("%0100d", n) {
-					t.Fatalf("pair %d is %s, %s", n, k, v)
-				}
+				check.Need(t, bytes.Equal(k, key(n)) && string(v) == fmt.Sprintf("%0100d", n),
+					"pair %d is %s, %s", n, k, v)
 				n++
 				return true
 			}))
-			wantEqual(t, n, pairs, "pairs")
+			check.Equal(t, n, pairs, "pairs")
 		}
 	})
 	wantInspected(t, faults, err)

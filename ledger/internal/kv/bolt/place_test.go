@@ -9,6 +9,7 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/sluicedp/sluice/internal/check"
 	"github.com/sluicedp/sluice/internal/ledgerfile"
 	"github.com/sluicedp/sluice/internal/pace"
 	"github.com/sluicedp/sluice/ledger/internal/kv"
@@ -32,11 +33,11 @@ func skipWithoutRename(t *testing.T) {
 func TestAFileGetsItsNameWithoutLinks(t *testing.T) {
 	skipWithoutRename(t)
 	path := filepath.Join(t.TempDir(), "data.db")
-	must(t, unlinked().place(path, kindNew, func(temp string) error { return fillNew(temp, putK("v")) }))
+	check.Must(t, unlinked().place(path, kindNew, func(temp string) error { return fillNew(temp, putK("v")) }))
 	s := mustOpen(t, path)
 	s.naming = unlinked()
 	for name, how := range ways {
-		must(t, s.CopyTo(t.Context(), path+"-"+name, how, nil, nil))
+		check.Must(t, s.CopyTo(t.Context(), path+"-"+name, how, nil, nil))
 		wantRecords(t, mustOpen(t, path+"-"+name), map[string]string{"first/k": "v"})
 	}
 	wantFiles(t, path, "data.db", "data.db-pages", "data.db-records")
@@ -53,17 +54,14 @@ func TestWithoutLinksALateComerStays(t *testing.T) {
 		"a link to another": func(path string) error { return os.Symlink(os.Args[0], path) },
 	} {
 		path := filepath.Join(t.TempDir(), "data.db")
-		must(t, come(path))
-		before, err := os.Lstat(path)
-		must(t, err)
-		must(t, os.Rename(path, path+"-late"))
-		err = unlinked().place(path, kindNew, func(temp string) error {
+		check.Must(t, come(path))
+		before := check.Value(os.Lstat(path))(t)
+		check.Must(t, os.Rename(path, path+"-late"))
+		check.WantErr(t, unlinked().place(path, kindNew, func(temp string) error {
 			return errors.Join(fillNew(temp, putK("v")), os.Rename(path+"-late", path))
-		})
-		wantErr(t, err, fs.ErrExist, "%s", name)
-		if after, err := os.Lstat(path); err != nil || !os.SameFile(before, after) {
-			t.Errorf("%s is not there any more, %v", name, err)
-		}
+		}), fs.ErrExist, "%s", name)
+		after, err := os.Lstat(path)
+		check.That(t, err == nil && os.SameFile(before, after), "%s is not there any more, %v", name, err)
 		wantFiles(t, path, "data.db")
 	}
 }
@@ -89,9 +87,8 @@ func TestWithoutLinksNothingIsLeftOfAFailure(t *testing.T) {
 // left makes what a crash leaves of a file.
 func left(t *testing.T, path, kind string) (temp string) {
 	t.Helper()
-	temp, err := createTemp(path, kind)
-	must(t, err)
-	must(t, os.WriteFile(temp, []byte("the records of somebody"), 0o600))
+	temp = check.Value(createTemp(path, kind))(t)
+	check.Must(t, os.WriteFile(temp, []byte("the records of somebody"), 0o600))
 	return temp
 }
 
@@ -118,15 +115,13 @@ func TestWhatACrashLeftIsRemovedByTheNext(t *testing.T) {
 				left(t, filepath.Join(dir, of), kind)
 			}
 		}
-		must(t, os.Link(path, filepath.Join(dir, ".data.db.new-1"+unfinished))) // a crash before its removal
-		must(t, next(s, dir))
-		must(t, errors.Join(s.Update(putK("w")), s.Close()))
+		check.Must(t, os.Link(path, filepath.Join(dir, ".data.db.new-1"+unfinished))) // a crash before its removal
+		check.Must(t, next(s, dir))
+		check.Must(t, errors.Join(s.Update(putK("w")), s.Close()))
 		wantRecords(t, mustOpen(t, path), map[string]string{"first/k": "w"})
 		_ = os.Remove(filepath.Join(dir, "x"))
 		wantFiles(t, path, "data.db")
-		if t.Failed() {
-			t.Fatal(name)
-		}
+		check.Need(t, !t.Failed(), "%v", name)
 	}
 }
 
@@ -139,31 +134,29 @@ func TestWhatIsNotOursStays(t *testing.T) {
 		".data.db.copy-x" + unfinished, ".data.db.copy-" + unfinished, ".data.db.copy" + unfinished, ".copy-1" + unfinished, "..copy-1" + unfinished,
 		".data.db.copy-1" + unfinished + "2", unfinished}
 	for _, name := range names {
-		must(t, os.WriteFile(filepath.Join(dir, name), []byte("mine"), 0o600))
+		check.Must(t, os.WriteFile(filepath.Join(dir, name), []byte("mine"), 0o600))
 	}
-	must(t, os.Mkdir(filepath.Join(dir, ".data.db.copy-2"+unfinished), 0o700))
-	must(t, os.Symlink("data.db", filepath.Join(dir, ".data.db.copy-3"+unfinished)))
+	check.Must(t, os.Mkdir(filepath.Join(dir, ".data.db.copy-2"+unfinished), 0o700))
+	check.Must(t, os.Symlink("data.db", filepath.Join(dir, ".data.db.copy-3"+unfinished)))
 	names = append(names, ".data.db.copy-2"+unfinished, ".data.db.copy-3"+unfinished)
-	open, err := os.Open(left(t, path, kindCopy))
-	must(t, err)
+	open := check.Value(os.Open(left(t, path, kindCopy)))(t)
 	defer open.Close()
-	must(t, ledgerfile.Lock(open, false, 0, kv.ErrInUse))
+	check.Must(t, ledgerfile.Lock(open, false, 0, kv.ErrInUse))
 	names = append(names, filepath.Base(open.Name()))
-	must(t, s.Compact(t.Context(), nil))
+	check.Must(t, s.Compact(t.Context(), nil))
 	for _, name := range names {
-		check(t, failed(os.Lstat(filepath.Join(dir, name))))
+		check.OK(t, check.Err(os.Lstat(filepath.Join(dir, name))))
 	}
 }
 
 // What somebody is about to finish in the same directory is not removed, not even while nobody has it open.
 func TestWhatIsBeingMadeStays(t *testing.T) {
-	path := newFile(t)
-	s := mustOpen(t, path)
+	path, s := opened(t)
 	to := filepath.Join(filepath.Dir(path), "copy")
-	must(t, s.CopyTo(t.Context(), to, 0, nil, func(temp string) error {
-		must(t, Create(to+"-2", putK("v")))
-		must(t, s.CopyTo(t.Context(), to+"-3", 0, nil, nil))
-		must(t, s.Compact(t.Context(), nil))
+	check.Must(t, s.CopyTo(t.Context(), to, 0, nil, func(temp string) error {
+		check.Must(t, Create(to+"-2", putK("v")))
+		check.Must(t, s.CopyTo(t.Context(), to+"-3", 0, nil, nil))
+		check.Must(t, s.Compact(t.Context(), nil))
 		_, err := os.Stat(temp)
 		return err
 	}))
@@ -173,27 +166,23 @@ func TestWhatIsBeingMadeStays(t *testing.T) {
 // A script may have locked the directory itself.
 func TestALockedDirectoryIsWorkedIn(t *testing.T) {
 	path := newFile(t)
-	dir, err := os.Open(filepath.Dir(path))
-	must(t, err)
+	dir := check.Value(os.Open(filepath.Dir(path)))(t)
 	defer dir.Close()
 	skipWithoutLocks(t)
-	must(t, ledgerfile.Lock(dir, true, 0, kv.ErrInUse))
+	check.Must(t, ledgerfile.Lock(dir, true, 0, kv.ErrInUse))
 	temp := left(t, path, kindCopy)
-	must(t, Create(path+"-2", putK("v")))
-	if _, err := os.Stat(temp); err != nil || !strings.HasSuffix(temp, unfinished) {
-		t.Error(err)
-	}
+	check.Must(t, Create(path+"-2", putK("v")))
+	_, err := os.Stat(temp)
+	check.That(t, err == nil && strings.HasSuffix(temp, unfinished), "%v", err)
 }
 
 // wantNamed checks that an error names the file that was asked for, and no temporary one.
 func wantNamed(t *testing.T, err error, path string) {
 	t.Helper()
-	if err == nil || !strings.Contains(err.Error(), path) || strings.Contains(err.Error(), unfinished) {
-		t.Errorf("%v; want %s, and no temporary name", err, path)
-	}
-	if at := new(fs.PathError); errors.As(err, &at) && at.Path != path {
-		t.Errorf("%v has the path %s", err, at.Path)
-	}
+	check.That(t, err != nil && strings.Contains(err.Error(), path) && !strings.Contains(err.Error(), unfinished),
+		"%v; want %s, and no temporary name", err, path)
+	at := new(fs.PathError)
+	check.That(t, !errors.As(err, &at) || at.Path == path, "%v has the path %s", err, at.Path)
 }
 
 func TestStore_FileUnderATemporaryNameFails_TheErrorNamesThePath(t *testing.T) {
@@ -206,29 +195,26 @@ func TestStore_FileUnderATemporaryNameFails_TheErrorNamesThePath(t *testing.T) {
 	}
 	err := broken.place(path, kindNew, func(temp string) error { return fillNew(temp, putK("v")) })
 	wantNamed(t, err, path)
-	if want := "link " + path + ": "; err == nil || !strings.Contains(err.Error(), want) {
-		t.Errorf("%v; want %q", err, want)
-	}
+	want := "link " + path + ": "
+	check.That(t, err != nil && strings.Contains(err.Error(), want), "%v; want %q", err, want)
 
-	must(t, Create(path, putK("v")))
+	check.Must(t, Create(path, putK("v")))
 	s := mustOpen(t, path)
 	copied := filepath.Join(dir, "copy.db")
-	for name, check := range map[string]func(temp string) error{
-		"a copy that cannot be read": func(temp string) error { return errors.Join(os.Remove(temp), second(os.ReadFile(temp))) },
+	for name, inspect := range map[string]func(temp string) error{
+		"a copy that cannot be read": func(temp string) error { return errors.Join(os.Remove(temp), check.Err(os.ReadFile(temp))) },
 		"a copy that is damaged": func(temp string) error {
-			return errors.Join(os.Truncate(temp, 100), second(Open(temp, true)))
+			return errors.Join(os.Truncate(temp, 100), check.Err(Open(temp, true)))
 		},
 	} {
-		t.Run(name, func(t *testing.T) { wantNamed(t, s.CopyTo(t.Context(), copied, kv.Pages, nil, check), copied) })
+		t.Run(name, func(t *testing.T) { wantNamed(t, s.CopyTo(t.Context(), copied, kv.Pages, nil, inspect), copied) })
 	}
 	long := filepath.Join(dir, strings.Repeat("n", 250)) // the temporary name is longer than a name may be
 	wantNamed(t, s.CopyTo(t.Context(), long, kv.Pages, nil, nil), long)
 	wantNamed(t, Create(long, putK("v")), long)
 
 	// Compact renames the open file: what is written to it later fails by its present name.
-	must(t, s.Compact(t.Context(), nil))
-	must(t, s.current.file.Close())
+	check.Must(t, s.Compact(t.Context(), nil))
+	check.Must(t, s.current.file.Close())
 	wantNamed(t, s.Update(putK("w")), path)
 }
-
-func second[T any](_ T, err error) error { return err }

@@ -12,6 +12,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/sluicedp/sluice/internal/check"
 	"github.com/sluicedp/sluice/ledger/internal/kv"
 )
 
@@ -19,17 +20,13 @@ import (
 func prefetchFile(t *testing.T, records int) (s *Store, keys [][]byte) {
 	t.Helper()
 	s = mustOpen(t, newFile(t))
-	if err := s.Update(func(w kv.Writer) error {
+	check.Must(t, s.Update(func(w kv.Writer) error {
 		for i := range records {
 			keys = append(keys, fmt.Appendf(nil, "key %06d", 2*i))
-			if err := w.Put("large", keys[i], make([]byte, 100)); err != nil {
-				return err
-			}
+			check.Must(t, w.Put("large", keys[i], make([]byte, 100)))
 		}
 		return w.Put("small", []byte("k"), []byte("v"))
-	}); err != nil {
-		t.Fatal(err)
-	}
+	}))
 	return s, keys
 }
 
@@ -48,19 +45,16 @@ func some(random *rand.Rand, keys [][]byte) (found [][]byte) {
 // leavesOf returns the keys on each page of the lowest level that a prefetch comes to.
 func leavesOf(t *testing.T, tx *transaction, keys [][]byte) (asked []sought, onPage func(uint64) [][]byte) {
 	t.Helper()
-	b, err := tx.bucket("large")
-	must(t, err)
+	b := check.Value(tx.bucket("large"))(t)
 	for level := []sought{{uint64(b.Root()), keys}}; len(level) > 0; level = tx.old.descend(level) {
 		asked = level
 	}
 	for _, one := range asked {
-		wantEqual(t, tx.old.ask(one.page), 0, "asking for page %d", one.page)
+		check.Equal(t, tx.old.ask(one.page), 0, "asking for page %d", one.page)
 	}
 	return asked, func(page uint64) (on [][]byte) {
 		p, err := tx.old.page(page)
-		if err != nil || !p.leaf() {
-			t.Fatalf("page %d is no leaf, %v", page, err)
-		}
+		check.Need(t, err == nil && p.leaf(), "page %d is no leaf, %v", page, err)
 		for n := range p.count() {
 			key, _ := p.key(n)
 			on = append(on, key)
@@ -84,9 +78,8 @@ func TestPrefetchFindsThePagesOfTheRecords(t *testing.T) {
 					pages[one.page] = true
 					for _, key := range one.keys {
 						if _, exists := slices.BinarySearchFunc(all, key, bytes.Compare); exists {
-							if _, here := slices.BinarySearchFunc(on, key, bytes.Compare); !here {
-								t.Errorf("%s is not on page %d", key, one.page)
-							}
+							_, here := slices.BinarySearchFunc(on, key, bytes.Compare)
+							check.That(t, here, "%s is not on page %d", key, one.page)
 						}
 						found++
 					}
@@ -107,7 +100,7 @@ func TestPrefetchIsOnlyAHint(t *testing.T) {
 	s, all := prefetchFile(t, 5_000)
 	falling := slices.Clone(all)
 	slices.Reverse(falling)
-	check := func(r kv.Reader) {
+	unchanged := func(r kv.Reader) {
 		t.Helper()
 		for _, bucket := range []string{"large", "small", "none"} {
 			for _, keys := range [][][]byte{nil, {nil}, {{}}, {[]byte("k")}, all, falling, {all[7], all[7], all[3]}} {
@@ -116,31 +109,26 @@ func TestPrefetchIsOnlyAHint(t *testing.T) {
 		}
 		n := 0
 		if err := r.Scan("large", nil, func(key, value []byte) bool {
-			if !bytes.Equal(key, all[n]) || len(value) != 100 {
-				t.Errorf("record %d is %s", n, key)
-			}
+			check.That(t, bytes.Equal(key, all[n]) && len(value) == 100, "record %d is %s", n, key)
 			n++
 			return true
 		}); err != nil || n != len(all) {
 			t.Errorf("%d records of %d, %v", n, len(all), err)
 		}
 	}
-	must(t, s.View(func(r kv.Reader) error { check(r); return nil }))
+	check.Must(t, s.View(func(r kv.Reader) error { unchanged(r); return nil }))
 }
 
 // Damaged pages lead nowhere, and not for ever.
 func TestPrefetchSurvivesDamage(t *testing.T) {
 	s, all := prefetchFile(t, 30_000)
 	var root uint64
-	if err := s.snapshot(func(tx *transaction) error {
+	check.Must(t, s.snapshot(func(tx *transaction) error {
 		b, err := tx.bucket("large")
 		root = uint64(b.Root())
 		return err
-	}); err != nil {
-		t.Fatal(err)
-	}
-	whole, err := os.ReadFile(s.path)
-	must(t, err)
+	}))
+	whole := check.Value(os.ReadFile(s.path))(t)
 	size := os.Getpagesize()
 	page := bytes.Clone(whole[int(root)*size:][:size])
 	random := rand.New(rand.NewPCG(3, 4))
@@ -148,15 +136,13 @@ func TestPrefetchSurvivesDamage(t *testing.T) {
 		copy(whole[int(root)*size:], damaged)
 		r := snapshot{in: s.current, data: whole, pageSize: uint64(size)}
 		for level := []sought{{root, all[:mostPrefetched]}}; len(level) > 0 && depth < deepest; depth++ {
-			if level = r.descend(level); len(level) > mostPrefetched {
-				t.Fatalf("%d pages at a time", len(level))
-			}
+			level = r.descend(level)
+			check.Need(t, len(level) <= mostPrefetched, "%d pages at a time", len(level))
 		}
 		return depth
 	}
-	if depth := descend(page); depth != 3 {
-		t.Fatalf("a tree of %d levels", depth)
-	}
+	depth := descend(page)
+	check.Need(t, depth == 3, "a tree of %d levels", depth)
 	for range 1000 {
 		damaged := bytes.Clone(page)
 		for range 1 + random.IntN(8) {
@@ -169,7 +155,6 @@ func TestPrefetchSurvivesDamage(t *testing.T) {
 	for n := range int(binary.NativeEndian.Uint16(page[10:])) {
 		binary.NativeEndian.PutUint64(circle[headerSize+n*elementSize+8:], root)
 	}
-	if depth := descend(circle); depth != deepest {
-		t.Errorf("a circle of %d levels", depth)
-	}
+	depth = descend(circle)
+	check.That(t, depth == deepest, "a circle of %d levels", depth)
 }

@@ -4,26 +4,25 @@ import (
 	"fmt"
 	"testing"
 
+	"github.com/sluicedp/sluice/internal/check"
 	"github.com/sluicedp/sluice/ledger/internal/kv"
 )
 
 // putShared puts one record.
 func putShared(t *testing.T, s *Store, value string) {
 	t.Helper()
-	must(t, s.Update(func(w kv.Writer) error { return w.Put("b", []byte("key"), []byte(value)) }))
+	check.Must(t, s.Update(func(w kv.Writer) error { return w.Put("b", []byte("key"), []byte(value)) }))
 }
 
 // wantShared reads it in a snapshot, in which then something else is done.
 func wantShared(t *testing.T, s *Store, want string, then func()) {
 	t.Helper()
-	must(t, s.View(func(r kv.Reader) error {
+	check.Must(t, s.View(func(r kv.Reader) error {
 		if then != nil {
 			then()
 		}
 		got, err := r.Get("b", []byte("key"))
-		if err == nil && string(got) != want {
-			t.Errorf("a snapshot has %q, want %q", got, want)
-		}
+		check.That(t, err != nil || string(got) == want, "a snapshot has %q, want %q", got, want)
 		return err
 	}))
 }
@@ -36,32 +35,28 @@ func TestReadersShareATransaction(t *testing.T) {
 	putShared(t, s, "old")
 	wantShared(t, s, "old", func() {
 		wantShared(t, s, "old", func() {
-			if n := open(); n != 1 {
-				t.Errorf("two readers have %d transactions", n)
-			}
+			n := open()
+			check.That(t, n == 1, "two readers have %d transactions", n)
 		})
-		must(t, s.Update(func(w kv.Writer) error {
+		check.Must(t, s.Update(func(w kv.Writer) error {
 			wantShared(t, s, "old", nil) // what is not committed is not seen
 			return w.Put("b", []byte("key"), []byte("new"))
 		}))
 		wantShared(t, s, "new", func() {
-			if n := open(); n != 2 {
-				t.Errorf("readers of before and after an update have %d transactions", n)
-			}
+			n := open()
+			check.That(t, n == 2, "readers of before and after an update have %d transactions", n)
 		})
 	})
-	wantEqual(t, open(), 1, "transactions are open, and nobody reads; one may wait for the next")
+	check.Equal(t, open(), 1, "transactions are open, and nobody reads; one may wait for the next")
 	putShared(t, s, "newest")
-	wantEqual(t, open(), 0, "transactions of before the update are open")
+	check.Equal(t, open(), 0, "transactions of before the update are open")
 }
 
 // A transaction that waits for readers keeps no pages from being used again, and a file can be closed and compacted beside it.
 func TestAnIdleTransactionIsInNobodysWay(t *testing.T) {
-	path := newFile(t)
-	s := mustOpen(t, path)
+	s := mustOpen(t, newFile(t))
 	putShared(t, s, "0")
-	size, err := s.Size()
-	must(t, err)
+	size := check.Value(s.Size())(t)
 	for n := range 300 {
 		wantShared(t, s, fmt.Sprint(n), nil)
 		putShared(t, s, fmt.Sprint(n+1))
@@ -70,7 +65,7 @@ func TestAnIdleTransactionIsInNobodysWay(t *testing.T) {
 		t.Errorf("a record was written 300 times, and the file has %d bytes in place of %d: %v", now, size, err)
 	}
 	wantShared(t, s, "300", nil)
-	must(t, s.Compact(t.Context(), nil))
+	check.Must(t, s.Compact(t.Context(), nil))
 	wantShared(t, s, "300", nil)
 }
 
@@ -78,9 +73,8 @@ func TestAnIdleTransactionIsInNobodysWay(t *testing.T) {
 func TestReadersEndWhileOthersCannotBegin(t *testing.T) {
 	s := mustOpen(t, newFile(t))
 	d := s.current
-	must(t, d.unshare(true)) // as in a commit
-	first, err := d.borrow()
-	must(t, err)
+	check.Must(t, d.unshare(true)) // as in a commit
+	first := check.Value(d.borrow())(t)
 	meta, mapped := bboltLocks(t, d.db)
 	held, begun := make(chan struct{}), make(chan error)
 	go func() {
@@ -108,7 +102,7 @@ func TestReadersEndWhileOthersCannotBegin(t *testing.T) {
 	}()
 	<-held // bbolt goes on when the first reader has ended
 	mapped.Unlock()
-	must(t, <-ended)
-	must(t, <-begun)
-	must(t, d.unshare(false))
+	check.Must(t, <-ended)
+	check.Must(t, <-begun)
+	check.Must(t, d.unshare(false))
 }

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/sluicedp/sluice/internal/check"
 	"github.com/sluicedp/sluice/ledger/internal/kv"
 )
 
@@ -18,7 +19,7 @@ func TestASnapshotReadsWhatBboltDoes(t *testing.T) {
 	path, content := forest(t)
 	s := mustOpen(t, path)
 	random := rand.New(rand.NewPCG(3, 4))
-	must(t, s.snapshot(func(tx *transaction) error {
+	check.Must(t, s.snapshot(func(tx *transaction) error {
 		r := &tx.old
 		for bucket := range content {
 			for range 300 {
@@ -36,18 +37,16 @@ func TestASnapshotReadsWhatBboltDoes(t *testing.T) {
 				}
 				got, err := r.Get(bucket, from)
 				want, err2 := tx.Get(bucket, from)
-				if !bytes.Equal(got, want) || (got == nil) != (want == nil) || err != nil || err2 != nil {
-					t.Errorf("%s has %.20q, not %.20q, under %.20q: %v, %v", bucket, got, want, from, err, err2)
-				}
+				check.That(t, bytes.Equal(got, want) && (got == nil) == (want == nil) && err == nil && err2 == nil,
+					"%s has %.20q, not %.20q, under %.20q: %v, %v", bucket, got, want, from, err, err2)
 			}
 			if got, want := everything(t, r, bucket), everything(t, tx, bucket); !slices.Equal(got, want) {
 				t.Errorf("%s: %d records, not %d", bucket, len(got), len(want))
 			}
 		}
 		value, err := r.Get("no such bucket", []byte("k"))
-		if err := errors.Join(err, r.Scan("no such bucket", nil, nil)); value != nil || err != nil {
-			t.Errorf("no such bucket: %q, %v", value, err)
-		}
+		err = errors.Join(err, r.Scan("no such bucket", nil, nil))
+		check.That(t, value == nil && err == nil, "no such bucket: %q, %v", value, err)
 		return nil
 	}))
 }
@@ -63,7 +62,7 @@ func some3(r kv.Reader, bucket string, from []byte) (found []string) {
 
 func everything(t testing.TB, r kv.Reader, bucket string) (found []string) {
 	t.Helper()
-	must(t, r.Scan(bucket, nil, func(key, value []byte) bool {
+	check.Must(t, r.Scan(bucket, nil, func(key, value []byte) bool {
 		found = append(found, string(key), string(value))
 		return true
 	}))
@@ -117,14 +116,12 @@ func TestASnapshotEndsAtDamage(t *testing.T) {
 		i := sound.clone()
 		damage(i)
 		r, visited := snapshotOf(i), map[string]bool{}
-		err := r.Scan("high", nil, func(key, value []byte) bool {
-			if visited[string(key)] || content["high"][string(key)] != string(value) {
-				t.Fatalf("%s: %.20q is %.20q", name, key, value)
-			}
+		check.WantErr(t, r.Scan("high", nil, func(key, value []byte) bool {
+			check.Need(t, !visited[string(key)] && content["high"][string(key)] == string(value),
+				"%s: %.20q is %.20q", name, key, value)
 			visited[string(key)] = true
 			return true
-		})
-		wantErr(t, err, kv.ErrCorrupt, "%s: got the error", name)
+		}), kv.ErrCorrupt, "%s: got the error", name)
 	}
 }
 
@@ -151,9 +148,8 @@ func TestASnapshotCallsNothingMissingThatItCannotRead(t *testing.T) {
 	for n := range int(binary.NativeEndian.Uint16(buckets[10:])) {
 		buckets[headerSize+n*elementSize] = 0 // no flag that says it is one
 	}
-	if value, err := snapshotOf(i).Get("high", []byte("k")); !errors.Is(err, kv.ErrCorrupt) {
-		t.Errorf("a bucket that is none: %q, %v", value, err)
-	}
+	value, err := snapshotOf(i).Get("high", []byte("k"))
+	check.That(t, errors.Is(err, kv.ErrCorrupt), "a bucket that is none: %q, %v", value, err)
 }
 
 func wantAllOrErrors(t *testing.T, r *snapshot, want map[string]string) {
@@ -170,13 +166,13 @@ func TestASnapshotEndsWithItsTransaction(t *testing.T) {
 	path, _ := forest(t)
 	s := mustOpen(t, path)
 	var kept kv.Reader
-	must(t, s.View(func(r kv.Reader) error {
+	check.Must(t, s.View(func(r kv.Reader) error {
 		kept = r
 		_, err := r.Get("wide", []byte("k"))
 		return err
 	}))
-	wantErr(t, failed(kept.Get("wide", []byte("k"))), kv.ErrCorrupt, "get: got the error")
-	wantErr(t, kept.Scan("high", nil, func(_, _ []byte) bool { return true }), kv.ErrCorrupt, "scan: got the error")
+	check.WantErr(t, check.Err(kept.Get("wide", []byte("k"))), kv.ErrCorrupt, "get: got the error")
+	check.WantErr(t, kept.Scan("high", nil, func(_, _ []byte) bool { return true }), kv.ErrCorrupt, "scan: got the error")
 }
 
 // FuzzSnapshot overwrites some bytes of a file, and reads all its buckets from a key on.
@@ -203,9 +199,7 @@ func FuzzSnapshot(f *testing.F) {
 			})
 			_, err2 := r.Get(bucket, from)
 			for _, err := range []error{err, err2} {
-				if err != nil && !errors.Is(err, kv.ErrCorrupt) {
-					t.Fatal(err)
-				}
+				check.Need(t, err == nil || errors.Is(err, kv.ErrCorrupt), "%v", err)
 			}
 		}
 	})
@@ -215,7 +209,7 @@ func FuzzSnapshot(f *testing.F) {
 func TestASnapshotOfACutOffFile(t *testing.T) {
 	path, _ := forest(t)
 	s := mustOpen(t, path)
-	must(t, os.Truncate(path, 8192))
+	check.Must(t, os.Truncate(path, 8192))
 	err := s.View(func(r kv.Reader) error { return r.Scan("wide", nil, func(_, _ []byte) bool { return true }) })
-	wantErr(t, err, kv.ErrOverwritten, "got the error")
+	check.WantErr(t, err, kv.ErrOverwritten, "got the error")
 }

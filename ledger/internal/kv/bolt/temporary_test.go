@@ -11,17 +11,16 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/sluicedp/sluice/internal/check"
 	"github.com/sluicedp/sluice/ledger/internal/kv"
 )
 
 // spillMany writes records to a temporary file, with more than one transaction's worth of bytes.
 func spillMany(t *testing.T, s *Temporary) {
 	t.Helper()
-	must(t, s.Update(func(w kv.Writer) error {
+	check.Must(t, s.Update(func(w kv.Writer) error {
 		for i := range 1000 {
-			if err := w.Put("b", recordKey(i), bytes.Repeat([]byte{byte(i)}, 6<<10)); err != nil {
-				return err
-			}
+			check.Must(t, w.Put("b", recordKey(i), bytes.Repeat([]byte{byte(i)}, 6<<10)))
 		}
 		return nil
 	}))
@@ -29,31 +28,28 @@ func spillMany(t *testing.T, s *Temporary) {
 
 func wantEmpty(t *testing.T, dir string) {
 	t.Helper()
-	if entries, err := os.ReadDir(dir); err != nil || len(entries) > 0 {
-		t.Errorf("%s holds %v, %v", dir, entries, err)
-	}
+	entries, err := os.ReadDir(dir)
+	check.That(t, err == nil && len(entries) == 0, "%s holds %v, %v", dir, entries, err)
 }
 
 // Nobody else reads the file, and nothing of it remains. There is none before the first update.
 func TestTemporary_FileIsPrivateAndRemoved(t *testing.T) {
 	dir := t.TempDir()
 	s := NewTemporary(dir)
-	must(t, s.View(func(r kv.Reader) error { return r.Scan("b", nil, nil) }))
+	check.Must(t, s.View(func(r kv.Reader) error { return r.Scan("b", nil, nil) }))
 	wantEmpty(t, dir)
 	spillMany(t, s)
 	if runtime.GOOS != "windows" {
 		wantEmpty(t, dir)
-		info, err := s.current.file.Stat()
-		if must(t, err); info.Mode().Perm() != 0o600 {
-			t.Errorf("mode %v", info.Mode())
-		}
+		info := check.Value(s.current.file.Stat())(t)
+		check.That(t, info.Mode().Perm() == 0o600, "mode %v", info.Mode())
 	}
 	s.name = filepath.Join(dir, "kept") // as where an open file cannot be removed
-	must(t, os.WriteFile(s.name, nil, 0o600))
-	must(t, s.Close())
-	must(t, s.Close())
+	check.Must(t, os.WriteFile(s.name, nil, 0o600))
+	check.Must(t, s.Close())
+	check.Must(t, s.Close())
 	wantEmpty(t, dir)
-	wantErr(t, s.Update(putK("late")), errTemporaryClosed, "after Close")
+	check.WantErr(t, s.Update(putK("late")), errTemporaryClosed, "after Close")
 }
 
 // A damaged, shortened or lost file is an error, and none that is about the ledger.
@@ -74,7 +70,7 @@ func TestTemporary_Damaged_IsNoDamageOfTheLedger(t *testing.T) {
 			}
 			s := NewTemporary(t.TempDir())
 			spillMany(t, s)
-			must(t, damage(s.current.file))
+			check.Must(t, damage(s.current.file))
 			got := s.View(func(r kv.Reader) error {
 				for i := range 1000 {
 					if value, err := r.Get("b", recordKey(i)); err != nil || len(value) != 6<<10 {
@@ -87,9 +83,8 @@ func TestTemporary_Damaged_IsNoDamageOfTheLedger(t *testing.T) {
 				return r.Scan("b", nil, func(_, _ []byte) bool { return true })
 			})
 			for doing, err := range map[string]error{"Get": got, "Scan": scanned} {
-				if !errors.Is(err, errTemporaryDamaged) || errors.Is(err, kv.ErrCorrupt) || errors.Is(err, kv.ErrReplaced) {
-					t.Errorf("%s: %v", doing, err)
-				}
+				check.That(t, errors.Is(err, errTemporaryDamaged) && !errors.Is(err, kv.ErrCorrupt) &&
+					!errors.Is(err, kv.ErrReplaced), "%s: %v", doing, err)
 			}
 			_ = s.Close()
 		})
@@ -101,15 +96,14 @@ func TestTemporary_CallersError_StaysWhatItIs(t *testing.T) {
 	s := NewTemporary(t.TempDir())
 	spillMany(t, s)
 	for _, want := range []error{kv.ErrCorrupt, kv.ErrReplaced, fs.ErrNotExist} {
-		wantErr(t, s.View(func(kv.Reader) error { return want }), want, "%v becomes", want)
+		check.WantErr(t, s.View(func(kv.Reader) error { return want }), want, "%v becomes", want)
 	}
-	must(t, s.Close())
+	check.Must(t, s.Close())
 }
 
 func TestTemporary_NoDirectory_TheErrorNamesIt(t *testing.T) {
 	gone := filepath.Join(t.TempDir(), "gone")
 	err := NewTemporary(gone).Update(putK("v"))
-	if !errors.Is(err, fs.ErrNotExist) || !strings.Contains(err.Error(), "a spill file in "+gone) || strings.Contains(err.Error(), "sluice-spill") {
-		t.Error(err)
-	}
+	check.That(t, errors.Is(err, fs.ErrNotExist) && strings.Contains(err.Error(), "a spill file in "+gone) &&
+		!strings.Contains(err.Error(), "sluice-spill"), "%v", err)
 }

@@ -1,0 +1,276 @@
+package house
+
+import (
+	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/sluicedp/sluice/internal/check"
+)
+
+const commentColumns = 100
+
+// retired lists words that readers had to read twice, as regular expressions, with what to write instead.
+func retired() []struct{ word, write string } {
+	return []struct{ word, write string }{
+		{`whoever|those who`, "the caller, objects that …"},
+		{`whatever`, "any, every"},
+		{`somebody|anybody|someone|anyone`, "the caller, an object, a buyer, another process"},
+		{`nobody|no one`, "no caller, no object, no process"},
+		{`everybody|everyone`, "all objects, every caller"},
+		{`tells?|told|telling|teller`, "returns, reports, describes"},
+		{`behind`, "after"},
+		{`anew`, "again"},
+		{`stands?|stood`, "is, is stored"},
+		{`lies|lay`, "is, is stored"},
+		{`comes? to|came to`, "results in, is"},
+		{`carr(?:y|ies|ied) out`, "run, done, executed"},
+		{`in the midst`, "during, inside"},
+		{`meanwhile`, "concurrently, since then"},
+		{`by then`, "since then"},
+		{`tak(?:e|es|en|ing) back|took back`, "undone, rolled back"},
+		{`a look|look(?:s|ed|ing)? at`, "a read, checked"},
+		{`aside`, "staged"},
+		{`underway`, "in progress"},
+		{`needy`, "needs a true value"},
+		{`asker`, "requester"},
+		{`roster`, "enrollment"},
+		{`outlook`, "forecast"},
+		{`inquiry|inquiries`, "panel query"},
+		{`prover`, "documents"},
+		{`outruns?`, "exceeds the capacity"},
+	}
+}
+
+// plain lists uses of retired words in their plain meaning.
+func plain() *regexp.Regexp {
+	return regexp.MustCompile(`(?i)behind (?:an? |the |its )?(?:\w+ )?(?:proxy|symlink|symbolic link|load balancer|NAT)|lay(?:out|er)`)
+}
+
+// words finds retired words in a text.
+type words struct {
+	all   *regexp.Regexp
+	plain *regexp.Regexp
+	write map[*regexp.Regexp]string
+}
+
+func newWords() *words {
+	w := &words{plain: plain(), write: map[*regexp.Regexp]string{}}
+	var all []string
+	for _, r := range retired() {
+		all = append(all, r.word)
+		w.write[regexp.MustCompile(`(?i)^(?:`+r.word+`)$`)] = r.write
+	}
+	w.all = regexp.MustCompile(`(?i)\b(?:` + strings.Join(all, "|") + `)\b`)
+	return w
+}
+
+// in returns a sentence for each retired word of a text.
+func (w *words) in(text string) (faults []string) {
+	text = strings.Join(strings.Fields(w.plain.ReplaceAllString(text, "")), " ")
+	for _, found := range w.all.FindAllString(text, -1) {
+		for is, write := range w.write {
+			if is.MatchString(found) {
+				faults = append(faults, fmt.Sprintf("%q is retired; write: %s", found, write))
+			}
+		}
+	}
+	return faults
+}
+
+// ofGo returns what is wrong in a Go file: in comments, and outside tests also in texts and declared names.
+func (w *words) ofGo(set *token.FileSet, file *ast.File, isTest bool) (faults []string) {
+	report := func(at token.Pos, what string, text string) {
+		for _, fault := range w.in(text) {
+			faults = append(faults, fmt.Sprintf("%s: %s: %s", set.Position(at), what, fault))
+		}
+	}
+	for _, group := range file.Comments {
+		report(group.Pos(), "comment", group.Text())
+	}
+	if isTest {
+		return faults
+	}
+	ast.Inspect(file, func(n ast.Node) bool {
+		switch n := n.(type) {
+		case *ast.BasicLit:
+			if text, err := strconv.Unquote(n.Value); err == nil && n.Kind == token.STRING {
+				report(n.Pos(), "text", text)
+			}
+		case *ast.FuncDecl:
+			report(n.Pos(), "name "+n.Name.Name, spaced(n.Name.Name))
+		case *ast.TypeSpec:
+			report(n.Pos(), "name "+n.Name.Name, spaced(n.Name.Name))
+		case *ast.Field:
+			for _, name := range n.Names {
+				report(name.Pos(), "name "+name.Name, spaced(name.Name))
+			}
+		case *ast.ImportSpec:
+			return false
+		}
+		return true
+	})
+	return faults
+}
+
+// spaced puts a space before each capital letter of a name.
+func spaced(name string) string {
+	var b strings.Builder
+	for _, r := range name {
+		if unicode.IsUpper(r) {
+			b.WriteByte(' ')
+		}
+		b.WriteRune(r)
+	}
+	return b.String()
+}
+
+// dialect lists what is not rewritten yet: directories, whose tests are an entry of their own, and
+// documents. An entry leaves the list when that is done, and none is added.
+func dialect() map[string]bool {
+	list := map[string]bool{}
+	for entry := range strings.FieldsSeq(`
+		SECURITY.md cmd/ledgerctl cmd/ledgerctl/*_test.go cmd/ledgerctl/help.txt cmd/ledgerctl/internal/input
+		cmd/ledgerctl/internal/input/*_test.go cmd/ledgerctl/internal/mechanisms
+		cmd/ledgerctl/internal/mechanisms/*_test.go cmd/ledgerctl/internal/output
+		cmd/ledgerctl/internal/output/*_test.go cmd/ledgerctl/internal/serving
+		cmd/ledgerctl/internal/serving/*_test.go docs/*_test.go docs/contributing/testing.md docs/glossary.md
+		docs/gradual.md docs/guarantees-tests.md docs/howto/backup.md docs/howto/by-hand.md docs/howto/embed.md
+		docs/howto/keys.md docs/howto/metrics.md docs/howto/more-questions.md docs/howto/postgres.md
+		docs/howto/serve.md docs/howto/terms.md docs/howto/verify.md docs/limits.md docs/performance.md
+		docs/reference/commands.md docs/reference/errors.md docs/reference/file-format.md docs/reference/json.md
+		docs/tutorial.md examples/README.md examples/clipping examples/clipping/*_test.go
+		examples/exactlyonce/*_test.go examples/failover examples/failover/*_test.go examples/internal/kit
+		examples/internal/kit/*_test.go examples/majority examples/majority/*_test.go examples/plebiscite
+		examples/plebiscite/*_test.go examples/rappor/*_test.go examples/served examples/served/*_test.go
+		examples/tour/*_test.go examples/wages examples/wages/*_test.go internal/chart internal/chart/*_test.go
+		internal/check internal/exact internal/exact/*_test.go internal/fixture internal/httpapi
+		internal/httpapi/*_test.go internal/ledgerfile internal/ledgerfile/*_test.go internal/lp internal/lp/*_test.go
+		internal/mutants internal/mutants/*_test.go internal/pace internal/pgtest internal/problem
+		internal/problem/*_test.go internal/stattest internal/stattest/*_test.go internal/trial
+		internal/trial/*_test.go internal/trial/hostile internal/trial/hostile/*_test.go internal/trial/hosts
+		internal/trial/hosts/*_test.go internal/trial/market internal/trial/market/*_test.go internal/trial/model
+		internal/trial/model/*_test.go lab/measurements.md lab/performance-tried.md lab/sql/README.md ledger
+		ledger/*_test.go ledger/api ledger/api/*_test.go ledger/event ledger/event/*_test.go ledger/evidence
+		ledger/evidence/*_test.go ledger/internal/audit ledger/internal/audit/*_test.go ledger/internal/callback
+		ledger/internal/documents ledger/internal/documents/*_test.go ledger/internal/engine
+		ledger/internal/engine/*_test.go ledger/internal/errs ledger/internal/event ledger/internal/event/*_test.go
+		ledger/internal/fold ledger/internal/fold/*_test.go ledger/internal/fold/check ledger/internal/journalfile
+		ledger/internal/journalfile/*_test.go ledger/internal/kv ledger/internal/kv/*_test.go ledger/internal/kv/bolt
+		ledger/internal/kv/bolt/*_test.go ledger/internal/lock ledger/internal/memtable
+		ledger/internal/memtable/*_test.go ledger/internal/merkle ledger/internal/merkle/*_test.go
+		ledger/internal/request ledger/internal/request/*_test.go ledger/internal/rules
+		ledger/internal/rules/*_test.go ledger/internal/state ledger/internal/state/*_test.go ledger/internal/wire
+		ledger/internal/wire/*_test.go ledger/journal/journaltest ledger/journal/journaltest/*_test.go
+		ledger/journal/keyholder ledger/journal/keyholder/*_test.go ledger/journal/pgjournal
+		ledger/journal/pgjournal/*_test.go ledger/ledgerclient ledger/ledgerclient/*_test.go ledger/ledgerhttp
+		ledger/ledgerhttp/*_test.go ledger/ledgerhttp/metrics ledger/ledgerhttp/metrics/*_test.go ledger/ledgertest
+		ledger/ledgertest/*_test.go ledger/observe mechanism mechanism/*_test.go mechanism/graph
+		mechanism/graph/*_test.go policy policy/*_test.go privacy rrchain rrchain/*_test.go rrchain/estimate
+		rrchain/estimate/*_test.go rrchain/finite rrchain/finite/*_test.go rrchain/rappor rrchain/rappor/*_test.go
+`) {
+		list[entry] = true
+	}
+	return list
+}
+
+// Comments, texts and names are in plain technical English.
+func TestWords_InGoFiles_AreNotRetired(t *testing.T) {
+	w, skipped, dirty := newWords(), dialect(), map[string]int{}
+	for _, f := range goFiles(t) {
+		if f.pkg == "internal/house" {
+			continue // it lists the words
+		}
+		parsed, set := f.parse(t, parser.ParseComments)
+		faults := append(w.ofGo(set, parsed, f.isTest), wideComments(t, f)...)
+		entry := f.pkg
+		if f.isTest {
+			entry += "/*_test.go"
+		}
+		dirty[entry] += len(faults)
+		if skipped[entry] {
+			continue
+		}
+		for _, fault := range faults {
+			t.Error(fault)
+		}
+	}
+	for entry := range skipped {
+		isDone := dirty[entry] == 0 && !strings.HasSuffix(entry, ".md") && !strings.HasSuffix(entry, ".txt")
+		check.That(t, !isDone, "%s has none of the retired words any more: it leaves the list of dialect", entry)
+	}
+}
+
+// wideComments returns the lines of comments that are too wide.
+func wideComments(t *testing.T, f goFile) (faults []string) {
+	t.Helper()
+	text := check.Value(os.ReadFile(filepath.Join(root(), filepath.FromSlash(f.path))))(t)
+	n := 0
+	for line := range strings.Lines(string(text)) {
+		n++
+		line = strings.TrimSuffix(line, "\n")
+		if strings.HasPrefix(strings.TrimSpace(line), "//") && !strings.HasPrefix(strings.TrimSpace(line), "//go:") && width(line) > commentColumns {
+			faults = append(faults, fmt.Sprintf("%s:%d: a comment of %d columns", f.path, n, width(line)))
+		}
+	}
+	return faults
+}
+
+// Documents and help pages, too.
+func TestWords_InDocuments_AreNotRetired(t *testing.T) {
+	w, skipped, seen := newWords(), dialect(), 0
+	err := filepath.WalkDir(root(), func(at string, d os.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		if d.IsDir() && at != root() && (strings.HasPrefix(d.Name(), ".") || d.Name() == "node_modules") {
+			return filepath.SkipDir
+		}
+		rel := filepath.ToSlash(check.Value(filepath.Rel(root(), at))(t))
+		if d.IsDir() || !strings.HasSuffix(rel, ".md") && !strings.HasSuffix(rel, "help.txt") {
+			return nil
+		}
+		seen++
+		var faults []string
+		for i, paragraph := range strings.SplitAfter(string(check.Value(os.ReadFile(at))(t)), "\n\n") {
+			for _, fault := range w.in(paragraph) {
+				faults = append(faults, fmt.Sprintf("%s: paragraph %d: %s", rel, i+1, fault))
+			}
+		}
+		if skipped[rel] {
+			check.That(t, len(faults) > 0, "%s has none of the retired words any more: it leaves the list of dialect", rel)
+			return nil
+		}
+		for _, fault := range faults {
+			t.Error(fault)
+		}
+		return nil
+	})
+	check.Need(t, err == nil && seen > 30, "%v, %d documents", err, seen)
+}
+
+// What the check finds, and what it lets be.
+func TestWords_FindsEachRetiredWord(t *testing.T) {
+	w := newWords()
+	for _, text := range []string{"Tells who", "the file behind\nit", "it is carried\nout", "nobody", "a look", "It lies there"} {
+		check.That(t, len(w.in(text)) == 1, "%q: %v", text, w.in(text))
+	}
+	for _, text := range []string{"a retold story", "a server behind a reverse proxy", "the layout", "a lookup", "standby", "belies"} {
+		check.That(t, len(w.in(text)) == 0, "%q: %v", text, w.in(text))
+	}
+	const source = "package p\n\n// F is told.\nfunc tellAll(whoever int) string { return \"meanwhile\" }\n"
+	set := token.NewFileSet()
+	file := check.Value(parser.ParseFile(set, "p.go", source, parser.ParseComments))(t)
+	check.That(t, len(w.ofGo(set, file, false)) == 4, "%v", w.ofGo(set, file, false))
+	check.That(t, len(w.ofGo(set, file, true)) == 1, "%v", w.ofGo(set, file, true))
+	check.That(t, utf8.RuneCountInString(spaced("tellAll")) == 8, "%q", spaced("tellAll"))
+}

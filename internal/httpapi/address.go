@@ -1,0 +1,36 @@
+package httpapi
+
+import (
+	"fmt"
+	"net"
+	"strings"
+
+	"github.com/sluicedp/sluice/ledger/api"
+)
+
+// SocketPath returns the path of an address unix:PATH; isSocket is false for an address of another
+// form. Servers and clients use it, so that an address means the same to both. It returns
+// [api.ErrInvalid] for a path that is empty or begins with @, which package net takes for the
+// name of an abstract socket: abstract sockets have no owner, and any local user can bind one.
+func SocketPath(address string) (path string, isSocket bool, err error) {
+	path, isSocket = strings.CutPrefix(address, "unix:")
+	switch {
+	case !isSocket:
+		return "", false, nil
+	case path == "":
+		return "", true, fmt.Errorf("%w: the address unix: has no path, such as unix:panel.db.sock", api.ErrInvalid)
+	case path[0] == '@':
+		return "", true, fmt.Errorf("%w: the address %s: abstract sockets are not supported, because any local user "+
+			"can bind one; a file of that name is unix:./%s", api.ErrInvalid, address, path)
+	case strings.ContainsRune(path, 0):
+		return "", true, fmt.Errorf("%w: the address unix:… has a zero byte in its path", api.ErrInvalid)
+	}
+	return path, true, nil
+}
+
+// IsLoopback reports whether a host is this machine, to which requests may go without TLS: localhost
+// or a loopback address.
+func IsLoopback(host string) bool {
+	ip := net.ParseIP(host)
+	return host == "localhost" || ip != nil && ip.IsLoopback()
+}

@@ -1,0 +1,110 @@
+package httpapi
+
+import (
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/go-json-experiment/json"
+
+	"github.com/sluicedp/sluice/ledger"
+)
+
+// Roles returns the roles that package ledgerhttp describes, the most powerful first.
+func Roles() []string { return []string{"operator", "desk", "buyer", "person", "auditor", "metrics"} }
+
+// CheckRole returns an error unless there is such a role, and whom names the buyer or object of a
+// role that is of one, and is "" for any other.
+func CheckRole(role, whom string) error {
+	switch isNamed := role == "buyer" || role == "person"; {
+	case !slices.Contains(Roles(), role):
+		return fmt.Errorf("there is no role %q; the roles are %q", role, Roles())
+	case isNamed && whom == "":
+		return fmt.Errorf("the role %q is of a buyer or an object, and \"whom\" is missing", role)
+	case !isNamed && whom != "":
+		return fmt.Errorf("the role %q is of no buyer or object, and \"whom\" is %q", role, whom)
+	}
+	return nil
+}
+
+// tokenPrefix begins every token, so that one is recognized where it should not be.
+const tokenPrefix = "sluice_"
+
+// NewToken returns a new token: 256 random bits in text. Files hold its hash ([HashToken]).
+func NewToken() string {
+	secret := make([]byte, 32)
+	_, _ = rand.Read(secret) // it never fails
+	return tokenPrefix + base64.RawURLEncoding.EncodeToString(secret)
+}
+
+// HashToken returns the SHA-256 of a token in hexadecimal digits. A token has 256 random bits, so
+// it cannot be found by its hash, and no salt or slow hash is needed.
+func HashToken(token string) string {
+	sum := sha256.Sum256([]byte(token))
+	return hex.EncodeToString(sum[:])
+}
+
+// MaxTokens is more than any file of tokens has, in bytes.
+const MaxTokens = 4 << 20
+
+// TokenFile is a file of tokens, in JSON.
+type TokenFile struct {
+	Tokens []Token `json:"tokens"` // in any order
+}
+
+// Token is what a file says of one token.
+type Token struct {
+	Name   string `json:"name"`           // for people: each once
+	Role   string `json:"role"`           // what its holder may do
+	Whom   string `json:"whom,omitempty"` // the buyer, or the object, of roles that are of one
+	SHA256 string `json:"sha256"`         // by [HashToken]
+}
+
+// ReadTokens reads a file of tokens. It refuses what could admit a caller by mistake: unknown roles
+// and fields, a role of a buyer or object without its name, a name or a hash that is there twice.
+func ReadTokens(text []byte) (TokenFile, error) {
+	var file TokenFile
+	if err := json.Unmarshal(text, &file, json.RejectUnknownMembers(true)); err != nil {
+		return file, fmt.Errorf("a file of tokens: %w", err)
+	}
+	names, hashes := map[string]bool{}, map[string]bool{}
+	for _, t := range file.Tokens {
+		fault := t.fault()
+		switch {
+		case fault != nil:
+		case names[t.Name]:
+			fault = errors.New("the name is there twice")
+		case hashes[t.SHA256]:
+			fault = errors.New("the hash is there twice")
+		}
+		if fault != nil {
+			return file, fmt.Errorf("a file of tokens: %q: %w", t.Name, fault)
+		}
+		names[t.Name], hashes[t.SHA256] = true, true
+	}
+	return file, nil
+}
+
+// fault returns what is wrong with a token by itself, or nil.
+func (t Token) fault() error {
+	err := ledger.CheckName("token", t.Name)
+	if t.Whom != "" {
+		err = errors.Join(err, ledger.CheckName("buyer or object of a token", t.Whom))
+	}
+	if err == nil {
+		err = CheckRole(t.Role, t.Whom)
+	}
+	if err != nil {
+		return err
+	}
+	hash, err := hex.DecodeString(t.SHA256)
+	if err != nil || len(hash) != sha256.Size || t.SHA256 != strings.ToLower(t.SHA256) {
+		return errors.New("not a SHA-256 in lower-case hexadecimal digits")
+	}
+	return nil
+}

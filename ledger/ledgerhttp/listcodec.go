@@ -1,0 +1,54 @@
+package ledgerhttp
+
+import (
+	stdjson "encoding/json"
+	"errors"
+	"reflect"
+	"strings"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/sluicedp/sluice/ledger/api"
+)
+
+// The methods of [api.List] are for encoding/json. In a server they would read a list without the
+// options of the request, and so accept unknown members of its elements. They would also write each
+// list, and each list inside it, to a buffer of its own first.
+
+// listsIn reads each [api.List] with the options of the decoder. A list without elements is nil.
+func listsIn() json.Options {
+	read := func(d *jsontext.Decoder, list stdjson.Unmarshaler) error {
+		v := reflect.ValueOf(list).Elem()
+		if !isList(v.Type()) {
+			return errors.ErrUnsupported
+		}
+		plain := reflect.New(reflect.SliceOf(v.Type().Elem()))
+		if err := json.UnmarshalDecode(d, plain.Interface()); err != nil {
+			return err
+		}
+		if v.SetZero(); plain.Elem().Len() > 0 {
+			v.Set(plain.Elem().Convert(v.Type()))
+		}
+		return nil
+	}
+	return json.WithUnmarshalers(json.UnmarshalFromFunc(read))
+}
+
+// listsOut writes each [api.List] with the options of the encoder, and without a buffer.
+func listsOut() json.Options {
+	write := func(e *jsontext.Encoder, list stdjson.Marshaler) error {
+		v := reflect.Indirect(reflect.ValueOf(list))
+		if !v.IsValid() || !isList(v.Type()) {
+			return errors.ErrUnsupported
+		}
+		return json.MarshalEncode(e, v.Convert(reflect.SliceOf(v.Type().Elem())).Interface())
+	}
+	return json.WithMarshalers(json.MarshalToFunc(write))
+}
+
+// isList reports whether a type is an [api.List] of some elements.
+func isList(t reflect.Type) bool {
+	return t.Kind() == reflect.Slice && strings.HasPrefix(t.Name(), "List[") &&
+		t.PkgPath() == reflect.TypeFor[api.List[string]]().PkgPath()
+}

@@ -1,0 +1,370 @@
+package ledger
+
+import (
+	"context"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/sluicedp/sluice/internal/check"
+	"github.com/sluicedp/sluice/ledger/api"
+	"github.com/sluicedp/sluice/ledger/internal/kv"
+	"github.com/sluicedp/sluice/ledger/internal/request"
+	"github.com/sluicedp/sluice/ledger/internal/rules"
+	"github.com/sluicedp/sluice/ledger/internal/state"
+	"github.com/sluicedp/sluice/policy"
+)
+
+// afterPart calls then once, when a request has carried out its first part. What the request has read ahead by then is
+// out of date if then changes anything.
+func afterPart(then func()) func(done, total int) {
+	done := false
+	return func(int, int) {
+		if !done {
+			done = true
+			then()
+		}
+	}
+}
+
+// raiseInParts raises objects to ε=1 as far as that is possible. Then happens after the first part.
+func raiseInParts(t *testing.T, l *Ledger, names []string, then func()) api.RaiseResult {
+	t.Helper()
+	r := order(t, "raise", "1", names...)
+	r.Partial, r.Progress = true, afterPart(then)
+	return carryOut(t, l, r)
+}
+
+// Somebody of the part that was read ahead withdraws: nobody draws from whoever has left.
+func TestWhatIsReadAheadIsReadAgainWhenItHasChanged(t *testing.T) {
+	names := crowd(3 * state.PartSize)
+	l := voters(t, inMemory(t, Options{}), "10", names...)
+	leaver, riser := names[state.PartSize+7], names[state.PartSize+8]
+	result := raiseInParts(t, l, names, func() {
+		must(t, l.Withdraw(t.Context(), api.ObjectRequest{Key: "leave", Object: leaver}))
+		release(t, l, releaseOf(t, "rise", riser, "2"))
+	})
+	check.That(t, len(result.Refused) == 1 && result.Refused[0].Object == leaver &&
+		result.Refused[0].Reason == api.Withdrawn, "refused: %+v", result.Refused)
+	if want := len(names) - 2; result.Drawn != want || result.Derived != 1 {
+		t.Errorf("%d drawn and %d derived, want %d and 1", result.Drawn, result.Derived, want)
+	}
+	check.Equal(t, objectOf(t, l, riser).Spent, eps(t, "2"), "%s has spent", riser)
+	wantClean(t, l, api.VerifyRequest{})
+}
+
+// The same if that happens in the transaction of the part before, in front of it.
+func TestWhatChangedInFrontOfThePartBefore(t *testing.T) {
+	names := crowd(3 * state.PartSize)
+	l, s := openShim(t, votersFile(t, "10", names...), Options{})
+	leaver := names[state.PartSize+7]
+	first, leads := s.holdRelease(t, l, releaseOf(t, "first", names[0], "0.5"))
+	s.set(nil, nil)
+	var group sync.WaitGroup
+	group.Go(func() { must(t, l.Withdraw(t.Context(), api.ObjectRequest{Key: "leave", Object: leaver})) })
+	waitQueued(t, l, 1)
+	group.Go(func() {
+		result := raiseInParts(t, l, names, func() {})
+		check.That(t, len(result.Refused) == 1 && result.Refused[0].Object == leaver, "refused: %+v", result.Refused)
+	})
+	waitQueued(t, l, 2)
+	first.open()
+	must(t, await(t, leads).err)
+	group.Wait()
+	wantClean(t, l, api.VerifyRequest{})
+}
+
+// A request that begins to hold budget leaves no event; yet what was decided before is not what holds now.
+func TestWhatWasDecidedAheadRespectsLaterHolds(t *testing.T) {
+	names := crowd(3 * state.PartSize)
+	l := voters(t, inMemory(t, Options{}), "1.5", names...)
+	other := vote()
+	other.Name = "other"
+	define(t, l, other)
+	enroll(t, l, "other", "1.5", names...)
+
+	held, goOn, done := make(chan struct{}), make(chan struct{}), make(chan error, 1)
+	rest := api.RaiseRequest{Key: "hold", Question: "other", Epsilon: eps(t, "1"), Objects: names[state.PartSize:]}
+	asked := false
+	rest.Truth = func(ctx context.Context, q string, objects []string) ([]string, error) {
+		if !asked {
+			asked = true
+			close(held)
+			<-goOn
+		}
+		return sameTruth("no")(ctx, q, objects)
+	}
+	result := raiseInParts(t, l, names, func() {
+		go func() { done <- check.Err(l.Raise(context.Background(), rest)) }()
+		<-held
+	})
+	check.That(t, result.Drawn == state.PartSize && len(result.Refused) == 2*state.PartSize,
+		"%d drawn and %d refused, want %d and %d", result.Drawn, len(result.Refused), state.PartSize, 2*state.PartSize)
+	close(goOn)
+	must(t, <-done)
+	wantClean(t, l, api.VerifyRequest{})
+}
+
+// The clock goes back below the instant of the survey: the ceiling is that of the earlier instant.
+func TestWhatWasDecidedAheadRespectsAClockThatHasGoneBack(t *testing.T) {
+	now := epoch().Add(24 * time.Hour)
+	l := inMemory(t, Options{Now: func() time.Time { return now }})
+	define(t, l, vote())
+	names := crowd(3 * state.PartSize)
+	calendar := check.Value(policy.Steps(policy.Step{At: epoch().Add(12 * time.Hour), Ceiling: eps(t, "1")}))(t)
+	must(t, check.Err(l.Enroll(t.Context(), api.EnrollRequest{Key: "enrol", Question: "vote", Objects: names, Policy: calendar, Cap: boundless()})))
+	result := raiseInParts(t, l, names, func() { now = epoch() })
+	check.That(t, result.Drawn == state.PartSize && len(result.Refused) == 2*state.PartSize,
+		"%d drawn and %d refused, want %d and %d", result.Drawn, len(result.Refused), state.PartSize, 2*state.PartSize)
+}
+
+// What stood in the way when the part in front was carried out, and only then, leaves nobody out.
+func TestWhatWasRefusedAheadIsAskedOnceMore(t *testing.T) {
+	names := crowd(3 * state.PartSize)
+	late := epoch().Add(24 * time.Hour)
+	calendar := check.Value(policy.Steps(policy.Step{At: epoch().Add(12 * time.Hour), Ceiling: eps(t, "1")}))(t)
+	now := late
+	for name, test := range map[string]struct {
+		enroll     api.EnrollRequest
+		come, gone func(*Ledger, *rules.Hold)
+	}{
+		"a hold": {
+			api.EnrollRequest{Cap: eps(t, "1.5")},
+			func(l *Ledger, h *rules.Hold) { l.rules.Holds.Add(h) },
+			func(l *Ledger, h *rules.Hold) { l.rules.Holds.Remove(h) },
+		},
+		"a clock that went back": {
+			api.EnrollRequest{Policy: calendar, Cap: boundless()},
+			func(*Ledger, *rules.Hold) { now = epoch() },
+			func(*Ledger, *rules.Hold) { now = late },
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			memory := &kv.Memory{}
+			begin(t, memory)
+			s := &shim{Store: memory}
+			l := openMemory(t, s, Options{Now: func() time.Time { return now }})
+			other := vote()
+			other.Name = "other"
+			for _, q := range []api.Question{vote(), other} {
+				define(t, l, q)
+				test.enroll.Key, test.enroll.Question, test.enroll.Objects = "enrol in "+q.Name, q.Name, names
+				must(t, check.Err(l.Enroll(t.Context(), test.enroll)))
+			}
+			q := check.Value(l.requests.Question(t.Context(), "other"))(t)
+			some := request.Panel{Names: names, Question: q.Number}
+			h := &rules.Hold{Question: q.Number, Epsilon: eps(t, "1"), Covers: some.Contains}
+			request := order(t, "raise", "1", names...)
+			request.Partial = true
+			parts := 0
+			request.Progress = func(int, int) {
+				switch parts++; parts {
+				case 1: // the next to read is who makes the last part
+					s.onRead(func() {
+						s.onRead(nil)
+						test.come(l, h)
+					})
+				case 2:
+					test.gone(l, h)
+				}
+			}
+			if result := carryOut(t, l, request); result.Drawn != len(names) || len(result.Refused) > 0 {
+				t.Errorf("%d drawn and %d refused of %d", result.Drawn, len(result.Refused), len(names))
+			}
+			wantClean(t, l, api.VerifyRequest{})
+		})
+	}
+}
+
+// A request keeps only so many truths. It asks again for the others, part by part, and no more often than that.
+func TestTruthsThatAreNotKeptAreAskedForAgain(t *testing.T) {
+	names := crowd(5*state.PartSize + 1)
+	l := voters(t, inMemory(t, Options{}), "10", names...)
+	l.requests.MostTold = 2 * state.PartSize
+	asked := map[string]int{}
+	request := order(t, "raise", "1")
+	request.Truth = func(ctx context.Context, q string, objects []string) ([]string, error) {
+		for _, name := range objects {
+			asked[name]++
+		}
+		return sameTruth("yes")(ctx, q, objects)
+	}
+	result := carryOut(t, l, request)
+	check.That(t, result.Drawn == len(names), "%+v", result)
+	for i, name := range names {
+		want := 1
+		if i >= 2*state.PartSize {
+			want = 2
+		}
+		check.Need(t, asked[name] == want,
+			"asked %d times for the truth about object %d, want %d", asked[name], i, want)
+	}
+}
+
+// A source of truths that has none any more the second time leaves the object out, or stops the request where it is.
+func TestATruthThatIsGoneTheSecondTime(t *testing.T) {
+	names := crowd(3 * state.PartSize)
+	for _, partial := range []bool{true, false} {
+		l := voters(t, inMemory(t, Options{}), "10", names...)
+		l.requests.MostTold = state.PartSize
+		last, times := names[len(names)-1], 0
+		request := order(t, "raise", "1", names...)
+		request.Partial = partial
+		request.Truth = func(ctx context.Context, q string, objects []string) ([]string, error) {
+			values, err := sameTruth("yes")(ctx, q, objects)
+			if i := slices.Index(objects, last); i >= 0 {
+				if times++; times > 1 {
+					values[i] = ""
+				}
+			}
+			return values, err
+		}
+		result, err := l.Raise(t.Context(), request)
+		if partial {
+			must(t, err)
+			check.That(t, len(result.Refused) == 1 && result.Refused[0].Reason == api.NoTruth &&
+				result.Drawn == len(names)-1, "%d drawn, refused %+v", result.Drawn, result.Refused)
+			continue
+		}
+		wantErr(t, err, api.ErrPartlyDone)
+		refused := refusals(t, err)
+		check.That(t, len(refused) == 1 && refused[0].Object == last, "refused %+v", refused)
+	}
+}
+
+// A partial request names people whom nobody knows, several in one part, and some who have left.
+func TestAPartMadeAheadRefusesToo(t *testing.T) {
+	known := crowd(3 * state.PartSize)
+	l := voters(t, inMemory(t, Options{}), "10", known...)
+	gone := []string{known[3], known[state.PartSize+5], known[state.PartSize+9], known[3*state.PartSize-1]}
+	for _, name := range gone {
+		must(t, l.Withdraw(t.Context(), api.ObjectRequest{Key: "leave " + name, Object: name}))
+	}
+	request := order(t, "raise", "1", append(slices.Clone(known), "person-05000x", "person-05001x", "person-09999x")...)
+	request.Partial = true
+	for range 2 { // the second time is told from the log
+		result := carryOut(t, l, request)
+		check.That(t, len(result.Refused) == 7 && result.Drawn == len(known)-len(gone),
+			"%d drawn, refused %+v", result.Drawn, result.Refused)
+	}
+	wantClean(t, l, api.VerifyRequest{})
+}
+
+// A request whose commit failed goes on behind the last part that was committed.
+func TestARequestThatLostAPartGoesOn(t *testing.T) {
+	names := crowd(4 * state.PartSize)
+	l, s := openShim(t, votersFile(t, "10", names...), Options{})
+	request := order(t, "raise", "1", names...)
+	request.Progress = afterPart(func() { s.set(func() error { return errDisk }, nil) })
+	wantErr(t, check.Err(l.Raise(t.Context(), request)), errDisk)
+	s.set(nil, nil)
+	release(t, l, releaseOf(t, "between", names[2*state.PartSize], "1"))
+	request.Progress = nil
+	result := carryOut(t, l, request)
+	check.That(t, result.Drawn == len(names)-1 && result.Reused == 1, "%+v", result)
+	wantClean(t, l, api.VerifyRequest{})
+}
+
+// panicking is a store of which one view panics, as one of damaged pages may.
+type panicking struct {
+	kv.Store
+	left atomic.Int64
+}
+
+func (p *panicking) View(fn func(kv.Reader) error) error {
+	if p.left.Add(-1) == 0 {
+		panic("torn page")
+	}
+	return p.Store.View(fn)
+}
+
+// A panic in a survey is the caller's, and nothing has happened.
+func TestPanicsInASurvey(t *testing.T) {
+	names := crowd(4 * state.PartSize)
+	s := &panicking{Store: &kv.Memory{}}
+	begin(t, s)
+	l := voters(t, openMemory(t, s, Options{}), "10", names...)
+	request := order(t, "again", "2")
+	asked := 0
+	request.Truth = func(ctx context.Context, q string, objects []string) ([]string, error) {
+		if asked++; asked == 2 {
+			s.left.Store(1)
+		}
+		return sameTruth("yes")(ctx, q, objects)
+	}
+	func() {
+		defer func() {
+			p := recover()
+			check.That(t, p == "torn page", "recovered %v", p)
+		}()
+		_, err := l.Raise(t.Context(), request)
+		t.Errorf("no panic, but %v", err)
+	}()
+	result := carryOut(t, l, request)
+	check.That(t, result.Drawn == len(names), "%+v", result)
+	wantClean(t, l, api.VerifyRequest{})
+}
+
+// Slices of a survey end where they were bounded, whoever of them has left: nobody is asked for twice.
+func TestASurveyAsksForEachOnce(t *testing.T) {
+	names := crowd(3*state.PartSize + 1)
+	l := voters(t, inMemory(t, Options{}), "10", names...)
+	left := append(slices.Clone(names[5:25]), names[state.PartSize-1], names[3*state.PartSize-1], names[3*state.PartSize])
+	for _, name := range left {
+		must(t, l.Withdraw(t.Context(), api.ObjectRequest{Key: "leave " + name, Object: name}))
+	}
+	var asked []string
+	request := order(t, "raise", "1")
+	request.Truth = func(ctx context.Context, q string, objects []string) ([]string, error) {
+		asked = append(asked, objects...)
+		return sameTruth("yes")(ctx, q, objects)
+	}
+	total := 0
+	request.Progress = func(_, all int) { total = all }
+	result := carryOut(t, l, request)
+	want := slices.DeleteFunc(slices.Clone(names), func(name string) bool { return slices.Contains(left, name) })
+	check.That(t, result.Drawn == len(want) && total == len(want) && slices.Equal(asked, want),
+		"%d of %d drawn, %d asked for, want %d", result.Drawn, total, len(asked), len(want))
+	wantClean(t, l, api.VerifyRequest{})
+}
+
+// Times are compared as they are in the log, also those that were never read from it: the monotonic reading of the
+// machine's clock does not see that somebody has set it back.
+func TestTimesHaveNoMonotonicReading(t *testing.T) {
+	s := &state.State{}
+	s.SetClock(time.Now())
+	check.That(t, s.Clock == s.Clock.Round(0) && s.Now == s.Now.Round(0), "%v and %v", s.Clock, s.Now)
+}
+
+// The memory of a part's changes is used again for the part after the next. What came of each part, whom it left out above
+// all, is told all the same.
+func TestEachPartTellsWhomItLeftOut(t *testing.T) {
+	const parts = 5
+	names := crowd(parts * state.PartSize)
+	l := voters(t, inMemory(t, Options{}), "10", names...)
+	request := order(t, "raise", "1")
+	request.Partial = true
+	var left []string
+	for i := 0; i < len(names); i += 1000 { // some in each part, at other places
+		left = append(left, names[i])
+	}
+	request.Truth = func(_ context.Context, _ string, objects []string) ([]string, error) {
+		values := make([]string, len(objects))
+		for i, name := range objects {
+			if _, out := slices.BinarySearch(left, name); !out {
+				values[i] = "yes"
+			}
+		}
+		return values, nil
+	}
+	result := carryOut(t, l, request)
+	var refused []string
+	for _, r := range result.Refused {
+		refused = append(refused, r.Object)
+	}
+	check.That(t, slices.Equal(refused, left) && result.Drawn == len(names)-len(left),
+		"%d drawn, and %d left out of %d: %.5q", result.Drawn, len(refused), len(left), refused)
+	wantClean(t, l, api.VerifyRequest{})
+}
