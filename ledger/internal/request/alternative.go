@@ -12,15 +12,16 @@ import (
 	"github.com/sluicedp/sluice/privacy"
 )
 
-// alternative adds to the error of a refused answer what the panel could answer: at its ε, and at
-// the largest for all.
+// alternative adds to the error of a refused panel query how many objects can answer at its ε, and
+// the largest ε at which all objects can answer. It returns other errors unchanged.
 func (x *panelQuery) alternative(ctx context.Context, err error) error {
 	return x.explain(ctx, callback.Tell(err), func(s *state.State, out *api.Budget) error {
 		return x.lookAround(s, &x.why, out)
 	})
 }
 
-// lookAround looks at the ε that was asked for, and at the largest that all can answer at.
+// lookAround fills out with the number of objects that can answer at the requested ε, and with the
+// largest ε at which all objects of the panel can answer.
 func (x *panelQuery) lookAround(s *state.State, refused *RefusalList, out *api.Budget) error {
 	y := &panelQuery{request: x.request, query: x.query, names: x.names, whole: x.whole}
 	y.Executor, y.question, y.epsilon, y.panel = x.Executor, x.question, x.epsilon, x.panel
@@ -53,8 +54,8 @@ func (x *panelQuery) lookAround(s *state.State, refused *RefusalList, out *api.B
 	return nil
 }
 
-// lookAt counts the objects that can answer without those that cannot, and those that will be able
-// to by time alone.
+// lookAt counts the objects that can answer when the refused objects are left out. It also counts
+// the refused objects that time alone will allow to answer, and from when on.
 func (x *panelQuery) lookAt(s *state.State, untold []string, at *api.BudgetLevel) error {
 	if err := x.assess(s, x.at); err != nil {
 		return err
@@ -81,8 +82,8 @@ func (x *panelQuery) lookAt(s *state.State, untold []string, at *api.BudgetLevel
 	return nil
 }
 
-// from returns when time alone will allow an object to be charged, if nothing else is asked of it
-// until then.
+// from returns the time from which an object can be charged if nothing but time changes. ever is
+// false if time alone never allows the charge.
 func (x *panelQuery) from(s *state.State, name string) (at time.Time, ever bool, err error) {
 	var o rules.Subject
 	refusal, err := rules.ReadSubject(s, x.question, name, x.epsilon, &o)
@@ -100,8 +101,9 @@ func (x *panelQuery) from(s *state.State, name string) (at time.Time, ever bool,
 	return rules.Latest(since, held, s.Clock), ever, nil
 }
 
-// largestFor returns the largest ε at which everybody could answer, below the one that somebody is
-// refused at; 0 if there is none.
+// largestFor returns the largest ε at which all objects of the panel can answer. It is below the ε
+// at which objects were refused. It returns 0 if there is no such ε, or if it is not found after
+// [mostLooks] rounds.
 func (x *panelQuery) largestFor(s *state.State, refused *RefusalList) (privacy.Epsilon, error) {
 	for range mostLooks {
 		most := refused.Lowest(x.epsilon)
@@ -114,7 +116,7 @@ func (x *panelQuery) largestFor(s *state.State, refused *RefusalList) (privacy.E
 		if err := x.assess(s, x.at); err != nil {
 			return privacy.Epsilon{}, err
 		}
-		// They were refused a moment ago, and others may have been asked since.
+		// At this lower ε other objects may be refused, because the cost may be another one.
 		if refused = &x.refused; refused.Count() == 0 {
 			return most, nil
 		}

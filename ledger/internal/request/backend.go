@@ -10,37 +10,37 @@ import (
 	"github.com/sluicedp/sluice/rrchain/finite"
 )
 
-// Backend is what tests put in the place of a file, a clock and chance. The zero value replaces
-// nothing. It reaches the ledger in the context that it is created or opened with, so that no
-// public name mentions it.
+// Backend replaces the file, the clock and the random source of a ledger in tests. The zero value
+// replaces nothing. It is passed in the context with which the ledger is created or opened, so that
+// it is not part of the public API.
 type Backend struct {
-	Store   kv.Store  // that holds the ledger; nil for the file
-	Apart   bool      // the file is opened as on another machine
-	Created time.Time // when the ledger is created; zero for now
-	Draws   Draws     // that the ledger draws with
+	Store   kv.Store  // holds the ledger; nil for a file
+	Apart   bool      // open the file as if on another machine
+	Created time.Time // creation time of the ledger; zero for now
+	Draws   Draws     // the samplers that the ledger uses
 }
 
-// Draws are what a ledger draws with; nil stands for samplers of its own.
+// Draws holds the samplers of a ledger. A nil field means that the ledger uses its own sampler.
 type Draws struct {
-	Values  *rrchain.Sampler   // of questions without a mechanism of their own
-	Outputs *finite.Sampler    // of questions in finite encoding
-	Queries *mechanism.Sampler // answers about panels
+	Values  *rrchain.Sampler   // for questions without a mechanism of their own
+	Outputs *finite.Sampler    // for questions in finite encoding
+	Queries *mechanism.Sampler // for answers to panel queries
 }
 
 type backendKey struct{}
 
-// WithBackend returns a context with which a ledger is created or opened on a backend.
+// WithBackend returns a context that makes a ledger use b when it is created or opened.
 func WithBackend(ctx context.Context, b Backend) context.Context {
 	return context.WithValue(ctx, backendKey{}, b)
 }
 
-// BackendOf returns the backend of a context, or the zero value.
+// BackendOf returns the backend in a context, or the zero value if there is none.
 func BackendOf(ctx context.Context) Backend {
 	b, _ := ctx.Value(backendKey{}).(Backend)
 	return b
 }
 
-// Now returns when the ledger is created.
+// Now returns the creation time of the ledger: Created, or the current time if Created is zero.
 func (b Backend) Now() time.Time {
 	if b.Created.IsZero() {
 		return time.Now()
@@ -48,7 +48,7 @@ func (b Backend) Now() time.Time {
 	return b.Created
 }
 
-// DrawBy has the ledger draw with samplers.
+// DrawBy replaces the samplers of the ledger by those that are set in d.
 func (e *Executor) DrawBy(d Draws) {
 	if d.Values != nil {
 		e.Engine.Chances.Sampler = d.Values

@@ -16,11 +16,12 @@ import (
 	"github.com/sluicedp/sluice/privacy"
 )
 
-// mostLevels is how many levels of an object and question are listed as lost at most: the highest.
+// mostLevels is the largest number of lost levels listed for one object and question. The highest
+// levels are listed.
 const mostLevels = 100
 
-// refuseLoss returns a [*api.DisplacedError] if the charge of some objects takes levels on
-// offer off the market, unless the request accepts that.
+// refuseLoss returns a [*api.DisplacedError] if charging the objects removes levels on offer from
+// the market, unless the request accepts that loss.
 func (x *panelQuery) refuseLoss(s *state.State, names []string, at time.Time) error {
 	if x.request.AcceptLoss {
 		return nil
@@ -38,9 +39,10 @@ func (x *panelQuery) refuseLoss(s *state.State, names []string, at time.Time) er
 	})
 }
 
-// displaced returns the levels on offer that some objects lose if each is charged the cost. It
-// reads each object once, and its chains in other questions only if its cap may bind there. What is
-// reserved is not lost: the check of the charge leaves reservations their budget.
+// displaced returns the levels on offer that the objects lose if each is charged the cost. It reads
+// each object once. It reads its chains in other questions only if the cap of the object may limit
+// them. Reserved levels are not lost, because the budget check of the charge leaves reservations
+// their budget.
 func (x *panelQuery) displaced(s *state.State, names []string, at time.Time) ([]api.Displaced, error) {
 	if x.cost.IsZero() {
 		return nil, nil
@@ -64,8 +66,9 @@ func (x *panelQuery) displaced(s *state.State, names []string, at time.Time) ([]
 	return sum.list(), nil
 }
 
-// highestMaximum returns the highest maximum of all terms of sale in the ledger, or 0 if there are
-// none. Where there are very many policies it returns the largest ε there is.
+// highestMaximum returns the highest maximum ε of all terms of sale in the ledger, or 0 if there
+// are no terms. If there are more than 1,000 policies, it reads none and returns the largest
+// possible ε.
 func highestMaximum(s *state.State) (highest privacy.Epsilon, err error) {
 	const most = 1000
 	if s.Counters.Policies > most {
@@ -83,9 +86,9 @@ func highestMaximum(s *state.State) (highest privacy.Epsilon, err error) {
 	return highest, nil
 }
 
-// exposed returns the questions in which an object may lose levels: the one of the request, and the
-// others if, with the charge, its cap leaves less than the highest maximum of all terms, or if
-// reservations or raises hold some of it.
+// exposed returns the questions in which an object may lose levels: the question of the request
+// and, if the cap may limit them, the other questions of the object. The cap may limit them if less
+// than the highest maximum is left after the charge, or if reservations or raises hold budget.
 func (x *panelQuery) exposed(s *state.State, name string, highest privacy.Epsilon) ([]uint32, error) {
 	var o state.Object
 	if _, err := s.ReadObject(name, &o); err != nil {
@@ -98,7 +101,7 @@ func (x *panelQuery) exposed(s *state.State, name string, highest privacy.Epsilo
 	return s.QuestionsOf(name)
 }
 
-// addLosses adds what an object would lose in a question.
+// addLosses adds the levels that an object would lose in a question to sum.
 func (x *panelQuery) addLosses(s *state.State, question uint32, name string, at time.Time, sum *losses) error {
 	q, err := s.Question(question)
 	if err != nil {
@@ -127,32 +130,32 @@ func (x *panelQuery) addLosses(s *state.State, question uint32, name string, at 
 	return nil
 }
 
-// lost returns the levels that an object could be sold at before it is charged, and not after: for
-// ever, or at once.
+// lost returns the levels that an object could be sold at before the charge but not after it,
+// either ever or at once.
 func lost(q *event.Question, o *rules.Subject, before, after rules.Market) []privacy.Epsilon {
 	sale := o.Policy.Terms()
 	levels := rules.Offers(q, sale, state.Higher(after.Ever, before.Now), before.Ever, mostLevels)
 	return append(levels, rules.Offers(q, sale, after.Now, before.Now, mostLevels-len(levels))...)
 }
 
-// offer is a level of a question.
+// lostLevel is a level of a question.
 type lostLevel struct {
 	question uint32
 	epsilon  privacy.Epsilon
 }
 
-// losses sums what objects lose, by level. It has at most twice [mostDisplaced] rows.
+// losses sums the losses of all objects by level. It has at most twice [mostDisplaced] rows.
 type losses struct {
 	rows  map[lostLevel]*api.Displaced
-	floor *lostLevel // rows from it on are not listed
+	floor *lostLevel // this row and those after it are not listed
 }
 
-// compare orders offers by falling ε.
+// compare orders levels by falling ε, then by question.
 func (a lostLevel) compare(b lostLevel) int {
 	return cmp.Or(b.epsilon.Compare(a.epsilon), cmp.Compare(a.question, b.question))
 }
 
-// add adds an object.
+// add counts one object that loses a level, with the price of the level.
 func (l *losses) add(q *event.Question, level privacy.Epsilon, price uint64) {
 	at := lostLevel{q.Number, level}
 	if l.floor != nil && at.compare(*l.floor) >= 0 {
@@ -169,11 +172,11 @@ func (l *losses) add(q *event.Question, level privacy.Epsilon, price uint64) {
 		l.rows[at] = row
 	}
 	row.Objects++
-	row.Revenue += int64(price) // at most MaxPanel times the largest price there is, 10¹²
+	row.Revenue += int64(price) // at most MaxPanel times the largest price, 10¹²
 }
 
-// cut keeps the rows of the highest ε. What is cut is not added again, so that the counts of all
-// others are whole.
+// cut removes all rows but the first [mostDisplaced] in the order of compare. A removed row is
+// never added again, so that the counts of the rows that remain are complete.
 func (l *losses) cut() {
 	all := make([]lostLevel, 0, len(l.rows))
 	for at := range l.rows {
@@ -186,7 +189,7 @@ func (l *losses) cut() {
 	l.floor = &all[mostDisplaced]
 }
 
-// list returns the rows by question and falling ε.
+// list returns the rows, sorted by question name and falling ε.
 func (l *losses) list() []api.Displaced {
 	if len(l.rows) > mostDisplaced {
 		l.cut()
@@ -201,5 +204,6 @@ func (l *losses) list() []api.Displaced {
 	return list
 }
 
-// mostDisplaced is how many rows a list of displaced levels has at most: those of the highest ε.
+// mostDisplaced is the largest number of rows in a list of displaced levels. The rows of the
+// highest ε are listed.
 const mostDisplaced = 1000

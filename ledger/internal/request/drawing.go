@@ -10,22 +10,22 @@ import (
 	"github.com/sluicedp/sluice/ledger/internal/state"
 )
 
-// drawing is what a release and a raise do with one object: they bring its chain to one ε.
+// drawing is what a release and a raise do with each object: bring its chain to one ε.
 type drawing struct {
 	*protocol
-	hold     *rules.Hold     // of the budget of objects whose turn comes later
+	hold     *rules.Hold     // keeps budget for the objects of later parts
 	given    state.Level     // the response that the last object got or had
-	released event.Released  // the last response, as it is recorded
-	recorded [2]event.Change // memory for it, and for what binds the chain
+	released event.Released  // the event of the last response
+	recorded [2]event.Change // memory for that event and the one that binds the chain
 }
 
-// asking is what is asked of an object at the instant at which the request was looked up.
+// asking returns the request for one object, as of the instant at which the key was looked up.
 func (x *drawing) asking() rules.Asking {
 	return rules.Asking{Question: x.question, Epsilon: x.epsilon, At: x.at, Hold: x.hold}
 }
 
-// assess reads an object, and decides what the request means for it. If the request was not looked
-// up, a refusal does not say what would be possible.
+// assess reads an object into o and decides what the request means for it. If the request is
+// decided before its key is looked up, a refusal does not say which ε is possible instead.
 func (x *drawing) assess(
 	s *state.State, name string, ask rules.Asking, o *rules.Subject,
 ) (event.Verdict, *api.Refusal, error) {
@@ -39,7 +39,8 @@ func (x *drawing) assess(
 	return v, refusal, err
 }
 
-// answer records the response of one object, unless there is one or it is refused, and counts it.
+// answer draws or derives the response of one object, records it, and counts the verdict. It
+// records nothing if the response exists already or the object is refused.
 func (x *drawing) answer(s *state.State, name string, counts *event.Counts) (*api.Refusal, error) {
 	var o rules.Subject
 	ask := x.asking()
@@ -75,7 +76,7 @@ func (x *drawing) answer(s *state.State, name string, counts *event.Counts) (*ap
 	return nil, err
 }
 
-// again returns which responses are handed out again, if any are.
+// again returns the responses that are handed out again, or the zero value if there are none.
 func (x *drawing) again(counts event.Counts) event.Wanted {
 	if counts[event.Reused] == 0 {
 		return event.Wanted{}
@@ -83,14 +84,14 @@ func (x *drawing) again(counts event.Counts) event.Wanted {
 	return event.Wanted{Question: x.question.Number, Epsilon: x.epsilon}
 }
 
-// refuseUntold refuses an object without a true value.
+// refuseUntold returns the refusal of an object because the host has no true value of it.
 func (x *drawing) refuseUntold(s *state.State, o *rules.Subject) (*api.Refusal, error) {
 	refusal := rules.LacksTruth(o.Name, x.epsilon)
 	return refusal, x.Rules.OrLess(s, o, x.asking(), rules.Offered(x.question), refusal)
 }
 
-// refuseAllUntold refuses objects without a true value, or for what else they would be refused by
-// now.
+// refuseAllUntold returns the refusals of objects that the host has no true value of. If an object
+// is now refused for another reason, that refusal is returned instead.
 func (x *drawing) refuseAllUntold(ctx context.Context, names []string) (refused []api.Refusal, err error) {
 	if len(names) == 0 {
 		return nil, nil
@@ -112,13 +113,13 @@ func (x *drawing) refuseAllUntold(ctx context.Context, names []string) (refused 
 	return refused, err
 }
 
-// alternative adds to the error of a refused request what would have been possible.
+// alternative adds to the error of a refused request what is possible instead.
 func (x *drawing) alternative(ctx context.Context, err error) error {
 	f := &forecast{Executor: x.Executor, bid: rules.Bid{Question: x.question}, panel: x.panel, untold: x.untold}
 	return f.alternative(ctx, err, x.epsilon)
 }
 
-// set gets a request for a level ready, and checks it.
+// set checks a request for a level and prepares the drawing for it.
 func (x *drawing) set(ctx context.Context, e *Executor, own steps, r api.RaiseRequest, objects []string) (err error) {
 	if err := x.begin(e, own, r.Key); err != nil {
 		return err

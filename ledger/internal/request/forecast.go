@@ -17,7 +17,7 @@ import (
 	"github.com/sluicedp/sluice/privacy"
 )
 
-// Forecast returns what objects can answer to a question.
+// Forecast returns what objects can answer to a question. The result may come from the cache.
 func (e *Executor) Forecast(ctx context.Context, r api.BudgetRequest) (out api.Budget, err error) {
 	x := &forecast{Executor: e}
 	if err := x.set(ctx, r); err != nil {
@@ -37,7 +37,7 @@ func (e *Executor) Forecast(ctx context.Context, r api.BudgetRequest) (out api.B
 	if err != nil {
 		return api.Budget{}, err
 	}
-	out.Levels, out.Refused = slices.Clone(out.Levels), slices.Clone(out.Refused) // others have the same
+	out.Levels, out.Refused = slices.Clone(out.Levels), slices.Clone(out.Refused) // the cache shares these slices
 	return out, nil
 }
 
@@ -47,11 +47,11 @@ type forecast struct {
 	bid    rules.Bid
 	buying bool
 	panel  Panel
-	levels []privacy.Epsilon // rising; none if they are to be found
-	untold []string          // in order, the objects that the host has no true value of
+	levels []privacy.Epsilon // ascending; empty if they are to be found
+	untold []string          // sorted names of the objects that the host has no true value of
 }
 
-// set checks the request, and gets it ready.
+// set checks the request and prepares the forecast for it.
 func (x *forecast) set(ctx context.Context, r api.BudgetRequest) (err error) {
 	if x.bid.Client, x.buying = r.Buyer, r.Buyer != ""; x.buying {
 		if err := event.CheckName("buyer", r.Buyer); err != nil {
@@ -79,14 +79,14 @@ func (x *forecast) set(ctx context.Context, r api.BudgetRequest) (err error) {
 	return nil
 }
 
-// through returns the panel, as it is in a state.
+// through returns the panel of the request as of a state.
 func (x *forecast) through(s *state.State) Panel {
 	p := x.panel
 	p.Through = s.Counters.Events
 	return p
 }
 
-// form returns the identity of the request, as the key of its answer.
+// form returns a digest of the request, which is its key in the cache.
 func (x *forecast) form() [2]event.Sum {
 	f := event.NewForm("budget")
 	f.Field("Question").Text(x.bid.Question.Name)
@@ -100,7 +100,8 @@ func (x *forecast) form() [2]event.Sum {
 	return [2]event.Sum{id.Sum, id.Objects}
 }
 
-// read computes it, in a snapshot. until is when time will change the answer, or zero.
+// read computes the budget in a snapshot. until is the time at which the result changes if there
+// are no events, or zero if it does not.
 func (x *forecast) read(ctx context.Context, s *state.State, out *api.Budget) (until time.Time, err error) {
 	if x.bid.Buyer, _, err = s.BuyerNumber(x.bid.Client); err != nil {
 		return until, err
@@ -123,7 +124,7 @@ func (x *forecast) read(ctx context.Context, s *state.State, out *api.Budget) (u
 	return until, err
 }
 
-// outlook begins to count.
+// counting returns an empty count at these levels.
 func (x *forecast) counting(s *state.State, levels []privacy.Epsilon) *rules.Count {
 	return &rules.Count{
 		Rules: x.Rules, State: s, Bid: x.bid, Buying: x.buying, Levels: levels, Untold: x.untold,
@@ -131,7 +132,8 @@ func (x *forecast) counting(s *state.State, levels []privacy.Epsilon) *rules.Cou
 	}
 }
 
-// tops returns the levels to look at where none are given.
+// tops returns the levels to count at if the request has none: the largest ε that objects can have.
+// If no object can answer, it returns the lowest level.
 func (x *forecast) tops(ctx context.Context, s *state.State) ([]privacy.Epsilon, error) {
 	o := x.counting(s, []privacy.Epsilon{privacy.MaxEpsilon()})
 	o.Tops = rules.Tops{}
@@ -141,14 +143,14 @@ func (x *forecast) tops(ctx context.Context, s *state.State) ([]privacy.Epsilon,
 	if levels := o.Tops.Levels(); len(levels) > 0 {
 		return levels, nil
 	}
-	if x.bid.Question.Encoding == event.EncodingFinite { // nobody can answer: not even at the lowest level
+	if x.bid.Question.Encoding == event.EncodingFinite { // no object can answer, not even at the lowest level
 		return x.bid.Question.Mechanism.Family.Epsilons()[:1], nil
 	}
 	lowest, err := privacy.EpsilonFromNano(1)
 	return []privacy.Epsilon{lowest}, err
 }
 
-// count adds everybody.
+// count adds all objects of the panel to o.
 func (x *forecast) count(ctx context.Context, s *state.State, o *rules.Count) error {
 	p := x.through(s)
 	for behind, last := "", false; !last; {
@@ -170,9 +172,9 @@ func (x *forecast) count(ctx context.Context, s *state.State, o *rules.Count) er
 	return nil
 }
 
-// largest returns the largest ε that everybody can have, given what was found by looking once.
-// Where offers differ that takes more looks: each finds a lower ε, until one that nobody lowers any
-// more.
+// largest returns the largest ε that all objects can have, given the result of a first count. Where
+// the objects have different offers, each further count may find a lower ε. The result is found
+// when a count does not lower it, and is 0 if that takes more than [mostLooks] counts.
 func (x *forecast) largest(ctx context.Context, s *state.State, o *rules.Count) (privacy.Epsilon, error) {
 	for range mostLooks {
 		if o.Proven() {
@@ -191,20 +193,22 @@ func (x *forecast) largest(ctx context.Context, s *state.State, o *rules.Count) 
 	return privacy.Epsilon{}, nil
 }
 
-// mostLooks is how often everybody is looked at for the sake of the largest ε, before it is given
+// mostLooks is how often all objects are counted to find the largest ε before the search is given
 // up.
 const mostLooks = 16
 
-// mostSince is how many events are read before everybody is looked at again.
+// mostSince is the largest number of new events that are read to see if a cached budget still
+// holds. After more events, all objects are counted again.
 const mostSince = 4096
 
-// isSteady reports whether the answer follows from the events and the time alone: no request holds
-// anything in memory, and the clock has not gone back.
+// isSteady reports whether the answer follows from the events and the time alone: no running
+// request holds budget, and the clock has not gone back.
 func (x *forecast) isSteady(s *state.State) bool {
 	return len(x.Rules.Holds.List()) == 0 && s.Clock.Equal(s.Now)
 }
 
-// recall returns an answer that still holds.
+// recall returns the cached answer if no event since then concerns the objects of the request and
+// its time has not passed.
 func (x *forecast) recall(s *state.State) (out api.Budget, found bool, err error) {
 	key, now := x.form(), s.Counters.Events
 	out, until, found := x.Forecasts.Get(key)
@@ -226,12 +230,12 @@ func (x *forecast) recall(s *state.State) (out api.Budget, found bool, err error
 	return out, true, nil
 }
 
-// isConcerned reports whether an event may have changed what somebody can have.
+// isConcerned reports whether an event may have changed what the objects of the request can have.
 func (x *forecast) isConcerned(s *state.State, c event.Change) (bool, error) {
 	switch c := c.(type) {
 	case *event.Settled, *event.Answered, *event.ObjectRefused, *event.Stated, *event.TruthBound, *event.BuyerNamed,
 		*event.PolicyDefined, *event.QuestionDefined, *event.Reserved, *event.SaleMade:
-		return false, nil // what they come with concerns people, if anything does
+		return false, nil // if objects are concerned, other events of the same transaction say so
 	case event.Personal:
 		p := x.through(s)
 		return p.Contains(s, c.About())
@@ -239,15 +243,15 @@ func (x *forecast) isConcerned(s *state.State, c event.Change) (bool, error) {
 	return true, nil
 }
 
-// alternative adds to the error of a request that was refused at an ε what its objects could
-// answer: at this ε, and at the largest for all.
+// alternative adds to the error of a request that was refused at an ε how many of its objects can
+// answer at this ε, and the largest ε for all of them.
 func (x *forecast) alternative(ctx context.Context, err error, epsilon privacy.Epsilon) error {
 	x.levels = []privacy.Epsilon{epsilon}
 	return x.explain(ctx, err, func(s *state.State, out *api.Budget) error { return x.readAround(ctx, s, out) })
 }
 
-// explain adds to the error of a request that was refused what would be possible instead, as read
-// finds out in a snapshot. If that cannot be found out, the error stays as it is.
+// explain adds to a [*api.RefusedError] what is possible instead, as read finds it in a snapshot.
+// Other errors stay as they are, and so does the error if read fails.
 func (e *Executor) explain(
 	ctx context.Context, err error, read func(*state.State, *api.Budget) error,
 ) error {
@@ -259,7 +263,8 @@ func (e *Executor) explain(
 	return err
 }
 
-// readAround reads the one level that is asked about, and at the largest that all can have.
+// readAround counts at the requested level and, if it is lower, at the largest level that all
+// objects can have.
 func (x *forecast) readAround(ctx context.Context, s *state.State, out *api.Budget) error {
 	_, err := x.read(ctx, s, out)
 	if err != nil || out.Largest.IsZero() || !out.Largest.Less(x.levels[0]) {
@@ -270,23 +275,23 @@ func (x *forecast) readAround(ctx context.Context, s *state.State, out *api.Budg
 	return err
 }
 
-// mostKept is how many budgets are kept.
+// mostKept is the largest number of budgets in the cache.
 const mostKept = 64
 
-// Forecasts are budgets that were computed before, by what was asked. The zero value is empty. It may
-// be used concurrently.
+// Forecasts is a cache of computed budgets, by the digest of the request. The zero value is empty.
+// Its methods may be called concurrently.
 type Forecasts struct {
 	mu  sync.Mutex
-	All map[[2]event.Sum]KeptForecast // used under the lock
+	All map[[2]event.Sum]KeptForecast // guarded by mu
 }
 
-// KeptForecast is a budget, with the instant at which time changes it.
+// KeptForecast is a cached budget.
 type KeptForecast struct {
-	Budget api.Budget // as of the event that it says
-	Until  time.Time  // or zero
+	Budget api.Budget // as of the event in its field Event
+	Until  time.Time  // when time alone changes it; zero if never
 }
 
-// Keep keeps a budget, in place of another if there are many.
+// Keep stores a budget. It replaces another one if the cache is full.
 func (b *Forecasts) Keep(key [2]event.Sum, out api.Budget, until time.Time) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -302,7 +307,7 @@ func (b *Forecasts) Keep(key [2]event.Sum, out api.Budget, until time.Time) {
 	b.All[key] = KeptForecast{out, until}
 }
 
-// Get returns what is kept, and until when it holds if nothing else happens.
+// Get returns a cached budget, and until when it holds if there are no other events.
 func (b *Forecasts) Get(key [2]event.Sum) (out api.Budget, until time.Time, found bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -8,8 +8,8 @@ import (
 	"github.com/sluicedp/sluice/ledger/internal/state"
 )
 
-// OrderOf returns the number of a sale or reservation by its place among those of a buyer, or
-// [errs.ErrUnknown].
+// OrderOf returns the number of a buyer's sale or reservation by its ordinal among the orders of
+// that buyer, from 1. It returns [errs.ErrUnknown] if there is no such order.
 func OrderOf(s *state.State, name string, ordinal uint64) (uint64, error) {
 	of, err := OrdersOf(s, name)
 	if err == nil && (ordinal == 0 || ordinal > of.Count) {
@@ -21,8 +21,8 @@ func OrderOf(s *state.State, name string, ordinal uint64) (uint64, error) {
 	return of.Number(ordinal)
 }
 
-// CheckReceiptSizes returns [errs.ErrUnknown] unless each of some sizes of the log is that of a
-// receipt of a buyer's.
+// CheckReceiptSizes returns [errs.ErrUnknown] unless the buyer has a receipt at each of these log
+// sizes.
 func CheckReceiptSizes(s *state.State, name string, sizes ...uint64) error {
 	buyer, known, err := s.BuyerNumber(name)
 	if err != nil {
@@ -40,7 +40,7 @@ func CheckReceiptSizes(s *state.State, name string, sizes ...uint64) error {
 	return nil
 }
 
-// receiptAt returns the sale whose receipt proves the log at a size, if there is one.
+// receiptAt returns the sale whose receipt proves the log at a size. is is false if there is none.
 func receiptAt(s *state.State, size uint64) (r state.Sale, is bool, err error) {
 	if size == 0 || size > s.Counters.Events {
 		return r, false, nil
@@ -57,14 +57,15 @@ func receiptAt(s *state.State, size uint64) (r state.Sale, is bool, err error) {
 	return r, err == nil && r.Status == state.SaleSold && r.Last() == size, err
 }
 
-// Orders are the sales and reservations of one buyer, or of all if buyer is 0.
+// Orders are the sales and reservations of one buyer, or of all buyers if buyer is 0.
 type Orders struct {
 	state *state.State
 	buyer uint32
-	Count uint64 // how many there are
+	Count uint64 // number of orders
 }
 
-// OrdersOf returns those of a buyer by its name, none if it is unknown; with "", those of all.
+// OrdersOf returns the orders of the buyer with this name, or no orders if the buyer is unknown.
+// With an empty name it returns the orders of all buyers.
 func OrdersOf(s *state.State, name string) (Orders, error) {
 	if name == "" {
 		return Orders{s, 0, s.Counters.Sales}, nil
@@ -77,7 +78,7 @@ func OrdersOf(s *state.State, name string) (Orders, error) {
 	return Orders{s, number, b.Orders}, err
 }
 
-// Number returns the number of the order at a place, which must be there.
+// Number returns the number of the order at a place, from 1 to Count.
 func (o Orders) Number(place uint64) (uint64, error) {
 	if o.buyer == 0 {
 		return place, nil
@@ -89,19 +90,20 @@ func (o Orders) Number(place uint64) (uint64, error) {
 	return number, err
 }
 
-// SoldSale returns a sale by a number that a caller gave, or [errs.ErrUnknown]. A reservation that
-// was not captured is no sale.
+// SoldSale returns the sale with a number that a caller gave. It returns [errs.ErrUnknown] if there
+// is none, and for a reservation that was not captured.
 func SoldSale(s *state.State, number uint64) (state.Sale, error) {
 	return orderIf(s, "sale", number, func(r state.Sale) bool { return r.Status == state.SaleSold })
 }
 
-// Reservation returns a reservation by a number that a caller gave, or [errs.ErrUnknown]. A sale that
-// was never reserved is none.
+// Reservation returns the reservation with a number that a caller gave. It returns
+// [errs.ErrUnknown] if there is none, and for a sale that was never reserved.
 func Reservation(s *state.State, number uint64) (state.Sale, error) {
 	return orderIf(s, "reservation", number, func(r state.Sale) bool { return r.Granted != 0 })
 }
 
-// orderIf returns a sale or a reservation that is what the caller takes it for, or [errs.ErrUnknown].
+// orderIf returns the sale or reservation with a number if it satisfies is, and else
+// [errs.ErrUnknown].
 func orderIf(s *state.State, kind string, number uint64, is func(state.Sale) bool) (state.Sale, error) {
 	unknown := fmt.Errorf("%s %d: %w", kind, number, errs.ErrUnknown)
 	if number == 0 || number > s.Counters.Sales {
@@ -114,7 +116,8 @@ func orderIf(s *state.State, kind string, number uint64, is func(state.Sale) boo
 	return r, err
 }
 
-// SettledSale returns the number of the sale or reservation that an event settled.
+// SettledSale returns the number of the sale or reservation whose request was settled by the event
+// with this number.
 func SettledSale(s *state.State, number uint64) (uint64, error) {
 	end, err := s.Settlement(number)
 	if err == nil && end.Sale == 0 {

@@ -11,12 +11,12 @@ import (
 	"github.com/sluicedp/sluice/ledger/internal/state"
 )
 
-// MostRead is how many records one snapshot reads at most. A long-lived snapshot would make the
-// file grow, and could block a writer.
+// MostRead is the largest number of records read in one snapshot. A long-lived snapshot would make
+// the file grow, and could block a writer.
 const MostRead = 4096
 
-// EachInPages yields the items of a list, part by part. read returns a part, and the number after
-// which the next one begins; 0 at the end.
+// EachInPages yields the items of a list, page by page. read returns one page and the number after
+// which the next page begins, or 0 at the end of the list.
 func EachInPages[T any](
 	ctx context.Context, p api.Page, read func(context.Context, api.Page) ([]T, uint64, error),
 ) iter.Seq2[T, error] {
@@ -41,7 +41,7 @@ func EachInPages[T any](
 	}
 }
 
-// CheckLimit refuses a limit that is none.
+// CheckLimit returns an error if limit is below 1.
 func CheckLimit(limit int) error {
 	if limit < 1 {
 		return errs.Invalid("a part of a list with the limit %d: it must be at least 1", limit)
@@ -49,10 +49,12 @@ func CheckLimit(limit int) error {
 	return nil
 }
 
-// OrdersPage returns what describe makes of the sales and reservations of a page, and the place after
-// which the next page begins; 0 at the end. describe also returns the size in rows, which is 0 if the
-// order is not to be listed. Orders of other buyers than that of the page, if it names one, cost no
-// time. It reads at most [MostRead] records, and lists about [api.MaxPanel] rows.
+// OrdersPage returns a page of sales and reservations, each converted by describe. next is the
+// place after which the next page begins, or 0 at the end.
+//
+// describe also returns the size of the order in rows, or 0 if the order is not to be listed. If
+// the page names a buyer, orders of other buyers are not read. One call reads at most [MostRead]
+// records, and lists about [api.MaxPanel] rows.
 func OrdersPage[T any](
 	ctx context.Context, e *engine.Engine, p api.Page,
 	describe func(s *state.State, number uint64, r state.Sale) (one T, size int, err error),
@@ -84,6 +86,7 @@ func OrdersPage[T any](
 	return found, next, err
 }
 
+// checkPage checks the names and the limit of a page.
 func checkPage(p api.Page) error {
 	if p.Buyer != "" {
 		if err := event.CheckName("buyer", p.Buyer); err != nil {
@@ -98,13 +101,13 @@ func checkPage(p api.Page) error {
 	return CheckLimit(p.Limit)
 }
 
-// readOrders passes the orders of a page to describe, one after the other.
+// readOrders calls describe for each order of a page. next is as in [OrdersPage].
 func readOrders[T any](
 	s *state.State, of Orders, p api.Page, describe func(number uint64, r state.Sale) (T, int, error),
 ) (found []T, next uint64, err error) {
 	last, place, step := of.Count, p.After+1, uint64(1)
 	if p.Newest {
-		step = ^uint64(0) // which is -1
+		step = ^uint64(0) // -1
 		if place = last; p.After != 0 {
 			place = min(last, p.After-1)
 		}

@@ -10,16 +10,17 @@ import (
 	"github.com/sluicedp/sluice/ledger/internal/state"
 )
 
-// Panel is the set of objects of a request: the names given, or all that were enrolled in a
-// question by an event and have not withdrawn, or simply all there are.
+// Panel is the set of objects of a request. It has the names given, or all objects that were
+// enrolled in a question by an event and have not withdrawn, or all objects of the ledger.
 type Panel struct {
 	Names    []string // sorted
-	All      bool     // rather than Names
-	Question uint32   // 0 for whoever is enrolled in any
-	Through  uint64   // the last event whose enrolments count, of a panel of all
+	All      bool     // all enrolled objects, rather than Names
+	Question uint32   // 0 for the objects of all questions
+	Through  uint64   // if All: later enrolments do not count
 }
 
-// After returns up to limit names behind a given one, in order, and whether they are the last.
+// After returns up to limit names that follow a given name, in ascending order. last reports
+// whether the panel has no more names after them.
 func (p *Panel) After(s *state.State, name string, limit int) (names []string, last bool, err error) {
 	if !p.All {
 		from, found := slices.BinarySearch(p.Names, name)
@@ -41,7 +42,7 @@ func (p *Panel) After(s *state.State, name string, limit int) (names []string, l
 		return names, last, err
 	}
 	members, last, err := p.membersAfter(s, name, limit)
-	s.Expect(members) // they are looked at next
+	s.Expect(members) // the caller reads them next
 	names = make([]string, len(members))
 	for i := range members {
 		names[i] = members[i].Name
@@ -49,7 +50,7 @@ func (p *Panel) After(s *state.State, name string, limit int) (names []string, l
 	return names, last, err
 }
 
-// membersAfter is After for a panel of all who are enrolled in a question.
+// membersAfter is After for a panel of all objects enrolled in a question.
 func (p *Panel) membersAfter(s *state.State, name string, limit int) (members []state.Member, last bool, err error) {
 	for from := string(state.ObjectKey(name)); ; {
 		candidates, end, err := p.candidates(s, from, limit+1-len(members))
@@ -60,14 +61,14 @@ func (p *Panel) membersAfter(s *state.State, name string, limit int) (members []
 			return nil, false, err
 		}
 		if members == nil {
-			members = candidates[:0] // who is left out makes room for those behind
+			members = candidates[:0] // reuses the memory, because objects that have withdrawn are dropped
 		}
 		for i := range candidates {
 			from = candidates[i].Name
 			if !candidates[i].Known {
 				return nil, false, errs.Corrupt(nil, "object %q has a chain but no budget", from)
 			}
-			in := !candidates[i].Object.Withdrew(candidates[i].Chain) // whoever has withdrawn is out of it
+			in := !candidates[i].Object.Withdrew(candidates[i].Chain) // withdrawn objects are not in the panel
 			if in && len(members) == limit {
 				return members, false, nil
 			}
@@ -78,12 +79,12 @@ func (p *Panel) membersAfter(s *state.State, name string, limit int) (members []
 		if end {
 			return members, true, nil
 		}
-		from = string(state.ObjectKey(from)) // nobody has taken the last place, but the last one
+		from = string(state.ObjectKey(from)) // continue after the last candidate
 	}
 }
 
-// candidates returns whose chains of the question are the next that are old enough, up to a limit,
-// and whether there are no more.
+// candidates returns up to limit objects after a key whose chains of the question are old enough
+// for the panel. end reports whether there are no more.
 func (p *Panel) candidates(s *state.State, from string, limit int) (found []state.Member, end bool, err error) {
 	end = true
 	room := int(min(uint64(min(limit, state.PartSize+1)), s.Counters.Chains))
@@ -100,10 +101,11 @@ func (p *Panel) candidates(s *state.State, from string, limit int) (found []stat
 	return found, end, err
 }
 
-// isOne reports whether a request names a single object.
+// isOne reports whether the request names a single object.
 func (p *Panel) isOne() bool { return !p.All && len(p.Names) == 1 }
 
-// Whole returns everybody in a panel of a question, for a request that is one transaction.
+// Whole returns all objects of a panel about a question, for a request that is one transaction. It
+// returns an error if there are none, or more than [api.MaxPanel].
 func (p *Panel) Whole(s *state.State, q *event.Question) ([]string, error) {
 	var names []string
 	for last := false; !last && len(names) <= api.MaxPanel; {
@@ -123,7 +125,8 @@ func (p *Panel) Whole(s *state.State, q *event.Question) ([]string, error) {
 	return names, nil
 }
 
-// CheckPanel refuses a panel of nobody, or of more than one transaction may be about.
+// CheckPanel returns an error if a panel has no object, or more objects than one transaction may
+// have.
 func CheckPanel(q *event.Question, objects int) error {
 	switch {
 	case objects == 0:
@@ -136,7 +139,8 @@ func CheckPanel(q *event.Question, objects int) error {
 	return nil
 }
 
-// Contains tells whether an object belongs to the panel.
+// Contains reports whether an object belongs to the panel. For a panel of all objects it does not
+// check whether the object has withdrawn.
 func (p *Panel) Contains(s *state.State, name string) (bool, error) {
 	if !p.All {
 		_, found := slices.BinarySearch(p.Names, name)

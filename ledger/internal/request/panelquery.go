@@ -16,7 +16,7 @@ import (
 	"github.com/sluicedp/sluice/privacy"
 )
 
-// Answer executes a query.
+// Answer executes a panel query.
 func (e *Executor) Answer(ctx context.Context, r api.AnswerRequest) (out api.AnswerResult, err error) {
 	x := &panelQuery{}
 	if e.Engine.ReadOnly {
@@ -29,7 +29,7 @@ func (e *Executor) Answer(ctx context.Context, r api.AnswerRequest) (out api.Ans
 		return out, err
 	}
 	if err = x.run(ctx); err == nil {
-		out, err = x.result(context.WithoutCancel(ctx)) // it is recorded, even if ctx has ended
+		out, err = x.result(context.WithoutCancel(ctx)) // read it even if ctx has ended, because it is recorded
 	} else {
 		err = x.alternative(ctx, err)
 	}
@@ -39,7 +39,7 @@ func (e *Executor) Answer(ctx context.Context, r api.AnswerRequest) (out api.Ans
 	return out, err
 }
 
-// QuoteAnswer returns what an answer would charge, and which objects it would refuse.
+// QuoteAnswer returns what an answer would charge each object, and which objects it would refuse.
 func (e *Executor) QuoteAnswer(ctx context.Context, r api.AnswerRequest) (q api.AnswerQuote, err error) {
 	x := &panelQuery{}
 	if err := x.set(ctx, e, r); err != nil {
@@ -81,22 +81,22 @@ type panelQuery struct {
 	protocol
 	request api.AnswerRequest
 	query   mechanism.Query
-	names   []string       // the panel asked for, in order; of all, once they are read
-	whole   event.PanelSum // identifies them
-	// What an attempt reads before it decides:
-	known   state.Answers     // to the query about the whole panel
-	others  state.Answers     // to partial requests that left an object out; nil unless this one is partial
-	leaves  bool              // an object is left out
-	base    state.AnswerLevel // what is raised, if anything
-	anew    error             // why nothing is raised, or nil
-	cost    privacy.Epsilon   // to each object
-	lacking []string          // in order, the objects that the host was asked for and has no true value of
-	able    rules.Needy       // the objects that can be charged, without those that lack a true value
-	refused RefusalList       // the others
-	why     RefusalList       // what the request was refused for
+	names   []string       // sorted names of the panel; of a panel of all, once they are read
+	whole   event.PanelSum // digest of names
+	// Fields read by each attempt before it decides:
+	known   state.Answers     // recorded answers about the whole panel
+	others  state.Answers     // recorded answers that left an object out; nil unless the request is partial
+	leaves  bool              // the answer leaves an object out
+	base    state.AnswerLevel // the answer to raise from; zero if none
+	anew    error             // why no answer is raised, or nil
+	cost    privacy.Epsilon   // charge to each object
+	lacking []string          // sorted names of the objects that the host was asked for and has no true value of
+	able    rules.Needy       // objects that can be charged, without those that lack a true value
+	refused RefusalList       // the other objects
+	why     RefusalList       // the refusals in the error of the request
 }
 
-// set checks the request, and gets it ready.
+// set checks the request and prepares the query for it.
 func (x *panelQuery) set(ctx context.Context, e *Executor, r api.AnswerRequest) (err error) {
 	if r.Epsilon.IsZero() {
 		return errs.Invalid("ε must be above 0")
@@ -120,7 +120,7 @@ func (x *panelQuery) set(ctx context.Context, e *Executor, r api.AnswerRequest) 
 	return nil
 }
 
-// convene finds the objects of the panel, and what they answered before.
+// convene reads the names of the panel and its recorded answers.
 func (x *panelQuery) convene(s *state.State) (err error) {
 	if x.names, err = x.panel.Whole(s, x.question); err != nil {
 		return err
@@ -131,8 +131,8 @@ func (x *panelQuery) convene(s *state.State) (err error) {
 	return x.recall(s)
 }
 
-// about identifies the objects that the answer is about: the ones asked for, or as many as are not
-// left out.
+// about returns the digest of the objects that the answer is about. If an object is left out, it
+// marks the digest of the whole panel as partial.
 func (x *panelQuery) about() event.PanelSum {
 	if x.leaves {
 		return x.whole.Partly()
@@ -140,7 +140,7 @@ func (x *panelQuery) about() event.PanelSum {
 	return x.whole
 }
 
-// recall looks up what was answered before.
+// recall reads the recorded answers to the query.
 func (x *panelQuery) recall(s *state.State) (err error) {
 	x.leaves = false
 	answers := func(panel event.PanelSum) (state.Answers, error) {
@@ -153,7 +153,9 @@ func (x *panelQuery) recall(s *state.State) (err error) {
 	return err
 }
 
-// recorded returns the answer at ε, or else the lowest above it, with those it belongs to.
+// recorded returns the recorded answer at the requested ε or else at the lowest ε above it, with
+// the answers that it is one of. It sets x.leaves if that answer left an object out. free is false
+// if there is no such answer.
 func (x *panelQuery) recorded() (among state.Answers, base state.AnswerLevel, free bool) {
 	base, free = x.known.Best(x.epsilon)
 	other, found := x.others.Best(x.epsilon)
@@ -181,10 +183,12 @@ func (x *panelQuery) look(s *state.State) error {
 	return x.refuseLoss(s, x.able.Names, x.at)
 }
 
-// raisable returns the answer that a new one can be raised from: the highest of all, about people
-// none of whom began an epoch since it was first drawn. Of those the truth may be another one now;
-// what was answered about people who were forgotten since is not recorded any more. why says why
-// there is none.
+// raisable returns the recorded answer that a new one can be raised from: the highest about the
+// whole panel. why is nil, or the reason why it cannot be raised.
+//
+// It cannot be raised if an object has begun an epoch since the answer was first drawn, because the
+// true value of that object may have changed. Answers about objects that were forgotten since then
+// are erased already.
 func (x *panelQuery) raisable(s *state.State) (top state.AnswerLevel, why, err error) {
 	top = x.known.Top()
 	switch {
@@ -205,7 +209,8 @@ func (x *panelQuery) raisable(s *state.State) (top state.AnswerLevel, why, err e
 	return top, nil, nil
 }
 
-// notRaised says why nothing is raised where somebody is left out, now or by all answers so far.
+// notRaised returns why nothing is raised: there is no answer, or an object is left out, now or in
+// all recorded answers.
 func (x *panelQuery) notRaised() error {
 	if len(x.known) == 0 && len(x.others) == 0 {
 		return errNoAnswer
@@ -213,17 +218,18 @@ func (x *panelQuery) notRaised() error {
 	return ErrPartialPanel
 }
 
-// Why nothing is raised.
+// Reasons why no answer is raised.
 var (
 	errNoAnswer = errors.New("there is no answer yet")
-	// ErrNewEpoch says that somebody's truth may be another one by now.
+	// ErrNewEpoch says that the true value of an object may have changed since the answer.
 	ErrNewEpoch = errors.New("somebody in the panel has begun a new epoch")
-	// ErrPartialPanel says that the panel is not always the same.
+	// ErrPartialPanel says that the objects of the answer may differ from those of the next one.
 	ErrPartialPanel = errors.New("somebody is left out, and whom a partial request leaves out may change")
 )
 
-// assess says what each object is to be charged, and parts the panel into those who can be and
-// those who cannot, without looking at truths. Who must leave somebody out raises nothing.
+// assess computes the cost and divides the panel into objects that can be charged and objects that
+// cannot, without reading true values. If a partial request must leave an object out, no answer is
+// raised.
 func (x *panelQuery) assess(s *state.State, at time.Time) error {
 	base, why, err := x.raisable(s)
 	if err != nil {
@@ -239,13 +245,13 @@ func (x *panelQuery) assess(s *state.State, at time.Time) error {
 	return x.leaveOut(s, at)
 }
 
-// leaveOut does the same where somebody is left out.
+// leaveOut assesses the panel for an answer that leaves an object out and is not raised.
 func (x *panelQuery) leaveOut(s *state.State, at time.Time) error {
 	x.leaves, x.base, x.cost, x.anew = true, state.AnswerLevel{}, x.epsilon, x.notRaised()
 	return x.part(s, at)
 }
 
-// part parts the panel into the objects that can be charged the cost and those that cannot, or lack
+// part divides the panel into objects that can be charged the cost, and objects that cannot or lack
 // a true value.
 func (x *panelQuery) part(s *state.State, at time.Time) error {
 	x.able, x.refused = rules.Needy{}, NewRefusals(x.request.Partial)
@@ -267,7 +273,7 @@ func (x *panelQuery) part(s *state.State, at time.Time) error {
 	return nil
 }
 
-// check returns why an object cannot be charged the cost, or drawn for, or nil.
+// check returns why an object cannot be charged or cannot be drawn for, or nil if it can.
 func (x *panelQuery) check(s *state.State, o *rules.Subject, at time.Time) (*api.Refusal, error) {
 	if refusal := x.Rules.LacksTruthKey(o.Name, x.epsilon); refusal != nil {
 		rules.OrLess(refusal, x.known.Top().Epsilon)
@@ -292,9 +298,9 @@ func (x *panelQuery) check(s *state.State, o *rules.Subject, at time.Time) (*api
 	return refusal, nil
 }
 
-// largest returns the largest ε at which the request would not leave out somebody who can be
-// charged so much. What was answered about the whole panel is there for all; what was answered
-// without some may be without this one.
+// largest returns the largest ε at which the request would not leave out an object that can be
+// charged room more. A recorded answer about the whole panel includes the object. A recorded answer
+// to a partial request may have left it out, so the result is not below such an answer.
 func (x *panelQuery) largest(room privacy.Epsilon) privacy.Epsilon {
 	free := x.known.Top().Epsilon
 	if reach := state.Plus(x.base.Epsilon, room); free.Less(reach) && x.others.Top().Epsilon.Less(reach) {
@@ -303,8 +309,8 @@ func (x *panelQuery) largest(room privacy.Epsilon) privacy.Epsilon {
 	return free
 }
 
-// refuseSome returns the error of a request that must be whole and is not, or that has no object
-// left.
+// refuseSome returns the error of a refused request: one that is not partial and has a refused
+// object, or one with no object left.
 func (x *panelQuery) refuseSome() error {
 	if n := x.refused.Count(); n == 0 || x.request.Partial && n < len(x.names) {
 		return nil
@@ -313,8 +319,9 @@ func (x *panelQuery) refuseSome() error {
 	return x.refuse(x.refused)
 }
 
-// ask asks for the true values of the objects that can be charged. Without those that have none,
-// the others are charged more if the answer would have been raised, and not all may allow that.
+// ask asks the host for the true values of the objects that can be charged. If some have none, the
+// panel is assessed again without them. The cost may then be higher, because nothing is raised, and
+// more objects may be refused.
 func (x *panelQuery) ask(ctx context.Context) error {
 	if len(x.able.Names) == 0 {
 		return nil // the answer is recorded
@@ -358,8 +365,8 @@ func (x *panelQuery) decide(s *state.State) ([]event.Change, error) {
 	return Settling([]event.Change{x.record(made, how, base.Objects, base.Event)}, x.question.Number, left, x.end), err
 }
 
-// record returns the event of an answer about so many objects that comes from the answer of an
-// event, or from none if that is 0.
+// record returns the event of an answer about this number of objects. base is the event of the
+// answer that it was raised or derived from, or 0 if there is none.
 func (x *panelQuery) record(r event.Result, how event.Method, objects, base uint64) *event.Answered {
 	return &event.Answered{
 		Question: x.question.Number, Query: x.request.Query, Panel: x.about(), Objects: objects, Epsilon: x.epsilon,
@@ -367,12 +374,12 @@ func (x *panelQuery) record(r event.Result, how event.Method, objects, base uint
 	}
 }
 
-// derive draws an answer from the nearest one above it and, if they have scores, the nearest below
-// it that belongs to the same ones.
+// derive draws an answer at the requested ε from recorded answers, without true values. It uses the
+// nearest answer above and, if the answers have scores, the nearest one below in known.
 func (x *panelQuery) derive(known state.Answers, base state.AnswerLevel) (event.Result, event.Method, error) {
 	if !base.Scored {
 		outputs := x.query.Outputs(len(x.question.Values))
-		if outputs == 2 { // there is no boundary: the answer is certain at every ε
+		if outputs == 2 { // two outputs have no boundary, so the answer is certain at every ε
 			return event.Result{Output: base.Output}, event.MethodDegrade, nil
 		}
 		output, err := x.Sampler.Degrade(outputs, base.Output, base.Epsilon, x.epsilon)
@@ -386,8 +393,8 @@ func (x *panelQuery) derive(known state.Answers, base state.AnswerLevel) (event.
 	return event.Result{Scored: true, Score: score.Value}, how, err
 }
 
-// drawAnswer draws an answer from the panel's place: a score, if the query has one, raised from the
-// base if there is one.
+// drawAnswer draws an answer from the place of the panel. If the query has scores it draws a score,
+// raised from x.base if that is set.
 func (x *panelQuery) drawAnswer(place mechanism.Place) (event.Result, event.Method, error) {
 	if _, ok := place.Position(); !ok {
 		output, err := x.Sampler.Draw(place, x.epsilon)
@@ -401,15 +408,15 @@ func (x *panelQuery) drawAnswer(place mechanism.Place) (event.Result, event.Meth
 	return event.Result{Scored: true, Score: score.Value}, how, err
 }
 
-// draw charges the panel and answers from its truths.
+// draw charges the objects and draws the answer from their true values.
 func (x *panelQuery) draw(s *state.State) ([]event.Change, error) {
 	asked, base, at := x.able.Names, x.base, rules.Earlier(x.at, s.Clock)
 	if err := x.assess(s, at); err != nil {
 		return nil, err
 	}
-	// Without those asked, the answer was recorded when this attempt began, and is erased since.
+	// asked is empty if the answer was recorded when this attempt began. It was erased since then.
 	if len(asked) == 0 || !slices.Equal(asked, x.able.Names) || base != x.base {
-		return nil, errOvertaken // an object was charged since
+		return nil, errOvertaken // an object was charged since then
 	}
 	if err := x.refuseLoss(s, x.able.Names, at); err != nil {
 		return nil, err
@@ -431,8 +438,8 @@ func (x *panelQuery) draw(s *state.State) ([]event.Change, error) {
 	return Settling(changes, x.question.Number, x.refused.Listed, x.end), nil
 }
 
-// count returns the charges of the objects, after the changes that bind chains to true values, and
-// counts the true values, after checking these against those that the chains are bound to.
+// count returns the events that bind chains to true values, followed by the charges, and the number
+// of objects with each true value. It first checks that each true value still fits its chain.
 func (x *panelQuery) count(s *state.State) (changes []event.Change, counts []int64, err error) {
 	charges := make([]event.Change, len(x.able.Names))
 	counts = make([]int64, len(x.question.Values))
@@ -455,7 +462,7 @@ func (x *panelQuery) count(s *state.State) (changes []event.Change, counts []int
 	return append(changes, charges...), counts, nil
 }
 
-// result reads the answer that settled the request.
+// result reads the recorded answer of the request.
 func (x *panelQuery) result(ctx context.Context) (api.AnswerResult, error) {
 	out := api.AnswerResult{Epsilon: x.epsilon}
 	err := x.Engine.View(ctx, func(s *state.State) error {
@@ -491,8 +498,8 @@ func (x *panelQuery) result(ctx context.Context) (api.AnswerResult, error) {
 	return out, nil
 }
 
-// costOf returns what an answer drawn from truths cost each object: of a raised one, the difference
-// to the answer that it was raised from.
+// costOf returns what an answer drawn from true values cost each object. For a raised answer, that
+// is the difference to the ε that it was raised from.
 func costOf(s *state.State, c *event.Answered) (privacy.Epsilon, error) {
 	if c.Method != event.MethodRaise {
 		return c.Epsilon, nil

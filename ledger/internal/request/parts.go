@@ -12,29 +12,30 @@ import (
 
 // Work is what a request over many objects does with them.
 type Work interface {
-	// Precheck reads the whole panel after an object, before anything is written, and may refuse
-	// the request. It returns the number of objects.
+	// Precheck reads the panel after an object, before anything is written, and may refuse the
+	// request. It returns the number of objects.
 	Precheck(ctx context.Context, p Panel, after string) (int, error)
 	// Truths gets the true values that the part after an object needs and that Precheck did not ask
-	// for, or keep.
+	// for or did not keep.
 	Truths(ctx context.Context, after string) error
-	// Decide decides about the objects of one part. It may record changes by itself, and returns
-	// the others. The objects may be others than before.
+	// Decide decides about the objects of one part. It may record changes itself and returns the
+	// changes that it has not recorded. The objects may differ from those that Precheck read.
 	Decide(s *state.State, names []string) (Part, error)
 }
 
 // Part is what one transaction does for a request over many objects.
 type Part struct {
-	Changes  []event.Change         // that are not recorded yet, in order
-	Counts   event.Counts           // of its objects
-	Refused  []api.Refusal          // in the question, if it is not a sweep
-	Question uint32                 // of Refused, by number
-	Swept    []*event.SweptQuestion // of a sweep, with the refusals of each question
-	Left     int                    // objects at the end that are left to the next part
-	Again    event.Wanted           // the responses handed out again, if there are any
+	Changes  []event.Change         // not recorded yet, in order
+	Counts   event.Counts           // of the objects of the part
+	Refused  []api.Refusal          // in Question; empty for a sweep
+	Question uint32                 // the number of the question of Refused
+	Swept    []*event.SweptQuestion // of a sweep: the refusals of each question
+	Left     int                    // number of objects at the end of the part that the next part must decide about
+	Again    event.Wanted           // the responses that are handed out again; zero if none
 }
 
-// Settle adds the refusals to the changes, and their numbers to what settles the part.
+// Settle returns the changes of the part, followed by its refusals and the event that settles it.
+// It writes the counts of the part into that event.
 func (p Part) Settle(end *event.Settled) []event.Change {
 	end.Counts, end.Again = p.Counts, p.Again
 	changes := p.Changes
@@ -53,17 +54,17 @@ type bulk struct {
 	protocol
 	work     Work
 	progress func(done, total int) // optional
-	outcome  Outcome               // of all parts
+	outcome  Outcome               // sum of all parts
 
-	surveyed    bool // by this attempt
-	done, total int  // objects, of this attempt
-	// The part that was decided last:
+	surveyed    bool // Precheck has run in this attempt
+	done, total int  // numbers of objects in this attempt
+	// Fields of the part that was decided last:
 	objects int
-	cursor  string // the last object
+	cursor  string // its last object
 	changes []event.Change
 }
 
-// found reads what came of the parts that are settled, and after which object the next one begins.
+// found reads the outcome of the settled parts, and the object after which the next part begins.
 func (b *bulk) found(s *state.State) (err error) {
 	if b.outcome, err = outcomeOf(s, b.st.settled); err != nil || b.st.Done || b.st.dealt == 0 {
 		return err
@@ -75,11 +76,14 @@ func (b *bulk) found(s *state.State) (err error) {
 	return nil
 }
 
+// look resets the outcome for a new attempt.
 func (b *bulk) look(*state.State) error {
 	b.outcome = Outcome{}
 	return nil
 }
 
+// ask runs Precheck once in each attempt, waits for memory capacity, and gets the true values of
+// the next part.
 func (b *bulk) ask(ctx context.Context) (err error) {
 	if !b.surveyed {
 		if b.total, err = b.work.Precheck(ctx, b.panel, b.st.Cursor); err != nil {
@@ -93,12 +97,13 @@ func (b *bulk) ask(ctx context.Context) (err error) {
 	return b.work.Truths(ctx, b.st.Cursor)
 }
 
-// isPart reports whether the request may have several parts: of a request for all, the number is
-// not known.
+// isPart reports whether the request may have more than one part. A request for all objects may,
+// because their number is not known.
 func (b *bulk) isPart() bool {
 	return b.panel.All || len(b.panel.Names) > state.PartSize || b.st.parts > 0
 }
 
+// commit proposes the next part, waits until it is durable, and reports the progress.
 func (b *bulk) commit(ctx context.Context) error {
 	if err := b.propose(ctx, engine.Proposal{Part: b.isPart()}); err != nil {
 		return err
@@ -129,25 +134,26 @@ func (b *bulk) decide(s *state.State) ([]event.Change, error) {
 	case b.end.Final || b.end.Alone:
 	case b.panel.All:
 		b.end.Object = b.cursor
-	default: // the event outlives the names, and says only how many of them are dealt with
+	default: // the names may be forgotten later, so the event has only the number of objects that are done
 		b.end.Done = b.st.dealt + uint64(b.objects)
 	}
 	b.changes = p.Settle(b.end)
 	return b.changes, nil
 }
 
+// forget overwrites true values and resets the state of the attempt.
 func (b *bulk) forget() {
 	b.protocol.forget()
 	b.surveyed, b.done = false, 0
 }
 
-// Bulk is a request over many objects whose work another package does.
+// Bulk is a request over many objects whose work is done by another package.
 type Bulk struct {
-	Key      string                // its idempotency key
-	Id       event.Identity        // by which a repetition is recognized
-	Panel    Panel                 // its objects
+	Key      string                // idempotency key
+	Id       event.Identity        // identifies a repeated request
+	Panel    Panel                 // the objects
 	Progress func(done, total int) // optional
-	Work     Work                  // what it does with them
+	Work     Work                  // what is done with the objects
 }
 
 // Bulk executes a request over many objects.
@@ -158,7 +164,8 @@ func (e *Executor) Bulk(ctx context.Context, r Bulk) (Outcome, error) {
 	return b.outcome, err
 }
 
-// EachPart passes the panel after an object to visit, in snapshots of one part each.
+// EachPart calls visit for each part of the panel after an object, with a new snapshot for each
+// part.
 func (e *Executor) EachPart(
 	ctx context.Context, p *Panel, after string, visit func(s *state.State, names []string) error,
 ) error {

@@ -22,16 +22,17 @@ import (
 
 // Executor executes the requests to one ledger. Its methods may be called concurrently.
 type Executor struct {
-	Engine    *engine.Engine     // of the ledger
-	Rules     *rules.Rules       // of the ledger
-	Sampler   *mechanism.Sampler // draws answers about panels; used by the one goroutine that commits
-	ID        [16]byte           // of the ledger
-	Currency  string             // of the ledger
-	MostTold  int                // true values that a request keeps, about: rules.MostTold, or less in tests
-	Forecasts Forecasts          // that were computed before
+	Engine    *engine.Engine     // the engine of the ledger
+	Rules     *rules.Rules       // the rules of the ledger
+	Sampler   *mechanism.Sampler // draws answers to panel queries; used only by the goroutine that commits
+	ID        [16]byte           // the ledger's ID
+	Currency  string             // the currency of prices
+	MostTold  int                // about how many true values a request keeps: rules.MostTold, or fewer in tests
+	Forecasts Forecasts          // cache of computed budgets
 }
 
-// Question returns a question by its name, or [errs.ErrUnknown].
+// Question returns the question with a name, or [errs.ErrUnknown]. It also returns the error of ctx
+// or of a ledger that has stopped.
 func (e *Executor) Question(ctx context.Context, name string) (*event.Question, error) {
 	if q := e.Engine.Known.Named(name); q != nil {
 		return q, errors.Join(errs.Context(ctx), e.Engine.Queue.Check())
@@ -39,20 +40,20 @@ func (e *Executor) Question(ctx context.Context, name string) (*event.Question, 
 	return e.readQuestion(ctx, name)
 }
 
-// readQuestion is Question for one that is not known yet. It is apart, so that a known one costs no
-// allocation.
+// readQuestion is Question for a question that is not cached yet. It is a function of its own, so
+// that a cached question costs no allocation.
 func (e *Executor) readQuestion(ctx context.Context, name string) (q *event.Question, err error) {
 	err = e.Engine.View(ctx, func(s *state.State) error {
 		q, err = QuestionByName(s, name)
 		return err
 	})
 	if err == nil {
-		e.Engine.Known.Name(q) // it is durable
+		e.Engine.Known.Name(q) // cached, because it is durable
 	}
 	return q, err
 }
 
-// QuestionByName returns a question of a state, or [errs.ErrUnknown].
+// QuestionByName returns the question with a name in a state, or [errs.ErrUnknown].
 func QuestionByName(s *state.State, name string) (*event.Question, error) {
 	if err := event.CheckName("question", name); err != nil {
 		return nil, err
@@ -68,8 +69,8 @@ func QuestionByName(s *state.State, name string) (*event.Question, error) {
 }
 
 // protocol executes a request: it looks up the idempotency key, asks the host for true values,
-// decides in a transaction, and settles the key. Each kind of request embeds it and has its own
-// steps.
+// decides in a transaction, and settles the key. Each kind of request embeds it and overrides some
+// of its steps.
 //
 // A request over many objects decides and settles part by part. If it is interrupted, the same
 // request with the same key continues after the last part that was committed.
@@ -77,40 +78,40 @@ type protocol struct {
 	*Executor
 	steps    steps
 	key      string
-	id       event.Identity  // by which a repetition is recognized
+	id       event.Identity  // identifies a repeated request
 	question *event.Question // nil if the request is about several
-	epsilon  privacy.Epsilon // that is asked for
-	buyer    string          // "" if none orders
-	panel    Panel           // that the request names
-	source   api.TruthFunc   // of true values; may be nil
-	prompt   bool            // the first attempt decides before it looks the key up
+	epsilon  privacy.Epsilon // the requested level
+	buyer    string          // "" if the request is not an order
+	panel    Panel           // the objects of the request
+	source   api.TruthFunc   // the host's source of true values; may be nil
+	prompt   bool            // the first attempt decides before the key is looked up
 
 	st       Standing
-	at       time.Time         // the clock when the request was looked up
-	asOf     uint64            // the last event before true values were asked for
-	truths   rules.Told        // that the host has returned
-	faults   rules.TruthFaults // of all attempts
+	at       time.Time         // the clock when the key was looked up
+	asOf     uint64            // the last event before the host was asked for true values
+	truths   rules.Told        // true values that the host has returned
+	faults   rules.TruthFaults // missing, changed or invalid true values, of all attempts
 	untold   []string          // objects refused because the host has no true value of them
-	end      *event.Settled    // settles the part that is decided
-	firstEnd event.Settled     // memory for the first of them
+	end      *event.Settled    // the event that settles the current part
+	firstEnd event.Settled     // memory for the first such event
 	proposal engine.Proposal
 }
 
-// steps are what a kind of request does in the protocol. The methods of [protocol] with these names
-// are the defaults.
+// steps are the steps of the protocol that differ between kinds of requests. The methods of
+// [protocol] with these names are the defaults.
 type steps interface {
-	// found reads what came of the parts that are settled.
+	// found reads the outcome of the parts that are settled.
 	found(s *state.State) error
 	// look reads what the request means, if no part of it is settled. It runs in the snapshot in
 	// which the key is looked up.
 	look(s *state.State) error
-	// ask gets what the next decision needs from outside of a transaction, and refuses what can be
-	// refused without one.
+	// ask gets what the next decision needs from outside a transaction. It refuses the request if
+	// that is possible without a transaction.
 	ask(ctx context.Context) error
-	// commit proposes the next part, and returns when it is durable.
+	// commit proposes the next part and returns when it is durable.
 	commit(ctx context.Context) error
-	// decide returns the changes of the next part, with [protocol.end] at their end. It runs in the
-	// transaction, and again in another one if that is not committed.
+	// decide returns the changes of the next part, the last of which is [protocol.end]. It runs in
+	// the transaction. It runs again in another transaction if the first is not committed.
 	decide(s *state.State) ([]event.Change, error)
 	// forget overwrites true values when an attempt ends.
 	forget()
@@ -122,7 +123,8 @@ func (p *protocol) ask(context.Context) error        { return nil }
 func (p *protocol) commit(ctx context.Context) error { return p.propose(ctx, engine.Proposal{}) }
 func (p *protocol) forget()                          { p.truths.Forget() }
 
-// begin checks what every request with a key must have.
+// begin sets the executor, the steps and the key. It returns an error if the ledger is read-only or
+// the key is invalid.
 func (p *protocol) begin(e *Executor, own steps, key string) error {
 	p.Executor, p.steps, p.key = e, own, key
 	if e.Engine.ReadOnly {
@@ -136,15 +138,15 @@ func (p *protocol) run(ctx context.Context) error {
 	return untilSettled(func() error { return p.attempt(ctx) })
 }
 
-// errOvertaken aborts an attempt that another call with the same key, or on the same objects, has
-// overtaken. The request is looked up again then.
+// errOvertaken aborts an attempt because another request changed what it relies on: one with the
+// same key, or one about the same objects. The request is then looked up again.
 var errOvertaken = errors.New("overtaken by other requests again and again; repeat this one with its key")
 
-// mostAttempts is after how many attempts a request gives up. It is far more than crowds of callers
-// cause, and ends a loop that a fault causes.
+// mostAttempts is the number of attempts after which a request fails. Even many concurrent callers
+// cause far fewer. The limit ends a loop that a fault in the program causes.
 const mostAttempts = 10_000
 
-// untilSettled repeats an attempt as long as it is overtaken.
+// untilSettled repeats attempt as long as it returns errOvertaken, at most [mostAttempts] times.
 func untilSettled(attempt func() error) (err error) {
 	for range mostAttempts {
 		if err = attempt(); !errors.Is(err, errOvertaken) {
@@ -154,7 +156,8 @@ func untilSettled(attempt func() error) (err error) {
 	return err
 }
 
-// attempt executes the request unless it is overtaken.
+// attempt executes the request, or returns errOvertaken. A prompt request commits first. If that
+// fails with errOvertaken, the next attempt looks the key up.
 func (p *protocol) attempt(ctx context.Context) error {
 	defer p.steps.forget()
 	if p.prompt {
@@ -177,7 +180,8 @@ func (p *protocol) attempt(ctx context.Context) error {
 	return nil
 }
 
-// lookUp finds out how far the request has come and, unless a part of it is settled, what it means.
+// lookUp reads how far the request has come. If no part of it is settled, it also reads what the
+// request means.
 func (p *protocol) lookUp(s *state.State) error {
 	st, err := StandingOf(s, p.key, p.id)
 	if err != nil {
@@ -189,13 +193,14 @@ func (p *protocol) lookUp(s *state.State) error {
 	return p.steps.look(s)
 }
 
-// start notes the state that the request is decided by.
+// start sets the state that the request is decided by: how far it has come, the clock and the last
+// event.
 func (p *protocol) start(s *state.State, st Standing) {
 	p.st, p.panel.Through = st, st.Through
 	p.at, p.asOf = s.Clock, s.Counters.Events
 }
 
-// propose has the next part decided, and returns when it is durable.
+// propose has the next part decided in a transaction, and returns when it is durable.
 func (p *protocol) propose(ctx context.Context, proposal engine.Proposal) error {
 	p.proposal = proposal
 	p.proposal.Decide = p.decideNext
@@ -207,7 +212,8 @@ func (p *protocol) propose(ctx context.Context, proposal engine.Proposal) error 
 	return nil
 }
 
-// decideNext decides the next part in the transaction, unless another call has settled one since.
+// decideNext decides the next part in the transaction. It returns errOvertaken if another call has
+// settled a part since the key was looked up.
 func (p *protocol) decideNext(s *state.State) ([]event.Change, error) {
 	st, err := StandingOf(s, p.key, p.id)
 	if err != nil {
@@ -220,7 +226,7 @@ func (p *protocol) decideNext(s *state.State) ([]event.Change, error) {
 		p.start(s, st)
 	}
 	if p.end = &p.firstEnd; st.parts > 0 {
-		p.end = &event.Settled{} // that of the part before may be in use
+		p.end = &event.Settled{} // the event of the previous part may still be in use
 	}
 	*p.end = event.Settled{Key: p.key, First: s.Counters.Events + 1, Through: p.panel.Through, Final: true}
 	if p.end.Of(&p.id); st.parts > 0 {
@@ -232,9 +238,9 @@ func (p *protocol) decideNext(s *state.State) ([]event.Change, error) {
 	return p.steps.decide(s)
 }
 
-// askFor asks the host for true values, in batches, and passes them on. A value that does not fit
-// is noted in the faults. A source that needs all names first is called for all batches, and its
-// error returned at the end.
+// askFor asks the host for true values in batches, and calls told for each batch. It records values
+// that do not fit in p.faults. An error that [rules.Later] accepts does not end the batches,
+// because such a source needs all names first. It is returned at the end.
 func (p *protocol) askFor(ctx context.Context, who rules.Needy, told func(names []string, values []int32)) error {
 	var later rules.Later
 	for some := range who.Batches() {
@@ -250,8 +256,8 @@ func (p *protocol) askFor(ctx context.Context, who rules.Needy, told func(names 
 	return later.Err
 }
 
-// checkTruth returns errOvertaken if a chain cannot be drawn from a true value any more: since the
-// host was asked, the chain was bound to another value or has begun an epoch.
+// checkTruth returns errOvertaken if a true value can no longer be used for a chain. That is so if
+// the chain was bound to another value, or has begun an epoch, since the host was asked.
 func (p *protocol) checkTruth(q *event.Question, c *state.Chain, name string, truth int32) error {
 	if !p.Rules.StillFits(q, c, name, truth, p.asOf) {
 		return errOvertaken
@@ -259,14 +265,15 @@ func (p *protocol) checkTruth(q *event.Question, c *state.Chain, name string, tr
 	return nil
 }
 
-// refuse returns the error of a request that is refused because of some objects.
+// refuse returns the error of a request that is refused because of these objects.
 func (p *protocol) refuse(refused RefusalList) error {
 	p.untold = refused.Untold
 	return p.Refuse(p.key, p.buyer, p.question, p.epsilon, &refused, &p.faults)
 }
 
-// Refuse returns the error of a request that is refused because of some objects. The host's log and
-// observer get it when the request ends, by [callback.Tell].
+// Refuse returns the error of a request that is refused because of some objects. It defers the line
+// in the host's log and the call of the observer to [callback.Tell], which runs when the request
+// ends.
 func (e *Executor) Refuse(
 	key, buyer string, q *event.Question, epsilon privacy.Epsilon, refused *RefusalList, faults *rules.TruthFaults,
 ) error {
@@ -292,8 +299,8 @@ type once struct {
 	change func(*state.State) (event.Change, error)
 }
 
-// Once executes a request of at most one change, which decide returns, or nil if there is none to
-// make. object is the one that the request names; "" if it names none.
+// Once executes a request of at most one change. decide returns the change, or nil if there is none
+// to record. object is the object that the request names, or "" if it names none.
 func (e *Executor) Once(
 	ctx context.Context, key, object string, id event.Identity, decide func(*state.State) (event.Change, error),
 ) error {
@@ -308,6 +315,7 @@ func (e *Executor) Once(
 	return x.run(ctx)
 }
 
+// decide returns the change, if there is one, and the event that settles the request.
 func (x *once) decide(s *state.State) ([]event.Change, error) {
 	c, err := x.change(s)
 	if err != nil || c == nil {

@@ -10,30 +10,30 @@ import (
 	"github.com/sluicedp/sluice/privacy"
 )
 
-// The parts of an ID, in bytes: what is offered, of whom, and under which policies. A part is a
-// hash.
+// Lengths in bytes of the three parts of a quote ID. Each part is the beginning of a hash: of the
+// offer, of the objects, and of their policies.
 const (
 	offerBytes  = 16
 	peopleBytes = 4
 	termsBytes  = 8
 )
 
-// quotedPeople are the objects of a quote, refused or not.
+// quotedPeople hashes the objects of a quote, including the refused ones, and their policies.
 type quotedPeople struct{ people, under hash.Hash }
 
-// newQuotedPeople returns none.
+// newQuotedPeople returns a quotedPeople without objects.
 func newQuotedPeople() *quotedPeople { return &quotedPeople{sha256.New(), sha256.New()} }
 
-// add adds an object, with the number of its policy.
+// add adds an object and the number of its policy.
 func (p *quotedPeople) add(name string, policy uint32) {
 	e := wire.Encoder{Buf: make([]byte, 0, 64)}
 	e.Text(name)
-	_, _ = p.people.Write(e.Buf) // it never fails
+	_, _ = p.people.Write(e.Buf) // a hash returns no error
 	e.Uvarint(uint64(policy))
 	_, _ = p.under.Write(e.Buf)
 }
 
-// quotedOffer is what a quote says of its objects.
+// quotedOffer hashes what a quote offers of each object.
 type quotedOffer struct {
 	sum hash.Hash
 	e   *wire.Encoder
@@ -58,31 +58,32 @@ func (o *quotedOffer) sells(name string, price uint64) {
 	o.write()
 }
 
-// refuses adds an object that is refused. The ID does not say why: the buyer has it.
+// refuses adds an object that is refused. The reason is not hashed, because the buyer has the ID
+// and may not learn the reason from it.
 func (o *quotedOffer) refuses(name string) {
 	o.e.Flag(false)
 	o.e.Text(name)
 	o.write()
 }
 
-// write hashes what was encoded.
+// write adds the encoded bytes to the hash and empties the buffer.
 func (o *quotedOffer) write() {
-	_, _ = o.sum.Write(o.e.Buf) // it never fails
+	_, _ = o.sum.Write(o.e.Buf) // a hash returns no error
 	o.e.Buf = o.e.Buf[:0]
 }
 
-// id returns the ID of the quote that makes this offer about some people.
+// id returns the ID of the quote that makes this offer about these objects.
 func (o *quotedOffer) id(p *quotedPeople) string {
 	offer, people, terms := o.sum.Sum(nil)[:offerBytes], p.people.Sum(nil)[:peopleBytes], p.under.Sum(nil)[:termsBytes]
 	return hex.EncodeToString(slices.Concat(offer, people, terms))
 }
 
-// areSameOffer reports whether two quotes offer the same.
+// areSameOffer reports whether two quote IDs are of the same offer.
 func areSameOffer(id, other string) bool {
 	return id[:min(len(id), 2*offerBytes)] == other[:min(len(other), 2*offerBytes)]
 }
 
-// areUnderOtherTerms reports whether one quote is about the same people as another, under other
+// areUnderOtherTerms reports whether two quote IDs are about the same objects under different
 // policies.
 func areUnderOtherTerms(id, other string) bool {
 	const people, all = 2 * offerBytes, 2 * (offerBytes + peopleBytes + termsBytes)

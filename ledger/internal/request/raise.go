@@ -35,7 +35,8 @@ func (e *Executor) Raise(ctx context.Context, r api.RaiseRequest) (out api.Raise
 	return out, nil
 }
 
-// execute executes the request, and ends its hold: an alternative to it is computed without.
+// execute executes the request and then removes its hold, so that an alternative is computed
+// without the hold.
 func (x *raise) execute(ctx context.Context) error {
 	defer func() { x.Rules.Holds.Remove(x.draw.hold) }()
 	return x.run(ctx)
@@ -46,7 +47,7 @@ type raise struct {
 	bulk
 	draw    drawing
 	partial bool
-	read    *prechecked // the objects, if they were read in the snapshot of the key
+	read    *prechecked // the first part, if it was read in the snapshot of the key
 	rest    string      // the first object whose true value was not kept, or ""
 }
 
@@ -69,14 +70,14 @@ func (x *raise) look(s *state.State) error {
 	return x.readPart(s, x.read)
 }
 
-// Precheck reads all objects of the panel, and asks for the true values that draws will need. It
-// refuses a request that is not partial if any object is refused.
+// Precheck reads all objects of the panel and asks the host for the true values that draws will
+// need. It refuses a request that is not partial if any object is refused.
 func (x *raise) Precheck(ctx context.Context, _ Panel, after string) (total int, err error) {
 	x.rest = ""
 	if err := x.holdBudget(ctx); err != nil {
 		return 0, err
 	}
-	var refused RefusalList // of a request that must be whole; a partial one finds them again, part by part
+	var refused RefusalList // not used by a partial request, which finds them again part by part
 	var later rules.Later
 	for last := false; !last; {
 		p, err := x.precheck(ctx, after)
@@ -108,8 +109,9 @@ func (x *raise) Precheck(ctx context.Context, _ Panel, after string) (total int,
 	return total, later.Err
 }
 
-// holdBudget keeps other requests from taking budget that this one relies on, from before it reads
-// until it ends. A request of one part needs no hold: it reads and takes in the same transaction.
+// holdBudget keeps other requests from taking budget that this request relies on, from before it
+// reads until it ends. A request of one part needs no hold, because it reads and draws in one
+// transaction. A partial request has none either.
 func (x *raise) holdBudget(ctx context.Context) error {
 	if x.draw.hold != nil || x.partial || !x.panel.All && len(x.panel.Names) <= state.PartSize {
 		return nil
@@ -117,12 +119,12 @@ func (x *raise) holdBudget(ctx context.Context) error {
 	covered := x.panel
 	x.draw.hold = &rules.Hold{Question: x.question.Number, Epsilon: x.epsilon, Covers: covered.Contains}
 	x.Rules.Holds.Add(x.draw.hold)
-	// What was decided before the hold existed is committed once this empty decision has passed.
+	// A decision made before the hold existed is committed when this empty one returns.
 	_, _, err := x.Engine.Submit(ctx, func(*state.State) ([]event.Change, error) { return nil, nil })
 	return err
 }
 
-// precheck reads the next objects after one, without their true values.
+// precheck reads the part after an object, without true values.
 func (x *raise) precheck(ctx context.Context, after string) (prechecked, error) {
 	if p := x.read; p != nil {
 		x.read = nil
@@ -136,7 +138,7 @@ func (x *raise) precheck(ctx context.Context, after string) (prechecked, error) 
 	return p, err
 }
 
-// readPart reads the objects after p.end.
+// readPart reads the objects after p.end into p.
 func (x *raise) readPart(s *state.State, p *prechecked) error {
 	some, last, err := x.panel.After(s, p.end, state.PartSize)
 	if err != nil {
@@ -157,7 +159,7 @@ func (x *raise) readPart(s *state.State, p *prechecked) error {
 			p.refused = append(p.refused, *refusal)
 		case v == event.Drawn:
 			if len(p.needy.Names) == i {
-				p.needy.Names = some[: i+1 : i+1] // most often all of them
+				p.needy.Names = some[: i+1 : i+1] // shares memory, because usually all objects need one
 			} else {
 				p.needy.Names = append(p.needy.Names, name)
 			}
@@ -167,9 +169,9 @@ func (x *raise) readPart(s *state.State, p *prechecked) error {
 	return nil
 }
 
-// Truths asks for the true values of the next part, if they were not kept. If an object of it needs
-// one all the same when it is decided, the whole rest of the request is read again. That takes a
-// budget that was freed in between.
+// Truths asks the host for the true values of the next part, if Precheck did not keep them. If an
+// object needs a true value only when its part is decided, the rest of the request is read again.
+// That happens only if budget was freed in between.
 func (x *raise) Truths(ctx context.Context, after string) error {
 	if x.rest == "" {
 		return nil
@@ -179,12 +181,12 @@ func (x *raise) Truths(ctx context.Context, after string) error {
 		return err
 	}
 	x.truths.Forget()
-	_, err = x.askPart(ctx, p) // an object without one is refused by the part
+	_, err = x.askPart(ctx, p) // the part refuses an object that has none
 	return err
 }
 
-// askPart asks for the true values of prechecked objects that need them, and returns the refusals
-// of objects that have none.
+// askPart asks the host for the true values of objects that need one. It returns the refusals of
+// the objects that have none.
 func (x *raise) askPart(ctx context.Context, p prechecked) (missing []api.Refusal, err error) {
 	if len(p.needy.Names) == 0 {
 		return nil, nil

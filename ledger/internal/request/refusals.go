@@ -9,27 +9,28 @@ import (
 	"github.com/sluicedp/sluice/privacy"
 )
 
-// RefusalList has the refusals that a request meets: it lists the first and counts the rest. The
+// RefusalList has the refusals of a request. It lists the first ones and counts the others. The
 // zero value is empty.
 type RefusalList struct {
-	Listed   []api.Refusal // the first, at most Most
-	Unlisted int           // the rest
-	// Most is how many are listed; 0 is [MaxListed]. A partial request lists all of a
-	// transaction, which are recorded.
+	Listed   []api.Refusal // the first refusals, at most Most
+	Unlisted int           // number of the other refusals
+	// Most is the largest number of listed refusals; 0 means [MaxListed]. A partial request lists
+	// all refusals of a transaction, because they are recorded.
 	Most int
-	// Untold are the objects that are refused because the host has no true value of them, also those
+	// Untold are the objects refused because the host has no true value of them, including objects
 	// that are not listed.
 	Untold []string
 	sums   []api.RefusalSum
 }
 
-// Refusals returns a list of some refusals.
+// Refusals returns a list of these refusals.
 func Refusals(all ...api.Refusal) (r RefusalList) {
 	r.Add(all...)
 	return r
 }
 
-// NewRefusals returns an empty list for a request: a partial one lists all that it records.
+// NewRefusals returns an empty list for a request. The list for a partial request holds every
+// refusal, because they are recorded.
 func NewRefusals(partial bool) (r RefusalList) {
 	if partial {
 		r.Most = api.MaxPanel
@@ -54,13 +55,13 @@ func (r *RefusalList) Add(more ...api.Refusal) {
 	}
 }
 
-// Count returns how many were added.
+// Count returns the number of refusals.
 func (r *RefusalList) Count() int { return len(r.Listed) + r.Unlisted }
 
-// Sums counts all that were added by reason, the most frequent first.
+// Sums returns the number of refusals for each reason, the most frequent reason first.
 func (r *RefusalList) Sums() []api.RefusalSum { return slices.Clone(r.sums) }
 
-// ByReason counts all that were added by reason.
+// ByReason returns the number of refusals for each reason.
 func (r *RefusalList) ByReason() map[api.Reason]uint64 {
 	all := map[api.Reason]uint64{}
 	for _, sum := range r.sums {
@@ -69,7 +70,7 @@ func (r *RefusalList) ByReason() map[api.Reason]uint64 {
 	return all
 }
 
-// Lowest returns the lowest of an ε and of what each of those refused can have at most.
+// Lowest returns the lowest of epsilon and of the largest ε that each refused object can have.
 func (r *RefusalList) Lowest(epsilon privacy.Epsilon) privacy.Epsilon {
 	for _, sum := range r.sums {
 		epsilon = state.Lower(epsilon, sum.Largest)
@@ -77,7 +78,8 @@ func (r *RefusalList) Lowest(epsilon privacy.Epsilon) privacy.Epsilon {
 	return epsilon
 }
 
-// Error returns that a request is refused for them. It lists the first [MaxListed].
+// Error returns the error of a request about q that has these refusals. It lists the first
+// [MaxListed].
 func (r *RefusalList) Error(q *event.Question) *api.RefusedError {
 	n := min(len(r.Listed), MaxListed)
 	return &api.RefusedError{
@@ -85,7 +87,7 @@ func (r *RefusalList) Error(q *event.Question) *api.RefusedError {
 	}
 }
 
-// MaxListed is how many refusals the error of a refused request lists, and the quote of an order
-// that would be refused. The others are counted: the memory that a refusal takes does not grow with
-// the panel.
+// MaxListed is the largest number of refusals listed in the error of a refused request, or in the
+// quote of an order that would be refused. Others are only counted, so that the memory for a
+// refusal does not grow with the panel.
 const MaxListed = 100

@@ -21,7 +21,7 @@ func (e *Executor) Release(ctx context.Context, r api.ReleaseRequest) (api.Respo
 		return api.Response{}, err
 	}
 	err := x.run(ctx)
-	if err == nil && !x.decided { // it is recorded, even if ctx has ended
+	if err == nil && !x.decided { // read it even if ctx has ended, because it is recorded
 		err = e.Engine.View(context.WithoutCancel(ctx), x.readRecorded)
 	}
 	if err != nil {
@@ -35,15 +35,16 @@ type release struct {
 	protocol
 	drawing
 	name    [1]string       // the object
-	number  [1]int32        // the number of the true value, if the release is prompt
+	number  [1]int32        // index of the true value, if the release is prompt
 	verdict event.Verdict   // what the release means for the object
-	bond    [1]state.Bond   // what its chain is bound to
-	decided bool            // by this call
-	changes [1]event.Change // the one that settles it
+	bond    [1]state.Bond   // what the chain of the object is bound to
+	decided bool            // this call has decided the release
+	changes [1]event.Change // the event that settles the release
 }
 
-// set checks the request. With a true value at hand it is decided before it is looked up, unless
-// the ledger has a truth key: then another value than before must take the same steps as none.
+// set checks the request. If the request has a valid true value, it is decided before its key is
+// looked up. With a truth key the lookup comes first. A changed value must take the same steps
+// there as a missing one.
 func (x *release) set(ctx context.Context, e *Executor, r api.ReleaseRequest) error {
 	if err := event.CheckName("object", r.Object); err != nil {
 		return err
@@ -59,7 +60,7 @@ func (x *release) set(ctx context.Context, e *Executor, r api.ReleaseRequest) er
 	if r.Truth != nil {
 		return errs.Invalid("a release with a true value, and with a source of one")
 	}
-	value := r.TrueValue // without TruthOf: this source is called for no other object
+	value := r.TrueValue // api.TruthOf is not needed, because this source is called for this object only
 	x.source = func(context.Context, string, []string) ([]string, error) { return []string{value}, nil }
 	if number, known := x.question.Index[r.TrueValue]; known && e.Rules.Binder == nil {
 		x.number[0], x.prompt = int32(number), true
@@ -78,7 +79,7 @@ func (x *release) look(s *state.State) error {
 	return err
 }
 
-// ask asks for the true value, if a response must be drawn from it.
+// ask asks the host for the true value, if a response must be drawn.
 func (x *release) ask(ctx context.Context) error {
 	if x.verdict != event.Drawn {
 		return nil
@@ -99,8 +100,9 @@ func (x *release) ask(ctx context.Context) error {
 	return x.refuse(Refusals(refused...))
 }
 
-// commit decides the release. If it is prompt and fails, for whatever reason, a response that is
-// recorded already is returned all the same, even if ctx has ended.
+// commit decides the release. If a prompt release fails for any reason, commit checks whether the
+// key was settled before, even if ctx has ended. In that case it returns nil, and the recorded
+// response is returned.
 func (x *release) commit(ctx context.Context) error {
 	prompt := x.prompt
 	if prompt {
@@ -120,7 +122,7 @@ func (x *release) commit(ctx context.Context) error {
 	return err
 }
 
-// decide records the response, if there is none.
+// decide records the response, unless it exists already.
 func (x *release) decide(s *state.State) ([]event.Change, error) {
 	s.Coming = 2
 	refusal, err := x.answer(s, x.name[0], &x.end.Counts)
@@ -128,7 +130,7 @@ func (x *release) decide(s *state.State) ([]event.Change, error) {
 	case err != nil:
 		return nil, err
 	case refusal != nil && x.prompt:
-		return nil, errOvertaken // the refusal is explained outside of the transaction: others wait for this
+		return nil, errOvertaken // the next attempt explains it, outside the transaction that others wait for
 	case refusal != nil:
 		return nil, x.refuse(Refusals(*refusal))
 	}
@@ -137,7 +139,7 @@ func (x *release) decide(s *state.State) ([]event.Change, error) {
 	return x.changes[:], nil
 }
 
-// readRecorded reads the response to a request that was settled before.
+// readRecorded reads the response of a request that was settled earlier.
 func (x *release) readRecorded(s *state.State) error {
 	name := x.name[0]
 	o, found, err := s.Object(name)

@@ -11,9 +11,9 @@ import (
 	"github.com/sluicedp/sluice/ledger/internal/state"
 )
 
-// Reserve executes a request to hold an order. It returns the number of the reservation. A small
-// order is decided at once; a larger one is assessed before, so that others do not wait while a
-// refusal is found.
+// Reserve executes a request to reserve an order, and returns the number of the reservation. A
+// small order is decided at once. A larger order is first assessed outside the transaction, so that
+// others do not wait for a refusal to be found.
 func (e *Executor) Reserve(ctx context.Context, r api.ReserveRequest) (uint64, error) {
 	held := term{length: r.For, until: r.Until}
 	if err := held.check(); err != nil {
@@ -61,7 +61,7 @@ func (x *selling) reserve(s *state.State) ([]event.Change, error) {
 	return Settling(changes, x.question.Number, x.refused.Listed, x.end), nil
 }
 
-// recall reads what was reserved into the trade.
+// recall reads the reservation that is captured into the trade.
 func (x *selling) recall(s *state.State) error {
 	r, err := OpenReservation(s, x.Reserved)
 	if err != nil {
@@ -88,7 +88,7 @@ func (x *selling) recall(s *state.State) error {
 		if !ok {
 			return errs.Corrupt(nil, "event %d reserves nothing", n)
 		}
-		if ev.Erased != nil { // the object was forgotten, and its name
+		if ev.Erased != nil { // the object and its name were forgotten
 			withdrawn := api.Refusal{
 				Reason: api.Withdrawn, Asked: r.Epsilon, Remedy: event.RemedyNothing,
 			}
@@ -118,9 +118,9 @@ func (e *Executor) Cancel(ctx context.Context, key string, reservation uint64) e
 	})
 }
 
-// OrderRefusals returns the objects of an order that its reservation or its sale refused, in the
-// order of their names, without those that were forgotten since. Every reading of a reservation and
-// of a sale uses it.
+// OrderRefusals returns the refusals of an order, by its reservation and by its sale, sorted by the
+// names of the objects. Objects that were forgotten since then are not included. Every function
+// that reads a reservation or a sale uses it.
 func OrderRefusals(s *state.State, r state.Sale) (all []api.Refusal, err error) {
 	var ends []uint64 // the events that settled the requests
 	if r.Granted != 0 {
@@ -154,14 +154,15 @@ func OrderRefusals(s *state.State, r state.Sale) (all []api.Refusal, err error) 
 	return all, nil
 }
 
-// AsGranted is [Reservation] without what has become of the reservation since it was granted.
+// AsGranted is [Reservation] with the reservation as it was when it was granted: open, not captured
+// or cancelled.
 func AsGranted(s *state.State, number uint64) (state.Sale, error) {
 	r, err := Reservation(s, number)
 	r.Status, r.Expires = state.SaleReserved, s.Now.Add(1)
 	return r, err
 }
 
-// OpenReservation returns a reservation by a number that a caller gave, or a
+// OpenReservation returns the reservation with a number that a caller gave, or a
 // [*api.ReservationError] if it is not open.
 func OpenReservation(s *state.State, number uint64) (state.Sale, error) {
 	r, err := Reservation(s, number)
@@ -171,7 +172,7 @@ func OpenReservation(s *state.State, number uint64) (state.Sale, error) {
 	return r, err
 }
 
-// ClosedReservation says why a reservation is not open at an instant.
+// ClosedReservation returns the error that describes why a reservation is not open at a time.
 func ClosedReservation(number uint64, r state.Sale, at time.Time) *api.ReservationError {
 	err := &api.ReservationError{Number: number, State: r.ReservationState(at)}
 	switch err.State {
@@ -183,14 +184,14 @@ func ClosedReservation(number uint64, r state.Sale, at time.Time) *api.Reservati
 	return err
 }
 
-// term is how long a reservation is held: for some time, or until a time.
+// term is how long a reservation is held: for a duration, or until a time.
 type term struct {
-	length time.Duration // from when it is granted; or
-	until  time.Time     // by the log's time
+	length time.Duration // from the time of the grant; or
+	until  time.Time     // by the time of the log
 }
 
-// check refuses a term that gives both or neither, or a year that no log reaches, before anything is
-// looked up.
+// check returns an error if a term has both fields or none, or a year outside the range of the log.
+// It runs before anything is read.
 func (r term) check() error {
 	switch {
 	case r.until.IsZero() && r.length <= 0, !r.until.IsZero() && r.length != 0:
@@ -201,7 +202,7 @@ func (r term) check() error {
 	return nil
 }
 
-// expires is when a reservation that is granted now ends.
+// expires returns when a reservation that is granted now ends.
 func (r term) expires(now time.Time) (time.Time, error) {
 	if r.until.IsZero() {
 		return now.Add(r.length), nil

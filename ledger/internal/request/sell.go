@@ -18,15 +18,15 @@ import (
 	"github.com/sluicedp/sluice/rrchain"
 )
 
-// limits are what a buyer agrees to.
+// limits are the conditions that a buyer sets for an order.
 type limits struct {
-	quoteID  string // "" for any quote
-	maxPrice *int64 // nil for any price
-	partial  bool   // refused objects are left out
+	quoteID  string // "" accepts any quote
+	maxPrice *int64 // nil accepts any price
+	partial  bool   // leave refused objects out
 }
 
-// Sell executes an order, in one transaction. It returns the number of the sale, and what is wrong
-// with true values.
+// Sell executes an order in one transaction. It returns the number of the sale, and the faults of
+// the true values.
 func (e *Executor) Sell(ctx context.Context, r api.SellRequest) (uint64, *rules.TruthFaults, error) {
 	x := &selling{}
 	form, err := x.setOrder(ctx, e, "sell", r.Key, r.Order, limits{r.QuoteID, r.MaxPrice, r.Partial})
@@ -37,7 +37,7 @@ func (e *Executor) Sell(ctx context.Context, r api.SellRequest) (uint64, *rules.
 	return x.execute(ctx)
 }
 
-// Capture executes a reservation, as Sell does an order.
+// Capture executes the order of a reservation. It returns the same as Sell.
 func (e *Executor) Capture(ctx context.Context, r api.CaptureRequest) (uint64, *rules.TruthFaults, error) {
 	x := &selling{limits: limits{partial: r.Partial}}
 	if err := x.begin(e, x, r.Key); err != nil {
@@ -55,18 +55,19 @@ func (e *Executor) Capture(ctx context.Context, r api.CaptureRequest) (uint64, *
 type selling struct {
 	trade
 	limits limits
-	needy  rules.Needy    // the objects that need a true value
-	bound  []event.Change // what binds chains to their true values
-	rows   []rrchain.Bits // the responses, in unary encoding
-	sale   uint64         // its number
-	term   term           // of a reservation
+	needy  rules.Needy    // objects that need a true value
+	bound  []event.Change // events that bind chains to their true values
+	rows   []rrchain.Bits // responses in unary encoding
+	sale   uint64         // number of the sale or reservation
+	term   term           // how long a reservation is held
 
 	progress func(done, total int) // may be nil
-	report   func(done, total int) // has progress called, outside of the commit
-	ended    func() error          // returns why nobody waits for the sale any more
+	report   func(done, total int) // calls progress from outside the commit
+	ended    func() error          // returns an error if the caller has stopped waiting
 }
 
-// setOrder gets an order ready, and checks it. It returns the beginning of the request's form.
+// setOrder checks an order and prepares the request for it. It returns the first fields of the
+// request's canonical form.
 func (x *selling) setOrder(
 	ctx context.Context, e *Executor, operation, key string, o api.Order, m limits,
 ) (*event.Form, error) {
@@ -85,7 +86,7 @@ func (x *selling) setOrder(
 	return f, nil
 }
 
-// execute returns the number of the sale.
+// execute runs the request and returns the number of the sale or reservation.
 func (x *selling) execute(ctx context.Context) (uint64, *rules.TruthFaults, error) {
 	if err := x.run(ctx); err != nil {
 		return 0, nil, x.alternative(ctx, err)
@@ -93,7 +94,7 @@ func (x *selling) execute(ctx context.Context) (uint64, *rules.TruthFaults, erro
 	return x.sale, &x.faults, nil
 }
 
-// found reads which sale or reservation the request has made.
+// found reads which sale or reservation the request has created.
 func (x *selling) found(s *state.State) (err error) {
 	if x.sale, err = SettledSale(s, x.st.Last); err == nil && x.reserving {
 		_, err = OpenReservation(s, x.sale)
@@ -114,19 +115,20 @@ func (x *selling) look(s *state.State) error {
 	}
 	m := x.limits
 	if m.partial && !x.reserving {
-		m.maxPrice = nil // objects without a true value will cost nothing
+		m.maxPrice = nil // objects without a true value will be left out and cost nothing
 	}
 	return x.accept(m)
 }
 
-// addNeedy notes an object whose response is drawn from the true value.
+// addNeedy adds an object to x.needy if its response must be drawn from the true value.
 func (x *selling) addNeedy(o rules.Subject, one *line) {
 	if one.verdict == event.Drawn {
 		x.needy.Add(o.Name, o.Chain.Bond())
 	}
 }
 
-// ask asks for the true values that draws will need, and refuses objects that have none.
+// ask asks the host for the true values that draws need. If some are missing, it assesses the order
+// again, which refuses the objects without one.
 func (x *selling) ask(ctx context.Context) error {
 	if x.reserving {
 		return nil
@@ -149,9 +151,10 @@ func (x *selling) ask(ctx context.Context) error {
 	return x.accept(x.limits)
 }
 
-// commit reports progress from the transaction, unless the order is reserved.
+// commit executes the transaction. Unless the order is only reserved, it reports progress while the
+// transaction runs.
 func (x *selling) commit(ctx context.Context) error {
-	x.lines = nil // they are assessed again
+	x.lines = nil // all objects are assessed again in the transaction
 	if x.reserving {
 		return x.protocol.commit(ctx)
 	}
@@ -161,7 +164,8 @@ func (x *selling) commit(ctx context.Context) error {
 	})
 }
 
-// tell reports how many objects are drawn or, after all are, recorded.
+// tell reports progress. done is the number of objects that are drawn or, if recorded is set,
+// recorded.
 func (x *selling) tell(recorded bool, done int) {
 	if recorded {
 		done += len(x.names)
@@ -169,8 +173,8 @@ func (x *selling) tell(recorded bool, done int) {
 	x.report(done, 2*len(x.names))
 }
 
-// decide assesses all objects again, in the transaction, and draws. All that can be refused is
-// refused here; record records what is decided.
+// decide assesses all objects again in the transaction and draws the responses. The order can be
+// refused only here. record then writes the events.
 func (x *selling) decide(s *state.State) ([]event.Change, error) {
 	if x.reserving {
 		return x.reserve(s)
@@ -193,8 +197,8 @@ func (x *selling) decide(s *state.State) ([]event.Change, error) {
 	return nil, halted
 }
 
-// reassess assesses the order in the transaction. It also draws the responses, as long as it seems
-// that they will be sold. halted is why one could not be drawn.
+// reassess assesses the order in the transaction. It also draws the responses, until a draw fails.
+// halted is the error of that draw, or nil.
 func (x *selling) reassess(s *state.State, at time.Time) (halted, err error) {
 	if err := x.anew(s); err != nil {
 		return nil, err
@@ -214,7 +218,7 @@ func (x *selling) reassess(s *state.State, at time.Time) (halted, err error) {
 	return halted, err
 }
 
-// respond fills in the response of a line.
+// respond draws the response of an object and stores it in its line.
 func (x *selling) respond(s *state.State, o rules.Subject, one *line) error {
 	if err := x.ended(); err != nil {
 		return err // nothing has happened yet
@@ -245,7 +249,7 @@ func (x *selling) response(one line) event.Response {
 	return event.Response{Value: event.Value{Index: int(one.value)}, Method: one.method}
 }
 
-// record records what was decided.
+// record writes the events of the sale.
 func (x *selling) record(s *state.State) error {
 	named, d := x.deal(s)
 	if x.Reserved != 0 {
@@ -258,7 +262,7 @@ func (x *selling) record(s *state.State) error {
 	if _, _, err := fold.Record(s, named); err != nil {
 		return err
 	}
-	if err := x.recordBound(s); err != nil { // before the sale, which its objects follow
+	if err := x.recordBound(s); err != nil { // first, because the sale is followed directly by its objects
 		return err
 	}
 	if _, _, err := fold.Record(s, []event.Change{&event.SaleMade{Deal: d, Tally: x.sum.tally}}); err != nil {
@@ -271,13 +275,13 @@ func (x *selling) record(s *state.State) error {
 	return err
 }
 
-// recordBound binds the chains to their true values that are not bound yet.
+// recordBound writes the events that bind chains to their true values.
 func (x *selling) recordBound(s *state.State) error {
 	_, _, err := fold.Record(s, x.bound)
 	return err
 }
 
-// recordSold hands out the responses.
+// recordSold writes the events that hand out the responses.
 func (x *selling) recordSold(s *state.State) error {
 	capacity := min(len(x.lines), state.PartSize)
 	page, changes := make([]event.Sold, 0, capacity), make([]event.Change, 0, capacity)
@@ -297,7 +301,7 @@ func (x *selling) recordSold(s *state.State) error {
 	})
 }
 
-// eachPart passes the objects to visit, part by part, each with its place among the names.
+// eachPart calls visit for each part of the names. from is the index of the first name of the part.
 func (x *selling) eachPart(visit func(from int, names []string) error) error {
 	from := 0
 	for some := range slices.Chunk(x.names, state.PartSize) {
@@ -309,8 +313,8 @@ func (x *selling) eachPart(visit func(from int, names []string) error) error {
 	return nil
 }
 
-// deal returns what a sale or a reservation begins with: the buyer's name, if it is new, and what
-// it is about under the next number.
+// deal returns the terms of a sale or reservation under the next number. If the buyer is new, it
+// also returns the event that names it.
 func (t *trade) deal(s *state.State) ([]event.Change, event.Deal) {
 	d := event.Deal{
 		Sale: s.Counters.Sales + 1, Buyer: t.Buyer, Question: t.question.Number, Epsilon: t.epsilon,
@@ -323,10 +327,10 @@ func (t *trade) deal(s *state.State) ([]event.Change, event.Deal) {
 	return []event.Change{&event.BuyerNamed{Number: d.Buyer, Name: t.buyer}}, d
 }
 
-// add adds the fields of the limits to the form of a request.
+// add adds the limits to the canonical form of a request.
 func (m limits) add(f *event.Form) {
 	if f.Field("QuoteID").Flag(m.quoteID != ""); m.quoteID != "" {
-		f.ObjectField("QuoteID").Text(m.quoteID) // it has a digest of the objects
+		f.ObjectField("QuoteID").Text(m.quoteID) // an object field, because it has a digest of the objects
 	}
 	price := f.Field("MaxPrice")
 	if price.Flag(m.maxPrice != nil); m.maxPrice != nil {
@@ -335,6 +339,7 @@ func (m limits) add(f *event.Form) {
 	f.Field("Partial").Flag(m.partial)
 }
 
+// check returns an error if a limit is out of range.
 func (m limits) check() error {
 	if m.maxPrice != nil && *m.maxPrice < 0 {
 		return errs.Invalid("a highest price of %d", *m.maxPrice)
@@ -345,7 +350,8 @@ func (m limits) check() error {
 	return nil
 }
 
-// accept returns why a trade is not one the buyer agrees to, or nil.
+// accept returns an error if the buyer does not agree to the trade as it was assessed: it has
+// refusals, another price or another quote.
 func (t *trade) accept(m limits) error {
 	if t.refused.Count() > 0 && !m.partial || t.sum.objects == 0 {
 		return t.refuse(t.refused)

@@ -13,18 +13,19 @@ import (
 )
 
 // A request that changes the ledger carries an idempotency key. The last event of each of its
-// transactions settles (a part of) it: it records the key, a digest of the request and what came of
-// it. The same key with the same request then returns the recorded outcome, and with another
-// request [ErrKeyConflict]. A request over many objects is carried out in parts of bounded size;
-// one that was interrupted goes on after its last part when it comes again.
+// transactions settles the request or a part of it. That event records the key, a digest of the
+// request and its outcome. Later calls with the same key and request return the recorded outcome.
+// Calls with the same key and another request return [errs.ErrKeyConflict]. A request over many
+// objects is executed in parts of bounded size. If it is interrupted, a repeated call continues
+// after its last part.
 
-// Outcome is what came of a request.
+// Outcome is the result of a request.
 type Outcome struct {
-	Counts  event.Counts                    // of all parts
-	Left    int                             // how many objects were left out
-	Refused []api.Refusal                   // the first of them who are not forgotten; not of a sweep
-	Swept   map[uint32]*event.SweptQuestion // by question, of a sweep
-	listed  int                             // the refusals in refused and swept, at most MaxPanel
+	Counts  event.Counts                    // sum of all parts
+	Left    int                             // number of refused objects
+	Refused []api.Refusal                   // the first refusals, without forgotten objects; empty for a sweep
+	Swept   map[uint32]*event.SweptQuestion // for a sweep: results by question
+	listed  int                             // number of refusals in Refused and Swept, at most MaxPanel
 	First   uint64                          // the first event
 	Last    uint64                          // the last event
 }
@@ -32,21 +33,24 @@ type Outcome struct {
 // unlisted returns how many refused objects are not in Refused.
 func (o *Outcome) unlisted() int { return o.Left - len(o.Refused) }
 
-// Standing is how far a request has come.
+// Standing is the progress of a request: which of its parts are settled.
 type Standing struct {
-	settled []uint64 // the events that settled its parts
-	parts   int      // how many these are, with those of this call
-	Done    bool     // its last part is settled
-	Through uint64   // objects enrolled by later events do not belong to it
-	dealt   uint64   // how many of the objects that it names are dealt with
-	Cursor  string   // the last object of the last part, of a request for all
-	Last    uint64   // the last of its events
+	settled []uint64 // the events that settled parts before this call
+	parts   int      // number of settled parts, including those of this call
+	Done    bool     // the last part is settled
+	Through uint64   // objects enrolled by later events do not belong to the request
+	dealt   uint64   // number of the named objects that are done
+	Cursor  string   // the last object that is done, of a request for all
+	Last    uint64   // the last event of the request
 }
 
-// StandingOf returns how far the request with this key has come, or [ErrKeyConflict]; or
-// [ErrForgotten], if nobody can tell any more which request it was. What is not done is not begun,
-// nor gone on with, by a clock that nobody has confirmed: it would be refused for reasons of that
-// time.
+// StandingOf returns the progress of the request with this key. It returns [errs.ErrKeyConflict] if
+// the key was used for another request. It returns [errs.ErrForgotten] if the digest of that
+// request was erased with an object.
+//
+// A request that is not done is not begun or continued if the clock is too far ahead of the log and
+// not confirmed. It would otherwise be refused for reasons of that time. The error is then
+// [state.State.Far].
 func StandingOf(s *state.State, key string, id event.Identity) (Standing, error) {
 	r, part, err := s.LastPart(key)
 	if err == nil && (part == nil || !part.Final) {
@@ -78,8 +82,8 @@ func StandingOf(s *state.State, key string, id event.Identity) (Standing, error)
 	return st, err
 }
 
-// checkSame returns [ErrKeyConflict] if a request is not the one whose first part an event settles.
-// Where an object was forgotten, what the request says of several objects is erased, and not
+// checkSame returns [errs.ErrKeyConflict] if id is not the request whose first part is settled by
+// an event. If an object was forgotten, the digests of the request's objects are erased and not
 // compared.
 func checkSame(s *state.State, first *event.Settled, id *event.Identity) error {
 	conflict := &api.KeyConflictError{Key: first.Key}
@@ -105,9 +109,9 @@ func checkSame(s *state.State, first *event.Settled, id *event.Identity) error {
 	return nil
 }
 
-// cursor returns the object at which a request for all stands, whose parts were settled by these
-// events. If it was forgotten, that is the last one that an event of the part still names: those
-// behind it have nothing coming, or are looked at, and counted, again.
+// cursor returns the object after which a request for all continues, given the events that settled
+// its parts. If that object was forgotten, it returns the last object that an event of the part
+// still names. Objects after that one have no events in the part, or are read and counted again.
 func cursor(s *state.State, settled []uint64) (name string, err error) {
 	for _, number := range slices.Backward(settled) {
 		part, err := s.Settlement(number)
@@ -130,7 +134,7 @@ func cursor(s *state.State, settled []uint64) (name string, err error) {
 	return name, nil
 }
 
-// outcomeOf returns what came of the parts of a request that events settled.
+// outcomeOf returns the outcome of the parts of a request, given the events that settled them.
 func outcomeOf(s *state.State, settled []uint64) (o Outcome, err error) {
 	for _, number := range settled {
 		part, err := s.Settlement(number)
@@ -155,7 +159,7 @@ func outcomeOf(s *state.State, settled []uint64) (o Outcome, err error) {
 	return o, nil
 }
 
-// RefusalsOf returns whom a request left out, without those forgotten since.
+// RefusalsOf returns the refusals of the part that an event settled, without forgotten objects.
 func RefusalsOf(s *state.State, number uint64, end *event.Settled) (left []api.Refusal, err error) {
 	all, err := s.RefusedBefore(number, end.Refused)
 	for _, c := range all {
@@ -166,8 +170,8 @@ func RefusalsOf(s *state.State, number uint64, end *event.Settled) (left []api.R
 	return left, err
 }
 
-// Settling adds the events of those a request about a question left out, and the one that settles
-// it.
+// Settling appends the events of the refusals in a question to the changes, and the event that
+// settles the request. It adds their number to that event.
 func Settling(changes []event.Change, question uint32, left []api.Refusal, end *event.Settled) []event.Change {
 	end.Refused += uint64(len(left))
 	for _, r := range left {
@@ -176,7 +180,8 @@ func Settling(changes []event.Change, question uint32, left []api.Refusal, end *
 	return append(changes, end)
 }
 
-// partly tells the refusal of a whole request from that of the rest of one.
+// partly wraps the refusal of a request in [errs.ErrPartlyDone] if parts of the request are
+// settled. It returns other errors as they are.
 func (st Standing) partly(err error) error {
 	var refused *api.RefusedError
 	if st.parts > 0 && errors.As(err, &refused) {
@@ -185,7 +190,8 @@ func (st Standing) partly(err error) error {
 	return err
 }
 
-// Add adds a part, with the refusals whose events stand before it, as far as they are wanted.
+// Add adds a part and the refusals that its events record. left may be empty if the refusals are
+// not needed.
 func (o *Outcome) Add(part *event.Settled, left []*event.ObjectRefused) {
 	o.Left += int(part.Refused)
 	for i, n := range part.Counts {
@@ -202,7 +208,7 @@ func (o *Outcome) Add(part *event.Settled, left []*event.ObjectRefused) {
 			return
 		}
 		if c.Object == "" {
-			continue // it was forgotten
+			continue // the object was forgotten
 		}
 		o.listed++
 		if len(part.Swept) == 0 {
@@ -214,7 +220,7 @@ func (o *Outcome) Add(part *event.Settled, left []*event.ObjectRefused) {
 	}
 }
 
-// settle adds a part that has just been carried out by these changes.
+// settle adds a part that this call has just committed with these changes.
 func (o *Outcome) settle(end *event.Settled, last uint64, changes []event.Change) {
 	if o.First == 0 {
 		o.First = end.First
@@ -229,7 +235,7 @@ func (o *Outcome) settle(end *event.Settled, last uint64, changes []event.Change
 	o.Last = last
 }
 
-// SweptOf returns what a sweep did in a question, to be added to.
+// SweptOf returns the results of a sweep in a question, which the caller adds to.
 func (o *Outcome) SweptOf(question uint32) *event.SweptQuestion {
 	if o.Swept == nil {
 		o.Swept = map[uint32]*event.SweptQuestion{}

@@ -15,8 +15,7 @@ import (
 	"github.com/sluicedp/sluice/privacy"
 )
 
-// Sweep executes a sweep. It also returns, by the number of the question, what is wrong with true
-// values.
+// Sweep executes a sweep. It also returns the faults of true values, by the number of the question.
 func (e *Executor) Sweep(ctx context.Context, r api.AdvanceRequest) (Outcome, map[uint32]*rules.TruthFaults, error) {
 	x := &sweep{truths: map[valueOf]int32{}, faults: map[uint32]*rules.TruthFaults{}}
 	if err := x.begin(e, x, r.Key); err != nil {
@@ -31,21 +30,21 @@ func (e *Executor) Sweep(ctx context.Context, r api.AdvanceRequest) (Outcome, ma
 		}
 		x.panel.Question = q.Number
 	}
-	x.id = event.SweepRequest(r.Question) // after the question was found: a name can be of any length before
+	x.id = event.SweepRequest(r.Question) // only now, because a name that was not checked may have any length
 	err := x.run(ctx)
 	return x.outcome, x.faults, err
 }
 
-// sweep is a request for everything that policies have released. It goes object by object, so that
-// releases in several questions take their turns under the object's cap by the calendar, however
-// long they have waited.
+// sweep is a request for everything that policies have released. It handles one object after the
+// other. The releases in all questions of an object are thus ordered by their dates, however long
+// they have waited, when they use up the cap of the object.
 type sweep struct {
 	bulk
-	truths map[valueOf]int32             // of the next part
+	truths map[valueOf]int32             // true values for the next part
 	faults map[uint32]*rules.TruthFaults // of all parts, by question
 }
 
-// valueOf names what the host was asked for: the true value of an object in a question.
+// valueOf identifies a true value by its object and question.
 type valueOf struct {
 	question uint32
 	object   string
@@ -57,14 +56,15 @@ func (x *sweep) forget() {
 	x.forgetPart()
 }
 
-// forgetPart overwrites the true values of a part. Those of the next one are asked for later.
+// forgetPart overwrites the true values of a part. The values for the next part are requested
+// later.
 func (x *sweep) forgetPart() {
 	clear(x.truths)
 	x.asOf = 0
 }
 
-// Precheck counts the objects if the host wants to know. The instant of all parts is the one at
-// which the request was looked up, so that they do not depend on how long the sweep takes.
+// Precheck counts the objects if the host wants progress reports. All parts use the time at which
+// the request was looked up, so that they do not depend on the duration of the sweep.
 func (x *sweep) Precheck(ctx context.Context, p Panel, after string) (total int, err error) {
 	if err := event.CheckTime(x.at); err != nil || x.progress == nil {
 		return 0, err
@@ -76,8 +76,9 @@ func (x *sweep) Precheck(ctx context.Context, p Panel, after string) (total int,
 	return total, err
 }
 
-// Truths asks for the true values of the next part. An object without one leaves budget for other
-// questions, which may then need true values too: so it asks until nothing is left to ask.
+// Truths asks the host for the true values of the next part. An object without a true value leaves
+// budget to its other questions, which may then need true values too. So it repeats until no value
+// is missing.
 func (x *sweep) Truths(ctx context.Context, after string) error {
 	x.forgetPart()
 	for {
@@ -109,13 +110,14 @@ func (x *sweep) Truths(ctx context.Context, after string) error {
 	}
 }
 
-// need is a batch of true values to ask for.
+// need is a batch of true values to request.
 type need struct {
 	question *event.Question
 	rules.Needy
 }
 
-// needs returns the true values that the next part needs and that were not asked for, by question.
+// needs returns the objects, by question, whose true values the next part needs and the host was
+// not asked for.
 func (x *sweep) needs(ctx context.Context, after string) (needs map[uint32]*need, err error) {
 	needs = map[uint32]*need{}
 	err = x.Engine.View(ctx, func(s *state.State) error {
@@ -129,7 +131,7 @@ func (x *sweep) needs(ctx context.Context, after string) (needs map[uint32]*need
 		steps := 0
 		for _, name := range names {
 			if steps > mostSteps {
-				return nil // decide goes no further either
+				return nil // Decide also ends the part here
 			}
 			plan, err := x.plan(s, name, x.at)
 			if err != nil {
@@ -151,44 +153,44 @@ func (x *sweep) needs(ctx context.Context, after string) (needs map[uint32]*need
 	return needs, err
 }
 
-// plan is what a sweep has to do with one object.
+// plan is what a sweep does with one object.
 type plan struct {
-	object state.Object // with what is spent after all steps
-	chains []planned    // by the number of the question
-	steps  []step       // by the calendar
+	object state.Object // with the spent budget after all steps
+	chains []planned    // sorted by the number of the question
+	steps  []step       // in the order of their release dates
 }
 
 // planned is one chain of a plan.
 type planned struct {
-	rules.Subject // as it is stored
+	rules.Subject // as stored
 	question      *event.Question
-	after         state.Chain  // as it will be, as far as its ε and budgets go
-	steps         int          // that it takes
-	refusal       *api.Refusal // of the step that it cannot take
-	unasked       bool         // a truth is needed
+	after         state.Chain  // as after the steps, without responses
+	steps         int          // number of steps of this chain
+	refusal       *api.Refusal // of the first step that is refused
+	unasked       bool         // a true value is needed that was not requested yet
 }
 
-// raise makes an ε above all others the chain's current one. It adds one level, without a response,
-// to those that are stored, and moves it up from step to step.
+// raise makes epsilon, which is above all other levels, the current level of c.after. It uses one
+// additional level without a response, which it replaces in each step.
 func (c *planned) raise(epsilon privacy.Epsilon) {
 	stored := len(c.Chain.Levels)
 	c.after.Levels = append(c.after.Levels[:stored], state.NewLevel(epsilon, event.Value{}, 0))
 }
 
-// pending returns how many entries the steps add beside the level that raise has added.
+// pending returns how many entries the steps add to the chain, without the level that raise added.
 func (c *planned) pending() int {
 	return (c.steps + len(c.Chain.Levels) - len(c.after.Levels)) * c.question.LevelEntries()
 }
 
-// step is a level that one of the chains gets.
+// step is a level to be recorded in one of the chains.
 type step struct {
 	chain   int
 	epsilon privacy.Epsilon
 	verdict event.Verdict
 }
 
-// plan finds the levels that policies have released to an object by an instant and that are not
-// recorded, as far as budgets allow them.
+// plan returns the steps for the levels that policies have released to an object by a time and that
+// are not recorded yet, as far as the budgets allow.
 func (x *sweep) plan(s *state.State, name string, at time.Time) (plan, error) {
 	p, dues, err := x.due(s, name, at)
 	if err != nil {
@@ -209,8 +211,8 @@ type due struct {
 	level privacy.Epsilon
 }
 
-// due returns the chains of an object that belong to the sweep, and everything released to them, by
-// the calendar.
+// due returns the chains of an object that belong to the sweep, and all levels released to them, in
+// the order of their release dates.
 func (x *sweep) due(s *state.State, name string, at time.Time) (p plan, dues []due, err error) {
 	numbers := []uint32{x.panel.Question}
 	if x.panel.Question == 0 {
@@ -229,25 +231,25 @@ func (x *sweep) due(s *state.State, name string, at time.Time) (p plan, dues []d
 			return p, nil, err
 		}
 		if refusal != nil || o.Chain.Enrolled > x.panel.Through {
-			continue // it has withdrawn, or came later
+			continue // it has withdrawn, or enrolled later
 		}
 		for _, one := range rules.Released(q, o.Policy, o.Chain.Buyers, at) {
 			dues = append(dues, due{len(p.chains), one.At, one.Ceiling})
 		}
 		p.object = o.Object
 		after := o.Chain
-		after.Levels = slices.Clip(after.Levels) // the subject has them, too
+		after.Levels = slices.Clip(after.Levels) // the subject shares the memory
 		p.chains = append(p.chains, planned{Subject: o, question: q, after: after})
 	}
 	slices.SortStableFunc(dues, func(a, b due) int { return a.at.Compare(b.at) })
 	return p, dues, nil
 }
 
-// take adds a step to a plan, if it is needed and possible.
+// take adds a step to a plan if it is needed and the budgets allow it.
 func (x *sweep) take(s *state.State, p *plan, one due, at time.Time) error {
 	c := &p.chains[one.chain]
 	if c.refusal != nil {
-		return nil // what follows would cost more
+		return nil // higher levels would cost more
 	}
 	o := c.Subject
 	o.Chain, o.Object = c.after, p.object
@@ -274,7 +276,8 @@ func (x *sweep) take(s *state.State, p *plan, one due, at time.Time) error {
 	return nil
 }
 
-// checkTold refuses a draw for which there is no true value. If the host was not asked, it will be.
+// checkTold returns a refusal if the host has no true value for a draw. If the host was not asked
+// yet, it marks the chain.
 func (x *sweep) checkTold(c *planned, epsilon privacy.Epsilon) (*api.Refusal, error) {
 	truth, known := x.truths[valueOf{c.question.Number, c.Name}]
 	switch {
@@ -287,7 +290,8 @@ func (x *sweep) checkTold(c *planned, epsilon privacy.Epsilon) (*api.Refusal, er
 	return nil, x.checkTruth(c.question, &c.Chain, c.Name, truth)
 }
 
-// level returns the ε that the object's chain in a question gets by the steps so far.
+// level returns the current ε of the object's chain in a question after the steps so far. known is
+// false if the plan has no such chain.
 func (p *plan) level(question uint32) (epsilon privacy.Epsilon, known bool) {
 	at, known := slices.BinarySearchFunc(p.chains, question, func(c planned, number uint32) int {
 		return cmp.Compare(c.question.Number, number)
@@ -298,11 +302,11 @@ func (p *plan) level(question uint32) (epsilon privacy.Epsilon, known bool) {
 	return p.chains[at].after.Current(), true
 }
 
-// mostSteps bounds the events of one part of a sweep: chains that have much to catch up with would
-// otherwise make a transaction of millions.
+// mostSteps is about the largest number of events in one part of a sweep. Without it, chains with
+// many released levels would produce transactions of millions of events.
 const mostSteps = 4 * state.PartSize
 
-// decide draws for one part.
+// Decide draws for one part.
 func (x *sweep) Decide(s *state.State, names []string) (p Part, err error) {
 	var sum Outcome
 	for i, name := range names {
@@ -330,7 +334,7 @@ func (x *sweep) Decide(s *state.State, names []string) (p Part, err error) {
 	return p, nil
 }
 
-// count adds what becomes of a chain.
+// count adds the result of a chain to those of its question.
 func (c planned) count(one *event.SweptQuestion) {
 	switch {
 	case c.refusal != nil:
@@ -343,11 +347,11 @@ func (c planned) count(one *event.SweptQuestion) {
 	}
 }
 
-// follow takes the steps of one object.
+// follow executes the steps of one object and adds their events to p.
 func (x *sweep) follow(s *state.State, todo plan, p *Part) error {
 	for i := range todo.chains {
 		c := &todo.chains[i].Chain
-		c.Levels = slices.Clone(c.Levels) // the plan has them too
+		c.Levels = slices.Clone(c.Levels) // the plan shares the memory
 	}
 	for _, step := range todo.steps {
 		c := &todo.chains[step.chain]

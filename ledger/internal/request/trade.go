@@ -14,8 +14,9 @@ import (
 	"github.com/sluicedp/sluice/ledger/internal/state"
 )
 
-// Quote returns what an order would bring now, without what would be possible instead of refusals
-// if listed is set: the buyer itself may not know that, and only buys levels that terms list.
+// Quote returns what an order would cost now, and which objects it would refuse. If listed is set,
+// the quote is for the buyer, who may only buy levels listed in the terms. It then does not say
+// what is possible instead of refusals, because the buyer may not learn that.
 func (e *Executor) Quote(ctx context.Context, o api.Order, listed bool) (api.Quote, error) {
 	t := &trade{}
 	if err := t.set(ctx, e, o); err != nil {
@@ -43,7 +44,7 @@ func (e *Executor) Quote(ctx context.Context, o api.Order, listed bool) (api.Quo
 	return q, nil
 }
 
-// Offered returns a deal in words.
+// Offered returns a deal as an offer with names.
 func (e *Executor) Offered(d event.Deal, n event.SaleTally, buyer, question string) api.Offer {
 	return api.Offer{
 		Buyer: buyer, Question: question, Epsilon: d.Epsilon, Price: int64(d.Price), Currency: e.Currency,
@@ -52,28 +53,28 @@ func (e *Executor) Offered(d event.Deal, n event.SaleTally, buyer, question stri
 	}
 }
 
-// trade is an order that is assessed, for a quote, a reservation or a sale.
+// trade is an order that is assessed for a quote, a reservation or a sale.
 type trade struct {
 	protocol
 	rules.Bid
-	names         []string // the objects asked for, in order; of all, the ones that were read and are kept
+	names         []string // sorted names of the order; of an order for all, those that were read and are kept
 	stopAtRefusal bool
-	lines         []line      // of the objects that answer; none of an order that is refused, or only counted
-	sum           sums        // of the same
-	refused       RefusalList // the others
-	// promised are, of a reservation that is captured, the policies by whose prices the names were
-	// reserved.
+	lines         []line      // objects that answer; empty if the order is refused, or if only sums are needed
+	sum           sums        // sums of the objects that answer
+	refused       RefusalList // the other objects
+	// promised has, for the capture of a reservation, the policy of each name by whose prices it
+	// was reserved.
 	promised  []uint32
-	reserving bool // it becomes a reservation
-	told      bool // the host was asked for true values: objects without one are refused
-	partial   bool // refused objects are left out; else a single one refuses the order
-	counting  bool // only sums are wanted
-	quoting   bool // the ID of the quote is wanted, so:
+	reserving bool // the trade becomes a reservation
+	told      bool // the host was asked for true values, so objects without one are refused
+	partial   bool // leave refused objects out; otherwise one refusal refuses the order
+	counting  bool // only sums are needed
+	quoting   bool // the ID of the quote is needed; then also:
 	people    *quotedPeople
 	offer     *quotedOffer
 }
 
-// set gets the order ready, and checks it.
+// set checks the order and prepares the trade for it.
 func (t *trade) set(ctx context.Context, e *Executor, o api.Order) (err error) {
 	if err := event.CheckName("buyer", o.Buyer); err != nil {
 		return err
@@ -90,7 +91,7 @@ func (t *trade) set(ctx context.Context, e *Executor, o api.Order) (err error) {
 	return t.question.CheckLevel(o.Epsilon)
 }
 
-// form begins the canonical form of a request with the order.
+// form returns the canonical form of a request, with the fields of the order.
 func (t *trade) form(operation string) *event.Form {
 	f := event.NewForm(operation)
 	f.Field("Buyer").Text(t.buyer)
@@ -100,8 +101,9 @@ func (t *trade) form(operation string) *event.Form {
 	return f
 }
 
-// alternative adds to the error of a refused order what would have been possible. A reservation
-// cannot be captured for less.
+// alternative adds to the error of a refused order what is possible instead. It adds nothing for a
+// reservation, which cannot be captured at a lower ε, nor for an order that stops at the first
+// refusal.
 func (t *trade) alternative(ctx context.Context, err error) error {
 	err = callback.Tell(err)
 	if t.Reserved != 0 || t.stopAtRefusal {
@@ -113,36 +115,36 @@ func (t *trade) alternative(ctx context.Context, err error) error {
 	return f.alternative(ctx, err, t.epsilon)
 }
 
-// sums are of what is sold.
+// sums are the totals of the objects that answer.
 type sums struct {
-	objects, price uint64 // the price is at most MaxPanel times the largest price there is, 10¹²
+	objects, price uint64 // the price is at most MaxPanel times the largest price, 10¹²
 	tally          event.SaleTally
 }
 
-// add counts a line.
+// add adds a line.
 func (n *sums) add(one *line) {
 	n.objects++
 	n.price += one.price
 	n.tally.Add(one.method, one.upgrade)
 }
 
-// errDecided ends the reading of an order of which the first refusal is known, and nothing else is
-// wanted.
+// errDecided ends the assessment of an order after the first refusal, if the request needs no more
+// than that.
 var errDecided = errors.New("refused")
 
-// line is one object of a trade. It is small, since there may be many: what else is needed of the
-// object is read again.
+// line is one object of a trade. It is small, because an order may have many; the other data of the
+// object are read again.
 type line struct {
 	price   uint64
-	at      uint32 // its place among the names
-	value   uint32 // its response, once there is one: a value, or the place of a row of bits; see [selling.rows]
+	at      uint32 // index among the names
+	value   uint32 // its response, once drawn: a value, or an index of [selling.rows]
 	verdict event.Verdict
-	method  event.Method // by which its response comes about
-	upgrade bool         // the buyer holds a lower level of it
+	method  event.Method // how its response is obtained
+	upgrade bool         // the buyer holds a lower level of this chain
 }
 
-// convene finds the objects of the order, and assesses each at an instant: part by part, while
-// their records are at hand. taken is as in assessPart.
+// convene reads the objects of the order part by part, and assesses each at a time. taken is as in
+// assessPart.
 func (t *trade) convene(s *state.State, at time.Time, taken func(x rules.Subject, one *line)) error {
 	p := Panel{Names: t.names, All: t.panel.All, Question: t.question.Number, Through: t.panel.Through}
 	if err := t.anew(s); err != nil {
@@ -184,11 +186,11 @@ func (t *trade) convene(s *state.State, at time.Time, taken func(x rules.Subject
 	return nil
 }
 
-// firstPart is how many objects are read first where the first refusal decides: one of them may be
-// it.
+// firstPart is the number of objects in the first part if the first refusal decides the order. It
+// is small, because the refusal may be among them.
 const firstPart = 32
 
-// anew begins to assess the objects.
+// anew resets the results of the assessment.
 func (t *trade) anew(s *state.State) (err error) {
 	t.lines, t.sum, t.refused = nil, sums{}, NewRefusals(t.partial)
 	if t.quoting {
@@ -198,15 +200,17 @@ func (t *trade) anew(s *state.State) (err error) {
 	return err
 }
 
+// newOffer returns the offer of the trade, without objects.
 func (t *trade) newOffer() *quotedOffer {
 	return newQuotedOffer(t.ID, t.buyer, t.question.Number, t.epsilon)
 }
 
-// keeps reports whether the lines are needed: not for a quote, nor once a whole order is refused.
+// keeps reports whether the lines are needed. They are not needed for a quote, or after a refusal
+// of an order that is not partial.
 func (t *trade) keeps() bool { return !t.counting && (t.partial || t.refused.Count() == 0) }
 
-// assessPart assesses objects, the first of which has a place among the names. Each whose line is
-// kept is passed to taken, with the line that it gets.
+// assessPart assesses some objects. from is the index of the first of them among the names. It
+// calls taken for each object that answers, with its line, if the lines are kept.
 func (t *trade) assessPart(
 	s *state.State, from int, names []string, at time.Time, taken func(x rules.Subject, one *line),
 ) error {
@@ -236,7 +240,7 @@ func (t *trade) assessPart(
 	return nil
 }
 
-// leaveOut notes a refusal, and returns errDecided if that is all that is wanted.
+// leaveOut adds a refusal. It returns errDecided if the order needs no further assessment.
 func (t *trade) leaveOut(r *api.Refusal) error {
 	t.refused.Add(*r)
 	if t.quoting {
@@ -251,15 +255,15 @@ func (t *trade) leaveOut(r *api.Refusal) error {
 	return nil
 }
 
-// count counts the line of an object.
+// count adds the line of an object to the sums and to the offer.
 func (t *trade) count(name string, one *line) {
 	if t.sum.add(one); t.quoting {
 		t.offer.sells(name, one.price)
 	}
 }
 
-// assess returns what the trade means for one object, by its place among the names, and at what
-// price.
+// assess returns the line of one object, with its price, or its refusal. place is the index of the
+// object among the names.
 func (t *trade) assess(
 	s *state.State, place int, name string, at time.Time,
 ) (one line, x rules.Subject, refusal *api.Refusal, err error) {
@@ -268,7 +272,7 @@ func (t *trade) assess(
 	}
 	held := x.Chain.HeldBy(t.Buyer)
 	if t.Reserved != 0 {
-		at = s.Now // which is not before the reservation was granted, whatever the clock says now
+		at = s.Now // not before the grant of the reservation, even if the clock went back
 	}
 	ask := t.asking(&x, at)
 	refusal, err = t.CheckSale(s, &x)
@@ -278,7 +282,7 @@ func (t *trade) assess(
 	if err == nil && refusal == nil && t.told && one.verdict == event.Drawn {
 		refusal, err = t.checkTold(&x)
 	}
-	if err == nil && refusal != nil && !t.Listed { // else it is not explained
+	if err == nil && refusal != nil && !t.Listed { // the refusal is not explained to a buyer
 		err = t.Rules.OrLess(s, &x, ask, t.Offer(s, &x), refusal)
 	}
 	if err != nil || refusal != nil {
@@ -290,7 +294,8 @@ func (t *trade) assess(
 	return one, x, nil, err
 }
 
-// checkTold refuses an object that needs a true value and has none.
+// checkTold returns a refusal if the host has no true value of an object that needs one. It returns
+// errOvertaken if the host was not asked for it.
 func (t *trade) checkTold(x *rules.Subject) (*api.Refusal, error) {
 	truth, asked := t.truths.Of(x.Name)
 	switch {
@@ -302,7 +307,8 @@ func (t *trade) checkTold(x *rules.Subject) (*api.Refusal, error) {
 	return nil, nil
 }
 
-// due is the price of an object: by its terms, or by those that were in force when it was reserved.
+// due returns the price of an object. For a reservation it is the price by the policy in force when
+// the object was reserved.
 func (t *trade) due(s *state.State, place int, x *rules.Subject) (price uint64, err error) {
 	p := x.Policy
 	if t.Reserved != 0 {
@@ -313,7 +319,7 @@ func (t *trade) due(s *state.State, place int, x *rules.Subject) (price uint64, 
 	return rules.Due(p, &x.Chain, t.Buyer, t.epsilon), nil
 }
 
-// asking is what the trade wants of an object at an instant.
+// asking returns the request for one object at a time.
 func (t *trade) asking(x *rules.Subject, at time.Time) rules.Asking {
 	return rules.Asking{
 		Question: t.question, Epsilon: t.epsilon, At: at, Buyer: t.Buyer, Newcomer: x.Chain.HeldBy(t.Buyer).IsZero(),
@@ -321,7 +327,8 @@ func (t *trade) asking(x *rules.Subject, at time.Time) rules.Asking {
 	}
 }
 
-// quote describes the trade, which is not to be sold if it stopped at a refusal.
+// quote describes the trade. If the assessment stopped at a refusal, the quote has no ID, price or
+// objects.
 func (t *trade) quote() api.Quote {
 	refused := t.refused.Error(t.question)
 	q := api.Quote{Refused: refused.Refused, Unlisted: refused.Unlisted, Sums: refused.Sums}
@@ -344,6 +351,6 @@ func (t *trade) lackTruth() (missing RefusalList) {
 	return missing
 }
 
-// mostWork is how many bits one transaction may draw, or probabilities read: about ten seconds'
-// work, during which other requests wait.
+// mostWork is the largest number of bits that one transaction may draw, or of probabilities that it
+// may read. It takes about ten seconds, during which other requests wait.
 const mostWork = 1 << 28
