@@ -15,31 +15,36 @@ import (
 	"github.com/sluicedp/sluice/ledger/internal/kv"
 )
 
-// Claim marks a ledger as open for writing on this machine, in whichever file it is. The lock of a
-// file does not cover its copies, and two copies that draw would release two independent responses
-// of the same objects. A claim is a listening abstract Unix socket whose name has the id of the
-// ledger. A network namespace has one socket of a name, and the kernel removes it with the process.
+// Claim marks a ledger as open for writing on this machine, whichever copy of its file is open. The
+// lock of a file does not cover copies of the file. Two copies that both draw would release two
+// independent responses of the same object.
 //
-// Every local user can bind that name, so only the claims of users who could open the ledger as
-// well count: see [trusts].
+// A claim is a listening abstract Unix socket whose name contains the id of the ledger. A name
+// exists once in a network namespace, and the kernel removes the socket when the process ends.
+//
+// Every local user can bind that name. Therefore only claims of users who could open the ledger
+// count: see [trusts].
 type Claim struct{ socket *net.UnixListener }
 
-// claimWait is how long ClaimLedger waits for another claim to end: the socket of a process that
-// was just killed may outlive its lock on the file, and a child process has copies of all sockets
+// claimWait is how long ClaimLedger waits for another claim to end. The socket of a process that
+// was just killed may outlive its lock on the file. A child process holds copies of all sockets
 // until it executes its program.
 const (
 	claimWait = 250 * time.Millisecond
 	claimPoll = 5 * time.Millisecond
 
-	// polls in a row that find no claim that counts: a claim is bound for an instant before it
-	// listens
+	// mostStrangers is the number of consecutive polls without a trusted claim after which
+	// ClaimLedger gives up. One poll is not enough, because a claim is bound for an instant before
+	// it listens.
 	mostStrangers = 10
 )
 
 // ClaimLedger claims the ledger in the file at path until the claim is released. It returns
-// [kv.ErrInUse] if a process of this user, of root or of the file's owner has claimed it. Where
-// such sockets are not available, or another user has the name, it claims nothing, and copies that
-// are open at the same time are not noticed. It logs the latter.
+// [kv.ErrInUse] if a process of this user, of root or of the file's owner has claimed the ledger.
+//
+// If the system has no such sockets, or if another user has bound the name, ClaimLedger returns an
+// empty claim. Then copies that are open at the same time are not detected. The second case is
+// logged.
 func ClaimLedger(id [16]byte, path string, log *callback.Log) (*Claim, error) {
 	name := "@sluice-ledger-" + uuid.UUID(id).String()
 	deadline := time.Now().Add(claimWait)
@@ -71,8 +76,8 @@ func ClaimLedger(id [16]byte, path string, log *callback.Log) (*Claim, error) {
 	}
 }
 
-// acceptAll closes each connection to a claim, so that its queue never fills and [holderOf] always
-// gets an answer.
+// acceptAll accepts and closes each connection to a claim. So the connection queue never fills, and
+// [holderOf] always gets an answer.
 func acceptAll(socket *net.UnixListener) {
 	for {
 		c, err := socket.Accept()
@@ -81,14 +86,14 @@ func acceptAll(socket *net.UnixListener) {
 			_ = c.Close()
 		case errors.Is(err, net.ErrClosed):
 			return
-		default: // such as too many open files
+		default: // for example, too many open files
 			time.Sleep(claimPoll)
 		}
 	}
 }
 
-// logForeign logs that a process that does not count has the name of a claim, or that no process
-// accepts connections there.
+// logForeign logs that an untrusted process has bound the name of a claim. If err is not nil, no
+// process accepts connections at that name, and err is logged as the cause.
 func logForeign(log *callback.Log, holder *syscall.Ucred, err error) {
 	const then = "the name by which open copies of this ledger are noticed is taken by another user: they are not " +
 		"noticed now"
@@ -99,9 +104,9 @@ func logForeign(log *callback.Log, holder *syscall.Ucred, err error) {
 	log.Now(func(log *zerolog.Logger) { log.Warn().Uint32("uid", holder.Uid).Int32("process", holder.Pid).Msg(then) })
 }
 
-// trusts reports whether a claim of a user counts for the file at path: the user of this process,
-// root, or the owner of the file. Others cannot be told from a user who only wants to keep the
-// ledger from being opened.
+// trusts reports whether a claim of a user counts for the file at path. It counts if the user is
+// the user of this process, root, or the owner of the file. Another user may have bound the name
+// only to keep the ledger from being opened.
 func trusts(uid uint32, path string) bool {
 	if uid == 0 || uid == uint32(os.Geteuid()) {
 		return true
@@ -114,13 +119,14 @@ func trusts(uid uint32, path string) bool {
 	return is && file.Uid == uid
 }
 
-// forbidden reports whether a process may not have such sockets, or the system has none.
+// forbidden reports whether err means that the process may not create such sockets, or that the
+// system does not support them.
 func forbidden(err error) bool {
 	return isAny(err, syscall.EACCES, syscall.EPERM, syscall.ENOSYS, syscall.EAFNOSUPPORT, syscall.EPROTONOSUPPORT)
 }
 
-// holderOf returns the credentials of the process that listens at an abstract socket, as the kernel
-// has them. Every claim listens and accepts, so that an error means that no claim is there.
+// holderOf returns the credentials, from the kernel, of the process that listens at an abstract
+// socket. Every claim listens and accepts, so an error means that no claim is there.
 func holderOf(name string) (*syscall.Ucred, error) {
 	socket, err := net.DialUnix("unix", nil, &net.UnixAddr{Net: "unix", Name: name})
 	if err != nil {
@@ -138,8 +144,8 @@ func holderOf(name string) (*syscall.Ucred, error) {
 	return peer, errors.Join(failed, err)
 }
 
-// inProcess names a process, as the end of a sentence; it is empty for 0, a process in a namespace
-// that this one does not see.
+// inProcess returns the end of a sentence that names a process. It returns "" for pid 0, which is a
+// process in a namespace that this process cannot see.
 func inProcess(pid int) string {
 	switch pid {
 	case 0:
@@ -150,7 +156,7 @@ func inProcess(pid int) string {
 	return fmt.Sprintf(", in process %d", pid)
 }
 
-// Release gives the claim up.
+// Release ends the claim. It does nothing for a nil or empty claim.
 func (c *Claim) Release() error {
 	if c == nil || c.socket == nil {
 		return nil

@@ -21,12 +21,12 @@ import (
 	"github.com/sluicedp/sluice/ledger/observe"
 )
 
-// commit carries a batch out: it is decided and folded on the table, and appended to the journal
-// with one flush. Only then does anybody see it. A decision that refuses affects nobody else; a
-// failure to append fails the whole batch.
+// commit decides and folds a batch in the memtable, and appends its events to the journal with one
+// flush. Only then are they visible to readers. A refused decision affects no other proposal of the
+// batch. A failure to append fails the whole batch.
 //
-// tell reports to the host's log and observer; nil if there is nothing to report. It must not be
-// called before others may lead.
+// tell reports the commit to the host's log and observer; it is nil if there is nothing to report.
+// It must be called only after the next leader may begin, because the host may take its time.
 func (l *Engine) commit(batch []*Proposal) (tell func(), err error) {
 	if err := l.Queue.Stopped(); err != nil {
 		return nil, err
@@ -42,7 +42,7 @@ func (l *Engine) commit(batch []*Proposal) (tell func(), err error) {
 				log.Error().Err(failed).Int("requests", requests).Dur("duration", took).Msg("commit failed")
 			})
 		}
-		defer l.saveIfReplaced() // before the caller learns of it, which may end the process
+		defer l.saveIfReplaced() // before the caller receives the error and may end the process
 		return tell, l.stopIfUnsure(err)
 	case s != nil:
 		l.edge = s.Edge
@@ -52,7 +52,8 @@ func (l *Engine) commit(batch []*Proposal) (tell func(), err error) {
 	return nil, nil
 }
 
-// telling returns what reports a commit of some requests to the host, or nil.
+// telling returns a function that reports a commit to the host, or nil if there is nothing to
+// report. requests is the number of requests in the batch.
 func (l *Engine) telling(s *state.State, requests int, took time.Duration) func() {
 	lines := l.lines
 	if len(lines) == 0 && l.Observer == nil {
@@ -70,18 +71,19 @@ func (l *Engine) telling(s *state.State, requests int, took time.Duration) func(
 	}
 }
 
-// errTakenBack ends a transaction in which a proposal was refused that had recorded something. It
-// is made again without that.
+// errTakenBack aborts the transaction so that it is retried without the refused proposal. The
+// proposal had recorded events before it was refused, and these must not survive.
 var errTakenBack = errors.New("refused after it has recorded something")
 
-// write decides, folds and appends a batch. It returns the state behind it, whose transaction has
-// ended, or nil if it has no event.
+// write decides, folds and appends a batch. It returns the state after the batch, or nil if the
+// batch has no event. The transaction of that state has ended.
 func (l *Engine) write(batch []*Proposal) (written *state.State, err error) {
 	if err := l.startJournal(); err != nil {
 		return nil, err
 	}
 	now := newest(batch)
-	for err = errTakenBack; err == errTakenBack; { // each time somebody else is refused, and no time passes
+	// Each retry refuses another proposal, so the loop ends. The time of the batch stays the same.
+	for err = errTakenBack; err == errTakenBack; {
 		err = l.Store.Update(func(w kv.Writer) error {
 			s, err := l.carryOut(batch, w, now)
 			if over, can := w.(memtable.Checker); can && err == nil {
@@ -97,16 +99,17 @@ func (l *Engine) write(batch []*Proposal) (written *state.State, err error) {
 	return written, err
 }
 
-// newest returns the reading of the clock in a batch that began last, which need not be the latest
-// time. It began and ended while each proposal of the batch was being made, so it is a time at
-// which each of them can have happened.
+// newest returns the clock reading of the batch that began last; it need not be the latest time.
+// Every proposal of the batch was in progress during that reading, so the time is valid for each of
+// them.
 func newest(batch []*Proposal) time.Time {
 	last := slices.MaxFunc(batch, func(a, b *Proposal) int { return cmp.Compare(a.reading, b.reading) })
 	return last.now
 }
 
-// stopIfUnsure stops the ledger after an error behind which nobody knows what is durable, or whose
-// the file is.
+// stopIfUnsure stops the ledger if err leaves it unknown whether the commit is durable, or if
+// another process has overwritten the file. It returns err, wrapped in [errs.ErrStopped] in the
+// first case.
 func (l *Engine) stopIfUnsure(err error) error {
 	if errors.Is(err, kv.ErrUncertain) && !errors.Is(err, errs.ErrStopped) {
 		err = fmt.Errorf("%w: %w", errs.ErrStopped, err)
@@ -116,18 +119,18 @@ func (l *Engine) stopIfUnsure(err error) error {
 	return err
 }
 
-// StopIfOverwritten stops a ledger whose file somebody else has written to.
+// StopIfOverwritten stops the ledger if err wraps [kv.ErrOverwritten].
 func (l *Engine) StopIfOverwritten(err error) {
 	if errors.Is(err, kv.ErrOverwritten) && l.Queue.Stop(err) {
 		l.Log.Say(zerolog.ErrorLevel, err, "ledger stopped")
 	}
 }
 
-// logLine is what the host's log gets of a request that was committed.
+// logLine is the line of the host's log about one committed request.
 type logLine struct {
-	first, last uint64 // its events
-	key         string // "" if it has none
-	sale        uint64 // 0 if it made none
+	first, last uint64 // numbers of its first and last event
+	key         string // idempotency key; "" if it has none
+	sale        uint64 // number of its sale; 0 if it made none
 	buyer       string
 }
 
@@ -143,10 +146,10 @@ func (l *logLine) write(to *zerolog.Logger, requests int, took time.Duration) {
 		Int("requests", requests).Dur("duration", took).Msg("committed")
 }
 
-// nanoNats is how many nano-nats a nat has.
+// nanoNats is the number of nano-nats in a nat.
 const nanoNats = 1e9
 
-// observed returns what the observer gets of a commit.
+// observed returns the observer's report of a commit that took the given time.
 func observed(s *state.State, took time.Duration) observe.Commit {
 	c := observe.Commit{
 		Requests: s.Work.Requests, Events: s.Counters.Events - s.Durable.Events, Duration: took, Draws: s.Work.Draws(),
@@ -159,16 +162,16 @@ func observed(s *state.State, took time.Duration) observe.Commit {
 	return c
 }
 
-// carryOut decides and folds a batch in a transaction, and returns the state behind it. If a
-// proposal comes to something else when the transaction is made again, such as because its truth is
-// gone meanwhile, those behind it are decided anew: they may be refused because of what has not
-// happened.
+// carryOut decides and folds a batch in a transaction, and returns the state after it. A retried
+// transaction does not decide refused proposals again. But if a proposal now has another result
+// than before, for example because its true value is no longer available, all later proposals are
+// decided again: they may have been refused because of changes that no longer happen.
 func (l *Engine) carryOut(batch []*Proposal, w kv.Writer, now time.Time) (*state.State, error) {
 	s, err := l.begin(w, now)
 	if err != nil {
 		return nil, err
 	}
-	anew := false // somebody comes to something else than before
+	anew := false // a proposal has another result than in the previous try
 	for _, p := range batch {
 		if p.refused = p.refused && !anew; err != nil {
 			continue
@@ -194,7 +197,7 @@ func (l *Engine) carryOut(batch []*Proposal, w kv.Writer, now time.Time) (*state
 	return s, fold.Flush(s)
 }
 
-// begin begins a transaction at a time.
+// begin begins a transaction at the time now.
 func (l *Engine) begin(w kv.Writer, now time.Time) (*state.State, error) {
 	if err := event.CheckTime(now); err != nil {
 		return nil, err
@@ -214,13 +217,14 @@ func (l *Engine) begin(w kv.Writer, now time.Time) (*state.State, error) {
 		s.Work = &state.Work{}
 	}
 	if l.edge != nil && l.edge.Size() == s.Counters.Events {
-		s.Edge = l.edge.Clone() // the transaction may fail
+		s.Edge = l.edge.Clone() // not the original, because the transaction may fail
 	}
 	s.Far = l.leap.of(s)
 	return s, nil
 }
 
-// append makes what a transaction has recorded durable.
+// append appends the events of a transaction to the journal, durably. It does nothing if there is
+// no journal. The error wraps [kv.ErrUncertain] if the events may be in the journal.
 func (l *Engine) append(s *state.State) error {
 	if l.journal.open == nil {
 		return nil
@@ -230,29 +234,30 @@ func (l *Engine) append(s *state.State) error {
 		After:   journal.Position(s.Counters.Position),
 		Records: s.Records, Cut: l.journal.cut(s.Durable.Events),
 	}
-	// Nobody can take back what is being appended, so no caller's context ends it.
+	// The context of a caller must not end the append, because what is being appended cannot be
+	// undone.
 	err := callback.Call("Journal.Append", func() error { return l.journal.open.Append(context.Background(), g) })
 	if err == nil {
 		return nil
 	}
 	l.noteReplaced(err)
 	if errors.Is(err, journal.ErrRejected) && !isOver(err) {
-		return fmt.Errorf("journal: %w", err) // nothing has happened
+		return fmt.Errorf("journal: %w", err) // the journal is unchanged
 	}
 	return fmt.Errorf("%w: journal: %w", kv.ErrUncertain, err)
 }
 
-// isOver tells whether a journal takes nothing more from this process.
+// isOver reports whether err means that the journal accepts nothing more from this process.
 func isOver(err error) bool {
 	return isAny(err, journal.ErrFenced, journal.ErrOrder, journal.ErrStopped, errs.ErrReplaced)
 }
 
-// isAny reports whether an error is one of some.
+// isAny reports whether err wraps one of some errors.
 func isAny(err error, of ...error) bool {
 	return slices.ContainsFunc(of, func(one error) bool { return errors.Is(err, one) })
 }
 
-// describe returns what the log says of the requests of a batch, from the events that settle them.
+// describe returns the log lines of a batch. It reads the event that settles each request.
 func describe(s *state.State, batch []*Proposal) (lines []logLine, err error) {
 	for _, p := range batch {
 		if p.first == 0 {
@@ -263,7 +268,8 @@ func describe(s *state.State, batch []*Proposal) (lines []logLine, err error) {
 		if err != nil {
 			return nil, err
 		}
-		if end, is := ev.Change.(*event.Settled); is { // the host's keys are set by no request
+		// The changes of the host's keys are not requests: they have no key and no sale.
+		if end, is := ev.Change.(*event.Settled); is {
 			one.key, one.sale = end.Key, end.Sale
 		}
 		if one.sale != 0 {
@@ -280,8 +286,8 @@ func describe(s *state.State, batch []*Proposal) (lines []logLine, err error) {
 	return lines, nil
 }
 
-// decide makes the decision, unless the context of its request ends before it is made. Whatever is
-// recorded after it is not interrupted any more.
+// decide runs the decision, unless the context of the request has ended. The recording after the
+// decision is not interrupted.
 func (p *Proposal) decide(s *state.State) ([]event.Change, error) {
 	if err := p.ctx.Err(); err != nil {
 		return nil, err
@@ -294,10 +300,13 @@ func (p *Proposal) decide(s *state.State) ([]event.Change, error) {
 	return changes, err
 }
 
-// carryOut decides a proposal and records its changes. The error is one of writing, or
-// [errTakenBack]; that of a refusal stays with the proposal, which is not decided again when the
-// transaction is made again, since a refusal is told to whoever watches; unless what lies before it
-// in the batch does not come to the same then.
+// carryOut decides a proposal and records its changes. The error is an error of writing, or
+// [errTakenBack].
+//
+// The error of a refusal is stored in the proposal. A retried transaction does not decide a refused
+// proposal again, because the refusal is reported to the observer, and should be reported once.
+// [Engine.carryOut] resets p.refused if an earlier proposal of the batch has another result in the
+// retry.
 func (p *Proposal) carryOut(s *state.State) error {
 	if p.refused {
 		return nil

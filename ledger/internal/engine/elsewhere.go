@@ -9,16 +9,17 @@ import (
 	"github.com/sluicedp/sluice/ledger/journal"
 )
 
-// Elsewhere is where a host keeps the journal of the ledger in a file, if that is not beside the
-// file.
+// Elsewhere implements [Journals] for a journal that the host provides, instead of one in a
+// directory beside the ledger's file.
 type Elsewhere struct {
-	// Open opens the journal, or makes it.
+	// Open opens the journal, or creates it.
 	Open   func(context.Context, journal.Wanted) (journal.Journal, error)
-	Beside string                 // where a journal beside the file would be
-	File   func() (string, error) // returns which file it is
+	Beside string                 // path that a journal beside the file would have
+	File   func() (string, error) // returns the identity of the ledger's file
 }
 
-// Find implements [Journals]. A journal beside the file may hold what is nowhere else.
+// Find implements [Journals]. It returns an error if there is also a journal beside the file,
+// because that one may hold events that are stored nowhere else.
 func (e Elsewhere) Find(ctx context.Context, w journal.Wanted) (journal.Journal, error) {
 	if _, err := os.Stat(e.Beside); err == nil {
 		return nil, fmt.Errorf("%w: there is %s, too: open the ledger once without another journal", errs.ErrJournal,
@@ -27,7 +28,7 @@ func (e Elsewhere) Find(ctx context.Context, w journal.Wanted) (journal.Journal,
 	return e.open(ctx, w)
 }
 
-// Make implements [Journals]. The journal was made when the ledger was opened.
+// Make implements [Journals]. It opens the journal, which was created when the ledger was opened.
 func (e Elsewhere) Make(w journal.Wanted) (journal.Journal, error) {
 	return e.open(context.Background(), w)
 }
@@ -52,7 +53,8 @@ func (e Elsewhere) Remove(j journal.Journal) error { return j.Close() }
 // Sweep implements [Journals].
 func (Elsewhere) Sweep() error { return nil }
 
-// Place implements [Journals]: the journal is in no file.
+// Place implements [Journals]. It returns the identity of the ledger's file only, because the
+// journal is not in a local file.
 func (e Elsewhere) Place(bool) (string, error) { return e.File() }
 
 // Lasting implements [Journals].

@@ -18,38 +18,40 @@ import (
 	"github.com/sluicedp/sluice/ledger/observe"
 )
 
-// Engine keeps a ledger: it has requests decided one after the other, commits what they come to,
-// and lets others read.
+// Engine runs a ledger: it decides requests one after the other, commits their events, and serves
+// readers.
 type Engine struct {
-	Store    kv.Store // what is committed: a table over the base, or the base
+	Store    kv.Store // committed state: the memtable over base, or base itself
 	base     kv.Store
-	Log      callback.Log     // where failures and commits are logged
-	Clock    func() time.Time // the host's
+	Log      callback.Log     // of failures and commits
+	Clock    func() time.Time // of the host
 	leap     Leap
-	ReadOnly bool        // nothing is decided
-	Standby  bool        // what another host appends to the journal is folded; ReadOnly is set, too
-	Alone    bool        // the file is read without its journal if that is missing; ReadOnly is set, too
-	Missing  string      // the name of the journal without which the file is read, or ""
-	Queue    Queue       // of those who wait for a commit
-	Known    state.Cache // records that were decoded before
+	ReadOnly bool        // no request is accepted
+	Standby  bool        // follows what another host appends to the journal; ReadOnly is also set
+	Alone    bool        // reads the file without its journal if that is missing; ReadOnly is also set
+	Missing  string      // name of the missing journal without which the file is read, or ""
+	Queue    Queue       // of proposals that wait for a commit
+	Known    state.Cache // caches decoded records
 	views    views
-	// on the id, so that no copy is open for writing too; nil if this one is not, or has no file
+	// Claim prevents that a copy of the ledger is open for writing at the same time. It is nil if
+	// the engine is not open for writing, or has no file.
 	Claim    *Claim
-	Room     int64            // how many bytes of what is committed may be in memory only, about; 0 for what is usual
+	Room     int64            // approximate limit in bytes of committed data that is in memory only; 0 for the default
 	Salts    func([]byte)     // fills memory for some salts; nil for random bytes
-	Observer observe.Observer // is told what is committed; nil tells nobody
+	Observer observe.Observer // receives reports of commits; may be nil
 
-	// The rest is used by the one goroutine that commits.
+	// Only the one goroutine that commits uses the fields below.
 	Chances   state.Chances
-	edge      *merkle.Edge // of the log as committed last; nil if not known
+	edge      *merkle.Edge // frontier of the Merkle tree after the last commit; nil if not known
 	journal   journaling
 	following following
-	table     *memtable.Table // over the file; nil if there is no journal
-	lines     []logLine       // of the requests of the batch that is being committed, if they are logged
+	table     *memtable.Table // over base; nil if there is no journal
+	lines     []logLine       // log lines of the batch that is being committed, if requests are logged
 }
 
-// Begin makes an engine over a store, whose commits a journal makes durable; without one, its own
-// must be. Nothing is read but the version of the format.
+// Begin prepares an engine over a store. If j is not nil, the journal makes commits durable;
+// otherwise the commits of the store must be durable by themselves. A nil clock is time.Now. Begin
+// reads nothing but the format version. only sets ReadOnly.
 func (l *Engine) Begin(base kv.Store, j Journals, log zerolog.Logger, clock func() time.Time, only bool, p Leap) error {
 	if clock == nil {
 		clock = time.Now
@@ -64,14 +66,15 @@ func (l *Engine) Begin(base kv.Store, j Journals, log zerolog.Logger, clock func
 		}
 	}
 	l.Chances = state.NewChances()
-	l.Queue.Durable = math.MaxUint64 // nothing is being committed yet
+	// Until Found is called, all stored events count as durable: no commit is in progress.
+	l.Queue.Durable = math.MaxUint64
 	return errors.Join(p.check(), l.Store.View(state.CheckVersion))
 }
 
-// Size returns how many bytes the file has.
+// Size returns the size of the file in bytes.
 func (l *Engine) Size() (int64, error) { return l.base.Size() }
 
-// Sizes returns how many bytes the file has, and how many of them hold nothing.
+// Sizes returns the size of the file in bytes, and how many of these bytes are unused.
 func (l *Engine) Sizes() (size, free int64, err error) {
 	if size, err = l.base.Size(); err != nil {
 		return 0, 0, err
@@ -82,39 +85,41 @@ func (l *Engine) Sizes() (size, free int64, err error) {
 	return size, free, nil
 }
 
-// Backlog returns how many events the file does not have yet, about how many bytes they take in
-// memory, and with how many commits wait.
+// Backlog returns how many durable events are not in the file yet, approximately how many bytes
+// they take in memory, and the capacity in bytes. All are 0 if there is no journal.
 func (l *Engine) Backlog() (events uint64, memory, room int64) {
 	if l.table == nil {
 		return 0, 0, 0
 	}
 	mark, memory, room := l.table.Backlog()
-	if at, err := markedPosition(mark); err == nil { // else the file is damaged, and whoever reads it is told
+	// An error means that the file is damaged, which its readers report.
+	if at, err := markedPosition(mark); err == nil {
 		durable := l.Queue.DurableEvents()
 		events = durable - min(at.Events, durable)
 	}
 	return events, memory, room
 }
 
-// Observe calls the observer, if there is one. A panic of it is logged. It is called where nothing
-// is held.
+// Observe calls the observer, if there is one. A panic of the observer is logged. The caller must
+// hold no lock and no transaction.
 func (l *Engine) Observe(call func(observe.Observer)) {
 	if l.Observer != nil {
 		l.Log.Guard("Observer", func() { call(l.Observer) })
 	}
 }
 
-// Found tells where the log ended when the ledger was opened.
+// Found sets the last durable event to the end of the log that was found when the ledger was
+// opened.
 func (l *Engine) Found(at state.Position) { l.Queue.Durable = at.Events }
 
-// Load is what an engine has to do.
+// Load describes the current work of an engine.
 type Load struct {
 	Waiting    int  // requests in the queue
-	Committing bool // a commit is under way, or about to begin
-	Watched    bool // somebody waits for events to come, or for the engine to close
+	Committing bool // a commit is in progress, or about to begin
+	Watched    bool // a caller waits for new events, or for the engine to close
 }
 
-// Load returns what the engine has to do now.
+// Load returns the current work of the engine.
 func (l *Engine) Load() Load {
 	c := &l.Queue
 	c.mu.Lock()
@@ -122,14 +127,14 @@ func (l *Engine) Load() Load {
 	return Load{Waiting: len(c.queue), Committing: c.leading, Watched: c.changed != nil}
 }
 
-// UsualLeap is how far the clock may be ahead of the log unless the host says otherwise: as long as
-// a ledger may lie idle without that anybody is asked.
+// UsualLeap is the default of [Leap].Allowed: how long a ledger may be idle before a person must
+// confirm the clock.
 const UsualLeap = 366 * 24 * time.Hour
 
-// Leap is how far the clock may be ahead of the log.
+// Leap limits how far the clock may be ahead of the last event of the log.
 type Leap struct {
-	Allowed   time.Duration // 0 for the usual one
-	Confirmed time.Time     // up to which a person has confirmed the clock
+	Allowed   time.Duration // 0 for UsualLeap
+	Confirmed time.Time     // a person has confirmed that the clock is right up to this time
 }
 
 func (p Leap) check() error {
@@ -139,8 +144,8 @@ func (p Leap) check() error {
 	return nil
 }
 
-// of returns a [*ClockError] if the clock of a state is too far ahead of its log, as it was when
-// the transaction began.
+// of returns a [*api.ClockError] if the clock of a state is too far ahead of the log. The end of
+// the log is the one at the beginning of the transaction.
 func (p Leap) of(s *state.State) error {
 	if p.Allowed == 0 {
 		p.Allowed = UsualLeap

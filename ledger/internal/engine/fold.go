@@ -20,28 +20,28 @@ import (
 )
 
 const (
-	// foldedTogether is how many events, about, are folded in one transaction, and foldedBytes how
-	// many bytes of them.
+	// foldedTogether and foldedBytes limit how many events, and how many bytes of them, are folded
+	// in one transaction. Both are approximate, because groups are not split.
 	foldedTogether = 4096
 	foldedBytes    = 4 << 20
-	// toldEvery is how often a fold says how far it is.
+	// toldEvery is the interval between two log lines about the progress of a fold.
 	toldEvery = time.Second
 )
 
-// part are groups of a journal that are folded in one transaction.
+// part holds groups of a journal that are folded in one transaction.
 type part struct {
 	events []fold.Recorded
-	ends   []int        // of the groups among them
-	edge   *merkle.Edge // of the tree behind them
+	ends   []int        // of the groups, as indexes of events
+	edge   *merkle.Edge // frontier of the Merkle tree after the events
 	at     journal.Position
-	texts  wire.Texts // of the events
+	texts  wire.Texts // texts of the events
 	bytes  int
 }
 
-// full tells whether the next groups are folded in another transaction.
+// full reports whether the next group belongs to another transaction.
 func (p *part) full() bool { return len(p.events) >= foldedTogether || p.bytes >= foldedBytes }
 
-// restore folds the groups.
+// restore folds the groups of the part.
 func (p *part) restore(s *state.State) error {
 	from := 0
 	for _, end := range p.ends {
@@ -57,11 +57,12 @@ func (p *part) restore(s *state.State) error {
 	return nil
 }
 
-// reader reads the groups of a journal, and holds them against each other. It needs no state, so it
-// goes on while what was read is folded.
+// reader reads the groups of a journal, and checks that each one follows on the one before. It
+// needs no state, so it can read while earlier groups are folded.
 type reader struct{ fold.Reader }
 
-// add adds a group to a part. What comes of it is held against the root that it says.
+// add adds a group to a part. It returns an error if the group's events do not lead to the root
+// that the group states.
 func (x *reader) add(to *part, g journal.Group) error {
 	if !g.Fits() {
 		return errs.Corrupt(nil, "journal: a group of %d records leads from event %d to event %d", len(g.Records),
@@ -86,7 +87,7 @@ func (x *reader) add(to *part, g journal.Group) error {
 	return nil
 }
 
-// parts returns the groups behind the edge in parts.
+// parts returns the groups after the current position of the reader, combined to parts.
 func (x *reader) parts(groups iter.Seq2[journal.Group, error]) iter.Seq2[*part, error] {
 	return func(yield func(*part, error) bool) {
 		p := &part{}
@@ -115,8 +116,9 @@ func (x *reader) parts(groups iter.Seq2[journal.Group, error]) iter.Seq2[*part, 
 
 var errGivenUp = errors.New("whoever read the journal has given up")
 
-// ahead has another goroutine make a sequence, one element ahead of whoever ranges over it. stop
-// has it end soon. What panics there goes on here.
+// ahead runs a sequence in another goroutine, one element ahead of the caller that ranges over the
+// result. It calls stop when the range ends, so that the sequence ends soon. A panic of the
+// sequence continues in the caller's goroutine.
 func ahead[T any](stop func(), elements iter.Seq2[T, error]) iter.Seq2[T, error] {
 	type element struct {
 		it    T
@@ -136,7 +138,8 @@ func ahead[T any](stop func(), elements iter.Seq2[T, error]) iter.Seq2[T, error]
 		var maker sync.WaitGroup
 		maker.Go(func() {
 			defer close(made)
-			last := element{err: errGivenUp} // a test may end its goroutine
+			// This is sent if the sequence ends its goroutine (runtime.Goexit), as a test may do.
+			last := element{err: errGivenUp}
 			defer func() {
 				if last.panic = recover(); last.panic != nil || last.err != nil {
 					send(last)
@@ -163,7 +166,7 @@ func ahead[T any](stop func(), elements iter.Seq2[T, error]) iter.Seq2[T, error]
 	}
 }
 
-// reader returns one that begins where the log ends, and where that is.
+// reader returns a reader that begins at the end of the log, and that position.
 func (l *Engine) reader() (x *reader, at journal.Position, err error) {
 	err = l.Store.View(func(r kv.Reader) error {
 		s, err := state.Snapshot(r)
@@ -181,7 +184,7 @@ func (l *Engine) reader() (x *reader, at journal.Position, err error) {
 	return x, at, err
 }
 
-// foldJournal folds the events behind those in the file.
+// foldJournal folds the journal's events after those in the file.
 func (l *Engine) foldJournal(ctx context.Context, j journal.Journal) error {
 	x, at, err := l.reader()
 	if err != nil {
@@ -213,7 +216,7 @@ func (l *Engine) foldJournal(ctx context.Context, j journal.Journal) error {
 	return nil
 }
 
-// fold folds groups in one transaction.
+// fold folds the groups of a part in one transaction.
 func (l *Engine) fold(p *part) error {
 	err := l.Store.Update(func(w kv.Writer) error {
 		s, err := state.Begin(w, time.Time{})

@@ -17,28 +17,30 @@ import (
 	"github.com/sluicedp/sluice/ledger/journal"
 )
 
-// How a standby follows.
+// Intervals of a standby.
 const (
-	// baseEvery is how often the file is brought up to date, and the others hear of it: as long may
-	// [Engine.Erase] wait for it.
+	// baseEvery is the interval at which a standby brings its file up to date and reports its
+	// position to the other hosts. [Engine.Erase] on another host may have to wait this long.
 	baseEvery = time.Second
-	// saidEvery is after how many of these the others hear of it although there is nothing new.
+	// saidEvery is the number of these intervals after which the position is reported again
+	// although it has not changed.
 	saidEvery = 10
-	// How long to wait, at first and at most, before a journal is read again that could not be.
+	// readFirst and readMost are the first and the longest delay before a journal that could not be
+	// read is read again.
 	readFirst = 50 * time.Millisecond
 	readMost  = time.Second
 )
 
-// following is how a standby folds what another host appends.
+// following is the state of a standby that folds what another host appends.
 type following struct {
-	journal journal.Follower // nil if this is no standby, or not any more
+	journal journal.Follower // nil if this engine is not, or no longer, a standby
 	end     context.CancelFunc
 	loose   sync.WaitGroup
-	based   atomic.Pointer[journal.Position] // what the file has, durably
-	unsaid  atomic.Bool                      // the others may not know that any more
+	based   atomic.Pointer[journal.Position] // position that is durable in the file
+	unsaid  atomic.Bool                      // the other hosts may have discarded the reported position
 }
 
-// base returns what the file has, durably, as far as that was seen.
+// base returns the position that is known to be durable in the file.
 func (f *following) base() (at journal.Position) {
 	if seen := f.based.Load(); seen != nil {
 		at = *seen
@@ -46,10 +48,10 @@ func (f *following) base() (at journal.Position) {
 	return at
 }
 
-// untouched tells whether nothing is ever written to the file.
+// untouched reports whether the engine never writes to the file.
 func (l *Engine) untouched() bool { return l.ReadOnly && !l.Standby }
 
-// follower returns a journal as one that can be followed.
+// follower returns the journal as a [journal.Follower], or an error if a standby cannot follow it.
 func follower(j journal.Journal) (journal.Follower, error) {
 	f, can := j.(journal.Follower)
 	if !can {
@@ -58,7 +60,8 @@ func follower(j journal.Journal) (journal.Follower, error) {
 	return f, nil
 }
 
-// beginFollowing has the file name a journal, and begins to fold what comes.
+// beginFollowing writes the name of the journal to the file, and begins to fold new events in the
+// background.
 func (l *Engine) beginFollowing(f journal.Follower) error {
 	if err := l.nameJournal(f.Name()); err != nil {
 		return err
@@ -71,7 +74,8 @@ func (l *Engine) beginFollowing(f journal.Follower) error {
 	return nil
 }
 
-// endFollowing folds nothing more.
+// endFollowing stops folding, waits for its goroutines, and closes the journal. It does nothing if
+// the engine does not follow.
 func (l *Engine) endFollowing() error {
 	f := l.following.journal
 	if f == nil {
@@ -83,8 +87,8 @@ func (l *Engine) endFollowing() error {
 	return closing(f, nil)
 }
 
-// follow folds what is appended. When the journal cannot be read for a while, it tries again; when
-// it is not what it was, the standby stops.
+// follow folds what is appended until ctx ends. It retries if the journal cannot be read for some
+// time. It stops the ledger if the error is permanent, such as a damaged journal.
 func (l *Engine) follow(ctx context.Context, f journal.Follower) {
 	for wait := readFirst; ; {
 		err := l.foldMore(ctx, f)
@@ -109,13 +113,13 @@ func (l *Engine) follow(ctx context.Context, f journal.Follower) {
 	}
 }
 
-// passes tells whether what went wrong may be over when it is tried again.
+// passes reports whether a retry may succeed after err.
 func passes(err error) bool {
 	return !isAny(err, errs.ErrCorrupt, errs.ErrVersion, journal.ErrStopped, kv.ErrUncertain,
 		kv.ErrReplaced, kv.ErrOverwritten)
 }
 
-// foldMore waits until the journal goes on, and folds what has come.
+// foldMore waits until the journal has events after the file's, and folds them.
 func (l *Engine) foldMore(ctx context.Context, f journal.Follower) error {
 	x, at, err := l.reader()
 	if err == nil {
@@ -125,7 +129,8 @@ func (l *Engine) foldMore(ctx context.Context, f journal.Follower) error {
 		return err
 	}
 	for p, err := range x.parts(callback.Seq("Journal.Read", f.Read(ctx, at))) {
-		if err == nil { // what a power cut could still undo is not shown
+		// Settle first, so that readers see nothing that a power cut could still undo.
+		if err == nil {
 			err = callback.Call("Journal.Settle", func() error { return f.Settle(ctx) })
 		}
 		if err == nil {
@@ -139,12 +144,13 @@ func (l *Engine) foldMore(ctx context.Context, f journal.Follower) error {
 	return nil
 }
 
-// keepBase brings the file up to date now and then, and tells the others what it has.
+// keepBase checkpoints the file at intervals, and reports the durable position to the other hosts,
+// until ctx ends.
 func (l *Engine) keepBase(ctx context.Context, f journal.Follower) {
 	tick := time.NewTicker(baseEvery)
 	defer tick.Stop()
 	var told journal.Position
-	failed := false // the last time
+	failed := false // in the previous round
 	for n := 0; ; n++ {
 		at, err := l.position()
 		if err == nil && at != l.following.base() {
@@ -169,9 +175,11 @@ func (l *Engine) keepBase(ctx context.Context, f journal.Follower) {
 	}
 }
 
-// TakeOver claims the journal, folds what is left of it, and ends following: this engine does
-// nothing any more then. It returns the file, which stays open, and where the one that goes on
-// finds the journal. If it fails before it has claimed the journal, nothing has happened.
+// TakeOver claims the journal, folds the rest of it, and ends following. After success this engine
+// does nothing more. TakeOver returns the file, which stays open, and the [Journals] with which the
+// next engine opens the claimed journal.
+//
+// If TakeOver fails before it has claimed the journal, nothing has changed.
 func (l *Engine) TakeOver(ctx context.Context) (file kv.Store, journals Journals, err error) {
 	name, err := l.noted(state.KeyJournal)
 	if err != nil {
@@ -186,8 +194,9 @@ func (l *Engine) TakeOver(ctx context.Context) (file kv.Store, journals Journals
 		return nil, nil, err
 	}
 	defer func() {
-		if file == nil { // also when a function of the host has panicked
-			l.following.unsaid.Store(true) // a host that claims follows no more, as far as the others know
+		if file == nil { // also if a function of the host panicked
+			// The other hosts may regard a host that claims as one that no longer follows.
+			l.following.unsaid.Store(true)
 			err = errors.Join(err, closing(j, nil))
 		}
 	}()
@@ -207,7 +216,7 @@ func (l *Engine) TakeOver(ctx context.Context) (file kv.Store, journals Journals
 	return l.base, claimed{l.journal.from, claimedJournal{j, term, end}}, nil
 }
 
-// foldUpTo waits until all is folded up to the end of a journal, and ends following.
+// foldUpTo waits until the journal is folded up to its end, and ends following.
 func (l *Engine) foldUpTo(ctx context.Context, end journal.Position) error {
 	if err := l.Queue.AwaitEvent(ctx, end.Events); err != nil {
 		return fmt.Errorf("the journal is claimed, and not folded up to event %d yet: %w", end.Events, err)
@@ -225,29 +234,30 @@ func (l *Engine) foldUpTo(ctx context.Context, end journal.Position) error {
 	if at != end {
 		return errors.Join(mismatch("the journal ends with %v, the file with %v", end, at), l.base.Close())
 	}
-	l.table.Retire(errs.ErrClosed) // who reads now would meet what the one writes that goes on
+	// A read through this engine would otherwise find what the next engine writes.
+	l.table.Retire(errs.ErrClosed)
 	return nil
 }
 
-// claimed is where a journal is that was claimed already.
+// claimed finds a journal that is already claimed.
 type claimed struct {
 	Journals
 	journal claimedJournal
 }
 
-// Find implements [Journals].
+// Find implements [Journals]. It returns the claimed journal.
 func (c claimed) Find(context.Context, journal.Wanted) (journal.Journal, error) {
 	return c.journal, nil
 }
 
-// claimedJournal is a journal that was claimed already.
+// claimedJournal is a journal that is already claimed.
 type claimedJournal struct {
 	journal.Journal
 	term uint64
 	end  journal.Position
 }
 
-// Claim implements [journal.Journal].
+// Claim implements [journal.Journal]. It returns the result of the earlier claim.
 func (c claimedJournal) Claim(context.Context) (term uint64, end journal.Position, err error) {
 	return c.term, c.end, nil
 }

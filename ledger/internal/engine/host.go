@@ -14,14 +14,15 @@ import (
 	"github.com/sluicedp/sluice/ledger/observe"
 )
 
-// headPatience is how long a journal may take to say which host has claimed it.
+// headPatience is how long a journal may take to report which host has claimed it.
 const headPatience = time.Second
 
-// Host returns the part that this host has in the ledger. It asks a journal that several hosts
-// have, for a second at most. If another host has taken over, the ledger stops: nothing that it
-// decides is committed.
+// Host returns the role of this host in the ledger. If several hosts share the journal, Host asks
+// the journal which host has claimed it, and waits at most one second for the answer. If another
+// host has taken over, Host stops the ledger, because nothing that it decides can be committed.
 func (l *Engine) Host(ctx context.Context) observe.Host {
-	h := observe.Host{Role: l.role(), Answered: !l.Standby} // a standby of a journal that is no Follower cannot know
+	// A standby whose journal is not a Follower cannot know which host has claimed it.
+	h := observe.Host{Role: l.role(), Answered: !l.Standby}
 	if j := l.journal.shared.Load(); j != nil {
 		l.askHead(ctx, *j, &h)
 	}
@@ -39,7 +40,8 @@ func (l *Engine) role() string {
 	return "leader"
 }
 
-// askHead adds what a journal says of itself.
+// askHead adds to h what the journal reports about itself. It stops the ledger if the journal is
+// fenced.
 func (l *Engine) askHead(ctx context.Context, j journal.Follower, h *observe.Host) {
 	ctx, cancel := context.WithTimeout(ctx, headPatience)
 	defer cancel()
@@ -61,8 +63,8 @@ func (l *Engine) askHead(ctx context.Context, j journal.Follower, h *observe.Hos
 	}
 }
 
-// sharedBy keeps the handle by which Host asks which host has claimed the journal. It keeps none if
-// the journal is no Follower: then no other host can claim it.
+// sharedBy stores the handle that Host uses to ask which host has claimed the journal. It stores
+// nil if the journal is not a Follower, because then no other host can claim it.
 func (j *journaling) sharedBy(handle journal.Journal) {
 	if c, is := handle.(claimedJournal); is {
 		handle = c.Journal

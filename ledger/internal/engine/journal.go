@@ -18,51 +18,53 @@ import (
 	"github.com/sluicedp/sluice/ledger/journal"
 )
 
-// Journals is where the journal of a ledger is found, and made.
+// Journals finds and creates the journal of a ledger.
 type Journals interface {
-	// Find opens the journal that is there. It returns nil if there is none, where none is made
-	// before it is needed; else it makes one, unless the file names one.
+	// Find opens the existing journal. If there is none, Find returns nil where a journal is
+	// created only when it is needed. Elsewhere it creates one, unless the file names a journal.
 	Find(context.Context, journal.Wanted) (journal.Journal, error)
-	// Make makes an empty journal.
+	// Make creates an empty journal.
 	Make(journal.Wanted) (journal.Journal, error)
-	// Remove destroys what a journal holds, and closes it.
+	// Remove destroys the contents of a journal, and closes it.
 	Remove(j journal.Journal) error
-	// Sweep destroys what a crash has left of making or removing a journal.
+	// Sweep destroys what a crash left while a journal was created or removed.
 	Sweep() error
-	// Lasting tells whether the journal outlives the process: then the file names it for good.
+	// Lasting reports whether the journal outlives the process. Then the file names it permanently.
 	Lasting() bool
-	// Place says in which files the ledger is, so that a copy is told from them; the journal's are
-	// among them if it has one there. "" says that it cannot be told.
+	// Place returns the identity of the ledger's file, and, if journal is true and the journal is
+	// in local files, also that of the journal. A copy has another identity. "" means that the
+	// system cannot identify files.
 	Place(journal bool) (string, error)
 }
 
-// journaling is the journal of an open ledger. There is none before the first commit.
+// journaling is the state of the journal of an open ledger. Before the first commit there is no
+// journal.
 type journaling struct {
-	from   Journals // nil for a store that needs no journal, since its own commits are durable
+	from   Journals // nil for a store whose own commits are durable, so that it needs no journal
 	ledger [16]byte
-	frozen atomic.Uint64 // how many events the checkpoint has that began last
+	frozen atomic.Uint64 // number of events in the checkpoint that began last
 
-	mu      sync.Mutex // held while open changes, and while it is trimmed
+	mu      sync.Mutex // held while open changes, and during a trim
 	open    journal.Journal
-	named   bool // by the file, durably; used by whoever commits
+	named   bool // the file names the journal, durably; used only by the goroutine that commits
 	term    uint64
-	trimmed atomic.Pointer[journal.Position] // up to where nothing is held any more
-	wanted  atomic.Pointer[journal.Position] // up to where it is trimmed in the background; nil if it is not
-	trims   sync.WaitGroup                   // the goroutine that does so
-	// the handle of a journal that several hosts have; nil if this host alone has it
+	trimmed atomic.Pointer[journal.Position] // the journal holds nothing up to this position
+	wanted  atomic.Pointer[journal.Position] // position of the trim in the background; nil if none is in progress
+	trims   sync.WaitGroup                   // waits for the goroutine that trims
+	// shared is the handle of a journal that several hosts share; nil if only this host has it.
 	shared atomic.Pointer[journal.Follower]
 
-	replaced atomic.Bool // the journal is not what this process left
-	// writes to the file what was acknowledged then; the first call does it, and others wait for
-	// that
+	replaced atomic.Bool // the journal is not the one that this process left
+	// save writes to the file everything that was acknowledged. The first call does it; concurrent
+	// calls wait for the first.
 	save func()
 }
 
-// cut tells whether a checkpoint of what stands before a group has begun.
+// cut reports whether a checkpoint of exactly the events before a group has begun.
 func (j *journaling) cut(before uint64) bool { return before > 0 && j.frozen.Load() == before }
 
-// startJournal sees to it that there is a journal, which the file names before anything is appended
-// to it: without it the file would be opened short.
+// startJournal creates a journal if there is none, and writes its name to the file before anything
+// is appended. Without the name in the file, the file could be opened without the journal's events.
 func (l *Engine) startJournal() error {
 	if l.journal.named || l.journal.from == nil {
 		return nil
@@ -72,8 +74,8 @@ func (l *Engine) startJournal() error {
 			return fmt.Errorf("make a journal: %w", err)
 		}
 	}
-	// If this fails, the journal stays: the file may name it, or come to. The next commit tries
-	// again, unless the ledger has stopped.
+	// After a failure the journal stays, because the file may already name it, or may name it
+	// later. The next commit tries again, unless the ledger has stopped.
 	if err := l.nameJournal(l.journal.open.Name()); err != nil {
 		return fmt.Errorf("name the journal: %w", l.giveUp(err))
 	}
@@ -81,8 +83,9 @@ func (l *Engine) startJournal() error {
 	return nil
 }
 
-// giveUp removes a journal that could not be named in a file which somebody has replaced: nothing
-// is written to that any more. It returns why.
+// giveUp removes the new journal if why is [kv.ErrReplaced] and not [kv.ErrUncertain]: the file was
+// replaced, so nothing is written to it any more, and it cannot name the journal. giveUp returns
+// why.
 func (l *Engine) giveUp(why error) error {
 	if !errors.Is(why, kv.ErrReplaced) || errors.Is(why, kv.ErrUncertain) {
 		return why
@@ -92,7 +95,7 @@ func (l *Engine) giveUp(why error) error {
 	return errors.Join(why, closing(j, l.journal.from.Remove(j)))
 }
 
-// makeJournal makes a journal that begins where the ledger ends, and claims it.
+// makeJournal creates a journal that begins at the end of the log, and claims it.
 func (l *Engine) makeJournal() error {
 	at, err := l.position()
 	if err != nil {
@@ -105,7 +108,9 @@ func (l *Engine) makeJournal() error {
 	if err != nil {
 		return err
 	}
-	term, end, err := j.Claim(context.Background()) // it is one beside the file: the host opens its own before
+	// No context is needed: this journal is beside the file. A journal of the host is opened
+	// earlier.
+	term, end, err := j.Claim(context.Background())
 	if err == nil && end != at {
 		err = errs.Corrupt(nil, "a new journal begins at event %d, the ledger ends at event %d", end.Events, at.Events)
 	}
@@ -116,7 +121,7 @@ func (l *Engine) makeJournal() error {
 	return nil
 }
 
-// appendTo has events appended to a journal from now on.
+// appendTo sets the journal that commits are appended to from now on; nil is none.
 func (l *Engine) appendTo(j journal.Journal, term uint64, trimmed journal.Position) {
 	l.journal.mu.Lock()
 	defer l.journal.mu.Unlock()
@@ -125,7 +130,7 @@ func (l *Engine) appendTo(j journal.Journal, term uint64, trimmed journal.Positi
 	l.journal.sharedBy(j)
 }
 
-// gone returns up to where the journal holds nothing any more.
+// gone returns the position up to which the journal holds nothing any more.
 func (j *journaling) gone() (at journal.Position) {
 	if trimmed := j.trimmed.Load(); trimmed != nil {
 		at = *trimmed
@@ -133,7 +138,8 @@ func (j *journaling) gone() (at journal.Position) {
 	return at
 }
 
-// nameJournal has the file name a journal, "" is none, and where both are.
+// nameJournal writes to the file the name of the journal and the identities of file and journal,
+// and checkpoints. The name "" means that there is no journal.
 func (l *Engine) nameJournal(name string) error {
 	err := l.Store.Update(func(w kv.Writer) error {
 		return errors.Join(l.notePlace(w, name != ""), note(w, state.KeyJournal, name))
@@ -144,7 +150,7 @@ func (l *Engine) nameJournal(name string) error {
 	return l.Checkpoint()
 }
 
-// note puts a text under a key; "" is none.
+// note stores a text under a key of the meta bucket. It deletes the key if the text is "".
 func note(w kv.Writer, key, text string) error {
 	if text == "" {
 		return w.Delete(state.BucketMeta, []byte(key))
@@ -152,7 +158,7 @@ func note(w kv.Writer, key, text string) error {
 	return w.Put(state.BucketMeta, []byte(key), wire.Seal(state.BucketMeta, []byte(key), []byte(text)))
 }
 
-// noted returns the text under a key, or "".
+// noted returns the text under a key of the meta bucket, or "".
 func (l *Engine) noted(key string) (text string, err error) {
 	err = l.Store.View(func(r kv.Reader) error {
 		payload, err := (&state.State{Reader: r}).Payload(state.BucketMeta, []byte(key))
@@ -162,7 +168,7 @@ func (l *Engine) noted(key string) (text string, err error) {
 	return text, err
 }
 
-// Moved notes that the ledger is in another file now. Should the process die before the next
+// Moved records that the ledger is now in another file. If the process dies before the next
 // checkpoint, the file counts as a copy.
 func (l *Engine) Moved() error {
 	if l.journal.from == nil {
@@ -177,7 +183,7 @@ func (l *Engine) Moved() error {
 	})
 }
 
-// notePlace notes where the file is, and its journal if it has one.
+// notePlace stores the identity of the file, and that of the journal if there is one.
 func (l *Engine) notePlace(w kv.Writer, journal bool) error {
 	place, err := l.journal.from.Place(journal)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -186,8 +192,8 @@ func (l *Engine) notePlace(w kv.Writer, journal bool) error {
 	return errors.Join(err, note(w, state.KeyPlace, place))
 }
 
-// copied tells whether the file, or the journal that it names, is not the one which was written to
-// last. Where a file is read without its journal, only the file is compared.
+// copied reports whether the file, or the journal that it names, is not the one that was written to
+// last. If alone is true, the file is read without its journal, and only the file is compared.
 func (l *Engine) copied(named, alone bool) (bool, error) {
 	now, err := l.journal.from.Place(named)
 	if err != nil || now == "" {
@@ -197,7 +203,7 @@ func (l *Engine) copied(named, alone bool) (bool, error) {
 	return place != now && !(alone && strings.HasPrefix(place, now+" ")), err
 }
 
-// position returns where the log ends.
+// position returns the end of the log.
 func (l *Engine) position() (at journal.Position, err error) {
 	err = l.Store.View(func(r kv.Reader) error {
 		s, err := state.Snapshot(r)
@@ -207,11 +213,11 @@ func (l *Engine) position() (at journal.Position, err error) {
 	return at, err
 }
 
-// Of says which ledger it is.
+// Of sets the id of the ledger.
 func (l *Engine) Of(ledger [16]byte) { l.journal.ledger = ledger }
 
-// end brings the file of a ledger that is being closed up to date. A journal beside it is gone
-// then.
+// end brings the file up to date when the ledger is closed, and closes the journal. A journal
+// beside the file is removed.
 func (l *Engine) end() error {
 	if l.Standby {
 		return l.endStandby()
@@ -222,7 +228,7 @@ func (l *Engine) end() error {
 	}
 	err := l.Queue.Stopped()
 	switch {
-	case err != nil: // only the next Open can tell what is durable
+	case err != nil: // only the next Open can find out what is durable
 		l.saveIfReplaced()
 		return closing(j, nil)
 	case l.journal.from.Lasting():
@@ -233,7 +239,7 @@ func (l *Engine) end() error {
 	return l.drop(j)
 }
 
-// endStandby brings the file of a standby that is being closed up to date.
+// endStandby ends following, and brings the file of a standby up to date when it is closed.
 func (l *Engine) endStandby() error {
 	err := l.endFollowing()
 	if l.Queue.Stopped() != nil {
@@ -242,25 +248,26 @@ func (l *Engine) endStandby() error {
 	return errors.Join(err, l.Checkpoint())
 }
 
-// drop has the file name no journal, and removes the one that it had.
+// drop removes the journal, after the file has been written without its name.
 func (l *Engine) drop(j journal.Journal) error {
-	l.appendTo(nil, 0, journal.Position{}) // the checkpoint need not trim what is removed
+	l.appendTo(nil, 0, journal.Position{}) // the checkpoint need not trim a journal that is removed
 	if err := l.nameJournal(""); err != nil {
 		return closing(j, err)
 	}
 	return closing(j, l.journal.from.Remove(j))
 }
 
-// saveIfReplaced sees to it that nothing that was acknowledged depends on a journal which was
-// replaced: the file gets all of it, and names no journal. The queue must be stopped. Nothing is
-// done about a journal that outlives the process, which the file names for good.
+// saveIfReplaced makes sure that nothing that was acknowledged depends on a journal that was
+// replaced: it writes all of it to the file, without the name of the journal. The queue must be
+// stopped. It does nothing if the journal is Lasting, because the file names such a journal
+// permanently.
 func (l *Engine) saveIfReplaced() {
 	if l.journal.replaced.Load() && !l.journal.from.Lasting() {
 		l.journal.save()
 	}
 }
 
-// saveAll is save, done once.
+// saveAll implements save, which runs it once.
 func (l *Engine) saveAll() {
 	if err := l.nameJournal(""); err != nil {
 		l.Log.Say(zerolog.ErrorLevel, err,
@@ -271,14 +278,14 @@ func (l *Engine) saveAll() {
 		"the journal was replaced: all that was acknowledged is in the file, which does not need that journal any more")
 }
 
-// noteReplaced notes that an error of the journal says that it was replaced.
+// noteReplaced records it if err means that the journal was replaced.
 func (l *Engine) noteReplaced(err error) {
 	if errors.Is(err, errs.ErrReplaced) {
 		l.journal.replaced.Store(true)
 	}
 }
 
-// keep goes on with a journal that outlives the process, after a checkpoint of what was folded.
+// keep continues with a journal that outlives the process, after a checkpoint of the folded events.
 func (l *Engine) keep(j journal.Journal, term uint64) error {
 	l.appendTo(j, term, journal.Position{})
 	if err := l.nameJournal(j.Name()); err != nil {
@@ -288,16 +295,16 @@ func (l *Engine) keep(j journal.Journal, term uint64) error {
 	return nil
 }
 
-// Close brings the file up to date, and lets go of it. The queue must be closed.
+// Close brings the file up to date, closes it, and releases the claim. The queue must be closed.
 func (l *Engine) Close() error {
 	defer l.Log.Flush()
 	err := errors.Join(l.end(), l.Store.Close())
-	l.journal.trims.Wait() // the journal is closed, and no checkpoint begins another one
+	l.journal.trims.Wait() // no new trim can begin, because the journal is closed and there are no more checkpoints
 	return errors.Join(err, l.Claim.Release())
 }
 
-// LetGo lets go of the journal and of the claim of a ledger that could not be opened. Both stay as
-// they are.
+// LetGo closes the journal and releases the claim after the ledger could not be opened. The
+// contents of the journal do not change.
 func (l *Engine) LetGo() error {
 	var err error
 	if j := l.journal.open; j != nil {

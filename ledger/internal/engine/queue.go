@@ -14,54 +14,56 @@ import (
 	"github.com/sluicedp/sluice/ledger/internal/state"
 )
 
-// Callers that change the ledger share commits: whoever comes first leads, commits for everyone who
-// queued up meanwhile, and hands the lead to the next. A lone caller commits at once; there is no
-// timer. All of a batch is decided and applied in one transaction, in the order of the queue, so
-// each decision sees the ones before it.
+// Callers that change the ledger share commits. The first caller leads: it commits for all callers
+// that have queued up since then, and hands the lead to the next caller in the queue. A lone caller
+// commits at once; there is no timer. All proposals of a batch are decided and applied in one
+// transaction, in the order of the queue, so each decision sees the earlier ones.
 //
-// A request in parts would take the commits for itself: crowds would get in by one batch between
-// two of them. So parts let those go first who wait, until these have had as much time as the last
-// batch with a part took.
+// A large request in parts could take most of the commits: many small requests would share only one
+// batch between two of its parts. Therefore a part lets waiting requests go first, until these have
+// used as much time as the last batch that contained a part.
 
-// Decision reads the state and returns the changes to make, or the error by which to refuse. It may
-// record some by itself before (package fold). What it returns besides may leave the ledger only
-// once Submit has returned nil; it may be called again, on another state, before that.
+// Decision reads the state and returns the changes to make, or the error with which the request is
+// refused. It may record some changes itself before it returns (package fold).
+//
+// The queue may call it again on another state. So any other result of the decision may leave the
+// ledger only after Submit has returned nil.
 type Decision func(*state.State) ([]event.Change, error)
 
-// Proposal is one caller's decision on its way through the queue.
+// Proposal is the decision of one caller while it passes through the queue.
 type Proposal struct {
 	Decide      Decision                 // runs in the transaction
-	Record      func(*state.State) error // records what decide has found to be done; nil if decide returns it
-	Part        bool                     // one of several of a large request: it lets others go first
-	first, last uint64                   // its events, once committed
-	ctx         context.Context          // of the request: a decision that is not made when it ends is refused
+	Record      func(*state.State) error // records the result of Decide; nil to record the changes that Decide returns
+	Part        bool                     // one of several parts of a large request; it lets others go first
+	first, last uint64                   // its events, after the commit
+	ctx         context.Context          // of the request; if it has ended, the decision is refused without running
 	reads       state.Reading            // what the decision reads
-	now         time.Time                // by the host's clock, when it was handed in
-	reading     uint64                   // of the clock: a number that rises with the time at which it began
+	now         time.Time                // reading of the host's clock when the proposal was submitted
+	reading     uint64                   // number of that clock reading, in the order in which the readings began
 	err         error
-	refused     bool // it is not decided again, as long as those before it come to the same
-	// gets true when it is to lead, and false when it is settled; nil if it leads at once, and is
-	// in the batch
+	refused     bool // not decided again, unless an earlier proposal of the batch has another result
+	// turn receives true if the proposal is to lead, and false when it is settled. It is nil if the
+	// proposal leads at once; then it is in the batch that it leads.
 	turn chan bool
 }
 
-// Queue is the queue of proposals.
+// Queue holds the proposals that wait for a commit. Its methods may be called concurrently.
 type Queue struct {
 	mu      sync.Mutex
 	queue   []*Proposal
-	leading bool          // somebody leads, or was told to
-	last    int           // how many proposals the last batch had; used by the one goroutine that leads
-	owed    time.Duration // how long others may commit before the next part
-	closed  bool          // no more work is accepted, but what is queued is done
-	failure error         // no more work is done
+	leading bool          // a caller leads, or has been chosen to lead
+	last    int           // number of proposals in the last batch; used only by the one goroutine that leads
+	owed    time.Duration // time for which other proposals may commit before the next part
+	closed  bool          // no new proposals are accepted; queued ones are still committed
+	failure error         // why nothing is committed any more
 	Durable uint64        // the last event known to be on disk
-	changed chan struct{} // closed when what somebody may wait for changes; nil if nobody waits
-	turns   sync.Pool     // of chan bool, for the next who waits
-	// readings counts the readings of the clock for proposals.
+	changed chan struct{} // closed when a condition of Await may have changed; nil if no caller waits
+	turns   sync.Pool     // of chan bool, reused by later proposals
+	// readings is the number of clock readings for proposals so far.
 	readings atomic.Uint64
 }
 
-// update changes the committer and wakes whoever waits for a change.
+// update changes the queue under the lock, and wakes all callers of Await.
 func (c *Queue) update(change func()) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -69,7 +71,7 @@ func (c *Queue) update(change func()) {
 	c.wake()
 }
 
-// wake wakes everybody in await, under the lock. Where nobody waits it does nothing.
+// wake wakes all callers of Await. The lock is held.
 func (c *Queue) wake() {
 	if c.changed != nil {
 		close(c.changed)
@@ -77,7 +79,8 @@ func (c *Queue) wake() {
 	}
 }
 
-// Await blocks until a condition holds, or ctx ends. The condition is evaluated under the lock.
+// Await blocks until condition returns true, or until ctx ends; then it returns ctx.Err().
+// condition is called under the lock.
 func (c *Queue) Await(ctx context.Context, condition func() bool) error {
 	for {
 		c.mu.Lock()
@@ -99,23 +102,25 @@ func (c *Queue) Await(ctx context.Context, condition func() bool) error {
 }
 
 const (
-	// MostTogether is how many proposals may share a commit; it bounds the memory of one.
+	// MostTogether is the number of proposals that may share a commit. It limits the memory of a
+	// commit.
 	MostTogether = 1024
-	// Yields is how often a leader lets other goroutines run before it takes the queue: callers
-	// that the last commit woke get a chance to queue up. If the last commit was for one caller
-	// alone, and no part leads, nobody is waited for: after waiting for a disk, a processor takes
-	// some 15 microseconds to yield.
+	// Yields is how often a leader lets other goroutines run before it takes a batch, so that
+	// callers that the last commit woke can queue up.
+	//
+	// A leader does not yield if the last batch had only one proposal and its own is not a part.
+	// After a wait for the disk, a yield costs about 15 microseconds.
 	Yields = 3
 )
 
-// Check returns why no more work is accepted, if that is so.
+// Check returns why no new proposal is accepted, or nil.
 func (c *Queue) Check() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.refusal()
 }
 
-// refusal is check under the lock.
+// refusal is Check with the lock held.
 func (c *Queue) refusal() error {
 	if c.failure == nil && c.closed {
 		return errs.ErrClosed
@@ -123,21 +128,21 @@ func (c *Queue) refusal() error {
 	return c.failure
 }
 
-// Stopped returns the failure of an earlier commit. Unlike check it lets through what was queued
-// before the ledger was closed.
+// Stopped returns the failure that stopped the ledger, or nil. Unlike Check, it does not refuse
+// proposals that were queued before the ledger was closed.
 func (c *Queue) Stopped() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.failure
 }
 
-// settled tells that all events up to this one are on disk.
+// settled records that all events up to this one are on disk.
 func (c *Queue) settled(event uint64) {
 	c.update(func() { c.Durable = max(c.Durable, event) })
 }
 
-// enter queues a proposal and tells whether it is to lead at once. A part waits for its turn in any
-// case: others may go first.
+// enter queues a proposal, and reports whether its caller must lead at once. The caller of a part
+// always waits for its turn, because other proposals may go first.
 func (c *Queue) enter(p *Proposal) (lead bool, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -158,8 +163,8 @@ func (c *Queue) enter(p *Proposal) (lead bool, err error) {
 	return false, nil
 }
 
-// take removes a batch from the queue: parts only if their turn has come, or if nobody else is
-// there.
+// take removes a batch from the queue. It skips parts while time is owed to other proposals and any
+// of these wait.
 func (c *Queue) take() []*Proposal {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -177,8 +182,8 @@ func (c *Queue) take() []*Proposal {
 	return batch
 }
 
-// spent notes how long a batch took: that is owed to others if a part was in it, and else was given
-// to them.
+// spent records how long a batch took. If the batch contained a part, this time is owed to other
+// proposals. Otherwise the time is subtracted from what is owed.
 func (c *Queue) spent(batch []*Proposal, took time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -189,18 +194,19 @@ func (c *Queue) spent(batch []*Proposal, took time.Duration) {
 	}
 }
 
-// handOver ends a leader's turn: the next in the queue leads, or nobody.
+// handOver ends the turn of a leader. The first proposal in the queue leads next, if there is one.
 func (c *Queue) handOver() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.leading = len(c.queue) > 0; c.leading {
 		c.queue[0].turn <- true
 	} else if c.closed {
-		c.wake() // close waits for this, and nobody else: readers need not be disturbed
+		c.wake() // only Close waits for this condition, so readers need not be woken otherwise
 	}
 }
 
-// withdraw takes a proposal out of the queue, unless it is in a batch already.
+// withdraw removes a proposal from the queue. It returns false if the proposal is no longer in the
+// queue, because it is in a batch.
 func (c *Queue) withdraw(p *Proposal) bool {
 	c.mu.Lock()
 	i := slices.Index(c.queue, p)
@@ -212,14 +218,15 @@ func (c *Queue) withdraw(p *Proposal) bool {
 		return false
 	}
 	select {
-	case <-p.turn: // it had been told to lead and will not
+	case <-p.turn: // it was chosen to lead, so another proposal must lead
 		c.handOver()
 	default:
 	}
 	return true
 }
 
-// Stop refuses all further work, for the first reason given. It tells whether this is the first.
+// Stop refuses all further work with the given reason. If the queue has stopped before, the first
+// reason remains. Stop reports whether this call is the first.
 func (c *Queue) Stop(reason error) (first bool) {
 	c.update(func() {
 		if first = c.failure == nil; first {
@@ -229,24 +236,26 @@ func (c *Queue) Stop(reason error) (first bool) {
 	return first
 }
 
-// Close refuses further work and waits for what is queued. It returns false if that was done
-// before.
+// Close refuses new proposals and waits until the queued ones are settled. It returns false if the
+// queue was closed before.
 func (c *Queue) Close() bool {
 	first := false
 	c.update(func() { first, c.closed = !c.closed, true })
-	// It cannot fail: the context does not end.
+	// Await returns no error, because the context never ends.
 	_ = c.Await(context.Background(), func() bool { return !c.leading })
 	return first
 }
 
-// Submit has a decision carried out and waits until it is durable. It returns the numbers of its
-// first and last event, both 0 if there were none. If ctx ends while the proposal still waits, it
-// is withdrawn and nothing has happened; once its commit has begun, submit waits for the outcome.
+// Submit runs a decision in a commit, and waits until the commit is durable. It returns the numbers
+// of its first and last event, both 0 if there are none.
+//
+// If ctx ends while the proposal is in the queue, the proposal is withdrawn and nothing has
+// changed. After its commit has begun, Submit waits for the outcome.
 func (l *Engine) Submit(ctx context.Context, decide Decision) (first, last uint64, err error) {
 	return l.Propose(ctx, &Proposal{Decide: decide})
 }
 
-// Propose is [Engine.Submit] of a decision that may record what it has found by itself.
+// Propose is [Engine.Submit] for a decision that may record its changes itself.
 func (l *Engine) Propose(ctx context.Context, p *Proposal) (first, last uint64, err error) {
 	if l.ReadOnly {
 		return 0, 0, errs.ErrReadOnly
@@ -256,7 +265,9 @@ func (l *Engine) Propose(ctx context.Context, p *Proposal) (first, last uint64, 
 	}
 	p.ctx = ctx
 	p.reading = l.Queue.readings.Add(1)
-	p.now = l.Clock() // before it leads: the host's clock may take its time, panic, or call the ledger
+	// The clock is read before this caller leads, because the host's clock may block, panic, or
+	// call the ledger.
+	p.now = l.Clock()
 	lead, err := l.Queue.enter(p)
 	if err != nil {
 		return 0, 0, err
@@ -273,7 +284,7 @@ func (l *Engine) Propose(ctx context.Context, p *Proposal) (first, last uint64, 
 	return p.first, p.last, p.err
 }
 
-// await waits until a proposal is settled, leading whenever told to. It returns false if the
+// await waits until a proposal is settled, and leads when it is chosen to. It returns false if the
 // proposal was withdrawn because ctx ended.
 func (l *Engine) await(ctx context.Context, p *Proposal) bool {
 	for {
@@ -283,7 +294,7 @@ func (l *Engine) await(ctx context.Context, p *Proposal) bool {
 			case !lead:
 				return true
 			case ctx.Err() != nil && l.Queue.withdraw(p):
-				l.Queue.handOver() // it had been told to lead and will not
+				l.Queue.handOver() // it was chosen to lead, so another proposal must lead
 				return false
 			}
 			l.lead(p)
@@ -297,7 +308,8 @@ func (l *Engine) await(ctx context.Context, p *Proposal) bool {
 	}
 }
 
-// lead commits one batch and hands over. A part that leads may be left to a later batch.
+// lead commits one batch and hands over the lead. The own proposal stays in the queue if it is a
+// part whose turn has not come.
 func (l *Engine) lead(own *Proposal) {
 	if l.Queue.last > 1 || own.Part {
 		for range Yields {
@@ -306,49 +318,49 @@ func (l *Engine) lead(own *Proposal) {
 	}
 	batch, began := l.Queue.take(), time.Now()
 	l.Queue.last = len(batch)
-	err, panics := errs.ErrStopped, true // what the others learn then
+	err, panics := errs.ErrStopped, true // the result of the batch if commit panics
 	var tell func()
 	defer func() {
 		if errors.Is(err, errs.ErrStopped) {
 			l.Queue.Stop(err)
 		}
 		if panics {
-			l.Queue.withdraw(own) // if it is not in the batch: nobody waits for it any more
+			l.Queue.withdraw(own) // if it is not in the batch; no caller waits for it any more
 		}
 		l.Queue.spent(batch, time.Since(began))
 		settle(batch, err)
 		l.Queue.handOver()
 		if tell != nil {
-			tell() // the host is called when others lead already
+			tell() // after handOver, so that a slow function of the host delays no other commit
 		}
 	}()
 	tell, err = l.commit(batch)
 	panics = false
 }
 
-// settle tells everyone in a batch what came of it.
+// settle sends the outcome to all callers of a batch. err is the error of the whole batch.
 func settle(batch []*Proposal, err error) {
 	for _, p := range batch {
 		if err != nil {
-			// Also of those refused: they may have been refused because of changes that are not
-			// there.
+			// Refused proposals get err, too: they may have been refused because of changes that
+			// did not happen.
 			p.first, p.last, p.err = 0, 0, err
 		}
 		if p.turn != nil {
-			p.turn <- false // there is room: whoever was told to lead has taken that out
+			p.turn <- false // never blocks: a proposal that was chosen to lead has received that message
 		}
 	}
 }
 
-// DurableEvents returns the last event known to be on disk.
+// DurableEvents returns the number of the last event that is known to be on disk.
 func (c *Queue) DurableEvents() uint64 {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.Durable
 }
 
-// AwaitEvent waits until an event is on disk. It does not rely on the event to come: it ends with
-// the reason when nothing comes any more.
+// AwaitEvent waits until an event is on disk. If the queue closes or stops before that, it returns
+// the reason.
 func (c *Queue) AwaitEvent(ctx context.Context, event uint64) error {
 	err := c.Await(ctx, func() bool { return c.Durable >= event || c.refusal() != nil })
 	if err != nil {

@@ -13,18 +13,18 @@ import (
 	"github.com/sluicedp/sluice/ledger/journal"
 )
 
-// Checks are what a ledger is held against when it is opened.
+// Checks are the checks of a ledger that is being opened.
 type Checks struct {
-	// Audit looks whether the file holds together by itself. It is called if the file may be a
-	// copy, which may have pages of two instants.
+	// Audit checks whether the file is consistent by itself. It is called if the file may be a
+	// copy, because a copy may have pages of two different times.
 	Audit func(context.Context) error
-	// Admit looks at what is there with the journal, before anything of that is settled.
+	// Admit checks the state after the journal is folded, before the opening is completed.
 	Admit func(*state.State) error
 }
 
-// Recover brings the ledger to where its journal ends, if a process has left one behind, or it is
-// kept elsewhere. If the ledger is open for writing, all of it is in the file then, and a journal
-// beside the file is gone; else it is in memory.
+// Recover folds the journal, if a process has left one or the host keeps it elsewhere. If the
+// ledger is open for writing, everything is then in the file, and a journal beside the file is
+// removed. If it is open for reading only, the folded events are in memory.
 func (l *Engine) Recover(ctx context.Context, c Checks) error {
 	audit := func() error { return c.Audit(ctx) }
 	admit := func() error { return l.View(ctx, c.Admit) }
@@ -39,13 +39,13 @@ func (l *Engine) Recover(ctx context.Context, c Checks) error {
 		return l.readAlone(audit, admit)
 	}
 	if j == nil {
-		if !l.untouched() { // who only reads is shown what is there
+		if !l.untouched() { // a reader sees the file as it is
 			err = l.auditCopy(false, false, audit)
 		}
 		if err == nil {
 			err = admit()
 		}
-		if err == nil && !l.untouched() { // a checkpoint may have been written aside, and not into its place
+		if err == nil && !l.untouched() { // an earlier checkpoint may still be in the staging area
 			err = l.Checkpoint()
 		}
 		return err
@@ -53,8 +53,8 @@ func (l *Engine) Recover(ctx context.Context, c Checks) error {
 	return callback.OrClean(func() error { return l.goOn(ctx, j, named, audit, admit) }, func() { _ = closing(j, nil) })
 }
 
-// readAlone reads a file whose journal is missing. Like any file with a journal it is audited if it
-// is a copy.
+// readAlone reads a file whose journal is missing. Like a file with its journal, the file is
+// audited if it is a copy.
 func (l *Engine) readAlone(audit, admit func() error) error {
 	err := l.auditCopy(false, true, audit)
 	if err == nil {
@@ -67,7 +67,8 @@ func (l *Engine) readAlone(audit, admit func() error) error {
 	return err
 }
 
-// goOn brings the ledger to where a journal ends, and goes on with it as the ledger was opened.
+// goOn folds the journal, and continues with it depending on how the ledger was opened: as reader,
+// standby or leader. named is whether the file names the journal.
 func (l *Engine) goOn(ctx context.Context, j journal.Journal, named bool, audit, admit func() error) error {
 	term, err := l.readJournal(ctx, j, named, audit)
 	if err == nil {
@@ -91,9 +92,9 @@ func (l *Engine) goOn(ctx context.Context, j journal.Journal, named bool, audit,
 	return l.drop(j)
 }
 
-// findJournal returns the journal that is there, and whether the file names one. A journal that
-// does not belong to the file is refused, and so is a file whose journal is missing, unless it is
-// read alone: then there is none, and the file names one.
+// findJournal returns the existing journal, or nil, and whether the file names a journal. It
+// returns an error if the journal does not belong to the file, or if the journal that the file
+// names is missing. With l.Alone, a missing journal is no error: findJournal returns nil and true.
 func (l *Engine) findJournal(ctx context.Context) (j journal.Journal, named bool, err error) {
 	name, err := l.noted(state.KeyJournal)
 	if err != nil {
@@ -124,8 +125,8 @@ func (l *Engine) findJournal(ctx context.Context) (j journal.Journal, named bool
 	return j, name != "", nil
 }
 
-// checkName closes a journal whose name cannot be noted in the file: it would be opened with any
-// journal, or with none.
+// checkName closes a journal whose name cannot be stored in the file, and returns the error.
+// Without the name, the file could be opened with any journal, or with none.
 func checkName(j journal.Journal) error {
 	err := callback.Call("Journal.Name", func() error { return event.CheckName("name of the journal", j.Name()) })
 	if err != nil {
@@ -134,14 +135,14 @@ func checkName(j journal.Journal) error {
 	return err
 }
 
-// mismatch returns an [errs.ErrJournal], with what to do.
+// mismatch returns an [errs.ErrJournal] that says how to repair the mismatch of file and journal.
 func mismatch(format string, args ...any) error {
 	return fmt.Errorf("%w: "+format+"; put file and journal back as they were together, or restore a backup",
 		append([]any{errs.ErrJournal}, args...)...)
 }
 
-// tooOld returns the [errs.ErrJournal] of a file that ends before the part of a shared journal that
-// is left, or nil.
+// tooOld returns an [errs.ErrJournal] if err says that the file ends before the beginning of a
+// shared journal. Otherwise it returns nil.
 func (l *Engine) tooOld(err error) error {
 	if !l.journal.from.Lasting() || !errors.Is(err, journal.ErrLost) {
 		return nil
@@ -151,7 +152,7 @@ func (l *Engine) tooOld(err error) error {
 		"has the ledger; if the journal has lost its end, find the database that has it", errs.ErrJournal, err)
 }
 
-// asMismatch makes of damage that a journal shows an [errs.ErrJournal].
+// asMismatch converts an error about damage in the journal to an [errs.ErrJournal].
 func asMismatch(err error) error {
 	if errors.Is(err, errs.ErrCorrupt) && !errors.Is(err, errs.ErrJournal) {
 		return mismatch("%w", err)
@@ -171,7 +172,7 @@ func missing(name string) error {
 		errs.ErrJournal, name)
 }
 
-// auditCopy has the file audited if it is a copy, which may have been made while the file was
+// auditCopy audits the file if it is a copy, because a copy may have been made while the file was
 // written to.
 func (l *Engine) auditCopy(named, alone bool, audit func() error) error {
 	copied, err := l.copied(named, alone)
@@ -181,21 +182,25 @@ func (l *Engine) auditCopy(named, alone bool, audit func() error) error {
 	return err
 }
 
-// readJournal folds a journal. One that the file does not name is left by a crash within Close, or
-// by somebody who has put back a copy: that is seldom, so the file is audited whichever it was.
+// readJournal checks and folds a journal, and claims it if the ledger is open for writing.
+//
+// A journal that the file does not name was left by a crash during Close, or the file is an older
+// copy that was restored. Both are rare, so the file is audited in both cases.
 func (l *Engine) readJournal(
 	ctx context.Context, j journal.Journal, named bool, audit func() error,
 ) (term uint64, err error) {
 	if named {
 		err = l.auditCopy(true, false, audit)
-	} else if err = audit(); err == nil && !l.Standby { // which goes on from where any copy ends that the journal has
+		// A standby needs no checkFolded: it continues from any copy whose end is in the journal.
+	} else if err = audit(); err == nil && !l.Standby {
 		err = l.checkFolded(ctx, j)
 	}
 	switch {
 	case err != nil:
 		return 0, err
 	case l.ReadOnly:
-		if err = j.Settle(ctx); err == nil { // no power cut undoes what is shown
+		// Settle first, so that readers see nothing that a power cut could still undo.
+		if err = j.Settle(ctx); err == nil {
 			err = l.foldJournal(ctx, j)
 		}
 	default:
@@ -207,8 +212,9 @@ func (l *Engine) readJournal(
 	return term, asMismatch(err)
 }
 
-// takeOver claims a journal, so that all there is is durable and nobody else goes on with it, and
-// folds it. It takes nothing from whoever has it if the file cannot go on with it.
+// takeOver claims a journal and folds it. After the claim everything in the journal is durable, and
+// no other process can append. takeOver does not claim the journal from its owner if the journal
+// does not lead on from the end of the file.
 func (l *Engine) takeOver(ctx context.Context, j journal.Journal) (term uint64, err error) {
 	if _, _, err := l.ahead(ctx, j); err != nil {
 		return 0, err
@@ -227,7 +233,8 @@ func (l *Engine) takeOver(ctx context.Context, j journal.Journal) (term uint64, 
 	return term, nil
 }
 
-// checkFolded refuses a journal that holds more than a file which was closed without it.
+// checkFolded returns an error if the journal continues after the end of a file that was closed
+// without a journal: then the file is an older copy.
 func (l *Engine) checkFolded(ctx context.Context, j journal.Journal) error {
 	at, more, err := l.ahead(ctx, j)
 	if errors.Is(err, journal.ErrLost) {
@@ -243,8 +250,8 @@ func (l *Engine) checkFolded(ctx context.Context, j journal.Journal) error {
 	return asMismatch(err)
 }
 
-// ahead returns where the file ends, and whether the journal goes on from there. It is an error if
-// the journal does not lead there.
+// ahead returns the end of the file, and whether the journal has events after it. It returns an
+// error if the journal does not contain that position.
 func (l *Engine) ahead(ctx context.Context, j journal.Journal) (at journal.Position, more bool, err error) {
 	if at, err = l.position(); err != nil {
 		return at, false, err
@@ -255,8 +262,8 @@ func (l *Engine) ahead(ctx context.Context, j journal.Journal) (at journal.Posit
 	return at, false, nil
 }
 
-// closing closes a journal after err, which is returned if it is not nil. A panic of the journal
-// must not keep the file and the claim.
+// closing closes a journal, and returns err, or if that is nil the error of closing. It catches a
+// panic of the journal, because the file and the claim must still be released.
 func closing(j journal.Journal, err error) error {
 	if closed := callback.Call("Journal.Close", j.Close); err == nil {
 		err = closed

@@ -17,7 +17,8 @@ import (
 	"github.com/sluicedp/sluice/ledger/journal"
 )
 
-// overTable puts a table over the store: what is committed stays there until a checkpoint.
+// overTable creates the memtable over the store. Committed data stays in the memtable until a
+// checkpoint.
 func (l *Engine) overTable(base kv.Store) (err error) {
 	l.table, err = memtable.Over(base, memtable.Options{
 		Mark:     memtable.Mark{Bucket: state.BucketMeta, Key: []byte(state.KeyCounters)},
@@ -33,7 +34,8 @@ func (l *Engine) overTable(base kv.Store) (err error) {
 	return err
 }
 
-// markedPosition returns the position in the record by which a table tells its bases apart.
+// markedPosition returns the log position in the mark, the record by which the memtable recognizes
+// its base.
 func markedPosition(mark []byte) (journal.Position, error) {
 	c, found, err := state.DecodeRecord(state.BucketMeta, []byte(state.KeyCounters), mark, state.DecodeCounters)
 	if err == nil && !found {
@@ -42,15 +44,16 @@ func markedPosition(mark []byte) (journal.Position, error) {
 	return c.Position, err
 }
 
-// checkpointBegun notes what a checkpoint will have, so that the journal can begin a new segment
-// behind it.
+// checkpointBegun stores the position of a checkpoint that begins, so that the journal can begin a
+// new segment after it.
 func (l *Engine) checkpointBegun(mark []byte) {
-	if at, err := markedPosition(mark); err == nil { // else the file is damaged, and the checkpoint will meet that
+	// An error means that the file is damaged; the checkpoint itself returns it.
+	if at, err := markedPosition(mark); err == nil {
 		l.journal.frozen.Store(at.Events)
 	}
 }
 
-// checkpointWritten trims the journal by what is in the file now.
+// checkpointWritten trims the journal up to the position that is now in the file.
 func (l *Engine) checkpointWritten(mark []byte) {
 	at, err := markedPosition(mark)
 	if err == nil {
@@ -64,12 +67,11 @@ func (l *Engine) checkpointWritten(mark []byte) {
 	l.logTrim(err)
 }
 
-// trimLater trims a journal that other hosts have, too, in the background: a host that hangs holds
-// up neither a checkpoint nor a takeover. While a trim runs, the newest position that comes waits
-// for it.
+// trimLater trims a shared journal in the background, so that another host that hangs delays
+// neither a checkpoint nor a takeover. During a trim, only the newest requested position waits.
 func (l *Engine) trimLater(at journal.Position) {
 	if l.journal.wanted.Swap(&at) != nil {
-		return // it is taken by the goroutine that runs
+		return // the running goroutine takes the new position
 	}
 	l.journal.trims.Go(func() {
 		for over := false; !over; {
@@ -89,15 +91,15 @@ func (l *Engine) logTrim(err error) {
 	}
 }
 
-// checkpointFailed says that a checkpoint could not be made. Nothing is lost: it is in the journal,
-// and another one comes.
+// checkpointFailed logs a failed checkpoint. Nothing is lost, because the events are in the
+// journal, and a later checkpoint tries again.
 func (l *Engine) checkpointFailed(err error) {
 	l.Log.Say(zerolog.ErrorLevel, err, "checkpoint failed")
 	_ = l.stopIfUnsure(err)
 }
 
-// trim destroys what the journal holds up to a position, all of which is in the file.
-// [journal.ErrHeld]: not all of it can be destroyed yet.
+// trim destroys what the journal holds up to a position, all of which must be in the file. It
+// returns [journal.ErrHeld] if some of it cannot be destroyed yet.
 func (l *Engine) trim(at journal.Position) error {
 	l.journal.mu.Lock()
 	defer l.journal.mu.Unlock()
@@ -112,14 +114,16 @@ func (l *Engine) trim(at journal.Position) error {
 		return fmt.Errorf("trim the journal: %w", err)
 	}
 	if errors.Is(err, journal.ErrRejected) && !isOver(err) {
-		// nothing has changed; the next checkpoint, or repeated request, tries again
+		// Nothing has changed; the next checkpoint or the next request tries again.
 		return fmt.Errorf("trim the journal: %w", err)
 	}
 	if err != nil {
-		// Nothing is lost, but the journal may take nothing more, and what should be gone may be
-		// there.
+		// No event is lost. But the journal may accept no more appends, and may still hold what
+		// should have been destroyed.
 		if l.noteReplaced(err); l.journal.replaced.Load() {
-			defer func() { go l.saveIfReplaced() }() // the checkpoint that trims must end before another one begins
+			// In another goroutine, because the checkpoint that trims must end before the next one
+			// begins.
+			defer func() { go l.saveIfReplaced() }()
 		}
 		return l.stopIfUnsure(fmt.Errorf("%w: trim the journal: %w", kv.ErrUncertain, err))
 	}
@@ -127,8 +131,8 @@ func (l *Engine) trim(at journal.Position) error {
 	return nil
 }
 
-// AwaitRoom waits while what is in memory only is for others than who makes many large commits
-// ([memtable.Table.AwaitRoom]).
+// AwaitRoom delays a caller that makes many large commits, while the free capacity of the memtable
+// is reserved for other callers ([memtable.Table.AwaitRoom]).
 func (l *Engine) AwaitRoom(ctx context.Context) error {
 	if l.table == nil {
 		return nil
@@ -136,8 +140,8 @@ func (l *Engine) AwaitRoom(ctx context.Context) error {
 	return l.table.AwaitRoom(ctx)
 }
 
-// Copier returns what copies the file, with everything committed before. Of a ledger open for
-// reading only the copy must be completed.
+// Copier returns the store that copies the file, with everything committed before. If the ledger is
+// open for reading only, the caller must complete the copy ([Engine.Complete]).
 func (l *Engine) Copier() (from kv.Copier, ok bool) {
 	if l.untouched() {
 		from, ok = l.base.(kv.Copier)
@@ -147,14 +151,19 @@ func (l *Engine) Copier() (from kv.Copier, ok bool) {
 	return from, ok
 }
 
-// Complete makes a copy of the file whole, without a journal. One that names none stays as it is: a
-// commit of its own could look, to whoever has the file open, like the next one of the file.
-// Without its journal the ledger is not whole, and neither is the copy, which names it still.
+// Complete makes a copy of the file independent of a journal: it removes the journal's name from
+// the copy. For a ledger that is open for reading only it also writes the folded events to the
+// copy.
+//
+// Complete changes nothing in a copy that names no journal. Another commit in the copy could be
+// mistaken for the next commit of the original, by a process that has the original open. It also
+// changes nothing if the journal is missing: neither the ledger nor the copy is complete then, and
+// the copy must name the journal.
 func (l *Engine) Complete(copied kv.Writer) error {
 	if l.Missing != "" {
 		return nil
 	}
-	if l.untouched() && l.table != nil { // what was folded is in memory
+	if l.untouched() && l.table != nil { // the folded events are in memory only
 		if err := l.table.WriteTo(copied); err != nil {
 			return err
 		}
@@ -162,10 +171,10 @@ func (l *Engine) Complete(copied kv.Writer) error {
 	return note(copied, state.KeyJournal, "")
 }
 
-// Checkpoint brings the file up to date with everything committed before.
+// Checkpoint writes everything that was committed before the call to the file.
 func (l *Engine) Checkpoint() error { return l.checkpoint(context.Background()) }
 
-// checkpoint is Checkpoint, waited for as long as a context lasts.
+// checkpoint is Checkpoint, but waits only until ctx ends.
 func (l *Engine) checkpoint(ctx context.Context) error {
 	err := l.table.CheckpointWithin(ctx)
 	if err != nil {
@@ -176,10 +185,11 @@ func (l *Engine) checkpoint(ctx context.Context) error {
 
 var errNoBase = errors.New("it is not in the file yet")
 
-// Erase sees to it that nothing is left in the journal of what was committed before. Those who ask
-// for it at a time share checkpoints. If the file is being compacted, or the journal holds
-// something back, it waits; when ctx ends before, the error wraps that of ctx and a
-// [*journal.HeldError].
+// Erase destroys what the journal holds of everything that was committed before the call.
+// Concurrent calls share checkpoints.
+//
+// Erase waits while the file is being compacted, or while the journal holds something back. If ctx
+// ends first, the error wraps ctx.Err() and a [*journal.HeldError].
 func (l *Engine) Erase(ctx context.Context) error {
 	if l.table == nil {
 		return nil
@@ -193,32 +203,33 @@ func (l *Engine) Erase(ctx context.Context) error {
 		if gone.Events < at.Events {
 			return fmt.Errorf("%w: %w", err, &journal.HeldError{Through: gone, Wanted: at, Reason: errNoBase})
 		}
-		err = nil // the checkpoint has come to its end all the same
+		err = nil // the checkpoint was completed in spite of ctx
 	}
 	if err != nil {
-		return cmp.Or(l.Queue.Check(), err) // the error of a table that is closed tells less
+		return cmp.Or(l.Queue.Check(), err) // the error of a closed memtable does not say why it was closed
 	}
 	if err = l.trimmed(ctx, at); err == nil && !l.hasJournal() {
-		err = l.Queue.Check() // who closes the ledger has taken the journal, and may not have destroyed it yet
+		err = l.Queue.Check() // a concurrent Close has taken the journal, and may not have destroyed it yet
 	}
 	return err
 }
 
-// hasJournal tells whether there is a journal that is appended to.
+// hasJournal reports whether commits are appended to a journal.
 func (l *Engine) hasJournal() bool {
 	l.journal.mu.Lock()
 	defer l.journal.mu.Unlock()
 	return l.journal.open != nil
 }
 
-// How long to wait, at first and at most, before a journal is asked again what it has held back.
+// heldFirst and heldMost are the first and the longest delay before a trim that was held back is
+// tried again.
 const (
 	heldFirst = 20 * time.Millisecond
 	heldMost  = 2 * time.Second
 )
 
-// trimmed waits until the journal is trimmed up to a position: again, if that failed behind the
-// checkpoint.
+// trimmed waits until the journal is trimmed up to a position. It repeats the trim if the one after
+// the checkpoint was not complete.
 func (l *Engine) trimmed(ctx context.Context, at journal.Position) error {
 	for wait := heldFirst; ; wait = min(2*wait, heldMost) {
 		err := l.trim(at)

@@ -13,11 +13,11 @@ import (
 	"github.com/sluicedp/sluice/ledger/internal/state"
 )
 
-// Reading one object takes few microseconds. To allocate what a snapshot needs, and to decode the
-// same counters anew, would take a third of that; so both are kept for the next reader.
+// To read one object takes a few microseconds. A third of that would be spent to allocate a
+// snapshot and to decode the same counters again. So both are kept for the next reader.
 
-// View runs fn on a snapshot, of what is durable. fn must not keep the state: the next reader gets
-// it.
+// View runs fn on a snapshot of the durable state. fn must not keep the state, because the next
+// reader reuses it. The error is that of ctx, of a stopped or closed queue, or of fn.
 func (l *Engine) View(ctx context.Context, fn func(*state.State) error) error {
 	if err := errs.Context(ctx); err != nil {
 		return err
@@ -25,7 +25,9 @@ func (l *Engine) View(ctx context.Context, fn func(*state.State) error) error {
 	if err := l.Queue.Check(); err != nil {
 		return err
 	}
-	now := l.Clock() // before there is a snapshot: the host's clock may take its time, panic, or call the ledger
+	// The clock is read before the snapshot is taken, because the host's clock may block, panic, or
+	// call the ledger.
+	now := l.Clock()
 	v := l.views.take(l)
 	v.fn, v.now = fn, now
 	v.reading.Begin(ctx)
@@ -41,8 +43,8 @@ func (l *Engine) View(ctx context.Context, fn func(*state.State) error) error {
 	return err
 }
 
-// Read returns what fn reads in a snapshot. With an error it returns the zero value: the file may
-// have been overwritten while it was read.
+// Read returns what fn reads in a snapshot. With an error it returns the zero value, because the
+// file may have been overwritten during the read.
 func Read[T any](ctx context.Context, l *Engine, fn func(*state.State) (T, error)) (T, error) {
 	var read, none T
 	err := l.View(ctx, func(s *state.State) (err error) {
@@ -55,23 +57,23 @@ func Read[T any](ctx context.Context, l *Engine, fn func(*state.State) (T, error
 	return read, nil
 }
 
-// views are what readers leave for those after them. The zero value is ready.
+// views keeps memory and decoded counters for later readers. The zero value is ready to use.
 type views struct {
 	idle     sync.Pool // of *viewing
 	counters atomic.Pointer[storedCounters]
 }
 
-// viewing is a state to read from.
+// viewing is a state for one reader at a time.
 type viewing struct {
 	engine  *Engine
 	state   state.State
-	reading state.Reading            // whom it is read for
-	now     time.Time                // by the host's clock
-	fn      func(*state.State) error // what to do with it
-	run     func(kv.Reader) error    // runOn, as a value that is made once
+	reading state.Reading            // what the reader reads, with its context
+	now     time.Time                // time by the host's clock
+	fn      func(*state.State) error // function of the caller
+	run     func(kv.Reader) error    // runOn as a function value, created once
 }
 
-// storedCounters are counters with the record that they were read from, checksum and all.
+// storedCounters are decoded counters, with the bytes of their record, including its checksum.
 type storedCounters struct {
 	record []byte
 	state.Counters
@@ -91,7 +93,7 @@ func (p *views) giveBack(v *viewing) {
 	p.idle.Put(v)
 }
 
-// runOn does on a snapshot what is to be done.
+// runOn prepares the state for a snapshot, and calls v.fn.
 func (v *viewing) runOn(r kv.Reader) (err error) {
 	s, l := &v.state, v.engine
 	s.Reader, s.Reading = r, &v.reading
@@ -108,8 +110,8 @@ func (v *viewing) runOn(r kv.Reader) (err error) {
 	return v.fn(s)
 }
 
-// readCounters reads the counters of a snapshot. As long as their record has the same bytes as that
-// of an earlier one, they were checked and decoded before.
+// readCounters reads the counters of a snapshot. If their record has the same bytes as in an
+// earlier snapshot, it returns the counters that were checked and decoded then.
 func (p *views) readCounters(s *state.State) (state.Counters, error) {
 	k := s.Buffer.Key()
 	k.Buf = append(k.Buf, state.KeyCounters...)
@@ -132,7 +134,8 @@ func decodeStored(record, key []byte) (*storedCounters, error) {
 	return &storedCounters{bytes.Clone(record), c}, err
 }
 
-// Inspect runs fn on a snapshot, of a damaged file too.
+// Inspect runs fn on a snapshot, even if the file is damaged. Damage is reported to fault, if the
+// store can inspect ([kv.Inspector]).
 func (l *Engine) Inspect(ctx context.Context, fault func(kv.Fault), fn func(kv.Reader) error) error {
 	if err := errors.Join(errs.Context(ctx), l.Queue.Check()); err != nil {
 		return err

@@ -13,56 +13,61 @@ import (
 	"github.com/sluicedp/sluice/ledger/internal/kv"
 )
 
-// A base pays in memory, and others in time, for all that one transaction changes. So a checkpoint
-// of much is first written aside: in portions, one behind the other, to a bucket of their own, and
-// with the last of them the mark. From then on the base has all of it, durably: what is aside lies
-// over the rest, as the frozen layer does. Then each portion is put into its place, in a small
-// transaction of its own, the last of which removes all that is aside. Who opens the base in
-// between finds portions with its mark, and begins to place them anew, which comes to the same.
-// Portions with another mark are of a checkpoint that did not come so far.
+// A transaction that changes much needs much memory in the base, and makes other transactions wait.
+// So a large checkpoint is first staged: its records are written in portions, one after the other,
+// to a bucket of their own, the staging area. The last of these transactions also writes the mark.
+//
+// From then on the base has the whole checkpoint, durably: the staged records replace the other
+// records of the base, as the frozen layer does. Then each portion is written to its place in a
+// small transaction of its own. The last of these also empties the staging area.
+//
+// If the base is opened in between, its staging area has portions with the mark of the base. They
+// are written to their places again, with the same result. Portions with another mark are from a
+// checkpoint that was interrupted before all of it was staged.
 
-// Aside is the bucket of what is written aside. Nobody else may use it.
+// Aside is the bucket of the staging area. Only this package may use it.
 const Aside = "aside"
 
 const (
-	// A portion is by default a share of the room, between these bounds. Each transaction has two
-	// flushes and writes the list of free pages, so smaller ones take longer in all.
+	// By default the size of a portion is Limit / portionShare, between smallestPortion and
+	// largestPortion. Smaller portions would take longer in all, because each transaction has two
+	// flushes and writes the list of free pages.
 	portionShare    = 16
 	smallestPortion = 4 << 10
 	largestPortion  = 1 << 20
-	// leastRecord is how many bytes a record counts as, at least. At random, each changes a page of
-	// its own, however short it is, of which bbolt keeps some ten kilobytes until it is committed:
-	// the largest portion changes some 2,000 pages.
+	// leastRecord is the minimum number of bytes that a record counts as. A record in a random
+	// place changes a page of its own, however short the record is. bbolt keeps about ten kilobytes
+	// of memory for that page until the commit. So the largest portion changes about 2,000 pages.
 	leastRecord = 512
-	// asideTogether is how many portions one transaction writes aside.
+	// asideTogether is the number of portions that one transaction stages.
 	asideTogether = 4
-	// mostBuckets is how many there may be aside. A ledger has a dozen; a forged file should not
-	// keep anybody busy.
+	// mostBuckets limits the number of buckets in the staging area. A ledger has about a dozen. The
+	// limit bounds the work that a forged file can cause.
 	mostBuckets = 64
 )
 
 // portion is a part of a frozen layer: records of one bucket, in the order of their keys.
 type portion struct {
-	mark    []byte // of the base once all portions are there
-	last    bool   // none is behind it
+	mark    []byte // of the base after all portions are staged
+	last    bool   // it is the last portion of its checkpoint
 	bucket  string
-	records []byte // each with its key and its value, which is empty if it was deleted
+	records []byte // pairs of key and value; the value of a deleted record is empty
 }
 
-// Where a portion is stored, the first byte says whether it is the last. Mark, bucket and records
-// follow, and a checksum of all that and of the number of the portion, which is its key.
+// A stored portion begins with a byte that is isLast for the last portion. Mark, bucket and records
+// follow. A checksum of these and of the key under which the portion is stored, its number, is at
+// the end.
 const (
 	notLast = 0
 	isLast  = 1
 )
 
-// beginPortion returns the beginning of a portion that is to be stored, in memory that may be used
-// again.
+// beginPortion returns the encoded beginning of a portion. It reuses the memory of b.
 func beginPortion(b, mark []byte, bucket string) []byte {
 	return appendText(appendText(append(b[:0], notLast), mark), bucket)
 }
 
-// endPortion returns a portion that is whole.
+// endPortion completes an encoded portion.
 func endPortion(b, number []byte, last bool) []byte {
 	if last {
 		b[0] = isLast
@@ -83,7 +88,7 @@ func errPortion() error {
 	return fmt.Errorf("%w: a part of a checkpoint that was written aside is damaged", kv.ErrCorrupt)
 }
 
-// decodePortion reads what is stored. The portion refers to it.
+// decodePortion decodes a stored portion. The result refers to the memory of b.
 func decodePortion(number, b []byte) (p portion, err error) {
 	end := len(b) - crc32.Size
 	if len(number) != 8 || end < 1 || b[0] > isLast || binary.BigEndian.Uint32(b[end:]) != sumOf(number, b[:end]) {
@@ -97,7 +102,8 @@ func decodePortion(number, b []byte) (p portion, err error) {
 	return portion{mark, b[0] == isLast, string(bucket), records}, nil
 }
 
-// cutText returns a text and what is behind it.
+// cutText returns the text at the beginning of b, and the rest of b. sound is false if b does not
+// begin with a whole text.
 func cutText(b []byte) (text, rest []byte, sound bool) {
 	n, width := binary.Uvarint(b)
 	if width <= 0 || n > uint64(len(b)-width) {
@@ -107,7 +113,7 @@ func cutText(b []byte) (text, rest []byte, sound bool) {
 	return b[width:end:end], b[end:], true
 }
 
-// each visits the records in order, with an empty value for one that was deleted.
+// each visits the records in order. The value of a deleted record is empty.
 func (p *portion) each(visit func(key, value []byte) error) error {
 	for rest := p.records; len(rest) > 0; {
 		key, behind, sound := cutText(rest)
@@ -123,21 +129,21 @@ func (p *portion) each(visit func(key, value []byte) error) error {
 	return nil
 }
 
-// asideWriter writes a frozen layer aside, several portions in one transaction.
+// asideWriter stages a frozen layer, several portions in one transaction.
 type asideWriter struct {
 	table  *Table
 	layers *layers
-	bucket string   // of the portion that was begun
-	size   int      // of that one, about
-	full   [][]byte // portions for the next transaction, the last of which is not ended
-	number uint64   // of that one
-	spare  [][]byte // memory of those that were written
-	// records is how many are in the portions for the next transaction.
+	bucket string   // of the current portion
+	size   int      // approximate size of the current portion
+	full   [][]byte // portions for the next transaction; the last one is the current portion
+	number uint64   // of the current portion
+	spare  [][]byte // memory of portions that were written
+	// records is the number of records in full.
 	records int
 	effort  *effort
 }
 
-// setAside writes the frozen layer aside, and returns in how many portions.
+// setAside stages the frozen layer, and returns the number of portions.
 func (t *Table) setAside(c *layers, e *effort) (count int, err error) {
 	w := &asideWriter{table: t, layers: c, effort: e}
 	for _, b := range c.frozen.buckets {
@@ -150,7 +156,8 @@ func (t *Table) setAside(c *layers, e *effort) (count int, err error) {
 	return int(w.number), w.flush(true)
 }
 
-// add adds a record to the portion that was begun, or begins the next.
+// add adds a record to the current portion, or to a new one if the bucket changes or the portion is
+// full.
 func (w *asideWriter) add(bucket string, key, value []byte) error {
 	if len(w.full) == 0 || bucket != w.bucket || w.size >= w.table.options.Portion {
 		if err := w.begin(bucket); err != nil {
@@ -164,7 +171,7 @@ func (w *asideWriter) add(bucket string, key, value []byte) error {
 	return nil
 }
 
-// begin begins a portion, and ends the one before.
+// begin ends the current portion and begins the next one.
 func (w *asideWriter) begin(bucket string) error {
 	switch len(w.full) {
 	case 0:
@@ -187,14 +194,14 @@ func (w *asideWriter) begin(bucket string) error {
 	return nil
 }
 
-// end ends the portion that was begun.
+// end completes the current portion.
 func (w *asideWriter) end(last bool) {
 	i := len(w.full) - 1
 	w.full[i] = endPortion(w.full[i], numbered(w.number), last)
 }
 
-// flush writes the portions. What an earlier try has left goes before the first, and with the last
-// comes the mark.
+// flush stages the portions in one transaction. Before the first portion it removes what an earlier
+// try has left in the staging area. With the last portion it writes the mark.
 func (w *asideWriter) flush(last bool) error {
 	w.end(last)
 	first, begun := w.number-uint64(len(w.full))+1, time.Now()
@@ -222,10 +229,10 @@ func (w *asideWriter) flush(last bool) error {
 	return err
 }
 
-// numbered returns the key of a portion.
+// numbered returns the key of portion n.
 func numbered(n uint64) []byte { return binary.BigEndian.AppendUint64(nil, n) }
 
-// clearAside removes what was written aside.
+// clearAside empties the staging area.
 func clearAside(w kv.Writer) error {
 	var keys [][]byte
 	err := w.Scan(Aside, nil, func(key, _ []byte) bool {
@@ -240,7 +247,7 @@ func clearAside(w kv.Writer) error {
 	return err
 }
 
-// placeAll puts everything that is aside into its place, and removes it there.
+// placeAll writes all staged portions to their places, and then empties the staging area.
 func (t *Table) placeAll(c *layers, e *effort) error {
 	var memory []byte
 	for n := 1; n <= c.portions; n++ {
@@ -271,8 +278,8 @@ func (t *Table) placeAll(c *layers, e *effort) error {
 	return nil
 }
 
-// takePortion returns a portion of a checkpoint. It copies it to memory, which it returns: what is
-// put into its place may move what is aside.
+// takePortion returns a staged portion of a checkpoint. It copies the portion to memory, which it
+// also returns, because writes to other buckets may move the stored bytes.
 func takePortion(w kv.Writer, n int, mark, memory []byte) (p portion, copied []byte, err error) {
 	number := numbered(uint64(n))
 	stored, err := w.Get(Aside, number)
@@ -287,13 +294,14 @@ func takePortion(w kv.Writer, n int, mark, memory []byte) (p portion, copied []b
 	return p, copied, err
 }
 
-// length returns how many records there are.
+// length returns the number of records.
 func (p *portion) length() (n int, err error) {
 	err = p.each(func(_, _ []byte) error { n++; return nil })
 	return n, err
 }
 
-// writeTo puts the records of a portion into their places. Now and then it lets others run.
+// writeTo writes the records of a portion to their places. It yields to other goroutines at
+// intervals.
 func (p *portion) writeTo(w kv.Writer) error {
 	n := 0
 	return p.each(func(key, value []byte) error {
@@ -304,19 +312,19 @@ func (p *portion) writeTo(w kv.Writer) error {
 	})
 }
 
-// asideReader reads what lies aside over a base with a mark.
+// asideReader reads the staged portions of a base.
 type asideReader struct {
 	table  *Table
 	mark   []byte
-	over   *layer // nil if there is nothing with this mark
-	count  int    // of portions
-	others bool   // there are some with another mark
-	ended  bool   // the last one was read
-	last   []byte // key that was read last, of this bucket
+	over   *layer // the records that were read; nil if no portion has this mark
+	count  int    // number of portions with this mark
+	others bool   // a portion with another mark was read
+	ended  bool   // the last portion was read
+	last   []byte // key read last, of the current bucket
 }
 
-// readAside returns what lies aside over a base with a mark, or nil if that is nothing, and how
-// many portions it is in. It refuses what setAside does not write.
+// readAside returns the staged records of a base with this mark, or nil if there are none, and the
+// number of portions. It returns an error for content that setAside does not write.
 func (t *Table) readAside(r kv.Reader, mark []byte) (over *layer, count int, err error) {
 	a := &asideReader{table: t, mark: mark}
 	scanned := r.Scan(Aside, nil, func(key, stored []byte) bool {
@@ -350,7 +358,7 @@ func (a *asideReader) read(number, stored []byte) error {
 	return a.add(p)
 }
 
-// add adds the records of a portion, all of which are behind those before.
+// add adds the records of a portion. All of them must be after the records read before.
 func (a *asideReader) add(p portion) error {
 	if n := len(a.over.buckets); n == 0 || a.over.buckets[n-1].name != p.bucket {
 		if n == mostBuckets || n > 0 && a.over.buckets[n-1].name > p.bucket {

@@ -15,17 +15,19 @@ import (
 var errReadOnly = errors.New("the base was opened for reading only")
 
 // Checkpoint writes everything that was published before the call to the base, if it is not there
-// yet, in the order of buckets and keys: in one transaction, or in many small ones if it is much.
-// Others read and update meanwhile. First it waits for a checkpoint that runs. It must not be
-// called within an update, which it would wait for.
+// yet. Records are written in the order of buckets and keys: in one transaction, or in many small
+// ones if there are many records. Other callers can read and update concurrently.
 //
-// After an error nothing is lost: what could not be written is read from memory, and is written by
-// a later checkpoint. But if the error wraps [kv.ErrUncertain] or [kv.ErrReplaced], nothing is read
+// Checkpoint first waits for a checkpoint that is in progress. It must not be called in an update,
+// because it would wait for that update.
+//
+// After an error nothing is lost: what could not be written is read from memory, and written by a
+// later checkpoint. But if the error wraps [kv.ErrUncertain] or [kv.ErrReplaced], nothing is read
 // or written any more.
 func (t *Table) Checkpoint() error { return t.CheckpointWithin(context.Background()) }
 
-// CheckpointWithin is [Table.Checkpoint], waited for no longer than a context lasts: a checkpoint
-// that has begun by then goes on.
+// CheckpointWithin is [Table.Checkpoint], but waits only until ctx ends. A checkpoint that has
+// begun continues after that.
 func (t *Table) CheckpointWithin(ctx context.Context) error {
 	if err := t.lockCheckpoint(ctx); err != nil {
 		return err
@@ -37,8 +39,9 @@ func (t *Table) CheckpointWithin(ctx context.Context) error {
 	return err
 }
 
-// checkpointWithin makes a checkpoint with checkpointing held, and tells whether it still is: when
-// ctx ends before, the checkpoint goes on, and lets go of it.
+// checkpointWithin makes a checkpoint. checkpointing must be held. It reports whether checkpointing
+// is still held: if ctx ends first, the checkpoint continues in another goroutine, which then
+// releases the lock.
 func (t *Table) checkpointWithin(ctx context.Context) (held bool, err error) {
 	if ctx.Done() == nil {
 		return true, t.checkpoint()
@@ -49,7 +52,7 @@ func (t *Table) checkpointWithin(ctx context.Context) (held bool, err error) {
 		select {
 		case done <- err:
 		case <-ctx.Done():
-			t.endCheckpoint() // whoever waited has gone
+			t.endCheckpoint() // the caller has returned, so this goroutine releases the lock
 		}
 	}()
 	select {
@@ -60,14 +63,15 @@ func (t *Table) checkpointWithin(ctx context.Context) (held bool, err error) {
 	}
 }
 
-// endCheckpoint lets others make checkpoints, and then tells of this one.
+// endCheckpoint releases checkpointing, and then calls Written.
 func (t *Table) endCheckpoint() {
 	t.checkpointing.Leave()
 	t.tell()
 }
 
-// tell tells Written what was written to the base, unless that was told, or somebody else has. The
-// next checkpoint does not wait for that: it bounds what is in memory.
+// tell calls Written for the last write to the base, unless this or another goroutine has done so.
+// checkpointing is not held, so the next checkpoint need not wait for Written: checkpoints limit
+// how much is in memory.
 func (t *Table) tell() {
 	t.telling.Lock()
 	defer t.telling.Unlock()
@@ -76,8 +80,8 @@ func (t *Table) tell() {
 	}
 }
 
-// lockCheckpoint waits for a checkpoint that runs, which does not pause meanwhile, as long as a
-// context lasts.
+// lockCheckpoint locks checkpointing, or returns ctx.Err() if ctx ends first. While it waits, the
+// current checkpoint does not pause.
 func (t *Table) lockCheckpoint(ctx context.Context) error {
 	t.hurry.Add(1)
 	defer t.hurry.Add(-1)
@@ -91,7 +95,7 @@ func (t *Table) checkpoint() error {
 	}
 	t.hurry.Add(1)
 	defer t.hurry.Add(-1)
-	if t.current.Load().frozen != nil { // it could not be written before
+	if t.current.Load().frozen != nil { // an earlier checkpoint failed
 		t.setFailed(nil)
 		if err := t.write(); err != nil {
 			return err
@@ -106,7 +110,8 @@ func (t *Table) checkpoint() error {
 	return t.write()
 }
 
-// freeze begins a checkpoint, with both locks held, if there is anything to be written.
+// freeze begins a checkpoint if there is anything to write, and reports whether there is.
+// checkpointing and writing must be held.
 func (t *Table) freeze() bool {
 	c := t.current.Load()
 	if t.stopped() != nil || c.active.size() == 0 {
@@ -124,15 +129,15 @@ func (t *Table) freeze() bool {
 	return true
 }
 
-// setLayers changes the layers that readers begin with.
+// setLayers replaces the layers for new readers.
 func (t *Table) setLayers(c *layers) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.current.Store(c)
 }
 
-// write writes the frozen layer to the base and forgets it. checkpointing is held, so no other is
-// frozen meanwhile; whoever lets go of that tells.
+// write writes the frozen layer to the base and removes the layer. checkpointing must be held, so
+// that no other layer is frozen concurrently. The caller calls endCheckpoint, which calls Written.
 func (t *Table) write() error {
 	t.at(Frozen)
 	if err := t.store(); err != nil {
@@ -157,7 +162,8 @@ func (t *Table) at(s Step) {
 	}
 }
 
-// store writes the frozen layer to the base. After a panic nobody knows what is there.
+// store writes the frozen layer to the base. A panic becomes [kv.ErrUncertain], because it is
+// unknown what the base contains then.
 func (t *Table) store() (err error) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -168,7 +174,7 @@ func (t *Table) store() (err error) {
 	c := t.current.Load()
 	e := effortFor(c.frozen, t.efforts)
 	switch {
-	case c.portions > 0: // it is aside already
+	case c.portions > 0: // it is already staged
 		e.pass(Aside, c.frozen.length())
 	case max(int(c.frozen.size()), c.frozen.length()*leastRecord) <= t.options.Portion, bytes.Equal(c.mark, c.next):
 		return t.update(c.mark, func(w kv.Writer) error { return errors.Join(clearAside(w), c.frozen.writeTo(w)) })
@@ -187,7 +193,7 @@ func (t *Table) store() (err error) {
 	return err
 }
 
-// update changes the base if that has a mark.
+// update runs fn in a transaction of the base, if the base has the given mark.
 func (t *Table) update(mark []byte, fn func(kv.Writer) error) error {
 	if err := t.stopped(); err != nil {
 		return err
@@ -196,13 +202,15 @@ func (t *Table) update(mark []byte, fn func(kv.Writer) error) error {
 		if _, err := t.recognize(&layers{mark: mark}, w); err != nil {
 			return err
 		}
-		t.stage.CompareAndSwap(nil, &stage{}) // not before: who waits for a store that is being compacted is not behind
+		// The stage is set inside the transaction only: while the base is being compacted, the
+		// checkpoint waits, but does not fall behind the updates.
+		t.stage.CompareAndSwap(nil, &stage{})
 		return fn(w)
 	})
 }
 
-// writeTo writes the newest versions in the order of buckets and keys. Now and then it lets others
-// run.
+// writeTo writes the newest versions in the order of buckets and keys. It yields to other
+// goroutines at intervals.
 func (l *layer) writeTo(w kv.Writer) error {
 	n := 0
 	for _, b := range l.buckets {
@@ -218,10 +226,10 @@ func (l *layer) writeTo(w kv.Writer) error {
 	return nil
 }
 
-// stride is how many records are written until others may run: it takes long.
+// stride is the number of records that are written before other goroutines may run.
 const stride = 64
 
-// change puts a record, or deletes it if it has no value.
+// change puts a record, or deletes it if the value is empty.
 func change(w kv.Writer, bucket string, key, value []byte) error {
 	if len(value) == 0 {
 		return w.Delete(bucket, key)
@@ -229,7 +237,8 @@ func change(w kv.Writer, bucket string, key, value []byte) error {
 	return w.Put(bucket, key, value)
 }
 
-// fail notes why a checkpoint could not be made, and returns it.
+// fail records why a checkpoint failed, calls Failed, and returns err. It stops the table if the
+// state of the base is unknown or the base was replaced.
 func (t *Table) fail(err error) error {
 	if errors.Is(err, kv.ErrUncertain) || errors.Is(err, kv.ErrReplaced) {
 		_ = t.stop(err)
@@ -248,7 +257,8 @@ func (t *Table) setFailed(err error) {
 	t.failed, t.failedAt = err, time.Now()
 }
 
-// relieve begins a checkpoint in the background when there is much in memory. writing is held.
+// relieve begins a checkpoint in the background if the active layer exceeds the limit. writing must
+// be held.
 func (t *Table) relieve() {
 	if t.options.ReadOnly || t.current.Load().active.size() <= t.options.Limit {
 		return
@@ -263,24 +273,24 @@ func (t *Table) relieve() {
 		t.checkpointing.Leave()
 		return
 	}
-	t.setFailed(nil) // who needs room waits from now on
+	t.setFailed(nil) // updates that need memory wait from now on
 	t.writeBehind()
 }
 
-// due tells whether a checkpoint may begin in the background, with mu held.
+// due reports whether a checkpoint may begin in the background. mu must be held.
 func (t *Table) due() bool {
 	return t.failure == nil && (t.failed == nil || time.Since(t.failedAt) >= t.options.Pause)
 }
 
-// writeBehind writes the frozen layer in the background, and lets go of checkpointing then.
+// writeBehind writes the frozen layer in the background, and then releases checkpointing.
 func (t *Table) writeBehind() {
 	go func() {
 		defer t.endCheckpoint()
-		_ = t.write() // who needs room is told
+		_ = t.write() // makeRoom returns the error to updates that need memory
 	}()
 }
 
-// makeRoom waits for a checkpoint when there is too much in memory. writing is held.
+// makeRoom waits for a checkpoint if too much is in memory. writing must be held.
 func (t *Table) makeRoom() error {
 	t.keepPace()
 	t.mu.Lock()

@@ -9,8 +9,9 @@ import (
 	"github.com/sluicedp/sluice/ledger/internal/kv"
 )
 
-// CopyTo implements [kv.Copier], where the base does, after a checkpoint if it has not everything
-// yet. The copy is of the base: what is published meanwhile may be in it or not.
+// CopyTo implements [kv.Copier], if the base does. It first makes a checkpoint if the base does not
+// have everything yet. It copies the base: what is published concurrently may be in the copy or
+// not.
 func (t *Table) CopyTo(
 	ctx context.Context, path string, how kv.Copying, progress kv.Progress, check func(path string) error,
 ) error {
@@ -23,23 +24,25 @@ func (t *Table) CopyTo(
 	})
 }
 
-// Compact implements [kv.Copier], where the base does, after a checkpoint if it has not everything
-// yet. Updates do not wait, unless too much is in memory: it is the next checkpoint that does.
+// Compact implements [kv.Copier], if the base does. It first makes a checkpoint if the base does
+// not have everything yet. Updates do not wait for it, unless too much is in memory; only the next
+// checkpoint waits.
 func (t *Table) Compact(ctx context.Context, progress kv.Progress) error {
 	base, can := t.base.(kv.Copier)
 	if !can {
 		return fmt.Errorf("compact: %w", errors.ErrUnsupported)
 	}
-	if err := t.compacting.Take(ctx); err != nil { // a second one would keep checkpoints waiting until the first ends
+	// Without this lock a second Compact would hold checkpointing until the first one ends.
+	if err := t.compacting.Take(ctx); err != nil {
 		return fmt.Errorf("compact: %w", err)
 	}
 	defer t.compacting.Leave()
 	return t.copy(ctx, progress, func(progress kv.Progress) error { return base.Compact(ctx, progress) })
 }
 
-// copy runs what copies the base, when that has everything and nothing aside. Another checkpoint
-// may begin when progress is told the first time: the copy is of a snapshot, which is taken by
-// then.
+// copy calls run, which copies the base, when the base has everything and the staging area is
+// empty. The first call of progress means that the snapshot is taken. Then another checkpoint may
+// begin.
 func (t *Table) copy(ctx context.Context, progress kv.Progress, run func(kv.Progress) error) error {
 	if err := t.lockCheckpoint(ctx); err != nil {
 		return err
@@ -51,7 +54,7 @@ func (t *Table) copy(ctx context.Context, progress kv.Progress, run func(kv.Prog
 	if !held {
 		return err
 	}
-	defer t.tell() // if nobody has meanwhile: the snapshot need not wait for that
+	defer t.tell() // if no other goroutine has called Written; the snapshot need not wait for it
 	begun := sync.OnceFunc(t.checkpointing.Leave)
 	defer begun()
 	if err != nil {
@@ -65,8 +68,8 @@ func (t *Table) copy(ctx context.Context, progress kv.Progress, run func(kv.Prog
 	})
 }
 
-// WriteTo writes what is published and not in its place in the base, which is open for reading
-// only, to a copy of it.
+// WriteTo writes to a copy of the base what is published but not in its place in the base. The base
+// is open for reading only.
 func (t *Table) WriteTo(copied kv.Writer) error {
 	c := t.current.Load()
 	if err := clearAside(copied); err != nil {
@@ -80,8 +83,8 @@ func (t *Table) WriteTo(copied kv.Writer) error {
 	return c.active.writeTo(copied)
 }
 
-// Inspect implements [kv.Inspector]: it shows what View does. Over a base that is no Inspector it
-// is View.
+// Inspect implements [kv.Inspector]. It shows the same records as View. If the base is no
+// Inspector, it is View.
 func (t *Table) Inspect(fault func(kv.Fault), fn func(kv.Reader) error) error {
 	base, can := t.base.(kv.Inspector)
 	if !can {

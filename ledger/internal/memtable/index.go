@@ -2,20 +2,20 @@ package memtable
 
 import "bytes"
 
-// index finds the records of a bucket by the hashes of their keys: an open-addressed table without
-// pointers, so that the collector of garbage does not look into it. The zero value is empty.
+// index finds the records of a bucket by the hashes of their keys. It is an open-addressed hash
+// table without pointers, so that the garbage collector need not scan it. The zero value is empty.
 type index struct {
-	slots []slot // a power of two of them, at most three quarters taken
-	count int    // of those taken
+	slots []slot // a power of two of them, at most three quarters in use
+	count int    // number of slots in use
 }
 
-// slot is a record in an index, or free.
+// slot is a slot of an index: free, or with a record.
 type slot struct {
-	hash   uint32 // the lower half: enough for an index of as many records as a layer can have
+	hash   uint32 // lower half of the hash: enough for as many records as a layer can have
 	number uint32 // the [id] of the record, plus 1; 0 if the slot is free
 }
 
-// find returns the record of a layer whose key has a hash.
+// find returns the record of a layer with a key, whose hash is given.
 func (x *index) find(in *layer, key []byte, hash uint64) (i id, found bool) {
 	if x.count == 0 {
 		return 0, false
@@ -32,7 +32,7 @@ func (x *index) find(in *layer, key []byte, hash uint64) (i id, found bool) {
 	}
 }
 
-// add adds a record that is not there.
+// add adds a record that is not in the index.
 func (x *index) add(hash uint64, i id) {
 	const smallest = 8
 	if 4*(x.count+1) > 3*len(x.slots) {
@@ -48,7 +48,7 @@ func (x *index) add(hash uint64, i id) {
 	x.count++
 }
 
-// place puts a slot into the first free place for its hash.
+// place puts a slot at the first free position for its hash.
 func (x *index) place(s slot) {
 	mask := len(x.slots) - 1
 	at := int(s.hash) & mask
@@ -58,7 +58,7 @@ func (x *index) place(s slot) {
 	x.slots[at] = s
 }
 
-// reset empties the index. It keeps the memory unless most of it was free.
+// reset empties the index. It keeps the memory unless less than a sixteenth of it was in use.
 func (x *index) reset() {
 	const rest = 16
 	if x.count*rest < len(x.slots) {

@@ -8,17 +8,18 @@ import (
 	"sync"
 )
 
-// layer holds what was written since some moment: of each record the newest version, and older ones
-// as long as a reader may need them. One goroutine at a time writes to it; any number read.
+// layer holds what was written since its creation. Of each record it has the newest version, and
+// older versions as long as a reader may need them. One goroutine at a time writes to it; any
+// number of goroutines read.
 //
-// It is as large as the table may be, and the collector of garbage would look at every pointer in
-// it, again and again: that took a fifth of the processor's time. So records are numbers, and keys
-// and values lie in few large pieces of memory. These are used again for the next layer: to ask the
-// system for so much takes as long as to fill it.
+// A layer may be as large as the memtable, and the garbage collector would scan each pointer in it
+// again and again, which took a fifth of the processor time. Therefore a record is identified by a
+// number, and keys and values are in a few large pieces of memory. The next layer reuses the
+// pieces, because to allocate that much memory takes as long as to fill it.
 type layer struct {
-	users   int  // who may look at it; guarded by the mu of the table
-	written bool // to the base, so that nobody else will; likewise
-	newest  bool // whether no version but the newest is kept
+	users   int  // number of readers; guarded by the mu of the table
+	written bool // the base has the layer, so no new reader will use it; guarded by the mu of the table
+	newest  bool // only the newest version of a record is kept
 
 	mu      sync.RWMutex
 	buckets []*bucket // few, in the order of their names
@@ -26,49 +27,51 @@ type layer struct {
 	bytes   int64
 
 	pieces  pieces
-	records [][]record // in pages
-	count   int        // how many there are; the pages behind them are empty
+	records [][]record // in pages of pageRecords
+	count   int        // number of records; pages after the last record are empty
 	older   []version  // versions that are not the newest
-	unused  []uint32   // of these
+	unused  []uint32   // free elements of older, as numbers from 1 on
 }
 
-// bucket is one of a layer. A record never leaves it. Those of large requests, and events, come in
-// the order of their keys, and stay so; the others are brought into order only when somebody scans
-// the bucket.
+// bucket is a bucket of a layer. Records are never removed from it. The records of large requests,
+// and events, arrive in the order of their keys, and stay in that order. The other records are
+// sorted only when the bucket is scanned.
 type bucket struct {
 	name   string
 	index  index // of all records
-	rising []id  // records whose keys were above all others when they came
-	fresh  []id  // the others, in no run yet
+	rising []id  // records whose keys were above all others when they were added
+	fresh  []id  // other records that are not sorted yet
 
 	sorting sync.Mutex
-	runs    [][]id // of the others, in the order of keys, each more than twice as long as the next; guarded by sorting
+	// runs are the sorted other records. Each run is more than twice as long as the next. Guarded
+	// by sorting.
+	runs [][]id
 }
 
 // id is the number of a record in its layer.
 type id uint32
 
-// record is the newest version of one. The key does not change.
+// record is the newest version of a record, with its key. The key does not change.
 type record struct {
 	key place
 	version
 }
 
-// version is what an update made of a record.
+// version is the result of one update for a record.
 type version struct {
-	at    uint64 // the number of the update; 0 if there is no version: the update that wrote the record failed
-	value place  // of length 0 if it was deleted
-	older uint32 // the number, from 1 on, of the version before; 0 if there is none
+	at    uint64 // number of the update; 0 if there is no version, because the update that added the record failed
+	value place  // of length 0 if the record was deleted
+	older uint32 // number, from 1 on, of the previous version in older; 0 if there is none
 }
 
-// What they take besides their bytes, about.
+// Approximate memory of a record and of a version besides the bytes of keys and values.
 const (
-	recordBytes  = 72 // with its places in the map and in runs
+	recordBytes  = 72 // including its entries in the index and in runs
 	versionBytes = 56
 	pageRecords  = 512
 )
 
-// bucket returns nil if nothing was written to it. The caller holds mu.
+// bucket returns a bucket, or nil if nothing was written to it. mu must be held.
 func (l *layer) bucket(name string) *bucket {
 	for _, b := range l.buckets {
 		if b.name == name {
@@ -78,7 +81,7 @@ func (l *layer) bucket(name string) *bucket {
 	return nil
 }
 
-// reset empties a layer. It keeps the memory for as much as there was, for the next.
+// reset empties a layer. It keeps the memory that was in use, for the next content.
 func (l *layer) reset() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -102,7 +105,7 @@ func (l *layer) record(i id) *record { return &l.records[i/pageRecords][i%pageRe
 
 func (l *layer) key(i id) []byte { return l.pieces.bytes(l.record(i).key) }
 
-// search finds the first record whose key is not below another.
+// search finds the first record whose key is not below key. found reports whether it has that key.
 func (l *layer) search(records []id, key []byte) (at int, found bool) {
 	return slices.BinarySearchFunc(records, key, func(i id, key []byte) int { return bytes.Compare(l.key(i), key) })
 }
@@ -113,14 +116,14 @@ func (l *layer) size() int64 {
 	return l.bytes
 }
 
-// length returns how many records there are.
+// length returns the number of records.
 func (l *layer) length() int {
 	l.mu.RLock()
 	defer l.mu.RUnlock()
 	return l.count
 }
 
-// lengths returns how many records of each bucket there are.
+// lengths returns the number of records of each bucket.
 func (l *layer) lengths() map[string]int {
 	l.mu.RLock()
 	defer l.mu.RUnlock()
@@ -131,9 +134,9 @@ func (l *layer) lengths() map[string]int {
 	return n
 }
 
-// get returns the version of a record that an update sees, with nil for one that was deleted. It is
-// not known if the layer has none. The caller holds mu, unless nobody else can write to the layer
-// meanwhile.
+// get returns the version of a record that is visible at update at. The value is nil if the record
+// was deleted. known is false if the layer has no such version. mu must be held, unless no other
+// goroutine can write to the layer.
 func (l *layer) get(bucket string, key []byte, hash, at uint64) (value []byte, known bool) {
 	if b := l.bucket(bucket); b != nil {
 		if i, found := b.index.find(l, key, hash); found {
@@ -143,7 +146,7 @@ func (l *layer) get(bucket string, key []byte, hash, at uint64) (value []byte, k
 	return nil, false
 }
 
-// getLocked is get beside the goroutine that writes to the layer.
+// getLocked is get for callers that run concurrently with the goroutine that writes to the layer.
 func (l *layer) getLocked(bucket string, key []byte, hash, at uint64) (value []byte, known bool) {
 	l.mu.RLock()
 	defer l.mu.RUnlock()
@@ -162,11 +165,11 @@ func (l *layer) seen(i id, at uint64) (value []byte, known bool) {
 	return nil, false
 }
 
-// before returns the version before another, if there is one.
+// before returns the previous version of a record. v.older must not be 0.
 func (l *layer) before(v *version) *version { return &l.older[v.older-1] }
 
-// put writes a version by the update with this number, the next to be published. It tells which
-// record it is, and whether that update writes it for the first time.
+// put writes a version by update at, the next one to be published. It returns the record, and
+// whether this is the first write of the update to it.
 func (l *layer) put(bucket string, key, value []byte, hash, at uint64) (i id, touched bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -187,7 +190,7 @@ func (l *layer) put(bucket string, key, value []byte, hash, at uint64) (i id, to
 	return i, touched
 }
 
-// add finds a record, or adds one that has no version yet.
+// add finds a record, or adds one without a version.
 func (l *layer) add(name string, key []byte, hash uint64) id {
 	b := l.bucket(name)
 	if b == nil {
@@ -210,7 +213,7 @@ func (l *layer) add(name string, key []byte, hash uint64) id {
 	return i
 }
 
-// newRecord makes a record that has a key.
+// newRecord adds a record with a key.
 func (l *layer) newRecord(key []byte) id {
 	n := l.count / pageRecords
 	if n == len(l.records) {
@@ -223,9 +226,9 @@ func (l *layer) newRecord(key []byte) id {
 	return id(l.count - 1)
 }
 
-// keep makes the newest version of a record an older one, and drops those behind it that nobody
-// reads. The one that was published last stays even so: the next reader may come before the next
-// version is published.
+// keep makes the newest version of a record an older one, and drops older versions that no reader
+// sees. It does not drop the version that was published last, because a reader may begin before the
+// next one is published.
 func (l *layer) keep(r *record) {
 	var n uint32
 	if last := len(l.unused) - 1; last >= 0 {
@@ -248,7 +251,7 @@ func (l *layer) keep(r *record) {
 	}
 }
 
-// drop forgets a version that nobody reads.
+// drop frees a version that no reader sees.
 func (l *layer) drop(number uint32) {
 	v := &l.older[number-1]
 	l.bytes -= versionBytes + l.pieces.giveBack(v.value)
@@ -256,7 +259,7 @@ func (l *layer) drop(number uint32) {
 	l.unused = append(l.unused, number)
 }
 
-// undo takes back the newest versions of records.
+// undo removes the newest versions of records, and restores the previous ones.
 func (l *layer) undo(records []id) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -287,21 +290,22 @@ func (l *layer) leave(at uint64) {
 	l.readers.remove(at)
 }
 
-// readers are those of a layer, in the order of the last update that they see.
+// readers are the readers of a layer, in the order of the last update that they see.
 type readers []sameReaders
 
-// sameReaders are readers of the same snapshot.
+// sameReaders counts the readers of one snapshot.
 type sameReaders struct {
 	at    uint64
 	count int
 }
 
-// find returns where the readers are that see an update, or those behind it.
+// find returns the index of the readers that see the updates up to at, or of the first readers
+// after them.
 func (s readers) find(at uint64) (i int, found bool) {
 	return slices.BinarySearchFunc(s, at, func(r sameReaders, at uint64) int { return cmp.Compare(r.at, at) })
 }
 
-// add adds a reader, who sees no less than any other.
+// add adds a reader. at must not be below that of any other reader.
 func (s *readers) add(at uint64) {
 	if n := len(*s); n > 0 && (*s)[n-1].at == at {
 		(*s)[n-1].count++
@@ -317,7 +321,7 @@ func (s *readers) remove(at uint64) {
 	}
 }
 
-// any tells whether somebody sees an update, but not a later one.
+// any reports whether a reader sees update at, but not update later.
 func (s readers) any(at, later uint64) bool {
 	i, _ := s.find(at)
 	return i < len(s) && s[i].at < later

@@ -6,46 +6,49 @@ import (
 	"time"
 )
 
-// paceStep is how long an update, or a checkpoint, waits until it looks again whether it may go on.
+// paceStep is the interval at which a waiting update or checkpoint checks whether it may continue.
 const paceStep = time.Millisecond
 
-// keepPace has an update wait while a checkpoint falls behind: else all would have to wait for its
-// end when there is no more room. writing is held.
+// keepPace delays an update while the checkpoint is too slow for the updates. Otherwise the memory
+// would fill up, and all updates would wait for the end of the checkpoint. writing must be held.
 func (t *Table) keepPace() {
 	for t.outrun() {
 		time.Sleep(paceStep)
 	}
 }
 
-// outrun tells whether the room that is left fills faster than the checkpoint that runs goes on.
-// Where there is none left, all wait anyway.
+// outrun reports whether the free capacity fills faster than the current checkpoint progresses. If
+// no capacity is free, it returns false, because makeRoom waits then.
 func (t *Table) outrun() bool {
 	c, s := t.current.Load(), t.stage.Load()
 	return c.frozen != nil && s != nil && t.stopped() == nil &&
 		outruns(c.active.size(), t.room(c.frozen), t.options.Limit, s.at(time.Now()))
 }
 
-// room is how many bytes may be in the active layer over a frozen one: twice the limit in all, but
-// never less than the limit.
+// room returns the capacity in bytes of the active layer over a frozen one. Both together may have
+// twice the limit, but the active layer always may have the limit.
 func (t *Table) room(frozen *layer) int64 {
 	return max(t.options.Limit, 2*t.options.Limit-frozen.size())
 }
 
-// outruns is [Table.outrun] for a layer of a size with so much room, over one that is being
-// written, of which a share is done. All of the room but a quarter of the limit is given to updates
-// bit by bit, as the checkpoint goes on, so that each waits for little. Twice the limit is three
-// fifths full at least when anybody waits.
+// outruns is [Table.outrun] for an active layer of the given size and capacity, over a frozen layer
+// of which the share done is written.
+//
+// At the beginning of the checkpoint three quarters of the limit are held back. Updates get them bit
+// by bit as the checkpoint progresses, so that each update waits only a little. Updates wait only if
+// at least three fifths of twice the limit are in use.
 func outruns(size, room, limit int64, done float64) bool {
 	const kept = 0.75 // of the limit, when the checkpoint begins
 	rest := kept * float64(limit) * (1 - done)
 	return size < room && float64(size) > float64(room)-rest
 }
 
-// AwaitRoom waits while the room that is left is for others: whoever makes one large update after
-// another calls it before each. It gets room as the checkpoint goes on, and those who come in
-// between find some more, so that they do not wait behind it.
+// AwaitRoom waits while the free capacity is reserved for other callers. A caller that makes one
+// large update after another calls it before each of them. It returns when the checkpoint has
+// progressed far enough. So other callers find some free capacity between two large updates, and
+// need not wait. It returns ctx.Err() if ctx ends first.
 func (t *Table) AwaitRoom(ctx context.Context) error {
-	t.hurry.Add(1) // else each would wait for the other
+	t.hurry.Add(1) // otherwise the checkpoint might pause until this caller updates, and each would wait for the other
 	defer t.hurry.Add(-1)
 	for t.isCrowded() {
 		select {
@@ -57,43 +60,44 @@ func (t *Table) AwaitRoom(ctx context.Context) error {
 	return nil
 }
 
-// isCrowded tells whether more of the active layer is filled than of the checkpoint that runs is
-// done.
+// isCrowded reports whether the filled share of the active layer is larger than the share of the
+// current checkpoint that is done.
 func (t *Table) isCrowded() bool {
 	s := t.stage.Load()
 	return s != nil && t.filled() > s.at(time.Now()) && t.stopped() == nil
 }
 
-// filled returns how much of the limit is in the active layer, as a share.
+// filled returns the size of the active layer as a share of the limit.
 func (t *Table) filled() float64 {
 	return float64(t.current.Load().active.size()) / float64(t.options.Limit)
 }
 
-// takeTime has a checkpoint that nobody waits for pause after a transaction, as long as it is ahead
-// of the updates: then others feel little of it.
+// takeTime pauses a checkpoint after a transaction, as long as the checkpoint is ahead of the
+// updates and no caller waits for it. So other transactions are hardly delayed.
 func (t *Table) takeTime() {
 	for waited := time.Duration(0); waited < longestPause && t.hurry.Load() == 0 && t.ahead(); waited += paceStep {
 		time.Sleep(paceStep)
 	}
 }
 
-// longestPause is how long at most. So a checkpoint ends although nobody updates.
+// longestPause limits each pause, so that a checkpoint ends even if there are no updates.
 const longestPause = 5 * time.Millisecond
 
-// ahead tells whether more of the checkpoint is done than of the active layer is filled.
+// ahead reports whether the share of the checkpoint that is done is larger than the filled share of
+// the active layer.
 func (t *Table) ahead() bool {
 	return t.stage.Load().at(time.Now()) > t.filled()
 }
 
-// stage is how far a checkpoint is, and what the transaction that runs, if one does, adds to that.
+// stage is the progress of a checkpoint, with the expected progress of the current transaction.
 type stage struct {
-	from, to float64 // when the transaction begins, and when it ends
+	from, to float64 // shares that are done at the beginning and at the end of the transaction
 	begun    time.Time
-	expected time.Duration // that it takes; 0 if none runs
+	expected time.Duration // duration of the transaction; 0 if none runs
 }
 
-// at returns how far the checkpoint is. While a transaction runs that is a guess, so that who waits
-// need not wait for its end.
+// at returns the share of the checkpoint that is done. During a transaction it is an estimate, so
+// that waiting updates need not wait for the end of the transaction.
 func (s *stage) at(now time.Time) float64 {
 	if s.expected <= 0 {
 		return s.from
@@ -102,30 +106,32 @@ func (s *stage) at(now time.Time) float64 {
 }
 
 const (
-	// unknownEffort is how long a record of a bucket is expected to take of which few were put into
-	// their places yet.
+	// unknownEffort is the expected time for a record of a bucket for which few records were
+	// measured.
 	unknownEffort = 2 * time.Microsecond
-	// mostEffort is how long it is expected to take at most. It may have taken longer, for a disk
-	// may hang.
+	// mostEffort limits the expected time for a record. A measured time may be longer, because a
+	// disk may hang.
 	mostEffort = 200 * time.Microsecond
-	// fewRecords are so few that what a transaction takes by itself is most of what they took.
+	// fewRecords is the number of records below which a measurement is ignored: the fixed cost of a
+	// transaction would be most of it.
 	fewRecords = 64
 )
 
-// efforts are how long a record takes, by the bucket into which it is put: those of one lie close
-// together, and each of another changes a page of its own. That of [Aside] is what it takes to
-// write a record aside.
+// efforts are the expected times for one record, by bucket. The times differ: the records of one
+// bucket may be close together, while each record of another bucket changes a page of its own. The
+// time for [Aside] is that of staging a record.
 type efforts map[string]time.Duration
 
-// effort is how long a checkpoint takes, reckoned by those before it.
+// effort estimates the duration of a checkpoint from earlier checkpoints, and measures the current
+// one.
 type effort struct {
 	each      efforts
-	all, done time.Duration  // as expected
-	records   map[string]int // that were put into each bucket
-	took      efforts        // all of these
+	all, done time.Duration  // expected
+	records   map[string]int // number of records written to each bucket
+	took      efforts        // measured time for all of these
 }
 
-// effortFor returns what is expected of a checkpoint of a layer.
+// effortFor returns the expected effort of a checkpoint of a layer.
 func effortFor(l *layer, each efforts) *effort {
 	e := &effort{each: each, records: map[string]int{}, took: efforts{}}
 	e.all = e.expects(Aside, l.length())
@@ -135,7 +141,7 @@ func effortFor(l *layer, each efforts) *effort {
 	return e
 }
 
-// expects returns how long it is likely to take to put some records into a bucket.
+// expects returns the expected time to write some records to a bucket.
 func (e *effort) expects(bucket string, records int) time.Duration {
 	each, known := e.each[bucket]
 	if !known {
@@ -144,31 +150,32 @@ func (e *effort) expects(bucket string, records int) time.Duration {
 	return each * time.Duration(records)
 }
 
-// begin returns the stage in which some records are put into a bucket.
+// begin returns the stage during which some records are written to a bucket.
 func (e *effort) begin(bucket string, records int) *stage {
 	expected := e.expects(bucket, records)
 	return &stage{from: e.share(e.done), to: e.share(e.done + expected), begun: time.Now(), expected: expected}
 }
 
-// pass returns the stage behind that.
+// pass adds some records to what is done, and returns the stage after them.
 func (e *effort) pass(bucket string, records int) *stage {
 	e.done += e.expects(bucket, records)
 	return &stage{from: e.share(e.done)}
 }
 
-// end is pass, and notes how long they took.
+// end is pass, and also stores the measured time.
 func (e *effort) end(bucket string, records int, took time.Duration) *stage {
 	e.records[bucket] += records
 	e.took[bucket] += took
 	return e.pass(bucket, records)
 }
 
-// share returns how far the checkpoint is when so much is done.
+// share returns the share of the checkpoint that is done after the expected time done.
 func (e *effort) share(done time.Duration) float64 {
 	return min(1, float64(done)/float64(max(e.all, 1)))
 }
 
-// learned returns how long a record takes, with what this checkpoint has shown.
+// learned returns the efforts for the next checkpoint: those of this one where it wrote enough
+// records, and else the earlier ones.
 func (e *effort) learned() efforts {
 	each := efforts{}
 	maps.Copy(each, e.each)

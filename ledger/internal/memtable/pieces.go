@@ -2,33 +2,34 @@ package memtable
 
 import "bytes"
 
-// pieces are memory for keys and values. What is copied there stays as long as the layer. A record
-// that is written again and again has its later values in memory of their own, which is given back
-// when nobody reads them.
+// pieces is memory for keys and values. What is copied to a piece stays as long as the layer. The
+// first value of a record is in a piece. Later values, written while an older version is kept, have
+// memory of their own, which is freed when no reader needs them.
 type pieces struct {
-	all     [][]byte // pieces that are filled one behind the other
-	filling int      // the one that is being filled; those behind it are empty
-	lent    [][]byte // values in memory of their own
-	free    []uint32 // which of these are none
+	all     [][]byte // filled one after the other
+	filling int      // index of the piece that is being filled; later pieces are empty
+	lent    [][]byte // values with memory of their own
+	free    []uint32 // indexes of lent that are free
 }
 
-// place is where a key or a value is. It is no pointer, so that nobody looks for it.
+// place is the position of a key or a value. It has no pointer, so that the garbage collector need
+// not scan it.
 type place struct {
-	piece  uint32 // the number of the piece, or, from isLent on, of a value in memory of its own
+	piece  uint32 // index of the piece or, with isLent added, of a value in lent
 	from   uint32
 	length uint32
 }
 
-// isLent tells both kinds of places apart.
+// isLent is the bit that marks a place in lent.
 const isLent = 1 << 31
 
-// The first pieces are small, since many layers are.
+// The first pieces are small, because many layers are small. Pieces grow up to largePiece.
 const (
 	smallPiece = 4 << 10
 	largePiece = 1 << 20
 )
 
-// put copies a key or a value, to memory of its own or to a piece.
+// put copies a key or a value, to memory of its own if own is true, else to a piece.
 func (p *pieces) put(b []byte, own bool) place {
 	if own {
 		return p.lend(bytes.Clone(b))
@@ -47,7 +48,7 @@ func (p *pieces) put(b []byte, own bool) place {
 	return at
 }
 
-// replace writes a value over one that is at least as long, and reports whether it did.
+// replace overwrites a value in a piece with one that is not longer, and reports whether it did.
 func (p *pieces) replace(at *place, value []byte) bool {
 	if at.piece >= isLent || len(value) == 0 || uint32(len(value)) > at.length {
 		return false
@@ -57,7 +58,7 @@ func (p *pieces) replace(at *place, value []byte) bool {
 	return true
 }
 
-// reset makes all of it free. It keeps the pieces that were in use, for the next.
+// reset frees everything. It keeps the pieces that were in use for later content.
 func (p *pieces) reset() {
 	p.all = p.all[:min(p.filling+1, len(p.all))]
 	for i := range p.all {
@@ -67,7 +68,7 @@ func (p *pieces) reset() {
 	p.filling, p.lent, p.free = 0, p.lent[:0], p.free[:0]
 }
 
-// lend gives a place to a value in memory of its own.
+// lend stores a value with memory of its own, and returns its place.
 func (p *pieces) lend(b []byte) place {
 	last := len(p.free) - 1
 	if last < 0 {
@@ -79,7 +80,8 @@ func (p *pieces) lend(b []byte) place {
 	return place{isLent | n, 0, uint32(len(b))}
 }
 
-// giveBack frees memory of its own, and returns how many bytes that are.
+// giveBack frees a value with memory of its own, and returns its length. It returns 0 for a place
+// in a piece.
 func (p *pieces) giveBack(at place) int64 {
 	if at.piece < isLent {
 		return 0
@@ -90,7 +92,7 @@ func (p *pieces) giveBack(at place) int64 {
 	return int64(at.length)
 }
 
-// bytes returns what is at a place, or nil if that is nothing.
+// bytes returns the content of a place, or nil if its length is 0.
 func (p *pieces) bytes(at place) []byte {
 	switch {
 	case at.length == 0:

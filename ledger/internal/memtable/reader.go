@@ -11,14 +11,14 @@ import (
 // reader is a [kv.Reader] over layers and a snapshot of the base.
 type reader struct {
 	table    *Table
-	careless bool // of damage: the base may have no mark that can be read
+	careless bool // tolerates damage: the mark of the base may be missing or unreadable
 	layers   *layers
-	at       uint64 // the last update that it sees
+	at       uint64 // number of the last update that it sees
 	base     kv.Reader
-	mark     []byte                // of the base when it began
-	fn       func(kv.Reader) error // what to do
-	run      func(kv.Reader) error // runOn, as a value that is made once
-	again    bool                  // there was no snapshot of the base that goes with the layers
+	mark     []byte                // of the base at the beginning
+	fn       func(kv.Reader) error // function of the caller
+	run      func(kv.Reader) error // runOn as a function value, created once
+	again    bool                  // the snapshot of the base did not match the layers: try again
 }
 
 func newReader(t *Table) *reader {
@@ -27,10 +27,10 @@ func newReader(t *Table) *reader {
 	return r
 }
 
-// forget lets go of what was read.
+// forget clears the reader for reuse.
 func (r *reader) forget() { *r = reader{table: r.table, run: r.run} }
 
-// runOn does on a snapshot of the base what is to be done.
+// runOn runs the caller's function on a snapshot of the base.
 func (r *reader) runOn(below kv.Reader) error {
 	if r.again = r.table.current.Load() != r.layers; r.again {
 		return nil
@@ -41,7 +41,7 @@ func (r *reader) runOn(below kv.Reader) error {
 	}
 	err := r.fn(r)
 	if changed := r.end(); changed != nil {
-		return changed // whatever fn has met
+		return changed // more important than an error of fn
 	}
 	return err
 }
@@ -56,7 +56,8 @@ func (r *reader) begin() (err error) {
 	return err
 }
 
-// end holds the snapshot against what it began with: pages of an open file can be overwritten.
+// end checks that the mark of the snapshot has not changed: pages of an open file can be
+// overwritten by another process. It stops the table if the mark has changed.
 func (r *reader) end() error {
 	if r.careless {
 		return nil
@@ -77,7 +78,7 @@ func (r *reader) Get(bucket string, key []byte) ([]byte, error) {
 	return r.getBelow(bucket, key, hash)
 }
 
-// getBelow looks into what lies below the active layer, where no update writes.
+// getBelow reads the frozen layer and the base. No update writes to these.
 func (r *reader) getBelow(bucket string, key []byte, hash uint64) ([]byte, error) {
 	if frozen := r.layers.frozen; frozen != nil {
 		if value, known := frozen.get(bucket, key, hash, r.at); known {
@@ -95,14 +96,14 @@ func (r *reader) Scan(bucket string, from []byte, visit func(key, value []byte) 
 	return r.base.Scan(bucket, from, visit)
 }
 
-// merge scans the base with what lies over it.
+// merge scans the base together with the layers over it.
 func (r *reader) merge(c cursor, bucket string, from []byte, visit func(key, value []byte) bool) error {
 	more := true
 	err := r.base.Scan(bucket, from, func(key, value []byte) bool {
 		if more = c.below(key, visit); !more {
 			return false
 		}
-		if bytes.Equal(c.key, key) { // below goes on with it
+		if bytes.Equal(c.key, key) { // the layers have a newer version, which c.below visits later
 			return true
 		}
 		more = visit(key, value)
@@ -129,25 +130,25 @@ func (r *reader) Prefetch(bucket string, keys [][]byte) {
 	}
 }
 
-// Checker is a [kv.Writer] that can look at what it lies over.
+// Checker is a [kv.Writer] that can check its base.
 type Checker interface {
 	kv.Writer
-	// Check returns an error wrapping [kv.ErrReplaced] if the base is not where it was
-	// ([kv.Guard]), and one wrapping [kv.ErrOverwritten] if it is not what the update began with.
-	// What it has read may then be of anything, and should be kept nowhere. The update looks at the
-	// latter again when fn is done.
+	// Check returns an error that wraps [kv.ErrReplaced] if the path of the base no longer leads to
+	// the open file ([kv.Guard]). It returns one that wraps [kv.ErrOverwritten] if the base is not
+	// the one with which the update began. Then what the update has read may be wrong, and must not
+	// be stored anywhere. The update checks the latter again after fn has returned.
 	Check() error
 }
 
-// writer is a [kv.Writer] that writes into the active layer, where nobody else sees it until it is
+// writer is a [kv.Writer] that writes to the active layer. No reader sees its writes until they are
 // published.
 type writer struct {
 	*reader
 	touched []id
 }
 
-// forget lets go of what an update read, and of the list of what it wrote, unless that is small
-// enough for the next.
+// forget clears the writer for reuse. It keeps the list of written records if that is not too
+// large.
 func (w *writer) forget() {
 	w.reader.forget()
 	if w.touched = w.touched[:0]; cap(w.touched) > mostTouched {
@@ -155,13 +156,13 @@ func (w *writer) forget() {
 	}
 }
 
-// mostTouched is the length of a list of records that an update may leave to the next.
+// mostTouched is the largest capacity of the list that is kept.
 const mostTouched = 4096
 
 var errEmpty = errors.New("empty key or value")
 
-// Get implements [kv.Reader]. Nobody but this update writes to the active layer, so that it needs
-// no lock.
+// Get implements [kv.Reader]. It needs no lock, because no other goroutine writes to the active
+// layer.
 func (w *writer) Get(bucket string, key []byte) ([]byte, error) {
 	hash := w.table.hash(key)
 	if value, known := w.layers.active.get(bucket, key, hash, w.at); known {
@@ -197,15 +198,16 @@ func (w *writer) put(bucket string, key, value []byte) {
 	}
 }
 
-// undo takes back all writes, of which nobody else has seen any.
+// undo removes all writes, which no reader has seen.
 func (w *writer) undo() {
 	if len(w.touched) > 0 {
 		w.layers.active.undo(w.touched)
 	}
 }
 
-// Check implements [Checker]. It begins no view of the base: bbolt might wait with that for a
-// checkpoint, and the checkpoint for the view that the update holds.
+// Check implements [Checker]. It begins no view of the base, because of a possible deadlock: bbolt
+// might delay the view until a checkpoint ends, and the checkpoint might wait for the view that
+// this update holds.
 func (w *writer) Check() error {
 	if base, can := w.table.base.(kv.Guard); can {
 		if err := base.Check(); err != nil {

@@ -5,22 +5,22 @@ import (
 	"slices"
 )
 
-// run is a part of the records of a bucket, in the order of their keys.
+// run is a sorted list of records of a bucket in one layer.
 type run struct {
 	in      *layer
 	records []id
-	key     []byte // of the first
+	key     []byte // of the first record
 }
 
-// cursor goes through what an update sees of a bucket in some layers.
+// cursor visits the records of a bucket in some layers, as an update sees them.
 type cursor struct {
 	at    uint64
 	runs  []run  // those of newer layers first; none is empty
-	key   []byte // where it stands; nil behind the last record
+	key   []byte // current key; nil after the last record
 	value []byte // nil if the record was deleted
 }
 
-// seek returns a cursor that stands at the first record whose key is not below from.
+// seek returns a cursor at the first record whose key is not below from.
 func seek(layers []*layer, bucket string, from []byte, at uint64) cursor {
 	c := cursor{at: at}
 	for _, l := range layers {
@@ -34,7 +34,7 @@ func seek(layers []*layer, bucket string, from []byte, at uint64) cursor {
 	return c
 }
 
-// add adds a run from a key on.
+// add adds the part of a run whose keys are not below from.
 func (c *cursor) add(l *layer, records []id, from []byte) {
 	l.mu.RLock()
 	defer l.mu.RUnlock()
@@ -43,7 +43,7 @@ func (c *cursor) add(l *layer, records []id, from []byte) {
 	}
 }
 
-// next goes on to the next record of which the update sees a version.
+// next moves to the next record of which the update sees a version.
 func (c *cursor) next() {
 	for seen := false; !seen; {
 		c.key = nil
@@ -59,7 +59,8 @@ func (c *cursor) next() {
 	}
 }
 
-// pass goes behind the key in all runs, and takes the value that is seen first: the newest.
+// pass moves all runs past the current key, and takes the first visible value. That is the newest,
+// because runs of newer layers come first.
 func (c *cursor) pass() (seen bool) {
 	rest := c.runs[:0]
 	for _, r := range c.runs {
@@ -76,7 +77,7 @@ func (c *cursor) pass() (seen bool) {
 	return seen
 }
 
-// pass goes behind the first record, and returns what an update sees of it.
+// pass moves past the first record, and returns what an update sees of it.
 func (r *run) pass(at uint64) (value []byte, known bool) {
 	r.in.mu.RLock()
 	defer r.in.mu.RUnlock()
@@ -87,8 +88,7 @@ func (r *run) pass(at uint64) (value []byte, known bool) {
 	return value, known
 }
 
-// below visits records below a key, or all for nil, until visit returns false, which it then
-// returns.
+// below visits records with keys below key, or all if key is nil. It returns false if visit did.
 func (c *cursor) below(key []byte, visit func(key, value []byte) bool) bool {
 	for ; c.key != nil && (key == nil || bytes.Compare(c.key, key) < 0); c.next() {
 		if c.value != nil && !visit(c.key, c.value) {
@@ -98,7 +98,7 @@ func (c *cursor) below(key []byte, visit func(key, value []byte) bool) bool {
 	return true
 }
 
-// sorted returns the records of a bucket: runs, and those that came in order.
+// sorted returns the records of a bucket: sorted runs, and the records that were added in order.
 func (l *layer) sorted(bucket string) (runs [][]id, rising []id) {
 	l.mu.RLock()
 	b, unsorted := l.bucket(bucket), false
@@ -118,14 +118,14 @@ func (l *layer) sorted(bucket string) (runs [][]id, rising []id) {
 	fresh := b.fresh
 	b.fresh = nil
 	l.mu.Unlock()
-	if len(fresh) > 0 { // else somebody else was faster
+	if len(fresh) > 0 { // otherwise another goroutine has sorted them
 		b.runs = l.stack(b.runs, fresh)
 	}
 	return b.runs, rising
 }
 
-// stack returns runs and one more, in order, after merging as many as must be for each to be more
-// than twice as long as the one behind it. Others may read the former ones.
+// stack returns runs and one more run of the records in more. It merges runs so that each is more
+// than twice as long as the next. It does not modify the given runs, because readers may use them.
 func (l *layer) stack(runs [][]id, more []id) [][]id {
 	last := l.keyed(more)
 	slices.SortFunc(last, keyed.compare)
@@ -139,7 +139,7 @@ func (l *layer) stack(runs [][]id, more []id) [][]id {
 	return append(slices.Clone(runs), sorted)
 }
 
-// keyed is a record with its key, while records are brought into order.
+// keyed is a record with its key, for sorting.
 type keyed struct {
 	key []byte
 	id  id
@@ -157,7 +157,7 @@ func (l *layer) keyed(records []id) []keyed {
 	return all
 }
 
-// merge merges two runs, which have no key in common.
+// merge merges two sorted runs, which have no key in common.
 func merge(a, b []keyed) []keyed {
 	merged := make([]keyed, 0, len(a)+len(b))
 	for len(a) > 0 && len(b) > 0 {

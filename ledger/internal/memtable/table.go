@@ -1,13 +1,14 @@
-// Package memtable keeps in memory what was committed since a store was last written, so that the
-// store can be written seldom, and much at a time.
+// Package memtable keeps in memory what was committed since the last write to a store, the base. So
+// the base can be written rarely, in large checkpoints.
 //
-// Above the base lie layers: an active one, which updates write to, and during a checkpoint a
-// frozen one, which is being written to the base. Each update has a number, and each version of a
-// record that of the update that wrote it. Who reads has the number of the last update published,
-// the layers of that moment, and a snapshot of the base that goes with them: it looks into the
-// active layer first, then into the frozen one, then into the base. Since the base comes to hold
-// just what the frozen layer does, the snapshot may be of any moment of the checkpoint, as long as
-// the layers have not changed.
+// Above the base are layers: an active layer, which updates write to, and during a checkpoint a
+// frozen layer, which is being written to the base. Each update has a number, and each version of a
+// record has the number of the update that wrote it.
+//
+// A reader has the number of the last published update, the current layers, and a matching snapshot
+// of the base. It reads the active layer first, then the frozen one, then the base. A checkpoint
+// adds to the base only what the frozen layer has. Therefore the snapshot may be from any moment of
+// the checkpoint, as long as the layers have not changed.
 package memtable
 
 import (
@@ -24,107 +25,113 @@ import (
 	"github.com/sluicedp/sluice/ledger/internal/lock"
 )
 
-// Mark is the record by which snapshots of the base are told apart: whoever changes anything
-// changes it, too, to what it never was before.
+// Mark is the record that distinguishes snapshots of the base. Every change of the base must also
+// change this record, to a value that it never had before.
 type Mark struct {
-	Bucket string // by name
-	Key    []byte // in it
+	Bucket string // its name
+	Key    []byte // in Bucket
 }
 
-// Options are those of a table. Hooks may be nil.
+// Options configures a table. Functions may be nil.
 type Options struct {
-	// Mark is what the base is recognized by. Without a bucket nobody looks whether somebody else
-	// has written to it.
+	// Mark is the record by which the table recognizes the base. If Mark.Bucket is "", the table
+	// does not check whether another writer has changed the base.
 	Mark Mark
-	// Limit is how many bytes may be in memory, about, until a checkpoint begins in the background;
-	// 0 is 64 MiB. Before there are twice as many, updates wait for it.
+	// Limit is the approximate number of bytes in memory at which a checkpoint begins in the
+	// background; 0 means 64 MiB. Updates wait for the checkpoint before memory reaches twice the
+	// limit.
 	Limit int64
-	// Portion is how many bytes of records, about, a checkpoint puts into their places in one
-	// transaction; 0 is a sixteenth of Limit, but 4 KiB at least and 1 MiB at most.
+	// Portion is the approximate number of bytes of records that a checkpoint writes to their
+	// places in one transaction. 0 means a sixteenth of Limit, at least 4 KiB and at most 1 MiB.
 	Portion int
-	// Pause is how long after a checkpoint that failed the next one may begin in the background; 0
-	// is a second.
+	// Pause is the time between a failed checkpoint and the next one in the background; 0 means one
+	// second.
 	Pause time.Duration
-	// ReadOnly says that the base cannot be written to. Updates stay in memory, however many.
+	// ReadOnly means that the base cannot be written to. All updates stay in memory, without a
+	// limit.
 	ReadOnly bool
-	// Newest says that of each record only the newest version is kept. Then no reader may be active
-	// during an update, a value that was read is valid until the record is written again, and an
-	// update that fails may leave some writes.
+	// Newest keeps only the newest version of each record. Then no reader may be active during an
+	// update, a value that was read is valid until its record is written again, and an update that
+	// fails may leave some of its writes.
 	Newest bool
-	// Begun is called when a checkpoint begins, with the value of the mark that the base will have
-	// after it: that of the last update published, and none is under way. It must soon return, and
-	// must not use the table.
+	// Begun is called when a checkpoint begins, with the value that the mark of the base will have
+	// after it. That is the mark of the last published update; no update runs during the call.
+	// Begun must return quickly, and must not use the table.
 	Begun func(mark []byte)
-	// Written is called when that is durable in the base, and before Checkpoint returns. It may
-	// take long: other checkpoints are made meanwhile, and then it is called once, for the last of
-	// them. It may read and update, but neither make a checkpoint nor close the table.
+	// Written is called when a checkpoint is durable in the base, before Checkpoint returns. It may
+	// take long: other checkpoints may run concurrently, and then it is called once, for the last
+	// of them. It may read and update the table, but must not make a checkpoint or close the table.
 	Written func(mark []byte)
-	// Failed is told the error of each checkpoint that failed, before another begins. It may do
-	// what Written may.
+	// Failed is called with the error of each failed checkpoint, before another one begins. It may
+	// do what Written may do.
 	Failed func(error)
-	// Step is called by a checkpoint where tests may hold it. It must not panic.
+	// Step is called at certain steps of a checkpoint, so that tests can pause it. It must not
+	// panic.
 	Step func(Step)
 }
 
-// Step is a moment of a checkpoint.
+// Step is a step of a checkpoint.
 type Step int
 
 // The steps of a checkpoint.
 const (
 	Frozen   Step = iota + 1 // nothing is written yet
-	SetAside                 // the base has all of the frozen layer, but aside
-	Placed                   // some of that is in its place
-	Stored                   // the base has all of the frozen layer in its place; the layer is there still
-	Dropped                  // the frozen layer is gone
+	SetAside                 // the whole frozen layer is in the staging area of the base
+	Placed                   // a part of it is in its place
+	Stored                   // the whole frozen layer is in its place in the base; the layer still exists
+	Dropped                  // the frozen layer is removed
 )
 
-// Table is a [kv.Store] over another one, the base, which nobody else may write to. An update is
-// durable when a checkpoint has written it to the base; until then it is for whoever makes it to
-// keep it elsewhere.
+// Table is a [kv.Store] over another store, the base. No other writer may change the base. An
+// update becomes durable when a checkpoint writes it to the base; until then the caller must keep
+// it elsewhere.
 //
-// What is put is copied. Values are returned by reference: nobody may modify them.
+// The table copies keys and values that are put. It returns values by reference: the caller must
+// not modify them.
 type Table struct {
 	base    kv.Store
-	look    func(func(kv.Reader) error) error // the base's View, as a value that is made once
+	look    func(func(kv.Reader) error) error // base.View as a function value, created once
 	options Options
-	seed    maphash.Seed // of the hashes of keys
+	seed    maphash.Seed // for hashes of keys
 
 	compacting    lock.Lock              // held by Compact, which may wait long; locked before checkpointing
-	checkpointing lock.Lock              // held while a checkpoint runs, and by Close
+	checkpointing lock.Lock              // held during a checkpoint, and by Close
 	telling       sync.Mutex             // held while Written runs, and by Close; locked after checkpointing
-	untold        atomic.Pointer[[]byte] // the mark of what was written to the base last; nil if Written was told
-	writing       sync.Mutex             // held by each update, and when the active layer is frozen; locked after both
-	writer        *writer                // of the update that runs; guarded by writing
+	untold        atomic.Pointer[[]byte] // mark of the last write to the base, until Written is called for it; then nil
+	writing       sync.Mutex             // held by each update, and while the active layer is frozen; locked after both
+	writer        *writer                // of the current update; guarded by writing
 	current       atomic.Pointer[layers] // changed only with mu held
-	stage         atomic.Pointer[stage]  // of the checkpoint that runs; nil if none has begun to write
-	efforts       efforts                // of the checkpoints before; guarded by checkpointing
-	hurry         atomic.Int64           // how many wait for a checkpoint
+	stage         atomic.Pointer[stage]  // progress of the current checkpoint; nil if it has not begun to write
+	efforts       efforts                // measured in earlier checkpoints; guarded by checkpointing
+	hurry         atomic.Int64           // number of callers that wait for a checkpoint
 
 	mu       sync.Mutex
-	number   uint64 // of the last update published
+	number   uint64 // of the last published update
 	failure  error  // why nothing is read or written any more
-	failed   error  // of the last checkpoint, if it can be made again
+	failed   error  // error of the last checkpoint, if it can be retried
 	failedAt time.Time
-	ended    sync.Cond // a checkpoint has, or the table is stopped
-	spare    *layer    // an empty one, with memory; nil if there is none
+	ended    sync.Cond // signaled when a checkpoint ends, or the table stops
+	spare    *layer    // an empty layer with memory, or nil
 
-	readers sync.Pool // of *reader, for the next
+	readers sync.Pool // of *reader, reused by later readers
 }
 
-// layers are what lies over the base. They stand until a checkpoint begins or ends.
+// layers are the layers over the base. They are replaced, not changed, when a checkpoint begins or
+// ends.
 type layers struct {
 	active *layer
 	frozen *layer // nil if there is none
-	mark   []byte // of the base
-	next   []byte // of the base once it has what is frozen, aside or in its place
-	// portions is in how many parts the frozen layer is aside; 0 if it is not.
+	mark   []byte // mark of the base
+	next   []byte // mark of the base once it has the frozen layer, staged or in its place
+	// portions is the number of portions of the frozen layer in the staging area; 0 if it is not
+	// staged.
 	portions int
 }
 
 var errClosed = errors.New("the table is closed")
 
-// Over returns a table over a store. It reads the store's mark, and what a checkpoint has written
-// aside that did not end.
+// Over returns a table over a store. It reads the mark of the store, and the staged portions of a
+// checkpoint that was interrupted.
 func Over(base kv.Store, o Options) (*Table, error) {
 	if o.Limit == 0 {
 		o.Limit = 64 << 20
@@ -146,7 +153,8 @@ func Over(base kv.Store, o Options) (*Table, error) {
 	c := &layers{active: &layer{newest: o.Newest}}
 	t.ended.L = &t.mu
 	t.writer = &writer{reader: newReader(t)}
-	t.efforts = efforts{Aside: unknownEffort / 4} // it is in the order in which it is written
+	// Records are staged in order, which is faster than to write them to their places.
+	t.efforts = efforts{Aside: unknownEffort / 4}
 	err := base.View(func(r kv.Reader) error {
 		mark, err := t.markOf(r)
 		if err != nil {
@@ -166,8 +174,8 @@ func Over(base kv.Store, o Options) (*Table, error) {
 	return t, nil
 }
 
-// Backlog returns the mark of the base, about how many bytes are in memory only, and how many there
-// may be: from three fifths on, updates may wait.
+// Backlog returns the mark of the base, the approximate number of bytes that are in memory only,
+// and the capacity in bytes. Updates may wait from three fifths of the capacity on.
 func (t *Table) Backlog() (mark []byte, memory, room int64) {
 	c := t.current.Load()
 	if memory = c.active.size(); c.frozen != nil {
@@ -183,9 +191,9 @@ func (t *Table) markOf(r kv.Reader) ([]byte, error) {
 	return r.Get(t.options.Mark.Bucket, t.options.Mark.Key)
 }
 
-// View implements [kv.Store]. It shows no update that is not published. If the base is not what
-// this table knows, the error wraps [kv.ErrOverwritten], whatever fn has met, and nothing is read
-// or written any more.
+// View implements [kv.Store]. It shows published updates only. If the base is not the one that this
+// table knows, the error wraps [kv.ErrOverwritten], whether or not fn returns an error. After that
+// nothing is read or written any more.
 func (t *Table) View(fn func(kv.Reader) error) error {
 	r, _ := t.readers.Get().(*reader)
 	if r == nil {
@@ -198,7 +206,7 @@ func (t *Table) View(fn func(kv.Reader) error) error {
 	return err
 }
 
-// view has a reader read the newest layers and a snapshot of the base that goes with them.
+// view runs a reader on the newest layers and a matching snapshot of the base.
 func (t *Table) view(base func(func(kv.Reader) error) error, r *reader) error {
 	for {
 		err := t.try(base, r)
@@ -208,8 +216,8 @@ func (t *Table) view(base func(func(kv.Reader) error) error, r *reader) error {
 	}
 }
 
-// try has a reader read, or try again if a checkpoint began or ended before there was a snapshot of
-// the base.
+// try runs a reader once. It sets r.again if a checkpoint began or ended before the snapshot of the
+// base was taken.
 func (t *Table) try(base func(func(kv.Reader) error) error, r *reader) (err error) {
 	r.again = false
 	if r.layers, r.at, err = t.enter(); err != nil {
@@ -218,7 +226,7 @@ func (t *Table) try(base func(func(kv.Reader) error) error, r *reader) (err erro
 	c, at := r.layers, r.at
 	defer func() {
 		if stopped := t.leave(c, at); stopped != nil && !r.again {
-			err = stopped // what was read from the base may not be durable
+			err = stopped // data from the base may not be durable
 		}
 	}()
 	if err = base(r.run); err != nil {
@@ -227,8 +235,8 @@ func (t *Table) try(base func(func(kv.Reader) error) error, r *reader) (err erro
 	return err
 }
 
-// enter returns the newest layers, and the number of the last update published, for a reader who
-// leaves the active layer when done.
+// enter returns the current layers and the number of the last published update, and registers a
+// reader of them. The reader must call leave.
 func (t *Table) enter() (c *layers, at uint64, err error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -244,7 +252,7 @@ func (t *Table) enter() (c *layers, at uint64, err error) {
 	return c, t.number, nil
 }
 
-// leave lets a reader go. It returns why nothing is read any more, if that is so.
+// leave ends a reader. It returns why nothing is read any more, or nil.
 func (t *Table) leave(c *layers, at uint64) error {
 	c.active.leave(at)
 	t.mu.Lock()
@@ -261,12 +269,12 @@ func (t *Table) leave(c *layers, at uint64) error {
 	return stopped
 }
 
-// reuse empties a layer that was written, once nobody looks at it any more.
+// reuse empties a layer that is written to the base, once it has no readers.
 func (t *Table) reuse(l *layer) {
 	t.mu.Lock()
 	idle := l.written && l.users == 0
 	if idle {
-		l.written = false // nobody else does it
+		l.written = false // so that no other goroutine empties it, too
 	}
 	t.mu.Unlock()
 	if !idle {
@@ -278,7 +286,7 @@ func (t *Table) reuse(l *layer) {
 	t.spare = l
 }
 
-// emptyLayer returns a layer to write to.
+// emptyLayer returns an empty layer for updates.
 func (t *Table) emptyLayer() *layer {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -289,13 +297,13 @@ func (t *Table) emptyLayer() *layer {
 	return l
 }
 
-// Update implements [kv.Store], but for durability. Others see what fn wrote when fn has returned
-// nil, all at once; it may keep it elsewhere as the last thing it does. The [kv.Writer] that it
-// gets is also a [Checker].
+// Update implements [kv.Store], except that the update is not durable. All writes of fn are
+// published together after fn has returned nil. As its last step, fn may store the update
+// elsewhere. The [kv.Writer] that fn gets is also a [Checker].
 //
-// fn must not begin another transaction of the table. Update returns the error of the last
-// checkpoint without running fn when there is no room in memory because of that. If it returns an
-// error although fn has returned nil, nothing is read or written any more.
+// fn must not begin another transaction of the table. If the memory is full because the last
+// checkpoint failed, Update returns the error of that checkpoint without calling fn. If Update
+// returns an error although fn has returned nil, nothing is read or written any more.
 func (t *Table) Update(fn func(kv.Writer) error) error {
 	t.writing.Lock()
 	defer t.writing.Unlock()
@@ -309,18 +317,18 @@ func (t *Table) Update(fn func(kv.Writer) error) error {
 			w.undo()
 		}
 		w.forget()
-		t.relieve() // also of what that leaves: the memory of pieces is not given back before all of a layer is
+		t.relieve() // after undo, too: it does not free pieces, which are freed only with their whole layer
 	}()
 	kept := false
 	w.fn = func(kv.Reader) error {
-		w.at++ // it sees its own writes
+		w.at++ // so that the update sees its own writes
 		err := fn(w)
 		kept = err == nil
 		return err
 	}
 	if err := t.view(t.look, w.reader); err != nil {
 		if kept {
-			err = t.stop(err) // it may be kept elsewhere, and is not here
+			err = t.stop(err) // the update may be stored elsewhere, but is not published here
 		}
 		return err
 	}
@@ -343,7 +351,8 @@ func (t *Table) stopped() error {
 	return t.failure
 }
 
-// stop has nothing read or written any more, and returns why.
+// stop makes all further reads and writes fail with why, which it returns. If the table has stopped
+// before, the first reason remains.
 func (t *Table) stop(why error) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -354,7 +363,8 @@ func (t *Table) stop(why error) error {
 	return why
 }
 
-// recognize returns the mark of a snapshot of the base, if it is one that these layers lie over.
+// recognize returns the mark of a snapshot of the base if it belongs to these layers. Otherwise it
+// stops the table.
 func (t *Table) recognize(c *layers, r kv.Reader) (mark []byte, err error) {
 	found, err := t.markOf(r)
 	switch {
@@ -368,17 +378,17 @@ func (t *Table) recognize(c *layers, r kv.Reader) (mark []byte, err error) {
 	return nil, t.stop(fmt.Errorf("%w: it is not where this process left it", kv.ErrOverwritten))
 }
 
-// Size implements [kv.Store] with the bytes of the base, and those in memory that it does not have
-// yet. What a checkpoint writes meanwhile may count twice.
+// Size implements [kv.Store]: it returns the bytes of the base plus the bytes in memory that the
+// base does not have yet. What a checkpoint writes concurrently may be counted twice.
 func (t *Table) Size() (int64, error) {
-	memory := t.Bytes() // first, so that it does not count nowhere
+	memory := t.Bytes() // before the base, so that no byte is missed in both
 	size, err := t.base.Size()
 	return size + memory, err
 }
 
 func (t *Table) hash(key []byte) uint64 { return maphash.Bytes(t.seed, key) }
 
-// Bytes returns how many bytes the table takes in memory, about.
+// Bytes returns approximately how many bytes of memory the table uses.
 func (t *Table) Bytes() int64 {
 	c := t.current.Load()
 	size := c.active.size()
@@ -388,18 +398,18 @@ func (t *Table) Bytes() int64 {
 	return size
 }
 
-// Retire has nothing read or written any more: every call returns why. The base stays as it is, and
-// open, for whoever goes on with it.
+// Retire makes all further reads and writes fail with why. The base stays open and unchanged, for
+// another owner.
 func (t *Table) Retire(why error) { _ = t.stop(why) }
 
-// Close waits for the update and the checkpoint that run, and for Written, and closes the base. It
-// makes no checkpoint: what is only in memory is forgotten.
+// Close waits until the current update, the current checkpoint and Written have returned, and
+// closes the base. It makes no checkpoint: what is only in memory is lost.
 func (t *Table) Close() error {
-	_ = t.lockCheckpoint(context.Background()) // which does not end
+	_ = t.lockCheckpoint(context.Background()) // returns no error, because the context never ends
 	defer t.checkpointing.Leave()
 	t.telling.Lock()
 	defer t.telling.Unlock()
-	t.untold.Store(nil) // it is too late to tell
+	t.untold.Store(nil) // Written is not called any more
 	t.writing.Lock()
 	defer t.writing.Unlock()
 	err := t.base.Close()
@@ -408,7 +418,7 @@ func (t *Table) Close() error {
 	if t.failure == nil {
 		t.failure = errClosed
 	}
-	t.spare = nil // whoever still holds the table need not hold so much
+	t.spare = nil // a closed table that is still referenced should not keep this memory
 	t.current.Store(&layers{active: &layer{}, mark: t.current.Load().mark})
 	return err
 }
