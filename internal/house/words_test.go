@@ -171,9 +171,9 @@ func dialect() map[string]bool {
 		ledger/internal/request ledger/internal/request/*_test.go ledger/internal/rules
 		ledger/internal/rules/*_test.go ledger/internal/state ledger/internal/state/*_test.go ledger/internal/wire
 		ledger/internal/wire/*_test.go ledger/journal/journaltest ledger/journal/journaltest/*_test.go
-		ledger/journal/keyholder ledger/journal/keyholder/*_test.go ledger/journal/pgjournal
+		ledger/journal/keyholder/*_test.go ledger/journal/pgjournal
 		ledger/journal/pgjournal/*_test.go ledger/ledgerclient ledger/ledgerclient/*_test.go ledger/ledgerhttp
-		ledger/ledgerhttp/*_test.go ledger/ledgerhttp/metrics ledger/ledgerhttp/metrics/*_test.go ledger/ledgertest
+		ledger/ledgerhttp/*_test.go ledger/ledgerhttp/metrics ledger/ledgerhttp/metrics/*_test.go
 		ledger/ledgertest/*_test.go ledger/observe mechanism mechanism/*_test.go mechanism/graph
 		mechanism/graph/*_test.go policy policy/*_test.go privacy rrchain rrchain/*_test.go rrchain/estimate
 		rrchain/estimate/*_test.go rrchain/finite rrchain/finite/*_test.go rrchain/rappor rrchain/rappor/*_test.go
