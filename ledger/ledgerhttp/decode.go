@@ -20,7 +20,7 @@ import (
 // key twice, none in other letters, none that the struct does not have, and all those that it
 // needs. No error says what a value is: it may be a true one.
 func decode(body io.Reader, into any) *api.Problem {
-	if err := json.UnmarshalRead(body, into, json.RejectUnknownMembers(true), listsIn()); err != nil {
+	if err := json.UnmarshalRead(body, into, json.RejectUnknownMembers(true), strictly()); err != nil {
 		return undecoded(err)
 	}
 	if name := missing(reflect.ValueOf(into).Elem()); name != "" {

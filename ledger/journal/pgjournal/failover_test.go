@@ -20,6 +20,7 @@ import (
 // A primary dies while somebody appends. With a standby that commits have waited for, everything that was told is there, and nothing else but the
 // last group.
 func TestAFailoverLosesNothingThatWasTold(t *testing.T) {
+	t.Parallel() // its servers are its own
 	for i := range pace.Tries(1, 3, 10) {
 		s := pgtest.Start(t)
 		one, two := s.Standby(t, "one"), s.Standby(t, "two")

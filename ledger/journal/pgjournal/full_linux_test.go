@@ -116,6 +116,7 @@ func TestADatabaseThatIsFull(t *testing.T) {
 
 // When there is no room for its own log, the server ends. Nobody knows then whether the last group is there; all others are.
 func TestADatabaseWhoseLogIsFull(t *testing.T) {
+	t.Parallel() // its server is its own
 	if !apart(t) {
 		return
 	}

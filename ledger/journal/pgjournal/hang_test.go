@@ -68,6 +68,7 @@ func TestClaim_BlockedByAnotherSession_WaitsForIt(t *testing.T) {
 		"a session without any name": {"", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel() // it waits, mostly
 			h := newHosts(t, s.Address("journals"), "a", "b")
 			started(t, h, "a")
 			blocker := check.Value(pgx.Connect(t.Context(), s.Address("journals")))(t)

@@ -1,6 +1,7 @@
 package ledgerhttp
 
 import (
+	"encoding/json"
 	"strings"
 	"testing"
 
@@ -8,6 +9,7 @@ import (
 	"github.com/sluicedp/sluice/internal/httpapi"
 	"github.com/sluicedp/sluice/internal/problem"
 	"github.com/sluicedp/sluice/ledger/api"
+	"github.com/sluicedp/sluice/rrchain/finite"
 )
 
 // A request is read strictly also inside an api.List: a misspelled member must not be taken for one that is absent.
@@ -26,6 +28,25 @@ func TestDecode_ListInARequest_IsReadStrictly(t *testing.T) {
 		var in httpapi.Reconcile
 		bad := decode(strings.NewReader(body), &in)
 		check.That(t, bad != nil && bad.Kind == problem.Invalid && bad.Field == field, "%s: %+v, want the field %s", questions, bad, field)
+	}
+}
+
+// A misspelled list of outputs must not be taken for none: the outputs would be called by numbers, for ever.
+func TestDecode_MechanismInARequest_IsReadStrictly(t *testing.T) {
+	design := check.Value(finite.SubsetSelection(3, 1))(t)
+	family := check.Value(json.Marshal(check.Value(design.Family(check.Eps(t, "1"), check.Eps(t, "2")))(t)))(t)
+	for outputs, field := range map[string]string{
+		`"outpts":[["a","b","c"]]`: "mechanism/outpts", `"Outputs":[["a","b","c"]]`: "mechanism/Outputs",
+		`"outputs":[],"outputs":[]`: "mechanism/outputs", `"outputs":[["a","b","c"],["a","b","c"]]`: "",
+	} {
+		body := `{"question":"vote","values":["a","b","c"],"encoding":"finite","mechanism":{"family":` + string(family) + "," + outputs + `}}`
+		var in httpapi.NewQuestion
+		bad := decode(strings.NewReader(body), &in)
+		if field == "" {
+			check.That(t, bad == nil && len(in.Mechanism.Outputs) == 2, "%s: %+v", outputs, bad)
+			continue
+		}
+		check.That(t, bad != nil && bad.Kind == problem.Invalid && bad.Field == field, "%s: %+v, want the field %s", outputs, bad, field)
 	}
 }
 

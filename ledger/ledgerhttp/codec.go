@@ -12,13 +12,14 @@ import (
 	"github.com/sluicedp/sluice/ledger/api"
 )
 
-// The methods of [api.List] are for encoding/json. In a server they would read a list without the
-// options of the request, and so accept unknown members of its elements. They would also write each
-// list, and each list inside it, to a buffer of its own first.
+// The methods of [api.List] and [api.Mechanism] are for encoding/json. In a server they would read a
+// value without the options of the request, and so accept its unknown members. Those of a list would
+// also write each list, and each list inside it, to a buffer of its own first.
 
-// listsIn reads each [api.List] with the options of the decoder. A list without elements is nil.
-func listsIn() json.Options {
-	read := func(d *jsontext.Decoder, list stdjson.Unmarshaler) error {
+// strictly reads each [api.List] and [api.Mechanism] with the options of the decoder. A list without
+// elements is nil.
+func strictly() json.Options {
+	list := func(d *jsontext.Decoder, list stdjson.Unmarshaler) error {
 		v := reflect.ValueOf(list).Elem()
 		if !isList(v.Type()) {
 			return errors.ErrUnsupported
@@ -32,7 +33,24 @@ func listsIn() json.Options {
 		}
 		return nil
 	}
-	return json.WithUnmarshalers(json.UnmarshalFromFunc(read))
+	mechanism := func(d *jsontext.Decoder, m *api.Mechanism) error {
+		text, err := d.ReadValue()
+		if err != nil {
+			return err
+		}
+		var members struct {
+			Family  jsontext.Value `json:"family"`
+			Outputs jsontext.Value `json:"outputs"`
+		}
+		if err := json.Unmarshal(text, &members, d.Options()); err != nil {
+			if fault, is := errors.AsType[*json.SemanticError](err); is {
+				fault.JSONPointer = d.StackPointer() + fault.JSONPointer
+			}
+			return err
+		}
+		return m.UnmarshalJSON(text)
+	}
+	return json.WithUnmarshalers(json.JoinUnmarshalers(json.UnmarshalFromFunc(mechanism), json.UnmarshalFromFunc(list)))
 }
 
 // listsOut writes each [api.List] with the options of the encoder, and without a buffer.
