@@ -55,6 +55,7 @@ func (f findings) err() error {
 	return errors.Join(all...)
 }
 
+// report passes each finding to fault, those of buckets in the order of their names.
 func (f findings) report(fault func(kv.Fault)) {
 	for _, name := range slices.Sorted(maps.Keys(f.buckets)) {
 		fault(kv.Fault{Bucket: name, Text: f.buckets[name].Error()})

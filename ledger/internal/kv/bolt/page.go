@@ -70,6 +70,7 @@ func (p page) size(id, pages, pageSize uint64) (size uint64, err error) {
 	return size, nil
 }
 
+// damaged returns the error for an element whose key or value is outside of the page.
 func (p page) damaged() error {
 	return fmt.Errorf("page %d: an element lies outside of its page", p.id())
 }
