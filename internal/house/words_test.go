@@ -164,12 +164,12 @@ func dialect() map[string]bool {
 		ledger/evidence/*_test.go ledger/internal/audit ledger/internal/audit/*_test.go ledger/internal/callback
 		ledger/internal/documents ledger/internal/documents/*_test.go ledger/internal/engine
 		ledger/internal/engine/*_test.go ledger/internal/errs ledger/internal/event ledger/internal/event/*_test.go
-		ledger/internal/fold ledger/internal/fold/*_test.go ledger/internal/fold/check ledger/internal/journalfile
-		ledger/internal/journalfile/*_test.go ledger/internal/kv ledger/internal/kv/*_test.go ledger/internal/kv/bolt
+		ledger/internal/fold ledger/internal/fold/*_test.go ledger/internal/fold/check
+		ledger/internal/journalfile ledger/internal/journalfile/*_test.go ledger/internal/kv ledger/internal/kv/*_test.go ledger/internal/kv/bolt
 		ledger/internal/kv/bolt/*_test.go ledger/internal/lock ledger/internal/memtable
 		ledger/internal/memtable/*_test.go ledger/internal/merkle ledger/internal/merkle/*_test.go
 		ledger/internal/request ledger/internal/request/*_test.go ledger/internal/rules
-		ledger/internal/rules/*_test.go ledger/internal/state ledger/internal/state/*_test.go ledger/internal/wire
+		ledger/internal/rules/*_test.go ledger/internal/state ledger/internal/state/*_test.go
 		ledger/internal/wire/*_test.go ledger/journal/journaltest ledger/journal/journaltest/*_test.go
 		ledger/journal/keyholder/*_test.go ledger/journal/pgjournal
 		ledger/journal/pgjournal/*_test.go ledger/ledgerclient ledger/ledgerclient/*_test.go ledger/ledgerhttp
