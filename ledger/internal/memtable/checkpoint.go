@@ -156,6 +156,7 @@ func (t *Table) write() error {
 	return nil
 }
 
+// at calls Options.Step, if it is set.
 func (t *Table) at(s Step) {
 	if t.options.Step != nil {
 		t.options.Step(s)
@@ -251,6 +252,8 @@ func (t *Table) fail(err error) error {
 	return err
 }
 
+// setFailed stores the error of the last checkpoint; nil means that a checkpoint is in progress or
+// has succeeded.
 func (t *Table) setFailed(err error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
