@@ -169,7 +169,7 @@ func dialect() map[string]bool {
 		ledger/internal/kv/bolt/*_test.go ledger/internal/memtable
 		ledger/internal/memtable/*_test.go ledger/internal/merkle ledger/internal/merkle/*_test.go
 		ledger/internal/request ledger/internal/request/*_test.go ledger/internal/rules
-		ledger/internal/rules/*_test.go ledger/internal/state ledger/internal/state/*_test.go ledger/internal/wire
+		ledger/internal/rules/*_test.go ledger/internal/state ledger/internal/state/*_test.go
 		ledger/internal/wire/*_test.go ledger/journal/journaltest ledger/journal/journaltest/*_test.go
 		ledger/journal/keyholder/*_test.go ledger/journal/pgjournal
 		ledger/journal/pgjournal/*_test.go ledger/ledgerclient ledger/ledgerclient/*_test.go ledger/ledgerhttp

@@ -203,8 +203,8 @@ func (t *Table) update(mark []byte, fn func(kv.Writer) error) error {
 		if _, err := t.recognize(&layers{mark: mark}, w); err != nil {
 			return err
 		}
-		// The stage is set inside the transaction only: while the base is being compacted, the
-		// checkpoint waits, but does not fall behind the updates.
+		// The stage is set inside the transaction only. While the base is being compacted, the
+		// checkpoint waits, and updates must not be delayed as if it were too slow.
 		t.stage.CompareAndSwap(nil, &stage{})
 		return fn(w)
 	})

@@ -12,10 +12,10 @@ import (
 // older versions as long as a reader may need them. One goroutine at a time writes to it; any
 // number of goroutines read.
 //
-// A layer may be as large as the memtable, and the garbage collector would scan each pointer in it
-// again and again, which took a fifth of the processor time. Therefore a record is identified by a
-// number, and keys and values are in a few large pieces of memory. The next layer reuses the
-// pieces, because to allocate that much memory takes as long as to fill it.
+// A layer may be as large as the memtable. With pointers in it, the garbage collector would scan
+// all of them again and again, which took a fifth of the processor time. Therefore a record is
+// identified by a number, and keys and values are in a few large pieces of memory. The next layer
+// reuses the pieces, because to allocate that much memory takes as long as to fill it.
 type layer struct {
 	users   int  // number of readers; guarded by the mu of the table
 	written bool // the base has the layer, so no new reader will use it; guarded by the mu of the table

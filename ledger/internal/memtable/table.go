@@ -51,8 +51,8 @@ type Options struct {
 	// limit.
 	ReadOnly bool
 	// Newest keeps only the newest version of each record. Then no reader may be active during an
-	// update, a value that was read is valid until its record is written again, and an update that
-	// fails may leave some of its writes.
+	// update, and an update that fails may leave some of its writes. A value that was read is valid
+	// until its record is written again.
 	Newest bool
 	// Begun is called when a checkpoint begins, with the value that the mark of the base will have
 	// after it. That is the mark of the last published update; no update runs during the call.

@@ -99,8 +99,9 @@ func fillNew(path string, fill func(kv.Writer) error) error {
 }
 
 // Open opens an existing file, for reading only or for reading and writing. It returns
-// [fs.ErrNotExist] if there is no file, [kv.ErrInUse] if another process has a lock that excludes
-// this one, and [kv.ErrCorrupt] if the file is no bbolt file or has a damaged structure.
+// [fs.ErrNotExist] if there is no file, and [kv.ErrInUse] if another process has a lock that
+// excludes this one. It returns [kv.ErrCorrupt] if the file is no bbolt file or has a damaged
+// structure.
 //
 // Some damaged files can still be opened for reading. Then each read of a part that cannot be read
 // safely returns [kv.ErrCorrupt], and [Store.Inspect] skips these parts.
