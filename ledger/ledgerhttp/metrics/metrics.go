@@ -52,7 +52,8 @@ func New() *Metrics {
 				"levels on offer off the market."),
 		refused: counters("sluice_refusing_people_total",
 			"People because of whom requests were refused as a whole, by reason.", "reason"),
-		leftOut: counters("sluice_left_out_people_total", "People whom partial requests left out, by reason.", "reason"),
+		leftOut: counters("sluice_left_out_people_total",
+			"People whom partial requests left out, by reason.", "reason"),
 		audits: counters("sluice_audits_total",
 			"Audits of the whole log, by result: sound, problems, or failed if the audit "+
 				"did not complete.", "result"),

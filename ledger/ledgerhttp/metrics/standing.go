@@ -101,8 +101,10 @@ func standingOf(h observe.Health) []prometheus.Metric {
 	all := []prometheus.Metric{
 		gaugeOf("sluice_queue_requests", "Requests that wait for a commit.", float64(h.Waiting)),
 		gaugeOf("sluice_reservations", "Reservations in force.", float64(h.Reservations)),
-		gaugeOf("sluice_journal_events", "Events that are in the journal but not yet in the file.", float64(h.Pending)),
-		gaugeOf("sluice_memory_bytes", "Bytes of memory that hold records that are not yet in the file.", float64(h.Memory)),
+		gaugeOf("sluice_journal_events",
+			"Events that are in the journal but not yet in the file.", float64(h.Pending)),
+		gaugeOf("sluice_memory_bytes",
+			"Bytes of memory that hold records that are not yet in the file.", float64(h.Memory)),
 		gaugeOf("sluice_memory_room_bytes", "Capacity of the memory for records that are not yet in the file. "+
 			"From 60 % of it on, commits may be throttled.", float64(h.Room)),
 		gaugeOf("sluice_file_bytes", "Bytes of the file.", float64(h.Bytes)),
