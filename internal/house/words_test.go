@@ -139,7 +139,7 @@ func spaced(name string) string {
 func dialect() map[string]bool {
 	list := map[string]bool{}
 	for entry := range strings.FieldsSeq(`
-		SECURITY.md cmd/ledgerctl cmd/ledgerctl/*_test.go cmd/ledgerctl/help.txt cmd/ledgerctl/internal/input
+		SECURITY.md cmd/ledgerctl cmd/ledgerctl/*_test.go cmd/ledgerctl/internal/input
 		cmd/ledgerctl/internal/input/*_test.go cmd/ledgerctl/internal/mechanisms
 		cmd/ledgerctl/internal/mechanisms/*_test.go cmd/ledgerctl/internal/output
 		cmd/ledgerctl/internal/output/*_test.go cmd/ledgerctl/internal/serving
