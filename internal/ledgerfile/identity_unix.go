@@ -2,7 +2,7 @@
 
 package ledgerfile
 
-// Identity returns what tells a file or a directory from its copies. It is the same, under whatever
-// name, until the file is removed. A copy that is written over the file has the identity of the
-// file.
+// Identity returns a text that distinguishes a file or a directory from its copies. It stays the
+// same until the file is removed, even if the file is renamed. A copy that is written over the file
+// has the identity of the file.
 func Identity(path string) (string, error) { return statIdentity(path) }

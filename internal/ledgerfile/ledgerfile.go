@@ -1,7 +1,9 @@
-// Package ledgerfile has what a ledger and its commands need of files. [Write] and [Create] replace
-// a file atomically, follow symbolic links, and keep its owner and mode. [Lock] locks a file, and
-// [Identity] tells it from its copies. [Recognize] and [CheckOutput] know which files belong to a
-// ledger, so that no output replaces one of them, or takes its place.
+// Package ledgerfile has the operations on files that a ledger and its commands need. [Write] and
+// [Create] replace a file atomically, follow symbolic links, and keep its owner and mode. [Lock]
+// locks a file, and [Identity] distinguishes it from its copies.
+//
+// [Recognize] and [CheckOutput] find out which files belong to a ledger, so that no output replaces
+// one of them or takes its place.
 package ledgerfile
 
 import (
@@ -13,15 +15,15 @@ import (
 	"strings"
 )
 
-// Kind is what a file is to a ledger.
+// Kind is the purpose of a file of a ledger.
 type Kind string
 
-// The kinds of files. Unknown is any other file.
+// Kinds of files. Unknown is any other file.
 const (
 	Unknown    Kind = ""
 	Ledger     Kind = "ledger"
 	SigningKey Kind = "signing key"
-	SecretKey  Kind = "secret key" // a truth or noise key, or one of TLS
+	SecretKey  Kind = "secret key" // a truth or noise key, or a TLS key
 	Token      Kind = "token"
 	Tokens     Kind = "token file"
 	TokensLock Kind = "token lock"
@@ -30,14 +32,14 @@ const (
 	Keys       Kind = "journal key"
 )
 
-// companion is a file beside another one, whose name it has with an ending.
+// companion is a file beside another one. Its name is the name of that file with an ending.
 type companion struct {
 	of     Kind
 	ending string
 	kind   Kind
 }
 
-// companions lists all files that are found by the name of another one.
+// companions returns all companions.
 func companions() []companion {
 	return []companion{
 		{Ledger, ".key", SigningKey},
@@ -51,8 +53,8 @@ func companions() []companion {
 	}
 }
 
-// Beside returns the path of a companion of a ledger's file. If path is a symbolic link, the
-// companions are beside the file that it leads to.
+// Beside returns the path of a companion of a ledger's file. If path is a symbolic link, companions
+// are beside the file that it leads to.
 func Beside(path string, k Kind) string { return Companion(Real(path), k) }
 
 // Companion returns the path of a companion of a ledger's file, or, for the lock, of a token file.
@@ -65,7 +67,7 @@ func Companion(path string, k Kind) string {
 	return path
 }
 
-// Real returns path itself, or the file to which it leads if it is a symbolic link.
+// Real returns path. If path is a symbolic link, Real returns the file that it leads to.
 func Real(path string) string {
 	if info, err := os.Lstat(path); err != nil || info.Mode()&fs.ModeSymlink == 0 {
 		return path
@@ -76,8 +78,8 @@ func Real(path string) string {
 	return path
 }
 
-// ServedAt returns the file of the ledger that is served by default at an address, or "" if the
-// address does not tell.
+// ServedAt returns the file of the ledger that is served at a default address, or "" if the address
+// is not a default address.
 func ServedAt(address string) string {
 	path, unix := strings.CutPrefix(address, "unix:")
 	db, beside := strings.CutSuffix(path, ".sock")
@@ -87,12 +89,12 @@ func ServedAt(address string) string {
 	return db
 }
 
-// OccupiedError says that an output would replace a file that belongs to a ledger, or take its
+// OccupiedError is returned if an output would replace a file that belongs to a ledger, or take its
 // place.
 type OccupiedError struct {
 	Path string // of the output
 	Kind Kind   // what is there, or belongs there
-	Of   string // the file to whose companions it belongs; "" if it was recognized by its content
+	Of   string // file whose companion it is; "" if it was recognized by its content
 }
 
 // Error implements error.
@@ -108,10 +110,12 @@ func (e *OccupiedError) Error() string {
 	return fmt.Sprintf("%q is the path of the %s of %q", e.Path, e.Kind, e.Of)
 }
 
-// CheckOutput returns an [*OccupiedError] if an output at path would replace or occupy a file that
-// belongs to a ledger. path is resolved ([Resolve]); it and each directory on the way may be
-// created. as is what the output is: a file of tokens may replace one, and a key, socket or other
-// companion may have its place beside own, a ledger that need not exist yet.
+// CheckOutput returns an [*OccupiedError] if an output at path would replace a file that belongs to
+// a ledger, or take its place. path must be resolved ([Resolve]). The output may create path and
+// each directory that leads to it.
+//
+// as is the kind of the output: a token file may replace one, and a key, socket or other companion
+// may be in its place beside own. The files own are of ledgers that need not exist yet.
 func CheckOutput(path string, as Kind, own ...string) error {
 	for at := path; ; at = filepath.Dir(at) {
 		if err := checkPlace(at, at == path, as, own); err != nil {
@@ -137,7 +141,8 @@ func CheckOutput(path string, as Kind, own ...string) error {
 	return &OccupiedError{Path: path, Kind: found}
 }
 
-// checkPlace refuses the place of a companion of a ledger.
+// checkPlace returns an error if path is the place of a companion of a ledger. last is whether path
+// is the output itself, not a directory that leads to it.
 func checkPlace(path string, last bool, as Kind, own []string) error {
 	for _, c := range companions() {
 		main, found := strings.CutSuffix(path, c.ending)
@@ -152,13 +157,13 @@ func checkPlace(path string, last bool, as Kind, own []string) error {
 	return nil
 }
 
-// existsBeside reports whether main is a file that has such companions.
+// existsBeside reports whether main is a file that has such a companion.
 func (c companion) existsBeside(main string, own []string) bool {
 	if c.of == Ledger && contains(own, main) {
 		return true
 	}
 	found, err := Recognize(main)
-	return found == c.of || err != nil && !errors.Is(err, fs.ErrNotExist) // what cannot be read may be one
+	return found == c.of || err != nil && !errors.Is(err, fs.ErrNotExist) // a file that cannot be read may have one
 }
 
 // contains reports whether a path is that of one of the files.
@@ -171,10 +176,12 @@ func contains(own []string, path string) bool {
 	return false
 }
 
-// NewLedger returns the resolved path for the file of a new ledger. It returns [fs.ErrExist] if
-// there is a file, or the journal of another ledger beside it, and an [*OccupiedError] if the path
-// is empty, leads to own, or is that of a file that belongs to a ledger. own is the file of which
-// the new one is a copy, or "".
+// NewLedger returns the resolved path for the file of a new ledger. own is the file of which the
+// new one is a copy, or "".
+//
+// It returns [fs.ErrExist] if the file exists, or the journal of another ledger beside it. It
+// returns an [*OccupiedError] if the path is empty, leads to own, or is that of a file that belongs
+// to a ledger.
 func NewLedger(path, own string) (string, error) {
 	if path == "" {
 		return "", &OccupiedError{}
@@ -192,7 +199,9 @@ func NewLedger(path, own string) (string, error) {
 		return "", &fs.PathError{Op: "create", Path: path, Err: fs.ErrExist}
 	}
 	journal := Companion(resolved, Journal)
-	if _, err := os.Stat(journal); err == nil { // a link to where no directory is yet says where the journal shall be
+	// Stat follows links, so that a link to a directory that does not exist yet is allowed: it only
+	// determines where the journal is to be created.
+	if _, err := os.Stat(journal); err == nil {
 		return "", fmt.Errorf("%w: %s may hold what another ledger has committed last: "+
 			"move it with the file that it belongs to, or remove it if there is no such file", fs.ErrExist, journal)
 	}

@@ -9,5 +9,5 @@ const CanLock = false
 
 func tryLock(*os.File, bool) (locked bool, err error) { return false, nil }
 
-// Unlock closes a file, and its lock goes with it.
+// Unlock closes a file, which also releases its lock.
 func Unlock(f *os.File) error { return f.Close() }

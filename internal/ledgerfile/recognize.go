@@ -16,11 +16,11 @@ import (
 	"unicode/utf8"
 )
 
-// head is how many bytes of a file are read to recognize it.
+// head is the number of bytes of a file that are read to recognize it.
 const head = 4096
 
-// Recognize returns what a file is to a ledger, by its content. Directories, pipes and devices are
-// Unknown, unless they are a journal.
+// Recognize returns the kind of a file by its content. A directory is a Journal or Keys if it holds
+// one. Other directories, pipes and devices are Unknown.
 func Recognize(path string) (Kind, error) {
 	info, err := os.Stat(path)
 	switch {
@@ -33,7 +33,8 @@ func Recognize(path string) (Kind, error) {
 	case !info.Mode().IsRegular():
 		return Unknown, nil
 	}
-	file, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0) // it may have become a pipe since
+	// O_NONBLOCK, because the file may have become a pipe since the call of Stat.
+	file, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if err != nil {
 		return Unknown, err
 	}
@@ -49,8 +50,8 @@ func Recognize(path string) (Kind, error) {
 	return recognizeText(begin[:n]), nil
 }
 
-// isDatabase reports whether a file begins as one of bbolt does: with two pages, whose size is the
-// system's, each with the magic number. One of them may be damaged.
+// isDatabase reports whether a file begins like one of bbolt: with two pages that have the magic
+// number. The page size depends on the system. One of the pages may be damaged.
 func isDatabase(file io.ReaderAt) bool {
 	const magic, behindHeader = 0xED0CDAED, 16
 	for _, page := range []int64{0, 4 << 10, 8 << 10, 16 << 10, 64 << 10} {
@@ -65,7 +66,7 @@ func isDatabase(file io.ReaderAt) bool {
 	return false
 }
 
-// recognizeText recognizes a file by its first bytes.
+// recognizeText returns the kind of a file by its first bytes.
 func recognizeText(begin []byte) Kind {
 	begin = bytes.TrimPrefix(begin, []byte("\ufeff"))
 	text := bytes.TrimLeftFunc(begin, unicode.IsSpace)
@@ -96,13 +97,13 @@ func recognizeText(begin []byte) Kind {
 	return Unknown
 }
 
-// LockText is in the lock of a file of tokens, so that it is recognized.
+// LockText is the content of the lock of a token file, by which the lock is recognized.
 const LockText = "sluice token lock\n"
 
 // isSecret reports whether a file is a truth or noise key: 32 random bytes, or a line of
-// hexadecimal digits. A text of 32 bytes is not random.
+// hexadecimal digits. 32 bytes of text are not random.
 func isSecret(content []byte) bool {
-	const size, least, most = 32, 32, 2048 // the latter two in digits
+	const size, least, most = 32, 32, 2048 // least and most are numbers of digits
 	digits := strings.TrimRight(string(content), "\r\n")
 	if strings.Trim(digits, "0123456789abcdefABCDEF") == "" {
 		return len(digits) >= least && len(digits) <= most && len(digits)%2 == 0
@@ -110,12 +111,13 @@ func isSecret(content []byte) bool {
 	return len(content) == size && !isText(content)
 }
 
+// isText reports whether content is UTF-8 without control characters other than white space.
 func isText(content []byte) bool {
 	isBinary := func(r rune) bool { return unicode.IsControl(r) && !unicode.IsSpace(r) }
 	return utf8.Valid(content) && !bytes.ContainsFunc(content, isBinary)
 }
 
-// isTokens reports whether a text begins as a file of tokens does.
+// isTokens reports whether a text begins like a token file.
 func isTokens(text []byte) bool {
 	in := json.NewDecoder(bytes.NewReader(text))
 	for _, want := range []json.Token{json.Delim('{'), "tokens"} {
@@ -126,7 +128,7 @@ func isTokens(text []byte) bool {
 	return true
 }
 
-// holds returns what a directory is to a ledger: a journal, the keys of journals, or nothing.
+// holds returns the kind of a directory: a journal, the keys of journals, or Unknown.
 func holds(path string) Kind {
 	dir, err := os.Open(path)
 	if err != nil {

@@ -2,5 +2,5 @@ package ledgerfile
 
 import "golang.org/x/sys/unix"
 
-// RenameNew renames a file, unless there is a file with the new name.
+// RenameNew renames a file. It returns an error if the new name exists.
 func RenameNew(from, to string) error { return unix.RenamexNp(from, to, unix.RENAME_EXCL) }

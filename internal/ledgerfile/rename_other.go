@@ -4,5 +4,6 @@ package ledgerfile
 
 import "errors"
 
-// RenameNew cannot rename a file here without overwriting another.
+// RenameNew returns [errors.ErrUnsupported], because this system cannot rename a file without
+// overwriting another one.
 func RenameNew(string, string) error { return errors.ErrUnsupported }

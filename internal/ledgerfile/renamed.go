@@ -7,13 +7,13 @@ import (
 	"strings"
 )
 
-// Renamed returns an error of an operation on a file under a temporary name as one that names
-// another path: that of the file which was asked for. The temporary name no longer exists when the
-// error is read. temps are the forms in which the error may name the temporary file, the longest
-// first; without any, it is the path of the [fs.PathError] that err wraps. nil stays nil.
+// Renamed returns err with path in place of the temporary name of a file. The temporary name no
+// longer exists when a person reads the error. temps are the forms in which err may name the
+// temporary file, the longest first. Without temps, the temporary name is the path of the
+// [fs.PathError] that err wraps. If err is nil, Renamed returns nil.
 //
-// The text of the error has path in place of each temporary name. [errors.As] finds an
-// [fs.PathError] or [os.LinkError] with path, and everything else as it was.
+// The text of the result has path in place of each temporary name. [errors.As] finds an
+// [fs.PathError] or [os.LinkError] with path, and every other error unchanged.
 func Renamed(err error, path string, temps ...string) error {
 	if err == nil {
 		return nil
@@ -41,7 +41,8 @@ type renamedError struct {
 	temps []string
 }
 
-// Error returns the text of the error. A rename of the temporary file names path once.
+// Error returns the text of the error. If the error is about renaming the temporary file to path,
+// the text has path once.
 func (r *renamedError) Error() string {
 	text := r.err.Error()
 	var link *os.LinkError
@@ -51,6 +52,7 @@ func (r *renamedError) Error() string {
 	return strings.ReplaceAll(r.rename(text), r.path+" "+r.path, r.path)
 }
 
+// rename replaces each temporary name in a text by the path.
 func (r *renamedError) rename(text string) string {
 	for _, temp := range r.temps {
 		text = strings.ReplaceAll(text, temp, r.path)
@@ -61,7 +63,7 @@ func (r *renamedError) rename(text string) string {
 // Unwrap returns the error with the temporary names.
 func (r *renamedError) Unwrap() error { return r.err }
 
-// As finds errors of paths with the path in place of the temporary names.
+// As finds errors with paths, with the path in place of the temporary names.
 func (r *renamedError) As(target any) bool {
 	switch target := target.(type) {
 	case **fs.PathError:
@@ -78,7 +80,7 @@ func (r *renamedError) As(target any) bool {
 		}
 		named := **target
 		if named.Old = r.rename(named.Old); named.Old == r.path {
-			named.New = r.path // which may be the name in its directory alone
+			named.New = r.path // link.New may be only the name in its directory
 		}
 		*target = &named
 		return true

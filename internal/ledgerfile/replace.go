@@ -9,32 +9,34 @@ import (
 	"path/filepath"
 )
 
-// Options say how a file is written. The zero value replaces a file, or creates one that only its
-// owner can read.
+// Options configures how a file is written. The zero value replaces a file, or creates one that
+// only its owner can read.
 type Options struct {
-	Mode   fs.FileMode             // of a file that does not exist yet; 0 is 0600
-	Suffix string                  // the end of the temporary file's name; a crash may leave that file
-	New    bool                    // the file must not exist: [fs.ErrExist]
-	Check  func(path string) error // is called with the resolved path first, and before the file is replaced
+	Mode   fs.FileMode             // of a file that does not exist yet; 0 means 0600
+	Suffix string                  // end of the temporary file's name; a crash may leave that file
+	New    bool                    // the file must not exist, else [fs.ErrExist]
+	Check  func(path string) error // called with the resolved path first, and again before the file is replaced
 }
 
-// File is the new content of a file, under a temporary name in the same directory. It replaces the
-// file when it is committed. Its errors name the file to be replaced, not the temporary one
-// ([Renamed]).
+// File is the new content of a file, under a temporary name in the same directory. Commit replaces
+// the file. Errors name the file to be replaced, not the temporary one ([Renamed]).
 type File struct {
 	new     *os.File
 	path    string // of the file to be replaced, without symbolic links
 	root    *os.Root
-	temp    string // the name of the temporary file in root
+	temp    string // name of the temporary file in root
 	options Options
 	done    bool // committed or discarded
-	// renameNew is [RenameNew], unless a test stands for a system without it.
+	// renameNew is [RenameNew]. A test replaces it to simulate a system without it.
 	renameNew func(from, to string) error
 }
 
-// Create begins to write the file that path names. Symbolic links are followed, also those to files
-// that do not exist. What is not a regular file, or has several hard links, of which only one would
-// lead to the new file, is not replaced. Nor is a file whose owner cannot be kept.
+// Create begins to write the file that path names. It follows symbolic links, including those to
+// files that do not exist.
+//
+// It returns an error if the existing file is not a regular file, or if its owner cannot be kept.
+// It also does so if the file has several hard links, because only one of them would lead to the
+// new file.
 func Create(path string, o Options) (f *File, err error) {
 	if o.Mode == 0 {
 		o.Mode = 0o600
@@ -64,13 +66,13 @@ func Create(path string, o Options) (f *File, err error) {
 // Path returns the absolute path of the file to be replaced, without symbolic links.
 func (f *File) Path() string { return f.path }
 
-// Write adds to the new content.
+// Write appends to the new content.
 func (f *File) Write(p []byte) (int, error) {
 	n, err := f.new.Write(p)
 	return n, f.renamed(err)
 }
 
-// renamed returns an error of the temporary file as one of the file.
+// renamed converts an error about the temporary file to one about the file.
 func (f *File) renamed(err error) error {
 	if f.temp == "" {
 		return err
@@ -81,7 +83,8 @@ func (f *File) renamed(err error) error {
 // base returns the name of the file in its directory.
 func (f *File) base() string { return filepath.Base(f.path) }
 
-// old returns what is known of the file to be replaced, or nil if there is none.
+// old returns the info of the file to be replaced, or nil if it does not exist. It returns an error
+// if the file must not be replaced.
 func (f *File) old() (fs.FileInfo, error) {
 	info, err := f.root.Lstat(f.base())
 	switch {
@@ -100,7 +103,7 @@ func (f *File) old() (fs.FileInfo, error) {
 	return info, nil
 }
 
-// check returns why the file must not be replaced, if there is a reason.
+// check returns why the file must not be replaced, or nil.
 func (f *File) check() error {
 	if _, err := f.old(); err != nil {
 		return err
@@ -118,7 +121,7 @@ func (f *File) createTemp() (err error) {
 	return err
 }
 
-// dress gives the new file the owner and the mode that it is to have.
+// dress sets the owner and the mode of the new file.
 func (f *File) dress() error {
 	old, err := f.old()
 	if err != nil {
@@ -130,16 +133,17 @@ func (f *File) dress() error {
 	return f.new.Chmod(f.options.Mode)
 }
 
-// Keep gives a new file the owner and the mode of another.
+// Keep gives a new file the owner and the mode of another one.
 func Keep(f *os.File, of fs.FileInfo) error {
 	if err := keepOwner(f, of); err != nil {
 		return err
 	}
-	return f.Chmod(of.Mode().Perm()) // second: a change of the owner may take rights away
+	return f.Chmod(of.Mode().Perm()) // after the owner, because a change of the owner may remove mode bits
 }
 
-// Commit puts the new content in the place of the file, and returns when that is durable. An error
-// leaves the old content, but for one of the directory, which comes after.
+// Commit replaces the file with the new content, and returns when that is durable. After an error
+// the file has its old content, unless the error is one of syncing the directory, which happens
+// last.
 func (f *File) Commit() error {
 	if f.done {
 		return fs.ErrClosed
@@ -148,8 +152,9 @@ func (f *File) Commit() error {
 	return f.renamed(f.commit())
 }
 
+// commit is Commit without the renaming of errors and without Discard.
 func (f *File) commit() error {
-	err := f.dress() // the file may have another owner or mode since
+	err := f.dress() // the file may have got another owner or mode since Create
 	if err == nil {
 		err = f.new.Sync()
 	}
@@ -170,8 +175,9 @@ func (f *File) commit() error {
 	return TrySyncDir(f.root.Name())
 }
 
-// link gives the new file its name, unless there is a file of that name. Not every file system has
-// hard links, and not every system a rename that keeps an existing file.
+// link gives the new file its name, unless that name exists. It tries a hard link, then a rename
+// that does not replace a file, then reserve. Not every file system has hard links, and not every
+// system has such a rename.
 func (f *File) link() error {
 	err := f.root.Link(f.temp, f.base())
 	if err == nil || errors.Is(err, fs.ErrExist) {
@@ -205,7 +211,8 @@ func (f *File) reserve() error {
 	return err
 }
 
-// Discard removes what was not committed. A second call does nothing, nor does one after Commit.
+// Discard removes the new content if it was not committed. After Commit, or a first call, it does
+// nothing.
 func (f *File) Discard() {
 	if f == nil || f.done {
 		return

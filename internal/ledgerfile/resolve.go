@@ -10,12 +10,14 @@ import (
 	"syscall"
 )
 
-// maxLinks is how many dangling links in a row are followed, as many as Linux follows.
+// maxLinks is the maximum number of dangling links in a row that are followed, which is the same as
+// on Linux.
 const maxLinks = 40
 
 // Resolve returns the absolute path, without symbolic links, of the file that path names. The file
-// need not exist: a link to nothing resolves to its target. The directory must exist. A link that
-// the system does not follow for this process is an error, such as another user's link in /tmp.
+// need not exist: a link to a missing file resolves to its target. The directory must exist.
+// Resolve returns an error for a link that the system does not follow for this process, such as
+// another user's link in /tmp.
 func Resolve(path string) (string, error) {
 	for range maxLinks {
 		if path == "" {
@@ -28,7 +30,7 @@ func Resolve(path string) (string, error) {
 		if !errors.Is(err, fs.ErrNotExist) {
 			return "", err
 		}
-		dir, name := filepath.Split(path) // without cleaning it: dir/.. is not . if dir is a link
+		dir, name := filepath.Split(path) // not cleaned, because dir/.. is not . if dir is a link
 		if dir == "" {
 			dir = "."
 		}
@@ -53,8 +55,8 @@ func Resolve(path string) (string, error) {
 	return "", &fs.PathError{Op: "open", Path: path, Err: errors.New("too many symbolic links")}
 }
 
-// resolveExisting resolves the name of an existing file. What has no name of its own, such as the
-// pipe of /dev/stdout, is an error.
+// resolveExisting resolves the name of an existing file. It returns an error for a file without a
+// name of its own, such as the pipe of /dev/stdout.
 func resolveExisting(path string, info fs.FileInfo) (string, error) {
 	resolved, err := filepath.EvalSymlinks(path)
 	if err != nil {
@@ -75,8 +77,8 @@ func absolute(path string) (string, error) {
 	return filepath.Clean(path), err
 }
 
-// Absolute returns the absolute form of a path, with its symbolic links: it leads to the same file
-// from any working directory.
+// Absolute returns the absolute form of a path, with its symbolic links. The result leads to the
+// same file from any working directory.
 func Absolute(path string) (string, error) {
 	if runtime.GOOS == "windows" {
 		return filepath.Abs(path)
@@ -88,13 +90,14 @@ func Absolute(path string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	if dir, err = filepath.EvalSymlinks(dir); err != nil { // the environment may give it another name
+	// The environment may contain another name of the working directory.
+	if dir, err = filepath.EvalSymlinks(dir); err != nil {
 		return "", err
 	}
 	return dir + string(filepath.Separator) + path, nil // not cleaned: link/.. is not the current directory
 }
 
-// SyncDir makes the names in a directory durable. Not every system and file system can do that.
+// SyncDir makes the names in a directory durable. Not every system and file system supports this.
 func SyncDir(path string) error {
 	if runtime.GOOS == "windows" {
 		return nil // a directory cannot be opened for syncing there
@@ -106,8 +109,8 @@ func SyncDir(path string) error {
 	return errors.Join(dir.Sync(), dir.Close())
 }
 
-// TrySyncDir is [SyncDir], but returns nil where a directory cannot be flushed. That it cannot be
-// opened remains an error.
+// TrySyncDir is [SyncDir], but returns nil if the directory cannot be synced. It returns an error
+// if the directory cannot be opened.
 func TrySyncDir(path string) error {
 	err := SyncDir(path)
 	at, is := errors.AsType[*fs.PathError](err)

@@ -12,11 +12,11 @@ import (
 	"time"
 )
 
-// SocketError says that a path is taken, so that no socket is made there.
+// SocketError is returned if no socket can be created because the path is in use.
 type SocketError struct {
-	Path  string // that of the socket
-	InUse bool   // by another server, or for a moment; else by a file that is no socket
-	Why   string // in words
+	Path  string // of the socket
+	InUse bool   // by another server, perhaps only for a moment; false if the path is a file that is no socket
+	Why   string // reason, for people
 }
 
 // Error implements error.
@@ -27,11 +27,14 @@ func (e *SocketError) Error() string {
 	return fmt.Sprintf("%q exists already, and is no socket", e.Path)
 }
 
-// ListenUnix listens on a Unix socket that only its owner may connect to, from the first moment on:
-// it is made in a directory that no other user can enter, and then moved to its path. The socket
-// that a dead server left there is replaced; anything else is a [SocketError], and so is a link,
-// which is neither followed nor replaced. Of two servers that start at one path at the same time,
-// one gets it. Closing the listener removes the socket.
+// ListenUnix listens on a Unix socket that only its owner may connect to. To ensure this from the
+// beginning, it creates the socket in a directory that no other user can enter, and then moves it
+// to its path.
+//
+// A socket that a dead server has left at path is replaced. Anything else at path is a
+// [SocketError], including a symbolic link, which is neither followed nor replaced. If two servers
+// start with the same path concurrently, one of them gets it. Closing the listener removes the
+// socket.
 func ListenUnix(path string) (_ net.Listener, err error) {
 	unlock, err := lockSocket(path)
 	if err != nil {
@@ -60,8 +63,8 @@ func ListenUnix(path string) (_ net.Listener, err error) {
 	return &unixListener{UnixListener: l, path: path, info: info}, nil
 }
 
-// abandoned returns an error unless nothing is at a path but, perhaps, the socket of a server that
-// has died: nothing listens there any more.
+// abandoned returns nil if path does not exist, or is the socket of a server that has died.
+// Otherwise it returns an error.
 func abandoned(path string) error {
 	info, err := os.Lstat(path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -84,11 +87,13 @@ func abandoned(path string) error {
 }
 
 // lockWait is how long a server waits for the lock of its socket's directory. Another server holds
-// it while it looks for a server at its path and takes the path, which takes some milliseconds.
+// the lock for some milliseconds, while it checks whether a server uses the path, and takes the
+// path.
 const lockWait = 10 * time.Second
 
-// lockSocket locks the directory of a socket, so that no other server takes or leaves a path in it
-// concurrently. Nothing is written. Where directories cannot be locked it does nothing.
+// lockSocket locks the directory of a socket, so that no other server takes or releases a path in
+// it concurrently. Nothing is written. If directories cannot be locked on this system, lockSocket
+// does nothing.
 func lockSocket(path string) (unlock func(), err error) {
 	dir, err := os.Open(filepath.Dir(path))
 	if err != nil {
@@ -100,7 +105,7 @@ func lockSocket(path string) (unlock func(), err error) {
 	if err != nil {
 		return nil, errors.Join(err, dir.Close())
 	}
-	return func() { _ = dir.Close() }, nil // which unlocks it
+	return func() { _ = dir.Close() }, nil // closing also unlocks it
 }
 
 // unixListener removes its socket when it is closed.
@@ -117,14 +122,14 @@ func (l *unixListener) Close() error {
 	return l.UnixListener.Close()
 }
 
-// remove removes the socket, but not another one that was put in its place.
+// remove removes the socket, but not another one that has replaced it.
 func (l *unixListener) remove() {
 	unlock, err := lockSocket(l.path)
 	if err != nil {
-		return // the socket is abandoned then
+		return // the socket remains, and the next server replaces it
 	}
 	defer unlock()
 	if info, err := os.Lstat(l.path); err == nil && os.SameFile(info, l.info) {
-		_ = os.Remove(l.path) // else it is abandoned
+		_ = os.Remove(l.path) // if this fails, the next server replaces the socket
 	}
 }

@@ -9,7 +9,7 @@ import (
 	"syscall"
 )
 
-// keepOwner gives a file the owner and the group of another.
+// keepOwner gives a file the owner and the group of another one.
 func keepOwner(f *os.File, of fs.FileInfo) error {
 	now, err := f.Stat()
 	if err != nil {
@@ -26,7 +26,7 @@ func keepOwner(f *os.File, of fs.FileInfo) error {
 	return nil
 }
 
-// links returns how many names a file has.
+// links returns the number of hard links of a file.
 func links(info fs.FileInfo) uint64 {
 	if s, known := info.Sys().(*syscall.Stat_t); known {
 		return uint64(s.Nlink)

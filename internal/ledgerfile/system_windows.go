@@ -7,14 +7,15 @@ import (
 	"syscall"
 )
 
-// keepOwner leaves the owner as it is: this system has other rules.
+// keepOwner does nothing, because ownership works differently on Windows.
 func keepOwner(*os.File, fs.FileInfo) error { return nil }
 
-// links returns 1: hard links are not counted here.
+// links returns 1, because hard links are not counted here.
 func links(fs.FileInfo) uint64 { return 1 }
 
-// Identity returns what tells a file or a directory from its copies: the time of its creation. ""
-// says that nothing does. A copy that is written over the file has the identity of the file.
+// Identity returns a text that distinguishes a file or a directory from its copies: the time of its
+// creation. "" means that there is none. A copy that is written over the file has the identity of
+// the file.
 func Identity(path string) (string, error) {
 	info, err := os.Stat(path)
 	if err != nil {
@@ -27,7 +28,7 @@ func Identity(path string) (string, error) {
 	return fmt.Sprint(s.CreationTime.Nanoseconds()), nil
 }
 
-// RenameNew renames a file, unless there is a file with the new name.
+// RenameNew renames a file. It returns an error if the new name exists.
 func RenameNew(from, to string) error {
 	source, err := syscall.UTF16PtrFromString(from)
 	if err != nil {

@@ -1,7 +1,7 @@
 package api
 
-// Copied tells what is in a copy of the ledger.
+// Copied describes a copy of the ledger.
 type Copied struct {
-	Bytes  int64  `json:"bytes"`  // of the file
-	Events uint64 `json:"events"` // as many as the ledger had at one instant
+	Bytes  int64  `json:"bytes"`  // size of the copied file
+	Events uint64 `json:"events"` // number of events in the copy, which is the ledger at one instant
 }

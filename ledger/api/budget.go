@@ -9,57 +9,60 @@ import (
 	"github.com/sluicedp/sluice/privacy"
 )
 
-// Budget says what some people can answer to a question, as of an event.
+// Budget reports at which ε some objects can answer a question, as of one event.
 type Budget struct {
 	Question string    `json:"question"` // by its name
-	Objects  uint64    `json:"objects"`  // how many it is about
-	Event    uint64    `json:"event"`    // the last event of the ledger that it knows
-	At       time.Time `json:"at"`       // the instant whose ceilings bind
-	// Largest is the largest ε, on offer to the buyer of all of them, at which all can answer at
-	// once; 0 if there is none.
+	Objects  uint64    `json:"objects"`  // how many objects it is about
+	Event    uint64    `json:"event"`    // the last event that is taken into account
+	At       time.Time `json:"at"`       // the time at which ceilings are evaluated
+	// Largest is the largest ε at which all objects can answer now, and which is on offer to the
+	// buyer for each of them. It is 0 if there is none.
 	Largest privacy.Epsilon   `json:"largest"`
-	Levels  List[BudgetLevel] `json:"levels"` // by rising ε
-	// Refused are those who cannot answer at the highest of the levels, by reason, the most
-	// frequent first.
+	Levels  List[BudgetLevel] `json:"levels"` // in rising ε
+	// Refused counts the objects that cannot answer at the highest of the levels, by reason. The
+	// most frequent reason is first.
 	Refused List[RefusalSum] `json:"refused"`
 }
 
-// BudgetLevel says how many can answer at an ε.
+// BudgetLevel reports how many objects can answer at one ε.
 type BudgetLevel struct {
 	Epsilon privacy.Epsilon `json:"epsilon"` // the level
-	Can     uint64          `json:"can"`     // how many can answer at once
-	// Price is what the buyer would pay for these, in minor units of the currency; 0 without a
-	// buyer.
+	Can     uint64          `json:"can"`     // how many objects can answer now
+	// Price is what the buyer would pay for the objects that can answer now, in minor units of the
+	// currency. It is 0 without a buyer.
 	Price int64 `json:"price"`
-	// Later is how many more will be able to by time alone: if nothing else is released of them
-	// until then, and all reservations that hold something of them end unused.
+	// Later is how many more objects will be able to answer through the passage of time alone. It
+	// assumes that nothing else is released of them, and that all reservations that hold their
+	// budget end unused.
 	Later uint64 `json:"later"`
-	// From is when the last of those will be able to, at the latest: a reservation that holds
-	// something of them is waited for, even if it stands in nobody's way. It is the zero time if
-	// there are none.
+	// From is a time from which all objects counted in Later can answer. It can be later than
+	// necessary, because every reservation that holds budget of these objects counts, even one that
+	// does not prevent the answer. It is the zero time if Later is 0.
 	From time.Time `json:"from,omitzero"`
 }
 
-// RefusalSum is how many objects are refused for a reason.
+// RefusalSum counts the objects that are refused for one reason.
 type RefusalSum struct {
-	Reason Reason `json:"reason"` // what stands in the way
-	Count  uint64 `json:"count"`  // the number of objects
-	// Largest is the smallest of what each of them can have at most at once; 0 if somebody can have
-	// nothing.
+	Reason Reason `json:"reason"` // why the objects are refused
+	Count  uint64 `json:"count"`  // how many objects are refused
+	// Largest is the smallest of the objects' Largest ([Refusal]): each of them can answer at this
+	// ε now. It is 0 if one of them can answer at no ε.
 	Largest privacy.Epsilon `json:"largest"`
-	// From is when time alone will have helped all of them, as in [BudgetLevel]; the zero time if
-	// it does not help somebody.
+	// From is a time from which all of these objects can answer, as in [BudgetLevel]. It is the
+	// zero time if time alone does not help all of them.
 	From time.Time `json:"from,omitzero"`
 }
 
-// Compare puts the most frequent reason first. It is negative if s stands before other.
+// Compare orders sums by falling count, and then by reason. It is negative if s is before other.
 func (s RefusalSum) Compare(other RefusalSum) int {
 	return cmp.Or(cmp.Compare(other.Count, s.Count), cmp.Compare(s.Reason, other.Reason))
 }
 
-// nearest says what is allowed in place of a request at the highest level, "" if nothing is.
-// Whether there are true values for it nobody has asked. A budget that a server sent may have no
-// levels.
+// nearest describes for an error text what budgets and terms allow instead of a request at the
+// highest level. It returns "" if they allow nothing. It does not know whether the host has true
+// values for it.
+//
+// A budget from a server may have no levels.
 func (b *Budget) nearest() string {
 	if len(b.Levels) == 0 {
 		return ""
@@ -84,15 +87,16 @@ func (b *Budget) nearest() string {
 	return "; what budgets and terms allow is " + strings.Join(would, ", or ")
 }
 
-// BudgetRequest asks what people can answer to a question.
+// BudgetRequest requests a [Budget].
 type BudgetRequest struct {
 	Question string   `json:"question"`         // by its name
-	Objects  []string `json:"objects,omitzero"` // the people, or
-	All      bool     `json:"all,omitempty"`    // everyone enrolled in the question, who has not withdrawn
-	// Buyer: who would buy; "" for the host itself, which may raise whatever budgets allow
+	Objects  []string `json:"objects,omitzero"` // the objects; or All
+	All      bool     `json:"all,omitempty"`    // every object that is enrolled in the question and has not withdrawn
+	// Buyer is the buyer of the responses. It is "" for the host itself, whose raises are limited
+	// only by budgets and not by terms of sale.
 	Buyer string `json:"buyer,omitempty"`
-	// Epsilons are the levels that are asked about, in any order, above 0, at most
-	// [MaxBudgetLevels]. If there are none, the answer is about those at which the number of people
-	// who can answer changes, or 100 of them if there are more.
+	// Epsilons are the levels to report, in any order. Each is above 0, and there are at most
+	// [MaxBudgetLevels]. If there are none, the budget reports the levels at which the number of
+	// objects that can answer changes. It reports at most 100 of these levels.
 	Epsilons []privacy.Epsilon `json:"epsilons,omitempty"`
 }

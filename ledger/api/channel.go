@@ -8,22 +8,22 @@ import (
 	"github.com/sluicedp/sluice/rrchain"
 )
 
-// Channel describes how a response depends on the true value: what is needed to estimate shares
-// from responses.
+// Channel describes how a response depends on the true value. Estimates of shares need it.
 type Channel struct {
 	Encoding string `json:"encoding"` // of the question
 	Values   int    `json:"values"`   // how many values the question has
-	// P is the probability that a response counts for the object's true value. In direct encoding a
-	// response counts for the value that it is; in unary encoding for each value whose bit is 1. In
-	// finite encoding P and Q are 0: the question's mechanism has the probability of each output at
-	// each ε.
+	// P is the probability that a response counts for the true value of the object. In direct
+	// encoding a response counts for the value that it is. In unary encoding it counts for each
+	// value whose bit is 1. In finite encoding P and Q are 0, because the question's mechanism has
+	// the probability of each output at each ε.
 	P float64 `json:"p,omitempty"`
-	// Q is the probability that a response counts for any one value that is not the true one.
+	// Q is the probability that a response counts for one given value that is not the true value.
 	Q float64 `json:"q,omitempty"`
 }
 
-// Channel returns the channel of the responses to a question at ε. It does not depend on the levels
-// before. It returns [ErrInvalid] for ε = 0, and for fewer than two values.
+// Channel returns the channel of the responses to a question at ε. The channel does not depend on
+// the lower levels of a chain. Channel returns [ErrInvalid] for ε = 0, and for a question with
+// fewer than two values.
 func (q Question) Channel(epsilon privacy.Epsilon) (Channel, error) {
 	c := Channel{Encoding: q.Encoding, Values: len(q.Values)}
 	if epsilon.IsZero() {
@@ -34,7 +34,9 @@ func (q Question) Channel(epsilon privacy.Epsilon) (Channel, error) {
 	case encodingFinite:
 		return c, nil
 	case encodingUnary:
-		m = 2 // each bit that is not the true value's is a response of two values
+		// In unary encoding, the bit of a value other than the true value is a randomized response
+		// with two values.
+		m = 2
 	}
 	first, err := rrchain.NewKernel(m, privacy.Epsilon{}, epsilon)
 	if err != nil {

@@ -7,13 +7,13 @@ import (
 	"github.com/sluicedp/sluice/ledger/internal/errs"
 )
 
-// ClockError says that the clock is so far ahead of the log that it may well be wrong. Nothing was
-// changed, and nothing will be until a person confirms the clock (Options.ClockAhead of package
-// ledger) or it is set right. It is an [ErrClock].
+// ClockError reports that the clock is so far ahead of the log that it is probably wrong. Nothing
+// was changed. The ledger records nothing until the clock is set right, or an operator confirms it
+// (Options.ClockAhead of package ledger). It is an [ErrClock].
 type ClockError struct {
-	Clock time.Time     `json:"clock"` // what it says
-	Last  time.Time     `json:"last"`  // of the log's last event
-	Leap  time.Duration `json:"leap"`  // how far ahead of that it may be; see ledger.Options.ClockLeap
+	Clock time.Time     `json:"clock"` // the time of the clock
+	Last  time.Time     `json:"last"`  // the time of the last event in the log
+	Leap  time.Duration `json:"leap"`  // how far Clock may be after Last; see ledger.Options.ClockLeap
 }
 
 func (e *ClockError) Error() string {
@@ -22,7 +22,7 @@ func (e *ClockError) Error() string {
 		e.Clock.Format(time.RFC3339), e.Last.Format(time.RFC3339), days(e.Leap))
 }
 
-// days is a duration in days, if it is whole ones.
+// days formats a duration in days, if it is a whole number of days.
 func days(d time.Duration) string {
 	const day = 24 * time.Hour
 	if d%day != 0 {

@@ -1,11 +1,13 @@
-// Package api has the requests, results and errors of a ledger: what package ledger, its server and
-// its client (packages ledgerhttp and ledgerclient) have in common. A [Question] is defined, an
-// object enrolled ([EnrollRequest]), a response released ([ReleaseRequest], [RaiseRequest]) or sold
-// ([Order], [SellRequest]); a refused object has a [Refusal] that gives a [Reason] and what would help.
+// Package api defines the requests, results and errors of a ledger. Package ledger, its server and
+// its client (packages ledgerhttp and ledgerclient) share them.
 //
-// It links no database and no server: a client, or a program that verifies a receipt, imports it
-// without them.
+// A host defines a [Question] and enrolls objects ([EnrollRequest]). It releases responses
+// ([ReleaseRequest], [RaiseRequest]) or sells them ([Order], [SellRequest]). A refused object has a
+// [Refusal] with a [Reason] and with what would help.
 //
-// The JSON tags of the types are the names that the HTTP API and the command use. No name, reason
-// or encoding is ever given a second meaning.
+// The package links neither a database nor a server. A client, or a program that verifies a
+// receipt, can import it without them.
+//
+// The JSON tags of the types are the names that the HTTP API and the command use. The meaning of a
+// name, reason or encoding never changes.
 package api

@@ -5,39 +5,42 @@ import (
 	"github.com/sluicedp/sluice/privacy"
 )
 
-// EnrollRequest puts objects under the ledger's care for one question.
+// EnrollRequest enrolls objects in one question.
 type EnrollRequest struct {
 	Key      string   `json:"-"`        // idempotency key, 1 to 256 bytes
 	Question string   `json:"question"` // by its name
 	Objects  []string `json:"objects"`  // 1 to 256 bytes each; see [NameError]
-	// Policy is the ceiling of each object's chain. The zero value sets none: only the cap binds.
+	// Policy sets the ceiling of each object's chain. The zero value sets none: only the cap limits
+	// the chain.
 	Policy policy.Policy `json:"policy,omitzero"`
-	// Cap is the largest ε each object may spend over all its chains. 0 leaves the cap of an object
-	// that is known already as it is; for a new one it is [ErrNoCap].
+	// Cap is the largest ε that each object may spend over all its chains. 0 keeps the cap of an
+	// object that the ledger knows; for a new object it is [ErrNoCap].
 	Cap privacy.Epsilon `json:"cap,omitzero"`
-	// Terms, if set, says what Policy and Cap are for each object; the fields of these names are
-	// empty then. It is asked once about each, in the order of their names, before anything
-	// happens. Asked again for the same key it must say the same.
+	// Terms, if set, returns the policy and the cap of each object; the fields Policy and Cap must
+	// be empty then. It is called once for each object, in the order of the names, before anything
+	// is recorded. A repeated request with the same key must get the same terms.
 	Terms func(object string) (policy.Policy, privacy.Epsilon) `json:"-"`
-	// Partial: leave refused objects out, rather than refuse the request
+	// Partial leaves refused objects out, instead of refusing the request.
 	Partial bool `json:"partial,omitempty"`
-	// New: if the ledger knows one of the objects, in any question, the request is an [ErrNotNew],
-	// unless it is done already
+	// New returns [ErrNotNew] if the ledger knows one of the objects, in any question, unless this
+	// request was already executed.
 	New bool `json:"new,omitempty"`
-	// DryRun: check everything and return what would be done; nothing is recorded, and the key
-	// stays free
+	// DryRun checks the request and returns what it would do. Nothing is recorded, and the key
+	// stays unused.
 	DryRun   bool                  `json:"dry_run,omitempty"`
 	Progress func(done, total int) `json:"-"` // as in [RaiseRequest]; optional
 }
 
-// EnrollResult tells what an enrolment did.
+// EnrollResult reports what an enrollment did.
 type EnrollResult struct {
-	Enrolled int `json:"enrolled"` // newly enrolled, or again after they had withdrawn
+	Enrolled int `json:"enrolled"` // new in the question, or enrolled again after a withdrawal
 	Already  int `json:"already"`  // enrolled in the question before, with the same policy
-	// Refused were left out, only if the request was partial: the first [MaxPanel] of them.
-	// ledger.Ledger.Refusals yields all.
-	Refused  List[Refusal] `json:"refused"`
-	Unlisted int           `json:"unlisted"` // how many more were left out, or were and are forgotten since
-	First    uint64        `json:"first"`    // first and last event; other requests' events may lie between
-	Last     uint64        `json:"last"`     // as First
+	// Refused are the objects that were left out, if the request was partial: the first [MaxPanel]
+	// of them. ledger.Ledger.Refusals yields all.
+	Refused List[Refusal] `json:"refused"`
+	// Unlisted is the number of objects left out that Refused does not list, including objects that
+	// were forgotten since.
+	Unlisted int    `json:"unlisted"`
+	First    uint64 `json:"first"` // first event of the request; other requests' events may be between
+	Last     uint64 `json:"last"`  // last event of the request
 }

@@ -8,22 +8,25 @@ import (
 	"github.com/sluicedp/sluice/ledger/internal/errs"
 )
 
-// ErrTruthLater is for a source of true values (TruthFunc) to return, wrapped, if it must
-// fetch what it is asked for, or hear it from somebody: the ledger goes on to ask of whom else the
-// request needs a true value, as far as that does not hang on those not told, and fails with the
-// error then. Nothing is carried out; of a sweep, and of what of a raise comes behind its first
-// million objects, nothing more than the parts before. So the source knows whom it will be asked
-// about when the request is repeated with its key.
+// ErrTruthLater is an error for a source of true values ([TruthFunc]) to return, wrapped, if it
+// must first fetch the values. The ledger then still calls the source for the other objects whose
+// true values the request needs. It cannot do so for objects whose need depends on the missing
+// values. Then the request fails with this error, and nothing of it is executed.
+//
+// Two kinds of requests are executed in part. A sweep keeps its earlier parts. A raise with more
+// than a million objects keeps its earlier parts if the source returns the error after the first
+// million objects. The source thus knows the objects before the request is repeated with its key.
 var ErrTruthLater = errs.ErrTruthLater
 
-// PanicError reports that a function of the host panicked where no caller's goroutine could go on
-// with the panic: a method of its journal in a commit, or the function that gets its checkpoints.
+// PanicError reports that a function of the host panicked on a goroutine that does not belong to a
+// caller, or on behalf of several callers. Such functions are the methods of the host's journal
+// during a commit, and the function that receives checkpoints.
 type PanicError struct {
-	Function string // such as "Journal.Append"
-	Value    any    // what it panicked with
+	Function string // for example "Journal.Append"
+	Value    any    // the value of the panic
 }
 
-// Error names the function and the value.
+// Error returns the name of the function and the value.
 func (e *PanicError) Error() string { return fmt.Sprintf("%s panicked: %v", e.Function, e.Value) }
 
 // Unwrap returns the value if it is an error.
@@ -32,14 +35,14 @@ func (e *PanicError) Unwrap() error {
 	return err
 }
 
-// KeyConflictError names the idempotency key that was used before, for another request, and what
+// KeyConflictError reports that the idempotency key was used before for another request, and what
 // differs. It is an [ErrKeyConflict].
 type KeyConflictError struct {
-	Key string // as it was given
+	Key string // the idempotency key
 	// Field is the first field in which the requests differ, by its name in the type of the
-	// request, such as "Epsilon"; "Kind" if it was a request of another kind. It is "" where that
-	// cannot be told: the log keeps a byte for each field, which one difference in 256 leaves as it
-	// is.
+	// request, such as "Epsilon". It is "Kind" if the earlier request was of another kind. It is ""
+	// if the field is unknown: the log keeps one byte for each field, and one difference in 256
+	// does not change that byte.
 	Field string
 }
 
@@ -59,25 +62,25 @@ func (e *KeyConflictError) Error() string {
 func (e *KeyConflictError) Unwrap() error { return errs.ErrKeyConflict }
 
 // RefusedError reports that a request was refused as a whole because of some of its objects.
-// Nothing was drawn, charged or recorded, and the idempotency key is still free, unless the error
-// is [ErrPartlyDone] as well.
+// Nothing was drawn, charged or recorded, and the idempotency key is still unused, unless the error
+// is also [ErrPartlyDone].
 type RefusedError struct {
 	Question string    // by its name
-	Refused  []Refusal // in the order of the objects' names, the first 100 of them
-	Unlisted int       // how many more were refused
-	// Sums counts all refusals, listed or not, by reason.
+	Refused  []Refusal // the first 100 refusals, in the order of the objects' names
+	Unlisted int       // how many more refusals there are
+	// Sums counts all refusals by reason, including those that Refused does not list.
 	Sums []RefusalSum
-	// TruthChanged are those of Refused whose true value is another than the one that their chain
-	// began with. It is for the host alone, as in [RaiseResult], and not in the text.
+	// TruthChanged are the objects of Refused whose true value differs from the one that their
+	// chain began with. It is for the host only, as in [RaiseResult], and is not in the error text.
 	TruthChanged []string `json:"-"`
-	// TruthInvalid are those of Refused whose true value is not one of the question's. It is for
-	// the host alone, and not in the text: the refusals say the same as of objects without a true
-	// value.
+	// TruthInvalid are the objects of Refused whose true value is not one of the question's values.
+	// It is for the host only, and is not in the error text: the refusals are the same as for
+	// objects without a true value.
 	TruthInvalid []string `json:"-"`
-	// Instead says what the same objects could answer when the request was refused: at its ε, and
-	// at the largest for all of them, now and by time alone, and for how much. It is nil where
-	// nobody has looked: for a reservation that is carried out, which cannot be for less, and where
-	// looking failed.
+	// Instead describes what the same objects could answer when the request was refused. It has the
+	// ε of the request and the largest ε for all objects, for now and for later times, with prices.
+	// It is nil for a capture of a reservation, which cannot be captured at a lower ε. It is also
+	// nil if the computation failed.
 	Instead *Budget
 }
 
@@ -86,7 +89,8 @@ func (e *RefusedError) Error() string {
 	if all == 1 {
 		what = "object"
 	}
-	if sums := e.sums(); all > shown && len(sums) > 1 { // of a single reason the first refusals say all
+	// With a single reason, the refusals listed below already show it.
+	if sums := e.sums(); all > shown && len(sums) > 1 {
 		var texts []string
 		for _, sum := range sums {
 			texts = append(texts, fmt.Sprintf("%d %s", sum.Count, sum.Reason))
@@ -100,10 +104,11 @@ func (e *RefusedError) Error() string {
 		firstOf(e.Refused, all, Refusal.String), instead)
 }
 
-// shown is how many items of a list an error has in its text.
+// shown is the number of items of a list that an error text contains.
 const shown = 3
 
-// firstOf returns the texts of the first items of a list, and how many more there are of all.
+// firstOf returns the texts of the first items of a list, and how many more items there are. all is
+// the number of items in all.
 func firstOf[T any](list []T, all int, text func(T) string) string {
 	var texts []string
 	for _, one := range list[:min(shown, len(list))] {
@@ -115,7 +120,7 @@ func firstOf[T any](list []T, all int, text func(T) string) string {
 	return strings.Join(texts, "; ")
 }
 
-// sums returns Sums, or what they are of an error that was made without them.
+// sums returns Sums. If Sums is not set, it counts the listed refusals.
 func (e *RefusedError) sums() []RefusalSum {
 	if e.Sums == nil {
 		return SumRefusals(e.Refused)
@@ -123,8 +128,8 @@ func (e *RefusedError) sums() []RefusalSum {
 	return e.Sums
 }
 
-// SumRefusals counts refusals by reason, the most frequent first, and adds them to the sums that
-// are given, which are not changed. It does not compute from when time would help.
+// SumRefusals counts refusals by reason, with the most frequent reason first. It adds them to a
+// copy of the given sums. It does not set From.
 func SumRefusals(refused []Refusal, sums ...RefusalSum) []RefusalSum {
 	sums = slices.Clone(sums)
 	for _, r := range refused {
@@ -143,115 +148,124 @@ func SumRefusals(refused []Refusal, sums ...RefusalSum) []RefusalSum {
 	return sums
 }
 
-// ErrTruthFailed says that a source of true values returned an error, which is wrapped as well, or
-// took longer than ledger.Options.TruthTimeout. Nothing was drawn that needed it. It never wraps an
-// error of package context: only where the context of the request itself has ended, the request
-// fails with that.
+// ErrTruthFailed is returned if a source of true values returned an error, which is also wrapped,
+// or took longer than ledger.Options.TruthTimeout. Nothing was drawn that needed its values. The
+// error never wraps an error of package context: if the request's own context has ended, the
+// request returns the error of that context.
 var ErrTruthFailed = errs.ErrTruthFailed
 
-// ErrTooManyFiles says that a file could not be opened because this process, or the system, has too
-// many open. The error of the system is wrapped. It is temporary: the ledger goes on, and the same
-// call succeeds when files were closed, or the limit was raised.
+// ErrTooManyFiles is returned if a file could not be opened because this process, or the system,
+// has too many open files. It wraps the error of the system. It is temporary: the ledger continues,
+// and the same call succeeds after files are closed or the limit is raised.
 var ErrTooManyFiles = errs.ErrTooManyFiles
 
-// Errors a caller may branch on, by [errors.Is]. A missing or existing file is reported as
-// [io/fs.ErrNotExist] or [io/fs.ErrExist]. No error says anything about a true value.
+// The errors that a caller may branch on, with [errors.Is]. A missing or existing file is reported
+// as [io/fs.ErrNotExist] or [io/fs.ErrExist]. No error reveals anything about a true value.
 var (
-	// ErrInvalid says that a request cannot be right, whatever the state of the ledger. The text
-	// says what is wrong with it.
+	// ErrInvalid is returned if a request cannot succeed, whatever the state of the ledger. The
+	// text describes what is wrong.
 	ErrInvalid = errs.ErrInvalid
-	// ErrTruthSource says that the host's source of true values returned more or fewer values than
-	// it was asked for. It is an ErrInvalid that is not the request's fault. What the source itself
-	// returns as an error is passed on.
+	// ErrTruthSource is returned if the host's source of true values returned more or fewer values
+	// than the number of objects. It is also returned if a source made by [TruthOf] was called for
+	// other objects. It is an ErrInvalid that the request did not cause. Other errors of a source
+	// are wrapped by [ErrTruthFailed], except [ErrTruthLater].
 	ErrTruthSource = errs.ErrTruthSource
-	// ErrNoCap says that an enrolment gives no cap, and that somebody in it is new to the ledger.
-	// It is an ErrInvalid. Whoever means to protect nobody says so, by [privacy.MaxEpsilon].
+	// ErrNoCap is returned if an enrollment gives no cap for an object that is new to the ledger.
+	// It is an ErrInvalid. A host that wants no limit must set [privacy.MaxEpsilon].
 	ErrNoCap = errs.ErrNoCap
-	// ErrNotNew says that an object of an enrolment with [EnrollRequest.New] is in the ledger
-	// already. It is an [ErrInvalid]; nothing was done.
+	// ErrNotNew is returned if an enrollment with [EnrollRequest.New] names an object that the
+	// ledger already knows. It is an [ErrInvalid]. Nothing was recorded.
 	ErrNotNew = errs.ErrNotNew
-	// ErrUnknown says that there is no such question, object, sale or reservation.
+	// ErrUnknown is returned if the question, object, sale or reservation does not exist.
 	ErrUnknown = errs.ErrUnknown
-	// ErrKeyConflict says that the idempotency key was used before, for another request. It comes
-	// as a [*KeyConflictError].
+	// ErrKeyConflict is returned if the idempotency key was used before for another request. The
+	// error is a [*KeyConflictError].
 	ErrKeyConflict = errs.ErrKeyConflict
-	// ErrTruthKey says that a truth key is not the ledger's.
+	// ErrTruthKey is returned if a truth key is not the truth key of the ledger.
 	ErrTruthKey = errs.ErrTruthKey
-	// ErrNoiseKey says that a key is not the one that the ledger knows by its name, or that a chain
-	// would begin without one by mistake.
+	// ErrNoiseKey is returned if a noise key is not the one that the ledger knows under its name.
+	// It is also returned if a chain would begin without a noise key by mistake.
 	ErrNoiseKey = errs.ErrNoiseKey
-	// ErrVersion says that the file was written by another version of this module, in a format that
+	// ErrVersion is returned if another version of this module wrote the file, in a format that
 	// this version does not read.
 	ErrVersion = errs.ErrVersion
-	// ErrStopped says that the ledger refuses further work because a commit failed. Close it, open
-	// it again, and repeat the request with its key: the answer is then certain.
+	// ErrStopped is returned if the ledger does nothing more because a commit failed. Close the
+	// ledger, open it again, and repeat the request with its key: the result is then certain.
 	ErrStopped = errs.ErrStopped
-	// ErrClosed says that the ledger was closed.
+	// ErrClosed is returned if the ledger was closed.
 	ErrClosed = errs.ErrClosed
-	// ErrReadOnly says that the ledger was opened for reading only, or as a standby.
+	// ErrReadOnly is returned if the ledger is open for reading only, or as a standby.
 	ErrReadOnly = errs.ErrReadOnly
 
-	// ErrClock says that the clock cannot be right, because it is beyond the year 2261, or is so
-	// far ahead of the log that a person must confirm it (then it comes as a [*ClockError]).
-	// Nothing was changed.
+	// ErrClock is returned if the clock cannot be right because it is after the year 2261. It is
+	// also returned if the clock is so far ahead of the log that an operator must confirm it. Then
+	// the error is a [*ClockError]. Nothing was changed.
 	ErrClock = errs.ErrClock
-	// ErrNotReserved says that a reservation is not open: it was captured, was cancelled, or has
-	// expired. It comes as a [*ReservationError], which says which. ledger.Ledger.Cancel makes the end
-	// of an expired one final.
+	// ErrNotReserved is returned if a reservation is not open: it was captured, was cancelled, or
+	// has expired. The error is a [*ReservationError], which has the state. ledger.Ledger.Cancel
+	// makes the end of an expired reservation final.
 	ErrNotReserved = errs.ErrNotReserved
 
-	// ErrForgotten says that the idempotency key belongs to a request about an object that was
-	// forgotten since. The request was carried out; what came of it, and what exactly was asked, is
-	// destroyed.
+	// ErrForgotten is returned if the idempotency key belongs to a request about an object that was
+	// forgotten since. The request was executed. Its result, and its exact contents, are destroyed.
 	ErrForgotten = errs.ErrForgotten
 
-	// ErrPartlyDone comes with a [RefusedError] about the rest of a request over many objects: its
-	// first parts were carried out and stay. It happens if the request was interrupted, or has no
-	// hold on what it needs (an enrolment), and another one came between; if an object withdrew
-	// meanwhile; if the clock went back; or if the source of truths has none of an object any more
-	// when it is asked a second time (see ledger.Ledger.Raise). The same request with the same key goes
-	// on once the reason is gone.
+	// ErrPartlyDone is returned together with a [RefusedError] about the rest of a request over
+	// many objects. The first parts of the request were executed and are kept. The reasons are:
+	//   - the request was interrupted, or does not reserve what it needs (an enrollment), and
+	//     another request was executed in between;
+	//   - an object withdrew concurrently;
+	//   - the clock went back;
+	//   - the source of true values has no value of an object any more when it is called a second
+	//     time (see ledger.Ledger.Raise).
+	//
+	// The same request with the same key continues after the reason is removed.
 	ErrPartlyDone = errs.ErrPartlyDone
 
-	// ErrNoSigner says that a checkpoint, receipt or statement was wanted of a ledger opened
-	// without a key to sign by.
+	// ErrNoSigner is returned for a checkpoint, receipt or statement if the ledger was opened
+	// without a signing key.
 	ErrNoSigner = errs.ErrNoSigner
-	// ErrSigner says that ledger.Options.Signer failed, whose error is wrapped, or that what it returned
-	// is no signature by its key. Nothing was handed out; the log is as it was.
+	// ErrSigner is returned if ledger.Options.Signer failed, or if it returned something that is
+	// not a signature by its key. An error of the signer is wrapped. No signature was returned to
+	// the caller, and the log is unchanged.
 	ErrSigner = errs.ErrSigner
-	// ErrCheckpoint says that a checkpoint cannot be read or is not signed by a known key.
+	// ErrCheckpoint is returned if a checkpoint cannot be read, or is not signed by a known key.
 	ErrCheckpoint = errs.ErrCheckpoint
 
-	// ErrCorrupt says that stored bytes are damaged, or that the file is no ledger.
+	// ErrCorrupt is returned if stored bytes are damaged, or if the file is not a ledger.
 	ErrCorrupt = errs.ErrCorrupt
-	// ErrJournal says that the file and what lies beside it as its journal are not those of one
-	// instant of one ledger: one of them is missing, older, or another's. The text says which. It
-	// is an ErrCorrupt.
+	// ErrJournal is returned if the file and the journal beside it are not from one instant of one
+	// ledger: one of them is missing, older, or of another ledger. The text describes which. It is
+	// an ErrCorrupt.
 	ErrJournal = errs.ErrJournal
-	// ErrInUse says that the file is open already, elsewhere or in this process, or for writing a
-	// copy of the ledger (ledger.Open says how far that is noticed).
+	// ErrInUse is returned if the file is already open, in this process or in another one. It is
+	// also returned if a copy of the ledger is open for writing (ledger.Open documents when that is
+	// detected).
 	ErrInUse = errs.ErrInUse
-	// ErrReplaced says that the path no longer leads to the file as this process left it. Where it
-	// was renamed, removed or replaced, nothing is written until it is back. Where somebody has
-	// written to the open file, such as by copying a backup over it, the ledger stops for good:
-	// close it, and see which file this should be before it is opened again. It also stops when its
-	// journal is not what it left: then all that was acknowledged is in the file, which needs that
-	// journal no more.
+	// ErrReplaced is returned if the path no longer refers to the file that this process wrote. If
+	// the file was renamed, removed or replaced, the ledger writes nothing until the file is back.
+	//
+	// If another process has written to the open file, for example by copying a backup over it, the
+	// ledger stops for good. Close it, and find out which file this should be before opening it
+	// again.
+	//
+	// The ledger also stops if its journal is not what this process left. Then everything that was
+	// acknowledged is in the file, which no longer needs that journal.
 	ErrReplaced = errs.ErrReplaced
 )
 
-// QuoteError reports that an order would not be the one that was quoted, or costs more than the
-// buyer would pay. Nothing was drawn, charged or recorded.
+// QuoteError reports that an order differs from the one that was quoted, or costs more than the
+// buyer's limit. Nothing was drawn, charged or recorded.
 type QuoteError struct {
-	Quote    Quote  // what the order is now
-	Expected string // the ID of the quote it was to be, or ""
-	// TermsChanged: the quote was made under other terms. Those of an object in it have changed
-	// since (ledger.Ledger.ChangeTerms), or an object in it was enrolled.
+	Quote    Quote  // the order as it is now
+	Expected string // the ID of the quote in the request, or ""
+	// TermsChanged is true if the quote was made under other terms. Since then, the terms of an
+	// object in it have changed (ledger.Ledger.ChangeTerms), or an object in it was enrolled.
 	TermsChanged bool
-	MaxPrice     *int64 // the most the buyer would pay, or nil
+	MaxPrice     *int64 // the limit of the buyer, or nil
 	// Remedy is what would help:
-	//   - "paying": more than the limit
-	//   - "quoting": again
+	//   - "paying": a higher limit
+	//   - "quoting": a new quote
 	Remedy string
 }
 

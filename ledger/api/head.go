@@ -6,18 +6,20 @@ import (
 	"golang.org/x/mod/sumdb/tlog"
 )
 
-// Head is a log at one size, as a checkpoint names it.
+// Head identifies a log at one size, as a checkpoint does.
 type Head struct {
-	Origin string    `json:"origin"` // of the log; see About
-	Events uint64    `json:"events"` // the size of the tree
-	Root   tlog.Hash `json:"root"`   // of the tree (RFC 6962)
+	Origin string    `json:"origin"` // the name of the log; see [About]
+	Events uint64    `json:"events"` // the number of events, which is the size of the tree
+	Root   tlog.Hash `json:"root"`   // the root of the tree (RFC 6962)
 }
 
-// RollbackError says that the ledger is not a continuation of what a checkpoint says of it: it is
-// an older copy, another ledger, or its log was rewritten.
+// RollbackError reports that the ledger does not extend a checkpoint: it is an older copy, it is
+// another ledger, or its log was rewritten.
 type RollbackError struct {
-	Checkpoint Head // what was signed
-	Ledger     Head // with the root at the checkpoint's size, if the ledger has as many events
+	Checkpoint Head // the signed head
+	// Ledger is the head of the ledger. Its root is the one at the size of the checkpoint, if the
+	// ledger has that many events.
+	Ledger Head
 }
 
 func (e *RollbackError) Error() string {

@@ -6,8 +6,8 @@ import (
 	"iter"
 )
 
-// Collect returns all elements that an iterator of a ledger yields, such as its questions. After an
-// error it returns those before it, and the error.
+// Collect returns all elements that an iterator yields, for example the questions of a ledger. If
+// the iterator yields an error, Collect returns the elements before it and the error.
 func Collect[T any](each iter.Seq2[T, error]) (all []T, err error) {
 	for one, err := range each {
 		if err != nil {
@@ -18,8 +18,8 @@ func Collect[T any](each iter.Seq2[T, error]) (all []T, err error) {
 	return all, nil
 }
 
-// List is a slice that is never null in JSON: a list without elements, nil included, is []. It is
-// read as nil then, so that a result has the same lists wherever it comes from.
+// List is a slice that is never null in JSON: an empty list, nil or not, is encoded as []. An empty
+// list is decoded as nil, so that a decoded result is equal to the original result.
 type List[T any] []T
 
 // MarshalJSON implements [json.Marshaler].

@@ -6,30 +6,30 @@ import (
 	"github.com/sluicedp/sluice/ledger/internal/errs"
 )
 
-// NameError says which character may not be in a name, and where. It is an ErrInvalid of package
-// ledger.
+// NameError reports a character that is not allowed in a name, and its position. It is an
+// ErrInvalid of package ledger.
 //
-// The names of objects, buyers, questions, values, outputs and keys are compared byte by byte, so
-// no two possible names may look the same but for what cannot be seen. A name has 1 to 256 bytes of
-// UTF-8 in Unicode's normal form NFC. Its characters are letters, marks, numbers, punctuation,
+// Names of objects, buyers, questions, values, outputs and keys are compared byte by byte.
+// Therefore no two valid names may differ only in invisible characters. A name has 1 to 256 bytes
+// of UTF-8 in Unicode's normal form NFC. Its characters are letters, marks, numbers, punctuation,
 // symbols and single spaces between them. So a name has
-//   - no space at its start or its end, no two in a row, and no other white space, such as U+00A0,
-//     U+3000 or a tab;
+//   - no space at its start or its end, no two spaces in a row, and no other white space, such as
+//     U+00A0, U+3000 or a tab;
 //   - nothing that looks like a space: the fillers of Hangul, the empty braille cell U+2800;
 //   - nothing invisible: no control or format characters, no variation selectors, no other
 //     default-ignorable code points;
-//   - no private characters, no unassigned ones, and no U+FFFD.
+//   - no private characters, no unassigned characters, and no U+FFFD.
 //
-// Zero-width joiners may be used only where they change the writing: either after a virama, and the
-// non-joiner between two Arabic letters that would join. The rule is the same in requests, lookups
-// and events of a log. Letters that look alike are different letters, and so are capital and small
-// ones.
+// Zero-width joiners are allowed only where they change the writing: the joiner and the non-joiner
+// after a virama, and the non-joiner between two Arabic letters that would join. The rule is the
+// same in requests, lookups and events of a log. Letters that look alike are different letters, and
+// so are capital and small letters.
 type NameError struct {
-	// What: what is named: "object", "buyer", "question", "value", "idempotency key", …
+	// What is the kind of name: "object", "buyer", "question", "value", "idempotency key", …
 	What   string `json:"what"`
-	Name   string `json:"name"`   // as it was given
-	Offset int    `json:"offset"` // of the first byte at fault
-	Fault  string `json:"fault"`  // what is there
+	Name   string `json:"name"`   // the name
+	Offset int    `json:"offset"` // of the first byte that is not allowed
+	Fault  string `json:"fault"`  // describes what is at Offset
 }
 
 func (e *NameError) Error() string {

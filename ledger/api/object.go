@@ -1,13 +1,13 @@
 package api
 
-// ObjectRequest asks for something to be done about one object: that it withdraws, is forgotten, or
-// gets a statement.
+// ObjectRequest is a request about one object: to withdraw it, to forget it, or to make its
+// statement.
 type ObjectRequest struct {
 	Key    string `json:"-"`      // idempotency key, 1 to 256 bytes
 	Object string `json:"object"` // by its name
 }
 
-// EpochRequest asks for a new epoch of an object in a question.
+// EpochRequest requests a new epoch of an object in a question.
 type EpochRequest struct {
 	Key      string `json:"-"`        // idempotency key, 1 to 256 bytes
 	Object   string `json:"object"`   // by its name

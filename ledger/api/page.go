@@ -2,18 +2,18 @@ package api
 
 import "time"
 
-// Page selects a part of the list of sales, or of that of reservations.
+// Page selects a part of the list of sales, or of the list of reservations.
 type Page struct {
-	Buyer    string    // only those of this buyer, by name; "" for all
-	Question string    // only those of this question, by name; "" for all
-	States   []string  // only reservations in one of these states (Reservation.State); none for all
-	Since    time.Time // only those that were made at this time or later; zero for no bound
-	Until    time.Time // only those that were made before this time; zero for no bound
-	// After is the place that the page before ended with; 0 at the beginning. The place of an order
-	// is its number or, if Buyer is set, its place among those of that buyer.
+	Buyer    string    // only orders of this buyer, by name; "" for all
+	Question string    // only orders about this question, by name; "" for all
+	States   []string  // only reservations in one of these states (Reservation.State); empty for all
+	Since    time.Time // only orders made at this time or later; zero for no bound
+	Until    time.Time // only orders made before this time; zero for no bound
+	// After is the position at which the previous page ended; 0 for the first page. The position of
+	// an order is its number or, if Buyer is set, its ordinal among the orders of that buyer.
 	After  uint64
-	Newest bool // list the latest first, in place of the earliest
-	Limit  int  // how many are returned at most, at least 1
+	Newest bool // list the latest orders first, instead of the earliest
+	Limit  int  // the largest number of orders to return, at least 1
 }
 
 // Within reports whether a time is within the bounds of the page.

@@ -6,92 +6,99 @@ import (
 	"github.com/sluicedp/sluice/privacy"
 )
 
-// Reason says why an object was refused.
+// Reason is the reason for which an object was refused.
 type Reason string
 
 // The reasons for refusing an object.
 const (
-	// ChainCeiling: the chain's policy does not allow the ε asked for.
+	// ChainCeiling: the policy of the chain does not allow the requested ε.
 	ChainCeiling Reason = "chain-ceiling"
-	// ObjectCap: over all its chains the object would spend more than its cap.
+	// ObjectCap: the object would spend more than its cap over all its chains.
 	ObjectCap Reason = "object-cap"
 	// NotEnrolled: the object is not enrolled in the question.
 	NotEnrolled Reason = "not-enrolled"
-	// NoTruth: a draw is needed, and the host has no true value for the object; or, in a ledger
-	// with a truth key, another than the one that the chain began with. Only the host's process is
-	// told which, beside the result (TruthChanged).
+	// NoTruth: a draw is needed, and the host has no true value for the object. In a ledger with a
+	// truth key the true value may also differ from the one that the chain began with. Only the
+	// host's process learns which of the two it is, in TruthChanged of the result.
 	NoTruth Reason = "no-truth"
-	// CapDiffers: the object is known with another cap, Ceiling, than the one Asked for. Enrolling
-	// does not change it; Ledger.ChangeTerms does.
+	// CapDiffers: the object has another cap, Ceiling, than the requested one, Asked. Enrolling
+	// does not change the cap; Ledger.ChangeTerms does.
 	CapDiffers Reason = "cap-differs"
 	// PolicyDiffers: the object is, or was, enrolled in the question with another policy. Enrolling
-	// does not change it; Ledger.ChangeTerms does.
+	// does not change the policy; Ledger.ChangeTerms does.
 	PolicyDiffers Reason = "policy-differs"
 	// Withdrawn: the object has withdrawn and was not enrolled in the question again.
 	Withdrawn Reason = "withdrawn"
 	// NotForSale: the object's policy has no terms of sale.
 	NotForSale Reason = "not-for-sale"
-	// NotOnOffer: the terms offer other levels: up to Ceiling, in steps of their stride.
+	// NotOnOffer: the terms offer other levels: up to Ceiling, in steps of the terms' stride.
 	NotOnOffer Reason = "not-on-offer"
-	// BuyerRefused: the terms bar the buyer.
+	// BuyerRefused: the terms exclude the buyer.
 	BuyerRefused Reason = "buyer-refused"
-	// SaleClosed: the terms' first day has not come yet, or their last is over.
+	// SaleClosed: the first day of the terms has not come yet, or their last day is over.
 	SaleClosed Reason = "sale-closed"
-	// NoNoiseKey: the chain began with a noise key that the ledger was opened without, so nothing
-	// new can be drawn.
+	// NoNoiseKey: the chain began with a noise key, and the ledger was opened without that key. No
+	// new response can be drawn.
 	NoNoiseKey Reason = "no-noise-key"
-	// NoTruthKey: a draw from the truth is needed, and the ledger has a truth key that it was
-	// opened without.
+	// NoTruthKey: a draw needs a true value, and the ledger has a truth key but was opened without
+	// it.
 	NoTruthKey Reason = "no-truth-key"
-	// EpochBegun: what was reserved of the object ended when it began a new epoch
+	// EpochBegun: the object's part of the reservation ended when the object began a new epoch
 	// (Ledger.BeginEpoch).
 	EpochBegun Reason = "epoch-begun"
-	// NeedsConsent: new terms may allow more than the object has agreed to. Why says what.
+	// NeedsConsent: the new terms may allow more than the object has agreed to. Why describes what.
 	NeedsConsent Reason = "needs-consent"
-	// HoldersFull: as many buyers as the terms allow hold this level, or have reserved it.
+	// HoldersFull: the number of buyers that hold or have reserved this level is the limit of the
+	// terms.
 	HoldersFull Reason = "holders-full"
-	// Full: the object's chain of responses would have more than 1,024 entries (levels, the buyers
-	// of each, epochs that have ended), with those that open reservations will add; or the object
-	// has 128 open reservations, and the request is for another one. Waiting helps if a reservation,
-	// or a request that is running, has the rest.
+	// Full: the object's chain would have more than 1,024 entries. Entries are levels, the buyers
+	// of each level, and epochs that have ended; those that open reservations will add are
+	// included. The reason is also used if the object has 128 open reservations and the request is
+	// for another one. Waiting helps if a reservation, or a concurrent request, has the remaining
+	// entries.
 	Full Reason = "full"
-	// NotAvailable: for any reason. It is the only one that buyers read, and is in no log.
+	// NotAvailable: for any of these reasons. It is the only reason that buyers see, and is never
+	// in the log.
 	NotAvailable Reason = "not-available"
 )
 
-// Refusal explains why one object was refused. For the two budget reasons, the request would have
-// cost Cost where only Remaining = Ceiling − Spent (less what running orders hold) was left.
+// Refusal explains why one object was refused. For [ChainCeiling] and [ObjectCap], the request
+// would have cost Cost, and only Remaining was left. Remaining is Ceiling − Spent, less what
+// concurrent requests and reservations hold.
 type Refusal struct {
 	Object    string          `json:"object"`    // by its name
-	Reason    Reason          `json:"reason"`    // what stood in the way
-	Ceiling   privacy.Epsilon `json:"ceiling"`   // the ceiling that binds: the chain's or the object's
-	Spent     privacy.Epsilon `json:"spent"`     // used up under that ceiling
+	Reason    Reason          `json:"reason"`    // why the object is refused
+	Ceiling   privacy.Epsilon `json:"ceiling"`   // the limit that applies: of the chain or of the object
+	Spent     privacy.Epsilon `json:"spent"`     // of Ceiling
 	Asked     privacy.Epsilon `json:"asked"`     // the ε of the request
-	Cost      privacy.Epsilon `json:"cost"`      // what it would have added to Spent
-	Remaining privacy.Epsilon `json:"remaining"` // what could have been added
-	// Remedy is what would help against Reason. When it has helped, there may be another reason.
-	//   - "nothing"
+	Cost      privacy.Epsilon `json:"cost"`      // what the request would have added to Spent
+	Remaining privacy.Epsilon `json:"remaining"` // the most that could have been added to Spent
+	// Remedy is what would help against Reason. After that there may be another reason.
+	//   - "nothing": nothing helps
 	//   - "waiting": until the policy allows more, the terms open, or a reservation ends
-	//   - "enrolling": the object, in the question
+	//   - "enrolling": enrolling the object in the question
 	//   - "truth": a true value of the object, from the host
-	//   - "key": opening the ledger with it
-	//   - "less": a lower ε, and nothing else; Largest is how much
-	//   - "terms": changing them first, by Ledger.ChangeTerms
-	//   - "consent": that of the object, which the host has to state
+	//   - "key": opening the ledger with the missing key
+	//   - "less": only a lower ε; Largest is how much
+	//   - "terms": changing the terms first, by Ledger.ChangeTerms
+	//   - "consent": a consent of the object, which the host has to state
 	Remedy string `json:"helps"`
 	// Largest is the largest ε on offer, below Asked, at which the object would not have been
-	// refused when it was: with what was spent, held and recorded then, on the same terms, for the
-	// same buyer. What is recorded already, or lies below, counts: it is free. What the buyer
-	// holds, but is on offer no more, does not count. It is 0 if there is none, and where the
-	// reason has nothing to do with ε: who is not enrolled, has withdrawn, or does not sell to the
-	// buyer now, and what a reservation that is carried out meets.
+	// refused. It takes into account what was spent, held and recorded at that time, with the same
+	// terms and the same buyer. Levels at or below a recorded level count, because they are free.
+	// Levels that the buyer holds but that are not on offer any more do not count.
+	//
+	// It is 0 if there is no such ε. It is also 0 if the reason does not depend on ε: the object is
+	// not enrolled, has withdrawn, or does not sell to the buyer now. And it is 0 for the capture
+	// of a reservation.
 	Largest privacy.Epsilon `json:"largest"`
-	// Why says what would be more, of NeedsConsent: 1 to 512 bytes of text for people. It is ""
-	// for all other reasons.
+	// Why describes for people what would be more, for NeedsConsent: 1 to 512 bytes of text. It is
+	// "" for all other reasons.
 	Why string `json:"why,omitempty"`
 }
 
-// String says the refusal in a sentence, for people. It names the object, and never a truth.
+// String returns the refusal as a sentence for people. It contains the object's name, and never a
+// true value.
 func (r Refusal) String() string {
 	switch r.Reason {
 	case ChainCeiling, ObjectCap:
@@ -111,7 +118,7 @@ func (r Refusal) String() string {
 	}
 }
 
-// help says what helps, and what would do at once.
+// help returns what helps, and the largest ε that would not be refused.
 func (r Refusal) help() string {
 	if r.Largest.IsZero() {
 		return r.Remedy + " helps"

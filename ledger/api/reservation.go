@@ -7,16 +7,17 @@ import (
 	"github.com/sluicedp/sluice/ledger/internal/errs"
 )
 
-// ReservationError reports that a request needs an open reservation, and that this one is not open.
-// Nothing was drawn, sold or recorded by the request. It is an [ErrNotReserved].
+// ReservationError reports that a request needs an open reservation, and that this reservation is
+// not open. The request drew, sold and recorded nothing. It is an [ErrNotReserved].
 type ReservationError struct {
 	Number uint64 `json:"reservation"` // of the reservation
-	// State: see [Reservation]; never "open"; of a request to cancel, never "expired"
+	// State is the state of the reservation (see [Reservation]). It is never "open", and never
+	// "expired" for a request to cancel.
 	State string `json:"state"`
-	// Sale: the number of its sale, if State is "captured"; else 0
+	// Sale is the number of the reservation's sale if State is "captured"; otherwise it is 0.
 	Sale uint64 `json:"sale,omitempty"`
-	// Expires: the first instant at which it holds nothing, if State is "expired"; else
-	// zero
+	// Expires is the first instant at which the reservation holds nothing, if State is "expired";
+	// otherwise it is zero.
 	Expires time.Time `json:"expires,omitzero"`
 }
 

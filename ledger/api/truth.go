@@ -8,23 +8,27 @@ import (
 	"github.com/sluicedp/sluice/ledger/internal/errs"
 )
 
-// TruthFunc is how the host tells true values when draws need them. It gets a batch of objects and
-// returns one value for each, in the same order, or "" for an object it has none for. It is called
-// outside of any transaction, so it may be slow, and it should stop when ctx ends, which has a
-// deadline if ledger.Options.TruthTimeout sets one; if it fails or is late, what it was asked for is not
-// carried out: the whole request, or of a long one the part whose turn it is, and those behind it.
-// A value is kept no longer than the call that asked for it. A source that must know first whom it
-// will be asked about fails with [ErrTruthLater]. Any other error of it is passed on
-// with [ErrTruthFailed]. Where the context of the request has ended, the error is that
-// of the context.
+// TruthFunc returns the true values of objects when draws need them. It gets a batch of objects,
+// and returns one value for each in the same order, or "" for an object without a value. The ledger
+// keeps a value no longer than the call that requested it.
 //
-// One object's value must not change within an epoch of its chain; see ledger.Options.TruthKey and
-// ledger.Ledger.BeginEpoch.
+// TruthFunc is called outside of any transaction, so it may be slow. It should return when ctx
+// ends; ledger.Options.TruthTimeout sets a deadline of ctx. If it fails or is late, the request is
+// not executed. A request that is executed in parts keeps its earlier parts: only the current part
+// and the later ones are not executed.
+//
+// A source that must first know the objects that it will be called for returns [ErrTruthLater]. Any
+// other error of the source is wrapped by [ErrTruthFailed]. If the context of the request has
+// ended, the error is the error of that context.
+//
+// The value of an object must not change within an epoch of its chain; see ledger.Options.TruthKey
+// and ledger.Ledger.BeginEpoch.
 type TruthFunc func(ctx context.Context, question string, objects []string) (values []string, err error)
 
-// TruthOf returns a TruthFunc with the value of one object in one question: of the first that it is
-// called for. For any other, and for several at a time, it returns [ErrTruthSource], and nothing is
-// drawn: so no request can give one value to many people.
+// TruthOf returns a TruthFunc with the value of one object in one question: the first ones that it
+// is called for. For another object or question, and for several objects in one call, it returns
+// [ErrTruthSource], and nothing is drawn. Therefore no request can use one value for several
+// objects.
 func TruthOf(value string) TruthFunc {
 	type named struct{ question, object string }
 	var of atomic.Pointer[named]

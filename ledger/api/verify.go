@@ -4,44 +4,48 @@ import (
 	"golang.org/x/mod/sumdb/note"
 )
 
-// Finding is one difference that ledger.Ledger.Verify found.
+// Finding is one problem that ledger.Ledger.Verify found.
 type Finding struct {
-	// Kind says what it is about:
-	//   file        how the file keeps its records: what cannot be read, or is not as it was written
-	//   checkpoint  the log is not a continuation of the checkpoint
-	//   event       an event is missing, damaged, or cannot follow on those before it
-	//   tree        a hash of the tree is not that of the event, or of the hashes below it
-	//   ledger      what the ledger was created with, its format, its truth key
-	//   journal     the file was opened without its journal (ledger.Options.WithoutJournal): what comes
-	//               after the event is missing
-	//   clock       events lie in the future: a clock was wrong when they were written, or is now
-	//   counters    the sums over the log, the revenue among them
-	//   question, policy, object, chain, answers, buyer, sale, request, tally, stranger
-	//               the stored record of one of them
+	// Kind is what the problem is about:
+	//
+	//	file        how the file stores its records: one cannot be read, or is not as it was written
+	//	checkpoint  the log does not extend the checkpoint
+	//	event       an event is missing, damaged, or not possible after the events before it
+	//	tree        a hash of the tree does not match the event, or the hashes below it
+	//	ledger      what the ledger was created with, its format, its truth key
+	//	journal     the file was opened without its journal (ledger.Options.WithoutJournal):
+	//	            later events are missing
+	//	clock       events have a time in the future: the clock was wrong when they were written,
+	//	            or is wrong now
+	//	counters    the sums over the log, including the revenue
+	//	question, policy, object, chain, answers, buyer, sale, request, tally, stranger
+	//	            the stored record of one of these
 	Kind string `json:"kind"`
-	// Event is the event concerned. Of a record it is the last one known to have changed it; 0 is
-	// none.
+	// Event is the event concerned. For a record it is the last event that is known to have changed
+	// it. It is 0 if there is none.
 	Event    uint64 `json:"event,omitempty"`
-	Object   string `json:"object,omitempty"`   // whom it is about, if anybody
-	Question string `json:"question,omitempty"` // by its name, if it is about one
-	Text     string `json:"text"`               // value by value: "spent is 0.5, the events say 0.7"
+	Object   string `json:"object,omitempty"`   // the object concerned, if any
+	Question string `json:"question,omitempty"` // the question concerned, if any, by its name
+	Text     string `json:"text"`               // with both values, such as "spent is 0.5, the events say 0.7"
 }
 
-// VerifyRequest says how to verify. The zero value verifies, and counts the problems.
+// VerifyRequest sets how to verify. The zero value verifies the log and the state, and counts the
+// problems.
 type VerifyRequest struct {
-	// Checkpoints are signed by one of the keys in Verifiers. The log must extend each of them.
+	// Checkpoints are checkpoints that the log must extend. Each is signed by one of the keys in
+	// Verifiers.
 	Checkpoints [][]byte
 	Verifiers   note.Verifiers // the keys for Checkpoints
-	// Report is called for each problem, in the order found. It may use the ledger.
+	// Report, if set, is called for each problem, in the order found. It may use the ledger.
 	Report func(Finding)
-	// Progress is called now and then with the number of events read and of those known to be
-	// there.
+	// Progress, if set, is called now and then with the number of events read, and the number of
+	// events known to exist.
 	Progress func(done, total uint64)
 }
 
-// Verification tells what was verified.
+// Verification is the result of verifying a ledger.
 type Verification struct {
-	Head            // the log
-	Objects  uint64 `json:"objects"`  // how many the log has
-	Problems uint64 `json:"problems"` // 0 if all is as it should be
+	Head            // of the log
+	Objects  uint64 `json:"objects"`  // how many objects the log has
+	Problems uint64 `json:"problems"` // how many problems were found; 0 for a sound ledger
 }

@@ -12,22 +12,22 @@ import (
 
 // Ledger is a ledger in memory that is open until the test ends.
 type Ledger struct {
-	*ledger.Ledger         // changes with Reopen
-	Clock          *Clock  // what the ledger takes for the time, unless Settings.Options has a clock of its own
-	Memory         *Memory // where it is kept
+	*ledger.Ledger         // Reopen replaces it
+	Clock          *Clock  // the clock of the ledger, unless Settings.Options has one
+	Memory         *Memory // the storage of the ledger
 
 	t       testing.TB
 	options ledger.Options
 }
 
-// Settings are those of a ledger in memory. The zero value is ready for use.
+// Settings are the settings of a ledger in memory. The zero value is ready for use.
 type Settings struct {
-	Origin  Origin         // how it is created
-	Options ledger.Options // how it is opened; Now is the test's clock, unless it is set
-	Draws   Draws          // for the tests of this module
+	Origin  Origin         // how the ledger is created
+	Options ledger.Options // how it is opened; if Now is nil, Clock is used
+	Draws   Draws          // for the tests of this module only
 }
 
-// New returns a new, empty ledger for a test, which fails if there is none.
+// New returns a new, empty ledger, or fails the test.
 func New(t testing.TB) *Ledger {
 	t.Helper()
 	return With(t, Settings{})
@@ -44,12 +44,12 @@ func With(t testing.TB, s Settings) *Ledger {
 	m.Draws = s.Draws
 	l := &Ledger{Clock: NewClock(s.Origin.Created), Memory: m, t: t, options: s.Options}
 	l.Reopen()
-	t.Cleanup(func() { _ = l.Close() }) // not before there is one to close
+	t.Cleanup(func() { _ = l.Close() }) // only once there is a ledger to close
 	return l
 }
 
-// Reopen opens the ledger again, as after a restart of the host, with the settings it was opened
-// with. Before that it is closed, if it is open. Nothing but what was committed is left.
+// Reopen closes the ledger if it is open, and opens it again with the same settings, as after a
+// restart of the host. Only what was committed remains.
 func (l *Ledger) Reopen() {
 	l.t.Helper()
 	if err := l.ReopenWith(l.options); err != nil {
@@ -57,8 +57,8 @@ func (l *Ledger) Reopen() {
 	}
 }
 
-// ReopenWith is [Ledger.Reopen] with other options, and returns what [ledger.Open] does. After an
-// error the ledger is closed.
+// ReopenWith is [Ledger.Reopen] with other options. It returns the errors of [ledger.Open] and of
+// closing. After an error of [ledger.Open], the ledger is closed.
 func (l *Ledger) ReopenWith(o ledger.Options) error {
 	if l.Ledger != nil {
 		if err := l.Close(); err != nil && !errors.Is(err, api.ErrClosed) {
@@ -75,13 +75,14 @@ func (l *Ledger) ReopenWith(o ledger.Options) error {
 	return err
 }
 
-// Origin is what a ledger is created with. The zero value is ready for use.
+// Origin has the parameters with which a ledger is created. The zero value is ready for use.
 type Origin struct {
 	Created  time.Time // [Begin] if it is zero
-	Currency string    // "" for USD
-	LogKey   string    // the verifier key of the log, or "" for none
+	Currency string    // "" is USD
+	LogKey   string    // the verifier key of the log; "" for none
 }
 
+// orUsual returns the origin with defaults filled in.
 func (o Origin) orUsual() Origin {
 	if o.Created.IsZero() {
 		o.Created = Begin()

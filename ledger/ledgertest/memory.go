@@ -15,38 +15,37 @@ import (
 	"github.com/sluicedp/sluice/rrchain/finite"
 )
 
-// Memory holds a ledger as a disk does: it can be opened again and again. As with a file, nobody
-// else has it open while it is open for writing.
+// Memory stores a ledger, as a disk does: it can be opened repeatedly. As with a file, it is either
+// open once for writing, or any number of times for reading.
 type Memory struct {
-	// Draws are given to each ledger that is opened from here on.
+	// Draws are used by each ledger that is opened after they are set.
 	Draws Draws
 
 	store   *kv.Memory
 	mu      sync.Mutex
 	readers int
 	writer  bool
-	fault   error // that commits fail with
-	late    bool  // although what they wrote is kept
+	fault   error // the error with which commits fail
+	late    bool  // commits fail only after their changes are stored
 }
 
-// Draws are the samplers that a ledger draws with; nil stands for one of its own. They serve the
-// tests of this module: nobody else can make samplers whose draws repeat. One that is shared must
-// not be used by two ledgers at a time.
+// Draws are the samplers that a ledger draws with. For a nil field, the ledger makes its own. Only
+// the tests of this module can make samplers whose draws repeat. Two ledgers must not use the same
+// sampler concurrently.
 type Draws struct {
-	Values  *rrchain.Sampler   // of questions without a mechanism of their own
-	Outputs *finite.Sampler    // of questions in finite encoding
-	Queries *mechanism.Sampler // answers about panels
+	Values  *rrchain.Sampler   // for questions without a mechanism of their own
+	Outputs *finite.Sampler    // for questions in finite encoding
+	Queries *mechanism.Sampler // for answers to panel queries
 }
 
-// NewMemory returns a memory with a new, empty ledger in it, or what [ledger.Create] returns for
-// such an origin.
+// NewMemory returns a memory with a new, empty ledger, or the error of [ledger.Create] for such an
+// origin.
 func NewMemory(o Origin) (*Memory, error) {
 	m := &Memory{store: &kv.Memory{}}
 	return m, o.create("", m.store)
 }
 
-// NewFile makes a new, empty ledger file, as [ledger.Create] does, whose log begins at the time
-// given.
+// NewFile creates a new, empty ledger file, like [ledger.Create]. The log begins at Origin.Created.
 func NewFile(path string, o Origin) error {
 	return o.create(path, nil)
 }
@@ -56,23 +55,24 @@ func OpenFile(path string, d Draws, o ledger.Options) (*ledger.Ledger, error) {
 	return ledger.Open(on(request.Backend{Draws: request.Draws(d)}), path, o)
 }
 
-// OpenApart is [ledger.Open] as on another machine: it does not notice that a copy of the file is
-// open here, nor is it noticed. Use it to try in one process what becomes of hosts that take over
-// from each other ([ledger.Options], Journal).
+// OpenApart is [ledger.Open] as on another machine: it does not detect other handles of copies of
+// the file in this process, and they do not detect it. Use it to test in one process how hosts take
+// over from each other ([ledger.Options], Journal).
 func OpenApart(path string, o ledger.Options) (*ledger.Ledger, error) {
 	return ledger.Open(on(request.Backend{Apart: true}), path, o)
 }
 
-// create makes a ledger in a store or, if that is nil, in a file.
+// create creates a ledger in a store or, if that is nil, in a file.
 func (o Origin) create(path string, s kv.Store) error {
 	o = o.orUsual()
 	ctx := on(request.Backend{Store: s, Created: o.Created})
 	return ledger.Create(ctx, path, ledger.CreateOptions{Currency: o.Currency, LogKey: o.LogKey})
 }
 
+// on returns a context that makes the ledger use a backend.
 func on(b request.Backend) context.Context { return request.WithBackend(context.Background(), b) }
 
-// Open opens the ledger as [ledger.Open] opens a file, and with the same errors.
+// Open opens the ledger like [ledger.Open] opens a file, with the same errors.
 func (m *Memory) Open(o ledger.Options) (*ledger.Ledger, error) {
 	s, err := m.sit(o.ReadOnly)
 	if err != nil {
@@ -85,17 +85,18 @@ func (m *Memory) Open(o ledger.Options) (*ledger.Ledger, error) {
 	return l, nil
 }
 
-// Copy returns another memory that holds what is committed now. Both go their own ways from there
-// on. It takes no time to speak of. Commits do not fail in it.
+// Copy returns another memory with everything that is committed now. The two are independent from
+// then on. Its time does not depend on the size. The copy has no fault set by Fail or FailLate.
 func (m *Memory) Copy() *Memory { return &Memory{store: m.store.Copy(), Draws: m.Draws} }
 
-// Fail makes all commits from now on fail with an error, as on a disk that is full: nothing of them
-// is kept. nil ends it.
+// Fail makes all following commits fail with an error, as on a full disk: their changes are not
+// stored. nil ends that.
 func (m *Memory) Fail(err error) { m.setFault(err, false) }
 
-// FailLate makes all commits from now on fail with an error after what they wrote is kept, as when
-// a machine loses its power just then: who asked cannot know, the ledger returns
-// [api.ErrStopped] from there on, and opened again it shows what was done. nil ends it.
+// FailLate makes all following commits fail with an error after their changes are stored, as when a
+// machine loses power at that moment. The caller cannot know whether the commit is durable, and the
+// ledger returns [api.ErrStopped] from then on. When it is opened again, it has the changes. nil
+// ends that.
 func (m *Memory) FailLate(err error) { m.setFault(err, true) }
 
 func (m *Memory) setFault(err error, late bool) {
@@ -104,7 +105,7 @@ func (m *Memory) setFault(err error, late bool) {
 	m.fault, m.late = err, late
 }
 
-// faults returns what a commit fails with before it is kept, and after.
+// faults returns the errors of a commit before and after its changes are stored.
 func (m *Memory) faults() (before, after error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -117,7 +118,7 @@ func (m *Memory) faults() (before, after error) {
 	return m.fault, nil
 }
 
-// sit takes the memory, for a reader or for the only one that writes.
+// sit opens the memory, for a reader or for the only writer.
 func (m *Memory) sit(reads bool) (*session, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -130,6 +131,7 @@ func (m *Memory) sit(reads bool) (*session, error) {
 	return &session{Memory: m.store, memory: m, reads: reads}, nil
 }
 
+// leave closes the memory for a reader or the writer.
 func (m *Memory) leave(reads bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -138,7 +140,7 @@ func (m *Memory) leave(reads bool) {
 	}
 }
 
-// session is a memory while it is open.
+// session is an open handle of a memory.
 type session struct {
 	*kv.Memory
 	memory *Memory
@@ -146,7 +148,7 @@ type session struct {
 	left   sync.Once
 }
 
-// Close implements [kv.Store]. The memory stays.
+// Close implements [kv.Store]. The content of the memory remains.
 func (s *session) Close() error {
 	s.left.Do(func() { s.memory.leave(s.reads) })
 	return nil
@@ -172,7 +174,7 @@ func (s *session) Update(fn func(kv.Writer) error) error {
 	return err
 }
 
-// noting notes whether anything was written.
+// noting is a [kv.Writer] that records whether anything was written.
 type noting struct {
 	kv.Writer
 	wrote bool

@@ -7,21 +7,22 @@ import (
 	"github.com/sluicedp/sluice/ledger/api"
 )
 
-// Call calls a function of the host, and returns its panic as a [*api.PanicError].
+// Call calls a function of the host. If the function panics, Call returns a [*api.PanicError] with
+// the name.
 func Call(name string, call func() error) (err error) {
 	defer catch(name, &err)
 	return call()
 }
 
-// catch is deferred around calls of the host.
+// catch recovers a panic of a function of the host. It is deferred around the call.
 func catch(name string, err *error) {
 	if p := recover(); p != nil {
 		*err = &api.PanicError{Function: name, Value: p}
 	}
 }
 
-// Seq ranges over a sequence of the host, and ends it with a [*api.PanicError] if the
-// sequence panics. A panic of the loop body continues.
+// Seq returns a sequence that ranges over a sequence of the host. If that panics, the result ends
+// with a [*api.PanicError]. A panic of the loop body is not recovered.
 func Seq[T any](name string, of iter.Seq2[T, error]) iter.Seq2[T, error] {
 	return func(yield func(T, error) bool) {
 		inBody, left := false, false
@@ -49,21 +50,23 @@ func Seq[T any](name string, of iter.Seq2[T, error]) iter.Seq2[T, error] {
 	}
 }
 
-// Told is an error with what the host is to be told of it: a line of its log, say. Whatever finds
-// the error inside of a transaction leaves the telling to [Tell].
+// Told is an error with a function that reports it to the host, for example in a line of the log.
+// Code inside a transaction must not call the host, so it returns a Told, and [Tell] calls the
+// function later.
 type Told struct {
 	error
 	tell func()
 }
 
-// ToTell returns an error with what [Tell] is to do.
+// ToTell returns an error for which [Tell] calls the function tell.
 func ToTell(err error, tell func()) error { return &Told{err, tell} }
 
-// Unwrap returns the error.
+// Unwrap returns the error without the function.
 func (t *Told) Unwrap() error { return t.error }
 
-// Tell does what [ToTell] was given, if err wraps such an error, and returns the error without it.
-// It is called where a request ends, outside of any transaction.
+// Tell calls the function of a [Told] that err wraps, if there is one. It returns err; if err
+// itself is the Told, it returns the error without the function. Tell must be called at the end of
+// a request, outside of any transaction.
 func Tell(err error) error {
 	t, is := errors.AsType[*Told](err)
 	if !is {
@@ -76,8 +79,8 @@ func Tell(err error) error {
 	return err
 }
 
-// OrClean runs use, and runs clean if use panics, or ends its goroutine, because a function of the
-// host does. The panic continues.
+// OrClean returns the result of use. It runs clean if a function of the host makes use panic or end
+// its goroutine. The panic continues.
 func OrClean(use func() error, clean func()) error {
 	returned := false
 	defer func() {

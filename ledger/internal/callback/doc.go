@@ -1,4 +1,4 @@
 // Package callback calls the functions of the host: its logger, its observer, its progress
-// functions and its journal. Each is called where a panic, a delay or a call of the ledger can harm
-// no other caller: outside of commits and snapshots.
+// functions and its journal. Each is called outside of commits and snapshots, where a panic, a
+// delay or a call of the ledger cannot harm another caller.
 package callback

@@ -9,25 +9,26 @@ import (
 	"github.com/rs/zerolog"
 )
 
-// Log writes lines to the logger of the host. A panic of its writer or of its hooks is handled as
-// zerolog handles a writer's error: by [zerolog.ErrorHandler], or with a line on the standard
-// error. The line is lost. The zero value discards all lines.
+// Log writes lines to the logger of the host. If the logger's writer or hooks panic, the line is
+// lost. The panic is handled as zerolog handles a writer's error: by [zerolog.ErrorHandler], or
+// with a line on the standard error. The zero value discards all lines.
 type Log struct {
 	host  zerolog.Logger
-	quiet zerolog.Logger // the same, without the sampler: its levels run no code of the host
+	quiet zerolog.Logger // host without its sampler, so that a check of the level runs no code of the host
 
 	mu      sync.Mutex
-	lines   []func(*zerolog.Logger) // of Later
+	lines   []func(*zerolog.Logger) // lines of Later that are not written yet
 	writing bool                    // a goroutine writes them
 }
 
-// Use sets the logger. It is called once, before all others.
+// Use sets the logger. It must be called once, before all other methods.
 func (l *Log) Use(log zerolog.Logger) { l.host, l.quiet = log, log.Sample(nil) }
 
-// Debugging reports whether the logger takes lines of the debug level. It runs no code of the host.
+// Debugging reports whether the logger accepts lines of the debug level. It runs no code of the
+// host.
 func (l *Log) Debugging() bool { return l.quiet.Debug().Enabled() }
 
-// Now has a line written by this goroutine. It is called where nothing is held.
+// Now writes a line in this goroutine. The caller must hold no lock and no transaction.
 func (l *Log) Now(line func(*zerolog.Logger)) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -37,8 +38,9 @@ func (l *Log) Now(line func(*zerolog.Logger)) {
 	line(&l.host)
 }
 
-// Later has a line written by another goroutine, after those that were passed to Later before. It
-// is for rare lines, from where a lock or a transaction may be held, or which no request waits for.
+// Later writes a line in another goroutine, after the lines of earlier calls of Later. It is for
+// rare lines: those of callers that may hold a lock or a transaction, and those that no request
+// waits for.
 func (l *Log) Later(line func(*zerolog.Logger)) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -49,21 +51,23 @@ func (l *Log) Later(line func(*zerolog.Logger)) {
 	}
 }
 
-// Say is [Log.Later] for a text with an error, which may be nil.
+// Say is [Log.Later] for a text and an error, which may be nil.
 func (l *Log) Say(level zerolog.Level, err error, text string) {
 	l.Later(func(log *zerolog.Logger) { log.WithLevel(level).Err(err).Msg(text) })
 }
 
-// Flush writes the lines of Later that no goroutine has begun to write. It may be called by the
-// logger itself.
+// Flush writes the lines of Later that no goroutine has begun to write. The logger itself may call
+// it.
 func (l *Log) Flush() { l.write() }
 
+// write writes queued lines until none is left.
 func (l *Log) write() {
 	for line := l.next(); line != nil; line = l.next() {
 		l.Now(line)
 	}
 }
 
+// next returns the next queued line. It returns nil if there is none, and then ends writing.
 func (l *Log) next() (line func(*zerolog.Logger)) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -73,8 +77,7 @@ func (l *Log) next() (line func(*zerolog.Logger)) {
 	return line
 }
 
-// Guard calls a function of the host whose result no request needs. A panic is logged, with its
-// stack.
+// Guard calls a function of the host whose result no request needs. It logs a panic with its stack.
 func (l *Log) Guard(name string, call func()) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -88,6 +91,7 @@ func (l *Log) Guard(name string, call func()) {
 	call()
 }
 
+// lost reports a line that could not be written.
 func lost(err error) {
 	if zerolog.ErrorHandler != nil {
 		zerolog.ErrorHandler(err)

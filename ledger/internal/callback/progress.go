@@ -6,11 +6,13 @@ import (
 	"sync"
 )
 
-// WithProgress runs work on a goroutine of its own, and calls progress on the goroutine of the
-// caller, in the order in which work reports. So progress may take its time, and may call the
-// ledger: work waits for neither. If progress panics, the context of work ends, and the panic
-// continues once work has returned. A panic of work continues on the caller's goroutine. Without
-// progress work runs on the caller's goroutine.
+// WithProgress runs work in a new goroutine, and calls progress in the caller's goroutine with the
+// reports of work, in their order. So progress may be slow, and may call the ledger, without
+// delaying work.
+//
+// If progress panics, the context of work ends, and the panic continues after work has returned. A
+// panic of work continues in the caller's goroutine. If progress is nil, work runs in the caller's
+// goroutine.
 func WithProgress(
 	ctx context.Context, progress func(done, total int),
 	work func(ctx context.Context, report func(done, total int)) error,
@@ -27,7 +29,7 @@ func WithProgress(
 	}()
 	r.deliver(progress)
 	if r.panicked && r.panic == nil {
-		runtime.Goexit() // as a test that fails does
+		runtime.Goexit() // work has ended its goroutine, as a failing test does
 	}
 	if r.panicked {
 		panic(r.panic)
@@ -35,18 +37,19 @@ func WithProgress(
 	return r.err
 }
 
-// reports are what work has reported and progress was not called with yet.
+// reports holds the reports of work that progress was not called with yet.
 type reports struct {
 	mu    sync.Mutex
 	queue [][2]int
-	more  chan struct{} // holds one element while the queue may have something
-	ended chan struct{} // is closed when work has returned
+	more  chan struct{} // holds one element while the queue may not be empty
+	ended chan struct{} // closed when work has returned
 
-	err      error // of work
+	err      error // result of work
 	panicked bool  // work has panicked, or ended its goroutine
-	panic    any   // of work
+	panic    any   // value of the panic of work
 }
 
+// run calls work and stores its result or its panic.
 func (r *reports) run(work func() error) {
 	defer close(r.ended)
 	r.panicked = true
@@ -59,16 +62,18 @@ func (r *reports) run(work func() error) {
 	r.panicked = false
 }
 
+// add queues a report of work. It never blocks.
 func (r *reports) add(done, total int) {
 	r.mu.Lock()
 	r.queue = append(r.queue, [2]int{done, total})
 	r.mu.Unlock()
 	select {
 	case r.more <- struct{}{}:
-	default: // the caller has not taken the last one yet
+	default: // the caller has not received the previous signal yet
 	}
 }
 
+// take empties the queue and returns its reports.
 func (r *reports) take() [][2]int {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -77,7 +82,7 @@ func (r *reports) take() [][2]int {
 	return queue
 }
 
-// deliver calls progress until work has returned and nothing is left in the queue.
+// deliver calls progress until work has returned and the queue is empty.
 func (r *reports) deliver(progress func(done, total int)) {
 	for ended := false; !ended; {
 		select {

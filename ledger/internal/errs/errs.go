@@ -1,6 +1,6 @@
-// Package errs holds the errors that callers branch on, for the packages that make up the ledger.
-// It is the lowest layer: it imports nothing of this module. Package api exports the errors, and
-// documents when each is returned and what the caller can do.
+// Package errs defines the errors that callers branch on, for the packages that implement the
+// ledger. It is the lowest layer: it imports no other package of this module. Package api exports
+// the errors, and documents when each is returned and what the caller can do.
 package errs
 
 import (
@@ -10,7 +10,7 @@ import (
 	"reflect"
 )
 
-// The errors that package api exports, and documents, under the same names.
+// Errors that package api exports and documents under the same names.
 var (
 	ErrInvalid     = errors.New("invalid request")
 	ErrTruthSource = fmt.Errorf("%w: source of true values", ErrInvalid)
@@ -42,14 +42,14 @@ var (
 	ErrTooManyFiles = errors.New("no file can be opened until others are closed, or the limit is raised")
 )
 
-// Invalid returns an [ErrInvalid] that says what is wrong with a request. The format is that of
-// [fmt.Errorf].
+// Invalid returns an [ErrInvalid] that describes what is wrong with a request. The format is that
+// of [fmt.Errorf].
 func Invalid(format string, args ...any) error {
 	return fmt.Errorf("%w: "+format, append([]any{ErrInvalid}, args...)...)
 }
 
-// Corrupt returns err or, if that is nil, an [ErrCorrupt] that says what is damaged. So "it could
-// not be read, or it is not there" takes one line.
+// Corrupt returns err. If err is nil, it returns an [ErrCorrupt] that describes what is damaged. So
+// a caller can handle a failed read and a missing record in one line.
 func Corrupt(err error, format string, args ...any) error {
 	if err != nil {
 		return err
@@ -57,7 +57,7 @@ func Corrupt(err error, format string, args ...any) error {
 	return fmt.Errorf("%w: "+format, append([]any{ErrCorrupt}, args...)...)
 }
 
-// Context returns ctx.Err(), and an [ErrInvalid] if ctx is nil.
+// Context returns ctx.Err(), or an [ErrInvalid] if ctx is nil.
 func Context(ctx context.Context) error {
 	if ctx == nil {
 		return Invalid("the context is nil: context.Background() never ends")
@@ -65,9 +65,9 @@ func Context(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// NilPointers returns [ErrInvalid] if one of the values is an interface that holds a nil pointer or
-// function: to call it would panic. An interface that holds nothing is fine. named are names, after
-// prefix, each with its value.
+// NilPointers returns an [ErrInvalid] if one of the values is an interface that holds a nil pointer
+// or function, because a call of it would panic. A nil interface is valid. named contains pairs of
+// a name and a value; the error has prefix before the name.
 func NilPointers(prefix string, named ...any) error {
 	for i := 0; i+1 < len(named); i += 2 {
 		v := reflect.ValueOf(named[i+1])
@@ -82,9 +82,9 @@ func NilPointers(prefix string, named ...any) error {
 	return nil
 }
 
-// OfSource returns an error of a source of true values as one that wraps [ErrTruthFailed], unless
-// it is [ErrTruthLater] or [ErrTruthSource]. It wraps no error of package context: the request's
-// own context has not ended.
+// OfSource wraps an error of a source of true values in [ErrTruthFailed], unless it is an
+// [ErrTruthLater] or [ErrTruthSource]. The result does not match the errors of package context,
+// because the context of the request has not ended.
 func OfSource(err error) error {
 	if errors.Is(err, ErrTruthLater) || errors.Is(err, ErrTruthSource) {
 		return err
@@ -92,16 +92,16 @@ func OfSource(err error) error {
 	return fmt.Errorf("%w: %w", ErrTruthFailed, ownContext{err})
 }
 
-// ownContext is an error of a source, which is not one of a context to the caller: the context of
-// the request has not ended.
+// ownContext hides the errors of package context in an error of a source of true values, because
+// the context of the request has not ended.
 type ownContext struct{ err error }
 
 func (e ownContext) Error() string { return e.err.Error() }
 
-// As has errors.As find what the error of the source wraps.
+// As finds what the error of the source wraps.
 func (e ownContext) As(target any) bool { return errors.As(e.err, target) }
 
-// Is has errors.Is find what the error of the source wraps, but for errors of contexts.
+// Is finds what the error of the source wraps, except errors of package context.
 func (e ownContext) Is(target error) bool {
 	return target != context.Canceled && target != context.DeadlineExceeded && errors.Is(e.err, target)
 }

@@ -1,20 +1,22 @@
 package kv
 
-// Fault is a part of a store that cannot be read, or is not as the store writes it.
+// Fault is a part of a store that cannot be read, or has content that the store does not write.
 type Fault struct {
 	Bucket string // "" for the store as a whole
-	// From and To bound the keys that may be concerned: From on, and below To. nil is no bound.
+	// From and To limit the keys that may be affected: from From on, and below To. nil means no
+	// limit.
 	From, To []byte
-	Text     string // for people
+	Text     string // description for people
 }
 
 // Inspector is a [Store] that can be read although it is damaged.
 type Inspector interface {
-	// Inspect is View with a Reader that relies on nothing in the bytes of the store: whatever they
-	// are, its methods return, and Scan passes rising keys. What Scan cannot read it reports to
-	// fault, and goes on behind it; the same part may be reported again by another Scan. What is
-	// wrong with the store as a whole is reported first. What Scan passes lasts only until visit
-	// returns. Get returns [ErrCorrupt] where it meets damage. It is slower than View at finding
-	// single records.
+	// Inspect is View with a Reader that does not trust the bytes of the store. For any content of
+	// the store its methods return, and Scan passes rising keys. The Reader is slower than that of
+	// View at finding single records.
+	//
+	// Scan reports what it cannot read to fault, and continues after it. Another Scan may report
+	// the same part again. What Scan passes is valid only until visit returns. Get returns
+	// [ErrCorrupt] if it finds damage. Faults of the store as a whole are reported first.
 	Inspect(fault func(Fault), fn func(Reader) error) error
 }

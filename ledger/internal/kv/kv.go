@@ -1,8 +1,8 @@
-// Package kv is the narrow interface between the logic of the ledger and what keeps its bytes:
-// buckets of ordered keys, serializable write transactions and snapshot read transactions.
+// Package kv defines the interface between the logic of the ledger and its storage: buckets of
+// ordered keys, serializable write transactions and snapshot read transactions.
 //
-// Package bolt implements it on a bbolt file, and [Memory] in memory. Package memtable has the
-// tests that any implementation must pass.
+// Package bolt implements it on a bbolt file, and [Memory] implements it in memory. Package
+// memtable has the tests that every implementation must pass.
 package kv
 
 import (
@@ -14,66 +14,70 @@ import (
 )
 
 var (
-	// ErrCorrupt says that stored bytes are damaged or are not what they should be.
+	// ErrCorrupt is returned if stored bytes are damaged, or not what they should be.
 	ErrCorrupt = errs.ErrCorrupt
-	// ErrInUse says that somebody else has the file open.
+	// ErrInUse is returned if another process has the file open.
 	ErrInUse = errs.ErrInUse
-	// ErrReplaced says that the path no longer leads to the file as this process left it: it was
-	// renamed, removed or replaced. Nothing is written as long as that is so, because nobody would
-	// find it there. Or it was overwritten.
+	// ErrReplaced is returned if the path no longer leads to the file as this process left it: the
+	// file was renamed, removed, replaced or overwritten. Nothing is written as long as that is so,
+	// because what is written could not be found at the path.
 	ErrReplaced = errs.ErrReplaced
-	// ErrOverwritten is an ErrReplaced: somebody has written to the open file. What was read from
-	// it in the same transaction may be of either content. Nothing more is read or written until
-	// the file is opened again.
+	// ErrOverwritten is an ErrReplaced: another process has written to the open file. What was read
+	// in the same transaction may be from the old or the new content. Nothing more is read or
+	// written until the file is opened again.
 	ErrOverwritten = fmt.Errorf("%w: its content was overwritten", ErrReplaced)
-	// ErrUncertain says that a commit failed. The transaction may or may not be found when the data
-	// are opened again, and reads until then may show it although it is not durable: so the store
-	// must be closed, and opened anew to see what holds. After a [Copier.Compact] that failed too
-	// late to be undone it says the same of the whole file, and nothing is written any more.
+	// ErrUncertain is returned if a commit failed. The transaction may or may not be in the store
+	// when it is opened again. Until then reads may show it although it is not durable. So the
+	// store must be closed and opened again to find out.
+	//
+	// After a [Copier.Compact] that failed too late to be undone, the same holds for the whole
+	// file, and nothing is written any more.
 	ErrUncertain = errors.New("commit failed; its outcome shows only when the ledger is opened again")
 )
 
-// Reader is a transaction over a snapshot: it sees all transactions committed before it began, and
-// no other.
+// Reader is a transaction over a snapshot. It sees all transactions that were committed before it
+// began, and no others.
 type Reader interface {
-	// Get returns the value of a key, or nil if there is none. The value must not be modified, nor
-	// used after the transaction.
+	// Get returns the value of a key, or nil if there is none. The value must not be modified, and
+	// not be used after the transaction.
 	Get(bucket string, key []byte) ([]byte, error)
 	// Scan visits the pairs of a bucket in the byte order of their keys, from the first key not
-	// below from, until visit returns false. What it passes must not be modified, nor used after
+	// below from, until visit returns false. The pairs must not be modified, and not be used after
 	// the transaction. visit must not write to the bucket.
 	Scan(bucket string, from []byte, visit func(key, value []byte) bool) error
 }
 
-// Prefetcher is a [Reader] that can fetch from disk what will be read.
+// Prefetcher is a [Reader] that can fetch records from disk before they are read.
 type Prefetcher interface {
-	// Prefetch says that records of a bucket will be read soon. keys rise; there need not be
-	// records of all of them. It is a hint: it changes no result and reports no fault, and may do
-	// nothing, or as much as it sees fit.
+	// Prefetch announces that records of a bucket will be read soon. keys must rise; records need
+	// not exist for all of them. The call is a hint: it changes no result, reports no error, and
+	// may fetch all, some or none of the records.
 	Prefetch(bucket string, keys [][]byte)
 }
 
 // Writer is a transaction that also sees its own writes.
 type Writer interface {
 	Reader
-	// Put sets the value of a key, neither of them empty. The store keeps references to both until
-	// the transaction ends: the caller must not reuse the memory.
+	// Put sets the value of a key. Neither may be empty. The store keeps references to both until
+	// the transaction ends, so the caller must not reuse the memory.
 	Put(bucket string, key, value []byte) error
-	// Delete removes a key, which must not be empty. When there is no such key it does nothing,
-	// which is no error. The bytes may stay where the store keeps them, unreachable: see [Copier].
+	// Delete removes a key, which must not be empty. If there is no such key, Delete does nothing
+	// and returns no error. The bytes may remain in unused parts of the store: see [Copier].
 	Delete(bucket string, key []byte) error
 }
 
 // Store keeps buckets of ordered keys. Its methods may be called concurrently.
 type Store interface {
 	// View runs fn on a snapshot and returns its error. The snapshot may show a transaction whose
-	// Update has not returned yet, and which is not durable. Keep it short: as long as a snapshot
-	// is held, the space of data replaced meanwhile cannot be used again.
+	// Update has not returned yet, and which is not durable yet. fn should be short, because the
+	// space of data that is replaced cannot be reused while the snapshot is held.
 	View(fn func(Reader) error) error
-	// Update runs fn in a transaction; no two run at a time. When fn returns an error, Update
-	// returns it and nothing has changed. When Update returns nil, everything fn wrote is durable:
-	// it survives the end of the process and the loss of power. When the commit itself fails, the
-	// error wraps [ErrUncertain]. An fn that wrote nothing costs no commit.
+	// Update runs fn in a transaction. Only one Update runs at a time. If fn returns an error,
+	// Update returns it and nothing has changed. If Update returns nil, everything that fn wrote is
+	// durable: it survives the end of the process and a power failure.
+	//
+	// If the commit itself fails, the error wraps [ErrUncertain]. An fn that wrote nothing causes
+	// no commit.
 	Update(fn func(Writer) error) error
 	// Size returns the number of bytes on disk.
 	Size() (int64, error)
@@ -81,16 +85,16 @@ type Store interface {
 	Close() error
 }
 
-// Guard is a [Store] that can look whether it is still where it was opened.
+// Guard is a [Store] that can check whether its path still leads to it.
 type Guard interface {
-	// Check returns [ErrReplaced] when the path no longer leads to the open file. Nobody would find
-	// what is written then.
+	// Check returns [ErrReplaced] if the path no longer leads to the open file. Then what is
+	// written could not be found.
 	Check() error
 }
 
-// Spacious is a [Store] that knows how much of its file is not in use.
+// Spacious is a [Store] that can report how much of its file is unused.
 type Spacious interface {
-	// Free returns how many bytes of the file hold nothing, and will be used again.
+	// Free returns how many bytes of the file are unused, and will be reused.
 	Free() int64
 }
 
@@ -98,46 +102,50 @@ type Spacious interface {
 type Copying int
 
 const (
-	// Pages copies the file as it is. It is the fast way. The copy also holds what lies in parts of
-	// the file that are not in use, what was deleted or replaced, and what was never committed,
-	// until these are erased.
+	// Pages copies the file as it is, which is fast. The copy also contains the unused parts of the
+	// file: what was deleted or replaced, and what was never committed, until these parts are
+	// erased.
 	Pages Copying = iota
-	// Records copies one record after another into a new file. Nothing else is in the copy: neither
-	// what was deleted or replaced, nor a bucket without records.
+	// Records copies one record after another to a new file. The copy contains nothing else:
+	// neither what was deleted or replaced, nor a bucket without records.
 	Records
 )
 
-// Progress is told now and then how many bytes of a store are read, and how many there are in all.
-// Where only records are copied, both are about. The first call comes when the snapshot is taken
-// and nothing is read yet. It is called by the goroutine that copies, must return soon and must not
-// use the store.
+// Progress is called at intervals with the number of bytes of a store that are read, and the total.
+// If only records are copied, both are approximate. The first call means that the snapshot is taken
+// and nothing is read yet.
+//
+// The goroutine that copies calls it. It must return soon and must not use the store.
 type Progress func(done, total int64)
 
-// Copier is a [Store] that can copy itself to a file and rewrite its own. Both may be called while
-// others read and write.
+// Copier is a [Store] that can copy itself to a file and rewrite its own file. Both methods may be
+// called while other callers read and write.
 type Copier interface {
-	// CopyTo writes a copy of one snapshot, which sees what one of View sees, to a new file that
-	// only its owner may use. The file is complete and durable, and check (unless nil) has returned
-	// nil on it, before it gets its name; until then it has a temporary one in the same directory,
-	// and check is called with that. When there is anything at path already, even if it came
-	// meanwhile, the error wraps [io/fs.ErrExist] and it is left alone. After any error there is no
-	// copy, and nothing else is left.
+	// CopyTo writes a copy of one snapshot, which sees what a View sees, to a new file that only
+	// its owner may use. Before the file gets its name, it is complete and durable, and check has
+	// returned nil, unless check is nil. Until then it has a temporary name in the same directory,
+	// with which check is called.
 	//
-	// When ctx ends while records are copied, its error is returned soon. progress may be nil.
+	// If anything exists at path, even if it was created during the copy, the error wraps
+	// [io/fs.ErrExist], and what exists is not changed. After any error there is no copy, and no
+	// temporary file.
 	//
-	// Nobody waits for a copy. As with View, the space of data replaced meanwhile cannot be used
-	// again.
+	// If ctx ends while records are copied, CopyTo returns its error soon. progress may be nil.
+	//
+	// No other caller waits for a copy. As for View, the space of data that is replaced cannot be
+	// reused during the copy.
 	CopyTo(ctx context.Context, path string, how Copying, progress Progress, check func(path string) error) error
-	// Compact rewrites the store's own file so that nothing but the present records is in it.
-	// Updates wait meanwhile, and then go to the new file; views do not wait. It returns when no
-	// view of the old file is left, so calling it within a View or an Update waits for ever.
+	// Compact rewrites the store's own file so that it contains only the present records. Updates
+	// wait for it, and then go to the new file; views do not wait. Compact returns when the old
+	// file has no more views, so it must not be called in a View or an Update: it would wait
+	// forever.
 	//
-	// At each instant the path leads to the complete old or the complete new file. After an error
-	// the store goes on with one of them. If the error wraps [ErrUncertain], though, it is not
-	// known which of them the path leads to after a loss of power: then views still work, and
-	// updates fail until the store is opened again.
+	// At each moment the path leads to the complete old or the complete new file. After an error
+	// the store continues with one of them. But if the error wraps [ErrUncertain], it is unknown
+	// which of them the path leads to after a power failure. Then views still work, and updates
+	// fail until the store is opened again.
 	//
-	// When ctx ends while records are copied, the store goes on with the old file at once. progress
+	// If ctx ends while records are copied, the store continues with the old file at once. progress
 	// may be nil.
 	Compact(ctx context.Context, progress Progress) error
 }

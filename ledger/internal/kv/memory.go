@@ -9,26 +9,27 @@ import (
 	"sync"
 )
 
-// Memory is a [Store] in memory, for tests. Its updates are as durable as the process. The zero
-// value is empty and ready.
+// Memory is a [Store] in memory, for tests. Its updates last as long as the process. The zero value
+// is empty and ready to use.
 type Memory struct {
 	writing sync.Mutex
 	mu      sync.Mutex
-	state   map[string]*node // never modified once it is stored here
-	updates uint64           // that led to it, here and where it was copied from
+	state   map[string]*node // trees by bucket; never modified after it is stored here
+	updates uint64           // number of updates that led to state, including those of the store it was copied from
 	closed  bool
 }
 
-// node is a record in the tree of a bucket, a treap: keys rise from left to right, priorities fall
-// from the root down. An update modifies only nodes that it has created, and copies others.
+// node is a record in the tree of a bucket. The tree is a treap: keys rise from left to right,
+// priorities fall from the root down. An update modifies only nodes that it has created, and copies
+// other nodes.
 type node struct {
 	key, value  []byte
 	left, right *node
 	priority    uint32
-	update      uint64 // that created the node: how many led to it
+	update      uint64 // number of the update that created the node
 }
 
-// of returns a node that an update may modify: this one, or a copy.
+// of returns a node that an update may modify: n or a copy of it.
 func (n *node) of(update uint64) *node {
 	if n.update == update {
 		return n
@@ -63,7 +64,7 @@ func (n *node) put(key, value []byte, update uint64) *node {
 	return n
 }
 
-// remove returns the tree without a key that it has.
+// remove returns the tree without a key, which must be in it.
 func (n *node) remove(key []byte, update uint64) *node {
 	c := bytes.Compare(key, n.key)
 	if c == 0 {
@@ -78,8 +79,7 @@ func (n *node) remove(key []byte, update uint64) *node {
 	return n
 }
 
-// join returns a tree with the records of two, of which all keys of the first are below those of
-// the second.
+// join returns a tree with the records of a and b. All keys of a must be below those of b.
 func join(a, b *node, update uint64) *node {
 	switch {
 	case a == nil:
@@ -96,6 +96,7 @@ func join(a, b *node, update uint64) *node {
 	return b
 }
 
+// get returns the value of a key in the tree, or nil.
 func (n *node) get(key []byte) []byte {
 	for n != nil {
 		switch bytes.Compare(key, n.key) {
@@ -110,7 +111,7 @@ func (n *node) get(key []byte) []byte {
 	return nil
 }
 
-// scan returns false once visit has.
+// scan visits records in order. It returns false if visit has returned false.
 func (n *node) scan(from []byte, visit func(key, value []byte) bool) bool {
 	if n == nil {
 		return true
@@ -121,6 +122,7 @@ func (n *node) scan(from []byte, visit func(key, value []byte) bool) bool {
 	return n.right.scan(from, visit)
 }
 
+// snapshot returns the current trees, or an error if the store is closed.
 func (m *Memory) snapshot() (map[string]*node, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -158,7 +160,7 @@ func (m *Memory) Update(fn func(Writer) error) error {
 	return nil
 }
 
-// Size implements [Store] with the number of bytes in keys and values.
+// Size implements [Store]. It returns the number of bytes in keys and values.
 func (m *Memory) Size() (size int64, err error) {
 	state, err := m.snapshot()
 	for _, tree := range state {
@@ -180,17 +182,18 @@ func (m *Memory) Close() error {
 	return nil
 }
 
-// Copy returns a store of its own that holds what this one does. It takes no longer for a large
-// store than for a small one.
+// Copy returns an independent store with the same content. Its time does not depend on the size of
+// the store.
 func (m *Memory) Copy() *Memory {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return &Memory{state: m.state, updates: m.updates}
 }
 
+// memoryTx is a transaction of [Memory]. It implements [Reader] and [Writer].
 type memoryTx struct {
 	state  map[string]*node
-	update uint64 // 0 reads
+	update uint64 // number of the update; 0 if the transaction only reads
 }
 
 func (t *memoryTx) Get(bucket string, key []byte) ([]byte, error) {

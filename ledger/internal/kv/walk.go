@@ -2,27 +2,26 @@ package kv
 
 import "bytes"
 
-// Walk reads pairs one at a time, where a scan would have to call back. It scans a part of the
-// pairs at a time, and copies them.
+// Walk iterates over pairs without a callback. It scans walkPart pairs at a time, and copies them.
 type Walk struct {
 	scan  func(from []byte, visit func(key, value []byte) bool) error
-	from  []byte // where the next part begins
-	bytes []byte // of the pairs of the part that was read last
-	ends  []int  // in bytes, of each key and each value
-	next  int    // in ends, of the next key
-	last  bool   // whether no part follows
+	from  []byte // start of the next part
+	bytes []byte // pairs of the part read last
+	ends  []int  // offsets in bytes of the end of each key and each value
+	next  int    // index in ends of the next key
+	last  bool   // no part follows
 }
 
-// walkPart is how many pairs are scanned at a time.
+// walkPart is the number of pairs that are scanned at a time.
 const walkPart = 256
 
-// NewWalk returns a walk from a key on, over the pairs that scan visits in rising order of their
-// keys.
+// NewWalk returns a walk that begins at key from. scan must visit pairs in rising order of their
+// keys, from a key on.
 func NewWalk(from []byte, scan func(from []byte, visit func(key, value []byte) bool) error) *Walk {
 	return &Walk{scan: scan, from: bytes.Clone(from)}
 }
 
-// Next returns the next pair, and a nil key at the end. Both are valid until the next call.
+// Next returns the next pair, or a nil key at the end. Both slices are valid until the next call.
 func (w *Walk) Next() (key, value []byte, err error) {
 	if w.next == len(w.ends) && !w.last {
 		if err := w.read(); err != nil {

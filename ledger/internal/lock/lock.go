@@ -1,15 +1,16 @@
-// Package lock has a mutex that is waited for no longer than a context lasts.
+// Package lock provides a mutex whose callers can stop waiting when a context ends.
 package lock
 
 import "context"
 
-// Lock is a mutex. Whoever takes it need not be who leaves it.
+// Lock is a mutex. It may be released by another goroutine than the one that acquired it.
 type Lock chan struct{}
 
-// New returns a lock that nobody has.
+// New returns a lock that is free.
 func New() Lock { return make(Lock, 1) }
 
-// Take waits for a lock. It takes one that nobody has even if ctx has ended.
+// Take acquires the lock. It returns ctx.Err() only if it would have to wait: a free lock is
+// acquired even if ctx has ended.
 func (l Lock) Take(ctx context.Context) error {
 	if l.TryTake() {
 		return nil
@@ -22,7 +23,7 @@ func (l Lock) Take(ctx context.Context) error {
 	}
 }
 
-// TryTake takes a lock if nobody has it.
+// TryTake acquires the lock if it is free, and reports whether it did.
 func (l Lock) TryTake() bool {
 	select {
 	case l <- struct{}{}:
@@ -32,5 +33,5 @@ func (l Lock) TryTake() bool {
 	}
 }
 
-// Leave lets go of a lock.
+// Leave releases the lock.
 func (l Lock) Leave() { <-l }

@@ -13,15 +13,14 @@ import (
 	"github.com/sluicedp/sluice/privacy"
 )
 
-// Agreed is what an object has agreed to: what may be released of it, on which terms, and how much
-// over all questions.
+// Agreed is what an object has agreed to: the terms of release, and the cap over all questions.
 type Agreed struct {
-	Policy policy.Policy   // of its chain; that of a chain without one is what state has under number 0
+	Policy policy.Policy   // of the chain; for a chain without a policy, the policy that state has under number 0
 	Cap    privacy.Epsilon // over all questions
 }
 
-// More says what new terms may allow, from an instant on, that those in force do not. It is nil if
-// it is proven that there is nothing. Who is asked for less need not agree to it.
+// More describes what new terms may allow, from a time on, that the terms in force do not allow. It
+// returns nil if they are proven to allow nothing more, so that no agreement is needed.
 func (now Agreed) More(known *state.Cache, to Agreed, from time.Time) error {
 	var higher error
 	if now.Cap.Less(to.Cap) {
@@ -34,8 +33,8 @@ func (now Agreed) More(known *state.Cache, to Agreed, from time.Time) error {
 	return errors.Join(higher, more)
 }
 
-// Refuse returns the refusal of an object that would have to agree to new terms, because of what is
-// more.
+// Refuse returns the refusal of an object that must agree to new terms before they apply. more is
+// the error of [Agreed.More].
 func (now Agreed) Refuse(object string, to Agreed, more error) api.Refusal {
 	r := api.Refusal{Object: object, Reason: api.NeedsConsent, Remedy: event.RemedyConsent,
 		Why: why(more)}
@@ -45,7 +44,7 @@ func (now Agreed) Refuse(object string, to Agreed, more error) api.Refusal {
 	return r
 }
 
-// why puts what is more on one line.
+// why returns the text of an error on one line, of at most [event.MaxWhy] bytes.
 func why(more error) string {
 	text := strings.ToValidUTF8(strings.ReplaceAll(more.Error(), "\n", "; "), "?")
 	if len(text) > event.MaxWhy {

@@ -11,8 +11,8 @@ import (
 	"github.com/sluicedp/sluice/privacy"
 )
 
-// Offer is the offering of an order for an object: the levels that the question has and the
-// object's terms sell to the buyer.
+// Offer returns the [Offering] of an order for an object: the levels that exist in the question and
+// that the terms of the object sell to the buyer.
 func (b *Bid) Offer(s *state.State, x *Subject) Offering {
 	return func(most privacy.Epsilon) (privacy.Epsilon, error) {
 		for {
@@ -25,15 +25,15 @@ func (b *Bid) Offer(s *state.State, x *Subject) Offering {
 			case err != nil || refusal == nil:
 				return level, err
 			case refusal.Reason != api.HoldersFull:
-				return b.highestHeld(x, level), nil // it is so at all levels
+				return b.highestHeld(x, level), nil // true at all levels
 			}
-			most = state.Below(level) // others hold it
+			most = state.Below(level) // other buyers hold it, so try the next lower level
 		}
 	}
 }
 
-// highestHeld returns the highest level up to an ε that is on offer and that the buyer holds, or 0:
-// it may have that again.
+// highestHeld returns the highest level on offer, up to an ε, that the buyer already holds, or 0.
+// The buyer may have such a level again.
 func (b *Bid) highestHeld(x *Subject, most privacy.Epsilon) privacy.Epsilon {
 	for _, at := range slices.Backward(x.Chain.Levels) {
 		if !most.Less(at.Epsilon) && at.IsHeldBy(b.Buyer) && x.Policy.Terms().Offers(at.Epsilon) {
@@ -43,24 +43,25 @@ func (b *Bid) highestHeld(x *Subject, most privacy.Epsilon) privacy.Epsilon {
 	return privacy.Epsilon{}
 }
 
-// Bid is what an order is to the terms of its objects: who would have which level. Question must be
-// set for [Bid.Offer] and [Bid.CheckSale].
+// Bid is an order as the terms of its objects see it: which buyer would get which level. Question
+// must be set for [Bid.Offer] and [Bid.CheckSale].
 type Bid struct {
-	Question *event.Question // that it is about
-	Epsilon  privacy.Epsilon // the level that is asked for
+	Question *event.Question // the question of the order
+	Epsilon  privacy.Epsilon // the requested level
 	Listed   bool            // only levels that terms list are for sale: see [policy.Terms.Lists]
-	Client   string          // who buys
-	Buyer    uint32          // its number; 0 for one new to the ledger
-	// Reserved is the reservation that the order carries out, if it does, and granted the event
-	// that made it. Its prices can only have fallen since: a buyer never holds less than before.
+	Client   string          // name of the buyer
+	Buyer    uint32          // number of the buyer; 0 if it is new to the ledger
+	// Reserved is the reservation that the order captures, or 0. Granted is the event that granted
+	// it. Its prices can only have fallen since then, because a buyer never holds less than before.
 	Reserved uint64
 	Granted  uint64 // 0 without a reservation
 }
 
-// CheckSale returns why an object that takes part is not to be sold, whatever its budget, or nil.
+// CheckSale returns why an enrolled object may not be sold to the buyer, without regard to its
+// budget, or nil if it may.
 func (b *Bid) CheckSale(s *state.State, x *Subject) (*api.Refusal, error) {
 	if b.Reserved != 0 && x.Object.Withdrawn > b.Granted {
-		return refuse(x.Name, b.Epsilon, api.Withdrawn, event.RemedyNothing), nil // and came back
+		return refuse(x.Name, b.Epsilon, api.Withdrawn, event.RemedyNothing), nil // even if enrolled again
 	}
 	if b.Reserved != 0 && x.Chain.Since > b.Granted {
 		return refuse(x.Name, b.Epsilon, api.EpochBegun, event.RemedyNothing), nil
@@ -68,8 +69,8 @@ func (b *Bid) CheckSale(s *state.State, x *Subject) (*api.Refusal, error) {
 	return b.checkTerms(s, x, b.Epsilon)
 }
 
-// Due is what a buyer pays for the response of a chain at an ε, by the prices of a policy, in minor
-// units of the currency.
+// Due returns the price that a buyer pays for the response of a chain at an ε, by a policy. It is
+// in minor units of the currency.
 func Due(p policy.Policy, c *state.Chain, buyer uint32, epsilon privacy.Epsilon) uint64 {
 	sale := p.Terms()
 	if sale == nil {
@@ -78,8 +79,9 @@ func Due(p policy.Policy, c *state.Chain, buyer uint32, epsilon privacy.Epsilon)
 	return uint64(sale.Upgrade(c.HeldBy(buyer), epsilon, int64(c.PaidBy(buyer))))
 }
 
-// Released returns the levels of a chain that time has released by an instant, rising, and since
-// when. What is for sale is released by sales.
+// Released returns the levels of a chain that time has released up to a time, in rising order, each
+// with the time of its release. It returns none for a policy with terms of sale, because its levels
+// are released by sales.
 func Released(q *event.Question, p policy.Policy, buyers uint64, at time.Time) (levels []policy.Step) {
 	if p.Terms() != nil {
 		return nil
@@ -94,9 +96,9 @@ func Released(q *event.Question, p policy.Policy, buyers uint64, at time.Time) (
 	return levels
 }
 
-// checkTerms returns why an object's terms do not let the buyer have its response at an ε, or nil.
-// What a buyer holds it may have again whatever the terms say. What is reserved was checked when it
-// was reserved.
+// checkTerms returns why the terms of an object do not let the buyer have its response at an ε, or
+// nil if they do. A buyer may always have a level again that it holds. A reserved level is not
+// checked again, because it was checked when it was reserved.
 func (b *Bid) checkTerms(s *state.State, x *Subject, epsilon privacy.Epsilon) (*api.Refusal, error) {
 	recorded, found := x.Chain.At(epsilon)
 	if b.Reserved != 0 || found && recorded.IsHeldBy(b.Buyer) {
@@ -122,8 +124,8 @@ func (b *Bid) checkTerms(s *state.State, x *Subject, epsilon privacy.Epsilon) (*
 	return r, nil
 }
 
-// Barrier returns why terms, or nil for none, sell a buyer no level at an ε at an instant, however
-// much budget there is; "" if they do.
+// Barrier returns why terms do not sell a level at an ε to a buyer at a time, without regard to the
+// budget. It returns "" if they do sell it. terms is nil for an object without terms of sale.
 func Barrier(terms *policy.Terms, client string, epsilon privacy.Epsilon, at time.Time) api.Reason {
 	switch {
 	case terms == nil:
@@ -138,8 +140,8 @@ func Barrier(terms *policy.Terms, client string, epsilon privacy.Epsilon, at tim
 	return ""
 }
 
-// CheckHolders returns why no further buyer may hold the level at an ε, or nil. Those who reserved
-// it count.
+// CheckHolders returns why no other buyer may hold the level at an ε, or nil if one may. Buyers
+// with a reservation of the level count as holders.
 func (b *Bid) CheckHolders(s *state.State, x *Subject, epsilon privacy.Epsilon, most int) (*api.Refusal, error) {
 	recorded, _ := x.Chain.At(epsilon)
 	reserving, err := Reserving(s, x.Object, recorded, event.Deal{Buyer: b.Buyer, Question: b.Question.Number,
@@ -155,8 +157,8 @@ func (b *Bid) CheckHolders(s *state.State, x *Subject, epsilon privacy.Epsilon, 
 	return refusal, nil
 }
 
-// Reserving counts the buyers, but for the one of a deal, who have reserved its level of an object
-// and do not hold it yet.
+// Reserving returns the number of buyers, other than the buyer of a deal, who have reserved its
+// level of an object and do not hold that level yet.
 func Reserving(s *state.State, o state.Object, recorded state.Level, of event.Deal, at time.Time) (int, error) {
 	others := map[uint32]bool{}
 	for _, number := range o.Held {
@@ -172,7 +174,7 @@ func Reserving(s *state.State, o state.Object, recorded state.Level, of event.De
 	return len(others), nil
 }
 
-// MethodOf returns how the response of a chain at an ε comes about, or would.
+// MethodOf returns how the response of a chain at an ε is obtained.
 func MethodOf(c state.Chain, epsilon privacy.Epsilon) event.Method {
 	at, recorded := state.FindLevel(c.Levels, epsilon)
 	if recorded {

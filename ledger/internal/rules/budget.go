@@ -9,26 +9,26 @@ import (
 	"github.com/sluicedp/sluice/privacy"
 )
 
-// Asking is what a request wants of each of its objects.
+// Asking is what a request asks of one of its objects.
 type Asking struct {
-	Question *event.Question // whose chains it is about
-	Epsilon  privacy.Epsilon // the level that is asked for
-	At       time.Time       // ceilings are those of this instant
-	Buyer    uint32          // who orders; 0 if nobody does, or somebody new to the ledger
-	Newcomer bool            // whoever orders holds no level of the chain, and unlocks a share by this
-	Hold     *Hold           // the request's own hold, which does not stand in its way
-	Sale     uint64          // the reservation it comes from, which is served before all others
-	// Reserving tells that it is asked for as a reservation, which is one more of the object.
+	Question *event.Question // the question of the request
+	Epsilon  privacy.Epsilon // the requested level
+	At       time.Time       // the time whose ceilings apply
+	Buyer    uint32          // number of the buyer; 0 without a buyer, or if the buyer is new to the ledger
+	Newcomer bool            // the buyer holds no level of the chain, so the sale unlocks a share
+	Hold     *Hold           // the request's own hold, which does not limit it
+	Sale     uint64          // the captured reservation, or 0; it takes precedence over all others
+	// Reserving is set if the request is for a reservation, which adds one to those of the object.
 	Reserving bool
 	Pending   int // entries that the request adds to the chain before this level
-	// Level returns the ε that a chain of the object in another question is about to get, if the
-	// request is about that question too. It is nil if the request has but one.
+	// Level returns the ε that the object's chain in another question will have, if the request is
+	// also about that question. It is nil if the request is about one question.
 	Level func(question uint32) (privacy.Epsilon, bool)
 }
 
-// Earlier returns the earlier of two instants: what a request was found to be allowed when it was
-// surveyed does not hold for a clock that has jumped back since, and what a later instant allows
-// would need truths that were not asked for.
+// Earlier returns the earlier of two times. A decision uses the earlier of the time of the
+// assessment and the current clock. If the clock has gone back since, the assessment does not hold.
+// A later time may allow more, but would need true values that were not requested.
 func Earlier(a, b time.Time) time.Time {
 	if b.Before(a) {
 		return b
@@ -36,7 +36,7 @@ func Earlier(a, b time.Time) time.Time {
 	return a
 }
 
-// Latest returns the latest of some instants: what waits for several things waits for the last.
+// Latest returns the latest of some times.
 func Latest(first time.Time, others ...time.Time) time.Time {
 	for _, other := range others {
 		if first.Before(other) {
@@ -46,8 +46,8 @@ func Latest(first time.Time, others ...time.Time) time.Time {
 	return first
 }
 
-// Assess decides, from budgets and recorded levels alone, what a request means for an object. It
-// never looks at the truth, so a refusal tells nothing about it.
+// Assess decides what a request means for an object, from its budgets and recorded levels. It does
+// not use the true value, so that a refusal reveals nothing about it.
 func (l *Rules) Assess(s *state.State, x *Subject, ask Asking) (event.Verdict, *api.Refusal, error) {
 	if refusal, err := l.checkFull(s, x, &ask); err != nil || refusal != nil {
 		return event.Drawn, refusal, err
@@ -69,34 +69,36 @@ func (l *Rules) Assess(s *state.State, x *Subject, ask Asking) (event.Verdict, *
 	return event.Drawn, refusal, err
 }
 
-// lacksNoiseKey tells whether nothing can be drawn for a chain for want of its key. Who only reads
-// has no need of keys, and quotes as who has them.
+// lacksNoiseKey reports whether no response can be drawn for a chain because the host did not give
+// its noise key. A read-only ledger needs no keys: its quotes are those of a ledger that has them.
 func (l *Rules) lacksNoiseKey(c state.Chain) bool { return !l.ReadOnly && l.Noise.lacks(c) }
 
-// Charge is what a request would add to an object's spending on a question.
+// Charge is what a request would add to the spent budget of an object in a question.
 type Charge struct {
 	Asking
-	Cost    privacy.Epsilon // what it adds
-	Reaches privacy.Epsilon // the ε of the chain's highest level afterwards
+	Cost    privacy.Epsilon // the ε to be charged
+	Reaches privacy.Epsilon // the ε of the highest level of the chain afterwards
 }
 
-// Headroom is the budget that is left of an object.
+// Headroom is the remaining budget of an object.
 type Headroom struct {
 	Ceiling, Spent   privacy.Epsilon // of the chain
-	Free, Left       privacy.Epsilon // under the ceiling, without and with what others hold
-	CapFree, CapLeft privacy.Epsilon // the same under the object's cap
+	Free, Left       privacy.Epsilon // remaining under the ceiling: without holds of other requests, and after them
+	CapFree, CapLeft privacy.Epsilon // the same under the cap of the object
 }
 
-// Most returns what can be charged.
+// Most returns the largest ε that can be charged.
 func (h Headroom) Most() privacy.Epsilon { return state.Lower(h.Left, h.CapLeft) }
 
-// HeadroomOf returns what is left of an object at an instant, for a chain with so many buyers,
-// beside what others hold. Requests and the checks of the fold both compute it here.
+// HeadroomOf returns the remaining budget of an object at a time, for a chain with a number of
+// buyers, after what other requests hold. Both the requests and the checks of the fold compute it
+// here.
 func HeadroomOf(x *Subject, at time.Time, buyers uint64, held Held) (h Headroom) {
 	h.Spent, h.Ceiling = x.Chain.Spent(), x.Policy.Ceiling(at, buyers)
 	h.Free = state.Minus(h.Ceiling, h.Spent)
-	// What the host's own raises and known buyers hold must stay without any further buyer, and
-	// what a new buyer holds with its own share, whatever becomes of other orders.
+	// Budget held by the host's raises and by known buyers must remain even if no other buyer
+	// comes. Budget held by a new buyer must remain with the share that this buyer unlocks, even if
+	// other orders are not executed.
 	h.Left = state.Minus(h.Free, held.plain)
 	if !held.shares.IsZero() {
 		shared := state.Minus(x.Policy.Ceiling(at, buyers+1), h.Spent)
@@ -107,8 +109,8 @@ func HeadroomOf(x *Subject, at time.Time, buyers uint64, held Held) (h Headroom)
 	return h
 }
 
-// Headroom returns what is left of an object, given that the charge is granted. What reservations
-// hold counts as spent, and so does what these requests hold in memory.
+// Headroom returns the remaining budget of an object, as it would be if the charge were granted.
+// Budget held by reservations and by these holds counts as spent.
 func (c *Charge) Headroom(s *state.State, x *Subject, holds []*Hold) (h Headroom, err error) {
 	held, err := heldBeside(s, x, c, holds)
 	if err != nil {
@@ -121,15 +123,15 @@ func (c *Charge) Headroom(s *state.State, x *Subject, holds []*Hold) (h Headroom
 	return HeadroomOf(x, c.At, buyers, held), nil
 }
 
-// CheckBudget returns why a charge would break the ceiling of an object's chain, or the object's
-// cap, or nil.
+// CheckBudget returns why a charge would exceed the ceiling of an object's chain or the cap of the
+// object, or nil if it would not.
 func (l *Rules) CheckBudget(s *state.State, x *Subject, ask Charge) (*api.Refusal, error) {
 	h, err := ask.Headroom(s, x, l.Holds.List())
 	if err != nil || !h.Most().Less(ask.Cost) {
 		return nil, err
 	}
 	r := &api.Refusal{Object: x.Name, Asked: ask.Epsilon, Cost: ask.Cost, Remedy: event.RemedyNothing}
-	helps := !h.CapFree.Less(ask.Cost) // for the order that holds the rest
+	helps := !h.CapFree.Less(ask.Cost) // waiting helps the order that holds the rest
 	if h.Left.Less(ask.Cost) {
 		r.Reason, r.Ceiling, r.Spent, r.Remaining = api.ChainCeiling, h.Ceiling, h.Spent, h.Left
 		possible := !h.Free.Less(ask.Cost) || !state.Minus(x.Policy.Limit(), h.Spent).Less(ask.Cost)

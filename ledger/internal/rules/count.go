@@ -10,43 +10,44 @@ import (
 	"github.com/sluicedp/sluice/privacy"
 )
 
-// MostLevels is how many ε can be asked about at once.
+// MostLevels is the largest number of levels in one request for a budget.
 const MostLevels = 100
 
-// mostKinds is how many kinds of objects are counted apart before they are summed, and begun anew.
+// mostKinds is the largest number of kinds of objects that are counted separately. When there are
+// more, the counts are added up and cleared.
 const mostKinds = 1024
 
-// Count counts how many objects of a panel can have a response at each of some levels, now and
-// later.
-// The exported fields up to Levels are set before the first object is added.
+// Count counts the objects of a panel that can have a response at each of some levels, now and
+// later. The exported fields up to Levels are set before the first object is added.
 type Count struct {
 	Rules  *Rules            // of the ledger
-	State  *state.State      // the snapshot that is counted in
-	Bid    Bid               // the question, and who buys
-	Buying bool              // somebody buys; else the host asks for itself
-	Levels []privacy.Epsilon // that are asked about, rising, 1 to MostLevels
-	// Untold are names, in order, of objects that nothing can be drawn for, since the host has no
-	// true value of them.
+	State  *state.State      // the snapshot
+	Bid    Bid               // the question and the buyer
+	Buying bool              // the count is for a buyer; otherwise it is for the host
+	Levels []privacy.Epsilon // the levels to count at, ascending; 1 to MostLevels
+	// Untold are the sorted names of objects for which nothing can be drawn, because the host has
+	// no true value of them.
 	Untold []string
 	// Tops, unless nil, gets for each object the highest level that it can have at once.
 	Tops Tops
-	// Lowest is an ε that all objects could have: at first the highest there is, at last the largest
-	// ε for all.
+	// Lowest is an upper bound of the largest ε that all objects can have. It begins with the
+	// highest ε possible, and each object may lower it.
 	Lowest privacy.Epsilon
 
 	objects  uint64
 	counts   []api.BudgetLevel
-	refused  map[api.Reason]*refused // at the highest level
-	lowestOf kind                    // of the last object that was asked for it
-	odd      bool                    // somebody has other levels than the terms say
-	until    time.Time               // when time changes something, or zero
+	refused  map[api.Reason]*refused // refusals at the highest level
+	lowestOf kind                    // kind of the last object that was compared with Lowest
+	odd      bool                    // an object has other levels than its terms say
+	until    time.Time               // the time at which time changes the result, or zero
 	offers   map[uint32]*saleTerms
 	kinds    map[kind]*group
-	last     kind // the one counted last, which most often comes again
-	alike    *group
+	last     kind // kind of the last object; the next object often has the same
+	// group of the last kind
+	alike *group
 }
 
-// places are a set of levels, by their places.
+// places is a set of indexes of levels.
 type places [(MostLevels + 63) / 64]uint64
 
 func (b *places) add(i int)      { b[i/64] |= 1 << (i % 64) }
@@ -55,27 +56,27 @@ func (b *places) has(i int) bool { return b[i/64]>>(i%64)&1 == 1 }
 // kind is what objects have in common that are counted together.
 type kind struct {
 	policy  uint32
-	buyers  uint64          // that the chain would have served
-	beside  privacy.Epsilon // what the chain has spent beside its highest level
+	buyers  uint64          // number of buyers that the chain would have
+	beside  privacy.Epsilon // spent by the chain in addition to its highest level
 	held    privacy.Epsilon // the highest level that the buyer holds
 	paid    uint64          // by the buyer
-	expires time.Time       // the end of the last reservation that holds something of the object, or zero
-	apart   places          // levels that are counted for each object: not only the terms decide
+	expires time.Time       // the end of the last reservation that holds budget of the object, or zero
+	apart   places          // levels that are counted object by object, because they do not depend on the terms alone
 }
 
-// alike are the objects of a kind, by how many of the levels their budgets allow.
+// group counts the objects of a kind by the number of levels that their budgets allow.
 type group struct {
-	now  [MostLevels + 1]uint32 // at once
-	ever [MostLevels + 1]uint32 // if time raises the ceiling as far as need be
+	now  [MostLevels + 1]uint32 // allowed at once
+	ever [MostLevels + 1]uint32 // allowed if time raises the ceiling enough
 }
 
-// refused are those refused at the highest level for one reason.
+// refused counts the objects refused at the highest level for one reason.
 type refused struct {
 	api.RefusalSum
 	never bool // time alone does not help all of them
 }
 
-// Add counts an object that a name stands for.
+// Add counts the object with a name.
 func (o *Count) Add(name string) error {
 	var x Subject
 	top := o.Levels[len(o.Levels)-1]
@@ -125,7 +126,7 @@ func (o *Count) Add(name string) error {
 	return o.refuseAtTop(&x, &k, &span)
 }
 
-// begin gets ready for the first object.
+// begin initializes the count when the first object is added.
 func (o *Count) begin() {
 	o.counts = make([]api.BudgetLevel, len(o.Levels))
 	for i, epsilon := range o.Levels {
@@ -135,7 +136,8 @@ func (o *Count) begin() {
 	o.offers, o.kinds = map[uint32]*saleTerms{}, map[kind]*group{}
 }
 
-// asking is what is asked of an object, at whatever ε.
+// asking returns the request for an object. It is for the largest ε, because the level does not
+// matter.
 func (o *Count) asking(x *Subject) Asking {
 	ask := Asking{Question: o.Bid.Question, Epsilon: privacy.MaxEpsilon(), At: o.State.Clock}
 	if o.Buying {
@@ -144,7 +146,7 @@ func (o *Count) asking(x *Subject) Asking {
 	return ask
 }
 
-// within returns how many of the levels are not above an ε.
+// within returns the number of levels that are at most an ε.
 func (o *Count) within(epsilon privacy.Epsilon) int {
 	n, found := slices.BinarySearchFunc(o.Levels, epsilon, privacy.Epsilon.Compare)
 	if found {
@@ -153,7 +155,7 @@ func (o *Count) within(epsilon privacy.Epsilon) int {
 	return n
 }
 
-// turnTo makes a kind the one that is counted.
+// turnTo makes k the kind that is counted.
 func (o *Count) turnTo(k kind) {
 	one := o.kinds[k]
 	if one == nil {
@@ -183,8 +185,8 @@ func (o *Count) kindOf(x *Subject, span *Span) (k kind, err error) {
 	return k, o.setApart(x, &k, span)
 }
 
-// heldUntil returns when the last of the reservations ends that hold something of an object, or
-// zero. The end of each changes something.
+// heldUntil returns when the last reservation ends that holds budget of an object, or zero. It also
+// notes the end of each reservation as a time that changes the result.
 func (o *Count) heldUntil(x *Subject) (last time.Time, err error) {
 	for _, number := range x.Object.Held {
 		r, err := o.State.Sale(number)
@@ -199,8 +201,8 @@ func (o *Count) heldUntil(x *Subject) (last time.Time, err error) {
 	return last, nil
 }
 
-// setApart finds the levels at which not only the terms decide: an object may hand out none but
-// recorded levels, the buyer may hold a level, and other buyers may hold or reserve it.
+// setApart adds to k.apart the levels that do not depend on the terms alone: the object may only
+// have recorded levels, the buyer may hold a level, or other buyers may hold or reserve a level.
 func (o *Count) setApart(x *Subject, k *kind, span *Span) error {
 	switch {
 	case span.Recorded:
@@ -216,7 +218,7 @@ func (o *Count) setApart(x *Subject, k *kind, span *Span) error {
 		if i, found := slices.BinarySearchFunc(o.Levels, epsilon, privacy.Epsilon.Compare); found {
 			k.apart.add(i)
 		} else {
-			o.odd = true // it counts where the largest ε for all is looked for
+			o.odd = true // it matters for the largest ε of all objects
 		}
 	}
 	for _, at := range x.Chain.Levels {
@@ -232,8 +234,9 @@ func (o *Count) setApart(x *Subject, k *kind, span *Span) error {
 	return nil
 }
 
-// barrier returns why a buyer may not have a level of an object now, whatever its budget, or "", and
-// whether the buyer may have it later, by time alone.
+// barrier returns why the buyer may not have a level of an object now, without regard to the
+// budget, or "" if it may. waits reports whether time alone will allow it later. i is the index of
+// the level.
 func (o *Count) barrier(x *Subject, k *kind, i int) (reason api.Reason, waits bool, err error) {
 	f := o.offers[k.policy]
 	if !o.Buying || !k.apart.has(i) {
@@ -248,7 +251,7 @@ func (o *Count) barrier(x *Subject, k *kind, i int) (reason api.Reason, waits bo
 	}
 	reason, waits = refusal.Reason, refusal.Remedy == event.RemedyWaiting
 	o.odd = o.odd || f.reasons[i] == ""
-	if f.comes(i) && f.holders > 0 { // it may still have all its holders when the sale opens
+	if f.comes(i) && f.holders > 0 { // when the sale opens, the level may have all its holders
 		refusal, err = bid.CheckHolders(o.State, x, bid.Epsilon, f.holders)
 		waits = refusal == nil || refusal.Remedy == event.RemedyWaiting
 		o.odd = o.odd || refusal != nil
@@ -256,7 +259,8 @@ func (o *Count) barrier(x *Subject, k *kind, i int) (reason api.Reason, waits bo
 	return reason, waits, err
 }
 
-// countApart counts an object at a level, by its place, that is counted apart.
+// countApart counts an object at a level that is counted object by object. i is the index of the
+// level.
 func (o *Count) countApart(x *Subject, k *kind, span *Span, i int) error {
 	if !o.handsOut(x, span, i) || span.Ever.Less(o.Levels[i]) {
 		return nil
@@ -277,25 +281,25 @@ func (o *Count) countApart(x *Subject, k *kind, span *Span, i int) error {
 	return nil
 }
 
-// handsOut reports whether an object can hand out a level, by its place, if the budget allows it:
-// some can hand out recorded levels only.
+// handsOut reports whether an object can have a response at a level if the budget allows it. Some
+// objects can only have recorded levels. i is the index of the level.
 func (o *Count) handsOut(x *Subject, span *Span, i int) bool {
 	_, recorded := x.Chain.At(o.Levels[i])
 	return !span.Recorded || recorded && span.capacity.fits(o.Bid.Question, &x.Chain, o.Levels[i])
 }
 
-// lower lowers the ε that all could have to what an object could, at once.
+// lower reduces o.Lowest to the highest level up to it that an object can have at once.
 func (o *Count) lower(x *Subject, k *kind, span *Span) (err error) {
 	same := *k == o.lowestOf && k.held.IsZero() && !span.Recorded && o.offers[k.policy].holders == 0
 	if same && o.objects > 1 && !span.Now.Less(o.Lowest) {
-		return nil // its like could have it
+		return nil // an object of the same kind was compared already
 	}
 	o.Lowest, err = o.Rules.Within(x, o.Bid.Question, span, o.Lowest, o.on(x))
 	o.lowestOf = *k
 	return err
 }
 
-// addTop notes the highest level that an object can have at once.
+// addTop adds the highest level that an object can have at once to o.Tops.
 func (o *Count) addTop(x *Subject, span *Span) error {
 	top, err := o.Rules.Within(x, o.Bid.Question, span, privacy.MaxEpsilon(), o.on(x))
 	if err == nil {
@@ -304,7 +308,7 @@ func (o *Count) addTop(x *Subject, span *Span) error {
 	return err
 }
 
-// on is what may be had of an object, whatever its budget.
+// on returns the offering for an object, without regard to its budget.
 func (o *Count) on(x *Subject) Offering {
 	if o.Buying {
 		return o.Bid.Offer(o.State, x)
@@ -312,22 +316,23 @@ func (o *Count) on(x *Subject) Offering {
 	return Offered(o.Bid.Question)
 }
 
-// Tops are the highest levels of objects, each once: there the number of those who can answer
-// changes.
+// Tops is a set of highest levels of objects. The number of objects that can answer changes at
+// these levels.
 type Tops map[privacy.Epsilon]struct{}
 
-// mostTops is how many are kept: further ones are left out, since so many are too many to be asked
-// about anyway.
+// mostTops is the largest size of Tops. Further levels are left out, because only [MostLevels] are
+// counted at.
 const mostTops = 1 << 14
 
+// add adds a level, unless it is 0 or the set is full.
 func (t Tops) add(top privacy.Epsilon) {
 	if !top.IsZero() && len(t) < mostTops {
 		t[top] = struct{}{}
 	}
 }
 
-// Levels returns at most MostLevels levels to ask about, rising: all of them, or the lowest, the
-// highest and some evenly between.
+// Levels returns at most [MostLevels] levels to count at, ascending. If there are more, it returns
+// the lowest, the highest and others at even distances between them.
 func (t Tops) Levels() []privacy.Epsilon {
 	all := make([]privacy.Epsilon, 0, len(t))
 	for top := range t {

@@ -12,21 +12,21 @@ import (
 	"github.com/sluicedp/sluice/privacy"
 )
 
-// offer is what the terms of a policy let the buyer have.
+// saleTerms is what the terms of a policy let the buyer have.
 type saleTerms struct {
 	policy  policy.Policy
-	holders int                    // that a level may have; 0 for any number
-	reasons [MostLevels]api.Reason // why they sell no such level now, by its place; "" if they do
-	opens   time.Time              // when they open, if that is to come
-	closes  time.Time              // when they close for good, or zero
+	holders int                    // largest number of holders of a level; 0 for any number
+	reasons [MostLevels]api.Reason // by index of the level: why it is not sold now; "" if it is
+	opens   time.Time              // when the sale opens, if that is in the future
+	closes  time.Time              // when the sale closes, or zero
 }
 
-// comes tells whether the terms sell a level later, by its place.
+// comes reports whether the terms sell a level later. i is the index of the level.
 func (f *saleTerms) comes(i int) bool {
 	return f.reasons[i] == api.SaleClosed && !f.opens.IsZero()
 }
 
-// offer returns what the policy of a number lets the buyer have.
+// offer returns what the policy with a number lets the buyer have.
 func (o *Count) offer(number uint32, p policy.Policy) *saleTerms {
 	if known := o.offers[number]; known != nil {
 		return known
@@ -52,16 +52,16 @@ func (o *Count) offer(number uint32, p policy.Policy) *saleTerms {
 	return one
 }
 
-// changes notes that something is different from an instant on, if that is to come.
+// changes notes that the result changes at a time, if that is in the future.
 func (o *Count) changes(at time.Time) {
 	if at.After(o.State.Now) && (o.until.IsZero() || at.Before(o.until)) {
 		o.until = at
 	}
 }
 
-// from returns when time alone will allow an object of a kind a level, if nothing else is asked of
-// it until then. ever is false if it never will. within tells whether its budget allows the level
-// at once.
+// from returns when time alone will allow a level to an object of a kind, if there are no other
+// charges until then. ever is false if time alone never allows it. within reports whether the
+// budget allows the level at once.
 func (o *Count) from(f *saleTerms, k *kind, epsilon privacy.Epsilon, within bool) (at time.Time, ever bool) {
 	if ever = within; !within {
 		at, ever = f.policy.Reaches(state.Plus(epsilon, k.beside), k.buyers)
@@ -70,7 +70,7 @@ func (o *Count) from(f *saleTerms, k *kind, epsilon privacy.Epsilon, within bool
 	return at, ever && (f.closes.IsZero() || at.Before(f.closes))
 }
 
-// sum adds what is counted so far to the levels, and forgets it.
+// sum adds the counts of all kinds to the levels and clears them.
 func (o *Count) sum() {
 	for k, one := range o.kinds {
 		o.sumAlike(&k, one)
@@ -79,10 +79,10 @@ func (o *Count) sum() {
 	o.alike = nil
 }
 
-// sumAlike adds those of one kind.
+// sumAlike adds the objects of one kind to the levels.
 func (o *Count) sumAlike(k *kind, one *group) {
 	f := o.offers[k.policy]
-	var now, ever uint64 // that have a level in reach
+	var now, ever uint64 // numbers of objects whose budgets allow the level
 	for i := len(o.Levels) - 1; i >= 0; i-- {
 		now, ever = now+uint64(one.now[i+1]), ever+uint64(one.ever[i+1])
 		switch sum := &o.counts[i]; {
@@ -99,7 +99,7 @@ func (o *Count) sumAlike(k *kind, one *group) {
 	o.rises(f, k)
 }
 
-// pay adds what objects cost. A sum that is too large stays at the largest there is.
+// pay adds the price of some objects to a level. A sum that is too large becomes the largest int64.
 func (o *Count) pay(sum *api.BudgetLevel, f *saleTerms, k *kind, objects uint64) {
 	sale := f.policy.Terms()
 	if !o.Buying || sale == nil || objects == 0 {
@@ -113,7 +113,7 @@ func (o *Count) pay(sum *api.BudgetLevel, f *saleTerms, k *kind, objects uint64)
 	}
 }
 
-// wait adds objects that must wait for a level. within tells whether their budgets allow it at
+// wait adds objects that must wait for a level. within reports whether their budgets allow it at
 // once.
 func (o *Count) wait(sum *api.BudgetLevel, f *saleTerms, k *kind, objects uint64, within bool) {
 	if objects == 0 {
@@ -125,12 +125,12 @@ func (o *Count) wait(sum *api.BudgetLevel, f *saleTerms, k *kind, objects uint64
 	}
 }
 
-// rises notes when the ceiling of a kind is higher next. That may change the largest ε, even if all
-// can have each of the levels.
+// rises notes when the ceiling of a kind rises next. That may change the largest ε, even if all
+// objects can have each level.
 func (o *Count) rises(f *saleTerms, k *kind) {
 	most := k.buyers
 	if !k.expires.IsZero() {
-		most++ // as if whoever reserves had bought
+		most++ // as if a buyer with a reservation had bought
 	}
 	for buyers := k.buyers; buyers <= most; buyers++ {
 		if at, ever := f.policy.Rises(o.State.Clock, buyers); ever {
@@ -139,7 +139,7 @@ func (o *Count) rises(f *saleTerms, k *kind) {
 	}
 }
 
-// refuseAtTop notes why an object cannot have the highest level, if it cannot.
+// refuseAtTop counts an object as refused if it cannot have the highest level, with the reason.
 func (o *Count) refuseAtTop(x *Subject, k *kind, span *Span) error {
 	i := len(o.Levels) - 1
 	top, f := o.Levels[i], o.offers[k.policy]
@@ -166,7 +166,8 @@ func (o *Count) refuseAtTop(x *Subject, k *kind, span *Span) error {
 	return nil
 }
 
-// short returns why the budget of an object, or a missing key, does not allow a level, or "".
+// short returns why the budget of an object does not allow a level, or which key or true value is
+// missing. It returns "" if the level is possible.
 func (o *Count) short(x *Subject, span *Span, epsilon privacy.Epsilon) (api.Reason, error) {
 	if !span.Recorded && !span.Now.Less(epsilon) {
 		return "", nil
@@ -197,7 +198,7 @@ func (o *Count) refuse(reason api.Reason, largest privacy.Epsilon, from time.Tim
 	one.never = one.never || !ever
 }
 
-// Result returns what was counted.
+// Result returns what was counted, and the time at which time alone changes it, or zero.
 func (o *Count) Result() (out api.Budget, until time.Time) {
 	o.sum()
 	out = api.Budget{
@@ -214,8 +215,8 @@ func (o *Count) Result() (out api.Budget, until time.Time) {
 	return out, o.until
 }
 
-// Proven tells whether all who were counted could have the largest ε that was found. Else those who
-// were looked at before the last may have less.
+// Proven reports whether all counted objects can have the level o.Lowest. If it is false, objects
+// that were counted before the last one may not have that level.
 func (o *Count) Proven() bool {
 	switch {
 	case o.Lowest.IsZero():

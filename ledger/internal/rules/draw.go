@@ -12,9 +12,9 @@ import (
 	"github.com/sluicedp/sluice/rrchain/finite"
 )
 
-// Respond returns the chain's response at ε: the recorded one, or one drawn now, from the truth if
-// ε is above all others. With it comes the change that binds the chain to the truth, if it is to
-// be.
+// Respond returns the response of a chain at ε. It returns the recorded response if there is one.
+// Otherwise it draws one, from the true value if ε is above all recorded levels. first has the
+// change that binds the chain to the true value, if it must be bound.
 func (l *Rules) Respond(
 	from state.Chances, q *event.Question, x *Subject, epsilon privacy.Epsilon, truth int32,
 ) (out event.Response, first []event.Change, err error) {
@@ -33,14 +33,14 @@ func (l *Rules) Respond(
 		return out, first, err
 	}
 	out.Value, err = draw(from, q, x.Chain.Levels, place, epsilon, truth)
-	if err != nil { // everything the host had a hand in was checked before
+	if err != nil { // anything that the host supplies was checked before
 		return out, nil, fmt.Errorf("object %q: %w: %w", x.Name, errs.ErrCorrupt, err)
 	}
 	return out, first, nil
 }
 
-// checkLevels checks what a draw depends on: that the levels of a chain rise, and that each can be
-// a response.
+// checkLevels checks what a draw relies on: the levels of the chain rise, and each has a valid
+// response.
 func checkLevels(q *event.Question, x *Subject) error {
 	before := privacy.Epsilon{}
 	for _, at := range x.Chain.Levels {
@@ -53,8 +53,8 @@ func checkLevels(q *event.Question, x *Subject) error {
 	return nil
 }
 
-// draw draws the response that gets a place among the levels of a chain: from the truth behind the
-// last, else without.
+// draw draws the response at a place among the levels of a chain. It uses the true value if the
+// place is after the last level, and only recorded responses otherwise.
 func draw(
 	c state.Chances, q *event.Question, levels []state.Level, place int, epsilon privacy.Epsilon, truth int32,
 ) (v event.Value, err error) {
@@ -90,8 +90,8 @@ func asBits(l state.Level) rrchain.Level[rrchain.Bits] {
 	return rrchain.Level[rrchain.Bits]{Epsilon: l.Epsilon, Response: l.Response.Bits}
 }
 
-// Bind returns the change that binds a chain to the truth that it is drawn from, or nothing if it
-// is bound already or the ledger has no truth key.
+// Bind returns the change that binds a chain to the true value that it is drawn from. It returns
+// nothing if the chain is already bound or the ledger has no truth key.
 func (l *Rules) Bind(q *event.Question, to state.Bond, name string, truth int32) []event.Change {
 	if l.Binder == nil || to.Tag != nil {
 		return nil
@@ -100,7 +100,7 @@ func (l *Rules) Bind(q *event.Question, to state.Bond, name string, truth int32)
 		to.Since, truth)}}
 }
 
-// drawFinite returns a response of a chain.
+// drawFinite is draw for a question in finite encoding.
 func drawFinite(m *api.Mechanism, sampler *finite.Sampler, levels []state.Level, place int,
 	epsilon privacy.Epsilon, truth int32) (int, error) {
 	at := func(i int) rrchain.Level[int] {

@@ -11,18 +11,18 @@ import (
 
 // capacity is how many entries a request can add to a chain.
 type capacity struct {
-	entries int // as the chain is, with what the request adds to it before
-	taken   int // by what open reservations and running requests will add, or more if any level fits all the same
+	entries int // present entries, including those that the request adds before
+	taken   int // entries that reservations and running requests will add, or an upper bound if that fits
 	to      Recipient
 }
 
-// recipient returns who gets what is asked for.
+// recipient returns the party that gets the requested response.
 func (ask *Asking) recipient() Recipient {
 	return Recipient{Buys: ask.Newcomer || ask.Buyer != 0, Buyer: ask.Buyer}
 }
 
-// capacity returns how many entries a request can add to the chain of an object. Reservations are
-// read only if they decide something.
+// capacity returns how many entries a request can add to the chain of an object. It reads
+// reservations only if the result may depend on them.
 func (l *Rules) capacity(s *state.State, x *Subject, ask *Asking) (c capacity, err error) {
 	q := ask.Question
 	c = capacity{entries: x.Chain.Entries(q) + ask.Pending, to: ask.recipient()}
@@ -39,16 +39,16 @@ func (l *Rules) capacity(s *state.State, x *Subject, ask *Asking) (c capacity, e
 	return c, err
 }
 
-// left returns how many entries can be added while nothing ends that has taken some.
+// left returns how many entries can be added without counting on reservations or requests to end.
 func (c *capacity) left() int { return event.MaxEntries - c.entries - c.taken }
 
-// fits reports whether a request can add the response of a chain at an ε.
+// fits reports whether the response of a chain at an ε can be added.
 func (c *capacity) fits(q *event.Question, chain *state.Chain, epsilon privacy.Epsilon) bool {
 	added := Added(q, chain, epsilon, c.to)
 	return added == 0 || added <= c.left()
 }
 
-// takesLevels reports whether a request can add any level that is not recorded yet.
+// takesLevels reports whether any level that is not recorded yet can be added.
 func (c *capacity) takesLevels(q *event.Question) bool {
 	most := q.LevelEntries()
 	if c.to.Buys {
@@ -57,8 +57,8 @@ func (c *capacity) takesLevels(q *event.Question) bool {
 	return most <= c.left()
 }
 
-// heldEntries returns how many entries running requests will add to the chain that is asked for. As
-// in [Reaches.hold], a request that holds itself counts only those that were there before.
+// heldEntries returns how many entries running requests will add to the requested chain. As in
+// [Reaches.hold], a request with a hold counts only holds that are older than its own.
 func heldEntries(s *state.State, x *Subject, ask *Asking, holds []*Hold) (n int, err error) {
 	for _, one := range holds {
 		if one == ask.Hold {
@@ -78,8 +78,9 @@ func heldEntries(s *state.State, x *Subject, ask *Asking, holds []*Hold) (n int,
 	return n, nil
 }
 
-// checkFull returns why the chain of an object, or its list of reservations, cannot take what is
-// asked for, or nil. What is captured was counted when it was reserved.
+// checkFull returns the refusal of an object if its chain or its list of reservations is too full
+// for the request, or nil. A captured reservation is not checked, because it was counted when it
+// was reserved.
 func (l *Rules) checkFull(s *state.State, x *Subject, ask *Asking) (*api.Refusal, error) {
 	if ask.Sale != 0 {
 		return nil, nil
@@ -99,8 +100,8 @@ func (l *Rules) checkFull(s *state.State, x *Subject, ask *Asking) (*api.Refusal
 	return RefuseFull(x.Name, ask.Epsilon, true), nil
 }
 
-// hasAllReservations reports whether a request is for a reservation of an object that can have no
-// more of them.
+// hasAllReservations reports whether the request is for a reservation and the object has the
+// largest number of open reservations.
 func hasAllReservations(s *state.State, x *Subject, ask *Asking) (bool, error) {
 	if !ask.Reserving || len(x.Object.Held) < event.MaxReservations {
 		return false, nil
@@ -109,8 +110,8 @@ func hasAllReservations(s *state.State, x *Subject, ask *Asking) (bool, error) {
 	return len(open) >= event.MaxReservations, err
 }
 
-// CheckEpoch returns the refusal of a new epoch for which the chain of an object has no entry left,
-// or nil. It ends the reservations of the old one.
+// CheckEpoch returns the refusal of a new epoch if the chain of the object has no entry left for
+// it, or nil. Reservations are not counted, because a new epoch ends them.
 func CheckEpoch(x *Subject, q *event.Question) *api.Refusal {
 	if x.Chain.Entries(q) < event.MaxEntries {
 		return nil
@@ -118,14 +119,14 @@ func CheckEpoch(x *Subject, q *event.Question) *api.Refusal {
 	return RefuseFull(x.Name, privacy.Epsilon{}, false)
 }
 
-// Recipient is who gets a response of a chain.
+// Recipient is the party that gets a response of a chain.
 type Recipient struct {
-	Buys  bool   // a buyer, else the host
-	Buyer uint32 // its number; 0 for one that is new to the ledger
+	Buys  bool   // a buyer; otherwise the host
+	Buyer uint32 // number of the buyer; 0 if it is new to the ledger
 }
 
-// Added returns how many entries a chain of a question has more once a recipient has its response
-// at an ε: the level, unless it is recorded, and the buyer, unless it holds the level.
+// Added returns how many entries a chain gains when a recipient gets its response at an ε. A level
+// counts unless it is recorded, and a buyer counts unless it holds the level.
 func Added(q *event.Question, c *state.Chain, epsilon privacy.Epsilon, to Recipient) (n int) {
 	at, recorded := state.FindLevel(c.Levels, epsilon)
 	if !recorded {
@@ -137,13 +138,14 @@ func Added(q *event.Question, c *state.Chain, epsilon privacy.Epsilon, to Recipi
 	return n
 }
 
-// MostPromised returns how many entries so many open reservations add to a chain at most.
+// MostPromised returns the largest number of entries that some open reservations can add to a
+// chain.
 func MostPromised(q *event.Question, reservations int) int {
 	return reservations * (q.LevelEntries() + 1)
 }
 
-// Promised returns how many entries a chain of a question may have more once all open reservations
-// of its object are captured.
+// Promised returns the number of entries that a chain gains at most when all open reservations of
+// its object are captured.
 func Promised(s *state.State, q *event.Question, c *state.Chain, o state.Object, at time.Time) (n int, err error) {
 	for _, number := range o.Held {
 		r, err := s.Sale(number)
@@ -157,8 +159,8 @@ func Promised(s *state.State, q *event.Question, c *state.Chain, o state.Object,
 	return n, nil
 }
 
-// RefuseFull returns the refusal of a request for a level of an object whose chain, or whose list
-// of reservations, is full.
+// RefuseFull returns the refusal of an object whose chain or list of reservations is full. waiting
+// reports whether waiting helps.
 func RefuseFull(object string, asked privacy.Epsilon, waiting bool) *api.Refusal {
 	r := refuse(object, asked, api.Full, event.RemedyNothing)
 	if waiting {

@@ -8,34 +8,34 @@ import (
 	"github.com/sluicedp/sluice/privacy"
 )
 
-// Hold keeps what a raise of several transactions still has to charge, so that it can be whole:
-// whoever was counted in at its beginning has the budget left when its turn comes. For an object
-// that has had its turn the hold is 0 by itself. Holds live in memory; they end with the request,
-// or with the process. What lasts longer is a reservation, which is in the file.
+// Hold reserves the budget that a raise of several transactions still has to charge. Objects that
+// the raise counted at its beginning thus have the budget left when their part comes. For an object
+// that was already charged, the hold is 0, because its level is reached. Holds are in memory. They
+// end with the request or the process. Reservations are stored and last longer.
 type Hold struct {
-	Question uint32                                            // by number
-	Epsilon  privacy.Epsilon                                   // the level that it raises to
-	Covers   func(s *state.State, object string) (bool, error) // whether an object is one of those it is for
+	Question uint32                                            // number of the question
+	Epsilon  privacy.Epsilon                                   // the level that the raise is for
+	Covers   func(s *state.State, object string) (bool, error) // reports whether the hold is for an object
 }
 
-// Holds are those of a ledger. Many goroutines may use them at once.
+// Holds is the list of holds of a ledger. Its methods may be called concurrently.
 type Holds struct {
 	mu      sync.Mutex
 	active  []*Hold
 	changes uint64
 }
 
-// Add lets a hold count from here on.
+// Add adds a hold, which counts from now on.
 func (h *Holds) Add(one *Hold) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.active, h.changes = append(slices.Clip(h.active), one), h.changes+1
 }
 
-// Remove ends a hold; nil is none.
+// Remove removes a hold. It does nothing if the hold is nil.
 func (h *Holds) Remove(one *Hold) {
 	if one == nil {
-		return // nothing changes
+		return // no change is counted
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -43,32 +43,32 @@ func (h *Holds) Remove(one *Hold) {
 		h.changes+1
 }
 
-// Version returns how often the holds have changed.
+// Version returns the number of changes to the list.
 func (h *Holds) Version() uint64 {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.changes
 }
 
-// List returns the holds, in memory that nobody changes any more.
+// List returns the holds. The slice is never changed after it was returned.
 func (h *Holds) List() []*Hold {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.active
 }
 
-// Held is what other requests hold of an object's budget.
+// Held is what other requests hold of the budget of an object.
 type Held struct {
-	plain  privacy.Epsilon // on the chain that is asked for, by the host's own and by buyers who are counted already
-	shares privacy.Epsilon // the same by new buyers, each of whom unlocks a share
+	plain  privacy.Epsilon // on the requested chain, by the host's raises and by buyers that are counted already
+	shares privacy.Epsilon // on the same chain, by new buyers, each of whom unlocks a share
 	all    privacy.Epsilon // on all chains
 }
 
-// heldBeside returns what other requests hold of an object's budget, given that a charge is
-// granted: a hold counts as far as it goes beyond the highest level of its chain.
+// heldBeside returns what other requests hold of the budget of an object, as it would be if a
+// charge were granted. A hold counts only as far as it exceeds the highest level of its chain.
 func heldBeside(s *state.State, x *Subject, ask *Charge, holds []*Hold) (held Held, err error) {
 	if ask.Sale != 0 {
-		return held, nil // all earlier holds were counted when it was reserved, and it by all later ones
+		return held, nil // Older holds were counted when it was reserved, and newer holds have counted it.
 	}
 	reach := Reaches{}
 	if err := reach.hold(s, x.Name, ask.Hold, holds); err != nil {
@@ -83,7 +83,7 @@ func heldBeside(s *state.State, x *Subject, ask *Charge, holds []*Hold) (held He
 			return held, err
 		}
 		if !found {
-			continue // the request that holds will refuse the object
+			continue // the request with the hold will refuse the object
 		}
 		if one.Question == ask.Question.Number {
 			held.plain, held.shares = state.Minus(one.plain, level), state.Minus(one.shares, level)
@@ -93,7 +93,7 @@ func heldBeside(s *state.State, x *Subject, ask *Charge, holds []*Hold) (held He
 	return held, nil
 }
 
-// levelAfter returns the ε of an object's chain once a charge is granted.
+// levelAfter returns the current ε of an object's chain as it would be if a charge were granted.
 func levelAfter(
 	s *state.State, name string, question uint32, ask *Charge,
 ) (epsilon privacy.Epsilon, found bool, err error) {
@@ -109,17 +109,19 @@ func levelAfter(
 	return c.Current(), found, err
 }
 
-// Reaches are the highest ε that requests hold for an object, by question. There are few.
+// Reaches has, by question, the highest ε that requests hold for an object. There are few.
 type Reaches []reach
 
+// reach is the highest ε that requests hold in a question, divided as in [Held].
 type reach struct {
 	Question      uint32
 	plain, shares privacy.Epsilon
 }
 
+// Epsilon returns the highest ε of the reach.
 func (r reach) Epsilon() privacy.Epsilon { return state.Higher(r.plain, r.shares) }
 
-// of returns the reach in a question, to be changed in place.
+// of returns the reach in a question, which the caller may change. It adds one if there is none.
 func (r *Reaches) of(question uint32) *reach {
 	i := slices.IndexFunc(*r, func(one reach) bool { return one.Question == question })
 	if i < 0 {
@@ -129,8 +131,8 @@ func (r *Reaches) of(question uint32) *reach {
 	return &(*r)[i]
 }
 
-// hold adds what the requests that hold in memory hold for an object. A request that holds itself
-// looks only at those that were there before: it had its budget when later ones came.
+// hold adds what holds in memory reserve for an object. A request with a hold counts only older
+// holds, because it had its budget before the newer ones were added.
 func (r *Reaches) hold(s *state.State, name string, own *Hold, holds []*Hold) error {
 	for _, one := range holds {
 		if one == own {
@@ -148,8 +150,8 @@ func (r *Reaches) hold(s *state.State, name string, own *Hold, holds []*Hold) er
 	return nil
 }
 
-// ReservedBudget adds what reservations hold for an object. In the question that is asked about,
-// those of buyers who hold a level already, or who are asking, unlock nothing more.
+// ReservedBudget adds what reservations hold for an object. In the requested question, a
+// reservation counts as unlocking no further share if its buyer holds a level or makes the request.
 func ReservedBudget(s *state.State, x *Subject, ask Asking, into *Reaches) error {
 	for _, number := range x.Object.Held {
 		r, err := s.Sale(number)
@@ -169,7 +171,8 @@ func ReservedBudget(s *state.State, x *Subject, ask Asking, into *Reaches) error
 	return nil
 }
 
-// HeldBudget returns what reservations hold of an object's budget beyond the levels of its chains.
+// HeldBudget returns what reservations hold of the budget of an object beyond the levels of its
+// chains.
 func HeldBudget(s *state.State, name string, o state.Object) (held privacy.Epsilon, err error) {
 	reach := Reaches{}
 	if err := ReservedBudget(s, &Subject{Object: o}, Asking{}, &reach); err != nil {

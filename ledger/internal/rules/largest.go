@@ -10,7 +10,8 @@ import (
 	"github.com/sluicedp/sluice/privacy"
 )
 
-// OrLess adds to a refusal the largest ε that would do.
+// OrLess adds to a refusal the largest ε that is possible instead. It sets the remedy to a lower ε
+// if there is no other remedy.
 func OrLess(r *api.Refusal, largest privacy.Epsilon) {
 	r.Largest = largest
 	if r.Remedy == event.RemedyNothing && !largest.IsZero() {
@@ -18,14 +19,14 @@ func OrLess(r *api.Refusal, largest privacy.Epsilon) {
 	}
 }
 
-// OrLess finds what would do instead of what a request asks for, and adds it to the refusal. A
-// reservation that is carried out cannot be for less.
+// OrLess finds the largest ε that is possible instead of the requested one, and adds it to the
+// refusal. It adds nothing for the capture of a reservation, which cannot be for a lower ε.
 func (l *Rules) OrLess(s *state.State, x *Subject, ask Asking, on Offering, r *api.Refusal) (err error) {
 	if ask.Sale != 0 || !DependsOnEpsilon(r.Reason) {
 		return nil
 	}
 	if full, err := hasAllReservations(s, x, &ask); err != nil || full {
-		return err // at each ε
+		return err // the object is refused at each ε
 	}
 	room, err := l.capacity(s, x, &ask)
 	if err != nil {
@@ -39,25 +40,25 @@ func (l *Rules) OrLess(s *state.State, x *Subject, ask Asking, on Offering, r *a
 			largest, err = l.largestDrawn(s, x, ask, most, on)
 		}
 		if err == nil && largest.IsZero() {
-			largest, err = on(state.Lower(most, x.Chain.Current())) // what is recorded, or lies below it, is free
+			largest, err = on(state.Lower(most, x.Chain.Current())) // the current level and those below it cost nothing
 		}
 	}
 	OrLess(r, largest)
 	return err
 }
 
-// Span is how far the responses of an object can go.
+// Span is the range of levels that an object can have.
 type Span struct {
-	Now  privacy.Epsilon // all levels up to it can be had at once
-	Ever privacy.Epsilon // the same if the ceiling rises as far as need be, and nobody else holds anything
-	// Recorded: only levels that are recorded can be had, because the key for others is missing, or
-	// the chain is full
+	Now  privacy.Epsilon // all levels up to it are possible at once
+	Ever privacy.Epsilon // the same if the ceiling rises enough and no other request holds budget
+	// Recorded means that only recorded levels are possible, because the key for others is missing
+	// or the chain is full.
 	Recorded bool
-	capacity capacity // of the chain, for who asks
+	capacity capacity // capacity of the chain for the requester
 }
 
-// Span finds out how far the responses of an object can go, for whoever asks; the ε that is asked
-// for does not matter.
+// Span returns the range of levels that an object can have for a requester. The ε of the request
+// does not matter.
 func (l *Rules) Span(s *state.State, x *Subject, ask Asking) (span Span, err error) {
 	current := x.Chain.Current()
 	if span.capacity, err = l.capacity(s, x, &ask); err != nil {
@@ -76,24 +77,24 @@ func (l *Rules) Span(s *state.State, x *Subject, ask Asking) (span Span, err err
 	return span, err
 }
 
-// budgeted returns the ε up to which budgets allow all levels of an object.
+// budgeted returns the ε up to which the budgets of an object allow all levels.
 func (l *Rules) budgeted(s *state.State, x *Subject, ask Asking) (privacy.Epsilon, error) {
 	all := func(most privacy.Epsilon) (privacy.Epsilon, error) { return most, nil }
 	drawn, err := l.largestDrawn(s, x, ask, privacy.MaxEpsilon(), all)
 	return state.Higher(x.Chain.Current(), drawn), err
 }
 
-// Market is up to which ε an object can be sold to a buyer who holds nothing of it.
+// Market is the range of levels at which an object can be sold to a buyer that holds none of them.
 type Market struct {
-	Now privacy.Epsilon // at once; 0 if the sale is not open yet
-	// Ever is up to which ε it can be sold before the sale closes, if no reservation is captured:
-	// as far as time and buyers raise the ceiling.
+	Now privacy.Epsilon // up to which ε at once; 0 if the sale is not open
+	// Ever is up to which ε it can be sold before the sale closes, if no reservation is captured
+	// and time and buyers raise the ceiling as far as possible.
 	Ever privacy.Epsilon
 }
 
-// Market returns up to which ε an object can be sold in a question, whatever keys the ledger was
-// opened with: another process may have them. It is 0 if the sale is over, or without terms of
-// sale.
+// Market returns the range of levels at which an object can be sold in a question. It does not
+// consider the keys of this process, because another process may have them. It returns 0 if there
+// are no terms of sale or the sale has closed.
 func (l *Rules) Market(s *state.State, q *event.Question, x *Subject, at time.Time) (m Market, err error) {
 	sale := x.Policy.Terms()
 	if sale == nil {
@@ -119,8 +120,7 @@ func (l *Rules) Market(s *state.State, q *event.Question, x *Subject, at time.Ti
 	return m, err
 }
 
-// Within returns the highest level of a question on offer, up to an ε, that an object can have, or
-// 0.
+// Within returns the highest level on offer, up to an ε, that an object can have, or 0.
 func (l *Rules) Within(
 	x *Subject, q *event.Question, span *Span, most privacy.Epsilon, on Offering,
 ) (privacy.Epsilon, error) {
@@ -130,8 +130,8 @@ func (l *Rules) Within(
 	return on(state.Lower(most, span.Now))
 }
 
-// highestRecorded returns the highest recorded level up to an ε that is on offer and that the chain
-// has entries for, or 0.
+// highestRecorded returns the highest recorded level, up to an ε, that is on offer and for which
+// the chain has capacity, or 0.
 func highestRecorded(
 	x *Subject, most privacy.Epsilon, q *event.Question, room *capacity, on Offering,
 ) (privacy.Epsilon, error) {
@@ -147,10 +147,12 @@ func highestRecorded(
 	return privacy.Epsilon{}, nil
 }
 
-// largestDrawn returns the largest ε on offer, above the chain's current level and at most a given
-// one, that budgets allow, or 0. They allow all up to the first that they forbid, or none: what
-// others hold must be left in any case, and what of it lies below the level asked for is not
-// charged twice. So one level below that is enough to look at.
+// largestDrawn returns the largest ε on offer, above the current level and at most a given one,
+// that the budgets allow, or 0.
+//
+// One check of the level found is enough. The budgets allow either all levels up to a limit or
+// none. What others hold must be left in any case, and the part of it up to the requested level is
+// not charged twice.
 func (l *Rules) largestDrawn(
 	s *state.State, x *Subject, ask Asking, most privacy.Epsilon, on Offering,
 ) (privacy.Epsilon, error) {

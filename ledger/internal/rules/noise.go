@@ -13,15 +13,16 @@ import (
 	"github.com/sluicedp/sluice/rrchain"
 )
 
-// noises are the keys that a ledger was opened with.
+// noises are the noise keys of a ledger.
 type noises struct {
-	known   []event.NoiseKeySet          // that the ledger has seen
-	keys    map[uint32]*rrchain.NoiseKey // nil if the host has none
-	Current uint32                       // 0 for none
+	known   []event.NoiseKeySet          // keys that the ledger has recorded
+	keys    map[uint32]*rrchain.NoiseKey // keys by number; nil if the host has none
+	Current uint32                       // number of the current key; 0 for none
 }
 
-// Of returns the key of a question's chains that begin now. A host that has used keys, and does not
-// say what is to be used now, has forgotten to.
+// Of returns the number of the key for chains of a question that begin now, or 0 for none. If the
+// ledger has recorded keys and was opened without any, it returns [errs.ErrNoiseKey], because the
+// host has probably forgotten them.
 func (n *noises) Of(q *event.Question) (number uint32, err error) {
 	switch {
 	case q.Encoding == event.EncodingFinite:
@@ -32,10 +33,10 @@ func (n *noises) Of(q *event.Question) (number uint32, err error) {
 	return n.Current, nil
 }
 
-// lacks tells whether a chain cannot be drawn from, because the host does not have its key.
+// lacks reports whether responses of a chain cannot be drawn because the host did not give its key.
 func (n *noises) lacks(c state.Chain) bool { return c.Noise != 0 && n.keys[c.Noise] == nil }
 
-// NoiseCheck recognizes a key.
+// NoiseCheck returns a tag by which a key is recognized.
 func NoiseCheck(key []byte) (t event.Tag) {
 	mac := hmac.New(sha256.New, key)
 	mac.Write([]byte("sluice noise key check v1"))
@@ -43,8 +44,8 @@ func NoiseCheck(key []byte) (t event.Tag) {
 	return t
 }
 
-// UseNoiseKeys checks the host's noise keys against the ledger's. It returns the change that makes
-// a current one that is new the ledger's.
+// UseNoiseKeys checks the host's noise keys against those that the ledger has recorded. If the
+// current key is new, it returns the change that records it.
 func (l *Rules) UseNoiseKeys(given api.NoiseKeys, known []event.NoiseKeySet) (set []event.Change, err error) {
 	if given.Key == nil && given.Current != "" {
 		return nil, errs.Invalid("the current noise key has a name, and there is nothing to get keys from")
@@ -84,7 +85,7 @@ func (l *Rules) UseNoiseKeys(given api.NoiseKeys, known []event.NoiseKeySet) (se
 	return l.newNoiseKey(given)
 }
 
-// newNoiseKey returns the change that makes the current key, which is new, the ledger's.
+// newNoiseKey returns the change that records the current key, which is new.
 func (l *Rules) newNoiseKey(given api.NoiseKeys) ([]event.Change, error) {
 	if err := event.CheckName("noise key", given.Current); err != nil {
 		return nil, err
@@ -106,7 +107,7 @@ func (l *Rules) newNoiseKey(given api.NoiseKeys) ([]event.Change, error) {
 	return []event.Change{set}, nil
 }
 
-// hostKey asks the host for a key.
+// hostKey requests a key from the host.
 func hostKey(n api.NoiseKeys, name string) ([]byte, error) {
 	key, err := n.Key(name)
 	if err != nil {
@@ -115,7 +116,7 @@ func hostKey(n api.NoiseKeys, name string) ([]byte, error) {
 	return key, nil
 }
 
-// add takes a key into use.
+// add adds a key under a number.
 func (n *noises) add(number uint32, name string, key []byte) (err error) {
 	if n.keys[number], err = rrchain.NewNoiseKey(key); err != nil {
 		return fmt.Errorf("%w: noise key %q: %w", errs.ErrInvalid, name, err)

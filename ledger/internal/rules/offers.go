@@ -9,9 +9,9 @@ import (
 	"github.com/sluicedp/sluice/privacy"
 )
 
-// Offers returns the levels above low and up to high that terms sell, the highest first, at most
-// the given number of them. Where every level is for sale, these are the highest and the points of
-// the price curve.
+// Offers returns the levels above low and up to high that terms sell, from the highest to the
+// lowest, at most the given number. If every level is for sale, these are the highest level and the
+// points of the price curve.
 func Offers(q *event.Question, sale *policy.Terms, low, high privacy.Epsilon, most int) (levels []privacy.Epsilon) {
 	for level := highestOffer(q, sale, high); low.Less(level) && len(levels) < most; level = nextOffer(q, sale, level) {
 		levels = append(levels, level)
@@ -19,14 +19,13 @@ func Offers(q *event.Question, sale *policy.Terms, low, high privacy.Epsilon, mo
 	return levels
 }
 
-// lists reports whether a level that terms sell is one of those that they list, which are finitely
-// many.
+// lists reports whether a level that terms sell is one of the finitely many that they list.
 func lists(q *event.Question, sale *policy.Terms, level privacy.Epsilon) bool {
-	return q.Encoding == event.EncodingFinite || sale.Lists(level) // the former has responses at few ε
+	return q.Encoding == event.EncodingFinite || sale.Lists(level) // finite encoding has few levels
 }
 
-// highestOffer returns the highest level of a question that terms sell, up to an ε; 0 if there is
-// none, or without terms.
+// highestOffer returns the highest level of a question, up to an ε, that terms sell. It returns 0
+// if there is none or sale is nil.
 func highestOffer(q *event.Question, sale *policy.Terms, most privacy.Epsilon) privacy.Epsilon {
 	for sale != nil && !most.IsZero() {
 		level, _ := q.LevelWithin(most)
@@ -37,7 +36,7 @@ func highestOffer(q *event.Question, sale *policy.Terms, most privacy.Epsilon) p
 	return privacy.Epsilon{}
 }
 
-// nextOffer returns the level to list after another, or 0.
+// nextOffer returns the level to list after a level, or 0.
 func nextOffer(q *event.Question, sale *policy.Terms, level privacy.Epsilon) privacy.Epsilon {
 	if q.Encoding == event.EncodingFinite { // it has responses at some ε only
 		return highestOffer(q, sale, state.Below(level))
@@ -45,11 +44,11 @@ func nextOffer(q *event.Question, sale *policy.Terms, level privacy.Epsilon) pri
 	return sale.NextOffer(level)
 }
 
-// Offering returns the highest level up to an ε that a request may be about instead of its own, or
-// 0 if there is none.
+// Offering is a function that returns the highest level, up to an ε, that a request could be about
+// instead of the requested level. It returns 0 if there is none.
 type Offering func(most privacy.Epsilon) (privacy.Epsilon, error)
 
-// Offered is the offering of the host's own requests: all levels of a question.
+// Offered returns the offering for requests of the host: all levels of a question.
 func Offered(q *event.Question) Offering {
 	return func(most privacy.Epsilon) (privacy.Epsilon, error) {
 		level, _ := q.LevelWithin(most)
@@ -57,9 +56,10 @@ func Offered(q *event.Question) Offering {
 	}
 }
 
-// CheckLargest returns [errs.ErrCorrupt] for a refusal that says what cannot be: an ε that would do
-// where none can, or that is not less than what was asked for, or that costs more than remains. An
-// answer that is not raised costs its whole ε, and still a lower one may be there.
+// CheckLargest returns [errs.ErrCorrupt] if the largest ε of a refusal is not possible. It is not
+// if no lower ε can help, if it is not below the requested one, or if it costs more than remains.
+// The last is not checked for an answer that is not raised. Such an answer costs its whole ε, and a
+// recorded one may be available at a lower ε.
 func CheckLargest(r *api.Refusal) error {
 	switch {
 	case r.Largest.IsZero() && r.Remedy != event.RemedyLess:
@@ -79,7 +79,7 @@ func CheckLargest(r *api.Refusal) error {
 	return nil
 }
 
-// DependsOnEpsilon tells whether an object that is refused for a reason might not be at a lower ε.
+// DependsOnEpsilon reports whether an object refused for a reason may be accepted at a lower ε.
 func DependsOnEpsilon(r api.Reason) bool {
 	switch r {
 	case api.ChainCeiling, api.ObjectCap, api.NotOnOffer, api.HoldersFull,

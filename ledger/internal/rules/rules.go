@@ -11,28 +11,28 @@ import (
 	"github.com/sluicedp/sluice/privacy"
 )
 
-// Rules decide who may have what, and draw it. They know the host's keys, and what requests in
-// memory hold.
+// Rules decides what each request may have of each object, and draws responses. It has the host's
+// keys, and the budget held by running requests.
 type Rules struct {
 	ReadOnly bool    // nothing is drawn
 	Binder   *Binder // nil without a truth key
-	Bound    bool    // the ledger has a truth key, whether or not it was opened with it
-	// Patience is how long a source of truths may take for a batch; 0 for ever.
+	Bound    bool    // the ledger has a truth key, even if it was opened without it
+	// Patience is how long a source of true values may take for a batch; 0 for no limit.
 	Patience time.Duration
 	Noise    noises // does not change after Open
-	Holds    Holds  // of the raises that are under way
+	Holds    Holds  // of the running raises
 }
 
-// Subject is one object of a request, with everything that decides about it.
+// Subject is one object of a request, with all records that decide about it.
 type Subject struct {
 	Name   string        // as in the request
-	Chain  state.Chain   // of the question that is asked
+	Chain  state.Chain   // in the question of the request
 	Object state.Object  // its budget
-	Policy policy.Policy // of the chain; the zero value if only the cap binds
+	Policy policy.Policy // of the chain; the zero value if only the cap limits it
 }
 
-// ReadSubject reads into x what decides about an object of a request for a question at an ε. If the
-// object takes no part, it returns why.
+// ReadSubject reads into x the records that decide about an object, for a request for a question at
+// an ε. It returns a refusal if the object is not enrolled or has withdrawn.
 func ReadSubject(
 	s *state.State, q *event.Question, name string, asked privacy.Epsilon, x *Subject,
 ) (*api.Refusal, error) {
@@ -54,13 +54,13 @@ func ReadSubject(
 	return nil, err
 }
 
-// LacksTruth refuses an object that the host has no true value of, or another than its chain began
-// with: the refusal does not say which.
+// LacksTruth returns the refusal of an object because the host has no true value of it, an invalid
+// one, or another one than its chain began with. The refusal does not say which of these it is.
 func LacksTruth(object string, asked privacy.Epsilon) *api.Refusal {
 	return refuse(object, asked, api.NoTruth, event.RemedyTruth)
 }
 
-// refuse returns the refusal of an object that asks for an ε.
+// refuse returns the refusal of an object at an ε.
 func refuse(object string, asked privacy.Epsilon, why api.Reason, remedy string) *api.Refusal {
 	return &api.Refusal{Object: object, Reason: why, Asked: asked, Remedy: remedy}
 }

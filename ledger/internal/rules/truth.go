@@ -19,8 +19,9 @@ import (
 	"github.com/sluicedp/sluice/privacy"
 )
 
-// LacksTruthKey refuses draws from truths if the ledger binds chains to them and was opened without
-// its key. Who only reads has no need of keys, and quotes as who has them.
+// LacksTruthKey returns a refusal if chains are bound to true values and the ledger was opened
+// without its truth key. A read-only ledger needs no keys: its quotes are those of a ledger that
+// has them.
 func (l *Rules) LacksTruthKey(object string, asked privacy.Epsilon) *api.Refusal {
 	if !l.Bound || l.Binder != nil || l.ReadOnly {
 		return nil
@@ -28,13 +29,13 @@ func (l *Rules) LacksTruthKey(object string, asked privacy.Epsilon) *api.Refusal
 	return refuse(object, asked, api.NoTruthKey, event.RemedyKey)
 }
 
-// NoTruth stands for "the host has no value" where the number of a value is expected.
+// NoTruth is used in place of the index of a true value if the host has none.
 const NoTruth = -1
 
-// Ask returns the numbers of the objects' true values, by which responses are drawn. It returns
-// [NoTruth] for an object of which the host has no value, one that is not among the question's, or
-// another than the one that the chain is bound to; faults notes which of these. All draws get their
-// true values here.
+// Ask requests true values from the host and returns their indexes in the question. It returns
+// [NoTruth] for an object if the host has no value, if the value is not one of the question's, or
+// if the chain is bound to another value. faults records which of these it is. The true values of
+// all draws come from here.
 func (l *Rules) Ask(
 	ctx context.Context, q *event.Question, truth api.TruthFunc, who Needy, faults *TruthFaults,
 ) ([]int32, error) {
@@ -49,11 +50,11 @@ func (l *Rules) Ask(
 	return numbers, nil
 }
 
-// numberOf returns the number of a true value, or [NoTruth] if a chain cannot be drawn from it. It
-// takes the same steps whether the value is missing, changed or invalid: the time that a refusal
-// takes must not show which of these it is.
+// numberOf returns the index of a true value, or [NoTruth] if a response of the chain cannot be
+// drawn from it. It takes the same steps whether the value is missing, changed or invalid, because
+// the duration of a refusal must not reveal which of these it is.
 func (l *Rules) numberOf(q *event.Question, to state.Bond, name, value string, faults *TruthFaults) int32 {
-	number, known := q.Index[cmp.Or(value, q.Values[0])] // a missing value is looked up as well
+	number, known := q.Index[cmp.Or(value, q.Values[0])] // a missing value takes the same steps
 	if !known || value == "" {
 		number = NoTruth
 	}
@@ -70,12 +71,13 @@ func (l *Rules) numberOf(q *event.Question, to state.Bond, name, value string, f
 	return NoTruth
 }
 
-// Later notes that a source will tell what it was asked for another time, and is asked on for now.
+// Later collects errors of sources that will return the true values at another time. The caller
+// goes on with its other requests to the source.
 type Later struct {
 	Err error // the first such error, or nil
 }
 
-// Is tells whether an error is of that kind.
+// Is reports whether an error is [errs.ErrTruthLater], and keeps the first such error.
 func (l *Later) Is(err error) bool {
 	later := errors.Is(err, errs.ErrTruthLater)
 	if later && l.Err == nil {
@@ -84,18 +86,18 @@ func (l *Later) Is(err error) bool {
 	return later
 }
 
-// Needy are objects whose true values are needed, with what their chains are bound to.
+// Needy is a list of objects whose true values are needed, with the bindings of their chains.
 type Needy struct {
-	Names []string     // in order
-	Bonds []state.Bond // of each name, at the same place
+	Names []string     // sorted
+	Bonds []state.Bond // of each name, at the same index
 }
 
-// Add adds an object, behind those of lesser names.
+// Add adds an object. Names must be added in rising order.
 func (n *Needy) Add(name string, to state.Bond) {
 	n.Names, n.Bonds = append(n.Names, name), append(n.Bonds, to)
 }
 
-// Batches yields them partSize at a time.
+// Batches yields the objects in batches of [state.PartSize].
 func (n Needy) Batches() iter.Seq[Needy] {
 	return func(yield func(Needy) bool) {
 		for from := 0; from < len(n.Names); from += state.PartSize {
@@ -107,8 +109,8 @@ func (n Needy) Batches() iter.Seq[Needy] {
 	}
 }
 
-// fits tells whether a chain, bound to a truth or not, may be drawn from what the host said. It
-// takes the same steps if the host has no value as if it has another one.
+// fits reports whether a response of a chain may be drawn from the host's value. It takes the same
+// steps if the host has no value as if it has another value.
 func (l *Rules) fits(q *event.Question, to state.Bond, name string, truth int32) bool {
 	if l.Binder == nil || to.Tag == nil {
 		return truth != NoTruth
@@ -117,22 +119,23 @@ func (l *Rules) fits(q *event.Question, to state.Bond, name string, truth int32)
 	return same && truth != NoTruth
 }
 
-// StillFits is fits in the transaction: since the truth was asked for, the chain may have been
-// bound to another one, or have begun an epoch. asOf is the last event before that.
+// StillFits is fits for a check in the transaction. Since the host was asked, the chain may have
+// been bound to another value or have begun an epoch. asOf is the last event before the host was
+// asked.
 func (l *Rules) StillFits(q *event.Question, c *state.Chain, name string, truth int32, asOf uint64) bool {
 	return c.Since <= asOf && l.fits(q, c.Bond(), name, truth)
 }
 
-// askHost asks the host. A value that is not one of the question's is no error: what others see of
-// the request must not depend on it, and one wrong value must not stop a request that may leave
-// objects out.
+// askHost requests true values from the host. A value that is not one of the question's is not an
+// error. Other parties must not see a difference, and one wrong value must not end a request that
+// may leave objects out.
 func (l *Rules) askHost(
 	ctx context.Context, q *event.Question, truth api.TruthFunc, objects []string,
 ) ([]string, error) {
 	if truth == nil {
 		return nil, errs.Invalid("question %q: draws need true values, and the request has no source of them", q.Name)
 	}
-	values, err := l.callSource(ctx, q.Name, truth, slices.Clone(objects)) // the source may change the names
+	values, err := l.callSource(ctx, q.Name, truth, slices.Clone(objects)) // the source may change its copy
 	if err != nil {
 		return nil, fmt.Errorf("question %q: %w", q.Name, err)
 	}
@@ -143,9 +146,9 @@ func (l *Rules) askHost(
 	return values, nil
 }
 
-// callSource calls a source of true values for at most Patience. Its error says whose context
-// ended: only one of the caller's context wraps [context.Canceled] or [context.DeadlineExceeded]. A
-// late answer is not used.
+// callSource calls a source of true values for at most Patience. A late result is not used. The
+// error wraps [context.Canceled] or [context.DeadlineExceeded] only if the context of the caller
+// has ended.
 func (l *Rules) callSource(
 	caller context.Context, question string, truth api.TruthFunc, objects []string,
 ) ([]string, error) {
@@ -173,25 +176,25 @@ func isContextError(err error) bool {
 	return errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)
 }
 
-// TruthFaults are the objects of a request whose true values cannot be drawn from, the first
-// MaxPanel of them, with the reasons. They are kept apart from what is recorded and from refusals,
-// which are the same whatever the reason. Only the caller gets them.
+// TruthFaults has the objects of a request whose true values cannot be used, at most MaxPanel of
+// them, with the reasons. The reasons are not in recorded events or refusals, which must not depend
+// on them. Only the caller gets them.
 type TruthFaults struct {
-	names []string // in order
+	names []string // sorted
 	why   []truthFault
 }
 
-// truthFault is why a chain cannot be drawn from a true value.
+// truthFault is why a response cannot be drawn from a true value.
 type truthFault uint8
 
 const (
 	truthMissing truthFault = iota // the host has none
-	truthChanged                   // the value is another one than that which the chain began with
+	truthChanged                   // the value is not the one that the chain began with
 	truthInvalid                   // the value is not one of the question's
 	truthFaults
 )
 
-// note adds an object, or replaces the reason that was noted for it before.
+// note records the reason for an object, and replaces a reason recorded before.
 func (f *TruthFaults) note(name string, why truthFault) {
 	at, known := slices.BinarySearch(f.names, name)
 	switch {
@@ -202,8 +205,8 @@ func (f *TruthFaults) note(name string, why truthFault) {
 	}
 }
 
-// Among returns which of the refused objects have a true value that has changed, and which have one
-// that is not the question's. It takes the same steps whatever the reasons are.
+// Among returns the refused objects whose true value has changed, and those whose value is not one
+// of the question's. It takes the same steps for all reasons.
 func (f *TruthFaults) Among(refused []api.Refusal) (changed, invalid []string) {
 	var lists [truthFaults][]string
 	for why := range lists {
@@ -225,27 +228,27 @@ func orNil(names []string) []string {
 	return names
 }
 
-// Told is what the host said of the true values of some objects, batch by batch in the order of
-// their names. It goes by name, so that whoever joins or leaves meanwhile takes nobody else's
-// truth.
+// Told has the true values that the host returned for some objects, batch by batch in the order of
+// their names. Values are found by name. An object that enrols or withdraws later thus never gets
+// the value of another object.
 type Told struct {
-	Batches []toldBatch  // in the order of the names
-	one     [1]toldBatch // memory for the first
-	Count   int          // of objects
-	// Where the last name was found: most often the next one stands behind it.
+	Batches []toldBatch  // sorted by name
+	one     [1]toldBatch // memory for the first batch
+	Count   int          // number of objects
+	// The place of the last name found: most often the next name directly follows it.
 	batch, place int
 }
 
-// MostTold is how many truths a request keeps, about. Those of further objects it asks for a second
-// time when their turn comes, so that its memory does not grow with the number of objects.
+// MostTold is about how many true values a request keeps. Those of further objects are requested
+// again for their part, so that memory does not grow with the number of objects.
 const MostTold = 1 << 20
 
 type toldBatch struct {
 	names  []string
-	values []int32 // a value's number, or noTruth
+	values []int32 // index of the true value, or NoTruth
 }
 
-// Add puts a batch behind the others. It keeps both slices.
+// Add appends a batch. It keeps both slices.
 func (t *Told) Add(names []string, values []int32) {
 	if t.Batches == nil {
 		t.Batches = t.one[:0]
@@ -254,7 +257,8 @@ func (t *Told) Add(names []string, values []int32) {
 	t.Count += len(names)
 }
 
-// Of returns the number of an object's true value, or noTruth, and whether the host was asked.
+// Of returns the index of an object's true value, or NoTruth, and whether the host was asked for
+// it.
 func (t *Told) Of(name string) (value int32, asked bool) {
 	if t.batch < len(t.Batches) {
 		b := t.Batches[t.batch]
@@ -278,7 +282,7 @@ func (t *Told) Of(name string) (value int32, asked bool) {
 	return b.values[at], true
 }
 
-// Forget overwrites everything.
+// Forget overwrites all values and empties t.
 func (t *Told) Forget() {
 	for _, b := range t.Batches {
 		clear(b.values)
@@ -286,21 +290,22 @@ func (t *Told) Forget() {
 	*t = Told{}
 }
 
-// Binder makes the keyed hashes that bind a chain to the truth it began with. Without the key a
-// hash tells nothing about the value, however few values there are.
+// Binder computes the keyed hashes that bind a chain to the true value that it began with. Without
+// the key, a hash reveals nothing about the value, even if there are few values.
 type Binder struct {
-	Key    []byte   // the host's, at least 16 bytes
-	Ledger [16]byte // its id: each ledger has hashes of its own
+	Key    []byte   // the host's truth key, at least 16 bytes
+	Ledger [16]byte // ID of the ledger, so that each ledger has other hashes
 }
 
-// minTruthKey is the shortest truth key, in bytes.
+// minTruthKey is the smallest length of a truth key in bytes.
 const minTruthKey = 16
 
-// Check recognizes the key.
+// Check returns a tag by which the key is recognized.
 func (b *Binder) Check() event.Tag { return b.hash("check", "", 0, 0, 0) }
 
-// Truth binds the chain of an object and a question to the number of its true value. That goes by
-// the event that began the epoch: else equal hashes would show that a value came back.
+// Truth returns the hash that binds the chain of an object and a question to its true value. It
+// depends on the event that began the epoch. Equal hashes would otherwise show that a value came
+// back.
 func (b *Binder) Truth(object string, question uint32, since uint64, value int32) event.Tag {
 	return b.hash("truth", object, question, since, uint32(value))
 }
@@ -317,7 +322,8 @@ func (b *Binder) hash(use, object string, question uint32, since uint64, value u
 	return t
 }
 
-// UseTruthKey checks a truth key. It returns the change that makes it the ledger's, unless it is.
+// UseTruthKey checks a truth key. If the ledger has no truth key yet, it returns the change that
+// records this one.
 func (l *Rules) UseTruthKey(id [16]byte, key, check []byte) (set []event.Change, err error) {
 	if len(key) < minTruthKey {
 		return nil, errs.Invalid("a truth key of %d bytes; it has at least %d", len(key), minTruthKey)

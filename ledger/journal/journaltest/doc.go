@@ -1,3 +1,3 @@
-// Package journaltest holds what every [journal.Journal] must pass, and a journal in memory with
-// faults for the tests of those who use one.
+// Package journaltest has the tests that every [journal.Journal] must pass. It also has a journal
+// in memory with injected faults, for tests of the code that uses journals.
 package journaltest

@@ -10,14 +10,14 @@ import (
 	"github.com/sluicedp/sluice/ledger/journal"
 )
 
-// Log makes groups of records that no other program reads, with the positions that they lead to. The
-// zero Log is empty. Copies are made by Clone.
+// Log makes groups of arbitrary records, with correct positions. The zero Log is empty. Use Clone
+// to copy a Log.
 type Log struct {
 	hashes []tlog.Hash // of the tree, in the order of [tlog.StoredHashIndex]
 	at     uint64
 }
 
-// read is a [tlog.HashReader] of the log's tree.
+// read implements [tlog.HashReader] for the log's tree.
 func (l *Log) read(at []int64) (found []tlog.Hash, err error) {
 	for _, i := range at {
 		found = append(found, l.hashes[i])
@@ -29,7 +29,7 @@ func (l *Log) read(at []int64) (found []tlog.Hash, err error) {
 func (l *Log) End() journal.Position {
 	root, err := tlog.TreeHash(int64(l.at), tlog.HashReaderFunc(l.read))
 	if err != nil {
-		panic(err) // all hashes are there
+		panic(err) // the log has all hashes
 	}
 	return journal.Position{Events: l.at, Root: root}
 }
@@ -40,7 +40,7 @@ func (l *Log) Group(term uint64, records ...[]byte) journal.Group {
 	for _, r := range records {
 		more, err := tlog.StoredHashes(int64(l.at), r, tlog.HashReaderFunc(l.read))
 		if err != nil {
-			panic(err) // all hashes are there
+			panic(err) // the log has all hashes
 		}
 		l.hashes, l.at = append(l.hashes, more...), l.at+1
 	}
@@ -48,19 +48,20 @@ func (l *Log) Group(term uint64, records ...[]byte) journal.Group {
 	return g
 }
 
-// Undo takes the last so many records back.
+// Undo removes the last records from the log. The parameter is their number.
 func (l *Log) Undo(records int) {
 	l.at -= uint64(records)
 	l.hashes = l.hashes[:tlog.StoredHashCount(int64(l.at))]
 }
 
-// Clone returns a log that goes its own way from here.
+// Clone returns an independent copy of the log.
 func (l *Log) Clone() Log { return Log{slices.Clone(l.hashes), l.at} }
 
-// Equal tells whether two groups are the same to a reader.
+// Equal reports whether two groups are the same for a reader: equal except for Cut.
 func Equal(a, b journal.Group) bool {
 	return a.Term == b.Term && a.Before == b.Before && a.After == b.After &&
 		slices.EqualFunc(a.Records, b.Records, bytes.Equal)
 }
 
+// isRejected reports whether an error is a [journal.ErrRejected].
 func isRejected(err error) bool { return errors.Is(err, journal.ErrRejected) }

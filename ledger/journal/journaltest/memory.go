@@ -13,9 +13,9 @@ import (
 	"github.com/sluicedp/sluice/ledger/journal"
 )
 
-// Memory is a journal in memory, with faults. It may be opened any number of times; a claim fences
-// all other handles. What other hosts do not have ([journal.Follower.Folded]) is not trimmed, as
-// soon as any of them has said what it has.
+// Memory is a journal in memory, with injected faults. It may be opened any number of times; a
+// claim fences all other handles. Once any other host has called Folded
+// ([journal.Follower.Folded]), Trim keeps what one of these hosts lacks.
 type Memory struct {
 	name string
 
@@ -36,22 +36,22 @@ type Call struct {
 	Through journal.Position // of Trim
 }
 
-// NewMemory makes a journal that begins at a position.
+// NewMemory returns a new journal that begins at a position.
 func NewMemory(at journal.Position) *Memory {
 	return &Memory{name: "memory:" + rand.Text(), begin: at, bases: map[string]uint64{}, grown: make(chan struct{})}
 }
 
-// Inject has fault called before each call of any handle; nil ends that. It may wait, and may be
-// called by several goroutines. A call for which it returns an error returns that, and is not
-// executed. The handle is stopped then, unless the call is a Head, or the error a
-// [journal.ErrRejected] or a [journal.ErrHeld].
+// Inject sets a function that runs before each call of any handle, or removes it with nil. The
+// function may wait, and may run in several goroutines at once. If it returns an error, the call
+// returns that error and is not executed. The handle then stops, unless the call is a Head, or the
+// error is a [journal.ErrRejected] or a [journal.ErrHeld].
 func (m *Memory) Inject(fault func(context.Context, Call) error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.fault = fault
 }
 
-// Groups returns what is in the journal, and where it begins.
+// Groups returns the groups in the journal, and the position where it begins.
 func (m *Memory) Groups() (begin journal.Position, groups []journal.Group) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -61,7 +61,7 @@ func (m *Memory) Groups() (begin journal.Position, groups []journal.Group) {
 // Open returns a new handle.
 func (m *Memory) Open() journal.Follower { return m.OpenOn("") }
 
-// OpenOn returns a new handle, of a host.
+// OpenOn returns a new handle for a named host.
 func (m *Memory) OpenOn(host string) journal.Follower { return &handle{in: m, host: host} }
 
 // end returns where the journal ends.
@@ -72,7 +72,7 @@ func (m *Memory) end() journal.Position {
 	return m.begin
 }
 
-// behind returns the number of groups up to a position.
+// behind returns the number of groups up to a position. Errors: ErrTrimmed, ErrLost, ErrForked.
 func (m *Memory) behind(at journal.Position) (int, error) {
 	if at.Events < m.begin.Events {
 		return 0, fmt.Errorf("%w: it begins with %v; asked for is %v", journal.ErrTrimmed, m.begin, at)
@@ -94,14 +94,14 @@ func (m *Memory) behind(at journal.Position) (int, error) {
 type handle struct {
 	in      *Memory
 	host    string
-	refusal error  // the handle was closed, or has stopped
+	refusal error  // set if the handle was closed, or has stopped
 	term    uint64 // 0 before Claim
 }
 
 func (h *handle) Name() string { return h.in.name }
 
-// call executes a call, unless a fault comes before it. do, and all that changes the handle, runs
-// under the lock.
+// call runs the injected fault, and then do unless the fault returned an error. do runs under the
+// lock.
 func (h *handle) call(ctx context.Context, c Call, do func() error) error {
 	h.in.mu.Lock()
 	defer h.in.mu.Unlock()
@@ -120,7 +120,7 @@ func (h *handle) call(ctx context.Context, c Call, do func() error) error {
 	return err
 }
 
-// injected returns the error that comes before a call. The lock is released meanwhile.
+// injected runs the injected fault and returns its error. It releases the lock during that.
 func (h *handle) injected(ctx context.Context, c Call) error {
 	fault := h.in.fault
 	if fault == nil {
@@ -131,6 +131,7 @@ func (h *handle) injected(ctx context.Context, c Call) error {
 	return fault(ctx, c)
 }
 
+// ready returns an error if the handle was closed or has stopped, or if ctx has ended.
 func (h *handle) ready(ctx context.Context) error {
 	if h.refusal != nil {
 		return h.refusal
@@ -155,7 +156,7 @@ func (h *handle) Claim(ctx context.Context) (term uint64, end journal.Position, 
 	return term, end, nil
 }
 
-// Settle does nothing: no power cut undoes what is read.
+// Settle does nothing: what Read returns is already settled.
 func (h *handle) Settle(ctx context.Context) error {
 	h.in.mu.Lock()
 	defer h.in.mu.Unlock()
@@ -211,7 +212,7 @@ func (h *handle) Trim(ctx context.Context, through journal.Position) error {
 	})
 }
 
-// wake ends the waits for more to read.
+// wake ends all waits of Await, which then check again.
 func (m *Memory) wake() {
 	close(m.grown)
 	m.grown = make(chan struct{})
@@ -231,8 +232,8 @@ func (h *handle) Await(ctx context.Context, after journal.Position) error {
 	}
 }
 
-// more returns what is closed when the journal goes on behind a position, or nil if it does
-// already.
+// more returns nil if the journal has groups after a position. Otherwise it returns a channel that
+// is closed when a group is appended.
 func (h *handle) more(ctx context.Context, at journal.Position) (grown chan struct{}, err error) {
 	h.in.mu.Lock()
 	defer h.in.mu.Unlock()
@@ -261,7 +262,7 @@ func (h *handle) Folded(ctx context.Context, through journal.Position) error {
 	return nil
 }
 
-// Bases returns how many events each host has, as it has said.
+// Bases returns the number of events that each host has reported by Folded.
 func (m *Memory) Bases() map[string]uint64 {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -280,7 +281,7 @@ func (h *handle) Read(ctx context.Context, after journal.Position) iter.Seq2[jou
 	}
 }
 
-// next returns the group behind a position, if there is one.
+// next returns the group after a position; ok is false if there is none.
 func (h *handle) next(ctx context.Context, at journal.Position) (g journal.Group, ok bool, err error) {
 	h.in.mu.Lock()
 	defer h.in.mu.Unlock()
@@ -302,7 +303,7 @@ func (h *handle) Close() error {
 	return nil
 }
 
-// stored returns a group as a journal keeps it.
+// stored returns a group as a journal stores it: a deep copy without Cut.
 func stored(g journal.Group) journal.Group {
 	records := make([][]byte, len(g.Records))
 	for i, r := range g.Records {

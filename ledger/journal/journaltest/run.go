@@ -17,39 +17,39 @@ import (
 	"github.com/sluicedp/sluice/ledger/journal"
 )
 
-// Kind is a kind of journal that is tested.
+// Kind describes a kind of journal to test.
 type Kind struct {
-	// New makes a journal that begins at a position.
+	// New creates a journal that begins at a position.
 	New func(t *testing.T, at journal.Position) Medium
-	// Shared says that a journal can be open twice, and that a claim fences the other handle. Of
-	// any other kind, the second Open or its Claim returns [journal.ErrInUse].
+	// Shared means that a journal can be opened twice, and that a claim fences the other handle.
+	// For any other kind, the second Open or its Claim must return [journal.ErrInUse].
 	Shared bool
-	// ReadsAhead says that Read may return groups that are trimmed after it has begun.
+	// ReadsAhead means that Read may return groups that were trimmed after it began.
 	ReadsAhead bool
-	// Brief says that handles are opened slowly: less is tried of like cases.
+	// Brief means that opening a handle is slow: Run then tries fewer of similar cases.
 	Brief bool
-	// Large is how many bytes the largest group has that is tried; some tens of megabytes are good.
+	// Large is the size in bytes of the largest group to try; some tens of megabytes are useful.
 	Large int
 }
 
-// Medium is what keeps a journal when no handle is open.
+// Medium is the storage of a journal, which stays when no handle is open.
 type Medium struct {
 	// Open returns a new handle.
 	Open func() (journal.Journal, error)
-	// Break makes the next Append fail, by whatever handle, so that it leaves open whether the
-	// group is there, or must find that out. landed says which of both it should be, if that can be
-	// chosen. If Break is nil, it is not tested.
+	// Break makes the next Append of any handle fail, so that the outcome is uncertain, or the
+	// handle must resolve it. landed is whether the group should be in the journal, if the medium
+	// can choose that. If Break is nil, this is not tested.
 	Break func(landed bool)
-	// Tamper has ways in which others may change what a handle has left, by what they do: each puts
-	// an older copy in its place, takes it away, cuts it off, and so on, while the handle is open,
-	// and leaves it so. Append, Trim and Close must then return ErrReplaced.
+	// Tamper has ways in which other processes may change the journal while a handle has it open,
+	// by name. Examples are a restored older copy, a removed file and a truncated one. The change
+	// stays. Append, Trim and Close must then return ErrReplaced.
 	Tamper map[string]func()
-	// Fold has as many other hosts say that they have all up to a position as Trim waits for. It is
-	// nil if Trim waits for nobody.
+	// Fold reports Folded for as many other hosts as Trim waits for. It is nil if Trim waits for no
+	// hosts.
 	Fold func(through journal.Position)
 }
 
-// Run tests a kind of journal, each test with journals of its own.
+// Run tests a kind of journal. Each test has journals of its own.
 func Run(t *testing.T, k Kind) {
 	for _, c := range []struct {
 		name string
@@ -67,7 +67,7 @@ func Run(t *testing.T, k Kind) {
 	}
 }
 
-// step returns how many of like cases are taken at a time.
+// step returns the stride through similar cases: brief for a Brief kind, else 1.
 func (k Kind) step(brief int) int {
 	if k.Brief {
 		return brief
@@ -75,7 +75,7 @@ func (k Kind) step(brief int) int {
 	return 1
 }
 
-// game is a journal, and what must be in it.
+// game is a journal under test, and the content that it must have.
 type game struct {
 	*testing.T
 	medium Medium
@@ -86,7 +86,7 @@ type game struct {
 	groups []journal.Group
 }
 
-// play makes a journal behind a few events, and claims it.
+// play creates a journal that begins after a few events, and claims it.
 func play(t *testing.T, k Kind) *game {
 	t.Helper()
 	g := &game{T: t}
@@ -98,6 +98,7 @@ func play(t *testing.T, k Kind) *game {
 	return g
 }
 
+// open opens a handle, which is closed when the test ends.
 func (g *game) open() {
 	g.Helper()
 	var err error
@@ -107,6 +108,7 @@ func (g *game) open() {
 	g.Cleanup(func() { g.j.Close() })
 }
 
+// claim claims the journal, which must raise the term and return the right end.
 func (g *game) claim() {
 	g.Helper()
 	term, end, err := g.j.Claim(g.Context())
@@ -116,7 +118,7 @@ func (g *game) claim() {
 	g.term = term
 }
 
-// again closes the journal, and opens it.
+// again closes the journal, opens and checks it, and claims it again.
 func (g *game) again() {
 	g.Helper()
 	if err := g.j.Close(); err != nil {
@@ -127,7 +129,7 @@ func (g *game) again() {
 	g.claim()
 }
 
-// add appends a group.
+// add appends a group of texts.
 func (g *game) add(cut bool, records ...string) {
 	g.Helper()
 	var all [][]byte
@@ -137,6 +139,7 @@ func (g *game) add(cut bool, records ...string) {
 	g.append(cut, all...)
 }
 
+// append appends a group, and records that the journal must have it.
 func (g *game) append(cut bool, records ...[]byte) {
 	g.Helper()
 	group := g.log.Group(g.term, records...)
@@ -147,7 +150,7 @@ func (g *game) append(cut bool, records ...[]byte) {
 	g.groups = append(g.groups, stored(group))
 }
 
-// fill appends so many groups.
+// fill appends n groups.
 func (g *game) fill(n int) {
 	g.Helper()
 	for i := range n {
@@ -155,12 +158,12 @@ func (g *game) fill(n int) {
 	}
 }
 
-// errEndless says that Read returns a group that does not go on from the one before it, so that it
-// may never end.
+// errEndless is returned if Read returns a group that does not continue the one before it. Such a
+// sequence may never end.
 var errEndless = errors.New("Read does not advance")
 
-// advancing is Read of a journal, which must advance with each group: else the test fails, and the
-// sequence ends.
+// advancing is Read, with a check that each group continues the one before it. If one does not, the
+// test fails and the sequence ends.
 func (g *game) advancing(ctx context.Context, j journal.Journal,
 	after journal.Position) iter.Seq2[journal.Group, error] {
 	return func(yield func(journal.Group, error) bool) {
@@ -178,7 +181,7 @@ func (g *game) advancing(ctx context.Context, j journal.Journal,
 	}
 }
 
-// read reads all groups behind a position.
+// read returns all groups after a position.
 func (g *game) read(after journal.Position) (all []journal.Group, err error) {
 	for group, err := range g.advancing(g.Context(), g.j, after) {
 		if err != nil {
@@ -189,7 +192,7 @@ func (g *game) read(after journal.Position) (all []journal.Group, err error) {
 	return all, nil
 }
 
-// trimmed forgets the groups up to a position.
+// trimmed records that the groups up to a position are no longer in the journal.
 func (g *game) trimmed(through journal.Position) {
 	for len(g.groups) > 0 && g.groups[0].After.Events <= through.Events {
 		g.groups = g.groups[1:]
@@ -197,7 +200,7 @@ func (g *game) trimmed(through journal.Position) {
 	g.begin = through
 }
 
-// trim trims the journal.
+// trim trims the journal up to a position, which other hosts have folded before.
 func (g *game) trim(through journal.Position) {
 	g.Helper()
 	g.fold(through)
@@ -220,7 +223,7 @@ func (g *game) check() {
 	}
 }
 
-// same holds what follows on a position against what should.
+// same checks that Read returns the wanted groups after a position.
 func (g *game) same(at journal.Position, want []journal.Group) {
 	g.Helper()
 	found, err := g.read(at)
@@ -234,7 +237,7 @@ func (g *game) same(at journal.Position, want []journal.Group) {
 	}
 }
 
-// wants checks that a call returned a sort of error.
+// wants checks that an error of a call wraps the wanted one.
 func (g *game) wants(want error, call string, err error) {
 	g.Helper()
 	if !errors.Is(err, want) {
@@ -242,21 +245,21 @@ func (g *game) wants(want error, call string, err error) {
 	}
 }
 
-// never returns a group that is never appended.
+// never returns a valid group for a call that must not append it.
 func (g *game) never(term uint64) journal.Group {
 	group := g.log.Group(term, []byte("never"))
 	g.log.Undo(1)
 	return group
 }
 
-// fold has other hosts say that they have all up to a position, if Trim waits for that.
+// fold makes other hosts report Folded, if Trim waits for that.
 func (g *game) fold(through journal.Position) {
 	if g.medium.Fold != nil {
 		g.medium.Fold(through)
 	}
 }
 
-// fails reads from a position that there is not.
+// fails checks that Read fails from a position that is not in the journal.
 func (g *game) fails(at journal.Position, want error) {
 	g.Helper()
 	found, err := g.read(at)
@@ -265,13 +268,13 @@ func (g *game) fails(at journal.Position, want error) {
 	}
 }
 
-// otherRoot is a position with as many events as another, and another root.
+// otherRoot returns a position with the same number of events and another root.
 func otherRoot(p journal.Position) journal.Position {
 	p.Root[0] ^= 1
 	return p
 }
 
-// mostName is how many bytes a name may have.
+// mostName is the largest length of a name in bytes.
 const mostName = 256
 
 func testName(t *testing.T, k Kind) {
@@ -328,7 +331,7 @@ func testRecords(t *testing.T, k Kind) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, group := range found { // they are the reader's
+	for _, group := range found { // Read must not return shared memory
 		for i, r := range group.Records {
 			clear(r)
 			group.Records[i] = append(r, 1)
@@ -422,7 +425,7 @@ func testTrim(t *testing.T, k Kind) {
 	}
 }
 
-// testHeld trims what nobody else has.
+// testHeld trims up to positions that no other host has folded.
 func testHeld(t *testing.T, k Kind) {
 	g := play(t, k)
 	if g.medium.Fold == nil {
@@ -445,8 +448,8 @@ func testHeld(t *testing.T, k Kind) {
 	g.again()
 }
 
-// held trims to a position, which is held back behind another one, at the most. It returns how far
-// all is destroyed, and nothing else has changed.
+// held calls Trim with a position that must be held back at most, or earlier. It returns up to
+// where everything is destroyed. Nothing else has changed.
 func (g *game) held(wanted, most journal.Position) journal.Position {
 	g.Helper()
 	var held *journal.HeldError
@@ -525,7 +528,7 @@ func testContext(t *testing.T, k Kind) {
 	g.again()
 }
 
-// refused checks that every call returns an error.
+// refused checks that every call returns an error that wraps the wanted one.
 func (g *game) refused(want error) {
 	g.Helper()
 	_, _, claimed := g.j.Claim(g.Context())
@@ -563,8 +566,8 @@ func testUncertain(t *testing.T, k Kind) {
 	}
 }
 
-// uncertain lets an append fail, and sees what became of it. A journal that finds that out by
-// itself must be right.
+// uncertain makes an append fail, opens the journal again, and checks the outcome. If Append has
+// returned an outcome, it must be right.
 func (g *game) uncertain(landed, cut, large bool) {
 	g.Helper()
 	records := [][]byte{[]byte("perhaps")}
@@ -648,7 +651,7 @@ func testTwo(t *testing.T, k Kind) {
 	g.check()
 }
 
-// testTampered has others change what a handle has left.
+// testTampered changes the journal in all ways that Medium.Tamper has.
 func testTampered(t *testing.T, k Kind) {
 	if play(t, k).medium.Tamper == nil {
 		t.Log("nobody says how to tamper with the journal")
@@ -663,7 +666,7 @@ func testTampered(t *testing.T, k Kind) {
 	}
 }
 
-// testTamper tampers with a journal before a call.
+// testTamper changes a journal in one way before a call.
 func testTamper(t *testing.T, k Kind, how, call string) {
 	g := play(t, k)
 	g.fill(3)
@@ -678,7 +681,7 @@ func testTamper(t *testing.T, k Kind, how, call string) {
 	g.wants(nil, "a second Close", g.j.Close())
 }
 
-// testMeanwhile appends, trims and claims while somebody reads.
+// testMeanwhile appends, trims and claims while Read is in progress.
 func testMeanwhile(t *testing.T, k Kind) {
 	for n := 0; n < 8; n += k.step(3) {
 		g := play(t, k)
@@ -713,7 +716,7 @@ func testMeanwhile(t *testing.T, k Kind) {
 	}
 }
 
-// lost trims what a reader would come to, or has read ahead.
+// lost trims groups that a Read in progress has not returned yet.
 func (g *game) lost(ahead bool) {
 	g.Helper()
 	g.fill(3)
@@ -735,7 +738,7 @@ func (g *game) lost(ahead bool) {
 	}
 }
 
-// testFollow reads what another handle appends.
+// testFollow checks a follower that reads what another handle appends.
 func testFollow(t *testing.T, k Kind) {
 	g := play(t, k)
 	if _, can := g.j.(journal.Follower); !can {
@@ -769,7 +772,7 @@ func testFollow(t *testing.T, k Kind) {
 	g.wants(journal.ErrStopped, "Head after Close", err)
 }
 
-// awaited has a follower wait for groups, and read them.
+// awaited checks that Await waits for groups, which the follower then reads.
 func (g *game) awaited(f journal.Follower) {
 	g.Helper()
 	at := g.log.End()
@@ -797,7 +800,7 @@ func (g *game) awaited(f journal.Follower) {
 	}
 }
 
-// testWalk does this and that.
+// testWalk runs random calls in random order, and checks the journal at the end.
 func testWalk(t *testing.T, k Kind) {
 	seed := rand.Uint64()
 	random := rand.New(rand.NewPCG(seed, 0))

@@ -16,7 +16,7 @@ import (
 	"github.com/sluicedp/sluice/ledger/journal"
 )
 
-// directory is a [Holder] in a directory of this host.
+// directory is a [Holder] that stores everything in a directory of this host.
 type directory struct {
 	path string
 	lock *os.File
@@ -26,29 +26,30 @@ type directory struct {
 	journals map[string]*shelf
 }
 
-// OpenDirectory opens a holder that keeps everything in a directory, and makes that if there is
-// none. Only one process may open it until Close. On systems without flock, such as Windows, the
-// caller must see to that. Errors: [journal.ErrInUse], ErrCorrupt or ErrVersion of package api
-// from the first call about a journal, those of the disk.
+// OpenDirectory opens a holder in a directory, which it creates if it does not exist. Until Close,
+// no other process can open it. On systems without flock, such as Windows, the caller must make
+// sure of that. Errors: [journal.ErrInUse], errors of the disk. The first call about a journal can
+// return ErrCorrupt or ErrVersion of package api.
 //
-//	lock              is locked while a process has the directory open; it holds "sluice keys lock"
+//	lock              locked while a process has the directory open; content: "sluice keys lock"
 //	JOURNAL/7.2.key   the key of the second segment of term 7
 //	JOURNAL/kept      the segment below which all keys are destroyed, and the exceptions
 //	JOURNAL/mark      how far events were acknowledged
-//	*.new             a file that is being made
+//	*.new             an unfinished file
 //
-// JOURNAL is the name of a journal, with "-" in place of ":". Numbers are big-endian, and crc is
-// the CRC-32C of all before it, with the journal's name in front. Only the owner can read the
+// JOURNAL is the name of a journal, with "-" in place of ":". Numbers are big-endian. crc is the
+// CRC-32C of the journal's name followed by all bytes before crc. Only the owner can read the
 // files.
 //
 //	key    "sluice key 1" term(8) number(8) key(32) crc(4)
-//	kept   "sluice kept 1" term(8) number(8), and for each that stays: term(8) number(8); crc(4)
+//	kept   "sluice kept 1" term(8) number(8), and for each exception: term(8) number(8); crc(4)
 //	mark   two times, at 0 and at 512: "sluice mark 1" term(8) events(8) root(32) crc(4); the
 //	       higher one counts
 //
-// A key gets its name when it is durable. When it is destroyed, it is overwritten with zeros,
-// flushed and unlinked. That binds no solid-state disk, no file system that copies on write, and no
-// backup. A host that needs more encrypts the disk, and keeps the directory out of backups.
+// A key file gets its final name when it is durable. To destroy it, the holder overwrites it with
+// zeros, flushes it and unlinks it. That does not reach old copies on solid-state disks, on file
+// systems that copy on write, and in backups. A host that must exclude these encrypts the disk, and
+// keeps the directory out of backups.
 func OpenDirectory(path string) (Holder, error) {
 	path, err := filepath.Abs(path)
 	if err != nil {
@@ -71,13 +72,13 @@ func OpenDirectory(path string) (Holder, error) {
 	return &directory{path: path, lock: held, journals: map[string]*shelf{}}, nil
 }
 
-// lockText is in the lock, so that no program takes the file for one of its own.
+// lockText is the content of the lock file, so that no other program mistakes the file for its own.
 const lockText = "sluice keys lock\n"
 
-// makeFolder makes a directory, unless there is one, and flushes its parent so that a power cut does
-// not undo that. A directory that another user has made for this one may be in a parent that this
-// user cannot read, and so not flush; it is used as it is. A directory that makeFolder has made, but
-// cannot make durable, is removed again.
+// makeFolder creates a directory if it does not exist, and flushes its parent, so that a power
+// failure does not undo the creation. If it cannot flush the parent of a new directory, it removes
+// the directory again. If the directory existed, its parent may be unreadable for this user,
+// because another user created both. Then the directory is used without a flush.
 func makeFolder(path string, flush func(dir string) error) error {
 	_, missing := os.Stat(path)
 	if err := os.MkdirAll(path, 0o700); err != nil {
@@ -93,10 +94,10 @@ func makeFolder(path string, flush func(dir string) error) error {
 	return err
 }
 
-// Name is the path of the directory.
+// Name returns the path of the directory.
 func (d *directory) Name() string { return d.path }
 
-// Close lets go of the directory, which stays as it is. A second Close does nothing.
+// Close unlocks the directory. A second Close does nothing.
 func (d *directory) Close() error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -111,28 +112,28 @@ func (d *directory) Close() error {
 	return err
 }
 
-// Put is [Holder.Put].
+// Put implements [Holder.Put].
 func (d *directory) Put(ctx context.Context, journal string, s Segment, k Key) error {
 	return d.with(ctx, journal, func(in *shelf) error { return in.put(s, k) })
 }
 
-// Get is [Holder.Get].
+// Get implements [Holder.Get].
 func (d *directory) Get(ctx context.Context, journal string, s Segment) (k Key, err error) {
 	err = d.with(ctx, journal, func(in *shelf) (err error) { k, err = in.get(s); return err })
 	return k, err
 }
 
-// Keep is [Holder.Keep].
+// Keep implements [Holder.Keep].
 func (d *directory) Keep(ctx context.Context, journal string, below Segment, live []Segment) error {
 	return d.with(ctx, journal, func(in *shelf) error { return in.keep(below, live) })
 }
 
-// Mark is [Holder.Mark].
+// Mark implements [Holder.Mark].
 func (d *directory) Mark(ctx context.Context, journal string, m Mark) error {
 	return d.with(ctx, journal, func(in *shelf) error { return in.mark.note(m) })
 }
 
-// Seen is [Holder.Seen].
+// Seen implements [Holder.Seen].
 func (d *directory) Seen(ctx context.Context, journal string) (highest Mark, term uint64, err error) {
 	err = d.with(ctx, journal, func(in *shelf) (err error) {
 		highest = in.mark.last
@@ -142,7 +143,8 @@ func (d *directory) Seen(ctx context.Context, journal string) (highest Mark, ter
 	return highest, term, err
 }
 
-// with does something with what there is of a journal.
+// with runs do on the directory of a journal, which it opens at the first call. Only one call runs
+// at a time.
 func (d *directory) with(ctx context.Context, name string, do func(*shelf) error) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -166,25 +168,26 @@ func (d *directory) with(ctx context.Context, name string, do func(*shelf) error
 	return nil
 }
 
-// shelf is the directory of a journal.
+// shelf is the directory of one journal.
 type shelf struct {
 	path, journal string
 	kept          kept
 	mark          *markFile
 }
 
-// kept is what was said to Keep.
+// kept has the arguments of the last effective call of Keep.
 type kept struct {
 	below Segment
 	live  []Segment
 }
 
-// dead tells whether the key of a segment is destroyed, or to be.
+// dead reports whether the key of a segment is destroyed, or must be.
 func (k kept) dead(s Segment) bool {
 	return s.Compare(k.below) < 0 && !slices.Contains(k.live, s)
 }
 
-// openShelf opens the directory of a journal, and destroys what a crash has left of keys there.
+// openShelf opens the directory of a journal. It destroys unfinished key files, and dead keys that
+// a crash has left.
 func openShelf(path, journal string) (*shelf, error) {
 	if err := makeFolder(path, ledgerfile.TrySyncDir); err != nil {
 		return nil, err
@@ -209,15 +212,17 @@ const (
 	asNew    = ".new"
 )
 
+// file returns the path of the key file of a segment.
 func (s *shelf) file(of Segment) string { return filepath.Join(s.path, of.String()+asKey) }
 
+// put implements [Holder.Put] for one journal.
 func (s *shelf) put(of Segment, k Key) error {
 	if of.Number == 0 {
 		return fmt.Errorf("%w: segment %v", errInvalid, of)
 	}
 	switch had, err := s.get(of); {
 	case err == nil && had == k:
-		return ledgerfile.TrySyncDir(s.path) // an earlier call may have come only so far
+		return ledgerfile.TrySyncDir(s.path) // an earlier call may have failed after the rename
 	case err == nil:
 		return fmt.Errorf("%w: %v", errConflict, of)
 	case errors.Is(err, ErrDestroyed) || !errors.Is(err, ErrNoKey):
@@ -226,6 +231,7 @@ func (s *shelf) put(of Segment, k Key) error {
 	return ledgerfile.Write(s.file(of), keyFile(s.journal, of, k), ledgerfile.Options{Suffix: asNew})
 }
 
+// get implements [Holder.Get] for one journal.
 func (s *shelf) get(of Segment) (k Key, err error) {
 	if s.kept.dead(of) {
 		return k, fmt.Errorf("%w: %v", ErrDestroyed, of)
@@ -240,6 +246,8 @@ func (s *shelf) get(of Segment) (k Key, err error) {
 	return parseKey(text, s.journal, of)
 }
 
+// keep implements [Holder.Keep] for one journal. It makes the decision durable before it destroys
+// keys, so that openShelf can finish after a crash.
 func (s *shelf) keep(below Segment, live []Segment) error {
 	if below.Compare(s.kept.below) < 0 {
 		return nil
@@ -254,7 +262,7 @@ func (s *shelf) keep(below Segment, live []Segment) error {
 	return s.sweep()
 }
 
-// sweep destroys keys that are dead, and files that never got their names.
+// sweep destroys the keys that are dead, and unfinished files.
 func (s *shelf) sweep() error {
 	segments, others, err := s.list()
 	if err != nil {
@@ -277,7 +285,7 @@ func (s *shelf) sweep() error {
 	return ledgerfile.TrySyncDir(s.path)
 }
 
-// list returns the segments of which there are keys, and the files that are being made.
+// list returns the segments that have a key file, and the paths of unfinished files.
 func (s *shelf) list() (segments []Segment, unfinished []string, err error) {
 	entries, err := os.ReadDir(s.path)
 	for _, e := range entries {

@@ -1,21 +1,21 @@
-// Package keyholder keeps what must not lie where a journal does: the keys under which its bytes
-// are encrypted, and how far somebody was told of them.
+// Package keyholder stores, outside a journal, the keys that encrypt the journal, and how far its
+// events were acknowledged.
 //
-// A journal in a database leaves its bytes in places that nobody can overwrite: the database's own
-// log, its standbys, its backups. So they are encrypted, under a key for each segment of the
-// journal, and the keys lie with the hosts that may go on with the journal. A host without them can
-// do nothing with it. To destroy a segment is to destroy its key, everywhere.
+// A journal in a database leaves its bytes in places that cannot be overwritten: the database's own
+// log, its standbys, its backups. The bytes are therefore encrypted, under one key for each segment
+// of the journal. The keys are stored on the hosts that may continue the journal. A host without
+// the keys cannot use the journal. To destroy a segment, all hosts destroy its key.
 //
-// A database can also come back with less than it had: restored from an older backup, or failed
-// over to a standby that lagged. Holders keep a mark of how far somebody was told, so that this is
-// noticed before anything is drawn a second time.
+// A database can also return with less than it had, because it was restored from an older backup,
+// or failed over to a standby that lagged. Holders keep a mark of how far events were acknowledged.
+// The mark reveals the loss before anything is drawn a second time.
 //
-// A [Holder] does both. [OpenDirectory] opens the one of this host. [Handler] serves it to the other
-// hosts, over HTTP and TLS, which reach it by [Dial].
+// A [Holder] keeps both keys and marks. [OpenDirectory] opens the one of this host. [Handler]
+// serves it to the other hosts over HTTP and TLS; they reach it by [Dial].
 //
-// # Who is trusted
+// # Trust
 //
-// Whoever may call a holder may read all keys: the hosts trust each other as much as themselves.
-// Handler refuses a caller without a certificate that the server has verified. Use an authority for
-// these hosts and for nothing else.
+// Every caller of a holder can read all keys, so all hosts must trust each other completely.
+// Handler refuses a caller without a certificate that the server has verified. Use a certificate
+// authority for these hosts only.
 package keyholder

@@ -17,7 +17,7 @@ import (
 	"github.com/sluicedp/sluice/ledger/internal/wire"
 )
 
-// The beginnings of files.
+// The first bytes of files. The last one is the version.
 const (
 	keyMagic  = "sluice key 1"
 	keptMagic = "sluice kept 1"
@@ -26,14 +26,14 @@ const (
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// sealed returns the content of a file of a journal: a magic, its fields, and a checksum over the
-// journal's name and both.
+// sealed returns the content of a file of a journal: a magic, the fields, and a checksum over the
+// journal's name, the magic and the fields.
 func sealed(journal, magic string, fields []byte) []byte {
 	b := append([]byte(magic), fields...)
 	return binary.BigEndian.AppendUint32(b, crc32.Update(crc32.Checksum([]byte(journal), castagnoli), castagnoli, b))
 }
 
-// unsealed returns a decoder of the fields of a file.
+// unsealed checks the magic and the checksum of a file, and returns a decoder of its fields.
 func unsealed(name, magic string, b []byte) (*wire.Decoder, error) {
 	n := len(b) - 4
 	if n < len(magic) || string(b[:len(magic)-1]) != magic[:len(magic)-1] {
@@ -49,7 +49,7 @@ func unsealed(name, magic string, b []byte) (*wire.Decoder, error) {
 	return &wire.Decoder{Rest: fields}, nil
 }
 
-// The fields of files are those of requests and answers, too.
+// The fields below are used in files, and in requests and their answers ([Handler]).
 
 func putSegment(e *wire.Encoder, s Segment) {
 	e.U64(s.Term)
@@ -90,18 +90,19 @@ func takeKept(d *wire.Decoder) (k kept) {
 	return k
 }
 
-// encoded returns the bytes of some fields.
+// encoded returns the encoding of fields by the function put.
 func encoded[T any](put func(*wire.Encoder, T), fields T) []byte {
 	e := &wire.Encoder{}
 	put(e, fields)
 	return e.Buf
 }
 
-// keyFile is the content of the file of a key.
+// keyFile returns the content of a key file.
 func keyFile(name string, s Segment, k Key) []byte {
 	return sealed(name, keyMagic, append(encoded(putSegment, s), k[:]...))
 }
 
+// parseKey decodes a key file, which must be the one of a segment.
 func parseKey(text []byte, name string, of Segment) (k Key, err error) {
 	d, err := unsealed(name, keyMagic, text)
 	if err != nil {
@@ -115,6 +116,7 @@ func parseKey(text []byte, name string, of Segment) (k Key, err error) {
 	return k, d.Done()
 }
 
+// readKept reads the file of the last Keep. Without a file, nothing was destroyed.
 func readKept(path, name string) (k kept, err error) {
 	text, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -152,22 +154,22 @@ func shred(path string) error {
 const (
 	markSize  = len(markMagic) + 8 + 8 + 32 + 4
 	markSlots = 2
-	markSpace = 512 // from slot to slot: what a power cut tears is one of them
+	markSpace = 512 // bytes from slot to slot, so that a power failure damages at most one of them
 	markFlush = time.Second
 )
 
-// markFile is a file with the last two marks.
+// markFile is a file with the last two marks in two slots.
 type markFile struct {
 	name    string // of the journal
 	path    string
 	file    *os.File
-	opened  fs.FileInfo // of the file
+	opened  fs.FileInfo // identifies the file
 	last    Mark
-	slot    int64     // that of last
-	flushed time.Time // when it was flushed
+	slot    int64     // the slot of last; -1 for none
+	flushed time.Time // the time of the last flush
 }
 
-// openMark opens the file of the marks, and makes it if there is none.
+// openMark opens the file of the marks, and creates it if it does not exist.
 func openMark(path, name string) (m *markFile, err error) {
 	m = &markFile{name: name, path: path, slot: -1}
 	_, err = os.Stat(path)
@@ -190,7 +192,7 @@ func openMark(path, name string) (m *markFile, err error) {
 	return m, nil
 }
 
-// read finds the last mark. One of the two may be torn.
+// read finds the last mark. One of the two slots may be damaged by a power failure.
 func (m *markFile) read() error {
 	var torn error
 	for slot := range int64(markSlots) {
@@ -217,6 +219,7 @@ func (m *markFile) read() error {
 	return nil
 }
 
+// parseMark decodes a slot.
 func parseMark(text []byte, name string) (m Mark, err error) {
 	d, err := unsealed(name, markMagic, text)
 	if err != nil {
@@ -225,7 +228,8 @@ func parseMark(text []byte, name string) (m Mark, err error) {
 	return takeMark(d), d.Done()
 }
 
-// note writes a mark over the older one of the two.
+// note writes a mark over the older one, if it is higher than the last. It flushes the file at most
+// once every markFlush.
 func (m *markFile) note(mark Mark) error {
 	if mark.Compare(m.last) <= 0 {
 		return m.check()
@@ -247,8 +251,8 @@ func (m *markFile) note(mark Mark) error {
 	return nil
 }
 
-// check returns an error wrapping [errs.ErrReplaced] unless the path leads to the file: a mark
-// in another would not be found.
+// check returns [errs.ErrReplaced] unless the path still leads to the open file. A mark in another
+// file would be lost.
 func (m *markFile) check() error {
 	now, err := os.Stat(m.path)
 	if err != nil {
@@ -260,4 +264,5 @@ func (m *markFile) check() error {
 	return nil
 }
 
+// close flushes and closes the file.
 func (m *markFile) close() error { return errors.Join(m.file.Sync(), m.file.Close()) }

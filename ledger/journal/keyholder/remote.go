@@ -19,12 +19,12 @@ import (
 const (
 	mostBody = 1 << 20 // bytes of a request or an answer
 	speaks   = "Sluice-Keyholder"
-	version  = "2" // under that header, in each request and answer: else something else has sent it
+	version  = "2" // the header in each request and answer; anything else is not from a keyholder
 )
 
-// Mutual returns a configuration for both ends: each shows a certificate, and trusts only those
-// that an authority has signed. Use an authority for hosts that may go on with the journal, and for
-// nothing else: whoever has a certificate of it may read all keys.
+// Mutual returns a TLS configuration for both sides. Each side presents a certificate, and trusts
+// only certificates that the authority has signed. Use an authority only for hosts that may
+// continue the journal: every holder of its certificates can read all keys.
 func Mutual(own tls.Certificate, authority *x509.CertPool) *tls.Config {
 	return &tls.Config{
 		Certificates: []tls.Certificate{own},
@@ -35,17 +35,16 @@ func Mutual(own tls.Certificate, authority *x509.CertPool) *tls.Config {
 	}
 }
 
-// Handler shows a holder to other hosts. It refuses every request that does not come with a
-// certificate which the server has verified ([Mutual]). Set the timeouts of the [http.Server], as
-// of any.
+// Handler serves a holder to other hosts. It refuses every request without a certificate that the
+// server has verified ([Mutual]). The caller must set the timeouts of the [http.Server].
 //
 //	PUT, GET  /JOURNAL/keys/7.2
 //	PUT       /JOURNAL/kept
 //	PUT       /JOURNAL/mark
 //	GET       /JOURNAL/seen
 //
-// A key is its bytes; other bodies have the fields of the files of [OpenDirectory]. Requests and
-// answers have the version of this protocol in their header Sluice-Keyholder.
+// The body of a key is its bytes. Other bodies have the fields of the files of [OpenDirectory].
+// Requests and answers have the version of this protocol in the header Sluice-Keyholder.
 func Handler(h Holder) http.Handler {
 	mux := http.NewServeMux()
 	handle := func(pattern string, do func(r *http.Request, journal string, body []byte) (answer []byte, err error)) {
@@ -62,7 +61,7 @@ func Handler(h Holder) http.Handler {
 				http.Error(w, err.Error(), statusOf(err))
 				return
 			}
-			_, _ = w.Write(answer) // a caller that does not get it asks again
+			_, _ = w.Write(answer) // a caller that does not receive the answer repeats the call
 		})
 	}
 	handle("PUT /{journal}/keys/{segment}", func(r *http.Request, journal string, body []byte) ([]byte, error) {
@@ -105,7 +104,7 @@ func Handler(h Holder) http.Handler {
 	return verified(mux)
 }
 
-// seen is what [Holder.Seen] returns.
+// seen has the results of [Holder.Seen].
 type seen struct {
 	highest Mark
 	term    uint64
@@ -127,7 +126,7 @@ func takeKey(d *wire.Decoder) (k Key) {
 	return k
 }
 
-// decoded returns the fields of a body, which has nothing else.
+// decoded returns the fields of a body, which must contain nothing else.
 func decoded[T any](body []byte, take func(*wire.Decoder) T) (fields T, err error) {
 	d := &wire.Decoder{Rest: body}
 	fields = take(d)
@@ -137,8 +136,8 @@ func decoded[T any](body []byte, take func(*wire.Decoder) T) (fields T, err erro
 	return fields, nil
 }
 
-// verified lets through only requests with a certificate that was verified, of this version: the
-// bodies of version 1 are JSON, which might be taken for fields.
+// verified passes on only requests with a verified certificate and the version of this protocol.
+// The version is checked because bodies of version 1 are JSON, which could be misread as fields.
 func verified(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch {
@@ -152,7 +151,7 @@ func verified(next http.Handler) http.Handler {
 	})
 }
 
-// statuses are the errors that a caller tells apart.
+// statuses are the errors that have an HTTP status of their own.
 func statuses() map[int]error {
 	return map[int]error{
 		http.StatusNotFound: ErrNoKey, http.StatusGone: ErrDestroyed, http.StatusConflict: errConflict,
@@ -160,8 +159,9 @@ func statuses() map[int]error {
 	}
 }
 
+// statusOf returns the HTTP status of an error.
 func statusOf(err error) int {
-	if errors.Is(err, ErrDestroyed) { // which is an ErrNoKey, too
+	if errors.Is(err, ErrDestroyed) { // checked first, because it is an ErrNoKey, too
 		return http.StatusGone
 	}
 	for status, is := range statuses() {
@@ -178,9 +178,9 @@ type remote struct {
 	client     http.Client
 }
 
-// Dial returns the holder of another host, at a URL that begins with https, such as
-// "https://b.example:7443". Each call connects when it has to. Close closes idle connections, which
-// also end after a minute. name is for people.
+// Dial returns the holder of another host. base is a URL with the scheme https, such as
+// "https://b.example:7443". name is for people. Dial itself does not connect; each call connects if
+// it has to. Idle connections end after a minute, or with Close.
 func Dial(name, base string, c *tls.Config) (Holder, error) {
 	at, err := url.Parse(base)
 	if err != nil || at.Scheme != "https" || at.Host == "" {
@@ -188,7 +188,7 @@ func Dial(name, base string, c *tls.Config) (Holder, error) {
 	}
 	transport := http.DefaultTransport.(*http.Transport).Clone()
 	transport.TLSClientConfig, transport.Proxy = c.Clone(), nil
-	transport.ForceAttemptHTTP2 = false // one connection that hangs would hold up all calls
+	transport.ForceAttemptHTTP2 = false // with HTTP/2, all calls would share one connection, and wait if it hangs
 	transport.TLSNextProto = map[string]func(string, *tls.Conn) http.RoundTripper{}
 	transport.IdleConnTimeout = time.Minute
 	return &remote{name: name, base: strings.TrimSuffix(base, "/"), client: http.Client{
@@ -199,22 +199,22 @@ func Dial(name, base string, c *tls.Config) (Holder, error) {
 	}}, nil
 }
 
-// Name is what was given to Dial.
+// Name returns the name that was passed to Dial.
 func (r *remote) Name() string { return r.name }
 
-// Close is [Holder.Close].
+// Close implements [Holder.Close].
 func (r *remote) Close() error {
 	r.client.CloseIdleConnections()
 	return nil
 }
 
-// Put is [Holder.Put].
+// Put implements [Holder.Put].
 func (r *remote) Put(ctx context.Context, journal string, s Segment, k Key) error {
 	_, err := r.call(ctx, http.MethodPut, journal, "keys/"+s.String(), k[:])
 	return err
 }
 
-// Get is [Holder.Get].
+// Get implements [Holder.Get].
 func (r *remote) Get(ctx context.Context, journal string, s Segment) (k Key, err error) {
 	answer, err := r.call(ctx, http.MethodGet, journal, "keys/"+s.String(), nil)
 	if err != nil {
@@ -223,19 +223,19 @@ func (r *remote) Get(ctx context.Context, journal string, s Segment) (k Key, err
 	return decoded(answer, takeKey)
 }
 
-// Keep is [Holder.Keep].
+// Keep implements [Holder.Keep].
 func (r *remote) Keep(ctx context.Context, journal string, below Segment, live []Segment) error {
 	_, err := r.call(ctx, http.MethodPut, journal, "kept", encoded(putKept, kept{below, live}))
 	return err
 }
 
-// Mark is [Holder.Mark].
+// Mark implements [Holder.Mark].
 func (r *remote) Mark(ctx context.Context, journal string, m Mark) error {
 	_, err := r.call(ctx, http.MethodPut, journal, "mark", encoded(putMark, m))
 	return err
 }
 
-// Seen is [Holder.Seen].
+// Seen implements [Holder.Seen].
 func (r *remote) Seen(ctx context.Context, journal string) (highest Mark, term uint64, err error) {
 	answer, err := r.call(ctx, http.MethodGet, journal, "seen", nil)
 	if err != nil {
@@ -245,7 +245,8 @@ func (r *remote) Seen(ctx context.Context, journal string) (highest Mark, term u
 	return s.highest, s.term, err
 }
 
-// call makes a request, and returns the body of the answer.
+// call sends a request, and returns the body of the answer. It maps HTTP statuses to the errors of
+// holders.
 func (r *remote) call(ctx context.Context, method, journal, what string, body []byte) (answer []byte, err error) {
 	if err := checkName(journal); err != nil {
 		return nil, err

@@ -12,16 +12,17 @@ import (
 	"github.com/sluicedp/sluice/ledger/journal/keyholder"
 )
 
-// LostError says that somebody was told more than the journal holds: the database was restored from
-// an older backup, say, or failed over to a standby that lagged. It is a [journal.ErrLost], or a
-// [journal.ErrForked] if the journal has gone another way since.
+// LostError is returned if a later position was acknowledged than the journal holds. Possible
+// causes are a database that was restored from an older backup, or a failover to a standby that
+// lagged. It is a [journal.ErrLost], or a [journal.ErrForked] if the journal has other events at
+// that position.
 type LostError struct {
 	End  journal.Position // where the journal ends
-	Told journal.Position // how far somebody was told
-	Host string           // which host knows that
+	Told journal.Position // the latest position that is known to be acknowledged
+	Host string           // the host whose mark has that position
 }
 
-// Error says which events are lost, and what can be done.
+// Error describes which events are lost, and what the operator can do.
 func (e *LostError) Error() string {
 	const then = "bring back the database that has them; only if nobody can, accept the loss (AcceptLoss): whoever " +
 		"was told them is then asked again"
@@ -36,7 +37,7 @@ func (e *LostError) Error() string {
 		journal.ErrForked, e.Host, e.Told.Events, e.Told.Root[:], e.End.Events, e.End.Root[:], then)
 }
 
-// Unwrap returns the sort of the error.
+// Unwrap returns [journal.ErrLost] or [journal.ErrForked].
 func (e *LostError) Unwrap() error {
 	if e.Told.Events > e.End.Events {
 		return journal.ErrLost
@@ -44,9 +45,10 @@ func (e *LostError) Unwrap() error {
 	return journal.ErrForked
 }
 
-// Claim is [journal.Journal.Claim]. Before it takes the journal from anybody, it sees to it that
-// this host can go on with it: it has the key of every segment, or gets it from another host
-// ([keyholder.ErrNoKey]); and the journal has all that somebody was told ([LostError]).
+// Claim implements [journal.Journal.Claim]. It takes the journal only if this host can continue it.
+// First, this host must have the key of every segment, or get it from another host
+// ([keyholder.ErrNoKey]). Second, the journal must have everything that was acknowledged
+// ([LostError]).
 func (j *Journal) Claim(ctx context.Context) (term uint64, end journal.Position, err error) {
 	err = j.call(ctx, func(ctx context.Context) error {
 		if err := j.writing.Take(ctx); err != nil {
@@ -66,8 +68,10 @@ func (j *Journal) Claim(ctx context.Context) (term uint64, end journal.Position,
 	return term, end, err
 }
 
+// claim tries to take the journal until it succeeds, because the current writer may begin segments
+// concurrently. The caller must hold the writing lock.
 func (j *Journal) claim(ctx context.Context) error {
-	j.writer.close() // nothing of an earlier term is under way from here, but in the database
+	j.writer.close() // from here on, statements of an earlier term can be in progress in the database only
 	j.writer, j.segment, j.fresh = nil, nil, nil
 	seen, err := j.seen(ctx)
 	if err != nil {
@@ -81,9 +85,9 @@ func (j *Journal) claim(ctx context.Context) error {
 		if tries == mostTries || !errors.Is(err, errMoved) {
 			return err
 		}
-		if begun != before { // whoever has the journal goes on, however often: the next try may be the faster one
+		if begun != before { // the writer has begun a segment: try again, until this host is faster
 			tries, before = 0, begun
-			if seen, err = j.seen(ctx); err != nil { // also what was told meanwhile must be there
+			if seen, err = j.seen(ctx); err != nil { // what was acknowledged since then must be in the journal, too
 				return err
 			}
 		}
@@ -96,14 +100,15 @@ func (j *Journal) claim(ctx context.Context) error {
 	return j.say(ctx)
 }
 
-// mostTries is how often a claim begins again although no segment was begun meanwhile.
+// mostTries limits the tries of a claim during which no segment was begun.
 const mostTries = 20
 
-// errMoved says that the term was not raised, and nothing else has happened.
+// errMoved is returned if the term was not raised. Nothing has changed then.
 var errMoved = errors.New("the journal is gone, has gone on meanwhile, or the settings of the session are not those " +
 	"that it was given; " + poolMode)
 
-// orMoved is errMoved in place of an error, if that is because a segment was trimmed meanwhile.
+// orMoved returns errMoved in place of err, if the key of a segment is destroyed because the
+// segment was trimmed concurrently.
 func (j *Journal) orMoved(ctx context.Context, id keyholder.Segment, err error) error {
 	if !errors.Is(err, keyholder.ErrDestroyed) {
 		return err
@@ -118,8 +123,8 @@ func (j *Journal) orMoved(ctx context.Context, id keyholder.Segment, err error) 
 	return fmt.Errorf("%w: %w", errMoved, err)
 }
 
-// take takes the journal, if this host can go on with what is there, and returns how many segments
-// were begun before. One that is begun meanwhile is errMoved: its key may not lie here.
+// take takes the journal, if this host can continue it, and returns how many segments were begun
+// before. If another one was begun since, it returns errMoved, because this host may lack its key.
 func (j *Journal) take(ctx context.Context, seen []answer[acknowledged]) (begun uint64, err error) {
 	v, err := j.look(ctx, journal.Position{})
 	if err != nil {
@@ -149,13 +154,13 @@ func (j *Journal) take(ctx context.Context, seen []answer[acknowledged]) (begun 
 	return v.begun, nil
 }
 
-// acknowledged is what a host knows of the journal.
+// acknowledged is what a host has recorded about the journal.
 type acknowledged struct {
-	mark keyholder.Mark // the highest
-	term uint64         // the highest of any call
+	mark keyholder.Mark // the highest mark
+	term uint64         // the highest term of any call
 }
 
-// seen asks all hosts what they know of the journal. This host must answer, the others need not.
+// seen asks all hosts what they have recorded about the journal. Only this host must answer.
 func (j *Journal) seen(ctx context.Context) (all []answer[acknowledged], err error) {
 	for i, a := range ask(ctx, patience, j.holders(),
 		func(ctx context.Context, h keyholder.Holder) (a acknowledged, err error) {
@@ -172,13 +177,13 @@ func (j *Journal) seen(ctx context.Context) (all []answer[acknowledged], err err
 	return all, nil
 }
 
-// missed says whether the journal holds less than somebody was told. It tells whether that is to be
-// accepted.
+// missed returns a [*LostError] if the journal holds less than was acknowledged. With
+// [Options.AcceptLoss] for the end of the journal, it returns true instead.
 func (j *Journal) missed(ctx context.Context, v view, seen []answer[acknowledged]) (accept bool, err error) {
 	for _, host := range seen {
 		m := host.found.mark
 		if m.Term == 0 || m.Term < v.conceded || m.Position.Events < v.begin.Events {
-			continue // nobody was told; or it was accepted; or who has the rest has folded it
+			continue // no mark; or the loss was accepted; or it was trimmed, so bases have it
 		}
 		at, err := j.look(ctx, m.Position)
 		if err != nil {
@@ -196,7 +201,7 @@ func (j *Journal) missed(ctx context.Context, v view, seen []answer[acknowledged
 	return accept, nil
 }
 
-// raise raises the term.
+// raise raises the term in the database, which makes this handle the writer.
 func (j *Journal) raise(ctx context.Context, v view, highest uint64, accept bool) error {
 	var term uint64
 	var end journal.Position
@@ -214,13 +219,13 @@ func (j *Journal) raise(ctx context.Context, v view, highest uint64, accept bool
 	return nil
 }
 
-// releaseEvery is how often a claim that waits looks for a session that it can end.
+// releaseEvery is how often a waiting claim ends sessions that block it.
 const releaseEvery = 250 * time.Millisecond
 
-// releasing ends, until the function that it returns is called, the sessions of hosts that hang
-// inside a transaction which blocks a session: a host that stopped between BEGIN and COMMIT holds
-// the head of the journal. Its transaction is rolled back, so its COMMIT, however late, changes
-// nothing; it then finds out as usual what became of its append.
+// releasing ends the sessions of hosts that hang inside a transaction that blocks the session pid.
+// A host that stopped between BEGIN and COMMIT locks the head of the journal. The server rolls its
+// transaction back, so a late COMMIT changes nothing. That host then resolves the outcome of its
+// append as usual. releasing works in the background until the returned function is called.
 func (j *Journal) releasing(ctx context.Context, pid int32) (over func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	var running sync.WaitGroup

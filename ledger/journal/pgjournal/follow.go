@@ -9,15 +9,14 @@ import (
 	"github.com/sluicedp/sluice/ledger/journal"
 )
 
-// How often a follower asks whether there is more: at first, and when there was nothing for a
-// while.
+// The pause between two queries of a follower: at first, and at most, when no groups arrive.
 const (
 	askFirst = 2 * time.Millisecond
 	askMost  = 50 * time.Millisecond
 )
 
-// Await is [journal.Follower.Await]. It asks the database again and again, at most twenty times a
-// second when nothing comes.
+// Await implements [journal.Follower.Await]. It polls the database, at most about twenty times a
+// second when no groups arrive.
 func (j *Journal) Await(ctx context.Context, after journal.Position) error {
 	for pause := askFirst; ; pause = min(2*pause, askMost) {
 		v, err := j.now(ctx, after)
@@ -37,7 +36,7 @@ func (j *Journal) Await(ctx context.Context, after journal.Position) error {
 	}
 }
 
-// now is look as a call of its own.
+// now is look as a call of its own, with the checks and the time limit of a call.
 func (j *Journal) now(ctx context.Context, at journal.Position) (v view, err error) {
 	err = j.call(ctx, func(ctx context.Context) (err error) {
 		v, err = j.look(ctx, at)
@@ -46,14 +45,14 @@ func (j *Journal) now(ctx context.Context, at journal.Position) (v view, err err
 	return v, err
 }
 
-// Leader returns the name of the host that has claimed the journal last: the one that has the
-// ledger, unless it is gone.
+// Leader returns the name of the host that has claimed the journal last. That host has the ledger,
+// unless it has failed.
 func (j *Journal) Leader(ctx context.Context) (host string, err error) {
 	v, err := j.now(ctx, journal.Position{})
 	return v.host, err
 }
 
-// Head is [journal.Follower.Head].
+// Head implements [journal.Follower.Head].
 func (j *Journal) Head(ctx context.Context) (journal.Head, error) {
 	v, err := j.now(ctx, journal.Position{})
 	if err == nil {
@@ -63,7 +62,8 @@ func (j *Journal) Head(ctx context.Context) (journal.Head, error) {
 }
 
 // overtaken returns [journal.ErrFenced] if the journal was claimed after the claim of this handle.
-// Whoever holds writing may be raising the term of its own claim: then the append returns it.
+// It returns nil while another goroutine holds the writing lock, because an append may be raising
+// the term of its own claim. That append returns ErrFenced itself.
 func (j *Journal) overtaken(v view) error {
 	if !j.writing.TryTake() {
 		return nil
@@ -75,12 +75,13 @@ func (j *Journal) overtaken(v view) error {
 	return j.fencedBy(v, false)
 }
 
-// Folded is [journal.Follower.Folded], under the name of this host. Behind an ErrLost or ErrForked
-// this host counts as one that has nothing.
+// Folded implements [journal.Follower.Folded], under the name of this host. After ErrLost or
+// ErrForked, this host counts as one without a base.
 func (j *Journal) Folded(ctx context.Context, through journal.Position) error {
 	return j.call(ctx, func(ctx context.Context) error { return j.folded(ctx, through) })
 }
 
+// folded is Folded inside a call.
 func (j *Journal) folded(ctx context.Context, through journal.Position) error {
 	if fits(through) {
 		n, err := j.change(ctx, foldedSQL, j.ledger, through.Events, through.Root[:], j.id, j.Host)
@@ -93,18 +94,19 @@ func (j *Journal) folded(ctx context.Context, through journal.Position) error {
 		return err
 	}
 	if err := v.where(through); err != nil {
-		return errors.Join(err, j.dismiss(ctx, j.Host)) // its base is none to go on with
+		return errors.Join(err, j.dismiss(ctx, j.Host)) // its base cannot be used to continue the ledger
 	}
 	return fmt.Errorf("%w: it has not taken what this host has folded", errServer)
 }
 
-// Dismiss forgets the base of a host, which that has said by [Journal.Folded] or left when it had
-// the journal: Trim does not wait for it any more. Do so when a host is gone for good: once Trim
-// has gone on, its base is of no use.
+// Dismiss removes the record of a host's base, which the host made by [Journal.Folded] or when it
+// had the journal. Trim then no longer waits for that host. Call it when a host is gone for good:
+// after the next Trim, its base is of no use.
 func (j *Journal) Dismiss(ctx context.Context, host string) error {
 	return j.call(ctx, func(ctx context.Context) error { return j.dismiss(ctx, host) })
 }
 
+// dismiss is Dismiss inside a call.
 func (j *Journal) dismiss(ctx context.Context, host string) error {
 	_, err := j.change(ctx, dismissSQL, j.ledger, host)
 	return err

@@ -18,7 +18,7 @@ import (
 	"github.com/sluicedp/sluice/ledger/journal/keyholder"
 )
 
-// Journal is a handle of a journal in PostgreSQL.
+// Journal is a handle of a journal in PostgreSQL. Several goroutines may use it at once.
 type Journal struct {
 	*settings
 	ledger, id [16]byte
@@ -26,22 +26,22 @@ type Journal struct {
 	die        context.CancelFunc
 
 	mu      sync.Mutex
-	refusal error      // what every call returns: the journal was closed, or has stopped
-	idle    []*session // for whoever comes next
+	refusal error      // the error of every call, once the journal was closed or has stopped
+	idle    []*session // sessions that the next calls can use
 	loose   sync.WaitGroup
 
-	trimming, writing lock.Lock // the first is taken before the second
+	trimming, writing lock.Lock // lock order: trimming before writing
 
-	// The rest is used by who holds writing.
-	writer  *session // nil as long as there is none
+	// The fields below may be used only by the goroutine that holds the writing lock.
+	writer  *session // nil if no session is assigned yet
 	claimed uint64   // the term that Claim returned: groups have it, and segments are named by it
-	term    uint64   // the term in the database, 0 before Claim; higher than claimed once an outcome was resolved
+	term    uint64   // the term in the database, 0 before Claim; higher than claimed after an outcome was resolved
 	end     journal.Position
-	number  uint64   // of the last segment begun
-	segment *segment // where groups go; nil if the next one begins another
-	fresh   *segment // begun, but its key does not lie with enough hosts yet
-	unsaid  bool     // the mark of this host does not say what was told last
-	teller  *teller  // of the others' marks; nil before Claim
+	number  uint64   // of the segment that was begun last
+	segment *segment // that groups are appended to; nil if the next group begins a new one
+	fresh   *segment // begun, but not enough hosts have stored its key yet
+	unsaid  bool     // the mark on this host does not cover what was acknowledged last
+	teller  *teller  // sends marks to the other hosts; nil before Claim
 }
 
 var _ journal.Follower = (*Journal)(nil)
@@ -52,12 +52,13 @@ type segment struct {
 	key    keyholder.Key
 	cipher cipher.AEAD
 	begin  journal.Position
-	stored bool // the database knows of it
+	stored bool // the database has a row for it
 	groups int
 	bytes  int
 }
 
-// The largest segments. With so many groups the chance that two nonces are the same is below 2⁻⁵⁰.
+// The limits of a segment. With this many groups, the probability that two nonces are equal is
+// below 2⁻⁵⁰.
 const (
 	mostGroups = 1 << 20
 	mostBytes  = 64 << 20
@@ -69,11 +70,10 @@ func newJournal(s *settings, ledger [16]byte) *Journal {
 	return j
 }
 
-// Name is "postgres:" and 32 hexadecimal digits.
+// Name returns "postgres:" and 32 hexadecimal digits.
 func (j *Journal) Name() string { return "postgres:" + hex.EncodeToString(j.id[:]) }
 
-// limited returns a context that ends with another one, with the handle, and when it takes too
-// long.
+// limited returns a context that ends with ctx, with the handle, or after [Options.Timeout].
 func (j *Journal) limited(ctx context.Context) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithTimeoutCause(ctx, j.Timeout,
 		fmt.Errorf("%w: it took longer than %v", context.DeadlineExceeded, j.Timeout))
@@ -81,7 +81,7 @@ func (j *Journal) limited(ctx context.Context) (context.Context, context.CancelF
 	return ctx, func() { stop(); cancel() }
 }
 
-// ready says whether a call may go on.
+// ready returns an error if the handle was closed or has stopped, or if ctx has ended.
 func (j *Journal) ready(ctx context.Context) error {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -94,8 +94,7 @@ func (j *Journal) ready(ctx context.Context) error {
 	return nil
 }
 
-// call makes a request of a handle that is neither closed nor stopped, within the time that a
-// request may take.
+// call runs a request if the handle is neither closed nor stopped, for at most [Options.Timeout].
 func (j *Journal) call(ctx context.Context, request func(context.Context) error) error {
 	if err := j.ready(ctx); err != nil {
 		return err
@@ -105,7 +104,7 @@ func (j *Journal) call(ctx context.Context, request func(context.Context) error)
 	return j.done(request(ctx))
 }
 
-// stop stops the handle, and returns why.
+// stop stops the handle, and returns the reason it was given.
 func (j *Journal) stop(why error) error {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -115,8 +114,8 @@ func (j *Journal) stop(why error) error {
 	return why
 }
 
-// done returns what a call returns that has met an error, or none: if the handle was closed
-// meanwhile, that.
+// done returns the result of a call that ended with err. If the call failed and the handle was
+// closed concurrently, the result is errClosed.
 func (j *Journal) done(err error) error {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -126,10 +125,10 @@ func (j *Journal) done(err error) error {
 	return err
 }
 
-// errClosed is what the calls of a closed handle return.
+// errClosed is the error of every call of a closed handle.
 var errClosed = fmt.Errorf("%w: close was called", journal.ErrStopped)
 
-// Close is [journal.Journal.Close].
+// Close implements [journal.Journal.Close].
 func (j *Journal) Close() error {
 	j.mu.Lock()
 	closed := errors.Is(j.refusal, errClosed)
@@ -141,7 +140,7 @@ func (j *Journal) Close() error {
 		return nil
 	}
 	j.die()
-	j.trimming <- struct{}{} // who was in it ends soon
+	j.trimming <- struct{}{} // wait for the current holder, which ends soon because its context has ended
 	j.writing <- struct{}{}
 	defer j.trimming.Leave()
 	defer j.writing.Leave()
@@ -153,7 +152,7 @@ func (j *Journal) Close() error {
 	return nil
 }
 
-// using does something on a session, and keeps that for the next one if it is as good as before.
+// using runs do on a session. It keeps the session for later calls if that is still usable.
 func (j *Journal) using(ctx context.Context, do func(*session) error) error {
 	s, err := j.borrow(ctx)
 	if err != nil {
@@ -174,7 +173,7 @@ func (j *Journal) using(ctx context.Context, do func(*session) error) error {
 	return err
 }
 
-// change is [session.change] on a session of its own.
+// change runs [session.change] on a borrowed session.
 func (j *Journal) change(ctx context.Context, sql string, args ...any) (n int64, err error) {
 	err = j.using(ctx, func(s *session) (err error) {
 		n, err = s.change(ctx, sql, args...)
@@ -183,7 +182,7 @@ func (j *Journal) change(ctx context.Context, sql string, args ...any) (n int64,
 	return n, err
 }
 
-// borrow returns a session that nobody else uses.
+// borrow returns a session for exclusive use: an idle one that is alive, or a new one.
 func (j *Journal) borrow(ctx context.Context) (*session, error) {
 	for {
 		j.mu.Lock()
@@ -202,7 +201,7 @@ func (j *Journal) borrow(ctx context.Context) (*session, error) {
 	}
 }
 
-// view is what is known of a journal at an instant, but for its groups.
+// view is what the database records about a journal at an instant, except its groups.
 type view struct {
 	id       [16]byte
 	term     uint64
@@ -210,31 +209,32 @@ type view struct {
 	begin    journal.Position
 	erased   journal.Position // up to here the keys are destroyed, too
 	conceded uint64           // marks of lower terms do not count
-	begun    uint64           // changes with each segment that is begun
-	host     string           // that has claimed it
+	begun    uint64           // changes with each segment that is begun, and with each cut
+	host     string           // the host that has claimed the journal last
 	known    bool             // a group ends at the position that was asked for, or the journal begins there
-	segments []span           // those that are not trimmed, in order
+	segments []span           // the segments that are not trimmed, in order
 	bases    []base
 }
 
-// span is where a segment begins, as JSON of a row of the table of segments.
+// span is a segment and the event after which it begins, as JSON of a row of the table of segments.
 type span struct {
 	Events uint64
 	keyholder.Segment
 }
 
-// base is what a host has said that it has, as the JSON of a look.
+// base is how far the base of a host reaches, as JSON in the result of lookSQL.
 type base struct {
 	Host    string
 	Events  uint64
-	Seconds int64 // since it has said so; -1 if it had the journal, and has not followed since
+	Seconds int64 // since the host reported it; -1 if it had the journal, and has not followed since
 }
 
-// left reports whether the host had the journal, and has not followed since: Trim must leave what
-// that base lacks, but the disk that has it may be lost.
+// left reports whether the host had the journal earlier, and has not followed since. Trim must keep
+// what its base lacks. The base does not count for [Options.Bases], because the disk that has it
+// may be lost.
 func (b base) left() bool { return b.Seconds < 0 }
 
-// look returns what is known of the journal now.
+// look reads the current view of the journal, and whether a group ends at a position.
 func (j *Journal) look(ctx context.Context, at journal.Position) (v view, err error) {
 	err = j.using(ctx, func(s *session) (err error) {
 		v, err = j.lookBy(ctx, s, at)
@@ -246,14 +246,15 @@ func (j *Journal) look(ctx context.Context, at journal.Position) (v view, err er
 	return v, err
 }
 
-// replacedBy returns the error of another journal in the place of this one.
+// replacedBy returns the error for a view that shows another journal in the place of this one.
 func (j *Journal) replacedBy(v view) error {
 	return fmt.Errorf("%w: the ledger has another journal there, postgres:%x", journal.ErrForked, v.id)
 }
 
+// lookBy is look on a session. It does not check whether the journal is the one of this handle.
 func (j *Journal) lookBy(ctx context.Context, s *session, at journal.Position) (v view, err error) {
 	if !fits(at) {
-		at = journal.Position{} // which is not known, either
+		at = journal.Position{} // no group ends at a position that the database cannot store
 	}
 	var standby bool
 	err = s.ask(ctx, lookSQL, []any{j.ledger, at.Events, at.Root[:]}, &standby, (*zeronull.UUID)(&v.id),
@@ -272,7 +273,9 @@ func (j *Journal) lookBy(ctx context.Context, s *session, at journal.Position) (
 	return v, nil
 }
 
-// where says how a position lies to the journal: nil if a group ends there, or the journal begins.
+// where returns nil if a group ends at a position, or the journal begins there. Otherwise it
+// returns [journal.ErrTrimmed], [journal.ErrLost] or [journal.ErrForked]. The view must have been
+// read for that position.
 func (v *view) where(at journal.Position) error {
 	switch {
 	case at.Events < v.begin.Events:
@@ -285,10 +288,10 @@ func (v *view) where(at journal.Position) error {
 	return nil
 }
 
-// Append is [journal.Journal.Append]. The context counts also while the database is waited for: if
-// it ends then, the append is uncertain. If the connection breaks, or no answer comes within
-// [Options.Timeout], Append finds out whether the group is in the journal before it returns, for
-// which it takes as long again at most.
+// Append implements [journal.Journal.Append]. If the caller's context ends while the database
+// works, the append is uncertain. If the connection breaks, or no answer comes within
+// [Options.Timeout], Append first finds out whether the group is in the journal. That takes at most
+// another Timeout.
 func (j *Journal) Append(caller context.Context, g journal.Group) error {
 	if err := j.ready(caller); err != nil {
 		return err
@@ -323,7 +326,7 @@ func (j *Journal) Append(caller context.Context, g journal.Group) error {
 	return err
 }
 
-// prepare sees to a session, a segment and a mark, before anything is sent.
+// prepare makes sure of a mark, a segment and a live session, before anything is sent.
 func (j *Journal) prepare(ctx context.Context, g journal.Group) error {
 	if j.unsaid {
 		if err := j.say(ctx); err != nil {
@@ -345,7 +348,7 @@ func (j *Journal) prepare(ctx context.Context, g journal.Group) error {
 	return err
 }
 
-// say notes with this host how far somebody was told.
+// say records on this host the position that was acknowledged last.
 func (j *Journal) say(ctx context.Context) error {
 	err := j.Keys.Mark(ctx, j.Name(), keyholder.Mark{Term: j.term, Position: j.end})
 	if j.unsaid = err != nil; err != nil {
@@ -354,8 +357,8 @@ func (j *Journal) say(ctx context.Context) error {
 	return nil
 }
 
-// send appends a group. An [*unknownError] says that the group may be in the journal, or come into
-// it.
+// send appends a group. After an [*unknownError], the group may be in the journal, or may still
+// arrive there.
 func (j *Journal) send(ctx context.Context, g journal.Group, frames []frame) error {
 	var steps []step
 	for i := range frames {
@@ -381,7 +384,7 @@ func (j *Journal) send(ctx context.Context, g journal.Group, frames []frame) err
 	return j.unknown(ctx, err)
 }
 
-// appended notes that a group is there.
+// appended updates the handle after a group was appended, and sends marks to the holders.
 func (j *Journal) appended(g journal.Group, frames []frame) {
 	j.end = g.After
 	s := j.segment
@@ -390,15 +393,16 @@ func (j *Journal) appended(g journal.Group, frames []frame) {
 	for _, f := range frames {
 		s.bytes += len(f.body)
 	}
-	// also if the handle is being closed: somebody will be told
+	// The context is independent of the handle: if it is being closed, the group is acknowledged
+	// all the same.
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
-	_ = j.say(ctx) // else the next append says it, or is none
+	_ = j.say(ctx) // on failure, the next append records it first, or is rejected
 	j.teller.tell(keyholder.Mark{Term: j.term, Position: j.end})
 }
 
-// rejected says why a group was not appended. The same session is asked where the journal ends:
-// that answer comes behind all others.
+// rejected returns why a group was not appended. It reads the end of the journal on the same
+// session, because the answer comes after all earlier ones.
 func (j *Journal) rejected(ctx context.Context, g journal.Group, refusal error) error {
 	v, err := j.lookBy(ctx, j.writer, g.Before)
 	switch {
@@ -413,14 +417,14 @@ func (j *Journal) rejected(ctx context.Context, g journal.Group, refusal error) 
 	case refusal != nil:
 		return fmt.Errorf("%w: %w", journal.ErrRejected, refusal)
 	}
-	j.writer.close() // another session may be as it should be
+	j.writer.close() // another session may have the right settings
 	j.writer = nil
 	return fmt.Errorf("%w: %w", journal.ErrRejected, j.unfit())
 }
 
-// fencedBy returns why a journal is not that of this handle any more: [journal.ErrFenced] or, if it
-// was put back to what it was before, [journal.ErrRestored]. It is lost if it lacks what this
-// handle appended.
+// fencedBy returns why the journal is no longer the one of this handle: [journal.ErrFenced], or
+// [journal.ErrRestored] if an earlier state was restored. The caller sets lost if the journal lacks
+// what this handle appended.
 func (j *Journal) fencedBy(v view, lost bool) error {
 	switch {
 	case v.id != j.id:
@@ -433,22 +437,22 @@ func (j *Journal) fencedBy(v view, lost bool) error {
 	return fmt.Errorf("%w: %d, by host %s; this one has %d", journal.ErrFenced, v.term, v.host, j.term)
 }
 
-// endsElsewhere returns the [journal.ErrRestored] of a group that the journal's end does not lead
-// to.
+// endsElsewhere returns the [journal.ErrRestored] for a journal that does not end where a group
+// begins.
 func endsElsewhere(end journal.Position, g journal.Group) error {
 	return fmt.Errorf("%w: in the database it ends with %v, not with %v: it has lost something, or another program "+
 		"has written to it", journal.ErrRestored, end, g.Before)
 }
 
-// lacks reports whether the journal does not have what it had at a position. [view.where] was asked
-// about that.
+// lacks reports whether the journal no longer has a position that it once had. The view must have
+// been read for that position.
 func (v *view) lacks(at journal.Position) bool {
 	err := v.where(at)
 	return err != nil && !errors.Is(err, journal.ErrTrimmed)
 }
 
-// unfit says why a statement changed nothing although the journal is as this handle knows it: the
-// commit would not be as durable as it must be.
+// unfit returns why a statement changed nothing although the journal is as this handle knows it:
+// the commit would not be as durable as required.
 func (j *Journal) unfit() error {
 	if j.Synchronous {
 		return errors.New("the database does not wait for a standby (synchronous_standby_names), or not for its disk")
@@ -456,14 +460,14 @@ func (j *Journal) unfit() error {
 	return errors.New("the settings of the session are not those that it was given; " + poolMode)
 }
 
-// Settle is [journal.Journal.Settle].
+// Settle implements [journal.Journal.Settle].
 func (j *Journal) Settle(ctx context.Context) error {
 	return j.call(ctx, func(ctx context.Context) error {
 		return j.using(ctx, func(s *session) error { return j.settleBy(ctx, s) })
 	})
 }
 
-// settleBy commits something, so that everything that was committed before is as durable as that.
+// settleBy commits a message, so that everything that was committed before is as durable as that.
 func (j *Journal) settleBy(ctx context.Context, s *session) error {
 	n, err := s.change(ctx, settleSQL, j.ledger, j.id)
 	if err == nil && n != 1 {
@@ -472,7 +476,7 @@ func (j *Journal) settleBy(ctx context.Context, s *session) error {
 	return err
 }
 
-// holders are all hosts, this one first.
+// holders returns the key holders of all hosts, this host's first.
 func (j *Journal) holders() []keyholder.Holder {
 	return slices.Concat([]keyholder.Holder{j.Keys}, j.Others)
 }

@@ -12,10 +12,11 @@ import (
 	"github.com/sluicedp/sluice/ledger/journal/keyholder"
 )
 
-// patience is how long other hosts are waited for where the journal can do without them.
+// patience limits the wait for other hosts where the journal can continue without them.
 const patience = time.Second
 
-// prepareSegment sees to it that a group can be encrypted under a key that lies with enough hosts.
+// prepareSegment makes sure that the current segment can take a group. It begins a new one if the
+// group asks for it, or the current one is full.
 func (j *Journal) prepareSegment(ctx context.Context, g journal.Group) error {
 	s := j.segment
 	if s != nil && s.groups > 0 && (g.Cut || s.bytes >= mostBytes || s.groups >= mostGroups) {
@@ -32,8 +33,8 @@ func (j *Journal) prepareSegment(ctx context.Context, g journal.Group) error {
 	return err
 }
 
-// beginSegment makes a key, and waits until it lies with as many hosts as it should. If that fails,
-// the next call tries again with the same one.
+// beginSegment makes a key, and returns when enough hosts have stored it. If that fails, the next
+// call tries again with the same key.
 func (j *Journal) beginSegment(ctx context.Context) (*segment, error) {
 	if j.fresh == nil {
 		j.number++
@@ -53,8 +54,8 @@ func (j *Journal) beginSegment(ctx context.Context) (*segment, error) {
 	return s, nil
 }
 
-// place puts a key with this host and with the others, and returns when it lies with enough. What
-// is still under way then goes on.
+// place stores a key on this host and sends it to the others. It returns when [Options.Copies] of
+// the others have stored it. Requests that are still in progress then continue.
 func (j *Journal) place(ctx context.Context, id keyholder.Segment, k keyholder.Key) error {
 	if err := j.Keys.Put(ctx, j.Name(), id, k); err != nil {
 		return err
@@ -90,8 +91,8 @@ func (j *Journal) place(ctx context.Context, id keyholder.Segment, k keyholder.K
 	return fmt.Errorf("it lies with %d other hosts, not with %d: %w", copies, j.Copies, failed)
 }
 
-// key finds the key of a segment: on this host, or with another, from which this one takes a copy.
-// It says of each host why not.
+// key returns the key of a segment: from this host, or from another, of which this host then stores
+// a copy. If no host has the key, the error has the reason of each host.
 func (j *Journal) key(ctx context.Context, id keyholder.Segment) (keyholder.Key, error) {
 	k, err := j.Keys.Get(ctx, j.Name(), id)
 	if err == nil || !errors.Is(err, keyholder.ErrNoKey) {
@@ -112,14 +113,15 @@ func (j *Journal) key(ctx context.Context, id keyholder.Segment) (keyholder.Key,
 	return k, fmt.Errorf("the key of segment %v of %s is missing: %w", id, j.Name(), missing)
 }
 
-// answer is what a host has answered.
+// answer is the result of a request to one host.
 type answer[T any] struct {
 	of    keyholder.Holder
 	found T
 	err   error
 }
 
-// ask asks all hosts at once, and waits for each, but not longer than a while.
+// ask sends a request to all hosts concurrently, and waits for their answers, at most for a
+// duration. The answers have the order of the hosts.
 func ask[T any](ctx context.Context, most time.Duration, all []keyholder.Holder,
 	what func(context.Context, keyholder.Holder) (T, error)) []answer[T] {
 	ctx, cancel := context.WithTimeout(ctx, most)
@@ -136,16 +138,16 @@ func ask[T any](ctx context.Context, most time.Duration, all []keyholder.Holder,
 	return answers
 }
 
-// teller sends marks to the other hosts: the newest one, at most once every tellEvery.
+// teller sends marks to the other hosts: only the newest one, and at most once every tellEvery.
 type teller struct {
-	newest  chan keyholder.Mark // has an element if a mark was not sent yet
+	newest  chan keyholder.Mark // has an element while a mark waits to be sent
 	running sync.WaitGroup
 }
 
-// tellEvery is how long the others may not know what was told last.
+// tellEvery is how far the marks of the other hosts may lag.
 const tellEvery = time.Second
 
-// startTelling begins to tell the other hosts.
+// startTelling starts the goroutine that sends marks to the other hosts.
 func (j *Journal) startTelling() {
 	t := &teller{newest: make(chan keyholder.Mark, 1)}
 	j.teller = t
@@ -160,24 +162,24 @@ func (j *Journal) startTelling() {
 	})
 }
 
-// tellOthers tells those that can be reached.
+// tellOthers sends a mark to the other hosts. It ignores those that it cannot reach.
 func (j *Journal) tellOthers(m keyholder.Mark) {
 	ask(context.Background(), patience, j.Others, func(ctx context.Context, h keyholder.Holder) (struct{}, error) {
 		return struct{}{}, h.Mark(ctx, j.Name(), m)
 	})
 }
 
-// tell has a mark told soon. It does not wait. Only the holder of writing calls it.
+// tell schedules a mark for sending, and returns at once. The caller must hold the writing lock.
 func (t *teller) tell(m keyholder.Mark) {
 	select {
-	case <-t.newest: // it was not sent yet: m is sent in its place
+	case <-t.newest: // m replaces a mark that was not sent yet
 	default:
 	}
 	t.newest <- m
 }
 
-// end waits until what was told last is told to the others, if they can be reached. The handle's
-// life has ended before.
+// end sends the last mark to the other hosts that can be reached, and waits for that. The handle's
+// life must have ended before.
 func (t *teller) end() {
 	if t != nil {
 		close(t.newest)

@@ -15,60 +15,62 @@ import (
 	"github.com/sluicedp/sluice/ledger/journal/keyholder"
 )
 
-// ErrOptions is returned if the options are invalid, or name a server in which no journal can be: a
-// standby, one that is read-only or does not flush, or one that is not PostgreSQL.
+// ErrOptions is returned if the options are invalid, or if the server cannot hold a journal. That
+// is a standby, a server that is read-only or does not flush, or one that is not PostgreSQL.
 var ErrOptions = errors.New("options of a journal in PostgreSQL")
 
-// Options say where a journal is, and who this host is among those that may go on with it.
+// Options describe where a journal is, and the hosts that may write it: this one and the others.
 // Database, Host, Keys and Others must be set.
 type Options struct {
-	// Database is the address of the database as libpq takes it: a URL or "host=… dbname=…". With
-	// several hosts and target_session_attrs=primary it finds the primary of the moment. Ask for
-	// sslmode=verify-full wherever somebody else could come between. No error of this package has a
-	// part of it in its text, because it may have a password; the cause that errors.As finds may.
+	// Database is the address of the database in the form of libpq: a URL or "host=… dbname=…".
+	// With several hosts and target_session_attrs=primary, each connection goes to the current
+	// primary. Use sslmode=verify-full wherever an attacker could intercept the connection. No
+	// error text of this package contains any part of the address, because it may have a password.
+	// A cause found with errors.As may contain parts of it.
 	Database string
-	// Schema is where the tables are; "" is "sluice". Several ledgers share them.
+	// Schema is the schema of the tables; "" is "sluice". Several ledgers can share one schema.
 	Schema string
-	// Host is what this host is called, other than any other host: 1 to 100 bytes.
+	// Host is the name of this host, different from that of every other host: 1 to 100 bytes.
 	Host string
-	// Keys are those that lie on this host, such as those in a directory
-	// ([keyholder.OpenDirectory]). The caller closes them, after the journal.
+	// Keys holds the keys of this host, for example in a directory ([keyholder.OpenDirectory]). The
+	// caller closes it, after the journal.
 	Keys keyholder.Holder
-	// Others are the holders of the hosts that may claim the journal, without this one: at least
-	// one.
+	// Others are the key holders of the other hosts that may claim the journal: at least one.
 	Others []keyholder.Holder
-	// Copies is with how many of the others the key of a segment must lie before anything is
+	// Copies is how many of the others must have stored the key of a segment before anything is
 	// encrypted under it; 0 is 1.
 	Copies int
-	// Bases is how many other hosts, at least, must have what Trim destroys, in durable bases of
-	// their own ([Journal.Folded]); 0 is 1.
+	// Bases is how many other hosts, at least, must have in their own durable bases what Trim
+	// destroys ([Journal.Folded]); 0 is 1.
 	Bases int
-	// Synchronous refuses to append while the database does not wait for a standby
-	// (synchronous_standby_names is empty): after a failover, say, to one that has no standby yet.
+	// Synchronous refuses appends while the database does not wait for a standby
+	// (synchronous_standby_names is empty). That can be so after a failover to a server that has no
+	// standby yet.
 	Synchronous bool
-	// Timeout is how long an append, a claim, or any other request to the database may take, the
-	// wait for its standbys included; 0 is a minute. What became of an append that takes longer is
-	// found out, within as long again; if that fails, it is uncertain.
+	// Timeout limits an append, a claim, and any other request to the database, including the wait
+	// for standbys; 0 is a minute. Append resolves the outcome of a longer append within another
+	// Timeout. If that fails, the append is uncertain.
 	Timeout time.Duration
-	// AcceptLoss lets Claim go on from where the journal ends, although somebody was told more
-	// ([LostError]), if that is where it ends: what was behind is lost for good, and whoever was
-	// told it is not asked again. It is for a person to decide, once.
+	// AcceptLoss lets Claim continue from the end of the journal although a later position was
+	// acknowledged ([LostError]). It must equal the position where the journal ends. The lost
+	// events cannot be recovered after that, and their recipients are not asked again. An operator
+	// must decide this, once.
 	AcceptLoss *journal.Position
-	// Restore lets [For] make the journal again in a database that has lost it, or its end. If the
-	// ledger's file is ahead of what is there, that is destroyed, and the journal is made under the
-	// name that the file has for it, where the file ends. It is for a person to decide, once, when
-	// no database has the rest. What was acknowledged and is not in the file is a [*LostError] all
-	// the same, unless AcceptLoss is where the file ends.
+	// Restore lets [For] create the journal again in a database that has lost it, or its end. If
+	// the ledger's file is ahead of the journal, the journal that is there is destroyed. A new one
+	// begins where the file ends, under the name that the file has for it. An operator must decide
+	// this, once, when no database has the missing events. Acknowledged events that are not in the
+	// file are still a [*LostError], unless AcceptLoss is the position where the file ends.
 	Restore bool
 }
 
-// settings are options that were checked.
+// settings are options that check has accepted, with defaults filled in.
 type settings struct {
 	Options
 	config *pgx.ConnConfig
 }
 
-// check checks options, and fills in what is usual.
+// check validates options and fills in the defaults.
 func (o Options) check() (*settings, error) {
 	if o.Schema == "" {
 		o.Schema = "sluice"
@@ -101,7 +103,7 @@ func (o Options) check() (*settings, error) {
 	return &settings{o, config}, nil
 }
 
-// isText tells whether PostgreSQL takes a text.
+// isText reports whether PostgreSQL accepts a string as text: valid UTF-8 without NUL.
 func isText(text string) bool {
 	for _, r := range text {
 		if r == 0 {
@@ -111,20 +113,20 @@ func isText(text string) bool {
 	return utf8.ValidString(text)
 }
 
-// createJournal makes the journal of a ledger, which begins at a position, and the tables if there
-// are none. Errors: [fs.ErrExist] if the ledger has a journal there, [ErrOptions], those of the
-// database.
+// createJournal creates the journal of a ledger, which begins at a position, and the tables if they
+// do not exist. Errors: [fs.ErrExist] if the ledger has a journal in the schema, [ErrOptions],
+// errors of the database.
 func createJournal(ctx context.Context, o Options, ledger [16]byte, at journal.Position) (*Journal, error) {
 	return start(ctx, o, ledger, func(j *Journal, ctx context.Context) error { return j.create(ctx, at) })
 }
 
 // Open opens the journal of a ledger. It changes nothing. Errors: [fs.ErrNotExist], ErrVersion of
-// package api, [ErrOptions], those of the database.
+// package api, [ErrOptions], errors of the database.
 func Open(ctx context.Context, o Options, ledger [16]byte) (*Journal, error) {
 	return start(ctx, o, ledger, (*Journal).find)
 }
 
-// Ledgers returns the ids of the ledgers whose journals are in the schema. It changes nothing.
+// Ledgers returns the ids of all ledgers that have a journal in the schema. It changes nothing.
 func Ledgers(ctx context.Context, o Options) (all [][16]byte, err error) {
 	j, err := start(ctx, o, [16]byte{}, func(j *Journal, ctx context.Context) error {
 		return j.using(ctx, func(s *session) error {
@@ -140,9 +142,9 @@ func Ledgers(ctx context.Context, o Options) (all [][16]byte, err error) {
 	return all, j.Close()
 }
 
-// For returns the Journal option of a ledger whose journal is in PostgreSQL: a function that opens
-// it. The function makes the journal if there is none, the ledger's file names none, and the ledger
-// is no standby.
+// For returns a value for the Journal option of a ledger: a function that opens the journal in
+// PostgreSQL. The function creates the journal if it does not exist, the ledger's file names none,
+// and the ledger is no standby.
 func For(o Options) func(context.Context, journal.Wanted) (journal.Journal, error) {
 	return func(ctx context.Context, w journal.Wanted) (journal.Journal, error) {
 		j, err := openOrMake(ctx, o, w)
@@ -153,6 +155,8 @@ func For(o Options) func(context.Context, journal.Wanted) (journal.Journal, erro
 	}
 }
 
+// openOrMake opens the journal that a ledger wants, creates it, or restores it with
+// [Options.Restore].
 func openOrMake(ctx context.Context, o Options, w journal.Wanted) (*Journal, error) {
 	if o.Restore && w.Name != "" {
 		return start(ctx, o, w.Ledger, func(j *Journal, ctx context.Context) error { return j.restore(ctx, w) })
@@ -161,13 +165,13 @@ func openOrMake(ctx context.Context, o Options, w journal.Wanted) (*Journal, err
 	if !errors.Is(err, fs.ErrNotExist) || w.Name != "" || w.Standby {
 		return j, err
 	}
-	if j, err = createJournal(ctx, o, w.Ledger, w.At); errors.Is(err, fs.ErrExist) { // made concurrently
+	if j, err = createJournal(ctx, o, w.Ledger, w.At); errors.Is(err, fs.ErrExist) { // another process was faster
 		return Open(ctx, o, w.Ledger)
 	}
 	return j, err
 }
 
-// start makes a handle, and has the journal found, or made.
+// start makes a handle and calls find, which opens or creates its journal.
 func start(ctx context.Context, o Options, ledger [16]byte, find func(*Journal, context.Context) error) (*Journal,
 	error) {
 	s, err := o.check()
@@ -183,5 +187,5 @@ func start(ctx context.Context, o Options, ledger [16]byte, find func(*Journal, 
 	return j, nil
 }
 
-// fits tells whether the database has numbers for a position.
+// fits reports whether the database can store a position: its numbers have 63 bits.
 func fits(p journal.Position) bool { return p.Events <= math.MaxInt64 }

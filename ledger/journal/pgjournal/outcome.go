@@ -9,13 +9,13 @@ import (
 	"github.com/sluicedp/sluice/ledger/journal"
 )
 
-// unknownError says why it is not known whether a group was appended.
+// unknownError is returned if it is unknown whether a group was appended. It has the cause.
 type unknownError struct{ cause error }
 
 // Error returns the text of the cause.
 func (e *unknownError) Error() string { return e.cause.Error() }
 
-// unknown gives up the session of an append whose outcome it does not return.
+// unknown closes the session of an append whose outcome is unknown, and returns an [*unknownError].
 func (j *Journal) unknown(ctx context.Context, err error) error {
 	if cause := context.Cause(ctx); cause != nil && !errors.Is(err, cause) {
 		err = fmt.Errorf("%w: %w", cause, err)
@@ -25,9 +25,9 @@ func (j *Journal) unknown(ctx context.Context, err error) error {
 	return &unknownError{err}
 }
 
-// resolve finds out whether a group whose outcome is not known is in the journal, and returns what
-// Append returns then. Raising the term waits for a transaction that still appends the group, and
-// keeps out a statement that arrives later; so the end that comes back with the new term is final.
+// resolve finds out whether the journal has a group whose outcome is unknown, and returns the
+// result of Append. Raising the term waits for a transaction that is still appending the group, and
+// fences a statement that arrives later. So the end that is returned with the new term is final.
 func (j *Journal) resolve(ctx context.Context, g journal.Group, frames []frame, cause error) error {
 	end, err := j.raiseOwn(ctx, g)
 	switch {
@@ -37,7 +37,7 @@ func (j *Journal) resolve(ctx context.Context, g journal.Group, frames []frame, 
 		return fmt.Errorf("whether the journal has the group shows only when it is opened again: %w",
 			j.stop(errors.Join(cause, err)))
 	}
-	j.unsaid = true // the hosts know of the new term before anything else is appended
+	j.unsaid = true // the hosts must record the new term before anything else is appended
 	switch end {
 	case g.After:
 		j.appended(g, frames)
@@ -48,20 +48,19 @@ func (j *Journal) resolve(ctx context.Context, g journal.Group, frames []frame, 
 	return endsElsewhere(end, g)
 }
 
-// How long to wait, at first and at most, before the term is raised again after an attempt that
-// failed.
+// The first and the longest wait before a failed attempt to raise the term is repeated.
 const (
 	raiseFirst = 20 * time.Millisecond
 	raiseMost  = time.Second
 )
 
-// raiseOwn raises the term of this handle's claim, again and again until [Options.Timeout] is over,
-// and returns where the journal ends. ErrFenced says that another handle has claimed the journal,
-// which does not have the group.
+// raiseOwn raises the term of this handle's claim, and returns where the journal ends. It tries
+// again until [Options.Timeout] is over. ErrFenced: another handle has claimed the journal, which
+// does not have the group.
 func (j *Journal) raiseOwn(ctx context.Context, g journal.Group) (end journal.Position, err error) {
 	ctx, cancel := j.limited(ctx)
 	defer cancel()
-	highest := j.term // that the database may have by an attempt whose answer was lost
+	highest := j.term // the highest term that attempts with lost answers may have set
 	for wait := raiseFirst; ; wait = min(2*wait, raiseMost) {
 		s, err := j.borrow(ctx)
 		if err == nil {
@@ -83,12 +82,11 @@ func (j *Journal) raiseOwn(ctx context.Context, g journal.Group) (end journal.Po
 	}
 }
 
-// errTaken says that another handle has claimed the journal, and that the group may be in it.
+// errTaken is returned if another handle has claimed the journal, which may have the group.
 var errTaken = errors.New("the journal is claimed under another term")
 
-// raiseBy raises the term on a session, which becomes the writer's if that succeeds. Each attempt
-// sets a term of its own, higher than those of the attempts before it: one that arrives late
-// changes nothing.
+// raiseBy raises the term on a session, which becomes the writer's on success. Each attempt sets a
+// higher term than the attempts before it, so that an attempt that arrives late changes nothing.
 func (j *Journal) raiseBy(ctx context.Context, s *session, g journal.Group, highest uint64) (end journal.Position,
 	err error) {
 	var term uint64

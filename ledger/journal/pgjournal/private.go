@@ -12,10 +12,10 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 )
 
-// privateError is an error whose own text may have parts of the connection string, and so of its
-// password: where that is malformed, the password is taken for a user, a host or a database, which
-// pgx and the server name in their errors. It has a fixed text instead. errors.Is and errors.As
-// find the cause, whose text must not be shown.
+// privateError replaces an error whose own text may contain parts of the connection string, and so
+// of its password. In a malformed string, the password can be parsed as a user, a host or a
+// database. Then pgx and the server name it in their errors. A privateError has a fixed text
+// instead. errors.Is and errors.As find the cause, whose text must not be shown.
 type privateError struct {
 	text  string
 	cause error
@@ -27,7 +27,7 @@ func (e *privateError) Error() string { return e.text }
 // Unwrap returns the cause.
 func (e *privateError) Unwrap() error { return e.cause }
 
-// parseError returns the error of a connection string that pgx does not take.
+// parseError returns the error for a connection string that pgx rejects.
 func parseError(address string, err error) error {
 	form := `as keyword=value pairs; a value with a blank, a quote or a backslash is written 'like \'this\''`
 	if strings.HasPrefix(address, "postgres://") || strings.HasPrefix(address, "postgresql://") {
@@ -37,10 +37,10 @@ func parseError(address string, err error) error {
 		" (it is not shown, because it may have a password)", err}
 }
 
-// parseReason returns what is wrong with a connection string, as the end of a phrase, if it is one
-// of the reasons of pgx that are known to have no part of it.
+// parseReason returns why a connection string is rejected, as the end of a phrase. It returns ""
+// unless the reason is one of those of pgx that are known to contain no part of the string.
 func parseReason(err error) string {
-	_, reason, _ := strings.Cut(err.Error(), "`: ") // after the string, in which pgx masks what it takes for a password
+	_, reason, _ := strings.Cut(err.Error(), "`: ") // pgx masks what it parses as a password
 	for _, known := range []string{
 		"failed to parse as keyword/value", "failed to parse as URL", "failed to read service", "invalid port",
 		"invalid connect_timeout", "invalid keepalive",
@@ -54,12 +54,12 @@ func parseReason(err error) string {
 	return ""
 }
 
-// connectError returns the error of a connection that could not be made.
+// connectError returns the error for a failed connection.
 func connectError(err error) error {
 	return &privateError{"connect to the database: " + connectReason(err), err}
 }
 
-// connectReason returns why no connection could be made, without any part of the connection string.
+// connectReason returns why the connection failed, without any part of the connection string.
 func connectReason(err error) string {
 	if refusal, is := errors.AsType[*pgconn.PgError](err); is {
 		return refusalReason(refusal.Code)

@@ -19,11 +19,12 @@ import (
 )
 
 const (
-	readBytes  = 8 << 20 // that are read ahead, about: of a larger group one frame at a time
+	readBytes  = 8 << 20 // about so much is read ahead; a larger group is read frame by frame
 	readFrames = 4096
 )
 
-// Read is [journal.Journal.Read]. It reads ahead, and holds no transaction open between groups.
+// Read implements [journal.Journal.Read]. It reads ahead, and holds no transaction open between
+// groups.
 func (j *Journal) Read(ctx context.Context, after journal.Position) iter.Seq2[journal.Group, error] {
 	return func(yield func(journal.Group, error) bool) {
 		r := &reader{Journal: j, tail: after}
@@ -36,21 +37,21 @@ func (j *Journal) Read(ctx context.Context, after journal.Position) iter.Seq2[jo
 	}
 }
 
-// reader reads one group after the other.
+// reader reads the groups of a journal in order.
 type reader struct {
 	*Journal
-	ahead  []journal.Group  // that were read, and not returned yet
-	tail   journal.Position // behind these
-	moved  bool             // a group was read, so that tail is where one ends
-	frames []frame          // of a group that is not whole yet
-	text   []byte           // of these frames
+	ahead  []journal.Group  // read, and not returned yet
+	tail   journal.Position // the end of the last group that was read
+	moved  bool             // a group was read, so that a group ends at tail
+	frames []frame          // of a group that is not complete yet
+	text   []byte           // the plaintext of these frames
 
 	segment keyholder.Segment
-	cipher  cipher.AEAD       // of that segment; nil for none
-	trimmed keyholder.Segment // whose key was found destroyed
+	cipher  cipher.AEAD       // of that segment; nil if no key was loaded
+	trimmed keyholder.Segment // the segment whose key was found destroyed
 }
 
-// next returns the next group. [io.EOF] says that there is none.
+// next returns the next group, or [io.EOF] at the end of the journal.
 func (r *reader) next(ctx context.Context) (g journal.Group, err error) {
 	if err := r.ready(ctx); err != nil {
 		return g, err
@@ -64,7 +65,7 @@ func (r *reader) next(ctx context.Context) (g journal.Group, err error) {
 	return g, nil
 }
 
-// fill reads ahead. It may read but a part of a group.
+// fill reads ahead. It may read only a part of a group.
 func (r *reader) fill(ctx context.Context) error {
 	if !fits(r.tail) {
 		return fmt.Errorf("%w: it ends before event %d", journal.ErrLost, r.tail.Events)
@@ -85,7 +86,7 @@ func (r *reader) fill(ctx context.Context) error {
 	for i := range found {
 		err := r.take(ctx, &found[i])
 		if errors.Is(err, errMoved) {
-			return nil // what is left of the segment is under another key now
+			return nil // the rest of the segment is encrypted under another key now: read it again
 		}
 		if err != nil {
 			return err
@@ -94,8 +95,8 @@ func (r *reader) fill(ctx context.Context) error {
 	return nil
 }
 
-// follows says whether what was found goes on from where the reader is. [io.EOF]: nothing does, as
-// the journal ends there.
+// follows returns an error if the frames found do not continue where the reader is. [io.EOF]: the
+// journal ends there.
 func (r *reader) follows(v view, found []frame) error {
 	if r.tail.Events < v.begin.Events || r.tail.Events > v.end.Events {
 		return v.where(r.tail)
@@ -113,12 +114,12 @@ func (r *reader) follows(v view, found []frame) error {
 		return io.EOF
 	}
 	if !r.moved && len(r.frames) == 0 {
-		return v.where(r.tail) // no group begins here
+		return v.where(r.tail) // no group begins at tail
 	}
 	return fmt.Errorf("%w: nothing is behind %v, and the journal ends with %v", journal.ErrLost, r.tail, v.end)
 }
 
-// fetch reads frames, and where the journal begins and ends.
+// fetch reads frames from the database, and where the journal begins and ends.
 func (r *reader) fetch(ctx context.Context, s *session) (found []frame, v view, err error) {
 	question := s.next()
 	args := []any{question, r.ledger, r.tail.Events, len(r.frames), readBytes, readFrames}
@@ -140,7 +141,7 @@ func (r *reader) fetch(ctx context.Context, s *session) (found []frame, v view, 
 		if count++; echo != question {
 			return errMixed
 		}
-		if f.body != nil { // else the journal has none to read
+		if f.body != nil { // a NULL body means that the journal has no more frames
 			found = append(found, f)
 		}
 		return nil
@@ -149,7 +150,7 @@ func (r *reader) fetch(ctx context.Context, s *session) (found []frame, v view, 
 	case err != nil:
 		return nil, v, err
 	case tag.RowsAffected() != count || count == 0:
-		return nil, v, s.mixed() // some were dropped on the way
+		return nil, v, s.mixed() // rows were lost between the server and this host
 	case standby:
 		return nil, v, fmt.Errorf("%w: it has become a standby", errServer)
 	case v.id == [16]byte{}:
@@ -160,7 +161,7 @@ func (r *reader) fetch(ctx context.Context, s *session) (found []frame, v view, 
 	return found, v, nil
 }
 
-// take adds a frame to those that were read, and a group if it is whole then.
+// take adds a frame to those that were read. It adds the group to ahead when the group is complete.
 func (r *reader) take(ctx context.Context, f *frame) error {
 	if n := len(r.frames); f.number != n || f.of <= n || f.group.Before != r.tail ||
 		n > 0 && (f.group.After != r.frames[0].group.After || f.group.Term != r.frames[0].group.Term ||
@@ -190,11 +191,11 @@ func (r *reader) take(ctx context.Context, f *frame) error {
 	return nil
 }
 
-// unseal opens a frame.
+// unseal decrypts a frame.
 func (r *reader) unseal(ctx context.Context, f *frame) ([]byte, error) {
 	if r.cipher == nil || r.segment != f.segment {
 		k, err := r.key(ctx, f.segment)
-		if err != nil && r.trimmed != f.segment { // more than once it cannot have been trimmed
+		if err != nil && r.trimmed != f.segment { // a second failure cannot come from a concurrent trim
 			r.trimmed, err = f.segment, r.orMoved(ctx, f.segment, err)
 		}
 		if err != nil {

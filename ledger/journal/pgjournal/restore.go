@@ -13,7 +13,7 @@ import (
 	"github.com/sluicedp/sluice/ledger/journal"
 )
 
-// restore makes the journal again if it ends before the file ([Options.Restore]).
+// restore creates the journal again if it is missing, or ends before the file ([Options.Restore]).
 func (j *Journal) restore(ctx context.Context, w journal.Wanted) error {
 	digits, is := strings.CutPrefix(w.Name, "postgres:")
 	if id, err := hex.DecodeString(digits); !is || err != nil || copy(j.id[:], id) != len(j.id) ||
@@ -44,8 +44,8 @@ func (j *Journal) restore(ctx context.Context, w journal.Wanted) error {
 	return j.using(ctx, func(s *session) error { return j.replace(ctx, s, w.At, term, accept) })
 }
 
-// told says whether somebody was told more than there is up to a position. It returns the highest
-// term of which anybody knows, and whether a loss is to be accepted.
+// told returns the highest term that any host has recorded, and whether a loss is accepted. It
+// returns a [*LostError] if a position was acknowledged that is not up to at.
 func (j *Journal) told(ctx context.Context, at journal.Position) (term uint64, accept bool, err error) {
 	seen, err := j.seen(ctx)
 	if err != nil {
@@ -62,12 +62,13 @@ func (j *Journal) told(ctx context.Context, at journal.Position) (term uint64, a
 	return term, accept, nil
 }
 
-// replace puts a head where there is none, or one that is behind a position.
+// replace creates a head that begins and ends at a position, if there is none or it ends before
+// that.
 func (j *Journal) replace(ctx context.Context, s *session, at journal.Position, term uint64, accept bool) error {
 	err := pgx.BeginFunc(ctx, s.conn, func(pgx.Tx) error {
 		n, err := s.change(ctx, dropSQL, j.ledger, j.id, at.Events)
 		if err != nil || n == 0 {
-			return err // it is there, and not behind
+			return err // there is a head that does not end before the position
 		}
 		if _, err := s.change(ctx, clearSQL, j.ledger); err != nil {
 			return err

@@ -14,11 +14,11 @@ import (
 	"github.com/sluicedp/sluice/ledger/journal"
 )
 
-// version is that of the tables. Whoever changes them gives a new one, and a statement that leads
-// to it.
+// version is the version of the tables. A change of the tables needs a new version, and a statement
+// that migrates to it.
 const version = 1
 
-// tables makes the tables of this version in a schema.
+// tables creates the tables of this version in a schema.
 const tables = `
 CREATE TABLE @.version (version integer NOT NULL);
 CREATE TABLE @.heads (
@@ -69,26 +69,27 @@ CREATE TABLE @.bases (
 INSERT INTO @.version VALUES (1);
 `
 
-// sure holds if a commit of this session is flushed here, and by the standbys that the operator has
-// named, and if it says so when it gave up waiting for them. A pool of connections that hands out
-// another session would not have these settings.
+// sure is true if a commit of this session waits for the flush to disk, here and on the configured
+// standbys. The server must also warn when it stops waiting for them. A connection pool can run a
+// statement in another session, which does not have these settings.
 const sure = `current_setting('synchronous_commit') IN ('on', 'remote_apply')
 	AND current_setting('client_min_messages') = 'warning'
 	AND NOT pg_is_in_recovery()`
 
-// How a statement that changes one table begins and ends: it counts the rows that it has changed.
+// The begin and the end of a statement that changes one table. Together they count the changed
+// rows.
 const (
 	with  = `WITH done AS (`
 	count = ` RETURNING 1)
 SELECT $1::bigint, (SELECT count(*) FROM done)`
 )
 
-// isEnd holds if a group ends at $3 and $4 in the journal h of the ledger $2, or the journal begins
-// there.
+// isEnd is true if a group ends at $3 (events) and $4 (root) in the journal h of the ledger $2, or
+// the journal begins there.
 const isEnd = `$3 >= h.begin_events AND ((h.events, h.root) = ($3, $4) OR (h.begin_events, h.begin_root) = ($3, $4)
 	OR EXISTS (SELECT FROM @.frames f WHERE f.ledger = $2 AND f.events = $3 AND f.root = $4 AND f.frame = 0))`
 
-// How statements add a frame, and a base in place of the one that a host had.
+// Parts of statements: they insert a frame, and insert or replace the base of a host.
 const (
 	intoFrames = `INSERT INTO @.frames (ledger, events, frame, frames, term, root, after_events, after_root,
 		segment_term, segment_number, body)`
@@ -97,24 +98,25 @@ const (
 		told = excluded.told`
 )
 
-// The statements, with @ for the schema ([session.in]). Each answers with the number that it was
-// sent with, so that an answer to something else is not taken for its own. Those without "clear" or
-// "sweep" in their names change at most one row, which they count.
+// The statements. In them, the sign @ means the schema ([session.in]). The first column of each
+// result is the number that was sent as $1. It shows that the answer belongs to this query
+// ([session.ask]). Each statement without "clear" or "sweep" in its name changes at most one row,
+// and counts it.
 const (
-	// which version the tables are of
+	// versionSQL reads the version of the tables.
 	versionSQL = `SELECT $1::bigint, version FROM @.version`
 
-	// whose journals there are
+	// ledgersSQL reads the ids of all ledgers that have a journal.
 	ledgersSQL = `SELECT $1::bigint, ARRAY(SELECT ledger FROM @.heads ORDER BY ledger)`
 
-	// a journal is made, unless the ledger has one
+	// createSQL creates a journal, unless the ledger has one.
 	createSQL = with + `
 	INSERT INTO @.heads (ledger, journal, term, events, root, begin_events, begin_root, erased_events,
 		erased_root, conceded, begun, host, claimed)
 	SELECT $2, $3, $7, $4, $5, $4, $5, $8, $9, $10, 0, $6, now() WHERE ` + sure + `
 	ON CONFLICT (ledger) DO NOTHING` + count
 
-	// what is known of the journal, and whether a group ends at $3 and $4
+	// lookSQL reads what is known of the journal, and whether a group ends at $3 and $4.
 	lookSQL = `SELECT $1::bigint, pg_is_in_recovery(), h.journal, h.term, h.events, h.root, h.begin_events,
 		h.begin_root, h.erased_events, h.erased_root, h.conceded,
 	h.begun, h.host, coalesce(` + isEnd + `, false),
@@ -124,8 +126,9 @@ const (
 		FROM @.bases b WHERE b.ledger = $2)
 FROM (SELECT) one LEFT JOIN @.heads h ON h.ledger = $2`
 
-	// the term is raised, if no segment was begun since $9 were. The base of the host has what was
-	// trimmed; what else, the next trim says
+	// claimSQL raises the term, if begun is still $9: no segment was begun since. It also records
+	// the begin of the journal as the host's base, because the host has what was trimmed. The next
+	// trim records how far the base really reaches.
 	claimSQL = `WITH head AS (
 	UPDATE @.heads SET term = greatest(term, $4) + 1, conceded = CASE WHEN $5 THEN greatest(term, $4) + 1
 		ELSE conceded END, host = $6, claimed = now()
@@ -134,15 +137,16 @@ FROM (SELECT) one LEFT JOIN @.heads h ON h.ledger = $2`
 	` + intoBases + ` SELECT ledger, host, begin_events, begin_root, 'epoch' FROM head` + inPlace + `)
 SELECT $1::bigint, head.term, head.events, head.root FROM (SELECT) one LEFT JOIN head ON true`
 
-	// sessions of hosts that block $2, and have done nothing in their transaction for a second, are
-	// ended: it is rolled back then
+	// releaseSQL ends the sessions of hosts that block the session $2 and have been idle in a
+	// transaction for a second. The server rolls their transactions back.
 	releaseSQL = `SELECT $1::bigint, count(*) FILTER (WHERE pg_terminate_backend(pid)) FROM pg_stat_activity
 WHERE pid = ANY(pg_blocking_pids($2)) AND usename = session_user
 	AND starts_with(application_name, '` + applicationName + `')
 	AND state LIKE 'idle in transaction%' AND state_change < now() - interval '1 second'`
 
-	// the term is raised by the handle that claimed it: from $4, or from what its lost attempts up
-	// to $5 have made of it
+	// raiseSQL raises the term of the handle that claimed the journal. $4 is the term that the
+	// handle knows. Up to $5, it may have raised the term itself, in attempts whose answers were
+	// lost.
 	raiseSQL = `WITH head AS (
 	UPDATE @.heads SET term = $5 + 1
 	WHERE ledger = $2 AND journal = $3 AND term BETWEEN $4 AND $5 AND host = $6
@@ -150,7 +154,7 @@ WHERE pid = ANY(pg_blocking_pids($2)) AND usename = session_user
 	RETURNING term, events, root)
 SELECT $1::bigint, head.term, head.events, head.root FROM (SELECT) one LEFT JOIN head ON true`
 
-	// a group is appended, or the first frame of it
+	// appendSQL appends a group of one frame, or the first frame of a larger one.
 	appendSQL = `WITH head AS (
 	UPDATE @.heads SET events = $7, root = $8, begun = begun + CASE WHEN $15 THEN 1 ELSE 0 END
 	WHERE ledger = $2 AND journal = $3 AND term = $13 AND events = $5 AND root = $6
@@ -161,13 +165,14 @@ SELECT $1::bigint, head.term, head.events, head.root FROM (SELECT) one LEFT JOIN
 	SELECT ledger, $5, 0, $9, $4, $6, $7, $8, $10, $11, $12 FROM head)
 SELECT $1::bigint, (SELECT count(*) FROM head)`
 
-	// another frame of a group that was appended in the same transaction
+	// frameSQL adds another frame of a group that was appended in the same transaction.
 	frameSQL = with + intoFrames + `
 	SELECT ledger, $5, $14, $9, $4, $6, $7, $8, $10, $11, $12 FROM @.heads
 	WHERE ledger = $2 AND journal = $3 AND term = $13 AND events = $7 AND root = $8` + count
 
-	// frames from one of a group on, as many as have some bytes together, and where the journal
-	// begins and ends
+	// readSQL reads frames in order, from frame $4 of the group that begins at $3. It stops after
+	// $6 frames, or when they have $5 bytes together. It also reads where the journal begins and
+	// ends.
 	readSQL = `SELECT $1::bigint, pg_is_in_recovery(), h.journal, h.begin_events, h.begin_root, h.events, h.root,
 	f.events, coalesce(f.frame, 0), coalesce(f.frames, 0), f.term, f.root, f.after_events, f.after_root, f.segment_term,
 	f.segment_number, f.body
@@ -179,12 +184,12 @@ FROM (SELECT) one LEFT JOIN @.heads h ON h.ledger = $2 LEFT JOIN LATERAL (
 	WHERE ahead < $5) f ON true
 ORDER BY f.events, f.frame`
 
-	// whatever changes the head waits until this transaction ends, which waits for what is changing
-	// it
+	// lockSQL waits for a transaction that is changing the head. Later changes of the head wait
+	// until this transaction ends.
 	lockSQL = `SELECT $1::bigint, (SELECT count(*) FROM (SELECT FROM @.heads WHERE ledger = $2 FOR UPDATE) head)`
 
-	// the journal begins elsewhere, where a group begins or the journal ends, without some segments,
-	// and maybe with another one
+	// cutSQL makes the journal begin at $5, where a group begins or the journal ends. It removes
+	// the segments that begin at $6.
 	cutSQL = `WITH head AS (
 	UPDATE @.heads SET begin_events = $5, begun = begun + 1,
 		begin_root = CASE WHEN events = $5 THEN root
@@ -194,68 +199,68 @@ ORDER BY f.events, f.frame`
 	DELETE FROM @.segments WHERE ledger = $2 AND events = ANY($6) AND EXISTS (SELECT FROM head))
 SELECT $1::bigint, (SELECT count(*) FROM head)`
 
-	// what is left of a segment is one of its own
+	// splitSQL makes the rest of a segment that was cut a segment of its own.
 	splitSQL = with + `
 	INSERT INTO @.segments (ledger, events, term, number) SELECT ledger, $5, $6, $7 FROM @.heads
 	WHERE ledger = $2 AND journal = $3 AND term = $4 AND begin_events = $5` + count
 
-	// a frame is encrypted anew
+	// resealSQL replaces a frame by its encryption under another key.
 	resealSQL = with + `
 	UPDATE @.frames f SET segment_term = $7, segment_number = $8, body = $9 FROM @.heads h
 	WHERE h.ledger = $2 AND h.journal = $3 AND h.term = $4 AND f.ledger = $2 AND f.events = $5 AND f.frame = $6` + count
 
-	// rows before the begin of the journal are removed
+	// sweepSQL removes up to $3 rows before the begin of the journal.
 	sweepSQL = with + `
 	DELETE FROM @.frames f USING (
 		SELECT f.events, f.frame FROM @.frames f JOIN @.heads h ON h.ledger = f.ledger AND f.events < h.begin_events
 		WHERE h.ledger = $2 ORDER BY f.events, f.frame LIMIT $3) old
 	WHERE f.ledger = $2 AND f.events = old.events AND f.frame = old.frame` + count
 
-	// how many frames are of segments that are not in the table of these
+	// straySQL counts the frames whose segment is not in the table of segments.
 	straySQL = `SELECT $1::bigint, count(*) FROM @.frames f JOIN @.heads h ON h.ledger = f.ledger
 		AND f.events >= h.begin_events
 WHERE f.ledger = $2 AND NOT EXISTS (
 	SELECT FROM @.segments s WHERE s.ledger = $2 AND s.term = f.segment_term AND s.number = f.segment_number)`
 
-	// up to where the keys are destroyed
+	// erasedSQL records up to where the keys are destroyed.
 	erasedSQL = with + `
 	UPDATE @.heads SET erased_events = $5, erased_root = $6
 	WHERE ledger = $2 AND journal = $3 AND term = $4 AND erased_events <= $5 AND begin_events >= $5 AND ` + sure + count
 
-	// something is committed, which stands in nobody's way
+	// settleSQL commits a message, which blocks no other transaction.
 	settleSQL = `SELECT $1::bigint, (SELECT count(pg_logical_emit_message(true, 'sluice', '')) FROM @.heads
 		WHERE ledger = $2 AND journal = $3 AND ` + sure + `)`
 
-	// a host has a base of its own
+	// foldedSQL records how far the base of a host reaches.
 	foldedSQL = with + intoBases + ` SELECT ledger, $6, $3, $4, now() FROM @.heads h
 	WHERE ledger = $2 AND journal = $5 AND ` + isEnd + ` AND ` + sure + inPlace + count
 
-	// the host that has the journal has a base of its own, in a transaction that has cut the
-	// journal up to there at most
+	// leftSQL records how far the base of the host that has the journal reaches. It runs in a
+	// transaction that has cut the journal at most up to there.
 	leftSQL = with + intoBases + ` SELECT ledger, host, $5, $6, 'epoch' FROM @.heads
 	WHERE ledger = $2 AND journal = $3 AND term = $4 AND $5 BETWEEN begin_events AND events` + inPlace + count
 
-	// a journal that ends before an event is none any more. There may be none: then it counts as
-	// one, too
+	// dropSQL removes the head of a journal that ends before event $4. It also counts 1 if the
+	// ledger has no head.
 	dropSQL = `WITH head AS (
 	DELETE FROM @.heads WHERE ledger = $2 AND journal = $3 AND events < $4 RETURNING 1)
 SELECT $1::bigint, CASE WHEN EXISTS (SELECT FROM head) OR NOT EXISTS (SELECT FROM @.heads
 	WHERE ledger = $2) THEN 1 ELSE 0 END::bigint`
 
-	// what a journal that is none any more has left
+	// clearSQL removes the frames, segments and bases of a journal whose head was removed.
 	clearSQL = `WITH frames AS (DELETE FROM @.frames WHERE ledger = $2), segments AS (DELETE FROM @.segments
 		WHERE ledger = $2), bases AS (
 	DELETE FROM @.bases WHERE ledger = $2)
 SELECT $1::bigint, 0::bigint`
 
-	// it has none any more
+	// dismissSQL removes the base of a host.
 	dismissSQL = with + `DELETE FROM @.bases WHERE ledger = $2 AND host = $3` + count
 )
 
-// lockTables keeps two hosts from making the tables at once.
+// lockTables prevents two hosts from creating the tables concurrently.
 const lockTables = `SELECT pg_advisory_xact_lock(7738141121405112431)`
 
-// install makes the tables, if there are none, and checks their version.
+// install creates the tables if they do not exist, and checks their version.
 func (j *Journal) install(ctx context.Context, s *session) error {
 	err := pgx.BeginFunc(ctx, s.conn, func(tx pgx.Tx) error {
 		if _, err := tx.Exec(ctx, lockTables); err != nil {
@@ -271,7 +276,7 @@ func (j *Journal) install(ctx context.Context, s *session) error {
 		if err := tx.QueryRow(ctx, `SELECT to_regnamespace($1) IS NOT NULL`, schema).Scan(&there); err != nil {
 			return err
 		}
-		if !there { // else whoever made it need not let this one make others
+		if !there { // an existing schema needs no right to create schemas
 			text = `CREATE SCHEMA ` + schema + `;` + text
 		}
 		_, err := tx.Conn().PgConn().Exec(ctx, text).ReadAll()
@@ -283,8 +288,8 @@ func (j *Journal) install(ctx context.Context, s *session) error {
 	return j.checkVersion(ctx, s)
 }
 
-// checkVersion says whether the tables are those that this program knows. [fs.ErrNotExist]: there
-// are none.
+// checkVersion returns an error if the tables are not of the version of this program.
+// [fs.ErrNotExist]: there are no tables.
 func (j *Journal) checkVersion(ctx context.Context, s *session) error {
 	var found int
 	err := s.ask(ctx, versionSQL, nil, &found)
@@ -298,7 +303,7 @@ func (j *Journal) checkVersion(ctx context.Context, s *session) error {
 	return err
 }
 
-// create makes the journal.
+// create creates the tables and the journal, which begins at a position.
 func (j *Journal) create(ctx context.Context, at journal.Position) error {
 	if !fits(at) {
 		return fmt.Errorf("%w: it cannot begin at event %d", ErrOptions, at.Events)

@@ -16,12 +16,12 @@ import (
 
 const (
 	frameSize = 4 << 20 // bytes of a group in one row, before it is sealed
-	padTo     = 256     // what a group has in bytes is a multiple of this, so that a length tells little
-	overhead  = 12 + 16 // of a sealed frame: its nonce and its tag
+	padTo     = 256     // the plaintext of a group is padded to a multiple of this, so that its length reveals little
+	overhead  = 12 + 16 // bytes that sealing adds to a frame: a nonce and a tag
 )
 
-// cipherOf returns what encrypts under a key: AES-256 in Galois/counter mode, with a random nonce
-// before each text.
+// cipherOf returns the cipher of a key: AES-256 in Galois/counter mode, with a random nonce before
+// each ciphertext.
 func cipherOf(k keyholder.Key) (cipher.AEAD, error) {
 	block, err := aes.NewCipher(k[:])
 	if err != nil {
@@ -30,7 +30,7 @@ func cipherOf(k keyholder.Key) (cipher.AEAD, error) {
 	return cipher.NewGCMWithRandomNonce(block)
 }
 
-// frame is a row of the table of that name: a part of a group.
+// frame is a part of a group, and a row of the table frames.
 type frame struct {
 	group   journal.Group // without its records
 	segment keyholder.Segment
@@ -39,7 +39,8 @@ type frame struct {
 	body    []byte
 }
 
-// place is what a frame is bound to: sealed for one place, it opens nowhere else.
+// place returns the additional data of a frame, which bind it to its place in the journal. A frame
+// that was sealed for one place cannot be opened in another.
 func (f *frame) place(id [16]byte) []byte {
 	b := append([]byte("sluice pgjournal 1"), id[:]...)
 	for _, n := range []uint64{f.segment.Term, f.segment.Number, f.group.Term, f.group.Before.Events,
@@ -49,10 +50,12 @@ func (f *frame) place(id [16]byte) []byte {
 	return append(append(b, f.group.Before.Root[:]...), f.group.After.Root[:]...)
 }
 
+// seal encrypts a part of the plaintext as the body of the frame.
 func (f *frame) seal(a cipher.AEAD, id [16]byte, text []byte) {
 	f.body = a.Seal(make([]byte, 0, len(text)+overhead), nil, text, f.place(id))
 }
 
+// open returns the plaintext of the body. ErrCorrupt: the body is damaged, or belongs elsewhere.
 func (f *frame) open(a cipher.AEAD, id [16]byte) ([]byte, error) {
 	text, err := a.Open(nil, nil, f.body, f.place(id))
 	if err != nil {
@@ -62,8 +65,7 @@ func (f *frame) open(a cipher.AEAD, id [16]byte) ([]byte, error) {
 	return text, nil
 }
 
-// textOf puts the records of a group one behind the other, each behind its length, and zeros behind
-// them.
+// textOf returns the plaintext of a group: each record after its length, then zeros as padding.
 func textOf(g journal.Group) []byte {
 	n := 0
 	for _, r := range g.Records {
@@ -76,7 +78,7 @@ func textOf(g journal.Group) []byte {
 	return append(b, make([]byte, (padTo-len(b)%padTo)%padTo)...)
 }
 
-// recordsIn reads what textOf wrote of a group with so many records.
+// recordsIn decodes the records of a plaintext from textOf.
 func recordsIn(b []byte, count uint64) (records [][]byte, err error) {
 	d := wire.Decoder{Rest: b}
 	records = d.Blobs(count)
@@ -86,7 +88,7 @@ func recordsIn(b []byte, count uint64) (records [][]byte, err error) {
 	return records, d.Err
 }
 
-// framesOf seals a group in frames.
+// framesOf splits the plaintext of a group into frames and seals them under the key of a segment.
 func framesOf(g journal.Group, in keyholder.Segment, a cipher.AEAD, id [16]byte) (frames []frame, err error) {
 	text := textOf(g)
 	of := (len(text) + frameSize - 1) / frameSize

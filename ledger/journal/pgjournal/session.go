@@ -16,28 +16,29 @@ import (
 )
 
 var (
-	// errServer is an [ErrOptions]: no journal can be in a server that is a standby or read-only,
-	// that does not flush, or that is not PostgreSQL.
+	// errServer is an [ErrOptions]: the server is a standby, read-only, does not flush, or is not
+	// PostgreSQL.
 	errServer = fmt.Errorf("%w: not a server for a journal", ErrOptions)
 
-	// errPooled says that a session is not one.
+	// errPooled is returned if statements of one session ran in different ones.
 	errPooled = errors.New("this is not one session: " + poolMode)
-	// errMixed says that an answer is to something else. Nothing more is to be believed of that
-	// connection.
+	// errMixed is returned if an answer belongs to another query. The connection is not used any
+	// more.
 	errMixed = errors.New("the answer is to another question: something between this host and the database repeats " +
 		"or drops what is sent")
-	// errWarned says that the server has warned of something. What it warns of most is that it gave
-	// up waiting for standbys, and it says that what was to be done is done.
+	// errWarned is returned if the server has sent a warning. The statement was executed. The most
+	// important warning is that the server stopped waiting for standbys.
 	errWarned = errors.New("the database has done it, and warned")
 )
 
-// poolMode says what to do where settings, statements and transactions of a session do not last.
+// poolMode is the advice where settings, statements and transactions do not last as long as a
+// session.
 const poolMode = "the likely cause is pgbouncer with pool_mode transaction or statement: set pool_mode = session for " +
 	"this database, " +
 	"or connect to PostgreSQL itself"
 
-// ofPool returns an error of the database as one that names the pool, if it is one that sessions
-// get only where they share a connection with others.
+// ofPool adds errPooled and its advice to an error that only occurs if a connection pool shares
+// sessions. It returns other errors unchanged.
 func ofPool(err error) error {
 	reason, is := errors.AsType[*pgconn.PgError](err)
 	if !is {
@@ -55,11 +56,11 @@ func ofPool(err error) error {
 
 const (
 	connectTimeout = 10 * time.Second
-	idleTooLong    = time.Second // after that a session is tried before it is used
+	idleTooLong    = time.Second // idle sessions are tested before use after this time
 	oldestVersion  = 130000
 )
 
-// connection reads the address of a database.
+// connection parses the address of a database, and sets timeouts and keepalives.
 func connection(address string) (*pgx.ConnConfig, error) {
 	c, err := pgx.ParseConfig(address)
 	if err != nil {
@@ -76,18 +77,18 @@ func connection(address string) (*pgx.ConnConfig, error) {
 	return c, nil
 }
 
-// session is a connection to the primary. Only one goroutine uses it at a time.
+// session is a connection to the primary. Only one goroutine may use it at a time.
 type session struct {
 	conn   *pgx.Conn
-	pid    int32 // of the server's process
-	warned error // what the server has warned of since it was asked last
-	number int64 // of what it was asked last
+	pid    int32 // the process id of the server's process
+	warned error // the warnings since the last query was sent
+	number int64 // the number of the last query
 	used   time.Time
-	schema string            // as an identifier
-	texts  map[string]string // of statements, with the schema in them
+	schema string            // quoted as an identifier
+	texts  map[string]string // statements with the schema inserted
 }
 
-// in returns a statement with the name of the schema in it.
+// in returns a statement with the schema inserted.
 func (s *session) in(statement string) string {
 	text, known := s.texts[statement]
 	if !known {
@@ -97,7 +98,7 @@ func (s *session) in(statement string) string {
 	return text
 }
 
-// dial connects to the database, and refuses a server that will not do.
+// dial connects to the database. It returns [ErrOptions] if the server is unsuitable.
 func (o *settings) dial(ctx context.Context) (*session, error) {
 	s := &session{used: time.Now(), schema: pgx.Identifier{o.Schema}.Sanitize(), texts: map[string]string{}}
 	c := o.config.Copy()
@@ -117,16 +118,17 @@ func (o *settings) dial(ctx context.Context) (*session, error) {
 	return s, nil
 }
 
-// applicationName is what the application name of each session begins with. The name of the host
-// follows, as far as there is space.
+// applicationName is the prefix of each session's application name. The host's name follows;
+// PostgreSQL truncates it.
 const applicationName = "sluice "
 
-// suit sets what commits of this session wait for, and says whether the server will do.
+// suit configures the session, including what its commits wait for, and checks that the server is
+// suitable.
 func (s *session) suit(ctx context.Context, host string, timeout time.Duration) error {
 	var standby bool
 	var number int
 	var flushes, readOnly, text, ignore string
-	// Where the other side of a connection is gone without a word, the server shall notice, too: an
+	// The server, too, must notice that the other side of a connection has disappeared, because an
 	// open transaction locks the head of a journal.
 	err := s.conn.QueryRow(ctx, `SELECT pg_backend_pid(), pg_is_in_recovery(),
 		current_setting('server_version_num')::int, current_setting('fsync'),
@@ -157,16 +159,17 @@ func (s *session) suit(ctx context.Context, host string, timeout time.Duration) 
 	return nil
 }
 
+// close closes the connection, and waits at most a second for that. s may be nil.
 func (s *session) close() {
 	if s == nil {
 		return
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 	defer cancel()
-	_ = s.conn.Close(ctx) // the server notices by itself
+	_ = s.conn.Close(ctx) // without the message, the server notices by itself
 }
 
-// alive tells whether the session can be used. One that nobody has used for a while is tried.
+// alive reports whether the session can be used. It tests a session that was idle for a while.
 func (s *session) alive(ctx context.Context) bool {
 	if s.conn.IsClosed() {
 		return false
@@ -179,14 +182,14 @@ func (s *session) alive(ctx context.Context) bool {
 	return s.conn.Ping(ctx) == nil
 }
 
-// next begins a question, and returns its number.
+// next begins a query, and returns its number.
 func (s *session) next() int64 {
 	s.number++
 	s.warned, s.used = nil, time.Now()
 	return s.number
 }
 
-// ask asks for one row, which begins with the number of the question.
+// ask runs a query that returns one row. The first column must be the number of the query.
 func (s *session) ask(ctx context.Context, sql string, args []any, into ...any) error {
 	number, echo := s.next(), int64(0)
 	err := s.conn.QueryRow(ctx, s.in(sql), append([]any{number}, args...)...).Scan(append([]any{&echo}, into...)...)
@@ -196,7 +199,7 @@ func (s *session) ask(ctx context.Context, sql string, args []any, into ...any) 
 	return errors.Join(ofPool(err), s.warned)
 }
 
-// mixed gives up the session.
+// mixed closes the session, and returns errMixed.
 func (s *session) mixed() error {
 	s.close()
 	return errMixed
@@ -205,7 +208,7 @@ func (s *session) mixed() error {
 // number scans a number. NULL is 0.
 type number uint64
 
-// ScanInt64 is [pgtype.Int64Scanner].
+// ScanInt64 implements [pgtype.Int64Scanner].
 func (n *number) ScanInt64(v pgtype.Int8) error {
 	*n = number(v.Int64)
 	return nil
@@ -214,28 +217,29 @@ func (n *number) ScanInt64(v pgtype.Int8) error {
 // root scans the root of a position. NULL is the root of no events.
 type root tlog.Hash
 
-// ScanBytes is [pgtype.BytesScanner].
+// ScanBytes implements [pgtype.BytesScanner].
 func (r *root) ScanBytes(b []byte) error {
 	*r = root{}
 	copy(r[:], b)
 	return nil
 }
 
-// change has something changed, and returns how many rows were. It is durable then.
+// change runs a statement that changes rows, and returns how many. When it returns without an error
+// outside a transaction, the change is durable.
 func (s *session) change(ctx context.Context, sql string, args ...any) (n int64, err error) {
 	err = s.ask(ctx, sql, args, &n)
 	return n, err
 }
 
-// step is something that is to change one row.
+// step is a statement that must change one row.
 type step struct {
 	sql  string
 	args []any
 }
 
-// together does several steps in one transaction. It tells whether the first one has changed its
-// row; if not, nothing is changed. Any of the others must. It is committed only when each has said
-// that it did what it should: something in between may have dropped one.
+// together runs steps in one transaction. It returns false, and changes nothing, if the first step
+// changes no row. It fails if any other step does not change one row. It commits only after each
+// step has reported its count, because a proxy may have dropped a step.
 func (s *session) together(ctx context.Context, steps []step) (changed bool, err error) {
 	if len(steps) == 1 {
 		n, err := s.change(ctx, steps[0].sql, steps[0].args...)
@@ -269,8 +273,8 @@ func (s *session) command(ctx context.Context, what string) error {
 	return errors.Join(ofPool(err), s.warned)
 }
 
-// refused tells whether the server has refused something, and the session goes on: nothing was
-// changed. A transaction that was begun is over.
+// refused reports whether the server has refused a statement, and the session can still be used.
+// Then nothing was changed, and an open transaction was rolled back.
 func (s *session) refused(ctx context.Context, err error) bool {
 	reason, is := errors.AsType[*pgconn.PgError](err)
 	if !is || reason.SeverityUnlocalized != "ERROR" || s.warned != nil || s.conn.IsClosed() {

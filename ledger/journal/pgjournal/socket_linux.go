@@ -6,17 +6,16 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// unheard is how many milliseconds a server may leave what was sent unacknowledged before the
-// connection counts as broken.
+// unheard is how many milliseconds sent data may stay unacknowledged before the connection fails.
 const unheard = 20_000
 
-// controlSocket has a connection break when the other machine is gone without a word.
+// controlSocket makes a connection fail if the other machine disappears without closing it.
 func controlSocket(network, _ string, c syscall.RawConn) error {
 	if network == "unix" {
 		return nil
 	}
 	return c.Control(func(fd uintptr) {
-		// a kernel without it takes longer
+		// A kernel without this option takes longer to notice.
 		_ = unix.SetsockoptInt(int(fd), unix.IPPROTO_TCP, unix.TCP_USER_TIMEOUT, unheard)
 	})
 }

@@ -4,5 +4,5 @@ package pgjournal
 
 import "syscall"
 
-// controlSocket leaves it to the system when a connection counts as broken.
+// controlSocket does nothing: the operating system decides when a connection fails.
 func controlSocket(string, string, syscall.RawConn) error { return nil }

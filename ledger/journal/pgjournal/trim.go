@@ -13,18 +13,19 @@ import (
 )
 
 const (
-	sweepRows = 2000             // that are removed in a transaction
+	sweepRows = 2000             // rows that one transaction removes
 	keepTime  = 10 * time.Second // for a host to destroy keys
 )
 
-// Trim is [journal.Journal.Trim]. It goes as far as every other host that follows or had the
-// journal has folded, and at least [Options.Bases] of them; and it is done when the keys are
-// destroyed with all holders. What else stands in its way, such as a database that does not answer,
-// comes as a [*journal.HeldError], too.
+// Trim implements [journal.Journal.Trim]. It goes as far as every other host has folded that
+// follows or had the journal. At least [Options.Bases] of them must follow. It succeeds when all
+// holders have destroyed the keys. Any other obstacle, such as a database that does not answer, is
+// also returned as a [*journal.HeldError].
 func (j *Journal) Trim(ctx context.Context, through journal.Position) error {
 	return j.call(ctx, func(ctx context.Context) error { return j.trim(ctx, through) })
 }
 
+// trim runs one Trim at a time, and turns errors that leave the journal sound into a HeldError.
 func (j *Journal) trim(ctx context.Context, through journal.Position) error {
 	if err := j.trimming.Take(ctx); err != nil {
 		return err
@@ -45,12 +46,16 @@ func (j *Journal) trim(ctx context.Context, through journal.Position) error {
 // trim is one call of Trim.
 type trim struct {
 	*Journal
-	through journal.Position // as asked for
+	through journal.Position // the position that Trim was called with
 	term    uint64
-	below   keyholder.Segment // of this handle, and not begun when the database was asked
-	erased  journal.Position  // up to here all is destroyed
+	// below is the first segment of this claim that may not be in the database yet. Keys from it on
+	// are not destroyed.
+	below  keyholder.Segment
+	erased journal.Position // up to here everything is destroyed
 }
 
+// run does the steps of a trim: it decides how far to go, cuts the journal there, and destroys the
+// keys.
 func (t *trim) run(ctx context.Context) error {
 	if err := t.enter(ctx); err != nil {
 		return err
@@ -94,8 +99,8 @@ func (t *trim) overtaken() bool {
 	return t.term != 0 && t.Journal.term > t.term
 }
 
-// enter closes the segment that groups go to, if it is to be trimmed, so that nothing is added to
-// it meanwhile.
+// enter reads the term. It closes the segment that is being written if that will be trimmed, so
+// that no group is added to it during the trim.
 func (t *trim) enter(ctx context.Context) error {
 	if err := t.writing.Take(ctx); err != nil {
 		return err
@@ -119,9 +124,9 @@ func (t *trim) enter(ctx context.Context) error {
 	return nil
 }
 
-// await waits for an earlier cut that may be under way: its connection broke while it waited for a
-// standby. Nobody sees it before it is done, and by what is seen it is decided which keys are
-// destroyed.
+// await waits for an earlier cut that may still be in progress, because its connection broke while
+// it waited for a standby. Its changes are invisible until it ends, and the visible state decides
+// which keys are destroyed.
 func (t *trim) await(ctx context.Context) error {
 	return t.using(ctx, func(s *session) error {
 		if err := s.command(ctx, "BEGIN"); err != nil {
@@ -134,8 +139,8 @@ func (t *trim) await(ctx context.Context) error {
 	})
 }
 
-// allowed returns up to which event Trim may go now, and why not further. Short of what was asked
-// for, a segment begins there.
+// allowed returns the event up to which Trim may go now. If that is less than asked for, held has
+// the reason, and a segment begins at goal.
 func (t *trim) allowed(v view) (goal uint64, held error) {
 	others, least := 0, t.through.Events
 	for _, b := range v.bases {
@@ -166,7 +171,7 @@ func (t *trim) allowed(v view) (goal uint64, held error) {
 	return goal, held
 }
 
-// lags says that a base does not have everything that is to be trimmed.
+// lags returns the error for a base that does not have everything that is to be trimmed.
 func (b base) lags() error {
 	if b.left() {
 		return fmt.Errorf("host %s had the journal, and has up to event %d only; it has not followed since: start it "+
@@ -176,7 +181,8 @@ func (b base) lags() error {
 		time.Duration(b.Seconds)*time.Second)
 }
 
-// cut makes the journal begin at an event, and destroys the rows before it.
+// cut makes the journal begin at an event. If that is within a segment, it encrypts the rest of the
+// segment under a new key.
 func (t *trim) cut(ctx context.Context, v view, goal uint64) error {
 	if goal <= v.begin.Events {
 		return nil
@@ -192,8 +198,8 @@ func (t *trim) cut(ctx context.Context, v view, goal uint64) error {
 	return t.using(ctx, func(s *session) error { return t.cutBy(ctx, s, goal, dead, again) })
 }
 
-// before returns where the segments begin that have groups before an event, and the last of them if
-// it has some after it, too.
+// before returns where the segments begin that have groups before an event. It also returns the
+// last of them if that has groups after the event, too.
 func (v *view) before(goal uint64) (dead []uint64, last *span) {
 	for i, s := range v.segments {
 		if s.Events >= goal {
@@ -216,14 +222,14 @@ func (v *view) after(s span) uint64 {
 	return v.end.Events
 }
 
-// resealed are the groups behind a position that lies within a segment, under a key of their own.
+// resealed are the groups after a position within a segment, encrypted under a key of their own.
 type resealed struct {
 	id     keyholder.Segment
 	frames []frame
 }
 
-// reseal encrypts what is after the position that was asked for, up to where its segment ends, under
-// another key: the old one is to be destroyed. Nothing is added to that segment any more.
+// reseal encrypts the groups from t.through to the end of its segment under another key, because
+// the old key will be destroyed. No group is added to that segment any more.
 func (t *trim) reseal(ctx context.Context, end uint64) (*resealed, error) {
 	if err := t.writing.Take(ctx); err != nil {
 		return nil, err
@@ -249,7 +255,7 @@ func (t *trim) reseal(ctx context.Context, end uint64) (*resealed, error) {
 	return again, nil
 }
 
-// cutBy does all of a cut in one transaction.
+// cutBy makes all changes of a cut in one transaction.
 func (t *trim) cutBy(ctx context.Context, s *session, goal uint64, dead []uint64, again *resealed) error {
 	var steps []step
 	add := func(sql string, more ...any) {
@@ -262,7 +268,7 @@ func (t *trim) cutBy(ctx context.Context, s *session, goal uint64, dead []uint64
 			add(resealSQL, f.group.Before.Events, f.number, f.segment.Term, f.segment.Number, f.body)
 		}
 	}
-	// When another host has claimed the journal, the base of this one counts, too, until it is
+	// Once another host has claimed the journal, the base of this one counts, too, until it is
 	// dismissed.
 	add(leftSQL, t.through.Events, t.through.Root[:])
 	changed, err := s.together(ctx, steps)
@@ -272,8 +278,8 @@ func (t *trim) cutBy(ctx context.Context, s *session, goal uint64, dead []uint64
 	return err
 }
 
-// destroy removes the rows before the begin of the journal, and has all holders destroy the keys of
-// segments that are no more.
+// destroy removes the rows before the begin of the journal. Then it makes all holders destroy the
+// keys of the segments that are gone.
 func (t *trim) destroy(ctx context.Context) error {
 	v, err := t.look(ctx, t.through)
 	if err != nil {
@@ -311,9 +317,10 @@ func (t *trim) destroy(ctx context.Context) error {
 	return nil
 }
 
-// sweep removes rows, some at a time. When it returns, it is durable that the journal begins after
-// them, and with that what has resealed the rest: no key is destroyed before. Nor is the key of a
-// group whose segment is not in the table of segments.
+// sweep removes the rows before the begin of the journal, a part at a time. When it returns, the
+// begin of the journal and the resealed frames are durable; no key may be destroyed earlier. It
+// returns ErrCorrupt if a frame's segment is not in the table of segments, because its key would be
+// destroyed.
 func (t *trim) sweep(ctx context.Context) error {
 	return t.using(ctx, func(s *session) error {
 		for n := int64(sweepRows); n == sweepRows; {

@@ -1,4 +1,4 @@
-// Package bolt keeps a [kv.Store] in a bbolt file. It is the only package that knows bbolt.
+// Package bolt implements [kv.Store] on a bbolt file. No other package uses bbolt.
 package bolt
 
 import (
@@ -26,51 +26,60 @@ import (
 	"github.com/sluicedp/sluice/ledger/internal/kv"
 )
 
-// lockWait is how long Open waits for another process to let go of the file. Without a limit bbolt
-// would wait for ever.
+// lockWait is how long Open waits for another process to release the file. Without a limit bbolt
+// would wait forever.
 const lockWait = 500 * time.Millisecond
 
-// Store is a bbolt file, locked against other processes for as long as it is open. It implements
+// Store is a bbolt file. While it is open, it is locked against other processes. It implements
 // [kv.Store] and [kv.Copier].
 //
-// [Create], [Store.CopyTo] and [Store.Compact] make a file under another name first: for a file
-// NAME it is .NAME.new-*.sluice-unfinished, or copy or compact instead of new. After a crash it may
-// remain, and hold records. Nothing reads it again, and the next of these calls in the same
-// directory removes it, unless somebody has it open, or the system has no flock: then delete it.
+// [Create], [Store.CopyTo] and [Store.Compact] first create a file with a temporary name. For a
+// file NAME the temporary name is .NAME.new-*.sluice-unfinished, with copy or compact instead of
+// new for the other two.
+//
+// A crash may leave the temporary file, and it may contain records. No process reads it. The next
+// of these calls in the same directory removes it, unless a process has it open or the system has
+// no flock; then it must be deleted by hand.
 type Store struct {
-	path       string     // absolute and without symbolic links, so that a change of the working directory does no harm
-	named      string     // the absolute path by which the file was opened; a link there must go on leading to it
+	// path is absolute and without symbolic links, so that a change of the working directory does
+	// no harm.
+	path string
+	// named is the absolute path by which the file was opened. A symbolic link there must keep
+	// leading to the file.
+	named      string
 	compacting sync.Mutex // held by Compact to its end, and by Close
-	writing    sync.Mutex // held by each Update, and by Compact until the new file has its place
+	writing    sync.Mutex // held by each Update, and by Compact until the new file is in place
 	halted     error      // why nothing may be written any more; guarded by writing
 	mu         sync.Mutex
-	current    *database // changed only with both writing and mu held, when the path leads to it
-	hook       func(step string) error
-	naming     naming // of copies
+	// current is changed only with both writing and mu held, after the path leads to the new file.
+	current *database
+	hook    func(step string) error
+	naming  naming // how copies get their names
 }
 
 // database is an open bbolt file.
 type database struct {
 	db       *bbolt.DB
-	file     *os.File // bbolt's; it holds the lock
+	file     *os.File // opened for bbolt; it holds the lock
 	identity fs.FileInfo
 	readOnly bool
-	damage   findings       // of a file that is open for reading only; others are refused
-	users    sync.WaitGroup // views and copies; none is added once it is no longer the current one
-	broken   atomic.Bool    // bbolt panicked while it held a lock, so nothing may wait for it any more
-	temp     string         // the name under which Compact made the file; it had another one since
-	path     string         // of the file, if temp is not empty
+	damage   findings       // only of a file that is open for reading; for writing, a damaged file is refused
+	users    sync.WaitGroup // views and copies; none is added after the database is no longer current
+	broken   atomic.Bool    // bbolt panicked while it held a lock, so no call may wait for bbolt any more
+	temp     string         // temporary name that the file had in Compact; it was renamed since then
+	path     string         // current name, if temp is not empty
 
 	pageSize    int
 	known       atomic.Pointer[known]
-	overwritten atomic.Bool // somebody has written to the file, so nothing more is done with it
+	overwritten atomic.Bool // another process has written to the file, so it is not used any more
 	sharing     sharing
 }
 
-// Create makes a new file at path with what fill writes, or none: the file is filled and synced
-// under another name in the same directory before it gets its own. It returns [fs.ErrExist] when
-// there is a file already, and [errors.ErrUnsupported] where nothing gives a file its name without
-// overwriting another.
+// Create creates a new file at path with what fill writes, or no file. The file is filled and
+// synced under a temporary name in the same directory, and then renamed.
+//
+// Create returns [fs.ErrExist] if path exists, and [errors.ErrUnsupported] where a file cannot be
+// renamed without overwriting another.
 func Create(path string, fill func(kv.Writer) error) error {
 	err := system().place(path, kindNew, func(temp string) error { return fillNew(temp, fill) })
 	if err != nil {
@@ -79,6 +88,7 @@ func Create(path string, fill func(kv.Writer) error) error {
 	return nil
 }
 
+// fillNew opens the empty file at path, and runs fill in one transaction.
 func fillNew(path string, fill func(kv.Writer) error) error {
 	d, err := open(path, false, 0)
 	if err != nil {
@@ -88,15 +98,17 @@ func fillNew(path string, fill func(kv.Writer) error) error {
 	return errors.Join(err, d.close())
 }
 
-// Open opens an existing file, for reading only or for both. It returns [fs.ErrNotExist] when there
-// is none, [kv.ErrInUse] when another process has it open in a way that excludes this one, and
-// [kv.ErrCorrupt] when it is not a bbolt file, or one whose pages are not held together as they
-// should be. Some of that can still be opened for reading: then what cannot be read without danger
-// gives [kv.ErrCorrupt] each time, and [Store.Inspect] reads around it.
+// Open opens an existing file, for reading only or for reading and writing. It returns
+// [fs.ErrNotExist] if there is no file, and [kv.ErrInUse] if another process has a lock that
+// excludes this one. It returns [kv.ErrCorrupt] if the file is no bbolt file or has a damaged
+// structure.
 //
-// For writing it looks at a part of the file, which takes less than a second for one of 5 GiB; a
-// damaged page of records may be met later, and gives [kv.ErrCorrupt] before anything is done with
-// it.
+// Some damaged files can still be opened for reading. Then each read of a part that cannot be read
+// safely returns [kv.ErrCorrupt], and [Store.Inspect] skips these parts.
+//
+// For writing, Open checks a part of the file, which takes less than a second for a file of 5 GiB.
+// If other pages of records are damaged, [kv.ErrCorrupt] is returned when they are needed, before
+// they are used.
 func Open(path string, readOnly bool) (*Store, error) {
 	for range 4 {
 		d, err := openExisting(path, readOnly)
@@ -105,15 +117,16 @@ func Open(path string, readOnly bool) (*Store, error) {
 		}
 		s := &Store{current: d, naming: system()}
 		err = s.locate(path)
-		// Who had the file open may have compacted it while this process waited for the lock, and
-		// so may have left the lock of a file that nobody finds any more.
+		// While this process waited for the lock, the previous owner may have compacted the file.
+		// Then the lock is on a file that no path leads to.
 		if err == nil {
 			err = s.check(d)
 		}
 		if err == nil && !readOnly {
-			// A process may have died between giving the file its name and that.
+			// A process may have died after it renamed the file, and before it synced the
+			// directory.
 			if err = ledgerfile.TrySyncDir(filepath.Dir(s.path)); errors.Is(err, fs.ErrPermission) {
-				err = nil // the process may not list the directory
+				err = nil // this process may not list the directory
 			}
 		}
 		if err == nil {
@@ -126,7 +139,7 @@ func Open(path string, readOnly bool) (*Store, error) {
 	return nil, fmt.Errorf("open %s: %w: it is replaced again and again", path, kv.ErrInUse)
 }
 
-// locate notes where the file is that path leads to now.
+// locate stores the path of the file that path leads to now.
 func (s *Store) locate(path string) (err error) {
 	if s.path, err = ledgerfile.Resolve(path); errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("%w: %w", kv.ErrReplaced, err)
@@ -140,6 +153,7 @@ func (s *Store) locate(path string) (err error) {
 // Path returns the absolute path of the file, without symbolic links.
 func (s *Store) Path() string { return s.path }
 
+// openExisting opens a file that must exist, and must be large enough for a database.
 func openExisting(path string, readOnly bool) (*database, error) {
 	info, err := os.Stat(path)
 	if err != nil {
@@ -148,17 +162,18 @@ func openExisting(path string, readOnly bool) (*database, error) {
 	if !info.Mode().IsRegular() {
 		return nil, fmt.Errorf("open %s: %w: not a regular file", path, kv.ErrCorrupt)
 	}
-	// bbolt would make a database of an empty file.
+	// bbolt would create a database in an empty file.
 	if info.Size() < smallest {
 		return nil, fmt.Errorf("open %s: %w: %d bytes are no ledger", path, kv.ErrCorrupt, info.Size())
 	}
 	return open(path, readOnly, info.Size())
 }
 
-// smallest is the size of an empty database: four pages, which are nowhere below 4 KiB.
+// smallest is the size of an empty database: four pages of at least 4 KiB each.
 const smallest = 4 * 4096
 
-// open opens a file that has a size, or will soon.
+// open opens a file. size is its current or expected size, which determines how much address space
+// is reserved.
 func open(path string, readOnly bool, size int64) (opened *database, err error) {
 	d := &database{readOnly: readOnly}
 	defer func() {
@@ -172,7 +187,7 @@ func open(path string, readOnly bool, size int64) (opened *database, err error) 
 	settings.Timeout, settings.InitialMmapSize = lockWait, mapSize(size)
 	settings.ReadOnly, settings.OpenFile = readOnly, d.openFile
 	d.db, err = bbolt.Open(path, 0, settings)
-	if errors.Is(err, syscall.ENOMEM) { // there is not so much address space, or this process may not have it
+	if errors.Is(err, syscall.ENOMEM) { // the system or a limit of the process does not allow so much address space
 		d.file, settings.InitialMmapSize = nil, 0
 		d.db, err = bbolt.Open(path, 0, settings)
 	}
@@ -191,36 +206,39 @@ func open(path string, readOnly bool, size int64) (opened *database, err error) 
 			return nil, errors.Join(fmt.Errorf("open %s: %w", path, err), d.db.Close())
 		}
 	}
-	// If a process died in its last commit, what it wrote shows, but may not be on disk.
+	// If a process died during its last commit, what it wrote is visible, but may not be on disk.
 	if err := errors.Join(d.file.Sync(), d.learn()); err != nil {
 		return nil, errors.Join(fmt.Errorf("open %s: %w", path, err), d.db.Close())
 	}
 	return d, nil
 }
 
-// Settings are those of bbolt that decide what is written, and how fast. A [Store] also sets
-// Bucket.FillPercent where it can tell that keys rise.
+// Settings returns the options of bbolt that decide what is written, and how fast. A [Store] also
+// sets Bucket.FillPercent when it detects that keys rise.
 func Settings() *bbolt.Options {
 	return &bbolt.Options{FreelistType: bbolt.FreelistMapType, InitialMmapSize: mapSize(0)}
 }
 
-// Growth is by how much the file grows at a time. bbolt's own choice, with this much address space
-// reserved, would be 16 MiB from the first byte on.
+// Growth is the number of bytes by which the file grows at a time. With the address space that is
+// reserved here, bbolt's own choice would be 16 MiB, even for a small file.
 const Growth = 1 << 20
 
-// mapSize is the address space reserved at once for a file of a size: it may grow to four times
-// that, and to 4 GiB in any case, before it is mapped anew. That waits until nobody reads, and has
-// who comes to read wait. It costs no memory. Windows would make the file as large.
+// mapSize returns how many bytes of address space are reserved for a file of a size. A file may
+// grow to four times its size, and at least to 4 GiB, before it is mapped again. To map it again,
+// bbolt waits until all readers end, and new readers wait for bbolt.
+//
+// Reserved address space costs no memory. mapSize returns 0 on Windows, where the file itself would
+// get this size, and on 32-bit systems.
 func mapSize(size int64) int {
 	if runtime.GOOS == "windows" || strconv.IntSize < 64 {
 		return 0
 	}
-	const least, most = 4 << 30, 64 << 40 // processors have 128 TiB, most of them
+	const least, most = 4 << 30, 64 << 40 // most processors have 128 TiB
 	return int(max(least, 4*min(size, most/4)))
 }
 
-// openFile opens an existing file, remembers which one it was, and looks at it once nobody else can
-// write to it.
+// openFile opens an existing file for bbolt, locks it, stores its identity, and checks its
+// structure.
 func (d *database) openFile(path string, flag int, mode os.FileMode) (*os.File, error) {
 	file, err := os.OpenFile(path, flag&^os.O_CREATE, mode)
 	if err != nil {
@@ -238,19 +256,21 @@ func (d *database) openFile(path string, flag int, mode os.FileMode) (*os.File, 
 	return file, nil
 }
 
-// admit locks a file, as bbolt will do again, and looks at what is in it. Where only bbolt can lock
-// files, that has to wait until it has.
+// admit locks a file, as bbolt will do again, and checks its structure. Where [ledgerfile.CanLock]
+// is false, the structure is checked later, after bbolt has locked the file.
 func (d *database) admit(file *os.File) (err error) {
 	if err := ledgerfile.Lock(file, !d.readOnly, lockWait, kv.ErrInUse); err != nil {
 		return err
 	}
 	d.identity, err = file.Stat()
 	if err != nil || !ledgerfile.CanLock || d.identity.Size() == 0 {
-		return err // bbolt makes a new database of an empty file
+		return err // bbolt creates a new database in an empty file
 	}
 	return d.look(file)
 }
 
+// look checks the structure of the file. Damage is an error, except in a file that is open for
+// reading only and can still be read: then it is stored in d.damage.
 func (d *database) look(file *os.File) (err error) {
 	if d.damage, err = examine(file, d.readOnly); err != nil || d.readOnly {
 		return err
@@ -265,8 +285,8 @@ func (s *Store) View(fn func(kv.Reader) error) error {
 	return d.view(fn)
 }
 
-// view runs fn on a snapshot. If the file is not what it was, that is the error, whatever fn has
-// met.
+// view runs fn on a snapshot. If the file was overwritten, view returns that error, whether or not
+// fn returns one.
 func (d *database) view(fn func(kv.Reader) error) (err error) {
 	defer d.rename(&err)
 	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
@@ -290,13 +310,14 @@ func (d *database) view(fn func(kv.Reader) error) (err error) {
 	return err
 }
 
+// snapshot runs fn in a reading transaction of its own, which is not shared with other readers.
 func (s *Store) snapshot(fn func(*transaction) error) error {
 	d := s.use()
 	defer d.users.Done()
 	return d.run(false, fn)
 }
 
-// use returns the current file. It stays open until the caller has told its users that it is done.
+// use returns the current file. The file stays open until the caller calls users.Done.
 func (s *Store) use() *database {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -304,8 +325,8 @@ func (s *Store) use() *database {
 	return s.current
 }
 
-// run runs fn in a transaction. If the file is not what it was, that is the error, whatever fn has
-// met.
+// run runs fn in a transaction. If the file was overwritten, run returns that error, whether or not
+// fn returns one.
 func (d *database) run(writable bool, fn func(*transaction) error) (err error) {
 	defer d.rename(&err)
 	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
@@ -332,8 +353,8 @@ func (d *database) run(writable bool, fn func(*transaction) error) (err error) {
 	return nil
 }
 
-// Update implements [kv.Store]. It refuses with [kv.ErrReplaced] when the path no longer leads to
-// the open file, or when that was overwritten.
+// Update implements [kv.Store]. It returns [kv.ErrReplaced] if the path no longer leads to the open
+// file, or if the file was overwritten.
 func (s *Store) Update(fn func(kv.Writer) error) error {
 	s.writing.Lock()
 	defer s.writing.Unlock()
@@ -359,10 +380,10 @@ func (s *Store) Check() error {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.check(s.current) // Compact may just have replaced the file
+	return s.check(s.current) // Compact may have replaced the file since then
 }
 
-// check returns [kv.ErrReplaced] unless both paths lead to a file.
+// check returns [kv.ErrReplaced] unless both path and named lead to the file of d.
 func (s *Store) check(d *database) error {
 	err := d.checkIdentity(s.path)
 	if err == nil && s.named != s.path {
@@ -371,6 +392,7 @@ func (s *Store) check(d *database) error {
 	return err
 }
 
+// checkIdentity returns [kv.ErrReplaced] unless path leads to the file of d.
 func (d *database) checkIdentity(path string) error {
 	now, err := os.Stat(path)
 	if err != nil {
@@ -391,8 +413,8 @@ func (s *Store) Size() (int64, error) {
 	return info.Size(), nil
 }
 
-// Free implements [kv.Spacious]. Of a file that is open for reading, or cannot be read, nothing is
-// known to be free.
+// Free implements [kv.Spacious]. It returns 0 if the file is open for reading only, or cannot be
+// read.
 func (s *Store) Free() (free int64) {
 	d := s.use()
 	defer d.users.Done()
@@ -403,13 +425,13 @@ func (s *Store) Free() (free int64) {
 	return free
 }
 
-// Close implements [kv.Store]. After a panic of bbolt it lets go of the file and leaves the rest to
-// the end of the process.
+// Close implements [kv.Store]. After a panic of bbolt it only releases the file. The system
+// releases the rest when the process ends.
 func (s *Store) Close() error {
 	d := s.use()
 	d.users.Done()
 	if d.broken.Load() {
-		return d.close() // whoever works on the file may never be done
+		return d.close() // operations on the file may never end, so Close does not wait for them
 	}
 	s.compacting.Lock()
 	defer s.compacting.Unlock()
@@ -418,14 +440,16 @@ func (s *Store) Close() error {
 	return errors.Join(s.current.checkFile(), s.current.close())
 }
 
-// rename has an error name the file by its path: the operating system's errors have the name that
-// it was opened by.
+// rename replaces the temporary name of the file in an error by its path. Errors of the operating
+// system have the name by which the file was opened.
 func (d *database) rename(err *error) {
 	if *err != nil && d.temp != "" {
 		*err = ledgerfile.Renamed(*err, d.path, d.temp)
 	}
 }
 
+// close closes the file. After a panic of bbolt it only unlocks the file, because bbolt may hold a
+// lock that db.Close would wait for.
 func (d *database) close() (err error) {
 	defer d.rename(&err)
 	if d.broken.Load() {
@@ -436,27 +460,29 @@ func (d *database) close() (err error) {
 
 func errBroken() error { return fmt.Errorf("%w: bbolt gave up before", kv.ErrCorrupt) }
 
-// transaction implements [kv.Writer]. It remembers the buckets it has looked up.
+// transaction implements [kv.Writer]. It keeps the buckets that it has looked up.
 type transaction struct {
 	in      *database
 	tx      *bbolt.Tx
-	mapped  []byte   // what it sees of the file
-	old     snapshot // the file as it was before
-	buckets *bucket  // the one looked up last, which leads to those before: they are few
+	mapped  []byte   // the part of the file that it sees
+	old     snapshot // the file before the transaction
+	buckets *bucket  // the bucket looked up last, the head of a short list
 	wrote   bool
 }
 
-// bucket is one in a transaction.
+// bucket is a bucket in a transaction.
 type bucket struct {
 	*bbolt.Bucket
 	name string
 	old  tree // before the transaction
-	at   span // the leaf looked at last
+	at   span // the leaf checked last
 	next *bucket
-	put  bool   // something was
+	put  bool   // Put was called
 	last []byte // the last key before the transaction
 }
 
+// begin begins a transaction. It returns an error if the file was overwritten, or if bbolt has
+// panicked before.
 func (d *database) begin(writable bool) (t *transaction, err error) {
 	defer d.blame(&err)
 	if d.overwritten.Load() {
@@ -465,9 +491,9 @@ func (d *database) begin(writable bool) (t *transaction, err error) {
 	if d.broken.Load() {
 		return nil, errBroken()
 	}
-	// Where no meta page is valid bbolt panics with locks held, for which others would wait for
-	// ever. So the file is checked first. What is overwritten within the microsecond between the
-	// two is not noticed in time.
+	// If no meta page is valid, bbolt panics with locks held, and other calls would wait for these
+	// forever. So the file is checked first. A change within the microsecond between the check and
+	// the call of bbolt is not detected in time.
 	if err := d.checkFile(); err != nil {
 		return nil, err
 	}
@@ -502,8 +528,8 @@ func (t *transaction) end(err *error) {
 	}
 }
 
-// commit makes a transaction durable. After one that failed nothing more is written when the file
-// is closed: what did not reach the disk might be taken for durable then.
+// commit makes a transaction durable. After a failed commit, closing the file writes nothing more,
+// because what did not reach the disk could then appear to be durable.
 func (t *transaction) commit() (err error) {
 	defer t.in.rescueLocked(&err)
 	number := uint64(t.tx.ID())
@@ -516,7 +542,7 @@ func (t *transaction) commit() (err error) {
 	return err
 }
 
-// bucket returns nil when there is no such bucket, and an error when its pages must not be
+// bucket returns nil if there is no such bucket, and an error if its pages are too damaged to be
 // followed.
 func (t *transaction) bucket(name string) (b *bucket, err error) {
 	defer rescue(&err)
@@ -536,6 +562,7 @@ func (t *transaction) bucket(name string) (b *bucket, err error) {
 	return t.remember(&bucket{Bucket: found, name: name, old: before.tree}), nil
 }
 
+// remember adds a bucket to the list of those looked up.
 func (t *transaction) remember(b *bucket) *bucket {
 	b.next, t.buckets = t.buckets, b
 	return b
@@ -568,7 +595,8 @@ func (t *transaction) Scan(bucket string, from []byte, visit func(key, value []b
 	return err
 }
 
-// step moves a cursor from a key on, at most to the next leaf that has any records.
+// step moves a cursor forward from a key, at most to the next leaf that has records. Before that it
+// checks the leaves that bbolt may read.
 func (t *transaction) step(b *bucket, from []byte, move func() (key, value []byte)) (key, value []byte, err error) {
 	defer rescue(&err)
 	if err := t.lookAround(b, from); err != nil {
@@ -605,15 +633,16 @@ func (t *transaction) Put(name string, key, value []byte) (err error) {
 	return b.Put(key, value)
 }
 
-// fillRising is how full pages are made when they are split, of keys that rise and are after all
-// others: records may still grow, and not each that does should split a page. Others are half full.
+// fillRising is the share to which pages are filled when they are split, if keys rise and are after
+// all others. The rest is free, so that a record that grows later does not split its page at once.
+// Other pages are half full.
 const fillRising = 0.95
 
-// fill decides how full pages are made.
+// fill sets the fill percentage of the bucket for a key that is put next.
 func (b *bucket) fill(key []byte) {
 	if !b.put {
 		b.put, b.FillPercent = true, bbolt.DefaultFillPercent
-		if b.at.high == nil { // it is in the last leaf
+		if b.at.high == nil { // the key belongs to the last leaf
 			b.last, b.FillPercent = b.at.last, fillRising
 		}
 	}
@@ -642,8 +671,8 @@ func (t *transaction) Delete(bucket string, key []byte) (err error) {
 	return b.Delete(key)
 }
 
-// used returns how many bytes of the file are in use, or all of them where the free pages are not
-// known.
+// used returns how many bytes of the file are in use. If the free pages are not known, it returns
+// the size of the file.
 func (t *transaction) used() int64 {
 	db := t.tx.DB()
 	s := db.Stats()
@@ -660,15 +689,15 @@ func (t *transaction) writeTo(file io.Writer) (err error) {
 	return err
 }
 
-// rescue turns a panic of bbolt, which damaged pages can cause, into an error. It stands around
-// calls of bbolt only, so that it hides no fault of ours.
+// rescue converts a panic of bbolt, which damaged pages can cause, to an error. It is used only
+// around calls of bbolt, so that it hides no bug of this package.
 func rescue(err *error) {
 	if p := recover(); p != nil {
 		*err = fmt.Errorf("%w: bbolt: %v", kv.ErrCorrupt, p)
 	}
 }
 
-// rescueLocked is rescue where bbolt holds a lock that its panic leaves locked.
+// rescueLocked is rescue for calls in which bbolt holds a lock, which stays locked after a panic.
 func (d *database) rescueLocked(err *error) {
 	if p := recover(); p != nil {
 		d.broken.Store(true)
@@ -676,8 +705,8 @@ func (d *database) rescueLocked(err *error) {
 	}
 }
 
-// rescueFault turns a fault on the mapped file, whose pages a damaged or shortened file may lack,
-// into an error. Any other panic is the caller's own and goes on.
+// rescueFault converts a memory fault in the mapped file to an error. A damaged or shortened file
+// may lack some of the mapped pages. Any other panic continues, because it is one of the caller.
 func rescueFault(err *error) {
 	switch p := recover().(type) {
 	case nil:
@@ -688,5 +717,6 @@ func rescueFault(err *error) {
 	}
 }
 
-// classify returns an error of a full table of descriptors as an [errs.ErrTooManyFiles], too.
+// classify returns err, wrapped in [errs.ErrTooManyFiles] as well if the process or the system has
+// no free file descriptor.
 func classify(err error) error { return ledgerfile.ClassifyOpen(err, errs.ErrTooManyFiles) }

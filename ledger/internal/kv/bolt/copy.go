@@ -12,14 +12,15 @@ import (
 	"github.com/sluicedp/sluice/ledger/internal/kv"
 )
 
-// What a test can hold up or make fail: a step on the way, the last one that can be undone, and the
-// one after it.
+// Steps at which a test can pause a copy or make it fail: one in the middle, the last one that can
+// be undone, and the one after it.
 const (
 	stepPart = "sync a part of the copy"
 	stepName = "give the new file its name"
 	stepSync = "sync the directory"
 )
 
+// at calls the hook of a test, if there is one.
 func (s *Store) at(step string) error {
 	if s.hook == nil {
 		return nil
@@ -27,12 +28,13 @@ func (s *Store) at(step string) error {
 	return s.hook(step)
 }
 
-// CopyTo implements [kv.Copier]. It returns [errors.ErrUnsupported] where nothing gives a file its
-// name without overwriting another. While the copy is made others read and write, unless the file
-// outgrows the address space reserved for it, which is four times its size when it was opened, and
-// 4 GiB at least (on Windows, on 32-bit systems, and where a process may not have so much: unless
-// it grows by more than bbolt has mapped). Then the writer waits until all is read, and so does who
-// comes to read.
+// CopyTo implements [kv.Copier]. It returns [errors.ErrUnsupported] where a file cannot be renamed
+// without overwriting another.
+//
+// Other callers read and write during the copy, unless the file grows beyond the address space
+// reserved for it. That is four times its size when it was opened, and at least 4 GiB. On Windows,
+// on 32-bit systems, and where a process may not reserve so much, it is only what bbolt has mapped.
+// Then the writer waits until the copy has read everything, and new readers wait for the writer.
 func (s *Store) CopyTo(
 	ctx context.Context, path string, how kv.Copying, progress kv.Progress, check func(path string) error,
 ) error {
@@ -59,9 +61,9 @@ func (s *Store) CopyTo(
 	return nil
 }
 
-// copyPages writes a copy over an empty file. The snapshot is held as long as that takes: pages
-// that are freed meanwhile are not used again. The copy lists its free pages if the last commit
-// did; if not, who first writes to it will.
+// copyPages writes a copy over an empty file. It holds the snapshot during the copy, so pages that
+// are freed by other transactions are not reused until then. The copy has a list of free pages if
+// the last commit wrote one; otherwise the first process that writes to the copy writes the list.
 func (s *Store) copyPages(path string, m *meter) error {
 	file, err := os.OpenFile(path, os.O_WRONLY, 0)
 	if err != nil {
@@ -83,6 +85,7 @@ func (s *Store) copyPages(path string, m *meter) error {
 	return errors.Join(err, file.Close())
 }
 
+// copyRecords writes all records to an empty file.
 func (s *Store) copyRecords(path string, m *meter) error {
 	d, err := s.filled(path, m, func(*os.File) error { return nil })
 	if err != nil {
@@ -91,10 +94,10 @@ func (s *Store) copyRecords(path string, m *meter) error {
 	return d.close()
 }
 
-// filled makes a file of all records over an empty one, and syncs it once more when dress has
-// returned nil.
+// filled writes all records to an empty file. It calls dress, and syncs the file again after dress
+// has returned nil.
 func (s *Store) filled(path string, m *meter, dress func(*os.File) error) (d *database, err error) {
-	size, _ := s.Size() // if it is not known, the least is reserved
+	size, _ := s.Size() // if the size is not known, the minimum is reserved
 	if d, err = open(path, false, size); err != nil {
 		return nil, err
 	}
@@ -111,13 +114,13 @@ func (s *Store) filled(path string, m *meter, dress func(*os.File) error) (d *da
 }
 
 // Compact implements [kv.Copier]. The new file has the mode and the owner of the old one, but not
-// its access lists and other attributes. A symbolic link stays one; another hard link goes on
-// leading to the old file, and so to what was deleted.
+// its access lists and other attributes. A symbolic link to the file remains valid. Another hard
+// link still leads to the old file, and so to records that were deleted.
 //
-// It returns [kv.ErrReplaced] when the path no longer leads to the open file, and [kv.ErrCorrupt]
-// when the file holds what this package does not write, which is not lost that way. It is refused
-// when the store was opened for reading only. Windows does not let an open file be replaced: there
-// it always fails, and changes nothing.
+// Compact returns [kv.ErrReplaced] if the path no longer leads to the open file. It returns
+// [kv.ErrCorrupt] if the file contains anything that this package does not write, so that this is
+// not lost. It returns an error if the store is open for reading only. On Windows it always fails
+// and changes nothing, because Windows does not let an open file be replaced.
 func (s *Store) Compact(ctx context.Context, progress kv.Progress) error {
 	s.compacting.Lock()
 	defer s.compacting.Unlock()
@@ -132,7 +135,8 @@ func (s *Store) Compact(ctx context.Context, progress kv.Progress) error {
 	return nil
 }
 
-// replace puts a new file in the place of the old one, and the caller has to close what it returns.
+// replace puts a new file in the place of the current one, and returns the old database. The caller
+// must close it.
 func (s *Store) replace(m *meter) (old *database, err error) {
 	s.writing.Lock()
 	defer s.writing.Unlock()
@@ -152,7 +156,7 @@ func (s *Store) replace(m *meter) (old *database, err error) {
 		return nil, err
 	}
 	defer dir.Close()
-	// Where this does not work, find out while nothing has to be undone.
+	// Check now, while nothing has to be undone, whether this directory can be synced.
 	if err := ledgerfile.SyncDir(dir.Name()); err != nil {
 		return nil, err
 	}
@@ -160,7 +164,7 @@ func (s *Store) replace(m *meter) (old *database, err error) {
 	if err := s.rewrite(m); err != nil {
 		return nil, err
 	}
-	// From here on the path leads to the new file, and what was written to the old one would be
+	// From here on the path leads to the new file. What would be written to the old one would be
 	// lost.
 	if err := errors.Join(s.at(stepSync), dir.Sync()); err != nil {
 		s.halted = fmt.Errorf("%w: the new file is in its place, but perhaps not durably: %w", kv.ErrUncertain, err)
@@ -168,8 +172,8 @@ func (s *Store) replace(m *meter) (old *database, err error) {
 	return old, s.halted
 }
 
-// rewrite makes a new file of the records in the current one, and replaces that by it. The new file
-// is locked before, so that no other process can come first.
+// rewrite copies the records of the current file to a new file, and replaces the current one by it.
+// The new file is locked before it gets its name, so that no other process can lock it first.
 func (s *Store) rewrite(m *meter) error {
 	return unnamed(s.path, kindCompact, func(temp string) error {
 		next, err := s.filled(temp, m, func(f *os.File) error { return dress(f, s.current.file) })
@@ -187,13 +191,13 @@ func (s *Store) rewrite(m *meter) error {
 			err = s.put(next, temp)
 		}
 		if err != nil {
-			err = errors.Join(err, next.close()) // before it is removed, as Windows demands
+			err = errors.Join(err, next.close()) // before the file is removed, as Windows requires
 		}
 		return err
 	})
 }
 
-// put replaces the current file.
+// put renames the new file to the path of the store, and makes it the current one.
 func (s *Store) put(next *database, temp string) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -205,7 +209,7 @@ func (s *Store) put(next *database, temp string) error {
 	return nil
 }
 
-// dress gives a new file the owner and the mode of another.
+// dress gives the file f the owner and the mode of the file as.
 func dress(f, as *os.File) error {
 	info, err := as.Stat()
 	if err != nil {
@@ -215,18 +219,18 @@ func dress(f, as *os.File) error {
 }
 
 const (
-	// batch is how many bytes of records are written in one transaction: a compromise between
-	// memory, with how long commits to another file wait behind its flush, and writing the ends of
-	// the buckets again and again.
+	// batch is the number of bytes of records that one transaction writes. A larger batch needs
+	// more memory, and delays commits to another file during its flush. A smaller one writes the
+	// ends of the buckets more often.
 	batch = 4 << 20
-	// overhead is what a record costs in memory besides its bytes.
+	// overhead is the memory that a record needs besides its bytes.
 	overhead = 64
 )
 
-// fill copies all records into a new file. Each transaction is flushed: else all of a large file
-// would be written at once, and commits would wait for that.
+// fill copies all records to a new file. Each transaction is flushed. Otherwise the system would
+// write all of a large file at once, and commits to other files would wait for that.
 func (d *database) fill(from *transaction, m *meter) (err error) {
-	d.db.NoGrowSync = true // else bbolt makes the file longer than it need be
+	d.db.NoGrowSync = true // else bbolt makes the file longer than necessary
 	defer func() { d.db.NoGrowSync = false }()
 	b := batches{into: d}
 	defer b.end(&err)
@@ -245,12 +249,12 @@ func (d *database) fill(from *transaction, m *meter) (err error) {
 	return err
 }
 
-// batches writes records to a file that is of no use before it has all of them, in transactions of
-// about [batch] bytes. It is a [kv.Writer] once a transaction has begun.
+// batches writes records to a file that is useless until it has all of them, in transactions of
+// about [batch] bytes. It is a [kv.Writer] after begin.
 type batches struct {
 	into *database
 	tx   *transaction // nil if none is open
-	size int          // of the records in it
+	size int          // of the records in the transaction
 }
 
 // begin begins a transaction, unless one is open.
@@ -261,7 +265,7 @@ func (b *batches) begin() (err error) {
 	return err
 }
 
-// commit commits the open transaction.
+// commit commits the open transaction, if there is one.
 func (b *batches) commit() error {
 	if b.tx == nil {
 		return nil
@@ -273,7 +277,8 @@ func (b *batches) commit() error {
 	return nil
 }
 
-// next makes room for a record of so many bytes.
+// next prepares for a record of size bytes: it commits the transaction if that is full, and begins
+// another one.
 func (b *batches) next(size int) error {
 	if b.size >= batch {
 		if err := b.commit(); err != nil {
@@ -315,22 +320,22 @@ func (b *batches) end(err *error) {
 	}
 }
 
-// meter follows what is read of a file to be copied: it tells how far that has come, and stops it
-// with its context.
+// meter reports the progress of reading a file that is copied, and stops the copy when its context
+// ends.
 type meter struct {
 	ctx         context.Context
 	progress    kv.Progress
 	done, total int64
-	told        int64 // what was done when it was told, or stopped, last
+	told        int64 // value of done at the last report
 }
 
-// begin says that the snapshot is taken.
+// begin reports that the snapshot is taken. total is the number of bytes to be read.
 func (m *meter) begin(total int64) error {
 	m.total = total
 	return m.tell(0)
 }
 
-// add counts bytes read. It returns the error of a context that has ended.
+// add counts bytes that were read. It returns the error of the context if that has ended.
 func (m *meter) add(n int) error {
 	const stride = 1 << 20
 	if m.done += int64(n); m.done-m.told < stride {
@@ -339,9 +344,10 @@ func (m *meter) add(n int) error {
 	return m.tell(min(m.done, m.total))
 }
 
-// end counts all as read.
+// end reports that everything is read.
 func (m *meter) end() error { return m.tell(m.total) }
 
+// tell calls progress, and returns the error of the context if that has ended.
 func (m *meter) tell(done int64) error {
 	if m.told = m.done; m.progress != nil {
 		m.progress(done, m.total)
@@ -349,8 +355,8 @@ func (m *meter) tell(done int64) error {
 	return m.ctx.Err()
 }
 
-// copier writes to a copy, and counts what it writes. It syncs now and then: else all of a large
-// copy would go to the disk at once, and commits would wait for that.
+// copier writes to a copy, and counts what it writes. It syncs at intervals. Otherwise the system
+// would write all of a large copy at once, and commits would wait for that.
 type copier struct {
 	io.Writer
 	*meter
@@ -358,9 +364,11 @@ type copier struct {
 	since int // bytes that are not synced
 }
 
-// syncStep is after how many bytes: 1 MiB, for which a commit waits some milliseconds.
+// syncStep is the number of bytes between two syncs: 1 MiB, for which a commit waits some
+// milliseconds.
 const syncStep = 1 << 20
 
+// Write implements [io.Writer].
 func (w *copier) Write(p []byte) (int, error) {
 	n, err := w.Writer.Write(p)
 	if w.since += n; err == nil && w.since >= syncStep {
@@ -369,8 +377,8 @@ func (w *copier) Write(p []byte) (int, error) {
 	return n, errors.Join(err, w.add(n))
 }
 
-// each visits all records. What Put never writes, and keys out of order, which are damage that a
-// copy would hide, are errors.
+// each visits all records. It returns an error for content that Put never writes, and for keys that
+// are out of order. Both are damage that a copy would hide.
 func (s *snapshot) each(visit func(bucket string, key, value []byte) error) (err error) {
 	buckets := s.scan(tree{root: s.root}, bucketFlag, nil, func(name, _ []byte) bool {
 		var failed error

@@ -9,9 +9,9 @@ import (
 	"github.com/sluicedp/sluice/ledger/internal/kv"
 )
 
-// EraseUnused overwrites the unused pages of a file with zeros, and syncs it. Then the file holds
-// its records, and nothing that was deleted or replaced. No process may have the file open: it is
-// for a copy that has no name yet.
+// EraseUnused overwrites the unused pages of a file with zeros, and syncs it. After that the file
+// contains its records, and nothing that was deleted or replaced. No process may have the file
+// open. EraseUnused is for a copy that does not have its final name yet.
 func EraseUnused(ctx context.Context, path string) (err error) {
 	file, err := os.OpenFile(path, os.O_RDWR, 0)
 	if err != nil {
@@ -29,7 +29,7 @@ func EraseUnused(ctx context.Context, path string) (err error) {
 	zeros, since := make([]byte, size), int64(0)
 	walk := m.walk(file)
 	err = walk.freeList(m.free(), func(page uint64) error {
-		if since += size; since >= syncStep { // as a copy does: see [copier]
+		if since += size; since >= syncStep { // sync at intervals, for the reason given at [copier]
 			since = 0
 			if err := errors.Join(ctx.Err(), file.Sync()); err != nil {
 				return err

@@ -15,32 +15,34 @@ import (
 	"github.com/sluicedp/sluice/ledger/internal/kv"
 )
 
-// What bbolt does with some damaged files, nobody can stop: on branch pages that form a circle it
-// overflows the stack, and a list of free pages may ask for more memory than there is; both end the
-// process. A list that names a page in use lets it overwrite records. So a file is looked at before
-// bbolt sees it, once it is locked: the meta pages, the list of free pages, every branch page, and
-// where the elements of leaves are, unless there are too many. It takes 0.2 s for a file of 5 GiB
-// that is in the page cache, and else 0.5 s.
+// Some damaged files make bbolt end the process, and no caller can prevent that: branch pages that
+// form a circle overflow the stack, and a list of free pages may need more memory than there is. A
+// list of free pages that contains a page in use lets bbolt overwrite records.
 //
-// Leaves that were not looked at are before they are used: by a transaction that writes
-// ([transaction.look]), a snapshot and an audit ([Store.Inspect]) alike.
+// So a file is checked after it is locked and before bbolt opens it. The check covers the meta
+// pages, the list of free pages and every branch page. It also covers the positions of the elements
+// of leaves, unless there are too many leaves. For a file of 5 GiB it takes 0.2 s if the file is in
+// the page cache, otherwise 0.5 s.
+//
+// Leaves that were not checked then are checked before they are used: by a writing transaction
+// ([transaction.look]), by a snapshot, and by an audit ([Store.Inspect]).
 
 const (
 	noFreeList = ^uint64(0)
-	manyFree   = 1<<16 - 1 // instead of the number of free pages, which stands elsewhere then
-	// mostLeaves is the number of leaves that are looked at: 256 MiB of usual pages. Where there
-	// are more, the leaves of the largest buckets are only counted. Opening then takes little
-	// longer because the file is larger.
+	manyFree   = 1<<16 - 1 // stored instead of the number of free pages, which is then stored elsewhere
+	// mostLeaves is the maximum number of leaves that are checked: 256 MiB of pages of the usual
+	// size. If there are more, the leaves of the largest buckets are only counted. So opening a
+	// larger file takes only a little longer.
 	mostLeaves = 1 << 16
 )
 
-// findings are what is wrong with a file.
+// findings are the faults of a file.
 type findings struct {
-	buckets map[string]error // by bucket; it must not be read through bbolt
-	free    error            // what is wrong with the list of free pages
+	buckets map[string]error // faults of buckets, which must not be read through bbolt
+	free    error            // fault of the list of free pages, or nil
 }
 
-// err is nil if nothing is wrong.
+// err returns all faults as one error, or nil if there are none.
 func (f findings) err() error {
 	var all []error
 	f.report(func(one kv.Fault) {
@@ -53,6 +55,7 @@ func (f findings) err() error {
 	return errors.Join(all...)
 }
 
+// report passes each finding to fault, those of buckets in the order of their names.
 func (f findings) report(fault func(kv.Fault)) {
 	for _, name := range slices.Sorted(maps.Keys(f.buckets)) {
 		fault(kv.Fault{Bucket: name, Text: f.buckets[name].Error()})
@@ -62,18 +65,19 @@ func (f findings) report(fault func(kv.Fault)) {
 	}
 }
 
-// examine looks at a file that nobody writes to, until it is known to be fit for reading only, or
-// for writing, too. An error says that it cannot be opened at all.
+// examine checks a file that no process writes to, until it is known whether the file can be
+// opened: for reading, or if readOnly is false also for writing. An error means that it cannot be
+// opened at all.
 func examine(file *os.File, readOnly bool) (found findings, err error) {
 	m, known, err := newestMeta(file)
 	if err != nil || !known {
-		return found, err // bbolt says what is wrong with the meta pages
+		return found, err // bbolt reports what is wrong with the meta pages
 	}
 	info, err := file.Stat()
 	if err != nil {
 		return found, err
 	}
-	// The missing pages of a file that was cut off would be found one by one, and each as a memory
+	// If the end of the file is missing, each missing page would otherwise be found by a memory
 	// fault.
 	if pages := uint64(info.Size() / m.pageSize()); pages < m.pages() {
 		return found, fmt.Errorf("%w: the file has %d pages of %d", kv.ErrCorrupt, pages, m.pages())
@@ -92,7 +96,7 @@ func examine(file *os.File, readOnly bool) (found findings, err error) {
 	}
 	if m.free() != noFreeList {
 		err = s.freeList(m.free(), func(uint64) error { return nil })
-	} else if !readOnly { // whoever only reads does not need it
+	} else if !readOnly { // a reader does not need the list
 		err = errors.New("there is none")
 	}
 	if err != nil {
@@ -101,11 +105,11 @@ func examine(file *os.File, readOnly bool) (found findings, err error) {
 	return found, nil
 }
 
-// pageWalk looks at pages, each once.
+// pageWalk checks pages, each of them once.
 type pageWalk struct {
 	pager
 	met    pageSet
-	leaves int // that may still be looked at
+	leaves int // number of leaves that may still be checked
 }
 
 // walk returns a walk over the pages of a file.
@@ -113,9 +117,9 @@ func (m *meta) walk(file *os.File) pageWalk {
 	return pageWalk{pager: pager{file: file, pageSize: int(m.pageSize()), pages: m.pages()}, met: pageSet{}}
 }
 
-// buckets refuses a file whose tree of buckets is damaged, or one of the small buckets that stand
-// in it. bbolt may copy these to the heap, where reading past their end is no fault that can be
-// rescued: it may take the process down.
+// buckets returns the buckets of a file. It returns an error if the tree of buckets is damaged, or
+// a small bucket that is stored inside this tree. bbolt may copy a small bucket to the heap. A read
+// past its end is then no fault that can be recovered, and may end the process.
 func (s *pageWalk) buckets(root uint64) (map[string]tree, error) {
 	var err error
 	i := &inspection{pager: s.pager, fault: func(f kv.Fault) { err = cmp.Or(err, errors.New(f.Text)) }}
@@ -138,14 +142,14 @@ func (s *pageWalk) buckets(root uint64) (map[string]tree, error) {
 	return i.buckets, err
 }
 
-// place is where a page is in a tree: its first key, and one above all of its keys, if they are
-// known.
+// place is the position of a page in a tree: its first key, and a key that is above all of its
+// keys. Each is nil if not known.
 type place struct {
 	id          uint64
 	first, high []byte
 }
 
-// tree looks at the pages of a bucket, level by level. A small one has none of its own.
+// tree checks the pages of a bucket, level by level. A small bucket has no pages of its own.
 func (s *pageWalk) tree(root uint64) (err error) {
 	var level []place
 	if root != 0 {
@@ -160,9 +164,9 @@ func (s *pageWalk) tree(root uint64) (err error) {
 	return err
 }
 
-// level looks at pages that are equally far from the root, in the order of the file, which is the
-// fastest, and returns those below, unless these are too many leaves. In a tree of bbolt's all
-// leaves are on one level.
+// level checks pages that have the same distance from the root, and returns the pages below them.
+// It reads them in the order of the file, which is the fastest. If too many leaves are below, it
+// returns none of them. In a tree of bbolt all leaves are on the same level.
 func (s *pageWalk) level(level []place) (below []place, err error) {
 	slices.SortFunc(level, func(a, b place) int { return cmp.Compare(a.id, b.id) })
 	leaves, branches, tooMany := 0, 0, false
@@ -203,7 +207,8 @@ func (s *pageWalk) level(level []place) (below []place, err error) {
 	return below, nil
 }
 
-// areLeaves tells of what kind pages on one level are, by the first that can be read.
+// areLeaves reports whether the pages of a level are leaves. It reads the first page of the level
+// that can be read, and returns true if there is none.
 func (s *pageWalk) areLeaves(level []place) bool {
 	for _, at := range level {
 		if b, err := s.near(at.id); err == nil && b.id() == at.id {
@@ -213,11 +218,14 @@ func (s *pageWalk) areLeaves(level []place) bool {
 	return true
 }
 
-// look looks at a page that was claimed, and claims those behind it that belong to it. It begins
-// with the key that leads to it: else bbolt, when it writes, does not find the element that leads
-// to it, adds another one, and leaves what was there before to be read. A page that bbolt refuses
-// by itself is no danger, and passed over; an audit reports it. But one that holds no records is
-// taken for a branch page by bbolt, going from leaf to leaf.
+// look checks a page that was claimed, and claims the overflow pages after it.
+//
+// The page must begin with the key that leads to it. Otherwise bbolt, when it writes, does not find
+// the element that leads to the page, adds another element, and leaves the old page visible.
+//
+// A page of unknown kind is skipped, because bbolt itself refuses it; an audit reports it. A free
+// page or a meta page is refused here, because bbolt would take it for a branch page when it moves
+// from leaf to leaf.
 func (s *pageWalk) look(at place) (page, error) {
 	b, err := s.near(at.id)
 	if err != nil {
@@ -247,7 +255,8 @@ func (s *pageWalk) look(at place) (page, error) {
 	return p, err
 }
 
-// claim notes that some pages are in use. In a sound file each is so once.
+// claim records that n pages from first on are in use. It returns an error if one of them is
+// claimed already: in a sound file each page is used once.
 func (s *pageWalk) claim(first, n uint64) error {
 	for id := range n {
 		if id += first; id < metaPages || id >= s.pages {
@@ -260,9 +269,9 @@ func (s *pageWalk) claim(first, n uint64) error {
 	return nil
 }
 
-// freeList looks at the list of free pages, and passes each to visit: none is in use, or named
-// twice. Its head has the number of pages in 2 bytes, or if that is not enough 65535, and the
-// number stands before the first of them.
+// freeList checks the list of free pages at page id, and passes each of them to visit. No free page
+// may be in use or be listed twice. The header of the list has the number of free pages in 2 bytes.
+// If that is 65535, the number is stored in 8 bytes before the first free page.
 func (s *pageWalk) freeList(id uint64, visit func(page uint64) error) error {
 	b, err := s.near(id)
 	if err != nil {
@@ -275,8 +284,8 @@ func (s *pageWalk) freeList(id uint64, visit func(page uint64) error) error {
 	if err := s.claim(id, more+1); err != nil {
 		return err
 	}
-	// A page may say that it is as long as the file, which need not take up any room on disk: so it
-	// is not read at once.
+	// The list may claim to be as long as the file, and a sparse file may be very long. So the list
+	// is not read into memory at once.
 	list := bufio.NewReaderSize(io.NewSectionReader(s.file, int64(id)*size, int64(more+1)*size), 1<<16)
 	room := (more+1)*uint64(size) - headerSize
 	var field [8]byte
@@ -292,7 +301,7 @@ func (s *pageWalk) freeList(id uint64, visit func(page uint64) error) error {
 	if count > room/8 {
 		return fmt.Errorf("%d pages do not fit on %d", count, more+1)
 	}
-	// Pages that the list has without need would be given back one by one, with memory for each.
+	// Unnecessary pages of the list would later be freed one by one, with memory for each.
 	if needed := (headerSize+8*(count+1))/uint64(size) + 1; more > 2*needed {
 		return fmt.Errorf("%d pages for a list of %d", more+1, count)
 	}
@@ -311,11 +320,11 @@ func (s *pageWalk) freeList(id uint64, visit func(page uint64) error) error {
 	return nil
 }
 
-// pageSet is a set of pages, with room only for those that are near others in it: a file may say
-// that it is as long as it likes.
+// pageSet is a set of pages. It uses memory only for pages near others in the set, because a file
+// may claim to have any length.
 type pageSet map[uint64]uint64
 
-// add tells whether the page is a new one.
+// add adds a page, and reports whether it is new.
 func (p pageSet) add(id uint64) bool {
 	word, bit := p[id/64], uint64(1)<<(id%64)
 	p[id/64] = word | bit

@@ -10,17 +10,17 @@ import (
 	"github.com/sluicedp/sluice/ledger/internal/kv"
 )
 
-// A key that is changed on a branch page makes bbolt lose sight of records without a word; and when
-// the newer of the two meta pages is damaged it silently goes back to the transaction before. So an
-// audit reads the file itself, and not by mapped memory, where a page that the disk does not give
-// is a fault. What the pages of a snapshot hold does not change while it is open.
+// If a key on a branch page is changed, bbolt loses records without an error. If the newer of the
+// two meta pages is damaged, bbolt silently uses the previous transaction. So an audit reads the
+// file itself. It does not read mapped memory, where a page that the disk cannot read causes a
+// fault. The content of the pages of a snapshot does not change while the snapshot is open.
 
-// inspection is a snapshot that is read with care. It implements [kv.Reader].
+// inspection is a snapshot that expects damage. It implements [kv.Reader].
 type inspection struct {
-	pager   // without pages that were read
+	pager   // with an empty window
 	fault   func(kv.Fault)
 	buckets map[string]tree
-	spare   []byte // memory for the pages of the next scan
+	spare   []byte // memory for the window of the next scan
 }
 
 // Inspect implements [kv.Inspector].
@@ -38,14 +38,14 @@ func (s *Store) Inspect(fault func(kv.Fault), fn func(kv.Reader) error) error {
 	})
 }
 
-// checkMeta reports a damaged meta page. They are written in turn, and a reader takes the newer one
-// that is whole.
+// checkMeta reports a damaged meta page. Commits write the two meta pages in turn, and a reader
+// uses the newer valid one.
 func (i *inspection) checkMeta() error {
 	var transactions [metaPages]uint64
 	for id := range uint64(metaPages) {
 		m, whole, err := i.meta(id)
 		for tries := 0; err == nil && !whole && tries < 5; tries++ {
-			time.Sleep(time.Millisecond) // it may just be written
+			time.Sleep(time.Millisecond) // it may be written at this moment
 			m, whole, err = i.meta(id)
 		}
 		if err != nil {
@@ -63,14 +63,14 @@ func (i *inspection) checkMeta() error {
 	return nil
 }
 
-// meta reads a meta page. It is not whole if it is not where it belongs.
+// meta reads a meta page. whole is false if the page is damaged, or is stored at the wrong place.
 func (i *inspection) meta(id uint64) (m meta, whole bool, err error) {
 	m, err = readMeta(i.file, int64(id)*int64(i.pageSize))
 	p := page(m[:])
 	return m, m.whole() && p.id() == id && p.kind() == metaPage, err
 }
 
-// findBuckets reads the tree of the buckets.
+// findBuckets reads the tree of buckets.
 func (i *inspection) findBuckets(root uint64) {
 	i.buckets = map[string]tree{}
 	w := i.walk("", nil)
@@ -113,7 +113,8 @@ func (i *inspection) Scan(bucket string, from []byte, visit func(key, value []by
 	if t, found := i.buckets[bucket]; found {
 		w := i.walk(bucket, from)
 		w.visit = visit
-		w.ahead, w.window, i.spare = windowSize/i.pageSize, i.spare, nil // visit may scan, too
+		// i.spare is nil during the scan, because visit may scan, too.
+		w.ahead, w.window, i.spare = windowSize/i.pageSize, i.spare, nil
 		w.tree(t)
 		i.spare = w.window[:0]
 	}
@@ -126,21 +127,24 @@ type walk struct {
 	bucket string
 	from   []byte
 	visit  func(key, value []byte) bool
-	flags  uint32 // of each element of a leaf
+	flags  uint32 // that each element of a leaf must have
 	fault  func(kv.Fault)
 	met    pageSet
 	last   []byte // the key visited last, in memory of its own
 }
 
+// walk returns a walk of a bucket from a key on. The caller sets visit.
 func (i *inspection) walk(bucket string, from []byte) *walk {
 	return &walk{pager: i.pager, bucket: bucket, from: from, fault: i.fault, met: pageSet{}}
 }
 
+// report passes a fault of the bucket to w.fault. from and to limit the keys that may be affected.
 func (w *walk) report(from, to []byte, format string, args ...any) {
 	text := fmt.Sprintf(format, args...)
 	w.fault(kv.Fault{Bucket: w.bucket, From: bytes.Clone(from), To: bytes.Clone(to), Text: text})
 }
 
+// tree visits the records of a tree.
 func (w *walk) tree(t tree) {
 	if t.root != 0 {
 		w.page(t.root, nil, nil, nil)
@@ -151,8 +155,8 @@ func (w *walk) tree(t tree) {
 	}
 }
 
-// page visits the records on a page and below it, which have keys from low on and below high, and
-// begin with the first key if it is known. It returns false when there is no more to visit.
+// page visits the records on a page and below it. Their keys must be from low on and below high,
+// and begin with first if first is not nil. It returns false if the walk must end.
 func (w *walk) page(id uint64, first, low, high []byte) bool {
 	if !w.met.add(id) {
 		w.report(low, high, "page %d is met a second time", id)
@@ -166,7 +170,7 @@ func (w *walk) page(id uint64, first, low, high []byte) bool {
 		w.report(low, high, "%v", err)
 		return true
 	}
-	// bbolt would leave the old page to be read when it writes a new one.
+	// If bbolt wrote a new version of this page, it would leave the old one visible.
 	if key, ok := p.key(0); p.count() > 0 && first != nil && ok && !bytes.Equal(key, first) {
 		w.report(low, high, "page %d does not begin with the key that leads to it", id)
 	}
@@ -176,6 +180,7 @@ func (w *walk) page(id uint64, first, low, high []byte) bool {
 	return w.branch(p, low, high)
 }
 
+// branch visits the records below a branch page. Its arguments and result are those of page.
 func (w *walk) branch(p page, low, high []byte) bool {
 	sound := p.inOrder(nil, low, high)
 	if !sound {
@@ -202,8 +207,8 @@ func (w *walk) branch(p page, low, high []byte) bool {
 	return true
 }
 
-// leaf visits the records on a page that can be read and stand in order. Of two that do not, the
-// one is left out that does not fit between its neighbours.
+// leaf visits the records on a page that are readable and in order. If two records are out of
+// order, it skips the one that does not fit between its neighbors.
 func (w *walk) leaf(p page, low, high []byte) bool {
 	before := w.last
 	defer func() { w.last = append(w.last[:0], before...) }()
@@ -230,8 +235,8 @@ func (w *walk) leaf(p page, low, high []byte) bool {
 	return true
 }
 
-// misfit tells whether an element does not fit between the one before and the next one, which fits
-// behind the one before.
+// misfit reports whether element n is the one to skip: it is not below the next element, but the
+// next element is above the one before.
 func (w *walk) misfit(p page, n int, before, key []byte) bool {
 	next, _, flags, ok := p.record(n + 1)
 	return ok && flags == w.flags && bytes.Compare(key, next) >= 0 && (before == nil || bytes.Compare(before, next) < 0)

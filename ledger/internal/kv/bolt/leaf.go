@@ -2,23 +2,25 @@ package bolt
 
 import "bytes"
 
-// bbolt, when it writes, trusts each leaf that it comes to: if one was forged to be a branch page
-// that leads back up, it does not return from there, and from one that says that pages of others
-// belong to it, it gives these away. It comes to the leaf of a key; when it deletes, also to the
-// leaves beside it, which it may merge; and when it goes from key to key, to the next one. So a
-// transaction looks at these before bbolt does. Until the commit the tree stands in the file as it
-// was: what is changed is in memory, and the way to a leaf is the same. Branch pages were looked at
-// when the file was opened.
+// When bbolt writes, it trusts each leaf that it reads. A forged leaf could be a branch page that
+// leads back up the tree, from which bbolt does not return. Or it could claim overflow pages that
+// belong to other pages, which bbolt then frees.
+//
+// bbolt reads the leaf of the key. When it deletes, it also reads the neighboring leaves, which it
+// may merge; when it moves from key to key, it reads the next leaf. So a transaction checks these
+// leaves before bbolt reads them. Until the commit, the tree in the file is unchanged: changes are
+// in memory, and the path to a leaf is the same. Branch pages were checked when the file was
+// opened.
 
-// span is what is known of a leaf that was looked at.
+// span describes a leaf that was checked.
 type span struct {
 	low, high []byte // its keys are from low on and below high; nil at the ends of the bucket
 	last      []byte // its last key before the transaction
 	known     bool
-	around    bool // those beside it were looked at, too
+	around    bool // its neighbors were checked, too
 }
 
-// look looks at the leaf where a key is, or would be.
+// look checks the leaf where a key is, or would be.
 func (t *transaction) look(b *bucket, key []byte) (err error) {
 	if !b.at.known || !within(key, b.at.low, b.at.high) {
 		b.at, err = t.leaf(b.old, key, false)
@@ -26,7 +28,7 @@ func (t *transaction) look(b *bucket, key []byte) (err error) {
 	return err
 }
 
-// lookAround looks at the leaves beside that of a key, too.
+// lookAround checks the leaf of a key and its neighbors.
 func (t *transaction) lookAround(b *bucket, key []byte) error {
 	if err := t.look(b, key); err != nil || b.at.around {
 		return err
@@ -46,9 +48,9 @@ func (t *transaction) lookAround(b *bucket, key []byte) error {
 	return nil
 }
 
-// leaf looks at the leaf of a key, or the last one whose keys are all before it. It refuses one
-// that this package has not written: one that does not begin with the key that leads to it, whose
-// records lie outside of it, or which has pages that it does not need.
+// leaf checks the leaf of a key, or if before is true the last leaf whose keys are all below the
+// key. It returns an error for a leaf that this package has not written: one that does not begin
+// with the key that leads to it, has records outside of it, or has pages that it does not need.
 func (t *transaction) leaf(of tree, key []byte, before bool) (at span, err error) {
 	var first []byte
 	sound := true

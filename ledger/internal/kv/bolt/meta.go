@@ -11,12 +11,12 @@ import (
 	"github.com/sluicedp/sluice/ledger/internal/kv"
 )
 
-// A file that is overwritten in place (cp backup.db live.db) keeps its inode and its lock, and
-// bbolt would go on with what it knows of the former one: where pages are free, above all. So the
-// meta pages, one of which changes with each commit, are compared with what this process wrote
-// there, or found when it opened the file.
+// A file that is overwritten in place (cp backup.db live.db) keeps its inode and its lock. bbolt
+// would continue with what it knows about the old content, above all about which pages are free. So
+// the meta pages are compared with those that this process wrote, or found when it opened the file.
+// Each commit changes one of them.
 
-// meta is the beginning of a meta page: its head, its fields and their checksum.
+// meta is the beginning of a meta page: its header, its fields and their checksum.
 type meta [headerSize + metaSize + 8]byte
 
 const metaSize = 56
@@ -27,12 +27,12 @@ func (m *meta) short(at int) uint32 { return binary.NativeEndian.Uint32(m[header
 
 func (m *meta) pageSize() int64     { return int64(m.short(8)) }
 func (m *meta) root() uint64        { return m.long(16) }
-func (m *meta) free() uint64        { return m.long(32) } // the page of the list of free pages
-func (m *meta) pages() uint64       { return m.long(40) } // of the file
+func (m *meta) free() uint64        { return m.long(32) } // page of the list of free pages
+func (m *meta) pages() uint64       { return m.long(40) } // number of pages of the file
 func (m *meta) transaction() uint64 { return m.long(48) }
 
-// whole tells whether bbolt would take it: it has the marks of bbolt's, and the checksum of its
-// fields, FNV-1a.
+// whole reports whether bbolt would accept the meta page: it has bbolt's magic number and version,
+// and the checksum of its fields (FNV-1a) is right.
 func (m *meta) whole() bool {
 	const magic, version = 0xED0CDAED, 2
 	sum := fnv.New64a()
@@ -40,7 +40,8 @@ func (m *meta) whole() bool {
 	return sum.Sum64() == m.long(metaSize) && m.short(0) == magic && m.short(4) == version
 }
 
-// readMeta reads the meta page at some place, or as much as there is.
+// readMeta reads the meta page at an offset of the file. If the file ends there, the rest of the
+// result is zero.
 func readMeta(file io.ReaderAt, at int64) (m meta, err error) {
 	if _, err = file.ReadAt(m[:], at); errors.Is(err, io.EOF) {
 		err = nil
@@ -48,11 +49,12 @@ func readMeta(file io.ReaderAt, at int64) (m meta, err error) {
 	return m, err
 }
 
-// newestMeta returns what bbolt takes for the newest transaction. It is not known if no meta page
-// is whole.
+// newestMeta returns the meta page that bbolt takes for that of the newest transaction. known is
+// false if no meta page is valid.
 func newestMeta(file io.ReaderAt) (newest meta, known bool, err error) {
 	newest, known, err = wholeMeta(file, 0)
-	from, to := int64(1<<10), int64(1<<24) // where bbolt looks for the other one; the first that is whole counts
+	// bbolt looks for the second meta page at these offsets, and uses the first valid one.
+	from, to := int64(1<<10), int64(1<<24)
 	if known {
 		from, to = newest.pageSize(), newest.pageSize()
 	}
@@ -73,16 +75,17 @@ func newestMeta(file io.ReaderAt) (newest meta, known bool, err error) {
 	return newest, known, err
 }
 
-// wholeMeta refuses a meta page that bbolt would take, but could not use.
+// wholeMeta reads a meta page, and reports whether it is valid. It returns an error for one that
+// bbolt would accept but could not use.
 func wholeMeta(file io.ReaderAt, at int64) (m meta, whole bool, err error) {
-	const smallest, largest = 1 << 12, 1 << 16 // of any machine that bbolt knows
+	const smallest, largest = 1 << 12, 1 << 16 // of the machines that bbolt supports
 	m, err = readMeta(file, at)
 	switch size := m.short(8); {
 	case err != nil || !m.whole():
 		return meta{}, false, err
 	case size < smallest || size > largest || bits.OnesCount32(size) != 1:
 		return meta{}, false, fmt.Errorf("%w: pages of %d bytes", kv.ErrCorrupt, size)
-	case m.transaction() > 1<<62: // the last ones would wrap round
+	case m.transaction() > 1<<62: // the next transaction numbers would overflow
 		return meta{}, false, fmt.Errorf("%w: transaction %d", kv.ErrCorrupt, m.transaction())
 	}
 	return m, true, nil
@@ -91,14 +94,15 @@ func wholeMeta(file io.ReaderAt, at int64) (m meta, whole bool, err error) {
 // metas are both meta pages.
 type metas [metaPages]meta
 
-// known is what a file should be like.
+// known is the expected state of a file.
 type known struct {
 	metas
-	length  int64 // at least, in bytes
-	writing int   // the meta page that a commit may be changing, or whose commit failed; none if below 0
+	length  int64 // minimum length of the file in bytes
+	writing int   // meta page that a commit may be changing, or whose commit failed; negative if there is none
 }
 
-// are tells whether a file with such meta pages is the one that is known.
+// are reports whether meta pages are the expected ones. It ignores the one that a commit may be
+// changing.
 func (k *known) are(now *metas) bool {
 	for id := range now {
 		if id != k.writing && now[id] != k.metas[id] {
@@ -108,6 +112,7 @@ func (k *known) are(now *metas) bool {
 	return true
 }
 
+// readMetas reads both meta pages from the file.
 func (d *database) readMetas() (now metas, err error) {
 	for id := range now {
 		if now[id], err = readMeta(d.file, int64(id)*int64(d.pageSize)); err != nil {
@@ -117,8 +122,7 @@ func (d *database) readMetas() (now metas, err error) {
 	return now, nil
 }
 
-// remember notes what a file is like that is locked, and may not be changed by anybody else from
-// now on.
+// remember stores the state of a locked file, which no other process may change from now on.
 func (d *database) remember(now metas) {
 	newest := &now[0]
 	if second := &now[1]; !newest.whole() || second.whole() && second.transaction() > newest.transaction() {
@@ -127,7 +131,7 @@ func (d *database) remember(now metas) {
 	d.known.Store(&known{now, newest.pageSize() * int64(newest.pages()), -1})
 }
 
-// learn learns what a file is like that was just opened.
+// learn stores the state of a file that was just opened.
 func (d *database) learn() error {
 	d.pageSize = d.db.Info().PageSize
 	now, err := d.readMetas()
@@ -137,14 +141,14 @@ func (d *database) learn() error {
 	return err
 }
 
-// writes says that the commit of a transaction begins.
+// writes records that the commit of a transaction begins.
 func (d *database) writes(transaction uint64) {
 	k := *d.known.Load()
 	k.writing = int(transaction % metaPages)
 	d.known.Store(&k)
 }
 
-// wrote learns what that commit has written.
+// wrote checks and stores what a commit has written.
 func (d *database) wrote(transaction uint64) error {
 	before := d.known.Load()
 	now, err := d.readMetas()
@@ -158,7 +162,8 @@ func (d *database) wrote(transaction uint64) error {
 	return nil
 }
 
-// overwrite notes that somebody has written to the file. Nothing more is done with it.
+// overwrite records that another process has written to the file, so that the file is not used any
+// more. It returns the error.
 func (d *database) overwrite() error {
 	d.overwritten.Store(true)
 	return errOverwritten()
@@ -168,7 +173,7 @@ func errOverwritten() error {
 	return fmt.Errorf("%w: it is not what this process wrote or found there", kv.ErrOverwritten)
 }
 
-// checkKnown refuses a file with other meta pages than it should have.
+// checkKnown returns an error if the meta pages that read returns are not the expected ones.
 func (d *database) checkKnown(read func() (metas, error)) error {
 	for {
 		k := d.known.Load()
@@ -176,15 +181,16 @@ func (d *database) checkKnown(read func() (metas, error)) error {
 		if err != nil || k.are(&now) {
 			return err
 		}
-		if d.known.Load() == k { // else a commit has come in between
+		if d.known.Load() == k { // otherwise a commit has changed the expected state concurrently
 			return d.overwrite()
 		}
 	}
 }
 
-// checkFile looks at the file by other means than mapped memory, which ends where the file does.
+// checkFile checks the length and the meta pages of the file. It reads the file, because mapped
+// memory ends where the file ends.
 func (d *database) checkFile() error {
-	length := d.known.Load().length // first: a commit may make the file longer concurrently
+	length := d.known.Load().length // first, because a commit may extend the file concurrently
 	info, err := d.file.Stat()
 	if err != nil {
 		return err
@@ -195,7 +201,7 @@ func (d *database) checkFile() error {
 	return d.checkKnown(d.readMetas)
 }
 
-// check looks at the file: who reads, by the memory that is mapped.
+// check checks the meta pages of the file. A reading transaction uses mapped memory.
 func (t *transaction) check() error {
 	if t.tx.Writable() {
 		return t.in.checkFile()
@@ -208,7 +214,8 @@ func (t *transaction) check() error {
 	})
 }
 
-// blame replaces the error of somebody who met damage in a file that was overwritten meanwhile.
+// blame replaces an error about damage, or about an uncertain commit, if the file was overwritten:
+// that is the cause of the error. A [kv.ErrUncertain] stays one.
 func (d *database) blame(err *error) {
 	uncertain := errors.Is(*err, kv.ErrUncertain)
 	if !uncertain && !errors.Is(*err, kv.ErrCorrupt) || !errors.Is(d.checkFile(), kv.ErrOverwritten) {

@@ -9,16 +9,19 @@ import (
 	"slices"
 )
 
-// bbolt trusts the pages that it reads. On a damaged one it may panic, follow a page to itself for
-// ever, or ask for memory without end. So this package reads them by itself, all of them by what is
-// here, and lets bbolt only at pages that it has looked at.
+// bbolt trusts the pages that it reads. On a damaged page it may panic, follow a page to itself
+// forever, or allocate memory without limit. So this package reads pages itself, with the functions
+// in this file, and lets bbolt read only pages that were checked.
 //
-// A page begins with id (8 bytes), kind (2), number of elements (2) and the number of pages behind
-// it that belong to it (4), in the byte order of the machine. Each element of a branch page is the
-// place of a key relative to the element (4), its length (4) and a page (8); of a leaf page: flags
-// (4), place (4), and the lengths of key and value (4 each). Keys and values stand behind the
-// elements. The value of a bucket is its root page (8), 8 bytes that are not used, and, if the root
-// page is 0, a page of its own.
+// Numbers are in the byte order of the machine. A page begins with its id (8 bytes), its kind (2),
+// its number of elements (2) and the number of overflow pages that follow it (4).
+//
+// An element of a branch page has the position of a key relative to the element (4), the length of
+// the key (4) and a page id (8). An element of a leaf page has flags (4), a position (4), and the
+// lengths of key and value (4 each). Keys and values are stored after the elements.
+//
+// The value of a bucket is its root page id (8) and 8 unused bytes. If the root page id is 0, the
+// bucket is a small one, and its only page follows in the value.
 
 const (
 	headerSize  = 16
@@ -29,29 +32,33 @@ const (
 	freePage    = 0x10
 	bucketFlag  = 1
 	metaPages   = 2
-	longestKey  = 1 << 15 // bbolt's
-	// longestBranch: bbolt splits pages of more than 4 elements that are longer than a page.
+	longestKey  = 1 << 15 // limit of bbolt
+	// longestBranch limits a branch page: bbolt splits pages that have more than 4 elements and are
+	// longer than a page.
 	longestBranch = headerSize + 4*(elementSize+longestKey)
 	// longestPage is more than a record may have.
 	longestPage = 1 << 30
-	// deepest is far beyond any sound tree: each of its branch pages has at least two elements.
+	// deepest is far more than the depth of any sound tree, in which each branch page has at least
+	// two elements.
 	deepest = 64
 )
 
-// page is one with those behind it that belong to it, or as much of them as somebody wants. It has
-// room for the elements it says when it is made; but somebody may write to the file meanwhile.
+// page is a page with its overflow pages, or the beginning of it that was needed. When it is
+// created, it is long enough for its number of elements. But another process may write to the
+// mapped file later.
 type page []byte
 
 func (p page) id() uint64   { return binary.NativeEndian.Uint64(p) }
 func (p page) kind() uint16 { return binary.NativeEndian.Uint16(p[8:]) }
 func (p page) count() int   { return int(binary.NativeEndian.Uint16(p[10:])) }
-func (p page) more() uint64 { return long(p[12:]) } // pages after it that belong to it
+func (p page) more() uint64 { return long(p[12:]) } // number of overflow pages after it
 func (p page) leaf() bool   { return p.kind() == leafPage }
 
 // long returns a field of 4 bytes.
 func long(b []byte) uint64 { return uint64(binary.NativeEndian.Uint32(b)) }
 
-// size returns how many bytes a page has that is one of so many, or why it cannot be what it says.
+// size returns the size in bytes of a page and its overflow pages. It returns an error if the
+// header cannot be right for page id in a file of so many pages.
 func (p page) size(id, pages, pageSize uint64) (size uint64, err error) {
 	size = (p.more() + 1) * pageSize
 	isBranch := p.kind() == branchPage && p.count() > 0 && size <= longestBranch+2*pageSize
@@ -63,11 +70,12 @@ func (p page) size(id, pages, pageSize uint64) (size uint64, err error) {
 	return size, nil
 }
 
+// damaged returns the error for an element whose key or value is outside of the page.
 func (p page) damaged() error {
 	return fmt.Errorf("page %d: an element lies outside of its page", p.id())
 }
 
-// inlinePage is that of a small bucket.
+// inlinePage returns the page of a small bucket, which is stored in the bucket's value.
 func inlinePage(b []byte) (page, error) {
 	if len(b) >= headerSize {
 		if p := page(b); p.leaf() && headerSize+p.count()*elementSize <= len(b) {
@@ -77,8 +85,8 @@ func inlinePage(b []byte) (page, error) {
 	return nil, errors.New("a small bucket reaches beyond its end")
 }
 
-// element returns the fields of an element, or nil. Those of a leaf begin with flags, which its
-// branch does not have: they are no part of the rest.
+// element returns the offset and the fields of an element, or nil if the page is too short. In a
+// leaf the first field is the flags, which an element of a branch page does not have.
 func (p page) element(n int) (at uint64, fields []byte) {
 	at = headerSize + uint64(n)*elementSize
 	if at+elementSize > uint64(len(p)) {
@@ -87,7 +95,7 @@ func (p page) element(n int) (at uint64, fields []byte) {
 	return at, p[at : at+elementSize]
 }
 
-// flags is how long those are with which an element begins: only those of leaves have them.
+// flags returns the length of the flags field of an element: only elements of leaves have it.
 func (p page) flags() uint64 {
 	if p.leaf() {
 		return 4
@@ -95,9 +103,10 @@ func (p page) flags() uint64 {
 	return 0
 }
 
-// key returns that of an element, if the page has it.
+// key returns the key of an element. ok is false if the key is outside of the page.
 func (p page) key(n int) (key []byte, ok bool) { return p.keyBehind(n, p.flags()) }
 
+// keyBehind is key with a given length of the flags field.
 func (p page) keyBehind(n int, flags uint64) (key []byte, ok bool) {
 	at := headerSize + uint64(n)*elementSize
 	if at+elementSize > uint64(len(p)) {
@@ -110,8 +119,8 @@ func (p page) keyBehind(n int, flags uint64) (key []byte, ok bool) {
 	return nil, false
 }
 
-// record returns that of an element of a leaf. It is not ok if it lies outside of the page, or is
-// empty.
+// record returns the record of an element of a leaf. ok is false if the record is outside of the
+// page or empty.
 func (p page) record(n int) (key, value []byte, flags uint32, ok bool) {
 	at, fields := p.element(n)
 	if fields == nil {
@@ -126,7 +135,7 @@ func (p page) record(n int) (key, value []byte, flags uint32, ok bool) {
 	return p[start:middle:middle], p[middle:end:end], binary.NativeEndian.Uint32(fields), start < middle && middle < end
 }
 
-// leadsTo returns the page that an element of a branch page leads to.
+// leadsTo returns the id of the page that an element of a branch page leads to.
 func (p page) leadsTo(n int) uint64 {
 	_, fields := p.element(n)
 	if fields == nil {
@@ -135,7 +144,7 @@ func (p page) leadsTo(n int) uint64 {
 	return binary.NativeEndian.Uint64(fields[8:])
 }
 
-// holds tells whether a page is a leaf, and a key between its first and its last.
+// holds reports whether a page is a leaf, and a key is not outside of its first and last key.
 func (p page) holds(key []byte) bool {
 	if !p.leaf() || p.count() == 0 {
 		return false
@@ -145,7 +154,7 @@ func (p page) holds(key []byte) bool {
 	return sound && whole && bytes.Compare(first, key) <= 0 && bytes.Compare(key, last) <= 0
 }
 
-// search finds the first element whose key is not below another.
+// search finds the first element whose key is not below key. found reports whether it has that key.
 func (p page) search(key []byte) (n int, found bool, err error) {
 	flags := p.flags()
 	low, high := 0, p.count()
@@ -171,13 +180,13 @@ func (p page) search(key []byte) (n int, found bool, err error) {
 func (p page) under(key []byte) (n int, err error) {
 	n, found, err := p.search(key)
 	if !found {
-		n = max(n-1, 0) // what is below the first key is there, too
+		n = max(n-1, 0) // keys below the first key belong to the first element, too
 	}
 	return n, err
 }
 
-// inOrder tells whether the keys rise from low on and below high, and begin with first, if that is
-// known.
+// inOrder reports whether the keys rise, are from low on and below high, and begin with first if
+// first is not nil.
 func (p page) inOrder(first, low, high []byte) bool {
 	before := low
 	for n := range p.count() {
@@ -193,13 +202,13 @@ func (p page) inOrder(first, low, high []byte) bool {
 	return true
 }
 
-// within tells whether a key lies from low on and below high.
+// within reports whether a key is from low on and below high.
 func within(key, low, high []byte) bool {
 	return bytes.Compare(key, low) >= 0 && (high == nil || bytes.Compare(key, high) < 0)
 }
 
-// used returns how many bytes the elements of a page take that lie within it, and an error if there
-// are others. It has so many bytes.
+// used returns how many bytes the elements take whose keys and values are inside of the page. It
+// returns an error if other elements exist. size is the size of the page in bytes.
 func (p page) used(size uint64) (used uint64, err error) {
 	behind := headerSize + uint64(p.count())*elementSize
 	used = behind
@@ -222,8 +231,8 @@ func (p page) used(size uint64) (used uint64, err error) {
 	return used, err
 }
 
-// needs tells whether a page needs those behind it: others would be given back with it, although
-// something else may hold them.
+// needs reports whether a page needs its overflow pages. Unnecessary ones are refused: bbolt would
+// free them together with the page, although another page may use them.
 func (p page) needs(pageSize int) bool {
 	size := uint64(len(p))
 	if size <= 2*uint64(pageSize) {
@@ -233,16 +242,16 @@ func (p page) needs(pageSize int) bool {
 	return size < used+2*uint64(pageSize)
 }
 
-// pager reads pages of a file. Where it comes from one to another close behind, it reads many at a
-// time.
+// pager reads pages of a file. If a page follows closely on the one read before, the pager reads
+// several pages at once.
 type pager struct {
 	file     io.ReaderAt
 	pageSize int
-	pages    uint64 // that are in use
-	window   []byte // the pages that were read last, from first on
+	pages    uint64 // number of pages in use
+	window   []byte // pages that were read last, from page first on
 	first    uint64
-	last     uint64 // asked for
-	ahead    int    // how many pages may be read at a time
+	last     uint64 // page requested last
+	ahead    int    // maximum number of pages that are read at once
 }
 
 const (
@@ -250,7 +259,7 @@ const (
 	closeBy    = 4        // pages
 )
 
-// near returns the bytes of one page, until the next call.
+// near returns the bytes of one page, without overflow pages. They are valid until the next call.
 func (r *pager) near(id uint64) (b page, err error) {
 	if id < metaPages || id >= r.pages {
 		return nil, fmt.Errorf("page %d is beyond the %d in use", id, r.pages)
@@ -262,7 +271,7 @@ func (r *pager) near(id uint64) (b page, err error) {
 			n = max(1, int(min(uint64(r.ahead), r.pages-id)))
 		}
 		r.first, r.window = id, slices.Grow(r.window[:0], n*r.pageSize)[:n*r.pageSize]
-		if err = r.read(r.window, id); err != nil && n > 1 { // another page may be to blame
+		if err = r.read(r.window, id); err != nil && n > 1 { // one of the other pages may be unreadable
 			r.window = r.window[:size]
 			err = r.read(r.window, id)
 		}
@@ -280,8 +289,9 @@ func (r *pager) read(into []byte, id uint64) error {
 	return err
 }
 
-// load returns a page, and its size. Of a leaf at least so many bytes behind its elements can be
-// read, until the next call.
+// load returns a page and its whole size. A branch page is complete, and stays valid. A leaf has
+// its elements and at least most bytes after them, if it has so many, and is valid until the next
+// call.
 func (r *pager) load(id, most uint64) (p page, size uint64, err error) {
 	b, err := r.near(id)
 	if err != nil {
@@ -300,7 +310,7 @@ func (r *pager) load(id, most uint64) (p page, size uint64, err error) {
 			return nil, 0, fmt.Errorf("page %d: %w", id, err)
 		}
 	} else if b.kind() == branchPage {
-		b = page(bytes.Clone(b)) // the way down is kept
+		b = page(bytes.Clone(b)) // a copy, because the caller keeps its keys
 	}
 	return b, all, nil
 }

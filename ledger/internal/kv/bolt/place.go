@@ -10,16 +10,17 @@ import (
 	"github.com/sluicedp/sluice/internal/ledgerfile"
 )
 
-// naming is how a new file gets its name.
+// naming is the set of functions by which a new file gets its name.
 type naming struct {
 	link    func(from, to string) error
-	rename  func(from, to string) error // spares a file that is there
+	rename  func(from, to string) error // fails if to exists
 	syncDir func(dir string) error
 }
 
+// system returns the functions of the operating system.
 func system() naming { return naming{os.Link, ledgerfile.RenameNew, ledgerfile.SyncDir} }
 
-// place makes a new file at path. write writes and syncs it under another name.
+// place creates a new file at path. write writes and syncs it under a temporary name.
 func (n naming) place(path, kind string, write func(temp string) error) error {
 	if _, err := os.Lstat(path); err == nil {
 		return fs.ErrExist
@@ -38,8 +39,9 @@ func (n naming) place(path, kind string, write func(temp string) error) error {
 	})
 }
 
-// unnamed makes an empty file beside path, which only its owner may use, for somebody who gives it
-// its name. Nothing is left of it else. Errors name path.
+// unnamed creates an empty temporary file beside path, which only its owner may use. It calls use
+// with the temporary name, and use gives the file its final name. If use does not, unnamed removes
+// the file. Errors contain path instead of the temporary name.
 func unnamed(path, kind string, use func(temp string) error) error {
 	defer enter(filepath.Dir(path))()
 	temp, err := createTemp(path, kind)
@@ -50,8 +52,9 @@ func unnamed(path, kind string, use func(temp string) error) error {
 	return ledgerfile.Renamed(use(temp), path, temp)
 }
 
-// give moves a file to a path where somebody else may have made one meanwhile: that one stays. Not
-// every file system has links, and not every system a rename that spares a file.
+// give renames a file to path without replacing another file, which another process may have
+// created there. It tries a hard link and then a rename that fails if path exists. Not every file
+// system has hard links, and not every system has such a rename.
 func (n naming) give(temp, path string) error {
 	linked := n.link(temp, path)
 	if errors.Is(linked, fs.ErrExist) {
@@ -69,7 +72,7 @@ func (n naming) give(temp, path string) error {
 	return nil
 }
 
-// createTemp makes an empty file.
+// createTemp creates an empty temporary file.
 func createTemp(path, kind string) (name string, err error) {
 	temp, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+"."+kind+"-*"+unfinished)
 	if err != nil {

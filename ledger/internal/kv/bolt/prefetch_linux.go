@@ -8,22 +8,22 @@ import (
 	"syscall"
 )
 
-// mostPrefetched is how many keys are looked for at a time. What is behind them is read when it is
-// needed.
+// mostPrefetched is the maximum number of keys per call. Pages for further keys are read when they
+// are needed.
 const mostPrefetched = 1 << 12
 
-// sought is a page, with the keys that it leads to.
+// sought is a page with the keys that are on it or below it.
 type sought struct {
 	page uint64
 	keys [][]byte
 }
 
 // Prefetch implements [kv.Prefetcher]. It asks the operating system for all pages of one level of
-// the tree at once, then for those of the next: so there are as many waits as levels, not as pages.
-// Where a page is not as it should be, it ends, and whoever reads the record will meet that.
+// the tree at once, then for those of the next level. So it waits once for each level, not once for
+// each page. It ends at a damaged page, which the reader of the record will find.
 func (s *snapshot) Prefetch(bucket string, keys [][]byte) {
 	t, err := s.find(bucket)
-	if t == nil || err != nil || t.root == 0 { // Get will say it; a small bucket has no page of its own
+	if t == nil || err != nil || t.root == 0 { // Get returns the error; a small bucket has no pages
 		return
 	}
 	level := []sought{{t.root, keys[:min(len(keys), mostPrefetched)]}}
@@ -32,17 +32,17 @@ func (s *snapshot) Prefetch(bucket string, keys [][]byte) {
 	}
 }
 
-// descend asks for the pages of a level, waits for those that lead on, and returns the next level.
+// descend requests the pages of a level, waits for the branch pages, and returns the next level.
 func (s *snapshot) descend(level []sought) (next []sought) {
-	if len(level) > 1 { // else there is nothing to be read meanwhile
+	if len(level) > 1 { // with only one page, no other read could run concurrently
 		for _, one := range level {
-			_ = s.ask(one.page) // if that fails, it is read later
+			_ = s.ask(one.page) // if the request fails, the page is read later
 		}
 	}
 	space := make([]byte, s.pageSize)
 	for _, one := range level {
-		// This waits no longer than a look at the mapped page would, and the system reads what is
-		// near, too.
+		// This read waits no longer than an access to the mapped page. The system also reads
+		// neighboring pages.
 		_, _ = s.in.file.ReadAt(space, int64(one.page*s.pageSize))
 		p, err := s.page(one.page)
 		if err != nil || p.leaf() {
@@ -55,7 +55,7 @@ func (s *snapshot) descend(level []sought) (next []sought) {
 	return next
 }
 
-// ask has a page read in the background. It returns 0, or why that cannot be.
+// ask requests that the system reads a page in the background. It returns 0, or an error number.
 func (s *snapshot) ask(page uint64) syscall.Errno {
 	const willNeed = 3 // POSIX_FADV_WILLNEED
 	at, size := uintptr(page*s.pageSize), uintptr(s.pageSize)
@@ -63,7 +63,8 @@ func (s *snapshot) ask(page uint64) syscall.Errno {
 	return failed
 }
 
-// spread adds the pages under which a branch page has some keys, each once.
+// spread adds to found the pages below a branch page that lead to keys, each page once. keys must
+// rise.
 func (p page) spread(keys [][]byte, found []sought) ([]sought, error) {
 	for len(keys) > 0 {
 		at, err := p.under(keys[0])
@@ -74,7 +75,7 @@ func (p page) spread(keys [][]byte, found []sought) ([]sought, error) {
 		if at+1 < p.count() {
 			behind, _ := p.key(at + 1)
 			n, _ = slices.BinarySearchFunc(keys, behind, bytes.Compare)
-			n = max(n, 1) // a damaged page may have no such key
+			n = max(n, 1) // on a damaged page no key may be below that one
 		}
 		found = append(found, sought{p.leadsTo(at), keys[:n]})
 		keys = keys[n:]

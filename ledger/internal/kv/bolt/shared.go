@@ -2,34 +2,36 @@ package bolt
 
 import "sync"
 
-// sharing is the transaction that readers of a file share as long as nobody writes: to begin one
-// for each takes longer than to read a record. While somebody writes, each has one of its own, so
-// that none lasts longer than its reader: bbolt uses the pages again that only those see who read
-// before, and may have to wait for all readers when the file grows.
+// sharing is the state of the transaction that readers of a file share while no other caller
+// writes. To begin a transaction for each reader would take longer than to read a record.
+//
+// While a transaction writes, each reader has a transaction of its own, which ends with the reader.
+// The reason is that bbolt cannot reuse pages that an open transaction may see, and may have to
+// wait for all readers when the file grows.
 type sharing struct {
 	mu      sync.Mutex
 	writing bool
 	open    *shared // nil if there is none
 }
 
-// shared is a transaction with those who use it.
+// shared is a transaction with the number of readers that use it.
 type shared struct {
 	*transaction
-	users int // guarded by mu
+	users int // guarded by sharing.mu
 }
 
-// borrow returns a transaction to read from, until it is given back.
+// borrow returns a transaction for reading. The caller must give it back.
 func (d *database) borrow() (*shared, error) {
 	if x, err := d.join(); x != nil || err != nil {
 		return x, err
 	}
-	// While the file is mapped anew bbolt lets nobody begin, and waits for others to end: so no
-	// lock is held here.
+	// No lock is held here: while bbolt maps the file again, it waits until all transactions end,
+	// and no new one can begin.
 	tx, err := d.begin(false)
 	return &shared{tx, 1}, err
 }
 
-// join returns the transaction that readers share, or nil while somebody writes.
+// join returns the shared transaction, or nil if readers do not share now.
 func (d *database) join() (*shared, error) {
 	d.sharing.mu.Lock()
 	defer d.sharing.mu.Unlock()
@@ -47,7 +49,7 @@ func (d *database) join() (*shared, error) {
 	return d.sharing.open, nil
 }
 
-// giveBack ends a transaction that nobody reads from any more, nor will.
+// giveBack ends a transaction if this was its last reader and it is no longer the shared one.
 func (d *database) giveBack(x *shared, err *error) {
 	d.sharing.mu.Lock()
 	x.users--
@@ -58,8 +60,8 @@ func (d *database) giveBack(x *shared, err *error) {
 	}
 }
 
-// unshare has readers share nothing, until it is called again, and what they shared ends with the
-// last of them.
+// unshare ends the sharing of the current transaction, which then ends with its last reader. If
+// writing is true, readers share no transaction until unshare is called with false.
 func (d *database) unshare(writing bool) (err error) {
 	d.sharing.mu.Lock()
 	x := d.sharing.open

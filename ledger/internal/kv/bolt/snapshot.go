@@ -8,28 +8,28 @@ import (
 	"github.com/sluicedp/sluice/ledger/internal/kv"
 )
 
-// A snapshot reads the pages of the mapped file. bbolt would do it, too, but its cursors also look
-// for pages that the transaction has changed, and here there are none. Where pages are damaged a
-// snapshot ends with an error.
+// A snapshot reads the pages of the mapped file. bbolt can do this, too, but its cursors also
+// search for pages that the transaction has changed, and a snapshot has none. On a damaged page a
+// snapshot returns an error.
 
 // snapshot implements [kv.Reader] and, on some systems, [kv.Prefetcher], while its transaction is
-// open: so long bbolt neither writes to its pages nor maps the file anew.
+// open. During that time bbolt neither writes to the pages of the snapshot nor maps the file again.
 type snapshot struct {
 	in       *database
-	data     []byte // the pages that it may see
+	data     []byte // pages that the snapshot may see
 	pageSize uint64
 	root     uint64       // of the tree of buckets
-	known    []bucketTree // those found
+	known    []bucketTree // buckets found before
 	first    [4]bucketTree
 }
 
-// tree is where the records of a bucket are.
+// tree is the position of the records of a bucket.
 type tree struct {
 	root   uint64
-	inline []byte // instead of the root page
+	inline []byte // page of a small bucket, which has no root page
 }
 
-// readTree reads the value of a bucket.
+// readTree decodes the value of a bucket.
 func readTree(name string, value []byte) (t tree, err error) {
 	if len(value) < headerSize {
 		return tree{}, fmt.Errorf("bucket %q has no root", name)
@@ -41,10 +41,10 @@ func readTree(name string, value []byte) (t tree, err error) {
 type bucketTree struct {
 	tree
 	name string
-	leaf uint64 // the page looked at last, or 0: who reads many records reads them in order
+	leaf uint64 // leaf used last, or 0; many reads are in the order of keys, so it is often the next one, too
 }
 
-// end takes the pages away: whoever keeps the snapshot gets errors from then on.
+// end removes the pages from the snapshot. A reader that is used after that gets errors.
 func (s *snapshot) end() { *s = snapshot{in: s.in, pageSize: s.pageSize} }
 
 // Get implements [kv.Reader].
@@ -65,7 +65,8 @@ func (s *snapshot) Scan(bucket string, from []byte, visit func(key, value []byte
 	return s.scan(t.tree, 0, from, visit)
 }
 
-// find returns nil when there is no such bucket, and an error when its pages must not be followed.
+// find returns a bucket. It returns nil if there is no such bucket, and an error if its pages are
+// too damaged to be followed.
 func (s *snapshot) find(name string) (*bucketTree, error) {
 	for i := range s.known {
 		if t := &s.known[i]; t.name == name {
@@ -87,7 +88,8 @@ func (s *snapshot) find(name string) (*bucketTree, error) {
 	return &s.known[len(s.known)-1], nil
 }
 
-// get returns what a tree has under a key, in an element with some flags, or nil.
+// get returns the value of a key in a tree, or nil. The element of the key must have the given
+// flags.
 func (s *snapshot) get(t *bucketTree, key []byte, flags uint32) ([]byte, error) {
 	p, err := s.near(t, key)
 	if err != nil {
@@ -104,7 +106,7 @@ func (s *snapshot) get(t *bucketTree, key []byte, flags uint32) ([]byte, error) 
 	return value, nil
 }
 
-// near is leaf that looks first at the one that it has found last.
+// near is leaf, but first tries the leaf used last.
 func (s *snapshot) near(t *bucketTree, key []byte) (page, error) {
 	if t.leaf != 0 {
 		if p, err := s.page(t.leaf); err == nil && p.holds(key) {
@@ -118,8 +120,9 @@ func (s *snapshot) near(t *bucketTree, key []byte) (page, error) {
 	return p, err
 }
 
-// leaf returns the leaf where a key is, or would be. way, unless nil, is told each branch page on
-// the way to it, with the number of the element that leads there, and may take another.
+// leaf returns the leaf where a key is, or would be. If way is not nil, leaf calls it for each
+// branch page on the path, with the number of the element that leads down. leaf continues with the
+// element that way returns.
 func (s *snapshot) leaf(t tree, key []byte, way func(p page, n int) int) (page, error) {
 	p, err := s.top(t)
 	for depth := 0; err == nil && !p.leaf(); depth++ {
@@ -143,19 +146,22 @@ func (s *snapshot) top(t tree) (page, error) {
 	return s.page(t.root)
 }
 
-// below returns a page that a branch page leads to, which is so many levels below the root.
+// below returns a page that a branch page leads to. depth is the number of levels between that
+// branch page and the root.
 func (s *snapshot) below(id uint64, depth int) (page, error) {
 	if depth == deepest {
 		return nil, fmt.Errorf("page %d is more than %d levels below the root", id, deepest)
 	}
 	p, err := s.page(id)
-	if err == nil && p.count() == 0 { // so every way down leads to records, and two ways to the same are out of order
+	// So every path leads to records. If two paths lead to the same page, its records are found
+	// twice, and the second time out of order.
+	if err == nil && p.count() == 0 {
 		err = fmt.Errorf("page %d has no elements", id)
 	}
 	return p, err
 }
 
-// page returns a page with those behind it that belong to it.
+// page returns a page with its overflow pages.
 func (s *snapshot) page(id uint64) (page, error) {
 	pages := uint64(len(s.data)) / s.pageSize
 	if id < metaPages || id >= pages {
@@ -169,7 +175,7 @@ func (s *snapshot) page(id uint64) (page, error) {
 	return p[:size], nil
 }
 
-// scan visits the records of a tree, which are elements with some flags.
+// scan visits the records of a tree. Their elements must have the given flags.
 func (s *snapshot) scan(t tree, flags uint32, from []byte, visit func(key, value []byte) bool) error {
 	p, err := s.top(t)
 	if err == nil {
@@ -179,15 +185,16 @@ func (s *snapshot) scan(t tree, flags uint32, from []byte, visit func(key, value
 	return corrupt(err)
 }
 
+// scan is the state of one scan of a tree.
 type scan struct {
 	in    *snapshot
 	flags uint32
-	from  []byte // nil once it is reached
+	from  []byte // nil after the scan has reached it
 	visit func(key, value []byte) bool
-	last  []byte // the key visited last; nil before the first
+	last  []byte // key visited last; nil before the first
 }
 
-// page visits the records on and below a page. It tells whether there may be more to visit.
+// page visits the records on and below a page. It reports whether the scan continues.
 func (x *scan) page(p page, depth int) (more bool, err error) {
 	if p.leaf() {
 		return x.leaf(p)
@@ -210,6 +217,7 @@ func (x *scan) page(p page, depth int) (more bool, err error) {
 	return true, nil
 }
 
+// leaf visits the records of a leaf. It returns an error if a key is not above the one before.
 func (x *scan) leaf(p page) (more bool, err error) {
 	n := 0
 	if x.from != nil {
@@ -230,7 +238,7 @@ func (x *scan) leaf(p page) (more bool, err error) {
 	return true, nil
 }
 
-// corrupt says that an error is about damage.
+// corrupt wraps an error about damage in [kv.ErrCorrupt].
 func corrupt(err error) error {
 	if err == nil {
 		return nil

@@ -11,23 +11,25 @@ import (
 	"github.com/sluicedp/sluice/ledger/internal/kv"
 )
 
-// What a file is made for that has not got its name yet.
+// Purposes of a file that does not have its final name yet.
 const (
 	kindNew     = "new"
 	kindCopy    = "copy"
 	kindCompact = "compact"
-	// unfinished ends the names of such files.
+	// unfinished is the end of the names of such files.
 	unfinished = ".sluice-unfinished"
 )
 
-// enter says that this process makes files in a directory, until it is told that it has. If it is
-// the only one, and only then, it removes first what crashes have left there. Who works in a
-// directory has a shared lock on it. That may be refused, to somebody whose own script has locked
-// the directory, say: but then nobody else can be alone there either.
+// enter registers that this process creates files in a directory, until leave is called. If no
+// other process is registered, it first removes the files that crashes have left there.
+//
+// A registered process has a shared lock on the directory. If another process, such as a script of
+// the user, has locked the directory, the shared lock may fail. That does no harm: no process can
+// get the exclusive lock then, which sweep needs.
 func enter(path string) (leave func()) {
 	dir, err := os.Open(path)
 	if err != nil {
-		return func() {} // who makes a file there will be told
+		return func() {} // the creation of the file will return the error
 	}
 	if ledgerfile.CanLock && ledgerfile.Lock(dir, true, 0, kv.ErrInUse) == nil {
 		sweep(path)
@@ -36,7 +38,7 @@ func enter(path string) (leave func()) {
 	return func() { _ = dir.Close() }
 }
 
-// sweep removes unfinished files that nobody has open. What cannot be removed stays.
+// sweep removes unfinished files that no process has open. It ignores files that cannot be removed.
 func sweep(dir string) {
 	entries, _ := os.ReadDir(dir)
 	for _, entry := range entries {
@@ -46,7 +48,8 @@ func sweep(dir string) {
 	}
 }
 
-// unfinishedName tells whether a file is one of [createTemp], and the name it was to get.
+// unfinishedName reports whether a name is one of [createTemp], and returns the final name that the
+// file was to get.
 func unfinishedName(temp string) (name string, ok bool) {
 	rest, ok := strings.CutSuffix(temp, unfinished)
 	dot := strings.LastIndexByte(rest, '.')
@@ -58,8 +61,9 @@ func unfinishedName(temp string) (name string, ok bool) {
 	return rest[1:dot], err == nil && slices.Contains([]string{kindNew, kindCopy, kindCompact}, kind)
 }
 
-// sweepFile removes an unfinished file, unless it is open. It is another name of a finished one
-// after a crash between the link and the removal of the first name; then only that name goes.
+// sweepFile removes an unfinished file, unless it is open. After a crash between the hard link and
+// the removal of the temporary name, temp is a second name of a finished file. Then sweepFile
+// removes only that name.
 func sweepFile(temp, name string) {
 	file, err := os.OpenFile(temp, os.O_RDWR, 0)
 	if err != nil {

@@ -12,16 +12,16 @@ import (
 	"github.com/sluicedp/sluice/ledger/internal/wire"
 )
 
-// Temporary is a [kv.Store] for data that are needed once: what a memtable spills. It is empty at
-// first. The first Update creates its file, which has no name where an open file can be removed.
-// Nothing is durable, and Close removes everything. An Update that fails may leave some of its
-// writes.
+// Temporary is a [kv.Store] for data that are needed once: the data that a memtable spills to disk.
+// It is empty at first. The first Update creates its file; the file has no name on systems that can
+// remove an open file. Nothing is durable, and Close removes everything. An Update that fails may
+// leave some of its writes.
 //
-// Its records have checksums. Damage of the file is an error that is neither [kv.ErrCorrupt] nor
-// [kv.ErrReplaced], because it is no damage of a ledger.
+// Records have checksums. Damage of the file is reported as an error that is neither
+// [kv.ErrCorrupt] nor [kv.ErrReplaced], because no ledger is damaged.
 type Temporary struct {
 	dir     string
-	writing sync.Mutex // held by each Update, until it is known what its commit wrote
+	writing sync.Mutex // held by each Update until its commit is recorded
 	mu      sync.Mutex
 	current *database // nil before the first Update
 	name    string    // of the file, if it could not be removed
@@ -34,7 +34,7 @@ var (
 )
 
 // NewTemporary returns an empty store. Its file is created in dir, or in the default directory for
-// temporary files if dir is empty.
+// temporary files if dir is "".
 func NewTemporary(dir string) *Temporary {
 	if dir == "" {
 		dir = os.TempDir()
@@ -42,7 +42,7 @@ func NewTemporary(dir string) *Temporary {
 	return &Temporary{dir: dir}
 }
 
-// open returns the file, or nil if there is none and none is to be created.
+// open returns the file. If there is none, it creates one if create is true, and else returns nil.
 func (t *Temporary) open(create bool) (*database, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -52,7 +52,7 @@ func (t *Temporary) open(create bool) (*database, error) {
 	case t.current != nil || !create:
 		return t.current, nil
 	}
-	called := "a spill file in " + t.dir // the name means nothing to a reader of an error
+	called := "a spill file in " + t.dir // used in errors, because the name of the file means nothing to their reader
 	file, err := os.CreateTemp(t.dir, "sluice-spill-*")
 	if err != nil {
 		return nil, classify(ledgerfile.Renamed(err, called))
@@ -65,7 +65,7 @@ func (t *Temporary) open(create bool) (*database, error) {
 	d.db.NoSync, d.db.NoFreelistSync, d.db.NoGrowSync = true, true, true
 	d.temp, d.path = file.Name(), called
 	if os.Remove(file.Name()) != nil {
-		t.name = file.Name() // this system removes no open file
+		t.name = file.Name() // this system does not remove an open file
 	}
 	t.current = d
 	return d, nil
@@ -111,8 +111,8 @@ func (t *Temporary) Update(fn func(kv.Writer) error) (err error) {
 	return b.commit()
 }
 
-// ownError returns an error that is about the file, and not of the caller's function, as one about
-// a spill file.
+// ownError converts an error about damage of the file to one about a spill file. It does not
+// convert it if callers, the error of the caller's function, is such an error itself.
 func ownError(err, callers error) error {
 	if errors.Is(err, kv.ErrCorrupt) || errors.Is(err, kv.ErrReplaced) {
 		if !errors.Is(callers, kv.ErrCorrupt) && !errors.Is(callers, kv.ErrReplaced) {
@@ -135,7 +135,7 @@ func (t *Temporary) Size() (int64, error) {
 	return info.Size(), nil
 }
 
-// Close implements [kv.Store]. Closing again does nothing.
+// Close implements [kv.Store]. A second call does nothing.
 func (t *Temporary) Close() error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -151,7 +151,7 @@ func (t *Temporary) Close() error {
 	return err
 }
 
-// nothing is a [kv.Reader] of an empty store.
+// nothing is the [kv.Reader] of an empty store.
 type nothing struct{}
 
 // Get implements [kv.Reader].
@@ -160,7 +160,7 @@ func (nothing) Get(string, []byte) ([]byte, error) { return nil, nil }
 // Scan implements [kv.Reader].
 func (nothing) Scan(string, []byte, func(key, value []byte) bool) error { return nil }
 
-// unsealing checks and removes the checksums of what it reads.
+// unsealing checks and removes the checksums of the records that it reads.
 type unsealing struct{ from kv.Reader }
 
 // Get implements [kv.Reader].
@@ -172,6 +172,7 @@ func (u unsealing) Get(bucket string, key []byte) ([]byte, error) {
 	return unseal(bucket, key, value)
 }
 
+// unseal checks and removes the checksum of a value.
 func unseal(bucket string, key, value []byte) ([]byte, error) {
 	payload, err := wire.Unseal(bucket, key, value)
 	return payload, ownError(err, nil)
@@ -186,7 +187,7 @@ func (u unsealing) Scan(bucket string, from []byte, visit func(key, value []byte
 	return errors.Join(err, ownError(scanned, nil))
 }
 
-// sealing adds checksums to what it writes.
+// sealing adds checksums to the records that it writes.
 type sealing struct {
 	unsealing
 	to *batches
