@@ -140,7 +140,7 @@ func spaced(name string) string {
 func dialect() map[string]bool {
 	list := map[string]bool{}
 	for entry := range strings.FieldsSeq(`
-		SECURITY.md cmd/ledgerctl cmd/ledgerctl/*_test.go cmd/ledgerctl/help.txt cmd/ledgerctl/internal/input
+		SECURITY.md cmd/ledgerctl cmd/ledgerctl/*_test.go cmd/ledgerctl/internal/input
 		cmd/ledgerctl/internal/input/*_test.go cmd/ledgerctl/internal/mechanisms
 		cmd/ledgerctl/internal/mechanisms/*_test.go cmd/ledgerctl/internal/output
 		cmd/ledgerctl/internal/output/*_test.go cmd/ledgerctl/internal/serving
@@ -165,7 +165,7 @@ func dialect() map[string]bool {
 		ledger/evidence/*_test.go ledger/internal/audit ledger/internal/audit/*_test.go ledger/internal/callback
 		ledger/internal/documents ledger/internal/documents/*_test.go ledger/internal/engine
 		ledger/internal/engine/*_test.go ledger/internal/errs ledger/internal/event ledger/internal/event/*_test.go
-		ledger/internal/fold ledger/internal/fold/*_test.go ledger/internal/fold/check ledger/internal/journalfile
+		ledger/internal/fold/*_test.go ledger/internal/fold/check ledger/internal/journalfile
 		ledger/internal/journalfile/*_test.go ledger/internal/kv/*_test.go ledger/internal/kv/bolt
 		ledger/internal/kv/bolt/*_test.go ledger/internal/memtable
 		ledger/internal/memtable/*_test.go ledger/internal/merkle ledger/internal/merkle/*_test.go
