@@ -13,7 +13,7 @@ import (
 const (
 	FormatName = "sluice ledger "
 	// Former versions: 1 had no sales, 2 no tree, 3 no encodings, 4 no scores, 5 no journal. 6 had
-	// no orders by buyer, and no names in all digests. None of them was released.
+	// no orders by buyer, and had names in all digests. None of them was released.
 	FormatVersion = 7
 )
 
