@@ -29,8 +29,8 @@ import (
 // other objects continue. Its cap may be too low. Or the host has no true value of it, a changed
 // one, or one that the question does not have. If the clock has gone back, nothing is released.
 //
-// Errors: [api.ErrUnknown], [api.ErrInvalid], [api.ErrKeyConflict], [api.ErrTruthSource], the error
-// of the Truth function, and the errors of any write.
+// Errors: [api.ErrUnknown], [api.ErrInvalid], [*api.KeyConflictError], [api.ErrTruthSource], the
+// error of the Truth function, and the errors of any write.
 func (l *Ledger) Advance(ctx context.Context, r api.AdvanceRequest) (api.AdvanceResult, error) {
 	done, faults, err := l.requests.Sweep(ctx, r)
 	if err != nil {

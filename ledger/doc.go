@@ -51,8 +51,8 @@
 //     that records it, in integers.
 //   - An object has one response to a question at an ε, for all callers, until it is forgotten.
 //   - Every request that changes something takes an idempotency key. The same key with the same
-//     request returns the same result; with another request, it returns [api.ErrKeyConflict]. A
-//     host that uses the id of its own order row gets exactly one draw for each order (example
+//     request returns the same result; with another request, it returns an [api.KeyConflictError].
+//     A host that uses the id of its own order row gets exactly one draw for each order (example
 //     "exactly once").
 //   - A true value is in no file, log line or error. No refusal depends on which value it is.
 //   - A refused call changes nothing and describes what would help ([api.RefusedError],
@@ -80,10 +80,10 @@
 //
 // # What to do with an error
 //
-// [api.ErrInvalid] (unless it is an [api.ErrTruthSource]) and [api.ErrKeyConflict] are final: the
+// [api.ErrInvalid] (unless it is an [api.ErrTruthSource]) and [api.KeyConflictError] are final: the
 // same request fails again. [api.ErrForgotten] is final too: the request was executed, and its
 // result is destroyed. For [api.RefusedError], [api.QuoteError], [api.ErrUnknown] and
-// [api.ErrNotReserved], the state did not allow the request. Nothing has happened, the key is
+// [api.ReservationError], the state did not allow the request. Nothing has happened, the key is
 // unused, and the same request may succeed later. After every other error, repeat the request with
 // its key until it returns a result. A [*api.RollbackError] of Open needs an operator: responses
 // that are drawn from that file may have been drawn before. docs/reference/errors.md lists each

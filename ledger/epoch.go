@@ -37,7 +37,7 @@ import (
 // BeginEpoch returns a [*api.RefusedError] if the object is not enrolled in the question, has
 // withdrawn, or has a chain that is [api.Full]. It returns [api.ErrUnknown] if there is no such
 // question, and [api.ErrForgotten] if the object was forgotten since the key was used. Other errors
-// are [api.ErrInvalid], [api.ErrKeyConflict] and [api.ErrReadOnly].
+// are [api.ErrInvalid], [*api.KeyConflictError] and [api.ErrReadOnly].
 func (l *Ledger) BeginEpoch(ctx context.Context, r api.EpochRequest) error {
 	if err := event.CheckName("object", r.Object); err != nil {
 		return err

@@ -9,8 +9,8 @@ import (
 
 // Quote returns what an order would cost now and which objects it would refuse. It charges no
 // object, changes nothing and requests no true value. The price of an object is the price of ε in
-// its terms ([policy.Terms]), less what the buyer has paid for the object already, and never below
-// zero. It is zero if the buyer holds ε or more.
+// its terms ([policy.Terms]), less what the buyer has already paid for the object. It is never
+// below zero. It is zero if the buyer holds ε or more.
 //
 // Errors: [api.ErrInvalid], [api.ErrUnknown].
 func (l *Ledger) Quote(ctx context.Context, o api.Order) (api.Quote, error) {
