@@ -161,7 +161,7 @@ func dialect() map[string]bool {
 		internal/trial/*_test.go internal/trial/hostile internal/trial/hostile/*_test.go internal/trial/hosts
 		internal/trial/hosts/*_test.go internal/trial/market internal/trial/market/*_test.go internal/trial/model
 		internal/trial/model/*_test.go lab/measurements.md lab/performance-tried.md lab/sql/README.md ledger
-		ledger/*_test.go ledger/api ledger/api/*_test.go ledger/event ledger/event/*_test.go ledger/evidence
+		ledger/*_test.go ledger/api ledger/api/*_test.go ledger/event/*_test.go ledger/evidence
 		ledger/evidence/*_test.go ledger/internal/audit ledger/internal/audit/*_test.go ledger/internal/callback
 		ledger/internal/documents/*_test.go ledger/internal/engine
 		ledger/internal/engine/*_test.go ledger/internal/errs ledger/internal/event ledger/internal/event/*_test.go
