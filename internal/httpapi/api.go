@@ -38,6 +38,8 @@ type Page[Item any] struct {
 // value is not given. "" means that the object has no value.
 type Truths map[string]string
 
+// Aside describes refused objects of a request in a way that only the host may see, see
+// [api.RaiseResult].
 type Aside struct {
 	// Changed are the refused objects whose true value differs from the one of their first draw.
 	Changed []string `json:"truth_changed,omitempty"`

@@ -3,7 +3,6 @@ package journaltest
 import (
 	"context"
 	"crypto/rand"
-	"errors"
 	"fmt"
 	"iter"
 	"maps"
@@ -44,7 +43,7 @@ func NewMemory(at journal.Position) *Memory {
 // Inject sets a function that runs before each call of any handle, or removes it with nil. The
 // function may wait, and may run in several goroutines at once. If it returns an error, the call
 // returns that error and is not executed. The handle then stops, unless the call is a Head, or the
-// error is a [journal.ErrRejected] or a [journal.ErrHeld].
+// error is a [journal.ErrRejected] or a [*journal.HeldError].
 func (m *Memory) Inject(fault func(context.Context, Call) error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -115,7 +114,7 @@ func (h *handle) call(ctx context.Context, c Call, do func() error) error {
 		return h.refusal
 	case err == nil:
 		return do()
-	case c.Method != "Head" && !isRejected(err) && !errors.Is(err, journal.ErrHeld):
+	case c.Method != "Head" && !isRejected(err) && !isHeld(err):
 		h.refusal = fmt.Errorf("%w: %v", journal.ErrStopped, err)
 	}
 	return err
