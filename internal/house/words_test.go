@@ -164,7 +164,7 @@ func dialect() map[string]bool {
 		internal/trial/model/*_test.go lab/measurements.md lab/performance-tried.md lab/sql/README.md ledger
 		ledger/*_test.go ledger/api ledger/api/*_test.go ledger/event ledger/event/*_test.go ledger/evidence
 		ledger/evidence/*_test.go ledger/internal/audit ledger/internal/audit/*_test.go ledger/internal/callback
-		ledger/internal/documents ledger/internal/documents/*_test.go ledger/internal/engine
+		ledger/internal/documents/*_test.go ledger/internal/engine
 		ledger/internal/engine/*_test.go ledger/internal/errs ledger/internal/event ledger/internal/event/*_test.go
 		ledger/internal/fold/*_test.go ledger/internal/fold/check ledger/internal/journalfile
 		ledger/internal/journalfile/*_test.go ledger/internal/kv/*_test.go ledger/internal/kv/bolt

@@ -47,7 +47,7 @@ func (r *RefusalList) Add(more ...api.Refusal) {
 	n := min(len(more), most-len(r.Listed))
 	r.Listed = append(r.Listed, more[:n]...)
 	r.Unlisted += len(more) - n
-	r.sums = api.SumRefusals(more, r.sums...)
+	r.sums = (&api.RefusedError{Sums: r.sums}).SumsWith(more...)
 	for _, one := range more {
 		if one.Reason == api.NoTruth {
 			r.Untold = append(r.Untold, one.Object)
