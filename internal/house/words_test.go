@@ -54,7 +54,7 @@ func retired() []struct{ word, write string } {
 // plain lists uses of retired words in their plain meaning, and names that other programs depend on.
 func plain() *regexp.Regexp {
 	return regexp.MustCompile(`(?i)behind (?:an? |the |its )?(?:\w+ )?(?:proxy|symlink|symbolic link|load balancer|NAT)|lay(?:out|er)` +
-		"|`behind`|`told`|now\\(\\) - told" + // a kind of problem, and a column in PostgreSQL
+		"|`behind`|`told`|now\\(\\) - told|`aside`" + // a kind of problem, a column in PostgreSQL, a bucket of the file
 		"|[`\"]anew[`\"]") // a key in JSON
 }
 
@@ -146,11 +146,10 @@ func dialect() map[string]bool {
 		cmd/ledgerctl/internal/mechanisms/*_test.go cmd/ledgerctl/internal/output
 		cmd/ledgerctl/internal/output/*_test.go cmd/ledgerctl/internal/serving
 		cmd/ledgerctl/internal/serving/*_test.go docs/*_test.go docs/contributing/testing.md docs/glossary.md
-		docs/gradual.md docs/guarantees-tests.md docs/howto/backup.md docs/howto/by-hand.md docs/howto/embed.md
+		docs/guarantees-tests.md docs/howto/backup.md docs/howto/embed.md
 		docs/howto/keys.md docs/howto/more-questions.md
 		docs/howto/serve.md docs/howto/terms.md docs/howto/verify.md docs/limits.md docs/performance.md
-		docs/reference/file-format.md
-		docs/tutorial.md examples/README.md examples/clipping examples/clipping/*_test.go
+		examples/README.md examples/clipping examples/clipping/*_test.go
 		examples/exactlyonce/*_test.go examples/failover examples/failover/*_test.go examples/internal/kit
 		examples/internal/kit/*_test.go examples/majority examples/majority/*_test.go examples/plebiscite
 		examples/plebiscite/*_test.go examples/rappor/*_test.go examples/served examples/served/*_test.go

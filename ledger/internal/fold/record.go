@@ -12,9 +12,8 @@ import (
 	"github.com/sluicedp/sluice/ledger/internal/wire"
 )
 
-// saltsAtOnce is how many salts are drawn at a time, because each call of the operating system's
-// generator takes as long as about a hundred bytes of its output. No salt is kept beyond its
-// transaction.
+// saltsAtOnce is how many salts are drawn at a time. Each call of the operating system's generator
+// takes as long as about a hundred bytes of its output. No salt is kept beyond its transaction.
 const saltsAtOnce = 64
 
 // Record appends changes to the log under the next numbers, each with the time of the state and its

@@ -87,7 +87,7 @@ func (r *RefusalList) Error(q *event.Question) *api.RefusedError {
 	}
 }
 
-// MaxListed is the largest number of refusals listed in the error of a refused request, or in the
-// quote of an order that would be refused. Others are only counted, so that the memory for a
-// refusal does not grow with the panel.
+// MaxListed is the largest number of refusals listed in the error of a refused request, or in a
+// quote that has refusals. Others are only counted, so that the memory for a refusal does not grow
+// with the panel.
 const MaxListed = 100

@@ -12,8 +12,8 @@ import (
 // The contents of the record of the format.
 const (
 	FormatName = "sluice ledger "
-	// Version 1 had no sales, 2 no tree, 3 no encodings, 4 no scores, 5 no journal, 6 no orders by
-	// buyer and no names in all digests. None of these was released.
+	// Former versions: 1 had no sales, 2 no tree, 3 no encodings, 4 no scores, 5 no journal. 6 had
+	// no orders by buyer, and had names in all digests. None of them was released.
 	FormatVersion = 7
 )
 

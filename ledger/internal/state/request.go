@@ -6,9 +6,9 @@ import (
 	"github.com/sluicedp/sluice/ledger/internal/wire"
 )
 
-// Request has the events that settled the request with an idempotency key, part by part. The events
-// have the digest of the request and its progress. They are not stored here, because keys have no
-// order: each byte of these records is multiplied by the pages of the file that it touches.
+// Request has the events that settled the request with an idempotency key, part by part. The digest
+// and the progress of the request are in these events, and not in this record. Keys have no order,
+// so the records are spread over many pages of the file, and each byte is costly.
 type Request struct {
 	Settled []uint64 `audit:"the events that settle it"` // rising, at least one
 }

@@ -277,8 +277,8 @@ func (s *State) UncountLevels(q *event.Question, levels []Level) error {
 	return nil
 }
 
-// ScanTallies calls visit for the stored tallies of a question at one ε or, if that is 0, at all ε,
-// by rising ε and value. It does not see changes of the same transaction.
+// ScanTallies calls visit for the stored tallies of a question, by rising ε and value. If epsilon
+// is not 0, it visits only the tallies at that ε. It does not see changes of the same transaction.
 func (s *State) ScanTallies(question uint32, epsilon privacy.Epsilon, visit func(TallyKey, Tally) error) error {
 	prefix := levelPrefix(question, epsilon)
 	from := prefix

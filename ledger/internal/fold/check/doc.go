@@ -1,7 +1,10 @@
-// Package check refuses events that no ledger can have written after the events before them.
-// Examples are an event that spends more than a cap or a ceiling allows, a raise of a chain that is
-// not bound to a true value, a sale that is not the sum of its objects, and a refusal for a reason
-// that does not apply. The error is [errs.ErrCorrupt], with the reason.
+// Package check refuses events that no ledger can have written after the events before them. The
+// error is [errs.ErrCorrupt], with the reason. Examples of such events:
+//
+//   - a charge that exceeds a cap or a ceiling
+//   - a raise of a chain that is not bound to a true value
+//   - a sale that is not the sum of its objects
+//   - a refusal for a reason that does not apply
 //
 // There is a function for each kind of event. It reads the state before the event. It returns what
 // it found to package fold, which applies the event. Commits, recovery and audits run the same

@@ -71,9 +71,10 @@ func Stated(s *state.State, c *event.Stated, _ event.Event) (o state.Object, err
 	return o, nil
 }
 
-// Forgotten checks a forgotten event. It compares the event with the object, as far as its events
-// were not erased when they were folded, and with the erased events that it accounts for. It
-// returns the object. For an object that was never enrolled, only the links are set.
+// Forgotten checks a forgotten event. It compares the event with the state of the object and with
+// the erased events that it accounts for. The state has only the events that were not erased when
+// they were folded. It returns the object. For an object that was never enrolled, only the links
+// are set.
 func Forgotten(s *state.State, c *event.Forgotten, _ event.Event) (m Member, err error) {
 	if m.Object, m.IsKnown, err = s.Object(c.Object); err != nil {
 		return m, err

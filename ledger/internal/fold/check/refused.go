@@ -69,8 +69,8 @@ func impossible(r api.Refusal) error {
 }
 
 // checkRefusal checks that the reason of a refusal applies, as far as it follows from the state.
-// The log does not have true values or keys, the budget that other requests held in memory, or the
-// time of a clock that had gone back.
+// The log does not have true values, keys, holds in memory, or the time of a clock that had gone
+// back.
 func checkRefusal(s *state.State, c *event.ObjectRefused, at time.Time) error {
 	if isOfTerms(&c.Refusal) {
 		return checkTermsRefusal(s, c)

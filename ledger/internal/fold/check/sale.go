@@ -286,9 +286,9 @@ func (d *Draw) checkHandedOut(s *state.State, c *event.Sold, at time.Time) error
 	return d.checkCharge(s, buyers, at)
 }
 
-// checkPromise checks that a reserved object is sold for the price due by the terms in force when
-// it was reserved, and not for more than reserved. Whether the terms sell it was checked when it
-// was reserved.
+// checkPromise checks the price of a reserved object that is sold. It must be the price due by the
+// terms in force when the object was reserved, and at most the reserved price. Whether the terms
+// sell the object was checked when it was reserved.
 func (d *Draw) checkPromise(s *state.State, c *event.Sold) error {
 	if d.Sale.Granted == 0 {
 		return nil

@@ -92,8 +92,8 @@ type calendar struct {
 	levels map[uint32][]policy.Step // by question
 }
 
-// check returns an error for a response that no sweep draws: of a chain that is for sale, or at an
-// ε that its policy has not released.
+// check returns an error for a response that no sweep draws. That is a response of a chain that is
+// for sale, or at an ε that its policy has not released.
 func (d *calendar) check(s *state.State, c *event.Released, at time.Time) error {
 	if d.levels == nil || d.object != c.Object {
 		d.object, d.levels = c.Object, map[uint32][]policy.Step{}
