@@ -34,12 +34,12 @@ func kindNames() []string {
 }
 
 // Parse reads a policy from JSON, in the form that the package documentation describes. It returns
-// an error that wraps [ErrInvalid] for unknown kinds; for unknown, missing or repeated fields and
+// an error that wraps [privacy.ErrInvalid] for unknown kinds; for unknown, missing or repeated fields and
 // other spellings of a field's name; for values out of range; and for text after the object.
 func Parse(text []byte) (Policy, error) {
 	n, err := parse(text)
 	if err != nil {
-		return Policy{}, fmt.Errorf("%w: %w", ErrInvalid, err)
+		return Policy{}, fmt.Errorf("%w: %w", errInvalid, err)
 	}
 	return Policy{node: n}, nil
 }

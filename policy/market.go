@@ -49,7 +49,7 @@ type Market struct {
 //
 // The last price must be at m.Max or above. Names have 1 to 256 bytes of UTF-8 without control
 // characters and without U+FFFD. No name may be on both lists, or twice on one. Errors wrap
-// [ErrInvalid].
+// [privacy.ErrInvalid].
 func (m Market) Policy() (Policy, error) {
 	t := &Terms{
 		max: m.Max, stride: m.Stride, levels: slices.Clone(m.Levels), floor: m.Floor, curve: newCurve(m.Prices),

@@ -2,7 +2,6 @@ package policy
 
 import (
 	"cmp"
-	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -10,9 +9,14 @@ import (
 	"github.com/sluicedp/sluice/privacy"
 )
 
-// ErrInvalid is wrapped by the error for a text, or for parameters of a constructor, that do not
-// define a policy. The wrapping error gives the reason.
-var ErrInvalid = errors.New("invalid policy")
+// errInvalid is wrapped by every error for a text, or for parameters of a constructor, that do not
+// define a policy. It wraps [privacy.ErrInvalid]. The wrapping error gives the reason.
+var errInvalid error = invalidError{}
+
+type invalidError struct{}
+
+func (invalidError) Error() string { return "invalid policy" }
+func (invalidError) Unwrap() error { return privacy.ErrInvalid }
 
 const (
 	// maxSteps is the largest number of steps of a policy, summed over its parts. A part that does
@@ -181,5 +185,5 @@ func (r fixed) line() []step          { return always(r.max) }
 
 // invalid wraps the reason why a rule is not a valid policy.
 func invalid(r rule, reason error) error {
-	return fmt.Errorf("%w of kind %q: %w", ErrInvalid, r.kind(), reason)
+	return fmt.Errorf("%w of kind %q: %w", errInvalid, r.kind(), reason)
 }

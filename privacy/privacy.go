@@ -28,6 +28,10 @@ const (
 // argument and the reason. It never contains a true value.
 var ErrInvalid = errors.New("invalid argument")
 
+// ErrNoCertificate is returned by the packages rrchain/finite and mechanism/graph when they abandon
+// a linear program without a proven answer.
+var ErrNoCertificate = errors.New("no certified solution")
+
 // ErrRange is wrapped by the error for a count or a sum that is below zero or above the largest
 // value of its type.
 var ErrRange = errors.New("out of range")

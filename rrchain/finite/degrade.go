@@ -10,9 +10,6 @@ import (
 	"github.com/sluicedp/sluice/privacy"
 )
 
-// ErrNoCertificate means that a linear program was abandoned without a proven answer.
-var ErrNoCertificate = lp.ErrNoCertificate
-
 // NotDegradationError means that one mechanism is not a degradation of another. It wraps
 // [privacy.ErrInvalid].
 //
@@ -98,7 +95,8 @@ func settle(higher, lower *Matrix, optimum *lp.Optimum, err error) (*Matrix, err
 	}
 	channel, err := NewMatrix(rows)
 	if err != nil || !higher.leads(channel, lower) {
-		return nil, fmt.Errorf("%w: the channel found does not lead from one mechanism to the other", ErrNoCertificate)
+		return nil, fmt.Errorf("%w: the channel found does not lead from one mechanism to the other",
+			privacy.ErrNoCertificate)
 	}
 	return channel, nil
 }

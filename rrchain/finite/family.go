@@ -44,8 +44,9 @@ type Family struct {
 // returns [privacy.ErrInvalid] for no mechanism, different numbers of inputs, or an ε that is 0 or
 // not above the preceding one. It also does so for a channel of more than 4,096 probabilities
 // (4,000 if it needs a linear program), or one whose common denominator has more than 8,192 bits.
-// It returns [ErrNoCertificate] if it found no proof with bounded work. When ctx ends, NewFamily
-// returns its error within the time of one step of the linear program, which is less than a second.
+// It returns [privacy.ErrNoCertificate] if it found no proof with bounded work. When ctx ends,
+// NewFamily returns its error within the time of one step of the linear program, which is less than
+// a second.
 func NewFamily(ctx context.Context, levels ...*Matrix) (*Family, error) {
 	f, err := ladder(levels)
 	if err != nil {

@@ -69,6 +69,7 @@ func (operatingSystem) openFolder(path string) (folder, error) {
 	return newDirectory(root)
 }
 
+// newDirectory returns a directory for root, which it closes if that fails.
 func newDirectory(root *os.Root) (folder, error) {
 	self, err := root.Open(".")
 	if err != nil {
@@ -95,6 +96,7 @@ func (d *directory) create(name string) (handle, error) {
 	return osFile{f}, nil
 }
 
+// open opens a file, which must be a regular file and no symbolic link.
 func (d *directory) open(name string, write bool) (handle, error) {
 	info, err := d.root.Lstat(name)
 	if err != nil {

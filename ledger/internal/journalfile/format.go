@@ -66,6 +66,7 @@ func parseHeader(b []byte) (s segment, err error) {
 	return s, nil
 }
 
+// appendPosition appends the number of events and the root of a position.
 func appendPosition(b []byte, p journal.Position) []byte {
 	return append(binary.BigEndian.AppendUint64(b, p.Events), p.Root[:]...)
 }
@@ -147,6 +148,7 @@ const (
 	asGone    = ".gone"
 )
 
+// name returns the name of a segment's file.
 func name(number uint64, ending string) string { return fmt.Sprintf("%08d%s", number, ending) }
 
 // parseName splits the name of a file. ok is false if the file is none of a journal.

@@ -154,6 +154,9 @@ func (d *Decoder) AsEpsilon(n uint64) privacy.Epsilon {
 // MaxValues is the largest number of values of a question, the same as in package rrchain.
 const MaxValues = 1 << 20
 
+// MaxMechanism is the largest size of the mechanism of a question, in bytes of JSON.
+const MaxMechanism = 1 << 20
+
 // Output decodes the number of an answer, below [MaxValues].
 func (d *Decoder) Output() int {
 	n := d.Uvarint()
