@@ -161,7 +161,7 @@ func dialect() map[string]bool {
 		internal/trial/*_test.go internal/trial/hostile internal/trial/hostile/*_test.go internal/trial/hosts
 		internal/trial/hosts/*_test.go internal/trial/market internal/trial/market/*_test.go internal/trial/model
 		internal/trial/model/*_test.go lab/measurements.md lab/performance-tried.md lab/sql/README.md ledger
-		ledger/*_test.go ledger/api ledger/api/*_test.go ledger/event ledger/event/*_test.go ledger/evidence
+		ledger/*_test.go ledger/api ledger/api/*_test.go ledger/event/*_test.go ledger/evidence
 		ledger/evidence/*_test.go ledger/internal/audit ledger/internal/audit/*_test.go ledger/internal/callback
 		ledger/internal/documents/*_test.go ledger/internal/engine
 		ledger/internal/engine/*_test.go ledger/internal/errs ledger/internal/event ledger/internal/event/*_test.go
@@ -174,7 +174,7 @@ func dialect() map[string]bool {
 		ledger/internal/wire/*_test.go ledger/journal/journaltest ledger/journal/journaltest/*_test.go
 		ledger/journal/keyholder/*_test.go ledger/journal/pgjournal
 		ledger/journal/pgjournal/*_test.go ledger/ledgerclient ledger/ledgerclient/*_test.go ledger/ledgerhttp
-		ledger/ledgerhttp/*_test.go ledger/ledgerhttp/metrics ledger/ledgerhttp/metrics/*_test.go
+		ledger/ledgerhttp/*_test.go ledger/ledgerhttp/metrics/*_test.go
 		ledger/ledgertest/*_test.go ledger/observe mechanism mechanism/*_test.go mechanism/graph
 		mechanism/graph/*_test.go policy policy/*_test.go rrchain/*_test.go rrchain/estimate
 		rrchain/estimate/*_test.go rrchain/finite rrchain/finite/*_test.go rrchain/rappor rrchain/rappor/*_test.go
