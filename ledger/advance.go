@@ -29,8 +29,8 @@ import (
 // the host has no truth of it, not the former one, or none of the question's, is refused and holds
 // nobody up. If the clock has gone back, nothing is released.
 //
-// Errors: [api.ErrUnknown], [api.ErrInvalid], [api.ErrKeyConflict], [api.ErrTruthSource], the error of the Truth
-// function, and those of any write.
+// Errors: [api.ErrUnknown], [api.ErrInvalid], [*api.KeyConflictError], [api.ErrTruthSource], the
+// error of the Truth function, and those of any write.
 func (l *Ledger) Advance(ctx context.Context, r api.AdvanceRequest) (api.AdvanceResult, error) {
 	done, faults, err := l.requests.Sweep(ctx, r)
 	if err != nil {

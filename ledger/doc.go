@@ -47,8 +47,8 @@
 //     that records it, in integers.
 //   - An object has one response to a question at an ε, for everyone, until it is forgotten.
 //   - Every request that changes something takes an idempotency key. The same key with the same
-//     request returns the same result; with another request, [api.ErrKeyConflict]. A host that uses
-//     the id of its own order row gets exactly one draw for each order (example "exactly once").
+//     request returns the same result; with another request, [api.KeyConflictError]. A host that
+//     uses the id of its order row gets exactly one draw for each order (example "exactly once").
 //   - The truth appears in no file, log line or error. No refusal depends on which value it is.
 //   - A refused call changes nothing and says what would help ([api.RefusedError], [api.QuoteError]).
 //   - The log is a Merkle tree. A [Ledger.Checkpoint] kept elsewhere proves later that nothing
@@ -74,12 +74,12 @@
 // # What to do with an error
 //
 // A request is decided for good by [api.ErrInvalid] (unless it is an [api.ErrTruthSource]) and
-// [api.ErrKeyConflict]: the same request fails again. [api.ErrForgotten] says that it was carried out, and
-// that what came of it is destroyed. [api.RefusedError], [api.QuoteError], [api.ErrUnknown] and
-// [api.ErrNotReserved] say what the state did not allow: nothing has happened, the key is free, and the
-// same request may succeed later. After every other error, repeat the request with its key until it
-// is answered. A [*api.RollbackError] of Open is for people: whatever is drawn from that file may have
-// been drawn before. Each error and its remedy is in docs/reference/errors.md.
+// [api.KeyConflictError]: the same request fails again. [api.ErrForgotten] says that it was carried
+// out, and that what came of it is destroyed. [api.RefusedError], [api.QuoteError],
+// [api.ErrUnknown] and [api.ReservationError] say what the state did not allow: nothing has
+// happened, the key is free, and the same request may succeed later. After every other error,
+// repeat the request with its key until it is answered. A [*api.RollbackError] of Open is for
+// people: that file may draw again what was drawn. docs/reference/errors.md lists all remedies.
 //
 // # One way to change the state
 //

@@ -35,8 +35,9 @@ import (
 // happens. The same request under its key does nothing twice.
 //
 // Errors: [*api.RefusedError] for somebody who is not enrolled in the question, has withdrawn, or whose
-// chain is [api.Full]; [api.ErrUnknown] if there is no such question; [api.ErrInvalid], [api.ErrKeyConflict],
-// [api.ErrReadOnly]; and [api.ErrForgotten] if the object was forgotten since the key was used.
+// chain is [api.Full]; [api.ErrUnknown] if there is no such question; [api.ErrInvalid],
+// [*api.KeyConflictError], [api.ErrReadOnly]; and [api.ErrForgotten] if the object was forgotten
+// since the key was used.
 func (l *Ledger) BeginEpoch(ctx context.Context, r api.EpochRequest) error {
 	if err := event.CheckName("object", r.Object); err != nil {
 		return err

@@ -173,7 +173,7 @@ func TestForget_RequestOfSeveralComesAgain_IsRecognizedWithoutNames(t *testing.T
 	conflict := func(r jointRequest, field, epsilon string, names ...string) {
 		t.Helper()
 		_, err := r.send(l, r.key, epsilon, names)
-		wantErr(t, err, api.ErrKeyConflict)
+		wantErr(t, err, &api.KeyConflictError{})
 		check.That(t, strings.HasSuffix(fmt.Sprint(err), "differs in "+field),
 			"%s: %v, want a difference in %s", r.key, err, field)
 	}
@@ -339,7 +339,7 @@ func TestAnswer_KeySettledWithAnotherPanel_IsConflict(t *testing.T) {
 	wantUnwritable(t, l, false, func(s *state.State) []event.Change {
 		return []event.Change{settledAs(s, asked.Identity(), func(c *event.Settled) { c.Counts[event.Reused], c.Answer = 1, answeredEvent(t, l) })}
 	})
-	wantErr(t, check.Err(l.Answer(t.Context(), inquire(t, "K", "majority:yes", "1", never(t), "cid", "dan"))), api.ErrKeyConflict)
+	wantErr(t, check.Err(l.Answer(t.Context(), inquire(t, "K", "majority:yes", "1", never(t), "cid", "dan"))), &api.KeyConflictError{})
 }
 
 // heldFile is a file whose updates can be counted, held up, and made to fail.

@@ -204,7 +204,7 @@ func TestForgettingIsARequestLikeOthers(t *testing.T) {
 	must(t, l.Forget(t.Context(), api.ObjectRequest{Key: "k", Object: "ann"}))
 	n := stats(t, l).Events
 	must(t, l.Forget(t.Context(), api.ObjectRequest{Key: "k", Object: "ann"}))
-	wantErr(t, l.Forget(t.Context(), api.ObjectRequest{Key: "k", Object: "bob"}), api.ErrKeyConflict)
+	wantErr(t, l.Forget(t.Context(), api.ObjectRequest{Key: "k", Object: "bob"}), &api.KeyConflictError{})
 	check.That(t, stats(t, l).Events == n, "the same key forgot twice")
 	must(t, l.Forget(t.Context(), api.ObjectRequest{Key: "k2", Object: "ann"})) // nothing is left to forget
 	check.That(t, stats(t, l).Events == n+1 && countKind(events(t, l), "forgotten") == 1,

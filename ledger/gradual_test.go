@@ -343,7 +343,7 @@ func TestConcurrentAnswersAreRaisedOnce(t *testing.T) {
 		group.Go(func() {
 			epsilon := fmt.Sprintf("%.3f", 0.125*float64(1+i%8))
 			got, err := l.Answer(t.Context(), inquire(t, fmt.Sprint("key ", i/2), "majority:yes", epsilon, ballots("ann"), "ann", "bob", "cy"))
-			if errors.Is(err, api.ErrKeyConflict) {
+			if check.Matches(err, &api.KeyConflictError{}) {
 				return // half of the keys are used for two
 			}
 			mu.Lock()

@@ -311,7 +311,7 @@ func TestHealthCountsReservations(t *testing.T) {
 	want("another is reserved", 2)
 	clock.set(begun)
 	want("the clock has gone back, and the log has not: nobody can capture it", 2)
-	wantErr(t, check.Err(l.Capture(t.Context(), api.CaptureRequest{Key: "late", Reservation: held[0], Truth: sameTruth("yes")})), api.ErrNotReserved)
+	wantErr(t, check.Err(l.Capture(t.Context(), api.CaptureRequest{Key: "late", Reservation: held[0], Truth: sameTruth("yes")})), &api.ReservationError{})
 	clock.set(begun.Add(100 * time.Hour))
 	want("all have run out", 0)
 }

@@ -14,9 +14,9 @@ import (
 // the buyer has paid for each object the price of the highest level held, in whatever order levels
 // were bought.
 //
-// Errors: [*api.RefusedError], [*api.QuoteError], [api.ErrUnknown], [api.ErrInvalid], [api.ErrKeyConflict],
-// [api.ErrTruthSource] and the error of the Truth function: with these nothing was drawn, charged or
-// recorded. After any other, repeat the request with its key.
+// Errors: [*api.RefusedError], [*api.QuoteError], [api.ErrUnknown], [api.ErrInvalid],
+// [*api.KeyConflictError], [api.ErrTruthSource] and the error of the Truth function: with these
+// nothing was drawn, charged or recorded. After any other, repeat the request with its key.
 func (l *Ledger) Sell(ctx context.Context, r api.SellRequest) (api.Sale, error) {
 	number, faults, err := l.requests.Sell(ctx, r)
 	return l.sold(ctx, number, faults, err)

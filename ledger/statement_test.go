@@ -176,8 +176,8 @@ func TestAStatementIsRepeated(t *testing.T) {
 	again := statementOf(t, o.Ledger, "state", "ann")
 	check.That(t, string(text(t, st)) == string(text(t, again)) && stats(t, o.Ledger).Events <= n+2,
 		"%+v\nbecame\n%+v", st, again)
-	wantErr(t, check.Err(o.Statement(t.Context(), api.ObjectRequest{Key: "state", Object: "bob"})), api.ErrKeyConflict)
-	wantErr(t, check.Err(o.Statement(t.Context(), api.ObjectRequest{Key: "raised", Object: "ann"})), api.ErrKeyConflict)
+	wantErr(t, check.Err(o.Statement(t.Context(), api.ObjectRequest{Key: "state", Object: "bob"})), &api.KeyConflictError{})
+	wantErr(t, check.Err(o.Statement(t.Context(), api.ObjectRequest{Key: "raised", Object: "ann"})), &api.KeyConflictError{})
 }
 
 func TestALaterStatementHasTheEarlierOne(t *testing.T) {

@@ -30,8 +30,9 @@ import (
 // transactions of bounded size, as by [Ledger.Raise]; nothing holds what others change meanwhile
 // ([api.ErrPartlyDone]).
 //
-// Other errors: [api.ErrUnknown] for the question; [api.ErrInvalid]; [api.ErrKeyConflict]; [api.ErrReadOnly]; and
-// [api.ErrForgotten] if the only object was forgotten since the key was used.
+// Other errors: [api.ErrUnknown] for the question; [api.ErrInvalid]; [*api.KeyConflictError];
+// [api.ErrReadOnly]; and [api.ErrForgotten] if the only object was forgotten since the key was
+// used.
 func (l *Ledger) ChangeTerms(ctx context.Context, r api.ChangeTermsRequest) (api.ChangeTermsResult, error) {
 	all, err := event.CheckObjects(r.Objects)
 	if err != nil {

@@ -147,7 +147,7 @@ func TestAQuestionKeepsItsEncoding(t *testing.T) {
 		unchanged(t, l.engine.Store, func() {
 			must(t, l.DefineQuestion(t.Context(), "k", first))
 			if test.first != test.second {
-				wantErr(t, l.DefineQuestion(t.Context(), "k", second), api.ErrKeyConflict)
+				wantErr(t, l.DefineQuestion(t.Context(), "k", second), &api.KeyConflictError{})
 			}
 		})
 		err := l.DefineQuestion(t.Context(), "other", second)
@@ -181,7 +181,7 @@ func TestADefinitionThatMayBeLostIsRepeated(t *testing.T) {
 			}
 			told := q
 			told.Encoding = "unary"
-			wantErr(t, l.DefineQuestion(t.Context(), "k", told), api.ErrKeyConflict)
+			wantErr(t, l.DefineQuestion(t.Context(), "k", told), &api.KeyConflictError{})
 			must(t, l.DefineQuestion(t.Context(), "k2", told))
 			if all := questionsOf(t, l); !reflect.DeepEqual(all, []api.Question{told}) || countKind(events(t, l), "question") != 1 {
 				t.Errorf("the questions are %.300v", all)

@@ -120,8 +120,8 @@ func (w *disturber) act(ctx context.Context) {
 	if w.random.IntN(3) == 0 { // come back
 		_, _ = w.l.Enroll(ctx, api.EnrollRequest{Key: key + "e", Question: "vote", Objects: []string{name}, Cap: nano(w.t, 900e9), Policy: market(w.t, "900")})
 	}
-	for _, fine := range []error{context.Canceled, api.ErrUnknown, api.ErrForgotten, api.ErrNotReserved, api.ErrPartlyDone, nil} {
-		if errors.Is(err, fine) {
+	for _, fine := range []error{context.Canceled, api.ErrUnknown, api.ErrForgotten, &api.ReservationError{}, api.ErrPartlyDone, nil} {
+		if check.Matches(err, fine) {
 			return
 		}
 	}

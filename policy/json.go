@@ -35,11 +35,11 @@ func kindNames() []string {
 
 // Parse reads a policy from JSON, as the package documentation describes it. Unknown kinds,
 // unknown, missing or repeated fields, other spellings of a field's name, values out of range and
-// text after the object are errors that wrap [ErrInvalid].
+// text after the object are errors that wrap [privacy.ErrInvalid].
 func Parse(text []byte) (Policy, error) {
 	n, err := parse(text)
 	if err != nil {
-		return Policy{}, fmt.Errorf("%w: %w", ErrInvalid, err)
+		return Policy{}, fmt.Errorf("%w: %w", errInvalid, err)
 	}
 	return Policy{node: n}, nil
 }

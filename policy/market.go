@@ -45,7 +45,7 @@ type Market struct {
 // maximum with a constant, so that both leave a rising curve rising.
 //
 // The last price must be at m.Max or above. Names have 1 to 256 bytes of UTF-8 without control
-// characters. No name may be on both lists, or twice on one. Errors wrap [ErrInvalid].
+// characters. No name may be on both lists, or twice on one. Errors wrap [privacy.ErrInvalid].
 func (m Market) Policy() (Policy, error) {
 	t := &Terms{
 		max: m.Max, stride: m.Stride, levels: slices.Clone(m.Levels), floor: m.Floor, curve: newCurve(m.Prices),

@@ -2,7 +2,6 @@ package policy
 
 import (
 	"cmp"
-	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -10,9 +9,14 @@ import (
 	"github.com/sluicedp/sluice/privacy"
 )
 
-// ErrInvalid says that a text, or the parameters of a constructor, make no policy. The error that
-// wraps it says why.
-var ErrInvalid = errors.New("invalid policy")
+// errInvalid begins every error about a text, or the parameters of a constructor, that make no
+// policy. It is a [privacy.ErrInvalid]. The error that wraps it says why.
+var errInvalid error = invalidError{}
+
+type invalidError struct{}
+
+func (invalidError) Error() string { return "invalid policy" }
+func (invalidError) Unwrap() error { return privacy.ErrInvalid }
 
 const (
 	// maxSteps is the largest number of steps that a policy may have, summed over its parts. A part
@@ -175,5 +179,5 @@ func (r fixed) line() []step          { return always(r.max) }
 
 // invalid wraps the reason why something is no policy.
 func invalid(r rule, reason error) error {
-	return fmt.Errorf("%w of kind %q: %w", ErrInvalid, r.kind(), reason)
+	return fmt.Errorf("%w of kind %q: %w", errInvalid, r.kind(), reason)
 }

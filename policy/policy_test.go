@@ -49,7 +49,7 @@ func made(t testing.TB) func(Policy, error) Policy {
 func wantInvalid(t *testing.T, why string) func(Policy, error) {
 	return func(p Policy, err error) {
 		t.Helper()
-		check.That(t, errors.Is(err, ErrInvalid) && p.IsZero() && strings.Contains(err.Error(), why) &&
+		check.That(t, errors.Is(err, errInvalid) && p.IsZero() && strings.Contains(err.Error(), why) &&
 			!strings.Contains(err.Error(), "\n"), "%v, %v; want an error with %q", p, err, why)
 	}
 }
@@ -137,7 +137,7 @@ func TestJSONInsideJSON(t *testing.T) {
 	check.That(t, err == nil && holder.P.Equal(p), "%v, %v", holder.P, err)
 	out, err := json.Marshal(holder)
 	check.That(t, err == nil && string(out) == `{"P":`+canonical+`,"None":null}`, "%s, %v", out, err)
-	if err := json.Unmarshal([]byte(`{"kind":"none"}`), &p); !errors.Is(err, ErrInvalid) || !p.Equal(Fixed(eps("2"))) {
+	if err := json.Unmarshal([]byte(`{"kind":"none"}`), &p); !errors.Is(err, errInvalid) || !p.Equal(Fixed(eps("2"))) {
 		t.Errorf("a refused text changed the policy to %v (%v)", p, err)
 	}
 }
@@ -301,7 +301,7 @@ func TestParseRefuses(t *testing.T) {
 		hugeCanonical(): "canonical form",
 	} {
 		p, err := Parse([]byte(text))
-		check.That(t, errors.Is(err, ErrInvalid) && p.IsZero() && strings.Contains(err.Error(), why) &&
+		check.That(t, errors.Is(err, errInvalid) && p.IsZero() && strings.Contains(err.Error(), why) &&
 			len(err.Error()) <= 600, "Parse(%.120q) = %v, %v; want an error with %q", text, p, err, why)
 	}
 }
@@ -310,7 +310,7 @@ func TestParseRefuses(t *testing.T) {
 func TestParse_AmountWithoutTwoDecimals_ProposesNoAmount(t *testing.T) {
 	for _, amount := range []string{`1.5`, `"1.5"`, `1.505`, `"1"`, `"1."`, `"a.50"`, `-1.50`, `1e2`} {
 		_, err := Parse([]byte(marketHead + `"price":[["1",` + amount + `]]}`))
-		check.That(t, errors.Is(err, ErrInvalid) && strings.HasSuffix(err.Error(), "amounts are in minor units"),
+		check.That(t, errors.Is(err, errInvalid) && strings.HasSuffix(err.Error(), "amounts are in minor units"),
 			"a price of %s: %v, want an error that proposes no amount", amount, err)
 	}
 }
@@ -336,7 +336,7 @@ func TestHostileSizesCostNothing(t *testing.T) {
 		`{"kind":"min","of":[` + list(16, `{"kind":"min","of":[`+list(2, whole)+`]}`) + `]}`,
 	} {
 		p, err := Parse([]byte(text))
-		check.That(t, errors.Is(err, ErrInvalid) && strings.Contains(err.Error(), "1024 steps") && p.IsZero(),
+		check.That(t, errors.Is(err, errInvalid) && strings.Contains(err.Error(), "1024 steps") && p.IsZero(),
 			"%.100s: %v, %v", text, p, err)
 		// Whoever computed a single line of such steps would allocate more than reading the text does.
 		n := testing.AllocsPerRun(1, func() { _, _ = Parse([]byte(text)) })
@@ -369,7 +369,7 @@ func FuzzParse(f *testing.F) {
 	f.Fuzz(func(t *testing.T, text []byte) {
 		p, err := Parse(text)
 		if err != nil {
-			check.Need(t, errors.Is(err, ErrInvalid), "untyped error %v", err)
+			check.Need(t, errors.Is(err, errInvalid), "untyped error %v", err)
 			return
 		}
 		again, err := Parse([]byte(p.String()))

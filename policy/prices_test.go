@@ -145,7 +145,7 @@ func TestMarket_PricesThatFall_AreRefused(t *testing.T) {
 			continue
 		}
 		found++
-		if err := curveFault(points); !errors.Is(err, ErrInvalid) || !strings.Contains(err.Error(), want) {
+		if err := curveFault(points); !errors.Is(err, errInvalid) || !strings.Contains(err.Error(), want) {
 			t.Fatalf("%v: %v, want %q", points, err, want)
 		}
 	}
@@ -175,7 +175,7 @@ func TestMarket_Prices(t *testing.T) {
 		{[]Price{{}, {Amount: 5}, {one, 180}}, "price 2: ε does not rise"},
 		{[]Price{{Amount: 5}, {Amount: 5}, {one, 180}}, "price 2: ε does not rise"},
 	} {
-		if err := curveFault(test.points); !errors.Is(err, ErrInvalid) || !strings.Contains(err.Error(), test.want) {
+		if err := curveFault(test.points); !errors.Is(err, errInvalid) || !strings.Contains(err.Error(), test.want) {
 			t.Errorf("%v: %v, want %q", test.points, err, test.want)
 		}
 	}

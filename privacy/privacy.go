@@ -27,6 +27,10 @@ const (
 // never contains a true value.
 var ErrInvalid = errors.New("invalid argument")
 
+// ErrNoCertificate is returned by the packages rrchain/finite and mechanism/graph when they give up
+// a linear program without a proven answer.
+var ErrNoCertificate = errors.New("no certified solution")
+
 // ErrRange says that a count or a sum is below zero or above the largest value of its kind.
 var ErrRange = errors.New("out of range")
 

@@ -125,7 +125,7 @@ func tableAdvanced(t *output.Table, questions []api.Advanced, key string) {
 		if len(q.Refused)+q.Unlisted > 0 {
 			t.Line("")
 			t.Line("question %s:", q.Question)
-			tableRefused(t, q.Refused, 0, api.SumRefusals(q.Refused))
+			tableRefused(t, q.Refused, 0, new(api.RefusedError).SumsWith(q.Refused...))
 			tableUnlisted(t, q.Unlisted, key)
 		}
 	}

@@ -8,10 +8,10 @@ import (
 // addRefused adds how many refusals a request has that is done for the others, their sums by
 // reason, and the table of the first of them below everything else. key is that of the request.
 func addRefused(out *output.Fields, refused []api.Refusal, unlisted int, key string) {
-	out.AddNonZero("sums", "", api.SumRefusals(refused))
+	out.AddNonZero("sums", "", new(api.RefusedError).SumsWith(refused...))
 	out.Add("", "refused, and left out", len(refused)+unlisted)
 	out.Below(func(t *output.Table) {
-		tableRefused(t, refused, 0, api.SumRefusals(refused))
+		tableRefused(t, refused, 0, new(api.RefusedError).SumsWith(refused...))
 		tableUnlisted(t, unlisted, key)
 	})
 }

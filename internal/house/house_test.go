@@ -177,9 +177,9 @@ func isPublic(pkg string) bool {
 
 // What users have to learn has few names. A limit is raised only by a commit that says why.
 func TestPublicNames_AreWithinTheirLimits(t *testing.T) {
-	const mostInAll = 308
+	const mostInAll = 300
 	most := map[string]int{
-		"ledger": 7, "ledger/api": 122, "mechanism": 6, "mechanism/graph": 15, "rrchain": 12,
+		"ledger": 7, "ledger/api": 118, "mechanism": 6, "mechanism/graph": 14, "rrchain": 12,
 		"ledger/ledgertest": 25, "ledger/journal/journaltest": 25, // the kits for tests do not count among all
 	}
 	names := map[string][]string{}

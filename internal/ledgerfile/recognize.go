@@ -111,6 +111,7 @@ func isSecret(content []byte) bool {
 	return len(content) == size && !isText(content)
 }
 
+// isText reports whether content is UTF-8 without control characters other than white space.
 func isText(content []byte) bool {
 	isBinary := func(r rune) bool { return unicode.IsControl(r) && !unicode.IsSpace(r) }
 	return utf8.Valid(content) && !bytes.ContainsFunc(content, isBinary)

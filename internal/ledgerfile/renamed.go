@@ -52,6 +52,7 @@ func (r *renamedError) Error() string {
 	return strings.ReplaceAll(r.rename(text), r.path+" "+r.path, r.path)
 }
 
+// rename replaces each temporary name in a text by the path.
 func (r *renamedError) rename(text string) string {
 	for _, temp := range r.temps {
 		text = strings.ReplaceAll(text, temp, r.path)

@@ -152,6 +152,7 @@ func (f *File) Commit() error {
 	return f.renamed(f.commit())
 }
 
+// commit is Commit without the renaming of errors and without Discard.
 func (f *File) commit() error {
 	err := f.dress() // the file may have got another owner or mode since Create
 	if err == nil {

@@ -22,7 +22,7 @@
 //
 // An infeasible program is shown to be so by multipliers that combine its rows to 0·x ≤ b with b <
 // 0 (Farkas), an unbounded one by a direction in which a feasible vertex can go for ever. If none
-// of these proofs is found with a bounded effort, the answer is [ErrNoCertificate].
+// of these proofs is found with a bounded effort, the answer is [privacy.ErrNoCertificate].
 //
 // The alternative was to accept float64 solutions within a tolerance. It was left for two reasons.
 // In programs of differential privacy nearly all right sides are 0 and most vertices degenerate, so

@@ -3,6 +3,8 @@ package lp
 import (
 	"math/big"
 	"slices"
+
+	"github.com/sluicedp/sluice/privacy"
 )
 
 // certify returns the optimum, with its proof, or a proof that there is none. It starts at a
@@ -12,7 +14,7 @@ func (p *Program) certify(v *vertex, objective constraint) (*Optimum, error) {
 		v = newVertex(p, newWalk(p).basis)
 	}
 	if v == nil {
-		return nil, ErrNoCertificate // the context has ended
+		return nil, privacy.ErrNoCertificate // the context has ended
 	}
 	e := &exact{p: p, vertex: v, steps: 50 + 150_000/p.vars}
 	x, y, err := e.maximize(objective.dense(p.vars))
@@ -56,7 +58,7 @@ func (e *exact) replace(i, r int) error {
 	basis := slices.Clone(e.vertex.basis)
 	basis[i] = r
 	if e.vertex = newVertex(e.p, basis); e.vertex == nil || e.steps == 0 {
-		return ErrNoCertificate
+		return privacy.ErrNoCertificate
 	}
 	e.steps--
 	return nil

@@ -10,12 +10,8 @@ import (
 // MaxVars is the largest number of variables: two matrices of its square are held.
 const MaxVars = 4000
 
-var (
-	// ErrNoCertificate says that no proof was found, neither of an optimum nor that there is none.
-	ErrNoCertificate = errors.New("no certified solution")
-	// ErrInvalid says that a program is not well formed.
-	ErrInvalid = errors.New("invalid linear program")
-)
+// ErrInvalid says that a program is not well formed.
+var ErrInvalid = errors.New("invalid linear program")
 
 // InfeasibleError says that no point satisfies all rows.
 type InfeasibleError struct {
@@ -126,7 +122,7 @@ func (p *Program) check(terms []Term) error {
 func (p *Program) Rows() int { return len(p.constraints) - p.vars }
 
 // Maximize returns a vertex where the objective is largest, or an [*InfeasibleError], an
-// [*UnboundedError], [ErrNoCertificate], or, for an objective that is not well formed,
+// [*UnboundedError], [privacy.ErrNoCertificate], or, for an objective that is not well formed,
 // [ErrInvalid].
 //
 // When ctx ends, so does Maximize, with its error, within the time of one change of an inverse:

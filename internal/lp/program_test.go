@@ -12,6 +12,7 @@ import (
 
 	"github.com/sluicedp/sluice/internal/check"
 	"github.com/sluicedp/sluice/internal/pace"
+	"github.com/sluicedp/sluice/privacy"
 )
 
 func rat(x float64) *big.Rat { return new(big.Rat).SetFloat64(x) }
@@ -356,7 +357,7 @@ func TestCheckerRejects(t *testing.T) {
 		check.That(t, fault(2, rows, objective, o, nil) != "", "%s: not noticed", name)
 	}
 	zero := []*big.Rat{new(big.Rat), new(big.Rat), new(big.Rat)}
-	for _, err := range []error{&InfeasibleError{zero}, &UnboundedError{zero[:2]}, ErrNoCertificate} {
+	for _, err := range []error{&InfeasibleError{zero}, &UnboundedError{zero[:2]}, privacy.ErrNoCertificate} {
 		check.That(t, fault(2, rows, objective, nil, err) != "", "%v: believed without a proof", err)
 		check.That(t, err.Error() != "", "%T says nothing", err)
 	}
@@ -396,7 +397,7 @@ func TestWrongBasisIsMadeGood(t *testing.T) {
 // one either. The sum of a law given in float64 is as often 1 − 2⁻⁶¹ as not, and must be no such number.
 func TestUnluckyNumbers(t *testing.T) {
 	rows := []Row{{[]Term{{0, new(big.Rat).SetInt64(prime)}}, false, rat(2)}}
-	if o, err := program(t, 1, rows).Maximize(t.Context(), terms(1)); !errors.Is(err, ErrNoCertificate) || o != nil {
+	if o, err := program(t, 1, rows).Maximize(t.Context(), terms(1)); !errors.Is(err, privacy.ErrNoCertificate) || o != nil {
 		t.Errorf("%v, %v", o, err)
 	}
 	rows[0].Terms[0].Coef.SetInt64(1<<61 - 1)
@@ -445,7 +446,7 @@ func TestEffortIsBounded(t *testing.T) {
 		objective := newConstraint(Row{Terms: terms(e.objective...), Bound: new(big.Rat)})
 		x := &exact{p: p, vertex: v}
 		_, _, err := x.maximize(objective.dense(2))
-		check.That(t, errors.Is(err, ErrNoCertificate), "%s: without a step, %v", e.description, err)
+		check.That(t, errors.Is(err, privacy.ErrNoCertificate), "%s: without a step, %v", e.description, err)
 		p.walk.steps = 0
 		p.walk.improve([]float64{1, 1})
 		if p.walk.feasible([]float64{1, 1}); p.walk.since != 0 {

@@ -3,10 +3,10 @@ package problem
 import (
 	"context"
 	"errors"
+	"reflect"
 
 	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/ledger/journal"
-	"github.com/sluicedp/sluice/policy"
 	"github.com/sluicedp/sluice/privacy"
 )
 
@@ -85,11 +85,20 @@ type class struct {
 	exit   int
 	status int
 	title  string
-	target error // what [errors.Is] says of it, or nil
+	target error // see has; nil if no error of a ledger is of this kind
 	hint   string
 }
 
-// classes lists the kinds. Of an error the first counts whose target it wraps.
+// has reports whether err is target or wraps it. A target that points to an empty struct, such as
+// &api.KeyConflictError{}, stands for every error of its type.
+func (c class) has(err error) bool {
+	if v := reflect.ValueOf(c.target); v.Kind() == reflect.Pointer && v.Elem().IsZero() {
+		return errors.As(err, reflect.New(v.Type()).Interface())
+	}
+	return c.target != nil && errors.Is(err, c.target)
+}
+
+// classes lists the kinds. The first one that has an error is its kind.
 func classes() []class {
 	all := []class{
 		{Unexpected, unexpected, 500, "unexpected", nil, again},
@@ -105,17 +114,17 @@ func classes() []class {
 		{Checkpoint, integrity, 400, "no checkpoint of a known key", api.ErrCheckpoint,
 			"it may be damaged, or signed by another key than the log key"},
 		{InUse, inUse, 503, "in use", api.ErrInUse, ""},
-		{KeyConflict, conflict, 422, "the idempotency key was used for another request", api.ErrKeyConflict,
+		{KeyConflict, conflict, 422, "the idempotency key was used for another request", &api.KeyConflictError{},
 			"use another key, or the request that it was first used for"},
 		{Refused, refusal, 409, "refused", nil, "\"partial\": true leaves them out"},
 		{Price, refusal, 409, "too dear", nil, "raise max_price, or lower epsilon"},
 		{QuoteChanged, refusal, 409, "not what was quoted", nil, "quote again, and ask the buyer"},
 		{Displaced, refusal, 409, "levels on offer would be lost", nil,
 			`"accept_loss": true answers all the same; displaced lists what is lost`},
-		{NotReserved, refusal, 409, "the reservation is not open", api.ErrNotReserved, "charge nothing for it"},
+		{NotReserved, refusal, 409, "the reservation is not open", &api.ReservationError{}, "charge nothing for it"},
 		{ManyGone, refusal, 409, "too many are gone", nil,
 			"see whether it is the whole table; if it is, say how many are gone"},
-		{Held, unexpected, 503, "what is to be destroyed is held back", journal.ErrHeld,
+		{Held, unexpected, 503, "what is to be destroyed is held back", &journal.HeldError{},
 			"provide what is missing; then " + again},
 		{Forgotten, refusal, 410, "forgotten", api.ErrForgotten, "its responses were destroyed, for good"},
 		{WrongClock, misuse, 503, "the server's clock is wrong", api.ErrClock,
@@ -207,12 +216,11 @@ func kindOf(err error) string {
 		return QuoteChanged
 	}
 	for _, c := range classes() {
-		if c.target != nil && errors.Is(err, c.target) {
+		if c.has(err) {
 			return c.kind
 		}
 	}
-	if errors.As(err, new(*privacy.ParseError)) || errors.Is(err, privacy.ErrInvalid) ||
-		errors.Is(err, policy.ErrInvalid) {
+	if errors.As(err, new(*privacy.ParseError)) || errors.Is(err, privacy.ErrInvalid) {
 		return Invalid
 	}
 	return Unexpected

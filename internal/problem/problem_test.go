@@ -33,16 +33,16 @@ func sent(t *testing.T, err error) *api.Problem {
 func TestErrorsArriveAsTheyWere(t *testing.T) {
 	for _, err := range []error{
 		context.Canceled, context.DeadlineExceeded, api.ErrJournal, api.ErrCorrupt, api.ErrVersion, api.ErrReplaced, api.ErrCheckpoint, api.ErrInUse,
-		api.ErrNotReserved, api.ErrForgotten, api.ErrClock, api.ErrTruthKey, api.ErrNoiseKey, api.ErrNoSigner, api.ErrNoResponses, api.ErrUnknown,
-		api.ErrNoCap, api.ErrNotNew, api.ErrInvalid, api.ErrTruthSource, api.ErrReadOnly, api.ErrClosed, api.ErrStopped, api.ErrTruthLater, api.ErrTruthFailed, api.ErrTooManyFiles, api.ErrSigner, journal.ErrHeld,
+		&api.KeyConflictError{}, &api.ReservationError{}, api.ErrForgotten, api.ErrClock, api.ErrTruthKey, api.ErrNoiseKey, api.ErrNoSigner, api.ErrNoResponses, api.ErrUnknown,
+		api.ErrNoCap, api.ErrNotNew, api.ErrInvalid, api.ErrTruthSource, api.ErrReadOnly, api.ErrClosed, api.ErrStopped, api.ErrTruthLater, api.ErrTruthFailed, api.ErrTooManyFiles, api.ErrSigner, &journal.HeldError{},
 		journal.ErrTrimmed,
 	} {
 		got := sent(t, fmt.Errorf("the request: %w", err))
-		if !errors.Is(got, err) || got.Error() != "the request: "+err.Error() {
+		if !check.Matches(got, err) || got.Error() != "the request: "+err.Error() {
 			t.Errorf("%v arrives as %v (%+v)", err, errors.Unwrap(got), got)
 		}
 		for _, c := range classes() { // and as nothing else
-			check.That(t, c.target == nil || errors.Is(got, c.target) == errors.Is(err, c.target),
+			check.That(t, c.target == nil || check.Matches(got, c.target) == check.Matches(err, c.target),
 				"%v arrives as %v", err, c.target)
 		}
 	}
@@ -53,13 +53,13 @@ func TestErrorsArriveAsAllThatTheyWere(t *testing.T) {
 	refused := &api.RefusedError{Question: "q"}
 	for _, errs := range [][]error{
 		{api.ErrStopped, api.ErrCorrupt}, {api.ErrStopped, api.ErrReplaced}, {api.ErrStopped, api.ErrJournal}, {api.ErrStopped, api.ErrClock, api.ErrVersion},
-		{journal.ErrHeld, context.DeadlineExceeded}, {context.Canceled, api.ErrStopped}, {refused, context.DeadlineExceeded},
+		{&journal.HeldError{}, context.DeadlineExceeded}, {context.Canceled, api.ErrStopped}, {refused, context.DeadlineExceeded},
 	} {
 		err := errors.Join(errs...)
 		got := sent(t, err)
 		for _, c := range classes() {
-			if c.target != nil && errors.Is(got, c.target) != errors.Is(err, c.target) {
-				t.Errorf("%q arrives as %v: %t", err, c.target, errors.Is(got, c.target))
+			if c.target != nil && check.Matches(got, c.target) != check.Matches(err, c.target) {
+				t.Errorf("%q arrives as %v: %t", err, c.target, check.Matches(got, c.target))
 			}
 		}
 	}
@@ -111,7 +111,7 @@ func TestKinds(t *testing.T) {
 	if kind, exit, status := Classify(later); exit != 1 || status != 500 || kind != later.Kind || later.Err != nil {
 		t.Errorf("%s, %d, %d", kind, exit, status)
 	}
-	for _, err := range []error{policy.ErrInvalid, privacy.ErrInvalid, &privacy.ParseError{Kind: "epsilon"}, &api.NameError{}} {
+	for _, err := range []error{check.Err(policy.Parse(nil)), privacy.ErrInvalid, &privacy.ParseError{Kind: "epsilon"}, &api.NameError{}} {
 		kind, exit, status := Classify(err)
 		check.That(t, kind == Invalid && exit == 2 && status == 400, "%v: %s, %d, %d", err, kind, exit, status)
 	}
@@ -145,6 +145,18 @@ func TestOf_NilLists_AreEmptyInJSON(t *testing.T) {
 	} {
 		text, failure := json.Marshal(Of(err))
 		check.That(t, failure == nil && !bytes.Contains(text, []byte("null")), "%T: %s, %v", err, text, failure)
+	}
+}
+
+// A client finds an error by its type also where the problem says no more than its kind.
+func TestRestore_ProblemOfAKindAlone_IsAnErrorOfItsType(t *testing.T) {
+	for kind, want := range map[string]error{
+		KeyConflict: &api.KeyConflictError{}, NotReserved: &api.ReservationError{}, Held: &journal.HeldError{},
+	} {
+		for _, p := range []api.Problem{{Kind: kind}, {Kind: Stopped, Also: []string{kind}}} {
+			check.Is(t, Restore(&p), want, "%+v", p)
+			check.Equal(t, kindOf(p.Err), kind, "the kind of %q", p.Err)
+		}
 	}
 }
 

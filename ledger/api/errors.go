@@ -36,7 +36,7 @@ func (e *PanicError) Unwrap() error {
 }
 
 // KeyConflictError reports that the idempotency key was used before for another request, and what
-// differs. It is an [ErrKeyConflict].
+// differs.
 type KeyConflictError struct {
 	Key string // the idempotency key
 	// Field is the first field in which the requests differ, by its name in the type of the
@@ -55,11 +55,8 @@ func (e *KeyConflictError) Error() string {
 	default:
 		differs = ", which differs in " + e.Field
 	}
-	return fmt.Sprintf("key %.256q: %v%s", e.Key, errs.ErrKeyConflict, differs)
+	return fmt.Sprintf("key %.256q: idempotency key was used for another request%s", e.Key, differs)
 }
-
-// Unwrap returns [ErrKeyConflict].
-func (e *KeyConflictError) Unwrap() error { return errs.ErrKeyConflict }
 
 // RefusedError reports that a request was refused as a whole because of some of its objects.
 // Nothing was drawn, charged or recorded, and the idempotency key is still unused, unless the error
@@ -123,16 +120,16 @@ func firstOf[T any](list []T, all int, text func(T) string) string {
 // sums returns Sums. If Sums is not set, it counts the listed refusals.
 func (e *RefusedError) sums() []RefusalSum {
 	if e.Sums == nil {
-		return SumRefusals(e.Refused)
+		return e.SumsWith(e.Refused...)
 	}
 	return e.Sums
 }
 
-// SumRefusals counts refusals by reason, with the most frequent reason first. It adds them to a
-// copy of the given sums. It does not set From.
-func SumRefusals(refused []Refusal, sums ...RefusalSum) []RefusalSum {
-	sums = slices.Clone(sums)
-	for _, r := range refused {
+// SumsWith returns Sums with more refusals counted, the most frequent reason first. It does not
+// change Sums, and does not set From.
+func (e *RefusedError) SumsWith(more ...Refusal) []RefusalSum {
+	sums := slices.Clone(e.Sums)
+	for _, r := range more {
 		i := slices.IndexFunc(sums, func(sum RefusalSum) bool { return sum.Reason == r.Reason })
 		if i < 0 {
 			i = len(sums)
@@ -178,9 +175,6 @@ var (
 	ErrNotNew = errs.ErrNotNew
 	// ErrUnknown is returned if the question, object, sale or reservation does not exist.
 	ErrUnknown = errs.ErrUnknown
-	// ErrKeyConflict is returned if the idempotency key was used before for another request. The
-	// error is a [*KeyConflictError].
-	ErrKeyConflict = errs.ErrKeyConflict
 	// ErrTruthKey is returned if a truth key is not the truth key of the ledger.
 	ErrTruthKey = errs.ErrTruthKey
 	// ErrNoiseKey is returned if a noise key is not the one that the ledger knows under its name.
@@ -201,10 +195,6 @@ var (
 	// also returned if the clock is so far ahead of the log that an operator must confirm it. Then
 	// the error is a [*ClockError]. Nothing was changed.
 	ErrClock = errs.ErrClock
-	// ErrNotReserved is returned if a reservation is not open: it was captured, was cancelled, or
-	// has expired. The error is a [*ReservationError], which has the state. ledger.Ledger.Cancel
-	// makes the end of an expired reservation final.
-	ErrNotReserved = errs.ErrNotReserved
 
 	// ErrForgotten is returned if the idempotency key belongs to a request about an object that was
 	// forgotten since. The request was executed. Its result, and its exact contents, are destroyed.

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/sluicedp/sluice/ledger/internal/errs"
+	"github.com/sluicedp/sluice/ledger/internal/wire"
 	"github.com/sluicedp/sluice/rrchain/finite"
 )
 
@@ -27,14 +28,11 @@ type Mechanism struct {
 	Outputs [][]string `json:"outputs"`
 }
 
-// MaxMechanism is the largest size of a [Mechanism], in bytes of JSON.
-const MaxMechanism = 1 << 20
-
-// UnmarshalJSON decodes a mechanism of at most [MaxMechanism] bytes, whose family has its channels.
-// It returns [ErrInvalid] for anything else.
+// UnmarshalJSON decodes a mechanism of at most 1 MiB of JSON, whose family has its channels. It
+// returns [ErrInvalid] for anything else.
 func (m *Mechanism) UnmarshalJSON(data []byte) error {
-	if len(data) > MaxMechanism {
-		return errs.Invalid("a mechanism of %d bytes; at most %d are possible", len(data), MaxMechanism)
+	if len(data) > wire.MaxMechanism {
+		return errs.Invalid("a mechanism of %d bytes; at most %d are possible", len(data), wire.MaxMechanism)
 	}
 	type plain Mechanism
 	var in plain

@@ -3,12 +3,11 @@ package api
 import (
 	"fmt"
 	"time"
-
-	"github.com/sluicedp/sluice/ledger/internal/errs"
 )
 
 // ReservationError reports that a request needs an open reservation, and that this reservation is
-// not open. The request drew, sold and recorded nothing. It is an [ErrNotReserved].
+// not open: it was captured, was cancelled, or has expired. The request drew, sold and recorded
+// nothing. ledger.Ledger.Cancel makes the end of an expired reservation final.
 type ReservationError struct {
 	Number uint64 `json:"reservation"` // of the reservation
 	// State is the state of the reservation (see [Reservation]). It is never "open", and never
@@ -22,7 +21,7 @@ type ReservationError struct {
 }
 
 func (e *ReservationError) Error() string {
-	text := fmt.Sprintf("reservation %d: %v: %s", e.Number, errs.ErrNotReserved, e.State)
+	text := fmt.Sprintf("reservation %d: not open: %s", e.Number, e.State)
 	switch e.State {
 	case "captured":
 		text += fmt.Sprintf(" as sale %d", e.Sale)
@@ -31,6 +30,3 @@ func (e *ReservationError) Error() string {
 	}
 	return text
 }
-
-// Unwrap returns [ErrNotReserved].
-func (e *ReservationError) Unwrap() error { return errs.ErrNotReserved }

@@ -44,9 +44,6 @@ var (
 
 	// ErrInUse is returned if another handle has the journal open.
 	ErrInUse = errors.New("journal in use")
-	// ErrHeld is returned by [Journal.Trim] if not everything is destroyed yet. It always comes as
-	// a [*HeldError], which has the reason.
-	ErrHeld = errors.New("the journal keeps what is to be destroyed")
 
 	// ErrLost is an ErrCorrupt of package api: the journal ends before a position, or begins
 	// after it, or a part of it is missing.
@@ -70,7 +67,9 @@ type Position struct {
 // String returns the number of events and the beginning of the root, for people.
 func (p Position) String() string { return fmt.Sprintf("%d events (root %x…)", p.Events, p.Root[:4]) }
 
-// HeldError is an [ErrHeld]. The journal is sound and the handle goes on: call Trim again later.
+// HeldError is returned by [Journal.Trim] if not everything is destroyed yet. The journal is sound
+// and the handle goes on: call Trim again later. A client of a served ledger gets the text of the
+// error and an empty HeldError.
 type HeldError struct {
 	Through Position // everything up to here is destroyed
 	Wanted  Position // everything up to here is to be destroyed
@@ -79,12 +78,15 @@ type HeldError struct {
 
 // Error describes how far the journal is destroyed, and what prevents the rest.
 func (e *HeldError) Error() string {
-	return fmt.Sprintf("%v: up to event %d of %d it is destroyed: %v", ErrHeld, e.Through.Events, e.Wanted.Events,
-		e.Reason)
+	const text = "the journal keeps what is to be destroyed"
+	if e.Reason == nil {
+		return text
+	}
+	return fmt.Sprintf(text+": up to event %d of %d it is destroyed: %v", e.Through.Events, e.Wanted.Events, e.Reason)
 }
 
-// Unwrap returns ErrHeld and the reason.
-func (e *HeldError) Unwrap() []error { return []error{ErrHeld, e.Reason} }
+// Unwrap returns the reason.
+func (e *HeldError) Unwrap() error { return e.Reason }
 
 // Wanted describes the journal that a ledger needs when it is opened.
 type Wanted struct {
@@ -155,7 +157,7 @@ type Journal interface {
 	Settle(ctx context.Context) error
 	// Trim destroys the bytes of all groups up to a position, at which a group ends, for good. It
 	// changes nothing after it. What was trimmed before may be trimmed again. ErrFenced, ErrLost
-	// and ErrForked change nothing. ErrHeld: some of it must stay for now; the rest is destroyed.
+	// and ErrForked change nothing. HeldError: some of it must stay for now; the rest is destroyed.
 	Trim(ctx context.Context, through Position) error
 	// Close closes the handle. The journal stays as it is. Reads in progress end with ErrStopped. A
 	// second Close does nothing. ErrReplaced: the journal is not what this handle left; the handle

@@ -9,11 +9,13 @@ import (
 	"github.com/sluicedp/sluice/internal/problem"
 )
 
-// firstBody is how much of a body is read at first. Each time that it is not all, twice as much is.
+// firstBody is the size in bytes of the first buffer for a body. The buffer doubles each time it
+// is full.
 const firstBody = 4 << 10
 
-// receive reads the body of a request into memory. The request has no place among those that run as
-// long as it arrives, and must make progress. Its bytes count until the request has been answered.
+// receive reads the body of a request into memory. While the body arrives, the request counts as
+// arriving and not as running. The client must send as fast as [Limits] require. The bytes count
+// against Limits.Memory until the request is answered.
 func (c *call) receive() error {
 	leave, err := c.handler.gates.arriving.enter(c.holder)
 	if err != nil {
@@ -42,23 +44,23 @@ func (c *call) receive() error {
 		return problem.New(problem.Invalid, "the body could not be read to its end")
 	}
 	c.arrived = true
-	c.out.expect(0) // from now on the connection is only watched
+	c.out.expect(0) // from here on the server only watches the connection for its end
 	return nil
 }
 
-// makeRoom doubles the memory for a body, up to one byte more than the largest has.
+// makeRoom doubles the buffer of the body, up to one byte more than Limits.Body.
 func (c *call) makeRoom() error {
 	size := int(min(max(firstBody, 2*int64(cap(c.raw))), c.handler.limits.Body+1))
 	if err := c.memory.grow(size - cap(c.raw)); err != nil {
 		return err
 	}
 	text := append(make([]byte, 0, size), c.raw...)
-	clear(c.raw) // it may hold true values
+	clear(c.raw) // the old buffer may hold true values
 	c.raw = text
 	return nil
 }
 
-// forgetBody drops a body, which may hold true values.
+// forgetBody overwrites and releases the body, which may hold true values.
 func (c *call) forgetBody() {
 	clear(c.raw[:cap(c.raw)])
 	c.raw, c.body = nil, nil
@@ -67,10 +69,11 @@ func (c *call) forgetBody() {
 	}
 }
 
-// receive reads some of a body, for as long as the caller may still take.
+// receive reads a part of the body, within the time that the client has left.
 func (w *writer) receive(in io.Reader, into []byte, left *allowance) (n int, err error) {
 	begun := w.now()
-	_ = w.control.SetReadDeadline(begun.Add(left.left)) // what has no deadlines is no connection
+	// an error means that the writer supports no deadlines: it is no connection
+	_ = w.control.SetReadDeadline(begun.Add(left.left))
 	n, err = in.Read(into)
 	left.spend(w.now().Sub(begun), n)
 	if err == nil && left.left <= 0 {
@@ -79,11 +82,11 @@ func (w *writer) receive(in io.Reader, into []byte, left *allowance) (n int, err
 	return n, err
 }
 
-// lingering is how long the rest of a body is awaited that nobody reads, so that the client reads
-// why.
+// lingering is how long the server waits for the rest of a body that it does not read. Closing at
+// once could reset the connection before the client has read the answer.
 const lingering = time.Second
 
-// dismiss has the connection of a request closed whose body is not read.
+// dismiss lets the server close the connection of a request whose body was not read.
 func (c *call) dismiss() {
 	if c.request.ContentLength == 0 || c.arrived {
 		return

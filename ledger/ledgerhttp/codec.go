@@ -12,12 +12,12 @@ import (
 	"github.com/sluicedp/sluice/ledger/api"
 )
 
-// The methods of [api.List] and [api.Mechanism] are for encoding/json. In a server they would read a
-// value without the options of the request, and so accept its unknown members. Those of a list would
-// also write each list, and each list inside it, to a buffer of its own first.
+// [api.List] and [api.Mechanism] have methods for encoding/json. Called by the server, these
+// methods would read without the options of the request, and so accept unknown members. The method
+// of a list would also write each list, and each list inside it, to a buffer of its own first.
 
-// strictly reads each [api.List] and [api.Mechanism] with the options of the decoder. A list without
-// elements is nil.
+// strictly returns options that read each [api.List] and [api.Mechanism] with the options of the
+// decoder. A list without elements becomes nil.
 func strictly() json.Options {
 	list := func(d *jsontext.Decoder, list stdjson.Unmarshaler) error {
 		v := reflect.ValueOf(list).Elem()
@@ -53,7 +53,8 @@ func strictly() json.Options {
 	return json.WithUnmarshalers(json.JoinUnmarshalers(json.UnmarshalFromFunc(mechanism), json.UnmarshalFromFunc(list)))
 }
 
-// listsOut writes each [api.List] with the options of the encoder, and without a buffer.
+// listsOut returns options that write each [api.List] with the options of the encoder, and without
+// a buffer.
 func listsOut() json.Options {
 	write := func(e *jsontext.Encoder, list stdjson.Marshaler) error {
 		v := reflect.Indirect(reflect.ValueOf(list))
@@ -65,7 +66,7 @@ func listsOut() json.Options {
 	return json.WithMarshalers(json.MarshalToFunc(write))
 }
 
-// isList reports whether a type is an [api.List] of some elements.
+// isList reports whether t is an [api.List] of any element type.
 func isList(t reflect.Type) bool {
 	return t.Kind() == reflect.Slice && strings.HasPrefix(t.Name(), "List[") &&
 		t.PkgPath() == reflect.TypeFor[api.List[string]]().PkgPath()

@@ -12,27 +12,29 @@ import (
 	"time"
 )
 
-// sendBuffer is what the system keeps of an answer for one connection. Without a bound it keeps
-// megabytes, and a reader that is slow but steady seems to have stopped while they are taken.
+// sendBuffer is the size in bytes of the operating system's send buffer for one connection.
+// Without this bound the system buffers megabytes. A slow but steady reader would then seem to
+// have stopped while it drains them.
 const sendBuffer = 256 << 10
 
-// A waiting connection is one that only its client keeps open. The kinds are in the order in which
-// connections are closed in favour of others.
+// These are the states of a connection. In all but active the connection is waiting: only its
+// client keeps it open. When the server needs a slot, it closes a waiting connection, in the order
+// of these constants.
 const (
-	unproven = iota // no request was admitted yet
+	unproven = iota // no request has been admitted yet
 	idle            // between two requests
 	idlePriority
 	waitingKinds
-	active = waitingKinds // a request is in progress: it is never closed for others
+	active = waitingKinds // a request is in progress; never closed to make a slot free
 )
 
-// group is a set of connections: all of them, or those of one address.
+// group is a set of connections: all connections, or those of one address.
 type group struct {
 	count   int
-	waiting [waitingKinds]queue.List // of *boundConn, the first waits for longest
+	waiting [waitingKinds]queue.List // of *boundConn; the front has waited longest
 }
 
-// next returns the connection to be closed in favour of another one, or nil.
+// next returns the connection to close when a slot is needed, or nil if none is waiting.
 func (g *group) next() *boundConn {
 	for kind := range waitingKinds {
 		if first := g.waiting[kind].Front(); first != nil {
@@ -42,27 +44,28 @@ func (g *group) next() *boundConn {
 	return nil
 }
 
-// guard counts the connections of one listener.
+// guard counts and bounds the connections of one listener.
 type guard struct {
-	most       int                                            // connections
-	perAddress int                                            // of them; negative for no such bound
-	unproven   time.Duration                                  // how long one may be
-	after      func(time.Duration, func()) (stop func() bool) // time.AfterFunc, but for tests
+	most       int                                            // the limit for all connections
+	perAddress int                                            // the limit for one address; negative: no such limit
+	unproven   time.Duration                                  // how long a connection may be unproven
+	after      func(time.Duration, func()) (stop func() bool) // time.AfterFunc, replaced in tests
 
 	mu        sync.Mutex
 	all       group
 	addresses map[netip.Prefix]*group
-	proven    int               // others than those with priority
+	proven    int               // proven connections without priority
 	of        map[principal]int // the same, by principal
 }
 
-// Listener returns a listener for [Handler.Server] whose connections are bounded by [Limits]. Its
-// Accept never waits for one of them to end. TLS goes on top of it.
+// Listener returns a listener for [Handler.Server] that bounds its connections by [Limits]. Its
+// Accept never waits for a connection to end. A TLS listener wraps this one.
 //
-// A connection counts as unproven until a request on it was admitted by the gate. One too many is
-// accepted all the same: the unproven connection that is open for longest is closed for it, then
-// the one that is idle for longest. It is refused only where requests are in progress on all of
-// them. One in eight is kept for operators, metrics and newcomers.
+// A connection is unproven until the gate has admitted a request on it. When a new connection
+// exceeds a limit, the listener closes another one for it: first the unproven connection that has
+// been open longest, then the idle one that has been idle longest. It refuses the new connection
+// only if requests are in progress on all others. One connection in eight is reserved for
+// operators, metrics and new clients.
 func (h *Handler) Listener(l net.Listener) net.Listener {
 	return &boundListener{l, newGuard(h.limits, func(d time.Duration, f func()) (stop func() bool) {
 		return time.AfterFunc(d, f).Stop
@@ -76,8 +79,8 @@ func newGuard(l Limits, after func(time.Duration, func()) func() bool) *guard {
 	}
 }
 
-// reserved is the part of all connections that only those with priority may have proven: one in
-// eight, rounded up.
+// reserved returns how many connections are not available to proven callers without priority: one
+// in eight of all, rounded up.
 func (g *guard) reserved() int { return (g.most + 7) / 8 }
 
 type boundListener struct {
@@ -99,23 +102,25 @@ func (l *boundListener) Accept() (net.Conn, error) {
 	}
 }
 
-// boundConn is a connection that is counted until it is closed.
+// boundConn is a connection that counts against the limits until it is closed.
 type boundConn struct {
 	net.Conn
 	guard *guard
 
-	// The rest is guarded by guard.mu.
-	groups    []*group         // nil once it is closed
-	elements  []*queue.Element // its places among the waiting, by group; nil while a request is in progress
+	// guard.mu guards the fields below.
+	groups []*group // nil once the connection is closed
+	// its entries in the waiting lists, one for each group; nil while a request is in progress
+	elements  []*queue.Element
 	kind      int
 	address   netip.Prefix
-	principal principal // zero if it does not count by any
+	principal principal // zero if the connection counts for no principal
 	priority  bool
-	stop      func() bool // the timer of a connection that is unproven
+	stop      func() bool // stops the timer of an unproven connection
 }
 
-// addressOf returns what connections are counted by, or false: an IPv4 address, or a network of
-// IPv6 with 64 bits, which one client may have all of.
+// addressOf returns the key by which connections are counted: an IPv4 address, or the /64 network
+// of an IPv6 address, because one client can own all addresses of a /64. It returns false for a
+// connection without an IP address.
 func addressOf(c net.Conn) (netip.Prefix, bool) {
 	tcp, is := c.RemoteAddr().(*net.TCPAddr)
 	if !is {
@@ -130,10 +135,11 @@ func addressOf(c net.Conn) (netip.Prefix, bool) {
 	return prefix, err == nil
 }
 
-// place counts a new connection. It returns nil if there is no place for it.
+// place adds a new connection to the counts, closing a waiting one if a limit is reached. It
+// returns nil if no connection can be closed.
 func (g *guard) place(inner net.Conn) *boundConn {
 	if tcp, is := inner.(*net.TCPConn); is {
-		_ = tcp.SetWriteBuffer(sendBuffer) // else the system chooses, which is slower to show progress
+		_ = tcp.SetWriteBuffer(sendBuffer) // otherwise the system chooses the size, and progress shows later
 	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -157,7 +163,7 @@ func (g *guard) place(inner net.Conn) *boundConn {
 		g.drop(victim)
 	}
 	if c.address.IsValid() {
-		g.addresses[c.address] = c.groups[1] // it is forgotten with the last of its connections
+		g.addresses[c.address] = c.groups[1] // the entry is deleted with the last connection of the address
 	}
 	for _, one := range c.groups {
 		one.count++
@@ -167,13 +173,14 @@ func (g *guard) place(inner net.Conn) *boundConn {
 	return c
 }
 
-// drop closes a connection that is counted.
+// drop closes a counted connection and removes it from the counts. The caller holds g.mu.
 func (g *guard) drop(c *boundConn) {
 	g.remove(c)
 	_ = c.Conn.Close()
 }
 
-// wait notes that only its client keeps a connection open, or, with active, that this is over.
+// wait sets the state of a connection. In any state but active, the connection joins the waiting
+// lists of its groups.
 func (g *guard) wait(c *boundConn, kind int) {
 	for i, element := range c.elements {
 		c.groups[i].waiting[c.kind].Remove(element)
@@ -187,7 +194,7 @@ func (g *guard) wait(c *boundConn, kind int) {
 	}
 }
 
-// remove takes a connection out of all counts, once.
+// remove takes a connection out of all counts. It does nothing if that was done before.
 func (g *guard) remove(c *boundConn) {
 	if c.groups == nil {
 		return
@@ -204,7 +211,7 @@ func (g *guard) remove(c *boundConn) {
 	c.stop()
 }
 
-// disown takes a connection from its principal.
+// disown stops counting a connection for its principal.
 func (g *guard) disown(c *boundConn) {
 	if (c.principal == principal{}) {
 		return
@@ -216,7 +223,7 @@ func (g *guard) disown(c *boundConn) {
 	c.principal = principal{}
 }
 
-// expire closes a connection that was unproven for too long.
+// expire closes a connection that is still unproven when its timer fires.
 func (c *boundConn) expire() {
 	c.guard.mu.Lock()
 	defer c.guard.mu.Unlock()
@@ -233,10 +240,10 @@ func (c *boundConn) Close() error {
 	return c.Conn.Close()
 }
 
-// prove notes that a request of a principal was admitted on the connection of a context. It returns
-// false if the principal has as many connections as it may, which is fewer than half of what is
-// left of those for all without priority. The connection is unproven then, and must be closed after
-// the answer. A context without a bounded connection is fine.
+// prove records that the gate has admitted a request of a principal on the connection of ctx. It
+// returns false if the principal already has as many proven connections as there are free ones for
+// callers without priority, so that one principal holds at most half. The connection is then
+// unproven, and must be closed after the answer. It returns true if ctx has no bounded connection.
 func prove(ctx context.Context, by Holder) bool {
 	c, is := ctx.Value(connectionKey{}).(*boundConn)
 	if !is {
@@ -246,7 +253,7 @@ func prove(ctx context.Context, by Holder) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if c.groups == nil {
-		return true // it was closed: what is answered goes nowhere
+		return true // the connection is closed, so the answer reaches no client
 	}
 	g.disown(c)
 	c.priority = sideOf(by.Role) != ofOthers
@@ -269,7 +276,8 @@ func prove(ctx context.Context, by Holder) bool {
 
 type connectionKey struct{}
 
-// withConnection is the ConnContext of a server: requests know the connection that they come by.
+// withConnection is the [http.Server.ConnContext] of a server. It gives each request its
+// connection.
 func withConnection(ctx context.Context, c net.Conn) context.Context {
 	if inner := inside(c); inner != nil {
 		return context.WithValue(ctx, connectionKey{}, inner)
@@ -277,7 +285,8 @@ func withConnection(ctx context.Context, c net.Conn) context.Context {
 	return ctx
 }
 
-// noteState is the ConnState of a server.
+// noteState is the [http.Server.ConnState] of a server. It records when a proven connection
+// becomes idle or active.
 func noteState(c net.Conn, state http.ConnState) {
 	inner := inside(c)
 	if inner == nil || state != http.StateIdle && state != http.StateActive {
@@ -296,7 +305,7 @@ func noteState(c net.Conn, state http.ConnState) {
 	}
 }
 
-// inside returns the bounded connection below one, which may be encrypted, or nil.
+// inside returns the bounded connection inside c, which may be a TLS connection, or nil.
 func inside(c net.Conn) *boundConn {
 	if encrypted, is := c.(*tls.Conn); is {
 		c = encrypted.NetConn()

@@ -16,9 +16,9 @@ import (
 	"github.com/sluicedp/sluice/ledger/api"
 )
 
-// decode reads the body of a request into a struct. The body is one JSON object in UTF-8, with no
-// key twice, none in other letters, none that the struct does not have, and all those that it
-// needs. No error says what a value is: it may be a true one.
+// decode reads the body of a request into a struct. The body must be one JSON object in UTF-8.
+// Each name occurs at most once, is spelled exactly as a field of the struct, and every required
+// field is present. No error contains a value of the body, because it may be a true value.
 func decode(body io.Reader, into any) *api.Problem {
 	if err := json.UnmarshalRead(body, into, json.RejectUnknownMembers(true), strictly()); err != nil {
 		return undecoded(err)
@@ -29,7 +29,7 @@ func decode(body io.Reader, into any) *api.Problem {
 	return nil
 }
 
-// undecoded says what is wrong with a body, and where.
+// undecoded returns the problem of a body that could not be decoded, with the field at fault.
 func undecoded(err error) *api.Problem {
 	var syntax *jsontext.SyntacticError
 	var meaning *json.SemanticError
@@ -49,7 +49,7 @@ func undecoded(err error) *api.Problem {
 	return problem.New(problem.Invalid, "the body could not be read to its end")
 }
 
-// badField says what is wrong with a field, which may be the whole body.
+// badField returns the problem of a field, or of the whole body if the pointer is empty.
 func badField(pointer, why string) *api.Problem {
 	field := strings.TrimPrefix(pointer, "/")
 	if field == "" {
@@ -62,7 +62,7 @@ func badField(pointer, why string) *api.Problem {
 	return problem.At(field, problem.Invalid, "the field %q %s", field, why)
 }
 
-// wanted says what a type looks like in JSON.
+// wanted describes the JSON form of a type.
 func wanted(t reflect.Type) string {
 	switch t.Name() {
 	case "Epsilon":
@@ -86,7 +86,8 @@ func wanted(t reflect.Type) string {
 	}
 }
 
-// missing returns the name of a field that a struct needs and does not have, or "".
+// missing returns the path of the first required field that is zero in a struct, or "". A field is
+// required if its json tag has no options.
 func missing(of reflect.Value) string {
 	for i := range of.NumField() {
 		field := of.Type().Field(i)
@@ -110,7 +111,8 @@ func missing(of reflect.Value) string {
 	return ""
 }
 
-// missingBelow is missing for the rows of a list, "" for what is none.
+// missingBelow applies missing to each element of a list of structs. It returns "" for any other
+// value.
 func missingBelow(rows reflect.Value) string {
 	if rows.Kind() != reflect.Slice || rows.Type().Elem().Kind() != reflect.Struct {
 		return ""
@@ -123,7 +125,7 @@ func missingBelow(rows reflect.Value) string {
 	return ""
 }
 
-// isJSON tells whether a request says that its body is JSON.
+// isJSON reports whether the Content-Type of a request is JSON in UTF-8.
 func isJSON(h http.Header) bool {
 	media, parameters, err := mime.ParseMediaType(h.Get("Content-Type"))
 	charset := parameters["charset"]

@@ -22,58 +22,63 @@ import (
 	"github.com/sluicedp/sluice/ledger/api"
 )
 
-// Options say how a ledger is served.
+// Options configure how a ledger is served.
 type Options struct {
-	// Gate returns the caller of a request, and false if it is not known: that of [OpenTokens],
-	// [Holder.Admit], or a function of the host's. It is called for each request and, while an answer
-	// takes long, each second and before more of it is sent, concurrently. It must be set.
+	// Gate returns the caller of a request, or false if it does not know the caller. It is the
+	// gate of [OpenTokens], [Holder.Admit], or a function of the host. The handler calls it for
+	// each request, and again each second and before each further part of a long answer. Calls are
+	// concurrent. It must be set.
 	Gate func(*http.Request) (Holder, bool)
-	// Truth is asked for the true values that draws need and requests do not bring. If it
-	// is set, only an operator may bring values: a caller that does can find out by trying which is
-	// the true one, if the ledger has a truth key. If it is nil, such requests are answered with
-	// whose values they need; desks bring those that their sales need, and are trusted with all.
+	// Truth returns the true values that draws need and requests do not bring. If it is set, only
+	// an operator may bring true values: with a truth key, any other caller could find the true
+	// value by trying. If it is nil, a request without the values that it needs is answered with
+	// the objects that need one. Desks then bring the values that their sales need, and are
+	// trusted with all of them.
 	Truth api.TruthFunc
-	// Leader, of a standby, returns the name of the host that has the ledger, for the answer to
-	// requests that change something. nil is for a ledger that is no standby.
+	// Leader returns, for a standby, the name of the host that has the ledger. The answer to a
+	// request that would change the ledger contains the name. nil means that the ledger is not a
+	// standby.
 	Leader func(ctx context.Context) (string, error)
-	// Limits bound what requests may take. The zero value of each has a default.
+	// Limits bound what requests may take. A field that is zero has its default.
 	Limits Limits
-	// Scratch is a directory for copies of the file that are being sent; "" is that of
-	// [os.TempDir]. They are readable to their owner only, and have no name while they are sent.
+	// Scratch is the directory for copies of the ledger file while they are sent; "" is
+	// [os.TempDir]. Only their owner can read the copies, and they have no name while they are
+	// sent.
 	Scratch string
-	// Answered is called, concurrently, when a request was answered: with its operationId in the
-	// document of the API, such as "sell", its status, and the time until all of the answer was
-	// sent. Package metrics counts that for Prometheus. It must not panic, and may be nil.
+	// Answered is called after a request was answered, concurrently. Its arguments are the
+	// operationId in the API document, such as "sell", the status, and the time until the whole
+	// answer was sent. Package metrics counts these for Prometheus. It must not panic, and may be
+	// nil.
 	Answered func(route string, status int, took time.Duration)
-	// Metrics answers requests at /metrics about the ledger that is served. It must not panic. nil:
-	// there is nothing at /metrics.
+	// Metrics answers requests at /metrics about the served ledger. It must not panic. If it is
+	// nil, there is nothing at /metrics.
 	Metrics func(w http.ResponseWriter, r *http.Request, l *ledger.Ledger)
-	// Logger gets a line for each request: who asked, by name and role, for which route, and how it
-	// ended. No such line has a name of a person, a query or a body. What fails for a reason of the
-	// server's own has a line with its error, which may name somebody. No line has a true value.
-	// The zero value is silent.
+	// Logger gets a line for each request, with the name and role of the caller, the route, and
+	// the result. This line never contains the name of a person, a query or a body. A failure of
+	// the server itself gets a line with its error, which may name an object. No line contains a
+	// true value. The zero value logs nothing.
 	Logger zerolog.Logger
 }
 
-// Handler serves a ledger. It is an [http.Handler] that a host mounts beside its own, with
-// [http.StripPrefix] where it is not to be at the root.
+// Handler serves a ledger. It is an [http.Handler]. A host that mounts it below a path uses
+// [http.StripPrefix].
 type Handler struct {
 	ledger   atomic.Pointer[ledger.Ledger]
-	follows  atomic.Bool // it is a standby, and has not taken over
+	follows  atomic.Bool // it is a standby that has not taken over
 	options  Options
 	limits   Limits
 	mux      *http.ServeMux
 	gates    gates
 	document description
-	unknown  *quiet                                       // bounds what the log says of requests without a token
-	ticker   func() (ticks <-chan time.Time, stop func()) // of the checks of answers that take long
+	unknown  *quiet                                       // bounds log lines of requests without a valid token
+	ticker   func() (ticks <-chan time.Time, stop func()) // the ticks at which long answers ask the gate again
 
-	streaming  context.Context // until streams are to end
+	streaming  context.Context // ended when streams must end
 	endStreams context.CancelFunc
 }
 
-// New returns the handler of a ledger, which stays the caller's to close, after the server. Of a
-// standby that is [Handler.Ledger].
+// New returns the handler of a ledger. The caller still owns the ledger, and closes it after the
+// server. After a takeover of a standby, the ledger to close is [Handler.Ledger].
 func New(l *ledger.Ledger, o Options) (*Handler, error) {
 	if o.Gate == nil {
 		return nil, errors.New("ledgerhttp: Options.Gate is not set: nothing is open without a choice")
@@ -108,12 +113,13 @@ func New(l *ledger.Ledger, o Options) (*Handler, error) {
 	return h, nil
 }
 
-// Ledger is what is served now: what New was given, or what a takeover has made of it.
+// Ledger returns the ledger that is served now: the one that was given to New, or the result of a
+// takeover.
 func (h *Handler) Ledger() *ledger.Ledger { return h.ledger.Load() }
 
-// TakeOver has the ledger that is served, a standby, take over ([ledger.Ledger.TakeOver]), and
-// serves what comes of it. Requests that are under way end with [api.ErrClosed]. If it fails,
-// the standby is served as before.
+// TakeOver makes the served standby take over ([ledger.Ledger.TakeOver]), and then serves the
+// resulting ledger. Requests in progress end with [api.ErrClosed]. If it fails, the standby is
+// served as before.
 func (h *Handler) TakeOver(ctx context.Context) error {
 	next, err := h.Ledger().TakeOver(ctx)
 	if err != nil {
@@ -124,11 +130,11 @@ func (h *Handler) TakeOver(ctx context.Context) error {
 	return nil
 }
 
-// EndStreams ends all streams of events and lists, now and from now on, so that a server can be
-// shut down: call it before [http.Server.Shutdown].
+// EndStreams ends all streams of events and lists, including those that start later. Call it
+// before [http.Server.Shutdown], which otherwise waits for the streams.
 func (h *Handler) EndStreams() { h.endStreams() }
 
-// healthy answers whoever asks: it says that there is a server, and nothing else.
+// healthy answers any caller. The answer contains only whether the ledger responds.
 func (h *Handler) healthy(w http.ResponseWriter, r *http.Request) {
 	if _, err := h.Ledger().Stats(r.Context()); err != nil {
 		h.fail(newWriter(w, h.limits), roleOperator, problem.New(problem.Stopped, "the ledger does not answer"))
@@ -141,16 +147,17 @@ func (h *Handler) healthy(w http.ResponseWriter, r *http.Request) {
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Cache-Control", "no-store")
 	w.Header().Set("X-Content-Type-Options", "nosniff")
-	// A connection is kept only after a request that was admitted.
+	// A connection stays open only after a request that was admitted; admit removes this header.
 	w.Header().Set("Connection", "close")
 	out := newWriter(w, h.limits)
-	out.wait() // the deadline of the answer before is over
+	out.wait() // replaces the write deadline of the previous answer
 	if r.ContentLength != 0 {
-		// Also of what is refused unread: the server reads on to find the next request after it.
+		// Also for a request that is refused unread: the server reads the rest of the body to find
+		// the next request.
 		out.expect(lingering)
 	}
-	// No path of this API has anything to be cleaned or escaped. Whoever sends one means to be
-	// mistaken for another.
+	// No path of this API has to be cleaned or unescaped. A path that does is an attempt to pass
+	// for another path.
 	_, pattern := h.mux.Handler(r)
 	if r.URL.RawPath != "" || r.URL.Path != path.Clean(r.URL.Path) || pattern == "" {
 		h.fail(newWriter(w, h.limits), roleMetrics, problem.New(problem.NoRoute, "there is nothing at this path"))
@@ -159,8 +166,8 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	h.mux.ServeHTTP(w, r)
 }
 
-// guarded returns the handler of a route: who asks, whether they may, whether there is room, and
-// then the call.
+// guarded returns the handler of a route. It identifies the caller, checks its role, applies the
+// limits, and runs the call.
 func (h *Handler) guarded(r *route) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, request *http.Request) {
 		begun, r := time.Now(), r.of(request)
@@ -181,12 +188,13 @@ func (h *Handler) guarded(r *route) http.Handler {
 			h.options.Answered(r.id, out.status, time.Since(begun))
 		}
 		if out.broken {
-			panic(http.ErrAbortHandler) // what was sent is not whole: the connection says so
+			panic(http.ErrAbortHandler) // the answer is incomplete: aborting the connection shows this to the client
 		}
 	})
 }
 
-// logged writes the line of a request. Those without a token have few: anybody can send them.
+// logged writes the log line of a request. Lines of requests without a valid token are
+// rate-limited, because any client can send such requests.
 func (h *Handler) logged(c *call, took time.Duration) {
 	line := h.options.Logger.Info().Str("route", c.route.id)
 	if c.holder.Role == "" {
@@ -200,7 +208,8 @@ func (h *Handler) logged(c *call, took time.Duration) {
 	line.Int("status", c.out.status).Dur("took", took).Msg("request")
 }
 
-// hasRole reports whether a holder has a role, and logs the error if it has none: the gate is wrong.
+// hasRole reports whether a holder has a valid role. If not, the gate is faulty, and the error is
+// logged.
 func (h *Handler) hasRole(holder Holder) bool {
 	err := httpapi.CheckRole(holder.Role, holder.Whom)
 	if err != nil {
@@ -209,7 +218,8 @@ func (h *Handler) hasRole(holder Holder) bool {
 	return err == nil
 }
 
-// admit finds out who asks, and whether they may.
+// admit returns the caller of a request, or an error if the caller is unknown or may not use the
+// route.
 func (h *Handler) admit(r *route, request *http.Request, out *writer) (Holder, error) {
 	holder, known := h.options.Gate(request)
 	if !known || !h.hasRole(holder) {
@@ -225,12 +235,11 @@ func (h *Handler) admit(r *route, request *http.Request, out *writer) (Holder, e
 	return holder, nil
 }
 
-// safely runs a call. One that panics is an error; the ledger, and other calls, go on.
+// safely runs a call and turns a panic into an error, so that the ledger and other calls go on.
 func (h *Handler) safely(c *call) (err error) {
 	defer func() {
 		if reason := recover(); reason != nil {
-			// What a panic says may be anything, a true value among it: only where it happened is
-			// told.
+			// The text of a panic may contain a true value: only its type and stack are logged.
 			line := h.options.Logger.Error().Str("route", c.route.id)
 			line.Type("panic", reason).Bytes("stack", debug.Stack()).Msg("a request panicked")
 			err = problem.New(problem.Unexpected, "this request failed for a reason that only the server's log has")
@@ -257,7 +266,7 @@ func (h *Handler) safely(c *call) (err error) {
 	return c.run()
 }
 
-// run serves a call, and sends its result.
+// run executes a call and sends its result.
 func (c *call) run() error {
 	ctx, cancel := c.bounded()
 	defer cancel()
@@ -270,19 +279,19 @@ func (c *call) run() error {
 	return c.send(c.ctx(), result)
 }
 
-// asOf has a standby say as of which event it answers.
+// asOf sets, on a standby, the header with the number of events that the answer is based on.
 func (c *call) asOf() {
 	if !c.handler.follows.Load() {
 		return
 	}
 	stats, err := c.ledger().Stats(c.ctx())
 	if err != nil {
-		return // the call returns what is wrong, if it reads anything
+		return // the call itself returns the error, if it reads the ledger
 	}
 	c.out.Header().Set(httpapi.EventHeader, strconv.FormatUint(stats.Events, 10))
 }
 
-// reached refuses, on a standby, what is asked about an event that it does not have yet.
+// reached returns an error, on a standby, if it does not have so many events yet.
 func (c *call) reached(events uint64) error {
 	if !c.handler.follows.Load() {
 		return nil
@@ -295,8 +304,8 @@ func (c *call) reached(events uint64) error {
 	return err
 }
 
-// bounded returns the context in which a call runs: a stream until streams are to end, and any
-// other for its time.
+// bounded returns the context of a call. A stream runs until the handler ends streams. Any other
+// call ends after Limits.Time.
 func (c *call) bounded() (context.Context, context.CancelFunc) {
 	if !c.route.long {
 		return context.WithTimeout(c.ctx(), c.handler.limits.Time)
@@ -311,7 +320,7 @@ func (c *call) bounded() (context.Context, context.CancelFunc) {
 	}
 }
 
-// elsewhere says, of what a standby does not do, who does it.
+// elsewhere adds to the problem of a standby that refuses a change the host that has the ledger.
 func (c *call) elsewhere(p *api.Problem) *api.Problem {
 	if p.Kind != problem.ReadOnly || !c.handler.follows.Load() {
 		return p
@@ -332,10 +341,10 @@ func (c *call) elsewhere(p *api.Problem) *api.Problem {
 	return p
 }
 
-// patience is how long is waited for the name of another host.
+// patience is how long a request waits for the name of the host that has the ledger.
 const patience = 5 * time.Second
 
-// read reads what comes with a request: the query, the idempotency key, and the body as it is.
+// read reads the query, the idempotency key, and the undecoded body of a request.
 func (c *call) read() (err error) {
 	var bad *api.Problem
 	if c.params, bad = query(c.request.URL.RawQuery, c.route.params); bad != nil {
@@ -361,7 +370,7 @@ func (c *call) read() (err error) {
 	return c.receive()
 }
 
-// decode takes the body of a request that has arrived.
+// decode decodes the body of a request, all of which has arrived.
 func (c *call) decode() error {
 	if c.route.in == nil {
 		return nil
@@ -373,7 +382,7 @@ func (c *call) decode() error {
 	return nil
 }
 
-// fail answers with a problem.
+// fail answers a request with the problem of an error.
 func (h *Handler) fail(out *writer, role string, err error) {
 	p := h.told(role, err)
 	switch p.Status {
@@ -387,9 +396,9 @@ func (h *Handler) fail(out *writer, role string, err error) {
 	out.problem(p)
 }
 
-// told returns the problem of an error as a role is told it, wherever it stands. What fails for a
-// reason of the server's own has a line in the log, unless whoever asked has left: only an operator
-// is told the reason.
+// told returns the problem of an error as a caller with this role may see it. It logs a failure of
+// the server itself, unless the caller has gone. Only an operator sees the reason of such a
+// failure.
 func (h *Handler) told(role string, err error) *api.Problem {
 	p := *problem.Of(err)
 	if p.Status >= http.StatusInternalServerError && p.Kind != problem.Interrupted {

@@ -13,9 +13,11 @@ import (
 	"github.com/sluicedp/sluice/ledger/api"
 )
 
-// keyOf returns the idempotency key of a request. The header holds a string of RFC 9651, "…", with
-// \" and \\ for what is quoted; a display string, %"…", in which %c3%bc stands for ü; or the key as
-// it is, if it begins with neither.
+// keyOf returns the idempotency key in the header of a request. The header has one of three forms:
+//
+//   - a string of RFC 9651, "…", with \" and \\ as escapes
+//   - a display string of RFC 9651, %"…", with %c3%bc for ü
+//   - the key itself, if it begins with neither " nor %"
 func keyOf(h http.Header) (string, *api.Problem) {
 	bad := func(why string) (string, *api.Problem) {
 		return "", problem.At(httpapi.KeyHeader, problem.Invalid, "%s", why)
@@ -41,16 +43,16 @@ func keyOf(h http.Header) (string, *api.Problem) {
 	return key, nil
 }
 
-// unquote reads a string of RFC 9651.
+// unquote decodes a string of RFC 9651, and returns false if it is not valid.
 func unquote(text string) (string, bool) {
 	inner, isClosed := strings.CutSuffix(text[1:], `"`)
-	rest := strings.ReplaceAll(strings.ReplaceAll(inner, `\\`, ""), `\"`, "") // without what is quoted
+	rest := strings.ReplaceAll(strings.ReplaceAll(inner, `\\`, ""), `\"`, "") // without escapes
 	isBare := !strings.ContainsFunc(rest, func(c rune) bool { return c == '\\' || c == '"' || c < ' ' || c > '~' })
 	out := strings.ReplaceAll(strings.ReplaceAll(inner, `\\`, "\x00"), `\"`, `"`) // a bare string has no \x00
 	return strings.ReplaceAll(out, "\x00", `\`), isClosed && isBare
 }
 
-// undisplay reads a display string of RFC 9651.
+// undisplay decodes a display string of RFC 9651, and returns false if it is not valid.
 func undisplay(text string) (string, bool) {
 	if len(text) < 3 || text[len(text)-1] != '"' || strings.Contains(text[2:len(text)-1], `"`) {
 		return "", false
@@ -59,20 +61,20 @@ func undisplay(text string) (string, bool) {
 	return out, err == nil
 }
 
-// maxKey is the longest idempotency key of a ledger, in bytes.
+// maxKey is the maximum length of an idempotency key of a ledger, in bytes.
 const maxKey = 256
 
-// The keys of desks begin so as the ledger has them: with the key itself behind it or, if both
-// together are too long, with its hash.
+// Keys of desks in the ledger begin with one of these prefixes. The key follows deskKey. If both
+// together are longer than maxKey, the hash of the key follows hashedDeskKey.
 const (
 	deskKey       = roleDesk + "/"
 	hashedDeskKey = roleDesk + "#"
 )
 
-// namespaced returns an idempotency key as the ledger gets it, in the namespace of the principal
-// who sent it. A principal is a role and, of a buyer or a person, whose it is: all tokens of a
-// principal share a namespace, so that a request can be repeated with another token. The operator
-// is the host itself, and has the ledger's own keys.
+// namespaced returns the idempotency key under which the ledger records a request of this holder.
+// Each principal has a namespace: its role and, for a buyer or a person, the name of the buyer or
+// the object. All tokens of a principal share the namespace, so that a request can be repeated
+// with another token. The operator is the host itself, and uses the ledger's own keys.
 func (h Holder) namespaced(key string) (string, error) {
 	if err := ledger.CheckName("idempotency key", key); err != nil {
 		return "", err
@@ -88,7 +90,7 @@ func (h Holder) namespaced(key string) (string, error) {
 	case h.Role == roleDesk:
 		return hashedDeskKey + hashed(key), nil
 	}
-	// A name has no zero byte: so no two principals and keys have the same hash.
+	// A name has no zero byte, so the hashed texts of two principals or keys always differ.
 	return h.Role + "/" + hashed(h.Whom+"\x00"+key), nil
 }
 
@@ -97,8 +99,9 @@ func hashed(text string) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// shownKey returns an idempotency key of the ledger as the holder may see it: its own as it was
-// sent, and no other, but for those who may read everything.
+// shownKey returns an idempotency key of the ledger as the holder may see it. The holder sees its
+// own key as it sent it. Operators and auditors see all keys, desks also the unhashed keys of
+// desks. Otherwise the result is "".
 func (c *call) shownKey(key string) string {
 	if key == c.key {
 		return c.given
@@ -112,7 +115,8 @@ func (c *call) shownKey(key string) string {
 	return ""
 }
 
-// keyed returns the problem of a request with its idempotency key as it was sent.
+// keyed returns the problem of a key conflict with the idempotency key as the caller sent it.
+// Other problems are returned as they are.
 func (c *call) keyed(p *api.Problem) *api.Problem {
 	if p.Kind != problem.KeyConflict || p.Key != c.key || c.key == c.given {
 		return p

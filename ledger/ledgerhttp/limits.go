@@ -10,43 +10,46 @@ import (
 	"github.com/sluicedp/sluice/internal/problem"
 )
 
-// Limits bound what requests and connections may take. A 0 is the default that is given with each.
+// Limits bound what requests and connections may take. A field that is 0 has the default that its
+// comment gives.
 //
-// Limits count by principal: a buyer or an object, with all of its tokens, and of other roles a
-// token. Of what may be at a time a principal may have no more than is free then: alone at most
-// half, a second one half of the rest, so that none keeps others out. Operators have as many places
-// again for themselves, without that bound, and metrics a sixteenth as many: they always get in.
+// Limits count by principal. A principal is a buyer or an object with all of its tokens; in other
+// roles it is a token. Of a resource that is counted "at a time", a principal may have no more
+// than is then free. So a single principal has at most half, and a second one half of the rest.
+// Operators have as much again for themselves, without that rule, and metrics a sixteenth as much,
+// so that others never keep them out.
 type Limits struct {
 	Body    int64         // bytes of a body: 64 MiB
-	Memory  int64         // bytes of bodies, and of answers that are being sent, at a time: 256 MiB
-	Read    time.Duration // how far a body may fall behind Slowest: ten seconds
-	Write   time.Duration // how far the reader of an answer may fall behind Slowest: half a minute
-	Slowest int           // bytes each second that a caller sends or reads in the long run: 16 KiB
-	Time    time.Duration // for a request that is no stream, which goes on by its key after that: ten minutes
-	Beat    time.Duration // between two signs of life in a stream without events: fifteen seconds
-	Running int           // requests at a time, beside streams: 256. Four times as many may be arriving
+	Memory  int64         // bytes of bodies, and of answers being sent, at a time: 256 MiB
+	Read    time.Duration // how far a body may fall behind the rate Slowest: 10 seconds
+	Write   time.Duration // how far the reader of an answer may fall behind the rate Slowest: 30 seconds
+	Slowest int           // bytes per second that a caller must send or read on average: 16 KiB
+	// for a request that is no stream: 10 minutes. Repeated with its key, it goes on
+	Time    time.Duration
+	Beat    time.Duration // between two keep-alive comments in a stream without events: 15 seconds
+	Running int           // requests at a time, besides streams: 256. Four times as many may be arriving
 	Copies  int           // copies of the file, and verifications, at a time: 1
 	Streams int           // streams of events and lists at a time: 1024
-	Each    int           // streams of one principal at a time: 64, if that is less than half
-	Rate    float64       // requests of one principal each second, in the long run: 1,000; of a person 0.1 at most
-	Burst   int           // requests of one principal at once, before the rate counts: 2,000; of a person at most 20
-	// Work is counted in records that are read: a person is two or three, an entry of the log is
-	// one. Requests that read at most 4,096 are counted by Rate alone. An operator reads any
-	// number.
-	Records     float64 // records that the large requests of one principal read each second, in the long run: 500,000
-	RecordBurst int     // records at once, before that counts: 4,000,000
-	// Panels is how many large requests compute at a time, while others wait for their turn: half
-	// as many as processors, and at least 2.
+	Each    int           // streams of one principal at a time: 64, if that is less than half of the streams
+	Rate    float64       // requests of one principal per second, on average: 1,000; of a person at most 0.1
+	Burst   int           // requests of one principal at once, before Rate applies: 2,000; of a person at most 20
+	// Work is counted in records read: 2 or 3 for an object, 1 for an entry of the log. Only Rate
+	// limits requests that read at most 4,096 records. An operator may read any number.
+	Records     float64 // records per second that large requests of one principal read, on average: 500,000
+	RecordBurst int     // records at once, before Records applies: 4,000,000
+	// Panels is how many large requests compute at a time; others wait for their turn. The default
+	// is half the number of processors, and at least 2.
 	Panels int
 
-	// Connections is how many are open at a time: 12,000. Each is a file descriptor, and the ledger
-	// needs some for its files.
+	// Connections is how many connections are open at a time: 12,000. Each needs a file
+	// descriptor, and the ledger needs some for its files.
 	Connections int
-	// PerAddress is how many connections of one IP address are: 3,000. In IPv6 an address is a
-	// network of 64 bits. A negative number does not count by address: behind a reverse proxy all
-	// have the same. A Unix socket has no addresses.
+	// PerAddress is how many connections are open at a time from one IP address: 3,000. For IPv6
+	// an address is a /64 network. If it is negative, there is no such limit: use this behind a
+	// reverse proxy, where all connections have the same address. It does not apply to a Unix
+	// socket.
 	PerAddress int
-	Unproven   time.Duration // until a request on a connection must be admitted: 20 seconds
+	Unproven   time.Duration // until a request on a new connection must be admitted: 20 seconds
 }
 
 func (l Limits) orDefaults() Limits {
@@ -73,33 +76,34 @@ func (l Limits) orDefaults() Limits {
 	}
 }
 
-// principal is what limits count by.
+// principal is the unit by which limits are counted.
 type principal struct {
 	role string
-	of   string // the buyer or the object; in roles that are of none, the name of the token
+	of   string // the buyer or the object; in other roles the name of the token
 }
 
 func (h Holder) principal() principal { return principal{h.Role, cmp.Or(h.Whom, h.Name)} }
 
-// mostPrincipals is how many principals are remembered, about: the rate of those who are forgotten
-// counts from the beginning.
+// mostPrincipals is how many principals each rate limit remembers. When there are more, all are
+// forgotten, and start with full purses.
 const mostPrincipals = 1 << 14
 
-// personRate and personBurst bound the requests of a person instead, if they are less: each
-// statement is an event of the log, for good.
+// personRate and personBurst limit the requests of a person, if they are less than Rate and Burst.
+// The limit is low because each statement adds an event to the log for good.
 const (
-	personRate  = 0.1 // each second
+	personRate  = 0.1 // per second
 	personBurst = 20
 )
 
-// arrivals is how many requests may be arriving for each that may run.
+// arrivals is how many requests may be arriving for each request that may run.
 const arrivals = 4
 
-// gates count what is in progress, and how often each principal comes.
+// gates count the requests in progress, and limit the rates of each principal.
 type gates struct {
 	arriving, running, copies, streams, memory *room
-	rates, personRates, records                *purses // requests, those of persons, and what large requests read
-	turns                                      *turns
+	// of requests, of persons' requests, of records
+	rates, personRates, records *purses
+	turns                       *turns
 }
 
 func (g *gates) init(l Limits) {
@@ -113,7 +117,7 @@ func (g *gates) init(l Limits) {
 	g.turns = newTurns(l.Panels)
 }
 
-// pace refuses a request that comes too soon after others of its principal.
+// pace returns an error if a principal exceeds its rate of requests.
 func (g *gates) pace(by Holder) error {
 	rates := g.rates
 	if by.Role == rolePerson {
@@ -125,8 +129,8 @@ func (g *gates) pace(by Holder) error {
 	return nil
 }
 
-// enter lets a request in that has arrived, if there is a place for it, and returns what it calls
-// when it leaves.
+// enter admits a request whose body has arrived, or returns an error if its limit is reached. The
+// caller must call leave when the request ends.
 func (g *gates) enter(by Holder, r *route) (leave func(), err error) {
 	switch {
 	case r.copies:
@@ -137,7 +141,7 @@ func (g *gates) enter(by Holder, r *route) (leave func(), err error) {
 	return g.running.enter(by)
 }
 
-// The sides of a room, which do not take places from each other.
+// The sides of a room. Each side has places of its own.
 const (
 	ofOthers = iota
 	ofOperators
@@ -145,7 +149,7 @@ const (
 	sides
 )
 
-// metricsShare is which part of the places of a room there is for metrics: one in so many.
+// metricsShare is the divisor for metrics: they have 1/metricsShare of the places of a room.
 const metricsShare = 16
 
 func sideOf(role string) int {
@@ -158,27 +162,28 @@ func sideOf(role string) int {
 	return ofOthers
 }
 
-// room has the places for requests of one kind, or bytes.
+// room is a bounded number of places: requests of one kind, or bytes.
 type room struct {
 	kind       string
-	most, each int // places of a side, and of one principal
+	most, each int // the maximum of a side, and of one principal
 	mu         sync.Mutex
-	taken      int // in all
+	taken      int // on all sides
 	sides      [sides]int
-	of         map[principal]int // of those that have any
+	of         map[principal]int // places taken, by principal; no entry is 0
 }
 
 func newRoom(kind string, most, each int) *room {
 	return &room{kind: kind, most: most, each: each, of: map[principal]int{}}
 }
 
-// enter takes a place, and returns what gives it back.
+// enter takes one place, and returns the function that releases it.
 func (r *room) enter(by Holder) (leave func(), err error) {
 	h := &hold{room: r, by: by}
 	return h.release, h.grow(1)
 }
 
-// bound returns how many places are left for a caller, and how many places it may have in all then.
+// bound returns how many places are free on the side of a caller, and how many places the caller
+// may have in all.
 func (r *room) bound(by Holder) (free, each int) {
 	side := sideOf(by.Role)
 	switch free = r.most - r.sides[side]; side {
@@ -190,14 +195,14 @@ func (r *room) bound(by Holder) (free, each int) {
 	return free, r.each
 }
 
-// hold is a number of places of one room.
+// hold is a number of places that a caller has taken in a room.
 type hold struct {
 	room *room
 	by   Holder
 	n    int
 }
 
-// grow takes some more places.
+// grow takes n more places, or returns an error and takes none.
 func (h *hold) grow(n int) error {
 	r, p := h.room, h.by.principal()
 	r.mu.Lock()
@@ -213,7 +218,7 @@ func (h *hold) grow(n int) error {
 	return nil
 }
 
-// add changes how many places are taken.
+// add changes the number of places of a hold by n. The caller holds r.mu.
 func (r *room) add(h *hold, n int) {
 	p := h.by.principal()
 	h.n += n
@@ -224,24 +229,24 @@ func (r *room) add(h *hold, n int) {
 	}
 }
 
-// release gives all places back. More calls do nothing.
+// release returns all places of the hold. Further calls do nothing.
 func (h *hold) release() {
 	h.room.mu.Lock()
 	defer h.room.mu.Unlock()
 	h.room.add(h, -h.n)
 }
 
-// allowance is the time that a caller may still take, to send or to read. What it sends or reads
-// gives it time back, by the slowest rate, so that it is bounded however much there is, and a
-// caller that is fast enough is never cut off.
+// allowance is the time that a caller has left to send or to read. Sent or read bytes add time at
+// the slowest allowed rate, up to a maximum. So the total time is bounded for any amount of data,
+// and a caller that is fast enough is never cut off.
 type allowance struct {
 	left, most time.Duration
-	rate       int // bytes each second
+	rate       int // bytes per second
 }
 
 func newAllowance(most time.Duration, rate int) allowance { return allowance{most, most, rate} }
 
-// spend notes that it took some time to send or to read n bytes.
+// spend subtracts the time that n bytes took, and adds the time that they earn.
 func (a *allowance) spend(took time.Duration, n int) {
 	gained := time.Duration(math.Min(float64(a.most), float64(n)/float64(a.rate)*float64(time.Second)))
 	a.left = min(a.most, a.left-took+gained)

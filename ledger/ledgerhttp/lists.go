@@ -13,28 +13,30 @@ import (
 	"github.com/sluicedp/sluice/internal/problem"
 )
 
-// A part of a list has so many items by default, and at most; a list that is sent as a stream is
-// read in larger parts.
+// These are the numbers of items in one page of a list: by default, at most, and of a list that is
+// sent as a stream.
 const (
 	usualLimit  = 100
 	mostLimit   = 1000
 	streamLimit = 4096
 )
 
-// page says which part of a list is read.
+// page selects a part of a list.
 type page struct {
-	after  string // the cursor that the part before ended with; "" at the beginning
-	limit  int    // how many items it has at most
-	newest bool   // the newest first
+	after  string // the cursor at the end of the previous part; "" at the beginning
+	limit  int    // the maximum number of items
+	newest bool   // newest items first
 }
 
-// number returns the cursor of a list of numbered things. It is known to be a number.
+// number returns the cursor of a list of numbered items. [call.page] has checked that it is a
+// number.
 func (p page) number() uint64 {
 	n, _ := strconv.ParseUint(p.after, 10, 64)
 	return n
 }
 
-// cursor returns the cursor at a number, of which 0 is none.
+// cursor returns a number as a cursor. It returns "" for 0, which means that there is no next
+// part.
 func cursor(number uint64) string {
 	if number == 0 {
 		return ""
@@ -42,26 +44,26 @@ func cursor(number uint64) string {
 	return strconv.FormatUint(number, 10)
 }
 
-// parts returns the parameters that select a part of a list, besides others.
+// parts returns the parameters that select a part of a list, after the given ones.
 func parts(others ...param) []param {
 	return append(others,
 		param{name: "limit", kind: "limit", doc: "the most items, from 1 to 1000; without it, 100"},
 		text("after", "next of the part before; of a list of numbered things also a number: what follows it is read"))
 }
 
-// ordered returns the parameters of a list that may be read in both directions.
+// ordered returns the given parameters and the one for the order of the list.
 func ordered(others ...param) []param {
 	order := word("order", "desc is the newest first; without it, the oldest first", "asc", "desc")
 	return append(slices.Clone(others), order)
 }
 
-// read returns a part of a list, and the cursor at its end; "" if that is the end of the list. It
-// reads a bounded number of records: a part may have fewer items than its limit, or none, and not
-// be the last.
+// read returns a part of a list and the cursor at its end, which is "" at the end of the list. It
+// reads a bounded number of records. So a part may have fewer items than its limit, or none,
+// without being the last one.
 type read[Item any] func(c *call, p page) (items []Item, next string, err error)
 
-// list is a route that reads many things: part by part or, to an Accept header that asks for it,
-// all of them, one a line.
+// list returns a route for a list. The answer is one page or, if the Accept header asks for it, a
+// stream of all items, one per line.
 func list[Item any](id, path, summary string, roles []string, params []param, read read[Item]) route {
 	return route{
 		method: http.MethodGet, path: path, id: id, summary: summary, roles: roles, params: parts(params...),
@@ -83,7 +85,7 @@ func list[Item any](id, path, summary string, roles []string, params []param, re
 	}
 }
 
-// page returns which part of a list is requested.
+// page returns the part of the list that the request selects.
 func (c *call) page() (page, error) {
 	p := page{after: c.text("after"), limit: usualLimit, newest: c.text("order") == "desc"}
 	if n := c.number("limit"); n != 0 {
@@ -96,8 +98,8 @@ func (c *call) page() (page, error) {
 	return p, nil
 }
 
-// everything yields a list from a page on: as many items as a given limit says; without one, to the
-// end.
+// everything yields the items of a list from p on. It stops after the limit of the request, or at
+// the end of the list if the request has no limit.
 func everything[Item any](c *call, p page, read read[Item]) iter.Seq2[any, error] {
 	left, bounded := p.limit, c.text("limit") != ""
 	return func(yield func(any, error) bool) {
@@ -123,15 +125,15 @@ func everything[Item any](c *call, p page, read read[Item]) iter.Seq2[any, error
 	}
 }
 
-// accepts reports whether a request asks for a media type.
+// accepts reports whether the Accept header of the request contains a media type.
 func (c *call) accepts(media string) bool { return accepts(c.request, media) }
 
 func accepts(r *http.Request, media string) bool {
 	return strings.Contains(strings.Join(r.Header.Values("Accept"), ","), media)
 }
 
-// of returns the route as a request uses it: a list that is sent as a stream takes the place of
-// one.
+// of returns the route as it applies to a request. A list that is sent as a stream counts as a
+// stream.
 func (r *route) of(request *http.Request) *route {
 	asks := func(media string) bool { return accepts(request, media) }
 	if r.item == nil || !slices.ContainsFunc(r.media[1:], asks) {

@@ -5,15 +5,16 @@ import (
 	"syscall"
 )
 
-// mark is what the system reports of a file, of which something is different once the file is
-// replaced or written to.
+// mark is the identity and state of a file. At least one field changes when the file is replaced
+// or written to.
 type mark struct {
 	device, inode   uint64
 	size            int64
-	written, change int64 // in ns; the time of change cannot be set back, as that of writing can
+	written, change int64 // in ns; a program can set back the modification time, but not the change time
 }
 
-// markOf returns the mark of a file, and false if there is none that can be relied on.
+// markOf returns the mark of a file. It returns false if the system provides none, or no change
+// time.
 func markOf(info fs.FileInfo) (mark, bool) {
 	is, isStat := info.Sys().(*syscall.Stat_t)
 	if !isStat || is.Ctim.Nano() == 0 {

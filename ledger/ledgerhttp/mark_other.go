@@ -4,8 +4,8 @@ package ledgerhttp
 
 import "io/fs"
 
-// mark is nothing here.
+// mark is empty on systems other than Linux.
 type mark struct{}
 
-// markOf reports nothing: the file is read each time.
+// markOf returns false, so that the file is read for each request.
 func markOf(fs.FileInfo) (mark, bool) { return mark{}, false }

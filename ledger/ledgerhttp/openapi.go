@@ -9,19 +9,20 @@ import (
 	"time"
 )
 
-// documentPath is where the document of the API is served.
+// documentPath is the path of the API document.
 const documentPath = "/openapi.json"
 
-// documentText is the document of the API. A test makes it from the table of routes and the types
-// that are read and written, and fails if this file has anything else.
+// documentText is the API document. A test generates it from the table of routes and from the
+// types that the routes read and write. The test fails if this file differs.
 //
 //go:embed openapi.json
 var documentText []byte
 
-// description is the document of the API. Any caller may read it: it says nothing of a ledger.
+// description is the API document in the form that is served. Any caller may read it, because it
+// contains nothing about the ledger.
 type description struct {
 	text []byte // without white space
-	tag  string // the entity tag of the text
+	tag  string // the entity tag (ETag) of the text
 }
 
 func newDescription() (description, error) {
@@ -32,16 +33,16 @@ func newDescription() (description, error) {
 	return description{text.Bytes(), `"` + hashed(text.String()) + `"`}, nil
 }
 
-// describe sends the document of the API. It has little time beyond what the slowest reader takes,
-// and the connection ends with it: whoever reads it need not have a token.
+// describe sends the API document. It allows little more time than the slowest permitted reader
+// needs, and then closes the connection, because the caller may have no token.
 func (h *Handler) describe(w http.ResponseWriter, r *http.Request) {
 	out := newWriter(w, h.limits)
 	out.hurry()
 	w.Header().Set("Connection", "close")
-	w.Header().Set("Cache-Control", "no-cache") // it may be kept, and is compared by its tag
+	w.Header().Set("Cache-Control", "no-cache") // clients may cache it, and revalidate it by its tag
 	w.Header().Set("Content-Type", "application/json")
 	w.Header().Set("ETag", h.document.tag)
-	r.Header.Del("Range") // a part of it is of no use
-	// A client that does not read it gets no more of it.
+	r.Header.Del("Range") // the document is always sent whole
+	// If the client does not read, the write fails and the answer ends.
 	http.ServeContent(out, r, "", time.Time{}, bytes.NewReader(h.document.text))
 }

@@ -13,12 +13,12 @@ import (
 	"github.com/sluicedp/sluice/privacy"
 )
 
-// param is a parameter of a query. Names of people, buyers and questions are parameters, never
-// parts of a path: who cleans a path on the way could make another name of one.
+// param is a query parameter. Names of people, buyers and questions are parameters and never parts
+// of a path, because a proxy that cleans paths could turn one name into another.
 type param struct {
 	name, doc string
 	kind      string   // "text", "number", "limit", "epsilon", "share", "flag", "time", "word" or "words"
-	words     []string // of the last two: what each word may be
+	words     []string // of a "word" or "words": the allowed words
 	needed    bool
 }
 
@@ -29,7 +29,7 @@ func share(name, doc string) param   { return param{name: name, doc: doc, kind: 
 func flag(name, doc string) param    { return param{name: name, doc: doc, kind: "flag"} }
 func instant(name, doc string) param { return param{name: name, doc: doc, kind: "time"} }
 
-// word returns a parameter that is one of some words; words, one that is any number of them.
+// word returns a parameter whose value is one of the given words.
 func word[T ~string](name, doc string, all ...T) param {
 	return param{name: name, doc: doc, kind: "word", words: texts(all)}
 }
@@ -38,7 +38,7 @@ func words[T ~string](name, doc string, all ...T) param {
 	return param{name: name, doc: doc, kind: "words", words: texts(all)}
 }
 
-// texts returns words as texts.
+// texts converts words to strings.
 func texts[T ~string](all []T) []string {
 	out := make([]string, len(all))
 	for i, one := range all {
@@ -47,13 +47,13 @@ func texts[T ~string](all []T) []string {
 	return out
 }
 
-// need returns the parameter as one that must be there.
+// need returns the parameter as a required one.
 func (p param) need() param {
 	p.needed = true
 	return p
 }
 
-// must says what the parameter may be.
+// must describes the values that the parameter may have.
 func (p param) must() string {
 	if len(p.words) == 0 {
 		return p.doc
@@ -61,7 +61,8 @@ func (p param) must() string {
 	return p.doc + ": " + strings.Join(p.words, ", ")
 }
 
-// query reads the parameters of a query: those that are known, each once and readable.
+// query parses a query. It refuses unknown parameters, missing required ones, invalid values, and
+// a parameter that occurs twice, except "words".
 func query(raw string, params []param) (map[string]string, *api.Problem) {
 	given, err := url.ParseQuery(raw)
 	if err != nil {
@@ -113,7 +114,7 @@ func (p param) fits(value string) bool {
 	return err == nil && utf8.ValidString(value)
 }
 
-// listed returns the words of a parameter, which are separated by commas.
+// listed splits the value of a "words" parameter at its commas.
 func listed(value string) []string {
 	if value == "" {
 		return nil

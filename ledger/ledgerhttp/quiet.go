@@ -5,24 +5,25 @@ import (
 	"time"
 )
 
-// How many lines of the log callers without a token can cause.
+// These constants limit the log lines that clients without a valid token can cause.
 const (
-	quietRate  = 1 // each second, in the long run
+	quietRate  = 1 // per second, on average
 	quietBurst = 20
 )
 
-// quiet bounds lines of the log that callers without a token cause, and counts those that are left
-// out.
+// quiet limits the rate of log lines that clients without a valid token can cause, and counts the
+// lines that it suppresses.
 type quiet struct {
 	lines *purses
-	left  atomic.Uint64 // out since the last line
+	left  atomic.Uint64 // lines suppressed since the last one that was written
 }
 
 func newQuiet(now func() time.Time) *quiet {
 	return &quiet{lines: newPurses(quietRate, quietBurst, now)}
 }
 
-// allow reports whether there may be a line now, and how many were left out since the last one.
+// allow reports whether a line may be written now. If so, left is the number of lines suppressed
+// since the last one.
 func (q *quiet) allow() (left uint64, may bool) {
 	if q.lines.take(principal{}, 1) > 0 {
 		q.left.Add(1)

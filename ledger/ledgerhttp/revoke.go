@@ -9,14 +9,15 @@ import (
 	"github.com/sluicedp/sluice/ledger/api"
 )
 
-// Answers that take long ask the gate as they go on, so that nothing is sent after a token was
-// removed. Those that wait for events, or for their readers, are also checked each second (see
+// Long answers ask the gate again as they go on, so that nothing is sent after a token was
+// removed. Answers that wait for events, or for their reader, are also checked each second (see
 // watch).
 
-// recheckItems is after how many items of a list the gate is asked again.
+// recheckItems is the number of list items after which the gate is asked again.
 const recheckItems = 64
 
-// permitted returns an error if the caller may not read on: its token was removed, or is another's.
+// permitted returns an error if the gate no longer admits the caller, or now returns another
+// holder.
 func (c *call) permitted() error {
 	holder, known := c.handler.options.Gate(c.admitted)
 	if !known || holder != c.holder {
@@ -25,7 +26,7 @@ func (c *call) permitted() error {
 	return nil
 }
 
-// isRevoked tells whether an error is that of a caller that may not read on.
+// isRevoked reports whether err means that the caller may not read on.
 func isRevoked(err error) bool {
 	p, is := errors.AsType[*api.Problem](err)
 	return is && p.Kind == problem.Unauthorized
@@ -33,15 +34,15 @@ func isRevoked(err error) bool {
 
 func errRevoked() error { return problem.New(problem.Unauthorized, "the token is not valid any more") }
 
-// everySecond is a [time.Ticker] as a function, which tests replace.
+// everySecond returns the ticks of a one-second [time.Ticker]. Tests replace it.
 func everySecond() (ticks <-chan time.Time, stop func()) {
 	ticker := time.NewTicker(time.Second)
 	return ticker.C, ticker.Stop
 }
 
-// watch ends a call when its caller may not read on, also while the call waits. The context of the
-// call may be cancelled with the reason. The caller of watch must call done, after which the
-// connection is left alone: it may serve another request.
+// watch checks each second that the caller may still read, even while the call waits. If not, it
+// cancels the call with the reason. The caller of watch must call done. After done returns, the
+// connection is no longer touched, because it may serve another request.
 func (c *call) watch(cancel context.CancelCauseFunc) (done func()) {
 	control := c.out.control
 	over, ended := make(chan struct{}), make(chan struct{})
@@ -57,7 +58,7 @@ func (c *call) watch(cancel context.CancelCauseFunc) (done func()) {
 			}
 			if err := c.permitted(); err != nil {
 				cancel(err)
-				_ = control.SetWriteDeadline(time.Now().Add(lingering)) // it may wait for a reader
+				_ = control.SetWriteDeadline(time.Now().Add(lingering)) // the call may be blocked in a write
 				return
 			}
 		}

@@ -14,51 +14,53 @@ import (
 	"github.com/sluicedp/sluice/privacy"
 )
 
-// route is something that can be asked of the handler. The document of the API is made of the same.
+// route is one operation of the API: its path, its roles and its handler. The API document is
+// generated from the routes.
 type route struct {
 	method, path string
 	id, summary  string
-	roles        []string // who may
+	roles        []string // the roles that may use it
 	params       []param
-	keyed        bool         // it takes an idempotency key
-	in           reflect.Type // of the body, nil if there is none
-	out          reflect.Type // of the result, nil if it is no JSON object
-	item         reflect.Type // of a list's items, nil if the result is no list
-	media        []string     // of the result
-	copies       bool         // it copies the whole file, or reads it
-	long         bool         // it may take any time: it is a stream, or as long as the ledger
+	keyed        bool         // it requires an idempotency key
+	in           reflect.Type // type of the body; nil if there is none
+	out          reflect.Type // type of the result; nil if it is no JSON object
+	item         reflect.Type // type of the items of a list; nil if the result is no list
+	media        []string     // media types of the result
+	copies       bool         // it copies or reads the whole file
+	long         bool         // it has no time limit: a stream, or work as long as the ledger
 	grows        bool         // its cost grows with the panel or with the log
 	serve        func(c *call) (any, error)
 }
 
-// call is a request that has been let in.
+// call is a request that the gate has admitted.
 type call struct {
 	handler  *Handler
 	route    *route
 	holder   Holder
-	given    string            // the idempotency key, as it was sent
-	key      string            // the idempotency key, as the ledger gets it
-	params   map[string]string // of the query
-	raw      []byte            // the body as it arrived
-	body     any               // points to what was decoded
-	arrived  bool              // all of the body was read
-	admitted *http.Request     // as it came. Another goroutine reads it: it does not change
-	request  *http.Request     // with the context of the call
+	given    string            // the idempotency key as the caller sent it
+	key      string            // the idempotency key as the ledger records it
+	params   map[string]string // the query parameters
+	raw      []byte            // the undecoded body
+	body     any               // pointer to the decoded body
+	arrived  bool              // the whole body was read
+	admitted *http.Request     // the request as it arrived; unchanged, because another goroutine reads it
+	request  *http.Request     // the request with the context of the call
 	out      *writer
-	bearer   *bearer   // of the request's true values, or nil
-	memory   *hold     // of its body, or nil
-	leave    func()    // gives its place back
-	effort   effort    // what it reads
-	asked    *api.Sale // the sale in the path, once it is known; nil before
+	bearer   *bearer   // the true values of the request; nil if there are none
+	memory   *hold     // memory of the body; nil if there is none
+	leave    func()    // releases its place among running requests
+	effort   effort    // the records that it reads
+	asked    *api.Sale // the sale in the path; nil until it is looked up
 }
 
-// told returns the problem of an error as whoever asks is told it.
+// told returns the problem of an error as the caller may see it.
 func (c *call) told(err error) *api.Problem { return c.handler.told(c.holder.Role, err) }
 
 func (c *call) ctx() context.Context   { return c.request.Context() }
 func (c *call) ledger() *ledger.Ledger { return c.handler.Ledger() }
 
-// text, number, epsilon and flag return parameters of the query, which are known to be readable.
+// text returns a query parameter. The parameter methods ignore errors, because query has validated
+// all values.
 func (c *call) text(name string) string { return c.params[name] }
 
 func (c *call) number(name string) uint64 {
@@ -78,7 +80,7 @@ func (c *call) time(name string) time.Time {
 	return at
 }
 
-// place returns a number in the path.
+// place returns the number in a wildcard of the path.
 func (c *call) place(name string) (uint64, error) {
 	n, err := strconv.ParseUint(c.request.PathValue(name), 10, 64)
 	if err != nil {
@@ -87,7 +89,7 @@ func (c *call) place(name string) (uint64, error) {
 	return n, nil
 }
 
-// get is a route that reads one thing.
+// get returns a GET route with one JSON result.
 func get[Out any](
 	id, path, summary string, roles []string, params []param, serve func(c *call) (Out, error),
 ) route {
@@ -98,7 +100,7 @@ func get[Out any](
 	}
 }
 
-// post is a route with a body.
+// post returns a POST route with a JSON body.
 func post[In, Out any](id, path, summary string, roles []string, serve func(c *call, in In) (Out, error)) route {
 	return route{
 		method: http.MethodPost, path: path, id: id, summary: summary, roles: roles,
@@ -107,7 +109,7 @@ func post[In, Out any](id, path, summary string, roles []string, serve func(c *c
 	}
 }
 
-// change is a post with an idempotency key.
+// change returns a post route with an idempotency key.
 func change[In, Out any](
 	id, path, summary string, roles []string, serve func(c *call, in In) (Out, error),
 ) route {

@@ -8,7 +8,7 @@ import (
 	"github.com/sluicedp/sluice/ledger/internal/event"
 )
 
-// routes are all that can be asked of a handler. To add one, add a line.
+// routes returns all routes of a handler.
 func routes() []route {
 	return slices.Concat(hostRoutes(), marketRoutes(), evidenceRoutes())
 }
@@ -121,20 +121,20 @@ func evidenceRoutes() []route {
 	}
 }
 
-// copying returns a route that copies the whole file, or reads it.
+// copying marks a route that copies or reads the whole file.
 func (r route) copying() route {
 	r.copies, r.long = true, true
 	return r
 }
 
-// growing returns a route whose cost grows with the panel or with the log: [Limits.Panels] and
-// [Limits.Records] bound it. docs/howto/serve.md has the table of costs.
+// growing marks a route whose cost grows with the panel or with the log. [Limits.Panels] and
+// [Limits.Records] bound such routes. docs/howto/serve.md has the table of costs.
 func (r route) growing() route {
 	r.grows = true
 	return r
 }
 
-// as returns a route whose result has a media type.
+// as sets the media type of the result.
 func (r route) as(media string) route {
 	r.media = []string{media}
 	return r

@@ -20,9 +20,10 @@ import (
 	"github.com/sluicedp/sluice/ledger/internal/errs"
 )
 
-// What is proven, and copied.
+// Routes for proofs and copies.
 
-// proof returns a receipt or a statement in the one form that its reader accepts.
+// proof encodes a receipt or a statement in its canonical form, the only one that its reader
+// accepts.
 func proof(d any, err error) (document, error) {
 	if err != nil {
 		return document{}, err
@@ -31,8 +32,8 @@ func proof(d any, err error) (document, error) {
 	return document{"application/json", text}, err
 }
 
-// describing returns a route whose result is JSON that is written as it is, and looks as a type
-// does.
+// describing sets the result type of a route in the API document. The route itself returns encoded
+// JSON of this form.
 func describing[T any](r route) route {
 	r.out = reflect.TypeFor[T]()
 	return r
@@ -80,7 +81,7 @@ func consistency(c *call) (httpapi.Consistency, error) {
 	return out, err
 }
 
-// mostProblems is how many problems of a verification are told.
+// mostProblems is how many problems the answer to a verification lists.
 const mostProblems = 1000
 
 func verify(c *call, in httpapi.Verify) (httpapi.Verified, error) {
@@ -108,14 +109,14 @@ func verify(c *call, in httpapi.Verify) (httpapi.Verified, error) {
 	return out, err
 }
 
-// backup makes a copy beside, and sends it.
+// backup writes a copy of the ledger to a temporary directory, and sends it.
 func backup(c *call) (sent body, err error) {
 	what := "the copy to send, in " + cmp.Or(c.handler.options.Scratch, os.TempDir())
 	dir, err := os.MkdirTemp(c.handler.options.Scratch, "sluice-backup-")
 	if err != nil {
 		return nil, ledgerfile.ClassifyOpen(ledgerfile.Renamed(err, what), errs.ErrTooManyFiles)
 	}
-	defer func() { _ = os.RemoveAll(dir) }() // what is open is sent all the same
+	defer func() { _ = os.RemoveAll(dir) }() // the open file can still be sent after it is removed
 	at, write := filepath.Join(dir, "copy.db"), c.ledger().Backup
 	defer func() { err = ledgerfile.ClassifyOpen(ledgerfile.Renamed(err, what, at), errs.ErrTooManyFiles) }()
 	if c.flag("compact") {
@@ -131,11 +132,11 @@ func backup(c *call) (sent body, err error) {
 	return func(_ context.Context, w *writer) error { return c.sendFile(w, file) }, nil
 }
 
-// slowestCopy is how fast a copy must be read, in bytes each second: there are few places for
-// copies.
+// slowestCopy is the minimum rate at which a client must read a copy, in bytes per second. It is
+// higher than Limits.Slowest because few copies may be sent at a time.
 const slowestCopy = 64 << 10
 
-// sendFile sends a file, and closes it.
+// sendFile sends a file and closes it.
 func (c *call) sendFile(w *writer, file *os.File) error {
 	defer func() { _ = file.Close() }()
 	info, err := file.Stat()
@@ -150,8 +151,8 @@ func (c *call) sendFile(w *writer, file *os.File) error {
 	return err
 }
 
-// takeOver has a standby take over. Whoever asks may be gone before it is done: what has begun is
-// ended all the same, or nobody would have the ledger.
+// takeOver makes a standby take over. It goes on if the caller disconnects, because a takeover
+// that stops halfway would leave no host with the ledger.
 func takeOver(c *call, _ httpapi.Done) (httpapi.TakenOver, error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(c.ctx()), c.handler.limits.Time)
 	defer cancel()

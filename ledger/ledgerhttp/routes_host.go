@@ -12,7 +12,7 @@ import (
 	"github.com/sluicedp/sluice/privacy"
 )
 
-// What the host asks.
+// Routes for the host.
 
 func about(c *call) (api.About, error) { return c.ledger().About(), nil }
 
@@ -23,7 +23,7 @@ func questions(c *call) (httpapi.Questions, error) {
 	return httpapi.Questions{Questions: all}, err
 }
 
-// health answers also for a ledger that has stopped.
+// health also answers for a ledger that has stopped.
 func health(c *call) (httpapi.Health, error) {
 	h, err := c.ledger().Health(c.ctx())
 	out := httpapi.Health{Health: h}
@@ -52,8 +52,8 @@ func enroll(c *call, in httpapi.Enrolment) (api.EnrollResult, error) {
 	return c.ledger().Enroll(c.ctx(), r)
 }
 
-// aboutEach refuses terms that are not those of exactly the objects: whoever has none would be
-// bound by nothing.
+// aboutEach returns an error unless there are terms for exactly the enrolled objects. An object
+// without terms would have no limit.
 func aboutEach(in httpapi.Enrolment) error {
 	for _, object := range in.Objects {
 		if _, there := in.Terms[object]; !there {
@@ -116,8 +116,8 @@ func raise(c *call, in httpapi.Raise) (httpapi.Raised, error) {
 	return httpapi.Raised{RaiseResult: done, Aside: c.aside(done.TruthChanged, done.TruthInvalid)}, err
 }
 
-// aside returns names for an operator and none for others: whose true value has changed, or is none
-// of the question's, says something of it.
+// aside returns the names to an operator, and nothing to other roles. That a true value has
+// changed, or is not a value of the question, would reveal something about the true value.
 func (c *call) aside(changed, invalid []string) httpapi.Aside {
 	if c.holder.Role != roleOperator {
 		return httpapi.Aside{}

@@ -14,16 +14,17 @@ import (
 	logged "github.com/sluicedp/sluice/ledger/internal/event"
 )
 
-// The log: its events, and whom requests have left out.
+// Routes for the log: its events, and the objects that requests left out.
 
-// lastEvent is the header with the number of the last event that a follower has.
+// lastEvent is the header with the number of the last event that the client of a stream has
+// received.
 const lastEvent = "Last-Event-ID"
 
-// mostEvents is how many events are read for one part of the log, whether they pass its filters or
-// not.
+// mostEvents is how many events are read for one page of the log, including events that the filter
+// rejects.
 const mostEvents = 4096
 
-// events returns a list of events that can also be followed.
+// events extends a list of events so that it can also be followed as a stream.
 func events(r route) route {
 	listed := r.serve
 	r.media = append(r.media, httpapi.Stream)
@@ -40,7 +41,7 @@ func events(r route) route {
 	return r
 }
 
-// firstEvent returns the number of the event that a stream begins with.
+// firstEvent returns the number of the first event of a stream.
 func (c *call) firstEvent() (uint64, error) {
 	for name := range c.params {
 		if name != "from" {
@@ -59,7 +60,7 @@ func (c *call) firstEvent() (uint64, error) {
 	return n + 1, nil
 }
 
-// eventKinds returns the kinds of events.
+// eventKinds returns all kinds of events.
 func eventKinds() (all []string) {
 	for _, one := range logged.Details() {
 		all = append(all, one.Kind())
@@ -67,7 +68,8 @@ func eventKinds() (all []string) {
 	return all
 }
 
-// eventFilters are the parameters that select events. Each is a key of those events that have it.
+// eventFilters returns the parameters that select events. Each parameter that names something is a
+// JSON key of the events that it can match.
 func eventFilters() []param {
 	return []param{
 		words("kind", "only events of one of these kinds", eventKinds()...),
@@ -77,13 +79,13 @@ func eventFilters() []param {
 	}
 }
 
-// eventFilter selects events.
+// eventFilter selects events by kind and by the values of JSON keys.
 type eventFilter struct {
 	kinds []string
-	keys  map[string]string // values of keys
+	keys  map[string]string // required values, by JSON key
 }
 
-// filter returns that of a request.
+// filter returns the event filter of a request.
 func (c *call) filter() eventFilter {
 	f := eventFilter{kinds: listed(c.text("kind")), keys: map[string]string{}}
 	for _, key := range []string{"object", "buyer", "question"} {
@@ -106,7 +108,8 @@ func (f eventFilter) has(e event.Event) bool {
 	return true
 }
 
-// detailKey returns the text that a detail has under a key in JSON; "" if it has none.
+// detailKey returns the string that an event's detail has under a key in JSON, or "" if it has
+// none.
 func detailKey(detail reflect.Value, key string) string {
 	if refused, is := detail.Interface().(event.ObjectRefused); is && key == "object" {
 		return refused.Refusal.Object
@@ -126,10 +129,10 @@ func detailKey(detail reflect.Value, key string) string {
 	return ""
 }
 
-// eventRange are the events that a part of the log may have, by number.
+// eventRange is an inclusive range of event numbers.
 type eventRange struct{ first, last uint64 }
 
-// eventsOf returns the range of a request.
+// eventsOf returns the range of events that a request selects by number, cursor and time.
 func (c *call) eventsOf(p page) (r eventRange, err error) {
 	stats, err := c.ledger().Stats(c.ctx())
 	if err != nil {
@@ -162,8 +165,8 @@ func (c *call) eventsOf(p page) (r eventRange, err error) {
 	return r, nil
 }
 
-// firstAt returns the first of so many events that has this time or a later one, or the number
-// after the last. Times never decrease.
+// firstAt returns the number of the first event at the given time or later, or events+1 if there
+// is none. It uses a binary search, because times never decrease.
 func (c *call) firstAt(at time.Time, events uint64) (uint64, error) {
 	var failed error
 	found := sort.Search(int(events), func(i int) bool {
@@ -179,19 +182,19 @@ func (c *call) firstAt(at time.Time, events uint64) (uint64, error) {
 	return uint64(found) + 1, failed
 }
 
-// readEvents returns a part of the log. The events are read in blocks, from the end of the range at
-// which the part begins.
+// readEvents returns a page of the log. It reads the events in blocks, from the end of the range
+// at which the page begins.
 func readEvents(c *call, p page) (found []event.Event, next string, err error) {
 	r, err := c.eventsOf(p)
 	if err != nil {
 		return nil, "", err
 	}
-	end := r.last // what the list ends with
+	end := r.last // the number of the last event of the list
 	if p.newest {
 		end = r.first
 	}
 	only, block := c.filter(), uint64(max(p.limit, 64))
-	at := "" // the cursor of the event that was read last
+	at := "" // the cursor after the last event that was read
 	for left := uint64(mostEvents); r.first <= r.last; left -= block {
 		if block = min(block, left); block == 0 {
 			return found, at, nil
@@ -213,8 +216,8 @@ func readEvents(c *call, p page) (found []event.Event, next string, err error) {
 	return found, "", nil
 }
 
-// takeBlock takes up to n events off a range, and returns them: the first ones in their order, or
-// the last ones with the newest first.
+// takeBlock removes up to n events from a range and returns them. It takes the first ones in
+// ascending order or, with newest, the last ones in descending order.
 func (c *call) takeBlock(r *eventRange, n uint64, newest bool) (all []event.Event, err error) {
 	first := r.first
 	if n = min(n, r.last-r.first+1); newest {
@@ -237,7 +240,7 @@ func (c *call) takeBlock(r *eventRange, n uint64, newest bool) (all []event.Even
 	return all, nil
 }
 
-// readRefusals returns some of those whom a request has left out.
+// readRefusals returns a page of the objects that a request left out.
 func readRefusals(c *call, p page) (found []event.Event, next string, err error) {
 	from := c.number("from")
 	if p.after != "" {

@@ -7,7 +7,7 @@ import (
 	"github.com/sluicedp/sluice/ledger/api"
 )
 
-// What buyers ask, and those who sell to them.
+// Routes for buyers and for desks that sell to them.
 
 func quote(c *call, in api.Order) (api.Quote, error) {
 	if err := c.own(in.Buyer); err != nil {
@@ -34,7 +34,7 @@ func (c *call) sold(s api.Sale) httpapi.Sold {
 	return httpapi.Sold{Sale: c.seenSale(s), Aside: c.aside(s.TruthChanged, s.TruthInvalid)}
 }
 
-// saleOf returns the sale in the path, by the number that the holder knows it by.
+// saleOf returns the sale in the path. A buyer gives its own number of the sale.
 func (c *call) saleOf() (s api.Sale, err error) {
 	asked, err := c.place("sale")
 	if err != nil {
@@ -47,7 +47,8 @@ func (c *call) saleOf() (s api.Sale, err error) {
 	return s, unknown("sale", asked, err)
 }
 
-// buyerOf returns whose sales or reservations are asked for: of a buyer, that one's.
+// buyerOf returns the buyer whose sales or reservations are requested. For the role buyer the
+// default is the holder, and another buyer is an error.
 func (c *call) buyerOf() (string, error) {
 	buyer := c.text("buyer")
 	if c.holder.Role == roleBuyer && buyer == "" {
@@ -56,7 +57,7 @@ func (c *call) buyerOf() (string, error) {
 	return buyer, c.own(buyer)
 }
 
-// parted returns which sales or reservations are requested.
+// parted returns the part of the sales or reservations that the request selects.
 func (c *call) parted(p page) (api.Page, error) {
 	buyer, err := c.buyerOf()
 	return api.Page{
@@ -83,7 +84,7 @@ func sale(c *call) (api.Sale, error) {
 }
 
 func deliveries(c *call, p page) ([]api.Delivery, string, error) {
-	if c.asked == nil { // once for a list that is sent as a stream
+	if c.asked == nil { // for a list that is sent as a stream, look up the sale only once
 		s, err := c.saleOf()
 		if err != nil {
 			return nil, "", err

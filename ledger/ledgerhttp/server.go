@@ -9,9 +9,9 @@ import (
 	"github.com/rs/zerolog"
 )
 
-// Server returns a server of the handler that closes a connection on which nothing, or half of a
-// header, is sent for long. The caller sets how it is encrypted, and serves on a
-// [Handler.Listener], which bounds connections in number.
+// Server returns an HTTP server for the handler. It closes a connection that stays idle for 2
+// minutes, or that takes longer than 10 seconds to send a header. The caller configures TLS, and
+// serves on a [Handler.Listener], which limits the number of connections.
 func (h *Handler) Server() *http.Server {
 	return &http.Server{
 		Handler:           h,
@@ -24,14 +24,14 @@ func (h *Handler) Server() *http.Server {
 	}
 }
 
-// errorLog writes what a server says of connections, such as that TLS failed, to the log of a
-// handler. Any client can cause such lines.
+// errorLog writes the server's messages about connections, such as failed TLS handshakes, to the
+// logger of the handler. It limits their rate, because any client can cause them.
 type errorLog struct {
 	logger zerolog.Logger
 	bound  *quiet
 }
 
-// Write implements [io.Writer]. It is called with one line at a time.
+// Write implements [io.Writer]. Each call has one line.
 func (l *errorLog) Write(line []byte) (int, error) {
 	if left, may := l.bound.allow(); may {
 		l.logger.Warn().Uint64("unlogged", left).Bytes("error", bytes.TrimSpace(line)).Msg("a connection failed")

@@ -11,21 +11,21 @@ import (
 	"github.com/sluicedp/sluice/internal/httpapi"
 )
 
-// feed sends events as they happen, as server-sent events: the id of each is its number, so that
-// whoever comes back with the header Last-Event-ID goes on behind it.
+// feed sends events as they happen, as server-sent events. The id of each is the number of the
+// event. A client that reconnects with the header Last-Event-ID continues with the next event.
 type feed struct {
 	call *call
 	next uint64
 }
 
-// sendTo is a [body]. It goes on until the reader leaves, does not read, or may not any more,
-// or the ledger is closed.
+// sendTo is a [body]. It runs until the reader disconnects, is too slow or loses its permission,
+// or until the ledger is closed.
 func (f *feed) sendTo(ctx context.Context, w *writer) error {
 	w.Header().Set("Content-Type", httpapi.Stream)
 	w.Header().Set("X-Accel-Buffering", "no")
 	w.WriteHeader(200)
 	if f.call.request.Method == http.MethodHead {
-		return nil // nothing of it would be sent, and the connection has to serve its next request
+		return nil // a HEAD request gets no body, and the connection must serve its next request
 	}
 	for {
 		err := f.beat(ctx, w)
@@ -42,15 +42,15 @@ func (f *feed) sendTo(ctx context.Context, w *writer) error {
 	}
 }
 
-// beat sends a sign of life, and then the events of some seconds. An error of a caller that may not
-// read on comes after a whole event.
+// beat sends a keep-alive comment, and then the events of the next Limits.Beat. If the caller may
+// not read on, it stops between two events.
 func (f *feed) beat(ctx context.Context, w *writer) error {
 	if err := f.send(w, bytes.NewBufferString(":\n\n")); err != nil {
 		return err
 	}
 	within, cancel := context.WithTimeout(ctx, f.call.handler.limits.Beat)
 	defer cancel()
-	var out bytes.Buffer // whole events
+	var out bytes.Buffer // contains only whole events
 	for event, err := range f.call.ledger().Watch(within, f.next) {
 		if errors.Is(err, context.DeadlineExceeded) {
 			break
@@ -81,7 +81,7 @@ func (f *feed) beat(ctx context.Context, w *writer) error {
 	return f.send(w, &out)
 }
 
-// send sends whole events, unless the caller may not read on.
+// send sends the buffered events, unless the caller may not read on.
 func (f *feed) send(w *writer, events *bytes.Buffer) error {
 	if err := f.call.permitted(); err != nil {
 		return err
@@ -92,7 +92,7 @@ func (f *feed) send(w *writer, events *bytes.Buffer) error {
 	return w.flush()
 }
 
-// end says in the stream why it ends.
+// end sends the reason why the stream ends, as an event of the type problem.
 func (f *feed) end(w *writer, reason error) error {
 	var out bytes.Buffer
 	_, _ = out.WriteString("event: problem\ndata: ")

@@ -15,34 +15,34 @@ import (
 	"github.com/sluicedp/sluice/internal/httpapi"
 )
 
-// tokens knows callers by a file of hashed tokens.
+// tokens identifies callers by a file of hashed tokens.
 type tokens struct {
 	path  string
-	fault func(error)      // is told once of each state in which the file cannot be read
+	fault func(error)      // called once for each distinct error while the file cannot be read
 	now   func() time.Time // the clock
 
 	mu      sync.Mutex
-	text    []byte // as it was read last
-	said    string // the fault that was told last
+	text    []byte // content at the last read
+	said    string // the last error passed to fault
 	known   map[string]Holder
-	mark    mark      // of the file when it was read last
-	first   time.Time // when it was first read with this mark
-	settled bool      // whatever happens to the file changes its mark
+	mark    mark      // mark of the file at the last read
+	first   time.Time // when the file was first seen with this mark
+	settled bool      // every later change of the file changes its mark
 }
 
-// settling is how long a file has the same mark before that is believed. A file that changes twice
-// within one tick of the clock of its disk has the same mark both times. No disk's clock ticks as
-// rarely as that.
+// settling is how long a file must have the same mark before the mark is trusted. A file that
+// changes twice within one clock tick of its file system has the same mark both times. No file
+// system has ticks of 10 seconds.
 const settling = 10 * time.Second
 
-// OpenTokens returns an [Options.Gate] that knows callers by a file of hashed tokens, which
-// "ledgerctl token" writes. It returns the [Holder] of the bearer token of a request, and false if
-// the token is not in the file.
+// OpenTokens returns an [Options.Gate] that identifies callers by a file of hashed tokens, which
+// "ledgerctl token" writes. The gate returns the [Holder] of the bearer token of a request, or
+// false if the token is not in the file.
 //
-// The file must be readable now. It is opened again for each request, and read unless it is
-// certainly unchanged, so that a token that is added or removed counts at once. While it cannot be
-// read, no caller is admitted, and fault is called, from any goroutine; it may be nil. The file is
-// JSON, with the SHA-256 of each token in hexadecimal digits:
+// The file must be readable now. The gate opens it for each request, and reads it unless it is
+// certainly unchanged, so that added and removed tokens take effect at once. While the file cannot
+// be read, no caller is admitted, and fault is called, from any goroutine. fault may be nil. The
+// file is JSON, with the SHA-256 of each token in hexadecimal digits:
 //
 //	{"tokens": [{"name": "shop", "role": "buyer", "whom": "acme", "sha256": "…"}]}
 func OpenTokens(path string, fault func(error)) (gate func(*http.Request) (Holder, bool), err error) {
@@ -61,14 +61,15 @@ func openTokens(path string, fault func(error)) (*tokens, error) {
 	return t, t.refresh(look(path))
 }
 
-// admit returns the holder of the bearer token of a request, and false if there is none in the file.
+// admit returns the holder of the bearer token of a request, or false if the file has no such
+// token.
 func (t *tokens) admit(r *http.Request) (Holder, bool) {
 	scheme, token, _ := strings.Cut(r.Header.Get("Authorization"), " ")
 	if !strings.EqualFold(scheme, "Bearer") || len(r.Header.Values("Authorization")) != 1 {
 		return Holder{}, false
 	}
 	hash := httpapi.HashToken(strings.TrimSpace(token))
-	is, marked, err := look(t.path) // before the lock: no other request need wait for it
+	is, marked, err := look(t.path) // outside the lock, so that no other request waits for the file system
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	err = t.refresh(is, marked, err)
@@ -76,15 +77,16 @@ func (t *tokens) admit(r *http.Request) (Holder, bool) {
 		t.said = text
 		t.fault(err)
 	}
-	// Which hash is looked up says nothing of any token.
+	// A map lookup is safe here: its timing depends on the hash only, which reveals no token.
 	holder, known := t.known[hash]
 	return holder, known
 }
 
-// look opens a file, closes it again, and returns its mark, and whether that can be relied on. It
-// does not only ask about the name: a process that may not read the file any more must see that,
-// and some network file systems only then fetch what has changed. It does not leave the file open:
-// all requests may wait for the lock at once, and each would hold a descriptor.
+// look opens and closes a file, and returns its mark, and whether the mark can be trusted. It
+// opens the file, and does not only stat it, for two reasons. It must notice that the process lost
+// the permission to read the file. Some network file systems fetch changes only on open. It closes
+// the file at once, because each request that waits for the lock would otherwise hold a
+// descriptor.
 func look(path string) (is mark, marked bool, err error) {
 	file, info, err := openRegular(path)
 	if err == nil {
@@ -94,9 +96,10 @@ func look(path string) (is mark, marked bool, err error) {
 	return is, marked, err
 }
 
-// openRegular opens a file, which must be a regular one, to be read.
+// openRegular opens a regular file for reading. It returns an error for any other kind of file.
 func openRegular(path string) (*os.File, fs.FileInfo, error) {
-	file, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0) // else a named pipe would wait
+	// without O_NONBLOCK, opening a named pipe would block
+	file, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -110,8 +113,8 @@ func openRegular(path string) (*os.File, fs.FileInfo, error) {
 	return file, info, err
 }
 
-// refresh sees to it that those are known who are in the file, which was looked at a moment ago. No
-// token is known if it could not be opened, or cannot be read.
+// refresh updates the known tokens from the file, given the result of look. If the file could not
+// be opened or read, no token is known.
 func (t *tokens) refresh(is mark, marked bool, err error) error {
 	if err != nil {
 		t.settled, t.known, t.text = false, nil, nil
@@ -124,13 +127,13 @@ func (t *tokens) refresh(is mark, marked bool, err error) error {
 	if !marked || is != t.mark {
 		t.mark, t.first = is, now
 	}
-	// The mark is older than what is read now: if the file has changed in between, the next mark is
-	// another one.
+	// The mark was taken before this read. If the file changed in between, the next mark differs
+	// and the file is read again.
 	t.settled = marked && now.Sub(t.first) >= settling
 	return t.read()
 }
 
-// read reads the file again. If that fails, no token is known.
+// read reads the file and replaces the known tokens. If that fails, no token is known.
 func (t *tokens) read() error {
 	var text []byte
 	file, _, err := openRegular(t.path)
@@ -148,7 +151,7 @@ func (t *tokens) read() error {
 	if err != nil {
 		return err
 	}
-	// Some editors write a byte order mark.
+	// Some editors write a byte order mark at the beginning.
 	read, err := httpapi.ReadTokens(bytes.TrimPrefix(text, []byte("\ufeff")))
 	if err != nil {
 		return fmt.Errorf("%q: %w", t.path, err)

@@ -9,19 +9,19 @@ import (
 	"github.com/sluicedp/sluice/ledger/api"
 )
 
-// bearer tells the true values that a request brings, and asks the host's source about others if
-// there is one. Otherwise it notes whom it was asked about, so that the request can be repeated
-// with their values. It is an [api.TruthFunc] by its method tell.
+// bearer provides the true values of a request: those in its body, and others from the host's
+// source, if there is one. Without a source it records the objects that need a value, so that the
+// request can be repeated with these values. Its method tell is an [api.TruthFunc].
 type bearer struct {
-	brought map[string]httpapi.Truths // by question; "" for whatever question the request is about
-	source  api.TruthFunc             // nil if there is none
+	brought map[string]httpapi.Truths // by question; the key "" applies to any question without an entry
+	source  api.TruthFunc             // the host's source; nil if there is none
 	needs   []api.Need
-	asked   bool   // the source was
-	failed  bool   // the source did not tell
-	waits   func() // is called before the source, which may take its time; nil does nothing
+	asked   bool   // the source was called
+	failed  bool   // the source returned an error
+	waits   func() // called before the source, which may be slow; may be nil
 }
 
-// truths returns what tells the true values of a request about one question.
+// truths returns the provider of true values for a request about one question.
 func (c *call) truths(brought httpapi.Truths) *bearer {
 	return c.truthsOf(map[string]httpapi.Truths{"": brought})
 }
@@ -31,9 +31,9 @@ func (c *call) truthsOf(brought map[string]httpapi.Truths) *bearer {
 	return c.bearer
 }
 
-// mayBring refuses true values of whoever is not the host's own, where the host has a source of
-// them. A ledger with a truth key refuses another value than the one that was drawn from before:
-// whoever names values can find out the true one by trying.
+// mayBring returns an error if a caller other than an operator sends true values although the host
+// has a source of them. A ledger with a truth key refuses a value other than the one of the first
+// draw. So a caller that sends values could find the true value by trying.
 func (c *call) mayBring(truths httpapi.Truths) error {
 	if len(truths) == 0 || c.holder.Role == roleOperator || c.handler.options.Truth == nil {
 		return nil
@@ -51,7 +51,7 @@ func (b *bearer) tell(ctx context.Context, question string, objects []string) ([
 		known = b.brought[""]
 	}
 	values := make([]string, len(objects))
-	var others []string // whose values the request does not bring
+	var others []string // objects whose values the request does not bring
 	var places []int
 	for i, object := range objects {
 		value, brought := known[object]
@@ -92,7 +92,7 @@ func (b *bearer) need(question string, objects []string) {
 	b.needs = append(b.needs, api.Need{Question: question, Objects: objects})
 }
 
-// forget drops the values.
+// forget removes the true values of the request from memory.
 func (b *bearer) forget() {
 	if b == nil {
 		return
@@ -102,15 +102,16 @@ func (b *bearer) forget() {
 	}
 }
 
-// explain adds to the problem of a request what its truths have to do with it.
+// explain adds to a problem what is known about the true values of the request.
 func (b *bearer) explain(p *api.Problem) *api.Problem {
 	switch {
 	case b == nil:
 	case p.Kind == problem.TruthNeeded:
 		p.Needs = b.needs
-	case p.Kind == problem.Interrupted || p.Kind == problem.Late: // the request has ended
+	// the request was cancelled or too late, whatever the source returned
+	case p.Kind == problem.Interrupted || p.Kind == problem.Late:
 	case b.failed || b.asked && p.Kind == problem.Invalid && p.Field == "truths":
-		// What the source says may be anything, a true value among it: it is not passed on.
+		// The error of the source is not passed on, because its text may contain a true value.
 		return problem.New(problem.TruthFailed, "the source of true values failed, so nothing was drawn that needs it")
 	}
 	return p

@@ -12,25 +12,27 @@ import (
 	"github.com/sluicedp/sluice/ledger/internal/event"
 )
 
-// This file decides what each role sees of what it asks for. No other file does: routes pass what
-// the ledger returns through these functions.
+// This file alone decides what each role sees. Routes pass the results of the ledger through these
+// functions.
 //
-// A buyer learns prices, levels on offer, what it holds, and yes or no for an order at a level on
-// offer. It does not learn what others bought, what a person has spent or has left, or how many
-// sales there are. So to a buyer
+// A buyer learns prices, levels on offer, its own purchases, and yes or no for an order at a level
+// on offer. It does not learn what others bought, what a person has spent or has left, or how many
+// sales there are. So for a buyer
 //
-//   - quotes are [ledger.Ledger.QuoteBuyer], and every refusal is [api.NotAvailable];
-//   - sales and reservations have its own numbers, 1, 2, 3, …, in place of those of the ledger;
-//   - numbers of events, and how responses came about, are left out;
-//   - errors have a fixed text, but for what is wrong with the request itself;
-//   - the log is proven at the sizes that its receipts have, and at no other.
+//   - quotes are those of [ledger.Ledger.QuoteBuyer], and every refusal is [api.NotAvailable]
+//   - sales and reservations have the buyer's own numbers, 1, 2, 3, …, instead of those of the
+//     ledger
+//   - numbers of events, and the methods of responses, are left out
+//   - errors have a fixed text, except for errors in the request itself
+//   - the log is proven only at the sizes in the buyer's receipts
 //
-// Receipts are signed, and verified without the ledger. docs/limits.md lists what they show besides.
+// Receipts are signed, and verified without the ledger, so they are not changed here.
+// docs/limits.md lists what receipts reveal in addition.
 
-// isBuyer reports whether the holder sees what a buyer may see, and no more.
+// isBuyer reports whether the holder may see only what a buyer may see.
 func (c *call) isBuyer() bool { return c.holder.Role == roleBuyer }
 
-// own refuses a buyer that names another one.
+// own returns an error if a buyer names another buyer.
 func (c *call) own(buyer string) error {
 	if c.isBuyer() && buyer != c.holder.Whom {
 		return problem.At("buyer", problem.Forbidden, "this token is of another buyer")
@@ -38,7 +40,7 @@ func (c *call) own(buyer string) error {
 	return nil
 }
 
-// quoted returns the quote of an order.
+// quoted returns the quote of an order as the holder may see it.
 func (c *call) quoted(o api.Order) (api.Quote, error) {
 	ask := c.ledger().Quote
 	if c.isBuyer() {
@@ -47,8 +49,8 @@ func (c *call) quoted(o api.Order) (api.Quote, error) {
 	return ask(c.ctx(), o)
 }
 
-// numberOf returns the ledger's number of a sale or reservation by the number that the holder knows
-// it by.
+// numberOf converts the holder's number of a sale or reservation to the ledger's number. They
+// differ for a buyer only.
 func (c *call) numberOf(number uint64) (uint64, error) {
 	if !c.isBuyer() {
 		return number, nil
@@ -56,9 +58,9 @@ func (c *call) numberOf(number uint64) (uint64, error) {
 	return c.ledger().OrderOf(c.ctx(), c.holder.Whom, number)
 }
 
-// unknown returns the error of what is found under no number. Errors of the ledger, which may have
-// its own number of it, are replaced: a buyer reads the same whether it is another's, a
-// reservation, or not there.
+// unknown returns the error for a sale or reservation that was not found. It replaces the error of
+// the ledger, which may contain the ledger's own number. A buyer gets the same error if the number
+// is another buyer's, is of the other kind, or does not exist.
 func unknown(kind string, number uint64, err error) error {
 	if errors.Is(err, api.ErrUnknown) {
 		return fmt.Errorf("%s %d: %w", kind, number, api.ErrUnknown)
@@ -89,7 +91,7 @@ func (c *call) seenReservation(r api.Reservation) api.Reservation {
 	return r
 }
 
-// seenDelivery returns a response, of the sale with a number, as the holder sees it.
+// seenDelivery returns a response of the given sale as the holder sees it.
 func (c *call) seenDelivery(sale uint64, d api.Delivery) api.Delivery {
 	d.Sale = sale
 	if c.isBuyer() {
@@ -98,8 +100,8 @@ func (c *call) seenDelivery(sale uint64, d api.Delivery) api.Delivery {
 	return d
 }
 
-// consistency proves that the log at one size begins that at another, of sizes that the holder may
-// know.
+// consistency proves that the log of the size from is the beginning of the log of the size to. A
+// buyer may ask only for sizes that it knows.
 func (c *call) consistency(from, to uint64) (tlog.TreeProof, error) {
 	if c.isBuyer() {
 		return c.ledger().ConsistencyOf(c.ctx(), c.holder.Whom, from, to)
@@ -117,18 +119,18 @@ func seenProblem(p api.Problem, role string) *api.Problem {
 	}
 	p.TruthChanged, p.TruthInvalid = nil, nil
 	if role != roleDesk && p.Kind == problem.Refused {
-		// The text has what people have spent.
+		// The text contains what people have spent.
 		p.Detail, p.Refused = "not available at this ε", event.Unexplained(p.Refused)
 		p.Instead, p.Sums = nil, nil
 	}
 	if p.Status >= http.StatusInternalServerError || p.Exit == exitIntegrity {
-		p.Detail = p.Title // the text may have names of files, and of other hosts
+		p.Detail = p.Title // the text may contain names of files or of other hosts
 	}
 	return &p
 }
 
-// plainProblem returns a problem as a buyer sees it. Only what is wrong with the request itself has
-// words of its own.
+// plainProblem returns a problem as a buyer sees it. Only an error in the request itself keeps its
+// own text.
 func plainProblem(p api.Problem) api.Problem {
 	out := api.Problem{Type: p.Type, Title: p.Title, Status: p.Status, Detail: p.Title, Kind: p.Kind, Exit: p.Exit}
 	switch p.Kind {
@@ -141,5 +143,5 @@ func plainProblem(p api.Problem) api.Problem {
 	return out
 }
 
-// exitIntegrity is the exit code of what is damaged.
+// exitIntegrity is the exit code of problems about damaged data.
 const exitIntegrity = 4

@@ -13,55 +13,57 @@ import (
 	"github.com/sluicedp/sluice/ledger/internal/state"
 )
 
-// Requests are bounded by what they read, not only by their number: 80 bytes may ask about all
-// objects there are.
+// Requests are limited by the records that they read, and not only by their number, because a
+// request of 80 bytes may be about all objects.
 //
-// A request that reads few records is never held up. One that only reads is found to be large when
-// it has read more: it is stopped, and begins again when it may. One that changes the ledger is
-// weighed before, by the objects that it names. A large request takes the records that it is likely
-// to read from the purse of its principal, and waits for a turn: few compute at a time, one
-// principal has at most half of the turns, and the principals that wait are served one after the
-// other. When it has ended, the purse is settled by what it has read.
+// A small request never waits. For a request that only reads, this is found out by running it: if
+// it reads more than fewRecords, it is stopped, and starts again as a large request. For a request
+// that changes the ledger, it is estimated before, from the objects that it names. A large request
+// takes its estimated records from the purse of its principal, and waits for a turn. Few large
+// requests compute at a time. One principal has at most half of the turns, and waiting principals
+// are served in rotation. After the request, the purse is corrected by the records that were
+// really read.
 
 const (
-	// fewRecords is how many records a request may read and be small.
+	// fewRecords is the maximum number of records that a small request reads.
 	fewRecords = 4096
-	// recordsEach is how many records are read, about, of each object of a panel.
+	// recordsEach is the estimated number of records that are read for each object of a panel.
 	recordsEach = 3
-	// mostWaiting is how many requests of one principal may wait for a turn, beside as many as may
-	// have one at a time.
+	// mostWaiting is how many requests of one principal may wait for a turn, in addition to those
+	// that may have a turn at the same time.
 	mostWaiting = 32
 )
 
-// effort is what a call reads.
+// effort is the work of a call, in records read.
 type effort struct {
 	meter state.Meter
-	paid  int64  // the records that were taken from the purse of its principal
-	owes  bool   // what it reads is to be taken from there
-	turn  func() // gives its turn back; nil if it has none
+	paid  int64  // records already taken from the purse of the principal
+	owes  bool   // settle must take the records that were read from the purse
+	turn  func() // releases the turn; nil if the call has none
 }
 
-// reads reports whether a route changes nothing, so that it can begin again.
+// reads reports whether a route changes nothing, so that it can be stopped and run again.
 func (r *route) reads() bool {
 	return !r.keyed && !r.long && !slices.Contains([]string{"reconcile", "takeOver"}, r.id)
 }
 
-// compute serves a call when it may, and gives its turn back.
+// compute runs a call within the limits on records, and releases its turn.
 func (c *call) compute() (any, error) {
 	c.request = c.request.WithContext(state.WithMeter(c.ctx(), &c.effort.meter))
 	defer c.leaveTurn()
 	switch {
 	case c.route.copies:
-		return c.route.serve(c) // these have places of their own
+		return c.route.serve(c) // copies have a limit of their own
 	case c.route.long:
-		if err := c.pay(1); err != nil { // its end shows how much it was
+		if err := c.pay(1); err != nil { // settle takes the rest at the end, when the number is known
 			return nil, err
 		}
 		return c.route.serve(c)
 	case c.route.reads():
 		records := c.weight()
 		if records > fewRecords || records == 0 && c.route.grows {
-			// Without debts: else each request that is stopped would be read for nothing.
+			// A principal in debt is refused before the read. Otherwise each of its requests would
+			// be read in part and then stopped, for nothing.
 			if err := c.pay(0); err != nil {
 				return nil, err
 			}
@@ -70,7 +72,7 @@ func (c *call) compute() (any, error) {
 		result, err := c.route.serve(c)
 		c.effort.meter.Allow(0)
 		if !c.effort.meter.Exceeded() {
-			c.effort.owes = false // it was small
+			c.effort.owes = false // the request was small, so its records do not count
 			return result, err
 		}
 		c.effort.owes = true
@@ -82,7 +84,8 @@ func (c *call) compute() (any, error) {
 	return c.route.serve(c)
 }
 
-// computeLarge serves a call that reads so many records, about, when it may and its turn has come.
+// computeLarge runs a call of about so many records, after taking them from the purse and waiting
+// for a turn.
 func (c *call) computeLarge(records int64) (result any, err error) {
 	if err := c.pay(records); err != nil {
 		return nil, err
@@ -93,7 +96,8 @@ func (c *call) computeLarge(records int64) (result any, err error) {
 	return c.route.serve(c)
 }
 
-// pay takes records from the purse of its principal, or returns when there will be enough.
+// pay takes records from the purse of the principal. If the purse has too few, it returns an
+// error, and sets Retry-After to when there will be enough.
 func (c *call) pay(records int64) error {
 	wait := time.Duration(0)
 	if c.holder.Role != roleOperator {
@@ -103,14 +107,14 @@ func (c *call) pay(records int64) error {
 		c.effort.paid, c.effort.owes = c.effort.paid+records, true
 		return nil
 	}
-	// What was read already is owed all the same, see settle.
+	// The records that were already read are still owed, see settle.
 	c.out.Header().Set("Retry-After", strconv.FormatFloat(math.Ceil(wait.Seconds()), 'f', 0, 64))
 	const what = "this request reads about %d records; those of one principal may read %v each second"
 	return problem.New(problem.TooMany, what, records, c.handler.limits.Records)
 }
 
-// settle takes from the purse of its principal what the call has read beyond what was taken before,
-// or puts back what it has not.
+// settle corrects the purse of the principal by the difference between the records that the call
+// read and those that were taken before.
 func (c *call) settle() {
 	if c.effort.owes && c.holder.Role != roleOperator {
 		c.handler.gates.records.settle(c.holder.principal(), float64(c.effort.meter.Records()-c.effort.paid))
@@ -118,7 +122,7 @@ func (c *call) settle() {
 	c.effort.owes = false
 }
 
-// leaveTurn gives the turn of the call back, if it has one.
+// leaveTurn releases the turn of the call, if it has one.
 func (c *call) leaveTurn() {
 	if leave := c.effort.turn; leave != nil {
 		c.effort.turn = nil
@@ -126,7 +130,7 @@ func (c *call) leaveTurn() {
 	}
 }
 
-// weight returns how many records a request reads, about, by what it says.
+// weight estimates the number of records that a request reads, from its body.
 func (c *call) weight() int64 {
 	if _, captures := c.body.(*httpapi.Capture); captures {
 		return recordsEach * c.reserved()
@@ -134,14 +138,15 @@ func (c *call) weight() int64 {
 	named, others := httpapi.Panel(c.body)
 	objects := int64(named)
 	if others {
-		if stats, err := c.ledger().Stats(c.ctx()); err == nil { // else the call says what is wrong
+		if stats, err := c.ledger().Stats(c.ctx()); err == nil { // on an error, the call itself returns it
 			objects += int64(min(stats.Chains, math.MaxInt32))
 		}
 	}
 	return recordsEach * objects
 }
 
-// reserved returns how many objects the reservation in the path has, and 0 if there is none.
+// reserved returns the number of objects of the reservation in the path, or 0 if there is no such
+// reservation.
 func (c *call) reserved() int64 {
 	number, err := c.place("reservation")
 	if err != nil {
@@ -154,28 +159,30 @@ func (c *call) reserved() int64 {
 	return int64(min(r.Objects, math.MaxInt32)) + int64(len(r.Refused))
 }
 
-// purses bound how often each principal does something, or how much of it.
+// purses limit the rate at which each principal does something, as a token bucket for each
+// principal.
 type purses struct {
-	each float64 // what comes in each second
-	most float64 // that a purse holds
+	each float64 // refill per second
+	most float64 // capacity of a purse
 	now  func() time.Time
 	mu   sync.Mutex
 	of   map[principal]*purse
 }
 
-// purse has what may be taken. Below 0 it is in debt, by no more than it holds at most.
+// purse is the token bucket of one principal. A negative value is a debt, which is at most the
+// capacity.
 type purse struct {
 	has float64
-	at  time.Time // when it had so much
+	at  time.Time // time of the last update of has
 }
 
 func newPurses(each, most float64, now func() time.Time) *purses {
 	return &purses{each: each, most: most, now: now, of: map[principal]*purse{}}
 }
 
-// take takes n out of the purse of a principal, and returns 0. If there is too little it takes
-// nothing, and returns how long it is until there will be enough or, if n is more than a purse
-// holds, until it is full.
+// take takes n from the purse of a principal, and returns 0. If the purse has less than n, it
+// takes nothing, and returns the time until it will have n. If n is more than the capacity, that
+// is the time until the purse is full.
 func (p *purses) take(by principal, n float64) (wait time.Duration) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -187,7 +194,7 @@ func (p *purses) take(by principal, n float64) (wait time.Duration) {
 	return 0
 }
 
-// settle takes more out of the purse of a principal, or puts some back if more is below 0.
+// settle takes more from the purse of a principal, or puts the amount back if it is negative.
 func (p *purses) settle(by principal, more float64) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -196,7 +203,7 @@ func (p *purses) settle(by principal, more float64) {
 
 func (p *purses) spend(one *purse, n float64) { one.has = min(max(one.has-n, -p.most), p.most) }
 
-// filled returns the purse of a principal, with what has come in since it was last used.
+// filled returns the purse of a principal after adding the refill since its last use.
 func (p *purses) filled(by principal) *purse {
 	now := p.now()
 	one := p.of[by]
@@ -212,27 +219,28 @@ func (p *purses) filled(by principal) *purse {
 	return one
 }
 
-// turns are those of large requests. The principals that wait are served one after the other, so
-// that one with many requests holds up the others for no longer than one of them takes.
+// turns limit how many large requests compute at a time. Waiting principals are served in
+// rotation. So a principal with many requests delays the others by no more than one request each
+// time.
 type turns struct {
-	all chan struct{} // has an element for each turn that is taken
+	all chan struct{} // one element for each turn in use
 	mu  sync.Mutex
-	of  map[principal]*line // of those that have a turn, or wait for one
+	of  map[principal]*line // principals that have a turn or wait for one
 }
 
-// line are the requests of one principal. Those that wait take three places in turn: one of those
-// that the principal may have, the first in its line, and one of all.
+// line holds the requests of one principal. A waiting request acquires three semaphores in order:
+// a turn of the principal, the head of the principal's line, and a turn of all.
 type line struct {
-	requests int           // that have a turn, or wait for one
-	own      chan struct{} // has an element for each turn that the principal has, or is about to get
-	first    chan struct{} // has an element while a request of the principal waits for a turn of all
+	requests int           // number of requests that have a turn or wait for one
+	own      chan struct{} // one element for each turn that the principal has, or is about to get
+	first    chan struct{} // one element while a request of the principal waits for a turn of all
 }
 
 func newTurns(most int) *turns {
 	return &turns{all: make(chan struct{}, most), of: map[principal]*line{}}
 }
 
-// each is how many turns one principal may have at a time.
+// each returns how many turns one principal may have at a time.
 func (t *turns) each(by principal) int {
 	if by.role == roleOperator {
 		return cap(t.all)
@@ -240,8 +248,8 @@ func (t *turns) each(by principal) int {
 	return (cap(t.all) + 1) / 2
 }
 
-// enter waits for a turn, and returns what gives it back. It returns the error of ctx if that ends
-// before.
+// enter waits for a turn, and returns the function that releases it. It returns ctx.Err() if ctx
+// ends before.
 func (t *turns) enter(ctx context.Context, by principal) (leave func(), err error) {
 	one, err := t.join(by)
 	if err != nil {
@@ -268,7 +276,7 @@ func (t *turns) enter(ctx context.Context, by principal) (leave func(), err erro
 	return leave, nil
 }
 
-// join counts a request of a principal.
+// join adds a request of a principal to its line, or returns an error if too many wait.
 func (t *turns) join(by principal) (*line, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -284,7 +292,7 @@ func (t *turns) join(by principal) (*line, error) {
 	return one, nil
 }
 
-// part forgets a request, and a principal that has no other.
+// part removes a request from its line, and the line when it is empty.
 func (t *turns) part(by principal) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -18,16 +18,16 @@ import (
 	"github.com/sluicedp/sluice/ledger/api"
 )
 
-// writer is where an answer goes. Its reader must take it as fast as limits say.
+// writer writes an answer. The reader must read as fast as [Limits] require.
 type writer struct {
 	http.ResponseWriter
 	control *http.ResponseController
 	now     func() time.Time
-	time    allowance    // of the reader
-	check   func() error // is asked before each part but the first whether there may be more; nil allows all
-	status  int          // 0 as long as nothing was sent
-	sent    bool         // a part of the body was
-	broken  bool         // it ends before its end
+	time    allowance    // time that the reader has left
+	check   func() error // called before each part except the first; an error ends the answer. nil allows all parts
+	status  int          // 0 until the header is sent
+	sent    bool         // a part of the body was sent
+	broken  bool         // the answer is incomplete
 }
 
 func newWriter(w http.ResponseWriter, l Limits) *writer {
@@ -37,13 +37,13 @@ func newWriter(w http.ResponseWriter, l Limits) *writer {
 	}
 }
 
-// expect gives the body of the request some time to come; 0 is any.
+// expect sets the deadline for the rest of the request body, from now on. 0 removes the deadline.
 func (w *writer) expect(d time.Duration) {
 	var at time.Time
 	if d > 0 {
 		at = w.now().Add(d)
 	}
-	_ = w.control.SetReadDeadline(at) // what has no deadlines is no connection
+	_ = w.control.SetReadDeadline(at) // an error means that the writer supports no deadlines: it is no connection
 }
 
 // WriteHeader implements [http.ResponseWriter].
@@ -54,11 +54,11 @@ func (w *writer) WriteHeader(status int) {
 	}
 }
 
-// partSize is how much is sent at a time.
+// partSize is the number of bytes that one write sends.
 const partSize = 16 << 10
 
-// Write implements [http.ResponseWriter]. It sends part by part, so that deadlines measure
-// progress.
+// Write implements [http.ResponseWriter]. It writes in parts, so that the deadline of each part
+// measures progress.
 func (w *writer) Write(p []byte) (n int, err error) {
 	w.WriteHeader(http.StatusOK)
 	for n < len(p) && err == nil {
@@ -73,7 +73,7 @@ func (w *writer) Write(p []byte) (n int, err error) {
 	return n, err
 }
 
-// allowed returns an error if no more of an answer may be sent.
+// allowed returns an error if no more of the answer may be sent.
 func (w *writer) allowed() error {
 	if w.sent && w.check != nil {
 		return w.check()
@@ -82,14 +82,14 @@ func (w *writer) allowed() error {
 	return nil
 }
 
-// wait sets the time by which the next bytes must be taken, and returns the time now.
+// wait sets the deadline for the next write, and returns the current time.
 func (w *writer) wait() (begun time.Time) {
 	begun = w.now()
 	_ = w.control.SetWriteDeadline(begun.Add(w.time.left))
 	return begun
 }
 
-// timed sends some bytes, for as long as the reader may still take.
+// timed runs send within the time that the reader has left, and updates that time.
 func (w *writer) timed(send func() (int, error)) (n int, err error) {
 	begun := w.wait()
 	n, err = send()
@@ -97,20 +97,20 @@ func (w *writer) timed(send func() (int, error)) (n int, err error) {
 	return n, err
 }
 
-// flush sends what was written.
+// flush sends the bytes that are still buffered.
 func (w *writer) flush() error {
 	_, err := w.timed(func() (int, error) { return 0, w.control.Flush() })
 	return err
 }
 
-// hurry has the rest of an answer sent soon or not at all.
+// hurry limits the time for the rest of the answer to lingering.
 func (w *writer) hurry() { w.time.left = min(w.time.left, lingering) }
 
-// body sends an answer, the header included.
+// body sends a complete answer, including the header.
 type body func(ctx context.Context, w *writer) error
 
-// send sends the result of a call. What fails before anything was sent is an error; later, the
-// answer is broken off.
+// send sends the result of a call. It returns an error only if nothing was sent. After that, a
+// failure aborts the answer.
 func (c *call) send(ctx context.Context, result any) error {
 	err := c.sendAs(ctx, result)
 	if err != nil && c.out.status != 0 {
@@ -134,11 +134,12 @@ func (c *call) sendAs(ctx context.Context, result any) error {
 	return c.spool(document{"application/json", text})
 }
 
-// leastSpooled is what the smallest answer counts for: so many of them may be sent at a time.
+// leastSpooled is the minimum number of bytes that an answer counts for. It bounds how many
+// answers are sent at a time.
 const leastSpooled = 64 << 10
 
-// spool sends an answer that is ready. The request leaves its place if the memory for answers has
-// as much left, so that a slow reader does not hold one.
+// spool sends an answer that is complete in memory. If the memory limit allows it, the request
+// first releases its place among running requests, so that a slow reader does not occupy one.
 func (c *call) spool(d document) error {
 	c.forgetBody()
 	waiting := &hold{room: c.handler.gates.memory, by: c.holder}
@@ -156,7 +157,7 @@ func (c *call) spool(d document) error {
 	return err
 }
 
-// encode writes a value as [encoded] returns it, in one piece.
+// encode writes a value in the form of [encoded], with one call of Write.
 func encode(out io.Writer, value any) error {
 	text, err := encoded(value)
 	if err != nil {
@@ -166,15 +167,16 @@ func encode(out io.Writer, value any) error {
 	return err
 }
 
-// encoded returns a value on one line, as package encoding/json writes it, but for lists: none is null.
+// encoded returns a value as one line of JSON, as package encoding/json writes it, except that an
+// empty list is never null.
 func encoded(value any) ([]byte, error) {
 	text, err := json.Marshal(value,
 		jsonv1.DefaultOptionsV1(), jsontext.EscapeForHTML(false), json.FormatNilSliceAsNull(false), listsOut())
 	return append(text, '\n'), err
 }
 
-// sendLines sends the items of a list, one a line. The last line says that they are all, or is the
-// problem that came between.
+// sendLines sends the items of a list, one per line. The last line says that the list is complete,
+// or is the problem that ended it.
 func (c *call) sendLines(ctx context.Context, w *writer, items iter.Seq2[any, error]) error {
 	w.Header().Set("Content-Type", httpapi.Lines)
 	out, n := bufio.NewWriterSize(w, partSize), 0
@@ -186,7 +188,7 @@ func (c *call) sendLines(ctx context.Context, w *writer, items iter.Seq2[any, er
 			err = revoked
 		}
 		if err != nil && w.status == 0 && out.Buffered() == 0 {
-			return err // nothing was sent yet
+			return err // nothing was sent yet, so the error can be the answer
 		}
 		if err != nil {
 			w.hurry()
@@ -205,7 +207,7 @@ func (c *call) sendLines(ctx context.Context, w *writer, items iter.Seq2[any, er
 	return out.Flush()
 }
 
-// problem sends a problem, if nothing was sent before.
+// problem sends a problem. If the answer has already begun, it marks the answer as broken.
 func (w *writer) problem(p *api.Problem) {
 	if w.status != 0 {
 		w.broken = true
@@ -218,7 +220,7 @@ func (w *writer) problem(p *api.Problem) {
 	}
 }
 
-// document is an answer whose bytes are fixed.
+// document is an answer of fixed bytes.
 type document struct {
 	media string
 	text  []byte

@@ -99,6 +99,7 @@ func (m *Memory) Fail(err error) { m.setFault(err, false) }
 // ends that.
 func (m *Memory) FailLate(err error) { m.setFault(err, true) }
 
+// setFault sets the error of commits, and whether their changes are stored all the same.
 func (m *Memory) setFault(err error, late bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -61,10 +61,10 @@ func (e *NotGradualError) Unwrap() error { return privacy.ErrInvalid }
 // regions of three outputs meet there is none from E₁ = 6/5 to E₂ = 5/4, but there is one from 5/4
 // to 5.
 //
-// Gradual returns a [*NotGradualError] if there are none, and [ErrNoCertificate] if the effort was
-// not enough to know. It returns [privacy.ErrInvalid] unless growth is at least 1, low and high
-// have a law for each vertex that adds up to exactly 1, and the vertices times the pairs of outputs
-// are at most 4,000.
+// Gradual returns a [*NotGradualError] if there are none, and [privacy.ErrNoCertificate] if the
+// effort was not enough to know. It returns [privacy.ErrInvalid] unless growth is at least 1, low
+// and high have a law for each vertex that adds up to exactly 1, and the vertices times the pairs
+// of outputs are at most 4,000.
 //
 // When ctx ends, so does Gradual, with its error, as [Problem.Solve] does.
 func Gradual(ctx context.Context, g *Graph, low, high [][]*big.Rat, growth *big.Rat) ([][][]*big.Rat, error) {

@@ -12,9 +12,6 @@ import (
 	"github.com/sluicedp/sluice/internal/lp"
 )
 
-// ErrNoCertificate says that a linear program was given up without a proven answer.
-var ErrNoCertificate = lp.ErrNoCertificate
-
 // safety is by what part e^ε and δ are reduced, so that the mechanism is private after its
 // probabilities are rounded to float64, and their sum is again made 1.
 const safety = 1.0 / (1 << 38)

@@ -64,7 +64,7 @@ type Problem struct {
 // longer. When ctx ends, so does the program, with its error, within a second.
 //
 // Solve returns a [*ConflictError] if no mechanism has these laws or a boundary edge has no given
-// end, and [ErrNoCertificate] if the effort of the program was not enough. Else it returns
+// end, and [privacy.ErrNoCertificate] if the effort of the program was not enough. Else it returns
 // [privacy.ErrInvalid] for arguments out of range, as an [*InputError] where it is about one
 // vertex.
 func (p Problem) Solve(ctx context.Context) (Table, error) {

@@ -10,9 +10,6 @@ import (
 	"github.com/sluicedp/sluice/privacy"
 )
 
-// ErrNoCertificate says that a linear program was given up without a proven answer.
-var ErrNoCertificate = lp.ErrNoCertificate
-
 // NotDegradationError says that one mechanism is no degradation of another. It wraps
 // [privacy.ErrInvalid].
 //
@@ -97,7 +94,8 @@ func settle(higher, lower *Matrix, optimum *lp.Optimum, err error) (*Matrix, err
 	}
 	channel, err := NewMatrix(rows)
 	if err != nil || !higher.leads(channel, lower) {
-		return nil, fmt.Errorf("%w: the channel found does not lead from one mechanism to the other", ErrNoCertificate)
+		return nil, fmt.Errorf("%w: the channel found does not lead from one mechanism to the other",
+			privacy.ErrNoCertificate)
 	}
 	return channel, nil
 }

@@ -421,7 +421,7 @@ func TestAChannelOfTooManyBits(t *testing.T) {
 		"by linear program":  func() (*Matrix, error) { return byProgram(t, higher, lower) },
 	} {
 		var no *NotDegradationError
-		if channel, err := channel(); channel != nil || !errors.Is(err, privacy.ErrInvalid) || errors.As(err, &no) || errors.Is(err, ErrNoCertificate) {
+		if channel, err := channel(); channel != nil || !errors.Is(err, privacy.ErrInvalid) || errors.As(err, &no) || errors.Is(err, privacy.ErrNoCertificate) {
 			t.Errorf("%s: %v, %v", name, channel, err)
 		}
 	}
@@ -431,7 +431,7 @@ func TestAChannelOfTooManyBits(t *testing.T) {
 // wrong answer.
 func TestNoProof(t *testing.T) {
 	two := randomized(2, rat("2"))
-	if _, err := settle(two, two, nil, lp.ErrNoCertificate); !errors.Is(err, ErrNoCertificate) || errors.Is(err, privacy.ErrInvalid) {
+	if _, err := settle(two, two, nil, privacy.ErrNoCertificate); !errors.Is(err, privacy.ErrNoCertificate) || errors.Is(err, privacy.ErrInvalid) {
 		t.Errorf("without a certificate: %v", err)
 	}
 	flat := written("1/2 1/2", "1/2 1/2")
@@ -443,7 +443,7 @@ func TestNoProof(t *testing.T) {
 		{flat, fractions("2", "-1", "-1", "2")},      // no channel, though it leads from flat to itself
 	} {
 		channel, err := settle(c.m, c.m, &lp.Optimum{X: c.wrong}, nil)
-		check.That(t, channel == nil && errors.Is(err, ErrNoCertificate), "with a wrong answer: %v, %v", channel, err)
+		check.That(t, channel == nil && errors.Is(err, privacy.ErrNoCertificate), "with a wrong answer: %v, %v", channel, err)
 	}
 }
 

@@ -43,9 +43,9 @@ type Family struct {
 // NewFamily returns a [*NotDegradationError] if a mechanism is no degradation of the next;
 // [privacy.ErrInvalid] for no mechanism, different numbers of inputs, an ε that is 0 or not above
 // the one before, a channel of more than 4,096 probabilities (4,000 where it takes a linear
-// program), or one found whose common denominator has more than 8,192 bits; and [ErrNoCertificate]
-// if no proof was found with a bounded effort. When ctx ends, so does NewFamily, with its error,
-// within the time of one step of the linear program: less than a second.
+// program), or one found whose common denominator has more than 8,192 bits; and
+// [privacy.ErrNoCertificate] if no proof was found with a bounded effort. When ctx ends, so does
+// NewFamily, with its error, within the time of one step of the linear program: less than a second.
 func NewFamily(ctx context.Context, levels ...*Matrix) (*Family, error) {
 	f, err := ladder(levels)
 	if err != nil {

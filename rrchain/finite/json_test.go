@@ -315,7 +315,7 @@ func FuzzFamilyJSON(f *testing.F) {
 		}
 		read := &Family{}
 		if err := read.UnmarshalJSON(text); err != nil {
-			if !errors.Is(err, privacy.ErrInvalid) && !errors.Is(err, ErrNoCertificate) || read.levels != nil {
+			if !errors.Is(err, privacy.ErrInvalid) && !errors.Is(err, privacy.ErrNoCertificate) || read.levels != nil {
 				t.Errorf("%q: %v", text, err)
 			}
 			return

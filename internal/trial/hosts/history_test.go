@@ -187,7 +187,7 @@ func (x *trial) once(ctx context.Context) (all []record) {
 			}
 		case !r.decided():
 			x.fault("call %d, %s: %w", r.number, r.what, r.err)
-		case r.what == toReserve && errors.Is(r.err, api.ErrNotReserved):
+		case r.what == toReserve && check.Matches(r.err, &api.ReservationError{}):
 			all, closed = append(all, r), append(closed, r)
 		case r.err != nil, r.mereReading():
 			all = append(all, r)
@@ -327,7 +327,7 @@ func (r *record) deed(name string) *deed {
 	case errors.As(r.err, &refused):
 		d.failed, d.refusal = true, refusalOf(refused.Refused, name)
 	case r.err != nil:
-		d.unknown, d.notReserved = errors.Is(r.err, api.ErrUnknown), errors.Is(r.err, api.ErrNotReserved)
+		d.unknown, d.notReserved = errors.Is(r.err, api.ErrUnknown), check.Matches(r.err, &api.ReservationError{})
 		var closed *api.ReservationError
 		if errors.As(r.err, &closed) {
 			d.number = closed.Number
@@ -465,7 +465,7 @@ type deed struct {
 	// What came of it.
 	failed      bool         // the request was refused, because of this object or another
 	unknown     bool         // ErrUnknown
-	notReserved bool         // ErrNotReserved
+	notReserved bool         // ReservationError
 	refusal     *api.Refusal // of this object, without its name
 	first, last uint64       // the events of the request, if they were told
 	shown       level        // of one response; value "" if there is none

@@ -188,7 +188,7 @@ func (p *process) say(s said) {
 // kinds are the errors that the tests tell apart.
 func kinds() map[string]error {
 	return map[string]error{
-		"stopped": api.ErrStopped, "held": journal.ErrHeld, "no key": keyholder.ErrNoKey, "lost": journal.ErrLost, "journal": api.ErrJournal,
+		"stopped": api.ErrStopped, "held": &journal.HeldError{}, "no key": keyholder.ErrNoKey, "lost": journal.ErrLost, "journal": api.ErrJournal,
 		"fenced": journal.ErrFenced, "corrupt": api.ErrCorrupt, "rejected": journal.ErrRejected,
 	}
 }
@@ -204,7 +204,7 @@ func (p *process) obey(c command) {
 	if out.ID = c.ID; err != nil {
 		var all []string
 		for kind, is := range kinds() {
-			if errors.Is(err, is) {
+			if check.Matches(err, is) {
 				all = append(all, kind)
 			}
 		}

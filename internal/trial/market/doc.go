@@ -49,7 +49,7 @@
 //     draw, or a second charge to people's budgets, would come from. But the key and the request are
 //     the same as before, so the ledger returns the recorded sale and changes nothing. (The request
 //     is the same because all of it stands in the row of the order. Had it been put together anew,
-//     from a price list say, the ledger would rightly say api.ErrKeyConflict.)
+//     from a price list say, the ledger would rightly say api.KeyConflictError.)
 //   - after the charge leaves a buyer who has paid and a reservation. The card company knows the key
 //     and does not charge again; the reservation is committed. If it lapsed while the host was down,
 //     the order is refused and the money goes back.

@@ -314,7 +314,7 @@ func (h *host) commit(ctx context.Context, o order, held api.Reservation) (outco
 		return err
 	})
 	var none *api.RefusedError
-	if errors.As(err, &none) || errors.Is(err, api.ErrNotReserved) {
+	if errors.As(err, &none) || errors.As(err, new(*api.ReservationError)) {
 		out := refusing(err.Error())
 		out.refund = held.Price
 		return out, h.cancel(ctx, o, held)
@@ -331,7 +331,7 @@ func (h *host) commit(ctx context.Context, o order, held api.Reservation) (outco
 // that no clock brings it back.
 func (h *host) cancel(ctx context.Context, o order, held api.Reservation) error {
 	err := h.step("cancel", func() error { return h.ledger.Cancel(ctx, o.ID.String()+"/cancel", held.Number) })
-	if errors.Is(err, api.ErrNotReserved) {
+	if errors.As(err, new(*api.ReservationError)) {
 		return nil // it was ended before
 	}
 	return err

@@ -89,7 +89,7 @@ func (anyLedger) AKeyIsNotGoodForAnotherRequest(t *T) {
 			if err := call(); err == nil {
 				t.Errorf("%s: the key is good for another request", name)
 			} else {
-				check.Is(t, err, api.ErrKeyConflict)
+				check.Is(t, err, &api.KeyConflictError{})
 			}
 		})
 	}
@@ -148,7 +148,7 @@ func (anyLedger) ARefusedKeyIsStillFree(t *T) {
 	over := Order(t, "over", "2", "ann")
 	Refusals(t, check.Err(l.Raise(t.Context(), over)))
 	CarryOut(t, l, Order(t, "over", "1", "ann"))
-	check.Is(t, check.Err(l.Raise(t.Context(), over)), api.ErrKeyConflict)
+	check.Is(t, check.Err(l.Raise(t.Context(), over)), &api.KeyConflictError{})
 }
 
 // Two different requests race for one key: one of them has it, in all its callers' eyes.
@@ -159,7 +159,7 @@ func (anyLedger) OfTwoRequestsWithOneKeyOneWins(t *T) {
 	})
 	check.That(t, len(failed) == 16, "%d callers failed, want 16", len(failed))
 	for _, err := range failed {
-		check.Is(t, err, api.ErrKeyConflict)
+		check.Is(t, err, &api.KeyConflictError{})
 	}
 	n := CountKind(Events(t, l), "released")
 	check.That(t, n == 1, "%d draws", n)
@@ -211,7 +211,7 @@ func (anyLedger) AConflictNamesItsKey(t *T) {
 	check.Must(t, l.DefineQuestion(t.Context(), "the key", Vote()))
 	var conflict *api.KeyConflictError
 	err := l.DefineQuestion(t.Context(), "the key", Smoker())
-	if !errors.As(err, &conflict) || conflict.Key != "the key" || !errors.Is(err, api.ErrKeyConflict) || !strings.Contains(err.Error(), `"the key"`) {
+	if !errors.As(err, &conflict) || conflict.Key != "the key" || !strings.Contains(err.Error(), `"the key"`) {
 		t.Errorf("the conflict is %v", err)
 	}
 	_, err = l.Answer(t.Context(), api.AnswerRequest{Key: "2", Question: "vote", Query: "winner", Epsilon: Eps(t, "1"), Objects: Crowd(api.MaxPanel + 1)})
@@ -361,7 +361,7 @@ func (anyLedger) Names(t *T) {
 		}
 		for _, name := range goodNames() {
 			// A key that another field has used is as good a name as any.
-			if err := use(name); err != nil && !errors.Is(err, api.ErrKeyConflict) {
+			if err := use(name); err != nil && !check.Matches(err, &api.KeyConflictError{}) {
 				t.Errorf("%s %.20q (%d bytes): %v", field, name, len(name), err)
 			}
 		}

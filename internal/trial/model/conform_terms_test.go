@@ -75,7 +75,7 @@ func (anyLedger) TermsChangeByOneEventEach(t *T) {
 	check.That(t, same.Changed == 0 && same.Unchanged == 2, "under the same terms: %+v", same)
 	r.Key, r.Consent = "1", "they agreed"
 	_, err := l.ChangeTerms(t.Context(), r)
-	check.Is(t, err, api.ErrKeyConflict)
+	check.Is(t, err, &api.KeyConflictError{})
 	conflict := new(api.KeyConflictError)
 	check.That(t, errors.As(err, &conflict) && conflict.Field == "Consent", "%+v", conflict)
 	WantClean(t, l, api.VerifyRequest{})
@@ -232,7 +232,7 @@ func (anyLedger) EveryoneIsEnrolledOnTermsOfTheirOwn(t *T) {
 func (anyLedger) TermsThatCannotBe(t *T) {
 	l := Sellers(t, NewLedger(t), "2", "9", "ann")
 	_, err := policy.Steps(policy.Step{At: ledgertest.Begin(), Ceiling: Eps(t, "1")}, policy.Step{At: ledgertest.Begin().Add(1), Ceiling: Eps(t, "0.5")})
-	check.Is(t, err, policy.ErrInvalid) // one that is not monotone is none
+	check.Is(t, err, privacy.ErrInvalid) // one that is not monotone is none
 	invisible := Market(t, "2", func(m *policy.Market) { m.Barred = []string{"ac\u200bme"} })
 	for name, c := range map[string]struct {
 		change func(*api.ChangeTermsRequest)

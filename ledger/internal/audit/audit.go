@@ -24,7 +24,7 @@ import (
 	"github.com/sluicedp/sluice/ledger/internal/state"
 )
 
-// The kinds of problems that are not those of one bucket.
+// The kinds of findings. Findings about the records of a bucket have the kind bucketKind.
 const (
 	problemFile       = "file"
 	problemCheckpoint = "checkpoint"
@@ -36,45 +36,47 @@ const (
 	ProblemClock      = "clock"
 )
 
-// Ledger is the ledger that is audited.
+// Ledger is a ledger to audit.
 type Ledger interface {
-	// Origin is what its checkpoints call the log.
+	// Origin returns the name of the log in its checkpoints.
 	Origin() string
-	// Now is what its clock says.
+	// Now returns the time of the ledger's clock.
 	Now() time.Time
-	// Inspect runs fn on a snapshot, of a damaged file too, and tells what of it cannot be read.
+	// Inspect runs fn on a snapshot, even of a damaged file. It calls fault for each part of the
+	// file that cannot be read.
 	Inspect(ctx context.Context, fault func(kv.Fault), fn func(kv.Reader) error) error
 }
 
-// Request says how to audit. The zero value counts what is wrong.
+// Request has the parameters of an audit. The zero value only counts the findings.
 type Request struct {
-	Checkpoints [][]byte                 // signed, that the log must extend
+	Checkpoints [][]byte                 // signed checkpoints that the log must extend
 	Verifiers   note.Verifiers           // the keys for Checkpoints
-	Report      func(Finding)            // is called for each finding, in the order found
-	Progress    func(done, total uint64) // is called with the number of events read and of those known to be there
-	Exhausted   bool                     // whether to count whose budget is exhausted
+	Report      func(Finding)            // called for each finding, in the order found
+	Progress    func(done, total uint64) // called with the number of events read and of events known to exist
+	Exhausted   bool                     // whether to count objects whose budget is exhausted
 	Missing     string                   // the name of the journal without which the ledger is open, or ""
 }
 
-// Finding is one difference between the log and what is stored. Its fields are
-// documented at [api.Finding].
+// Finding is one difference between the log and what is stored. Its fields are documented at
+// [api.Finding].
 type Finding struct {
-	Kind     string // what it is about, such as "object"
-	Event    uint64 // by number, 0 for none
-	Object   string // by name, if it is about one
-	Question string // by name, if it is about one
+	Kind     string // kind of thing that it concerns, such as "object"
+	Event    uint64 // number of an event, 0 for none
+	Object   string // name of an object, if it concerns one
+	Question string // name of a question, if it concerns one
 	Text     string // for people
 }
 
-// Result tells what was audited.
+// Result has the results of an audit.
 type Result struct {
 	api.Head
-	Objects   uint64 // how many the log has
-	Problems  uint64 // how many findings
-	Exhausted uint64 // objects that have spent their whole cap, if that was asked for
+	Objects   uint64 // objects in the log
+	Problems  uint64 // number of findings
+	Exhausted uint64 // objects that have spent their whole cap, if Request.Exhausted was set
 }
 
-// Run folds the log of a ledger anew and compares what comes out with what is stored.
+// Run folds the log of a ledger again and compares the result with what is stored. It returns an
+// error only if the audit could not be completed; differences are findings.
 func Run(ctx context.Context, l Ledger, r Request, at Pace) (done Result, err error) {
 	a := &auditor{
 		ended:   func() error { return errs.Context(ctx) },
@@ -102,22 +104,23 @@ func Run(ctx context.Context, l Ledger, r Request, at Pace) (done Result, err er
 	return Result{a.head, a.fold.Counters.Objects, a.problems, a.exhausted}, nil
 }
 
-// Pace bounds what the audit does at a time.
+// Pace limits the work and the memory of the audit.
 type Pace struct {
-	// Memory is about how many bytes of the state are kept in memory before they are spilled. While they are
-	// written there may be as many again, and with its garbage the heap grows to about four times Memory.
+	// Memory is about how many bytes of the state are kept in memory before they are spilled.
+	// During a spill, up to as many again are in memory. With garbage, the heap grows to about four
+	// times Memory.
 	Memory   int
-	Events   int    // that a step folds
-	Bytes    int    // of these events
-	Records  int    // that a step compares
+	Events   int    // that one step folds
+	Bytes    int    // of the events that one step folds
+	Records  int    // that one step compares
 	Batch    int    // events that are decoded together
-	Problems int    // after which a step ends: they are kept until then
-	Rest     func() // called after as many events or records as are in a batch
+	Problems int    // findings after which a step ends, because they are kept until then
+	Rest     func() // called after each batch of events or records
 }
 
-// Usual keeps snapshots to fractions of a second. With more memory a large log is not verified much
-// faster. Whoever waits for a processor gets it in between: else commits would be late by some ten
-// milliseconds, again and again.
+// Usual returns the pace for production. It limits snapshots to fractions of a second. More memory
+// would not make the audit of a large log much faster. Rest lets other goroutines use the
+// processor. Without it, commits would repeatedly be delayed by some ten milliseconds.
 func Usual() Pace {
 	return Pace{
 		Memory:   64 << 20,
@@ -136,55 +139,56 @@ func (p Pace) folded() (*memtable.Table, error) {
 	return memtable.Over(bolt.NewTemporary(""), memtable.Options{Limit: int64(p.Memory), Newest: true})
 }
 
-// auditor is a Verify being carried out. Each step reads one snapshot: it folds more of the log and
-// then, once it has caught up with the snapshot, compares more of what is stored with the fold. So
+// auditor is an audit in progress. Each step reads one snapshot. It folds more of the log. When the
+// fold has all events of the snapshot, it compares more of the stored records with the fold. So
 // every record is compared with the fold of exactly the events that it was stored with.
 type auditor struct {
 	ended   func() error // the error of the context, once that has ended
 	ledger  Ledger
 	request Request
 	pace    Pace
-	trusted []api.Head // checkpoints by rising size, those still to come
+	trusted []api.Head // checkpoints not reached yet, in ascending order of their sizes
 	folded  *memtable.Table
 	source  *foldStore
 	fold    *state.State
 	events  pipeline
-	behind  []byte // where to read events on
+	behind  []byte // the key of the next event to read
 	tree    treeCheck
-	latest  event.Kind // of the last event that could be read
-	loose   bool       // the sale in the counters is only assumed to be open
-	total   uint64     // events known to be there
-	at      place      // where the comparison is
+	latest  event.Kind // the kind of the last event that could be read
+	loose   bool       // the open sale in the counters is only assumed, see openLoose
+	total   uint64     // number of events known to exist
+	at      place      // where the comparison continues
 	done    bool
 	head    api.Head
 
-	horizon  time.Time   // what lies behind it is in the future
-	early    uint64      // events that do
-	earliest event.Event // the first of them
+	horizon  time.Time   // later events are in the future
+	early    uint64      // number of events in the future
+	earliest event.Event // the first of these
 
-	found    []Finding // by this step
-	problems uint64    // told before
+	found    []Finding // findings of this step
+	problems uint64    // findings of earlier steps
 	seen     map[faultID]bool
 
-	exhausted uint64 // objects that can spend nothing more
+	exhausted uint64 // objects that have spent their whole cap
 }
 
-// mostAhead is how far the clocks of hosts and auditors may be apart.
+// mostAhead is the tolerated difference between the clocks of hosts and auditors.
 const mostAhead = 5 * time.Minute
 
-// mostFaults is how many faults of the file are remembered.
+// mostFaults limits the faults of the file that are remembered in auditor.seen.
 const mostFaults = 10_000
 
-// faultID is a fault of the file, to report it once.
+// faultID identifies a fault of the file, so that it is reported only once.
 type faultID struct{ bucket, from, text string }
 
-// place is one among all records: those of the bucket with this index, from a key on.
+// place is a position among all records: a key in the bucket with an index.
 type place struct {
 	bucket int
 	from   []byte
 }
 
-// trust reads the checkpoints.
+// trust opens the checkpoints of the request, and sorts those of this log by size. It reports those
+// of other logs.
 func (a *auditor) trust() error {
 	origin := a.ledger.Origin()
 	for _, signed := range a.request.Checkpoints {
@@ -202,7 +206,7 @@ func (a *auditor) trust() error {
 	return nil
 }
 
-// begin makes the empty state that the log is folded into.
+// begin creates the empty state that the log is folded into.
 func (a *auditor) begin() error {
 	a.source = &foldStore{state: a.folded}
 	format := binary.BigEndian.AppendUint16([]byte(state.FormatName), state.FormatVersion)
@@ -223,7 +227,8 @@ func (a *auditor) begin() error {
 	return nil
 }
 
-// step reads one snapshot. What it found is told outside of it.
+// step reads one snapshot. It reports its findings after the snapshot is closed, so that a slow
+// Report does not keep the snapshot open.
 func (a *auditor) step(ctx context.Context) error {
 	a.horizon = a.ledger.Now().Add(mostAhead)
 	err := a.ledger.Inspect(ctx, a.fault, func(r kv.Reader) error {
@@ -241,6 +246,7 @@ func (a *auditor) step(ctx context.Context) error {
 	return nil
 }
 
+// tell passes the findings of a step to Report, and the number of events to Progress.
 func (a *auditor) tell() {
 	a.problems += uint64(len(a.found))
 	if a.request.Report != nil {
@@ -255,19 +261,21 @@ func (a *auditor) tell() {
 	}
 }
 
+// report adds a finding to those of this step.
 func (a *auditor) report(p Finding) {
-	p.Object = strings.Clone(p.Object) // it may share its memory with many others
+	p.Object = strings.Clone(p.Object) // the name may share memory with many other names
 	a.found = append(a.found, p)
 }
 
-// reportEvent reports what is wrong with the log at an event.
+// reportEvent reports a fault of the log at an event.
 func (a *auditor) reportEvent(number uint64, format string, args ...any) {
 	a.report(Finding{Kind: problemEvent, Event: number, Text: fmt.Sprintf(format, args...)})
 }
 
+// full reports whether a step must end because it has many findings.
 func (a *auditor) full() bool { return len(a.found) >= a.pace.Problems }
 
-// fault reports a part of the file that cannot be read, once.
+// fault reports a part of the file that cannot be read, unless it was reported before.
 func (a *auditor) fault(f kv.Fault) {
 	id := faultID{f.Bucket, string(f.From), f.Text}
 	if a.seen[id] {
@@ -293,7 +301,8 @@ func (a *auditor) reportRollback(c, found api.Head) {
 	a.report(Finding{Kind: problemCheckpoint, Event: e.Checkpoint.Events, Text: e.Error()})
 }
 
-// checkTrusted holds the tree against the checkpoints of its size, and those that it has gone past.
+// checkTrusted compares the tree with the checkpoints up to its size, and reports those that differ
+// or were skipped.
 func (a *auditor) checkTrusted() {
 	for len(a.trusted) > 0 && a.trusted[0].Events <= a.tree.size {
 		c := a.trusted[0]
@@ -309,7 +318,7 @@ func (a *auditor) checkTrusted() {
 	}
 }
 
-// finish ends the audit, at the end of the log and of what is stored.
+// finish completes the audit, at the end of the log and of the stored records.
 func (a *auditor) finish() {
 	a.reportMissing(a.fold.Counters.Events+1, a.total)
 	a.checkEnd()
@@ -326,7 +335,7 @@ func (a *auditor) finish() {
 	a.done = true
 }
 
-// note counts an event that lies in the future.
+// note counts an event if it is in the future.
 func (a *auditor) note(ev *event.Event) {
 	if !ev.Time.After(a.horizon) {
 		return
@@ -336,7 +345,7 @@ func (a *auditor) note(ev *event.Event) {
 	}
 }
 
-// checkClock reports the events that lie in the future.
+// checkClock reports the events that are in the future.
 func (a *auditor) checkClock() {
 	if a.early > 0 {
 		first, now := a.earliest.Time, a.horizon.Add(-mostAhead).UTC()
@@ -346,8 +355,8 @@ func (a *auditor) checkClock() {
 	}
 }
 
-// checkJournal reports that the log may go on in a journal that is missing: an audit of the file
-// alone is not one of the ledger.
+// checkJournal reports that the log may continue in a missing journal, because an audit of the file
+// alone is no audit of the ledger.
 func (a *auditor) checkJournal() {
 	if name := a.request.Missing; name != "" {
 		text := fmt.Sprintf("the journal %s is missing: this is the log up to event %d, where the file was last "+
@@ -356,8 +365,8 @@ func (a *auditor) checkJournal() {
 	}
 }
 
-// checkEnd reports a log that ends in the midst of what belongs together, or has erased events that
-// no forgotten event accounts for.
+// checkEnd reports a log that ends inside a request, or with erased events that no forgotten event
+// accounts for.
 func (a *auditor) checkEnd() {
 	n := a.fold.Counters
 	if n.Events > 0 && !endsTransaction(a.latest) {
@@ -375,12 +384,12 @@ func (a *auditor) checkEnd() {
 	}
 }
 
-// endsTransaction tells whether an event of a kind may be the last one of a log.
+// endsTransaction reports whether an event of a kind may be the last one of a log.
 func endsTransaction(k event.Kind) bool {
 	return k == event.KindSettled || k == event.KindCreated || k == event.KindTruthKey || k == event.KindNoiseKey
 }
 
-// reason is the text of an error that says why something cannot be.
+// reason returns the text of an error without the prefix of ErrCorrupt.
 func reason(err error) string {
 	return strings.ReplaceAll(err.Error(), errs.ErrCorrupt.Error()+": ", "")
 }

@@ -16,8 +16,8 @@ import (
 	"github.com/sluicedp/sluice/privacy"
 )
 
-// auditedBuckets are the buckets of the state, in the order in which they are compared. The sums
-// come last: they say how many of everything there should be.
+// auditedBuckets returns the buckets of the state, in the order in which they are compared. The
+// bucket with the sums is the last one, because its sums count all other records.
 func auditedBuckets() []string {
 	return []string{
 		state.BucketQuestions, state.BucketPolicies, state.BucketBuyers, state.BucketObjects, state.BucketStrangers,
@@ -26,7 +26,8 @@ func auditedBuckets() []string {
 	}
 }
 
-// bucketKind returns the kind of problems with the records of a bucket: mostly what one of them is.
+// bucketKind returns the kind of findings about the records of a bucket: mostly the singular of its
+// name.
 func bucketKind(bucket string) string {
 	switch bucket {
 	case state.BucketAnswers:
@@ -44,16 +45,16 @@ func bucketKind(bucket string) string {
 // keyValue is a record of the fold.
 type keyValue struct{ key, value []byte }
 
-// isRecord tells whether a stored value is a payload with its checksum.
+// isRecord reports whether a stored value is a payload with its checksum.
 func isRecord(sums *wire.Sums, bucket string, key, stored, payload []byte) bool {
-	if bucket == state.BucketMeta && string(key) == state.KeyFormat { // which has none
+	if bucket == state.BucketMeta && string(key) == state.KeyFormat { // this record has no checksum
 		return bytes.Equal(stored, payload)
 	}
 	found, err := sums.Unseal(bucket, key, stored)
 	return err == nil && bytes.Equal(found, payload)
 }
 
-// aboutMeta is about for the records of which there is one each.
+// aboutMeta returns the kind and the text of findings about a record of the meta bucket.
 func aboutMeta(key string) (kind, text string) {
 	switch key {
 	case state.KeyCounters:
@@ -95,11 +96,11 @@ func lastEvent(record any) (last uint64) {
 	return last
 }
 
-// isObjectKey tells the key of an object from those behind it.
+// isObjectKey reports whether a key is that of an object, and not of its membership in a question.
 func isObjectKey(key []byte) bool { return bytes.IndexByte(key, 0) == len(key)-1 }
 
-// compareSome compares what is stored with the fold, up to a bound, from where it stopped before.
-// The fold is that of all events in this snapshot.
+// compareSome compares stored records with the fold, up to the limit of the pace, from where the
+// last call stopped. The fold must have exactly the events of this snapshot.
 func (a *auditor) compareSome(r kv.Reader) error {
 	left := a.pace.Records
 	buckets := auditedBuckets()
@@ -117,8 +118,9 @@ func (a *auditor) compareSome(r kv.Reader) error {
 	return nil
 }
 
-// compareBucket merges the stored records of a bucket with those of the fold. It returns from where
-// to go on, or nil at the end.
+// compareBucket merges the stored records of a bucket with those of the fold, and reports
+// differences. It returns the key at which the next call continues, or nil at the end of the
+// bucket.
 func (a *auditor) compareBucket(r kv.Reader, bucket string, from []byte, left *int) (next []byte, err error) {
 	folded := kv.NewWalk(from, func(from []byte, visit func(key, value []byte) bool) error {
 		return a.source.Scan(bucket, from, visit)
@@ -137,7 +139,7 @@ func (a *auditor) compareBucket(r kv.Reader, bucket string, from []byte, left *i
 	}
 	step()
 	var sums wire.Sums
-	// missing reports what the fold has below a key, or until the end.
+	// missing reports the records that only the fold has, below a key or to the end.
 	missing := func(until []byte) bool {
 		for more && (until == nil || bytes.Compare(derived.key, until) < 0) {
 			if !a.another(left) {
@@ -178,18 +180,19 @@ func (a *auditor) compareBucket(r kv.Reader, bucket string, from []byte, left *i
 	return next, fault
 }
 
-// another counts a record that is to be compared, and tells whether it still may be in this step.
+// another counts a record that is to be compared, and returns whether this step may still compare
+// it.
 func (a *auditor) another(left *int) bool {
 	if *left--; *left%a.pace.Batch == 0 {
 		a.pace.Rest()
 	}
 	if *left%state.CheckEvery == 0 && a.ended() != nil {
-		return false // the next step returns why
+		return false // the next step returns the error
 	}
 	return *left >= 0 && !a.full()
 }
 
-// countExhausted counts an object that can spend nothing more, if that was asked for.
+// countExhausted counts an object that has spent its whole cap, if Request.Exhausted is set.
 func (a *auditor) countExhausted(bucket string, r keyValue) {
 	if !a.request.Exhausted || bucket != state.BucketObjects || !isObjectKey(r.key) {
 		return
@@ -200,7 +203,7 @@ func (a *auditor) countExhausted(bucket string, r keyValue) {
 }
 
 // compareRecord reports how a stored record differs from that of the fold, which has no checksum.
-// One of them may be nil.
+// Either can be nil, but not both.
 func (a *auditor) compareRecord(bucket string, key, stored, derived []byte) {
 	p := a.about(bucket, key)
 	what := p.Text
@@ -215,14 +218,14 @@ func (a *auditor) compareRecord(bucket string, key, stored, derived []byte) {
 	}
 	switch {
 	case stored == nil && bucket == state.BucketAnswers && a.isErased(p.Event):
-		return // since it was folded
+		return // the answer was erased after it was folded
 	case stored == nil:
 		report("the record is missing")
 		return
 	case derived == nil:
 		report("there is such a record, and no event makes one")
 	}
-	if bucket == state.BucketMeta && string(key) == state.KeyFormat { // which has no checksum
+	if bucket == state.BucketMeta && string(key) == state.KeyFormat { // this record has no checksum
 		report(fmt.Sprintf("is %x, and should be %x", stored, derived))
 		return
 	}
@@ -243,18 +246,18 @@ func (a *auditor) compareRecord(bucket string, key, stored, derived []byte) {
 		report(text)
 	}
 	if len(fields) == 0 && err == nil {
-		report("it is not stored in the form that it has") // decoders accept no such thing
+		report("it is not stored in the form that it has") // cannot happen, because decoders accept only one form
 	}
 }
 
-// isErased reports whether an event is erased in the log as it is now.
+// isErased reports whether an event is erased in the current snapshot.
 func (a *auditor) isErased(number uint64) bool {
 	n, err := a.fold.Entry(number)
 	return err == nil && n.Erased != nil
 }
 
-// about returns a problem with a record by its key: kind, object and question, and as its text what
-// it is.
+// about returns a finding about the record with a key: its kind, object and question. Its text
+// names the record; the caller adds the fault.
 func (a *auditor) about(bucket string, key []byte) Finding {
 	p := Finding{Kind: bucketKind(bucket)}
 	d := &wire.Decoder{Rest: key}
@@ -312,7 +315,7 @@ func (a *auditor) about(bucket string, key []byte) Finding {
 	return p
 }
 
-// aboutNumbered is about for what has a number and a name.
+// aboutNumbered names a record of a question, buyer or policy for about.
 func (a *auditor) aboutNumbered(bucket string, key []byte, p *Finding) string {
 	kind := bucketKind(bucket)
 	if len(key) == len(state.NumberKey(0)) && (key[0] == 'q' || key[0] == 'p') {
@@ -337,7 +340,7 @@ func (a *auditor) aboutNumbered(bucket string, key []byte, p *Finding) string {
 	return fmt.Sprintf("the number of the %s %q", kind, key[1:])
 }
 
-// valueName returns a value of a question in words.
+// valueName returns the text of a value of a question.
 func (a *auditor) valueName(question uint32, epsilon privacy.Epsilon, v event.Value) string {
 	if q, err := a.fold.Question(question); err == nil && q.Has(epsilon, v) {
 		return fmt.Sprintf("%q", q.Text(epsilon, v))
@@ -345,12 +348,12 @@ func (a *auditor) valueName(question uint32, epsilon privacy.Epsilon, v event.Va
 	return v.String()
 }
 
-// opened decodes a payload.
+// opened adapts a decoder to the type that decoderOf returns.
 func opened[T any](decode func([]byte) (T, error)) func([]byte) (any, error) {
 	return func(payload []byte) (any, error) { return decode(payload) }
 }
 
-// decoderOf returns what decodes the records with such a key. A text is what it is.
+// decoderOf returns the decoder of the records with a key. Texts are returned as they are.
 func decoderOf(bucket string, key []byte) func([]byte) (any, error) {
 	switch bucket {
 	case state.BucketObjects:
@@ -398,9 +401,10 @@ func decoderOf(bucket string, key []byte) func([]byte) (any, error) {
 	return opened(state.DecodeNumber32)
 }
 
+// quoted decodes a text as a quoted string.
 func quoted(payload []byte) (any, error) { return strconv.Quote(string(payload)), nil }
 
-// numberIn says what a record of 8 bytes is the number of.
+// numberIn returns what the number in a record of 8 bytes means.
 func numberIn(bucket string) string {
 	if bucket == state.BucketOrders {
 		return "its number"
@@ -408,7 +412,8 @@ func numberIn(bucket string) string {
 	return "the event that defined it"
 }
 
-// differences names the fields in which two payloads of a record differ.
+// differences returns a sentence for each field in which two payloads of a record differ. The error
+// is that of a payload that cannot be decoded.
 func (a *auditor) differences(bucket string, key, stored, derived []byte) ([]string, error) {
 	var both [2]description
 	for i, payload := range [][]byte{stored, derived} {

@@ -12,22 +12,24 @@ import (
 	"github.com/sluicedp/sluice/privacy"
 )
 
-// part is a part of a record in words: what it is called, where there are several of its name, and
-// what it is.
+// part is a part of a record: its name, where it is if several have this name, a verb, and its
+// value as text.
 type part struct{ name, at, verb, is string }
 
-// description is a record as its parts, in the words of its type: a field is called what its tag
-// says, or "the" and its name. What the tag leaves out ("-") follows from the rest.
+// description is a record as a list of parts. The name of a field is its tag "audit" or, without a
+// tag, "the" and its name. Fields with the tag "-" are left out, because they follow from the
+// others.
 type description struct {
 	parts   []part
-	at      string          // where in the record
-	epsilon privacy.Epsilon // of the level
+	at      string          // where in the record the next parts are
+	epsilon privacy.Epsilon // of the level that the next parts belong to
 	value   func(privacy.Epsilon, event.Value) string
 }
 
+// add adds a part at the current place.
 func (d *description) add(name, is string) { d.parts = append(d.parts, part{name, d.at, "is", is}) }
 
-// describe adds what a field is, or all fields of a struct that has no words of its own.
+// describe adds a field as a part. It adds the fields of a struct that has no text form.
 func (d *description) describe(name string, v reflect.Value) {
 	if p, is := v.Interface().(state.Position); is {
 		d.add("the number of events", fmt.Sprint(p.Events))
@@ -59,6 +61,7 @@ func (d *description) describe(name string, v reflect.Value) {
 	}
 }
 
+// describeKind adds a field whose type has no text form of its own.
 func (d *description) describeKind(name string, v reflect.Value) {
 	switch {
 	case v.Kind() == reflect.Slice && v.Type().Elem().Kind() == reflect.Struct:
@@ -71,14 +74,15 @@ func (d *description) describeKind(name string, v reflect.Value) {
 	}
 }
 
-// plural says of a list, which was added last, that they are, and not that it is.
+// plural changes the verb of the last part to "are" if it is a list.
 func (d *description) plural(v reflect.Value) {
 	if v.Kind() == reflect.Slice {
 		d.parts[len(d.parts)-1].verb = "are"
 	}
 }
 
-// describeList adds a list of levels by their ε, or of what has no other name than its place.
+// describeList adds the items of a list. Levels are identified by their ε, other items by their
+// index.
 func (d *description) describeList(name string, v reflect.Value) {
 	at, _ := v.Type().Elem().FieldByName("Epsilon")
 	if at.Type == nil {
@@ -97,6 +101,7 @@ func (d *description) describeList(name string, v reflect.Value) {
 	d.at, d.epsilon = before.at, before.epsilon
 }
 
+// describeFields adds the fields of a struct.
 func (d *description) describeFields(v reflect.Value) {
 	for i := range v.NumField() {
 		f := v.Type().Field(i)
@@ -113,7 +118,8 @@ func (d *description) describeFields(v reflect.Value) {
 	}
 }
 
-// differences says in which parts what is stored is not what the events say.
+// differences returns a sentence for each part in which the stored record differs from the one
+// derived from the events.
 func differences(stored, derived []part) (texts []string) {
 	told, missing := map[[2]string]part{}, ""
 	for _, e := range derived {

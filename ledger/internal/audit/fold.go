@@ -23,20 +23,20 @@ import (
 	"github.com/sluicedp/sluice/policy"
 )
 
-// foldStore is what the audit folds the log into. Events are looked up in the snapshot that they
-// are read from. What one event writes is kept back until it is known to be possible. Records have
-// no checksums in it.
+// foldStore is the store that the audit folds the log into. It reads events from the snapshot that
+// is being folded. The writes of an event are pending until the whole event was applied. Records in
+// this store have no checksums.
 type foldStore struct {
 	state   *memtable.Table
-	writer  kv.Writer // of the update of the state that is running, or nil
+	writer  kv.Writer // of the update of the state in progress, or nil
 	log     kv.Reader
 	pending []keptWrite
-	buf     []byte // of their keys and values
-	failure error  // of the state; the audit cannot go on
+	buf     []byte // the keys and values of pending writes
+	failure error  // the first error of the state; the audit cannot continue after it
 }
 
-// keptWrite is a record to be put, or to be deleted: where its key and its value stand in the
-// buffer.
+// keptWrite is a pending put or delete. Its key and value are in foldStore.buf, between these
+// offsets.
 type keptWrite struct {
 	bucket          string
 	key, value, end int
@@ -60,7 +60,7 @@ func (f *foldStore) stored(bucket string, key []byte) ([]byte, error) {
 	return f.copied(bucket, key)
 }
 
-// copied returns a copy of a record, outside of an update.
+// copied returns a copy of a record, outside an update.
 func (f *foldStore) copied(bucket string, key []byte) (value []byte, err error) {
 	err = f.state.View(func(r kv.Reader) error {
 		found, err := r.Get(bucket, key)
@@ -70,6 +70,8 @@ func (f *foldStore) copied(bucket string, key []byte) (value []byte, err error) 
 	return value, err
 }
 
+// Get implements kv.Reader. It returns events from the log, and other records as the pending writes
+// leave them.
 func (f *foldStore) Get(bucket string, key []byte) ([]byte, error) {
 	if bucket == state.BucketEvents {
 		return f.event(key)
@@ -83,7 +85,7 @@ func (f *foldStore) Get(bucket string, key []byte) ([]byte, error) {
 	return value, f.note(err)
 }
 
-// valueOf returns the value of a record that is kept back, nil if it is to be deleted.
+// valueOf returns the value of a pending write, nil for a delete.
 func (f *foldStore) valueOf(w *keptWrite) []byte {
 	if w.deleted {
 		return nil
@@ -91,7 +93,8 @@ func (f *foldStore) valueOf(w *keptWrite) []byte {
 	return f.buf[w.value:w.end:w.end]
 }
 
-// event returns the record of an event. That its checksum is wrong was reported when it was read.
+// event returns the record of an event. It does not check the checksum, because a wrong one was
+// reported when the event was folded.
 func (f *foldStore) event(key []byte) ([]byte, error) {
 	value, err := f.log.Get(state.BucketEvents, key)
 	if err != nil || value == nil {
@@ -103,11 +106,12 @@ func (f *foldStore) event(key []byte) ([]byte, error) {
 	return value[:len(value)-wire.SumLength], nil
 }
 
-// Scan implements kv.Reader. Applying an event scans nothing.
+// Scan implements kv.Reader, without pending writes. No event scans when it is applied.
 func (f *foldStore) Scan(bucket string, from []byte, visit func(key, value []byte) bool) error {
 	return f.note(f.writer.Scan(bucket, from, visit))
 }
 
+// Put implements kv.Writer. The write is pending until keep.
 func (f *foldStore) Put(bucket string, key, value []byte) error {
 	at := len(f.buf)
 	f.buf = append(append(f.buf, key...), value...)
@@ -115,6 +119,7 @@ func (f *foldStore) Put(bucket string, key, value []byte) error {
 	return nil
 }
 
+// Delete implements kv.Writer. The write is pending until keep.
 func (f *foldStore) Delete(bucket string, key []byte) error {
 	at := len(f.buf)
 	f.buf = append(f.buf, key...)
@@ -122,7 +127,7 @@ func (f *foldStore) Delete(bucket string, key []byte) error {
 	return nil
 }
 
-// keep carries out what was kept back.
+// keep executes the pending writes.
 func (f *foldStore) keep() error {
 	for i := range f.pending {
 		var err error
@@ -140,10 +145,12 @@ func (f *foldStore) keep() error {
 	return nil
 }
 
+// drop discards the pending writes.
 func (f *foldStore) drop() {
 	f.pending, f.buf = f.pending[:0], f.buf[:0]
 }
 
+// note records the first error of the state, and returns err.
 func (f *foldStore) note(err error) error {
 	if err != nil && f.failure == nil {
 		f.failure = err
@@ -151,64 +158,67 @@ func (f *foldStore) note(err error) error {
 	return err
 }
 
-// eventBatch is a number of events. Its bytes are copies: reading the file itself may fail in ways
-// that only the goroutine that has the snapshot can handle.
+// eventBatch is a batch of events. Its bytes are copies, because reading the file itself may fail
+// in ways that only the goroutine with the snapshot can handle.
 type eventBatch struct {
 	buf     []byte
 	records []rawEvent
 	events  []readEvent
 	reader  event.Reader
-	decoded chan struct{} // gets one when they are
+	decoded chan struct{} // receives an element when the events are decoded
 }
 
-// rawEvent is the place of a record in the bytes of a batch.
+// rawEvent has the offsets of a record's key and value in eventBatch.buf.
 type rawEvent struct{ key, value, end int }
 
-// readEvent is an event as it was read. It is used again, with the memory of the hashes of its
+// readEvent is a decoded event. Batches reuse it, together with the memory of the hashes in its
 // entry.
 type readEvent struct {
 	number  uint64
 	entry   event.Entry
 	leaf    tlog.Hash
-	hashes  []tlog.Hash // nil if they cannot be read
-	damaged bool        // its checksum is wrong
-	invalid error       // it cannot be decoded
+	hashes  []tlog.Hash // nil if they cannot be decoded
+	damaged bool        // the checksum is wrong
+	invalid error       // why it cannot be decoded, or nil
 }
 
-// batchBytes is after how many bytes a batch is full, whatever the number of its events.
+// batchBytes is the number of bytes after which a batch is full, for any number of events.
 const batchBytes = 256 << 10
 
+// newBatch returns an empty batch.
 func newBatch() *eventBatch {
 	return &eventBatch{reader: event.Reader{Texts: &wire.Texts{}}, decoded: make(chan struct{}, 1)}
 }
 
+// add copies a record into the batch.
 func (b *eventBatch) add(key, value []byte) {
 	at := len(b.buf)
 	b.buf = append(append(b.buf, key...), value...)
 	b.records = append(b.records, rawEvent{at, at + len(key), len(b.buf)})
 }
 
+// full reports whether the batch has enough events or bytes.
 func (b *eventBatch) full(events int) bool {
 	return len(b.records) >= events || len(b.buf) >= batchBytes
 }
 
-// decode checks, decodes and hashes the events, in a goroutine of its own. All their checksums
-// begin with the same head.
+// decode checks, decodes and hashes the events of the batch. It runs in a goroutine of its own. All
+// checksums start from the same head.
 func (b *eventBatch) decode() {
 	n, head := len(b.records), wire.ChecksumHead(state.BucketEvents, len(state.EventKey(0)))
 	b.events = slices.Grow(b.events[:0], n)[:n]
 	table := crc32.MakeTable(crc32.Castagnoli)
 	for i, r := range b.records {
 		payload := max(r.value, r.end-wire.SumLength)
-		sum := crc32.Update(head, table, b.buf[r.key:payload]) // that of key and payload, which stand together
+		sum := crc32.Update(head, table, b.buf[r.key:payload]) // key and payload are adjacent in buf
 		sealed := r.end-payload == wire.SumLength && binary.BigEndian.Uint32(b.buf[payload:]) == sum
 		b.events[i].read(binary.BigEndian.Uint64(b.buf[r.key:]), b.buf[r.value:payload:payload], sealed, &b.reader)
 	}
 	b.decoded <- struct{}{}
 }
 
-// read reads as much of an event as can be read. One whose checksum alone is wrong is read all the
-// same: whether it is what it was, the tree tells.
+// read decodes as much of an event as possible. An event with only a wrong checksum is decoded,
+// too: the tree shows whether it has changed.
 func (e *readEvent) read(number uint64, payload []byte, sealed bool, r *event.Reader) {
 	e.number, e.hashes, e.damaged = number, nil, !sealed
 	if e.invalid = e.entry.Read(e.number, payload, r); e.invalid == nil {
@@ -222,10 +232,10 @@ func (e *readEvent) read(number uint64, payload []byte, sealed bool, r *event.Re
 	}
 }
 
-// pipeline applies one batch while the next is decoded.
-type pipeline struct{ next, decoding *eventBatch } // the one that is being filled, and the one before it
+// pipeline applies one batch while the next one is being decoded.
+type pipeline struct{ next, decoding *eventBatch } // the batch that is being filled, and the one before it
 
-// push has a batch decoded, and applies the one before.
+// push starts to decode the batch that was filled, and applies the one before it.
 func (p *pipeline) push(a *auditor) error {
 	if len(p.next.records) == 0 {
 		return nil
@@ -239,7 +249,7 @@ func (p *pipeline) push(a *auditor) error {
 // drain applies the last batch.
 func (p *pipeline) drain(a *auditor) error { return p.decoding.apply(a) }
 
-// apply applies a batch, and empties it.
+// apply waits until a batch is decoded, applies its events, and empties it.
 func (b *eventBatch) apply(a *auditor) error {
 	if len(b.records) == 0 {
 		return nil
@@ -260,20 +270,20 @@ func (b *eventBatch) apply(a *auditor) error {
 	return nil
 }
 
-// treeCheck follows the tree as it grows.
+// treeCheck recomputes the Merkle tree as the log is read.
 type treeCheck struct {
 	size  uint64
-	left  [64]tlog.Hash // by level, the last complete subtree with no right neighbour yet
-	known uint64        // which of them are known, a bit each
+	left  [64]tlog.Hash // for each level, the last complete subtree that has no right neighbour yet
+	known uint64        // bit set of the levels at which left is known
 }
 
-// wrongHash is a hash that is not that of those below it.
+// wrongHash is a stored hash that differs from the hash of its children.
 type wrongHash struct {
 	level     int
 	got, want tlog.Hash
 }
 
-// add adds the hashes that came with a leaf. It returns those that are wrong.
+// add adds the hashes that are stored with a leaf, and returns those that are wrong.
 func (t *treeCheck) add(hashes []tlog.Hash) (wrong []wrongHash) {
 	for level := 1; level < len(hashes); level++ {
 		if t.known>>(level-1)&1 == 0 {
@@ -290,7 +300,7 @@ func (t *treeCheck) add(hashes []tlog.Hash) (wrong []wrongHash) {
 	return wrong
 }
 
-// skip goes on behind leaves whose hashes are not known.
+// skip continues after leaves whose hashes are unknown, at a number of leaves.
 func (t *treeCheck) skip(size uint64) {
 	for level := range t.left {
 		if size>>level&1 == 1 && size>>level<<level > t.size {
@@ -300,7 +310,7 @@ func (t *treeCheck) skip(size uint64) {
 	t.size = size
 }
 
-// root returns the hash of the whole tree, if it is known.
+// root returns the hash of the whole tree; known is false if it depends on unknown hashes.
 func (t *treeCheck) root() (root tlog.Hash, known bool) {
 	if t.size == 0 {
 		root, _ = tlog.TreeHash(0, nil)
@@ -320,7 +330,8 @@ func (t *treeCheck) root() (root tlog.Hash, known bool) {
 	return root, known
 }
 
-// adopted takes over the record with a key, if it is stored and no event has made it.
+// adopted copies a stored record into the fold, if no event has created it there. found is false if
+// there is no such record.
 func adopted[T any](a *auditor, bucket string, key []byte, decode func([]byte) (T, error)) (record T, found bool) {
 	if made, err := a.fold.Payload(bucket, key); err != nil || made != nil {
 		return record, false
@@ -333,12 +344,12 @@ func adopted[T any](a *auditor, bucket string, key []byte, decode func([]byte) (
 	if err != nil {
 		return record, false
 	}
-	_ = a.source.Put(bucket, key, value[:len(value)-wire.SumLength]) // it only keeps it
+	_ = a.source.Put(bucket, key, value[:len(value)-wire.SumLength]) // Put cannot fail: the write is only pending
 	return record, true
 }
 
-// foldSome folds the events that follow, up to a bound, and tells whether there are no more in this
-// snapshot.
+// foldSome folds the next events, up to the limits of the pace. It returns whether it has folded
+// all events of the snapshot.
 func (a *auditor) foldSome(ctx context.Context, r kv.Reader) (caughtUp bool, err error) {
 	stored, counters := &state.State{Reader: r}, []byte(state.KeyCounters)
 	if c, _, err := state.Lookup(stored, state.BucketMeta, counters, state.DecodeCounters); err == nil {
@@ -391,9 +402,9 @@ func (a *auditor) foldSome(ctx context.Context, r kv.Reader) (caughtUp bool, err
 	return caughtUp, err
 }
 
-// flush writes what is summed up in memory.
+// flush writes the sums that the fold keeps in memory to its records.
 func (a *auditor) flush() error {
-	a.fold.Counters.Root, _ = a.tree.root() // none where events are missing, which is reported
+	a.fold.Counters.Root, _ = a.tree.root() // unknown where events are missing, which is reported
 	if err := fold.Flush(a.fold); err != nil {
 		return err
 	}
@@ -401,7 +412,8 @@ func (a *auditor) flush() error {
 	return a.source.keep()
 }
 
-// add adds an event to the tree and to the fold. The error says that the audit cannot go on.
+// add adds an event to the tree and to the fold. Faults of the event are reported; after an error,
+// the audit cannot continue.
 func (a *auditor) add(e *readEvent) error {
 	a.checkNumber(e)
 	a.checkTree(e)
@@ -428,7 +440,7 @@ func (a *auditor) add(e *readEvent) error {
 	return nil
 }
 
-// checkNumber reports the events that are missing before this one, once.
+// checkNumber reports the events that are missing before this one, and continues after them.
 func (a *auditor) checkNumber(e *readEvent) {
 	next := a.fold.Counters.Events + 1
 	switch {
@@ -444,7 +456,7 @@ func (a *auditor) checkNumber(e *readEvent) {
 	a.checkTrusted()
 }
 
-// reportMissing reports that the events from one to another are missing, if there are any.
+// reportMissing reports that events are missing, unless the range is empty.
 func (a *auditor) reportMissing(from, to uint64) {
 	switch {
 	case from == to:
@@ -454,8 +466,8 @@ func (a *auditor) reportMissing(from, to uint64) {
 	}
 }
 
-// checkTree checks the hashes that came with an event, each against those below it as they are
-// stored: so a wrong one is reported where it is.
+// checkTree checks the hashes that are stored with an event. Each is compared with the stored
+// hashes below it, so that a wrong hash is reported where it is.
 func (a *auditor) checkTree(e *readEvent) {
 	if e.number == 0 || e.number > merkle.MaxSize {
 		return
@@ -476,7 +488,7 @@ func (a *auditor) checkTree(e *readEvent) {
 	a.checkTrusted()
 }
 
-// checkLinks checks how an event is tied to the others about the same object.
+// checkLinks checks the links of an event to the other events about the same object.
 func (a *auditor) checkLinks(n *event.Entry) {
 	l := a.fold.Linked
 	if n.Previous != l.Previous {
@@ -484,7 +496,7 @@ func (a *auditor) checkLinks(n *event.Entry) {
 			n.Previous, l.Previous)
 		a.report(a.eventProblem(n.Event, text))
 	}
-	// What was folded may have been whole then, and be erased since. So look at it now.
+	// An event may have been erased after it was folded, so its current record decides.
 	for _, left := range []struct {
 		number uint64
 		text   string
@@ -506,8 +518,9 @@ func (a *auditor) checkLinks(n *event.Entry) {
 	}
 }
 
-// applyEvent applies an event, and reports why if it cannot be. Then it goes on as if what is wrong
-// were right, as far as that keeps the events after it from being reported for the same reason.
+// applyEvent applies an event to the fold, and reports why if that is impossible. Then it adjusts
+// the fold as if the event were right, so that later events are not reported for the same reason.
+// applied is false if the event could not be applied even then.
 func (a *auditor) applyEvent(ev *event.Event) (applied bool, err error) {
 	a.prepareLoose(ev.Change)
 	fault, err := a.try(ev)
@@ -529,7 +542,8 @@ func (a *auditor) applyEvent(ev *event.Event) (applied bool, err error) {
 	return false, a.pass(*ev)
 }
 
-// try applies an event wholly, or not at all. The fault is the event's.
+// try applies an event completely, or not at all. fault is a fault of the event; after err, the
+// audit cannot continue.
 func (a *auditor) try(ev *event.Event) (fault, err error) {
 	s := a.fold
 	before := s.Counters
@@ -546,12 +560,13 @@ func (a *auditor) try(ev *event.Event) (fault, err error) {
 		return fault, nil
 	}
 	s.Recounts = s.Recounts[:0]
-	// Only what an event has made, and not undone, may be remembered.
+	// The state may remember only what an applied event has created.
 	s.Durable.Questions, s.Durable.Policies = s.Counters.Questions, s.Counters.Policies
 	return nil, a.source.keep()
 }
 
-// pass leaves out an event that cannot be applied. A sale is taken to be there: its objects follow.
+// pass skips an event that cannot be applied. A sale is assumed to exist, because the events of its
+// objects follow.
 func (a *auditor) pass(ev event.Event) error {
 	s := a.fold
 	s.Counters.Events, s.Counters.Last = ev.Number, ev.Time
@@ -588,8 +603,9 @@ func (a *auditor) pass(ev event.Event) error {
 	return a.source.keep()
 }
 
-// orderPassed returns the place, among the orders of its buyer, of a sale that is left out: its own
-// if it was reserved before. The orders of a buyer that no event names are not counted.
+// orderPassed returns the ordinal of a skipped sale among the orders of its buyer. If the sale was
+// reserved before, that is the ordinal of the reservation. It returns 0 for a buyer that no event
+// defines.
 func (a *auditor) orderPassed(d event.Deal) uint64 {
 	if d.Sale <= a.fold.Counters.Sales {
 		if before, err := a.fold.Sale(d.Sale); err == nil {
@@ -603,8 +619,8 @@ func (a *auditor) orderPassed(d event.Deal) uint64 {
 	return ordinal
 }
 
-// linkPassed makes an event that is left out the last one about its object all the same: the events
-// after it say so.
+// linkPassed links a skipped event as the last one about its object, because the next event about
+// the object refers to it.
 func (a *auditor) linkPassed(ev event.Event) error {
 	name := event.ObjectOf(ev)
 	_, known, err := a.fold.Object(name)
@@ -618,7 +634,7 @@ func (a *auditor) linkPassed(ev event.Event) error {
 	return errors.Join(err, a.source.keep())
 }
 
-// openLoose lets a sale be open whose objects and sums are not known.
+// openLoose assumes an open sale whose objects and sums are unknown, and so unlimited.
 func (a *auditor) openLoose(number uint64) {
 	const plenty = math.MaxInt64
 	a.loose = true
@@ -626,20 +642,21 @@ func (a *auditor) openLoose(number uint64) {
 	a.fold.Counters.Open = state.Opened{Sale: number, Objects: plenty, Price: plenty, Tally: tally}
 }
 
+// closeLoose ends the assumed sale.
 func (a *auditor) closeLoose() {
 	if a.loose {
 		a.loose, a.fold.Counters.Open = false, state.Opened{}
 	}
 }
 
-// prepareLoose ends a sale that is only assumed to be open, where its objects end.
+// prepareLoose ends the assumed sale when an event does not belong to it.
 func (a *auditor) prepareLoose(c event.Change) {
 	if number, is := event.ShareOf(c); !is || number != a.fold.Counters.Open.Sale {
 		a.closeLoose()
 	}
 }
 
-// loosen sets the sums of the log to what an event needs.
+// loosen adjusts the counters, and what the event depends on, so that the event can be applied.
 func (a *auditor) loosen(ev event.Event) {
 	n := &a.fold.Counters
 	if ev.Time.Before(n.Last) {
@@ -683,22 +700,22 @@ func (a *auditor) loosen(ev event.Event) {
 	case *event.Reserved:
 		n.Sales = max(n.Sales, c.Sale-1)
 	case *event.SaleMade:
-		if _, err := a.fold.Sale(c.Sale); err != nil { // else it was reserved
+		if _, err := a.fold.Sale(c.Sale); err != nil { // otherwise the sale was reserved, and counted then
 			n.Sales = c.Sale - 1
 		}
 	}
 }
 
-// loosenTruth binds a chain to some truth, unless it is bound.
+// loosenTruth binds a chain to some true value, unless it is bound.
 func (a *auditor) loosenTruth(question uint32, name string) {
 	if c, found, err := a.fold.Chain(question, name); err == nil && found && c.Bound == nil {
 		c.Bound = &event.Tag{}
-		_ = errors.Join(a.fold.PutChain(question, name, c), a.source.keep()) // a failure is noted
+		_ = errors.Join(a.fold.PutChain(question, name, c), a.source.keep()) // a failure is recorded in foldStore
 	}
 }
 
-// adopt takes over from the stored state what an event refers to and no event defines: so that the
-// rest of what rests on it is audited. It tells whether there was anything.
+// adopt copies the stored definitions that an event refers to and no event defines, so that the
+// rest can be audited. It returns whether it has copied any.
 func (a *auditor) adopt(ev event.Event) bool {
 	question, under, buyer := event.QuestionOf(ev), uint32(0), uint32(0)
 	var found []bool
@@ -732,6 +749,7 @@ func (a *auditor) adopt(ev event.Event) bool {
 	return slices.Contains(found, true)
 }
 
+// adoptQuestion copies the stored definition of a question, if no event defines it.
 func (a *auditor) adoptQuestion(ev event.Event, number uint32) bool {
 	q, found := adopted(a, state.BucketQuestions, state.NumberKey(number), event.DecodeQuestion)
 	if !found {
@@ -743,6 +761,7 @@ func (a *auditor) adoptQuestion(ev event.Event, number uint32) bool {
 	return true
 }
 
+// adoptPolicy copies the stored definition of a policy, if no event defines it.
 func (a *auditor) adoptPolicy(ev event.Event, number uint32) bool {
 	p, found := adopted(a, state.BucketPolicies, state.PolicyNumberKey(number), policy.Parse)
 	if !found {
@@ -754,20 +773,22 @@ func (a *auditor) adoptPolicy(ev event.Event, number uint32) bool {
 	return true
 }
 
+// adoptBuyer copies the stored record of a buyer, if no event defines it.
 func (a *auditor) adoptBuyer(ev event.Event, number uint32) bool {
 	b, found := adopted(a, state.BucketBuyers, state.NumberKey(number), state.DecodeBuyer)
 	if !found {
 		return false
 	}
 	a.fold.Counters.Buyers = max(a.fold.Counters.Buyers, number)
-	b.Orders, b.Sold, b.Paid = 0, 0, 0 // the events say that
+	b.Orders, b.Sold, b.Paid = 0, 0, 0 // the events recompute these
 	_ = a.fold.PutBuyer(number, b)
 	adopted(a, state.BucketBuyers, state.NameKey(b.Name), state.DecodeNumber32)
 	a.reportAdopted(ev, fmt.Sprintf("buyer %d", number))
 	return true
 }
 
-// adoptSale takes over a sale or reservation, as it was when its objects were sold or held.
+// adoptSale copies a stored sale or reservation, if no event defines it. It restores the state in
+// which its objects were sold or held.
 func (a *auditor) adoptSale(ev event.Event, number uint64) bool {
 	r, found := adopted(a, state.BucketSales, state.EventKey(number), state.DecodeSale)
 	if !found {
@@ -775,7 +796,7 @@ func (a *auditor) adoptSale(ev event.Event, number uint64) bool {
 	}
 	if r.Status = state.SaleSold; ev.Change.Kind() == event.KindHeld {
 		r.Status, r.Event = state.SaleReserved, r.Granted
-		if r.Expires.IsZero() { // it was sold since, but for those refused
+		if r.Expires.IsZero() { // the reservation was sold since, without the objects that were refused
 			r.Objects += r.Refused
 			r.Expires = time.Unix(0, math.MaxInt64).UTC()
 		}
@@ -788,7 +809,7 @@ func (a *auditor) adoptSale(ev event.Event, number uint64) bool {
 	return true
 }
 
-// adoptOrder takes over the place of a sale among the orders of its buyer.
+// adoptOrder copies the stored entry of a sale among the orders of its buyer.
 func (a *auditor) adoptOrder(number uint64, r state.Sale) {
 	b, err := a.fold.Buyer(r.Buyer)
 	stored, found := adopted(a, state.BucketOrders, state.OrderKey(r.Buyer, r.Ordinal), state.DecodeNumber64)
@@ -798,6 +819,7 @@ func (a *auditor) adoptOrder(number uint64, r state.Sale) {
 	}
 }
 
+// adoptTruthKey copies the stored check of the truth key, if no event sets the key.
 func (a *auditor) adoptTruthKey(ev event.Event) bool {
 	asItIs := func(payload []byte) ([]byte, error) { return payload, nil }
 	_, found := adopted(a, state.BucketMeta, []byte(state.KeyTruthKey), asItIs)
@@ -808,12 +830,13 @@ func (a *auditor) adoptTruthKey(ev event.Event) bool {
 	return found
 }
 
+// reportAdopted reports that no event defines something, and that the stored definition is used.
 func (a *auditor) reportAdopted(ev event.Event, what string) {
-	_ = a.source.keep() // a failure is noted
+	_ = a.source.keep() // a failure is recorded in foldStore
 	a.report(a.eventProblem(ev, "no event defines "+what+"; what is stored is taken for it"))
 }
 
-// eventProblem is what is wrong with an event.
+// eventProblem returns a finding about an event.
 func (a *auditor) eventProblem(ev event.Event, text string) Finding {
 	text = fmt.Sprintf("%s: %s", ev.Change.Kind(), text)
 	p := Finding{Kind: problemEvent, Event: ev.Number, Object: event.ObjectOf(ev), Text: text}
@@ -823,7 +846,7 @@ func (a *auditor) eventProblem(ev event.Event, text string) Finding {
 	return p
 }
 
-// questionName returns the name of a question by the events, or "".
+// questionName returns the name of a question from the folded events, or "".
 func (a *auditor) questionName(number uint32) string {
 	if q, err := a.fold.Question(number); err == nil {
 		return q.Name

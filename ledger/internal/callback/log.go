@@ -60,12 +60,14 @@ func (l *Log) Say(level zerolog.Level, err error, text string) {
 // it.
 func (l *Log) Flush() { l.write() }
 
+// write writes queued lines until none is left.
 func (l *Log) write() {
 	for line := l.next(); line != nil; line = l.next() {
 		l.Now(line)
 	}
 }
 
+// next returns the next queued line. It returns nil if there is none, and then ends writing.
 func (l *Log) next() (line func(*zerolog.Logger)) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -89,6 +91,7 @@ func (l *Log) Guard(name string, call func()) {
 	call()
 }
 
+// lost reports a line that could not be written.
 func lost(err error) {
 	if zerolog.ErrorHandler != nil {
 		zerolog.ErrorHandler(err)

@@ -49,6 +49,7 @@ type reports struct {
 	panic    any   // value of the panic of work
 }
 
+// run calls work and stores its result or its panic.
 func (r *reports) run(work func() error) {
 	defer close(r.ended)
 	r.panicked = true
@@ -61,6 +62,7 @@ func (r *reports) run(work func() error) {
 	r.panicked = false
 }
 
+// add queues a report of work. It never blocks.
 func (r *reports) add(done, total int) {
 	r.mu.Lock()
 	r.queue = append(r.queue, [2]int{done, total})
@@ -71,6 +73,7 @@ func (r *reports) add(done, total int) {
 	}
 }
 
+// take empties the queue and returns its reports.
 func (r *reports) take() [][2]int {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -1,4 +1,4 @@
-// Package documents makes what a ledger hands out about its log: receipts and statements with
-// proofs, and signed checkpoints, also as the log grows ([Publisher]). Package evidence verifies
-// them.
+// Package documents makes the documents that prove parts of a ledger's log: receipts and statements
+// with proofs, and signed checkpoints. [Publisher] makes checkpoints as the log grows. Package
+// evidence verifies the documents.
 package documents

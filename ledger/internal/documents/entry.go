@@ -14,10 +14,11 @@ import (
 // Entry is an event for a document, whole or erased, with its leaf in the log.
 type Entry struct {
 	event.Event
-	Leaf tlog.Hash // as the log's tree has it
+	Leaf tlog.Hash // as stored in the log's tree
 }
 
-// ReadEntry returns the event with a number. One that does not have its leaf is [errs.ErrCorrupt].
+// ReadEntry returns the event with a number. If the event does not match its stored leaf, the error
+// is [errs.ErrCorrupt].
 func ReadEntry(s *state.State, number uint64) (Entry, error) {
 	n, err := s.Entry(number)
 	if err != nil {
@@ -30,14 +31,14 @@ func ReadEntry(s *state.State, number uint64) (Entry, error) {
 	return Entry{Event: n.Event, Leaf: leaf}, nil
 }
 
-// proven returns the event's place in the log, with its salt.
+// proven returns the event's number, salt and leaf, which prove its place in the log.
 func (e Entry) proven() evidence.Proven {
 	return evidence.Proven{Event: e.Number, Salt: e.Salt[:], Leaf: e.Leaf}
 }
 
-// Facts returns events as a statement has them. The events that they refer to come before. The error
-// is the first one: of an event that statements do not have, which then says nothing, or of one with
-// a reference that no event before defines, which then has fields missing.
+// Facts returns events in the form of a statement. Events that others refer to must come before
+// them. The error is the first fault. An event of a kind that statements do not have gets no
+// content. An event with an undefined reference gets incomplete content.
 func Facts(events []Entry) (facts []evidence.Fact, err error) {
 	facts = make([]evidence.Fact, 0, len(events))
 	g := event.NewGlossary()
@@ -58,9 +59,9 @@ func Facts(events []Entry) (facts []evidence.Fact, err error) {
 	return facts, err
 }
 
-// NewStatement returns the statement about an object, of the events about it and of those that they
-// refer to, in order. proof is that they are in the log of a signed checkpoint. Events that make no
-// statement are [errs.ErrCorrupt].
+// NewStatement returns the statement about an object. events are those about the object and those
+// that they refer to, in order. proof proves that they are in the log of the signed checkpoint. If
+// the events cannot form a statement, the error is [errs.ErrCorrupt].
 func NewStatement(object string, events []Entry, proof []tlog.Hash, checkpoint []byte) (evidence.Statement, error) {
 	facts, err := Facts(events)
 	if err != nil {

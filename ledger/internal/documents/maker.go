@@ -21,15 +21,17 @@ import (
 
 // Maker makes the documents of a ledger.
 type Maker struct {
-	Engine *engine.Engine // of the ledger whose log it is
-	About  event.About    // what the log says of itself
-	Signer note.Signer    // nil signs nothing
-	Known  note.Verifiers // keys of the host, one of which may be the signer's; nil if there are none
+	Engine *engine.Engine // of the ledger whose log is proven
+	About  event.About    // the identity of the log
+	Signer note.Signer    // signs checkpoints; nil if the ledger has no signer
+	Known  note.Verifiers // the host's keys, one of which may be the signer's; nil if there are none
+	// newest is the newest checkpoint that has left this process.
 	newest atomic.Pointer[observe.Checkpoint]
 }
 
-// Gave notes that a checkpoint of so many events has left this process. One of fewer events that
-// comes late does not count: its recipient may have delayed it.
+// Gave records that a checkpoint of a number of events has left this process. It ignores a
+// checkpoint of fewer events than the newest one, which may arrive late because its recipient
+// delayed it.
 func (m *Maker) Gave(events uint64) {
 	given := &observe.Checkpoint{Events: events, Signed: time.Now()}
 	for {
@@ -40,7 +42,7 @@ func (m *Maker) Gave(events uint64) {
 	}
 }
 
-// Newest returns the newest checkpoint that has left this process; the zero value if there is none.
+// Newest returns the newest checkpoint that has left this process, or the zero value.
 func (m *Maker) Newest() observe.Checkpoint {
 	if c := m.newest.Load(); c != nil {
 		return *c
@@ -48,7 +50,8 @@ func (m *Maker) Newest() observe.Checkpoint {
 	return observe.Checkpoint{}
 }
 
-// Head returns the tree of the first events.
+// Head returns the head of the log at its first events. The error is an invalid request if the log
+// has fewer.
 func (m *Maker) Head(s *state.State, events uint64) (api.Head, error) {
 	if events > s.Counters.Events {
 		return api.Head{}, errs.Invalid("the log has %d events, not %d", s.Counters.Events, events)
@@ -57,7 +60,8 @@ func (m *Maker) Head(s *state.State, events uint64) (api.Head, error) {
 	return api.Head{Origin: m.About.Origin(), Events: events, Root: root}, err
 }
 
-// CheckExtends returns a RollbackError if the log does not extend the one that a checkpoint is of.
+// CheckExtends returns a [*api.RollbackError] if the log does not extend the log of a trusted
+// checkpoint.
 func (m *Maker) CheckExtends(s *state.State, trusted api.Head) error {
 	found := api.Head{Origin: m.About.Origin(), Events: s.Counters.Events}
 	if trusted.Origin == found.Origin && trusted.Events <= found.Events {
@@ -70,7 +74,8 @@ func (m *Maker) CheckExtends(s *state.State, trusted api.Head) error {
 	return &api.RollbackError{Checkpoint: trusted, Ledger: found}
 }
 
-// Prove returns the log of the first size events, and proves that some events are in it.
+// Prove returns the head of the log at its first size events, and a proof that the events with some
+// numbers are in it.
 func (m *Maker) Prove(
 	s *state.State, size uint64, numbers []uint64,
 ) (head api.Head, proof []tlog.Hash, err error) {
@@ -86,7 +91,8 @@ func (m *Maker) Prove(
 	return head, proof, err
 }
 
-// proveSigned proves that events are in the log of the first size events, and signs it.
+// proveSigned returns a proof that events are in the log of the first size events, and a signed
+// checkpoint of that log.
 func (m *Maker) proveSigned(
 	ctx context.Context, size uint64, numbers []uint64,
 ) (proof []tlog.Hash, signed []byte, err error) {
@@ -100,22 +106,22 @@ func (m *Maker) proveSigned(
 	return proof, signed, err
 }
 
-// prefetchProof has the store fetch what the head and the proof of some leaves are made of, all at
-// once: they are on as many pages as the tree has levels.
+// prefetchProof makes the store load everything that the head and the proof of some leaves need in
+// one pass. Otherwise they would be read page by page, on as many pages as the tree has levels.
 func prefetchProof(s *state.State, size uint64, leaves []uint64) {
 	if _, can := s.Reader.(kv.Prefetcher); !can {
 		return
 	}
 	var wanted wantedHashes
-	_, _ = tlog.TreeHash(int64(size), &wanted) // errors of the arguments come from the real reads
+	_, _ = tlog.TreeHash(int64(size), &wanted) // the real reads return errors of the arguments
 	_, _ = merkle.Prove(size, leaves, &wanted)
 	prefetchEvents(s, wanted.events)
 }
 
-// prefetchEvents has the store fetch some events, if it can.
+// prefetchEvents makes the store load some events in one pass, if it supports that.
 func prefetchEvents(s *state.State, numbers []uint64) {
 	fetch, can := s.Reader.(kv.Prefetcher)
-	if !can || len(numbers) < 2 { // one is read as fast without
+	if !can || len(numbers) < 2 { // a single event is read as fast without it
 		return
 	}
 	numbers = slices.Compact(slices.Sorted(slices.Values(numbers)))
@@ -126,10 +132,11 @@ func prefetchEvents(s *state.State, numbers []uint64) {
 	fetch.Prefetch(state.BucketEvents, keys)
 }
 
-// wantedHashes is a [tlog.HashReader] that notes in which events the hashes are that it is asked
-// for. It has none.
+// wantedHashes is a [tlog.HashReader] that records which events have the requested hashes. It
+// returns zero hashes.
 type wantedHashes struct{ events []uint64 }
 
+// ReadHashes implements [tlog.HashReader].
 func (w *wantedHashes) ReadHashes(indexes []int64) ([]tlog.Hash, error) {
 	for _, index := range indexes {
 		if leaf, at := merkle.Locate(index); at >= 0 {
@@ -139,5 +146,5 @@ func (w *wantedHashes) ReadHashes(indexes []int64) ([]tlog.Hash, error) {
 	return make([]tlog.Hash, len(indexes)), nil
 }
 
-// perSnapshot is how many events one snapshot reads.
+// perSnapshot is how many events are read in one snapshot.
 const perSnapshot = 4096

@@ -13,27 +13,28 @@ import (
 	"github.com/sluicedp/sluice/ledger/internal/state"
 )
 
-// Publisher hands checkpoints to the host as the log grows.
+// Publisher passes signed checkpoints to the host as the log grows.
 type Publisher struct {
 	maker    *Maker
 	to       func(ctx context.Context, checkpoint []byte) error
 	events   uint64
 	interval time.Duration
-	sent     uint64 // the size of the last checkpoint handed over
+	sent     uint64 // size of the last checkpoint that the host accepted
 	cancel   context.CancelFunc
-	done     chan struct{} // closed when it has ended
+	done     chan struct{} // closed when run has ended
 }
 
 const (
-	// closing is how long the last checkpoint may take.
+	// closing limits the time for the last checkpoint.
 	closing = 5 * time.Second
-	// shortest and longest are how long a publisher waits after a failure.
+	// shortest and longest are the limits of the wait after a failure.
 	shortest = time.Second
 	longest  = time.Minute
 )
 
-// StartPublisher begins to hand checkpoints to a function: after so many events, and after so long.
-// 0 is never.
+// StartPublisher starts to pass checkpoints to a function: after a number of new events, and after
+// an interval. Either is 0 for never. Errors: [errs.ErrNoSigner], an invalid request for a negative
+// interval.
 func StartPublisher(
 	m *Maker, to func(ctx context.Context, checkpoint []byte) error, events uint64, interval time.Duration,
 ) (*Publisher, error) {
@@ -51,7 +52,8 @@ func StartPublisher(
 	return p, nil
 }
 
-// run hands out checkpoints until the ledger is closed or stopped, and one more if it is closed.
+// run publishes checkpoints until the ledger is closed or stopped. If it is closed, run publishes
+// one more.
 func (p *Publisher) run(ctx context.Context) {
 	defer close(p.done)
 	for wait := shortest; ctx.Err() == nil; {
@@ -67,7 +69,7 @@ func (p *Publisher) run(ctx context.Context) {
 		p.await(ctx)
 	}
 	if p.maker.Engine.Queue.Stopped() != nil {
-		return // only the next Open can find out what is durable
+		return // the next Open determines what is durable
 	}
 	last, cancel := context.WithTimeout(context.Background(), closing)
 	defer cancel()
@@ -76,6 +78,7 @@ func (p *Publisher) run(ctx context.Context) {
 	}
 }
 
+// logFailure logs an error at once.
 func (p *Publisher) logFailure(err error, text string) {
 	p.maker.Engine.Log.Now(func(log *zerolog.Logger) { log.Error().Err(err).Msg(text) })
 }
@@ -88,12 +91,13 @@ func (p *Publisher) await(ctx context.Context) {
 		ctx, cancel = context.WithTimeout(ctx, p.interval)
 		defer cancel()
 	}
-	// The error is that of ctx, which run reads.
+	// The only error is that of ctx, which run checks.
 	_ = q.Await(ctx, func() bool { return p.events > 0 && q.Durable-p.sent >= p.events })
 }
 
-// publish hands out a checkpoint of what is durable, if that is more than before. It reads the
-// store itself, since the last checkpoint comes when the engine is closed for others.
+// publish passes a checkpoint of the durable events to the host, if there are new ones. It reads
+// the store directly, because the last checkpoint is made when the engine is already closed for
+// requests.
 func (p *Publisher) publish(ctx context.Context) error {
 	size := p.maker.Engine.Queue.DurableEvents()
 	if size == p.sent {
@@ -125,7 +129,7 @@ func (p *Publisher) publish(ctx context.Context) error {
 	return err
 }
 
-// Close hands out the last checkpoint. It may be called on nil.
+// Close publishes the last checkpoint and ends the publisher. p may be nil.
 func (p *Publisher) Close() {
 	if p == nil {
 		return
@@ -133,6 +137,6 @@ func (p *Publisher) Close() {
 	p.cancel()
 	select {
 	case <-p.done:
-	case <-time.After(2 * closing): // its To does not heed the context
+	case <-time.After(2 * closing): // the host's function ignores its context
 	}
 }

@@ -13,14 +13,14 @@ import (
 	"github.com/sluicedp/sluice/ledger/internal/state"
 )
 
-// Receipt returns the receipt of a sale, in the log as the sale left it: whenever it is made, it
-// says nothing of what came later.
+// Receipt returns the receipt of a sale, proven in the log as it was directly after the sale. The
+// receipt therefore reveals nothing of later events, whenever it is made.
 func (m *Maker) Receipt(ctx context.Context, sale state.Sale, number uint64) (evidence.Receipt, error) {
 	r := receipt{sale: sale}
 	if err := m.Engine.View(ctx, func(s *state.State) error { return r.begin(s, number) }); err != nil {
 		return evidence.Receipt{}, err
 	}
-	// Leaves never change: snapshots of any time go with one checkpoint, and none is long.
+	// Leaves never change, so events from several short snapshots match one checkpoint.
 	for from := uint64(0); from < sale.Objects; from += perSnapshot {
 		n := min(perSnapshot, sale.Objects-from)
 		if err := m.Engine.View(ctx, func(s *state.State) error { return r.add(s, from, n) }); err != nil {
@@ -34,14 +34,14 @@ func (m *Maker) Receipt(ctx context.Context, sale state.Sale, number uint64) (ev
 	return r.Finish(proof, signed), nil
 }
 
-// receipt reads what a receipt is made of.
+// receipt reads the events of a receipt.
 type receipt struct {
 	*ReceiptMaker
 	sale    state.Sale
-	numbers []uint64 // of the events in it
+	numbers []uint64 // of the events read so far
 }
 
-// begin reads all but the responses.
+// begin reads all events of the receipt except the responses.
 func (r *receipt) begin(s *state.State, number uint64) (err error) {
 	question, err := s.Definition(state.BucketQuestions, r.sale.Question)
 	if err != nil {
@@ -65,7 +65,7 @@ func (r *receipt) begin(s *state.State, number uint64) (err error) {
 	return err
 }
 
-// add adds n responses after the first from.
+// add reads n responses after the first from ones.
 func (r *receipt) add(s *state.State, from, n uint64) error {
 	next := make([]uint64, n)
 	for i := range next {
@@ -85,15 +85,15 @@ func (r *receipt) add(s *state.State, from, n uint64) error {
 	return nil
 }
 
-// ReceiptMaker is a receipt that is being made.
+// ReceiptMaker is an unfinished receipt.
 type ReceiptMaker struct {
 	receipt  evidence.Receipt
 	question *event.Question
 }
 
-// NewReceipt begins the receipt of a sale: with the event that begins the log, those that define
-// the question and the buyer, and that of the sale. Events that are not these are
-// [errs.ErrCorrupt].
+// NewReceipt begins the receipt of a sale. Its arguments are the event that begins the log, the
+// events that define the question and the buyer, and the event of the sale. Events of other kinds
+// are [errs.ErrCorrupt].
 func NewReceipt(created, question, buyer, sale Entry) (*ReceiptMaker, error) {
 	began, isCreated := created.Change.(*event.Created)
 	asked, isQuestion := question.Change.(*event.QuestionDefined)
@@ -121,7 +121,7 @@ func NewReceipt(created, question, buyer, sale Entry) (*ReceiptMaker, error) {
 	return m, nil
 }
 
-// Add adds the next response of the sale. An event that is none is [errs.ErrCorrupt].
+// Add adds the next response of the sale. An event that is no such response is [errs.ErrCorrupt].
 func (m *ReceiptMaker) Add(ev Entry) error {
 	r := &m.receipt
 	c, ok := ev.Change.(*event.Sold)

@@ -10,9 +10,9 @@ import (
 	"github.com/sluicedp/sluice/ledger/internal/merkle"
 )
 
-// Sign makes a checkpoint of a head. Without a signer it returns [errs.ErrNoSigner].
-// [errs.ErrSigner], with the error of the signer, says that the signer failed or that what it
-// returned is not a signature by its key.
+// Sign returns a signed checkpoint of a head. Without a signer it returns [errs.ErrNoSigner]. If
+// the signer fails, the error wraps [errs.ErrSigner] and the signer's error. If the signer returns
+// no valid signature by its key, the error wraps [errs.ErrSigner].
 func (m *Maker) Sign(head api.Head) ([]byte, error) {
 	if m.Signer == nil {
 		return nil, errs.ErrNoSigner
@@ -24,7 +24,7 @@ func (m *Maker) Sign(head api.Head) ([]byte, error) {
 		return signed, nil
 	case signer.failure != nil:
 		return nil, fmt.Errorf("sign a checkpoint: %w", signer.failure)
-	case signer.done: // it was signed, and cannot be read
+	case signer.done: // the signer succeeded, but the result is no valid checkpoint
 		return nil, fmt.Errorf("sign a checkpoint: %w: its signature makes no checkpoint: %v", errs.ErrSigner, err)
 	}
 	return nil, fmt.Errorf("checkpoint: %w", err)
@@ -50,11 +50,13 @@ func (m *Maker) verifier() note.Verifier {
 // checkedSigner is a signer whose signatures are verified before they are used.
 type checkedSigner struct {
 	note.Signer
-	verifier note.Verifier // of its key, or nil if it is not known
-	done     bool          // it returned a signature
-	failure  error         // why there is no signature that can be used
+	verifier note.Verifier // of the signer's key, or nil if that is unknown
+	done     bool          // the signer returned a usable signature
+	failure  error         // why there is no usable signature
 }
 
+// Sign implements [note.Signer]. It records a failure, because merkle.Checkpoint.Sign returns it
+// only as part of another error.
 func (s *checkedSigner) Sign(message []byte) ([]byte, error) {
 	signature, err := s.Signer.Sign(message)
 	switch {
@@ -68,7 +70,7 @@ func (s *checkedSigner) Sign(message []byte) ([]byte, error) {
 	return signature, s.failure
 }
 
-// CheckSigner refuses a key that signs for another log.
+// CheckSigner returns an error if the signer's key has the name of another log.
 func (m *Maker) CheckSigner() error {
 	if m.Signer != nil && m.Signer.Name() != m.About.Origin() {
 		return errs.Invalid("the signer's key is named %q, the log %q", m.Signer.Name(), m.About.Origin())

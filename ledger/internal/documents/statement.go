@@ -13,13 +13,14 @@ import (
 	"github.com/sluicedp/sluice/ledger/internal/state"
 )
 
-// Statement returns the statement that the request with a key recorded.
+// Statement returns the statement that the request with a key recorded. [errs.ErrForgotten]: its
+// object has been forgotten since.
 func (m *Maker) Statement(ctx context.Context, key string) (evidence.Statement, error) {
 	t := statement{events: map[uint64]Entry{}}
 	if err := m.Engine.View(ctx, func(s *state.State) error { return t.begin(s, key) }); err != nil {
 		return evidence.Statement{}, err
 	}
-	// Snapshots are short: events do not change unless they are erased.
+	// Events change only by erasure, so they can be read in several short snapshots.
 	for some := range slices.Chunk(t.listed, perSnapshot) {
 		if err := m.Engine.View(ctx, func(s *state.State) error { return t.addAll(s, some) }); err != nil {
 			return evidence.Statement{}, err
@@ -37,15 +38,15 @@ func (m *Maker) Statement(ctx context.Context, key string) (evidence.Statement, 
 	return NewStatement(t.object, all, proof, signed)
 }
 
-// statement reads what a statement is made of.
+// statement reads the events of a statement.
 type statement struct {
 	object string
-	last   uint64           // the event that records it
-	listed []uint64         // the events that it lists
-	events map[uint64]Entry // those read, with those that they refer to, by number
+	last   uint64           // the event that records the statement
+	listed []uint64         // the events that the statement lists
+	events map[uint64]Entry // the events read so far and those that they refer to, by number
 }
 
-// begin reads the event that the request with this key recorded.
+// begin reads the event that the request with a key recorded.
 func (t *statement) begin(s *state.State, key string) error {
 	r, end, err := s.LastPart(key)
 	if err != nil || len(r.Settled) != 1 {
@@ -66,6 +67,7 @@ func (t *statement) begin(s *state.State, key string) error {
 	return nil
 }
 
+// addAll reads some events and those that they refer to.
 func (t *statement) addAll(s *state.State, numbers []uint64) error {
 	prefetchEvents(s, numbers)
 	for _, number := range numbers {
@@ -101,8 +103,8 @@ func (t *statement) add(s *state.State, number uint64) error {
 	return nil
 }
 
-// references returns the numbers of the events that one refers to: those that define its question,
-// its policies and its buyer, and that of the order.
+// references returns the numbers of the events that an event refers to. These define its question,
+// its policies and its buyer, or record the order that it belongs to.
 func references(s *state.State, ev event.Event) (numbers []uint64, err error) {
 	define := func(bucket string, number uint32) {
 		if err != nil || number == 0 {

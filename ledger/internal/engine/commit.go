@@ -134,6 +134,7 @@ type logLine struct {
 	buyer       string
 }
 
+// write writes the line to the host's log. requests and took are those of the whole commit.
 func (l *logLine) write(to *zerolog.Logger, requests int, took time.Duration) {
 	line := to.Debug()
 	if l.key != "" {

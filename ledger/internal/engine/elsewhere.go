@@ -33,6 +33,7 @@ func (e Elsewhere) Make(w journal.Wanted) (journal.Journal, error) {
 	return e.open(context.Background(), w)
 }
 
+// open calls Open, and checks what it returns.
 func (e Elsewhere) open(ctx context.Context, w journal.Wanted) (journal.Journal, error) {
 	j, err := e.Open(ctx, w)
 	if err == nil && j == nil {

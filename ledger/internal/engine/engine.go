@@ -137,6 +137,7 @@ type Leap struct {
 	Confirmed time.Time     // a person has confirmed that the clock is right up to this time
 }
 
+// check returns an error if the leap is negative.
 func (p Leap) check() error {
 	if p.Allowed < 0 {
 		return errs.Invalid("a clock that may be %v ahead of the log", p.Allowed)

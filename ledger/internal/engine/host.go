@@ -30,6 +30,7 @@ func (l *Engine) Host(ctx context.Context) observe.Host {
 	return h
 }
 
+// role returns the role of this host, as [observe.Host] names it.
 func (l *Engine) role() string {
 	switch {
 	case l.Standby:

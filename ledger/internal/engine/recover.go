@@ -163,6 +163,7 @@ func asMismatch(err error) error {
 // isBeside reports whether a name is that of a journal beside the file.
 func isBeside(name string) bool { return strings.HasPrefix(name, "file:") }
 
+// missing returns the error for a file whose journal is missing.
 func missing(name string) error {
 	if isBeside(name) {
 		return mismatch("the journal %s is missing, which lies beside the file as long as the ledger is open, and is "+

@@ -84,7 +84,7 @@ func (l *Engine) trimLater(at journal.Position) {
 
 // logTrim logs why the journal was not trimmed after a checkpoint.
 func (l *Engine) logTrim(err error) {
-	if errors.Is(err, journal.ErrHeld) {
+	if _, held := errors.AsType[*journal.HeldError](err); held {
 		l.Log.Say(zerolog.InfoLevel, err, "journal not trimmed yet") // the next checkpoint tries again
 	} else if err != nil {
 		l.Log.Say(zerolog.ErrorLevel, err, "journal not trimmed")
@@ -99,7 +99,7 @@ func (l *Engine) checkpointFailed(err error) {
 }
 
 // trim destroys what the journal holds up to a position, all of which must be in the file. It
-// returns [journal.ErrHeld] if some of it cannot be destroyed yet.
+// returns a [*journal.HeldError] if some of it cannot be destroyed yet.
 func (l *Engine) trim(at journal.Position) error {
 	l.journal.mu.Lock()
 	defer l.journal.mu.Unlock()
@@ -233,7 +233,7 @@ const (
 func (l *Engine) trimmed(ctx context.Context, at journal.Position) error {
 	for wait := heldFirst; ; wait = min(2*wait, heldMost) {
 		err := l.trim(at)
-		if !errors.Is(err, journal.ErrHeld) {
+		if _, held := errors.AsType[*journal.HeldError](err); !held {
 			return err
 		}
 		if wait == heldFirst {

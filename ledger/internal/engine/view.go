@@ -79,6 +79,7 @@ type storedCounters struct {
 	state.Counters
 }
 
+// take returns a viewing for one reader, reused if there is an idle one.
 func (p *views) take(l *Engine) *viewing {
 	v, _ := p.idle.Get().(*viewing)
 	if v == nil {
@@ -88,6 +89,7 @@ func (p *views) take(l *Engine) *viewing {
 	return v
 }
 
+// giveBack clears a viewing, and keeps it with its buffer for a later reader.
 func (p *views) giveBack(v *viewing) {
 	v.fn, v.state = nil, state.State{Buffer: v.state.Buffer.Again()}
 	p.idle.Put(v)
@@ -129,6 +131,7 @@ func (p *views) readCounters(s *state.State) (state.Counters, error) {
 	return last.Counters, nil
 }
 
+// decodeStored decodes the record of the counters, and keeps a copy of the record.
 func decodeStored(record, key []byte) (*storedCounters, error) {
 	c, _, err := state.DecodeRecord(state.BucketMeta, key, record, state.DecodeCounters)
 	return &storedCounters{bytes.Clone(record), c}, err

@@ -11,12 +11,12 @@ import (
 	"github.com/sluicedp/sluice/ledger/internal/state"
 )
 
-// TermsChange puts objects under other terms.
+// TermsChange is a request that puts objects under other terms.
 type TermsChange struct {
 	Request
 	List
-	// AsOf, if it is not 0, is an event: objects that were put under other terms by a later one
-	// keep them.
+	// AsOf, if it is not 0, is an event. Objects that got other terms in the question by a later
+	// event keep those terms.
 	AsOf uint64
 }
 
@@ -25,6 +25,7 @@ func (x *TermsChange) Run(ctx context.Context) (request.Outcome, error) {
 	return x.run(ctx, x.Names, x.decide)
 }
 
+// decide returns the change of terms of an object, or nil if its terms are as wanted.
 func (x *TermsChange) decide(
 	s *state.State, numbers *policyNumbers, name string,
 ) (event.Change, *api.Refusal, error) {

@@ -12,28 +12,28 @@ import (
 	"github.com/sluicedp/sluice/privacy"
 )
 
-// Kind says what there is to do about an object in a question, or about an object.
+// Kind is what a comparison finds about an object in a question, or about an object.
 type Kind int
 
 const (
-	Same    Kind = iota // it takes part on the terms of its row
-	New                 // it is to be enrolled
-	Changed             // it is to be put under the terms of its row
-	Refused             // it would have to agree to them first
-	Left                // it has withdrawn, or was forgotten: its row does not bring it back
-	Dropped             // it takes part, and has rows, but not of this question
-	Gone                // it takes part, and has no row at all; of no question
+	Same    Kind = iota // enrolled, with the terms of its row
+	New                 // not enrolled; to be enrolled
+	Changed             // enrolled; to be put under the terms of its row
+	Refused             // like Changed, but the object must first agree to the terms
+	Left                // withdrawn or forgotten; its row does not enrol it again
+	Dropped             // enrolled, and has rows, but none in this question
+	Gone                // enrolled, and has no rows; not about a question
 )
 
-// Difference is what a comparison finds out about an object.
+// Difference is the result of comparing an object with its rows.
 type Difference struct {
 	Kind
-	Object   string      // by name
+	Object   string      // name of the object
 	Question uint32      // 0 for [Gone]
-	Terms    Terms       // of the row, where it has any
-	Refusal  api.Refusal // of [Refused]
-	// Later: the object is [New] to the question and known to the ledger, and its cap is to be
-	// changed after the enrolment.
+	Terms    Terms       // of the row, if there is one
+	Refusal  api.Refusal // for [Refused]
+	// Later means that the object is [New] to the question and known to the ledger, and that its
+	// cap must be changed after the enrolment.
 	Later bool
 }
 
@@ -41,17 +41,17 @@ type Difference struct {
 type Comparison struct {
 	*request.Executor                  // of the ledger
 	Table             *Table           // of the host
-	AsOf              uint64           // objects that were enrolled by a later event may be missing in the table
-	Found             func(Difference) // is called for each object and question, in order of the objects
-	Between           func() error     // is called between snapshots
-	Present           int              // objects that take part in something
+	AsOf              uint64           // objects enrolled by a later event may be missing in the table
+	Found             func(Difference) // called for each object and question, in the order of the objects
+	Between           func() error     // called between snapshots
+	Present           int              // number of enrolled objects
 }
 
-// perSnapshot is how many objects and rows are compared in one snapshot, about.
+// perSnapshot is about how many objects and rows are compared in one snapshot.
 const perSnapshot = 4096
 
-// Run compares. Rows and the objects of the ledger, both in the order of names, are read side by
-// side.
+// Run compares the table with the ledger. It reads the rows and the objects of the ledger side by
+// side, both in the order of names.
 func (x *Comparison) Run(ctx context.Context) error {
 	rows, err := x.Table.open()
 	if err != nil {
@@ -72,8 +72,9 @@ func (x *Comparison) Run(ctx context.Context) error {
 	return nil
 }
 
-// some compares some objects: those of the ledger after a name, and those of the next rows. It
-// returns the last one of the ledger, and whether there are more of either.
+// some compares the objects of the ledger after a name, and those of the next rows, up to a limit.
+// It returns the last object of the ledger that was compared, and whether there are more objects or
+// rows.
 func (x *Comparison) some(s *state.State, rows *cursor, after string) (last string, more bool, err error) {
 	listed, end, err := s.ObjectsAfter(after, perSnapshot)
 	if err != nil {
@@ -106,12 +107,12 @@ type object struct {
 	*Comparison
 	state        *state.State
 	numbers      *policyNumbers
-	state.Listed       // with no more than its name if it is not known
-	known        bool  // to the ledger
-	rows         []row // by the numbers of the questions
+	state.Listed       // if not known, only its name is set
+	known        bool  // known to the ledger
+	rows         []row // sorted by the numbers of the questions
 	memberships  []membership
 	newer        []uint32        // the questions in which its terms are newer than the table
-	cap          privacy.Epsilon // as the rows that were compared leave it
+	cap          privacy.Epsilon // the cap after the rows compared so far
 }
 
 // compare compares the memberships of the object with its rows.
@@ -133,7 +134,8 @@ func (o *object) compare() error {
 	return nil
 }
 
-// settleCaps leaves caps out of rows that do not change it, and refuses rows with several.
+// settleCaps clears the caps of rows that must not change the cap. It returns an error if the rows
+// have different caps.
 func (o *object) settleCaps() (err error) {
 	limit := privacy.Epsilon{}
 	for _, row := range o.rows {
@@ -149,13 +151,14 @@ func (o *object) settleCaps() (err error) {
 	if !o.known {
 		return nil
 	}
-	// Terms that were changed after the table began to be read stay, and the cap with them.
+	// Terms that changed after the table began to be read are kept, and the cap with them.
 	if o.Latest > o.AsOf {
 		if o.newer, err = o.state.TermsChangedSince(o.Object, o.AsOf); err != nil {
 			return err
 		}
 	}
-	// The consent in one row is enough for a higher cap: the other rows leave it as it is.
+	// Consent in one row is enough for a higher cap, so the rows without consent leave the cap as
+	// it is.
 	agreed := slices.ContainsFunc(o.rows, func(r row) bool {
 		m := o.membership(r.question)
 		return r.consent != "" && o.Cap.Less(r.limit) && (m == nil || m.in)
@@ -178,8 +181,8 @@ func (o *object) membership(question uint32) *membership {
 	return nil
 }
 
-// compareRow compares a row with what the ledger has. It brings no object back that has withdrawn
-// from the question, or from all.
+// compareRow compares a row with the ledger. An object that has withdrawn from the question or from
+// all questions is not enrolled again. withdrew reports whether the object has ever withdrawn.
 func (o *object) compareRow(row row, withdrew bool) (err error) {
 	d := Difference{Object: o.Name, Question: row.question}
 	m := o.membership(row.question)
@@ -200,7 +203,7 @@ func (o *object) compareRow(row row, withdrew bool) (err error) {
 	return err
 }
 
-// checkNew checks whether an object can be enrolled as its row says.
+// checkNew returns an error if an object cannot be enrolled as its row says.
 func (o *object) checkNew(row row) error {
 	q, err := o.state.Question(row.question)
 	if err != nil {
@@ -215,8 +218,8 @@ func (o *object) checkNew(row row) error {
 	return nil
 }
 
-// compareTerms compares the terms of a row with those of the ledger. Of an object that is new to
-// the question only the cap can differ.
+// compareTerms compares the terms of a row with those of the ledger. For an object that is new to
+// the question, only the cap can differ. m is the membership in the question, or nil.
 func (o *object) compareTerms(d *Difference, row row, m *membership) (err error) {
 	if d.Terms, err = o.Table.terms(row); err != nil || !o.known {
 		return err
@@ -237,7 +240,7 @@ func (o *object) compareTerms(d *Difference, row row, m *membership) (err error)
 		d.Kind, d.Refusal = Refused, change.now.Refuse(o.Name, change.to, more)
 		return nil
 	case !change.is:
-		d.Terms.Cap = privacy.Epsilon{} // another row may change the cap, after this enrolment
+		d.Terms.Cap = privacy.Epsilon{} // another row may change the cap after this enrolment
 		return nil
 	case m == nil:
 		d.Later = true
@@ -248,7 +251,7 @@ func (o *object) compareTerms(d *Difference, row row, m *membership) (err error)
 	return nil
 }
 
-// findMissing finds out what the object takes part in without a row.
+// findMissing finds the questions in which the object is enrolled without a row.
 func (o *object) findMissing() {
 	in := participationOf(o.memberships, o.AsOf)
 	if in != inNone {

@@ -13,12 +13,13 @@ import (
 	"github.com/sluicedp/sluice/privacy"
 )
 
-// Enrolment enrols objects in a question. It does not change the terms of those that take part.
+// Enrolment is a request that enrols objects in a question. It does not change the terms of objects
+// that are enrolled already.
 type Enrolment struct {
 	Request
 	List
-	// Strangers leaves objects as they are that were ever enrolled in the question, or that have
-	// withdrawn from all.
+	// Strangers leaves objects unchanged that were ever enrolled in the question or that have
+	// withdrawn from all questions.
 	Strangers bool
 	New       bool // an object that the ledger knows already is an error
 }
@@ -28,6 +29,7 @@ func (x *Enrolment) Run(ctx context.Context) (request.Outcome, error) {
 	return x.run(ctx, x.Names, x.decide)
 }
 
+// decide returns the enrolment of an object, or nil if it is enrolled already.
 func (x *Enrolment) decide(
 	s *state.State, numbers *policyNumbers, name string,
 ) (event.Change, *api.Refusal, error) {
@@ -84,7 +86,7 @@ func (x *Enrolment) decide(
 	}, nil, nil
 }
 
-// capOf returns the cap of an object that is enrolled on some terms, or why it is refused.
+// capOf returns the cap of an object to be enrolled, or its refusal.
 func capOf(name string, t Terms, o state.Object, known bool) (privacy.Epsilon, *api.Refusal, error) {
 	switch {
 	case t.Cap.IsZero() && !known:
@@ -100,8 +102,8 @@ func capOf(name string, t Terms, o state.Object, known bool) (privacy.Epsilon, *
 	return t.Cap, nil, nil
 }
 
-// hasLeft reports whether an object has withdrawn, or was forgotten, and takes part in nothing
-// since.
+// hasLeft reports whether an object has withdrawn or was forgotten, and is not enrolled in any
+// question since then.
 func hasLeft(s *state.State, name string, o state.Object) (bool, error) {
 	if o.Withdrawn == 0 {
 		return false, nil

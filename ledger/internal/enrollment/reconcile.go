@@ -15,16 +15,16 @@ import (
 	"github.com/sluicedp/sluice/ledger/internal/state"
 )
 
-// Report is what a table and the ledger differ in.
+// Report has the differences between a table and the ledger.
 type Report struct {
-	Questions map[uint32]*api.Reconciled // by number, without their names
-	Gone      api.NameList               // objects that take part and have no row
-	Withdrawn int                        // of them
-	Present   int                        // objects that take part in something
-	listed    [Gone + 1]int              // how many names of each kind are listed
+	Questions map[uint32]*api.Reconciled // by number; their names are not set
+	Gone      api.NameList               // enrolled objects without a row
+	Withdrawn int                        // number of these that were withdrawn
+	Present   int                        // number of enrolled objects
+	listed    [Gone + 1]int              // number of listed names of each kind
 }
 
-// in returns what is reported of a question.
+// in returns the report about a question, and adds it if necessary.
 func (r *Report) in(question uint32) *api.Reconciled {
 	one := r.Questions[question]
 	if one == nil {
@@ -57,12 +57,14 @@ func (r *Report) add(d Difference) {
 	}
 }
 
+// list counts the object of a difference in n, and lists its name if there is capacity.
 func (r *Report) list(n *api.NameList, d Difference) {
 	if n.Count++; r.mayList(d.Kind) {
 		n.First = append(n.First, d.Object)
 	}
 }
 
+// refuse adds a refusal to q, or counts it if there is no capacity.
 func (r *Report) refuse(q *api.Reconciled, refusal api.Refusal) {
 	if r.mayList(Refused) {
 		q.Refused = append(q.Refused, refusal)
@@ -71,31 +73,31 @@ func (r *Report) refuse(q *api.Reconciled, refusal api.Refusal) {
 	}
 }
 
-// mayList counts a name of a kind, and reports whether there is room for it.
+// mayList counts a name of a kind, and reports whether it may be listed.
 func (r *Report) mayList(k Kind) bool {
 	r.listed[k]++
 	return r.listed[k] <= api.MaxPanel
 }
 
-// Reconciliation brings the ledger in line with a table.
+// Reconciliation changes the ledger to match a table.
 type Reconciliation struct {
 	*request.Executor
 	Table    *Table                // of the host
-	AsOf     uint64                // the last event when the table began to be read
-	Withdraw bool                  // objects that are gone are withdrawn
+	AsOf     uint64                // the last event when reading of the table began
+	Withdraw bool                  // withdraw enrolled objects without a row
 	Progress func(done, total int) // optional
 
 	report      *Report
-	key         string // of its requests, but for their numbers
+	key         string // prefix of the keys of its requests
 	requests    int
 	done, total int
-	pending     [withdrawal]map[uint32]*List // of each step, by question
-	gone        []string                     // to be withdrawn
-	waiting     int                          // in all of these
+	pending     [withdrawal]map[uint32]*List // by step and question
+	gone        []string                     // names to be withdrawn
+	waiting     int                          // number of objects in pending and gone
 }
 
-// The steps of a part, in order. Caps of objects that are new to a question are changed after the
-// enrolment, which changes no terms.
+// The steps of a part, in the order of execution. For objects that are new to a question, the cap
+// is changed after the enrolment, because an enrolment changes no terms.
 const (
 	termsChange = iota
 	enrolment
@@ -103,7 +105,7 @@ const (
 	withdrawal
 )
 
-// Plan says what there is to do.
+// Plan returns what Run would do.
 func (x *Reconciliation) Plan(ctx context.Context) (*Report, error) {
 	x.report = &Report{Questions: map[uint32]*api.Reconciled{}}
 	if err := x.compare(ctx, x.report.add, func() error { return nil }); err != nil {
@@ -115,7 +117,8 @@ func (x *Reconciliation) Plan(ctx context.Context) (*Report, error) {
 	return x.report, nil
 }
 
-// Run does it, in parts. It compares again on the way: what is done is what the ledger lacks then.
+// Run changes the ledger in parts. It compares the table again as it goes, and executes the
+// differences that it finds then.
 func (x *Reconciliation) Run(ctx context.Context, plan *Report) (*Report, error) {
 	x.total = plan.Withdrawn
 	for _, q := range plan.Questions {
@@ -135,6 +138,8 @@ func (x *Reconciliation) Run(ctx context.Context, plan *Report) (*Report, error)
 	return x.report, x.flush(ctx, 1)
 }
 
+// compare compares the table with the ledger, and sets the number of enrolled objects in the
+// report.
 func (x *Reconciliation) compare(ctx context.Context, found func(Difference), between func() error) error {
 	c := Comparison{Executor: x.Executor, Table: x.Table, AsOf: x.AsOf, Found: found, Between: between}
 	err := c.Run(ctx)
@@ -142,7 +147,7 @@ func (x *Reconciliation) compare(ctx context.Context, found func(Difference), be
 	return err
 }
 
-// note reports a difference, and adds it to the next part if there is something to do.
+// note adds a difference to the report, and to the next part if the ledger must be changed.
 func (x *Reconciliation) note(d Difference) {
 	x.report.add(d)
 	switch {
@@ -155,13 +160,14 @@ func (x *Reconciliation) note(d Difference) {
 	case d.Kind == New:
 		if d.Later {
 			x.add(capChange, d.Question, d.Object, Terms{Cap: d.Terms.Cap, Consent: d.Terms.Consent, Was: d.Terms.Was})
-			d.Terms.Cap = Terms{}.Cap // as it is
+			d.Terms.Cap = Terms{}.Cap // unchanged
 		}
 		x.add(enrolment, d.Question, d.Object, d.Terms)
 		x.waiting++
 	}
 }
 
+// add adds an object to a step of the next part.
 func (x *Reconciliation) add(step int, question uint32, object string, t Terms) {
 	if x.pending[step] == nil {
 		x.pending[step] = map[uint32]*List{}
@@ -172,7 +178,7 @@ func (x *Reconciliation) add(step int, question uint32, object string, t Terms) 
 	x.pending[step][question].add(object, t)
 }
 
-// flush executes the part, if it has enough objects.
+// flush executes the pending part if it has at least the given number of objects.
 func (x *Reconciliation) flush(ctx context.Context, enough int) error {
 	if x.waiting < enough {
 		return nil
@@ -198,7 +204,7 @@ func (x *Reconciliation) flush(ctx context.Context, enough int) error {
 	return nil
 }
 
-// execute executes a step of a part in a question.
+// execute executes a step of the part in a question.
 func (x *Reconciliation) execute(ctx context.Context, step int, question uint32) error {
 	q, err := engine.Read(ctx, x.Engine, func(s *state.State) (*event.Question, error) { return s.Question(question) })
 	if err != nil {
@@ -220,15 +226,15 @@ func (x *Reconciliation) execute(ctx context.Context, step int, question uint32)
 		x.report.refuse(x.report.in(question), refusal)
 	}
 	if step == capChange {
-		x.advance(0) // its objects were counted when they were enrolled
+		x.advance(0) // its objects are counted by the enrolment
 	} else {
 		x.advance(len(list.Names))
 	}
 	return nil
 }
 
-// request returns one under a new key. A request that would do the same again finds that it is
-// done.
+// request returns a request with a new key. A repeated reconciliation needs no old keys: it finds
+// no difference where the ledger was changed already.
 func (x *Reconciliation) request(q *event.Question) Request {
 	x.requests++
 	return Request{
@@ -237,7 +243,7 @@ func (x *Reconciliation) request(q *event.Question) Request {
 	}
 }
 
-// advance reports that so many objects more are dealt with.
+// advance reports progress of n more objects.
 func (x *Reconciliation) advance(n int) {
 	if x.done += n; x.Progress != nil {
 		x.Progress(x.done, max(x.done, x.total))

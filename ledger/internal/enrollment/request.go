@@ -12,27 +12,27 @@ import (
 	"github.com/sluicedp/sluice/privacy"
 )
 
-// Request is one under a key of its own.
+// Request is a request with its own idempotency key.
 type Request struct {
 	*request.Executor                       // of the ledger
-	Key               string                // its idempotency key
-	Id                event.Identity        // by which a repetition is recognized
-	Question          *event.Question       // nil for all
-	Partial           bool                  // refused objects are left out
+	Key               string                // idempotency key
+	Id                event.Identity        // identifies a repeated request
+	Question          *event.Question       // nil for all questions
+	Partial           bool                  // leave refused objects out
 	DryRun            bool                  // return what would be done, and record nothing
 	Progress          func(done, total int) // optional
 }
 
-// The tallies of each request.
+// Indexes of the counts of each request.
 const (
-	Done      = iota // objects that are enrolled, under other terms, or withdrawn by the request
-	Unchanged        // objects that were so before
+	Done      = iota // objects that the request enrols, puts under other terms, or withdraws
+	Unchanged        // objects that need no change
 )
 
-// decision returns the change of an object, nil if there is none to make, or why it is refused.
+// decision returns the change of an object, or nil if it needs none, or its refusal.
 type decision func(s *state.State, numbers *policyNumbers, name string) (event.Change, *api.Refusal, error)
 
-// run executes a request for objects that are in order.
+// run executes a request for objects, which must be sorted.
 func (r *Request) run(ctx context.Context, objects []string, decide decision) (request.Outcome, error) {
 	x := &deciding{r, decide}
 	p := request.Panel{Names: objects}
@@ -46,8 +46,8 @@ func (r *Request) run(ctx context.Context, objects []string, decide decision) (r
 	return done, callback.Tell(err)
 }
 
-// deciding is a request that decides about each object on its own. Before any part of it is done,
-// the request is refused if an object must be refused.
+// deciding decides about each object separately. Before any part is executed, the request is
+// refused if an object must be refused, unless it is partial.
 type deciding struct {
 	*Request
 	decide decision
@@ -63,7 +63,7 @@ func (x *deciding) Precheck(ctx context.Context, p request.Panel, after string) 
 	return int(counts[Done]+counts[Unchanged]) + refused.Count(), err
 }
 
-// survey decides about the objects after one, and records nothing.
+// survey decides about the objects after a name, and records nothing.
 func (x *deciding) survey(
 	ctx context.Context, p request.Panel, after string, refused *request.RefusalList,
 ) (counts event.Counts, err error) {
@@ -78,7 +78,7 @@ func (x *deciding) survey(
 	return counts, err
 }
 
-// dryRun returns what would be done. The host's log and observer get no refusal.
+// dryRun returns what the request would do. The host's log and observer do not get its refusals.
 func (x *deciding) dryRun(ctx context.Context, p request.Panel) (out request.Outcome, err error) {
 	refused := request.NewRefusals(x.Partial)
 	out.Counts, err = x.survey(ctx, p, "", &refused)
@@ -89,7 +89,7 @@ func (x *deciding) dryRun(ctx context.Context, p request.Panel) (out request.Out
 	return out, err
 }
 
-// Truths has nothing to do: none of these requests takes true values.
+// Truths does nothing, because none of these requests needs true values.
 func (x *deciding) Truths(context.Context, string) error { return nil }
 
 // Decide implements [request.Work].

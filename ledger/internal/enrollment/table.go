@@ -19,21 +19,21 @@ import (
 	"github.com/sluicedp/sluice/privacy"
 )
 
-// Table is a table of the host, in order: by the names of the objects, and for each by the numbers
-// of the questions. It is in memory up to a bound, and beyond that in temporary files.
+// Table is a table of the host. Its rows are sorted by the names of the objects, and then by the
+// numbers of the questions. It is in memory up to a limit, and beyond that in temporary files.
 type Table struct {
 	requests *request.Executor // of the ledger
 	rows     *memtable.Table
-	policies map[string]*policy.Policy // of some rows, by their texts: few policies are in many rows
+	policies map[string]*policy.Policy // policies of some rows, by their texts; many rows share few policies
 }
 
 const (
 	tableMemory = 32 << 20 // about how many bytes of a table are in memory
-	tableBucket = "rows"   // where they are
-	mostKnown   = 1024     // how many policies are kept
+	tableBucket = "rows"   // the bucket of the rows
+	mostKnown   = 1024     // largest number of policies that are kept
 )
 
-// NewTable returns an empty table to be compared with a ledger.
+// NewTable returns an empty table that can be compared with a ledger.
 func NewTable(requests *request.Executor) (*Table, error) {
 	rows, err := memtable.Over(bolt.NewTemporary(""), memtable.Options{Limit: tableMemory / 2, Newest: true})
 	if err != nil {
@@ -42,20 +42,20 @@ func NewTable(requests *request.Executor) (*Table, error) {
 	return &Table{requests: requests, rows: rows, policies: map[string]*policy.Policy{}}, nil
 }
 
-// Close removes the table with its files.
+// Close removes the table and its files.
 func (t *Table) Close() error { return t.rows.Close() }
 
 // row is an object in a question, with its terms.
 type row struct {
 	object   string
 	question uint32
-	policy   string // its text; "" for none
+	policy   string // text of the policy; "" for none
 	limit    privacy.Epsilon
 	consent  string
 }
 
-// Add adds a row, with a policy. The same object twice in a question is [errs.ErrInvalid], and so
-// is what cannot be.
+// Add adds a row. terms.Policy must not be nil. It returns [errs.ErrInvalid] for a second row of
+// the same object and question, and for invalid names or terms.
 func (t *Table) Add(ctx context.Context, object, question string, terms Terms) error {
 	if err := event.CheckName("object", object); err != nil {
 		return err
@@ -124,11 +124,11 @@ func (t *Table) terms(r row) (Terms, error) {
 // cursor reads a table from its beginning.
 type cursor struct {
 	walk *kv.Walk
-	next row // if there is one
+	next row // valid if more is set
 	more bool
 }
 
-// open begins to read the table.
+// open returns a cursor at the first row.
 func (t *Table) open() (*cursor, error) {
 	c := &cursor{walk: kv.NewWalk(nil, func(from []byte, visit func(key, value []byte) bool) error {
 		return t.rows.View(func(r kv.Reader) error { return r.Scan(tableBucket, from, visit) })
@@ -136,7 +136,7 @@ func (t *Table) open() (*cursor, error) {
 	return c, c.step()
 }
 
-// step goes on to the next row.
+// step moves to the next row.
 func (c *cursor) step() error {
 	key, value, err := c.walk.Next()
 	if c.more = key != nil; err != nil || !c.more {
@@ -151,7 +151,7 @@ func (c *cursor) step() error {
 	return d.Done()
 }
 
-// rowsOf returns the rows of an object, if the next are such.
+// rowsOf returns the rows of an object if they are next, and moves after them.
 func (c *cursor) rowsOf(object string) (rows []row, err error) {
 	for c.more && c.next.object == object && err == nil {
 		rows = append(rows, c.next)

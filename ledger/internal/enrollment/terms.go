@@ -11,23 +11,23 @@ import (
 	"github.com/sluicedp/sluice/privacy"
 )
 
-// Terms are what an object takes part on.
+// Terms are the terms on which an object is enrolled.
 type Terms struct {
-	Policy  *policy.Policy  // nil leaves it as it is; the zero value is none
-	Cap     privacy.Epsilon // 0 leaves it as it is
-	Consent string          // the host's word that the object agreed; "" for none
-	// Was, if it is not 0, is the cap that a comparison has found. If it is another since then, it
-	// stays so.
+	Policy  *policy.Policy  // nil leaves it unchanged; the zero value is no policy
+	Cap     privacy.Epsilon // 0 leaves it unchanged
+	Consent string          // the host's statement that the object agreed; "" for none
+	// Was, if it is not 0, is the cap that a comparison has found. If the cap was changed since
+	// then, it is left unchanged.
 	Was privacy.Epsilon
 }
 
-// List is a list of objects, each with its terms.
+// List is a list of objects with their terms.
 type List struct {
-	Names []string // in order
-	Each  []Terms  // by the places of the names; one alone is for all
+	Names []string // sorted
+	Each  []Terms  // by index of the name; a single element is for all objects
 }
 
-// ListOf returns a list of objects with the terms that a function gives each.
+// ListOf returns a list of objects. of returns the policy and the cap of each object.
 func ListOf(objects []string, of func(string) (policy.Policy, privacy.Epsilon)) List {
 	known, each := map[string]*policy.Policy{}, make([]Terms, len(objects))
 	for i, name := range objects {
@@ -40,7 +40,8 @@ func ListOf(objects []string, of func(string) (policy.Policy, privacy.Epsilon)) 
 	return List{Names: objects, Each: each}
 }
 
-// Policies returns the policies of a list by [ListOf], each once, in the order in which they come.
+// Policies returns the policies of a list made by [ListOf], each once, in the order of their first
+// use.
 func (l *List) Policies() (all []*policy.Policy) {
 	seen := map[*policy.Policy]bool{}
 	for _, one := range l.Each {
@@ -51,8 +52,8 @@ func (l *List) Policies() (all []*policy.Policy) {
 	return all
 }
 
-// AddTo writes the policies and caps of all objects, by which a request is recognized. Each policy
-// is written once.
+// AddTo writes the policies and caps of all objects, which identify a request. Each policy is
+// written once.
 func (l *List) AddTo(e *wire.Encoder) {
 	places := map[*policy.Policy]uint64{}
 	for i, p := range l.Policies() {
@@ -74,20 +75,20 @@ func (l *List) of(object string) Terms {
 	return l.Each[at]
 }
 
-// add adds an object after the others.
+// add appends an object.
 func (l *List) add(object string, t Terms) {
 	l.Names, l.Each = append(l.Names, object), append(l.Each, t)
 }
 
-// policyNumbers finds the numbers of policies, and gives those that are new to the ledger the next
-// ones. None at all has the number 0.
+// policyNumbers finds the numbers of policies, and gives the next numbers to policies that are new
+// to the ledger. The number for no policy is 0.
 type policyNumbers struct {
 	state   *state.State
-	given   map[string]uint32 // by their texts
-	defined []event.Change    // that give them
+	given   map[string]uint32 // by text
+	defined []event.Change    // the events that define new policies
 }
 
-// find returns the number of a policy, if it has one.
+// find returns the number of a policy. defined is false if it has none yet.
 func (n *policyNumbers) find(p policy.Policy) (number uint32, defined bool, err error) {
 	if p.IsZero() {
 		return 0, true, nil
@@ -110,6 +111,7 @@ func (n *policyNumbers) define(p policy.Policy) uint32 {
 	return number
 }
 
+// note remembers the number of a policy.
 func (n *policyNumbers) note(p policy.Policy, number uint32) {
 	if n.given == nil {
 		n.given = map[string]uint32{}
@@ -117,15 +119,15 @@ func (n *policyNumbers) note(p policy.Policy, number uint32) {
 	n.given[p.String()] = number
 }
 
-// move is what takes a chain, and its object, from the terms that it is under to others.
+// move is a change of the terms of a chain and its object.
 type move struct {
-	is      bool // the terms are others
+	is      bool // the terms differ
 	now, to rules.Agreed
-	number  uint32 // of the policy; if it is defined
+	number  uint32 // of the policy, if it is defined
 	defined bool
 }
 
-// moveFrom returns what takes a chain under a policy, whose object has a cap, to these terms.
+// moveFrom returns the change to these terms from a policy and a cap.
 func (t Terms) moveFrom(numbers *policyNumbers, under uint32, limit privacy.Epsilon) (m move, err error) {
 	m.now.Cap, m.to.Cap = limit, limit
 	if !t.Cap.IsZero() {
@@ -149,8 +151,9 @@ func (t Terms) moveFrom(numbers *policyNumbers, under uint32, limit privacy.Epsi
 	return m, nil
 }
 
-// more says what may be more, if it is not agreed to. Ceilings are those of the clock: if it has
-// gone back, what policies had allowed until then counts for nothing.
+// more returns what the change may allow in addition, if the host has not stated consent, or nil.
+// It compares from the time of the clock, so that a clock that has gone back does not count what
+// policies allowed until then.
 func (m *move) more(s *state.State, wanted Terms) error {
 	if !m.is || wanted.Consent != "" {
 		return nil

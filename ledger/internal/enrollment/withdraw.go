@@ -10,12 +10,12 @@ import (
 	"github.com/sluicedp/sluice/ledger/internal/state"
 )
 
-// Withdrawal ends the part of many objects in all questions. Objects that were enrolled by an event
-// after AsOf stay, and so do those that take part in nothing.
+// Withdrawal is a request that withdraws many objects from all questions. Objects enrolled by an
+// event after AsOf stay enrolled. Objects that are not enrolled are left unchanged.
 type Withdrawal struct {
 	Request
-	Names []string // in order
-	AsOf  uint64   // an event
+	Names []string // sorted
+	AsOf  uint64   // the number of an event
 }
 
 // Run executes the withdrawal.
@@ -23,6 +23,7 @@ func (x *Withdrawal) Run(ctx context.Context) (request.Outcome, error) {
 	return x.run(ctx, x.Names, x.decide)
 }
 
+// decide returns the withdrawal of an object, or nil if the object is not to be withdrawn.
 func (x *Withdrawal) decide(s *state.State, _ *policyNumbers, name string) (event.Change, *api.Refusal, error) {
 	o, known, err := s.Object(name)
 	if err != nil || !known {
@@ -35,7 +36,7 @@ func (x *Withdrawal) decide(s *state.State, _ *policyNumbers, name string) (even
 	return &event.Withdrawn{Object: name}, nil, nil
 }
 
-// membership is the part of an object in a question that it was ever enrolled in.
+// membership describes the enrolment of an object in a question.
 type membership struct {
 	question uint32
 	policy   uint32 // of its chain
@@ -43,7 +44,7 @@ type membership struct {
 	in       bool   // it has not withdrawn
 }
 
-// membershipsOf returns the memberships of an object, by the numbers of the questions.
+// membershipsOf returns the memberships of an object, sorted by the numbers of the questions.
 func membershipsOf(s *state.State, name string, o state.Object) ([]membership, error) {
 	questions, err := s.QuestionsOf(name)
 	if err != nil {
@@ -64,16 +65,17 @@ func membershipsIn(s *state.State, o state.Listed) (all []membership, err error)
 	return all, nil
 }
 
-// participation says what an object takes part in.
+// participation describes where an object is enrolled, relative to an event.
 type participation int
 
 const (
-	inNone participation = iota // nothing
-	inOld                       // something, all of it since an event or longer
-	inNew                       // something since later
+	inNone participation = iota // nowhere
+	inOld                       // somewhere, and not enrolled by an event after that
+	inNew                       // somewhere by an event after that
 )
 
-// participationOf says what an object takes part in, as seen from an event.
+// participationOf returns where an object with these memberships is enrolled, relative to the event
+// asOf.
 func participationOf(all []membership, asOf uint64) participation {
 	found := inNone
 	for _, m := range all {

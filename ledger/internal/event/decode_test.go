@@ -229,7 +229,7 @@ func TestDecodersRefuseOtherFormsOfAMechanism(t *testing.T) {
 			t.Errorf("%s: got %+v, %v", name, got, err)
 		}
 	}
-	if got, err := DecodeQuestion(record(`{"family":` + strings.Repeat(" ", api.MaxMechanism) + whole[10:])); !errors.Is(err, errs.ErrCorrupt) || !strings.Contains(err.Error(), "bytes") {
+	if got, err := DecodeQuestion(record(`{"family":` + strings.Repeat(" ", wire.MaxMechanism) + whole[10:])); !errors.Is(err, errs.ErrCorrupt) || !strings.Contains(err.Error(), "bytes") {
 		t.Errorf("a large one: got %+v, %v", got, err)
 	}
 	got, err := DecodeQuestion(sound[:len(sound)-1])

@@ -52,8 +52,8 @@ func checkMechanism(m *api.Mechanism, values int) error {
 			return fmt.Errorf("the mechanism at ε=%s: %w", epsilon, err)
 		}
 	}
-	if size := len(EncodeMechanism(m)); size > api.MaxMechanism {
-		return fmt.Errorf("the mechanism has %d bytes; at most %d are possible", size, api.MaxMechanism)
+	if size := len(EncodeMechanism(m)); size > wire.MaxMechanism {
+		return fmt.Errorf("the mechanism has %d bytes; at most %d are possible", size, wire.MaxMechanism)
 	}
 	return nil
 }

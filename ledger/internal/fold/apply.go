@@ -7,9 +7,10 @@ import (
 	"github.com/sluicedp/sluice/ledger/internal/state"
 )
 
-// Apply is the only code that changes the state. It is pure: the new state follows from the old one
-// and the event alone, with no clock and no randomness. Recording, recovery and audit are folds of
-// it. An event that no ledger can have written after those before it is [errs.ErrCorrupt].
+// Apply changes the state as an event says. It is the only code that changes the state. It is pure:
+// the new state follows from the old state and the event, without a clock or randomness. Recording,
+// recovery and audit all fold events with it. It returns [errs.ErrCorrupt] for an event that no
+// ledger can have written after the events before it.
 func Apply(s *state.State, ev event.Event) error {
 	if err := check.Order(s, ev); err != nil {
 		return err
@@ -24,8 +25,8 @@ func Apply(s *state.State, ev event.Event) error {
 	return applyKind(s, ev)
 }
 
-// applyKind checks an event and does what it says. Each kind has two functions: the first checks
-// the event against the state before it, the second does what it says.
+// applyKind checks an event and applies it. Each kind has two functions: the first checks the event
+// against the state before it, the second changes the state.
 func applyKind(s *state.State, ev event.Event) error {
 	switch c := ev.Change.(type) {
 	case *event.Created:
@@ -78,10 +79,11 @@ func applyKind(s *state.State, ev event.Event) error {
 	return errs.Corrupt(nil, "event %d is of an unknown kind", ev.Number)
 }
 
-// checking refuses an event, or returns what it found for the effect.
+// checking returns an error for an event that is not possible. Otherwise it returns what it found,
+// for the function that applies the event.
 type checking[C event.Change, F any] func(*state.State, C, event.Event) (F, error)
 
-// with checks an event and does what it says with what the check found.
+// with checks an event and applies it with what the check found.
 func with[C event.Change, F any](
 	s *state.State, c C, ev event.Event, check checking[C, F], apply func(*state.State, C, event.Event, F) error,
 ) error {
@@ -92,7 +94,7 @@ func with[C event.Change, F any](
 	return apply(s, c, ev, found)
 }
 
-// alone checks an event and does what it says, which needs nothing that the check found.
+// alone checks an event and applies it, if that needs nothing that the check found.
 func alone[C event.Change](
 	s *state.State, c C, ev event.Event, check, apply func(*state.State, C, event.Event) error,
 ) error {

@@ -8,18 +8,18 @@ import (
 	"github.com/sluicedp/sluice/ledger/internal/wire"
 )
 
-// applyCreated begins the ledger.
+// applyCreated records the event that created the ledger, with its time.
 func applyCreated(s *state.State, c *event.Created, ev event.Event) error {
 	return s.Put(state.BucketMeta, []byte(state.KeyAbout), event.About{Created: *c, At: ev.Time}.Encode())
 }
 
-// applyTruthKey notes that there is a truth key.
+// applyTruthKey records that there is a truth key.
 func applyTruthKey(s *state.State, c *event.TruthKeySet, _ event.Event) error {
-	s.Keyed = state.TruthKeyUnknown // it is looked up again: of a forged log this event may be left out
+	s.Keyed = state.TruthKeyUnknown // read again, because a forged log may lack this event
 	return s.Put(state.BucketMeta, []byte(state.KeyTruthKey), slices.Clone(c.Check[:]))
 }
 
-// applyNoiseKey gives a noise key the next number.
+// applyNoiseKey records a noise key under the next number.
 func applyNoiseKey(s *state.State, c *event.NoiseKeySet, _ event.Event) error {
 	known, err := s.NoiseNames()
 	if err != nil {
@@ -29,28 +29,28 @@ func applyNoiseKey(s *state.State, c *event.NoiseKeySet, _ event.Event) error {
 	return s.Put(state.BucketMeta, state.NoiseKey(c.Number), wire.Encode(c))
 }
 
-// applyQuestion defines a question under the next number.
+// applyQuestion records a question under the next number.
 func applyQuestion(s *state.State, c *event.QuestionDefined, _ event.Event) error {
 	s.Counters.Questions = c.Number
 	return define(s, state.BucketQuestions, c.Number, state.NumberKey(c.Number), wire.Encode(c), state.NameKey(c.Name))
 }
 
-// applyPolicy gives a policy the next number.
+// applyPolicy records a policy under the next number.
 func applyPolicy(s *state.State, c *event.PolicyDefined, _ event.Event) error {
 	s.Counters.Policies = c.Number
 	byText := state.PolicyJSONKey(wire.HashText(c.JSON))
 	return define(s, state.BucketPolicies, c.Number, state.PolicyNumberKey(c.Number), []byte(c.JSON), byText)
 }
 
-// applyBuyer gives a buyer the next number.
+// applyBuyer records a buyer under the next number.
 func applyBuyer(s *state.State, c *event.BuyerNamed, _ event.Event) error {
 	s.Counters.Buyers = c.Number
 	record := wire.Encode(&state.Buyer{Name: c.Name})
 	return define(s, state.BucketBuyers, c.Number, state.NumberKey(c.Number), record, state.NameKey(c.Name))
 }
 
-// define writes a definition under its number, by which event it was made, and what leads to the
-// number.
+// define writes a definition under its number, the event that defined it, and the number under its
+// name.
 func define(s *state.State, bucket string, number uint32, key, record, name []byte) error {
 	if err := s.Put(bucket, key, record); err != nil {
 		return err

@@ -1,14 +1,14 @@
-// Package fold says what each event does to the state. [Apply] is the only code that changes it:
-// recording, recovery and audit are folds of the same function. It is pure. No clock, no chance and
-// no key comes into it; all of that is in the event.
+// Package fold defines what each event does to the state. [Apply] is the only code that changes the
+// state: recording, recovery and audit fold events with it. It is pure. It uses no clock,
+// randomness or key, because the event has all their results.
 //
-// Before an event does anything, package check compares it with the state: an event that no ledger
-// can have written after those before it is [errs.ErrCorrupt]. The effects here check nothing.
+// Before an event is applied, package check compares it with the state. An event that no ledger can
+// have written after the events before it is [errs.ErrCorrupt]. The functions in this package check
+// nothing.
 //
-// [Record] is how new events come into being: it numbers and salts the changes of a request,
-// applies them and appends them to the log, and erases what they destroy. What was recorded before
-// is read from a journal ([Reader]), and added again ([Restore]). [Flush] writes what was kept in
-// memory.
+// [Record] creates new events: it numbers and salts the changes of a request, applies them, appends
+// them to the log, and erases the events that they destroy. Events of a journal are read with
+// [Reader] and added again with [Restore]. [Flush] writes what a transaction keeps in memory.
 //
-// The package rests on state and check. Which events a request yields is decided above it.
+// The package depends on state and check. Package request decides which events a request yields.
 package fold

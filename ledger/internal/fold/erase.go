@@ -6,9 +6,9 @@ import (
 	"github.com/sluicedp/sluice/ledger/internal/state"
 )
 
-// eraseForgotten erases what the event that was applied last destroys. The state is then again the
-// fold of the log: what is left of an object's events makes nothing but what its forgotten event
-// says, and requests of which no event says any more what they were.
+// eraseForgotten erases the events that the event applied last destroys. The state is then again
+// the fold of the log. The remaining events of the object yield only what its forgotten event says,
+// and requests whose contents no event has any more.
 func eraseForgotten(s *state.State) error {
 	x := eraser{State: s, first: s.Counters.Events}
 	none := func(event.Entry) error { return nil }
@@ -21,13 +21,14 @@ func eraseForgotten(s *state.State) error {
 	return x.eraseFrom(s.Linked.EraseRequests, none)
 }
 
-// eraser erases the events about an object, from the last one to the first.
+// eraser erases the events about an object, from the last to the first.
 type eraser struct {
 	*state.State
-	first uint64 // the first event of the request last dealt with
+	first uint64 // the first event of the request handled last
 }
 
-// eraseFrom erases an event and those linked before it, after it passes each to visit.
+// eraseFrom erases an event and those linked before it. It calls visit for each event before
+// erasing it.
 func (x *eraser) eraseFrom(number uint64, visit func(event.Entry) error) error {
 	for number != 0 {
 		n, err := x.Entry(number)
@@ -48,12 +49,12 @@ func (x *eraser) eraseFrom(number uint64, visit func(event.Entry) error) error {
 	return nil
 }
 
-// eraseNames erases what the request of an event says of several objects: else the names of the
-// others, and a guess, would be enough to find out that the object was one of them. What open
-// requests say is erased before.
+// eraseNames erases the names and digests of several objects in the request of an event. Otherwise
+// the names of the other objects and a guess would suffice to find out that the object was one of
+// them. Those of open requests are erased before.
 func (x *eraser) eraseNames(about event.Entry) error {
 	if about.Number >= x.first {
-		return nil // it is of the request last dealt with
+		return nil // it is an event of the request handled last
 	}
 	settled, err := x.settledAt(&about.Event)
 	if err != nil {
@@ -77,8 +78,8 @@ func (x *eraser) eraseNames(about event.Entry) error {
 	return nil
 }
 
-// settledAt returns the number of the event that settles the request of another one. A sale may
-// have very many objects, so the way past them is computed.
+// settledAt returns the number of the event that settles the request of an event. For a sale or
+// reservation it computes the number, because there may be very many events in between.
 func (x *eraser) settledAt(ev *event.Event) (uint64, error) {
 	sale, is := event.ShareOf(ev.Change)
 	if !is {
@@ -106,7 +107,7 @@ func (x *eraser) settledAt(ev *event.Event) (uint64, error) {
 }
 
 // eraseAnswers erases the panel of an answer, and of all other answers to the same query about it.
-// What is recorded under the panel goes as well.
+// It also deletes their record.
 func (x *eraser) eraseAnswers(number uint64) error {
 	ev, err := x.Event(number)
 	made, is := ev.Change.(*event.Answered)

@@ -8,7 +8,7 @@ import (
 	"github.com/sluicedp/sluice/ledger/internal/state"
 )
 
-// putBoth writes a chain and its object, of which an event is the last one.
+// putBoth writes a chain and its object, and makes an event the last one about the object.
 func putBoth(s *state.State, question uint32, name string, c state.Chain, o state.Object, number uint64) error {
 	if err := s.PutChain(question, name, c); err != nil {
 		return err
@@ -16,14 +16,14 @@ func putBoth(s *state.State, question uint32, name string, c state.Chain, o stat
 	return putObject(s, name, o, number)
 }
 
-// putObject writes an object of which an event is the last one.
+// putObject writes an object, and makes an event the last one about it.
 func putObject(s *state.State, name string, o state.Object, number uint64) error {
 	s.Link(&o.Links, number)
 	return s.PutObject(name, o)
 }
 
-// applyEnrolled begins a chain, or takes an object back that had withdrawn: into the chain that it
-// had, under the same ceilings. A new object takes over what the log has about its name.
+// applyEnrolled begins a chain. An object that had withdrawn continues its former chain, under the
+// same ceilings. A new object gets the links of the events that named it before.
 func applyEnrolled(s *state.State, c *event.Enrolled, ev event.Event, m check.Member) (err error) {
 	if !m.IsKnown {
 		s.Counters.Objects++
@@ -42,21 +42,22 @@ func applyEnrolled(s *state.State, c *event.Enrolled, ev event.Event, m check.Me
 	return putBoth(s, c.Question, c.Object, m.Chain, m.Object, ev.Number)
 }
 
-// applyTerms puts a chain, and its object, under other terms. Those of an object that has withdrawn
-// change as well: so it does not come back under terms that were given up.
+// applyTerms puts a chain and its object under other terms. The terms of an object that has
+// withdrawn change as well, so that it does not come back under terms that were given up.
 func applyTerms(s *state.State, c *event.TermsChanged, ev event.Event, m check.Member) error {
 	m.Chain.Policy, m.Object.Cap = c.Policy, c.Cap
 	return putBoth(s, c.Question, c.Object, m.Chain, m.Object, ev.Number)
 }
 
-// applyWithdrawn ends the object's part in everything it was enrolled in so far.
+// applyWithdrawn ends the enrolment of an object in all questions.
 func applyWithdrawn(s *state.State, c *event.Withdrawn, ev event.Event, o state.Object) error {
 	o.Withdrawn = ev.Number
 	return putObject(s, c.Object, o, ev.Number)
 }
 
-// applyEpoch closes the chain of an object, with what it has cost, and begins a new one under the
-// same policy. Nothing reserved of the old one can be sold of the new one.
+// applyEpoch closes the epoch of a chain, with what it has cost, and begins a new one under the
+// same policy. It drops the reservations in the question, because nothing of the new epoch can be
+// sold for them.
 func applyEpoch(s *state.State, c *event.EpochBegun, ev event.Event, d check.Draw) (err error) {
 	ch := d.Chain
 	if err := s.UncountLevels(d.Question, ch.Levels); err != nil {
@@ -71,7 +72,7 @@ func applyEpoch(s *state.State, c *event.EpochBegun, ev event.Event, d check.Dra
 	return putBoth(s, c.Question, c.Object, begun, d.Object, ev.Number)
 }
 
-// heldInOthers drops the reservations in a question.
+// heldInOthers returns the reservations without those in a question.
 func heldInOthers(s *state.State, numbers []uint64, question uint32) (kept []uint64, err error) {
 	for _, number := range numbers {
 		r, err := s.Sale(number)
@@ -90,15 +91,15 @@ func applyMention[C event.Personal](s *state.State, c C, ev event.Event, o state
 	return putObject(s, c.About(), o, ev.Number)
 }
 
-// applyForgotten destroys everything about an object but what it has spent and earned. It comes to
-// the same whether the object's events were folded, or found erased already: in the second case the
-// forgotten event alone says what the object had come to.
+// applyForgotten destroys everything about an object except what it has spent and earned. The
+// result is the same whether the object's events were folded or are already erased. In the second
+// case the totals come from the forgotten event alone.
 func applyForgotten(s *state.State, c *event.Forgotten, ev event.Event, m check.Member) error {
 	s.Linked.Erase, s.Linked.EraseRequests, s.Linked.EraseNamed = m.Object.Latest, m.Object.Settled, s.Counters.Named
 	s.Counters.Named = 0
 	if !m.IsKnown {
 		if _, err := s.RemoveStranger(c.Object); err != nil || c.Cap.IsZero() {
-			return err // a stranger leaves nothing
+			return err // a name that was never enrolled leaves no record
 		}
 		s.Counters.Objects++
 	}
@@ -113,7 +114,7 @@ func applyForgotten(s *state.State, c *event.Forgotten, ev event.Event, m check.
 	})
 }
 
-// forgetChain destroys the levels of a chain, of all its epochs.
+// forgetChain destroys the levels of a chain in all its epochs.
 func forgetChain(s *state.State, name string, r event.Remnant, number uint64) error {
 	ch, found, err := s.Chain(r.Question, name)
 	if err != nil {

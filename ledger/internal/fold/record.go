@@ -12,14 +12,13 @@ import (
 	"github.com/sluicedp/sluice/ledger/internal/wire"
 )
 
-// saltsAtOnce is how many salts are drawn at a time: each call of the operating system's generator
-// takes as long as some hundred bytes of it. None is kept beyond its transaction.
+// saltsAtOnce is how many salts are drawn at a time. Each call of the operating system's generator
+// takes as long as about a hundred bytes of its output. No salt is kept beyond its transaction.
 const saltsAtOnce = 64
 
-// Record appends changes to the log under the next numbers, each at the time of the state and with
-// a salt of its own, and applies them. It returns the number of the first and of the last event.
-// After an error the transaction must not be committed. The context of the request that it is
-// recorded for does not interrupt it.
+// Record appends changes to the log under the next numbers, each with the time of the state and its
+// own salt, and applies them. It returns the numbers of the first and last event. After an error
+// the transaction must not be committed. It does not stop if the context of the request ends.
 func Record(s *state.State, changes []event.Change) (first, last uint64, err error) {
 	s.Reading.Pause()
 	defer s.Reading.Resume()
@@ -37,7 +36,8 @@ func Record(s *state.State, changes []event.Change) (first, last uint64, err err
 	return first, s.Counters.Events, nil
 }
 
-// nextSalt returns a salt. So many are needed at least, this one among them.
+// nextSalt returns a new salt. needed is the number of salts that are needed at least, including
+// this one.
 func nextSalt(s *state.State, needed int) event.Salt {
 	if len(s.Salted) == 0 {
 		n := min(max(needed, s.Coming), saltsAtOnce) * len(event.Salt{})
@@ -74,6 +74,7 @@ func Append(s *state.State, ev event.Event) error {
 	return add(s, ev.Number, written, hashes)
 }
 
+// applyNext is [Apply] with the number and the kind of the event in its error.
 func applyNext(s *state.State, ev event.Event) error {
 	if err := Apply(s, ev); err != nil {
 		return fmt.Errorf("event %d (%s): %w", ev.Number, ev.Change.Kind(), err)
@@ -81,7 +82,7 @@ func applyNext(s *state.State, ev event.Event) error {
 	return nil
 }
 
-// add adds the event that was applied to the log, and erases those that it destroys.
+// add writes the record of the event that was just applied, and erases the events that it destroys.
 func add(s *state.State, number uint64, written *event.Written, hashes []tlog.Hash) error {
 	s.Buffer.Key().U64(number)
 	written.Record(s.Buffer.Value(), s.Linked.Previous, hashes)
@@ -91,24 +92,24 @@ func add(s *state.State, number uint64, written *event.Written, hashes []tlog.Ha
 	return eraseForgotten(s)
 }
 
-// Recorded is an event of a journal, with what follows from the log before it alone, and not from
-// the state.
+// Recorded is an event read from a journal, with everything that follows from the log before it and
+// does not depend on the state.
 type Recorded struct {
 	event   event.Event
 	written event.Written
-	hashes  []tlog.Hash // of the tree, that it completes
+	hashes  []tlog.Hash // hashes of the tree that it completes
 }
 
-// Reader reads the events of a journal, one after another.
+// Reader reads the events of a journal, one after the other.
 type Reader struct {
-	Edge *merkle.Edge // of the tree behind the last of them
+	Edge *merkle.Edge // frontier of the tree after the last event read
 	made []tlog.Hash  // memory for hashes
 }
 
-// mostHashes is for how many hashes memory is asked for at a time, at most.
+// mostHashes is the largest number of hashes for which memory is allocated in advance.
 const mostHashes = 1024
 
-// Read reads the next event. It is in the memory of bare, and in that of texts.
+// Read reads the next event. The result shares the memory of bare and of texts.
 func (x *Reader) Read(bare []byte, texts *wire.Texts) (e Recorded, err error) {
 	if e.event, e.written, err = event.ReadBare(x.Edge.Size()+1, bare, texts); err != nil {
 		return e, err
@@ -127,7 +128,7 @@ func (x *Reader) Read(bare []byte, texts *wire.Texts) (e Recorded, err error) {
 }
 
 // Restore applies an event of a journal and adds it to the log, as [Append] did when it was
-// recorded. The edge of the state does not go along.
+// recorded. It does not update the frontier of the tree in s.
 func Restore(s *state.State, e *Recorded) error {
 	if err := applyNext(s, e.event); err != nil {
 		return err
@@ -144,9 +145,9 @@ func Flush(s *state.State) error {
 	return flushCounters(s)
 }
 
-// flushCounters writes where the log ends, and what it made.
+// flushCounters writes the counters, including the root of the tree.
 func flushCounters(s *state.State) error {
-	if s.Edge != nil { // else no event was added, or this is an audit, which has a tree of its own
+	if s.Edge != nil { // otherwise no event was added, or an audit computes the root
 		s.Counters.Root = s.Edge.Root()
 	}
 	return s.Put(state.BucketMeta, []byte(state.KeyCounters), s.Counters.Encode())

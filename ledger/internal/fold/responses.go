@@ -9,7 +9,7 @@ import (
 	"github.com/sluicedp/sluice/ledger/internal/wire"
 )
 
-// applyReleased adds a response to a chain, and its cost to what the object has spent.
+// applyReleased adds a response to a chain, and its cost to the spent budget of the object.
 func applyReleased(s *state.State, c *event.Released, ev event.Event, d check.Draw) error {
 	if err := addLevel(s, &d, state.NewLevel(c.Epsilon, c.Value, ev.Number)); err != nil {
 		return err
@@ -17,27 +17,27 @@ func applyReleased(s *state.State, c *event.Released, ev event.Event, d check.Dr
 	return putBoth(s, c.Question, c.Object, d.Chain, d.Object, ev.Number)
 }
 
-// addLevel adds a level to a chain, and what it costs to the object's spending.
+// addLevel adds a level to a chain, and its cost to the spent budget of the object.
 func addLevel(s *state.State, d *check.Draw, l state.Level) error {
 	d.Chain.Levels = slices.Insert(d.Chain.Levels, d.Place, l)
 	d.Object.Spent = state.Plus(d.Object.Spent, d.Cost)
 	return s.CountLevel(d.Question, d.Chain.Levels, d.Place)
 }
 
-// applyBound ties a chain to its truth.
+// applyBound binds a chain to its true value.
 func applyBound(s *state.State, c *event.TruthBound, ev event.Event, d check.Draw) error {
 	d.Chain.Bound = &c.Tag
 	return putBoth(s, c.Question, c.Object, d.Chain, d.Object, ev.Number)
 }
 
-// applyCharged adds what an answer costs to what the chain and the object have spent.
+// applyCharged adds the cost of an answer to the spent budgets of the chain and the object.
 func applyCharged(s *state.State, c *event.Charged, ev event.Event, d check.Draw) error {
 	d.Chain.Answered = state.Plus(d.Chain.Answered, d.Cost)
 	d.Object.Spent = state.Plus(d.Object.Spent, d.Cost)
 	return putBoth(s, c.Question, c.Object, d.Chain, d.Object, ev.Number)
 }
 
-// applyAnswered records an answer to a query about a panel. Under an erased panel nothing is
+// applyAnswered records an answer to a query about a panel. If the panel is erased, nothing is
 // recorded.
 func applyAnswered(s *state.State, c *event.Answered, ev event.Event, a check.Answer) error {
 	if ev.Erased != nil {
@@ -55,8 +55,8 @@ func applyRefused(s *state.State, c *event.ObjectRefused, ev event.Event) error 
 	return s.LinkName(c.Object, ev.Number, false)
 }
 
-// applySettled ends a request, or a part of one. One that may name objects for which it has no
-// event is linked, so that its names are erased with any of them.
+// applySettled ends a request or a part of one. An open request may name objects for which it has
+// no event. It is linked, so that its names are erased when any object is forgotten.
 func applySettled(s *state.State, c *event.Settled, ev event.Event, r state.Request) error {
 	if c.IsOpen() && ev.Erased == nil {
 		s.Linked.Previous, s.Counters.Named = s.Counters.Named, ev.Number

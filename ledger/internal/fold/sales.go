@@ -9,7 +9,7 @@ import (
 	"github.com/sluicedp/sluice/ledger/internal/state"
 )
 
-// newSale makes the record of a sale or reservation that has the next number.
+// newSale returns the record of a new sale or reservation, and adds it to the orders of its buyer.
 func newSale(s *state.State, c *event.Deal, status state.SaleStatus, event uint64) (state.Sale, error) {
 	ordinal, err := s.AddOrder(c.Buyer, c.Sale)
 	s.Counters.Sales = c.Sale
@@ -19,7 +19,7 @@ func newSale(s *state.State, c *event.Deal, status state.SaleStatus, event uint6
 	}, err
 }
 
-// applyReserved begins a reservation. Its objects follow.
+// applyReserved begins a reservation. The events of its objects follow.
 func applyReserved(s *state.State, c *event.Reserved, ev event.Event) error {
 	r, err := newSale(s, &c.Deal, state.SaleReserved, ev.Number)
 	if err != nil {
@@ -29,7 +29,7 @@ func applyReserved(s *state.State, c *event.Reserved, ev event.Event) error {
 	return s.PutSale(c.Sale, r)
 }
 
-// applyHeld makes an object part of the open reservation.
+// applyHeld adds an object to the reservation that was just begun.
 func applyHeld(s *state.State, c *event.Held, ev event.Event, d check.Draw) error {
 	d.Object.Held = d.Held
 	return putObject(s, c.Object, d.Object, ev.Number)
@@ -41,7 +41,7 @@ func applyCancelled(s *state.State, c *event.Cancelled, _ event.Event, r state.S
 	return s.PutSale(c.Sale, r)
 }
 
-// applySale begins a sale, new or reserved before. Its objects follow.
+// applySale begins a sale, which may have been reserved before. The events of its objects follow.
 func applySale(s *state.State, c *event.SaleMade, ev event.Event, r state.Sale) (err error) {
 	if r.Granted == 0 {
 		if r, err = newSale(s, &c.Deal, state.SaleSold, ev.Number); err != nil {
@@ -59,7 +59,7 @@ func applySale(s *state.State, c *event.SaleMade, ev event.Event, r state.Sale) 
 	return s.PutSale(c.Sale, r)
 }
 
-// applySold hands an object's response to a buyer, and its price to the object.
+// applySold hands the response of an object to a buyer, and the price to the object.
 func applySold(s *state.State, c *event.Sold, ev event.Event, d check.Draw) error {
 	r := &d.Sale
 	if d.Chain.HeldBy(r.Buyer).IsZero() {

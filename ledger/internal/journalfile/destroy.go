@@ -13,10 +13,10 @@ import (
 )
 
 // Remove destroys the bytes of a claimed journal and its directory, and closes the handle. When it
-// returns nil, nothing is left. If the machine dies before, either the journal is whole, or [Sweep]
-// destroys the rest. [journal.ErrFenced]: it was not claimed. [journal.ErrForked]: something else
-// lies in the directory; then nothing has changed. errs.ErrReplaced: the journal is not what
-// this handle left; then nothing has changed, and the handle is stopped.
+// returns nil, nothing is left. If the machine crashes before, either the journal is whole, or
+// [Sweep] destroys the rest. [journal.ErrFenced]: the journal was not claimed. [journal.ErrForked]:
+// the directory has other files; nothing has changed. errs.ErrReplaced: the journal is not what
+// this handle left; nothing has changed, and the handle is stopped.
 func (j *Journal) Remove() error {
 	j.trimming.Lock()
 	defer j.trimming.Unlock()
@@ -28,28 +28,29 @@ func (j *Journal) Remove() error {
 	if j.term == 0 {
 		return journal.ErrFenced
 	}
-	if err := j.check(); err != nil { // else what is at the path now would be destroyed
+	if err := j.check(); err != nil { // otherwise Remove would destroy another journal at this path
 		return err
 	}
 	if _, err := ours(j.dir); err != nil {
 		return err
 	}
-	err := j.letGo() // some systems do not remove a file that is open
+	err := j.letGo() // because some systems do not remove an open file
 	if err == nil {
 		err = bury(j.parent, j.base, j.dir)
 	}
-	if err != nil { // the directory may have another name by now
+	if err != nil { // errors name the original path, because the directory may be renamed already
 		err = classify(ledgerfile.Renamed(err, j.path, filepath.Base(j.path)+asGone))
 		err = fmt.Errorf("destroying the journal %s: %w", j.path, err)
 	}
 	return errors.Join(err, j.release())
 }
 
-// Sweep destroys what a crash has left of making or removing the journal of a directory. The
-// journal itself, and one that is being made or removed by somebody, are left alone. Errors:
-// [journal.ErrInUse], [journal.ErrForked] if something else lies there, those of the disk.
+// Sweep destroys what a crash has left of creating or removing the journal of a directory. It does
+// not change the journal itself, nor one that another process is creating or removing. Errors:
+// [journal.ErrInUse], [journal.ErrForked] if the leftovers have other files, errors of the disk.
 func Sweep(dir string) error { return sweepAt(operatingSystem{}, dir) }
 
+// sweepAt is Sweep on a file system that tests can choose.
 func sweepAt(disk system, path string) error {
 	parent, base, _, err := locate(disk, path)
 	if err != nil {
@@ -58,7 +59,7 @@ func sweepAt(disk system, path string) error {
 	return errors.Join(sweep(parent, base), parent.close())
 }
 
-// sweep is Sweep in a directory.
+// sweep is Sweep inside an open parent directory.
 func sweep(parent folder, base string) error {
 	for _, name := range []string{base + asNew, base + asGone} {
 		dir, err := seize(parent, name)
@@ -75,7 +76,8 @@ func sweep(parent folder, base string) error {
 	return nil
 }
 
-// seize opens a directory of a journal, for nobody else.
+// seize opens a directory of a journal and locks it exclusively. All its files must belong to a
+// journal.
 func seize(parent folder, name string) (folder, error) {
 	dir, err := parent.folder(name)
 	if err != nil {
@@ -90,7 +92,7 @@ func seize(parent folder, name string) (folder, error) {
 	return dir, nil
 }
 
-// ours lists the files of a directory. All must have names that journals give.
+// ours lists the files of a directory. It returns ErrForked if any of them is no file of a journal.
 func ours(dir folder) ([]string, error) {
 	names, err := dir.list()
 	for _, text := range names {
@@ -101,7 +103,7 @@ func ours(dir folder) ([]string, error) {
 	return names, err
 }
 
-// bury takes the name from a journal, so that nobody reads it any more, and destroys it.
+// bury renames the directory of a journal, so that no process opens it any more, and destroys it.
 func bury(parent folder, base string, dir folder) error {
 	if err := sweep(parent, base); err != nil {
 		return err
@@ -112,13 +114,13 @@ func bury(parent folder, base string, dir folder) error {
 	return raze(parent, base+asGone, dir)
 }
 
-// raze destroys what is in a directory that is no journal any more, and the directory.
+// raze destroys the files of a directory that is no longer a journal, and the directory.
 func raze(parent folder, name string, dir folder) error {
 	names, err := ours(dir)
 	if err != nil {
 		return err
 	}
-	if err := parent.sync(); err != nil { // no crash gives it back its old name
+	if err := parent.sync(); err != nil { // so that no crash undoes the rename after files are destroyed
 		return err
 	}
 	for _, name := range names {
@@ -132,8 +134,8 @@ func raze(parent folder, name string, dir folder) error {
 	return parent.sync()
 }
 
-// discard gives segments names that no segment has. It returns those: the files are still to be
-// destroyed.
+// discard renames segments, so that they no longer belong to the journal. It returns their new
+// names; the files are still to be destroyed.
 func discard(dir folder, names []string) (gone []string, err error) {
 	for _, name := range names {
 		to := strings.TrimSuffix(name, asSegment) + asGone
@@ -161,13 +163,13 @@ func (j *Journal) clear() error {
 	return err
 }
 
-// shredAll destroys files that are no segments any more. After an error left are those that it did
-// not destroy.
+// shredAll destroys files that are no longer segments. After an error, it returns the names of the
+// files that it did not destroy.
 func shredAll(dir folder, names []string) (left []string, err error) {
 	if len(names) == 0 {
 		return nil, nil
 	}
-	if err := dir.sync(); err != nil { // no crash gives them back their old names
+	if err := dir.sync(); err != nil { // so that no crash undoes the renames after files are destroyed
 		return names, err
 	}
 	for i, name := range names {
@@ -178,7 +180,8 @@ func shredAll(dir folder, names []string) (left []string, err error) {
 	return nil, nil
 }
 
-// shred overwrites a file, and unlinks it. Its errors name the segment that the file was.
+// shred overwrites a file with zeros, and unlinks it. Its errors name the segment that the file
+// was.
 func shred(dir folder, text string) error {
 	number, ending, _ := parseName(text)
 	err := overwrite(dir, text)
@@ -194,7 +197,7 @@ func shred(dir folder, text string) error {
 	return nil
 }
 
-// overwrite fills a file with zeros.
+// overwrite fills a file with zeros and flushes it.
 func overwrite(dir folder, name string) error {
 	f, err := dir.open(name, true)
 	if err != nil {

@@ -12,47 +12,47 @@ import (
 	"github.com/sluicedp/sluice/ledger/journal"
 )
 
-// system is what a journal asks of a file system.
+// system is the part of a file system that journals use. Tests replace it.
 type system interface {
 	openFolder(path string) (folder, error)
 	stat(path string) (stamp, error)                // without a time; follows symbolic links
-	lstat(path string, how withTime) (stamp, error) // does not, at the end of the path
+	lstat(path string, how withTime) (stamp, error) // does not follow a symbolic link at the end of the path
 	resolve(path string) (string, error)            // follows links at the end of a path; its last part may be missing
 }
 
-// folder is what a journal asks of a directory. Names lead to what is in it, wherever it is moved.
+// folder is an open directory. Its names stay valid if the directory is moved.
 type folder interface {
 	mkdir(name string) error
 	folder(name string) (folder, error)
-	create(name string) (handle, error) // a file that must not exist
+	create(name string) (handle, error) // fails if the file exists
 	open(name string, write bool) (handle, error)
 	rename(from, to string) error
 	remove(name string) error // a file, or an empty directory
 	list() ([]string, error)
 	sync() error
-	lock(exclusive bool) error // journal.ErrInUse; what was locked before may be unlocked then
+	lock(exclusive bool) error // journal.ErrInUse; on failure, an earlier lock may be lost
 	close() error              // unlocks
 	stat() (stamp, error)      // without a time
 }
 
-// handle is what a journal asks of a file.
+// handle is an open file.
 type handle interface {
 	io.ReaderAt
 	io.WriterAt
 	io.Closer
 	size() (int64, error)
 	stat(withTime) (stamp, error)
-	sync() error     // all of it
-	datasync() error // the content, of a file that has not grown
+	sync() error     // flushes the content and all metadata
+	datasync() error // flushes the content of a file that has not grown
 }
 
-// directory is a folder of the operating system.
+// directory implements folder on the operating system.
 type directory struct {
 	root *os.Root
 	self *os.File
 }
 
-// operatingSystem is the system that the process runs on.
+// operatingSystem implements system on the operating system.
 type operatingSystem struct{}
 
 func (operatingSystem) stat(path string) (stamp, error) { return stampPath(path) }
@@ -69,6 +69,7 @@ func (operatingSystem) openFolder(path string) (folder, error) {
 	return newDirectory(root)
 }
 
+// newDirectory returns a directory for root, which it closes if that fails.
 func newDirectory(root *os.Root) (folder, error) {
 	self, err := root.Open(".")
 	if err != nil {
@@ -95,6 +96,7 @@ func (d *directory) create(name string) (handle, error) {
 	return osFile{f}, nil
 }
 
+// open opens a file, which must be a regular file and no symbolic link.
 func (d *directory) open(name string, write bool) (handle, error) {
 	info, err := d.root.Lstat(name)
 	if err != nil {
@@ -127,7 +129,7 @@ func (d *directory) list() (names []string, err error) {
 
 func (d *directory) sync() error {
 	if runtime.GOOS == "windows" {
-		return nil // there a directory cannot be flushed
+		return nil // Windows cannot flush a directory
 	}
 	return d.self.Sync()
 }
@@ -139,7 +141,7 @@ func (d *directory) lock(exclusive bool) error {
 }
 func (d *directory) close() error { return errors.Join(d.self.Close(), d.root.Close()) }
 
-// osFile is a file of the operating system.
+// osFile implements handle on the operating system.
 type osFile struct{ *os.File }
 
 func (f osFile) size() (int64, error) {

@@ -15,26 +15,27 @@ import (
 
 const (
 	magic      = "sluice journal 2"
-	magicKind  = len(magic) - 1 // of these bytes all versions have the same
+	magicKind  = len(magic) - 1 // these bytes are the same in all versions
 	headerSize = 112
 	frameHead  = 16
-	maxContent = 1 << 20 // of a frame
+	maxContent = 1 << 20 // bytes of a frame
 
+	// The bits of a frame's kind.
 	firstFrame = 1 // of a group
 	lastFrame  = 2
 )
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// segment is what the header of a segment says.
+// segment has the fields of a segment's header.
 type segment struct {
 	ledger, journal [16]byte
 	number, term    uint64
 	begin           journal.Position
-	seed            uint32 // the header's checksum, from which those of the frames go on
+	seed            uint32 // the header's checksum, with which the checksums of its frames start
 }
 
-// header returns a segment's header, and sets the seed.
+// header returns the header of a segment, and sets the seed.
 func (s *segment) header() []byte {
 	b := append(make([]byte, 0, headerSize), magic...)
 	b = append(append(b, s.ledger[:]...), s.journal[:]...)
@@ -45,7 +46,7 @@ func (s *segment) header() []byte {
 	return binary.BigEndian.AppendUint32(b, s.seed)
 }
 
-// parseHeader reads a header.
+// parseHeader decodes a header, and checks its version and checksum.
 func parseHeader(b []byte) (s segment, err error) {
 	if len(b) < headerSize || string(b[:magicKind]) != magic[:magicKind] {
 		return s, fmt.Errorf("%w: no header of a segment", errs.ErrCorrupt)
@@ -65,23 +66,24 @@ func parseHeader(b []byte) (s segment, err error) {
 	return s, nil
 }
 
+// appendPosition appends the number of events and the root of a position.
 func appendPosition(b []byte, p journal.Position) []byte {
 	return append(binary.BigEndian.AppendUint64(b, p.Events), p.Root[:]...)
 }
 
-// takePosition reads what appendPosition wrote.
+// takePosition decodes a position from appendPosition.
 func takePosition(d *wire.Decoder) (p journal.Position) {
 	p.Events = d.U64()
 	d.Array(p.Root[:])
 	return p
 }
 
-// frame is what the head of a frame says.
+// frame has the fields of a frame's head.
 type frame struct {
 	length, kind, sum uint32
 }
 
-// head writes the head of a frame at a place of the segment's file.
+// head writes the head of a frame for an offset in the segment's file.
 func (s *segment) head(b []byte, at int64, f frame) {
 	binary.BigEndian.PutUint32(b, f.length)
 	binary.BigEndian.PutUint32(b[4:], f.kind)
@@ -89,8 +91,8 @@ func (s *segment) head(b []byte, at int64, f frame) {
 	binary.BigEndian.PutUint32(b[12:], s.frameSum(b, at))
 }
 
-// parseHead reads the head of a frame. It tells whether there is one, made for this place of this
-// segment.
+// parseHead decodes the head of a frame. ok is false if there is no head that was made for this
+// offset of this segment.
 func (s *segment) parseHead(b []byte, at int64) (f frame, ok bool) {
 	f = frame{binary.BigEndian.Uint32(b), binary.BigEndian.Uint32(b[4:]), binary.BigEndian.Uint32(b[8:])}
 	ok = f.length >= 1 && f.length <= maxContent && f.kind <= firstFrame|lastFrame &&
@@ -98,30 +100,31 @@ func (s *segment) parseHead(b []byte, at int64) (f frame, ok bool) {
 	return f, ok
 }
 
+// frameSum returns the checksum of a frame's head b for an offset in the segment's file.
 func (s *segment) frameSum(b []byte, at int64) uint32 {
 	var place [8]byte
 	binary.BigEndian.PutUint64(place[:], uint64(at))
 	return crc32.Update(crc32.Update(s.seed, castagnoli, place[:]), castagnoli, b[:12])
 }
 
-// filler fills up a frame. Each frame ends with at least one such byte, so that its last bytes are
-// never all zero.
+// filler pads a frame. Each frame ends with at least one such byte, so that its last byte is never
+// zero.
 const filler = 0xff
 
 // filledUp returns where a frame ends whose content ends at n.
 func filledUp(n int64) int64 { return aligned(n + 1) }
 
-// aligned returns the first place for a frame that is not below n.
+// aligned returns the first offset for a frame that is not below n.
 func aligned(n int64) int64 { return (n + 7) &^ 7 }
 
-// groupHead returns what a group says before its records.
+// groupHead appends the fields of a group that precede its records.
 func groupHead(b []byte, g journal.Group) []byte {
 	b = binary.BigEndian.AppendUint64(b, g.Term)
 	b = appendPosition(appendPosition(b, g.Before), g.After)
 	return binary.AppendUvarint(b, uint64(len(g.Records)))
 }
 
-// parseGroup reads a group from the contents of its frames. Its records are parts of b.
+// parseGroup decodes a group from the contents of its frames. Its records are slices of b.
 func parseGroup(b []byte) (g journal.Group, err error) {
 	d := wire.Decoder{Rest: b}
 	g.Term = d.U64()
@@ -138,16 +141,17 @@ func parseGroup(b []byte) (g journal.Group, err error) {
 	return g, nil
 }
 
-// The endings of names.
+// The suffixes of file names.
 const (
 	asSegment = ".segment"
 	asNew     = ".new"
 	asGone    = ".gone"
 )
 
+// name returns the name of a segment's file.
 func name(number uint64, ending string) string { return fmt.Sprintf("%08d%s", number, ending) }
 
-// parseName reads the name of a file. It tells whether a journal gives such names.
+// parseName splits the name of a file. ok is false if the file is none of a journal.
 func parseName(text string) (number uint64, ending string, ok bool) {
 	digits, ending, _ := strings.Cut(text, ".")
 	ending = "." + ending

@@ -19,62 +19,61 @@ import (
 	"github.com/sluicedp/sluice/ledger/journal"
 )
 
-// Journal is a journal in a directory. Between Open and Close nobody else claims it, and once it
-// has claimed it, nobody else opens it; on systems without flock, such as Windows, the caller must
-// see to that.
+// Journal is a journal in a directory. Between Open and Close, no other handle can claim it. After
+// Claim, no other handle can open it. On systems without flock, such as Windows, the caller must
+// make sure of both.
 type Journal struct {
 	ledger, id  [16]byte
 	disk        system
-	path        string // of the directory, as it was given; it may end with a symbolic link
+	path        string // of the directory, absolute; it may end with a symbolic link
 	parent, dir folder
 	base        string    // name of dir in parent
-	home        [2]uint64 // what tells dir from other directories
+	home        [2]uint64 // identifies dir
 	most        sizes
 
-	trimming sync.Mutex // taken before mu, by what destroys segments or lets go of the directory
-	doomed   []string   // files that are no segments any more and are still to be destroyed; guarded by trimming
+	trimming sync.Mutex // locked before mu; held while segments are destroyed or the directory is closed
+	doomed   []string   // files that are no longer segments and must still be destroyed; guarded by trimming
 
 	mu       sync.Mutex
-	refusal  error            // what every call returns: the journal was closed, or has stopped
-	replaced error            // the handle has stopped because the journal is not what it left
-	rereads  int              // of segments of which only the time had changed
+	refusal  error            // the error of every call, once the journal was closed or has stopped
+	replaced error            // why the handle has stopped, if the journal is not what it left
+	rereads  int              // how often a segment was read again because only its time had changed
 	segments []kept           // in the order of their numbers, at least one
 	term     uint64           // 0 before Claim
-	created  bool             // by this handle, so that nothing need be made sure of
-	end      journal.Position // known once there is a last segment to append to
+	created  bool             // created by this handle and not claimed yet, so that Claim need not read it
+	end      journal.Position // known once this handle has begun a segment
 	last     *writer          // nil before Claim
 }
 
-// kept is a segment that a journal consists of.
+// kept is one of the segments of a journal.
 type kept struct {
 	segment
 	file handle
 	path string
-	left *stamp // as this process found or left it
+	left *stamp // the state in which this process found or left the file
 }
 
 var _ journal.Journal = (*Journal)(nil)
 
-// Create makes a journal for a ledger, which begins at a position, in a directory that must not
-// exist. It is durable when Create returns; if the machine dies before, there is none. What a crash
-// has left of others at this place is destroyed, as by [Sweep]. Errors: [fs.ErrExist],
-// [journal.ErrInUse], those of the disk.
+// Create creates the journal of a ledger, which begins at a position, in a directory that must not
+// exist. The journal is durable when Create returns. If the machine crashes before, there is no
+// journal. Create destroys what a crash has left of other journals at this place, like [Sweep].
+// Errors: [fs.ErrExist], [journal.ErrInUse], errors of the disk.
 //
-// A path that ends with a symbolic link leads to the directory that the link names: there the
-// journal is made and destroyed, and the link stays. The directory must not exist, but its parent
-// must.
+// If the path ends with a symbolic link, the journal is created at the link's target, and destroyed
+// there; the link stays. The target must not exist, but its parent must.
 func Create(dir string, ledger [16]byte, at journal.Position) (*Journal, error) {
 	return create(operatingSystem{}, usual, dir, ledger, at)
 }
 
-// Open opens the journal of a ledger. It changes nothing on the disk; until [Journal.Claim] neither
-// does anything else. Errors: [fs.ErrNotExist], [journal.ErrInUse], [journal.ErrForked] if it
-// belongs to another ledger, others that wrap [errs.ErrCorrupt], [errs.ErrVersion], those of the
-// disk.
+// Open opens the journal of a ledger. Nothing changes on the disk before [Journal.Claim]. Errors:
+// [fs.ErrNotExist], [journal.ErrInUse], [journal.ErrForked] if the journal belongs to another
+// ledger, others that wrap [errs.ErrCorrupt], [errs.ErrVersion], errors of the disk.
 func Open(dir string, ledger [16]byte) (*Journal, error) {
 	return open(operatingSystem{}, usual, dir, ledger)
 }
 
+// create is Create on a file system and with sizes that tests can choose.
 func create(disk system, most sizes, dir string, ledger [16]byte, at journal.Position) (j *Journal, err error) {
 	j = &Journal{disk: disk, ledger: ledger, most: most, created: true, end: at}
 	if j.parent, j.base, j.path, err = locate(disk, dir); err != nil {
@@ -87,7 +86,8 @@ func create(disk system, most sizes, dir string, ledger [16]byte, at journal.Pos
 	return j, nil
 }
 
-// make makes the directory and the first segment. Both have another name until they are durable.
+// make creates the directory and the first segment. Both have temporary names until they are
+// durable.
 func (j *Journal) make(at journal.Position) (err error) {
 	if there, err := j.parent.folder(j.base); err == nil {
 		return errors.Join(fs.ErrExist, there.close())
@@ -115,18 +115,19 @@ func (j *Journal) make(at journal.Position) (err error) {
 		return err
 	}
 	if err := j.parent.sync(); err != nil {
-		return errors.Join(err, j.parent.rename(j.base, temp)) // nothing is in the way of another try
+		return errors.Join(err, j.parent.rename(j.base, temp)) // so that another try finds the name free
 	}
 	return nil
 }
 
-// recognize notes what tells the directory from others.
+// recognize records the identity of the directory.
 func (j *Journal) recognize() error {
 	s, err := j.dir.stat()
 	j.home = s.id
 	return err
 }
 
+// open is Open on a file system and with sizes that tests can choose.
 func open(disk system, most sizes, dir string, ledger [16]byte) (j *Journal, err error) {
 	j = &Journal{disk: disk, ledger: ledger, most: most}
 	if j.parent, j.base, j.path, err = locate(disk, dir); err != nil {
@@ -147,8 +148,8 @@ func open(disk system, most sizes, dir string, ledger [16]byte) (j *Journal, err
 	return j, nil
 }
 
-// locate opens the directory that a journal's directory is in, once symbolic links are followed.
-// path is the absolute one that was given.
+// locate opens the parent of a journal's directory, after symbolic links are resolved. base is the
+// name of the directory in its parent. path is dir as an absolute path.
 func locate(disk system, dir string) (parent folder, base, path string, err error) {
 	if path, err = filepath.Abs(dir); err != nil {
 		return nil, "", "", err
@@ -161,7 +162,7 @@ func locate(disk system, dir string) (parent folder, base, path string, err erro
 	return parent, filepath.Base(at), path, classify(err)
 }
 
-// load reads which segments there are.
+// load opens all segments in the directory, in the order of their numbers.
 func (j *Journal) load() error {
 	names, err := j.dir.list()
 	if err != nil {
@@ -186,7 +187,7 @@ func (j *Journal) load() error {
 	return nil
 }
 
-// look reads the header of a segment, which must be one of this journal.
+// look opens a segment and reads its header, which must belong to this journal.
 func (j *Journal) look(text string, number uint64) (k kept, err error) {
 	f, err := j.dir.open(text, false)
 	if err != nil {
@@ -202,7 +203,7 @@ func (j *Journal) look(text string, number uint64) (k kept, err error) {
 	return k, nil
 }
 
-// header reads the header of a segment.
+// header reads the header of a segment, and checks that it belongs to this journal.
 func (j *Journal) header(f handle, number uint64) (s segment, err error) {
 	b := make([]byte, headerSize)
 	n, err := f.ReadAt(b, 0)
@@ -226,10 +227,10 @@ func (j *Journal) header(f handle, number uint64) (s segment, err error) {
 	return s, err
 }
 
-// Name is "file:" and 32 hexadecimal digits.
+// Name returns "file:" and 32 hexadecimal digits.
 func (j *Journal) Name() string { return "file:" + hex.EncodeToString(j.id[:]) }
 
-// Claim is [journal.Journal.Claim]. ErrInUse says that somebody else has the directory open. It
+// Claim implements [journal.Journal.Claim]. ErrInUse: another handle has the directory open. Claim
 // destroys what a crash has left of segments.
 func (j *Journal) Claim(ctx context.Context) (term uint64, end journal.Position, err error) {
 	j.trimming.Lock()
@@ -258,7 +259,8 @@ func (j *Journal) Claim(ctx context.Context) (term uint64, end journal.Position,
 	return j.term, j.end, nil
 }
 
-// Settle is [journal.Journal.Settle]: a group that can be read may not be flushed yet.
+// Settle implements [journal.Journal.Settle]. It flushes all segments, because a group that can be
+// read may not be flushed yet.
 func (j *Journal) Settle(ctx context.Context) error {
 	j.trimming.Lock()
 	defer j.trimming.Unlock()
@@ -272,10 +274,11 @@ func (j *Journal) Settle(ctx context.Context) error {
 			return err
 		}
 	}
-	return j.dir.sync() // the last segment may have got its name in a crash
+	return j.dir.sync() // a crash may have undone the rename of the last segment if that was not flushed
 }
 
-// acquire locks the directory for this handle alone.
+// acquire locks the directory exclusively for this handle. If that fails, it takes the shared lock
+// again.
 func (j *Journal) acquire() error {
 	err := j.dir.lock(true)
 	if err != nil {
@@ -286,17 +289,17 @@ func (j *Journal) acquire() error {
 	return err
 }
 
-// takeOver begins a new segment under a new term. It goes on from the one before, or repeats its
-// last group: that may be one that can be read, and that no flush has brought to the disk.
+// takeOver begins a new segment under a new term. It copies the last group of the segment before
+// into it, because that group may be readable without having been flushed to the disk.
 func (j *Journal) takeOver() error {
-	if err := j.parent.sync(); err != nil { // the directory may have got its name in a crash
+	if err := j.parent.sync(); err != nil { // the rename of the directory may not be flushed yet
 		return err
 	}
-	j.term, j.last = 0, nil // load lets go of what an earlier claim appended to
+	j.term, j.last = 0, nil // load closes the file that an earlier claim appended to
 	if err := j.load(); err != nil {
 		return err
 	}
-	if err := j.check(); err != nil { // before anything is destroyed
+	if err := j.check(); err != nil { // before takeOver destroys anything
 		return err
 	}
 	if err := j.clear(); err != nil {
@@ -320,7 +323,7 @@ func (j *Journal) takeOver() error {
 	if before.begin != at {
 		return nil
 	}
-	i := len(j.segments) - 2 // the new one holds all of it
+	i := len(j.segments) - 2 // the new segment has everything of this one
 	old, err := j.forget(i, i+1)
 	if err != nil {
 		return err
@@ -332,7 +335,7 @@ func (j *Journal) takeOver() error {
 	return err
 }
 
-// tail returns the last group of a segment, if it has any, and where it ends.
+// tail returns the last group of a segment, or nil if it has none, and where the segment ends.
 func (j *Journal) tail(s kept) (last *journal.Group, end journal.Position, err error) {
 	c := &cursor{Journal: j}
 	for err = c.enter(s); err == nil; {
@@ -347,7 +350,7 @@ func (j *Journal) tail(s kept) (last *journal.Group, end journal.Position, err e
 	return last, c.pos, err
 }
 
-// begin makes a new last segment.
+// begin makes a new last segment, which begins with groups.
 func (j *Journal) begin(term uint64, at journal.Position, groups iter.Seq2[journal.Group, error]) error {
 	s := segment{ledger: j.ledger, journal: j.id, number: 1, term: term, begin: at}
 	if n := len(j.segments); n > 0 {
@@ -357,7 +360,7 @@ func (j *Journal) begin(term uint64, at journal.Position, groups iter.Seq2[journ
 	if err != nil {
 		return classify(ledgerfile.Renamed(err, j.pathOf(s.number), name(s.number, asNew)))
 	}
-	if j.last != nil { // it is not written to again
+	if j.last != nil { // nothing is written to it any more, so its time can be compared
 		if j.last.left, err = j.last.file.stat(true); err != nil {
 			return errors.Join(err, w.file.Close())
 		}
@@ -367,13 +370,15 @@ func (j *Journal) begin(term uint64, at journal.Position, groups iter.Seq2[journ
 	return nil
 }
 
+// none is a sequence without groups.
 func none(func(journal.Group, error) bool) {}
 
+// only is a sequence of one group.
 func only(g journal.Group) iter.Seq2[journal.Group, error] {
 	return func(yield func(journal.Group, error) bool) { yield(g, nil) }
 }
 
-// errClosed is what the calls of a closed handle return.
+// errClosed is the error of every call of a closed handle.
 var errClosed = fmt.Errorf("%w: close was called", journal.ErrStopped)
 
 // uncertain returns the error of an append that may have taken effect.
@@ -381,7 +386,8 @@ func uncertain(cause error) error {
 	return fmt.Errorf("whether the journal has the group shows only when it is opened again: %w", cause)
 }
 
-// Append is [journal.Journal.Append]. The context counts until something is written.
+// Append implements [journal.Journal.Append]. The context is not checked any more once a write has
+// begun.
 func (j *Journal) Append(ctx context.Context, g journal.Group) error {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -401,7 +407,8 @@ func (j *Journal) Append(ctx context.Context, g journal.Group) error {
 	if err := j.add(g); err != nil {
 		return uncertain(j.stop(err))
 	}
-	// The last thing that happens: what is replaced after this was not acknowledged to be there.
+	// This check is the last step, so that a journal that was replaced before it is never
+	// acknowledged.
 	j.end = g.After
 	if err := j.check(); err != nil {
 		return uncertain(err)
@@ -409,7 +416,7 @@ func (j *Journal) Append(ctx context.Context, g journal.Group) error {
 	return nil
 }
 
-// add writes a group, and makes it durable.
+// add writes a group to the last segment or a new one, and makes it durable.
 func (j *Journal) add(g journal.Group) error {
 	if full := g.Cut || j.last.end >= j.most.segment; full && j.last.end > headerSize {
 		if err := j.begin(j.term, g.Before, only(g)); !errors.Is(err, errs.ErrTooManyFiles) {
@@ -423,7 +430,7 @@ func (j *Journal) add(g journal.Group) error {
 	return j.last.sync()
 }
 
-// Read is [journal.Journal.Read].
+// Read implements [journal.Journal.Read].
 func (j *Journal) Read(ctx context.Context, after journal.Position) iter.Seq2[journal.Group, error] {
 	return j.groups(after, func(c *cursor) (g journal.Group, err error) {
 		j.mu.Lock()
@@ -435,10 +442,10 @@ func (j *Journal) Read(ctx context.Context, after journal.Position) iter.Seq2[jo
 	})
 }
 
-// Trim is [journal.Journal.Trim]. If through lies within a segment, what lies behind it is copied
-// into a new one. Where no file can be opened for now, the error is a [journal.ErrRejected] that
-// wraps api.ErrTooManyFiles: the handle goes on, and the next Trim destroys what this one
-// did not.
+// Trim implements [journal.Journal.Trim]. If through is within a segment, the groups after it are
+// copied into a new segment. If the process has too many files open, the error is a
+// [journal.ErrRejected] that wraps api.ErrTooManyFiles. The handle then continues, and the next
+// Trim destroys what this one did not.
 func (j *Journal) Trim(ctx context.Context, through journal.Position) error {
 	j.trimming.Lock()
 	defer j.trimming.Unlock()
@@ -446,7 +453,7 @@ func (j *Journal) Trim(ctx context.Context, through journal.Position) error {
 	if err != nil {
 		return err
 	}
-	// Appends go on meanwhile: the segments are not theirs.
+	// mu is not held from here, because appends do not use these segments.
 	gone, err := discard(j.dir, old)
 	j.doomed = append(j.doomed, gone...)
 	if err == nil {
@@ -464,7 +471,8 @@ func (j *Journal) Trim(ctx context.Context, through journal.Position) error {
 	return j.stop(err)
 }
 
-// cut makes a segment begin at a position, and forgets those before it. It returns their names.
+// cut makes a segment begin at a position, and removes those before it from the list. It returns
+// the names of their files, which are still to be destroyed.
 func (j *Journal) cut(ctx context.Context, through journal.Position) (old []string, err error) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -499,8 +507,8 @@ func (j *Journal) cut(ctx context.Context, through journal.Position) (old []stri
 	return old, nil
 }
 
-// holding returns which segment holds what follows on a position, or -1. Of several that could, it
-// is the last: the others are about to be destroyed.
+// holding returns the index of the segment with the groups after a position, or -1. If several
+// segments could have them, it returns the last, because the others are about to be destroyed.
 func (j *Journal) holding(at journal.Position) int {
 	i := len(j.segments) - 1
 	for i >= 0 && j.segments[i].begin.Events > at.Events {
@@ -509,7 +517,7 @@ func (j *Journal) holding(at journal.Position) int {
 	return i
 }
 
-// forget takes segments off the list, closes them, and returns their names.
+// forget removes segments from the list, closes them, and returns their names.
 func (j *Journal) forget(from, to int) (names []string, err error) {
 	for _, s := range j.segments[from:to] {
 		names = append(names, name(s.number, asSegment))
@@ -519,13 +527,13 @@ func (j *Journal) forget(from, to int) (names []string, err error) {
 	return names, err
 }
 
-// letGo forgets all segments.
+// letGo removes all segments from the list and closes them.
 func (j *Journal) letGo() error {
 	_, err := j.forget(0, len(j.segments))
 	return err
 }
 
-// ready says whether a call may go on.
+// ready returns an error if the handle was closed or has stopped, or if ctx has ended.
 func (j *Journal) ready(ctx context.Context) error {
 	if j.refusal != nil {
 		return j.refusal
@@ -536,7 +544,7 @@ func (j *Journal) ready(ctx context.Context) error {
 	return nil
 }
 
-// stop lets nothing more happen by this handle, and returns err.
+// stop stops the handle, so that every later call fails, and returns err.
 func (j *Journal) stop(err error) error {
 	if j.refusal == nil {
 		j.refusal = fmt.Errorf("%w: %v", journal.ErrStopped, err)
@@ -544,21 +552,21 @@ func (j *Journal) stop(err error) error {
 	return err
 }
 
-// Close is [journal.Journal.Close].
+// Close implements [journal.Journal.Close].
 func (j *Journal) Close() error {
 	j.trimming.Lock()
 	defer j.trimming.Unlock()
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	if j.refusal == nil {
-		_ = j.check() // which notes what it finds
+		_ = j.check() // check records what it finds in j.replaced
 	}
 	replaced := j.replaced
 	j.replaced = nil
 	return errors.Join(replaced, j.release())
 }
 
-// release closes what is open.
+// release closes all open files and directories, which unlocks the journal.
 func (j *Journal) release() (err error) {
 	if errors.Is(j.refusal, errClosed) {
 		return nil
@@ -573,5 +581,5 @@ func (j *Journal) release() (err error) {
 	return err
 }
 
-// classify returns an error of a full table of descriptors as an [errs.ErrTooManyFiles], too.
+// classify adds [errs.ErrTooManyFiles] to an error of a full table of file descriptors.
 func classify(err error) error { return ledgerfile.ClassifyOpen(err, errs.ErrTooManyFiles) }

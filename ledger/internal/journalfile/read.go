@@ -14,46 +14,47 @@ import (
 	"github.com/sluicedp/sluice/ledger/journal"
 )
 
-// Where no whole group lies at a place, one of these says why. A loss of power leaves of a write
-// whole sectors, or what was there before, which is zeros in a segment; a write that was cut short
-// leaves its beginning. errTorn says that this may have happened, and errDamaged that it has not.
+// The reasons why there is no whole group at an offset. errTorn: a loss of power or a failed write
+// may have left it so. errDamaged: neither can have left it so. A loss of power leaves whole
+// sectors of a write, or what was there before, which is zeros in a segment. A failed write leaves
+// its beginning.
 var (
 	errTorn    = errors.New("no whole group")
 	errDamaged = errors.New("a damaged group")
 )
 
-// sectorSize is the least that a disk writes as a whole.
+// sectorSize is the smallest unit in bytes that a disk writes as a whole.
 const sectorSize = 512
 
-// cursor reads the groups of a journal, in order.
+// cursor reads the groups of a journal in order.
 type cursor struct {
 	*Journal
-	kept // with no file before the first group
+	kept // the current segment; its file is nil before the first group
 	size int64
-	at   int64            // place of the next frame
-	pos  journal.Position // behind the last group
+	at   int64            // offset of the next frame
+	pos  journal.Position // the end of the last group
 
-	window []byte // of the file, from a place on, as it was
+	window []byte // a part of the file as it was read, which begins at offset from
 	from   int64
 }
 
-// windowSize is how much is read of the file at a time: most groups are much smaller.
+// windowSize is how many bytes are read from the file at a time. Most groups are much smaller.
 const windowSize = 64 << 10
 
-// enter goes to the beginning of a segment.
+// enter moves the cursor to the beginning of a segment.
 func (c *cursor) enter(s kept) error {
 	c.kept, c.at, c.pos = s, headerSize, s.begin
 	return c.refresh()
 }
 
-// refresh has the file looked at as it is now.
+// refresh discards the window and reads the size of the file again.
 func (c *cursor) refresh() (err error) {
 	c.window = c.window[:0]
 	c.size, err = c.file.size()
 	return err
 }
 
-// seek goes to a position, at which a group ends.
+// seek moves the cursor to a position, at which a group ends.
 func (c *cursor) seek(to journal.Position) error {
 	i := c.holding(to)
 	if i < 0 {
@@ -72,13 +73,13 @@ func (c *cursor) seek(to journal.Position) error {
 	return err
 }
 
-// next reads the next group. [io.EOF] says that there is none.
+// next returns the next group, or [io.EOF] if there is none.
 func (c *cursor) next() (g journal.Group, err error) {
 	if err := c.cross(); err != nil {
 		return g, err
 	}
 	g, end, err := c.group()
-	if errors.Is(err, errTorn) || errors.Is(err, errDamaged) { // it may have been appended since
+	if errors.Is(err, errTorn) || errors.Is(err, errDamaged) { // the window may be outdated
 		if err := c.refresh(); err != nil {
 			return g, err
 		}
@@ -97,17 +98,18 @@ func (c *cursor) next() (g journal.Group, err error) {
 	return g, nil
 }
 
-// cross goes on to another segment, if what follows is there now.
+// cross moves the cursor to another segment, if the next group is in that one now.
 func (c *cursor) cross() error {
 	i := c.holding(c.pos)
 	if i < 0 || c.segments[i].number != c.number {
 		return c.seek(c.pos)
 	}
-	c.kept = c.segments[i] // Claim may have opened it again
+	c.kept = c.segments[i] // Claim may have opened the file again
 	return nil
 }
 
-// ending says what it means that no whole group follows in a segment, for the reason that is given.
+// ending returns what the lack of a whole group at this offset means. io.EOF: the journal ends
+// here. why is errTorn or errDamaged.
 func (c *cursor) ending(why error) error {
 	if i := slices.IndexFunc(c.segments, func(s kept) bool { return s.number > c.number }); i >= 0 {
 		return fmt.Errorf("%w: segment %d ends with %v, and segment %d begins with %v",
@@ -128,7 +130,7 @@ func (c *cursor) ending(why error) error {
 	return io.EOF
 }
 
-// begun returns the first place behind this one at which a group begins, 0 if there is none.
+// begun returns the first offset after this one at which a group begins, 0 if there is none.
 func (c *cursor) begun() (int64, error) {
 	rest := max(0, c.size-c.at-8)
 	r := bufio.NewReaderSize(io.NewSectionReader(c.file, c.at+8, rest), int(min(rest, 1<<16)))
@@ -149,7 +151,7 @@ func (c *cursor) begun() (int64, error) {
 	}
 }
 
-// group reads the group at this place, and returns where it ends.
+// group reads the group at the current offset, and returns the offset where it ends.
 func (c *cursor) group() (g journal.Group, end int64, err error) {
 	var content []byte
 	for end = c.at; ; {
@@ -158,7 +160,7 @@ func (c *cursor) group() (g journal.Group, end int64, err error) {
 			return g, 0, err
 		}
 		if (f.kind&firstFrame != 0) != (end == c.at) {
-			return g, 0, errDamaged // no place of a segment is written twice
+			return g, 0, errDamaged // no offset of a segment is written twice
 		}
 		end = filledUp(end + frameHead + int64(f.length))
 		if f.kind&lastFrame != 0 {
@@ -168,7 +170,7 @@ func (c *cursor) group() (g journal.Group, end int64, err error) {
 	}
 }
 
-// frame reads a frame, and appends its content. No more is allocated than the file has.
+// frame reads a frame, and appends its content. It allocates no more than the file has left.
 func (c *cursor) frame(at int64, content *[]byte) (f frame, err error) {
 	var head [frameHead]byte
 	if err := c.read(head[:], at); err != nil {
@@ -194,8 +196,8 @@ func (c *cursor) frame(at int64, content *[]byte) (f frame, err error) {
 	return f, nil
 }
 
-// noHead says why no head lies at a place. A head that was written is not zero in any sector, and
-// other bytes follow it.
+// noHead returns errTorn or errDamaged for an offset without a valid head. After a complete write,
+// no sector is all zero from the head on, and the bytes after the head are not all zero.
 func (c *cursor) noHead(at int64) error {
 	head := at + frameHead
 	parts := [][2]int64{{head, c.size}}
@@ -205,8 +207,8 @@ func (c *cursor) noHead(at int64) error {
 	return c.unwritten(parts)
 }
 
-// noContent says why a frame does not have its checksum, although it has its head. A frame that was
-// written ends with a [filler].
+// noContent returns errTorn or errDamaged for a frame with a valid head whose content does not
+// match its checksum. A frame that was fully written ends with a [filler].
 func (c *cursor) noContent(at, end int64) error {
 	parts := [][2]int64{{end - 1, end}}
 	for from, to := range sectors(at, end) {
@@ -215,8 +217,8 @@ func (c *cursor) noContent(at, end int64) error {
 	return c.unwritten(parts)
 }
 
-// unwritten returns errTorn if one of these parts holds zeros only, as before it was written, and
-// else errDamaged.
+// unwritten returns errTorn if any of the parts is all zero, as before it was written, and else
+// errDamaged.
 func (c *cursor) unwritten(parts [][2]int64) error {
 	for _, part := range parts {
 		if blank, err := c.blank(part[0], part[1]); err != nil {
@@ -228,7 +230,7 @@ func (c *cursor) unwritten(parts [][2]int64) error {
 	return errDamaged
 }
 
-// sectors divides a part of a file at the borders of sectors.
+// sectors splits a part of a file at sector boundaries.
 func sectors(from, to int64) iter.Seq2[int64, int64] {
 	return func(yield func(int64, int64) bool) {
 		for ; from < to && yield(from, min(nextSector(from), to)); from = nextSector(from) {
@@ -236,10 +238,10 @@ func sectors(from, to int64) iter.Seq2[int64, int64] {
 	}
 }
 
-// nextSector returns where the sector of a byte ends.
+// nextSector returns where the sector of an offset ends.
 func nextSector(at int64) int64 { return (at/sectorSize + 1) * sectorSize }
 
-// blank reports whether a part of the segment holds zeros only. Beyond the end of the file all is
+// blank reports whether a part of the segment is all zero. Bytes after the end of the file count as
 // zero.
 func (c *cursor) blank(from, to int64) (bool, error) {
 	var b [1 << 12]byte
@@ -258,7 +260,7 @@ func (c *cursor) blank(from, to int64) (bool, error) {
 	return true, nil
 }
 
-// read reads at a place. Where the file ends before, it says errTorn.
+// read copies bytes from an offset. It returns errTorn if the file ends before.
 func (c *cursor) read(b []byte, at int64) error {
 	if n := int64(len(b)); at < c.from || at+n > c.from+int64(len(c.window)) {
 		if at+n > c.size {
@@ -272,7 +274,7 @@ func (c *cursor) read(b []byte, at int64) error {
 	return nil
 }
 
-// fill reads so many bytes from a place on.
+// fill reads n bytes from an offset into the window.
 func (c *cursor) fill(at, n int64) error {
 	c.window, c.from = slices.Grow(c.window[:0], int(n))[:n], at
 	_, err := c.file.ReadAt(c.window, at)
@@ -285,7 +287,7 @@ func (c *cursor) fill(at, n int64) error {
 	return err
 }
 
-// groups returns the groups behind a position, each read by step.
+// groups returns the groups after a position, each read by step.
 func (j *Journal) groups(after journal.Position,
 	step func(c *cursor) (journal.Group, error)) iter.Seq2[journal.Group, error] {
 	return func(yield func(journal.Group, error) bool) {
@@ -299,7 +301,7 @@ func (j *Journal) groups(after journal.Position,
 	}
 }
 
-// step reads the next group. The first time it goes to where the cursor shall begin.
+// step returns the next group. The first call moves the cursor to its start.
 func step(c *cursor) (g journal.Group, err error) {
 	if c.file == nil {
 		err = c.seek(c.pos)

@@ -9,32 +9,32 @@ import (
 	"github.com/sluicedp/sluice/ledger/journal"
 )
 
-// stamp describes a file, so that a later stamp shows whether the file was replaced or written to.
+// stamp describes a file, so that a later stamp shows whether the file was replaced or changed.
 type stamp struct {
-	id       [2]uint64 // device and inode; zero where the system has none
-	links    uint64    // names of the file
+	id       [2]uint64 // device and inode; zero if the system has none
+	links    uint64    // number of hard links
 	size     int64
-	modified int64 // when it was last written to; zero if that was not read, or the system notes it late
+	modified int64 // modification time; zero if it was not read, or the system updates it late
 }
 
-// withTime is whether a stamp has the time at which the file was last written to. Since version
-// 6.13, Linux gives each write to a file whose time was read a time of its own. On ext4, that is a
-// change of metadata, and the next flush took 1.5 times as long. So the time of the segment that is
-// written to is not read.
+// withTime is whether a stamp includes the modification time. Since version 6.13, Linux gives each
+// write to a file whose time was read a new time. On ext4, that is a change of metadata, and the
+// next flush took 1.5 times as long. The time of the segment that is being written is therefore not
+// read.
 type withTime bool
 
-// mostRereads is how often a segment is read again because only its time has changed. If the
-// content is always the same, the file system does not keep times as local ones do, and they are
-// not compared any more.
+// mostRereads is how often a segment is read again because only its time has changed. If its
+// content was the same each time, the file system does not keep times like a local one. Times are
+// not compared any more then.
 const mostRereads = 100
 
-// check returns an error wrapping [errs.ErrReplaced], and stops the handle, unless the path
-// leads to the directory of this journal and each segment is there as this process found or left
-// it. It is called with mu held, of a handle that has not stopped.
+// check stops the handle and returns an error wrapping [errs.ErrReplaced] if the journal is not as
+// this process found or left it. The path must lead to the directory of this journal, with each
+// segment unchanged. The caller holds mu, and the handle has not stopped.
 func (j *Journal) check() error { return j.unless(j.compare()) }
 
-// checkLast is check of what the last segment was when it was opened, whatever its path leads to
-// now: that is cheaper. It comes before a write, which gives the segment another time.
+// checkLast is check of the open file of the last segment only, without its path, which is cheaper.
+// It runs before a write, because the write gives the segment another time.
 func (j *Journal) checkLast() error {
 	now, err := j.last.file.stat(false)
 	if err == nil {
@@ -46,7 +46,8 @@ func (j *Journal) checkLast() error {
 	return j.unless(err)
 }
 
-// unless stops the handle if something is not as this process left it.
+// unless returns nil for nil. For any other error it stops the handle, and returns the error as
+// [errs.ErrReplaced].
 func (j *Journal) unless(err error) error {
 	if err == nil {
 		return nil
@@ -56,7 +57,7 @@ func (j *Journal) unless(err error) error {
 	return j.replaced
 }
 
-// compare returns what is not as this process left it.
+// compare returns an error that describes the first difference from what this process left.
 func (j *Journal) compare() error {
 	home, err := j.disk.stat(j.path)
 	if err != nil {
@@ -81,8 +82,8 @@ func (j *Journal) compare() error {
 	return j.last.reread()
 }
 
-// compareSegment compares a segment with its stamp. If only the time differs, its content decides:
-// a person or a program may set the time of a file, and some file systems set it late.
+// compareSegment compares a segment with its stamp. If only the time differs, the content decides,
+// because users and programs may set the time of a file, and some file systems update it late.
 func (j *Journal) compareSegment(s *kept, now stamp) error {
 	if now == *s.left {
 		return nil
@@ -95,7 +96,7 @@ func (j *Journal) compareSegment(s *kept, now stamp) error {
 	case now.size != was.size:
 		return fmt.Errorf("segment %d: it has %d bytes, before %d", s.number, now.size, was.size)
 	case j.term == 0:
-		return fmt.Errorf("segment %d: it was written to", s.number) // this handle does not know what must be there
+		return fmt.Errorf("segment %d: it was written to", s.number) // the right content is unknown before Claim
 	case j.rereads >= mostRereads:
 		return nil
 	}
@@ -111,8 +112,8 @@ func (j *Journal) compareSegment(s *kept, now stamp) error {
 	return nil
 }
 
-// reread compares the head of the last frame with what was written. Whatever the times are, this
-// shows that an older copy was written over the segment: it does not have that frame.
+// reread compares the head of the last frame with what was written. Independently of times, that
+// reveals an older copy that was written over the segment, which does not have this frame.
 func (w *writer) reread() error {
 	var now [frameHead]byte
 	if _, err := w.file.ReadAt(now[:], w.headAt); err != nil {
@@ -125,5 +126,5 @@ func (w *writer) reread() error {
 	return nil
 }
 
-// pathOf returns the path of a segment, by the path of the journal.
+// pathOf returns the path of a segment below the path of the journal.
 func (j *Journal) pathOf(number uint64) string { return filepath.Join(j.path, name(number, asSegment)) }

@@ -8,12 +8,15 @@ import (
 	"golang.org/x/sys/unix"
 )
 
+// stampPath returns the stamp of a path, after symbolic links, without a time.
 func stampPath(path string) (stamp, error) { return stampAt("stat", unix.AT_FDCWD, path, 0, false) }
 
+// lstampPath is stampPath for the path itself, if that is a symbolic link.
 func lstampPath(path string, how withTime) (stamp, error) {
 	return stampAt("lstat", unix.AT_FDCWD, path, unix.AT_SYMLINK_NOFOLLOW, how)
 }
 
+// stampFile returns the stamp of an open file.
 func stampFile(f *os.File, how withTime) (stamp, error) {
 	s, err := stampAt("fstat", int(f.Fd()), "", unix.AT_EMPTY_PATH, how)
 	if err != nil {
@@ -22,6 +25,8 @@ func stampFile(f *os.File, how withTime) (stamp, error) {
 	return s, nil
 }
 
+// stampAt calls statx for only the fields it needs, because reading the time has a cost
+// ([withTime]).
 func stampAt(op string, dir int, path string, flags int, how withTime) (stamp, error) {
 	want := unix.STATX_INO | unix.STATX_NLINK | unix.STATX_SIZE
 	if how {

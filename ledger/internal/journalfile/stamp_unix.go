@@ -8,16 +8,19 @@ import (
 	"syscall"
 )
 
+// stampPath returns the stamp of a path, after symbolic links, without a time.
 func stampPath(path string) (stamp, error) {
 	info, err := os.Stat(path)
 	return stampOf(info, err, false)
 }
 
+// lstampPath is stampPath for the path itself, if that is a symbolic link.
 func lstampPath(path string, how withTime) (stamp, error) {
 	info, err := os.Lstat(path)
 	return stampOf(info, err, how)
 }
 
+// stampFile returns the stamp of an open file.
 func stampFile(f *os.File, how withTime) (stamp, error) {
 	info, err := f.Stat()
 	return stampOf(info, err, how)

@@ -17,8 +17,8 @@ func stampPath(path string) (s stamp, err error) {
 
 func lstampPath(path string, _ withTime) (stamp, error) { return stampPath(path) }
 
-// stampFile leaves out the time: of a file that is being written to, Windows may set it when the
-// file is closed.
+// stampFile omits the time, because Windows may update the time of an open file only when it is
+// closed.
 func stampFile(f *os.File, _ withTime) (s stamp, err error) {
 	var d syscall.ByHandleFileInformation
 	if err := syscall.GetFileInformationByHandle(syscall.Handle(f.Fd()), &d); err != nil {

@@ -9,11 +9,11 @@ import (
 	"github.com/sluicedp/sluice/ledger/journal"
 )
 
-// sizes are in bytes. Tests take smaller ones.
+// sizes are limits in bytes. Tests use smaller ones.
 type sizes struct {
-	segment int64 // a segment that is as large gets no more groups
+	segment int64 // a segment of this size gets no more groups
 	step    int64 // the most that is filled with zeros in advance
-	content int   // the most in a frame
+	content int   // the largest content of a frame
 }
 
 var usual = sizes{segment: 64 << 20, step: 1 << 20, content: maxContent}
@@ -23,18 +23,18 @@ type writer struct {
 	segment
 	sizes
 	file   handle
-	end    int64  // of the last frame, with the bytes that fill it up
+	end    int64  // of the last frame, including its filler
 	filled int64  // the end of the file
-	buffer []byte // a frame that is being put together: room for its head, and content
-	kind   uint32 // of that
-	err    error  // the first one
+	buffer []byte // an unfinished frame: space for its head, then content
+	kind   uint32 // of the unfinished frame
+	err    error  // the first error; nothing is written after it
 
-	left     stamp           // of the file, when this writer last wrote to it
-	headAt   int64           // place of the head of the last frame, or of the end of the header
-	lastHead [frameHead]byte // what was written there
+	left     stamp           // of the file, after the last write of this writer
+	headAt   int64           // offset of the last frame's head, or of the end of the header
+	lastHead [frameHead]byte // the bytes at headAt
 }
 
-// group writes a group. It is not durable before sync.
+// group writes a group. The group is durable only after sync.
 func (w *writer) group(g journal.Group) error {
 	w.kind = firstFrame
 	w.put(groupHead(nil, g))
@@ -48,8 +48,8 @@ func (w *writer) group(g journal.Group) error {
 	return w.err
 }
 
-// put adds to the content of a group. A frame that is full is written when more comes, because the
-// last one says that it is.
+// put adds to the content of a group. It writes a full frame only when more content comes, because
+// the last frame of a group is marked as such.
 func (w *writer) put(b []byte) {
 	for len(b) > 0 && w.err == nil {
 		if len(w.buffer) == frameHead+w.content {
@@ -63,7 +63,7 @@ func (w *writer) put(b []byte) {
 	}
 }
 
-// flush writes the frame that was put together.
+// flush writes the unfinished frame.
 func (w *writer) flush() {
 	if w.err != nil {
 		return
@@ -79,15 +79,15 @@ func (w *writer) flush() {
 	w.buffer, w.kind = w.buffer[:0], 0
 }
 
-// remember notes what lies at a place, for reread.
+// remember records the bytes that were written at an offset, for reread.
 func (w *writer) remember(head []byte, at int64) {
 	w.headAt = at
 	copy(w.lastHead[:], head)
 }
 
-// sync makes durable what was written. If the file has grown, it grows some more, so that it need
-// not the next times. The stamp is taken before the flush: what others write during the flush
-// changes the file after it.
+// sync makes the written groups durable. If the file has grown, sync fills more of it with zeros,
+// so that the next appends do not make it grow. The stamp is read before the flush. A change by
+// another process during the flush then differs from the stamp.
 func (w *writer) sync() error {
 	if w.err == nil && w.end <= w.filled {
 		if w.left, w.err = w.file.stat(false); w.err == nil {
@@ -109,7 +109,7 @@ func (w *writer) sync() error {
 	return w.err
 }
 
-// zero overwrites a part of a file.
+// zero overwrites a part of a file with zeros.
 func zero(f handle, from, to int64) error {
 	zeros := make([]byte, min(to-from, 1<<18))
 	for from < to {
@@ -122,7 +122,8 @@ func zero(f handle, from, to int64) error {
 	return nil
 }
 
-// writeSegment makes a new segment with groups in it. It has its name when all of that is durable.
+// writeSegment creates a new segment with groups. The segment gets its final name when all of that
+// is durable.
 func writeSegment(dir folder, s segment, most sizes, groups iter.Seq2[journal.Group, error]) (*writer, error) {
 	f, err := dir.create(name(s.number, asNew))
 	if err != nil {

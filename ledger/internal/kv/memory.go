@@ -96,6 +96,7 @@ func join(a, b *node, update uint64) *node {
 	return b
 }
 
+// get returns the value of a key in the tree, or nil.
 func (n *node) get(key []byte) []byte {
 	for n != nil {
 		switch bytes.Compare(key, n.key) {
@@ -121,6 +122,7 @@ func (n *node) scan(from []byte, visit func(key, value []byte) bool) bool {
 	return n.right.scan(from, visit)
 }
 
+// snapshot returns the current trees, or an error if the store is closed.
 func (m *Memory) snapshot() (map[string]*node, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -188,6 +190,7 @@ func (m *Memory) Copy() *Memory {
 	return &Memory{state: m.state, updates: m.updates}
 }
 
+// memoryTx is a transaction of [Memory]. It implements [Reader] and [Writer].
 type memoryTx struct {
 	state  map[string]*node
 	update uint64 // number of the update; 0 if the transaction only reads

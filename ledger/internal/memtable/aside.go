@@ -75,15 +75,18 @@ func endPortion(b, number []byte, last bool) []byte {
 	return binary.BigEndian.AppendUint32(b, sumOf(number, b))
 }
 
+// appendText appends the length of a text, as a varint, and the text.
 func appendText[T string | []byte](b []byte, text T) []byte {
 	return append(binary.AppendUvarint(b, uint64(len(text))), text...)
 }
 
+// sumOf returns the CRC-32C of a portion's number and encoded content.
 func sumOf(number, b []byte) uint32 {
 	table := crc32.MakeTable(crc32.Castagnoli)
 	return crc32.Update(crc32.Checksum(number, table), table, b)
 }
 
+// errPortion returns the error for a damaged portion.
 func errPortion() error {
 	return fmt.Errorf("%w: a part of a checkpoint that was written aside is damaged", kv.ErrCorrupt)
 }

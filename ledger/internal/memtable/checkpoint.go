@@ -156,6 +156,7 @@ func (t *Table) write() error {
 	return nil
 }
 
+// at calls Options.Step, if it is set.
 func (t *Table) at(s Step) {
 	if t.options.Step != nil {
 		t.options.Step(s)
@@ -202,8 +203,8 @@ func (t *Table) update(mark []byte, fn func(kv.Writer) error) error {
 		if _, err := t.recognize(&layers{mark: mark}, w); err != nil {
 			return err
 		}
-		// The stage is set inside the transaction only: while the base is being compacted, the
-		// checkpoint waits, but does not fall behind the updates.
+		// The stage is set inside the transaction only. While the base is being compacted, the
+		// checkpoint waits, and updates must not be delayed as if it were too slow.
 		t.stage.CompareAndSwap(nil, &stage{})
 		return fn(w)
 	})
@@ -251,6 +252,8 @@ func (t *Table) fail(err error) error {
 	return err
 }
 
+// setFailed stores the error of the last checkpoint; nil means that a checkpoint is in progress or
+// has succeeded.
 func (t *Table) setFailed(err error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -12,10 +12,10 @@ import (
 // older versions as long as a reader may need them. One goroutine at a time writes to it; any
 // number of goroutines read.
 //
-// A layer may be as large as the memtable, and the garbage collector would scan each pointer in it
-// again and again, which took a fifth of the processor time. Therefore a record is identified by a
-// number, and keys and values are in a few large pieces of memory. The next layer reuses the
-// pieces, because to allocate that much memory takes as long as to fill it.
+// A layer may be as large as the memtable. With pointers in it, the garbage collector would scan
+// all of them again and again, which took a fifth of the processor time. Therefore a record is
+// identified by a number, and keys and values are in a few large pieces of memory. The next layer
+// reuses the pieces, because to allocate that much memory takes as long as to fill it.
 type layer struct {
 	users   int  // number of readers; guarded by the mu of the table
 	written bool // the base has the layer, so no new reader will use it; guarded by the mu of the table
@@ -110,6 +110,7 @@ func (l *layer) search(records []id, key []byte) (at int, found bool) {
 	return slices.BinarySearchFunc(records, key, func(i id, key []byte) int { return bytes.Compare(l.key(i), key) })
 }
 
+// size returns approximately how many bytes of memory the layer uses.
 func (l *layer) size() int64 {
 	l.mu.RLock()
 	defer l.mu.RUnlock()
@@ -153,6 +154,7 @@ func (l *layer) getLocked(bucket string, key []byte, hash, at uint64) (value []b
 	return l.get(bucket, key, hash, at)
 }
 
+// seen returns the newest version of a record that is not newer than update at.
 func (l *layer) seen(i id, at uint64) (value []byte, known bool) {
 	for v := &l.record(i).version; v.at > 0; v = l.before(v) {
 		if v.at <= at {
@@ -278,12 +280,14 @@ func (l *layer) undo(records []id) {
 	}
 }
 
+// enter registers a reader that sees the updates up to at, so that their versions are kept.
 func (l *layer) enter(at uint64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.readers.add(at)
 }
 
+// leave removes a reader that was registered with the same number.
 func (l *layer) leave(at uint64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -314,6 +318,7 @@ func (s *readers) add(at uint64) {
 	*s = append(*s, sameReaders{at, 1})
 }
 
+// remove removes a reader that was added with the same number.
 func (s *readers) remove(at uint64) {
 	i, _ := s.find(at)
 	if (*s)[i].count--; (*s)[i].count == 0 {

@@ -34,9 +34,9 @@ func (t *Table) room(frozen *layer) int64 {
 // outruns is [Table.outrun] for an active layer of the given size and capacity, over a frozen layer
 // of which the share done is written.
 //
-// At the beginning of the checkpoint three quarters of the limit are held back. Updates get them bit
-// by bit as the checkpoint progresses, so that each update waits only a little. Updates wait only if
-// at least three fifths of twice the limit are in use.
+// At the beginning of the checkpoint three quarters of the limit are held back. Updates get them
+// bit by bit as the checkpoint progresses, so that each update waits only a little. Updates wait
+// only if at least three fifths of twice the limit are in use.
 func outruns(size, room, limit int64, done float64) bool {
 	const kept = 0.75 // of the limit, when the checkpoint begins
 	rest := kept * float64(limit) * (1 - done)

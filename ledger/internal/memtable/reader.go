@@ -46,6 +46,7 @@ func (r *reader) runOn(below kv.Reader) error {
 	return err
 }
 
+// begin checks the mark of the snapshot, and stores it for end.
 func (r *reader) begin() (err error) {
 	if r.careless {
 		if found, err := r.table.markOf(r.base); found == nil || err != nil {
@@ -115,6 +116,7 @@ func (r *reader) merge(c cursor, bucket string, from []byte, visit func(key, val
 	return err
 }
 
+// seek returns a cursor over the layers, from a key on.
 func (r *reader) seek(bucket string, from []byte) cursor {
 	over := [2]*layer{r.layers.active, r.layers.frozen}
 	if over[1] == nil {
@@ -192,6 +194,7 @@ func (w *writer) Delete(bucket string, key []byte) error {
 	return err
 }
 
+// put writes a record, and adds it to touched at its first write by this update.
 func (w *writer) put(bucket string, key, value []byte) {
 	if i, first := w.layers.active.put(bucket, key, value, w.table.hash(key), w.at); first {
 		w.touched = append(w.touched, i)

@@ -147,6 +147,7 @@ type keyed struct {
 
 func (a keyed) compare(b keyed) int { return bytes.Compare(a.key, b.key) }
 
+// keyed returns records with their keys.
 func (l *layer) keyed(records []id) []keyed {
 	l.mu.RLock()
 	defer l.mu.RUnlock()

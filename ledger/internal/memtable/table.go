@@ -51,8 +51,8 @@ type Options struct {
 	// limit.
 	ReadOnly bool
 	// Newest keeps only the newest version of each record. Then no reader may be active during an
-	// update, a value that was read is valid until its record is written again, and an update that
-	// fails may leave some of its writes.
+	// update, and an update that fails may leave some of its writes. A value that was read is valid
+	// until its record is written again.
 	Newest bool
 	// Begun is called when a checkpoint begins, with the value that the mark of the base will have
 	// after it. That is the mark of the last published update; no update runs during the call.
@@ -184,6 +184,7 @@ func (t *Table) Backlog() (mark []byte, memory, room int64) {
 	return c.mark, memory, 2 * t.options.Limit
 }
 
+// markOf returns the mark of a snapshot of the base, or nil without Options.Mark.
 func (t *Table) markOf(r kv.Reader) ([]byte, error) {
 	if t.options.Mark.Bucket == "" {
 		return nil, nil
@@ -337,6 +338,7 @@ func (t *Table) Update(fn func(kv.Writer) error) error {
 	return nil
 }
 
+// publish makes the writes of an update visible to later readers.
 func (t *Table) publish(w *writer) {
 	if len(w.touched) > 0 {
 		t.mu.Lock()
@@ -345,6 +347,7 @@ func (t *Table) publish(w *writer) {
 	}
 }
 
+// stopped returns why nothing is read or written any more, or nil.
 func (t *Table) stopped() error {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -16,33 +16,35 @@ import (
 )
 
 const (
-	// MaxCheckpoint is the largest length of a signed checkpoint, in bytes. It leaves room for
+	// MaxCheckpoint is the largest length of a signed checkpoint, in bytes. It suffices for
 	// post-quantum signatures, of almost 7 kB each.
 	MaxCheckpoint = 128 << 10
 	// MostCosigners is how many signatures a checkpoint may have besides the log's. The
-	// specification of signed notes asks for room for 16 signatures.
+	// specification of signed notes requires support for 16 signatures.
 	MostCosigners = 16
 )
 
-// ErrCheckpoint says that a signed checkpoint cannot be made, read or trusted. The text says why.
+// ErrCheckpoint is returned if a signed checkpoint cannot be made, read or trusted. The text
+// describes the fault.
 var ErrCheckpoint = errs.ErrCheckpoint
 
-// Checkpoint is the head of a log at one size, as https://c2sp.org/tlog-checkpoint has it.
+// Checkpoint is the head of a log at one size, as defined by https://c2sp.org/tlog-checkpoint.
 type Checkpoint struct {
 	Origin string    // the name of the log, which is the name of its key
 	Size   uint64    // number of leaves, at most MaxSize
 	Root   tlog.Hash // of the tree with that many leaves
 }
 
-// Sign returns the checkpoint as a signed note (https://c2sp.org/signed-note): the origin, the
-// decimal size and the base64 root, a line each, then a blank line and the log's signature. The
-// signer must have the origin as its name. Whatever Sign returns, [Read] reads back, so it returns
-// [ErrCheckpoint] for an origin that is no name of a key, a size above [MaxSize], or a note above
-// [MaxCheckpoint] bytes. The error of the signer is wrapped as well. Cosigners add their lines
-// behind, in the order that Read asks for.
+// Sign returns the checkpoint as a signed note (https://c2sp.org/signed-note). A note has the
+// origin, the decimal size and the base64 root, a line each, then a blank line and the log's
+// signature. The name of the signer must be the origin. [Read] accepts every note that Sign
+// returns. So Sign returns [ErrCheckpoint] for an origin that is no name of a key, a size above
+// [MaxSize], or a note above [MaxCheckpoint] bytes. It also wraps the error of the signer.
+// Cosigners append their lines, in the order that Read requires.
 func (c Checkpoint) Sign(signer note.Signer) ([]byte, error) {
 	text := fmt.Sprintf("%s\n%d\n%s\n", c.Origin, c.Size, c.Root)
-	// Nothing is signed that would be read as something else: an origin with a newline could be.
+	// Parse the text before signing, because an origin with a newline would be read as something
+	// else.
 	same, err := parse(text)
 	if err != nil {
 		return nil, err
@@ -63,19 +65,18 @@ func (c Checkpoint) Sign(signer note.Signer) ([]byte, error) {
 	return signed, nil
 }
 
-// Cosigners are the keys that signed a checkpoint besides the log's, in its order, as their names
-// and hashes: "witness.example+1a2b3c4d".
+// Cosigners are the keys that signed a checkpoint besides the log's key, in the order of the note.
+// Each is a name and a hash, such as "witness.example+1a2b3c4d".
 type Cosigners struct {
-	Known   []string // their signatures fit
-	Unknown []string // nobody looked at their signatures, which anybody can have added
+	Known   []string // their signatures were verified
+	Unknown []string // their signatures were not verified, so they may be forged
 }
 
-// Open returns the checkpoint if it is signed by a known key that has the name of its origin, and
-// who cosigned it. Cosignatures by keys that are not known do not count, but one by a known key
-// that does not fit the text, whichever key that is, spoils the whole note (signed-note, section
-// Signatures). Lines after the third are ignored. Open returns [ErrCheckpoint] for anything that
-// [Read] refuses, and for signatures that are wrong or missing; the text names the keys that
-// signed.
+// Open returns the checkpoint and its cosigners, if it is signed by a known key with the name of
+// its origin. Cosignatures by unknown keys do not count. A wrong signature by any known key makes
+// the whole note invalid (signed-note, section Signatures). Lines after the third are ignored. Open
+// returns [ErrCheckpoint] for everything that [Read] refuses, and for wrong or missing signatures.
+// The error's text names the keys that signed.
 func Open(signed []byte, known note.Verifiers) (Checkpoint, Cosigners, error) {
 	c, claimed, err := parseSigned(signed)
 	if err != nil {
@@ -103,25 +104,27 @@ func Open(signed []byte, known note.Verifiers) (Checkpoint, Cosigners, error) {
 	return c, Cosigners{Known: keyIDs(verified.Sigs[1:]), Unknown: keyIDs(verified.UnverifiedSigs)}, nil
 }
 
-// Read returns what a signed checkpoint says, and verifies no signature: anybody can have written
-// it. It is for callers that have no key, and say so. It accepts exactly what [Open] would accept
-// if every key were known and every signature fitted. It returns [ErrCheckpoint] for what is no
-// signed note of at most [MaxCheckpoint] bytes, does not begin with three lines of the form that
-// [Checkpoint.Sign] writes, or has other signatures than these: first one in the name of the
-// origin, which no other has; behind it at most [MostCosigners], by rising name and hash of their
-// keys, so no key twice. So nothing of a checkpoint can be written in two ways, but anybody can
-// leave out cosignatures, or add some by keys that the reader does not know.
+// Read returns the content of a signed checkpoint without verifying any signature. The content may
+// be forged. Read is for callers that have no key, which must say so to their users. It accepts
+// exactly the notes that [Open] would accept if every key were known and every signature valid.
+//
+// Read returns [ErrCheckpoint] for anything but a signed note of at most [MaxCheckpoint] bytes that
+// begins with three lines of the form of [Checkpoint.Sign]. The first signature must be in the name
+// of the origin, and no other may be. At most [MostCosigners] follow, in ascending order of the
+// names and hashes of their keys, so no key signs twice. So no part of a checkpoint has two valid
+// forms. But cosignatures can be removed by others, and added for keys that the reader does not
+// know.
 func Read(signed []byte) (Checkpoint, error) {
 	c, _, err := parseSigned(signed)
 	return c, err
 }
 
-// parseSigned reads the three lines, and the signatures that are claimed for them.
+// parseSigned parses the three lines, and the signatures that the note claims to have.
 func parseSigned(signed []byte) (Checkpoint, []note.Signature, error) {
 	if len(signed) > MaxCheckpoint {
 		return Checkpoint{}, nil, invalid("it has %d bytes, at most %d are read", len(signed), MaxCheckpoint)
 	}
-	// Without any known key, this error is the only way to a note that is well-formed.
+	// Without any known key, this error is the only way to get the content of a well-formed note.
 	_, err := note.Open(signed, note.VerifierList())
 	unverified := (*note.UnverifiedNoteError)(nil)
 	if !errors.As(err, &unverified) {
@@ -138,8 +141,8 @@ func parseSigned(signed []byte) (Checkpoint, []note.Signature, error) {
 	return c, claimed, nil
 }
 
-// checkSignatures refuses signatures out of place. The package note has dropped lines that come
-// again.
+// checkSignatures checks the number and the order of the signatures. It counts lines, because the
+// package note drops duplicates.
 func (c Checkpoint) checkSignatures(claimed []note.Signature, text string, signed []byte) error {
 	if claimed[0].Name != c.Origin {
 		return invalid("not signed in the name of its origin, %s, in the first place, but by %s",
@@ -151,7 +154,7 @@ func (c Checkpoint) checkSignatures(claimed []note.Signature, text string, signe
 	}
 	for i, s := range claimed {
 		if _, err := base64.StdEncoding.Strict().DecodeString(s.Base64); err != nil {
-			// The package note does not look at the last bits.
+			// The package note does not check the last bits.
 			return invalid("the signature by %s is not spelled as usual: %w", key(s), err)
 		}
 		if i > 0 && s.Name == c.Origin {
@@ -168,14 +171,14 @@ func (c Checkpoint) checkSignatures(claimed []note.Signature, text string, signe
 	return nil
 }
 
-// isBefore reports whether a cosignature comes before another: by the name of its key, and the
-// hash.
+// isBefore reports whether a cosignature comes before another in the order of the names of their
+// keys, and then of the hashes.
 func isBefore(a, b note.Signature) bool {
 	return a.Name < b.Name || a.Name == b.Name && a.Hash < b.Hash
 }
 
-// parse reads the text of a checkpoint. Its lines have one form only, so no two texts without
-// further lines say the same.
+// parse parses the text of a checkpoint. Each line has only one valid form, so two texts without
+// further lines never have the same meaning.
 func parse(text string) (Checkpoint, error) {
 	lines := strings.Split(strings.TrimSuffix(text, "\n"), "\n")
 	if len(lines) < 3 {
@@ -200,13 +203,13 @@ func parse(text string) (Checkpoint, error) {
 	return Checkpoint{lines[0], size, root}, nil
 }
 
-// invalid returns an [ErrCheckpoint] that says why.
+// invalid returns an [ErrCheckpoint] with a formatted reason.
 func invalid(format string, args ...any) error {
 	return fmt.Errorf("%w: "+format, append([]any{ErrCheckpoint}, args...)...)
 }
 
-// fault returns what keeps bytes from being a signed note. The package note does not say, and
-// damage by copying is common.
+// fault returns why bytes are no signed note. The package note does not report that, and damage by
+// copying is common.
 func fault(signed []byte) string {
 	_, signatures, blank := bytes.Cut(signed, []byte("\n\n"))
 	switch {
@@ -225,7 +228,8 @@ func fault(signed []byte) string {
 		"or the lines after the last blank one are not up to 100 signatures like «— name base64»"
 }
 
-// keys names the keys of some signatures. There may be 100 of them, made up by anybody.
+// keys returns the keys of the first signatures for a message. A note can claim up to 100, and they
+// may be forged.
 func keys(signatures []note.Signature) string {
 	const most = 5
 	var names []string
@@ -238,7 +242,7 @@ func keys(signatures []note.Signature) string {
 	return strings.Join(names, ", ")
 }
 
-// keyIDs returns the keys of some signatures; nil if there are none.
+// keyIDs returns the keys of some signatures, or nil if there are none.
 func keyIDs(signatures []note.Signature) (ids []string) {
 	for _, s := range signatures {
 		ids = append(ids, keyID(s))
@@ -246,18 +250,20 @@ func keyIDs(signatures []note.Signature) (ids []string) {
 	return ids
 }
 
-// keyID writes the key of a signature as the beginning of its encoded form, by which people know
-// it.
+// keyID returns the key of a signature in the form in which the encoded key begins, which people
+// recognize.
 func keyID(s note.Signature) string { return fmt.Sprintf("%s+%08x", s.Name, s.Hash) }
 
-// key is keyID for a message.
+// key returns the keyID of a signature, shortened and quoted for a message.
 func key(s note.Signature) string {
 	return strconv.Quote(fmt.Sprintf("%s+%08x", short(s.Name), s.Hash))
 }
 
-// quote makes text from outside fit for a message: short, and without what a terminal would obey.
+// quote prepares text from outside for a message: it shortens the text, and escapes control
+// characters.
 func quote(text string) string { return strconv.Quote(short(text)) }
 
+// short limits a text to 200 bytes.
 func short(text string) string {
 	const most = 200
 	if len(text) > most {

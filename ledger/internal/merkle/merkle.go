@@ -1,11 +1,11 @@
-// Package merkle is the Merkle tree over the ledger's event log: RFC 6962 hashes
-// (https://www.rfc-editor.org/rfc/rfc6962#section-2.1), in the storage order and with the proofs of
-// [golang.org/x/mod/sumdb/tlog]. It adds what that package leaves open: an edge in memory, so that
-// an append reads nothing; one proof for many leaves; and signed checkpoints
+// Package merkle implements the Merkle tree over the ledger's event log. It uses the hashes of RFC
+// 6962 (https://www.rfc-editor.org/rfc/rfc6962#section-2.1), and the storage order and proofs of
+// [golang.org/x/mod/sumdb/tlog]. It adds what that package lacks: a frontier in memory, so that an
+// append reads nothing; one proof for many leaves; and signed checkpoints
 // (https://c2sp.org/tlog-checkpoint).
 //
-// The package keeps no state of its own and does no I/O. Nothing in it is safe for concurrent use
-// with a call that changes the same value; only [Edge.Append] changes one.
+// The package has no state and does no I/O. Only [Edge.Append] changes a value. It must not run
+// concurrently with another call on the same Edge.
 package merkle
 
 import (
@@ -18,32 +18,33 @@ import (
 	"golang.org/x/mod/sumdb/tlog"
 )
 
-// MaxSize is the largest number of leaves of a tree: 2⁶²−1, about 4.6·10¹⁸. Beyond it the
-// arithmetic of tlog overflows int64, and some of its functions, CheckRecord and CheckTree among
-// them, never return. A size from outside must therefore be held against MaxSize before it is given
-// to tlog; [Open] and [Read] do so.
+// MaxSize is the largest number of leaves of a tree: 2⁶²−1, about 4.6·10¹⁸. Beyond it, the
+// arithmetic of tlog overflows int64, and some of its functions, including CheckRecord and
+// CheckTree, never return. A size from outside must therefore be compared with MaxSize before it is
+// passed to tlog. [Open] and [Read] do so.
 const MaxSize = 1<<62 - 1
 
 // maxStored is the number of hashes stored for a tree of MaxSize leaves:
 // tlog.StoredHashCount(MaxSize).
 const maxStored = 1<<63 - 64
 
-// ErrSize says that a tree would have more than [MaxSize] leaves.
+// ErrSize is returned if a tree would have more than [MaxSize] leaves.
 var ErrSize = errors.New("tree is too large")
 
-// Edge is the right edge of a growing tree: the hashes of the complete subtrees that its size is
-// the sum of, at most 62. They are all it takes to append a leaf and to tell the root, so neither
-// reads anything. The zero value is the edge of the empty tree.
+// Edge is the frontier of a growing tree: the hashes of its maximal complete subtrees, at most 62.
+// The number of leaves of the tree is the sum of theirs. The frontier suffices to append a leaf and
+// to compute the root, so neither reads stored hashes. The zero value is the frontier of the empty
+// tree.
 type Edge struct {
 	size   uint64
-	hashes []tlog.Hash // the widest subtree comes first
-	made   []tlog.Hash // by the last leaf
+	hashes []tlog.Hash // the hash of the widest subtree comes first
+	made   []tlog.Hash // the hashes that the last Append returned
 }
 
-// LoadEdge returns the edge of the tree with the given number of leaves, 0 to [MaxSize]. It asks r
-// once, for at most 62 hashes by rising tlog index, and not at all for an empty tree. It cannot
-// tell whether r gives the right hashes: compare [Edge.Root] with a root known to be right. It
-// returns [ErrSize], or what r returns as an error.
+// LoadEdge returns the frontier of the tree with size leaves, 0 to [MaxSize]. It reads at most 62
+// hashes from r in one call, in ascending order of their tlog indexes. For an empty tree it reads
+// nothing. It does not verify the hashes: the caller must compare [Edge.Root] with a trusted root.
+// It returns [ErrSize], or the error of r.
 func LoadEdge(size uint64, r tlog.HashReader) (*Edge, error) {
 	if err := checkSize(size); err != nil {
 		return nil, err
@@ -52,19 +53,19 @@ func LoadEdge(size uint64, r tlog.HashReader) (*Edge, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Edge{size: size, hashes: slices.Clone(hashes)}, nil // r may use its slice again
+	return &Edge{size: size, hashes: slices.Clone(hashes)}, nil // a copy, because r may reuse its slice
 }
 
-// Append adds a leaf, given as its [tlog.RecordHash], and returns the hashes that it completes,
-// from the leaf up: [Completes] of them, to be stored from tlog.StoredHashIndex(0, the size before)
-// on. They stay until the next call. It returns [ErrSize], and leaves the edge as it was, if the
-// tree is full.
+// Append adds a leaf, given as its [tlog.RecordHash]. It returns the hashes that the leaf
+// completes, from the leaf up: [Completes] of them. The caller stores them from index
+// tlog.StoredHashIndex(0, size before) on. The slice is valid until the next call. If the tree is
+// full, Append returns [ErrSize] and leaves the frontier unchanged.
 func (e *Edge) Append(leaf tlog.Hash) ([]tlog.Hash, error) {
 	if err := checkSize(e.size + 1); err != nil {
 		return nil, err
 	}
-	// The leaf is merged with the narrowest subtree if that is of its width, then with the next,
-	// and so on.
+	// The leaf is merged with the narrowest subtree if both have the same width. The result is
+	// merged with the next subtree in the same way, and so on.
 	merged := Completes(e.size) - 1
 	kept := len(e.hashes) - merged
 	if kept < 0 {
@@ -80,8 +81,8 @@ func (e *Edge) Append(leaf tlog.Hash) ([]tlog.Hash, error) {
 	return completed, nil
 }
 
-// HashLeaf returns what [tlog.RecordHash] does for data in several pieces, without allocating for
-// short data.
+// HashLeaf returns the [tlog.RecordHash] of the concatenated data, without allocating for short
+// data.
 func HashLeaf(data ...[]byte) tlog.Hash {
 	const leaf = 0 // the prefix of RFC 6962
 	all := append(make([]byte, 0, 192), leaf)
@@ -91,7 +92,7 @@ func HashLeaf(data ...[]byte) tlog.Hash {
 	return sha256.Sum256(all)
 }
 
-// HashNode returns what [tlog.NodeHash] does, without allocating.
+// HashNode returns [tlog.NodeHash] of two hashes, without allocating.
 func HashNode(left, right tlog.Hash) tlog.Hash {
 	const node = 1 // the prefix of RFC 6962
 	var data [1 + 2*tlog.HashSize]byte
@@ -104,8 +105,8 @@ func HashNode(left, right tlog.Hash) tlog.Hash {
 // Size returns the number of leaves.
 func (e *Edge) Size() uint64 { return e.size }
 
-// Root returns the hash of the whole tree. That of the empty tree is SHA-256 of nothing (RFC 6962,
-// section 2.1).
+// Root returns the hash of the whole tree. For the empty tree, it is the SHA-256 of no bytes (RFC
+// 6962, section 2.1).
 func (e *Edge) Root() tlog.Hash {
 	if e.size == 0 {
 		return sha256.Sum256(nil)
@@ -113,28 +114,29 @@ func (e *Edge) Root() tlog.Hash {
 	return join(e.hashes)
 }
 
-// Clone returns a copy that can grow on its own.
+// Clone returns an independent copy.
 func (e *Edge) Clone() *Edge {
 	return &Edge{size: e.size, hashes: slices.Clone(e.hashes)}
 }
 
-// Completes returns how many hashes are stored for the leaf with index n, counted from 0: its own,
-// and one for each subtree that it completes. That is 1 + the number of trailing ones of n, so 1 to
-// 62 for any leaf of a tree.
+// Completes returns how many hashes are stored for the leaf with index n, counted from 0. These are
+// its own hash, and one for each subtree that it completes. The number is 1 + the number of
+// trailing ones of n, so 1 to 62 for any leaf of a tree.
 func Completes(n uint64) int { return 1 + bits.TrailingZeros64(^n) }
 
-// Locate returns where the hash with this tlog index came from: the index of the leaf, from 0, and
-// the place, from 0, among the hashes that [Edge.Append] returned for it. The place is also the
-// level of the subtree, which has 2^at leaves and ends with that leaf. An index that no tree has,
-// below 0 or beyond that of the last hash of [MaxSize] leaves, is given the place −1.
+// Locate returns the origin of the hash with a tlog index. leaf is the index, from 0, of the leaf
+// whose [Edge.Append] returned the hash. at is the hash's position in that result, from 0. It is
+// also the level of the hash's subtree, which has 2^at leaves and ends with that leaf. For an
+// invalid index, below 0 or after the last hash of [MaxSize] leaves, at is −1.
 func Locate(index int64) (leaf uint64, at int) {
 	if index < 0 || index >= maxStored {
-		return 0, -1 // tlog panics on the former, and never returns for the last of the latter
+		return 0, -1 // tlog panics for a negative index, and never returns for the largest ones
 	}
 	level, n := tlog.SplitStoredHashIndex(index)
 	return (uint64(n)+1)<<level - 1, level
 }
 
+// checkSize returns [ErrSize] if a tree cannot have that many leaves.
 func checkSize(size uint64) error {
 	if size > MaxSize {
 		return fmt.Errorf("%w: %d leaves, at most %d are possible", ErrSize, size, uint64(MaxSize))
@@ -142,9 +144,9 @@ func checkSize(size uint64) error {
 	return nil
 }
 
-// stored appends the tlog indexes of the hashes that make up the hash of the leaves [lo, hi): those
-// of the complete subtrees that the range is the sum of, the widest first. lo must be a multiple of
-// the smallest power of 2 that is not below the width, as it is for every subtree of a tree.
+// stored appends the tlog indexes of the hashes that make up the hash of the leaves [lo, hi). They
+// are the hashes of the range's maximal complete subtrees, the widest first. lo must be a multiple
+// of the smallest power of 2 that is not below the width. That is true for every subtree of a tree.
 func stored(lo, hi uint64, indexes []int64) []int64 {
 	for lo < hi {
 		level := bits.Len64(hi-lo) - 1
@@ -154,8 +156,8 @@ func stored(lo, hi uint64, indexes []int64) []int64 {
 	return indexes
 }
 
-// read is r.ReadHashes, but for an empty question, which r is spared, and for an answer of another
-// length.
+// read returns r.ReadHashes(indexes), and checks the number of hashes. Without indexes, it does not
+// call r.
 func read(r tlog.HashReader, indexes []int64) ([]tlog.Hash, error) {
 	if len(indexes) == 0 {
 		return nil, nil

@@ -10,29 +10,29 @@ import (
 	"golang.org/x/mod/sumdb/tlog"
 )
 
-// ErrProof says that a batch proof, or the question that it answers, cannot be right. The text says
-// what is wrong with it.
+// ErrProof is returned if a batch proof, or its set of leaves, is invalid. The text describes the
+// fault.
 var ErrProof = errors.New("invalid batch proof")
 
-// Leaf is a leaf whose hash is known.
+// Leaf is a leaf with its hash.
 type Leaf struct {
 	Index uint64    // from 0, below the size of the tree
 	Hash  tlog.Hash // tlog.RecordHash of its data
 }
 
-// Prove returns the fewest hashes that give, together with those of the leaves at the given
-// indexes, the root of the tree with size leaves; see [Root]. The indexes must rise strictly and be
-// below size, and there must be at least one. For one leaf these are the hashes of its inclusion
-// proof (RFC 6962, section 2.1.1), for all leaves there are none. It returns at most 62 hashes for
-// each leaf.
+// Prove returns the smallest batch proof for some leaves of the tree with size leaves. Together
+// with the hashes of the leaves, the proof gives the root of the tree; see [Root]. The indexes must
+// be strictly ascending and below size, and there must be at least one. For one leaf, the proof is
+// its inclusion proof (RFC 6962, section 2.1.1). For all leaves, it is empty. It has at most 62
+// hashes for each leaf.
 //
-// Prove asks r once, for at most 60 more hashes than it returns, by rising tlog index, and not at
-// all if there is nothing to ask. It returns [ErrProof] for a wrong question, or what r returns as
-// an error.
+// Prove reads from r in one call, in ascending order of the tlog indexes, at most 60 more hashes
+// than it returns. If it needs none, it does not call r. It returns [ErrProof] for invalid leaves
+// or size, or the error of r.
 //
-// The order is that of a walk from the root. A subtree with none of the leaves is the next hash of
-// the proof, one that is itself one of the leaves is known, and any other is split at the largest
-// power of 2 below its width, the left side first.
+// The order of the proof is that of a walk from the root. A subtree without any of the leaves is
+// the next hash of the proof. A subtree that is one of the leaves is known. Any other subtree is
+// split at the largest power of 2 below its width, and its left side comes first.
 func Prove(size uint64, leaves []uint64, r tlog.HashReader) ([]tlog.Hash, error) {
 	if err := checkBatch(size, leaves, func(leaf uint64) uint64 { return leaf }); err != nil {
 		return nil, err
@@ -48,24 +48,24 @@ func Prove(size uint64, leaves []uint64, r tlog.HashReader) ([]tlog.Hash, error)
 	}
 	proof := make([]tlog.Hash, len(missing))
 	for i, s := range missing {
-		// A subtree at the right end of the tree need not be complete. Then its hash is not stored,
-		// but those of its complete parts are.
+		// A subtree at the right end of the tree can be incomplete. Then its hash is not stored,
+		// but the hashes of its complete parts are.
 		parts := bits.OnesCount64(s.hi - s.lo)
 		proof[i], hashes = join(hashes[:parts]), hashes[parts:]
 	}
 	return proof, nil
 }
 
-// Root returns the root of the tree with size leaves that the leaves and the proof, made by
-// [Prove], imply. The indexes must rise strictly and be below size, and there must be at least one.
-// Whatever the input, the cost is below 64 hashes for each leaf. It returns [ErrProof] if the proof
-// does not have exactly the hashes that are missing, or the question is wrong.
+// Root returns the root of the tree with size leaves that the leaves and a proof from [Prove]
+// imply. The indexes must be strictly ascending and below size, and there must be at least one. For
+// any input, Root computes fewer than 64 hashes for each leaf. It returns [ErrProof] if the proof
+// does not have exactly the missing hashes, or if the leaves or the size are invalid.
 //
-// A root that is not the one of the tree is no error: the caller must compare it with a root it
-// trusts, and must have that root and the size from the same place, a [Checkpoint]. As with any
-// proof of RFC 6962, the size itself is not proven: sizes that put the leaves at the same places
-// below the root, as 5 to 8 do with the leaves 0 to 3, give the same one. Likewise the caller must
-// have computed the hash of a leaf from its data, since the hash of any subtree would do.
+// A wrong root is no error: the caller must compare the result with a trusted root. Root and size
+// must come from the same source, a [Checkpoint]. As with any proof of RFC 6962, the size itself is
+// not proven. Sizes that put the leaves at the same places below the root give the same root, such
+// as 5 to 8 for the leaves 0 to 3. The caller must compute the hash of each leaf from its data,
+// because the hash of any subtree would be accepted, too.
 func Root(size uint64, leaves []Leaf, proof []tlog.Hash) (tlog.Hash, error) {
 	if err := checkBatch(size, leaves, func(leaf Leaf) uint64 { return leaf.Index }); err != nil {
 		return tlog.Hash{}, err
@@ -80,13 +80,13 @@ func Root(size uint64, leaves []Leaf, proof []tlog.Hash) (tlog.Hash, error) {
 	return root, nil
 }
 
-// unproven returns an [ErrProof] that says why.
+// unproven returns an [ErrProof] with a formatted reason.
 func unproven(format string, args ...any) error {
 	return fmt.Errorf("%w: "+format, append([]any{ErrProof}, args...)...)
 }
 
-// checkBatch refuses a question about leaves that a tree of the size does not have, or out of
-// order.
+// checkBatch returns [ErrProof] if the size is too large, there are no leaves, or the indexes are
+// not strictly ascending and below size.
 func checkBatch[L any](size uint64, leaves []L, index func(L) uint64) error {
 	if size > MaxSize {
 		return unproven("a tree of %d leaves, at most %d are possible", size, uint64(MaxSize))
@@ -94,7 +94,7 @@ func checkBatch[L any](size uint64, leaves []L, index func(L) uint64) error {
 	if len(leaves) == 0 {
 		return unproven("it is about no leaf")
 	}
-	next := uint64(0) // the least that the index may be
+	next := uint64(0) // the smallest valid index
 	for i, leaf := range leaves {
 		at := index(leaf)
 		if at < next {
@@ -108,16 +108,16 @@ func checkBatch[L any](size uint64, leaves []L, index func(L) uint64) error {
 	return nil
 }
 
-// span is a subtree, as the range of its leaves [lo, hi). It is never empty, and at most 62 levels
-// high.
+// span is a subtree, as the range [lo, hi) of its leaves. It is never empty, and has at most 62
+// levels.
 type span struct{ lo, hi uint64 }
 
-// middle returns where the subtree splits: its left side is as wide as the largest power of 2 below
+// middle returns where the subtree splits. Its left side is as wide as the largest power of 2 below
 // its width, which must be above 1.
 func (s span) middle() uint64 { return s.lo + 1<<(bits.Len64(s.hi-s.lo-1)-1) }
 
-// without appends the widest subtrees of s that hold none of the leaves, from left to right. All
-// leaves must lie in s.
+// without appends the maximal subtrees of s that contain none of the leaves, from left to right.
+// All leaves must be in s.
 func without(s span, leaves []uint64, found []span) []span {
 	if len(leaves) == 0 {
 		return append(found, s)
@@ -131,8 +131,8 @@ func without(s span, leaves []uint64, found []span) []span {
 	return without(span{k, s.hi}, leaves[split:], found)
 }
 
-// climb returns the hash of s and what is left of the proof; not ok says that the proof ended too
-// early. All leaves must lie in s.
+// climb returns the hash of s and the rest of the proof. ok is false if the proof is too short. All
+// leaves must be in s.
 func climb(s span, leaves []Leaf, proof []tlog.Hash) (hash tlog.Hash, rest []tlog.Hash, ok bool) {
 	if len(leaves) == 0 {
 		if len(proof) == 0 {

@@ -12,15 +12,16 @@ import (
 	"github.com/sluicedp/sluice/privacy"
 )
 
-// alternative adds to the error of a refused panel query how many objects can answer at its ε, and
-// the largest ε at which all objects can answer. It returns other errors unchanged.
+// alternative adds to the error of a refused panel query what is possible instead. That is how many
+// objects can answer at its ε, and the largest ε at which all can. It returns other errors
+// unchanged.
 func (x *panelQuery) alternative(ctx context.Context, err error) error {
 	return x.explain(ctx, callback.Tell(err), func(s *state.State, out *api.Budget) error {
 		return x.lookAround(s, &x.why, out)
 	})
 }
 
-// lookAround fills out with the number of objects that can answer at the requested ε, and with the
+// lookAround fills out with the number of objects that can answer at the requested ε. It adds the
 // largest ε at which all objects of the panel can answer.
 func (x *panelQuery) lookAround(s *state.State, refused *RefusalList, out *api.Budget) error {
 	y := &panelQuery{request: x.request, query: x.query, names: x.names, whole: x.whole}

@@ -86,9 +86,9 @@ func highestMaximum(s *state.State) (highest privacy.Epsilon, err error) {
 	return highest, nil
 }
 
-// exposed returns the questions in which an object may lose levels: the question of the request
-// and, if the cap may limit them, the other questions of the object. The cap may limit them if less
-// than the highest maximum is left after the charge, or if reservations or raises hold budget.
+// exposed returns the questions in which an object may lose levels. One is the question of the
+// request. The other questions of the object are added if the cap may limit them. That is so if
+// less than the highest maximum is left after the charge, or if reservations or raises hold budget.
 func (x *panelQuery) exposed(s *state.State, name string, highest privacy.Epsilon) ([]uint32, error) {
 	var o state.Object
 	if _, err := s.ReadObject(name, &o); err != nil {

@@ -1,4 +1,4 @@
 // Package request executes the requests that change a ledger. All kinds of requests follow one
-// protocol: look up the idempotency key, ask the host for true values, decide in a transaction, and
-// settle the key.
+// protocol. It looks up the idempotency key, asks the host for true values, decides in a
+// transaction, and settles the key.
 package request

@@ -243,8 +243,8 @@ func (x *forecast) isConcerned(s *state.State, c event.Change) (bool, error) {
 	return true, nil
 }
 
-// alternative adds to the error of a request that was refused at an ε how many of its objects can
-// answer at this ε, and the largest ε for all of them.
+// alternative adds to the error of a refused request what is possible instead. That is how many of
+// its objects can answer at epsilon, and the largest ε at which all of them can.
 func (x *forecast) alternative(ctx context.Context, err error, epsilon privacy.Epsilon) error {
 	x.levels = []privacy.Epsilon{epsilon}
 	return x.explain(ctx, err, func(s *state.State, out *api.Budget) error { return x.readAround(ctx, s, out) })

@@ -11,7 +11,8 @@ import (
 )
 
 // Panel is the set of objects of a request. It has the names given, or all objects that were
-// enrolled in a question by an event and have not withdrawn, or all objects of the ledger.
+// enrolled in a question up to an event and have not withdrawn. Without a question, it has all
+// objects of the ledger.
 type Panel struct {
 	Names    []string // sorted
 	All      bool     // all enrolled objects, rather than Names

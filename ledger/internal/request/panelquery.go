@@ -55,7 +55,7 @@ func (e *Executor) QuoteAnswer(ctx context.Context, r api.AnswerRequest) (q api.
 		if _, base, free := x.recorded(); free {
 			q.Objects = base.Objects
 			q.Refused, err = s.LeftOutOf(base)
-			q.Sums = api.SumRefusals(q.Refused)
+			q.Sums = new(api.RefusedError).SumsWith(q.Refused...)
 			return err
 		}
 		if err = x.assess(s, x.at); err != nil {

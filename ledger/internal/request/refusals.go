@@ -47,7 +47,7 @@ func (r *RefusalList) Add(more ...api.Refusal) {
 	n := min(len(more), most-len(r.Listed))
 	r.Listed = append(r.Listed, more[:n]...)
 	r.Unlisted += len(more) - n
-	r.sums = api.SumRefusals(more, r.sums...)
+	r.sums = (&api.RefusedError{Sums: r.sums}).SumsWith(more...)
 	for _, one := range more {
 		if one.Reason == api.NoTruth {
 			r.Untold = append(r.Untold, one.Object)
@@ -87,7 +87,7 @@ func (r *RefusalList) Error(q *event.Question) *api.RefusedError {
 	}
 }
 
-// MaxListed is the largest number of refusals listed in the error of a refused request, or in the
-// quote of an order that would be refused. Others are only counted, so that the memory for a
-// refusal does not grow with the panel.
+// MaxListed is the largest number of refusals listed in the error of a refused request, or in a
+// quote that has refusals. Others are only counted, so that the memory for a refusal does not grow
+// with the panel.
 const MaxListed = 100

@@ -15,9 +15,9 @@ import (
 // A request that changes the ledger carries an idempotency key. The last event of each of its
 // transactions settles the request or a part of it. That event records the key, a digest of the
 // request and its outcome. Later calls with the same key and request return the recorded outcome.
-// Calls with the same key and another request return [errs.ErrKeyConflict]. A request over many
-// objects is executed in parts of bounded size. If it is interrupted, a repeated call continues
-// after its last part.
+// Calls with the same key and another request return a [*api.KeyConflictError]. A request over
+// many objects is executed in parts of bounded size. If it is interrupted, a repeated call
+// continues after its last part.
 
 // Outcome is the result of a request.
 type Outcome struct {
@@ -44,9 +44,9 @@ type Standing struct {
 	Last    uint64   // the last event of the request
 }
 
-// StandingOf returns the progress of the request with this key. It returns [errs.ErrKeyConflict] if
-// the key was used for another request. It returns [errs.ErrForgotten] if the digest of that
-// request was erased with an object.
+// StandingOf returns the progress of the request with this key. It returns a
+// [*api.KeyConflictError] if the key was used for another request. It returns [errs.ErrForgotten]
+// if the digest of that request was erased with an object.
 //
 // A request that is not done is not begun or continued if the clock is too far ahead of the log and
 // not confirmed. It would otherwise be refused for reasons of that time. The error is then
@@ -82,8 +82,8 @@ func StandingOf(s *state.State, key string, id event.Identity) (Standing, error)
 	return st, err
 }
 
-// checkSame returns [errs.ErrKeyConflict] if id is not the request whose first part is settled by
-// an event. If an object was forgotten, the digests of the request's objects are erased and not
+// checkSame returns a [*api.KeyConflictError] if id is not the request whose first part is settled
+// by an event. If an object was forgotten, the digests of the request's objects are erased and not
 // compared.
 func checkSame(s *state.State, first *event.Settled, id *event.Identity) error {
 	conflict := &api.KeyConflictError{Key: first.Key}

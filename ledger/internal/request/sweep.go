@@ -36,8 +36,8 @@ func (e *Executor) Sweep(ctx context.Context, r api.AdvanceRequest) (Outcome, ma
 }
 
 // sweep is a request for everything that policies have released. It handles one object after the
-// other. The releases in all questions of an object are thus ordered by their dates, however long
-// they have waited, when they use up the cap of the object.
+// other, with the releases of all its questions in the order of their dates. They use up the cap of
+// the object in this order, however long they have waited.
 type sweep struct {
 	bulk
 	truths map[valueOf]int32             // true values for the next part
@@ -189,8 +189,8 @@ type step struct {
 	verdict event.Verdict
 }
 
-// plan returns the steps for the levels that policies have released to an object by a time and that
-// are not recorded yet, as far as the budgets allow.
+// plan returns the steps for one object. They are the levels that policies have released by a time
+// and that are not recorded yet, as far as the budgets allow.
 func (x *sweep) plan(s *state.State, name string, at time.Time) (plan, error) {
 	p, dues, err := x.due(s, name, at)
 	if err != nil {

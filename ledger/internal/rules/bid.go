@@ -11,8 +11,8 @@ import (
 	"github.com/sluicedp/sluice/privacy"
 )
 
-// Offer returns the [Offering] of an order for an object: the levels that exist in the question and
-// that the terms of the object sell to the buyer.
+// Offer returns the [Offering] of an order for an object. It has the levels that exist in the
+// question and that the terms of the object sell to the buyer.
 func (b *Bid) Offer(s *state.State, x *Subject) Offering {
 	return func(most privacy.Epsilon) (privacy.Epsilon, error) {
 		for {
@@ -157,8 +157,8 @@ func (b *Bid) CheckHolders(s *state.State, x *Subject, epsilon privacy.Epsilon, 
 	return refusal, nil
 }
 
-// Reserving returns the number of buyers, other than the buyer of a deal, who have reserved its
-// level of an object and do not hold that level yet.
+// Reserving returns the number of buyers that have reserved a level of an object and do not hold it
+// yet. The level and the buyer that is not counted are those of a deal.
 func Reserving(s *state.State, o state.Object, recorded state.Level, of event.Deal, at time.Time) (int, error) {
 	others := map[uint32]bool{}
 	for _, number := range o.Held {

@@ -201,8 +201,9 @@ func (o *Count) heldUntil(x *Subject) (last time.Time, err error) {
 	return last, nil
 }
 
-// setApart adds to k.apart the levels that do not depend on the terms alone: the object may only
-// have recorded levels, the buyer may hold a level, or other buyers may hold or reserve a level.
+// setApart adds to k.apart the levels that do not depend on the terms alone. That is so if the
+// object can only have recorded levels, if the buyer holds a level, or if other buyers hold or
+// reserve a level.
 func (o *Count) setApart(x *Subject, k *kind, span *Span) error {
 	switch {
 	case span.Recorded:

@@ -87,8 +87,8 @@ func (l *Rules) budgeted(s *state.State, x *Subject, ask Asking) (privacy.Epsilo
 // Market is the range of levels at which an object can be sold to a buyer that holds none of them.
 type Market struct {
 	Now privacy.Epsilon // up to which ε at once; 0 if the sale is not open
-	// Ever is up to which ε it can be sold before the sale closes, if no reservation is captured
-	// and time and buyers raise the ceiling as far as possible.
+	// Ever is up to which ε it can be sold before the sale closes. It assumes that no reservation
+	// is captured, and that time and buyers raise the ceiling as far as possible.
 	Ever privacy.Epsilon
 }
 

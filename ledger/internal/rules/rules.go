@@ -54,8 +54,9 @@ func ReadSubject(
 	return nil, err
 }
 
-// LacksTruth returns the refusal of an object because the host has no true value of it, an invalid
-// one, or another one than its chain began with. The refusal does not say which of these it is.
+// LacksTruth returns the refusal of an object because it needs a true value. The host has none, an
+// invalid one, or another one than its chain began with. The refusal does not say which of these it
+// is.
 func LacksTruth(object string, asked privacy.Epsilon) *api.Refusal {
 	return refuse(object, asked, api.NoTruth, event.RemedyTruth)
 }

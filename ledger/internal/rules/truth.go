@@ -33,9 +33,9 @@ func (l *Rules) LacksTruthKey(object string, asked privacy.Epsilon) *api.Refusal
 const NoTruth = -1
 
 // Ask requests true values from the host and returns their indexes in the question. It returns
-// [NoTruth] for an object if the host has no value, if the value is not one of the question's, or
-// if the chain is bound to another value. faults records which of these it is. The true values of
-// all draws come from here.
+// [NoTruth] for a value that is missing, is not one of the question's, or is not the one that the
+// chain is bound to. faults records which of these it is. The true values of all draws come from
+// here.
 func (l *Rules) Ask(
 	ctx context.Context, q *event.Question, truth api.TruthFunc, who Needy, faults *TruthFaults,
 ) ([]int32, error) {
@@ -51,8 +51,8 @@ func (l *Rules) Ask(
 }
 
 // numberOf returns the index of a true value, or [NoTruth] if a response of the chain cannot be
-// drawn from it. It takes the same steps whether the value is missing, changed or invalid, because
-// the duration of a refusal must not reveal which of these it is.
+// drawn from it. It takes the same steps whether the value is missing, changed or invalid.
+// Otherwise the duration of a refusal would reveal which of these it is.
 func (l *Rules) numberOf(q *event.Question, to state.Bond, name, value string, faults *TruthFaults) int32 {
 	number, known := q.Index[cmp.Or(value, q.Values[0])] // a missing value takes the same steps
 	if !known || value == "" {

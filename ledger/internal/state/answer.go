@@ -13,27 +13,28 @@ import (
 	"github.com/sluicedp/sluice/privacy"
 )
 
-// Answers is everything answered to one query about one panel, by rising ε.
+// Answers is all recorded answers to one query about one panel, in rising order of ε.
 type Answers []AnswerLevel
 
-// AnswerLevel is one answer.
+// AnswerLevel is one recorded answer.
 type AnswerLevel struct {
-	Epsilon privacy.Epsilon // what it cost, with those below
+	Epsilon privacy.Epsilon // its cost, including the levels below it that it was raised from
 	event.Result
-	Event uint64 // that recorded it
-	// Began is the event of the fresh answer that it was raised or derived from, or its own
+	Event uint64 // the event that recorded it
+	// Began is the event of the fresh answer that it was raised or derived from; its own event if
+	// it is fresh.
 	Began uint64 `audit:"the first event of the answers"`
-	// Objects is the size of the panel it is about: that of a partial request may have become
-	// another by the time of the next answer.
+	// Objects is the size of the panel of the answer. Answers to a partial request may have
+	// different panels.
 	Objects uint64 `audit:"the number of objects"`
 }
 
-// AsScore returns the answer as package mechanism raises it. It must be a score.
+// AsScore returns the answer in the form that package mechanism raises. The answer must be a score.
 func (l AnswerLevel) AsScore() mechanism.Score {
 	return mechanism.Score{Epsilon: l.Epsilon, Value: l.Score}
 }
 
-// Find returns the place of an answer, or where it would stand.
+// Find returns the index of the answer at an ε, or the index where it would be inserted.
 func (a Answers) Find(epsilon privacy.Epsilon) (place int, recorded bool) {
 	return slices.BinarySearchFunc(a, epsilon, func(l AnswerLevel,
 		e privacy.Epsilon) int {
@@ -41,7 +42,8 @@ func (a Answers) Find(epsilon privacy.Epsilon) (place int, recorded bool) {
 	})
 }
 
-// Below returns the highest answer below an ε that has the same beginning as another, or none.
+// Below returns the highest answer below an ε that has the same beginning as other. It returns
+// false if there is none.
 func (a Answers) Below(epsilon privacy.Epsilon, other AnswerLevel) (AnswerLevel, bool) {
 	for _, l := range slices.Backward(a) {
 		if l.Epsilon.Less(epsilon) && l.Began == other.Began {
@@ -51,7 +53,7 @@ func (a Answers) Below(epsilon privacy.Epsilon, other AnswerLevel) (AnswerLevel,
 	return AnswerLevel{}, false
 }
 
-// Top returns the highest answer, or none.
+// Top returns the highest answer, or the zero value if there is none.
 func (a Answers) Top() AnswerLevel {
 	if len(a) == 0 {
 		return AnswerLevel{}
@@ -59,7 +61,7 @@ func (a Answers) Top() AnswerLevel {
 	return a[len(a)-1]
 }
 
-// Best returns the answer at an ε or, if there is none, the lowest above it.
+// Best returns the answer at an ε or, if there is none, the lowest answer above it.
 func (a Answers) Best(epsilon privacy.Epsilon) (AnswerLevel, bool) {
 	for _, l := range a {
 		if !l.Epsilon.Less(epsilon) {
@@ -71,7 +73,7 @@ func (a Answers) Best(epsilon privacy.Epsilon) (AnswerLevel, bool) {
 
 // Fields implements [wire.Record].
 func (a *Answers) Fields(x wire.Codec) {
-	const smallest = 6 // bytes of an answer
+	const smallest = 6 // of an answer, in bytes
 	wire.List(x, (*[]AnswerLevel)(a), smallest, func(l *AnswerLevel) {
 		x.Epsilon(&l.Epsilon)
 		l.Result.Fields(x)
@@ -82,21 +84,22 @@ func (a *Answers) Fields(x wire.Codec) {
 // Encode returns the payload of the record.
 func (a Answers) Encode() []byte { return wire.Encode(&a) }
 
-// DecodeAnswers reads what [Answers.Encode] writes.
+// DecodeAnswers decodes what [Answers.Encode] returns.
 func DecodeAnswers(payload []byte) (Answers, error) { return wire.Decode[Answers](payload) }
 
-// AnswerKey is where the answers to a query about a panel are kept.
+// AnswerKey returns the key of the record of answers to a query about a panel.
 func AnswerKey(question uint32, query string, panel [sha256.Size]byte) []byte {
 	key := binary.BigEndian.AppendUint32(nil, question)
 	return append(append(key, panel[:]...), query...)
 }
 
-// Answers returns the answers to a query about a panel: see [AnswerKey].
+// Answers returns the answers to a query about a panel, by the key that [AnswerKey] returns.
 func (s *State) Answers(key []byte) (Answers, bool, error) {
 	return Lookup(s, BucketAnswers, key, DecodeAnswers)
 }
 
-// LeftOutOf returns whom a recorded answer left out, without those forgotten since.
+// LeftOutOf returns the refusals of the objects that a recorded answer left out, without forgotten
+// objects.
 func (s *State) LeftOutOf(a AnswerLevel) (left []api.Refusal, err error) {
 	all, err := s.LeftOutAt(a.Event)
 	for _, c := range all {
@@ -107,8 +110,8 @@ func (s *State) LeftOutOf(a AnswerLevel) (left []api.Refusal, err error) {
 	return left, err
 }
 
-// LeftOutAt returns the refusals, erased ones too, of the request that an answer was recorded for:
-// the event that settled it follows.
+// LeftOutAt returns the refusals of the request that an answer was recorded for, including erased
+// ones. They follow the event of the answer.
 func (s *State) LeftOutAt(answer uint64) ([]*event.ObjectRefused, error) {
 	for number := answer + 1; number <= s.Counters.Events; number++ {
 		ev, err := s.Event(number)

@@ -2,9 +2,9 @@ package state
 
 import "github.com/sluicedp/sluice/privacy"
 
-// Sums of budgets do not overflow: they stop at 0 and at the largest ε. So a sum that is too large
-// is never seen as a small one. Where that would hide a fault, callers add with package privacy,
-// which returns an error.
+// Sums and differences of budgets do not overflow. They stop at 0 and at the largest ε, so that a
+// sum that is too large never becomes a small one. Where that could hide a fault, callers use
+// package privacy, which returns an error.
 
 // Lower returns the lower of two ε.
 func Lower(a, b privacy.Epsilon) privacy.Epsilon {
@@ -40,7 +40,7 @@ func Minus(a, b privacy.Epsilon) privacy.Epsilon {
 	return rest
 }
 
-// Below returns the next lower ε, one nano-nat less; below 0 there is 0.
+// Below returns the next lower ε, which is one nano-nat less, or 0 for 0.
 func Below(epsilon privacy.Epsilon) privacy.Epsilon {
 	lower, err := privacy.EpsilonFromNano(epsilon.Nano() - 1)
 	if err != nil {

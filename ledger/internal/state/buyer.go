@@ -6,12 +6,12 @@ import (
 	"github.com/sluicedp/sluice/ledger/internal/wire"
 )
 
-// Buyer is a customer of the market.
+// Buyer is a buyer of responses.
 type Buyer struct {
 	Name   string // as in its first order
 	Orders uint64 `audit:"the number of orders"` // sales and reservations, each counted once
-	Sold   uint64 `audit:"the number of sales"`  // sales to it
-	Paid   uint64 `audit:"paid"`                 // for them, in minor units of the currency
+	Sold   uint64 `audit:"the number of sales"`  // number of sales to the buyer
+	Paid   uint64 `audit:"paid"`                 // for these sales, in minor units of the currency
 }
 
 // Fields implements [wire.Record].
@@ -23,16 +23,16 @@ func (b *Buyer) Fields(x wire.Codec) {
 // Encode returns the payload of the record.
 func (b Buyer) Encode() []byte { return wire.Encode(&b) }
 
-// DecodeBuyer reads what [Buyer.Encode] writes.
+// DecodeBuyer decodes what [Buyer.Encode] returns.
 func DecodeBuyer(payload []byte) (Buyer, error) { return wire.Decode[Buyer](payload) }
 
-// NumberedName is a name with its number, 0 for none.
+// NumberedName is a name with its number; 0 for none.
 type NumberedName struct {
 	number uint32
 	name   string
 }
 
-// BuyerNumber returns the number of a buyer by its name.
+// BuyerNumber returns the number of the buyer with a name.
 func (s *State) BuyerNumber(name string) (number uint32, found bool, err error) {
 	if len(name) > event.MaxNameBytes {
 		return 0, false, nil
@@ -40,7 +40,7 @@ func (s *State) BuyerNumber(name string) (number uint32, found bool, err error) 
 	return Lookup(s, BucketBuyers, NameKey(name), DecodeNumber32)
 }
 
-// Buyer returns a buyer by its number, who must be there.
+// Buyer returns the buyer with a number. It returns an error if there is none.
 func (s *State) Buyer(number uint32) (Buyer, error) {
 	b, found, err := Lookup(s, BucketBuyers, NumberKey(number), DecodeBuyer)
 	if err != nil || !found {
@@ -54,8 +54,8 @@ func (s *State) PutBuyer(number uint32, b Buyer) error {
 	return s.Put(BucketBuyers, NumberKey(number), b.Encode())
 }
 
-// AddOrder gives a new sale or reservation the next place among the orders of its buyer, who must
-// be there, and returns that.
+// AddOrder appends a new sale or reservation to the orders of its buyer, which must exist. It
+// returns its ordinal among these orders, from 1.
 func (s *State) AddOrder(buyer uint32, number uint64) (ordinal uint64, err error) {
 	b, err := s.Buyer(buyer)
 	if err != nil {
@@ -68,7 +68,7 @@ func (s *State) AddOrder(buyer uint32, number uint64) (ordinal uint64, err error
 	return b.Orders, s.PutBuyer(buyer, b)
 }
 
-// AddPaid adds a sale to those of its buyer, who must be there.
+// AddPaid adds a sale and its price to those of its buyer, which must exist.
 func (s *State) AddPaid(buyer uint32, price uint64) error {
 	b, err := s.Buyer(buyer)
 	if err != nil {
@@ -79,14 +79,14 @@ func (s *State) AddPaid(buyer uint32, price uint64) error {
 	return s.PutBuyer(buyer, b)
 }
 
-// Order returns the number of a sale or reservation by its place among those of its buyer, from 1.
-// It is not found beyond the last.
+// Order returns the number of the sale or reservation with an ordinal among the orders of a buyer,
+// from 1. found is false after the last one.
 func (s *State) Order(buyer uint32, ordinal uint64) (number uint64, found bool, err error) {
 	return Lookup(s, BucketOrders, OrderKey(buyer, ordinal), DecodeNumber64)
 }
 
-// BuyerName returns the name of a buyer, which never changes. It remembers the last: the objects of
-// a sale ask for it in turn.
+// BuyerName returns the name of a buyer, which never changes. It caches the last name, because the
+// objects of a sale look it up one after the other.
 func (s *State) BuyerName(number uint32) (string, error) {
 	if s.Client.number != number || number == 0 {
 		b, err := s.Buyer(number)

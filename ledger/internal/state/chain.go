@@ -8,30 +8,30 @@ import (
 	"github.com/sluicedp/sluice/privacy"
 )
 
-// Chain is everything released of one object and question.
+// Chain is everything that was released of one object in one question.
 type Chain struct {
-	// Enrolled is the event that began it, or by which the object came back
+	// Enrolled is the event that began the chain, or by which the object enrolled again.
 	Enrolled uint64     `audit:"the event of the enrolment"`
-	Policy   uint32     // 0 for none
-	Noise    uint32     `audit:"the noise key"`        // the key that responses are drawn from; 0 for chance
-	Buyers   uint64     `audit:"the number of buyers"` // how many hold a level of it
-	Bound    *event.Tag `audit:"the tag of the truth"` // the keyed hash of the truth it belongs to, if there is one
-	// Answered is what the question cost the object besides its levels: answers about it, and
-	// whatever was destroyed when the object was forgotten.
+	Policy   uint32     // number of the policy; 0 for none
+	Noise    uint32     `audit:"the noise key"`        // number of the noise key; 0 for random draws
+	Buyers   uint64     `audit:"the number of buyers"` // number of buyers that hold a level
+	Bound    *event.Tag `audit:"the tag of the truth"` // keyed hash of the true value, or nil
+	// Answered is what the question has cost the object in addition to its levels: charges for
+	// answers, and what was spent before the object was forgotten.
 	Answered privacy.Epsilon `audit:"charged by answers"`
-	// Since is the event that began the current epoch, or destroyed what was before; 0 for the
-	// first
+	// Since is the event that began the current epoch or destroyed the earlier ones by forgetting
+	// the object; 0 in the first epoch.
 	Since  uint64        `audit:"the event of the epoch"`
-	Closed []ClosedEpoch `audit:"epoch"` // in order; empty if since is 0
-	Levels []Level       // of the current epoch, like all above but enrolled and policy
+	Closed []ClosedEpoch `audit:"epoch"` // in order; empty if Since is 0
+	Levels []Level       // of the current epoch, as are Noise, Buyers, Bound and Answered
 }
 
-// ClosedEpoch is what a chain was until its object began a new epoch: about another value, and
-// never drawn from again.
+// ClosedEpoch is what a chain was before its object began a new epoch. It is about another true
+// value, and nothing is ever drawn from it again.
 type ClosedEpoch struct {
-	End      uint64          `audit:"the end"`            // the event that began the next
-	Answered privacy.Epsilon `audit:"charged by answers"` // what answers about panels cost in it
-	Levels   []Level         // by rising ε
+	End      uint64          `audit:"the end"`            // the event that began the next epoch
+	Answered privacy.Epsilon `audit:"charged by answers"` // charged by answers about panels
+	Levels   []Level         // in rising order of ε
 }
 
 // spent returns the ε that an epoch has cost.
@@ -39,21 +39,20 @@ func (c ClosedEpoch) spent() privacy.Epsilon {
 	return Plus(Chain{Levels: c.Levels}.Current(), c.Answered)
 }
 
-// Bond is what ties a chain to its truth: a keyed hash, if there is one, which is of the epoch that
-// began at an event.
+// Bond is the binding of a chain to its true value in the epoch that began with an event.
 type Bond struct {
-	Tag   *event.Tag // nil for none
+	Tag   *event.Tag // keyed hash of the true value; nil if the chain is not bound
 	Since uint64     // as in [Chain]
 }
 
-// Bond returns what ties the chain to its truth.
+// Bond returns the binding of the chain to its true value.
 func (c *Chain) Bond() Bond { return Bond{c.Bound, c.Since} }
 
-// Unused tells whether nothing has happened in the current epoch.
+// Unused reports whether nothing has been recorded in the current epoch.
 func (c *Chain) Unused() bool { return len(c.Levels) == 0 && c.Bound == nil && c.Answered.IsZero() }
 
-// During returns the levels of the epoch that an event belongs to, which is the current one if none
-// has ended since.
+// During returns the chain in the epoch that an event belongs to. For an epoch that has ended, only
+// the levels are set.
 func (c *Chain) During(event uint64) Chain {
 	for _, one := range c.Closed {
 		if event < one.End {
@@ -63,7 +62,7 @@ func (c *Chain) During(event uint64) Chain {
 	return *c
 }
 
-// Current returns the ε of the highest level.
+// Current returns the ε of the highest level, or 0 if there are no levels.
 func (c Chain) Current() privacy.Epsilon {
 	if len(c.Levels) == 0 {
 		return privacy.Epsilon{}
@@ -71,11 +70,11 @@ func (c Chain) Current() privacy.Epsilon {
 	return c.Levels[len(c.Levels)-1].Epsilon
 }
 
-// Spent returns the ε that the current epoch has cost the object: the highest level and the answers
-// add up.
+// Spent returns the ε that the current epoch has cost the object: the sum of the highest level and
+// the charges of answers.
 func (c Chain) Spent() privacy.Epsilon { return Plus(c.Current(), c.Answered) }
 
-// Total returns the ε that the question has cost the object, in all epochs.
+// Total returns the ε that the question has cost the object in all epochs.
 func (c Chain) Total() privacy.Epsilon {
 	sum := c.Spent()
 	for _, one := range c.Closed {
@@ -93,8 +92,8 @@ func (c Chain) At(epsilon privacy.Epsilon) (Level, bool) {
 	return c.Levels[i], true
 }
 
-// With returns a copy of the chain with the level at an ε, held by a buyer; 0 stands for neither.
-// The level has no response.
+// With returns a copy of the chain that has a level at an ε, held by a buyer. If the ε is 0, no
+// level is added. If the buyer is 0, no holder is added. An added level has no response.
 func (c Chain) With(epsilon privacy.Epsilon, buyer uint32) Chain {
 	if epsilon.IsZero() {
 		return c
@@ -125,13 +124,13 @@ func (c Chain) HeldBy(buyer uint32) privacy.Epsilon {
 func (c *Chain) PaidBy(buyer uint32) (sum uint64) {
 	for i := range c.Levels {
 		if at := c.Levels[i].holder(buyer); at >= 0 {
-			sum += c.Levels[i].Holders[at].Paid // at most the revenue
+			sum += c.Levels[i].Holders[at].Paid // the sum is at most the revenue
 		}
 	}
 	return sum
 }
 
-// Entries returns how many entries the chain of a question has, in all epochs: see
+// Entries returns how many entries the chain of a question has in all epochs: see
 // [event.MaxEntries].
 func (c *Chain) Entries(q *event.Question) int {
 	level := q.LevelEntries()
@@ -142,7 +141,8 @@ func (c *Chain) Entries(q *event.Question) int {
 	return n
 }
 
-// entriesOf counts levels, each of which is so many entries, and their holders.
+// entriesOf returns the number of entries of some levels and their holders. each is the number of
+// entries of one level.
 func entriesOf(levels []Level, each int) int {
 	n := len(levels) * each
 	for i := range levels {
@@ -173,11 +173,11 @@ func (c *Chain) encodeTo(e *wire.Encoder) {
 	encodeLevels(e, c.Levels)
 }
 
-// DecodeChain reads what [Chain.Encode] writes.
+// DecodeChain decodes what [Chain.Encode] returns.
 func DecodeChain(payload []byte) (Chain, error) { return new(LevelPage).decodeChain(payload) }
 
-// DecodeHead reads what stands before the levels of a chain, and how many levels there are. What
-// the chain is bound to stays in the memory of the record.
+// DecodeHead decodes what precedes the levels of a chain, and the number of levels. bound is the
+// tag that the chain is bound to; it shares the memory of the record.
 func (c *Chain) DecodeHead(d *wire.Decoder) (bound []byte, levels int) {
 	var n [5]uint64
 	d.Uvarints(n[:])
@@ -197,9 +197,9 @@ func (c *Chain) DecodeHead(d *wire.Decoder) (bound []byte, levels int) {
 	return bound, d.Count(smallestLevel)
 }
 
-// decodeClosed reads the epochs that have ended.
+// decodeClosed decodes the epochs that have ended.
 func decodeClosed(d *wire.Decoder) []ClosedEpoch {
-	const smallest = 3 // bytes of an epoch
+	const smallest = 3 // of an epoch, in bytes
 	n := d.Count(smallest)
 	if n == 0 {
 		return nil
@@ -217,13 +217,13 @@ func decodeClosed(d *wire.Decoder) []ClosedEpoch {
 	return closed
 }
 
-// Chain returns the chain of an object and a question.
+// Chain returns the chain of an object in a question.
 func (s *State) Chain(question uint32, name string) (c Chain, found bool, err error) {
 	found, err = s.ReadChain(question, name, &c)
 	return c, found, err
 }
 
-// ReadChain is [State.Chain] into memory that the caller has.
+// ReadChain is [State.Chain] into memory of the caller.
 func (s *State) ReadChain(question uint32, name string, c *Chain) (found bool, err error) {
 	if m := s.near.member(name); m != nil && m.Question == question && question != 0 {
 		*c = m.Chain
@@ -249,7 +249,8 @@ func (s *State) PutChain(question uint32, name string, c Chain) error {
 	return s.Write(BucketChains)
 }
 
-// ScanChains visits the chains of a question from a name on.
+// ScanChains calls visit for the chains of a question in the order of their objects, beginning with
+// a name, until visit returns false.
 func (s *State) ScanChains(question uint32, from string, visit func(name string, c Chain) bool) error {
 	prefix := ChainKey(question, "")
 	var fault error

@@ -7,14 +7,14 @@ import (
 	"github.com/sluicedp/sluice/rrchain/finite"
 )
 
-// Chances are where draws take their randomness from, for one goroutine at a time.
+// Chances has the samplers that responses are drawn with. One goroutine may use it at a time.
 type Chances struct {
 	Sampler *rrchain.Sampler // for all other questions
 	Outputs *finite.Sampler  // for questions with a mechanism of their own
 }
 
-// NewChances returns sources of randomness that share nothing with others.
+// NewChances returns samplers that share no state with others.
 func NewChances() Chances { return Chances{new(rrchain.Sampler), new(finite.Sampler)} }
 
 // RandomBytes fills b from the operating system's generator.
-func RandomBytes(b []byte) { _, _ = rand.Read(b) } // it never fails
+func RandomBytes(b []byte) { _, _ = rand.Read(b) } // it never returns an error

@@ -10,40 +10,40 @@ import (
 	"github.com/sluicedp/sluice/privacy"
 )
 
-// Position is the end of a log: so many events, and the root of their tree. Salts are random, so no
-// two logs that went their own ways are ever at the same one.
+// Position is the end of a log: the number of its events and the root of their tree. Salts are
+// random, so two logs that have diverged are never at the same position.
 type Position = journal.Position
 
-// Counters summarize the log: how many events there are, the root of their tree between
-// transactions, the time of the last, and what they made.
+// Counters summarizes the log: the number of events, the root of their tree, the time of the last
+// event, and what the events have created. The root is up to date only between transactions.
 type Counters struct {
 	Position
-	Last      time.Time `audit:"the time of the last event"`           // never runs back
-	Questions uint32    `audit:"the number of questions"`              // defined; the last one's number
-	Policies  uint32    `audit:"the number of policies"`               // the last one's number
+	Last      time.Time `audit:"the time of the last event"`           // never decreases
+	Questions uint32    `audit:"the number of questions"`              // defined so far, which is also the last number
+	Policies  uint32    `audit:"the number of policies"`               // the last number
 	Objects   uint64    `audit:"the number of objects"`                // ever enrolled
-	Chains    uint64    `audit:"the number of chains"`                 // current ones
-	Buyers    uint32    `audit:"the number of buyers"`                 // the last one's number
+	Chains    uint64    `audit:"the number of chains"`                 // current chains
+	Buyers    uint32    `audit:"the number of buyers"`                 // the last number
 	Sales     uint64    `audit:"the number of sales and reservations"` // numbers given to sales and reservations
-	Sold      uint64    `audit:"the number of sales carried out"`      // sales carried out
-	Revenue   uint64    // what they brought, in minor units of the currency
-	Open      Opened    // whose objects are to come
-	// Unsettled is the sale or reservation whose settled event is to come, with those of who is
-	// refused before it
+	Sold      uint64    `audit:"the number of sales carried out"`      // executed sales
+	Revenue   uint64    // of all sales, in minor units of the currency
+	Open      Opened    // the sale or reservation whose object events are incomplete
+	// Unsettled is the sale or reservation whose settled event has not been recorded yet. The
+	// refusals of its request precede that event.
 	Unsettled uint64 `audit:"the sale that no request settles"`
-	// Refused counts the refused events that no settled event counts yet.
+	// Refused is the number of refused events that are not counted by a settled event yet.
 	Refused  uint64    `audit:"the number of refusals that no request settles"`
-	Charges  Charges   // for the answer that is to come
-	Answer   Answering `audit:"the answer that no request settles"` // that is to be settled
-	Underway Underway  `audit:"what is to be settled"`              // of the request that is to be settled
-	Erased   Erasure   // of the object that is to be forgotten
-	Noises   uint32    `audit:"the number of noise keys"` // noise keys
-	// Named is the last request that may name objects for which it has no event
-	// ([event.Settled.IsOpen]), by the event, or 0
+	Charges  Charges   // for the next answer
+	Answer   Answering `audit:"the answer that no request settles"` // the answer that is not settled yet
+	Underway Underway  `audit:"what is to be settled"`              // of the request that is not settled yet
+	Erased   Erasure   // of the object whose forgotten event is next
+	Noises   uint32    `audit:"the number of noise keys"` // number of noise keys
+	// Named is the event of the last request that may name objects for which it has no event
+	// ([event.Settled.IsOpen]), or 0.
 	Named uint64 `audit:"the last open request"`
 }
 
-// CheckWhole refuses the end of a transaction in the midst of what belongs together.
+// CheckWhole returns [errs.ErrCorrupt] if a transaction ends between events that belong together.
 func (c Counters) CheckWhole() error {
 	isOpen := c.Open != Opened{} || c.Unsettled != 0 || c.Answer != Answering{} || c.Charges != Charges{}
 	if isOpen || c.Refused != 0 || c.Underway != (Underway{}) || c.Erased != (Erasure{}) {
@@ -85,22 +85,22 @@ func (c *Counters) Fields(x wire.Codec) {
 // Encode returns the payload of the record.
 func (c Counters) Encode() []byte { return wire.Encode(&c) }
 
-// DecodeCounters reads what [Counters.Encode] writes.
+// DecodeCounters decodes what [Counters.Encode] returns.
 func DecodeCounters(payload []byte) (Counters, error) { return wire.Decode[Counters](payload) }
 
-// Charges are those of an answer whose event is still to come. They are empty between transactions.
+// Charges summarizes the charges for an answer whose event has not been recorded yet. It is empty
+// between transactions.
 type Charges struct {
-	Objects  uint64          `audit:"the number of objects charged for no answer"` // how many are charged
+	Objects  uint64          `audit:"the number of objects charged for no answer"` // number of charged objects
 	Question uint32          `audit:"the question of these charges"`               // 0 if all their events are erased
 	Epsilon  privacy.Epsilon `audit:"the ε of these charges"`                      // likewise
-	// Renewed is the last event by which one of those charged was forgotten, or began an epoch, or
-	// 0.
+	// Renewed is the last event by which a charged object was forgotten or began an epoch, or 0.
 	Renewed uint64 `audit:"the last event that forgot one of them, or began an epoch"`
-	// Erased counts the charges whose events are erased.
+	// Erased is the number of charges whose events are erased.
 	Erased uint64 `audit:"the number of these charges that are erased"`
-	// Last is the last object whose charge is not erased: they come in order.
+	// Last is the last object whose charge is not erased. Charges are in the order of names.
 	Last  string         `audit:"the last of these objects"`
-	Panel event.PanelSum `audit:"the panel of these objects"` // of these objects
+	Panel event.PanelSum `audit:"the panel of these objects"` // of the charged objects
 }
 
 func (n *Charges) fields(x wire.Codec) {
@@ -112,51 +112,51 @@ func (n *Charges) fields(x wire.Codec) {
 	x.Array(n.Panel[:])
 }
 
-// Answering is an answer whose request is still to be settled. It is empty between transactions.
+// Answering is an answer whose request is not settled yet. It is empty between transactions.
 type Answering struct {
-	Event uint64 // that recorded it; 0: none
-	Base  uint64 // the event of the answer that it was derived from; 0 if it was drawn from truths
-	Left  Leaves // out of it
-	// What it is about, and costs each object, if it was drawn from truths.
+	Event uint64 // the event that recorded the answer; 0 for none
+	Base  uint64 // the event of the answer that it was derived from; 0 if it was drawn from true values
+	Left  Leaves // what is known of the objects that it left out
+	// If it was drawn from true values:
 	Question      uint32
-	Epsilon, Cost privacy.Epsilon // of the answer, and what each object pays
+	Epsilon, Cost privacy.Epsilon // ε of the answer, and charge to each object
 }
 
-// Leaves is what is known of whom an answer leaves out.
+// Leaves is what is known about the objects that an answer leaves out.
 type Leaves uint8
 
 const (
-	LeavesAnybody  Leaves = iota // some of its charges are erased
-	LeavesNobody                 // it is about those who were charged, and they are all
-	LeavesSomebody               // those charged and those refused should be who was asked for
+	LeavesAnybody  Leaves = iota // not known, because some of its charges are erased
+	LeavesNobody                 // no object: the charged objects are the whole panel
+	LeavesSomebody               // some object: the charged and the refused objects should be the whole panel
 )
 
-// Erasure sums up erased events until the forgotten event comes that says what they were part of.
-// In a ledger that erases as it forgets it is always empty; it fills up when an erased log is
-// folded.
+// Erasure sums up erased events until the forgotten event of their object, which describes what
+// they were part of. It is always empty while a ledger records, because events are erased after the
+// forgotten event. It is used when an erased log is folded.
 type Erasure struct {
-	Events uint64 `audit:"the number of erased events that belong to no forgotten object"` // how many
-	// Mentions counts those that only named an object: refusals and settled events.
+	Events uint64 `audit:"the number of erased events that belong to no forgotten object"` // number of erased events
+	// Mentions is the number of events that only named an object: refusals and settled events.
 	Mentions uint64 `audit:"the number of those that only named somebody"`
-	// Terms counts those that changed the terms of an object.
+	// Terms is the number of events that changed the terms of an object.
 	Terms uint64 `audit:"the number of those that changed terms"`
 	// Earned is in minor units of the currency.
 	Earned uint64 `audit:"the money in erased events that belongs to no forgotten object"`
-	Spent  uint64 `audit:"the ε in erased events that belongs to no forgotten object"` // nano-nats
-	// Named counts open requests whose names are erased: by the object that is forgotten next.
+	Spent  uint64 `audit:"the ε in erased events that belongs to no forgotten object"` // in nano-nats
+	// Named is the number of open requests whose names were erased for the next forgotten object.
 	Named uint64 `audit:"the number of open requests that were erased for no object"`
 }
 
-// Opened is the sale or reservation whose objects are still to come, and what they must add up to.
-// It is empty between transactions.
+// Opened is the sale or reservation whose object events are incomplete, and the sums that these
+// events must add up to. It is empty between transactions.
 type Opened struct {
-	Sale    uint64          `audit:"the sale that is not complete"`     // its number, 0 for none
-	Objects uint64          `audit:"the number of its objects to come"` // how many are to come
-	Price   uint64          `audit:"their price"`                       // of those to come, in minor units
-	Tally   event.SaleTally `audit:"their tally"`                       // of those to come
-	Erased  uint64          `audit:"the number of its erased objects"`  // objects whose events are erased
-	Last    string          `audit:"the last of its objects"`           // the last object: they come in order
-	// Held is of a sale that was reserved, the event of the object last found in the reservation,
-	// or 0
+	Sale    uint64          `audit:"the sale that is not complete"`     // its number; 0 for none
+	Objects uint64          `audit:"the number of its objects to come"` // number of objects that are missing
+	Price   uint64          `audit:"their price"`                       // price of the missing objects, in minor units
+	Tally   event.SaleTally `audit:"their tally"`                       // of the missing objects
+	Erased  uint64          `audit:"the number of its erased objects"`  // number of objects whose events are erased
+	Last    string          `audit:"the last of its objects"`           // the last object, in the order of names
+	// Held is, for the capture of a reservation, the event of the last object found in the
+	// reservation, or 0.
 	Held uint64 `audit:"the last of its reserved objects"`
 }

@@ -13,7 +13,7 @@ import (
 	"github.com/sluicedp/sluice/privacy"
 )
 
-// Question returns a question by its number.
+// Question returns the question with a number.
 func (s *State) Question(number uint32) (*event.Question, error) {
 	r := &s.recent
 	if r.question != nil && r.question.Number == number {
@@ -26,24 +26,25 @@ func (s *State) Question(number uint32) (*event.Question, error) {
 	} else {
 		q, err = s.loadQuestion(number)
 	}
-	if err == nil && q.Number == number { // else it is damaged
+	if err == nil && q.Number == number { // otherwise the record is damaged
 		r.question = q
 	}
 	return q, err
 }
 
-// isKnown tells whether a definition may be remembered beyond the transaction, of which so many are
-// durable.
+// isKnown reports whether a definition may be cached beyond the transaction, given the number of
+// durable definitions.
 func (s *State) isKnown(number, durable uint32) bool { return s.Known != nil && number <= durable }
 
-// QuestionNumber returns the number of a question by its name.
+// QuestionNumber returns the number of the question with a name.
 func (s *State) QuestionNumber(name string) (number uint32, found bool, err error) {
 	if len(name) > event.MaxNameBytes {
-		return 0, false, nil // nothing has such a name, and a key of its length would double the memory
+		return 0, false, nil // no question has such a name, and a key of that length would double the memory
 	}
 	return Lookup(s, BucketQuestions, NameKey(name), DecodeNumber32)
 }
 
+// loadQuestion reads the question with a number from the store.
 func (s *State) loadQuestion(number uint32) (*event.Question, error) {
 	q, found, err := Lookup(s, BucketQuestions, NumberKey(number), event.DecodeQuestion)
 	if err == nil && !found {
@@ -52,7 +53,7 @@ func (s *State) loadQuestion(number uint32) (*event.Question, error) {
 	return q, err
 }
 
-// Policy returns a policy by its number.
+// Policy returns the policy with a number. 0 is the policy of objects without one.
 func (s *State) Policy(number uint32) (policy.Policy, error) {
 	r := &s.recent
 	if !r.policy.IsZero() && r.under == number {
@@ -71,11 +72,12 @@ func (s *State) Policy(number uint32) (policy.Policy, error) {
 	return p, err
 }
 
-// PolicyNumber returns the number of a policy, if the ledger has it.
+// PolicyNumber returns the number of a policy that is equal to p, if the ledger has it.
 func (s *State) PolicyNumber(p policy.Policy) (number uint32, found bool, err error) {
 	return Lookup(s, BucketPolicies, PolicyJSONKey(wire.HashText(p.String())), DecodeNumber32)
 }
 
+// loadPolicy reads the policy with a number from the store.
 func (s *State) loadPolicy(number uint32) (policy.Policy, error) {
 	if number == 0 {
 		return noPolicy(), nil
@@ -90,11 +92,10 @@ func (s *State) loadPolicy(number uint32) (policy.Policy, error) {
 	return p, nil
 }
 
-// noPolicy stands for an object enrolled without a policy: only its cap binds.
+// noPolicy returns the policy of an object enrolled without one, which is limited by its cap alone.
 func noPolicy() policy.Policy { return policy.Fixed(privacy.MaxEpsilon()) }
 
-// PolicyOrNone returns a policy of which the zero value says, as in requests, that only the cap
-// binds.
+// PolicyOrNone returns p or, if p is the zero value, the policy of objects without one.
 func PolicyOrNone(p policy.Policy) policy.Policy {
 	if p.IsZero() {
 		return noPolicy()
@@ -102,10 +103,11 @@ func PolicyOrNone(p policy.Policy) policy.Policy {
 	return p
 }
 
-// DefinitionKey is the key of the number of the event that defined a question, policy or buyer.
+// DefinitionKey returns the key under which the event that defined a question, policy or buyer is
+// stored.
 func DefinitionKey(number uint32) []byte { return binary.BigEndian.AppendUint32([]byte("e"), number) }
 
-// PutDefinition records that the event being applied defines a question, policy or buyer.
+// PutDefinition records that the event that is being applied defines a question, policy or buyer.
 func (s *State) PutDefinition(bucket string, number uint32) error {
 	e := &wire.Encoder{}
 	e.U64(s.Counters.Events)
@@ -121,20 +123,20 @@ func (s *State) Definition(bucket string, number uint32) (event uint64, err erro
 	return event, err
 }
 
-// recent is what was last found among what is known: most events of a request ask for the same.
+// recent has the definitions looked up last, because most events of a request need the same.
 type recent struct {
 	question *event.Question
-	policy   policy.Policy // the zero one if none was asked for yet
-	under    uint32        // its number
+	policy   policy.Policy // the zero value if none was looked up
+	under    uint32        // number of the policy
 }
 
-// Cache remembers questions and policies, which never change, and which of these allow no more than
-// others. Only committed ones are put in: the number of one that was rolled back may be given to
-// another.
+// Cache keeps questions and policies, which never change, and the results of comparing policies. It
+// keeps only committed definitions, because the number of one that was rolled back may be used for
+// another. Its methods may be called concurrently.
 type Cache struct {
-	// All keeps every question and policy. An audit does, whose log may cycle through any number of
-	// them: their memory is then in proportion to the log, where to read them again and again would
-	// not be.
+	// All makes the cache keep every question and policy. An audit sets it, because its log may use
+	// any number of them in turns. The memory is then proportional to the log, but the work to read
+	// them repeatedly would not be.
 	All bool
 
 	mu        sync.Mutex
@@ -144,9 +146,10 @@ type Cache struct {
 	compared  map[compared]comparison
 }
 
-// cached is how many questions, and policies, are remembered.
+// cached is the largest number of questions, and of policies, that are kept.
 const cached = 1024
 
+// remember returns the definition with a number from the cache, or loads it and keeps it.
 func remember[T any](c *Cache, all *map[uint32]T, number uint32, load func(uint32) (T, error)) (T, error) {
 	c.mu.Lock()
 	value, found := (*all)[number]
@@ -168,7 +171,7 @@ func remember[T any](c *Cache, all *map[uint32]T, number uint32, load func(uint3
 	return value, nil
 }
 
-// keep puts one in. When there are too many, it makes room for it.
+// keep adds an entry. If there are too many, it removes others.
 func keep[K comparable, T any](all *map[K]T, key K, value T, most int) {
 	if *all == nil {
 		*all = make(map[K]T)
@@ -182,14 +185,14 @@ func keep[K comparable, T any](all *map[K]T, key K, value T, most int) {
 	(*all)[key] = value
 }
 
-// Named returns a question that was asked for by its name before, or nil.
+// Named returns a question that [Cache.Name] has kept, or nil.
 func (c *Cache) Named(name string) *event.Question {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.names[name]
 }
 
-// Name remembers a question by its name.
+// Name keeps a question by its name.
 func (c *Cache) Name(q *event.Question) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

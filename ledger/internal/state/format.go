@@ -9,16 +9,16 @@ import (
 	"github.com/sluicedp/sluice/ledger/internal/kv"
 )
 
-// What the record of the format says.
+// The contents of the record of the format.
 const (
 	FormatName = "sluice ledger "
-	// 1 had no sales, 2 no tree, 3 no encodings, 4 no scores, 5 no journal, 6 no orders by buyer,
-	// and names in all digests; none was released
+	// Former versions: 1 had no sales, 2 no tree, 3 no encodings, 4 no scores, 5 no journal. 6 had
+	// no orders by buyer, and had names in all digests. None of them was released.
 	FormatVersion = 7
 )
 
-// CheckVersion returns [errs.ErrVersion] for a file in another version of the format, and
-// [errs.ErrCorrupt] for none of ours. It reads nothing else.
+// CheckVersion returns [errs.ErrVersion] for a file of another version of the format, and
+// [errs.ErrCorrupt] for a file that is not a ledger. It reads only the record of the format.
 func CheckVersion(r kv.Reader) error {
 	version, err := r.Get(BucketMeta, []byte(KeyFormat))
 	if err != nil {

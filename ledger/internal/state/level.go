@@ -11,23 +11,23 @@ import (
 	"github.com/sluicedp/sluice/rrchain"
 )
 
-// Level is a recorded response with the event that recorded it and the buyers who hold it.
+// Level is a recorded response, with the event that recorded it and the buyers that hold it.
 type Level struct {
 	rrchain.Level[event.Value]
-	Event   uint64  // by number
+	Event   uint64  // the number of the event
 	Holders Holders `audit:"the buyers"` // in the order in which they bought it
 }
 
-// Holders are the buyers who hold a level.
+// Holders are the buyers that hold a level.
 type Holders []Holder
 
-// Holder is a buyer who holds a level.
+// Holder is a buyer that holds a level.
 type Holder struct {
-	Buyer uint32 // by number
+	Buyer uint32 // the number of the buyer
 	Paid  uint64 // for this level, by the sale that handed it out, in minor units of the currency
 }
 
-// String lists the buyers, with what they have paid.
+// String lists the buyers and what they have paid.
 func (h Holders) String() string {
 	texts := make([]string, len(h))
 	for i, one := range h {
@@ -36,12 +36,12 @@ func (h Holders) String() string {
 	return "[" + strings.Join(texts, ", ") + "]"
 }
 
-// NewLevel returns a response at an ε, as an event recorded it, which nobody holds yet.
+// NewLevel returns a level that an event recorded, without holders.
 func NewLevel(epsilon privacy.Epsilon, response event.Value, ev uint64) Level {
 	return Level{Level: rrchain.Level[event.Value]{Epsilon: epsilon, Response: response}, Event: ev}
 }
 
-// FindLevel returns the place of a level, or where it would stand.
+// FindLevel returns the index of the level at an ε, or the index where it would be inserted.
 func FindLevel(levels []Level, epsilon privacy.Epsilon) (place int, recorded bool) {
 	return slices.BinarySearchFunc(levels, epsilon, func(l Level,
 		e privacy.Epsilon) int {
@@ -49,7 +49,7 @@ func FindLevel(levels []Level, epsilon privacy.Epsilon) (place int, recorded boo
 	})
 }
 
-// holder returns the place of a buyer among those who hold the response, or -1. 0 is nobody.
+// holder returns the index of a buyer among the holders, or -1. It returns -1 for buyer 0.
 func (l *Level) holder(buyer uint32) int {
 	if buyer == 0 {
 		return -1
@@ -57,10 +57,10 @@ func (l *Level) holder(buyer uint32) int {
 	return slices.IndexFunc(l.Holders, func(h Holder) bool { return h.Buyer == buyer })
 }
 
-// IsHeldBy tells whether a buyer holds the response. 0 is nobody.
+// IsHeldBy reports whether a buyer holds the response. It returns false for buyer 0.
 func (l Level) IsHeldBy(buyer uint32) bool { return l.holder(buyer) >= 0 }
 
-// encodeLevels appends levels with their buyers.
+// encodeLevels appends levels with their holders.
 func encodeLevels(e *wire.Encoder, levels []Level) {
 	e.Uvarint(uint64(len(levels)))
 	for i := range levels {
@@ -74,7 +74,7 @@ func encodeLevels(e *wire.Encoder, levels []Level) {
 	}
 }
 
-// encodeLevel appends a level without its buyers.
+// encodeLevel appends a level without its holders.
 func encodeLevel(e *wire.Encoder, l *Level) {
 	if l.Response.IsUnary() {
 		e.Epsilon(l.Epsilon)
@@ -85,10 +85,10 @@ func encodeLevel(e *wire.Encoder, l *Level) {
 	e.Buf = wire.AppendNumbers(e.Buf, uint64(l.Epsilon.Nano()), uint64(l.Response.Index), l.Event)
 }
 
-// smallestLevel is how many bytes a level has at least.
+// smallestLevel is the smallest encoded size of a level in bytes.
 const smallestLevel = 4
 
-// DecodeLevel reads a level, and how many buyers hold it. They follow ([DecodeHolders]).
+// DecodeLevel decodes a level and the number of its holders. The holders follow ([DecodeHolders]).
 func DecodeLevel(d *wire.Decoder, into *Level) (holders int) {
 	var n [4]uint64
 	d.Uvarints(n[:2])
@@ -98,10 +98,10 @@ func DecodeLevel(d *wire.Decoder, into *Level) (holders int) {
 	return d.Fits(n[3], smallestHolder)
 }
 
-// smallestHolder is how many bytes a holder has at least.
+// smallestHolder is the smallest encoded size of a holder in bytes.
 const smallestHolder = 2
 
-// DecodeHolders reads so many holders.
+// DecodeHolders decodes n holders.
 func DecodeHolders(d *wire.Decoder, n int) []Holder {
 	if n == 0 {
 		return nil
@@ -113,7 +113,7 @@ func DecodeHolders(d *wire.Decoder, n int) []Holder {
 	return holders
 }
 
-// SkipHolders reads so many holders, and keeps none.
+// SkipHolders skips n holders.
 func SkipHolders(d *wire.Decoder, n int) {
 	for range n {
 		d.Uvarint32()
@@ -121,14 +121,15 @@ func SkipHolders(d *wire.Decoder, n int) {
 	}
 }
 
-// LevelPage is memory for the levels of some chains, to be used again for others. Its zero value
-// asks for new memory for each chain.
+// LevelPage is reusable memory for the levels of some chains. The zero value allocates new memory
+// for each chain.
 type LevelPage struct {
-	Page []Level // is handed out from the front
+	Page []Level // used from the front
 	used int
 }
 
-// take returns memory for some levels, if any, with room for one more behind them.
+// take returns memory for n levels, with capacity for one more. It returns nil if n is 0 and the
+// page is full.
 func (p *LevelPage) take(n int) []Level {
 	switch {
 	case n < len(p.Page)-p.used:
@@ -140,14 +141,15 @@ func (p *LevelPage) take(n int) []Level {
 	case p.Page == nil:
 		return make([]Level, n, n+1)
 	}
-	p.Page, p.used = make([]Level, 2*(n+1)), 0 // what was taken keeps the old one
+	p.Page, p.used = make([]Level, 2*(n+1)), 0 // levels taken before keep the old page
 	return p.take(n)
 }
 
-// Clear makes the whole page free. What was taken must not be used any more.
+// Clear makes the whole page free. Levels taken before must not be used any more.
 func (p *LevelPage) Clear() { p.used = 0 }
 
-// decodeChain is [DecodeChain] with the levels on the page, unless the record is damaged.
+// decodeChain is [DecodeChain] with the levels on the page. If the record is damaged, the page
+// stays as it was.
 func (p *LevelPage) decodeChain(payload []byte) (c Chain, err error) {
 	d := wire.Decoder{Rest: payload}
 	bound, levels := c.DecodeHead(&d)

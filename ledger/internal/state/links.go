@@ -10,38 +10,39 @@ import (
 	"github.com/sluicedp/sluice/ledger/internal/wire"
 )
 
-// Links lead to what the log has about an object. Events that say something of it, and settled
-// events that only name it (see [event.Settled]), are linked apart: a statement lists the first.
+// Links refers to the events about an object in the log. Events that say something about the object
+// have one list, and settled events that only name it (see [event.Settled]) have another. A
+// statement lists only the first.
 type Links struct {
-	Latest  uint64 `audit:"the last event"`         // the last event about it that is not destroyed, or 0
-	Events  uint64 `audit:"the number of events"`   // how many there are
-	Settled uint64 `audit:"the last request"`       // the last settled event that names it, likewise
-	Settles uint64 `audit:"the number of requests"` // how many there are
+	Latest  uint64 `audit:"the last event"`         // the last event about the object that is not erased, or 0
+	Events  uint64 `audit:"the number of events"`   // number of these events
+	Settled uint64 `audit:"the last request"`       // the last such settled event that names it, or 0
+	Settles uint64 `audit:"the number of requests"` // number of these settled events
 }
 
-// Total is how many events name the object.
+// Total returns the number of events that name the object.
 func (l Links) Total() uint64 { return l.Events + l.Settles }
 
 func (l *Links) fields(x wire.Codec) { x.Uvarint(&l.Latest, &l.Events, &l.Settled, &l.Settles) }
 
-// Linked tells what applying an event found out about the other events of its object.
+// Linked describes how the event applied last is linked to the other events of its object.
 type Linked struct {
-	Previous uint64 // the last one before it, or 0
-	Erase    uint64 // the last one of those it destroys, or 0
-	// EraseRequests is the last of the settled events that it destroys, or 0.
+	Previous uint64 // the event before it in its list, or 0
+	Erase    uint64 // the last event that it erases, or 0
+	// EraseRequests is the last settled event that it erases, or 0.
 	EraseRequests uint64
-	// EraseNamed is the last of the open requests whose names it destroys, or 0.
+	// EraseNamed is the last open request whose names it erases, or 0.
 	EraseNamed uint64
 }
 
-// Link makes an event the last one about the object, and notes the one before it in Linked.
+// Link makes an event the last one about an object, and stores the event before it in s.Linked.
 func (s *State) Link(l *Links, ev uint64) {
 	s.Linked.Previous, l.Latest = l.Latest, ev
 	l.Events++
 }
 
 // LinkName makes an event the last one about an object, or about a name that was never enrolled.
-// One that settles a request only names it.
+// settled reports whether it is a settled event, which only names the object.
 func (s *State) LinkName(name string, ev uint64, settled bool) error {
 	o, known, err := s.Object(name)
 	if err != nil {
@@ -59,6 +60,7 @@ func (s *State) LinkName(name string, ev uint64, settled bool) error {
 	return s.Put(BucketStrangers, []byte(name), wire.Encode(&x))
 }
 
+// linkNamed adds an event to one of the lists in l.
 func (s *State) linkNamed(l *Links, ev uint64, settled bool) {
 	if !settled {
 		s.Link(l, ev)
@@ -68,8 +70,8 @@ func (s *State) linkNamed(l *Links, ev uint64, settled bool) {
 	l.Settles++
 }
 
-// EventsAbout returns the numbers of the events about an object that are not destroyed, in order.
-// It reads each of them.
+// EventsAbout returns the numbers of the events about an object that are not erased, in rising
+// order. It reads each of them.
 func (s *State) EventsAbout(o Object) (numbers []uint64, err error) {
 	for n, err := range s.backward(o.Latest) {
 		if err != nil {
@@ -84,7 +86,8 @@ func (s *State) EventsAbout(o Object) (numbers []uint64, err error) {
 	return numbers, nil
 }
 
-// Statement returns the change that lists all events about an object, or [errs.ErrUnknown].
+// Statement returns the change that lists all events about an object, or [errs.ErrUnknown] if there
+// is no such object.
 func (s *State) Statement(name string) (*event.Stated, error) {
 	o, known, err := s.Object(name)
 	if err != nil {
@@ -113,7 +116,7 @@ func (s *State) TermsChangedSince(o Object, since uint64) (questions []uint32, e
 	return questions, nil
 }
 
-// backward yields an event and those linked before it, and ends after an error.
+// backward yields an event and those linked before it, from last to first. It stops after an error.
 func (s *State) backward(number uint64) iter.Seq2[event.Entry, error] {
 	return func(yield func(event.Entry, error) bool) {
 		for number != 0 {
@@ -129,7 +132,7 @@ func (s *State) backward(number uint64) iter.Seq2[event.Entry, error] {
 	}
 }
 
-// Stranger is somebody whom requests named, and refused, and who was never enrolled.
+// Stranger has the links of a name that requests named and refused and that was never enrolled.
 type Stranger struct{ Links }
 
 // Fields implements [wire.Record].
@@ -138,16 +141,15 @@ func (x *Stranger) Fields(c wire.Codec) { x.Links.fields(c) }
 // Encode returns the payload of the record.
 func (x Stranger) Encode() []byte { return wire.Encode(&x) }
 
-// DecodeStranger reads what [Stranger.Encode] writes.
+// DecodeStranger decodes what [Stranger.Encode] returns.
 func DecodeStranger(payload []byte) (Stranger, error) { return wire.Decode[Stranger](payload) }
 
-// Stranger returns what the log has about somebody who was never enrolled.
+// Stranger returns the links of a name that was never enrolled.
 func (s *State) Stranger(name string) (Stranger, bool, error) {
 	return Lookup(s, BucketStrangers, append(s.Buffer.Lookup(), name...), DecodeStranger)
 }
 
-// RemoveStranger removes what the log has about a name that is enrolled or forgotten, and returns
-// it.
+// RemoveStranger removes the links of a name that is now enrolled or forgotten, and returns them.
 func (s *State) RemoveStranger(name string) (Links, error) {
 	x, found, err := s.Stranger(name)
 	if err == nil && found {

@@ -11,8 +11,8 @@ import (
 	"github.com/sluicedp/sluice/ledger/internal/merkle"
 )
 
-// ReadHashes implements [tlog.HashReader] over the records of the events, which hold the hashes
-// they complete: so a hash costs no record of its own.
+// ReadHashes implements [tlog.HashReader]. It reads the hashes of the tree from the records of the
+// events. Each event has the hashes that it completes, so that hashes need no records of their own.
 func (s *State) ReadHashes(indexes []int64) ([]tlog.Hash, error) {
 	hashes := make([]tlog.Hash, len(indexes))
 	for i, index := range indexes {
@@ -33,7 +33,7 @@ func (s *State) ReadHashes(indexes []int64) ([]tlog.Hash, error) {
 	return hashes, nil
 }
 
-// Entry returns the record of an event, which must be there.
+// Entry returns the record of an event. It returns [errs.ErrCorrupt] if there is none.
 func (s *State) Entry(number uint64) (event.Entry, error) {
 	payload, err := s.Payload(BucketEvents, EventKey(number))
 	if err != nil {
@@ -45,19 +45,19 @@ func (s *State) Entry(number uint64) (event.Entry, error) {
 	return event.DecodeEntry(number, payload)
 }
 
-// Event returns an event of the log, which must be there.
+// Event returns an event of the log. It returns [errs.ErrCorrupt] if there is none.
 func (s *State) Event(number uint64) (event.Event, error) {
 	n, err := s.Entry(number)
 	return n.Event, err
 }
 
-// PutEntry writes the record of an event over the one that was there.
+// PutEntry writes the record of an event, and replaces the one that is stored.
 func (s *State) PutEntry(n event.Entry) error {
 	return s.Put(BucketEvents, EventKey(n.Number), n.Encode())
 }
 
-// RefusedBefore returns the refusals, erased ones too, whose events stand before the one that
-// settles their request.
+// RefusedBefore returns the refusals that directly precede the event that settles their request,
+// including erased ones.
 func (s *State) RefusedBefore(number, count uint64) (all []*event.ObjectRefused, err error) {
 	if err := CheckRefused(number, count); err != nil {
 		return nil, err
@@ -76,7 +76,7 @@ func (s *State) RefusedBefore(number, count uint64) (all []*event.ObjectRefused,
 	return all, nil
 }
 
-// CheckRefused returns [errs.ErrCorrupt] if so many refusals cannot stand before an event.
+// CheckRefused returns [errs.ErrCorrupt] if this number of refusals cannot precede an event.
 func CheckRefused(number, count uint64) error {
 	if count >= number {
 		return errs.Corrupt(nil, "event %d settles %d refusals", number, count)
@@ -84,7 +84,7 @@ func CheckRefused(number, count uint64) error {
 	return nil
 }
 
-// SettledAfter returns the number of the first settled event after another event, or 0.
+// SettledAfter returns the number of the first settled event after an event, or 0.
 func (s *State) SettledAfter(number uint64) (found uint64, err error) {
 	err = s.Scan(BucketEvents, EventKey(number+1), func(key, record []byte) bool {
 		if event.KindOf(record) == event.KindSettled && len(key) == len(EventKey(0)) {
@@ -95,7 +95,7 @@ func (s *State) SettledAfter(number uint64) (found uint64, err error) {
 	return found, err
 }
 
-// Settlement returns the event that settled (a part of) a request.
+// Settlement returns the event that settled a request or a part of one.
 func (s *State) Settlement(number uint64) (*event.Settled, error) {
 	ev, err := s.Event(number)
 	if err != nil {

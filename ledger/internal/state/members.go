@@ -9,7 +9,8 @@ import (
 	"github.com/sluicedp/sluice/ledger/internal/wire"
 )
 
-// QuestionsOf returns the numbers of the questions an object is, or was, enrolled in.
+// QuestionsOf returns the numbers of the questions that an object is or was enrolled in, in rising
+// order.
 func (s *State) QuestionsOf(name string) (numbers []uint32, err error) {
 	prefix := ObjectKey(name)
 	err = s.Scan(BucketObjects, MemberKey(name, 1), func(key, _ []byte) bool {
@@ -22,19 +23,19 @@ func (s *State) QuestionsOf(name string) (numbers []uint32, err error) {
 	return numbers, err
 }
 
-// Listed is an object with the numbers of the questions that it is, or was, enrolled in.
+// Listed is an object with the numbers of the questions that it is or was enrolled in.
 type Listed struct {
 	Name      string   // as it was enrolled
 	Object             // its record
 	Questions []uint32 // rising
 }
 
-// ObjectsAfter returns the objects after a name from at most so many records, but at least one
-// object, and whether these are all that there are.
+// ObjectsAfter returns the objects after a name, from about the given number of records, but at
+// least one object if there is any. last reports whether there are no more.
 func (s *State) ObjectsAfter(name string, records int) (all []Listed, last bool, err error) {
 	from := []byte(name)
 	if name != "" {
-		from = append(from, 1) // all keys of an object go on with a zero byte
+		from = append(from, 1) // all keys of an object continue with a zero byte
 	}
 	var fault error
 	var sums wire.Sums
@@ -65,7 +66,7 @@ func (s *State) ObjectsAfter(name string, records int) (all []Listed, last bool,
 	return all, last, cmp.Or(err, fault)
 }
 
-// IsOut tells whether an object takes part in nothing any more.
+// IsOut reports whether an object has withdrawn from everything that it was enrolled in.
 func (s *State) IsOut(name string, o Object) (bool, error) {
 	numbers, err := s.QuestionsOf(name)
 	for _, number := range numbers {
@@ -80,7 +81,7 @@ func (s *State) IsOut(name string, o Object) (bool, error) {
 	return true, err
 }
 
-// WriteMember lists a question of an object.
+// WriteMember records that an object is enrolled in a question.
 func (s *State) WriteMember(name string, question uint32) error {
 	k := s.Buffer.Key()
 	k.Buf = AppendMemberKey(k.Buf, name, question)
@@ -88,8 +89,9 @@ func (s *State) WriteMember(name string, question uint32) error {
 	return s.Write(BucketObjects)
 }
 
-// ReadObjects reads the objects of members, whose names rise. Most often they stand close together
-// and one scan finds them; from where too many others stand between, they are looked up.
+// ReadObjects reads the objects of members, whose names must rise. Usually their records are close
+// together, and one scan reads them all. If too many other records are in between, the remaining
+// objects are looked up one by one.
 func (s *State) ReadObjects(members []Member) error {
 	next, others := 0, 0
 	var fault error
@@ -125,6 +127,6 @@ func (s *State) ReadObjects(members []Member) error {
 	return nil
 }
 
-// mostOthers is how many records are passed by for each object that is read: to look one up costs
-// about as much.
+// mostOthers is how many other records are skipped for each object that is read. To look an object
+// up costs about as much.
 const mostOthers = 6

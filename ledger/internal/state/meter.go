@@ -6,22 +6,22 @@ import (
 	"sync/atomic"
 )
 
-// ErrLarge says that a request has read more than its meter allows. Nothing has happened, and it
-// may be made again.
+// ErrLarge says that a request has read more records than its meter allows. The request has changed
+// nothing and may be repeated.
 var ErrLarge = errors.New("the request reads more than a small one may")
 
-// Meter counts the records that a request reads: of objects, of their chains, of the log. It may be
-// used concurrently.
+// Meter counts the records that a request reads: of objects, of their chains, and of the log. Its
+// methods may be called concurrently.
 type Meter struct {
 	records  atomic.Int64
-	most     atomic.Int64 // 0 is any number
+	most     atomic.Int64 // 0 for any number
 	exceeded atomic.Bool
 }
 
-// Allow has reads fail with [ErrLarge] after so many records, about; 0 allows any number.
+// Allow makes reads fail with [ErrLarge] after about this number of records; 0 allows any number.
 func (m *Meter) Allow(records int64) { m.most.Store(records) }
 
-// Check returns [ErrLarge] if what was counted, and so many records more, are too many. It may be
+// Check returns [ErrLarge] if the records counted and more others exceed what is allowed. It may be
 // called on nil.
 func (m *Meter) Check(more int) error {
 	if m == nil {
@@ -34,8 +34,8 @@ func (m *Meter) Check(more int) error {
 	return ErrLarge
 }
 
-// Exceeded reports whether Check has ever returned an error: what came of the request does not
-// count then.
+// Exceeded reports whether Check has ever returned an error. The result of the request is then not
+// used.
 func (m *Meter) Exceeded() bool { return m.exceeded.Load() }
 
 // Add counts records. It may be called on nil.
@@ -45,18 +45,18 @@ func (m *Meter) Add(records int) {
 	}
 }
 
-// Records returns how many records were counted.
+// Records returns the number of counted records.
 func (m *Meter) Records() int64 { return m.records.Load() }
 
 // meterKey is the key of the meter in a context.
 type meterKey struct{}
 
-// WithMeter returns a context whose requests are counted by a meter.
+// WithMeter returns a context whose requests are counted by m.
 func WithMeter(ctx context.Context, m *Meter) context.Context {
 	return context.WithValue(ctx, meterKey{}, m)
 }
 
-// MeterOf returns the meter of a context, or nil if it has none.
+// MeterOf returns the meter in a context, or nil if there is none.
 func MeterOf(ctx context.Context) *Meter {
 	m, _ := ctx.Value(meterKey{}).(*Meter)
 	return m

@@ -1,33 +1,34 @@
 package state
 
-// A request looks at an object when it decides, and again when what it has decided is recorded; and
-// it is often the next one in a scan. So the records of the object that a transaction is at are
-// kept, decoded, and those that a scan has read behind it.
+// A request reads an object when it decides, and again when its decision is recorded. Often the
+// object was also read by a scan before. So a transaction keeps the decoded records of its current
+// object, and those that a scan has read after it.
 
-// Member is an object that was read, with its chain of a question.
+// Member is an object that was read, with its chain in a question.
 type Member struct {
 	Name     string // as it was enrolled
-	Question uint32 // of the chain, by number; 0 if that was not read
-	Chain    Chain  // if it was
-	Known    bool   // the object was read
-	Object   Object // if it was
+	Question uint32 // number of the question of Chain; 0 if no chain was read
+	Chain    Chain  // set if Question is not 0
+	Known    bool   // Object is set
+	Object   Object // set if Known
 }
 
-// near are the records that are kept. The zero value is ready.
+// near has the records that are kept. The zero value is ready to use.
 type near struct {
-	members []Member // in the order in which they will be wanted
-	at      int      // the one that the transaction is at
+	members []Member // in the order in which they will be needed
+	at      int      // index of the current object
 	one     [1]Member
-	request Request // that was looked up last
-	key     string  // of that; "" if there is none
+	request Request // the request looked up last
+	key     string  // key of that request; "" for none
 	found   bool    // there is a request with that key
 }
 
-// Expect says that these objects are wanted next, in order, and what was read of them. They are
-// forgotten when something else is written.
+// Expect announces that these objects are needed next, in this order, with the records read of
+// them. The records are dropped when another object is read or written.
 func (s *State) Expect(members []Member) { s.near.members, s.near.at = members, 0 }
 
-// member returns what is kept of an object, or nil.
+// member returns the kept records of an object, or nil. It finds only the current object and the
+// next one.
 func (n *near) member(name string) *Member {
 	for i := n.at; i < min(n.at+2, len(n.members)); i++ {
 		if n.members[i].Name == name {
@@ -38,8 +39,8 @@ func (n *near) member(name string) *Member {
 	return nil
 }
 
-// turnTo returns where something is kept of an object. If that is not one that is expected, all
-// else is forgotten.
+// turnTo returns where the records of an object are kept. If it is not the current object or the
+// next one, all other records are dropped.
 func (n *near) turnTo(name string) *Member {
 	if m := n.member(name); m != nil {
 		return m

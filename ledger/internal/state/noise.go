@@ -8,14 +8,14 @@ import (
 	"github.com/sluicedp/sluice/ledger/internal/wire"
 )
 
-// NoiseKey is the key of a noise key by its number.
+// NoiseKey returns the key of the record of a noise key.
 func NoiseKey(number uint32) []byte {
 	return binary.BigEndian.AppendUint32([]byte(KeyNoise), number)
 }
 
-// NoiseKeys returns all noise keys that the ledger has seen.
+// NoiseKeys returns all noise keys that the ledger has recorded.
 func (s *State) NoiseKeys() ([]event.NoiseKeySet, error) {
-	var all []event.NoiseKeySet // not as many as are claimed, until they are found
+	var all []event.NoiseKeySet // grows as keys are found, because the counter may be wrong
 	for number := uint32(1); number <= s.Counters.Noises; number++ {
 		k, found, err := Lookup(s, BucketMeta, NoiseKey(number), wire.Decode[event.NoiseKeySet])
 		if err != nil || !found || k.Number != number {
@@ -26,8 +26,8 @@ func (s *State) NoiseKeys() ([]event.NoiseKeySet, error) {
 	return all, nil
 }
 
-// NoiseNames returns the names of all noise keys that the ledger has seen. They are read once:
-// whoever adds a key adds its name.
+// NoiseNames returns the names of all noise keys that the ledger has recorded. They are read once.
+// A caller that records a key must add its name to the map.
 func (s *State) NoiseNames() (map[string]bool, error) {
 	if uint64(len(s.noiseNames)) == uint64(s.Counters.Noises) && s.noiseNames != nil {
 		return s.noiseNames, nil
@@ -40,7 +40,7 @@ func (s *State) NoiseNames() (map[string]bool, error) {
 	return s.noiseNames, err
 }
 
-// NoiseKeyName returns the name of a noise key; 0 is none.
+// NoiseKeyName returns the name of a noise key; "" for 0.
 func (s *State) NoiseKeyName(number uint32) (string, error) {
 	if number == 0 {
 		return "", nil

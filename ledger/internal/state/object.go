@@ -11,22 +11,22 @@ import (
 // Object is the budget of one object.
 type Object struct {
 	Cap    privacy.Epsilon // over all chains
-	Spent  privacy.Epsilon `audit:"spent"`                // over all chains, the forgotten ones as well
-	Chains uint64          `audit:"the number of chains"` // how many, closed epochs not counted
-	// Withdrawn is the event by which the object last withdrew, or 0. What it enrolled in later
-	// counts.
+	Spent  privacy.Epsilon `audit:"spent"`                // by all chains, including forgotten ones
+	Chains uint64          `audit:"the number of chains"` // number of chains, without closed epochs
+	// Withdrawn is the event by which the object last withdrew, or 0. Enrolments after it are
+	// valid.
 	Withdrawn uint64 `audit:"the event of the withdrawal"`
-	// Forgotten is the event that last destroyed what was released of it, or 0
+	// Forgotten is the event that last destroyed what was released of the object, or 0.
 	Forgotten uint64 `audit:"the event by which it was forgotten"`
 	Earned    uint64 `audit:"earned"` // by sales, in minor units of the currency
 	Links
-	Held []uint64 `audit:"the reservations"` // reservations that may hold some of its budget, by rising number
+	Held []uint64 `audit:"the reservations"` // numbers of the reservations that may hold some of its budget, rising
 }
 
-// Withdrew tells whether the object has withdrawn since it was enrolled in a chain.
+// Withdrew reports whether the object has withdrawn since it was enrolled in a chain.
 func (o Object) Withdrew(c Chain) bool { return o.Withdrawn > c.Enrolled }
 
-// Account returns what the object has spent and earned, as events have it.
+// Account returns what the object has spent and earned, in the form of events.
 func (o *Object) Account() event.Account {
 	return event.Account{Cap: o.Cap, Spent: o.Spent, Earned: o.Earned}
 }
@@ -45,7 +45,7 @@ func (o *Object) encodeTo(e *wire.Encoder) {
 	e.Numbers(o.Held)
 }
 
-// DecodeObject reads what [Object.Encode] writes.
+// DecodeObject decodes what [Object.Encode] returns.
 func DecodeObject(payload []byte) (o Object, err error) {
 	d := wire.Decoder{Rest: payload}
 	var n [10]uint64
@@ -57,13 +57,13 @@ func DecodeObject(payload []byte) (o Object, err error) {
 	return o, d.Done()
 }
 
-// Object returns an object by its name.
+// Object returns the object with a name.
 func (s *State) Object(name string) (o Object, found bool, err error) {
 	found, err = s.ReadObject(name, &o)
 	return o, found, err
 }
 
-// ReadObject is [State.Object] into memory that the caller has.
+// ReadObject is [State.Object] into memory of the caller.
 func (s *State) ReadObject(name string, o *Object) (found bool, err error) {
 	if len(name) > event.MaxNameBytes {
 		return false, nil
@@ -92,11 +92,12 @@ func (s *State) PutObject(name string, o Object) error {
 	return s.Write(BucketObjects)
 }
 
-// ScanObjects visits the names of all objects behind one.
+// ScanObjects calls visit for the names of all objects after a name, in rising order, until visit
+// returns false.
 func (s *State) ScanObjects(behind string, visit func(name string) bool) error {
 	from := []byte(behind)
 	if behind != "" {
-		from = append(from, 1) // all keys of an object go on with a zero byte
+		from = append(from, 1) // all keys of an object continue with a zero byte
 	}
 	return s.Scan(BucketObjects, from, func(key, _ []byte) bool {
 		name, member, _ := strings.Cut(string(key), "\x00")

@@ -1,5 +1,5 @@
 package state
 
-// PartSize is the number of objects of one transaction. Larger ones commit little faster and keep
-// others waiting longer.
+// PartSize is the number of objects in one transaction. Larger transactions commit little faster,
+// and let others wait longer.
 const PartSize = 4096

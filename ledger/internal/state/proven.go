@@ -6,18 +6,18 @@ import (
 	"github.com/sluicedp/sluice/policy"
 )
 
-// compared are two policies, by their texts.
+// compared are the texts of two policies.
 type compared struct{ newer, older string }
 
-// comparison is what came of comparing them from an instant on.
+// comparison is the result of comparing two policies from a time on.
 type comparison struct {
 	from time.Time
-	more error // nil if the newer one allows nothing that the older one does not
+	more error // nil if the newer policy allows nothing that the older one does not
 }
 
-// AtMost is [policy.Policy.AtMost]. It may take a fifth of a millisecond, and many objects are under the
-// same few policies, so what came of it is remembered: what is proven from an instant on holds from
-// every later one. A nil cache remembers nothing.
+// AtMost is [policy.Policy.AtMost] with a cache. One comparison may take a fifth of a millisecond,
+// and many objects have the same few policies. A result proven from a time on also holds from every
+// later time. A nil cache keeps nothing.
 func (c *Cache) AtMost(newer, older policy.Policy, from time.Time) error {
 	if c == nil {
 		return newer.AtMost(older, from)

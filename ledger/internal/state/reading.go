@@ -10,50 +10,50 @@ import (
 // CheckEvery is how many records a request reads at most after its context has ended.
 const CheckEvery = 64
 
-// Reading is the request that a state is read for. The records that it reads are counted, and once
-// its context has ended every further read fails with the context's error. The zero value, and nil,
-// observe nothing.
+// Reading is the request that a state is read for. It counts the records that are read. After the
+// context of the request has ended, every read fails with the error of the context. A zero or nil
+// Reading neither counts nor fails.
 type Reading struct {
-	ctx       context.Context // nil while no request is observed
+	ctx       context.Context // nil if no request is observed
 	meter     *Meter
-	read      int // how many records were read
-	due       int // after how many the context is checked next
-	recording int // how many calls record events, which is never interrupted
+	read      int // number of records read
+	due       int // the number of records at which the context is checked next
+	recording int // number of calls that are recording events; reads for them never fail
 
-	// Of the innermost scan under way:
-	visit func(key, value []byte) bool // what it passes records to
-	ended error                        // why it was ended, or nil
-	each  func(key, value []byte) bool // visitOne, as a value that is made once
+	// Of the innermost running scan:
+	visit func(key, value []byte) bool // receives the records
+	ended error                        // why the scan was ended, or nil
+	each  func(key, value []byte) bool // visitOne, stored to allocate it once
 }
 
-// Begin observes a request from now on.
+// Begin begins to observe a request.
 func (r *Reading) Begin(ctx context.Context) {
 	r.ctx, r.meter, r.read, r.due = ctx, MeterOf(ctx), 0, CheckEvery
 }
 
-// End ends that, and counts the records that were read.
+// End ends the observation and adds the records read to the meter.
 func (r *Reading) End() {
 	r.meter.Add(r.read)
 	r.ctx, r.meter = nil, nil
 }
 
-// Pause has reads succeed whatever becomes of the context, until [Reading.Resume]. An event that is
-// half applied would be committed with what others of the same transaction record.
+// Pause makes reads succeed even if the context has ended, until [Reading.Resume]. Otherwise a
+// half-applied event could be committed with the events of other requests in the same transaction.
 func (r *Reading) Pause() {
 	if r != nil {
 		r.recording++
 	}
 }
 
-// Resume ends what [Reading.Pause] began.
+// Resume ends the effect of [Reading.Pause].
 func (r *Reading) Resume() {
 	if r != nil {
 		r.recording--
 	}
 }
 
-// step counts one record, and now and then checks the context. Once that has ended, each further
-// record fails.
+// step counts one record and, every [CheckEvery] records, checks the context and the meter. After
+// the first error each further record fails.
 func (r *Reading) step() error {
 	if r == nil || r.ctx == nil {
 		return nil
@@ -68,7 +68,7 @@ func (r *Reading) step() error {
 	return nil
 }
 
-// scan is Scan of a reader, with each record counted.
+// scan is [kv.Reader.Scan] with each record counted.
 func (r *Reading) scan(from kv.Reader, bucket string, key []byte, visit func(key, value []byte) bool) error {
 	if r.each == nil {
 		r.each = r.visitOne
@@ -81,6 +81,7 @@ func (r *Reading) scan(from kv.Reader, bucket string, key []byte, visit func(key
 	return err
 }
 
+// visitOne counts a record and passes it to the visit function of the current scan.
 func (r *Reading) visitOne(key, value []byte) bool {
 	if r.ended = r.step(); r.ended != nil {
 		return false
@@ -88,7 +89,7 @@ func (r *Reading) visitOne(key, value []byte) bool {
 	return r.visit(key, value)
 }
 
-// Get is that of [kv.Reader]. It fails once the context of the request has ended.
+// Get is [kv.Reader.Get]. It fails after the context of the request has ended.
 func (s *State) Get(bucket string, key []byte) ([]byte, error) {
 	if err := s.Reading.step(); err != nil {
 		return nil, err
@@ -96,7 +97,7 @@ func (s *State) Get(bucket string, key []byte) ([]byte, error) {
 	return s.Reader.Get(bucket, key)
 }
 
-// Scan is that of [kv.Reader]. It fails once the context of the request has ended.
+// Scan is [kv.Reader.Scan]. It fails after the context of the request has ended.
 func (s *State) Scan(bucket string, from []byte, visit func(key, value []byte) bool) error {
 	if s.Reading == nil || s.Reading.ctx == nil {
 		return s.Reader.Scan(bucket, from, visit)

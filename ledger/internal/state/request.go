@@ -6,11 +6,11 @@ import (
 	"github.com/sluicedp/sluice/ledger/internal/wire"
 )
 
-// Request is what an idempotency key stands for: the events that settled it, part by part. What was
-// asked, and how far it has come, is in them: keys come in no order, so each byte of these records
-// is paid for in pages of the file.
+// Request has the events that settled the request with an idempotency key, part by part. The digest
+// and the progress of the request are in these events, and not in this record. Keys have no order,
+// so the records are spread over many pages of the file, and each byte is costly.
 type Request struct {
-	Settled []uint64 `audit:"the events that settle it"` // by rising number, at least one
+	Settled []uint64 `audit:"the events that settle it"` // rising, at least one
 }
 
 // Fields implements [wire.Record].
@@ -24,10 +24,10 @@ func (r *Request) Fields(x wire.Codec) {
 // Encode returns the payload of the record.
 func (r Request) Encode() []byte { return wire.Encode(&r) }
 
-// DecodeRequest reads what [Request.Encode] writes.
+// DecodeRequest decodes what [Request.Encode] returns.
 func DecodeRequest(payload []byte) (Request, error) { return wire.Decode[Request](payload) }
 
-// Request returns what an idempotency key stands for.
+// Request returns the request with an idempotency key.
 func (s *State) Request(key string) (r Request, found bool, err error) {
 	if n := &s.near; n.key == key && key != "" {
 		return n.request, n.found, nil
@@ -39,7 +39,7 @@ func (s *State) Request(key string) (r Request, found bool, err error) {
 	return r, found, err
 }
 
-// LastPart returns the request of a key, and what the event says that settled its last part; nil if
+// LastPart returns the request with a key, and the event that settled its last part. part is nil if
 // there is no such request.
 func (s *State) LastPart(key string) (r Request, part *event.Settled, err error) {
 	r, known, err := s.Request(key)

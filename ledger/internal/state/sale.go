@@ -11,16 +11,16 @@ import (
 	"github.com/sluicedp/sluice/privacy"
 )
 
-// SaleStatus is how far a sale has come. It is stored as one byte.
+// SaleStatus is the status of a sale. It is stored as one byte.
 type SaleStatus uint8
 
 const (
-	SaleReserved  SaleStatus = iota + 1 // it may have run out: see [Sale.Holds]
-	SaleSold                            // carried out
-	SaleCancelled                       // a reservation that somebody ended
+	SaleReserved  SaleStatus = iota + 1 // may have expired: see [Sale.Holds]
+	SaleSold                            // executed
+	SaleCancelled                       // a reservation that was cancelled
 )
 
-// String puts the status in a word.
+// String returns the status as a word.
 func (s SaleStatus) String() string {
 	switch s {
 	case SaleReserved:
@@ -33,30 +33,31 @@ func (s SaleStatus) String() string {
 	return fmt.Sprintf("of status %d", uint8(s))
 }
 
-// Sale is a sale or a reservation under its number.
+// Sale is the record of a sale or a reservation.
 type Sale struct {
-	Status   SaleStatus      `audit:"it"` // whether it was carried out
-	Buyer    uint32          // by number
-	Ordinal  uint64          `audit:"its place among the orders of its buyer"` // from 1, reservations too
-	Question uint32          // by number
+	Status   SaleStatus      `audit:"it"` // the status
+	Buyer    uint32          // number of the buyer
+	Ordinal  uint64          `audit:"its place among the orders of its buyer"` // from 1, including reservations
+	Question uint32          // number of the question
 	Epsilon  privacy.Epsilon `audit:"ε"`                     // of the responses
-	Objects  uint64          `audit:"the number of objects"` // how many take part
-	Price    uint64          // in all; of a reservation, what is reserved
-	// Refused counts objects left out, whose events follow those of its objects
+	Objects  uint64          `audit:"the number of objects"` // number of objects that take part
+	Price    uint64          // in total; for a reservation, the reserved price
+	// Refused is the number of objects left out. Their events follow those of the objects that take
+	// part.
 	Refused uint64 `audit:"the number of refused objects"`
-	Event   uint64 // that began it; those of its objects follow it
-	// Granted is the event that reserved it, 0 without a reservation
+	Event   uint64 // the event that began it; the events of its objects follow
+	// Granted is the event that granted the reservation; 0 without a reservation.
 	Granted uint64    `audit:"the event of the reservation"`
-	Expires time.Time `audit:"the end of the reservation"` // of a reservation, else zero
-	// Promised is what was reserved for a sale that was a reservation before
+	Expires time.Time `audit:"the end of the reservation"` // end of a reservation; otherwise zero
+	// Promised is the reserved price of a sale that was a reservation before.
 	Promised uint64 `audit:"the price reserved"`
 }
 
-// Last returns the event that settled the request which carried the sale out: the log as its
-// receipt proves it ends there.
+// Last returns the event that settled the request of the sale. The receipt of the sale proves the
+// log up to this event.
 func (r Sale) Last() uint64 { return r.Event + r.Objects + r.Refused + 1 }
 
-// Deal implements event.Names: it returns what a sale or a reservation is about.
+// Deal implements event.Names. It returns the terms of a sale or a reservation.
 func (s *State) Deal(_ event.Kind, sale uint64) (event.Deal, error) {
 	r, err := s.Sale(sale)
 	return event.Deal{Sale: sale, Buyer: r.Buyer, Question: r.Question, Epsilon: r.Epsilon}, err
@@ -75,10 +76,10 @@ func (s *State) NamesOf(r Sale) (buyer, question string, err error) {
 	return b.Name, q.Name, nil
 }
 
-// Holds tells whether it is a reservation that holds at an instant.
+// Holds reports whether it is a reservation that is open at a time.
 func (r Sale) Holds(at time.Time) bool { return r.Status == SaleReserved && at.Before(r.Expires) }
 
-// ReservationState returns the state, at an instant, of what was reserved once.
+// ReservationState returns the state of a reservation at a time.
 func (r Sale) ReservationState(at time.Time) string {
 	switch {
 	case r.Status == SaleSold:
@@ -91,12 +92,12 @@ func (r Sale) ReservationState(at time.Time) string {
 	return event.ReservationExpired
 }
 
-// HoldsOn tells whether it is a reservation that holds something of an object. Whoever has
-// withdrawn since it was granted is out of it, also when enrolled again.
+// HoldsOn reports whether it is a reservation that holds budget of an object at a time. An object
+// that has withdrawn since the grant is not part of the reservation, even if it has enrolled again.
 func (r Sale) HoldsOn(o Object, at time.Time) bool { return r.Holds(at) && o.Withdrawn < r.Granted }
 
-// StillHeld returns the reservations of an object that hold something of it, without one that is
-// being sold; 0 stands for none.
+// StillHeld returns the numbers of the reservations that hold budget of an object, without the one
+// that is being sold; 0 for none.
 func (s *State) StillHeld(o Object, sold uint64) (numbers []uint64, err error) {
 	for _, number := range o.Held {
 		if number == sold {
@@ -113,8 +114,8 @@ func (s *State) StillHeld(o Object, sold uint64) (numbers []uint64, err error) {
 	return numbers, nil
 }
 
-// HeldUntil returns when the last of the reservations ends that hold something of an object; the
-// zero time if none does.
+// HeldUntil returns when the last reservation ends that holds budget of an object, or the zero time
+// if there is none.
 func (s *State) HeldUntil(o Object) (end time.Time, err error) {
 	for _, number := range o.Held {
 		r, err := s.Sale(number)
@@ -148,21 +149,21 @@ func (r *Sale) Fields(x wire.Codec) {
 // Encode returns the payload of the record.
 func (r Sale) Encode() []byte { return wire.Encode(&r) }
 
-// DecodeSale reads what [Sale.Encode] writes.
+// DecodeSale decodes what [Sale.Encode] returns.
 func DecodeSale(payload []byte) (Sale, error) { return wire.Decode[Sale](payload) }
 
-// NumberedSale is a sale with its number, 0 for none.
+// NumberedSale is a sale with its number; 0 for none.
 type NumberedSale struct {
 	Number uint64 // from 1
 	Sale
 }
 
-// mostSalesKept is how many sales that were read are remembered.
+// mostSalesKept is the largest number of sales that are kept in addition to the last one.
 const mostSalesKept = 4 * event.MaxReservations
 
-// Sale returns a sale or reservation by its number, which must be there. It remembers the last: the
-// objects of one ask for it in turn. It remembers others too, as they are stored: each of several
-// checks of an object reads all of its reservations.
+// Sale returns the sale or reservation with a number. It returns an error if there is none. It
+// keeps the last one, because the objects of a sale look it up one after the other. It also keeps
+// others as stored, because several checks of an object each read all of its reservations.
 func (s *State) Sale(number uint64) (Sale, error) {
 	if s.Latest.Number == number && number != 0 {
 		return s.Latest.Sale, nil
@@ -181,7 +182,7 @@ func (s *State) Sale(number uint64) (Sale, error) {
 	return r, nil
 }
 
-// keepSale remembers a sale that was read, beside the last.
+// keepSale keeps a sale that was read, in addition to the last one.
 func (s *State) keepSale(number uint64, r Sale) {
 	if s.salesKept == nil || len(s.salesKept) == mostSalesKept {
 		s.salesKept = make(map[uint64]Sale, 1)
@@ -189,7 +190,7 @@ func (s *State) keepSale(number uint64, r Sale) {
 	s.salesKept[number] = r
 }
 
-// ForgetSales forgets what was read and written of sales.
+// ForgetSales drops all sales that are kept.
 func (s *State) ForgetSales() { s.Latest, s.salesKept = NumberedSale{}, nil }
 
 // PutSale writes a sale or reservation.

@@ -9,51 +9,52 @@ import (
 	"github.com/sluicedp/sluice/ledger/internal/merkle"
 )
 
-// State is the ledger's state inside one transaction, as typed records.
+// State is the ledger's state inside one transaction or snapshot, as typed records. It is not safe
+// for concurrent use.
 type State struct {
-	kv.Reader          // what records are read from; see [State.Get]
-	Reading   *Reading // whom they are read for; nil observes nothing
-	Counters  Counters // as the events of the transaction leave them
-	Durable   Counters // as they were when the transaction began
-	// Clock is what the clock says: ceilings are those of this instant, and a clock gone back
-	// lowers them
+	kv.Reader          // the store; see [State.Get]
+	Reading   *Reading // the request that records are read for; may be nil
+	Counters  Counters // as of the last event of the transaction
+	Durable   Counters // as of the beginning of the transaction
+	// Clock is the current time of the clock. Ceilings are those of this time, so that a clock that
+	// has gone back lowers them.
 	Clock time.Time
-	// Now is the same or, if that is later, the time of the last event: windows and reservations
-	// end by it
+	// Now is the later of Clock and the time of the last event. Sale windows and reservations end
+	// by it.
 	Now       time.Time
-	Far       error               // that the clock is further ahead of the log than anybody has confirmed; nil if not
-	Writer    kv.Writer           // nil when only reading
-	Plain     bool                // records have no checksums: they are in an audit's memory
-	Copied    bool                // the store copies what is put
-	Known     *Cache              // nil if nothing is remembered beyond the transaction
-	recent    recent              // of what is known
-	Latest    NumberedSale        // the sale last looked up
-	salesKept map[uint64]Sale     // others that were read, as they are stored
-	Client    NumberedName        // the buyer whose name was last looked up
-	Tallies   map[TallyKey]*Tally // those that changed, until flush
-	Recounts  []recounted         // of the event being applied, if plain
-	Levels    LevelPage           // for the levels of chains; the zero value asks for new memory
-	Buffer    Buffer              // for records
-	Written   event.Written       // for events
-	Journaled bool                // events are to be appended to a journal
-	Bare      Pieces              // for that
-	Records   [][]byte            // of the events of the transaction, for the journal
-	Work      *Work               // counts what is recorded; nil if nobody observes it
-	Edge      *merkle.Edge        // of the tree; nil until it is needed
-	Chances   Chances             // what is drawn from
-	Salts     func([]byte)        // fills memory for some salts with random bytes
-	Salting   []byte              // such memory
-	Salted    []byte              // what of it is not used yet
-	// Coming is how many events are to be recorded, about, besides those that are known; 0 if
-	// nobody has said
+	Far       error               // error if the clock is too far ahead of the log and not confirmed; otherwise nil
+	Writer    kv.Writer           // nil in a snapshot
+	Plain     bool                // records have no checksums, because they are in the memory of an audit
+	Copied    bool                // the store copies what is written
+	Known     *Cache              // cache beyond the transaction; may be nil
+	recent    recent              // definitions looked up last
+	Latest    NumberedSale        // the sale looked up last
+	salesKept map[uint64]Sale     // other sales that were read, as stored
+	Client    NumberedName        // the buyer whose name was looked up last
+	Tallies   map[TallyKey]*Tally // changed tallies, until [State.FlushTallies]
+	Recounts  []recounted         // changes by the current event, if Plain
+	Levels    LevelPage           // memory for the levels of chains; the zero value allocates
+	Buffer    Buffer              // encodes records
+	Written   event.Written       // encodes events
+	Journaled bool                // events are appended to a journal
+	Bare      Pieces              // memory for Records
+	Records   [][]byte            // the encoded events of the transaction, for the journal
+	Work      *Work               // counts what is recorded; may be nil
+	Edge      *merkle.Edge        // frontier of the tree; nil until it is needed
+	Chances   Chances             // the samplers
+	Salts     func([]byte)        // fills its argument with random bytes
+	Salting   []byte              // memory for some salts
+	Salted    []byte              // the unused part of Salting
+	// Coming is about how many more events will be recorded, in addition to those known; 0 if
+	// unknown.
 	Coming     int
 	Keyed      TruthKeyState   // whether the ledger has a truth key
-	Linked     Linked          // of the event applied last
-	noiseNames map[string]bool // of the noise keys, once they were read
-	near       near            // records that were read or written last, or are likely to be wanted next
+	Linked     Linked          // links of the event applied last
+	noiseNames map[string]bool // names of the noise keys, once read
+	near       near            // records read or written last, or expected next
 }
 
-// Snapshot returns the state that a reader shows. Nothing can be written to it.
+// Snapshot returns the state in a reader. Nothing can be written to it.
 func Snapshot(r kv.Reader) (*State, error) {
 	s := &State{Reader: r}
 	var err error
@@ -62,8 +63,7 @@ func Snapshot(r kv.Reader) (*State, error) {
 	return s, err
 }
 
-// Begin starts a transaction at the time now, or at that of the last event if the clock has gone
-// back since.
+// Begin starts a transaction at the time now, or at the time of the last event if that is later.
 func Begin(w kv.Writer, now time.Time) (*State, error) {
 	s, err := Snapshot(w)
 	if err != nil {
@@ -74,7 +74,8 @@ func Begin(w kv.Writer, now time.Time) (*State, error) {
 	return s, nil
 }
 
-// CheckBegun returns [errs.ErrCorrupt] for a store without the events that begin every ledger.
+// CheckBegun returns [errs.ErrCorrupt] if the store has no events, because every ledger begins with
+// some.
 func (s *State) CheckBegun() error {
 	if s.Counters.Events == 0 {
 		return errs.Corrupt(nil, "not a Sluice ledger, or its counters are missing")
@@ -82,9 +83,10 @@ func (s *State) CheckBegun() error {
 	return nil
 }
 
-// SetClock says what time it is. That of the log does not run back, whatever the clock does.
+// SetClock sets the time of the clock. The time of the log does not decrease, even if the clock has
+// gone back.
 func (s *State) SetClock(clock time.Time) {
-	s.Clock = clock.UTC().Round(0) // as it will be read from the log: without a monotonic reading
+	s.Clock = clock.UTC().Round(0) // as read from the log, without a monotonic reading
 	s.Now = s.Clock
 	if s.Now.Before(s.Counters.Last) {
 		s.Now = s.Counters.Last

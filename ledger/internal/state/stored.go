@@ -17,7 +17,7 @@ func (s *State) Payload(bucket string, key []byte) ([]byte, error) {
 	return s.Buffer.head.Unseal(bucket, key, value)
 }
 
-// Put writes a record. The key must not change afterwards.
+// Put writes a record. The caller must not change the key afterwards.
 func (s *State) Put(bucket string, key, payload []byte) error {
 	if s.Plain {
 		return s.Writer.Put(bucket, key, payload)
@@ -30,7 +30,7 @@ func (s *State) PutNumber(bucket string, key []byte, number uint32) error {
 	return s.Put(bucket, key, binary.BigEndian.AppendUint32(nil, number))
 }
 
-// Lookup returns a record, and whether there is one.
+// Lookup returns a decoded record, and whether there is one.
 func Lookup[T any](
 	s *State, bucket string, key []byte, decode func([]byte) (T, error),
 ) (record T, found bool, err error) {
@@ -41,7 +41,7 @@ func Lookup[T any](
 	return decodePayload(bucket, key, payload, decode)
 }
 
-// DecodeRecord decodes a stored value, checksum included; nil stands for none.
+// DecodeRecord decodes a stored value with its checksum. found is false if the value is nil.
 func DecodeRecord[T any](
 	bucket string, key, value []byte, decode func([]byte) (T, error),
 ) (record T, found bool, err error) {
@@ -55,6 +55,7 @@ func DecodeRecord[T any](
 	return decodePayload(bucket, key, payload, decode)
 }
 
+// decodePayload decodes the payload of a record. Its error has the key and the bucket.
 func decodePayload[T any](
 	bucket string, key, payload []byte, decode func([]byte) (T, error),
 ) (record T, found bool, err error) {
@@ -64,13 +65,13 @@ func decodePayload[T any](
 	return record, true, nil
 }
 
-// DecodeNumber32 reads a record that is a number of 4 bytes.
+// DecodeNumber32 decodes a record that is a number of 4 bytes.
 func DecodeNumber32(payload []byte) (uint32, error) {
 	d := &wire.Decoder{Rest: payload}
 	return d.U32(), d.Done()
 }
 
-// DecodeNumber64 reads a record that is a number of 8 bytes.
+// DecodeNumber64 decodes a record that is a number of 8 bytes.
 func DecodeNumber64(payload []byte) (uint64, error) {
 	d := &wire.Decoder{Rest: payload}
 	return d.U64(), d.Done()

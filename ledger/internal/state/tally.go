@@ -12,15 +12,15 @@ import (
 	"github.com/sluicedp/sluice/privacy"
 )
 
-// Tallies count the responses as they are recorded, so that an estimate need not read the chains.
-// What they hold follows from the chains, which stay the truth about it.
+// Tallies count the responses as they are recorded, so that estimates need not read the chains.
+// They follow from the chains, which are authoritative.
 
-// TallyKey names what a tally counts: a value as the response to a question at exactly one ε or, in
-// unary encoding, all responses at that ε.
+// TallyKey identifies what a tally counts: one response to a question at exactly one ε or, in unary
+// encoding, all responses at that ε.
 type TallyKey struct {
-	Question uint32          // by number
+	Question uint32          // number of the question
 	Epsilon  privacy.Epsilon // the level
-	Value    uint32          // 0 in unary encoding
+	Value    uint32          // index of the response; 0 in unary encoding
 }
 
 // tallyKeyOf returns the key of the tally that counts a level.
@@ -28,7 +28,7 @@ func tallyKeyOf(q *event.Question, l Level) TallyKey {
 	return TallyKey{q.Number, l.Epsilon, uint32(l.Response.Index)}
 }
 
-// levelPrefix begins the keys of all tallies of a question at an ε.
+// levelPrefix returns the prefix of the keys of all tallies of a question at an ε.
 func levelPrefix(question uint32, epsilon privacy.Epsilon) []byte {
 	return binary.BigEndian.AppendUint64(binary.BigEndian.AppendUint32(nil, question), uint64(epsilon.Nano()))
 }
@@ -38,7 +38,7 @@ func (k TallyKey) Bytes() []byte {
 	return binary.BigEndian.AppendUint32(levelPrefix(k.Question, k.Epsilon), k.Value)
 }
 
-// DecodeTallyKey reads what [TallyKey.Bytes] writes.
+// DecodeTallyKey decodes what [TallyKey.Bytes] returns.
 func DecodeTallyKey(key []byte) (TallyKey, error) {
 	d := &wire.Decoder{Rest: key}
 	k := TallyKey{Question: d.U32()}
@@ -51,20 +51,22 @@ func DecodeTallyKey(key []byte) (TallyKey, error) {
 	return k, d.Done()
 }
 
-// Tally counts chains of a question whose responses at one ε say the same. There is none where
+// Tally counts the chains of a question that have the same response at one ε. It is not stored if
 // there are no such chains.
 type Tally struct {
 	Tallied
-	// Bits counts, in unary encoding, for each value the responses whose bit is set. Else it is
-	// empty.
+	// Bits counts, in unary encoding, the responses whose bit is set, for each value. In other
+	// encodings it is empty.
 	Bits []Tallied `audit:"bit"`
 }
 
-// Tallied is how many chains have such a response, and of how many it is the current one.
+// Tallied is the number of chains that have a response, and the number of those where it is the
+// current one.
 type Tallied struct {
-	// Recorded counts chains at the ε asked about, whatever came later.
+	// Recorded counts chains with the response at this ε, including those that were raised since
+	// then.
 	Recorded uint64 `audit:"the number of chains with it"`
-	Current  uint64 `audit:"the number of chains where it is the current one"` // of those, the ones never raised since
+	Current  uint64 `audit:"the number of chains where it is the current one"` // those that were not raised since then
 }
 
 // Encode returns the payload of the record.
@@ -77,7 +79,7 @@ func (t Tally) Encode() []byte {
 	return e.Buf
 }
 
-// DecodeTally reads what [Tally.Encode] writes.
+// DecodeTally decodes what [Tally.Encode] returns.
 func DecodeTally(payload []byte) (Tally, error) {
 	d := &wire.Decoder{Rest: payload}
 	t := Tally{Tallied: Tallied{d.Uvarint(), d.Uvarint()}}
@@ -94,7 +96,8 @@ func DecodeTally(payload []byte) (Tally, error) {
 	return t, d.Done()
 }
 
-// each changes every count that a response is part of, and tells whether all of them could be.
+// each applies change to every count that a response is part of. It reports whether all calls
+// returned true.
 func (t *Tally) each(response event.Value, change func(*Tallied) bool) bool {
 	done := change(&t.Tallied)
 	for v := range response.Bits.Ones() {
@@ -103,24 +106,25 @@ func (t *Tally) each(response event.Value, change func(*Tallied) bool) bool {
 	return done
 }
 
-// recount is what a count changes by: each of both by 1, 0 or -1.
+// recount is a change of a count: each field is 1, 0 or -1.
 type recount struct{ recorded, current int8 }
 
-// change changes a count, and tells whether the new one is possible.
+// change changes a count, and reports whether the new count is possible.
 func (by recount) change(c *Tallied) bool {
 	c.Recorded += uint64(int64(by.recorded))
 	c.Current += uint64(int64(by.current))
 	return c.Recorded <= math.MaxInt64 && c.Current <= c.Recorded
 }
 
-// recounted is a change of a tally that was made.
+// recounted is a change that was applied to a tally.
 type recounted struct {
 	*Tally
 	response event.Value
 	by       recount
 }
 
-// Fit makes room for the bits of a question's responses. It refuses a tally of another question.
+// Fit allocates the bits for the responses of a question. It returns an error if the tally does not
+// fit the question.
 func (t *Tally) Fit(q *event.Question) error {
 	m := 0
 	if q.Encoding == event.EncodingUnary {
@@ -135,7 +139,7 @@ func (t *Tally) Fit(q *event.Question) error {
 	return nil
 }
 
-// CountLevel counts a level that was just put in its place among those of a chain.
+// CountLevel counts a level that was just inserted into a chain at an index.
 func (s *State) CountLevel(q *event.Question, levels []Level, at int) error {
 	last := at == len(levels)-1
 	by := recount{recorded: 1}
@@ -170,7 +174,7 @@ func (s *State) recount(q *event.Question, l Level, by recount) error {
 	return err
 }
 
-// UndoRecounts takes back what recount has changed since the last event.
+// UndoRecounts undoes the changes made by recount since the last event.
 func (s *State) UndoRecounts() {
 	for _, r := range s.Recounts {
 		r.each(r.response, recount{-r.by.recorded, -r.by.current}.change)
@@ -178,15 +182,14 @@ func (s *State) UndoRecounts() {
 	s.Recounts = s.Recounts[:0]
 }
 
-// tally returns a tally, to be changed in place. It is read when it is first asked for, and written
-// by [State.FlushTallies].
+// tally returns a tally, which the caller may change. It is read at the first call and written by
+// [State.FlushTallies].
 func (s *State) tally(key TallyKey) (*Tally, error) {
 	if t := s.Tallies[key]; t != nil {
 		return t, nil
 	}
 	t, _, err := Lookup(s, BucketTallies, key.Bytes(), DecodeTally)
-	// Each response is recorded by an event of its own, and the one being applied is not counted
-	// yet.
+	// Each response has an event of its own, and the event being applied is not counted yet.
 	if err != nil || t.Recorded >= s.Counters.Events {
 		return nil, errs.Corrupt(err, "question %d: %d responses by %d events", key.Question, t.Recorded,
 			s.Counters.Events)
@@ -222,10 +225,10 @@ func (s *State) Responses(q *event.Question, epsilon privacy.Epsilon) (n uint64,
 	return n, nil
 }
 
-// ForgetTallies forgets what was counted, once it is written.
+// ForgetTallies drops the changed tallies after they were written.
 func (s *State) ForgetTallies() { s.Tallies = nil }
 
-// CountedInMemory returns how many counts are to be written.
+// CountedInMemory returns the number of counts that [State.FlushTallies] will write.
 func (s *State) CountedInMemory() int {
 	n := 0
 	for _, t := range s.Tallies {
@@ -234,8 +237,8 @@ func (s *State) CountedInMemory() int {
 	return n
 }
 
-// FlushTallies writes what was counted, in the order of the keys: a draw at an ε where many others
-// were drawn costs nothing more, and the same transaction always makes the same writes.
+// FlushTallies writes the changed tallies in the order of their keys. Many draws at one ε thus cost
+// few writes, and the same transaction always makes the same writes.
 func (s *State) FlushTallies() error {
 	type record struct {
 		key []byte
@@ -260,7 +263,7 @@ func (s *State) FlushTallies() error {
 	return nil
 }
 
-// UncountLevels takes all levels of a chain off.
+// UncountLevels removes all levels of a chain from the counts.
 func (s *State) UncountLevels(q *event.Question, levels []Level) error {
 	for i, l := range levels {
 		by := recount{recorded: -1}
@@ -274,8 +277,8 @@ func (s *State) UncountLevels(q *event.Question, levels []Level) error {
 	return nil
 }
 
-// ScanTallies visits the stored tallies of a question, at one ε or, if that is 0, at all, by rising
-// ε and value. It does not see what was counted in the same transaction.
+// ScanTallies calls visit for the stored tallies of a question, by rising ε and value. If epsilon
+// is not 0, it visits only the tallies at that ε. It does not see changes of the same transaction.
 func (s *State) ScanTallies(question uint32, epsilon privacy.Epsilon, visit func(TallyKey, Tally) error) error {
 	prefix := levelPrefix(question, epsilon)
 	from := prefix
@@ -296,7 +299,7 @@ func (s *State) ScanTallies(question uint32, epsilon privacy.Epsilon, visit func
 	return err
 }
 
-// openTally passes a stored tally to visit.
+// openTally decodes a stored tally and passes it to visit.
 func openTally(key, value []byte, visit func(TallyKey, Tally) error) error {
 	k, err := DecodeTallyKey(key)
 	if err != nil {

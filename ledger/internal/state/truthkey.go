@@ -1,15 +1,16 @@
 package state
 
-// TruthKeyState is what a transaction knows of the truth key: many events in a row ask.
+// TruthKeyState is what a transaction knows about the truth key. It is cached, because many events
+// in a row need it.
 type TruthKeyState uint8
 
 const (
-	TruthKeyUnknown TruthKeyState = iota // it was not looked up, or has changed since
+	TruthKeyUnknown TruthKeyState = iota // not read yet, or changed since then
 	truthKeyNone
 	truthKeySet
 )
 
-// HasTruthKey tells whether the ledger has a truth key by now.
+// HasTruthKey reports whether the ledger has a truth key.
 func (s *State) HasTruthKey() (bool, error) {
 	if s.Keyed == TruthKeyUnknown {
 		check, err := s.Payload(BucketMeta, []byte(KeyTruthKey))

@@ -6,36 +6,36 @@ import (
 	"github.com/sluicedp/sluice/privacy"
 )
 
-// RecordID names a chain, by question and object.
+// RecordID identifies a chain by question and object.
 type RecordID struct {
-	Question uint32 // by number
-	Name     string // of the object
+	Question uint32 // number of the question
+	Name     string // name of the object
 }
 
-// Underway sums up what is recorded of a request, or of a part of one, until its settled event
-// comes: what that one tells is compared with it. It is empty between transactions.
+// Underway sums up what is recorded of a request, or of a part of one, until its settled event.
+// That event is compared with the sums. It is empty between transactions.
 type Underway struct {
-	Events   uint64          // since the last settled event
-	Requests Requests        // which it can be of
-	Enrolled uint64          // how many objects, or put under other terms, or withdrawn
+	Events   uint64          // number of events since the last settled event
+	Requests Requests        // the kinds of request that the events can be part of
+	Enrolled uint64          // number of objects enrolled, put under other terms, or withdrawn
 	Raised   uint64          // responses above the current level
-	Derived  uint64          // other responses that were recorded, but for those of a sale
-	Erased   uint64          // responses and charges whose events are erased, but for those of a sale
-	Gone     uint64          // events that are erased
-	Draws    uint64          // responses drawn for a sale whose events are erased
-	Spent    uint64          // that it costs all objects together, in nano-nats, as far as events say it
-	Last     string          // the last object enrolled or with a response: they come in order
-	Question uint32          // that the first response or refusal is about; 0 if there was none
-	Asked    privacy.Epsilon // likewise, its ε
-	Sweep    bool            // responses or refusals are such as only those of a sweep can be
-	Refused  RecordID        // the last object refused
+	Derived  uint64          // other recorded responses, except those of a sale
+	Erased   uint64          // responses and charges whose events are erased, except those of a sale
+	Gone     uint64          // number of erased events
+	Draws    uint64          // drawn responses of a sale whose events are erased
+	Spent    uint64          // total cost to all objects in nano-nats, as far as events have it
+	Last     string          // the last object enrolled or with a response; objects are in the order of names
+	Question uint32          // question of the first response or refusal; 0 if there was none
+	Asked    privacy.Epsilon // ε of the first response or refusal
+	Sweep    bool            // some responses or refusals can only be those of a sweep
+	Refused  RecordID        // the last refused object
 	One      string          // the first object that an event names
-	More     bool            // another one is named as well
-	// Doubt is why an object cannot have been refused as it was, unless the request is for an
-	// answer given again
+	More     bool            // another object is named as well
+	// Doubt is why an object cannot have been refused as recorded. It does not apply if the request
+	// is for an answer that was recorded before.
 	Doubt string
-	Bound Binding // the truths that chains were bound to, for what is drawn from them
-	Loose bool    // events are missing, or were left out: an audit compares nothing
+	Bound Binding // bindings of chains to the true values that responses are drawn from
+	Loose bool    // events are missing or were left out, so an audit compares nothing
 }
 
 func (u *Underway) fields(x wire.Codec) {
@@ -54,18 +54,18 @@ func (u *Underway) fields(x wire.Codec) {
 	x.U32(&u.Bound.Question)
 }
 
-// Binding sums up the events of a request that bind chains to truths. Those of a sale or an answer
-// stand in a row, before all that is drawn.
+// Binding sums up the events of a request that bind chains to true values. In a sale or an answer,
+// these events are consecutive and precede everything drawn.
 type Binding struct {
-	Undrawn     uint64 // chains that were bound, and not drawn from since
-	First, Last uint64 // events of the last row of them; 0 if there was none
-	Question    uint32 // of this row
+	Undrawn     uint64 // number of chains that were bound, and not drawn from since then
+	First, Last uint64 // first and last event of the last consecutive bindings; 0 if there was none
+	Question    uint32 // the question of these bindings
 }
 
-// Requests are sorts of requests, as a set: those that some events can be of.
+// Requests is a set of kinds of requests.
 type Requests uint8
 
-// RequestsWith returns the sorts of requests that record an event of a kind.
+// RequestsWith returns the kinds of requests that record an event of a kind.
 func RequestsWith(k event.Kind) Requests {
 	switch k {
 	case event.KindReleased:
@@ -94,14 +94,14 @@ func RequestsWith(k event.Kind) Requests {
 	return OfChange
 }
 
-// The sorts of requests.
+// The kinds of requests.
 const (
-	OfRaise       Requests = 1 << iota // a raise, or a sweep
-	OfEnrolment                        // of objects in a question
-	OfAnswer                           // about a panel
-	OfSale                             // new or reserved
-	OfReservation                      // of a sale
+	OfRaise       Requests = 1 << iota // a raise or a sweep
+	OfEnrolment                        // enrolment of objects in a question
+	OfAnswer                           // an answer about a panel
+	OfSale                             // a sale, new or reserved before
+	OfReservation                      // a reservation
 	OfChange                           // a single change
-	OfTerms                            // that change, of objects in a question
-	OfWithdrawal                       // of several objects
+	OfTerms                            // other terms for objects in a question
+	OfWithdrawal                       // withdrawal of several objects
 )

@@ -5,14 +5,14 @@ import (
 	"github.com/sluicedp/sluice/ledger/internal/event"
 )
 
-// Work counts what a transaction records, for whoever observes the ledger.
+// Work counts what a transaction records, for the observer of the ledger.
 type Work struct {
-	made [event.MethodResale + 1]uint64 // responses and answers, by method
-	// Requests counts those whose events these are; of a large one each part. The host's keys are
-	// set by none
+	made [event.MethodResale + 1]uint64 // number of responses and answers, by method
+	// Requests is the number of settled requests; each part of a large request counts. Events that
+	// record the host's keys belong to no request.
 	Requests int
-	Spent    uint64                // ε of all people, in nano-nats
-	LeftOut  map[api.Reason]uint64 // people, by reason
+	Spent    uint64                // by all objects, in nano-nats
+	LeftOut  map[api.Reason]uint64 // number of refused objects, by reason
 }
 
 // Count counts a change that was recorded. It may be called on nil.
@@ -38,7 +38,7 @@ func (w *Work) Count(c event.Change) {
 	}
 }
 
-// Draws returns how many responses and answers were drawn, by method.
+// Draws returns the number of responses and answers drawn, by method.
 func (w *Work) Draws() map[string]uint64 {
 	draws := map[string]uint64{}
 	for m := event.MethodRaise; m < event.MethodResale; m++ {
@@ -49,5 +49,5 @@ func (w *Work) Draws() map[string]uint64 {
 	return draws
 }
 
-// Resold returns how many responses were sold again.
+// Resold returns the number of responses that were sold again.
 func (w *Work) Resold() uint64 { return w.made[event.MethodResale] }

@@ -6,22 +6,23 @@ import (
 	"github.com/sluicedp/sluice/privacy"
 )
 
-// Codec writes fields or reads them, whichever it is made for: so that one description of a record serves for both.
+// Codec either encodes fields or decodes them, so that one description of a record serves for both.
+// Each method encodes or decodes one kind of field.
 type Codec struct {
 	e *Encoder
 	d *Decoder
 }
 
-// Writing returns a codec that appends what it is given.
+// Writing returns a codec that appends fields to an encoder.
 func Writing(e *Encoder) Codec { return Codec{e: e} }
 
-// Reading returns a codec that sets what it is given.
+// Reading returns a codec that sets fields from a decoder.
 func Reading(d *Decoder) Codec { return Codec{d: d} }
 
-// Reads returns where it reads from, or nil if it writes.
+// Reads returns the decoder, or nil if the codec encodes.
 func (c Codec) Reads() *Decoder { return c.d }
 
-// field writes a field or reads it.
+// field encodes or decodes a field with the given functions.
 func field[T any](c Codec, v *T, read func(*Decoder) T, write func(*Encoder, T)) {
 	if c.d != nil {
 		*v = read(c.d)
@@ -30,7 +31,7 @@ func field[T any](c Codec, v *T, read func(*Decoder) T, write func(*Encoder, T))
 	}
 }
 
-// U8 is a byte.
+// U8 is a field of one byte.
 func (c Codec) U8(v *uint8) {
 	if c.d != nil {
 		*v = c.d.U8()
@@ -39,7 +40,7 @@ func (c Codec) U8(v *uint8) {
 	}
 }
 
-// U32 is a number of 4 bytes, or several.
+// U32 is one or several numbers of 4 bytes each.
 func (c Codec) U32(all ...*uint32) {
 	for _, v := range all {
 		if c.d != nil {
@@ -50,7 +51,7 @@ func (c Codec) U32(all ...*uint32) {
 	}
 }
 
-// Uvarint is a number of 1 to 10 bytes, or several.
+// Uvarint is one or several numbers of 1 to 10 bytes each.
 func (c Codec) Uvarint(all ...*uint64) {
 	for _, v := range all {
 		if c.d != nil {
@@ -61,7 +62,7 @@ func (c Codec) Uvarint(all ...*uint64) {
 	}
 }
 
-// Short is a number below 2³² that is written as [Codec.Uvarint] does.
+// Short is a number below 2³² with the encoding of [Codec.Uvarint].
 func (c Codec) Short(v *uint32) {
 	n := uint64(*v)
 	if c.Uvarint(&n); c.d != nil {
@@ -69,7 +70,7 @@ func (c Codec) Short(v *uint32) {
 	}
 }
 
-// Epsilon is an ε, or several.
+// Epsilon is one or several ε.
 func (c Codec) Epsilon(all ...*privacy.Epsilon) {
 	for _, v := range all {
 		if c.d != nil {
@@ -80,7 +81,7 @@ func (c Codec) Epsilon(all ...*privacy.Epsilon) {
 	}
 }
 
-// Text is a text behind its length.
+// Text is a text, preceded by its length.
 func (c Codec) Text(v *string) {
 	if c.d != nil {
 		*v = c.d.Text()
@@ -89,7 +90,7 @@ func (c Codec) Text(v *string) {
 	}
 }
 
-// Flag is a byte that is 0 or 1. It returns what the field is then.
+// Flag is a byte that is 0 or 1. It returns the value of the field.
 func (c Codec) Flag(v *bool) bool {
 	field(c, v, (*Decoder).Flag, (*Encoder).Flag)
 	return *v
@@ -98,7 +99,7 @@ func (c Codec) Flag(v *bool) bool {
 // Time is a time in nanoseconds since 1970.
 func (c Codec) Time(v *time.Time) { field(c, v, (*Decoder).Time, (*Encoder).Time) }
 
-// Array is as many bytes as there are.
+// Array is a field of fixed length: as many bytes as v has.
 func (c Codec) Array(v []byte) {
 	if c.d != nil {
 		c.d.Array(v)
@@ -107,10 +108,11 @@ func (c Codec) Array(v []byte) {
 	}
 }
 
-// Numbers is a list of numbers.
+// Numbers is a list of numbers, preceded by its length.
 func (c Codec) Numbers(v *[]uint64) { field(c, v, (*Decoder).Numbers, (*Encoder).Numbers) }
 
-// List is a list of what takes at least so many bytes each. An empty one is read as nil.
+// List is a list, preceded by its length, with one called for each item. smallest is the least
+// number of bytes that an item takes. An empty list is decoded as nil.
 func List[T any](c Codec, v *[]T, smallest int, one func(*T)) {
 	if c.d == nil {
 		c.e.Uvarint(uint64(len(*v)))
@@ -122,20 +124,20 @@ func List[T any](c Codec, v *[]T, smallest int, one func(*T)) {
 	}
 }
 
-// Record is what is described by its fields.
+// Record is a type that describes its encoding by its fields.
 type Record interface {
-	// Fields reads or writes each field in turn, as the codec does.
+	// Fields passes each field to the codec, in order, which encodes or decodes it.
 	Fields(c Codec)
 }
 
-// Encode returns the bytes of a record.
+// Encode returns the encoding of a record.
 func Encode(r Record) []byte {
 	e := &Encoder{}
 	r.Fields(Writing(e))
 	return e.Buf
 }
 
-// Decode reads what [Encode] returned, all of it.
+// Decode decodes a record from the result of [Encode], and fails if bytes are left over.
 func Decode[T any, P interface {
 	*T
 	Record

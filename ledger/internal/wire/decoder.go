@@ -11,15 +11,15 @@ import (
 	"github.com/sluicedp/sluice/privacy"
 )
 
-// Decoder takes values off the front of Rest. After the first fault it returns zero values and keeps the fault for
-// [Decoder.Done].
+// Decoder decodes values from the front of Rest. After the first error it returns zero values and
+// keeps the error for [Decoder.Done].
 type Decoder struct {
-	Rest  []byte // what is not read yet
-	Err   error  // the first fault
-	Texts *Texts // where texts are put, nil for memory of their own
+	Rest  []byte // the bytes that are not decoded yet
+	Err   error  // the first error
+	Texts *Texts // memory for decoded texts; nil allocates each text separately
 }
 
-// Fail makes something that was read a fault, unless there was one before.
+// Fail records an [errs.ErrCorrupt], unless there was an error before, and discards the rest.
 func (d *Decoder) Fail(format string, args ...any) {
 	if d.Err == nil {
 		d.Err = fmt.Errorf("%w: "+format, append([]any{errs.ErrCorrupt}, args...)...)
@@ -27,7 +27,7 @@ func (d *Decoder) Fail(format string, args ...any) {
 	d.Rest = nil
 }
 
-// Take returns the next n bytes, or nil.
+// Take returns the next n bytes, or nil if there are fewer.
 func (d *Decoder) Take(n uint64) []byte {
 	if d.Err != nil || n > uint64(len(d.Rest)) {
 		d.Fail("record ends early")
@@ -38,7 +38,7 @@ func (d *Decoder) Take(n uint64) []byte {
 	return taken
 }
 
-// U8 reads what [Encoder.U8] writes.
+// U8 decodes a value of [Encoder.U8].
 func (d *Decoder) U8() uint8 {
 	if b := d.Take(1); b != nil {
 		return b[0]
@@ -46,7 +46,7 @@ func (d *Decoder) U8() uint8 {
 	return 0
 }
 
-// U32 reads what [Encoder.U32] writes.
+// U32 decodes a value of [Encoder.U32].
 func (d *Decoder) U32() uint32 {
 	if b := d.Take(4); b != nil {
 		return binary.BigEndian.Uint32(b)
@@ -54,7 +54,7 @@ func (d *Decoder) U32() uint32 {
 	return 0
 }
 
-// U64 reads what [Encoder.U64] writes.
+// U64 decodes a value of [Encoder.U64].
 func (d *Decoder) U64() uint64 {
 	if b := d.Take(8); b != nil {
 		return binary.BigEndian.Uint64(b)
@@ -62,7 +62,8 @@ func (d *Decoder) U64() uint64 {
 	return 0
 }
 
-// Uvarint reads what [Encoder.Uvarint] writes, and refuses the same number in more bytes. Most are small.
+// Uvarint decodes a value of [Encoder.Uvarint], and rejects longer encodings of it. Most values
+// have one byte, so this case has a short path.
 func (d *Decoder) Uvarint() uint64 {
 	if len(d.Rest) > 0 && d.Rest[0] < 0x80 {
 		v := d.Rest[0]
@@ -72,10 +73,10 @@ func (d *Decoder) Uvarint() uint64 {
 	return d.longUvarint()
 }
 
-// longUvarint reads a number of any size.
+// longUvarint decodes a number of any size.
 func (d *Decoder) longUvarint() uint64 {
 	v, n := binary.Uvarint(d.Rest)
-	if n <= 0 || n > 1 && d.Rest[n-1] == 0 { // cut off, too large, or longer than it need be
+	if n <= 0 || n > 1 && d.Rest[n-1] == 0 { // truncated, too large, or not the shortest encoding
 		d.Fail("broken number")
 		return 0
 	}
@@ -83,17 +84,17 @@ func (d *Decoder) longUvarint() uint64 {
 	return v
 }
 
-// Uvarints reads one number after the other, as many as into has.
+// Uvarints decodes len(into) numbers into a slice.
 func (d *Decoder) Uvarints(into []uint64) {
 	for i := range into {
 		into[i] = d.Uvarint()
 	}
 }
 
-// Uvarint32 reads a number that is kept in 32 bits.
+// Uvarint32 decodes a number that must fit into 32 bits.
 func (d *Decoder) Uvarint32() uint32 { return d.In32(d.Uvarint()) }
 
-// In32 returns a number that was read, and that is kept in 32 bits.
+// In32 converts a decoded number that must fit into 32 bits.
 func (d *Decoder) In32(n uint64) uint32 {
 	if n > math.MaxUint32 {
 		d.Fail("broken number")
@@ -102,11 +103,11 @@ func (d *Decoder) In32(n uint64) uint32 {
 	return uint32(n)
 }
 
-// Count reads the length of a list whose items take at least size bytes each, so that a damaged
-// length cannot ask for more memory than the record has bytes.
+// Count decodes the length of a list whose items have at least size bytes each. It rejects a length
+// for which the rest is too short, so that a damaged length cannot cause a large allocation.
 func (d *Decoder) Count(size int) int { return d.Fits(d.Uvarint(), size) }
 
-// Fits is [Decoder.Count] for a length that was read already.
+// Fits is [Decoder.Count] for a length that was already decoded.
 func (d *Decoder) Fits(n uint64, size int) int {
 	if n > uint64(len(d.Rest)/size) {
 		d.Fail("list of %d items is longer than its record", n)
@@ -115,7 +116,7 @@ func (d *Decoder) Fits(n uint64, size int) int {
 	return int(n)
 }
 
-// Numbers reads what [Encoder.Numbers] writes; nil if there are none.
+// Numbers decodes a value of [Encoder.Numbers]. An empty list is nil.
 func (d *Decoder) Numbers() []uint64 {
 	n := d.Count(1)
 	if n == 0 {
@@ -126,10 +127,10 @@ func (d *Decoder) Numbers() []uint64 {
 	return v
 }
 
-// Time reads what [Encoder.Time] writes, in UTC.
+// Time decodes a value of [Encoder.Time], in UTC.
 func (d *Decoder) Time() time.Time { return time.Unix(0, int64(d.U64())).UTC() }
 
-// Flag reads what [Encoder.Flag] writes, and refuses other bytes.
+// Flag decodes a value of [Encoder.Flag], and rejects other bytes.
 func (d *Decoder) Flag() bool {
 	v := d.U8()
 	if v > 1 {
@@ -138,10 +139,10 @@ func (d *Decoder) Flag() bool {
 	return v == 1
 }
 
-// Epsilon reads what [Encoder.Epsilon] writes, and refuses more than the largest ε.
+// Epsilon decodes a value of [Encoder.Epsilon], and rejects values above the largest ε.
 func (d *Decoder) Epsilon() privacy.Epsilon { return d.AsEpsilon(d.Uvarint()) }
 
-// AsEpsilon returns a number that was read as an ε.
+// AsEpsilon converts a decoded number to an ε, and rejects values above the largest ε.
 func (d *Decoder) AsEpsilon(n uint64) privacy.Epsilon {
 	e, err := privacy.EpsilonFromNano(int64(n))
 	if err != nil {
@@ -150,10 +151,13 @@ func (d *Decoder) AsEpsilon(n uint64) privacy.Epsilon {
 	return e
 }
 
-// MaxValues is the largest number of values of a question: as many as package rrchain allows.
+// MaxValues is the largest number of values of a question, the same as in package rrchain.
 const MaxValues = 1 << 20
 
-// Output reads the number of an answer, below [MaxValues].
+// MaxMechanism is the largest size of the mechanism of a question, in bytes of JSON.
+const MaxMechanism = 1 << 20
+
+// Output decodes the number of an answer, below [MaxValues].
 func (d *Decoder) Output() int {
 	n := d.Uvarint()
 	if n >= MaxValues {
@@ -163,10 +167,10 @@ func (d *Decoder) Output() int {
 	return int(n)
 }
 
-// Text reads what [Encoder.Text] writes.
+// Text decodes a value of [Encoder.Text].
 func (d *Decoder) Text() string { return d.Texts.of(d.Take(d.Uvarint())) }
 
-// Blobs reads n texts as bytes, which share the memory of Rest.
+// Blobs decodes n texts as byte slices, which share the memory of Rest.
 func (d *Decoder) Blobs(n uint64) [][]byte {
 	all := make([][]byte, d.Fits(n, 1))
 	for i := range all {
@@ -175,10 +179,10 @@ func (d *Decoder) Blobs(n uint64) [][]byte {
 	return all
 }
 
-// Array fills a field of fixed length. At a fault it leaves the rest of the field as it was.
+// Array decodes a field of fixed length into a slice. At an error, the slice stays as it was.
 func (d *Decoder) Array(into []byte) { copy(into, d.Take(uint64(len(into)))) }
 
-// Done returns the first fault, or that bytes are left over. It is the last call.
+// Done returns the first error, or an error if bytes are left over. It must be the last call.
 func (d *Decoder) Done() error {
 	if d.Err == nil && len(d.Rest) > 0 {
 		d.Fail("%d bytes too many", len(d.Rest))
@@ -186,11 +190,11 @@ func (d *Decoder) Done() error {
 	return d.Err
 }
 
-// Texts puts many short texts into one piece of memory, which is in use as long as one of them is. A
-// nil one gives each text memory of its own.
+// Texts stores many short texts in one block of memory, which is in use as long as one of them is.
+// A nil *Texts allocates each text separately.
 type Texts struct{ strings.Builder }
 
-// of returns a text.
+// of returns a copy of text as a string.
 func (t *Texts) of(text []byte) string {
 	if t == nil {
 		return string(text)

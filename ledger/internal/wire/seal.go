@@ -8,35 +8,36 @@ import (
 	"github.com/sluicedp/sluice/ledger/internal/errs"
 )
 
-// SumLength is how many bytes of a stored value are its checksum, which ends it.
+// SumLength is the length in bytes of the checksum at the end of a stored value.
 const SumLength = 4
 
-// Seal appends to a payload the CRC-32C of bucket, key and payload. With the key in it, a record that
-// turns up under another key is noticed as well as one with a flipped bit.
+// Seal appends to a payload the CRC-32C of bucket, key and payload. Because the key is included,
+// the checksum detects a record under the wrong key as well as a flipped bit.
 func Seal(bucket string, key, payload []byte) []byte {
 	return binary.BigEndian.AppendUint32(payload, checksum(bucket, key, payload))
 }
 
 // Unseal checks the checksum of a stored value and returns the payload before it, which shares its
-// memory. A value that is too short or has another sum is [errs.ErrCorrupt].
+// memory. A value that is too short or has another checksum is [errs.ErrCorrupt].
 func Unseal(bucket string, key, value []byte) ([]byte, error) {
 	return new(Sums).Unseal(bucket, key, value)
 }
 
-// Sums remembers how the last checksums began: many records in a row are of few buckets, with keys of
-// one length. The zero value is ready.
+// Sums caches the first part of checksums, which depends on the bucket and the length of the key.
+// Many records in a row have the same of both. The zero value is ready for use.
 type Sums struct {
 	heads [4]sumHead
-	next  int // the one to be given up next
+	next  int // the entry to replace next
 }
 
+// sumHead is the checksum over a bucket and the length of a key.
 type sumHead struct {
 	bucket string
 	length int // of the key
 	head   uint32
 }
 
-// Unseal is [Unseal] for one record of many.
+// Unseal is the function [Unseal] with the cache.
 func (h *Sums) Unseal(bucket string, key, value []byte) ([]byte, error) {
 	n := len(value) - SumLength
 	if n < 0 {
@@ -49,17 +50,18 @@ func (h *Sums) Unseal(bucket string, key, value []byte) ([]byte, error) {
 	return payload, nil
 }
 
+// checksum is [Sums.checksum] without a cache.
 func checksum(bucket string, key, payload []byte) uint32 {
 	return new(Sums).checksum(bucket, key, payload)
 }
 
-// checksum returns what [Seal] appends.
+// checksum returns the checksum that [Seal] appends.
 func (h *Sums) checksum(bucket string, key, payload []byte) uint32 {
 	table := crc32.MakeTable(crc32.Castagnoli)
 	return crc32.Update(crc32.Update(h.Head(bucket, len(key)), table, key), table, payload)
 }
 
-// Head returns how the checksum begins for a record of a bucket whose key has so many bytes.
+// Head returns the checksum over a bucket and the length of a key, from the cache if possible.
 func (h *Sums) Head(bucket string, keyLength int) uint32 {
 	for i := range h.heads {
 		if k := &h.heads[i]; k.length == keyLength && k.bucket == bucket {
@@ -72,9 +74,9 @@ func (h *Sums) Head(bucket string, keyLength int) uint32 {
 	return k.head
 }
 
-// ChecksumHead begins the checksums of all records of a bucket whose keys have so many bytes. It takes
-// bucket and length byte by byte, as crc32 does where it has no instruction for it: so nothing is
-// allocated to put them together.
+// ChecksumHead returns the checksum over a bucket and the length of a key, with which the checksums
+// of all such records begin. It computes the checksum byte by byte, as crc32 does without hardware
+// support, because concatenating both would allocate.
 func ChecksumHead(bucket string, keyLength int) uint32 {
 	table := crc32.MakeTable(crc32.Castagnoli)
 	crc := ^uint32(0)

@@ -65,3 +65,5 @@ func Equal(a, b journal.Group) bool {
 
 // isRejected reports whether an error is a [journal.ErrRejected].
 func isRejected(err error) bool { return errors.Is(err, journal.ErrRejected) }
+
+func isHeld(err error) bool { return errors.As(err, new(*journal.HeldError)) }

@@ -3,7 +3,6 @@ package journaltest
 import (
 	"context"
 	"crypto/rand"
-	"errors"
 	"fmt"
 	"iter"
 	"maps"
@@ -44,7 +43,7 @@ func NewMemory(at journal.Position) *Memory {
 // Inject sets a function that runs before each call of any handle, or removes it with nil. The
 // function may wait, and may run in several goroutines at once. If it returns an error, the call
 // returns that error and is not executed. The handle then stops, unless the call is a Head, or the
-// error is a [journal.ErrRejected] or a [journal.ErrHeld].
+// error is a [journal.ErrRejected] or a [*journal.HeldError].
 func (m *Memory) Inject(fault func(context.Context, Call) error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -98,6 +97,7 @@ type handle struct {
 	term    uint64 // 0 before Claim
 }
 
+// Name implements [journal.Journal].
 func (h *handle) Name() string { return h.in.name }
 
 // call runs the injected fault, and then do unless the fault returned an error. do runs under the
@@ -114,7 +114,7 @@ func (h *handle) call(ctx context.Context, c Call, do func() error) error {
 		return h.refusal
 	case err == nil:
 		return do()
-	case c.Method != "Head" && !isRejected(err) && !errors.Is(err, journal.ErrHeld):
+	case c.Method != "Head" && !isRejected(err) && !isHeld(err):
 		h.refusal = fmt.Errorf("%w: %v", journal.ErrStopped, err)
 	}
 	return err
@@ -142,6 +142,7 @@ func (h *handle) ready(ctx context.Context) error {
 	return nil
 }
 
+// Claim implements [journal.Journal]. The host that claims no longer counts as a follower.
 func (h *handle) Claim(ctx context.Context) (term uint64, end journal.Position, err error) {
 	err = h.call(ctx, Call{Method: "Claim"}, func() error {
 		h.in.term++
@@ -175,6 +176,7 @@ func (h *handle) Head(ctx context.Context) (head journal.Head, err error) {
 	return head, err
 }
 
+// Append implements [journal.Journal].
 func (h *handle) Append(ctx context.Context, g journal.Group) error {
 	return h.call(ctx, Call{Method: "Append", Group: g}, func() error {
 		switch {
@@ -189,6 +191,7 @@ func (h *handle) Append(ctx context.Context, g journal.Group) error {
 	})
 }
 
+// Trim implements [journal.Journal].
 func (h *handle) Trim(ctx context.Context, through journal.Position) error {
 	return h.call(ctx, Call{Method: "Trim", Through: through}, func() error {
 		if h.term == 0 || h.term != h.in.term {
@@ -269,6 +272,7 @@ func (m *Memory) Bases() map[string]uint64 {
 	return maps.Clone(m.bases)
 }
 
+// Read implements [journal.Journal]. It reads each group only when it is returned.
 func (h *handle) Read(ctx context.Context, after journal.Position) iter.Seq2[journal.Group, error] {
 	return func(yield func(journal.Group, error) bool) {
 		for at := after; ; {
@@ -295,6 +299,7 @@ func (h *handle) next(ctx context.Context, at journal.Position) (g journal.Group
 	return stored(h.in.groups[n]), true, nil
 }
 
+// Close implements [journal.Journal], and ends waits of Await.
 func (h *handle) Close() error {
 	h.in.mu.Lock()
 	defer h.in.mu.Unlock()

@@ -75,6 +75,7 @@ func takeMark(d *wire.Decoder) (m Mark) {
 	return m
 }
 
+// putKept encodes the arguments of Keep.
 func putKept(e *wire.Encoder, k kept) {
 	putSegment(e, k.below)
 	for _, s := range k.live {
@@ -82,6 +83,7 @@ func putKept(e *wire.Encoder, k kept) {
 	}
 }
 
+// takeKept decodes putKept. The exceptions extend to the end of the fields.
 func takeKept(d *wire.Decoder) (k kept) {
 	k.below = takeSegment(d)
 	for len(d.Rest) > 0 {

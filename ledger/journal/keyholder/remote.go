@@ -110,17 +110,20 @@ type seen struct {
 	term    uint64
 }
 
+// putSeen encodes the answer of Seen.
 func putSeen(e *wire.Encoder, s seen) {
 	putMark(e, s.highest)
 	e.U64(s.term)
 }
 
+// takeSeen decodes putSeen.
 func takeSeen(d *wire.Decoder) (s seen) {
 	s.highest = takeMark(d)
 	s.term = d.U64()
 	return s
 }
 
+// takeKey decodes a key.
 func takeKey(d *wire.Decoder) (k Key) {
 	d.Array(k[:])
 	return k

@@ -64,6 +64,7 @@ const (
 	mostBytes  = 64 << 20
 )
 
+// newJournal returns a handle that is not connected yet.
 func newJournal(s *settings, ledger [16]byte) *Journal {
 	j := &Journal{settings: s, ledger: ledger, trimming: lock.New(), writing: lock.New()}
 	j.life, j.die = context.WithCancel(context.Background())

@@ -15,7 +15,8 @@ import (
 	"github.com/sluicedp/sluice/ledger/ledgerhttp/metrics"
 )
 
-// watch opens a ledger that counts what it does, and shows that below /metrics of a server of the host's. It is for whoever can reach this server.
+// watch opens a ledger, and serves its metrics at /metrics of a server of the host. Every client
+// that can reach this server can read them.
 func watch(ctx context.Context, own *http.ServeMux, path string) (*ledger.Ledger, error) {
 	counts := metrics.New()
 	l, err := ledger.Open(ctx, path, ledger.Options{Observer: counts})
@@ -26,7 +27,8 @@ func watch(ctx context.Context, own *http.ServeMux, path string) (*ledger.Ledger
 	return l, nil
 }
 
-// serveWatched serves a ledger that was opened with these counts, and counts requests, too. At /metrics the gate says who may see them.
+// serveWatched serves a ledger that was opened with these counts, and also counts its requests.
+// The gate decides which callers may read /metrics.
 func serveWatched(l *ledger.Ledger, counts *metrics.Metrics, gate ledgerhttp.Holder) (http.Handler, error) {
 	return ledgerhttp.New(l, ledgerhttp.Options{Gate: gate.Admit, Answered: counts.Answered, Metrics: counts.ServeMetrics})
 }

@@ -35,33 +35,34 @@ func New() *Metrics {
 	m := &Metrics{
 		registry: prometheus.NewRegistry(),
 		commits: prometheus.NewHistogram(prometheus.HistogramOpts{
-			Name: "sluice_commit_seconds", Help: "How long commits took, from the decision until they were durable.",
+			Name: "sluice_commit_seconds", Help: "Time from the decision of a commit until it is durable.",
 			Buckets: []float64{.0001, .00025, .0005, .001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10},
 		}),
 		requests: counter("sluice_committed_requests_total",
-			"Requests that were committed. A large one counts once for each commit that it took."),
-		events: counter("sluice_committed_events_total", "Events that were committed."),
-		bytes:  counter("sluice_journal_bytes_total", "Bytes of events that went to the journal."),
+			"Committed requests. A large request counts once for each of its commits."),
+		events: counter("sluice_committed_events_total", "Events that this host has committed."),
+		bytes:  counter("sluice_journal_bytes_total", "Bytes of events written to the journal."),
 		draws: counters("sluice_draws_total",
-			"Responses and answers that were drawn. The methods raise and fresh take true values, degrade "+
-				"and insert none.", "method"),
-		resold:  counter("sluice_resales_total", "Responses that were sold again, without any draw."),
-		charged: counter("sluice_epsilon_charged_total", "The sum of what people were charged, as ε in nats."),
+			"Drawn responses and answers. The methods raise and fresh use true values, "+
+				"degrade and insert do not.", "method"),
+		resold:  counter("sluice_resales_total", "Responses that were sold again without a draw."),
+		charged: counter("sluice_epsilon_charged_total", "Total ε charged to people, in nats."),
 		refusals: counter("sluice_refused_requests_total",
-			"Requests that were refused as a whole, because of the people in them or of "+
-				"levels on offer that would be lost."),
+			"Requests refused as a whole, because of people in them, or because an answer would take "+
+				"levels on offer off the market."),
 		refused: counters("sluice_refusing_people_total",
 			"People because of whom requests were refused as a whole, by reason.", "reason"),
-		leftOut: counters("sluice_left_out_people_total", "People whom requests have left out, by reason.", "reason"),
+		leftOut: counters("sluice_left_out_people_total",
+			"People whom partial requests left out, by reason.", "reason"),
 		audits: counters("sluice_audits_total",
-			"Audits of the whole log, by result: sound, problems, or failed when they "+
-				"could not be carried out.", "result"),
+			"Audits of the whole log, by result: sound, problems, or failed if the audit "+
+				"did not complete.", "result"),
 		answered: prometheus.NewHistogramVec(prometheus.HistogramOpts{
 			Name:    "sluice_http_request_seconds",
-			Help:    "How long requests took, by route and by the status of the answer.",
+			Help:    "Time of requests, by route and by the status of the answer.",
 			Buckets: []float64{.0005, .001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 10, 60, 600},
 		}, []string{"route", "status"}),
-		auditEnded:    gauge("sluice_audit_timestamp_seconds", "When the last audit ended that could be carried out."),
+		auditEnded:    gauge("sluice_audit_timestamp_seconds", "When the last completed audit ended."),
 		auditTook:     gauge("sluice_audit_seconds", "How long that audit took."),
 		auditProblems: gauge("sluice_audit_problems", "How many problems that audit found."),
 		exhausted:     gauge("sluice_exhausted_people", "People who had spent their whole cap at that audit."),

@@ -39,7 +39,7 @@ func (s standing) Collect(out chan<- prometheus.Metric) {
 }
 
 // up is what sluice_up tells.
-const up = "Whether the ledger answers: 0 after it has stopped, or was closed, or if it is damaged where this is read."
+const up = "1 if the ledger answers, 0 if it has stopped, was closed, or is damaged in the part that is read."
 
 func metric(name, help string, kind prometheus.ValueType, value float64) prometheus.Metric {
 	return prometheus.MustNewConstMetric(prometheus.NewDesc(name, help, nil, nil), kind, value)
@@ -55,16 +55,16 @@ func counted(s api.Stats) []prometheus.Metric {
 		return metric(name, help, prometheus.CounterValue, float64(n))
 	}
 	revenue := prometheus.NewDesc("sluice_revenue_total",
-		"What all sales have brought, in minor units of the currency.", []string{"currency"}, nil)
+		"Total price of all sales, in minor units of the currency.", []string{"currency"}, nil)
 	return []prometheus.Metric{
 		count("sluice_events_total", "Events in the log.", s.Events),
 		count("sluice_people_total", "People who were ever enrolled.", s.Objects),
 		count("sluice_questions_total", "Questions that were defined.", s.Questions),
 		count("sluice_buyers_total", "Buyers who have ordered.", s.Buyers),
-		count("sluice_sales_total", "Sales that were carried out.", s.Sales),
+		count("sluice_sales_total", "Completed sales.", s.Sales),
 		prometheus.MustNewConstMetric(revenue, prometheus.CounterValue, float64(s.Revenue), s.Currency),
-		gaugeOf("sluice_chains", "Pairs of a person and a question that the person was ever enrolled in, "+
-			"withdrawn and forgotten or not.", float64(s.Chains)),
+		gaugeOf("sluice_chains", "Pairs of a person and a question that the person was ever enrolled in. "+
+			"Withdrawn and forgotten people still count.", float64(s.Chains)),
 	}
 }
 
@@ -72,18 +72,18 @@ func counted(s api.Stats) []prometheus.Metric {
 func hostOf(h observe.Host) []prometheus.Metric {
 	all := []prometheus.Metric{
 		gaugeOf("sluice_host_leader",
-			"Whether this host has the ledger, or had it until it was fenced: 0 of a standby.",
+			"1 if this host has the ledger, or had it until it was fenced, 0 if it is a standby.",
 			oneIf(h.Role == "leader")),
-		gaugeOf("sluice_host_fenced", "Whether the ledger has stopped because another host has taken over.",
+		gaugeOf("sluice_host_fenced", "1 if the ledger has stopped because another host has taken over.",
 			oneIf(h.Fenced)),
-		gaugeOf("sluice_host_journal_up", "Whether the journal says which host has it: 1 if only this one does.",
+		gaugeOf("sluice_host_journal_up", "1 if the journal answers which host has it, or if only this host uses it.",
 			oneIf(h.Answered)),
 	}
 	if h.Answered {
 		all = append(all,
-			gaugeOf("sluice_host_term", "The term of the newest claim of the journal, 0 if only this host has it.",
+			gaugeOf("sluice_host_term", "The term of the journal's newest claim, 0 if only this host uses it.",
 				float64(h.Term)),
-			gaugeOf("sluice_host_lag_events", "Events that the journal has, and this standby has not folded yet.",
+			gaugeOf("sluice_host_lag_events", "Events that the journal has and this standby has not folded yet.",
 				float64(h.Lag)))
 	}
 	return all
@@ -100,19 +100,21 @@ func oneIf(truth bool) float64 {
 func standingOf(h observe.Health) []prometheus.Metric {
 	all := []prometheus.Metric{
 		gaugeOf("sluice_queue_requests", "Requests that wait for a commit.", float64(h.Waiting)),
-		gaugeOf("sluice_reservations", "Reservations that hold.", float64(h.Reservations)),
-		gaugeOf("sluice_journal_events", "Events that only the journal has, and the file not yet.", float64(h.Pending)),
-		gaugeOf("sluice_memory_bytes", "Bytes in memory of what is not in the file yet.", float64(h.Memory)),
-		gaugeOf("sluice_memory_room_bytes", "Bytes that there may be in memory: from three fifths on, "+
-			"commits may wait for the file.", float64(h.Room)),
+		gaugeOf("sluice_reservations", "Reservations in force.", float64(h.Reservations)),
+		gaugeOf("sluice_journal_events",
+			"Events that are in the journal but not yet in the file.", float64(h.Pending)),
+		gaugeOf("sluice_memory_bytes",
+			"Bytes of memory that hold records that are not yet in the file.", float64(h.Memory)),
+		gaugeOf("sluice_memory_room_bytes", "Capacity of the memory for records that are not yet in the file. "+
+			"From 60 % of it on, commits may be throttled.", float64(h.Room)),
 		gaugeOf("sluice_file_bytes", "Bytes of the file.", float64(h.Bytes)),
-		gaugeOf("sluice_file_free_bytes", "Bytes among them that hold nothing, and will be used again.",
+		gaugeOf("sluice_file_free_bytes", "Bytes of the file that are unused, and will be used again.",
 			float64(h.Free)),
 	}
 	if c := h.Checkpoint; !c.Signed.IsZero() {
 		all = append(all,
-			gaugeOf("sluice_checkpoint_timestamp_seconds", "When the newest checkpoint was signed that was published, "+
-				"or asked for.", float64(c.Signed.UnixMilli())/1000),
+			gaugeOf("sluice_checkpoint_timestamp_seconds", "When the newest checkpoint that left the process "+
+				"was signed.", float64(c.Signed.UnixMilli())/1000),
 			gaugeOf("sluice_checkpoint_events", "Events that this checkpoint covers.", float64(c.Events)))
 	}
 	return all

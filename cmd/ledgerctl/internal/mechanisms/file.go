@@ -22,6 +22,9 @@ import (
 // maxValues is how many values a question can have.
 const maxValues = 1 << 20
 
+// maxMechanism is the largest size of a mechanism in bytes of JSON. The ledger refuses larger ones.
+const maxMechanism = 1 << 20
+
 // mechanismFile is a file with a mechanism: a [api.Mechanism], and what "ledgerctl mechanism
 // family" adds, which may be left out.
 type mechanismFile struct {
@@ -73,11 +76,11 @@ func (h *Host) ReadMechanism(ctx context.Context, path string, values []string) 
 // readMechanismText reads a file, or standard input, up to the size of the largest mechanism.
 func (h *Host) readMechanismText(ctx context.Context, path string) (string, error) {
 	if path != "-" {
-		return readText(path, api.MaxMechanism)
+		return readText(path, maxMechanism)
 	}
-	text, err := h.TextOrFile(ctx, "@-", api.MaxMechanism+1)
-	if err == nil && len(text) > api.MaxMechanism {
-		err = fmt.Errorf("standard input has more than %d bytes", api.MaxMechanism)
+	text, err := h.TextOrFile(ctx, "@-", maxMechanism+1)
+	if err == nil && len(text) > maxMechanism {
+		err = fmt.Errorf("standard input has more than %d bytes", maxMechanism)
 	}
 	return string(text), err
 }
@@ -143,7 +146,7 @@ func familyHint(err error) string {
 		return mechanismHint
 	case errors.As(err, &game):
 		return degradedHint
-	case errors.Is(err, finite.ErrNoCertificate):
+	case errors.Is(err, privacy.ErrNoCertificate):
 		return `fewer outputs, or the channels between the levels in "channels"`
 	}
 	return countedHint

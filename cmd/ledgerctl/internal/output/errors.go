@@ -13,7 +13,6 @@ import (
 	"github.com/sluicedp/sluice/internal/problem"
 	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/privacy"
-	"github.com/sluicedp/sluice/rrchain/finite"
 )
 
 // ExitCode is what the program ends with. Scripts rely on the numbers.
@@ -152,7 +151,6 @@ func hints() []hint {
 		{api.ErrInUse,
 			`another process has it open: if that serves it, as a host or "ledgerctl serve" does, ` +
 				"give --addr ADDRESS in place of --db; else try again when it is done"},
-		{api.ErrKeyConflict, "give another --key, or the arguments it was first used with"},
 		{api.ErrForgotten, "its responses were destroyed, for good"},
 		{api.ErrClock, "set the clock of this machine"},
 		{api.ErrTruthKey,
@@ -171,7 +169,7 @@ func hints() []hint {
 // others are the classes of errors that no ledger has, one of which err may be.
 func others(err error) []Error {
 	return []Error{
-		{"no-certificate", ExitMisuse, "fewer outputs", finite.ErrNoCertificate},
+		{"no-certificate", ExitMisuse, "fewer outputs", privacy.ErrNoCertificate},
 		{"invalid", ExitMisuse, "", privacy.ErrInvalid},
 		{"not-found", ExitMisuse, "", fs.ErrNotExist},
 		{"exists", ExitMisuse, "", fs.ErrExist},
@@ -222,6 +220,8 @@ func hintAgainst(kind string, err error) string {
 		return explained(refused)
 	case errors.As(err, &quote):
 		return quoteHint(quote)
+	case errors.As(err, new(*api.KeyConflictError)):
+		return "give another --key, or the arguments it was first used with"
 	case errors.As(err, new(*api.DisplacedError)):
 		return "--quote lists what would be lost; --accept-loss answers all the same"
 	case errors.As(err, &clock):
@@ -284,7 +284,7 @@ func Refusal(err error, partial bool) error {
 // explains reasons of which no refusal is listed.
 func explained(e *api.RefusedError) string {
 	var texts []string
-	for _, sum := range append(api.SumRefusals(e.Refused), e.Sums...) {
+	for _, sum := range append(new(api.RefusedError).SumsWith(e.Refused...), e.Sums...) {
 		text := explainReason(sum.Reason)
 		if text != "" && !slices.Contains(texts, text) {
 			texts = append(texts, text)

@@ -15,7 +15,6 @@ import (
 	"github.com/sluicedp/sluice/ledger/journal"
 	"github.com/sluicedp/sluice/policy"
 	"github.com/sluicedp/sluice/privacy"
-	"github.com/sluicedp/sluice/rrchain/finite"
 )
 
 func TestExplain_EveryError_HasItsExitCode(t *testing.T) {
@@ -36,9 +35,9 @@ func TestExplain_EveryError_HasItsExitCode(t *testing.T) {
 		{api.ErrTruthKey, "truth-key", 2},
 		{api.ErrNoiseKey, "noise-key", 2},
 		{api.ErrNoSigner, "usage", 2},
-		{policy.ErrInvalid, "invalid", 2},
+		{check.Err(policy.Parse(nil)), "invalid", 2},
 		{privacy.ErrInvalid, "invalid", 2},
-		{finite.ErrNoCertificate, "no-certificate", 2},
+		{privacy.ErrNoCertificate, "no-certificate", 2},
 		{&privacy.ParseError{Kind: "epsilon"}, "invalid", 2},
 		{fs.ErrNotExist, "not-found", 2},
 		{fs.ErrExist, "exists", 2},
@@ -48,7 +47,7 @@ func TestExplain_EveryError_HasItsExitCode(t *testing.T) {
 		{&api.QuoteError{Quote: api.Quote{Offer: api.Offer{Price: 2}}, Expected: "x", MaxPrice: new(int64), Remedy: "paying"}, "price", 3},
 		{&api.QuoteError{Expected: "x", MaxPrice: new(int64), Remedy: "quoting"}, "quote-changed", 3},
 		{&api.QuoteError{Expected: "x", Remedy: "quoting"}, "quote-changed", 3},
-		{api.ErrNotReserved, "not-reserved", 3},
+		{&api.ReservationError{}, "not-reserved", 3},
 		{api.ErrForgotten, "forgotten", 3},
 		{api.ErrCorrupt, "corrupt", 4},
 		{api.ErrVersion, "version", 4},
@@ -56,7 +55,7 @@ func TestExplain_EveryError_HasItsExitCode(t *testing.T) {
 		{api.ErrCheckpoint, "checkpoint", 4},
 		{&api.RollbackError{}, "rolled-back", 4},
 		{errors.Join(api.ErrStopped, api.ErrCorrupt), "corrupt", 4},
-		{api.ErrKeyConflict, "key-conflict", 5},
+		{&api.KeyConflictError{}, "key-conflict", 5},
 		{api.ErrInUse, "in-use", 6},
 	} {
 		f, code := Explain(fmt.Errorf("open x: %w", errors.Join(test.err, nil)))
@@ -100,7 +99,7 @@ func TestExplained_EveryReason_IsExplainedOnce(t *testing.T) {
 			t.Errorf("%s: %q", reason, text)
 		}
 	}
-	text := explained(&api.RefusedError{Refused: refused, Sums: api.SumRefusals(refused)})
+	text := explained(&api.RefusedError{Refused: refused, Sums: new(api.RefusedError).SumsWith(refused...)})
 	if strings.Count(text, "holders-full: ") != 1 || strings.Count(text, "no-truth: ") != 1 {
 		t.Error(text)
 	}

@@ -10,16 +10,16 @@ import (
 	"github.com/sluicedp/sluice/privacy"
 )
 
-// Answer is what an answer adds to: the recorded answers to its query about its panel.
+// Answer has the recorded answers to the query of an answer about its panel.
 type Answer struct {
-	Key     []byte        // of the record
-	Answers state.Answers // by rising ε
-	Began   uint64        // the event of the first of them that it belongs to
+	Key     []byte        // of their record
+	Answers state.Answers // in rising order of ε
+	Began   uint64        // the event of the first answer of those that the new answer continues
 }
 
-// Answered checks an answer to a query about a panel against those charged for it, whose events
-// come before it, and against the answers that it comes from. Of an answer whose panel is erased
-// nothing is returned.
+// Answered checks an answer to a query about a panel. It compares the answer with the charges in
+// the events before it, and with the answers that it is raised or derived from. If the panel is
+// erased, it returns no answers.
 func Answered(s *state.State, c *event.Answered, ev event.Event) (a Answer, err error) {
 	q, err := s.Question(c.Question)
 	if err == nil {
@@ -59,8 +59,8 @@ func Answered(s *state.State, c *event.Answered, ev event.Event) (a Answer, err 
 	return a, nil
 }
 
-// noteAnswer checks that the charges are those of an answer that costs each object so much, some of
-// which may be erased, and takes them off those that are to be answered.
+// noteAnswer checks that the charges are those of an answer, some of which may be erased, and
+// clears them. cost is the charge to each object.
 func noteAnswer(s *state.State, c *event.Answered, number uint64, cost privacy.Epsilon, left state.Leaves) error {
 	n := &s.Counters
 	charged := n.Charges
@@ -81,8 +81,8 @@ func noteAnswer(s *state.State, c *event.Answered, number uint64, cost privacy.E
 	return nil
 }
 
-// answersAt returns the answers that are recorded under a key. An audit may have folded some before
-// they were erased, and then there are none.
+// answersAt returns the answers recorded under a key. During an audit, they may have been erased
+// after they were folded. It then returns none.
 func answersAt(s *state.State, key []byte) (state.Answers, error) {
 	a, _, err := s.Answers(key)
 	if err != nil || len(a) == 0 {
@@ -95,8 +95,8 @@ func answersAt(s *state.State, key []byte) (state.Answers, error) {
 	return a, nil
 }
 
-// costOfErased returns what an answer whose panel is erased costs each object, by the answer that
-// it says it comes from.
+// costOfErased returns the charge to each object for an answer whose panel is erased. It relies on
+// the answer that c.Base refers to.
 func costOfErased(s *state.State, c *event.Answered, number uint64) (cost privacy.Epsilon, err error) {
 	isFresh := c.Method == event.MethodFresh
 	possible := !c.Epsilon.IsZero() && isFresh == (c.Base == 0) && c.Base < number
@@ -123,7 +123,7 @@ func costOfErased(s *state.State, c *event.Answered, number uint64) (cost privac
 		c.Base)
 }
 
-// leavesOut returns what is known of the objects that an answer leaves out, by those charged for
+// leavesOut returns what is known of the objects that an answer leaves out, from the charges for
 // it.
 func leavesOut(n state.Charges, c *event.Answered) state.Leaves {
 	switch {
@@ -135,8 +135,8 @@ func leavesOut(n state.Charges, c *event.Answered) state.Leaves {
 	return state.LeavesSomebody
 }
 
-// checkOrigin returns by which event the answers began that a new one belongs to, and what it costs
-// each object. It refuses one that cannot have come about as it says.
+// checkOrigin returns the first of the answers that a new answer continues, and the charge to each
+// object. It returns an error if the method or the base of the answer is not possible.
 func checkOrigin(a state.Answers, c *event.Answered, number uint64) (began uint64, cost privacy.Epsilon, err error) {
 	at, recorded := a.Find(c.Epsilon)
 	if recorded || c.Epsilon.IsZero() {
@@ -171,9 +171,9 @@ func checkOrigin(a state.Answers, c *event.Answered, number uint64) (began uint6
 	return base.Began, cost, nil
 }
 
-// chargedOther compares the objects that a raised answer charges with those that the answer that it
-// comes from charged, in the events before both. It returns one that is new. What is erased or
-// missing is compared with nothing.
+// chargedOther compares the charges of a raised answer with those of the first answer that it
+// continues. It returns an object that is charged only for the raised answer, if there is one.
+// Erased and missing events are not compared.
 func chargedOther(s *state.State, began, raised, objects uint64) (name string, other bool) {
 	for back := uint64(1); back <= objects; back++ {
 		before, known := objectOf[*event.Charged](s, began-back)
@@ -185,8 +185,8 @@ func chargedOther(s *state.State, began, raised, objects uint64) (name string, o
 	return "", false
 }
 
-// checkAnswer checks that the answer that a request settles is its own, or was there before, and
-// that the objects that the request left out fit it.
+// checkAnswer checks the answer that a request settles. It must be the answer of this request or a
+// recorded one, and the refusals of the request must fit it.
 func checkAnswer(s *state.State, c *event.Settled, number uint64) error {
 	a, u := s.Counters.Answer, &s.Counters.Underway
 	if u.Loose {
@@ -238,8 +238,8 @@ func answerOf(s *state.State, c *event.Settled) (made *event.Answered, isErased 
 	return made, ev.Erased != nil, nil
 }
 
-// checkLeftOut checks that those charged for an answer and those refused, whose events come before
-// the one that settles it, are together those asked for.
+// checkLeftOut checks that the objects charged for an answer and the objects refused are together
+// the requested panel. number is the event that settles the answer.
 func checkLeftOut(s *state.State, c *event.Answered, a state.Answering, number, refused uint64) error {
 	switch {
 	case a.Left == state.LeavesAnybody || a.Left == state.LeavesNobody && refused == 0:
@@ -258,8 +258,8 @@ func checkLeftOut(s *state.State, c *event.Answered, a state.Answering, number, 
 	return nil
 }
 
-// sumOfPanel returns the sum of the objects that are charged by some events or refused, in order,
-// unless one of them is erased.
+// sumOfPanel returns the digest of the objects that are charged by the events from first to end or
+// refused. known is false if one of them is erased or they are not in order.
 func sumOfPanel(s *state.State, first, end uint64, refused []*event.ObjectRefused) (sum event.PanelSum, known bool) {
 	sum, last := event.EmptyPanel(), ""
 	next := func(name string) bool {
@@ -286,8 +286,8 @@ func sumOfPanel(s *state.State, first, end uint64, refused []*event.ObjectRefuse
 	return sum, true
 }
 
-// checkLeftOutAgain checks that a request that got an earlier answer names the objects that it left
-// out, but for those forgotten since.
+// checkLeftOutAgain checks that a request that got a recorded answer refuses the objects that this
+// answer left out, except those forgotten since then.
 func checkLeftOutAgain(s *state.State, base, number, refused uint64) error {
 	before, err := s.LeftOutAt(base)
 	if err != nil {

@@ -7,12 +7,12 @@ import (
 	"github.com/sluicedp/sluice/policy"
 )
 
-// Created checks how a ledger begins.
+// Created checks the event that creates a ledger.
 func Created(_ *state.State, c *event.Created, _ event.Event) error {
 	return checkName("currency", c.Currency)
 }
 
-// checkName refuses what cannot be a name.
+// checkName returns an error if a name is not valid.
 func checkName(what, name string) error {
 	if err := event.CheckName(what, name); err != nil {
 		return fault("%v", err)
@@ -20,7 +20,7 @@ func checkName(what, name string) error {
 	return nil
 }
 
-// checkNumber refuses a definition that does not have the next number.
+// checkNumber returns an error if a definition does not have the next number.
 func checkNumber(what string, number, before uint32) error {
 	if number != before+1 {
 		return fault("%s %d follows on %s %d", what, number, what, before)
@@ -28,7 +28,7 @@ func checkNumber(what string, number, before uint32) error {
 	return nil
 }
 
-// TruthKey refuses a second truth key.
+// TruthKey returns an error for a second truth key.
 func TruthKey(s *state.State, _ *event.TruthKeySet, _ event.Event) error {
 	if former, err := s.Payload(state.BucketMeta, []byte(state.KeyTruthKey)); err != nil || former != nil {
 		return errs.Corrupt(err, "a second truth key")
@@ -54,7 +54,7 @@ func NoiseKey(s *state.State, c *event.NoiseKeySet, _ event.Event) error {
 	return nil
 }
 
-// Question checks a definition of a question.
+// Question checks the definition of a question.
 func Question(s *state.State, c *event.QuestionDefined, _ event.Event) error {
 	if err := checkNumber("question", c.Number, s.Counters.Questions); err != nil {
 		return err
@@ -68,7 +68,8 @@ func Question(s *state.State, c *event.QuestionDefined, _ event.Event) error {
 	return nil
 }
 
-// Policy checks a definition of a policy. Its text is canonical, so that none has two.
+// Policy checks the definition of a policy. The text must be canonical, so that no policy is
+// defined twice with different texts.
 func Policy(s *state.State, c *event.PolicyDefined, _ event.Event) error {
 	if err := checkNumber("policy", c.Number, s.Counters.Policies); err != nil {
 		return err

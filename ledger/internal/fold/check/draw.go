@@ -11,18 +11,19 @@ import (
 	"github.com/sluicedp/sluice/privacy"
 )
 
-// Draw is an object and its chain, as they are before an event that draws a response for it, sells
-// it one or charges it, and what the event adds.
+// Draw is an object and its chain before an event that draws, sells or charges something, with what
+// the event adds.
 type Draw struct {
-	rules.Subject                 // its policy is set once something is charged
+	rules.Subject                 // Policy is set if something is charged
 	Question      *event.Question // nil if no check needs it
-	Place         int             // of a new level among those of the chain
-	Cost          privacy.Epsilon // what is added to the object's spending
-	Sale          state.Sale      // that the object is part of
-	Held          []uint64        // the reservations of the object that are left after the event
+	Place         int             // index of a new level in the chain
+	Cost          privacy.Epsilon // added to the spent budget of the object
+	Sale          state.Sale      // the sale that the object is part of
+	Held          []uint64        // the object's reservations after the event
 }
 
-// enrolledIn returns a chain and its object for a draw or a charge.
+// enrolledIn returns an object and its chain. It returns an error if the object is not enrolled in
+// the question or has withdrawn.
 func enrolledIn(s *state.State, question uint32, name string) (d Draw, err error) {
 	d.Name = name
 	found, err := s.ReadChain(question, name, &d.Chain)
@@ -67,8 +68,8 @@ func Released(s *state.State, c *event.Released, ev event.Event) (d Draw, err er
 	return d, nil
 }
 
-// checkResponse checks that a chain can have a response at an ε, and computes its place and what it
-// costs: what it raises the highest ε by.
+// checkResponse checks that a chain can have a response at an ε. It sets the index and the cost of
+// the new level. The cost is the increase of the highest ε.
 func (d *Draw) checkResponse(s *state.State, epsilon privacy.Epsilon, r event.Response) error {
 	q, levels := d.Question, d.Chain.Levels
 	at, recorded := state.FindLevel(levels, epsilon)
@@ -81,8 +82,8 @@ func (d *Draw) checkResponse(s *state.State, epsilon privacy.Epsilon, r event.Re
 		}
 	}
 	d.Place, d.Cost = at, state.Minus(epsilon, d.Chain.Current())
-	// Given a response, those below and above it are independent of each other, so only its
-	// neighbours count.
+	// Given a response, the responses below and above it are independent of each other, so it is
+	// enough to check the neighbours.
 	made := state.NewLevel(epsilon, r.Value, 0)
 	if at > 0 && !canFollow(q, &levels[at-1], &made) {
 		return fault("responses at ε=%s and ε=%s that have probability 0 together", levels[at-1].Epsilon, epsilon)
@@ -93,13 +94,13 @@ func (d *Draw) checkResponse(s *state.State, epsilon privacy.Epsilon, r event.Re
 	return nil
 }
 
-// canFollow reports whether one level can be recorded next to another, below it.
+// canFollow reports whether above can be recorded directly after below.
 func canFollow(q *event.Question, below, above *state.Level) bool {
 	return q.CanOccur(below.Epsilon, below.Response, above.Epsilon, above.Response)
 }
 
-// checkBound refuses a draw from a truth that a chain is not bound to, once there is a key by which
-// it should be.
+// checkBound returns an error if a chain is not bound to a true value although the ledger has a
+// truth key.
 func checkBound(s *state.State, c *state.Chain) error {
 	if c.Bound != nil {
 		return nil
@@ -111,9 +112,9 @@ func checkBound(s *state.State, c *state.Chain) error {
 	return nil
 }
 
-// checkCharge checks what is added to an object's spending against its cap and its chain's ceiling,
-// with so many buyers. A request is bound by the ceiling of the clock; that of the log's time is
-// the same, or is higher if the clock had gone back.
+// checkCharge checks d.Cost against the cap of the object and the ceiling of its chain with a
+// number of buyers. A request is limited by the ceiling at the time of the clock. The ceiling at
+// the time of the log is the same, or higher if the clock had gone back.
 func (d *Draw) checkCharge(s *state.State, buyers uint64, at time.Time) (err error) {
 	if d.Policy, err = s.Policy(d.Chain.Policy); err != nil {
 		return err
@@ -128,8 +129,9 @@ func (d *Draw) checkCharge(s *state.State, buyers uint64, at time.Time) (err err
 	return nil
 }
 
-// checkEntries checks that the chain has no more entries than it may have once a recipient has its
-// response at an ε, 0 for none, with those that the open reservations of its object will add.
+// checkEntries checks that the chain does not have too many entries after a recipient gets its
+// response at an ε. Entries that the open reservations of the object will add are counted. If the ε
+// is 0, no response is added.
 func (d *Draw) checkEntries(s *state.State, epsilon privacy.Epsilon, to rules.Recipient, at time.Time) error {
 	n := d.Chain.Entries(d.Question)
 	if !epsilon.IsZero() {
@@ -148,7 +150,7 @@ func (d *Draw) checkEntries(s *state.State, epsilon privacy.Epsilon, to rules.Re
 	return err
 }
 
-// Bound checks that a chain is bound to its truth once, and by a key.
+// Bound checks that the ledger has a truth key and that the chain is not bound to a true value yet.
 func Bound(s *state.State, c *event.TruthBound, ev event.Event) (d Draw, err error) {
 	if d, err = enrolledIn(s, c.Question, c.Object); err != nil {
 		return d, err
@@ -162,9 +164,9 @@ func Bound(s *state.State, c *event.TruthBound, ev event.Event) (d Draw, err err
 	return d, nil
 }
 
-// Charged checks what an answer costs an object, and sums it up: a chain's levels and the answers
-// are independent of each other, and so are answers but for those that are raised, which cost the
-// difference.
+// Charged checks a charge for an answer, and adds it to the charges. A charge adds to the ε of the
+// chain's levels and of other answers, because all are independent of each other. The charge for a
+// raised answer is the difference to the answer that it was raised from.
 func Charged(s *state.State, c *event.Charged, ev event.Event) (d Draw, err error) {
 	if d, err = enrolledIn(s, c.Question, c.Object); err != nil {
 		return d, err
@@ -185,7 +187,7 @@ func Charged(s *state.State, c *event.Charged, ev event.Event) (d Draw, err erro
 	return d, nil
 }
 
-// noteCharge counts a charge of the answer to come: all of them are alike.
+// noteCharge counts a charge for the next answer. All charges of an answer are equal.
 func noteCharge(n *state.Charges, c *event.Charged) error {
 	if n.Epsilon.IsZero() {
 		n.Question, n.Epsilon, n.Panel = c.Question, c.Epsilon, event.EmptyPanel()

@@ -9,9 +9,9 @@ import (
 	"github.com/sluicedp/sluice/privacy"
 )
 
-// Erased counts an event of which only the public part is left. What it did to its object is in the
-// forgotten event that destroyed it; what it did to anything else still counts. Only the public
-// parts of an answer, and of the end of a request, say more: then hasMore is set.
+// Erased counts an event of which only the public part is left. The forgotten event of its object
+// has what it did to the object. What it did to other records still counts. hasMore is set for an
+// answer and for the last event of a request, whose public parts are checked further.
 func Erased(s *state.State, ev event.Event) (hasMore bool, err error) {
 	n, u, settled := &s.Counters.Erased, &s.Counters.Underway, false
 	switch c := ev.Change.(type) {
@@ -22,13 +22,13 @@ func Erased(s *state.State, ev event.Event) (hasMore bool, err error) {
 			return true, nil
 		}
 		if settled = true; c.Final && !c.Alone {
-			return true, fault("request %q is done, and its end is erased", c.Key) // it was about no object
+			return true, fault("request %q is done, and its end is erased", c.Key) // it has no object
 		}
 		n.Mentions++
 	case *event.Held:
 		err = noteShare(&s.Counters, "", c.Price)
 	case *event.Sold:
-		n.Earned += c.Price // at most the revenue
+		n.Earned += c.Price // the sum is at most the revenue
 		err = noteShare(&s.Counters, "", c.Price)
 	case *event.ObjectRefused:
 		n.Mentions++
@@ -42,7 +42,7 @@ func Erased(s *state.State, ev event.Event) (hasMore bool, err error) {
 		u.Erased++
 	case *event.TruthBound:
 		if b := &u.Bound; b.Last+1 == ev.Number {
-			b.Last = ev.Number // the row goes on
+			b.Last = ev.Number // the consecutive bindings continue
 		}
 	case *event.Charged:
 		u.Erased++
@@ -71,9 +71,10 @@ func Stated(s *state.State, c *event.Stated, _ event.Event) (o state.Object, err
 	return o, nil
 }
 
-// Forgotten checks what a forgotten event says against the object, as far as its events were there
-// to be folded, and against the erased ones that it accounts for. It returns the object; one that
-// was never enrolled has nothing but links.
+// Forgotten checks a forgotten event. It compares the event with the state of the object and with
+// the erased events that it accounts for. The state has only the events that were not erased when
+// they were folded. It returns the object. For an object that was never enrolled, only the links
+// are set.
 func Forgotten(s *state.State, c *event.Forgotten, _ event.Event) (m Member, err error) {
 	if m.Object, m.IsKnown, err = s.Object(c.Object); err != nil {
 		return m, err
@@ -89,7 +90,7 @@ func Forgotten(s *state.State, c *event.Forgotten, _ event.Event) (m Member, err
 		return m, err
 	}
 	n := &s.Counters
-	hasOpen := n.Named != 0 || n.Erased.Named != 0 // requests that may name it
+	hasOpen := n.Named != 0 || n.Erased.Named != 0 // open requests may name the object
 	isStranger, isNone := c.Cap.IsZero(), c.Events == 0 && !(m.IsKnown && hasOpen)
 	if isNone || isStranger != (len(c.Chains) == 0) || isStranger && c.Earned > 0 {
 		return m, fault("object %q leaves behind what it cannot have", c.Object)
@@ -101,8 +102,8 @@ func Forgotten(s *state.State, c *event.Forgotten, _ event.Event) (m Member, err
 	return m, checkRemnants(s, c, m.Object, m.IsKnown)
 }
 
-// noteForgotten takes off the erased events that a forgotten event accounts for, given those about
-// the object that were whole when they were folded.
+// noteForgotten subtracts the erased events that a forgotten event accounts for. o is the object,
+// as its events that were not erased have left it.
 func noteForgotten(e *state.Erasure, c *event.Forgotten, o state.Object) error {
 	missing, unpaid, spent := c.Events-o.Total(), c.Earned-o.Earned, uint64(c.Spent.Nano()-o.Spent.Nano())
 	if c.Spent.Less(o.Spent) || spent > e.Spent {
@@ -110,7 +111,7 @@ func noteForgotten(e *state.Erasure, c *event.Forgotten, o state.Object) error {
 			"it has spent %s, and erased events have %d nano-nats",
 			c.Object, o.Spent, e.Spent)
 	}
-	isStranger := c.Cap.IsZero() // who was never more than mentioned
+	isStranger := c.Cap.IsZero() // the object was never enrolled, only named
 	excess := o.Total() > c.Events || missing > e.Events || o.Earned > c.Earned || unpaid > e.Earned
 	if excess || isStranger && missing > e.Mentions {
 		return fault("object %q: %d events are forgotten, of which %d are there and %d erased",
@@ -120,12 +121,12 @@ func noteForgotten(e *state.Erasure, c *event.Forgotten, o state.Object) error {
 	if isStranger {
 		e.Mentions -= missing
 	}
-	e.Mentions = min(e.Mentions, e.Events) // of an object we cannot know
+	e.Mentions = min(e.Mentions, e.Events) // the rest may be of other objects
 	return nil
 }
 
-// checkRemnants checks what is left of an object's chains, and that its terms have changed only by
-// events that may be erased.
+// checkRemnants checks what remains of the chains of an object. Its terms may differ from those in
+// the state only if enough erased events can have changed them.
 func checkRemnants(s *state.State, c *event.Forgotten, o state.Object, known bool) error {
 	isWhole, changed := c.Events == o.Total(), uint64(0) // changes of terms that must be among the erased events
 	sum, last, policies := privacy.Epsilon{}, uint32(0), uint64(0)
@@ -154,7 +155,7 @@ func checkRemnants(s *state.State, c *event.Forgotten, o state.Object, known boo
 	if changed = max(changed, policies); isWhole && changed > 0 {
 		return fault("object %q leaves other terms behind than it had", c.Object)
 	}
-	over := c.Cap.Less(c.Spent) && !o.Cap.Less(o.Spent) // it can only be so by terms that have changed
+	over := c.Cap.Less(c.Spent) && !o.Cap.Less(o.Spent) // only possible if the terms have changed
 	if sum != c.Spent || o.Chains != 0 || isWhole && (over || c.Spent != o.Spent) {
 		return fault("object %q leaves behind what it has not spent", c.Object)
 	}
@@ -164,11 +165,11 @@ func checkRemnants(s *state.State, c *event.Forgotten, o state.Object, known boo
 	return noteTerms(&s.Counters.Erased, changed)
 }
 
-// noteTerms takes off the erased changes of terms that something proves.
+// noteTerms subtracts erased changes of terms that are proven to belong to an object.
 func noteTerms(e *state.Erasure, changed uint64) error {
 	if changed > e.Terms {
 		return fault("terms have changed that no event changed: %d changes are erased, %d are needed", e.Terms, changed)
 	}
-	e.Terms = min(e.Terms-changed, e.Events) // of an object we cannot know
+	e.Terms = min(e.Terms-changed, e.Events) // the rest may be of other objects
 	return nil
 }

@@ -7,17 +7,16 @@ import (
 	"github.com/sluicedp/sluice/ledger/internal/state"
 )
 
-// Member is an object and its chain, as they are before an event that enrols it or changes its
-// terms.
+// Member is an object and its chain before an event that enrols the object or changes its terms.
 type Member struct {
-	Object  state.Object // with the cap of its enrolment, if it is new
-	Chain   state.Chain  // or the one that begins
-	IsKnown bool         // there is such an object
-	IsBack  bool         // there is such a chain
+	Object  state.Object // of a new object, only the cap of its enrolment
+	Chain   state.Chain  // the existing chain, or the new one
+	IsKnown bool         // the object exists
+	IsBack  bool         // the chain exists
 }
 
-// Enrolled checks that what an enrolment refers to is there, and that an object comes back under
-// the terms that it had.
+// Enrolled checks that everything that an enrolment refers to exists. An object that enrols again
+// must have the terms that it had.
 func Enrolled(s *state.State, c *event.Enrolled, _ event.Event) (m Member, err error) {
 	if err := checkEnrolment(s, c); err != nil {
 		return m, err
@@ -37,7 +36,7 @@ func Enrolled(s *state.State, c *event.Enrolled, _ event.Event) (m Member, err e
 	case !m.Object.Withdrew(m.Chain):
 		return m, fault("object %q is enrolled twice in question %d", c.Object, c.Question)
 	case m.Object.Forgotten > m.Chain.Enrolled:
-		m.Chain.Noise = 0 // buyers may still have responses that were drawn from the key, perhaps about another truth
+		m.Chain.Noise = 0 // buyers may still have responses drawn from the key, perhaps for another true value
 	}
 	if m.Chain.Policy != c.Policy || m.Object.Cap != c.Cap {
 		return m, fault("object %q comes to question %d under other ceilings than it had", c.Object, c.Question)
@@ -49,7 +48,7 @@ func Enrolled(s *state.State, c *event.Enrolled, _ event.Event) (m Member, err e
 	return m, noteMember(&s.Counters.Underway, c.Question, c.Object)
 }
 
-// checkEnrolment checks that what an enrolment refers to is there.
+// checkEnrolment checks that the question, the policy and the noise key of an enrolment exist.
 func checkEnrolment(s *state.State, c *event.Enrolled) error {
 	if err := checkName("object", c.Object); err != nil {
 		return err
@@ -66,7 +65,7 @@ func checkEnrolment(s *state.State, c *event.Enrolled) error {
 	return err
 }
 
-// Withdrawn checks that an object withdraws that takes part in something.
+// Withdrawn checks that an object that withdraws is enrolled in some question.
 func Withdrawn(s *state.State, c *event.Withdrawn, _ event.Event) (o state.Object, err error) {
 	o, found, err := s.Object(c.Object)
 	if err != nil || !found {
@@ -79,7 +78,8 @@ func Withdrawn(s *state.State, c *event.Withdrawn, _ event.Event) (o state.Objec
 	return o, noteObject(&s.Counters.Underway, c.Object)
 }
 
-// Epoch checks that the chain that an object closes has something in it, and has an entry left.
+// Epoch checks that the epoch that an object closes is not empty, and that the chain has an entry
+// left.
 func Epoch(s *state.State, c *event.EpochBegun, _ event.Event) (d Draw, err error) {
 	if d, err = enrolledIn(s, c.Question, c.Object); err != nil {
 		return d, err
@@ -91,14 +91,15 @@ func Epoch(s *state.State, c *event.EpochBegun, _ event.Event) (d Draw, err erro
 	if d.Question, err = s.Question(c.Question); err != nil {
 		return d, err
 	}
-	if n := d.Chain.Entries(d.Question) + 1; n > event.MaxEntries { // no reservation of it is left
+	if n := d.Chain.Entries(d.Question) + 1; n > event.MaxEntries { // its reservations end
 		return d, fault("object %q begins a new epoch of question %d: a chain of %d entries; at most %d are possible",
 			c.Object, c.Question, n, event.MaxEntries)
 	}
 	return d, nil
 }
 
-// Terms checks that terms change, for others that are there, and with consent to all that is more.
+// Terms checks that terms change, that the new policy exists, and that there is consent to anything
+// that the new terms may allow in addition.
 func Terms(s *state.State, c *event.TermsChanged, ev event.Event) (m Member, err error) {
 	m.Chain, m.IsBack, err = s.Chain(c.Question, c.Object)
 	if err != nil || !m.IsBack {
@@ -120,7 +121,8 @@ func Terms(s *state.State, c *event.TermsChanged, ev event.Event) (m Member, err
 	return m, noteMember(&s.Counters.Underway, c.Question, c.Object)
 }
 
-// checkConsent refuses a change without consent that may allow more than was agreed to.
+// checkConsent returns an error for a change without consent that may allow more than the object
+// agreed to.
 func checkConsent(s *state.State, c *event.TermsChanged, m *Member, ev event.Event) error {
 	if c.Consent != "" {
 		if err := event.CheckText("consent", c.Consent); err != nil {

@@ -6,11 +6,11 @@ import (
 	"github.com/sluicedp/sluice/ledger/internal/state"
 )
 
-// fault returns an [errs.ErrCorrupt] that says why no ledger can have written an event.
+// fault returns an [errs.ErrCorrupt] that describes why no ledger can have written an event.
 func fault(format string, args ...any) error { return errs.Corrupt(nil, format, args...) }
 
-// Order refuses an event that cannot be the next of the log, and counts it among those of the
-// request in progress.
+// Order returns an error if an event cannot be the next one of the log. It counts the event among
+// those of the request in progress.
 func Order(s *state.State, ev event.Event) error {
 	if ev.Number != s.Counters.Events+1 {
 		return fault("event %d follows on event %d", ev.Number, s.Counters.Events)
@@ -40,8 +40,8 @@ func Order(s *state.State, ev event.Event) error {
 	return nil
 }
 
-// checkOpen refuses an event inside a sale, a reservation, the charges of an answer or the refusals
-// of a request that does not belong there.
+// checkOpen returns an error if an event interrupts a sale, a reservation, the charges of an
+// answer, or the refusals of a request.
 func checkOpen(n *state.Counters, c event.Change) error {
 	kind := c.Kind()
 	if n.Refused > 0 || n.Unsettled != 0 || n.Answer != (state.Answering{}) {

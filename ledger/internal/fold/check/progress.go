@@ -7,8 +7,8 @@ import (
 	"github.com/sluicedp/sluice/privacy"
 )
 
-// noteEvent counts an event that is to be settled. It refuses one that no request records after
-// those before it.
+// noteEvent counts an event of the request in progress. It returns an error if no kind of request
+// records the event after those before it.
 func noteEvent(u *state.Underway, k event.Kind) error {
 	before := u.Requests
 	if u.Events++; before == 0 {
@@ -24,7 +24,7 @@ func noteEvent(u *state.Underway, k event.Kind) error {
 	return nil
 }
 
-// noteName notes an object that an event is about.
+// noteName notes the object that an event is about.
 func noteName(u *state.Underway, object string) {
 	if u.One == "" {
 		u.One = object
@@ -32,15 +32,15 @@ func noteName(u *state.Underway, object string) {
 	u.More = u.More || u.One != object && object != ""
 }
 
-// noteMember notes an object that is enrolled in a question, or put under other terms in it.
+// noteMember notes an object that is enrolled in a question or put under other terms in it.
 func noteMember(u *state.Underway, question uint32, object string) error {
 	u.Enrolled++
 	noteWanted(u, question, privacy.Epsilon{})
 	return noteObject(u, object)
 }
 
-// noteObject notes an object that is enrolled or has a response: a request goes through them in
-// order.
+// noteObject notes an object that is enrolled, withdrawn, or gets a response. It returns an error
+// if the objects of a request are not in order.
 func noteObject(u *state.Underway, object string) error {
 	if object < u.Last && !u.Loose {
 		return fault("object %q comes behind %q in one request", object, u.Last)
@@ -50,7 +50,7 @@ func noteObject(u *state.Underway, object string) error {
 	return nil
 }
 
-// noteResponse counts a response.
+// noteResponse counts a response and its cost.
 func noteResponse(u *state.Underway, c *event.Released, cost privacy.Epsilon) error {
 	noteWanted(u, c.Question, c.Epsilon)
 	if c.Method == event.MethodRaise {
@@ -62,7 +62,7 @@ func noteResponse(u *state.Underway, c *event.Released, cost privacy.Epsilon) er
 	return noteObject(u, c.Object)
 }
 
-// noteBound notes that an event binds a chain to its truth.
+// noteBound notes that an event binds a chain to its true value.
 func noteBound(u *state.Underway, question uint32, number uint64) {
 	b := &u.Bound
 	if b.Last+1 != number || b.Question != question {
@@ -72,21 +72,21 @@ func noteBound(u *state.Underway, question uint32, number uint64) {
 	b.Undrawn++
 }
 
-// noteDrawn notes a draw from the truth of an object, of which an event was the last one. It was
-// the one that bound the chain, if the request did.
+// noteDrawn notes a draw from the true value of an object. latest is the last event about the
+// object. It is the event that bound the chain, if the same request did that.
 func noteDrawn(u *state.Underway, question uint32, latest uint64) {
 	if b := &u.Bound; b.Undrawn > 0 && b.Question == question && b.First <= latest && latest <= b.Last {
 		b.Undrawn--
 	}
 }
 
-// noteSpent adds what some objects are charged each. No transaction is about so many that it could
-// overflow.
+// noteSpent adds the charges to some objects. The sum cannot overflow, because a transaction is
+// about too few objects.
 func noteSpent(u *state.Underway, cost privacy.Epsilon, objects uint64) {
 	u.Spent += uint64(cost.Nano()) * objects
 }
 
-// noteWanted notes what the request is about. Only a sweep is about several ε, or questions.
+// noteWanted notes the question and the ε of the request. Only a sweep may have several of them.
 func noteWanted(u *state.Underway, question uint32, epsilon privacy.Epsilon) {
 	if u.Question == 0 {
 		u.Question, u.Asked = question, epsilon
@@ -94,7 +94,8 @@ func noteWanted(u *state.Underway, question uint32, epsilon privacy.Epsilon) {
 	u.Sweep = u.Sweep || u.Question != question || u.Asked != epsilon
 }
 
-// noteRefusal notes an object that is refused. A request goes through them in order.
+// noteRefusal notes a refused object. It returns an error if the refusals of a request are not in
+// order, or if no kind of request refuses an object for this reason.
 func noteRefusal(u *state.Underway, c *event.ObjectRefused) error {
 	if !u.Loose && (c.Question < u.Refused.Question || c.Question == u.Refused.Question && c.Object <= u.Refused.Name) {
 		return fault("object %q is refused behind %q in one request", c.Object, u.Refused.Name)
@@ -111,8 +112,8 @@ func noteRefusal(u *state.Underway, c *event.ObjectRefused) error {
 	return nil
 }
 
-// isOfTerms reports whether a refusal is one of an enrolment, or of a change of terms: not about a
-// level that is asked for.
+// isOfTerms reports whether a refusal is one of an enrolment or a change of terms, which is not
+// about a requested level.
 func isOfTerms(r *api.Refusal) bool {
 	switch r.Reason {
 	case api.CapDiffers, api.PolicyDiffers, api.NeedsConsent:
@@ -123,7 +124,7 @@ func isOfTerms(r *api.Refusal) bool {
 	return false
 }
 
-// refusing returns the sorts of requests that refuse an object for a reason.
+// refusing returns the kinds of requests that refuse an object for a reason.
 func refusing(r *api.Refusal) state.Requests {
 	switch {
 	case r.Reason == api.CapDiffers, r.Reason == api.PolicyDiffers:

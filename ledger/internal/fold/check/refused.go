@@ -14,9 +14,9 @@ import (
 	"github.com/sluicedp/sluice/privacy"
 )
 
-// Refused checks that a request can have left an object out for what the event says. A fault that
-// only an answer that is given again can explain, or a sweep, is noted, and counts when the request
-// is settled.
+// Refused checks that a request can have refused an object as the event says. A fault that may be
+// explained by a recorded answer or a sweep is kept in Underway.Doubt, and is checked when the
+// request is settled.
 func Refused(s *state.State, c *event.ObjectRefused, ev event.Event) error {
 	if err := rules.CheckLargest(&c.Refusal); err != nil {
 		return err
@@ -38,39 +38,39 @@ func Refused(s *state.State, c *event.ObjectRefused, ev event.Event) error {
 	return checkName("object", c.Object)
 }
 
-// wanted is what a request that refuses an object wants of it.
+// wanted is what a request that refuses an object requested of it.
 type wanted struct {
 	rules.Subject
-	at     time.Time // of the event: the clock that decided was not ahead of it
+	at     time.Time // time of the event; the clock that was used to decide was not later
 	cost   privacy.Epsilon
-	order  *rules.Bid // that the request is
-	answer bool       // the request is for one
+	order  *rules.Bid // the order, if the request is one
+	answer bool       // the request is for an answer
 
 	question *event.Question
 	reserves bool // the request is for a reservation
 }
 
-// isReserved reports whether the request carries out a reservation.
+// isReserved reports whether the request captures a reservation.
 func (w *wanted) isReserved() bool { return w.order != nil && w.order.Reserved != 0 }
 
-// isPart reports whether the object is part of the reservation that the request makes.
+// isPart reports whether the object is part of the reservation that the request creates.
 func (w *wanted) isPart(s *state.State) bool {
 	return w.order != nil && slices.Contains(w.Object.Held, s.Counters.Unsettled)
 }
 
-// unlike returns the error of a refusal that says something else than is so.
+// unlike returns the error of a refusal that differs from what follows from the state.
 func unlike(r, want api.Refusal) error {
 	return fault("a refusal says %v, where %v is so", r, &want)
 }
 
-// impossible returns the error of a refusal that cannot be.
+// impossible returns the error of a refusal that is not possible.
 func impossible(r api.Refusal) error {
 	return fault("a refusal says %v, which cannot be", r)
 }
 
-// checkRefusal checks that an object was refused for what is true of it, as far as the state says:
-// the log has neither truths nor keys, nor what other requests held in memory, nor a clock that had
-// gone back.
+// checkRefusal checks that the reason of a refusal applies, as far as it follows from the state.
+// The log does not have true values, keys, holds in memory, or the time of a clock that had gone
+// back.
 func checkRefusal(s *state.State, c *event.ObjectRefused, at time.Time) error {
 	if isOfTerms(&c.Refusal) {
 		return checkTermsRefusal(s, c)
@@ -86,7 +86,7 @@ func checkRefusal(s *state.State, c *event.ObjectRefused, at time.Time) error {
 	if err != nil {
 		return err
 	}
-	r := c.Refusal // but for a lower ε: what others held then may have been in its way
+	r := c.Refusal // the largest ε is not compared, because other requests may have held budget
 	if r.Largest = (privacy.Epsilon{}); r.Remedy == event.RemedyLess {
 		r.Remedy = event.RemedyNothing
 	}
@@ -101,7 +101,7 @@ func checkRefusal(s *state.State, c *event.ObjectRefused, at time.Time) error {
 	return nil
 }
 
-// read finds out from the events before what the request wants.
+// read sets what the request wants, from the events before its refusals.
 func (w *wanted) read(s *state.State, c *event.ObjectRefused) (err error) {
 	number, epsilon := c.Question, c.Asked
 	switch a := s.Counters.Answer; {
@@ -142,8 +142,8 @@ func (w *wanted) read(s *state.State, c *event.ObjectRefused) (err error) {
 	return nil
 }
 
-// checkDraw returns a refusal of an object that takes part, where what it says can be so: its
-// figures are as they follow from the state, or within what they can have been.
+// checkDraw returns the refusal of an enrolled object that r should be equal to, or an error if r
+// is not possible. Its figures follow from the state, or are limited to possible values.
 func (w *wanted) checkDraw(s *state.State, r api.Refusal) (*api.Refusal, error) {
 	_, recorded := w.Chain.At(r.Asked)
 	if !w.answer {
@@ -177,9 +177,9 @@ func (w *wanted) checkDraw(s *state.State, r api.Refusal) (*api.Refusal, error) 
 	return &want, nil
 }
 
-// checkShort returns a refusal for lack of budget, where it can be so. The ceiling was that of a
-// clock which may have gone back, and what remained may have been held by requests that were
-// running; the sweep that refuses an object may have charged it after that.
+// checkShort returns the refusal for lack of budget that r should be equal to. The ceiling may have
+// been that of a clock that had gone back. Requests that were running may have held budget. A sweep
+// may have charged the object after it refused it.
 func (w *wanted) checkShort(s *state.State, r api.Refusal) (*api.Refusal, error) {
 	buyers := w.Chain.Buyers
 	if w.order != nil && w.Chain.HeldBy(w.order.Buyer).IsZero() {
@@ -192,7 +192,7 @@ func (w *wanted) checkShort(s *state.State, r api.Refusal) (*api.Refusal, error)
 	h := rules.HeadroomOf(&w.Subject, w.at, buyers, rules.Held{})
 	lowest := w.Policy.Ceiling(time.Time{}, buyers)
 	if w.isReserved() {
-		lowest = h.Ceiling // it goes by the log's time
+		lowest = h.Ceiling // a capture uses the time of the log
 	}
 	capFree, possible := h.CapFree, true
 	want := r
@@ -202,7 +202,7 @@ func (w *wanted) checkShort(s *state.State, r api.Refusal) (*api.Refusal, error)
 		possible = !state.Minus(r.Ceiling, r.Spent).Less(w.cost) || !state.Minus(w.Policy.Limit(),
 			want.Spent).Less(w.cost)
 		if possible && r.Remedy == event.RemedyWaiting && mayBeSwept {
-			// The rest of the cap may have gone to another question since.
+			// The rest of the cap may have been charged for another question since then.
 			capFree = state.Plus(capFree, chargedInSweep(u, state.Minus(w.cost, capFree)))
 		}
 	} else if want.Ceiling, want.Spent = w.Object.Cap, w.Object.Spent; h.Free.Less(w.cost) {
@@ -212,7 +212,7 @@ func (w *wanted) checkShort(s *state.State, r api.Refusal) (*api.Refusal, error)
 		want.Remedy = event.RemedyWaiting
 	}
 	want.Remaining = state.Minus(want.Ceiling, want.Spent)
-	if !w.isReserved() { // else nothing that others hold is in its way
+	if !w.isReserved() { // a capture is not limited by budget that others hold
 		want.Remaining = state.Lower(r.Remaining, want.Remaining)
 	}
 	if !want.Remaining.Less(w.cost) {
@@ -221,8 +221,8 @@ func (w *wanted) checkShort(s *state.State, r api.Refusal) (*api.Refusal, error)
 	return &want, nil
 }
 
-// chargedInSweep returns as much of what an object has spent as its own request, if that is a
-// sweep, may have charged after the step that it was refused.
+// chargedInSweep returns more if the request may be a sweep that has charged that much to the
+// object after it refused the object. It then marks the request as a sweep. Otherwise it returns 0.
 func chargedInSweep(u *state.Underway, more privacy.Epsilon) privacy.Epsilon {
 	if more.IsZero() || uint64(more.Nano()) > u.Spent {
 		return privacy.Epsilon{}
@@ -231,8 +231,8 @@ func chargedInSweep(u *state.Underway, more privacy.Epsilon) privacy.Epsilon {
 	return more
 }
 
-// checkFull returns a refusal for want of entries or of reservations, where it can be so: what
-// requests held in memory may have been in the way, which waiting helps against.
+// checkFull returns the refusal for lack of entries or of reservations that r should be equal to.
+// Requests may have held entries in memory; waiting helps against that.
 func (w *wanted) checkFull(s *state.State, r api.Refusal) (*api.Refusal, error) {
 	var to rules.Recipient
 	if w.order != nil {
@@ -253,9 +253,9 @@ func (w *wanted) checkFull(s *state.State, r api.Refusal) (*api.Refusal, error) 
 	return rules.RefuseFull(r.Object, r.Asked, w.Chain.Entries(w.question)+added <= event.MaxEntries), nil
 }
 
-// checkTermsRefusal checks that an enrolment, or a change of terms, left an object out for what is
-// true of it. Which policy was wanted, and so whether it is another one or allows more, no event
-// says.
+// checkTermsRefusal checks that the reason of a refusal by an enrolment or a change of terms
+// applies. The requested policy is in no event, so it is not checked whether that policy differs or
+// allows more.
 func checkTermsRefusal(s *state.State, c *event.ObjectRefused) error {
 	ch, enrolled, err := s.Chain(c.Question, c.Object)
 	if err != nil {

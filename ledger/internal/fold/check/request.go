@@ -6,9 +6,9 @@ import (
 	"github.com/sluicedp/sluice/ledger/internal/state"
 )
 
-// checkRequest checks that a request with these properties can exist, where before is the part of
-// it that was settled last, if there is one: a host that repeats the request gets what its settled
-// events say.
+// checkRequest checks that a request with these properties can exist. This matters because a host
+// that repeats the request gets what its settled events say. before is the event that settled its
+// previous part, or nil.
 func checkRequest(s *state.State, c, before *event.Settled, ev event.Event) error {
 	u := &s.Counters.Underway
 	kinds := 0
@@ -43,8 +43,8 @@ func checkRequest(s *state.State, c, before *event.Settled, ev event.Event) erro
 	return err
 }
 
-// checkCursor checks the object at which a part of a request for all objects ends. The next part
-// begins after it, so no object that the part dealt with may come after it.
+// checkCursor checks the object at which a part of a request for all objects ends. No object of the
+// part may come after it, because the next part begins after it.
 func checkCursor(s *state.State, c, before *event.Settled, ev event.Event) error {
 	if c.Final || c.Done != 0 || ev.Erased != nil {
 		return nil
@@ -61,8 +61,8 @@ func checkCursor(s *state.State, c, before *event.Settled, ev event.Event) error
 	return nil
 }
 
-// checkAgain checks that the responses that a request handed out again exist. For which object is
-// known only if the request names one alone: the names of several are in no event.
+// checkAgain checks that the responses that a request handed out again exist. The object is known
+// only if the request names a single one, because no event has the names of several.
 func checkAgain(s *state.State, c *event.Settled) error {
 	u, again := &s.Counters.Underway, c.Again
 	reused := c.Counts[event.Reused]
@@ -99,8 +99,8 @@ func checkAgain(s *state.State, c *event.Settled) error {
 	return nil
 }
 
-// recordedOf returns how many responses are recorded that the request can have handed out. An audit
-// has not seen those that are erased.
+// recordedOf returns how many recorded responses the request can have handed out. An audit does not
+// see erased responses, so all erased events are added.
 func recordedOf(s *state.State, c *event.Settled) (uint64, error) {
 	if c.Alone && c.Object != "" {
 		ch, _, err := s.Chain(c.Again.Question, c.Object)
@@ -117,9 +117,9 @@ func recordedOf(s *state.State, c *event.Settled) (uint64, error) {
 	return recorded + s.Counters.Erased.Events, err
 }
 
-// mayIdentify reports whether the settled event can bear the identity of the request that its
-// events are of. It is false only if they have all that the request contains. Without that, a key
-// could be settled with what another request got.
+// mayIdentify reports whether the settled event can have the identity of the request that its
+// events belong to. It returns false only if the events have the whole content of the request.
+// Without this check, a key could be settled with the result of another request.
 func mayIdentify(s *state.State, c *event.Settled, number uint64) (bool, error) {
 	u := &s.Counters.Underway
 	switch {
@@ -143,9 +143,10 @@ func mayIdentify(s *state.State, c *event.Settled, number uint64) (bool, error) 
 	return true, nil
 }
 
-// mayIdentifyAnswer is [mayIdentify] for an answer. Whether all objects of a question are the panel
-// of an answer is not checked: no event says who is enrolled at a time. That the panel is the one
-// which the request names is checked when the request is repeated: only the answer has it.
+// mayIdentifyAnswer is [mayIdentify] for an answer. It does not check that the panel of a request
+// for all has all objects of the question, because no event lists the enrolled objects. The panel
+// that a request names is checked only when the request is repeated, because only the answer has
+// it.
 func mayIdentifyAnswer(s *state.State, c *event.Settled) (bool, error) {
 	made, _, err := answerOf(s, c)
 	if err != nil {
@@ -199,7 +200,8 @@ func mayIdentifyRaise(s *state.State, c *event.Settled, w event.Wanted) (bool, e
 	return false, nil
 }
 
-// mayIdentifyChange is [mayIdentify] for a request that made the one change that an event records.
+// mayIdentifyChange is [mayIdentify] for a request that made the single change recorded by an
+// event.
 func mayIdentifyChange(s *state.State, c *event.Settled, number uint64) (bool, error) {
 	ev, err := s.Event(number)
 	if err != nil || ev.Erased != nil {

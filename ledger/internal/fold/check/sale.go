@@ -15,7 +15,7 @@ import (
 	"github.com/sluicedp/sluice/policy"
 )
 
-// checkDeal checks a sale or reservation that has the next number.
+// checkDeal checks the terms of a new sale or reservation, and that it has the next number.
 func checkDeal(n *state.Counters, c *event.Deal) error {
 	if c.Sale != n.Sales+1 {
 		return fault("sale %d follows on sale %d", c.Sale, n.Sales)
@@ -28,7 +28,7 @@ func checkDeal(n *state.Counters, c *event.Deal) error {
 	return nil
 }
 
-// Reserved checks a reservation, and notes what its objects must add up to.
+// Reserved checks a reservation, and sets the sums that its objects must add up to.
 func Reserved(s *state.State, c *event.Reserved, ev event.Event) error {
 	if err := checkDeal(&s.Counters, &c.Deal); err != nil {
 		return err
@@ -40,7 +40,7 @@ func Reserved(s *state.State, c *event.Reserved, ev event.Event) error {
 	return nil
 }
 
-// Cancelled checks that what is cancelled is reserved.
+// Cancelled checks that what is cancelled is a reservation that was neither captured nor cancelled.
 func Cancelled(s *state.State, c *event.Cancelled, _ event.Event) (state.Sale, error) {
 	r, err := s.Sale(c.Sale)
 	if err == nil && r.Status != state.SaleReserved {
@@ -49,8 +49,8 @@ func Cancelled(s *state.State, c *event.Cancelled, _ event.Event) (state.Sale, e
 	return r, err
 }
 
-// Sale checks a sale, new or reserved before, and notes what its objects must add up to. It returns
-// the reservation, or the zero value.
+// Sale checks a sale, which may have been reserved before, and sets the sums that its objects must
+// add up to. It returns the reservation, or the zero value.
 func Sale(s *state.State, c *event.SaleMade, ev event.Event) (r state.Sale, err error) {
 	if c.Sale > s.Counters.Sales {
 		err = checkDeal(&s.Counters, &c.Deal)
@@ -73,8 +73,8 @@ func Sale(s *state.State, c *event.SaleMade, ev event.Event) (r state.Sale, err 
 	return r, nil
 }
 
-// checkCapture checks a sale against its reservation. Of its objects no more may be neither sold
-// nor refused than are forgotten: those are named no more.
+// checkCapture checks a sale against its reservation. Each reserved object must be sold or refused,
+// except forgotten ones, which no event names any more.
 func checkCapture(s *state.State, r state.Sale, c *event.SaleMade, ev event.Event) error {
 	same := r.Buyer == c.Buyer && r.Question == c.Question && r.Epsilon == c.Epsilon
 	if !r.Holds(ev.Time) || !same || r.Objects < c.Objects || r.Price < c.Price {
@@ -91,8 +91,8 @@ func checkCapture(s *state.State, r state.Sale, c *event.SaleMade, ev event.Even
 	return nil
 }
 
-// noteShare counts an object of the open sale or reservation, which its request settles after the
-// last one.
+// noteShare counts an object of the open sale or reservation. After the last object, the sale or
+// reservation is marked as not settled yet.
 func noteShare(n *state.Counters, object string, price uint64) error {
 	number, draws := n.Open.Sale, n.Open.Tally.Draws
 	err := noteOpened(&n.Open, object, price)
@@ -103,7 +103,7 @@ func noteShare(n *state.Counters, object string, price uint64) error {
 }
 
 // noteOpened counts an object of the open sale or reservation, and closes it after the last one.
-// The name of one whose event is erased is "".
+// object is "" if its event is erased.
 func noteOpened(o *state.Opened, object string, price uint64) error {
 	if object != "" && object <= o.Last || o.Objects == 0 || price > o.Price {
 		return fault("object %q, at %d, is no part of sale %d", object, price, o.Sale)
@@ -138,8 +138,7 @@ func inSale(s *state.State, number uint64, object string) (d Draw, err error) {
 	return d, err
 }
 
-// Held checks that an object of a reservation can be reserved, at the price and under the terms
-// that the event says.
+// Held checks that an object can be reserved, at the price and under the policy in the event.
 func Held(s *state.State, c *event.Held, ev event.Event) (d Draw, err error) {
 	if d, err = inSale(s, c.Sale, c.Object); err != nil {
 		return d, err
@@ -156,9 +155,9 @@ func Held(s *state.State, c *event.Held, ev event.Event) (d Draw, err error) {
 	return d, nil
 }
 
-// checkHeld checks the terms and the price of what is reserved, and that a request could have it:
-// that budget, entries and a reservation are left for it. What bound the request was no more than
-// that: the ceiling of a clock that may have gone back, and what requests held in memory.
+// checkHeld checks the policy and the price of a reserved object, and that there are budget,
+// entries and a reservation left for it. The request itself may have been limited further, by a
+// clock that had gone back and by holds in memory.
 func (d *Draw) checkHeld(s *state.State, c *event.Held, at time.Time) (err error) {
 	if c.Policy != d.Chain.Policy {
 		return fault("it is reserved under policy %d, and was under policy %d", c.Policy, d.Chain.Policy)
@@ -182,13 +181,13 @@ func (d *Draw) checkHeld(s *state.State, c *event.Held, at time.Time) (err error
 	return err
 }
 
-// bidOf returns what a sale is to the terms of its objects.
+// bidOf returns a sale as a bid.
 func bidOf(s *state.State, r *state.Sale, q *event.Question) (rules.Bid, error) {
 	name, err := s.BuyerName(r.Buyer)
 	return rules.Bid{Question: q, Epsilon: r.Epsilon, Client: name, Buyer: r.Buyer, Granted: r.Granted}, err
 }
 
-// checkPrice checks that an object's terms sell the response to the buyer at this price.
+// checkPrice checks that the terms of an object sell the response to the buyer at this price.
 func (d *Draw) checkPrice(s *state.State, price uint64) (err error) {
 	if d.Policy, err = s.Policy(d.Chain.Policy); err != nil {
 		return err
@@ -207,7 +206,7 @@ func (d *Draw) checkPrice(s *state.State, price uint64) (err error) {
 	return err
 }
 
-// checkDue checks that a price is what is due under a policy.
+// checkDue checks that a price is the one due under a policy.
 func checkDue(p policy.Policy, r *state.Sale, c *state.Chain, price uint64) error {
 	if due := rules.Due(p, c, r.Buyer, r.Epsilon); price != due {
 		return fault("the price is %d, not %d", due, price)
@@ -215,7 +214,7 @@ func checkDue(p policy.Policy, r *state.Sale, c *state.Chain, price uint64) erro
 	return nil
 }
 
-// Sold checks that an object's response can be sold, and its price.
+// Sold checks that the response of an object can be sold, and its price.
 func Sold(s *state.State, c *event.Sold, ev event.Event) (d Draw, err error) {
 	if d, err = inSale(s, c.Sale, c.Object); err != nil {
 		return d, err
@@ -246,8 +245,8 @@ func Sold(s *state.State, c *event.Sold, ev event.Event) (d Draw, err error) {
 	return d, nil
 }
 
-// checkSold checks the price of an object that is sold, unless it was reserved, its response, and
-// that budget and entries are left for it.
+// checkSold checks the response that is sold, that there are budget and entries left for it, and
+// the price, unless that was reserved.
 func (d *Draw) checkSold(s *state.State, c *event.Sold, at time.Time) (err error) {
 	r := &d.Sale
 	if r.Granted == 0 {
@@ -268,7 +267,7 @@ func (d *Draw) checkSold(s *state.State, c *event.Sold, at time.Time) (err error
 }
 
 // checkHandedOut checks that the response that is sold is the recorded one, or can be recorded and
-// paid for.
+// charged.
 func (d *Draw) checkHandedOut(s *state.State, c *event.Sold, at time.Time) error {
 	r := &d.Sale
 	if c.Method == event.MethodResale {
@@ -287,9 +286,9 @@ func (d *Draw) checkHandedOut(s *state.State, c *event.Sold, at time.Time) error
 	return d.checkCharge(s, buyers, at)
 }
 
-// checkPromise checks that an object of a reservation is sold for what is due by the prices that
-// were in force when it was reserved, and for no more than was reserved. Whether the terms sell it
-// at all was checked then.
+// checkPromise checks the price of a reserved object that is sold. It must be the price due by the
+// terms in force when the object was reserved, and at most the reserved price. Whether the terms
+// sell the object was checked when it was reserved.
 func (d *Draw) checkPromise(s *state.State, c *event.Sold) error {
 	if d.Sale.Granted == 0 {
 		return nil
@@ -311,8 +310,7 @@ func (d *Draw) checkPromise(s *state.State, c *event.Sold) error {
 	}
 }
 
-// checkPromised checks an object of a reservation by the terms that were in force when it was
-// reserved.
+// checkPromised checks a reserved object by the terms in force when it was reserved.
 func (d *Draw) checkPromised(s *state.State, promised *event.Held, c *event.Sold) error {
 	r := &d.Sale
 	p, err := s.Policy(promised.Policy)
@@ -329,7 +327,7 @@ func (d *Draw) checkPromised(s *state.State, promised *event.Held, c *event.Sold
 		}
 		changed, err := s.TermsChangedSince(d.Object, r.Granted)
 		if err != nil || slices.Contains(changed, r.Question) {
-			return err // other terms may have let others in since
+			return err // changed terms may have allowed other holders since then
 		}
 		wrong = fault("it is sold to one holder too many: %s", refusal.Reason)
 	}
@@ -339,13 +337,14 @@ func (d *Draw) checkPromised(s *state.State, promised *event.Held, c *event.Sold
 	return wrong
 }
 
-// checkReserved checks that a sale that was reserved refuses no other objects. An object that was
-// forgotten while the sale was decided may be named, and is reserved no more.
+// checkReserved checks that a sale that was reserved refuses only reserved objects. Other names are
+// possible only for objects that were forgotten while the sale was decided, because their names are
+// erased from the reservation.
 func checkReserved(s *state.State, r state.Sale, c *event.Settled, number uint64) error {
 	begun, err := s.Event(r.Granted)
 	made, is := begun.Change.(*event.Reserved)
 	if err != nil || !is {
-		return nil // an audit has found that it is missing
+		return nil // an audit reports a missing event elsewhere
 	}
 	refused, err := s.RefusedBefore(number, r.Refused)
 	if err != nil {
@@ -363,8 +362,8 @@ func checkReserved(s *state.State, r state.Sale, c *event.Settled, number uint64
 	return nil
 }
 
-// erasedHeld counts the objects of a reservation, which follow the event that granted it, whose
-// events are erased.
+// erasedHeld returns the number of objects of a reservation whose events are erased. Their events
+// follow the event that granted it.
 func erasedHeld(s *state.State, granted, objects uint64) (erased uint64) {
 	for at := granted + 1; at <= granted+objects; at++ {
 		if _, whole := objectOf[*event.Held](s, at); !whole {
@@ -374,8 +373,8 @@ func erasedHeld(s *state.State, granted, objects uint64) (erased uint64) {
 	return erased
 }
 
-// isHeld reports whether an object is among those of a reservation, which are in order. Those that
-// are erased stand for the next one that is not.
+// isHeld reports whether an object is part of a reservation. It searches the names by bisection,
+// because they are in order. In place of an erased event it uses the next one that is not erased.
 func isHeld(s *state.State, granted, objects uint64, object string) bool {
 	next := func(i int) (name string, found bool) {
 		for at := granted + 1 + uint64(i); at <= granted+objects && !found; at++ {
@@ -390,7 +389,7 @@ func isHeld(s *state.State, granted, objects uint64, object string) bool {
 	return found && name == object
 }
 
-// objectOf returns the object of an event, if it is of the given kind and not erased.
+// objectOf returns the object of an event if the event is of the given kind and not erased.
 func objectOf[C event.Personal](s *state.State, number uint64) (object string, whole bool) {
 	ev, err := s.Event(number)
 	c, is := ev.Change.(C)

@@ -8,8 +8,8 @@ import (
 	"github.com/sluicedp/sluice/privacy"
 )
 
-// Settled checks what the end of a request, or of a part of one, says of it, against what its
-// events came to. It returns the request as it is before.
+// Settled checks the event that ends a request, or a part of one, against the events of the
+// request. It returns the record of the request before this event.
 func Settled(s *state.State, c *event.Settled, ev event.Event) (r state.Request, err error) {
 	if err := checkName("idempotency key", c.Key); err != nil {
 		return r, err
@@ -47,8 +47,8 @@ func Settled(s *state.State, c *event.Settled, ev event.Event) (r state.Request,
 	return r, err
 }
 
-// checkPart checks a part of a request, where before is the part of it that was settled last, if
-// there is one.
+// checkPart checks that a part of a request can follow its previous part. before is the event that
+// settled that part, or nil.
 func checkPart(s *state.State, c, before *event.Settled, ev event.Event) error {
 	if before != nil && (before.Final || c.Alone || before.Digest != c.Digest) {
 		return fault("request %q is settled twice", c.Key)
@@ -66,8 +66,8 @@ func checkPart(s *state.State, c, before *event.Settled, ev event.Event) error {
 	return nil
 }
 
-// checkNamed checks whether what a request says of several objects is erased as it should be:
-// together with the events about any of them.
+// checkNamed checks that the names of several objects in a request are erased if, and only if, an
+// event about one of the objects is.
 func checkNamed(s *state.State, c, before *event.Settled, ev event.Event) error {
 	isErased := ev.Erased != nil
 	if !c.Named {
@@ -89,8 +89,8 @@ func checkNamed(s *state.State, c, before *event.Settled, ev event.Event) error 
 	return nil
 }
 
-// checkGone checks that an event of the request that is settled by another one is erased. What an
-// audit has folded may be erased since.
+// checkGone checks that an event of the request settled by another event is erased. It reads the
+// events again, because during an audit they may have been erased after they were folded.
 func checkGone(s *state.State, settled uint64, key string) error {
 	u := &s.Counters.Underway
 	if u.Gone > 0 {
@@ -108,8 +108,8 @@ func checkGone(s *state.State, settled uint64, key string) error {
 	return fault("request %q: what it says of several objects is erased, and no event about one of them is", key)
 }
 
-// checkSettledSale checks that the sale that a request made comes right before it, with those left
-// out.
+// checkSettledSale checks that the sale that a request settles directly precedes it, followed by
+// its refusals.
 func checkSettledSale(s *state.State, c *event.Settled, number uint64) error {
 	if c.Sale != s.Counters.Unsettled {
 		return fault("request %q settles sale %d, which is another's; sale %d is to be settled",
@@ -128,7 +128,7 @@ func checkSettledSale(s *state.State, c *event.Settled, number uint64) error {
 	return err
 }
 
-// checkOutcome checks that what a settled event says is what the events before it come to.
+// checkOutcome checks that a settled event agrees with the events before it.
 func checkOutcome(s *state.State, c, before *event.Settled, number uint64) error {
 	u := &s.Counters.Underway
 	if u.Loose {
@@ -147,7 +147,7 @@ func checkOutcome(s *state.State, c, before *event.Settled, number uint64) error
 	if c.Alone && c.Object != "" && (u.More || u.One != "" && u.One != c.Object) {
 		return fault("request %q is about object %q alone, its events about %q", c.Key, c.Object, u.One)
 	}
-	if u.Bound.Undrawn > u.Erased+u.Draws { // what is erased may have been drawn from some of them
+	if u.Bound.Undrawn > u.Erased+u.Draws { // erased responses may have been drawn from some of them
 		return fault("request %q binds %d chains to truths that nothing is drawn from", c.Key, u.Bound.Undrawn)
 	}
 	if err := checkCounts(s, c, number); err != nil {
@@ -164,10 +164,10 @@ func checkOutcome(s *state.State, c, before *event.Settled, number uint64) error
 	return checkSpent(s, c)
 }
 
-// checkCounts checks what became of the objects. Of those for which nothing had to be recorded it
-// can only check that there are as many.
+// checkCounts checks the counts of a request. Objects for which nothing had to be recorded can only
+// be compared with the number of chains.
 func checkCounts(s *state.State, c *event.Settled, number uint64) error {
-	known := s.Counters.Chains + s.Counters.Erased.Events // of what is erased, some may have been enrolments
+	known := s.Counters.Chains + s.Counters.Erased.Events // erased events may have been enrolments
 	for _, n := range c.Counts {
 		if n > max(known, 1) {
 			return fault("request %q counts %v, of %d chains", c.Key, c.Counts, known)
@@ -181,7 +181,7 @@ func checkCounts(s *state.State, c *event.Settled, number uint64) error {
 	}
 	u := &s.Counters.Underway
 	of := state.OfRaise | state.OfEnrolment | state.OfChange | state.OfTerms | state.OfWithdrawal
-	want := c.Counts // see checkAnswer
+	want := c.Counts // of an answer, these are checked by checkAnswer
 	if c.Answer != 0 {
 		of = state.OfAnswer
 	} else {
@@ -195,11 +195,11 @@ func checkCounts(s *state.State, c *event.Settled, number uint64) error {
 	return nil
 }
 
-// countsOf returns the counts that follow from the events of a request: those that it says, if the
-// events that are erased can account for the difference.
+// countsOf returns the counts that follow from the events of a request. If the erased events
+// account for the difference, these are the counts of the request.
 func countsOf(u *state.Underway, c *event.Settled) event.Counts {
 	if u.Requests&state.OfChange != 0 && c.Counts == (event.Counts{}) {
-		return c.Counts // one that withdraws alone is not counted
+		return c.Counts // a request that withdraws a single object has no counts
 	}
 	want := event.Counts{u.Enrolled + u.Raised, c.Counts[event.Reused], u.Derived}
 	drawn, derived := c.Counts[event.Drawn], c.Counts[event.Derived]
@@ -211,8 +211,8 @@ func countsOf(u *state.Underway, c *event.Settled) event.Counts {
 	return want
 }
 
-// checkSaleCounts checks the counts of a sale by what the sale says of itself, which its objects
-// have confirmed.
+// checkSaleCounts checks the counts of a sale against the tally in its event, which was compared
+// with its objects.
 func checkSaleCounts(s *state.State, c *event.Settled) error {
 	r, err := s.Sale(c.Sale)
 	if err != nil {
@@ -232,13 +232,13 @@ func checkSaleCounts(s *state.State, c *event.Settled) error {
 	return nil
 }
 
-// checkSpent checks what a request cost all objects together. What it cost those whose events are
-// erased is accounted for when they are found to be forgotten.
+// checkSpent checks the cost of a request to all objects. The cost of erased draws is checked
+// later, by the forgotten events of their objects.
 func checkSpent(s *state.State, c *event.Settled) error {
 	u := &s.Counters.Underway
 	hidden, least, most := c.Spent-u.Spent, u.Draws, u.Draws*uint64(privacy.MaxEpsilon().Nano())
 	if len(c.Swept) > 0 {
-		least = 0 // an object that was raised by hand may have got the lower levels of the calendar, for nothing
+		least = 0 // an object raised before by the host may get lower levels at no cost
 	}
 	if c.Spent < u.Spent || hidden < least || hidden > 0 && u.Draws == 0 || hidden > most {
 		return fault("request %q costs %d nano-nats, its events %d, without %d draws that are erased",

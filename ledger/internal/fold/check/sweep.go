@@ -12,8 +12,8 @@ import (
 	"github.com/sluicedp/sluice/privacy"
 )
 
-// checkSwept checks the counts of a sweep, question by question. To which of them erased responses
-// belong is not known.
+// checkSwept checks the counts of a sweep for each question. The questions of erased responses are
+// not known.
 func checkSwept(s *state.State, c *event.Settled, number uint64) error {
 	u := &s.Counters.Underway
 	found, erased, err := sweptBy(s, c.First, number)
@@ -44,9 +44,9 @@ func checkSwept(s *state.State, c *event.Settled, number uint64) error {
 	return nil
 }
 
-// sweptBy counts the chains with responses, and those refused, in the events of a sweep, and the
-// responses that are erased: these may be more than when the events were folded, since an object
-// may be forgotten during an audit.
+// sweptBy returns, from the events of a sweep, the number of raised and refused chains for each
+// question, and the number of erased responses. There may be more erased responses than when the
+// events were folded, because an object may be forgotten during an audit.
 func sweptBy(s *state.State, first, end uint64) (found map[uint32]event.SweptCount, erased uint64, err error) {
 	raised := map[state.RecordID]bool{}
 	var due calendar
@@ -78,7 +78,7 @@ func sweptBy(s *state.State, first, end uint64) (found map[uint32]event.SweptCou
 			}
 			one := found[c.Question]
 			if one.Refused++; raised[state.RecordID{Question: c.Question, Name: c.Object}] {
-				one.Raised-- // it fell short of its last level
+				one.Raised-- // only its last level was refused
 			}
 			found[c.Question] = one
 		}
@@ -86,14 +86,14 @@ func sweptBy(s *state.State, first, end uint64) (found map[uint32]event.SweptCou
 	return found, erased, nil
 }
 
-// calendar has what time has released of the chains of one object.
+// calendar has the levels that time has released in the chains of one object.
 type calendar struct {
 	object string
 	levels map[uint32][]policy.Step // by question
 }
 
-// check refuses a response that no sweep draws: of a chain that is for sale, or at an ε that its
-// policy has not released.
+// check returns an error for a response that no sweep draws. That is a response of a chain that is
+// for sale, or at an ε that its policy has not released.
 func (d *calendar) check(s *state.State, c *event.Released, at time.Time) error {
 	if d.levels == nil || d.object != c.Object {
 		d.object, d.levels = c.Object, map[uint32][]policy.Step{}

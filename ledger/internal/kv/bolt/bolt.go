@@ -88,6 +88,7 @@ func Create(path string, fill func(kv.Writer) error) error {
 	return nil
 }
 
+// fillNew opens the empty file at path, and runs fill in one transaction.
 func fillNew(path string, fill func(kv.Writer) error) error {
 	d, err := open(path, false, 0)
 	if err != nil {
@@ -98,8 +99,9 @@ func fillNew(path string, fill func(kv.Writer) error) error {
 }
 
 // Open opens an existing file, for reading only or for reading and writing. It returns
-// [fs.ErrNotExist] if there is no file, [kv.ErrInUse] if another process has a lock that excludes
-// this one, and [kv.ErrCorrupt] if the file is no bbolt file or has a damaged structure.
+// [fs.ErrNotExist] if there is no file, and [kv.ErrInUse] if another process has a lock that
+// excludes this one. It returns [kv.ErrCorrupt] if the file is no bbolt file or has a damaged
+// structure.
 //
 // Some damaged files can still be opened for reading. Then each read of a part that cannot be read
 // safely returns [kv.ErrCorrupt], and [Store.Inspect] skips these parts.
@@ -151,6 +153,7 @@ func (s *Store) locate(path string) (err error) {
 // Path returns the absolute path of the file, without symbolic links.
 func (s *Store) Path() string { return s.path }
 
+// openExisting opens a file that must exist, and must be large enough for a database.
 func openExisting(path string, readOnly bool) (*database, error) {
 	info, err := os.Stat(path)
 	if err != nil {
@@ -266,6 +269,8 @@ func (d *database) admit(file *os.File) (err error) {
 	return d.look(file)
 }
 
+// look checks the structure of the file. Damage is an error, except in a file that is open for
+// reading only and can still be read: then it is stored in d.damage.
 func (d *database) look(file *os.File) (err error) {
 	if d.damage, err = examine(file, d.readOnly); err != nil || d.readOnly {
 		return err
@@ -305,6 +310,7 @@ func (d *database) view(fn func(kv.Reader) error) (err error) {
 	return err
 }
 
+// snapshot runs fn in a reading transaction of its own, which is not shared with other readers.
 func (s *Store) snapshot(fn func(*transaction) error) error {
 	d := s.use()
 	defer d.users.Done()
@@ -386,6 +392,7 @@ func (s *Store) check(d *database) error {
 	return err
 }
 
+// checkIdentity returns [kv.ErrReplaced] unless path leads to the file of d.
 func (d *database) checkIdentity(path string) error {
 	now, err := os.Stat(path)
 	if err != nil {
@@ -441,6 +448,8 @@ func (d *database) rename(err *error) {
 	}
 }
 
+// close closes the file. After a panic of bbolt it only unlocks the file, because bbolt may hold a
+// lock that db.Close would wait for.
 func (d *database) close() (err error) {
 	defer d.rename(&err)
 	if d.broken.Load() {
@@ -472,6 +481,8 @@ type bucket struct {
 	last []byte // the last key before the transaction
 }
 
+// begin begins a transaction. It returns an error if the file was overwritten, or if bbolt has
+// panicked before.
 func (d *database) begin(writable bool) (t *transaction, err error) {
 	defer d.blame(&err)
 	if d.overwritten.Load() {
@@ -551,6 +562,7 @@ func (t *transaction) bucket(name string) (b *bucket, err error) {
 	return t.remember(&bucket{Bucket: found, name: name, old: before.tree}), nil
 }
 
+// remember adds a bucket to the list of those looked up.
 func (t *transaction) remember(b *bucket) *bucket {
 	b.next, t.buckets = t.buckets, b
 	return b

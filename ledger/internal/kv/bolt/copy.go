@@ -20,6 +20,7 @@ const (
 	stepSync = "sync the directory"
 )
 
+// at calls the hook of a test, if there is one.
 func (s *Store) at(step string) error {
 	if s.hook == nil {
 		return nil
@@ -84,6 +85,7 @@ func (s *Store) copyPages(path string, m *meter) error {
 	return errors.Join(err, file.Close())
 }
 
+// copyRecords writes all records to an empty file.
 func (s *Store) copyRecords(path string, m *meter) error {
 	d, err := s.filled(path, m, func(*os.File) error { return nil })
 	if err != nil {
@@ -345,6 +347,7 @@ func (m *meter) add(n int) error {
 // end reports that everything is read.
 func (m *meter) end() error { return m.tell(m.total) }
 
+// tell calls progress, and returns the error of the context if that has ended.
 func (m *meter) tell(done int64) error {
 	if m.told = m.done; m.progress != nil {
 		m.progress(done, m.total)
@@ -365,6 +368,7 @@ type copier struct {
 // milliseconds.
 const syncStep = 1 << 20
 
+// Write implements [io.Writer].
 func (w *copier) Write(p []byte) (int, error) {
 	n, err := w.Writer.Write(p)
 	if w.since += n; err == nil && w.since >= syncStep {

@@ -133,15 +133,18 @@ type walk struct {
 	last   []byte // the key visited last, in memory of its own
 }
 
+// walk returns a walk of a bucket from a key on. The caller sets visit.
 func (i *inspection) walk(bucket string, from []byte) *walk {
 	return &walk{pager: i.pager, bucket: bucket, from: from, fault: i.fault, met: pageSet{}}
 }
 
+// report passes a fault of the bucket to w.fault. from and to limit the keys that may be affected.
 func (w *walk) report(from, to []byte, format string, args ...any) {
 	text := fmt.Sprintf(format, args...)
 	w.fault(kv.Fault{Bucket: w.bucket, From: bytes.Clone(from), To: bytes.Clone(to), Text: text})
 }
 
+// tree visits the records of a tree.
 func (w *walk) tree(t tree) {
 	if t.root != 0 {
 		w.page(t.root, nil, nil, nil)
@@ -177,6 +180,7 @@ func (w *walk) page(id uint64, first, low, high []byte) bool {
 	return w.branch(p, low, high)
 }
 
+// branch visits the records below a branch page. Its arguments and result are those of page.
 func (w *walk) branch(p page, low, high []byte) bool {
 	sound := p.inOrder(nil, low, high)
 	if !sound {

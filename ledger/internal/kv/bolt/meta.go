@@ -112,6 +112,7 @@ func (k *known) are(now *metas) bool {
 	return true
 }
 
+// readMetas reads both meta pages from the file.
 func (d *database) readMetas() (now metas, err error) {
 	for id := range now {
 		if now[id], err = readMeta(d.file, int64(id)*int64(d.pageSize)); err != nil {
@@ -200,8 +201,7 @@ func (d *database) checkFile() error {
 	return d.checkKnown(d.readMetas)
 }
 
-// check checks the meta pages of the file. A reading transaction uses mapped memory, which is
-// faster.
+// check checks the meta pages of the file. A reading transaction uses mapped memory.
 func (t *transaction) check() error {
 	if t.tx.Writable() {
 		return t.in.checkFile()

@@ -13,15 +13,15 @@ import (
 // forever, or allocate memory without limit. So this package reads pages itself, with the functions
 // in this file, and lets bbolt read only pages that were checked.
 //
-// A page begins with its id (8 bytes), kind (2), number of elements (2) and number of overflow
-// pages that follow it (4), in the byte order of the machine.
+// Numbers are in the byte order of the machine. A page begins with its id (8 bytes), its kind (2),
+// its number of elements (2) and the number of overflow pages that follow it (4).
 //
 // An element of a branch page has the position of a key relative to the element (4), the length of
 // the key (4) and a page id (8). An element of a leaf page has flags (4), a position (4), and the
 // lengths of key and value (4 each). Keys and values are stored after the elements.
 //
-// The value of a bucket is its root page id (8), 8 unused bytes, and, if the root page id is 0, a
-// page of its own (a small bucket).
+// The value of a bucket is its root page id (8) and 8 unused bytes. If the root page id is 0, the
+// bucket is a small one, and its only page follows in the value.
 
 const (
 	headerSize  = 16
@@ -70,6 +70,7 @@ func (p page) size(id, pages, pageSize uint64) (size uint64, err error) {
 	return size, nil
 }
 
+// damaged returns the error for an element whose key or value is outside of the page.
 func (p page) damaged() error {
 	return fmt.Errorf("page %d: an element lies outside of its page", p.id())
 }

@@ -17,6 +17,7 @@ type naming struct {
 	syncDir func(dir string) error
 }
 
+// system returns the functions of the operating system.
 func system() naming { return naming{os.Link, ledgerfile.RenameNew, ledgerfile.SyncDir} }
 
 // place creates a new file at path. write writes and syncs it under a temporary name.

@@ -185,6 +185,7 @@ func (s *snapshot) scan(t tree, flags uint32, from []byte, visit func(key, value
 	return corrupt(err)
 }
 
+// scan is the state of one scan of a tree.
 type scan struct {
 	in    *snapshot
 	flags uint32
@@ -216,6 +217,7 @@ func (x *scan) page(p page, depth int) (more bool, err error) {
 	return true, nil
 }
 
+// leaf visits the records of a leaf. It returns an error if a key is not above the one before.
 func (x *scan) leaf(p page) (more bool, err error) {
 	n := 0
 	if x.from != nil {

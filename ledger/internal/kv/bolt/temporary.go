@@ -172,6 +172,7 @@ func (u unsealing) Get(bucket string, key []byte) ([]byte, error) {
 	return unseal(bucket, key, value)
 }
 
+// unseal checks and removes the checksum of a value.
 func unseal(bucket string, key, value []byte) ([]byte, error) {
 	payload, err := wire.Unseal(bucket, key, value)
 	return payload, ownError(err, nil)
