@@ -19,7 +19,8 @@ import (
 
 const commentColumns = 100
 
-// retired lists words that readers had to read twice, as regular expressions, with what to write instead.
+// retired lists words that readers had to read twice, as regular expressions, with what to write
+// instead.
 func retired() []struct{ word, write string } {
 	return []struct{ word, write string }{
 		{`whoever|those who`, "the caller, objects that …"},
@@ -51,7 +52,8 @@ func retired() []struct{ word, write string } {
 	}
 }
 
-// plain lists uses of retired words in their plain meaning, and names that other programs depend on.
+// plain lists uses of retired words in their plain meaning, and names that other programs depend
+// on.
 func plain() *regexp.Regexp {
 	return regexp.MustCompile(`(?i)behind (?:an? |the |its )?(?:\w+ )?(?:proxy|symlink|symbolic link|load balancer|NAT)|lay(?:out|er)` +
 		"|`behind`|`told`|now\\(\\) - told|`aside`") // a kind of problem, a column in PostgreSQL, a bucket of the file
@@ -88,7 +90,8 @@ func (w *words) in(text string) (faults []string) {
 	return faults
 }
 
-// ofGo returns what is wrong in a Go file: in comments, and outside tests also in texts and declared names.
+// ofGo returns what is wrong in a Go file: in comments, and outside tests also in texts and
+// declared names.
 func (w *words) ofGo(set *token.FileSet, file *ast.File, isTest bool) (faults []string) {
 	report := func(at token.Pos, what string, text string) {
 		for _, fault := range w.in(text) {

@@ -17,7 +17,8 @@ import (
 	"github.com/sluicedp/sluice/ledger/internal/state"
 )
 
-// logOf returns the records of a small ledger, and the log among them. Some of its events are erased.
+// logOf returns the records of a small ledger, and the log among them. Some of its events are
+// erased.
 func logOf(t *testing.T) (records []fixture.Record, log []event.Event) {
 	t.Helper()
 	records = fixture.Records(t, "../../testdata/golden/format-v7.txt")
@@ -76,8 +77,8 @@ func TestALedgerIsTheFoldOfItsLog(t *testing.T) {
 	}
 }
 
-// The context of a request ends while its events are recorded: they are recorded whole, since an event that is applied in half would be
-// committed with those of other requests.
+// The context of a request ends while its events are recorded: they are recorded whole, since an
+// event that is applied in half would be committed with those of other requests.
 func TestRecord_CallerHasLeft_IsNotInterrupted(t *testing.T) {
 	_, log := logOf(t)
 	store, err := folded(log)
@@ -101,8 +102,8 @@ func TestRecord_CallerHasLeft_IsNotInterrupted(t *testing.T) {
 	}))
 }
 
-// unordered tells whether an event may stand before or behind its neighbour: of what is erased nobody knows whom it was about, and a chain
-// is bound at any place before its response.
+// unordered tells whether an event may stand before or behind its neighbour: of what is erased
+// nobody knows whom it was about, and a chain is bound at any place before its response.
 func unordered(ev event.Event) bool { return ev.Erased != nil || ev.Change.Kind() == event.KindBound }
 
 // A log in which an event is missing, stands twice, or has changed places with the next is refused.
