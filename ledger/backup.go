@@ -47,6 +47,8 @@ func (l *Ledger) CompactTo(ctx context.Context, path string, progress func(done,
 	return l.copyTo(ctx, path, kv.Records, progress)
 }
 
+// copyTo writes a copy of the ledger to a new file, page by page or record by record, and verifies
+// it.
 func (l *Ledger) copyTo(
 	ctx context.Context, path string, how kv.Copying, progress func(done, total int),
 ) (out api.Copied, err error) {
@@ -100,6 +102,7 @@ type copying struct {
 	size   int64 // of the file, in bytes
 }
 
+// read reports the progress of the first pass, in bytes.
 func (p *copying) read(done, total int64) {
 	p.size = total
 	p.tell(done)
@@ -110,6 +113,7 @@ func (p *copying) verified(done, total uint64) {
 	p.tell(p.size + int64(float64(p.size)*float64(done)/float64(max(total, 1))))
 }
 
+// tell reports the number of bytes done in all passes as KiB.
 func (p *copying) tell(done int64) {
 	const unit = 1 << 10
 	p.report(int(done/unit), int(p.passes*p.size/unit))

@@ -122,6 +122,8 @@ func (l *Ledger) Levels(ctx context.Context, question string) iter.Seq2[api.Leve
 	return request.EachInPages(ctx, api.Page{}, read)
 }
 
+// allLevels returns every ε at which there are responses to a question, in rising order, and their
+// number.
 func (l *Ledger) allLevels(ctx context.Context, question string) ([]api.LevelCount, error) {
 	return engine.Read(ctx, &l.engine, func(s *state.State) (levels []api.LevelCount, err error) {
 		q, err := request.QuestionByName(s, question)
@@ -176,6 +178,8 @@ type tallying struct {
 	last     *estimate.Counts // of the previous response, because most responses have the same ε
 }
 
+// add counts one response. It returns [errs.ErrCorrupt] for a response that the question does not
+// have.
 func (t *tallying) add(name string, l *state.Level) error {
 	if !t.question.Has(l.Epsilon, l.Response) {
 		_, err := request.ResponseOf(t.question, name, *l)

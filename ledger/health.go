@@ -45,6 +45,8 @@ type openReservations struct {
 	open map[uint64]bool
 }
 
+// count returns how many reservations hold budget now. It reads the known ones and the new sales,
+// in short snapshots.
 func (r *openReservations) count(ctx context.Context, l *engine.Engine) (int, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

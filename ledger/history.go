@@ -143,7 +143,7 @@ func (l *Ledger) someEvents(ctx context.Context, from uint64, most int) (events 
 		return err
 	})
 	if err != nil {
-		return nil, err // what was read may not be durable
+		return nil, err // the events that were read may not be durable
 	}
 	return events, fault
 }
@@ -151,6 +151,7 @@ func (l *Ledger) someEvents(ctx context.Context, from uint64, most int) (events 
 // mostBytes is the approximate number of bytes of events that are read in one snapshot.
 const mostBytes = 4 << 20
 
+// openEvent decodes a stored event and verifies its checksum.
 func openEvent(s *state.State, key, value []byte) (says.Event, error) {
 	if len(key) != 8 {
 		return says.Event{}, errs.Corrupt(nil, "event with the key %x", key)

@@ -16,6 +16,7 @@ import (
 // is named like the file with .journal appended.
 type besideFile string
 
+// dir returns the path of the journal's directory.
 func (f besideFile) dir() string { return ledgerfile.Companion(string(f), ledgerfile.Journal) }
 
 // Find opens the journal. It returns nil if there is none.

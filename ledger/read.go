@@ -162,6 +162,7 @@ func (r *objectReader) addChain(member []byte) error {
 	return err
 }
 
+// chainState returns the chain of an object in a question as hosts read it.
 func (l *Ledger) chainState(
 	s *state.State, number uint32, name string, o state.Object,
 ) (out api.ChainState, err error) {
@@ -276,6 +277,7 @@ func (l *Ledger) Health(ctx context.Context) (observe.Health, error) {
 	return readHealth(ctx, &l.documents, &l.reservations)
 }
 
+// takeObject returns a reader for one object, which giveBackObject reuses later.
 func (l *Ledger) takeObject() *objectReader {
 	r, _ := l.objects.Get().(*objectReader)
 	if r == nil {
@@ -285,6 +287,8 @@ func (l *Ledger) takeObject() *objectReader {
 	return r
 }
 
+// giveBackObject clears a reader, so that it keeps no result alive, and makes it available to later
+// reads.
 func (l *Ledger) giveBackObject(r *objectReader) {
 	*r = objectReader{key: r.key, read: r.read, visit: r.visit}
 	l.objects.Put(r)

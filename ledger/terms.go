@@ -70,6 +70,7 @@ func (l *Ledger) ChangeTerms(ctx context.Context, r api.ChangeTermsRequest) (api
 	}, nil
 }
 
+// checkTerms returns an error for a request that names no terms, or has an invalid key or consent.
 func checkTerms(r *api.ChangeTermsRequest) error {
 	if r.Policy == nil && r.Cap.IsZero() {
 		return errs.Invalid("neither a policy nor a cap is given")
@@ -81,6 +82,7 @@ func checkTerms(r *api.ChangeTermsRequest) error {
 	return err
 }
 
+// termsForm returns the identity of the request, without its key.
 func termsForm(r *api.ChangeTermsRequest, objects []string) event.Identity {
 	f := event.NewForm("terms")
 	f.Field("Question").Text(r.Question)

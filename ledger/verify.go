@@ -48,6 +48,7 @@ func (l *Ledger) Verify(ctx context.Context, r api.VerifyRequest) (api.Verificat
 	return l.verify(ctx, r, audit.Usual())
 }
 
+// verify is Verify with given limits on work and memory. It reports the audit to the observer.
 func (l *Ledger) verify(ctx context.Context, r api.VerifyRequest, at audit.Pace) (api.Verification, error) {
 	asked := audit.Request{
 		Checkpoints: r.Checkpoints, Verifiers: r.Verifiers, Progress: r.Progress, Missing: l.engine.Missing,

@@ -9,12 +9,12 @@ import (
 	"github.com/sluicedp/sluice/ledger/internal/state"
 )
 
-// Withdraw ends an object's part in all questions: nothing more is drawn from it, sold of it or
-// answered about it. An answer about a panel with the object may still be derived at a lower ε from
-// a recorded one. That needs no true value. What was released stays released. What was spent stays
-// spent, even if the object is enrolled again. Responses that were delivered before can still be
-// read, and requests that were made before can be repeated. Withdraw returns [api.ErrUnknown] if
-// there is no such object. Withdrawing twice does nothing.
+// Withdraw ends the participation of an object in all questions: nothing more is drawn from it,
+// sold of it or answered about it. An answer about a panel with the object may still be derived at
+// a lower ε from a recorded one. That needs no true value. What was released stays released. What
+// was spent stays spent, even if the object is enrolled again. Responses that were delivered before
+// can still be read, and requests that were made before can be repeated. Withdraw returns
+// [api.ErrUnknown] if there is no such object. Withdrawing twice does nothing.
 func (l *Ledger) Withdraw(ctx context.Context, r api.ObjectRequest) error {
 	if err := event.CheckName("object", r.Object); err != nil {
 		return err

@@ -23,6 +23,6 @@ type BuyerState struct {
 	Buyer    string `json:"buyer"`    // by its name
 	Sales    uint64 `json:"sales"`    // how many sales were made
 	Paid     int64  `json:"paid"`     // in minor units of the currency
-	Currency string `json:"currency"` // the ledger's
+	Currency string `json:"currency"` // of the ledger
 	Event    uint64 `json:"event"`    // the last event that is taken into account
 }

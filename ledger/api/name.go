@@ -7,7 +7,7 @@ import (
 )
 
 // NameError reports a character that is not allowed in a name, and its position. It is an
-// ErrInvalid of package ledger.
+// [ErrInvalid].
 //
 // Names of objects, buyers, questions, values, outputs and keys are compared byte by byte.
 // Therefore no two valid names may differ only in invisible characters. A name has 1 to 256 bytes

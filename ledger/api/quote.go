@@ -26,7 +26,7 @@ type Offer struct {
 	Question string          `json:"question"` // by its name
 	Epsilon  privacy.Epsilon `json:"epsilon"`  // of the responses
 	Price    int64           `json:"price"`    // of all responses, in minor units of the currency
-	Currency string          `json:"currency"` // the ledger's
+	Currency string          `json:"currency"` // of the ledger
 	Objects  uint64          `json:"objects"`  // how many objects answer
 	// Draws, Resales, Degradations and Insertions count the objects by how their responses are
 	// made. They add up to Objects. A buyer over HTTP gets 0 for each of them.

@@ -14,7 +14,7 @@ type ObjectState struct {
 	Remaining privacy.Epsilon  `json:"remaining"` // of the cap: Cap less Spent and Held
 	Earned    int64            `json:"earned"`    // by sales, in minor units of the currency
 	Forgotten uint64           `json:"forgotten"` // the last event that destroyed the object's responses, or 0
-	Currency  string           `json:"currency"`  // the ledger's
+	Currency  string           `json:"currency"`  // of the ledger
 	Event     uint64           `json:"event"`     // the last event that is taken into account
 	Chains    List[ChainState] `json:"chains"`    // in the order in which their questions were defined
 }

@@ -38,7 +38,7 @@ type Reservation struct {
 	Question string          `json:"question"` // by its name
 	Epsilon  privacy.Epsilon `json:"epsilon"`  // of the responses
 	Price    int64           `json:"price"`    // the largest price to be paid, in minor units of the currency
-	Currency string          `json:"currency"` // the ledger's
+	Currency string          `json:"currency"` // of the ledger
 	Objects  uint64          `json:"objects"`  // how many objects it held when it was granted
 	// Refused are the objects of the order that are left out, in the order of their names. They
 	// were refused when the reservation was granted or, as in [Sale], by the capture. It is empty
