@@ -145,9 +145,7 @@ func dialect() map[string]bool {
 		cmd/ledgerctl/internal/mechanisms/*_test.go cmd/ledgerctl/internal/output
 		cmd/ledgerctl/internal/output/*_test.go cmd/ledgerctl/internal/serving
 		cmd/ledgerctl/internal/serving/*_test.go docs/*_test.go docs/contributing/testing.md docs/glossary.md
-		docs/guarantees-tests.md docs/howto/backup.md docs/howto/embed.md
-		docs/howto/keys.md docs/howto/more-questions.md
-		docs/howto/serve.md docs/howto/terms.md docs/howto/verify.md docs/limits.md docs/performance.md
+		docs/guarantees-tests.md docs/howto/serve.md docs/limits.md docs/performance.md
 		docs/reference/commands.md docs/reference/errors.md docs/reference/json.md
 		examples/README.md examples/clipping examples/clipping/*_test.go
 		examples/exactlyonce/*_test.go examples/failover examples/failover/*_test.go examples/internal/kit
