@@ -12,34 +12,35 @@ import (
 	"github.com/sluicedp/sluice/ledger/internal/state"
 )
 
-// Advance draws what policies release as time passes ([policy.Policy.Releases]): every chain gets a
-// response at every level released by now. It does not matter how often Advance is called: one call
-// after a month leaves the same levels as one every day, with the same law, and levels that a sale
-// has overtaken meanwhile are derived for free. (Of a policy that orders unlock, what is unlocked
-// by now counts; so there it matters whether an order comes before a call or after.) Policies
-// without a date release nothing by themselves.
+// Advance draws what policies have released so far ([policy.Policy.Releases]): every chain gets a
+// response at every level released by now. The result does not depend on how often Advance is
+// called. One call after a month leaves the same levels as one call every day, with the same
+// distribution. Levels below a level that was sold in between are derived at no cost. A policy that
+// unlocks by orders is an exception: it releases what is unlocked at the time of the call, so the
+// sequence of orders and calls matters. Policies without a date release nothing by themselves.
 //
-// A chain with terms of sale ([policy.Policy.Terms]) is left as it is, and counts as unchanged: the
-// calendar raises its ceiling, and privacy is spent when somebody buys, or when the host itself
-// raises it ([Ledger.Raise]).
+// A chain with terms of sale ([policy.Policy.Terms]) is not changed, and counts as unchanged. The
+// calendar raises its ceiling, and privacy is spent when a buyer buys, or when the host itself
+// raises the chain ([Ledger.Raise]).
 //
-// It goes through all chains in transactions of bounded size. If ctx ends, the source of truths
-// fails or the process dies in between, what is done stays done, and the same request with the same
-// key goes on where it stopped. An object that cannot follow its policy, because its cap binds or
-// the host has no truth of it, not the former one, or none of the question's, is refused and holds
-// nobody up. If the clock has gone back, nothing is released.
+// Advance processes all chains in transactions of bounded size. If ctx ends, the source of true
+// values fails or the process dies, the committed transactions are kept. The same request with the
+// same key continues after them. An object that cannot get a released level is refused, and the
+// other objects continue. Its cap may be too low. Or the host has no true value of it, a changed
+// one, or one that the question does not have. If the clock has gone back, nothing is released.
 //
 // Errors: [api.ErrUnknown], [api.ErrInvalid], [*api.KeyConflictError], [api.ErrTruthSource], the
-// error of the Truth function, and those of any write.
+// error of the Truth function, and the errors of any write.
 func (l *Ledger) Advance(ctx context.Context, r api.AdvanceRequest) (api.AdvanceResult, error) {
 	done, faults, err := l.requests.Sweep(ctx, r)
 	if err != nil {
 		return api.AdvanceResult{}, err
 	}
-	return l.advanced(context.WithoutCancel(ctx), done, faults) // it is durable, even if ctx has ended
+	// The result is durable, and is returned even if ctx has ended.
+	return l.advanced(context.WithoutCancel(ctx), done, faults)
 }
 
-// advanced describes what a sweep did.
+// advanced returns the result of a sweep.
 func (l *Ledger) advanced(
 	ctx context.Context, done request.Outcome, faults map[uint32]*rules.TruthFaults,
 ) (api.AdvanceResult, error) {

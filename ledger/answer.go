@@ -6,37 +6,40 @@ import (
 	"github.com/sluicedp/sluice/ledger/api"
 )
 
-// Answer answers a query about a panel by the mechanism that is optimal at ε: randomized response
-// for a panel that one changed value could bring to another answer, and the likelier true the more
-// changes it would take ([mechanism.Sampler.Draw]). The answer is ε-differentially private for each
-// object's value. Who belongs to the panel is not hidden.
+// Answer answers a query about a panel by the mechanism that is optimal at ε
+// ([mechanism.Sampler.Draw]). If one changed value could change the answer, the mechanism is
+// randomized response. Otherwise the answer is more likely to be true the more values would have to
+// change. The answer is ε-differentially private for each object's value. The membership of the
+// panel is not hidden.
 //
-// It charges every object of the panel, in the transaction that records the answer, under the
-// ceilings that bind releases: answers about a question add up with each other and with its chain.
-// If any object is refused, nothing happens, unless the request is partial: then the panel is what
-// is left, and an empty panel is refused.
+// Answer charges every object of the panel, in the transaction that records the answer, under the
+// same ceilings as releases. The costs of answers about a question add up with each other and with
+// the object's chain. If any object is refused, nothing happens, unless the request is partial. A
+// partial request answers about the panel without the refused objects; an empty panel is refused.
 //
-// A charge, however small, may leave too little for a level on offer ([api.Displaced]). Such an answer
-// is refused with a [*api.DisplacedError], unless the request accepts the loss. This is decided in the
-// transaction that charges the panel, and also before true values are requested.
+// A charge, however small, may leave too little budget for a level on offer ([api.Displaced]). Such
+// an answer is refused with a [*api.DisplacedError], unless the request accepts the loss. This is
+// decided in the transaction that charges the panel, and also before true values are requested.
 //
-// A query that is repeated about the same panel has the recorded answer at the same ε. At a lower ε
-// an answer is derived for free. At a higher ε a majority or threshold, or any query about two
+// A repeated query about the same panel returns the recorded answer at the same ε. At a lower ε an
+// answer is derived at no cost. At a higher ε a majority or threshold, or any query about two
 // values, is raised, and the difference is charged: all answers together cost the largest ε
-// ([mechanism.Score]). Other queries are drawn again at a higher ε, and the full ε is charged. So
-// are panels of which an object was forgotten, or began a new epoch ([Ledger.BeginEpoch]), and
-// partial requests that leave an object out: such an answer is only for partial requests for the
-// same objects. A partial request that leaves no object out is one like any other.
+// ([mechanism.Score]). Other queries are drawn again at a higher ε, and the full ε is charged.
 //
-// Neither the distance to another answer nor anything else that is computed from true values
-// appears in a result, an error, the log or the file, except a score: the signed distance with
+// An answer is also drawn again if an object of the panel was forgotten or began a new epoch
+// ([Ledger.BeginEpoch]). The same is true if a partial request leaves an object out. An answer that
+// leaves an object out is only returned to partial requests for the same objects. A partial request
+// that leaves no object out is treated as a whole request.
+//
+// No result, error, log entry or file contains the distance to another answer, or anything else
+// that is computed from true values. The exception is a score: the signed distance with
 // ε-differentially private noise.
 func (l *Ledger) Answer(ctx context.Context, r api.AnswerRequest) (api.AnswerResult, error) {
 	return l.requests.Answer(ctx, r)
 }
 
-// QuoteAnswer tells what [Ledger.Answer] would charge and whom it would refuse. It changes nothing
-// and asks for no truth; the Key and the Truth of the request are not used.
+// QuoteAnswer returns what [Ledger.Answer] would charge and which objects it would refuse. It
+// changes nothing and requests no true value. It ignores the Key and the Truth of the request.
 func (l *Ledger) QuoteAnswer(ctx context.Context, r api.AnswerRequest) (api.AnswerQuote, error) {
 	return l.requests.QuoteAnswer(ctx, r)
 }

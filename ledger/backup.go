@@ -16,29 +16,33 @@ import (
 	"github.com/sluicedp/sluice/ledger/internal/state"
 )
 
-// Backup writes a copy of the ledger, as it is at one instant, to a new file, while calls go on.
-// They wait until it is copied if the file outgrows meanwhile the address space reserved for it:
-// four times its size when it was opened, and 4 GiB at least; on Windows and 32-bit systems if it
-// grows at all. The copy is verified ([Ledger.Verify]) before it gets its name, and is on disk when
-// Backup returns. It is made page by page; its unused pages are overwritten with zeros, so nothing
-// is in it that was forgotten before. [Ledger.CompactTo] leaves them out, and takes longer.
+// Backup writes a copy of the ledger, as it is at one instant, to a new file. Other calls continue
+// during the copy. They wait for it only if the file outgrows the address space reserved for it:
+// four times its size when it was opened, and at least 4 GiB. On Windows and 32-bit systems they
+// wait if the file grows at all. The copy is verified ([Ledger.Verify]) before it gets its name,
+// and is on disk when Backup returns. The file is copied page by page. Unused pages are overwritten
+// with zeros, so that the copy has nothing that was forgotten before. [Ledger.CompactTo] omits
+// these pages, and takes longer.
 //
-// A backup is a ledger of its own, and verified again when it is first opened for writing. Opened
-// instead of the original it is a rollback, which hands out new draws for what was drawn since:
-// [Options.Checkpoint] refuses that. It returns [fs.ErrExist] when there is such a file, or the
-// journal of another ledger where its own would be; [api.ErrInvalid] for an empty path, the ledger's
-// own file, and the path of a ledger's key, journal or other file; [api.ErrCorrupt] with the first
-// problem when the ledger does not verify, events of the future aside. When ctx ends first, there
-// is no copy, nor a part of one. What a crash leaves of one, .NAME.copy-*.sluice-unfinished, is
-// removed by the next copy or compaction in the same directory.
+// A backup is a separate ledger, and is verified again when it is first opened for writing. To open
+// it instead of the original is a rollback: it would draw again what was drawn after the backup.
+// [Options.Checkpoint] prevents that.
 //
-// progress, unless nil, is told how many KiB of the file are dealt with, of how many in all: each
-// of them is copied, and then verified, so they count twice.
+// Backup returns [fs.ErrExist] if the file exists, or if the journal of another ledger is where the
+// copy's journal would be. It returns [api.ErrInvalid] for an empty path, the ledger's own file,
+// and the path of a ledger's key, journal or other file. It returns [api.ErrCorrupt] with the first
+// problem if the ledger does not verify; events with a future time are no problem here. If ctx ends
+// first, there is no copy, and no part of one. A crash may leave the file
+// .NAME.copy-*.sluice-unfinished, which the next copy or compaction in the same directory removes.
+//
+// progress, unless nil, gets the number of KiB of the file that are done, and the total. Each KiB
+// counts twice, because it is copied and then verified.
 func (l *Ledger) Backup(ctx context.Context, path string, progress func(done, total int)) (api.Copied, error) {
 	return l.copyTo(ctx, path, kv.Pages, progress)
 }
 
-// CompactTo is [Ledger.Backup] record by record: the copy is smaller, as it has no unused pages.
+// CompactTo is like [Ledger.Backup], but copies record by record. The copy is smaller, because it
+// has no unused pages.
 func (l *Ledger) CompactTo(ctx context.Context, path string, progress func(done, total int)) (api.Copied, error) {
 	return l.copyTo(ctx, path, kv.Records, progress)
 }
@@ -71,26 +75,28 @@ func (l *Ledger) copyTo(
 	})
 	if err != nil {
 		l.engine.StopIfOverwritten(err)
-		return api.Copied{}, l.orEnded(err) // by the checkpoint before the copy, maybe
+		// The checkpoint that was written before the copy may have stopped the ledger.
+		return api.Copied{}, l.orEnded(err)
 	}
 	return out, nil
 }
 
-// checkFile checks that the file is the one that this process wrote, before it is copied and when
-// it is.
+// checkFile checks that the file is the one that this process wrote. It is called before and after
+// a copy.
 func (l *Ledger) checkFile(ctx context.Context) error {
 	return l.engine.View(ctx, func(*state.State) error { return nil })
 }
 
-// orEnded returns why the ledger has ended, if it has: an error of its file tells less then.
+// orEnded returns why the ledger has stopped or was closed, if it has. Otherwise it returns err,
+// because an error of the file explains less.
 func (l *Ledger) orEnded(err error) error {
 	return cmp.Or(l.engine.Queue.Check(), err)
 }
 
-// copying tells how far a copy has come.
+// copying reports the progress of a copy.
 type copying struct {
 	report func(done, total int)
-	passes int64 // how often the file is gone through
+	passes int64 // how many times the file is read
 	size   int64 // of the file, in bytes
 }
 
@@ -99,7 +105,7 @@ func (p *copying) read(done, total int64) {
 	p.tell(done)
 }
 
-// verified tells how far the second pass has come. It is counted in events, and told in bytes.
+// verified reports the progress of the second pass. It gets a number of events, and reports bytes.
 func (p *copying) verified(done, total uint64) {
 	p.tell(p.size + int64(float64(p.size)*float64(done)/float64(max(total, 1))))
 }
@@ -109,7 +115,7 @@ func (p *copying) tell(done int64) {
 	p.report(int(done/unit), int(p.passes*p.size/unit))
 }
 
-// closeCopy makes a copy of the file whole, so that it names no journal and holds nothing that was
+// closeCopy completes a copy of the file, so that it names no journal and contains nothing that was
 // forgotten.
 func (l *Ledger) closeCopy(ctx context.Context, path string) error {
 	s, err := bolt.Open(path, false)
@@ -122,7 +128,7 @@ func (l *Ledger) closeCopy(ctx context.Context, path string) error {
 	return bolt.EraseUnused(ctx, path)
 }
 
-// verifyCopy verifies a copy that has no name yet.
+// verifyCopy verifies a copy before it gets its name.
 func verifyCopy(
 	ctx context.Context, path string, clock func() time.Time, progress func(done, total uint64),
 ) (out api.Copied, err error) {
@@ -146,13 +152,15 @@ func verifyCopy(
 	return api.Copied{Bytes: info.Size(), Events: found.Events}, nil
 }
 
-// Compact rewrites the ledger's file so that there is nothing in it but the ledger as it is now:
-// what [Ledger.Forget] destroyed is gone from it, and the file is as small as it can be. The file
-// is replaced by a rename, so at any instant there is a whole one. Requests that change the ledger
-// wait until it is done. On Windows an open file cannot be replaced; use [Ledger.CompactTo] there.
+// Compact rewrites the ledger's file so that it contains only the current ledger. What
+// [Ledger.Forget] destroyed is gone from the file, and the file is as small as possible. The file
+// is replaced by a rename, so that a complete file exists at any instant. Requests that change the
+// ledger wait until Compact is done. On Windows an open file cannot be replaced; use
+// [Ledger.CompactTo] there.
 //
-// When ctx ends before the new file is whole, the ledger goes on with the old one, and nothing else
-// is left. progress, unless nil, is told how many KiB of the file are rewritten, of about how many.
+// If ctx ends before the new file is complete, the ledger continues with the old file, and nothing
+// else is left. progress, unless nil, gets the number of KiB of the file that are rewritten, and
+// the approximate total.
 func (l *Ledger) Compact(ctx context.Context, progress func(done, total int)) error {
 	if l.engine.ReadOnly && !l.engine.Standby {
 		return api.ErrReadOnly

@@ -15,26 +15,28 @@ import (
 	"github.com/sluicedp/sluice/ledger/internal/state"
 )
 
-// Publishing says when the ledger signs checkpoints by itself, and who gets them. The newest
-// checkpoint is worth what the place is worth where it is kept: a witness, another disk, a message
-// bus.
+// Publishing sets when the ledger signs checkpoints by itself, and which function receives them. A
+// checkpoint is only as trustworthy as the place where it is kept: a witness, another disk, a
+// message bus.
 type Publishing struct {
-	// To is called with each checkpoint, by one goroutine. When it fails it is called again after a
-	// while, with the newest checkpoint then; the ledger goes on meanwhile. It must return soon
-	// after its context ends, which it does when the ledger is closed, and must not close the
-	// ledger itself. nil publishes nothing.
+	// To is called with each checkpoint, on one goroutine. If it fails, it is called again after
+	// some time with the checkpoint that is newest then; the ledger continues in between. It must
+	// return soon after its context ends, which happens when the ledger is closed. It must not
+	// close the ledger. nil publishes nothing.
 	To func(ctx context.Context, checkpoint []byte) error
-	// Events is after how many new events there is a checkpoint, Interval after how long, if there
-	// are new events at all. 0 is never. There is also one when the ledger is opened and one when
-	// it is closed, which has 5 seconds.
-	Events   uint64
-	Interval time.Duration // since the last checkpoint
+	// Events is the number of new events after which a checkpoint is signed; 0 means never. A
+	// checkpoint is also signed when the ledger is opened, and when it is closed; then To has 5
+	// seconds.
+	Events uint64
+	// Interval is the time since the last checkpoint after which another one is signed, if there
+	// are new events; 0 means never.
+	Interval time.Duration
 }
 
-// Checkpoint signs the log as it is now: a note by [Options.Signer] in the form of
-// https://c2sp.org/tlog-checkpoint. Whoever keeps it can show later that nothing in the log before
-// it was changed or dropped (see [Options.Checkpoint], [Ledger.Consistency]). It reads only.
-// Without a Signer it returns [api.ErrNoSigner].
+// Checkpoint signs the log as it is now. It returns a note by [Options.Signer] in the form of
+// https://c2sp.org/tlog-checkpoint. A party that keeps the note can show later that nothing in the
+// log before it was changed or dropped (see [Options.Checkpoint], [Ledger.Consistency]). Checkpoint
+// only reads the ledger. Without a Signer it returns [api.ErrNoSigner].
 func (l *Ledger) Checkpoint(ctx context.Context) ([]byte, error) {
 	head, err := l.Head(ctx, 0)
 	if err != nil {
@@ -47,15 +49,17 @@ func (l *Ledger) Checkpoint(ctx context.Context) ([]byte, error) {
 	return signed, err
 }
 
-// Head returns the log's tree at a size, at most its number of events; 0 stands for that number.
+// Head returns the head of the log's tree at a size, which is at most the number of events. 0 means
+// the number of events.
 func (l *Ledger) Head(ctx context.Context, events uint64) (api.Head, error) {
 	return engine.Read(ctx, &l.engine, func(s *state.State) (api.Head, error) {
 		return l.documents.Head(s, cmp.Or(events, s.Counters.Events))
 	})
 }
 
-// Consistency proves that the tree of the first from events is the beginning of that of the first
-// to events: [tlog.CheckTree] verifies it. 0 < from ≤ to, and to is at most the number of events.
+// Consistency proves that the tree over the first from events is the beginning of the tree over the
+// first to events. [tlog.CheckTree] verifies the proof. It requires 0 < from ≤ to ≤ the number of
+// events, and returns [api.ErrInvalid] otherwise.
 func (l *Ledger) Consistency(ctx context.Context, from, to uint64) (tlog.TreeProof, error) {
 	return engine.Read(ctx, &l.engine, func(s *state.State) (tlog.TreeProof, error) {
 		if all := s.Counters.Events; from == 0 || from > to || to > all {
@@ -65,12 +69,13 @@ func (l *Ledger) Consistency(ctx context.Context, from, to uint64) (tlog.TreePro
 	})
 }
 
-// ConsistencyOf is [Ledger.Consistency] for a buyer: between two sizes at which it has receipts,
-// and [api.ErrUnknown] for others.
+// ConsistencyOf is [Ledger.Consistency] for a buyer. Both sizes must be sizes at which the buyer
+// has receipts; for others it returns [api.ErrUnknown].
 func (l *Ledger) ConsistencyOf(ctx context.Context, buyer string, from, to uint64) (tlog.TreeProof, error) {
 	err := l.engine.View(ctx, func(s *state.State) error { return request.CheckReceiptSizes(s, buyer, from, to) })
 	if err == nil && from > to {
-		err = errs.Invalid("a proof that %d events are the first of %d", from, to) // without the size of the log
+		// The text omits the size of the log, which a buyer may not learn here.
+		err = errs.Invalid("a proof that %d events are the first of %d", from, to)
 	}
 	if err != nil {
 		return nil, err
@@ -78,7 +83,7 @@ func (l *Ledger) ConsistencyOf(ctx context.Context, buyer string, from, to uint6
 	return l.Consistency(ctx, from, to)
 }
 
-// startPublishing begins to hand out checkpoints, if that is wanted.
+// startPublishing starts to publish checkpoints, if the options say so.
 func (l *Ledger) startPublishing(wanted Publishing) (err error) {
 	if wanted.To == nil || l.engine.ReadOnly {
 		return nil

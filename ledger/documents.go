@@ -11,13 +11,13 @@ import (
 	"github.com/sluicedp/sluice/ledger/internal/state"
 )
 
-// Receipt returns the receipt of a sale, with a checkpoint of the log as the sale left it: it has
-// [api.Sale.Last] events. It reads only. It returns [api.ErrUnknown] for what is no sale, and [api.ErrNoSigner]
-// if the ledger was opened without a key. An object that is forgotten while the receipt is being
-// made is in it whole or erased; either is proven.
+// Receipt returns the receipt of a sale, with a checkpoint of the log right after the sale: it has
+// [api.Sale.Last] events. Receipt only reads the ledger. It returns [api.ErrUnknown] if the number
+// is not a sale, and [api.ErrNoSigner] if the ledger was opened without a signing key. An object
+// that is forgotten while the receipt is made is in it completely or erased; either is proven.
 //
-// Two receipts of a sale say the same, but for the objects forgotten in between. Receipts of two
-// sales name the log at two sizes; [Ledger.Consistency] proves that it is one log.
+// Two receipts of one sale are equal, except for objects that were forgotten in between. Receipts
+// of two sales are about the log at two sizes; [Ledger.Consistency] proves that it is the same log.
 func (l *Ledger) Receipt(ctx context.Context, sale uint64) (evidence.Receipt, error) {
 	if l.documents.Signer == nil {
 		return evidence.Receipt{}, api.ErrNoSigner
@@ -30,10 +30,12 @@ func (l *Ledger) Receipt(ctx context.Context, sale uint64) (evidence.Receipt, er
 	return l.documents.Receipt(ctx, sold, sale)
 }
 
-// Statement records that a statement about an object is made, and returns it. It takes an
-// idempotency key like every request that changes something: the same key returns the same
-// statement, of the same time, again. It returns [api.ErrUnknown] if there is no such object (whoever
-// was only ever refused is none), [api.ErrNoSigner] if the ledger was opened without a key, and
+// Statement records that a statement about an object is made, and returns the statement. It takes
+// an idempotency key, like every request that changes something. The same key returns the same
+// statement again, with the same time.
+//
+// It returns [api.ErrUnknown] if there is no such object; an object that was only ever refused does
+// not exist. It returns [api.ErrNoSigner] if the ledger was opened without a signing key, and
 // [api.ErrForgotten] if the object was forgotten since the key was used.
 func (l *Ledger) Statement(ctx context.Context, r api.ObjectRequest) (evidence.Statement, error) {
 	if l.documents.Signer == nil {
@@ -47,5 +49,6 @@ func (l *Ledger) Statement(ctx context.Context, r api.ObjectRequest) (evidence.S
 	if err := l.requests.Once(ctx, r.Key, r.Object, id, state); err != nil {
 		return evidence.Statement{}, err
 	}
-	return l.documents.Statement(context.WithoutCancel(ctx), r.Key) // it is done, whatever has become of ctx
+	// The statement is recorded, and is returned even if ctx has ended.
+	return l.documents.Statement(context.WithoutCancel(ctx), r.Key)
 }

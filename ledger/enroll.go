@@ -9,15 +9,17 @@ import (
 	"github.com/sluicedp/sluice/ledger/internal/event"
 )
 
-// Enroll enrols objects in a question. Those enrolled already are left as they are; one that has
-// withdrawn takes part again, with everything it has spent. If an object is known with another cap
-// than the one given, or enrolled with another policy, it is refused ([api.CapDiffers],
-// [api.PolicyDiffers]): what somebody has agreed to does not change in passing, but by
-// [Ledger.ChangeTerms]. If any object is refused, nobody is enrolled and the [*api.RefusedError] says
-// who, unless the request is partial. If it gives no cap and somebody is new to the ledger, nobody
-// is enrolled and the error is [api.ErrNoCap].
+// Enroll enrolls objects in a question. Objects that are enrolled already are not changed. An
+// object that has withdrawn takes part again, and what it has spent stays spent. If an object has
+// another cap than the given one, or is enrolled with another policy, it is refused
+// ([api.CapDiffers], [api.PolicyDiffers]). An enrollment does not change what an object has agreed
+// to; [Ledger.ChangeTerms] does.
 //
-// A host that has a table of its own brings the ledger in line with it by [Ledger.Reconcile].
+// If any object is refused, no object is enrolled and the [*api.RefusedError] lists the refused
+// objects, unless the request is partial. If the request gives no cap and an object is new to the
+// ledger, no object is enrolled and the error is [api.ErrNoCap].
+//
+// A host that has a table of its own can update the ledger from it with [Ledger.Reconcile].
 func (l *Ledger) Enroll(ctx context.Context, r api.EnrollRequest) (api.EnrollResult, error) {
 	all, err := event.CheckObjects(r.Objects)
 	if err != nil {

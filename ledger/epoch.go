@@ -13,31 +13,31 @@ import (
 )
 
 // BeginEpoch begins a new epoch of an object in a question, after its true value has changed. The
-// chain so far, with its responses and what answers have charged, is closed and stays as it is; a
-// new one begins, about the new value, under the same policy. What it costs is charged beside all
-// of that under the same cap: the values of two epochs are two secrets, and an observer of both
-// learns as much as the ε of both allow together. The policy's ceiling, and what it says of buyers
-// and holders, is for each epoch.
+// current chain, with its responses and the charges of answers, is closed and stays as it is. A new
+// chain about the new value begins under the same policy. The costs of both chains add up under the
+// same cap: the values of two epochs are two secrets, and an observer of both learns as much as the
+// ε of both allow together. The policy's ceiling, and its limits on buyers and holders, apply to
+// each epoch separately.
 //
-// From then on all requests are about the new epoch. Responses of the old one stay with those who
-// have them, who can read them again (by the same key, or as [Ledger.Deliveries]); they are neither
-// sold any more nor counted by [Ledger.Estimate]. A buyer who holds some pays the full price for
-// those of the new one. What was reserved of the old one is not sold any more ([api.EpochBegun]): the
-// rest of the reservation can be carried out in part. Answers about panels stay recorded; none is
-// raised to a higher ε across the change. [Ledger.Advance] releases in the new chain what the
-// calendar has released by now. The new chain is drawn from chance, also if the old one was drawn
-// from a noise key ([api.NoiseKeys]).
+// From then on all requests are about the new epoch. Responses of the old epoch can still be read
+// by the callers and buyers that have them, with the same key or with [Ledger.Deliveries]. They are
+// not sold any more, and [Ledger.Estimate] does not count them. A buyer who holds old responses
+// pays the full price for new ones. Reservations do not sell responses of the old epoch
+// ([api.EpochBegun]); the rest of a reservation can be captured in part. Answers about panels stay
+// recorded, but none is raised to a higher ε across the change. [Ledger.Advance] releases in the
+// new chain what the calendar has released by now. The new chain is drawn at random, even if the
+// old one was drawn from a noise key ([api.NoiseKeys]).
 //
-// Whoever sees that an epoch began (in the log, a statement, a price) can guess that the value has
-// changed, unless the host begins epochs by the calendar, for everybody.
+// An observer who sees that an epoch began (in the log, a statement, a price) can guess that the
+// value has changed. A host can prevent this by beginning epochs for all objects by the calendar.
 //
-// If nothing was drawn, sold or asked in the current epoch, there is nothing to close, and nothing
-// happens. The same request under its key does nothing twice.
+// If nothing was drawn, sold or answered in the current epoch, BeginEpoch does nothing. A repeated
+// request with its key does nothing either.
 //
-// Errors: [*api.RefusedError] for somebody who is not enrolled in the question, has withdrawn, or whose
-// chain is [api.Full]; [api.ErrUnknown] if there is no such question; [api.ErrInvalid],
-// [*api.KeyConflictError], [api.ErrReadOnly]; and [api.ErrForgotten] if the object was forgotten
-// since the key was used.
+// BeginEpoch returns a [*api.RefusedError] if the object is not enrolled in the question, has
+// withdrawn, or has a chain that is [api.Full]. It returns [api.ErrUnknown] if there is no such
+// question, and [api.ErrForgotten] if the object was forgotten since the key was used. Other errors
+// are [api.ErrInvalid], [*api.KeyConflictError] and [api.ErrReadOnly].
 func (l *Ledger) BeginEpoch(ctx context.Context, r api.EpochRequest) error {
 	if err := event.CheckName("object", r.Object); err != nil {
 		return err
@@ -52,7 +52,8 @@ func (l *Ledger) BeginEpoch(ctx context.Context, r api.EpochRequest) error {
 	}))
 }
 
-// epochOf returns the change that begins a new epoch, or nil if the current one is new.
+// epochOf returns the change that begins a new epoch. It returns nil if the current epoch is
+// unused.
 func (l *Ledger) epochOf(s *state.State, q *event.Question, r api.EpochRequest) (event.Change, error) {
 	var x rules.Subject
 	refusal, err := rules.ReadSubject(s, q, r.Object, privacy.Epsilon{}, &x)

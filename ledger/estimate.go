@@ -21,22 +21,22 @@ import (
 // Estimate estimates the true shares of a question's values from the responses released so far, by
 // [estimate.Frequencies]. It costs no budget.
 //
-// Objects at several levels are combined by stratification, unless Pool is set: the estimate of
-// each level counts in proportion to its objects, so it does not matter whether objects with some
-// value allow a higher ε. With Pool the interval is shorter, and wrong if they do. Disagreement
-// warns of that.
+// Objects at several levels are combined by stratification, unless Pool is set. The estimate of
+// each level counts in proportion to its objects. The estimate is therefore correct even if objects
+// with certain values allow a higher ε. With Pool the interval is shorter, but is wrong in that
+// case. Disagreement is a warning of it.
 //
-// The responses were counted as they were released, in the same transactions. So an estimate is
-// that of a single instant, between two transactions, and counts each object once; a large raise
-// commits in parts, and counts as far as it has come. It is exactly the estimate that a recount
-// would give, and takes a time and memory proportional to values times levels, however many objects
-// there are.
+// Responses are counted when they are released, in the same transactions. An estimate is therefore
+// the estimate of a single instant, between two transactions, and counts each object once. A large
+// raise commits in parts, and the parts committed so far are counted. The result is exactly the
+// estimate that a recount would give. It takes time and memory proportional to values times levels,
+// and independent of the number of objects.
 //
-// With Include there is a recount: it reads every chain of the question, in short snapshots, and a
-// raise that runs at the same time may be counted in part.
+// With Include, the responses are recounted: Estimate reads every chain of the question, in short
+// snapshots. A concurrent raise may be counted in part.
 //
-// The errors are [api.ErrUnknown] for the question, [api.ErrNoResponses], [api.ErrInvalid] for the confidence,
-// and [api.ErrCorrupt].
+// The errors are [api.ErrUnknown] for the question, [api.ErrNoResponses], [api.ErrInvalid] for the
+// confidence, and [api.ErrCorrupt].
 func (l *Ledger) Estimate(ctx context.Context, r api.EstimateRequest) (api.Estimate, error) {
 	if r.Confidence == 0 {
 		r.Confidence = 0.95
@@ -84,7 +84,7 @@ func (l *Ledger) Estimate(ctx context.Context, r api.EstimateRequest) (api.Estim
 	return out, nil
 }
 
-// readTallies returns the running counts of the responses that a request takes, by rising ε.
+// readTallies returns the running counts of the responses that a request selects, in rising ε.
 func (l *Ledger) readTallies(
 	ctx context.Context, r api.EstimateRequest,
 ) (q *event.Question, counts []estimate.Counts, last uint64, err error) {
@@ -110,9 +110,10 @@ func (l *Ledger) readTallies(
 	return q, counts, last, err
 }
 
-// Levels yields every ε at which there are responses to a question, rising, and how many: also
-// those that are no object's highest any more, which [api.Estimate.Levels] leaves out. It takes a
-// time proportional to values times levels. The errors are [api.ErrUnknown] and [api.ErrCorrupt].
+// Levels yields every ε at which there are responses to a question, in rising order, and their
+// number. It includes levels that are below the current level of their object, which
+// [api.Estimate.Levels] omits. It takes time proportional to values times levels. The errors are
+// [api.ErrUnknown] and [api.ErrCorrupt].
 func (l *Ledger) Levels(ctx context.Context, question string) iter.Seq2[api.LevelCount, error] {
 	read := func(ctx context.Context, _ api.Page) (all []api.LevelCount, _ uint64, err error) {
 		all, err = l.allLevels(ctx, question)
@@ -142,7 +143,7 @@ func (l *Ledger) allLevels(ctx context.Context, question string) ([]api.LevelCou
 	})
 }
 
-// recount counts the responses that a request takes in the chains themselves, by rising ε.
+// recount counts the responses that a request selects by reading the chains, in rising ε.
 func (l *Ledger) recount(
 	ctx context.Context, r api.EstimateRequest,
 ) (q *event.Question, counts []estimate.Counts, last uint64, err error) {
@@ -172,7 +173,7 @@ func (l *Ledger) recount(
 type tallying struct {
 	question *event.Question
 	at       map[privacy.Epsilon]*estimate.Counts
-	last     *estimate.Counts // of the response before: most are at the same ε
+	last     *estimate.Counts // of the previous response, because most responses have the same ε
 }
 
 func (t *tallying) add(name string, l *state.Level) error {

@@ -10,41 +10,45 @@ import (
 	"github.com/sluicedp/sluice/ledger/internal/state"
 )
 
-// Forget destroys everything about an object: its responses and the levels they were given at, the
-// truth its chains are bound to, and what every event of the log says of it. What it has spent, of
-// its cap and on each question, stays, and so does what it earned: otherwise it could be enrolled
-// as new and give away its budget again. It takes part in nothing any more, as after
-// [Ledger.Withdraw]; enrolled again, it has a new chain, which costs what it costs besides what was
-// spent.
+// Forget destroys everything about an object: its responses and their levels, and the tags that
+// bind its chains to true values. It also destroys what every event of the log contains about it.
+// What the object has spent, of its cap and on each question, is kept, and so is what it earned.
+// Otherwise the object could be enrolled as new and spend its budget again. It takes part in
+// nothing any more, as after [Ledger.Withdraw]. If it is enrolled again, it has a new chain, whose
+// costs are added to what was spent before.
 //
-// The log stays provable: of each event there is left when it happened, of what kind it was, what
-// was paid, and a hash that says nothing without the salt that is destroyed as well. Receipts,
-// checkpoints and proofs that others have keep their worth, and what buyers were given stays with
-// them.
+// The log stays provable. Of each event these parts are left: its time, its kind, what was paid,
+// and a hash that reveals nothing without the salt, which is destroyed as well. Receipts,
+// checkpoints and proofs that others have stay valid. Responses that were delivered to buyers stay
+// with the buyers.
 //
-// The bytes are gone from the file's records, and from the journal, which is overwritten, when
-// Forget returns; from the file's unused pages, and from what a crash has left of copies, with the
-// next [Ledger.Compact]. Copies that are made after it ([Ledger.Backup]) have none of them.
-// Overwriting binds no solid-state disk and no file system that copies on write. Copies of the
-// file, and the blocks that a file system has freed, are the host's to clean. If the process dies
-// or the ledger is closed before Forget returns, the person may be forgotten or not: call it again
-// with the same key. What the journal holds then, [Open] destroys.
+// When Forget returns, the bytes are gone from the file's records, and from the journal, which is
+// overwritten. The next [Ledger.Compact] removes them from the file's unused pages, and from copies
+// that a crash has left. Copies that are made after it ([Ledger.Backup]) have none of them.
+// Overwriting is not effective on solid-state disks, and on file systems that copy on write. The
+// host must clean existing copies of the file, and the blocks that a file system has freed.
 //
-// A journal that is kept elsewhere ([Options.Journal]) may hold bytes back, until another host has
-// what they say. Then Forget waits, and the log says for what; it also waits for a
-// [Ledger.Compact]. If ctx ends before, the person is forgotten, but the bytes are not destroyed
-// yet: the error wraps a [*journal.HeldError], which tells up to which event they are. Call it
-// again with the same key.
+// If the process dies or the ledger is closed before Forget returns, the object may be forgotten or
+// not: call it again with the same key. [Open] destroys what the journal still holds.
+//
+// A journal that is kept elsewhere ([Options.Journal]) may keep bytes until another host has the
+// events. Then Forget waits, and logs what it waits for. It also waits for a [Ledger.Compact]. If
+// ctx ends before that, the object is forgotten, but the bytes are not destroyed yet. The error
+// then wraps a [*journal.HeldError], which has the event up to which they are destroyed. Call
+// Forget again with the same key.
 //
 // The object's name stays in the event of this request and with the spending. Answers about panels
-// stay, as they are about everybody in them, but not which panel they are about: a request for an
-// answer about it gets a new one. The digests of requests that named the object are destroyed,
-// alone or with others; a request that named others for which it recorded nothing loses its digest
-// as well. A request whose digest of several names is destroyed is recognized by its key, the
-// number of names, and all its other fields. Idempotency keys stay: they should name nobody.
+// stay, because they are about all objects in them, but the log no longer shows which panel they
+// are about. A later request about such a panel gets a new answer.
 //
-// It returns [api.ErrUnknown] if nothing is known of the object. A repeated request about this object
-// alone returns [api.ErrForgotten]; other repeated requests leave the object out of what they return.
+// The digests of requests that named the object are destroyed. A request that named only other
+// objects, for which it recorded nothing, loses its digest as well. A request whose digest of
+// several names is destroyed is recognized by its key, the number of names, and all its other
+// fields. Idempotency keys are kept: they should not contain names of objects.
+//
+// Forget returns [api.ErrUnknown] if nothing is known about the object. A repeated request about
+// this object alone returns [api.ErrForgotten]. Other repeated requests omit the object from their
+// results.
 func (l *Ledger) Forget(ctx context.Context, r api.ObjectRequest) error {
 	if err := event.CheckName("object", r.Object); err != nil {
 		return err
@@ -54,11 +58,13 @@ func (l *Ledger) Forget(ctx context.Context, r api.ObjectRequest) error {
 	if err := l.requests.Once(ctx, r.Key, "", id, forget); err != nil {
 		return err
 	}
-	return l.engine.Erase(ctx) // also for a request that was settled before: its caller may not have come to this
+	// A request that was settled before is erased again, because its earlier call may have ended
+	// before the erasure.
+	return l.engine.Erase(ctx)
 }
 
-// forgetObject returns the change that destroys what there is about an object, or nil if there is
-// nothing.
+// forgetObject returns the change that destroys everything about an object. It returns nil if there
+// is nothing to destroy.
 func forgetObject(s *state.State, name string) (event.Change, error) {
 	o, known, err := s.Object(name)
 	if err != nil {

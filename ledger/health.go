@@ -12,8 +12,8 @@ import (
 	"github.com/sluicedp/sluice/ledger/observe"
 )
 
-// readHealth tells how a ledger is doing. Of one that has stopped it returns why, and what Host
-// has.
+// readHealth returns the state of a ledger. If the ledger has stopped, it returns the reason as the
+// error, and a Health with only Host.
 func readHealth(ctx context.Context, p *documents.Maker, r *openReservations) (out observe.Health, err error) {
 	l := p.Engine
 	host := l.Host(ctx)
@@ -32,16 +32,16 @@ func readHealth(ctx context.Context, p *documents.Maker, r *openReservations) (o
 	return out, nil
 }
 
-// atOnce is how many sales are read in one snapshot, at most.
+// atOnce is the largest number of sales that are read in one snapshot.
 const atOnce = 4096
 
-// openReservations counts the reservations that hold. It looks at no sale again that will never
-// hold. The zero value is ready.
+// openReservations counts the reservations that hold budget. It does not read a sale again after
+// the sale can no longer become such a reservation. The zero value is ready for use.
 type openReservations struct {
 	mu   sync.Mutex
-	seen uint64 // how many sales, by number, were looked at
-	// open are the reservations among them that may hold yet, and whether they did when they were
-	// read last.
+	seen uint64 // the sales up to this number have been read
+	// open has the reservations that may hold budget now or later. The value is true if the
+	// reservation held budget when it was last read.
 	open map[uint64]bool
 }
 
@@ -83,9 +83,9 @@ func (r *openReservations) count(ctx context.Context, l *engine.Engine) (int, er
 	return hold, nil
 }
 
-// lookAt finds out which of some sales are reservations that hold. The clock may go back, so that
-// one holds again that had run out: it is looked at again until it has run out by the time of the
-// log, which does not go back.
+// lookAt updates open for some sales. The clock may go back, so that a reservation that had expired
+// holds again. Therefore a reservation is read again until it has expired by the time of the log,
+// which does not go back.
 func (r *openReservations) lookAt(s *state.State, numbers func(func(uint64) bool)) error {
 	for number := range numbers {
 		sale, err := s.Sale(number)

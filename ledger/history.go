@@ -15,11 +15,13 @@ import (
 	"github.com/sluicedp/sluice/ledger/internal/wire"
 )
 
-// Events yields the log in order, beginning with the event of the given number, up to the last one
-// that was there when it was reached. It reads in short snapshots; other calls may run meanwhile.
+// Events yields the log in order, beginning with the event of the given number, up to the last
+// event that exists when it is reached. It reads in short snapshots; other calls may run
+// concurrently.
 func (l *Ledger) Events(ctx context.Context, from uint64) iter.Seq2[says.Event, error] {
 	return func(yield func(says.Event, error) bool) {
-		for most := scanSize / 64; ; most = min(4*most, scanSize) { // few at first: a caller may want no more
+		// The first batches are small, because a caller may want only a few events.
+		for most := scanSize / 64; ; most = min(4*most, scanSize) {
 			events, err := l.someEvents(ctx, from, most)
 			for _, ev := range events {
 				if !yield(ev, nil) {
@@ -38,12 +40,12 @@ func (l *Ledger) Events(ctx context.Context, from uint64) iter.Seq2[says.Event, 
 	}
 }
 
-// Refusals yields the events of kind "refused" of the request with an idempotency key, beginning
-// with the event of the given number, in order: everybody whom its parts have left out so far, but
-// for those forgotten since. The results of a request list the first of them. It reads in short
-// snapshots; other calls may run meanwhile.
+// Refusals yields the events of kind "refused" of the request with an idempotency key, in order,
+// beginning with the event of the given number. They are all objects that the parts of the request
+// have left out so far, without objects that were forgotten since. The result of a request lists
+// only the first of them. Refusals reads in short snapshots; other calls may run concurrently.
 //
-// The errors are [api.ErrUnknown] for the key, that of ctx, and [api.ErrCorrupt].
+// The errors are [api.ErrUnknown] for the key, the error of ctx, and [api.ErrCorrupt].
 func (l *Ledger) Refusals(ctx context.Context, key string, from uint64) iter.Seq2[says.Event, error] {
 	return func(yield func(says.Event, error) bool) {
 		settled, err := l.settledBy(ctx, key)
@@ -59,8 +61,8 @@ func (l *Ledger) Refusals(ctx context.Context, key string, from uint64) iter.Seq
 	}
 }
 
-// eachRefusal yields the refusals, from an event on, of the part of a request that another one
-// settles. It tells whether to go on.
+// eachRefusal yields the refusals of the part of a request that the event settled settles,
+// beginning with the event from. It returns false if the caller must stop.
 func (l *Ledger) eachRefusal(ctx context.Context, from, settled uint64, yield func(says.Event, error) bool) bool {
 	first, err := l.firstRefusal(ctx, settled)
 	if err != nil {
@@ -86,7 +88,7 @@ func (l *Ledger) eachRefusal(ctx context.Context, from, settled uint64, yield fu
 	return false
 }
 
-// settledBy returns the events that settled the parts of a request.
+// settledBy returns the numbers of the events that settled the parts of a request.
 func (l *Ledger) settledBy(ctx context.Context, key string) ([]uint64, error) {
 	if err := event.CheckName("idempotency key", key); err != nil {
 		return nil, err
@@ -100,7 +102,8 @@ func (l *Ledger) settledBy(ctx context.Context, key string) ([]uint64, error) {
 	})
 }
 
-// firstRefusal returns where the refusals begin whose request, or part of one, an event settles.
+// firstRefusal returns the number of the first refusal of the request, or part of one, that the
+// event settled settles.
 func (l *Ledger) firstRefusal(ctx context.Context, settled uint64) (uint64, error) {
 	return engine.Read(ctx, &l.engine, func(s *state.State) (uint64, error) {
 		part, err := s.Settlement(settled)
@@ -111,7 +114,7 @@ func (l *Ledger) firstRefusal(ctx context.Context, settled uint64) (uint64, erro
 	})
 }
 
-// someEvents reads at most that many events in one snapshot.
+// someEvents reads at most most events in one snapshot, beginning with the event from.
 func (l *Ledger) someEvents(ctx context.Context, from uint64, most int) (events []says.Event, err error) {
 	if err := errs.Context(ctx); err != nil {
 		return nil, err
@@ -145,7 +148,7 @@ func (l *Ledger) someEvents(ctx context.Context, from uint64, most int) (events 
 	return events, fault
 }
 
-// mostBytes is about how many bytes of events are read in one snapshot.
+// mostBytes is the approximate number of bytes of events that are read in one snapshot.
 const mostBytes = 4 << 20
 
 func openEvent(s *state.State, key, value []byte) (says.Event, error) {

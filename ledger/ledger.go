@@ -34,129 +34,146 @@ import (
 // Options are the settings of an open ledger. The zero value is ready for use.
 type Options struct {
 	// Logger gets one line for each request that is committed (debug), for each refusal (info) and
-	// for each failure (error). They tell the idempotency key, the buyer, the sale, the first and
-	// the last event, how many requests shared the commit and how long it took, as far as there are
-	// such. Failures of the journal and of checkpoints are told, too. Lines come from several
-	// goroutines, outside of commits. A panic of its writer or of a hook is reported as zerolog
-	// reports the error of a writer. The zero value is silent. No line contains a true value.
+	// for each failure (error). A line has, where they apply, the idempotency key, the buyer, the
+	// sale, and the first and last event. It also has the number of requests in the commit and its
+	// duration. Failures of the journal and of checkpoints are logged, too. Lines are written from
+	// several goroutines, outside of commits. A panic of the logger's writer or of a hook is
+	// reported in the same way as zerolog reports an error of a writer. The zero value writes
+	// nothing. No line contains a true value.
 	Logger zerolog.Logger
-	// Observer is told of each commit, refusal and audit, in numbers. nil costs nothing. See
-	// [Ledger.Health], too.
+	// Observer gets numbers about each commit, refusal and audit. nil costs nothing. See also
+	// [Ledger.Health].
 	Observer observe.Observer
-	// Now is the clock; nil means [time.Now]. It is read when a request is handed in, outside of
-	// the commit. It may jump. Times in the log never run back; what policies allow is what they
-	// allowed by the time the clock says, even if the log is ahead of it. The first and last day of
-	// a sale, and reservations and what comes of them, go by the log's time.
+	// Now is the clock; nil means [time.Now]. It is read when a request is submitted, outside of
+	// the commit. It may jump. Times in the log never go back. What policies allow depends on the
+	// clock, even if the log is ahead of it. The first and last day of a sale, and the expiry of
+	// reservations, depend on the time of the log.
 	Now func() time.Time
-	// ClockLeap is how far the clock may be ahead of the log's last event for anything to be
-	// written; 0 is 366 days. A clock further ahead is refused with a [*api.ClockError], before a
-	// request is decided, unless ClockAhead says that it is right: one event by a wrong clock would
-	// let every reservation lapse, and close every dated sale, for good. Reads show what would be
-	// at the time that the clock says, and change nothing. The ledger knows no clock but Now: a
-	// host that writes every day sets some days here, to notice a wrong clock sooner.
+	// ClockLeap is how far the clock may be ahead of the log's last event when an event is written;
+	// 0 means 366 days. If the clock is further ahead, a request returns a [*api.ClockError] before
+	// it is decided, unless ClockAhead confirms the clock. A single event with a wrong time would
+	// let every reservation expire, and close every dated sale, for good.
+	//
+	// Reads use the time of the clock, and change nothing. The ledger knows no clock but Now. A
+	// host that writes every day can set a few days here, to notice a wrong clock sooner.
 	ClockLeap time.Duration
-	// ClockAhead is a person's word that the clock is right up to this time, after a ledger was
-	// left alone for long, say. It must come from a person who has looked, never from a clock. It
-	// is needed once: what is then written moves the log on.
+	// ClockAhead is an operator's confirmation that the clock is right up to this time. It is
+	// needed after a long time without events, for example. It must come from a person who has
+	// checked the time, never from a clock. It is needed only once, because the next event then has
+	// the new time.
 	ClockAhead time.Time
-	// TruthKey, if set, makes the ledger keep a keyed hash of each chain's true value and refuse to
-	// raise the chain for another value, as if there were none ([api.NoTruth]; the caller is told whose
-	// value has changed, see [api.RaiseResult]; [Ledger.BeginEpoch] begins anew about the new one). It
-	// is at least 16 bytes long, secret, and stays with the host: the file holds only what
-	// recognizes it. Once a ledger has been opened with a key, Open refuses any other
-	// ([api.ErrTruthKey]); opened without it, the ledger draws nothing from truths ([api.NoTruthKey]), and
-	// goes on to sell again and to derive. Chains drawn from before are bound at their next raise.
+	// TruthKey, if set, makes the ledger keep a keyed hash of each chain's true value. The ledger
+	// then refuses to raise the chain for another value, with the same refusal as without a true
+	// value ([api.NoTruth]). Only the caller learns which value has changed (see
+	// [api.RaiseResult]). [Ledger.BeginEpoch] begins a new chain about the new value.
+	//
+	// TruthKey is at least 16 bytes long, secret, and stays with the host: the file has only what
+	// identifies it. Once a ledger has been opened with a key, Open refuses any other
+	// ([api.ErrTruthKey]). If it is opened without the key, the ledger draws nothing from true
+	// values ([api.NoTruthKey]), but still resells and derives responses. Chains that were drawn
+	// before a key was set are bound at their next raise.
 	TruthKey []byte
-	// NoiseKey, if set, draws the responses of new chains from a key of the host's, so that a lost
-	// file can be made again with the same responses: read first what that costs.
+	// NoiseKey, if set, draws the responses of new chains from a key of the host. A lost file can
+	// then be rebuilt with the same responses. [api.NoiseKeys] documents what that costs.
 	NoiseKey api.NoiseKeys
-	// TruthTimeout is how long one call of an [api.TruthFunc] may take. Then its context ends, what
-	// it returns later is not used, and the request fails with [api.ErrTruthFailed] and without any
-	// change. 0 sets no limit. The ledger waits for a source that ignores its context all the same.
+	// TruthTimeout is the longest time that one call of a [api.TruthFunc] may take; 0 sets no
+	// limit. After that time the call's context ends, a value that it returns later is not used,
+	// and the request fails with [api.ErrTruthFailed] without any change. The ledger still waits
+	// for a source that ignores its context.
 	TruthTimeout time.Duration
-	// Signer signs checkpoints, receipts and statements; the key stays with the host. Its name must
-	// be [api.About.Origin]. It may be another key than the one the ledger was created with: then those
-	// who verify need that one's verifier. A signature is verified before it is handed out if the
-	// key is the log key or one of Verifiers; else the host must see to it. nil signs nothing.
+	// Signer signs checkpoints, receipts and statements; the key stays with the host. nil signs
+	// nothing. Its name must be [api.About.Origin]. It may be a different key from the one that the
+	// ledger was created with; then verifiers need the verifier of the new key. The ledger verifies
+	// a signature before it returns it if the key is the log key or one of Verifiers. Otherwise the
+	// host must verify it.
 	Signer note.Signer
-	// Checkpoint is the newest checkpoint that the host has, from wherever it keeps them, and
-	// Verifiers are the keys that it may be signed by. If the file is not a continuation of it, an
-	// older copy, say, Open refuses with a [*api.RollbackError] before anything can be drawn. nil
-	// checks nothing.
+	// Checkpoint is the newest checkpoint that the host has, and Verifiers are the keys that may
+	// have signed it. If the file does not extend it, for example because the file is an older
+	// copy, Open returns a [*api.RollbackError] before anything can be drawn. nil checks nothing.
 	Checkpoint []byte
-	Verifiers  note.Verifiers // the keys for Checkpoint; may have the Signer's
-	// Publish says when checkpoints are signed without being asked for, and who gets them. It needs
-	// a Signer.
+	Verifiers  note.Verifiers // the keys for Checkpoint; may include the Signer's
+	// Publish sets when checkpoints are signed without a request, and which function receives them.
+	// It requires a Signer.
 	Publish Publishing
-	// ReadOnly opens the file for reading; several processes may do so at a time, if none writes.
+	// ReadOnly opens the file for reading. Several processes may do so at a time, if none writes.
 	ReadOnly bool
-	// WithoutJournal, with ReadOnly, opens a file whose journal is missing as the last checkpoint
-	// left it: what only the journal has is missing, and unknown in number. [api.About.MissingJournal]
-	// says so, [Ledger.Verify] reports it, and a copy is refused as the file is. Nothing is signed.
-	// A journal that is there is read as usual, and refused if it is not the file's. A journal
-	// elsewhere is not looked for: leave Journal out.
+	// WithoutJournal, with ReadOnly, opens a file whose journal is missing. The ledger is then as
+	// the last checkpoint of the file left it. Later events are missing, and their number is
+	// unknown. [api.About.MissingJournal] has the name of the journal, and [Ledger.Verify] reports
+	// it. A copy names the journal too, so that Open without this option refuses the copy like the
+	// file. Nothing is signed.
+	//
+	// If the journal exists, it is read as usual, and refused if it does not belong to the file.
+	// WithoutJournal does not search for a journal elsewhere: leave Journal unset.
 	WithoutJournal bool
-	// Standby opens the ledger for reading, and follows the host that has the Journal, which must
-	// be one that hosts can follow ([journal.Follower]): what that one commits is shown here soon
-	// after, and comes into the file, which must be a copy of that one's ([Ledger.Backup]). There
-	// must be a journal already. What this file has, the journal may destroy. [Ledger.TakeOver]
-	// goes on with the ledger here. Calls that change something return [api.ErrReadOnly]. Each result
-	// says as of which event it is. When the journal cannot be read for a while, the standby shows
-	// what it has and tries again, and the log says so; when it is not what it was, the standby
-	// stops ([api.ErrStopped]).
+	// Standby opens the ledger for reading and follows the host that has claimed the Journal. The
+	// journal must be one that several hosts can open ([journal.Follower]), and must already exist.
+	// The file must be a copy of that host's file ([Ledger.Backup]). What that host commits can be
+	// read here soon after, and is written to this file. The journal may destroy what this file
+	// has.
+	//
+	// [Ledger.TakeOver] makes this host the one that writes. Until then, calls that change
+	// something return [api.ErrReadOnly]. Each result names the event that it is as of. If the
+	// journal cannot be read for some time, the standby returns what it has, tries again, and logs
+	// that. If the journal is not what it was, the standby stops ([api.ErrStopped]).
 	Standby bool
-	// Memory is how many bytes of what was committed last are kept in memory, about, until they are
-	// written to the file in the background; 0 is 64 MiB. They are durable all the same, in the
-	// journal. Commits wait before there is twice as much, unless a single request is so large.
-	// After a crash Open folds so much again. To write them takes some 100 MiB besides, or less
-	// with less memory (docs/performance.md has figures).
+	// Memory is the approximate number of bytes of recent commits that are kept in memory; 0 means
+	// 64 MiB. They are written to the file in the background. They are durable nevertheless, in the
+	// journal. Commits are throttled so that there is never twice as much, unless a single request
+	// is that large. After a crash, Open folds up to that much again. Writing them takes about 100
+	// MiB in addition, or less if Memory is lower (docs/performance.md has figures).
 	Memory int64
-	// Journal, if set, opens the journal of the ledger where it is kept instead of beside the file,
-	// so that it may outlive this machine. If there is none yet, nor does the file name one, it
-	// makes one that begins where the file ends, but not for a standby. Once the ledger was opened
-	// for writing so, the file names the journal, and is opened with it alone. Open for writing
-	// claims it: no other process goes on with it, and no older copy of the file draws a second
-	// time. Open for reading folds what is there, in memory. [Ledger.Forget] trims it; what becomes
-	// of the bytes, the journal says. The ledger closes it. Its context is that of [Open], which may
-	// end before the ledger is closed; the journal must not depend on it after the function returns.
-	// Package pgjournal, below ledger/journal, keeps one in PostgreSQL.
+	// Journal, if set, opens the journal of the ledger at another location than beside the file.
+	// The journal can then survive the loss of this machine. If there is no journal yet, and the
+	// file names none, the function creates one that begins where the file ends. For a standby it
+	// creates none. After the ledger was first opened for writing with it, the file names the
+	// journal, and can only be opened with it.
+	//
+	// Open for writing claims the journal. From then on no other process continues with it, and no
+	// older copy of the file draws a second time. Open for reading folds its events in memory.
+	// [Ledger.Forget] trims the journal, which documents what happens to the bytes. The ledger
+	// closes it. The function gets the context of [Open], which may end before the ledger is
+	// closed. The journal must not depend on it after the function returns. Package pgjournal,
+	// below ledger/journal, keeps a journal in PostgreSQL.
 	Journal func(context.Context, journal.Wanted) (journal.Journal, error)
 }
 
 // Ledger is an open ledger. Its methods may be called concurrently; calls that change it share
-// commits. Close it when done.
+// commits. The caller must close it.
 type Ledger struct {
 	engine    engine.Engine
 	rules     rules.Rules
 	documents documents.Maker
-	// requests executes those that change the ledger.
+	// requests executes the requests that change the ledger.
 	requests request.Executor
 
 	publisher *documents.Publisher // nil if nothing is published
-	objects   sync.Pool            // of *objectReader, for the next reader
-	file      string               // its path, resolved; "" in memory
-	// options are those of a standby, for who takes over.
+	objects   sync.Pool            // of *objectReader, reused by later reads
+	file      string               // the resolved path of the file; "" in memory
+	// options are kept for TakeOver, which opens the ledger again.
 	options      Options
-	reservations openReservations // that hold
+	reservations openReservations // counts the reservations that hold budget, for Health
 	takingOver   sync.Mutex
 }
 
-// CreateOptions are what a ledger is created with, for good. The zero value is ready for use.
+// CreateOptions are the permanent settings of a new ledger. The zero value is ready for use.
 type CreateOptions struct {
-	// Currency is the code of the currency that prices are in, 1 to 256 bytes; "" for USD.
+	// Currency is the code of the currency of all prices, 1 to 256 bytes; "" means USD.
 	Currency string
-	// LogKey is the verifier key, in the form of [note.NewVerifier], of the key by which the host
-	// signs the log; "" for none. It is recorded, and its name becomes the log's; whoever verifies
-	// should have the key from the host, not from the file.
+	// LogKey is the verifier key, in the form of [note.NewVerifier], of the key that signs the log;
+	// "" means none. It is recorded, and its name becomes the name of the log. A verifier should
+	// get the key from the host, not from the file.
 	LogKey string
 }
 
 // Create makes a new, empty ledger file. A symbolic link to a file that does not exist is followed.
-// It returns [fs.ErrExist] when there is a file already, or the journal of another ledger beside
-// it, and [api.ErrInvalid] for options that cannot be, an empty path, and the path of a ledger's key,
-// journal or other file. At any moment there is either no file or a whole one. It bears the time of
-// this machine's clock, and no log runs back: a ledger made by a clock that is far ahead is of no
-// use, and to be made again ([Ledger.Verify] tells).
+// Create returns [fs.ErrExist] if the file exists already, or if the journal of another ledger is
+// beside it. It returns [api.ErrInvalid] for invalid options, an empty path, and the path of a
+// ledger's key, journal or other file. At any moment there is either no file or a complete one.
+//
+// The ledger begins at the time of this machine's clock, and its log never goes back. A ledger that
+// was created while the clock was far ahead is useless and must be created again ([Ledger.Verify]
+// reports it).
 func Create(ctx context.Context, path string, options CreateOptions) error {
 	if err := errs.Context(ctx); err != nil {
 		return err
@@ -176,7 +193,7 @@ func Create(ctx context.Context, path string, options CreateOptions) error {
 	return bolt.Create(resolved, fill)
 }
 
-// format writes the beginning of a ledger to an empty store.
+// format writes the first records of a ledger to an empty store.
 func format(w kv.Writer, now time.Time, options CreateOptions) error {
 	currency := options.Currency
 	if currency == "" {
@@ -205,37 +222,43 @@ func format(w kv.Writer, now time.Time, options CreateOptions) error {
 }
 
 // Open opens the ledger in an existing file and locks it against other processes. A relative path
-// and symbolic links are resolved once: the working directory may change later. A link that leads
-// elsewhere later is an [api.ErrReplaced]. From the first change on a directory with the name of the
-// real file and .journal after it holds what was committed last; [Ledger.Close] brings the file up
-// to date and removes it. After a crash it is left: opened for writing, the ledger is brought up to
-// date first, which takes some microseconds for each event; opened for reading, in memory, and
-// nothing is written. File and journal that do not belong together are [api.ErrJournal]. The directory
-// may be a symbolic link. The journal may also be elsewhere ([Options.Journal]).
+// and symbolic links are resolved once: the working directory may change later. If a link refers to
+// another file later, calls return [api.ErrReplaced].
 //
-// A file that is not the one which was written to last, but a copy of it, is verified first, as by
-// [Ledger.Verify], if it is opened for writing or has a journal: it may have been copied while it
-// was written to. What does not hold together is [api.ErrCorrupt].
+// From the first change on, a directory beside the real file, named like it with .journal appended,
+// has what was committed last. [Ledger.Close] writes it to the file and removes the directory. A
+// crash leaves the directory. Open for writing then first updates the file, which takes some
+// microseconds for each event. Open for reading updates only its memory, and writes nothing. If
+// file and journal do not belong together, Open returns [api.ErrJournal]. The directory may be a
+// symbolic link. The journal may also be elsewhere ([Options.Journal]).
 //
-// It returns [fs.ErrNotExist], [api.ErrInUse], [api.ErrCorrupt], [api.ErrJournal], [api.ErrVersion], [api.ErrTruthKey],
-// [api.ErrNoiseKey], [api.ErrCheckpoint], [*api.RollbackError] or [api.ErrInvalid] as they apply. An ErrInUse comes
-// within a second. If a function of the host panics, the panic continues when all is released.
+// If the file is a copy of the one that was last written to, it may have been copied during a
+// write. Open then verifies it first, like [Ledger.Verify], if it is opened for writing or has a
+// journal. A copy that is inconsistent is [api.ErrCorrupt].
+//
+// Open returns [fs.ErrNotExist], [api.ErrInUse], [api.ErrCorrupt], [api.ErrJournal],
+// [api.ErrVersion], [api.ErrTruthKey], [api.ErrNoiseKey], [api.ErrCheckpoint], [*api.RollbackError]
+// or [api.ErrInvalid] as they apply. An ErrInUse is returned within a second. If a function of the
+// host panics, the panic continues after everything is released.
 //
 // Two copies of a ledger that are both drawn from release two independent responses of the same
-// objects. So, on Linux, ErrInUse is also returned if a copy of the ledger, a file with the same
-// [api.About.ID], is open for writing; the text names the process. That reaches as far as a network
-// namespace of one machine, and containers commonly have their own. It counts only if that process
-// runs as the same user, as root, or as the owner of the file at path: any other user may only want
-// to block the ledger. Copies opened by two other users are not noticed, nor any where another user
-// has taken the name (Options.Logger gets a warning) or a process may not make a Unix socket.
-// Against these, and copies elsewhere or opened one after the other, there is [Options.Checkpoint].
+// objects. On Linux, ErrInUse is therefore also returned if a copy of the ledger is open for
+// writing; the text names the process. A copy is a file with the same [api.About.ID]. This is
+// detected only within a network namespace of one machine, and containers commonly have their own.
+// The other process counts only if it runs as the same user, as root, or as the owner of the file
+// at path. Any other user might only want to block the ledger.
+//
+// Copies that two other users have open are not detected. No copy is detected if another user has
+// taken the name of the lock; Options.Logger then gets a warning. The same is true if a process may
+// not create a Unix socket. [Options.Checkpoint] protects against these copies, and against copies
+// on other machines or opened one after the other.
 //
 // If ctx ends before the ledger is open, Open releases what it has, and returns the error of ctx.
-// Afterwards the end of ctx means nothing.
+// After Open has returned, ctx has no effect.
 //
-// Open for writing may have claimed a journal elsewhere ([Options.Journal]) when it returns an
-// error: the host that had the ledger then stops ([api.ErrStopped]), and this one has not opened it.
-// Nothing that was committed is lost. Open it again, here or on another host.
+// Open for writing may have claimed a journal elsewhere ([Options.Journal]) even if it returns an
+// error. The host that had the ledger then stops ([api.ErrStopped]), and this host has not opened
+// it. Nothing that was committed is lost. Open the ledger again, here or on another host.
 func Open(ctx context.Context, path string, options Options) (l *Ledger, err error) {
 	if err := errs.Context(ctx); err != nil {
 		return nil, err
@@ -253,8 +276,8 @@ func Open(ctx context.Context, path string, options Options) (l *Ledger, err err
 	return l, nil
 }
 
-// openFile opens the ledger in a file. If apart, the file counts as one on another machine: copies
-// of it that are open here are not noticed.
+// openFile opens the ledger in a file. If apart is true, the file is treated like one on another
+// machine: copies of it that are open on this machine are not detected.
 func openFile(ctx context.Context, path string, options Options, apart bool) (l *Ledger, err error) {
 	if options.Standby && options.Journal == nil {
 		return nil, errs.Invalid("open %s: a standby needs a journal to follow", path)
@@ -264,15 +287,17 @@ func openFile(ctx context.Context, path string, options Options, apart bool) (l 
 		return nil, err
 	}
 	defer func() {
-		if l == nil { // also when a function of the host has panicked
+		// This also runs when a function of the host has panicked.
+		if l == nil {
 			err = fmt.Errorf("open %s: %w", path, errors.Join(err, s.Close()))
 		}
 	}()
 	return openClaimed(ctx, s, journals(s.Path(), options), options, s.Path(), apart)
 }
 
-// openClaimed opens the ledger in a file and, if it is for writing and not apart, claims it before
-// anything is written. A fault of a copy is reported before the fact that another one is open.
+// openClaimed opens the ledger in a file. If it is opened for writing and apart is false,
+// openClaimed claims the ledger on this machine before anything is written. A damaged copy is
+// reported before the error that another copy is open.
 func openClaimed(
 	ctx context.Context, s kv.Store, j engine.Journals, options Options, path string, apart bool,
 ) (*Ledger, error) {
@@ -292,8 +317,8 @@ func openClaimed(
 	return l, nil
 }
 
-// openStore opens the ledger in a store that nobody can have a copy of, and whose commits are
-// durable by themselves.
+// openStore opens the ledger in a store that cannot be copied, and whose commits are durable
+// without a journal.
 func openStore(ctx context.Context, s kv.Store, options Options) (*Ledger, error) {
 	if options.Journal != nil || options.Standby {
 		return nil, errs.Invalid("a ledger in memory has no journal, and none to follow")
@@ -305,7 +330,7 @@ func openStore(ctx context.Context, s kv.Store, options Options) (*Ledger, error
 	return l, l.begin(ctx, options)
 }
 
-// readStore reads what every ledger begins with. It writes nothing.
+// readStore reads the first records of a ledger. It writes nothing.
 func readStore(
 	ctx context.Context, s kv.Store, j engine.Journals, options Options,
 ) (l *Ledger, err error) {
@@ -331,7 +356,9 @@ func readStore(
 			return err
 		}
 		journal, err := s.Payload(state.BucketMeta, []byte(state.KeyJournal))
-		if err == nil && journal == nil { // else it is not all there yet
+		// If the file names a journal, its later events are not read yet, and begin makes this
+		// check.
+		if err == nil && journal == nil {
 			err = l.checkTrusted(s, options)
 		}
 		return err
@@ -344,7 +371,7 @@ func readStore(
 	return l, err
 }
 
-// check refuses settings that cannot be.
+// check returns an error for invalid settings.
 func (o *Options) check() error {
 	switch {
 	case o.Memory < 0:
@@ -357,8 +384,8 @@ func (o *Options) check() error {
 	return errs.NilPointers("Options.", "Observer", o.Observer, "Signer", o.Signer, "Verifiers", o.Verifiers)
 }
 
-// begin brings the ledger to where its journal ends, sets the host's keys, which may write, and
-// begins to publish.
+// begin folds the events that are only in the journal, sets the host's keys, which may write, and
+// starts publishing.
 func (l *Ledger) begin(ctx context.Context, options Options) error {
 	var truthKey []byte
 	err := l.engine.Recover(ctx, engine.Checks{Audit: l.auditCopy, Admit: func(s *state.State) (err error) {
@@ -371,7 +398,8 @@ func (l *Ledger) begin(ctx context.Context, options Options) error {
 		}
 		if err == nil {
 			truthKey, err = s.Payload(state.BucketMeta, []byte(state.KeyTruthKey))
-			truthKey = bytes.Clone(truthKey) // it is needed when other transactions have come
+			// The record is only valid during this transaction.
+			truthKey = bytes.Clone(truthKey)
 		}
 		return err
 	}})
@@ -384,8 +412,8 @@ func (l *Ledger) begin(ctx context.Context, options Options) error {
 	return l.startPublishing(options.Publish)
 }
 
-// useKeys checks the host's keys against the ledger's, and makes those that are new the ledger's:
-// all of them, or none. check recognizes the ledger's truth key; nil if it has none.
+// useKeys checks the host's keys against the keys of the ledger, and records new keys: all of them,
+// or none. check identifies the ledger's truth key; it is nil if the ledger has none.
 func (l *Ledger) useKeys(ctx context.Context, truth, check []byte, noise api.NoiseKeys) error {
 	var fresh []event.Change
 	if l.rules.Bound = check != nil || truth != nil; truth != nil {
@@ -410,7 +438,7 @@ func (l *Ledger) useKeys(ctx context.Context, truth, check []byte, noise api.Noi
 	return err
 }
 
-// checkTrusted holds the log against the host's checkpoint, if there is one.
+// checkTrusted checks that the log extends the host's checkpoint, if there is one.
 func (l *Ledger) checkTrusted(s *state.State, options Options) error {
 	if options.Checkpoint == nil {
 		return nil
@@ -422,7 +450,7 @@ func (l *Ledger) checkTrusted(s *state.State, options Options) error {
 	return l.documents.CheckExtends(s, trusted)
 }
 
-// readHead reads what stands at the head of every ledger.
+// readHead reads the first record of the ledger, which describes it.
 func readHead(s *state.State) (event.About, error) {
 	head, found, err := state.Lookup(s, state.BucketMeta, []byte(state.KeyAbout), event.DecodeAbout)
 	if err != nil || !found {
@@ -431,9 +459,9 @@ func readHead(s *state.State) (event.About, error) {
 	return head, nil
 }
 
-// Close waits for running commits, brings the file up to date, removes the journal, and releases
-// the file. Calls made afterwards return [api.ErrClosed]. If Close fails, or the ledger has stopped,
-// the journal stays, and the next [Open] goes on from it.
+// Close waits for running commits, writes them to the file, removes the journal, and releases the
+// file. Later calls return [api.ErrClosed]. If Close fails, or the ledger has stopped, the journal
+// is kept, and the next [Open] continues from it.
 func (l *Ledger) Close() error {
 	if !l.engine.Queue.Close() {
 		return api.ErrClosed
@@ -442,7 +470,7 @@ func (l *Ledger) Close() error {
 	return l.engine.Close()
 }
 
-// About returns what the ledger was created with.
+// About returns the settings that the ledger was created with.
 func (l *Ledger) About() api.About {
 	a := &l.documents.About
 	return api.About{

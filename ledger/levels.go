@@ -18,63 +18,64 @@ import (
 	"github.com/sluicedp/sluice/rrchain"
 )
 
-// levels passes one recorded level of each chain of a question on, in the order of the objects'
-// names.
+// levels visits one recorded level of each chain of a question, in the order of the objects' names.
 type levels struct {
 	Engine   *engine.Engine  // of the ledger
-	Question *event.Question // whose chains are read
-	Epsilon  privacy.Epsilon // which level: the one at exactly this ε
-	Current  bool            // the highest, instead
+	Question *event.Question // the question whose chains are read
+	Epsilon  privacy.Epsilon // visit the level at exactly this ε
+	Current  bool            // visit the highest level instead
 }
 
-// levelBatch is what one snapshot had of the levels, in memory that is used again for the next.
+// levelBatch has the levels that one snapshot read. Its memory is reused for the next batch.
 type levelBatch struct {
-	stored []byte         // records, one behind the other: key, payload and checksum
-	ends   []storedRecord // of them
-	next   []byte         // the key to go on from; empty at the end
-	err    error          // why there are no more
-	panic  any            // likewise
+	stored []byte         // records, concatenated: key, payload and checksum of each
+	ends   []storedRecord // one for each record in stored
+	next   []byte         // the key of the next record; empty at the end
+	err    error          // why reading stopped, or nil
+	panic  any            // the panic that stopped reading, or nil
 
-	names   []byte // of those who have the level, one behind the other
+	names   []byte // of the objects that have the level, concatenated
 	levels  []foundLevel
-	rows    []rrchain.Bits // the responses that are rows of bits
-	checked chan struct{}  // gets one when all of these are there
+	rows    []rrchain.Bits // the unary responses, in order
+	checked chan struct{}  // receives a value when the batch is checked
 }
 
 type storedRecord struct{ key, end int }
 
-// foundLevel is a level without its buyers. There are no pointers in it: many of them are written
-// by one core and read by another, while the garbage collector runs.
+// foundLevel is a level without its buyers. It has no pointers, because many of them are written on
+// one core and read on another while the garbage collector runs.
 type foundLevel struct {
-	nameEnd int // in names
+	nameEnd int // the end of the object's name in names
 	epsilon privacy.Epsilon
-	index   int // as in value; or aRow, for the next one
+	index   int // as in event.Value; aRow for the next of the unary responses
 	event   uint64
 }
 
+// aRow is the index of a level whose response is in rows.
 const aRow = -1
 
-// A batch has levelsRead records, which is few enough for the processor's cache, or mostStored
-// bytes of them; the last may reach beyond.
+// A batch has levelsRead records, few enough for the processor's cache, or mostStored bytes of
+// records. The last record may exceed mostStored.
 const (
 	levelsRead = 1 << 10
 	mostStored = 1 << 19
 )
 
-// levelsAhead is how many batches there are: one is read, one is visited, some are checked, and the
-// others make up for it that cores come to these three at their own times.
+// levelsAhead is the number of batches. One is read, one is visited and some are checked. The
+// others compensate for different speeds of these three steps.
 const levelsAhead = 8
 
-// sharing is how many names share the memory of one text: to make each on its own would take as
-// long as to read and check the chains, and if more did, a name that somebody keeps would keep all
-// of those.
+// sharing is the number of names that share the memory of one string. A string for each name would
+// take as long as reading and checking the chains. If more names shared a string, a caller that
+// keeps one name would keep all of them in memory.
 const sharing = 64
 
-// Each calls visit outside of any snapshot, until it returns false. visit must not keep the level.
+// Each calls visit for each object outside of any snapshot, until visit returns false. visit must
+// not keep the level.
 //
-// Records behind the first batch are read and checked in the background. Only visit is called where
-// each is, so that it need not be safe for concurrent use, and what it gets does not depend on how
-// many processors there are.
+// The records after the first batch are read and checked in the background. visit runs only on the
+// goroutine of the caller, so it need not be safe for concurrent use. The result does not depend on
+// the number of processors.
 func (x levels) Each(ctx context.Context, visit func(name string, at *state.Level) bool) error {
 	first := newLevelBatch()
 	x.read(ctx, first, state.ChainKey(x.Question.Number, ""))
@@ -99,15 +100,16 @@ func (x levels) Each(ctx context.Context, visit func(name string, at *state.Leve
 	return errors.New("reading in the background ended early")
 }
 
-// Page calls visit for at most limit objects after a name, "" for all. It reads one batch: next is
-// the name after which the next part begins, "" at the end of the list, and there may be fewer
-// objects than the limit, or none, before it. visit must not keep the level.
+// Page calls visit for at most limit objects whose names are after a name; "" means all. It reads
+// one batch. next is the name after which the next part begins, and "" at the end of the list. Page
+// may visit fewer objects than the limit, or none, before the end. visit must not keep the level.
 func (x levels) Page(
 	ctx context.Context, after string, limit int, visit func(name string, at *state.Level) error,
 ) (next string, err error) {
 	from := state.ChainKey(x.Question.Number, after)
 	if after != "" {
-		from = append(from, 0) // the first key that is greater
+		// This is the first key after the key of that name.
+		from = append(from, 0)
 	}
 	b := newLevelBatch()
 	x.read(ctx, b, from)
@@ -134,19 +136,20 @@ func (x levels) Page(
 	return "", nil
 }
 
-// lastName returns the name of the last object that was read.
+// lastName returns the name of the last object in the batch.
 func (b *levelBatch) lastName() string {
 	start := 0
 	if n := len(b.ends); n > 1 {
 		start = b.ends[n-2].end
 	}
-	const question = 4 // bytes of its number, before the name
+	const question = 4 // the number of bytes of the question's number, which is before the name
 	return string(b.stored[start+question : start+b.ends[len(b.ends)-1].key])
 }
 
 func newLevelBatch() *levelBatch { return &levelBatch{checked: make(chan struct{}, 1)} }
 
-// visit passes on what is in a batch, or what went wrong in making it.
+// visit calls visit for each level of the batch. It returns false if visit did, and the error with
+// which the batch was read. It panics if reading or checking the batch did.
 func (b *levelBatch) visit(visit func(name string, at *state.Level) bool) (on bool, err error) {
 	if b.panic != nil {
 		panic(b.panic)
@@ -164,7 +167,7 @@ func (b *levelBatch) visit(visit func(name string, at *state.Level) bool) (on bo
 			switch {
 			case found.index == aRow:
 				at.Response, rows = event.Value{Bits: rows[0]}, rows[1:]
-			case at.Response.IsUnary(): // the one before, in a damaged file
+			case at.Response.IsUnary(): // the previous response was unary, which happens only in a damaged file
 				at.Response = event.Value{Index: found.index}
 			default:
 				at.Response.Index = found.index
@@ -179,14 +182,14 @@ func (b *levelBatch) visit(visit func(name string, at *state.Level) bool) (on bo
 	return true, nil
 }
 
-// levelReader reads and checks batches in the background, one after the other.
+// levelReader reads and checks batches in the background, in order.
 type levelReader struct {
-	batches chan *levelBatch // in order, perhaps not checked yet
-	free    chan *levelBatch // to be used again
+	batches chan *levelBatch // in order; the last ones may not be checked yet
+	free    chan *levelBatch // batches to be reused
 	cancel  context.CancelFunc
 }
 
-// readOn begins with the batch at a key. Who calls it must call stop.
+// readOn starts a reader with the batch that begins at a key. The caller must call stop.
 func (x levels) readOn(ctx context.Context, next []byte) *levelReader {
 	ctx, cancel := context.WithCancel(ctx)
 	r := &levelReader{make(chan *levelBatch, levelsAhead), make(chan *levelBatch, levelsAhead), cancel}
@@ -197,7 +200,8 @@ func (x levels) readOn(ctx context.Context, next []byte) *levelReader {
 	return r
 }
 
-// run never waits in the midst of a snapshot.
+// run reads batches until the end. It blocks only between snapshots, so that no snapshot lives
+// long.
 func (x levels) run(ctx context.Context, r *levelReader, next []byte) {
 	defer close(r.batches)
 	for len(next) > 0 {
@@ -207,13 +211,13 @@ func (x levels) run(ctx context.Context, r *levelReader, next []byte) {
 		case b := <-r.free:
 			x.read(ctx, b, next)
 			next = append(next[:0], b.next...)
-			r.batches <- b // there is room for all
+			r.batches <- b // does not block, because the channel has capacity for all batches
 			go x.check(b)
 		}
 	}
 }
 
-// stop waits until nothing runs in the background.
+// stop cancels the reader, and waits until nothing runs in the background.
 func (r *levelReader) stop() {
 	r.cancel()
 	for b := range r.batches {
@@ -221,8 +225,8 @@ func (r *levelReader) stop() {
 	}
 }
 
-// read fills a batch with the records from a key on, as they are. What panics in the background
-// goes on where it is visited.
+// read fills a batch with the stored records from a key on. A panic in the background continues
+// where the batch is visited.
 func (x levels) read(ctx context.Context, b *levelBatch, from []byte) {
 	*b = levelBatch{
 		stored: b.stored[:0], ends: b.ends[:0], next: b.next[:0], names: b.names[:0], levels: b.levels[:0],
@@ -245,8 +249,8 @@ func (x levels) read(ctx context.Context, b *levelBatch, from []byte) {
 	})
 }
 
-// check holds each record of a batch against its checksum, decodes all of it, and keeps the level
-// that is wanted.
+// check verifies the checksum of each record of a batch, decodes the whole record, and keeps the
+// requested level.
 func (x levels) check(b *levelBatch) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -265,11 +269,13 @@ func (x levels) check(b *levelBatch) {
 		record := b.stored[start:r.end]
 		start = r.end
 		key, value := record[:r.key], record[r.key:]
-		// Key and payload are side by side: so this is Unseal, in a third of the time.
+		// Key and payload are adjacent in memory, so their checksum takes a third of the time of
+		// Unseal.
 		end := len(record) - wire.SumLength
 		begun := head.Head(state.BucketChains, r.key)
 		if end < r.key || crc32.Update(begun, table, record[:end]) != binary.BigEndian.Uint32(record[end:]) {
-			if _, b.err = wire.Unseal(state.BucketChains, key, value); b.err != nil { // which says what is wrong
+			// Unseal returns an error that describes the damage.
+			if _, b.err = wire.Unseal(state.BucketChains, key, value); b.err != nil {
 				return
 			}
 		}
@@ -288,7 +294,8 @@ func (x levels) check(b *levelBatch) {
 	b.names, b.levels = names, levels[:n]
 }
 
-// pick decodes a chain, and takes the level that is wanted, if there is one.
+// pick decodes a chain, and stores the requested level in into. It returns false if the chain does
+// not have that level.
 func (x levels) pick(b *levelBatch, payload []byte, into *foundLevel) (found bool, err error) {
 	d := wire.Decoder{Rest: payload}
 	var c state.Chain

@@ -14,8 +14,8 @@ import (
 	"github.com/sluicedp/sluice/privacy"
 )
 
-// Sale returns a sale by its number, or [api.ErrUnknown]. A reservation that was not carried out is no
-// sale.
+// Sale returns a sale by its number, or [api.ErrUnknown]. A reservation that was not captured is
+// not a sale.
 func (l *Ledger) Sale(ctx context.Context, number uint64) (api.Sale, error) {
 	return engine.Read(ctx, &l.engine, func(s *state.State) (api.Sale, error) {
 		r, err := request.SoldSale(s, number)
@@ -26,7 +26,7 @@ func (l *Ledger) Sale(ctx context.Context, number uint64) (api.Sale, error) {
 	})
 }
 
-// describeSold describes a sale.
+// describeSold returns a sale as hosts read it.
 func (l *Ledger) describeSold(s *state.State, number uint64, r state.Sale) (out api.Sale, err error) {
 	begun, err := s.Event(r.Event)
 	if err != nil {
@@ -57,14 +57,14 @@ func (l *Ledger) describeSold(s *state.State, number uint64, r state.Sale) (out 
 	return out, err
 }
 
-// Sales yields the sales in the order of their numbers, to one buyer, or to all if buyer is "".
+// Sales yields the sales to one buyer in the order of their numbers, or all sales if buyer is "".
 func (l *Ledger) Sales(ctx context.Context, buyer string) iter.Seq2[api.Sale, error] {
 	return request.EachInPages(ctx, api.Page{Buyer: buyer}, l.SalesPage)
 }
 
-// SalesPage returns a part of the list of sales, and the place after which the next part begins; 0
-// at the end of the list. A call reads a bounded number of records: a part may have fewer sales
-// than its limit, or none, and not be the last.
+// SalesPage returns a part of the list of sales, and the position after which the next part begins;
+// 0 at the end of the list. A call reads a bounded number of records. A part may therefore have
+// fewer sales than its limit, or none, before the end.
 func (l *Ledger) SalesPage(ctx context.Context, p api.Page) (found []api.Sale, next uint64, err error) {
 	describe := func(s *state.State, number uint64, r state.Sale) (out api.Sale, size int, err error) {
 		if r.Status == state.SaleSold {
@@ -79,7 +79,7 @@ func (l *Ledger) SalesPage(ctx context.Context, p api.Page) (found []api.Sale, n
 	return request.OrdersPage(ctx, &l.engine, p, describe)
 }
 
-// OrderOf returns the number of a sale or reservation by its place among those of a buyer
+// OrderOf returns the number of a sale or reservation by its ordinal among the orders of a buyer
 // ([api.Sale.Ordinal]), or [api.ErrUnknown].
 func (l *Ledger) OrderOf(ctx context.Context, buyer string, ordinal uint64) (number uint64, err error) {
 	if err := event.CheckName("buyer", buyer); err != nil {
@@ -90,17 +90,18 @@ func (l *Ledger) OrderOf(ctx context.Context, buyer string, ordinal uint64) (num
 	})
 }
 
-// Reservations yields the reservations in the order of their numbers, of one buyer, or of all if
-// buyer is "". With states, it yields those that are in one of them; without, all that were ever
-// granted. It yields [api.ErrInvalid] for a state that is none.
+// Reservations yields the reservations of one buyer in the order of their numbers, or all
+// reservations if buyer is "". With states, it yields only the reservations in one of them.
+// Otherwise it yields all that were ever granted. It yields [api.ErrInvalid] for a state that does
+// not exist.
 func (l *Ledger) Reservations(
 	ctx context.Context, buyer string, states ...string,
 ) iter.Seq2[api.Reservation, error] {
 	return request.EachInPages(ctx, api.Page{Buyer: buyer, States: states}, l.ReservationsPage)
 }
 
-// ReservationsPage returns a part of the list of reservations, as [Ledger.SalesPage] does of sales.
-// They were made when they were granted.
+// ReservationsPage returns a part of the list of reservations, as [Ledger.SalesPage] does for
+// sales. The time of a reservation is the time at which it was granted.
 func (l *Ledger) ReservationsPage(
 	ctx context.Context, p api.Page,
 ) (found []api.Reservation, next uint64, err error) {
@@ -121,8 +122,8 @@ func (l *Ledger) ReservationsPage(
 	return request.OrdersPage(ctx, &l.engine, p, describe)
 }
 
-// Deliveries yields the responses of a sale, in the order of the objects' names. Reading is free,
-// as often as it is done. It yields [api.ErrUnknown] if there is no such sale.
+// Deliveries yields the responses of a sale, in the order of the objects' names. It costs nothing,
+// and can be repeated. It yields [api.ErrUnknown] if there is no such sale.
 func (l *Ledger) Deliveries(ctx context.Context, sale uint64) iter.Seq2[api.Delivery, error] {
 	read := func(ctx context.Context, p api.Page) ([]api.Delivery, uint64, error) {
 		return l.DeliveriesPage(ctx, sale, p.After, p.Limit)
@@ -130,8 +131,8 @@ func (l *Ledger) Deliveries(ctx context.Context, sale uint64) iter.Seq2[api.Deli
 	return request.EachInPages(ctx, api.Page{}, read)
 }
 
-// DeliveriesPage returns a part of the responses of a sale: at most limit, of those that follow the
-// first so many. next is how many the next part follows; 0 at the end.
+// DeliveriesPage returns a part of the responses of a sale: at most limit, after the first after
+// responses. next is the value of after for the next part; 0 at the end.
 func (l *Ledger) DeliveriesPage(
 	ctx context.Context, sale, after uint64, limit int,
 ) (found []api.Delivery, next uint64, err error) {
@@ -154,7 +155,8 @@ func (l *Ledger) DeliveriesPage(
 	return found, next, err
 }
 
-// someDeliveries returns the objects of a sale from one up to another, counted from 0.
+// someDeliveries returns the responses of a sale with positions from (inclusive) to to (exclusive),
+// counted from 0.
 func (l *Ledger) someDeliveries(
 	s *state.State, sale uint64, header state.Sale, from, to uint64,
 ) (found []api.Delivery, err error) {
@@ -189,7 +191,7 @@ func (l *Ledger) someDeliveries(
 	return found, nil
 }
 
-// soldResponse returns the response at an ε that an event sells.
+// soldResponse returns the response at epsilon that the event with the given number sells.
 func soldResponse(
 	s *state.State, q *event.Question, epsilon privacy.Epsilon, number uint64, c *event.Sold,
 ) (api.Response, error) {
@@ -212,8 +214,8 @@ func (l *Ledger) Buyers(ctx context.Context) iter.Seq2[api.BuyerState, error] {
 	return request.EachInPages(ctx, api.Page{}, read)
 }
 
-// BuyersPage returns a part of the list of buyers: at most limit, after so many of them. next is
-// how many come before the next part; 0 at the end.
+// BuyersPage returns a part of the list of buyers: at most limit, after the first after buyers.
+// next is the value of after for the next part; 0 at the end.
 func (l *Ledger) BuyersPage(
 	ctx context.Context, after uint64, limit int,
 ) (found []api.BuyerState, next uint64, err error) {

@@ -12,13 +12,13 @@ import (
 	"github.com/sluicedp/sluice/ledger/journal"
 )
 
-// besideFile is the resolved path of a file whose journal is beside it, in a directory with the
-// same name and .journal after it.
+// besideFile is the resolved path of a ledger's file. Its journal is beside it, in a directory that
+// is named like the file with .journal appended.
 type besideFile string
 
 func (f besideFile) dir() string { return ledgerfile.Companion(string(f), ledgerfile.Journal) }
 
-// Find opens the journal that is there. It returns nil if there is none.
+// Find opens the journal. It returns nil if there is none.
 func (f besideFile) Find(_ context.Context, w journal.Wanted) (journal.Journal, error) {
 	j, err := journalfile.Open(f.dir(), w.Ledger)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -30,7 +30,7 @@ func (f besideFile) Find(_ context.Context, w journal.Wanted) (journal.Journal, 
 	return j, nil
 }
 
-// Make makes an empty journal.
+// Make creates an empty journal.
 func (f besideFile) Make(w journal.Wanted) (journal.Journal, error) {
 	j, err := journalfile.Create(f.dir(), w.Ledger, w.At)
 	if err != nil {
@@ -39,7 +39,7 @@ func (f besideFile) Make(w journal.Wanted) (journal.Journal, error) {
 	return j, nil
 }
 
-// Sweep destroys what a crash has left of making or removing a journal.
+// Sweep destroys what a crash left while a journal was created or removed.
 func (f besideFile) Sweep() error { return journalfile.Sweep(f.dir()) }
 
 // Place implements [engine.Journals].
@@ -52,8 +52,8 @@ func (f besideFile) Place(journal bool) (string, error) {
 	return file + " " + dir, err
 }
 
-// newFile returns the resolved path for the file of a new ledger, which is not own
-// ([ledgerfile.NewLedger]).
+// newFile returns the resolved path for the file of a new ledger. The path must not be own, the
+// path of the caller's ledger ([ledgerfile.NewLedger]).
 func newFile(path, own string) (string, error) {
 	resolved, err := ledgerfile.NewLedger(path, own)
 	if errors.As(err, new(*ledgerfile.OccupiedError)) {
@@ -62,13 +62,13 @@ func newFile(path, own string) (string, error) {
 	return resolved, err
 }
 
-// Lasting implements [engine.Journals]: Close removes the journal.
+// Lasting implements [engine.Journals]. It returns false, because Close removes the journal.
 func (besideFile) Lasting() bool { return false }
 
 // Remove destroys a journal.
 func (f besideFile) Remove(j journal.Journal) error { return j.(*journalfile.Journal).Remove() }
 
-// journals returns where the journal of the ledger in a file is.
+// journals returns the location of the journal for the ledger in a file.
 func journals(path string, o Options) engine.Journals {
 	beside := besideFile(path)
 	if o.Journal == nil {

@@ -12,11 +12,13 @@ import (
 	"github.com/sluicedp/sluice/ledger/internal/state"
 )
 
-// DefineQuestion adds a question. It never changes afterwards. The name is unique; there are 2 to
-// 2²⁰ values, in unary encoding 2¹², all different; names and values have 1 to 256 bytes. Defining
-// the same question again, with whatever key, does nothing; another one under its name is
-// [api.ErrInvalid]. (Mechanisms are the same if their levels and outputs are. Channels stay what they
-// were at first.)
+// DefineQuestion adds a question, which never changes afterwards. The name is unique. There are 2
+// to 2²⁰ values, or up to 2¹² in unary encoding, all different. Names and values have 1 to 256
+// bytes.
+//
+// Defining the same question again, with any key, does nothing. Defining a different question under
+// its name is [api.ErrInvalid]. Two mechanisms are the same if their levels and outputs are; the
+// ledger keeps the channels of the first definition.
 func (l *Ledger) DefineQuestion(ctx context.Context, key string, q api.Question) error {
 	asked := q.Encoding
 	if asked == "" {
@@ -30,8 +32,8 @@ func (l *Ledger) DefineQuestion(ctx context.Context, key string, q api.Question)
 	return l.requests.Once(ctx, key, "", event.DefineRequest(q, asked), define)
 }
 
-// defineQuestion returns the change that defines a question, or nil if it is defined already.
-// strict: in this encoding, and no other.
+// defineQuestion returns the change that defines a question. It returns nil if the question is
+// already defined. If strict is true, the encoding must also be the same.
 func defineQuestion(s *state.State, q api.Question, strict bool) (event.Change, error) {
 	number, found, err := s.QuestionNumber(q.Name)
 	if err != nil {
@@ -62,7 +64,8 @@ func (l *Ledger) Questions(ctx context.Context) iter.Seq2[api.Question, error] {
 				next = 0
 			}
 			for number := uint32(p.After) + 1; uint64(number) <= end; number++ {
-				// The state's own copy of a question is shared: the host may change what it gets.
+				// The question is decoded again, because the host may change what it gets, and the
+				// state's own copy is shared.
 				q, found, err := state.Lookup(s, state.BucketQuestions, state.NumberKey(number), event.DecodeQuestion)
 				if err != nil || !found || q.Number != number {
 					return errs.Corrupt(err, "question %d is missing, or is another", number)
@@ -76,8 +79,8 @@ func (l *Ledger) Questions(ctx context.Context) iter.Seq2[api.Question, error] {
 	return request.EachInPages(ctx, api.Page{}, read)
 }
 
-// CheckName returns nil if a text may be a name in a ledger: of an object, a question, a value, a
-// buyer or an idempotency key. Otherwise it returns the [api.ErrInvalid] that every request with
-// that name returns, most often a [*api.NameError]. The error describes the text as what. A host
-// calls it where it takes names from people, such as in a sign-up form.
+// CheckName returns nil if a text may be the name of an object, a question, a value, a buyer or an
+// idempotency key. Otherwise it returns the [api.ErrInvalid] that every request with that name
+// returns, usually a [*api.NameError]. The error describes the text as what. A host calls it where
+// people enter names, for example in a sign-up form.
 func CheckName(what, name string) error { return event.CheckName(what, name) }

@@ -7,21 +7,21 @@ import (
 	"github.com/sluicedp/sluice/ledger/internal/event"
 )
 
-// Quote says what an order would cost now and whom it would refuse. It charges nobody, changes
-// nothing and asks for no truth. The price of an object is that of its terms ([policy.Terms]) for
-// holding ε, less what the buyer has paid for the object already, never less than nothing; and
-// nothing if the buyer holds ε or more.
+// Quote returns what an order would cost now and which objects it would refuse. It charges no
+// object, changes nothing and requests no true value. The price of an object is the price of ε in
+// its terms ([policy.Terms]), less what the buyer has already paid for the object. It is never
+// below zero. It is zero if the buyer holds ε or more.
 //
 // Errors: [api.ErrInvalid], [api.ErrUnknown].
 func (l *Ledger) Quote(ctx context.Context, o api.Order) (api.Quote, error) {
 	return l.requests.Quote(ctx, o, false)
 }
 
-// QuoteBuyer is what the buyer itself may learn of [Ledger.Quote]: its price, and yes or no for
-// each object, at levels that the terms of the object list ([policy.Terms.Lists]). At others an
-// object is refused whatever has become of it, unless the buyer holds that level. All refusals read
-// the same ([api.NotAvailable]). How responses come about, Sums, Event and Instead are left
-// out.
+// QuoteBuyer returns the part of [Ledger.Quote] that the buyer may learn. That is the price, and
+// yes or no for each object, at levels that the terms of the object list ([policy.Terms.Lists]). At
+// other levels an object is always refused, unless the buyer holds that level. All refusals have
+// the same reason ([api.NotAvailable]). The result omits how responses are made, Sums, Event and
+// Instead.
 func (l *Ledger) QuoteBuyer(ctx context.Context, o api.Order) (api.Quote, error) {
 	q, err := l.requests.Quote(ctx, o, true)
 	if err != nil {

@@ -6,15 +6,16 @@ import (
 	"github.com/sluicedp/sluice/ledger/api"
 )
 
-// Raise brings many objects to ε as [Ledger.Release] does one. It is whole or nothing, unless the
-// request is partial: if any object is refused, no object is drawn from (but see [api.ErrPartlyDone]),
-// and the [*api.RefusedError] says who. Responses are read with [Ledger.Responses] afterwards.
+// Raise raises many objects to ε, as [Ledger.Release] does for one object. Unless the request is
+// partial, it is executed for all objects or for none: if any object is refused, no object is drawn
+// (but see [api.ErrPartlyDone]), and the [*api.RefusedError] lists the refused objects. Responses
+// are read with [Ledger.Responses] afterwards.
 //
-// True values are asked for, in batches, before anything is written; those of objects beyond the
-// first million once more when their turn comes. Then the objects are carried out in transactions
-// of bounded size; meanwhile their budget is held, so that nobody else can take it. If ctx ends,
-// the source of truths fails or the process dies in between, the parts committed so far stay, and
-// the same request with the same key goes on where it stopped.
+// True values are requested in batches, before anything is written. Beyond the first million
+// objects, they are requested again when the objects are drawn. The objects are then drawn in
+// transactions of bounded size. Until then their budget is held, so that no other request can use
+// it. If ctx ends, the source of true values fails or the process dies, the committed transactions
+// are kept. The same request with the same key continues after them.
 func (l *Ledger) Raise(ctx context.Context, r api.RaiseRequest) (api.RaiseResult, error) {
 	return l.requests.Raise(ctx, r)
 }

@@ -9,15 +9,17 @@ import (
 	"github.com/sluicedp/sluice/privacy"
 )
 
-// AtMost returns nil if it is proven that p allows nothing, from an instant on, that q does not
-// allow: a person who has agreed to q loses nothing by p. That is so if, at every later instant and
-// after any number of buyers, the ceiling of p is not above that of q; and if p is for sale, so is
-// q, to every buyer of p, at every level of p, whenever p is, to as many holders, and for no more
-// than p asks. A policy that releases by the calendar what q only sells allows more.
+// AtMost returns nil if it is proven that, from an instant on, p allows nothing that q does not
+// allow. A person who has agreed to q then loses nothing if p replaces q.
 //
-// Otherwise the error says what p may allow. It is also returned where the answer is not known: for
-// sums of several [Unlock], for example, whose ceilings cross between two of very many buyers. The
-// zero value allows nothing. AtMost takes at most about a millisecond.
+// The proof requires that the ceiling of p is not above the ceiling of q, at every later instant
+// and after any number of buyers. If p is for sale, q must also be for sale: to every buyer of p,
+// at every level of p, at all times when p is, to as many holders, and for no more than p asks. A
+// policy that releases by time what q only sells allows more.
+//
+// Otherwise the error says what p may allow. AtMost also returns an error where it cannot decide:
+// for sums of several [Unlock], for example, whose ceilings cross between two of very many buyers.
+// The zero value allows nothing. AtMost takes at most about a millisecond.
 func (p Policy) AtMost(q Policy, from time.Time) error {
 	if p.Equal(q) || p.node == nil {
 		return nil
@@ -36,9 +38,9 @@ func (p Policy) AtMost(q Policy, from time.Time) error {
 	return nil
 }
 
-// What a comparison computes is bounded by the length of both policies, and to a fifth of a
-// millisecond or so: a change of terms is a short event, and each may be between two other
-// policies. The unit is the ceiling of one part, about 10 ns.
+// These constants bound the work of a comparison by the length of both policies, and to about a
+// fifth of a millisecond. A change of terms is a short event, and each change may compare two other
+// policies. The unit of work is the ceiling of one part, about 10 ns.
 const (
 	workPerByte = 32
 	maxWork     = 1 << 14
@@ -48,10 +50,10 @@ const (
 type comparison struct {
 	from instant
 	left int // ceilings that may still be computed
-	work int // of these, for the pair being compared; below 0 once they were not enough
+	work int // the share of left for the current pair; below 0 once it is used up
 
 	lower, upper []step // memory for lines
-	found        excess // the last that above has found
+	found        excess // the last excess that the method above found
 }
 
 // ceilings returns nil if the ceiling of p is never above that of q.
@@ -87,8 +89,8 @@ func (c *comparison) ceilings(p, q *node) error {
 }
 
 // partByPart returns true if both are sums, and each part of p is at most the part of q in the same
-// place. That is enough, and takes much less work than sums of [Unlock] and steps of time take as a
-// whole.
+// place. This is sufficient. It takes much less work than a comparison of whole sums of [Unlock]
+// and steps of time.
 func (c *comparison) partByPart(p, q *node) bool {
 	lower, isSum := p.rule.(combined)
 	upper, areSums := q.rule.(combined)
@@ -121,7 +123,7 @@ func (c *comparison) afterAny(p, q *node) error {
 	return nil
 }
 
-// excess is a ceiling that is higher than the other.
+// excess is a ceiling of one policy that is above the ceiling of the other.
 type excess struct {
 	buyers        uint64
 	at            instant
@@ -141,9 +143,10 @@ func inTime(n *node) timeline {
 	return timeline{n, instants([]*node{n})}
 }
 
-// atMost tells whether r is certain to unlock no more than another: its whole is not larger, and
-// the share of each buyer is not. That is enough: up to the smaller number of orders both rise in
-// proportion, and afterwards only one does, to at most its whole.
+// atMost returns true if r certainly unlocks no more than other: its total is not larger, and
+// neither is its share per buyer. This is sufficient: up to the smaller number of orders, both
+// ceilings rise in proportion to the buyers. After that only one of them rises, to at most its
+// total.
 func (r unlock) atMost(other unlock) bool {
 	hi, lo := bits.Mul64(uint64(r.total.Nano()), uint64(other.orders))
 	otherHi, otherLo := bits.Mul64(uint64(other.total.Nano()), uint64(r.orders))
@@ -166,8 +169,8 @@ func (n *node) orders() uint64 {
 }
 
 // between returns whether the ceiling of p may be above that of q after some number of buyers from
-// first to last. Neither falls with the buyers: so it is enough if p after the last is not above q
-// after the first, and if it is, each half is compared.
+// first to last. No ceiling falls when the number of buyers grows. So the answer is no if p after
+// the last buyer is not above q after the first. Otherwise between compares each half.
 func (c *comparison) between(p, q timeline, first, last uint64) bool {
 	higher := c.above(p, q, last, first)
 	if !higher || first == last {
@@ -177,11 +180,12 @@ func (c *comparison) between(p, q timeline, first, last uint64) bool {
 	return c.between(p, q, first, middle) || c.between(p, q, middle+1, last)
 }
 
-// errTooLong says that a comparison was given up.
+// errTooLong means that a comparison was abandoned because it needed too much work.
 var errTooLong = errors.New("it would take too long to show that its ceiling is never higher")
 
-// above returns whether, at some later instant, the ceiling of p after some buyers is above that of
-// q after fewer, or as many: c.found then is where. It returns false if no work is left.
+// above returns whether, at some later instant, the ceiling of p after `buyers` buyers is above
+// that of q after `fewer` buyers (fewer ≤ buyers). If so, it stores the place in c.found. It
+// returns false if no work is left.
 func (c *comparison) above(p, q timeline, buyers, fewer uint64) bool {
 	if c.work < 0 {
 		return false
@@ -216,7 +220,8 @@ func (c *comparison) above(p, q timeline, buyers, fewer uint64) bool {
 	return false
 }
 
-// lineAt returns the ceiling after some orders as a step function of time. The memory is reused.
+// lineAt returns the ceiling after some number of orders as a step function of time. It reuses the
+// memory.
 func (t timeline) lineAt(memory *[]step, orders uint64) []step {
 	if t.byOrders == nil {
 		return t.line()
@@ -225,8 +230,8 @@ func (t timeline) lineAt(memory *[]step, orders uint64) []step {
 	return *memory
 }
 
-// cost returns how many ceilings of parts lineAt computes, about, and what it takes to walk along
-// the steps; half as much for steps that are there already.
+// cost estimates how many ceilings of parts lineAt computes, plus the work to walk along the steps.
+// Steps that are already computed count half.
 func (t timeline) cost() int {
 	if t.byOrders == nil {
 		return 1 + t.steps/2

@@ -45,7 +45,7 @@ func checkHolders(p, q *Terms) error {
 	return nil
 }
 
-// checkBuyers returns an error if p may be bought by somebody who may not buy q.
+// checkBuyers returns an error if some buyer may buy under p but not under q.
 func checkBuyers(p, q *Terms) error {
 	name, found := firstOf(p.buyers, true, q.barred)
 	if !found && len(q.buyers) > 0 {
@@ -65,7 +65,8 @@ func checkBuyers(p, q *Terms) error {
 	return nil
 }
 
-// firstOf returns the first of some names that is on a list, or is not. Both are sorted.
+// firstOf returns the first of the names that is on the list if isListed, or is not on it
+// otherwise. Both names and list must be sorted.
 func firstOf(names []string, isListed bool, list []string) (name string, found bool) {
 	for _, name := range names {
 		for len(list) > 0 && list[0] < name {
@@ -78,10 +79,10 @@ func firstOf(names []string, isListed bool, list []string) (name string, found b
 	return "", false
 }
 
-// maxListed is how many multiples of a stride are looked at one by one.
+// maxListed is the largest number of multiples of a stride that are checked one by one.
 const maxListed = 1024
 
-// checkOffer returns an error if p offers a level that q does not, or for less.
+// checkOffer returns an error if p offers a level that q does not offer, or offers it for less.
 func checkOffer(p, q *Terms) error {
 	levels := p.levels
 	if len(levels) == 0 {
@@ -107,7 +108,7 @@ func checkOffer(p, q *Terms) error {
 
 func notOffered(level privacy.Epsilon) error { return fmt.Errorf("ε=%v was not for sale", level) }
 
-// step returns the distance of the levels on offer in nano-nats, where they are not listed.
+// step returns the distance between the levels on offer, in nano-nats, where levels are not listed.
 func (t *Terms) step() int64 { return max(1, t.stride.Nano()) }
 
 // checkMultiples is checkOffer for the first count multiples of a stride.
@@ -118,9 +119,11 @@ func checkMultiples(p, q *Terms, stride, count int64) error {
 	case len(q.levels) > 0 || stride%q.step() != 0:
 		return errors.New("some of its levels were not for sale")
 	}
-	// Between neighbouring bends both prices are straight, before they are rounded up: who is not
-	// below at both ends is not below in between. A price also bends where it leaves its floor.
-	// That q does cannot matter: q is lower there than on the straight line between its neighbours.
+	// Before rounding, both prices are linear in ε between neighbouring points of the two curves.
+	// If p is not below q at both ends of such an interval, it is not below q inside it. The price
+	// of p also changes its slope at the level where it rises above its floor, so that level is
+	// checked too. The same level of q needs no check: there the price of q is below the straight
+	// line between the neighbouring points.
 	lowest, highest := stride, count*stride
 	left := p.leavesFloor()
 	if err := cmp.Or(
@@ -152,7 +155,7 @@ func checkPrice(p, q *Terms, at int64) error {
 	return fmt.Errorf(text, float64(at)/1e9, price.float64(), before.float64())
 }
 
-// exactly returns the price at a level in nano-nats before it is rounded up.
+// exactly returns the price at a level in nano-nats, before it is rounded up.
 func (t *Terms) exactly(at int64) fraction {
 	price, floor := t.curve.at(at), wholeAmount(t.floor)
 	if price.less(floor) {
@@ -161,8 +164,8 @@ func (t *Terms) exactly(at int64) fraction {
 	return price
 }
 
-// leavesFloor returns the highest level in nano-nats at which the price is still the floor, or 0 if
-// the next point of the curve is no higher than the floor.
+// leavesFloor returns the highest level in nano-nats at which the price is still the floor. It
+// returns 0 if the next point of the curve is not above the floor.
 func (t *Terms) leavesFloor() int64 {
 	i := sort.Search(len(t.curve), func(i int) bool { return t.floor < t.curve[i].Amount })
 	if i == len(t.curve) {

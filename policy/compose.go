@@ -7,13 +7,13 @@ import (
 	"github.com/sluicedp/sluice/privacy"
 )
 
-// Min returns the policy whose ceiling is the smallest of those of 1 to 16 policies. At most one of
-// them may offer the chain for sale; its terms are then those of the whole.
+// Min returns the policy whose ceiling is the smallest ceiling of 1 to 16 policies. At most one of
+// them may offer the chain for sale. The result then has its terms.
 func Min(of ...Policy) (Policy, error) { return compose("min", of) }
 
-// Sum returns the policy whose ceiling is the sum of those of 1 to 16 policies, none of which may
-// offer the chain for sale: its prices would not cover what the others add. The sum of their limits
-// must not be above 1,000.
+// Sum returns the policy whose ceiling is the sum of the ceilings of 1 to 16 policies. None of them
+// may offer the chain for sale, because its prices would not cover what the others add. The sum of
+// their limits must not be above 1,000.
 func Sum(of ...Policy) (Policy, error) { return compose("sum", of) }
 
 func compose(name string, of []Policy) (Policy, error) {
@@ -24,7 +24,7 @@ func compose(name string, of []Policy) (Policy, error) {
 	return build(r)
 }
 
-// combined is the kinds min and sum.
+// combined is the rule of the kinds "min" and "sum".
 type combined struct {
 	name string
 	of   []*node // nil for the zero policy
@@ -34,7 +34,7 @@ func (r combined) kind() string { return r.name }
 
 func (r combined) code(c *coder) rule {
 	read := func(raw []byte) ([]*node, error) {
-		// Too many parts are refused before any is read: a part may be much work.
+		// Too many parts are refused before any part is read, because a part may take much work.
 		if list, err := readList(raw); err == nil && len(list) > maxOf {
 			return nil, partsError(len(list))
 		}
@@ -70,8 +70,8 @@ func (r combined) shape() (whole shape, err error) {
 	return whole, err
 }
 
-// limit joins the limits of the parts. Each ceiling reaches its limit by itself, so the joined
-// ceiling does.
+// limit joins the limits of the parts. Every part stays at its limit once it reaches it, so the
+// joined ceiling reaches the joined limit.
 func (r combined) limit() (privacy.Epsilon, error) {
 	sum := int64(0)
 	for _, part := range r.of {
@@ -83,7 +83,7 @@ func (r combined) limit() (privacy.Epsilon, error) {
 	return r.join(func(part *node) privacy.Epsilon { return part.limit }), nil
 }
 
-// terms joins the terms of the parts.
+// terms joins the terms known so far with the terms of another part.
 func (r combined) terms(known, more *Terms) (*Terms, error) {
 	switch {
 	case more == nil:
@@ -97,7 +97,7 @@ func (r combined) terms(known, more *Terms) (*Terms, error) {
 	return more, nil
 }
 
-// line meets the lines of the parts at every instant at which one of them rises.
+// line joins the lines of the parts at every instant at which one of them rises.
 func (r combined) line() []step {
 	all := instants(r.of)
 	line := make([]step, 0, len(all))
@@ -112,7 +112,7 @@ func (r combined) ceiling(at instant, orders uint64) privacy.Epsilon {
 	return r.join(func(part *node) privacy.Epsilon { return part.ceiling(at, orders) })
 }
 
-// join returns the smallest, or the sum, of what is said of each part.
+// join applies a function to each part, and returns the smallest result or the sum of the results.
 func (r combined) join(ceiling func(*node) privacy.Epsilon) privacy.Epsilon {
 	joined := ceiling(r.of[0])
 	for _, part := range r.of[1:] {

@@ -11,22 +11,24 @@ import (
 	"github.com/sluicedp/sluice/privacy"
 )
 
-// Halving returns the policy that allows nothing before start, `from` at start, and then comes
-// halfway closer to the limit with every half-life:
+// Halving returns the policy that allows nothing before start and `from` at start. After that,
+// every half-life halves the distance to the limit:
 //
 //	limit − (limit−from)·2^(−(t−start)/halfLife), rounded down to a multiple of stride,
 //	but never below from.
 //
-// It never gets to the limit; [Policy.Limit] is the largest multiple of stride below it that is
-// reached before 2262, and from if there is none above from. Needed: from below limit, start from
-// 1970 to 2261, half-life and stride above 0, and at most 1,024 steps.
+// The ceiling never reaches the limit. [Policy.Limit] is the largest multiple of stride below the
+// limit that is reached before 2262. If no multiple above from is reached, it is from.
+//
+// Halving needs from below limit, start from 1970 to 2261, half-life and stride above 0, and at
+// most 1,024 steps.
 func Halving(
 	from, limit privacy.Epsilon, start time.Time, halfLife time.Duration, stride privacy.Epsilon,
 ) (Policy, error) {
 	return build(halving{from, limit, instantOf(start), halfLife, stride})
 }
 
-// halving is the kind of that name.
+// halving is the rule of kind "halving".
 type halving struct {
 	from, to privacy.Epsilon
 	start    instant
@@ -91,8 +93,8 @@ func (r halving) line() []step {
 	return line
 }
 
-// reaches returns the first nanosecond at which the curve is at a level between from and the limit,
-// or false if that is after 2261.
+// reaches returns the first nanosecond at which the curve is at a level between from and the limit.
+// It returns false if that is after 2261.
 func (r halving) reaches(level int64) (instant, bool) {
 	elapsed, ok := timesLog2(int64(r.halfLife), r.to.Nano()-r.from.Nano(), r.to.Nano()-level)
 	if !ok || elapsed > int64(lastInstant-r.start) {
@@ -101,8 +103,9 @@ func (r halving) reaches(level int64) (instant, bool) {
 	return r.start + instant(elapsed), true
 }
 
-// timesLog2 returns ⌈h·log₂(a/b)⌉ for h > 0 and 0 < b ≤ a, exactly, or false if it is above the
-// largest int64. It computes with integers only, so that it is the same on every platform.
+// timesLog2 returns ⌈h·log₂(a/b)⌉ exactly, for h > 0 and 0 < b ≤ a. It returns false if the result
+// is above the largest int64. It computes with integers only, so that the result is the same on
+// every platform.
 func timesLog2(h, a, b int64) (int64, bool) {
 	exponent := bits.Len64(uint64(a/b)) - 1 // ⌊log₂(a/b)⌋
 	ceil := new(big.Int).Mul(big.NewInt(h), big.NewInt(int64(exponent)))
@@ -118,9 +121,9 @@ func timesLog2(h, a, b int64) (int64, bool) {
 	return ceil.Int64(), ceil.IsInt64()
 }
 
-// timesFraction returns ⌈h·log₂(a/b)⌉ for b < a < 2b. It begins with n binary digits of the
-// logarithm and doubles their number until they settle the result. They will: the logarithm is
-// irrational, because 2^(p/q) is rational only if p/q is an integer.
+// timesFraction returns ⌈h·log₂(a/b)⌉ for b < a < 2b. It starts with n binary digits of the
+// logarithm, and doubles their number until the result is decided. This terminates because the
+// logarithm is irrational: 2^(p/q) is rational only if p/q is an integer.
 func timesFraction(h, a, b int64, n uint) *big.Int {
 	for {
 		if digits, ok := log2Fraction(a, b, n, n+64); ok {
@@ -132,11 +135,11 @@ func timesFraction(h, a, b int64, n uint) *big.Int {
 	}
 }
 
-// ceilProduct returns ⌈h·x⌉ for an x strictly between digits/2ⁿ and (digits+1)/2ⁿ, or false if the
-// bounds have an integer between them.
+// ceilProduct returns ⌈h·x⌉ for an x strictly between digits/2ⁿ and (digits+1)/2ⁿ. It returns false
+// if an integer is between the two bounds of h·x.
 func ceilProduct(h int64, digits *big.Int, n uint) (*big.Int, bool) {
 	lo := new(big.Int).Mul(big.NewInt(h), digits)
-	hi := new(big.Int).Add(lo, big.NewInt(h-1)) // the last 2⁻ⁿ below the upper bound
+	hi := new(big.Int).Add(lo, big.NewInt(h-1)) // the last multiple of 2⁻ⁿ below the upper bound
 	lo.Rsh(lo, n)
 	hi.Rsh(hi, n)
 	if lo.Cmp(hi) != 0 {
@@ -145,10 +148,12 @@ func ceilProduct(h int64, digits *big.Int, n uint) (*big.Int, bool) {
 	return lo.Add(lo, big.NewInt(1)), true
 }
 
-// log2Fraction returns the first n binary digits of log₂(a/b) after the point, for b < a < 2b, or
-// false if arithmetic to 2⁻ᵖ does not settle them: squaring doubles the logarithm, so that a square
-// of 2 or more shows a digit 1. The number is kept between lo and hi, in units of 2⁻ᵖ; each
-// squaring doubles their distance, so that p must be well above n.
+// log2Fraction returns the first n binary digits after the point of log₂(a/b), for b < a < 2b. It
+// returns false if arithmetic with a resolution of 2⁻ᵖ does not decide them.
+//
+// Squaring a number doubles its logarithm, so a square of 2 or more means that the next digit is 1.
+// The number is between lo and hi, in units of 2⁻ᵖ. Each squaring doubles the distance of lo and
+// hi, so p must be well above n.
 func log2Fraction(a, b int64, n, p uint) (*big.Int, bool) {
 	lo, rest := new(big.Int).QuoRem(new(big.Int).Lsh(big.NewInt(a), p), big.NewInt(b), new(big.Int))
 	hi := new(big.Int).Set(lo)
@@ -160,7 +165,7 @@ func log2Fraction(a, b int64, n, p uint) (*big.Int, bool) {
 		lo.Mul(lo, lo).Rsh(lo, p)
 		hi.Mul(hi, hi).Rsh(hi, p).Add(hi, one)
 		digits.Lsh(digits, 1)
-		switch two := int(p) + 2; { // numbers from 2 on have that many bits
+		switch two := int(p) + 2; { // numbers of 2 or more have that many bits
 		case lo.BitLen() >= two:
 			digits.Add(digits, one)
 			lo.Rsh(lo, 1)

@@ -16,7 +16,7 @@ import (
 	"github.com/sluicedp/sluice/privacy"
 )
 
-// kinds lists every kind of policy, each with no parameters yet.
+// kinds returns every kind of policy, each without parameters.
 func kinds() []rule {
 	return []rule{
 		fixed{}, linear{}, steps{}, halving{}, noisy{}, unlock{},
@@ -33,9 +33,9 @@ func kindNames() []string {
 	return all
 }
 
-// Parse reads a policy from JSON, as the package documentation describes it. Unknown kinds,
-// unknown, missing or repeated fields, other spellings of a field's name, values out of range and
-// text after the object are errors that wrap [privacy.ErrInvalid].
+// Parse reads a policy from JSON, in the form that the package documentation describes. It returns
+// an error that wraps [privacy.ErrInvalid] for unknown kinds; for unknown, missing or repeated fields and
+// other spellings of a field's name; for values out of range; and for text after the object.
 func Parse(text []byte) (Policy, error) {
 	n, err := parse(text)
 	if err != nil {
@@ -49,7 +49,7 @@ func parse(text []byte) (*node, error) {
 		return nil, fmt.Errorf("%d bytes of JSON; at most %d are read", len(text), maxJSON)
 	}
 	if !utf8.Valid(text) {
-		return nil, errors.New("not UTF-8") // encoding/json would patch it up
+		return nil, errors.New("not UTF-8") // encoding/json would replace the invalid bytes
 	}
 	if err := json.Unmarshal(text, &struct{}{}); errors.As(err, new(*json.SyntaxError)) {
 		if len(text) == 0 || text[0] != '{' {
@@ -65,7 +65,7 @@ func parse(text []byte) (*node, error) {
 
 var errNoObject = errors.New(`not a JSON object such as {"kind":"fixed","ceiling":"1"}`)
 
-// readPolicy reads a policy at some depth of nesting, and plans it.
+// readPolicy reads a policy at some depth of nesting, checks it and returns its node.
 func readPolicy(text []byte, depth int) (*node, error) {
 	if depth > maxDepth {
 		return nil, fmt.Errorf("policies nest deeper than %d", maxDepth)
@@ -98,8 +98,8 @@ func readPolicy(text []byte, depth int) (*node, error) {
 	return n, nil
 }
 
-// canonical returns the canonical JSON of a rule: no space, the fields in a fixed order, and
-// numbers and times in their shortest form.
+// canonical returns the canonical JSON of a rule: without spaces, with the fields in a fixed order,
+// and with numbers and times in their shortest form.
 func canonical(r rule) string {
 	c := &coder{buf: []byte("{")}
 	kind := r.kind()
@@ -108,13 +108,15 @@ func canonical(r rule) string {
 	return string(append(c.buf, '}'))
 }
 
-// coder reads the fields of a policy from JSON, or writes them: a kind lists its fields once.
+// coder reads the fields of a policy from JSON, or writes them. Each kind lists its fields once,
+// for both directions.
 type coder struct {
 	isReading bool
-	buf       []byte  // what was written
-	left      []field // what was not read yet
-	depth     int     // of the policy that is read
-	// err is the first error of reading, which goes on with zero values: kinds handle no errors.
+	buf       []byte  // the text written so far
+	left      []field // the fields that are not read yet
+	depth     int     // the depth of the policy being read
+	// err is the first error of reading. Reading continues with zero values after it, so that kinds
+	// need not handle errors.
 	err error
 }
 
@@ -124,7 +126,7 @@ type field struct {
 	value []byte
 }
 
-// code reads or writes a field.
+// code reads or writes one field.
 func code[T any](c *coder, name string, value *T, read func([]byte) (T, error), write func([]byte, T) []byte) {
 	if !c.isReading {
 		if len(c.buf) > 1 {
@@ -143,7 +145,7 @@ func code[T any](c *coder, name string, value *T, read func([]byte) (T, error), 
 	}
 }
 
-// take removes a field that must be there, and returns its value.
+// take removes a required field from c.left and returns its value.
 func (c *coder) take(name string) []byte {
 	i := c.find(name)
 	if i < 0 {
@@ -155,12 +157,12 @@ func (c *coder) take(name string) []byte {
 	return value
 }
 
-// find returns the place of a field that was not read yet, or -1.
+// find returns the index in c.left of a field that is not read yet, or -1.
 func (c *coder) find(name string) int {
 	return slices.IndexFunc(c.left, func(one field) bool { return one.name == name })
 }
 
-// has reports whether an optional field is there to be read, or is set and thus to be written.
+// has returns whether an optional field is present when reading, or has to be written.
 func (c *coder) has(name string, isSet bool) bool {
 	if c.isReading {
 		return c.find(name) >= 0
@@ -168,8 +170,8 @@ func (c *coder) has(name string, isSet bool) bool {
 	return isSet
 }
 
-// optional is code for a field that is absent where isSet returns false for its value. A text with
-// such a value is refused, because its author may have meant something else.
+// optional reads or writes a field that is left out if isSet returns false for its value. A text
+// that contains such a value is refused, because its author may have meant something else.
 func optional[T any](
 	c *coder, name string, value *T, isSet func(T) bool,
 	read func([]byte) (T, error), write func([]byte, T) []byte,
@@ -189,7 +191,7 @@ func (c *coder) instant(name string, v *instant)         { code(c, name, v, read
 func (c *coder) duration(name string, v *time.Duration)  { code(c, name, v, readDuration, appendString) }
 func (c *coder) integer(name string, v *int64)           { code(c, name, v, readInteger, appendInteger) }
 
-// readEach returns what reads a list by its elements.
+// readEach returns a function that reads a list with the given function for its elements.
 func readEach[T any](read func([]byte) (T, error)) func(raw []byte) ([]T, error) {
 	return func(raw []byte) (all []T, err error) {
 		list, err := readList(raw)
@@ -204,7 +206,7 @@ func readEach[T any](read func([]byte) (T, error)) func(raw []byte) ([]T, error)
 	}
 }
 
-// appendEach returns what writes a list by its elements.
+// appendEach returns a function that writes a list with the given function for its elements.
 func appendEach[T any](write func([]byte, T) []byte) func([]byte, []T) []byte {
 	return func(to []byte, all []T) []byte {
 		to = append(to, '[')
@@ -218,7 +220,7 @@ func appendEach[T any](write func([]byte, T) []byte) func([]byte, []T) []byte {
 	}
 }
 
-// readPair reads a list of two.
+// readPair reads a list of two elements.
 func readPair[A, B any](
 	raw []byte, readFirst func([]byte) (A, error), readSecond func([]byte) (B, error),
 ) (first A, second B, err error) {
@@ -232,7 +234,7 @@ func readPair[A, B any](
 	return first, second, err
 }
 
-// isAny reports whether a list has an element.
+// isAny returns true if a list has an element.
 func isAny[T any](list []T) bool { return len(list) > 0 }
 
 func readText(raw []byte) (text string, err error) {
@@ -247,7 +249,7 @@ func readText(raw []byte) (text string, err error) {
 
 func readEpsilon(raw []byte) (e privacy.Epsilon, err error) {
 	if len(raw) == 0 || raw[0] != '"' {
-		return e, e.UnmarshalJSON(raw) // it says what is wrong
+		return e, e.UnmarshalJSON(raw) // returns the error that describes the fault
 	}
 	text, err := readText(raw)
 	if err == nil {
@@ -269,7 +271,7 @@ func readList(raw []byte) ([][]byte, error) {
 	return list, nil
 }
 
-// readInteger reads a JSON integer from 0 on, with nothing in it but digits.
+// readInteger reads a JSON integer of 0 or more that consists of digits only.
 func readInteger(raw []byte) (int64, error) {
 	n, err := strconv.ParseUint(string(raw), 10, 63)
 	if err != nil {
@@ -278,9 +280,9 @@ func readInteger(raw []byte) (int64, error) {
 	return int64(n), nil
 }
 
-// readAmount reads an amount of money, which is a JSON integer in minor units of the currency. The
-// error for an amount with two decimals says which integer may be meant. It cannot know: the ledger
-// has the currency, and some currencies have minor units of another size.
+// readAmount reads an amount of money, which is a JSON integer in minor units of the currency. For
+// an amount with two decimals, the error suggests the integer that may be meant. This is only a
+// suggestion: the ledger knows the currency, and some currencies have minor units of another size.
 func readAmount(raw []byte) (int64, error) {
 	n, err := readInteger(raw)
 	if err == nil {
@@ -311,8 +313,8 @@ func readInstant(raw []byte) (instant, error) {
 	return instantOf(t), nil
 }
 
-// strictRFC3339 refuses what time.Parse lets pass: hours of one digit, a comma, minutes that carry
-// over, an offset of 24 hours, and decimals beyond the ninth, which it would cut off.
+// strictRFC3339 refuses texts that time.Parse accepts: hours of one digit, a comma, minutes above
+// 59, an offset of 24 hours, and decimals after the ninth, which time.Parse would cut off.
 func strictRFC3339(text string, t time.Time) bool {
 	rest, ok := strings.CutPrefix(text, t.Format("2006-01-02T15:04:05"))
 	if fraction, found := strings.CutPrefix(rest, "."); found {
@@ -322,7 +324,7 @@ func strictRFC3339(text string, t time.Time) bool {
 	return ok && (rest == "Z" || rest == t.Format("-07:00") && rest[1:3] < "24")
 }
 
-// readDuration reads a duration as Go writes it. Unlike [time.ParseDuration] it does not round.
+// readDuration reads a duration in Go's notation. Unlike [time.ParseDuration], it never rounds.
 func readDuration(raw []byte) (time.Duration, error) {
 	text, err := readText(raw)
 	if err != nil {
@@ -338,7 +340,8 @@ func readDuration(raw []byte) (time.Duration, error) {
 	return d, nil
 }
 
-// exactDuration returns the nanoseconds of a text without a sign that [time.ParseDuration] accepts.
+// exactDuration returns the exact number of nanoseconds of a text without a sign that
+// [time.ParseDuration] accepts.
 func exactDuration(text string) *big.Rat {
 	sum := new(big.Rat)
 	for rest := text; rest != ""; {
@@ -351,18 +354,18 @@ func exactDuration(text string) *big.Rat {
 	return sum
 }
 
-// maxFields is more than any kind has.
+// maxFields is the largest number of fields that is read. It is more than any kind has.
 const maxFields = 16
 
-// object takes a JSON object apart. Unlike a struct given to encoding/json it tells upper from
-// lower case and refuses a field given twice: of two ceilings neither is the one that was meant.
-// The text must be valid JSON. What it returns is part of the text.
+// object splits a JSON object into its fields. Unlike encoding/json with a struct, it distinguishes
+// upper from lower case and refuses a repeated field, because it is unknown which value was meant.
+// The text must be valid JSON. The result shares the memory of the text.
 func object(text []byte) ([]field, error) {
 	text = trim(text)
 	if len(text) == 0 || text[0] != '{' {
 		return nil, errNoObject
 	}
-	all := make([]field, 0, 4) // many parts have two
+	all := make([]field, 0, 4) // many parts have two fields
 	for rest := trim(text[1:]); rest[0] != '}'; {
 		var raw, value []byte
 		raw, rest = cutValue(rest)
@@ -382,8 +385,8 @@ func object(text []byte) ([]field, error) {
 	return all, nil
 }
 
-// cutValue cuts a valid JSON text after its first value. It returns the value, and what follows it
-// and its comma or colon.
+// cutValue cuts a valid JSON text after its first value. It returns the value, and the text after
+// it and after its comma or colon.
 func cutValue(text []byte) (value, rest []byte) {
 	depth, quoted := 0, false
 	for i := 0; ; i++ {
@@ -415,17 +418,17 @@ const white = " \t\n\r"
 func trim(text []byte) []byte    { return bytes.TrimLeft(text, white) }
 func trimEnd(text []byte) []byte { return bytes.TrimRight(text, white) }
 
-// appendText appends text as a JSON string. It escapes what [json.Marshal] does, so that a policy
-// inside another program's JSON keeps its canonical bytes.
+// appendText appends text as a JSON string. It escapes the same characters as [json.Marshal], so
+// that a policy inside another program's JSON keeps its canonical bytes.
 func appendText(to []byte, text string) []byte {
 	if strings.ContainsFunc(text, needsEscape) {
-		quoted, _ := json.Marshal(text) // no string is refused
+		quoted, _ := json.Marshal(text) // never fails for a string
 		return append(to, quoted...)
 	}
 	return append(append(append(to, '"'), text...), '"')
 }
 
-// needsEscape reports whether [json.Marshal] may write a rune in another way than as it is.
+// needsEscape returns true if [json.Marshal] may write a rune in escaped form.
 func needsEscape(r rune) bool {
 	return r < ' ' || r > '~' || r == '"' || r == '\\' || r == '<' || r == '>' || r == '&'
 }

@@ -16,36 +16,40 @@ import (
 // maxBuyer is the longest name of a buyer, in bytes.
 const maxBuyer = 256
 
-// Market is what a seller asks for a chain. Money is in minor units of the ledger's currency.
+// Market holds the terms on which a chain is for sale. Money is in minor units of the ledger's
+// currency.
 type Market struct {
 	Max    privacy.Epsilon   // the highest level for sale, and the ceiling; above 0
-	Prices []Price           // what holding a level costs, for one object; see [Terms.Price]
+	Prices []Price           // the price of holding a level, for one object; see [Terms.Price]
 	Stride privacy.Epsilon   // only its multiples are for sale; 0: every level up to Max
 	Levels []privacy.Epsilon // only these are for sale: above 0, rising strictly, at most Max; not with a Stride
-	Floor  int64             // no level costs less; 0 to 10¹²
-	Buyers []string          // who may buy; empty: everybody
-	Barred []string          // who may not; see [Terms.Barred]
-	From   time.Time         // when sales open; zero: they always were
-	Until  time.Time         // when they close; zero: never
-	// Holders is how many buyers may hold the same level of the chain; 0: any number. At most 10⁹.
-	// Who holds a higher level counts where it takes a lower one too. It needs a Stride or Levels:
-	// else one buyer more takes the level a nano-nat away, which says the same.
+	Floor  int64             // the lowest price of any level; 0 to 10¹²
+	Buyers []string          // the only buyers that may buy; empty: all buyers may
+	Barred []string          // buyers that may not buy; see [Terms.Barred]
+	From   time.Time         // when sales open; zero: open from the beginning
+	Until  time.Time         // when sales close; zero: never
+	// Holders limits how many buyers may hold the same level of the chain, up to 10⁹; 0: no limit.
+	// A buyer who holds a higher level counts for the levels below it too. Holders needs a Stride
+	// or Levels. Otherwise one more buyer could buy a level a nano-nat away, which gives the same
+	// information.
 	Holders int
 }
 
 // Policy returns the policy that sells a chain up to m.Max. The ceiling is m.Max at all times,
-// because what was allowed once stays allowed: the window, the buyers and the prices are a matter
-// of terms.
+// because what was allowed once stays allowed. The window, the buyers and the prices belong to the
+// terms.
 //
-// The ε of the prices must rise strictly, and their amounts must not fall: since a higher level
-// gives all that a lower one does, nobody would pay more for the lower one. That is all it takes to
-// exclude arbitrage. The levels of one chain do not add up: two purchases of a level are the same
-// response twice, and buyers who pool what they hold know what the highest of them knows (pan2024
-// Theorem 4.1). So the curve may bend either way. Upgrades cost differences, and the floor is a
-// maximum with a constant, so that both leave a rising curve rising.
+// The ε of the prices must rise strictly, and their amounts must not fall. A higher level contains
+// all the information of a lower one, so no buyer would pay more for the lower one. This condition
+// is sufficient to exclude arbitrage. The levels of one chain do not add up: two purchases of a
+// level return the same response twice. Buyers who pool their levels know only what the highest of
+// these levels says (pan2024 Theorem 4.1). The curve may therefore be convex or concave. Upgrades
+// cost differences of prices, and the floor is a maximum with a constant. Both keep a rising curve
+// rising.
 //
 // The last price must be at m.Max or above. Names have 1 to 256 bytes of UTF-8 without control
-// characters. No name may be on both lists, or twice on one. Errors wrap [privacy.ErrInvalid].
+// characters and without U+FFFD. No name may be on both lists, or twice on one. Errors wrap
+// [privacy.ErrInvalid].
 func (m Market) Policy() (Policy, error) {
 	t := &Terms{
 		max: m.Max, stride: m.Stride, levels: slices.Clone(m.Levels), floor: m.Floor, curve: newCurve(m.Prices),
@@ -61,7 +65,7 @@ func (m Market) Policy() (Policy, error) {
 	return build(market{t})
 }
 
-// market is the kind of that name.
+// market is the rule of kind "market".
 type market struct{ *Terms }
 
 func (market) kind() string { return "market" }
@@ -140,7 +144,7 @@ func (t *Terms) checkLevels() error {
 	return nil
 }
 
-// checkHolders refuses a limit that could be evaded by asking for a little less.
+// checkHolders refuses a limit that a buyer could evade by ordering a slightly lower level.
 func (t *Terms) checkHolders() error {
 	switch {
 	case t.holders < 0 || t.holders > maxCount:
@@ -167,7 +171,8 @@ func (t *Terms) checkBuyers() error {
 	return nil
 }
 
-// checkNames accepts a sorted list of the names that the ledger accepts for a buyer.
+// checkNames checks that names are sorted, distinct, and acceptable to the ledger as names of
+// buyers.
 func checkNames(field string, names []string) error {
 	for i, name := range names {
 		if reason := badName(name); reason != "" {
@@ -191,8 +196,8 @@ func badName(name string) string {
 	case strings.ContainsFunc(name, unicode.IsControl):
 		return "contains a control character"
 	case strings.ContainsRune(name, utf8.RuneError):
-		// encoding/json puts it in the place of what it cannot read, and two such buyers would be
-		// one.
+		// encoding/json replaces bytes that it cannot read by U+FFFD, so two such buyers would get
+		// the same name.
 		return "contains U+FFFD, the sign of broken text"
 	}
 	return ""
@@ -215,10 +220,11 @@ func (t *Terms) checkWindow() error {
 	return nil
 }
 
-// unbounded is the end of a window that has none. No instant of a policy has this value.
+// unbounded is the value of opens or closes if the window has no such end. No instant of a policy
+// has this value.
 const unbounded instant = math.MinInt64 + 1
 
-// Terms are what a seller asks of a buyer. They are immutable; their methods do not allocate.
+// Terms are the conditions of a sale. They are immutable. Only Buyers and Barred allocate.
 type Terms struct {
 	max, stride    privacy.Epsilon
 	levels         []privacy.Epsilon // rising; nil: every level, or every multiple of the stride
@@ -232,13 +238,13 @@ type Terms struct {
 // Max returns the highest level for sale.
 func (t *Terms) Max() privacy.Epsilon { return t.max }
 
-// Offers tells whether a level is for sale: above 0, at most the maximum, and a multiple of the
-// stride, or one of the levels, if there are such.
+// Offers returns true if a level is for sale. Such a level is above 0, at most the maximum, and a
+// multiple of the stride or one of the levels, if there are any.
 func (t *Terms) Offers(level privacy.Epsilon) bool {
 	return !level.IsZero() && t.HighestOffer(level) == level
 }
 
-// HighestOffer returns the highest level for sale that is not above another, or 0 if there is none.
+// HighestOffer returns the highest level for sale that is at most most, or 0 if there is none.
 func (t *Terms) HighestOffer(most privacy.Epsilon) privacy.Epsilon {
 	if t.max.Less(most) {
 		most = t.max
@@ -259,9 +265,9 @@ func (t *Terms) HighestOffer(most privacy.Epsilon) privacy.Epsilon {
 	return most
 }
 
-// NextOffer returns the highest level below another that the terms name, or 0 if there is none: the
-// next of the levels, or the next multiple of the stride. Where every level is for sale, it is the
-// next point of the price curve.
+// NextOffer returns the highest level below a given one that the terms name, or 0 if there is none.
+// This is the next lower of the listed levels, or the next lower multiple of the stride. Where
+// every level is for sale, it is the next lower point of the price curve.
 func (t *Terms) NextOffer(level privacy.Epsilon) privacy.Epsilon {
 	switch {
 	case level.IsZero():
@@ -277,10 +283,10 @@ func (t *Terms) NextOffer(level privacy.Epsilon) privacy.Epsilon {
 	return t.HighestOffer(t.curve[i-1].Epsilon)
 }
 
-// Lists reports whether a level is for sale and one of those that the terms name: the levels, the
-// multiples of the stride or, where every level is for sale, the maximum and the points of the
-// price curve below it. Who is answered at these levels only cannot find out by bisection how much
-// budget is left.
+// Lists returns true if a level is for sale and named by the terms. The terms name the listed
+// levels or the multiples of the stride. Where every level is for sale, they name the maximum and
+// the points of the price curve below it. A buyer who gets answers only at these levels cannot find
+// the budget that is left by bisection.
 func (t *Terms) Lists(level privacy.Epsilon) bool {
 	if !t.Offers(level) {
 		return false
@@ -291,9 +297,9 @@ func (t *Terms) Lists(level privacy.Epsilon) bool {
 	return slices.ContainsFunc(t.curve, func(p Price) bool { return p.Epsilon == level })
 }
 
-// Price returns what holding a level costs for one object, in minor units: what the curve says, or
-// the floor if that is more. Holding nothing, ε = 0, costs nothing. It is defined for levels that
-// are not offered too; beyond its last point the curve is flat.
+// Price returns the price of holding a level for one object, in minor units: the price of the
+// curve, or the floor if that is more. The price of ε = 0 is 0. Price is also defined for levels
+// that are not for sale. Above its last point the curve is flat.
 func (t *Terms) Price(level privacy.Epsilon) int64 {
 	if level.IsZero() {
 		return 0
@@ -301,10 +307,10 @@ func (t *Terms) Price(level privacy.Epsilon) int64 {
 	return max(t.floor, t.curve.at(level.Nano()).roundedUp())
 }
 
-// Upgrade returns what a buyer who holds one level, and has paid for the object so far, pays for
-// another: the price of the other less what is paid, never less than 0, and 0 if the other is not
-// higher. So the way to a level does not change what it costs, and nobody pays twice if prices
-// change on the way.
+// Upgrade returns the price of a level for a buyer who holds another level and has paid an amount
+// for the object so far. It is the price of the new level less the paid amount, but at least 0. It
+// is 0 if the new level is not above the held one. The total price of a level is therefore the same
+// for every sequence of purchases, and a change of prices makes no buyer pay twice.
 func (t *Terms) Upgrade(held, level privacy.Epsilon, paid int64) int64 {
 	if !held.Less(level) {
 		return 0
@@ -312,7 +318,8 @@ func (t *Terms) Upgrade(held, level privacy.Epsilon, paid int64) int64 {
 	return max(0, t.Price(level)-paid)
 }
 
-// Allows tells whether a buyer may buy: not barred, and on the list of buyers if there is one.
+// Allows returns true if a buyer may buy: it is not barred, and it is on the list of buyers if
+// there is one.
 func (t *Terms) Allows(buyer string) bool {
 	return !listed(t.barred, buyer) && (len(t.buyers) == 0 || listed(t.buyers, buyer))
 }
@@ -322,18 +329,20 @@ func listed(names []string, name string) bool {
 	return found
 }
 
-// Buyers returns who alone may buy, in order, or nil if everybody may. The slice is the caller's.
+// Buyers returns the only buyers that may buy, sorted, or nil if every buyer may. The caller owns
+// the slice.
 func (t *Terms) Buyers() []string { return slices.Clone(t.buyers) }
 
-// Barred returns who may not buy, in order. The slice is the caller's. A list of those who may not
-// is advice: it knows names, and whoever is on it may come under another. A rule is a list of those
-// who may ([Terms.Buyers]).
+// Barred returns the buyers that may not buy, sorted. The caller owns the slice. This list is only
+// advice: it contains names, and a barred buyer may order under another name. A list of allowed
+// buyers ([Terms.Buyers]) is a rule.
 func (t *Terms) Barred() []string { return slices.Clone(t.barred) }
 
-// Opens returns the first instant of the sale, or the zero time if it has always been open.
+// Opens returns the first instant of the sale, or the zero time if it is open from the beginning.
 func (t *Terms) Opens() time.Time { return bound(t.opens) }
 
-// Closes returns the instant at which the sale ends, itself excluded, or the zero time if never.
+// Closes returns the instant at which the sale ends, or the zero time if it never ends. The sale is
+// closed at this instant.
 func (t *Terms) Closes() time.Time { return bound(t.closes) }
 
 func bound(x instant) time.Time {
@@ -343,11 +352,11 @@ func bound(x instant) time.Time {
 	return x.time()
 }
 
-// Open tells whether the sale is open at an instant.
+// Open returns true if the sale is open at an instant.
 func (t *Terms) Open(at time.Time) bool {
 	x := instantOf(at)
 	return (t.opens == unbounded || t.opens <= x) && (t.closes == unbounded || x < t.closes)
 }
 
-// Holders returns how many buyers may hold the same level of the chain; 0 is no limit.
+// Holders returns the number of buyers that may hold the same level of the chain; 0 means no limit.
 func (t *Terms) Holders() int { return int(t.holders) }

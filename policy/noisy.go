@@ -10,19 +10,21 @@ import (
 	"github.com/sluicedp/sluice/privacy"
 )
 
-// NoisySampling returns the policy that allows what RAPPOR's repeated noisy sampling gives away:
-// after K rounds, pan2024 Eq. (65),
+// NoisySampling returns the policy that allows the privacy loss of RAPPOR's repeated noisy
+// sampling. After K rounds (pan2024 Eq. (65)), this loss is
 //
 //	ε(K) = ln((e^α·e^(Kβ) + 1)/(e^α + e^(Kβ))), rounded down to a nano-nat,
 //
-// where alpha is the ε of the permanent randomized response and beta that of each sample. Round K
-// is at start + (K−1)·period; there are as many as rounds says, from 1 to 1,024. Needed: alpha
-// and beta above 0, start and the last round from 1970 to 2261, period above 0.
+// where alpha is the ε of the permanent randomized response and beta the ε of each sample. Round K
+// is at start + (K−1)·period. There are 1 to 1,024 rounds.
+//
+// NoisySampling needs alpha and beta above 0, start and the last round from 1970 to 2261, and
+// period above 0.
 func NoisySampling(alpha, beta privacy.Epsilon, start time.Time, period time.Duration, rounds int) (Policy, error) {
 	return build(noisy{alpha, beta, instantOf(start), period, int64(rounds)})
 }
 
-// noisy is the kind "noisy-sampling".
+// noisy is the rule of kind "noisy-sampling".
 type noisy struct {
 	alpha, beta privacy.Epsilon
 	start       instant
@@ -71,7 +73,8 @@ func (r noisy) line() []step {
 	return line
 }
 
-// level returns ⌊ε(k)⌋ in nano-nats. Intervals decide only where floating-point numbers do not.
+// level returns ⌊ε(k)⌋ in nano-nats. It computes with intervals only where floating-point numbers
+// do not decide, because intervals are slower.
 func (r noisy) level(k int64) int64 {
 	alpha, beta := r.alpha.Nano(), r.beta.Nano()
 	lowest, highest := noisyBounds(alpha, k*beta)
@@ -81,14 +84,14 @@ func (r noisy) level(k int64) int64 {
 	return noisyEpsilon(alpha, beta, k, lowest, 128)
 }
 
-// noisyEpsilon returns ⌊ε(k)⌋ in nano-nats. It starts from a guess n and a precision; intervals
-// decide, and both are improved until they do.
+// noisyEpsilon returns ⌊ε(k)⌋ in nano-nats. It starts with a guess n and a precision prec, and
+// improves both until intervals decide.
 //
-// They always get there: ε(k) = n for an integer n above 0 would be e^(α+kβ) + 1 = e^(n+α) +
-// e^(n+kβ), which the Lindemann–Weierstrass theorem excludes for rational exponents unless they
-// cancel, that is unless α or β is 0.
+// This terminates. ε(k) = n for an integer n above 0 would mean e^(α+kβ) + 1 = e^(n+α) + e^(n+kβ).
+// The Lindemann–Weierstrass theorem excludes this for rational exponents unless the terms cancel,
+// which they do only if α or β is 0.
 func noisyEpsilon(alpha, beta, k, n int64, prec uint) int64 {
-	bound := min(alpha, k*beta) // ε(k) is below it, so that n = bound is out of the question
+	bound := min(alpha, k*beta) // ε(k) is below bound, so n = bound is impossible
 	for {
 		ratio, floor, next := noisyRatio(alpha, beta, k, prec), exact.Exp(n, prec), exact.Exp(n+1, prec)
 		switch {
@@ -104,21 +107,21 @@ func noisyEpsilon(alpha, beta, k, n int64, prec uint) int64 {
 	}
 }
 
-// noisyRatio encloses e^ε(k).
+// noisyRatio returns an interval that contains e^ε(k).
 func noisyRatio(alpha, beta, k int64, prec uint) exact.Interval {
 	a, b := exact.Exp(alpha, prec), exact.Exp(beta, prec).Pow(uint64(k))
 	return a.Mul(b).Add(exact.Int(1)).Quo(a.Add(b))
 }
 
-// noisyBounds returns two integers between which ⌊ε(k)⌋ in nano-nats is, nearly always the same one
-// twice. With x ≤ y for α and kβ, ε = x + ln(1+e^(−x−y)) − ln(1+e^(x−y)). x is an integer of
-// nano-nats, and the two logarithms are at most ln 2: with exponentials and logarithms to within 8
-// units of the last place, their difference is known to within 40·2⁻⁵³ nats, which is below 10⁻⁵
-// nano-nats.
+// noisyBounds returns two integers with ⌊ε(k)⌋ in nano-nats between them. They are nearly always
+// equal. With x ≤ y for α and kβ, ε = x + ln(1+e^(−x−y)) − ln(1+e^(x−y)). x is an integer of
+// nano-nats, and the two logarithms are at most ln 2. Exponentials and logarithms are exact to 8
+// units of the last place. The error of the difference is therefore below 40·2⁻⁵³ nats, which is
+// below 10⁻⁵ nano-nats.
 //
-// Few rounds are that close to an integer, for any parameters: where ε is 1 nano-nat or more, and
-// not the last below its bound, which the bound decides, one round of 1,024 changes it by more than
-// 10⁻⁴ nano-nats.
+// For any parameters, few rounds are that close to an integer. Consider the rounds where ε is 1
+// nano-nat or more, except those in the last nano-nat below the bound, which the bound decides.
+// There one round of 1,024 changes ε by more than 10⁻⁴ nano-nats.
 func noisyBounds(alpha, sampled int64) (lowest, highest int64) {
 	const margin = 1e-5
 	x, y := min(alpha, sampled), max(alpha, sampled)

@@ -9,8 +9,8 @@ import (
 	"github.com/sluicedp/sluice/privacy"
 )
 
-// errInvalid begins every error about a text, or the parameters of a constructor, that make no
-// policy. It is a [privacy.ErrInvalid]. The error that wraps it says why.
+// errInvalid is wrapped by every error for a text, or for parameters of a constructor, that do not
+// define a policy. It wraps [privacy.ErrInvalid]. The wrapping error gives the reason.
 var errInvalid error = invalidError{}
 
 type invalidError struct{}
@@ -19,42 +19,45 @@ func (invalidError) Error() string { return "invalid policy" }
 func (invalidError) Unwrap() error { return privacy.ErrInvalid }
 
 const (
-	// maxSteps is the largest number of steps that a policy may have, summed over its parts. A part
-	// that time does not change counts as one.
+	// maxSteps is the largest number of steps of a policy, summed over its parts. A part that does
+	// not depend on time counts as one step.
 	maxSteps = 1024
-	// maxJSON bounds the canonical text of a policy, and any text that is parsed, in bytes.
+	// maxJSON limits the canonical text of a policy, and any text that is parsed, in bytes.
 	maxJSON = 64 << 10
-	// maxOf bounds the parts of one min or sum.
+	// maxOf limits the number of parts of one min or sum.
 	maxOf = 16
-	// maxDepth bounds how deep policies nest; a policy without parts has depth 1.
+	// maxDepth limits how deep policies nest. A policy without parts has depth 1.
 	maxDepth = 8
-	// maxPolicies bounds the policies of a tree, the outermost one included.
+	// maxPolicies limits the number of policies in a tree, including the outermost one.
 	maxPolicies = 256
-	// maxCount bounds the integers that count something. It fits an int on every platform, so that
-	// a text is a policy on all of them or on none.
+	// maxCount limits the integers that count something. It fits an int on every platform, so that
+	// a text is a valid policy on all platforms or on none.
 	maxCount = 1_000_000_000
 )
 
-// Policy is the ceiling of a chain as a function of time and of the buyers it has served, and the
-// terms on which it is for sale. Values are immutable and safe for concurrent use; compare them
-// with [Policy.Equal], not with ==, nor with reflect.DeepEqual, which also sees steps that are
-// computed when they are first needed. The zero value is no policy at all (see [Policy.IsZero]);
-// its ceiling is ε = 0.
+// Policy is the ceiling of a chain as a function of time and of the number of buyers served,
+// together with the terms on which the chain is for sale. Values are immutable and safe for
+// concurrent use.
+//
+// Compare policies with [Policy.Equal]. Do not use ==. Do not use reflect.DeepEqual either, because
+// it also compares steps that are computed only when first needed. The zero value is no policy (see
+// [Policy.IsZero]); its ceiling is ε = 0.
 type Policy struct {
-	_    [0]func() // two equal policies may be two nodes: == must not compile
+	_    [0]func() // makes == a compile error, because equal policies may have different nodes
 	node *node
 }
 
-// IsZero tells whether this is no policy at all.
+// IsZero returns true for the zero value, which is no policy.
 func (p Policy) IsZero() bool { return p.node == nil }
 
-// Equal tells whether two policies have the same canonical form.
+// Equal returns true if both policies have the same canonical form.
 func (p Policy) Equal(q Policy) bool { return p.String() == q.String() }
 
-// Ceiling returns the largest ε that the chain may have at an instant, after it has served orders
-// of that many different buyers. It never falls as either grows. Instants before 1970 are before
-// everything, and those from 2262 on are after everything. The first call for a policy computes all
-// its steps, in at most a millisecond; later ones do not allocate.
+// Ceiling returns the largest ε that the chain may have at an instant, after orders from that many
+// different buyers were served. The ceiling never falls as the time or the number of buyers grows.
+// Instants before 1970 count as before all others, and those from 2262 on as after all others. The
+// first call for a policy computes all its steps, in at most a millisecond. Later calls do not
+// allocate.
 func (p Policy) Ceiling(at time.Time, orders uint64) privacy.Epsilon {
 	if p.node == nil {
 		return privacy.Epsilon{}
@@ -63,7 +66,7 @@ func (p Policy) Ceiling(at time.Time, orders uint64) privacy.Epsilon {
 }
 
 // Limit returns the largest ε that the ceiling reaches at any instant before 2262 and after any
-// number of buyers: neither waiting nor orders help beyond it.
+// number of buyers. Neither time nor further orders raise the ceiling above it.
 func (p Policy) Limit() privacy.Epsilon {
 	if p.node == nil {
 		return privacy.Epsilon{}
@@ -71,11 +74,13 @@ func (p Policy) Limit() privacy.Epsilon {
 	return p.node.limit
 }
 
-// Releases returns the levels that the policy releases by itself up to and including an instant,
-// and since when: the values above 0 that the ceiling takes on the way there after orders of that
-// many buyers, rising. The last of them is the ceiling at that instant. What was there from the
-// beginning has the zero time. It returns nil if no part of the policy depends on time. Whether the
-// chain is for sale makes no difference. The slice is the caller's.
+// Releases returns the levels that the policy releases by time alone up to and including an
+// instant, each with the instant of its release. They are the values above 0 that the ceiling has
+// taken up to then after orders from that many buyers, in ascending order. The last one is the
+// ceiling at that instant. A level that was released from the beginning has the zero time.
+//
+// Releases returns nil if no part of the policy depends on time. It makes no difference whether the
+// chain is for sale. The caller owns the slice.
 func (p Policy) Releases(until time.Time, orders uint64) []Step {
 	line := p.calendar(orders)
 	if line == nil {
@@ -89,9 +94,9 @@ func (p Policy) Releases(until time.Time, orders uint64) []Step {
 	return levels
 }
 
-// Reaches returns the first instant at which the ceiling is at least an ε after orders of that many
-// buyers: the zero time if it is so from the beginning. ever is false if it never is, whatever time
-// passes.
+// Reaches returns the first instant at which the ceiling is at least epsilon, after orders from
+// that many buyers. It returns the zero time if the ceiling is that high from the beginning. ever
+// is false if the ceiling is below epsilon at all times.
 func (p Policy) Reaches(epsilon privacy.Epsilon, orders uint64) (since time.Time, ever bool) {
 	if !p.Ceiling(time.Time{}, orders).Less(epsilon) {
 		return time.Time{}, true
@@ -104,8 +109,8 @@ func (p Policy) Reaches(epsilon privacy.Epsilon, orders uint64) (since time.Time
 	return line[n].at.time(), true
 }
 
-// Rises returns the first instant behind another at which the ceiling is higher, after orders of
-// that many buyers, and whether there is one.
+// Rises returns the first instant after a given one at which the ceiling rises, after orders from
+// that many buyers. ever is false if there is none.
 func (p Policy) Rises(behind time.Time, orders uint64) (at time.Time, ever bool) {
 	line := p.calendar(orders)
 	n := passedBy(line, instantOf(behind))
@@ -115,7 +120,7 @@ func (p Policy) Rises(behind time.Time, orders uint64) (at time.Time, ever bool)
 	return line[n].at.time(), true
 }
 
-// calendar returns the ceiling after orders of that many buyers as a function of time. It returns
+// calendar returns the ceiling after orders from that many buyers as a function of time. It returns
 // nil if no part of the policy depends on time.
 func (p Policy) calendar(orders uint64) []step {
 	if p.node == nil || !p.node.timed {
@@ -145,7 +150,8 @@ func (p Policy) MarshalJSON() ([]byte, error) {
 	return []byte(cmp.Or(p.String(), "null")), nil
 }
 
-// UnmarshalJSON implements [encoding/json.Unmarshaler] by [Parse]; null changes nothing.
+// UnmarshalJSON implements [encoding/json.Unmarshaler] by [Parse]. The JSON value null leaves the
+// policy unchanged.
 func (p *Policy) UnmarshalJSON(text []byte) error {
 	if string(text) == "null" {
 		return nil
@@ -164,7 +170,7 @@ func Fixed(ceiling privacy.Epsilon) Policy {
 	return p
 }
 
-// fixed is the kind of that name.
+// fixed is the rule of kind "fixed".
 type fixed struct{ max privacy.Epsilon }
 
 func (fixed) kind() string { return "fixed" }
@@ -177,7 +183,7 @@ func (r fixed) code(c *coder) rule {
 func (r fixed) shape() (shape, error) { return shape{steps: 1, limit: r.max}, nil }
 func (r fixed) line() []step          { return always(r.max) }
 
-// invalid wraps the reason why something is no policy.
+// invalid wraps the reason why a rule is not a valid policy.
 func invalid(r rule, reason error) error {
 	return fmt.Errorf("%w of kind %q: %w", errInvalid, r.kind(), reason)
 }

@@ -10,12 +10,12 @@ import (
 	"github.com/sluicedp/sluice/privacy"
 )
 
-// maxAmount is the largest amount of money, in minor units. A million objects at this price still
-// fit 64 bits.
+// maxAmount is the largest amount of money, in minor units. The total price of a million objects
+// still fits in 64 bits.
 const maxAmount = 1_000_000_000_000
 
-// Price is a point of a price curve: what holding a level costs for one object, in minor units of
-// the ledger's currency, 0 to 10¹².
+// Price is a point of a price curve: the price of holding a level of one object's chain, in minor
+// units of the ledger's currency, 0 to 10¹².
 type Price struct {
 	Epsilon privacy.Epsilon // the level, above 0
 	Amount  int64           // in minor units
@@ -31,7 +31,8 @@ func writePrice(to []byte, p Price) []byte {
 	return append(appendInteger(append(to, ','), p.Amount), ']')
 }
 
-// curve is a list of points without (0,0), which is implied if there is no other point at ε = 0.
+// curve is a list of points. The point (0,0) is implied, and left out, if there is no other point
+// at ε = 0.
 type curve []Price
 
 func newCurve(points []Price) curve {
@@ -61,8 +62,8 @@ func (c curve) check() error {
 	return nil
 }
 
-// at returns the price at a level in nano-nats before it is rounded up: on the straight line
-// between the points around the level, or the last amount beyond the last point.
+// at returns the price at a level in nano-nats before it is rounded up. The price is on the
+// straight line between the points around the level. Above the last point it is the last amount.
 func (c curve) at(level int64) fraction {
 	i, found := slices.BinarySearchFunc(c, level, func(p Price, level int64) int {
 		return cmp.Compare(p.Epsilon.Nano(), level)
@@ -81,7 +82,7 @@ func (c curve) at(level int64) fraction {
 	return fraction{hi + baseHi + carry, lo, width}
 }
 
-// before returns the point before the one at a place.
+// before returns the point before point i.
 func (c curve) before(i int) Price {
 	if i == 0 {
 		return Price{}
@@ -89,7 +90,7 @@ func (c curve) before(i int) Price {
 	return c[i-1]
 }
 
-// fraction is (hi·2⁶⁴+lo)/below, below 2⁸¹, with a denominator of at most 10¹².
+// fraction is (hi·2⁶⁴+lo)/below. Its numerator is below 2⁸¹ and its denominator at most 10¹².
 type fraction struct{ hi, lo, below uint64 }
 
 func wholeAmount(amount int64) fraction { return fraction{0, uint64(amount), 1} }
@@ -104,7 +105,8 @@ func (f fraction) less(g fraction) bool {
 	return hi < otherHi || hi == otherHi && lo < otherLo
 }
 
-// roundedUp returns the smallest integer that is not below the fraction, which is an amount.
+// roundedUp returns the smallest integer that is not below the fraction. The fraction is an amount,
+// so the result fits an int64.
 func (f fraction) roundedUp() int64 {
 	whole, rest := bits.Div64(f.hi, f.lo, f.below)
 	if rest > 0 {

@@ -8,18 +8,19 @@ import (
 	"github.com/sluicedp/sluice/privacy"
 )
 
-// rule is one kind of policy with its parameters. To add a kind, write one and name it in [kinds].
+// rule is one kind of policy with its parameters. To add a kind, implement rule and add it to
+// [kinds].
 type rule interface {
-	// kind is its name in JSON.
+	// kind returns the name of the kind in JSON.
 	kind() string
-	// code reads its other fields, or writes them, in the order of the canonical JSON. It returns
-	// the rule with what was read.
+	// code reads or writes the other fields, in the order of the canonical JSON. It returns the
+	// rule with the fields that were read.
 	code(c *coder) rule
-	// shape checks the parameters and returns what the rule would cost. Its time is proportional to
-	// the text of the rule, for any parameters: hostile ones are checked here.
+	// shape checks the parameters and returns the size of the rule. Its time is proportional to the
+	// length of the rule's text, for any parameters, because hostile parameters are checked here.
 	shape() (shape, error)
-	// line returns the ceiling once all orders are in, as a step function of time. It is called at
-	// most once, when the first ceiling is requested.
+	// line returns the ceiling after all orders, as a step function of time. It is called at most
+	// once, when the first ceiling is requested.
 	line() []step
 }
 
@@ -29,19 +30,19 @@ type orderly interface {
 	ceiling(at instant, orders uint64) privacy.Epsilon
 }
 
-// shape is what is known of a policy before its steps are computed.
+// shape describes a policy before its steps are computed.
 type shape struct {
-	steps    int    // at least as many as the lines of all parts have
-	policies int    // in the parts, if it has any
-	depth    int    // of the deepest part
+	steps    int    // an upper bound of the steps in the lines of all parts
+	policies int    // the number of policies in the parts, if there are parts
+	depth    int    // the depth of the deepest part
 	timed    bool   // whether time changes it
-	ordered  bool   // whether orders change it; its rule is then orderly
+	ordered  bool   // whether orders change it; if so, its rule is orderly
 	terms    *Terms // nil if it does not offer the chain for sale
 	// limit is the last ceiling of the line, known without computing the line.
 	limit privacy.Epsilon
 }
 
-// node is a rule with what was computed from it.
+// node is a rule with the values computed from it.
 type node struct {
 	rule rule
 	shape
@@ -49,10 +50,10 @@ type node struct {
 	byOrders orderly // the rule, if orders change it
 
 	once  sync.Once // guards lines
-	lines []step    // of the rule, computed when line is first called
+	lines []step    // the line of the rule, computed by the first call of line
 }
 
-// build makes a policy of a rule.
+// build returns the policy of a rule.
 func build(r rule) (Policy, error) {
 	n, err := plan(r)
 	if err != nil {
@@ -61,13 +62,13 @@ func build(r rule) (Policy, error) {
 	return Policy{node: n}, nil
 }
 
-// bytesOfStep is the memory that a step takes. What takes no more than the text is computed at
-// once, so that most policies that are equal are so to the last field, for hosts that compare
-// events by them.
+// bytesOfStep is the memory of one step. A line that needs no more memory than the text is computed
+// at once. Most equal policies are then equal in every field, which helps hosts that compare events
+// with reflect.DeepEqual.
 const bytesOfStep = 24
 
-// plan makes a node of a rule. It computes no more steps than fit in the memory of the text: a text
-// of 100 bytes may have 1,024 of them.
+// plan returns the node of a rule. It computes the line at once only if its steps fit in the memory
+// of the text, because a text of 100 bytes may have 1,024 steps.
 func plan(r rule) (*node, error) {
 	s, err := r.shape()
 	if err != nil {
@@ -96,7 +97,8 @@ func plan(r rule) (*node, error) {
 	return n, nil
 }
 
-// line returns the ceiling once all orders are in. The first call computes it.
+// line returns the ceiling after all orders, as a step function of time. The first call computes
+// it.
 func (n *node) line() []step {
 	n.once.Do(func() { n.lines = n.rule.line() })
 	return n.lines
@@ -109,7 +111,7 @@ func (n *node) ceiling(at instant, orders uint64) privacy.Epsilon {
 	return ceilingAt(n.line(), at)
 }
 
-// lineAfter returns the ceiling after some orders as a step function of time.
+// lineAfter returns the ceiling after a number of orders, as a step function of time.
 func (n *node) lineAfter(orders uint64) []step {
 	if n.byOrders == nil {
 		return n.line()
@@ -117,7 +119,8 @@ func (n *node) lineAfter(orders uint64) []step {
 	return n.appendLine(nil, instants([]*node{n}), orders)
 }
 
-// appendLine appends the ceiling after some orders to an empty line, for a node that orders change.
+// appendLine appends the ceiling after a number of orders to an empty line, for a node that depends
+// on orders.
 func (n *node) appendLine(line []step, instants []instant, orders uint64) []step {
 	for _, at := range instants {
 		line = appendStep(line, step{at, n.byOrders.ceiling(at, orders)})
@@ -125,7 +128,7 @@ func (n *node) appendLine(line []step, instants []instant, orders uint64) []step
 	return line
 }
 
-// instants returns when the ceilings of some nodes may rise, in order.
+// instants returns the instants at which the ceilings of some nodes may rise, in ascending order.
 func instants(of []*node) []instant {
 	var all []instant
 	for _, n := range of {
@@ -135,7 +138,7 @@ func instants(of []*node) []instant {
 	return slices.Compact(all)
 }
 
-// appendInstants appends when the ceiling may rise.
+// appendInstants appends the instants at which the ceiling may rise.
 func (n *node) appendInstants(all []instant) []instant {
 	if r, ok := n.rule.(combined); ok && n.ordered {
 		for _, part := range r.of {

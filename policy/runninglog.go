@@ -2,7 +2,7 @@ package policy
 
 import "math/bits"
 
-// fixed128 is a number of 128 bits. What its unit is depends on the use.
+// fixed128 is an unsigned number of 128 bits. Each use defines its unit.
 type fixed128 struct{ hi, lo uint64 }
 
 func (x fixed128) plus(y fixed128) fixed128 {
@@ -11,7 +11,7 @@ func (x fixed128) plus(y fixed128) fixed128 {
 	return fixed128{hi, lo}
 }
 
-// times returns x·y/2¹²⁸. It is at most 3 too small.
+// times returns x·y/2¹²⁸. The result is at most 3 units too small.
 func (x fixed128) times(y fixed128) fixed128 {
 	hi, lo := bits.Mul64(x.hi, y.hi)
 	one, _ := bits.Mul64(x.hi, y.lo)
@@ -26,24 +26,24 @@ func (x fixed128) over(n uint64) fixed128 {
 	return fixed128{hi, lo}
 }
 
-// runningLog is a logarithm to which those of further factors are added. A line has up to 1,024
-// logarithms of numbers that are close to each other: a few terms of a series add the next one,
-// where the digits of each by themselves take ten times as long.
+// runningLog is a logarithm of a product, to which further factors are added one by one. A line
+// needs up to 1,024 logarithms of numbers that are close to each other. A few terms of a series
+// give each next one, ten times faster than computing the logarithm from the beginning.
 type runningLog struct {
 	half  fixed128 // half the natural logarithm, in units of 2⁻¹²⁴, at most 2⁻¹⁰³ too small for each factor
 	added uint64   // how many factors there are
 	rough bool     // whether a factor was too large for the series
 }
 
-// roughly is the error of each factor, in units of 2⁻¹²² of the binary logarithm: four times 2⁻¹⁰³
-// and more.
+// roughly bounds the error of each factor, in units of 2⁻¹²² of the binary logarithm. It covers
+// 2⁻¹⁰³, multiplied by four, plus roundings.
 const roughly = 1 << 22
 
 // add multiplies the number by a/b, for b < a < 2⁵² and a ≤ 2b.
 //
 // With w = (a−b)/(a+b), half the logarithm of a/b is w + w³/3 + w⁵/5 + …, and w² is at most 1/9.
-// Numbers are in units of 2⁻¹²⁸. There are at most 34 terms; roundings and what follows the last
-// one come to less than 2⁻¹⁰³.
+// Numbers are in units of 2⁻¹²⁸. There are at most 34 terms. The roundings and the terms that are
+// left out sum to less than 2⁻¹⁰³.
 func (l *runningLog) add(a, b uint64) {
 	l.added++
 	if a > 2*b {
@@ -64,8 +64,8 @@ func (l *runningLog) add(a, b uint64) {
 	l.half = l.half.plus(fixed128{sum.hi >> 4, sum.hi<<60 | sum.lo>>4})
 }
 
-// times returns ⌈h·log₂ of the number⌉ for h < 2⁶³ and a number below 2⁴⁰, or false if 128 bits do
-// not settle it, or it is 2⁶³ or more.
+// times returns ⌈h·log₂ of the number⌉ for h < 2⁶³ and a number below 2⁴⁰. It returns false if 128
+// bits are not enough to decide, or if the result is 2⁶³ or more.
 func (l *runningLog) times(h uint64) (ceil uint64, ok bool) {
 	twoByLn2 := fixed128{0xb8aa3b295c17f0bb, 0xbe87fed0691d3e88} // 2/ln 2, in units of 2⁻¹²⁶
 	log := l.half.times(twoByLn2)                                // in units of 2⁻¹²²

@@ -16,12 +16,12 @@ import (
 type instant int64
 
 const (
-	startOfTime instant = math.MinInt64      // stands for every instant before 1970
-	endOfTime   instant = math.MaxInt64      // stands for every instant from 2262 on
+	startOfTime instant = math.MinInt64      // represents every instant before 1970
+	endOfTime   instant = math.MaxInt64      // represents every instant from 2262 on
 	lastInstant instant = 9214646400*1e9 - 1 // the last nanosecond of 2261
 )
 
-// instantOf saturates.
+// instantOf converts a time. It returns startOfTime or endOfTime for a time outside 1970 to 2261.
 func instantOf(t time.Time) instant {
 	switch sec := t.Unix(); {
 	case sec < 0:
@@ -43,7 +43,7 @@ func (x instant) time() time.Time {
 	return time.Unix(0, int64(x)).UTC()
 }
 
-// check refuses, as a parameter, what was beyond the range.
+// check returns an error if a parameter was outside 1970 to 2261. name is the parameter's name.
 func (x instant) check(name string) error {
 	if x < 0 || x > lastInstant {
 		return fmt.Errorf("%s is not a time from 1970 to 2261", name)
@@ -51,19 +51,19 @@ func (x instant) check(name string) error {
 	return nil
 }
 
-// step is an instant at which a ceiling rises, and what it rises to.
+// step is an instant at which a ceiling rises, with the new ceiling.
 type step struct {
 	at      instant
 	ceiling privacy.Epsilon
 }
 
-// always returns the line of a ceiling that time does not change.
+// always returns the line of a ceiling that does not depend on time.
 func always(ceiling privacy.Epsilon) []step {
 	return appendStep(nil, step{startOfTime, ceiling})
 }
 
-// appendStep keeps a line strictly rising in both instant and ceiling, with nothing at ε = 0. The
-// step must not be before the last one of the line.
+// appendStep appends s to a line. It keeps the line strictly rising in both instant and ceiling,
+// and omits steps with ε = 0. The step must not be before the last one of the line.
 func appendStep(line []step, s step) []step {
 	last := len(line) - 1
 	switch {
@@ -80,7 +80,7 @@ func appendStep(line []step, s step) []step {
 	return append(line, s)
 }
 
-// passedBy returns how many steps of a line were taken up to and including an instant.
+// passedBy returns the number of steps of a line up to and including an instant.
 func passedBy(line []step, at instant) int {
 	n, _ := slices.BinarySearchFunc(line, at, func(s step, at instant) int {
 		if s.at <= at {
@@ -91,7 +91,7 @@ func passedBy(line []step, at instant) int {
 	return n
 }
 
-// ceilingAt returns what a line allows at an instant: 0 before the first step.
+// ceilingAt returns the ceiling of a line at an instant, which is 0 before the first step.
 func ceilingAt(line []step, at instant) privacy.Epsilon {
 	if n := passedBy(line, at); n > 0 {
 		return line[n-1].ceiling
@@ -99,27 +99,31 @@ func ceilingAt(line []step, at instant) privacy.Epsilon {
 	return privacy.Epsilon{}
 }
 
-// nanos returns an ε that is in range by construction. Were it not, nothing would be allowed.
+// nanos returns the ε of n nano-nats, where n is in range by construction. For any other n it
+// returns 0, which allows nothing.
 func nanos(n int64) privacy.Epsilon {
 	e, _ := privacy.EpsilonFromNano(n)
 	return e
 }
 
-// multiplesBetween returns the first multiple of stride above from and how many there are below to.
+// multiplesBetween returns the first multiple of stride above from, and the number of multiples
+// above from and below to.
 func multiplesBetween(from, to, stride privacy.Epsilon) (first, count int64) {
 	k := from.Nano() / stride.Nano()
 	return (k + 1) * stride.Nano(), max(0, (to.Nano()-1)/stride.Nano()-k)
 }
 
-// Linear returns the policy that allows nothing before start, `from` at start, and then rises on a
-// straight line to `to` at end, where it stays. In between it is rounded down to a multiple of
-// stride, but never below from. The arithmetic is exact. Needed: start before end, both from 1970
-// to 2261; from ≤ to; to and stride above 0; and at most 1,024 steps.
+// Linear returns the policy that allows nothing before start and `from` at start. It then rises on
+// a straight line to `to` at end, and stays there. Between start and end the ceiling is rounded
+// down to a multiple of stride, but never below from. The arithmetic is exact.
+//
+// Linear needs start before end, both from 1970 to 2261; from ≤ to; to and stride above 0; and at
+// most 1,024 steps.
 func Linear(from, to privacy.Epsilon, start, end time.Time, stride privacy.Epsilon) (Policy, error) {
 	return build(linear{from, to, instantOf(start), instantOf(end), stride})
 }
 
-// linear is the kind of that name.
+// linear is the rule of kind "linear".
 type linear struct {
 	from, to   privacy.Epsilon
 	start, end instant
@@ -155,7 +159,8 @@ func (r linear) shape() (shape, error) {
 	return shape{steps: stepCount(between), timed: true, limit: r.to}, nil
 }
 
-// stepCount adds the two ends to the multiples between them, without wrapping around a small int.
+// stepCount adds the two ends to the number of multiples between them. It limits the sum first, so
+// that a 32-bit int does not overflow.
 func stepCount(between int64) int { return int(min(between, maxSteps)) + 2 }
 
 func (r linear) line() []step {
@@ -168,8 +173,8 @@ func (r linear) line() []step {
 	return appendStep(line, step{r.end, r.to})
 }
 
-// reaches returns the first nanosecond at which the straight line is at a level between from and to
-// or above it: start + ⌈(level−from)(end−start)/(to−from)⌉. The quotient is at most end−start.
+// reaches returns the first nanosecond at which the straight line is at or above a level between
+// from and to: start + ⌈(level−from)(end−start)/(to−from)⌉. The quotient is at most end−start.
 func (r linear) reaches(level int64) instant {
 	hi, lo := bits.Mul64(uint64(level-r.from.Nano()), uint64(r.end-r.start))
 	elapsed, rest := bits.Div64(hi, lo, uint64(r.to.Nano()-r.from.Nano()))
@@ -179,15 +184,15 @@ func (r linear) reaches(level int64) instant {
 	return r.start + instant(elapsed)
 }
 
-// Step is an instant and the ceiling, or the level released, from then on.
+// Step is an instant, and the ceiling or the level that is released from this instant on.
 type Step struct {
 	At      time.Time       // from here on, until the next step
 	Ceiling privacy.Epsilon // the highest ε
 }
 
-// Steps returns the policy that allows nothing before the first step and then what the latest step
-// says. Both the times, from 1970 to 2261, and the ceilings, above 0, must rise strictly. There
-// must be 1 to 1,024 steps.
+// Steps returns the policy that allows nothing before the first step, and then the ceiling of the
+// latest step. The times, from 1970 to 2261, must rise strictly, and so must the ceilings, above 0.
+// There must be 1 to 1,024 steps.
 func Steps(of ...Step) (Policy, error) {
 	r := make(steps, 0, len(of))
 	for _, s := range of {
@@ -196,7 +201,7 @@ func Steps(of ...Step) (Policy, error) {
 	return build(r)
 }
 
-// steps is the kind of that name.
+// steps is the rule of kind "steps".
 type steps []step
 
 func (steps) kind() string { return "steps" }

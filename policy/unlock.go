@@ -7,16 +7,17 @@ import (
 	"github.com/sluicedp/sluice/privacy"
 )
 
-// Unlock returns the policy that unlocks 1/orders of the total with the first order of each buyer
-// that the chain serves, rounded down to a nano-nat: total·min(n, orders)/orders after n buyers.
-// Whoever comes first cannot take all of the budget (Luo et al., "Privacy Budget Scheduling", OSDI
-// 2021). A buyer counts once, however often it buys; that two names are two buyers is the host's
-// word. Time does not matter. Needed: total above 0, and 1 to 10⁹ orders.
+// Unlock returns the policy that unlocks a share of the total with each new buyer that the chain
+// serves: total·min(n, orders)/orders after n buyers, rounded down to a nano-nat. The first buyers
+// therefore cannot use the whole budget (Luo et al., "Privacy Budget Scheduling", OSDI 2021).
+//
+// A buyer counts once, however often it buys. The policy relies on the host that two names are two
+// buyers. Time does not matter. Unlock needs a total above 0, and 1 to 10⁹ orders.
 func Unlock(total privacy.Epsilon, orders int) (Policy, error) {
 	return build(unlock{total, int64(orders)})
 }
 
-// unlock is the kind of that name.
+// unlock is the rule of kind "unlock".
 type unlock struct {
 	total  privacy.Epsilon
 	orders int64

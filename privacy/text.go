@@ -8,14 +8,14 @@ import (
 
 const (
 	decimals = 9
-	// maxText bounds what parse looks at: no exact value needs more characters.
+	// maxText limits the length of a text that parse accepts. No exact value needs more characters.
 	maxText = 64
 )
 
-// ParseError says why a text is not an ε or a δ.
+// ParseError is the error for a text that is not a valid ε or δ.
 type ParseError struct {
 	Kind   string // "epsilon" or "delta"
-	Text   string // what was given, shortened
+	Text   string // the given text, shortened
 	Reason string // what is wrong with it
 }
 
@@ -23,13 +23,14 @@ func (e *ParseError) Error() string {
 	return fmt.Sprintf("invalid %s %q: %s", e.Kind, e.Text, e.Reason)
 }
 
-// number is a decimal taken apart: digits without leading zeros, times ten to the power of exp.
+// number is a parsed decimal: digits without leading zeros, multiplied by ten to the power of exp.
 type number struct {
 	digits string
 	exp    int
 }
 
-// parse returns text in counts of 10⁻⁹. limit is the largest count and limitText its decimal form.
+// parse returns the value of text in counts of 10⁻⁹. limit is the largest allowed count, and
+// limitText is its decimal form.
 func parse(kind, text string, limit int64, limitText string) (int64, error) {
 	fail := func(reason string) (int64, error) {
 		return 0, &ParseError{Kind: kind, Text: shorten(text), Reason: reason}
@@ -48,7 +49,7 @@ func parse(kind, text string, limit int64, limitText string) (int64, error) {
 	return count, nil
 }
 
-// split takes text apart by the grammar of a JSON number without a sign, or says what is wrong.
+// split parses text as a JSON number without a sign. If that fails, reason says what is wrong.
 func split(text string) (num number, reason string) {
 	switch {
 	case text == "":
@@ -111,8 +112,8 @@ func leadingDigits(text string) (digits, rest string) {
 	return text[:n], text[n:]
 }
 
-// scaled returns the number times 10^places, and false when that is above limit. The caller has
-// made sure that exp+places is not negative, so no digit is lost.
+// scaled returns num times 10^places. It returns false if that is above limit. The caller ensures
+// that exp+places is not negative, so no digit is lost.
 func (num number) scaled(places int, limit int64) (int64, bool) {
 	if num.digits == "" {
 		return 0, true
@@ -123,7 +124,7 @@ func (num number) scaled(places int, limit int64) (int64, bool) {
 		if i < len(num.digits) {
 			digit = int64(num.digits[i] - '0')
 		}
-		// limit is far below a tenth of the largest int64, so this cannot wrap.
+		// limit is far below a tenth of the largest int64, so this cannot overflow.
 		if count = count*10 + digit; count > limit {
 			return 0, false
 		}
@@ -131,7 +132,7 @@ func (num number) scaled(places int, limit int64) (int64, bool) {
 	return count, true
 }
 
-// format writes a count of 10⁻⁹ as the shortest exact decimal.
+// format returns a count of 10⁻⁹ as the shortest exact decimal.
 func format(count int64) string {
 	text := strconv.FormatInt(count/nanos, 10)
 	if fraction := count % nanos; fraction != 0 {
@@ -140,7 +141,7 @@ func format(count int64) string {
 	return text
 }
 
-// shorten keeps a hostile text from filling an error message.
+// shorten limits the length of a text in an error message, because the text may be hostile input.
 func shorten(text string) string {
 	const most = 40
 	if len(text) <= most {

@@ -9,9 +9,9 @@ import (
 	"github.com/sluicedp/sluice/privacy"
 )
 
-// Bits is a row of 1 to 2²⁰ bits, numbered from 0. It never changes, and can be compared with ==.
-// Its text is a 0 or 1 for each bit, that of number 0 first. The zero value has no bits, and stands
-// for no response; its text is empty, and not read back.
+// Bits is a row of 1 to 2²⁰ bits, numbered from 0. It is immutable and can be compared with ==. Its
+// text form has a 0 or 1 for each bit, starting with bit 0. The zero value has no bits and
+// represents no response. Its text is empty, and UnmarshalText refuses it.
 type Bits struct {
 	n      int
 	packed string // bit i is bit i%8 of byte i/8; bits from n on are 0
@@ -34,7 +34,7 @@ func packedLen(n int) int { return (n + 7) / 8 }
 // Len returns the number of bits.
 func (b Bits) Len() int { return b.n }
 
-// Bit returns bit i, 0 or 1; of a number that is not from 0 to Len−1, it is 0.
+// Bit returns bit i, 0 or 1. It returns 0 if i is not from 0 to Len−1.
 func (b Bits) Bit(i int) int {
 	if i < 0 || i >= b.n {
 		return 0
@@ -42,7 +42,7 @@ func (b Bits) Bit(i int) int {
 	return int(b.packed[i/8] >> (i % 8) & 1)
 }
 
-// Ones goes through the numbers of the bits that are set, rising.
+// Ones iterates over the numbers of the bits that are set, in ascending order.
 func (b Bits) Ones() iter.Seq[int] {
 	return func(yield func(int) bool) {
 		for i := range len(b.packed) {
@@ -58,7 +58,7 @@ func (b Bits) Ones() iter.Seq[int] {
 // Pack returns the bits in ⌈n/8⌉ bytes: bit i is bit i%8 of byte i/8.
 func (b Bits) Pack() []byte { return []byte(b.packed) }
 
-// String returns a 0 or 1 for each bit, that of number 0 first.
+// String returns a 0 or 1 for each bit, starting with bit 0.
 func (b Bits) String() string {
 	text := make([]byte, b.n)
 	for i := range text {
@@ -70,8 +70,8 @@ func (b Bits) String() string {
 // MarshalText returns [Bits.String].
 func (b Bits) MarshalText() ([]byte, error) { return []byte(b.String()), nil }
 
-// UnmarshalText reads what [Bits.String] writes for 1 to 2²⁰ bits. For any other text, also the
-// empty one, it returns [privacy.ErrInvalid] and leaves b as it is.
+// UnmarshalText reads the form of [Bits.String] for 1 to 2²⁰ bits. For any other text, including
+// the empty one, it returns [privacy.ErrInvalid] and leaves b unchanged.
 func (b *Bits) UnmarshalText(text []byte) error {
 	packed := make([]byte, packedLen(len(text)))
 	for i, digit := range text {
@@ -95,8 +95,8 @@ func checkLength(response Bits, n int) error {
 	return nil
 }
 
-// drawBits draws n bits under a law for m = 2, each given its neighbours above and below. Without a
-// level below, that is an empty string. The time it takes does not depend on any bit.
+// drawBits draws n bits under a law for m = 2, each given its neighbours above and below. If there
+// is no level below, below is empty. The running time does not depend on any bit.
 func (s *Sampler) drawBits(l law, n int, above, below string) Bits {
 	mix, source := s.mixture(l), s.source()
 	if below == "" {

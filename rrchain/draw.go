@@ -9,16 +9,16 @@ import (
 )
 
 // Raise draws a response at an ε above all others of a chain over m values, as [Chain.Raise] does.
-// current is the chain's highest level, and the zero level before the first response. truth must be
+// current is the chain's highest level, or the zero level before the first response. truth must be
 // the same in every call.
 //
-// The law of a response depends on its two neighbours among the levels of its chain alone. So a
-// caller who keeps the levels elsewhere needs no [Chain]: Raise and the methods after it record
-// nothing, and allocate nothing but a row of bits. That the given levels belong to one chain, and
-// that no other level lies between them, is for the caller to ensure.
+// The law of a response depends only on its two neighbours among the levels of its chain. So a
+// caller that stores the levels elsewhere needs no [Chain]. Raise and the following methods record
+// nothing, and allocate only rows of bits. The caller must ensure that the given levels belong to
+// one chain, and that no other level is between them.
 //
-// Raise returns [privacy.ErrInvalid] unless 2 ≤ m ≤ 2²⁰, the ε is above that of current, and both
-// its response and truth are below m.
+// Raise returns [privacy.ErrInvalid] unless 2 ≤ m ≤ 2²⁰, the ε is above the ε of current, and the
+// response of current and truth are both from 0 to m−1.
 func (s *Sampler) Raise(m int, current Level[int], to privacy.Epsilon, truth int) (int, error) {
 	if err := checkRaise(m, current.Epsilon, to, truth); err != nil {
 		return 0, err
@@ -30,9 +30,9 @@ func (s *Sampler) Raise(m int, current Level[int], to privacy.Epsilon, truth int
 }
 
 // Between draws a response at an ε between the levels just below and just above it in a chain over
-// m values, without the truth, as [Chain.Insert] does. Without a level below, that is the zero
-// level. It returns [privacy.ErrInvalid] unless 2 ≤ m ≤ 2²⁰, the three ε rise, and both responses
-// are below m.
+// m values, as [Chain.Insert] does. It does not need the true value. If there is no level below,
+// below is the zero level. It returns [privacy.ErrInvalid] unless 2 ≤ m ≤ 2²⁰, the three ε rise,
+// and both responses are from 0 to m−1.
 func (s *Sampler) Between(m int, below Level[int], at privacy.Epsilon, above Level[int]) (int, error) {
 	if err := checkBetween(m, below.Epsilon, at, above.Epsilon); err != nil {
 		return 0, err
@@ -46,8 +46,8 @@ func (s *Sampler) Between(m int, below Level[int], at privacy.Epsilon, above Lev
 }
 
 // RaiseUnary draws a response in unary encoding (see [Chain]) at an ε above all others of a chain
-// over m values. Levels, truth and errors are as for [Sampler.Raise], but responses have m bits;
-// that of the zero level has none.
+// over m values. Levels, truth and errors are as for [Sampler.Raise], except that responses have m
+// bits. The response of the zero level has none.
 func (s *Sampler) RaiseUnary(m int, current Level[Bits], to privacy.Epsilon, truth int) (Bits, error) {
 	if err := checkRaise(m, current.Epsilon, to, truth); err != nil {
 		return Bits{}, err
@@ -60,12 +60,12 @@ func (s *Sampler) RaiseUnary(m int, current Level[Bits], to privacy.Epsilon, tru
 }
 
 // RaiseBits draws a response to a row of m true bits, such as a Bloom filter, at an ε above all
-// others of a chain: each bit by the transition kernel for m = 2, and all of them raised together
-// (pan2024 §5.1 and Eq. (54)). Levels, truth and errors are as for [Sampler.RaiseUnary].
+// others of a chain. It raises each bit by the transition kernel for m = 2 (pan2024 §5.1 and Eq.
+// (54)). Levels, truth and errors are as for [Sampler.RaiseUnary].
 //
-// The ε is that of one bit. Between two truths that differ in d bits the privacy loss of all
-// responses together is at most d·ε for the highest ε, and that much is reached; so the loss of the
-// whole is ε times the largest number of bits in which two possible truths differ.
+// The ε is the ε of one bit. If two rows of true bits differ in d bits, the privacy loss of all
+// responses together is at most d·ε for the highest ε, and this bound is tight. The loss of the
+// whole response is therefore ε times the largest number of bits in which two possible rows differ.
 func (s *Sampler) RaiseBits(m int, current Level[Bits], to privacy.Epsilon, truth Bits) (Bits, error) {
 	if err := checkRaise(m, current.Epsilon, to, 0); err != nil {
 		return Bits{}, err
@@ -79,9 +79,10 @@ func (s *Sampler) RaiseBits(m int, current Level[Bits], to privacy.Epsilon, trut
 	return s.drawBits(upwards(2, current.Epsilon, to), m, truth.packed, current.Response.packed), nil
 }
 
-// BetweenBits draws a response of m bits at an ε between two levels of a chain, without the truth:
-// one in unary encoding, or to a row of true bits. Levels and errors are as for [Sampler.Between],
-// but responses have m bits; that of the zero level has none.
+// BetweenBits draws a response of m bits at an ε between two levels of a chain, without the true
+// value. The chain is in unary encoding or responds to a row of true bits. Levels and errors are as
+// for [Sampler.Between], except that responses have m bits. The response of the zero level has
+// none.
 func (s *Sampler) BetweenBits(m int, below Level[Bits], at privacy.Epsilon, above Level[Bits]) (Bits, error) {
 	if err := checkBetween(m, below.Epsilon, at, above.Epsilon); err != nil {
 		return Bits{}, err
@@ -96,13 +97,13 @@ func (s *Sampler) BetweenBits(m int, below Level[Bits], at privacy.Epsilon, abov
 	return s.drawBits(law, m, above.Response.packed, below.Response.packed), nil
 }
 
-// hidden draws the hidden bits given the truth and the highest response. Nothing about its time or
-// the memory it touches depends on the truth.
+// hidden draws the hidden bits given the true value and the highest response. Neither its time nor
+// its memory accesses depend on the true value.
 func (s *Sampler) hidden(m int, current Level[Bits], truth int) string {
 	return hiddenRow(m, byte(s.coin(current, truth)), truth)
 }
 
-// hiddenRow returns a row of zeros but for the coin in the place of the true value.
+// hiddenRow returns a row of zeros with the coin at the position of the true value.
 func hiddenRow(m int, coin byte, truth int) string {
 	var row strings.Builder
 	row.Grow(packedLen(m))
@@ -112,8 +113,9 @@ func hiddenRow(m int, coin byte, truth int) string {
 	return row.String()
 }
 
-// coin draws the hidden bit of the true value: fair before the first response, and then what the
-// last response says with probability e^ε/(e^ε+1), as if that were a truth to respond to.
+// coin draws the hidden bit of the true value. It is fair before the first response. After that it
+// equals the bit of the last response with probability e^ε/(e^ε+1), like a randomized response to
+// that bit.
 func (s *Sampler) coin(current Level[Bits], truth int) int {
 	if current.Epsilon.IsZero() {
 		return int(s.source().Uint64() & 1)
@@ -142,7 +144,7 @@ func checkBetween(m int, below, at, above privacy.Epsilon) error {
 	return checkValues(m)
 }
 
-// checkBelow checks the level below, which may be none.
+// checkBelow checks the level below. The zero level is valid, and means that there is none.
 func checkBelow(below Level[Bits], m int) error {
 	if below == (Level[Bits]{}) {
 		return nil
@@ -157,7 +159,7 @@ func checkResponse(response, m int) error {
 	return nil
 }
 
-// checkTruth leaves the number out of its error: it is, or resembles, the truth.
+// checkTruth omits the number from its error, because the number is, or resembles, the true value.
 func checkTruth(truth, m int) error {
 	if truth < 0 || truth >= m {
 		return fmt.Errorf("%w: the true value is not one of the question's %d values", privacy.ErrInvalid, m)
@@ -165,7 +167,7 @@ func checkTruth(truth, m int) error {
 	return nil
 }
 
-// neighborError returns what is wrong with a neighbouring level, if anything.
+// neighborError wraps a fault of a neighbouring level. It returns nil if there is none.
 func neighborError(reason error) error {
 	if reason == nil {
 		return nil

@@ -18,12 +18,12 @@ func checkValues(m int) error {
 }
 
 // Kernel holds the transition probabilities that raise a randomized response from one ε to a higher
-// one, pan2024 Eq. (50) and (54). With a the true value, b another value and c any third one, PXY
-// is the probability that the next response is Y when the last one was X.
+// one, pan2024 Eq. (50) and (54). Let a be the true value, b another value, and c any third one.
+// Then PXY is the probability that the next response is Y if the last one was X.
 //
-// They are float64 values for display and analysis, each with a relative error of a few 10⁻¹⁴ down
-// to 10⁻³⁰⁰; below that digits are lost, and in the end the value shows as 0. Drawing does not use
-// them (see [Sampler]).
+// The probabilities are float64 values for display and analysis. Each has a relative error of a few
+// 10⁻¹⁴ if it is above 10⁻³⁰⁰. Smaller ones lose digits, and the smallest become 0. Drawing does
+// not use them (see [Sampler]).
 type Kernel struct {
 	Values      int             // m, the number of values of the question
 	From, To    privacy.Epsilon // the levels; From is 0 for a first response
@@ -35,12 +35,12 @@ type Kernel struct {
 }
 
 // NewKernel returns the kernel for m values from one ε to another. It returns [privacy.ErrInvalid]
-// unless 2 ≤ m ≤ 2²⁰ and from ≤ to. From ε = 0 the kernel is a first response; from an ε to itself
-// it is the identity.
+// unless 2 ≤ m ≤ 2²⁰ and from ≤ to. From ε = 0 the kernel is the law of a first response. From an ε
+// to itself it is the identity.
 //
-// The closed form of the paper cancels when the two ε are close or small and overflows when they
-// are large. These are its Eqs. (109), (108) and (110) with e^{ε₂} divided out, so that every
-// exponent is negative and every difference is an expm1.
+// The paper's closed form suffers from cancellation if the two ε are close or small, and overflows
+// if they are large. The code therefore computes Eqs. (109), (108) and (110) with e^{ε₂} divided
+// out, so that every exponent is negative and every difference is an expm1.
 func NewKernel(m int, from, to privacy.Epsilon) (Kernel, error) {
 	k := Kernel{Values: m, From: from, To: to}
 	if err := checkValues(m); err != nil {
@@ -55,7 +55,7 @@ func NewKernel(m int, from, to privacy.Epsilon) (Kernel, error) {
 		return k, nil
 	}
 	others := float64(m - 1)
-	// moved = (e^ε₂ − e^ε₁)/(e^ε₂ − 1), the probability that a false value is drawn anew.
+	// moved = (e^ε₂ − e^ε₁)/(e^ε₂ − 1) is the probability that a false value is drawn again.
 	moved := expm1Neg(rise) / expm1Neg(to)
 	k.PBA = moved / (1 + others*expNeg(to))
 	if m > 2 {
@@ -63,13 +63,14 @@ func NewKernel(m int, from, to privacy.Epsilon) (Kernel, error) {
 	}
 	k.PBB = expNeg(rise)*expm1Neg(from)/expm1Neg(to) + k.PBA*expNeg(to)
 	k.OneMinusPAA = others * k.PBA * expNeg(to) * expNeg(from)
-	// The difference 1 − OneMinusPAA would cancel: for large m and small ε, p_aa is about 1/m.
+	// The difference 1 − OneMinusPAA would suffer from cancellation: for large m and small ε, p_aa
+	// is about 1/m.
 	k.PAA = (1 + others*expNeg(to)*expm1Neg(from)/expm1Neg(to)) / (1 + others*expNeg(to))
 	return k, nil
 }
 
-// expNeg returns e^−ε. The residual of ε as a float64 is multiplied back in: near ε = 1,000 it
-// alone would cost 10⁻¹³ of the result.
+// expNeg returns e^−ε. It corrects for the rounding of ε to a float64, because near ε = 1,000 this
+// rounding alone would cause a relative error of 10⁻¹³.
 func expNeg(e privacy.Epsilon) float64 {
 	x := e.Float64()
 	residual := -math.FMA(x, 1e9, -float64(e.Nano())) / 1e9

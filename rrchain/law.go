@@ -5,28 +5,29 @@ import (
 	"github.com/sluicedp/sluice/privacy"
 )
 
-// truthAbove stands for ε = ∞ as the level above: the truth itself.
+// truthAbove represents ε = ∞ as the level above, which is the true value itself.
 const truthAbove = -1
 
-// law names the distribution of the response at one level of a chain given its neighbours, in
-// nano-nats: below is 0 where there is none (uniform noise is a response at ε = 0), and above is
-// truthAbove where there is none (the truth is a response at ε = ∞).
+// law identifies the distribution of the response at one level of a chain given its neighbours, in
+// nano-nats. below is 0 if there is no level below, because uniform noise is a response at ε = 0.
+// above is truthAbove if there is no level above, because the true value is a response at ε = ∞.
 type law struct {
 	m                int64
 	below, at, above int64
 }
 
-// ratio is r = λ(ε₁)/λ(ε₂), the probability of being kept on the way down from ε₂ to ε₁, with its
-// complement, each computed without cancellation.
+// ratio is r = λ(ε₁)/λ(ε₂), the probability that a response is kept on the way down from ε₂ to ε₁,
+// with its complement. Each is computed without cancellation.
 type ratio struct{ keep, redraw exact.Interval }
 
-// weights returns the probabilities of the law. With r₁ from above to here, r₂ from here to below,
-// r₃ = r₁r₂, and h, l the responses above and below, the channels of Lemma 3.1 and Bayes' rule give
-// Pr(o) ∝ (r₁[o=h] + (1−r₁)/m) · (r₂[o=l] + (1−r₂)/m). For h ≠ l that is
+// weights returns the probabilities of the law. Let r₁ be the ratio from above to here, r₂ the
+// ratio from here to below, and r₃ = r₁r₂. Let h and l be the responses above and below. The
+// channels of Lemma 3.1 and Bayes' rule give Pr(o) ∝ (r₁[o=h] + (1−r₁)/m) · (r₂[o=l] + (1−r₂)/m).
+// For h ≠ l this is
 //
-//	h with r₁(1−r₂)/(1−r₃), l with (1−r₁)r₂/(1−r₃), else uniform;
+//	h with r₁(1−r₂)/(1−r₃), l with (1−r₁)r₂/(1−r₃), else uniform.
 //
-// and for h = l, with D = r₃ + (1−r₃)/m, it is uniform with (1−r₁)(1−r₂)/(mD) and else h.
+// For h = l, with D = r₃ + (1−r₃)/m, it is uniform with (1−r₁)(1−r₂)/(mD) and else h.
 func (l law) weights(prec uint) exact.Weights {
 	one, m := exact.Int(1), exact.Int(l.m)
 	below, at := exact.Exp(l.below, prec), exact.Exp(l.at, prec)
@@ -46,7 +47,7 @@ func (l law) weights(prec uint) exact.Weights {
 	return exact.Weights{First: pAbove, Either: pAbove.Add(pBelow), Same: one.Sub(uniform)}
 }
 
-// ratio takes e^ε₁ and e^ε₂ with ε₁ < ε₂.
+// ratio returns the ratio for e1 = e^ε₁ and e2 = e^ε₂ with ε₁ < ε₂.
 func (l law) ratio(e1, e2 exact.Interval) ratio {
 	one, m, others := exact.Int(1), exact.Int(l.m), exact.Int(l.m-1)
 	scale := e1.Add(others).Mul(e2.Sub(one))
@@ -56,28 +57,31 @@ func (l law) ratio(e1, e2 exact.Interval) ratio {
 	}
 }
 
-// retention is the ratio λ(ε)/λ(∞) = λ(ε).
+// retention returns the ratio λ(ε)/λ(∞) = λ(ε) for e = e^ε.
 func (l law) retention(e exact.Interval) ratio {
 	one, m, others := exact.Int(1), exact.Int(l.m), exact.Int(l.m-1)
 	scale := e.Add(others)
 	return ratio{keep: e.Sub(one).Quo(scale), redraw: m.Quo(scale)}
 }
 
-// cached is how many laws a sampler keeps: many more than the levels in use at a time, and few
-// enough that ever new ε from outside cannot fill the memory (a law is about 200 bytes).
+// cached is the number of laws that a sampler caches. It is far more than the levels in use at a
+// time. It is small enough that a stream of new ε from outside cannot fill the memory (a law takes
+// about 200 bytes).
 const cached = 4096
 
-// Sampler draws responses. A draw compares a uniform real number, revealed bit by bit from the
-// operating system's generator, with thresholds held in verified intervals, so its law is exactly
-// that of the formulas, at every ε from 10⁻⁹ to 1,000; and its running time does not depend on the
-// truth. It keeps the thresholds of recent levels.
+// Sampler draws responses. A draw compares a uniform real number with thresholds. The bits of the
+// number come one by one from the operating system's generator, and the thresholds are kept in
+// verified intervals. The law of a draw is therefore exactly the law of the formulas, at every ε
+// from 10⁻⁹ to 1,000. The running time does not depend on the true value. A Sampler caches the
+// thresholds of recent levels.
 //
-// The zero value is ready to use. A Sampler is not safe for concurrent use; it is cheap, so make
+// The zero value is ready to use. A Sampler is not safe for concurrent use. It is cheap, so create
 // one for each goroutine. It must not be copied after the first draw: copies share one stream of
-// random bits, and two of them used at the same time could draw from the same bits.
+// random bits, and two copies used at the same time could draw from the same bits.
 type Sampler struct {
-	// Random returns uniform bits; nil is the operating system's generator. Only tests set it, before
-	// the first draw: if another party can predict the bits, each response reveals the truth.
+	// Random returns uniform bits; nil means the operating system's generator. Only tests set it,
+	// before the first draw: if another party can predict the bits, each response reveals the true
+	// value.
 	Random interface {
 		// Uint64 returns the next 64 bits.
 		Uint64() uint64
@@ -85,7 +89,7 @@ type Sampler struct {
 
 	bits   *exact.Bits
 	laws   map[law]*exact.Mixture
-	recent [16]struct { // where a law is looked for first, in its place
+	recent [16]struct { // a cache that is read before laws, indexed by law.place
 		law law
 		mix *exact.Mixture
 	}
@@ -99,23 +103,24 @@ func (s *Sampler) source() *exact.Bits {
 	return s.bits
 }
 
-// upwards is the law of a response at an ε given the one below and the truth.
+// upwards returns the law of a response at an ε given the response below and the true value.
 func upwards(m int, below, at privacy.Epsilon) law {
 	return law{int64(m), below.Nano(), at.Nano(), truthAbove}
 }
 
-// between is the law of a response at an ε given the ones below and above.
+// between returns the law of a response at an ε given the responses below and above.
 func between(m int, below, at, above privacy.Epsilon) law {
 	return law{int64(m), below.Nano(), at.Nano(), above.Nano()}
 }
 
-// draw returns a response under l, given the responses above (or the truth) and below. Where there
-// is no level below, its response has no weight and any value will do.
+// draw returns a response under l, given the response below and the response above or the true
+// value. If there is no level below, its response has no weight and may be any value.
 func (s *Sampler) draw(l law, above, below int) int {
 	return int(s.mixture(l).Draw(s.source(), uint32(above), uint32(below)))
 }
 
-// mixture returns the thresholds of a law. Finding them in the map takes longer than a draw.
+// mixture returns the thresholds of a law. It reads a small cache first, because the lookup in the
+// map takes longer than a draw.
 func (s *Sampler) mixture(l law) *exact.Mixture {
 	r := &s.recent[l.place()]
 	if r.law != l {
@@ -124,13 +129,14 @@ func (s *Sampler) mixture(l law) *exact.Mixture {
 	return r.mix
 }
 
-// place returns the place of a law among the recent ones, from 0 to 15: the top bits of a product
-// with 2⁶⁴ divided by the golden ratio, which spreads numbers that are alike.
+// place returns the index of a law in the small cache, from 0 to 15. It is the top bits of a
+// product with 2⁶⁴ divided by the golden ratio, which spreads similar numbers.
 func (l law) place() uint64 {
 	return uint64(l.below+3*l.at+5*l.above+7*l.m) * 0x9e3779b97f4a7c15 >> 60
 }
 
-// kept returns the thresholds of a law from the map, and puts them there first if need be.
+// kept returns the thresholds of a law from the map. If they are missing, it computes and stores
+// them.
 func (s *Sampler) kept(l law) *exact.Mixture {
 	mix, ok := s.laws[l]
 	if !ok {

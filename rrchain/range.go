@@ -12,16 +12,16 @@ import (
 	"github.com/sluicedp/sluice/privacy"
 )
 
-// Range is an interval of numbers whose mean is to be estimated (pan2024 §5.2). Each number is
-// rounded to an end of it once, to the upper end with a probability proportional to its distance
-// from the lower one, so that the rounded numbers have the same mean. That end is the true value of
-// a chain with m = 2: 0 for the lower end, 1 for the upper.
+// Range is an interval of numbers whose mean is estimated (pan2024 §5.2). Each number is rounded
+// once to one end of the range. The probability of the upper end is proportional to the distance of
+// the number from the lower end, so that the rounded numbers have the same mean. That end is the
+// true value of a chain with m = 2: 0 for the lower end, 1 for the upper.
 //
-// The rounding protects nothing; the chain does. What it must be is final: a number rounded anew
-// for every raise is a truth that changes. So the host stores the end ([Range.Round]), or has it
-// from a key again whenever it is needed ([Range.RoundKeyed]).
+// The rounding does not protect privacy; the chain does. The rounding must be final: if a number
+// were rounded again for every raise, the true value would change. So the host stores the end
+// ([Range.Round]), or computes it from a key whenever it is needed ([Range.RoundKeyed]).
 //
-// Low must be below High, and their difference finite: of another Range, methods and estimates
+// Low must be below High, and their difference finite. For any other Range, methods and estimates
 // return [privacy.ErrInvalid].
 type Range struct {
 	Low, High float64
@@ -34,19 +34,21 @@ func (r Range) check() error {
 	return nil
 }
 
-// Round draws the end that a number is rounded to: 0 for the lower, 1 for the upper with
-// probability (x−low)/(high−low), exactly. A number outside of the range counts as the end next to
-// it. Round returns [privacy.ErrInvalid] for NaN; the error does not contain the number. How long
-// it takes depends on x.
+// Round draws the end that a number is rounded to: exactly with probability (x−low)/(high−low) it
+// is 1, the upper end, and otherwise 0, the lower end. A number outside of the range counts as the
+// nearest end. Round returns [privacy.ErrInvalid] for NaN; the error does not contain the number.
+// The running time depends on x.
 func (r Range) Round(s *Sampler, x float64) (int, error) {
 	return r.round(x, s.source().Uint64)
 }
 
-// RoundKeyed is [Range.Round] with HMAC-SHA256 in the place of chance: the same key, question,
-// object, range and number always have the same end. To whoever does not know the key, which must
-// have at least 16 bytes, the ends are as good as drawn. (A key and the same key with zero bytes
-// behind it are one key, as always with HMAC.) A number that changes may change its end, though
-// most often it does not; then it is another truth, and needs another question.
+// RoundKeyed is [Range.Round] with HMAC-SHA256 instead of random bits. The same key, question,
+// object, range and number always result in the same end. Without the key, the ends cannot be
+// distinguished from random ones. The key must have at least 16 bytes. (A key and the same key with
+// zero bytes appended are the same key, as always with HMAC.)
+//
+// If a number changes, its end may change, though most often it does not. The changed number is
+// another true value, and needs another question.
 func (r Range) RoundKeyed(key []byte, question, object string, x float64) (int, error) {
 	if len(key) < 16 {
 		return 0, fmt.Errorf("%w: a key of %d bytes; at least 16 are needed", privacy.ErrInvalid, len(key))
@@ -60,8 +62,8 @@ func (r Range) RoundKeyed(key []byte, question, object string, x float64) (int, 
 	})
 }
 
-// round tells whether a uniform real number in [0,1), of which next returns 64 more bits, is below
-// (x−low)/(high−low).
+// round returns 1 if a uniform real number in [0,1) is below (x−low)/(high−low), and 0 otherwise.
+// Each call of next returns 64 more bits of the uniform number.
 func (r Range) round(x float64, next func() uint64) (int, error) {
 	if err := r.check(); err != nil {
 		return 0, err
@@ -77,5 +79,5 @@ func (r Range) round(x float64, next func() uint64) (int, error) {
 	return 0, nil
 }
 
-// rational returns a finite float64 as the number it is.
+// rational returns the exact value of a finite float64.
 func rational(x float64) *big.Rat { return new(big.Rat).SetFloat64(x) }

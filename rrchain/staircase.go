@@ -20,44 +20,44 @@ import (
 const noiseKeySize = 32
 
 // NoiseKey draws responses that are functions of a secret key, the encoding, the [Staircase], the ε
-// and the truth, and of nothing else. Drawn again, in any order and on any machine, they are the
-// same.
+// and the true value, and of nothing else. A repeated draw returns the same response, in any order
+// of draws and on any machine.
 //
-// The law of all responses of an object together is that of a [Chain]. Put t =
-// −ln λ(ε). Downwards from the truth, at t = 0, a chain is a Poisson process of rate 1 in t, each
-// arrival of which replaces the response by a uniform draw: the retention between two levels is
-// e^−Δt, which is the probability that nothing arrives. With W₁, W₂, … uniform on (0,1) and V_j =
-// W₁⋯W_j, the arrivals are at −ln V_j, and the response at ε is
+// The law of all responses of an object together is the law of a [Chain]. Let t = −ln λ(ε).
+// Downwards from the true value, at t = 0, a chain is a Poisson process of rate 1 in t. Each
+// arrival replaces the response by a uniform draw. The retention between two levels is e^−Δt, which
+// is the probability of no arrival between them. With W₁, W₂, … uniform on (0,1) and V_j = W₁⋯W_j,
+// the arrivals are at −ln V_j, and the response at ε is
 //
-//	the truth           if V₁ < λ(ε),
+//	the true value      if V₁ < λ(ε),
 //	U_j, j = max{j : V_j ≥ λ(ε)}, otherwise,
 //
-// with U_j uniform on the m values. V_j and λ(ε) are compared exactly, by as many digits as it
-// takes.
+// with U_j uniform on the m values. V_j and λ(ε) are compared exactly, with as many digits as
+// needed.
 //
-// W and U come from the key, by AES-256 in place of a random function. Each encoding and staircase
-// has an AES key of its own, which HMAC-SHA256 derives. Privacy is therefore computational: it
+// W and U are computed from the key, with AES-256 in place of a random function. Each encoding and
+// staircase has its own AES key, which HMAC-SHA256 derives. Privacy is therefore computational: it
 // holds against an adversary that does not know the key and can break neither AES nor HMAC. Unlike
-// a random function, AES never gives a block twice. After q blocks that distinguishes the two with
-// an advantage of at most q²/2¹²⁹. A staircase uses fewer than 2⁷ blocks for a value or a bit, so
-// the advantage is below 2⁻¹¹⁵ for a response of one value, and below 2⁻⁷⁵ for one of 2²⁰ bits. The
-// advantages of several staircases add up.
+// a random function, AES never returns the same block twice. After q blocks, this distinguishes the
+// two with an advantage of at most q²/2¹²⁹. A staircase uses fewer than 2⁷ blocks for a value or a
+// bit. The advantage is below 2⁻¹¹⁵ for a response of one value, and below 2⁻⁷⁵ for a response of
+// 2²⁰ bits. The advantages of several staircases add up.
 //
-// An adversary that has both the key and the responses can in most cases compute the truth. So the
-// key must not be kept with the responses.
+// An adversary that has both the key and the responses can in most cases compute the true value. So
+// the key must not be stored with the responses.
 //
-// The work that a draw takes does not depend on the truth. It depends on the noise only where 64
-// bits do not decide, which for one value or one bit has a probability below 2⁻⁵⁴ + m·2⁻⁵⁷.
+// The work of a draw does not depend on the true value. It depends on the noise only if 64 bits do
+// not decide. For one value or one bit, the probability of that is below 2⁻⁵⁴ + m·2⁻⁵⁷.
 //
-// A NoiseKey is not safe for concurrent use: every draw changes its HMAC, and it caches what it
-// computed for recent levels. It is cheap, so make one for each goroutine.
+// A NoiseKey is not safe for concurrent use: every draw changes its HMAC, and it caches results for
+// recent levels. It is cheap, so create one for each goroutine.
 type NoiseKey struct {
 	mac    hash.Hash // HMAC-SHA256 under the key
 	floors map[law]floor
 }
 
-// NewNoiseKey returns the noise of a key, which must be 32 bytes drawn at random. It returns
-// [privacy.ErrInvalid] for another length.
+// NewNoiseKey returns the noise of a key of 32 random bytes. It returns [privacy.ErrInvalid] for
+// another length.
 func NewNoiseKey(key []byte) (*NoiseKey, error) {
 	if len(key) != noiseKeySize {
 		return nil, fmt.Errorf("%w: a noise key of %d bytes instead of %d", privacy.ErrInvalid, len(key), noiseKeySize)
@@ -65,22 +65,22 @@ func NewNoiseKey(key []byte) (*NoiseKey, error) {
 	return &NoiseKey{hmac.New(sha256.New, key), make(map[law]floor)}, nil
 }
 
-// Staircase names the noise of one object in its responses to one question, at every ε: see
-// [NoiseKey].
+// Staircase identifies the noise of one object in its responses to one question, at every ε (see
+// [NoiseKey]).
 //
-// A staircase belongs to one truth. The same noise on two truths betrays both, where the responses
-// differ. So Question must stand for the question's definition, not only its name, and an object
-// whose truth changed needs another question or another name.
+// A staircase belongs to one true value. The same noise on two true values reveals both, where the
+// responses differ. So Question must identify the question's definition, not only its name. An
+// object whose true value changed needs another question or another name.
 type Staircase struct {
-	Question string // what stands for the question's definition
-	Object   string // its name
-	Values   int    // how many the question has, from 2 to 2²⁰
+	Question string // identifies the question's definition
+	Object   string // the object's name
+	Values   int    // the number of values of the question, from 2 to 2²⁰
 }
 
-// Response returns the response at an ε, given the truth or, which has the same result, the
-// response of this staircase at any higher ε: so a response below another one needs no truth. It
-// returns [privacy.ErrInvalid] for ε = 0, a number of values out of range, or a value that the
-// question does not have.
+// Response returns the response at an ε. above is the true value, or the response of this staircase
+// at any higher ε; the result is the same. So a response below another one does not need the true
+// value. Response returns [privacy.ErrInvalid] for ε = 0, a number of values out of range, or a
+// value that the question does not have.
 func (k *NoiseKey) Response(of Staircase, epsilon privacy.Epsilon, above int) (int, error) {
 	n, err := k.noise("direct", of, epsilon)
 	if err != nil {
@@ -92,9 +92,9 @@ func (k *NoiseKey) Response(of Staircase, epsilon privacy.Epsilon, above int) (i
 	return int(n.fall(k.floor(of.Values, epsilon), uint64(of.Values), uint64(above))), nil
 }
 
-// UnaryResponse is [NoiseKey.Response] in unary encoding, given the truth. Each bit has a staircase
-// of its own (m = 2), and the hidden bit of the true value (see [Chain]) comes from the key as
-// well.
+// UnaryResponse is [NoiseKey.Response] in unary encoding, given the true value. Each bit has its
+// own staircase (m = 2). The hidden bit of the true value (see [Chain]) is computed from the key
+// too.
 func (k *NoiseKey) UnaryResponse(of Staircase, epsilon privacy.Epsilon, truth int) (Bits, error) {
 	n, err := k.noise("unary", of, epsilon)
 	if err != nil {
@@ -106,9 +106,9 @@ func (k *NoiseKey) UnaryResponse(of Staircase, epsilon privacy.Epsilon, truth in
 	return n.unary(k.floor(2, epsilon), of.Values, truth), nil
 }
 
-// UnaryBelow returns the response in unary encoding at an ε from that of the same staircase at any
-// higher one. It returns [privacy.ErrInvalid] for ε = 0, a number of values out of range, or
-// another number of bits.
+// UnaryBelow returns the response in unary encoding at an ε, given the response of the same
+// staircase at any higher ε. It returns [privacy.ErrInvalid] for ε = 0, a number of values out of
+// range, or a wrong number of bits.
 func (k *NoiseKey) UnaryBelow(of Staircase, epsilon privacy.Epsilon, above Bits) (Bits, error) {
 	n, err := k.noise("unary", of, epsilon)
 	if err != nil {
@@ -121,8 +121,8 @@ func (k *NoiseKey) UnaryBelow(of Staircase, epsilon privacy.Epsilon, above Bits)
 	return n.fallBits(k.floor(2, epsilon), of.Values, above.packed), nil
 }
 
-// noise returns the random function of a staircase. HMAC gets each text after its length, and m; a
-// number is 8 bytes, the highest first. So different questions never give the same bytes.
+// noise returns the random function of a staircase. HMAC gets each text preceded by its length, and
+// m. A number is 8 bytes, big-endian. So different questions never give the same bytes.
 func (k *NoiseKey) noise(use string, of Staircase, epsilon privacy.Epsilon) (*noise, error) {
 	if err := checkValues(of.Values); err != nil {
 		return nil, err
@@ -137,7 +137,7 @@ func (k *NoiseKey) noise(use string, of Staircase, epsilon privacy.Epsilon) (*no
 	return &noise{block: block}, nil
 }
 
-// appendTexts appends each text after its length, in 8 bytes, the highest first.
+// appendTexts appends each text preceded by its length in 8 bytes, big-endian.
 func appendTexts(message []byte, texts ...string) []byte {
 	for _, text := range texts {
 		message = append(binary.BigEndian.AppendUint64(message, uint64(len(text))), text...)
@@ -148,11 +148,11 @@ func appendTexts(message []byte, texts ...string) []byte {
 // unary returns the response of m bits at the floor, given the truth.
 func (n *noise) unary(to floor, m, truth int) Bits {
 	n.lane = 0
-	word, _ := n.words(0, 0) // steps count from 1
+	word, _ := n.words(0, 0) // step 0 is unused by the staircase, whose steps count from 1
 	return n.fallBits(to, m, hiddenRow(m, byte(word&1), truth))
 }
 
-// fallBits returns what becomes of count bits from above at the floor.
+// fallBits returns the responses of count bits at the floor, given the bits above.
 func (n *noise) fallBits(to floor, count int, above string) Bits {
 	packed := []byte(above)
 	for first := 0; first < count; first += runLanes {
@@ -165,13 +165,13 @@ func (n *noise) fallBits(to floor, count int, above string) Bits {
 	return Bits{count, string(packed)}
 }
 
-// runLanes is how many bits fall together, a multiple of 8.
+// runLanes is the number of bits that fallTogether processes at a time. It is a multiple of 8.
 const runLanes = 512
 
-// fallTogether is [noise.fall] with m = 2 for the bits of row, those of the lanes from first on:
-// each becomes what falls from it. The words of all lanes in a step come together from AES in
-// counter mode, which is much quicker than block by block. If 64 bits, or the steps of the floor,
-// do not decide all lanes, it returns false and leaves the row as it is.
+// fallTogether is [noise.fall] with m = 2 for the bits of row, which are the lanes from first on.
+// It replaces each bit by its response. For each step, AES in counter mode computes the words of
+// all lanes at once, which is much faster than block by block. If 64 bits, or the steps of the
+// floor, do not decide all lanes, it returns false and leaves the row unchanged.
 func (n *noise) fallTogether(to floor, first, lanes int, row []byte) bool {
 	var values [runLanes]uint64
 	var products [runLanes]product
@@ -207,7 +207,7 @@ func (n *noise) fallTogether(to floor, first, lanes int, row []byte) bool {
 	return true
 }
 
-// fallApart is fallTogether lane by lane, with as many words and steps as it takes.
+// fallApart is fallTogether lane by lane, with as many words and steps as needed.
 func (n *noise) fallApart(to floor, first, lanes int, row []byte) {
 	for i := range lanes {
 		n.lane = uint32(first + i)
@@ -219,19 +219,20 @@ func (n *noise) fallApart(to floor, first, lanes int, row []byte) {
 // noise is the random function of the staircases of one object and question.
 type noise struct {
 	block   cipher.Block
-	lane    uint32              // the bit of a response that the staircase is of
-	scratch [aes.BlockSize]byte // here, because what a cipher.Block gets escapes to the heap
+	lane    uint32              // the number of the bit that the staircase belongs to
+	scratch [aes.BlockSize]byte // a field, because an argument of a cipher.Block escapes to the heap
 }
 
-// words returns 64 more bits of W_j and of U_j, those that come after k words of each: the two
-// halves of the block to which AES takes k, j and the lane, in 8, 4 and 4 bytes.
+// words returns the next 64 bits of W_j and of U_j, after the first k words of each. They are the
+// two halves of the AES encryption of k, j and the lane, in 8, 4 and 4 bytes.
 func (n *noise) words(j uint32, k uint64) (w, u uint64) {
 	b := n.counter(j, k)
 	n.block.Encrypt(b, b)
 	return halves(b)
 }
 
-// counter returns the block that words encrypts. That of the next lane is the next number.
+// counter returns the block that words encrypts. As a number, the block of the next lane is one
+// higher.
 func (n *noise) counter(j uint32, k uint64) []byte {
 	b := n.scratch[:]
 	binary.BigEndian.PutUint64(b, k)
@@ -244,10 +245,10 @@ func halves(b []byte) (w, u uint64) {
 	return binary.BigEndian.Uint64(b), binary.BigEndian.Uint64(b[8:])
 }
 
-// floor is λ(ε) as a staircase meets it.
+// floor is λ(ε), in the form in which a staircase is compared with it.
 type floor struct {
-	cell  uint128 // ⌊λ·2¹²⁸⌋; λ is irrational, so it lies inside of the cell
-	steps uint32  // how many steps are looked at in any case: more are above the floor with probability 2⁻⁶⁴
+	cell  uint128 // ⌊λ·2¹²⁸⌋; λ is irrational, so it is inside the cell
+	steps uint32  // the least number of steps that are checked; more are above the floor with probability 2⁻⁶⁴
 	law   law
 }
 
@@ -281,7 +282,7 @@ func newFloor(l law) floor {
 	return f
 }
 
-// keep is λ(ε), the probability of the truth over and above a uniform draw.
+// keep returns λ(ε), the probability of keeping the true value instead of drawing a uniform value.
 func (l law) keep(prec uint) exact.Interval { return l.retention(exact.Exp(l.at, prec)).keep }
 
 // scaled returns ⌊x·2ⁿ⌋.
@@ -290,9 +291,10 @@ func scaled(x *big.Float, n int) *big.Int {
 	return i
 }
 
-// stepsAbove returns a number of steps that with probability 2⁻⁶⁴ at most are all above the floor:
-// there are as many above it as a Poisson process of rate 1 has arrivals until t = −ln λ. From n ≥
-// 2t on the probability of n arrivals or more is at most twice that of n.
+// stepsAbove returns a number of steps such that all of them are above the floor with probability
+// at most 2⁻⁶⁴. The number of steps above the floor is the number of arrivals of a Poisson process
+// of rate 1 until t = −ln λ. For n ≥ 2t, the probability of n or more arrivals is at most twice the
+// probability of n.
 func stepsAbove(lambda float64) uint32 {
 	t := max(-math.Log(lambda), 0x1p-53)
 	for n := math.Ceil(2*t) + 1; ; n++ {
@@ -303,9 +305,9 @@ func stepsAbove(lambda float64) uint32 {
 	}
 }
 
-// fall returns what becomes of a value from above on its way down to the floor: the uniform draw of
-// the last step that is not below it or, if there is none, the value. All steps are looked at, and
-// their draws selected without a branch.
+// fall returns the response at the floor to a value from above: the uniform draw of the last step
+// that is not below the floor or, if there is none, the value itself. It checks all steps, and
+// selects their draws without a branch, so that the time does not depend on the noise.
 func (n *noise) fall(to floor, m, above uint64) uint64 {
 	value, v := above, one()
 	for j := uint32(1); ; j++ {
@@ -323,7 +325,7 @@ func (n *noise) fall(to floor, m, above uint64) uint64 {
 	}
 }
 
-// slowFall is fall with as many words as it takes.
+// slowFall is fall with as many words as needed.
 func (n *noise) slowFall(to floor, m, above uint64) uint64 {
 	for words := uint64(2); ; words *= 2 {
 		if last, decided := n.lastStep(to, words); decided {
@@ -335,8 +337,8 @@ func (n *noise) slowFall(to floor, m, above uint64) uint64 {
 	}
 }
 
-// lastStep returns the last step that is not below the floor, or 0, if so many words of each W
-// decide it.
+// lastStep returns the last step that is not below the floor, or 0 if there is none. decided is
+// false if that number of words of each W does not decide it.
 func (n *noise) lastStep(to floor, words uint64) (last uint32, decided bool) {
 	length := int(64 * words)
 	lambda := to.law.keep(uint(length + 64))
@@ -365,7 +367,7 @@ func fraction(n *big.Int, shift int) *big.Float {
 	return f.SetMantExp(f, shift)
 }
 
-// uniform returns U_j, one of m values.
+// uniform returns U_j, which is uniform on the m values.
 func (n *noise) uniform(j uint32, m uint64) uint64 {
 	for k := uint64(0); ; k++ {
 		_, word := n.words(j, k)
@@ -375,7 +377,7 @@ func (n *noise) uniform(j uint32, m uint64) uint64 {
 	}
 }
 
-// uint128 is a number of 2⁻¹²⁸.
+// uint128 is a number in units of 2⁻¹²⁸.
 type uint128 struct{ hi, lo uint64 }
 
 func (x uint128) float64() float64 { return float64(x.hi)*0x1p-64 + float64(x.lo)*0x1p-128 }
@@ -387,17 +389,16 @@ func (x uint128) less(y uint128) uint64 {
 	return -borrow
 }
 
-// product is a number V in [0,1] as it is known: lo·2⁻¹²⁸ ≤ V ≤ (hi+1)·2⁻¹²⁸.
+// product is an enclosure of a number V in [0,1]: lo·2⁻¹²⁸ ≤ V ≤ (hi+1)·2⁻¹²⁸.
 type product struct{ lo, hi uint128 }
 
-// one is V₀. Its lower end is a little too low, which does no harm.
+// one returns V₀ = 1. Its lower end is slightly too low, which is safe.
 func one() product {
 	all := uint128{math.MaxUint64, math.MaxUint64}
 	return product{all, all}
 }
 
-// times multiplies by a real number of which w is the first 64 bits: it is from w to w+1, times
-// 2⁻⁶⁴.
+// times multiplies by a real number whose first 64 bits are w: it is between w·2⁻⁶⁴ and (w+1)·2⁻⁶⁴.
 func (v product) times(w uint64) product {
 	return product{v.lo.times(w, uint128{}, 0), v.hi.times(w, v.hi, w)}
 }
@@ -416,8 +417,8 @@ func (x uint128) times(w uint64, y uint128, z uint64) uint128 {
 	return uint128{top + c, mid}
 }
 
-// compare returns all ones for "above" if the number is certainly above a real number inside of a
-// cell, and all ones for "open" if it is neither certainly above nor certainly below.
+// compare returns all ones in above if V is certainly above a real number inside a cell, and all
+// ones in open if V is neither certainly above nor certainly below it.
 func (v product) compare(cell uint128) (above, open uint64) {
 	above = cell.less(v.lo)
 	return above, ^(above | v.hi.less(cell))

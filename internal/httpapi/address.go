@@ -8,10 +8,11 @@ import (
 	"github.com/sluicedp/sluice/ledger/api"
 )
 
-// SocketPath returns the path of an address unix:PATH; isSocket is false for an address of another
-// form. Servers and clients use it, so that an address means the same to both. It returns
-// [api.ErrInvalid] for a path that is empty or begins with @, which package net takes for the
-// name of an abstract socket: abstract sockets have no owner, and any local user can bind one.
+// SocketPath returns the path in an address of the form unix:PATH. isSocket is false for an
+// address of another form. Servers and clients share it, so that an address means the same to
+// both. It returns [api.ErrInvalid] for a path that is empty or begins with @. Package net takes
+// such a name for an abstract socket. Abstract sockets have no owner, so any local user can bind
+// one.
 func SocketPath(address string) (path string, isSocket bool, err error) {
 	path, isSocket = strings.CutPrefix(address, "unix:")
 	switch {
@@ -28,8 +29,8 @@ func SocketPath(address string) (path string, isSocket bool, err error) {
 	return path, true, nil
 }
 
-// IsLoopback reports whether a host is this machine, to which requests may go without TLS: localhost
-// or a loopback address.
+// IsLoopback reports whether host is localhost or a loopback address, to which requests may go
+// without TLS.
 func IsLoopback(host string) bool {
 	ip := net.ParseIP(host)
 	return host == "localhost" || ip != nil && ip.IsLoopback()

@@ -12,38 +12,38 @@ import (
 // KeyHeader is the header with the idempotency key.
 const KeyHeader = "Idempotency-Key"
 
-// EventHeader is the header in which a standby says as of which event it answers: the answer has
-// that event, and all before it.
+// EventHeader is the header with the number of the event on which a standby's answer is based. The
+// answer has that event and all before it.
 const EventHeader = "Sluice-Event"
 
-// Lines is the media type of lists as a stream: an item a line, and then an [End].
+// Lines is the media type of a list that is sent as a stream: one item per line, then an [End].
 const Lines = "application/x-ndjson"
 
-// Stream is the media type of events that are sent as they happen.
+// Stream is the media type of a stream of events.
 const Stream = "text/event-stream"
 
-// End is the last line of a list: without it, something is missing.
+// End is the last line of a streamed list. If it is missing, the list is incomplete.
 type End struct {
-	End     bool         `json:"end,omitempty"`     // the list is whole
-	Problem *api.Problem `json:"problem,omitempty"` // or this came between
+	End     bool         `json:"end,omitempty"`     // the list is complete
+	Problem *api.Problem `json:"problem,omitempty"` // the problem that ended the list early
 }
 
-// Page is a part of a list.
+// Page is one page of a list.
 type Page[Item any] struct {
 	Items []Item `json:"items"`          // in the order of the list
-	Next  string `json:"next,omitempty"` // "" in the last part
+	Next  string `json:"next,omitempty"` // "" on the last page
 }
 
-// Truths are true values by object, for the draws of a request. Of an object that is not among them
-// they say nothing, and "" says that there is none.
+// Truths are true values by object, for the draws of a request. A missing object means that its
+// value is not given. "" means that the object has no value.
 type Truths map[string]string
 
-// Aside is what only the host is told of the refused objects of a request, see
+// Aside describes refused objects of a request in a way that only the host may see, see
 // [api.RaiseResult].
 type Aside struct {
-	// Changed: of the refused, those whose true value is not the one drawn from before
+	// Changed are the refused objects whose true value differs from the one of their first draw.
 	Changed []string `json:"truth_changed,omitempty"`
-	// Invalid: of the refused, those whose true value is not one of the question's
+	// Invalid are the refused objects whose true value is not a value of the question.
 	Invalid []string `json:"truth_invalid,omitempty"`
 }
 
@@ -52,57 +52,57 @@ type Questions struct {
 	Questions []api.Question `json:"questions"` // in the order of their definition
 }
 
-// NewQuestion is an [api.Question] to be defined.
+// NewQuestion is an [api.Question] that is to be defined.
 type NewQuestion struct {
 	Name      string         `json:"question"`            // its name
 	Values    []string       `json:"values"`              // the labels, at least two
 	Encoding  string         `json:"encoding,omitempty"`  // the ledger chooses if it is empty
-	Mechanism *api.Mechanism `json:"mechanism,omitempty"` // how it is answered, in finite encoding
+	Mechanism *api.Mechanism `json:"mechanism,omitempty"` // the mechanism of a question in finite encoding
 }
 
 // Enrolment is an [api.EnrollRequest].
 type Enrolment struct {
 	api.EnrollRequest
-	Terms map[string]Terms `json:"terms,omitempty"` // by object, in place of Policy and Cap
+	Terms map[string]Terms `json:"terms,omitempty"` // by object, instead of Policy and Cap
 }
 
-// Terms are what one object is enrolled under.
+// Terms are the terms under which one object is enrolled.
 type Terms struct {
-	// Policy: the ceiling of its chain; without it, only the cap binds
+	// Policy is the ceiling of the object's chain; without it, only the cap applies.
 	Policy policy.Policy `json:"policy,omitzero"`
-	// Cap: the largest ε over all questions; needed if the object is new
+	// Cap is the largest ε over all questions; it is required for a new object.
 	Cap privacy.Epsilon `json:"cap,omitzero"`
 }
 
 // NewTerms is an [api.ChangeTermsRequest].
 type NewTerms struct {
 	api.ChangeTermsRequest
-	// Policy: that of each of their chains from now on; without it, each stays as it is
+	// Policy is the new policy of each chain; without it, each chain keeps its policy.
 	Policy   policy.Policy `json:"policy,omitzero"`
-	NoPolicy bool          `json:"no_policy,omitempty"` // a policy without a ceiling is wanted
+	NoPolicy bool          `json:"no_policy,omitempty"` // the new policy has no ceiling
 }
 
 // Reconcile is an [api.ReconcileRequest].
 type Reconcile struct {
 	api.ReconcileRequest
-	// Members: the whole table, a row for each object and question
+	// Members is the whole table, with a row for each object and question.
 	Members []api.Member `json:"members"`
-	// Expected is sent by a client that has had a dry run confirmed.
+	// Expected is the result of a dry run that the client has confirmed.
 	Expected *api.ReconcileResult `json:"expected,omitempty"`
 }
 
 // Release is an [api.ReleaseRequest].
 type Release struct {
 	api.ReleaseRequest
-	// Truths: true values by object, for those who need a draw; without them the request is
-	// answered by truth-needed if it needs one
+	// Truths are true values by object, for the objects that need a draw. Without them, a request
+	// that needs one is answered with the problem truth-needed.
 	Truths Truths `json:"truths,omitempty"`
 }
 
 // Raise is an [api.RaiseRequest].
 type Raise struct {
 	api.RaiseRequest
-	// Truths: true values by object, for those who need a draw
+	// Truths are true values by object, for the objects that need a draw.
 	Truths Truths `json:"truths,omitempty"`
 }
 
@@ -126,7 +126,7 @@ type AdvancedQuestion struct {
 
 // Advanced is an [api.AdvanceResult].
 type Advanced struct {
-	Questions []AdvancedQuestion `json:"questions"` // those with anybody enrolled
+	Questions []AdvancedQuestion `json:"questions"` // the questions with enrolled objects
 	First     uint64             `json:"first"`     // the first event
 	Last      uint64             `json:"last"`      // the last event
 }
@@ -143,7 +143,8 @@ type Answered struct {
 	Aside
 }
 
-// Health is an [observe.Health]. Of a ledger that has stopped it has the host and the problem only.
+// Health is an [observe.Health]. For a ledger that has stopped, it has only the host and the
+// problem.
 type Health struct {
 	observe.Health
 	Stopped *api.Problem `json:"stopped,omitempty"` // why the ledger has stopped
@@ -158,8 +159,8 @@ type AnswerQuote struct {
 // Sell is an [api.SellRequest].
 type Sell struct {
 	api.SellRequest
-	// Truths: true values by object, for those who need a draw; where the server has a source of
-	// them, only an operator may bring any
+	// Truths are true values by object, for the objects that need a draw. If the server has a
+	// source of true values, only an operator may send any.
 	Truths Truths `json:"truths,omitempty"`
 }
 
@@ -172,19 +173,20 @@ type Sold struct {
 // Reserve is an [api.ReserveRequest].
 type Reserve struct {
 	api.ReserveRequest
-	// For: how long it is held from when it is granted, such as 15m; or until is set
+	// For is how long the reservation holds from when it is granted, such as 15m. Otherwise the
+	// field until is set.
 	For Duration `json:"for,omitzero"`
 }
 
-// Capture is an [api.CaptureRequest], but for the reservation.
+// Capture is an [api.CaptureRequest] without the reservation, whose number is in the path.
 type Capture struct {
 	api.CaptureRequest
-	// Truths: true values by object, for those who need a draw; where the server has a source of
-	// them, only an operator may bring any
+	// Truths are true values by object, for the objects that need a draw. If the server has a
+	// source of true values, only an operator may send any.
 	Truths Truths `json:"truths,omitempty"`
 }
 
-// Done is the result of requests that have none.
+// Done is the empty result of requests without one, and the empty body of requests without fields.
 type Done struct{}
 
 // Levels lists levels.
@@ -195,7 +197,7 @@ type Levels struct {
 // Buyers lists buyers.
 type Buyers struct {
 	Buyers []api.BuyerState `json:"buyers"`         // in the order of their first orders
-	Next   string           `json:"next,omitempty"` // "" in the last part
+	Next   string           `json:"next,omitempty"` // "" on the last page
 }
 
 // Consistency proves that one tree is the beginning of another.
@@ -206,16 +208,16 @@ type Consistency struct {
 // Verify is an [api.VerifyRequest].
 type Verify struct {
 	Checkpoints []string `json:"checkpoints,omitempty"` // signed notes
-	Keys        []string `json:"keys,omitempty"`        // verifier keys that they may be signed by
+	Keys        []string `json:"keys,omitempty"`        // verifier keys that may have signed the checkpoints
 }
 
-// Verified is an [api.Verification], as the server sees it.
+// Verified is an [api.Verification] by the server.
 type Verified struct {
 	api.Head
 	OK       bool          `json:"ok"`       // there is no problem
-	Objects  uint64        `json:"objects"`  // how many the log has
-	Count    uint64        `json:"count"`    // how many problems there are
-	Problems []api.Finding `json:"problems"` // the first of them
+	Objects  uint64        `json:"objects"`  // number of objects in the log
+	Count    uint64        `json:"count"`    // number of problems
+	Problems []api.Finding `json:"problems"` // the first problems
 }
 
 // Compacted is the size of a file that was rewritten.
@@ -225,10 +227,10 @@ type Compacted struct {
 
 // TakenOver is the last event of a ledger that a standby has taken over.
 type TakenOver struct {
-	Events uint64 `json:"events"` // the last event of the log as it goes on
+	Events uint64 `json:"events"` // number of the last event
 }
 
-// Duration is a time as Go writes it, such as "15m0s".
+// Duration is a duration in the text form of [time.Duration], such as "15m0s".
 type Duration time.Duration
 
 // MarshalText implements [encoding.TextMarshaler].
@@ -241,9 +243,9 @@ func (d *Duration) UnmarshalText(text []byte) error {
 	return err
 }
 
-// Panel returns how many objects a request names, and whether it is about others as well, such as
-// all that there are. The request is a pointer to a type of this package, or to one of package
-// api.
+// Panel returns how many objects a request names. others reports whether the request is also about
+// objects that it does not name, such as all objects. request is a pointer to a type of this
+// package or of package api.
 func Panel(request any) (named int, others bool) {
 	switch r := request.(type) {
 	case *api.Order:

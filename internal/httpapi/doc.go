@@ -1,5 +1,5 @@
-// Package httpapi has what a server of a ledger, the command and clients must agree on: the roles of
-// callers, files of tokens, the addresses of sockets, how a server asks a URL for true values, and what
-// requests and results are in JSON. These are those of package api, with what is sent in place of
-// functions.
+// Package httpapi has what servers of a ledger, clients and the command share: the roles of
+// callers, files of tokens, addresses of sockets, the request for true values to a URL, and the
+// JSON of requests and results. The JSON types are those of package api, with additional fields
+// instead of functions.
 package httpapi

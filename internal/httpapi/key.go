@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// QuotedKey writes an idempotency key as a header: as a string of RFC 9651 or, if it has other
-// letters than those, as a display string.
+// QuotedKey encodes an idempotency key for the header. The result is a string of RFC 9651 or, if
+// the key has characters other than printable ASCII, a display string.
 func QuotedKey(key string) string {
 	plain := true
 	for i := range len(key) {

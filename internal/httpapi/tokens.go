@@ -18,8 +18,8 @@ import (
 // Roles returns the roles that package ledgerhttp describes, the most powerful first.
 func Roles() []string { return []string{"operator", "desk", "buyer", "person", "auditor", "metrics"} }
 
-// CheckRole returns an error unless there is such a role, and whom names the buyer or object of a
-// role that is of one, and is "" for any other.
+// CheckRole returns an error unless the role exists and whom fits it. For "buyer" and "person",
+// whom must name the buyer or the object. For any other role it must be "".
 func CheckRole(role, whom string) error {
 	switch isNamed := role == "buyer" || role == "person"; {
 	case !slices.Contains(Roles(), role):
@@ -32,41 +32,42 @@ func CheckRole(role, whom string) error {
 	return nil
 }
 
-// tokenPrefix begins every token, so that one is recognized where it should not be.
+// tokenPrefix begins every token, so that a leaked token is easy to recognize.
 const tokenPrefix = "sluice_"
 
-// NewToken returns a new token: 256 random bits in text. Files hold its hash ([HashToken]).
+// NewToken returns a new token: 256 random bits as text. Files contain its hash ([HashToken]).
 func NewToken() string {
 	secret := make([]byte, 32)
-	_, _ = rand.Read(secret) // it never fails
+	_, _ = rand.Read(secret) // rand.Read never returns an error
 	return tokenPrefix + base64.RawURLEncoding.EncodeToString(secret)
 }
 
 // HashToken returns the SHA-256 of a token in hexadecimal digits. A token has 256 random bits, so
-// it cannot be found by its hash, and no salt or slow hash is needed.
+// its hash does not reveal it, and no salt or slow hash is needed.
 func HashToken(token string) string {
 	sum := sha256.Sum256([]byte(token))
 	return hex.EncodeToString(sum[:])
 }
 
-// MaxTokens is more than any file of tokens has, in bytes.
+// MaxTokens is the maximum size of a file of tokens, in bytes.
 const MaxTokens = 4 << 20
 
-// TokenFile is a file of tokens, in JSON.
+// TokenFile is the JSON of a file of tokens.
 type TokenFile struct {
 	Tokens []Token `json:"tokens"` // in any order
 }
 
-// Token is what a file says of one token.
+// Token is the entry of one token in a file.
 type Token struct {
-	Name   string `json:"name"`           // for people: each once
-	Role   string `json:"role"`           // what its holder may do
-	Whom   string `json:"whom,omitempty"` // the buyer, or the object, of roles that are of one
-	SHA256 string `json:"sha256"`         // by [HashToken]
+	Name   string `json:"name"`           // for people; unique in the file
+	Role   string `json:"role"`           // one of [Roles]
+	Whom   string `json:"whom,omitempty"` // the buyer or the object, for roles that need one
+	SHA256 string `json:"sha256"`         // the result of [HashToken]
 }
 
-// ReadTokens reads a file of tokens. It refuses what could admit a caller by mistake: unknown roles
-// and fields, a role of a buyer or object without its name, a name or a hash that is there twice.
+// ReadTokens parses a file of tokens. It refuses errors that could admit a caller by mistake:
+// unknown roles and fields, the role of a buyer or a person without a name, and a name or a hash
+// that occurs twice.
 func ReadTokens(text []byte) (TokenFile, error) {
 	var file TokenFile
 	if err := json.Unmarshal(text, &file, json.RejectUnknownMembers(true)); err != nil {
@@ -90,7 +91,7 @@ func ReadTokens(text []byte) (TokenFile, error) {
 	return file, nil
 }
 
-// fault returns what is wrong with a token by itself, or nil.
+// fault returns what is wrong with a single token, or nil.
 func (t Token) fault() error {
 	err := ledger.CheckName("token", t.Name)
 	if t.Whom != "" {

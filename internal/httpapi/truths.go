@@ -14,15 +14,15 @@ import (
 	"github.com/sluicedp/sluice/ledger/api"
 )
 
-// maxTold is how much a source of true values may answer for each value, in bytes: a value has at
-// most 256.
+// maxTold is the maximum number of bytes that a source of true values may answer for each value. A
+// value has at most 256 bytes.
 const maxTold = 2 << 10
 
-// TruthsAt returns a source of true values at a URL, which no request chooses: https, or http on
-// this machine. It is posted {"question":"vote","objects":["17","18"]}, with at most 4,096 objects,
-// and must answer {"values":["yes",""]}, in the same order; "" is for an object without a value. A
-// token, unless "", is sent as a bearer. Redirections are not followed. No error contains the
-// answer.
+// TruthsAt returns a source of true values that asks a URL. The URL comes from the host, never
+// from a request, and must be https, or http on this machine. The source posts
+// {"question":"vote","objects":["17","18"]}, with at most 4,096 objects. The answer must be
+// {"values":["yes",""]}, in the same order; "" means that an object has no value. A token other
+// than "" is sent as a bearer token. Redirects are not followed. No error contains the answer.
 func TruthsAt(at, token string) (api.TruthFunc, error) {
 	u, err := url.Parse(at)
 	switch {
@@ -56,7 +56,7 @@ func TruthsAt(at, token string) (api.TruthFunc, error) {
 	}, nil
 }
 
-// told asks for n values.
+// told sends a request for n values, and returns them.
 func told(client *http.Client, request *http.Request, n int) ([]string, error) {
 	response, err := client.Do(request)
 	if err != nil {
@@ -71,7 +71,7 @@ func told(client *http.Client, request *http.Request, n int) ([]string, error) {
 	}
 	body := http.MaxBytesReader(nil, response.Body, int64(n+1)*maxTold)
 	if err := json.UnmarshalRead(body, &answer, json.RejectUnknownMembers(true)); err != nil {
-		// The error could have a value in it.
+		// The error of the decoder could contain a true value.
 		return nil, errors.New("the source of true values answers with something else")
 	}
 	if len(answer.Values) != n {

@@ -10,7 +10,7 @@ import (
 	"github.com/sluicedp/sluice/privacy"
 )
 
-// The kinds of errors that a ledger has. docs/reference/errors.md says what each means, and what to
+// The kinds of errors of a ledger. docs/reference/errors.md describes what each means and what to
 // do about it.
 const (
 	Unexpected  = "unexpected"
@@ -25,13 +25,13 @@ const (
 	KeyConflict = "key-conflict"
 	Refused     = "refused"
 	Price       = "price"
-	// QuoteChanged: an order is not what was quoted.
+	// QuoteChanged means that an order differs from its quote.
 	QuoteChanged = "quote-changed"
-	// Displaced: an answer would take levels on offer off the market.
+	// Displaced means that an answer would take levels on offer off the market.
 	Displaced   = "displaced"
 	NotReserved = "not-reserved"
 	Held        = "held"
-	// ManyGone: a table lacks more people than were expected.
+	// ManyGone means that a table lacks more people than expected.
 	ManyGone    = "many-gone"
 	Forgotten   = "forgotten"
 	WrongClock  = "clock"
@@ -46,13 +46,14 @@ const (
 	ReadOnly    = "read-only"
 	Closed      = "closed"
 	Stopped     = "stopped"
-	// Behind: a standby has not come as far yet, or the journal does not have what it lacks.
+	// Behind means that a standby does not have the requested event yet, or that the journal no
+	// longer has the events that the host lacks.
 	Behind = "behind"
-	// TooManyFiles: a file could not be opened, for now.
+	// TooManyFiles means that a file could not be opened at the moment.
 	TooManyFiles = "too-many-files"
 )
 
-// The kinds of errors that only a ledger behind a handler has.
+// The kinds of errors of a ledger that is called through a server.
 const (
 	TruthNeeded  = "truth-needed"
 	TruthFailed  = "truth-failed"
@@ -65,8 +66,8 @@ const (
 	MediaType    = "media-type"
 	TooMany      = "too-many"
 	Busy         = "busy"
-	Changed      = "changed"     // something is to be done that was not expected
-	Unreachable  = "unreachable" // the client alone says so
+	Changed      = "changed"     // the changes are not those that the client confirmed
+	Unreachable  = "unreachable" // reported by the client only
 )
 
 // Exit codes of the command.
@@ -79,18 +80,18 @@ const (
 	inUse      = 6
 )
 
-// class is what goes with a kind.
+// class describes a kind of error.
 type class struct {
 	kind   string
 	exit   int
 	status int
 	title  string
-	target error // see has; nil if no error of a ledger is of this kind
+	target error // matched by [class.has]; nil if no error of a ledger is of this kind
 	hint   string
 }
 
-// has reports whether err is target or wraps it. A target that points to an empty struct, such as
-// &api.KeyConflictError{}, stands for every error of its type.
+// has reports whether err is target or wraps it. If target is a pointer to a zero struct, such as
+// &api.KeyConflictError{}, it matches every error of its type.
 func (c class) has(err error) bool {
 	if v := reflect.ValueOf(c.target); v.Kind() == reflect.Pointer && v.Elem().IsZero() {
 		return errors.As(err, reflect.New(v.Type()).Interface())
@@ -98,7 +99,7 @@ func (c class) has(err error) bool {
 	return c.target != nil && errors.Is(err, c.target)
 }
 
-// classes lists the kinds. The first one that has an error is its kind.
+// classes returns all kinds. The kind of an error is that of the first class whose has returns true.
 func classes() []class {
 	all := []class{
 		{Unexpected, unexpected, 500, "unexpected", nil, again},
@@ -154,7 +155,7 @@ func classes() []class {
 // again is the hint of problems that may pass.
 const again = "repeat the request with its key"
 
-// servedClasses lists the kinds of errors that only a ledger behind a handler has.
+// servedClasses returns the kinds of errors of a ledger that is called through a server.
 func servedClasses() []class {
 	return []class{
 		{TruthNeeded, misuse, 409, "true values are needed", api.ErrTruthLater,
@@ -175,7 +176,7 @@ func servedClasses() []class {
 	}
 }
 
-// Kinds returns all kinds. That of a later version may be another.
+// Kinds returns all kinds of this version. Later versions may have others.
 func Kinds() []string {
 	var all []string
 	for _, c := range classes() {
@@ -184,7 +185,8 @@ func Kinds() []string {
 	return all
 }
 
-// classOf returns the class of a kind. A kind of a later version is unexpected.
+// classOf returns the class of a kind. For a kind of a later version, it returns that of
+// [Unexpected].
 func classOf(kind string) class {
 	all := classes()
 	for _, c := range all {
@@ -195,7 +197,7 @@ func classOf(kind string) class {
 	return all[0]
 }
 
-// kindOf returns the kind of an error by what it wraps.
+// kindOf returns the kind of an error from the errors that it wraps.
 func kindOf(err error) string {
 	var p *api.Problem
 	var quote *api.QuoteError

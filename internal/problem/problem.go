@@ -1,7 +1,7 @@
 // Package problem converts the errors of a ledger to an [api.Problem] (RFC 9457) and back, and has
-// the table of kinds with their exit codes and HTTP statuses. A handler writes what [Of] returns. A
-// client calls [Restore] for what it has read: [errors.Is] and [errors.As] find the same errors in
-// it as in the first one.
+// the table of kinds with their exit codes and HTTP statuses. A handler writes the result of [Of].
+// A client calls [Restore] on a problem that it has read. Then [errors.Is] and [errors.As] find
+// the same errors in the problem as in the original error.
 package problem
 
 import (
@@ -13,14 +13,14 @@ import (
 	"github.com/sluicedp/sluice/mechanism"
 )
 
-// Base is the type of each problem without its kind. The page describes each kind.
+// Base is the prefix of the type of each problem; the kind follows it. The page describes each
+// kind.
 const Base = "https://github.com/sluicedp/sluice/blob/main/docs/reference/errors.md#"
 
 // ContentType is the media type of a problem in JSON.
 const ContentType = "application/problem+json"
 
-// New returns a problem of a kind that has no error of its own. The format is that of
-// [fmt.Sprintf].
+// New returns a problem of a kind. format and args are as in [fmt.Sprintf].
 func New(kind, format string, args ...any) *api.Problem {
 	c := classOf(kind)
 	return &api.Problem{
@@ -29,22 +29,22 @@ func New(kind, format string, args ...any) *api.Problem {
 	}
 }
 
-// At is [New] with the field, parameter or header that is wrong.
+// At is [New] with the name of the field, parameter or header that is wrong.
 func At(field, kind, format string, args ...any) *api.Problem {
 	p := New(kind, format, args...)
 	p.Field = field
 	return p
 }
 
-// TakenOver is the hint of a [Stopped] problem where another host has the ledger now.
+// TakenOver is the hint of a [Stopped] problem if another host has the ledger now.
 const TakenOver = "another host, which the text names, has taken the ledger over: " +
 	"repeat the request there, with its key"
 
-// Restored is the hint of a [Stopped] problem where the journal lacks what was acknowledged.
+// Restored is the hint of a [Stopped] problem if the journal lacks acknowledged events.
 const Restored = "the journal was put back to an earlier state: do not repeat the request on another host " +
 	"before an operator has found out what is lost (docs/howto/postgres.md, what is lost when)"
 
-// Of returns an error as a problem that wraps it. It returns an [*api.Problem] as it is.
+// Of returns a problem that wraps err. If err wraps an [*api.Problem], it returns that one.
 func Of(err error) *api.Problem {
 	if p, is := errors.AsType[*api.Problem](err); is {
 		return p
@@ -64,8 +64,8 @@ func Of(err error) *api.Problem {
 	return p
 }
 
-// alsoOf returns the kinds of an error that its problem does not have yet: damage that has stopped
-// the ledger is both.
+// alsoOf returns the kinds of an error in addition to the kind of its problem. For example, an
+// error may mean both damage and a stopped ledger.
 func alsoOf(p *api.Problem, err error) (kinds []string) {
 	Restore(p)
 	for _, c := range classes() {
@@ -76,7 +76,7 @@ func alsoOf(p *api.Problem, err error) (kinds []string) {
 	return kinds
 }
 
-// addRefused adds the refused objects.
+// addRefused adds the refused objects of an [api.RefusedError].
 func addRefused(p *api.Problem, err error) {
 	var refused *api.RefusedError
 	if errors.As(err, &refused) {
@@ -86,7 +86,7 @@ func addRefused(p *api.Problem, err error) {
 	}
 }
 
-// addQuoted adds what an order would be instead.
+// addQuoted adds the current quote of an [api.QuoteError].
 func addQuoted(p *api.Problem, err error) {
 	var quote *api.QuoteError
 	if errors.As(err, &quote) {
@@ -96,7 +96,7 @@ func addQuoted(p *api.Problem, err error) {
 	}
 }
 
-// addOthers adds what other errors carry.
+// addOthers adds the data of other error types.
 func addOthers(p *api.Problem, err error) {
 	var displaced *api.DisplacedError
 	var score *mechanism.ScoreError
@@ -112,13 +112,13 @@ func addOthers(p *api.Problem, err error) {
 		p.Key, p.Field = conflict.Key, conflict.Field
 	case errors.As(err, &p.Name):
 		p.Field = p.Name.What
-	case errors.As(err, &p.Gone), errors.As(err, &p.Clock): // there is nothing more to say
+	case errors.As(err, &p.Gone), errors.As(err, &p.Clock): // errors.As has set the field; nothing else is needed
 	case errors.Is(err, api.ErrTruthSource):
 		p.Field = truths
 	}
 }
 
-// closedHint says what to do about a reservation that is not open.
+// closedHint returns what to do about a reservation in a state that is not open.
 func closedHint(state string) string {
 	switch state {
 	case "captured":
@@ -129,11 +129,11 @@ func closedHint(state string) string {
 	return "charge nothing for it, and refund what was charged; reserve again with another key"
 }
 
-// truths is the field of requests that holds true values.
+// truths is the request field with true values.
 const truths = "truths"
 
-// Restore sets the error of a problem that was read, from its kinds and from what it carries. It
-// returns the problem.
+// Restore sets the error that a problem wraps, from its kinds and its data, after the problem was
+// read. It returns p.
 func Restore(p *api.Problem) *api.Problem {
 	var all []error
 	kinds := append([]string{p.Kind}, p.Also...)
@@ -150,8 +150,8 @@ func Restore(p *api.Problem) *api.Problem {
 	return p
 }
 
-// typed returns an error that carries what the problem does, or nil if it carries nothing but
-// words.
+// typed returns the error type that has the data of the problem, or nil if the problem has only
+// text.
 func typed(p *api.Problem) error {
 	switch {
 	case p.Kind == Refused:
@@ -185,8 +185,8 @@ func typed(p *api.Problem) error {
 	return nil
 }
 
-// Classify returns the kind of an error, and the exit code and the HTTP status that go with it. The
-// kind of an error that it does not know is [Unexpected].
+// Classify returns the kind of an error with its exit code and HTTP status. The kind of an unknown
+// error is [Unexpected].
 func Classify(err error) (kind string, exit, status int) {
 	kind = kindOf(err)
 	c := classOf(kind)

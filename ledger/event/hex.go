@@ -2,7 +2,7 @@ package event
 
 import "encoding/hex"
 
-// Hex is bytes whose text form is hexadecimal digits in lower case.
+// Hex is bytes whose text form is lower-case hexadecimal digits.
 type Hex []byte
 
 // MarshalText implements [encoding.TextMarshaler].

@@ -13,7 +13,7 @@ import (
 	"github.com/sluicedp/sluice/ledger/internal/errs"
 )
 
-// head is what all kinds have in common.
+// head has the JSON keys that all kinds share.
 type head struct {
 	Number uint64    `json:"event"`
 	Time   time.Time `json:"time"`
@@ -21,7 +21,7 @@ type head struct {
 	Erased bool      `json:"erased,omitempty"`
 }
 
-// MarshalJSON implements [json.Marshaler]. Of an erased event it writes what is left of it.
+// MarshalJSON implements [json.Marshaler]. For an erased event it writes the fields that are kept.
 func (e Event) MarshalJSON() ([]byte, error) {
 	text, err := write(head{e.Number, e.Time, e.Kind(), e.Erased})
 	if err != nil || e.Says == nil || e.Erased && !outlives(e.Says) {
@@ -35,9 +35,8 @@ func (e Event) MarshalJSON() ([]byte, error) {
 	return append(text, detail[1:]...), nil
 }
 
-// UnmarshalJSON implements [json.Unmarshaler]: it reads what MarshalJSON writes; null changes
-// nothing. A kind or key that it does not know, and a value that its key cannot have, are
-// api.ErrInvalid.
+// UnmarshalJSON implements [json.Unmarshaler]. It reads the output of MarshalJSON; null changes
+// nothing. An unknown kind or key, and an invalid value of a key, are api.ErrInvalid.
 func (e *Event) UnmarshalJSON(text []byte) error {
 	if string(text) == "null" {
 		return nil
@@ -71,7 +70,7 @@ func (e *Event) UnmarshalJSON(text []byte) error {
 	return nil
 }
 
-// detailOf returns an empty detail of the kind with a name.
+// detailOf returns an empty detail of the named kind.
 func detailOf(name string) (d Detail, known bool) {
 	for _, k := range kinds() {
 		if k.Kind() == name {
@@ -81,7 +80,7 @@ func detailOf(name string) (d Detail, known bool) {
 	return nil, false
 }
 
-// read reads a detail of a kind from the keys that are not those of all kinds.
+// read decodes a detail of a kind from the keys that are not in head.
 func read(kind Detail, keys map[string]json.RawMessage, erased bool) (Detail, error) {
 	switch {
 	case erased && !erasable(kind):
@@ -106,8 +105,8 @@ func read(kind Detail, keys map[string]json.RawMessage, erased bool) (Detail, er
 	return d, nil
 }
 
-// exactly refuses what encoding/json would accept: keys of an event in other letters than those of
-// this package, and null for their values.
+// exactly returns an error for two faults that encoding/json accepts: a key with characters that
+// no key of this package has, such as capitals, and null as a value.
 func exactly(keys map[string]json.RawMessage) error {
 	for key, value := range keys {
 		if strings.Trim(key, "abcdefghijklmnopqrstuvwxyz_") != "" {
@@ -120,7 +119,7 @@ func exactly(keys map[string]json.RawMessage) error {
 	return nil
 }
 
-// outlives reports whether a part of a detail is kept when its object is forgotten.
+// outlives reports whether some fields of a detail are kept when its object is forgotten.
 func outlives(d Detail) bool {
 	switch d.(type) {
 	case Held, Sold, Settled:
@@ -129,14 +128,15 @@ func outlives(d Detail) bool {
 	return false
 }
 
-// erasable reports whether a detail is erased, as a whole or in part, when its object is forgotten.
+// erasable reports whether a detail is erased, wholly or in part, when its object is forgotten.
 func erasable(d Detail) bool {
 	_, personal := d.(personal)
 	_, stays := d.(Forgotten)
 	return personal && !stays
 }
 
-// refused is a [ObjectRefused] in JSON: its key holds a list, as in the results of requests.
+// refused is the JSON of an [ObjectRefused]. Its key refused has a list, as in the results of
+// requests.
 type refused struct {
 	Object   string        `json:"object,omitempty"`
 	Question string        `json:"question,omitempty"`
@@ -148,8 +148,7 @@ func (d ObjectRefused) MarshalJSON() ([]byte, error) {
 	return write(refused{d.Refusal.Object, d.Question, []api.Refusal{d.Refusal}})
 }
 
-// UnmarshalJSON implements [json.Unmarshaler]: it reads what MarshalJSON writes, and refuses all
-// else.
+// UnmarshalJSON implements [json.Unmarshaler]. It accepts only the output of MarshalJSON.
 func (d *ObjectRefused) UnmarshalJSON(text []byte) error {
 	var in refused
 	if err := strictly(text, &in); err != nil {
@@ -162,13 +161,12 @@ func (d *ObjectRefused) UnmarshalJSON(text []byte) error {
 	return nil
 }
 
-// UnmarshalJSON implements [json.Unmarshaler]: it reads what [encoding/json] writes, and refuses
-// all else.
+// UnmarshalJSON implements [json.Unmarshaler]. It accepts only the output of [encoding/json].
 func (d *Settled) UnmarshalJSON(text []byte) error {
 	type fields Settled
 	var in struct {
 		fields
-		Counts []uint64 `json:"counts"` // of which json would pad or cut an array
+		Counts []uint64 `json:"counts"` // a slice, because encoding/json would pad or cut an array
 	}
 	if err := strictly(text, &in); err != nil {
 		return err
@@ -181,8 +179,8 @@ func (d *Settled) UnmarshalJSON(text []byte) error {
 	return nil
 }
 
-// write returns JSON in which <, > and & stand for themselves, so that whoever prints it decides
-// how they are written.
+// write returns JSON in which <, > and & are not escaped. The caller that prints it decides about
+// escaping.
 func write(value any) ([]byte, error) {
 	var out bytes.Buffer
 	encoder := json.NewEncoder(&out)
@@ -191,7 +189,7 @@ func write(value any) ([]byte, error) {
 	return bytes.TrimSuffix(out.Bytes(), []byte("\n")), err
 }
 
-// strictly reads JSON, and refuses keys that the value does not have.
+// strictly decodes JSON, and returns an error for keys that the value does not have.
 func strictly(text []byte, value any) error {
 	decoder := json.NewDecoder(bytes.NewReader(text))
 	decoder.DisallowUnknownFields()

@@ -15,40 +15,42 @@ import (
 	"github.com/sluicedp/sluice/ledger/internal/merkle"
 )
 
-// Checked is what came of verifying a receipt or a statement.
+// Checked is the result of verifying a receipt or a statement.
 type Checked struct {
-	// Head is the log that the document is about, as its checkpoint names it; zero if that cannot
-	// be read.
+	// Head is the head of the log in the document's checkpoint; zero if the checkpoint cannot be
+	// read.
 	Head api.Head `json:"head"`
-	// Signed: one of the keys given to Verify, with the name of the log, signed the checkpoint.
-	// Without that, a document without faults only agrees with itself: anybody can make one.
+	// Signed means that one of the keys given to Verify, with the name of the log, signed the
+	// checkpoint. Without a signature, a document without faults is only consistent with itself:
+	// any person can make one.
 	Signed bool `json:"signed"`
-	// Cosigned are the keys among those given to Verify that signed the checkpoint besides the
-	// log's, as witnesses do: "witness.example+1a2b3c4d", the beginning of the verifier key. Only
-	// these count. Ignored are the others whose signatures stand there: nobody looked at them, and
-	// whoever passed the document on can have added them, or left out others. Both are nil unless
-	// the document is Signed.
+	// Cosigned lists the witnesses: the keys given to Verify that signed the checkpoint in
+	// addition to the log's key. Each is the beginning of a verifier key, such as
+	// "witness.example+1a2b3c4d". Only these signatures are verified. Ignored lists the unknown
+	// keys of the other signatures. Those are not verified, and any holder of the document can
+	// have added or removed some. Both are nil unless the document is Signed.
 	Cosigned []string `json:"cosigned,omitempty"`
-	Ignored  []string `json:"ignored,omitempty"` // by name and key hash, as in Cosigned
-	// Faults are what is wrong, at most 1,001 of them: the last then says that there are more. One
-	// alteration may show at several places. If keys were given and the signature does not fit,
-	// nothing but the head of the document is checked.
+	Ignored  []string `json:"ignored,omitempty"` // name and key hash, as in Cosigned
+	// Faults lists what is wrong. It has at most 1,001 entries; the last one then says that there
+	// are more. One alteration may cause several faults. If keys were given and none of them
+	// signed the checkpoint, only the head of the document is checked.
 	Faults []Fault `json:"faults"`
 }
 
-// OK tells whether the log says what the document says, on the word of whoever has the key.
+// OK reports whether the log contains what the document says, if the holder of the key is trusted.
 func (c Checked) OK() bool { return c.Signed && len(c.Faults) == 0 }
 
-// Fault is something in a document that cannot be right.
+// Fault is an error in a document.
 type Fault struct {
-	// Item is the response of a receipt or the event of a statement, from 1; 0 for the document.
+	// Item is the number of the response in a receipt or of the event in a statement, from 1; 0
+	// for the document.
 	Item   int    `json:"item,omitempty"`
-	Event  uint64 `json:"event,omitempty"`  // the event that it says it is, or 0
-	Object string `json:"object,omitempty"` // whom it is about
-	Text   string `json:"text"`             // in English, for people; no program should read it
+	Event  uint64 `json:"event,omitempty"`  // the number of the event in the document, or 0
+	Object string `json:"object,omitempty"` // the object that the item is about
+	Text   string `json:"text"`             // English text for people; programs should not parse it
 }
 
-// String says the fault in a line, for people.
+// String returns the fault as one line, for people.
 func (f Fault) String() string {
 	switch {
 	case f.Item == 0:
@@ -60,16 +62,16 @@ func (f Fault) String() string {
 	}
 }
 
-// checker collects what is wrong with a document.
+// checker collects the faults of a document.
 type checker struct {
 	Checked
 	leaves []merkle.Leaf
-	read   bool // the checkpoint could be read
+	read   bool // whether the checkpoint could be read
 }
 
 func (v *checker) fault(format string, args ...any) { v.faultOf(item{}, format, args...) }
 
-// item is where a fault is.
+// item is the place of a fault.
 type item struct {
 	number int
 	event  uint64
@@ -90,22 +92,23 @@ func (v *checker) faultOf(at item, format string, args ...any) {
 	}
 }
 
-// Documents are written by strangers. The faults of one take little memory, whatever it says.
+// Documents come from untrusted sources. These limits bound the memory for the faults of any
+// document.
 const (
-	maxFaults    = 1000 // that are listed
-	maxFaultText = 8192 // bytes of one: a response in unary encoding fits
+	maxFaults    = 1000 // number of listed faults
+	maxFaultText = 8192 // bytes of one fault: a response in unary encoding fits
 )
 
-// checkFormat checks the first field, by which programs tell documents apart.
+// checkFormat checks the first field, which identifies the kind and version of a document.
 func (v *checker) checkFormat(format, want string) {
 	if format != want {
 		v.fault("the format is %q; this program reads %q", format, want)
 	}
 }
 
-// checkLog checks that a checkpoint is one of the ledger, and reads what it says. keys may be nil.
-// It returns false if they are not and none of them signed it: then the rest of the document is not
-// worth the work.
+// checkLog checks that a checkpoint is one of the ledger's log, and reads its head. keys may be
+// nil. It returns false if keys were given and none of them signed the checkpoint. Then the rest
+// of the document is not checked, because it could prove nothing.
 func (v *checker) checkLog(about event.About, checkpoint string, keys note.Verifiers) bool {
 	read, err := merkle.Read([]byte(checkpoint))
 	if err != nil {
@@ -126,17 +129,17 @@ func (v *checker) checkLog(about event.About, checkpoint string, keys note.Verif
 	return keys == nil || v.Signed
 }
 
-// proven tells how an event stands in the log: its place in the list of items that it belongs to,
-// its salt, unless it is erased, and the leaf that the document says it has.
+// proven is the evidence for an event: its place in the document, its salt, unless it is erased,
+// and its leaf according to the document.
 type proven struct {
 	item
-	what string // the fault if it does not have that leaf
+	what string // the text of the fault if the event has another leaf
 	salt says.Hex
 	leaf tlog.Hash
 }
 
-// check holds an event, as the fields of the document say it is, against its leaf. A nil change is
-// one that the fields do not make; that was said.
+// check compares the leaf of an event, as computed from the fields of the document, with the leaf
+// in the document. If the change is nil, the fields are invalid, and a fault was already recorded.
 func (v *checker) check(ev event.Event, p proven) {
 	v.leaves = append(v.leaves, merkle.Leaf{Index: ev.Number - 1, Hash: p.leaf})
 	if ev.Change == nil {
@@ -158,10 +161,11 @@ func (v *checker) check(ev event.Event, p proven) {
 	}
 }
 
-// checkRoot holds all leaves against the root, by their proof.
+// checkRoot computes the root from all leaves and the proof, and compares it with the
+// checkpoint's.
 func (v *checker) checkRoot(proof []tlog.Hash) {
 	if !v.read {
-		return // what is wrong with the checkpoint was said
+		return // checkLog has already recorded the fault
 	}
 	slices.SortFunc(v.leaves, func(a, b merkle.Leaf) int { return cmp.Compare(a.Index, b.Index) })
 	root, err := merkle.Root(v.Head.Events, v.leaves, proof)

@@ -1,10 +1,10 @@
-// Package evidence holds what can be proven of a ledger to somebody who has not got it, and
-// verifies it: checkpoints, the receipts of buyers, and the statements about objects.
+// Package evidence has the proofs that a ledger can give to a party without access to it, and
+// verifies them: checkpoints, receipts of buyers, and statements about objects.
 //
-// A receipt and a statement say in readable fields what some events of the log say, and prove it.
-// The verifier encodes each event anew from the fields and its salt, and compares the hash with the
-// leaf that stands next to them. One proof leads from the leaves to the root that the checkpoint
-// signs. So what was altered can be named. Nothing opaque is in a document.
+// A receipt or a statement contains in readable fields what some events of the log say, and proves
+// it. The verifier encodes each event again from the fields and its salt, and compares the hash
+// with the leaf that is stored next to them. One proof leads from all leaves to the root that the
+// checkpoint signs. So an altered field can be located. A document contains no opaque data.
 //
 //	r, err := evidence.ReadReceipt(file)
 //	// handle err
@@ -13,15 +13,15 @@
 //		// checked.Faults says what is wrong, and where
 //	}
 //
-// There is one way to write a document, to the byte, and the readers refuse every other. They take
-// memory in proportion to what they read, and never panic.
+// Each document has exactly one encoding, to the byte, and the readers refuse any other. Their
+// memory is proportional to the size of their input, and they never panic.
 //
-// Documents are made by package ledger. [Statement.Summarize] makes the readable part of a statement
-// from its events. Verifying needs no disk and no database, and runs in a
-// browser. The package rests on the encoding of events, on package policy, and on the tree over the
-// log.
+// Package ledger creates documents. [Statement.Summarize] computes the readable part of a
+// statement from its events. Verifying needs no disk and no database, and runs in a browser. The
+// package depends on the encoding of events, on package policy, and on the Merkle tree of the log.
 //
-// The formats, whose names have a version, are tied to the version of the event encoding. If the
-// log ever gets another one, its encoder is kept for these documents: they must verify for ever.
-// Golden files see to that. Checkpoints are those of https://c2sp.org/tlog-checkpoint.
+// The names of the formats contain a version, which is tied to the version of the event encoding.
+// If the log ever gets another encoding, the present encoder is kept for these documents, because
+// they must remain verifiable for ever. Golden files test this. Checkpoints have the format of
+// https://c2sp.org/tlog-checkpoint.
 package evidence

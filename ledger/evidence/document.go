@@ -14,15 +14,14 @@ import (
 	"github.com/sluicedp/sluice/ledger/internal/event"
 )
 
-// smallestItem is less than the bytes that a response or an event takes in a document. It keeps a
-// hostile one from asking for much more memory than it has bytes.
+// smallestItem is less than the bytes of any response or event in a document. It stops a hostile
+// document from using far more memory than it has bytes.
 const smallestItem = 64
 
-// items reads a long list.
+// items decodes a long list.
 type items[T any] struct{ list []T }
 
-// UnmarshalJSON implements [json.Unmarshaler]. It stops at the first fault, unlike the package
-// json.
+// UnmarshalJSON implements [json.Unmarshaler]. Unlike encoding/json, it stops at the first fault.
 func (l *items[T]) UnmarshalJSON(data []byte) error {
 	d := json.NewDecoder(bytes.NewReader(data))
 	d.DisallowUnknownFields()
@@ -43,13 +42,14 @@ func (l *items[T]) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// readDocument reads one JSON object into a document, and holds it against what the document is
-// written as: of each there is one form only, to the byte.
+// readDocument decodes one JSON object into a document. It then encodes the document again and
+// compares the bytes, because each document has exactly one encoding.
 func readDocument(what string, data []byte, into any, document func() any) error {
 	if len(data) > event.MaxDocument {
 		return errs.Invalid("the %s has %d bytes; at most %d are read", what, len(data), event.MaxDocument)
 	}
-	if err := json.Unmarshal(data, &struct{}{}); err != nil { // takes no memory, so that what is no JSON takes none
+	// this pass allocates nothing, so that invalid JSON needs no memory
+	if err := json.Unmarshal(data, &struct{}{}); err != nil {
 		return errs.Invalid("the %s: %w%s", what, err, offset(err))
 	}
 	d := json.NewDecoder(bytes.NewReader(data))
@@ -71,7 +71,7 @@ func readDocument(what string, data []byte, into any, document func() any) error
 	return nil
 }
 
-// present returns a list that is written as one, also if it is empty.
+// present returns a list that is encoded as [] when it is empty, and not as null.
 func present[T any](list []T) []T {
 	if list == nil {
 		return []T{}
@@ -79,7 +79,7 @@ func present[T any](list []T) []T {
 	return list
 }
 
-// offset returns where JSON has a fault of syntax, for an error; "" for another fault.
+// offset returns the position of a JSON syntax error, for an error text, or "" for another error.
 func offset(err error) string {
 	if syntax := (*json.SyntaxError)(nil); errors.As(err, &syntax) {
 		return fmt.Sprintf(" (byte %d)", syntax.Offset)
@@ -87,7 +87,7 @@ func offset(err error) string {
 	return ""
 }
 
-// sameText refuses a value that is written otherwise than it should be.
+// sameText returns an error if the JSON of got differs from that of want.
 func sameText(want, got any) error {
 	wanted, err := json.Marshal(want)
 	if err != nil {
@@ -98,14 +98,14 @@ func sameText(want, got any) error {
 		return err
 	}
 	if at := firstDifference(is, wanted); at >= 0 {
-		const before = 20 // bytes to show of what is the same
+		const before = 20 // shown bytes before the difference
 		from := max(0, at-before)
 		return fmt.Errorf("%q where there should be %q", excerpt(is, from), excerpt(wanted, from))
 	}
 	return nil
 }
 
-// firstDifference returns where two texts begin to differ, or -1.
+// firstDifference returns the index at which two texts begin to differ, or -1 if they are equal.
 func firstDifference(a, b []byte) int {
 	if bytes.Equal(a, b) {
 		return -1
@@ -119,13 +119,13 @@ func firstDifference(a, b []byte) int {
 	return n
 }
 
-// excerpt returns the beginning of a text from a place on, for an error.
+// excerpt returns a short part of a text, from an index on, for an error text.
 func excerpt(text []byte, from int) []byte {
 	const most = 40
 	return text[from:min(from+most, len(text))]
 }
 
-// aboutOf returns what the head of a document says of the ledger.
+// aboutOf returns the data of the ledger in the head of a document.
 func aboutOf(ledger string, created time.Time, currency, logKey string) (event.About, error) {
 	id, err := uuid.Parse(ledger)
 	if err == nil && id.String() != ledger {

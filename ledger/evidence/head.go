@@ -7,13 +7,14 @@ import (
 	"github.com/sluicedp/sluice/ledger/internal/merkle"
 )
 
-// OpenCheckpoint returns what a checkpoint says, if one of the keys signed it in the name of its
-// origin. Otherwise it returns api.ErrCheckpoint; also if the checkpoint has signatures out of
-// place. The first is the log's, and no other has its name. Up to 16 cosignatures may stand behind
-// it, by rising name and hash of their keys. One by a key that is among keys must fit; others are
-// not looked at, and whoever passes the checkpoint on can leave out any, or add some. Nothing else
-// of a checkpoint can be changed without that it is refused, so its text identifies it, not its
-// bytes.
+// OpenCheckpoint verifies a checkpoint and returns its head. One of the keys must have signed it
+// in the name of its origin. Otherwise the error is api.ErrCheckpoint.
+//
+// The first signature must be the log's, and no other signature may have its name. Up to 16
+// cosignatures may follow, ordered by name and hash of their keys. If the signatures are in
+// another order, the error is api.ErrCheckpoint. A cosignature by one of the keys must be valid.
+// The others are not verified, so any holder of the checkpoint can add or remove some. Every other
+// change of the checkpoint is refused. So its text identifies a checkpoint, and its bytes do not.
 func OpenCheckpoint(signed []byte, keys note.Verifiers) (api.Head, error) {
 	head, _, err := openCosigned(signed, keys)
 	return head, err

@@ -16,7 +16,7 @@ import (
 	"github.com/sluicedp/sluice/policy"
 )
 
-// opening and closing are what every fact begins and ends with, as JSON.
+// opening and closing have the first and the last JSON keys of every fact.
 type opening struct {
 	Event uint64    `json:"event"`
 	Time  time.Time `json:"time"`
@@ -28,18 +28,18 @@ type closing struct {
 	Leaf tlog.Hash `json:"leaf"`
 }
 
-// usualParts is how many fields a line has at most, unless a new kind has more.
+// usualParts is the capacity for the fields of a line. All present kinds fit.
 const usualParts = 20
 
-// shape is how facts of one kind are written.
+// shape describes the JSON of the facts of one kind.
 type shape struct {
-	detail reflect.Type // the struct with what a fact of the kind says
-	fields []int        // those of its fields that a fact has, in their order
-	line   reflect.Type // a struct of the fields of opening, of these, and of closing
-	policy bool         // a policy may be among them
+	detail reflect.Type // the struct of the detail
+	fields []int        // the indexes of its fields that are in a fact, in order
+	line   reflect.Type // a struct of the fields of opening, these fields, and those of closing
+	policy bool         // whether a field may contain a policy
 }
 
-// shapes are those of all kinds, by their names.
+// shapes returns the shapes of all kinds, by name.
 var shapes = sync.OnceValue(func() map[string]shape {
 	all := map[string]shape{}
 	for _, d := range event.FactDetails() {
@@ -55,7 +55,7 @@ var shapes = sync.OnceValue(func() map[string]shape {
 	return all
 })
 
-// hasPolicy reports whether a value of a type may have a policy in it.
+// hasPolicy reports whether a value of a type may contain a policy.
 func hasPolicy(t reflect.Type) bool {
 	switch {
 	case t == reflect.TypeFor[policy.Policy]():
@@ -70,8 +70,8 @@ func hasPolicy(t reflect.Type) bool {
 	})
 }
 
-// parts appends to all the fields of a fact, in the order in which a line has them. Says points to
-// the shape's struct.
+// parts appends pointers to the fields of a fact to all, in the order of a line. Says must point
+// to the struct of the shape.
 func (f *Fact) parts(all []reflect.Value, of shape, kind *string) []reflect.Value {
 	all = append(all, reflect.ValueOf(&f.Event), reflect.ValueOf(&f.Time), reflect.ValueOf(kind))
 	detail := reflect.ValueOf(f.Says).Elem()
@@ -81,8 +81,8 @@ func (f *Fact) parts(all []reflect.Value, of shape, kind *string) []reflect.Valu
 	return append(all, reflect.ValueOf(&f.Salt), reflect.ValueOf(&f.Leaf))
 }
 
-// line returns a struct with what a fact has, which [encoding/json] writes as the fact is written.
-// It has no shape if the fact says nothing.
+// line returns a struct whose JSON is the JSON of the fact. The shape is zero if the fact has no
+// detail.
 func (f Fact) line() (line any, of shape) {
 	kind := f.Kind()
 	of, known := shapes()[kind]
@@ -105,17 +105,17 @@ func (f Fact) MarshalJSON() ([]byte, error) {
 	return json.Marshal(line)
 }
 
-// equals reports whether two facts are equal in memory, so that their texts, which may be long,
-// need not be compared. It returns false for facts that may have policies: these compute their
-// steps when they are first needed, perhaps in another goroutine.
+// equals reports whether two facts are equal in memory. If so, their JSON, which may be long, need
+// not be compared. It returns false for facts that may contain policies. A policy computes its
+// steps at their first use, which another goroutine may do concurrently.
 func (f Fact) equals(other Fact) bool {
 	a, of := f.line()
 	b, _ := other.line()
 	return !of.policy && reflect.DeepEqual(a, b)
 }
 
-// UnmarshalJSON implements [json.Unmarshaler]. A kind that does not exist is an error, and so is a
-// field that the kind does not have.
+// UnmarshalJSON implements [json.Unmarshaler]. An unknown kind is an error, and so is a field that
+// the kind does not have.
 func (f *Fact) UnmarshalJSON(data []byte) error {
 	var of struct {
 		Kind string `json:"kind"`

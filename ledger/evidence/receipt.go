@@ -13,109 +13,119 @@ import (
 	"github.com/sluicedp/sluice/privacy"
 )
 
-// Receipt is what a buyer keeps of a sale: what was bought, and the proof that the log says so. It
-// is a document of its own: as JSON, written by [encoding/json], it can be verified without the
-// ledger, by whoever has the key by which the log is signed ([ReadReceipt], [Receipt.Verify]).
+// Receipt proves to a buyer what a sale contained: what was bought, and that the log says so. It
+// is a document of its own. Its JSON, written by [encoding/json], can be verified without the
+// ledger by any holder of the key that signs the log ([ReadReceipt], [Receipt.Verify]).
 //
-// It proves that these responses are the ones that the log has for the sale, at these prices, and
-// all of them. That the log itself is what it should be, every draw within its budget, an audit of
-// the log with the same root shows. Nothing in it tells the true values: what chains are bound to
-// is in other events. Nor does it show how responses came about, which depends on what others
-// bought: of that it has commitments. What it shows of the log beside the sale is where it is in
-// the log, by the numbers of events, of the sale and of the buyer, and of the log's tree some
-// hashes. Its checkpoint is of the log as the sale left it.
+// A receipt proves that its responses are those of the sale in the log, at these prices, and that
+// none is missing. It does not prove that the log itself is correct, for example that every draw
+// is within its budget. An audit of a log with the same root shows that.
+//
+// A receipt does not reveal true values, because other events contain what chains are bound to. It
+// does not show how responses were made, because that depends on what others bought. It has only
+// commitments to that. Of the rest of the log it reveals the position of the sale, by the numbers
+// of events, of the sale and of the buyer, and some hashes of the log's tree. Its checkpoint
+// covers the log up to the end of the sale.
 type Receipt struct {
 	Format   string    `json:"format"`   // "sluice receipt 4"
 	Ledger   string    `json:"ledger"`   // the ID of the ledger
-	Created  time.Time `json:"created"`  // the ledger
-	Currency string    `json:"currency"` // the ledger's
-	LogKey   string    `json:"log_key"`  // the verifier key that the log began with; "" for none
+	Created  time.Time `json:"created"`  // when the ledger was created
+	Currency string    `json:"currency"` // the currency of the ledger
+	LogKey   string    `json:"log_key"`  // the verifier key in the first event of the log; "" for none
 	Sale     uint64    `json:"sale"`     // its number, from 1
 	Buyer    string    `json:"buyer"`    // by its name
 	Question string    `json:"question"` // by its name
 	Values   []string  `json:"values"`   // of the question
 	Encoding string    `json:"encoding"` // of the responses
-	// Mechanism is how the question is answered, in finite encoding.
+	// Mechanism is the mechanism of a question in finite encoding.
 	Mechanism *api.Mechanism  `json:"mechanism,omitempty"`
 	Epsilon   privacy.Epsilon `json:"epsilon"`  // of the responses
-	Objects   uint64          `json:"objects"`  // that answer
-	Price     int64           `json:"price"`    // in all, in minor units of the currency
+	Objects   uint64          `json:"objects"`  // number of objects with a response
+	Price     int64           `json:"price"`    // the total, in minor units of the currency
 	Refused   uint64          `json:"refused"`  // objects left out
-	Time      time.Time       `json:"time"`     // when it was sold
-	Upgrades  uint64          `json:"upgrades"` // of which the buyer held a lower level
-	// Responses are in the order of the objects' names.
+	Time      time.Time       `json:"time"`     // when the sale was recorded
+	Upgrades  uint64          `json:"upgrades"` // objects of which the buyer held a lower level
+	// Responses are ordered by the names of the objects.
 	Responses []SoldResponse `json:"responses"`
-	Evidence  Evidence       `json:"evidence"` // that all of this is in the log
+	Evidence  Evidence       `json:"evidence"` // the proof that the log contains all of this
 }
 
 // SoldResponse is one response of a receipt.
 type SoldResponse struct {
-	Object   string   `json:"object,omitempty"`   // who answers
-	Response string   `json:"response,omitempty"` // as the question's encoding puts it in words
+	Object   string   `json:"object,omitempty"`   // name of the object
+	Response string   `json:"response,omitempty"` // in the text form of the question's encoding
 	Price    int64    `json:"price"`              // in minor units of the currency
-	Event    uint64   `json:"event"`              // that records it, by number
-	Salt     says.Hex `json:"salt,omitempty"`     // made of that of the event, 16 bytes
-	Withheld says.Hex `json:"withheld,omitempty"` // the commitment to how it came about, a SHA-256 hash
-	// Erased: the response is not shown, because the object was forgotten before the receipt was
-	// made, or because whoever passed the receipt on left it out. There is no Object, Response,
-	// Salt and Withheld then, but the Commitment to them; only the price is proven.
+	Event    uint64   `json:"event"`              // number of the event that records it
+	Salt     says.Hex `json:"salt,omitempty"`     // derived from the salt of the event, 16 bytes
+	Withheld says.Hex `json:"withheld,omitempty"` // commitment to how the response was made, a SHA-256 hash
+	// Erased means that the response is not shown. Either the object was forgotten before the
+	// receipt was made, or a holder of the receipt left the response out. Object, Response, Salt
+	// and Withheld are then empty, and Commitment is the commitment to them. Only the price is
+	// proven.
 	Erased     bool      `json:"erased,omitempty"`
-	Commitment says.Hex  `json:"commitment,omitempty"` // a SHA-256 hash, only of what is erased
+	Commitment says.Hex  `json:"commitment,omitempty"` // a SHA-256 hash; only if Erased
 	Leaf       tlog.Hash `json:"leaf"`                 // the event's leaf in the log
 }
 
 // Evidence proves that the events of a receipt are in the log.
 type Evidence struct {
-	Created Proven `json:"created"` // the event that begins the log
+	Created Proven `json:"created"` // the first event of the log
 	// Question is the event that defined the question.
 	Question struct {
-		Number uint32    `json:"number"` // of the question, from 1, in the order of the log
+		Number uint32    `json:"number"` // number of the question, from 1, in the order of the log
 		Time   time.Time `json:"time"`   // of the event, in UTC
 		Proven
 	} `json:"question"`
 	// Buyer is the event that gave the buyer's name a number.
 	Buyer struct {
-		Number uint32    `json:"number"` // of the buyer, from 1, in the order of the log
+		Number uint32    `json:"number"` // number of the buyer, from 1, in the order of the log
 		Time   time.Time `json:"time"`   // of the event, in UTC
 		Proven
 	} `json:"buyer"`
-	Sale     Proven   `json:"sale"`     // the event that begins the sale
-	Withheld says.Hex `json:"withheld"` // the commitment to how many responses came about in which way, in that event
-	// Proof are the hashes that give, with the leaves of these events and of the responses, the
-	// root of the log's tree (RFC 6962) with as many leaves as the checkpoint says. They come in
-	// the order of a walk from the root, the left side first, one for each widest subtree without
-	// any of the leaves.
+	Sale Proven `json:"sale"` // the event that starts the sale
+	// Withheld is the commitment, in the sale's event, to the number of responses by how they were
+	// made.
+	Withheld says.Hex `json:"withheld"`
+	// Proof has the hashes that, with the leaves of these events and of the responses, give the
+	// root of the log's tree (RFC 6962). The checkpoint has the number of leaves. There is one
+	// hash for each widest subtree without any of these leaves. They are in the order of a walk
+	// from the root, left side first.
 	Proof      []tlog.Hash `json:"proof"`
-	Checkpoint string      `json:"checkpoint"` // a signed note, of the log as of the receipt
+	Checkpoint string      `json:"checkpoint"` // a signed note, for the log as of the receipt
 }
 
-// Proven is an event that the fields of a document tell, with its salt and its leaf in the log.
+// Proven is the evidence for an event that the fields of a document describe: its salt and its
+// leaf.
 type Proven struct {
-	Event uint64    `json:"event"` // by number, from 1
+	Event uint64    `json:"event"` // its number, from 1
 	Salt  says.Hex  `json:"salt"`  // 16 random bytes
-	Leaf  tlog.Hash `json:"leaf"`  // SHA-256, as RFC 6962 says
+	Leaf  tlog.Hash `json:"leaf"`  // a SHA-256 hash by RFC 6962
 }
 
-// ReadReceipt reads a receipt from JSON. It is strict: there is one way to write a receipt, to the
-// byte what [encoding/json.Marshal] makes of it, and whatever else, white space, an unknown field
-// or another spelling of a number included, is api.ErrInvalid. So two readers of one text cannot
-// see different receipts in it, and nobody can make a second text of one that verifies, but by what
-// a holder may do openly: leave out responses ([SoldResponse.Erased]) and add or leave out
-// cosignatures of the checkpoint ([Checked.Cosigned]). It takes at most 1 GiB (2^30 bytes). That
-// a receipt can be read does not mean that it is true: see [Receipt.Verify].
+// ReadReceipt parses the JSON of a receipt. It accepts only the exact bytes that
+// [encoding/json.Marshal] writes for the receipt. Anything else is api.ErrInvalid, such as white
+// space, an unknown field, or another spelling of a number.
+//
+// So two readers of one text cannot see different receipts in it. A second text that verifies can
+// be made only by the two changes that any holder of a receipt may make: leave out responses
+// ([SoldResponse.Erased]), and add or leave out cosignatures of the checkpoint
+// ([Checked.Cosigned]).
+//
+// It reads at most 1 GiB (2^30 bytes). A receipt that can be read need not be true: see
+// [Receipt.Verify].
 func ReadReceipt(data []byte) (Receipt, error) {
 	type plain Receipt
 	type document struct {
 		plain
-		Responses items[SoldResponse] `json:"responses"` // hides those of plain
+		Responses items[SoldResponse] `json:"responses"` // hides the field of plain
 	}
 	var in document
 	var r Receipt
 	err := readDocument("receipt", data, &in, func() any {
 		r = Receipt(in.plain)
 		r.Responses = in.Responses.list
-		// Written as read would be also a missing list, and a time with the offset of this
-		// machine's zone.
+		// Normalize what would be written just as it was read: a missing list, and a time with the
+		// offset of the local zone.
 		r.Values, r.Evidence.Proof = present(r.Values), present(r.Evidence.Proof)
 		for _, at := range []*time.Time{&r.Created, &r.Time, &r.Evidence.Question.Time, &r.Evidence.Buyer.Time} {
 			*at = at.UTC()
@@ -128,14 +138,15 @@ func ReadReceipt(data []byte) (Receipt, error) {
 	return r, nil
 }
 
-// Verify returns what is wrong with the receipt: nothing, if the log that its checkpoint signs says
-// what the receipt says. It encodes each event anew from the fields and its salt, and compares it
-// with its leaf, so that what was altered is named, and all leaves with the root of the log. It
-// checks also that the responses are all of the sale, and add up. It needs no ledger.
+// Verify checks the receipt, and returns its faults. There are none if the log that the checkpoint
+// signs contains what the receipt says. Verify encodes each event again from the fields and its
+// salt, and compares the hash with the event's leaf, so that an altered field is located. It
+// compares all leaves with the root of the log. It also checks that the receipt has all responses
+// of the sale, and that their prices add up. It needs no ledger.
 //
-// keys are those that the log is known to be signed by; the receipt is worth what they are. They
-// should come from the host, not from the receipt. With nil, only [Checked.Faults] means something:
-// whether the receipt agrees with itself.
+// keys are the known keys of the log. They should come from the host, and not from the receipt,
+// because the result is only as trustworthy as the keys. If keys is nil, only [Checked.Faults] has
+// a meaning: whether the receipt is consistent with itself.
 func (r Receipt) Verify(keys note.Verifiers) Checked {
 	v := &checker{}
 	v.checkFormat(r.Format, event.ReceiptFormat)
@@ -161,12 +172,12 @@ func (r Receipt) Verify(keys note.Verifiers) Checked {
 	return v.Checked
 }
 
-// asked returns the question.
+// asked returns the question of the sale.
 func (r *Receipt) asked() api.Question {
 	return api.Question{Name: r.Question, Values: r.Values, Encoding: r.Encoding, Mechanism: r.Mechanism}
 }
 
-// checkHeads checks the events that the responses rest on.
+// checkHeads checks the events of the ledger, the question, the buyer and the sale.
 func (r *Receipt) checkHeads(v *checker, about event.About) {
 	e := r.Evidence
 	head := func(name string, p Proven, at time.Time, c event.Change) {
@@ -192,7 +203,8 @@ func (r *Receipt) checkHeads(v *checker, about event.About) {
 		})
 }
 
-// checkResponse checks one response against its leaf, and that it stands where it belongs.
+// checkResponse checks one response against its leaf, and that its event is at the expected
+// position.
 func (r *Receipt) checkResponse(v *checker, i int, one SoldResponse, q *event.Question) {
 	at := item{i + 1, one.Event, one.Object}
 	if want := r.Evidence.Sale.Event + 1 + uint64(i); one.Event != want {
@@ -229,8 +241,8 @@ func (r *Receipt) checkResponse(v *checker, i int, one SoldResponse, q *event.Qu
 	v.check(ev, p)
 }
 
-// withhold puts the commitment to what a receipt does not show of an event in its place. It returns
-// false if that is no commitment.
+// withhold sets the commitment to the part of an event that a receipt does not show. It returns
+// false if the commitment is invalid.
 func (v *checker) withhold(ev *event.Event, at item, commitment says.Hex) bool {
 	if len(commitment) != len(event.Commitment{}) {
 		v.faultOf(at, "what is withheld has a commitment of %d bytes; it has %d",
@@ -241,7 +253,7 @@ func (v *checker) withhold(ev *event.Event, at item, commitment says.Hex) bool {
 	return true
 }
 
-// checkSums checks that the responses are the sale.
+// checkSums checks the number of the responses and the sum of their prices.
 func (r *Receipt) checkSums(v *checker) {
 	if uint64(len(r.Responses)) != r.Objects || r.Objects == 0 {
 		v.fault("there are %d responses of %d", len(r.Responses), r.Objects)
@@ -262,7 +274,7 @@ func (r *Receipt) checkSums(v *checker) {
 	}
 }
 
-// checkOrder checks what comes before what.
+// checkOrder checks the order of the responses and of the events.
 func (r *Receipt) checkOrder(v *checker) {
 	last := ""
 	for i, one := range r.Responses {
@@ -286,8 +298,8 @@ func (r *Receipt) checkOrder(v *checker) {
 	}
 	before(e.Question.Event, e.Question.Time)
 	before(e.Buyer.Event, e.Buyer.Time)
-	// A sale is one transaction: the settled event of its request, behind those refused, is in the
-	// log with it.
+	// A sale is one transaction. So the log also contains the sale's refused events and the
+	// settled event of its request, which follow the responses.
 	if end := e.Sale.Event + r.Objects + r.Refused + 1; v.read && (end < e.Sale.Event || v.Head.Events < end) {
 		v.fault("the checkpoint is of %d events, the sale ends with event %d", v.Head.Events, end)
 	}

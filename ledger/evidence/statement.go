@@ -16,85 +16,89 @@ import (
 	"github.com/sluicedp/sluice/privacy"
 )
 
-// Statement is what the ledger has about one object, proven: everything that was ever released of
-// it, or since it was last forgotten, what that cost it, and what it earned; and that nothing is
-// left out as of the checkpoint. Like a [Receipt] it is a document of its own ([ReadStatement],
-// [Statement.Verify]).
+// Statement proves what the ledger has about one object: everything that was released of it, what
+// this cost, and what it earned. If the object was forgotten, it covers the time since the last
+// time. It also proves that nothing is left out, as of the checkpoint. Like a [Receipt] it is a
+// document of its own ([ReadStatement], [Statement.Verify]).
 //
-// That it is complete rests on an event of the log. The last of the Events says that it lists all
-// events about the object, and the checkpoint is of the log up to it. The ledger records no such
-// event unless that is so; an operator who writes the log with another program could. An audit of
-// the log finds that, of any log with the root of the checkpoint: a statement is as good as the
-// audit of a log that continues it.
+// The proof of completeness is an event of the log. The last of the Events says that it lists all
+// events about the object, and the checkpoint covers the log up to that event. The ledger records
+// such an event only if this is true. But an operator could write the log with another program. An
+// audit of any log with the root of the checkpoint finds that. So a statement is as trustworthy as
+// the audit of a log that continues it.
 //
-// For whom it is about it says more than a receipt does: what it was refused for, what holds budget
-// of it, and to whom and for how much in all the sales were that it was part of. Answers to queries
-// about a panel are charged to it, and are in no statement, because they are about the panel. Nor
-// are requests, and their idempotency keys.
+// A statement reveals more to its object than a receipt does to a buyer. It has the refusals of
+// the object, the reservations that hold its budget, and, for all sales with the object, the buyer
+// and the total price. Answers to panel queries are charged to the object, but are not in a
+// statement, because they are about the panel. Requests and their idempotency keys are not in it
+// either.
 type Statement struct {
 	Format   string          `json:"format"`   // "sluice statement 4"
 	Ledger   string          `json:"ledger"`   // api.About.ID
-	Created  time.Time       `json:"created"`  // the ledger
-	Currency string          `json:"currency"` // the ledger's
-	LogKey   string          `json:"log_key"`  // the verifier key that the log began with; "" for none
-	Object   string          `json:"object"`   // whom it is about
-	Event    uint64          `json:"event"`    // that closes the list, and the log as of the checkpoint
+	Created  time.Time       `json:"created"`  // when the ledger was created
+	Currency string          `json:"currency"` // the currency of the ledger
+	LogKey   string          `json:"log_key"`  // the verifier key in the first event of the log; "" for none
+	Object   string          `json:"object"`   // the object that it is about
+	Event    uint64          `json:"event"`    // the event that ends the list, and the log as of the checkpoint
 	Time     time.Time       `json:"time"`     // of that event, in UTC
 	Cap      privacy.Epsilon `json:"cap"`      // of the object, over all questions
-	Spent    privacy.Epsilon `json:"spent"`    // over all chains; what reservations hold is not in it
+	Spent    privacy.Epsilon `json:"spent"`    // over all chains; without the budget that reservations hold
 	Earned   int64           `json:"earned"`   // by sales, in minor units of the currency
-	// Forgotten is the event that destroyed what came before, or 0. What it had cost is in Chains.
+	// Forgotten is the event that erased all earlier events, or 0. Chains include what these had
+	// cost.
 	Forgotten uint64           `json:"forgotten"`
-	Chains    []StatedChain    `json:"chains"`   // in the order of the definitions of questions, and of their epochs
-	Terms     []StatedTerms    `json:"terms"`    // changes of them, in the order of the log
-	Released  []StatedResponse `json:"released"` // in the order of the log, like all below
-	Charges   []StatedResponse `json:"charges"`  // for answers about panels
-	Sales     []StatedSale     `json:"sales"`    // each an offer that somebody took
-	// Events are the log's, as far as they are about the object, or are needed to read those.
+	Chains    []StatedChain    `json:"chains"`   // in the order in which questions were defined, then of epochs
+	Terms     []StatedTerms    `json:"terms"`    // changes of terms, in the order of the log
+	Released  []StatedResponse `json:"released"` // in the order of the log, like all lists below
+	Charges   []StatedResponse `json:"charges"`  // for answers to panel queries
+	Sales     []StatedSale     `json:"sales"`    // responses that were sold
+	// Events are the events of the log that are about the object, or are needed to interpret
+	// those.
 	Events     []Fact      `json:"events"`
 	Proof      []tlog.Hash `json:"proof"`      // as in [Evidence]
-	Checkpoint string      `json:"checkpoint"` // a signed note, of the log up to Event
+	Checkpoint string      `json:"checkpoint"` // a signed note, for the log up to Event
 }
 
 // StatedChain is what an object has spent on a question in one epoch.
 type StatedChain struct {
 	Question string `json:"question"` // by its name
-	// Epoch counts from 1, since the object was last forgotten. Each is about a value of its own
-	// (Ledger.BeginEpoch), and what they cost adds up.
+	// Epoch counts from 1, since the object was last forgotten. Each epoch has its own true value
+	// (Ledger.BeginEpoch). The costs of the epochs add up.
 	Epoch int `json:"epoch"`
-	// Ended is the event that ended it, 0 for the current one: what was released before belongs to
-	// it.
-	Ended     uint64          `json:"ended"`
-	Policy    *policy.Policy  `json:"policy,omitempty"` // nil if only the cap binds
-	Withdrawn bool            `json:"withdrawn"`        // nothing more is released unless the object is enrolled again
-	Epsilon   privacy.Epsilon `json:"epsilon"`          // of the highest response: all of them together cost that
-	Charged   privacy.Epsilon `json:"charged"`          // by answers to queries, besides
-	Forgotten privacy.Epsilon `json:"forgotten"`        // spent by what was destroyed, besides
-	Spent     privacy.Epsilon `json:"spent"`            // the sum
+	// Ended is the event that ended the epoch, or 0 for the current one. Responses released before
+	// it belong to the epoch.
+	Ended     uint64         `json:"ended"`
+	Policy    *policy.Policy `json:"policy,omitempty"` // nil if only the cap binds
+	Withdrawn bool           `json:"withdrawn"`        // whether nothing is released until the object is enrolled again
+	// level of the highest response, which is the cost of all responses together
+	Epsilon   privacy.Epsilon `json:"epsilon"`
+	Charged   privacy.Epsilon `json:"charged"`   // additional cost of answers to panel queries
+	Forgotten privacy.Epsilon `json:"forgotten"` // additional ε that was spent before the object was forgotten
+	Spent     privacy.Epsilon `json:"spent"`     // the sum of these three
 }
 
 // StatedTerms is a change of an object's terms.
 type StatedTerms struct {
 	Question string          `json:"question"`         // by its name
-	Policy   *policy.Policy  `json:"policy,omitempty"` // from then on; nil if only the cap binds
+	Policy   *policy.Policy  `json:"policy,omitempty"` // the new policy; nil if only the cap binds
 	Cap      privacy.Epsilon `json:"cap"`              // of the object, over all questions
-	// Consent is the host's word that the object agreed. It is "" where none was needed: nothing is
-	// more than before.
+	// Consent is the host's statement that the object agreed. It is "" if the new terms allow
+	// nothing more than the old ones.
 	Consent string    `json:"consent,omitempty"`
-	Event   uint64    `json:"event"` // that changed them, by number
+	Event   uint64    `json:"event"` // number of the event
 	Time    time.Time `json:"time"`  // of the event, in UTC
 }
 
-// StatedResponse is a response that was recorded or, among the charges, what an answer about a
-// panel has cost the object.
+// StatedResponse is a response that was recorded. In the list of charges it is what the answer to
+// a panel query cost the object.
 type StatedResponse struct {
 	Question string          `json:"question"` // by its name
-	Epsilon  privacy.Epsilon `json:"epsilon"`  // the level of a response, or what a charge added to the spending
-	// Response is written as the question's encoding describes it; "" for a charge.
+	Epsilon  privacy.Epsilon `json:"epsilon"`  // level of a response, or ε of a charge
+	// Response is the response in the text form of the question's encoding; "" for a charge.
 	Response string `json:"response,omitempty"`
 	// Method is "raise", "degrade" or "insert"; "" for a charge.
 	Method string    `json:"method,omitempty"`
-	Event  uint64    `json:"event"` // that recorded it, by number
+	Event  uint64    `json:"event"` // number of the event
 	Time   time.Time `json:"time"`  // of the event, in UTC
 }
 
@@ -104,15 +108,15 @@ type StatedSale struct {
 	Buyer    string          `json:"buyer"`    // by its name
 	Question string          `json:"question"` // by its name
 	Epsilon  privacy.Epsilon `json:"epsilon"`  // the level that was sold
-	Response string          `json:"response"` // as the question's encoding puts it in words
-	Price    int64           `json:"price"`    // to the object, in minor units of the currency
-	Event    uint64          `json:"event"`    // that records it, by number
+	Response string          `json:"response"` // in the text form of the question's encoding
+	Price    int64           `json:"price"`    // paid for the object, in minor units of the currency
+	Event    uint64          `json:"event"`    // number of the event
 	Time     time.Time       `json:"time"`     // of the event, in UTC
 }
 
-// Summarize sets all fields that follow from Object and Events: all but Proof and Checkpoint. A
-// ledger makes its statements with it. Events that no ledger has for the object are
-// api.ErrCorrupt, and change nothing.
+// Summarize computes all fields that follow from Object and Events, which are all except Proof and
+// Checkpoint. A ledger uses it to make its statements. If no ledger can have these events for the
+// object, it returns api.ErrCorrupt and changes nothing.
 func (st *Statement) Summarize() error {
 	t := newTeller(st.Object)
 	var fault error
@@ -137,10 +141,10 @@ func (st *Statement) Summarize() error {
 	return nil
 }
 
-// ReadStatement reads a statement from JSON, as strictly as [ReadReceipt] reads receipts.
+// ReadStatement parses the JSON of a statement, as strictly as [ReadReceipt] parses receipts.
 func ReadStatement(data []byte) (Statement, error) {
 	type plain Statement
-	type document struct { // the lists hide those of plain
+	type document struct { // these lists hide the fields of plain
 		plain
 		Chains   items[StatedChain]    `json:"chains"`
 		Released items[StatedResponse] `json:"released"`
@@ -165,8 +169,8 @@ func ReadStatement(data []byte) (Statement, error) {
 	return st, nil
 }
 
-// inUTC gives all times the one spelling that statements have. Those with the offset of this
-// machine's zone would otherwise be written as they were read.
+// inUTC converts all times to UTC, the only spelling in statements. Otherwise a time with the
+// offset of the local zone would be written as it was read.
 func (st *Statement) inUTC() {
 	st.Created, st.Time = st.Created.UTC(), st.Time.UTC()
 	for i := range st.Released {
@@ -190,13 +194,14 @@ func (st *Statement) inUTC() {
 	}
 }
 
-// Verify returns what is wrong with the statement: nothing, if the log that its checkpoint signs
-// says what the statement says, and says that this is all. It encodes each event anew and compares
-// it with its leaf, so that what was altered is named, and all leaves with the root of the log; and
-// it tells from the events alone what the object has spent and earned, and compares that with the
-// rest of the statement. It needs no ledger.
+// Verify checks the statement, and returns its faults. There are none if the log that the
+// checkpoint signs contains what the statement says, and says that this is complete. Verify
+// encodes each event again and compares the hash with the event's leaf, so that an altered field
+// is located. It compares all leaves with the root of the log. From the events alone it computes
+// what the object has spent and earned, and compares this with the rest of the statement. It needs
+// no ledger.
 //
-// keys are those that the log is known to be signed by, as for [Receipt.Verify].
+// keys are the known keys of the log, as for [Receipt.Verify].
 func (st Statement) Verify(keys note.Verifiers) Checked {
 	v := &checker{}
 	v.checkFormat(st.Format, event.StatementFormat)
@@ -220,7 +225,7 @@ func (st Statement) Verify(keys note.Verifiers) Checked {
 	return v.Checked
 }
 
-// checkFact checks a fact against its leaf, and tells it.
+// checkFact checks a fact against its leaf, and adds it to the summary.
 func (v *checker) checkFact(t *teller, at item, f Fact) {
 	t.fault = func(format string, args ...any) { v.faultOf(at, format, args...) }
 	c, err := f.change(t.Glossary)
@@ -233,7 +238,8 @@ func (v *checker) checkFact(t *teller, at item, f Fact) {
 		return
 	}
 	t.tell(ev)
-	// How the event spells what it says is in no hash.
+	// The hash does not cover the spelling of the fields, so the fact is written again and
+	// compared.
 	whole, err := factOf(ev, f.Leaf, t)
 	whole.Salt = f.Salt
 	if err == nil && !whole.equals(f) {
@@ -244,14 +250,16 @@ func (v *checker) checkFact(t *teller, at item, f Fact) {
 	}
 }
 
-// checkTold compares the readable part of a statement with what its events tell, field by field.
+// checkTold compares the readable part of a statement with the summary of its events, field by
+// field.
 func (v *checker) checkTold(told, said Statement) {
 	want, got := reflect.ValueOf(told), reflect.ValueOf(said)
 	for i := range want.NumField() {
 		var err error
 		name := want.Type().Field(i).Tag.Get("json")
 		switch list := want.Field(i).Kind() == reflect.Slice; {
-		case slices.Contains([]string{"format", "events", "proof", "checkpoint"}, name): // are checked by themselves
+		// these are checked elsewhere
+		case slices.Contains([]string{"format", "events", "proof", "checkpoint"}, name):
 		case list:
 			err = sameItems(want.Field(i), got.Field(i))
 		default:
@@ -263,8 +271,9 @@ func (v *checker) checkTold(told, said Statement) {
 	}
 }
 
-// sameItems compares two lists one by one, up to the first difference. What the events come to may
-// be far longer as text than what the document says: each of many chains names its policy in full.
+// sameItems compares two lists item by item, up to the first difference. It does not compare them
+// as one text, because the computed list may be far longer than the document: each of many chains
+// contains its policy in full.
 func sameItems(want, got reflect.Value) error {
 	for i := range min(want.Len(), got.Len()) {
 		if err := sameText(want.Index(i).Interface(), got.Index(i).Interface()); err != nil {

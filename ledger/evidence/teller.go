@@ -13,25 +13,26 @@ import (
 	"github.com/sluicedp/sluice/privacy"
 )
 
-// teller tells, from the events of a statement alone, what the object comes to. It follows the
-// rules of package fold as far as one object shows them.
+// teller computes the summary of a statement from its events alone. It applies the rules of
+// package fold, as far as the events of one object allow.
 type teller struct {
 	*event.Glossary
 	out     Statement
 	last    event.Event
-	listed  []uint64 // the events about the object
+	listed  []uint64 // numbers of the events about the object
 	account event.Account
 	chains  map[uint32]*toldChain
-	nanos   int64 // what they cost together, in nano-nats
-	// withdrawn is the event by which the object last withdrew, or 0.
+	nanos   int64 // total cost of the chains, in nano-nats
+	// withdrawn is the event of the object's last withdrawal, or 0.
 	withdrawn uint64
-	proven    map[[2]uint32]time.Time // since when a policy allows no more than another one
-	compared  int                     // how often that was asked
-	// fault is called with what is wrong with the event being told.
+	// proven has the time from which the first policy is known to allow no more than the second.
+	proven   map[[2]uint32]time.Time
+	compared int // number of comparisons of policies
+	// fault is called with what is wrong with the current event.
 	fault func(format string, args ...any)
 }
 
-// tell takes in the next event.
+// tell adds the next event to the summary.
 func (t *teller) tell(ev event.Event) {
 	if ev.Number <= t.last.Number || ev.Time.Before(t.last.Time) {
 		t.fault("it comes behind event %d, of %v", t.last.Number, t.last.Time)
@@ -61,7 +62,7 @@ func (t *teller) tell(ev event.Event) {
 	}
 }
 
-// begin takes in what stayed of the object when what came before was destroyed.
+// begin restores what was kept of the object when its earlier events were erased.
 func (t *teller) begin(c *event.Forgotten, ev event.Event) {
 	if c.Object != t.out.Object || len(t.listed) > 0 || t.out.Forgotten != 0 {
 		t.fault("it destroyed what is there")
@@ -79,8 +80,8 @@ func (t *teller) begin(c *event.Forgotten, ev event.Event) {
 	}
 }
 
-// count brings the sum of what the chains cost up to date with one of them. Adding all of them up
-// at each event would take as long as the square of their number.
+// count updates the total cost of the chains after one of them changed. Adding up all chains at
+// each event would take quadratic time.
 func (t *teller) count(c *toldChain) {
 	now := plus(c.past, plus(c.before, c.spent())).Nano()
 	t.nanos -= c.counted
@@ -92,7 +93,7 @@ func (t *teller) count(c *toldChain) {
 	c.counted = now
 }
 
-// spent is what the chains cost, or the largest ε there is.
+// spent returns the total cost of the chains, or the largest ε if the total is larger.
 func (t *teller) spent() privacy.Epsilon {
 	sum, err := privacy.EpsilonFromNano(t.nanos)
 	if err != nil {
@@ -101,7 +102,7 @@ func (t *teller) spent() privacy.Epsilon {
 	return sum
 }
 
-// about takes in an event about the object.
+// about adds an event about the object.
 func (t *teller) about(ev event.Event) {
 	before := t.account.Spent
 	switch c := ev.Change.(type) {
@@ -141,12 +142,13 @@ func (t *teller) about(ev event.Event) {
 		}
 	}
 	t.account.Spent = t.spent()
-	if before.Less(t.account.Spent) && t.account.Cap.Less(t.account.Spent) { // a cap may be lowered below what is spent
+	// a cap may be lowered below the spent ε, so only increases are checked
+	if before.Less(t.account.Spent) && t.account.Cap.Less(t.account.Spent) {
 		t.fault("the object has spent ε=%s of %s", t.account.Spent, t.account.Cap)
 	}
 }
 
-// hold takes in a reservation.
+// hold checks an event of a reservation.
 func (t *teller) hold(c *event.Held, ev event.Event) {
 	r, known := t.Reservations[c.Sale]
 	if !known || !r.Holds(ev) {
@@ -158,7 +160,7 @@ func (t *teller) hold(c *event.Held, ev event.Event) {
 	}
 }
 
-// changeTerms takes in other terms. Without consent they allow nothing that those before did not.
+// changeTerms applies new terms. Without consent they must not allow more than the old terms.
 func (t *teller) changeTerms(c *event.TermsChanged, ev event.Event) {
 	ch, known := t.chains[c.Question]
 	if !known {
@@ -174,7 +176,7 @@ func (t *teller) changeTerms(c *event.TermsChanged, ev event.Event) {
 	})
 }
 
-// checkLess finds fault with new terms that may allow more.
+// checkLess records a fault if new terms may allow more than the old ones.
 func (t *teller) checkLess(c *event.TermsChanged, under uint32, ev event.Event) {
 	if t.account.Cap.Less(c.Cap) {
 		t.fault("without consent the cap rises from ε=%s to %s", t.account.Cap, c.Cap)
@@ -194,11 +196,12 @@ func (t *teller) checkLess(c *event.TermsChanged, under uint32, ev event.Event) 
 	t.proven[pair] = ev.Time
 }
 
-// mostCompared is how many policies are compared for a statement. Each may take a millisecond, and
-// the author of the statement may be hostile.
+// mostCompared is the maximum number of comparisons of policies for a statement. Each may take a
+// millisecond, and the statement may be hostile.
 const mostCompared = 10_000
 
-// terms returns a policy, or what stands for none.
+// terms returns a policy by its number. For no policy it returns one with the largest ε as its
+// ceiling.
 func (t *teller) terms(number uint32) policy.Policy {
 	if p := t.Policies[number]; p != nil {
 		return *p
@@ -206,7 +209,7 @@ func (t *teller) terms(number uint32) policy.Policy {
 	return policy.Fixed(privacy.MaxEpsilon())
 }
 
-// beginEpoch closes a chain.
+// beginEpoch ends the current epoch of a chain and starts the next one.
 func (t *teller) beginEpoch(c *event.EpochBegun, number uint64) {
 	ch := t.chain(c.Question)
 	if ch.unused() && ch.before.IsZero() {
@@ -220,7 +223,7 @@ func (t *teller) beginEpoch(c *event.EpochBegun, number uint64) {
 	ch.lowest, ch.highest = privacy.Epsilon{}, privacy.Epsilon{}
 }
 
-// state puts the current epoch of a chain in words.
+// state returns the description of the current epoch of a chain.
 func (t *teller) state(question uint32, c *toldChain) StatedChain {
 	return StatedChain{
 		Question: t.name(question), Epoch: len(c.ended) + 1, Policy: t.Policies[c.policy],
@@ -229,7 +232,7 @@ func (t *teller) state(question uint32, c *toldChain) StatedChain {
 	}
 }
 
-// compare holds the list of a stated event against the events that are there.
+// compare compares the list of events in a stated event with the events that the statement has.
 func (t *teller) compare(c *event.Stated) {
 	if c.Forgotten != t.out.Forgotten {
 		t.fault("it lists the events behind event %d, by which the object was forgotten; here that is event %d",
@@ -251,7 +254,7 @@ func (t *teller) name(question uint32) string {
 	if q := t.Questions[question]; q != nil {
 		return q.Name
 	}
-	return "" // the fact could not be read either
+	return "" // a fault for the unreadable fact was already recorded
 }
 
 func (t *teller) enroll(c *event.Enrolled, number uint64) {
@@ -268,7 +271,8 @@ func (t *teller) enroll(c *event.Enrolled, number uint64) {
 	ch.enrolled, t.account.Cap = number, c.Cap
 }
 
-// chain returns the chain in which something happens.
+// chain returns the chain of a question. It records a fault if the object does not take part in
+// the question.
 func (t *teller) chain(question uint32) *toldChain {
 	ch, known := t.chains[question]
 	if !known {
@@ -302,7 +306,7 @@ func (t *teller) value(question uint32, epsilon privacy.Epsilon, v event.Value) 
 	return ""
 }
 
-// sell takes in a sale of a response, recorded now or before.
+// sell adds the sale of a response, which is new or was recorded before.
 func (t *teller) sell(c *event.Sold, ev event.Event) {
 	r, known := t.Sales[c.Sale]
 	if !known || !r.Holds(ev) {
@@ -327,7 +331,7 @@ func (t *teller) sell(c *event.Sold, ev event.Event) {
 	})
 }
 
-// hand makes a buyer a holder of a level.
+// hand records that a buyer holds a level.
 func (t *teller) hand(ch *toldChain, epsilon privacy.Epsilon, buyer uint32) {
 	if ch.holders == nil {
 		ch.holders = map[holding]bool{}
@@ -338,24 +342,25 @@ func (t *teller) hand(ch *toldChain, epsilon privacy.Epsilon, buyer uint32) {
 	}
 }
 
-// levelEntries returns how many entries a level of a question is.
+// levelEntries returns how many entries of a chain one level of a question needs.
 func (t *teller) levelEntries(question uint32) int {
 	if q := t.Questions[question]; q != nil {
 		return q.LevelEntries()
 	}
-	return 1 // the fact could not be read either
+	return 1 // a fault for the unreadable fact was already recorded
 }
 
-// addEntries counts entries of a chain. A ledger adds none to a chain that is full. What it
-// promises to reservations cannot be seen here: no event about an object says that one was
-// cancelled.
+// addEntries adds to the number of entries of a chain, and records a fault above the maximum.
+// Entries that a ledger keeps free for reservations are not counted, because no event about an
+// object says that a reservation was cancelled.
 func (t *teller) addEntries(ch *toldChain, n int) {
 	if ch.entries += n; ch.entries > event.MaxEntries {
 		t.fault("the chain has %d entries; at most %d are possible", ch.entries, event.MaxEntries)
 	}
 }
 
-// statement returns what was told. The last event must close it.
+// statement returns the summary. It records a fault if the last event is not the one that ends the
+// list.
 func (t *teller) statement() Statement {
 	if c, ok := t.last.Change.(*event.Stated); !ok || c.Object != t.out.Object {
 		t.fault("no event closes the list of those about %q", t.out.Object)
@@ -372,21 +377,23 @@ func (t *teller) statement() Statement {
 	return t.out
 }
 
-// toldChain is a chain as the events of a statement tell it.
+// toldChain is the state of a chain, computed from the events of a statement.
 type toldChain struct {
-	enrolled uint64 // the event by which the object last came to the question
+	enrolled uint64 // the event of the last enrolment in the question
 	policy   uint32
-	bound    bool                            // to a truth
-	levels   map[privacy.Epsilon]event.Value // of the epoch. They come in any order, and what they cost needs none
-	holders  map[holding]bool                // of the levels
-	entries  int                             // of all epochs: see event.MaxEntries
-	lowest   privacy.Epsilon                 // of the levels, 0 without any
-	highest  privacy.Epsilon                 // likewise
-	answered privacy.Epsilon                 // what answers about panels cost
-	ended    []StatedChain                   // the epochs before
-	past     privacy.Epsilon                 // that they cost
-	before   privacy.Epsilon                 // spent by what was destroyed; answered is what answers cost since
-	counted  int64                           // what it costs as far as the sum of all has it, in nano-nats
+	bound    bool // whether it is bound to a true value
+	// levels has the responses of the epoch by level. Their order does not matter for the cost.
+	levels   map[privacy.Epsilon]event.Value
+	holders  map[holding]bool // buyers that hold levels of the epoch
+	entries  int              // in all epochs, see event.MaxEntries
+	lowest   privacy.Epsilon  // the lowest level; 0 if there is none
+	highest  privacy.Epsilon  // the highest level; 0 if there is none
+	answered privacy.Epsilon  // cost of answers to panel queries in the epoch
+	ended    []StatedChain    // earlier epochs
+	past     privacy.Epsilon  // cost of the earlier epochs
+	// before is the ε that was spent before the object was forgotten. It is not part of answered.
+	before  privacy.Epsilon
+	counted int64 // its part of the total cost, in nano-nats
 }
 
 // holding is a level that a buyer holds.
@@ -395,7 +402,7 @@ type holding struct {
 	buyer   uint32
 }
 
-// method returns how a response at a level that the epoch does not have comes about.
+// method returns how a response at a new level of the epoch must have been made.
 func (c *toldChain) method(epsilon privacy.Epsilon) event.Method {
 	switch {
 	case c.highest.Less(epsilon):
@@ -420,10 +427,10 @@ func (c *toldChain) add(epsilon privacy.Epsilon, v event.Value) {
 	}
 }
 
-// spent returns the ε that the epoch has cost, but for what was destroyed.
+// spent returns the cost of the epoch, without what was spent before the object was forgotten.
 func (c *toldChain) spent() privacy.Epsilon { return plus(c.highest, c.answered) }
 
-// unused tells whether nothing has happened in the epoch.
+// unused reports whether nothing has happened in the epoch.
 func (c *toldChain) unused() bool { return len(c.levels) == 0 && !c.bound && c.answered.IsZero() }
 
 func newTeller(object string) *teller {
@@ -436,8 +443,8 @@ func newTeller(object string) *teller {
 	}
 }
 
-// plus returns a + b, or the largest ε if that is above it: a statement that cannot be true must
-// not overflow to one that can.
+// plus returns a + b, or the largest ε if the sum is larger. So an impossible statement cannot
+// overflow to a possible one.
 func plus(a, b privacy.Epsilon) privacy.Epsilon {
 	sum, err := a.Add(b)
 	if err != nil {

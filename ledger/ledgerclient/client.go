@@ -23,15 +23,15 @@ import (
 	"github.com/sluicedp/sluice/ledger/api"
 )
 
-// Options say how a server is spoken to. The zero value is ready for use.
+// Options configure how a client connects to a server. The zero value is ready for use.
 type Options struct {
-	Token string // is sent as a bearer; "" sends none
-	// HTTP does the requests, such as one that has a client certificate; nil is one of its own. Of
-	// an address of a Unix socket its transport is not used.
+	Token string // sent as a bearer token; "" sends none
+	// HTTP sends the requests, for example with a client certificate; nil means a client of its
+	// own. For the address of a Unix socket its transport is not used.
 	HTTP *http.Client
 }
 
-// Client is a ledger that another process has open. Its methods may be called concurrently.
+// Client calls a ledger that another process has open. Its methods may be called concurrently.
 type Client struct {
 	base  string
 	token string
@@ -40,19 +40,19 @@ type Client struct {
 }
 
 // Dial returns a client of the server at an address: https://…, http://… on this machine, or
-// unix:PATH. It asks what ledger that is, so that an address or a token that is wrong is known at
+// unix:PATH. It reads which ledger the server has, so that a wrong address or token is an error at
 // once.
 //
-// On Linux, nothing is sent to a server at a Unix socket that may be another user's trap: it must
-// run as root or as this user, or listen at a path whose directories only its user, root and this
-// one can write to. Else the error is [api.ErrInvalid].
+// On Linux, Dial protects against a Unix socket that another user has placed as a trap. Nothing is
+// sent unless the server runs as root or as this user, or only the server's user, root and this
+// user can write to the directories of the path. Otherwise the error is [api.ErrInvalid].
 func Dial(ctx context.Context, address string, o Options) (*Client, error) {
 	c := &Client{token: o.Token, http: &http.Client{}}
 	if o.HTTP != nil {
 		copied := *o.HTTP
 		c.http = &copied
 	}
-	// A token is for this address only.
+	// Redirects are not followed, because the token is for this address only.
 	c.http.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 	if err := c.locate(address); err != nil {
 		return nil, err
@@ -62,13 +62,14 @@ func Dial(ctx context.Context, address string, o Options) (*Client, error) {
 		err = checkAbout(about)
 	}
 	if c.about = about; err != nil {
-		_ = c.Close() // the caller gets no client to close
+		_ = c.Close() // the caller gets no client that it could close
 		return nil, err
 	}
 	return c, nil
 }
 
-// checkAbout refuses what no ledger says of itself: any web server may answer with a JSON object.
+// checkAbout returns an error if a required field is missing. Any web server may answer with a
+// JSON object that is not from a ledger.
 func checkAbout(a api.About) error {
 	var lacks []string
 	for name, missing := range map[string]bool{
@@ -89,7 +90,7 @@ func checkAbout(a api.About) error {
 	return problem.New(problem.Unreachable, what, strings.Join(lacks, ", "))
 }
 
-// locate takes an address.
+// locate sets the server's address and transport.
 func (c *Client) locate(address string) error {
 	path, isSocket, err := httpapi.SocketPath(address)
 	if err != nil {
@@ -116,16 +117,16 @@ func (c *Client) locate(address string) error {
 	return nil
 }
 
-// Close drops idle connections. The ledger stays open where it is.
+// Close closes idle connections. The ledger stays open in the server.
 func (c *Client) Close() error {
 	c.http.CloseIdleConnections()
 	return nil
 }
 
-// About returns what the ledger was created with, as [ledger.Ledger.About] does.
+// About returns the settings that the ledger was created with, like [ledger.Ledger.About].
 func (c *Client) About() api.About { return c.about }
 
-// message is a request to the server: a POST if it has a body, or else a GET.
+// message is a request to the server. It is a POST if it has a body, otherwise a GET.
 type message struct {
 	path     string
 	query    url.Values
@@ -133,11 +134,12 @@ type message struct {
 	key      string
 	body     any // nil for none
 	accept   string
-	most     int64 // bytes of the answer, or of the problem
-	isStream bool  // the answer is read in pieces, each of which is bounded
+	most     int64 // maximum bytes of the answer or of the problem
+	isStream bool  // the answer is read in parts, each with a limit of its own
 }
 
-// do sends a request, and returns what is answered if that is no problem. The caller closes it.
+// do sends a request and returns the answer, or the problem as an error. The caller closes the
+// body of the answer.
 func (c *Client) do(ctx context.Context, m message) (*http.Response, error) {
 	request, err := c.request(ctx, m)
 	if err != nil {
@@ -167,8 +169,9 @@ func (c *Client) request(ctx context.Context, m message) (*http.Request, error) 
 	method := http.MethodGet
 	if m.body != nil {
 		method = http.MethodPost
-		// It refuses what is no UTF-8, where encoding/json changes it. A list that is nil is null: an
-		// empty list, such as one of no names of outputs, is another request.
+		// This marshaler refuses text that is not UTF-8, which encoding/json would change. A nil
+		// list becomes null, because an empty list, such as one of no output names, is a different
+		// request.
 		text, err := json.Marshal(m.body, json.FormatNilSliceAsNull(true))
 		if err != nil {
 			return nil, fmt.Errorf("%w: a request that is no UTF-8, or has a number that is none", api.ErrInvalid)
@@ -197,7 +200,7 @@ func (c *Client) request(ctx context.Context, m message) (*http.Request, error) 
 	return request, nil
 }
 
-// unreachable says that a server did not answer, or not to the end.
+// unreachable returns the error for a server that did not answer, or whose answer broke off.
 func unreachable(ctx context.Context, err error) error {
 	if cause := ctx.Err(); cause != nil {
 		return cause
@@ -207,18 +210,18 @@ func unreachable(ctx context.Context, err error) error {
 	}
 	var of *url.Error
 	if errors.As(err, &of) {
-		err = of.Err // without the address, which names people
+		err = of.Err // omit the URL, which contains names of people
 	}
 	return problem.New(problem.Unreachable, "the server: %v", err)
 }
 
-// problemOf returns the problem that a server answers with.
+// problemOf returns the problem in a server's answer.
 func problemOf(ctx context.Context, response *http.Response) error {
 	media, _, _ := mime.ParseMediaType(response.Header.Get("Content-Type"))
 	p := &api.Problem{}
 	err := stdjson.NewDecoder(response.Body).Decode(p)
 	if errors.As(err, new(*api.Problem)) {
-		return err // it is too long
+		return err // the answer exceeds its limit
 	}
 	if media != problem.ContentType || err != nil || p.Kind == "" {
 		if cause := ctx.Err(); cause != nil {
@@ -230,7 +233,7 @@ func problemOf(ctx context.Context, response *http.Response) error {
 	return problem.Restore(p)
 }
 
-// call sends a request, and reads the answer into what out points to.
+// call sends a request, and decodes the answer into out, which is a pointer.
 func (c *Client) call(ctx context.Context, m message, out any) error {
 	m.most = limitOf(m.body, out)
 	text, err := c.whole(ctx, m)
@@ -243,14 +246,14 @@ func (c *Client) call(ctx context.Context, m message, out any) error {
 	return nil
 }
 
-// ask sends a request, and returns the answer as package ledger would.
+// ask sends a request and returns the decoded answer.
 func ask[Out any](ctx context.Context, c *Client, m message) (out Out, err error) {
 	err = c.call(ctx, m, &out)
 	return out, err
 }
 
-// query returns the parameters of a query from names and values in turn. It leaves out those whose
-// value is false or "", and the time zero.
+// query returns query parameters from alternating names and values. It omits parameters whose
+// value is false, "" or the zero time.
 func query(pairs ...any) url.Values {
 	out := url.Values{}
 	for i := 0; i < len(pairs); i += 2 {
@@ -290,7 +293,7 @@ func (c *Client) changeOnly(ctx context.Context, path, key string, in any) error
 	return err
 }
 
-// whole sends a request, and reads the answer to its end.
+// whole sends a request, and returns the whole answer.
 func (c *Client) whole(ctx context.Context, m message) ([]byte, error) {
 	response, err := c.do(ctx, m)
 	if err != nil {
@@ -300,7 +303,7 @@ func (c *Client) whole(ctx context.Context, m message) ([]byte, error) {
 	text, err := io.ReadAll(response.Body)
 	switch {
 	case errors.As(err, new(*api.Problem)):
-		return nil, err // it is too long
+		return nil, err // the answer exceeds its limit
 	case err == nil && response.ContentLength >= 0 && int64(len(text)) != response.ContentLength:
 		err = io.ErrUnexpectedEOF
 	}

@@ -5,11 +5,12 @@
 //	l, err := ledgerclient.Dial(ctx, "https://ledger.example.com", ledgerclient.Options{Token: token})
 //	sale, err := l.Sell(ctx, request)
 //
-// What differs: progress is not told; an estimate cannot be limited to objects by a function; and
-// there are errors that only a ledger elsewhere has, which are a [*api.Problem]. After an error
-// that leaves open whether a request was carried out, such as "unreachable", repeat it with
-// its key, as after any other of the kind.
+// There are three differences. Progress is not reported. An estimate cannot be limited to objects
+// by a function. Some errors, which are a [*api.Problem], exist only for a ledger in another
+// process. After an error that leaves it unknown whether a request was executed, such as
+// "unreachable", repeat the request with its key, as with [ledger.Ledger].
 //
-// True values are sent only of those whom a draw needs: a request is sent without any at first, and
-// the server answers with whose it needs.
+// Only those true values are sent that a draw needs. A request is first sent without any, and the
+// server answers with the objects whose values it needs. [Client.Release] with a true value in the
+// request is the exception.
 package ledgerclient

@@ -22,7 +22,7 @@ import (
 	"github.com/sluicedp/sluice/ledger/internal/event"
 )
 
-// What is proven, and copied.
+// Proofs and copies.
 
 // Receipt is [ledger.Ledger.Receipt].
 func (c *Client) Receipt(ctx context.Context, sale uint64) (evidence.Receipt, error) {
@@ -44,7 +44,8 @@ func (c *Client) Statement(ctx context.Context, r api.ObjectRequest) (evidence.S
 	return evidence.ReadStatement(text)
 }
 
-// maxCheckpoint is more than any checkpoint has, in bytes.
+// maxCheckpoint is the maximum number of bytes that are read of a checkpoint. No checkpoint is as
+// long.
 const maxCheckpoint = 1 << 20
 
 // Checkpoint is [ledger.Ledger.Checkpoint].
@@ -75,14 +76,15 @@ func (c *Client) Consistency(ctx context.Context, from, to uint64) (tlog.TreePro
 	return proof, nil
 }
 
-// Backup is [ledger.Ledger.Backup]: the copy is on this machine, and verified here. It is fetched
-// to a file beside path, and copied from there, which needs room for two. progress is told of that
-// copy alone. What a crash leaves of one, .sluice-fetched-*, can be removed.
+// Backup is [ledger.Ledger.Backup]. The copy is created and verified on this machine. The file is
+// first fetched to the directory of path and copied from there, so there must be space for two
+// copies. progress reports the second copy only. A crash may leave a directory .sluice-fetched-*,
+// which can be removed.
 func (c *Client) Backup(ctx context.Context, path string, progress func(done, total int)) (api.Copied, error) {
 	return c.copyTo(ctx, path, nil, progress)
 }
 
-// CompactTo is [ledger.Ledger.CompactTo], as [Client.Backup].
+// CompactTo is [ledger.Ledger.CompactTo], and works as [Client.Backup] does.
 func (c *Client) CompactTo(ctx context.Context, path string, progress func(done, total int)) (api.Copied, error) {
 	return c.copyTo(ctx, path, query("compact", true), progress)
 }
@@ -90,7 +92,7 @@ func (c *Client) CompactTo(ctx context.Context, path string, progress func(done,
 func (c *Client) copyTo(
 	ctx context.Context, path string, query url.Values, progress func(done, total int),
 ) (done api.Copied, err error) {
-	path, err = ledgerfile.NewLedger(path, "") // before all of it is fetched
+	path, err = ledgerfile.NewLedger(path, "") // check the path before the file is fetched
 	if errors.As(err, new(*ledgerfile.OccupiedError)) {
 		err = fmt.Errorf("%w: %w", api.ErrInvalid, err)
 	}
@@ -104,8 +106,9 @@ func (c *Client) copyTo(
 	return done, err
 }
 
-// withFetched calls use with a copy of the server's ledger, as it is at one instant. The copy is in
-// a new directory in dir, which is removed at the end: errors call it by name.
+// withFetched fetches a copy of the server's ledger, as it is at one instant, and calls use with
+// it. The copy is in a new directory inside dir, which is removed at the end. So errors call the
+// copy by name, and not by its path.
 func (c *Client) withFetched(
 	ctx context.Context, dir, name string, query url.Values, use func(*ledger.Ledger) error,
 ) (err error) {
@@ -129,7 +132,7 @@ func (c *Client) withFetched(
 	return errors.Join(use(l), l.Close())
 }
 
-// fetchInto writes the server's file, as it is at one instant, to an open file, and closes that.
+// fetchInto writes the server's file, as it is at one instant, to file, and closes file.
 func (c *Client) fetchInto(ctx context.Context, file *os.File, query url.Values) (err error) {
 	defer func() { err = errors.Join(err, file.Close()) }()
 	response, err := c.do(ctx, message{path: "/v1/backup", query: query, most: few, isStream: true})
@@ -145,7 +148,7 @@ func (c *Client) fetchInto(ctx context.Context, file *os.File, query url.Values)
 		err = io.ErrUnexpectedEOF
 	}
 	switch {
-	case errors.As(err, new(*fs.PathError)): // this disk has failed, not the server
+	case errors.As(err, new(*fs.PathError)): // a failure of the local disk, not of the server
 		return err
 	case err != nil:
 		return unreachable(ctx, err)
@@ -153,8 +156,8 @@ func (c *Client) fetchInto(ctx context.Context, file *os.File, query url.Values)
 	return file.Sync()
 }
 
-// Verify is [ledger.Ledger.Verify]. It fetches the whole ledger, and verifies that here: the
-// server's word proves nothing.
+// Verify is [ledger.Ledger.Verify]. It fetches the whole ledger and verifies it on this machine,
+// because an answer of the server would prove nothing.
 func (c *Client) Verify(ctx context.Context, r api.VerifyRequest) (found api.Verification, err error) {
 	err = c.withFetched(ctx, os.TempDir(), "the fetched ledger", nil, func(l *ledger.Ledger) error {
 		found, err = l.Verify(ctx, r)

@@ -13,14 +13,14 @@ import (
 	"github.com/sluicedp/sluice/ledger/observe"
 )
 
-// What the host asks.
+// Methods for the host.
 
 // Stats is [ledger.Ledger.Stats].
 func (c *Client) Stats(ctx context.Context) (api.Stats, error) {
 	return get[api.Stats](ctx, c, "/v1/stats", nil)
 }
 
-// Health is [ledger.Ledger.Health], of the server's ledger.
+// Health is [ledger.Ledger.Health] of the server's ledger.
 func (c *Client) Health(ctx context.Context) (observe.Health, error) {
 	out, err := get[httpapi.Health](ctx, c, "/v1/health", nil)
 	if err == nil && out.Stopped != nil {
@@ -58,7 +58,7 @@ func (c *Client) Enroll(ctx context.Context, r api.EnrollRequest) (api.EnrollRes
 	return change[api.EnrollResult](ctx, c, "/v1/enrolments", r.Key, &in)
 }
 
-// ChangeTerms is [ledger.Ledger.ChangeTerms], but for its progress.
+// ChangeTerms is [ledger.Ledger.ChangeTerms] without progress.
 func (c *Client) ChangeTerms(ctx context.Context, r api.ChangeTermsRequest) (api.ChangeTermsResult, error) {
 	in := httpapi.NewTerms{ChangeTermsRequest: r}
 	if r.Policy != nil {
@@ -67,15 +67,16 @@ func (c *Client) ChangeTerms(ctx context.Context, r api.ChangeTermsRequest) (api
 	return change[api.ChangeTermsResult](ctx, c, "/v1/terms", r.Key, &in)
 }
 
-// Reconcile is [ledger.Ledger.Reconcile], but for its progress. The table goes to the server in one
-// request, and must fit into it. Confirm is told what a dry run says; if anything else is to be
-// done by then, nothing is, and the error is a "changed" [*api.Problem].
+// Reconcile is [ledger.Ledger.Reconcile] without progress. The whole table is sent in one request,
+// and must fit into it. Confirm gets the result of a dry run. If the changes would differ from it
+// when they are to be done, nothing is done, and the error is a [*api.Problem] of the kind
+// "changed".
 func (c *Client) Reconcile(ctx context.Context, r api.ReconcileRequest) (out api.ReconcileResult, err error) {
 	if r.Members == nil {
 		return out, fmt.Errorf("%w: no table is given", api.ErrInvalid)
 	}
 	in := httpapi.Reconcile{ReconcileRequest: r, Members: []api.Member{}}
-	if in.AsOf == 0 { // the table is read now, and not when it arrives
+	if in.AsOf == 0 { // the table is of this moment, and not of when it arrives at the server
 		now, err := c.Stats(ctx)
 		if err != nil {
 			return out, err
@@ -106,8 +107,8 @@ func (c *Client) reconcile(ctx context.Context, in httpapi.Reconcile, dry bool) 
 	return post[api.ReconcileResult](ctx, c, "/v1/reconciliations", &in)
 }
 
-// Release is [ledger.Ledger.Release]. A true value goes along with the request, whether it is
-// needed or not.
+// Release is [ledger.Ledger.Release]. A true value in the request is sent even if it is not
+// needed.
 func (c *Client) Release(ctx context.Context, r api.ReleaseRequest) (out api.Response, err error) {
 	send := func(truths map[string]httpapi.Truths) (err error) {
 		in := httpapi.Release{ReleaseRequest: r, Truths: one(truths)}
@@ -125,7 +126,7 @@ func (c *Client) Release(ctx context.Context, r api.ReleaseRequest) (out api.Res
 	return out, err
 }
 
-// Raise is [ledger.Ledger.Raise], but for its progress.
+// Raise is [ledger.Ledger.Raise] without progress.
 func (c *Client) Raise(ctx context.Context, r api.RaiseRequest) (api.RaiseResult, error) {
 	out, err := draw[httpapi.Raised](ctx, c, "/v1/raises", r.Key, r.Truth, func(truths httpapi.Truths) any {
 		return &httpapi.Raise{RaiseRequest: r, Truths: truths}
@@ -135,15 +136,15 @@ func (c *Client) Raise(ctx context.Context, r api.RaiseRequest) (api.RaiseResult
 	return done, err
 }
 
-// Advance is [ledger.Ledger.Advance], but for its progress.
+// Advance is [ledger.Ledger.Advance] without progress.
 func (c *Client) Advance(ctx context.Context, r api.AdvanceRequest) (api.AdvanceResult, error) {
 	all, err := api.Collect(c.Questions(ctx))
 	if err != nil {
 		return api.AdvanceResult{}, err
 	}
 	var out httpapi.Advanced
-	// A sweep goes on part by part, and asks about each object at most once for each question.
-	// Older values are of parts that are done, and are not sent again.
+	// A sweep is executed in parts, and asks for each object's value at most once per question.
+	// Values of earlier rounds belong to parts that are done, and are not sent again.
 	send := func(truths map[string]httpapi.Truths) (err error) {
 		in := httpapi.Advance{AdvanceRequest: r, Truths: truths}
 		out, err = change[httpapi.Advanced](ctx, c, "/v1/advances", r.Key, &in)
@@ -168,8 +169,8 @@ func (c *Client) Answer(ctx context.Context, r api.AnswerRequest) (api.AnswerRes
 	return done, err
 }
 
-// QuoteAnswer is [ledger.Ledger.QuoteAnswer]. Why an answer is not raised is a [*api.Problem],
-// which wraps what the ledger says.
+// QuoteAnswer is [ledger.Ledger.QuoteAnswer]. The reason why an answer is not raised is a
+// [*api.Problem], which wraps the error of the ledger.
 func (c *Client) QuoteAnswer(ctx context.Context, r api.AnswerRequest) (api.AnswerQuote, error) {
 	out, err := post[httpapi.AnswerQuote](ctx, c, "/v1/answers/quotes", &httpapi.Inquiry{AnswerRequest: r})
 	q := out.AnswerQuote
@@ -194,7 +195,7 @@ func (c *Client) Forget(ctx context.Context, r api.ObjectRequest) error {
 	return c.changeOnly(ctx, "/v1/forgettings", r.Key, &r)
 }
 
-// Compact is [ledger.Ledger.Compact], but for its progress.
+// Compact is [ledger.Ledger.Compact] without progress.
 func (c *Client) Compact(ctx context.Context, _ func(done, total int)) error {
 	_, err := post[httpapi.Compacted](ctx, c, "/v1/compactions", &httpapi.Done{})
 	return err
@@ -205,7 +206,8 @@ func (c *Client) Object(ctx context.Context, name string) (o api.ObjectState, er
 	return get[api.ObjectState](ctx, c, "/v1/object", query("object", name))
 }
 
-// Estimate is [ledger.Ledger.Estimate]. Include is not possible.
+// Estimate is [ledger.Ledger.Estimate]. It returns api.ErrInvalid if Include is set, because a
+// function cannot be sent.
 func (c *Client) Estimate(ctx context.Context, r api.EstimateRequest) (e api.Estimate, err error) {
 	if r.Include != nil {
 		return e, fmt.Errorf("%w: an estimate of a ledger elsewhere cannot be limited by a function", api.ErrInvalid)
@@ -228,8 +230,8 @@ func (c *Client) Levels(ctx context.Context, question string) iter.Seq2[api.Leve
 	})
 }
 
-// TakeOver has the standby at the address take over: [ledger.Ledger.TakeOver]. From then on the
-// client is one of the ledger that goes on, whose last event is returned.
+// TakeOver makes the standby at the client's address take over, like [ledger.Ledger.TakeOver].
+// From then on the client calls the resulting ledger, whose last event TakeOver returns.
 func (c *Client) TakeOver(ctx context.Context) (events uint64, err error) {
 	out, err := post[httpapi.TakenOver](ctx, c, "/v1/takeovers", &httpapi.Done{})
 	return out.Events, err

@@ -10,20 +10,20 @@ import (
 	"github.com/sluicedp/sluice/ledger/api"
 )
 
-// A server may be broken or hostile. So a client reads no more of an answer than its request
-// justifies, in bytes of JSON.
+// A server may be faulty or hostile. So a client reads no more bytes of an answer than its request
+// justifies.
 const (
-	// few is more than an answer has that lists no objects.
+	// few is more than any answer that lists no objects.
 	few = 1 << 20
-	// perObject is more than an answer says of one object: its name, refusals, and lists that name
-	// it, in JSON with each byte escaped.
+	// perObject is more than an answer contains about one object: its name, its refusals, and its
+	// entries in lists, in JSON with each byte escaped.
 	perObject = 16 << 10
-	// many is more than any answer has that lists as many objects, questions or buyers as it can.
+	// many is more than any answer that lists the maximum number of objects, questions or buyers.
 	many = 512 << 20
 )
 
-// limitOf returns the limit for the answer to a request, or for the problem that it ends with. An
-// answer may list each object of the request.
+// limitOf returns the maximum number of bytes of the answer or problem for a request. An answer
+// may list each object of the request.
 func limitOf(in, out any) int64 {
 	switch out.(type) {
 	case *api.Budget:
@@ -42,8 +42,8 @@ func limitOf(in, out any) int64 {
 	return min(few+int64(named)*perObject, many)
 }
 
-// bounded is a body of which so many bytes at most are read. More of them are an
-// "unreachable" problem.
+// bounded is a body with a maximum length. Reading more returns a problem of the kind
+// "unreachable".
 type bounded struct {
 	io.ReadCloser
 	most, left int64
@@ -68,7 +68,7 @@ func tooLong(most int64) error {
 	return problem.New(problem.Unreachable, what, most)
 }
 
-// readLine reads a line, with its end, of at most so many bytes.
+// readLine reads a line including its end, of at most so many bytes.
 func readLine(in *bufio.Reader, most int64) (line []byte, err error) {
 	for {
 		part, err := in.ReadSlice('\n')

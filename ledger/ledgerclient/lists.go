@@ -19,7 +19,8 @@ import (
 	"github.com/sluicedp/sluice/privacy"
 )
 
-// list yields the items of a list, each of at most so many bytes. Each range over it asks anew.
+// list yields the items of a list, each of at most so many bytes. Each range over the result sends
+// the request again.
 func list[T any](ctx context.Context, c *Client, path string, query url.Values, most int64) iter.Seq2[T, error] {
 	return func(yield func(T, error) bool) {
 		response, err := c.do(ctx, message{path: path, query: query, accept: httpapi.Lines, most: few, isStream: true})
@@ -34,10 +35,10 @@ func list[T any](ctx context.Context, c *Client, path string, query url.Values, 
 	}
 }
 
-// errBroken says that the consumer wants no more.
+// errBroken means that the consumer stopped the iteration.
 var errBroken = errors.New("no more")
 
-// ended returns the error that a list ends with.
+// ended returns the error that the iteration over a list ends with.
 func ended(ctx context.Context, err error) error {
 	var p *api.Problem
 	if errors.As(err, &p) || errors.Is(err, api.ErrInvalid) {
@@ -46,7 +47,7 @@ func ended(ctx context.Context, err error) error {
 	return unreachable(ctx, err)
 }
 
-// items reads a list to its end, without which something is missing.
+// items reads a list up to its last line. Without that line the list is incomplete.
 func items[T any](in *bufio.Reader, most int64, each func(T) bool) error {
 	for {
 		line, err := readLine(in, most)
@@ -83,12 +84,12 @@ func (c *Client) Refusals(ctx context.Context, key string, from uint64) iter.Seq
 	return list[event.Event](ctx, c, "/v1/refusals", query("key", key, "from", from), few)
 }
 
-// silence is how long a server may say nothing in a stream before it is taken for dead: it gives a
-// sign of life more often.
+// silence is how long a client waits for anything in a stream before it considers the server dead.
+// The server sends keep-alive comments more often.
 const silence = time.Minute
 
-// Watch is [ledger.Ledger.Watch]. If the connection breaks it ends with an "unreachable" problem:
-// watch again from the next number.
+// Watch is [ledger.Ledger.Watch]. If the connection breaks, it ends with a problem of the kind
+// "unreachable". The caller can then watch again from the next number.
 func (c *Client) Watch(ctx context.Context, from uint64) iter.Seq2[event.Event, error] {
 	return func(yield func(event.Event, error) bool) {
 		within, cancel := context.WithCancel(ctx)
@@ -100,7 +101,7 @@ func (c *Client) Watch(ctx context.Context, from uint64) iter.Seq2[event.Event, 
 			alarm := time.AfterFunc(silence, cancel)
 			defer alarm.Stop()
 			err = follow(bufio.NewReader(response.Body), func() { alarm.Reset(silence) }, func(e event.Event) bool {
-				alarm.Stop() // the consumer may take its time
+				alarm.Stop() // the consumer's time does not count
 				defer alarm.Reset(silence)
 				return yield(e, nil)
 			})
@@ -111,7 +112,7 @@ func (c *Client) Watch(ctx context.Context, from uint64) iter.Seq2[event.Event, 
 	}
 }
 
-// follow reads server-sent events. It ends with an error.
+// follow reads server-sent events. It always returns an error.
 func follow(in *bufio.Reader, alive func(), each func(event.Event) bool) error {
 	kind := ""
 	for {
@@ -143,10 +144,10 @@ func follow(in *bufio.Reader, alive func(), each func(event.Event) bool) error {
 	}
 }
 
-// mostItems is how many items a server returns in one part of a list at most.
+// mostItems is the maximum number of items in one page of a server's list.
 const mostItems = 1000
 
-// part reads a part of a list.
+// part reads a page of a list.
 func part[T any](
 	ctx context.Context, c *Client, path string, of url.Values, after string, limit int,
 ) (found []T, next string, err error) {
@@ -162,12 +163,12 @@ func part[T any](
 	}
 	out, err := get[httpapi.Page[T]](ctx, c, path, of)
 	if len(out.Items) == 0 {
-		out.Items = nil // as package ledger returns no items
+		out.Items = nil // like package ledger, which returns nil for no items
 	}
 	return out.Items, out.Next, err
 }
 
-// numberedPart reads a part of a list of numbered things.
+// numberedPart reads a page of a list of numbered items.
 func numberedPart[T any](
 	ctx context.Context, c *Client, path string, query url.Values, after uint64, limit int,
 ) (found []T, next uint64, err error) {
@@ -185,7 +186,7 @@ func numberedPart[T any](
 	return found, next, nil
 }
 
-// queryOf returns a page as a query, but for its bounds.
+// queryOf returns the filters of a page as query parameters, without its bounds.
 func queryOf(p api.Page) url.Values {
 	order := ""
 	if p.Newest {
@@ -200,7 +201,7 @@ func queryOf(p api.Page) url.Values {
 
 // SalesPage is [ledger.Ledger.SalesPage].
 func (c *Client) SalesPage(ctx context.Context, p api.Page) (found []api.Sale, next uint64, err error) {
-	p.States = nil // sales have none
+	p.States = nil // sales have no states
 	return numberedPart[api.Sale](ctx, c, "/v1/sales", queryOf(p), p.After, p.Limit)
 }
 
@@ -226,7 +227,7 @@ func (c *Client) ResponsesPage(
 	return part[api.Response](ctx, c, "/v1/responses", parameters, after, limit)
 }
 
-// each yields what read returns, or its error.
+// each yields the items that read returns, or its error.
 func each[T any](read func() ([]T, error)) iter.Seq2[T, error] {
 	return func(yield func(T, error) bool) {
 		all, err := read()

@@ -10,7 +10,7 @@ import (
 	"github.com/sluicedp/sluice/privacy"
 )
 
-// What buyers ask, and those who sell to them.
+// Methods for buyers and for desks that sell to them.
 
 // Budget is [ledger.Ledger.Budget].
 func (c *Client) Budget(ctx context.Context, r api.BudgetRequest) (api.Budget, error) {
@@ -22,7 +22,7 @@ func (c *Client) Quote(ctx context.Context, o api.Order) (api.Quote, error) {
 	return post[api.Quote](ctx, c, "/v1/quotes", &o)
 }
 
-// Sell is [ledger.Ledger.Sell], but for its progress.
+// Sell is [ledger.Ledger.Sell] without progress.
 func (c *Client) Sell(ctx context.Context, r api.SellRequest) (api.Sale, error) {
 	out, err := draw[httpapi.Sold](ctx, c, "/v1/sales", r.Key, r.Truth, func(truths httpapi.Truths) any {
 		return &httpapi.Sell{SellRequest: r, Truths: truths}
@@ -38,16 +38,16 @@ func sale(out httpapi.Sold) api.Sale {
 // Reserve is [ledger.Ledger.Reserve].
 func (c *Client) Reserve(ctx context.Context, r api.ReserveRequest) (api.Reservation, error) {
 	in := httpapi.Reserve{ReserveRequest: r, For: httpapi.Duration(r.For)}
-	in.Until = r.Until.UTC() // else JSON drops the seconds of a zone
+	in.Until = r.Until.UTC() // JSON would drop the seconds of a zone offset
 	return change[api.Reservation](ctx, c, "/v1/reservations", r.Key, &in)
 }
 
-// numbered is the path of what has a number.
+// numbered returns the path of a numbered resource, followed by the given text.
 func numbered(kind string, number uint64, behind string) string {
 	return "/v1/" + kind + "/" + strconv.FormatUint(number, 10) + behind
 }
 
-// Capture is [ledger.Ledger.Capture], but for its progress.
+// Capture is [ledger.Ledger.Capture] without progress.
 func (c *Client) Capture(ctx context.Context, r api.CaptureRequest) (api.Sale, error) {
 	path := numbered("reservations", r.Reservation, "/capture")
 	out, err := draw[httpapi.Sold](ctx, c, path, r.Key, r.Truth, func(truths httpapi.Truths) any {
@@ -61,9 +61,9 @@ func (c *Client) Cancel(ctx context.Context, key string, reservation uint64) err
 	return c.changeOnly(ctx, numbered("reservations", reservation, "/cancel"), key, &httpapi.Done{})
 }
 
-// Sale is [ledger.Ledger.Sale]. With a buyer's token, numbers of sales and reservations are those
-// of the buyer ([api.Sale.Ordinal]), here and in [Client.Reservation], [Client.Deliveries] and
-// [Client.Receipt]; numbers of events, and how responses came about, are 0 or "".
+// Sale is [ledger.Ledger.Sale]. With a buyer's token, sales and reservations have the buyer's own
+// numbers ([api.Sale.Ordinal]), here and in [Client.Reservation], [Client.Deliveries] and
+// [Client.Receipt]. Numbers of events, and the methods of responses, are then 0 or "".
 func (c *Client) Sale(ctx context.Context, number uint64) (api.Sale, error) {
 	return get[api.Sale](ctx, c, numbered("sales", number, ""), nil)
 }

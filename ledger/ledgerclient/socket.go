@@ -8,8 +8,8 @@ import (
 	"github.com/sluicedp/sluice/ledger/api"
 )
 
-// dialSocket connects to the server at the path of a Unix socket, unless that may be another user's
-// trap (see [Dial]).
+// dialSocket connects to the server at the path of a Unix socket, unless another user may have
+// placed the socket as a trap (see [Dial]).
 func dialSocket(ctx context.Context, path string) (net.Conn, error) {
 	c, err := new(net.Dialer).DialContext(ctx, "unix", path)
 	if err != nil {
@@ -22,7 +22,7 @@ func dialSocket(ctx context.Context, path string) (net.Conn, error) {
 	return c, nil
 }
 
-// serverError says that the process which listens at a socket may be another user's trap.
+// serverError means that the server at a socket may belong to another user, who set a trap.
 type serverError struct{ error }
 
 // Unwrap returns the error inside.

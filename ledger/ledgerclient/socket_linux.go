@@ -9,8 +9,8 @@ import (
 	"syscall"
 )
 
-// checkServer returns an error if a process listens at the path that runs neither as root nor as
-// this user, although users other than these and its own could have put the socket there.
+// checkServer returns an error if the server at the path runs neither as root nor as this user,
+// and users other than these two and the server's could have placed the socket.
 func checkServer(c net.Conn, path string) error {
 	socket, is := c.(*net.UnixConn)
 	if !is {
@@ -39,8 +39,8 @@ func checkServer(c net.Conn, path string) error {
 
 func runsAsTrusted(uid uint32) bool { return uid == 0 || uid == uint32(os.Geteuid()) }
 
-// onlyOf returns an error if users other than uid, root and this one can write to a directory that
-// leads to path. Whoever chose the path trusts the users who can.
+// onlyOf returns an error if users other than uid, root and this user can write to a directory on
+// the way to path. The caller that chose the path trusts the users who can.
 func onlyOf(uid uint32, path string) error {
 	path, err := filepath.Abs(path)
 	if err != nil {

@@ -14,12 +14,12 @@ import (
 	"github.com/sluicedp/sluice/ledger/internal/errs"
 )
 
-// telling is a request whose draws may need true values. It is sent again with what the server asks
-// for, until it asks for no more.
+// telling sends a request whose draws may need true values. It repeats the request with the values
+// that the server asks for, until the server asks for none.
 type telling struct {
 	truth api.TruthFunc
-	send  func(truths map[string]httpapi.Truths) error // by question
-	keep  int                                          // how many rounds of values are sent on: 0 for all
+	send  func(truths map[string]httpapi.Truths) error // true values by question
+	keep  int                                          // how many previous rounds of values are sent again; 0 for all
 }
 
 func (t telling) run(ctx context.Context) error {
@@ -49,7 +49,7 @@ func (t telling) run(ctx context.Context) error {
 	}
 }
 
-// merge returns what was told in several rounds.
+// merge combines the true values of several rounds.
 func merge(rounds []map[string]httpapi.Truths) map[string]httpapi.Truths {
 	all := map[string]httpapi.Truths{}
 	for _, round := range rounds {
@@ -63,10 +63,11 @@ func merge(rounds []map[string]httpapi.Truths) map[string]httpapi.Truths {
 	return all
 }
 
-// atATime is how many values a source is asked for at once, as [api.AdvanceRequest] says.
+// atATime is the maximum number of objects in one call of the source, as [api.AdvanceRequest]
+// documents.
 const atATime = 4096
 
-// ask asks the source for what is needed and not known.
+// ask calls the source for the needed values that are not yet known.
 func (t telling) ask(
 	ctx context.Context, needs []api.Need, known map[string]httpapi.Truths,
 ) (map[string]httpapi.Truths, error) {
@@ -92,7 +93,7 @@ func (t telling) ask(
 	return told, nil
 }
 
-// valuesOf asks the source for a value of each object.
+// valuesOf calls the source for the values of objects, and checks that it returns one for each.
 func (t telling) valuesOf(ctx context.Context, question string, objects []string) ([]string, error) {
 	values, err := t.truth(ctx, question, slices.Clone(objects))
 	switch ended := ctx.Err(); {
@@ -107,8 +108,8 @@ func (t telling) valuesOf(ctx context.Context, question string, objects []string
 	return values, nil
 }
 
-// sendable returns a true value as JSON can hold it. No question has a value with a zero byte, as
-// none has one that is not UTF-8.
+// sendable returns a true value that JSON can represent. A value that is not UTF-8 becomes a zero
+// byte, because neither can be a value of a question.
 func sendable(value string) string {
 	if utf8.ValidString(value) {
 		return value
@@ -116,8 +117,8 @@ func sendable(value string) string {
 	return "\x00"
 }
 
-// draw sends a request with an idempotency key about one question, together with the true values
-// that it turns out to need.
+// draw sends a request with an idempotency key about one question, with the true values that it
+// needs.
 func draw[Out any](
 	ctx context.Context, c *Client, path, key string, truth api.TruthFunc, in func(httpapi.Truths) any,
 ) (out Out, err error) {
@@ -128,7 +129,7 @@ func draw[Out any](
 	return out, err
 }
 
-// one returns the true values of a request about one question.
+// one returns the true values of the only question of a request.
 func one(truths map[string]httpapi.Truths) httpapi.Truths {
 	for _, only := range truths {
 		return only

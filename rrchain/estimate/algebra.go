@@ -6,8 +6,8 @@ import (
 	"slices"
 )
 
-// This file has what estimates need of linear algebra and of the χ² distribution. A ledger links
-// this package, and no library for so little.
+// This file implements the linear algebra and the χ² distribution that estimates need. The package
+// is part of every ledger, so it does not depend on a numerical library.
 
 func newMatrix(rows, columns int) [][]float64 {
 	m, all := make([][]float64, rows), make([]float64, rows*columns)
@@ -24,10 +24,10 @@ func dot(a, b []float64) (sum float64) {
 	return sum
 }
 
-// pseudoInverse returns the inverse, by column, then row, of a matrix on its image, which must have
-// the given number of dimensions: so many singular values must be above faint, in relation to the
-// largest. It replaces the columns. They are rotated, two by two, until all are orthogonal: then
-// their lengths are the singular values (one-sided Jacobi; J. Demmel and K. Veselić, "Jacobi's
+// pseudoInverse returns the inverse, by column, then row, of a matrix on its image. The image must
+// have rank dimensions: that many singular values must be above faint times the largest one.
+// pseudoInverse overwrites the columns. It rotates pairs of columns until all are orthogonal; their
+// lengths are then the singular values (one-sided Jacobi; J. Demmel and K. Veselić, "Jacobi's
 // Method is More Accurate than QR", 1992).
 func pseudoInverse(columns [][]float64, rank int, faint float64) (inverse [][]float64, ok bool) {
 	const sweeps = 60
@@ -38,8 +38,8 @@ func pseudoInverse(columns [][]float64, rank int, faint float64) (inverse [][]fl
 	for _, column := range columns {
 		most = max(most, slices.Max(column), -slices.Min(column))
 	}
-	// They are scaled, as squares may be too small. Below them is the identity, which is rotated
-	// alike.
+	// The columns are scaled, because squares of small numbers may underflow. The identity is
+	// appended below them and is rotated with them.
 	for j, column := range columns {
 		for i := range column {
 			column[i] /= most
@@ -72,8 +72,8 @@ func pseudoInverse(columns [][]float64, rank int, faint float64) (inverse [][]fl
 	return inverse, true
 }
 
-// orthogonalize rotates two columns such that their first so many rows are orthogonal. It reports
-// false if they were so before, up to rounding.
+// orthogonalize rotates two columns so that their first `rows` rows are orthogonal. It returns
+// false if they were already orthogonal, up to rounding.
 func orthogonalize(a, b []float64, rows int) bool {
 	square1, square2, product := dot(a[:rows], a[:rows]), dot(b[:rows], b[:rows]), dot(a[:rows], b[:rows])
 	if !(math.Abs(product) > 1e-15*math.Sqrt(square1*square2)) {
@@ -88,9 +88,9 @@ func orthogonalize(a, b []float64, rows int) bool {
 	return true
 }
 
-// survival returns the probability that a number with the χ² distribution of so many degrees of
-// freedom, at least 1, exceeds x: the regularized incomplete gamma function Q(degrees/2, x/2). Its
-// error is below 1e-12 of the larger of Q and 1−Q. Below the mean it sums the series of 1−Q, above
+// survival returns the probability that a χ² variable with the given degrees of freedom, at least
+// 1, exceeds x. This is the regularized incomplete gamma function Q(degrees/2, x/2). The error is
+// below 1e-12 of the larger of Q and 1−Q. Below the mean it sums the series of 1−Q. Above the mean
 // it evaluates the continued fraction of Q (Abramowitz and Stegun, 6.5.29, 6.5.31).
 func survival(degrees, x float64) float64 {
 	a := degrees / 2

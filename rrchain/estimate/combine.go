@@ -2,34 +2,34 @@ package estimate
 
 import "math"
 
-// stratum is the responses of the objects at one level. Each response contributes a gain to the
-// share of each value: the estimate is the mean of the gains.
+// stratum holds the responses of the objects at one level. Each response contributes a gain to the
+// share of each value. The estimate is the mean of the gains.
 type stratum interface {
 	values() int
 	// objects returns the number of responses.
 	objects() float64
 	// share returns the unbiased estimate for value v.
 	share(v int) float64
-	// noise describes the variance of a gain for value v that is due to the mechanism: if the share
-	// s of the objects has the value, it is a + b·s, and not negative for s from 0 to 1. The shares
-	// are estimates, of all values.
+	// noise describes the variance of a gain for value v that is due to the mechanism. If the share
+	// s of the objects has the value, this variance is a + b·s. It is not negative for s from 0 to
+	// 1. The argument holds the estimated shares of all values.
 	noise(v int, shares []float64) (a, b float64)
-	// step returns by how much two gains for value v differ at most.
+	// step returns the largest difference between two gains for value v.
 	step(v int) float64
-	// weight is the inverse of the estimate's variance if all values are equally common, up to a
-	// factor that all levels share.
+	// weight returns the inverse of the estimate's variance if all values are equally common, up to
+	// a factor that is the same for all levels.
 	weight() float64
-	// covariance returns the covariance of the gains for two values in one response of an object
-	// drawn at random from a population with these shares, which are not negative and add up to 1.
+	// covariance returns the covariance of the gains for two values in one response of an object.
+	// The object is drawn at random from a population with the given shares, which are not negative
+	// and sum to 1.
 	covariance(shares []float64) func(u, v int) float64
 }
 
-// combine returns the share of each value among the objects of all strata, of which there is at
-// least one.
+// combine returns the share of each value among the objects of all strata. There is at least one
+// stratum.
 //
-// The strata are weighted by their number of objects. With Pool they are weighted by
-// [stratum.weight], and the variance includes that of having parted the objects among the levels at
-// random.
+// Each stratum has a weight proportional to its number of objects. With Pool the weights are
+// [stratum.weight], and the variance includes the random assignment of the objects to the levels.
 func combine(parts []stratum, o Options) []Frequency {
 	c := combination{parts: parts, pool: o.Pool, z: o.quantile(), levels: make([]noise, len(parts))}
 	c.weights = weigh(parts, o.Pool)
@@ -47,17 +47,17 @@ type combination struct {
 	parts   []stratum
 	weights []float64
 	pool    bool
-	z       float64   // how many standard errors an interval extends to each side
-	spread  float64   // what [between] returns
+	z       float64   // the number of standard errors that an interval extends to each side
+	spread  float64   // the result of [between]
 	shares  []float64 // the combined estimates, by value
-	levels  []noise   // by stratum, of the value that is being estimated
+	levels  []noise   // by stratum, for the value that is being estimated
 }
 
-// noise is what a level adds to the variance of the combined estimate: weight·(a + b·s) for the
-// share s at this level, which is from least to most.
+// noise is the contribution of a level to the variance of the combined estimate: weight·(a + b·s)
+// for the share s at this level, which is from least to most.
 type noise struct{ weight, a, b, least, most float64 }
 
-// weigh returns the weights of the strata. They add up to 1.
+// weigh returns the weights of the strata, which sum to 1.
 func weigh(parts []stratum, pool bool) []float64 {
 	weights, sum := make([]float64, len(parts)), 0.0
 	for i, part := range parts {
@@ -110,21 +110,21 @@ func (c combination) estimate(v int) Frequency {
 	return e
 }
 
-// possible returns the nearest share.
+// possible returns the share from 0 to 1 that is nearest to an estimate.
 func possible(estimate float64) float64 { return min(max(estimate, 0), 1) }
 
-// mostBounds is how many bounds of the variance are taken, so that the time is linear in the number
+// mostBounds limits the number of bounds of the variance, so that the time is linear in the number
 // of levels.
 const mostBounds = 16
 
 // laws returns upper bounds of the variance of the combined estimate, as functions of the combined
 // share.
 //
-// If the levels have the same shares, as pooling assumes, there is one, and it is exact. Otherwise
-// the variance also depends on which levels have the objects with the value. It is at most the
-// maximum of Σ weight·(a + b·s) over all shares s of the levels that are within their own intervals
-// and have the combined share. By linear duality each number λ gives a bound of that, and the
-// slopes b give the least ones.
+// If all levels have the same shares, as pooling assumes, there is one bound, and it is exact.
+// Otherwise the variance also depends on how the objects with the value are distributed over the
+// levels. It is at most the maximum of Σ weight·(a + b·s) over all shares s of the levels that are
+// within their own intervals and result in the combined share. By linear duality, each number λ
+// gives an upper bound of this maximum. The slopes b give the smallest bounds.
 func (c combination) laws() (laws []variance) {
 	if c.pool { // least and most are 0: with the mean slope the bound is the sum of the levels
 		slope := 0.0
@@ -139,7 +139,7 @@ func (c combination) laws() (laws []variance) {
 	return laws
 }
 
-// bound returns the bound for a slope.
+// bound returns the upper bound for a slope.
 func (c combination) bound(slope float64) variance {
 	law := variance{b: slope, g: c.spread}
 	for _, l := range c.levels {
@@ -148,10 +148,10 @@ func (c combination) bound(slope float64) variance {
 	return law
 }
 
-// between returns the variance, in units of s(1−s) for the share s, that is due to which objects
-// are at which level. For a population they are drawn with replacement. For fixed objects the
-// levels are a partition of them, drawn at random without replacement: s(1−s)·N/(N−1)·(Σ W²/n −
-// 1/N), which is 0 if the weights are the sizes.
+// between returns the variance, in units of s(1−s) for the share s, that is due to the assignment
+// of objects to levels. For a population, the objects are drawn with replacement. For fixed
+// objects, the levels are a random partition of them, drawn without replacement: s(1−s)·N/(N−1)·(Σ
+// W²/n − 1/N). This is 0 if the weights are proportional to the sizes.
 func between(parts []stratum, weights []float64, population bool) float64 {
 	n, sum := 0.0, 0.0
 	for i, part := range parts {
@@ -167,23 +167,24 @@ func between(parts []stratum, weights []float64, population bool) float64 {
 	return max(sum-1/n, 0) * n / (n - 1)
 }
 
-// variance is that of an estimate as a function of the true share s: a + b·s + g·s(1−s).
+// variance is the variance of an estimate as a function of the true share s: a + b·s + g·s(1−s).
 type variance struct{ a, b, g float64 }
 
 func (l variance) at(s float64) float64 { return l.a + l.b*s + l.g*s*(1-s) }
 
-// low returns the least share that an estimate p is at most z standard errors above, with the
-// standard error at that share: the smaller root s of (1+z²g)s² − (2p+z²(b+g))s + p² − z²a.
+// low returns the smallest share that the estimate p exceeds by at most z standard errors, where
+// the standard error is the one at that share. It is the smaller root s of (1+z²g)s² −
+// (2p+z²(b+g))s + p² − z²a.
 func (l variance) low(p, z float64) float64 { return p - l.distance(p, z, -1) }
 
-// high returns the greatest share that an estimate p is at most z standard errors below: the larger
-// root.
+// high returns the largest share that exceeds the estimate p by at most z standard errors. It is
+// the larger root of the same polynomial.
 func (l variance) high(p, z float64) float64 { return p + l.distance(p, z, 1) }
 
-// distance returns how far below p the smaller root is (side −1), or above p the larger one (side
-// 1). It is not a difference of nearly equal numbers. The variance is a variance for shares only:
-// it may be negative at a p beyond 0 and 1, and the root on the other side of p, or none. Then the
-// distance is 0.
+// distance returns the distance from p down to the smaller root (side −1), or up to the larger root
+// (side 1). It is computed without a difference of nearly equal numbers. The formula for the
+// variance is valid only for shares from 0 to 1. For a p outside of this range it may be negative,
+// and then the root may be on the other side of p or not exist. In these cases the distance is 0.
 func (l variance) distance(p, z, side float64) float64 {
 	half, at := side*z*(l.b+l.g*(1-2*p))/2, l.at(p)
 	spread := (1 + z*z*l.g) * at

@@ -10,40 +10,42 @@ import (
 
 // Counts are the responses of objects at one ε, in one of three encodings.
 //
-// Of randomized responses, ByValue says how often each value was the response. The estimate of a
-// share is the closed form of pan2024 Eq. (7), π̂ = (n_v/n − q)/(p − q). With [Options.Pool] levels
-// have weights n·(p−q)².
+// For randomized responses, ByValue[v] is the number of responses v. The estimate of a share is the
+// closed form of pan2024 Eq. (7), π̂ = (n_v/n − q)/(p − q). With [Options.Pool], levels have the
+// weights n·(p−q)².
 //
-// Of responses in unary encoding (Unary), ByValue says in how many the bit of each value was set.
-// The estimate is π̂ = (n_v/n − q)/(1/2 − q) with q = 1/(e^ε+1).
+// For responses in unary encoding (Unary), ByValue[v] is the number of responses in which the bit
+// of value v is set. The estimate is π̂ = (n_v/n − q)/(1/2 − q) with q = 1/(e^ε+1).
 //
-// Of the responses of a finite mechanism (Mechanism), ByValue says how often each of its outputs
-// was the response. The values are its inputs, and Epsilon does not matter. The estimate is
-// G·(n_o/n) with the matrix G of least variance, when all inputs are equally common, among those
-// with G·Mᵀ = 1: so it is unbiased whatever the shares are, and the shares add up to 1. G is Mᵀ's
-// inverse where it has one, as in randomized response, and by weighted least squares
-// (M·D⁻¹·Mᵀ)⁻¹·M·D⁻¹ otherwise, where D has the mean probability of each output on its diagonal.
-// With [Options.Pool] the variance of a level is that of all inputs together. In standard errors
-// and intervals the estimates of the other inputs take the place of their shares. For randomized
-// response all of this is as without a Mechanism. Unary counts each bit alone; here whole rows of
-// bits are counted, and the estimate is better (its variance is half for 2 inputs, and hardly less
-// for many).
+// For responses of a finite mechanism (Mechanism), ByValue[o] is the number of responses with
+// output o. The values are the inputs of the mechanism, and Epsilon does not matter. The estimate
+// is G·(n_o/n) with a matrix G such that G·Mᵀ = 1. Of all these matrices, G has the smallest
+// variance when all inputs are equally common. So the estimate is unbiased for all shares, and the
+// shares sum to 1. G is the inverse of Mᵀ if there is one, as in randomized response. Otherwise G
+// is given by weighted least squares, (M·D⁻¹·Mᵀ)⁻¹·M·D⁻¹, where D has the mean probability of each
+// output on its diagonal. With [Options.Pool], the variance of a level is the variance of all
+// inputs together. Standard errors and intervals use the estimates of the other inputs in place of
+// their shares.
+//
+// For randomized response, all of this equals the estimate without a Mechanism. Unary counts each
+// bit by itself. A Mechanism counts whole rows of bits, and its estimate is better: its variance is
+// half for 2 inputs, and hardly smaller for many.
 type Counts struct {
 	Epsilon privacy.Epsilon // above 0
 	ByValue []int64         // one count for each of the m values, or for each output of Mechanism
 
-	Unary   bool  // in unary encoding; not together with Mechanism
-	Objects int64 // how many responses in unary encoding there are, no count being larger; else the sum of ByValue
+	Unary   bool  // unary encoding; not together with Mechanism
+	Objects int64 // the number of responses, for unary encoding only (otherwise the sum of ByValue); no count is larger
 
 	// Mechanism is the finite mechanism that drew the responses, or nil. [privacy.ErrInvalid] is
-	// returned for the count of an output that never happens, and for a mechanism that does not
-	// tell the inputs apart: if the laws of its outputs given each input are linearly dependent, or
-	// nearly so, 10⁹ times nearer in one direction than in another, or so near that squares are
-	// beyond all float64 numbers.
+	// returned for a count of an output that never happens, and for a mechanism that does not
+	// distinguish the inputs. A mechanism does not distinguish them if the laws of its outputs
+	// given each input are linearly dependent, or nearly so: if one singular value is below 10⁻⁹ of
+	// the largest, or if squares are outside the range of float64.
 	Mechanism *finite.Matrix
 }
 
-// checkEncoding refuses counts of two encodings at once: either one would give another estimate.
+// checkEncoding refuses counts with two encodings, because each one would give another estimate.
 func (c Counts) checkEncoding() error {
 	if c.Unary && c.Mechanism != nil {
 		return invalid("counts with Unary and a Mechanism; responses have one encoding")
@@ -52,11 +54,13 @@ func (c Counts) checkEncoding() error {
 }
 
 // Variance returns, for each value, the exact variance of the estimate from a fixed population of
-// objects that all answer at the same ε. truth.ByValue has the counts of their true values (of
-// inputs, for a mechanism); truth.Objects does not matter. It serves to plan: how good will an
-// estimate at this ε be. For randomized responses it is
-// (n_v·p(1−p) + (n−n_v)·q(1−q)) / (n²(p−q)²), pan2024 Appendix G, and in unary encoding
-// (n_v/4 + (n−n_v)·q(1−q)) / (n²(1/2−q)²). Errors are those of [Frequencies].
+// objects that all answer at the same ε. Use it to plan how precise an estimate at this ε will be.
+// truth.ByValue holds the counts of the objects' true values (of inputs, for a mechanism).
+// truth.Objects does not matter.
+//
+// For randomized responses the variance is (n_v·p(1−p) + (n−n_v)·q(1−q)) / (n²(p−q)²), pan2024
+// Appendix G. In unary encoding it is (n_v/4 + (n−n_v)·q(1−q)) / (n²(1/2−q)²). Errors are those of
+// [Frequencies].
 func Variance(truth Counts) ([]float64, error) {
 	if err := truth.checkEncoding(); err != nil {
 		return nil, err
@@ -76,7 +80,7 @@ func Variance(truth Counts) ([]float64, error) {
 	return planned(part, n, truth.ByValue)
 }
 
-// stratum checks the counts.
+// stratum checks the counts and returns their stratum.
 func (c Counts) stratum() (stratum, error) {
 	if err := c.checkEncoding(); err != nil {
 		return nil, err
@@ -93,20 +97,20 @@ func (c Counts) stratum() (stratum, error) {
 	return s, err
 }
 
-// counted is the responses at one level. A response counts for the true value with probability
-// p = q + gap, and for each other value with q. So the gain of a response for a value is
-// (1 − q)/gap if it counts for the value, and −q/gap if not.
+// counted is the responses at one level. A response counts for the true value with probability p =
+// q + gap, and for each other value with probability q. So the gain of a response for a value is (1
+// − q)/gap if it counts for the value, and −q/gap otherwise.
 type counted struct {
 	counts []int64
-	n      float64 // how many objects
+	n      float64 // the number of objects
 	q, gap float64
-	// excess is by how much the variance of a gain is larger for objects that have the value than
-	// for others: (p(1−p) − q(1−q))/gap².
+	// excess is the variance of a gain for objects that have the value, minus its variance for
+	// other objects: (p(1−p) − q(1−q))/gap².
 	excess float64
 	// prior is the variance of one object's count if all values are equally common, up to a factor
 	// that is the same for all levels.
 	prior float64
-	bits  bool // a response counts for each value independently, given the true one: unary encoding
+	bits  bool // unary encoding: given the true value, a response counts for each value independently
 }
 
 func newUnary(c Counts) (counted, error) {
@@ -143,8 +147,8 @@ func newCounted(c Counts, m int) (counted, error) {
 	if err != nil {
 		return counted{}, err
 	}
-	// The kernel from ε = 0 is the law of a response: PAA is p, and OneMinusPAA that of all other
-	// values together.
+	// The kernel from ε = 0 is the law of a response: PAA is p, and OneMinusPAA is the probability
+	// of all other values together.
 	first, err := rrchain.NewKernel(m, privacy.Epsilon{}, c.Epsilon)
 	gap := first.PAA * -math.Expm1(-c.Epsilon.Float64()) // p − q = p(1 − e^−ε), without cancellation
 	return counted{counts: c.ByValue, n: n, q: first.OneMinusPAA / float64(m-1), gap: gap}, err
@@ -166,7 +170,7 @@ func (s counted) weight() float64 { return s.n * s.gap * s.gap / s.prior }
 
 func (s counted) covariance(shares []float64) func(u, v int) float64 {
 	return func(u, v int) float64 {
-		ofU, ofV := s.q+s.gap*shares[u], s.q+s.gap*shares[v] // how often a response counts for them
+		ofU, ofV := s.q+s.gap*shares[u], s.q+s.gap*shares[v] // the probabilities that a response counts for u and v
 		switch {
 		case u == v:
 			return ofU * (1 - ofU) / (s.gap * s.gap)

@@ -7,21 +7,25 @@ import (
 )
 
 const (
-	// enough is the least variance of a sum of gains, in squared steps, that the test takes for
-	// nearly normal. For a count it is that of a binomial number with an expectation of 5.
+	// enough is the smallest variance of a sum of gains, in squared steps, for which the test
+	// treats the sum as normal. For a count, it corresponds to a binomial number with an
+	// expectation of 5.
 	enough = 5
-	// singular is the least singular value of a correlation matrix, in relation to its largest.
+	// singular is the smallest allowed ratio of a singular value of a correlation matrix to the
+	// largest.
 	singular = 1e-14
-	// mostTested is how many values the test takes, the most common ones: it inverts matrices of
-	// that size.
+	// mostTested limits the number of values in the test to the most common ones, because the test
+	// inverts matrices of this size.
 	mostTested = 32
 )
 
-// Disagreement tests whether all levels have the same shares, as they have on average if the level
-// of an object is independent of its value. It returns the p-value of a χ² test, from 0 to 1: if it
-// is small, levels differ by more than the noise explains, and [Options.Pool] is wrong. It returns
-// 1 for one level, and where there are too few responses for a test. Values and levels with fewer
-// than about five expected responses are not part of the test, nor are more than the 32 most common
+// Disagreement tests whether all levels have the same shares. On average they do, if the level of
+// an object is independent of its value. It returns the p-value of a χ² test, from 0 to 1. A small
+// p-value means that levels differ by more than the noise explains, and that [Options.Pool] is
+// wrong.
+//
+// It returns 1 for one level, and if there are too few responses for a test. The test leaves out
+// values and levels with fewer than about five expected responses, and all but the 32 most common
 // values. Errors are those of [Frequencies].
 func Disagreement(levels ...Counts) (float64, error) {
 	parts, err := strata(levels)
@@ -35,9 +39,9 @@ func Disagreement(levels ...Counts) (float64, error) {
 //
 // The statistic is the squared distance of the levels' estimates from their best common value,
 // measured by their covariances at the pooled shares. Under the hypothesis it has the χ²
-// distribution with as many degrees of freedom, for each level but one, as there are values in the
-// test. The shares add up to 1, so at least one value is left out, the rarest. Values and levels
-// with too few responses for a normal approximation are left out as well.
+// distribution. Its degrees of freedom are the number of values in the test, for each level but
+// one. The shares sum to 1, so at least one value is left out, the rarest one. Values and levels
+// with too few responses for a normal approximation are left out too.
 func disagreement(parts []stratum) float64 {
 	shares := simplex(combined(parts, weigh(parts, true)))
 	levels, tested := testable(parts, shares)
@@ -51,7 +55,7 @@ func disagreement(parts []stratum) float64 {
 		if !ok {
 			return 1
 		}
-		// From the pooled shares, so that nothing is lost where the estimates are nearly equal.
+		// Differences from the pooled shares lose no digits where the estimates are nearly equal.
 		away := make([]float64, n)
 		for i, v := range tested {
 			away[i] = l.share(v) - shares[v]
@@ -75,9 +79,9 @@ func disagreement(parts []stratum) float64 {
 	return survival(float64(n*(len(levels)-1)), max(square, 0))
 }
 
-// simplex returns the shares nearest to estimated ones: not negative, and adding up to 1. They are
-// the estimates less a number, or 0 where that is negative. Most of what is above zero by noise
-// alone then disappears.
+// simplex returns the shares that are nearest to the estimates, not negative, and sum to 1. Each is
+// its estimate minus a common number, or 0 if that is negative. Most estimates that are above zero
+// only because of noise then become 0.
 func simplex(estimates []float64) []float64 {
 	falling, sum, less := slices.Clone(estimates), 0.0, 0.0
 	slices.SortFunc(falling, func(a, b float64) int { return cmp.Compare(b, a) })
@@ -93,7 +97,7 @@ func simplex(estimates []float64) []float64 {
 		total += shares[v]
 	}
 	for v := range shares {
-		if shares[v] /= total; total == 0 { // all are so far below zero that taking off 1 changes nothing
+		if shares[v] /= total; total == 0 { // all are so far below zero that subtracting 1 changes nothing
 			shares[v] = 1 / float64(len(shares))
 		}
 	}
@@ -106,14 +110,15 @@ type level struct {
 	pair func(u, v int) float64 // the covariance of two gains
 }
 
-// hasEnough reports whether a sum of gains, whose variance for one response is given, is nearly
-// normal.
+// hasEnough returns true if a sum of gains is nearly normal. variance is the variance for one
+// response.
 func (l level) hasEnough(variance float64, v int) bool {
 	return l.objects()*variance >= enough*l.step(v)*l.step(v)
 }
 
-// testable returns the levels that have enough responses for some value, and the values that have
-// enough at all of these, by falling share. The rest of the values together have enough, too.
+// testable returns the levels that have enough responses for some value. It also returns the values
+// that have enough responses at all of these levels, by falling share. The remaining values
+// together have enough responses too.
 func testable(parts []stratum, shares []float64) (levels []level, tested []int) {
 	for _, part := range parts {
 		l := level{part, part.covariance(shares)}
@@ -138,8 +143,8 @@ func testable(parts []stratum, shares []float64) (levels []level, tested []int) 
 	return levels, tested
 }
 
-// together returns the variance of the sum of the gains for some values, which is that of all
-// others together.
+// together returns the variance of the sum of the gains for some values. It equals the variance for
+// all other values together.
 func (l level) together(values []int) float64 {
 	sum := 0.0
 	for _, u := range values {
@@ -161,8 +166,9 @@ func (l level) covariances(values []int) [][]float64 {
 	return m
 }
 
-// inverse returns the inverse of a positive definite matrix, which it replaces. The rows are scaled
-// to a diagonal of ones: a mechanism may estimate one share far better than another.
+// inverse returns the inverse of a positive definite matrix and overwrites the matrix. It scales
+// the rows so that the diagonal is 1, because a mechanism may estimate one share far better than
+// another.
 func inverse(m [][]float64) ([][]float64, bool) {
 	scales := make([]float64, len(m))
 	for i := range m {

@@ -7,21 +7,21 @@ import (
 	"github.com/sluicedp/sluice/privacy"
 )
 
-// Options say how levels are combined, and what intervals cover.
+// Options define how levels are combined, and what intervals cover.
 type Options struct {
 	// Confidence is the nominal coverage of the intervals, such as 0.95: above 0 and below 1.
 	Confidence float64
 	// Pool combines levels with the weights of least variance. It assumes that the level of an
-	// object is independent of its value: that an object that allows a higher ε is no likelier to
-	// have any value. Otherwise the estimate is biased, and its interval too short. [Disagreement]
-	// tests the assumption.
+	// object is independent of its value. That is, an object that allows a higher ε is no more
+	// likely to have any particular value. If this is wrong, the estimate is biased and its
+	// interval too short. [Disagreement] tests the assumption.
 	//
 	// Without Pool the estimate is stratified, and needs no assumption: the estimate of each level
 	// counts in proportion to the objects at that level.
 	Pool bool
-	// Population makes intervals cover the shares in a large population of which the objects are a
-	// random sample. Without it they cover the shares among these objects, and only the noise of
-	// the responses is random.
+	// Population makes intervals cover the shares in a large population, of which the objects are a
+	// random sample. Without it, intervals cover the shares among these objects, and only the noise
+	// of the responses is random.
 	Population bool
 }
 
@@ -32,35 +32,35 @@ func (o Options) check() error {
 	return nil
 }
 
-// quantile returns how many standard errors an interval extends to each side.
+// quantile returns the number of standard errors that an interval extends to each side.
 func (o Options) quantile() float64 { return math.Sqrt2 * math.Erfinv(o.Confidence) }
 
 // Frequency is the estimated share of one value among the objects, with its uncertainty. The
-// estimate is unbiased, so it is not cut to [0,1]: with little data or a small ε it, and the
-// interval around it, may lie outside.
+// estimate is unbiased, so it is not limited to [0,1]. With little data or a small ε, the estimate
+// and its interval may be outside of this range.
 type Frequency struct {
 	Estimate  float64 // a share
 	StdErr    float64 // its standard error
 	Low, High float64 // the interval's ends; the estimate is between them, but not always in the middle
 }
 
-// Frequencies returns the share of each value from the responses of objects, each counted once, at
-// the level it has reached.
+// Frequencies returns the share of each value from the responses of objects. Each object is counted
+// once, at the level it has reached.
 //
-// Within one level the estimate is that of its encoding; levels may have different ones. Levels are
-// combined as [Options] says: each in proportion to its objects, or with Pool by weights
-// proportional to the inverse of their variance when all values are equally common. The weights do
-// not depend on the responses.
+// Within one level, the estimate depends on the encoding. Levels may have different encodings.
+// [Options] defines how levels are combined: in proportion to their objects, or, with Pool, by
+// weights proportional to the inverse of their variance when all values are equally common. The
+// weights do not depend on the responses.
 //
-// The standard error is that of the randomized responses (plug-in for the true shares), with Pool
-// and several levels that of having parted the objects among them at random, too, and with
-// Population that of the sample.
+// The standard error is that of the randomized responses, with the estimates in place of the true
+// shares. With Pool and several levels, it includes the random assignment of the objects to levels.
+// With Population, it includes the sampling of the objects.
 //
-// The interval is the score interval with a continuity correction: it holds the shares from which
-// the estimate, moved by half the effect of one response, is at most so many standard errors away,
-// where the standard error is that at the share in question. Its exact coverage was computed for 2
-// to 50 values, ε from 0.25 to 12, and 30 to 1,000 objects, at one level and at several: a 95 %
-// interval covers in at least 93 % of all cases.
+// The interval is the score interval with a continuity correction. It contains the shares from
+// which the estimate, moved by half the effect of one response, is at most a fixed number of
+// standard errors away. The standard error is the one at the share in question. The exact coverage
+// was computed for 2 to 50 values, ε from 0.25 to 12, and 30 to 1,000 objects, at one level and at
+// several: a 95 % interval covers the share in at least 93 % of all cases.
 //
 // Frequencies returns [privacy.ErrInvalid] for no responses, a negative count, ε = 0, fewer than 2
 // values, different numbers of values, or a confidence not strictly between 0 and 1.
@@ -75,7 +75,7 @@ func Frequencies(o Options, levels ...Counts) ([]Frequency, error) {
 	return combine(parts, o), nil
 }
 
-// strata returns the levels that have responses, of which there is at least one.
+// strata returns the levels that have responses. There is at least one.
 func strata(levels []Counts) (parts []stratum, err error) {
 	values := 0
 	for _, level := range levels {
@@ -97,8 +97,8 @@ func strata(levels []Counts) (parts []stratum, err error) {
 	return parts, nil
 }
 
-// planned returns the variances of the estimates from n responses as in a stratum, of objects whose
-// true values are counted.
+// planned returns the variances of the estimates from n responses, for a stratum with the given
+// mechanism and for objects with the given counts of true values.
 func planned(part stratum, n float64, truth []int64) ([]float64, error) {
 	if n == 0 {
 		return nil, invalid("no objects")
@@ -114,7 +114,7 @@ func planned(part stratum, n float64, truth []int64) ([]float64, error) {
 	return variances, nil
 }
 
-// total adds counts of something.
+// total returns the sum of the counts. what names them in errors.
 func total(what string, counts []int64) (n float64, err error) {
 	for i, count := range counts {
 		if count < 0 {

@@ -7,15 +7,18 @@ import (
 )
 
 // Mean estimates the mean of numbers that were rounded to the ends of a range
-// ([rrchain.Range.Round]), from the responses of their chains: l + (h−l)·((e^ε+1)λ_h − 1)/(e^ε−1)
-// at each level, with λ_h the share of responses that are the upper end (pan2024 Eq. (70), as
-// corrected). Levels are combined as by [Frequencies], and [Disagreement] applies.
+// ([rrchain.Range.Round]), from the responses of their chains. At each level the estimate is l +
+// (h−l)·((e^ε+1)λ_h − 1)/(e^ε−1), where λ_h is the share of responses that are the upper end
+// (pan2024 Eq. (70), as corrected). Levels are combined as by [Frequencies], and [Disagreement]
+// applies.
 //
-// The standard error and the interval include the chance of rounding. They are those for a random
-// sample of a large population, with [Options.Population] and without: for the mean of the objects
-// themselves they are too wide, but by no more than the numbers vary, which is noticeable only at
-// an ε far above 1. The estimate may lie outside of the range. Errors are those of [Frequencies];
-// there must be 2 values, and the interval must not be wider than float64 numbers.
+// The standard error and the interval include the randomness of the rounding. They are those for a
+// random sample of a large population, with [Options.Population] and without. For the mean of the
+// objects themselves they are too wide. The difference is at most the variation of the numbers,
+// which matters only at an ε far above 1. The estimate may be outside of the range.
+//
+// Errors are those of [Frequencies]. There must be 2 values, and the width of the interval must be
+// a finite float64.
 func Mean(o Options, r rrchain.Range, levels ...Counts) (Frequency, error) {
 	if !(r.Low < r.High) || math.IsInf(r.High-r.Low, 0) {
 		return Frequency{}, invalid("no numbers from %v to %v", r.Low, r.High)
@@ -30,7 +33,8 @@ func Mean(o Options, r rrchain.Range, levels ...Counts) (Frequency, error) {
 	if ends := parts[0].values(); ends != 2 {
 		return Frequency{}, invalid("a number is rounded to one of 2 ends, not of %d", ends)
 	}
-	// The end of an object is a random one with the mean's place in the range as its probability.
+	// The end of an object is random. The probability of the upper end is the relative position of
+	// the mean in the range.
 	o.Population = true
 	upper, width := combine(parts, o)[1], r.High-r.Low
 	mean := Frequency{r.Low + width*upper.Estimate, width * upper.StdErr, r.Low + width*upper.Low,

@@ -24,33 +24,32 @@ func outputVariance(truth Counts) ([]float64, error) {
 	return planned(outputs{e, nil, n}, n, truth.ByValue)
 }
 
-// estimator is what one response says about the shares: the estimate is the mean of the gains of
-// all responses.
+// estimator holds the contribution of one response to the estimated shares. The estimate is the
+// mean of the gains of all responses.
 type estimator struct {
 	mean     []*big.Rat  // the probability of each output when all inputs are equally common
 	gain     [][]float64 // by input, then output: G
 	laws     [][]float64 // by input, then output: the probabilities
-	away     [][]float64 // the laws, less their mean
-	variance [][]float64 // by input, then true input: of the gain of one response
-	// excess is by how much that variance is larger if the input is the true one, by input, then
-	// another input. It is computed from differences between laws, because it is far smaller than
-	// the variances at a small ε.
+	away     [][]float64 // the laws minus their mean
+	variance [][]float64 // by input, then true input: the variance of the gain of one response
+	// excess is the variance for the true input minus the variance for another input, by input,
+	// then the other input. It is computed from differences between laws, because it is far smaller
+	// than the variances at a small ε.
 	excess [][]float64
 	prior  float64 // the variance of one response of an object drawn at random, all inputs equally common
 }
 
-// faint is the least singular value of a mechanism, in relation to its largest, that an estimate is
-// made from.
+// faint is the smallest allowed ratio of a singular value of a mechanism to the largest.
 const faint = 1e-9
 
-// largest bounds variances and squares of gains, so that no sum or product of a few of them is
+// largest limits variances and squares of gains, so that no sum or product of a few of them is
 // infinite.
 const largest = 1e250
 
-// newEstimator computes G. All of it is computed from differences between laws and their mean,
-// which are taken before rounding: so a small ε costs no digits. With W = D^−½(M − mean)ᵀ, whose
-// columns add up to zero, and its pseudo-inverse W⁺, the gain of an output is 1/k + W⁺D^−½, less
-// its mean, which is 1/k.
+// newEstimator computes G. The computation uses differences between laws and their mean, which are
+// taken before rounding, so that a small ε does not lose digits. Let W = D^−½(M − mean)ᵀ, whose
+// columns sum to zero, and W⁺ its pseudo-inverse. The gain of an output is 1/k + W⁺D^−½. The code
+// computes the gain minus its mean, which is 1/k.
 func newEstimator(m *finite.Matrix) (*estimator, error) {
 	if m.Inputs() == 0 {
 		return nil, invalid("a matrix without probabilities")
@@ -117,7 +116,8 @@ func (e *estimator) spreadOut() {
 			squares := e.spread(x, truth)
 			variance[truth] = squares
 			e.prior += squares * even
-			// Of two ways, the one in which smaller numbers are subtracted.
+			// There are two formulas for the difference. The code uses the one that subtracts
+			// smaller numbers, to lose fewer digits.
 			excess[truth] = own - squares
 			if max(own, squares) > 1 && truth != x {
 				excess[truth] = -1
@@ -127,12 +127,12 @@ func (e *estimator) spreadOut() {
 			}
 		}
 		e.variance, e.excess = append(e.variance, variance), append(e.excess, excess)
-		e.prior += even * (1 - even) // that of the object's input
+		e.prior += even * (1 - even) // the variance of the object's own input
 	}
 }
 
-// spread returns the variance of the gain for input x in the response of an object with the input
-// truth.
+// spread returns the variance of the gain for input x in the response of an object whose true input
+// is truth.
 func (e *estimator) spread(x, truth int) float64 {
 	mean, squares := 0.0, 0.0
 	if truth == x {
@@ -147,7 +147,7 @@ func (e *estimator) spread(x, truth int) float64 {
 
 func (e *estimator) values() int { return len(e.gain) }
 
-// noise takes the other inputs to be distributed as estimated.
+// noise assumes that the other inputs are distributed as estimated.
 func (e *estimator) noise(x int, estimates []float64) (a, b float64) {
 	for other, share := range others(estimates, x) {
 		a += share * e.variance[x][other]
@@ -174,7 +174,7 @@ func (e *estimator) covariance(shares []float64) func(u, v int) float64 {
 	}
 }
 
-// outputs is the responses of one mechanism.
+// outputs holds the responses of one mechanism.
 type outputs struct {
 	*estimator
 	counts []int64
@@ -208,11 +208,11 @@ func (s outputs) share(x int) float64 {
 	return sum
 }
 
-// weight is by the variance of all inputs together.
+// weight returns the weight by the variance of all inputs together.
 func (s outputs) weight() float64 { return s.n / s.prior }
 
-// others returns how the objects that do not have input x are distributed among the other inputs:
-// in proportion to the estimates above zero, or evenly where there are none.
+// others returns the distribution of the objects that do not have input x over the other inputs. It
+// is proportional to the estimates above zero, or uniform if there are none.
 func others(estimates []float64, x int) []float64 {
 	shares, sum := make([]float64, len(estimates)), 0.0
 	for i, e := range estimates {

@@ -10,16 +10,17 @@ import (
 	"github.com/sluicedp/sluice/privacy"
 )
 
-// NotDegradationError says that one mechanism is no degradation of another. It wraps
+// NotDegradationError means that one mechanism is not a degradation of another. It wraps
 // [privacy.ErrInvalid].
 //
-// Gain proves it (D. Blackwell, "Equivalent Comparisons of Experiments", 1953). It is a game: who
-// guesses o when the input is x gains Gain[x][o]. By guessing the output of the lower mechanism one
-// gains Lower, summed over all inputs; whatever one makes of the output of the higher mechanism,
-// one gains at most Higher, the sum over its outputs of the best guess's gain, which is less.
+// Gain is a proof (D. Blackwell, "Equivalent Comparisons of Experiments", 1953). It defines a game:
+// a player who guesses o when the input is x gains Gain[x][o]. A player who guesses the output of
+// the lower mechanism gains Lower, summed over all inputs. A player who sees the output of the
+// higher mechanism gains at most Higher, which is the sum over its outputs of the gain of the best
+// guess. Higher is below Lower.
 type NotDegradationError struct {
 	Gain          [][]*big.Rat // by input, then output of the lower mechanism
-	Lower, Higher *big.Rat     // what is gained
+	Lower, Higher *big.Rat     // the gains of both players, summed over all inputs
 }
 
 func (e *NotDegradationError) Error() string {
@@ -34,15 +35,15 @@ func (e *NotDegradationError) Error() string {
 func (e *NotDegradationError) Unwrap() error { return privacy.ErrInvalid }
 
 // degradation returns a channel from the outputs of a higher mechanism to those of a lower one,
-// such that the higher one followed by the channel is the lower one, exactly. Only then can a
-// response of the lower one be raised to one of the higher, such that both together tell no more
-// than the higher one alone.
+// such that the higher one followed by the channel is exactly the lower one. Only if there is such
+// a channel can a response of the lower mechanism be raised to one of the higher, such that both
+// together contain no more information than the higher response alone.
 //
-// If the lower mechanism is the higher one whose output is kept with one probability for all
-// outputs and else replaced by a draw from a fixed law, as it is between any two ε of a [Design],
-// the channel is that one. If not, whether there is a channel is a linear program in its
-// probabilities, whose answer is proven in rational arithmetic; where there are several channels,
-// it is one that keeps the number of the output as often as possible.
+// The lower mechanism may keep the output of the higher one with the same probability for all
+// outputs, and otherwise draw from a fixed law. This is so between any two ε of a [Design]. The
+// channel then does the same. Otherwise a linear program in the probabilities of the channel
+// decides whether there is a channel, with a proof in rational arithmetic. If there are several
+// channels, the result is one that keeps the number of the output as often as possible.
 //
 // It returns the errors of [NewFamily].
 func degradation(ctx context.Context, higher, lower *Matrix) (*Matrix, error) {
@@ -76,7 +77,7 @@ func degradation(ctx context.Context, higher, lower *Matrix) (*Matrix, error) {
 	return settle(higher, lower, optimum, err)
 }
 
-// settle says what the answer of the linear program means.
+// settle returns the channel or the error that follows from the result of the linear program.
 func settle(higher, lower *Matrix, optimum *lp.Optimum, err error) (*Matrix, error) {
 	var infeasible *lp.InfeasibleError
 	if errors.As(err, &infeasible) {
@@ -100,8 +101,8 @@ func settle(higher, lower *Matrix, optimum *lp.Optimum, err error) (*Matrix, err
 	return channel, nil
 }
 
-// checkBits refuses a channel that is no [NewMatrix]: a family with it could be written, but not
-// read again.
+// checkBits refuses a channel that [NewMatrix] would refuse, because a family with such a channel
+// could be written but not read again.
 func checkBits(channel []*big.Rat) error {
 	if denominator(channel, maxBits) == nil {
 		return invalid("the channel has a common denominator of more than %d bits", maxBits)
@@ -109,15 +110,15 @@ func checkBits(channel []*big.Rat) error {
 	return nil
 }
 
-// redraw returns the channel that keeps an output with probability s and else draws from a fixed
-// law, if one leads from the higher mechanism to the lower one: if lower(o|x) = s·higher(o|x) +
-// rest(o) with rest ≥ 0.
+// redraw returns the channel that keeps an output with probability s and otherwise draws from a
+// fixed law. It returns nil if no such channel leads from the higher mechanism to the lower one.
+// One does if lower(o|x) = s·higher(o|x) + rest(o) with rest ≥ 0.
 func redraw(higher, lower *Matrix) *Matrix {
 	keep := scale(higher, lower)
 	if keep == nil || keep.Sign() < 0 {
 		return nil
 	}
-	rest := make([]*big.Rat, lower.outputs) // it adds up to 1 − s, so that s ≤ 1 unless some of it is negative
+	rest := make([]*big.Rat, lower.outputs) // sums to 1 − s, so s ≤ 1 unless an element is negative
 	for o := range rest {
 		rest[o] = new(big.Rat).Sub(lower.at(0, o), new(big.Rat).Mul(keep, higher.at(0, o)))
 		if rest[o].Sign() < 0 {
@@ -137,9 +138,9 @@ func redraw(higher, lower *Matrix) *Matrix {
 	return newMatrix(higher.outputs, lower.outputs, channel)
 }
 
-// scale returns the number s, if there is exactly one, with lower(o|x) − lower(o|0) =
-// s·(higher(o|x) − higher(o|0)) for all x and o. Then lower(o|x) − s·higher(o|x) is the same for
-// all inputs x.
+// scale returns the number s with lower(o|x) − lower(o|0) = s·(higher(o|x) − higher(o|0)) for all x
+// and o. It returns nil unless there is exactly one. lower(o|x) − s·higher(o|x) is then the same
+// for all inputs x.
 func scale(higher, lower *Matrix) *big.Rat {
 	if higher.outputs != lower.outputs {
 		return nil
@@ -156,7 +157,7 @@ func scale(higher, lower *Matrix) *big.Rat {
 		}
 	}
 	if s == nil {
-		return nil // the higher mechanism tells nothing
+		return nil // the output of the higher mechanism does not depend on the input
 	}
 	for i := range higher.p {
 		if high, low := differences(i); low.Cmp(high.Mul(high, s)) != 0 {
@@ -166,8 +167,9 @@ func scale(higher, lower *Matrix) *big.Rat {
 	return s
 }
 
-// channelProgram has a variable for each probability of the channel, and an equation for each input
-// and output of the lower mechanism, then one for each row of the channel.
+// channelProgram returns a program with a variable for each probability of the channel. It has an
+// equation for each input and output of the lower mechanism, and then one for each row of the
+// channel.
 func channelProgram(higher, lower *Matrix) (*lp.Program, error) {
 	vars := higher.outputs * lower.outputs
 	if vars > lp.MaxVars {
@@ -203,9 +205,10 @@ func channelProgram(higher, lower *Matrix) (*lp.Program, error) {
 	return program, nil
 }
 
-// game turns the multipliers y of an infeasible program into a game. They combine its rows to
-// coefficients Σ_x y(x,to)·M(from|x) + y(from) ≥ 0 and a bound Σ y(x,to)·m(to|x) + Σ y(from) < 0.
-// So with the gain −y(x,to) the higher mechanism gains at most Σ y(from), and the lower one more.
+// game converts the multipliers y of an infeasible program to a game. They combine the rows of the
+// program to coefficients Σ_x y(x,to)·M(from|x) + y(from) ≥ 0 and a bound Σ y(x,to)·m(to|x) + Σ
+// y(from) < 0. So with the gain −y(x,to), the higher mechanism gains at most Σ y(from), and the
+// lower one gains more.
 func game(higher, lower *Matrix, multipliers []*big.Rat) *NotDegradationError {
 	e := &NotDegradationError{Lower: new(big.Rat), Higher: new(big.Rat)}
 	for x := range higher.inputs {

@@ -9,26 +9,27 @@ import (
 	"github.com/sluicedp/sluice/privacy"
 )
 
-// Design is a list of blocks of inputs, in which each input has an equal number of blocks. It makes
-// a mechanism at every ε: the output is the number of a block, E = e^ε times as probable if the
-// input is in it as if it is not.
+// Design is a list of blocks of inputs, in which each input is in the same number of blocks. It
+// defines a mechanism at every ε: the output is the number of a block. The output is E = e^ε times
+// as probable if the input is in the block as if it is not.
 //
 // These are the block designs of Park, Nam and Lee, "Exactly Optimal and Communication-Efficient
-// Private Estimation via Block Designs" (2023, arXiv:2305.01261), who ask for more balance than is
-// needed here. Randomized response (blocks of one input), subset selection and Hadamard response
-// are such.
+// Private Estimation via Block Designs" (2023, arXiv:2305.01261), who require more balance than is
+// needed here. Examples are randomized response (blocks of one input), subset selection and
+// Hadamard response.
 //
-// With b blocks, r of which hold each input, such a response is one of the r blocks, all equally
-// likely, with the retention λ(ε) = r(E−1)/(r(E−1)+b), and else one of all b. λ rises with ε. So
-// the mechanism at ε₁ is the one at any higher ε₂, its output kept with the probability λ(ε₁)/λ(ε₂)
-// and else drawn anew from all b: it is a degradation, and the mechanisms of a design at all ε are
-// one family, as those of randomized response are.
+// Let there be b blocks, r of which contain each input. With the retention λ(ε) =
+// r(E−1)/(r(E−1)+b), the response is one of the r blocks of the input, all equally likely.
+// Otherwise it is one of all b blocks. λ rises with ε. So the mechanism at ε₁ is the mechanism at
+// any higher ε₂, whose output is kept with the probability λ(ε₁)/λ(ε₂) and otherwise drawn again
+// from all b blocks. It is therefore a degradation, and the mechanisms of a design at all ε are one
+// family, like those of randomized response.
 type Design struct {
 	Inputs int     // at least 2
-	Blocks [][]int // at least 2, each a list of inputs, from 0; empty, whole and equal ones are possible
+	Blocks [][]int // at least 2, each a list of inputs, from 0; a block may be empty, have all inputs, or equal another
 }
 
-// check refuses what is no design: see [Design.At].
+// check returns an error if d is not a valid design (see [Design.At]).
 func (d *Design) check() error {
 	if d.Inputs < 2 || len(d.Blocks) < 2 || len(d.Blocks) > maxCells/d.Inputs {
 		return invalid("a design has at least 2 inputs and 2 blocks, and at most %d of both multiplied", maxCells)
@@ -63,10 +64,10 @@ func (d *Design) check() error {
 // response. The best size for estimates at ε is about inputs/(e^ε+1). It returns
 // [privacy.ErrInvalid] unless 1 ≤ size < inputs and there are at most 4,096 inputs times subsets.
 //
-// From one size to another ([NewFamily] says so, and why), subsets of size s at odds E = e^ε become
-// subsets of size s′ at E′ if and only if s′(E′−1) ≤ s(E−1) for s′ ≥ s, and E′·((s−s′)E+m−s) ≤
-// E·(m−s′) for s′ < s, with m inputs. So a family can have larger subsets at a lower ε, which is
-// what serves estimates best.
+// Subsets of size s at odds E = e^ε can be degraded to subsets of size s′ at E′ under the following
+// conditions, with m inputs. If s′ ≥ s, the condition is s′(E′−1) ≤ s(E−1). If s′ < s, it is
+// E′·((s−s′)E+m−s) ≤ E·(m−s′). Both are necessary and sufficient ([NewFamily] decides it with a
+// proof). So a family can have larger subsets at a lower ε, which is best for estimates.
 func SubsetSelection(inputs, size int) (*Design, error) {
 	if size < 1 || size >= inputs || inputs > maxCells {
 		return nil, invalid("subsets of %d out of %d inputs", size, inputs)
@@ -85,7 +86,8 @@ func SubsetSelection(inputs, size int) (*Design, error) {
 	return &Design{inputs, blocks}, nil
 }
 
-// advance makes a sorted subset the next one in lexical order, unless it is the last.
+// advance changes a sorted subset to the next one in lexical order. It returns false if it is the
+// last.
 func advance(subset []int, inputs int) bool {
 	for i := len(subset) - 1; i >= 0; i-- {
 		if last := inputs - len(subset) + i; subset[i] < last {
@@ -100,12 +102,12 @@ func advance(subset []int, inputs int) bool {
 
 // HadamardResponse returns the design of J. Acharya, Z. Sun and H. Zhang, "Hadamard Response:
 // Estimating Distributions Privately, Efficiently, and with Little Communication" (2018,
-// arXiv:1802.04705): the blocks are the columns of the Hadamard matrix of Sylvester whose order is
-// the smallest power of two above the number of inputs. Input x is in block y if x+1 and y have an
-// even number of binary digits 1 in common. It returns [privacy.ErrInvalid] unless there are at
-// least 2 inputs, and at most 4,096 inputs times blocks.
+// arXiv:1802.04705). The blocks are the columns of Sylvester's Hadamard matrix whose order is the
+// smallest power of two above the number of inputs. Input x is in block y if x+1 and y have an even
+// number of binary digits 1 in common. It returns [privacy.ErrInvalid] unless there are at least 2
+// inputs, and at most 4,096 inputs times blocks.
 func HadamardResponse(inputs int) (*Design, error) {
-	// Before the blocks fill the memory.
+	// This is checked before the blocks are created, so that they cannot fill the memory.
 	if inputs < 2 || inputs > maxCells || inputs<<bits.Len(uint(inputs)) > maxCells {
 		return nil, invalid("a Hadamard response for %d inputs; at least 2, and at most %d of inputs and blocks "+
 			"multiplied, are possible",
@@ -125,9 +127,9 @@ func HadamardResponse(inputs int) (*Design, error) {
 // At returns the mechanism at an ε, which is exactly its [Matrix.Epsilon]. Its E is the fraction
 // with the smallest denominator between e^(ε−10⁻⁹) and e^ε.
 //
-// It returns [privacy.ErrInvalid] for ε = 0, and unless there are at most 4,096 inputs times
-// blocks, every input is in an equal number of blocks and none twice in one, and there is a block
-// with some of the inputs only.
+// It returns [privacy.ErrInvalid] for ε = 0 and for an invalid design. A valid design has at most
+// 4,096 inputs times blocks. Every input is in the same number of blocks, and at most once in each.
+// At least one block has some but not all of the inputs.
 func (d *Design) At(epsilon privacy.Epsilon) (*Matrix, error) {
 	if err := d.check(); err != nil {
 		return nil, err
@@ -139,7 +141,7 @@ func (d *Design) At(epsilon privacy.Epsilon) (*Matrix, error) {
 	return d.with(odds)
 }
 
-// with returns the mechanism at given odds.
+// with returns the mechanism at the given odds.
 func (d *Design) with(odds *big.Rat) (*Matrix, error) {
 	rows := make([][]*big.Rat, d.Inputs)
 	for x := range rows {
@@ -159,8 +161,8 @@ func (d *Design) with(odds *big.Rat) (*Matrix, error) {
 	return NewMatrix(rows)
 }
 
-// Family returns the family of the design's mechanisms at some ε, which must rise. It returns the
-// errors of [Design.At] and [NewFamily]: there can be 64 blocks at most.
+// Family returns the family of the design's mechanisms at the given ε, which must rise. It returns
+// the errors of [Design.At] and [NewFamily]. There can be at most 64 blocks.
 func (d *Design) Family(epsilons ...privacy.Epsilon) (*Family, error) {
 	var levels []*Matrix
 	for _, epsilon := range epsilons {

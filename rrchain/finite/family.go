@@ -10,23 +10,22 @@ import (
 	"github.com/sluicedp/sluice/rrchain"
 )
 
-// Family is a mechanism at several ε, each one a degradation of the next: chains of responses can
-// be drawn from it, each with the law of its own ε, that together cost the largest ε only.
+// Family is a list of mechanisms at several ε, each one a degradation of the next. The responses of
+// a chain drawn from it each have the law of their own ε, and together cost only the largest ε.
 //
-// Read downwards, truth → oₙ → … → o₁ is a Markov chain by construction: each response is made from
-// the one above by the channel between their levels. So given the highest response the others say
-// nothing about the truth. The law in which a level is drawn, given those drawn before, follows by
-// Bayes' rule, as in package rrchain for randomized response; which is the special case of a family
-// that exists at all ε.
+// Read downwards, truth → oₙ → … → o₁ is a Markov chain by construction: each response is computed
+// from the one above by the channel between their levels. So given the highest response, the others
+// contain no information about the true value. The law of a level, given the levels drawn before,
+// follows from Bayes' rule, as in package rrchain for randomized response. Randomized response is
+// the special case of a family that exists at all ε.
 //
-// A chain of responses belongs to one family. In another family that has its levels, and more of
-// them, the channels between these may be others. A response that is then drawn between two others
-// still costs nothing, but its law need not be that of its ε. (The families of a [Design] are all
-// parts of one, as are those of mechanisms whose outputs are linearly independent as columns, for
-// then there is one channel only.)
+// A chain of responses belongs to one family. Another family that has the same levels, and more,
+// may have different channels between them. A response that is then drawn between two others still
+// costs nothing, but its law need not be the law of its ε. (The families of a [Design] are all
+// parts of one family. So are those of mechanisms whose outputs are linearly independent as
+// columns, because then there is only one channel.)
 //
-// A Family does not change, and may be used by several goroutines. The zero value has no levels;
-// see [NewFamily].
+// A Family is immutable and safe for concurrent use. The zero value has no levels; see [NewFamily].
 type Family struct {
 	levels   []*Matrix
 	epsilons []privacy.Epsilon
@@ -34,18 +33,20 @@ type Family struct {
 }
 
 // NewFamily returns the family of some mechanisms for the same inputs, by rising ε
-// ([Matrix.Epsilon]), with a channel from each to the one before. Between two mechanisms of a
-// [Design] the channel keeps an output with one probability, and else draws from a fixed law.
-// Whether there is another is a linear program in its probabilities, whose answer is proven in
-// rational arithmetic; of several channels it is one that keeps the number of the output as often
-// as possible. A linear program for 1,000 probabilities takes seconds, and one for 4,000 minutes.
+// ([Matrix.Epsilon]), with a channel from each to the preceding one. Between two mechanisms of a
+// [Design], the channel keeps an output with the same probability for all outputs, and otherwise
+// draws from a fixed law. If there is no such channel, a linear program in its probabilities
+// decides whether there is another, with a proof in rational arithmetic. If there are several, the
+// result is one that keeps the number of the output as often as possible. A linear program for
+// 1,000 probabilities takes seconds, and one for 4,000 minutes.
 //
-// NewFamily returns a [*NotDegradationError] if a mechanism is no degradation of the next;
-// [privacy.ErrInvalid] for no mechanism, different numbers of inputs, an ε that is 0 or not above
-// the one before, a channel of more than 4,096 probabilities (4,000 where it takes a linear
-// program), or one found whose common denominator has more than 8,192 bits; and
-// [privacy.ErrNoCertificate] if no proof was found with a bounded effort. When ctx ends, so does
-// NewFamily, with its error, within the time of one step of the linear program: less than a second.
+// NewFamily returns a [*NotDegradationError] if a mechanism is not a degradation of the next. It
+// returns [privacy.ErrInvalid] for no mechanism, different numbers of inputs, or an ε that is 0 or
+// not above the preceding one. It also does so for a channel of more than 4,096 probabilities
+// (4,000 if it needs a linear program), or one whose common denominator has more than 8,192 bits.
+// It returns [privacy.ErrNoCertificate] if it found no proof with bounded work. When ctx ends,
+// NewFamily returns its error within the time of one step of the linear program, which is less than
+// a second.
 func NewFamily(ctx context.Context, levels ...*Matrix) (*Family, error) {
 	f, err := ladder(levels)
 	if err != nil {
@@ -62,7 +63,7 @@ func NewFamily(ctx context.Context, levels ...*Matrix) (*Family, error) {
 	return f, nil
 }
 
-// ladder returns a family that still lacks its channels.
+// ladder returns a family without its channels.
 func ladder(levels []*Matrix) (*Family, error) {
 	if len(levels) == 0 {
 		return nil, invalid("a family of no mechanisms")
@@ -81,10 +82,10 @@ func ladder(levels []*Matrix) (*Family, error) {
 	return f, nil
 }
 
-// Epsilons returns the ε of all levels, rising.
+// Epsilons returns the ε of all levels, in rising order.
 func (f *Family) Epsilons() []privacy.Epsilon { return slices.Clone(f.epsilons) }
 
-// Level returns the mechanism at exactly this ε, if there is one.
+// Level returns the mechanism at exactly this ε. It returns false if there is none.
 func (f *Family) Level(epsilon privacy.Epsilon) (*Matrix, bool) {
 	i := f.find(epsilon)
 	if i < 0 {
@@ -93,8 +94,9 @@ func (f *Family) Level(epsilon privacy.Epsilon) (*Matrix, bool) {
 	return f.levels[i], true
 }
 
-// Channel returns the channel by which a response at exactly this ε is degraded to the level below,
-// if there are such levels: from the outputs of the one to those of the other.
+// Channel returns the channel by which a response at exactly this ε is degraded to the next lower
+// level. It maps the outputs of this level to those of the lower one. It returns false if there is
+// no level at this ε or none below it.
 func (f *Family) Channel(epsilon privacy.Epsilon) (*Matrix, bool) {
 	i := f.find(epsilon)
 	if i < 1 {
@@ -103,7 +105,7 @@ func (f *Family) Channel(epsilon privacy.Epsilon) (*Matrix, bool) {
 	return f.channels[i-1], true
 }
 
-// find returns the number of a level, or −1.
+// find returns the index of a level, or −1.
 func (f *Family) find(epsilon privacy.Epsilon) int {
 	if f == nil {
 		return none
@@ -111,20 +113,19 @@ func (f *Family) find(epsilon privacy.Epsilon) int {
 	return slices.Index(f.epsilons, epsilon)
 }
 
-// place says where in a family a response is drawn: at which level, by number, and which are the
-// levels drawn before that are nearest to it. below is none where there is none; above is the
-// truth, the number behind the last level, where there is none. lower is the response at the level
-// below.
+// place describes where in a family a response is drawn. at is the index of its level. below and
+// above are the indexes of the nearest levels that are already drawn. below is none if there is no
+// level below. above is [Family.truth] if there is no level above. lower is the response at the
+// level below.
 type place struct{ below, lower, at, above int }
 
 const none = -1
 
-// truth is the number that stands for the truth in the place of a level: the truth is a response at
-// ε = ∞.
+// truth returns the index that represents the true value, which is a response at ε = ∞.
 func (f *Family) truth() int { return len(f.levels) }
 
-// fall returns the probabilities of the outputs at a level, given the output of a level above it,
-// or the truth, in proportion to each other.
+// fall returns the probabilities of the outputs at a level, given the output of a level above it or
+// the true value. The numbers are proportional to the probabilities.
 func (f *Family) fall(above, upper, at int) []*big.Int {
 	if above == f.truth() {
 		return f.levels[at].row(upper)
@@ -136,8 +137,8 @@ func (f *Family) fall(above, upper, at int) []*big.Int {
 	return law
 }
 
-// likelihood returns the probability of an output at a level below, given each output of a level,
-// in proportion to each other.
+// likelihood returns the probability of an output at a lower level, given each output of a level.
+// The numbers are proportional to the probabilities.
 func (f *Family) likelihood(at, below, lower int) []*big.Int {
 	given := f.channels[below].column(lower)
 	for level := below + 1; level < at; level++ {
@@ -146,9 +147,9 @@ func (f *Family) likelihood(at, below, lower int) []*big.Int {
 	return given
 }
 
-// laws returns the cumulative probabilities of the outputs at a place, given each of some outputs
-// above it (or truths), each law in proportion to its last number: of Pr(o) ∝ Pr(o |
-// above)·Pr(below | o).
+// laws returns the cumulative probabilities of the outputs at a place, one law for each of the
+// given outputs above (or true values). The probabilities are Pr(o) ∝ Pr(o | above)·Pr(below | o).
+// Each law is scaled so that its last number represents 1.
 func (f *Family) laws(p place, uppers []int) ([][]*big.Int, error) {
 	var given []*big.Int
 	if p.below != none {
@@ -171,10 +172,10 @@ func (f *Family) laws(p place, uppers []int) ([][]*big.Int, error) {
 	return laws, nil
 }
 
-// Kernel returns the probabilities of each response at one ε given the truth and the response at a
-// lower one: the law by which a response is raised. It returns [privacy.ErrInvalid] unless both are
-// levels and from is the lower one, or if the last response is none of its level or never occurs
-// there.
+// Kernel returns the probabilities of each response at one ε given the true value and the response
+// at a lower ε. It is the law by which a response is raised. It returns [privacy.ErrInvalid] unless
+// both ε are levels and from is the lower one. It also does so if the last response is not an
+// output of its level, or never occurs there.
 func (f *Family) Kernel(from, to privacy.Epsilon, truth, last int) ([]*big.Rat, error) {
 	i, j := f.find(from), f.find(to)
 	if i < 0 || j < 0 || i >= j {
@@ -193,9 +194,9 @@ func (f *Family) Kernel(from, to privacy.Epsilon, truth, last int) ([]*big.Rat, 
 	return probabilities(laws[0]), nil
 }
 
-// CanOccur reports whether one chain can have both responses: each has a probability above 0 at its
-// ε, and the channel from the higher level makes the lower response of the higher one with a
-// probability above 0. It reports false unless lower.Epsilon < higher.Epsilon are both levels.
+// CanOccur returns true if one chain can have both responses. Each must have a probability above 0
+// at its ε, and the channel must map the higher response to the lower one with a probability above
+// 0. It returns false unless lower.Epsilon < higher.Epsilon are both levels.
 func (f *Family) CanOccur(lower, higher rrchain.Level[int]) bool {
 	i, j := f.find(lower.Epsilon), f.find(higher.Epsilon)
 	if i < 0 || i >= j || f.checkResponse(lower.Response, i) != nil || f.checkResponse(higher.Response, j) != nil {
@@ -204,7 +205,7 @@ func (f *Family) CanOccur(lower, higher rrchain.Level[int]) bool {
 	return f.fall(j, higher.Response, i)[lower.Response].Sign() > 0
 }
 
-// probabilities returns those of a cumulative law.
+// probabilities returns the single probabilities of a cumulative law.
 func probabilities(law []*big.Int) []*big.Rat {
 	single, last := make([]*big.Rat, len(law)), new(big.Int)
 	for o, sum := range law {
@@ -214,7 +215,7 @@ func probabilities(law []*big.Int) []*big.Rat {
 	return single
 }
 
-// checkTruth refuses what is no input. The error does not contain it.
+// checkTruth refuses a number that is not an input. The error does not contain the number.
 func (f *Family) checkTruth(input int) error {
 	if f == nil || len(f.levels) == 0 {
 		return invalid("a family of no mechanisms")
@@ -225,8 +226,9 @@ func (f *Family) checkTruth(input int) error {
 	return nil
 }
 
-// checkResponse refuses what is no output of a level, or one that never occurs. The latter does not
-// depend on the truth: an output that is possible for one input is so for all, or there were no ε.
+// checkResponse refuses a number that is not an output of a level, or an output that never occurs.
+// The latter does not depend on the true value: an output that is possible for one input is
+// possible for all, because otherwise the mechanism would have no ε.
 func (f *Family) checkResponse(output, level int) error {
 	m := f.levels[level]
 	if output < 0 || output >= m.outputs {

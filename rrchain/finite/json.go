@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// MarshalJSON writes a list of probabilities for each input, as fractions in lowest terms:
+// MarshalJSON returns a list of probabilities for each input, as fractions in lowest terms:
 // [["3/4","1/4"],["1/4","3/4"]].
 func (m *Matrix) MarshalJSON() ([]byte, error) {
 	if err := m.usable(); err != nil {
@@ -31,7 +31,8 @@ func (m *Matrix) MarshalJSON() ([]byte, error) {
 	return append(text, `"]]`...), nil
 }
 
-// appendInteger appends an integer in decimal digits. The package big allocates for small ones too.
+// appendInteger appends an integer in decimal digits. It avoids the allocation that package big
+// makes even for small integers.
 func appendInteger(text []byte, n *big.Int) []byte {
 	if n.IsInt64() {
 		return strconv.AppendInt(text, n.Int64(), 10)
@@ -39,10 +40,10 @@ func appendInteger(text []byte, n *big.Int) []byte {
 	return n.Append(text, 10)
 }
 
-// UnmarshalJSON makes m what [Matrix.MarshalJSON] writes, or one of other fractions ("6/8"),
-// decimals ("0.75") and numbers (0.75), all of which are taken exactly. An exponent is not
-// possible. A Matrix does not change: [privacy.ErrInvalid] is returned unless m is the zero value.
-// Else the errors are those of [NewMatrix].
+// UnmarshalJSON reads the form that [Matrix.MarshalJSON] writes. It also accepts other fractions
+// ("6/8"), decimals ("0.75") and numbers (0.75), and converts them exactly. It refuses exponents. A
+// Matrix is immutable, so UnmarshalJSON returns [privacy.ErrInvalid] unless m is the zero value.
+// The other errors are those of [NewMatrix].
 func (m *Matrix) UnmarshalJSON(data []byte) error {
 	if m.inputs != 0 {
 		return invalid("a matrix does not change: it is read into the zero value")
@@ -65,7 +66,7 @@ func (m *Matrix) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// probability is a number as it is written.
+// probability is a number in one of the accepted text forms.
 type probability struct{ *big.Rat }
 
 func (p *probability) UnmarshalJSON(data []byte) error {
@@ -77,8 +78,8 @@ func (p *probability) UnmarshalJSON(data []byte) error {
 	}
 	whole, rest, _ := strings.Cut(text, "/")
 	whole, places, _ := strings.Cut(whole, ".")
-	// An integer with a leading zero would be read as an octal one, and an exponent of a few bytes
-	// would fill any memory.
+	// SetString would read an integer with a leading zero as octal, and an exponent of a few bytes
+	// could fill any memory.
 	ok := len(text) <= mostDigits && isInteger(whole) && isDigits(places) && (rest == "" || isInteger(rest))
 	if ok {
 		p.Rat, ok = new(big.Rat).SetString(text)
@@ -89,9 +90,8 @@ func (p *probability) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// mostDigits is more than the two numbers of a fraction can have whose denominator has maxBits
-// bits. To find their greatest common divisor takes a time that grows with the square of their
-// lengths.
+// mostDigits is more than the digits of a fraction whose denominator has maxBits bits. Longer texts
+// are refused, because the time of the greatest common divisor grows with the square of the length.
 const mostDigits = 2*maxBits/3 + 8
 
 func isInteger(text string) bool {
@@ -100,14 +100,15 @@ func isInteger(text string) bool {
 
 func isDigits(text string) bool { return strings.Trim(text, "0123456789") == "" }
 
-// familyJSON is a family as it is written.
+// familyJSON is the JSON form of a family.
 type familyJSON struct {
 	Levels   []*Matrix `json:"levels"`   // by rising ε
 	Channels []*Matrix `json:"channels"` // each from a level down to the one before
 }
 
-// MarshalJSON writes the mechanisms by rising ε and, which is not always determined by them, the
-// channel from each down to the one before: {"levels": […], "channels": […]}.
+// MarshalJSON returns the mechanisms by rising ε, and the channel from each down to the preceding
+// one: {"levels": […], "channels": […]}. The channels are included because the mechanisms do not
+// always determine them.
 func (f *Family) MarshalJSON() ([]byte, error) {
 	if len(f.levels) == 0 {
 		return nil, invalid("a family of no mechanisms")
@@ -119,11 +120,12 @@ func (f *Family) MarshalJSON() ([]byte, error) {
 	return json.Marshal(familyJSON{f.levels, channels})
 }
 
-// UnmarshalJSON makes f what [Family.MarshalJSON] writes. The channels must be there: they are
-// checked, which is quick, while to find them may take minutes ([NewFamily]), so that a text from
-// outside could keep its reader busy. It takes no more memory than 1,000 times the text. A Family
-// does not change: [privacy.ErrInvalid] is returned unless f is the zero value. Else the errors are
-// those of [NewFamily], also for a channel that does not lead from one level down to the other.
+// UnmarshalJSON reads the form that [Family.MarshalJSON] writes. The channels are required. To
+// check them is fast, while to find them may take minutes ([NewFamily]), so that a hostile text
+// could keep its reader busy. It uses at most 1,000 times the memory of the text. A Family is
+// immutable, so UnmarshalJSON returns [privacy.ErrInvalid] unless f is the zero value. The other
+// errors are those of [NewFamily], and are also returned for a channel that does not lead from one
+// level down to the other.
 func (f *Family) UnmarshalJSON(data []byte) error {
 	if f.levels != nil {
 		return invalid("a family does not change: it is read into the zero value")

@@ -14,25 +14,25 @@ func invalid(format string, args ...any) error {
 	return fmt.Errorf("%w: "+format, append([]any{privacy.ErrInvalid}, args...)...)
 }
 
-// maxCells is the largest number of probabilities of a matrix. It keeps the linear programs small.
+// maxCells limits the number of probabilities of a matrix, so that the linear programs are small.
 const maxCells = 4096
 
 // Matrix is a random map from some inputs to some outputs: the probability of each output given
-// each input, as rational numbers. It does not change, and may be used by several goroutines. The
-// zero value is not usable; see [NewMatrix].
+// each input, as rational numbers. It is immutable and safe for concurrent use. The zero value is
+// not usable; see [NewMatrix].
 type Matrix struct {
 	inputs, outputs int
 	p               []*big.Rat // by input, then output
 	scaled          func() []*big.Int
 }
 
-// newMatrix returns a matrix that keeps p, which must be right.
+// newMatrix returns a matrix that keeps p. The caller ensures that p is valid.
 func newMatrix(inputs, outputs int, p []*big.Rat) *Matrix {
 	return &Matrix{inputs, outputs, p, sync.OnceValue(func() []*big.Int { return whole(p) })}
 }
 
-// whole returns numbers times their common denominator. Laws are told from proportions, and whole
-// numbers are multiplied and added without a search for common divisors.
+// whole returns the numbers multiplied by their common denominator. Only proportions of
+// probabilities matter, and integers are multiplied and added without computing common divisors.
 func whole(numbers []*big.Rat) []*big.Int {
 	common := denominator(numbers, math.MaxInt)
 	scaled := make([]*big.Int, len(numbers))
@@ -43,7 +43,8 @@ func whole(numbers []*big.Rat) []*big.Int {
 	return scaled
 }
 
-// denominator returns the common denominator of some numbers, or nil if it has more than some bits.
+// denominator returns the common denominator of some numbers. It returns nil if that has more than
+// the given number of bits.
 func denominator(numbers []*big.Rat, bits int) *big.Int {
 	common := big.NewInt(1)
 	for _, x := range numbers {
@@ -58,15 +59,16 @@ func denominator(numbers []*big.Rat, bits int) *big.Int {
 	return common
 }
 
-// maxBits is the largest length of the common denominator of a matrix, in bits. It bounds the
-// memory that a matrix takes (4 MiB, brought to its common denominator), and the work of checking a
-// channel (some 0.3 s for the largest). Matrices of a [Design] have some 100 bits.
+// maxBits limits the length of the common denominator of a matrix, in bits. It bounds the memory of
+// a matrix at its common denominator (4 MiB), and the time to check a channel (about 0.3 s for the
+// largest). Matrices of a [Design] have about 100 bits.
 const maxBits = 1 << 13
 
 // NewMatrix returns the matrix with a row of probabilities for each input. It returns
-// [privacy.ErrInvalid] unless there are at least 2 rows, all of the same length of at least 2,
-// 4,096 probabilities at most, none negative or missing, each row adds up to 1 exactly, and the
-// common denominator has at most 8,192 bits and is not far longer than the numbers themselves.
+// [privacy.ErrInvalid] unless there are at least 2 rows of the same length, at least 2, and at most
+// 4,096 probabilities. No probability may be negative or missing, and each row must sum to exactly
+// 1. The common denominator must have at most 8,192 bits and must not be far longer than the
+// numbers themselves.
 func NewMatrix(rows [][]*big.Rat) (*Matrix, error) {
 	if len(rows) < 2 || len(rows[0]) < 2 || len(rows)*len(rows[0]) > maxCells {
 		return nil, invalid("a mechanism has at least 2 inputs and 2 outputs, and at most %d probabilities", maxCells)
@@ -102,9 +104,9 @@ func NewMatrix(rows [][]*big.Rat) (*Matrix, error) {
 	return m, nil
 }
 
-// proportionate returns whether numbers brought to their common denominator take at most 64 times
-// the bits that they have, beside 128 KiB. Matrices come in documents of strangers, and reading one
-// must take memory in proportion to its text.
+// proportionate returns whether numbers at their common denominator take at most 64 times the bits
+// of the numbers, plus 128 KiB. Matrices may come from untrusted documents, and the memory to read
+// one must be proportional to its text.
 func proportionate(numbers []*big.Rat, common *big.Int) bool {
 	const times, free = 64, 1 << 20
 	written := 0
@@ -114,7 +116,7 @@ func proportionate(numbers []*big.Rat, common *big.Int) bool {
 	return common.BitLen()*len(numbers) <= times*written+free
 }
 
-// short writes a number for people.
+// short returns a number in a readable form for errors.
 func short(x *big.Rat) string {
 	if text := x.RatString(); len(text) <= 60 {
 		return text
@@ -141,7 +143,7 @@ func (m *Matrix) At(input, output int) *big.Rat { return new(big.Rat).Set(m.at(i
 
 func (m *Matrix) at(input, output int) *big.Rat { return m.p[input*m.outputs+output] }
 
-// usable refuses what [NewMatrix] did not make.
+// usable returns an error for a matrix that [NewMatrix] did not create.
 func (m *Matrix) usable() error {
 	if m == nil || m.inputs == 0 {
 		return invalid("a matrix without probabilities")
@@ -149,12 +151,12 @@ func (m *Matrix) usable() error {
 	return nil
 }
 
-// leads tells whether a map followed by a channel is another map, exactly.
+// leads returns true if m followed by a channel is exactly another map.
 func (m *Matrix) leads(channel, to *Matrix) bool {
 	if m.outputs != channel.inputs || m.inputs != to.inputs || channel.outputs != to.outputs {
 		return false
 	}
-	// All rows of a matrix, in whole numbers, have the same sum, which stands for 1.
+	// As integers, all rows of a matrix have the same sum, which represents 1.
 	scale, whole := sum(to.row(0)), new(big.Int).Mul(sum(m.row(0)), sum(channel.row(0)))
 	left, right := new(big.Int), new(big.Int)
 	for o := range to.outputs {
@@ -168,14 +170,14 @@ func (m *Matrix) leads(channel, to *Matrix) bool {
 	return true
 }
 
-// row returns the probabilities of the outputs given an input, in proportion to all others of the
-// matrix.
+// row returns the probabilities of the outputs given an input, on the same scale as all other rows
+// and columns of the matrix.
 func (m *Matrix) row(input int) []*big.Int {
 	return m.scaled()[input*m.outputs : (input+1)*m.outputs]
 }
 
-// column returns the probabilities of an output given each input, in proportion to all others of
-// the matrix.
+// column returns the probabilities of an output given each input, on the same scale as all other
+// rows and columns of the matrix.
 func (m *Matrix) column(output int) []*big.Int {
 	column := make([]*big.Int, m.inputs)
 	for x := range column {
@@ -184,8 +186,8 @@ func (m *Matrix) column(output int) []*big.Int {
 	return column
 }
 
-// after returns the probabilities of the outputs, if those of the inputs are given, in proportion
-// to each other.
+// after returns the probabilities of the outputs for given probabilities of the inputs. The numbers
+// are proportional to the probabilities.
 func (m *Matrix) after(law []*big.Int) []*big.Int {
 	outputs := make([]*big.Int, m.outputs)
 	for o := range outputs {
@@ -194,8 +196,8 @@ func (m *Matrix) after(law []*big.Int) []*big.Int {
 	return outputs
 }
 
-// before returns the mean of some numbers, one for each output, given each input, in proportion to
-// each other.
+// before takes a number for each output, and returns their mean given each input. The results are
+// proportional to the means.
 func (m *Matrix) before(numbers []*big.Int) []*big.Int {
 	means := make([]*big.Int, m.inputs)
 	for x := range means {
@@ -212,10 +214,10 @@ func dot(a, b []*big.Int) *big.Int {
 	return sum
 }
 
-// Epsilon returns the smallest ε, in whole nano-nats, at which the mechanism is ε-locally
-// differentially private: the logarithm of the largest ratio of two probabilities of the same
-// output, rounded up. It returns [privacy.ErrInvalid] if there is none: an output that is possible
-// for some inputs only, or an ε above 1,000.
+// Epsilon returns the smallest ε, in nano-nats, at which the mechanism is ε-locally differentially
+// private: the logarithm of the largest ratio of two probabilities of the same output, rounded up.
+// It returns [privacy.ErrInvalid] if there is none. This is so for an output that is possible for
+// some inputs only, or an ε above 1,000.
 func (m *Matrix) Epsilon() (privacy.Epsilon, error) {
 	if err := m.usable(); err != nil {
 		return privacy.Epsilon{}, err
@@ -237,7 +239,7 @@ func (m *Matrix) Epsilon() (privacy.Epsilon, error) {
 	return logarithm(largest)
 }
 
-// extremes returns the least and the largest probability of an output.
+// extremes returns the smallest and the largest probability of an output.
 func (m *Matrix) extremes(output int) (low, high *big.Rat) {
 	low, high = m.at(0, output), m.at(0, output)
 	for x := range m.inputs {
@@ -250,8 +252,9 @@ func (m *Matrix) extremes(output int) (low, high *big.Rat) {
 	return low, high
 }
 
-// logarithm returns ln x for x ≥ 1, rounded up to nano-nats. For x > 1 it is irrational, as is e to
-// the power of a rational number, so that enough digits always decide.
+// logarithm returns ln x for x ≥ 1, rounded up to nano-nats. For x > 1 the logarithm is irrational,
+// because e to the power of a rational number other than 0 is irrational. So enough digits always
+// decide the rounding.
 func logarithm(x *big.Rat) (privacy.Epsilon, error) {
 	if x.Cmp(big.NewRat(1, 1)) == 0 {
 		return privacy.Epsilon{}, nil
@@ -261,7 +264,7 @@ func logarithm(x *big.Rat) (privacy.Epsilon, error) {
 			privacy.MaxEpsilon())
 	}
 	below, enough := int64(0), privacy.MaxEpsilon().Nano()
-	// Most of the search is guessed; nothing is taken for granted.
+	// A guess replaces most of the search, and is verified on both sides.
 	if guess := guessNano(x); guess > 2 && guess < enough-2 && !reaches(guess-2, x) && reaches(guess+2, x) {
 		below, enough = guess-2, guess+2
 	}
@@ -275,7 +278,7 @@ func logarithm(x *big.Rat) (privacy.Epsilon, error) {
 	return privacy.EpsilonFromNano(enough)
 }
 
-// guessNano returns about 10⁹·ln x, for a positive x.
+// guessNano returns approximately 10⁹·ln x, for a positive x.
 func guessNano(x *big.Rat) int64 {
 	mantissa := new(big.Float)
 	exponent := new(big.Float).SetRat(x).MantExp(mantissa)
@@ -283,7 +286,7 @@ func guessNano(x *big.Rat) int64 {
 	return int64(math.Round((math.Log(m) + float64(exponent)*math.Ln2) * 1e9))
 }
 
-// reaches tells whether e^(nano·10⁻⁹) is at least x, which it never equals.
+// reaches returns true if e^(nano·10⁻⁹) is at least x. The two are never equal.
 func reaches(nano int64, x *big.Rat) bool {
 	for prec := uint(128); ; prec *= 2 {
 		low, high := exact.Exp(nano, prec).Bounds()

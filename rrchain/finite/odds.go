@@ -7,15 +7,15 @@ import (
 	"github.com/sluicedp/sluice/privacy"
 )
 
-// oddsAt returns the simplest fraction E with e^(ε−10⁻⁹) < E < e^ε, which is the one with the
-// smallest denominator: a mechanism whose probabilities of an output differ by the factor E at most
-// has exactly this ε, in whole nano-nats. (e^ε itself is irrational, and anything above it has the
-// next ε.) oddsAt returns [privacy.ErrInvalid] for ε = 0.
+// oddsAt returns the fraction E with the smallest denominator such that e^(ε−10⁻⁹) < E < e^ε. A
+// mechanism whose probabilities of an output differ by a factor of at most E, and whose largest
+// factor is E, has exactly this ε in nano-nats. (e^ε itself is irrational, and any fraction above
+// it has the next ε.) oddsAt returns [privacy.ErrInvalid] for ε = 0.
 func oddsAt(epsilon privacy.Epsilon) (*big.Rat, error) {
 	if epsilon.IsZero() {
 		return nil, invalid("odds at ε = 0, where all inputs are alike")
 	}
-	const prec = 128 // the ends are 2⁻³⁰ apart, and enclosed far more tightly
+	const prec = 128 // the ends are 2⁻³⁰ apart, and their intervals are far smaller
 	_, low := exact.Exp(epsilon.Nano()-1, prec).Bounds()
 	high, _ := exact.Exp(epsilon.Nano(), prec).Bounds()
 	l, _ := low.Rat(nil)
@@ -24,15 +24,16 @@ func oddsAt(epsilon privacy.Epsilon) (*big.Rat, error) {
 }
 
 // simplest returns the fraction with the smallest denominator strictly between two numbers of at
-// least 0, and the smallest such one. It is their common continued fraction, as far as it goes.
+// least 0. If there are several, it returns the smallest one. It follows the common part of the two
+// continued fractions.
 func simplest(low, high *big.Rat) *big.Rat {
 	whole := new(big.Rat).SetInt(new(big.Int).Quo(low.Num(), low.Denom()))
 	one := big.NewRat(1, 1)
 	if next := new(big.Rat).Add(whole, one); next.Cmp(high) < 0 {
 		return next
 	}
-	// Both are in [whole, whole+1]: the rest is the inverse of the simplest fraction between the
-	// inverses.
+	// Both numbers are in [whole, whole+1]. The rest is the inverse of the simplest fraction
+	// between their inverses.
 	least := new(big.Rat).Inv(new(big.Rat).Sub(high, whole))
 	rest := new(big.Rat).Sub(low, whole)
 	if rest.Sign() == 0 { // its inverse is infinite

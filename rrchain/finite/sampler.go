@@ -10,18 +10,19 @@ import (
 	"github.com/sluicedp/sluice/rrchain"
 )
 
-// Sampler draws responses of families. A draw compares a uniform real number, revealed bit by bit
-// from the operating system's generator, with the rational thresholds of its law, so it has exactly
-// the probabilities of the matrices. How long it takes does not depend on the truth, except with
-// probability below 2⁻⁵⁰. A Sampler keeps the thresholds of recent laws.
+// Sampler draws responses of families. A draw compares a uniform real number with the rational
+// thresholds of its law. The bits of the number come one by one from the operating system's
+// generator. A draw therefore has exactly the probabilities of the matrices. The running time does
+// not depend on the true value, except with a probability below 2⁻⁵⁰. A Sampler caches the
+// thresholds of recent laws.
 //
-// The zero value is ready to use. A Sampler is not safe for concurrent use; it is cheap, so make
+// The zero value is ready to use. A Sampler is not safe for concurrent use. It is cheap, so create
 // one for each goroutine. It must not be copied after the first draw: copies share one stream of
-// random bits, and two of them used at the same time could draw from the same bits.
+// random bits, and two copies used at the same time could draw from the same bits.
 type Sampler struct {
-	// Random returns uniform bits; nil is the operating system's generator. Only tests set it,
-	// before the first draw: if another party can predict the bits, each response reveals the
-	// truth.
+	// Random returns uniform bits; nil means the operating system's generator. Only tests set it,
+	// before the first draw: if another party can predict the bits, each response reveals the true
+	// value.
 	Random interface {
 		// Uint64 returns the next 64 bits.
 		Uint64() uint64
@@ -29,13 +30,14 @@ type Sampler struct {
 
 	bits   *exact.Bits
 	tables map[source]*table
-	cells  int // of all tables
+	cells  int // the number of cells in all tables
 }
 
-// Raise draws the response at an ε above that of the last one, or a first one if that is the zero
-// Level. The cost of all of them rises to ε. truth is the number of the input; it must be the same
-// in every call and is not kept. Raise returns [privacy.ErrInvalid] unless both ε are levels of the
-// family, to the higher one, and the last response one that can occur at its level.
+// Raise draws the response at an ε above the ε of the last one, or a first response if last is the
+// zero Level. The cost of all responses together rises to the new ε. truth is the number of the
+// input. It must be the same in every call, and is not stored. Raise returns [privacy.ErrInvalid]
+// unless both ε are levels of the family, the new one is higher, and the last response can occur at
+// its level.
 func (s *Sampler) Raise(f *Family, last rrchain.Level[int], to privacy.Epsilon, truth int) (rrchain.Level[int], error) {
 	if err := f.checkTruth(truth); err != nil {
 		return rrchain.Level[int]{}, err
@@ -47,9 +49,9 @@ func (s *Sampler) Raise(f *Family, last rrchain.Level[int], to privacy.Epsilon, 
 	return s.draw(source{family: f, place: p}, truth)
 }
 
-// Between draws the response at an ε between those of two others or, if below is the zero Level,
-// below the lowest one. It is free: it needs no truth. It returns [privacy.ErrInvalid] unless all
-// are levels of the family, in this order, and the responses can occur together.
+// Between draws the response at an ε between two levels, or below the lowest level if below is the
+// zero Level. It costs nothing and needs no true value. It returns [privacy.ErrInvalid] unless all
+// three ε are levels of the family, in this order, and the responses can occur together.
 func (s *Sampler) Between(f *Family, below, above rrchain.Level[int], at privacy.Epsilon) (rrchain.Level[int], error) {
 	top := f.find(above.Epsilon)
 	if top < 0 {
@@ -81,15 +83,16 @@ func (f *Family) place(below rrchain.Level[int], at privacy.Epsilon, above int) 
 	return p, f.checkResponse(below.Response, p.below)
 }
 
-// source is what the law of a draw depends on, but for the truth. upper is the response at the
-// level above; where that is the truth, it is 0, and there is a law for each truth.
+// source is everything that the law of a draw depends on, except the true value. upper is the
+// response at the level above. If the level above is the true value, upper is 0, and there is a law
+// for each true value.
 type source struct {
 	family *Family
 	place
 	upper int
 }
 
-// uppers returns the responses above, or truths, that there are laws for.
+// uppers returns the responses above, or the true values, for which there are laws.
 func (c source) uppers() []int {
 	if c.above != c.family.truth() {
 		return []int{c.upper}
@@ -101,8 +104,8 @@ func (c source) uppers() []int {
 	return truths
 }
 
-// draw returns a response by one of the laws of a source. The memory that it looks at is the same
-// for all of them: the law may be that of the truth.
+// draw returns a response by one of the laws of a source. It reads the same memory for all laws,
+// because the law may depend on the true value.
 func (s *Sampler) draw(c source, law int) (rrchain.Level[int], error) {
 	t, err := s.table(c)
 	if err != nil {
@@ -119,8 +122,8 @@ func (s *Sampler) draw(c source, law int) (rrchain.Level[int], error) {
 	return rrchain.Level[int]{Epsilon: c.family.epsilons[c.at], Response: response}, err
 }
 
-// refine draws as [table.rank] does, from a number that begins with u, with as many more bits as it
-// takes.
+// refine draws as [table.rank] does, from a number that begins with u, with as many more bits as
+// needed.
 func (s *Sampler) refine(c source, law int, u uint64) (int, error) {
 	laws, err := c.family.laws(c.place, c.uppers())
 	if err != nil {
@@ -137,9 +140,9 @@ func (s *Sampler) refine(c source, law int, u uint64) (int, error) {
 	}), nil
 }
 
-// cachedCells is how many thresholds a sampler keeps: many more than the laws in use at a time, and
-// few enough (8 MiB) that ever new responses from outside cannot fill the memory. A table takes the
-// room of tableCells more.
+// cachedCells limits the number of thresholds that a sampler caches. It is far more than the laws
+// in use at a time. It is small enough (8 MiB) that a stream of new responses from outside cannot
+// fill the memory. tableCells is the overhead of a table, in cells.
 const (
 	cachedCells = 1 << 20
 	tableCells  = 24
@@ -164,9 +167,9 @@ func (s *Sampler) table(c source) (*table, error) {
 	return t, nil
 }
 
-// table is some laws on the same outputs as the first 64 bits of a uniform number U see them. U is
-// below the threshold t of an output if its first bits are below ⌊t·2⁶⁴⌋, not below it if they are
-// above, and undecided if they are equal.
+// table holds some laws on the same outputs, with the first 64 bits of their thresholds. A uniform
+// number U is below the threshold t of an output if its first 64 bits are below ⌊t·2⁶⁴⌋, and not
+// below it if they are above. If they are equal, it is undecided.
 type table struct {
 	laws, thresholds int
 	cells            []uint64 // by law, then threshold
@@ -187,8 +190,8 @@ func newTable(laws [][]*big.Int) *table {
 	return t
 }
 
-// rank counts the thresholds of a law that U, whose first bits are u, is not below. It looks at all
-// laws.
+// rank counts the thresholds of a law that U, whose first bits are u, is not below. It reads all
+// laws, so that its memory accesses do not depend on the law.
 func (t *table) rank(law int, u uint64) (rank int, open bool) {
 	undecided := uint64(0)
 	for o := range t.thresholds {

@@ -10,9 +10,9 @@ import (
 	"github.com/sluicedp/sluice/ledger/internal/state"
 )
 
-// Panel is the set of objects of a request. It has the names given, or all objects that an event
-// enrolled in a question and that have not withdrawn. Without a question, it has all objects of the
-// ledger.
+// Panel is the set of objects of a request. It has the names given, or all objects that were
+// enrolled in a question up to an event and have not withdrawn. Without a question, it has all
+// objects of the ledger.
 type Panel struct {
 	Names    []string // sorted
 	All      bool     // all enrolled objects, rather than Names

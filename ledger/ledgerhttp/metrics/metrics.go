@@ -15,7 +15,7 @@ import (
 	"github.com/sluicedp/sluice/ledger/observe"
 )
 
-// Metrics counts what a ledger and its server do. It is an [observe.Observer], and its methods may
+// Metrics counts the work of a ledger and its server. It is an [observe.Observer]. Its methods may
 // be called concurrently.
 type Metrics struct {
 	registry *prometheus.Registry
@@ -26,11 +26,12 @@ type Metrics struct {
 	resold, charged, refusals       prometheus.Counter
 	answered                        *prometheus.HistogramVec
 
-	// Registered with the first audit, so that none looks like a good one.
+	// Registered with the first audit. Otherwise their zero values would look like a successful
+	// audit.
 	auditEnded, auditTook, auditProblems, exhausted prometheus.Gauge
 }
 
-// New returns metrics that count from 0.
+// New returns metrics that start at 0.
 func New() *Metrics {
 	m := &Metrics{
 		registry: prometheus.NewRegistry(),
@@ -86,15 +87,15 @@ func gauge(name, help string) prometheus.Gauge {
 	return prometheus.NewGauge(prometheus.GaugeOpts{Name: name, Help: help})
 }
 
-// The results of audits.
+// The results of audits, as values of a label.
 const (
 	sound    = "sound"
 	problems = "problems"
 	failed   = "failed"
 )
 
-// beginAtZero makes the series that are known beforehand: one that comes into being with 1 looks,
-// to Prometheus, as if nothing had happened.
+// beginAtZero creates the series whose labels are known in advance. Prometheus computes no
+// increase for a series that first appears with the value 1.
 func (m *Metrics) beginAtZero() {
 	for _, method := range []string{"raise", "degrade", "insert", "fresh"} {
 		m.draws.WithLabelValues(method)
@@ -122,7 +123,7 @@ func (m *Metrics) Committed(c observe.Commit) {
 	count(m.leftOut, c.LeftOut)
 }
 
-// count adds people by reason.
+// count adds numbers of people, by reason.
 func count(to *prometheus.CounterVec, people map[api.Reason]uint64) {
 	for reason, n := range people {
 		to.WithLabelValues(string(reason)).Add(float64(n))
@@ -151,18 +152,19 @@ func (m *Metrics) Audited(a observe.Audit) {
 	m.auditProblems.Set(float64(a.Problems))
 	m.exhausted.Set(float64(a.Exhausted))
 	for _, g := range []prometheus.Gauge{m.auditEnded, m.auditTook, m.auditProblems, m.exhausted} {
-		_ = m.registry.Register(g) // it says that it is registered already
+		_ = m.registry.Register(g) // an error only means that the metric is registered already
 	}
 }
 
-// Answered counts a request, as the Answered of ledgerhttp.Options.
+// Answered counts a request. It is for the field Answered of ledgerhttp.Options.
 func (m *Metrics) Answered(route string, status int, took time.Duration) {
 	m.answered.WithLabelValues(route, strconv.Itoa(status)).Observe(took.Seconds())
 }
 
-// ServeMetrics writes the metrics and the state of a ledger in the format that Prometheus asks
-// for, as the Metrics of ledgerhttp.Options. A ledger that does not answer has sluice_up 0, and nothing else
-// of its own but what its host is, if it has stopped.
+// ServeMetrics writes the metrics and the state of a ledger in the format that Prometheus
+// requests. It is for the field Metrics of ledgerhttp.Options. For a ledger that does not answer,
+// sluice_up is 0. The other metrics of the ledger's state are then missing, except, if the ledger
+// has stopped, those of its host.
 func (m *Metrics) ServeMetrics(w http.ResponseWriter, r *http.Request, l *ledger.Ledger) {
 	now := prometheus.NewRegistry()
 	now.MustRegister(standing{r.Context(), l})

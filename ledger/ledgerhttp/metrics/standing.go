@@ -10,13 +10,14 @@ import (
 	"github.com/sluicedp/sluice/ledger/observe"
 )
 
-// standing collects how a ledger is doing when it is asked.
+// standing collects the state of a ledger when it is read.
 type standing struct {
 	ctx    context.Context
 	ledger *ledger.Ledger
 }
 
-// Describe implements [prometheus.Collector]. What there is to describe depends on the ledger.
+// Describe implements [prometheus.Collector]. It describes nothing, because the metrics depend on
+// the state of the ledger.
 func (standing) Describe(chan<- *prometheus.Desc) {}
 
 // Collect implements [prometheus.Collector].
@@ -38,7 +39,7 @@ func (s standing) Collect(out chan<- prometheus.Metric) {
 	}
 }
 
-// up is what sluice_up tells.
+// up is the help text of sluice_up.
 const up = "1 if the ledger answers, 0 if it has stopped, was closed, or is damaged in the part that is read."
 
 func metric(name, help string, kind prometheus.ValueType, value float64) prometheus.Metric {
@@ -49,7 +50,7 @@ func gaugeOf(name, help string, value float64) prometheus.Metric {
 	return metric(name, help, prometheus.GaugeValue, value)
 }
 
-// counted are the counts that the ledger keeps itself: they go on where they were after a restart.
+// counted returns the counters that the ledger itself stores. They continue after a restart.
 func counted(s api.Stats) []prometheus.Metric {
 	count := func(name, help string, n uint64) prometheus.Metric {
 		return metric(name, help, prometheus.CounterValue, float64(n))
@@ -68,7 +69,7 @@ func counted(s api.Stats) []prometheus.Metric {
 	}
 }
 
-// hostOf are the metrics of the part that the host has in the ledger.
+// hostOf returns the metrics about the role of the host.
 func hostOf(h observe.Host) []prometheus.Metric {
 	all := []prometheus.Metric{
 		gaugeOf("sluice_host_leader",
@@ -96,7 +97,7 @@ func oneIf(truth bool) float64 {
 	return 0
 }
 
-// standingOf are the metrics of what changes both ways.
+// standingOf returns the gauges: metrics that can rise and fall.
 func standingOf(h observe.Health) []prometheus.Metric {
 	all := []prometheus.Metric{
 		gaugeOf("sluice_queue_requests", "Requests that wait for a commit.", float64(h.Waiting)),
