@@ -153,9 +153,9 @@ func dialect() map[string]bool {
 		examples/exactlyonce/*_test.go examples/failover examples/failover/*_test.go examples/internal/kit
 		examples/internal/kit/*_test.go examples/majority examples/majority/*_test.go examples/plebiscite
 		examples/plebiscite/*_test.go examples/rappor/*_test.go examples/served examples/served/*_test.go
-		examples/tour/*_test.go examples/wages examples/wages/*_test.go internal/chart internal/chart/*_test.go
-		internal/check internal/exact internal/exact/*_test.go internal/fixture internal/httpapi
-		internal/httpapi/*_test.go internal/ledgerfile/*_test.go internal/lp internal/lp/*_test.go
+		examples/tour/*_test.go examples/wages examples/wages/*_test.go internal/chart/*_test.go
+		internal/check internal/exact/*_test.go internal/fixture internal/httpapi
+		internal/httpapi/*_test.go internal/ledgerfile/*_test.go internal/lp/*_test.go
 		internal/mutants internal/mutants/*_test.go internal/pace internal/pgtest internal/problem
 		internal/problem/*_test.go internal/stattest internal/stattest/*_test.go internal/trial
 		internal/trial/*_test.go internal/trial/hostile internal/trial/hostile/*_test.go internal/trial/hosts
@@ -175,7 +175,7 @@ func dialect() map[string]bool {
 		ledger/journal/keyholder/*_test.go ledger/journal/pgjournal
 		ledger/journal/pgjournal/*_test.go ledger/ledgerclient ledger/ledgerclient/*_test.go ledger/ledgerhttp
 		ledger/ledgerhttp/*_test.go ledger/ledgerhttp/metrics/*_test.go
-		ledger/ledgertest/*_test.go ledger/observe mechanism mechanism/*_test.go mechanism/graph
+		ledger/ledgertest/*_test.go ledger/observe mechanism mechanism/*_test.go
 		mechanism/graph/*_test.go policy policy/*_test.go rrchain/*_test.go rrchain/estimate
 		rrchain/estimate/*_test.go rrchain/finite rrchain/finite/*_test.go rrchain/rappor rrchain/rappor/*_test.go
 `) {

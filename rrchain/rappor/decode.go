@@ -19,9 +19,9 @@ type Share struct {
 	// client would appear at least as common.
 	P float64
 	// Significant is true if P is at most 1 − confidence. The probability that it is true for any
-	// candidate that no client has is at most 1 − confidence, for all candidates together and
-	// whatever the strings of the clients are. P cannot be below C(k,h)^−cohorts, so with few and
-	// short filters no candidate is significant.
+	// candidate that no client has is at most 1 − confidence, for all candidates together and for
+	// any strings of the clients. P cannot be below C(k,h)^−cohorts, so with few and short filters
+	// no candidate is significant.
 	Significant bool
 }
 

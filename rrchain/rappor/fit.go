@@ -51,7 +51,7 @@ func (d *design) fit(confidence float64) fit {
 // judgeOthers computes the result for the share of strings outside of the list. With few cohorts,
 // the fit absorbs even a common one of these strings. Suppose that it shares a bit with a candidate
 // in one of C cohorts, or with another candidate in each cohort. Then the squared residuals lack
-// 1/C² or 1/C of what it adds. So the observed shift is increased by the corresponding factor.
+// 1/C² or 1/C of what it adds. So judgeOthers divides the observed shift by 1 − 1/C.
 func (a *audit) judgeOthers(row []float64, share, shift, confidence float64) verdict {
 	p, _ := a.estimate(row, a.others)
 	concentration := 0.0 // 1/C
