@@ -9,7 +9,7 @@ import (
 	"github.com/sluicedp/sluice/ledger/internal/wire"
 )
 
-// About is what the first event says of the ledger as a whole.
+// About is the content of the first event: the data of the ledger as a whole.
 type About struct {
 	Created
 	At time.Time `audit:"the time of creation"` // when the ledger was created
@@ -24,10 +24,11 @@ func (a *About) Fields(x wire.Codec) {
 // Encode returns the payload of the record.
 func (a About) Encode() []byte { return wire.Encode(&a) }
 
-// DecodeAbout reads what [About.Encode] writes.
+// DecodeAbout decodes the output of [About.Encode].
 func DecodeAbout(payload []byte) (About, error) { return wire.Decode[About](payload) }
 
-// Origin is what checkpoints call the log: the name of the key that signs it, or its id.
+// Origin returns the name of the log in checkpoints: the name of the key that signs the log or,
+// without a key, a name made of the ledger's ID.
 func (a About) Origin() string {
 	if key, err := note.NewVerifier(a.LogKey); err == nil {
 		return key.Name()

@@ -4,23 +4,24 @@ import (
 	"github.com/sluicedp/sluice/ledger/api"
 )
 
-// The tallies of a sweep.
+// The indexes of [Counts] for a sweep.
 const (
 	SweepRaised = iota
 	SweepUnchanged
 )
 
-// SweptQuestion is what a sweep did in one question, with the refusals in the order of the log.
+// SweptQuestion is the result of a sweep in one question. The refusals are in the order of the
+// log.
 type SweptQuestion struct {
 	SweptCount
-	Refusals []api.Refusal // by name, as far as their events are not erased
+	Refusals []api.Refusal // with object names; without those whose events are erased
 }
 
-// Verdict is what a request means for an object that is not refused.
+// Verdict is what a request does for an object that is not refused.
 type Verdict uint8
 
 const (
-	Drawn   Verdict = iota // above the current level, from the truth
-	Reused                 // recorded already
-	Derived                // below the current level, without the truth
+	Drawn   Verdict = iota // drawn from the true value, above the current level
+	Reused                 // recorded before
+	Derived                // derived without the true value, below the current level
 )

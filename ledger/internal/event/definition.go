@@ -11,9 +11,9 @@ import (
 	"github.com/sluicedp/sluice/privacy"
 )
 
-// CheckQuestion returns [errs.ErrInvalid] for what cannot be defined as a question: a name or value
-// that is no name, fewer than 2 values or too many, one of them twice, an encoding that the values
-// do not fit, or a mechanism that is none of the question.
+// CheckQuestion returns [errs.ErrInvalid] if q cannot be defined as a question. The reasons are an
+// invalid name or value, fewer than 2 or too many values, a value that occurs twice, an encoding
+// that does not fit the values, and a mechanism that does not fit the question.
 func CheckQuestion(q api.Question) error {
 	if err := CheckName("question", q.Name); err != nil {
 		return err
@@ -40,7 +40,7 @@ func CheckQuestion(q api.Question) error {
 	return nil
 }
 
-// checkEncoding refuses what is no encoding of a question.
+// checkEncoding returns an error if the encoding is unknown or does not fit the question.
 func checkEncoding(q api.Question) error {
 	switch {
 	case q.Encoding == EncodingFinite:
@@ -57,11 +57,11 @@ func checkEncoding(q api.Question) error {
 	return nil
 }
 
-// usualEpsilon is the ε, in nano-nats, for which the encoding of a question is picked.
+// usualEpsilon is the ε, in nano-nats, for which [EncodingFor] chooses the encoding of a question.
 const usualEpsilon = 2_000_000_000
 
-// EncodingFor picks the encoding of a question that names none: that of its own mechanism, or the
-// one that estimates better at the usual ε.
+// EncodingFor returns the encoding of a question that names none. With a mechanism it is finite.
+// Otherwise it is the encoding with the better estimates at usualEpsilon.
 func EncodingFor(q api.Question) string {
 	usual, _ := privacy.EpsilonFromNano(usualEpsilon)
 	switch {
@@ -73,21 +73,23 @@ func EncodingFor(q api.Question) string {
 	return EncodingDirect
 }
 
-// UnaryFrom returns the smallest number of values for which unary encoding at an ε estimates better
-// than randomized response, or [wire.MaxValues]+1 if there is none.
+// UnaryFrom returns the smallest number of values for which unary encoding at an ε estimates
+// better than randomized response, or [wire.MaxValues]+1 if there is none.
 //
-// Better means a smaller mean squared error summed over all values. That sum does not depend on how
-// common the values are: with E = e^ε it is (m−1)(2E+m−2)/(n(E−1)²) for randomized response and
-// ((E+1)²+4(m−1)E)/(n(E−1)²) for unary encoding. The two meet at m = 1 +
-// (2E+1+√((2E+1)²+4(E+1)²))/2: 6 values for a small ε, 10 at ε=1, 21 at ε=2, and (1+√2)E for a
-// large one. (For a single rare value, which is what Wang et al. compare, they meet at 3E+2.)
+// Better means a smaller mean squared error, summed over all values. That sum does not depend on
+// how common the values are. With E = e^ε it is (m−1)(2E+m−2)/(n(E−1)²) for randomized response
+// and ((E+1)²+4(m−1)E)/(n(E−1)²) for unary encoding. The two are equal at m = 1 +
+// (2E+1+√((2E+1)²+4(E+1)²))/2. The result is 6 values for a small ε, 10 at ε=1, 21 at ε=2, and
+// about (1+√2)E for a large one. (Wang et al. compare the error for a single rare value. For that,
+// the two are equal at 3E+2.)
 func UnaryFrom(epsilon privacy.Epsilon) int {
-	e := math.Exp(min(epsilon.Float64(), 20)) // far above MaxValues already
+	e := math.Exp(min(epsilon.Float64(), 20)) // the number is far above MaxValues then
 	meet := 1 + (2*e+1+math.Hypot(2*e+1, 2*(e+1)))/2
 	return min(int(math.Floor(meet))+1, wire.MaxValues+1)
 }
 
-// definitionDigest returns what stands for the definition of a question: the same in every ledger.
+// definitionDigest returns a digest of the definition of a question. It is the same in every
+// ledger.
 func definitionDigest(q api.Question) [sha256.Size]byte {
 	e := wire.NewDigest("definition")
 	e.Text(q.Name)

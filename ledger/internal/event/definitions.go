@@ -8,15 +8,15 @@ import (
 	"github.com/sluicedp/sluice/ledger/internal/wire"
 )
 
-// MaxNoiseKeys is the largest number of noise keys of a ledger. A ledger with a host's keys reads
-// them all when it is opened.
+// MaxNoiseKeys is the maximum number of noise keys of a ledger. A ledger that is opened with a
+// host's keys reads all of them.
 const MaxNoiseKeys = 1024
 
-// Created begins the log.
+// Created is the first change of the log.
 type Created struct {
 	ID       [16]byte // a random UUID
-	Currency string   // of all prices, such as "USD"
-	LogKey   string   `audit:"the log key"` // the verifier key of the log, "" for none
+	Currency string   // the currency of all prices, such as "USD"
+	LogKey   string   `audit:"the log key"` // the verifier key of the log; "" for none
 }
 
 func (*Created) Kind() Kind { return KindCreated }
@@ -42,8 +42,8 @@ func (c *Created) mapTo(d *event.Created, m *mapper) {
 	same(m, &c.LogKey, &d.LogKey)
 }
 
-// TruthKeySet says that from here on chains are bound to their truth by keyed hashes. Check tells
-// whether a key is the one.
+// TruthKeySet records that from here on chains are bound to their true values by keyed hashes.
+// Check identifies the key.
 type TruthKeySet struct{ Check Tag }
 
 func (*TruthKeySet) Kind() Kind { return KindTruthKey }
@@ -53,12 +53,12 @@ func (c *TruthKeySet) Fields(x wire.Codec) { x.Array(c.Check[:]) }
 
 func (*TruthKeySet) mapTo(*event.TruthKeySet, *mapper) {}
 
-// NoiseKeySet gives a noise key a number, by which chains refer to it. Check tells whether a key is
-// the one.
+// NoiseKeySet defines a noise key under a number, by which chains refer to it. Check identifies
+// the key.
 type NoiseKeySet struct {
 	Number uint32 // from 1
-	Name   string // what the host calls it
-	Check  Tag    // by which the key is recognized
+	Name   string // the host's name of the key
+	Check  Tag    // identifies the key
 }
 
 func (*NoiseKeySet) Kind() Kind { return KindNoiseKey }
@@ -74,9 +74,9 @@ func (c *NoiseKeySet) mapTo(d *event.NoiseKeySet, m *mapper) {
 	same(m, &c.Name, &d.Name)
 }
 
-// QuestionDefined adds a question under the next free number.
+// QuestionDefined defines a question under the next free number.
 type QuestionDefined struct {
-	Number uint32 // from 1, by which all else refers to it
+	Number uint32 // from 1; other events refer to the question by it
 	api.Question
 }
 
@@ -116,10 +116,10 @@ func (c *QuestionDefined) requests(Names) ([]Identity, error) {
 
 func (c *QuestionDefined) references() References { return References{Question: c.Number} }
 
-// PolicyDefined gives a policy a number, by which chains refer to it.
+// PolicyDefined defines a policy under a number, by which chains refer to it.
 type PolicyDefined struct {
 	Number uint32 // from 1
-	JSON   string // as package policy writes it
+	JSON   string // the canonical JSON of package policy
 }
 
 func (*PolicyDefined) Kind() Kind { return KindPolicy }
@@ -144,7 +144,7 @@ func (c *PolicyDefined) mapTo(d *event.PolicyDefined, m *mapper) {
 	}
 }
 
-// BuyerNamed gives a buyer a number, by which chains and sales refer to it.
+// BuyerNamed defines a buyer under a number, by which chains and sales refer to the buyer.
 type BuyerNamed struct {
 	Number uint32 // from 1
 	Name   string // as in an order
@@ -160,7 +160,7 @@ func (c *BuyerNamed) Fields(x wire.Codec) {
 
 func (c *BuyerNamed) mapTo(d *event.BuyerNamed, m *mapper) {
 	if m.parses() {
-		m.note(CheckName("buyer", d.Name)) // all sales to the buyer repeat it
+		m.note(CheckName("buyer", d.Name)) // every sale to the buyer contains the name
 	}
 	same(m, &c.Number, &d.Number)
 	same(m, &c.Name, &d.Name)

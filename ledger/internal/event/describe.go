@@ -10,20 +10,20 @@ import (
 	"github.com/sluicedp/sluice/privacy"
 )
 
-// Names looks up what changes refer to by numbers. An error of it means that the log defines no
-// such thing.
+// Names looks up definitions by their numbers. It returns an error if the log has no such
+// definition.
 type Names interface {
-	Question(number uint32) (*Question, error)   // a question as it was defined
-	Policy(number uint32) (policy.Policy, error) // for any number but 0
+	Question(number uint32) (*Question, error)   // the definition of a question
+	Policy(number uint32) (policy.Policy, error) // the policy with a number other than 0
 	BuyerName(number uint32) (string, error)     // the name of a buyer
 	NoiseKeyName(number uint32) (string, error)  // the name of a noise key; "" for number 0
-	// Deal returns what the reservation or the sale with a number is about: by is the kind of event
-	// that began it.
+	// Deal returns the deal of a reservation or a sale by its number. by is the kind of the event
+	// that started it.
 	Deal(by Kind, sale uint64) (Deal, error)
 }
 
-// Describe returns an event as hosts read it. An event that refers to nothing, or is of an unknown
-// kind, is [errs.ErrCorrupt].
+// Describe returns an event in the form for hosts. It returns [errs.ErrCorrupt] if the kind is
+// unknown, or if the event refers to a definition that is missing.
 func Describe(ev Event, names Names) (event.Event, error) {
 	k := ev.Change.Kind()
 	said := event.Event{Number: ev.Number, Time: ev.Time, Erased: ev.Erased != nil && !isAboutSeveral(ev.Change)}
@@ -43,8 +43,8 @@ func Describe(ev Event, names Names) (event.Event, error) {
 	return said, nil
 }
 
-// isAboutSeveral reports whether a change is about several objects. What is erased of it with one
-// of them is a digest of their names, which is not described.
+// isAboutSeveral reports whether a change is about several objects. If one of these is forgotten,
+// only a digest of their names is erased from the change, which the description does not contain.
 func isAboutSeveral(c Change) bool {
 	switch c := c.(type) {
 	case *Answered:
@@ -55,8 +55,9 @@ func isAboutSeveral(c Change) bool {
 	return false
 }
 
-// DescribeFact returns a pointer to what a change says in a statement, or nil for a kind that
-// statements do not have. The error is the first one of names; then fields are missing.
+// DescribeFact returns a pointer to the detail that describes a change in a statement, or nil for
+// a kind that statements do not have. If it returns an error of names, fields of the detail are
+// missing.
 func DescribeFact(c Change, names Names) (event.Detail, error) {
 	row := c.Kind().row()
 	if row == nil || row.parse == nil {
@@ -65,16 +66,16 @@ func DescribeFact(c Change, names Names) (event.Detail, error) {
 	return row.describe(c, names, true)
 }
 
-// Numbers looks up the numbers of what details name: 0 if nothing before defines it.
+// Numbers looks up the numbers of definitions. It returns 0 if no earlier event defines the name.
 type Numbers interface {
 	Names
-	QuestionNumber(name string) uint32 // of the question with a name
-	PolicyNumber(json string) uint32   // of the policy with a canonical text
-	BuyerNumber(name string) uint32    // of the buyer with a name
+	QuestionNumber(name string) uint32 // the number of the question with a name
+	PolicyNumber(json string) uint32   // the number of the policy with a canonical JSON
+	BuyerNumber(name string) uint32    // the number of the buyer with a name
 }
 
 // Parse returns the change that a detail of a statement describes, or nil for a kind that
-// statements do not have. The error says what is wrong with the detail.
+// statements do not have. It returns an error if the detail is invalid.
 func Parse(d event.Detail, numbers Numbers) (Change, error) {
 	for _, row := range table() {
 		if row != nil && row.parse != nil && d != nil && row.zero.Kind() == d.Kind() {
@@ -84,16 +85,16 @@ func Parse(d event.Detail, numbers Numbers) (Change, error) {
 	return nil, nil
 }
 
-// mapper maps a change to the detail that describes it or, with numbers, a detail back to its
-// change. So a kind has one list of its fields for both. It keeps the first thing that is wrong.
+// mapper converts a change to its detail or, if it has numbers, a detail to its change. So each
+// kind has only one list of fields for both directions. It keeps the first error.
 type mapper struct {
 	names   Names
-	numbers Numbers // nil to describe a change
-	isFact  bool    // of a statement, which does not repeat what a sale is about with each object
+	numbers Numbers // nil to convert a change to a detail
+	isFact  bool    // the detail is of a statement, where an object's event omits the fields of its sale
 	err     error
 }
 
-// parses reports whether a detail is mapped to a change, and not a change to a detail.
+// parses reports whether a detail is converted to a change.
 func (m *mapper) parses() bool { return m.numbers != nil }
 
 func (m *mapper) note(err error) {
@@ -104,7 +105,7 @@ func (m *mapper) note(err error) {
 
 func (m *mapper) fail(format string, args ...any) { m.note(fmt.Errorf(format, args...)) }
 
-// checkOmitted refuses a detail that says more than a statement proves.
+// checkOmitted records an error if a detail has a field that statements omit, and so do not prove.
 func (m *mapper) checkOmitted(d event.Detail, omitted [][]int) {
 	v := reflect.Indirect(reflect.ValueOf(d))
 	for _, index := range omitted {
@@ -115,7 +116,7 @@ func (m *mapper) checkOmitted(d event.Detail, omitted [][]int) {
 	}
 }
 
-// same maps a field that is the same in both.
+// same copies a field that has the same type in both.
 func same[T any](m *mapper, c, d *T) {
 	if m.parses() {
 		*c = *d
@@ -141,7 +142,7 @@ func (m *mapper) questionName(number uint32) string {
 	return q.Name
 }
 
-// policy maps a policy: nil is number 0, which is none.
+// policy converts a policy; nil is the number 0.
 func (m *mapper) policy(number *uint32, p **policy.Policy) {
 	if !m.parses() {
 		*p = m.policyOf(*number)
@@ -184,8 +185,8 @@ func (m *mapper) noiseKey(number uint32) string {
 	return name
 }
 
-// dealOf returns what a sale or reservation is about. One that a fact names and that is not there
-// has no question, which is what is wrong with the fact.
+// dealOf returns the deal of a sale or reservation. If a fact names a sale that is missing, the
+// deal has no question. The mapping of the response then records the error.
 func (m *mapper) dealOf(by Kind, sale uint64) Deal {
 	of, err := m.names.Deal(by, sale)
 	if !m.parses() {
@@ -202,7 +203,7 @@ func (m *mapper) namesOf(of Deal) (question string, epsilon privacy.Epsilon, buy
 	return m.questionName(of.Question), of.Epsilon, m.buyerName(of.Buyer)
 }
 
-// response maps the response of an object to the question, and at the ε, of a deal.
+// response converts the response of an object, for the question and the ε of a deal.
 func (m *mapper) response(object string, of Deal, r *Response, text, method *string) {
 	q, err := m.names.Question(of.Question)
 	if !m.parses() {
@@ -234,7 +235,7 @@ func (m *mapper) amount(c *uint64, d *int64) {
 	}
 }
 
-// tag maps the keyed hash of a true value, which only facts have.
+// tag converts the keyed hash of a true value, which only facts contain.
 func (m *mapper) tag(c *Tag, d *event.Hex) {
 	if m.parses() {
 		if copy(c[:], *d); len(*d) != len(c) {

@@ -12,7 +12,7 @@ import (
 	"github.com/sluicedp/sluice/ledger/internal/wire"
 )
 
-// Salt hides what an event says from those who see its commitment.
+// Salt is the random salt of an event's commitment. It hides the content of the event.
 type Salt [16]byte
 
 // Commitment is the SHA-256 of an event's salt and hidden bytes.
@@ -21,17 +21,17 @@ type Commitment [sha256.Size]byte
 // Version is the version of the event encoding. It is the first byte of every event.
 const Version = 5
 
-// The forms of an event's record.
+// The forms of the record of an event.
 const (
 	formWhole  = 1
 	formErased = 2
 )
 
-// Entry is the record of an event: the event with what follows from the log before it.
+// Entry is the record of an event: the event, and what follows from the earlier log.
 type Entry struct {
 	Event
-	Previous uint64      // the event about the same object before this one, or 0
-	Hashes   []tlog.Hash // of the tree, that the event completes: its leaf's and those above it
+	Previous uint64      // the previous event about the same object, or 0
+	Hashes   []tlog.Hash // the tree hashes that the event completes: of its leaf and of nodes above it
 }
 
 // public appends the bytes of an event that are never erased.
@@ -44,8 +44,8 @@ func (ev *Event) public(e *wire.Encoder) {
 	}
 }
 
-// hidden appends the salt of an event and the bytes that it hides. Of these the last are withheld
-// from buyers.
+// hidden appends the salt of an event and its hidden bytes. It returns how many of the last bytes
+// are withheld from buyers.
 func (ev *Event) hidden(e *wire.Encoder) (withheld int) {
 	e.Raw(ev.Salt[:])
 	ev.Change.Fields(wire.Writing(e))
@@ -60,8 +60,9 @@ func (ev *Event) hidden(e *wire.Encoder) (withheld int) {
 	return 0
 }
 
-// Withhold returns an event without what is withheld from buyers, and with a salt that does not
-// give it away. It has the same leaf.
+// Withhold returns an event in the form for buyers. It replaces the part that is withheld from
+// buyers by a commitment, and the salt by one that does not reveal that part. The result has the
+// same leaf.
 func Withhold(ev Event) Event {
 	c, is := ev.Change.(withholding)
 	if !is || ev.Erased != nil {
@@ -75,26 +76,26 @@ func Withhold(ev Event) Event {
 	return ev
 }
 
-// shown returns the salt that a buyer is shown of an event with a part that is withheld: the
-// beginning of the salt's SHA-256. What is withheld has few values, and would be found by trying
-// them with the salt itself.
+// shown returns the salt of an event in the form for buyers: the beginning of the salt's SHA-256.
+// The part that is withheld has few possible values. A buyer with the salt itself could find the
+// value by trying.
 func (s Salt) shown() (out Salt) {
 	sum := sha256.Sum256(s[:])
 	copy(out[:], sum[:])
 	return out
 }
 
-// Written is an event in bytes. It can be used for one event after another.
+// Written is an encoded event. It can be reused for other events.
 type Written struct {
 	public   wire.Encoder
-	hidden   wire.Encoder // empty if it is erased
-	withheld int          // how many of the last hidden bytes are withheld from buyers
-	kept     *Commitment  // to what is erased; nil for a whole event
+	hidden   wire.Encoder // empty if the event is erased
+	withheld int          // number of the last hidden bytes that are withheld from buyers
+	kept     *Commitment  // the commitment of an erased event; nil for a whole one
 	bare     wire.Encoder
-	shown    wire.Encoder // what a buyer sees of the hidden bytes
+	shown    wire.Encoder // buffer for the form for buyers
 }
 
-// Write puts an event in bytes, in place of the one before, and returns w.
+// Write encodes an event in place of the previous one, and returns w.
 func (w *Written) Write(ev *Event) *Written {
 	w.public.Buf, w.hidden.Buf, w.withheld, w.kept = w.public.Buf[:0], w.hidden.Buf[:0], 0, ev.Erased
 	ev.public(&w.public)
@@ -104,14 +105,16 @@ func (w *Written) Write(ev *Event) *Written {
 	return w
 }
 
-// Leaf returns the event's leaf in the tree: the hash of its public bytes and the commitment.
+// Leaf returns the event's leaf in the tree, which is the hash of its public bytes and its
+// commitment.
 func (w *Written) Leaf() tlog.Hash {
 	kept := w.commitment()
 	return merkle.HashLeaf(w.public.Buf, kept[:])
 }
 
-// commitment returns that to the hidden bytes. If some are withheld from buyers, it is the one to
-// what a buyer is shown, which has a commitment to them at its end.
+// commitment returns the commitment to the hidden bytes. If some of them are withheld from buyers,
+// it is the commitment to the form for buyers. That form ends with a commitment to the withheld
+// bytes.
 func (w *Written) commitment() Commitment {
 	switch {
 	case w.kept != nil:
@@ -129,8 +132,8 @@ func (w *Written) commitment() Commitment {
 	return sha256.Sum256(w.shown.Buf)
 }
 
-// Record appends the event's record, with the number of the event about the same object before it,
-// or 0, and the hashes of the tree that it completes.
+// Record appends the event's record. previous is the number of the previous event about the same
+// object, or 0. hashes are the tree hashes that the event completes.
 func (w *Written) Record(e *wire.Encoder, previous uint64, hashes []tlog.Hash) {
 	if w.kept == nil {
 		e.U8(formWhole)
@@ -151,8 +154,8 @@ func (w *Written) Record(e *wire.Encoder, previous uint64, hashes []tlog.Hash) {
 	}
 }
 
-// Bare returns what the event itself is, without what follows from the log before it: the form in
-// which a journal keeps it. It holds until the next call.
+// Bare returns the encoding of the event alone, without what follows from the earlier log. A
+// journal stores this form. The bytes are valid until the next call.
 func (w *Written) Bare() []byte {
 	e := &w.bare
 	e.Buf = e.Buf[:0]
@@ -162,9 +165,9 @@ func (w *Written) Bare() []byte {
 	return e.Buf
 }
 
-// ReadBare reads what [Written.Bare] returned for the event with a number, and puts texts where t
-// says, nil for memory of their own. The event is returned also as it is written, in the memory of
-// bare: there is one way to write it, and no other can be read.
+// ReadBare decodes the output of [Written.Bare] for the event with a number. It allocates texts in
+// t; if t is nil, each text is allocated alone. It also returns the encoded event, which uses the
+// memory of bare. That is correct because only the canonical encoding can be decoded.
 func ReadBare(number uint64, bare []byte, t *wire.Texts) (ev Event, w Written, err error) {
 	d := &wire.Decoder{Rest: bare}
 	w.public.Buf = slices.Clip(d.Take(d.Uvarint()))
@@ -191,7 +194,7 @@ func (n Entry) Encode() []byte {
 	return e.Buf
 }
 
-// DecodeEntry reads the record of the event with a number.
+// DecodeEntry decodes the record of the event with a number.
 func DecodeEntry(number uint64, payload []byte) (Entry, error) {
 	n := Entry{}
 	if err := n.Read(number, payload, new(Reader)); err != nil {
@@ -200,29 +203,29 @@ func DecodeEntry(number uint64, payload []byte) (Entry, error) {
 	return n, nil
 }
 
-// KindOf returns the kind of an event by its record, without decoding the event. It is 0 for no
-// record of an event.
+// KindOf returns the kind of an event from its record, without decoding the event. It returns 0 if
+// the bytes are not the record of an event.
 func KindOf(record []byte) Kind {
 	d := &wire.Decoder{Rest: record}
-	_, _, _, _ = d.U8(), d.Uvarint(), d.Uvarint(), d.U8() // form, previous event, length, version
+	_, _, _, _ = d.U8(), d.Uvarint(), d.Uvarint(), d.U8() // skip form, previous event, length and version
 	if k := Kind(d.U8()); d.Err == nil {
 		return k
 	}
 	return 0
 }
 
-// Reader is memory for reading one event after another.
+// Reader is reusable memory for decoding events one after another.
 type Reader struct {
-	Texts          *wire.Texts // where texts are put, nil for memory of their own
+	Texts          *wire.Texts // where texts are allocated; nil allocates each alone
 	public, hidden wire.Decoder
-	read           Written // as it was read
+	read           Written // the encoded event
 }
 
-// Leaf returns the leaf in the tree of the event read last.
+// Leaf returns the leaf of the event that was read last.
 func (r *Reader) Leaf() tlog.Hash { return r.read.Leaf() }
 
-// Read is [DecodeEntry] for one of many. It uses the memory of the hashes that n had before, and of
-// its change.
+// Read is [DecodeEntry] with reused memory. It overwrites the hashes of n and, where possible, its
+// change.
 func (n *Entry) Read(number uint64, payload []byte, r *Reader) error {
 	d := &wire.Decoder{Rest: payload}
 	before := n.Change
@@ -257,7 +260,7 @@ func (n *Entry) Read(number uint64, payload []byte, r *Reader) error {
 	return nil
 }
 
-// DecodeHashes reads the hashes of the tree that the event with a number completes, into the memory
+// DecodeHashes decodes the tree hashes that the event with a number completes. It uses the memory
 // of into if they fit.
 func DecodeHashes(d *wire.Decoder, number uint64, into []tlog.Hash) []tlog.Hash {
 	if number == 0 {
@@ -272,9 +275,9 @@ func DecodeHashes(d *wire.Decoder, number uint64, into []tlog.Hash) []tlog.Hash 
 	return hashes
 }
 
-// decode reads what an event says; hidden is nil if that is erased. It returns how many of the
-// hidden bytes are withheld from buyers. Most events are responses and enrolments: one that was
-// there before is overwritten by the next.
+// decode decodes the change of an event. hidden is nil if the event is erased. It returns how many
+// of the hidden bytes are withheld from buyers. For the most frequent kinds, responses and
+// enrolments, it overwrites the change that ev has, to save an allocation.
 func (ev *Event) decode(public, hidden *wire.Decoder) (withheld int, err error) {
 	spare := ev.Change
 	ev.Change = nil
@@ -295,7 +298,7 @@ func (ev *Event) decode(public, hidden *wire.Decoder) (withheld int, err error) 
 	return withheld, hidden.Done()
 }
 
-// isOver tells whether a change of a kind is read over another one.
+// isOver reports whether a change of kind k can be decoded into the memory of spare.
 func isOver(spare Change, k Kind) bool {
 	switch spare.(type) {
 	case *Released:
@@ -306,8 +309,8 @@ func isOver(spare Change, k Kind) bool {
 	return false
 }
 
-// Erase returns the entry without what it hides, and without the way to other events about the
-// object.
+// Erase returns the entry without its hidden bytes, and without the reference to the object's
+// previous event.
 func (n Entry) Erase() Entry {
 	sum := new(Written).Write(&n.Event).commitment()
 	erased := Entry{Event: n.Event, Hashes: n.Hashes}
@@ -315,7 +318,7 @@ func (n Entry) Erase() Entry {
 	return erased
 }
 
-// withoutHidden returns what is left of a change when it is erased.
+// withoutHidden returns a change with its public part only.
 func withoutHidden(c Change) Change {
 	left := newChange(c.Kind())
 	if l, is := c.(lasting); is {

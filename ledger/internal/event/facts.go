@@ -17,7 +17,7 @@ func Details() (all []event.Detail) {
 	return all
 }
 
-// FactDetails returns those of [Details] that a statement of package evidence has.
+// FactDetails returns the empty details of the kinds that statements of package evidence contain.
 func FactDetails() (all []event.Detail) {
 	for _, row := range table()[1:] {
 		if row.parse != nil {
@@ -27,9 +27,9 @@ func FactDetails() (all []event.Detail) {
 	return all
 }
 
-// FactFields returns the fields of a detail that a fact of a statement has, in the order and with
-// the keys that they have there as JSON: those with the tag "fact". A kind without such a field is
-// in no statement. The index of each field is that in the type of the detail.
+// FactFields returns the fields of a detail that a fact of a statement contains: those with the
+// tag "fact". They are in the order of the fact, and have its JSON keys. A kind without such a
+// field is in no statement. The index of each field refers to the type of the detail.
 func FactFields(d event.Detail) []reflect.StructField {
 	fields := reflect.VisibleFields(reflect.Indirect(reflect.ValueOf(d)).Type())
 	var all []reflect.StructField
@@ -46,9 +46,9 @@ func FactFields(d event.Detail) []reflect.StructField {
 	}
 }
 
-// placeOf returns the place of a field among those of a fact, from 1; 0 if a fact does not have it.
+// placeOf returns the position of a field in a fact, from 1, or 0 if facts do not contain it.
 func placeOf(f reflect.StructField) int {
 	place, _, _ := strings.Cut(f.Tag.Get("fact"), ",")
-	n, _ := strconv.Atoi(place) // no number is no place
+	n, _ := strconv.Atoi(place) // an invalid number is 0, which means no position
 	return n
 }

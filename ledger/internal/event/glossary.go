@@ -7,34 +7,36 @@ import (
 	"github.com/sluicedp/sluice/policy"
 )
 
-// Glossary has what events refer to by numbers, and what defines or begins it, as [Glossary.Learn]
-// took it from the events of a log or statement before. It is [Numbers].
+// Glossary has the definitions, sales and reservations of the earlier events of a log or
+// statement, which [Glossary.Learn] adds. It implements [Numbers].
 type Glossary struct {
 	Questions    map[uint32]*Question      // by number
 	Policies     map[uint32]*policy.Policy // by number
 	Buyers       map[uint32]string         // names, by number
 	Reservations map[uint64]Begun          // by the number of their sale
 	Sales        map[uint64]Begun          // by number
-	// The numbers of the same, by what they stand for; a policy's by its canonical JSON.
+	// The numbers of questions and buyers by name, and of policies by their canonical JSON.
 	named, planned, known map[string]uint32
-	// Spare has the events that defined or began what nothing has referred to yet.
+	// Spare has the event of each definition, sale or reservation to which no event has referred
+	// yet.
 	Spare map[Term]uint64
 }
 
-// Term is what is referred to by its number: a question, policy, buyer, reservation or sale, by the
-// kind of the event that defines it.
+// Term identifies a question, policy, buyer, reservation or sale by its number and by the kind of
+// the event that defines it.
 type Term struct {
 	kind   Kind
 	number uint64
 }
 
-// Begun is a reservation or sale with the event that began it.
+// Begun is a reservation or sale with the event that started it.
 type Begun struct {
 	Event
 	Deal
 }
 
-// Holds reports whether an event may be one of the objects of the sale.
+// Holds reports whether, by its number and time, an event can be one of the objects of the sale or
+// reservation.
 func (b Begun) Holds(ev Event) bool {
 	return b.Event.Number < ev.Number && ev.Number-b.Event.Number <= b.Objects && ev.Time.Equal(b.Event.Time)
 }
@@ -49,7 +51,8 @@ func NewGlossary() *Glossary {
 	}
 }
 
-// Learn takes in what an event defines or begins. In a log nothing is defined twice.
+// Learn adds what an event defines or starts. It returns an error if the number or the name is
+// already defined.
 func (g *Glossary) Learn(ev Event) error {
 	twice, of := false, Term{kind: ev.Change.Kind()}
 	switch c := ev.Change.(type) {
@@ -87,7 +90,7 @@ func (g *Glossary) Learn(ev Event) error {
 	return nil
 }
 
-// Use notes what an event refers to.
+// Use removes from Spare what a change refers to.
 func (g *Glossary) Use(c Change) {
 	need := func(kind Kind, number uint64) { delete(g.Spare, Term{kind, number}) }
 	refers := ReferencesOf(c)
@@ -128,7 +131,8 @@ func (g *Glossary) BuyerName(number uint32) (string, error) {
 	return "", fmt.Errorf("buyer %d is not named before", number)
 }
 
-// NoiseKeyName implements [Names]. A fact has the number of a noise key, and not its name.
+// NoiseKeyName implements [Names]. It returns "", because a fact has the number of a noise key and
+// not its name.
 func (g *Glossary) NoiseKeyName(uint32) (string, error) { return "", nil }
 
 // Deal implements [Names].

@@ -14,46 +14,47 @@ import (
 // Event is one entry of the log.
 type Event struct {
 	Number uint64    // from 1; its key in the log
-	Time   time.Time // never before that of the event before
-	Change Change    // what it says
-	Salt   Salt      // hides what is erased with the object
-	// Erased is the commitment to what an erased event said: nil for a whole one. Of the change,
-	// only what is public is left.
+	Time   time.Time // not before the time of the previous event
+	Change Change    // the content
+	Salt   Salt      // the salt of the commitment; erased with the object
+	// Erased is the commitment to the hidden bytes of an erased event; nil for a whole event. The
+	// change of an erased event has only its public part.
 	Erased *Commitment
-	// Withheld is the commitment to what [Withhold] left out of the change of an event; nil for a
-	// whole one.
+	// Withheld is the commitment to the part of the change that [Withhold] removed; nil if nothing
+	// was removed.
 	Withheld *Commitment
 }
 
-// Change is what an event says. It holds every outcome, the drawn response included, so that the
-// state is a fold of the events.
+// Change is the content of an event. It contains every outcome, including the drawn response, so
+// that the state is a fold of the events.
 type Change interface {
-	Kind() Kind // by which its bytes are read again
-	// Fields describes what is destroyed when the object that the event is about is forgotten.
+	Kind() Kind // determines how its bytes are decoded
+	// Fields describes the hidden fields, which are destroyed when the object of the event is
+	// forgotten.
 	Fields(wire.Codec)
 }
 
-// lasting is a change of which something outlives the object that it is about.
+// lasting is a change with fields that are kept when its object is forgotten.
 type lasting interface {
 	Change
 	public(wire.Codec)
 }
 
-// withholding is a change of which a part is withheld from buyers: their receipts have a commitment
-// in its place, because it depends on what others bought.
+// withholding is a change with a part that buyers may not see, because it depends on what others
+// bought. Their receipts have a commitment to that part instead.
 type withholding interface {
 	Change
-	withheld(wire.Codec) // what follows on the fields
+	withheld(wire.Codec) // describes that part, which follows the fields
 }
 
 // Personal is a change about one object. When the object is forgotten, all but its public part is
 // erased.
 type Personal interface {
 	Change
-	About() string // the object; "" once it is erased
+	About() string // the object; "" if erased
 }
 
-// Kind is stored as one byte. A number is never given a second meaning.
+// Kind is a kind of event, stored as one byte. A number never gets a second meaning.
 type Kind uint8
 
 // The kinds of events, by the types of their changes.
@@ -83,17 +84,18 @@ const (
 	KindTerms                     // [TermsChanged]
 )
 
-// kind is how the events of a kind are encoded, and mapped to what hosts read.
+// kind describes the encoding of the events of a kind, and the conversion to the form for hosts.
 type kind struct {
-	zero     event.Detail  // what an erased event says
-	empty    func() Change // returns a new change
+	zero     event.Detail  // the detail of an erased event
+	empty    func() Change // returns a new empty change
 	describe func(c Change, names Names, isFact bool) (event.Detail, error)
-	parse    func(event.Detail, Numbers) (Change, error) // returns nil for another kind; nil if no fact is of it
-	omitted  [][]int                                     // fields of the detail that a fact does not have
+	// parse returns nil for a detail of another kind. It is nil if no fact is of this kind.
+	parse   func(event.Detail, Numbers) (Change, error)
+	omitted [][]int // fields of the detail that facts do not have
 }
 
-// kindOf makes the row of a kind in the table. mapTo maps a change to its detail and, of a kind
-// that statements have, back.
+// kindOf returns the row of a kind in the table. mapTo converts a change to its detail and, for a
+// kind that statements contain, back.
 func kindOf[C any, D event.Detail, P interface {
 	*C
 	Change
@@ -101,7 +103,7 @@ func kindOf[C any, D event.Detail, P interface {
 	var zero D
 	k := &kind{zero: zero, empty: func() Change { return P(new(C)) }}
 	k.describe = func(c Change, names Names, isFact bool) (event.Detail, error) {
-		to := &struct { // in one piece of memory
+		to := &struct { // one allocation for both
 			detail D
 			mapper mapper
 		}{mapper: mapper{names: names, isFact: isFact}}
@@ -132,7 +134,7 @@ func kindOf[C any, D event.Detail, P interface {
 	return k
 }
 
-// omittedFields returns the indexes of the fields of a detail that are not said in a statement.
+// omittedFields returns the indexes of the fields of a detail that statements do not contain.
 func omittedFields(d event.Detail, said []reflect.StructField) (omitted [][]int) {
 	for _, f := range reflect.VisibleFields(reflect.TypeOf(d)) {
 		isThis := func(one reflect.StructField) bool { return slices.Equal(one.Index, f.Index) }
@@ -143,7 +145,7 @@ func omittedFields(d event.Detail, said []reflect.StructField) (omitted [][]int)
 	return omitted
 }
 
-// table has a row for each kind, by its number.
+// table returns the rows of all kinds, indexed by kind.
 var table = sync.OnceValue(func() []*kind {
 	return []*kind{
 		KindCreated:   kindOf((*Created).mapTo),
@@ -172,7 +174,7 @@ var table = sync.OnceValue(func() []*kind {
 	}
 })
 
-// row returns the row of a kind, or nil for a kind that does not exist.
+// row returns the row of a kind, or nil for an unknown kind.
 func (k Kind) row() *kind {
 	if all := table(); int(k) < len(all) {
 		return all[k]
@@ -188,7 +190,7 @@ func (k Kind) String() string {
 	return fmt.Sprintf("kind %d", uint8(k))
 }
 
-// newChange returns an empty change of a kind, or nil.
+// newChange returns an empty change of a kind, or nil for an unknown kind.
 func newChange(k Kind) Change {
 	if row := k.row(); row != nil {
 		return row.empty()
@@ -196,8 +198,8 @@ func newChange(k Kind) Change {
 	return nil
 }
 
-// decodeChange reads what an event says: its public part, and the hidden one unless that is erased
-// and nil. It returns how many of the hidden bytes are withheld from buyers.
+// decodeChange decodes a change from its public and its hidden bytes. hidden is nil if the event
+// is erased. It returns how many of the hidden bytes are withheld from buyers.
 func decodeChange(public, hidden *wire.Decoder, k Kind) (c Change, withheld int) {
 	c = newChange(k)
 	if c == nil {

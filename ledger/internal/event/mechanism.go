@@ -13,8 +13,8 @@ import (
 	"github.com/sluicedp/sluice/rrchain/finite"
 )
 
-// NameOutputs returns a mechanism with the names of its outputs. It shares nothing with the host's
-// that can change.
+// NameOutputs returns a copy of a mechanism in which all outputs have names. By default an output
+// is named by its number. The copy shares no memory that the host can change.
 func NameOutputs(m *api.Mechanism) *api.Mechanism {
 	if m == nil || m.Family == nil {
 		return m
@@ -37,7 +37,8 @@ func NameOutputs(m *api.Mechanism) *api.Mechanism {
 	return out
 }
 
-// checkMechanism refuses what is no mechanism of a question with some values.
+// checkMechanism returns an error if m is not a valid mechanism for a question with so many
+// values.
 func checkMechanism(m *api.Mechanism, values int) error {
 	if m == nil || m.Family == nil || len(m.Family.Epsilons()) == 0 {
 		return fmt.Errorf("a question in %s encoding has a mechanism, and this one has none", EncodingFinite)
@@ -58,8 +59,8 @@ func checkMechanism(m *api.Mechanism, values int) error {
 	return nil
 }
 
-// checkOutputs refuses a level that has other inputs than the question has values, and outputs
-// without names of their own.
+// checkOutputs returns an error if a level does not have one input for each value of the question,
+// or if its outputs do not have valid and different names.
 func checkOutputs(level *finite.Matrix, all []string, values int) error {
 	if level.Inputs() != values {
 		return fmt.Errorf("%d inputs, and the question has %d values", level.Inputs(), values)
@@ -80,18 +81,18 @@ func checkOutputs(level *finite.Matrix, all []string, values int) error {
 	return nil
 }
 
-// EncodeMechanism writes a mechanism in the only way: equal ones have equal bytes. Of one without
-// levels it returns nil.
+// EncodeMechanism returns the canonical encoding of a mechanism: equal mechanisms have equal
+// bytes. It returns nil for a mechanism without levels.
 func EncodeMechanism(m *api.Mechanism) []byte {
 	text, err := json.Marshal(m)
 	if err != nil {
-		return nil // checkMechanism refuses it
+		return nil // checkMechanism refuses such a mechanism
 	}
 	return text
 }
 
-// decodeMechanism reads what EncodeMechanism writes of a question with some values, and nothing
-// else.
+// decodeMechanism decodes the output of EncodeMechanism for a question with so many values. It
+// fails for any other bytes.
 func decodeMechanism(d *wire.Decoder, values int) *api.Mechanism {
 	text := d.Take(d.Uvarint())
 	m := &api.Mechanism{}
@@ -105,14 +106,14 @@ func decodeMechanism(d *wire.Decoder, values int) *api.Mechanism {
 	return m
 }
 
-// SameBehaviour tells whether two mechanisms have the same levels and names. Their channels may be
-// others, and the ones that count are those of the mechanism that was first.
+// SameBehaviour reports whether two mechanisms have the same levels and the same names. Their
+// channels may differ; then those of the mechanism that was defined first are used.
 func SameBehaviour(m, other *api.Mechanism) bool {
 	return bytes.Equal(Behaviour(m), Behaviour(other))
 }
 
-// Behaviour returns what a mechanism does at each ε, and how it calls it, in bytes; nil without a
-// mechanism.
+// Behaviour returns an encoding of what a mechanism does at each ε, and of its output names. It
+// returns nil if m is nil.
 func Behaviour(m *api.Mechanism) []byte {
 	if m == nil {
 		return nil
@@ -127,13 +128,13 @@ func Behaviour(m *api.Mechanism) []byte {
 	}
 	text, err := json.Marshal(all)
 	if err != nil {
-		return nil // never: checkMechanism has seen the family
+		return nil // cannot happen: checkMechanism has accepted the family
 	}
 	return text
 }
 
-// OutputsAt returns the names of the outputs of a mechanism at one ε, or nil if it is none of the
-// levels'. There are none without a mechanism.
+// OutputsAt returns the names of the outputs of a mechanism at one ε. It returns nil if m is nil
+// or has no such level.
 func OutputsAt(m *api.Mechanism, epsilon privacy.Epsilon) []string {
 	if m == nil {
 		return nil
@@ -145,7 +146,7 @@ func OutputsAt(m *api.Mechanism, epsilon privacy.Epsilon) []string {
 	return m.Outputs[i]
 }
 
-// canAnswer tells whether an output of a mechanism can be the response at one ε.
+// canAnswer reports whether an output of a mechanism can be the response at one ε.
 func canAnswer(m *api.Mechanism, epsilon privacy.Epsilon, output int) bool {
 	if output < 0 || output >= len(OutputsAt(m, epsilon)) {
 		return false

@@ -9,12 +9,13 @@ import (
 	"github.com/sluicedp/sluice/privacy"
 )
 
-// Enrolled begins the chain of an object and a question. Cap is the object's from here on.
+// Enrolled starts the chain of an object and a question, or resumes it. It also sets the object's
+// cap.
 type Enrolled struct {
 	Object   string          // by name
 	Question uint32          // by number
 	Policy   uint32          // 0 for none
-	Noise    uint32          // the key that the chain is drawn from; 0 for chance
+	Noise    uint32          // the key that the chain is drawn from; 0 for random draws
 	Cap      privacy.Epsilon // over all questions
 }
 
@@ -42,7 +43,7 @@ func (c *Enrolled) mapTo(d *event.Enrolled, m *mapper) {
 
 func (c *Enrolled) references() References { return References{Question: c.Question, Policy: c.Policy} }
 
-// Withdrawn ends the object's part in all questions, until it is enrolled again.
+// Withdrawn ends the participation of an object in all questions, until it is enrolled again.
 type Withdrawn struct{ Object string }
 
 func (*Withdrawn) Kind() Kind { return KindWithdrawn }
@@ -60,7 +61,7 @@ func (c *Withdrawn) mapTo(d *event.Withdrawn, m *mapper) {
 	same(m, &c.Object, &d.Object)
 }
 
-// EpochBegun closes the chain of an object and begins a new one, about a value of its own.
+// EpochBegun closes the chain of an object and starts a new one, with a true value of its own.
 type EpochBegun struct {
 	Object   string // by name
 	Question uint32 // by number
@@ -91,14 +92,14 @@ func (c *EpochBegun) mapTo(d *event.EpochBegun, m *mapper) {
 
 func (c *EpochBegun) references() References { return References{Question: c.Question} }
 
-// TermsChanged puts the chain of an object and a question under another policy, and the object
-// under another cap, from here on. It says both, also if one of them stays.
+// TermsChanged sets the policy of the chain of an object and a question, and the cap of the
+// object, from here on. It contains both, even if one of them is unchanged.
 type TermsChanged struct {
 	Object   string          // by name
 	Question uint32          // by number
 	Policy   uint32          // 0 for none
 	Cap      privacy.Epsilon // over all questions
-	Consent  string          // the host's word that the object agreed; "" if nothing is more than before
+	Consent  string          // the host's statement that the object agreed; "" if nothing more is allowed than before
 }
 
 func (*TermsChanged) Kind() Kind { return KindTerms }
@@ -125,7 +126,8 @@ func (c *TermsChanged) references() References {
 	return References{Question: c.Question, Policy: c.Policy}
 }
 
-// ObjectRefused says whom a request left out, and why. The settled event of the request follows.
+// ObjectRefused records an object that a request left out, and why. The settled event of the
+// request follows.
 type ObjectRefused struct {
 	Question uint32 // by number
 	api.Refusal
@@ -163,12 +165,12 @@ func (c *ObjectRefused) mapTo(d *event.ObjectRefused, m *mapper) {
 
 func (c *ObjectRefused) references() References { return References{Question: c.Question} }
 
-// Stated lists all events about an object, so that a statement made of them can be seen to leave
-// out none. It is the last of them.
+// Stated lists all events about an object, which proves that a statement made of them is complete.
+// It is the last of these events.
 type Stated struct {
 	Object    string   // by name
-	Forgotten uint64   // the event that last destroyed what came before, or 0
-	Events    []uint64 // since then, in order
+	Forgotten uint64   // the event that last erased all earlier events, or 0
+	Events    []uint64 // the events since then, in order
 	Account
 }
 
@@ -197,11 +199,11 @@ func (c *Stated) mapTo(d *event.Stated, m *mapper) {
 	same(m, &c.Events, &d.Events)
 }
 
-// Forgotten destroys all events about an object, and everything that was released of it. What it
-// spent and earned stays, so that it cannot begin anew.
+// Forgotten erases all events about an object, and destroys all of its responses. What the object
+// spent and earned is kept, so that the object does not get a new budget.
 type Forgotten struct {
-	Object string // by name: that stays
-	Events uint64 // that are erased
+	Object string // by name, which is kept
+	Events uint64 // number of erased events
 	Account
 	Chains []Remnant // by rising question
 }
@@ -242,7 +244,7 @@ func (c *Forgotten) mapTo(d *event.Forgotten, m *mapper) {
 	}
 }
 
-// Remnant is what stays of a chain.
+// Remnant is the part of a chain that is kept when its object is forgotten.
 type Remnant struct {
 	Question uint32          // by number
 	Policy   uint32          // by number, 0 for none
@@ -251,7 +253,7 @@ type Remnant struct {
 
 // Account is what an object has spent and earned.
 type Account struct {
-	Cap, Spent privacy.Epsilon // of the object, and what all chains have cost it
+	Cap, Spent privacy.Epsilon // the object's cap, and the cost of all its chains
 	Earned     uint64          // by sales, in minor units
 }
 

@@ -6,15 +6,15 @@ import (
 	"github.com/sluicedp/sluice/ledger/internal/wire"
 )
 
-// Method tells how a response came about.
+// Method is how a response was made.
 type Method uint8
 
 const (
-	MethodRaise   Method = iota + 1 // above the current level, from the truth
-	MethodDegrade                   // below all levels, from the lowest
-	MethodInsert                    // between two levels, from both
-	MethodFresh                     // an answer to a query drawn from the truths, whatever was answered before
-	MethodResale                    // a recorded response sold again
+	MethodRaise   Method = iota + 1 // drawn from the true value, above the current level
+	MethodDegrade                   // derived from the lowest level, below it
+	MethodInsert                    // derived from two levels, between them
+	MethodFresh                     // an answer drawn from the true values, independently of earlier answers
+	MethodResale                    // a recorded response that is sold again
 )
 
 func (m Method) String() string {
@@ -25,7 +25,7 @@ func (m Method) String() string {
 	return fmt.Sprintf("method %d", uint8(m))
 }
 
-// fields describes how a response came about.
+// fields describes the method of a response.
 func (m *Method) fields(x wire.Codec) {
 	x.U8((*uint8)(m))
 	if d := x.Reads(); d != nil && (*m < MethodRaise || *m > MethodInsert) && *m != MethodResale {
@@ -33,7 +33,7 @@ func (m *Method) fields(x wire.Codec) {
 	}
 }
 
-// ParseMethod returns the method of a response by its name, if it is one.
+// ParseMethod returns the method of a response by its name, and false for another name.
 func ParseMethod(name string) (Method, bool) {
 	for _, m := range []Method{MethodRaise, MethodDegrade, MethodInsert, MethodResale} {
 		if m.String() == name {
@@ -43,8 +43,8 @@ func ParseMethod(name string) (Method, bool) {
 	return 0, false
 }
 
-// MethodAt returns how a response comes about that gets this place among the levels of a chain.
-// With the last place it is raised, with the first degraded, else inserted.
+// MethodAt returns the method for a response that takes the given place among the levels of a
+// chain: raised at the last place, degraded at the first, and inserted at any other.
 func MethodAt(place, levels int) Method {
 	switch place {
 	case levels:

@@ -11,18 +11,18 @@ import (
 	"github.com/sluicedp/sluice/policy"
 )
 
-// MaxNameBytes is the longest name of an object, question, value or buyer, and the longest
+// MaxNameBytes is the maximum length of a name of an object, question, value or buyer, and of an
 // idempotency key, in bytes.
 const MaxNameBytes = 256
 
-// CheckName returns nil if name may be a name: of an object, a question, a value, an output, a
-// buyer, a noise key, a token, or an idempotency key. It is the one rule for every request, every
+// CheckName returns nil if name is valid: for an object, a question, a value, an output, a buyer,
+// a noise key, a token, or an idempotency key. The same rule applies to every request, every
 // lookup and every event of a log. Otherwise it returns an [errs.ErrInvalid], and a
-// [*api.NameError] if a character is at fault. what says in the error what is named.
+// [*api.NameError] if a character is at fault. what describes in the error what the name is for.
 //
-// Names are compared byte by byte, and no name is changed on the way in. So two names that look the
-// same to a person must not both be possible, or one person gets two budgets. Keys of the file rely
-// on names having no zero byte.
+// Names are compared byte by byte, and are never changed. So two names that look the same to a
+// person must not both be valid, because the person would get two budgets. Keys of the file rely
+// on names without a zero byte.
 func CheckName(what, name string) error {
 	if isPlain(name) {
 		return nil
@@ -36,13 +36,13 @@ func CheckName(what, name string) error {
 	return nil
 }
 
-// isPlain reports whether a name has only visible characters of ASCII, and single spaces between
-// them. Most names do.
+// isPlain reports whether a name consists of visible ASCII characters with single spaces between
+// them. This is the fast path for most names.
 func isPlain(name string) bool {
 	if len(name) == 0 || len(name) > MaxNameBytes || name[len(name)-1] == ' ' {
 		return false
 	}
-	spaced := true // a space may not come next
+	spaced := true // no space may come next
 	for i := range len(name) {
 		c := name[i]
 		if c < ' ' || c > '~' || c == ' ' && spaced {
@@ -53,11 +53,11 @@ func isPlain(name string) bool {
 	return true
 }
 
-// MaxText is the longest text that is no name, in bytes.
+// MaxText is the maximum length of a text that is not a name, in bytes.
 const MaxText = 1024
 
-// CheckText accepts text of 1 to [MaxText] bytes of UTF-8 without control characters, which is not
-// compared with other texts. It returns [errs.ErrInvalid] for other text.
+// CheckText returns nil for 1 to [MaxText] bytes of UTF-8 without control characters. It is for
+// text that is not compared with other texts. It returns [errs.ErrInvalid] for any other text.
 func CheckText(what, text string) error {
 	if err := checkSize(what, text, MaxText); err != nil {
 		return err
@@ -82,7 +82,7 @@ func checkSize(what, text string, most int) error {
 	return nil
 }
 
-// CheckPolicy applies [CheckName] to the buyers that the terms of a policy name.
+// CheckPolicy applies [CheckName] to the buyers in the terms of a policy.
 func CheckPolicy(p policy.Policy) error {
 	sale := p.Terms()
 	if sale == nil {
@@ -96,8 +96,8 @@ func CheckPolicy(p policy.Policy) error {
 	return nil
 }
 
-// CheckAsked returns the objects that a request names, in order, or nil if it asks for all. It may
-// name so many at most. What is wrong with the names is [errs.ErrInvalid].
+// CheckAsked returns the objects that a request names, sorted, or nil if it is about all objects.
+// most is the maximum number of names. It returns [errs.ErrInvalid] if the names are invalid.
 func CheckAsked(names []string, all bool, most int) ([]string, error) {
 	if all == (names != nil) {
 		return nil, errs.Invalid("a request names its objects or asks for all of them")
@@ -112,8 +112,8 @@ func CheckAsked(names []string, all bool, most int) ([]string, error) {
 	return CheckObjects(names)
 }
 
-// CheckObjects returns the names in order. None at all, a bad one, or one that is given twice is
-// [errs.ErrInvalid].
+// CheckObjects returns the names sorted. It returns [errs.ErrInvalid] if there is no name, an
+// invalid one, or one that occurs twice.
 func CheckObjects(names []string) ([]string, error) {
 	if len(names) == 0 {
 		return nil, errs.Invalid("no objects")

@@ -6,19 +6,19 @@ import (
 	"github.com/sluicedp/sluice/ledger/internal/wire"
 )
 
-// PanelSum stands for a list of objects: it is the hash of the sum of those before the last, and
-// the last.
+// PanelSum is a digest of a list of objects. It is the hash of the digest of the list without its
+// last object, followed by that object's name.
 type PanelSum [sha256.Size]byte
 
-// EmptyPanel stands for a list of nobody.
+// EmptyPanel returns the digest of the empty list.
 func EmptyPanel() PanelSum { return wire.NewDigest("panel").Sum() }
 
-// With returns the sum of a list with one object more behind it.
+// With returns the digest of the list with one more object at its end.
 func (p PanelSum) With(name string) PanelSum {
 	return sha256.Sum256(append(append(make([]byte, 0, len(p)+MaxNameBytes), p[:]...), name...))
 }
 
-// PanelOf stands for some objects, by rising name.
+// PanelOf returns the digest of objects, which must be sorted by name.
 func PanelOf(names []string) PanelSum {
 	sum := EmptyPanel()
 	for _, name := range names {
@@ -27,11 +27,12 @@ func PanelOf(names []string) PanelSum {
 	return sum
 }
 
-// IsAskedFor reports whether an answer with a panel is one about this list: whole, or asked for in
-// part.
+// IsAskedFor reports whether panel, of an answer, is the digest of this list, either of the whole
+// list or in its Partly form.
 func (p PanelSum) IsAskedFor(panel [sha256.Size]byte) bool { return panel == p || panel == p.Partly() }
 
-// Partly stands for the same list where it is asked for in part, and somebody is left out.
+// Partly returns the digest of the same list for a partial request from which at least one object
+// was left out.
 func (p PanelSum) Partly() PanelSum {
 	e := wire.NewDigest("left out")
 	e.Raw(p[:])

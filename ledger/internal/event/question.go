@@ -12,7 +12,7 @@ import (
 	"github.com/sluicedp/sluice/rrchain"
 )
 
-// CheckLevel returns [errs.ErrInvalid] for an ε at which the question has no responses.
+// CheckLevel returns [errs.ErrInvalid] if the question has no responses at epsilon.
 func (q *Question) CheckLevel(epsilon privacy.Epsilon) error {
 	if epsilon.IsZero() {
 		return errs.Invalid("ε must be above 0")
@@ -27,7 +27,8 @@ func (q *Question) CheckLevel(epsilon privacy.Epsilon) error {
 	return errs.Invalid("question %q has responses at ε=%s only, not at %s", q.Name, strings.Join(all, ", "), epsilon)
 }
 
-// LevelWithin returns the highest level of the question at or below a ceiling, if there is one.
+// LevelWithin returns the highest level of the question at or below a ceiling, and false if there
+// is none.
 func (q *Question) LevelWithin(ceiling privacy.Epsilon) (level privacy.Epsilon, found bool) {
 	if q.Encoding != EncodingFinite {
 		return ceiling, true
@@ -40,8 +41,8 @@ func (q *Question) LevelWithin(ceiling privacy.Epsilon) (level privacy.Epsilon, 
 	return level, found
 }
 
-// Work returns how much a draw costs: how many probabilities, or bits, it looks at. It is at least
-// 1.
+// Work returns the cost of a draw, as the number of probabilities or bits that it reads. It is at
+// least 1.
 func (q *Question) Work() int {
 	switch q.Encoding {
 	case EncodingUnary:
@@ -56,19 +57,19 @@ func (q *Question) Work() int {
 	return 1
 }
 
-// Question is a question as it was defined. It never changes, and may be used by many at once.
+// Question is the definition of a question. It never changes, and may be used concurrently.
 type Question struct {
 	Number    uint32            // from 1, in the order of the log
-	Name      string            // as requests say it
+	Name      string            // the name in requests
 	Values    []string          // the labels, at least two
-	Encoding  string            // what a response is
-	Mechanism *api.Mechanism    // of finite encoding
-	Index     map[string]int    `audit:"-"` // from a value to its place in Values
-	ID        [sha256.Size]byte `audit:"-"` // stands for the definition, in every ledger
+	Encoding  string            // the form of responses
+	Mechanism *api.Mechanism    // the mechanism, in finite encoding
+	Index     map[string]int    `audit:"-"` // from a value to its index in Values
+	ID        [sha256.Size]byte `audit:"-"` // digest of the definition, the same in every ledger
 }
 
-// NewQuestion returns a question as an event defines it. Without a mechanism of its values, such as
-// a forged document may have, a question in finite encoding has no responses.
+// NewQuestion returns the question that an event defines. If the mechanism does not fit the
+// values, as in a forged document, a question in finite encoding has no responses.
 func NewQuestion(c *QuestionDefined) *Question {
 	q := &Question{
 		Number: c.Number, Name: c.Name, Values: c.Values, Encoding: c.Encoding,
@@ -77,25 +78,26 @@ func NewQuestion(c *QuestionDefined) *Question {
 	for i, value := range c.Values {
 		q.Index[value] = i
 	}
-	if checkMechanism(c.Mechanism, len(c.Values)) == nil { // as it is, but for what somebody says a question is
+	// true for every question of a ledger, but a document may claim any definition
+	if checkMechanism(c.Mechanism, len(c.Values)) == nil {
 		q.Mechanism = c.Mechanism
 	}
 	q.ID = definitionDigest(c.Question)
 	return q
 }
 
-// DecodeQuestion reads the record of a question.
+// DecodeQuestion decodes the record of a question.
 func DecodeQuestion(payload []byte) (*Question, error) {
 	c, err := wire.Decode[QuestionDefined](payload)
 	return NewQuestion(&c), err
 }
 
-// Public returns the question as hosts read it.
+// Public returns the question in the form for hosts.
 func (q *Question) Public() api.Question {
 	return api.Question{Name: q.Name, Values: q.Values, Encoding: q.Encoding, Mechanism: q.Mechanism}
 }
 
-// LevelEntries returns how many entries of a chain a level is: see [MaxEntries].
+// LevelEntries returns how many entries of a chain one level needs, see [MaxEntries].
 func (q *Question) LevelEntries() int {
 	if q.Encoding != EncodingUnary {
 		return 1
@@ -103,7 +105,7 @@ func (q *Question) LevelEntries() int {
 	return 1 + len(q.Values)/BitsPerEntry
 }
 
-// Has tells whether a response is one that the question can have at an ε.
+// Has reports whether the question can have a response at an ε.
 func (q *Question) Has(epsilon privacy.Epsilon, v Value) bool {
 	switch q.Encoding {
 	case EncodingUnary:
@@ -114,9 +116,8 @@ func (q *Question) Has(epsilon privacy.Epsilon, v Value) bool {
 	return !v.IsUnary() && v.Index < len(q.Values)
 }
 
-// CanOccur reports whether one chain can have both responses, each of which the question has at its
-// ε: lower is the one at the lower ε. Only those of a mechanism of the question's own can exclude
-// each other.
+// CanOccur reports whether one chain can have both responses. Each of them must be possible at its
+// ε. Only for a mechanism of the question's own can two responses exclude each other.
 func (q *Question) CanOccur(lower privacy.Epsilon, a Value, higher privacy.Epsilon, b Value) bool {
 	if q.Encoding != EncodingFinite {
 		return true
@@ -127,7 +128,7 @@ func (q *Question) CanOccur(lower privacy.Epsilon, a Value, higher privacy.Epsil
 	return q.Mechanism.Family.CanOccur(level(lower, a), level(higher, b))
 }
 
-// Text writes a response that the question has at an ε: see [Question.Has].
+// Text returns the text form of a response that the question has at an ε, see [Question.Has].
 func (q *Question) Text(epsilon privacy.Epsilon, v Value) string {
 	switch q.Encoding {
 	case EncodingUnary:
@@ -138,7 +139,7 @@ func (q *Question) Text(epsilon privacy.Epsilon, v Value) string {
 	return q.Values[v.Index]
 }
 
-// Read reads what [Question.Text] writes, and tells whether it is that.
+// Read decodes the output of [Question.Text], and returns false for any other text.
 func (q *Question) Read(epsilon privacy.Epsilon, text string) (v Value, known bool) {
 	switch q.Encoding {
 	case EncodingUnary:

@@ -8,8 +8,8 @@ import (
 	"github.com/sluicedp/sluice/ledger/internal/wire"
 )
 
-// ReasonCodes lists the reasons that events give. The number of a reason on disk is its place, from
-// 1: a new one goes to the end.
+// ReasonCodes returns the reasons that events contain. The number of a reason on disk is its
+// position in the list, from 1, so a new reason must be added at the end.
 func ReasonCodes() []api.Reason {
 	return []api.Reason{
 		api.ChainCeiling, api.ObjectCap, api.NotEnrolled, api.NoTruth,
@@ -20,14 +20,14 @@ func ReasonCodes() []api.Reason {
 	}
 }
 
-// RemedyCodes lists what events say helps, numbered as [ReasonCodes] are: all remedies but those
-// against a quote that has become another, which is in no event.
+// RemedyCodes returns the remedies that events contain, numbered like [ReasonCodes]. It omits the
+// remedies for a changed quote, which no event contains.
 func RemedyCodes() []string {
 	all := Remedies()
 	return all[:slices.Index(all, RemedyPaying)]
 }
 
-// coded describes a value by its place among some, from 1.
+// coded describes a value as its position in a list, from 1.
 func coded[T comparable](x wire.Codec, v *T, all []T) {
 	code := uint8(slices.Index(all, *v) + 1)
 	x.U8(&code)

@@ -7,72 +7,73 @@ import (
 	"github.com/sluicedp/sluice/ledger/internal/wire"
 )
 
-// Form is a request in its canonical form, field by field, by which a repetition is recognized.
-// What a request says of several objects is in fields of its own, whose digest is erased if one of
-// the objects is forgotten.
+// Form is the canonical form of a request, field by field. It identifies a repeated request.
+// Fields about several objects are in a section of their own, whose digest is erased if one of the
+// objects is forgotten.
 type Form struct {
 	section
-	objects *section // of the fields about several objects; nil if there are none
-	isAlone bool     // the request names one object alone
+	objects *section // the fields about several objects; nil if there are none
+	isAlone bool     // whether the request names exactly one object
 }
 
-// section is some fields of a form.
+// section is some of the fields of a form.
 type section struct {
 	wire.Encoder
 	marks Marks
 	names [mostFields]string
-	from  int // where the field begins that is being written
+	from  int // start of the current field
 }
 
-// Identity is what a request is recognized by.
+// Identity identifies a request.
 type Identity struct {
-	Sum              // of all fields but those about several objects
+	Sum              // of all fields except those about several objects
 	Objects Sum      // of the fields about several objects; zero if there are none
-	Panel   PanelSum // of the objects that a request for an answer names, if they are several
+	Panel   PanelSum // of the objects that a panel query names, if there are several
 	names   [mostFields]string
 	more    [mostObjectFields]string // names of the fields about several objects
 }
 
-// Sum is what a list of fields is recognized by.
+// Sum identifies a list of fields.
 type Sum struct {
 	Digest [sha256.Size]byte // SHA-256 of all fields
-	Marks  Marks             // of which fields differ, most likely
+	Marks  Marks             // show which fields differ, with high probability
 }
 
-// mostFields is how many fields a section of a request may have, its kind among them.
+// mostFields is the maximum number of fields in a section of a request, including its kind.
 const mostFields = 12
 
-// mostObjectFields is how many of them may be about several objects.
+// mostObjectFields is the maximum number of fields about several objects.
 const mostObjectFields = 2
 
-// Marks are a byte for each field of a request. They say nothing but which fields of two requests
-// differ: the digest says whether they do.
+// Marks have one checksum byte for each field of a request. They only show which fields of two
+// requests differ. Whether the requests differ is decided by the digest.
 type Marks struct {
 	count uint8
 	of    [mostFields]byte
 }
 
-// NewForm begins the form of a request of a kind, which is its first field.
+// NewForm starts the form of a request. Its kind is the first field.
 func NewForm(kind string) *Form {
-	f := &Form{section: section{Encoder: wire.Encoder{Buf: make([]byte, 0, 256)}}} // enough for one object
+	// large enough for a request about one object
+	f := &Form{section: section{Encoder: wire.Encoder{Buf: make([]byte, 0, 256)}}}
 	f.names[0] = "Kind"
 	f.Text(kind)
 	return f
 }
 
-// Field begins a field, under the name that it has in the type of the request. There may be 12 with
-// the kind.
+// Field starts a field, with the name of the field in the type of the request. A form has at most
+// 12 fields, including the kind.
 func (f *Form) Field(name string) *wire.Encoder {
 	f.end()
 	f.names[f.marks.count] = name
 	return &f.Encoder
 }
 
-// ObjectField begins a field whose value depends on which objects the request is about. It comes
-// after [Form.Objects].
+// ObjectField starts a field whose value depends on the objects of the request. Call it after
+// [Form.Objects].
 func (f *Form) ObjectField(name string) *wire.Encoder {
 	if f.isAlone {
-		return f.Field(name) // all that identifies the request is erased with its one object
+		return f.Field(name) // with a single object, the whole identity of the request is erased with that object
 	}
 	if f.objects == nil {
 		f.objects = &section{}
@@ -83,7 +84,7 @@ func (f *Form) ObjectField(name string) *wire.Encoder {
 	return &f.objects.Encoder
 }
 
-// Objects adds which objects a request is about: those with the names, or all.
+// Objects adds the objects of a request: those with the names, or all objects.
 func (f *Form) Objects(names []string, all bool) {
 	e := f.Field("Objects")
 	e.Flag(all)
@@ -97,7 +98,7 @@ func (f *Form) Objects(names []string, all bool) {
 	}
 }
 
-// Finish ends the form, and returns what the request is recognized by.
+// Finish ends the form, and returns the identity of the request.
 func (f *Form) Finish() Identity {
 	id := Identity{Sum: f.finish(), names: f.names}
 	if f.objects != nil {
@@ -107,7 +108,7 @@ func (f *Form) Finish() Identity {
 	return id
 }
 
-// end marks the field that ends here.
+// end adds the checksum of the current field.
 func (s *section) end() {
 	sum := crc32.Checksum(s.Buf[s.from:], crc32.MakeTable(crc32.Castagnoli))
 	s.marks.of[s.marks.count] = byte(sum)
@@ -115,14 +116,14 @@ func (s *section) end() {
 	s.from = len(s.Buf)
 }
 
-// finish returns what the section is recognized by.
+// finish ends the section and returns its sum.
 func (s *section) finish() Sum {
 	s.end()
 	return Sum{s.Sum(), s.marks}
 }
 
-// Differs returns the name of a field in which a request differs from one that has these sums, or
-// "" if they do not say which one.
+// Differs returns the name of a field in which the request differs from a request with the given
+// sums. It returns "" if the checksums do not show such a field.
 func (id Identity) Differs(from, objects Sum) string {
 	if field := id.Marks.differs(from.Marks, id.names[:]); field != "" || from.Digest != id.Digest {
 		return field

@@ -7,13 +7,13 @@ import (
 	"github.com/sluicedp/sluice/privacy"
 )
 
-// This file has the canonical form of each request that can be computed again from the events that
-// the request recorded. Package ledger builds the identity of a request with it, and package fold
-// checks that a settled event bears that identity. The forms of other requests contain what is in
-// no event: a price limit, or the names of objects for which nothing was recorded.
+// This file has the canonical form of each request that can be computed from the events of the
+// request. Package ledger uses it to compute the identity of a request. Package fold uses it to
+// check the identity in a settled event. The forms of other requests contain data that no event
+// has, such as a price limit, or the names of objects for which nothing was recorded.
 
-// DefineRequest returns the identity of a request that defines a question. encoding is the one that
-// was asked for, and may be "".
+// DefineRequest returns the identity of a request that defines a question. encoding is the
+// encoding in the request, and may be "".
 func DefineRequest(q api.Question, encoding string) Identity {
 	f := NewForm("question")
 	f.Field("Encoding").Text(string(encoding))
@@ -40,7 +40,7 @@ func ObjectRequest(kind, object string) Identity {
 	return f.Finish()
 }
 
-// EpochRequest returns the identity of a request that begins an epoch.
+// EpochRequest returns the identity of a request that starts an epoch.
 func EpochRequest(question, object string) Identity {
 	f := NewForm("epoch")
 	f.Field("Question").Text(question)
@@ -48,14 +48,14 @@ func EpochRequest(question, object string) Identity {
 	return f.Finish()
 }
 
-// single is a change that is the only one of a request.
+// single is a change that is the only change of its request.
 type single interface {
 	Change
-	requests(Names) ([]Identity, error) // the requests of which it can be the one change
+	requests(Names) ([]Identity, error) // the requests that can have this as their only change
 }
 
-// RequestsFor returns the identities of the requests of which a change can be the only one; nil for
-// a change that requests with other changes record.
+// RequestsFor returns the identities of the requests whose only change can be c. It returns nil if
+// requests record c only together with other changes.
 func RequestsFor(c Change, names Names) ([]Identity, error) {
 	if c, is := c.(single); is {
 		return c.requests(names)
@@ -63,8 +63,8 @@ func RequestsFor(c Change, names Names) ([]Identity, error) {
 	return nil, nil
 }
 
-// RaiseRequest returns the identity of a release or a raise: objects are in order, and nil if it is
-// for all.
+// RaiseRequest returns the identity of a release or a raise. objects must be sorted, and nil if
+// the request is about all objects.
 func RaiseRequest(question string, epsilon privacy.Epsilon, partial bool, objects []string, all bool) Identity {
 	f := NewForm("raise")
 	f.Field("Question").Text(question)
@@ -81,17 +81,17 @@ func SweepRequest(question string) Identity {
 	return f.Finish()
 }
 
-// PanelRequest is a request for an answer about a panel.
+// PanelRequest is a panel query.
 type PanelRequest struct {
-	Question, Query string          // the question by its name, and the query as the host wrote it
+	Question, Query string          // name of the question, and the query as the host wrote it
 	Epsilon         privacy.Epsilon // above 0
-	Panel           PanelSum        // of the objects that the request names; not used if All is set
-	Objects         uint64          // how many it names; 0 if All is set
-	All, Partial    bool            // about all objects of the question; without those that are refused
+	Panel           PanelSum        // of the objects that the request names; unused if All is set
+	Objects         uint64          // number of named objects; 0 if All is set
+	All, Partial    bool            // All: about all objects of the question; Partial: without the refused ones
 }
 
-// Identity returns the identity of the request. The sum of several objects is not in its digest: it
-// is in the answer, and erased there.
+// Identity returns the identity of the request. The digest of several objects is not part of it.
+// It is stored in the answer, where it can be erased.
 func (r PanelRequest) Identity() Identity {
 	f := NewForm("answer")
 	f.Field("Question").Text(r.Question)
@@ -119,7 +119,7 @@ func CancelRequest(reservation uint64) Identity {
 	return f.Finish()
 }
 
-// CaptureRequest returns the identity of a request that sells what was reserved.
+// CaptureRequest returns the identity of a request that captures a reservation.
 func CaptureRequest(reservation uint64, partial bool) Identity {
 	f := NewForm("commit")
 	f.Field("Reservation").U64(reservation)
@@ -127,23 +127,24 @@ func CaptureRequest(reservation uint64, partial bool) Identity {
 	return f.Finish()
 }
 
-// Of gives a settled event the identity of the request that it settles, or begins to settle.
+// Of sets the identity of the request in a settled event, which settles the request or its first
+// part.
 func (c *Settled) Of(id *Identity) {
 	c.Digest, c.Marks = id.Digest, id.Marks
 	c.Names, c.Named = id.Objects, id.Objects != Sum{}
 }
 
-// Is reports whether the identity is the one that a settled event bears, but for its fields about
-// several objects.
+// Is reports whether a settled event has this identity, ignoring the fields about several objects.
 func (id Identity) Is(c *Settled) bool {
 	return id.Sum == Sum{c.Digest, c.Marks} && c.Named == (id.Objects != Sum{})
 }
 
-// IsAmong reports whether one of the identities is the one that a settled event bears.
+// IsAmong reports whether a settled event has one of the identities.
 func (c *Settled) IsAmong(all ...Identity) bool {
 	return slices.ContainsFunc(all, func(id Identity) bool { return id.Is(c) })
 }
 
-// IsOpen reports whether the request of a settled event that names several objects may name some
-// for which it has recorded no event. Parts of it may be to come, or some objects needed nothing.
+// IsOpen reports whether the request of a settled event may name objects without an event. This is
+// possible for a request that names several objects: later parts may follow, or some objects
+// needed nothing.
 func (c *Settled) IsOpen() bool { return c.Named && c.Sale == 0 && (!c.Final || c.Counts[Reused] > 0) }

@@ -7,10 +7,10 @@ import (
 	"github.com/sluicedp/sluice/rrchain"
 )
 
-// Response is how a chain answers at one ε.
+// Response is the response of a chain at one ε.
 type Response struct {
-	Value  Value  // what was handed out
-	Method Method // how it came about
+	Value  Value  // the value of the response
+	Method Method // how it was made
 }
 
 func (r *Response) fields(x wire.Codec) {
@@ -18,16 +18,17 @@ func (r *Response) fields(x wire.Codec) {
 	r.Method.fields(x)
 }
 
-// Value is a response as it is kept, or the output of an answer.
+// Value is the stored form of a response, or of the output of an answer.
 type Value struct {
-	Index int          // of one of the question's values, or of an output of its own mechanism
-	Bits  rrchain.Bits // in unary encoding, where Index is 0; else none
+	Index int          // index of a value of the question, or of an output of its mechanism
+	Bits  rrchain.Bits // the bits in unary encoding, where Index is 0; otherwise empty
 }
 
-// IsUnary tells whether the response has bits.
+// IsUnary reports whether the response has bits.
 func (v Value) IsUnary() bool { return v.Bits != rrchain.Bits{} }
 
-// String is for errors about damage; what people read is [Question.Text].
+// String returns a text for errors about damage. Use [Question.Text] for the text form of a
+// response.
 func (v Value) String() string {
 	if v.IsUnary() {
 		return fmt.Sprintf("%d bits", v.Bits.Len())
@@ -35,8 +36,8 @@ func (v Value) String() string {
 	return fmt.Sprintf("value %d", v.Index)
 }
 
-// Fields describes the number of a value or, above all of these, the number of bits and then the
-// bits.
+// Fields describes the index of a value or, in unary encoding, the number of bits and then the
+// bits. The number of bits is stored above all indexes.
 func (v *Value) Fields(x wire.Codec) {
 	if d := x.Reads(); d != nil {
 		*v = AsValue(d, d.Uvarint())
@@ -52,7 +53,7 @@ func (v *Value) Fields(x wire.Codec) {
 	x.Array(v.Bits.Pack())
 }
 
-// AsValue reads what [Value.Fields] writes, of which the first number was read already.
+// AsValue decodes the output of [Value.Fields], of which the first number n was already read.
 func AsValue(d *wire.Decoder, n uint64) Value {
 	if n < wire.MaxValues {
 		return Value{Index: int(n)}

@@ -8,12 +8,12 @@ import (
 	"github.com/sluicedp/sluice/privacy"
 )
 
-// TruthBound ties the chain of an object to the truth that the draw behind it, or the answer, is
-// made from.
+// TruthBound binds the chain of an object to the true value from which the draw or answer after it
+// is made.
 type TruthBound struct {
 	Object   string // by name
 	Question uint32 // by number
-	Tag      Tag    // a keyed hash of the value
+	Tag      Tag    // a keyed hash of the true value
 }
 
 func (*TruthBound) Kind() Kind { return KindBound }
@@ -67,12 +67,12 @@ func (c *Released) mapTo(d *event.Released, m *mapper) {
 
 func (c *Released) references() References { return References{Question: c.Question} }
 
-// Charged adds the ε of an answer about a question to what an object has spent. The answered event
-// of the same transaction follows.
+// Charged adds the ε of an answer to what an object has spent on a question. The answered event of
+// the same transaction follows.
 type Charged struct {
 	Object   string          // by name
 	Question uint32          // by number
-	Epsilon  privacy.Epsilon // what is added
+	Epsilon  privacy.Epsilon // the amount added
 }
 
 func (*Charged) Kind() Kind { return KindCharged }
@@ -97,18 +97,18 @@ func (c *Charged) references() References { return References{Question: c.Questi
 // Answered records the answer to a query about a panel of objects.
 type Answered struct {
 	Question uint32            // by number
-	Query    string            // as mechanism.ParseQuery reads it
-	Panel    [sha256.Size]byte // [PanelOf] those asked for; erased with each of them
+	Query    string            // in the form that mechanism.ParseQuery reads
+	Panel    [sha256.Size]byte // [PanelOf] the requested objects; erased when one of them is forgotten
 	Objects  uint64            // the size of the panel
-	Epsilon  privacy.Epsilon   // of the answer
+	Epsilon  privacy.Epsilon   // ε of the answer
 	Result
-	Method Method // MethodFresh or MethodDegrade; of a score also MethodRaise or MethodInsert
-	Base   uint64 // the event of the answer that it was raised or derived from; 0 for a fresh one
+	Method Method // MethodFresh or MethodDegrade; for a score also MethodRaise or MethodInsert
+	Base   uint64 // the event of the answer that it was raised or derived from; 0 for a fresh answer
 }
 
 func (*Answered) Kind() Kind { return KindAnswered }
 
-// An answer is about everybody in the panel, so it outlives each of them.
+// An answer is about all objects of the panel, so it is kept when one of them is forgotten.
 func (c *Answered) public(x wire.Codec) {
 	x.U32(&c.Question)
 	x.Text(&c.Query)

@@ -9,18 +9,18 @@ import (
 	"github.com/sluicedp/sluice/privacy"
 )
 
-// Result is what a query about a panel is answered by: an output or, of a query with two outputs
-// and a boundary between them, a score, which can be raised.
+// Result is the result of a panel query. It is an output or, for a query with two outputs and a
+// boundary between them, a score, which can be raised.
 type Result struct {
-	Scored bool  `audit:"whether there is a score"` // Score is what was drawn, not Output
-	Output int   // the place of the answer among the query's
-	Score  int64 // at most maxScore on either side of 0
+	Scored bool  `audit:"whether there is a score"` // whether Score was drawn, and not Output
+	Output int   // index of the answer among those of the query
+	Score  int64 // between -maxScore and maxScore
 }
 
 // maxScore is the largest absolute value that the log accepts for a [mechanism.Score].
 const maxScore = 1 << 61
 
-// answer returns the output: of a score, the side of the boundary that it is on.
+// answer returns the output. For a score it is the side of the boundary that the score is on.
 func (r Result) answer() int {
 	if r.Scored {
 		return mechanism.Score{Value: r.Score}.Output()
@@ -28,8 +28,8 @@ func (r Result) answer() int {
 	return r.Output
 }
 
-// Fields describes an output, or a score with its sign in the last bit. It refuses scores that no
-// mechanism draws.
+// Fields describes an output, or a score with its sign in the lowest bit. Decoding fails for a
+// score that no mechanism draws.
 func (r *Result) Fields(x wire.Codec) {
 	n := uint64(r.Output)
 	if r.Scored {
@@ -48,8 +48,8 @@ func (r *Result) Fields(x wire.Codec) {
 	}
 }
 
-// ResponseText returns the text form of the response of an object at an ε. A response that the
-// question does not have there is [errs.ErrCorrupt].
+// ResponseText returns the text form of the response of an object at an ε. It returns
+// [errs.ErrCorrupt] if the question cannot have this response.
 func (q *Question) ResponseText(object string, epsilon privacy.Epsilon, v Value) (string, error) {
 	if !q.Has(epsilon, v) {
 		return "", errs.Corrupt(nil, "object %q answers with %v", object, v)
@@ -57,8 +57,8 @@ func (q *Question) ResponseText(object string, epsilon privacy.Epsilon, v Value)
 	return q.Text(epsilon, v), nil
 }
 
-// AnswerText puts an answer to a query in words. A query that cannot be read, or an answer that it
-// does not have, is [errs.ErrCorrupt].
+// AnswerText returns the text form of an answer to a query. It returns [errs.ErrCorrupt] if the
+// query is invalid or cannot have this answer.
 func (q *Question) AnswerText(query string, r Result) (string, error) {
 	parsed, err := q.parseQuery(query)
 	if err != nil {
@@ -75,9 +75,9 @@ func (q *Question) AnswerText(query string, r Result) (string, error) {
 	return texts[output], nil
 }
 
-// CheckAnswer refuses an answer that has probability 0 for every panel of so many objects, whatever
-// their true values are, as [errs.ErrCorrupt]. Where no panel has a neighbour with another true
-// answer, the true answer is certain.
+// CheckAnswer returns [errs.ErrCorrupt] if an answer has probability 0 for every panel of so many
+// objects, regardless of their true values. If no panel has a neighbour with another true answer,
+// the true answer is certain, and any other answer has probability 0.
 func (q *Question) CheckAnswer(query string, objects uint64, r Result) error {
 	if _, err := q.AnswerText(query, r); err != nil {
 		return err

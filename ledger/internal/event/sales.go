@@ -8,15 +8,15 @@ import (
 	"github.com/sluicedp/sluice/privacy"
 )
 
-// Deal is what reservations and sales have in common. The events of its objects follow, and then
-// those of the objects it leaves out.
+// Deal has the fields that reservations and sales share. The events of its objects follow, and
+// then the events of the refused objects.
 type Deal struct {
-	Sale     uint64          // its number; a reservation and the sale that comes of it have the same
+	Sale     uint64          // its number; a reservation and its sale have the same number
 	Buyer    uint32          // by number
 	Question uint32          // by number
 	Epsilon  privacy.Epsilon // of the responses
-	Objects  uint64          // how many take part
-	Price    uint64          // in all, in minor units of the currency
+	Objects  uint64          // number of objects that take part
+	Price    uint64          // the total, in minor units of the currency
 	Refused  uint64          // objects left out
 }
 
@@ -27,10 +27,10 @@ func (c *Deal) fields(x wire.Codec) {
 	x.Uvarint(&c.Objects, &c.Price, &c.Refused)
 }
 
-// Reserved holds budget for a sale, at a price, until an instant.
+// Reserved reserves budget for a sale, at a price, until Expires.
 type Reserved struct {
 	Deal
-	Expires time.Time // from then on it holds nothing
+	Expires time.Time // from then on nothing is reserved
 }
 
 func (*Reserved) Kind() Kind { return KindReserved }
@@ -57,12 +57,12 @@ func (c *Reserved) mapTo(d *event.Reserved, m *mapper) {
 
 func (c *Reserved) references() References { return References{Question: c.Question, Buyer: c.Buyer} }
 
-// Held is one object of the reservation before it.
+// Held is one object of the preceding reservation.
 type Held struct {
 	Object string // by name
 	Sale   uint64 // the number of the reservation
 	Price  uint64 // of the object, in minor units
-	Policy uint32 // of its chain then, whose prices are promised; 0 for none
+	Policy uint32 // the policy of its chain at that time, whose prices are promised; 0 for none
 }
 
 func (*Held) Kind() Kind { return KindHeld }
@@ -106,10 +106,10 @@ func (c *Cancelled) mapTo(d *event.Cancelled, m *mapper) {
 	d.Question, d.Epsilon, d.Buyer = m.namesOf(m.dealOf(KindReserved, c.Sale))
 }
 
-// SaleMade begins a sale.
+// SaleMade starts a sale.
 type SaleMade struct {
 	Deal
-	Tally SaleTally // the objects by how they answer
+	Tally SaleTally // counts the objects by how their responses were made
 }
 
 func (*SaleMade) Kind() Kind { return KindSale }
@@ -139,11 +139,12 @@ func (c *SaleMade) mapTo(d *event.SaleMade, m *mapper) {
 
 func (c *SaleMade) references() References { return References{Question: c.Question, Buyer: c.Buyer} }
 
-// Sold is one object of the sale before it, with its response, recorded now or before.
+// Sold is one object of the preceding sale, with its response, which is new or was recorded
+// before.
 type Sold struct {
 	Object string // by name
-	Sale   uint64 // its number
-	Price  uint64 // to the object, in minor units
+	Sale   uint64 // number of the sale
+	Price  uint64 // paid for the object, in minor units
 	Response
 }
 
@@ -166,7 +167,7 @@ func (c *Sold) mapTo(d *event.Sold, m *mapper) {
 	same(m, &c.Sale, &d.Sale)
 	m.amount(&c.Price, &d.Price)
 	of := m.dealOf(KindSale, c.Sale)
-	if c.Method != 0 || m.parses() { // else it is erased
+	if c.Method != 0 || m.parses() { // otherwise the event is erased
 		m.response(c.Object, of, &c.Response, &d.Response, &d.Method)
 	}
 	if !m.isFact {

@@ -8,36 +8,48 @@ import (
 	"github.com/sluicedp/sluice/privacy"
 )
 
-// Settled ends a request, or one part of a large one, and records what came of it, so that the same
-// key gives the same result again. The events of the objects refused stand before it.
+// Settled ends a request, or one part of a large request, and records the result, so that a
+// repetition with the same key returns the same result. The events of the refused objects precede
+// it.
 type Settled struct {
-	Key     string            // the idempotency key
-	Digest  [sha256.Size]byte // of the request, but for what is about several objects; zero once it is erased
-	Marks   Marks             // of its fields, likewise
-	Named   bool              // the request says something of several objects, and this is its first part
-	Names   Sum               // of what it says of them; zero once it is erased
-	Again   Wanted            // the responses handed out again, if the request got any; likewise
-	First   uint64            // the first event of this part
-	Through uint64            // objects enrolled by later events do not belong to the request
-	Final   bool              // no further part follows
-	Counts  Counts            // of this part
-	Spent   uint64            // what it cost all objects together, in nano-nats
-	Refused uint64            // objects refused
-	Swept   []SweptCount      // of a sweep, by question
-	Answer  uint64            // the event of the answer that the request got, if it asked for one
-	Sale    uint64            // the sale or reservation that the request made, if it did
-	Done    uint64            // of a part that is not the final one: how many of the objects named are dealt with
-	// Alone: the request names one object, and no other. Then its digest is as good as the request
-	// to anybody who guesses, so it is erased with the object.
-	Alone  bool
-	Object string // the one, if it is alone; or the last one of a part that is not the final one, of a request for all
+	Key string // the idempotency key
+	// Digest is the digest of the request, without the fields about several objects. It is zero
+	// once it is erased.
+	Digest [sha256.Size]byte
+	Marks  Marks // of the fields of the request; erased with Digest
+	// Named means that the request has fields about several objects, and that this is its first
+	// part.
+	Named bool
+	Names Sum // of the fields about several objects; zero once it is erased
+	// Again identifies the responses that the request returned although they were recorded before,
+	// if any. It is erased with Digest.
+	Again Wanted
+	First uint64 // the first event of this part
+	// Through is the number of an event. Objects enrolled by later events do not belong to the
+	// request.
+	Through uint64
+	Final   bool         // no further part follows
+	Counts  Counts       // of this part
+	Spent   uint64       // cost for all objects together, in nano-nats
+	Refused uint64       // number of refused objects
+	Swept   []SweptCount // counts of a sweep, by question
+	Answer  uint64       // the event of the answer that the request returned, or 0
+	Sale    uint64       // the sale or reservation that the request created, or 0
+	// Done is, for a part that is not the final one, how many of the named objects are done.
+	Done uint64
+	// Alone means that the request names exactly one object. A guess of the request can be checked
+	// against its digest, so the digest is then erased with the object.
+	Alone bool
+	// Object is the only object if Alone. In a part that is not the final one of a request for all
+	// objects, it is the last object that is done.
+	Object string
 }
 
 func (*Settled) Kind() Kind { return KindSettled }
 
 func (c *Settled) About() string { return c.Object }
 
-// A key stays used, whatever becomes of the object.
+// A key remains used after the object is forgotten.
 func (c *Settled) public(x wire.Codec) {
 	x.Text(&c.Key)
 	if !x.Flag(&c.Alone) {
@@ -90,24 +102,24 @@ func (c *Settled) mapTo(d *event.Settled, m *mapper) {
 	}
 }
 
-// Wanted is the question, by number, and the ε at which a request wants responses.
+// Wanted is the question and the ε for which a request wants responses.
 type Wanted struct {
 	Question uint32          // 0 for none
 	Epsilon  privacy.Epsilon // above 0
 }
 
-// SweptCount tells how many chains of a question a sweep raised, left unchanged and refused. The
-// refused events come in the same order.
+// SweptCount is how many chains of a question a sweep raised, left unchanged and refused. The
+// refused events are in the same order as the questions.
 type SweptCount struct {
 	Question                   uint32 // by number
-	Raised, Unchanged, Refused uint64 // how many chains; an event for each refused one says why
+	Raised, Unchanged, Refused uint64 // numbers of chains; each refused one has an event with the reason
 }
 
-// Counts are the tallies of a request; what each means depends on the request.
+// Counts are three counts of a request. Their meaning depends on the kind of the request.
 type Counts [3]uint64
 
-// checkSwept refuses the counts of a sweep that do not count so many refusals. Without any, those
-// are of something else.
+// checkSwept fails if the counts of a sweep do not add up to the number of refusals. If swept is
+// empty, the request is not a sweep, and nothing is checked.
 func checkSwept(d *wire.Decoder, swept []SweptCount, refusals uint64) {
 	for _, one := range swept {
 		if one.Refused > refusals {

@@ -1,6 +1,7 @@
 package event
 
-// ObjectOf returns the object that an event is about, or "" if it is about none, or is erased.
+// ObjectOf returns the object that an event is about. It returns "" if the event is about none, or
+// is erased.
 func ObjectOf(ev Event) string {
 	switch c := ev.Change.(type) {
 	case Personal:
@@ -11,22 +12,22 @@ func ObjectOf(ev Event) string {
 	return ""
 }
 
-// References are the numbers of what a change is about; 0 for none.
+// References are the numbers of the definitions that a change refers to; 0 for none.
 type References struct {
-	Question    uint32 // that the change defines, or is about
-	Policy      uint32 // that the object is under from here on, or whose prices are promised
-	Buyer       uint32 // of the reservation or sale that begins
-	Reservation uint64 // of which the change is one object
-	Sale        uint64 // of which the change is one object
+	Question    uint32 // defined by the change, or its subject
+	Policy      uint32 // the object's policy from here on, or the policy whose prices are promised
+	Buyer       uint32 // the buyer of the reservation or sale that starts
+	Reservation uint64 // the reservation that has the object of the change
+	Sale        uint64 // the sale that has the object of the change
 }
 
-// referring is a change that is about what others defined.
+// referring is a change that refers to definitions.
 type referring interface {
 	Change
 	references() References
 }
 
-// ReferencesOf returns what a change is about. The chains of a [Forgotten] are not among it.
+// ReferencesOf returns what a change refers to, except the chains of a [Forgotten].
 func ReferencesOf(c Change) References {
 	if r, is := c.(referring); is {
 		return r.references()
@@ -37,7 +38,7 @@ func ReferencesOf(c Change) References {
 // QuestionOf returns the number of the question that an event is about, or 0.
 func QuestionOf(ev Event) uint32 { return ReferencesOf(ev.Change).Question }
 
-// ShareOf returns the sale or reservation of which a change is one object.
+// ShareOf returns the sale or reservation if a change is one of its objects.
 func ShareOf(c Change) (sale uint64, is bool) {
 	switch c := c.(type) {
 	case *Held:

@@ -6,10 +6,10 @@ import (
 	"github.com/sluicedp/sluice/ledger/internal/wire"
 )
 
-// Tag is a truncated keyed hash of a truth.
+// Tag is a truncated keyed hash of a true value.
 type Tag [16]byte
 
-// Equal tells whether two tags are the same, in a time that does not depend on where they differ.
+// Equal reports whether two tags are equal, in constant time.
 func (t Tag) Equal(other Tag) bool { return hmac.Equal(t[:], other[:]) }
 
 // EncodeTag appends a tag that may be absent.

@@ -5,23 +5,24 @@ import (
 	"github.com/sluicedp/sluice/ledger/internal/wire"
 )
 
-// SaleTally counts the objects of a sale by how their responses come about. Upgrades are those of
-// which the buyer holds a lower level.
+// SaleTally counts the objects of a sale by how their responses were made. Upgrades counts those
+// of which the buyer held a lower level.
 type SaleTally struct{ Draws, Resales, Degradations, Insertions, Upgrades uint64 }
 
-// IsOf tells whether what is left of a tally can be that of so many erased objects. A reservation
-// has none.
+// IsOf reports whether a remaining tally can be that of so many erased objects. The tally of a
+// reservation is zero.
 func (t SaleTally) IsOf(erased uint64) bool {
 	return t == (SaleTally{}) || t.Counts(erased)
 }
 
-// Counts tells whether a tally can be that of so many objects.
+// Counts reports whether a tally can be that of so many objects.
 func (t SaleTally) Counts(objects uint64) bool {
-	most := max(t.Draws, t.Resales, t.Degradations, t.Insertions, t.Upgrades) // else the sum could overflow
+	// compared first, because the sum could overflow
+	most := max(t.Draws, t.Resales, t.Degradations, t.Insertions, t.Upgrades)
 	return most <= objects && t.Draws+t.Resales+t.Degradations+t.Insertions == objects
 }
 
-// of returns the count of the objects whose responses come about by a method.
+// of returns a pointer to the count for a method.
 func (t *SaleTally) of(m Method) *uint64 {
 	switch m {
 	case MethodRaise:
@@ -35,7 +36,7 @@ func (t *SaleTally) of(m Method) *uint64 {
 	}
 }
 
-// Add counts an object by how its response comes about.
+// Add counts an object by the method of its response.
 func (t *SaleTally) Add(m Method, upgrade bool) {
 	*t.of(m)++
 	if upgrade {
@@ -43,8 +44,8 @@ func (t *SaleTally) Add(m Method, upgrade bool) {
 	}
 }
 
-// Take takes an object off by how its response came about. If none of its sort is left, that is
-// [errs.ErrCorrupt].
+// Take subtracts an object by the method of its response. It returns [errs.ErrCorrupt] if no such
+// object is left.
 func (t *SaleTally) Take(m Method, upgrade bool) error {
 	left := t.of(m)
 	if *left == 0 || upgrade && t.Upgrades == 0 {
@@ -57,13 +58,13 @@ func (t *SaleTally) Take(m Method, upgrade bool) error {
 	return nil
 }
 
-// Fields implements [wire.Record]. Whether the counts fit a sale is not checked.
+// Fields implements [wire.Record]. It does not check that the counts fit a sale.
 func (t *SaleTally) Fields(x wire.Codec) {
 	t.methods(x)
 	x.Uvarint(&t.Upgrades)
 }
 
-// methods describes the counts by how responses came about, which depend on what others bought.
+// methods describes the counts by method, which depend on what others bought.
 func (t *SaleTally) methods(x wire.Codec) {
 	x.Uvarint(&t.Draws, &t.Resales, &t.Degradations, &t.Insertions)
 }

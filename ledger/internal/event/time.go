@@ -7,14 +7,14 @@ import (
 	"github.com/sluicedp/sluice/ledger/internal/errs"
 )
 
-// InLog tells whether a log can have a time. It reaches from 1677 to 2262; those beyond would be
-// encoded as others.
+// InLog reports whether a log can contain a time. The encoding covers 1677 to 2262. A time outside
+// would be encoded as another time.
 func InLog(at time.Time) bool { return at.Equal(time.Unix(0, at.UnixNano())) }
 
-// LastYear is the last one that nanoseconds since 1970 in 64 bits reach the end of.
+// LastYear is the last year that is wholly representable in 64-bit nanoseconds since 1970.
 const LastYear = 2261
 
-// CheckTime returns [errs.ErrClock] for a clock beyond [LastYear].
+// CheckTime returns [errs.ErrClock] if the clock is after [LastYear].
 func CheckTime(now time.Time) error {
 	if now.Year() > LastYear {
 		return fmt.Errorf("%w: it says %v", errs.ErrClock, now)

@@ -14,8 +14,8 @@ const (
 	joiner    = '\u200d'
 )
 
-// faultOf returns what a name of valid UTF-8 may not have, and the byte at which that begins, or
-// "".
+// faultOf returns what is invalid in a name of valid UTF-8, and the byte where it begins, or "" if
+// the name is valid.
 func faultOf(name string) (fault string, offset int) {
 	for i, r := range name {
 		after := name[i+utf8.RuneLen(r):]
@@ -47,13 +47,14 @@ func faultOfSpace(before, after string) string {
 	return ""
 }
 
-// faultOfRune returns why a character other than the space may not be in a name, or "". Characters
-// that are not assigned yet are refused, because a later version of Unicode may make them invisible
-// or give them another normal form: a sound log must stay sound.
+// faultOfRune returns why a character other than the space is invalid in a name, or "". Unassigned
+// characters are refused. A later version of Unicode could make them invisible or give them
+// another normal form, and then a sound log would not be sound any more.
 func faultOfRune(r rune) string {
 	switch {
 	case r == utf8.RuneError:
-		// encoding/json replaces unreadable bytes with it, so that two names would become one.
+		// encoding/json replaces invalid bytes by this character, so two names would become the
+		// same name.
 		return "U+FFFD, the replacement for unreadable text"
 	case unicode.IsControl(r):
 		return fmt.Sprintf("%U, a control character", r)
@@ -71,8 +72,8 @@ func faultOfRune(r rune) string {
 	return ""
 }
 
-// looksLikeSpace reports whether a character of another category looks like a space: the fillers of
-// Hangul, the empty braille cell, an empty note head and two empty hieroglyphs.
+// looksLikeSpace reports whether a character of another category looks like a space: the Hangul
+// fillers, the empty braille cell, an empty note head and two empty hieroglyphs.
 func looksLikeSpace(r rune) bool {
 	switch r {
 	case 0x115f, 0x1160, 0x2800, 0x3164, 0xffa0, 0x13441, 0x13442, 0x1d159:
@@ -81,14 +82,15 @@ func looksLikeSpace(r rune) bool {
 	return false
 }
 
-// isInvisible reports whether a character shows nothing, or only changes how others are shown. Two
-// are of other categories: the placeholder of an object, and the filler of Khitan.
+// isInvisible reports whether a character is invisible, or only changes how others are shown. Two
+// are of other categories: the object replacement character and the Khitan filler.
 func isInvisible(r rune) bool {
 	return r == 0xfffc || r == 0x16fe4 ||
 		unicode.In(r, unicode.Cf, unicode.Variation_Selector, unicode.Other_Default_Ignorable_Code_Point)
 }
 
-// firstDifference returns where the first character begins in which a text differs from another.
+// firstDifference returns the byte index of the first character that differs between text and
+// other.
 func firstDifference(text, other string) (at int) {
 	for at < len(text) && at < len(other) && text[at] == other[at] {
 		at++
@@ -100,8 +102,8 @@ func firstDifference(text, other string) (at int) {
 }
 
 // joinsLetters reports whether a zero-width joiner or non-joiner changes how the letters around it
-// are written: either after a virama, and a non-joiner between two Arabic letters that would join
-// (UAX 31, section 2.3, rules A1, A2 and B).
+// are written. Either may follow a virama. A non-joiner may also be between two Arabic letters
+// that would join (UAX 31, section 2.3, rules A1, A2 and B).
 func joinsLetters(before string, r rune, after string) bool {
 	last, _ := utf8.DecodeLastRuneInString(before)
 	next, _ := utf8.DecodeRuneInString(after)
@@ -115,7 +117,7 @@ func joinsLetters(before string, r rune, after string) bool {
 	return r == nonJoiner && joinsAfter(lastLetter(before)) && joinsBefore(next)
 }
 
-// lastLetter returns the last character of a text that is not a mark.
+// lastLetter returns the last character of a text that is not a combining mark.
 func lastLetter(text string) rune {
 	r, _ := utf8.DecodeLastRuneInString(strings.TrimRightFunc(text, unicode.IsMark))
 	return r

@@ -30,8 +30,8 @@ const (
 	RemedyQuoting   = "quoting"
 )
 
-// Remedies returns all remedies. Events number those before [RemedyPaying] by their places: a new
-// one goes right before it.
+// Remedies returns all remedies. Events number those before [RemedyPaying] by their positions, so
+// a new remedy must be added right before it.
 func Remedies() []string {
 	return []string{
 		RemedyNothing, RemedyWaiting, RemedyEnrolling, RemedyTruth, RemedyKey, RemedyLess,
@@ -46,7 +46,8 @@ const (
 	EncodingFinite = "finite"
 )
 
-// Encodings returns all encodings. Events number them by their places: a new one goes to the end.
+// Encodings returns all encodings. Events number them by their positions, so a new one must be
+// added at the end.
 func Encodings() []string { return []string{EncodingDirect, EncodingUnary, EncodingFinite} }
 
 // The states of reservations, which [api.Reservation] describes.
@@ -64,7 +65,7 @@ func ReservationStates() []string {
 	}
 }
 
-// CheckReservationStates refuses what is no state.
+// CheckReservationStates returns an error if one of the states does not exist.
 func CheckReservationStates(states []string) error {
 	for _, one := range states {
 		if !slices.Contains(ReservationStates(), one) {
@@ -74,8 +75,8 @@ func CheckReservationStates(states []string) error {
 	return nil
 }
 
-// Unexplained returns refusals as the buyer of an order may see them: of which objects, at which ε,
-// and nothing else.
+// Unexplained returns refusals as the buyer of an order may see them, with only the object and the
+// requested ε.
 func Unexplained(all []api.Refusal) []api.Refusal {
 	out := make([]api.Refusal, len(all))
 	for i, r := range all {
