@@ -52,6 +52,7 @@ type Limits struct {
 	Unproven   time.Duration // until a request on a new connection must be admitted: 20 seconds
 }
 
+// orDefaults returns the limits with defaults for the fields that are 0.
 func (l Limits) orDefaults() Limits {
 	return Limits{
 		Body:        cmp.Or(l.Body, 64<<20),
@@ -82,6 +83,7 @@ type principal struct {
 	of   string // the buyer or the object; in other roles the name of the token
 }
 
+// principal returns the principal by which the holder counts.
 func (h Holder) principal() principal { return principal{h.Role, cmp.Or(h.Whom, h.Name)} }
 
 // mostPrincipals is how many principals each rate limit remembers. When there are more, all are
@@ -152,6 +154,7 @@ const (
 // metricsShare is the divisor for metrics: they have 1/metricsShare of the places of a room.
 const metricsShare = 16
 
+// sideOf returns the side of a room that serves a role.
 func sideOf(role string) int {
 	switch role {
 	case roleOperator:
