@@ -35,7 +35,8 @@ func TestFirstPages_Lines_AreWithinTheirLimits(t *testing.T) {
 	}
 }
 
-// The table of libraries has what the module requires and its examples in TypeScript, and nothing else.
+// The table of libraries has what the module requires and its examples in TypeScript, and nothing
+// else.
 func TestArchitecture_Libraries_AreThoseOfTheModule(t *testing.T) {
 	required := map[string]bool{}
 	mod, err := os.ReadFile(filepath.Join(root(t), "go.mod"))

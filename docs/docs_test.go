@@ -7,8 +7,8 @@
 //	text  directly after one of them: what that prints; … matches any text, on a line of its own any lines
 //	json  JSON; an object with a "kind" is a policy
 //
-// A comment in the line before a block says what else there is to it: "<!-- in a clone -->" runs it in the top folder of
-// the repository, "<!-- not run: REASON -->" does not run it.
+// A comment in the line before a block says what else there is to it: "<!-- in a clone -->" runs it
+// in the top folder of the repository, "<!-- not run: REASON -->" does not run it.
 package docs_test
 
 import (

@@ -17,7 +17,8 @@ var (
 	fenced  = regexp.MustCompile("(?ms)^```.*?^```$")
 )
 
-// Every link from page to page leads somewhere, to the heading that it names: on all pages of the repository.
+// Every link from page to page leads somewhere, to the heading that it names: on all pages of the
+// repository.
 func TestLinksLeadSomewhere(t *testing.T) {
 	for path, page := range everyPage(t) {
 		for _, match := range link.FindAllStringSubmatch(fenced.ReplaceAllString(page, ""), -1) {
@@ -39,7 +40,8 @@ func TestIndex_HasEachDocument(t *testing.T) {
 	}
 }
 
-// everyPage returns the text of every Markdown file, by its path in the repository. What npm fetches for an example is not of the repository.
+// everyPage returns the text of every Markdown file, by its path in the repository. What npm
+// fetches for an example is not of the repository.
 func everyPage(t *testing.T) map[string]string {
 	t.Helper()
 	files := os.DirFS(root(t))

@@ -27,7 +27,8 @@ var (
 	inBrackets   = regexp.MustCompile(`^(.*) \((.*)\)$`)
 )
 
-// readMeasurements reads all tables. The second table of a section is called "SECTION 2", and so on.
+// readMeasurements reads all tables. The second table of a section is called "SECTION 2", and so
+// on.
 func readMeasurements(t *testing.T) measurements {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join(root(t), "lab", "measurements.md"))

@@ -40,7 +40,8 @@ func watchedLedger(t *testing.T, path string, signer note.Signer) (*ledger.Ledge
 	return l, handler
 }
 
-// worked is what /metrics shows of a ledger that has done everything that is counted, and what after it was opened again.
+// worked is what /metrics shows of a ledger that has done everything that is counted, and what
+// after it was opened again.
 func worked(t *testing.T) (now, after string) {
 	t.Helper()
 	path := filepath.Join(pace.Scratch(t), "ledger.db")

@@ -11,8 +11,8 @@ import (
 	"testing"
 )
 
-// name is a name of Go in the text of a page: `Options.Signer`, `Fuzz…`, `rrchain.Range`, or that of a
-// test or a subtest, `TestAnyLedger/Names`.
+// name is a name of Go in the text of a page: `Options.Signer`, `Fuzz…`, `rrchain.Range`, or that
+// of a test or a subtest, `TestAnyLedger/Names`.
 var name = regexp.MustCompile("`((?:[a-z]+\\.)?[A-Z]\\w*(?:[./][A-Z]\\w*)?…?)`")
 
 // What pages call by a name of Go exists: tests that guarantees rest on, methods, options, errors.
@@ -56,7 +56,8 @@ func isKnown(names map[string]bool, part string) bool {
 	return false
 }
 
-// exported returns the names that files of the repository declare, tests too, and those of its packages.
+// exported returns the names that files of the repository declare, tests too, and those of its
+// packages.
 func declared(t *testing.T) map[string]bool {
 	t.Helper()
 	names := map[string]bool{}
@@ -76,7 +77,8 @@ func declared(t *testing.T) map[string]bool {
 	return names
 }
 
-// addNames adds what a file declares: its package, functions, methods, types, fields, variables and constants.
+// addNames adds what a file declares: its package, functions, methods, types, fields, variables and
+// constants.
 func addNames(names map[string]bool, file *ast.File) {
 	names["package "+file.Name.Name] = true
 	ast.Inspect(file, func(node ast.Node) bool {

@@ -144,7 +144,8 @@ var (
 	instance = regexp.MustCompile(`instance="([^"]*)"`)
 )
 
-// Each alert has a test in which it begins to fire, and one in which it does not fire although much is the same.
+// Each alert has a test in which it begins to fire, and one in which it does not fire although much
+// is the same.
 func TestEveryAlertIsTested(t *testing.T) {
 	fires, quiet, spared := map[string]bool{}, map[string]bool{}, map[string]bool{}
 	for _, name := range testFiles() {
@@ -173,7 +174,8 @@ func TestEveryAlertIsTested(t *testing.T) {
 	}
 }
 
-// An alert that never fires, or always, or at once, or at half of a number in it or at twice that, fails its tests.
+// An alert that never fires, or always, or at once, or at half of a number in it or at twice that,
+// fails its tests.
 func TestNoFaultOfAnAlertSurvives(t *testing.T) {
 	tool := promtool(t)
 	if !pace.Deep() || pace.Hurried() {

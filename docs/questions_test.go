@@ -8,7 +8,8 @@ import (
 	"testing"
 )
 
-// The table of how many questions a budget allows is what its formula gives: the largest k whose answers cost at most 10.
+// The table of how many questions a budget allows is what its formula gives: the largest k whose
+// answers cost at most 10.
 func TestTheTableOfManyQuestions(t *testing.T) {
 	page, err := os.ReadFile("howto/more-questions.md")
 	if err != nil {

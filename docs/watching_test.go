@@ -174,7 +174,8 @@ func TestAsks(t *testing.T) {
 	}
 }
 
-// known are the labels of what may be asked for: what the ledger serves, what Prometheus makes, and what node_exporter serves.
+// known are the labels of what may be asked for: what the ledger serves, what Prometheus makes, and
+// what node_exporter serves.
 func known(t *testing.T) map[string][]string {
 	t.Helper()
 	all := map[string][]string{
@@ -293,7 +294,8 @@ func TestEveryMetricIsWatched(t *testing.T) {
 	}
 }
 
-// Panels have numbers of their own, titles and something to ask for, and lie beside each other in a grid that is 24 wide.
+// Panels have numbers of their own, titles and something to ask for, and lie beside each other in a
+// grid that is 24 wide.
 func TestTheDashboardIsWellFormed(t *testing.T) {
 	panels, _ := dashboard(t)
 	ids, taken, rows, graphs := map[int]bool{}, map[[2]int]string{}, 0, 0

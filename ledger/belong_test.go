@@ -53,8 +53,8 @@ func segment(t testing.TB, path string) string {
 	return all[len(all)-1]
 }
 
-// What lies beside a file as its journal, and is not what its last process left there, is refused, for reading and for writing; and
-// nothing is written.
+// What lies beside a file as its journal, and is not what its last process left there, is refused,
+// for reading and for writing; and nothing is written.
 func TestAJournalThatDoesNotBelong(t *testing.T) {
 	for name, test := range map[string]struct {
 		change func(t *testing.T, path string)
@@ -144,7 +144,8 @@ func dies(t testing.TB, l *Ledger) {
 	closed(t, l)
 }
 
-// What could not be opened is not held: whoever mends what was wrong opens it, and everything is there.
+// What could not be opened is not held: whoever mends what was wrong opens it, and everything is
+// there.
 func TestAnOpenThatFailsHoldsNothing(t *testing.T) {
 	for name, wrong := range map[string]Options{
 		"keys that are written, and nobody to sign": {TruthKey: truthKey(), Publish: Publishing{To: func(context.Context, []byte) error { return nil }, Events: 1}},
@@ -163,8 +164,8 @@ func TestAnOpenThatFailsHoldsNothing(t *testing.T) {
 	}
 }
 
-// An older pair of file and journal, whole as it is, is refused by whoever has a newer checkpoint; and so is one whose file alone is older than
-// the checkpoint only if its journal is, too.
+// An older pair of file and journal, whole as it is, is refused by whoever has a newer checkpoint;
+// and so is one whose file alone is older than the checkpoint only if its journal is, too.
 func TestAnOlderPairIsARollback(t *testing.T) {
 	path, options := witnessed(t, "ann", "bob")
 	l := open(t, path, options)
@@ -190,7 +191,8 @@ func TestAnOlderPairIsARollback(t *testing.T) {
 	wantClean(t, l, api.VerifyRequest{})
 }
 
-// Where the journal of another ledger lies no file is made, nor a copy: what was committed last might be lost with it.
+// Where the journal of another ledger lies no file is made, nor a copy: what was committed last
+// might be lost with it.
 func TestNothingIsMadeBesideTheJournalOfAnother(t *testing.T) {
 	path := crashed(t, 3)
 	must(t, os.Rename(path, path+".away"))
@@ -207,8 +209,9 @@ func TestNothingIsMadeBesideTheJournalOfAnother(t *testing.T) {
 	wantClean(t, open(t, path, Options{}), api.VerifyRequest{})
 }
 
-// A journal that ends early, as it does when the last append was cut off, is a ledger of an earlier instant: whole groups, and no
-// part of one. Whoever was told of what is missing has a checkpoint that says so.
+// A journal that ends early, as it does when the last append was cut off, is a ledger of an earlier
+// instant: whole groups, and no part of one. Whoever was told of what is missing has a checkpoint
+// that says so.
 func TestAJournalThatEndsEarly(t *testing.T) {
 	path := crashed(t, 20)
 	text := content(t, segment(t, path))
@@ -224,8 +227,8 @@ func TestAJournalThatEndsEarly(t *testing.T) {
 	}
 }
 
-// What was released of somebody is nowhere beside the file when Forget returns; nor is it after a crash before that, once the ledger
-// was opened for writing.
+// What was released of somebody is nowhere beside the file when Forget returns; nor is it after a
+// crash before that, once the ledger was opened for writing.
 func TestForgetLeavesNothingInTheJournal(t *testing.T) {
 	path := votersFile(t, "9", "ann", "bob")
 	l := open(t, path, Options{})
@@ -290,8 +293,8 @@ func (l *journalLog) has(text string) bool {
 	return bytes.Contains(l.text.Bytes(), []byte(text))
 }
 
-// A checkpoint that cannot be made is told, and tried again. Until there is room again commits go on as long as there is memory; then
-// they say why they do not. Nothing is lost.
+// A checkpoint that cannot be made is told, and tried again. Until there is room again commits go
+// on as long as there is memory; then they say why they do not. Nothing is lost.
 func TestACheckpointThatFailsLosesNothing(t *testing.T) {
 	names := crowd(500)
 	path := votersFile(t, "9", names...)
@@ -324,8 +327,8 @@ func TestACheckpointThatFailsLosesNothing(t *testing.T) {
 	}
 }
 
-// A checkpoint of which nobody knows whether it is in the file ends the ledger; opened again, it has everything. So does one whose last
-// checkpoint, in Close, fails.
+// A checkpoint of which nobody knows whether it is in the file ends the ledger; opened again, it
+// has everything. So does one whose last checkpoint, in Close, fails.
 func TestAnUncertainCheckpointStopsTheLedger(t *testing.T) {
 	path := votersFile(t, "9", "ann", "bob")
 	l, f := openHeld(t, path, Options{})
@@ -401,8 +404,8 @@ func TestAGroupIsWhole(t *testing.T) {
 	}
 }
 
-// A journal may be somebody else's code, and its bytes have no secret: that the events come to the root which the group says is what shows
-// that they are the ledger's.
+// A journal may be somebody else's code, and its bytes have no secret: that the events come to the
+// root which the group says is what shows that they are the ledger's.
 func TestAGroupMustComeToItsRoot(t *testing.T) {
 	for name, change := range map[string]func(*journal.Group){
 		"another root":     func(g *journal.Group) { g.After.Root[3] ^= 1 },

@@ -30,7 +30,8 @@ import (
 	"github.com/sluicedp/sluice/privacy"
 )
 
-// growthCrowds are the numbers of objects of [BenchmarkGrowth]. The last one takes half an hour and 20 GB of disk.
+// growthCrowds are the numbers of objects of [BenchmarkGrowth]. The last one takes half an hour and
+// 20 GB of disk.
 func growthCrowds() []int {
 	objects := []int{10_000, 100_000, 1_000_000}
 	if pace.Long() {
@@ -53,9 +54,10 @@ func enrollCrowd(t testing.TB, l *Ledger, objects int) {
 	}
 }
 
-// BenchmarkGrowth goes through the life of a ledger, for several numbers of objects: enrolment, a bulk raise, single
-// releases, an audit, an open, a proof. Files are as they are written, in a cache that holds them, but for the open and the
-// proof, which begin with nothing of the file in memory.
+// BenchmarkGrowth goes through the life of a ledger, for several numbers of objects: enrolment, a
+// bulk raise, single releases, an audit, an open, a proof. Files are as they are written, in a
+// cache that holds them, but for the open and the proof, which begin with nothing of the file in
+// memory.
 func BenchmarkGrowth(b *testing.B) {
 	usualGarbage(b)
 	for _, objects := range growthCrowds() {
@@ -149,7 +151,8 @@ func busyTime(t testing.TB) time.Duration {
 	return time.Duration(usage.Utime.Nano() + usage.Stime.Nano())
 }
 
-// releaseSome makes single releases of objects all over the file, in random order, in turns with a bare journal.
+// releaseSome makes single releases of objects all over the file, in random order, in turns with a
+// bare journal.
 func releaseSome(b *testing.B, path string, objects int, all samples) {
 	l, s := onScales(b, path, 0, Options{})
 	bare := newBareJournal(b, 0)
@@ -213,8 +216,9 @@ func proveOne(ctx context.Context, l *Ledger) error {
 	})
 }
 
-// BenchmarkSize says what is on disk for each object with one chain of three levels, as it was written and compacted.
-// The information is the bytes of all keys and payloads: names, ε, responses, the fields of events, salts and hashes.
+// BenchmarkSize says what is on disk for each object with one chain of three levels, as it was
+// written and compacted. The information is the bytes of all keys and payloads: names, ε,
+// responses, the fields of events, salts and hashes.
 func BenchmarkSize(b *testing.B) {
 	for _, objects := range []int{100_000, 1_000_000} {
 		b.Run(fmt.Sprintf("objects=%d", objects), func(b *testing.B) { sizeOf(b, objects) })
@@ -343,7 +347,8 @@ func weigh(name string, bucket *bbolt.Bucket) (map[string]int, error) {
 	return parts, err
 }
 
-// report reports bytes for each object as "B:bucket:part", their sums, and the file's size over that of the information.
+// report reports bytes for each object as "B:bucket:part", their sums, and the file's size over
+// that of the information.
 func (s weights) report(b *testing.B, objects int) {
 	b.Helper()
 	told := 0
@@ -363,10 +368,11 @@ func (s weights) report(b *testing.B, objects int) {
 	b.ReportMetric(0, "ns/op")
 }
 
-// The sustained benchmarks go on until there were so many checkpoints: what is done in the background counts as well. With -short there are few,
-// to see whether they work.
+// The sustained benchmarks go on until there were so many checkpoints: what is done in the
+// background counts as well. With -short there are few, to see whether they work.
 
-// sustain returns how many checkpoints a sustained benchmark waits for, and the memory for what is not in the file yet.
+// sustain returns how many checkpoints a sustained benchmark waits for, and the memory for what is
+// not in the file yet.
 func sustain(memory int64) (checkpoints, room int64) {
 	if testing.Short() {
 		return 2, 1 << 20
@@ -374,8 +380,8 @@ func sustain(memory int64) (checkpoints, room int64) {
 	return 20, memory
 }
 
-// fresh are releases that nobody has asked for before: of everybody in random order, and again at the next ε. They take 4 bytes a person, so that
-// the heap is the ledger's.
+// fresh are releases that nobody has asked for before: of everybody in random order, and again at
+// the next ε. They take 4 bytes a person, so that the heap is the ledger's.
 type fresh struct {
 	people []uint32
 	made   int
@@ -478,7 +484,8 @@ func spread(callers int, more func(i int) bool, do func(caller, i int) error) er
 	return errors.Join(errs...)
 }
 
-// BenchmarkReleaseTogether releases by many callers on a disk, first with checkpoints, then as much without any, and then by a bare journal.
+// BenchmarkReleaseTogether releases by many callers on a disk, first with checkpoints, then as much
+// without any, and then by a bare journal.
 func BenchmarkReleaseTogether(b *testing.B) {
 	usualGarbage(b)
 	for _, callers := range []int{64, 256} {
@@ -524,8 +531,8 @@ func together(b *testing.B, path string, callers int, all samples) {
 	all.add("p99.9-of-quiet", ours.tail(1000)/quiet.tail(1000))
 }
 
-// BenchmarkReleaseWork measures what processors do for a release of many callers, checkpoints included, and what memory it takes. The file is in memory:
-// how long a disk takes does not show.
+// BenchmarkReleaseWork measures what processors do for a release of many callers, checkpoints
+// included, and what memory it takes. The file is in memory: how long a disk takes does not show.
 func BenchmarkReleaseWork(b *testing.B) {
 	usualGarbage(b)
 	for _, people := range []int{100_000, 1_000_000} {

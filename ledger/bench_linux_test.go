@@ -28,7 +28,8 @@ import (
 	"github.com/sluicedp/sluice/ledger/journal"
 )
 
-// dropPages drops a file's pages from the memory of the operating system, but for those that a process has mapped.
+// dropPages drops a file's pages from the memory of the operating system, but for those that a
+// process has mapped.
 func dropPages(t testing.TB, path string) {
 	t.Helper()
 	file := check.Value(os.Open(path))(t)
@@ -62,7 +63,8 @@ func provenFile(t testing.TB, half int, key string, signer note.Signer) (path st
 	return path, sale
 }
 
-// BenchmarkProve proves that an event is in the log, and that a sale is (which are five events, and a signature), when nothing of the file is in memory.
+// BenchmarkProve proves that an event is in the log, and that a sale is (which are five events, and
+// a signature), when nothing of the file is in memory.
 func BenchmarkProve(b *testing.B) {
 	usualGarbage(b)
 	signer, _, key := logKey(b, "sluice-test", 1)
@@ -107,7 +109,8 @@ func BenchmarkProve(b *testing.B) {
 	}
 }
 
-// bareJournal is the least that makes a commit durable: its bytes are appended to a file that is long enough already, and flushed.
+// bareJournal is the least that makes a commit durable: its bytes are appended to a file that is
+// long enough already, and flushed.
 type bareJournal struct {
 	file  *os.File
 	at    int64
@@ -115,7 +118,8 @@ type bareJournal struct {
 	flush time.Duration // how much longer a flush takes than on this disk
 }
 
-// bareRoom is how long the file is: as long as a segment of the journal. Behind its end the beginning is written over.
+// bareRoom is how long the file is: as long as a segment of the journal. Behind its end the
+// beginning is written over.
 const bareRoom = 64 << 20
 
 func newBareJournal(t testing.TB, flush time.Duration) *bareJournal {
@@ -193,7 +197,8 @@ func (g *bareGroup) append(bytes int) error {
 	return <-c.done
 }
 
-// scales are the journal of a ledger beside its file. They weigh what is appended, and count the checkpoints.
+// scales are the journal of a ledger beside its file. They weigh what is appended, and count the
+// checkpoints.
 type scales struct {
 	besideFile
 	flush       time.Duration // how much longer a flush takes than on this disk
@@ -275,7 +280,8 @@ func TestTheScalesAreRight(t *testing.T) {
 // slowFlush is how much longer a flush takes on the disk that some benchmarks pretend to have.
 const slowFlush = time.Millisecond
 
-// BenchmarkReleaseAlone releases one response at a time, each of another person, in turns with a [bareJournal] that appends as much.
+// BenchmarkReleaseAlone releases one response at a time, each of another person, in turns with a
+// [bareJournal] that appends as much.
 func BenchmarkReleaseAlone(b *testing.B) {
 	usualGarbage(b)
 	for _, flush := range []time.Duration{0, slowFlush} {
@@ -305,7 +311,8 @@ func BenchmarkSellAlone(b *testing.B) {
 	}
 }
 
-// oneByOne carries out requests, one at a time, and in turns with a bare journal. Objects come in random order, and then again at the next ε.
+// oneByOne carries out requests, one at a time, and in turns with a bare journal. Objects come in
+// random order, and then again at the next ε.
 func oneByOne(b *testing.B, flush time.Duration, path string, names []string, request func(l *Ledger, key, name, epsilon string) func() error) {
 	b.Helper()
 	l, s := onScales(b, path, flush, Options{})
@@ -326,8 +333,8 @@ func oneByOne(b *testing.B, flush time.Duration, path string, names []string, re
 	t.reportMedians(b, "bare")
 }
 
-// BenchmarkRaiseAll raises everybody to three levels, one after the other, in transactions of bounded size. What that
-// writes is recorded in another run than the one that is timed.
+// BenchmarkRaiseAll raises everybody to three levels, one after the other, in transactions of
+// bounded size. What that writes is recorded in another run than the one that is timed.
 func BenchmarkRaiseAll(b *testing.B) {
 	usualGarbage(b)
 	for _, objects := range []int{100_000, 1_000_000} {
@@ -355,8 +362,8 @@ func raiseAll(b *testing.B, objects int) {
 	t.report(b, levels*objects)
 }
 
-// BenchmarkSellAll sells the responses of the largest panel there may be, which is one transaction: first levels, and then
-// higher ones, to one buyer.
+// BenchmarkSellAll sells the responses of the largest panel there may be, which is one transaction:
+// first levels, and then higher ones, to one buyer.
 func BenchmarkSellAll(b *testing.B) {
 	usualGarbage(b)
 	path := create(b)
@@ -385,7 +392,8 @@ func BenchmarkSellAll(b *testing.B) {
 	b.ReportMetric(most, "sale-MiB")
 }
 
-// bulk compares a large request with bare bbolt: until its callers hear of it, which is when the journal has it, and until all of it is in the file.
+// bulk compares a large request with bare bbolt: until its callers hear of it, which is when the
+// journal has it, and until all of it is in the file.
 type bulk struct {
 	turns
 	inFile []time.Duration

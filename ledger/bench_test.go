@@ -29,8 +29,9 @@ import (
 	"github.com/sluicedp/sluice/privacy"
 )
 
-// The benchmarks of bulk requests compare the ledger with bare bbolt that writes the records which they come to, in as many
-// transactions, to a copy of the same file, and does nothing else; those of single requests, with a [bareJournal]. "go run ./bench" prints them as a table.
+// The benchmarks of bulk requests compare the ledger with bare bbolt that writes the records which
+// they come to, in as many transactions, to a copy of the same file, and does nothing else; those
+// of single requests, with a [bareJournal]. "go run ./bench" prints them as a table.
 
 // bareWrite is one record put, or deleted if the value is nil.
 type bareWrite struct {
@@ -71,8 +72,8 @@ func (w *recordingWriter) Delete(bucket string, key []byte) error {
 	return w.Writer.Delete(bucket, key)
 }
 
-// lastOf leaves of several writes of one record only the last, and sorts by bucket and key: the least that bbolt can be
-// asked to do.
+// lastOf leaves of several writes of one record only the last, and sorts by bucket and key: the
+// least that bbolt can be asked to do.
 func lastOf(writes []bareWrite) []bareWrite {
 	all := slices.Clone(writes)
 	slices.SortStableFunc(all, func(a, b bareWrite) int {
@@ -110,7 +111,8 @@ func bareFill(t testing.TB, path string, buckets ...string) map[string]float64 {
 	return fill
 }
 
-// applyBare makes the writes of one transaction, with what that store sets as it goes: it fills the pages of the log.
+// applyBare makes the writes of one transaction, with what that store sets as it goes: it fills the
+// pages of the log.
 func applyBare(db *bbolt.DB, writes []bareWrite) error {
 	return db.Update(func(tx *bbolt.Tx) error {
 		var b *bbolt.Bucket
@@ -152,7 +154,8 @@ func bareCopy(t testing.TB, from string) (to string) {
 	return to
 }
 
-// bareTime returns how long bare bbolt takes to write, to a copy of the file, what something comes to in another copy that has no journal.
+// bareTime returns how long bare bbolt takes to write, to a copy of the file, what something comes
+// to in another copy that has no journal.
 func bareTime(b *testing.B, path string, write func(*Ledger) error) (took time.Duration) {
 	b.Helper()
 	ours := bareCopy(b, path)
@@ -170,7 +173,8 @@ func bareTime(b *testing.B, path string, write func(*Ledger) error) (took time.D
 // benchCrowd is how many objects are enrolled where the benchmark does not say otherwise.
 const benchCrowd = 100_000
 
-// crowdName is the name of an object. A benchmark that kept all names would not see what the ledger keeps.
+// crowdName is the name of an object. A benchmark that kept all names would not see what the ledger
+// keeps.
 func crowdName(i int) string { return fmt.Sprintf("person-%08d", i) }
 
 func benchNames(n int) []string {
@@ -218,7 +222,8 @@ func (t *turns) medians() (ours, bare time.Duration) {
 	return t.ours[len(t.ours)/2], t.bare[len(t.bare)/2]
 }
 
-// reportMedians reports the ratio of the medians: single operations vary more than what they are compared for.
+// reportMedians reports the ratio of the medians: single operations vary more than what they are
+// compared for.
 func (t *turns) reportMedians(b *testing.B, what string) {
 	b.Helper()
 	ours, bare := t.medians()
@@ -237,7 +242,8 @@ func timed(t testing.TB, fn func() error) time.Duration {
 	return took
 }
 
-// BenchmarkBudget asks for the budget of everybody, at 100 values of ε, on a file. The answer of the one before is not used.
+// BenchmarkBudget asks for the budget of everybody, at 100 values of ε, on a file. The answer of
+// the one before is not used.
 func BenchmarkBudget(b *testing.B) {
 	for _, people := range []int{10_000, 1_000_000} {
 		b.Run(fmt.Sprintf("people=%d", people), func(b *testing.B) {
@@ -264,11 +270,11 @@ func BenchmarkBudget(b *testing.B) {
 	}
 }
 
-// The benchmarks of what the ledger reads compare it with bare bbolt that reads the same records of the same file, and
-// neither checks nor decodes them.
+// The benchmarks of what the ledger reads compare it with bare bbolt that reads the same records of
+// the same file, and neither checks nor decodes them.
 
-// benchAnswers makes a ledger in which all objects have answered at some levels, one after the other, and a bare
-// copy of the same file.
+// benchAnswers makes a ledger in which all objects have answered at some levels, one after the
+// other, and a bare copy of the same file.
 func benchAnswers(t testing.TB, objects int, levels ...string) (l *Ledger, db *bbolt.DB, names []string) {
 	t.Helper()
 	path, names := benchFile(t, objects)
@@ -280,7 +286,8 @@ func benchAnswers(t testing.TB, objects int, levels ...string) (l *Ledger, db *b
 	return open(t, path, Options{}), openBare(t, bareCopy(t, path)), names
 }
 
-// bareObject reads the records of an object and of its chains, with as few searches as there can be.
+// bareObject reads the records of an object and of its chains, with as few searches as there can
+// be.
 func bareObject(db *bbolt.DB, name string) (bytesRead int, err error) {
 	err = db.View(func(tx *bbolt.Tx) error {
 		own := state.ObjectKey(name)
@@ -297,8 +304,8 @@ func bareObject(db *bbolt.DB, name string) (bytesRead int, err error) {
 	return bytesRead, err
 }
 
-// storedObject returns a function that reads the same records, and the counters, through the store, and allocates
-// nothing itself.
+// storedObject returns a function that reads the same records, and the counters, through the store,
+// and allocates nothing itself.
 func storedObject(from kv.Store) func(name string) {
 	var own, chain []byte
 	var in kv.Reader
@@ -376,8 +383,8 @@ func BenchmarkReadObject(b *testing.B) {
 	}
 }
 
-// BenchmarkVerify compares the audit, on one core, with the least that any audit of the log does: it reads all events,
-// checks their checksums, and hashes each into the tree.
+// BenchmarkVerify compares the audit, on one core, with the least that any audit of the log does:
+// it reads all events, checks their checksums, and hashes each into the tree.
 func BenchmarkVerify(b *testing.B) {
 	usualGarbage(b)
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
@@ -398,7 +405,8 @@ func BenchmarkVerify(b *testing.B) {
 	b.ReportMetric(float64(events)/p.ours[len(p.ours)/2].Seconds(), "events/s")
 }
 
-// hashEvents reads all events and computes the hashes that came with them, from the bytes as they are.
+// hashEvents reads all events and computes the hashes that came with them, from the bytes as they
+// are.
 func hashEvents(l *Ledger) error {
 	var left [64]tlog.Hash // by level, the last complete subtree with no right neighbour yet
 	return l.engine.Store.View(func(r kv.Reader) error {

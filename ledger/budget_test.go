@@ -22,7 +22,8 @@ import (
 	"github.com/sluicedp/sluice/privacy"
 )
 
-// A bazaar is a ledger in which a random host, random sellers and random buyers do something at random.
+// A bazaar is a ledger in which a random host, random sellers and random buyers do something at
+// random.
 type bazaar struct {
 	*testing.T
 	random   *rand.Rand
@@ -33,7 +34,8 @@ type bazaar struct {
 	keys     int
 }
 
-// bazaarPolicies are the policies of its sellers: calendars, shares, markets with strides, levels, buyers and days.
+// bazaarPolicies are the policies of its sellers: calendars, shares, markets with strides, levels,
+// buyers and days.
 func bazaarPolicies(t *testing.T) (all []policy.Policy) {
 	const calendar = `{"kind":"steps","steps":[["2026-03-02T00:00:00Z","0.3"],["2026-03-05T00:00:00Z","0.7"],["2026-03-11T00:00:00Z","2"]]}`
 	price := `"price":[["0.5",100],["1",250],["2",400]]`
@@ -183,7 +185,8 @@ func (b *bazaar) check(buyer string, names []string) {
 	b.checkKept(api.BudgetRequest{Question: "vote", Buyer: buyer, Objects: names, Epsilons: levels})
 }
 
-// checkKept compares a budget that may be kept with one for which everybody is looked at. What is kept stays.
+// checkKept compares a budget that may be kept with one for which everybody is looked at. What is
+// kept stays.
 func (b *bazaar) checkKept(r api.BudgetRequest) {
 	b.Helper()
 	got := check.Value(b.ledger.Budget(b.Context(), r))(b.T)
@@ -194,7 +197,8 @@ func (b *bazaar) checkKept(r api.BudgetRequest) {
 	check.That(b, fmt.Sprint(got) == fmt.Sprint(fresh), "kept of %+v is %+v, and it is %+v", r, got, fresh)
 }
 
-// offered tells whether the terms of all people offer a level. A buyer may hold one that is not on offer any more.
+// offered tells whether the terms of all people offer a level. A buyer may hold one that is not on
+// offer any more.
 func (b *bazaar) offered(buyer string, names []string, level privacy.Epsilon) bool {
 	for _, name := range names {
 		state := check.Value(b.ledger.Object(b.Context(), name))(b.T)
@@ -233,7 +237,8 @@ func sameSums(a, b []api.RefusalSum) bool {
 	})
 }
 
-// held tells whether a reservation may hold something of a person. When that ends is counted, whether or not it stands in the way.
+// held tells whether a reservation may hold something of a person. When that ends is counted,
+// whether or not it stands in the way.
 func (b *bazaar) held(name string) (held bool) {
 	must(b.T, b.ledger.engine.View(b.Context(), func(s *state.State) error {
 		o, _, err := s.Object(name)
@@ -243,7 +248,8 @@ func (b *bazaar) held(name string) (held bool) {
 	return held
 }
 
-// checkTime goes to when a person is said to be able to answer, and sees whether it is so, and not before.
+// checkTime goes to when a person is said to be able to answer, and sees whether it is so, and not
+// before.
 func (b *bazaar) checkTime(buyer, name string) {
 	b.Helper()
 	names := []string{name}
@@ -350,7 +356,8 @@ func TestABudgetWaitsForReservationsOfTheLevel(t *testing.T) {
 	}
 }
 
-// Who waits for a sale to open is not told of levels that have all their holders; those who reserved one make it wait for them, too.
+// Who waits for a sale to open is not told of levels that have all their holders; those who
+// reserved one make it wait for them, too.
 func TestABudgetWaitsForNoLevelThatIsFullWhenTheSaleOpens(t *testing.T) {
 	half, one := eps(t, "0.5"), eps(t, "1")
 	opens := epoch().AddDate(0, 0, 2)
@@ -489,8 +496,9 @@ func TestAKeptBudgetIsTheBudget(t *testing.T) {
 	}
 }
 
-// A budget is kept no longer than until the first end of a reservation, whichever it is, and until the ceiling rises, also where all levels
-// that are asked about can be had: the largest ε is another one then.
+// A budget is kept no longer than until the first end of a reservation, whichever it is, and until
+// the ceiling rises, also where all levels that are asked about can be had: the largest ε is
+// another one then.
 func TestTimeEndsAKeptBudget(t *testing.T) {
 	rising := check.Value(policy.Steps(policy.Step{At: epoch(), Ceiling: eps(t, "0.5")}, policy.Step{At: epoch().Add(time.Hour), Ceiling: eps(t, "1")}))(t)
 	stride := func(m *policy.Market) { m.Stride, m.Holders = eps(t, "0.5"), 1 }
@@ -525,13 +533,15 @@ func TestTimeEndsAKeptBudget(t *testing.T) {
 	}
 }
 
-// bazaarRequest is a request of a bazaar that may be refused as a whole, to be tried again at another ε, or without those refused.
+// bazaarRequest is a request of a bazaar that may be refused as a whole, to be tried again at
+// another ε, or without those refused.
 type bazaarRequest struct {
 	name string
 	do   func(key string, epsilon privacy.Epsilon, partial bool) (done int, err error)
 }
 
-// requests returns one of each kind, about the same people. The host knows no truth of some of them.
+// requests returns one of each kind, about the same people. The host knows no truth of some of
+// them.
 func (b *bazaar) requests(untold string) []bazaarRequest {
 	ctx, l, names, buyer := b.Context(), b.ledger, b.some(), b.buyer()
 	if b.random.IntN(2) == 0 {
@@ -570,7 +580,8 @@ func (b *bazaar) requests(untold string) []bazaarRequest {
 	}
 }
 
-// try makes a request and, if it is refused, one of those that it is told are possible instead. It returns what that was.
+// try makes a request and, if it is refused, one of those that it is told are possible instead. It
+// returns what that was.
 func (b *bazaar) try(r bazaarRequest, untold string) (instead string) {
 	asked := b.epsilon(1, 21)
 	var refused *api.RefusedError
@@ -651,7 +662,8 @@ func TestAClosedSaleIsNotSearchedLevelByLevel(t *testing.T) {
 	}
 }
 
-// While many callers spend what people have, each budget is that of the event it names: no later, no earlier, no mixture.
+// While many callers spend what people have, each budget is that of the event it names: no later,
+// no earlier, no mixture.
 func TestABudgetIsAsOfItsEvent(t *testing.T) {
 	people, callers := tests.Tries(256, 2_048, 1_000_000), 64
 	l := open(t, create(t), Options{})
@@ -704,7 +716,8 @@ func TestABudgetOfNobodyIsAtALevelOfTheQuestion(t *testing.T) {
 	}
 }
 
-// A raise of all objects holds budget until it ends. What it could have asked for instead does not count that.
+// A raise of all objects holds budget until it ends. What it could have asked for instead does not
+// count that.
 func TestRaise_OfAllRefused_InsteadDoesNotCountItsOwnHold(t *testing.T) {
 	l := voters(t, inMemory(t, Options{}), "2", "ann", "bob")
 	for range 10 {

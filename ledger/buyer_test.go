@@ -13,7 +13,8 @@ import (
 	"github.com/sluicedp/sluice/privacy"
 )
 
-// A buyer is answered at listed levels, and at those that it holds; elsewhere with one refusal, whatever was sold.
+// A buyer is answered at listed levels, and at those that it holds; elsewhere with one refusal,
+// whatever was sold.
 func TestQuoteBuyer_LevelNotListed_IsRefusedWhateverWasSold(t *testing.T) {
 	l := sellers(t, inMemory(t, Options{}), "2", "1.5", "ann", "bob") // the terms list 1 and 2
 	no := func(epsilon string) {
@@ -60,7 +61,8 @@ func TestQuote_ID_DoesNotDependOnReasons(t *testing.T) {
 	check.That(t, ids[0] == ids[1], "the buyer can tell why it is refused: %v", ids)
 }
 
-// A buyer's sales and reservations are numbered from 1, in the order of its requests, and keep their numbers.
+// A buyer's sales and reservations are numbered from 1, in the order of its requests, and keep
+// their numbers.
 func TestOrderOf_BuyersInTurn_CountsEachByItself(t *testing.T) {
 	l := sellers(t, inMemory(t, Options{}), "2", "100", "ann")
 	want := map[string][]uint64{}
@@ -103,7 +105,8 @@ func TestOrderOf_BuyersInTurn_CountsEachByItself(t *testing.T) {
 	wantClean(t, l, api.VerifyRequest{})
 }
 
-// The log is proven to a buyer between the sizes of its receipts, and no error says how large it is.
+// The log is proven to a buyer between the sizes of its receipts, and no error says how large it
+// is.
 func TestConsistencyOf_OtherSizes_AreUnknown(t *testing.T) {
 	l := sellers(t, inMemory(t, Options{}), "2", "100", "ann")
 	first := sell(t, l, purchase(t, "1", "acme", "1", "ann"))

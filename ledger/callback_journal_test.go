@@ -24,7 +24,8 @@ import (
 	"github.com/sluicedp/sluice/ledger/observe"
 )
 
-// hookedJournal calls a hook in each of its methods. The hooks are there before the journal is opened.
+// hookedJournal calls a hook in each of its methods. The hooks are there before the journal is
+// opened.
 type hookedJournal struct {
 	journal.Follower
 	hooks map[string]*hook
@@ -150,7 +151,8 @@ func wantPanicError(t *testing.T, err error, method string) {
 
 func hostPanics() { panic("the host's own") }
 
-// journalTests has the tests of each method of a host's journal. docs/howto/embed.md has the same table.
+// journalTests has the tests of each method of a host's journal. docs/howto/embed.md has the same
+// table.
 func journalTests() map[string]func(*testing.T) {
 	return map[string]func(*testing.T){
 		"Name":   journalNamed,
@@ -203,8 +205,8 @@ func journalOpened(method string, how Options) func(*testing.T) {
 	}
 }
 
-// journalFollowed: a panic is logged, and the standby tries again. The method may read the ledger. While it takes its time, both
-// hosts answer.
+// journalFollowed: a panic is logged, and the standby tries again. The method may read the ledger.
+// While it takes its time, both hosts answer.
 func journalFollowed(method string) func(*testing.T) {
 	return func(t *testing.T) {
 		h := newHookedHosts(t, true)
@@ -235,7 +237,8 @@ func journalFollowed(method string) func(*testing.T) {
 	}
 }
 
-// journalAppended: a panic stops the ledger. While the method takes its time, the ledger can be read.
+// journalAppended: a panic stops the ledger. While the method takes its time, the ledger can be
+// read.
 func journalAppended(t *testing.T) {
 	h := newHookedHosts(t, false)
 	called, goOn := h.blocked("Append")
@@ -253,8 +256,9 @@ func journalAppended(t *testing.T) {
 	closed(t, open(t, h.path, h.options))
 }
 
-// journalTrimmed: a panic stops the ledger, as other errors do after which the journal may take nothing more. The method may read the
-// ledger. While it takes its time, requests are answered, and Close waits.
+// journalTrimmed: a panic stops the ledger, as other errors do after which the journal may take
+// nothing more. The method may read the ledger. While it takes its time, requests are answered, and
+// Close waits.
 func journalTrimmed(t *testing.T) {
 	h := newHookedHosts(t, false)
 	person := crowd(9)
@@ -290,7 +294,8 @@ func journalTrimmed(t *testing.T) {
 	closed(t, h.l)
 }
 
-// journalAsked: after a panic, Health does not know which host has the ledger. While the method takes its time, requests are answered.
+// journalAsked: after a panic, Health does not know which host has the ledger. While the method
+// takes its time, requests are answered.
 func journalAsked(t *testing.T) {
 	h := newHookedHosts(t, false)
 	h.hooks["Head"].set(hostPanics)
@@ -306,7 +311,8 @@ func journalAsked(t *testing.T) {
 	closed(t, h.l)
 }
 
-// journalClosed: a panic is the error of Close, which lets go of the file and of the claim all the same.
+// journalClosed: a panic is the error of Close, which lets go of the file and of the claim all the
+// same.
 func journalClosed(t *testing.T, standby bool) {
 	h := newHookedHosts(t, standby)
 	h.hooks["Close"].set(hostPanics)
@@ -337,8 +343,8 @@ func TestTruthOf_SecondObject_IsErrTruthSource(t *testing.T) {
 	check.That(t, o.Spent.IsZero(), "bob has spent %s", o.Spent)
 }
 
-// A request whose context ends while its source runs fails with the error of that context; the source's own deadline is no error of a
-// context.
+// A request whose context ends while its source runs fails with the error of that context; the
+// source's own deadline is no error of a context.
 func TestTruthFunc_ContextEnds_IsToldFromTheSource(t *testing.T) {
 	l := voters(t, inMemory(t, Options{TruthTimeout: time.Hour}), "9", "ann")
 	ctx, cancel := context.WithCancel(t.Context())

@@ -443,7 +443,8 @@ type panickySigner struct{ note.Signer }
 
 func (panickySigner) Name() string { panic("the host's own") }
 
-// openers are functions of the host that run within Open only, or that have run before. docs/howto/embed.md has them, too.
+// openers are functions of the host that run within Open only, or that have run before.
+// docs/howto/embed.md has them, too.
 func openers() map[string]func(o *Options, signed []byte) {
 	return map[string]func(*Options, []byte){
 		"NoiseKeys.Key": func(o *Options, _ []byte) {
@@ -534,7 +535,8 @@ func TestOpen_KeysOfTheHostChangeAfterwards_TheLedgerHasItsOwn(t *testing.T) {
 	closed(t, l)
 }
 
-// functionsOfHosts are all functions that a host may hand to the ledger, as the types of package ledger have them, and all loops.
+// functionsOfHosts are all functions that a host may hand to the ledger, as the types of package
+// ledger have them, and all loops.
 func functionsOfHosts() (names []string) {
 	var walk func(name string, of reflect.Type)
 	walk = func(name string, of reflect.Type) {

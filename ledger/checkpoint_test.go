@@ -112,7 +112,8 @@ func TestOriginWithoutAKey(t *testing.T) {
 	check.That(t, about.Origin == "sluice-"+about.ID, "the origin is %q", about.Origin)
 }
 
-// Every way in which a file is not the continuation of a checkpoint is a rollback, before anything is drawn.
+// Every way in which a file is not the continuation of a checkpoint is a rollback, before anything
+// is drawn.
 func TestOpenRefusesARollback(t *testing.T) {
 	path, options := witnessed(t, "ann", "bob")
 	old := filepath.Join(tests.Scratch(t), "old.db")

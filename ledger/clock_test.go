@@ -14,8 +14,8 @@ import (
 	"github.com/sluicedp/sluice/ledger/internal/state"
 )
 
-// Invariant 12: event times never decrease. A clock that jumps back releases nothing early and breaks
-// nothing.
+// Invariant 12: event times never decrease. A clock that jumps back releases nothing early and
+// breaks nothing.
 
 // fakeClock shows what it was set to.
 type fakeClock struct{ now atomic.Pointer[time.Time] }
@@ -106,8 +106,8 @@ func TestTheAuditNamesTheFirstEventOfTheFuture(t *testing.T) {
 	must(t, check.Err(l.Backup(t.Context(), path+".copy", nil)))
 }
 
-// While a sweep runs: the part after the jump releases no more than the clock allows then, and the next sweep
-// what is missing, once.
+// While a sweep runs: the part after the jump releases no more than the clock allows then, and the
+// next sweep what is missing, once.
 func TestAClockThatGoesBackDuringASweep(t *testing.T) {
 	clock := newClock(epoch())
 	l := sweepers(t, open(t, create(t), Options{Now: clock.read}), crowd(big)...)

@@ -68,8 +68,9 @@ func TestABatchIsBounded(t *testing.T) {
 	auditStore(t, s)
 }
 
-// Between two parts of a raise others commit as long as the last part took, also whoever comes meanwhile. Here the part is held up until it has taken longer
-// than the release behind it; else that would not show.
+// Between two parts of a raise others commit as long as the last part took, also whoever comes
+// meanwhile. Here the part is held up until it has taken longer than the release behind it; else
+// that would not show.
 func TestPartsOfARaiseLetOthersGoFirst(t *testing.T) {
 	names := crowd(2 * state.PartSize)
 	l, s := openShim(t, votersFile(t, "1", names...), Options{})
@@ -138,8 +139,8 @@ func TestARefusedCallerInABatchAffectsNobodyElse(t *testing.T) {
 	auditStore(t, s)
 }
 
-// A request that is refused after it has recorded a part of what it wanted leaves nothing of it, and the others of its batch are as they
-// would be without it.
+// A request that is refused after it has recorded a part of what it wanted leaves nothing of it,
+// and the others of its batch are as they would be without it.
 func TestWhatIsRefusedHalfwayIsTakenBack(t *testing.T) {
 	names := crowd(5)
 	l, s := openShim(t, votersFile(t, "1", names...), Options{})
@@ -188,7 +189,8 @@ func TestWhatIsRefusedHalfwayIsTakenBack(t *testing.T) {
 	auditStore(t, s)
 }
 
-// Who shares a commit with a sale, and is refused halfway, is refused for what the sale took, not for what it would have taken: it is drawn again.
+// Who shares a commit with a sale, and is refused halfway, is refused for what the sale took, not
+// for what it would have taken: it is drawn again.
 func TestASaleIsMadeAgainWithoutWhoIsRefused(t *testing.T) {
 	path := create(t)
 	l := sellers(t, open(t, path, Options{}), "1.5", "1", "ann", "bea", "eve")
@@ -221,8 +223,9 @@ func TestASaleIsMadeAgainWithoutWhoIsRefused(t *testing.T) {
 	auditStore(t, s)
 }
 
-// A transaction may be made again without somebody, and then somebody else, before whom it stood, may come to something else. Who was refused behind
-// that one is decided anew. No time passes between the two.
+// A transaction may be made again without somebody, and then somebody else, before whom it stood,
+// may come to something else. Who was refused behind that one is decided anew. No time passes
+// between the two.
 func TestNobodyIsRefusedForWhatHasNotHappened(t *testing.T) {
 	l, s := openShim(t, votersFile(t, "1", "eve"), Options{})
 	commit, leads := s.holdRelease(t, l, releaseOf(t, "leads", "eve", "0.1"))
@@ -276,8 +279,8 @@ func TestNobodyIsRefusedForWhatHasNotHappened(t *testing.T) {
 	}))
 }
 
-// A policy that was used in a batch whose commit failed must not live on in memory: its number goes to
-// the next one.
+// A policy that was used in a batch whose commit failed must not live on in memory: its number goes
+// to the next one.
 func TestAPolicyThatWasRolledBackIsForgotten(t *testing.T) {
 	l, s := openShim(t, votersFile(t, "9", "ann"), Options{})
 	enrol := func(key, ceiling string) error {

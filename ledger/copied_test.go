@@ -94,7 +94,8 @@ func (j filmed) Trim(ctx context.Context, at journal.Position) error {
 	return j.Journal.Trim(ctx, at)
 }
 
-// filmLife films a ledger that is opened and closed some times, and returns the roots of its log, by the number of events.
+// filmLife films a ledger that is opened and closed some times, and returns the roots of its log,
+// by the number of events.
 func filmLife(t testing.TB) (f *film, roots []tlog.Hash) {
 	t.Helper()
 	names := crowd(120)
@@ -139,14 +140,15 @@ type copied struct {
 	with map[string][]byte
 }
 
-// spliced is what comes of copying a file while it is written to: its first pages as they were at one instant, and the others as they were
-// at another.
+// spliced is what comes of copying a file while it is written to: its first pages as they were at
+// one instant, and the others as they were at another.
 func spliced(first, rest []byte, page int) []byte {
 	cut := min(page*os.Getpagesize(), len(first), len(rest))
 	return slices.Concat(first[:cut], rest[cut:])
 }
 
-// parts returns the pages at which copies of two instants may part, so that each has something of its own.
+// parts returns the pages at which copies of two instants may part, so that each has something of
+// its own.
 func parts(a, b []byte) (pages []int) {
 	size := os.Getpagesize()
 	var differ []int
@@ -195,8 +197,8 @@ func (c copied) put(t testing.TB, path string) {
 	}
 }
 
-// Copies of file and journal taken with cp at any instants, in the midst of checkpoints too: none opens that mixes two of them. What opens
-// can be written to.
+// Copies of file and journal taken with cp at any instants, in the midst of checkpoints too: none
+// opens that mixes two of them. What opens can be written to.
 func TestACopyIsOfOneInstantOrRefused(t *testing.T) {
 	f, roots := filmLife(t)
 	rng := rand.New(rand.NewPCG(22, 1))
@@ -229,7 +231,8 @@ func TestACopyIsOfOneInstantOrRefused(t *testing.T) {
 	}
 }
 
-// putBack writes a copy that was audited, and refused, over the file that it is a copy of. The journal is another directory.
+// putBack writes a copy that was audited, and refused, over the file that it is a copy of. The
+// journal is another directory.
 func (f *film) putBack(c copied) {
 	f.t.Helper()
 	path := string(f.besideFile)
@@ -239,7 +242,8 @@ func (f *film) putBack(c copied) {
 	check.That(f.t, errors.Is(err, api.ErrCorrupt), "%s, put back: %v", c.of, err)
 }
 
-// wantInstant fails unless a ledger is what another one, whose roots these are, was at one instant; and writes to it, and closes it.
+// wantInstant fails unless a ledger is what another one, whose roots these are, was at one instant;
+// and writes to it, and closes it.
 func wantInstant(t *testing.T, l *Ledger, of string, roots []tlog.Hash) {
 	t.Helper()
 	defer func() { must(t, l.Close()) }()
@@ -260,8 +264,8 @@ func wantInstant(t *testing.T, l *Ledger, of string, roots []tlog.Hash) {
 	verify("written to")
 }
 
-// The ledger's own file is not audited, after a crash or at rest, nor where it was compacted or moved. A copy is, until something is committed
-// to it.
+// The ledger's own file is not audited, after a crash or at rest, nor where it was compacted or
+// moved. A copy is, until something is committed to it.
 func TestWhatIsAudited(t *testing.T) {
 	path := votersFile(t, "9", crowd(5)...)
 	key := 0
@@ -314,8 +318,8 @@ func outcome(err error) string {
 	return "damaged"
 }
 
-// TestCopiesTellHowFarTheyAreAndCanBeStopped ends the context of each way to copy at each moment at which it tells how
-// far it is: it leaves no file then, and the ledger goes on.
+// TestCopiesTellHowFarTheyAreAndCanBeStopped ends the context of each way to copy at each moment at
+// which it tells how far it is: it leaves no file then, and the ledger goes on.
 func TestCopiesTellHowFarTheyAreAndCanBeStopped(t *testing.T) {
 	path := votersFile(t, "1", crowd(6_000)...)
 	l := open(t, path, Options{})

@@ -25,11 +25,12 @@ import (
 	"github.com/sluicedp/sluice/rrchain/finite"
 )
 
-// Invariants 9 and 11 for responses that are bits or outputs of a mechanism: each change past the log is found and
-// named, no forged event is applied, and nothing panics.
+// Invariants 9 and 11 for responses that are bits or outputs of a mechanism: each change past the
+// log is found and named, no forged event is applied, and nothing panics.
 
-// village is a ledger in which ann and bob have answered home, a question of 11 values, at 1 and 2; ann at 1.5 as well.
-// Both sold at 2 to acme. vote is the second question, with one response of ann's.
+// village is a ledger in which ann and bob have answered home, a question of 11 values, at 1 and 2;
+// ann at 1.5 as well. Both sold at 2 to acme. vote is the second question, with one response of
+// ann's.
 func village(t testing.TB) *kv.Memory {
 	t.Helper()
 	s := &kv.Memory{}
@@ -48,9 +49,9 @@ func village(t testing.TB) *kv.Memory {
 
 const villagers = 11
 
-// ball is a ledger in which ann and bob have answered party, the first question, at 1 and 2; ann at 0.5 as well. Both
-// sold at 2 to acme. The second question is odds, with the mechanism of skewed, which ann has answered at the odds 3; vote
-// is the third, with one response.
+// ball is a ledger in which ann and bob have answered party, the first question, at 1 and 2; ann at
+// 0.5 as well. Both sold at 2 to acme. The second question is odds, with the mechanism of skewed,
+// which ann has answered at the odds 3; vote is the third, with one response.
 func ball(t testing.TB) *kv.Memory {
 	t.Helper()
 	s := &kv.Memory{}
@@ -113,7 +114,8 @@ func partyOutputs(t testing.TB, at privacy.Epsilon) []string {
 	return fixture.Party(t).Mechanism.Outputs[min(at.Nano()/1e9, 2)]
 }
 
-// otherResponses are the responses to home or party at a level with a bit flipped, or all other outputs.
+// otherResponses are the responses to home or party at a level with a bit flipped, or all other
+// outputs.
 func otherResponses(t testing.TB, v event.Value, at privacy.Epsilon) (all []event.Value) {
 	t.Helper()
 	for bit := range v.Bits.Len() {
@@ -335,7 +337,8 @@ func TestEstimate_TallyThatCannotBe_IsCorrupt(t *testing.T) {
 	}
 }
 
-// firstQuestion returns the response to the first question that an event records, with a copy of the event that has another.
+// firstQuestion returns the response to the first question that an event records, with a copy of
+// the event that has another.
 func firstQuestion(t testing.TB, c event.Change) (at privacy.Epsilon, v event.Value, with func(event.Value) event.Change) {
 	t.Helper()
 	switch c := c.(type) {
@@ -351,7 +354,8 @@ func firstQuestion(t testing.TB, c event.Change) (at privacy.Epsilon, v event.Va
 	return at, v, nil
 }
 
-// An altered response in the log does not fit its leaf and, with a new tree, neither the state nor the checkpoint.
+// An altered response in the log does not fit its leaf and, with a new tree, neither the state nor
+// the checkpoint.
 func TestVerify_AlteredResponseInTheLog_IsFound(t *testing.T) {
 	for question, one := range map[string]struct {
 		make  func(testing.TB) *kv.Memory
@@ -532,8 +536,8 @@ func TestApply_ForgedOutputs_AreRefused(t *testing.T) {
 	wantForged(t, replayWhole(&kv.Memory{}, changed), "a response of")
 }
 
-// A chain with a response that its question cannot have, and a valid checksum: every call that needs the response says
-// so, and none panics.
+// A chain with a response that its question cannot have, and a valid checksum: every call that
+// needs the response says so, and none panics.
 func TestResponse_ThatCannotBe_IsCorruptForEveryCall(t *testing.T) {
 	bits := func(n int) event.Value { return event.Value{Bits: bitsOf(t, strings.Repeat("1", n))} }
 	oneMore := event.Value{Bits: bitsOf(t, chainOfMemory(t, village(t), 1, "ann").Levels[2].Response.Bits.String()+"1")}
@@ -614,7 +618,8 @@ func TestResponse_ThatCannotBe_IsCorruptForEveryCall(t *testing.T) {
 
 // Evidence.
 
-// officeOfSales is an office that has sold responses of ann, bob, cid and dan, who is forgotten, and the receipt of a sale.
+// officeOfSales is an office that has sold responses of ann, bob, cid and dan, who is forgotten,
+// and the receipt of a sale.
 func officeOfSales(t testing.TB, o *office, receipt uint64, sales ...api.SellRequest) (*office, evidence.Receipt) {
 	t.Helper()
 	for _, r := range sales {
@@ -683,8 +688,9 @@ func isFault(item int) func(evidence.Fault) bool {
 	return func(f evidence.Fault) bool { return f.Item == item }
 }
 
-// wantResponsesNamed alters each response of a receipt that is not erased: the faults are of that response, or of the
-// receipt as a whole, and say that it is no value of the question if it is none.
+// wantResponsesNamed alters each response of a receipt that is not erased: the faults are of that
+// response, or of the receipt as a whole, and say that it is no value of the question if it is
+// none.
 func wantResponsesNamed(t *testing.T, o *office, r evidence.Receipt, texts func(string) []string, isValue func(string) bool) {
 	t.Helper()
 	for i, one := range r.Responses[:3] {
@@ -942,7 +948,8 @@ func TestStatementOfOutputs_Altered_IsNamed(t *testing.T) {
 	wantFault(t, "other channels", st, channels.keys, "altered")
 }
 
-// Nothing that a question with a mechanism comes to names a truth: of everybody the truth is value "C".
+// Nothing that a question with a mechanism comes to names a truth: of everybody the truth is value
+// "C".
 func TestNothingNamesATruthOfAMechanism(t *testing.T) {
 	o := newOffice(t, 1)
 	q := fixture.Party(t)

@@ -31,7 +31,8 @@ import (
 	"github.com/sluicedp/sluice/policy"
 )
 
-// Whatever byte of a file is changed, and whatever event is dropped, moved or repeated: it is found.
+// Whatever byte of a file is changed, and whatever event is dropped, moved or repeated: it is
+// found.
 
 // tellLittle writes a ledger with few events, but some of each kind.
 func tellLittle(t testing.TB, s kv.Store) {
@@ -134,8 +135,8 @@ func newDamager(t *testing.T, original []byte, records []pair) *damager {
 	return d
 }
 
-// flip changes the bytes [from, to) and tells whether that was noticed. If it was not, what is stored must be
-// exactly what it was.
+// flip changes the bytes [from, to) and tells whether that was noticed. If it was not, what is
+// stored must be exactly what it was.
 func (d *damager) flip(from, to int, mask byte) (noticed bool) {
 	what := fmt.Sprintf("bytes %d to %d (page %d) xor %#02x", from, to-1, from/os.Getpagesize(), mask)
 	d.doing.Store(&what)
@@ -210,9 +211,10 @@ func recordsOf(t *testing.T, file []byte) []pair {
 	return pairs(t, s)
 }
 
-// The file of a store may be longer than what it uses: it grows by 1 MiB at a time. A copy of its records ends
-// with the last page in use, so every byte of the file can be tried here (in the quick form, one or two of every seventh block). Blocks
-// that are not used at all are changed as a whole: if that changes nothing, no byte of them does.
+// The file of a store may be longer than what it uses: it grows by 1 MiB at a time. A copy of its
+// records ends with the last page in use, so every byte of the file can be tried here (in the quick
+// form, one or two of every seventh block). Blocks that are not used at all are changed as a whole:
+// if that changes nothing, no byte of them does.
 func TestEveryByteOfAFile(t *testing.T) {
 	const block = 64
 	size, stride, step := len(littleFile(t)), oneIn(41), oneIn(7)
@@ -238,8 +240,8 @@ func TestEveryByteOfAFile(t *testing.T) {
 	check.That(t, unused.Load() != 0 && found.Load()*10 >= tried.Load()*9, "what is a record and what is not?")
 }
 
-// What holds the file together, with more masks: the heads of all pages, and the elements of branch pages,
-// where a page number that leads elsewhere, or in a circle, is a matter of a few bits.
+// What holds the file together, with more masks: the heads of all pages, and the elements of branch
+// pages, where a page number that leads elsewhere, or in a circle, is a matter of a few bits.
 func TestEveryBitOfTheHeadsOfPages(t *testing.T) {
 	page := os.Getpagesize()
 	size := len(littleFile(t))
@@ -265,8 +267,8 @@ func TestEveryBitOfTheHeadsOfPages(t *testing.T) {
 	check.That(t, branches.Load() != 0, "there is no branch page")
 }
 
-// The newer of the two meta pages leads to the last transaction. When it is damaged, bbolt takes the older one
-// without a word: the file is rolled back, to a state that is sound.
+// The newer of the two meta pages leads to the last transaction. When it is damaged, bbolt takes
+// the older one without a word: the file is rolled back, to a state that is sound.
 func TestADamagedMetaPageIsNoQuietRollback(t *testing.T) {
 	for page := range 2 {
 		path := votersFile(t, "5", "ann")
@@ -346,9 +348,10 @@ func moved() map[string]func(log []event.Entry, at int) []event.Entry {
 	}
 }
 
-// Each event of a ledger is moved, in each of the ways (if hurried, in some), with valid checksums. Even if all hashes of
-// the tree are computed anew, the log is not one that could have been, or not that of the state; only what is left of
-// erased events may change places, and that the checkpoint tells.
+// Each event of a ledger is moved, in each of the ways (if hurried, in some), with valid checksums.
+// Even if all hashes of the tree are computed anew, the log is not one that could have been, or not
+// that of the state; only what is left of erased events may change places, and that the checkpoint
+// tells.
 func TestEveryEventThatIsMovedIsFound(t *testing.T) {
 	tries, stride := 0, oneIn(47)
 	for name, tellSome := range map[string]func(*testing.T, kv.Store){"little": func(t *testing.T, s kv.Store) { tellLittle(t, s) }, "rich": tell} {

@@ -140,7 +140,8 @@ func TestChannel_EachEncoding_HasTheProbabilitiesOfTheDraw(t *testing.T) {
 	}
 }
 
-// TestDeliveries_OfASale_HaveItsNumberAndChannel reads what an estimate needs from the deliveries alone.
+// TestDeliveries_OfASale_HaveItsNumberAndChannel reads what an estimate needs from the deliveries
+// alone.
 func TestDeliveries_OfASale_HaveItsNumberAndChannel(t *testing.T) {
 	l := sellers(t, inMemory(t, Options{}), "2", "9", "ann", "bob")
 	sell(t, l, purchase(t, "1", "acme", "1", "ann", "bob"))
@@ -154,10 +155,11 @@ func TestDeliveries_OfASale_HaveItsNumberAndChannel(t *testing.T) {
 	}
 }
 
-// Invariant 5: key and request seen before: the recorded result, byte for byte; key seen with another
-// request: a typed conflict. Nothing is drawn or charged twice.
+// Invariant 5: key and request seen before: the recorded result, byte for byte; key seen with
+// another request: a typed conflict. Nothing is drawn or charged twice.
 
-// A key whose record points at another request's events, which no checksum tells, is not answered by them.
+// A key whose record points at another request's events, which no checksum tells, is not answered
+// by them.
 func TestAKeyIsNotAnsweredByTheEventsOfAnother(t *testing.T) {
 	s := &kv.Memory{}
 	begin(t, s)

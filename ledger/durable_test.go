@@ -15,11 +15,11 @@ import (
 	"github.com/sluicedp/sluice/ledger/internal/state"
 )
 
-// Invariant 1: no response leaves the ledger before the transaction that records it is on disk. What
-// stands between are the two sides of a commit; the shim stops the clock at either.
+// Invariant 1: no response leaves the ledger before the transaction that records it is on disk.
+// What stands between are the two sides of a commit; the shim stops the clock at either.
 
-// No read waits for a commit in progress: until it is durable, readers see what was there before. Nor does its caller learn
-// anything, or another one that uses the same key.
+// No read waits for a commit in progress: until it is durable, readers see what was there before.
+// Nor does its caller learn anything, or another one that uses the same key.
 func TestRelease_UntilItsCommitIsDurable_IsNotSeen(t *testing.T) {
 	for name, isDecided := range map[string]bool{"decided": true, "written": false} {
 		t.Run(name, func(t *testing.T) {
@@ -117,7 +117,8 @@ func crashCommit(t *testing.T, before, after func() error) *Ledger {
 	return open(t, path, Options{})
 }
 
-// The response was recorded and the caller does not know it, or it was not: either way the caller's key finds one response.
+// The response was recorded and the caller does not know it, or it was not: either way the caller's
+// key finds one response.
 func TestRelease_ItsOutcomeIsLost_IsDrawnOnceByItsKey(t *testing.T) {
 	for name, hooks := range map[string][2]func() error{"recorded": {nil, uncertain}, "not recorded": {uncertain, nil}} {
 		t.Run(name, func(t *testing.T) {
@@ -278,7 +279,8 @@ func TestAFileThatWasReplacedIsNotWrittenTo(t *testing.T) {
 	auditStore(t, l.engine.Store)
 }
 
-// What a reader has seen of a commit that then fails must not come beside an error either (invariant 1).
+// What a reader has seen of a commit that then fails must not come beside an error either
+// (invariant 1).
 func TestNothingComesBesideAnErrorBeforeItIsDurable(t *testing.T) {
 	for name, cancelled := range map[string]bool{"the commit fails": false, "the reader gives up": true} {
 		t.Run(name, func(t *testing.T) {

@@ -67,7 +67,8 @@ func asItIs(t *testing.T, path string) (copied string) {
 	return copied
 }
 
-// A file is lost, or its process has died: with an older copy and the journal, which is elsewhere, everything is there that was told.
+// A file is lost, or its process has died: with an older copy and the journal, which is elsewhere,
+// everything is there that was told.
 func TestAJournalElsewhereOutlivesTheFile(t *testing.T) {
 	names := crowd(30)
 	path, h := votersFile(t, "9", names...), newHost()
@@ -122,7 +123,8 @@ func (s settling) Read(ctx context.Context, after journal.Position) iter.Seq2[jo
 	return s.Journal.Read(ctx, after)
 }
 
-// Who only reads is shown nothing that a power cut could take back: the journal is settled first, or not shown.
+// Who only reads is shown nothing that a power cut could take back: the journal is settled first,
+// or not shown.
 func TestAReaderSettlesTheJournal(t *testing.T) {
 	path, h := votersFile(t, "9", "ann"), newHost()
 	l := open(t, path, h.options())
@@ -182,7 +184,8 @@ func TestAFileIsOpenedWithItsJournalOnly(t *testing.T) {
 	check.That(t, h.opened == 0, "%d handles are left open", h.opened)
 }
 
-// What a journal elsewhere is given with is refused if it cannot be right: nothing is written, and no handle stays open.
+// What a journal elsewhere is given with is refused if it cannot be right: nothing is written, and
+// no handle stays open.
 func TestAJournalElsewhereThatCannotBe(t *testing.T) {
 	broken := errors.New("no network")
 	at := journal.Position{Events: 3}
@@ -227,7 +230,8 @@ func (h boasting) Claim(ctx context.Context) (term uint64, end journal.Position,
 	return term, end, err
 }
 
-// What a journal rejects has not happened, and the next request may be taken. One that takes nothing more from this process stops the ledger.
+// What a journal rejects has not happened, and the next request may be taken. One that takes
+// nothing more from this process stops the ledger.
 func TestAJournalThatTakesNothingMoreStopsTheLedger(t *testing.T) {
 	for _, end := range []error{journal.ErrRejected, journal.ErrFenced, journal.ErrOrder, journal.ErrStopped} {
 		path, h := votersFile(t, "9", "ann"), newHost()
@@ -249,7 +253,8 @@ func TestAJournalThatTakesNothingMoreStopsTheLedger(t *testing.T) {
 	}
 }
 
-// A journal that holds back what is to be destroyed stops nothing but those who want it destroyed: they wait, and are told what for.
+// A journal that holds back what is to be destroyed stops nothing but those who want it destroyed:
+// they wait, and are told what for.
 func TestForgetWaitsForAJournalThatHoldsBack(t *testing.T) {
 	path, h := votersFile(t, "9", "ann", "bea"), newHost()
 	var log journalLog
@@ -329,7 +334,8 @@ func (h held) Await(ctx context.Context, after journal.Position) error {
 	}
 }
 
-// Each of two hosts says what it does, which host has the ledger, by which term, and how many events it lacks; also after a takeover.
+// Each of two hosts says what it does, which host has the ledger, by which term, and how many
+// events it lacks; also after a takeover.
 func TestHealth_TwoHosts_SayLeaderTermAndLag(t *testing.T) {
 	c := newCouple(t, "ann", "bea")
 	free := make(chan struct{})
@@ -356,7 +362,8 @@ func TestHealth_TwoHosts_SayLeaderTermAndLag(t *testing.T) {
 	}
 }
 
-// A leader that was taken over from, and commits nothing, learns of it when its health is asked for: it stops, and serves no old state.
+// A leader that was taken over from, and commits nothing, learns of it when its health is asked
+// for: it stops, and serves no old state.
 func TestHealth_TakenOverFrom_LedgerStopsWithoutACommit(t *testing.T) {
 	c := newCouple(t, "ann")
 	next := check.Value(c.follows().TakeOver(t.Context()))(t)
@@ -373,7 +380,8 @@ func TestHealth_TakenOverFrom_LedgerStopsWithoutACommit(t *testing.T) {
 	release(t, next, releaseOf(t, "goes on", "ann", "2"))
 }
 
-// A journal that does not answer holds up Health for a second or so, and nothing else; what it says is not known then, and the ledger goes on.
+// A journal that does not answer holds up Health for a second or so, and nothing else; what it says
+// is not known then, and the ledger goes on.
 func TestHealth_JournalHangs_IsNotKnownAndNothingStops(t *testing.T) {
 	c := newCouple(t, "ann")
 	c.journal.Inject(func(ctx context.Context, call journaltest.Call) error {
@@ -409,7 +417,8 @@ func TestHealth_JournalHangs_IsNotKnownAndNothingStops(t *testing.T) {
 	wantHost(t, "a journal that answers again", hostOf(t, c.a), observe.Host{Role: "leader", Answered: true, Leader: "a", Term: 1})
 }
 
-// Without other hosts there is a leader, no term and no lag, before the first commit and after it; a ledger that is open for reading is a reader.
+// Without other hosts there is a leader, no term and no lag, before the first commit and after it;
+// a ledger that is open for reading is a reader.
 func TestHealth_JournalBesideTheFile_HasNoOtherHosts(t *testing.T) {
 	path := votersFile(t, "900", "ann")
 	l := open(t, path, Options{})

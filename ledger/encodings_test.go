@@ -18,7 +18,8 @@ import (
 	"github.com/sluicedp/sluice/rrchain/estimate"
 )
 
-// What holds for responses in every encoding is tested here in each of them: direct, unary and finite.
+// What holds for responses in every encoding is tested here in each of them: direct, unary and
+// finite.
 
 // encoded is a question in some encoding, and the requests about it.
 type encoded struct {
@@ -55,8 +56,9 @@ func (e encoded) sellers(t testing.TB, l *Ledger, objects ...string) *Ledger {
 	return l
 }
 
-// Invariants 3 and 5: the same key returns the same responses, also from the file, and so does every other request for
-// them. The true value is not requested again, nor for what is below it. All together cost the highest ε.
+// Invariants 3 and 5: the same key returns the same responses, also from the file, and so does
+// every other request for them. The true value is not requested again, nor for what is below it.
+// All together cost the highest ε.
 func TestResponse_RequestedAgain_IsTheSame(t *testing.T) { inEachEncoding(t, testResponsesAreTheSame) }
 
 func testResponsesAreTheSame(t *testing.T, e encoded) {
@@ -155,7 +157,8 @@ func testResponsesAreWatched(t *testing.T, e encoded) {
 	check.That(t, slices.Equal(got, want), "watched %q, released was %q", got, want)
 }
 
-// Answers to queries are about true values, at any ε: encoding and mechanism change nothing, nor do they change the cost.
+// Answers to queries are about true values, at any ε: encoding and mechanism change nothing, nor do
+// they change the cost.
 func TestAnswer_DoesNotDependOnTheEncoding(t *testing.T) {
 	names := []string{"ann", "bob", "cid"}
 	var first []any
@@ -230,7 +233,8 @@ func (e encoded) counts(t testing.TB, l *Ledger, only privacy.Epsilon, among []s
 	return counts, sizes
 }
 
-// wantEstimates compares the estimates at each ε, and at the highest levels, with those of package estimate.
+// wantEstimates compares the estimates at each ε, and at the highest levels, with those of package
+// estimate.
 func (e encoded) wantEstimates(t testing.TB, l *Ledger, names []string, levels ...string) {
 	t.Helper()
 	some := func(name string) bool { return strings.HasSuffix(name, "3") || strings.HasSuffix(name, "7") }
@@ -258,8 +262,8 @@ func (e encoded) wantEstimates(t testing.TB, l *Ledger, names []string, levels .
 	}
 }
 
-// Estimates are those of package estimate from the responses, from tallies or counted again, over one level or all, also
-// when an object withdraws, is forgotten and comes back.
+// Estimates are those of package estimate from the responses, from tallies or counted again, over
+// one level or all, also when an object withdraws, is forgotten and comes back.
 func TestEstimate_IsThatOfTheResponses(t *testing.T) { inEachEncoding(t, testEstimatesOfResponses) }
 
 func testEstimatesOfResponses(t *testing.T, e encoded) {
@@ -306,8 +310,8 @@ func testEstimatesOfResponses(t *testing.T, e encoded) {
 	auditStore(t, s)
 }
 
-// A chain is bound to its true value by one event, and refuses another value when it is raised, also after it was opened
-// again. At and below its highest level the value is not requested.
+// A chain is bound to its true value by one event, and refuses another value when it is raised,
+// also after it was opened again. At and below its highest level the value is not requested.
 func TestRelease_AnotherTrueValue_IsRefused(t *testing.T) { inEachEncoding(t, testBoundToTheTruth) }
 
 func testBoundToTheTruth(t *testing.T, e encoded) {
@@ -333,7 +337,8 @@ func testBoundToTheTruth(t *testing.T, e encoded) {
 	auditStore(t, l.engine.Store)
 }
 
-// What was spent stays spent, by the cap and by the ceiling of the question. A buyer's list keeps its prices.
+// What was spent stays spent, by the cap and by the ceiling of the question. A buyer's list keeps
+// its prices.
 func TestForget_ObjectComesBack_HasNoMoreBudget(t *testing.T) { inEachEncoding(t, testForgottenBudget) }
 
 func testForgottenBudget(t *testing.T, e encoded) {

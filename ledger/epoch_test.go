@@ -30,8 +30,8 @@ func comeBack(t testing.TB, l *Ledger, name string) {
 	must(t, check.Err(l.Enroll(t.Context(), api.EnrollRequest{Key: "come back", Question: "vote", Objects: []string{name}})))
 }
 
-// A value that comes back is bound by another tag: else a statement would show that it is the one of before. So it is for
-// whoever was forgotten and is back.
+// A value that comes back is bound by another tag: else a statement would show that it is the one
+// of before. So it is for whoever was forgotten and is back.
 func TestAValueThatComesBackHasAnotherTag(t *testing.T) {
 	l := voters(t, inMemory(t, Options{TruthKey: truthKey()}), "9", "ann")
 	draw := func(key, truth string) {
@@ -57,7 +57,8 @@ func TestAValueThatComesBackHasAnotherTag(t *testing.T) {
 	check.That(t, len(tags) == 4, "four chains about two values have %d tags", len(tags))
 }
 
-// An answer about a panel is not raised where somebody's value is another one since: it is drawn anew, and charged in full.
+// An answer about a panel is not raised where somebody's value is another one since: it is drawn
+// anew, and charged in full.
 func TestAnswersAreNotRaisedAcrossEpochs(t *testing.T) {
 	l := voters(t, inMemory(t, Options{}), "9", "ann", "bob")
 	answerTo(t, l, inquire(t, "1", "majority:yes", "0.5", ballots("ann"), "ann", "bob"))
@@ -126,7 +127,8 @@ func readChainOf(t testing.TB, l *Ledger, name string) (c state.Chain, found boo
 	return c, found, err
 }
 
-// A noise key draws the same for the same ε: on two values it would betray both. The new epoch is drawn from chance.
+// A noise key draws the same for the same ε: on two values it would betray both. The new epoch is
+// drawn from chance.
 func TestEpochsAreDrawnFromChance(t *testing.T) {
 	l := voters(t, inMemory(t, Options{NoiseKey: noiseKeys("2026")}), "9", "ann")
 	release(t, l, releaseOf(t, "1", "ann", "1"))
@@ -139,7 +141,8 @@ func TestEpochsAreDrawnFromChance(t *testing.T) {
 	auditStore(t, l.engine.Store)
 }
 
-// A statement tells the epochs apart, and what they cost together. What it says of them follows from its events.
+// A statement tells the epochs apart, and what they cost together. What it says of them follows
+// from its events.
 func TestStatementsTellEpochs(t *testing.T) {
 	o := life(t)
 	enroll(t, o.Ledger, "vote", "9", "kim")

@@ -25,7 +25,8 @@ import (
 	"github.com/sluicedp/sluice/rrchain/estimate"
 )
 
-// An estimate is rrchain's, of the responses as they are recorded: so the tests record them by hand.
+// An estimate is rrchain's, of the responses as they are recorded: so the tests record them by
+// hand.
 
 // responseOf is an answer to the first question that nobody has drawn.
 func responseOf(t *testing.T, object, epsilon string, v int) event.Change {
@@ -47,8 +48,8 @@ func setResponse(t *testing.T, l *Ledger, object, epsilon string, value int) {
 	must(t, tryResponse(t, l, object, epsilon, value))
 }
 
-// polled is a ledger in which six objects have answered: one at 0.5, two at 1, two at both; the last
-// has not.
+// polled is a ledger in which six objects have answered: one at 0.5, two at 1, two at both; the
+// last has not.
 func polled(t *testing.T) *Ledger {
 	l := voters(t, inMemory(t, Options{}), "9", "a", "b", "c", "d", "e", "f")
 	setResponse(t, l, "a", "0.5", 0)
@@ -61,8 +62,8 @@ func polled(t *testing.T) *Ledger {
 	return l
 }
 
-// wantEstimate compares an estimate with rrchain's for counts made by hand, and one of everybody also
-// with a recount.
+// wantEstimate compares an estimate with rrchain's for counts made by hand, and one of everybody
+// also with a recount.
 func wantEstimate(t *testing.T, l *Ledger, r api.EstimateRequest, confidence float64, counts ...estimate.Counts) {
 	t.Helper()
 	shares := check.Value(estimate.Frequencies(estimate.Options{Confidence: confidence, Pool: r.Pool, Population: r.Population}, counts...))(t)
@@ -115,8 +116,9 @@ func TestEstimate_PoolAndPopulation_AreWhatIsRequested(t *testing.T) {
 	}
 }
 
-// TestEstimate_TermsDependOnTheValue_IsRight has 4,000 objects, half of which have the first value. These answer at 0.5 only,
-// the others also at 3. The default interval holds the true share, the pooled one is far from it, and the levels disagree.
+// TestEstimate_TermsDependOnTheValue_IsRight has 4,000 objects, half of which have the first value.
+// These answer at 0.5 only, the others also at 3. The default interval holds the true share, the
+// pooled one is far from it, and the levels disagree.
 func TestEstimate_TermsDependOnTheValue_IsRight(t *testing.T) {
 	names := crowd(4000)
 	l := voters(t, inMemory(t, Options{}), "9", names...)
@@ -183,7 +185,8 @@ func TestLevelsAreThoseOfAllResponses(t *testing.T) {
 	wantErr(t, check.Err(api.Collect(l.Levels(ctx, "vote"))), context.Canceled)
 }
 
-// manyLevels is a ledger with as many chains as it takes to read in the background, more often than there is memory.
+// manyLevels is a ledger with as many chains as it takes to read in the background, more often than
+// there is memory.
 func manyLevels(t *testing.T) (l *Ledger, names []string) {
 	t.Helper()
 	names = crowd((levelsAhead+2)*levelsRead + 100)
@@ -258,7 +261,8 @@ func TestPanicsInTheBackgroundGoOnWhereTheyCanBeCaught(t *testing.T) {
 	}
 }
 
-// A goroutine that ends in the background, as one of a test does that fails, is no end of the records.
+// A goroutine that ends in the background, as one of a test does that fails, is no end of the
+// records.
 func TestReadingThatEndsEarlyIsAnError(t *testing.T) {
 	l, names := manyLevels(t)
 	onSnapshot(l, 3, runtime.Goexit)
@@ -344,7 +348,8 @@ func TestWritingWhileReadingInTheBackground(t *testing.T) {
 	}
 }
 
-// samePick fails unless a scan finds in a chain what decoding all of it finds there. It returns whether the chain is sound.
+// samePick fails unless a scan finds in a chain what decoding all of it finds there. It returns
+// whether the chain is sound.
 func samePick(t *testing.T, x levels, payload []byte) (sound bool) {
 	t.Helper()
 	var found foundLevel
@@ -397,7 +402,8 @@ func TestAScanDecodesAsAChainIsDecoded(t *testing.T) {
 	check.That(t, sound >= 10_000 && sound <= 45_000, "%d of 50,000 were sound: the test compares little", sound)
 }
 
-// A response is no row of bits because the one before was: in a damaged file both may stand next to each other.
+// A response is no row of bits because the one before was: in a damaged file both may stand next to
+// each other.
 func TestRowsAndOthersInOneBatch(t *testing.T) {
 	row := func(packed byte) event.Value {
 		bits := check.Value(rrchain.NewBits(3, []byte{packed}))(t)

@@ -41,7 +41,8 @@ type office struct {
 
 const officeName = "example.com/office"
 
-// newOffice opens a ledger in memory that is the same in every run, but for what the seed makes of its key.
+// newOffice opens a ledger in memory that is the same in every run, but for what the seed makes of
+// its key.
 func newOffice(t testing.TB, seed byte) *office {
 	t.Helper()
 	signer, verifier, public := logKey(t, officeName, seed)
@@ -117,8 +118,8 @@ func copyOf[T any](t testing.TB, d T) (other T) {
 	return other
 }
 
-// altered calls visit with copies of a document, in each of which one field has another value, and with the way to
-// that field.
+// altered calls visit with copies of a document, in each of which one field has another value, and
+// with the way to that field.
 func altered[T any](t *testing.T, d T, visit func(way string, other T)) {
 	t.Helper()
 	for n := 0; ; n++ {
@@ -132,7 +133,8 @@ func altered[T any](t *testing.T, d T, visit func(way string, other T)) {
 	}
 }
 
-// falsify changes the field at a place among all of a value, counted from 0, and returns the way to it, or "".
+// falsify changes the field at a place among all of a value, counted from 0, and returns the way to
+// it, or "".
 func falsify(v reflect.Value, way string, left *int) string {
 	inside := func(n int, name func(i int) string, field func(i int) reflect.Value) (found string) {
 		for i := 0; i < n && found == ""; i++ {
@@ -193,8 +195,8 @@ func falsify(v reflect.Value, way string, left *int) string {
 	return way
 }
 
-// everyByte reads a document with bits of each byte flipped in turn; if hurried, of some bytes. What can be
-// read and verified must be what it was.
+// everyByte reads a document with bits of each byte flipped in turn; if hurried, of some bytes.
+// What can be read and verified must be what it was.
 func everyByte[T document](t *testing.T, d T, keys note.Verifiers, read func([]byte) (T, error)) {
 	t.Helper()
 	whole := text(t, d)
@@ -222,8 +224,9 @@ func everyByte[T document](t *testing.T, d T, keys note.Verifiers, read func([]b
 	check.That(t, unread != 0 && refused != 0, "%d variants cannot be read, %d can", unread, refused)
 }
 
-// tooLarge is nowhere written to, so that it takes no memory, and no time to clear. Its length is even: an odd one moves the
-// counters of the coverage that the linker puts after it, which are then misread.
+// tooLarge is nowhere written to, so that it takes no memory, and no time to clear. Its length is
+// even: an odd one moves the counters of the coverage that the linker puts after it, which are then
+// misread.
 var tooLarge [1<<30 + 8]byte
 
 // strictness holds a reader to the one form of a document.
@@ -321,7 +324,8 @@ func wrongKeys(t *testing.T, d document) {
 	}
 }
 
-// respelled returns a checkpoint whose signature is the same in other digits: the last one has bits to spare.
+// respelled returns a checkpoint whose signature is the same in other digits: the last one has bits
+// to spare.
 func respelled(t *testing.T, checkpoint string) string {
 	t.Helper()
 	digits := "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"
@@ -362,7 +366,8 @@ func truthsOf(truths map[string]string) api.TruthFunc {
 	}
 }
 
-// foreseen is a reader that notes which events a proof says it will read, and whether it did say so.
+// foreseen is a reader that notes which events a proof says it will read, and whether it did say
+// so.
 type foreseen struct {
 	kv.Reader
 	announced map[string]bool
@@ -421,8 +426,8 @@ func cosigned(t testing.TB, checkpoint, name string, seed byte) (more string, ve
 	return checkpoint + line, verifier
 }
 
-// cosigners checks what a document with a checkpoint by several keys is worth; with makes one. Whoever holds it can add
-// cosigners, and that is all that can be added.
+// cosigners checks what a document with a checkpoint by several keys is worth; with makes one.
+// Whoever holds it can add cosigners, and that is all that can be added.
 func cosigners(t *testing.T, o *office, checkpoint string, with func(checkpoint string) document) {
 	t.Helper()
 	key, _ := o.keys.Verifier(officeName, o.documents.Signer.KeyHash())

@@ -11,8 +11,8 @@ import (
 	"github.com/sluicedp/sluice/privacy"
 )
 
-// Two people put their answers up for sale. One buyer comes back for a higher level and pays the difference;
-// another buys in between, which costs nobody any privacy.
+// Two people put their answers up for sale. One buyer comes back for a higher level and pays the
+// difference; another buys in between, which costs nobody any privacy.
 func ExampleLedger_Sell() {
 	path, remove := newFile()
 	defer remove()
@@ -61,7 +61,8 @@ func trade(ctx context.Context, path string) error {
 	return err
 }
 
-// smokers looks up who smokes, as a host does in its database. "" is the value of a person without one.
+// smokers looks up who smokes, as a host does in its database. "" is the value of a person without
+// one.
 func smokers(_ context.Context, _ string, people []string) ([]string, error) {
 	smokes := map[string]string{"person-17": "yes", "person-18": "no"}
 	values := make([]string, len(people))

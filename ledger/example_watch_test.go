@@ -11,8 +11,8 @@ import (
 	"github.com/sluicedp/sluice/ledger/event"
 )
 
-// subscriber stands for whoever is told of new answers, such as a search index. It keeps the number of
-// the last event it handled next to what it made of it, in the same transaction.
+// subscriber stands for whoever is told of new answers, such as a search index. It keeps the number
+// of the last event it handled next to what it made of it, in the same transaction.
 type subscriber struct {
 	handled uint64
 	answers int

@@ -33,8 +33,8 @@ type updating struct {
 
 func (u *updating) Update(fn func(kv.Writer) error) error { return u.update(fn) }
 
-// The first commit makes a journal and has the file name it. If that fails, the file does not come to name a journal that is
-// gone: it opens again, and the request that failed comes to a result.
+// The first commit makes a journal and has the file name it. If that fails, the file does not come
+// to name a journal that is gone: it opens again, and the request that failed comes to a result.
 func TestAJournalThatTheFileMayNameIsNotRemoved(t *testing.T) {
 	for name, c := range map[string]struct {
 		fails error // as long as the test says so
@@ -94,8 +94,9 @@ func portionsAside(t testing.TB, path string) (n int) {
 	return n
 }
 
-// Between any two transactions of a checkpoint a process may die, within Close, too: what it leaves is the ledger, with its journal or, when
-// the checkpoint says that there is none, without. Whoever reads sees all of it, and whoever writes leaves nothing aside.
+// Between any two transactions of a checkpoint a process may die, within Close, too: what it leaves
+// is the ledger, with its journal or, when the checkpoint says that there is none, without. Whoever
+// reads sees all of it, and whoever writes leaves nothing aside.
 func TestWhatIsAsideIsTheLedger(t *testing.T) {
 	names := crowd(40)
 	path := votersFile(t, "9", names...)
@@ -164,7 +165,8 @@ func TestALedgerWithHardlyAnyMemory(t *testing.T) {
 	check.That(t, o.Spent == eps(t, "3") && len(o.Chains[0].Levels) == 3, "there is %+v", o)
 }
 
-// lending is a store that writes over whatever it has lent to a transaction, once that has ended. Files do so, too, but seldom.
+// lending is a store that writes over whatever it has lent to a transaction, once that has ended.
+// Files do so, too, but seldom.
 func lending(s kv.Store) kv.Store {
 	return &tapped{s, func() (tap, func()) {
 		var all [][]byte
@@ -180,7 +182,8 @@ func lending(s kv.Store) kv.Store {
 	}}
 }
 
-// What was read from the file is not used when its transaction has ended: another one may have written over it.
+// What was read from the file is not used when its transaction has ended: another one may have
+// written over it.
 func TestNothingIsUsedBehindItsTransaction(t *testing.T) {
 	names := crowd(20)
 	path := create(t)
@@ -249,8 +252,8 @@ func replaceJournal(t testing.TB, path string) map[string]func() {
 	}
 }
 
-// Whatever comes next when the journal was replaced is not acknowledged, and what was acknowledged before is in the file, also if the process
-// ends without Close.
+// Whatever comes next when the journal was replaced is not acknowledged, and what was acknowledged
+// before is in the file, also if the process ends without Close.
 func TestJournalReplaced_NextCall_StopsTheLedgerAndLosesNothing(t *testing.T) {
 	truth := sameTruth("yes")
 	file, options := busy(t)
@@ -292,8 +295,8 @@ func TestJournalReplaced_NextCall_StopsTheLedgerAndLosesNothing(t *testing.T) {
 	}
 }
 
-// What was acknowledged after a copy was made is not lost when that copy takes the place of the journal, and the process is killed as soon as
-// it learns of it.
+// What was acknowledged after a copy was made is not lost when that copy takes the place of the
+// journal, and the process is killed as soon as it learns of it.
 func TestJournalReplaced_ByAnOlderCopy_IsNotOpenedWithIt(t *testing.T) {
 	path := votersFile(t, "5", crowd(20)...)
 	l := open(t, path, Options{})
@@ -361,7 +364,8 @@ type named struct {
 
 func (n named) Name() string { return n.name }
 
-// The file names its journal: a name that cannot be stored, or is none, would leave it open to any journal, or to none.
+// The file names its journal: a name that cannot be stored, or is none, would leave it open to any
+// journal, or to none.
 func TestOpen_JournalWithoutAUsableName_IsRefused(t *testing.T) {
 	for _, name := range []string{"", strings.Repeat("x", 257), "mine:\n1", "mine:\x00", "mine:\xff"} {
 		t.Run(fmt.Sprintf("%.10q", name), func(t *testing.T) {

@@ -25,8 +25,9 @@ import (
 	"github.com/sluicedp/sluice/rrchain/finite"
 )
 
-// Questions with a mechanism of their own do all that others do, at the ε of their levels. Their law is in
-// finite_law_test.go, what altered and forged records come to in damage_responses_test.go.
+// Questions with a mechanism of their own do all that others do, at the ε of their levels. Their
+// law is in finite_law_test.go, what altered and forged records come to in
+// damage_responses_test.go.
 
 // guests defines party and puts objects in it on the market, for 100 minor units of ε=1.
 func guests(t testing.TB, l *Ledger, objects ...string) *Ledger {
@@ -146,8 +147,8 @@ func TestWhatIsNoMechanismOfAQuestionIsInvalid(t *testing.T) {
 	auditStore(t, l.engine.Store)
 }
 
-// The same question is the same with its encoding told or not, and with other channels; another mechanism is another
-// question. The channels that count are the first.
+// The same question is the same with its encoding told or not, and with other channels; another
+// mechanism is another question. The channels that count are the first.
 func TestAQuestionKeepsItsMechanism(t *testing.T) {
 	like := func(f *finite.Family, names ...[]string) api.Question {
 		q := api.Question{Name: "q", Values: []string{"no", "yes"}, Mechanism: &api.Mechanism{Family: f}}
@@ -201,7 +202,8 @@ func TestAQuestionKeepsItsMechanism(t *testing.T) {
 
 // Requests.
 
-// What a raise costs is the difference of the levels' ε: also of what reservations hold, and of what budgets refuse.
+// What a raise costs is the difference of the levels' ε: also of what reservations hold, and of
+// what budgets refuse.
 func TestARaiseOfAnOutputCostsTheDifference(t *testing.T) {
 	l := inMemory(t, Options{Now: epoch})
 	define(t, l, fixture.Party(t))
@@ -224,8 +226,8 @@ func TestARaiseOfAnOutputCostsTheDifference(t *testing.T) {
 	auditStore(t, l.engine.Store)
 }
 
-// An ε that is no level is invalid wherever a response is asked for, the text names the levels, and nothing changes.
-// Not even the host is asked.
+// An ε that is no level is invalid wherever a response is asked for, the text names the levels, and
+// nothing changes. Not even the host is asked.
 func TestBetweenLevelsThereAreNoOutputs(t *testing.T) {
 	l := guests(t, inMemory(t, Options{Now: epoch}), "ann", "bob")
 	release(t, l, partyOf(t, "1", "ann", "1"))
@@ -266,7 +268,8 @@ func TestBetweenLevelsThereAreNoOutputs(t *testing.T) {
 
 // Sweeps.
 
-// onStairs is a ledger in which objects release a party by ceilings that rise at whole days after epoch, and its clock.
+// onStairs is a ledger in which objects release a party by ceilings that rise at whole days after
+// epoch, and its clock.
 func onStairs(t testing.TB, limit string, ceilings []string, objects ...string) (*Ledger, *fakeClock) {
 	t.Helper()
 	var steps []policy.Step
@@ -289,8 +292,9 @@ func levelsOf(t testing.TB, l *Ledger, name string) (text string) {
 	return strings.TrimSpace(text)
 }
 
-// Each ceiling that was released takes a chain to the highest level at or below it, once: whether the host sweeps every
-// day or after a month, and whatever was sold before. Below the first level there is nothing.
+// Each ceiling that was released takes a chain to the highest level at or below it, once: whether
+// the host sweeps every day or after a month, and whatever was sold before. Below the first level
+// there is nothing.
 func TestASweepReleasesTheLevelBelowEachCeiling(t *testing.T) {
 	names := []string{"ann", "bob", "cid"}
 	calendar := []string{"0.1", "0.499999999", "0.5", "0.75", "0.999999999", "1.25", "1.5", "3"}
@@ -324,7 +328,8 @@ func TestASweepReleasesTheLevelBelowEachCeiling(t *testing.T) {
 	}
 }
 
-// What the host has raised before is there already; a sweep adds what lies below it, for nothing and without the truth.
+// What the host has raised before is there already; a sweep adds what lies below it, for nothing
+// and without the truth.
 func TestASweepBehindARaise(t *testing.T) {
 	l, clock := onStairs(t, "9", []string{"0.6", "1.5", "2.5"}, "ann", "bob")
 	clock.set(epoch().Add(48 * time.Hour))
@@ -357,7 +362,8 @@ func TestASweepRefusesALevelNotACeiling(t *testing.T) {
 
 // Keys.
 
-// Chains of a question with a mechanism begin without a noise key, also if the ledger has one; others begin with it.
+// Chains of a question with a mechanism begin without a noise key, also if the ledger has one;
+// others begin with it.
 func TestNoiseKeysAreNotForMechanisms(t *testing.T) {
 	l := inMemory(t, Options{NoiseKey: noiseKeys("2026")})
 	guests(t, l, "ann", "bob")
@@ -381,8 +387,8 @@ func TestNoiseKeysAreNotForMechanisms(t *testing.T) {
 	carryOut(t, l, partiesOf(t, "r3", "0.5"))
 }
 
-// Two ledgers with one noise key and the same orders draw different outputs. They are the same for all of 60 objects at
-// ε=0.5 with a probability of (Σ p²)⁶⁰ < 0.19⁶⁰ < 10⁻⁴³.
+// Two ledgers with one noise key and the same orders draw different outputs. They are the same for
+// all of 60 objects at ε=0.5 with a probability of (Σ p²)⁶⁰ < 0.19⁶⁰ < 10⁻⁴³.
 func TestOutputsAreDrawnFromChance(t *testing.T) {
 	names := crowd(60)
 	came := make([]map[string]string, 2)
@@ -395,7 +401,8 @@ func TestOutputsAreDrawnFromChance(t *testing.T) {
 	check.That(t, !reflect.DeepEqual(came[0], came[1]), "two ledgers have drawn the same")
 }
 
-// A truth that is none of the values, or an output for a truth, is refused, and the error does not contain it.
+// A truth that is none of the values, or an output for a truth, is refused, and the error does not
+// contain it.
 func TestAnOutputIsNoTruth(t *testing.T) {
 	l := guests(t, inMemory(t, Options{}), "ann")
 	for _, truth := range []string{"AB", "2", "E", "c"} {
@@ -410,8 +417,9 @@ func TestAnOutputIsNoTruth(t *testing.T) {
 
 // Estimates.
 
-// The estimate is unbiased: of 4,000 objects with planned truths, each share is found, within what its
-// Variance plans. Each estimate is a mean of so many bounded gains that the normal law holds far out.
+// The estimate is unbiased: of 4,000 objects with planned truths, each share is found, within what
+// its Variance plans. Each estimate is a mean of so many bounded gains that the normal law holds
+// far out.
 func TestFiniteEstimatesAreUnbiased(t *testing.T) {
 	names := crowd(4000)
 	shares, truths := []int{2200, 1200, 500, 100}, map[string]string{}
@@ -502,7 +510,8 @@ func TestWithdraw_FiniteQuestionAndBack_KeepsTheLevels(t *testing.T) {
 	check.That(t, o.Spent == eps(t, "2") && o.Chains[0].Levels[0].Response == before[0].Response, "bob is %+v", o)
 }
 
-// A chain of outputs is bound to its true value once, whatever is done without the truth key in between.
+// A chain of outputs is bound to its true value once, whatever is done without the truth key in
+// between.
 func TestTruthKey_LedgerOfOutputsReopened_BindsOnce(t *testing.T) {
 	path := create(t)
 	l := guests(t, open(t, path, Options{TruthKey: truthKey()}), "ann")

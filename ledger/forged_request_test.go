@@ -13,8 +13,8 @@ import (
 	"github.com/sluicedp/sluice/policy"
 )
 
-// These tests are about what a settled event says of its request: a host that gets the request again
-// answers from it. The events of each forgery are sound by themselves.
+// These tests are about what a settled event says of its request: a host that gets the request
+// again answers from it. The events of each forgery are sound by themselves.
 
 // settledAs returns a settled event that ends a request.
 func settledAs(s *state.State, id event.Identity, edit func(*event.Settled)) *event.Settled {
@@ -26,7 +26,8 @@ func settledAs(s *state.State, id event.Identity, edit func(*event.Settled)) *ev
 	return end
 }
 
-// wantUnwritable checks that events that no ledger can have written are refused, and sound ones are not.
+// wantUnwritable checks that events that no ledger can have written are refused, and sound ones are
+// not.
 func wantUnwritable(t *testing.T, l *Ledger, isForged bool, changes func(s *state.State) []event.Change) {
 	t.Helper()
 	_, _, err := l.engine.Submit(t.Context(), func(s *state.State) ([]event.Change, error) { return changes(s), nil })
@@ -260,7 +261,8 @@ func TestVerify_ChangeUnderAnotherIdentity_IsFound(t *testing.T) {
 	}
 }
 
-// Of a mechanism of its own, a question may have two responses that no true value and no draw lead to together.
+// Of a mechanism of its own, a question may have two responses that no true value and no draw lead
+// to together.
 func TestVerify_ResponsesThatExcludeEachOther_IsFound(t *testing.T) {
 	var m api.Mechanism // b and c become y at the lower level, always
 	must(t, m.UnmarshalJSON([]byte(`{"family":{

@@ -304,8 +304,8 @@ func (g ground) captures(t *testing.T) map[string]pairOfLogs {
 	}
 }
 
-// A capture leaves out everybody who cannot answer any more, each in a way of its own. All of these logs are sound: whole, and when somebody
-// is forgotten whom they are about.
+// A capture leaves out everybody who cannot answer any more, each in a way of its own. All of these
+// logs are sound: whole, and when somebody is forgotten whom they are about.
 func TestWhateverACaptureLeavesOutIsSound(t *testing.T) {
 	withdraws := func(t *testing.T, l *Ledger, name string) {
 		must(t, l.Withdraw(t.Context(), api.ObjectRequest{Key: "withdraws " + name, Object: name}))
@@ -381,8 +381,8 @@ func TestWhateverACaptureLeavesOutIsSound(t *testing.T) {
 	}
 }
 
-// holds are reservations that a ceiling or a cap has no room for. cid has spent 0.5, of a cap of 2 and a ceiling of 1.5; eve has a share of
-// 0.5 for each buyer.
+// holds are reservations that a ceiling or a cap has no room for. cid has spent 0.5, of a cap of 2
+// and a ceiling of 1.5; eve has a share of 0.5 for each buyer.
 func (g ground) holds(t *testing.T) map[string]pairOfLogs {
 	t.Helper()
 	hold := func(name string, question uint32, number uint64, buyer uint32, epsilon string, price uint64, terms uint32) []event.Change {
@@ -409,7 +409,8 @@ func (g ground) holds(t *testing.T) map[string]pairOfLogs {
 	}
 }
 
-// The last that an object has left can be reserved, whatever happened before: no log with that is refused.
+// The last that an object has left can be reserved, whatever happened before: no log with that is
+// refused.
 func TestWhateverCanBeReservedIsSound(t *testing.T) {
 	now, run := epoch(), t // the subtest
 	var l *Ledger

@@ -18,9 +18,9 @@ import (
 	"github.com/sluicedp/sluice/policy"
 )
 
-// Invariant 9, against whoever can write the file: a log that no ledger can have written is refused, although
-// every record of it is in order and all hashes fit. Each forgery stands next to what it was made from, which is
-// sound and differs from it in the one thing that is forged.
+// Invariant 9, against whoever can write the file: a log that no ledger can have written is
+// refused, although every record of it is in order and all hashes fit. Each forgery stands next to
+// what it was made from, which is sound and differs from it in the one thing that is forged.
 
 // ground is a sound log that all forgeries begin with.
 type ground struct {
@@ -38,8 +38,8 @@ type ground struct {
 //	fay       vote, with no policy
 //	zoe       a stranger, who was refused
 //
-// The buyers are acme, zeta, hooli and initech, whom the terms bar; the sales are 1 and 2. All of it happened at
-// epoch.
+// The buyers are acme, zeta, hooli and initech, whom the terms bar; the sales are 1 and 2. All of
+// it happened at epoch.
 func newGround(t *testing.T, truthKey []byte) ground {
 	t.Helper()
 	s := &kv.Memory{}
@@ -101,8 +101,8 @@ func (g ground) end(edits ...func(*event.Settled)) event.Change {
 	return c
 }
 
-// withSettled puts behind the events of each request, of which the first has a number, the one that settles it, unless
-// there is one.
+// withSettled puts behind the events of each request, of which the first has a number, the one that
+// settles it, unless there is one.
 func withSettled(number uint64, changes []event.Change) (all []event.Change) {
 	first := number
 	for i, c := range changes {
@@ -276,8 +276,8 @@ func (g ground) sales(t *testing.T) map[string]pairOfLogs {
 	}
 }
 
-// A capture counts who else has reserved the level, also if the event by which it was reserved did not; and an object
-// of it costs no more than was reserved, whatever the terms have become.
+// A capture counts who else has reserved the level, also if the event by which it was reserved did
+// not; and an object of it costs no more than was reserved, whatever the terms have become.
 func TestACaptureIsComparedWithItsReservation(t *testing.T) {
 	g := newGround(t, nil)
 	d := aSale(t, third, hooli, "0.75", 75)
@@ -671,7 +671,8 @@ func TestApplyRefusesForgeries(t *testing.T) {
 	}
 }
 
-// wantRefused checks that a forgery cannot follow on the ground, and that what it was made from can.
+// wantRefused checks that a forgery cannot follow on the ground, and that what it was made from
+// can.
 func (g ground) wantRefused(t *testing.T, one pairOfLogs) {
 	t.Helper()
 	follow := func(changes []event.Change, after time.Duration) error {
@@ -711,7 +712,8 @@ func TestApplyRefusesAnotherBeginning(t *testing.T) {
 	}
 }
 
-// forgottenMarket is a sound log of which one object, ann, and one stranger, zoe, are erased, and bob is not.
+// forgottenMarket is a sound log of which one object, ann, and one stranger, zoe, are erased, and
+// bob is not.
 func forgottenMarket(t *testing.T) []event.Event {
 	t.Helper()
 	s := &kv.Memory{}

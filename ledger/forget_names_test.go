@@ -25,7 +25,8 @@ import (
 	"github.com/sluicedp/sluice/privacy"
 )
 
-// These tests are about what remains of an object that is forgotten in requests that named it with others.
+// These tests are about what remains of an object that is forgotten in requests that named it with
+// others.
 
 // jointRequest is a request about several objects.
 type jointRequest struct {
@@ -33,7 +34,8 @@ type jointRequest struct {
 	send         func(l *Ledger, key, epsilon string, names []string) (any, error)
 }
 
-// jointRequests are requests of every kind that names several objects, in the order in which they can be made.
+// jointRequests are requests of every kind that names several objects, in the order in which they
+// can be made.
 func jointRequests(t *testing.T) []jointRequest {
 	t.Helper()
 	dearer := market(t, "4", func(m *policy.Market) { m.Floor = 333 })
@@ -93,7 +95,8 @@ func jointRequests(t *testing.T) []jointRequest {
 	}
 }
 
-// jointLedger is a ledger with all joint requests of an object with ann and cid, on repeatable random bits.
+// jointLedger is a ledger with all joint requests of an object with ann and cid, on repeatable
+// random bits.
 func jointLedger(t *testing.T, s *kv.Memory, object string, requests []jointRequest) *Ledger {
 	t.Helper()
 	begin(t, s)
@@ -106,8 +109,9 @@ func jointLedger(t *testing.T, s *kv.Memory, object string, requests []jointRequ
 	return l
 }
 
-// Two ledgers that differ in the name of one object alone cannot be told apart when that is forgotten, but by the name itself
-// and by hashes with salts that are destroyed: so no guess of a name can be confirmed.
+// Two ledgers that differ in the name of one object alone cannot be told apart when that is
+// forgotten, but by the name itself and by hashes with salts that are destroyed: so no guess of a
+// name can be confirmed.
 func TestForget_OfOneOfSeveral_LeavesNothingThatDependsOnTheName(t *testing.T) {
 	var left [2][]string
 	var whole [2]string
@@ -127,7 +131,8 @@ func TestForget_OfOneOfSeveral_LeavesNothingThatDependsOnTheName(t *testing.T) {
 	}
 }
 
-// withoutSalts returns the records of a ledger, with another name for an object, and without salts, and what is hashed with them.
+// withoutSalts returns the records of a ledger, with another name for an object, and without salts,
+// and what is hashed with them.
 func withoutSalts(t *testing.T, s *kv.Memory, name string) (all []string) {
 	t.Helper()
 	secret := map[string]string{name: "<name>", fmt.Sprintf("%x", wire.HashText(name)): "<key of the test>"}
@@ -163,8 +168,9 @@ func withoutSalts(t *testing.T, s *kv.Memory, name string) (all []string) {
 	return all
 }
 
-// A request that named a forgotten object with others comes again: the recorded result is returned without the object. It is a
-// conflict if it differs in anything but names, or names another number of objects.
+// A request that named a forgotten object with others comes again: the recorded result is returned
+// without the object. It is a conflict if it differs in anything but names, or names another number
+// of objects.
 func TestForget_RequestOfSeveralComesAgain_IsRecognizedWithoutNames(t *testing.T) {
 	s := &kv.Memory{}
 	requests := jointRequests(t)
@@ -217,7 +223,8 @@ func TestForget_RequestOfSeveralComesAgain_IsRecognizedWithoutNames(t *testing.T
 	auditStore(t, s)
 }
 
-// A panel with a forgotten object is nothing that can be asked about again for free: who comes back may have another value.
+// A panel with a forgotten object is nothing that can be asked about again for free: who comes back
+// may have another value.
 func TestForget_OfOneInAPanel_LeavesNoAnswerToDeriveFrom(t *testing.T) {
 	l := jointLedger(t, &kv.Memory{}, "bob", jointRequests(t))
 	forget(t, l, "bob")
@@ -233,8 +240,8 @@ func TestForget_OfOneInAPanel_LeavesNoAnswerToDeriveFrom(t *testing.T) {
 	check.That(t, kept == 0, "%d panels are recorded", kept)
 }
 
-// A request in parts is settled part by part. What it says of all its objects is erased with any of them, also with one that it
-// has not come to.
+// A request in parts is settled part by part. What it says of all its objects is erased with any of
+// them, also with one that it has not come to.
 func TestForget_RequestInParts_IsErasedWithAnyObject(t *testing.T) {
 	for _, which := range []int{0, state.PartSize + 5} {
 		l := newLedger(t)
@@ -258,7 +265,8 @@ func TestForget_RequestInParts_IsErasedWithAnyObject(t *testing.T) {
 	}
 }
 
-// Objects are forgotten in any order, among requests of several, and the ledger stays the fold of its log.
+// Objects are forgotten in any order, among requests of several, and the ledger stays the fold of
+// its log.
 func TestForget_ManyInAnyOrder_LeavesASoundLog(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	s := &kv.Memory{}
@@ -288,8 +296,8 @@ func TestForget_ManyInAnyOrder_LeavesASoundLog(t *testing.T) {
 	wantClean(t, l, api.VerifyRequest{})
 }
 
-// Names and panels are erased if and only if an event about one of the objects is, or an object is forgotten later where a
-// request may have no event about it.
+// Names and panels are erased if and only if an event about one of the objects is, or an object is
+// forgotten later where a request may have no event about it.
 func TestVerify_NamesErasedForNoObject_IsFound(t *testing.T) {
 	s := &kv.Memory{}
 	begin(t, s)
@@ -388,7 +396,8 @@ func heldVoters(t testing.TB, n int) (l *Ledger, f *heldFile, path string, names
 	return l, f, path, names
 }
 
-// Those who forget at a time share checkpoints: whoever comes while one is made needs one more, whatever their number.
+// Those who forget at a time share checkpoints: whoever comes while one is made needs one more,
+// whatever their number.
 func TestForgettingTogetherSharesCheckpoints(t *testing.T) {
 	l, f, path, names := heldVoters(t, 51)
 	before := stats(t, l).Events
@@ -421,8 +430,8 @@ func TestForgettingTogetherSharesCheckpoints(t *testing.T) {
 	wantClean(t, l, api.VerifyRequest{})
 }
 
-// When Forget returns, the journal has nothing of the person, although others go on writing to it, checkpoints are made all the time, and groups are
-// copied from one segment to the next.
+// When Forget returns, the journal has nothing of the person, although others go on writing to it,
+// checkpoints are made all the time, and groups are copied from one segment to the next.
 func TestForgetBesideWriters(t *testing.T) {
 	names := crowd(40)
 	path := votersFile(t, "900", names...)
@@ -457,7 +466,8 @@ func TestForgetBesideWriters(t *testing.T) {
 	wantClean(t, l, api.VerifyRequest{})
 }
 
-// Whoever forgets while somebody closes the ledger is not told that the bytes are gone before they are.
+// Whoever forgets while somebody closes the ledger is not told that the bytes are gone before they
+// are.
 func TestForgetBesideAClose(t *testing.T) {
 	l, f, path, names := heldVoters(t, 3)
 	secrets := secretsOf(t, l, names[0])
@@ -494,7 +504,8 @@ func (c slowToEnd) Err() error {
 	return err
 }
 
-// Whose context ends while the checkpoint comes to its end is not told that something is left which is not.
+// Whose context ends while the checkpoint comes to its end is not told that something is left which
+// is not.
 func TestForgetGivenUpTooLate(t *testing.T) {
 	l, f, _, names := heldVoters(t, 1)
 	checkpoint := newGate(t)
@@ -514,7 +525,8 @@ func TestForgetGivenUpTooLate(t *testing.T) {
 	must(t, <-forgot)
 }
 
-// Who waits for a compaction to end waits no longer than a context lasts. Who was to be forgotten is, by then, and the error says that the bytes are not destroyed.
+// Who waits for a compaction to end waits no longer than a context lasts. Who was to be forgotten
+// is, by then, and the error says that the bytes are not destroyed.
 func TestContextsCountBehindACompact(t *testing.T) {
 	names := crowd(3)
 	path := votersFile(t, "9", names...)
@@ -565,7 +577,8 @@ func ended(t testing.TB, what string, done <-chan error) error {
 	return nil
 }
 
-// Close may come between the two halves of Forget: the event is there, and the bytes are not destroyed yet.
+// Close may come between the two halves of Forget: the event is there, and the bytes are not
+// destroyed yet.
 func TestErasingBehindACloseIsToldSo(t *testing.T) {
 	l, _, _, _ := heldVoters(t, 1)
 	must(t, l.Close())

@@ -83,7 +83,8 @@ func secretsOfSeveral(t *testing.T, l *Ledger) (secrets [][]byte) {
 	return secrets
 }
 
-// After Forget and Compact no byte of what the events said is in the file, and the name only with what was spent.
+// After Forget and Compact no byte of what the events said is in the file, and the name only with
+// what was spent.
 func TestForgetDestroysEveryByte(t *testing.T) {
 	const name = "the one to be forgotten"
 	path, options := eventful(t, name)
@@ -101,8 +102,8 @@ func TestForgetDestroysEveryByte(t *testing.T) {
 	for _, secret := range secrets {
 		check.That(t, !bytes.Contains(after, secret), "%x is still in the file", secret)
 	}
-	// The object, its place in the question, its chain, and the event that forgot it; bbolt may repeat a key in a
-	// branch page, which a file of this size does not have.
+	// The object, its place in the question, its chain, and the event that forgot it; bbolt may
+	// repeat a key in a branch page, which a file of this size does not have.
 	check.Equal(t, bytes.Count(after, []byte(name)), 4, "how often the file has the name")
 	for _, ev := range events(t, l) {
 		check.That(t, ev.Object() != name || ev.Kind() == "forgotten", "the log still says %+v", ev)
@@ -133,8 +134,8 @@ func TestCopy_AfterForget_HasNothingOfThePerson(t *testing.T) {
 	}
 }
 
-// If a process dies within Forget, only the journal says that the person is forgotten, and the file still has the records. A copy of both, made
-// by a process that only reads, has them no more.
+// If a process dies within Forget, only the journal says that the person is forgotten, and the file
+// still has the records. A copy of both, made by a process that only reads, has them no more.
 func TestCopy_OfAReaderAfterAnInterruptedForget_HasNothingOfThePerson(t *testing.T) {
 	l, f, path, names := heldVoters(t, 9)
 	must(t, l.engine.Checkpoint())
@@ -282,8 +283,8 @@ func TestABackupIsTheLedgerOfOneInstant(t *testing.T) {
 	wantErr(t, check.Err(l.Backup(t.Context(), copied, nil)), os.ErrExist)
 }
 
-// A backup made while others write is one instant's, verified, and every acknowledged request is in it that was
-// made before it began.
+// A backup made while others write is one instant's, verified, and every acknowledged request is in
+// it that was made before it began.
 func TestBackupsWhileOthersWrite(t *testing.T) {
 	l := voters(t, newLedger(t), "9", crowd(64)...)
 	ctx, stop := context.WithCancel(t.Context())
@@ -336,7 +337,8 @@ func TestADamagedLedgerHasNoBackup(t *testing.T) {
 
 // What an adversary found in the first form of Forget and its audit.
 
-// foldedAnew writes a ledger whose log is the one given, as an operator could who has this package's source.
+// foldedAnew writes a ledger whose log is the one given, as an operator could who has this
+// package's source.
 func foldedAnew(t testing.TB, log []event.Event) *kv.Memory {
 	t.Helper()
 	s := &kv.Memory{}
@@ -369,7 +371,8 @@ func eraseReleases(log []event.Event) (erased uint64) {
 	return erased
 }
 
-// audited returns the problems that an audit against a checkpoint finds, and the error of a first request.
+// audited returns the problems that an audit against a checkpoint finds, and the error of a first
+// request.
 func audited(t *testing.T, s kv.Store, trusted Options) (problems []api.Finding, first error) {
 	t.Helper()
 	read := trusted
@@ -462,7 +465,8 @@ func cutShort(t *testing.T, run func(context.Context, func(done, total int)) err
 	check.Need(t, errors.Is(err, context.Canceled), "the request was not cut short: %v", err)
 }
 
-// A request that names its objects goes on behind the last one it has dealt with, whoever was forgotten.
+// A request that names its objects goes on behind the last one it has dealt with, whoever was
+// forgotten.
 func TestARepeatedEnrolmentBringsNobodyBack(t *testing.T) {
 	l := newLedger(t)
 	define(t, l, vote())

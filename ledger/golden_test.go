@@ -72,8 +72,8 @@ func dump(t *testing.T, s kv.Store) string {
 	return text
 }
 
-// tell writes the same small ledger whenever it is called: by the calls of a host, with the clock set
-// by hand and draws that always come out the same; and by hand what calls seldom make.
+// tell writes the same small ledger whenever it is called: by the calls of a host, with the clock
+// set by hand and draws that always come out the same; and by hand what calls seldom make.
 func tell(t *testing.T, s kv.Store) {
 	t.Helper()
 	beginWithKey(t, s, goldenLogKey(t, "example.com/golden"))
@@ -121,8 +121,9 @@ func goldenLogKey(t testing.TB, name string) string {
 	return key
 }
 
-// marketDay is what a host calls on a day of the market: two buyers, every way in which a response comes
-// about, every way in which a reservation ends, a sweep, and an object that leaves and comes back.
+// marketDay is what a host calls on a day of the market: two buyers, every way in which a response
+// comes about, every way in which a reservation ends, a sweep, and an object that leaves and comes
+// back.
 func marketDay(t *testing.T, l *Ledger) []func() {
 	t.Helper()
 	terms := goldenTerms(t)
@@ -209,8 +210,8 @@ func makeStatement(t testing.TB, l *Ledger, name string) {
 	must(t, err)
 }
 
-// forgetfulDay is how an object is forgotten that had a part in nearly everything, and comes back; and somebody who
-// had a part in nothing.
+// forgetfulDay is how an object is forgotten that had a part in nearly everything, and comes back;
+// and somebody who had a part in nothing.
 func forgetfulDay(t *testing.T, l *Ledger) []func() {
 	t.Helper()
 	return []func(){
@@ -265,8 +266,9 @@ func noisyDay(t *testing.T, l *Ledger) []func() {
 	}
 }
 
-// termsDay is a day on which sellers change their minds: to less, and with consent to more; with a reservation and upgrades across the change,
-// somebody who is refused, somebody who is forgotten, and many who leave together.
+// termsDay is a day on which sellers change their minds: to less, and with consent to more; with a
+// reservation and upgrades across the change, somebody who is refused, somebody who is forgotten,
+// and many who leave together.
 func termsDay(t *testing.T, l *Ledger) []func() {
 	t.Helper()
 	change := func(r api.ChangeTermsRequest) {
@@ -393,7 +395,8 @@ func wantGoldenTerms(t *testing.T, l *Ledger) {
 		"qin came to %+v", qin)
 }
 
-// wantGoldenForgotten looks at what is left of those who were forgotten, and at what one of them has done since.
+// wantGoldenForgotten looks at what is left of those who were forgotten, and at what one of them
+// has done since.
 func wantGoldenForgotten(t *testing.T, l *Ledger) {
 	t.Helper()
 	fay := objectOf(t, l, "fay")
@@ -424,8 +427,8 @@ func bitsOf(t testing.TB, text string) rrchain.Bits {
 
 // The golden files of questions with a mechanism; see golden_test.go.
 
-// tellOfMechanisms writes the same small ledger whenever it is called, with responses to questions with a mechanism in
-// every way in which they come about.
+// tellOfMechanisms writes the same small ledger whenever it is called, with responses to questions
+// with a mechanism in every way in which they come about.
 func tellOfMechanisms(t testing.TB, s kv.Store) {
 	t.Helper()
 	begin(t, s)
@@ -477,7 +480,8 @@ func TestGoldenMechanismsAreRead(t *testing.T) {
 	auditLedger(t, l)
 }
 
-// The golden file of events in words: hosts keep what they read, and scripts take it apart. See golden_test.go.
+// The golden file of events in words: hosts keep what they read, and scripts take it apart. See
+// golden_test.go.
 
 // inWords returns the log of a store as JSON, one event a line, as the command prints it.
 func inWords(t testing.TB, s kv.Store) string {
@@ -503,7 +507,8 @@ func hostKeyOf(t testing.TB, s kv.Store) []byte {
 // lateInMarch is after all that the golden ledgers tell.
 func lateInMarch() time.Time { return epoch().Add(20 * 24 * time.Hour) }
 
-// tellOddly adds to the golden ledger of mechanisms what JSON writes in several ways, and what costs nothing.
+// tellOddly adds to the golden ledger of mechanisms what JSON writes in several ways, and what
+// costs nothing.
 func tellOddly(t testing.TB, s kv.Store) {
 	t.Helper()
 	tellOfMechanisms(t, s)

@@ -15,7 +15,8 @@ import (
 	"github.com/sluicedp/sluice/ledger/internal/state"
 )
 
-// tapped is a store of which a test sees what is read. Begin is called for each transaction, and what it returns when that ends.
+// tapped is a store of which a test sees what is read. Begin is called for each transaction, and
+// what it returns when that ends.
 type tapped struct {
 	kv.Store
 	begin func() (on tap, end func())
@@ -79,7 +80,8 @@ type puts interface {
 	Delete(bucket string, key []byte) error
 }
 
-// counted is a store that counts the records that are read from it, and calls leave before the one with the number at.
+// counted is a store that counts the records that are read from it, and calls leave before the one
+// with the number at.
 type counted struct {
 	tapped
 	reads atomic.Int64
@@ -113,8 +115,8 @@ type panelCall struct {
 	call    func(ctx context.Context, l *Ledger) error
 }
 
-// panelCalls are the calls of this package whose cost grows with the panel, or with the log. In the ledger there are sellers of votes up
-// to ε = 2; sale 1 was made to acme at ε = 1.
+// panelCalls are the calls of this package whose cost grows with the panel, or with the log. In the
+// ledger there are sellers of votes up to ε = 2; sale 1 was made to acme at ε = 1.
 func panelCalls(t *testing.T) []panelCall {
 	dear, fair := purchase(t, "k", "bolt", "2.5").Order, purchase(t, "k", "bolt", "1.5")
 	named := fair
@@ -190,12 +192,14 @@ func sellersLedger(t *testing.T, key string) *kv.Memory {
 	return s
 }
 
-// TestPanelCall_CallerLeaves_ReadsLittleMore has the caller leave before each of many records that a call reads. A call that only
-// reads never goes on; one that changes the ledger goes on only to complete a commit under way.
+// TestPanelCall_CallerLeaves_ReadsLittleMore has the caller leave before each of many records that
+// a call reads. A call that only reads never goes on; one that changes the ledger goes on only to
+// complete a commit under way.
 func TestPanelCall_CallerLeaves_ReadsLittleMore(t *testing.T) {
 	signer, _, key := logKey(t, "panel", 1)
 	from := sellersLedger(t, key)
-	// What a transaction reads when it is made again without the request: the counters, and what begins it.
+	// What a transaction reads when it is made again without the request: the counters, and what
+	// begins it.
 	const again = 16
 	for _, c := range panelCalls(t) {
 		t.Run(c.name, func(t *testing.T) {
@@ -228,8 +232,8 @@ func TestPanelCall_CallerLeaves_ReadsLittleMore(t *testing.T) {
 	}
 }
 
-// TestRefusedCall_ManyObjects_ListsTheFirstAndCountsAll refuses calls about many objects, of each of which only the first are
-// listed. What would be possible instead counts all.
+// TestRefusedCall_ManyObjects_ListsTheFirstAndCountsAll refuses calls about many objects, of each
+// of which only the first are listed. What would be possible instead counts all.
 func TestRefusedCall_ManyObjects_ListsTheFirstAndCountsAll(t *testing.T) {
 	_, _, key := logKey(t, "panel", 1)
 	from := sellersLedger(t, key)
@@ -291,7 +295,8 @@ func refusedBy(t *testing.T, call func(context.Context, *Ledger) error) func(l *
 	}
 }
 
-// TestOrder_StopAtRefusal_ReadsNothingAfterTheFirst counts what is read of a panel of which the third object is refused.
+// TestOrder_StopAtRefusal_ReadsNothingAfterTheFirst counts what is read of a panel of which the
+// third object is refused.
 func TestOrder_StopAtRefusal_ReadsNothingAfterTheFirst(t *testing.T) {
 	_, _, key := logKey(t, "panel", 1)
 	s := newCounted(sellersLedger(t, key))

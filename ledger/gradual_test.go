@@ -20,7 +20,8 @@ import (
 	"github.com/sluicedp/sluice/mechanism"
 )
 
-// Answers that are raised: each costs the difference to the one before, so that all together cost the largest ε.
+// Answers that are raised: each costs the difference to the one before, so that all together cost
+// the largest ε.
 
 // gradually are queries that have scores.
 func gradually() map[string]api.Question {
@@ -156,8 +157,8 @@ func answersOf(t *testing.T, l *Ledger, r api.AnswerRequest) (a state.Answers) {
 	return a
 }
 
-// A score may be kept, so it is not kept twice: what is derived lies where its law puts it, given the scores next
-// to it that belong to the same beginning, and no other.
+// A score may be kept, so it is not kept twice: what is derived lies where its law puts it, given
+// the scores next to it that belong to the same beginning, and no other.
 func TestScoresOfTwoBeginningsAreNotMixed(t *testing.T) {
 	names := crowd(9)
 	mixed := false
@@ -191,8 +192,9 @@ func queriesOf(seed uint64) *mechanism.Sampler {
 	return &mechanism.Sampler{Random: bits}
 }
 
-// An object that was forgotten may be back with another truth. So answers about it begin again, and cost all of ε. Under
-// which panel those before were recorded is destroyed: only their requests return them.
+// An object that was forgotten may be back with another truth. So answers about it begin again, and
+// cost all of ε. Under which panel those before were recorded is destroyed: only their requests
+// return them.
 func TestAnswersBeginAnewWithSomebodyForgotten(t *testing.T) {
 	path := votersFile(t, "5", "ann", "bob", "cy")
 	l := open(t, path, Options{})
@@ -242,8 +244,8 @@ func TestAnswersBeginAnewWithSomebodyForgotten(t *testing.T) {
 	auditLedger(t, l)
 }
 
-// A partial request that leaves nobody out has the answers of a whole one, in whatever order they come, and all together
-// cost the highest.
+// A partial request that leaves nobody out has the answers of a whole one, in whatever order they
+// come, and all together cost the highest.
 func TestAPartialRequestThatLeavesNobodyOutIsAWholeOne(t *testing.T) {
 	l := voters(t, newLedger(t), "5", "ann", "bob", "cy")
 	var last api.AnswerResult
@@ -265,8 +267,9 @@ func TestAPartialRequestThatLeavesNobodyOutIsAWholeOne(t *testing.T) {
 	auditLedger(t, l)
 }
 
-// A partial request that leaves somebody out is asked anew: whom it leaves out is decided anew, and its panel may be
-// another. What a whole request has it has all the same, and also when somebody turns out to have no truth.
+// A partial request that leaves somebody out is asked anew: whom it leaves out is decided anew, and
+// its panel may be another. What a whole request has it has all the same, and also when somebody
+// turns out to have no truth.
 func TestWhoLeavesSomebodyOutRaisesNothing(t *testing.T) {
 	l := voters(t, newLedger(t), "5", "ann", "bob", "cy")
 	ask := func(key, epsilon string, truth api.TruthFunc, names ...string) (api.AnswerQuote, api.AnswerResult) {
@@ -319,7 +322,8 @@ func TestOtherPanelsAndQueriesAreNotRaised(t *testing.T) {
 		r.Key = key
 		check.Equal(t, answerTo(t, l, r).Charged, eps(t, "1"), "%s: charged", key)
 	}
-	// All who are enrolled are the same panel as the same people by name, until somebody else comes.
+	// All who are enrolled are the same panel as the same people by name, until somebody else
+	// comes.
 	all := inquire(t, "all", "majority:yes", "2", ballots())
 	all.Objects, all.All = nil, true
 	check.Equal(t, answerTo(t, l, all).Charged, eps(t, "1"), "charge for all, after they were asked by name")
@@ -371,7 +375,8 @@ func TestConcurrentAnswersAreRaisedOnce(t *testing.T) {
 	auditLedger(t, l)
 }
 
-// The process dies, or the commit fails, while an answer is raised: it is raised once, or not at all.
+// The process dies, or the commit fails, while an answer is raised: it is raised once, or not at
+// all.
 func TestARaisedAnswerIsRaisedOnceInSpiteOfAFailure(t *testing.T) {
 	for name, hooks := range map[string]struct {
 		before, after func() error
@@ -407,7 +412,8 @@ func TestARaisedAnswerIsRaisedOnceInSpiteOfAFailure(t *testing.T) {
 	}
 }
 
-// A raise that somebody overtakes, between its look at the truths and its decision, is decided anew.
+// A raise that somebody overtakes, between its look at the truths and its decision, is decided
+// anew.
 func TestARaiseIsOvertaken(t *testing.T) {
 	l := voters(t, newLedger(t), "2", "ann", "bob", "cy")
 	answerTo(t, l, inquire(t, "1", "majority:yes", "0.5", ballots("ann"), "ann", "bob", "cy"))

@@ -166,8 +166,8 @@ func inMemory(t testing.TB, options Options) *Ledger {
 	return openMemory(t, s, options)
 }
 
-// openMemory opens a ledger that begin wrote. Its clock is half a year ahead of that, and goes as fast as the machine's, which
-// detailOf another year before long.
+// openMemory opens a ledger that begin wrote. Its clock is half a year ahead of that, and goes as
+// fast as the machine's, which detailOf another year before long.
 func openMemory(t testing.TB, s kv.Store, options Options) *Ledger {
 	t.Helper()
 	if opened := time.Now(); options.Now == nil {
@@ -179,7 +179,8 @@ func openMemory(t testing.TB, s kv.Store, options Options) *Ledger {
 // filled has the stores that several tests begin with, by what is in them. Nobody writes to them.
 var filled sync.Map
 
-// filledOnce opens a ledger in memory that the first test to ask for it has filled; each has a copy of its own.
+// filledOnce opens a ledger in memory that the first test to ask for it has filled; each has a copy
+// of its own.
 func filledOnce(t testing.TB, what string, fill func(*Ledger)) *Ledger {
 	t.Helper()
 	s, there := filled.Load(what)
@@ -198,8 +199,9 @@ func sampler(seed uint64) (*rrchain.Sampler, *exact.Bits) {
 	return &rrchain.Sampler{Random: bits}, bits
 }
 
-// drawWord returns the word of a draw from m values, few enough for one word: that of the real number (k+U)/m with U
-// as its word says, but for the last bits, and the value k as that of the m values which choice falls to.
+// drawWord returns the word of a draw from m values, few enough for one word: that of the real
+// number (k+U)/m with U as its word says, but for the last bits, and the value k as that of the m
+// values which choice falls to.
 func drawWord(m int, u, choice uint64) uint64 {
 	const last = 1<<16 - 1 // so near to the next value, or to the one before, that rounding would tell
 	k, _ := bits.Mul64(choice, uint64(m))
@@ -207,8 +209,9 @@ func drawWord(m int, u, choice uint64) uint64 {
 	return word
 }
 
-// uniformSampler returns a sampler whose every draw from the three values of [vote] ends in "one of all values
-// uniformly", the case in which a response has nothing to do with the truth: U is above every threshold.
+// uniformSampler returns a sampler whose every draw from the three values of [vote] ends in "one of
+// all values uniformly", the case in which a response has nothing to do with the truth: U is above
+// every threshold.
 func uniformSampler(seed uint64) *rrchain.Sampler {
 	random := rand.New(rand.NewPCG(seed, 0))
 	return &rrchain.Sampler{Random: exact.ReplayBits(func(p []byte) {
@@ -389,7 +392,8 @@ func eventAt(t testing.TB, l *Ledger, number uint64) says.Event {
 	return says.Event{}
 }
 
-// recordedBy returns the response that an event records, released or sold, and tells whether it does.
+// recordedBy returns the response that an event records, released or sold, and tells whether it
+// does.
 func recordedBy(ev says.Event) (says.Released, bool) {
 	switch d := ev.Says.(type) {
 	case says.Released:
@@ -461,7 +465,8 @@ func same(t testing.TB, what string, got, want []pair) {
 	}
 }
 
-// unchanged runs fn and reports any change to what is stored: a call that failed must leave nothing.
+// unchanged runs fn and reports any change to what is stored: a call that failed must leave
+// nothing.
 func unchanged(t testing.TB, s kv.Store, fn func()) {
 	t.Helper()
 	before := pairs(t, s)
@@ -536,7 +541,8 @@ func foldInto(s kv.Store, log []event.Event, check func(*state.State) error) err
 	})
 }
 
-// asItCosts stands for what the events of a request cost, in a settled event that is yet to be part of a log.
+// asItCosts stands for what the events of a request cost, in a settled event that is yet to be part
+// of a log.
 const asItCosts = math.MaxUint64
 
 // asItBegan stands for the first event of a request in the same way.
@@ -558,7 +564,8 @@ func baseOf(s *state.State, c *event.Answered) uint64 {
 	return above.Event
 }
 
-// costing returns an event with what it costs in the place of asItCosts, and likewise where it began.
+// costing returns an event with what it costs in the place of asItCosts, and likewise where it
+// began.
 func costing(s *state.State, ev event.Event) event.Event {
 	if c, is := ev.Change.(*event.Answered); is && c.Base == asItComes {
 		derived := *c
@@ -577,8 +584,8 @@ func costing(s *state.State, ev event.Event) event.Event {
 	return ev
 }
 
-// identify gives the settled event with a number the identity of a request that its events are of, where
-// they have all that such a request contains.
+// identify gives the settled event with a number the identity of a request that its events are of,
+// where they have all that such a request contains.
 func identify(s *state.State, c *event.Settled, number uint64) {
 	set := func(id event.Identity) { c.Of(&id) }
 	question := func(number uint32) string {
@@ -607,7 +614,8 @@ func identify(s *state.State, c *event.Settled, number uint64) {
 	}
 }
 
-// identifyChange gives a settled event the identity of the request that made one change, if that is one by itself.
+// identifyChange gives a settled event the identity of the request that made one change, if that is
+// one by itself.
 func identifyChange(c *event.Settled, change event.Change, question func(uint32) string) {
 	set := func(id event.Identity) { c.Of(&id) }
 	alone := func(object string) {
@@ -636,7 +644,8 @@ func identifyChange(c *event.Settled, change event.Change, question func(uint32)
 	}
 }
 
-// reidentify gives the settled event that follows on a change of a log the identity that goes with the change.
+// reidentify gives the settled event that follows on a change of a log the identity that goes with
+// the change.
 func reidentify(log []event.Event, at int) {
 	end := *log[at+1].Change.(*event.Settled)
 	identifyChange(&end, log[at].Change, nil)
@@ -675,7 +684,8 @@ func auditBudgets(t testing.TB, stored []pair) {
 	}
 }
 
-// putRecord writes a record with a valid checksum past the log, as an attacker or a fault of ours would.
+// putRecord writes a record with a valid checksum past the log, as an attacker or a fault of ours
+// would.
 func putRecord(t testing.TB, s kv.Store, bucket string, key, payload []byte) {
 	t.Helper()
 	must(t, s.Update(func(w kv.Writer) error {

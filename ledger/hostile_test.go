@@ -28,11 +28,11 @@ import (
 	"github.com/sluicedp/sluice/rrchain"
 )
 
-// Invariant 11: corrupt files, truncated records and absurd sizes give a typed error. Nothing panics,
-// nothing is guessed: a damaged ledger answers as the sound one does, or with ErrCorrupt.
+// Invariant 11: corrupt files, truncated records and absurd sizes give a typed error. Nothing
+// panics, nothing is guessed: a damaged ledger answers as the sound one does, or with ErrCorrupt.
 
-// steadySampler sees the same word for ever, so that draws can be compared too: one in which the value of a draw is
-// the first, and the coin is 1.
+// steadySampler sees the same word for ever, so that draws can be compared too: one in which the
+// value of a draw is the first, and the coin is 1.
 func steadySampler() *rrchain.Sampler {
 	return &rrchain.Sampler{Random: exact.ReplayBits(func(p []byte) {
 		for i := 0; i < len(p); i += 8 {
@@ -212,7 +212,8 @@ func newLab(t testing.TB) *lab {
 	return l
 }
 
-// undated leaves out as of which event a result is: a probe that meets damage may have recorded none.
+// undated leaves out as of which event a result is: a probe that meets damage may have recorded
+// none.
 func undated(result any) any {
 	switch result.(type) {
 	case api.ObjectState, api.Quote, api.AnswerQuote, api.Estimate:
@@ -231,12 +232,14 @@ func without(result any, fields ...string) any {
 	return v.Interface()
 }
 
-// anew returns the result of a call without numbers that depend on whether the probe before it could write.
+// anew returns the result of a call without numbers that depend on whether the probe before it
+// could write.
 func anew[R any](result R, err error) func(fields ...string) (any, error) {
 	return func(fields ...string) (any, error) { return without(result, fields...), err }
 }
 
-// isSame compares two results. A policy keeps what it has computed, so results with policies are the same if they are printed alike.
+// isSame compares two results. A policy keeps what it has computed, so results with policies are
+// the same if they are printed alike.
 func isSame(got, want any) bool {
 	return reflect.DeepEqual(got, want) || fmt.Sprintf("%+v", got) == fmt.Sprintf("%+v", want)
 }
@@ -249,7 +252,8 @@ func (l *lab) open(records []pair) (*Ledger, error) {
 	return ledger, err
 }
 
-// probe opens a damaged ledger and hands what each probe comes to to look, as long as nothing panics.
+// probe opens a damaged ledger and hands what each probe comes to to look, as long as nothing
+// panics.
 func (l *lab) probe(what string, records []pair, opened func(error), look func(i int, got any, err error)) {
 	l.Helper()
 	defer func() {
@@ -287,8 +291,9 @@ func (l *lab) wantDamage(what string, err error) {
 	}
 }
 
-// step is how many bytes of a record a test takes at a time: 1, and more if hurried. Records of one bucket are read in one
-// way, so that the more there are of them, the fewer bytes of each will then do.
+// step is how many bytes of a record a test takes at a time: 1, and more if hurried. Records of one
+// bucket are read in one way, so that the more there are of them, the fewer bytes of each will then
+// do.
 func (l *lab) step(bucket string) int {
 	n := 0
 	for _, p := range l.sound {
@@ -312,9 +317,10 @@ func flipped(text []byte, bit int) []byte {
 	return text
 }
 
-// The checksum finds every single flipped bit, and every reader of a record looks at the checksum: of
-// each byte one bit in turn is flipped for all probes (if hurried, of some, which differ from record to record). The
-// record without a checksum, which tells the format, is examined in all its bits.
+// The checksum finds every single flipped bit, and every reader of a record looks at the checksum:
+// of each byte one bit in turn is flipped for all probes (if hurried, of some, which differ from
+// record to record). The record without a checksum, which tells the format, is examined in all its
+// bits.
 func TestNoFlippedBitChangesAnAnswer(t *testing.T) {
 	l := newLab(t)
 	for i, p := range l.sound {
@@ -349,8 +355,9 @@ func TestNoTruncatedRecordChangesAnAnswer(t *testing.T) {
 	}
 }
 
-// A sound record in the wrong place is damage, too: the checksum covers the place. If hurried, all probes are made
-// only for neighbours, which can most easily be taken for each other, and for some other pairs.
+// A sound record in the wrong place is damage, too: the checksum covers the place. If hurried, all
+// probes are made only for neighbours, which can most easily be taken for each other, and for some
+// other pairs.
 func TestNoSwappedRecordsChangeAnAnswer(t *testing.T) {
 	l, step := newLab(t), oneIn(37)
 	for i, p := range l.sound {
@@ -368,9 +375,10 @@ func TestNoSwappedRecordsChangeAnAnswer(t *testing.T) {
 	}
 }
 
-// A flipped bit in a key makes a record vanish and a wrong one appear. What a scan then misses cannot
-// be told from what never was, but whatever is answered must be true. If hurried, not all bits are flipped, but the
-// low ones of the last byte, which lead to the keys nearby, are in any case.
+// A flipped bit in a key makes a record vanish and a wrong one appear. What a scan then misses
+// cannot be told from what never was, but whatever is answered must be true. If hurried, not all
+// bits are flipped, but the low ones of the last byte, which lead to the keys nearby, are in any
+// case.
 func TestNoFlippedKeyMakesAnAnswerWrong(t *testing.T) {
 	l := newLab(t)
 	for i, p := range l.sound {
@@ -384,7 +392,8 @@ func TestNoFlippedKeyMakesAnAnswerWrong(t *testing.T) {
 	}
 }
 
-// survive makes the probes and fails on a panic, or on a response or balance that was never recorded.
+// survive makes the probes and fails on a panic, or on a response or balance that was never
+// recorded.
 func (l *lab) survive(what string, records []pair) {
 	l.Helper()
 	l.probe(what, records, func(error) {}, func(i int, got any, err error) {
@@ -534,8 +543,8 @@ func TestANewerFormatIsRefusedAsSuch(t *testing.T) {
 	}
 }
 
-// A file of format 1, which had no sales, is refused before anything else in it is read: its records would
-// be read as something else.
+// A file of format 1, which had no sales, is refused before anything else in it is read: its
+// records would be read as something else.
 func TestAFileOfFormatOneIsRefused(t *testing.T) {
 	path := filepath.Join(tests.Scratch(t), "old.db")
 	must(t, bolt.Create(path, func(w kv.Writer) error {

@@ -43,8 +43,8 @@ func answerTo(t testing.TB, l *Ledger, r api.AnswerRequest) api.AnswerResult {
 	return check.Value(l.Answer(t.Context(), r))(t)
 }
 
-// medians makes every draw come out just below the middle: a score is the position itself, and of two answers
-// the true one is given.
+// medians makes every draw come out just below the middle: a score is the position itself, and of
+// two answers the true one is given.
 func medians() *mechanism.Sampler {
 	return &mechanism.Sampler{Random: exact.ReplayBits(func(p []byte) {
 		for i := range p {
@@ -61,7 +61,8 @@ func TestTheTruthDecidesNothingButTheAnswer(t *testing.T) {
 		answerTo(t, l, inquire(t, "1", query, "0.001", ballots(yes...), "ann", "bob", "cy", "dan", "eve"))
 		return pairs(t, l.engine.Store)
 	}
-	// For truths with the same answer at different distances everything is the same, down to the hashes of the log.
+	// For truths with the same answer at different distances everything is the same, down to the
+	// hashes of the log.
 	same(t, "another lead", dump("winner"), dump("winner", "ann"))
 	same(t, "another lead", dump("winner", "ann", "bob", "cy"), dump("winner", "ann", "bob", "cy", "eve"))
 	// A score is the distance, but for noise. Nothing else may follow from it.
@@ -70,7 +71,8 @@ func TestTheTruthDecidesNothingButTheAnswer(t *testing.T) {
 	same(t, "another score", scored("ann"), scored("ann", "bob", "cy", "dan"))
 }
 
-// withoutScores returns what is stored with 0 in the place of every score, and of the hashes that follow from it.
+// withoutScores returns what is stored with 0 in the place of every score, and of the hashes that
+// follow from it.
 func withoutScores(t *testing.T, stored []pair) []pair {
 	t.Helper()
 	found := 0
@@ -116,7 +118,8 @@ func TestApplyRefusesBrokenAnswers(t *testing.T) {
 	}
 }
 
-// An answer that was recorded when a request for it began, and is erased before the decision, is not drawn again of nobody.
+// An answer that was recorded when a request for it began, and is erased before the decision, is
+// not drawn again of nobody.
 func TestAnswer_PanelForgottenBeforeTheDecision_IsRefused(t *testing.T) {
 	l, s := openShim(t, votersFile(t, "9", "ann", "bob"), Options{})
 	ask := func(key, epsilon string) error {
@@ -125,7 +128,8 @@ func TestAnswer_PanelForgottenBeforeTheDecision_IsRefused(t *testing.T) {
 		return check.Err(l.Answer(t.Context(), r))
 	}
 	must(t, ask("first", "1"))
-	// The commit that forgets goes on once the next request has read the state before it, and waits.
+	// The commit that forgets goes on once the next request has read the state before it, and
+	// waits.
 	commit := s.holdCommit(t)
 	forgotten, answered := make(chan error, 1), make(chan error, 1)
 	go func() { forgotten <- l.Forget(t.Context(), api.ObjectRequest{Key: "forget", Object: "ann"}) }()
@@ -139,8 +143,8 @@ func TestAnswer_PanelForgottenBeforeTheDecision_IsRefused(t *testing.T) {
 	release(t, l, releaseOf(t, "after", "bob", "1")) // the ledger goes on
 }
 
-// TestARaiseIsChargedToItsPanel forges a raise of an answer that is charged to other people than the answer was. The
-// number of them is right.
+// TestARaiseIsChargedToItsPanel forges a raise of an answer that is charged to other people than
+// the answer was. The number of them is right.
 func TestARaiseIsChargedToItsPanel(t *testing.T) {
 	for name, who := range map[string][]string{
 		"the panel":      {"ann", "bob", "cy"},
@@ -177,8 +181,8 @@ func TestARaiseIsChargedToItsPanel(t *testing.T) {
 	}
 }
 
-// TestAnInsertedScoreKnowsTheOneBelow derives answers a billionth above others, whose scores are then nearly always equal:
-// with these draws, always.
+// TestAnInsertedScoreKnowsTheOneBelow derives answers a billionth above others, whose scores are
+// then nearly always equal: with these draws, always.
 func TestAnInsertedScoreKnowsTheOneBelow(t *testing.T) {
 	l := inMemory(t, Options{})
 	l.requests.Sampler = queriesOf(5)
@@ -220,7 +224,8 @@ func TestAQuoteSaysWhyAnAnswerIsNotRaised(t *testing.T) {
 	check.That(t, errors.Is(q.NotRaised, request.ErrNewEpoch) && q.Charge == eps(t, "2"), "%+v", q)
 }
 
-// TestAQuoteBlamesNobodyForgotten asks why answers are not raised that could not be from the beginning.
+// TestAQuoteBlamesNobodyForgotten asks why answers are not raised that could not be from the
+// beginning.
 func TestAQuoteBlamesNobodyForgotten(t *testing.T) {
 	l := voters(t, inMemory(t, Options{}), "9", "ann", "bob")
 	for name, query := range map[string]string{"left out": "majority:yes", "no boundary": "threshold:yes:3"} {

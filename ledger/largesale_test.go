@@ -19,8 +19,8 @@ import (
 	"github.com/sluicedp/sluice/rrchain"
 )
 
-// mixed is a market of several parts, and something over: some have left, and some have sold before, below ε=2, at it or
-// above.
+// mixed is a market of several parts, and something over: some have left, and some have sold
+// before, below ε=2, at it or above.
 func mixed(t testing.TB, l *Ledger) (names, gone []string) {
 	t.Helper()
 	names = crowd(2*state.PartSize + 7)
@@ -92,8 +92,8 @@ func TestASaleOfSeveralParts(t *testing.T) {
 	}
 }
 
-// In front of the sale, in its transaction, somebody leaves and somebody sells at ε=2; behind it a part of the same people is
-// sold on. Everybody sees those in front.
+// In front of the sale, in its transaction, somebody leaves and somebody sells at ε=2; behind it a
+// part of the same people is sold on. Everybody sees those in front.
 func TestASaleOfSeveralPartsAmongOthers(t *testing.T) {
 	path := create(t)
 	l := open(t, path, Options{})
@@ -132,8 +132,8 @@ func TestASaleOfSeveralPartsAmongOthers(t *testing.T) {
 	wantClean(t, l, api.VerifyRequest{})
 }
 
-// A large sale that comes to nothing, by whichever of its draws it ends, leaves nothing: nothing stored, nobody charged,
-// and nothing that runs.
+// A large sale that comes to nothing, by whichever of its draws it ends, leaves nothing: nothing
+// stored, nobody charged, and nothing that runs.
 func TestALargeSaleIsWholeOrNothing(t *testing.T) {
 	names := crowd(2*state.PartSize + 100)
 	u := &kv.Memory{}
@@ -249,8 +249,8 @@ func straight(t *testing.T, stride string) policy.Policy {
 
 func on(day int) time.Time { return epoch().Add(time.Duration(day) * 24 * time.Hour) }
 
-// A sale is one transaction, however many parts a raise of the same objects would have. What is held is not
-// given up in part, and what cannot be delivered is refunded, nothing else.
+// A sale is one transaction, however many parts a raise of the same objects would have. What is
+// held is not given up in part, and what cannot be delivered is refunded, nothing else.
 func TestALargeSaleIsOneCommit(t *testing.T) {
 	l, s := openShim(t, create(t), Options{})
 	define(t, l, vote())
@@ -280,8 +280,8 @@ func TestALargeSaleIsOneCommit(t *testing.T) {
 	auditStore(t, l.engine.Store)
 }
 
-// A trade of more objects than are looked at together leaves out whom it must, wherever they stand, and is the same for all
-// as for a list of their names.
+// A trade of more objects than are looked at together leaves out whom it must, wherever they stand,
+// and is the same for all as for a list of their names.
 func TestALargeTradeLooksAtEverybody(t *testing.T) {
 	const some = 2*state.PartSize + 5
 	names := crowd(some)

@@ -24,8 +24,8 @@ import (
 	"github.com/sluicedp/sluice/policy"
 )
 
-// timedPolicies are policies of each kind whose steps take the most work for their length. Each number gives a lower one than the number
-// before.
+// timedPolicies are policies of each kind whose steps take the most work for their length. Each
+// number gives a lower one than the number before.
 func timedPolicies() map[string]func(i int) string {
 	const start = `"start":"2027-01-01T00:00:00Z"`
 	return map[string]func(i int) string{
@@ -44,7 +44,8 @@ func timedPolicies() map[string]func(i int) string {
 	}
 }
 
-// A log may be a stranger's, and every policy in it another one. To audit it takes work in proportion to its length.
+// A log may be a stranger's, and every policy in it another one. To audit it takes work in
+// proportion to its length.
 func TestCostOfAudit_ManyPolicies_IsLinear(t *testing.T) {
 	for kind, text := range timedPolicies() {
 		t.Run(kind, func(t *testing.T) {
@@ -65,7 +66,8 @@ func TestCostOfAudit_ManyPolicies_IsLinear(t *testing.T) {
 	}
 }
 
-// changeBetweenPairs changes terms from each of some policies, each of which allows less than those before it, to each of those after it.
+// changeBetweenPairs changes terms from each of some policies, each of which allows less than those
+// before it, to each of those after it.
 func changeBetweenPairs(t *testing.T, l *Ledger, policies int, text func(i int) string) {
 	t.Helper()
 	var all []policy.Policy
@@ -120,7 +122,8 @@ func TestCostOfAudit_EnrolmentsRefusalsAndSweeps_IsLinear(t *testing.T) {
 	}
 }
 
-// wantLinearAudit checks that to audit a log of four times the size, or more, takes no more time for each byte.
+// wantLinearAudit checks that to audit a log of four times the size, or more, takes no more time
+// for each byte.
 func wantLinearAudit(t *testing.T, fill func(l *Ledger, n int)) {
 	t.Helper()
 	audited := func(n int) (audit func(), size int) {
@@ -190,7 +193,8 @@ func (d *descriptors) free() {
 	d.taken = nil
 }
 
-// TestDescriptorsChild is a host whose table of file descriptors is full now and then. It is run by the test below.
+// TestDescriptorsChild is a host whose table of file descriptors is full now and then. It is run by
+// the test below.
 func TestDescriptorsChild(t *testing.T) {
 	path := os.Getenv(descriptorsChild)
 	if path == "" {

@@ -16,10 +16,11 @@ import (
 	"github.com/sluicedp/sluice/policy"
 )
 
-// Invariants 1, 5 and 7 for the calls of the market when the disk or the host's source of truths fails.
+// Invariants 1, 5 and 7 for the calls of the market when the disk or the host's source of truths
+// fails.
 
-// stall is a ledger with ann, bob and cid on the market, ann of whom is reserved for acme, and a second
-// question with a policy that releases something by itself.
+// stall is a ledger with ann, bob and cid on the market, ann of whom is reserved for acme, and a
+// second question with a policy that releases something by itself.
 func stall(t *testing.T, s kv.Store, options Options) *Ledger {
 	t.Helper()
 	options.Now = epoch
@@ -122,8 +123,8 @@ func (e errand) wantFailure(t *testing.T, l *Ledger, want ...error) {
 	check.That(t, got == nil || reflect.ValueOf(got).IsZero(), "%+v comes with the error", got)
 }
 
-// A commit of which nobody knows whether it holds: the ledger stops, and the key tells after it is opened
-// again, whether it did hold or not.
+// A commit of which nobody knows whether it holds: the ledger stops, and the key tells after it is
+// opened again, whether it did hold or not.
 func TestAnUncertainCommitIsSettledByItsKey(t *testing.T) {
 	for _, e := range errands(t) {
 		for name, holds := range map[string]bool{"lost": false, "held": true} {
@@ -148,7 +149,8 @@ func TestAnUncertainCommitIsSettledByItsKey(t *testing.T) {
 	}
 }
 
-// Until the commit is durable nobody sees a sale: not its buyer, not a reader, not a second buyer of the same.
+// Until the commit is durable nobody sees a sale: not its buyer, not a reader, not a second buyer
+// of the same.
 func TestNobodySeesASaleBeforeItsCommit(t *testing.T) {
 	l, s := openShim(t, stallFile(t), Options{Now: epoch})
 	before := stats(t, l)
@@ -171,7 +173,8 @@ func TestNobodySeesASaleBeforeItsCommit(t *testing.T) {
 	auditAll(t, l, l.engine.Store)
 }
 
-// badSources are sources of truths that fail, each in its own way, and the errors that they lead to. The slow ones wait.
+// badSources are sources of truths that fail, each in its own way, and the errors that they lead
+// to. The slow ones wait.
 func badSources() map[string]struct {
 	truth api.TruthFunc
 	want  error
@@ -204,7 +207,8 @@ func badSources() map[string]struct {
 	}
 }
 
-// wantSourceError makes a call that a bad source of truths must end with its error, by which the host knows it.
+// wantSourceError makes a call that a bad source of truths must end with its error, by which the
+// host knows it.
 func wantSourceError(t *testing.T, want error, call func() error) {
 	t.Helper()
 	err := recovered(call)
@@ -271,7 +275,8 @@ func TestASourceThatFailsLateSellsNothing(t *testing.T) {
 	auditStore(t, l.engine.Store)
 }
 
-// A sweep goes part by part: what was done before its source failed stays, and the same key goes on there.
+// A sweep goes part by part: what was done before its source failed stays, and the same key goes on
+// there.
 func TestASweepGoesOnWhereItsSourceFailed(t *testing.T) {
 	for kind, source := range badSources() {
 		if source.slow || oneIn(3) > 1 && kind != "panicking" && kind != "too few" { // two of them under the race detector
@@ -347,7 +352,8 @@ func TestAnInterruptedSweepGoesOn(t *testing.T) {
 	})
 }
 
-// A source of truths may call the ledger, and whatever it does there is seen by the sale that asked.
+// A source of truths may call the ledger, and whatever it does there is seen by the sale that
+// asked.
 func TestASourceMayCallTheLedger(t *testing.T) {
 	for name, one := range map[string]struct {
 		meanwhile func(l *Ledger)
@@ -463,7 +469,8 @@ func TestKeysOfTheMarketAreForOneRequest(t *testing.T) {
 	})
 }
 
-// What was granted holds: a clock that goes back between a reservation and its sale takes nothing away.
+// What was granted holds: a clock that goes back between a reservation and its sale takes nothing
+// away.
 func TestAClockGoneBackDoesNotBreakAReservation(t *testing.T) {
 	clock := newClock(epoch())
 	l := inMemory(t, Options{Now: clock.read})

@@ -128,10 +128,11 @@ type holding struct {
 	since                   uint64 // the epoch, by the event that began it
 }
 
-// auditMarket checks what stands in the records of the market against the log and against the prices
-// (invariants 3, 4, 9 and 13): each response is the one recorded at its ε; each buyer pays for each object the price
-// of a higher level, in force or promised, less what it has paid for the object; and earnings, payments and revenue are the same money. Of
-// what is erased only the money can be checked.
+// auditMarket checks what stands in the records of the market against the log and against the
+// prices (invariants 3, 4, 9 and 13): each response is the one recorded at its ε; each buyer pays
+// for each object the price of a higher level, in force or promised, less what it has paid for the
+// object; and earnings, payments and revenue are the same money. Of what is erased only the money
+// can be checked.
 func auditMarket(t testing.TB, l *Ledger) {
 	t.Helper()
 	type place struct {

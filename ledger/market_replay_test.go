@@ -15,8 +15,9 @@ import (
 	"github.com/sluicedp/sluice/ledger/internal/state"
 )
 
-// Invariant 9 for the market: the state is the fold of the log, and apply refuses a log that no ledger can
-// have written. The fold of what sales write is compared with what is stored wherever a test audits.
+// Invariant 9 for the market: the state is the fold of the log, and apply refuses a log that no
+// ledger can have written. The fold of what sales write is compared with what is stored wherever a
+// test audits.
 
 // The sales of marketHistory, by their numbers.
 const (
@@ -76,8 +77,8 @@ func aSale(t *testing.T, number uint64, buyer uint32, epsilon string, price uint
 	return event.Deal{Sale: number, Buyer: buyer, Question: 1, Epsilon: eps(t, epsilon), Objects: 1, Price: price}
 }
 
-// forgery is what cannot follow on a log, and what there is to be said against it, so that it is not refused for
-// something else.
+// forgery is what cannot follow on a log, and what there is to be said against it, so that it is
+// not refused for something else.
 type forgery struct {
 	why     string
 	changes []event.Change
@@ -224,8 +225,9 @@ func TestApplyRefusesAMarketWithoutItsParts(t *testing.T) {
 	}
 }
 
-// If a decision were wrong, apply would still keep the cap, the reserved price and the recorded response: the commit fails, and nothing
-// changes. Nor may a transaction end in the midst of a sale: no event could follow it, and the ledger would be good for nothing any more.
+// If a decision were wrong, apply would still keep the cap, the reserved price and the recorded
+// response: the commit fails, and nothing changes. Nor may a transaction end in the midst of a
+// sale: no event could follow it, and the ledger would be good for nothing any more.
 func TestApplyIsASecondGuard(t *testing.T) {
 	l, s := openShim(t, create(t), Options{Now: epoch})
 	sellers(t, l, "3", "2", "ann", "bob", "cid")

@@ -11,8 +11,8 @@ import (
 	"github.com/sluicedp/sluice/ledger/api"
 )
 
-// TestNobodyBeginsWithoutAKeyByMistake opens a ledger that has used a noise key without any: chains could begin there
-// that no key will ever bind. Whoever means that says so.
+// TestNobodyBeginsWithoutAKeyByMistake opens a ledger that has used a noise key without any: chains
+// could begin there that no key will ever bind. Whoever means that says so.
 func TestNobodyBeginsWithoutAKeyByMistake(t *testing.T) {
 	path := create(t)
 	l := open(t, path, Options{NoiseKey: noiseKeys("2026")})

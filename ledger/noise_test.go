@@ -33,8 +33,8 @@ import (
 	"github.com/sluicedp/sluice/rrchain"
 )
 
-// Responses that are drawn from a key of the host's: they follow from the key, the question, the object, ε and the
-// truth alone.
+// Responses that are drawn from a key of the host's: they follow from the key, the question, the
+// object, ε and the truth alone.
 
 // theNoiseKey is the key of a name: of every name another one.
 func theNoiseKey(name string) []byte {
@@ -66,8 +66,8 @@ func cityOf(q api.Question) api.TruthFunc {
 	}
 }
 
-// keyed opens a new ledger in memory whose responses are drawn from a key, with the given questions about people
-// who sell.
+// keyed opens a new ledger in memory whose responses are drawn from a key, with the given questions
+// about people who sell.
 func keyed(t *testing.T, keys api.NoiseKeys, names []string, questions ...api.Question) *Ledger {
 	t.Helper()
 	l := inMemory(t, Options{NoiseKey: keys})
@@ -92,7 +92,8 @@ func allResponses(t *testing.T, l *Ledger, names []string) map[string]string {
 	return all
 }
 
-// orders are the things that a host does in the same way whenever it does them: releases, raises of all, sales.
+// orders are the things that a host does in the same way whenever it does them: releases, raises of
+// all, sales.
 func orders(t *testing.T, l *Ledger, names []string, q api.Question) (all []func()) {
 	truth := cityOf(q)
 	add := func(do func()) { all = append(all, do) }
@@ -114,8 +115,8 @@ func orders(t *testing.T, l *Ledger, names []string, q api.Question) (all []func
 	return all
 }
 
-// The file is lost, and made again by the same orders in another order: all responses are the same, to the byte. A replica that was asked
-// for less agrees in all that it has.
+// The file is lost, and made again by the same orders in another order: all responses are the same,
+// to the byte. A replica that was asked for less agrees in all that it has.
 func TestALostLedgerIsMadeAgainFromItsNoiseKey(t *testing.T) {
 	names, questions := crowd(6), []api.Question{cities("direct"), cities("unary")}
 	made := func(seed uint64, current string, oneIn int) map[string]string {
@@ -195,8 +196,9 @@ func agreement(t *testing.T, a, b *Ledger, questionA, questionB api.Question, na
 	return n
 }
 
-// The noise belongs to the question as it is defined: of 400 objects, independent responses out of 97 agree in
-// about 4, and in more than 40 with a probability below 1e-25 (of 200, in more than 20: 1e-13); rows of 97 bits never.
+// The noise belongs to the question as it is defined: of 400 objects, independent responses out of
+// 97 agree in about 4, and in more than 40 with a probability below 1e-25 (of 200, in more than 20:
+// 1e-13); rows of 97 bits never.
 func TestAnotherDefinitionHasOtherNoise(t *testing.T) {
 	t.Run("direct", func(t *testing.T) { wantOtherNoise(t, cities("direct")) })
 	t.Run("unary", func(t *testing.T) { wantOtherNoise(t, cities("unary")) })
@@ -250,8 +252,9 @@ func keyOf(t *testing.T, l *Ledger, question uint32, name string) (key string) {
 	return key
 }
 
-// Rotation is for new chains. A chain keeps the key that it began with; one that is forgotten and begins anew has none:
-// its object may be back with another truth, and the same noise on both would betray both.
+// Rotation is for new chains. A chain keeps the key that it began with; one that is forgotten and
+// begins anew has none: its object may be back with another truth, and the same noise on both would
+// betray both.
 func TestNoiseKeysAreRotatedForNewChains(t *testing.T) {
 	path := create(t)
 	q := cities("direct")
@@ -408,7 +411,8 @@ func TestAReadOnlyLedgerBeginsNoNoiseKey(t *testing.T) {
 	check.That(t, bytes.Equal(before, after), "the file was changed")
 }
 
-// The key stands in no file, log line or error, whatever goes wrong; nor does its digest under any fixed text.
+// The key stands in no file, log line or error, whatever goes wrong; nor does its digest under any
+// fixed text.
 func TestTheNoiseKeyIsNowhere(t *testing.T) {
 	dir := tests.Scratch(t)
 	path := filepath.Join(dir, "ledger.db")
@@ -462,7 +466,8 @@ func TestTheNoiseKeyIsTheLedgersOwnCopy(t *testing.T) {
 	check.That(t, n == len(names), "%d of %d agree", n, len(names))
 }
 
-// The commit that begins a key fails, before or after it is durable: opened again, the ledger has the key once.
+// The commit that begins a key fails, before or after it is durable: opened again, the ledger has
+// the key once.
 func TestAFailureWhileANoiseKeyBegins(t *testing.T) {
 	s := &kv.Memory{}
 	begin(t, s)
@@ -600,7 +605,8 @@ func TestApplyRefusesForgedNoiseKeys(t *testing.T) {
 	}
 }
 
-// A ledger with as many noise keys as there can be opens with any of them, and with no other. No log has more.
+// A ledger with as many noise keys as there can be opens with any of them, and with no other. No
+// log has more.
 func TestNoiseKeys_MoreThanAllowed_AreRefused(t *testing.T) {
 	s := &kv.Memory{}
 	begin(t, s)

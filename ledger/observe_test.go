@@ -65,7 +65,8 @@ func (n *notes) wantWork(t *testing.T, what string, want observe.Commit) {
 		"%s: told was %+v, want %+v", what, got, want)
 }
 
-// An observer learns of each kind of request what it drew, sold again, charged, and whom it left out.
+// An observer learns of each kind of request what it drew, sold again, charged, and whom it left
+// out.
 func TestAnObserverIsToldOfCommits(t *testing.T) {
 	seen := &notes{}
 	l := sellers(t, open(t, create(t), Options{Observer: seen}), "3", "3", crowd(4)...)
@@ -98,7 +99,8 @@ func TestAnObserverIsToldOfCommits(t *testing.T) {
 		"of what did not happen was told %+v, %+v", seen.refused, seen.audits)
 }
 
-// What is told adds up to what the ledger has, also when many share commits and a request takes several.
+// What is told adds up to what the ledger has, also when many share commits and a request takes
+// several.
 func TestWhatAnObserverIsToldAddsUp(t *testing.T) {
 	seen := &notes{}
 	path := create(t)
@@ -144,7 +146,8 @@ func TestWhoIsRefusedInACommitIsNotCounted(t *testing.T) {
 	seen.wantWork(t, "two commits", observe.Commit{Requests: 3, Draws: map[string]uint64{"raise": 3}, Charged: 1.5})
 }
 
-// A request that is refused as a whole is told with everybody who stands in its way: no commit is told then.
+// A request that is refused as a whole is told with everybody who stands in its way: no commit is
+// told then.
 func TestAnObserverIsToldOfRefusals(t *testing.T) {
 	seen := &notes{}
 	names := crowd(5)
@@ -185,7 +188,8 @@ func TestAnObserverIsToldOfRefusals(t *testing.T) {
 	seen.wantWork(t, "nothing", observe.Commit{})
 }
 
-// A commit may be decided twice, because somebody in it is refused who has recorded something. Who was refused before that is told once.
+// A commit may be decided twice, because somebody in it is refused who has recorded something. Who
+// was refused before that is told once.
 func TestARefusalIsToldOnce(t *testing.T) {
 	seen := &notes{}
 	path := create(t)
@@ -278,8 +282,8 @@ func healthOf(t testing.TB, l *Ledger) observe.Health {
 	return check.Value(l.Health(t.Context()))(t)
 }
 
-// A reservation counts as long as it holds: until it is captured, cancelled, or has run out. One that has run out holds again if the
-// clock goes back, but not if the log has come further.
+// A reservation counts as long as it holds: until it is captured, cancelled, or has run out. One
+// that has run out holds again if the clock goes back, but not if the log has come further.
 func TestHealthCountsReservations(t *testing.T) {
 	begun := epoch().Add(time.Hour)
 	clock := newClock(begun)

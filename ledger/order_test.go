@@ -13,8 +13,9 @@ import (
 	"github.com/sluicedp/sluice/ledger/internal/state"
 )
 
-// Invariant 8: by default an order sells to all its objects or to none; asked to be partial, it says
-// exactly whom it left out and why. Large orders take several transactions, which must not show.
+// Invariant 8: by default an order sells to all its objects or to none; asked to be partial, it
+// says exactly whom it left out and why. Large orders take several transactions, which must not
+// show.
 
 // big is the size of an order of two parts, of which the last is short.
 const big = state.PartSize + 404
@@ -75,8 +76,9 @@ func TestALargeOrderReportsProgressAndIsWhole(t *testing.T) {
 	check.That(t, reflect.DeepEqual(again, want), "again: %+v", again)
 }
 
-// Interrupted after its first part, whatever stops it, an order keeps the part and holds nothing, and the same key goes on to
-// a result as if nothing had been: with those who were enrolled when it began.
+// Interrupted after its first part, whatever stops it, an order keeps the part and holds nothing,
+// and the same key goes on to a result as if nothing had been: with those who were enrolled when it
+// began.
 func TestRaise_LargeAndInterrupted_GoesOnWithItsKey(t *testing.T) {
 	type host struct {
 		*testing.T
@@ -173,8 +175,8 @@ func TestALargeOrderHoldsNothingOfOthers(t *testing.T) {
 	}
 }
 
-// A partial order looks at everybody again when their turn comes: who was enrolled meanwhile is sold to,
-// with a truth that is asked for only then.
+// A partial order looks at everybody again when their turn comes: who was enrolled meanwhile is
+// sold to, with a truth that is asked for only then.
 func TestAPartialOrderSeesWhatChangesMeanwhile(t *testing.T) {
 	l := bigPanel(t, "1")
 	r := order(t, "k", "0.5", append(crowd(big), "zoe")...)
@@ -219,8 +221,8 @@ func TestALaterOrderDoesNotBreakOneUnderWay(t *testing.T) {
 	auditStore(t, l.engine.Store)
 }
 
-// A rival whose sale is decided when an order begins to hold, and is committed only then, is seen by the
-// order before it draws anything.
+// A rival whose sale is decided when an order begins to hold, and is committed only then, is seen
+// by the order before it draws anything.
 func TestALargeOrderSeesWhatWasDecidedBeforeItHeld(t *testing.T) {
 	s := &shim{Store: bigPanel(t, "1").engine.Store}
 	l := openMemory(t, s, Options{})
@@ -243,7 +245,8 @@ func TestALargeOrderSeesWhatWasDecidedBeforeItHeld(t *testing.T) {
 
 func answerOf[T any](value T, err error) answer[T] { return answer[T]{value, err} }
 
-// Two large orders that both fit share the budget; of two that do not fit, not both are carried out.
+// Two large orders that both fit share the budget; of two that do not fit, not both are carried
+// out.
 func TestLargeOrdersAtOnce(t *testing.T) {
 	for epsilon, fit := range map[string]int{"0.5": 2, "0.6": 1} {
 		t.Run(epsilon, func(t *testing.T) {
@@ -400,7 +403,8 @@ func TestEnrollingACrowdIsWhole(t *testing.T) {
 	})
 }
 
-// What a raise was interrupted for is over when the ledger is closed: it goes on in the file that is opened again.
+// What a raise was interrupted for is over when the ledger is closed: it goes on in the file that
+// is opened again.
 func TestRaise_InterruptedAndReopened_GoesOn(t *testing.T) {
 	path := create(t)
 	l := voters(t, open(t, path, Options{}), "1", crowd(big)...)

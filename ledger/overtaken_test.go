@@ -11,8 +11,8 @@ import (
 	"github.com/sluicedp/sluice/ledger/internal/state"
 )
 
-// whileAsked returns truths that are yes, and calls then while they are asked for the first time: between the snapshot in
-// which a request is looked up and its transaction.
+// whileAsked returns truths that are yes, and calls then while they are asked for the first time:
+// between the snapshot in which a request is looked up and its transaction.
 func whileAsked(then func()) api.TruthFunc {
 	done := false
 	return func(ctx context.Context, question string, objects []string) ([]string, error) {
@@ -52,8 +52,8 @@ func meanwhile(t *testing.T, l *Ledger) map[string]change {
 	}
 }
 
-// What a request has read before its transaction is read again if it has changed: else a level that was released would be
-// lost, or budget spent twice.
+// What a request has read before its transaction is read again if it has changed: else a level that
+// was released would be lost, or budget spent twice.
 func TestWhatARequestHasSeenIsReadAgainWhenItHasChanged(t *testing.T) {
 	for what, objects := range map[string][]string{"Release": {"ann"}, "Raise": {"ann", "bob"}, "Sell": {"ann"}} {
 		for name := range meanwhile(t, nil) {
@@ -86,7 +86,8 @@ func TestARequestThatComesAgainWhileItIsAsked(t *testing.T) {
 	wantClean(t, l, api.VerifyRequest{})
 }
 
-// Requests on the same few objects share transactions, and all have looked before the first of them was carried out.
+// Requests on the same few objects share transactions, and all have looked before the first of them
+// was carried out.
 func TestRequestsOfOneTransactionSeeEachOther(t *testing.T) {
 	l := voters(t, inMemory(t, Options{}), "10", "ann", "bob")
 	const callers = 40
@@ -117,7 +118,8 @@ func TestRequestsOfOneTransactionSeeEachOther(t *testing.T) {
 	wantClean(t, l, api.VerifyRequest{})
 }
 
-// A part of a long raise changes its objects like any other request: who has read one of them before reads it again.
+// A part of a long raise changes its objects like any other request: who has read one of them
+// before reads it again.
 func TestWhatALongRaiseHasChangedIsReadAgain(t *testing.T) {
 	const objects = 3 * state.PartSize
 	names := crowd(objects)

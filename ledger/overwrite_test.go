@@ -108,7 +108,8 @@ func submitted(ctx context.Context, l *Ledger, decide engine.Decision) error {
 	return err
 }
 
-// branch is a file that went its own way from another: one more release, in as many pages as any other has.
+// branch is a file that went its own way from another: one more release, in as many pages as any
+// other has.
 func branch(t testing.TB, from []byte, options Options, key string) []byte {
 	t.Helper()
 	path := filepath.Join(tests.Scratch(t), "branch.db")
@@ -119,8 +120,9 @@ func branch(t testing.TB, from []byte, options Options, key string) []byte {
 	return content(t, path)
 }
 
-// wantReplaced opens a copy of a ledger whose file is overwritten during a call, or before. The call returns ErrReplaced, and so does every
-// later one, although the file is put back: that is too late. Nothing is written to it.
+// wantReplaced opens a copy of a ledger whose file is overwritten during a call, or before. The
+// call returns ErrReplaced, and so does every later one, although the file is put back: that is too
+// late. Nothing is written to it.
 func wantReplaced(t *testing.T, live, over []byte, options Options, call func(l *Ledger, overwrite func()) error) {
 	t.Helper()
 	path := filepath.Join(tests.Scratch(t), "live.db")
@@ -140,7 +142,8 @@ func committing(*state.State) ([]event.Change, error) {
 	return []event.Change{&event.TruthKeySet{}}, nil
 }
 
-// What comes over the file is noticed by whatever is called first, and by everything that is called later.
+// What comes over the file is noticed by whatever is called first, and by everything that is called
+// later.
 func TestEveryCallNoticesAnOverwrittenFile(t *testing.T) {
 	path, options := busy(t)
 	old := content(t, path)
@@ -228,7 +231,8 @@ func TestAFileOverwrittenWhileItIsReadIsNoticed(t *testing.T) {
 	}
 }
 
-// Nobody is told that the file was overwritten because others commit, or compact it, while it is read.
+// Nobody is told that the file was overwritten because others commit, or compact it, while it is
+// read.
 func TestCommitsAreNotTakenForOverwriting(t *testing.T) {
 	path, options := busy(t)
 	l := open(t, path, options)
@@ -256,7 +260,8 @@ func TestCommitsAreNotTakenForOverwriting(t *testing.T) {
 
 const overwriteChild = "SLUICE_OVERWRITE_CHILD"
 
-// TestOverwriteChild is a host that goes on until its file is overwritten. It is run by the test below.
+// TestOverwriteChild is a host that goes on until its file is overwritten. It is run by the test
+// below.
 func TestOverwriteChild(t *testing.T) {
 	path := os.Getenv(overwriteChild)
 	if path == "" {
@@ -302,8 +307,9 @@ func TestOverwriteChild(t *testing.T) {
 	fmt.Printf("job late ended: %v, %v\n", errors.Is(err, api.ErrReplaced) || errors.Is(err, api.ErrStopped), err)
 }
 
-// The memory that the file is mapped to ends where the file does, and changes with it. The host meets that everywhere at once:
-// it must come to an end by itself, with errors that say what happened.
+// The memory that the file is mapped to ends where the file does, and changes with it. The host
+// meets that everywhere at once: it must come to an end by itself, with errors that say what
+// happened.
 func TestAHostSurvivesOverwritingUnderLoad(t *testing.T) {
 	path := votersFile(t, "9", crowd(300)...)
 	old := content(t, path)

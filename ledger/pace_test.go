@@ -8,7 +8,8 @@ import (
 
 // How much the tests do, and how fast.
 
-// usualGarbage is for what measures time or memory: until it ends, garbage is collected as in other programs.
+// usualGarbage is for what measures time or memory: until it ends, garbage is collected as in other
+// programs.
 func usualGarbage(t testing.TB) {
 	t.Helper()
 	tests.UsualGarbage(t)
@@ -17,6 +18,6 @@ func usualGarbage(t testing.TB) {
 // hurried tells whether tests are to be quicker than usual.
 func hurried() bool { return tests.Hurried() }
 
-// oneIn returns how many of an enumeration of like cases a test takes at a time: in its deep form all one by one, and else one in
-// so many.
+// oneIn returns how many of an enumeration of like cases a test takes at a time: in its deep form
+// all one by one, and else one in so many.
 func oneIn(many int) int { return tests.Stride(many, many) }

@@ -17,8 +17,8 @@ import (
 	"github.com/sluicedp/sluice/policy"
 )
 
-// afterPart calls then once, when a request has carried out its first part. What the request has read ahead by then is
-// out of date if then changes anything.
+// afterPart calls then once, when a request has carried out its first part. What the request has
+// read ahead by then is out of date if then changes anything.
 func afterPart(then func()) func(done, total int) {
 	done := false
 	return func(int, int) {
@@ -76,7 +76,8 @@ func TestWhatChangedInFrontOfThePartBefore(t *testing.T) {
 	wantClean(t, l, api.VerifyRequest{})
 }
 
-// A request that begins to hold budget leaves no event; yet what was decided before is not what holds now.
+// A request that begins to hold budget leaves no event; yet what was decided before is not what
+// holds now.
 func TestWhatWasDecidedAheadRespectsLaterHolds(t *testing.T) {
 	names := crowd(3 * state.PartSize)
 	l := voters(t, inMemory(t, Options{}), "1.5", names...)
@@ -178,7 +179,8 @@ func TestWhatWasRefusedAheadIsAskedOnceMore(t *testing.T) {
 	}
 }
 
-// A request keeps only so many truths. It asks again for the others, part by part, and no more often than that.
+// A request keeps only so many truths. It asks again for the others, part by part, and no more
+// often than that.
 func TestTruthsThatAreNotKeptAreAskedForAgain(t *testing.T) {
 	names := crowd(5*state.PartSize + 1)
 	l := voters(t, inMemory(t, Options{}), "10", names...)
@@ -203,7 +205,8 @@ func TestTruthsThatAreNotKeptAreAskedForAgain(t *testing.T) {
 	}
 }
 
-// A source of truths that has none any more the second time leaves the object out, or stops the request where it is.
+// A source of truths that has none any more the second time leaves the object out, or stops the
+// request where it is.
 func TestATruthThatIsGoneTheSecondTime(t *testing.T) {
 	names := crowd(3 * state.PartSize)
 	for _, partial := range []bool{true, false} {
@@ -307,7 +310,8 @@ func TestPanicsInASurvey(t *testing.T) {
 	wantClean(t, l, api.VerifyRequest{})
 }
 
-// Slices of a survey end where they were bounded, whoever of them has left: nobody is asked for twice.
+// Slices of a survey end where they were bounded, whoever of them has left: nobody is asked for
+// twice.
 func TestASurveyAsksForEachOnce(t *testing.T) {
 	names := crowd(3*state.PartSize + 1)
 	l := voters(t, inMemory(t, Options{}), "10", names...)
@@ -330,16 +334,16 @@ func TestASurveyAsksForEachOnce(t *testing.T) {
 	wantClean(t, l, api.VerifyRequest{})
 }
 
-// Times are compared as they are in the log, also those that were never read from it: the monotonic reading of the
-// machine's clock does not see that somebody has set it back.
+// Times are compared as they are in the log, also those that were never read from it: the monotonic
+// reading of the machine's clock does not see that somebody has set it back.
 func TestTimesHaveNoMonotonicReading(t *testing.T) {
 	s := &state.State{}
 	s.SetClock(time.Now())
 	check.That(t, s.Clock == s.Clock.Round(0) && s.Now == s.Now.Round(0), "%v and %v", s.Clock, s.Now)
 }
 
-// The memory of a part's changes is used again for the part after the next. What came of each part, whom it left out above
-// all, is told all the same.
+// The memory of a part's changes is used again for the part after the next. What came of each part,
+// whom it left out above all, is told all the same.
 func TestEachPartTellsWhomItLeftOut(t *testing.T) {
 	const parts = 5
 	names := crowd(parts * state.PartSize)

@@ -10,7 +10,8 @@ import (
 	"github.com/sluicedp/sluice/ledger/api"
 )
 
-// A ledger opened by a link, or by a relative path, has its journal beside the real file, wherever the process goes.
+// A ledger opened by a link, or by a relative path, has its journal beside the real file, wherever
+// the process goes.
 func TestOpen_ResolvesThePath(t *testing.T) {
 	dir := t.TempDir()
 	must(t, os.MkdirAll(filepath.Join(dir, "etc", "elsewhere"), 0o700))

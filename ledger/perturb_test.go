@@ -23,8 +23,8 @@ import (
 	"github.com/sluicedp/sluice/privacy"
 )
 
-// everything is the log of a day on which a ledger records events of every kind, and refuses for every reason but the lack
-// of a key.
+// everything is the log of a day on which a ledger records events of every kind, and refuses for
+// every reason but the lack of a key.
 func everything(t *testing.T) []event.Event {
 	t.Helper()
 	s := &kv.Memory{}
@@ -107,7 +107,8 @@ func everything(t *testing.T) []event.Event {
 	return logOf(t, pairs(t, s))
 }
 
-// kindOf names the kind of an event. Whom an enrolment or a change of terms refuses is checked otherwise than who is refused a response.
+// kindOf names the kind of an event. Whom an enrolment or a change of terms refuses is checked
+// otherwise than who is refused a response.
 func kindOf(c event.Change) string {
 	if r, is := c.(*event.ObjectRefused); is && (slices.Contains([]api.Reason{api.CapDiffers, api.PolicyDiffers, api.NeedsConsent}, r.Reason) || r.Reason == api.NotEnrolled && r.Asked.IsZero()) {
 		return "not-agreed"
@@ -248,9 +249,9 @@ func deepen(v reflect.Value) {
 	}
 }
 
-// TestEveryFieldIsChecked perturbs each field of each event of a log, in several ways, and folds the log anew, so that
-// its tree and its state fit: it is refused, or the field is among those that may be anything, each for its reason. A
-// field that is new must get a row.
+// TestEveryFieldIsChecked perturbs each field of each event of a log, in several ways, and folds
+// the log anew, so that its tree and its state fit: it is refused, or the field is among those that
+// may be anything, each for its reason. A field that is new must get a row.
 func TestEveryFieldIsChecked(t *testing.T) {
 	log := everything(t)
 	must(t, replayWhole(&kv.Memory{}, log))
@@ -325,7 +326,8 @@ func fieldPaths(t *testing.T) map[string]bool {
 	return all
 }
 
-// fieldsOfEvents says of each field of an event, by the table for readers, why it may be another one, or "" if it may not.
+// fieldsOfEvents says of each field of an event, by the table for readers, why it may be another
+// one, or "" if it may not.
 func fieldsOfEvents(t *testing.T) map[string]string {
 	t.Helper()
 	text := check.Value(os.ReadFile(filepath.Join("..", "docs", "reference", "checked-fields.md")))(t)

@@ -35,7 +35,8 @@ func (r looker) Scan(bucket string, from []byte, visit func(key, value []byte) b
 	})
 }
 
-// A survey of all visits each chain twice, once to see where a slice ends, also where nobody of them belongs to the panel.
+// A survey of all visits each chain twice, once to see where a slice ends, also where nobody of
+// them belongs to the panel.
 func TestASurveyVisitsWhoDoesNotBelongNoMoreOften(t *testing.T) {
 	names := crowd(5 * state.PartSize)
 	first, others := names[:state.PartSize+1], names[state.PartSize+1:]

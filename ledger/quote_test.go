@@ -7,7 +7,8 @@ import (
 	"github.com/sluicedp/sluice/ledger/api"
 )
 
-// The ID of a quote names the ledger: the same order quoted by another ledger, such as a test system, is another offer.
+// The ID of a quote names the ledger: the same order quoted by another ledger, such as a test
+// system, is another offer.
 func TestQuote_OfAnotherLedger_HasAnotherID(t *testing.T) {
 	quote := func() string {
 		l := sellers(t, newLedger(t), "1", "1", "ann")

@@ -263,7 +263,8 @@ func TestAboutIsWhatTheLedgerWasCreatedWith(t *testing.T) {
 	}
 }
 
-// One line for each commit, refusal and failure, as the options say, with buyer and sale if it is one, and none for what is free.
+// One line for each commit, refusal and failure, as the options say, with buyer and sale if it is
+// one, and none for what is free.
 func TestTheLogHasOneLineForEachCommitRefusalAndFailure(t *testing.T) {
 	var out bytes.Buffer
 	path := create(t)

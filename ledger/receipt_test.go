@@ -98,7 +98,8 @@ func TestReceiptsOfEverySale(t *testing.T) {
 	check.That(t, free.Price == 0, "what was below costs %d", free.Price)
 }
 
-// wantWithheld checks that a receipt does not show how its responses came about, nor a salt with which that can be found by trying.
+// wantWithheld checks that a receipt does not show how its responses came about, nor a salt with
+// which that can be found by trying.
 func wantWithheld(t *testing.T, o *office, r evidence.Receipt) {
 	t.Helper()
 	data := text(t, r)
@@ -230,7 +231,8 @@ func TestEveryAlterationOfAReceiptIsNamed(t *testing.T) {
 	check.That(t, n >= 60, "only %d fields", n)
 }
 
-// Receipts and statements are read strictly, in any zone, and are no others' by another key; every byte of them matters.
+// Receipts and statements are read strictly, in any zone, and are no others' by another key; every
+// byte of them matters.
 func TestDocuments_AreReadStrictly(t *testing.T) {
 	o, r := forgetful(t)
 	t.Run("receipt", func(t *testing.T) {
@@ -248,7 +250,8 @@ func TestDocuments_AreReadStrictly(t *testing.T) {
 	})
 }
 
-// wantStrict is the part of it that takes any document; half gives a copy of it a level of ε=0.5, which can be spelled in several ways.
+// wantStrict is the part of it that takes any document; half gives a copy of it a level of ε=0.5,
+// which can be spelled in several ways.
 func wantStrict[D document](t *testing.T, d D, read func([]byte) (D, error), half func(*D)) {
 	t.Helper()
 	wrongKeys(t, d)
@@ -425,7 +428,8 @@ func erase(r *evidence.SoldResponse, salt, withheld says.Hex) {
 	*r = evidence.SoldResponse{Price: r.Price, Event: r.Event, Leaf: r.Leaf, Erased: true, Commitment: make(says.Hex, 32), Salt: salt, Withheld: withheld}
 }
 
-// Invariant 6: nothing in a receipt comes from the truth but the responses, nor does it name requests.
+// Invariant 6: nothing in a receipt comes from the truth but the responses, nor does it name
+// requests.
 func TestReceiptsTellNoTruth(t *testing.T) {
 	o := newOffice(t, 1)
 	o.engine.Chances.Sampler = uniformSampler(5)

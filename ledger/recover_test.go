@@ -25,8 +25,8 @@ func left(t testing.TB, path string) (copied string) {
 	return copied
 }
 
-// What a fold of the journal comes to is, to the byte, what the process had that left it. Somebody was forgotten, somebody has left,
-// something was sold and reserved meanwhile.
+// What a fold of the journal comes to is, to the byte, what the process had that left it. Somebody
+// was forgotten, somebody has left, something was sold and reserved meanwhile.
 func TestTheFoldOfAJournalIsWhatWasThere(t *testing.T) {
 	names := crowd(50)
 	path := filepath.Join(tests.Scratch(t), "ledger.db")
@@ -98,7 +98,8 @@ func TestAJournalStaysShort(t *testing.T) {
 	wantClean(t, l, api.VerifyRequest{})
 }
 
-// However much a crash has left in the journal, to fold it takes the memory that a table may have and the pages it changes at once, and no more.
+// However much a crash has left in the journal, to fold it takes the memory that a table may have
+// and the pages it changes at once, and no more.
 func TestToFoldAJournalTakesLittleMemory(t *testing.T) {
 	const most = 28 << 20 // 20,000 people would take 34 MiB in one piece, and three times as many 100 MiB
 	path := votersFile(t, "100", crowd(tests.Tries(20_000, 20_000, 100_000))...)
@@ -121,7 +122,8 @@ func TestToFoldAJournalTakesLittleMemory(t *testing.T) {
 	check.That(t, grown <= most, "to fold %d events takes %d KiB", events, grown>>10)
 }
 
-// A ledger that is only read, or whose requests all come to nothing, has no journal, and the file stays as it is.
+// A ledger that is only read, or whose requests all come to nothing, has no journal, and the file
+// stays as it is.
 func TestAReaderMakesNoJournal(t *testing.T) {
 	path := votersFile(t, "1", "ann")
 	before := content(t, path)

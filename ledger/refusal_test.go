@@ -203,7 +203,8 @@ func refusalIn(t testing.TB, ev says.Event) says.ObjectRefused {
 	return d
 }
 
-// Who asks for millions and is refused most of them keeps a bounded list, and finds the others in the log.
+// Who asks for millions and is refused most of them keeps a bounded list, and finds the others in
+// the log.
 func TestALongListOfRefusalsIsCutOff(t *testing.T) {
 	const more = 5
 	l := voters(t, inMemory(t, Options{}), "1", "ann")
@@ -301,7 +302,8 @@ func TestRefusalsOfASale(t *testing.T) {
 		"the log refuses %d, the sale %d", len(listed), len(s.Refused))
 }
 
-// What a buyer holds under terms that sold more is to be had again, but it is on offer no more: no refusal names it as what would do.
+// What a buyer holds under terms that sold more is to be had again, but it is on offer no more: no
+// refusal names it as what would do.
 func TestWhatIsOnOfferNoMoreIsNotNamed(t *testing.T) {
 	l := sellers(t, inMemory(t, Options{}), "2", "3", "ann")
 	sell(t, l, purchase(t, "before", "acme", "1.5", "ann"))
@@ -423,7 +425,8 @@ func TestWhoIsNewNeedsACap(t *testing.T) {
 	check.That(t, done.Enrolled == 1 && bob.Cap == eps(t, "2"), "%+v, with a cap of %s", done, bob.Cap)
 }
 
-// A refusal after the first part of a request must not claim that nothing has happened (invariant 7).
+// A refusal after the first part of a request must not claim that nothing has happened (invariant
+// 7).
 func TestARefusalOfTheRestSaysSo(t *testing.T) {
 	names := crowd(state.PartSize + 1)
 	last := names[state.PartSize]

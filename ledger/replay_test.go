@@ -14,9 +14,9 @@ import (
 	"github.com/sluicedp/sluice/ledger/internal/state"
 )
 
-// Invariant 9: the log is the truth. That the stored state is the fold of the log, byte for byte, is
-// what audit checks after the random histories, the crashes and the large orders. Here: apply refuses
-// a log that cannot be, rather than make a state of it.
+// Invariant 9: the log is the truth. That the stored state is the fold of the log, byte for byte,
+// is what audit checks after the random histories, the crashes and the large orders. Here: apply
+// refuses a log that cannot be, rather than make a state of it.
 
 // soundLog is a sound log: one question, two objects, a few responses.
 func soundLog(t *testing.T) []event.Event {
@@ -109,7 +109,8 @@ func TestApplyRefusesALogThatCannotBe(t *testing.T) {
 	}
 }
 
-// The fold is pure: it does the same whenever it is done, whatever the clock says, and wherever transactions begin and end.
+// The fold is pure: it does the same whenever it is done, whatever the clock says, and wherever
+// transactions begin and end.
 func TestReplay_InOneTransactionOrMany_GivesTheSameBytes(t *testing.T) {
 	for name, log := range map[string][]event.Event{"responses": soundLog(t), "market": marketHistory(t)} {
 		whole, again := &kv.Memory{}, &kv.Memory{}

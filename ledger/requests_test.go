@@ -8,7 +8,8 @@ import (
 	"github.com/sluicedp/sluice/ledger/api"
 )
 
-// drawing is a request for responses or for an answer, which needs true values: what all calls that draw have in common.
+// drawing is a request for responses or for an answer, which needs true values: what all calls that
+// draw have in common.
 type drawing struct {
 	key, question, buyer, epsilon string   // by default "vote" and acme
 	objects                       []string // all objects if it is nil; Release draws for the first

@@ -10,7 +10,8 @@ import (
 	"github.com/sluicedp/sluice/ledger/internal/state"
 )
 
-// A raise of everybody waits for a checkpoint before it takes the room that others need: releases go on, and do not wait behind it.
+// A raise of everybody waits for a checkpoint before it takes the room that others need: releases
+// go on, and do not wait behind it.
 func TestARaiseLeavesRoomForOthers(t *testing.T) {
 	names := crowd(2 * state.PartSize)
 	l, f := openHeld(t, votersFile(t, "9", names...), Options{Memory: 16 << 20})

@@ -27,8 +27,9 @@ import (
 // Invariant 6: the truth is in no file, log line, error text, metric or receipt. Refusals and error
 // kinds never depend on it.
 
-// wordsFor are the random words of draws from unary chains of m values, each of which ends in "one of both values
-// uniformly", so that no bit has anything to do with the truth. A draw reads a word; a first response reads a word for its coin before, and a raise makes a draw for it.
+// wordsFor are the random words of draws from unary chains of m values, each of which ends in "one
+// of both values uniformly", so that no bit has anything to do with the truth. A draw reads a word;
+// a first response reads a word for its coin before, and a raise makes a draw for it.
 func wordsFor(m int, methods ...event.Method) *rrchain.Sampler {
 	random := uint64(1)
 	next := func() uint64 {
@@ -60,8 +61,9 @@ func wordsFor(m int, methods ...event.Method) *rrchain.Sampler {
 	})}
 }
 
-// A day of raises and sales, reservations and sweeps, and of refusals of each kind, in which no response depends on
-// the truth. It returns everything stored, everything returned, and the responses of the question.
+// A day of raises and sales, reservations and sweeps, and of refusals of each kind, in which no
+// response depends on the truth. It returns everything stored, everything returned, and the
+// responses of the question.
 func dayWithoutTruth(t *testing.T, q api.Question, s *rrchain.Sampler, truth func(name string) string) (stored []pair, returned []any, responses map[string]bool) {
 	t.Helper()
 	store := &kv.Memory{}
@@ -119,8 +121,9 @@ func dayWithoutTruth(t *testing.T, q api.Question, s *rrchain.Sampler, truth fun
 	return pairs(t, store), returned, responses
 }
 
-// The strongest form: if the responses come out equal, everything stored is equal, whatever the truths were, and so is
-// every quote, sale, refusal and error, word for word. (The salts are random bits that nothing else has a part in.)
+// The strongest form: if the responses come out equal, everything stored is equal, whatever the
+// truths were, and so is every quote, sale, refusal and error, word for word. (The salts are random
+// bits that nothing else has a part in.)
 func TestStoredAndReturned_OtherTruthsSameResponses_AreTheSame(t *testing.T) {
 	first, raise, insert, degrade := event.MethodFresh, event.MethodRaise, event.MethodInsert, event.MethodDegrade
 	for q, sampler := range map[*api.Question]func() *rrchain.Sampler{
@@ -165,8 +168,8 @@ func listOf(values ...string) api.TruthFunc {
 	return func(context.Context, string, []string) ([]string, error) { return values, nil }
 }
 
-// Every way to fail with a truth at hand: no log line, no error and no byte of the file names a value, but for the
-// definition of the question.
+// Every way to fail with a truth at hand: no log line, no error and no byte of the file names a
+// value, but for the definition of the question.
 func TestFailure_TruthAtHand_NamesNoValue(t *testing.T) {
 	for _, encoding := range []string{"direct", "unary"} {
 		t.Run(string(encoding), func(t *testing.T) {
@@ -209,7 +212,8 @@ func failWithTruths(t *testing.T, q api.Question) {
 			}
 			drawing.key, drawing.truth = fmt.Sprint(call, " ", kind), source
 			_, err := drawing.by(t, l, call)
-			// A sweep leaves out objects whose true value is another, missing, or none of the question's.
+			// A sweep leaves out objects whose true value is another, missing, or none of the
+			// question's.
 			leftOut := call == "Advance" && slices.Contains([]string{"unknown", "another", "bits", "missing", "of one missing"}, kind)
 			silent(call+", "+kind, err, !leftOut)
 		}

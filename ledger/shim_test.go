@@ -16,8 +16,8 @@ import (
 	"github.com/sluicedp/sluice/ledger/journal"
 )
 
-// shim is where a ledger is kept whose commits a test can count, hold up and make fail at either side of the
-// instant at which they become durable.
+// shim is where a ledger is kept whose commits a test can count, hold up and make fail at either
+// side of the instant at which they become durable.
 type shim struct {
 	kv.Store
 	engine.Journals

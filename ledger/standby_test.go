@@ -103,8 +103,9 @@ func (c *couple) catchUp(b *Ledger) {
 	}
 }
 
-// A standby shows what the other host commits, to readers, watchers and audits, changes nothing, and has it in a file of its own: as far as that goes the
-// journal is trimmed, and Forget waits for it.
+// A standby shows what the other host commits, to readers, watchers and audits, changes nothing,
+// and has it in a file of its own: as far as that goes the journal is trimmed, and Forget waits for
+// it.
 func TestAStandbyFollows(t *testing.T) {
 	c := newCouple(t, "ann", "bea", "cid")
 	release(t, c.a, releaseOf(t, "behind the copy", "bea", "1"))
@@ -184,7 +185,8 @@ func recordsBut(all []pair) (left []pair) {
 	return left
 }
 
-// A standby takes over under load: nothing that was told is lost, or drawn twice; the other host hears of it, and who reads or watches goes on.
+// A standby takes over under load: nothing that was told is lost, or drawn twice; the other host
+// hears of it, and who reads or watches goes on.
 func TestAStandbyTakesOverUnderLoad(t *testing.T) {
 	names := crowd(40)
 	for range pace.Tries(2, 10, 100) {
@@ -262,7 +264,8 @@ func TestAStandbyShowsWhatIsSettled(t *testing.T) {
 	closed(t, c.a)
 }
 
-// A takeover that fails takes the ledger from nobody; one that comes to an end too late can be asked for again.
+// A takeover that fails takes the ledger from nobody; one that comes to an end too late can be
+// asked for again.
 func TestATakeoverThatFails(t *testing.T) {
 	c := newCouple(t, "ann", "bea")
 	b := c.follows()
@@ -354,7 +357,8 @@ func TestATakeoverOfAnotherHistoryFencesNobody(t *testing.T) {
 	closed(t, c.a)
 }
 
-// Two standbys take over at a time: the one that claims later has the ledger, and the other hears of it.
+// Two standbys take over at a time: the one that claims later has the ledger, and the other hears
+// of it.
 func TestTwoStandbysTakeOver(t *testing.T) {
 	c := newCouple(t, "ann", "bea")
 	third := c.copied("c.db")
@@ -392,7 +396,8 @@ func TestTwoStandbysTakeOver(t *testing.T) {
 	must(t, c.a.Close())
 }
 
-// The keys of the host count when it takes over: without the ledger's, a standby opens and reads, as whoever reads only, and draws nothing then.
+// The keys of the host count when it takes over: without the ledger's, a standby opens and reads,
+// as whoever reads only, and draws nothing then.
 func TestATakeoverSetsKeys(t *testing.T) {
 	c := newCouple(t, "ann", "bea")
 	closed(t, c.a)
@@ -412,7 +417,8 @@ func TestATakeoverSetsKeys(t *testing.T) {
 	must(t, c.a.Close())
 }
 
-// A standby answers as a host that has all keys. When it takes over without one, it answers anew, not with what it kept.
+// A standby answers as a host that has all keys. When it takes over without one, it answers anew,
+// not with what it kept.
 func TestATakeoverKeepsNoBudget(t *testing.T) {
 	c := newCouple(t, "ann")
 	closed(t, c.a)
@@ -456,8 +462,8 @@ func (b broken) Await(ctx context.Context, after journal.Position) error {
 	}
 }
 
-// A journal that cannot be read for a while is read when it can be, and meanwhile the standby shows what it has. One that is not what it was
-// stops the standby: it shows nothing any more.
+// A journal that cannot be read for a while is read when it can be, and meanwhile the standby shows
+// what it has. One that is not what it was stops the standby: it shows nothing any more.
 func TestAStandbyWhoseJournalFails(t *testing.T) {
 	c := newCouple(t, "ann", "bea")
 	var why atomic.Pointer[error]

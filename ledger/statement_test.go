@@ -295,7 +295,8 @@ func wantAllNamed(t *testing.T, o *office, st evidence.Statement, least int) {
 		all := strings.Join(faults(c), "\n")
 		var i int
 		if _, err := fmt.Sscanf(way, ".Events[%d]", &i); err == nil {
-			// An event's number is in no hash: it is its place in the log, which the proof is about.
+			// An event's number is in no hash: it is its place in the log, which the proof is
+			// about.
 			if !slices.ContainsFunc(c.Faults, func(f evidence.Fault) bool { return f.Item == i+1 }) && !strings.HasSuffix(way, "].Event") {
 				t.Errorf("%s: not named, but %q", way, faults(c))
 			}
@@ -431,8 +432,8 @@ func TestSplicedStatements(t *testing.T) {
 	}
 }
 
-// Of a log that breaks the rules by itself, with every leaf and every proof as it should be, the statement
-// does not come out right either.
+// Of a log that breaks the rules by itself, with every leaf and every proof as it should be, the
+// statement does not come out right either.
 func TestAStatementOfAFalseLog(t *testing.T) {
 	for name, test := range map[string]struct {
 		change func([]event.Event) []event.Event
@@ -553,8 +554,8 @@ func (hashesOnly) Scan(string, []byte, func(key, value []byte) bool) error {
 	return errors.New("not there")
 }
 
-// Others commit in the same transaction: the statement is not the end of the log, but its checkpoint is where it
-// ends.
+// Others commit in the same transaction: the statement is not the end of the log, but its
+// checkpoint is where it ends.
 func TestStatementsBesideOthers(t *testing.T) {
 	signer, verifier, public := logKey(t, officeName, 4)
 	path := filepath.Join(tests.Scratch(t), "ledger.db")

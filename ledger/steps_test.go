@@ -31,7 +31,8 @@ func steps() []string {
 	return []string{stepFrozen, stepWriting, stepWritten, stepStored, stepTrim, stepTrimmed}
 }
 
-// stepped is where a ledger is kept that tells of each step of its checkpoints. What is returned there becomes of the checkpoint.
+// stepped is where a ledger is kept that tells of each step of its checkpoints. What is returned
+// there becomes of the checkpoint.
 type stepped struct {
 	kv.Store
 	kv.Copier
@@ -129,7 +130,8 @@ func wantTold(t *testing.T, l *Ledger, told map[string]api.Response, when string
 	}
 }
 
-// At each step of a checkpoint readers see all that was told, and no more; commits go on; and what a crash leaves has all of it.
+// At each step of a checkpoint readers see all that was told, and no more; commits go on; and what
+// a crash leaves has all of it.
 func TestWorkGoesOnAtEachStepOfACheckpoint(t *testing.T) {
 	names := crowd(120)
 	path := votersFile(t, "9", names...)
@@ -174,8 +176,9 @@ func TestWorkGoesOnAtEachStepOfACheckpoint(t *testing.T) {
 	wantTold(t, open(t, path, Options{}), told, "in the end")
 }
 
-// A disk that is full, or fails, at some step of a checkpoint: the log says so. If nothing has happened, the ledger goes on, and the next
-// checkpoint, when there is room again, goes through. Else it stops, and who calls is told why. Nothing is lost.
+// A disk that is full, or fails, at some step of a checkpoint: the log says so. If nothing has
+// happened, the ledger goes on, and the next checkpoint, when there is room again, goes through.
+// Else it stops, and who calls is told why. Nothing is lost.
 func TestADiskThatFailsAtEachStepOfACheckpoint(t *testing.T) {
 	for _, step := range steps() {
 		for _, fault := range []error{syscall.ENOSPC, syscall.EIO} {
@@ -229,7 +232,8 @@ func failAtStep(t *testing.T, step string, fault error) {
 	check.That(t, len(files) == 1, "there is %v", files)
 }
 
-// Who reads while a checkpoint comes to an uncertain end is told that the ledger has stopped, and why: what was read may not be durable.
+// Who reads while a checkpoint comes to an uncertain end is told that the ledger has stopped, and
+// why: what was read may not be durable.
 func TestAReadThatMeetsAnUncertainCheckpointIsToldSo(t *testing.T) {
 	for what, meet := range map[string]func(l *Ledger, path string) error{
 		"a snapshot": func(l *Ledger, _ string) error {

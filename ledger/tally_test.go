@@ -189,7 +189,8 @@ func (w countingWriter) Put(bucket string, key, value []byte) error {
 	return w.Writer.Put(bucket, key, value)
 }
 
-// countingHomes is a ledger in which n objects have answered a question of m values in some encoding.
+// countingHomes is a ledger in which n objects have answered a question of m values in some
+// encoding.
 func countingHomes(t *testing.T, n, m int, encoding string) (*Ledger, *putCounter) {
 	t.Helper()
 	s := &putCounter{Store: &kv.Memory{}}
@@ -201,8 +202,8 @@ func countingHomes(t *testing.T, n, m int, encoding string) (*Ledger, *putCounte
 	return l, s
 }
 
-// A lone raise writes the tallies of the new and of the former level, a derived response its own, and a resale none,
-// however many objects and values there are.
+// A lone raise writes the tallies of the new and of the former level, a derived response its own,
+// and a resale none, however many objects and values there are.
 func TestDraw_WritesTwoTalliesHoweverManyAreCounted(t *testing.T) {
 	for _, encoding := range []string{"direct", "unary"} {
 		var first map[string]int

@@ -68,7 +68,8 @@ func asks(t *testing.T) map[string]func(l *Ledger) (api.ReleaseRequest, string) 
 	}
 }
 
-// cameOf returns what came of a release but for chance: the response without its value, the error, and the log.
+// cameOf returns what came of a release but for chance: the response without its value, the error,
+// and the log.
 func cameOf(t *testing.T, l *Ledger, r api.ReleaseRequest) (told string, err error) {
 	t.Helper()
 	response, err := l.Release(t.Context(), r)
@@ -244,7 +245,8 @@ func (c *impatient) Err() error {
 	}
 }
 
-// refusedOutside is an observer that writes to the ledger when somebody is refused. In the midst of a commit that would wait for itself.
+// refusedOutside is an observer that writes to the ledger when somebody is refused. In the midst of
+// a commit that would wait for itself.
 type refusedOutside struct {
 	ledger *Ledger
 	err    chan error

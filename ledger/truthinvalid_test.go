@@ -13,8 +13,8 @@ import (
 	"github.com/sluicedp/sluice/policy"
 )
 
-// An object whose true value is none of the question's is treated as one without a value, in all that is recorded or said; only the host's call
-// gets its name.
+// An object whose true value is none of the question's is treated as one without a value, in all
+// that is recorded or said; only the host's call gets its name.
 func TestEveryDraw_ValueOfNoQuestion_CountsAsNone(t *testing.T) {
 	const secret = "MAYBE"
 	released := check.Value(policy.Parse([]byte(`{"kind":"steps","steps":[["2026-01-01T00:00:00Z","0.5"]]}`)))(t)

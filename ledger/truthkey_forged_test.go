@@ -21,8 +21,9 @@ import (
 	"github.com/sluicedp/sluice/policy"
 )
 
-// bindings are forgeries of what ties chains to their truths, on a ground with a truth key: there ann and bob are bound by
-// an answer in question 1, and cid by a sale, and ann is not in question 2.
+// bindings are forgeries of what ties chains to their truths, on a ground with a truth key: there
+// ann and bob are bound by an answer in question 1, and cid by a sale, and ann is not in question
+// 2.
 func (g ground) bindings(t *testing.T) map[string]pairOfLogs {
 	t.Helper()
 	binding := func(name string, question uint32) event.Change {
@@ -107,8 +108,9 @@ func TestApplyRefusesForgedBindings(t *testing.T) {
 	}
 }
 
-// While an audit goes through the log, somebody may be forgotten: it has seen the beginning of a request whole, and sees the rest erased.
-// Such a log is sound, wherever the audit was: with a raise, a sale, a reservation, an answer and a sweep, each of which binds everybody.
+// While an audit goes through the log, somebody may be forgotten: it has seen the beginning of a
+// request whole, and sees the rest erased. Such a log is sound, wherever the audit was: with a
+// raise, a sale, a reservation, an answer and a sweep, each of which binds everybody.
 func TestALogIsSoundThoughSomebodyIsForgottenInTheMidstOfIt(t *testing.T) {
 	for _, name := range []string{"ann", "cid", "dan"} {
 		t.Run(name, func(t *testing.T) {
@@ -151,8 +153,8 @@ func TestALogIsSoundThoughSomebodyIsForgottenInTheMidstOfIt(t *testing.T) {
 	}
 }
 
-// foldInTwo folds a log as an audit does that goes on in another snapshot of it after some events: what it
-// looks up again is what the log is then.
+// foldInTwo folds a log as an audit does that goes on in another snapshot of it after some events:
+// what it looks up again is what the log is then.
 func foldInTwo(before, after []event.Event, at int) error {
 	w := &logWriter{log: before}
 	return (&kv.Memory{}).Update(func(to kv.Writer) (err error) {

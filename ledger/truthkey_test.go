@@ -41,8 +41,8 @@ func TestAChangedTruthStopsTheWholeOrder(t *testing.T) {
 	})
 }
 
-// wantChanged checks that a request is refused because these people's truths have changed. It says so to its caller
-// only: text and reasons are those of a host without a truth.
+// wantChanged checks that a request is refused because these people's truths have changed. It says
+// so to its caller only: text and reasons are those of a host without a truth.
 func wantChanged(t *testing.T, err error, names ...string) {
 	t.Helper()
 	var refused *api.RefusedError
@@ -87,8 +87,8 @@ func TestAShortTruthKeyIsRefused(t *testing.T) {
 	check.That(t, n == 1, "%d truth-key events", n)
 }
 
-// Without the key nothing is drawn from truths, of whomever, and the host is not even asked: it might tell others than
-// before, and nobody would notice. What needs no truth goes on.
+// Without the key nothing is drawn from truths, of whomever, and the host is not even asked: it
+// might tell others than before, and nobody would notice. What needs no truth goes on.
 func TestWithoutTheTruthKeyNothingIsDrawnFromTruths(t *testing.T) {
 	path := votersFile(t, "9", "ann", "bob")
 	l := bound(t, path)
@@ -237,8 +237,9 @@ func TestOnlyTheFirstBoundRaiseRecordsATag(t *testing.T) {
 	check.That(t, n == 1, "%d events bind the chain", n)
 }
 
-// afterAChange makes all kinds of requests of a host that has said yes of ann once, and now says something else or nothing.
-// It returns everything that anybody sees of it but the host's own process, and of whom the host was told that they changed.
+// afterAChange makes all kinds of requests of a host that has said yes of ann once, and now says
+// something else or nothing. It returns everything that anybody sees of it but the host's own
+// process, and of whom the host was told that they changed.
 func afterAChange(t *testing.T, anns string) (seen string, told [][]string) {
 	t.Helper()
 	s, log := &kv.Memory{}, &bytes.Buffer{}
@@ -289,8 +290,9 @@ func afterAChange(t *testing.T, anns string) (seen string, told [][]string) {
 	return seen + regexp.MustCompile(`"duration":[0-9.e+-]+`).ReplaceAllString(log.String(), "") + dump(t, s), told
 }
 
-// That a value has changed is a fact about two truths. Nobody but the host's process can tell it from a value that the host
-// does not have: not by any byte of a result, an error, a log line, a statement or the file. The host is told once.
+// That a value has changed is a fact about two truths. Nobody but the host's process can tell it
+// from a value that the host does not have: not by any byte of a result, an error, a log line, a
+// statement or the file. The host is told once.
 func TestAChangedTruthIsToldToTheHostAlone(t *testing.T) {
 	changed, told := afterAChange(t, "no")
 	without, silence := afterAChange(t, "")
@@ -302,8 +304,8 @@ func TestAChangedTruthIsToldToTheHostAlone(t *testing.T) {
 	}
 	i := slices.IndexFunc(silence, func(names []string) bool { return len(names) > 0 })
 	check.That(t, i < 0, "the host has not changed its mind, and is told so: %q", silence)
-	// In the second round keys that were used for a whole request are free, those of a partial one are not, and two of the
-	// requests are refused before anybody is asked.
+	// In the second round keys that were used for a whole request are free, those of a partial one
+	// are not, and two of the requests are refused before anybody is asked.
 	ann := []string{"ann"}
 	want := make([][]string, len(told))
 	for i := range 13 {

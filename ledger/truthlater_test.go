@@ -44,8 +44,8 @@ func (s *later) tell() {
 	s.asked, s.calls = nil, 0
 }
 
-// A source that tells later hears in one round of everybody whom a request will ask about, in more batches than one, and nothing is
-// carried out before. The same request with the same key then is.
+// A source that tells later hears in one round of everybody whom a request will ask about, in more
+// batches than one, and nothing is carried out before. The same request with the same key then is.
 func TestASourceThatTellsLaterHearsOfEverybody(t *testing.T) {
 	people := crowd(4100) // more than a batch
 	for _, call := range []string{"Raise", "Sell", "Answer"} {

@@ -10,8 +10,9 @@ import (
 	"github.com/sluicedp/sluice/ledger/internal/kv"
 )
 
-// A refused call takes the same steps whether the true value is missing, changed or invalid: its time must not show which. Steps are counted
-// as allocations: the fewest of many single calls, since the runtime allocates, too, and empties pools at random under the race detector.
+// A refused call takes the same steps whether the true value is missing, changed or invalid: its
+// time must not show which. Steps are counted as allocations: the fewest of many single calls,
+// since the runtime allocates, too, and empties pools at random under the race detector.
 func TestRefusal_ValueMissingChangedOrInvalid_TakesTheSameSteps(t *testing.T) {
 	l := voters(t, inMemory(t, Options{TruthKey: truthKey()}), "9", "ann", "bob")
 	release(t, l, releaseOf(t, "first", "ann", "1"))

@@ -25,8 +25,8 @@ import (
 	"github.com/sluicedp/sluice/rrchain"
 )
 
-// Questions in unary encoding do all that others do: see encodings_test.go. Their law is in internal/trial/model, and what
-// altered and forged records come to in damage_responses_test.go.
+// Questions in unary encoding do all that others do: see encodings_test.go. Their law is in
+// internal/trial/model, and what altered and forged records come to in damage_responses_test.go.
 
 func valueName(v int) string { return fmt.Sprint("value ", v) }
 
@@ -126,7 +126,8 @@ func TestAnEncodingThatCannotBeIsInvalid(t *testing.T) {
 	must(t, l.DefineQuestion(t.Context(), "k", api.Question{Name: "q", Values: valuesOf(2), Encoding: "unary"}))
 }
 
-// The same question is the same with its encoding told or not. Another encoding is another question.
+// The same question is the same with its encoding told or not. Another encoding is another
+// question.
 func TestAQuestionKeepsItsEncoding(t *testing.T) {
 	for _, test := range []struct {
 		values        int
@@ -216,8 +217,8 @@ func TestTheLargestUnaryQuestion(t *testing.T) {
 	wantRecount(t, l, "home", eps(t, "1"), eps(t, "2"))
 }
 
-// After Forget and Compact no bit that was released is in the file: neither in the events nor in the chain, and no
-// tally of nobody else.
+// After Forget and Compact no bit that was released is in the file: neither in the events nor in
+// the chain, and no tally of nobody else.
 func TestForgetDestroysEveryBit(t *testing.T) {
 	const name, values = "the one to be forgotten", 400
 	path := create(t)
@@ -259,7 +260,8 @@ func TestForgetDestroysEveryBit(t *testing.T) {
 	wantClean(t, l, api.VerifyRequest{})
 }
 
-// What a raise over many objects and values keeps in memory is bounded by the part that it commits at a time.
+// What a raise over many objects and values keeps in memory is bounded by the part that it commits
+// at a time.
 func TestARaiseOfManyBitsTakesLittleMemory(t *testing.T) {
 	const objects, values = 5000, 501
 	s := &measured{Store: newBolt(t)}
@@ -273,8 +275,8 @@ func TestARaiseOfManyBitsTakesLittleMemory(t *testing.T) {
 	r := homesOf(t, "1", "1")
 	result := carryOut(t, l, r)
 	check.That(t, result.Drawn == objects, "%+v", result)
-	// A part has 4,096 responses of 63 bytes, and their events, hashes and records: a few hundred bytes each. If all
-	// responses were kept as a number for each value, they would take 20 MB.
+	// A part has 4,096 responses of 63 bytes, and their events, hashes and records: a few hundred
+	// bytes each. If all responses were kept as a number for each value, they would take 20 MB.
 	grown := int64(s.most) - int64(before.HeapAlloc)
 	check.That(t, grown <= 16<<20, "the heap grew by %d MiB", grown>>20)
 	e := check.Value(l.Estimate(t.Context(), api.EstimateRequest{Question: "home"}))(t)
@@ -340,7 +342,8 @@ func TestASaleIsGivenUpBetweenDraws(t *testing.T) {
 	check.That(t, s.Draws == 5, "the same request again came to %+v", s)
 }
 
-// An audit writes its counts before they fill the memory, by their number: a tally of bits has many.
+// An audit writes its counts before they fill the memory, by their number: a tally of bits has
+// many.
 func TestAnAuditCountsTheBitsInMemory(t *testing.T) {
 	s := &state.State{Tallies: map[state.TallyKey]*state.Tally{}}
 	for i := range 3 {

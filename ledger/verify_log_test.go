@@ -96,7 +96,8 @@ func TestVerifyNamesAWrongLink(t *testing.T) {
 	}
 }
 
-// Whatever is done to the budgets that are stored, and to nothing else, is found, with the object's name.
+// Whatever is done to the budgets that are stored, and to nothing else, is found, with the object's
+// name.
 func TestVerifyFindsEveryForgedBudget(t *testing.T) {
 	original := pairs(t, rich(t))
 	lower := func(e *privacy.Epsilon) {
@@ -176,7 +177,8 @@ func TestADamagedBudgetIsNotDrawnFrom(t *testing.T) {
 	}
 }
 
-// Whoever writes the whole log anew, and the state with it, is not found out by the file. The checkpoint tells.
+// Whoever writes the whole log anew, and the state with it, is not found out by the file. The
+// checkpoint tells.
 func TestARewrittenLogIsFoundByACheckpoint(t *testing.T) {
 	for name, change := range rewritings(t) {
 		t.Run(name, func(t *testing.T) {
@@ -408,7 +410,8 @@ func TestVerifyGoesOnBehindADamagedPage(t *testing.T) {
 		"found %d damaged pages, %d missing chains, %d forged objects", files, missing, forged)
 }
 
-// inUse tells whether a page belongs to the present records, by whether a store can be read without it.
+// inUse tells whether a page belongs to the present records, by whether a store can be read without
+// it.
 func inUse(t testing.TB, data []byte, page int) bool {
 	t.Helper()
 	path := filepath.Join(tests.Scratch(t), "without.db")

@@ -16,8 +16,8 @@ import (
 	"github.com/sluicedp/sluice/ledger/api"
 )
 
-// Verify sees a ledger that others write to, and forget objects of, at every instant, and it never finds
-// anything.
+// Verify sees a ledger that others write to, and forget objects of, at every instant, and it never
+// finds anything.
 func TestVerifyBesideWriters(t *testing.T) {
 	wanted := uint64(tests.Tries(1500, 12_000, 12_000))
 	if hurried() {

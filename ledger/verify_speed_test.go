@@ -20,8 +20,8 @@ import (
 	"github.com/sluicedp/sluice/ledger/internal/wire"
 )
 
-// bigLedger makes a ledger file with about so many events, most of them draws: five levels each of as many
-// objects as that takes.
+// bigLedger makes a ledger file with about so many events, most of them draws: five levels each of
+// as many objects as that takes.
 func bigLedger(t testing.TB, path string, wanted int) {
 	t.Helper()
 	must(t, Create(t.Context(), path, CreateOptions{Currency: "USD"}))
@@ -54,8 +54,9 @@ func scanned(t testing.TB, l *Ledger) (took time.Duration, n uint64) {
 	return time.Since(began), n
 }
 
-// A log verifies also if the state that it makes does not fit into the memory allowed. With more events this
-// measures: SLUICE_VERIFY_EVENTS=1000000 go test -run VerifiesInLittleMemory -v ./ledger
+// A log verifies also if the state that it makes does not fit into the memory allowed. With more
+// events this measures: SLUICE_VERIFY_EVENTS=1000000 go test -run VerifiesInLittleMemory -v
+// ./ledger
 func TestALogVerifiesInLittleMemory(t *testing.T) {
 	usualGarbage(t)
 	wanted, little := 12_000, 256<<10
@@ -95,8 +96,8 @@ func TestAnAuditLetsOthersRun(t *testing.T) {
 		"%d times, in %d batches of events and %d of records", rests, events, records)
 }
 
-// What does not fit goes to temporary files, and nowhere else: without a place for them, only the audit fails that
-// needs them.
+// What does not fit goes to temporary files, and nowhere else: without a place for them, only the
+// audit fails that needs them.
 func TestTheStateOfAnAuditLeavesTheMemory(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "ledger.db")
 	bigLedger(t, path, 6_000)

@@ -26,8 +26,8 @@ import (
 	"github.com/sluicedp/sluice/privacy"
 )
 
-// Invariants 9 and 10: Verify finds whatever is not as the log says, and, with a checkpoint, a log that is not
-// as it was.
+// Invariants 9 and 10: Verify finds whatever is not as the log says, and, with a checkpoint, a log
+// that is not as it was.
 
 // findings verifies a ledger and returns what was found.
 func findings(t testing.TB, l *Ledger, r api.VerifyRequest) []api.Finding {
@@ -94,7 +94,8 @@ func TestARichLedgerVerifies(t *testing.T) {
 	}
 }
 
-// Whoever is forgotten while an audit goes through a sweep makes it find nothing, wherever the audit is.
+// Whoever is forgotten while an audit goes through a sweep makes it find nothing, wherever the
+// audit is.
 func TestForgettingInTheMidstOfAnAuditOfASweep(t *testing.T) {
 	days := check.Value(policy.Steps(policy.Step{At: epoch(), Ceiling: eps(t, "0.5")}))(t)
 	names := []string{"ann", "bob", "cid", "dan"}
@@ -452,7 +453,8 @@ func aboutTampering(name string, value func(*event.About) any, change func(*even
 	}, name, value, change)
 }
 
-// brokenRecords are changes after which a record is not there, is there without reason, or cannot be read.
+// brokenRecords are changes after which a record is not there, is there without reason, or cannot
+// be read.
 func brokenRecords(t *testing.T) map[string]tampering {
 	e := func(text string) privacy.Epsilon { return eps(t, text) }
 	ann := api.Finding{Kind: "object", Object: "ann"}

@@ -14,8 +14,8 @@ import (
 	"github.com/sluicedp/sluice/ledger/internal/state"
 )
 
-// Readers leave memory and what they decoded to those after them. Nothing of one reader may show in what another
-// returns.
+// Readers leave memory and what they decoded to those after them. Nothing of one reader may show in
+// what another returns.
 
 func TestReadersDoNotSeeEachOthersObjects(t *testing.T) {
 	names := crowd(20)
@@ -81,7 +81,8 @@ func TestCountersDamagedBetweenReadsAreFound(t *testing.T) {
 	}
 }
 
-// Many chains are read in several snapshots, in memory that is used again. The names given out stay.
+// Many chains are read in several snapshots, in memory that is used again. The names given out
+// stay.
 func TestLevelsAreReadInSeveralSnapshots(t *testing.T) {
 	names := crowd(2*scanSize + 300)
 	l := voters(t, inMemory(t, Options{}), "9", names...)

@@ -57,7 +57,8 @@ func watching(ctx context.Context, l *Ledger, from, last uint64) chan answer[[]s
 	return async(func() ([]says.Event, error) { return watchUntil(ctx, l, from, last) })
 }
 
-// wantSeen waits for a watch, which must have seen the events from a number on, all of them, each once.
+// wantSeen waits for a watch, which must have seen the events from a number on, all of them, each
+// once.
 func wantSeen(t testing.TB, watch chan answer[[]says.Event], from, last uint64) []says.Event {
 	t.Helper()
 	a := await(t, watch)
@@ -84,7 +85,8 @@ func wantGapless(t testing.TB, seen []says.Event, from, last uint64) {
 	check.Need(t, got == last, "the last event seen is %d, want %d", got, last)
 }
 
-// A history of several snapshots has no seam, wherever a watch begins, and each range over one is a watch of its own.
+// A history of several snapshots has no seam, wherever a watch begins, and each range over one is a
+// watch of its own.
 func TestWatch_History_IsTheLog(t *testing.T) {
 	l := voters(t, inMemory(t, Options{}), "1", crowd(3*watchSize)...)
 	release(t, l, releaseOf(t, "k", crowd(1)[0], "0.5"))
@@ -215,8 +217,8 @@ func TestAConsumerMayClose(t *testing.T) {
 	check.That(t, a.value == 1, "%d events, want 1", a.value)
 }
 
-// A subscriber that remembers the last number it handled loses nothing and sees nothing twice, however
-// often it, and the ledger with it, begins again.
+// A subscriber that remembers the last number it handled loses nothing and sees nothing twice,
+// however often it, and the ledger with it, begins again.
 func TestASubscriberResumes(t *testing.T) {
 	path := create(t)
 	handled := uint64(0)
@@ -248,7 +250,8 @@ func TestWatchWaitsForAnEventFarAhead(t *testing.T) {
 	wantSeen(t, watch, ahead, ahead)
 }
 
-// wantEnd checks that watchers from various events on end with an error, once, when something happens.
+// wantEnd checks that watchers from various events on end with an error, once, when something
+// happens.
 func wantEnd(ctx context.Context, t *testing.T, l *Ledger, want error, happen func()) {
 	t.Helper()
 	last := stats(t, l).Events
@@ -284,8 +287,8 @@ func wantEnd(ctx context.Context, t *testing.T, l *Ledger, want error, happen fu
 	}
 }
 
-// A watch ends with its context, with a commit of which nobody knows whether it holds, and when the ledger is closed, and none
-// begins after that. The ledger goes on if it was the context.
+// A watch ends with its context, with a commit of which nobody knows whether it holds, and when the
+// ledger is closed, and none begins after that. The ledger goes on if it was the context.
 func TestWatch_Ends(t *testing.T) {
 	for name, end := range map[string]struct {
 		readOnly bool

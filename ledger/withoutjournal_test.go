@@ -26,7 +26,8 @@ type audits struct {
 
 func (a *audits) Audited(done observe.Audit) { a.problems = append(a.problems, done.Problems) }
 
-// withoutJournal opens a file whose journal is missing, checks that it is never taken for the whole ledger, and returns its events.
+// withoutJournal opens a file whose journal is missing, checks that it is never taken for the whole
+// ledger, and returns its events.
 func withoutJournal(t *testing.T, path string) uint64 {
 	t.Helper()
 	before := content(t, path)
@@ -100,8 +101,8 @@ func TestOpen_JournalMayBeMissing_ReadsTheOneThatIsThere(t *testing.T) {
 	}
 }
 
-// A journal that is not the file's is refused, not taken for one that is missing: another ledger's, one that the same ledger had
-// before, and one that is damaged.
+// A journal that is not the file's is refused, not taken for one that is missing: another ledger's,
+// one that the same ledger had before, and one that is damaged.
 func TestOpen_JournalWasReplaced_IsNotTakenForMissing(t *testing.T) {
 	for name, replace := range map[string]func(t *testing.T, path string){
 		"another ledger's": func(t *testing.T, path string) { copyTree(t, crashed(t, 3)+".journal", path+".journal") },

@@ -75,7 +75,8 @@ func TestGrowthSteps(t *testing.T) {
 	}
 }
 
-// At the smallest ε and many outputs, growth takes more than 2³² steps. Prefix sums of neighbours just there must keep to e^ε.
+// At the smallest ε and many outputs, growth takes more than 2³² steps. Prefix sums of neighbours
+// just there must keep to e^ε.
 func TestGrowthStepsBeyond32Bits(t *testing.T) {
 	epsilon := epsilonOf(t, "0.000000001")
 	steps, sampler := growthSteps(epsilon, 160)[0], new(Sampler)
@@ -170,8 +171,8 @@ func keepAt(k int, from, to privacy.Epsilon) float64 {
 	return retention(int64(k), from, to, 128).Float64()
 }
 
-// A degraded answer is ε₁-private for every pair of laws that ε₂ allows: the worst of them are on the
-// edges of what is allowed, which the grid contains.
+// A degraded answer is ε₁-private for every pair of laws that ε₂ allows: the worst of them are on
+// the edges of what is allowed, which the grid contains.
 func TestDegradedAnswersArePrivate(t *testing.T) {
 	for _, c := range []struct{ from, to string }{{"1", "0.5"}, {"2", "0.1"}, {"0.3", "0.29"}, {"6", "3"}, {"0.01", "0.001"}} {
 		from, to := epsilonOf(t, c.from), epsilonOf(t, c.to)

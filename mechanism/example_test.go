@@ -9,8 +9,8 @@ import (
 	"github.com/sluicedp/sluice/privacy"
 )
 
-// Of 1,000 people 507 said yes. With seven fewer there would be no majority, so that six steps lead to
-// the boundary.
+// Of 1,000 people 507 said yes. With seven fewer there would be no majority, so that six steps lead
+// to the boundary.
 func ExampleQuery_Place() {
 	values := []string{"yes", "no"}
 	query, err := mechanism.ParseQuery("majority:yes", values)
@@ -30,9 +30,9 @@ func ExampleQuery_Place() {
 	// Output: yes 6 6
 }
 
-// A question is answered at ε = 0.5, and later, for a better price, at ε = 2. Both answers cost 2, not 2.5. An answer at
-// ε = 1 for another buyer is then free. The dataset is so far from the boundary that each is wrong with a probability
-// below 10⁻⁴².
+// A question is answered at ε = 0.5, and later, for a better price, at ε = 2. Both answers cost 2,
+// not 2.5. An answer at ε = 1 for another buyer is then free. The dataset is so far from the
+// boundary that each is wrong with a probability below 10⁻⁴².
 func ExampleSampler_Raise() {
 	query, err := mechanism.ParseQuery("majority:yes", []string{"no", "yes"})
 	if err != nil {

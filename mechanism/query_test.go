@@ -25,8 +25,8 @@ type countGraph struct {
 	number map[string]int
 }
 
-// compositionGraph has all datasets of from … to records over m values, as counts. Only addRemove joins
-// different sizes.
+// compositionGraph has all datasets of from … to records over m values, as counts. Only addRemove
+// joins different sizes.
 func compositionGraph(t testing.TB, rel relation, m int, from, to int64) *countGraph {
 	t.Helper()
 	cg := &countGraph{rel: rel, number: map[string]int{}}
@@ -187,11 +187,11 @@ func queriesOf(m int, largest int64) []Query {
 
 const (
 	mostRecords = 8
-	// truncatedAt is the size of the largest dataset in the explicit graphs of addRemove, which stand
-	// for the infinite one. A distance d found there at a dataset of n records is right if n+d+1 is at
-	// most truncatedAt: what the smaller graph lacks can make distances only too large; and if the
-	// true one were less, the d or fewer steps that lead out of the region would add no more than d
-	// records and lie in the smaller graph too.
+	// truncatedAt is the size of the largest dataset in the explicit graphs of addRemove, which
+	// stand for the infinite one. A distance d found there at a dataset of n records is right if
+	// n+d+1 is at most truncatedAt: what the smaller graph lacks can make distances only too large;
+	// and if the true one were less, the d or fewer steps that lead out of the region would add no
+	// more than d records and lie in the smaller graph too.
 	truncatedAt = 18
 )
 
@@ -314,9 +314,9 @@ func TestDraw_WrongDistance_IsNotPrivate(t *testing.T) {
 	}
 }
 
-// What the documentation says of Plurality and Winner: with randomized response on the boundary, whose
-// first probability is at least 1/(1+e^ε) if e^(2ε) ≥ k−1, the probabilities of all other outputs then
-// shrink alike. Else earlier outputs gain from later ones.
+// What the documentation says of Plurality and Winner: with randomized response on the boundary,
+// whose first probability is at least 1/(1+e^ε) if e^(2ε) ≥ k−1, the probabilities of all other
+// outputs then shrink alike. Else earlier outputs gain from later ones.
 func TestQueryErrorsFavourOrderOnlyForSmallEpsilon(t *testing.T) {
 	for k := 3; k <= 12; k++ {
 		edge := math.Log(float64(k-1)) / 2
@@ -354,9 +354,10 @@ func sequences(n, lowest, m int) [][]int {
 	return all
 }
 
-// Counts suffice: they map real datasets to counts by a morphism (neighbours become neighbours) along
-// which each neighbour of the counts comes from a neighbour of the dataset. So paths can be carried
-// down and lifted, and distances are equal. In a dataset of all n people nobody is left to be added.
+// Counts suffice: they map real datasets to counts by a morphism (neighbours become neighbours)
+// along which each neighbour of the counts comes from a neighbour of the dataset. So paths can be
+// carried down and lifted, and distances are equal. In a dataset of all n people nobody is left to
+// be added.
 func TestQueryCountsSuffice(t *testing.T) {
 	countsOf := func(dataset []int, m int) []int64 {
 		counts := make([]int64, m)
@@ -518,9 +519,10 @@ func TestQueryPlaceLeavesCountsAlone(t *testing.T) {
 	check.That(t, slices.Equal(counts, []int64{1, 5, 3}), "%v", counts)
 }
 
-// FuzzQueryPlace checks that a place is right among its neighbours, at sizes that no graph can hold:
-// a distance is that to the boundary if and only if it is 0 where a neighbour has another rainbow,
-// differs by at most 1 between neighbours of one region, and has a smaller one beside it if above 0.
+// FuzzQueryPlace checks that a place is right among its neighbours, at sizes that no graph can
+// hold: a distance is that to the boundary if and only if it is 0 where a neighbour has another
+// rainbow, differs by at most 1 between neighbours of one region, and has a smaller one beside it
+// if above 0.
 func FuzzQueryPlace(f *testing.F) {
 	f.Add([]byte{5, 0, 0, 3, 0, 0}, uint8(1), 0, int64(0), false)
 	f.Add([]byte{1, 62, 0, 1, 61, 1, 0, 0, 9}, uint8(3), 0, int64(0), true)
@@ -545,8 +547,8 @@ func FuzzQueryPlace(f *testing.F) {
 	})
 }
 
-// countsFrom reads up to eight counts, of three bytes each: a number, how often to double it, and what
-// to add, below 0 too.
+// countsFrom reads up to eight counts, of three bytes each: a number, how often to double it, and
+// what to add, below 0 too.
 func countsFrom(data []byte) (counts []int64) {
 	for ; len(data) >= 3 && len(counts) < 8; data = data[3:] {
 		counts = append(counts, int64(data[0])<<(data[1]%63)+int64(int8(data[2])))

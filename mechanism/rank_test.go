@@ -15,8 +15,8 @@ import (
 
 var fractions, lineLaws = stattest.Fractions, stattest.LineLaws
 
-// rankLawAt sums the laws of the ranks over all scores at a position up to a distance from it, beyond which the
-// probability is at most e^(−ε·size).
+// rankLawAt sums the laws of the ranks over all scores at a position up to a distance from it,
+// beyond which the probability is at most e^(−ε·size).
 func rankLawAt(nano int64, noise scoreTable, law []*big.Rat, z int64) []float64 {
 	total := make([]float64, len(law))
 	for y := z - noise.size; y <= z+noise.size; y++ {
@@ -30,8 +30,8 @@ func rankLawAt(nano int64, noise scoreTable, law []*big.Rat, z int64) []float64 
 	return total
 }
 
-// TestRanksOfTwoAreTheUnbalancedOptimum compares, for answers yes with the probability α where the last no
-// could still be yes, with the closed form on both sides.
+// TestRanksOfTwoAreTheUnbalancedOptimum compares, for answers yes with the probability α where the
+// last no could still be yes, with the closed form on both sides.
 func TestRanksOfTwoAreTheUnbalancedOptimum(t *testing.T) {
 	for _, c := range []struct {
 		epsilon string
@@ -57,8 +57,8 @@ func TestRanksOfTwoAreTheUnbalancedOptimum(t *testing.T) {
 	}
 }
 
-// TestRanksHaveTheLawsOfTheLine is the same for more outputs, with zeros among their probabilities and some
-// that are small.
+// TestRanksHaveTheLawsOfTheLine is the same for more outputs, with zeros among their probabilities
+// and some that are small.
 func TestRanksHaveTheLawsOfTheLine(t *testing.T) {
 	for _, c := range []struct {
 		epsilon string
@@ -85,8 +85,8 @@ func TestRanksHaveTheLawsOfTheLine(t *testing.T) {
 	}
 }
 
-// TestRanksFollowTheirLaw draws scores, raises them and ranks both: all ranks have the laws of their ε, for
-// different boundaries.
+// TestRanksFollowTheirLaw draws scores, raises them and ranks both: all ranks have the laws of
+// their ε, for different boundaries.
 func TestRanksFollowTheirLaw(t *testing.T) {
 	const z = 2
 	laws := [2][]*big.Rat{fractions("1/10", "3/10", "6/10"), fractions("1/4", "3/4")}
@@ -122,8 +122,8 @@ func lineLaw(t *testing.T, epsilon string, law []*big.Rat, z int) []float64 {
 	return check.Value((graph.Privacy{Epsilon: epsilonOf(t, epsilon).Float64()}).Law(boundary, z))(t)
 }
 
-// TestRanksOfFarScores takes scores and laws at which the numbers involved are closest to 0, to 1 and to each
-// other.
+// TestRanksOfFarScores takes scores and laws at which the numbers involved are closest to 0, to 1
+// and to each other.
 func TestRanksOfFarScores(t *testing.T) {
 	close := new(big.Rat).SetFrac(big.NewInt(1), new(big.Int).Lsh(big.NewInt(1), 256))
 	nearly := new(big.Rat).Sub(big.NewRat(1, 1), close)

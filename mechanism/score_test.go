@@ -19,8 +19,8 @@ import (
 	"github.com/sluicedp/sluice/rrchain/finite"
 )
 
-// atMost returns the probability that the law gives a score of at most y, given the scores (or the position)
-// below and above.
+// atMost returns the probability that the law gives a score of at most y, given the scores (or the
+// position) below and above.
 func (l scoreLaw) atMost(below, above, y int64) float64 {
 	return l.cumulative(below, above, y).Float64()
 }
@@ -148,9 +148,10 @@ func newChain(t *testing.T, size int64, levels ...string) chain {
 	return c
 }
 
-// joints returns the probability of three scores at position z, in the orders: raised twice; raised over the
-// middle one, which is then inserted; the highest, then degraded to the lowest, then inserted; degraded twice;
-// the middle one, raised, then degraded; the middle one, degraded, then raised.
+// joints returns the probability of three scores at position z, in the orders: raised twice; raised
+// over the middle one, which is then inserted; the highest, then degraded to the lowest, then
+// inserted; degraded twice; the middle one, raised, then degraded; the middle one, degraded, then
+// raised.
 func (c chain) joints(z int64, y [3]int64) []float64 {
 	return []float64{
 		c.first.at(z, z, y[0]) * c.raise12.at(y[0], z, y[1]) * c.raise23.at(y[1], z, y[2]),
@@ -162,9 +163,10 @@ func (c chain) joints(z int64, y [3]int64) []float64 {
 	}
 }
 
-// TestScoresHaveOneLawAndOnePrice enumerates three scores on a piece of the lattice, for all positions near the
-// boundary. In whatever order they are drawn they have the same joint law. Its ratio for two neighbours is
-// that of the highest score alone, so at most e^ε of the highest, which it reaches.
+// TestScoresHaveOneLawAndOnePrice enumerates three scores on a piece of the lattice, for all
+// positions near the boundary. In whatever order they are drawn they have the same joint law. Its
+// ratio for two neighbours is that of the highest score alone, so at most e^ε of the highest, which
+// it reaches.
 func TestScoresHaveOneLawAndOnePrice(t *testing.T) {
 	const size, near = 16, 5
 	for _, levels := range [][]string{{"0.9", "1.1", "1.6"}, {"0.02", "0.5", "0.500000001"}, {"0.3", "2.5", "6"}} {
@@ -201,9 +203,10 @@ func eachScores(size int64, visit func(y [3]int64)) {
 	}
 }
 
-// TestRaisedAnswersAreOptimal sums over the first score, up to a size; beyond, the probability is at most
-// 2α^(size−|z|+1)/(1+α), and less than 10⁻¹⁴. The answers of a first score, of a raised one, of one below it
-// and of one inserted are all wrong with the probability of the balanced optimum.
+// TestRaisedAnswersAreOptimal sums over the first score, up to a size; beyond, the probability is
+// at most 2α^(size−|z|+1)/(1+α), and less than 10⁻¹⁴. The answers of a first score, of a raised
+// one, of one below it and of one inserted are all wrong with the probability of the balanced
+// optimum.
 func TestRaisedAnswersAreOptimal(t *testing.T) {
 	const size = 44
 	low, mid, high := epsilonOf(t, "0.9"), epsilonOf(t, "1.3"), epsilonOf(t, "1.7")
@@ -303,9 +306,10 @@ func around(center, width int64, atMost func(y int64) float64) map[int64]float64
 	return law
 }
 
-// TestScoresFollowTheirLaws draws with the bits of the operating system: at small, middle and large ε, near the
-// boundary and 2⁴⁰ away from it, with the last score near the position and far from it. The laws are those of the
-// code, which other tests compare; the counts of first scores refute four times the ε.
+// TestScoresFollowTheirLaws draws with the bits of the operating system: at small, middle and large
+// ε, near the boundary and 2⁴⁰ away from it, with the last score near the position and far from it.
+// The laws are those of the code, which other tests compare; the counts of first scores refute four
+// times the ε.
 func TestScoresFollowTheirLaws(t *testing.T) {
 	const far = 1 << 40
 	for _, c := range []struct {
@@ -366,8 +370,8 @@ func TestScoresBetweenFollowTheirLaws(t *testing.T) {
 	}
 }
 
-// TestScoresAtTheEnds takes the smallest and largest ε, positions and scores: each draw ends, and lands where
-// the law has nearly all of its probability.
+// TestScoresAtTheEnds takes the smallest and largest ε, positions and scores: each draw ends, and
+// lands where the law has nearly all of its probability.
 func TestScoresAtTheEnds(t *testing.T) {
 	const bound = maxScore
 	tiny, nano, huge, full := epsilonOf(t, "0.000000001"), epsilonOf(t, "0.000000002"), epsilonOf(t, "999.999999999"), epsilonOf(t, "1000")
@@ -398,8 +402,8 @@ func TestScoresAtTheEnds(t *testing.T) {
 	}
 }
 
-// TestDecayEnclosesItsPowers compares with exponentials up to e^1000, also beyond the powers that can be told from 0: there,
-// as everywhere, the true one must be inside.
+// TestDecayEnclosesItsPowers compares with exponentials up to e^1000, also beyond the powers that
+// can be told from 0: there, as everywhere, the true one must be inside.
 func TestDecayEnclosesItsPowers(t *testing.T) {
 	for _, nano := range []int64{1, 1_000_000, 700_000_000, 10_000_000_000} {
 		for _, prec := range []uint{64, 192, 400} {
@@ -421,7 +425,8 @@ func TestDecayEnclosesItsPowers(t *testing.T) {
 	}
 }
 
-// A score of bits that are all 0 lies low, of bits that are all 1 high, and the ends of the answer are these.
+// A score of bits that are all 0 lies low, of bits that are all 1 high, and the ends of the answer
+// are these.
 func TestScoresOfGivenBits(t *testing.T) {
 	for _, c := range []struct {
 		bits byte
@@ -477,9 +482,9 @@ func TestScoresRefuse(t *testing.T) {
 	check.That(t, strings.Contains(err.Error(), "boundary"), "the reason is missing: %v", err)
 }
 
-// TestAnswersAloneAreNoDegradation is why a score must be kept. The balanced answers at e^ε = 2 and 4 near a
-// boundary are no degradation of each other: a degradation that is right on the boundary, where the odds of the
-// answers are the same on both sides, is wrong one step away.
+// TestAnswersAloneAreNoDegradation is why a score must be kept. The balanced answers at e^ε = 2 and
+// 4 near a boundary are no degradation of each other: a degradation that is right on the boundary,
+// where the odds of the answers are the same on both sides, is wrong one step away.
 func TestAnswersAloneAreNoDegradation(t *testing.T) {
 	answers := func(growth int64, depth int) *finite.Matrix {
 		boundary := []*big.Rat{big.NewRat(growth, growth+1), big.NewRat(1, growth+1)}
@@ -494,7 +499,8 @@ func TestAnswersAloneAreNoDegradation(t *testing.T) {
 	}
 }
 
-// TestScoresBetweenTheEndsAreScores draws below the largest scores there are: half of the draws would be larger.
+// TestScoresBetweenTheEndsAreScores draws below the largest scores there are: half of the draws
+// would be larger.
 func TestScoresBetweenTheEndsAreScores(t *testing.T) {
 	s := new(Sampler)
 	for _, end := range []int64{maxScore, -maxScore} {
@@ -505,8 +511,9 @@ func TestScoresBetweenTheEndsAreScores(t *testing.T) {
 	}
 }
 
-// TestPowersAreOfFullLength looks at the numbers that a score's law is made of. A power that may depend on the truth must not
-// be a short number, 0 or 1: it would be quicker to multiply, and tell by the time.
+// TestPowersAreOfFullLength looks at the numbers that a score's law is made of. A power that may
+// depend on the truth must not be a short number, 0 or 1: it would be quicker to multiply, and tell
+// by the time.
 func TestPowersAreOfFullLength(t *testing.T) {
 	const prec, nano = 256, 500_000_000
 	d := newDecay(exact.Exp(nano, prec), nano, prec)
@@ -542,8 +549,9 @@ func randomPlace(random *rand.Rand) placed {
 	return p
 }
 
-// A guess is right, whatever the law and the distance: else a draw would take thirty times as long now and then, and when tells something.
-// Where U begins with many equal bits, 64 of them do not tell, and it may be wrong.
+// A guess is right, whatever the law and the distance: else a draw would take thirty times as long
+// now and then, and when tells something. Where U begins with many equal bits, 64 of them do not
+// tell, and it may be wrong.
 func TestGuessesAreRight(t *testing.T) {
 	random := rand.New(rand.NewPCG(7, 8))
 	wrong, tries := 0, pace.Tries(200, 2000, 20_000)
@@ -563,7 +571,8 @@ func TestGuessesAreRight(t *testing.T) {
 	check.That(t, wrong <= tries/1000, "%d of %d guesses are wrong", wrong, tries)
 }
 
-// What is remembered of laws is bounded, and a sampler draws the same from one that it has forgotten.
+// What is remembered of laws is bounded, and a sampler draws the same from one that it has
+// forgotten.
 func TestWhatIsKeptOfLawsIsBounded(t *testing.T) {
 	s := new(Sampler)
 	first := s.shapeOf(scoreLaw{at: 1e9}, 192)

@@ -13,7 +13,8 @@ import (
 	"github.com/sluicedp/sluice/privacy"
 )
 
-// higher tells whether the ceiling of p is anywhere above that of q, by looking everywhere, for few buyers.
+// higher tells whether the ceiling of p is anywhere above that of q, by looking everywhere, for few
+// buyers.
 func higher(p, q Policy, from time.Time, buyers uint64) bool {
 	instants := append(watched(p.node), watched(q.node)...)
 	for n := range buyers + 1 {
@@ -141,7 +142,8 @@ func TestTermsAreCompared(t *testing.T) {
 	check.Equal(t, made(t)(with(func(*Market) {})).AtMost(past, at(0)), nil, "a sale that has opened already")
 }
 
-// A market that is at most another sells nothing that the other would not, or for less; where few levels are for sale, that is all it takes.
+// A market that is at most another sells nothing that the other would not, or for less; where few
+// levels are for sale, that is all it takes.
 func TestMarketsAreCompared(t *testing.T) {
 	g := generator{t, rand.New(rand.NewPCG(27, 20))}
 	names := []string{"a", "b", "c"}
@@ -250,7 +252,8 @@ func raised(g generator, c curve) []Price {
 	return slices.Clip(points)
 }
 
-// Terms of sale that are as dear at the least and the highest level, and cheaper in between, sell for less.
+// Terms of sale that are as dear at the least and the highest level, and cheaper in between, sell
+// for less.
 func TestAtMost_PriceIsLowerBetweenTheEnds_IsMore(t *testing.T) {
 	market := func(prices ...Price) Policy {
 		return made(t)(Market{Max: nanos(2_000_000_000), Stride: nanos(1000), Prices: prices}.Policy())

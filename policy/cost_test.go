@@ -10,7 +10,8 @@ import (
 	"github.com/sluicedp/sluice/internal/pace"
 )
 
-// longPolicies are texts of each kind, about n times as long as the shortest, or with as many steps as a short text can have.
+// longPolicies are texts of each kind, about n times as long as the shortest, or with as many steps
+// as a short text can have.
 func longPolicies(n int) map[string]string {
 	item := func(one func(i int) string) string {
 		var all []string
@@ -39,8 +40,8 @@ func longPolicies(n int) map[string]string {
 	}
 }
 
-// Policies come from strangers, thousands in one document. To read one takes work in proportion to its text, however many steps it has: here
-// counted in memory, also what is free again at once.
+// Policies come from strangers, thousands in one document. To read one takes work in proportion to
+// its text, however many steps it has: here counted in memory, also what is free again at once.
 func TestCostOfPolicies_AnyKind_IsLinear(t *testing.T) {
 	const most, free = 64, 4 << 10
 	for _, n := range []int{16, 250, 1000} {

@@ -75,8 +75,8 @@ func checkHalving(t *testing.T, r halving, x instant, p Policy) {
 	check.Need(t, got == want, "%v at %v: %d, want %d", p, x, got, want)
 }
 
-// halvingAt is the definition, from start on. What is missing to the limit is D·2^(−x): the floor of
-// the value needs it rounded up, to whole nano-nats.
+// halvingAt is the definition, from start on. What is missing to the limit is D·2^(−x): the floor
+// of the value needs it rounded up, to whole nano-nats.
 func halvingAt(r halving, x instant) int64 {
 	missing := new(big.Float).SetPrec(400).SetInt64(r.to.Nano() - r.from.Nano())
 	missing.Mul(missing, halved(int64(x-r.start), int64(r.halfLife)))

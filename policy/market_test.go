@@ -49,7 +49,8 @@ func TestOffers(t *testing.T) {
 	}
 }
 
-// Without a stride or levels the next level is a nano-nat away, and one buyer more gets the same for it.
+// Without a stride or levels the next level is a nano-nat away, and one buyer more gets the same
+// for it.
 func TestHoldersNeedLevels(t *testing.T) {
 	wantInvalid(t, "holders needs a stride or levels")(with(func(m *Market) { m.Holders = 1 }))
 	wantInvalid(t, "holders needs a stride or levels")(Parse([]byte(`{"kind":"market","max":"1","price":[["1",1]],"holders":1}`)))

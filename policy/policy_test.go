@@ -338,7 +338,8 @@ func TestHostileSizesCostNothing(t *testing.T) {
 		p, err := Parse([]byte(text))
 		check.That(t, errors.Is(err, errInvalid) && strings.Contains(err.Error(), "1024 steps") && p.IsZero(),
 			"%.100s: %v, %v", text, p, err)
-		// Whoever computed a single line of such steps would allocate more than reading the text does.
+		// Whoever computed a single line of such steps would allocate more than reading the text
+		// does.
 		n := testing.AllocsPerRun(1, func() { _, _ = Parse([]byte(text)) })
 		check.That(t, n <= 200*float64(strings.Count(text, "kind")), "%.100s: refused after %v allocations", text, n)
 	}
@@ -379,7 +380,8 @@ func FuzzParse(f *testing.F) {
 	})
 }
 
-// A policy comes from files and requests. What it takes to read follows its bytes, however it is nested.
+// A policy comes from files and requests. What it takes to read follows its bytes, however it is
+// nested.
 func TestParseTakesNotMuchMoreMemoryThanItsInput(t *testing.T) {
 	const size, fixed, times = 1 << 20, 256 << 10, 60
 	fill := func(begin, item, end string) string { return begin + strings.Repeat(item, size/len(item)) + end }

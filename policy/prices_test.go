@@ -32,7 +32,8 @@ func TestPrice(t *testing.T) {
 		paid, want  int64
 	}{
 		{"0", "0", 0, 0}, {"0", "0.5", 0, 100}, {"0.5", "1", 100, 80}, {"1", "0.5", 180, 0}, {"1", "1", 180, 0}, {"1", "2", 180, 0}, {"0.5", "0.6", 100, 16},
-		// What was paid at other prices counts as it is: nothing is given back, and no lower level is paid again.
+		// What was paid at other prices counts as it is: nothing is given back, and no lower level
+		// is paid again.
 		{"0.5", "1", 60, 120}, {"0.5", "1", 180, 0}, {"0.5", "1", 181, 0}, {"0.5", "1", 0, 180}, {"1", "1", 0, 0}, {"1", "0.5", 0, 0},
 	} {
 		got := curve.Upgrade(eps(c.held), eps(c.level), c.paid)
@@ -118,8 +119,9 @@ func curveFault(points []Price) error {
 	return err
 }
 
-// A curve that falls somewhere is refused, and the error names two neighbouring levels where a bundle is cheaper: a
-// buyer who wants the lower level buys the higher one, gets the lower one with it, and keeps the difference.
+// A curve that falls somewhere is refused, and the error names two neighbouring levels where a
+// bundle is cheaper: a buyer who wants the lower level buys the higher one, gets the lower one with
+// it, and keeps the difference.
 func TestMarket_PricesThatFall_AreRefused(t *testing.T) {
 	g := newGenerator(t)
 	found := 0
@@ -170,7 +172,8 @@ func TestMarket_Prices(t *testing.T) {
 		{[]Price{{one, -1}}, "price 1: the amount is -1"},
 		{[]Price{{one, maxAmount + 1}}, "price 1: the amount is 1000000000001"},
 		{[]Price{{two, 1}, {one, 1}}, "price 2: ε does not rise above 2"},
-		// A second point at ε = 0 is no curve, whatever its amount; so the canonical form reads back as it is.
+		// A second point at ε = 0 is no curve, whatever its amount; so the canonical form reads
+		// back as it is.
 		{[]Price{{}, {}, {one, 180}}, "price 2: ε does not rise"},
 		{[]Price{{}, {Amount: 5}, {one, 180}}, "price 2: ε does not rise"},
 		{[]Price{{Amount: 5}, {Amount: 5}, {one, 180}}, "price 2: ε does not rise"},

@@ -39,8 +39,8 @@ func checkPolicy(t *testing.T, p Policy) {
 	}
 }
 
-// checkReleases checks that what is released after some orders is what the ceiling goes through, each level
-// when it says.
+// checkReleases checks that what is released after some orders is what the ceiling goes through,
+// each level when it says.
 func checkReleases(t *testing.T, p Policy, orders uint64) {
 	t.Helper()
 	before, now := privacy.Epsilon{}, p.Ceiling(time.Time{}, orders)
@@ -70,8 +70,8 @@ func checkReleases(t *testing.T, p Policy, orders uint64) {
 	checkReaches(t, p, orders, levels)
 }
 
-// checkReaches checks since when a policy reaches each of the levels that its ceiling goes through, and what lies beside them, and when it
-// rises to the next.
+// checkReaches checks since when a policy reaches each of the levels that its ceiling goes through,
+// and what lies beside them, and when it rises to the next.
 func checkReaches(t *testing.T, p Policy, orders uint64, levels []privacy.Epsilon) {
 	t.Helper()
 	for _, level := range levels {

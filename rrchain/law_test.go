@@ -70,8 +70,9 @@ func TestNoWeightBelowNothing(t *testing.T) {
 	}
 }
 
-// TestKernel_ReferenceNumbers_AreThoseOfPaperAndSampler holds the closed form of the paper, and the law
-// that the sampler draws by with the truth as the response above, against the reference numbers.
+// TestKernel_ReferenceNumbers_AreThoseOfPaperAndSampler holds the closed form of the paper, and the
+// law that the sampler draws by with the truth as the response above, against the reference
+// numbers.
 func TestKernel_ReferenceNumbers_AreThoseOfPaperAndSampler(t *testing.T) {
 	for _, row := range vectors[kernelRow](t, "kernel.json") {
 		k := must(NewKernel(row.M, eps(row.From), eps(row.To)))

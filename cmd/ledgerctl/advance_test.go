@@ -13,8 +13,8 @@ import (
 	"github.com/sluicedp/sluice/ledger/api"
 )
 
-// A month is released at once in one ledger, day by day in another, and with gaps, repetitions and jumps
-// back in a third: all end with the same levels.
+// A month is released at once in one ledger, day by day in another, and with gaps, repetitions and
+// jumps back in a third: all end with the same levels.
 func TestAdvance_OnceDailyOrWithGaps_ReleasesTheSameLevels(t *testing.T) {
 	const policy = `{"kind":"linear","from":"0.1","to":"1.05","start":"2101-01-01T00:00:00Z","end":"2101-02-01T00:00:00Z","stride":"0.05"}`
 	start := time.Date(2101, 1, 1, 12, 0, 0, 0, time.UTC)

@@ -8,7 +8,8 @@ import (
 	"github.com/sluicedp/sluice/ledger/api"
 )
 
-// What a stranger behind an address leaves out of a budget is not in the table, and no reason to panic.
+// What a stranger behind an address leaves out of a budget is not in the table, and no reason to
+// panic.
 func TestForecast_EmptyBudgetOfAServer_IsShown(t *testing.T) {
 	var out output.Table
 	tableInstead(&out, &api.Budget{Question: "vote"}, "USD")

@@ -6,8 +6,9 @@ import (
 	"time"
 )
 
-// TestAt_AheadOfTheClock_NeedsConfirmation writes with times near this machine's clock, which goes on meanwhile: what is less than five
-// minutes ahead when the command begins is less when it is checked.
+// TestAt_AheadOfTheClock_NeedsConfirmation writes with times near this machine's clock, which goes
+// on meanwhile: what is less than five minutes ahead when the command begins is less when it is
+// checked.
 func TestAt_AheadOfTheClock_NeedsConfirmation(t *testing.T) {
 	for _, test := range []struct {
 		ahead   time.Duration

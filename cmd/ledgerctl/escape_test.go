@@ -19,11 +19,12 @@ import (
 	"github.com/sluicedp/sluice/ledger/ledgerhttp"
 )
 
-// steering is put after each name: escape sequences, an end of a line, and characters that turn the text around them.
+// steering is put after each name: escape sequences, an end of a line, and characters that turn the
+// text around them.
 const steering = "\x1b[2J\u009b1m\r\nFORGED\t\u202e\u2066\u2028"
 
-// renamed passes on what a server answers, with steering after some names. No ledger accepts such names, but what a
-// command prints comes from a file or a server that a stranger may have written.
+// renamed passes on what a server answers, with steering after some names. No ledger accepts such
+// names, but what a command prints comes from a file or a server that a stranger may have written.
 func renamed(server http.Handler, names ...string) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		answer := httptest.NewRecorder()

@@ -11,8 +11,8 @@ import (
 	"github.com/sluicedp/sluice/ledger/evidence"
 )
 
-// What is forgotten is in no byte of the file, nor of a compacted copy. The salts are random and stand in the
-// events next to what these say, so they are looked for.
+// What is forgotten is in no byte of the file, nor of a compacted copy. The salts are random and
+// stand in the events next to what these say, so they are looked for.
 func TestForget_FileAndCopies_HaveNoneOfTheBytes(t *testing.T) {
 	db, people := newVote(t, 2)
 	dir := t.TempDir()

@@ -14,8 +14,8 @@ import (
 	"github.com/sluicedp/sluice/ledger/event"
 )
 
-// Every kind of event, whole and erased, is printed for people as it always was. The golden file was written from what the
-// ledger's own golden file of events says.
+// Every kind of event, whole and erased, is printed for people as it always was. The golden file
+// was written from what the ledger's own golden file of events says.
 func TestWriteEvent_GoldenEvents_AreUnchanged(t *testing.T) {
 	file, err := os.Open(filepath.Join("..", "..", "ledger", "testdata", "golden", "events.jsonl"))
 	check.Must(t, err)

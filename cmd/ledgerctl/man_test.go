@@ -6,7 +6,8 @@ import (
 	"testing"
 )
 
-// A page has nothing for troff to find but what the program meant, and has every flag and every command.
+// A page has nothing for troff to find but what the program meant, and has every flag and every
+// command.
 func TestManPage_EveryCommand_IsItsHelp(t *testing.T) {
 	macro := regexp.MustCompile(`^\.(TH|SH|in|nf|fi)( |$)`)
 	all := commands()

@@ -20,7 +20,8 @@ func TestIsPlain_ShellCharacters_AreNot(t *testing.T) {
 	}
 }
 
-// Whoever presses the key for completion has asked for nothing: the ledger is only read, beside others who do, and its files stay as they are.
+// Whoever presses the key for completion has asked for nothing: the ledger is only read, beside
+// others who do, and its files stay as they are.
 func TestCompletion_Names_WritesNothing(t *testing.T) {
 	db, _ := newVote(t, 2)
 	mustInvoke(t, "--db", db, "reserve", "--buyer", "bob", "--question", "vote", "--epsilon", "1", "--expires", "2100-01-01T00:00:00Z")

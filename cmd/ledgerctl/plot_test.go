@@ -93,7 +93,8 @@ func TestShortened_LongNames_AreCut(t *testing.T) {
 	}
 }
 
-// stranger is a ledger behind an address, whose estimates at an ε are not those that were asked for.
+// stranger is a ledger behind an address, whose estimates at an ε are not those that were asked
+// for.
 type stranger struct {
 	book
 	at  []api.LevelCount

@@ -13,8 +13,8 @@ import (
 	"github.com/sluicedp/sluice/internal/pace"
 )
 
-// In the deep form each command line of a script has a process of its own. In the quick form most are run in the test's process:
-// to start another one takes longer than what it does.
+// In the deep form each command line of a script has a process of its own. In the quick form most
+// are run in the test's process: to start another one takes longer than what it does.
 
 // runScripts runs scripts as package testscript does, in either form.
 func runScripts(t *testing.T, p testscript.Params) {
@@ -42,11 +42,13 @@ func (t oneByOne) Run(name string, do func(testscript.T)) {
 var (
 	// execs is a line of a script that starts a process.
 	execs = regexp.MustCompile(`(?m)^((?:\[\w+\] )?)exec ((?:exits \d|ledgerctl) .*)$`)
-	// needsProcess tells that it reads what the script gave to the next process, or is to go on in the background.
+	// needsProcess tells that it reads what the script gave to the next process, or is to go on in
+	// the background.
 	needsProcess = regexp.MustCompile(` - | -$|&$`)
 )
 
-// withoutProcesses copies the scripts of a folder to another, where they run here what can be run here.
+// withoutProcesses copies the scripts of a folder to another, where they run here what can be run
+// here.
 func withoutProcesses(t *testing.T, dir string) string {
 	t.Helper()
 	scripts, err := filepath.Glob(filepath.Join(dir, "*.txtar"))
@@ -66,7 +68,8 @@ func withoutProcesses(t *testing.T, dir string) string {
 	return changed
 }
 
-// here does what "exec ledgerctl" and "exec exits" do, in the folder of the script and with its environment.
+// here does what "exec ledgerctl" and "exec exits" do, in the folder of the script and with its
+// environment.
 func here(ts *testscript.TestScript, neg bool, words []string) {
 	if neg || len(words) == 0 {
 		ts.Fatalf("usage: here exits CODE ledgerctl ARGS, or here ledgerctl ARGS")

@@ -31,8 +31,8 @@ func TestMain(m *testing.M) {
 }
 
 // exits runs a command line and succeeds if it ends with the given code: "exits 3 ledgerctl …". A
-// panic, whose code would be that of wrong usage, is a failure. With "exits 3 withfull ledgerctl …", standard output is
-// a full disk.
+// panic, whose code would be that of wrong usage, is a failure. With "exits 3 withfull ledgerctl
+// …", standard output is a full disk.
 func exits() {
 	want, args, stdout, err := expected(os.Args[1:], os.Stdout)
 	if err != nil {
@@ -72,7 +72,8 @@ func onTerminal() {
 	os.Exit(code)
 }
 
-// onScreen runs a command line whose standard output is the terminal that ttyin set up, with some lines: "onscreen 24 ledgerctl …".
+// onScreen runs a command line whose standard output is the terminal that ttyin set up, with some
+// lines: "onscreen 24 ledgerctl …".
 func onScreen() {
 	tty, err := os.OpenFile("/dev/tty", os.O_RDWR, 0)
 	if err == nil {
@@ -94,7 +95,8 @@ const quickExit = "atexit_sleep_ms=10"
 
 func TestScripts(t *testing.T) { runScripts(t, scripts(t, "testdata/script", "")) }
 
-// What scripts do with a file they do with a ledger that is served, too: each command is run with --addr, on a server of its own.
+// What scripts do with a file they do with a ledger that is served, too: each command is run with
+// --addr, on a server of its own.
 func TestScripts_ServedLedger_PrintTheSame(t *testing.T) {
 	names := []string{"raise", "sell", "forget", "capture"}
 	if pace.Deep() {
@@ -184,9 +186,10 @@ func mode(ts *testscript.TestScript, args []string) {
 	}
 }
 
-// jsonKeys checks that a file holds one JSON object, on one line, with the given keys:
-// "jsonkeys FILE PATH[=VALUE]…". A path goes through objects by name and lists by number, or by len to
-// the length, or by * to a list of what every item has there; =VALUE compares a string, or the JSON text of anything else.
+// jsonKeys checks that a file holds one JSON object, on one line, with the given keys: "jsonkeys
+// FILE PATH[=VALUE]…". A path goes through objects by name and lists by number, or by len to the
+// length, or by * to a list of what every item has there; =VALUE compares a string, or the JSON
+// text of anything else.
 func jsonKeys(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) < 1 {
 		ts.Fatalf("usage: jsonkeys FILE PATH[=VALUE]...")
@@ -204,7 +207,8 @@ func jsonKeys(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
-// setFrom sets a variable to what a file with one JSON object has at a path: "setfrom NAME FILE PATH".
+// setFrom sets a variable to what a file with one JSON object has at a path: "setfrom NAME FILE
+// PATH".
 func setFrom(ts *testscript.TestScript, args []string) {
 	text, object := readObject(ts, args[1])
 	value, err := lookUp(object, strings.Split(args[2], "."))

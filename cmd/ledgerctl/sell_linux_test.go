@@ -11,7 +11,8 @@ import (
 	"github.com/sluicedp/sluice/internal/check"
 )
 
-// A pipe that nobody reads any more kills a process that writes to it, unless it has something to tell on standard error.
+// A pipe that nobody reads any more kills a process that writes to it, unless it has something to
+// tell on standard error.
 func TestSell_StandardOutputClosed_ReportsTheSale(t *testing.T) {
 	db, people := newVote(t, 2)
 	read, write, err := os.Pipe()

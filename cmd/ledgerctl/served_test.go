@@ -18,10 +18,12 @@ import (
 	"github.com/sluicedp/sluice/ledger/ledgerhttp"
 )
 
-// servedName is a variable of the environment: where it is set, command lines of scripts are run on a ledger that is served.
+// servedName is a variable of the environment: where it is set, command lines of scripts are run on
+// a ledger that is served.
 const servedName = "SLUICE_TEST_SERVED"
 
-// runHere runs a command line in this process, and returns the exit code: on the file, or on a server that has it open.
+// runHere runs a command line in this process, and returns the exit code: on the file, or on a
+// server that has it open.
 func runHere(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	if os.Getenv(servedName) == "" || !needsLedger(args) {
 		return run(args, stdin, stdout, stderr)

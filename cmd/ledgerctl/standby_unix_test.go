@@ -18,13 +18,16 @@ import (
 	"github.com/sluicedp/sluice/ledger/ledgerclient"
 )
 
-// Three hosts share the journal of a ledger in PostgreSQL: one has it, one follows and takes over, and one keeps keys.
+// Three hosts share the journal of a ledger in PostgreSQL: one has it, one follows and takes over,
+// and one keeps keys.
 func TestStandby_HostLost_TakesOver(t *testing.T) { runHosts(t, "testdata/standby") }
 
-// A database has lost a journal, or its end, or a host is gone for good: a person decides what becomes of the journal.
+// A database has lost a journal, or its end, or a host is gone for good: a person decides what
+// becomes of the journal.
 func TestJournal_LostOrAHostGone_IsRepaired(t *testing.T) { runHosts(t, "testdata/journal") }
 
-// runHosts runs the scripts in a directory, each of which may be the hosts a, b and c. They share a database.
+// runHosts runs the scripts in a directory, each of which may be the hosts a, b and c. They share a
+// database.
 func runHosts(t *testing.T, dir string) {
 	server := pgtest.Start(t)
 	p := scripts(t, dir, "")
@@ -65,7 +68,8 @@ func runHosts(t *testing.T, dir string) {
 	runScripts(t, p)
 }
 
-// events waits until the ledger at one address has all events of that at another: "events ADDRESS ADDRESS".
+// events waits until the ledger at one address has all events of that at another: "events ADDRESS
+// ADDRESS".
 func events(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) != 2 {
 		ts.Fatalf("usage: events ADDRESS ADDRESS")

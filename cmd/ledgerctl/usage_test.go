@@ -46,7 +46,8 @@ func TestReference_EveryCommand_IsListed(t *testing.T) {
 	}
 }
 
-// Every command and every flag has its help, and everything in the text is about a command, a flag, or a part of a section.
+// Every command and every flag has its help, and everything in the text is about a command, a flag,
+// or a part of a section.
 func TestHelp_EveryCommandAndFlag_HasItsText(t *testing.T) {
 	all := sections(helpText)
 	common := flagUsages(all["flags"])

@@ -23,7 +23,8 @@ func near(t *testing.T, name string, got, want, tolerance float64) {
 	}
 }
 
-// The shares that the pilot tells vary from run to run, by at most seven standard errors of 1 %. What is real does not.
+// The shares that the pilot tells vary from run to run, by at most seven standard errors of 1 %.
+// What is real does not.
 func TestClipping(t *testing.T) {
 	t.Chdir("../..")
 	var out strings.Builder
@@ -94,12 +95,14 @@ func TestClippingOfTheSurvey(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// The real median is 522.32. The guess must lead to an error not much above the smallest one, 9.7.
+	// The real median is 522.32. The guess must lead to an error not much above the smallest one,
+	// 9.7.
 	near(t, "median", math.Exp(guess.mu), 522.32, 10)
 	near(t, "error of the bound guessed", totalError(wages.clipped, len(wages), best(guess.clipped, len(wages), 2), 2), 10, 1.2)
 }
 
-// Wages that are at an end already are not rounded, and the noise is that of randomized response alone.
+// Wages that are at an end already are not rounded, and the noise is that of randomized response
+// alone.
 func TestNoiseWithoutRounding(t *testing.T) {
 	wages := list{0, 0, 0, 800, 800}
 	for _, level := range []string{"0.1", "1", "5"} {

@@ -6,7 +6,8 @@ import (
 	"testing"
 )
 
-// The test runs the program as it is: in the processes that it starts, this test binary is the program.
+// The test runs the program as it is: in the processes that it starts, this test binary is the
+// program.
 func TestMain(m *testing.M) {
 	if os.Getenv("SLUICE_EXACTLYONCE") == "" {
 		os.Setenv("SLUICE_EXACTLYONCE", "the program")
@@ -15,7 +16,8 @@ func TestMain(m *testing.M) {
 	main()
 }
 
-// After the second death the ledger knows a sale that the database does not know. It is not made again.
+// After the second death the ledger knows a sale that the database does not know. It is not made
+// again.
 func TestEveryOrderIsSoldOnce(t *testing.T) {
 	out, err := exec.CommandContext(t.Context(), os.Args[0]).CombinedOutput()
 	if err != nil {

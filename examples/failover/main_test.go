@@ -7,7 +7,8 @@ import (
 	"github.com/sluicedp/sluice/internal/pgtest"
 )
 
-// Two hosts hang, one after it has sold something that nobody has noted. It is not sold again, and who wakes up sells nothing.
+// Two hosts hang, one after it has sold something that nobody has noted. It is not sold again, and
+// who wakes up sells nothing.
 func TestEveryOrderIsSoldOnce(t *testing.T) {
 	s := pgtest.Start(t)
 	var out strings.Builder

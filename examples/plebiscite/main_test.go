@@ -13,7 +13,8 @@ import (
 	"github.com/sluicedp/sluice/privacy"
 )
 
-// The estimates vary from run to run. With a noise key they do not, and what is printed is testdata/printed.txt to the byte.
+// The estimates vary from run to run. With a noise key they do not, and what is printed is
+// testdata/printed.txt to the byte.
 func TestPlebiscite(t *testing.T) {
 	want, err := os.ReadFile("testdata/printed.txt")
 	if err != nil {

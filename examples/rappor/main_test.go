@@ -18,8 +18,9 @@ const few = 20_000
 // invented are the candidates that nobody has.
 const invented = 20
 
-// TestRappor holds what is printed against the truth beside it. Tolerances are 6.5 standard deviations or more, so
-// each comparison fails by chance with a probability of at most about 10⁻¹⁰. The quick form looks for fewer names.
+// TestRappor holds what is printed against the truth beside it. Tolerances are 6.5 standard
+// deviations or more, so each comparison fails by chance with a probability of at most about 10⁻¹⁰.
+// The quick form looks for fewer names.
 func TestRappor(t *testing.T) {
 	t.Chdir("../..")
 	var out bytes.Buffer
@@ -42,7 +43,8 @@ func TestRappor(t *testing.T) {
 	}
 }
 
-// checkNames: no estimate is more than 7 standard errors from the real share, 3.6 times half an interval.
+// checkNames: no estimate is more than 7 standard errors from the real share, 3.6 times half an
+// interval.
 func checkNames(t *testing.T, out string) {
 	t.Helper()
 	rows := rows(out, `\S+`, `\d+\.\d+ %`, ` *-?\d+\.\d+ ± \d+\.\d+ % [* ]`, ` *-?\d+\.\d+ ± \d+\.\d+ % [* ]`,
@@ -61,9 +63,9 @@ func checkNames(t *testing.T, out string) {
 	}
 }
 
-// checkFound: nearly independent intervals, one for each candidate, cover 95 %, and the errors are as large as stated: ± 6.5·0.96 %
-// and ± 6.5·3.1 % with 520 of them, and more with fewer. With a chance of 5 % for any invented name more than 5 of them are next
-// to impossible.
+// checkFound: nearly independent intervals, one for each candidate, cover 95 %, and the errors are
+// as large as stated: ± 6.5·0.96 % and ± 6.5·3.1 % with 520 of them, and more with fewer. With a
+// chance of 5 % for any invented name more than 5 of them are next to impossible.
 func checkFound(t *testing.T, out string, candidates int) {
 	t.Helper()
 	rows := rows(out, `ε = \d`, `\d+`, `\d+`, `\d+\.\d+ %`, `\d+\.\d+ %`, `\d+\.\d+ %`)

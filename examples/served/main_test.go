@@ -69,7 +69,8 @@ func TestHostInTypeScript(t *testing.T) {
 	}
 }
 
-// The document in the repository, from which clients are generated, is the one that the command serves, to anybody.
+// The document in the repository, from which clients are generated, is the one that the command
+// serves, to anybody.
 func TestDocumentIsTheOneThatIsServed(t *testing.T) {
 	if !pace.Deep() {
 		t.Skip("a deep form: it links the command")
@@ -102,7 +103,8 @@ func TestDocumentIsTheOneThatIsServed(t *testing.T) {
 	}
 }
 
-// What a host could do wrong is found, with a server that is killed: each fault is one that a host could have.
+// What a host could do wrong is found, with a server that is killed: each fault is one that a host
+// could have.
 func TestFaultsOfHostsAreFound(t *testing.T) {
 	if !pace.Deep() {
 		t.Skip("a deep form")
@@ -175,7 +177,8 @@ for (const key of ["twice", "told", "never"]) {
 	}[language]
 }
 
-// wanting is a server that wants one true value after the other for a sale, wants one again that it was told, and does not sell at all.
+// wanting is a server that wants one true value after the other for a sale, wants one again that it
+// was told, and does not sell at all.
 type wanting struct {
 	mu  sync.Mutex
 	all []string // what it was asked for
@@ -228,8 +231,8 @@ func (s *wanting) check(t *testing.T, command ...string) {
 	}
 }
 
-// Somebody else may have asked in between, so that more true values are needed: a host tells them, until it has told them all. What a server does
-// not do at all is asked for once.
+// Somebody else may have asked in between, so that more true values are needed: a host tells them,
+// until it has told them all. What a server does not do at all is asked for once.
 func TestClientsTellWhatIsNeeded(t *testing.T) {
 	t.Run("python", func(t *testing.T) {
 		new(wanting).check(t, pace.Command(t, "python3"), "-c", askThree("python"))

@@ -33,7 +33,8 @@ The receipt of sale 1 verifies: acme has paid 200¢.
 The ledger verifies: true.
 `
 
-// The client is generated from the document of the API, and compiled with the types of the document.
+// The client is generated from the document of the API, and compiled with the types of the
+// document.
 func TestTour_GeneratedClient_PrintsEachStep(t *testing.T) {
 	build := typeScript(t)
 	out, err := kit.Output(t.Context(), pace.Scratch(t), run, pace.Command(t, "node"), filepath.Join(build, "tour.js"))

@@ -14,8 +14,8 @@ import (
 	"github.com/sluicedp/sluice/examples/internal/kit"
 )
 
-// An estimate that is off by more than this many of its real standard errors is wrong: by chance alone that happens less than
-// once in 10⁹ times, the skewness of the counts included.
+// An estimate that is off by more than this many of its real standard errors is wrong: by chance
+// alone that happens less than once in 10⁹ times, the skewness of the counts included.
 const sigmas = 7
 
 // near fails unless two numbers differ by no more than a tolerance.
@@ -26,7 +26,8 @@ func near(t *testing.T, name string, got, want, tolerance float64) {
 	}
 }
 
-// Every third person takes part. Everything printed about the truth is counted anew here, and every estimate must agree with it.
+// Every third person takes part. Everything printed about the truth is counted anew here, and every
+// estimate must agree with it.
 func TestWages(t *testing.T) {
 	t.Chdir("../..")
 	var out bytes.Buffer
@@ -71,8 +72,8 @@ func checkGroup(t *testing.T, output string, column int, wages []float64) {
 		stdErr := math.Sqrt((bound*bound*e/((e-1)*(e-1)) + bound*clipped - square) / n)
 		got := cell(t, output, "at ε = "+text, column)
 		near(t, "mean at "+text, got[0], clipped, 0.05+sigmas*stdErr)
-		// The interval is for a larger population, from which all were drawn; see estimate.Mean. The tolerance covers what
-		// the estimated mean does to its width, unless people are few.
+		// The interval is for a larger population, from which all were drawn; see estimate.Mean.
+		// The tolerance covers what the estimated mean does to its width, unless people are few.
 		if column == 0 {
 			near(t, "width at "+text, 2*got[1], 2*1.96*stdErr, 0.15*2*1.96*stdErr)
 		}

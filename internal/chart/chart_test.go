@@ -70,8 +70,8 @@ func diamondsOf(t *testing.T, svg string) (all []box) {
 	return all[:len(all)-1]
 }
 
-// Bars begin at 0, are as long as the numbers, and reach below 0 and above 100 where these do, and so do the
-// intervals. Groups come from the top, and so do the series in each.
+// Bars begin at 0, are as long as the numbers, and reach below 0 and above 100 where these do, and
+// so do the intervals. Groups come from the top, and so do the series in each.
 func TestBars_AreAsLongAsTheirNumbers(t *testing.T) {
 	b := sample()
 	if low, high := b.bounds(); !(-50 < low && low < -40 && 150 < high && high < 160) {
@@ -114,7 +114,8 @@ func TestBars_AreAsLongAsTheirNumbers(t *testing.T) {
 	}
 }
 
-// A viewer, and a program that reads for those who cannot see, find everything: all is well-formed, and the description has the numbers.
+// A viewer, and a program that reads for those who cannot see, find everything: all is well-formed,
+// and the description has the numbers.
 func TestBars_SayWhatTheyShow(t *testing.T) {
 	svg := written(t, sample())
 	if again := written(t, sample()); again != svg {
@@ -201,7 +202,8 @@ func lightness(t *testing.T, color string) float64 {
 	return 116*math.Cbrt(0.2126*linear(rgb>>16)+0.7152*linear(rgb>>8)+0.0722*linear(rgb)) - 16
 }
 
-// Of two neighbouring shades the higher one is clearly darker on a light page, and brighter on a dark one: that is what all can see.
+// Of two neighbouring shades the higher one is clearly darker on a light page, and brighter on a
+// dark one: that is what all can see.
 func TestShades_DifferInLightness(t *testing.T) {
 	for n := 2; n <= MaxRows; n++ {
 		for k := 1; k < n; k++ {

@@ -8,8 +8,9 @@ import (
 	"github.com/sluicedp/sluice/internal/check"
 )
 
-// geometric is two-sided geometric noise with α = 1/2 around a center: Pr(k) = 2^−|k−center|/3. A sum of
-// numbers that are too different in size takes for ever; what is below 2^−2prec is enclosed with 0 instead.
+// geometric is two-sided geometric noise with α = 1/2 around a center: Pr(k) = 2^−|k−center|/3. A
+// sum of numbers that are too different in size takes for ever; what is below 2^−2prec is enclosed
+// with 0 instead.
 func geometric(center int64) func(u int64, prec uint) Interval {
 	return func(u int64, prec uint) Interval {
 		n, most := max(center-u-1, u-center), int64(2*prec)
@@ -84,8 +85,8 @@ func TestIntegersTakeTheSameComparisons(t *testing.T) {
 	}
 }
 
-// TestIntegersBeyondAreNotReturned gives an eighth of the probability to integers on either side of the range: it
-// reads on until the bits end.
+// TestIntegersBeyondAreNotReturned gives an eighth of the probability to integers on either side of
+// the range: it reads on until the bits end.
 func TestIntegersBeyondAreNotReturned(t *testing.T) {
 	eighth := Int(1).Quo(Int(8))
 	law := func(u int64, _ uint) Interval {
@@ -114,7 +115,8 @@ func TestIntegersBeyondAreNotReturned(t *testing.T) {
 	}
 }
 
-// A guess decides nothing: whatever it is, the same integer comes out, and of the same bits. If it is right, the law is asked twice.
+// A guess decides nothing: whatever it is, the same integer comes out, and of the same bits. If it
+// is right, the law is asked twice.
 func TestAGuessDecidesNothing(t *testing.T) {
 	for _, center := range []int64{0, -12345, 1 << 61} {
 		for word := uint64(1) << 40; word < ones-1<<58; word += 1 << 58 {
@@ -142,9 +144,9 @@ func TestAGuessDecidesNothing(t *testing.T) {
 	}
 }
 
-// ranks are the cumulative probabilities 0, 1/e², 1/4 ∓ 2⁻²⁰⁰ in wide intervals, 1/e, 1/2, 1/2 and 2/3:
-// irrational ones, rational ones, a rank that never comes because it adds nothing, and one that
-// nothing lies below.
+// ranks are the cumulative probabilities 0, 1/e², 1/4 ∓ 2⁻²⁰⁰ in wide intervals, 1/e, 1/2, 1/2 and
+// 2/3: irrational ones, rational ones, a rank that never comes because it adds nothing, and one
+// that nothing lies below.
 func ranks(prec uint) []Interval {
 	e, one, quarter := Exp(1_000_000_000, prec), Int(1), closeSpecimen().weights(prec)
 	half := fraction(1, 2, prec)

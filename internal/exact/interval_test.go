@@ -99,8 +99,8 @@ func TestExpEnclosesTheSeriesNarrowlyAndNested(t *testing.T) {
 	}
 }
 
-// TestExpCountsTheTail takes few terms at a low precision, where the rounding of so few operations may
-// be too little to make up for the terms that are left out; for the ε listed it is.
+// TestExpCountsTheTail takes few terms at a low precision, where the rounding of so few operations
+// may be too little to make up for the terms that are left out; for the ε listed it is.
 func TestExpCountsTheTail(t *testing.T) {
 	random := rand.New(rand.NewPCG(9, 10))
 	check := func(nano int64, prec uint) {
@@ -178,7 +178,8 @@ func TestPowUpToTheLargestExponent(t *testing.T) {
 	}
 }
 
-// TestSubOfTheFarSmallerRoundsAsExactly subtracts numbers of all distances around the last bit, and beyond, with package big alone.
+// TestSubOfTheFarSmallerRoundsAsExactly subtracts numbers of all distances around the last bit, and
+// beyond, with package big alone.
 func TestSubOfTheFarSmallerRoundsAsExactly(t *testing.T) {
 	random := rand.New(rand.NewPCG(15, 16))
 	for range 5000 {
@@ -261,8 +262,8 @@ func rat(x *big.Float) *big.Rat {
 	return r
 }
 
-// TestPowOfTheLargestAndTheSmallest uses that the n-th power of e^x is e^(nx), up to e^1000, and that a
-// number below 1 may have a power that is below any float.
+// TestPowOfTheLargestAndTheSmallest uses that the n-th power of e^x is e^(nx), up to e^1000, and
+// that a number below 1 may have a power that is below any float.
 func TestPowOfTheLargestAndTheSmallest(t *testing.T) {
 	want := taylor(1_000_000_000_000, 1024)
 	if power := Exp(1, 512).Pow(1_000_000_000_000); power.lo.Cmp(want) > 0 || power.hi.Cmp(want) < 0 {

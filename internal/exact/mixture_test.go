@@ -18,9 +18,9 @@ type decider func(tail uint64, u ...uint64) bool
 func TestEveryShortPrefixProvesTheLaw(t *testing.T) { eachThreshold(t, checkPrefixes) }
 func TestDecisionFlipsAtTheThreshold(t *testing.T)  { eachThreshold(t, checkFlip) }
 
-// checkPrefixes goes through all values of the first 16 bits of U. What a draw decides may depend on
-// the bits that follow only in the one cell that holds the threshold, so the cells decided for certain
-// and those decided at all bracket the probability within 2⁻¹⁶.
+// checkPrefixes goes through all values of the first 16 bits of U. What a draw decides may depend
+// on the bits that follow only in the one cell that holds the threshold, so the cells decided for
+// certain and those decided at all bracket the probability within 2⁻¹⁶.
 func checkPrefixes(t *testing.T, at *big.Float, below decider) {
 	random := rand.New(rand.NewPCG(3, 4))
 	surely, possibly := 0, 0
@@ -128,9 +128,10 @@ func closeCalls(s specimen) [][]uint64 {
 	return calls
 }
 
-// TestRefinementIsRare states the promise of the package: all but 2⁻⁵⁰ of the draws need no refinement, or 8m·2⁻⁶⁴
-// where m is large. What is undecided are the words W with mW mod 2⁶⁴ in one of four ranges, one of them below 2⁶⁴.
-// These are multiples of the largest power of two in m, 2^j, and each is that of 2^j words.
+// TestRefinementIsRare states the promise of the package: all but 2⁻⁵⁰ of the draws need no
+// refinement, or 8m·2⁻⁶⁴ where m is large. What is undecided are the words W with mW mod 2⁶⁴ in one
+// of four ranges, one of them below 2⁶⁴. These are multiples of the largest power of two in m, 2^j,
+// and each is that of 2^j words.
 func TestRefinementIsRare(t *testing.T) {
 	for _, s := range specimens() {
 		for _, m := range []uint32{2, 3, few, 1000, 1<<11 - 1, 1 << 11, 1<<11 + 1, many - 1, many} {
@@ -145,8 +146,9 @@ func TestRefinementIsRare(t *testing.T) {
 	}
 }
 
-// TestOneWordHoldsBoth looks, for m of all kinds, for the real number W at which the outcome changes, to 192 bits:
-// W in [k/m, (k+1)/m) has the uniform value k and U = mW−k, so that is the number (k+t)/m for a threshold t of U.
+// TestOneWordHoldsBoth looks, for m of all kinds, for the real number W at which the outcome
+// changes, to 192 bits: W in [k/m, (k+1)/m) has the uniform value k and U = mW−k, so that is the
+// number (k+t)/m for a threshold t of U.
 func TestOneWordHoldsBoth(t *testing.T) {
 	all := specimens()
 	for _, s := range all[:len(all)/2] { // the others differ from these in m alone
@@ -180,8 +182,8 @@ func checkSplit(t *testing.T, s specimen, p pair, side side, k uint64) {
 	}
 }
 
-// TestOneWordHoldsTheUniformValue looks for the real numbers at which the uniform value changes from k−1 to k,
-// where nothing else is drawn: k/m, deep into the refinement.
+// TestOneWordHoldsTheUniformValue looks for the real numbers at which the uniform value changes
+// from k−1 to k, where nothing else is drawn: k/m, deep into the refinement.
 func TestOneWordHoldsTheUniformValue(t *testing.T) {
 	const length = 320
 	zero := func(prec uint) Weights { return Weights{Int(0), Int(0), Int(0)} }
@@ -212,7 +214,8 @@ func edgeOf(k uint64, t *big.Float, m uint64, length int) *big.Int {
 	return floor.Add(floor, big.NewInt(int64(rest.Sign())))
 }
 
-// flip returns the least number from low to high of which a predicate no longer holds: high if it holds below it.
+// flip returns the least number from low to high of which a predicate no longer holds: high if it
+// holds below it.
 func flip(low, high *big.Int, holds func(*big.Int) bool) *big.Int {
 	low, high = new(big.Int).Set(low), new(big.Int).Set(high)
 	for low.Cmp(high) < 0 {

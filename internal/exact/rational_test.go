@@ -9,8 +9,8 @@ import (
 	"github.com/sluicedp/sluice/internal/stattest"
 )
 
-// rationals have a finite binary expansion and an infinite one, within one word and beyond it, and are next to
-// either end of [0,1] or are that end.
+// rationals have a finite binary expansion and an infinite one, within one word and beyond it, and
+// are next to either end of [0,1] or are that end.
 func rationals() []*big.Rat {
 	power := func(n uint) *big.Int { return new(big.Int).Lsh(big.NewInt(1), n) }
 	tiny := new(big.Rat).SetFrac(big.NewInt(1), power(200))
@@ -41,8 +41,8 @@ func TestBelowFlipsAtTheNumber(t *testing.T) {
 	}
 }
 
-// TestBelowOverTheSecondWord goes through numbers whose first 64 bits are some word and whose next four are
-// any, and through the words around these: where the first is equal, the second decides.
+// TestBelowOverTheSecondWord goes through numbers whose first 64 bits are some word and whose next
+// four are any, and through the words around these: where the first is equal, the second decides.
 func TestBelowOverTheSecondWord(t *testing.T) {
 	const steps = 16
 	scale := new(big.Int).Lsh(big.NewInt(steps), 64)
@@ -74,7 +74,8 @@ func checkBelow(t *testing.T, bits *tape, number *big.Rat, want bool, read int, 
 	}
 }
 
-// TestBelowAtTheEnds has a sure answer: no real number in [0,1) is below 0, and every one is below 1.
+// TestBelowAtTheEnds has a sure answer: no real number in [0,1) is below 0, and every one is below
+// 1.
 func TestBelowAtTheEnds(t *testing.T) {
 	var bits tape
 	for _, word := range []uint64{1, 1 << 63, ones} {

@@ -34,18 +34,20 @@ func (t *tape) load(tail uint64, words ...uint64) {
 // read returns how many words were read.
 func (t *tape) read() int { return t.words + t.pages*page/8 - (page-t.used)/8 }
 
-// The tests draw from mixtures over few values or many and give the mixture the first two of these. A draw that
-// takes neither returns third, because that is the uniform value on the tape.
+// The tests draw from mixtures over few values or many and give the mixture the first two of these.
+// A draw that takes neither returns third, because that is the uniform value on the tape.
 const (
 	first  = 1
 	second = 2
 	third  = 5
 )
 
-// few and many are numbers of values. Both are powers of two, so that the uniform value is a number of whole bits.
+// few and many are numbers of values. Both are powers of two, so that the uniform value is a number
+// of whole bits.
 const few, many = 1 << 3, 1 << 20
 
-// specimen is a mixture with its thresholds as an independent computation has them, to 512 bits and more.
+// specimen is a mixture with its thresholds as an independent computation has them, to 512 bits and
+// more.
 type specimen struct {
 	name                string
 	weights             func(prec uint) Weights
@@ -64,8 +66,8 @@ func (s specimen) ofMany() specimen {
 }
 
 // specimens has irrational thresholds, equal ones and different ones, rational ones with a finite
-// binary expansion and with an infinite one, both ends of the unit interval, and thresholds so close
-// to a short binary fraction that their intervals hold it, too.
+// binary expansion and with an infinite one, both ends of the unit interval, and thresholds so
+// close to a short binary fraction that their intervals hold it, too.
 func specimens() []specimen {
 	list := []specimen{
 		responseSpecimen("response at ε=1, m=2", 2, 1_000_000_000),
@@ -171,8 +173,8 @@ func (s specimen) at(t *tape, second uint32, tail uint64, u ...uint64) uint32 {
 	return s.Draw(&t.Bits, first, second)
 }
 
-// write puts the words of a draw on the tape: one real number that begins with the bits of the uniform value and
-// goes on with those of U.
+// write puts the words of a draw on the tape: one real number that begins with the bits of the
+// uniform value and goes on with those of U.
 func (s specimen) write(t *tape, value, tail uint64, u ...uint64) {
 	width := bits.Len64(s.m - 1)
 	list, before := make([]uint64, len(u)), value

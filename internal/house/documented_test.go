@@ -16,7 +16,8 @@ import (
 	"github.com/sluicedp/sluice/internal/check"
 )
 
-// elsewhere are methods of interfaces of the standard library, and of pflag, which say what they do.
+// elsewhere are methods of interfaces of the standard library, and of pflag, which say what they
+// do.
 func elsewhere() map[string]bool {
 	said := map[string]bool{}
 	for name := range strings.FieldsSeq("Error Unwrap Is String Set Type MarshalText UnmarshalText MarshalJSON UnmarshalJSON") {
@@ -25,9 +26,10 @@ func elsewhere() map[string]bool {
 	return said
 }
 
-// Every exported name has a comment: of a package, a function, a type, a method or field of an exported type, a constant, a variable. A
-// comment on a group speaks for its constants or variables, that of a type for its only field. A method needs none if an interface of its
-// package says what it does.
+// Every exported name has a comment: of a package, a function, a type, a method or field of an
+// exported type, a constant, a variable. A comment on a group speaks for its constants or
+// variables, that of a type for its only field. A method needs none if an interface of its package
+// says what it does.
 func TestEveryExportedNameIsDocumented(t *testing.T) {
 	files, told, said := map[goFile]*ast.File{}, map[string]bool{}, map[string]map[string]bool{}
 	for _, f := range goFiles(t) {
@@ -121,7 +123,8 @@ func contracts(file *ast.File) map[string]bool {
 	return said
 }
 
-// silent returns the exported names of a file that have no comment, but for methods that were said elsewhere.
+// silent returns the exported names of a file that have no comment, but for methods that were said
+// elsewhere.
 func silent(file *ast.File, said map[string]bool) (all []*ast.Ident) {
 	note := func(names ...*ast.Ident) {
 		for _, name := range names {
@@ -173,8 +176,8 @@ func receiver(of ast.Expr) *ast.Ident {
 	}
 }
 
-// tagged tells whether the tag of a field says what it is, for readers of the code and of the document of an API alike: in words that begin
-// with a capital letter and end with a full stop.
+// tagged tells whether the tag of a field says what it is, for readers of the code and of the
+// document of an API alike: in words that begin with a capital letter and end with a full stop.
 func tagged(field *ast.Field) bool {
 	if field.Tag == nil {
 		return false

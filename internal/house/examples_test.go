@@ -12,7 +12,8 @@ import (
 	"github.com/sluicedp/sluice/internal/check"
 )
 
-// An example is read from top to bottom: it is one short program with a test, and stands in README.md and in .ci/run.
+// An example is read from top to bottom: it is one short program with a test, and stands in
+// README.md and in .ci/run.
 func TestExamplesAreShort(t *testing.T) {
 	const most = 150 // lines of Go in an example, but for its tests
 	all := os.DirFS(filepath.Join(root(), "examples"))
@@ -40,7 +41,8 @@ func TestExamplesAreShort(t *testing.T) {
 	}
 }
 
-// measure returns how many lines of Go an example has, in all folders and but for tests, and how many files of tests.
+// measure returns how many lines of Go an example has, in all folders and but for tests, and how
+// many files of tests.
 func measure(t *testing.T, example fs.FS) (lines, tests int) {
 	t.Helper()
 	err := fs.WalkDir(example, ".", func(at string, _ fs.DirEntry, err error) error {

@@ -28,7 +28,8 @@ type goFile struct {
 // root is the directory of the module.
 func root() string { return filepath.Join("..", "..") }
 
-// goFiles returns the Go files of the module. Directories with a go.mod of their own are other modules.
+// goFiles returns the Go files of the module. Directories with a go.mod of their own are other
+// modules.
 func goFiles(t *testing.T) (files []goFile) {
 	t.Helper()
 	err := filepath.WalkDir(root(), func(at string, d fs.DirEntry, err error) error {
@@ -81,8 +82,8 @@ func sources(t *testing.T) (all []source) {
 	return all
 }
 
-// fault says what is wrong with an import, and where the thing belongs; "" if nothing is. What is not a test imports what its
-// row allows; a test also anything that stands above its own row.
+// fault says what is wrong with an import, and where the thing belongs; "" if nothing is. What is
+// not a test imports what its row allows; a test also anything that stands above its own row.
 func fault(plan []room, s source) string {
 	from, to := rowOf(plan, s.pkg), rowOf(plan, s.imports)
 	if from < 0 || to < 0 {

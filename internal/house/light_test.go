@@ -17,7 +17,8 @@ func browser() build.Context {
 	return context
 }
 
-// closure returns the packages of this module that some of them need in a browser, themselves included, and what all of these import besides.
+// closure returns the packages of this module that some of them need in a browser, themselves
+// included, and what all of these import besides.
 func closure(t *testing.T, root string, packages ...string) (ours, others map[string]bool) {
 	t.Helper()
 	return closureOn(t, browser(), root, packages...)
@@ -45,8 +46,8 @@ func closureOn(t *testing.T, context build.Context, root string, packages ...str
 	return ours, others
 }
 
-// Who verifies a document, or reads events that were sent as JSON, links neither a database nor linear algebra, and needs no disk and
-// no network.
+// Who verifies a document, or reads events that were sent as JSON, links neither a database nor
+// linear algebra, and needs no disk and no network.
 func TestDocumentsAreVerifiedWithLittle(t *testing.T) {
 	ours, others := closure(t, filepath.Join("..", ".."), "ledger/evidence", "ledger/event", "ledger/api")
 	check.Need(t, ours["ledger/internal/event"] && others["encoding/json"],
@@ -58,7 +59,8 @@ func TestDocumentsAreVerifiedWithLittle(t *testing.T) {
 				"ledger/evidence or ledger/event needs %s", name)
 		}
 	}
-	// These rest on the standard library alone; of what is there, nothing opens a file or a connection.
+	// These rest on the standard library alone; of what is there, nothing opens a file or a
+	// connection.
 	outside := []string{"github.com/google/uuid", "golang.org/x/mod/sumdb/note", "golang.org/x/mod/sumdb/tlog", "golang.org/x/text/unicode/norm"}
 	for name := range others {
 		host, _, _ := strings.Cut(name, "/")

@@ -8,7 +8,8 @@ import (
 	"github.com/sluicedp/sluice/internal/check"
 )
 
-// linked returns which packages a package links, outside of the module too, that are some of these or stand below them.
+// linked returns which packages a package links, outside of the module too, that are some of these
+// or stand below them.
 func linked(t *testing.T, folder string, without ...string) (found []string) {
 	t.Helper()
 	ours, others := closureOn(t, build.Default, root(), folder)
@@ -25,8 +26,9 @@ func linked(t *testing.T, folder string, without ...string) (found []string) {
 	return found
 }
 
-// Who embeds the ledger links nothing of what only a journal in PostgreSQL needs, nor of what serves the ledger; who calls a
-// ledger elsewhere links nothing of what only its server needs. What is left out is needed elsewhere, so that the test sees it.
+// Who embeds the ledger links nothing of what only a journal in PostgreSQL needs, nor of what
+// serves the ledger; who calls a ledger elsewhere links nothing of what only its server needs. What
+// is left out is needed elsewhere, so that the test sees it.
 func TestLinked_WhatOnlyOthersNeed_IsLeftOut(t *testing.T) {
 	postgres := []string{"ledger/journal/pgjournal", "ledger/journal/keyholder", "github.com/jackc", "net/http"}
 	server := []string{"ledger/ledgerhttp"}

@@ -9,9 +9,9 @@ type room struct {
 	may  string
 }
 
-// plan lists all packages from the bottom up: an arrow leads only to a row above its own. A name that ends in /... stands
-// for all packages below it. To let a package import another, add it to the row here, and ask first whether what is wanted does
-// not belong further down.
+// plan lists all packages from the bottom up: an arrow leads only to a row above its own. A name
+// that ends in /... stands for all packages below it. To let a package import another, add it to
+// the row here, and ask first whether what is wanted does not belong further down.
 func plan() []room {
 	return []room{
 		{"privacy", "ε and δ as exact decimals", ""},
@@ -92,7 +92,8 @@ func covers(name, pkg string) bool {
 	return name == pkg
 }
 
-// rowOf returns the place of a package in the plan: the row that names it most closely; -1 if there is none.
+// rowOf returns the place of a package in the plan: the row that names it most closely; -1 if there
+// is none.
 func rowOf(plan []room, pkg string) int {
 	best := -1
 	for i, r := range plan {

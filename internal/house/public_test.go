@@ -11,8 +11,9 @@ import (
 	"github.com/sluicedp/sluice/internal/check"
 )
 
-// A reader of "go doc" sees every type that a public signature mentions, with its fields: no public name is an alias of another type, and
-// no public function, method, field or variable has a type of an internal package.
+// A reader of "go doc" sees every type that a public signature mentions, with its fields: no public
+// name is an alias of another type, and no public function, method, field or variable has a type of
+// an internal package.
 func TestPublicSignatures_NameNoInternalType(t *testing.T) {
 	seen := 0
 	for _, f := range goFiles(t) {
@@ -112,7 +113,8 @@ func hiddenTypes(file *ast.File) (faults []hiding) {
 	return faults
 }
 
-// isMember reports whether a field is one of a struct or an interface, and no parameter or result of a function.
+// isMember reports whether a field is one of a struct or an interface, and no parameter or result
+// of a function.
 func isMember(in ast.Node, field *ast.Field) (is bool) {
 	ast.Inspect(in, func(n ast.Node) bool {
 		var list *ast.FieldList

@@ -43,8 +43,8 @@ func width(line string) int {
 	return utf8.RuneCountInString(line) + tabs*(tabWidth-1)
 }
 
-// The module stays small enough to know. Lines count that are neither blank nor a comment. A limit is raised only by
-// a commit that says why.
+// The module stays small enough to know. Lines count that are neither blank nor a comment. A limit
+// is raised only by a commit that says why.
 func TestSize_OfTheModule_IsWithinItsLimits(t *testing.T) {
 	const mostInAPackage = 4_000
 	code, tests, wide := 0, 0, 0

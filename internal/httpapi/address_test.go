@@ -8,8 +8,8 @@ import (
 	"github.com/sluicedp/sluice/ledger/api"
 )
 
-// TestSocketPath: an address means the same to a server and to its clients, and is never the name of an abstract socket, which any
-// local user can bind.
+// TestSocketPath: an address means the same to a server and to its clients, and is never the name
+// of an abstract socket, which any local user can bind.
 func TestSocketPath(t *testing.T) {
 	for address, want := range map[string]string{"unix:a.sock": "a.sock", "unix:/run/a": "/run/a", "unix:./@a": "./@a", "unix:a@b": "a@b"} {
 		path, is, err := SocketPath(address)

@@ -9,8 +9,9 @@ import (
 	"github.com/sluicedp/sluice/ledger/api"
 )
 
-// Every request and result goes over the API whole: each field of package api has a field of the same name here, except
-// those given, which are functions, or are sent in a header, in the path or among the truths.
+// Every request and result goes over the API whole: each field of package api has a field of the
+// same name here, except those given, which are functions, or are sent in a header, in the path or
+// among the truths.
 func TestTheAPIHasEachField(t *testing.T) {
 	for _, c := range []struct {
 		here, there any
@@ -66,7 +67,8 @@ func hasInJSON(t reflect.Type, name string) bool {
 	return false
 }
 
-// What is asked for by a key can be told from everything else that is asked for by it: times to the nanosecond, in the same words.
+// What is asked for by a key can be told from everything else that is asked for by it: times to the
+// nanosecond, in the same words.
 func TestDurations(t *testing.T) {
 	var d Duration
 	err := d.UnmarshalText([]byte("15m"))

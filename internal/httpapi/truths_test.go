@@ -12,7 +12,8 @@ import (
 	"github.com/sluicedp/sluice/internal/check"
 )
 
-// The source at a URL is asked with its token, and what it answers is taken if it can be right; no error repeats it.
+// The source at a URL is asked with its token, and what it answers is taken if it can be right; no
+// error repeats it.
 func TestTruthsAt(t *testing.T) {
 	var answer http.HandlerFunc
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { answer(w, r) }))

@@ -9,7 +9,8 @@ import (
 	"github.com/sluicedp/sluice/internal/pace"
 )
 
-// A file and a directory keep their identity whatever is written to them and whatever they are called; no copy has it.
+// A file and a directory keep their identity whatever is written to them and whatever they are
+// called; no copy has it.
 func TestIdentity(t *testing.T) {
 	for _, dir := range []string{t.TempDir(), pace.Scratch(t)} {
 		path := filepath.Join(dir, "ledger.db")

@@ -74,7 +74,8 @@ func TestCommit_ChecksAgain(t *testing.T) {
 	}})
 	must(t, err)
 	wantErr(t, f.Commit(), stop, "error")
-	// A link that comes later leads nowhere else: the directory and the name were resolved at the beginning.
+	// A link that comes later leads nowhere else: the directory and the name were resolved at the
+	// beginning.
 	must(t, os.WriteFile("other", []byte("precious"), 0o600))
 	f, err = Create("file", Options{})
 	must(t, err)
@@ -100,8 +101,8 @@ func TestWrite_NewSparesAFile(t *testing.T) {
 	wantText(t, "late", "theirs")
 }
 
-// TestCommit_NewWithoutLinkOrRename_LeavesNoFile: an empty file would be taken for the new one, and refuse the next
-// attempt. A temporary file that is gone cannot be linked or renamed.
+// TestCommit_NewWithoutLinkOrRename_LeavesNoFile: an empty file would be taken for the new one, and
+// refuse the next attempt. A temporary file that is gone cannot be linked or renamed.
 func TestCommit_NewWithoutLinkOrRename_LeavesNoFile(t *testing.T) {
 	t.Chdir(t.TempDir())
 	unsupported := func(string, string) error { return fmt.Errorf("%w: renameat2", errors.ErrUnsupported) }
@@ -121,7 +122,8 @@ func TestCommit_NewWithoutLinkOrRename_LeavesNoFile(t *testing.T) {
 	}
 }
 
-// TestFile_NewWithoutLinks_KeepsAnExistingFile: a system without hard links goes on with a rename, or reserves the name.
+// TestFile_NewWithoutLinks_KeepsAnExistingFile: a system without hard links goes on with a rename,
+// or reserves the name.
 func TestFile_NewWithoutLinks_KeepsAnExistingFile(t *testing.T) {
 	t.Chdir(t.TempDir())
 	ways := map[string]func(f *File) error{

@@ -52,8 +52,8 @@ func TestUnix_PathTooLong_TheErrorNamesIt(t *testing.T) {
 	}
 }
 
-// TestUnix_StartedAtOnce_OneListens: of servers that start at one path at the same time, where a dead server left its socket, one
-// gets it, and is not lost to the others.
+// TestUnix_StartedAtOnce_OneListens: of servers that start at one path at the same time, where a
+// dead server left its socket, one gets it, and is not lost to the others.
 func TestUnix_StartedAtOnce_OneListens(t *testing.T) {
 	dir, err := os.MkdirTemp("", "l") // a socket's path is short
 	check.Must(t, err)
@@ -116,7 +116,8 @@ func TestUnix_FullQueue_IsInUse(t *testing.T) {
 	}
 }
 
-// TestUnixListener_Close_LeavesOthersSocket: a socket that was put in the place of another is not removed with it.
+// TestUnixListener_Close_LeavesOthersSocket: a socket that was put in the place of another is not
+// removed with it.
 func TestUnixListener_Close_LeavesOthersSocket(t *testing.T) {
 	dir, err := os.MkdirTemp("", "l")
 	check.Must(t, err)

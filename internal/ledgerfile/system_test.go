@@ -23,7 +23,8 @@ func TestClassifyOpen_FullTable_IsTemporary(t *testing.T) {
 	}
 }
 
-// A directory that cannot be opened was not flushed, for whatever reason: no system opens a name with a zero byte.
+// A directory that cannot be opened was not flushed, for whatever reason: no system opens a name
+// with a zero byte.
 func TestTrySyncDir_CannotBeOpened_IsAnError(t *testing.T) {
 	dir := t.TempDir()
 	wantErr(t, TrySyncDir(dir+"\x00"), syscall.EINVAL, "a name that cannot be opened")

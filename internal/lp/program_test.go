@@ -241,7 +241,8 @@ func TestRandomProgramsAgainstAllVertices(t *testing.T) {
 	}
 }
 
-// bestVertex tries every basis and returns the largest value at a feasible vertex; nil if there is none.
+// bestVertex tries every basis and returns the largest value at a feasible vertex; nil if there is
+// none.
 func bestVertex(vars int, rows []Row, objective []Term) (best *big.Rat) {
 	all := make([]Row, 0, len(rows)+vars)
 	for j := range vars {
@@ -393,8 +394,9 @@ func TestWrongBasisIsMadeGood(t *testing.T) {
 	e.judge(t, o, err)
 }
 
-// TestUnluckyNumbers: a multiple of the modulus cannot be told from 0. There is no answer then, but no wrong
-// one either. The sum of a law given in float64 is as often 1 − 2⁻⁶¹ as not, and must be no such number.
+// TestUnluckyNumbers: a multiple of the modulus cannot be told from 0. There is no answer then, but
+// no wrong one either. The sum of a law given in float64 is as often 1 − 2⁻⁶¹ as not, and must be
+// no such number.
 func TestUnluckyNumbers(t *testing.T) {
 	rows := []Row{{[]Term{{0, new(big.Rat).SetInt64(prime)}}, false, rat(2)}}
 	if o, err := program(t, 1, rows).Maximize(t.Context(), terms(1)); !errors.Is(err, privacy.ErrNoCertificate) || o != nil {
@@ -414,8 +416,8 @@ func TestASolutionWhoseDigitsAreThoseOfAnother(t *testing.T) {
 	check.That(t, err == nil && o.X[0].Cmp(want) == 0 && o.Value.Cmp(want) == 0, "%v (%v), wanted %v", o, err, want)
 }
 
-// TestApproachSeesSmallNumbers: each variable is at least 2⁻²⁰ times the one before. The walk alone, with a
-// tolerance of 1e-11, takes all but two for 0.
+// TestApproachSeesSmallNumbers: each variable is at least 2⁻²⁰ times the one before. The walk
+// alone, with a tolerance of 1e-11, takes all but two for 0.
 func TestApproachSeesSmallNumbers(t *testing.T) {
 	const vars = 12
 	rows := []Row{{terms(1), true, rat(1)}}
@@ -455,7 +457,8 @@ func TestEffortIsBounded(t *testing.T) {
 	}
 }
 
-// countdown is a context that ends when it has been asked so many times whether it has. A negative number never ends.
+// countdown is a context that ends when it has been asked so many times whether it has. A negative
+// number never ends.
 type countdown struct {
 	context.Context
 	left, asked int

@@ -16,7 +16,8 @@ import (
 // root is the directory of the module.
 var root = filepath.Join("..", "..")
 
-// declaration is a function, method, type, constant or variable of a package, or a whole file that is not Go.
+// declaration is a function, method, type, constant or variable of a package, or a whole file that
+// is not Go.
 type declaration struct {
 	name string // a method is Type.Method
 	file string // its path from here
@@ -28,8 +29,9 @@ type declaration struct {
 // code has the declarations of the directories and files that were read.
 type code map[string][]declaration
 
-// dense returns a text without white space, comments, and commas before closing brackets: it stays the same when
-// lines are wrapped. It also returns the offset of each byte that is left. comments has where each begins and ends.
+// dense returns a text without white space, comments, and commas before closing brackets: it stays
+// the same when lines are wrapped. It also returns the offset of each byte that is left. comments
+// has where each begins and ends.
 func dense(text string, comments map[int]int) (string, []int) {
 	var kept []byte
 	var offsets []int
@@ -50,7 +52,8 @@ func dense(text string, comments map[int]int) (string, []int) {
 	return string(kept), offsets
 }
 
-// read returns what is declared in a directory, or a file that is not Go as one declaration without a name.
+// read returns what is declared in a directory, or a file that is not Go as one declaration without
+// a name.
 func (c code) read(path string) ([]declaration, error) {
 	if all, known := c[path]; known {
 		return all, nil
@@ -173,7 +176,8 @@ func (c code) apply(m mutant) (file, content string, err error) {
 	return found[0].replace(old, m.new)
 }
 
-// replace returns the file of a declaration with a text in the place of another. A Go file must still be one.
+// replace returns the file of a declaration with a text in the place of another. A Go file must
+// still be one.
 func (d declaration) replace(old, new string) (file, content string, err error) {
 	from := strings.Index(d.text, old)
 	to := from + len(old) - 1

@@ -105,7 +105,8 @@ func TestParseList_FaultyEntries_AreReported(t *testing.T) {
 	}
 }
 
-// A mutant applies to its function wherever that is, however its lines are wrapped, and whatever its comments say.
+// A mutant applies to its function wherever that is, however its lines are wrapped, and whatever
+// its comments say.
 func TestApply_Wrapped_IsFoundOnceInItsFunction(t *testing.T) {
 	const text = "package p\n\nfunc e() { f(0) }\n\nconst (\n\tx = 1\n\ty = x + 1\n)\n\n" +
 		"func (t *T[A]) f(a,\n\tb int,\n) bool { // f\n\treturn a < b && // <\n\t\tf(b)\n}\n"

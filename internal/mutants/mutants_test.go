@@ -17,15 +17,16 @@ import (
 	"github.com/sluicedp/sluice/internal/pace"
 )
 
-// sample, in the environment, asks for so many of the entries: "24:1234" are 24 at most, spread over the list, and the number
-// behind the colon says where they begin.
+// sample, in the environment, asks for so many of the entries: "24:1234" are 24 at most, spread
+// over the list, and the number behind the colon says where they begin.
 const sample = "SLUICE_MUTANTS"
 
 // atOnce is how many mutants are tried at the same time.
 const atOnce = 2
 
-// chosen tells which of so many entries are to be tried: all of them if the long forms of tests are asked for, else the sample
-// that the environment names; none under the race detector, which would find nothing here.
+// chosen tells which of so many entries are to be tried: all of them if the long forms of tests are
+// asked for, else the sample that the environment names; none under the race detector, which would
+// find nothing here.
 func chosen(entries int) (func(i int) bool, error) {
 	asked := os.Getenv(sample)
 	switch {
@@ -101,7 +102,8 @@ func run(t *testing.T, overlay, pkg, test, limit string) (out string, err error)
 	return string(output), err
 }
 
-// overlaid writes the contents of files, and the list of replacements that the go command reads. It returns the path of the list.
+// overlaid writes the contents of files, and the list of replacements that the go command reads. It
+// returns the path of the list.
 func overlaid(dir string, files map[string]string) (list string, err error) {
 	replace := map[string]string{}
 	for file, content := range files {
@@ -127,14 +129,14 @@ func exactly(test string) string {
 	return "^" + strings.ReplaceAll(regexp.QuoteMeta(test), "/", "$/^") + "$"
 }
 
-// quick returns an environment in which tests take their quick forms, and are skipped where a machine cannot do them: a test
-// that fails for another reason than the mutant catches nothing.
+// quick returns an environment in which tests take their quick forms, and are skipped where a
+// machine cannot do them: a test that fails for another reason than the mutant catches nothing.
 func quick() []string {
 	return slices.DeleteFunc(os.Environ(), func(e string) bool { return strings.HasPrefix(e, "SLUICE_") })
 }
 
-// judge says why a mutant does not count as caught; "" if it does. The test itself must have failed: a fault that does not
-// compile, or one that only a time limit ends, shows nothing.
+// judge says why a mutant does not count as caught; "" if it does. The test itself must have
+// failed: a fault that does not compile, or one that only a time limit ends, shows nothing.
 func judge(m mutant, out string, err error) string {
 	var ended *exec.ExitError
 	timedOut := strings.Contains(out, "panic: test timed out after")

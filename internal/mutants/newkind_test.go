@@ -17,8 +17,8 @@ import (
 // notedTest is the file with the test of the new kind, which is added to this package.
 const notedTest = "internal/mutants/noted_test.go"
 
-// noted returns the files of the module that adding a kind of event changes, with their content then, and the test
-// of that kind.
+// noted returns the files of the module that adding a kind of event changes, with their content
+// then, and the test of that kind.
 func noted(t *testing.T) map[string]string {
 	t.Helper()
 	parts := check.Value(txtar.ParseFile(filepath.Join("testdata", "noted.txtar")))(t)
@@ -48,8 +48,8 @@ func TestEveryMutantStillApplies_NewKindOfEvent(t *testing.T) {
 	check.That(t, len(files) <= 6+1 && files[notedTest] != "", "a kind of event is added in %d files, the test included", len(files))
 }
 
-// The kind that these files add works everywhere: in the log, in JSON, in statements, in an audit, and when its
-// object is forgotten.
+// The kind that these files add works everywhere: in the log, in JSON, in statements, in an audit,
+// and when its object is forgotten.
 func TestNewKindOfEvent_IsComplete(t *testing.T) {
 	if pace.Hurried() {
 		t.Skip("it compiles a program in which the race detector finds nothing")

@@ -48,7 +48,8 @@ func TestErrorsArriveAsTheyWere(t *testing.T) {
 	}
 }
 
-// An error that is several things arrives as all of them: who has the ledger open again after it has stopped does so whatever has stopped it.
+// An error that is several things arrives as all of them: who has the ledger open again after it
+// has stopped does so whatever has stopped it.
 func TestErrorsArriveAsAllThatTheyWere(t *testing.T) {
 	refused := &api.RefusedError{Question: "q"}
 	for _, errs := range [][]error{
@@ -71,7 +72,8 @@ func TestErrorsArriveAsAllThatTheyWere(t *testing.T) {
 	}
 }
 
-// What errors carry arrives, too. A list that is empty arrives as one that is there: in JSON none is null.
+// What errors carry arrives, too. A list that is empty arrives as one that is there: in JSON none
+// is null.
 func TestErrorsArriveWithWhatTheyCarry(t *testing.T) {
 	most := int64(7)
 	at := time.Date(2027, 1, 2, 3, 4, 5, 6, time.UTC)
@@ -97,7 +99,8 @@ func TestErrorsArriveWithWhatTheyCarry(t *testing.T) {
 	check.That(t, errors.Is(got, api.ErrPartlyDone) && !errors.Is(sent(t, refused), api.ErrPartlyDone), "%+v", got)
 }
 
-// Each kind has a status, a title and an exit code, and its type leads to it; kinds of later versions are unexpected.
+// Each kind has a status, a title and an exit code, and its type leads to it; kinds of later
+// versions are unexpected.
 func TestKinds(t *testing.T) {
 	seen := map[string]bool{}
 	for _, c := range classes() {
@@ -121,8 +124,8 @@ func TestKinds(t *testing.T) {
 	check.That(t, p.Kind == Busy, "%+v", p)
 }
 
-// A request is to be repeated on another host only where that has all that was acknowledged: not after
-// the journal was put back to an earlier state.
+// A request is to be repeated on another host only where that has all that was acknowledged: not
+// after the journal was put back to an earlier state.
 func TestOf_JournalWasRestored_DoesNotAdviseToRepeatElsewhere(t *testing.T) {
 	for _, c := range []struct {
 		err  error
@@ -137,7 +140,8 @@ func TestOf_JournalWasRestored_DoesNotAdviseToRepeatElsewhere(t *testing.T) {
 	}
 }
 
-// Programs of other languages loop over lists: none is null, also where an error of this process has nil.
+// Programs of other languages loop over lists: none is null, also where an error of this process
+// has nil.
 func TestOf_NilLists_AreEmptyInJSON(t *testing.T) {
 	for _, err := range []error{
 		&api.QuoteError{Quote: api.Quote{Instead: &api.Budget{}}},

@@ -35,7 +35,8 @@ func lawOf(law ...float64) map[int]float64 {
 	return cells
 }
 
-// Two laws of six cells, one of them with few draws. Nothing but two cells of the second are off, by a twentieth.
+// Two laws of six cells, one of them with few draws. Nothing but two cells of the second are off,
+// by a twentieth.
 func right() []float64 { return []float64{0.4, 0.3, 0.2, 0.095, 0.0049, 0.0001} }
 func wrong() []float64 { return []float64{0.42, 0.28, 0.2, 0.095, 0.0049, 0.0001} }
 
@@ -57,7 +58,8 @@ func normals(random *rand.Rand) []float64 {
 
 func one(int) float64 { return 1 }
 
-// detector is a check on a fresh sample: of the law that it is checked against, or of one that is slightly wrong.
+// detector is a check on a fresh sample: of the law that it is checked against, or of one that is
+// slightly wrong.
 type detector struct {
 	right, wrong func(random *rand.Rand) Verdict
 }
@@ -122,8 +124,8 @@ func checks() map[string]detector {
 	}
 }
 
-// TestTheRightLawIsAccepted also holds P against its meaning: it is below a hundredth in no more than a hundredth of all cases, and
-// one in a hundred more for what is approximated.
+// TestTheRightLawIsAccepted also holds P against its meaning: it is below a hundredth in no more
+// than a hundredth of all cases, and one in a hundred more for what is approximated.
 func TestTheRightLawIsAccepted(t *testing.T) {
 	const times = 500 / Coarser
 	for name, c := range checks() {
@@ -169,7 +171,8 @@ func probability(k, n int, p float64) float64 {
 	return math.Exp(logChoose(n, k) + float64(k)*math.Log(p) + float64(n-k)*math.Log1p(-p))
 }
 
-// TestFitRejectsAsSeldomAsItSays adds up the probabilities of all tables that are rejected, with classes as rare as they may be.
+// TestFitRejectsAsSeldomAsItSays adds up the probabilities of all tables that are rejected, with
+// classes as rare as they may be.
 func TestFitRejectsAsSeldomAsItSays(t *testing.T) {
 	for _, expected := range []float64{rare, 100} {
 		for _, p := range []float64{0.5, 0.1, 0.01} {
@@ -196,7 +199,8 @@ func TestFitRejectsAsSeldomAsItSays(t *testing.T) {
 		"the right law of three cells is rejected with a probability of %.3g", size)
 }
 
-// TestRareCellsCountTogether has a hundred cells that are each too rare to be a class, and are too frequent together.
+// TestRareCellsCountTogether has a hundred cells that are each too rare to be a class, and are too
+// frequent together.
 func TestRareCellsCountTogether(t *testing.T) {
 	law, counts := map[int]float64{0: 0.9}, map[int]int{0: 8000}
 	for cell := range 100 {
@@ -239,8 +243,8 @@ func exactly(n, k int, p *big.Rat) *big.Rat {
 	return law
 }
 
-// TestAtLeastOfMany compares with the normal law, as far as that goes: where the deviation is z, the relative error of
-// its tail is of the order z³/√n.
+// TestAtLeastOfMany compares with the normal law, as far as that goes: where the deviation is z,
+// the relative error of its tail is of the order z³/√n.
 func TestAtLeastOfMany(t *testing.T) {
 	const n, p = 4_000_000, 0.25
 	for _, z := range []float64{-6, -1, 0.5, 3, 6.5} {
@@ -291,7 +295,8 @@ func TestVerdictsAreTold(t *testing.T) {
 	}
 }
 
-// TestNothingIsNoEvidence: what cannot be checked neither holds nor fails, and the impossible is rejected.
+// TestNothingIsNoEvidence: what cannot be checked neither holds nor fails, and the impossible is
+// rejected.
 func TestNothingIsNoEvidence(t *testing.T) {
 	nan := math.NaN()
 	for name, v := range map[string]Verdict{

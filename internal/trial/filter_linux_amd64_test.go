@@ -9,8 +9,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// stopOnlyAt lets a process, which has just begun and is stopped, stop at no calls but these: at each call of any kind, it would be many times as
-// slow. The process is made to ask for that itself, so that its program need not.
+// stopOnlyAt lets a process, which has just begun and is stopped, stop at no calls but these: at
+// each call of any kind, it would be many times as slow. The process is made to ask for that
+// itself, so that its program need not.
 func stopOnlyAt(pid int, calls []uint32) error {
 	var regs syscall.PtraceRegs
 	if err := syscall.PtraceGetRegs(pid, &regs); err != nil {
@@ -29,7 +30,8 @@ func stopOnlyAt(pid int, calls []uint32) error {
 	return callIn(pid, regs, unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER, 0, at)
 }
 
-// filter returns a program for the kernel (seccomp): it stops at these calls, and lets all others be.
+// filter returns a program for the kernel (seccomp): it stops at these calls, and lets all others
+// be.
 func filter(calls []uint32) []byte {
 	load := unix.SockFilter{Code: unix.BPF_LD | unix.BPF_W | unix.BPF_ABS} // the number of the call
 	program := []unix.SockFilter{load}

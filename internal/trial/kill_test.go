@@ -40,7 +40,8 @@ type life struct {
 	memory      int64 // [ledger.Options]
 }
 
-// scarce is so little memory that each few calls are followed by a checkpoint, beside what comes next.
+// scarce is so little memory that each few calls are followed by a checkpoint, beside what comes
+// next.
 const scarce = 8 << 10
 
 // closed is what a host tells when it has closed its shop.
@@ -61,7 +62,8 @@ func TestMain(m *testing.M) {
 	}
 }
 
-// host opens a shop and makes calls. Each that is carried out it tells in a line of its own, when it knows.
+// host opens a shop and makes calls. Each that is carried out it tells in a line of its own, when
+// it knows.
 func host(path, calls string) error {
 	if calls == creating {
 		return hostCreates(path)
@@ -117,7 +119,8 @@ func host(path, calls string) error {
 	return nil
 }
 
-// tidy compacts the file, or makes a copy, beside some of the calls. If that fails, calls may go on or fail.
+// tidy compacts the file, or makes a copy, beside some of the calls. If that fails, calls may go on
+// or fail.
 func (s *shop) tidy(path string, n int) {
 	var err error
 	switch n % 60 {
@@ -135,7 +138,8 @@ func (s *shop) tidy(path string, n int) {
 	}
 }
 
-// What a host says when it could not tidy; and when a call has failed, without the ledger having stopped, before it makes the call again.
+// What a host says when it could not tidy; and when a call has failed, without the ledger having
+// stopped, before it makes the call again.
 const (
 	tidying = "tidying: "
 	trying  = "trying again: "
@@ -154,7 +158,8 @@ func copied(path string, n int, copyTo func(context.Context, string, func(done, 
 // copying begins a line that tells that a copy was made; its name follows.
 const copying = "copied to "
 
-// goOn makes more calls after one has failed for another reason than a refusal: all must say that the ledger has stopped.
+// goOn makes more calls after one has failed for another reason than a refusal: all must say that
+// the ledger has stopped.
 func (s *shop) goOn(failed int) error {
 	for n := failed; n < failed+12; n++ {
 		if _, err := s.tell(context.Background(), n); !errors.Is(err, api.ErrStopped) && !refused(err) {
@@ -187,9 +192,10 @@ func collect(t testing.TB, told map[int]json.RawMessage, line string) (n int, wh
 	return one.N, true
 }
 
-// TestNothingToldIsLostByAKill kills a host at random, with four calls under way at a time, and opens its file again. All that it has told in all
-// of its lives must be there, the same; what was under way is asked for again, comes to one result, and stays.
-// Every second file is a worn one. (What is written survives a kill also if it was never synced: see
+// TestNothingToldIsLostByAKill kills a host at random, with four calls under way at a time, and
+// opens its file again. All that it has told in all of its lives must be there, the same; what was
+// under way is asked for again, comes to one result, and stays. Every second file is a worn one.
+// (What is written survives a kill also if it was never synced: see
 // [TestNoPowerCutLosesWhatWasTold] for that.)
 func TestNothingToldIsLostByAKill(t *testing.T) {
 	const workers = 4
@@ -232,7 +238,8 @@ func TestNothingToldIsLostByAKill(t *testing.T) {
 	t.Logf("%d kills, %d files, %d calls told", kills, files, total+len(told))
 }
 
-// liveAndDie starts a host and kills it at random: while it opens the file, or soon after it has told something.
+// liveAndDie starts a host and kills it at random: while it opens the file, or soon after it has
+// told something.
 func liveAndDie(t *testing.T, path string, first, workers int) map[int]json.RawMessage {
 	t.Helper()
 	cmd := hostCommand(t.Context(), path, life{first, first + 1000, workers, []int64{0, scarce}[rand.IntN(2)]})
@@ -262,7 +269,8 @@ func liveAndDie(t *testing.T, path string, first, workers int) map[int]json.RawM
 	return told
 }
 
-// TestTheShopIsAQuietOne makes all calls in one life: they are of all kinds, and most are carried out.
+// TestTheShopIsAQuietOne makes all calls in one life: they are of all kinds, and most are carried
+// out.
 func TestTheShopIsAQuietOne(t *testing.T) {
 	path := filepath.Join(pace.Scratch(t), "shop.db")
 	create(t, path)
@@ -347,8 +355,9 @@ func (s stack) spot(kind Kind) string {
 // beginnings of the lives whose calls are ended, or fail.
 var beginnings = []string{"new", "worn", "crashed"}
 
-// beginning makes the files of a host that is about to begin: a new file; a worn one, which was opened before; or what a host left that was
-// killed. It returns what that had told, and the first call to be made.
+// beginning makes the files of a host that is about to begin: a new file; a worn one, which was
+// opened before; or what a host left that was killed. It returns what that had told, and the first
+// call to be made.
 func beginning(t *testing.T, kind string) (dir string, told map[int]json.RawMessage, first int) {
 	t.Helper()
 	switch kind {
@@ -399,9 +408,10 @@ func live(t *testing.T, begin string, before map[int]json.RawMessage, l life, hi
 	return s
 }
 
-// TestNothingToldIsLostAtAnySystemCall ends a host at each call by which it changes its files, and makes each of these
-// calls fail as a broken disk and as a full one do. What was told is there when the file is opened again; what failed
-// comes to one result when it is asked for again. After something has failed of which nobody knows whether it is durable, the ledger does nothing more.
+// TestNothingToldIsLostAtAnySystemCall ends a host at each call by which it changes its files, and
+// makes each of these calls fail as a broken disk and as a full one do. What was told is there when
+// the file is opened again; what failed comes to one result when it is asked for again. After
+// something has failed of which nobody knows whether it is durable, the ledger does nothing more.
 func TestNothingToldIsLostAtAnySystemCall(t *testing.T) {
 	Need(t)
 	for _, kind := range beginnings {
@@ -409,8 +419,9 @@ func TestNothingToldIsLostAtAnySystemCall(t *testing.T) {
 	}
 }
 
-// endAtEachCall does so with hosts that begin with a new file, a worn one, or after a crash. Calls are tried by spots: how a life is cut into
-// commits and checkpoints is not the same each time, so their numbers say little.
+// endAtEachCall does so with hosts that begin with a new file, a worn one, or after a crash. Calls
+// are tried by spots: how a life is cut into commits and checkpoints is not the same each time, so
+// their numbers say little.
 func endAtEachCall(t *testing.T, kind string) {
 	t.Helper()
 	begin, before, first := beginning(t, kind)
@@ -492,7 +503,8 @@ func nths(n int) (nths []int) {
 	return nths
 }
 
-// outcome tells what is wrong with how a host ended that was killed at a call, or for which the call failed.
+// outcome tells what is wrong with how a host ended that was killed at a call, or for which the
+// call failed.
 func (s *struckLife) outcome() error {
 	c, led := s.struck, callers(s.struck)
 	stopped := s.status.ExitStatus() == 3 && strings.Contains(s.said, api.ErrStopped.Error())
@@ -553,8 +565,9 @@ func without(all, these map[int]json.RawMessage) map[int]json.RawMessage {
 	return rest
 }
 
-// TestAKilledShopEndsAsAQuietOne kills the host of a shop again and again, which makes one call at a time. Its log is that of a
-// shop whose host makes the same calls in one life, but for what chance decides.
+// TestAKilledShopEndsAsAQuietOne kills the host of a shop again and again, which makes one call at
+// a time. Its log is that of a shop whose host makes the same calls in one life, but for what
+// chance decides.
 func TestAKilledShopEndsAsAQuietOne(t *testing.T) {
 	killed, quiet := filepath.Join(pace.Scratch(t), "shop.db"), filepath.Join(pace.Scratch(t), "shop.db")
 	create(t, killed)
@@ -578,8 +591,8 @@ func TestAKilledShopEndsAsAQuietOne(t *testing.T) {
 	t.Logf("%d events of %d calls in %d lives", len(got), next, lives)
 }
 
-// logOf returns the events of a closed shop after the first, which names the ledger. They are without responses, and without
-// policies, of which two equal ones need not be deeply equal.
+// logOf returns the events of a closed shop after the first, which names the ledger. They are
+// without responses, and without policies, of which two equal ones need not be deeply equal.
 func logOf(t *testing.T, path string) (log []says.Event) {
 	t.Helper()
 	s := check.Value(openShop(path, noTruths, 0))(t)

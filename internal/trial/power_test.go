@@ -20,10 +20,12 @@ import (
 	"github.com/sluicedp/sluice/internal/pace"
 )
 
-// A disk that loses power keeps what was synced. Of what was written since, it may have any part: it carries writes
-// out in any order, in whatever files, and of one that is under way any of its sectors. That is what the tests assume of a file's bytes and
-// length; a sync of the content alone makes no new length durable. Changes of names in a directory are kept in order, as the journals of file systems do; those since it was synced may be
-// missing from any one on, whatever becomes of those in other directories. What no name leads to any more lies there still.
+// A disk that loses power keeps what was synced. Of what was written since, it may have any part:
+// it carries writes out in any order, in whatever files, and of one that is under way any of its
+// sectors. That is what the tests assume of a file's bytes and length; a sync of the content alone
+// makes no new length durable. Changes of names in a directory are kept in order, as the journals
+// of file systems do; those since it was synced may be missing from any one on, whatever becomes of
+// those in other directories. What no name leads to any more lies there still.
 
 // record is everything that a process did to the files in a directory, and told, in order.
 type record struct {
@@ -36,7 +38,8 @@ type record struct {
 // event is a call that was carried out, or something that was told.
 type event struct {
 	Call
-	// after is how many events had happened when the call began: a sync makes those durable, and no others.
+	// after is how many events had happened when the call began: a sync makes those durable, and no
+	// others.
 	after int
 	told  string
 }
@@ -194,7 +197,8 @@ func (n *node) rename(number int, change func(map[string]*node)) {
 	n.naming = append(n.naming, naming{number, change})
 }
 
-// sync makes the changes before an event durable: those of a file, of its content or its length, too, or the names in a directory.
+// sync makes the changes before an event durable: those of a file, of its content or its length,
+// too, or the names in a directory.
 func (n *node) sync(before int, content bool) {
 	for len(n.naming) > 0 && n.naming[0].at < before {
 		n.naming[0].make(n.kept)
@@ -230,8 +234,8 @@ func (c change) apply(content []byte, from, to int64) []byte {
 	return content
 }
 
-// Files are in memory ([pace.Scratch]). What a process has written survives its end, synced or not; and what a disk keeps when its
-// power is cut is worked out from a record.
+// Files are in memory ([pace.Scratch]). What a process has written survives its end, synced or not;
+// and what a disk keeps when its power is cut is worked out from a record.
 
 // forget removes a directory before its test ends: memory is not as large as a disk.
 func forget(t *testing.T, dir string) {
@@ -242,8 +246,9 @@ func forget(t *testing.T, dir string) {
 // Grains of what a disk writes whole: sectors, pages, all of a write.
 func grains() []int64 { return []int64{512, 4096, 1 << 40} }
 
-// image writes to a directory what may be left when the power goes: under the names that the disk is sure of and some of the later ones,
-// the synced bytes and some of the later ones. It returns what may be left of files that have no name any more.
+// image writes to a directory what may be left when the power goes: under the names that the disk
+// is sure of and some of the later ones, the synced bytes and some of the later ones. It returns
+// what may be left of files that have no name any more.
 func (d *disk) image(random *rand.Rand, to string) (nameless map[*node][]byte, err error) {
 	i := &imaging{random: random, grain: grains()[random.IntN(3)], chance: []float64{0, 0.1, 0.5, 0.9, 1}[random.IntN(5)], named: map[*node][]byte{}}
 	if err := i.folder(d.root, to); err != nil {
@@ -292,7 +297,8 @@ func (i *imaging) folder(n *node, at string) error {
 	return nil
 }
 
-// left is what may be left of a file: each part of each change that was not synced, with some chance.
+// left is what may be left of a file: each part of each change that was not synced, with some
+// chance.
 func (i *imaging) left(n *node) []byte {
 	content := append([]byte{}, n.synced...)
 	for _, c := range n.since {
@@ -334,8 +340,8 @@ func after(n int) func(*Call) bool {
 	return func(*Call) bool { n--; return n == 0 }
 }
 
-// turbulent is a host that closes its shop and opens it again, and is killed, also while it recovers from that. Mostly it has so little memory
-// that it makes a checkpoint for each few calls.
+// turbulent is a host that closes its shop and opens it again, and is killed, also while it
+// recovers from that. Mostly it has so little memory that it makes a checkpoint for each few calls.
 func turbulent() []episode {
 	return []episode{
 		{calls: 20 + rand.IntN(10), memory: scarce},
@@ -348,8 +354,8 @@ func turbulent() []episode {
 	}
 }
 
-// recordLives lets a host make the calls of the script, in several lives. What it wrote before shows in its next life, whether or not it
-// was synced. Its file is a new one, or worn.
+// recordLives lets a host make the calls of the script, in several lives. What it wrote before
+// shows in its next life, whether or not it was synced. Its file is a new one, or worn.
 func recordLives(t *testing.T, worn bool, lives ...episode) *recorded {
 	t.Helper()
 	dir, before := pace.Scratch(t), pace.Scratch(t)
@@ -449,8 +455,8 @@ type fault struct{ error }
 
 func (f fault) Unwrap() error { return f.error }
 
-// cut builds images of what may be left after some numbers of events, and looks at each of them. It stops at the first fault, unless
-// told of it.
+// cut builds images of what may be left after some numbers of events, and looks at each of them. It
+// stops at the first fault, unless told of it.
 func (c *cutting) cut(ctx context.Context, r *recorded, scratch string, at []int, found func(fault) (goOn bool)) error {
 	slices.Sort(at)
 	d, err := r.before()
@@ -550,8 +556,9 @@ func (c *cutting) again(ctx context.Context, r *recorded, h *heard, path string)
 	return errors.Join(wrong, err, os.RemoveAll(scratch))
 }
 
-// traces looks for what should not be there before the ledger is opened: anything about those who are forgotten in what a
-// journal has or had, under whatever name or none; and any journal once the shop is closed.
+// traces looks for what should not be there before the ledger is opened: anything about those who
+// are forgotten in what a journal has or had, under whatever name or none; and any journal once the
+// shop is closed.
 func traces(dir string, nameless map[*node][]byte, h *heard) error {
 	names := h.forgotten()
 	for n, text := range nameless {
@@ -586,7 +593,8 @@ func containsAny(text []byte, any [][]byte) bool {
 	return slices.ContainsFunc(any, func(one []byte) bool { return bytes.Contains(text, one) })
 }
 
-// lookAtCopies checks the copies that the host has made: one that has its name is whole, and one that was told of is there.
+// lookAtCopies checks the copies that the host has made: one that has its name is whole, and one
+// that was told of is there.
 func lookAtCopies(ctx context.Context, dir string, told []string) error {
 	copies, err := filepath.Glob(filepath.Join(dir, "shop.db.[0-9]*"))
 	for _, name := range told {
@@ -629,8 +637,9 @@ func (r *recorded) happened() map[string]int {
 	return n
 }
 
-// TestNoPowerCutLosesWhatWasTold cuts the power of a host at random, in any of its lives, and opens what may be left on its disk: everything that
-// was told is there, nothing is damaged, and nothing is left of who was forgotten. While the host recovers, the power is cut again.
+// TestNoPowerCutLosesWhatWasTold cuts the power of a host at random, in any of its lives, and opens
+// what may be left on its disk: everything that was told is there, nothing is damaged, and nothing
+// is left of who was forgotten. While the host recovers, the power is cut again.
 func TestNoPowerCutLosesWhatWasTold(t *testing.T) {
 	Need(t)
 	for _, worn := range []bool{false, true} {
@@ -648,8 +657,8 @@ func TestNoPowerCutLosesWhatWasTold(t *testing.T) {
 	}
 }
 
-// TestPowerCutsWithoutSyncingAreNoticed is a test of the test: a disk that says that it has synced, and has not, loses
-// what was told, and that is noticed.
+// TestPowerCutsWithoutSyncingAreNoticed is a test of the test: a disk that says that it has synced,
+// and has not, loses what was told, and that is noticed.
 func TestPowerCutsWithoutSyncingAreNoticed(t *testing.T) {
 	Need(t)
 	r := recordLives(t, false, episode{memory: scarce})
@@ -664,8 +673,8 @@ func TestPowerCutsWithoutSyncingAreNoticed(t *testing.T) {
 // forgetting is the call by which the first guest is forgotten.
 const forgetting = 39
 
-// secretsIn returns what a call writes to a journal of the first guest, in pieces: salts, names and responses. What a group says of the
-// log around it is not among them.
+// secretsIn returns what a call writes to a journal of the first guest, in pieces: salts, names and
+// responses. What a group says of the log around it is not among them.
 func secretsIn(c *Call) (secrets [][]byte) {
 	const frameHead, groupHead, piece = 16, 88, 16
 	if c.Kind != Write || !inJournal(c.Path) || !bytes.Contains(c.Data, []byte(guestOf(forgetting))) {
@@ -680,7 +689,8 @@ func secretsIn(c *Call) (secrets [][]byte) {
 	return secrets
 }
 
-// secretsBeside returns an error if something of somebody is in any file beside a ledger's, but for copies.
+// secretsBeside returns an error if something of somebody is in any file beside a ledger's, but for
+// copies.
 func secretsBeside(path string, secrets [][]byte) error {
 	return filepath.WalkDir(filepath.Dir(path), func(at string, entry fs.DirEntry, err error) error {
 		if err != nil || entry.IsDir() || at == path || !inJournal(at) {
@@ -715,7 +725,8 @@ func forgetAgain(ctx context.Context, path string, secrets [][]byte) error {
 	return nil
 }
 
-// whileForgetting returns what tells of one call after the other whether it is made while somebody is forgotten: by Forget, or by a checkpoint that it waits for.
+// whileForgetting returns what tells of one call after the other whether it is made while somebody
+// is forgotten: by Forget, or by a checkpoint that it waits for.
 func whileForgetting() func(*Call) bool {
 	begun := false
 	return func(c *Call) bool {
@@ -725,8 +736,9 @@ func whileForgetting() func(*Call) bool {
 	}
 }
 
-// TestForgettingIsEndedAnywhere ends a host at each call within Forget, and makes each of these fail. When the ledger was opened again, and
-// the request was repeated, nothing of the person is in any file of a journal.
+// TestForgettingIsEndedAnywhere ends a host at each call within Forget, and makes each of these
+// fail. When the ledger was opened again, and the request was repeated, nothing of the person is in
+// any file of a journal.
 func TestForgettingIsEndedAnywhere(t *testing.T) {
 	Need(t)
 	begin := pace.Scratch(t)
@@ -765,8 +777,9 @@ func TestForgettingIsEndedAnywhere(t *testing.T) {
 	}
 }
 
-// TestAPowerCutWhileForgetting cuts the power after each call within Forget. When the ledger was opened again, and the request was repeated, nothing of the
-// person is in any file of a journal, nor in what was one.
+// TestAPowerCutWhileForgetting cuts the power after each call within Forget. When the ledger was
+// opened again, and the request was repeated, nothing of the person is in any file of a journal,
+// nor in what was one.
 func TestAPowerCutWhileForgetting(t *testing.T) {
 	Need(t)
 	for _, memory := range []int64{0, scarce} {
@@ -831,7 +844,8 @@ func (s stack) has(function string) bool {
 // withoutLines returns a place without the numbers of lines.
 func withoutLines(place string) string { return regexp.MustCompile(`:\d+`).ReplaceAllString(place, "") }
 
-// place tells where in the code a call is asked for, and by which function. Places that come to the same are one.
+// place tells where in the code a call is asked for, and by which function. Places that come to the
+// same are one.
 func (s stack) place() string {
 	if len(s) < 2 {
 		return ""
@@ -842,7 +856,8 @@ func (s stack) place() string {
 	by, _, _ := strings.Cut(s[1], ":")
 	place := s[0] + " < " + by
 	switch withoutLines(place) {
-	// Each of these does what another has done, or will do before anything depends on it. One of them must.
+	// Each of these does what another has done, or will do before anything depends on it. One of
+	// them must.
 	case "ledgerfile.SyncDir < bolt.Open", "journalfile.(*Journal).takeOver < journalfile.(*Journal).Claim", "journalfile.raze < journalfile.sweep":
 		return "the directory, when the ledger is opened"
 	}
@@ -894,8 +909,9 @@ func (c *cutting) without(t *testing.T, r *recorded, left []int, scratch string)
 	return wrong
 }
 
-// fallen is a host that compacts its file, and makes checkpoints after that; later it is killed when it is about to flush something from some place, on behalf of some function. Then it opens its shop and closes it
-// again, and then makes more calls.
+// fallen is a host that compacts its file, and makes checkpoints after that; later it is killed
+// when it is about to flush something from some place, on behalf of some function. Then it opens
+// its shop and closes it again, and then makes more calls.
 func fallen(t *testing.T, place, behalf string) *recorded {
 	t.Helper()
 	kill := func(c *Call) bool {
@@ -908,8 +924,9 @@ func fallen(t *testing.T, place, behalf string) *recorded {
 	return r
 }
 
-// TestEachFlushIsNeeded is a test of the test, and of the code: a disk that does not do what is flushed from some place in the code loses
-// something of what was told, or keeps something of what was destroyed. That is noticed, for each place.
+// TestEachFlushIsNeeded is a test of the test, and of the code: a disk that does not do what is
+// flushed from some place in the code loses something of what was told, or keeps something of what
+// was destroyed. That is noticed, for each place.
 func TestEachFlushIsNeeded(t *testing.T) {
 	Need(t)
 	records := []*recorded{

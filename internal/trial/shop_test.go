@@ -28,8 +28,8 @@ import (
 	"github.com/sluicedp/sluice/privacy"
 )
 
-// hurry is how many times fewer all forms but the long one try under the race detector. It makes everything some eight times
-// slower, and sees in one host what it would see in a hundred.
+// hurry is how many times fewer all forms but the long one try under the race detector. It makes
+// everything some eight times slower, and sees in one host what it would see in a hundred.
 const hurry = 1 + 7*pace.Race
 
 // tries is how often something is tried in the quick form, in the deep one and in the long one.
@@ -37,8 +37,8 @@ func tries(quick, deep, long int) int {
 	return pace.Tries(max(1, quick/hurry), max(1, deep/hurry), long)
 }
 
-// A shop is a host whose calls are numbered. What call n asks for depends on n alone, so that whoever was told what came
-// of it can ask again, in another life of the process.
+// A shop is a host whose calls are numbered. What call n asks for depends on n alone, so that
+// whoever was told what came of it can ask again, in another life of the process.
 type shop struct {
 	ledger *ledger.Ledger
 	clock  atomic.Int64 // the highest number of a call so far, in minutes
@@ -185,7 +185,8 @@ func (s *shop) delivered(ctx context.Context) func(api.Sale, error) (any, error)
 	}
 }
 
-// commit carries out the reservation of the call before, or cancels it, or does so to one that is not there.
+// commit carries out the reservation of the call before, or cancels it, or does so to one that is
+// not there.
 func (s *shop) commit(ctx context.Context, n int) (any, error) {
 	made, err := s.call(ctx, n-1)
 	var closed *api.ReservationError
@@ -246,7 +247,8 @@ type reply struct {
 	Result json.RawMessage
 }
 
-// tell makes a call and writes down what it came to. Nobody is told of one that was not carried out.
+// tell makes a call and writes down what it came to. Nobody is told of one that was not carried
+// out.
 func (s *shop) tell(ctx context.Context, n int) (reply, error) {
 	result, err := s.call(ctx, n)
 	if err != nil {
@@ -256,9 +258,10 @@ func (s *shop) tell(ctx context.Context, n int) (reply, error) {
 	return reply{n, text}, err
 }
 
-// checkShop opens a ledger, lets an auditor look at it, and asks for everything that anybody was told, which must be the same, without
-// any truth. Then it makes other calls, with the truths: those that were under way; and again, without. All of it must follow
-// from the log. It returns what the calls came to, and everything that is wrong.
+// checkShop opens a ledger, lets an auditor look at it, and asks for everything that anybody was
+// told, which must be the same, without any truth. Then it makes other calls, with the truths:
+// those that were under way; and again, without. All of it must follow from the log. It returns
+// what the calls came to, and everything that is wrong.
 func checkShop(ctx context.Context, path string, told map[int]json.RawMessage, others ...int) (more map[int]json.RawMessage, err error) {
 	s, err := openShop(path, noTruths, 0)
 	if err != nil {
@@ -313,7 +316,8 @@ func (s *shop) repeat(ctx context.Context, told map[int]json.RawMessage) (faults
 	return faults
 }
 
-// withoutGuests is a result in which refused guests are not listed: those who are forgotten by now are only counted.
+// withoutGuests is a result in which refused guests are not listed: those who are forgotten by now
+// are only counted.
 func withoutGuests(result json.RawMessage) string {
 	var fields map[string]json.RawMessage
 	var list struct {
@@ -374,7 +378,8 @@ func creator(t *testing.T, path string) *exec.Cmd {
 	return cmd
 }
 
-// wantNoneOrGood looks for a ledger. There is none, and then one can be made; or it is whole, and can be used.
+// wantNoneOrGood looks for a ledger. There is none, and then one can be made; or it is whole, and
+// can be used.
 func wantNoneOrGood(t *testing.T, path string, told bool) (made bool) {
 	t.Helper()
 	_, err := os.Stat(path)
@@ -386,8 +391,8 @@ func wantNoneOrGood(t *testing.T, path string, told bool) (made bool) {
 	return made
 }
 
-// TestCreatingIsWholeOrNothing ends the creation of a ledger at each of its calls, and makes each of these fail; in its quick form it does one
-// of three to each call, and another one to the next.
+// TestCreatingIsWholeOrNothing ends the creation of a ledger at each of its calls, and makes each
+// of these fail; in its quick form it does one of three to each call, and another one to the next.
 func TestCreatingIsWholeOrNothing(t *testing.T) {
 	Need(t)
 	dir := pace.Scratch(t)
@@ -424,7 +429,8 @@ func TestCreatingIsWholeOrNothing(t *testing.T) {
 	}
 }
 
-// TestAPowerCutWhileCreatingLeavesNothingOrAll cuts the power at each call of the creation of a ledger.
+// TestAPowerCutWhileCreatingLeavesNothingOrAll cuts the power at each call of the creation of a
+// ledger.
 func TestAPowerCutWhileCreatingLeavesNothingOrAll(t *testing.T) {
 	Need(t)
 	r := newRecord(pace.Scratch(t))
@@ -454,8 +460,9 @@ func TestAPowerCutWhileCreatingLeavesNothingOrAll(t *testing.T) {
 	t.Logf("in %d of %d images there is a ledger", made, all)
 }
 
-// A change of terms of many, and a start with a table, are cut off by a kill between any two of their transactions. What the dead process has
-// left is opened: it is sound; the same request under its key, or the same table, is carried on, and comes to what it comes to undisturbed.
+// A change of terms of many, and a start with a table, are cut off by a kill between any two of
+// their transactions. What the dead process has left is opened: it is sound; the same request under
+// its key, or the same table, is carried on, and comes to what it comes to undisturbed.
 
 // manyPeople take three transactions.
 const manyPeople = 9000
@@ -578,7 +585,8 @@ func wantSound(t *testing.T, l *ledger.Ledger) {
 
 // A file that was used for long has many free pages.
 
-// wornName is what such a file is called where its host shall not compact it: that would make it a young one.
+// wornName is what such a file is called where its host shall not compact it: that would make it a
+// young one.
 const wornName = "worn.db"
 
 // wear gives a file the free pages of long use: many records that were put, and then deleted.

@@ -138,7 +138,8 @@ func (t *tracer) end() {
 	}
 }
 
-// calling tells whether a call has begun that changes files. Were the process killed within it, nobody would know whether it was carried out.
+// calling tells whether a call has begun that changes files. Were the process killed within it,
+// nobody would know whether it was carried out.
 func (t *tracer) calling() bool {
 	for _, th := range t.threads {
 		if th.call != nil {
@@ -270,7 +271,8 @@ func (t *tracer) decode(r *syscall.PtraceRegs) (*Call, error) {
 	return nil, fmt.Errorf("system call %d, which changes files in a way that is not followed", r.Orig_rax)
 }
 
-// Calls by which a process may change files: decode knows the first, and a process that makes one of the others is not followed.
+// Calls by which a process may change files: decode knows the first, and a process that makes one
+// of the others is not followed.
 var (
 	followed = []uint32{
 		unix.SYS_WRITE, unix.SYS_PWRITE64, unix.SYS_FSYNC, unix.SYS_FDATASYNC, unix.SYS_FTRUNCATE, unix.SYS_FALLOCATE, unix.SYS_OPENAT,

@@ -49,7 +49,8 @@ type Call struct {
 	callers []uintptr
 }
 
-// Callers returns what led to a call, the innermost function first, if the process runs the program that this one does.
+// Callers returns what led to a call, the innermost function first, if the process runs the program
+// that this one does.
 func (c *Call) Callers() *runtime.Frames { return runtime.CallersFrames(c.callers) }
 
 // Verdict is what becomes of a call.
@@ -66,7 +67,8 @@ const (
 type Watcher interface {
 	// Before is called before a call is carried out.
 	Before(*Call) Verdict
-	// After is called when a call has succeeded. (Of a write that wrote less, Data is what was written.)
+	// After is called when a call has succeeded. (Of a write that wrote less, Data is what was
+	// written.)
 	After(*Call)
 }
 
@@ -150,8 +152,8 @@ func stray(dir string) error {
 	return storm(dir)
 }
 
-// seen keeps the calls, and gives one of them a verdict. It looks at nothing but a directory and standard output: a program that
-// is tested for coverage writes other files.
+// seen keeps the calls, and gives one of them a verdict. It looks at nothing but a directory and
+// standard output: a program that is tested for coverage writes other files.
 type seen struct {
 	dir           string
 	before, after []Call
@@ -240,8 +242,8 @@ func calledFrom(c *Call, function string) bool {
 	}
 }
 
-// TestEveryCallCanBeStopped ends the script at each of its calls, and makes each of them fail: what comes before
-// has happened, and the call itself has not.
+// TestEveryCallCanBeStopped ends the script at each of its calls, and makes each of them fail: what
+// comes before has happened, and the call itself has not.
 func TestEveryCallCanBeStopped(t *testing.T) {
 	Need(t)
 	const calls = 16

@@ -7,7 +7,8 @@ import (
 	"testing"
 )
 
-// A buyer's program that reads "refused" as a list must not meet null, whichever encoder a host writes a result with.
+// A buyer's program that reads "refused" as a list must not meet null, whichever encoder a host
+// writes a result with.
 func TestList_WithoutElements_IsNoNull(t *testing.T) {
 	for _, list := range []List[string]{nil, {}} {
 		text, err := json.Marshal(NameList{First: list})

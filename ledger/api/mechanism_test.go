@@ -8,7 +8,8 @@ import (
 	"github.com/sluicedp/sluice/ledger/internal/errs"
 )
 
-// Whoever has a question with a mechanism asks its family for the levels: there is none without, whoever has sent it.
+// Whoever has a question with a mechanism asks its family for the levels: there is none without,
+// whoever has sent it.
 func TestAMechanismHasAFamily(t *testing.T) {
 	for _, text := range []string{`{}`, `{"family":null}`, `{"outputs":[["a","b"]]}`} {
 		var q struct {

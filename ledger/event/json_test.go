@@ -103,7 +103,8 @@ func TestEveryKindIsWrittenAndReadBack(t *testing.T) {
 	}
 }
 
-// The golden file of package ledger was written before there were types: what they read from it, and write, is the same.
+// The golden file of package ledger was written before there were types: what they read from it,
+// and write, is the same.
 func TestTheGoldenEventsAreReadBack(t *testing.T) {
 	file, err := os.Open(filepath.Join("..", "testdata", "golden", "events.jsonl"))
 	if err != nil {

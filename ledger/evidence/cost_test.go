@@ -26,8 +26,8 @@ import (
 	"github.com/sluicedp/sluice/rrchain/finite"
 )
 
-// A hostile host signs what it likes. Its documents are well-formed, their leaves and their signature fit, and what they say need not make
-// sense: so every check of a verifier is reached.
+// A hostile host signs what it likes. Its documents are well-formed, their leaves and their
+// signature fit, and what they say need not make sense: so every check of a verifier is reached.
 type hostileHost struct {
 	t      testing.TB
 	signer note.Signer
@@ -46,7 +46,8 @@ func newHostileHost(t testing.TB) *hostileHost {
 	return &hostileHost{t, signer, note.VerifierList(key), event.About{Created: event.Created{ID: [16]byte{1}, Currency: "USD", LogKey: public}, At: hostileTime}}
 }
 
-// statement signs a statement about "ann" of some facts, which become the events of a log from its second one on.
+// statement signs a statement about "ann" of some facts, which become the events of a log from its
+// second one on.
 func (h *hostileHost) statement(says []said.Detail) []byte {
 	h.t.Helper()
 	ledger := uuid.UUID(h.about.ID).String()
@@ -88,7 +89,8 @@ func policyOf(t testing.TB, text string) *policy.Policy {
 	return &p
 }
 
-// kindsOfPolicies are texts of each kind whose ceilings take the most work for their length. Each number gives another one.
+// kindsOfPolicies are texts of each kind whose ceilings take the most work for their length. Each
+// number gives another one.
 func kindsOfPolicies() map[string]func(i int) string {
 	const start = `"start":"2027-01-01T00:00:00Z"`
 	list := func(n int, item func(k int) string) string {
@@ -416,7 +418,8 @@ func (c cost) String() string {
 		c.bytes, c.allocated/c.bytes, c.peak/c.bytes, c.kept/c.bytes, int(c.processor)/c.bytes)
 }
 
-// costOf measures a document. Memory is all that is allocated, also what is free again before the end; and what is still in use then.
+// costOf measures a document. Memory is all that is allocated, also what is free again before the
+// end; and what is still in use then.
 func costOf(data []byte, verify func([]byte) (document any, read bool)) (c cost) {
 	var before, after runtime.MemStats
 	runtime.GC()
@@ -433,8 +436,9 @@ func costOf(data []byte, verify func([]byte) (document any, read bool)) (c cost)
 	return c
 }
 
-// peakOf measures how much memory is in use at a time while a document is read and verified: the most that any of many garbage collections,
-// one after another, has found in use. That is never less than what was in use then, and at most all that is allocated.
+// peakOf measures how much memory is in use at a time while a document is read and verified: the
+// most that any of many garbage collections, one after another, has found in use. That is never
+// less than what was in use then, and at most all that is allocated.
 func peakOf(data []byte, verify func([]byte) (document any, read bool)) int {
 	live := []metrics.Sample{{Name: "/gc/heap/live:bytes"}}
 	inUse := func() uint64 {
@@ -458,8 +462,9 @@ func peakOf(data []byte, verify func([]byte) (document any, read bool)) int {
 	}
 }
 
-// wantLinear checks that a document of four times the size takes four times the work. Memory is counted, and must fit. Time is measured on a
-// machine that others use too: it must fit once in a few tries, and twice as much as is proportional is no fault. So must the peak of memory.
+// wantLinear checks that a document of four times the size takes four times the work. Memory is
+// counted, and must fit. Time is measured on a machine that others use too: it must fit once in a
+// few tries, and twice as much as is proportional is no fault. So must the peak of memory.
 func wantLinear(t *testing.T, name string, document func(n int) []byte, verify func([]byte) (document any, read bool)) {
 	t.Helper()
 	const kept = 64 // bytes of memory for each byte, beside 1 MiB
@@ -539,7 +544,8 @@ func TestCostOfReceipts_AnyEncoding_IsLinear(t *testing.T) {
 	}
 }
 
-// The levels of a chain may come in any order. What they cost is the highest of them, and each takes the same time.
+// The levels of a chain may come in any order. What they cost is the highest of them, and each
+// takes the same time.
 func TestTheOrderOfLevels_DecidesNothing(t *testing.T) {
 	chain := func(n int) *toldChain {
 		c := &toldChain{}

@@ -26,7 +26,8 @@ import (
 	"github.com/sluicedp/sluice/privacy"
 )
 
-// Statements that people have must stay readable, and mean the same. After a change that is meant, write the golden facts anew with
+// Statements that people have must stay readable, and mean the same. After a change that is meant,
+// write the golden facts anew with
 //
 //	go test ./ledger/evidence -run Golden -update
 //
@@ -50,7 +51,8 @@ func factsOf(t testing.TB, log []entry) (facts []Fact) {
 	return facts
 }
 
-// everyFact is a log with all that a statement can tell, each kind with its optional fields and without.
+// everyFact is a log with all that a statement can tell, each kind with its optional fields and
+// without.
 func everyFact(t testing.TB) (log []entry) {
 	t.Helper()
 	e := privacy.MustEpsilon
@@ -136,7 +138,8 @@ func joined(fields []field) string {
 	return "{" + strings.Join(all, ",") + "}"
 }
 
-// specimens are statements whose events can be altered: those of the golden files, and one with all kinds.
+// specimens are statements whose events can be altered: those of the golden files, and one with all
+// kinds.
 func specimens(t testing.TB) map[string]Statement {
 	t.Helper()
 	all := map[string]Statement{"every kind": {
@@ -160,11 +163,13 @@ func textsOf(c Checked, item int) (all []string) {
 	return all
 }
 
-// oneIn is how many alterations of facts are taken at a time: no multiple of 2, so that the ways to alter a field take turns.
+// oneIn is how many alterations of facts are taken at a time: no multiple of 2, so that the ways to
+// alter a field take turns.
 func oneIn() int { return pace.Tries(7, 1, 1) }
 
-// eachAlteration calls visit with every fact of the specimens, altered by change (in the quick form, with one alteration in [oneIn]), and
-// what becomes of the statement with it: the error of reading it, or the faults of the fact that it had not before.
+// eachAlteration calls visit with every fact of the specimens, altered by change (in the quick
+// form, with one alteration in [oneIn]), and what becomes of the statement with it: the error of
+// reading it, or the faults of the fact that it had not before.
 func eachAlteration(t *testing.T, change func(fields []field, visit func(what string, fields []field)), judge func(what string, item int, f Fact, err error, faults []string)) {
 	t.Helper()
 	tried, stride := 0, oneIn()

@@ -85,8 +85,8 @@ func TestNoDocumentAsksForMuchMoreMemoryThanItHas(t *testing.T) {
 		fixture.WantBounded(t, name+" as a statement", data, 40, func(b []byte) { _, _ = ReadStatement(b) })
 		fixture.WantBounded(t, name+" as a checkpoint", data, 40, func(b []byte) { _, _ = OpenCheckpoint(b, note.VerifierList()) })
 	}
-	// One event with a list of little, which is read, and only then found to be written otherwise: 128 times its size, and more under the race
-	// detector.
+	// One event with a list of little, which is read, and only then found to be written otherwise:
+	// 128 times its size, and more under the race detector.
 	for name, data := range map[string][]byte{
 		"chains forgotten": fill(`{"events":[{"kind":"forgotten","chains":[`, "{},", "]}]}"),
 		"events stated":    fill(`{"events":[{"kind":"stated","events":[`, "1,", "]}]}"),

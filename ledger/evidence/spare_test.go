@@ -40,8 +40,9 @@ func proofOf(t testing.TB, log, some []entry) (proof []tlog.Hash, head *merkle.E
 	return present(proof), head
 }
 
-// Whoever has the log can prove of any of its events that it is there. In a statement none stands that is not about the object, nor needed
-// to read those that are: of one statement there would be two texts, and the other would tell of somebody else's sales.
+// Whoever has the log can prove of any of its events that it is there. In a statement none stands
+// that is not about the object, nor needed to read those that are: of one statement there would be
+// two texts, and the other would tell of somebody else's sales.
 func TestAStatementHasNothingThatIsNotNeeded(t *testing.T) {
 	secret, public, err := note.GenerateKey(rand.Reader, "example.com/spare")
 	check.Must(t, err)

@@ -43,8 +43,8 @@ func polled(t *testing.T, l *ledger.Ledger, people ...string) *ledger.Ledger {
 	return l
 }
 
-// around serves a ledger, and returns a client of it. If answer is not nil, it answers the requests to a path, or all if
-// that is empty; it may hand them on.
+// around serves a ledger, and returns a client of it. If answer is not nil, it answers the requests
+// to a path, or all if that is empty; it may hand them on.
 func around(t *testing.T, l *ledger.Ledger, path string, answer func(http.Handler, http.ResponseWriter, *http.Request)) *Client {
 	t.Helper()
 	h, err := ledgerhttp.New(l, ledgerhttp.Options{Gate: ledgerhttp.Holder{Name: "test", Role: "operator"}.Admit})
@@ -69,7 +69,8 @@ func served(t *testing.T, people ...string) (*ledger.Ledger, *Client) {
 	return l, around(t, l, "", nil)
 }
 
-// An answer that is lost leaves open what was done: the error says so, and the same request with the same key gives it.
+// An answer that is lost leaves open what was done: the error says so, and the same request with
+// the same key gives it.
 func TestALostAnswerIsAskedForAgain(t *testing.T) {
 	var lose atomic.Bool
 	l := polled(t, ledgertest.New(t).Ledger, "ann")
@@ -103,7 +104,8 @@ func TestALostAnswerIsAskedForAgain(t *testing.T) {
 	check.That(t, state.Spent == check.Eps(t, "1") && len(state.Chains[0].Levels) == 1, "%+v", state)
 }
 
-// A true value that is at hand goes along with the request: the server need not say first that it is needed.
+// A true value that is at hand goes along with the request: the server need not say first that it
+// is needed.
 func TestATrueValueGoesAlong(t *testing.T) {
 	l := polled(t, ledgertest.New(t).Ledger, "ann")
 	var sent atomic.Int64
@@ -133,7 +135,8 @@ func isInvalidTruth(err error) bool {
 	return errors.As(err, &refused) && slices.Equal(refused.TruthInvalid, []string{"ann"}) && refused.Refused[0].Reason == api.NoTruth
 }
 
-// A true value that is no UTF-8 is none of the question's, as in process: the same request may do once the source is mended.
+// A true value that is no UTF-8 is none of the question's, as in process: the same request may do
+// once the source is mended.
 func TestATrueValueThatCannotBeSent(t *testing.T) {
 	l, c := served(t, "ann")
 	for name, r := range map[string]api.ReleaseRequest{"at hand": {TrueValue: "\xff"}, "of a source": {Truth: api.TruthOf("\xff")}} {
@@ -145,7 +148,8 @@ func TestATrueValueThatCannotBeSent(t *testing.T) {
 	}
 }
 
-// The source is asked for whom a draw needs, in batches, once for each, and their values alone are sent.
+// The source is asked for whom a draw needs, in batches, once for each, and their values alone are
+// sent.
 func TestOnlyNeededTruthsAreSent(t *testing.T) {
 	var people []string
 	for i := range 4100 {
@@ -206,7 +210,8 @@ func TestASweepSendsWhatItsPartNeeds(t *testing.T) {
 	}
 }
 
-// An address is https://, http:// on this machine, or a Unix socket; a token goes nowhere else, redirected or not.
+// An address is https://, http:// on this machine, or a Unix socket; a token goes nowhere else,
+// redirected or not.
 func TestAddresses(t *testing.T) {
 	for _, address := range []string{"", "ledger.db", "ftp://x", "http://example.com", "http://10.0.0.1:80", "https://u:p@example.com", "https://example.com/?x", "https://example.com/#x", "://", "http://", "unix:", "unix:@a", "unix:a\x00b"} {
 		_, err := Dial(t.Context(), address, Options{})
@@ -358,7 +363,8 @@ func (r replies) RoundTrip(request *http.Request) (*http.Response, error) {
 // aboutALedger is what a ledger says of itself.
 const aboutALedger = `{"id":"0b0e7c0e-5a5c-4d0e-9f0c-1d2e3f405162","created":"2026-03-01T12:00:00Z","currency":"USD","log_key":"","origin":"log"}`
 
-// A server that says nothing any more is taken for dead, also if the last that came is an event, and not the empty line behind it.
+// A server that says nothing any more is taken for dead, also if the last that came is an event,
+// and not the empty line behind it.
 func TestAServerThatFallsSilent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		served := replies{
@@ -385,7 +391,8 @@ func TestAServerThatFallsSilent(t *testing.T) {
 	})
 }
 
-// A ledger is fetched and verified here: a copy that was changed on the way is found, and nothing is left of it.
+// A ledger is fetched and verified here: a copy that was changed on the way is found, and nothing
+// is left of it.
 func TestWhatIsFetchedIsVerifiedHere(t *testing.T) {
 	dir := pace.Scratch(t)
 	path := filepath.Join(dir, "ledger.db")
@@ -504,7 +511,8 @@ func TestProofs(t *testing.T) {
 	check.That(t, errors.Is(err, api.ErrInvalid), "%v", err)
 }
 
-// Each is enrolled under terms of their own, is held until an instant, and is put under others, with or without a policy.
+// Each is enrolled under terms of their own, is held until an instant, and is put under others,
+// with or without a policy.
 func TestTermsOfEach(t *testing.T) {
 	l, c := served(t, "ann")
 	dear, err := policy.Market{Max: check.Eps(t, "2"), Prices: []policy.Price{{Epsilon: check.Eps(t, "2"), Amount: 300}}}.Policy()
@@ -550,7 +558,8 @@ func TestTermsOfEach(t *testing.T) {
 	check.That(t, err == nil && changed.Changed == 1, "in process: %+v, %v", changed, err)
 }
 
-// A table is brought in line as in process: whoever confirms is told what is done, and if anything else is to be done by then, nothing is.
+// A table is brought in line as in process: whoever confirms is told what is done, and if anything
+// else is to be done by then, nothing is.
 func TestATableIsConfirmed(t *testing.T) {
 	l, c := served(t, "ann", "bob")
 	rows := []api.Member{{Object: "ann", Question: "vote"}, {Object: "bob", Question: "vote"}, {Object: "cid", Question: "vote", Cap: check.Eps(t, "2")}}
@@ -605,7 +614,8 @@ func kindOf(err error) string {
 	return kind
 }
 
-// A table takes its time to be read and sent: whose terms are changed meanwhile keeps these, whatever consent the older row has.
+// A table takes its time to be read and sent: whose terms are changed meanwhile keeps these,
+// whatever consent the older row has.
 func TestWhatIsNewerThanASentTableStays(t *testing.T) {
 	l, c := served(t, "ann", "bob")
 	less := func(key, object string) {
@@ -636,7 +646,8 @@ func TestWhatIsNewerThanASentTableStays(t *testing.T) {
 	check.WantErr(t, check.Err(c.Reconcile(t.Context(), r)), api.ErrInvalid, "a table of the future")
 }
 
-// A mechanism without names of outputs means another thing than one with an empty list of them: the client sends which it is.
+// A mechanism without names of outputs means another thing than one with an empty list of them: the
+// client sends which it is.
 func TestDefineQuestion_OutputsNilOrEmpty_AreTwoRequests(t *testing.T) {
 	c := around(t, ledgertest.New(t).Ledger, "", nil)
 	family := fixture.Skewed(t)

@@ -10,8 +10,8 @@ import (
 	"github.com/sluicedp/sluice/ledger/ledgertest"
 )
 
-// Of each answer of a standby, also a problem or a list, a caller learns as of which event it is; of
-// others, and of what is no number, it learns nothing.
+// Of each answer of a standby, also a problem or a list, a caller learns as of which event it is;
+// of others, and of what is no number, it learns nothing.
 func TestWithEvent_AnswersOfAStandby_AreNoted(t *testing.T) {
 	event := "7"
 	c := around(t, ledgertest.New(t).Ledger, "", func(h http.Handler, w http.ResponseWriter, r *http.Request) {

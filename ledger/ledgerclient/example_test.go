@@ -31,7 +31,8 @@ func mount(own *http.ServeMux, l *ledger.Ledger, tokens string) error {
 	return nil
 }
 
-// releaseElsewhere asks a server for one person's response, as a program asks a ledger that it has open.
+// releaseElsewhere asks a server for one person's response, as a program asks a ledger that it has
+// open.
 func releaseElsewhere(ctx context.Context, address, token, order, person, truth string, epsilon privacy.Epsilon) (string, error) {
 	l, err := ledgerclient.Dial(ctx, address, ledgerclient.Options{Token: token})
 	if err != nil {

@@ -16,7 +16,8 @@ import (
 	"github.com/sluicedp/sluice/ledger/api"
 )
 
-// endless answers /v1/about, and everything else with the beginning of an answer and then spaces or letters, until the client hangs up.
+// endless answers /v1/about, and everything else with the beginning of an answer and then spaces or
+// letters, until the client hangs up.
 type endless struct {
 	begin  string // of the answer
 	status int

@@ -33,8 +33,9 @@ func asStranger(t *testing.T, do func() error) {
 	check.Must(t, <-done)
 }
 
-// TestDial_AnotherUsersServer: nothing, and so no token, is sent to a server that another user may have put where the client looks
-// for one. A user who alone can write to the directories of the path is trusted.
+// TestDial_AnotherUsersServer: nothing, and so no token, is sent to a server that another user may
+// have put where the client looks for one. A user who alone can write to the directories of the
+// path is trusted.
 func TestDial_AnotherUsersServer(t *testing.T) {
 	if os.Geteuid() != 0 {
 		pace.Impossible(t, "only root can listen as another user")

@@ -40,7 +40,8 @@ func TestPathsAreNotCleaned(t *testing.T) {
 	f.refuses(problem.Method, asked{method: "POST", target: "/healthz"})
 }
 
-// A query has the parameters of its route, each once and readable; else the problem names the one at fault.
+// A query has the parameters of its route, each once and readable; else the problem names the one
+// at fault.
 func TestQueriesAreRead(t *testing.T) {
 	f := serving(t, Options{})
 	for target, field := range map[string]string{
@@ -86,7 +87,8 @@ func TestQueriesAreRead(t *testing.T) {
 	}
 }
 
-// A body is one JSON object as its route wants it; else the problem names the field, and nothing happens. None is a 500.
+// A body is one JSON object as its route wants it; else the problem names the field, and nothing
+// happens. None is a 500.
 func TestBodiesAreRead(t *testing.T) {
 	f := serving(t, Options{})
 	before := check.Value(f.ledger.Stats(t.Context()))(t)
@@ -138,7 +140,8 @@ func TestBodiesAreRead(t *testing.T) {
 	check.That(t, before == after, "something was carried out: %+v, before it was %+v", after, before)
 }
 
-// A body is JSON by its header, too, and no larger than it may be. What has no body is not asked for one.
+// A body is JSON by its header, too, and no larger than it may be. What has no body is not asked
+// for one.
 func TestBodiesAreBounded(t *testing.T) {
 	f := serving(t, Options{Limits: Limits{Body: 1000}})
 	const body = `{"question":"vote","epsilon":"1","all":true}`
@@ -152,7 +155,8 @@ func TestBodiesAreBounded(t *testing.T) {
 	wantProblem(t, status, header, text, problem.Forbidden)
 }
 
-// The idempotency key is a string of RFC 9651, or stands as it is; what is neither is refused, and so is none.
+// The idempotency key is a string of RFC 9651, or stands as it is; what is neither is refused, and
+// so is none.
 func TestKeysAreRead(t *testing.T) {
 	for given, want := range map[string]string{
 		"order-1": "order-1", `"order-1"`: "order-1", `"a \"b\" \\"`: `a "b" \`, `%"f%c3%bcr%25"`: "für%", `%"a b"`: "a b", "a,b;c": "a,b;c", `""`: "",
@@ -190,7 +194,8 @@ func FuzzKey(f *testing.F) {
 	})
 }
 
-// FuzzDecode holds, for the body of each route, that what is read is what is written again, and that no error repeats a value.
+// FuzzDecode holds, for the body of each route, that what is read is what is written again, and
+// that no error repeats a value.
 func FuzzDecode(f *testing.F) {
 	all := routes()
 	for i, r := range all {
@@ -220,7 +225,8 @@ func FuzzDecode(f *testing.F) {
 	})
 }
 
-// True values are in no answer, log line or error, whether they come with the request or from the source, and whatever goes wrong.
+// True values are in no answer, log line or error, whether they come with the request or from the
+// source, and whatever goes wrong.
 func TestTrueValuesAreToldToNobody(t *testing.T) {
 	var log bytes.Buffer
 	var source api.TruthFunc
@@ -262,7 +268,8 @@ func TestTrueValuesAreToldToNobody(t *testing.T) {
 	check.That(t, log.Len() != 0 && !strings.Contains(log.String(), `"19"`), "the log is %s", log.String())
 }
 
-// Without a source, a request that needs true values says whose, of all of them, and only to those who may know.
+// Without a source, a request that needs true values says whose, of all of them, and only to those
+// who may know.
 func TestARequestSaysWhoseTruthsItNeeds(t *testing.T) {
 	f := serving(t, Options{})
 	ask := func(truths string) (int, api.Problem) {
@@ -313,7 +320,8 @@ func TestAPanicIsAnAnswer(t *testing.T) {
 		"the log is %s", log.String())
 }
 
-// Terms are those of exactly the objects: whoever has none there would be bound by nothing. A policy and none are not wanted at once.
+// Terms are those of exactly the objects: whoever has none there would be bound by nothing. A
+// policy and none are not wanted at once.
 func TestTermsThatCannotBe(t *testing.T) {
 	f := serving(t, Options{})
 	for _, c := range []struct{ target, body, field string }{

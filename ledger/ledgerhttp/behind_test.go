@@ -15,8 +15,9 @@ import (
 	"github.com/sluicedp/sluice/ledger/journal"
 )
 
-// A standby says with each answer, also a problem, as of which event it answers; the host that has the
-// ledger does not. What is asked about an event that a standby does not have yet is answered with 503.
+// A standby says with each answer, also a problem, as of which event it answers; the host that has
+// the ledger does not. What is asked about an event that a standby does not have yet is answered
+// with 503.
 func TestStandby_Answers_SayAsOfWhichEvent(t *testing.T) {
 	a, b := couple(t)
 	f := servingOf(t, b, Options{Leader: func(context.Context) (string, error) { return "a", nil }})
@@ -51,7 +52,8 @@ func TestStandby_Answers_SayAsOfWhichEvent(t *testing.T) {
 	}
 }
 
-// A standby that has stopped because the journal does not have what it lacks is behind, not damaged.
+// A standby that has stopped because the journal does not have what it lacks is behind, not
+// damaged.
 func TestFail_JournalWasTrimmed_HostIsBehind(t *testing.T) {
 	f := serving(t, Options{})
 	for _, c := range []struct {

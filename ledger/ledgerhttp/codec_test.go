@@ -12,7 +12,8 @@ import (
 	"github.com/sluicedp/sluice/rrchain/finite"
 )
 
-// A request is read strictly also inside an api.List: a misspelled member must not be taken for one that is absent.
+// A request is read strictly also inside an api.List: a misspelled member must not be taken for one
+// that is absent.
 func TestDecode_ListInARequest_IsReadStrictly(t *testing.T) {
 	for questions, field := range map[string]string{
 		`[{"question":"vote","refusd":[]}]`:                               "expected/questions/0/refusd",
@@ -31,7 +32,8 @@ func TestDecode_ListInARequest_IsReadStrictly(t *testing.T) {
 	}
 }
 
-// A misspelled list of outputs must not be taken for none: the outputs would be called by numbers, for ever.
+// A misspelled list of outputs must not be taken for none: the outputs would be called by numbers,
+// for ever.
 func TestDecode_MechanismInARequest_IsReadStrictly(t *testing.T) {
 	design := check.Value(finite.SubsetSelection(3, 1))(t)
 	family := check.Value(json.Marshal(check.Value(design.Family(check.Eps(t, "1"), check.Eps(t, "2")))(t)))(t)

@@ -33,8 +33,9 @@ func routeOf(id string) *route {
 	return nil
 }
 
-// The health of two hosts says which of them has the ledger. A ledger that was taken over from answers this route although it has
-// stopped, with the reason: the name of the other host is in its text for an operator only.
+// The health of two hosts says which of them has the ledger. A ledger that was taken over from
+// answers this route although it has stopped, with the reason: the name of the other host is in its
+// text for an operator only.
 func TestHealth_TwoHosts_AndOneThatWasTakenOverFrom(t *testing.T) {
 	a, b := couple(t)
 	leader, standby := servingOf(t, a, Options{}), servingOf(t, b, Options{Leader: func(context.Context) (string, error) { return "a", nil }})
@@ -60,7 +61,8 @@ func TestHealth_TwoHosts_AndOneThatWasTakenOverFrom(t *testing.T) {
 	check.That(t, h.Host.Role == "leader" && h.Host.Leader == "b" && h.Host.Term == 2, "who has taken over: %+v", h)
 }
 
-// damaged is a handle of a journal that turns out to be damaged. It does not say which host has the journal.
+// damaged is a handle of a journal that turns out to be damaged. It does not say which host has the
+// journal.
 type damaged struct {
 	journal.Follower
 	found chan struct{}
@@ -79,7 +81,8 @@ func (damaged) Head(context.Context) (journal.Head, error) {
 	return journal.Head{}, errors.New("it does not say")
 }
 
-// A standby that has stopped says so: its health and its metrics do not depend on an event as of which it answers.
+// A standby that has stopped says so: its health and its metrics do not depend on an event as of
+// which it answers.
 func TestHealth_StandbyHasStopped_SaysWhy(t *testing.T) {
 	found := make(chan struct{})
 	_, b := coupleBy(t, func(f journal.Follower) journal.Journal { return damaged{f, found} })

@@ -28,8 +28,8 @@ import (
 	"github.com/sluicedp/sluice/policy"
 )
 
-// secretValue is a true value that nothing but a request may have. The question has it among its values, so a test that searches for it
-// leaves out what lists them.
+// secretValue is a true value that nothing but a request may have. The question has it among its
+// values, so a test that searches for it leaves out what lists them.
 const secretValue = "tr\u00fcth-of-17"
 
 // fixture is a ledger in a file with people, a sale and a reservation, and its handler.
@@ -45,8 +45,8 @@ func byHeader(r *http.Request) (Holder, bool) {
 	return Holder{Name: "test " + role, Role: role, Whom: whom}, role != ""
 }
 
-// marketLedger is a ledger with the question vote, the people 17, 18 and 19, who are for sale, sale 1 of 17 to acme, and reservation 2 of 18
-// for acme.
+// marketLedger is a ledger with the question vote, the people 17, 18 and 19, who are for sale, sale
+// 1 of 17 to acme, and reservation 2 of 18 for acme.
 func marketLedger(t testing.TB, onDisk bool) *ledger.Ledger {
 	t.Helper()
 	signer := signerOf(t)
@@ -68,7 +68,8 @@ func marketLedger(t testing.TB, onDisk bool) *ledger.Ledger {
 	return l
 }
 
-// peopleForSale puts into a ledger the question vote, the people 17, 18 and 19, who are for sale, and sale 1 of 17, whose true value is yes, to acme.
+// peopleForSale puts into a ledger the question vote, the people 17, 18 and 19, who are for sale,
+// and sale 1 of 17, whose true value is yes, to acme.
 func peopleForSale(t testing.TB, l *ledger.Ledger) {
 	t.Helper()
 	ctx := context.Background()
@@ -91,7 +92,8 @@ func servingFor(t testing.TB, r *route) *fixture {
 	return servingOf(t, b, Options{Leader: func(context.Context) (string, error) { return "a", nil }})
 }
 
-// couple are two hosts of a ledger with the question vote and the people 17, 18 and 19: the first has it, the second is its standby.
+// couple are two hosts of a ledger with the question vote and the people 17, 18 and 19: the first
+// has it, the second is its standby.
 func couple(t testing.TB) (a, b *ledger.Ledger) {
 	t.Helper()
 	return coupleBy(t, func(f journal.Follower) journal.Journal { return f })

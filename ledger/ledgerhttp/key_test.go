@@ -14,7 +14,8 @@ import (
 // resale is an order that needs no draw.
 const resale = `{"buyer":"acme","question":"vote","epsilon":"0.5","objects":["17"]}`
 
-// No two principals have the same key of the ledger, whatever each chooses; all tokens of one have the same.
+// No two principals have the same key of the ledger, whatever each chooses; all tokens of one have
+// the same.
 func TestKeys_OfTwoPrincipals_NeverMeet(t *testing.T) {
 	long := strings.Repeat("k", maxKey)
 	seen := map[string]Holder{}
@@ -43,7 +44,8 @@ func TestKeys_OfTwoPrincipals_NeverMeet(t *testing.T) {
 	}
 }
 
-// A desk that uses a key of the host's does not find out; each has its own sale, repeated with another token, and sees its own key.
+// A desk that uses a key of the host's does not find out; each has its own sale, repeated with
+// another token, and sees its own key.
 func TestKeys_OfTheDesk_AreApart(t *testing.T) {
 	f := serving(t, Options{})
 	sold := func(role, key, body string) (out struct {

@@ -69,7 +69,8 @@ func walk(t *testing.T, f *fixture, target, key string, grow func()) (all []stri
 	}
 }
 
-// Each list in parts of any size is the list as a stream, in order; with the newest first it is the same list in reverse order.
+// Each list in parts of any size is the list as a stream, in order; with the newest first it is the
+// same list in reverse order.
 func TestLists_InParts_AreTheWhole(t *testing.T) {
 	f := busyMarket(t)
 	for target, key := range map[string]string{
@@ -106,7 +107,8 @@ func TestLists_InParts_AreTheWhole(t *testing.T) {
 	}
 }
 
-// What comes while a list is read moves nothing: no item is read twice, and none that was there is missed.
+// What comes while a list is read moves nothing: no item is read twice, and none that was there is
+// missed.
 func TestLists_ThatGrow_AreStable(t *testing.T) {
 	f := busyMarket(t)
 	n := 0
@@ -155,7 +157,8 @@ func TestLists_Times(t *testing.T) {
 	}
 }
 
-// A part of a list costs a bounded number of reads: a filter that lets nothing through ends it, too, with where to go on.
+// A part of a list costs a bounded number of reads: a filter that lets nothing through ends it,
+// too, with where to go on.
 func TestLists_FilterThatFindsNothing_IsBounded(t *testing.T) {
 	f := serving(t, Options{})
 	var people []string

@@ -43,7 +43,8 @@ func (c *counting) serve(w http.ResponseWriter, _ *http.Request, l *ledger.Ledge
 	fmt.Fprintf(w, "answered %d\n", len(c.all))
 }
 
-// Each request to a route is reported once, also if it was not admitted. Metrics are of the ledger that is served.
+// Each request to a route is reported once, also if it was not admitted. Metrics are of the ledger
+// that is served.
 func TestOptions_Answered_IsCalledForEachRequest(t *testing.T) {
 	m := &counting{}
 	f := serving(t, Options{Answered: m.note, Metrics: m.serve})

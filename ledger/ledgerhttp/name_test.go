@@ -9,7 +9,8 @@ import (
 	"github.com/sluicedp/sluice/internal/problem"
 )
 
-// Every route refuses every name in its sample, and its key, with a blank that cannot be seen at the end. A route without names is listed here.
+// Every route refuses every name in its sample, and its key, with a blank that cannot be seen at
+// the end. A route without names is listed here.
 func TestEveryRoute_NameThatLooksLikeAnother_IsInvalid(t *testing.T) {
 	f := serving(t, Options{})
 	nameless := map[string]bool{
@@ -50,7 +51,8 @@ func TestEveryRoute_NameThatLooksLikeAnother_IsInvalid(t *testing.T) {
 	}
 }
 
-// A desk and a buyer cannot tell a true value that is none of the question's from one that is missing.
+// A desk and a buyer cannot tell a true value that is none of the question's from one that is
+// missing.
 func TestSell_ValueOfNoQuestion_IsMissingForAllButOperators(t *testing.T) {
 	for _, role := range []string{roleOperator, roleDesk} {
 		for _, partial := range []string{"true", "false"} {

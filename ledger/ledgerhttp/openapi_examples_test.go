@@ -30,9 +30,9 @@ var update = goflag.Bool("update", false, "write the examples and the document o
 // documentFile is the document of the API in the repository, from which clients are generated.
 const documentFile = "../../docs/reference/openapi.json"
 
-// Each operation has an example, which a real ledger answers, with an answer of the same form as that in the document.
-// What is asked and answered is what the document says: the schemas are those of the types that are written. No list is
-// null.
+// Each operation has an example, which a real ledger answers, with an answer of the same form as
+// that in the document. What is asked and answered is what the document says: the schemas are those
+// of the types that are written. No list is null.
 func TestExamples_AreAnsweredAsTheySay(t *testing.T) {
 	types, real := schemas(), examples{}
 	for _, r := range routes() {
@@ -147,7 +147,8 @@ func TestDocument_WithoutAToken(t *testing.T) {
 		"the document says something of the ledger that is served")
 }
 
-// Each operation has an id, a group, an example, and a description of each problem; those that may be repeated say when.
+// Each operation has an id, a group, an example, and a description of each problem; those that may
+// be repeated say when.
 func TestDocument_DescribesEveryOperation(t *testing.T) {
 	text := check.Value(openAPI(routes()))(t)
 	var doc struct {
@@ -188,7 +189,8 @@ func TestDocument_DescribesEveryOperation(t *testing.T) {
 	}
 }
 
-// Closed lists of words are enums, with the words of the packages; the kinds of events, policies and facts are told apart by a discriminator.
+// Closed lists of words are enums, with the words of the packages; the kinds of events, policies
+// and facts are told apart by a discriminator.
 func TestDocument_HasClosedLists(t *testing.T) {
 	types := schemas()
 	for _, r := range routes() {
@@ -290,7 +292,8 @@ func blocks(page string) (all []string) {
 	return all
 }
 
-// Events of every kind, erased ones too, are as the document describes them: the golden log has all kinds.
+// Events of every kind, erased ones too, are as the document describes them: the golden log has all
+// kinds.
 func TestEvents_AreAsDescribed(t *testing.T) {
 	types := schemas()
 	schema := types.Schema(reflect.TypeFor[says.Event](), true, "")

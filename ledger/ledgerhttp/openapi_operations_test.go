@@ -35,7 +35,8 @@ func tagOf(r *route) string {
 	return ""
 }
 
-// openAPI describes routes, in the form of OpenAPI 3.1. The schemas are those of the types that are read and written.
+// openAPI describes routes, in the form of OpenAPI 3.1. The schemas are those of the types that are
+// read and written.
 func openAPI(all []route) ([]byte, error) {
 	given, err := readExamples()
 	if err != nil {

@@ -130,7 +130,8 @@ func invalid(t *testing.T, types huma.Registry, schema *huma.Schema, text string
 	return found.Errors
 }
 
-// No list is null, in the document or in an answer, also to what no sample asks: who generates types from the document can go through each list as it is.
+// No list is null, in the document or in an answer, also to what no sample asks: who generates
+// types from the document can go through each list as it is.
 func TestNoListIsNull(t *testing.T) {
 	f := serving(t, Options{})
 	_, _, doc := f.ask(asked{method: "GET", target: "/openapi.json"})

@@ -88,8 +88,8 @@ func TestRoom_Bytes_AreCountedByPrincipalAndComeBack(t *testing.T) {
 	check.Must(t, b.grow(10))
 }
 
-// halves sends the beginning of requests of a buyer, which stay open until the test ends, and waits until all of
-// it was read, or refused.
+// halves sends the beginning of requests of a buyer, which stay open until the test ends, and waits
+// until all of it was read, or refused.
 func halves(t *testing.T, p *pipes, buyer, begin string, n int) {
 	t.Helper()
 	var sent sync.WaitGroup
@@ -104,8 +104,9 @@ func halves(t *testing.T, p *pipes, buyer, begin string, n int) {
 	}
 }
 
-// Two buyers that send halves of requests, small or large, as many as they like, keep no other caller out: the
-// halves have no place among the requests that run, and their number and their bytes are bounded.
+// Two buyers that send halves of requests, small or large, as many as they like, keep no other
+// caller out: the halves have no place among the requests that run, and their number and their
+// bytes are bounded.
 func TestHandler_TwoBuyersSendHalvesOfRequests_OthersAreAnswered(t *testing.T) {
 	for name, c := range map[string]struct {
 		begin string

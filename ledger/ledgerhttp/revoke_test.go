@@ -59,8 +59,8 @@ func TestStream_TokenRemovedWhileItWaits_Ends(t *testing.T) {
 	})
 }
 
-// Not one event that is committed after a token was removed is sent, though the stream would not ask
-// the gate for an hour.
+// Not one event that is committed after a token was removed is sent, though the stream would not
+// ask the gate for an hour.
 func TestStream_TokenRemoved_NoLaterEventIsSent(t *testing.T) {
 	gate := &revocable{}
 	f := serving(t, Options{Gate: gate.Admit, Limits: Limits{Beat: time.Hour}})
@@ -172,7 +172,8 @@ func TestWatch_ReaderThatDoesNotRead_GetsADeadline(t *testing.T) {
 	check.That(t, !isRevoked(errors.New("x")) && !isRevoked(nil), "anything is a removed token")
 }
 
-// A token that is removed from its file, or whose role is another, ends its streams by the file alone.
+// A token that is removed from its file, or whose role is another, ends its streams by the file
+// alone.
 func TestTokens_Removed_PermitsNoMore(t *testing.T) {
 	a := newTokensAt(t)
 	f := serving(t, Options{Gate: a.admit})

@@ -82,8 +82,8 @@ func may(t *testing.T) map[string]map[string]bool {
 	return out
 }
 
-// Each route × each role: whoever may gets the answer, others the problem forbidden, and whoever is not known unauthorized. What is not let in
-// changes nothing.
+// Each route × each role: whoever may gets the answer, others the problem forbidden, and whoever is
+// not known unauthorized. What is not let in changes nothing.
 func TestEachRouteForEachRole(t *testing.T) {
 	table, whose := may(t), map[string]string{roleBuyer: " acme", rolePerson: " 17"}
 	all := routes()
@@ -126,7 +126,8 @@ func TestTheHowToHasTheTable(t *testing.T) {
 	check.That(t, n == len(routes()), "docs/howto/serve.md has %d routes", n)
 }
 
-// A buyer sees nothing of another one, and a person of nobody else; where nothing can be seen, it is as if there were nothing.
+// A buyer sees nothing of another one, and a person of nobody else; where nothing can be seen, it
+// is as if there were nothing.
 func TestNobodySeesWhatIsAnothers(t *testing.T) {
 	f := serving(t, Options{})
 	for _, c := range []struct {
@@ -164,7 +165,8 @@ func TestNobodySeesWhatIsAnothers(t *testing.T) {
 	}
 }
 
-// A quote says which people it would refuse, and to a buyer nothing else: not why, not what they have spent, and not how many responses are there already.
+// A quote says which people it would refuse, and to a buyer nothing else: not why, not what they
+// have spent, and not how many responses are there already.
 func TestABuyerIsNotToldWhatPeopleSpent(t *testing.T) {
 	f := serving(t, Options{})
 	order := `{"buyer":"acme","question":"vote","epsilon":"5","objects":["17"]}`
@@ -244,7 +246,8 @@ func TestThereIsNoHandlerWithoutAGate(t *testing.T) {
 	check.That(t, err != nil && h == nil, "a handler lets in whoever comes, and nobody said so")
 }
 
-// A host that misspells a role in its gate admits no caller, and reads in its log which roles there are.
+// A host that misspells a role in its gate admits no caller, and reads in its log which roles there
+// are.
 func TestGate_UnknownRole_IsRefusedAndLoggedWithTheRoles(t *testing.T) {
 	for _, holder := range []Holder{{Name: "shop", Role: "operater"}, {Name: "shop"}, {Name: "shop", Role: "buyer"}, {Name: "shop", Role: "operator", Whom: "acme"}} {
 		var log bytes.Buffer

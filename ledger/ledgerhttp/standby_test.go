@@ -13,8 +13,9 @@ import (
 	"github.com/sluicedp/sluice/ledger/api"
 )
 
-// A standby is read from, as of which event it says; whoever would change something is told who has the ledger. Once it was told to take over, it is the
-// ledger, and whoever had it before is stopped.
+// A standby is read from, as of which event it says; whoever would change something is told who has
+// the ledger. Once it was told to take over, it is the ledger, and whoever had it before is
+// stopped.
 func TestAStandbyIsServed(t *testing.T) {
 	a, b := couple(t)
 	var lost error // of finding out who has the ledger

@@ -121,8 +121,8 @@ func within(t *testing.T, what string, happened func() bool) {
 	t.Fatal(what)
 }
 
-// Events come from any number on, those that are there and those that happen, each once and with its number; and who comes back with the
-// last number goes on behind it.
+// Events come from any number on, those that are there and those that happen, each once and with
+// its number; and who comes back with the last number goes on behind it.
 func TestEventsAreFollowed(t *testing.T) {
 	f := serving(t, Options{Limits: Limits{Beat: 5 * time.Millisecond}}) // many signs of life
 	_, c := served(t, f)
@@ -183,7 +183,8 @@ func damagedLedger(t *testing.T, question string) *ledger.Ledger {
 	return l
 }
 
-// A stream that cannot go on says so behind a whole event, also in the midst of many: whoever reads it can read each message.
+// A stream that cannot go on says so behind a whole event, also in the midst of many: whoever reads
+// it can read each message.
 func TestAStreamEndsBehindAWholeEvent(t *testing.T) {
 	l := damagedLedger(t, "to be damaged")
 	stats := check.Value(l.Stats(t.Context()))(t)
@@ -202,8 +203,8 @@ func TestAStreamEndsBehindAWholeEvent(t *testing.T) {
 	}
 }
 
-// What may speak of files, or of other hosts, is told an operator only, wherever a problem stands: alone, within a list, at the end of a stream. Whoever has the log
-// is told it, too.
+// What may speak of files, or of other hosts, is told an operator only, wherever a problem stands:
+// alone, within a list, at the end of a stream. Whoever has the log is told it, too.
 func TestOnlyAnOperatorIsToldOfFiles(t *testing.T) {
 	var log bytes.Buffer
 	f := serving(t, Options{Logger: zerolog.New(&log)})
@@ -241,7 +242,8 @@ func TestOnlyAnOperatorIsToldOfFiles(t *testing.T) {
 	}
 }
 
-// A token that is taken away ends its streams, and so does the end of the server; the last message says why.
+// A token that is taken away ends its streams, and so does the end of the server; the last message
+// says why.
 func TestStreamsEnd(t *testing.T) {
 	path := filepath.Join(pace.Scratch(t), "tokens.json")
 	write := func(text string) { check.Must(t, os.WriteFile(path, []byte(text), 0o600)) }
@@ -274,7 +276,8 @@ func TestStreamsEnd(t *testing.T) {
 	within(t, "a stream goes on", func() bool { return taken(f.gates.streams) == 0 })
 }
 
-// Who does not read is dropped, and takes a place and memory for no longer than that; so is who goes away.
+// Who does not read is dropped, and takes a place and memory for no longer than that; so is who
+// goes away.
 func TestSlowReadersAndBrokenPipesAreDropped(t *testing.T) {
 	f := serving(t, Options{Limits: Limits{Write: 20 * time.Millisecond, Beat: 5 * time.Millisecond}})
 	p, _ := served(t, f)
@@ -335,7 +338,8 @@ func TestIdleStreamsTakeBoundedMemory(t *testing.T) {
 	within(t, "streams go on without readers", func() bool { return taken(f.gates.streams) == 0 })
 }
 
-// One more than may be is refused, with the time after which to come again, and comes in once another one has left.
+// One more than may be is refused, with the time after which to come again, and comes in once
+// another one has left.
 func TestPlacesAreBounded(t *testing.T) {
 	release, held := make(chan struct{}), make(chan struct{}, 10)
 	f := serving(t, Options{

@@ -21,7 +21,8 @@ func TestTokensInAPipe(t *testing.T) {
 	check.That(t, err != nil && strings.Contains(err.Error(), "not a regular file"), "%v", err)
 }
 
-// Requests that wait while another one reads the file hold no descriptors: there may be as many of them as connections.
+// Requests that wait while another one reads the file hold no descriptors: there may be as many of
+// them as connections.
 func TestTokens_RequestsWait_FileIsNotOpen(t *testing.T) {
 	a := newTokensAt(t)
 	path := check.Value(filepath.EvalSymlinks(a.path))(t)

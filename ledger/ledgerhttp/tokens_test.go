@@ -41,7 +41,8 @@ func (a *tokensAt) read(want bool) {
 	check.Need(a.t, known == want, "the token is known: %v; want %v", known, want)
 }
 
-// settle has the file lie for as long as it must before its mark is believed, and the clock of its disk tick.
+// settle has the file lie for as long as it must before its mark is believed, and the clock of its
+// disk tick.
 func (a *tokensAt) settle() {
 	a.t.Helper()
 	a.read(true)
@@ -107,7 +108,8 @@ func TestTokensCountAtOnce(t *testing.T) {
 	}
 }
 
-// Two changes within one tick of the disk's clock leave the same mark: a file that has just changed is read each time.
+// Two changes within one tick of the disk's clock leave the same mark: a file that has just changed
+// is read each time.
 func TestTokensOfOneTick(t *testing.T) {
 	a := newTokensAt(t)
 	a.settle()
@@ -119,7 +121,8 @@ func TestTokensOfOneTick(t *testing.T) {
 	}
 }
 
-// A token is one by its file as that is now; what is not in it, or not sent as it must be, is none, and a file that cannot be read lets in nobody.
+// A token is one by its file as that is now; what is not in it, or not sent as it must be, is none,
+// and a file that cannot be read lets in nobody.
 func TestTokens(t *testing.T) {
 	path := filepath.Join(pace.Scratch(t), "tokens.json")
 	token, other := httpapi.NewToken(), httpapi.NewToken()

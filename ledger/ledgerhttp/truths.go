@@ -110,7 +110,7 @@ func (b *bearer) explain(p *api.Problem) *api.Problem {
 	case b == nil:
 	case p.Kind == problem.TruthNeeded:
 		p.Needs = b.needs
-	// the request was cancelled or too late, whatever the source returned
+	// the request was cancelled or too late; the source does not matter
 	case p.Kind == problem.Interrupted || p.Kind == problem.Late:
 	case b.failed || b.asked && p.Kind == problem.Invalid && p.Field == "truths":
 		// The error of the source is not passed on, because its text may contain a true value.

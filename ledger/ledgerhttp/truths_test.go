@@ -15,8 +15,9 @@ import (
 	"github.com/sluicedp/sluice/ledger/ledgertest"
 )
 
-// Where the host has a source of true values, nobody but an operator brings any, by whichever route. Each value is refused with the same words, before the
-// source is asked. Without any the request is carried out.
+// Where the host has a source of true values, nobody but an operator brings any, by whichever
+// route. Each value is refused with the same words, before the source is asked. Without any the
+// request is carried out.
 func TestOnlyAnOperatorBringsTruthsBesideASource(t *testing.T) {
 	asks, routesOfDesks := 0, 0
 	f := serving(t, Options{Truth: func(_ context.Context, _ string, objects []string) ([]string, error) {
@@ -58,8 +59,9 @@ func TestOnlyAnOperatorBringsTruthsBesideASource(t *testing.T) {
 		"%d routes on which others than operators could bring true values: this test sees nothing", routesOfDesks)
 }
 
-// A ledger with a truth key tells another value from the one that was drawn from: a desk beside a source cannot try values, and an operator can. Without a source
-// a desk can, too, and is trusted with that.
+// A ledger with a truth key tells another value from the one that was drawn from: a desk beside a
+// source cannot try values, and an operator can. Without a source a desk can, too, and is trusted
+// with that.
 func TestADeskCannotTryTrueValues(t *testing.T) {
 	for _, c := range []struct {
 		role   string
@@ -82,7 +84,8 @@ func TestADeskCannotTryTrueValues(t *testing.T) {
 	}
 }
 
-// Whose true value is another than before is told an operator, beside what a sale left out and with what refuses it, and nobody else.
+// Whose true value is another than before is told an operator, beside what a sale left out and with
+// what refuses it, and nobody else.
 func TestWhoseTruthHasChangedIsToldAnOperatorAlone(t *testing.T) {
 	for _, role := range []string{roleOperator, roleDesk} {
 		l := ledgertest.With(t, ledgertest.Settings{Options: ledger.Options{TruthKey: []byte(strings.Repeat("k", 32))}}).Ledger

@@ -25,17 +25,19 @@ import (
 	"github.com/sluicedp/sluice/privacy"
 )
 
-// This file tests the promise of view.go: what others bought, what people have spent and how many sales there are changes no answer to a
-// buyer, but for yes or no at a level on offer.
+// This file tests the promise of view.go: what others bought, what people have spent and how many
+// sales there are changes no answer to a buyer, but for yes or no at a level on offer.
 
-// The people of a world. Only orders about the ample never depend on what others bought: they have budget for everything.
+// The people of a world. Only orders about the ample never depend on what others bought: they have
+// budget for everything.
 var (
 	ample  = []string{"ample-1", "ample-2", "ample-3", "ample-4"}
 	scarce = []string{"scarce-1", "scarce-2", "scarce-3"} // with a cap of 1.2
 	single = []string{"single-1", "single-2"}             // of which one buyer may hold each of the levels 0.5 and 1
 )
 
-// onOffer are the levels that the terms of all people list, but for 2, which the single do not have.
+// onOffer are the levels that the terms of all people list, but for 2, which the single do not
+// have.
 var onOffer = []string{"0.5", "1", "2"}
 
 // world is a ledger that acme and others use, served to acme.
@@ -212,7 +214,8 @@ func quoteOf(epsilon, objects string) asked {
 	return asAcme(http.MethodPost, "/v1/quotes", fmt.Sprintf(`{"buyer":"acme","question":"vote","epsilon":%q,%s}`, epsilon, objects))
 }
 
-// probes are ε that a curious buyer would try: at random, next to levels on offer, what others bought, and what they left.
+// probes are ε that a curious buyer would try: at random, next to levels on offer, what others
+// bought, and what they left.
 func probes(r *rand.Rand, worlds []*world) (all []string) {
 	tried := []int64{1, 700_000_000, 999_999_999, 1_000_000_001, 500_000_001, 1_999_999_999, 1_200_000_000, 3_000_000_000}
 	for range 10 {
@@ -244,7 +247,8 @@ type twin [2]asked
 
 func both(a asked) twin { return twin{a, a} }
 
-// buyersAsk returns, for each route that a buyer may use, what is asked for. A route that is new needs a row.
+// buyersAsk returns, for each route that a buyer may use, what is asked for. A route that is new
+// needs a row.
 func buyersAsk(r *rand.Rand, worlds []*world) map[string][]twin {
 	rows := map[string][]twin{
 		"openAPI":   {both(asAcme(http.MethodGet, "/openapi.json", ""))},
@@ -299,8 +303,8 @@ func quotesAsked(r *rand.Rand, worlds []*world) (all []twin) {
 	return all
 }
 
-// masked returns the bodies of an answer without what is documented to differ: responses, which are drawn, and in receipts and proofs
-// what docs/limits.md lists.
+// masked returns the bodies of an answer without what is documented to differ: responses, which are
+// drawn, and in receipts and proofs what docs/limits.md lists.
 func masked(t *testing.T, route string, ask asked, status int, body string) string {
 	t.Helper()
 	switch {
@@ -326,7 +330,8 @@ func masked(t *testing.T, route string, ask asked, status int, body string) stri
 	return regexp.MustCompile(`"response":"[^"]*"`).ReplaceAllString(body, `"response":"…"`)
 }
 
-// isYesOrNo reports whether two different quotes may be: at a level on offer each says yes or no, for each person, and nothing else.
+// isYesOrNo reports whether two different quotes may be: at a level on offer each says yes or no,
+// for each person, and nothing else.
 func isYesOrNo(t *testing.T, a asked, bodies ...string) bool {
 	t.Helper()
 	for _, body := range bodies {
@@ -351,8 +356,8 @@ func isYesOrNo(t *testing.T, a asked, bodies ...string) bool {
 	return true
 }
 
-// Two ledgers that differ in what others bought, what people spent otherwise and how many sales there are answer a buyer with the same history
-// byte for byte the same, by every route.
+// Two ledgers that differ in what others bought, what people spent otherwise and how many sales
+// there are answer a buyer with the same history byte for byte the same, by every route.
 func TestBuyer_OthersBuyOtherwise_EveryAnswerIsTheSame(t *testing.T) {
 	base := worldBase(t)
 	seeds := uint64(12)
@@ -405,7 +410,8 @@ func compareAnswers(t *testing.T, worlds []*world, route string, ask twin) int {
 	return 0
 }
 
-// A buyer that halves the interval again and again finds out nothing about a budget, nor at which ε others bought.
+// A buyer that halves the interval again and again finds out nothing about a budget, nor at which ε
+// others bought.
 func TestBuyer_BisectionByQuotes_FindsNothing(t *testing.T) {
 	base := worldBase(t)
 	var found [2][]int64
@@ -436,7 +442,8 @@ func TestBuyer_BisectionByQuotes_FindsNothing(t *testing.T) {
 	check.That(t, slices.Equal(found[0], found[1]), "%v as long as others bought nothing, %v after", found[0], found[1])
 }
 
-// A buyer's sales and reservations have its own numbers, by every route, and no other number finds them.
+// A buyer's sales and reservations have its own numbers, by every route, and no other number finds
+// them.
 func TestBuyer_Numbers_AreItsOwn(t *testing.T) {
 	f := serving(t, Options{}) // sale 1 and reservation 2 are acme's
 	order := api.Order{Buyer: "bolt", Question: "vote", Epsilon: check.Eps(t, "2"), Objects: []string{"17"}}
@@ -462,7 +469,8 @@ func TestBuyer_Numbers_AreItsOwn(t *testing.T) {
 		"a desk reads %d, %s", status, body)
 }
 
-// No error that a buyer reads has a field that depends on others: what is not about the request itself is left out.
+// No error that a buyer reads has a field that depends on others: what is not about the request
+// itself is left out.
 func TestBuyer_Errors_SayNothingOfOthers(t *testing.T) {
 	f := serving(t, Options{})
 	at := time.Date(2026, 3, 1, 12, 34, 56, 0, time.UTC)

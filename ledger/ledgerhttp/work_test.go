@@ -243,7 +243,8 @@ func TestStream_HolderInDebt_IsTooMany(t *testing.T) {
 	check.That(t, status == http.StatusOK, "counts: %d, %s", status, body)
 }
 
-// leftStore counts the records that are read from a store, and calls leave before the one with the number at.
+// leftStore counts the records that are read from a store, and calls leave before the one with the
+// number at.
 type leftStore struct {
 	kv.Store
 	reads, at atomic.Int64
@@ -277,8 +278,8 @@ func (r leftReader) Scan(bucket string, from []byte, visit func(key, value []byt
 	})
 }
 
-// TestRequest_ClientDisconnects_ReadsLittleMore breaks the connection of a client while its request is computed, and counts what is
-// read after the server has noticed.
+// TestRequest_ClientDisconnects_ReadsLittleMore breaks the connection of a client while its request
+// is computed, and counts what is read after the server has noticed.
 func TestRequest_ClientDisconnects_ReadsLittleMore(t *testing.T) {
 	const people = 3000
 	s := &leftStore{Store: &kv.Memory{}}
@@ -323,7 +324,8 @@ func TestRequest_ClientDisconnects_ReadsLittleMore(t *testing.T) {
 	}
 }
 
-// TestHowTo_CostsOfRoutes_AreThoseOfTheTable has each route in the table of costs, or among those whose cost does not grow.
+// TestHowTo_CostsOfRoutes_AreThoseOfTheTable has each route in the table of costs, or among those
+// whose cost does not grow.
 func TestHowTo_CostsOfRoutes_AreThoseOfTheTable(t *testing.T) {
 	page := check.Value(os.ReadFile("../../docs/howto/serve.md"))(t)
 	_, section, found := strings.Cut(string(page), "\n## What requests cost\n")
@@ -343,7 +345,8 @@ func TestHowTo_CostsOfRoutes_AreThoseOfTheTable(t *testing.T) {
 	}
 }
 
-// costOf says what bounds a route whose cost grows, beside [Limits.Rate]. The cost of others is constant.
+// costOf says what bounds a route whose cost grows, beside [Limits.Rate]. The cost of others is
+// constant.
 func costOf(r *route) string {
 	switch {
 	case r.copies:

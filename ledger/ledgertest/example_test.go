@@ -15,7 +15,8 @@ import (
 	"github.com/sluicedp/sluice/privacy"
 )
 
-// nightly is a host's job that draws what the calendar has released. It returns about how many people there was something.
+// nightly is a host's job that draws what the calendar has released. It returns about how many
+// people there was something.
 func nightly(t testing.TB, l *ledger.Ledger, day string) (raised int) {
 	lookUp := func(_ context.Context, _ string, people []string) ([]string, error) {
 		return slices.Repeat([]string{"yes"}, len(people)), nil // everybody smokes

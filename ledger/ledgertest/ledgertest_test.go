@@ -196,8 +196,8 @@ func TestACopyGoesItsOwnWay(t *testing.T) {
 	wantEvents(t, l.Ledger, 7)
 }
 
-// A commit that fails leaves nothing, one that fails late leaves all; the ledger goes on after the first, and must be opened
-// again after the other.
+// A commit that fails leaves nothing, one that fails late leaves all; the ledger goes on after the
+// first, and must be opened again after the other.
 func TestCommitsFail(t *testing.T) {
 	full := errors.New("the disk is full")
 	l := ledgertest.New(t)

@@ -70,8 +70,8 @@ func boundaryOf(g *Graph, p *Preferences) (boundary []uint32) {
 	return boundary
 }
 
-// hittingSet returns the vertices of colour 0 on the boundary, with probabilities of the true answer
-// that are alike enough for any distance.
+// hittingSet returns the vertices of colour 0 on the boundary, with probabilities of the true
+// answer that are alike enough for any distance.
 func hittingSet(g *Graph, p *Preferences, random *rand.Rand) (given []fixed, boundary []uint32) {
 	for _, v := range boundaryOf(g, p) {
 		if p.Color(int(v)) == 0 {
@@ -93,8 +93,8 @@ func BenchmarkReadCSV(b *testing.B) {
 	}
 }
 
-// ringCSV writes a ring in which each vertex is a neighbour of the next few on either side, half of it of
-// each colour.
+// ringCSV writes a ring in which each vertex is a neighbour of the next few on either side, half of
+// it of each colour.
 func ringCSV(vertices, next int) (nodes, edges string) {
 	var n, e bytes.Buffer
 	n.WriteString("id,color\n")
@@ -136,8 +136,8 @@ func balls(tb testing.TB, g *Graph, centres, radius int) *Preferences {
 	return twoColors(tb, colors...)
 }
 
-// ofBareSweep runs a function in turns with a bare breadth-first sweep from the same vertices over the same arrays,
-// and reports the median ratio: 1 is as fast as that.
+// ofBareSweep runs a function in turns with a bare breadth-first sweep from the same vertices over
+// the same arrays, and reports the median ratio: 1 is as fast as that.
 func ofBareSweep(b *testing.B, g *Graph, sources []uint32, solve func() error) {
 	var ratios []float64
 	var took []time.Duration
@@ -158,8 +158,8 @@ func ofBareSweep(b *testing.B, g *Graph, sources []uint32, solve func() error) {
 	b.ReportMetric(0, "ns/op")
 }
 
-// BenchmarkSweep solves graphs of a million edges and more: of one size with few datasets on the boundary, as large
-// graphs have, and a hypercube.
+// BenchmarkSweep solves graphs of a million edges and more: of one size with few datasets on the
+// boundary, as large graphs have, and a hypercube.
 func BenchmarkSweep(b *testing.B) {
 	type problem struct {
 		name string
@@ -186,8 +186,8 @@ func BenchmarkSweep(b *testing.B) {
 	}
 }
 
-// benchmarkExtend compares with a bare sweep that begins with the same vertices in the order of their probabilities:
-// what comes later, is scattered as much for both.
+// benchmarkExtend compares with a bare sweep that begins with the same vertices in the order of
+// their probabilities: what comes later, is scattered as much for both.
 func benchmarkExtend(b *testing.B, g *Graph, p *Preferences, given []fixed) {
 	sorted := slices.SortedStableFunc(slices.Values(given), func(a, b fixed) int { return cmp.Compare(a.Probability, b.Probability) })
 	sources := make([]uint32, len(sorted))

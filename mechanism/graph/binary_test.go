@@ -13,10 +13,10 @@ import (
 	"github.com/sluicedp/sluice/privacy"
 )
 
-// The probability of the truth has to agree with references to 12 digits. Where the truth is so probable that it differs from 1 by
-// less than 0.1, its error is what matters, and that is 1 less a float64: 1e-13 is its rounding many
-// times over, and a probability of 1 in the references may be one of 1 − 1e-13 here. Near 0 all digits
-// are there: growing adds no cancellation.
+// The probability of the truth has to agree with references to 12 digits. Where the truth is so
+// probable that it differs from 1 by less than 0.1, its error is what matters, and that is 1 less a
+// float64: 1e-13 is its rounding many times over, and a probability of 1 in the references may be
+// one of 1 − 1e-13 here. Near 0 all digits are there: growing adds no cancellation.
 const (
 	relativeTolerance = 1e-12
 	absoluteTolerance = 1e-13
@@ -63,7 +63,8 @@ func TestTruthfulMatchesVectors(t *testing.T) {
 }
 
 // bigTruthful is U^d(α) in 400 bits: growing steps up to the threshold (1−δ)/(e^ε+1), which
-// bisection finds, and shrinking ones after it. The number of growing steps is at most that from 1e-324 to 1.
+// bisection finds, and shrinking ones after it. The number of growing steps is at most that from
+// 1e-324 to 1.
 func bigTruthful(dp Privacy, alpha float64, d int) float64 {
 	e, delta, one := bigExp(bigOf(dp.Epsilon)), bigOf(dp.Delta), bigOf(1)
 	power := func(n int) *big.Float { return bigExp(bigMul(bigOf(dp.Epsilon), bigOf(float64(n)))) }
@@ -111,8 +112,8 @@ func TestTruthfulMatchesBig(t *testing.T) {
 	}
 }
 
-// TestTruthfulOfSubnormals starts below 2^−1022, where the logarithm of package math is wrong on some machines and
-// products lose their digits, and goes about as far as growing lasts.
+// TestTruthfulOfSubnormals starts below 2^−1022, where the logarithm of package math is wrong on
+// some machines and products lose their digits, and goes about as far as growing lasts.
 func TestTruthfulOfSubnormals(t *testing.T) {
 	for _, epsilon := range []float64{0.001, 0.01, 0.1, 1, 10} {
 		dp := Privacy{epsilon, 0}
@@ -155,7 +156,8 @@ func TestTruthfulIsIteratedUpper(t *testing.T) {
 	}
 }
 
-// TestTruthfulNeverDecreases crosses τ with parameters for which e^ε α all but equals the threshold.
+// TestTruthfulNeverDecreases crosses τ with parameters for which e^ε α all but equals the
+// threshold.
 func TestTruthfulNeverDecreases(t *testing.T) {
 	for _, dp := range []Privacy{{1, 0}, {0.25, 0}, {0.01, 1e-9}, {30, 0}, {700, 0}} {
 		threshold := (1 - dp.Delta) / (math.Exp(dp.Epsilon) + 1)
@@ -172,8 +174,8 @@ func TestTruthfulNeverDecreases(t *testing.T) {
 	}
 }
 
-// fig2 is the coloured graph of doliveira2021 Fig. 2: blue (0) are a, b, c, g, h, k, l. The figure is not in
-// the text of the paper; its edges are such that all numbers in the text come out.
+// fig2 is the coloured graph of doliveira2021 Fig. 2: blue (0) are a, b, c, g, h, k, l. The figure
+// is not in the text of the paper; its edges are such that all numbers in the text come out.
 func fig2(t *testing.T) (g *Graph, p *Preferences, vertex func(name rune) int) {
 	const names = "abcghkl" + "deijmnopqrf"
 	vertex = func(name rune) int {
@@ -197,8 +199,8 @@ func fig2(t *testing.T) (g *Graph, p *Preferences, vertex func(name rune) int) {
 	return graphOfEdges(t, len(names), edges...), twoColors(t, colors...), vertex
 }
 
-// TestFig2Homogeneous has the numbers after doliveira2021 Theorem 5. (The paper's 0.7447 is 1 − 0.2553, of
-// which 0.2553 is cut off, not rounded: it is 0.744615….)
+// TestFig2Homogeneous has the numbers after doliveira2021 Theorem 5. (The paper's 0.7447 is 1 −
+// 0.2553, of which 0.2553 is cut off, not rounded: it is 0.744615….)
 func TestFig2Homogeneous(t *testing.T) {
 	g, p, vertex := fig2(t)
 	table := check.Value(truthful(g, p, Privacy{math.Log(1.3), 0.1}, [2]float64{12.0 / 13, 0.2}))(t)
@@ -212,8 +214,8 @@ func TestFig2Homogeneous(t *testing.T) {
 	}
 }
 
-// majority is the graph of doliveira2021 Fig. 1a: bit i of a vertex is the vote of voter i, blue (0) is a
-// majority for 0.
+// majority is the graph of doliveira2021 Fig. 1a: bit i of a vertex is the vote of voter i, blue
+// (0) is a majority for 0.
 func majority(t *testing.T) (*Graph, *Preferences) {
 	var edges [][2]int
 	colors := make([]int, 8)
@@ -240,7 +242,8 @@ func TestVoting(t *testing.T) {
 	}
 }
 
-// mustKeepTo tests the bounds across every edge: exactly where the small part of a chance has its digits.
+// mustKeepTo tests the bounds across every edge: exactly where the small part of a chance has its
+// digits.
 func mustKeepTo(t *testing.T, g *Graph, table Table, dp Privacy) {
 	t.Helper()
 	e := bigExp(bigOf(dp.Epsilon))
@@ -266,8 +269,8 @@ func errorAt(dp Privacy, d int) float64 {
 	return wrong
 }
 
-// TestHomogeneousIsPrivateAtAnyEpsilon is on a path whose ends are so far from the boundary that their errors
-// are nothing beside 1, with steps that float64 cannot tell from 1.
+// TestHomogeneousIsPrivateAtAnyEpsilon is on a path whose ends are so far from the boundary that
+// their errors are nothing beside 1, with steps that float64 cannot tell from 1.
 func TestHomogeneousIsPrivateAtAnyEpsilon(t *testing.T) {
 	g, colors := pathGraph(t, 60), make([]int, 60)
 	for v := 30; v < 60; v++ {
@@ -300,8 +303,8 @@ func TestHomogeneousIsPrivateAtAnyEpsilon(t *testing.T) {
 	}
 }
 
-// TestStepsAtThreshold is where growing turns to shrinking, to the last digits: for a large e^ε, 1 − e^ε α
-// has none there.
+// TestStepsAtThreshold is where growing turns to shrinking, to the last digits: for a large e^ε, 1
+// − e^ε α has none there.
 func TestStepsAtThreshold(t *testing.T) {
 	for _, epsilon := range someEpsilons {
 		for _, delta := range someDeltas {
@@ -317,7 +320,8 @@ func TestStepsAtThreshold(t *testing.T) {
 	}
 }
 
-// mustStep tests the bounds between a chance and the next, and that they leave nothing to be gained.
+// mustStep tests the bounds between a chance and the next, and that they leave nothing to be
+// gained.
 func mustStep(t *testing.T, dp Privacy, steps powers, c chance) {
 	t.Helper()
 	next := steps.next(c)
@@ -378,7 +382,8 @@ func TestHomogeneousConflict(t *testing.T) {
 	want := &ConflictError{From: 2, To: 1, Outputs: []int{0}, Distance: 1, FromProbability: lie, ToProbability: 0.8, Bound: 2 * lie}
 	check.Need(t, reflect.DeepEqual(err, want), "%+v, want %+v", err, want)
 	var conflict *ConflictError
-	// A harmless excess of one probability can be a fatal one of the other: here 1 is above the bound by 1e-14.
+	// A harmless excess of one probability can be a fatal one of the other: here 1 is above the
+	// bound by 1e-14.
 	_, err = truthful(g, p, Privacy{Epsilon: 32}, [2]float64{1, 0.5})
 	check.Need(t, errors.As(err, &conflict), "%v", err)
 	check.That(t, conflict.ToProbability > conflict.Bound, "%+v", conflict)

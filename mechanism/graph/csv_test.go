@@ -44,7 +44,8 @@ func TestReadCSV(t *testing.T) {
 	}
 }
 
-// TestReadCSVColors numbers outputs as asked for: also one that nobody has, and in an order of preference.
+// TestReadCSVColors numbers outputs as asked for: also one that nobody has, and in an order of
+// preference.
 func TestReadCSVColors(t *testing.T) {
 	colors := []string{"red", "none", "blue"}
 	c, err := readText("key,hue\na,blue\nb,red\n", "source,target\na,b\n", CSVOptions{IDColumn: "key", ColorColumn: "hue", Colors: colors})
@@ -241,7 +242,8 @@ func FuzzReadCSV(f *testing.F) {
 	})
 }
 
-// TestInputError_OfFile_HasNoCell: a column that is named wrongly may hold anything, and no error says what.
+// TestInputError_OfFile_HasNoCell: a column that is named wrongly may hold anything, and no error
+// says what.
 func TestInputError_OfFile_HasNoCell(t *testing.T) {
 	const nodes, edges = "id,color\nSECRETa,SECRETred\nSECRETb,SECRETblue\n", "source,target\nSECRETa,SECRETb\n"
 	c := check.Value(readText(nodes, edges, byColor))(t)

@@ -84,8 +84,8 @@ func path(vertices int) *graph.Graph {
 	return g
 }
 
-// Five datasets in a row, of which the last has another true answer than the others: randomized response
-// at the boundary, and the farther from it, the more truth.
+// Five datasets in a row, of which the last has another true answer than the others: randomized
+// response at the boundary, and the farther from it, the more truth.
 func ExampleProblem_Solve() {
 	p, err := graph.NewPreferences(3, nil, []uint32{0, 0, 0, 0, 1})
 	if err != nil {
@@ -109,8 +109,8 @@ func ExampleProblem_Solve() {
 	// private: true
 }
 
-// A region whose two ends answer differently. At vertex 2, the first output could have 0.4; but only if at
-// vertex 1 the first two outputs had less than the 0.85 that they can have.
+// A region whose two ends answer differently. At vertex 2, the first output could have 0.4; but
+// only if at vertex 1 the first two outputs had less than the 0.85 that they can have.
 func ExampleProblem_Solve_weights() {
 	p, err := graph.NewPreferences(3, nil, []uint32{0, 0, 0, 0})
 	if err != nil {
@@ -133,8 +133,8 @@ func ExampleProblem_Solve_weights() {
 	// 3: [0.200 0.200 0.600]
 }
 
-// Three regions of three outputs meet, and each has one more dataset behind. From e^ε = 6/5 to 5/4 there is no gradual release of
-// the optimal answers; from 3/2 to 2 there is.
+// Three regions of three outputs meet, and each has one more dataset behind. From e^ε = 6/5 to 5/4
+// there is no gradual release of the optimal answers; from 3/2 to 2 there is.
 func ExampleGradual() {
 	edges := [][2]int{{0, 1}, {1, 2}, {0, 2}, {0, 3}, {1, 4}, {2, 5}}
 	g, err := graph.New(6, func(yield func(int, int) bool) {

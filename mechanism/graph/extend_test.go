@@ -13,8 +13,8 @@ import (
 	"github.com/sluicedp/sluice/privacy"
 )
 
-// excess returns by how much the worst two given vertices are in conflict: torkamani2023 Lemma 1, for both
-// outputs, at the distances in the whole graph. It is negative if none are.
+// excess returns by how much the worst two given vertices are in conflict: torkamani2023 Lemma 1,
+// for both outputs, at the distances in the whole graph. It is negative if none are.
 func excess(given []fixed, between [][]int, dp Privacy) float64 {
 	worst := math.Inf(-1)
 	for _, a := range given {
@@ -41,9 +41,9 @@ func truthByDefinition(v, color int, given []fixed, between [][]int, dp Privacy)
 	return truth
 }
 
-// randomHit returns vertices that hit the boundary, and some more, with random probabilities of either output
-// in a range of the given width. If fitting, they are then lowered to what the others allow; so they are
-// tight.
+// randomHit returns vertices that hit the boundary, and some more, with random probabilities of
+// either output in a range of the given width. If fitting, they are then lowered to what the others
+// allow; so they are tight.
 func randomHit(g *Graph, p *Preferences, random *rand.Rand, width float64, fitting bool, dp Privacy) []fixed {
 	chosen := make([]bool, g.Vertices())
 	for v := range chosen {
@@ -68,8 +68,8 @@ func randomHit(g *Graph, p *Preferences, random *rand.Rand, width float64, fitti
 	return given
 }
 
-// lower makes all given probabilities those of output 0, and each as large as the others allow but no
-// larger than it was.
+// lower makes all given probabilities those of output 0, and each as large as the others allow but
+// no larger than it was.
 func lower(given []fixed, between [][]int, dp Privacy) {
 	for i, h := range given {
 		given[i] = fixed{h.Vertex, 0, h.probability(0)}
@@ -84,8 +84,8 @@ func lower(given []fixed, between [][]int, dp Privacy) {
 	}
 }
 
-// TestExtendMatchesDefinition compares with the minimum over all given vertices and, for feasibility, with
-// all pairs of them, on thousands of small graphs.
+// TestExtendMatchesDefinition compares with the minimum over all given vertices and, for
+// feasibility, with all pairs of them, on thousands of small graphs.
 func TestExtendMatchesDefinition(t *testing.T) {
 	random := rand.New(rand.NewPCG(5, 5))
 	list := []Privacy{{math.Ln2, 0}, {0.1, 0}, {0.3, 0.05}, {3, 0}, {1.2, 0.001}, {6, 0}, {0.001, 0.15}}
@@ -137,7 +137,8 @@ func mustNameConflict(t *testing.T, err error, given []fixed, between [][]int, d
 	check.Need(t, d >= 1 && d <= conflict.Distance && to > bound, "%v: no conflict at distance %d", err, d)
 }
 
-// TestExtendIsUnbeaten raises the truth of each free vertex a little, which some neighbour must forbid.
+// TestExtendIsUnbeaten raises the truth of each free vertex a little, which some neighbour must
+// forbid.
 func TestExtendIsUnbeaten(t *testing.T) {
 	random := rand.New(rand.NewPCG(6, 6))
 	dp := Privacy{0.4, 0.01}
@@ -193,8 +194,8 @@ func TestFig2Boundary(t *testing.T) {
 		conflict.Distance == 3, "the paper has no (log 1.1, 0) mechanism; %v", err)
 }
 
-// TestLineExample is doliveira2021 Example 3: the (4,3)-line with R_4 = 0.8, of which vertex 4, number 3 here,
-// hits the boundary.
+// TestLineExample is doliveira2021 Example 3: the (4,3)-line with R_4 = 0.8, of which vertex 4,
+// number 3 here, hits the boundary.
 func TestLineExample(t *testing.T) {
 	g, p := pathGraph(t, 7), twoColors(t, 0, 0, 0, 0, 1, 1, 1)
 	table, err := extend(g, p, Privacy{math.Log(1.3), 0.1}, []fixed{{Vertex: 3, Output: 1, Probability: 0.8}})
@@ -231,7 +232,8 @@ func TestNotHitting(t *testing.T) {
 	}
 }
 
-// TestFartherBinds is torkamani2023 Example 3: the nearer given vertex is not always the one that binds.
+// TestFartherBinds is torkamani2023 Example 3: the nearer given vertex is not always the one that
+// binds.
 func TestFartherBinds(t *testing.T) {
 	g, p := example2(t)
 	table := check.Value(extend(g, p, Privacy{math.Ln2, 0}, []fixed{{0, 0, 0.3}, {3, 0, 0.1}}))(t)
@@ -241,7 +243,8 @@ func TestFartherBinds(t *testing.T) {
 	}
 }
 
-// TestExtendWithoutBoundary has components without a boundary: one with a given vertex, and one without.
+// TestExtendWithoutBoundary has components without a boundary: one with a given vertex, and one
+// without.
 func TestExtendWithoutBoundary(t *testing.T) {
 	g := graphOfEdges(t, 6, [2]int{0, 1}, [2]int{1, 2}, [2]int{3, 4})
 	p := twoColors(t, 0, 0, 0, 1, 1, 0)
@@ -255,8 +258,8 @@ func TestExtendWithoutBoundary(t *testing.T) {
 	}
 }
 
-// TestExtendTolerance is at the edge of feasibility: rounding is forgiven, and no more than that, in the
-// probability of either output.
+// TestExtendTolerance is at the edge of feasibility: rounding is forgiven, and no more than that,
+// in the probability of either output.
 func TestExtendTolerance(t *testing.T) {
 	g, p := pathGraph(t, 3), twoColors(t, 0, 0, 1)
 	for _, test := range []struct {
@@ -286,8 +289,8 @@ func TestExtendTolerance(t *testing.T) {
 	}
 }
 
-// TestExtendConflictOfOpposites has a probability of 1 where all but 1e-14 is allowed. That much is less than
-// what is forgiven; but its opposite, 0 beside 1/2, gives the other vertex away.
+// TestExtendConflictOfOpposites has a probability of 1 where all but 1e-14 is allowed. That much is
+// less than what is forgiven; but its opposite, 0 beside 1/2, gives the other vertex away.
 func TestExtendConflictOfOpposites(t *testing.T) {
 	g, p := pathGraph(t, 2), twoColors(t, 0, 0)
 	_, err := extend(g, p, Privacy{32, 0}, []fixed{{0, 0, 0.5}, {1, 0, 1}})

@@ -45,8 +45,8 @@ func mustBeGradual(t *testing.T, g *Graph, low, high [][]*big.Rat, growth *big.R
 	}
 }
 
-// mustRefute tests a certificate from scratch: the given laws gain more than 0, and the moves, each of which is
-// at most 0 for private answers, add up to at least every gain.
+// mustRefute tests a certificate from scratch: the given laws gain more than 0, and the moves, each
+// of which is at most 0 for private answers, add up to at least every gain.
 func mustRefute(t *testing.T, g *Graph, low, high [][]*big.Rat, growth *big.Rat, e *NotGradualError) {
 	t.Helper()
 	gain := new(big.Rat)
@@ -110,8 +110,8 @@ func optimal(t *testing.T, g *Graph, p *Preferences, growth *big.Rat) [][]*big.R
 	return check.Value(g.RationalLaws(p, growth))(t)
 }
 
-// meeting returns a graph in which every two of k regions meet in one edge, and each goes on to a depth; region r
-// ranks the outputs from r on, in a circle.
+// meeting returns a graph in which every two of k regions meet in one edge, and each goes on to a
+// depth; region r ranks the outputs from r on, in a circle.
 func meeting(t *testing.T, k, depth int) (*Graph, *Preferences) {
 	t.Helper()
 	var edges [][2]int
@@ -137,9 +137,9 @@ func meeting(t *testing.T, k, depth int) (*Graph, *Preferences) {
 	return graphOfEdges(t, k*(depth+1), edges...), p
 }
 
-// TestOptimalAnswersOfThreeRegions is the counterexample: where three regions of three outputs meet, there may
-// be no gradual release of optimal answers. It depends on ε in no simple way; from e^(2ε) = 2 = k−1 on there is
-// always one.
+// TestOptimalAnswersOfThreeRegions is the counterexample: where three regions of three outputs
+// meet, there may be no gradual release of optimal answers. It depends on ε in no simple way; from
+// e^(2ε) = 2 = k−1 on there is always one.
 func TestOptimalAnswersOfThreeRegions(t *testing.T) {
 	for _, c := range []struct {
 		low, high string
@@ -161,8 +161,8 @@ func TestOptimalAnswersOfThreeRegions(t *testing.T) {
 	}
 }
 
-// TestUniformErrorsAreGradual takes random graphs, preferences and ε with e^(2ε₁) ≥ k−1, where the errors of
-// optimal answers are uniform.
+// TestUniformErrorsAreGradual takes random graphs, preferences and ε with e^(2ε₁) ≥ k−1, where the
+// errors of optimal answers are uniform.
 func TestUniformErrorsAreGradual(t *testing.T) {
 	rng := rand.New(rand.NewPCG(21, 22))
 	for range 60 {
@@ -175,10 +175,11 @@ func TestUniformErrorsAreGradual(t *testing.T) {
 	}
 }
 
-// uniformPair returns the probabilities of two optimal answers with uniform errors at a distance d, up to names
-// of the outputs: both right, the first right only, the second right only, both wrong and the same, both wrong
-// and different. On the boundary it is a chain of randomized responses. Away from it, a second error and what
-// goes with it falls by e^−ε₂ a step, and the rest of a first error is one that the second answer corrects.
+// uniformPair returns the probabilities of two optimal answers with uniform errors at a distance d,
+// up to names of the outputs: both right, the first right only, the second right only, both wrong
+// and the same, both wrong and different. On the boundary it is a chain of randomized responses.
+// Away from it, a second error and what goes with it falls by e^−ε₂ a step, and the rest of a first
+// error is one that the second answer corrects.
 func uniformPair(low, high *big.Rat, k int64, d int) [5]*big.Rat {
 	one, n := big.NewRat(1, 1), big.NewRat(k-1, 1)
 	plus := func(x, y *big.Rat) *big.Rat { return new(big.Rat).Add(x, y) }
@@ -197,8 +198,9 @@ func uniformPair(low, high *big.Rat, k int64, d int) [5]*big.Rat {
 	return [5]*big.Rat{minus(one, wrong), first, second, same, different}
 }
 
-// TestUniformErrorsHaveAClosedForm checks the explicit law of the proof that uniform errors are gradual: where
-// e^(2ε₁) ≥ k−1, it is private between neighbours in a region, and across a boundary; below, it need not be.
+// TestUniformErrorsHaveAClosedForm checks the explicit law of the proof that uniform errors are
+// gradual: where e^(2ε₁) ≥ k−1, it is private between neighbours in a region, and across a
+// boundary; below, it need not be.
 func TestUniformErrorsHaveAClosedForm(t *testing.T) {
 	private := func(growth *big.Rat, x, y *big.Rat) bool {
 		return x.Sign() >= 0 && x.Cmp(new(big.Rat).Mul(growth, y)) <= 0 && y.Cmp(new(big.Rat).Mul(growth, x)) <= 0
@@ -234,10 +236,11 @@ func TestUniformErrorsHaveAClosedForm(t *testing.T) {
 	check.That(t, !holds(e[0], e[1], 3), "from 6/5 to 5/4 the law is private, and there is none")
 }
 
-// TestThreeAnswersWithUniformErrors is an observation for which there is no proof: three answers, too, cost the
-// largest ε only. They are where a random walk is at three times: its graph has k rays that meet in a clique,
-// it starts at the dataset's distance on the ray of the true answer, and the times are exponential ones, each
-// the one before or that and some more. Numbers are float64; the ends of the rays are far.
+// TestThreeAnswersWithUniformErrors is an observation for which there is no proof: three answers,
+// too, cost the largest ε only. They are where a random walk is at three times: its graph has k
+// rays that meet in a clique, it starts at the dataset's distance on the ray of the true answer,
+// and the times are exponential ones, each the one before or that and some more. Numbers are
+// float64; the ends of the rays are far.
 func TestThreeAnswersWithUniformErrors(t *testing.T) {
 	const depth, near = 30, 8
 	for _, c := range []struct {
@@ -279,7 +282,8 @@ func (s spider) answers(growth [3]float64) map[string][]float64 {
 		next := make(map[string][]float64)
 		for name, before := range chances {
 			for ray := range s.k {
-				// The chance of the answers so far, seen from where the walk is at the time of this one.
+				// The chance of the answers so far, seen from where the walk is at the time of this
+				// one.
 				seen := make([]float64, s.k*s.depth)
 				for d := range s.depth {
 					at := ray*s.depth + d
@@ -341,8 +345,9 @@ func (s spider) later(rate float64, x []float64) []float64 {
 	return y
 }
 
-// TestLinesAreGradual checks by the program what follows from scores: on a line, laws whose prefix sums are
-// moved by U are gradual at any boundary law, of two outputs or more, also if it changes with ε.
+// TestLinesAreGradual checks by the program what follows from scores: on a line, laws whose prefix
+// sums are moved by U are gradual at any boundary law, of two outputs or more, also if it changes
+// with ε.
 func TestLinesAreGradual(t *testing.T) {
 	for _, c := range []struct{ low, high []string }{
 		{[]string{"1/2", "1/2"}, []string{"1/2", "1/2"}},
@@ -359,8 +364,8 @@ func TestLinesAreGradual(t *testing.T) {
 	}
 }
 
-// outward returns laws of no and yes on 2n vertices whose last no is wrong with probability b, and the first
-// yes with probability c, and that are the best for these.
+// outward returns laws of no and yes on 2n vertices whose last no is wrong with probability b, and
+// the first yes with probability c, and that are the best for these.
 func outward(t *testing.T, growth, b, c *big.Rat, n int) [][]*big.Rat {
 	t.Helper()
 	one := big.NewRat(1, 1)
@@ -379,8 +384,9 @@ func outward(t *testing.T, growth, b, c *big.Rat, n int) [][]*big.Rat {
 	return laws
 }
 
-// fromScore returns the only function H of a score whose expectation gives yes with probability yes[z], where three
-// vertices are next to each other: ((1+α²)·yes(z) − α·yes(z+1) − α·yes(z−1)) / (1−α)².
+// fromScore returns the only function H of a score whose expectation gives yes with probability
+// yes[z], where three vertices are next to each other: ((1+α²)·yes(z) − α·yes(z+1) − α·yes(z−1)) /
+// (1−α)².
 func fromScore(growth *big.Rat, before, here, after *big.Rat) *big.Rat {
 	one, alpha := big.NewRat(1, 1), new(big.Rat).Inv(growth)
 	h := new(big.Rat).Mul(new(big.Rat).Add(one, new(big.Rat).Mul(alpha, alpha)), here)
@@ -389,9 +395,9 @@ func fromScore(growth *big.Rat, before, here, after *big.Rat) *big.Rat {
 	return h.Quo(h, left.Mul(left, left))
 }
 
-// TestSlackBoundaries decides when the answers at a boundary that is not tight can be made from a score: for b,
-// c ≤ 1/(1+α) if and only if c + αb and b + αc are at least α, which is privacy, and at most 1−α+α². It holds
-// the conditions against the function H that would do it.
+// TestSlackBoundaries decides when the answers at a boundary that is not tight can be made from a
+// score: for b, c ≤ 1/(1+α) if and only if c + αb and b + αc are at least α, which is privacy, and
+// at most 1−α+α². It holds the conditions against the function H that would do it.
 func TestSlackBoundaries(t *testing.T) {
 	one := big.NewRat(1, 1)
 	within, beyond := 0, 0
@@ -426,9 +432,10 @@ func TestSlackBoundaries(t *testing.T) {
 	check.That(t, within >= 100 && beyond >= 100, "%d boundaries within and %d beyond", within, beyond)
 }
 
-// TestSlackBoundariesMayNotBeGradual takes two kinds of answers that are each gradual by themselves: balanced
-// ones, and those that toss a coin on the boundary, on both sides, which are made from a score of the position
-// without one of its steps. From one kind to the other there may be no release.
+// TestSlackBoundariesMayNotBeGradual takes two kinds of answers that are each gradual by
+// themselves: balanced ones, and those that toss a coin on the boundary, on both sides, which are
+// made from a score of the position without one of its steps. From one kind to the other there may
+// be no release.
 func TestSlackBoundariesMayNotBeGradual(t *testing.T) {
 	const n = 4
 	for _, c := range []struct {

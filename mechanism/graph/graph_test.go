@@ -166,8 +166,8 @@ func TestManyOrders(t *testing.T) {
 	check.OK(t, check.Err(NewPreferences(k, orders, nil)))
 }
 
-// TestDistances compares with the definition: the distance to the nearest vertex of the own colour that has
-// a neighbour of another.
+// TestDistances compares with the definition: the distance to the nearest vertex of the own colour
+// that has a neighbour of another.
 func TestDistances(t *testing.T) {
 	random := rand.New(rand.NewPCG(2, 2))
 	for range 500 {

@@ -169,7 +169,8 @@ func iterated(dp Privacy, alpha float64, d int) float64 {
 	return alpha
 }
 
-// apart reports whether two numbers differ by more than a part of the larger and more than an amount.
+// apart reports whether two numbers differ by more than a part of the larger and more than an
+// amount.
 func apart(got, want, relative, absolute float64) bool {
 	return !(math.Abs(got-want) <= max(absolute, relative*math.Abs(want)))
 }

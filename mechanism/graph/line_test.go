@@ -109,8 +109,8 @@ func TestLineAgainstDefinition(t *testing.T) {
 	}
 }
 
-// TestLineIsPrivateToTheLastDigits tests neighbours on the line in 256 bits. Where e^ε is large, an error
-// of 1e-16 in a small probability would count e^ε times.
+// TestLineIsPrivateToTheLastDigits tests neighbours on the line in 256 bits. Where e^ε is large, an
+// error of 1e-16 in a small probability would count e^ε times.
 func TestLineIsPrivateToTheLastDigits(t *testing.T) {
 	rng := rand.New(rand.NewPCG(3, 4))
 	worst := 0.0
@@ -143,9 +143,9 @@ func bigExcess(p, q []float64, growth *big.Float, delta float64) float64 {
 	return x
 }
 
-// TestLineAtTheThreshold puts a prefix sum just where, after some steps, it hardly fails to pass the threshold
-// 1/(e^ε+1), or hardly passes it. Then the next output gets very little of what is below the threshold,
-// and is all but at the limit of what ε allows.
+// TestLineAtTheThreshold puts a prefix sum just where, after some steps, it hardly fails to pass
+// the threshold 1/(e^ε+1), or hardly passes it. Then the next output gets very little of what is
+// below the threshold, and is all but at the limit of what ε allows.
 func TestLineAtTheThreshold(t *testing.T) {
 	rng := rand.New(rand.NewPCG(4, 4))
 	for _, nano := range []int64{1e8, 1e9, 1e10, 3e10} {
@@ -218,7 +218,8 @@ func TestLineLeapsWhereStepsAreLostInRounding(t *testing.T) {
 	}
 }
 
-// Where 1/(e^ε+1) is below all float64, an output that has probability 0 at the boundary gets no more than δ all the same.
+// Where 1/(e^ε+1) is below all float64, an output that has probability 0 at the boundary gets no
+// more than δ all the same.
 func TestLineWhereTheThresholdIsLost(t *testing.T) {
 	for _, epsilon := range []float64{700, 740, 746, 1000} {
 		dp := Privacy{epsilon, 0.25}
@@ -286,14 +287,16 @@ func TestLineRefuses(t *testing.T) {
 	check.That(t, err == nil && slices.Equal(good, kept), "the argument is now %v, %v", good, err)
 }
 
-// TestLineSumsTo1WhereDeltaOutweighsAll has an ε so small that δ/(e^ε − 1) has all digits of what grows.
+// TestLineSumsTo1WhereDeltaOutweighsAll has an ε so small that δ/(e^ε − 1) has all digits of what
+// grows.
 func TestLineSumsTo1WhereDeltaOutweighsAll(t *testing.T) {
 	law, err := (Privacy{1e-16, 0.44}).Law([]float64{0.134, 0.764, 0, 0.1015, 0.0005}, 2)
 	check.That(t, err == nil && math.Abs(sum(law)-1) <= 1e-14, "%v sums to %v, %v", law, sum(law), err)
 }
 
-// zhou2022 Examples 1 and 2 (Fig. 2). The numbers printed there are 3/55, 9/55 and 43/55, cut to four digits (they
-// sum to 0.9999), and ε = ln 1.2. Blue grows by e^ε up to τ_B, and blue and red together up to τ_R.
+// zhou2022 Examples 1 and 2 (Fig. 2). The numbers printed there are 3/55, 9/55 and 43/55, cut to
+// four digits (they sum to 0.9999), and ε = ln 1.2. Blue grows by e^ε up to τ_B, and blue and red
+// together up to τ_R.
 func TestLaw_ExamplesOfZhou2022(t *testing.T) {
 	dp := Privacy{Epsilon: math.Log(1.2)}
 	const blue, red, green = 0, 1, 2

@@ -51,7 +51,8 @@ func utility(p *Preferences, t Table, weights [][]float64) (total float64) {
 	return total
 }
 
-// mustBePrivate tests in 256 bits and without any tolerance, wherever one end of an edge was not given.
+// mustBePrivate tests in 256 bits and without any tolerance, wherever one end of an edge was not
+// given.
 func mustBePrivate(t *testing.T, g *Graph, table Table, given map[int][]float64, dp Privacy, nano int64) {
 	t.Helper()
 	mustPass(t, g, table, dp)
@@ -68,9 +69,10 @@ func mustBePrivate(t *testing.T, g *Graph, table Table, given map[int][]float64,
 	}
 }
 
-// TestLPAgreesOnTwoOutputs takes random graphs, colours and given laws that hit the boundary. The linear
-// program is feasible exactly if α_h ≤ U^dist(α_h') for all given h, h' and both outputs (torkamani2023
-// Lemma 1), and its optimum, for random weights, is the minimum over h of U^dist (Theorem 1).
+// TestLPAgreesOnTwoOutputs takes random graphs, colours and given laws that hit the boundary. The
+// linear program is feasible exactly if α_h ≤ U^dist(α_h') for all given h, h' and both outputs
+// (torkamani2023 Lemma 1), and its optimum, for random weights, is the minimum over h of U^dist
+// (Theorem 1).
 func TestLPAgreesOnTwoOutputs(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 1))
 	feasible, infeasible := 0, 0
@@ -116,8 +118,9 @@ func TestLPAgreesOnTwoOutputs(t *testing.T) {
 	check.That(t, feasible >= 100 && infeasible >= 100, "%d feasible, %d infeasible", feasible, infeasible)
 }
 
-// TestLPAgreesOnHomogeneousBoundaries takes random graphs and rainbows, and a random law for each: the linear
-// program is feasible exactly if Homogeneous is, and has the same optimum for all weights.
+// TestLPAgreesOnHomogeneousBoundaries takes random graphs and rainbows, and a random law for each:
+// the linear program is feasible exactly if Homogeneous is, and has the same optimum for all
+// weights.
 func TestLPAgreesOnHomogeneousBoundaries(t *testing.T) {
 	rng := rand.New(rand.NewPCG(2, 2))
 	feasible, infeasible := 0, 0
@@ -168,8 +171,8 @@ func TestLPAgreesOnHomogeneousBoundaries(t *testing.T) {
 	check.That(t, feasible >= 100 && infeasible >= 50, "%d feasible, %d infeasible", feasible, infeasible)
 }
 
-// TestLPWithAnyLaws takes laws given at random vertices. What the answers "in A" and "not in A" would need
-// for each set A is necessary for a mechanism to be there.
+// TestLPWithAnyLaws takes laws given at random vertices. What the answers "in A" and "not in A"
+// would need for each set A is necessary for a mechanism to be there.
 func TestLPWithAnyLaws(t *testing.T) {
 	rng := rand.New(rand.NewPCG(3, 3))
 	counts := map[string]int{}
@@ -226,8 +229,8 @@ func setsFit(distances [][]int, given map[int][]float64, dp Privacy) bool {
 	return true
 }
 
-// mustNotBeBeaten compares a solution for even weights with those for the first ranks of one vertex alone: none of
-// these has less there, nor more of what the even weights count.
+// mustNotBeBeaten compares a solution for even weights with those for the first ranks of one vertex
+// alone: none of these has less there, nor more of what the even weights count.
 func mustNotBeBeaten(t *testing.T, g *Graph, p *Preferences, dp Privacy, given map[int][]float64, table Table) {
 	t.Helper()
 	even := slices.Repeat([][]float64{{1, 0.5, 0}}, g.Vertices())
@@ -245,15 +248,15 @@ func mustNotBeBeaten(t *testing.T, g *Graph, p *Preferences, dp Privacy, given m
 	}
 }
 
-// A boundary that is not homogeneous may leave no mechanism that is best in every respect (as Gu et al.,
-// "Generalized Rainbow Differential Privacy", show with another). On the path 0 – 1 – 2 – 3 – 4 – 5, e^ε = 2, the
-// vertices 1 … 4 are one region; its ends have different laws:
+// A boundary that is not homogeneous may leave no mechanism that is best in every respect (as Gu et
+// al., "Generalized Rainbow Differential Privacy", show with another). On the path 0 – 1 – 2 – 3 –
+// 4 – 5, e^ε = 2, the vertices 1 … 4 are one region; its ends have different laws:
 //
 //	1: (0.1, 0.6, 0.3)    4: (0.2, 0.2, 0.6)
 //
-// At 2 the last output can have 0.15 and not less. Then the first has 0.2 at most and the second 0.65 at
-// least; at 3 these have 0.325 and, because of 4, the last 0.3 at least, so that the first has at
-// most 0.375. But 0.4 is possible there, with 0.2 for the last output at 2.
+// At 2 the last output can have 0.15 and not less. Then the first has 0.2 at most and the second
+// 0.65 at least; at 3 these have 0.325 and, because of 4, the last 0.3 at least, so that the first
+// has at most 0.375. But 0.4 is possible there, with 0.2 for the last output at 2.
 func TestSolve_GivenRainbows_DependsOnWeights(t *testing.T) {
 	g := pathGraph(t, 6)
 	p := ordersOf(t, 3, [][]int{{0, 1, 2}, {2, 1, 0}}, 1, 0, 0, 0, 0, 1)
@@ -286,7 +289,8 @@ func TestSolve_NoGivenLaws_IsBalanced(t *testing.T) {
 	mustEqual(t, table, Table{given[0], given[1]}, 0, 0)
 }
 
-// Where e^ε is rounded to 1, all laws are alike; given ones that do not sum to exactly 1 must not stand in the way.
+// Where e^ε is rounded to 1, all laws are alike; given ones that do not sum to exactly 1 must not
+// stand in the way.
 func TestSolve_TinyEpsilon_AllLawsAreAlike(t *testing.T) {
 	law := []float64{0.3, 0.3, 0.4 - 9e-13}
 	table, err := maximize(t.Context(), pathGraph(t, 3), colorsOf(t, 3, 0, 1, 2), Privacy{Epsilon: 1e-12}, map[int][]float64{0: law}, nil)
@@ -294,7 +298,8 @@ func TestSolve_TinyEpsilon_AllLawsAreAlike(t *testing.T) {
 	mustEqual(t, table, Table{law, law, law}, 0, 1e-12)
 }
 
-// TestLPRoundsNothingTo0: what one dataset answers with a probability that is no float64 may not be impossible beside it.
+// TestLPRoundsNothingTo0: what one dataset answers with a probability that is no float64 may not be
+// impossible beside it.
 func TestLPRoundsNothingTo0(t *testing.T) {
 	p := twoColors(t, 0, 1, 1, 1, 1)
 	for _, epsilon := range []float64{300, 700} {
@@ -324,9 +329,9 @@ func TestLPNamesTheConflict(t *testing.T) {
 		edge.ToProbability > edge.Bound, "%v", err)
 }
 
-// TestThreeLawsExcludeOneAnother, though each two of them go together and no set of outputs is too likely for its
-// distance: at the centre of a star, no output can have more than 0.3. With two outputs, two laws are
-// enough for a conflict (torkamani2023 Theorem 1).
+// TestThreeLawsExcludeOneAnother, though each two of them go together and no set of outputs is too
+// likely for its distance: at the centre of a star, no output can have more than 0.3. With two
+// outputs, two laws are enough for a conflict (torkamani2023 Theorem 1).
 func TestThreeLawsExcludeOneAnother(t *testing.T) {
 	g := graphOfEdges(t, 4, [2]int{0, 1}, [2]int{0, 2}, [2]int{0, 3})
 	p := colorsOf(t, 3, make([]int, 4)...)
@@ -382,8 +387,8 @@ func TestLPOnAGrid(t *testing.T) {
 	}
 }
 
-// TestLPOfSmallProbabilities: they are far below any tolerance for float64, and right to the last digits but
-// those that safety takes.
+// TestLPOfSmallProbabilities: they are far below any tolerance for float64, and right to the last
+// digits but those that safety takes.
 func TestLPOfSmallProbabilities(t *testing.T) {
 	for _, c := range []struct {
 		vertices int

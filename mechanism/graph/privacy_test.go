@@ -67,8 +67,8 @@ func bigLower(dp Privacy, alpha *big.Float) *big.Float {
 	return bigMax(bigMax(rest, shrunk), new(big.Float))
 }
 
-// bigTradeoff is 1 less torkamani2023 Eq. (8), and how much of it a float64 may lose to cancellation: (1−α)−δ is
-// divided by e^ε afterwards.
+// bigTradeoff is 1 less torkamani2023 Eq. (8), and how much of it a float64 may lose to
+// cancellation: (1−α)−δ is divided by e^ε afterwards.
 func bigTradeoff(dp Privacy, alpha float64) (tradeoff, lost float64) {
 	e, rest := bigExp(bigOf(dp.Epsilon)), bigSub(bigSub(bigOf(1), bigOf(alpha)), bigOf(dp.Delta))
 	grown := bigSub(bigSub(bigOf(1), bigOf(dp.Delta)), bigMul(e, bigOf(alpha)))
@@ -86,8 +86,9 @@ var (
 	someAlphas   = []float64{0, 5e-324, 1e-300, 1e-20, 1e-12, 1e-5, 0.01, 0.2, 0.3, 0.4999, 0.5, 0.6, 0.9, 1 - 1e-6, 1 - 0x1p-53, 1}
 )
 
-// TestPrivacyBounds compares Upper and Lower with the formulas in 400 bits. Upper has 15 digits everywhere;
-// Lower has them where it is (α−δ)/e^ε, but (as any float would) loses those that 1 − e^ε(1−α) cancels.
+// TestPrivacyBounds compares Upper and Lower with the formulas in 400 bits. Upper has 15 digits
+// everywhere; Lower has them where it is (α−δ)/e^ε, but (as any float would) loses those that 1 −
+// e^ε(1−α) cancels.
 func TestPrivacyBounds(t *testing.T) {
 	for _, epsilon := range someEpsilons {
 		for _, delta := range someDeltas {

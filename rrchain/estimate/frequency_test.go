@@ -70,9 +70,9 @@ var experiments = []experiment{
 }
 
 // TestFrequencies_AnyPopulation_AreUnbiased sums over all partitions and all responses, with levels
-// pooled and stratified: the mean of the estimate is the true share, and its variance is the one that
-// intervals are made of. In unary encoding these are all populations of four objects with two values
-// and of three with three, too, at one level and at two.
+// pooled and stratified: the mean of the estimate is the true share, and its variance is the one
+// that intervals are made of. In unary encoding these are all populations of four objects with two
+// values and of three with three, too, at one level and at two.
 func TestFrequencies_AnyPopulation_AreUnbiased(t *testing.T) {
 	all := slices.Clone(experiments)
 	for _, c := range []struct{ m, n int }{{2, 4}, {3, 3}} {
@@ -118,8 +118,9 @@ func (x experiment) checkMoments(t *testing.T, pool bool) {
 	}
 }
 
-// TestVariance_AnyEpsilon_IsTheFormula computes the variance (n_v·p(1−p) + (n−n_v)·q(1−q)) / (n²(p−q)²)
-// with many digits. Where ε is large, 1 − p is far smaller than a float64 can hold beside 1.
+// TestVariance_AnyEpsilon_IsTheFormula computes the variance (n_v·p(1−p) + (n−n_v)·q(1−q)) /
+// (n²(p−q)²) with many digits. Where ε is large, 1 − p is far smaller than a float64 can hold
+// beside 1.
 func TestVariance_AnyEpsilon_IsTheFormula(t *testing.T) {
 	for _, e := range []string{"0.000000001", "0.01", "1", "5", "20", "30", "38", "80", "600"} {
 		for _, truth := range [][]int64{{8, 0}, {1, 2}, {0, 5, 6}, {1000, 30, 0, 1, 0}, append(make([]int64, 99), 7)} {
@@ -144,8 +145,9 @@ func TestVariance_AnyEpsilon_IsTheFormula(t *testing.T) {
 	}
 }
 
-// TestFrequencies_TwoLevels_HaveTheirWeights combines two levels by hand: by their objects, or pooled,
-// with the weights n·λ², and in unary encoding with the inverse variances for equally common values.
+// TestFrequencies_TwoLevels_HaveTheirWeights combines two levels by hand: by their objects, or
+// pooled, with the weights n·λ², and in unary encoding with the inverse variances for equally
+// common values.
 func TestFrequencies_TwoLevels_HaveTheirWeights(t *testing.T) {
 	low, high := ofValues(eps("0.5"), []int64{10, 20, 30}), ofValues(eps("2"), []int64{50, 30, 40})
 	for name, c := range map[string]struct {
@@ -172,8 +174,8 @@ func TestFrequencies_TwoLevels_HaveTheirWeights(t *testing.T) {
 	}
 }
 
-// TestFrequencies_LevelWithoutResponses_DoesNotCount leaves empty levels out, also for the question of
-// whether the population was parted at all.
+// TestFrequencies_LevelWithoutResponses_DoesNotCount leaves empty levels out, also for the question
+// of whether the population was parted at all.
 func TestFrequencies_LevelWithoutResponses_DoesNotCount(t *testing.T) {
 	for _, c := range []struct{ full, empty Counts }{
 		{ofValues(eps("1"), []int64{3, 4}), ofValues(eps("2"), []int64{0, 0})},
@@ -215,8 +217,9 @@ func TestFrequencies_CountsAndEpsilonAtTheirLimits_AreFinite(t *testing.T) {
 	}
 }
 
-// TestInterval_AnyCounts_IsTheScoreInterval computes all parts of a Frequency from the formulas, also for
-// estimates outside [0,1], where the plug-in for the true share is the nearest possible one.
+// TestInterval_AnyCounts_IsTheScoreInterval computes all parts of a Frequency from the formulas,
+// also for estimates outside [0,1], where the plug-in for the true share is the nearest possible
+// one.
 func TestInterval_AnyCounts_IsTheScoreInterval(t *testing.T) {
 	for confidence, z := range map[float64]float64{ // quantiles from mpmath
 		0.5: 0.674489750196081816, 0.9: 1.64485362695147308, 0.95: 1.95996398454005405, 0.999: 3.2905267314918949,

@@ -9,8 +9,9 @@ import (
 	"github.com/sluicedp/sluice/internal/pace"
 )
 
-// Each death hits a request that is under way: it has no answer, and whether it was carried out depends on when the server died. The stream of events
-// breaks off with it, in the middle of an event. After three more requests the server is there again.
+// Each death hits a request that is under way: it has no answer, and whether it was carried out
+// depends on when the server died. The stream of events breaks off with it, in the middle of an
+// event. After three more requests the server is there again.
 func TestRequestsUnderWayAreHit(t *testing.T) {
 	if !pace.Deep() {
 		t.Skip("deep: it links the command, as examples/served does")
@@ -85,7 +86,8 @@ func defined(text string) string {
 	return strings.Join(found, " ")
 }
 
-// ask sends a request, and returns its answer, or nil if the connection broke. One with a key defines the question of that name.
+// ask sends a request, and returns its answer, or nil if the connection broke. One with a key
+// defines the question of that name.
 func ask(t *testing.T, s *Server, method, path, key, accept string) *http.Response {
 	t.Helper()
 	body := ""
@@ -100,7 +102,8 @@ func ask(t *testing.T, s *Server, method, path, key, accept string) *http.Respon
 	if key != "" {
 		r.Header.Set("Idempotency-Key", `"`+key+`"`)
 	}
-	// A connection of its own: Go's client asks again by itself if one that was used before has broken.
+	// A connection of its own: Go's client asks again by itself if one that was used before has
+	// broken.
 	answer, err := (&http.Transport{DisableKeepAlives: true}).RoundTrip(r)
 	if err != nil {
 		return nil

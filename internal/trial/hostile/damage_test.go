@@ -9,9 +9,10 @@ import (
 	"strings"
 )
 
-// A page of bbolt begins with id (8 bytes), kind (2), number of elements (2), and the number of pages behind it that belong to
-// it (4). An element of a branch page has the place (4) and length (4) of a key, and a page (8); one of a leaf flags, place, and
-// the lengths of key and value (4 each). A meta page has 56 bytes, the last 8 its transaction, and a checksum of these.
+// A page of bbolt begins with id (8 bytes), kind (2), number of elements (2), and the number of
+// pages behind it that belong to it (4). An element of a branch page has the place (4) and length
+// (4) of a key, and a page (8); one of a leaf flags, place, and the lengths of key and value (4
+// each). A meta page has 56 bytes, the last 8 its transaction, and a checksum of these.
 const (
 	head       = 16
 	branchKind = 1
@@ -159,8 +160,8 @@ func (d *damager) redirect() string {
 	return fmt.Sprintf("element %d of page %d leads to %d", n, id, to)
 }
 
-// ascend puts a branch page in the place of a leaf below it, with the id of the leaf: a circle with nothing wrong on any
-// of its pages.
+// ascend puts a branch page in the place of a leaf below it, with the id of the leaf: a circle with
+// nothing wrong on any of its pages.
 func (d *damager) ascend() string {
 	id := d.ofKind(branchKind)
 	n := d.IntN(max(1, d.elements(id)))

@@ -31,8 +31,8 @@ import (
 	"github.com/sluicedp/sluice/rrchain/finite"
 )
 
-// What a child may take for one file. The machine may be busy with other things: so a file has hung if it takes too long
-// each time that it is tried.
+// What a child may take for one file. The machine may be busy with other things: so a file has hung
+// if it takes too long each time that it is tried.
 const (
 	patience   = 3 * time.Second
 	tries      = 5
@@ -61,7 +61,8 @@ func startChild(t *testing.T) *child {
 	return c
 }
 
-// ask has a file looked at. An error says that the child died, or was killed because it took too long; it is gone then.
+// ask has a file looked at. An error says that the child died, or was killed because it took too
+// long; it is gone then.
 func (c *child) ask(one task) (found finding, err error) {
 	hung := time.AfterFunc(forever, func() { _ = c.cmd.Process.Kill() })
 	if err = json.NewEncoder(c.in).Encode(one); err == nil {
@@ -95,8 +96,9 @@ func (c *child) askPatiently(t *testing.T, one task, data []byte) (found finding
 	return found, took, fmt.Errorf("it takes %v", took)
 }
 
-// dropLeftovers removes what lies beside a file. A damaged one that was used may leave its journal there, and each file
-// after it would be refused for that. The file itself stays, as a new one would count as a copy.
+// dropLeftovers removes what lies beside a file. A damaged one that was used may leave its journal
+// there, and each file after it would be refused for that. The file itself stays, as a new one
+// would count as a copy.
 func dropLeftovers(t *testing.T, path string) {
 	t.Helper()
 	beside := check.Value(filepath.Glob(path + "?*"))(t)
@@ -115,10 +117,12 @@ func (c *child) end() {
 // tally counts what came of the files.
 type tally struct{ refused, reported, same, used, usedDamaged int }
 
-// hurry is how many times fewer files there are under the race detector, which makes everything some eight times slower.
+// hurry is how many times fewer files there are under the race detector, which makes everything
+// some eight times slower.
 const hurry = 1 + 9*pace.Race
 
-// TestNoDamageIsPassedOver damages a file in all ways, has another process look at each, and has it used.
+// TestNoDamageIsPassedOver damages a file in all ways, has another process look at each, and has it
+// used.
 func TestNoDamageIsPassedOver(t *testing.T) {
 	files := pace.Tries(max(8, 48/hurry), 240/hurry, 10_000)
 	sound, checkpoint := specimen(t)
@@ -155,7 +159,8 @@ func TestNoDamageIsPassedOver(t *testing.T) {
 		n.judge(t, fmt.Sprintf("file %d: %s", i, what), found, want.Content)
 	}
 	t.Logf("%d files of %d KiB: %+v; %d MiB, %v at most", files, len(sound)>>10, n, memory>>20, slowest)
-	// Of 24 files one is refused always, as it is cut off, and a second mostly. Fewer need not have all sorts.
+	// Of 24 files one is refused always, as it is cut off, and a second mostly. Fewer need not have
+	// all sorts.
 	if files < 24 {
 		return
 	}
@@ -163,7 +168,8 @@ func TestNoDamageIsPassedOver(t *testing.T) {
 		"the damage is not of all sorts: %+v", n)
 }
 
-// settled puts a ledger at a place and changes it there, so that it is no copy, which would be audited before it is used.
+// settled puts a ledger at a place and changes it there, so that it is no copy, which would be
+// audited before it is used.
 func settled(t *testing.T, path string, data []byte) (file []byte) {
 	t.Helper()
 	check.Must(t, os.WriteFile(path, data, 0o600))
@@ -268,7 +274,8 @@ func events(t testing.TB, l *ledger.Ledger) uint64 {
 	return s.Events
 }
 
-// allocated is how many bytes are allocated while something is done. Nothing else may run meanwhile.
+// allocated is how many bytes are allocated while something is done. Nothing else may run
+// meanwhile.
 func allocated(do func()) uint64 {
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
@@ -477,8 +484,9 @@ func sayOf(value string, err error, since time.Time) said {
 	return out
 }
 
-// serveHost opens a ledger and says how that went, and then the same of a call for each line that it is given: "draw KEY
-// NANOS" raises ann's chain, "read" looks at her, "copy PATH" makes a backup.
+// serveHost opens a ledger and says how that went, and then the same of a call for each line that
+// it is given: "draw KEY NANOS" raises ann's chain, "read" looks at her, "copy PATH" makes a
+// backup.
 func serveHost(path, mode string, in io.Reader, out io.Writer) error {
 	if mode == noSockets {
 		if err := forbidSockets(); err != nil {
@@ -711,7 +719,8 @@ func noteAll[T any](r *reader, all iter.Seq2[T, error]) (items []T) {
 	return items
 }
 
-// readAll makes every call that reads, and returns a hash of what they return. It goes on when one fails.
+// readAll makes every call that reads, and returns a hash of what they return. It goes on when one
+// fails.
 func readAll(ctx context.Context, l *ledger.Ledger) (content string, err error) {
 	sum := sha256.New()
 	r := &reader{out: json.NewEncoder(sum)}
@@ -751,8 +760,9 @@ func readAll(ctx context.Context, l *ledger.Ledger) (content string, err error) 
 	return hex.EncodeToString(sum.Sum(nil)), r.fault
 }
 
-// use opens a file for writing and makes calls of several kinds. On a damaged file they may fail, for any reason that is
-// said; what they must not do is end the process. It returns how many were carried out.
+// use opens a file for writing and makes calls of several kinds. On a damaged file they may fail,
+// for any reason that is said; what they must not do is end the process. It returns how many were
+// carried out.
 func use(ctx context.Context, path string) (done int, err error) {
 	l, err := open(path, false)
 	if err != nil {
@@ -798,7 +808,8 @@ func TestMain(m *testing.M) {
 	}
 }
 
-// zeros returns so many zero bytes as a text. The system gives memory for them only when they are written to.
+// zeros returns so many zero bytes as a text. The system gives memory for them only when they are
+// written to.
 func zeros(n int) string {
 	return textOf(make([]byte, n))
 }

@@ -47,7 +47,8 @@ func (f field) copies() uint64 {
 // lists tells whether a name that nobody has yields an empty list.
 func (f field) lists() bool { return f.name == "Sales buyer" || f.name == "Reservations buyer" }
 
-// places are the fields of a request that take a text, or a list of one, each with a key of its own for each length.
+// places are the fields of a request that take a text, or a list of one, each with a key of its own
+// for each length.
 func places[R, T any](ctx context.Context, of string, call func(*ledger.Ledger, context.Context, R) (T, error), request R, names ...string) (all []field) {
 	for _, name := range names {
 		all = append(all, field{of + " " + name, func(l *ledger.Ledger, text string) error {
@@ -125,8 +126,9 @@ func fields(ctx context.Context) []field {
 	)
 }
 
-// TestTextsAreAnyLength puts nothing, a byte, a byte too many and a gigabyte wherever a text goes. Each call ends with a
-// result or a typed error, which is short; a long text costs no memory, and leaves no trace.
+// TestTextsAreAnyLength puts nothing, a byte, a byte too many and a gigabyte wherever a text goes.
+// Each call ends with a result or a typed error, which is short; a long text costs no memory, and
+// leaves no trace.
 func TestTextsAreAnyLength(t *testing.T) {
 	l, _ := market(t, "ann")
 	long := zeros(pace.Tries(1<<24, 1<<30, 1<<30))
@@ -161,7 +163,8 @@ func decided(err error) bool {
 	return errors.As(err, &quote) || errors.As(err, &refused)
 }
 
-// TestTruthsAreAnyLength lets a source of truths return texts of a gigabyte, nothing, too many and too few.
+// TestTruthsAreAnyLength lets a source of truths return texts of a gigabyte, nothing, too many and
+// too few.
 func TestTruthsAreAnyLength(t *testing.T) {
 	l, _ := market(t, "ann", "bob")
 	before := events(t, l)
@@ -199,8 +202,8 @@ func TestTruthsAreAnyLength(t *testing.T) {
 // raceFactor is how many times more memory a copy may take: the race detector keeps a shadow of it.
 const raceFactor = 1 + 2*pace.Race
 
-// TestDocumentsAreAnyLength reads what others send, of any length. What is too long is refused at once. The rest is
-// read with memory that its bytes account for.
+// TestDocumentsAreAnyLength reads what others send, of any length. What is too long is refused at
+// once. The rest is read with memory that its bytes account for.
 func TestDocumentsAreAnyLength(t *testing.T) {
 	_, verifier := signer(t)
 	known := check.Value(note.NewVerifier(verifier))(t)
@@ -305,8 +308,9 @@ func (q *quitter) Err() error {
 	return nil
 }
 
-// mostLooks is how often a call looks at its context at most, among twice as many people. It looks every 64 records that it
-// reads. The call that reads most is a sweep: six records of each person with one chain, three times.
+// mostLooks is how often a call looks at its context at most, among twice as many people. It looks
+// every 64 records that it reads. The call that reads most is a sweep: six records of each person
+// with one chain, three times.
 const mostLooks = 200
 
 // errand is a call that somebody may give up. It is made for the n-th time.
@@ -420,9 +424,10 @@ func errands(t testing.TB) []errand {
 	}
 }
 
-// TestACallerMayGiveUpAtAnyMoment ends the context of each call at every moment when anybody looks at it. The call either
-// says so, and then nothing has happened, and the same key does all of it later; or it is done. Who forgets may also hear that it is done, but that not
-// all bytes are destroyed yet.
+// TestACallerMayGiveUpAtAnyMoment ends the context of each call at every moment when anybody looks
+// at it. The call either says so, and then nothing has happened, and the same key does all of it
+// later; or it is done. Who forgets may also hear that it is done, but that not all bytes are
+// destroyed yet.
 func TestACallerMayGiveUpAtAnyMoment(t *testing.T) {
 	for _, e := range errands(t) {
 		t.Run(e.name, func(t *testing.T) {
@@ -466,7 +471,8 @@ func (e errand) wantNothing(t *testing.T, l *ledger.Ledger, n int, before uint64
 	t.Helper()
 	after := events(t, l)
 	if e.name == "Commit" || e.name == "Cancel" || e.name == "Advance" {
-		// What it needs was made before, by a call that nobody gave up. That is the only one to have settled anything.
+		// What it needs was made before, by a call that nobody gave up. That is the only one to
+		// have settled anything.
 		for ev, err := range l.Events(context.Background(), before+1) {
 			check.Must(t, err)
 			settled, is := ev.Says.(says.Settled)
@@ -493,8 +499,9 @@ func (e errand) wantOnce(t *testing.T, l *ledger.Ledger, n int, was any) {
 	check.That(t, now == before, "call %d, repeated, makes %d events", n, now-before)
 }
 
-// TestACrowdsCallerMayGiveUp does so to requests that are carried out in parts. What is done stays done, and the same
-// key does the rest: everybody gets one response. The quick form tries a third of the moments, others in each run.
+// TestACrowdsCallerMayGiveUp does so to requests that are carried out in parts. What is done stays
+// done, and the same key does the rest: everybody gets one response. The quick form tries a third
+// of the moments, others in each run.
 func TestACrowdsCallerMayGiveUp(t *testing.T) {
 	names := crowd(9_000) // three parts
 	truths := sameTruth("yes")
@@ -594,9 +601,9 @@ func crowd(n int) []string {
 	return names
 }
 
-// TestVeryManyObjectsInARequest: a request that is one transaction says how many objects it takes, before it does
-// anything with them. One that is carried out in parts takes any number; what it refuses them for is in the error,
-// whose text is short.
+// TestVeryManyObjectsInARequest: a request that is one transaction says how many objects it takes,
+// before it does anything with them. One that is carried out in parts takes any number; what it
+// refuses them for is in the error, whose text is short.
 func TestVeryManyObjectsInARequest(t *testing.T) {
 	l, _ := market(t, "ann")
 	before := events(t, l)
@@ -650,8 +657,8 @@ func TestVeryManyValues(t *testing.T) {
 		"%d questions, %v", len(all), err)
 }
 
-// TestVeryManyQuestions: a question costs the same, whether it is the first or the last of a million, and they are listed
-// in their order.
+// TestVeryManyQuestions: a question costs the same, whether it is the first or the last of a
+// million, and they are listed in their order.
 func TestVeryManyQuestions(t *testing.T) {
 	l, path := market(t)
 	n := pace.Tries(4000, 10_000, 1_000_000)
@@ -703,8 +710,8 @@ func defineMany(t testing.TB, l *ledger.Ledger, from, to int) {
 	})
 }
 
-// TestSomebodyInVeryManyChains lets one person answer very many questions. Whatever is about all of them takes ten times as
-// long for ten times as many, and what is about one of them hardly longer.
+// TestSomebodyInVeryManyChains lets one person answer very many questions. Whatever is about all of
+// them takes ten times as long for ten times as many, and what is about one of them hardly longer.
 func TestSomebodyInVeryManyChains(t *testing.T) {
 	few := chained(t, pace.Scale(200, 1_000))
 	many := chained(t, pace.Scale(2_000, 10_000))
@@ -719,7 +726,8 @@ func TestSomebodyInVeryManyChains(t *testing.T) {
 	}
 }
 
-// cost is what a call takes. Allocations stand for its work, because time depends on what else the machine does.
+// cost is what a call takes. Allocations stand for its work, because time depends on what else the
+// machine does.
 type cost struct {
 	bytes uint64
 	took  time.Duration

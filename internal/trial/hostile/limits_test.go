@@ -34,7 +34,8 @@ const (
 	fillMemory = "SLUICE_LIMITS_MEMORY"
 )
 
-// walls are what a file cannot grow beyond: a limit of the process, and the end of a file system that holds nothing else.
+// walls are what a file cannot grow beyond: a limit of the process, and the end of a file system
+// that holds nothing else.
 func walls() []string { return []string{"limit", "disk"} }
 
 // room is how many bytes a file can have.
@@ -66,8 +67,8 @@ func build(path, wall string) (string, error) {
 	return inside, copyFile(path, inside)
 }
 
-// fill enrols people until the disk is full, and tells whom it has enrolled. Then it looks at what a full disk leaves
-// possible. In the end the file is where it was.
+// fill enrols people until the disk is full, and tells whom it has enrolled. Then it looks at what
+// a full disk leaves possible. In the end the file is where it was.
 func fill(path, wall string, memory int64, out io.Writer) error {
 	at, err := build(path, wall)
 	if err != nil {
@@ -114,8 +115,8 @@ func fill(path, wall string, memory int64, out io.Writer) error {
 	return copyFile(at, path)
 }
 
-// again opens a ledger on a full disk. All is there to read; copies of it are made whole or not at all. For writing it opens if there is
-// room for what its journal holds.
+// again opens a ledger on a full disk. All is there to read; copies of it are made whole or not at
+// all. For writing it opens if there is room for what its journal holds.
 func again(ctx context.Context, at string, done int) error {
 	for _, only := range []bool{true, false, true} {
 		l, err := ledger.Open(ctx, at, ledger.Options{ReadOnly: only, Now: func() time.Time { return start().AddDate(0, 0, 1) }})
@@ -151,7 +152,8 @@ func again(ctx context.Context, at string, done int) error {
 	return err
 }
 
-// isFull tells whether an error says that there is no room. By its text: bbolt does not wrap all of them.
+// isFull tells whether an error says that there is no room. By its text: bbolt does not wrap all of
+// them.
 func isFull(err error) bool {
 	return strings.Contains(err.Error(), syscall.ENOSPC.Error()) || strings.Contains(err.Error(), syscall.EFBIG.Error())
 }
@@ -168,9 +170,10 @@ func enrollSome(ctx context.Context, l *ledger.Ledger, n int) (api.EnrollResult,
 	return l.Enroll(ctx, api.EnrollRequest{Key: fmt.Sprint("some ", n), Question: "vote", Objects: names, Cap: boundless()})
 }
 
-// TestAFullDisk lets a ledger grow until its disk is full, behind both walls: when the journal grows, or in the midst of a checkpoint. The call
-// that meets the end is told so, and the ledger stops. Nothing is lost that was told before; on the full disk all can be read; and when there is room again the
-// same key does what failed.
+// TestAFullDisk lets a ledger grow until its disk is full, behind both walls: when the journal
+// grows, or in the midst of a checkpoint. The call that meets the end is told so, and the ledger
+// stops. Nothing is lost that was told before; on the full disk all can be read; and when there is
+// room again the same key does what failed.
 func TestAFullDisk(t *testing.T) {
 	turn := rand.IntN(2)
 	for i, wall := range walls() {
@@ -205,7 +208,8 @@ func fillBehind(t *testing.T, wall string, memory int) {
 	wantRegained(t, path, string(out))
 }
 
-// wantRegained opens a file for which there is room again, and repeats what was told of it and what failed.
+// wantRegained opens a file for which there is room again, and repeats what was told of it and what
+// failed.
 func wantRegained(t *testing.T, path, told string) {
 	t.Helper()
 	l := check.Value(ledger.Open(t.Context(), path, ledger.Options{Now: func() time.Time { return start().AddDate(0, 0, 1) }}))(t)

@@ -76,8 +76,9 @@ func (w way) want(first, second string) (kind string) {
 	return "in use"
 }
 
-// TestTwoProcesses lets two processes open one ledger, in every order of reading and writing and by every way that leads
-// to it. The second is refused, or may do no harm. The first goes on, unless its file is not where it was.
+// TestTwoProcesses lets two processes open one ledger, in every order of reading and writing and by
+// every way that leads to it. The second is refused, or may do no harm. The first goes on, unless
+// its file is not where it was.
 func TestTwoProcesses(t *testing.T) {
 	for _, w := range ways() {
 		for _, modes := range [][2]string{{writing, writing}, {writing, reading}, {reading, writing}, {reading, reading}} {
@@ -162,8 +163,8 @@ func TestARefusalComesWithinASecond(t *testing.T) {
 	}
 }
 
-// TestOneOfManyCopiesIsOpen lets processes open copies of one ledger at once: one gets it. Another does when that one is
-// killed.
+// TestOneOfManyCopiesIsOpen lets processes open copies of one ledger at once: one gets it. Another
+// does when that one is killed.
 func TestOneOfManyCopiesIsOpen(t *testing.T) {
 	needClaims(t)
 	path := newFile(t)
@@ -195,8 +196,8 @@ func TestOneOfManyCopiesIsOpen(t *testing.T) {
 	}
 }
 
-// TestACopyMadeByTheHostCountsToo: a backup may be read while the host goes on, and not be written to. So may the file that a
-// hard link still leads to after the host has compacted the ledger.
+// TestACopyMadeByTheHostCountsToo: a backup may be read while the host goes on, and not be written
+// to. So may the file that a hard link still leads to after the host has compacted the ledger.
 func TestACopyMadeByTheHostCountsToo(t *testing.T) {
 	needClaims(t)
 	path := newFile(t)
@@ -217,8 +218,8 @@ func TestACopyMadeByTheHostCountsToo(t *testing.T) {
 	wantKind(t, h.ask(t, "draw", "1", 2_000_000_000), "")
 }
 
-// TestTwoCopiesInOneProcess: the claim is of the ledger, not of the process. It ends when the ledger is closed, and is
-// not left behind by an open that fails.
+// TestTwoCopiesInOneProcess: the claim is of the ledger, not of the process. It ends when the
+// ledger is closed, and is not left behind by an open that fails.
 func TestTwoCopiesInOneProcess(t *testing.T) {
 	needClaims(t)
 	path := newFile(t)
@@ -249,7 +250,8 @@ func TestChildrenDoNotKeepALedger(t *testing.T) {
 	child.end(t)
 }
 
-// TestWithoutSocketsALedgerOpens: a sandbox that forbids sockets takes the claim away, and nothing else.
+// TestWithoutSocketsALedgerOpens: a sandbox that forbids sockets takes the claim away, and nothing
+// else.
 func TestWithoutSocketsALedgerOpens(t *testing.T) {
 	needSandbox(t)
 	path := newFile(t)
@@ -261,7 +263,8 @@ func TestWithoutSocketsALedgerOpens(t *testing.T) {
 	wantKind(t, openHost(t, path, noSockets).opened, "in use")
 }
 
-// TestAnotherProgramMayTakeTheName: then the ledger does not open, and the error names that program.
+// TestAnotherProgramMayTakeTheName: then the ledger does not open, and the error names that
+// program.
 func TestAnotherProgramMayTakeTheName(t *testing.T) {
 	needClaims(t)
 	path := newFile(t)

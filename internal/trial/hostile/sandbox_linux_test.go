@@ -11,7 +11,8 @@ import (
 // sandboxed tells whether forbidSockets can do it.
 const sandboxed = true
 
-// forbidSockets takes from the calling goroutine, and its thread, the right to make sockets, as some sandboxes do.
+// forbidSockets takes from the calling goroutine, and its thread, the right to make sockets, as
+// some sandboxes do.
 func forbidSockets() error {
 	runtime.LockOSThread()
 	const (

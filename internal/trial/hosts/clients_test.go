@@ -240,8 +240,8 @@ func (x *trial) fault(format string, args ...any) {
 	x.faults = append(x.faults, fmt.Errorf(format, args...))
 }
 
-// pressed tells whether a checkpoint begins behind every commit, and ends before the next but one. So others read and commit at
-// each step of one.
+// pressed tells whether a checkpoint begins behind every commit, and ends before the next but one.
+// So others read and commit at each step of one.
 func (x *trial) pressed() bool { return x.seed%3 > 0 }
 
 // compacted tells whether the file is compacted again and again meanwhile.
@@ -286,8 +286,8 @@ func (x *trial) run(ctx context.Context) {
 	}
 }
 
-// work makes calls as one client. Of some it wants to be sure, and makes them twice: at the same time, one after the other, or
-// much later; some it gives up half-way and makes again.
+// work makes calls as one client. Of some it wants to be sure, and makes them twice: at the same
+// time, one after the other, or much later; some it gives up half-way and makes again.
 func (x *trial) work(ctx context.Context, client int) {
 	var past []order
 	for {
@@ -324,7 +324,8 @@ func (x *trial) work(ctx context.Context, client int) {
 	}
 }
 
-// someTime is what the clock is set to at the n-th call: it goes with the calls, more or less, and now and then far back.
+// someTime is what the clock is set to at the n-th call: it goes with the calls, more or less, and
+// now and then far back.
 func (x *trial) someTime(rng *random.Rand, n int) int64 {
 	shown := int64(n*lifetime/generation) + rng.Int64N(41) - 20
 	if rng.IntN(4) == 0 {
@@ -537,7 +538,8 @@ func (x *trial) otherTerms(o order, key string, named []string) api.ChangeTermsR
 	return r
 }
 
-// readSale reads what a sale delivered, and its receipt, and compares both with what the buyer was told then.
+// readSale reads what a sale delivered, and its receipt, and compares both with what the buyer was
+// told then.
 func (x *trial) readSale(ctx context.Context, h server, told reply) error {
 	number := told.Sale.Number
 	found, err := api.Collect(h.Deliveries(ctx, number))
@@ -566,7 +568,8 @@ func (r *record) decided() bool {
 	return r.err == nil || errors.As(r.err, &refused) || errors.Is(r.err, api.ErrUnknown) || check.Matches(r.err, &api.ReservationError{})
 }
 
-// The sequential ledger, as far as one object goes. ε is counted in tenths, time in minutes since the opening.
+// The sequential ledger, as far as one object goes. ε is counted in tenths, time in minutes since
+// the opening.
 
 // The questions of each cohort: one for sale, one that comes by itself.
 const (
@@ -596,14 +599,16 @@ func tenths(n int) privacy.Epsilon {
 
 func inTenths(e privacy.Epsilon) int { return int(e.Nano() / 100_000_000) }
 
-// What the sellers of a cohort may change their minds to: a lower cap, and a policy of the vote that sells less, for more.
+// What the sellers of a cohort may change their minds to: a lower cap, and a policy of the vote
+// that sells less, for more.
 const (
 	lessInAll   = 18 // ε that an object may spend
 	lessForSale = 14 // the highest ε for sale
 	dearer      = questions
 )
 
-// terms are the policies of a cohort's questions, and the dearer one of the vote. What they mean is for the tests of package policy.
+// terms are the policies of a cohort's questions, and the dearer one of the vote. What they mean is
+// for the tests of package policy.
 type terms [questions + 1]policy.Policy
 
 func newTerms(start, end int64) (t terms, err error) {
@@ -620,7 +625,8 @@ func newTerms(start, end int64) (t terms, err error) {
 	return t, err
 }
 
-// level is a response, or an answer. Who draws for many is not told what, so value and event may not be known yet.
+// level is a response, or an answer. Who draws for many is not told what, so value and event may
+// not be known yet.
 type level struct {
 	epsilon int
 	value   string
@@ -690,7 +696,8 @@ func find(levels []level, epsilon int) (place int, found bool) {
 	return slices.BinarySearchFunc(levels, epsilon, func(l level, e int) int { return l.epsilon - e })
 }
 
-// spentOn is what a question has cost so far: the highest ε of its chain and the highest of its answers.
+// spentOn is what a question has cost so far: the highest ε of its chain and the highest of its
+// answers.
 func (p *person) spentOn(question int) int {
 	spent := top(p.levels[question])
 	if question == vote {
@@ -711,7 +718,8 @@ func (p *person) heldBy(buyer int) int {
 	return 0
 }
 
-// A moment is when something is decided: by the clock, and by the log, whose time does not run back.
+// A moment is when something is decided: by the clock, and by the log, whose time does not run
+// back.
 type moment struct{ clock, log int64 }
 
 // holds tells whether a reservation holds budget.
@@ -739,8 +747,8 @@ func (p *person) absent(r request) *api.Refusal {
 	return &api.Refusal{Reason: reason, Asked: tenths(r.epsilon), Remedy: "enrolling"}
 }
 
-// overdrawn is the refusal of what costs more than is left, under the ceiling of the chain or the cap. reaches is the ε of the
-// chain afterwards.
+// overdrawn is the refusal of what costs more than is left, under the ceiling of the chain or the
+// cap. reaches is the ε of the chain afterwards.
 func (p *person) overdrawn(t *terms, m moment, r request, cost, reaches int) *api.Refusal {
 	reserved := 0
 	for _, h := range p.held {
@@ -817,7 +825,8 @@ func (p *person) undrawn(t *terms, m moment, r request) *api.Refusal {
 	return p.overdrawn(t, m, r, r.epsilon-current, r.epsilon)
 }
 
-// unsaleable is the refusal of an order. What would do instead is on offer: what the buyer holds may not be any more.
+// unsaleable is the refusal of an order. What would do instead is on offer: what the buyer holds
+// may not be any more.
 func (p *person) unsaleable(t *terms, m moment, r request) *api.Refusal {
 	try := func(r request) *api.Refusal { return p.unsold(t, m, r) }
 	refusal, offered := try(r), inTenths(p.under(t, vote).Limit())
@@ -897,7 +906,8 @@ func (p *person) gone(t *terms, number uint64, r request) *api.Refusal {
 	return p.takenBack(t, r)
 }
 
-// takenBack is the refusal of a reservation whose budget is not there any more, because terms have changed.
+// takenBack is the refusal of a reservation whose budget is not there any more, because terms have
+// changed.
 func (p *person) takenBack(t *terms, r request) *api.Refusal {
 	cost := rest(r.epsilon, top(p.levels[vote]))
 	short := func(reason api.Reason, ceiling, spent int) *api.Refusal {
@@ -941,8 +951,8 @@ func (p *person) otherwise(question int) *api.Refusal {
 	return nil
 }
 
-// show adds a response to levels, or compares it with the one that is there. Of either, value and event may be unknown. A
-// new one is of an event behind last, and one that was there is not.
+// show adds a response to levels, or compares it with the one that is there. Of either, value and
+// event may be unknown. A new one is of an event behind last, and one that was there is not.
 func show(levels []level, shown level, last uint64) ([]level, bool) {
 	at, found := find(levels, shown.epsilon)
 	if !found {

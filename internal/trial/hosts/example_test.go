@@ -50,7 +50,8 @@ func openHere(ctx context.Context, dir, database, b string) (*ledger.Ledger, err
 	})
 }
 
-// mutual reads the certificate of this host, and that of the authority which has signed those of all.
+// mutual reads the certificate of this host, and that of the authority which has signed those of
+// all.
 func mutual(dir string) (*tls.Config, error) {
 	own, err := tls.LoadX509KeyPair(filepath.Join(dir, "host.pem"), filepath.Join(dir, "host.key"))
 	if err != nil {

@@ -72,8 +72,9 @@ func relay(t *testing.T, in place, from, to string, trip time.Duration) {
 	check.Need(t, line == "ready\n", "a relay says %q: %v", line, err)
 }
 
-// Two hosts are far from each other, and the database is with one of them. They take over from each other; and when the cable is cut while the far one
-// writes, the near one goes on, and the far one finds out.
+// Two hosts are far from each other, and the database is with one of them. They take over from each
+// other; and when the cable is cut while the far one writes, the near one goes on, and the far one
+// finds out.
 func TestHostsFarFromEachOther(t *testing.T) {
 	t.Parallel() // it waits, mostly
 	for _, trip := range []time.Duration{1 * time.Millisecond, 10 * time.Millisecond, 100 * time.Millisecond} {

@@ -21,10 +21,11 @@ import (
 	"github.com/sluicedp/sluice/rrchain"
 )
 
-// A harness that finds nothing may be blind. These hosts are ledgers with a fault, and each must be found.
+// A harness that finds nothing may be blind. These hosts are ledgers with a fault, and each must be
+// found.
 
-// faultSeeds are tried one after the other, until the fault is found. One of them shows the rarest fault, the split, nine times
-// out of ten; all of them miss it once in 10¹² runs.
+// faultSeeds are tried one after the other, until the fault is found. One of them shows the rarest
+// fault, the split, nine times out of ten; all of them miss it once in 10¹² runs.
 const faultSeeds = 12
 
 // caught runs histories of a faulty host until one is wrong, and returns what is wrong with it.
@@ -54,8 +55,8 @@ const (
 	byKey   = "came to two things"
 )
 
-// meeting holds up whoever comes until another one does, so that both are in the same place at the same time. Nobody waits for
-// long: the last one would for ever.
+// meeting holds up whoever comes until another one does, so that both are in the same place at the
+// same time. Nobody waits for long: the last one would for ever.
 type meeting chan struct{}
 
 func (m meeting) wait() {
@@ -66,8 +67,8 @@ func (m meeting) wait() {
 	}
 }
 
-// split is a ledger that checks caps in one transaction and draws in another. Its own caps bind nobody. If whole is set, nothing
-// comes between the two.
+// split is a ledger that checks caps in one transaction and draws in another. Its own caps bind
+// nobody. If whole is set, nothing comes between the two.
 type split struct {
 	*ledger.Ledger
 	trial *trial
@@ -145,7 +146,8 @@ func TestCheckAndActInTwoTransactionsAreCaught(t *testing.T) {
 	wantCaught(t, err, byOrder)
 }
 
-// The same host with both under one lock is right: what the test above finds is the gap, and nothing else about the host.
+// The same host with both under one lock is right: what the test above finds is the gap, and
+// nothing else about the host.
 func TestCheckAndActUnderOneLockAreRight(t *testing.T) {
 	x := newTrial(t, 1, 500, releases())
 	x.clock.set(int64(len(x.terms) * lifetime))
@@ -193,8 +195,9 @@ func (h *anew) redraw(one api.Delivery) (string, error) {
 	return kept.(string), err
 }
 
-// A new draw at an ε of at most 2 differs from the recorded one with probability at least 0.11, whichever that is. A seed has
-// more than 300 resales, so that none of them differs has a probability below 1e-15.
+// A new draw at an ε of at most 2 differs from the recorded one with probability at least 0.11,
+// whichever that is. A seed has more than 300 resales, so that none of them differs has a
+// probability below 1e-15.
 func TestAResaleDrawnAnewIsCaught(t *testing.T) {
 	err := caught(t, []weight{{toRelease, 20}, {toSell, 60}, {toReadLevel, 20}}, func(x *trial) server { return &anew{Ledger: x.real} })
 	wantCaught(t, err, byOrder)
@@ -239,7 +242,8 @@ func TestARetrySoldAgainIsCaught(t *testing.T) {
 	wantCaught(t, err, byKey)
 }
 
-// hasty lets readers see a response before it is committed, then loses that transaction, and carries the request out in another.
+// hasty lets readers see a response before it is committed, then loses that transaction, and
+// carries the request out in another.
 type hasty struct {
 	*ledger.Ledger
 	mu      sync.Mutex
@@ -300,8 +304,8 @@ func (h *hasty) drafts(question string, epsilon privacy.Epsilon, recorded map[st
 	return all
 }
 
-// What a reader sees of a transaction that is then committed as it was would be no fault that anybody can notice; so this one
-// is lost.
+// What a reader sees of a transaction that is then committed as it was would be no fault that
+// anybody can notice; so this one is lost.
 func TestAReadOfWhatIsNotCommittedIsCaught(t *testing.T) {
 	err := caught(t, []weight{{toRelease, 40}, {toReadLevel, 60}}, func(x *trial) server {
 		return &hasty{Ledger: x.real, pending: map[api.Response]bool{}, meet: make(meeting)}
@@ -309,7 +313,8 @@ func TestAReadOfWhatIsNotCommittedIsCaught(t *testing.T) {
 	wantCaught(t, err, byOrder)
 }
 
-// Many clients do everything there is to do, at the same time; and there is an order in which one would have been told the same.
+// Many clients do everything there is to do, at the same time; and there is an order in which one
+// would have been told the same.
 func TestHistoriesAreLinearizable(t *testing.T) {
 	seeds, length := pace.Tries(6, 24, 200), pace.Scale(2000, 20_000)
 	first, calls, met := 0, 0, map[string]int{}
@@ -379,8 +384,8 @@ func (x *trial) outcomes(n map[string]int) {
 	}
 }
 
-// wantOutcomes reports what a test wants to have met and has not. The rarest come about some 25 times in the quick form, most
-// hundreds of times.
+// wantOutcomes reports what a test wants to have met and has not. The rarest come about some 25
+// times in the quick form, most hundreds of times.
 func wantOutcomes(t *testing.T, n map[string]int) {
 	t.Helper()
 	for _, one := range []string{

@@ -153,8 +153,8 @@ func TestAWrongHistoryIsCutShort(t *testing.T) {
 	check.That(t, len(cut) == 4 && cut[3].Input.(*deed).epsilon == 7, "cut to %v", cut)
 }
 
-// patience is how long the order of the calls about one object is looked for. It takes milliseconds, but for many that wait
-// at a time for a takeover.
+// patience is how long the order of the calls about one object is looked for. It takes
+// milliseconds, but for many that wait at a time for a takeover.
 func patience() time.Duration { return time.Duration(pace.Scale(1, 10)) * time.Minute }
 
 // check looks for everything that is wrong with a history.
@@ -173,9 +173,10 @@ func (x *trial) check(ctx context.Context) error {
 	return errors.Join(faults...)
 }
 
-// once makes one record of all calls with the same key that were carried out: it happened once, after the first of them
-// began and before anybody was told. Refused calls stay as they are: nothing came of them. Those that were given up count
-// with one that was carried out later, because they may have done it. A reservation that a repetition was told is not open was granted before.
+// once makes one record of all calls with the same key that were carried out: it happened once,
+// after the first of them began and before anybody was told. Refused calls stay as they are:
+// nothing came of them. Those that were given up count with one that was carried out later, because
+// they may have done it. A reservation that a repetition was told is not open was granted before.
 func (x *trial) once(ctx context.Context) (all []record) {
 	done, given, closed := map[int]record{}, map[int]int64{}, []record(nil)
 	for _, r := range x.told {
@@ -338,7 +339,8 @@ func (r *record) deed(name string) *deed {
 	return d
 }
 
-// tell adds what a call that was carried out told about an object, which may have been the only one.
+// tell adds what a call that was carried out told about an object, which may have been the only
+// one.
 func (d *deed) tell(r *record, alone bool) {
 	switch told := r.reply; d.what {
 	case toEnroll:
@@ -389,8 +391,8 @@ func (d *deed) tell(r *record, alone bool) {
 	}
 }
 
-// checkOrder looks for an order of the calls about one object. If there is none, the error tells the shortest history
-// found that has none.
+// checkOrder looks for an order of the calls about one object. If there is none, the error tells
+// the shortest history found that has none.
 func checkOrder(operations []porcupine.Operation) error {
 	switch porcupine.CheckOperationsTimeout(model(), operations, patience()) {
 	case porcupine.Ok:
@@ -408,8 +410,9 @@ func checkOrder(operations []porcupine.Operation) error {
 	return errors.New(out.String())
 }
 
-// shorten returns the shortest beginning of a wrong history that is wrong, without the readings and refusals that do not
-// matter. What changes something stays: without it, others would be wrong that are right.
+// shorten returns the shortest beginning of a wrong history that is wrong, without the readings and
+// refusals that do not matter. What changes something stays: without it, others would be wrong that
+// are right.
 func shorten(operations []porcupine.Operation) []porcupine.Operation {
 	wrong := func(some []porcupine.Operation) bool {
 		return porcupine.CheckOperationsTimeout(model(), some, patience()/10) == porcupine.Illegal
@@ -539,7 +542,8 @@ func (d *deed) reads() bool {
 	return d.failed || d.unknown || d.notReserved
 }
 
-// next returns the states that a deed may leave, if it is done in this one and comes to what was told.
+// next returns the states that a deed may leave, if it is done in this one and comes to what was
+// told.
 func (d *deed) next(p *person) (all []*person) {
 	for _, m := range d.moments(p) {
 		q, ok := d.at(p, m)
@@ -740,7 +744,8 @@ func (d *deed) enroll(p *person) (*person, bool) {
 	return &q, d.tally[way] > 0 && d.follows(p)
 }
 
-// changeTerms puts somebody under other terms. tally is how many changed, and how many were under these.
+// changeTerms puts somebody under other terms. tally is how many changed, and how many were under
+// these.
 func (d *deed) changeTerms(p *person) (*person, bool) {
 	if !d.isRefusal(p.unwilling(d.request)) {
 		return p, false
@@ -886,7 +891,8 @@ type clock struct {
 	changes []change
 }
 
-// change is a time that a clock showed, at the earliest from one tick on and at the latest until another.
+// change is a time that a clock showed, at the earliest from one tick on and at the latest until
+// another.
 type change struct{ from, until, shown int64 }
 
 func newClock(ticks *atomic.Int64) *clock {

@@ -326,7 +326,8 @@ func (h *host) listen(d *json.Decoder) {
 // gone is what is said of a host that is no more.
 const gone = "gone"
 
-// ask asks for something, and returns where the answer comes. A host that dies answers that it is gone.
+// ask asks for something, and returns where the answer comes. A host that dies answers that it is
+// gone.
 func (h *host) ask(c command) <-chan said {
 	answer := make(chan said, 1)
 	inside := make(chan said, 1)
@@ -408,7 +409,8 @@ func (t *toldByKey) check(h *host) {
 	}
 }
 
-// load has several clients ask a host for releases, until it is told to end, or somebody is told that it cannot.
+// load has several clients ask a host for releases, until it is told to end, or somebody is told
+// that it cannot.
 func (t *toldByKey) load(h *host, from int) (end func() (failed []said)) {
 	over := make(chan struct{})
 	var all sync.WaitGroup
@@ -487,7 +489,8 @@ func free(t testing.TB) string {
 	return l.Addr().String()
 }
 
-// hostPair are two hosts of one ledger, each with a directory of its own. The first has it open. There may be a third.
+// hostPair are two hosts of one ledger, each with a directory of its own. The first has it open.
+// There may be a third.
 type hostPair struct {
 	a, b, c *host
 }
@@ -543,8 +546,8 @@ func (p *hostPair) follow(t testing.TB) {
 	follows(t, p.b, p.a)
 }
 
-// With three hosts, the one that has the ledger is killed and comes back as a standby with its own file, whatever the others forget and trim
-// before. What it lacks is destroyed when it has it.
+// With three hosts, the one that has the ledger is killed and comes back as a standby with its own
+// file, whatever the others forget and trim before. What it lacks is destroyed when it has it.
 func TestLeader_KilledOfThree_ComesBackAsStandby(t *testing.T) {
 	s := pgtest.Start(t)
 	s.Database(t, "journals")
@@ -583,8 +586,8 @@ func TestLeader_KilledOfThree_ComesBackAsStandby(t *testing.T) {
 	}
 }
 
-// Both hosts say which one has the ledger. The one that was taken over from, and commits nothing, stops when it is asked for its health,
-// and comes back as a standby.
+// Both hosts say which one has the ledger. The one that was taken over from, and commits nothing,
+// stops when it is asked for its health, and comes back as a standby.
 func TestHealth_TakenOverFrom_StopsWithoutACommit(t *testing.T) {
 	s := pgtest.Start(t)
 	s.Database(t, "journals")
@@ -606,8 +609,8 @@ func TestHealth_TakenOverFrom_StopsWithoutACommit(t *testing.T) {
 	check.That(t, now.Value == "b", "as a standby: %+v", now)
 }
 
-// A database's connections are cut at any message of a commit while several clients write: nothing that was told is lost or told twice, and the
-// ledger goes on.
+// A database's connections are cut at any message of a commit while several clients write: nothing
+// that was told is lost or told twice, and the ledger goes on.
 func TestHost_ConnectionsBreakAtCommits_LedgerGoesOn(t *testing.T) {
 	s := pgtest.Start(t)
 	proxy := pgtest.NewProxy(t, s)
@@ -645,8 +648,8 @@ func TestHost_ConnectionsBreakAtCommits_LedgerGoesOn(t *testing.T) {
 	p.b.do(command{Do: "verify"})
 }
 
-// A host is stopped in the midst of its work, and its standby takes over. When it is woken it appends nothing, says so, and nothing that
-// either told is lost, or told twice.
+// A host is stopped in the midst of its work, and its standby takes over. When it is woken it
+// appends nothing, says so, and nothing that either told is lost, or told twice.
 func TestAHostIsStoppedTakenOverFromAndWoken(t *testing.T) {
 	s := pgtest.Start(t)
 	s.Database(t, "journals")
@@ -676,8 +679,9 @@ func TestAHostIsStoppedTakenOverFromAndWoken(t *testing.T) {
 	}
 }
 
-// A standby takes over under load: nothing that was told is lost or told twice, and it takes at most three seconds, as the median of twenty. Each takes over
-// from the other, and whoever was taken over from follows then.
+// A standby takes over under load: nothing that was told is lost or told twice, and it takes at
+// most three seconds, as the median of twenty. Each takes over from the other, and whoever was
+// taken over from follows then.
 func TestTakeoversUnderLoad(t *testing.T) {
 	s := pgtest.Start(t)
 	s.Standby(t, "one")
@@ -711,8 +715,8 @@ func TestTakeoversUnderLoad(t *testing.T) {
 	check.That(t, len(took) < 20 || median <= 3*time.Second, "a takeover takes %v", median)
 }
 
-// The disk of the host that leads is destroyed at any instant: while it answers, while it forgets, while it has the journal trimmed. Its standby
-// goes on with everything that was told.
+// The disk of the host that leads is destroyed at any instant: while it answers, while it forgets,
+// while it has the journal trimmed. Its standby goes on with everything that was told.
 func TestTheDiskOfAHostIsDestroyed(t *testing.T) {
 	t.Parallel() // it waits, mostly
 	s := pgtest.Start(t)
@@ -771,8 +775,9 @@ func found(t testing.TB, b string, dirs ...string) (files []string) {
 	return files
 }
 
-// Forget waits until a standby has a base that has forgotten as well, and says how far the journal is destroyed. When it returns, no key of what
-// was journaled before is left on either host; and neither the database nor its standby ever held a name in clear.
+// Forget waits until a standby has a base that has forgotten as well, and says how far the journal
+// is destroyed. When it returns, no key of what was journaled before is left on either host; and
+// neither the database nor its standby ever held a name in clear.
 func TestForgetWaitsForAnotherBase(t *testing.T) {
 	s := pgtest.Start(t)
 	standby := s.Standby(t, "one")
@@ -825,7 +830,8 @@ func TestForgetWaitsForAnotherBase(t *testing.T) {
 	p.b.do(command{Do: "verify"})
 }
 
-// A file has what its database has lost. It is refused, until somebody has the journal made anew behind it: then nothing that was told is lost.
+// A file has what its database has lost. It is refused, until somebody has the journal made anew
+// behind it: then nothing that was told is lost.
 func TestAFileThatIsAheadOfItsDatabase(t *testing.T) {
 	s := pgtest.Start(t)
 	s.Database(t, "journals")
@@ -887,8 +893,9 @@ func (p *hostPair) keys(t testing.TB) map[string]string {
 	return all
 }
 
-// A host hangs, as when its machine swaps: it answers no call, and its connections stay. Of three hosts another one takes over within two
-// seconds, and writes; the one that hung appends nothing when it goes on.
+// A host hangs, as when its machine swaps: it answers no call, and its connections stay. Of three
+// hosts another one takes over within two seconds, and writes; the one that hung appends nothing
+// when it goes on.
 func TestTakeOver_LeaderOfThreeHangs_TakesTwoSecondsAtMost(t *testing.T) {
 	s := pgtest.Start(t)
 	s.Database(t, "journals")
@@ -921,8 +928,9 @@ func TestTakeOver_LeaderOfThreeHangs_TakesTwoSecondsAtMost(t *testing.T) {
 	}
 }
 
-// pair are two hosts with a journal in PostgreSQL, which take over from each other while the clients go on. Who has the journal serves all calls, and the
-// other follows; what the first cannot end because it was taken over from, the clients ask of the other.
+// pair are two hosts with a journal in PostgreSQL, which take over from each other while the
+// clients go on. Who has the journal serves all calls, and the other follows; what the first cannot
+// end because it was taken over from, the clients ask of the other.
 type pair struct {
 	*trial
 	t       testing.TB
@@ -1086,7 +1094,8 @@ func (p *pair) run(ctx context.Context, every int64) {
 	<-ended
 }
 
-// ask has a call made of who serves, and if that one was taken over from meanwhile, again of the next.
+// ask has a call made of who serves, and if that one was taken over from meanwhile, again of the
+// next.
 func (p *pair) ask(ctx context.Context, call func(server) error) error {
 	p.began.Add(1)
 	for {
@@ -1103,8 +1112,8 @@ func (p *pair) ask(ctx context.Context, call func(server) error) error {
 	}
 }
 
-// Two hosts take over from each other every few hundred calls, while twelve clients go on: and there is an order in which one host and one client
-// would have been told the same.
+// Two hosts take over from each other every few hundred calls, while twelve clients go on: and
+// there is an order in which one host and one client would have been told the same.
 func TestHistoriesAreLinearizableAcrossTwoHosts(t *testing.T) {
 	s := pgtest.Start(t)
 	s.Database(t, "journals")
@@ -1152,8 +1161,8 @@ func mustID(t testing.TB, l *ledger.Ledger) uuid.UUID {
 	return check.Value(uuid.Parse(l.About().ID))(t)
 }
 
-// A harness that finds nothing may be blind. Hosts that do not hear that they were taken over from, and a database that loses what was told
-// while nobody knows how far that was, are found.
+// A harness that finds nothing may be blind. Hosts that do not hear that they were taken over from,
+// and a database that loses what was told while nobody knows how far that was, are found.
 func TestFaultyTakeoversAreCaught(t *testing.T) {
 	s := pgtest.Start(t)
 	s.Database(t, "journals")

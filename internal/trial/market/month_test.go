@@ -90,7 +90,8 @@ func nats(nano int64) privacy.Epsilon {
 	return e
 }
 
-// month lets thirty days pass: what policies release for free is drawn in the morning, and orders come at noon.
+// month lets thirty days pass: what policies release for free is drawn in the morning, and orders
+// come at noon.
 func (m *market) month(ctx context.Context) error {
 	m.calendar.set(1, 3)
 	if err := m.enroll(ctx); err != nil {
@@ -196,7 +197,8 @@ func (b *books) checkMoney() error {
 	return nil
 }
 
-// checkBudgets checks that nobody is over budget, and that the highest levels are all that was spent.
+// checkBudgets checks that nobody is over budget, and that the highest levels are all that was
+// spent.
 func (b *books) checkBudgets() error {
 	for _, person := range b.people {
 		levels := int64(0)
@@ -216,8 +218,8 @@ func (b *books) checkBudgets() error {
 // holding names what one buyer has of one person.
 type holding struct{ buyer, question, person string }
 
-// checkDifferences checks that each buyer has paid, in however many steps, the price of the highest level
-// held of each person.
+// checkDifferences checks that each buyer has paid, in however many steps, the price of the highest
+// level held of each person.
 func (b *books) checkDifferences() error {
 	paid, highest := map[holding]int64{}, map[holding]privacy.Epsilon{}
 	for _, sale := range b.sales {
@@ -265,8 +267,8 @@ func (b *books) checkSubscriber() error {
 	return nil
 }
 
-// calendar is the clock of the month. Its days are counted from 1, and it begins tomorrow, because the
-// ledger's time cannot go back behind the creation of its file.
+// calendar is the clock of the month. Its days are counted from 1, and it begins tomorrow, because
+// the ledger's time cannot go back behind the creation of its file.
 type calendar struct {
 	first time.Time // midnight before day 1
 	mu    sync.Mutex
@@ -300,7 +302,8 @@ func (c *calendar) day(at time.Time) int { return int(at.Sub(c.first)/(24*time.H
 
 func (c *calendar) today() int { return c.day(c.Now()) }
 
-// offer is one kind of terms on which people take part: a policy for each question, and a cap over both.
+// offer is one kind of terms on which people take part: a policy for each question, and a cap over
+// both.
 type offer struct {
 	name   string
 	cap    privacy.Epsilon
@@ -350,8 +353,8 @@ func withDates(text string, c *calendar) string {
 	return text
 }
 
-// drawOffers draws the terms of each person. The seed makes them the same in every run; they depend on
-// nobody's answer, so that those who sell stand for all.
+// drawOffers draws the terms of each person. The seed makes them the same in every run; they depend
+// on nobody's answer, so that those who sell stand for all.
 func drawOffers(all []*offer, people []string) map[string]*offer {
 	random := rand.New(rand.NewPCG(1996, 8802))
 	drawn := make(map[string]*offer, len(people))
@@ -408,8 +411,8 @@ type answer struct {
 	value   string
 }
 
-// answers is what one buyer, or several who pool, hold about a question, by person. Of each person only
-// the highest level is kept: the lower ones say nothing that it does not say.
+// answers is what one buyer, or several who pool, hold about a question, by person. Of each person
+// only the highest level is kept: the lower ones say nothing that it does not say.
 type answers map[string]answer
 
 func (a answers) add(person string, one answer) {
@@ -482,8 +485,8 @@ const (
 	no  = "no"
 )
 
-// health is what the host of the survey of health insurance in the United States of 1996 knows. People
-// are named by the number of their row.
+// health is what the host of the survey of health insurance in the United States of 1996 knows.
+// People are named by the number of their row.
 type health struct {
 	People []string                     // in the order of the file
 	Region map[string]string            // by person
@@ -719,7 +722,8 @@ func (m *market) script() map[int]func(context.Context) error {
 	}
 }
 
-// buy sells to whom it may, a region at a time, leaving out the others. Quotes, if there are any, must be kept.
+// buy sells to whom it may, a region at a time, leaving out the others. Quotes, if there are any,
+// must be kept.
 func (m *market) buy(ctx context.Context, w wish, quotes ...api.Quote) (sales []api.Sale, err error) {
 	for i, region := range m.regions(w) {
 		r := api.SellRequest{Key: m.key("sale", w, region), Order: m.order(w, region), Partial: true, Truth: m.people.Truth}
@@ -738,7 +742,8 @@ func (m *market) buy(ctx context.Context, w wish, quotes ...api.Quote) (sales []
 	return sales, nil
 }
 
-// reasonsOf counts refusals by their reasons, which must be among those that somebody is left out for here.
+// reasonsOf counts refusals by their reasons, which must be among those that somebody is left out
+// for here.
 func reasonsOf(refused []api.Refusal) (map[api.Reason]int, error) {
 	n := map[api.Reason]int{}
 	for _, r := range refused {
@@ -751,8 +756,8 @@ func reasonsOf(refused []api.Refusal) (map[api.Reason]int, error) {
 	return n, nil
 }
 
-// sweep draws what policies have released. On days 15 to 20 the host is being repaired; the first sweep after that
-// leaves the levels that daily ones would have left.
+// sweep draws what policies have released. On days 15 to 20 the host is being repaired; the first
+// sweep after that leaves the levels that daily ones would have left.
 func (m *market) sweep(ctx context.Context, day int) error {
 	if day >= 15 && day <= 20 {
 		return nil
@@ -845,8 +850,8 @@ func (m *market) comeTooLateAndQuote(ctx context.Context) error {
 // quotedWish is what Atlas gets quotes for before it buys.
 func quotedWish() wish { return wish{atlas, healthy, privacy.MustEpsilon("0.5"), ""} }
 
-// honourQuote tries a quote of yesterday, since when the patient have more for sale, and then one of today, which is kept
-// to the last cent.
+// honourQuote tries a quote of yesterday, since when the patient have more for sale, and then one
+// of today, which is kept to the last cent.
 func (m *market) honourQuote(ctx context.Context) error {
 	_, err := m.buy(ctx, quotedWish(), m.quoted...)
 	var changed *api.QuoteError

@@ -63,7 +63,8 @@ func openBooks(ctx context.Context, path string, hook func(string)) (*orderBooks
 	return &orderBooks{db, hook}, nil
 }
 
-// change is one transaction. It is a step: the hook is called right before and right after the commit.
+// change is one transaction. It is a step: the hook is called right before and right after the
+// commit.
 func (b *orderBooks) change(ctx context.Context, step string, do func(*sql.Tx) error) error {
 	tx, err := b.db.BeginTx(ctx, nil)
 	if err != nil {

@@ -160,8 +160,8 @@ func TestKilledAtEveryBoundary(t *testing.T) {
 	w.settle()
 }
 
-// The unluckiest order: each life is killed one boundary further on its way; in the quick form at every second one, which are others
-// in each run.
+// The unluckiest order: each life is killed one boundary further on its way; in the quick form at
+// every second one, which are others in each run.
 func TestOneOrderKilledAtEachOfItsSteps(t *testing.T) {
 	t.Parallel()
 	ways := [][]string{
@@ -189,8 +189,8 @@ func TestOneOrderKilledAtEachOfItsSteps(t *testing.T) {
 	}
 }
 
-// Kills at any instant, not only between steps. Which ones they are depends on the machine, what must
-// hold does not.
+// Kills at any instant, not only between steps. Which ones they are depends on the machine, what
+// must hold does not.
 func TestKilledAtRandom(t *testing.T) {
 	t.Parallel()
 	kills := pace.Tries(12, 24, 24)
@@ -273,7 +273,8 @@ func anOrder(card string) order {
 // tooLate is for reservations of which nothing is left.
 const tooLate = time.Hour
 
-// A host that was down for longer than a reservation lasts: before the charge it is not made any more.
+// A host that was down for longer than a reservation lasts: before the charge it is not made any
+// more.
 func TestReservationLapsedBeforeTheCharge(t *testing.T) {
 	s, o := stage(t), anOrder("good")
 	s.live("after reserve", s.fulfil(o))
@@ -295,8 +296,8 @@ func TestReservationLapsedAfterTheCharge(t *testing.T) {
 	s.wants(o, refused, "not open: cancelled", 0)
 }
 
-// Until the lapse is settled by a cancellation, another life may decide otherwise; here because a clock
-// that was wrong is put right. So nothing may have been paid back before.
+// Until the lapse is settled by a cancellation, another life may decide otherwise; here because a
+// clock that was wrong is put right. So nothing may have been paid back before.
 func TestLapseBeforeTheCancellationMayBecomeASale(t *testing.T) {
 	s, o := stage(t), anOrder("good")
 	s.live("after charge", s.fulfil(o))
@@ -314,8 +315,8 @@ func TestSaleOutlivesItsReservation(t *testing.T) {
 	s.wants(o, sold, "", 3600)
 }
 
-// Who were reserved have no answers in the host's database any more: nothing is sold, all is refunded.
-// Answers that come back in between do not bring the order back.
+// Who were reserved have no answers in the host's database any more: nothing is sold, all is
+// refunded. Answers that come back in between do not bring the order back.
 func TestNobodyCanAnswerAnyMore(t *testing.T) {
 	s, o := stage(t), anOrder("good")
 	s.live("after charge", s.fulfil(o))
@@ -447,8 +448,8 @@ func seesDifference(t *testing.T, db func(*host) *sql.DB, wrong string) {
 	})
 }
 
-// A ledger that has stopped ends this life, though orders might still come; the buyer gets no answer, and asks
-// the next one. Everything else is answered, and the desk stays open.
+// A ledger that has stopped ends this life, though orders might still come; the buyer gets no
+// answer, and asks the next one. Everything else is answered, and the desk stays open.
 func TestAStoppedLedgerEndsTheLife(t *testing.T) {
 	in, orders := io.Pipe()
 	defer orders.Close()

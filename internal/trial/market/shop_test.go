@@ -72,8 +72,8 @@ type shopLedger interface {
 	Withdraw(ctx context.Context, r api.ObjectRequest) error
 }
 
-// open opens the host's files in a directory, and makes them if need be. The ledger comes first: its
-// file can be open in one process only, which so has all orders to itself.
+// open opens the host's files in a directory, and makes them if need be. The ledger comes first:
+// its file can be open in one process only, which so has all orders to itself.
 func open(ctx context.Context, dir string, hook func(string)) (*host, error) {
 	l, err := openLedger(filepath.Join(dir, "ledger.db"), ledger.Options{})
 	if err != nil {
@@ -145,7 +145,8 @@ func (h *host) fulfil(ctx context.Context, o order) (orderAnswer, error) {
 	return h.books.answer(ctx, o.ID)
 }
 
-// finish brings a recorded order to its end, from wherever it is. With an error it is not there yet.
+// finish brings a recorded order to its end, from wherever it is. With an error it is not there
+// yet.
 func (h *host) finish(ctx context.Context, id uuid.UUID) error {
 	defer h.hands.take(id)()
 	o, state, err := readOrder(ctx, h.books.db, id)
@@ -236,8 +237,8 @@ type orderAnswer struct {
 	Error     string            `json:"error,omitempty"`     // nothing is decided; ask again
 }
 
-// sellByCard sells to a buyer who pays first: it holds budget and price, charges the card, and sells
-// what it held.
+// sellByCard sells to a buyer who pays first: it holds budget and price, charges the card, and
+// sells what it held.
 func (h *host) sellByCard(ctx context.Context, o order) (outcome, error) {
 	held, err := h.reserve(ctx, o)
 	var closed *api.ReservationError
@@ -262,8 +263,8 @@ func (h *host) sellByCard(ctx context.Context, o order) (outcome, error) {
 	return out, err
 }
 
-// endClosed ends an order whose reservation is not open any more: an earlier life got further. It charges nothing. What was charged before
-// is for the sale, or is refunded.
+// endClosed ends an order whose reservation is not open any more: an earlier life got further. It
+// charges nothing. What was charged before is for the sale, or is refunded.
 func (h *host) endClosed(ctx context.Context, o order, closed *api.ReservationError) (outcome, error) {
 	paid, err := h.cards.earned(ctx, o.ID)
 	if err != nil {
@@ -281,7 +282,8 @@ func (h *host) endClosed(ctx context.Context, o order, closed *api.ReservationEr
 	return out, err
 }
 
-// reserve holds the order. It returns a [*api.ReservationError] if that was done before, and is not open any more.
+// reserve holds the order. It returns a [*api.ReservationError] if that was done before, and is not
+// open any more.
 func (h *host) reserve(ctx context.Context, o order) (held api.Reservation, err error) {
 	err = h.step("reserve", func() error {
 		held, err = h.ledger.Reserve(ctx, api.ReserveRequest{
@@ -327,8 +329,8 @@ func (h *host) commit(ctx context.Context, o order, held api.Reservation) (outco
 	return out, err
 }
 
-// cancel gives a reservation up, so that others need not wait until it lapses; and one that has lapsed, so
-// that no clock brings it back.
+// cancel gives a reservation up, so that others need not wait until it lapses; and one that has
+// lapsed, so that no clock brings it back.
 func (h *host) cancel(ctx context.Context, o order, held api.Reservation) error {
 	err := h.step("cancel", func() error { return h.ledger.Cancel(ctx, o.ID.String()+"/cancel", held.Number) })
 	if errors.As(err, new(*api.ReservationError)) {
@@ -337,8 +339,8 @@ func (h *host) cancel(ctx context.Context, o order, held api.Reservation) error 
 	return err
 }
 
-// payBack refunds what an order's recorded outcome says. It comes after the outcome, never before: until
-// that is committed, another life might still be sold what the money was for.
+// payBack refunds what an order's recorded outcome says. It comes after the outcome, never before:
+// until that is committed, another life might still be sold what the money was for.
 func (h *host) payBack(ctx context.Context, id uuid.UUID) error {
 	due, err := h.books.refundDue(ctx, id)
 	if err != nil || due == 0 {
@@ -368,8 +370,8 @@ func (h *host) sell(ctx context.Context, o order) (outcome, error) {
 	return h.sold(ctx, sale)
 }
 
-// isRefusal tells whether the ledger has decided against an order. Any other error decides nothing: a
-// full disk, a source of truths that is down, a request cut short. The order then stays placed.
+// isRefusal tells whether the ledger has decided against an order. Any other error decides nothing:
+// a full disk, a source of truths that is down, a request cut short. The order then stays placed.
 func isRefusal(err error) bool {
 	var refused *api.RefusedError // by the people's policies and budgets
 	var quote *api.QuoteError     // dearer than the buyer would pay
@@ -387,8 +389,9 @@ func (h *host) sold(ctx context.Context, sale api.Sale) (outcome, error) {
 }
 
 // openSQLite opens a database, or makes it. What it has committed survives a power cut: in WAL mode
-// every commit is an fsync of the log if synchronous is FULL, and none is if it is NORMAL, as many a
-// tutorial has it. (With a rollback journal, FULL might lose the last commit, and EXTRA is needed.)
+// every commit is an fsync of the log if synchronous is FULL, and none is if it is NORMAL, as many
+// a tutorial has it. (With a rollback journal, FULL might lose the last commit, and EXTRA is
+// needed.)
 func openSQLite(ctx context.Context, path, schema string) (*sql.DB, error) {
 	settings := url.Values{
 		"_pragma": {"busy_timeout(30000)", "journal_mode(WAL)", "synchronous(FULL)", "foreign_keys(1)"},
@@ -409,8 +412,8 @@ func openSQLite(ctx context.Context, path, schema string) (*sql.DB, error) {
 	return db, nil
 }
 
-// serve is one life of the host: it finishes what earlier ones have left and then answers orders, all
-// at once, until there are no more.
+// serve is one life of the host: it finishes what earlier ones have left and then answers orders,
+// all at once, until there are no more.
 func (h *host) serve(ctx context.Context, in io.Reader, out io.Writer) error {
 	err := h.resume(ctx)
 	if errors.Is(err, api.ErrStopped) {
@@ -511,7 +514,8 @@ func lines(out io.Writer) func(any) error {
 	}
 }
 
-// servedEnv, in the environment of the backend, has it call its ledger over HTTP, through a Unix socket.
+// servedEnv, in the environment of the backend, has it call its ledger over HTTP, through a Unix
+// socket.
 const servedEnv = "SLUICE_SHOP_SERVED"
 
 // served is a ledger that is called over HTTP.
@@ -547,9 +551,9 @@ func overHTTP(ctx context.Context, l *ledger.Ledger) (shopLedger, error) {
 	return served{c, func() error { return errors.Join(server.Close(), l.Close(), os.RemoveAll(dir)) }}, nil
 }
 
-// The tests kill the backend itself: TestMain makes this test binary be it, in the processes that the
-// tests start. (The page cache survives a kill, so this cannot see a missing fsync. It sees everything
-// that is forgotten, done twice or told too early.)
+// The tests kill the backend itself: TestMain makes this test binary be it, in the processes that
+// the tests start. (The page cache survives a kill, so this cannot see a missing fsync. It sees
+// everything that is forgotten, done twice or told too early.)
 
 const childEnv = "SLUICE_SHOP_CHILD"
 
@@ -565,7 +569,8 @@ func TestMain(m *testing.M) {
 	}
 }
 
-// live is one life of the backend, with its files in a directory. It is killed at a step such as "after sell", if it gets there.
+// live is one life of the backend, with its files in a directory. It is killed at a step such as
+// "after sell", if it gets there.
 func live(dir, kill string) error {
 	ctx := context.Background()
 	h, err := open(ctx, dir, func(step string) {
@@ -623,8 +628,8 @@ type buyers struct {
 	answers map[uuid.UUID]orderAnswer
 }
 
-// order adds orders that end in all ways there are. Each has a buyer of its own: who has bought an ε
-// gets it again for nothing.
+// order adds orders that end in all ways there are. Each has a buyer of its own: who has bought an
+// ε gets it again for nothing.
 func (b *buyers) order() []order {
 	n := len(b.orders)
 	want := func(epsilon string, maxPrice int64, card string) {
@@ -670,7 +675,8 @@ func (b *buyers) visit(host *exec.Cmd, orders []order) (died bool, err error) {
 	return exit != nil, b.note(&out)
 }
 
-// note reads answers. What was cut off is no answer; whoever has one already must get the same again.
+// note reads answers. What was cut off is no answer; whoever has one already must get the same
+// again.
 func (b *buyers) note(out *bytes.Buffer) error {
 	for {
 		line, err := out.ReadBytes('\n')
@@ -726,8 +732,8 @@ type charge struct {
 	Before time.Time // decline it if it comes later
 }
 
-// charge takes money from a card, or declines. The first request with a key decides; others with the
-// same key learn what it came to.
+// charge takes money from a card, or declines. The first request with a key decides; others with
+// the same key learn what it came to.
 func (c *cards) charge(ctx context.Context, r charge) (declined string, err error) {
 	switch {
 	case r.Card == blockedCard:
@@ -750,8 +756,8 @@ func (c *cards) charge(ctx context.Context, r charge) (declined string, err erro
 	return declined, err
 }
 
-// refund pays back a part of a charge, or all, once: there is one refund to a charge, however often it is
-// asked for. It cannot be undone.
+// refund pays back a part of a charge, or all, once: there is one refund to a charge, however often
+// it is asked for. It cannot be undone.
 func (c *cards) refund(ctx context.Context, key uuid.UUID, amount int64) error {
 	done, err := c.db.ExecContext(ctx, `
 		update charges set refunded = ?1 where key = ?2 and declined = '' and refunded in (0, ?1)`, amount, key)
@@ -784,8 +790,8 @@ const (
 	silent = 10 // one in so many is enrolled but has not answered yet: the host has no truth of them
 )
 
-// openLedger opens the ledger and makes it first if there is none. Create leaves a whole file or none,
-// so a process that died here has done no harm.
+// openLedger opens the ledger and makes it first if there is none. Create leaves a whole file or
+// none, so a process that died here has done no harm.
 func openLedger(path string, options ledger.Options) (*ledger.Ledger, error) {
 	if err := ledger.Create(context.Background(), path, ledger.CreateOptions{Currency: "USD"}); err != nil && !errors.Is(err, fs.ErrExist) {
 		return nil, err

@@ -20,12 +20,14 @@ import (
 	"github.com/sluicedp/sluice/rrchain"
 )
 
-// market is what an attacker can bring a ledger to do. It has some objects, each with a truth, in one question. Methods
-// return a word for each object: what was given away of it, or "" for nothing.
+// market is what an attacker can bring a ledger to do. It has some objects, each with a truth, in
+// one question. Methods return a word for each object: what was given away of it, or "" for
+// nothing.
 type market interface {
 	// fill carries an order out. The same order may come again.
 	fill(order) []string
-	// crash has the host die during an order, and start anew. What it returns had been seen by then.
+	// crash has the host die during an order, and start anew. What it returns had been seen by
+	// then.
 	crash(order, moment) []string
 }
 
@@ -61,8 +63,9 @@ type step struct {
 // attack is what buyers do that work together.
 type attack []step
 
-// oddOrders has levels sold from the middle, down, up and between, to three buyers, repeated, with a host that dies at
-// each moment, and under terms that change: one order is refused until they allow it.
+// oddOrders has levels sold from the middle, down, up and between, to three buyers, repeated, with
+// a host that dies at each moment, and under terms that change: one order is refused until they
+// allow it.
 var oddOrders = attack{
 	{order{"1", "zeta", "1"}, asked},
 	{order{"1", "zeta", "1"}, never},
@@ -85,7 +88,8 @@ type coalition struct {
 	members []string
 }
 
-// coalitions are buyers alone and together; the last is everybody, those too who read what the host releases.
+// coalitions are buyers alone and together; the last is everybody, those too who read what the host
+// releases.
 func coalitions() []coalition {
 	return []coalition{
 		{"acme", []string{"acme"}}, {"zeta", []string{"zeta"}}, {"zeta and hooli", []string{"zeta", "hooli"}},
@@ -163,7 +167,8 @@ func (tr *trial) run(m market, truths []int) {
 	tr.objects += len(truths)
 }
 
-// wantInnocent fails if any coalition has learned more than it may: what it has seen may cost the highest ε in it.
+// wantInnocent fails if any coalition has learned more than it may: what it has seen may cost the
+// highest ε in it.
 func (tr *trial) wantInnocent() {
 	tr.Helper()
 	for c, who := range tr.pooled {
@@ -189,21 +194,24 @@ func (tr *trial) wantGuilty() {
 
 func objectName(i int) string { return fmt.Sprintf("object %06d", i) }
 
-// The statistics. The truth of each object is drawn by lot, every value as likely as the others. So of the objects whose
-// truth is x or y, and whose transcript is in a set S, each has the truth x with the probability
+// The statistics. The truth of each object is drawn by lot, every value as likely as the others. So
+// of the objects whose truth is x or y, and whose transcript is in a set S, each has the truth x
+// with the probability
 //
 //	Pr(S|x) / (Pr(S|x) + Pr(S|y)),
 //
-// independently of all others; and the claim Pr(S|x) ≤ e^ε·Pr(S|y) says that this is e^ε/(1+e^ε) at most. It is tested by
-// the binomial distribution, with nothing approximated: the same as to put the lower bound of Clopper and Pearson (1934) on
-// the share, and its odds, a lower bound on the ratio of likelihoods, beside e^ε. (Bounds on Pr(S|x) and Pr(S|y) apart are
-// two instead of one, and find less where S is rare.)
+// independently of all others; and the claim Pr(S|x) ≤ e^ε·Pr(S|y) says that this is e^ε/(1+e^ε) at
+// most. It is tested by the binomial distribution, with nothing approximated: the same as to put
+// the lower bound of Clopper and Pearson (1934) on the share, and its odds, a lower bound on the
+// ratio of likelihoods, beside e^ε. (Bounds on Pr(S|x) and Pr(S|y) apart are two instead of one,
+// and find less where S is rare.)
 //
-// It holds given all transcripts. So S may be chosen by looking at them, but not at the truths. Whoever does that, to take
-// what is most suspicious, looks at one half of the objects and tests the other.
+// It holds given all transcripts. So S may be chosen by looking at them, but not at the truths.
+// Whoever does that, to take what is most suspicious, looks at one half of the objects and tests
+// the other.
 
-// alarm is the probability with which a ledger that keeps its promise is accused by one verdict. A run makes far fewer
-// than a hundred of them.
+// alarm is the probability with which a ledger that keeps its promise is accused by one verdict. A
+// run makes far fewer than a hundred of them.
 const alarm = stattest.Alarm / 100
 
 // miss is the probability with which a fault of the size that a test states is not noticed.
@@ -253,8 +261,9 @@ func (w words) String() string {
 	return fmt.Sprintf("%q in step %d and %q in step %d", w.a, w.i, w.b, w.j)
 }
 
-// named returns the events that are tested for every pair of truths: each single transcript, each word in its step, and
-// each two of these together. No truth has a part in which they are. They are tested on all objects.
+// named returns the events that are tested for every pair of truths: each single transcript, each
+// word in its step, and each two of these together. No truth has a part in which they are. They are
+// tested on all objects.
 func (t *tally) named() (events []event) {
 	counted := map[words][]int{}
 	for key, c := range t.cells {
@@ -285,13 +294,13 @@ func addTo(sum []int, counts ...[]int) {
 	}
 }
 
-// suspicion orders transcripts: the higher it is, the more one speaks for the truth x against y. It is made from the
-// first half of the objects.
+// suspicion orders transcripts: the higher it is, the more one speaks for the truth x against y. It
+// is made from the first half of the objects.
 type suspicion func(c *cell) float64
 
-// suspicions are ways to learn from the first half: transcript by transcript, as StatDP does, which is right where each
-// has been seen often; and, where they are many, by the words in them as if these were independent, the simplest of the
-// classifiers that DP-Sniper calls for.
+// suspicions are ways to learn from the first half: transcript by transcript, as StatDP does, which
+// is right where each has been seen often; and, where they are many, by the words in them as if
+// these were independent, the simplest of the classifiers that DP-Sniper calls for.
 func (t *tally) suspicions(x, y int) map[string]suspicion {
 	lean := func(counts []int) float64 { return math.Log(float64(counts[x])+0.5) - math.Log(float64(counts[y])+0.5) }
 	counted := map[words][]int{}
@@ -315,8 +324,8 @@ func (t *tally) suspicions(x, y int) map[string]suspicion {
 	}
 }
 
-// learned returns the most suspicious set of transcripts, as many as the first half of the objects suggests, with the
-// counts of the second half.
+// learned returns the most suspicious set of transcripts, as many as the first half of the objects
+// suggests, with the counts of the second half.
 func (t *tally) learned(name string, s suspicion, x, y int, share float64) event {
 	keys := slices.SortedFunc(maps.Keys(t.cells), func(a, b string) int {
 		return cmp.Or(cmp.Compare(s(t.cells[b]), s(t.cells[a])), cmp.Compare(a, b))
@@ -341,7 +350,8 @@ type attackVerdict struct {
 	event
 	x, y   int // the pair of truths
 	in, of int // how many of the objects with one of them have the first
-	// chance is the probability that any of the events would look as bad or worse if the claim were true; at most.
+	// chance is the probability that any of the events would look as bad or worse if the claim were
+	// true; at most.
 	chance float64
 	bound  float64 // what the logarithm of the ratio of likelihoods surely is, but for a probability of alarm
 	claim  float64 // what it may be: ε
@@ -384,7 +394,8 @@ func (t *tally) judge(claim float64) attackVerdict {
 // shareOf is the share of an event's objects that may have the first truth of a pair.
 func shareOf(claim float64) float64 { return 1 / (1 + math.Exp(-claim)) }
 
-// oddsBound is the lower bound of Clopper and Pearson on a share, if k of n were counted, as the logarithm of its odds.
+// oddsBound is the lower bound of Clopper and Pearson on a share, if k of n were counted, as the
+// logarithm of its odds.
 func oddsBound(k, n int, chance float64) float64 {
 	if k == 0 {
 		return math.Inf(-1)
@@ -400,8 +411,9 @@ func oddsBound(k, n int, chance float64) float64 {
 	return math.Log(low) - math.Log1p(-low)
 }
 
-// objectsFor returns how many objects it takes for a fault to be noticed, except with the probability miss: p and q are the
-// probabilities of an event given two truths, of two, where p ≤ e^ε·q is claimed; and tests is how many events are tested.
+// objectsFor returns how many objects it takes for a fault to be noticed, except with the
+// probability miss: p and q are the probabilities of an event given two truths, of two, where p ≤
+// e^ε·q is claimed; and tests is how many events are tested.
 func objectsFor(p, q, claim float64, tests int) int {
 	level := alarm / float64(tests)
 	noticed := func(n int) bool {
@@ -413,8 +425,8 @@ func objectsFor(p, q, claim float64, tests int) int {
 	return leastWith(1<<40, func(n int) bool { return stattest.AtLeast(inEvent, n, (p+q)/2) > 1-miss/2 })
 }
 
-// leastWith returns the smallest number up to n for which something holds, if it holds from there on; and n+1 if there
-// is none. It looks at no number beyond twice the one that it finds.
+// leastWith returns the smallest number up to n for which something holds, if it holds from there
+// on; and n+1 if there is none. It looks at no number beyond twice the one that it finds.
 func leastWith(n int, holds func(int) bool) int {
 	low, high := 0, 1
 	for high <= n && !holds(high) {
@@ -431,8 +443,9 @@ func leastWith(n int, holds func(int) bool) int {
 	return low
 }
 
-// noticeable returns by how much the logarithm of the ratio must exceed the claim so that it is noticed with so many
-// objects, in hundredths, up to 3: for the event that has half of them, and two truths. Beyond, it returns +Inf.
+// noticeable returns by how much the logarithm of the ratio must exceed the claim so that it is
+// noticed with so many objects, in hundredths, up to 3: for the event that has half of them, and
+// two truths. Beyond, it returns +Inf.
 func noticeable(objects int, claim float64, tests int) float64 {
 	const grain, most = 100, 300
 	excess := leastWith(most, func(n int) bool {
@@ -445,9 +458,10 @@ func noticeable(objects int, claim float64, tests int) float64 {
 	return float64(excess) / grain
 }
 
-// Faults, planted in markets that are right otherwise, so that it is seen that the attack finds them. How many objects that
-// takes follows from the fault: there is a set of transcripts, two words, for which the ratio of likelihoods can be
-// computed; so many objects are asked that it is noticed, except with the probability miss.
+// Faults, planted in markets that are right otherwise, so that it is seen that the attack finds
+// them. How many objects that takes follows from the fault: there is a set of transcripts, two
+// words, for which the ratio of likelihoods can be computed; so many objects are asked that it is
+// noticed, except with the probability miss.
 
 // stall is a market in memory, for a question of two values.
 type stall struct {
@@ -572,14 +586,16 @@ func (s *stall) kept(name string, i int, o order) string {
 	return words[i]
 }
 
-// mostTests is more than the number of events in the transcripts of an attack, over both pairs of two truths.
+// mostTests is more than the number of events in the transcripts of an attack, over both pairs of
+// two truths.
 const mostTests = 4000
 
 // truthful is the probability of a true response at ε, of two values.
 func truthful(e float64) float64 { return shareOf(e) }
 
-// TestPlantedFaultsAreNoticed attacks stalls as ledgers are attacked. Their fault shows in two words that are both the
-// truth: p is the probability of these, and q that of the same words if the other value is the truth.
+// TestPlantedFaultsAreNoticed attacks stalls as ledgers are attacked. Their fault shows in two
+// words that are both the truth: p is the probability of these, and q that of the same words if the
+// other value is the truth.
 func TestPlantedFaultsAreNoticed(t *testing.T) {
 	both := func(e1, e2 float64) (p, q float64) {
 		return truthful(e1) * truthful(e2), (1 - truthful(e1)) * (1 - truthful(e2))
@@ -625,8 +641,9 @@ func TestAStallWithoutFaultIsInnocent(t *testing.T) {
 	tr.wantInnocent()
 }
 
-// skew is a market whose responses lean to the truth more than they should. It raises objects from ε=0.1 to 0.2, or asks
-// once at ε=1; a small ε has the bound e^ε reached by many of the transcripts.
+// skew is a market whose responses lean to the truth more than they should. It raises objects from
+// ε=0.1 to 0.2, or asks once at ε=1; a small ε has the bound e^ε reached by many of the
+// transcripts.
 type skew struct {
 	truths []int
 	last   []int // nil before the first response
@@ -655,9 +672,10 @@ const noLast = -1
 
 func (s *skew) crash(o order, _ moment) []string { return s.fill(o) }
 
-// TestAKernelThatIsOffIsNoticed has three faults of 3 %: the true value comes by 3 % too often in a raise; the same, but only
-// if the last response was true; and what is sold at ε=1 is drawn at 1.03. Without a fault the same market is innocent. The quick form has
-// one of the faults, another one in each run.
+// TestAKernelThatIsOffIsNoticed has three faults of 3 %: the true value comes by 3 % too often in a
+// raise; the same, but only if the last response was true; and what is sold at ε=1 is drawn at
+// 1.03. Without a fault the same market is innocent. The quick form has one of the faults, another
+// one in each run.
 func TestAKernelThatIsOffIsNoticed(t *testing.T) {
 	const off = 1.03
 	step := pace.Tries(3, 1, 1)
@@ -692,7 +710,8 @@ func TestAKernelThatIsOffIsNoticed(t *testing.T) {
 			continue
 		}
 		t.Run(c.name, func(t *testing.T) {
-			// The transcripts are few: two or four, in which there are at most 8 words or pairs of words.
+			// The transcripts are few: two or four, in which there are at most 8 words or pairs of
+			// words.
 			want := objectsFor(c.p, c.q, c.claim, 2*(4+8+2))
 			tr := newTrial(t, c.do, 2)
 			lots := truths(want, 2)
@@ -708,8 +727,8 @@ func TestAKernelThatIsOffIsNoticed(t *testing.T) {
 	})
 }
 
-// TestOddsBound: a share at the bound has a count as high with just the probability given, and if all were counted it is
-// the n-th root of it.
+// TestOddsBound: a share at the bound has a count as high with just the probability given, and if
+// all were counted it is the n-th root of it.
 func TestOddsBound(t *testing.T) {
 	for _, c := range [][2]int{{1, 1}, {3, 10}, {700, 1000}, {60_000, 100_000}, {50, 50}} {
 		bound := oddsBound(c[0], c[1], 1e-6)
@@ -721,9 +740,10 @@ func TestOddsBound(t *testing.T) {
 	check.That(t, !(math.Abs(got-want) > 1e-9), "50 of 50: %v, want %v", got, want)
 }
 
-// TestVerdictsAreRightByTheirOwnMeasure judges what reaches its ε in every transcript, again and again: among 2000
-// verdicts there may be by chance one in a hundred of which that is said to have a chance of a hundredth; that it is so
-// many that this test fails has a probability below 1e-9. So the choice of what is suspicious is accounted for.
+// TestVerdictsAreRightByTheirOwnMeasure judges what reaches its ε in every transcript, again and
+// again: among 2000 verdicts there may be by chance one in a hundred of which that is said to have
+// a chance of a hundredth; that it is so many that this test fails has a probability below 1e-9. So
+// the choice of what is suspicious is accounted for.
 func TestVerdictsAreRightByTheirOwnMeasure(t *testing.T) {
 	const verdicts, objects, claim, level = 2000, 400, 0.5, 0.01
 	below, least := 0, math.Inf(1)
@@ -749,7 +769,8 @@ func TestVerdictsAreRightByTheirOwnMeasure(t *testing.T) {
 	check.That(t, least != 1, "no verdict has a chance below 1: nothing was tested")
 }
 
-// TestObjectsForAreEnough repeats an experiment of the size it calls for, with a fault that shows in one word.
+// TestObjectsForAreEnough repeats an experiment of the size it calls for, with a fault that shows
+// in one word.
 func TestObjectsForAreEnough(t *testing.T) {
 	const claim, fact = 0.5, 1.0
 	n := objectsFor(shareOf(fact), 1-shareOf(fact), claim, 100)

@@ -14,8 +14,8 @@ import (
 	"github.com/sluicedp/sluice/privacy"
 )
 
-// Whether levels are displaced is decided in the transaction that charges the panel: while true values are fetched, somebody else may
-// use up what was left.
+// Whether levels are displaced is decided in the transaction that charges the panel: while true
+// values are fetched, somebody else may use up what was left.
 func (anyLedger) Answer_HeadroomIsUsedUpMeanwhile_IsRefusedInTheTransaction(t *T) {
 	l := NewLedger(t)
 	Define(t, l, Vote())

@@ -171,9 +171,9 @@ func (anyLedger) Estimate_PoolAndPopulation_AreUsed(t *T) {
 	}
 }
 
-// What an attacker sees of two epochs are independent chains: the law of both responses is the product of the laws of each,
-// so that both together say at most the sum of their ε, and at the full sum if the value is known to be the same. The test
-// counts the pairs of 1,000 people.
+// What an attacker sees of two epochs are independent chains: the law of both responses is the
+// product of the laws of each, so that both together say at most the sum of their ε, and at the
+// full sum if the value is known to be the same. The test counts the pairs of 1,000 people.
 func (anyLedger) EpochsAreIndependent(t *T) {
 	const people = 1000
 	l := Open(t, ledger.Options{})
@@ -206,8 +206,8 @@ func (anyLedger) EpochsAreIndependent(t *T) {
 // partSize is how many objects there are in a part of a large request.
 const partSize = 4096
 
-// Nor may the share of a reserved order be counted on against what holds without it: here the large raise,
-// which unlocks nothing and is then refused in its midst.
+// Nor may the share of a reserved order be counted on against what holds without it: here the large
+// raise, which unlocks nothing and is then refused in its midst.
 func TestAReservedShareIsNoHelpAgainstARaise(t *testing.T) {
 	names := Crowd(partSize + 1)
 	last := names[partSize]
@@ -228,8 +228,8 @@ func TestAReservedShareIsNoHelpAgainstARaise(t *testing.T) {
 	CarryOut(t, l, r)
 }
 
-// A backup is made at any instant. One made after a new noise key, and before anything else, was damaged data to Verify,
-// and so not made.
+// A backup is made at any instant. One made after a new noise key, and before anything else, was
+// damaged data to Verify, and so not made.
 func TestABackupFollowsOnANewNoiseKey(t *testing.T) {
 	for _, compact := range []bool{false, true} {
 		moves := []move{moveReopen{opening{Noise: "2026"}}, moveCopy{Compact: compact}, moveRestore{}}

@@ -45,7 +45,8 @@ func (openLedger) ASaleIsToldWhenItIsMade(t *T) {
 	}
 }
 
-// Whoever has no truth costs nothing, and so does not break a limit; and no waiting helps against a cap.
+// Whoever has no truth costs nothing, and so does not break a limit; and no waiting helps against a
+// cap.
 func (anyLedger) LimitsAreThoseOfWhatIsSold(t *T) {
 	l := NewLedger(t)
 	Define(t, l, Vote())
@@ -85,9 +86,9 @@ func (anyLedger) NobodyYet(t *T) {
 	}
 }
 
-// Invariant 12 and the promise of Advance: it does not matter how often it is called. One call after a month
-// leaves the levels of one every day, whatever was sold in between, and a clock that goes back releases
-// nothing.
+// Invariant 12 and the promise of Advance: it does not matter how often it is called. One call
+// after a month leaves the levels of one every day, whatever was sold in between, and a clock that
+// goes back releases nothing.
 
 // month is a month of a few objects under policies that release something by themselves.
 type month struct {
@@ -195,7 +196,8 @@ func (anyLedger) OneSweepAfterAMonthIsAsGoodAsThirty(t *T) {
 	}
 }
 
-// With sales in between: what a sale has overtaken is derived for nothing, and the levels are the same.
+// With sales in between: what a sale has overtaken is derived for nothing, and the levels are the
+// same.
 func (anyLedger) SweepsAndSalesComeToTheSameLevels(t *T) {
 	want := newMonth(t, "9").live(true, func(int) bool { return true })
 	AuditAll(t, want.ledger)
@@ -256,8 +258,9 @@ func straight(t testing.TB, stride string) policy.Policy {
 	return check.Value(policy.Linear(Eps(t, "0"), Eps(t, "1"), ledgertest.Begin(), ledgertest.Begin().Add(10*24*time.Hour), Eps(t, stride)))(t)
 }
 
-// Each reading of a reservation reports the same state at the same instant: the result of Reserve, the reading by number, the
-// lists, and the errors of requests that need an open one. Reserve repeated with its key succeeds only while the reservation is open.
+// Each reading of a reservation reports the same state at the same instant: the result of Reserve,
+// the reading by number, the lists, and the errors of requests that need an open one. Reserve
+// repeated with its key succeeds only while the reservation is open.
 func (openLedger) Reservation_EachReadingReportsTheSameState(t *T) {
 	clock := ledgertest.NewClock(ledgertest.Begin())
 	l := Open(t, ledger.Options{Now: clock.Now})
@@ -371,7 +374,8 @@ func wantClosed(t *T, what string, want api.ReservationError, err error) {
 	}
 }
 
-// The objects of an order that are left out are in one place, whichever request left them out, and whenever it is read.
+// The objects of an order that are left out are in one place, whichever request left them out, and
+// whenever it is read.
 func (openLedger) Reservation_RefusedObjects_AreCompleteInEveryReading(t *T) {
 	l := Open(t, ledger.Options{})
 	Sellers(t, l, "9", "9", "ann", "bob", "cyd")

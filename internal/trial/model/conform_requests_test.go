@@ -24,8 +24,8 @@ import (
 	"github.com/sluicedp/sluice/policy"
 )
 
-// Invariant 5: key and request seen before: the recorded result, byte for byte; key seen with another
-// request: a typed conflict. Nothing is drawn or charged twice.
+// Invariant 5: key and request seen before: the recorded result, byte for byte; key seen with
+// another request: a typed conflict. Nothing is drawn or charged twice.
 
 // mutation is a call with an idempotency key.
 type mutation func(l Book) (any, error)
@@ -176,8 +176,8 @@ func fieldOf(t *T, err error) string {
 	return conflict.Field
 }
 
-// A conflict names the first field that differs, also from a request that was carried out in parts, and from one before the
-// file was opened again.
+// A conflict names the first field that differs, also from a request that was carried out in parts,
+// and from one before the file was opened again.
 func (anyLedger) AConflictNamesTheFieldThatDiffers(t *T) {
 	ctx := t.Context()
 	limit := int64(10_000)
@@ -219,8 +219,8 @@ func (anyLedger) AConflictNamesItsKey(t *T) {
 		"an answer about too many is refused by %v", err)
 }
 
-// Invariant 8: by default an order sells to all its objects or to none; asked to be partial, it says
-// exactly whom it left out and why.
+// Invariant 8: by default an order sells to all its objects or to none; asked to be partial, it
+// says exactly whom it left out and why.
 
 func (anyLedger) AnOrderSellsToAllOrToNone(t *T) {
 	for name, spoil := range map[string]func(*T, Book, *api.RaiseRequest){
@@ -317,7 +317,8 @@ func firstError[T any](all func(func(T, error) bool)) (first error) {
 // mostOfAName is how many bytes a name may have.
 const mostOfAName = 256
 
-// Invariant 11 for what callers pass in: absurd names and sizes give ErrInvalid, and change nothing.
+// Invariant 11 for what callers pass in: absurd names and sizes give ErrInvalid, and change
+// nothing.
 
 func goodNames() []string {
 	return []string{"a", strings.Repeat("a", mostOfAName), strings.Repeat("é", mostOfAName/2), "null", `"`, `\`, "'; DROP TABLE objects; --", "../../etc/passwd", "q", "n"}
@@ -431,8 +432,8 @@ func (anyLedger) AQuestionIsTheLedgersOwnCopy(t *T) {
 	check.That(t, got.Value == "yes", "got %q", got.Value)
 }
 
-// Invariant 12: event times never decrease. A clock that jumps back releases nothing early and breaks
-// nothing.
+// Invariant 12: event times never decrease. A clock that jumps back releases nothing early and
+// breaks nothing.
 
 // wantOrderedTimes checks the log against the clock it was written by, and returns its last time.
 func wantOrderedTimes(t *T, l Book) (last time.Time) {
@@ -497,8 +498,9 @@ func wantClockError(t *T, err error, clock, last time.Time) {
 	}
 }
 
-// AClockFarAheadChangesNothing sets the clock ahead of a market with a dated sale and a reservation. Whatever is asked of
-// the ledger then, nothing is written, and nothing is refused for good; what was settled before is told again.
+// AClockFarAheadChangesNothing sets the clock ahead of a market with a dated sale and a
+// reservation. Whatever is asked of the ledger then, nothing is written, and nothing is refused for
+// good; what was settled before is told again.
 func (anyLedger) AClockFarAheadChangesNothing(t *T) {
 	clock := ledgertest.NewClock(ledgertest.Begin())
 	l := Open(t, ledger.Options{Now: clock.Now})
@@ -553,7 +555,8 @@ func (anyLedger) AClockFarAheadChangesNothing(t *T) {
 	WantClean(t, l, api.VerifyRequest{})
 }
 
-// A ledger that nobody has used for two years goes on when a person has said once that the clock is right.
+// A ledger that nobody has used for two years goes on when a person has said once that the clock is
+// right.
 func (anyLedger) ALongIdleLedgerIsConfirmedOnce(t *T) {
 	clock, house := ledgertest.NewClock(ledgertest.Begin()), NewHouse(t)
 	check.Must(t, Voters(t, house.Open(t, ledger.Options{Now: clock.Now}), "9", "ann").Close())
@@ -587,12 +590,13 @@ func (anyLedger) ALongIdleLedgerIsConfirmedOnce(t *T) {
 	check.Is(t, check.Err(house.Try(ledger.Options{Now: clock.Now, TruthKey: TruthKey()})), api.ErrClock)
 }
 
-// The laws of raised answers and of keyed responses, as they come out of a ledger. Random bits are fixed, so that a
-// test gives the same result whenever it is run.
+// The laws of raised answers and of keyed responses, as they come out of a ledger. Random bits are
+// fixed, so that a test gives the same result whenever it is run.
 
 func square(x float64) float64 { return x * x }
 
-// lattice is a distribution on the integers from −ends to ends; what lies beyond has a probability below 1e-13.
+// lattice is a distribution on the integers from −ends to ends; what lies beyond has a probability
+// below 1e-13.
 type lattice []float64
 
 const ends = 80
@@ -613,8 +617,8 @@ func geometric(e float64) lattice {
 	return l
 }
 
-// widening is what the noise at a lower ε has over that at a higher one: the quotient of their generating functions
-// (1−α)²/((1−αt)(1−α/t)).
+// widening is what the noise at a lower ε has over that at a higher one: the quotient of their
+// generating functions (1−α)²/((1−αt)(1−α/t)).
 func widening(low, high float64) lattice {
 	l, g, alpha := make(lattice, 2*ends+1), geometric(low), math.Exp(-high)
 	for k := -ends; k <= ends; k++ {
@@ -666,9 +670,10 @@ func answersLaw(position int, e [3]float64) map[string]float64 {
 	return law
 }
 
-// At each level the answer is wrong with probability e^(−εd)/(1+e^ε) at distance d, in whatever way it came about,
-// and the answers at three levels together are those of scores of which only the highest tells of the truth: the
-// middle one is raised in one half of the cases, and inserted in the other.
+// At each level the answer is wrong with probability e^(−εd)/(1+e^ε) at distance d, in whatever way
+// it came about, and the answers at three levels together are those of scores of which only the
+// highest tells of the truth: the middle one is raised in one half of the cases, and inserted in
+// the other.
 func TestRaisedAnswersFollowTheirLaw(t *testing.T) {
 	const values = 90
 	panels := pace.Tries(2, 12/pace.Step(6), 12)
@@ -730,8 +735,8 @@ func shareOfYes(law map[string]float64, level int) (share float64) {
 	return share
 }
 
-// chainLaw is the joint probability of the responses of a chain at three rising ε, given the truth: each is the one
-// above it with the retention between them, and else uniform.
+// chainLaw is the joint probability of the responses of a chain at three rising ε, given the truth:
+// each is the one above it with the retention between them, and else uniform.
 func chainLaw(t *testing.T, q api.Question, truth int, levels [3]string) map[string]float64 {
 	t.Helper()
 	m := len(q.Values)
@@ -758,7 +763,8 @@ func chainLaw(t *testing.T, q api.Question, truth int, levels [3]string) map[str
 	return law
 }
 
-// The responses of many objects under one key follow the law of a chain, in whatever order they are given.
+// The responses of many objects under one key follow the law of a chain, in whatever order they are
+// given.
 func TestKeyedResponsesFollowTheLawOfAChain(t *testing.T) {
 	names, q, levels := Crowd(pace.Tries(2_000, 20_000/pace.Step(20), 20_000)), Vote(), [3]string{"0.5", "1.25", "2"}
 	for truth, order := range [][]int{{0, 1, 2}, {2, 0, 1}, {1, 2, 0}} {
@@ -778,8 +784,8 @@ func TestKeyedResponsesFollowTheLawOfAChain(t *testing.T) {
 	}
 }
 
-// So do those in unary encoding: at each level the bit of the truth is set with probability 1/2, and every other
-// with 1/(1+e^ε), independently.
+// So do those in unary encoding: at each level the bit of the truth is set with probability 1/2,
+// and every other with 1/(1+e^ε), independently.
 func TestKeyedUnaryResponsesFollowTheirLaw(t *testing.T) {
 	names := Crowd(pace.Tries(2_000, 20_000/pace.Step(20), 20_000))
 	q := api.Question{Name: "vote", Values: []string{"a", "b", "c"}, Encoding: "unary"}

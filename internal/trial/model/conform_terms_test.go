@@ -43,8 +43,8 @@ func priced(t testing.TB, amount int64) *policy.Policy {
 	return &p
 }
 
-// A change of terms is one event for each person and question; the rest stays as it is. The same request does nothing twice, and
-// who is under these terms already is left alone.
+// A change of terms is one event for each person and question; the rest stays as it is. The same
+// request does nothing twice, and who is under these terms already is left alone.
 func (anyLedger) TermsChangeByOneEventEach(t *T) {
 	l := Sellers(t, NewLedger(t), "2", "9", "ann", "bob", "cid")
 	Define(t, l, Smoker())
@@ -81,7 +81,8 @@ func (anyLedger) TermsChangeByOneEventEach(t *T) {
 	WantClean(t, l, api.VerifyRequest{})
 }
 
-// lowerings are terms that allow less than the market up to ε=2 for 100 a nat, with a cap of 9, in each way there is.
+// lowerings are terms that allow less than the market up to ε=2 for 100 a nat, with a cap of 9, in
+// each way there is.
 func lowerings(t testing.TB) map[string]api.ChangeTermsRequest {
 	market := func(more func(*policy.Market)) *policy.Policy {
 		p := Market(t, "2", more)
@@ -110,7 +111,8 @@ func lowerings(t testing.TB) map[string]api.ChangeTermsRequest {
 	}
 }
 
-// Less always works, at once. The way back needs consent each time, and the refusal says what is more.
+// Less always works, at once. The way back needs consent each time, and the refusal says what is
+// more.
 func (anyLedger) LessNeedsNoConsentAndMoreDoes(t *T) {
 	for name, r := range lowerings(t) {
 		t.Run(name, func(t *T) {
@@ -139,8 +141,8 @@ func (anyLedger) LessNeedsNoConsentAndMoreDoes(t *T) {
 	}
 }
 
-// A policy that releases for nothing what was for sale, none at all, one for other buyers, and one of which nobody can tell need
-// consent, whatever their ceilings.
+// A policy that releases for nothing what was for sale, none at all, one for other buyers, and one
+// of which nobody can tell need consent, whatever their ceilings.
 func (anyLedger) WhatIsNotProvenToBeLessNeedsConsent(t *T) {
 	unlock := func(total string, orders int) policy.Policy {
 		return check.Value(policy.Unlock(Eps(t, total), orders))(t)
@@ -188,7 +190,8 @@ func (anyLedger) Refusals_OfAPartialRequest_AreListedByKey(t *T) {
 	check.That(t, len(listed) == 3 && slices.Equal(listed, done.Refused), "the log refuses %+v, want %+v", listed, done.Refused)
 }
 
-// Each person may be enrolled on terms of its own; the function is asked once about each, in order, and another answer is another request.
+// Each person may be enrolled on terms of its own; the function is asked once about each, in order,
+// and another answer is another request.
 func (anyLedger) EveryoneIsEnrolledOnTermsOfTheirOwn(t *T) {
 	l := NewLedger(t)
 	Define(t, l, Vote())
@@ -292,8 +295,8 @@ func (openLedger) TermsAreWatched(t *T) {
 	}
 }
 
-// Many are dealt with in parts; what is cut off goes on under its key. A cap that was lowered meanwhile by another request is then more,
-// and is not raised.
+// Many are dealt with in parts; what is cut off goes on under its key. A cap that was lowered
+// meanwhile by another request is then more, and is not raised.
 func (openLedger) TermsOfManyChangeInParts(t *T) {
 	names := Crowd(2*partSize + 10)
 	l := Sellers(t, NewLedger(t), "2", "9", names...)

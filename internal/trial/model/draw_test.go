@@ -27,8 +27,8 @@ type primitive struct {
 	begin func(t testing.TB, bits *exact.Bits) drawing
 }
 
-// drawing draws for the truth 0 or 1. It tells whether the response is the truth, and what time the draw took, without what
-// came before and after it.
+// drawing draws for the truth 0 or 1. It tells whether the response is the truth, and what time the
+// draw took, without what came before and after it.
 type drawing func(truth int) (right bool, took time.Duration)
 
 // timed is how long a call takes.
@@ -122,7 +122,8 @@ func unaryFrom(last rrchain.Level[rrchain.Bits]) func(testing.TB, *exact.Bits) d
 	}
 }
 
-// raiseOfUnary begins with a response that has the bit of the first truth, and not that of the second.
+// raiseOfUnary begins with a response that has the bit of the first truth, and not that of the
+// second.
 func raiseOfUnary(t testing.TB, bits *exact.Bits) drawing {
 	packed := make([]byte, (rowOfWords+7)/8)
 	packed[0], packed[1], packed[4] = 1, 2, 2 // bits 0, 9 and 33
@@ -187,7 +188,8 @@ func ownRaise(t testing.TB, bits *exact.Bits) drawing {
 	return ownFrom(t, bits, rrchain.Level[int]{Epsilon: Eps(t, "0.5"), Response: 0})
 }
 
-// ownFrom draws a subset of two values of four. Right is the one that has the truth and the value next to it.
+// ownFrom draws a subset of two values of four. Right is the one that has the truth and the value
+// next to it.
 func ownFrom(t testing.TB, bits *exact.Bits, last rrchain.Level[int]) drawing {
 	design := check.Value(finite.SubsetSelection(4, 2))(t)
 	family := check.Value(design.Family(Eps(t, "0.5"), Eps(t, "1")))(t)
@@ -275,7 +277,8 @@ func wordsRead(t testing.TB, begin func(testing.TB, *exact.Bits) drawing, seed u
 	return number(bits.Uint64()) - 1, right
 }
 
-// readsTheSame tells whether draws read as many words for one truth as for the other. The words are fixed.
+// readsTheSame tells whether draws read as many words for one truth as for the other. The words are
+// fixed.
 func readsTheSame(t testing.TB, p primitive) bool {
 	const seeds = 20
 	random, outcomes := rand.New(rand.NewPCG(8, 9)), map[bool]bool{}
@@ -291,8 +294,9 @@ func readsTheSame(t testing.TB, p primitive) bool {
 	return same
 }
 
-// TestWordsReadDoNotTellTheTruth replays the same words for either truth. What of it can be seen from within, the packages
-// test themselves; staircases read no words, and package rrchain counts their blocks.
+// TestWordsReadDoNotTellTheTruth replays the same words for either truth. What of it can be seen
+// from within, the packages test themselves; staircases read no words, and package rrchain counts
+// their blocks.
 func TestWordsReadDoNotTellTheTruth(t *testing.T) {
 	for _, p := range primitives() {
 		check.That(t, p.keyed || readsTheSame(t, p), "%s: the number of words read depends on the truth", p.name)

@@ -30,8 +30,8 @@ type fair struct {
 	refused atomic.Int64
 }
 
-// fairCap binds, as the three questions together would take 6; but a sweep that comes first and takes 4 of it
-// leaves something to trade in.
+// fairCap binds, as the three questions together would take 6; but a sweep that comes first and
+// takes 4 of it leaves something to trade in.
 const fairCap = "5"
 
 func newFair(t *T) *fair {
@@ -230,8 +230,9 @@ func (f *fair) wantWhatWasTold() {
 	}
 }
 
-// wantCeilings goes through the log: no draw above the ceiling of its instant, no spending above the cap,
-// and no draw without a truth that was asked for. At the end what is held fits under the cap, too.
+// wantCeilings goes through the log: no draw above the ceiling of its instant, no spending above
+// the cap, and no draw without a truth that was asked for. At the end what is held fits under the
+// cap, too.
 func (f *fair) wantCeilings() {
 	f.Helper()
 	limit, spent, level := Eps(f, fairCap).Nano(), map[string]int64{}, map[string]int64{}
@@ -310,8 +311,8 @@ func (f *fair) wantEnoughHappened() {
 	f.Logf("%d events, sold by %v, %v; %d calls were refused; %d draws from %d truths asked for", len(log), methods, kinds, f.refused.Load(), draws, asked)
 }
 
-// Buyers who all want the same one object at all levels at once: each level is drawn or derived once, and
-// whoever is first pays the same as whoever is last.
+// Buyers who all want the same one object at all levels at once: each level is drawn or derived
+// once, and whoever is first pays the same as whoever is last.
 func (anyLedger) BuyersOfOneObjectGetOneResponse(t *T) {
 	const buyers, levels = 25, 20
 	l := Sellers(t, NewLedger(t), "2", "2", "ann")
@@ -338,8 +339,8 @@ func (anyLedger) BuyersOfOneObjectGetOneResponse(t *T) {
 	AuditAll(t, l)
 }
 
-// Objects are forgotten, and come back, while everybody trades in them. What is left adds up, nobody has spent
-// more than the cap, and no response outlives its object's levels.
+// Objects are forgotten, and come back, while everybody trades in them. What is left adds up,
+// nobody has spent more than the cap, and no response outlives its object's levels.
 func (anyLedger) ForgettingAtTheFair(t *T) {
 	f := newFair(t)
 	names := f.objects[:6]
@@ -422,8 +423,8 @@ func (f *fair) terms(question string) policy.Policy {
 	return policy.Policy{}
 }
 
-// Two that reserve what only one can have: one of them gets it, whoever sells meanwhile, and what is
-// reserved can be paid for.
+// Two that reserve what only one can have: one of them gets it, whoever sells meanwhile, and what
+// is reserved can be paid for.
 func (anyLedger) WhatIsReservedCanBePaidFor(t *T) {
 	const rounds = 20
 	for round := range rounds {

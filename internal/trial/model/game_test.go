@@ -71,7 +71,8 @@ type past struct {
 // otherRequest is one with the key of a request of the past.
 type otherRequest struct {
 	call func() (result string, err error)
-	// alike: it differs only in what is erased if one of several objects is forgotten. Then the two are one request.
+	// alike: it differs only in what is erased if one of several objects is forgotten. Then the two
+	// are one request.
 	alike bool
 }
 
@@ -99,8 +100,8 @@ func (g *game) ask(_ context.Context, question string, objects []string) (values
 	return values, err
 }
 
-// play makes one move. Whatever it is, the log grows as on paper, and the host is asked for those truths
-// that are needed, and no others.
+// play makes one move. Whatever it is, the log grows as on paper, and the host is asked for those
+// truths that are needed, and no others.
 func (g *game) play(one move) {
 	g.moves++
 	g.host, g.asked, g.atHand, g.paper.asked, g.paper.turned, g.begun = host{}, nil, false, nil, nil, len(g.paper.log)
@@ -122,7 +123,8 @@ func (g *game) play(one move) {
 	}
 }
 
-// pretend makes a move on a ledger in which nothing can be written: what comes of it on paper is thrown away.
+// pretend makes a move on a ledger in which nothing can be written: what comes of it on paper is
+// thrown away.
 func (g *game) pretend(one move) {
 	kept := g.paper
 	g.paper = kept.clone()
@@ -170,8 +172,8 @@ func (g *game) wantError(got, want error) {
 	}
 }
 
-// failed tells whether a request that would change the ledger was refused, as it had to be: on paper, or because nothing
-// can be written. Then nobody says which of two reasons comes first.
+// failed tells whether a request that would change the ledger was refused, as it had to be: on
+// paper, or because nothing can be written. Then nobody says which of two reasons comes first.
 func (g *game) failed(got, want error) bool {
 	g.Helper()
 	switch {
@@ -187,7 +189,8 @@ func (g *game) failed(got, want error) bool {
 	return true
 }
 
-// wantTold checks that the host is told whose truth it has changed, with what came of its request, and once.
+// wantTold checks that the host is told whose truth it has changed, with what came of its request,
+// and once.
 func (g *game) wantTold(came any) {
 	g.Helper()
 	var told []string
@@ -221,8 +224,8 @@ func (g *game) wantTold(came any) {
 	}
 }
 
-// demand makes a request of the ledger, given what must come of it. It is done again later, and changed
-// under the same key.
+// demand makes a request of the ledger, given what must come of it. It is done again later, and
+// changed under the same key.
 func demand[R, T any](g *game, r R, call func(Book, context.Context, R) (T, error), want T, refused error, changes ...func(*R)) (got T, done bool) {
 	g.Helper()
 	named := slices.Clone(objectsIn(r))
@@ -318,8 +321,9 @@ func anotherObject[R any](request *R) {
 	}
 }
 
-// areAlike tells whether two requests differ in nothing but what is erased if one of their objects is forgotten:
-// in names, of the same number, in terms that are given for each, or in the IDs of quotes. They differ in one thing.
+// areAlike tells whether two requests differ in nothing but what is erased if one of their objects
+// is forgotten: in names, of the same number, in terms that are given for each, or in the IDs of
+// quotes. They differ in one thing.
 func areAlike[R any](one, other R) bool {
 	names, others := distinct(objectsIn(one)), distinct(objectsIn(other))
 	if !slices.Equal(names, others) {
@@ -376,7 +380,8 @@ func bare[R any](call func(Book, context.Context, R) error) func(Book, context.C
 	return func(l Book, ctx context.Context, r R) (struct{}, error) { return struct{}{}, call(l, ctx, r) }
 }
 
-// see notes a response, by an event of its epoch, seen for the first time, and holds it against the note ever after.
+// see notes a response, by an event of its epoch, seen for the first time, and holds it against the
+// note ever after.
 func (g *game) see(question, object string, e int64, event uint64, response string) {
 	g.Helper()
 	c := g.paper.chain(question, object)
@@ -393,8 +398,8 @@ func (g *game) see(question, object string, e int64, event uint64, response stri
 	}
 }
 
-// noteKeyed notes a response that was drawn from a noise key. Whenever it is drawn again, from a copy that was restored, it
-// is the same.
+// noteKeyed notes a response that was drawn from a noise key. Whenever it is drawn again, from a
+// copy that was restored, it is the same.
 func (g *game) noteKeyed(q api.Question, object, noise string, e int64, l *paperLevel) {
 	g.Helper()
 	if noise == "" {
@@ -411,8 +416,8 @@ func (g *game) noteKeyed(q api.Question, object, noise string, e int64, l *paper
 	g.keyedDraws[from] = l.response
 }
 
-// isResponse tells whether a text is one of the values or, in unary encoding, a 0 or 1 for each; of a mechanism, whether
-// it is an output at an ε.
+// isResponse tells whether a text is one of the values or, in unary encoding, a 0 or 1 for each; of
+// a mechanism, whether it is an output at an ε.
 func isResponse(q api.Question, e int64, text string) bool {
 	if q.Encoding == "unary" {
 		return len(text) == len(q.Values) && strings.Trim(text, "01") == ""
@@ -435,8 +440,8 @@ func (g *game) another(question string, e privacy.Epsilon) privacy.Epsilon {
 
 func (one movePass) play(g *game) { g.paper.clock = g.paper.clock.Add(one.By) }
 
-// play sets the clock ahead of whatever is in the log and anybody has confirmed, where nothing can be written. Then
-// somebody confirms it, or sets it back.
+// play sets the clock ahead of whatever is in the log and anybody has confirmed, where nothing can
+// be written. Then somebody confirms it, or sets it back.
 func (one moveLeap) play(g *game) {
 	was, far := g.paper.clock, g.paper.now()
 	if far.Before(g.paper.confirmed) {
@@ -599,7 +604,8 @@ func (one moveOrder) order() api.Order {
 
 func (one moveQuote) play(g *game) { g.quote(one.Order.order()) }
 
-// quote gets a quote. Equal IDs are equal offers of the same people under the same policies, and the other way round.
+// quote gets a quote. Equal IDs are equal offers of the same people under the same policies, and
+// the other way round.
 func (g *game) quote(o api.Order) (id string) {
 	t, refused := g.paper.trade(o, nil)
 	got, err := g.ledger.Quote(g.Context(), o)
@@ -664,7 +670,8 @@ func (one moveSell) play(g *game) {
 	})
 }
 
-// sold makes a request that must come to a deal on paper, or to none, and looks at what is delivered.
+// sold makes a request that must come to a deal on paper, or to none, and looks at what is
+// delivered.
 func (g *game) sold(d *paperDeal, request func(want api.Sale) bool) {
 	if d == nil {
 		request(api.Sale{})
@@ -800,8 +807,9 @@ func (one moveEstimate) play(g *game) {
 	g.same("the estimate", got, want)
 }
 
-// Moves are data, so that a game can be printed, and played again without some of them. What can only be
-// known when a move is made, such as the number of a reservation, they say in relation to the paper.
+// Moves are data, so that a game can be printed, and played again without some of them. What can
+// only be known when a move is made, such as the number of a reservation, they say in relation to
+// the paper.
 
 type move interface{ play(g *game) }
 
@@ -945,10 +953,12 @@ type player struct {
 
 func pick[T any](r *rand.Rand, from ...T) T { return from[r.IntN(len(from))] }
 
-// mechanical is how many games go without one whose first question has a mechanism of its own: to read it takes time.
+// mechanical is how many games go without one whose first question has a mechanism of its own: to
+// read it takes time.
 const mechanical = 80
 
-// questions are those that the game of a seed begins with. Their encodings are told, or left to the ledger.
+// questions are those that the game of a seed begins with. Their encodings are told, or left to the
+// ledger.
 func questions(seed uint64) []api.Question {
 	r := rand.New(rand.NewPCG(seed, 2))
 	first, second := Vote(), Smoker()
@@ -967,8 +977,8 @@ func questions(seed uint64) []api.Question {
 
 func people() []string { return []string{"ann", "bob", "cid", "dot", "mute"} }
 
-// newMoves makes up the game of a seed. Few policies meet in one game, and some kinds of moves are its
-// favourites and others do not occur, so that what needs several of a kind happens.
+// newMoves makes up the game of a seed. Few policies meet in one game, and some kinds of moves are
+// its favourites and others do not occur, so that what needs several of a kind happens.
 func newMoves(seed uint64, moves int) []move {
 	p := &player{Rand: rand.New(rand.NewPCG(seed, 1))}
 	for range 2 {
@@ -993,8 +1003,8 @@ func newMoves(seed uint64, moves int) []move {
 	return game
 }
 
-// some makes up a move, or a few that belong together: a spell in which much is refused, or what happens, is lost, and
-// happens again.
+// some makes up a move, or a few that belong together: a spell in which much is refused, or what
+// happens, is lost, and happens again.
 func (p *player) some() []move {
 	if p.yes(40) {
 		lost := p.several()
@@ -1026,7 +1036,8 @@ func openingOf(one move) (how opening, opens bool) {
 	return opening{}, false
 }
 
-// ofTheHost tells whether a move is none of the ledger's requests, or changes nothing of what it holds.
+// ofTheHost tells whether a move is none of the ledger's requests, or changes nothing of what it
+// holds.
 func ofTheHost(one move) bool {
 	switch one.(type) {
 	case movePass, moveLeap, moveReopen, moveRestore, moveCopy, moveCompact, moveCheckpoint:
@@ -1163,7 +1174,8 @@ func (p *player) cap() int64 {
 	return pick(p.Rand, 0, pick(p.Rand, p.caps...), pick(p.Rand, p.caps...))
 }
 
-// terms makes up a change of terms: mostly among the few policies of the game, often to what allows less.
+// terms makes up a change of terms: mostly among the few policies of the game, often to what allows
+// less.
 func (p *player) terms() move {
 	one := moveTerms{Question: p.question(), Objects: p.names(), Partial: p.yes(2)}
 	if !p.yes(3) {

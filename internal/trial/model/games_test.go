@@ -32,8 +32,8 @@ import (
 	"github.com/sluicedp/sluice/rrchain/finite"
 )
 
-// Invariants 2 to 9 and 12 on random histories: the ledger against a model of it, in plain integers, with
-// maps for memory. Every balance, level, price, refusal and answer must be the same.
+// Invariants 2 to 9 and 12 on random histories: the ledger against a model of it, in plain
+// integers, with maps for memory. Every balance, level, price, refusal and answer must be the same.
 //
 //	rules_test.go    ceilings and prices, computed anew
 //	paper_test.go    the ledger on paper
@@ -45,11 +45,11 @@ import (
 //	shrink_test.go   makes a game that fails short, and a test of it
 //	bugs_test.go     what was found
 //
-// A game follows from its seed, draws included. One that fails is printed as a test, without the moves and arguments
-// that do not matter.
+// A game follows from its seed, draws included. One that fails is printed as a test, without the
+// moves and arguments that do not matter.
 
-// modelSeeds, in the environment, is how many games to play instead of the usual number, and modelFirst the
-// seed of the first.
+// modelSeeds, in the environment, is how many games to play instead of the usual number, and
+// modelFirst the seed of the first.
 const (
 	modelSeeds = "SLUICE_MODEL_SEEDS"
 	modelFirst = "SLUICE_MODEL_FIRST"
@@ -89,7 +89,8 @@ func TestGamesOfNote(t *testing.T) {
 	for i := range 120 {
 		strangers = append(strangers, fmt.Sprintf("a stranger %03d", i))
 	}
-	// As many reservations as one object may have, and two more; one is captured, and one cancelled.
+	// As many reservations as one object may have, and two more; one is captured, and one
+	// cancelled.
 	many := []move{moveEnroll{Question: "vote", Objects: []string{"ann"}, Rule: firstMarket, Cap: Boundless().Nano()}}
 	for i := range 130 {
 		many = append(many, moveReserve{votes(fmt.Sprint("buyer ", i%7), milli(int64(100+100*(i%3)))), 24 * time.Hour, false, unquoted, anything})
@@ -106,7 +107,8 @@ func TestGamesOfNote(t *testing.T) {
 			moveReserve{votes("bolt", milli(500)), 24 * time.Hour, false, unquoted, anything},
 			wait(-3 * time.Hour), moveCommit{1, false, host{}}, moveCommit{0, false, host{}},
 		},
-		// A sweep finds that waiting helps with one question, and then spends on another what is left of the cap.
+		// A sweep finds that waiting helps with one question, and then spends on another what is
+		// left of the cap.
 		"one cap for two calendars": {
 			moveEnroll{Question: "vote", Objects: []string{"dot"}, Rule: 6, Cap: milli(1000)}, moveEnroll{Question: "smoker", Objects: []string{"dot"}, Rule: 6},
 			wait(6 * time.Hour), moveAnswer{Question: "vote", Query: "majority:yes", Epsilon: milli(100), AcceptLoss: true}, moveAdvance{},
@@ -122,7 +124,8 @@ func TestGamesOfNote(t *testing.T) {
 			moveReserve{votes("acme", milli(300)), 24 * time.Hour, false, unquoted, anything},
 			wait(2 * time.Hour), moveQuote{votes("acme", milli(300))}, moveCommit{0, false, host{}}, moveQuote{votes("acme", milli(300))},
 		},
-		// A table raises a cap in the row of a question that is new; what changes in another question comes before that.
+		// A table raises a cap in the row of a question that is new; what changes in another
+		// question comes before that.
 		"a table with a new cap": {
 			moveReconcile{Rows: []row{{Question: "smoker", Object: "new", Rule: 4, Cap: milli(300)}}},
 			moveReconcile{Rows: []row{
@@ -145,7 +148,8 @@ func TestGamesOfNote(t *testing.T) {
 			moveSell{moveOrder{"bolt", "smoker", []string{"ann"}, milli(300)}, false, unquoted, anything, host{}},
 			moveReturn{"vote", "ann"}, moveCommit{0, false, host{}}, moveCommit{0, true, host{}}, moveAgain{0, 9},
 		},
-		// Who is forgotten is out of a reservation without a name; and if that was everybody, nothing is left to sell.
+		// Who is forgotten is out of a reservation without a name; and if that was everybody,
+		// nothing is left to sell.
 		"nobody is left": {
 			moveEnroll{Question: "vote", Objects: []string{"ann", "bob"}, Rule: firstMarket, Cap: milli(500)},
 			moveReserve{votes("acme", milli(300)), time.Hour, false, unquoted, anything},
@@ -153,7 +157,8 @@ func TestGamesOfNote(t *testing.T) {
 			moveForget{"ann"}, moveReturn{"vote", "ann"}, moveCommit{1, false, host{}}, moveCommit{1, true, host{}},
 			moveCommit{0, false, host{}}, moveCommit{0, true, host{}}, moveAgain{0, 9}, moveForget{"bob"}, moveAgain{1, 9},
 		},
-		// What was spent stays spent, and what was sold is sold anew, at the full price, up to the old ceiling.
+		// What was spent stays spent, and what was sold is sold anew, at the full price, up to the
+		// old ceiling.
 		"a new beginning": {
 			moveEnroll{Question: "vote", Objects: []string{"ann"}, Rule: firstMarket + 8, Cap: milli(1000)},
 			moveSell{votes("acme", milli(300)), false, unquoted, anything, host{}},
@@ -188,8 +193,8 @@ func TestGamesOfNote(t *testing.T) {
 			moveAnswer{"vote", "majority:no", []string{"dan", "eve"}, milli(300), false, host{}, true},
 			moveAgain{1, 9}, moveForget{"eve"}, moveAgain{1, 9},
 		},
-		// What a request says of several is erased with one of them, or with anybody if one of them needed nothing: other
-		// names, terms and quotes with its key are the same request then.
+		// What a request says of several is erased with one of them, or with anybody if one of them
+		// needed nothing: other names, terms and quotes with its key are the same request then.
 		"other names with a key": {
 			moveEnroll{Question: "vote", Objects: []string{"ann", "bob"}, Rule: firstMarket, Cap: milli(1000)}, moveAgain{0, 4},
 			moveEnroll{Question: "vote", Objects: []string{"ann", "cid"}, Rule: firstMarket, Cap: milli(1000)}, moveAgain{0, 4},
@@ -212,7 +217,8 @@ func TestGamesOfNote(t *testing.T) {
 			moveAnswer{"vote", "majority:yes", strangers, milli(100), true, host{}, true},
 			moveAnswer{"vote", "majority:yes", strangers, milli(100), true, host{}, true},
 		},
-		// A question of two values has scores for all queries, and a threshold beyond all counts has none.
+		// A question of two values has scores for all queries, and a threshold beyond all counts
+		// has none.
 		"answers that do not rise": {
 			moveEnroll{Question: "vote", Objects: []string{"ann", "bob"}, Rule: 0, Cap: 0}, moveEnroll{Question: "smoker", Objects: []string{"ann", "bob"}, Rule: 0, Cap: 0},
 			moveAnswer{"vote", "plurality", nil, milli(100), false, host{}, true}, moveAnswer{"vote", "plurality", nil, milli(200), false, host{}, true},
@@ -222,7 +228,8 @@ func TestGamesOfNote(t *testing.T) {
 			moveAnswer{"vote", "threshold:yes:0", nil, milli(100), false, host{}, true}, moveAnswer{"vote", "threshold:yes:0", nil, milli(200), false, host{}, true},
 			moveAnswer{"vote", "threshold:yes:3", nil, milli(150), false, host{}, true}, moveAnswer{"vote", "threshold:yes:3", nil, milli(300), true, host{}, true},
 		},
-		// Ceilings between the levels of a mechanism release the level below; orders between levels are invalid.
+		// Ceilings between the levels of a mechanism release the level below; orders between levels
+		// are invalid.
 		"levels of a mechanism": {
 			moveEnroll{Question: "vote", Objects: []string{"ann", "bob"}, Rule: 10, Cap: milli(1300) + 1}, moveAdvance{"", host{}},
 			wait(3 * time.Hour), moveAdvance{"vote", host{}}, moveRaise{"vote", []string{"bob"}, milli(200), true, host{}},
@@ -234,8 +241,8 @@ func TestGamesOfNote(t *testing.T) {
 			wait(300 * time.Hour), moveAdvance{"", host{Lies: true}}, moveAdvance{"", host{}}, moveEstimate{"vote", 0, "cid"}, moveAgain{2, 1},
 			moveForget{"ann"}, moveReturn{"vote", "ann"}, moveRelease{"vote", "ann", milli(100), host{}}, moveEstimate{"vote", 0, ""},
 		},
-		// Chains whose noise key is lost resell what they have released, and advance no further. Whoever comes back keeps the
-		// key, unless forgotten.
+		// Chains whose noise key is lost resell what they have released, and advance no further.
+		// Whoever comes back keeps the key, unless forgotten.
 		"a lost key": {
 			moveReopen{opening{Noise: "2025"}}, moveEnroll{Question: "vote", Objects: []string{"ann", "bob"}, Rule: firstMarket + 9, Cap: Boundless().Nano()},
 			moveSell{votes("acme", milli(300)), false, unquoted, anything, host{}},
@@ -262,7 +269,8 @@ func TestGamesOfNote(t *testing.T) {
 			moveRelease{"vote", "ann", milli(300), host{}}, moveAdvance{"", host{}}, moveAnswer{"vote", "winner", nil, milli(100), false, host{}, true},
 			moveEstimate{"vote", 0, ""}, moveCopy{}, moveCompact{}, moveCheckpoint{}, moveReopen{opening{Noise: "2025"}}, moveQuote{votes("bolt", milli(500))},
 		},
-		// A clock far ahead of the log changes nothing, whether it was confirmed up to a time before or the log was set back.
+		// A clock far ahead of the log changes nothing, whether it was confirmed up to a time
+		// before or the log was set back.
 		"a clock that leaps": {
 			moveEnroll{Question: "vote", Objects: []string{"ann", "bob"}, Rule: firstMarket, Cap: 0}, moveRelease{"vote", "ann", milli(100), host{}}, moveCopy{},
 			moveLeap{true}, wait(time.Hour), moveRelease{"vote", "ann", milli(300), host{}}, moveRaise{"vote", []string{"mute"}, milli(100), false, host{}},
@@ -286,7 +294,8 @@ func TestGamesOfNote(t *testing.T) {
 	}
 	for name, moves := range games {
 		t.Run(name, func(t *testing.T) {
-			// With votes in direct encoding, in unary, as the ledger picks, with a mechanism and over HTTP, and in a file.
+			// With votes in direct encoding, in unary, as the ledger picks, with a mechanism and
+			// over HTTP, and in a file.
 			for _, seed := range []uint64{0, 1, 2, 3, realFiles - 1} {
 				failure := newTable().play(t, seed, moves)
 				check.That(t, failure == "", "seed %d: %s", seed, failure)
@@ -295,8 +304,8 @@ func TestGamesOfNote(t *testing.T) {
 	}
 }
 
-// TestWhatWasLostComesAgain goes back to a copy. The newest checkpoint refuses it; and what was drawn since is drawn again,
-// by a noise key as it was, in another order.
+// TestWhatWasLostComesAgain goes back to a copy. The newest checkpoint refuses it; and what was
+// drawn since is drawn again, by a noise key as it was, in another order.
 func TestWhatWasLostComesAgain(t *testing.T) {
 	keyed := opening{Noise: "2025", Signing: publishing, Trusting: true}
 	lost := []move{
@@ -311,7 +320,8 @@ func TestWhatWasLostComesAgain(t *testing.T) {
 		b := newTable()
 		failure := b.play(t, seed, moves)
 		check.That(t, failure == "" && b.hasFile(seed) == onDisk, "seed %d: %s", seed, failure)
-		// Four of the last sale, which draws for who is derived before, and of the others two, one and one.
+		// Four of the last sale, which draws for who is derived before, and of the others two, one
+		// and one.
 		check.That(t, b.restores == 1 && b.rollbacks == 1 && b.repeats == 8,
 			"seed %d: %d copies restored, %d refused, %d responses drawn again", seed, b.restores, b.rollbacks, b.repeats)
 	}
@@ -365,7 +375,8 @@ func (b *table) shuffle(seed uint64) {
 	}
 }
 
-// try plays the game of a seed. If it fails, it reports the shortest one that fails in the same way, as a test.
+// try plays the game of a seed. If it fails, it reports the shortest one that fails in the same
+// way, as a test.
 func (b *table) try(t *testing.T, seed uint64) {
 	moves := newMoves(seed, 10+int(seed%50))
 	failure := b.play(t, seed, moves)
@@ -606,8 +617,8 @@ func (g *game) compareLog() {
 	AuditMarket(g, g.ledger)
 }
 
-// compareRecounts holds what is counted as responses come against a recount of all chains, at each ε and at the current
-// levels.
+// compareRecounts holds what is counted as responses come against a recount of all chains, at each
+// ε and at the current levels.
 func (g *game) compareRecounts() {
 	g.Helper()
 	for _, q := range g.paper.questions {
@@ -631,8 +642,9 @@ func (g *game) compareRecounts() {
 	}
 }
 
-// compareNoise compares by which noise key each chain is drawn: in copies of the ledger, one key after the other is lost, and
-// everybody is asked for more. Nobody who was forgotten has a key, once enrolled again.
+// compareNoise compares by which noise key each chain is drawn: in copies of the ledger, one key
+// after the other is lost, and everybody is asked for more. Nobody who was forgotten has a key,
+// once enrolled again.
 func (g *game) compareNoise() {
 	g.Helper()
 	keys := slices.Clone(g.paper.noiseKeys)
@@ -678,8 +690,8 @@ func (g *game) compareEvent(ev says.Event) {
 	}
 }
 
-// compareEvidence has the receipts of all sales and the statements of all people made, and compares what they say.
-// Statements are events, which the paper knows nothing of: so this comes last.
+// compareEvidence has the receipts of all sales and the statements of all people made, and compares
+// what they say. Statements are events, which the paper knows nothing of: so this comes last.
 func (g *game) compareEvidence() {
 	for _, d := range g.paper.deals {
 		if d.status == dealSold {
@@ -691,7 +703,8 @@ func (g *game) compareEvidence() {
 	}
 }
 
-// verify has the audit accept whatever the game has written. What it may say is that the clock has gone back.
+// verify has the audit accept whatever the game has written. What it may say is that the clock has
+// gone back.
 func (g *game) verify() {
 	g.Helper()
 	r := api.VerifyRequest{Report: func(p api.Finding) {
@@ -756,8 +769,9 @@ func (g *game) compareStatement(name string, p *person) {
 	g.same("what was spent", spent, wantSpent)
 }
 
-// counts are the responses to be counted by an estimate, by rising ε: how many there are, and how many say each
-// value or, in unary encoding, have its bit; of a mechanism, how many are each output.
+// counts are the responses to be counted by an estimate, by rising ε: how many there are, and how
+// many say each value or, in unary encoding, have its bit; of a mechanism, how many are each
+// output.
 func (m *paper) counts(q api.Question, e int64, but string) (all []estimate.Counts) {
 	byLevel := map[int64]*estimate.Counts{}
 	for name := range m.people {
@@ -789,7 +803,8 @@ func (m *paper) counts(q api.Question, e int64, but string) (all []estimate.Coun
 	return all
 }
 
-// responsesOnPaper are what a question can be answered with at an ε; in unary encoding, the values that have bits.
+// responsesOnPaper are what a question can be answered with at an ε; in unary encoding, the values
+// that have bits.
 func responsesOnPaper(q api.Question, e int64) []string {
 	if i := slices.Index(levelsOnPaper(q), e); i >= 0 {
 		return q.Mechanism.Outputs[i]
@@ -797,7 +812,8 @@ func responsesOnPaper(q api.Question, e int64) []string {
 	return q.Values
 }
 
-// sharesOf estimates the shares of a question's values from counts of responses, and tests whether levels agree.
+// sharesOf estimates the shares of a question's values from counts of responses, and tests whether
+// levels agree.
 func sharesOf(t testing.TB, q api.Question, counts []estimate.Counts) (shares []estimate.Frequency, p float64) {
 	t.Helper()
 	o := estimate.Options{Confidence: 0.95}
@@ -820,8 +836,8 @@ func sharesOf(t testing.TB, q api.Question, counts []estimate.Counts) (shares []
 // shrinkTries is how often a game that fails is played, to find a shorter one.
 const shrinkTries = 3000
 
-// shrink returns moves that fail as the given ones do: without those that do not matter, and with the simplest arguments
-// that will do. It asks at most so many times whether some fail.
+// shrink returns moves that fail as the given ones do: without those that do not matter, and with
+// the simplest arguments that will do. It asks at most so many times whether some fail.
 func shrink(moves []move, tries int, fails func([]move) bool) []move {
 	try := func(other []move) bool {
 		if tries--; tries < 0 || !fails(other) {
@@ -893,7 +909,8 @@ func vary(field string, v reflect.Value, yield func(reflect.Value)) {
 	}
 }
 
-// simplest returns the simplest values of an argument, the very simplest first. Not everything may be nothing.
+// simplest returns the simplest values of an argument, the very simplest first. Not everything may
+// be nothing.
 func simplest(field string, kind reflect.Type) []reflect.Value {
 	var values []any
 	switch field {
@@ -921,8 +938,9 @@ func simplest(field string, kind reflect.Type) []reflect.Value {
 
 var particulars = regexp.MustCompile(`"[^"]*"|/\S*|[0-9]+(\.[0-9]+)?`)
 
-// wayOf is the way in which a game failed: what is said first of it, without names and numbers. Games that differ in
-// that fail for other reasons, it may be, and one is not shrunk into the other.
+// wayOf is the way in which a game failed: what is said first of it, without names and numbers.
+// Games that differ in that fail for other reasons, it may be, and one is not shrunk into the
+// other.
 func wayOf(failure string) string {
 	first, _, _ := strings.Cut(failure, "\n")
 	return particulars.ReplaceAllString(first, "…")
@@ -997,7 +1015,8 @@ func TestFailingGamesAreShrunk(t *testing.T) {
 	}
 }
 
-// wantShrunk plays games with a fault until one fails in a certain way, and wants that one shrunk to so many moves.
+// wantShrunk plays games with a fault until one fails in a certain way, and wants that one shrunk
+// to so many moves.
 func wantShrunk(t *testing.T, plant func(*game, move), told string, size int) {
 	t.Helper()
 	faulty, failure := newTable(), ""

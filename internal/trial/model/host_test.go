@@ -116,7 +116,8 @@ func (m *paper) noiseOf(q api.Question) (name string, err error) {
 	return m.opened.current(), nil
 }
 
-// lacks tells whether nothing can be drawn from a chain for want of its noise key. Who only reads draws nothing.
+// lacks tells whether nothing can be drawn from a chain for want of its noise key. Who only reads
+// draws nothing.
 func (m *paper) lacks(c *paperChain) bool {
 	return c.noise != "" && !m.opened.ReadOnly && !m.opened.has(c.noise)
 }
@@ -334,7 +335,8 @@ func (g *game) open(o opening) {
 	g.paper.open(o, g.keyed(o))
 }
 
-// tryFar opens the ledger with a clock that nobody has confirmed, which can bring no key. Then somebody confirms it.
+// tryFar opens the ledger with a clock that nobody has confirmed, which can bring no key. Then
+// somebody confirms it.
 func (g *game) tryFar(o opening, options ledger.Options) {
 	g.Helper()
 	then := g.paper.clone()
@@ -442,7 +444,8 @@ func (moveCompact) play(g *game) {
 	}
 }
 
-// play goes back to a copy. What has happened since is lost, but for the host's clock, keys and checkpoints.
+// play goes back to a copy. What has happened since is lost, but for the host's clock, keys and
+// checkpoints.
 func (one moveRestore) play(g *game) {
 	if len(g.copies) == 0 {
 		return

@@ -44,9 +44,10 @@ type T struct {
 	served bool // it is called over HTTP
 }
 
-// Tests of what any ledger must do are methods: those of anyLedger run on a ledger in memory, on one in
-// a file and, in the deep form, on one that is called over HTTP; those of openLedger not over HTTP.
-// Under the race detector games of the model are played over HTTP instead, which is faster.
+// Tests of what any ledger must do are methods: those of anyLedger run on a ledger in memory, on
+// one in a file and, in the deep form, on one that is called over HTTP; those of openLedger not
+// over HTTP. Under the race detector games of the model are played over HTTP instead, which is
+// faster.
 type anyLedger struct{}
 type openLedger struct{}
 
@@ -73,8 +74,8 @@ func (t *T) Run(name string, test func(t *T)) bool {
 	return t.T.Run(name, func(inner *testing.T) { test(&T{inner, t.file, t.served}) })
 }
 
-// NewLedger opens a new ledger for a test, in a file if the test says so, and else in memory. Its clock
-// begins at [ledgertest.Begin], and goes as fast as the machine's.
+// NewLedger opens a new ledger for a test, in a file if the test says so, and else in memory. Its
+// clock begins at [ledgertest.Begin], and goes as fast as the machine's.
 func NewLedger(t testing.TB) Book {
 	t.Helper()
 	return Open(t, ledger.Options{})
@@ -128,7 +129,8 @@ func (h *House) Try(o ledger.Options) (*ledger.Ledger, error) {
 	return ledger.Open(context.Background(), h.path, o)
 }
 
-// Book is a ledger as a host calls it: an open one, or one behind a handler. What a method does is told in package ledger.
+// Book is a ledger as a host calls it: an open one, or one behind a handler. What a method does is
+// told in package ledger.
 type Book interface {
 	About() api.About                             // as of [ledger.Ledger]
 	Stats(ctx context.Context) (api.Stats, error) // as of [ledger.Ledger]
@@ -217,7 +219,8 @@ type served struct {
 // Close closes both.
 func (s *served) Close() error { return errors.Join(s.Client.Close(), s.ledger.Close()) }
 
-// Verify verifies where the ledger is: a copy, which the client would verify, cannot be made of one in memory.
+// Verify verifies where the ledger is: a copy, which the client would verify, cannot be made of one
+// in memory.
 func (s *served) Verify(ctx context.Context, r api.VerifyRequest) (api.Verification, error) {
 	return s.ledger.Verify(ctx, r)
 }
@@ -233,7 +236,8 @@ func Refusals(t testing.TB, err error) []api.Refusal {
 // SortedKeys returns the keys of a map in order.
 func SortedKeys[K cmp.Ordered, V any](m map[K]V) []K { return slices.Sorted(maps.Keys(m)) }
 
-// WantChanged fails unless a request was refused for the changed truths of these people, and for nothing else.
+// WantChanged fails unless a request was refused for the changed truths of these people, and for
+// nothing else.
 func WantChanged(t testing.TB, err error, names ...string) {
 	t.Helper()
 	var refused *api.RefusedError
@@ -623,7 +627,8 @@ func WantSpent(t *testing.T, l Book, epsilon string, names ...string) {
 	}
 }
 
-// WantClean has a ledger folded again from its log, and compared with what it stores. It fails if there is any problem.
+// WantClean has a ledger folded again from its log, and compared with what it stores. It fails if
+// there is any problem.
 func WantClean(t testing.TB, l Book, r api.VerifyRequest) {
 	t.Helper()
 	r.Report = func(p api.Finding) { t.Errorf("found %+v", p) }
@@ -637,8 +642,8 @@ func AuditAll(t testing.TB, l Book) {
 	AuditMarket(t, l)
 }
 
-// Unchanged runs fn and reports any change: a call that failed must leave nothing. The log is as it was, and what is stored
-// is what follows from it.
+// Unchanged runs fn and reports any change: a call that failed must leave nothing. The log is as it
+// was, and what is stored is what follows from it.
 func Unchanged(t testing.TB, l Book, fn func()) {
 	t.Helper()
 	log, sum := Text(t, Events(t, l)), Stats(t, l)
@@ -649,7 +654,8 @@ func Unchanged(t testing.TB, l Book, fn func()) {
 	WantClean(t, l, api.VerifyRequest{})
 }
 
-// RecordedBy returns the response that an event records, released or sold, and tells whether it does.
+// RecordedBy returns the response that an event records, released or sold, and tells whether it
+// does.
 func RecordedBy(ev says.Event) (says.Released, bool) {
 	switch d := ev.Says.(type) {
 	case says.Released:
@@ -704,10 +710,11 @@ type promise struct {
 	object string
 }
 
-// AuditMarket checks what stands in the records of the market against the log and against the prices
-// (invariants 3, 4, 9 and 13): each response is the one recorded at its ε; each buyer pays for each object the price
-// of a higher level, in force or promised, less what it has paid for the object; and earnings, payments and revenue are the same money. Of
-// what is erased only the money can be checked.
+// AuditMarket checks what stands in the records of the market against the log and against the
+// prices (invariants 3, 4, 9 and 13): each response is the one recorded at its ε; each buyer pays
+// for each object the price of a higher level, in force or promised, less what it has paid for the
+// object; and earnings, payments and revenue are the same money. Of what is erased only the money
+// can be checked.
 func AuditMarket(t testing.TB, l Book) {
 	t.Helper()
 	b := books{t, map[place]string{}, map[holding]int64{}, map[holding]privacy.Epsilon{}, map[uint64]int64{}, map[uint64]int64{}, map[chain]uint64{}, map[chain]uint64{}, map[chain]*policy.Terms{}, map[promise]*policy.Terms{}}
@@ -834,8 +841,8 @@ func auditMoney(t testing.TB, l Book, paid map[holding]int64) {
 	check.That(t, got == revenue, "the revenue is %d, the sales brought %d", got, revenue)
 }
 
-// Games make much garbage, and keep little: it is collected less often than by Go's own setting, which GOGC in the
-// environment overrides.
+// Games make much garbage, and keep little: it is collected less often than by Go's own setting,
+// which GOGC in the environment overrides.
 func TestMain(m *testing.M) {
 	if os.Getenv("GOGC") == "" {
 		debug.SetGCPercent(800)

@@ -24,16 +24,20 @@ import (
 	"github.com/sluicedp/sluice/rrchain"
 )
 
-// Invariant 4 for rows of bits, by enumeration, as values_test.go does it for values: whatever the order of sales,
-// the responses at each level are optimized unary encodings at its ε, and all together tell what the highest tells.
+// Invariant 4 for rows of bits, by enumeration, as values_test.go does it for values: whatever the
+// order of sales, the responses at each level are optimized unary encodings at its ε, and all
+// together tell what the highest tells.
 //
-// A sale of m bits has 2ᵐ outcomes. Of the code under test it is taken for granted that a draw of a bit reads one word,
-// which is written here as two: which half of all words it is in, and where in that; that before the bits there is a draw of the coin, whose
-// first bit is the lowest of a word if there is no response yet; and that a first word has at most one threshold in each
-// of some parts of all words. That each bit depends on its own word and the coin alone is checked at random words. The
-// ledger is opened anew for each sale, and nothing of the coin is stored: it is drawn again, from the last response.
+// A sale of m bits has 2ᵐ outcomes. Of the code under test it is taken for granted that a draw of a
+// bit reads one word, which is written here as two: which half of all words it is in, and where in
+// that; that before the bits there is a draw of the coin, whose first bit is the lowest of a word
+// if there is no response yet; and that a first word has at most one threshold in each of some
+// parts of all words. That each bit depends on its own word and the coin alone is checked at random
+// words. The ledger is opened anew for each sale, and nothing of the coin is stored: it is drawn
+// again, from the last response.
 
-// unaryTree is the enumeration of one order of sales; see tree. Outcomes are numbers with the bits of the responses.
+// unaryTree is the enumeration of one order of sales; see tree. Outcomes are numbers with the bits
+// of the responses.
 type unaryTree struct {
 	*tree
 	random *rand.Rand
@@ -188,7 +192,8 @@ func (tr *tree) stretches(at func(word uint64) int) (all []stretch) {
 	return append(all, stretch{math.MaxUint64, is})
 }
 
-// way is one of the two faces of the coin: with what probability it comes, words that lead to it, and what comes then.
+// way is one of the two faces of the coin: with what probability it comes, words that lead to it,
+// and what comes then.
 type way struct {
 	p    float64
 	coin coinWords
@@ -234,8 +239,8 @@ func (tr *unaryTree) measure(where levelPlace, n int, free bool, v int) []way {
 	return []way{kept, other}
 }
 
-// telling returns the words of a bit for which the two faces of the coin give different responses, as far from any
-// threshold as can be.
+// telling returns the words of a bit for which the two faces of the coin give different responses,
+// as far from any threshold as can be.
 func (tr *unaryTree) telling(one, two stretchRows, v int) (best [2]uint64, found bool) {
 	width := uint64(0)
 	for _, choice := range bitChoices() {
@@ -306,8 +311,8 @@ func (tr *unaryTree) grow(at node) {
 	at.place.removed(tr)
 }
 
-// unaryLaw is the probability of rows of bits at rising ε, by math.md: each bit but the true value's is a chain of
-// randomized responses to 0; that one, to a fair coin.
+// unaryLaw is the probability of rows of bits at rising ε, by math.md: each bit but the true
+// value's is a chain of randomized responses to 0; that one, to a fair coin.
 func unaryLaw(m int, levels []privacy.Epsilon, truth int, outcomes []int) float64 {
 	p, o := 1.0, make([]int, len(outcomes))
 	for v := range m {
@@ -359,8 +364,8 @@ func TestTheJointLawOfThreeBits(t *testing.T) {
 	}
 }
 
-// The comparison notices a law that is wrong by little: an ε that is 0.001 off; a coin that is drawn anew, and not from
-// the last response; and bits that are drawn independently at each level.
+// The comparison notices a law that is wrong by little: an ε that is 0.001 off; a coin that is
+// drawn anew, and not from the last response; and bits that are drawn independently at each level.
 func TestTheComparisonOfUnaryLawsNotices(t *testing.T) {
 	levels := []privacy.Epsilon{Eps(t, "0.5"), Eps(t, "1")}
 	off := []privacy.Epsilon{Eps(t, "0.5"), Eps(t, "1.001")}
@@ -379,8 +384,9 @@ func TestTheComparisonOfUnaryLawsNotices(t *testing.T) {
 	})
 }
 
-// The law of many objects, drawn from the operating system's randomness, with the ledger opened anew between requests:
-// of the true value's bit and of all others, how often each combination comes at four levels.
+// The law of many objects, drawn from the operating system's randomness, with the ledger opened
+// anew between requests: of the true value's bit and of all others, how often each combination
+// comes at four levels.
 func TestTheLawOfManyRowsOfBits(t *testing.T) {
 	const objects, values, levels = 3000, 30, 4
 	l := ledgertest.New(t)
@@ -423,15 +429,18 @@ func TestTheLawOfManyRowsOfBits(t *testing.T) {
 	stattest.Cells(ofOthers, lawOfOthers).Holds(t, "other bits")
 }
 
-// Invariant 4, by enumeration: whatever the order in which buyers ask for levels, all responses together
-// have the law of math.md, sections 2 and 3, and pooling them tells what the highest level alone tells.
+// Invariant 4, by enumeration: whatever the order in which buyers ask for levels, all responses
+// together have the law of math.md, sections 2 and 3, and pooling them tells what the highest level
+// alone tells.
 //
-// The histories of one chain form a tree: at each node the ledger has sold some levels, and the next sale
-// has m outcomes. Their probabilities are measured, not computed: Ledger.Sell is called with one 64-bit
-// word after the other in the sampler, each time in a copy of the ledger, and bisection finds at which words
-// the response changes. Then the sale is made for good, once for each outcome, in a copy of the ledger. Of the code
-// under test nothing is taken for granted but that a draw reads one word, and that it has at most one threshold in each stretch of words within which both ends have the same response. The words
-// are gone through in m parts of one size, one for each choice, and in each by the word that says where in it.
+// The histories of one chain form a tree: at each node the ledger has sold some levels, and the
+// next sale has m outcomes. Their probabilities are measured, not computed: Ledger.Sell is called
+// with one 64-bit word after the other in the sampler, each time in a copy of the ledger, and
+// bisection finds at which words the response changes. Then the sale is made for good, once for
+// each outcome, in a copy of the ledger. Of the code under test nothing is taken for granted but
+// that a draw reads one word, and that it has at most one threshold in each stretch of words within
+// which both ends have the same response. The words are gone through in m parts of one size, one
+// for each choice, and in each by the word that says where in it.
 
 // tree is the enumeration of one order of sales.
 type tree struct {
@@ -447,7 +456,8 @@ type tree struct {
 	sales   int
 }
 
-// outcomeLaw is what tells the responses of one encoding from those of another. Outcomes of a sale are numbers from 0.
+// outcomeLaw is what tells the responses of one encoding from those of another. Outcomes of a sale
+// are numbers from 0.
 type outcomeLaw struct {
 	outcomes int // of each sale
 	text     func(outcome int) string
@@ -605,8 +615,9 @@ func seeing(m int, word, choice uint64) ledgertest.Draws {
 	})}}
 }
 
-// drawWord returns the word of a draw from m values, few enough for one word: that of the real number (k+U)/m with U
-// as its word says, but for the last bits, and the value k as that of the m values which choice falls to.
+// drawWord returns the word of a draw from m values, few enough for one word: that of the real
+// number (k+U)/m with U as its word says, but for the last bits, and the value k as that of the m
+// values which choice falls to.
 func drawWord(m int, u, choice uint64) uint64 {
 	const last = 1<<16 - 1 // so near to the next value, or to the one before, that rounding would tell
 	k, _ := bits.Mul64(choice, uint64(m))
@@ -627,8 +638,8 @@ func (tr *tree) probe(at levelPlace, n int, truth api.TruthFunc, word, choice ui
 	return -1
 }
 
-// change returns a word with another response than the first, at most so far above one with the same response. It looks first
-// where changes were found before: at many nodes they are the same.
+// change returns a word with another response than the first, at most so far above one with the
+// same response. It looks first where changes were found before: at many nodes they are the same.
 func (tr *tree) change(first, last, width uint64, same func(word uint64) bool) uint64 {
 	look := func(word uint64) {
 		if same(word) {
@@ -733,7 +744,8 @@ func (tr *tree) sell(child node, free bool, draws ledgertest.Draws) {
 	}
 }
 
-// leaf notes the probabilities of a whole history. All buyers get what was sold to one, without any truth.
+// leaf notes the probabilities of a whole history. All buyers get what was sold to one, without any
+// truth.
 func (tr *tree) leaf(at node) {
 	tr.Helper()
 	l := tr.open(at.place, ledgertest.Draws{})
@@ -841,7 +853,8 @@ func (tr *tree) wantLaw() {
 			for level, response := range o {
 				marginal[at{level, truth, response}] += p
 			}
-			// Whoever has all responses knows as much of the truth as whoever has the highest (Lemma 3.1).
+			// Whoever has all responses knows as much of the truth as whoever has the highest
+			// (Lemma 3.1).
 			for other, q := range got {
 				alone := tr.alone(top, truth, o[len(o)-1]) / tr.alone(top, other, o[len(o)-1])
 				if math.Abs(p/q-alone) > 1e-8*alone {
@@ -874,18 +887,21 @@ func fewer(out int, levels ...string) []string {
 	return levels
 }
 
-// someOf returns the number of the first order to be tried: the quick form tries one of all, another one in each run.
+// someOf returns the number of the first order to be tried: the quick form tries one of all,
+// another one in each run.
 func someOf(orders [][]string) int {
 	return rand.IntN(pace.Stride(len(orders), len(orders)))
 }
 
-// The order of math.md's example: up, up, between, up, between; each sale by the real Sell on a bbolt file.
+// The order of math.md's example: up, up, between, up, between; each sale by the real Sell on a
+// bbolt file.
 func TestTheJointLawOfSalesInAnyOrder(t *testing.T) {
 	enumerate(t, 2, true, fewer(3, "0.5", "1", "0.7", "2", "0.6")...).wantLaw()
 }
 
-// The same with three values, where responses can be wrong in two ways. Here each node is in memory, and the
-// last level is left out: with it there are 364 nodes, which take 5 s, and 40 s with the race detector.
+// The same with three values, where responses can be wrong in two ways. Here each node is in
+// memory, and the last level is left out: with it there are 364 nodes, which take 5 s, and 40 s
+// with the race detector.
 func TestTheJointLawOfSalesOfThreeValues(t *testing.T) {
 	enumerate(t, 3, false, fewer(1, "0.5", "1", "0.7", "2")...).wantLaw()
 }
@@ -897,8 +913,8 @@ func TestTheJointLawDoesNotDependOnTheOrder(t *testing.T) {
 	}
 }
 
-// The comparison notices a law that is wrong by little: of an ε that is 0.001 off, and of levels drawn
-// independently of each other.
+// The comparison notices a law that is wrong by little: of an ε that is 0.001 off, and of levels
+// drawn independently of each other.
 func TestTheComparisonOfLawsNotices(t *testing.T) {
 	levels := []privacy.Epsilon{Eps(t, "0.5"), Eps(t, "1")}
 	off := []privacy.Epsilon{Eps(t, "0.5"), Eps(t, "1.001")}

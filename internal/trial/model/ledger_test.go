@@ -32,7 +32,8 @@ type house struct {
 	lives   int // of the host so far
 	truths  []int
 	dying   bool // when asked for truths
-	// older, if set, is what the host opens after it died, instead of the file that it left. That is a fault.
+	// older, if set, is what the host opens after it died, instead of the file that it left. That
+	// is a fault.
 	older string
 }
 
@@ -53,8 +54,8 @@ func valueNames(n int) (names []string) {
 	return names
 }
 
-// kinds are all ways in which chains are drawn: by value, in unary encoding, by a mechanism of the host's own; from chance
-// and from a key.
+// kinds are all ways in which chains are drawn: by value, in unary encoding, by a mechanism of the
+// host's own; from chance and from a key.
 func kinds(t testing.TB) []kind {
 	design := check.Value(finite.HadamardResponse(2))(t)
 	family := check.Value(design.Family(Eps(t, "0.25"), Eps(t, "0.5"), Eps(t, "1"), Eps(t, "1.5")))(t)
@@ -116,7 +117,8 @@ func (h *house) open() {
 	h.ledger = l
 }
 
-// leave keeps the file and its journal as they are at this instant: that is what a process leaves that is killed now.
+// leave keeps the file and its journal as they are at this instant: that is what a process leaves
+// that is killed now.
 func (h *house) leave() {
 	h.Helper()
 	from := h.path()
@@ -131,7 +133,8 @@ func (h *house) leave() {
 	}
 }
 
-// revive opens what the host has left. What the old process does beyond that goes to a file that nobody looks at.
+// revive opens what the host has left. What the old process does beyond that goes to a file that
+// nobody looks at.
 func (h *house) revive() {
 	h.Helper()
 	check.Must(h, h.ledger.Close())
@@ -259,8 +262,9 @@ const crowd = 6000
 // longer is how many times as many ledgers the long form attacks.
 const longer = 300
 
-// TestLedgersWithstandTheAttack attacks ledgers, of all kinds: no coalition may learn more than the highest ε that it has
-// bought gives away. In the quick form it attacks every second kind, others in each run.
+// TestLedgersWithstandTheAttack attacks ledgers, of all kinds: no coalition may learn more than the
+// highest ε that it has bought gives away. In the quick form it attacks every second kind, others
+// in each run.
 func TestLedgersWithstandTheAttack(t *testing.T) {
 	all, step := kinds(t), pace.Tries(2, 1, 1)
 	for i := random.IntN(step); i < len(all); i += step {
@@ -281,8 +285,8 @@ func TestLedgersWithstandTheAttack(t *testing.T) {
 	}
 }
 
-// TestARollbackIsNoticed opens an older copy after a crash, which draws again what was drawn since. A host with a noise
-// key may do so: the same responses come again.
+// TestARollbackIsNoticed opens an older copy after a crash, which draws again what was drawn since.
+// A host with a noise key may do so: the same responses come again.
 func TestARollbackIsNoticed(t *testing.T) {
 	raises := attack{
 		{order{"1", "", "1"}, between},

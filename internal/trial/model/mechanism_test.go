@@ -21,13 +21,15 @@ import (
 	"github.com/sluicedp/sluice/rrchain/finite"
 )
 
-// Invariant 4 for questions with a mechanism of their own, by enumeration, as values_test.go does it for values:
-// whatever the order of sales, the responses at all levels have the law truth → oₙ → … → o₁ that the matrices and the
-// channels of the family make, and all together tell what the highest tells.
+// Invariant 4 for questions with a mechanism of their own, by enumeration, as values_test.go does
+// it for values: whatever the order of sales, the responses at all levels have the law truth → oₙ →
+// … → o₁ that the matrices and the channels of the family make, and all together tell what the
+// highest tells.
 //
-// The law is exact, in rational numbers. A draw compares one word of 64 bits with the sums of the law's probabilities:
-// so each response must come from the first word of its stretch, from the last, and from one between them; from the words
-// next to them there must come its neighbours. The ledger is opened anew for each sale.
+// The law is exact, in rational numbers. A draw compares one word of 64 bits with the sums of the
+// law's probabilities: so each response must come from the first word of its stretch, from the
+// last, and from one between them; from the words next to them there must come its neighbours. The
+// ledger is opened anew for each sale.
 
 // finiteTree is the enumeration of one order of sales; see tree. Outcomes are numbers of outputs.
 type finiteTree struct {
@@ -50,7 +52,8 @@ func lawOf(t testing.TB, f *finite.Family) familyLaw {
 	return familyLaw{all.Levels[0].Inputs(), all.Levels, all.Channels}
 }
 
-// joint returns the probability of outputs at some levels, by number, whatever those at all others are.
+// joint returns the probability of outputs at some levels, by number, whatever those at all others
+// are.
 func (w familyLaw) joint(input int, outputs map[int]int) *rational.Rat {
 	top := len(w.levels) - 1
 	now := make([]*rational.Rat, w.levels[top].Outputs()) // of each output at the level, and what is given above it
@@ -97,7 +100,8 @@ func (w familyLaw) number(t testing.TB, epsilon privacy.Epsilon) int {
 	return 0
 }
 
-// enumerateFinite makes all histories of sales at some levels, in their order, of a question with a mechanism.
+// enumerateFinite makes all histories of sales at some levels, in their order, of a question with a
+// mechanism.
 func enumerateFinite(t *testing.T, onFile bool, q api.Question, levels ...string) {
 	t.Helper()
 	law := lawOf(t, q.Mechanism.Family)
@@ -129,7 +133,8 @@ func (tr *finiteTree) probe(at levelPlace, n int, truth api.TruthFunc, word uint
 	return output
 }
 
-// wantLawOf fails unless the next sale has the probabilities given: each output has its stretch of words.
+// wantLawOf fails unless the next sale has the probabilities given: each output has its stretch of
+// words.
 func (tr *finiteTree) wantLawOf(where levelPlace, n int, truth api.TruthFunc, law []*rational.Rat) (leads []uint64) {
 	tr.Helper()
 	leads = make([]uint64, len(law))
@@ -152,7 +157,8 @@ func (tr *finiteTree) wantLawOf(where levelPlace, n int, truth api.TruthFunc, la
 	return leads
 }
 
-// conditional returns the law of the next output, given those before, by the definition of probability.
+// conditional returns the law of the next output, given those before, by the definition of
+// probability.
 func (w familyLaw) conditional(input, level int, before map[int]int) []*rational.Rat {
 	whole := w.joint(input, before)
 	law := make([]*rational.Rat, w.levels[level].Outputs())
@@ -201,7 +207,8 @@ func (tr *finiteTree) grow(at node, before map[int]int) {
 	at.place.removed(tr)
 }
 
-// leaf notes a whole history. All buyers get what was sold to one, without any truth. One in 16 ledgers is audited.
+// leaf notes a whole history. All buyers get what was sold to one, without any truth. One in 16
+// ledgers is audited.
 func (tr *finiteTree) leaf(at node) {
 	tr.Helper()
 	l := tr.open(at.place, ledgertest.Draws{})
@@ -242,8 +249,9 @@ func (tr *finiteTree) sellOutput(child node, free bool, word uint64) {
 		"%v: %d draws for ε=%s, which cost %d, want %d nano-nats", child.responses, sold.Draws, tr.levels[n], cost, want)
 }
 
-// wantPrice compares, in rational numbers, what all responses together tell with what the highest alone tells: no
-// ratio of likelihoods is above e^ε, of the highest ε; and the largest is that of the highest mechanism.
+// wantPrice compares, in rational numbers, what all responses together tell with what the highest
+// alone tells: no ratio of likelihoods is above e^ε, of the highest ε; and the largest is that of
+// the highest mechanism.
 func (tr *finiteTree) wantPrice() {
 	tr.Helper()
 	numbers := make([]int, len(tr.levels))
@@ -316,7 +324,8 @@ func (tr *finiteTree) eachHistory(numbers []int, visit func(outputs map[int]int)
 	}
 }
 
-// On a file, which is closed and opened between sales: from pairs of four inputs up to single ones, with less outputs.
+// On a file, which is closed and opened between sales: from pairs of four inputs up to single ones,
+// with less outputs.
 func TestTheJointLawOfAMechanismOnDisk(t *testing.T) {
 	enumerateFinite(t, true, fixture.Party(t), fewer(1, "0.5", "2")...)
 }
@@ -330,16 +339,16 @@ func TestTheJointLawOfAMechanismInAnyOrder(t *testing.T) {
 	}
 }
 
-// Levels of a family may be left out: a raise from the first to the last, or a response below that, knows the channels
-// between them.
+// Levels of a family may be left out: a raise from the first to the last, or a response below that,
+// knows the channels between them.
 func TestTheJointLawOfAMechanismWithLevelsLeftOut(t *testing.T) {
 	q := api.Question{Mechanism: &api.Mechanism{Family: fixture.Skewed(t)}}
 	enumerateFinite(t, false, q, "1.098612289", "0.405465109")
 	enumerateFinite(t, false, q, "0.405465109", "1.609437913", "0.693147181", "1.098612289")
 }
 
-// Responses below others come from the channels that the question was defined with, not from those that somebody
-// defined it with again.
+// Responses below others come from the channels that the question was defined with, not from those
+// that somebody defined it with again.
 func TestTheFirstChannelsCount(t *testing.T) {
 	one, other := fixture.Skewed(t), fixture.OtherChannels(t, fixture.Skewed(t))
 	for _, f := range []*finite.Family{one, other} {
@@ -360,8 +369,8 @@ func TestTheFirstChannelsCount(t *testing.T) {
 	}
 }
 
-// The enumeration notices a law that is wrong by little: channels that lead from level to level as well as the right ones
-// do, and a level drawn without regard to the others.
+// The enumeration notices a law that is wrong by little: channels that lead from level to level as
+// well as the right ones do, and a level drawn without regard to the others.
 func TestTheEnumerationNoticesOtherLaws(t *testing.T) {
 	one, other := lawOf(t, fixture.Skewed(t)), lawOf(t, fixture.OtherChannels(t, fixture.Skewed(t)))
 	numbers := map[int]int{0: 0, 3: 0}

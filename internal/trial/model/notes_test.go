@@ -85,7 +85,8 @@ func notedRequests() map[string][]move {
 		"an order for all of nobody": {
 			raises(500), sells("acme", 500), joins(firstMarket, boundless, "ann"), repeats(1), sells("acme", 500),
 		},
-		// Who asks, how, and in which life of the process makes no difference, and nobody is asked again.
+		// Who asks, how, and in which life of the process makes no difference, and nobody is asked
+		// again.
 		"a response is the same for ever": {
 			joins(0, boundless, "ann"), releases("ann", 500), releases("ann", 1000), unasked(releases("ann", 700)), releases("ann", 2000),
 			unasked(releases("ann", 600)), unasked(releases("ann", 100)), moveReopen{}, unasked(releases("ann", 500)),
@@ -223,7 +224,8 @@ func notedEpochs() map[string][]move {
 	boundless := Boundless().Nano()
 	epoch := func(name string) move { return moveEpoch{"vote", name} }
 	return map[string][]move{
-		// In a new epoch the new value is drawn from, beside what the old one has cost; and the old one is out of reach.
+		// In a new epoch the new value is drawn from, beside what the old one has cost; and the old
+		// one is out of reach.
 		"an epoch for who has changed": {
 			moveReopen{opening{Truth: truthGiven}}, joins(0, milli(1500), "ann", "bob"), releases("ann", 1000), lying(releases("ann", 1100)), epoch("ann"),
 			lying(releases("ann", 300)), lying(releases("ann", 400)), releases("ann", 500), lying(releases("ann", 500)),
@@ -233,7 +235,8 @@ func notedEpochs() map[string][]move {
 			joins(0, milli(3000), "ann", "bob"), epoch("ann"), releases("ann", 1000), epoch("ann"), repeats(0), repeats(0), epoch("ann"), moveAgain{0, 0},
 			moveEpoch{"late", "bob"}, epoch("zoe"), moveWithdraw{"bob"}, epoch("bob"), moveForget{"ann"}, repeats(2), repeats(3),
 		},
-		// What is sold belongs to one epoch, of which as many may hold a level as before, at the full price.
+		// What is sold belongs to one epoch, of which as many may hold a level as before, at the
+		// full price.
 		"epochs are sold by themselves": {
 			joins(16, boundless, "ann"), joins(20, boundless, "bob"), sells("acme", 500, "ann"), sells("bolt", 500, "ann"), sells("acme", 300, "bob"), epoch("ann"), epoch("bob"),
 			sells("bolt", 500, "ann"), quotes("acme", 1000, "ann"), sells("acme", 1000, "ann"), sells("bolt", 300, "bob"), sells("acme", 500, "bob"), repeats(8), repeats(9),
@@ -266,7 +269,8 @@ func notedMarkets() map[string][]move {
 		"an answer leaves a known buyer's reservation": {
 			joins(20, boundless, "ann"), sells("acme", 100, "ann"), holds("acme", 300, "ann"), answers("majority:yes", 100, "ann"), moveCommit{},
 		},
-		// One that has expired by a clock that was ahead is open again when the clock is put right, unless the log has come to it.
+		// One that has expired by a clock that was ahead is open again when the clock is put right,
+		// unless the log has come to it.
 		"a reservation and a clock put right": {
 			joins(12, boundless, "ann"), holds("acme", 1000, "ann"), waits(time.Hour), repeats(0), waits(-time.Minute), repeats(0),
 			waits(time.Minute), releases("ann", 100), waits(-time.Minute), repeats(1),
@@ -281,7 +285,8 @@ func notedMarkets() map[string][]move {
 		"a reservation, and what is paid meanwhile": {
 			joins(14, boundless, pair...), holds("acme", 700, pair...), agrees(12, pair...), sells("acme", 200, "ann"), sells("acme", 500, "bob"), moveCommit{},
 		},
-		// Budget that was taken back is not held any more; for others it counts as held while it is there.
+		// Budget that was taken back is not held any more; for others it counts as held while it is
+		// there.
 		"a reservation whose budget is taken back": {
 			joins(12, boundless, "ann", "bob", "cid", "dan", "eve"), sells("bolt", 1000, "eve"), holds("acme", 1000),
 			caps(milli(1000)-1, "ann"), but(agrees(24, "bob", "eve"), "Consent", ""), moveWithdraw{"cid"}, releases("ann", 100), moveCommit{}, moveCommit{Partial: true},

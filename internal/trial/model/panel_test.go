@@ -14,8 +14,8 @@ import (
 	"github.com/sluicedp/sluice/mechanism"
 )
 
-// Answers about panels: each panel has three members, of whom one has a truth drawn by lot. What is asked about it, again
-// and again, may tell the two datasets apart by the highest ε.
+// Answers about panels: each panel has three members, of whom one has a truth drawn by lot. What is
+// asked about it, again and again, may tell the two datasets apart by the highest ε.
 
 // panels is a market whose objects are panels.
 type panels struct {
@@ -51,7 +51,8 @@ func (p *panels) crash(o order, _ moment) []string {
 	return words
 }
 
-// ask asks about the first panels, as many as there shall be words; all at a time, for they share commits.
+// ask asks about the first panels, as many as there shall be words; all at a time, for they share
+// commits.
 func (p *panels) ask(o order, words []string) {
 	p.Helper()
 	const crowd = 100
@@ -82,7 +83,8 @@ func (p *panels) answer(o order, panel int) (string, error) {
 	return r.Answer, err
 }
 
-// raisedAnswers asks at a level, lower, higher, between, and again; and a crash comes between some panels and others.
+// raisedAnswers asks at a level, lower, higher, between, and again; and a crash comes between some
+// panels and others.
 var raisedAnswers = attack{
 	{order{"1", "", "1"}, between},
 	{order{"1", "", "1"}, never},
@@ -92,8 +94,8 @@ var raisedAnswers = attack{
 	{order{"5", "", "1"}, never},
 }
 
-// TestAnswersWithstandTheAttack asks about panels in which the one member decides, and in which nobody does: there neighbours
-// have positions −1 and −2.
+// TestAnswersWithstandTheAttack asks about panels in which the one member decides, and in which
+// nobody does: there neighbours have positions −1 and −2.
 func TestAnswersWithstandTheAttack(t *testing.T) {
 	for _, c := range []struct {
 		name              string
@@ -114,8 +116,8 @@ func TestAnswersWithstandTheAttack(t *testing.T) {
 	}
 }
 
-// freshAnswers is a market that draws an answer anew for each order of another ε, from the panel at the boundary: a fault,
-// if only the highest ε is charged.
+// freshAnswers is a market that draws an answer anew for each order of another ε, from the panel at
+// the boundary: a fault, if only the highest ε is charged.
 type freshAnswers struct {
 	testing.TB
 	truths  []int

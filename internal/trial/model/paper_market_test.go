@@ -113,7 +113,8 @@ type consent struct {
 	quoted  paperQuote
 }
 
-// paperQuote is what the ID of a quote stands for: what is offered, and of whom, and under which policies.
+// paperQuote is what the ID of a quote stands for: what is offered, and of whom, and under which
+// policies.
 type paperQuote struct{ offer, people, under string }
 
 // trade looks at an order, a new one or one that was reserved.
@@ -146,8 +147,8 @@ func (m *paper) survey(t *paperTrade, reserved *paperDeal) (*paperTrade, error) 
 	return t, nil
 }
 
-// line says what an order means for one object. What was reserved is not held against the terms again,
-// and comes before what others have reserved. Whoever has withdrawn since is out of it.
+// line says what an order means for one object. What was reserved is not held against the terms
+// again, and comes before what others have reserved. Whoever has withdrawn since is out of it.
 func (m *paper) line(t *paperTrade, name string, reserved *paperDeal) (n paperLine, refusal *api.Refusal) {
 	e := t.Epsilon.Nano()
 	if refusal = m.look(t.Question, name, e); refusal != nil {
@@ -233,7 +234,8 @@ func (c *paperChain) buyers() int64 {
 	return int64(len(all))
 }
 
-// terms says why the terms of sale do not let a buyer have a level. What a buyer holds it may have again.
+// terms says why the terms of sale do not let a buyer have a level. What a buyer holds it may have
+// again.
 func (m *paper) terms(c *paperChain, t *paperTrade, name string) *api.Refusal {
 	r := &api.Refusal{Object: name, Asked: t.Epsilon, Remedy: "nothing"}
 	var holders []string
@@ -327,7 +329,8 @@ func (m *paper) stands(t *paperTrade) (q paperQuote) {
 	return q
 }
 
-// termsChanged tells whether a quote was about the same people as the order is now, under other policies.
+// termsChanged tells whether a quote was about the same people as the order is now, under other
+// policies.
 func (m *paper) termsChanged(c consent, t *paperTrade) bool {
 	now := m.stands(t)
 	return c.id != "" && c.quoted.people == now.people && c.quoted.under != now.under
@@ -345,8 +348,8 @@ func (t *paperTrade) offer() string {
 	return text
 }
 
-// accept says why the buyer does not agree to what the order has become. Another quote would not help who
-// is bound to one against a lack of truths.
+// accept says why the buyer does not agree to what the order has become. Another quote would not
+// help who is bound to one against a lack of truths.
 func (m *paper) accept(t *paperTrade, c consent) error {
 	untold := slices.DeleteFunc(slices.Clone(t.refused), func(r api.Refusal) bool { return r.Reason != api.NoTruth })
 	switch {

@@ -21,8 +21,8 @@ import (
 	"github.com/sluicedp/sluice/rrchain/finite"
 )
 
-// What the paper knows of policies: their documentation, computed anew in rationals. On paper ε is a
-// number of nano-nats.
+// What the paper knows of policies: their documentation, computed anew in rationals. On paper ε is
+// a number of nano-nats.
 
 // rule is a policy with the paper's own idea of it.
 type rule struct {
@@ -41,8 +41,8 @@ func doomsday() time.Time { return time.Date(2261, 12, 31, 23, 59, 59, 999_999_9
 
 func (r rule) limit() int64 { return r.ceiling(doomsday(), everyOrder) }
 
-// releases returns the levels that fall due by themselves, and when: those that the ceiling takes in the
-// course of time, with these orders in.
+// releases returns the levels that fall due by themselves, and when: those that the ceiling takes
+// in the course of time, with these orders in.
 func (r rule) releases(until time.Time, orders int64) (due []paperStep) {
 	top := int64(0)
 	for _, at := range r.turns {
@@ -185,8 +185,8 @@ func marketRule(m policy.Market) rule {
 	return r
 }
 
-// priceOf is what holding a level costs: on straight lines between the points, from (0, 0) unless there
-// is a point at 0, rounded up; at least the floor.
+// priceOf is what holding a level costs: on straight lines between the points, from (0, 0) unless
+// there is a point at 0, rounded up; at least the floor.
 func priceOf(m *policy.Market, level int64) int64 {
 	if level == 0 {
 		return 0
@@ -248,8 +248,8 @@ var allRules = sync.OnceValue(func() []rule {
 	}
 })
 
-// mechanisms are those of the games' questions, by their number of values: pairs of values at ε=0.1, and single ones at
-// 0.3, 0.5 and 1. To find their channels takes a while.
+// mechanisms are those of the games' questions, by their number of values: pairs of values at
+// ε=0.1, and single ones at 0.3, 0.5 and 1. To find their channels takes a while.
 var mechanisms = sync.OnceValue(func() map[int]*api.Mechanism {
 	all := map[int]*api.Mechanism{}
 	for inputs := 3; inputs <= 4; inputs++ {
@@ -363,7 +363,8 @@ func (m *paper) full(c *paperChain, w wish) *api.Refusal {
 
 // Budgets on paper: each ε is tried.
 
-// budgets compares what an order's people can answer, to its buyer and to the host, at its ε and at some others.
+// budgets compares what an order's people can answer, to its buyer and to the host, at its ε and at
+// some others.
 func (g *game) budgets(o api.Order) {
 	g.Helper()
 	q, err := g.paper.question(o.Question)
@@ -388,7 +389,8 @@ func (g *game) budgets(o api.Order) {
 	}
 }
 
-// able counts whom an order, or a raise of the host's, could be about at an ε, and what they would cost.
+// able counts whom an order, or a raise of the host's, could be about at an ε, and what they would
+// cost.
 func (m *paper) able(o api.Order, buyer string, epsilon privacy.Epsilon) (can uint64, price int64) {
 	o.Epsilon = epsilon
 	if buyer != "" {
@@ -409,7 +411,8 @@ func (m *paper) able(o api.Order, buyer string, epsilon privacy.Epsilon) (can ui
 	return can, 0
 }
 
-// withoutInstead is a refusal without what would be possible instead, which is no record: [game.budgets] looks at that.
+// withoutInstead is a refusal without what would be possible instead, which is no record:
+// [game.budgets] looks at that.
 func withoutInstead(err error) error {
 	var refused *api.RefusedError
 	if !errors.As(err, &refused) {
@@ -420,7 +423,8 @@ func withoutInstead(err error) error {
 	return &bare
 }
 
-// Levels that a charge takes off the market, on paper: each level on offer is tried before the charge and after it.
+// Levels that a charge takes off the market, on paper: each level on offer is tried before the
+// charge and after it.
 
 // displaced returns the levels on offer that objects lose if each is charged for an answer.
 func (m *paper) displaced(question string, names []string, cost int64) (rows []api.Displaced) {
@@ -446,7 +450,8 @@ func (m *paper) displaced(question string, names []string, cost int64) (rows []a
 	return rows
 }
 
-// lost returns the levels that an object could be sold at in a question, at once or ever, before it is charged, and not after.
+// lost returns the levels that an object could be sold at in a question, at once or ever, before it
+// is charged, and not after.
 func (m *paper) lost(p *person, name string, q api.Question, charged string, cost int64) []int64 {
 	c := p.chains[q.Name]
 	market := c.rule.terms
@@ -494,7 +499,8 @@ func (m *paper) sellableNow(p *person, name, question string, e int64) bool {
 	return e <= c.current() || m.budget(p, c, w, e-c.current(), e) == nil
 }
 
-// sellableEver reports whether it could before the sale closes, after any number of buyers, if nothing is reserved.
+// sellableEver reports whether it could before the sale closes, after any number of buyers, if
+// nothing is reserved.
 func (m *paper) sellableEver(p *person, question string, e int64) bool {
 	c := p.chains[question]
 	limit := c.rule.limit()
@@ -518,7 +524,8 @@ func (m *paper) loss(r api.AnswerRequest, names []string, cost int64) error {
 
 // What would do instead of what was refused, on paper: each ε on offer is tried.
 
-// offersOnPaper are the ε that a request may be about, rising, or nil if these are all up to a highest one.
+// offersOnPaper are the ε that a request may be about, rising, or nil if these are all up to a
+// highest one.
 func offersOnPaper(q api.Question, market *policy.Market) (all []int64, most int64) {
 	all, most = levelsOnPaper(q), epsilonMost
 	if market == nil {
@@ -543,8 +550,8 @@ func offersOnPaper(q api.Question, market *policy.Market) (all []int64, most int
 
 const epsilonMost = int64(1) << 60
 
-// orLess adds to a refusal the largest ε on offer that would do. Of all ε, budgets allow those above the current level up
-// to one, or none.
+// orLess adds to a refusal the largest ε on offer that would do. Of all ε, budgets allow those
+// above the current level up to one, or none.
 func (c *paperChain) orLess(r *api.Refusal, q api.Question, market *policy.Market, would func(e int64) bool) {
 	tries, most := offersOnPaper(q, market)
 	if tries == nil {
@@ -607,8 +614,8 @@ func (t *paperTrade) orLess(m *paper, r *api.Refusal, orders int64, truth bool) 
 	return r
 }
 
-// orLess says at which ε a query could be asked so that an object is not left out: what is known of the whole panel is there
-// for all.
+// orLess says at which ε a query could be asked so that an object is not left out: what is known of
+// the whole panel is there for all.
 func (m *paper) lessOfAnswer(refusal *api.Refusal, r api.AnswerRequest, names []string, leaves, truth bool) *api.Refusal {
 	var all []int64
 	_, known := m.answered(r, names, false)

@@ -120,8 +120,8 @@ func (m *paper) write(kind, object string) int {
 // next is the number of the next event.
 func (m *paper) next() uint64 { return uint64(len(m.log)) + 1 }
 
-// settleList does as settle for a request with a list of objects. If one of several needed nothing, what the request says of them
-// is erased when any object is forgotten.
+// settleList does as settle for a request with a list of objects. If one of several needed nothing,
+// what the request says of them is erased when any object is forgotten.
 func (m *paper) settleList(named []string, left ...api.Refusal) uint64 {
 	for _, r := range left {
 		m.write("refused", r.Object)
@@ -139,7 +139,8 @@ func (m *paper) settleList(named []string, left ...api.Refusal) uint64 {
 	return m.settle(named)
 }
 
-// settle ends a request for those named, which has left some out, and returns the number of its last event.
+// settle ends a request for those named, which has left some out, and returns the number of its
+// last event.
 func (m *paper) settle(named []string, left ...api.Refusal) uint64 {
 	for _, r := range left {
 		m.write("refused", r.Object)
@@ -170,7 +171,8 @@ func (m *paper) chain(question, name string) *paperChain {
 	return nil
 }
 
-// members returns the objects that a request is for: those named, or all who take part in a question.
+// members returns the objects that a request is for: those named, or all who take part in a
+// question.
 func (m *paper) members(question string, named []string) []string {
 	if named != nil {
 		return slices.Sorted(slices.Values(named))
@@ -214,8 +216,8 @@ func (c *paperChain) during(event uint64) (then *paperChain) {
 	return then
 }
 
-// take adds a level: what it costs is what it raises the highest by. One below others comes from the next above it, and
-// so from what was the truth then.
+// take adds a level: what it costs is what it raises the highest by. One below others comes from
+// the next above it, and so from what was the truth then.
 func (p *person) take(c *paperChain, e int64, event int, truth string) {
 	for _, above := range slices.Backward(SortedKeys(c.levels)) {
 		if above > e {
@@ -280,7 +282,8 @@ func noNoiseKey(object string, e int64) *api.Refusal {
 	return &api.Refusal{Object: object, Reason: api.NoNoiseKey, Asked: epsilonOf(e), Remedy: "key"}
 }
 
-// lacksTruthKey tells whether nothing can be drawn from truths for want of the key. Who only reads draws nothing.
+// lacksTruthKey tells whether nothing can be drawn from truths for want of the key. Who only reads
+// draws nothing.
 func (m *paper) lacksTruthKey() bool { return m.truthKey && !m.keyed && !m.opened.ReadOnly }
 
 func noTruthKey(object string, e int64) *api.Refusal {
@@ -297,9 +300,9 @@ const (
 	refused                // it can have no part in a request
 )
 
-// budget says why an object cannot pay a cost that leaves its chain at a level: what reservations hold of
-// the chain counts under the chain's ceiling, and what they hold of all chains under the cap. Ceilings are
-// those of the clock, also when it has gone back; but what is reserved stays so.
+// budget says why an object cannot pay a cost that leaves its chain at a level: what reservations
+// hold of the chain counts under the chain's ceiling, and what they hold of all chains under the
+// cap. Ceilings are those of the clock, also when it has gone back; but what is reserved stays so.
 func (m *paper) budget(p *person, c *paperChain, w wish, cost, top int64) *api.Refusal {
 	held, at := m.held(p, w, top), m.clock
 	if w.reserved {
@@ -331,13 +334,14 @@ func (m *paper) budget(p *person, c *paperChain, w wish, cost, top int64) *api.R
 
 // paperHold is what reservations hold.
 type paperHold struct {
-	// Of the chain beyond a level: by buyers who hold a level of it, or ask, and by others, of whom each unlocks a share. A
-	// second of these may be cancelled, and nothing rest on it.
+	// Of the chain beyond a level: by buyers who hold a level of it, or ask, and by others, of whom
+	// each unlocks a share. A second of these may be cancelled, and nothing rest on it.
 	plain, shares int64
 	all           int64 // of all chains of the object
 }
 
-// held returns what reservations hold of an object, given that the chain asked about gets to a level.
+// held returns what reservations hold of an object, given that the chain asked about gets to a
+// level.
 func (m *paper) held(p *person, w wish, top int64) (out paperHold) {
 	reach := map[string]int64{}
 	for _, d := range m.deals {
@@ -388,7 +392,8 @@ func (h host) truth(q api.Question, name string) string {
 	return q.Values[n%2]
 }
 
-// ask asks the host, and returns refusals of those that it has no truth for, or another one than before.
+// ask asks the host, and returns refusals of those that it has no truth for, or another one than
+// before.
 func (m *paper) ask(h host, q api.Question, e int64, names []string, orLess func(*api.Refusal) *api.Refusal) (untold []api.Refusal, err error) {
 	m.asked = append(m.asked, names...)
 	if h.Broken && len(names) > 0 {
@@ -406,7 +411,8 @@ func (m *paper) ask(h host, q api.Question, e int64, names []string, orLess func
 	return untold, nil
 }
 
-// changed tells whether the truth that the host tells is another than the one that a chain began with.
+// changed tells whether the truth that the host tells is another than the one that a chain began
+// with.
 func (m *paper) changed(h host, q api.Question, name string) bool {
 	c, truth := m.chain(q.Name, name), h.truth(q, name)
 	return c.bound != "" && truth != "" && c.bound != truth
@@ -433,8 +439,8 @@ func firstListed(refused []api.Refusal) (listed []api.Refusal, unlisted int) {
 	return refused[:n], len(refused) - n
 }
 
-// sumsOf counts refusals by reason, with the smallest of what the objects can have instead. The most frequent reason is
-// first; of two that are as frequent, the first by name.
+// sumsOf counts refusals by reason, with the smallest of what the objects can have instead. The
+// most frequent reason is first; of two that are as frequent, the first by name.
 func sumsOf(refused []api.Refusal) (sums []api.RefusalSum) {
 	byReason := map[string][]int64{}
 	for _, r := range refused {
@@ -477,7 +483,8 @@ func (m *paper) define(q api.Question) error {
 	return nil
 }
 
-// encodingOnPaper is what the question says or else, with a mechanism, finite and, from 21 values on, unary.
+// encodingOnPaper is what the question says or else, with a mechanism, finite and, from 21 values
+// on, unary.
 func encodingOnPaper(q api.Question) string {
 	switch {
 	case q.Encoding != "":
@@ -506,7 +513,8 @@ func hasLevel(q api.Question, e int64) bool {
 	return levels == nil || slices.Contains(levels, e)
 }
 
-// levelsReleased returns the levels that released ceilings come to: each the highest at or below one, once.
+// levelsReleased returns the levels that released ceilings come to: each the highest at or below
+// one, once.
 func levelsReleased(q api.Question, due []paperStep) (out []paperStep) {
 	levels := levelsOnPaper(q)
 	if levels == nil {
@@ -577,8 +585,8 @@ func (m *paper) beginEpoch(question, name string) error {
 	return nil
 }
 
-// forget destroys what was said of somebody, and what was released. What was spent and earned stays, as if
-// all of it had been for answers.
+// forget destroys what was said of somebody, and what was released. What was spent and earned
+// stays, as if all of it had been for answers.
 func (m *paper) forget(name string) error {
 	p, said := m.people[name], m.about[name]
 	if p == nil && said == nil {
@@ -735,8 +743,8 @@ type paperStep struct {
 
 type paperPlans map[string]paperPlan
 
-// planAll makes the plans, and asks the host until it need not be asked: whom it has no fitting truth for
-// leaves budget for other questions.
+// planAll makes the plans, and asks the host until it need not be asked: whom it has no fitting
+// truth for leaves budget for other questions.
 func (m *paper) planAll(questions []api.Question, h host) (all paperPlans, err error) {
 	asked := map[[2]string]bool{} // by question and object
 	for {
@@ -762,8 +770,8 @@ func (m *paper) planAll(questions []api.Question, h host) (all paperPlans, err e
 	}
 }
 
-// plan takes what is due to an object by the calendar, as far as budgets go. Whom the host was asked about
-// and has no fitting truth for goes no further in that question.
+// plan takes what is due to an object by the calendar, as far as budgets go. Whom the host was
+// asked about and has no fitting truth for goes no further in that question.
 func (m *paper) plan(name string, questions []api.Question, asked map[[2]string]bool, h host) paperPlan {
 	out := paperPlan{parts: map[string]bool{}, short: map[string]*api.Refusal{}, needs: map[string]bool{}}
 	var due []paperStep
@@ -882,14 +890,15 @@ func hasScore(q api.Question, query string, objects int) bool {
 	return len(q.Values) == 2
 }
 
-// answered returns what is known of a query about a panel, whole or with somebody left out, by rising ε.
+// answered returns what is known of a query about a panel, whole or with somebody left out, by
+// rising ε.
 func (m *paper) answered(r api.AnswerRequest, names []string, leaves bool) (key string, known []*paperAnswer) {
 	key = fmt.Sprintf("%q %q %v %q", r.Question, r.Query, leaves, names)
 	return key, m.answers[key]
 }
 
-// recorded returns the answer at an ε or else the nearest above it, if there is one. A partial request has those that
-// left somebody out, too.
+// recorded returns the answer at an ε or else the nearest above it, if there is one. A partial
+// request has those that left somebody out, too.
 func (m *paper) recorded(r api.AnswerRequest, names []string) (key string, best *paperAnswer) {
 	for _, leaves := range []bool{false, true} {
 		at, known := m.answered(r, names, leaves)
@@ -902,8 +911,8 @@ func (m *paper) recorded(r api.AnswerRequest, names []string) (key string, best 
 	return key, best
 }
 
-// raisable returns the highest answer about a whole panel, if a higher one can be raised from it: it has a score, and
-// no object of the panel began an epoch since it began.
+// raisable returns the highest answer about a whole panel, if a higher one can be raised from it:
+// it has a score, and no object of the panel began an epoch since it began.
 func (m *paper) raisable(r api.AnswerRequest, names []string) *paperAnswer {
 	_, known := m.answered(r, names, false)
 	if len(known) == 0 {
@@ -925,7 +934,8 @@ func (m *paper) priceOfAnswer(r api.AnswerRequest, names []string, leaves bool) 
 	return r.Epsilon.Nano()
 }
 
-// panel returns who is asked, who can pay and who cannot, and whether for that or another reason somebody is left out.
+// panel returns who is asked, who can pay and who cannot, and whether for that or another reason
+// somebody is left out.
 func (m *paper) panel(r api.AnswerRequest, untold bool) (q api.Question, names []string, refusals []api.Refusal, leaves bool, err error) {
 	if q, err = m.question(r.Question); err != nil {
 		return q, nil, nil, false, err

@@ -75,8 +75,9 @@ func wantTold(t testing.TB, r api.ReconcileResult, want ...string) {
 	}
 }
 
-// Who is new is enrolled, who has other terms is put under these, whoever would have to agree is refused, and nobody comes back who has left.
-// A second time there is nothing to do, and nothing is written.
+// Who is new is enrolled, who has other terms is put under these, whoever would have to agree is
+// refused, and nobody comes back who has left. A second time there is nothing to do, and nothing is
+// written.
 func (anyLedger) AStartBringsTheLedgerInLine(t *T) {
 	l := NewLedger(t)
 	Define(t, l, Vote())
@@ -135,7 +136,8 @@ func (openLedger) AStartBringsBackNobodyWhoLeavesMeanwhile(t *T) {
 	check.That(t, len(o.Chains) == 1 && o.Chains[0].Withdrawn, "dan is back: %+v", o)
 }
 
-// What would be done is told first, by a dry run, or before anything is done; and who is told can stop it.
+// What would be done is told first, by a dry run, or before anything is done; and who is told can
+// stop it.
 func (openLedger) AStartTellsWhatItWouldDo(t *T) {
 	l := Sellers(t, NewLedger(t), "2", "9", Crowd(100)...)
 	EnrollUnder(t, l, "vote", Market(t, "2"), "9", "ann", "bob")
@@ -168,8 +170,8 @@ func (openLedger) AStartTellsWhatItWouldDo(t *T) {
 	WantClean(t, l, api.VerifyRequest{})
 }
 
-// A table that is cut off withdraws nobody: who is gone is reported, withdrawn only when that is asked for, and above one in a hundred only
-// with the number that is expected.
+// A table that is cut off withdraws nobody: who is gone is reported, withdrawn only when that is
+// asked for, and above one in a hundred only with the number that is expected.
 func (anyLedger) ATruncatedTableWithdrawsNobody(t *T) {
 	names := Crowd(300)
 	l := Sellers(t, NewLedger(t), "2", "9", names...)
@@ -225,8 +227,8 @@ func (anyLedger) ATruncatedTableWithdrawsNobody(t *T) {
 	WantClean(t, l, api.VerifyRequest{})
 }
 
-// A table of tens of thousands, in no order, is dealt with in parts. What is cut off is finished by the next start, and comes to what an undisturbed
-// one comes to.
+// A table of tens of thousands, in no order, is dealt with in parts. What is cut off is finished by
+// the next start, and comes to what an undisturbed one comes to.
 func (openLedger) ALongStartIsCutOffAndFinished(t *T) {
 	names := Crowd(3 * partSize)
 	there, random := names[:2*partSize], rand.New(rand.NewPCG(1, 2))
@@ -280,7 +282,8 @@ func (openLedger) ALongStartIsCutOffAndFinished(t *T) {
 	WantClean(t, l, api.VerifyRequest{})
 }
 
-// What others do after the table began to be read is newer than the table: who was enrolled is not gone, and whose terms were changed keeps these.
+// What others do after the table began to be read is newer than the table: who was enrolled is not
+// gone, and whose terms were changed keeps these.
 func (openLedger) WhatIsNewerThanTheTableStays(t *T) {
 	l := Sellers(t, NewLedger(t), "2", "9", "ann", "bob", "cid")
 	Define(t, l, Smoker())
@@ -328,7 +331,8 @@ func (openLedger) WhatIsNewerThanTheTableStays(t *T) {
 	WantClean(t, l, api.VerifyRequest{})
 }
 
-// A cap that is lowered between two parts of a start is not raised again by the next, and terms that have changed since they were compared stay.
+// A cap that is lowered between two parts of a start is not raised again by the next, and terms
+// that have changed since they were compared stay.
 func (openLedger) WhatChangesBetweenTwoPartsStays(t *T) {
 	l := Sellers(t, NewLedger(t), "2", "5", "ann", "bob")
 	Define(t, l, Smoker())

@@ -16,10 +16,12 @@ import (
 	"github.com/sluicedp/sluice/internal/pace"
 )
 
-// How long a draw takes, by the truth and by whether the response is true, compared as dudect does: both kinds in a random
-// order, all times and those below some quantiles (interruptions make the longest), Welch's t for each.
+// How long a draw takes, by the truth and by whether the response is true, compared as dudect does:
+// both kinds in a random order, all times and those below some quantiles (interruptions make the
+// longest), Welch's t for each.
 
-// threshold is what |t| stays below where nothing depends on the truth: chance takes one t in 150,000 beyond it.
+// threshold is what |t| stays below where nothing depends on the truth: chance takes one t in
+// 150,000 beyond it.
 const threshold = 4.5
 
 // welch returns the difference of two means in its standard deviations, measured from both samples
@@ -53,7 +55,8 @@ func quantiles() []float64 { return []float64{1, 0.999, 0.99, 0.9, 0.5} }
 type contrast struct {
 	t        float64 // Welch's
 	quantile float64
-	// difference is by how much the mean of the second kind is larger, and mean the mean of both, in nanoseconds.
+	// difference is by how much the mean of the second kind is larger, and mean the mean of both,
+	// in nanoseconds.
 	difference, mean float64
 }
 
@@ -100,9 +103,10 @@ func stopwatch(draw drawing, draws int) (byTruth, byOutcome contrast) {
 	return compare(times, ones), compare(times, right)
 }
 
-// TestDrawsTakeTheirTime reports how far the time of each draw tells the truth. It decides nothing: times are the machine's,
-// and another load on it changes them; and the quick form times too few draws to tell anything. The last lines are of draws that do take longer for one
-// truth, to show what would be seen.
+// TestDrawsTakeTheirTime reports how far the time of each draw tells the truth. It decides nothing:
+// times are the machine's, and another load on it changes them; and the quick form times too few
+// draws to tell anything. The last lines are of draws that do take longer for one truth, to show
+// what would be seen.
 func TestDrawsTakeTheirTime(t *testing.T) {
 	all := append(primitives(),
 		primitive{"planted: 20 ns more for one truth", million, false, slower(20 * time.Nanosecond)},
@@ -137,8 +141,8 @@ func slower(by time.Duration) func(testing.TB, *exact.Bits) drawing {
 	}
 }
 
-// TestCompareCrops hides a difference of 1 below outliers, which the quantiles uncover, and finds none where there is none. The
-// times are made up.
+// TestCompareCrops hides a difference of 1 below outliers, which the quantiles uncover, and finds
+// none where there is none. The times are made up.
 func TestCompareCrops(t *testing.T) {
 	const n = 20_000
 	random := rand.New(rand.NewPCG(1, 2))

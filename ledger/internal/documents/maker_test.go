@@ -8,7 +8,8 @@ import (
 	"github.com/sluicedp/sluice/ledger/observe"
 )
 
-// Checkpoints may be handed out in another order than they were made in: the one of the most events is the newest.
+// Checkpoints may be handed out in another order than they were made in: the one of the most events
+// is the newest.
 func TestTheNewestCheckpointIsTheLargest(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var p Maker

@@ -70,8 +70,9 @@ func bindOnly(t *testing.T, name string) {
 	}
 }
 
-// TestClaimLedger_NameTaken: any local user can bind the name of a claim, and must not be able to keep a ledger from being opened.
-// A process of a user who could open the ledger as well is taken for one that has it open.
+// TestClaimLedger_NameTaken: any local user can bind the name of a claim, and must not be able to
+// keep a ledger from being opened. A process of a user who could open the ledger as well is taken
+// for one that has it open.
 func TestClaimLedger_NameTaken(t *testing.T) {
 	for name, c := range map[string]struct {
 		take  func(t *testing.T, name string)
@@ -121,8 +122,8 @@ func TestClaimLedger_NameTaken(t *testing.T) {
 	}
 }
 
-// TestClaim_ManyConnections_StillCounts: connections that no process accepts would fill the queue of the socket, and the holder
-// of the claim would not be known then.
+// TestClaim_ManyConnections_StillCounts: connections that no process accepts would fill the queue
+// of the socket, and the holder of the claim would not be known then.
 func TestClaim_ManyConnections_StillCounts(t *testing.T) {
 	id, name := newID(t)
 	claim, err := ClaimLedger(id, t.TempDir(), &callback.Log{})

@@ -88,7 +88,8 @@ func written(t *testing.T, groups, bytes int) (before *merkle.Edge, all []journa
 	return before, all
 }
 
-// A journal is folded in parts that are large neither in number nor in bytes, with all that is in it.
+// A journal is folded in parts that are large neither in number nor in bytes, with all that is in
+// it.
 func TestAJournalIsFoldedInParts(t *testing.T) {
 	for _, c := range []struct{ groups, bytes, parts int }{
 		{0, 10, 0}, {1, 10, 1}, {foldedTogether, 10, 1}, {foldedTogether + 1, 10, 2}, {3 * foldedTogether, 10, 3}, {100, foldedBytes / 25, 4},

@@ -26,7 +26,8 @@ func TestAQuitterPassesTheLeadOn(t *testing.T) {
 	}
 }
 
-// A part waits for others as long as the part before took, and no longer; and not where nobody else is there.
+// A part waits for others as long as the part before took, and no longer; and not where nobody else
+// is there.
 func TestPartsLetOthersGoFirst(t *testing.T) {
 	part, other := &Proposal{Part: true}, &Proposal{}
 	c := &Queue{}

@@ -40,7 +40,8 @@ func jsonOf(t testing.TB, v any) string {
 	return string(text)
 }
 
-// The number of an event says how many hashes its record has. Here it is the first byte of what is decoded.
+// The number of an event says how many hashes its record has. Here it is the first byte of what is
+// decoded.
 func FuzzDecodeEvent(f *testing.F) {
 	var seeds [][]byte
 	erased := 0
@@ -134,7 +135,8 @@ func empty(k Kind) Change {
 	return newChange(k)
 }
 
-// An event is read into the memory of another one that was done with, whatever that was: also one that could not be read.
+// An event is read into the memory of another one that was done with, whatever that was: also one
+// that could not be read.
 func TestEventsAreReadOverOthers(t *testing.T) {
 	type record struct {
 		number  uint64
@@ -173,7 +175,8 @@ func TestEventsAreReadOverOthers(t *testing.T) {
 	check.That(t, n >= 500, "%d responses or enrolments: the test compares little", n)
 }
 
-// Only events about objects can be erased: the record of another one is refused before anything is made of it.
+// Only events about objects can be erased: the record of another one is refused before anything is
+// made of it.
 func TestNothingElseCanBeErased(t *testing.T) {
 	for _, n := range goldenEntries(t) {
 		sum := Commitment{1}

@@ -22,8 +22,9 @@ import (
 	"github.com/sluicedp/sluice/rrchain"
 )
 
-// The golden files hold the encoding still: files that people have must stay readable, and mean the same. After a change that is meant, and
-// that docs/reference/file-format.md describes, write them anew with
+// The golden files hold the encoding still: files that people have must stay readable, and mean the
+// same. After a change that is meant, and that docs/reference/file-format.md describes, write them
+// anew with
 //
 //	go test ./ledger/internal/event -run Golden -update
 //
@@ -46,8 +47,8 @@ func bitsOf(t testing.TB, text string) rrchain.Bits {
 	return bits
 }
 
-// goldenEntries are events of every kind, with fields of every length, as they are stored. Of the tree they have
-// hashes by which to tell them apart, rather than those of a log that they make.
+// goldenEntries are events of every kind, with fields of every length, as they are stored. Of the
+// tree they have hashes by which to tell them apart, rather than those of a log that they make.
 func goldenEntries(t testing.TB) []Entry {
 	t.Helper()
 	bound := &Tag{0, 1, 2, 15: 0xff}
@@ -197,7 +198,8 @@ func TestGoldenCodes(t *testing.T) {
 	fixture.Golden(t, "testdata/golden/codes-v5.txt", text.String(), *update)
 }
 
-// goldenFiniteEntries are events of questions with a mechanism, as they are stored; see goldenEntries.
+// goldenFiniteEntries are events of questions with a mechanism, as they are stored; see
+// goldenEntries.
 func goldenFiniteEntries(t testing.TB) []Entry {
 	t.Helper()
 	odds := fixture.Odds(t)

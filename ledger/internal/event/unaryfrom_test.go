@@ -9,8 +9,8 @@ import (
 	"github.com/sluicedp/sluice/rrchain/estimate"
 )
 
-// errorsOf returns the squared errors of the estimates from an object's responses, summed over all values, in direct and in
-// unary encoding.
+// errorsOf returns the squared errors of the estimates from an object's responses, summed over all
+// values, in direct and in unary encoding.
 func errorsOf(t *testing.T, truth estimate.Counts) (sums [2]float64) {
 	t.Helper()
 	for i := range sums {
@@ -23,8 +23,9 @@ func errorsOf(t *testing.T, truth estimate.Counts) (sums [2]float64) {
 	return sums
 }
 
-// TestUnaryFromIsWhereUnaryBecomesBetter compares the errors on both sides of the crossover, for small ones
-// of all m up to three times as many values, and the m that come out with those in its comment.
+// TestUnaryFromIsWhereUnaryBecomesBetter compares the errors on both sides of the crossover, for
+// small ones of all m up to three times as many values, and the m that come out with those in its
+// comment.
 func TestUnaryFromIsWhereUnaryBecomesBetter(t *testing.T) {
 	for _, c := range []struct {
 		epsilon string

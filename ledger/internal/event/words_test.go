@@ -13,7 +13,8 @@ import (
 	"github.com/sluicedp/sluice/internal/check"
 )
 
-// The list of reasons has every constant: one that is missing in the list would be missing in the API document.
+// The list of reasons has every constant: one that is missing in the list would be missing in the
+// API document.
 func TestWords_ListEveryReason(t *testing.T) {
 	var listed []string
 	for _, one := range Reasons() {
@@ -24,7 +25,8 @@ func TestWords_ListEveryReason(t *testing.T) {
 	check.That(t, len(want) != 0 && slices.Equal(listed, want), "listed are %q, declared are %q", listed, want)
 }
 
-// What a caller may read in a field of plain text is what its documentation lists, in this order, and no other constant exists.
+// What a caller may read in a field of plain text is what its documentation lists, in this order,
+// and no other constant exists.
 func TestWords_OfTextFields_AreThoseDocumented(t *testing.T) {
 	declared := constants(t, "words.go")[""]
 	documented := append(documentedWords(t, "refusal.go", "Refusal", "Remedy"), documentedWords(t, "errors.go", "QuoteError", "Remedy")...)
@@ -66,7 +68,8 @@ func documentedWords(t *testing.T, file, of, field string) (words []string) {
 	return words
 }
 
-// constants returns the values of the string constants in some files by type, sorted; those without a type under "".
+// constants returns the values of the string constants in some files by type, sorted; those without
+// a type under "".
 func constants(t *testing.T, pattern string) map[string][]string {
 	t.Helper()
 	files := check.Value(filepath.Glob(pattern))(t)

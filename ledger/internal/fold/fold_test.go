@@ -2,12 +2,14 @@ package fold
 
 import (
 	"bytes"
+	"context"
 	"encoding/binary"
 	"errors"
 	"slices"
 	"testing"
 	"time"
 
+	"github.com/sluicedp/sluice/internal/check"
 	"github.com/sluicedp/sluice/internal/fixture"
 	"github.com/sluicedp/sluice/ledger/internal/errs"
 	"github.com/sluicedp/sluice/ledger/internal/event"
@@ -15,7 +17,8 @@ import (
 	"github.com/sluicedp/sluice/ledger/internal/state"
 )
 
-// logOf returns the records of a small ledger, and the log among them. Some of its events are erased.
+// logOf returns the records of a small ledger, and the log among them. Some of its events are
+// erased.
 func logOf(t *testing.T) (records []fixture.Record, log []event.Event) {
 	t.Helper()
 	records = fixture.Records(t, "../../testdata/golden/format-v7.txt")
@@ -74,8 +77,33 @@ func TestALedgerIsTheFoldOfItsLog(t *testing.T) {
 	}
 }
 
-// unordered tells whether an event may stand before or behind its neighbour: of what is erased nobody knows whom it was about, and a chain
-// is bound at any place before its response.
+// The context of a request ends while its events are recorded: they are recorded whole, since an
+// event that is applied in half would be committed with those of other requests.
+func TestRecord_CallerHasLeft_IsNotInterrupted(t *testing.T) {
+	_, log := logOf(t)
+	store, err := folded(log)
+	check.Must(t, err)
+	check.Must(t, store.Update(func(w kv.Writer) error {
+		s := check.Value(state.Begin(w, log[len(log)-1].Time))(t)
+		ctx, leave := context.WithCancel(t.Context())
+		leave()
+		s.Reading = new(state.Reading)
+		s.Reading.Begin(ctx)
+		for err == nil {
+			_, err = s.Get(state.BucketMeta, []byte(state.KeyFormat))
+		}
+		check.That(t, errors.Is(err, context.Canceled), "reading: %v", err)
+		before := s.Counters.Events
+		_, last, err := Record(s, []event.Change{&event.BuyerNamed{Number: s.Counters.Buyers + 1, Name: "new"}})
+		check.That(t, err == nil && last == before+1, "recorded up to event %d after %d: %v", last, before, err)
+		_, err = s.Get(state.BucketMeta, []byte(state.KeyFormat))
+		check.That(t, errors.Is(err, context.Canceled), "reading afterwards: %v", err)
+		return Flush(s)
+	}))
+}
+
+// unordered tells whether an event may stand before or behind its neighbour: of what is erased
+// nobody knows whom it was about, and a chain is bound at any place before its response.
 func unordered(ev event.Event) bool { return ev.Erased != nil || ev.Change.Kind() == event.KindBound }
 
 // A log in which an event is missing, stands twice, or has changed places with the next is refused.

@@ -9,7 +9,8 @@ import (
 	"testing"
 )
 
-// longestEffect is how many lines a function that does what an event says may have between its braces.
+// longestEffect is how many lines a function that does what an event says may have between its
+// braces.
 const longestEffect = 20
 
 // An effect is short and checks nothing: whatever refuses an event is in package check.

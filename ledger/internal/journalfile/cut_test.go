@@ -342,8 +342,8 @@ func (c *cuts) look(h *host, deeper bool) {
 	}
 }
 
-// live takes the steps of the script. Where one fails, the host opens the journal again, and goes on. It returns the faults, and what
-// broke a step.
+// live takes the steps of the script. Where one fails, the host opens the journal again, and goes
+// on. It returns the faults, and what broke a step.
 func (c *cuts) live(h *host) (broke []error) {
 	h.s.before = func() { c.look(h, true) }
 	for i, a := range script() {
@@ -388,8 +388,8 @@ func TestPowerCuts(t *testing.T) {
 	t.Logf("%d operations", h.s.ops)
 }
 
-// broken lives the script, but for a fault at one operation: the host is killed there, or the disk refuses it. Images are looked at from then
-// on, for some operations.
+// broken lives the script, but for a fault at one operation: the host is killed there, or the disk
+// refuses it. Images are looked at from then on, for some operations.
 func (c *cuts) broken(h *host, at, images int, fault error) (broke []error) {
 	h.s.fail = func(string) error {
 		switch h.s.ops {
@@ -408,8 +408,9 @@ func (c *cuts) broken(h *host, at, images int, fault error) (broke []error) {
 	return c.live(h)
 }
 
-// operations returns, reckoned once, how many operations the script takes, and from where flushes are asked for: in it as it is, with a list of nothing, and where
-// it is killed, with a list of at which operations.
+// operations returns, reckoned once, how many operations the script takes, and from where flushes
+// are asked for: in it as it is, with a list of nothing, and where it is killed, with a list of at
+// which operations.
 var operations = sync.OnceValues(func() (n int, places map[string][]int) {
 	h := newHost()
 	(&cuts{}).live(h)
@@ -447,7 +448,8 @@ func TestEachFlushIsNeeded(t *testing.T) {
 	}
 }
 
-// omission returns what is wrong where a flush is left out: that shows in whole lives, or where the host is killed.
+// omission returns what is wrong where a flush is left out: that shows in whole lives, or where the
+// host is killed.
 func omission(r *rand.Rand, place string, kills []int, operations int) error {
 	lives := 2
 	if kills != nil {
@@ -475,7 +477,8 @@ func omission(r *rand.Rand, place string, kills []int, operations int) error {
 	return nil
 }
 
-// A process that is killed anywhere, or that the disk refuses something, loses nothing; nor does a power cut in what follows.
+// A process that is killed anywhere, or that the disk refuses something, loses nothing; nor does a
+// power cut in what follows.
 func TestKillsAndFaults(t *testing.T) {
 	operations, _ := operations()
 	r := seeded(t)
@@ -491,7 +494,8 @@ func TestKillsAndFaults(t *testing.T) {
 	}
 }
 
-// What a reader was shown of a journal whose process was killed, anywhere, is there after a power cut.
+// What a reader was shown of a journal whose process was killed, anywhere, is there after a power
+// cut.
 func TestWhatIsSettledStays(t *testing.T) {
 	operations, _ := operations()
 	r := seeded(t)

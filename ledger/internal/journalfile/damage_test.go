@@ -36,8 +36,8 @@ func (h *host) segments() map[string]*inode { return h.s.root.names["panel.db.jo
 // whole copies a disk as it is.
 func (h *host) whole() *host { return h.on(h.s.image(func(n int) int { return n })) }
 
-// sound checks what can be read of a journal that was damaged: some of the groups, in order from the first, up to the last that could be told from a torn
-// one, or an error.
+// sound checks what can be read of a journal that was damaged: some of the groups, in order from
+// the first, up to the last that could be told from a torn one, or an error.
 func (h *host) sound(t *testing.T, what string) {
 	t.Helper()
 	j, err := open(h.s, small, place, shop)
@@ -88,7 +88,8 @@ func TestCutShort(t *testing.T) {
 				o.sound(t, name)
 				continue
 			}
-			// More than one group may be cut off the last file: who knows where the journal must end finds out.
+			// More than one group may be cut off the last file: who knows where the journal must
+			// end finds out.
 			if j, err := open(o.s, small, place, shop); err == nil {
 				for _, err = range j.Read(noLimit, h.log.End()) {
 				}
@@ -108,7 +109,8 @@ func lastGroup(data []byte) int {
 	return bytes.LastIndex(rest, []byte("secret")) + 20
 }
 
-// Damage of a group that was acknowledged, and has others behind it, is told from a torn one, even if what is behind is damaged as well.
+// Damage of a group that was acknowledged, and has others behind it, is told from a torn one, even
+// if what is behind is damaged as well.
 func TestDamageIsNotTorn(t *testing.T) {
 	h := specimen(t)
 	for what, damage := range map[string]func(data []byte){
@@ -175,7 +177,8 @@ func TestWrongSegments(t *testing.T) {
 	check.WantErr(t, check.Err(open(h.s, small, place, [16]byte{1})), journal.ErrForked, "the journal of another ledger")
 }
 
-// A frame that was copied to another place of its segment is no frame there, so that bytes which somebody else chose, such as a record, never pass for one.
+// A frame that was copied to another place of its segment is no frame there, so that bytes which
+// somebody else chose, such as a record, never pass for one.
 func TestMovedFrames(t *testing.T) {
 	h := specimen(t)
 	n := h.segments()["00000003.segment"]
@@ -235,8 +238,8 @@ func TestOldSegment(t *testing.T) {
 	check.WantErr(t, err, journal.ErrLost, "from the first position")
 }
 
-// Whatever lies in a segment, a reader ends with groups that follow on each other, or an error of a known kind; and of what was
-// written it returns just that.
+// Whatever lies in a segment, a reader ends with groups that follow on each other, or an error of a
+// known kind; and of what was written it returns just that.
 func FuzzSegment(f *testing.F) {
 	h := specimen(f)
 	for _, n := range h.segments() {
@@ -268,7 +271,8 @@ func FuzzSegment(f *testing.F) {
 	})
 }
 
-// Groups are read from their bytes as they were, and no other bytes are taken for one without an error.
+// Groups are read from their bytes as they were, and no other bytes are taken for one without an
+// error.
 func FuzzGroup(f *testing.F) {
 	h := specimen(f)
 	for _, g := range h.groups {

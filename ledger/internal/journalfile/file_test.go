@@ -39,7 +39,8 @@ func TestJournal(t *testing.T) {
 
 var noLimit = context.Background()
 
-// A journal on a simulated disk, whose segments are small, is a journal, too; and its appends can be made to fail.
+// A journal on a simulated disk, whose segments are small, is a journal, too; and its appends can
+// be made to fail.
 func TestSmallSegments(t *testing.T) {
 	journaltest.Run(t, journaltest.Kind{Large: 1 << 16, New: func(t *testing.T, at journal.Position) journaltest.Medium {
 		s := newSim()

@@ -84,7 +84,8 @@ func (f disturbedFile) datasync() error {
 	return err
 }
 
-// A full table of file descriptors postpones a new segment, and what it is made for. Nothing is lost, and the journal does not stop.
+// A full table of file descriptors postpones a new segment, and what it is made for. Nothing is
+// lost, and the journal does not stop.
 func TestJournal_TooManyOpenFiles_GoesOn(t *testing.T) {
 	j, l, term := begun(t, scratch(t))
 	d := &disturbed{faults: fullTable}

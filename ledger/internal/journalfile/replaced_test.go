@@ -17,7 +17,8 @@ import (
 	"github.com/sluicedp/sluice/ledger/journal/journaltest"
 )
 
-// later is a time that no segment of a test is written at: so the resolution of the clock does not matter.
+// later is a time that no segment of a test is written at: so the resolution of the clock does not
+// matter.
 var later = time.Now().Add(time.Hour)
 
 // ways are how a segment of a journal in a directory, or all of it, may be replaced by others.
@@ -70,8 +71,8 @@ func ways(t *testing.T, dir, segment string) map[string]func() {
 // flippedBit is the one way that shows in nothing but the time and the content of a segment.
 const flippedBit = "bit flipped in the first group"
 
-// The time of the segment that is written to is not compared, since to read it makes every append slower: an edit in place is found when
-// the segment is read, by its checksums.
+// The time of the segment that is written to is not compared, since to read it makes every append
+// slower: an edit in place is found when the segment is read, by its checksums.
 func TestRead_FlippedInTheLastSegment_IsCorrupt(t *testing.T) {
 	dir := scratch(t)
 	j, l, term := begun(t, dir, false, false)
@@ -129,7 +130,8 @@ func copyFile(to, from string) error {
 	return errors.Join(err, os.WriteFile(to, b, 0o600), os.Chtimes(to, info.ModTime(), info.ModTime()))
 }
 
-// begun makes a journal in a directory, with groups of records and marks of those that begin a segment.
+// begun makes a journal in a directory, with groups of records and marks of those that begin a
+// segment.
 func begun(t *testing.T, dir string, cuts ...bool) (j *Journal, l *journaltest.Log, term uint64) {
 	t.Helper()
 	l = &journaltest.Log{}
@@ -148,7 +150,8 @@ func begun(t *testing.T, dir string, cuts ...bool) (j *Journal, l *journaltest.L
 
 func scratch(t *testing.T) string { return filepath.Join(pace.Scratch(t), "panel.db.journal") }
 
-// An earlier segment has answers that the file of the ledger may not have yet: it is compared like the last one.
+// An earlier segment has answers that the file of the ledger may not have yet: it is compared like
+// the last one.
 func TestAppend_EarlierSegmentReplaced_IsRefused(t *testing.T) {
 	for how := range ways(t, "", "") {
 		t.Run(how, func(t *testing.T) {
@@ -162,7 +165,8 @@ func TestAppend_EarlierSegmentReplaced_IsRefused(t *testing.T) {
 	}
 }
 
-// An older copy of the last segment that is written over it is found, also if all times are as they were.
+// An older copy of the last segment that is written over it is found, also if all times are as they
+// were.
 func TestAppend_OlderCopyWrittenOver_IsRefused(t *testing.T) {
 	dir := scratch(t)
 	j, l, term := begun(t, dir, false)
@@ -176,8 +180,9 @@ func TestAppend_OlderCopyWrittenOver_IsRefused(t *testing.T) {
 	check.WantErr(t, j.Append(noLimit, l.Group(term, []byte("lost"))), errs.ErrReplaced, "Append")
 }
 
-// What is replaced while a group is being made durable is not acknowledged. Of the last segment, that is its file and its last frame:
-// for the rest, see TestRead_FlippedInTheLastSegment_IsCorrupt.
+// What is replaced while a group is being made durable is not acknowledged. Of the last segment,
+// that is its file and its last frame: for the rest, see
+// TestRead_FlippedInTheLastSegment_IsCorrupt.
 func TestAppend_ReplacedDuringTheFlush_IsNotAcknowledged(t *testing.T) {
 	for how := range ways(t, "", "") {
 		if how == flippedBit {
@@ -213,7 +218,8 @@ func TestAppend_TimeOfASegmentSet_GoesOn(t *testing.T) {
 	check.Must(t, j.Close())
 }
 
-// A journal that was replaced is neither destroyed nor trimmed, and what is at its path is left alone.
+// A journal that was replaced is neither destroyed nor trimmed, and what is at its path is left
+// alone.
 func TestRemove_DirectoryReplaced_DestroysNothing(t *testing.T) {
 	dir := scratch(t)
 	j, _, _ := begun(t, dir, false)
@@ -255,7 +261,8 @@ func TestClaim_DirectoryRenamed_IsRefused(t *testing.T) {
 	check.WantErr(t, check.Err2(r.Claim(noLimit)), errs.ErrReplaced, "Claim")
 }
 
-// A path that ends with a symbolic link leads to where the link does, for all that is done with a journal; the link stays.
+// A path that ends with a symbolic link leads to where the link does, for all that is done with a
+// journal; the link stays.
 func TestCreate_SymbolicLink_IsFollowed(t *testing.T) {
 	for what, to := range map[string]string{"absolute": "", "relative": filepath.Join("..", "fast", "panel"), "of a link": "hop"} {
 		t.Run(what, func(t *testing.T) {
@@ -358,7 +365,8 @@ func TestRead_BitFlippedInTheLastGroup_IsCorrupt(t *testing.T) {
 	}
 }
 
-// A last group of which a sector is not there, or the end, is what a loss of power or a full disk leaves: it is dropped.
+// A last group of which a sector is not there, or the end, is what a loss of power or a full disk
+// leaves: it is dropped.
 func TestRead_LastGroupTorn_IsDropped(t *testing.T) {
 	for what, h := range specimens(t) {
 		t.Run(what, func(t *testing.T) {

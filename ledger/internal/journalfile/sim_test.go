@@ -17,8 +17,8 @@ import (
 
 const sector = 512
 
-// sim is a disk, and the memory of the system over it. Power cuts leave of what was not flushed any part: sectors of writes, names
-// of files, lengths.
+// sim is a disk, and the memory of the system over it. Power cuts leave of what was not flushed any
+// part: sectors of writes, names of files, lengths.
 type sim struct {
 	root   *inode
 	inodes []*inode
@@ -47,7 +47,8 @@ type inode struct {
 	modified int64 // how often it was written to
 }
 
-// move is a change of names: rename takes one and gives another, remove gives none, create takes none.
+// move is a change of names: rename takes one and gives another, remove gives none, create takes
+// none.
 type move struct {
 	from, to string
 	what     *inode
@@ -76,7 +77,8 @@ func (s *sim) openFolder(string) (folder, error) { return &simFolder{s, s.root, 
 func (s *sim) resolve(path string) (string, error)            { return path, nil }
 func (s *sim) lstat(path string, how withTime) (stamp, error) { return s.stampAt(path, how) }
 
-// stat implements system: the last elements of a path, up to the journal's directory, are names below the top.
+// stat implements system: the last elements of a path, up to the journal's directory, are names
+// below the top.
 func (s *sim) stat(path string) (stamp, error) { return s.stampAt(path, false) }
 
 func (s *sim) stampAt(path string, how withTime) (stamp, error) {
@@ -402,7 +404,8 @@ func (f *simFile) datasync() error {
 	return f.flush("sync data", false)
 }
 
-// flush brings to the disk what was written. If it fails, what was written can be read, and no later flush brings it there.
+// flush brings to the disk what was written. If it fails, what was written can be read, and no
+// later flush brings it there.
 func (f *simFile) flush(what string, length bool) error {
 	err := f.s.op(f.life, what)
 	if errors.Is(err, errKilled) {

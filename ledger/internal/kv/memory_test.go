@@ -40,7 +40,8 @@ func TestACopyGoesItsOwnWay(t *testing.T) {
 	want(first.Copy(), "3")
 }
 
-// Many records, put and deleted at random in many updates, of which some fail: each copy keeps what it began with.
+// Many records, put and deleted at random in many updates, of which some fail: each copy keeps what
+// it began with.
 func TestAStoreIsAsMaps(t *testing.T) {
 	m, want, random := new(kv.Memory), map[string]string{}, rand.New(rand.NewPCG(1, 2))
 	fault := errors.New("no more")

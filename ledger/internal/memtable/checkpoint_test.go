@@ -106,7 +106,8 @@ func write(t testing.TB, s kv.Store, n uint64, pairs ...string) {
 	check.Need(t, err == nil, "update %d: %v", n, err)
 }
 
-// fill makes updates with a large record each, from n on, until one fails, or n is most. It returns the next n.
+// fill makes updates with a large record each, from n on, until one fails, or n is most. It returns
+// the next n.
 func fill(s kv.Store, n, most uint64, size int) (uint64, error) {
 	var err error
 	for ; err == nil && n < most; n++ {

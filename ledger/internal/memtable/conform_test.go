@@ -105,7 +105,8 @@ func makeChange(w kv.Writer, now map[string]string, change string) error {
 	return w.Delete(bucket, []byte(key))
 }
 
-// wantHeld compares what a reader shows, from each place and by each key, with what should be there.
+// wantHeld compares what a reader shows, from each place and by each key, with what should be
+// there.
 func wantHeld(t *testing.T, r kv.Reader, held map[string]string, when string) {
 	t.Helper()
 	for _, bucket := range []string{"b", "c", "new", "no bucket"} {

@@ -90,7 +90,8 @@ func TestGolden(t *testing.T) {
 	}
 }
 
-// TestSpecification reads the example of https://c2sp.org/tlog-checkpoint. The text gives no key for it.
+// TestSpecification reads the example of https://c2sp.org/tlog-checkpoint. The text gives no key
+// for it.
 func TestSpecification(t *testing.T) {
 	const example = `example.com/behind-the-sofa
 20852163
@@ -133,7 +134,8 @@ func TestRoundTrip(t *testing.T) {
 
 func hashOf(s note.Signer) string { return fmt.Sprintf("%08x", s.KeyHash()) }
 
-// TestSignaturesHaveOneOrder holds signatures to their places: what does not stand there makes a second text of a checkpoint.
+// TestSignaturesHaveOneOrder holds signatures to their places: what does not stand there makes a
+// second text of a checkpoint.
 func TestSignaturesHaveOneOrder(t *testing.T) {
 	log, logKey := keyPair(t, origin, "log")
 	again, _ := keyPair(t, origin, "again")
@@ -234,7 +236,8 @@ func wantText(t testing.TB, err error, text string) {
 	}
 }
 
-// TestMalformed signs texts that are no checkpoints with the right key, so that the text alone is wrong.
+// TestMalformed signs texts that are no checkpoints with the right key, so that the text alone is
+// wrong.
 func TestMalformed(t *testing.T) {
 	signer, verifier := keyPair(t, origin, "log")
 	root := head().Root.String()

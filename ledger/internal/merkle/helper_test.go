@@ -12,8 +12,8 @@ import (
 	"github.com/sluicedp/sluice/internal/check"
 )
 
-// log is a tree grown by an edge, with all that its users keep: the stored hashes, by tlog index, and the
-// root at each size.
+// log is a tree grown by an edge, with all that its users keep: the stored hashes, by tlog index,
+// and the root at each size.
 type log struct {
 	stored []tlog.Hash
 	roots  []tlog.Hash // roots[n] is that of n leaves
@@ -86,9 +86,9 @@ func (u *uniform) ReadHashes(indexes []int64) ([]tlog.Hash, error) {
 	return hashes, nil
 }
 
-// path tells on which side of each split a leaf lies, from the root down: one byte, L or R, a split. It
-// comes from the other description of an audit path, by the bits of the index (RFC 9162, section
-// 2.1.3.2), not from a recursion.
+// path tells on which side of each split a leaf lies, from the root down: one byte, L or R, a
+// split. It comes from the other description of an audit path, by the bits of the index (RFC 9162,
+// section 2.1.3.2), not from a recursion.
 func path(index, size uint64) string {
 	inner := bits.Len64(index ^ (size - 1)) // above these levels the leaf is at the right end of the tree
 	var sides []byte
@@ -101,7 +101,8 @@ func path(index, size uint64) string {
 	return string(sides)
 }
 
-// samePlaces tells whether two sets of leaves, of equal number, lie at the same places below the root.
+// samePlaces tells whether two sets of leaves, of equal number, lie at the same places below the
+// root.
 func samePlaces(size1 uint64, leaves1 []uint64, size2 uint64, leaves2 []uint64) bool {
 	return slices.EqualFunc(leaves1, leaves2, func(a, b uint64) bool { return path(a, size1) == path(b, size2) })
 }

@@ -162,7 +162,8 @@ func TestClone(t *testing.T) {
 	}
 }
 
-// An edge that lacks hashes says so, and does not grow. Only a fault in this package could make one.
+// An edge that lacks hashes says so, and does not grow. Only a fault in this package could make
+// one.
 func TestBrokenEdge(t *testing.T) {
 	broken := &Edge{size: 3}
 	if hashes, err := broken.Append(tlog.RecordHash(nil)); err == nil || broken.size != 3 {

@@ -23,8 +23,8 @@ func checkProof(t testing.TB, l *log, size uint64, leaves []uint64) []tlog.Hash 
 	return proof
 }
 
-// checkAltered changes everything in a proof and in what it is about, one at a time. Nothing may lead to
-// the right root but what says the same about the same places.
+// checkAltered changes everything in a proof and in what it is about, one at a time. Nothing may
+// lead to the right root but what says the same about the same places.
 func checkAltered(t testing.TB, l *log, size uint64, leaves []uint64, proof []tlog.Hash, bit int) {
 	t.Helper()
 	about := l.at(leaves)
@@ -74,8 +74,9 @@ func checkAltered(t testing.TB, l *log, size uint64, leaves []uint64, proof []tl
 	}
 }
 
-// required returns the set of hashes without which the root cannot be told, from inclusion proofs alone:
-// all hashes of those of the leaves but the ones that are, or can be computed, from the leaves.
+// required returns the set of hashes without which the root cannot be told, from inclusion proofs
+// alone: all hashes of those of the leaves but the ones that are, or can be computed, from the
+// leaves.
 func required(t testing.TB, l *log, size uint64, leaves []uint64) map[tlog.Hash]bool {
 	t.Helper()
 	set := make(map[tlog.Hash]bool)
@@ -165,7 +166,8 @@ func TestRanges(t *testing.T) {
 	}
 }
 
-// TestProveReads checks what Prove asks of its reader: once, by rising index, nothing if there is nothing.
+// TestProveReads checks what Prove asks of its reader: once, by rising index, nothing if there is
+// nothing.
 func TestProveReads(t *testing.T) {
 	l := newLog(t, 40)
 	for size := uint64(1); size <= 40; size++ {
@@ -262,8 +264,8 @@ func checkAgainstRecord(t testing.TB, n, size uint64, leaf tlog.Hash, r *rand.Ra
 	t.Helper()
 	sides := path(n, size)
 	record := tlog.RecordProof(randomHashes(r, len(sides))) // from the leaf up
-	// In the order of a walk from the root the siblings on the left come on the way down, and those on
-	// the right on the way back.
+	// In the order of a walk from the root the siblings on the left come on the way down, and those
+	// on the right on the way back.
 	var proof []tlog.Hash
 	for depth := range len(sides) {
 		if sides[depth] == 'R' {
@@ -296,8 +298,8 @@ func TestHostileCost(t *testing.T) {
 	check.That(t, allocs <= 20, "%v allocations for a proof that is too short", allocs)
 }
 
-// FuzzRoot reads its input as a size, leaves and a proof. There must be no panic and no hang, and any
-// accepted proof must lose its root, or be refused, when anything in it changes.
+// FuzzRoot reads its input as a size, leaves and a proof. There must be no panic and no hang, and
+// any accepted proof must lose its root, or be refused, when anything in it changes.
 func FuzzRoot(f *testing.F) {
 	l := newLog(f, 20)
 	for _, leaves := range [][]uint64{{0}, {19}, {3, 4, 17}, {0, 19}, interval(0, 20)} {

@@ -7,7 +7,8 @@ import (
 	"github.com/sluicedp/sluice/ledger/internal/state"
 )
 
-// KeptByQuote returns how many names, lines and listed refusals a quote keeps, and how many objects it counts.
+// KeptByQuote returns how many names, lines and listed refusals a quote keeps, and how many objects
+// it counts.
 func (e *Executor) KeptByQuote(ctx context.Context, o api.Order) (names, lines, listed, counted int, err error) {
 	t := &trade{}
 	if err := t.set(ctx, e, o); err != nil {

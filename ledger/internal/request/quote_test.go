@@ -28,7 +28,8 @@ func must(t *testing.T, err error) {
 	}
 }
 
-// TestQuote_OfAll_KeepsNothingOfEach reads a quote's memory: neither names nor prices of its objects are kept.
+// TestQuote_OfAll_KeepsNothingOfEach reads a quote's memory: neither names nor prices of its
+// objects are kept.
 func TestQuote_OfAll_KeepsNothingOfEach(t *testing.T) {
 	const many = 700
 	p, err := policy.Market{

@@ -9,7 +9,8 @@ import (
 	"github.com/sluicedp/sluice/privacy"
 )
 
-// sameRefusals returns n refusals of objects a00000, a00001, … for a reason, each of whom could have at most an ε.
+// sameRefusals returns n refusals of objects a00000, a00001, … for a reason, each of whom could
+// have at most an ε.
 func sameRefusals(reason api.Reason, largest string, n int) []api.Refusal {
 	all := make([]api.Refusal, n)
 	for i := range all {

@@ -11,8 +11,9 @@ import (
 	"github.com/sluicedp/sluice/ledger/internal/state"
 )
 
-// Others can measure how long a refusal takes: the steps must not depend on why a true value cannot be used. Steps are counted as allocations,
-// which a keyed hash, a note of a fault and a list all make.
+// Others can measure how long a refusal takes: the steps must not depend on why a true value cannot
+// be used. Steps are counted as allocations, which a keyed hash, a note of a fault and a list all
+// make.
 func TestAsk_ValueMissingChangedOrInvalid_TakesTheSameSteps(t *testing.T) {
 	q := event.NewQuestion(&event.QuestionDefined{Number: 1, Question: api.Question{Name: "q", Values: []string{"a", "b", "c"}}})
 	names := []string{"ann", "bob", "eve", "kim"}

@@ -13,7 +13,8 @@ import (
 	"github.com/sluicedp/sluice/ledger/internal/wire"
 )
 
-// What is no record of bits is refused before anything is made of it; and what is one has a single spelling.
+// What is no record of bits is refused before anything is made of it; and what is one has a single
+// spelling.
 func TestDecodersRefuseWhatAreNoBits(t *testing.T) {
 	levelOf := func(response ...byte) []byte {
 		return append(append([]byte{4, 0, 0, 0, 0, 0, 0, 1, 1}, response...), 5, 0)

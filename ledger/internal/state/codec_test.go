@@ -44,8 +44,8 @@ func usualRecords(t testing.TB) [][]byte {
 	return all
 }
 
-// oneForm fails if a record can be read, and is written otherwise: each content has one form, to the byte. It tells as how many
-// sorts of record the bytes can be read.
+// oneForm fails if a record can be read, and is written otherwise: each content has one form, to
+// the byte. It tells as how many sorts of record the bytes can be read.
 func oneForm(t *testing.T, payload []byte) (sound int) {
 	t.Helper()
 	same := func(what string, written []byte, err error) {

@@ -16,7 +16,8 @@ import (
 	"github.com/sluicedp/sluice/privacy"
 )
 
-// fuzz checks the decoder of one bucket's records, beginning with those of a small ledger whose key fits.
+// fuzz checks the decoder of one bucket's records, beginning with those of a small ledger whose key
+// fits.
 func fuzz[T any](f *testing.F, bucket string, fits func(key []byte) bool, decode func([]byte) (T, error), encode func(T) []byte, items func(T) int) {
 	records := fixture.Records(f, "../../testdata/golden/format-v7.txt")
 	fixture.Fuzz(f, fixture.Payloads(f, records, bucket, fits), decode, encode, items, errs.ErrCorrupt)

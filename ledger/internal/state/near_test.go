@@ -10,7 +10,8 @@ import (
 	"github.com/sluicedp/sluice/ledger/internal/kv"
 )
 
-// Whatever is read and written, in whatever order, and whatever was expected: what is kept is what is stored.
+// Whatever is read and written, in whatever order, and whatever was expected: what is kept is what
+// is stored.
 func TestWhatIsKeptIsWhatIsStored(t *testing.T) {
 	random := rand.New(rand.NewPCG(5, 6))
 	name := func() string { return fmt.Sprint("person ", random.IntN(6)) }

@@ -125,7 +125,8 @@ func (e endless) Read(ctx context.Context, after journal.Position) iter.Seq2[jou
 // runsEndless is set in the process in which the test of such a journal must fail.
 const runsEndless = "SLUICE_JOURNALTEST_ENDLESS"
 
-// A journal that does not advance fails, and says so; it is not read for ever. It is run in another process, since it fails.
+// A journal that does not advance fails, and says so; it is not read for ever. It is run in another
+// process, since it fails.
 func TestRun_JournalThatDoesNotAdvance_Ends(t *testing.T) {
 	if os.Getenv(runsEndless) != "" {
 		Run(t, Kind{Shared: true, Large: 1 << 10, New: func(t *testing.T, at journal.Position) Medium {

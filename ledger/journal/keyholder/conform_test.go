@@ -18,7 +18,8 @@ const (
 	other = "test:ffeeddccbbaa99887766554433221100"
 )
 
-// testHolder tests a kind of holder. fresh makes one, and returns how to open it: each call opens it anew, after it was closed if it can be.
+// testHolder tests a kind of holder. fresh makes one, and returns how to open it: each call opens
+// it anew, after it was closed if it can be.
 func testHolder(t *testing.T, fresh func(t *testing.T) (open func() Holder)) {
 	for _, c := range []struct {
 		name string

@@ -60,8 +60,9 @@ func openDirectory(t *testing.T, path string) Holder {
 	return d
 }
 
-// What was destroyed is in no file, and what a crash has left is destroyed: of a key that did not get its name, and of one that was to be
-// destroyed. The old file is overwritten before it is unlinked.
+// What was destroyed is in no file, and what a crash has left is destroyed: of a key that did not
+// get its name, and of one that was to be destroyed. The old file is overwritten before it is
+// unlinked.
 func TestKeysAreDestroyed(t *testing.T) {
 	dir := filepath.Join(pace.Scratch(t), "keys")
 	d := openDirectory(t, dir)
@@ -90,8 +91,8 @@ func TestKeysAreDestroyed(t *testing.T) {
 	gone()
 }
 
-// An administrator makes the directory of a service in one that the service cannot read. What the service makes itself
-// must be durable.
+// An administrator makes the directory of a service in one that the service cannot read. What the
+// service makes itself must be durable.
 func TestMakeFolder_ParentCannotBeFlushed_AcceptsAnExistingDirectory(t *testing.T) {
 	forbidden := &fs.PathError{Op: "open", Path: "parent", Err: fs.ErrPermission}
 	broken := &fs.PathError{Op: "sync", Path: "parent", Err: errors.New("input/output error")}
@@ -126,7 +127,8 @@ func TestADirectoryIsOpenOnce(t *testing.T) {
 	openDirectory(t, dir)
 }
 
-// A file that is damaged, of another journal or segment, or of a newer program is an error, and never another key or mark.
+// A file that is damaged, of another journal or segment, or of a newer program is an error, and
+// never another key or mark.
 func TestDamagedFilesAreErrors(t *testing.T) {
 	const other = "test:ffeeddccbbaa99887766554433221100"
 	fill := func(dir string) {

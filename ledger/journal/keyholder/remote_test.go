@@ -52,7 +52,8 @@ func TestRemote(t *testing.T) {
 	})
 }
 
-// Nobody reads a key, or puts one, who does not show a certificate of the authority; nor does anybody send one to who does not.
+// Nobody reads a key, or puts one, who does not show a certificate of the authority; nor does
+// anybody send one to who does not.
 func TestStrangersAreRefused(t *testing.T) {
 	a, b := pgtest.NewAuthority(t), pgtest.NewAuthority(t)
 	good := Mutual(a.Sign("host a", nil), a.Pool())
@@ -94,7 +95,8 @@ func TestPlainHTTPIsRefused(t *testing.T) {
 	check.That(t, w.Code == http.StatusForbidden, "status %d", w.Code)
 }
 
-// An answer that is none, a redirection, or too large, is an error: nobody takes it that a key is kept.
+// An answer that is none, a redirection, or too large, is an error: nobody takes it that a key is
+// kept.
 func TestWhatIsNoHolderIsAnError(t *testing.T) {
 	c := mutual(t)
 	own := func(w http.ResponseWriter) { w.Header().Set("Sluice-Keyholder", "2") }
@@ -124,8 +126,8 @@ func TestWhatIsNoHolderIsAnError(t *testing.T) {
 	}
 }
 
-// What a host sends that cannot be is refused, and reaches no holder. Version 1 said in JSON which keys are kept: read as
-// fields of version 2, such a body would keep no key.
+// What a host sends that cannot be is refused, and reaches no holder. Version 1 said in JSON which
+// keys are kept: read as fields of version 2, such a body would keep no key.
 func TestHandler_InvalidRequest_IsRefused(t *testing.T) {
 	c := mutual(t)
 	url := serve(t, Handler(unreachable{}), c)

@@ -31,7 +31,8 @@ func started(t testing.TB, h *hosts, host string) *author {
 	return a
 }
 
-// next opens the journal anew, by another handle, and claims it. It says whether the group that was appended last is there.
+// next opens the journal anew, by another handle, and claims it. It says whether the group that was
+// appended last is there.
 func (a *author) next(h *hosts, host string, g journal.Group) (landed bool) {
 	a.Helper()
 	a.j = h.open(a, host)
@@ -58,8 +59,8 @@ func (a *author) holds(after journal.Position, want ...journal.Group) {
 	}
 }
 
-// What the server refuses has not happened, and the handle goes on: a statement that fails, and a commit that does, which comes when the statement
-// has been answered.
+// What the server refuses has not happened, and the handle goes on: a statement that fails, and a
+// commit that does, which comes when the statement has been answered.
 func TestWhatTheServerRefusesHasNotHappened(t *testing.T) {
 	s, h, a := sharing(t, "a", "b")
 	begin := a.log.End()
@@ -89,7 +90,8 @@ func TestWhatTheServerRefusesHasNotHappened(t *testing.T) {
 	a.holds(begin, there...)
 }
 
-// A pool that hands out other sessions, or somebody else, may change what a commit waits for. Then nothing is appended, and a new session is made.
+// A pool that hands out other sessions, or somebody else, may change what a commit waits for. Then
+// nothing is appended, and a new session is made.
 func TestSettingsOfTheSessionAreChecked(t *testing.T) {
 	s := shared(t)
 	for _, setting := range []string{"'synchronous_commit', 'off'", "'synchronous_commit', 'local'", "'client_min_messages', 'error'"} {
@@ -112,7 +114,8 @@ func waiting(s *pgtest.Server) (pids []string, err error) {
 	return s.Try("postgres", "SELECT pid FROM pg_stat_activity WHERE wait_event = 'SyncRep'")
 }
 
-// PostgreSQL says that all is well when the wait for its standbys is cancelled, and warns. That is no success: the append returns when a standby has it.
+// PostgreSQL says that all is well when the wait for its standbys is cancelled, and warns. That is
+// no success: the append returns when a standby has it.
 func TestACancelledWaitIsUncertain(t *testing.T) {
 	s := pgtest.Start(t)
 	standby := s.Standby(t, "one")
@@ -192,7 +195,8 @@ func TestSynchronous(t *testing.T) {
 	a.add("a standby has it")
 }
 
-// A server that keeps nothing for sure, that is none to write to, or no PostgreSQL at all, is refused; also when it becomes so.
+// A server that keeps nothing for sure, that is none to write to, or no PostgreSQL at all, is
+// refused; also when it becomes so.
 func TestServersThatAreRefused(t *testing.T) {
 	s := pgtest.Start(t)
 	standby := s.Standby(t, "one")
@@ -255,7 +259,8 @@ func TestOptions(t *testing.T) {
 	check.WantErr(t, check.Err(createJournal(t.Context(), h.options("a"), h.ledger, journal.Position{Events: 1 << 63})), ErrOptions, "behind the last number")
 }
 
-// The tables are made by whoever comes first, of several hosts at once, in a schema of whatever name; a newer version is refused.
+// The tables are made by whoever comes first, of several hosts at once, in a schema of whatever
+// name; a newer version is refused.
 func TestTables(t *testing.T) {
 	s := pgtest.Start(t)
 	h := newHosts(t, s.Address("postgres"), "a", "b")
@@ -321,7 +326,8 @@ func TestFor(t *testing.T) {
 	}
 }
 
-// A server that goes away while nobody appends is not missed; when it goes away while somebody does, it is found out what became of the append.
+// A server that goes away while nobody appends is not missed; when it goes away while somebody
+// does, it is found out what became of the append.
 func TestTheServerIsRestarted(t *testing.T) {
 	s := pgtest.Start(t)
 	h := newHosts(t, s.Database(t, "journals"), "a", "b")
@@ -369,7 +375,8 @@ func TestTheServerIsRestarted(t *testing.T) {
 	}
 }
 
-// What a frame says of itself is bound to it: a row that is changed, moved or taken from elsewhere is found, and so is one that is missing.
+// What a frame says of itself is bound to it: a row that is changed, moved or taken from elsewhere
+// is found, and so is one that is missing.
 func TestRowsThatAreChangedAreFound(t *testing.T) {
 	s, _, a := sharing(t, "a", "b")
 	begin := a.log.End()

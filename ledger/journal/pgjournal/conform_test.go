@@ -12,7 +12,8 @@ import (
 	"github.com/sluicedp/sluice/ledger/journal/journaltest"
 )
 
-// The journal passes what any journal must. Behind each handle there is a proxy, by which an append can be broken.
+// The journal passes what any journal must. Behind each handle there is a proxy, by which an append
+// can be broken.
 func TestJournal(t *testing.T) {
 	s := shared(t)
 	s.Database(t, "journals")

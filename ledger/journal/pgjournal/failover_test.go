@@ -17,8 +17,8 @@ import (
 	"github.com/sluicedp/sluice/ledger/journal/keyholder"
 )
 
-// A primary dies while somebody appends. With a standby that commits have waited for, everything that was told is there, and nothing else but the
-// last group.
+// A primary dies while somebody appends. With a standby that commits have waited for, everything
+// that was told is there, and nothing else but the last group.
 func TestAFailoverLosesNothingThatWasTold(t *testing.T) {
 	t.Parallel() // its servers are its own
 	for i := range pace.Tries(1, 3, 10) {
@@ -69,7 +69,8 @@ func TestAFailoverLosesNothingThatWasTold(t *testing.T) {
 	}
 }
 
-// lagging are hosts whose database has failed over to a standby that lagged. The journal ends where a group ended then; more was told.
+// lagging are hosts whose database has failed over to a standby that lagged. The journal ends where
+// a group ended then; more was told.
 type lagging struct {
 	*hosts
 	*author
@@ -127,8 +128,8 @@ func (l *lagging) refuses(t *testing.T, host, by string, told journal.Position) 
 	check.That(t, after == before, "the term was %s, and is %s: somebody was fenced for nothing", before, after)
 }
 
-// A database that failed over to a standby that lagged has lost what was told. Whoever had claimed it appends nothing more; nobody claims it before
-// a person has accepted just this loss.
+// A database that failed over to a standby that lagged has lost what was told. Whoever had claimed
+// it appends nothing more; nobody claims it before a person has accepted just this loss.
 func TestAStandbyThatLaggedIsNoticed(t *testing.T) {
 	l := failedOver(t, "a", "b", "c")
 	err := l.j.Append(t.Context(), l.group("more"))
@@ -184,7 +185,8 @@ func TestAStandbyThatLaggedIsNoticed(t *testing.T) {
 	}
 }
 
-// A loss is accepted behind just these events. Once it was, what is told from then on counts again: also under the term by which it was accepted.
+// A loss is accepted behind just these events. Once it was, what is told from then on counts again:
+// also under the term by which it was accepted.
 func TestWhatIsToldSinceALossCounts(t *testing.T) {
 	_, h, a := sharing(t, "a", "b")
 	end := a.add("there").After
@@ -208,7 +210,8 @@ func TestWhatIsToldSinceALossCounts(t *testing.T) {
 	told(term)
 }
 
-// Who appends tells the others about every second: if its machine is lost with what the database has lost, they know nearly as much.
+// Who appends tells the others about every second: if its machine is lost with what the database
+// has lost, they know nearly as much.
 func TestOthersAreToldHowFarItWent(t *testing.T) {
 	t.Parallel() // it waits, mostly
 	s := shared(t)
@@ -238,7 +241,8 @@ func TestOthersAreToldHowFarItWent(t *testing.T) {
 	}
 }
 
-// A mark that cannot be written keeps the next append from being sent: else somebody would be told what nobody could miss.
+// A mark that cannot be written keeps the next append from being sent: else somebody would be told
+// what nobody could miss.
 func TestWhoCannotNoteWhatWasToldTellsNoMore(t *testing.T) {
 	_, h, a := sharing(t, "a", "b")
 	full := errors.New("the disk is full")
@@ -249,7 +253,8 @@ func TestWhoCannotNoteWhatWasToldTellsNoMore(t *testing.T) {
 	a.holds(first.Before, first, a.add("told again"))
 }
 
-// A database that was restored from an older backup is noticed, also when what it holds was trimmed since, whose keys are destroyed.
+// A database that was restored from an older backup is noticed, also when what it holds was trimmed
+// since, whose keys are destroyed.
 func TestARestoredBackupIsNoticed(t *testing.T) {
 	s := pgtest.Start(t)
 	h := newHosts(t, s.Database(t, "journals"), "a", "b")
@@ -282,7 +287,8 @@ func TestARestoredBackupIsNoticed(t *testing.T) {
 	}
 }
 
-// Two claims after a restored database do not have one term, though the database does not know of the first.
+// Two claims after a restored database do not have one term, though the database does not know of
+// the first.
 func TestNoTermComesTwice(t *testing.T) {
 	s := pgtest.Start(t)
 	h := newHosts(t, s.Database(t, "journals"), "a", "b")
@@ -313,8 +319,8 @@ func (h *hosts) restored(t testing.TB, host, name string, at journal.Position) (
 	return j.(*Journal), nil
 }
 
-// Where a file has what the database has lost, the journal begins anew behind it, under its name: but not without what somebody was told, nor in the
-// place of a journal that has more.
+// Where a file has what the database has lost, the journal begins anew behind it, under its name:
+// but not without what somebody was told, nor in the place of a journal that has more.
 func TestAJournalIsRestoredBehindAFile(t *testing.T) {
 	l := failedOver(t, "a", "b", "c")
 	name := l.j.Name()
@@ -369,7 +375,8 @@ func TestAJournalIsRestoredBehindAFile(t *testing.T) {
 	check.That(t, err == nil && j.Name() == name, "a file that names none: %v", err)
 }
 
-// A host that had the ledger, and has not noticed that the database was lost and the journal made anew, writes nothing to that one.
+// A host that had the ledger, and has not noticed that the database was lost and the journal made
+// anew, writes nothing to that one.
 func TestWhoeverHadTheJournalIsFencedByRestore(t *testing.T) {
 	s, h, a := sharing(t, "a", "b")
 	a.add("told")

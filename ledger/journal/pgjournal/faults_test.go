@@ -61,7 +61,8 @@ func sharingFaulty(t *testing.T, patience time.Duration) (*pgtest.Server, *fault
 	return s, f, started(t, f.hosts, "a")
 }
 
-// struck does something while a message of it meets with a fault, for each message and each fault, and looks then. begin makes what is needed.
+// struck does something while a message of it meets with a fault, for each message and each fault,
+// and looks then. begin makes what is needed.
 func struck(t *testing.T, s *pgtest.Server, begin func(*author, *faulty), do func(context.Context, *author) error, look func(*author, *faulty, error)) {
 	t.Helper()
 	const patience = 400 * time.Millisecond // until an answer that does not come is given up
@@ -109,7 +110,8 @@ func struck(t *testing.T, s *pgtest.Server, begin func(*author, *faulty), do fun
 	}
 }
 
-// Whatever happens to any message of an append: success is there, what is rejected is not, and of anything else there is all or nothing.
+// Whatever happens to any message of an append: success is there, what is rejected is not, and of
+// anything else there is all or nothing.
 func TestAnAppendThroughAFaultyNetwork(t *testing.T) {
 	s := shared(t)
 	s.Database(t, "journals")
@@ -138,7 +140,8 @@ func TestAnAppendThroughAFaultyNetwork(t *testing.T) {
 // log0 is where the journal begins.
 func (a *author) log0() journal.Position { return journal.Position{Root: emptyRoot()} }
 
-// Whatever happens to any message of a claim: it is good, or it is not, and another host can claim the journal then, which holds what it did.
+// Whatever happens to any message of a claim: it is good, or it is not, and another host can claim
+// the journal then, which holds what it did.
 func TestAClaimThroughAFaultyNetwork(t *testing.T) {
 	s := shared(t)
 	s.Database(t, "journals")
@@ -219,8 +222,9 @@ func TestReadingThroughAFaultyNetwork(t *testing.T) {
 		})
 }
 
-// TestAnAnswerIsNotTakenForAnother has a network repeat an answer, or a question, which the server answers again. The next append reads
-// the answer that is one too many, and must not take it for its own: it may have been executed or not.
+// TestAnAnswerIsNotTakenForAnother has a network repeat an answer, or a question, which the server
+// answers again. The next append reads the answer that is one too many, and must not take it for
+// its own: it may have been executed or not.
 func TestAnAnswerIsNotTakenForAnother(t *testing.T) {
 	s := shared(t)
 	s.Database(t, "journals")
@@ -258,7 +262,8 @@ func TestAnAnswerIsNotTakenForAnother(t *testing.T) {
 	}
 }
 
-// An append that arrives late, when somebody else has claimed the journal, changes nothing; nor does one that arrives two times.
+// An append that arrives late, when somebody else has claimed the journal, changes nothing; nor
+// does one that arrives two times.
 func TestALateAppendChangesNothing(t *testing.T) {
 	s, f, a := sharingFaulty(t, 20*time.Second)
 	there := []journal.Group{a.add("before")}

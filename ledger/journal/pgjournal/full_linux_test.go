@@ -19,7 +19,8 @@ import (
 // alone is in the environment of a process that has mounts of its own.
 const alone = "SLUICE_PGJOURNAL_ALONE"
 
-// apart runs a test in a process with mounts of its own, which end with it. It tells whether this is that process.
+// apart runs a test in a process with mounts of its own, which end with it. It tells whether this
+// is that process.
 func apart(t *testing.T) bool {
 	t.Helper()
 	if os.Getenv(alone) != "" {
@@ -69,7 +70,8 @@ func owns(t *testing.T, path string) (*syscall.Stat_t, bool) {
 	return stat, is
 }
 
-// When there is no room for tables the server refuses groups, and nothing else happens: the handle goes on when there is room again.
+// When there is no room for tables the server refuses groups, and nothing else happens: the handle
+// goes on when there is room again.
 func TestADatabaseThatIsFull(t *testing.T) {
 	if !apart(t) {
 		return
@@ -114,7 +116,8 @@ func TestADatabaseThatIsFull(t *testing.T) {
 	a.holds(begin, there...)
 }
 
-// When there is no room for its own log, the server ends. Nobody knows then whether the last group is there; all others are.
+// When there is no room for its own log, the server ends. Nobody knows then whether the last group
+// is there; all others are.
 func TestADatabaseWhoseLogIsFull(t *testing.T) {
 	t.Parallel() // its server is its own
 	if !apart(t) {

@@ -22,8 +22,9 @@ func (h *hosts) beside(database string, timeout time.Duration) *hosts {
 	return &hosts{database: database, ledger: h.ledger, keys: h.keys, change: func(o *Options) { o.Timeout = timeout }}
 }
 
-// A host that stops between BEGIN and COMMIT holds the head of the journal until the server ends its transaction, after
-// Options.Timeout. A claim does not wait for that, and what the host commits late is not in the journal.
+// A host that stops between BEGIN and COMMIT holds the head of the journal until the server ends
+// its transaction, after Options.Timeout. A claim does not wait for that, and what the host commits
+// late is not in the journal.
 func TestClaim_LeaderHangsInsideATransaction_EndsItsSession(t *testing.T) {
 	s, f, a := sharingFaulty(t, time.Hour)
 	before := a.add("before")
@@ -47,7 +48,8 @@ func TestClaim_LeaderHangsInsideATransaction_EndsItsSession(t *testing.T) {
 	check.That(t, err == nil && end == before.After,
 		"Claim: the journal ends with %v, not %v: %v", end, before.After, err)
 	close(on) // the COMMIT arrives
-	// Host a finds out that its group is not there: after the claim, or before it if its new session was faster than that of b.
+	// Host a finds out that its group is not there: after the claim, or before it if its new
+	// session was faster than that of b.
 	err = <-appended
 	if fenced := errors.Is(err, journal.ErrFenced) && strings.Contains(err.Error(), "host b"); !fenced && !errors.Is(err, journal.ErrRejected) {
 		t.Errorf("Append: %v, neither ErrFenced by host b nor ErrRejected", err)

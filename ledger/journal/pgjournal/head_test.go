@@ -14,7 +14,8 @@ import (
 	"github.com/sluicedp/sluice/ledger/journal"
 )
 
-// The head says who has the journal. The handle that it was taken from gets ErrFenced with the name of the host, without an append.
+// The head says who has the journal. The handle that it was taken from gets ErrFenced with the name
+// of the host, without an append.
 func TestHead_AnotherHostClaims_EarlierHandleIsFenced(t *testing.T) {
 	_, h, a := sharing(t, "a", "b")
 	a.add("one")
@@ -36,7 +37,8 @@ func TestHead_AnotherHostClaims_EarlierHandleIsFenced(t *testing.T) {
 	check.WantErr(t, check.Err(other.Head(t.Context())), journal.ErrFenced, "after a third claim")
 }
 
-// A host that raises the term of its own claim, to find out what became of an append, is not fenced by that.
+// A host that raises the term of its own claim, to find out what became of an append, is not fenced
+// by that.
 func TestHead_OwnTermIsRaised_IsNotFenced(t *testing.T) {
 	s := pgtest.Start(t)
 	p := pgtest.NewProxy(t, s)

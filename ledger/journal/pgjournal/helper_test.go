@@ -51,7 +51,8 @@ func newHosts(t testing.TB, database string, names ...string) *hosts {
 	return h
 }
 
-// fail has all calls to the keys of some hosts, or of all if there are no names, fail with an error; nil ends that.
+// fail has all calls to the keys of some hosts, or of all if there are no names, fail with an
+// error; nil ends that.
 func (h *hosts) fail(err error, names ...string) {
 	for name, keys := range h.keys {
 		if len(names) == 0 || slices.Contains(names, name) {
@@ -162,8 +163,8 @@ func (a *author) reopen(h *hosts, host string) {
 	a.claim()
 }
 
-// rejected appends a group, which is rejected for reasons: errors that it wraps, and words that it says. So the log is
-// without it.
+// rejected appends a group, which is rejected for reasons: errors that it wraps, and words that it
+// says. So the log is without it.
 func (a *author) rejected(g journal.Group, what string, reasons ...any) {
 	a.Helper()
 	err := a.j.Append(a.Context(), g)

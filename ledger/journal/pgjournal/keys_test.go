@@ -17,7 +17,8 @@ import (
 	"github.com/sluicedp/sluice/ledger/journal/keyholder"
 )
 
-// Nothing is encrypted under a key that does not lie with this host and with as many others as it should: nothing is sent then.
+// Nothing is encrypted under a key that does not lie with this host and with as many others as it
+// should: nothing is sent then.
 func TestAppendWaitsForCopiesOfTheKey(t *testing.T) {
 	s := shared(t)
 	h := newHosts(t, s.Database(t, "journals"), "a", "b", "c", "d")
@@ -89,7 +90,8 @@ func TestAppendWaitsForCopiesOfTheKey(t *testing.T) {
 	}
 }
 
-// A host that has the key of a segment from nobody cannot claim the journal, says so, and takes it from nobody. One that gets it from another can.
+// A host that has the key of a segment from nobody cannot claim the journal, says so, and takes it
+// from nobody. One that gets it from another can.
 func TestWhoHasNoKeyCannotClaim(t *testing.T) {
 	_, h, a := sharing(t, "a", "b", "c")
 	off := errors.New("it is off")
@@ -124,7 +126,8 @@ func TestWhoHasNoKeyCannotClaim(t *testing.T) {
 	b.holds(first.Before, first, second)
 }
 
-// A segment that is begun while a host claims counts, too: it has the key of that as well, or has taken the journal from nobody.
+// A segment that is begun while a host claims counts, too: it has the key of that as well, or has
+// taken the journal from nobody.
 func TestASegmentIsBegunDuringAClaim(t *testing.T) {
 	_, h, a := sharing(t, "a", "b", "c")
 	first := a.add("c has the key of this")
@@ -179,7 +182,8 @@ func TestAClaimOutlastsWhoeverGoesOn(t *testing.T) {
 		"behind %d segments it ends with %v, not %v: %v", len(all), end, a.log.End(), err)
 }
 
-// What two hosts encrypt is under different keys, also when a term comes again; and a host that brings another key for a segment is not believed.
+// What two hosts encrypt is under different keys, also when a term comes again; and a host that
+// brings another key for a segment is not believed.
 func TestAnotherKeyForASegmentIsRefused(t *testing.T) {
 	_, h, a := sharing(t, "a", "b")
 	check.Must(t, h.keys["b"].Put(t.Context(), a.j.Name(), keyholder.Segment{Term: a.term, Number: 1}, keyholder.Key{1}))

@@ -34,8 +34,8 @@ func newLimbo(t *testing.T) *limbo {
 	return l
 }
 
-// lose trims while no standby confirms: the connection breaks while the cut is committed, and the server does not hear that nobody waits any more. So the
-// cut is under way, and cannot be seen.
+// lose trims while no standby confirms: the connection breaks while the cut is committed, and the
+// server does not hear that nobody waits any more. So the cut is under way, and cannot be seen.
 func (l *limbo) lose(through journal.Position) {
 	l.Helper()
 	l.server.Waits(l, "nobody")
@@ -77,7 +77,8 @@ func (l *limbo) trimBeside(through journal.Position) error {
 	return <-done
 }
 
-// A trim that comes while an earlier cut is under way destroys the key of what that one has encrypted anew.
+// A trim that comes while an earlier cut is under way destroys the key of what that one has
+// encrypted anew.
 func TestTrimBehindALostCutDestroysItsKey(t *testing.T) {
 	l := newLimbo(t)
 	l.lose(l.groups[1].After)

@@ -23,17 +23,19 @@ func raising(m pgtest.Message) bool {
 	return m.Kind == 'B' && strings.Contains(m.SQL, "SET term = $5 + 1")
 }
 
-// committing reports whether a message is a host's that commits a transaction of several statements.
+// committing reports whether a message is a host's that commits a transaction of several
+// statements.
 func committing(m pgtest.Message) bool {
 	return !m.FromServer && m.Kind == 'Q' && strings.Contains(string(m.Bytes), "COMMIT") || m.Kind == 'B' && strings.Contains(m.SQL, "COMMIT")
 }
 
-// large is a record that does not fit into one frame, so that its group is appended by a transaction of
-// several statements.
+// large is a record that does not fit into one frame, so that its group is appended by a
+// transaction of several statements.
 var large = strings.Repeat("x", 5<<20)
 
-// What an append whose connection breaks has done is found out: the group is in the journal and Append
-// returns nil, or it never will be and Append returns ErrRejected. The handle goes on either way.
+// What an append whose connection breaks has done is found out: the group is in the journal and
+// Append returns nil, or it never will be and Append returns ErrRejected. The handle goes on either
+// way.
 func TestAppend_ConnectionBreaksAtCommit_OutcomeIsFound(t *testing.T) {
 	s := shared(t)
 	s.Database(t, "journals")
@@ -185,8 +187,8 @@ func TestAppend_ConnectionBreaksBeforeTheStandbyConfirms_WaitsForIt(t *testing.T
 	a.holds(a.log0(), all...)
 }
 
-// With Synchronous, a group that is found in a database that waits for no standby is not told: the disk of
-// that database may be the only one that has it.
+// With Synchronous, a group that is found in a database that waits for no standby is not told: the
+// disk of that database may be the only one that has it.
 func TestAppend_NoStandbyIsWaitedForAfterItBroke_TellsNothing(t *testing.T) {
 	s := pgtest.Start(t)
 	s.Standby(t, "one")
@@ -214,8 +216,8 @@ func TestAppend_NoStandbyIsWaitedForAfterItBroke_TellsNothing(t *testing.T) {
 	check.That(t, n >= 4, "it is told after %d raises of the term, when no standby was waited for", n)
 }
 
-// withoutCancel keeps requests from the server that cancel a statement: pgx sends one for a connection
-// that breaks.
+// withoutCancel keeps requests from the server that cancel a statement: pgx sends one for a
+// connection that breaks.
 func withoutCancel(m pgtest.Message) pgtest.Action {
 	if m.Kind == 0 && bytes.Contains(m.Bytes, []byte{0x04, 0xd2, 0x16, 0x2e}) {
 		return pgtest.Cut
@@ -223,8 +225,8 @@ func withoutCancel(m pgtest.Message) pgtest.Action {
 	return pgtest.Pass
 }
 
-// When the database does not answer at all, the append is uncertain after twice the timeout at most, and
-// the handle stops.
+// When the database does not answer at all, the append is uncertain after twice the timeout at
+// most, and the handle stops.
 func TestAppend_DatabaseDoesNotAnswer_StopsAfterTwiceTheTimeout(t *testing.T) {
 	const timeout = time.Second
 	_, f, a := sharingFaulty(t, timeout)
@@ -242,8 +244,8 @@ func TestAppend_DatabaseDoesNotAnswer_StopsAfterTwiceTheTimeout(t *testing.T) {
 	check.That(t, !a.next(f.hosts, "b", g), "it has landed")
 }
 
-// When another host claims the journal before the outcome is found out, the term is not raised: the group
-// is rejected if the journal does not have it, and uncertain if it has.
+// When another host claims the journal before the outcome is found out, the term is not raised: the
+// group is rejected if the journal does not have it, and uncertain if it has.
 func TestAppend_AnotherHostClaimsBeforeTheOutcomeIsFound_IsFenced(t *testing.T) {
 	s := shared(t)
 	s.Database(t, "journals")

@@ -11,8 +11,8 @@ import (
 	"github.com/sluicedp/sluice/ledger/journal"
 )
 
-// A database that was put back to an earlier state, and may have been claimed there by another host,
-// is not taken for one that another host goes on with: what it lacks is lost.
+// A database that was put back to an earlier state, and may have been claimed there by another
+// host, is not taken for one that another host goes on with: what it lacks is lost.
 func TestAppend_DatabaseWasPutBack_IsRestored(t *testing.T) {
 	s := shared(t)
 	for name, change := range map[string]string{
@@ -34,8 +34,8 @@ func TestAppend_DatabaseWasPutBack_IsRestored(t *testing.T) {
 	}
 }
 
-// A pool that hands out connections by the transaction, or the statement, loses the statements that a
-// session has prepared, and refuses transactions: the error names its setting.
+// A pool that hands out connections by the transaction, or the statement, loses the statements that
+// a session has prepared, and refuses transactions: the error names its setting.
 func TestAppend_StatementsOfTheSessionAreGone_NamesThePoolMode(t *testing.T) {
 	s := shared(t)
 	for name, does := range map[string]string{

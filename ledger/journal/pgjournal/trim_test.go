@@ -47,7 +47,8 @@ func (a *author) held(wanted journal.Position, words ...string) journal.Position
 	return held.Through
 }
 
-// Trim goes as far as every host that follows has folded, and says for whom it waits. One that is gone for good is dismissed.
+// Trim goes as far as every host that follows has folded, and says for whom it waits. One that is
+// gone for good is dismissed.
 func TestTrimWaitsForWhoFollows(t *testing.T) {
 	s := shared(t)
 	h := newHosts(t, s.Database(t, "journals"), "a", "b", "c")
@@ -98,7 +99,8 @@ func TestTrimWaitsForWhoFollows(t *testing.T) {
 	check.Must(t, a.j.Trim(t.Context(), at(8)))
 	a.haveKeys(h, 0)
 	a.holds(at(8))
-	// Who claims is no other host any more. Who had the journal holds back what it lacks, and counts for no other base, until it is dismissed.
+	// Who claims is no other host any more. Who had the journal holds back what it lacks, and
+	// counts for no other base, until it is dismissed.
 	check.Must(t, a.j.Close())
 	a.j = b
 	a.claim()
@@ -112,8 +114,8 @@ func TestTrimWaitsForWhoFollows(t *testing.T) {
 	check.Must(t, a.j.Trim(t.Context(), last.After))
 }
 
-// Trim is done when all holders have destroyed the keys. If it is cut short, the next one ends it, whoever makes it; and what nobody can use any
-// more is destroyed as well.
+// Trim is done when all holders have destroyed the keys. If it is cut short, the next one ends it,
+// whoever makes it; and what nobody can use any more is destroyed as well.
 func TestKeysAreDestroyedEverywhereOrTrimIsHeld(t *testing.T) {
 	_, h, a := sharing(t, "a", "b", "c")
 	begin := a.log.End()
@@ -161,7 +163,8 @@ func TestKeysAreDestroyedEverywhereOrTrimIsHeld(t *testing.T) {
 	a.holds(old.After, a.add("under the one that waited"))
 }
 
-// Groups that are appended while others are trimmed stay, with their keys, wherever it is trimmed to.
+// Groups that are appended while others are trimmed stay, with their keys, wherever it is trimmed
+// to.
 func TestTrimBesideAppends(t *testing.T) {
 	_, h, a := sharing(t, "a", "b")
 	b := h.open(t, "b")
@@ -202,7 +205,8 @@ func TestTrimBesideAppends(t *testing.T) {
 	check.That(t, n <= 3, "%d keys are left", n)
 }
 
-// A group whose segment nobody knows of, in a database that somebody has mended by hand, keeps Trim from destroying keys.
+// A group whose segment nobody knows of, in a database that somebody has mended by hand, keeps Trim
+// from destroying keys.
 func TestNoKeyIsDestroyedThatAGroupNeeds(t *testing.T) {
 	s, h, a := sharing(t, "a", "b")
 	a.add("old")
@@ -234,7 +238,8 @@ func found(t testing.TB, b []byte, dirs ...string) (files []string) {
 	return files
 }
 
-// Tables, the database's log and the standby's files never hold a record in clear; what they keep of it after Trim has no key any more.
+// Tables, the database's log and the standby's files never hold a record in clear; what they keep
+// of it after Trim has no key any more.
 func TestNothingIsLeftBehindTheHorizon(t *testing.T) {
 	s := pgtest.Start(t)
 	standby := s.Standby(t, "one")
@@ -312,7 +317,8 @@ func sealedOf(t *testing.T, s *pgtest.Server, events int) []byte {
 	return b
 }
 
-// Behind a trim to the end, or into the segment that groups go to, the next group begins a segment of its own: the old key is gone, or will be.
+// Behind a trim to the end, or into the segment that groups go to, the next group begins a segment
+// of its own: the old key is gone, or will be.
 func TestAGroupBehindATrimHasAnotherKey(t *testing.T) {
 	_, h, a := sharing(t, "a", "b")
 	b := h.open(t, "b")
@@ -356,8 +362,9 @@ func TestLeader(t *testing.T) {
 	check.WantErr(t, check.Err(b.Leader(t.Context())), journal.ErrStopped, "a handle that is closed")
 }
 
-// A segment is trimmed, and what is left of it encrypted anew, between the moments at which another host sees it and looks for its key: that
-// is no loss. Whoever reads behind it reads on, and whoever claims the journal has it.
+// A segment is trimmed, and what is left of it encrypted anew, between the moments at which another
+// host sees it and looks for its key: that is no loss. Whoever reads behind it reads on, and
+// whoever claims the journal has it.
 func TestATrimWhileAnotherHostLooks(t *testing.T) {
 	for name, look := range map[string]func(b *Journal, groups []journal.Group){
 		"reads": func(b *Journal, groups []journal.Group) {
@@ -389,8 +396,8 @@ func TestATrimWhileAnotherHostLooks(t *testing.T) {
 	}
 }
 
-// With three hosts, a host that had the journal and was killed can come back with its file: what that
-// lacks is not trimmed before it follows, although another host has a base with everything.
+// With three hosts, a host that had the journal and was killed can come back with its file: what
+// that lacks is not trimmed before it follows, although another host has a base with everything.
 func TestTrim_HostThatHadTheJournalIsGone_LeavesWhatItsBaseLacks(t *testing.T) {
 	h := newHosts(t, shared(t).Database(t, "journals"), "a", "b", "c")
 	a := started(t, h, "a")

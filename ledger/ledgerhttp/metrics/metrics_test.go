@@ -177,7 +177,8 @@ func TestWhoHasLeftIsCounted(t *testing.T) {
 	}
 }
 
-// Audits are told apart by what came of them; one that could not be carried out says nothing of the ledger.
+// Audits are told apart by what came of them; one that could not be carried out says nothing of the
+// ledger.
 func TestAudits(t *testing.T) {
 	w := watch(t)
 	w.work()

@@ -196,8 +196,8 @@ func FuzzReadCSV(f *testing.F) {
 	})
 }
 
-// compare checks rows against records, of which the first is the header. ReadRows of blank lines, which
-// have no record, are left out of the comparison.
+// compare checks rows against records, of which the first is the header. ReadRows of blank lines,
+// which have no record, are left out of the comparison.
 func compare(t *testing.T, got []pair, records [][]string, c Columns) {
 	header, records := records[0], records[1:]
 	if len(header) > 1 && len(got) != len(records) || len(got) < len(records) {

@@ -24,7 +24,8 @@ func TestCheckNamed_OtherFiles_AreWritten(t *testing.T) {
 	}
 }
 
-// TestText_ByteOrderMark_IsSkipped: some editors begin a text file with a byte order mark, which is no part of it.
+// TestText_ByteOrderMark_IsSkipped: some editors begin a text file with a byte order mark, which is
+// no part of it.
 func TestText_ByteOrderMark_IsSkipped(t *testing.T) {
 	for text, want := range map[string]string{
 		"": "", "a": "a", "\ufeff": "", "\ufeffa": "a", "\ufeff\ufeffa": "\ufeffa", "a\ufeff": "a\ufeff", "\xef\xbb": "\xef\xbb", "\xef\xbbab": "\xef\xbbab",

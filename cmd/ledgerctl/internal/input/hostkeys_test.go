@@ -32,7 +32,8 @@ func TestParseSecret_DigitsOrBytes_AreRead(t *testing.T) {
 	}
 }
 
-// FuzzParseSecret holds that a key is what the digits say, or the bytes themselves, and of a possible length.
+// FuzzParseSecret holds that a key is what the digits say, or the bytes themselves, and of a
+// possible length.
 func FuzzParseSecret(f *testing.F) {
 	digits := strings.Repeat("0f", 32)
 	for _, text := range []string{"", "\n", "0", digits, digits + "\n", digits + "\r\n", " " + digits, digits + "\n" + digits, strings.ToUpper(digits), strings.Repeat("\x00", 32), strings.Repeat("0", 33), strings.Repeat("a", 1<<16)} {

@@ -16,7 +16,8 @@ import (
 	"github.com/sluicedp/sluice/internal/check"
 )
 
-// A command that waits for a pipe ends with its context: whether nobody has opened the other end, or nobody writes there.
+// A command that waits for a pipe ends with its context: whether nobody has opened the other end,
+// or nobody writes there.
 func TestStream_ContextEnds_ReadingEnds(t *testing.T) {
 	fifo := filepath.Join(t.TempDir(), "fifo")
 	check.Must(t, syscall.Mkfifo(fifo, 0o600))
@@ -35,7 +36,8 @@ func TestStream_ContextEnds_ReadingEnds(t *testing.T) {
 	}
 }
 
-// Nothing is read of a file before its user reads: the writer of a pipe may open another one before it writes.
+// Nothing is read of a file before its user reads: the writer of a pipe may open another one before
+// it writes.
 func TestStream_TwoPipesOfOneWriter_AreRead(t *testing.T) {
 	first, second := filepath.Join(t.TempDir(), "first"), filepath.Join(t.TempDir(), "second")
 	check.Must(t, errors.Join(syscall.Mkfifo(first, 0o600), syscall.Mkfifo(second, 0o600)))
@@ -61,7 +63,8 @@ func TestStream_TwoPipesOfOneWriter_AreRead(t *testing.T) {
 	check.That(t, err == nil && string(text) == "one", "%q, %v", text, err)
 }
 
-// TestStream_PipeTwice_IsRefused: a pipe that is opened again never ends, whatever name it is opened by.
+// TestStream_PipeTwice_IsRefused: a pipe that is opened again never ends, whatever name it is
+// opened by.
 func TestStream_PipeTwice_IsRefused(t *testing.T) {
 	dir := t.TempDir()
 	fifo, link := filepath.Join(dir, "fifo"), filepath.Join(dir, "link")

@@ -19,7 +19,8 @@ func TestParseProbability_DecimalsFromZeroToOne_AreRead(t *testing.T) {
 	}
 }
 
-// FuzzParseProbability holds that what is accepted is a decimal number from 0 to 1, and what package strconv makes of it.
+// FuzzParseProbability holds that what is accepted is a decimal number from 0 to 1, and what
+// package strconv makes of it.
 func FuzzParseProbability(f *testing.F) {
 	for _, text := range []string{"", "0", "1", "-0", "+1", "1e-400", "0x1p-2", "1_0", "NaN", "Inf", ".5", "5.", "1e", "0.30000000000000004", "1.0000000000000001"} {
 		f.Add(text)

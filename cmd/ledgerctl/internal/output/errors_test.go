@@ -115,7 +115,8 @@ func TestExplained_EveryReason_IsExplainedOnce(t *testing.T) {
 	}
 }
 
-// Who may not write beside the ledger is told that it must be possible, and not to take up what never began.
+// Who may not write beside the ledger is told that it must be possible, and not to take up what
+// never began.
 func TestExplain_JournalNotWritable_SaysSo(t *testing.T) {
 	denied := &fs.PathError{Op: "mkdirat", Path: "panel.db.journal.new", Err: syscall.EACCES}
 	f, code := Explain(WithKey("k", fmt.Errorf("make a journal: %w", denied)))
@@ -124,7 +125,8 @@ func TestExplain_JournalNotWritable_SaysSo(t *testing.T) {
 	}
 }
 
-// Whoever asked a host that cannot answer is told where else to ask, and of the key only if there is one.
+// Whoever asked a host that cannot answer is told where else to ask, and of the key only if there
+// is one.
 func TestExplain_ServerThatCannotAnswer_SaysWhereToAsk(t *testing.T) {
 	gone := problem.New(problem.Unreachable, "the server: no such file")
 	fenced := problem.Of(fmt.Errorf("%w: %w: 2, by host b", api.ErrStopped, journal.ErrFenced))

@@ -92,7 +92,8 @@ type other struct {
 	M int `json:"m"`
 }
 
-// A result of fields is in JSON what a struct with the same members would be, and in the table the lines with labels.
+// A result of fields is in JSON what a struct with the same members would be, and in the table the
+// lines with labels.
 func TestFields_JSONAndTable_HaveTheirMembers(t *testing.T) {
 	var out Fields
 	out.Add("name", "called", "a\tb <c>")

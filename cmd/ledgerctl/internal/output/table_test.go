@@ -77,7 +77,8 @@ func TestTable_LongCell_GoesOnInItsColumn(t *testing.T) {
 	}
 }
 
-// steering are texts that a terminal, or its reader, takes for something else: each has a character that is not shown.
+// steering are texts that a terminal, or its reader, takes for something else: each has a character
+// that is not shown.
 const (
 	invisible = "\x1b\a\u009b\r\n\v\u2028\u2029\u202e\u2066\u200f\u200b\ufeff\u00ad\U000e0041"
 	steering  = "\x1b]0;x\a\u009b2J\r\n\v\u2028\u2029\u202e\u2066\u200f\u200b\ufeff\u00ad\U000e0041"

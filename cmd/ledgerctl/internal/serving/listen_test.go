@@ -53,7 +53,8 @@ func issued(t *testing.T, dir, name string, parent *tls.Certificate) (cert, key 
 
 func noFiles() *input.Files { return &input.Files{Out: &output.Printer{Quiet: true}} }
 
-// With TLS, a client must know the server; with mutual TLS, the server must know the client, too. A renewed certificate counts at once.
+// With TLS, a client must know the server; with mutual TLS, the server must know the client, too. A
+// renewed certificate counts at once.
 func TestListenOn_TLS_AsksForCertificates(t *testing.T) {
 	dir := pace.Scratch(t)
 	_, _, ca := issued(t, dir, "ca", nil)

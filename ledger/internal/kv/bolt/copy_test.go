@@ -542,7 +542,8 @@ func TestACopyIsSyncedBitByBit(t *testing.T) {
 	wantFiles(t, path, "copy", "data.db")
 }
 
-// The same is true of a file of all records, as Compact makes one: what is to be synced in the end is synced already.
+// The same is true of a file of all records, as Compact makes one: what is to be synced in the end
+// is synced already.
 func TestACompactedFileIsSyncedBitByBit(t *testing.T) {
 	s := mustOpen(t, newFile(t))
 	for i := range 4 {
@@ -704,8 +705,8 @@ func TestCompactThatFailsChangesNothing(t *testing.T) {
 	wantRecords(t, mustOpen(t, path), want)
 }
 
-// Once the path leads to the new file, but perhaps not after a loss of power, a write to either could
-// be lost.
+// Once the path leads to the new file, but perhaps not after a loss of power, a write to either
+// could be lost.
 func TestCompactThatFailsLateStopsWriting(t *testing.T) {
 	failure := errors.New("no")
 	path, s := opened(t)

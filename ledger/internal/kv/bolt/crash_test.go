@@ -25,8 +25,9 @@ const (
 )
 
 // A child process writes, deletes and compacts as fast as it can and prints what is durable; the
-// parent kills it at a random instant. (The page cache survives a kill, so this cannot see a missing
-// flush. It sees a path that leads to no complete file, and a write to a file that nobody finds.)
+// parent kills it at a random instant. (The page cache survives a kill, so this cannot see a
+// missing flush. It sees a path that leads to no complete file, and a write to a file that nobody
+// finds.)
 func TestCompactOutlivesSIGKILL(t *testing.T) {
 	path := newFile(t)
 	left, commits, compactions := 0, 0, 0
@@ -68,8 +69,8 @@ func TestCompactOutlivesSIGKILL(t *testing.T) {
 	t.Logf("%d commits, %d compactions, %d temporary files left by %d kills", commits, compactions, left, kills)
 }
 
-// runAndKill runs one of the tests below as a process, which is killed when the listener to its lines says so. It returns the
-// last record that was acknowledged.
+// runAndKill runs one of the tests below as a process, which is killed when the listener to its
+// lines says so. It returns the last record that was acknowledged.
 func runAndKill(t *testing.T, test, path string, run int, listen func(line string, kill func())) (last int) {
 	t.Helper()
 	child := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^"+test+"$")

@@ -11,7 +11,8 @@ import (
 	"github.com/sluicedp/sluice/ledger/internal/kv"
 )
 
-// Afterwards every page that is not in use is zeros, what was deleted is gone, and all records are there.
+// Afterwards every page that is not in use is zeros, what was deleted is gone, and all records are
+// there.
 func TestEraseUnused(t *testing.T) {
 	path, s := opened(t)
 	grow(t, s)

@@ -14,7 +14,8 @@ import (
 	"github.com/sluicedp/sluice/ledger/internal/kv"
 )
 
-// FuzzParse takes bytes for a page: its elements lie within it, and are no more than it has room for.
+// FuzzParse takes bytes for a page: its elements lie within it, and are no more than it has room
+// for.
 func FuzzParse(f *testing.F) {
 	path, _ := forest(f)
 	sound := readImage(f, path)
@@ -47,8 +48,9 @@ func FuzzParse(f *testing.F) {
 	})
 }
 
-// FuzzPatchedFile overwrites some bytes of a file with branch pages, puts the checksums of the meta pages right, and opens
-// it. Whoever reads it gets what was there, or is told; whoever writes to it may be told.
+// FuzzPatchedFile overwrites some bytes of a file with branch pages, puts the checksums of the meta
+// pages right, and opens it. Whoever reads it gets what was there, or is told; whoever writes to it
+// may be told.
 func FuzzPatchedFile(f *testing.F) {
 	path, content := smallForest(f)
 	sound := readImage(f, path)
@@ -122,7 +124,8 @@ func smallForest(t testing.TB) (path string, content map[string]string) {
 	return copied, content
 }
 
-// readEverything reads by both readers. What the careful one finds nothing wrong with, the other reads likewise.
+// readEverything reads by both readers. What the careful one finds nothing wrong with, the other
+// reads likewise.
 func readEverything(t *testing.T, s *Store, content map[string]string) (faults int) {
 	t.Helper()
 	careful := map[string]string{}

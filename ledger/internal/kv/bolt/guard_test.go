@@ -87,8 +87,8 @@ func treeOf(t testing.TB, path, bucket string) (root uint64, fill float64) {
 	return root, fill
 }
 
-// What would end the process or overwrite records is not opened for writing. For reading it may be; what is damaged is
-// then never followed, but reported.
+// What would end the process or overwrite records is not opened for writing. For reading it may be;
+// what is damaged is then never followed, but reported.
 func TestOpenRefusesWhatBboltWouldDieOf(t *testing.T) {
 	path, content := forest(t)
 	sound := readImage(t, path)
@@ -174,7 +174,8 @@ func TestOpenRefusesWhatBboltWouldDieOf(t *testing.T) {
 	}
 }
 
-// A file may say that it is long, and take up no room. What its pages say of themselves costs no memory then.
+// A file may say that it is long, and take up no room. What its pages say of themselves costs no
+// memory then.
 func TestALongFileOfNothingTakesNoMemory(t *testing.T) {
 	path, _ := forest(t)
 	sound := readImage(t, path)
@@ -203,7 +204,8 @@ func TestALongFileOfNothingTakesNoMemory(t *testing.T) {
 	}
 }
 
-// bbolt looks for the second meta page in places where pages of other sizes would have it, and takes the first one.
+// bbolt looks for the second meta page in places where pages of other sizes would have it, and
+// takes the first one.
 func TestAMetaPageInAnotherPlaceIsFound(t *testing.T) {
 	path, _ := forest(t)
 	sound := readImage(t, path)

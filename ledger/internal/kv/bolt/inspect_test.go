@@ -20,8 +20,8 @@ import (
 	"github.com/sluicedp/sluice/ledger/internal/kv"
 )
 
-// forest is a file with trees of every size: long keys make them high, long values take several pages. What was
-// put is deleted again here and there, so that pages are given back.
+// forest is a file with trees of every size: long keys make them high, long values take several
+// pages. What was put is deleted again here and there, so that pages are given back.
 func forest(t testing.TB) (path string, content map[string]map[string]string) {
 	t.Helper()
 	path = filepath.Join(pace.Scratch(t), "forest.db")
@@ -170,8 +170,8 @@ func TestInspectBesideWriters(t *testing.T) {
 	writer.Wait()
 }
 
-// Damage of any kind: the walk ends, passes rising keys only, and never what was not there under its key without
-// a fault, unless the damage is in the record itself.
+// Damage of any kind: the walk ends, passes rising keys only, and never what was not there under
+// its key without a fault, unless the damage is in the record itself.
 func TestInspectOfDamagedFiles(t *testing.T) {
 	path, content := forest(t)
 	original := check.Value(os.ReadFile(path))(t)
@@ -234,7 +234,8 @@ func wantRising(t *testing.T, r kv.Reader, content map[string]map[string]string)
 	}
 }
 
-// A page that leads to itself, or a key on a branch page that is not what it was, are what bbolt does not see.
+// A page that leads to itself, or a key on a branch page that is not what it was, are what bbolt
+// does not see.
 func TestInspectSeesWhatBboltDoesNot(t *testing.T) {
 	path, content := forest(t)
 	original := check.Value(os.ReadFile(path))(t)
@@ -285,7 +286,8 @@ func leads(t *testing.T, path string, original []byte, at int) bool {
 	return err == nil && len(faults) > 0
 }
 
-// bbolt copies small buckets to the heap, where it would read on beyond their end. Such a file is not opened.
+// bbolt copies small buckets to the heap, where it would read on beyond their end. Such a file is
+// not opened.
 func TestOpenRefusesABucketThatReachesBeyondItsEnd(t *testing.T) {
 	path := filepath.Join(pace.Scratch(t), "small.db")
 	check.Must(t, Create(path, func(w kv.Writer) error { return w.Put("small", []byte("a key"), []byte("a value")) }))

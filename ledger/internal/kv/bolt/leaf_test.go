@@ -82,8 +82,8 @@ func forgeries(i image, root uint64) map[string]func(page []byte) {
 	}
 }
 
-// A leaf that was not looked at when the file was opened, or was forged since, is not written to, nor are those that bbolt
-// may merge with it; and nobody hangs.
+// A leaf that was not looked at when the file was opened, or was forged since, is not written to,
+// nor are those that bbolt may merge with it; and nobody hangs.
 func TestAForgedLeafIsFoundBeforeItIsUsed(t *testing.T) {
 	path, sound, leaves := orchard(t)
 	root, _ := treeOf(t, path, "records")
@@ -148,7 +148,8 @@ func openForged(t testing.TB, path string, sound image, leaf uint64, forge func(
 	return s
 }
 
-// The last leaf is looked at before a record is put behind all others, and all are before they are copied.
+// The last leaf is looked at before a record is put behind all others, and all are before they are
+// copied.
 func TestAForgedLastLeafIsFound(t *testing.T) {
 	path, sound, leaves := orchard(t)
 	root, _ := treeOf(t, path, "records")
@@ -165,7 +166,8 @@ func TestAForgedLastLeafIsFound(t *testing.T) {
 	}
 }
 
-// What a transaction has changed itself is no damage to it, in whatever order it puts, deletes, reads and scans.
+// What a transaction has changed itself is no damage to it, in whatever order it puts, deletes,
+// reads and scans.
 func TestNoSoundLeafIsRefused(t *testing.T) {
 	path, _, _ := orchard(t)
 	s := mustOpen(t, path)
@@ -218,8 +220,8 @@ func wantNear(w kv.Writer, from []byte, want map[string]string) error {
 	return errors.Join(err, wrong)
 }
 
-// FuzzForgedLeaf overwrites some bytes of a leaf in an open file, and works around it. Nobody dies of that, and nothing is
-// lost of what the other leaves hold.
+// FuzzForgedLeaf overwrites some bytes of a leaf in an open file, and works around it. Nobody dies
+// of that, and nothing is lost of what the other leaves hold.
 func FuzzForgedLeaf(f *testing.F) {
 	path, sound, leaves := orchard(f)
 	root, _ := treeOf(f, path, "records")

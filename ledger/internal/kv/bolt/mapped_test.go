@@ -27,7 +27,8 @@ func needsMapping(t *testing.T) {
 // mapped returns how much address space bbolt has for a file.
 func mapped(d *database) int64 { return reflect.ValueOf(d.db).Elem().FieldByName("datasz").Int() }
 
-// A large file may grow much before it must be mapped anew, for which everybody would wait behind a copy that is being made; also once it is compacted.
+// A large file may grow much before it must be mapped anew, for which everybody would wait behind a
+// copy that is being made; also once it is compacted.
 func TestALargeFileHasRoomToGrow(t *testing.T) {
 	needsMapping(t)
 	path, s := opened(t)

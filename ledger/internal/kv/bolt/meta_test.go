@@ -13,7 +13,8 @@ import (
 	"github.com/sluicedp/sluice/ledger/internal/kv"
 )
 
-// bbolt panics with its locks held where it finds no meta page. Those who wait for them must learn why.
+// bbolt panics with its locks held where it finds no meta page. Those who wait for them must learn
+// why.
 func TestNobodyWaitsForAFileThatWasOverwritten(t *testing.T) {
 	for name, over := range map[string]func(path string) error{
 		"zeros":   func(path string) error { return os.WriteFile(path, make([]byte, 1<<20), 0o600) },

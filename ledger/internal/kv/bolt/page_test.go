@@ -83,8 +83,8 @@ func shuffled(ids []uint64) []uint64 {
 	return ids
 }
 
-// What a walk keeps, of where it goes on and of the buckets themselves, outlives the pages that it came from: the memory of
-// one is that of the next.
+// What a walk keeps, of where it goes on and of the buckets themselves, outlives the pages that it
+// came from: the memory of one is that of the next.
 func TestWalksKeepWhatTheyNeed(t *testing.T) {
 	path := filepath.Join(pace.Scratch(t), "file.db")
 	const buckets, pairs = 400, 3000

@@ -149,7 +149,8 @@ func TestWhatIsNotOursStays(t *testing.T) {
 	}
 }
 
-// What somebody is about to finish in the same directory is not removed, not even while nobody has it open.
+// What somebody is about to finish in the same directory is not removed, not even while nobody has
+// it open.
 func TestWhatIsBeingMadeStays(t *testing.T) {
 	path, s := opened(t)
 	to := filepath.Join(filepath.Dir(path), "copy")

@@ -73,8 +73,8 @@ func TestCopyTellsHowFarItIs(t *testing.T) {
 	}
 }
 
-// Progress is first told of nothing read yet, when the snapshot is taken: what comes then is in no copy, and updates go on, but for a
-// store that is compacted.
+// Progress is first told of nothing read yet, when the snapshot is taken: what comes then is in no
+// copy, and updates go on, but for a store that is compacted.
 func TestProgressBeginsWithTheSnapshot(t *testing.T) {
 	path, s := opened(t)
 	grow(t, s)

@@ -27,8 +27,8 @@ func wantShared(t *testing.T, s *Store, want string, then func()) {
 	}))
 }
 
-// Readers share a transaction of bbolt's as long as nobody writes. Each sees what was there when it began, and a transaction ends with the last
-// of those who see what is no longer there.
+// Readers share a transaction of bbolt's as long as nobody writes. Each sees what was there when it
+// began, and a transaction ends with the last of those who see what is no longer there.
 func TestReadersShareATransaction(t *testing.T) {
 	s := mustOpen(t, newFile(t))
 	open := func() int { return s.current.db.Stats().OpenTxN }
@@ -52,7 +52,8 @@ func TestReadersShareATransaction(t *testing.T) {
 	check.Equal(t, open(), 0, "transactions of before the update are open")
 }
 
-// A transaction that waits for readers keeps no pages from being used again, and a file can be closed and compacted beside it.
+// A transaction that waits for readers keeps no pages from being used again, and a file can be
+// closed and compacted beside it.
 func TestAnIdleTransactionIsInNobodysWay(t *testing.T) {
 	s := mustOpen(t, newFile(t))
 	putShared(t, s, "0")
@@ -69,7 +70,8 @@ func TestAnIdleTransactionIsInNobodysWay(t *testing.T) {
 	wantShared(t, s, "300", nil)
 }
 
-// While bbolt maps a file anew, it lets nobody begin to read and waits for those who do: they can end.
+// While bbolt maps a file anew, it lets nobody begin to read and waits for those who do: they can
+// end.
 func TestReadersEndWhileOthersCannotBegin(t *testing.T) {
 	s := mustOpen(t, newFile(t))
 	d := s.current

@@ -74,8 +74,9 @@ func snapshotOf(i image) *snapshot {
 	return &snapshot{in: &database{}, data: i.data, pageSize: uint64(i.pageSize()), root: i.meta.root()}
 }
 
-// Pages that are damaged while the file is open, or that were not looked at when it was opened, end in an error: no record is
-// passed over, none is passed on twice, and no way leads round in a circle.
+// Pages that are damaged while the file is open, or that were not looked at when it was opened, end
+// in an error: no record is passed over, none is passed on twice, and no way leads round in a
+// circle.
 func TestASnapshotEndsAtDamage(t *testing.T) {
 	path, content := forest(t)
 	sound := readImage(t, path)
@@ -125,7 +126,8 @@ func TestASnapshotEndsAtDamage(t *testing.T) {
 	}
 }
 
-// Elements that lie outside of their page or have the wrong flags are errors, and not records that are missing.
+// Elements that lie outside of their page or have the wrong flags are errors, and not records that
+// are missing.
 func TestASnapshotCallsNothingMissingThatItCannotRead(t *testing.T) {
 	path, content := forest(t)
 	sound := readImage(t, path)
@@ -161,7 +163,8 @@ func wantAllOrErrors(t *testing.T, r *snapshot, want map[string]string) {
 	}
 }
 
-// Whoever keeps a reader for longer than its transaction gets errors, and no pages that may be others' by then.
+// Whoever keeps a reader for longer than its transaction gets errors, and no pages that may be
+// others' by then.
 func TestASnapshotEndsWithItsTransaction(t *testing.T) {
 	path, _ := forest(t)
 	s := mustOpen(t, path)
