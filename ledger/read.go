@@ -22,12 +22,12 @@ import (
 	"github.com/sluicedp/sluice/privacy"
 )
 
-// scanSize is how many records are read in one snapshot. A long-lived snapshot would make the file
-// grow, and could stand in the way of a writer; so long reads are cut into short ones.
+// scanSize is the number of records that are read in one snapshot. A long read is cut into short
+// ones, because a long-lived snapshot would let the file grow and could block a writer.
 const scanSize = 4096
 
 // Responses yields every response recorded at exactly this ε, in the order of the objects' names.
-// Reading is free: it charges nobody, needs no truth and leaves no event.
+// Reading charges no object, needs no true value and records no event.
 func (l *Ledger) Responses(
 	ctx context.Context, questionName string, epsilon privacy.Epsilon,
 ) iter.Seq2[api.Response, error] {
@@ -49,9 +49,9 @@ func (l *Ledger) Responses(
 	}
 }
 
-// ResponsesPage returns some of what [Ledger.Responses] yields: at most limit responses, of the
-// objects after a name, "" for all. next is the name after which the next part begins; "" at the
-// end. A part may have fewer responses than the limit, or none, and not be the last.
+// ResponsesPage returns a part of what [Ledger.Responses] yields: at most limit responses, of the
+// objects whose names are after a name; "" means all. next is the name after which the next part
+// begins; "" at the end. A part may have fewer responses than the limit, or none, before the end.
 func (l *Ledger) ResponsesPage(
 	ctx context.Context, question string, epsilon privacy.Epsilon, after string, limit int,
 ) (found []api.Response, next string, err error) {
@@ -82,8 +82,8 @@ func (l *Ledger) Object(ctx context.Context, name string) (api.ObjectState, erro
 	return r.out, nil
 }
 
-// objectReader reads one object and its chains. Once done it is kept for the next: so nothing is
-// allocated but what is returned, which would take a fifth of the time.
+// objectReader reads one object and its chains. It is reused, so that only the result is allocated;
+// without that a read would take a fifth longer.
 type objectReader struct {
 	ledger *Ledger
 	name   string
@@ -95,11 +95,12 @@ type objectReader struct {
 	known  bool
 	fault  error
 
-	read  func(*state.State) error     // readFrom, as a value that is made once
-	visit func(key, value []byte) bool // add, likewise
+	read  func(*state.State) error     // readFrom as a function value, made once
+	visit func(key, value []byte) bool // add as a function value, made once
 }
 
-// readFrom reads the record of the object and, behind it, those that list its questions.
+// readFrom reads the record of the object and the records after it, which list the object's
+// questions.
 func (r *objectReader) readFrom(s *state.State) error {
 	r.state, r.key = s, state.AppendObjectKey(r.key[:0], r.name)
 	if err := s.Scan(state.BucketObjects, r.key, r.visit); err != nil {
@@ -118,7 +119,7 @@ func (r *objectReader) readFrom(s *state.State) error {
 	return err
 }
 
-// add takes in one record, and tells whether there may be more of the object.
+// add processes one record. It returns false if there are no more records of the object.
 func (r *objectReader) add(key, value []byte) (more bool) {
 	if !bytes.HasPrefix(key, r.key) {
 		return false
@@ -131,7 +132,7 @@ func (r *objectReader) add(key, value []byte) (more bool) {
 	return r.fault == nil
 }
 
-// begin takes in the record of the object itself.
+// begin processes the record of the object itself.
 func (r *objectReader) begin(key, value []byte) error {
 	payload, err := wire.Unseal(state.BucketObjects, key, value)
 	if err != nil {
@@ -146,13 +147,12 @@ func (r *objectReader) begin(key, value []byte) error {
 		Object: r.name, Cap: o.Cap, Spent: o.Spent, Remaining: state.Minus(o.Cap, o.Spent), Earned: int64(o.Earned),
 		Forgotten: o.Forgotten, Currency: r.ledger.documents.About.Currency, Event: r.state.Counters.Events,
 	}
-	// The number is bounded, because a damaged record may have any.
+	// The capacity is limited, because a damaged record may have any number of chains.
 	r.out.Chains = slices.Grow(r.out.Chains, int(min(o.Chains, scanSize)))
 	return nil
 }
 
-// addChain takes in the chain in a question, whose number is in the key of the record that lists
-// it.
+// addChain adds the chain in the question whose number is in the key of a record.
 func (r *objectReader) addChain(member []byte) error {
 	if !r.known || len(member) != 4 {
 		return errs.Corrupt(nil, "object %q is listed without its record, or as %x", r.name, member)
@@ -212,7 +212,7 @@ func (l *Ledger) chainState(
 	return out, nil
 }
 
-// levelState describes a level with its holders.
+// levelState returns a level with its holders.
 func levelState(s *state.State, q *event.Question, name string, at state.Level) (out api.LevelState, err error) {
 	r, err := request.ResponseOf(q, name, at)
 	if err != nil {
@@ -229,7 +229,7 @@ func levelState(s *state.State, q *event.Question, name string, at state.Level) 
 	return out, nil
 }
 
-// earlierEpochs describes the closed epochs of a chain.
+// earlierEpochs returns the closed epochs of a chain.
 func earlierEpochs(
 	s *state.State, q *event.Question, name string, closed []state.ClosedEpoch,
 ) (all []api.EarlierEpoch, err error) {
@@ -248,7 +248,7 @@ func earlierEpochs(
 	return all, nil
 }
 
-// Stats returns the counts, in constant time.
+// Stats returns the counts of the contents of the ledger, in constant time.
 func (l *Ledger) Stats(ctx context.Context) (api.Stats, error) {
 	out, err := engine.Read(ctx, &l.engine, func(s *state.State) (api.Stats, error) {
 		c := s.Counters
@@ -264,12 +264,14 @@ func (l *Ledger) Stats(ctx context.Context) (api.Stats, error) {
 	return out, err
 }
 
-// Health tells how the ledger is doing: whether commits wait, how much only the journal has, which
-// reservations hold, how old the newest checkpoint is, which host has the ledger. It takes some
-// microseconds, and about half a one for each sale and reservation that is new since it was last
-// called, or holds; a journal in a database is asked as well, for a second at most. Of a ledger
-// that has stopped, or stops now since another host has taken over, it returns why ([api.ErrStopped]),
-// and Host.
+// Health returns the state of the ledger. It includes whether commits wait, how much is only in the
+// journal, and the number of reservations that hold budget. It also has the newest checkpoint, and
+// the host that has the ledger.
+//
+// Health takes some microseconds, and about half a microsecond for each sale and reservation that
+// is new since the last call, or that holds budget. A journal in a database is queried too, for at
+// most a second. If the ledger has stopped, or stops now because another host has taken over,
+// Health returns the reason ([api.ErrStopped]), and a Health with only Host.
 func (l *Ledger) Health(ctx context.Context) (observe.Health, error) {
 	return readHealth(ctx, &l.documents, &l.reservations)
 }

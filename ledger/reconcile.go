@@ -15,22 +15,24 @@ import (
 	"github.com/sluicedp/sluice/ledger/internal/state"
 )
 
-// Reconcile brings the ledger in line with a table of the host's, such as at every start: it enrols
-// who is new, and puts who has other terms under these. It goes by the contents alone: called again
-// it finds nothing to do, and writes nothing; after a crash, the rest. It needs no key; those in
-// the log begin with "reconcile".
+// Reconcile makes the ledger match a table of the host, for example at every start. It enrolls new
+// objects, and changes the terms of objects whose rows have other terms. It compares contents only:
+// a second call finds nothing to do and writes nothing, and a call after a crash does the rest. It
+// needs no key; its keys in the log begin with "reconcile".
 //
-// Nobody is put under terms that may allow more than before without consent ([api.Member.Consent]):
-// they are refused, and stay on their terms, while all others are dealt with. Nobody comes back who
-// has withdrawn or was forgotten. Who is gone from the table is reported, and withdrawn only if
-// that is asked for.
+// Terms that may allow more than before need a consent ([api.Member.Consent]). Without it, an
+// object is refused and keeps its terms, and the other objects are processed. An object that has
+// withdrawn or was forgotten is not enrolled again. Objects that are missing in the table are
+// reported, and withdrawn only on request.
 //
-// Many are dealt with in transactions of bounded size; other calls may run meanwhile. Who is
-// enrolled or put under other terms by them after the table began to be read is left as they say.
+// Large tables are processed in transactions of bounded size; other calls may run concurrently. An
+// object that another call enrolls, or puts under other terms, after the table began to be read is
+// left as that call decided.
 //
-// Errors, with which nothing was done: that of Members or of Confirm; [*api.GoneError]; [api.ErrInvalid]
-// for a row that cannot be, or two of the same object and question, or different caps of one
-// object; [*api.NameError]; [api.ErrNoCap]; [api.ErrUnknown] for a question. After any other, call it again.
+// After some errors nothing was done. They are the errors of Members and of Confirm,
+// [*api.GoneError], [*api.NameError], [api.ErrNoCap], and [api.ErrUnknown] for a question.
+// [api.ErrInvalid] is one of them, too: for an invalid row, for two rows of the same object and
+// question, and for different caps of one object. After any other error, call Reconcile again.
 func (l *Ledger) Reconcile(ctx context.Context, r api.ReconcileRequest) (api.ReconcileResult, error) {
 	if l.engine.ReadOnly && !r.DryRun {
 		return api.ReconcileResult{}, api.ErrReadOnly
@@ -76,7 +78,7 @@ func (l *Ledger) Reconcile(ctx context.Context, r api.ReconcileRequest) (api.Rec
 	return l.reconciled(ctx, done)
 }
 
-// readTable reads the host's table, and checks each row.
+// readTable reads the host's table and checks each row.
 func (l *Ledger) readTable(ctx context.Context, rows iter.Seq2[api.Member, error]) (*enrollment.Table, error) {
 	table, err := enrollment.NewTable(&l.requests)
 	if err != nil {

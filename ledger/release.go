@@ -6,13 +6,14 @@ import (
 	"github.com/sluicedp/sluice/ledger/api"
 )
 
-// Release returns the response of an object at ε. Above the chain's current level it draws it by
-// the transition kernel, which charges the object the difference; at a recorded level it hands out
-// the recorded response; between and below recorded levels it derives one without the truth, for
-// free. The response is durable before Release returns. It is the same for every caller, for ever.
+// Release returns the response of an object at ε. Above the chain's current level the response is
+// drawn by the transition kernel, and the object is charged the difference. At a recorded level the
+// recorded response is returned. Between and below recorded levels a response is derived without
+// the true value, at no cost. The response is durable before Release returns. It is the same for
+// every caller, for good.
 //
 // Errors: [*api.RefusedError] (nothing was changed), [api.ErrUnknown], [api.ErrInvalid],
-// [*api.KeyConflictError], the error of the Truth function, and those of any write.
+// [*api.KeyConflictError], the error of the Truth function, and the errors of any write.
 func (l *Ledger) Release(ctx context.Context, r api.ReleaseRequest) (api.Response, error) {
 	return l.requests.Release(ctx, r)
 }

@@ -12,36 +12,39 @@ import (
 	"github.com/sluicedp/sluice/ledger/internal/state"
 )
 
-// Reserve holds budget and price of an order for some time, so that the buyer can pay meanwhile.
-// Nothing is drawn and no truth is asked for. [Ledger.Capture] carries the order out,
-// [Ledger.Cancel] gives it up; what expires frees itself, and what an object has when it withdraws
-// ends with that. If terms change meanwhile ([Ledger.ChangeTerms]), the price stays, and so does
-// whatever else was checked; but budget that was taken back is no longer held. Errors are those of
-// [Ledger.Sell], and a [*api.ReservationError] if the request was granted before and its reservation is
-// not open any more. So the reservation was open during a call of Reserve that returns no error,
-// and the buyer may be charged. Repeated with its key, Reserve returns the same while the
-// reservation is open. After it was captured, cancelled or has expired, Reserve returns the error,
-// and nothing may be charged.
+// Reserve holds budget and price of an order for some time, so that the buyer can pay before the
+// sale. Nothing is drawn and no true value is requested. [Ledger.Capture] sells the order, and
+// [Ledger.Cancel] gives it up. An expired reservation holds nothing, and what is held of an object
+// ends when the object withdraws. If terms change while it is held ([Ledger.ChangeTerms]), the
+// price stays, and so does everything else that was checked. But budget that the new terms no
+// longer allow is no longer held.
 //
-// What open reservations will add to the chains of their objects counts as added for other
-// requests: see [api.Full]. Its time is that of the log: after a clock that was ahead has been put
-// right, a reservation lasts that much longer, unless it is cancelled.
+// Errors are those of [Ledger.Sell], and a [*api.ReservationError] if the request was granted
+// before and its reservation is not open any more. If Reserve returns no error, the reservation was
+// open during the call, and the buyer may be charged. A repeated call with the same key returns the
+// same while the reservation is open. After the reservation was captured, was cancelled or has
+// expired, it returns the error, and the buyer must not be charged.
+//
+// What open reservations will add to the chains of their objects counts for other requests as if it
+// were already added: see [api.Full]. Reservations expire by the time of the log. If the clock was
+// ahead and has been put right, a reservation lasts longer by that difference, unless it is
+// cancelled.
 func (l *Ledger) Reserve(ctx context.Context, r api.ReserveRequest) (api.Reservation, error) {
 	number, err := l.requests.Reserve(ctx, r)
 	if err != nil {
 		return api.Reservation{}, err
 	}
-	// It is durable, even if ctx has ended.
+	// The reservation is durable, and is returned even if ctx has ended.
 	return l.readReservation(context.WithoutCancel(ctx), number, request.AsGranted)
 }
 
-// Reservation returns a reservation with its present state, or [api.ErrUnknown]. Reservations are kept
-// for good.
+// Reservation returns a reservation with its current state, or [api.ErrUnknown]. Reservations are
+// kept for good.
 func (l *Ledger) Reservation(ctx context.Context, number uint64) (api.Reservation, error) {
 	return l.readReservation(ctx, number, request.Reservation)
 }
 
-// readReservation reads a reservation, which find returns or refuses.
+// readReservation reads the reservation that find returns.
 func (l *Ledger) readReservation(
 	ctx context.Context, number uint64, find func(*state.State, uint64) (state.Sale, error),
 ) (api.Reservation, error) {
@@ -82,21 +85,22 @@ func (l *Ledger) describeReserved(s *state.State, number uint64, r state.Sale) (
 	return out, err
 }
 
-// Capture carries a reservation out, as [Ledger.Sell] does an order. For each object the price is
-// the reserved one, whatever its terms say now, less what the buyer has paid for it since. Besides
-// the errors of Sell there is [*api.ReservationError], when the reservation has expired, was cancelled
-// or was captured under another key.
+// Capture sells a reserved order, as [Ledger.Sell] sells an order. For each object the price is the
+// reserved one, even if its terms have changed, less what the buyer has paid for the object since.
+// In addition to the errors of Sell, Capture returns a [*api.ReservationError] if the reservation
+// has expired, was cancelled or was captured under another key.
 func (l *Ledger) Capture(ctx context.Context, r api.CaptureRequest) (api.Sale, error) {
 	number, faults, err := l.requests.Capture(ctx, r)
 	return l.sold(ctx, number, faults, err)
 }
 
-// Cancel gives a reservation up: what it holds is free again, and nothing of it is to be paid. It
-// can be used to settle the matter for good when a reservation has expired, before the host acts on
-// it: a reservation that has expired by a clock that was ahead could otherwise hold again when that
-// is put right. It returns a [*api.ReservationError] if the reservation was captured, or was cancelled
-// under another key, and [api.ErrUnknown] if there never was one. key is the request's own, not that of
-// the reservation.
+// Cancel gives up a reservation: what it holds is released, and nothing of it is to be paid. It can
+// also be used on an expired reservation, before the host acts on the expiry. Otherwise a
+// reservation that expired by a clock that was ahead could hold again after the clock is put right.
+//
+// Cancel returns a [*api.ReservationError] if the reservation was captured, or was cancelled under
+// another key. It returns [api.ErrUnknown] if the reservation does not exist. key is the key of
+// this request, not the key of the reservation.
 func (l *Ledger) Cancel(ctx context.Context, key string, reservation uint64) error {
 	return l.requests.Cancel(ctx, key, reservation)
 }

@@ -11,8 +11,8 @@ import (
 	"github.com/sluicedp/sluice/rrchain/estimate"
 )
 
-// sharesOf returns the shares of the question's values, and the p-value of the test whether levels
-// disagree. In all encodings the counts of a level are as [counting] has them.
+// sharesOf returns the shares of the question's values, and the p-value of the test for
+// disagreement between levels. In all encodings the counts of a level are as [counting] has them.
 func sharesOf(
 	q *event.Question, o estimate.Options, levels []estimate.Counts,
 ) (shares []estimate.Frequency, p float64, err error) {
@@ -29,7 +29,7 @@ func sharesOf(
 	return shares, p, cmp.Or(err, failed)
 }
 
-// countedOutputs returns how many counts there are of the responses at an ε.
+// countedOutputs returns how many counts a level at epsilon has.
 func countedOutputs(q *event.Question, epsilon privacy.Epsilon) int {
 	if q.Encoding == "finite" {
 		return len(event.OutputsAt(q.Mechanism, epsilon))
@@ -37,16 +37,16 @@ func countedOutputs(q *event.Question, epsilon privacy.Epsilon) int {
 	return len(q.Values)
 }
 
-// counting gathers tallies of a question, which come by rising ε.
+// counting adds up tallies of a question. They must be added in rising ε.
 type counting struct {
-	Question *event.Question   // which the tallies are of
-	Chains   uint64            // in the ledger
-	total    uint64            // counted so far
-	Levels   []estimate.Counts // by rising ε
+	Question *event.Question   // the question of the tallies
+	Chains   uint64            // the number of chains in the ledger
+	total    uint64            // chains counted so far
+	Levels   []estimate.Counts // in rising ε
 }
 
-// Add adds the chains of one tally, as many as taken says of a count. Each chain is counted once,
-// so that there are never more of them than chains, and no sum runs over.
+// Add adds one tally. taken selects the number of chains to count. Each chain may be counted only
+// once, so Add returns [errs.ErrCorrupt] for more chains than exist, and no sum overflows.
 func (c *counting) Add(key state.TallyKey, t state.Tally, taken func(state.Tallied) uint64) error {
 	m := countedOutputs(c.Question, key.Epsilon)
 	if int(key.Value) >= m || c.Question.Encoding == "unary" && key.Value != 0 {

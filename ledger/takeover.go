@@ -10,18 +10,20 @@ import (
 	"github.com/sluicedp/sluice/ledger/journal"
 )
 
-// TakeOver makes of a standby ([Options.Standby]) the ledger that goes on: it claims the journal,
-// so that whoever had it before appends nothing more, folds what is left of it, and returns the
-// ledger, open for writing with the same options. Nothing that anybody was told is lost, and
-// nothing is drawn twice. Call it when the host that had the ledger is gone, or is to do no more:
-// nothing but this call decides that. That host gets [api.ErrStopped] then.
+// TakeOver makes this standby ([Options.Standby]) the host that writes. It claims the journal, so
+// that the previous host appends nothing more. It folds the rest of the journal, and returns the
+// ledger, open for writing with the same options. Nothing that was acknowledged to a caller is
+// lost, and nothing is drawn twice. Call TakeOver when the previous host is gone or must stop
+// writing: nothing but this call decides that. The previous host then returns [api.ErrStopped].
 //
-// The standby is closed when TakeOver returns the ledger: its calls return [api.ErrClosed], and who
-// watches goes on with the ledger behind the last event handled. If TakeOver fails because the
-// journal cannot be claimed (this host has not all keys, something is lost, the database does not
-// answer), nothing has happened, and the standby goes on. If ctx ends, or the journal cannot be
-// read, when it is claimed, the standby goes on as well, but nobody has the ledger: call TakeOver
-// again, here or on another host. After any other error the standby is closed; open it again.
+// The standby is closed when TakeOver returns the ledger, and its calls return [api.ErrClosed]. A
+// watcher continues with the new ledger after the last event that it handled.
+//
+// If TakeOver fails because the journal cannot be claimed, nothing has happened, and the standby
+// continues. Reasons are that this host does not have all keys, that something is lost, or that the
+// database does not answer. If ctx ends, or the journal cannot be read, after the claim, the
+// standby continues as well, but no host can write: call TakeOver again, here or on another host.
+// After any other error the standby is closed; open it again.
 func (l *Ledger) TakeOver(ctx context.Context) (next *Ledger, err error) {
 	if !l.engine.Standby {
 		return nil, errs.Invalid("only a standby takes over")
@@ -37,19 +39,24 @@ func (l *Ledger) TakeOver(ctx context.Context) (next *Ledger, err error) {
 	if err != nil {
 		return nil, fmt.Errorf("take over: %w", err)
 	}
-	ctx = context.WithoutCancel(ctx) // the journal is claimed: this ledger goes on, or none does
+	// The journal is claimed, so the end of ctx must not leave the ledger without a host.
+	ctx = context.WithoutCancel(ctx)
 	o := l.options
 	o.Standby, o.ReadOnly = false, false
 	defer func() {
-		if next == nil { // also when a function of the host has panicked
-			j, lost := journals.Find(ctx, journal.Wanted{}) // a second Close does nothing
+		// This also runs when a function of the host has panicked.
+		if next == nil {
+			// The journal may be closed already; a second Close does nothing.
+			j, lost := journals.Find(ctx, journal.Wanted{})
 			err = fmt.Errorf("take over: %w", errors.Join(err, lost, j.Close(), s.Close()))
 		}
 	}()
-	next, err = openClaimed(ctx, s, journals, o, l.file, true) // whatever copies are open here
+	// Copies of the ledger that are open on this machine do not prevent a takeover.
+	next, err = openClaimed(ctx, s, journals, o, l.file, true)
 	if err != nil {
 		return nil, err
 	}
-	next.engine.Chances, next.requests.Sampler = l.engine.Chances, l.requests.Sampler // a test's, maybe
+	// A test may have replaced these two in the standby.
+	next.engine.Chances, next.requests.Sampler = l.engine.Chances, l.requests.Sampler
 	return next, nil
 }

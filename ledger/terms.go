@@ -10,25 +10,27 @@ import (
 	"github.com/sluicedp/sluice/ledger/internal/event"
 )
 
-// ChangeTerms puts objects under another policy, or another cap, from now on. Less always works, at
-// once: a lower cap, also below what is spent, so that nothing remains; a lower ceiling, higher
-// prices, fewer buyers, an earlier end. Whatever may be more needs the consent of the objects,
-// which the host states ([api.ChangeTermsRequest.Consent]): without it, an object is refused
-// ([api.NeedsConsent]) unless [policy.Policy.AtMost] proves that, at every later instant and after any number
-// of buyers, the new policy allows nothing that the old one does not, and the cap is not higher.
-// What it cannot prove needs consent, too.
+// ChangeTerms changes the policy or the cap of objects from now on. Terms that allow less are
+// always accepted, and apply at once. Examples are a lower cap, even one below what is spent, so
+// that nothing remains; a lower ceiling, higher prices, fewer buyers, an earlier end.
 //
-// What was released stays released, and what was paid stays paid. Who upgrades pays the new price
-// less what that buyer has paid for the object, never less than nothing. A reservation keeps its
-// price, and its place among those who may hold a level; but not the budget: whoever has too little
-// left when it is captured is refused, or left out. Levels that were released stay on sale as the
-// new terms say.
+// Terms that may allow more need the consent of the objects, which the host states
+// ([api.ChangeTermsRequest.Consent]). Without it, an object is refused ([api.NeedsConsent]) if its
+// cap rises. It is also refused unless [policy.Policy.AtMost] proves that the new policy allows no
+// more than the old one. The proof covers every later instant, and any number of buyers. A change
+// that AtMost cannot prove also needs consent.
 //
-// Who has withdrawn is put under the new terms as well, and takes part under them when enrolled
-// again. Objects that were never enrolled in the question are refused ([api.NotEnrolled]). If any
-// object is refused, nothing happens, unless the request is partial. Many are dealt with in
-// transactions of bounded size, as by [Ledger.Raise]; nothing holds what others change meanwhile
-// ([api.ErrPartlyDone]).
+// What was released stays released, and what was paid stays paid. A buyer who upgrades pays the new
+// price less what that buyer has paid for the object, never less than zero. A reservation keeps its
+// price, and its place among the limited number of holders of a level, but not the budget. An
+// object that has too little budget left at the capture is refused, or left out. Levels that were
+// released stay on sale, under the new terms.
+//
+// The terms of an object that has withdrawn change too, and apply when it is enrolled again.
+// Objects that were never enrolled in the question are refused ([api.NotEnrolled]). If any object
+// is refused, nothing happens, unless the request is partial. Many objects are processed in
+// transactions of bounded size, as by [Ledger.Raise]. Nothing is held in between, so concurrent
+// requests may change what the later parts need ([api.ErrPartlyDone]).
 //
 // Other errors: [api.ErrUnknown] for the question; [api.ErrInvalid]; [*api.KeyConflictError];
 // [api.ErrReadOnly]; and [api.ErrForgotten] if the only object was forgotten since the key was

@@ -13,33 +13,37 @@ import (
 	"github.com/sluicedp/sluice/ledger/observe"
 )
 
-// Verify makes the whole state anew from the events alone, and compares it with what is stored: the
-// tree hash by hash, and then every chain, level, balance, price, sum, tally, answer and
-// idempotency record, value by value. It checks each event against those before it, by the same
-// rules by which events are recorded: budgets and ceilings, prices and terms of sale, how each
-// response came about, what belongs together. It reports every difference, not only the first.
+// Verify recomputes the whole state from the events alone, and compares it with what is stored. It
+// compares the tree hash by hash, and every chain, level, balance, price, sum, tally, answer and
+// idempotency record value by value. It checks each event against the events before it, by the
+// rules that apply when events are recorded. They cover budgets and ceilings, prices and terms of
+// sale, how each response was made, and which events belong together. It reports every difference,
+// not only the first.
 //
-// What no problem proves: the log is one that this package can have written; the state is what it
-// says; no byte of a record was changed, and no event dropped, repeated or moved, by anybody who
-// did not write the whole rest of the log anew, tree hashes and state included. Against that, and
-// against an older copy of the file, only a checkpoint helps that is kept elsewhere: with it, no
-// event before it was changed by anybody, or replaced by another. An event before it may have been
-// erased, and to whom erased events belonged cannot be told: whoever writes the file by other means
-// than this package could erase somebody's events in the name of somebody else who is forgotten. An
-// earlier statement about the object shows that, or the receipt of a buyer. Verify needs no secret
-// and no truth. So it does not tell whether responses were drawn from the truth, nor whether the
-// draws were random, nor who is behind an object; and of what was forgotten there is left only what
-// [Ledger.Forget] says.
+// If it finds no problem, the log is one that this package can have written, and the state is the
+// state of that log. No byte of a record was changed, and no event was dropped, repeated or moved.
+// The exception is an attacker who rewrote the whole rest of the log, with tree hashes and state.
+// Only a checkpoint that is kept elsewhere protects against that, and against an older copy of the
+// file: with it, no event before it was changed or replaced by another.
 //
-// Events that lie more than five minutes ahead of the clock ([Options.Now]) are a problem, which
-// names the first of them and says how many there are: sales that are dated by then are closed for
-// good, and reservations have lapsed.
+// Erased events are an exception. An event before the checkpoint may have been erased, and the
+// object of an erased event is unknown. A program other than this package could therefore erase the
+// events of one object in the name of another object that was forgotten. An earlier statement about
+// the object, or the receipt of a buyer, shows that.
 //
-// It reads in short snapshots, writes nothing, and can run beside anything else, on a ledger opened
-// for reading, too; whoever waits for a processor goes first. Its memory does not grow with the
-// log: what does not fit goes to temporary files. Damaged parts of the file are reported and left
-// out. An error says that the audit could not be carried out: [api.ErrCheckpoint] for a checkpoint that
-// cannot be trusted, [api.ErrClosed], [api.ErrStopped], the error of ctx, those of disks.
+// Verify needs no secret and no true value. It therefore does not show whether responses were drawn
+// from the true values, whether draws were random, or which person an object is. Of what was
+// forgotten, only what [Ledger.Forget] documents is left.
+//
+// Events with a time more than five minutes after the clock ([Options.Now]) are reported as one
+// problem, with the first of them and their number. At such a time dated sales are closed for good,
+// and reservations have expired.
+//
+// Verify reads in short snapshots and writes nothing. It can run beside anything else, also on a
+// ledger that is open for reading, and yields the processor to other work. Its memory does not grow
+// with the log, because it uses temporary files. Damaged parts of the file are reported and left
+// out. An error means that the audit could not be completed: [api.ErrCheckpoint] for a checkpoint
+// that cannot be trusted, [api.ErrClosed], [api.ErrStopped], the error of ctx, and errors of disks.
 func (l *Ledger) Verify(ctx context.Context, r api.VerifyRequest) (api.Verification, error) {
 	return l.verify(ctx, r, audit.Usual())
 }
@@ -63,8 +67,8 @@ func (l *Ledger) verify(ctx context.Context, r api.VerifyRequest, at audit.Pace)
 	return api.Verification{Head: done.Head, Objects: done.Objects, Problems: done.Problems}, err
 }
 
-// sound verifies a ledger, and returns the first problem as an error. What was written by a clock
-// that was wrong is to be kept all the same.
+// sound verifies a ledger, and returns the first problem as an error. It ignores problems of kind
+// clock, because events with a wrong time must be kept all the same.
 func (l *Ledger) sound(ctx context.Context, progress func(done, total uint64)) (api.Verification, error) {
 	problems, first := 0, ""
 	found, err := l.Verify(ctx, api.VerifyRequest{Progress: progress, Report: func(p api.Finding) {
@@ -80,7 +84,8 @@ func (l *Ledger) sound(ctx context.Context, progress func(done, total uint64)) (
 	return found, err
 }
 
-// auditCopy verifies the file of a ledger that is being opened, as it is without its journal.
+// auditCopy verifies the file of a ledger that is being opened, without the events that are only in
+// its journal.
 func (l *Ledger) auditCopy(ctx context.Context) error {
 	log, began := &l.engine.Log, time.Now()
 	const text = "auditing a file that may be a copy"
@@ -103,7 +108,7 @@ func (l *Ledger) auditCopy(ctx context.Context) error {
 	return nil
 }
 
-// auditing is the ledger as an audit sees it.
+// auditing adapts the ledger to the interface that an audit needs.
 type auditing struct{ *Ledger }
 
 func (l auditing) Origin() string { return l.documents.About.Origin() }

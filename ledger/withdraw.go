@@ -10,11 +10,11 @@ import (
 )
 
 // Withdraw ends an object's part in all questions: nothing more is drawn from it, sold of it or
-// asked about it. (An answer about a panel that it was in may still be derived for a lower ε from
-// one that is recorded: that asks nobody.) What was released stays released, and what was spent
-// stays spent, also when the object is enrolled again. Responses delivered before can still be
-// read, and requests made before can be repeated. It returns [api.ErrUnknown] if there is no such
-// object; withdrawing twice does nothing.
+// answered about it. An answer about a panel with the object may still be derived at a lower ε from
+// a recorded one. That needs no true value. What was released stays released. What was spent stays
+// spent, even if the object is enrolled again. Responses that were delivered before can still be
+// read, and requests that were made before can be repeated. Withdraw returns [api.ErrUnknown] if
+// there is no such object. Withdrawing twice does nothing.
 func (l *Ledger) Withdraw(ctx context.Context, r api.ObjectRequest) error {
 	if err := event.CheckName("object", r.Object); err != nil {
 		return err

@@ -159,8 +159,8 @@ var ErrTooManyFiles = errs.ErrTooManyFiles
 // The errors that a caller may branch on, with [errors.Is]. A missing or existing file is reported
 // as [io/fs.ErrNotExist] or [io/fs.ErrExist]. No error reveals anything about a true value.
 var (
-	// ErrInvalid is returned if a request cannot succeed, whatever the state of the ledger. The
-	// text describes what is wrong.
+	// ErrInvalid is returned if a request cannot succeed in any state of the ledger. The text
+	// describes what is wrong.
 	ErrInvalid = errs.ErrInvalid
 	// ErrTruthSource is returned if the host's source of true values returned more or fewer values
 	// than the number of objects. It is also returned if a source made by [TruthOf] was called for

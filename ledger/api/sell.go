@@ -30,7 +30,7 @@ type Sale struct {
 	Ordinal uint64 `json:"ordinal"`
 	Offer
 	// Refund is the difference between the price that a reservation held and the price of the sale.
-	// It is for objects that were left out, or that the buyer has come to hold since. What was
+	// It is for objects that were left out, or that the buyer has obtained since. What was
 	// delivered is not refunded.
 	Refund int64 `json:"refund"`
 	// Refused are the objects of the order that are left out, in the order of their names. They are

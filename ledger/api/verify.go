@@ -8,7 +8,7 @@ import (
 type Finding struct {
 	// Kind is what the problem is about:
 	//
-	//	file        how the file stores its records: one cannot be read, or is not as it was written
+	//	file        how the file stores its records: one cannot be read, or has changed
 	//	checkpoint  the log does not extend the checkpoint
 	//	event       an event is missing, damaged, or not possible after the events before it
 	//	tree        a hash of the tree does not match the event, or the hashes below it

@@ -91,10 +91,10 @@ func (e *HeldError) Unwrap() error { return e.Reason }
 // Wanted describes the journal that a ledger needs when it is opened.
 type Wanted struct {
 	Ledger [16]byte // the id of the ledger
-	// Name is that of the journal which the file of the ledger names. No other may be opened, and
-	// none may be made. It is "" as long as the file names none.
+	// Name is the name of the journal that the file of the ledger names. No other journal may be
+	// opened, and none may be made. It is "" while the file names none.
 	Name string
-	At   Position // where the file ends, and where a journal begins that is made now
+	At   Position // where the file ends, and where a new journal begins
 	// Standby is true if the ledger only follows the journal. None may be made.
 	Standby bool
 }
@@ -136,28 +136,31 @@ type Journal interface {
 	// ends; everything up to it is durable when Claim returns. ErrInUse: the journal cannot be
 	// taken from the handle that has claimed it.
 	Claim(ctx context.Context) (term uint64, end Position, err error)
-	// Append adds a group. After nil it is durable. After ErrRejected it is not in the journal, and
-	// never will be. After any other error, such as that of a context that ends while Append waits,
-	// it is uncertain which.
+	// Append adds a group. After nil the group is durable. After ErrRejected it is not in the
+	// journal, and never will be. After any other error it is unknown which of the two is true. An
+	// example is the error of a context that ends while Append waits.
 	//
 	// Append returns nil only if a handle that is opened now would find the group. A journal that
-	// others can replace, cut off or overwrite therefore compares itself with what it left, before
-	// it writes and again when the group is durable (ErrReplaced). The records belong to the
-	// caller: Append does not change them, and does not keep them after it returns.
+	// other programs can replace, cut off or overwrite therefore compares itself with what it left.
+	// It does so before it writes, and again when the group is durable (ErrReplaced). The records
+	// belong to the caller: Append does not change them, and does not keep them after it returns.
 	Append(ctx context.Context, g Group) error
-	// Read returns the groups after a position, in order. The first one's Before is that position,
-	// and that of each other the After of the one before it. The caller may keep the records. An
-	// error ends the sequence: ErrLost, ErrForked, ErrCorrupt, or one of the store. Groups that are
-	// appended concurrently may be included. If the next ones are trimmed concurrently, the
-	// sequence ends with ErrLost, after those that were read ahead. Before Claim or Settle has
-	// returned, the last group may be one that was never acknowledged, and that a power cut undoes.
+	// Read returns the groups after a position, in order. Before of the first group is that
+	// position. Before of every later group is After of the previous group. The caller may keep the
+	// records. An error ends the sequence: ErrLost, ErrForked, ErrCorrupt, or one of the store.
+	//
+	// Groups that are appended concurrently may be included. If the next groups are trimmed
+	// concurrently, the sequence ends with ErrLost, after those that were read ahead. Before Claim
+	// or Settle has returned, the last group may be one that was never acknowledged, and that a
+	// power cut undoes.
 	Read(ctx context.Context, after Position) iter.Seq2[Group, error]
-	// Settle makes everything durable that Read returns, for a caller that shows it to others
-	// without claiming the journal. Where Read returns only what is durable it does nothing.
+	// Settle makes everything durable that Read returns. It is for a caller that shows the events
+	// to others without claiming the journal. It does nothing if Read returns only what is durable.
 	Settle(ctx context.Context) error
-	// Trim destroys the bytes of all groups up to a position, at which a group ends, for good. It
-	// changes nothing after it. What was trimmed before may be trimmed again. ErrFenced, ErrLost
-	// and ErrForked change nothing. HeldError: some of it must stay for now; the rest is destroyed.
+	// Trim permanently destroys the bytes of all groups up to a position, at which a group must
+	// end. It changes nothing after the position. It may be called again for what was trimmed
+	// before. ErrFenced, ErrLost and ErrForked change nothing. HeldError: some groups must stay for
+	// now; the rest is destroyed.
 	Trim(ctx context.Context, through Position) error
 	// Close closes the handle. The journal stays as it is. Reads in progress end with ErrStopped. A
 	// second Close does nothing. ErrReplaced: the journal is not what this handle left; the handle
@@ -165,18 +168,18 @@ type Journal interface {
 	Close() error
 }
 
-// Follower is a handle of a [Journal] that several hosts have open at a time. One has claimed it.
-// The others read what that one appends into ledger files of their own, so that each can take over.
-// Trim destroys only what they have.
+// Follower is a handle of a [Journal] that several hosts can have open at the same time. One host
+// has claimed it. The other hosts read its groups into ledger files of their own, so that each can
+// take over. Trim destroys only groups that all of these hosts have.
 type Follower interface {
 	Journal
 	// Await returns nil when the journal has groups after a position. ErrLost: it ends before the
 	// position.
 	Await(ctx context.Context, after Position) error
 	// Folded records that this host has everything up to a position, at which a group ends,
-	// durably. Trim may destroy it then as far as this host is concerned. The last call counts,
-	// also if its position is lower. Errors: ErrLost, ErrForked; then the host counts as one that
-	// has nothing.
+	// durably. Trim may then destroy these groups as far as this host is concerned. The last call
+	// counts, even if its position is lower. After ErrLost or ErrForked the host counts as a host
+	// that has no groups.
 	Folded(ctx context.Context, through Position) error
 	// Head returns what the journal records about itself. It returns when ctx ends, and neither
 	// waits for an Append nor delays one. It returns the head and ErrFenced if this handle has
