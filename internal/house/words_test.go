@@ -157,7 +157,7 @@ func dialect() map[string]bool {
 		lab/performance-tried.md lab/sql/README.md ledger ledger/*_test.go ledger/api ledger/api/*_test.go
 		ledger/event/*_test.go ledger/evidence ledger/evidence/*_test.go ledger/internal/audit
 		ledger/internal/audit/*_test.go ledger/internal/callback ledger/internal/engine
-		ledger/internal/engine/*_test.go ledger/internal/errs ledger/internal/event ledger/internal/event/*_test.go
+		ledger/internal/engine/*_test.go ledger/internal/errs ledger/internal/event/*_test.go
 		ledger/internal/fold/*_test.go ledger/internal/fold/check ledger/internal/journalfile
 		ledger/internal/journalfile/*_test.go ledger/internal/kv/bolt ledger/internal/kv/bolt/*_test.go
 		ledger/internal/memtable ledger/internal/memtable/*_test.go ledger/internal/merkle
