@@ -86,7 +86,7 @@ func sell(ctx context.Context, l *ledger.Ledger, order, person, truth string, ep
 		Question:  "smoker",
 		Object:    person,
 		Epsilon:   epsilon,
-		TrueValue: truth, // looked at only if a draw needs it, and never kept
+		TrueValue: truth, // used only if a draw needs it, and never stored
 	})
 	return response.Value, err
 }

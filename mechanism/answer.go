@@ -8,22 +8,23 @@ import (
 )
 
 // Sampler draws answers of queries, and degrades them, with exactly the probabilities of the
-// formulas: no float decides.
+// formulas. It uses no floating-point numbers to decide.
 //
-// The zero value is ready to use. A Sampler is not safe for concurrent use; it is cheap, so make
+// The zero value is ready to use. A Sampler is not safe for concurrent use. It is cheap, so create
 // one for each goroutine. It must not be copied after the first draw: copies share one stream of
-// random bits, and two of them used at the same time could draw from the same bits.
+// random bits, and two copies used at the same time could draw from the same bits.
 type Sampler struct {
-	// Random returns uniform bits; nil is the operating system's generator. Only tests set it,
+	// Random returns uniform bits; nil means the operating system's generator. Only tests set it,
 	// before the first draw: if another party can predict the bits, each answer reveals the true
-	// one.
+	// answer.
 	Random interface {
 		// Uint64 returns the next 64 bits.
 		Uint64() uint64
 	}
 
 	bits *exact.Bits
-	// What draws from the same law have in common, for those drawn from last. All of it is public.
+	// These caches hold the values that all draws from the same law share, for the most recent
+	// laws. All of them are public.
 	shapes map[shaped]*shape
 	curves map[curved]*curve
 }
@@ -36,10 +37,10 @@ func (s *Sampler) random() *exact.Bits {
 	return s.bits
 }
 
-// mostKept is how many laws are remembered of each kind.
+// mostKept limits the number of cached laws of each kind.
 const mostKept = 64
 
-// kept returns what is remembered under a key, or makes it, and remembers it.
+// kept returns the cached value of a key. If there is none, it creates and caches one.
 func kept[K comparable, V any](all *map[K]V, key K, newV func() V) V {
 	v, found := (*all)[key]
 	if !found {
@@ -51,18 +52,19 @@ func kept[K comparable, V any](all *map[K]V, key K, newV func() V) V {
 	return v
 }
 
-// Draw returns an answer to a query for a dataset at a place: an output, drawn by the optimal
-// mechanism whose law on the boundary is randomized response at ε. It is ε-differentially private
-// between neighbours (for the relation that the place was computed for), and the true answer is the
-// likelier the farther the dataset is from the boundary: with two outputs it is wrong with
-// probability e^(−εd)/(1+e^ε), the balanced optimum (doliveira2021 Corollary 2); with more, the
-// prefix sums of the preference order are those of zhou2022 as graph.Privacy.Law has them. Without
-// a boundary the answer is the true one.
+// Draw returns an answer to a query for a dataset at a place. The answer is an output, drawn by the
+// optimal mechanism whose law on the boundary is randomized response at ε. It is ε-differentially
+// private between neighbours, for the relation that the place was computed for.
 //
-// It returns [privacy.ErrInvalid] for ε = 0 or an order that does not have each output once. The
-// number of steps and of random words that it takes does not depend on the distance, but for the
-// case of none; the lengths of the numbers do, and with them the time, by some per cent from the
-// boundary to far away.
+// The probability of the true answer rises with the distance of the dataset from the boundary. With
+// two outputs, the answer is wrong with probability e^(−εd)/(1+e^ε), the balanced optimum
+// (doliveira2021 Corollary 2). With more outputs, the prefix sums of the preference order are those
+// of zhou2022, as in graph.Privacy.Law. Without a boundary the answer is the true one.
+//
+// Draw returns [privacy.ErrInvalid] for ε = 0 or an order that does not contain each output once.
+// The number of steps and of random words does not depend on the distance, except without a
+// boundary. The lengths of the numbers depend on it, and so the time differs by a few per cent
+// between the boundary and large distances.
 func (s *Sampler) Draw(at Place, epsilon privacy.Epsilon) (int, error) {
 	if epsilon.IsZero() {
 		return 0, invalid("an answer at ε = 0 tells nothing")
@@ -82,8 +84,8 @@ func (s *Sampler) Draw(at Place, epsilon privacy.Epsilon) (int, error) {
 	return pick(at.Order, rank), nil
 }
 
-// checkOrder refuses an order that does not have each of the outputs 0 … k−1 once. It takes the
-// same steps for all orders of a length that are right: an order is not public.
+// checkOrder refuses an order that does not contain each of the outputs 0 … k−1 once. It takes the
+// same steps for all valid orders of a length, because an order is not public.
 func checkOrder(order []int) error {
 	var all [maxOutputs / 64]uint64
 	seen := all[:(len(order)+63)/64]
@@ -92,7 +94,7 @@ func checkOrder(order []int) error {
 			return invalid("not a place of a query: the order has output %d, the query the outputs 0 to %d",
 				output, len(order)-1)
 		}
-		for i := range seen { // all words are written to, whichever has the bit
+		for i := range seen { // all words are written, so that memory accesses do not depend on the output
 			x := uint64(i ^ output/64)
 			seen[i] |= 1 << (output % 64) & ((x|-x)>>63 - 1)
 		}
@@ -105,7 +107,8 @@ func checkOrder(order []int) error {
 	return nil
 }
 
-// pick returns order[rank], reading all of it.
+// pick returns order[rank]. It reads all of order, so that its memory accesses do not depend on
+// rank.
 func pick(order []int, rank int) int {
 	picked := 0
 	for i, output := range order {
@@ -117,7 +120,7 @@ func pick(order []int, rank int) int {
 	return picked
 }
 
-// answerLaw is the law of the rank, in the preference order, of a query's answer.
+// answerLaw is the law of the rank of a query's answer in the preference order.
 type answerLaw struct {
 	sampler  *Sampler
 	epsilon  privacy.Epsilon
@@ -125,14 +128,15 @@ type answerLaw struct {
 	distance uint64
 }
 
-// curve is how the law of an answer changes from the boundary on, at some precision.
+// curve describes how the law of an answer changes with the distance from the boundary, at some
+// precision.
 type curve struct {
 	decay
 	starts []exact.Interval // S_j(0)
-	growth []uint64         // by prefix, the steps during which it grows by e^ε each
+	growth []uint64         // by prefix, the number of steps that each multiply it by e^ε
 }
 
-// curved names a curve.
+// curved is the key of a curve.
 type curved struct {
 	epsilon privacy.Epsilon
 	outputs int
@@ -151,16 +155,16 @@ func (s *Sampler) curveAt(c curved) *curve {
 	})
 }
 
-// farthest is the largest distance that is told from greater ones: there the answer is wrong with
-// probability e^(−10⁹), and to answer from farther away as from there costs no privacy.
+// farthest returns the largest distance that is distinguished from greater ones. There the answer
+// is wrong with probability e^(−10⁹). To answer from farther away as from there costs no privacy.
 func farthest(epsilon privacy.Epsilon) uint64 {
 	const nats = 1_000_000_000
 	return nats * 1_000_000_000 / uint64(epsilon.Nano())
 }
 
-// cumulative encloses the prefix sums S_j(d) = U^d((e^ε+j−1)/(e^ε+k−1)), j = 1 … k−1: with g
-// growing steps, S = 1 − e^(−ε(d−g))·(1 − e^(εg)·S(0)). None grows by more than a factor of
-// maxOutputs.
+// cumulative returns enclosures of the prefix sums S_j(d) = U^d((e^ε+j−1)/(e^ε+k−1)), j = 1 … k−1.
+// With g growing steps, S = 1 − e^(−ε(d−g))·(1 − e^(εg)·S(0)). No sum grows by more than a factor
+// of maxOutputs.
 func (l answerLaw) cumulative(prec uint) []exact.Interval {
 	one, c := exact.Int(1), l.sampler.curveAt(curved{l.epsilon, l.outputs, prec})
 	sums := make([]exact.Interval, len(c.starts))
@@ -172,19 +176,19 @@ func (l answerLaw) cumulative(prec uint) []exact.Interval {
 	return sums
 }
 
-// growthSteps returns for each prefix of the preference order by how many steps from the boundary
-// it grows by e^ε: as long as it is at most 1/(e^ε+1) (zhou2022 Eq. (17)). It does not depend on
-// the dataset.
+// growthSteps returns for each prefix of the preference order the number of steps from the boundary
+// that multiply it by e^ε. It grows as long as it is at most 1/(e^ε+1) (zhou2022 Eq. (17)). The
+// result does not depend on the dataset.
 func growthSteps(epsilon privacy.Epsilon, outputs int) []uint64 {
 	steps := make([]uint64, outputs-1)
 	if epsilon.Float64() > 4 {
-		return steps // e^2ε is above maxOutputs, so that even one output begins above the bound
+		return steps // e^2ε is above maxOutputs, so even the shortest prefix starts above the bound
 	}
 	e := math.Exp(epsilon.Float64())
 	for i := range steps {
 		start := (e + float64(i)) / (e + float64(outputs-1))
 		if start*(e+1) > 1.000001 {
-			break // it does not grow, nor do the longer ones
+			break // neither this prefix nor the longer ones grow
 		}
 		guess := math.Ceil(-math.Log(start*(e+1)) / epsilon.Float64())
 		steps[i] = correctSteps(epsilon, int64(i), int64(outputs), uint64(max(guess, 0)))
@@ -192,21 +196,21 @@ func growthSteps(epsilon privacy.Epsilon, outputs int) []uint64 {
 	return steps
 }
 
-// correctSteps returns the smallest t with e^(εt)·S(0)·(e^ε+1) > 1, beginning with a guess that
-// floats may have put beside it.
+// correctSteps returns the smallest t with e^(εt)·S(0)·(e^ε+1) > 1. It starts with a guess, which
+// rounding may have made slightly wrong.
 func correctSteps(epsilon privacy.Epsilon, i, outputs int64, guess uint64) uint64 {
 	beyond := func(t uint64) bool { return exceedsBound(epsilon, i, outputs, t) }
 	for guess > 0 && beyond(guess-1) {
 		guess--
 	}
-	for !beyond(guess) { // not for ever: no prefix begins below 1/maxOutputs
+	for !beyond(guess) { // terminates, because no prefix starts below 1/maxOutputs
 		guess++
 	}
 	return guess
 }
 
-// exceedsBound decides whether e^(εt)·(e^ε+i)·(e^ε+1) > e^ε+k−1. The two sides are polynomials in
-// the transcendental number e^(10⁻⁹), so they differ, and enough digits tell which is larger.
+// exceedsBound returns whether e^(εt)·(e^ε+i)·(e^ε+1) > e^ε+k−1. The two sides are polynomials in
+// the transcendental number e^(10⁻⁹). So they differ, and enough digits decide which is larger.
 func exceedsBound(epsilon privacy.Epsilon, i, outputs int64, t uint64) bool {
 	for prec := uint(128); ; prec *= 2 {
 		e := exact.Exp(epsilon.Nano(), prec)

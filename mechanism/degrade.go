@@ -5,18 +5,20 @@ import (
 	"github.com/sluicedp/sluice/privacy"
 )
 
-// Degrade makes of an answer given at ε₂ one for a lower ε₁, without the data: it keeps the answer
-// with probability r and else draws one of the k outputs uniformly, where
+// Degrade computes from an answer at ε₂ an answer for a lower ε₁, without the data. It keeps the
+// answer with probability r and otherwise draws one of the k outputs uniformly, where
 //
 //	r/(1−r) = (e^ε₁−1)(e^ε₂+1) / (k(e^ε₂−e^ε₁)).
 //
-// Whatever ε₂-differentially private mechanism gave the answer, the degraded one alone is
-// ε₁-private: of a set of outputs with the probabilities p ≤ e^ε₂p′ and 1−p′ ≤ e^ε₂(1−p) on
-// neighbouring datasets, so that p′ ≤ 1/(e^ε₂+1) wherever p = e^ε₂p′, the new ones are rp+c and
-// rp′+c with c ≥ (1−r)/k, and their ratio is largest at p′ = 1/(e^ε₂+1), where it is e^ε₁. Both
-// answers together are ε₂-private: the degraded one is made of the first alone. With two outputs
-// the law on the boundary is that of randomized response at ε₁ again; farther away a fresh answer
-// at ε₁ would be better.
+// The degraded answer alone is ε₁-private for any ε₂-differentially private mechanism that gave the
+// answer. To see this, let a set of outputs have the probabilities p and p′ on neighbouring
+// datasets, with p ≤ e^ε₂p′ and 1−p′ ≤ e^ε₂(1−p). So p′ ≤ 1/(e^ε₂+1) wherever p = e^ε₂p′. The new
+// probabilities are rp+c and rp′+c with c ≥ (1−r)/k. Their ratio is largest at p′ = 1/(e^ε₂+1),
+// where it is e^ε₁.
+//
+// Both answers together are ε₂-private, because the degraded one is computed from the first alone.
+// With two outputs, the law on the boundary is again randomized response at ε₁. Farther away, a
+// fresh answer at ε₁ would be better.
 //
 // Degrade returns [privacy.ErrInvalid] unless 0 < ε₁ < ε₂ and the answer is one of 2 to 1,024
 // outputs.
@@ -35,7 +37,7 @@ func (s *Sampler) Degrade(outputs, answer int, from, to privacy.Epsilon) (int, e
 	return int(exact.NewMixture(uint32(outputs), keep).Draw(s.random(), value, value)), nil
 }
 
-// retention encloses r.
+// retention returns an enclosure of r.
 func retention(k int64, from, to privacy.Epsilon, prec uint) exact.Interval {
 	one, e1, e2 := exact.Int(1), exact.Exp(to.Nano(), prec), exact.Exp(from.Nano(), prec)
 	kept := e1.Sub(one).Mul(e2.Add(one))

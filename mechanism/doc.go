@@ -1,21 +1,22 @@
 // Package mechanism answers questions about all records of a panel with differential privacy, by
-// mechanisms that no other can beat: the farther a dataset is from the boundary, beyond which the
-// true answer is another, the surer is the answer at the same ε.
+// optimal mechanisms. A dataset is on the boundary of its region if a neighbour has another true
+// answer. The farther a dataset is from the boundary, the higher is the probability of the true
+// answer at the same ε.
 //
-// A [Query] such as a majority, a threshold or the commonest value finds the [Place] of a dataset
-// among all others from counts. A [Sampler] draws the answer from the place, exactly: no float
-// decides.
+// A [Query], such as a majority, a threshold or the most frequent value, computes from counts the
+// [Place] of a dataset among all others. A [Sampler] draws the answer from the place, exactly: it
+// uses no floating-point numbers to decide.
 //
 // Answers with two outputs can be released gradually, at rising ε, such that all of them together
-// cost the largest ε only: as a [Score] ([Sampler.Raise]). On a line with any boundary and any
-// number of outputs the answer is a [Sampler.Rank] of such a score.
+// cost only the largest ε. The answer is then a [Score] ([Sampler.Raise]). On a line, with any
+// boundary and any number of outputs, the answer is a [Sampler.Rank] of such a score.
 //
-// A place is computed from the truth, and not private: an answer may be published, a place may not.
-// A dataset without a boundary has the same true answer as all others; it is given with probability
-// 1, and tells nothing.
+// A place is computed from the true data and is not private: an answer may be published, a place
+// may not. A dataset without a boundary has the same true answer as all others. This answer is
+// given with probability 1, and reveals nothing.
 //
-// Datasets as vertices of explicit graphs, any bounds between neighbours, and the proofs that go
-// with them are in package graph, below this one. It is not needed to ask a query.
+// The package mechanism/graph has datasets as vertices of explicit graphs, any bounds between
+// neighbours, and the corresponding proofs. Queries do not need it.
 //
 // # Sources
 //

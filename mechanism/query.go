@@ -9,15 +9,15 @@ import (
 // maxOutputs is the largest number of outputs that a query may have.
 const maxOutputs = 1 << 10
 
-// unreachable is the distance of a dataset from a boundary that does not exist.
+// unreachable is the distance of a dataset if there is no boundary.
 const unreachable = -1
 
-// relation says which datasets are neighbours.
+// relation defines which datasets are neighbours.
 type relation bool
 
 const (
 	substitution relation = false // one record has another value
-	addRemove    relation = true  // one record more or one less
+	addRemove    relation = true  // one record is added or removed
 )
 
 // The outputs of a majority and a threshold.
@@ -27,42 +27,41 @@ const (
 )
 
 // Query is a question about all records of a dataset, each of which holds one of the values 0 …
-// m−1. Its regions and their boundaries follow from the count of each value, so that no graph of
-// the m^n datasets is needed: to replace a dataset by its counts is a morphism that keeps rainbows
+// m−1. Its regions and their boundaries follow from the count of each value, so no graph of the m^n
+// datasets is needed. The map from a dataset to its counts is a morphism that preserves rainbows
 // and distances (doliveira2021 Definition 3, zhou2022 Theorem 3).
 //
-// [ParseQuery] makes queries. They are compared with ==. The zero Query asks nothing and is
-// invalid.
+// [ParseQuery] creates queries. They can be compared with ==. The zero Query is invalid.
 //
-//   - A majority asks whether more than half of all records hold a value. In a tie, and of no
-//     records, they do not. Its outputs are 0 for no and 1 for yes.
+//   - A majority asks whether more than half of all records hold a value. In a tie, and for no
+//     records, the answer is no. Its outputs are 0 for no and 1 for yes.
 //   - A threshold asks whether at least t records hold a value. Its outputs are 0 for no and 1 for
 //     yes. If t ≤ 0 the answer is yes for every dataset: there is no boundary, the distance is −1,
 //     and the true answer reveals nothing. If t exceeds the number of records, the same holds for
 //     [Query.Place] only, because there every dataset has the same number of records. For
 //     [Query.PlaceAddRemove], which hides that number, the answer no reveals something: there is a
 //     boundary, and the answer is drawn.
-//   - A plurality asks which value is the commonest. Its outputs are the values, and a dataset's
-//     rainbow ranks them by their counts; of equally common values the one with the lower number
-//     comes first.
+//   - A plurality asks which value is the most frequent. Its outputs are the values. The rainbow
+//     of a dataset ranks the values by their counts. Of equally frequent values, the one with the lower
+//     number comes first.
 //   - A winner asks the same, with the same outputs and the same true answer. But only a change of
-//     the commonest value leads into another region: a rainbow has that value first and all the
+//     the most frequent value leads to another region. Its rainbow has that value first and all the
 //     others in order of their numbers.
 //
 // # Plurality or winner
 //
-// Under a plurality every exchange of two places in the ranking, even of the last two, leads into
-// another region: two rare values that are about as common keep a dataset near its boundary, where
-// the true answer is least likely. What that may buy are errors that favour the values that are
-// truly second, third and so on; but with randomized response on the boundary they do so only for
-// e^(2ε) < k−1, and are uniform otherwise.
+// Under a plurality, every exchange of two neighbouring ranks leads to another region, even of the
+// last two. Two rare values that are almost equally frequent keep a dataset near its boundary,
+// where the true answer has the lowest probability. The possible benefit is that errors favour the
+// values that are truly second, third and so on. With randomized response on the boundary this is
+// so only for e^(2ε) < k−1. Otherwise errors are uniform.
 //
-// Under a winner a dataset is never nearer its boundary, and mostly much farther, so that for the
-// same ε and boundary law the true answer is at least as likely. With 500, 300, 11 and 11 records,
-// one added or removed, the distance is 200 instead of 0. With randomized response on the boundary
-// and e^(2ε) ≥ k−1 errors are uniform, as they are for a plurality; for smaller ε they favour
-// values of lower numbers, without regard to their counts. With two values both queries are the
-// same. Prefer winner unless ε is that small and it matters how wrong a wrong answer is.
+// Under a winner, a dataset is never nearer to its boundary, and mostly much farther away. For the
+// same ε and boundary law, the true answer is therefore at least as probable. With 500, 300, 11 and
+// 11 records, one added or removed, the distance is 200 instead of 0. With randomized response on
+// the boundary and e^(2ε) ≥ k−1, errors are uniform, as for a plurality. For smaller ε they favour
+// values with lower numbers, regardless of their counts. With two values both queries are the same.
+// Prefer winner unless ε is that small and it matters how wrong a wrong answer is.
 type Query struct {
 	kind      queryKind
 	value     int
@@ -88,8 +87,9 @@ func plurality() Query { return Query{kind: kindPlurality} }
 
 func winner() Query { return Query{kind: kindWinner} }
 
-// Validate returns [privacy.ErrInvalid] unless the query can be asked of records with the given
-// number of values: from 2 to 1,024, and with a majority or threshold of one of them.
+// Validate returns [privacy.ErrInvalid] unless the query is valid for records with the given number
+// of values. The number must be from 2 to 1,024, and a majority or threshold must be of one of the
+// values.
 func (q Query) Validate(values int) error {
 	switch {
 	case q.kind == 0:
@@ -102,8 +102,8 @@ func (q Query) Validate(values int) error {
 	return nil
 }
 
-// Outputs returns k, the number of outputs, for records with the given number of values: 2, or for
-// a plurality and a winner the number of values.
+// Outputs returns k, the number of outputs, for records with the given number of values. It is 2,
+// or the number of values for a plurality and a winner.
 func (q Query) Outputs(values int) int {
 	if q.kind == kindPlurality || q.kind == kindWinner {
 		return values
@@ -111,15 +111,15 @@ func (q Query) Outputs(values int) int {
 	return 2
 }
 
-// Place is where a dataset lies in the graph of all datasets. It is computed from the truth and not
-// private: the answer of a mechanism may be published, a Place may not.
+// Place is the position of a dataset in the graph of all datasets. It is computed from the true
+// data and is not private: the answer of a mechanism may be published, a Place may not.
 type Place struct {
 	// Order is the rainbow: all outputs, the true answer first.
 	Order []int
 	// Distance is the number of steps from neighbour to neighbour to the boundary of the dataset's
-	// region: 0 if some neighbour has another rainbow, and −1 if no dataset has. At −1 the optimal
-	// answer is the true one: all datasets have the same, so it reveals nothing. A distance holds
-	// for the neighbours that it was computed for: those of [Query.Place] or
+	// region. It is 0 if some neighbour has another rainbow, and −1 if no dataset has. At −1 the
+	// optimal answer is the true one: all datasets have the same answer, so it reveals nothing. A
+	// distance is valid for the neighbours that it was computed for: those of [Query.Place] or
 	// [Query.PlaceAddRemove].
 	Distance int64
 }
@@ -128,9 +128,9 @@ type Place struct {
 func (p Place) Color() int { return p.Order[0] }
 
 // Position returns the signed position z of a query with two outputs: the distance d if the true
-// answer is 1, and −(d+1) if it is 0. So the true answer is 1 if and only if z ≥ 0,
-// and neighbours differ by at most 1. It reports false, with z = 0, if the query has more outputs
-// or no boundary; without a boundary the true answer needs no noise.
+// answer is 1, and −(d+1) if it is 0. So the true answer is 1 if and only if z ≥ 0, and the
+// positions of neighbours differ by at most 1. It returns z = 0 and false if the query has more
+// outputs or no boundary. Without a boundary the true answer needs no noise.
 func (p Place) Position() (z int64, ok bool) {
 	switch {
 	case len(p.Order) != 2 || p.Distance == unreachable:
@@ -141,18 +141,18 @@ func (p Place) Position() (z int64, ok bool) {
 	return -p.Distance - 1, true
 }
 
-// Place returns the rainbow of a dataset, and its distance to the boundary, from the number of
-// records that hold each of the values 0 … len(counts)−1. Two datasets are neighbours if one record
-// has another value; the number of records is the same for all, and is not hidden. Place is exact
-// and takes O(m) time, for a plurality O(m log m).
+// Place returns the rainbow of a dataset, and its distance to the boundary. counts holds the number
+// of records with each of the values 0 … len(counts)−1. Two datasets are neighbours if one record
+// has another value. The number of records is the same for all datasets, and is not hidden. Place
+// is exact and takes O(m) time, or O(m log m) for a plurality.
 //
 // It returns [privacy.ErrInvalid] if the query does not pass [Query.Validate], a count is negative
-// or all counts together exceed 2^63−1. No error has a count in it.
+// or all counts together exceed 2^63−1. No error contains a count.
 func (q Query) Place(counts []int64) (Place, error) { return q.place(counts, substitution) }
 
-// PlaceAddRemove is [Query.Place] where two datasets are neighbours if one has one record more.
-// Datasets of every size, also the empty one, take part, so that the number of records is hidden
-// too.
+// PlaceAddRemove is [Query.Place] for another relation: two datasets are neighbours if one has one
+// more record than the other. Datasets of every size, including the empty one, are possible, so the
+// number of records is hidden too.
 func (q Query) PlaceAddRemove(counts []int64) (Place, error) { return q.place(counts, addRemove) }
 
 func (q Query) place(counts []int64, rel relation) (Place, error) {
@@ -167,7 +167,7 @@ func (q Query) place(counts []int64, rel relation) (Place, error) {
 	return Place{order, q.distance(slack, n, rel)}, nil
 }
 
-// records adds up counts. The counts are truths and must not get into the error.
+// records returns the sum of the counts. The counts are true data and must not get into the error.
 func records(counts []int64) (n int64, err error) {
 	for value, count := range counts {
 		if count < 0 {
@@ -181,22 +181,22 @@ func records(counts []int64) (n int64, err error) {
 	return n, nil
 }
 
-// rank returns the rainbow and the slack: by how much the difference of two counts, or of a count
-// and a constant, may shrink before the rainbow changes.
+// rank returns the rainbow and the slack. The slack is the amount by which the difference of two
+// counts, or of a count and a constant, may shrink before the rainbow changes.
 func (q Query) rank(counts []int64, n int64) (order []int, slack int64) {
 	switch q.kind {
 	case kindMajority:
 		count := counts[q.value]
 		return yesFrom(count - (n - count) - 1)
 	case kindThreshold:
-		return yesFrom(counts[q.value] - max(q.threshold, 0)) // below 0 as at 0, without overflow
+		return yesFrom(counts[q.value] - max(q.threshold, 0)) // a negative threshold is like 0, and cannot overflow
 	case kindPlurality:
 		return ranking(counts)
 	}
 	return winnerOf(counts)
 }
 
-// yesFrom answers yes from a margin of 0 upwards.
+// yesFrom returns the rainbow with yes first if margin ≥ 0, and no first otherwise, with its slack.
 func yesFrom(margin int64) (order []int, slack int64) {
 	if margin >= 0 {
 		return []int{answerYes, answerNo}, margin
@@ -204,8 +204,9 @@ func yesFrom(margin int64) (order []int, slack int64) {
 	return []int{answerNo, answerYes}, -(margin + 1)
 }
 
-// ranking has the least slack between two places next to each other: that between more distant ones
-// is at least the sum of the slacks in between.
+// ranking returns the values ranked by their counts. The slack is the least slack between two
+// neighbouring ranks, because the slack between more distant ranks is at least the sum of the
+// slacks in between.
 func ranking(counts []int64) (order []int, slack int64) {
 	order = inOrder(len(counts))
 	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(counts[b], counts[a]) })
@@ -235,8 +236,8 @@ func inOrder(n int) []int {
 	return numbers
 }
 
-// slackOf returns by how much the lead of one value over another may shrink before the other
-// overtakes it, which it does in a tie if it has the lower number.
+// slackOf returns the amount by which the lead of one value over another may shrink before the
+// other overtakes it. In a tie, the value with the lower number leads.
 func slackOf(counts []int64, first, second int) int64 {
 	lead := counts[first] - counts[second]
 	if second < first {
@@ -245,11 +246,11 @@ func slackOf(counts []int64, first, second int) int64 {
 	return lead
 }
 
-// distance turns slack into steps. A record added or removed changes one count, hence a difference
-// of counts by 1. A substitution from the leader to the follower changes it by 2, and is always
-// possible while the lead is positive; a lead of 0 ends with any record that changes to the
-// follower. But the difference of a count and a threshold changes by at most 1 in either case. A
-// region is left with the step that exceeds the slack, and the boundary lies one step before that.
+// distance converts slack to steps. A record added or removed changes one count, and so a
+// difference of counts by 1. A substitution of the follower for the leader changes it by 2, and is
+// always possible while the lead is positive. A lead of 0 ends with any record that changes to the
+// follower. The difference of a count and a threshold changes by at most 1 in either case. The step
+// that exceeds the slack leaves the region, so the boundary is one step before it.
 func (q Query) distance(slack, n int64, rel relation) int64 {
 	switch {
 	case q.constant(n, rel):
@@ -260,9 +261,9 @@ func (q Query) distance(slack, n int64, rel relation) int64 {
 	return slack
 }
 
-// constant reports whether all datasets that steps can reach have the same rainbow: those of no
-// records by substitution are one alone, and a threshold may be beyond all counts. In all other
-// cases any true answer can be reached from any dataset.
+// constant returns true if all datasets that steps can reach have the same rainbow. This is so for
+// the dataset without records under substitution, which is the only one, and for a threshold that
+// no count can reach or miss. In all other cases, any true answer can be reached from any dataset.
 func (q Query) constant(n int64, rel relation) bool {
 	if rel == substitution && n == 0 {
 		return true

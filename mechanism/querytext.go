@@ -14,13 +14,13 @@ import (
 //	plurality           which value is the commonest, by a ranking of all values?
 //	winner              which value is the commonest?
 //
-// [Query] describes them. VALUE is one of the values, to the letter. It may contain colons, and be
-// empty: of a majority it is all that follows the first colon, of a threshold all between the first
-// colon and the last. N is a decimal integer of 64 bits as Go prints it, without a plus sign and
-// leading zeros, so that each query has a single text, which [Query.Text] returns.
+// [Query] describes them. VALUE must be equal to one of the values. It may contain colons, and be
+// empty. For a majority, it is the text after the first colon. For a threshold, it is the text
+// between the first colon and the last. N is a decimal integer of 64 bits as Go prints it, without
+// a plus sign or leading zeros. Each query therefore has a single text, which [Query.Text] returns.
 //
-// It returns [privacy.ErrInvalid] for any other text, for a value given twice and for fewer than
-// two or more than 1,024 values.
+// ParseQuery returns [privacy.ErrInvalid] for any other text, for a repeated value, and for fewer
+// than two or more than 1,024 values.
 func ParseQuery(text string, values []string) (Query, error) {
 	q, err := parseQuery(text, values)
 	if err == nil {
@@ -48,7 +48,7 @@ func parseQuery(text string, values []string) (Query, error) {
 	return Query{}, invalid("query %.300q: expected majority:VALUE, threshold:VALUE:N, plurality or winner", text)
 }
 
-// maxDigits is how long a threshold can be, with a sign.
+// maxDigits is the largest length of a threshold, including its sign.
 const maxDigits = 20
 
 func parseThreshold(text, rest string, values []string) (Query, error) {
@@ -81,8 +81,8 @@ func numberOf(value string, values []string) (int, error) {
 	return number, nil
 }
 
-// fits returns [privacy.ErrInvalid] unless the query can be asked of these values, and each has its
-// own text: otherwise neither a query nor an answer would tell which value is meant.
+// fits returns [privacy.ErrInvalid] unless the query is valid for these values and all values are
+// different. If two values were equal, neither a query nor an answer would identify a value.
 func (q Query) fits(values []string) error {
 	if err := q.Validate(len(values)); err != nil {
 		return err
@@ -96,7 +96,7 @@ func (q Query) fits(values []string) error {
 }
 
 // Text returns the text that [ParseQuery] reads as this query. It returns [privacy.ErrInvalid] if
-// the query does not pass [Query.Validate] or a value is given twice.
+// the query does not pass [Query.Validate] or a value is repeated.
 func (q Query) Text(values []string) (string, error) {
 	if err := q.fits(values); err != nil {
 		return "", err
@@ -114,9 +114,9 @@ func (q Query) Text(values []string) (string, error) {
 	return "threshold" + text + ":" + strconv.FormatInt(q.threshold, 10), nil
 }
 
-// Answers returns the text of each output: "no" and "yes", or for a plurality and a winner the
-// values. It returns [privacy.ErrInvalid] if the query does not pass [Query.Validate] or a value is
-// given twice.
+// Answers returns the text of each output: "no" and "yes", or the values for a plurality and a
+// winner. It returns [privacy.ErrInvalid] if the query does not pass [Query.Validate] or a value is
+// repeated.
 func (q Query) Answers(values []string) ([]string, error) {
 	if err := q.fits(values); err != nil {
 		return nil, err

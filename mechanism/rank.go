@@ -6,28 +6,29 @@ import (
 	"github.com/sluicedp/sluice/internal/exact"
 )
 
-// Rank makes an answer of a score by any law at the boundary, with any number of outputs. law has
-// the probabilities of the ranks 0 … k−1 at position 0, exactly. At position z, the rank is at most
-// j with the probability U^z(law[0] + … + law[j]), where U is graph.Privacy.Upper for δ = 0, and
-// for negative z the inverse of U is applied: all prefix sums are the largest that z steps allow,
-// at once. For z ≥ 0 the ranks have the law of graph.Privacy.Law. With two outputs and law = {α,
-// 1−α}, rank 0 is the answer yes: at distance d it is right with the probability
-// graph.Privacy.Truthful has for α where yes is true, and where no is true with that for the
-// boundary's own probability 1−U⁻¹(α).
+// Rank computes an answer from a score by any law at the boundary, with any number of outputs. law
+// has the exact probabilities of the ranks 0 … k−1 at position 0. At position z, the rank is at
+// most j with the probability U^z(law[0] + … + law[j]), where U is graph.Privacy.Upper for δ = 0.
+// For negative z the inverse of U is applied. All prefix sums are therefore the largest that z
+// steps allow, at the same time. For z ≥ 0 the ranks have the law of graph.Privacy.Law.
 //
-// The rank is made of the score and of coins that know nothing of the data, so that ranks of scores
-// at several ε, for laws of any kind, cost nothing beyond the scores: they are raised with the
-// scores. To ask twice about one score tosses new coins: keep the rank.
+// With two outputs and law = {α, 1−α}, rank 0 is the answer yes. Where yes is true, at distance d,
+// it is correct with the probability graph.Privacy.Truthful for α. Where no is true, it is correct
+// with that for the boundary's own probability 1−U⁻¹(α).
 //
-// Why the law is the right one: let R = Pr(noise > y) + V·Pr(noise = y) for a score y and a uniform
-// V; the rank is the first j with R < law[0] + … + law[j]. At position 0, R is uniform, whatever ε
-// is. The lattice of the probabilities G(x) = Pr(noise ≥ −x) is moved by U one step, G(x+1) =
-// U(G(x)), and the only point where U is not linear, 1/(e^ε+1) = G(−1), belongs to it. So if R < s
-// has the probability s = (1−w)G(x) + wG(x+1) at one position, it has U(s) = (1−w)G(x+1) + wG(x+2)
-// at the next.
+// The rank is computed from the score and from random bits that are independent of the data. So
+// ranks of scores at several ε, for any laws, cost nothing beyond the scores, and they are raised
+// with the scores. Two calls for one score use new random bits, so the caller must keep the rank.
 //
-// It returns [privacy.ErrInvalid] for what is no score, and for a law that does not add up to
-// exactly 1 or has fewer than 2 or more than 1,024 outputs.
+// The law is correct for the following reason. Let R = Pr(noise > y) + V·Pr(noise = y) for a score
+// y and a uniform V. The rank is the first j with R < law[0] + … + law[j]. At position 0, R is
+// uniform for every ε. U moves the lattice of the probabilities G(x) = Pr(noise ≥ −x) by one step,
+// G(x+1) = U(G(x)). The only point where U is not linear, 1/(e^ε+1) = G(−1), belongs to the
+// lattice. So if R < s has the probability s = (1−w)G(x) + wG(x+1) at one position, it has the
+// probability U(s) = (1−w)G(x+1) + wG(x+2) at the next.
+//
+// Rank returns [privacy.ErrInvalid] for an invalid score. It also does so for a law that does not
+// sum to exactly 1 or has fewer than 2 or more than 1,024 outputs.
 func (s *Sampler) Rank(score Score, law []*big.Rat) (int, error) {
 	if err := score.check(); err != nil {
 		return 0, err
@@ -59,8 +60,8 @@ type rankLaw struct {
 	sums  []*big.Rat
 }
 
-// cumulative encloses (sum − Pr(noise > value)) / Pr(noise = value), at least 0, for all sums but
-// the last. What is above 1 is as good as 1.
+// cumulative returns an enclosure of (sum − Pr(noise > value)) / Pr(noise = value), at least 0, for
+// all sums except the last. Values above 1 have the same effect as 1.
 func (r rankLaw) cumulative(prec uint) []exact.Interval {
 	above, at := r.noise(prec)
 	chances := make([]exact.Interval, len(r.sums)-1)
@@ -80,8 +81,9 @@ func (r rankLaw) cumulative(prec uint) []exact.Interval {
 	return chances
 }
 
-// noise encloses the probabilities of noise above the value and of noise that is the value: with α
-// = e^−ε, α^(y+1)/(1+α) above y ≥ 0, 1 − α^−y/(1+α) above y < 0, and (1−α)/(1+α)·α^|y|.
+// noise returns enclosures of the probabilities that the noise is above the value and equal to it.
+// With α = e^−ε, the probability above y is α^(y+1)/(1+α) for y ≥ 0 and 1 − α^−y/(1+α) for y < 0.
+// The probability of y is (1−α)/(1+α)·α^|y|.
 func (r rankLaw) noise(prec uint) (above, at exact.Interval) {
 	one, d := exact.Int(1), newDecay(exact.Exp(r.nano, prec), r.nano, prec)
 	alpha := d.pow(1)

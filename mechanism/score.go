@@ -9,42 +9,42 @@ import (
 	"github.com/sluicedp/sluice/privacy"
 )
 
-// Score is an answer to a query with two outputs, in a form that can be raised: the query's signed
-// position ([Place.Position]) with two-sided geometric noise, Pr(noise = k) = (1−α)/(1+α)·α^|k|, α
-// = e^−ε.
+// Score is an answer to a query with two outputs, in a form that can be raised. It is the query's
+// signed position ([Place.Position]) with two-sided geometric noise, Pr(noise = k) =
+// (1−α)/(1+α)·α^|k|, α = e^−ε.
 //
-// The answer is yes if the value is not negative. It is the optimal one at ε: wrong with
-// probability e^(−εd)/(1+e^ε) at distance d from the boundary, as that of [Sampler.Draw]. A score
-// says more than its answer, and as it is ε-differentially private (neighbours differ by at most 1
-// in their position), it may be kept, and published; the position may not. It must be kept: the
-// answers alone cannot be raised, because an answer at one ε is no degradation of that at a higher
-// ε.
+// The answer is yes if the value is not negative. It is the optimal answer at ε: at distance d from
+// the boundary it is wrong with probability e^(−εd)/(1+e^ε), like the answer of [Sampler.Draw]. A
+// score contains more information than its answer. It is ε-differentially private, because the
+// positions of neighbours differ by at most 1. So it may be stored and published; the position may
+// not. It must be stored, because the answers alone cannot be raised: an answer at one ε is not a
+// degradation of an answer at a higher ε.
 //
-// Scores at rising ε form a chain, as randomized responses do (package rrchain): two-sided
-// geometric noise refines, y₁ = y₂ + A − A′, as Laplace noise does (Koufogiannis, Han and Pappas,
-// "Gradual Release of Sensitive Data under Differential Privacy", 2015). So given the score at the
-// highest ε the others say nothing about the position, and all of them together cost the largest ε
-// only.
+// Scores at rising ε form a chain, like randomized responses (package rrchain). Two-sided geometric
+// noise refines, y₁ = y₂ + A − A′, like Laplace noise (Koufogiannis, Han and Pappas, "Gradual
+// Release of Sensitive Data under Differential Privacy", 2015). So given the score at the highest
+// ε, the others contain no information about the position, and all of them together cost only the
+// largest ε.
 //
-// [Sampler.Rank] makes other answers of a score, at boundaries that are not balanced and with more
-// than two outputs.
+// [Sampler.Rank] computes other answers from a score: for boundaries that are not balanced, and for
+// more than two outputs.
 type Score struct {
 	Epsilon privacy.Epsilon // above 0
 	Value   int64           // from −2⁶¹ to 2⁶¹
 }
 
-// Positions and scores are bounded, so that the difference of any two, and the score drawn for
-// them, is an int64. A position beyond the bound is taken for the bound: that keeps neighbours
-// neighbours, and a distance of 2⁶⁰ is as good as infinite. A score beyond its own bound would have
-// a probability below e^(−10⁹).
+// farthestPosition limits positions, so that the difference of any two positions or scores, and the
+// score drawn for them, is an int64. A position beyond the limit is treated as the limit.
+// Neighbours remain neighbours, and a distance of 2⁶⁰ is in effect infinite. A score beyond
+// maxScore would have a probability below e^(−10⁹).
 const farthestPosition = 1 << 60
 
-// maxScore is the largest size of a score's value.
+// maxScore is the largest absolute value of a score.
 const maxScore = 1 << 61
 
-// ScoreError says why a query has no score at a place. It wraps [privacy.ErrInvalid].
+// ScoreError means that a query has no score at a place. It wraps [privacy.ErrInvalid].
 type ScoreError struct {
-	Outputs int // of the query
+	Outputs int // the number of outputs of the query
 }
 
 func (e *ScoreError) Error() string {
@@ -58,10 +58,10 @@ func (e *ScoreError) Error() string {
 // Unwrap returns [privacy.ErrInvalid].
 func (e *ScoreError) Unwrap() error { return privacy.ErrInvalid }
 
-// Output returns the answer: 1 for yes if the value is not negative, else 0 for no.
+// Output returns the answer: 1 for yes if the value is not negative, and 0 for no otherwise.
 func (s Score) Output() int { return answerYes &^ int(s.Value>>63) }
 
-// check refuses what no Sampler makes. The error does not contain the value.
+// check refuses a score that no Sampler draws. The error does not contain the value.
 func (s Score) check() error {
 	if s.Epsilon.IsZero() || s.Value < -maxScore || s.Value > maxScore {
 		return invalid("not a score: ε = %v, or a value of a size above 2^61", s.Epsilon)
@@ -69,14 +69,14 @@ func (s Score) check() error {
 	return nil
 }
 
-// Raise draws the score at an ε above that of the last one, or a first one if that is zero, from
-// the position of the query. The cost of all of them rises to ε. It returns [privacy.ErrInvalid] if
-// ε is not above the last, the last is no score or the place none, and a [*ScoreError] if the query
-// has no position (see [Place.Position]). Whether there is a gradual release for a query of more
-// outputs, graph.Gradual can tell.
+// Raise draws the score at an ε above the ε of the last one from the position of the query. It
+// draws a first score if last is zero. The cost of all scores together rises to the new ε. It
+// returns [privacy.ErrInvalid] if the new ε is not above the last, or if the last score or the
+// place is invalid. It returns a [*ScoreError] if the query has no position (see [Place.Position]).
+// graph.Gradual decides whether there is a gradual release for a query with more outputs.
 //
-// The law is exact, whatever integer comes out, up to a size of 2⁶¹; a position beyond ±2⁶⁰ counts
-// as that. The number of steps that it takes does not depend on the position.
+// The law is exact for all integers up to an absolute value of 2⁶¹. A position beyond ±2⁶⁰ counts
+// as ±2⁶⁰. The number of steps does not depend on the position.
 func (s *Sampler) Raise(last Score, to privacy.Epsilon, at Place) (Score, error) {
 	if !last.Epsilon.Less(to) {
 		return Score{}, invalid("a raise to ε = %v must lie above the last ε = %v", to, last.Epsilon)
@@ -97,9 +97,9 @@ func (s *Sampler) Raise(last Score, to privacy.Epsilon, at Place) (Score, error)
 	return Score{to, s.score(scoreLaw{below: last.Epsilon.Nano(), at: to.Nano()}, last.Value, position)}, nil
 }
 
-// Between draws the score at an ε between those of two others or, if below is zero, below the
-// lowest one. It is free: it needs no position. It returns [privacy.ErrInvalid] unless
-// below.Epsilon < at < above.Epsilon and both are scores.
+// Between draws the score at an ε between two scores, or below the lowest one if below is zero. It
+// costs nothing, because it needs no position. It returns [privacy.ErrInvalid] unless
+// below.Epsilon < at < above.Epsilon and both scores are valid.
 func (s *Sampler) Between(below, above Score, at privacy.Epsilon) (Score, error) {
 	if !below.Epsilon.Less(at) || !at.Less(above.Epsilon) {
 		return Score{}, invalid("ε = %v is not between ε = %v and ε = %v", at, below.Epsilon, above.Epsilon)
@@ -116,13 +116,15 @@ func (s *Sampler) Between(below, above Score, at privacy.Epsilon) (Score, error)
 	return Score{at, s.score(l, below.Value, above.Value)}, nil
 }
 
-// scoreLaw names the distribution of a score given its neighbours below and above, in nano-nats:
-// below is 0 if there is none, and above is 0 if it is the position itself (a score at ε = ∞).
+// scoreLaw identifies the distribution of a score given its neighbours below and above, in
+// nano-nats. below is 0 if there is no score below. above is 0 if the neighbour above is the
+// position itself, which is a score at ε = ∞.
 //
-// From one level down to another, with α for the lower and α′ for the higher one, y − y′ is 0 with
-// an extra weight: Pr(k) ∝ α^|k|·(1 + extra·[k=0]), as the quotient of the generating functions of
-// the two noises shows by partial fractions. So by Bayes' rule, with u the steps from the score
-// above towards the one below and D their distance, Pr(u) is proportional to
+// From one level down to another, with α for the lower and α′ for the higher one, y − y′ has an
+// extra weight at 0: Pr(k) ∝ α^|k|·(1 + extra·[k=0]). This follows by partial fractions from the
+// quotient of the generating functions of the two noises. Let u be the number of steps from the
+// score above towards the score below, and D the distance of the two. By Bayes' rule, Pr(u) is
+// proportional to
 //
 //	α^|u|·(1 + extra_above·[u=0]) · α_below^|u−D|·(1 + extra_below·[u=D]).
 type scoreLaw struct{ below, at, above int64 }
@@ -130,23 +132,24 @@ type scoreLaw struct{ below, at, above int64 }
 // score draws from the law.
 func (s *Sampler) score(l scoreLaw, below, above int64) int64 {
 	difference := below - above
-	sign := difference >> 63 // −1 if the score below lies lower, else 0
+	sign := difference >> 63 // −1 if the score below has the smaller value, else 0
 	p := placed{law: l, distance: (difference ^ sign) - sign, shapes: s.shapeOf, known: map[uint]terms{}}
 	u := exact.DrawInteger(s.random(), p.guess, p.cumulative)
 	return min(max(above+(u^sign)-sign, -maxScore), maxScore)
 }
 
-// shape is what all draws from a law have in common, at some precision: the levels are public.
-// Beyond the neighbours, weights fall by the tail with every step; between them, by the slope.
+// shape holds the values that all draws from a law share, at some precision. They depend only on
+// the levels, which are public. Outside of the neighbours, weights are multiplied by tail with
+// every step; between them, by slope.
 type shape struct {
 	tail, slope  decay
 	left, right  exact.Interval // 1/(1−tail), 1/(1−slope)
-	outside      exact.Interval // of all beyond the neighbour above
+	outside      exact.Interval // the sum of the weights beyond the neighbour above
 	down         exact.Interval // the slope of one step
-	above, below exact.Interval // the extra weights at the neighbours, but for what the slope makes of the one below
+	above, below exact.Interval // the extra weights at the neighbours; below without the factor of the slope
 }
 
-// shaped is a law at a precision.
+// shaped is the key of a shape: a law and a precision.
 type shaped struct {
 	law  scoreLaw
 	prec uint
@@ -182,11 +185,12 @@ type placed struct {
 	known    map[uint]terms
 }
 
-// terms are what the cumulative probabilities of a placed law have in common, at some precision.
+// terms holds the values that the cumulative probabilities of a placed law share, at some
+// precision.
 type terms struct {
 	*shape
-	beyond      exact.Interval // of all beyond the neighbour below
-	below, both exact.Interval // the extra weights at that, and where the neighbours are one
+	beyond      exact.Interval // the sum of the weights beyond the neighbour below
+	below, both exact.Interval // extra weights: at the neighbour below, and if both neighbours are equal
 	total       exact.Interval
 }
 
@@ -208,12 +212,13 @@ func (p *placed) terms(prec uint) terms {
 	return t
 }
 
-// guess says which integer a draw most likely is whose U begins with a word, by the inverse of the
-// cumulative probability in floats. All parts are computed, whichever it is in. Where floats cannot
-// tell, or are not numbers, it says something.
+// guess returns the most likely integer of a draw whose U begins with a word, by the inverse of the
+// cumulative probability in floating point. It computes all parts of the law, so that its steps do
+// not depend on the part that the integer is in. If floating point is not exact enough, or results
+// in infinities or NaN, the integer is arbitrary.
 func (p *placed) guess(word uint64) int64 {
 	nats := func(nano int64) float64 { return float64(nano) * 1e-9 }
-	more := func(low, high int64) float64 { // the extra weight, as extra has it
+	more := func(low, high int64) float64 { // the extra weight, as in the function extra
 		return math.Expm1(-2*nats(low)) / (math.Expm1(nats(high-low)) * math.Expm1(-nats(low+high)))
 	}
 	tail, slope, distance := nats(p.law.at+p.law.below), nats(p.law.at-p.law.below), float64(p.distance)
@@ -230,7 +235,7 @@ func (p *placed) guess(word uint64) int64 {
 	}
 	beyond, between := across*outside, -math.Expm1(-slope*(distance+1))/flat
 	total := outside + above + between + below + beyond
-	upTo := (float64(word) + 0.5) * 0x1p-64 * total // the weight of all up to it, and of all above it
+	upTo := (float64(word) + 0.5) * 0x1p-64 * total // the weight of all integers up to the result, and of all above it
 	over := (float64(^word) + 0.5) * 0x1p-64 * total
 
 	before := math.Ceil(math.Log(upTo*-math.Expm1(-tail)) / tail)
@@ -250,23 +255,23 @@ func (p *placed) guess(word uint64) int64 {
 	return int64(max(min(u, maxScore), -maxScore))
 }
 
-// extra is what a step down from a level adds to the weight of staying: with E and E′ for the e^ε
-// of the lower and the higher level, E′(E²−1)/((E′−E)(EE′−1)).
+// extra returns the extra weight of staying in a step down from a level. With E and E′ for the e^ε
+// of the lower and the higher level, it is E′(E²−1)/((E′−E)(EE′−1)).
 func extra(low, high exact.Interval) exact.Interval {
 	one := exact.Int(1)
 	return high.Mul(low.Mul(low).Sub(one)).Quo(high.Sub(low).Mul(low.Mul(high).Sub(one)))
 }
 
-// cumulative encloses the probability of at most u steps.
+// cumulative returns an enclosure of the probability of at most u steps.
 func (p *placed) cumulative(u int64, prec uint) exact.Interval {
 	t := p.terms(prec)
 	return p.weight(t, u).Quo(t.total)
 }
 
-// weight sums the weights of up to u steps. Each of the three parts, beyond the score above,
-// between the two and beyond the one below, is a geometric sum. All are computed for every u, and
-// from powers of 1 or more, because how u compares to the distance tells of the truth, and it is
-// quicker to multiply by 0 or 1.
+// weight returns the sum of the weights of up to u steps. Each of the three parts is a geometric
+// sum: beyond the score above, between the two, and beyond the score below. The comparison of u and
+// the distance reveals information about the true data. So weight computes all parts for every u,
+// and from powers of 1 or more, because a multiplication by 0 or 1 is faster.
 func (p *placed) weight(t terms, u int64) exact.Interval {
 	within, past := min(u, p.distance)+1, u-p.distance
 	power := func(d decay, n int64) exact.Interval { return d.pow(uint64(max(n, 1))) }
@@ -288,13 +293,13 @@ func (p *placed) weight(t terms, u int64) exact.Interval {
 	return sum
 }
 
-// decay is e^−x for some x > 0, to be raised to powers.
+// decay computes powers of e^−x for some x > 0.
 type decay struct {
-	squares []exact.Interval // e^x, e^2x, e^4x, …: as many as most has bits
-	most    uint64           // powers beyond this one, at least 2, are too small to be told from 0 at the precision
+	squares []exact.Interval // e^x, e^2x, e^4x, …: one for each bit of most
+	most    uint64           // higher powers cannot be distinguished from 0 at the precision; at least 2
 }
 
-// newDecay returns e^−x for growth = e^x and x = nano·10⁻⁹.
+// newDecay returns the decay for growth = e^x and x = nano·10⁻⁹.
 func newDecay(growth exact.Interval, nano int64, prec uint) decay {
 	d := decay{most: 2 + 2*uint64(prec)*1_000_000_000/uint64(nano)}
 	for range bits.Len64(d.most) {
@@ -304,7 +309,8 @@ func newDecay(growth exact.Interval, nano int64, prec uint) decay {
 	return d
 }
 
-// pow encloses e^(−xn). It takes the same steps for every n, because n may depend on the truth.
+// pow returns an enclosure of e^(−xn). It takes the same steps for every n, because n may depend on
+// the true data.
 func (d decay) pow(n uint64) exact.Interval {
 	power := d.squares[0].Quo(d.upTo(min(n, d.most)))
 	if n > d.most {
@@ -313,11 +319,11 @@ func (d decay) pow(n uint64) exact.Interval {
 	return power
 }
 
-// grown encloses e^(xn), likewise, for n of at most most.
+// grown returns an enclosure of e^(xn), in the same way, for n ≤ most.
 func (d decay) grown(n uint64) exact.Interval { return d.upTo(n).Quo(d.squares[0]) }
 
-// upTo encloses e^(x(n+1)). It begins with e^x, for which the caller makes up: it is quicker to
-// multiply by 1.
+// upTo returns an enclosure of e^(x(n+1)). It starts with e^x, because a multiplication of 1 would
+// be faster and reveal information. The caller compensates for this factor.
 func (d decay) upTo(n uint64) exact.Interval {
 	power := d.squares[0]
 	for bit, square := range d.squares {

@@ -1,5 +1,5 @@
-// Package chart writes charts as SVG. A chart is readable on a light and on a dark page, has a
-// title and a description for screen readers, and the same data always gives the same bytes.
+// Package chart writes charts as SVG. A chart is readable on a light and on a dark page, and has a
+// title and a description for screen readers. The same data always results in the same bytes.
 package chart
 
 import (
@@ -10,22 +10,22 @@ import (
 	"strings"
 )
 
-// MaxRows is the largest number of bars in a group whose shades can be told apart.
+// MaxRows is the largest number of bars in a group whose shades can be distinguished.
 const MaxRows = 6
 
 // Bars is a chart of horizontal bars with intervals. Each group has one row for each series.
 type Bars struct {
 	Title  string   // above the chart, and its name for screen readers
-	Axis   string   // what the numbers are, such as "share, %"
+	Axis   string   // the quantity on the axis, such as "share, %"
 	Notes  []string // lines below the chart
 	Groups []string // the names of the groups, from the top
 	Series []Series // the rows of each group, from the top
 }
 
-// Series is a row of each group: a bar, or a diamond that sets a summary apart from the bars.
+// Series is a row of each group: a bar, or a diamond that distinguishes a summary from the bars.
 type Series struct {
 	Name    string     // in the legend
-	Diamond bool       // instead of a bar
+	Diamond bool       // a diamond instead of a bar
 	Values  []Interval // one for each group
 }
 
@@ -37,30 +37,30 @@ const (
 	width        = 760
 	margin       = 10
 	lineHeight   = 16
-	letterWidth  = 6.6 // of most fonts at 12 px; a full-width letter takes twice as much
+	letterWidth  = 6.6 // the width of a letter in most fonts at 12 px; full-width letters take twice as much
 	legendMark   = 26
 	wideRow      = 14.0
 	narrowRow    = 9.0
-	manyRows     = 60 // from here on rows are narrow
+	manyRows     = 60 // with more rows than this, rows are narrow
 	groupGap     = 1  // in rows
 	barThickness = 0.84
 )
 
-// style holds the colours for a dark page. Those for a light page are attributes of the elements,
-// for viewers that know no style sheets.
+// style holds the colours for a dark page. The colours for a light page are attributes of the
+// elements, for viewers without style sheets.
 const style = `<style>@media(prefers-color-scheme:dark){` +
 	`.paper{fill:#181a1b}.ink{fill:#e8e6e3}.line{stroke:#e8e6e3}.seam{stroke:#181a1b}.grid{stroke:#3c4144}%s}</style>`
 
-// layout is a chart with the places of its parts.
+// layout is a chart with the positions of its parts.
 type layout struct {
 	Bars
 	out               strings.Builder
-	left, right       float64 // of the axis
-	top, row          float64 // of the first row, and the height of each
-	smallest, largest float64 // of the axis
+	left, right       float64 // the positions of the ends of the axis
+	top, row          float64 // the position of the first row, and the height of each
+	smallest, largest float64 // the numbers at the ends of the axis
 }
 
-// Write writes the chart.
+// Write writes the chart to w.
 func (b Bars) Write(w io.Writer) error {
 	l := &layout{Bars: b, row: wideRow}
 	if len(b.Groups)*len(b.Series) > manyRows {
@@ -93,7 +93,8 @@ func (b Bars) Write(w io.Writer) error {
 	return err
 }
 
-// bounds returns the ends of the axis: 0, and all intervals, with some space beside them.
+// bounds returns the ends of the axis. The axis contains 0 and all intervals, with some space on
+// either side.
 func (b Bars) bounds() (low, high float64) {
 	for _, s := range b.Series {
 		for _, v := range s.Values {
@@ -110,12 +111,12 @@ func (b Bars) bounds() (low, high float64) {
 	return low, high + pad
 }
 
-// x returns the place of a number on the axis.
+// x returns the position of a number on the axis.
 func (l *layout) x(value float64) float64 {
 	return l.left + (value-l.smallest)/(l.largest-l.smallest)*(l.right-l.left)
 }
 
-// begin writes what is before the first shape.
+// begin writes everything before the first shape.
 func (l *layout) begin(height float64) {
 	fmt.Fprintf(&l.out, `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %d %.0f" width="%d" height="%.0f" `+
 		`role="img" font-family="system-ui,sans-serif" font-size="12">`+"\n", width, height, width, height)
@@ -130,7 +131,7 @@ func (l *layout) begin(height float64) {
 	l.text(margin, margin+lineHeight-4, "start", l.Title)
 }
 
-// description returns the numbers of the chart as text, for those who cannot see it.
+// description returns the numbers of the chart as text for screen readers.
 func (l *layout) description() string {
 	var all strings.Builder
 	fmt.Fprintf(&all, "Horizontal bars: %s.", l.Axis)
@@ -145,7 +146,7 @@ func (l *layout) description() string {
 // String returns the number and its interval with four digits.
 func (i Interval) String() string { return fmt.Sprintf("%.4g (%.4g to %.4g)", i.Value, i.Low, i.High) }
 
-// bars returns how many series are bars.
+// bars returns the number of series that are bars.
 func (l *layout) bars() (n int) {
 	for _, s := range l.Series {
 		if !s.Diamond {
@@ -158,7 +159,7 @@ func (l *layout) bars() (n int) {
 // grid draws the axis below the rows, and a line up from each of its ticks.
 func (l *layout) grid(bottom float64) {
 	for _, tick := range Ticks(l.smallest, l.largest) {
-		value, _ := strconv.ParseFloat(tick, 64) // which Ticks has formatted
+		value, _ := strconv.ParseFloat(tick, 64) // no error: Ticks has formatted the number
 		l.line(l.x(value), l.top-l.row/2, l.x(value), bottom, "grid", "#e1e1e1", 1)
 		l.text(l.x(value), bottom+lineHeight, "middle", tick)
 	}
@@ -192,7 +193,7 @@ func (l *layout) bar(k int, left, middle, length float64) {
 		k, left, middle-height/2, length, height, Shade(k, l.bars(), false))
 }
 
-// whisker draws an interval. A seam in the colour of the page sets it off from dark bars.
+// whisker draws an interval. A seam in the colour of the page separates it from dark bars.
 func (l *layout) whisker(low, high, middle float64) {
 	half := 0.2 * l.row
 	path := fmt.Sprintf("M%.2f %.2fH%.2fM%.2f %.2fV%.2fM%.2f %.2fV%.2f", low, middle, high,

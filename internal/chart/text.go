@@ -9,8 +9,8 @@ import (
 	"unicode"
 )
 
-// Printable returns a text without what no viewer can show, and without what turns the text around
-// it.
+// Printable returns a text without characters that no viewer can show, and without those that
+// change the direction of the text around them.
 func Printable(text string) string {
 	return strings.Map(func(r rune) rune {
 		switch {
@@ -18,17 +18,17 @@ func Printable(text string) string {
 			return ' '
 		case unicode.Is(unicode.Cf, r):
 			return -1
-		case r == 0xfffe || r == 0xffff: // no XML can have them
+		case r == 0xfffe || r == 0xffff: // not allowed in XML
 			return unicode.ReplacementChar
 		}
 		return r
 	}, text)
 }
 
-// escaped returns a text as SVG holds it.
+// escaped returns a text in the form that SVG needs.
 func escaped(text string) string { return html.EscapeString(Printable(text)) }
 
-// textWidth returns about how wide a text is, in whatever font a viewer has.
+// textWidth returns the approximate width of a text in the font of any viewer.
 func textWidth(text string) (w float64) {
 	for _, r := range text {
 		w += letterWidth
@@ -39,11 +39,11 @@ func textWidth(text string) (w float64) {
 	return w
 }
 
-// Ticks returns round numbers between two numbers, rising: multiples of 1, 2 or 5 times a power of
-// ten, at most about eight.
+// Ticks returns round numbers between two numbers, in rising order: multiples of 1, 2 or 5 times a
+// power of ten, at most about eight.
 func Ticks(low, high float64) (all []string) {
 	const most = 8
-	const slack = 1e-9 // the part of a step by which rounding may move the ends
+	const slack = 1e-9 // the part of a step that is allowed for rounding at the ends
 	step := math.Pow(10, math.Floor(math.Log10((high-low)/most)))
 	for _, factor := range []float64{1, 2, 5, 10} {
 		if (high-low)/(step*factor) <= most {
@@ -59,7 +59,8 @@ func Ticks(low, high float64) (all []string) {
 }
 
 // Shade returns the colour of bar k of n: blue, from pale to dark on a light page, and from dim to
-// bright on a dark one. Each differs from the next in lightness, for those who see no colours.
+// bright on a dark one. Neighbouring shades differ in lightness, so that they do not depend on
+// colour vision.
 func Shade(k, n int, dark bool) string {
 	ramp := [3][3]float64{{210, 229, 244}, {0, 114, 178}, {0, 40, 70}}
 	if dark {

@@ -5,8 +5,8 @@ import (
 	"encoding/binary"
 )
 
-// page is how many random bytes are fetched at once. It is small on purpose: unused random bytes
-// in memory end up in core dumps and are cloned with a snapshot of a virtual machine.
+// page is the number of random bytes that are read at once. It is small on purpose: unused random
+// bytes in memory get into core dumps, and are duplicated with a snapshot of a virtual machine.
 const page = 4096
 
 // Bits is a stream of independent fair bits. It is not safe for concurrent use.
@@ -18,18 +18,18 @@ type Bits struct {
 
 // NewBits returns a stream from the operating system's generator, through a buffer of one page.
 func NewBits() *Bits {
-	// crypto/rand.Read never returns an error: it ends the program when the system has no
+	// crypto/rand.Read never returns an error: it terminates the program if the system has no
 	// randomness.
 	return &Bits{fill: func(p []byte) { _, _ = rand.Read(p) }, used: page}
 }
 
-// ReplayBits returns a stream that fill writes, for tests that enumerate or repeat. Nothing but a
-// test may call it: whoever knows the bits of a draw knows the truth behind it. A test of this
-// package fails when any other file of the module names it.
+// ReplayBits returns a stream that fill writes, for tests that enumerate or repeat bits. Only tests
+// may call it, because the bits of a draw reveal the true value. A test of this package fails if
+// any other file of the module names it.
 func ReplayBits(fill func([]byte)) *Bits { return &Bits{fill: fill, used: page} }
 
-// BitsFrom returns source if it is a stream of bits, a stream that replays it if it is another
-// source, and a stream from the operating system's generator if it is nil. Only tests give a source.
+// BitsFrom returns source if it is a *Bits, a stream that replays source if it is another source,
+// and a stream from the operating system's generator if it is nil. Only tests pass a source.
 func BitsFrom(source interface{ Uint64() uint64 }) *Bits {
 	if source == nil {
 		return NewBits()
@@ -44,8 +44,8 @@ func BitsFrom(source interface{ Uint64() uint64 }) *Bits {
 	})
 }
 
-// Uint64 returns the next 64 bits and forgets them: bits that were used must not be found in
-// memory beside the response they led to.
+// Uint64 returns the next 64 bits and erases them: used bits must not be found in memory together
+// with the response that they resulted in.
 func (b *Bits) Uint64() uint64 {
 	if b.used == page {
 		b.fill(b.buf[:])

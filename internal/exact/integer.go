@@ -1,20 +1,21 @@
 package exact
 
-// widest is the range of DrawInteger: the integers from 1 − widest to widest.
+// widest defines the range of DrawInteger: the integers from 1 − widest to widest.
 const widest = 1 << 62
 
 // DrawInteger returns an integer that is at most u with probability cumulative(u), which rises from
-// 0 to 1 with u. cumulative encloses it more tightly the higher the precision, as for [NewMixture],
-// and may depend on the truth: it is asked for as many u whichever integer comes out.
+// 0 to 1 with u. cumulative returns an enclosure of it, which is smaller for a higher precision, as
+// for [NewMixture]. It may depend on the true value: the number of calls does not depend on the
+// result.
 //
-// The integers that can be returned are those above −2⁶² and up to 2⁶². No other is made one of
-// them: if the law calls for it, DrawInteger reads bits for ever. To learn that, it would first
-// need about as many bits as the logarithm of the probability says; so a law must make it so
-// unlikely that it means never.
+// The result is above −2⁶² and at most 2⁶². Other integers are not mapped to this range. If the law
+// requires one, DrawInteger reads bits without end. To detect this, it would first need about as
+// many bits as the logarithm of the probability. So a law must give these integers a probability
+// that is in effect 0.
 //
-// guess, unless nil, says which integer it most likely is by the first 64 bits, in floats. It
-// decides nothing: if it is the one, which two questions prove, it saves the others. It must be
-// wrong so seldom that the time tells nothing.
+// guess may be nil. It returns the most likely integer for the first 64 bits, in floating point. It
+// decides nothing: if two calls of cumulative prove that the guess is correct, the other calls are
+// saved. It must be wrong so rarely that the running time reveals nothing.
 func DrawInteger(source *Bits, guess func(word uint64) int64, cumulative func(u int64, prec uint) Interval) int64 {
 	word := source.Uint64()
 	x := newLazyReal(source, word, 1)

@@ -2,12 +2,12 @@ package exact
 
 import "math/big"
 
-// Interval encloses a real number x ≥ 0 by lo ≤ x ≤ hi. Every operation rounds lo down and hi up,
-// so that the result encloses the result of the operation on the numbers enclosed. Its precision
-// is that of its more precise operand.
+// Interval is an enclosure lo ≤ x ≤ hi of a real number x ≥ 0. Every operation rounds lo down and
+// hi up, so that the result encloses the result of the operation on the enclosed numbers. Its
+// precision is that of the more precise operand.
 type Interval struct{ lo, hi *big.Float }
 
-// Int encloses the integer n ≥ 0, exactly.
+// Int returns the exact enclosure of the integer n ≥ 0.
 func Int(n int64) Interval {
 	x := new(big.Float).SetInt64(n)
 	return Interval{x, x}
@@ -16,8 +16,8 @@ func Int(n int64) Interval {
 // result returns an interval for the result of an operation on x and y.
 func result(x, y Interval) Interval { return outwards(max(x.lo.Prec(), y.lo.Prec())) }
 
-// outwards returns an interval of a precision: whatever is put into its ends is rounded outwards.
-// Both are made at once, because half the time of short operations goes into making numbers.
+// outwards returns an interval with a given precision, whose ends round every assignment outwards.
+// Both ends are allocated at once, because allocation takes half the time of short operations.
 func outwards(prec uint) Interval {
 	ends := new([2]big.Float)
 	return Interval{
@@ -26,7 +26,7 @@ func outwards(prec uint) Interval {
 	}
 }
 
-// Add encloses x + y.
+// Add returns an enclosure of x + y.
 func (x Interval) Add(y Interval) Interval {
 	z := result(x, y)
 	z.lo.Add(x.lo, y.lo)
@@ -34,7 +34,7 @@ func (x Interval) Add(y Interval) Interval {
 	return z
 }
 
-// Sub encloses x − y, which the caller knows not to be negative.
+// Sub returns an enclosure of x − y. The caller ensures that x − y is not negative.
 func (x Interval) Sub(y Interval) Interval {
 	z := result(x, y)
 	if z.lo.Sub(x.lo, near(x.lo, y.hi, z.lo.Prec())).Sign() < 0 {
@@ -44,10 +44,11 @@ func (x Interval) Sub(y Interval) Interval {
 	return z
 }
 
-// near returns y ≥ 0 or, if x > 0 is so much larger that no bit of y is left in x − y at a
-// precision, that of x at least, a number for which that is rounded alike: below the last bit it
-// only counts whether there is anything. Package big would write out all bits from the first of x
-// to the last of y, and there may be a thousand million between 1 and a probability.
+// near returns a number that can replace y ≥ 0 in x − y without changing the rounded result. It is
+// y itself, unless x > 0 is so much larger that no bit of y is left in x − y at the given
+// precision, which is at least that of x. In this case only the sign of y matters below the last
+// bit. Package big would compute all bits from the first of x to the last of y, which may be a
+// thousand million between 1 and a probability.
 func near(x, y *big.Float, prec uint) *big.Float {
 	below := x.MantExp(nil) - int(prec) - 2
 	if x.Sign() == 0 || y.Sign() == 0 || y.IsInf() || y.MantExp(nil) > below {
@@ -56,7 +57,7 @@ func near(x, y *big.Float, prec uint) *big.Float {
 	return new(big.Float).SetMantExp(big.NewFloat(1), below)
 }
 
-// Mul encloses x · y.
+// Mul returns an enclosure of x · y.
 func (x Interval) Mul(y Interval) Interval {
 	z := result(x, y)
 	z.lo.Mul(x.lo, y.lo)
@@ -64,7 +65,7 @@ func (x Interval) Mul(y Interval) Interval {
 	return z
 }
 
-// Quo encloses x / y; the lower end of y must be above 0.
+// Quo returns an enclosure of x / y. The lower end of y must be above 0.
 func (x Interval) Quo(y Interval) Interval {
 	z := result(x, y)
 	z.lo.Quo(x.lo, y.hi)
@@ -72,7 +73,7 @@ func (x Interval) Quo(y Interval) Interval {
 	return z
 }
 
-// Below tells whether x is certainly below y.
+// Below returns true if x is certainly below y.
 func (x Interval) Below(y Interval) bool { return x.hi.Cmp(y.lo) < 0 }
 
 // Float64 returns the float64 nearest to the middle of the interval.
@@ -88,14 +89,17 @@ func (x Interval) Bounds() (lo, hi *big.Float) {
 }
 
 const (
-	// halved is the number of times the exponent is halved before the power series and the result
-	// squared after it: 1,000 becomes less than 2⁻¹², so that each term of the series adds 12 bits.
+	// halved is the number of halvings of the exponent before the power series, and of squarings of
+	// the result after it. 1,000 becomes less than 2⁻¹², so that each term of the series adds 12
+	// bits.
 	halved = 22
-	// guard is the precision that the squarings and the roundings of the series cost, and to spare.
+	// guard is more than the precision that is lost in the squarings and the roundings of the
+	// series.
 	guard = 64
 )
 
-// Exp encloses e^(nano·10⁻⁹) for 0 ≤ nano ≤ 10¹², with a relative width below 2^−prec.
+// Exp returns an enclosure of e^(nano·10⁻⁹) for 0 ≤ nano ≤ 10¹², with a relative width below
+// 2^−prec.
 func Exp(nano int64, prec uint) Interval {
 	work := prec + guard
 	if nano == 0 {
@@ -106,7 +110,7 @@ func Exp(nano int64, prec uint) Interval {
 	x, spare := outwards(work), outwards(work)
 	x.lo.SetMantExp(x.lo.SetInt(lo), -int(work))
 	x.hi.SetMantExp(x.hi.SetInt(hi), -int(work))
-	for range halved { // in two places in turns, so that nothing is allocated
+	for range halved { // alternates between two buffers, so that nothing is allocated
 		spare.lo.Mul(x.lo, x.lo)
 		spare.hi.Mul(x.hi, x.hi)
 		x, spare = spare, x
@@ -114,11 +118,11 @@ func Exp(nano int64, prec uint) Interval {
 	return x
 }
 
-// seriesOfExp encloses e^r with r = nano·10⁻⁹·2⁻²², by integers in units of 2^−places. The power
-// series is cut at the first term that is 0 in these units. All divisions are rounded down: r is
-// less than one unit too small, hence each term, as r < 2⁻¹², less than two. The first n terms are
-// summed up, of which the last is 0; what comes after them is less than one unit. So 2n+1 units
-// make up for all of it.
+// seriesOfExp returns an enclosure of e^r with r = nano·10⁻⁹·2⁻²², as integers in units of
+// 2^−places. The power series ends at the first term that is 0 in these units. All divisions are
+// rounded down. The error of r is less than one unit, and so the error of each term less than two,
+// because r < 2⁻¹². The first n terms are summed, of which the last is 0. The sum of the terms
+// after it is less than one unit. So 2n+1 units cover the whole error.
 func seriesOfExp(nano int64, places uint) (lo, hi *big.Int) {
 	r := new(big.Int).Lsh(big.NewInt(nano), places-halved)
 	r.Quo(r, big.NewInt(1_000_000_000))
@@ -134,7 +138,8 @@ func seriesOfExp(nano int64, places uint) (lo, hi *big.Int) {
 	return sum, new(big.Int).Add(sum, big.NewInt(2*n+1))
 }
 
-// Pow encloses xⁿ. It takes the same steps for every n, because n may depend on the truth.
+// Pow returns an enclosure of xⁿ. It takes the same steps for every n, because n may depend on the
+// true value.
 func (x Interval) Pow(n uint64) Interval {
 	power := Interval{new(big.Float).SetPrec(x.lo.Prec()).SetInt64(1), new(big.Float).SetPrec(x.hi.Prec()).SetInt64(1)}
 	for bit := 63; bit >= 0; bit-- {
@@ -145,12 +150,12 @@ func (x Interval) Pow(n uint64) Interval {
 	return power
 }
 
-// OrLess encloses all numbers from 0 to x.
+// OrLess returns an enclosure of all numbers from 0 to x.
 func (x Interval) OrLess() Interval {
 	return Interval{new(big.Float).SetPrec(x.hi.Prec()), x.hi}
 }
 
-// Rational encloses a rational number x ≥ 0, with a relative width below 2^−prec.
+// Rational returns an enclosure of a rational number x ≥ 0, with a relative width below 2^−prec.
 func Rational(x *big.Rat, prec uint) Interval {
 	return Interval{
 		new(big.Float).SetPrec(prec + 1).SetMode(big.ToNegativeInf).SetRat(x),

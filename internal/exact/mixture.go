@@ -5,35 +5,38 @@ import (
 	"math/bits"
 )
 
-// Weights are the probabilities that make a [Mixture], at some precision.
+// Weights are the probabilities of a [Mixture], at some precision.
 type Weights struct {
 	First, Either Interval // when the two values differ: the first; the first or the second
 	Same          Interval // when the two values are one: that value
 }
 
-// Mixture is the law "the first value, or the second value, or else one of all m values uniformly"
-// with one set of probabilities for two different values and another for equal ones. Every draw of
-// a chain of randomized responses has this form.
+// Mixture is the law "the first value, or the second value, or else one of all m values uniformly".
+// It has one set of probabilities for two different values and another for equal ones. Every draw
+// of a chain of randomized responses has this form.
 //
-// One word is enough for a draw. W is a uniform real number in [0,1); then the whole part of mW is
-// a uniform value, its fraction is a uniform real number U, and the two are independent: for each
-// value k, W is in [k/m, (k+1)/m) with probability 1/m, and then uniform there, so that U = mW−k is
-// uniform on [0,1). Both can therefore come from one W, exactly. But 64 bits of W leave a cell of U
-// that is m·2⁻⁶⁴ wide. Around each of three thresholds, and where one value ends, that many words
-// and a few more are undecided: at most 7m+24 of 2⁶⁴. Up to 2¹¹ values that is below 2⁻⁵⁰ of all
-// draws, and below 2⁻⁴¹ for 2²⁰, the most a question may have.
+// One word is enough for a draw. Let W be a uniform real number in [0,1). The integer part of mW is
+// a uniform value, its fraction is a uniform real number U, and the two are independent. For each
+// value k, W is in [k/m, (k+1)/m) with probability 1/m, and uniform there, so U = mW−k is uniform
+// on [0,1). Both can therefore be computed exactly from one W.
+//
+// But 64 bits of W leave a cell of U that is m·2⁻⁶⁴ wide. Around each of three thresholds, and
+// where one value ends, that many words and a few more are undecided: at most 7m+24 of 2⁶⁴. For up
+// to 2¹¹ values this is below 2⁻⁵⁰ of all draws. For 2²⁰ values, the most of a question, it is
+// below 2⁻⁴¹.
 type Mixture struct {
 	m                   uint64
 	first, either, same threshold
 	weights             func(prec uint) Weights
 }
 
-// threshold is a real number t in [0,1] as a cell of U sees it: U is below t if the cell begins
-// below lo, not below t if it begins above hi, and undecided between.
+// threshold is a real number t in [0,1] for comparison with a cell of U. U is below t if the cell
+// begins below lo, and not below t if the cell begins above hi. Otherwise it is undecided.
 type threshold struct{ lo, hi uint64 }
 
-// NewMixture returns the law on the values 0 … m−1, 1 ≤ m ≤ 2³². weights must enclose the same
-// real numbers in [0,1] at every precision, more tightly the higher it is, with First ≤ Either.
+// NewMixture returns the law on the values 0 … m−1, 1 ≤ m ≤ 2³². weights must enclose the same real
+// numbers in [0,1] at every precision, in smaller intervals for a higher precision, with First ≤
+// Either.
 func NewMixture(m uint32, weights func(prec uint) Weights) *Mixture {
 	mix := &Mixture{m: uint64(m), weights: weights}
 	for prec := uint(128); ; prec *= 2 {
@@ -51,35 +54,36 @@ func newThreshold(t Interval) threshold {
 	return threshold{scaled(t.lo), scaled(t.hi)}
 }
 
-// widened returns the threshold for cells of width·2⁻⁶⁴: the last part of a cell must be below lo.
+// widened returns the threshold for cells of width·2⁻⁶⁴, in which the last part of a cell must be
+// below lo.
 func (t threshold) widened(width uint64) threshold {
 	return threshold{t.lo - min(t.lo, width-1), t.hi}
 }
 
-// scaled returns ⌊x·2⁶⁴⌋, at most 2⁶⁴−1. For the upper end of an interval the rounding down is on
-// the safe side, because a threshold calls its own last cell undecided.
+// scaled returns ⌊x·2⁶⁴⌋, at most 2⁶⁴−1. Rounding down is safe for the upper end of an interval
+// too, because a threshold treats its own last cell as undecided.
 func scaled(x *big.Float) uint64 {
 	u, _ := new(big.Float).SetMantExp(x, 64).Uint64()
 	return u
 }
 
-// tight tells whether at most a few of the 2⁶⁴ cells are undecided.
+// tight returns true if only a few of the 2⁶⁴ cells are undecided.
 func (t threshold) tight() bool { return t.hi-t.lo <= 8 }
 
-// compare returns all ones for "below" if the cell that begins at u is below t, and all ones for
-// "open" if it is too close to tell.
+// compare returns all ones in below if the cell that begins at u is below t, and all ones in open
+// if it is undecided.
 func (t threshold) compare(u uint64) (below, open uint64) {
 	_, isBelow := bits.Sub64(u, t.lo, 0)
 	_, isAbove := bits.Sub64(t.hi, u, 0)
 	return -isBelow, ^(-isBelow | -isAbove)
 }
 
-// Draw returns first, second or a uniform value, by the law. It takes its time from the random
-// bits alone: all outcomes are computed and one is selected without a branch.
+// Draw returns first, second or a uniform value, by the law. Its running time depends only on the
+// random bits: it computes all results and selects one without a branch.
 func (mix *Mixture) Draw(source *Bits, first, second uint32) uint32 {
 	word := source.Uint64()
 	other, u := bits.Mul64(word, mix.m)
-	_, cut := bits.Add64(u, mix.m-1, 0) // the cell of mW reaches into the next whole number
+	_, cut := bits.Add64(u, mix.m-1, 0) // not 0 if the cell of mW reaches into the next integer
 	isFirst, open1 := mix.first.compare(u)
 	isEither, open2 := mix.either.compare(u)
 	isSame, open3 := mix.same.compare(u)
@@ -93,8 +97,8 @@ func (mix *Mixture) Draw(source *Bits, first, second uint32) uint32 {
 	return uint32(choose(isFirst, uint64(first), value))
 }
 
-// refine compares U with all three thresholds, revealing more bits after the 64 of word. It also
-// returns the uniform value that is in the same bits.
+// refine compares U with all three thresholds, revealing more bits after the 64 bits of word. It
+// also returns the uniform value that is in the same bits.
 func (mix *Mixture) refine(word uint64, source *Bits) (isFirst, isEither, isSame, value uint64) {
 	x := newLazyReal(source, word, mix.m)
 	value = x.split()
@@ -104,24 +108,25 @@ func (mix *Mixture) refine(word uint64, source *Bits) (isFirst, isEither, isSame
 	return isFirst, isEither, isSame, value
 }
 
-// lazyReal is a real number of which the first length bits behind the point are known, up to its
-// width: it is uniform in the cell from prefix·2^−length to (prefix+width)·2^−length.
+// lazyReal is a real number of which the first length bits after the point are known, up to its
+// width. It is uniform in the cell from prefix·2^−length to (prefix+width)·2^−length.
 type lazyReal struct {
 	source        *Bits
 	prefix, width *big.Int
 	length        int
 }
 
-// newLazyReal returns a uniform real number in [0,1), which begins with the 64 bits of a word,
-// times width.
+// newLazyReal returns width times a uniform real number in [0,1) that begins with the 64 bits of
+// word.
 func newLazyReal(source *Bits, word, width uint64) *lazyReal {
 	x := &lazyReal{source: source, prefix: new(big.Int), width: new(big.Int).SetUint64(width)}
 	x.reveal(word)
 	return x
 }
 
-// split returns the whole part of the number, which becomes its fraction. It reveals bits until the
-// cell has one whole part; another 64 bits are not enough with probability width·2⁻⁶⁴ at most.
+// split returns the integer part of the number and keeps its fraction. It reveals bits until the
+// cell has a single integer part. Another 64 bits are not enough with probability at most
+// width·2⁻⁶⁴.
 func (x *lazyReal) split() uint64 {
 	for {
 		last := new(big.Int).Add(x.prefix, x.width)
@@ -135,9 +140,9 @@ func (x *lazyReal) split() uint64 {
 	}
 }
 
-// below returns all ones if the number is below t and zero if not. It reveals bits until the cell
-// of the known ones lies on one side of t. Two lengths of the same cell may both touch t, but
-// another 64 bits miss it with probability 1 − width·2⁻⁶⁴ or better.
+// below returns all ones if the number is below t and zero otherwise. It reveals bits until the
+// cell of the known bits is on one side of t. Another 64 bits are enough with probability 1 −
+// width·2⁻⁶⁴ or more.
 func (x *lazyReal) below(t func(prec uint) Interval) uint64 {
 	for {
 		bound := t(uint(2*x.length + guard))
@@ -176,5 +181,5 @@ func EqualMask(a, b uint64) uint64 {
 	return -same
 }
 
-// choose returns a where mask is all ones and b where it is zero.
+// choose returns a if mask is all ones and b if it is zero.
 func choose(mask, a, b uint64) uint64 { return b ^ mask&(a^b) }

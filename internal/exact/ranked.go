@@ -1,12 +1,12 @@
 package exact
 
-// DrawRank returns a rank from 0 to n, where n is the number of cumulative probabilities given: it
-// is at most j with probability cumulative[j], which rise with j. weights encloses them more
-// tightly the higher the precision, as for [NewMixture]. word is the first 64 bits of U, and source
-// has those that come after them.
+// DrawRank returns a rank from 0 to n, where n is the number of cumulative probabilities. The rank
+// is at most j with probability cumulative[j], which rises with j. weights returns enclosures of
+// these probabilities, smaller for a higher precision, as for [NewMixture]. word holds the first 64
+// bits of U, and source returns the bits after them.
 //
-// Unlike a Mixture, whose thresholds are public and kept, these may depend on the truth: nothing is
-// kept, and all of U is compared with all of them, whichever decides.
+// Unlike the thresholds of a Mixture, which are public and cached, these may depend on the true
+// value. So nothing is cached, and all of U is compared with all thresholds.
 func DrawRank(source *Bits, word uint64, n int, weights func(prec uint) []Interval) int {
 	x := newLazyReal(source, word, 1)
 	for {

@@ -2,19 +2,20 @@ package exact
 
 import "math/big"
 
-// Below tells whether a uniform real number in [0,1) is below a rational one; next returns its next
-// 64 bits. The answer is yes with a probability of exactly that number.
+// Below returns true if a uniform real number in [0,1) is below a rational number. Each call of
+// next returns the next 64 bits of the uniform number. The result is true with exactly the
+// probability `number`.
 func Below(next func() uint64, number *big.Rat) bool {
 	rest, cell, word := new(big.Int).Set(number.Num()), new(big.Int), new(big.Int)
 	for {
-		cell.QuoRem(rest.Lsh(rest, 64), number.Denom(), rest) // the 64 bits that the number itself begins with
+		cell.QuoRem(rest.Lsh(rest, 64), number.Denom(), rest) // the next 64 bits of the rational number
 		if order := word.SetUint64(next()).Cmp(cell); order != 0 {
 			return order < 0
 		}
 	}
 }
 
-// LawFault says what keeps rational numbers from being a law; "" if nothing does.
+// LawFault returns why rational numbers are not a law, or "" if they are one.
 func LawFault(p []*big.Rat) string {
 	sum := new(big.Rat)
 	for _, x := range p {

@@ -2,13 +2,13 @@ package lp
 
 import "math/big"
 
-// approach walks from the last basis to one that looks optimal, or shows why there is none. Float64
-// numbers of size 1 do not show whether a constraint is violated by 1e-12. So if the vertex turns
-// out to be off by little, the walk goes on from there with that as the unit (A. Gleixner, D.
-// Steffy, K. Wolter, "Iterative refinement for linear programming", INFORMS Journal on Computing
-// 28, 2016).
+// approach walks from the last basis to one that looks optimal, or to one that shows why there is
+// none. Float64 numbers of size 1 do not show whether a constraint is violated by 1e-12. So if the
+// violation at the vertex is small, the walk continues from there with the violation as the unit
+// (A. Gleixner, D. Steffy, K. Wolter, "Iterative refinement for linear programming", INFORMS
+// Journal on Computing 28, 2016).
 //
-// It returns the vertex, or nil if what the walk took for a basis is none.
+// It returns the vertex, or nil if the constraints that the walk ended with are not a basis.
 func (p *Program) approach(objective constraint) *vertex {
 	origin, unit := vector{zeros(p.vars), big.NewInt(1)}, big.NewFloat(1)
 	for {
@@ -19,7 +19,7 @@ func (p *Program) approach(objective constraint) *vertex {
 			return v
 		}
 		off := p.farthest(v.point())
-		// Each time it must become much less, or rounding is not what is wrong.
+		// The violation must become much smaller each time. Otherwise rounding is not its cause.
 		if off.Sign() == 0 || off.Cmp(new(big.Float).Quo(unit, big.NewFloat(1000))) > 0 {
 			return v
 		}
@@ -27,8 +27,8 @@ func (p *Program) approach(objective constraint) *vertex {
 	}
 }
 
-// farthest returns by how much x violates the constraints at most, their largest coefficients being
-// 1.
+// farthest returns the largest violation of a constraint by x, with constraints scaled to a largest
+// coefficient of 1.
 func (p *Program) farthest(x vector) *big.Float {
 	most := new(big.Float)
 	for r := range p.constraints {
@@ -44,14 +44,15 @@ func (p *Program) farthest(x vector) *big.Float {
 	return most
 }
 
-// distance is the excess of constraint r at x, its largest coefficient being 1.
+// distance returns the excess of constraint r at x, with the constraint scaled to a largest
+// coefficient of 1.
 func (p *Program) distance(r int, x vector) *big.Float {
 	e := short(p.excess(r, x))
 	e.Quo(e, short(x.den))
 	return e.Quo(e, p.constraints[r].size)
 }
 
-// look makes the bounds those that are seen from an origin, in a unit.
+// look sets the bounds relative to an origin, in a unit.
 func (w *walk) look(origin vector, unit *big.Float) {
 	w.bound = make([]float64, len(w.p.constraints))
 	for r := range w.p.constraints {

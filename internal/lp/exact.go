@@ -7,8 +7,8 @@ import (
 	"github.com/sluicedp/sluice/privacy"
 )
 
-// certify returns the optimum, with its proof, or a proof that there is none. It starts at a
-// vertex, which mostly is the right one; if it is nil, at 0.
+// certify returns the optimum with its proof, or a proof that there is none. It starts at the
+// vertex v, which is mostly the right one, or at 0 if v is nil.
 func (p *Program) certify(v *vertex, objective constraint) (*Optimum, error) {
 	if v == nil {
 		v = newVertex(p, newWalk(p).basis)
@@ -34,11 +34,11 @@ func (c *constraint) dense(vars int) []*big.Int {
 	return a
 }
 
-// checked is after how many constraints it is checked whether the context has ended.
+// checked is the number of constraints after which the code checks whether the context has ended.
 const checked = 1024
 
-// exact is the simplex method in rational numbers, with Bland's rule: of all constraints that might
-// enter or leave the basis, it is the first.
+// exact is the simplex method in rational numbers, with Bland's rule: of all constraints that may
+// enter or leave the basis, it selects the first.
 type exact struct {
 	p      *Program
 	vertex *vertex
@@ -66,8 +66,8 @@ func (e *exact) replace(i, r int) error {
 
 func (e *exact) equalAt(i int) bool { return e.p.constraints[e.vertex.basis[i]].equal }
 
-// feasible goes to a vertex that satisfies all constraints, by the dual simplex method, and returns
-// it.
+// feasible moves to a vertex that satisfies all constraints, by the dual simplex method, and
+// returns it.
 func (e *exact) feasible(c []*big.Int) (vector, error) {
 	x := e.vertex.point()
 	r := e.violated(x)
@@ -94,7 +94,7 @@ func (e *exact) feasible(c []*big.Int) (vector, error) {
 }
 
 // suiting returns an objective for which the multipliers of all inequalities of the basis are at
-// least 0: c, or if it does not suit the basis, the sum of these inequalities.
+// least 0. It is c or, if c does not have this property, the sum of these inequalities.
 func (e *exact) suiting(c []*big.Int) []*big.Int {
 	if e.negative(e.vertex.multipliers(c)) < 0 {
 		return c
@@ -110,7 +110,7 @@ func (e *exact) suiting(c []*big.Int) []*big.Int {
 	return sum
 }
 
-// excess returns a·x − b of constraint r, times the denominator of x.
+// excess returns a·x − b of constraint r, multiplied by the denominator of x.
 func (p *Program) excess(r int, x vector) *big.Int {
 	c := &p.constraints[r]
 	e := new(big.Int).Mul(c.bound, x.den)
@@ -146,7 +146,7 @@ func (p *Program) violates(r int, x vector) bool {
 }
 
 // leaving returns the place of the constraint whose multiplier would be the first to fall below 0,
-// or −1.
+// or −1 if none would.
 func (e *exact) leaving(y, z vector, above bool) int {
 	best := -1
 	var num, den *big.Int // the least ratio so far
@@ -165,7 +165,8 @@ func (e *exact) leaving(y, z vector, above bool) int {
 	return best
 }
 
-// less tells whether a/b is less than c/d, for b and d above 0, or equal and it is to be preferred.
+// less returns true if a/b is less than c/d, for b and d above 0. If they are equal, it returns
+// preferred.
 func less(a, b, c, d *big.Int, preferred bool) bool {
 	order := new(big.Int).Mul(a, d).Cmp(new(big.Int).Mul(c, b))
 	return order < 0 || order == 0 && preferred
@@ -182,8 +183,8 @@ func (e *exact) negative(y vector) int {
 	return best
 }
 
-// improve goes from a feasible vertex to the best, by the primal simplex method, and returns it
-// with its multipliers.
+// improve moves from a feasible vertex to the best one, by the primal simplex method. It returns
+// the vertex with its multipliers.
 func (e *exact) improve(x vector, c []*big.Int) (vector, vector, error) {
 	for {
 		y := e.vertex.multipliers(c)
@@ -230,7 +231,7 @@ func (e *exact) blocking(x, ray vector) int {
 	return best
 }
 
-// infeasible turns constraint r, which is z·(basis matrix) and cannot be satisfied, into a proof.
+// infeasible converts constraint r, which is z·(basis matrix) and cannot be satisfied, to a proof.
 func (e *exact) infeasible(r int, z vector, above bool) error {
 	y := make([]*big.Rat, len(e.p.constraints))
 	for i := range y {

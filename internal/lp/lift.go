@@ -5,9 +5,9 @@ import (
 	"math/bits"
 )
 
-// prime is the modulus of the inverse. It is the first prime below 2⁶¹ − 1618033988, a number of no
-// meaning: 2⁶¹ − 1 itself is too likely to divide numbers that come from float64, such as a sum of
-// 1 − 2⁻⁶¹.
+// prime is the modulus of the inverse. It is the first prime below 2⁶¹ − 1618033988, which is an
+// arbitrary number. 2⁶¹ − 1 itself is too likely to divide numbers that come from float64, such as
+// a sum of 1 − 2⁻⁶¹.
 const (
 	prime   = 1<<61 - deficit
 	deficit = 1618033999
@@ -24,12 +24,12 @@ type vertex struct {
 	p       *Program
 	basis   []int
 	inverse [][]uint64 // modulo prime
-	found   *vector    // the point, once it is
+	found   *vector    // the point, or nil if it is not computed yet
 }
 
-// newVertex inverts the basis matrix modulo the prime. It returns nil if there is no inverse: then
-// the constraints depend on one another, or the prime divides a determinant, which it does with a
-// probability of about 2⁻⁶¹; or the context has ended.
+// newVertex inverts the basis matrix modulo the prime. It returns nil if the context has ended or
+// if there is no inverse. Then the constraints are linearly dependent, or the prime divides a
+// determinant, which has a probability of about 2⁻⁶¹.
 func newVertex(p *Program, basis []int) *vertex {
 	v := &vertex{p: p, basis: make([]int, p.vars), inverse: make([][]uint64, p.vars)}
 	for j := range v.inverse {
@@ -107,7 +107,7 @@ func reduce(x uint64) uint64 {
 	return x
 }
 
-// mul returns x·y modulo the prime, by 2⁶¹ = deficit.
+// mul returns x·y modulo the prime, using 2⁶¹ = deficit.
 func mul(x, y uint64) uint64 {
 	const low = 1<<61 - 1
 	hi, lo := bits.Mul64(x, y)
@@ -131,7 +131,7 @@ func residue(x *big.Int) uint64 {
 	return new(big.Int).Mod(x, big.NewInt(prime)).Uint64()
 }
 
-// point returns the vertex: x with a·x = b for all constraints of the basis.
+// point returns the vertex, which is x with a·x = b for all constraints of the basis.
 func (v *vertex) point() vector {
 	if v.found == nil {
 		b := make([]*big.Int, len(v.basis))
@@ -154,11 +154,11 @@ func (v *vertex) column(i int) vector {
 // multipliers returns y with y·(basis matrix) = c.
 func (v *vertex) multipliers(c []*big.Int) vector { return v.solve(c, true) }
 
-// solve returns the solution of (basis matrix)·x = b, or of x·(basis matrix) = b, which it has
-// checked. Its digits to the base prime are found one by one: with the inverse C modulo the prime,
-// the first is C·b, and b − A·C·b, divided by the prime, is what the others solve. From enough
-// digits, the fraction with these digits and a small numerator and denominator can be told. As
-// there is an inverse, there is one solution, and the search for it ends.
+// solve returns the solution of (basis matrix)·x = b, or of x·(basis matrix) = b, and verifies it.
+// It computes the digits of the solution to the base prime one by one. With the inverse C modulo
+// the prime, the first digit is C·b. The other digits solve the equation for b − A·C·b, divided by
+// the prime. Enough digits determine the fraction with a small numerator and denominator. There is
+// an inverse, so there is one solution, and the search ends.
 func (v *vertex) solve(b []*big.Int, transposed bool) vector {
 	rest := zeros(len(b))
 	for i := range b {
@@ -178,7 +178,8 @@ func (v *vertex) solve(b []*big.Int, transposed bool) vector {
 	}
 }
 
-// digit returns the first digit of the solution for rest, and makes rest what the others solve.
+// digit returns the first digit of the solution for rest, and replaces rest by the right side for
+// the other digits.
 func (v *vertex) digit(rest []*big.Int, transposed bool) []uint64 {
 	small := make([]uint64, len(rest))
 	for i, r := range rest {
@@ -215,7 +216,7 @@ func dot(x, y []uint64) uint64 {
 	return sum
 }
 
-// subtract takes (basis matrix)·x, or x·(basis matrix), from b.
+// subtract subtracts (basis matrix)·x, or x·(basis matrix), from b.
 func (v *vertex) subtract(b, x []*big.Int, transposed bool) {
 	product := new(big.Int)
 	for i, r := range v.basis {
@@ -230,7 +231,7 @@ func (v *vertex) subtract(b, x []*big.Int, transposed bool) {
 	}
 }
 
-// solved tells whether x is the solution.
+// solved returns true if x is the solution.
 func (v *vertex) solved(x vector, b []*big.Int, transposed bool) bool {
 	rest := make([]*big.Int, len(b))
 	for i := range b {
@@ -245,9 +246,9 @@ func (v *vertex) solved(x vector, b []*big.Int, transposed bool) bool {
 	return true
 }
 
-// fractions returns the vector of rational numbers with the given digits, lowest first, whose
-// numerators and common denominator are all so small that it is hardly by chance: there can be but
-// one, and for most digits there is none.
+// fractions returns the vector of rational numbers with the given digits, lowest first. The
+// numerators and the common denominator must be so small that a coincidence is very unlikely. There
+// is at most one such vector, and for most digits there is none.
 func (p *Program) fractions(digits [][]uint64) (vector, bool) {
 	modulus := new(big.Int).Exp(big.NewInt(prime), big.NewInt(int64(len(digits))), nil)
 	limit := modulus.BitLen()/2 - 25
@@ -275,7 +276,7 @@ func (p *Program) fractions(digits [][]uint64) (vector, bool) {
 	return x, true
 }
 
-// balance makes x the number nearest to 0 that is the same modulo the modulus.
+// balance replaces x by the number nearest to 0 that is equal modulo the modulus.
 func balance(x, modulus *big.Int) {
 	x.Mod(x, modulus)
 	if other := new(big.Int).Sub(x, modulus); other.CmpAbs(x) < 0 {
@@ -284,7 +285,7 @@ func balance(x, modulus *big.Int) {
 }
 
 // fraction returns num of at most limit bits and den > 0 with num = x·den modulo the modulus. If
-// there is such a den of few bits, it is this one.
+// there is such a den of few bits, it returns that one.
 func fraction(x, modulus *big.Int, limit int) (num, den *big.Int) {
 	a, b := new(big.Int).Set(modulus), new(big.Int).Mod(x, modulus)
 	u, v := new(big.Int), big.NewInt(1)

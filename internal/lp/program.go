@@ -7,26 +7,26 @@ import (
 	"math/big"
 )
 
-// MaxVars is the largest number of variables: two matrices of its square are held.
+// MaxVars is the largest number of variables. A program stores two matrices of its square.
 const MaxVars = 4000
 
-// ErrInvalid says that a program is not well formed.
+// ErrInvalid is wrapped by the error for a program that is not well formed.
 var ErrInvalid = errors.New("invalid linear program")
 
-// InfeasibleError says that no point satisfies all rows.
+// InfeasibleError means that no point satisfies all rows.
 type InfeasibleError struct {
-	// Multipliers has a number for each row, at least 0 unless the row is an equation. The rows
-	// multiplied by them add up to coefficients of at least 0 on the left, and to less than 0 on
-	// the right.
+	// Multipliers has a number for each row, at least 0 unless the row is an equation. The sum of
+	// the rows multiplied by them has coefficients of at least 0 on the left, and is below 0 on the
+	// right.
 	Multipliers []*big.Rat
 }
 
 func (e *InfeasibleError) Error() string { return "the linear program is infeasible" }
 
-// UnboundedError says that the objective can be as large as one likes.
+// UnboundedError means that the objective has no upper bound.
 type UnboundedError struct {
-	// Ray is a direction, x ≥ 0, in which no row's left side grows, an equation's stays as it is,
-	// and the objective grows.
+	// Ray is a direction, x ≥ 0, in which the objective grows. No row's left side grows in it, and
+	// the left side of an equation does not change.
 	Ray []*big.Rat
 }
 
@@ -40,28 +40,28 @@ type Term struct {
 
 // Row is the constraint that the sum of Terms is at most Bound, or equal to it.
 type Row struct {
-	Terms []Term   // a variable without one counts 0
-	Equal bool     // it is an equation
+	Terms []Term   // a variable without a term has the coefficient 0
+	Equal bool     // the row is an equation
 	Bound *big.Rat // any number
 }
 
 // Optimum is a solution with its proof.
 type Optimum struct {
 	X     []*big.Rat // a value for each variable
-	Value *big.Rat   // of the objective at X
-	// Multipliers has a number for each row, at least 0 unless the row is an equation. The rows
-	// multiplied by them add up to at least the objective's coefficient of each variable on the
-	// left, and to Value on the right: so that no feasible point has a larger value.
+	Value *big.Rat   // the value of the objective at X
+	// Multipliers has a number for each row, at least 0 unless the row is an equation. The sum of
+	// the rows multiplied by them is, on the left, at least the objective's coefficient of each
+	// variable, and on the right equal to Value. So no feasible point has a larger value.
 	Multipliers []*big.Rat
 }
 
-// Program is a linear program over variables x_0 … x_(n−1) ≥ 0. It remembers the basis of the last
-// solution: to change the objective or to add rows and solve again takes few steps.
+// Program is a linear program over variables x_0 … x_(n−1) ≥ 0. It keeps the basis of the last
+// solution, so that it takes few steps to solve it again with another objective or with more rows.
 type Program struct {
 	vars        int
-	constraints []constraint // of the variables, then of the rows
+	constraints []constraint // those of the variables, then the rows
 	walk        *walk
-	ctx         context.Context // of Maximize while it runs
+	ctx         context.Context // the context of Maximize while it runs
 }
 
 // constraint is a row in two forms: in integers, multiplied by scale, and rounded, with the largest
@@ -91,8 +91,8 @@ func New(vars int) (*Program, error) {
 	return p, nil
 }
 
-// Add adds a row. It returns [ErrInvalid] for a term of no variable of the program or of one that
-// another term has, a coefficient of 0, or a missing number.
+// Add adds a row. It returns [ErrInvalid] for a term whose variable is not in the program or is in
+// another term, for a coefficient of 0, or for a missing number.
 func (p *Program) Add(r Row) error {
 	if err := p.check(r.Terms); err != nil {
 		return err
@@ -121,11 +121,11 @@ func (p *Program) check(terms []Term) error {
 // Rows returns the number of rows.
 func (p *Program) Rows() int { return len(p.constraints) - p.vars }
 
-// Maximize returns a vertex where the objective is largest, or an [*InfeasibleError], an
-// [*UnboundedError], [privacy.ErrNoCertificate], or, for an objective that is not well formed,
-// [ErrInvalid].
+// Maximize returns a vertex where the objective is largest. It returns an [*InfeasibleError], an
+// [*UnboundedError], [privacy.ErrNoCertificate], or [ErrInvalid] for an objective that is not well
+// formed.
 //
-// When ctx ends, so does Maximize, with its error, within the time of one change of an inverse:
+// When ctx ends, Maximize returns its error within the time of one change of an inverse, which is
 // some ten milliseconds for [MaxVars] variables. The program can be solved again.
 func (p *Program) Maximize(ctx context.Context, objective []Term) (*Optimum, error) {
 	if err := p.check(objective); err != nil {
@@ -139,13 +139,13 @@ func (p *Program) Maximize(ctx context.Context, objective []Term) (*Optimum, err
 	}
 	optimum, err := p.certify(v, o)
 	if ended := ctx.Err(); ended != nil {
-		return nil, ended // what was found since means nothing
+		return nil, ended // the result is not valid if the context has ended
 	}
 	return optimum, err
 }
 
-// ended reports whether the context of Maximize has ended. All that takes long stops then, with a
-// result that means nothing, which Maximize discards: a context that has ended stays so.
+// ended returns true if the context of Maximize has ended. All long computations then stop with an
+// invalid result, which Maximize discards.
 func (p *Program) ended() bool { return p.ctx.Err() != nil }
 
 func newConstraint(r Row) constraint {

@@ -6,29 +6,32 @@ import (
 )
 
 const (
-	// zero is what counts as 0 among numbers of size 1. What is lost by it is found again exactly.
+	// zero is the largest absolute value that counts as 0 among numbers of size 1. The exact method
+	// corrects the resulting errors.
 	zero = 1e-11
-	// lean is the smallest pivot that is taken.
+	// lean is the smallest allowed pivot.
 	lean = 1e-8
-	// renewal is the number of steps after which the inverse is made anew, to get rid of rounding.
+	// renewal is the number of steps after which the inverse is computed again, to remove rounding
+	// errors.
 	renewal = 150
 )
 
-// walk is the simplex method in float64. It may be wrong in any way, but for the number of its
-// steps: only the basis where it ends is used.
+// walk is the simplex method in float64. Any of its results may be wrong, except that its number of
+// steps is limited. Only the basis where it ends is used.
 type walk struct {
 	p     *Program
 	basis []int // the constraints of the basis
-	place []int // by constraint, its place in the basis, or −1
+	place []int // by constraint, its index in the basis, or −1
 	// inverse is the inverse of the matrix whose rows are the constraints of the basis;
 	// inverse[j][i] belongs to variable j and place i.
 	inverse [][]float64
-	// bound and x are the bounds of the constraints and the vertex, seen from an origin, in a unit.
+	// bound and x are the bounds of the constraints and the vertex, relative to an origin, in a
+	// unit.
 	bound, x []float64
-	support  []int // scratch: where a row of the inverse is not 0
-	stuck    int   // a constraint that nothing seems to satisfy, or −1
-	steps    int   // left to take
-	since    int   // steps since the inverse was made anew
+	support  []int // a buffer: the indexes where a row of the inverse is not 0
+	stuck    int   // a constraint that no point seems to satisfy, or −1
+	steps    int   // the number of steps that are left
+	since    int   // the number of steps since the inverse was computed
 }
 
 func newWalk(p *Program) *walk {
@@ -41,7 +44,7 @@ func newWalk(p *Program) *walk {
 	return w
 }
 
-// restart goes to the vertex where all variables are 0.
+// restart moves to the vertex where all variables are 0.
 func (w *walk) restart() {
 	w.place = slices.Repeat([]int{-1}, len(w.p.constraints))
 	for j := range w.basis {
@@ -52,8 +55,8 @@ func (w *walk) restart() {
 	w.since = 0
 }
 
-// renew makes the inverse anew, with the given constraints in the basis as far as they are
-// independent.
+// renew computes the inverse again, with those of the given constraints in the basis that are
+// linearly independent.
 func (w *walk) renew(basis []int) {
 	left := w.steps
 	w.restart()
@@ -90,7 +93,8 @@ func steepest(z []float64, stays []bool) int {
 	return best
 }
 
-// maximize walks from the last basis to one that looks optimal, or shows why there is none.
+// maximize walks from the last basis to one that looks optimal, or to one that shows why there is
+// none.
 func (w *walk) maximize(objective constraint) {
 	w.steps = 200 + 20*(w.p.vars+len(w.p.constraints))
 	c := make([]float64, w.p.vars)
@@ -135,7 +139,8 @@ func (w *walk) combine(r int) []float64 {
 	return z
 }
 
-// excess is by how much constraint r is violated at the vertex, or if negative what room it leaves.
+// excess returns the violation of constraint r at the vertex. A negative result is the distance to
+// the bound.
 func (w *walk) excess(r int) float64 {
 	c := &w.p.constraints[r]
 	e := -w.bound[r]
@@ -171,9 +176,9 @@ func (w *walk) replace(i, r int, z []float64) {
 	w.steps--
 }
 
-// feasible walks to a vertex that satisfies all constraints: the dual simplex method, for an
-// objective that is the given one where the present basis suits it. It reports false if there is
-// no such vertex or no step is left.
+// feasible walks to a vertex that satisfies all constraints, by the dual simplex method. The
+// objective is the given one if it suits the present basis. feasible returns false if there is no
+// such vertex or no step is left.
 func (w *walk) feasible(c []float64) bool {
 	y := w.multipliers(c)
 	for i := range y {
@@ -205,7 +210,7 @@ func (w *walk) feasible(c []float64) bool {
 	return false
 }
 
-// renewWith makes the inverse anew and keeps the objective of which y are the multipliers.
+// renewWith computes the inverse again and keeps the objective whose multipliers are y.
 func (w *walk) renewWith(y []float64) []float64 {
 	c := make([]float64, len(y))
 	for i, r := range w.basis {
@@ -217,15 +222,15 @@ func (w *walk) renewWith(y []float64) []float64 {
 	return w.multipliers(c)
 }
 
-// jitter spreads numbers from 1 to 2, the same for the same constraint each time. It keeps
-// multipliers of degenerate programs from being equal, and the method from going in circles.
+// jitter returns a number from 1 to 2 that depends only on the constraint. It makes equal
+// multipliers of degenerate programs different, so that the method does not cycle.
 func jitter(r int) float64 {
 	x := uint64(r)*0x9e3779b97f4a7c15 + 0x632be59bd9b4e019
 	x = (x ^ x>>29) * 0xbf58476d1ce4e5b9
 	return 1 + float64(x>>11)/(1<<53)
 }
 
-// violated returns the constraint outside the basis that is violated most, or −1.
+// violated returns the constraint outside the basis with the largest violation, or −1.
 func (w *walk) violated() int {
 	worst, most := -1, zero
 	for r := range w.p.constraints {
@@ -243,8 +248,8 @@ func (w *walk) violated() int {
 	return worst
 }
 
-// leaving returns the place of the constraint that leaves the basis for z·(basis matrix): that
-// whose multiplier would be the first to fall below 0. It is −1 if none would.
+// leaving returns the place of the constraint that leaves the basis for z·(basis matrix), which is
+// the one whose multiplier would be the first to fall below 0. It returns −1 if there is none.
 func (w *walk) leaving(y, z []float64, above bool) int {
 	best, least := -1, math.Inf(1)
 	for i, zi := range z {
@@ -262,10 +267,10 @@ func (w *walk) leaving(y, z []float64, above bool) int {
 	return best
 }
 
-// improve walks from a feasible vertex to better ones: the primal simplex method. It stops where
-// the vertex looks optimal, the way up has no end, or no step is left.
+// improve walks from a feasible vertex to better ones, by the primal simplex method. It stops if
+// the vertex looks optimal, if the objective has no upper bound, or if no step is left.
 func (w *walk) improve(c []float64) {
-	idle := 0 // steps that did not move, since one that did
+	idle := 0 // the number of steps since the last one that moved
 	for w.steps > 0 && !w.p.ended() {
 		if w.since >= renewal {
 			w.renew(slices.Clone(w.basis))
@@ -285,8 +290,8 @@ func (w *walk) improve(c []float64) {
 	}
 }
 
-// dropped returns the place of a constraint with a negative multiplier: the most negative, or with
-// Bland's rule the first. It is −1 if there is none.
+// dropped returns the place of a constraint with a negative multiplier: the most negative, or the
+// first with Bland's rule. It returns −1 if there is none.
 func (w *walk) dropped(y []float64, bland bool) int {
 	best := -1
 	for i, yi := range y {
@@ -301,7 +306,7 @@ func (w *walk) dropped(y []float64, bland bool) int {
 }
 
 // blocking returns the first constraint that stops a move from the vertex off the constraint at
-// place i, and how far the move goes. It is −1 if nothing stops it.
+// place i, and the length of the move. It returns −1 if no constraint stops it.
 func (w *walk) blocking(i int, bland bool) (int, float64) {
 	best, least, steepest := -1, math.Inf(1), 0.0
 	for r := range w.p.constraints {

@@ -99,7 +99,8 @@ func (c class) has(err error) bool {
 	return c.target != nil && errors.Is(err, c.target)
 }
 
-// classes returns all kinds. The kind of an error is that of the first class whose has returns true.
+// classes returns all kinds. The kind of an error is that of the first class for which has returns
+// true.
 func classes() []class {
 	all := []class{
 		{Unexpected, unexpected, 500, "unexpected", nil, again},

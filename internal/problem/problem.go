@@ -1,4 +1,4 @@
-// Package problem converts the errors of a ledger to an [api.Problem] (RFC 9457) and back, and has
+// Package problem converts the errors of a ledger to an [api.Problem] (RFC 9457) and back. It has
 // the table of kinds with their exit codes and HTTP statuses. A handler writes the result of [Of].
 // A client calls [Restore] on a problem that it has read. Then [errors.Is] and [errors.As] find
 // the same errors in the problem as in the original error.

@@ -23,9 +23,9 @@ import (
 //
 // A receipt does not reveal true values, because other events contain what chains are bound to. It
 // does not show how responses were made, because that depends on what others bought. It has only
-// commitments to that. Of the rest of the log it reveals the position of the sale, by the numbers
-// of events, of the sale and of the buyer, and some hashes of the log's tree. Its checkpoint
-// covers the log up to the end of the sale.
+// commitments to that. Of the rest of the log it reveals only the numbers of the events, of the sale
+// and of the buyer, and some hashes of the tree. Its checkpoint covers the log up to the end of
+// the sale.
 type Receipt struct {
 	Format   string    `json:"format"`   // "sluice receipt 4"
 	Ledger   string    `json:"ledger"`   // the ID of the ledger

@@ -17,9 +17,9 @@ import (
 )
 
 // Statement proves what the ledger has about one object: everything that was released of it, what
-// this cost, and what it earned. If the object was forgotten, it covers the time since the last
-// time. It also proves that nothing is left out, as of the checkpoint. Like a [Receipt] it is a
-// document of its own ([ReadStatement], [Statement.Verify]).
+// this cost, and what it earned. For an object that was forgotten, it covers the time since then.
+// It also proves that nothing is left out, as of the checkpoint. Like a [Receipt] it is a document
+// of its own ([ReadStatement], [Statement.Verify]).
 //
 // The proof of completeness is an event of the log. The last of the Events says that it lists all
 // events about the object, and the checkpoint covers the log up to that event. The ledger records
@@ -28,8 +28,8 @@ import (
 // the audit of a log that continues it.
 //
 // A statement reveals more to its object than a receipt does to a buyer. It has the refusals of
-// the object, the reservations that hold its budget, and, for all sales with the object, the buyer
-// and the total price. Answers to panel queries are charged to the object, but are not in a
+// the object and the reservations that hold its budget. For each sale with the object it has the
+// buyer and the total price. Answers to panel queries are charged to the object, but are not in a
 // statement, because they are about the panel. Requests and their idempotency keys are not in it
 // either.
 type Statement struct {

@@ -2,7 +2,7 @@
 // ledgerhttp). A [Client] has the methods of [ledger.Ledger], with the same requests, results and
 // errors, so that a program can be written for either:
 //
-//	l, err := ledgerclient.Dial(ctx, "https://ledger.example.com", ledgerclient.Options{Token: token})
+//	l, err := ledgerclient.Dial(ctx, "https://ledger.example", ledgerclient.Options{Token: token})
 //	sale, err := l.Sell(ctx, request)
 //
 // There are three differences. Progress is not reported. An estimate cannot be limited to objects

@@ -68,9 +68,8 @@ func (c *Client) ChangeTerms(ctx context.Context, r api.ChangeTermsRequest) (api
 }
 
 // Reconcile is [ledger.Ledger.Reconcile] without progress. The whole table is sent in one request,
-// and must fit into it. Confirm gets the result of a dry run. If the changes would differ from it
-// when they are to be done, nothing is done, and the error is a [*api.Problem] of the kind
-// "changed".
+// and must fit into it. Confirm gets the result of a dry run. If the result has changed when the
+// request is executed, nothing is done. The error is then a [*api.Problem] of the kind "changed".
 func (c *Client) Reconcile(ctx context.Context, r api.ReconcileRequest) (out api.ReconcileResult, err error) {
 	if r.Members == nil {
 		return out, fmt.Errorf("%w: no table is given", api.ErrInvalid)

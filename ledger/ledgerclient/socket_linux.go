@@ -9,8 +9,9 @@ import (
 	"syscall"
 )
 
-// checkServer returns an error if the server at the path runs neither as root nor as this user,
-// and users other than these two and the server's could have placed the socket.
+// checkServer returns an error if another user may have placed the socket at path. It accepts a
+// server that runs as root or as this user. It accepts any other server if only its user, root and
+// this user could have placed the socket.
 func checkServer(c net.Conn, path string) error {
 	socket, is := c.(*net.UnixConn)
 	if !is {

@@ -241,8 +241,8 @@ func (c *boundConn) Close() error {
 }
 
 // prove records that the gate has admitted a request of a principal on the connection of ctx. It
-// returns false if the principal already has as many proven connections as there are free ones for
-// callers without priority, so that one principal holds at most half. The connection is then
+// returns false if the principal already has as many proven connections as are still free for
+// callers without priority. So one principal holds at most half of them. The connection is then
 // unproven, and must be closed after the answer. It returns true if ctx has no bounded connection.
 func prove(ctx context.Context, by Holder) bool {
 	c, is := ctx.Value(connectionKey{}).(*boundConn)

@@ -94,6 +94,7 @@ func (h Holder) namespaced(key string) (string, error) {
 	return h.Role + "/" + hashed(h.Whom+"\x00"+key), nil
 }
 
+// hashed returns the SHA-256 of a text in hexadecimal digits.
 func hashed(text string) string {
 	sum := sha256.Sum256([]byte(text))
 	return hex.EncodeToString(sum[:])

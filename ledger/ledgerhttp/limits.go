@@ -21,8 +21,8 @@ import (
 type Limits struct {
 	Body    int64         // bytes of a body: 64 MiB
 	Memory  int64         // bytes of bodies, and of answers being sent, at a time: 256 MiB
-	Read    time.Duration // how far a body may fall behind the rate Slowest: 10 seconds
-	Write   time.Duration // how far the reader of an answer may fall behind the rate Slowest: 30 seconds
+	Read    time.Duration // how far a body may be late against the rate Slowest: 10 seconds
+	Write   time.Duration // how far the reader of an answer may be late against the rate Slowest: 30 seconds
 	Slowest int           // bytes per second that a caller must send or read on average: 16 KiB
 	// for a request that is no stream: 10 minutes. Repeated with its key, it goes on
 	Time    time.Duration
@@ -45,13 +45,14 @@ type Limits struct {
 	// descriptor, and the ledger needs some for its files.
 	Connections int
 	// PerAddress is how many connections are open at a time from one IP address: 3,000. For IPv6
-	// an address is a /64 network. If it is negative, there is no such limit: use this behind a
-	// reverse proxy, where all connections have the same address. It does not apply to a Unix
+	// an address is a /64 network. If it is negative, there is no such limit: use this for a
+	// reverse proxy, from which all connections have the same address. It does not apply to a Unix
 	// socket.
 	PerAddress int
 	Unproven   time.Duration // until a request on a new connection must be admitted: 20 seconds
 }
 
+// orDefaults returns the limits with defaults for the fields that are 0.
 func (l Limits) orDefaults() Limits {
 	return Limits{
 		Body:        cmp.Or(l.Body, 64<<20),
@@ -82,6 +83,7 @@ type principal struct {
 	of   string // the buyer or the object; in other roles the name of the token
 }
 
+// principal returns the principal by which the holder counts.
 func (h Holder) principal() principal { return principal{h.Role, cmp.Or(h.Whom, h.Name)} }
 
 // mostPrincipals is how many principals each rate limit remembers. When there are more, all are
@@ -152,6 +154,7 @@ const (
 // metricsShare is the divisor for metrics: they have 1/metricsShare of the places of a room.
 const metricsShare = 16
 
+// sideOf returns the side of a room that serves a role.
 func sideOf(role string) int {
 	switch role {
 	case roleOperator:

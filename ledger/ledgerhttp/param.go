@@ -90,6 +90,7 @@ func query(raw string, params []param) (map[string]string, *api.Problem) {
 	return out, nil
 }
 
+// fits reports whether a value is valid for the kind of the parameter.
 func (p param) fits(value string) bool {
 	var err error
 	switch p.kind {

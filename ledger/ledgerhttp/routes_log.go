@@ -96,6 +96,7 @@ func (c *call) filter() eventFilter {
 	return f
 }
 
+// has reports whether an event passes the filter.
 func (f eventFilter) has(e event.Event) bool {
 	if len(f.kinds) > 0 && !slices.Contains(f.kinds, e.Kind()) {
 		return false

@@ -26,6 +26,7 @@ func (c *call) truths(brought httpapi.Truths) *bearer {
 	return c.truthsOf(map[string]httpapi.Truths{"": brought})
 }
 
+// truthsOf returns the provider of true values for a request about several questions.
 func (c *call) truthsOf(brought map[string]httpapi.Truths) *bearer {
 	c.bearer = &bearer{brought: brought, source: c.handler.options.Truth, waits: c.leaveTurn}
 	return c.bearer
@@ -84,6 +85,7 @@ func (b *bearer) tell(ctx context.Context, question string, objects []string) ([
 	return values, nil
 }
 
+// need records that objects need a true value of a question.
 func (b *bearer) need(question string, objects []string) {
 	if last := len(b.needs) - 1; last >= 0 && b.needs[last].Question == question {
 		b.needs[last].Objects = append(b.needs[last].Objects, objects...)
@@ -108,7 +110,7 @@ func (b *bearer) explain(p *api.Problem) *api.Problem {
 	case b == nil:
 	case p.Kind == problem.TruthNeeded:
 		p.Needs = b.needs
-	// the request was cancelled or too late, whatever the source returned
+	// the request was cancelled or too late; the source does not matter
 	case p.Kind == problem.Interrupted || p.Kind == problem.Late:
 	case b.failed || b.asked && p.Kind == problem.Invalid && p.Field == "truths":
 		// The error of the source is not passed on, because its text may contain a true value.

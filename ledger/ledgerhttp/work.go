@@ -30,7 +30,7 @@ const (
 	// recordsEach is the estimated number of records that are read for each object of a panel.
 	recordsEach = 3
 	// mostWaiting is how many requests of one principal may wait for a turn, in addition to those
-	// that may have a turn at the same time.
+	// that may have one.
 	mostWaiting = 32
 )
 
@@ -201,6 +201,7 @@ func (p *purses) settle(by principal, more float64) {
 	p.spend(p.filled(by), more)
 }
 
+// spend takes n from a purse, within its bounds. A negative n refills it.
 func (p *purses) spend(one *purse, n float64) { one.has = min(max(one.has-n, -p.most), p.most) }
 
 // filled returns the purse of a principal after adding the refill since its last use.

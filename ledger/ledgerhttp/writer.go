@@ -120,6 +120,7 @@ func (c *call) send(ctx context.Context, result any) error {
 	return err
 }
 
+// sendAs sends a result: a document or a body as it is, and any other value as JSON.
 func (c *call) sendAs(ctx context.Context, result any) error {
 	switch r := result.(type) {
 	case document:

@@ -15,16 +15,16 @@ import (
 
 // CSVOptions describes the columns of two CSV files with a graph, for [CSVOptions.Read].
 type CSVOptions struct {
-	IDColumn    string // of the nodes, default "id"
-	ColorColumn string // of the nodes: the true answer; required
-	// Colors are the names of the outputs 0, 1, …, each once; a vertex of another colour is an
-	// error, an output that is no vertex's colour is not. Default: the colours of the vertices in
-	// the order of their bytes.
+	IDColumn    string // the column of the nodes' ids, default "id"
+	ColorColumn string // the column of the nodes' colours, which are the true answers; required
+	// Colors are the names of the outputs 0, 1, …, each once. A vertex of another colour is an
+	// error; an output that is the colour of no vertex is not. Default: the colours of the
+	// vertices, sorted by their bytes.
 	Colors []string
 }
 
-// CSVGraph is a graph of datasets with names, as [CSVOptions.Read] returns it. Vertices have the
-// order of the rows.
+// CSVGraph is a graph of datasets with names, as returned by [CSVOptions.Read]. The vertices are in
+// the order of the rows.
 type CSVGraph struct {
 	Graph *Graph // the graph itself
 	// IDs are the names of the vertices.
@@ -40,15 +40,15 @@ type CSVGraph struct {
 
 // Read reads a graph of datasets from two CSV files (RFC 4180: UTF-8, comma-separated, with a
 // header row; a byte-order mark is skipped). nodes has a row for each vertex with its id and its
-// colour, edges a row for each edge with the ids of its ends in the columns source and target; the
-// order of the ends does not matter, and all other columns are ignored.
+// colour. edges has a row for each edge with the ids of its ends in the columns source and target.
+// The order of the ends does not matter, and all other columns are ignored.
 //
 // It takes memory in proportion to the files. It returns an [*InputError] with the file, the line
-// and, if about one, the id of a vertex, for: malformed CSV, rows of another length than the
-// header, columns that are missing or there twice; ids that are empty or given twice; colours that
-// are empty, not among those asked for, more than 1,024 or fewer than two; and edges with unknown
-// ids, from a vertex to itself or given twice, in either direction. It returns [privacy.ErrInvalid]
-// for options that are not as described, and errors of the readers as they are, wrapped.
+// and the id of a vertex if the error is about one. The reasons are: malformed CSV, rows of another
+// length than the header, missing or repeated columns; empty or repeated ids; colours that are
+// empty, not among Colors, more than 1,024 or fewer than two; and edges with unknown ids, from a
+// vertex to itself, or repeated in either direction. It returns [privacy.ErrInvalid] for invalid
+// options, and wraps errors of the readers.
 func (o CSVOptions) Read(nodes, edges io.Reader) (*CSVGraph, error) {
 	if err := o.validate(); err != nil {
 		return nil, err
@@ -78,7 +78,7 @@ func (o CSVOptions) validate() error {
 	return nil
 }
 
-// Vertex returns the number of the vertex with an id.
+// Vertex returns the number of the vertex with an id. ok is false if there is none.
 func (c *CSVGraph) Vertex(id string) (v int, ok bool) {
 	v, ok = c.vertex[id]
 	return v, ok
@@ -89,13 +89,13 @@ func (c *CSVGraph) readNodes(r io.Reader, options CSVOptions) error {
 	if err != nil {
 		return err
 	}
-	numbers := make(map[string]int) // of the colours
+	numbers := make(map[string]int) // the numbers of the colours
 	for number, name := range c.Colors {
 		numbers[name] = number
 	}
 	var colors []uint32
 	for f.next() {
-		id, name := strings.Clone(f.field(0)), f.field(1) // a field holds on to all of its row
+		id, name := strings.Clone(f.field(0)), f.field(1) // cloned, because a field keeps its whole row in memory
 		if id == "" {
 			return f.fault("", "a vertex without an id")
 		}
@@ -145,7 +145,7 @@ func (c *CSVGraph) readEdges(r io.Reader) error {
 		return err
 	}
 	var pairs []uint64
-	var lines []uint32 // by the places of the pairs; half as large as int
+	var lines []uint32 // by index of the pair; uint32 takes half the memory of int
 	for f.next() {
 		var ends [2]int
 		for i, end := range [2]string{"source", "target"} {
@@ -172,11 +172,11 @@ func (c *CSVGraph) readEdges(r io.Reader) error {
 	return nil
 }
 
-// ReadGiven reads laws at some vertices, for [Problem], from a CSV file as [CSVOptions.Read] reads
-// them: with columns id, color and probability, the probability of that colour at that vertex, a
-// decimal number in [0,1]. It is for two colours. It returns an [*InputError] as Read does, also
-// for a vertex that is given twice, an unknown id or colour, and a probability that is not one; and
-// [privacy.ErrInvalid] if the graph has more than two colours.
+// ReadGiven reads laws at some vertices, for [Problem], from a CSV file in the format of
+// [CSVOptions.Read]. It has the columns id, color and probability: the probability of that colour
+// at that vertex, a decimal number in [0,1]. It is for two colours. It returns an [*InputError]
+// like Read, also for a repeated vertex, an unknown id or colour, and an invalid probability. It
+// returns [privacy.ErrInvalid] if the graph has more than two colours.
 func (c *CSVGraph) ReadGiven(boundary io.Reader) (map[int][]float64, error) {
 	if len(c.Colors) != 2 {
 		return nil, invalid("a boundary of %d colours; 2 are possible", len(c.Colors))
@@ -215,15 +215,14 @@ func (c *CSVGraph) ReadGiven(boundary io.Reader) (map[int][]float64, error) {
 type csvFile struct {
 	name    string
 	reader  *csv.Reader
-	columns []int // by column asked for, its place in a row
+	columns []int // by requested column, its index in a row
 	row     []string
-	line    int // where row starts
+	line    int // the line at which row starts
 	err     error
 }
 
-// openCSV reads the header.
-//
-// known are ids of vertices: a first row with one of them is no header.
+// openCSV reads the header. known are ids of vertices: a first row with one of them is not a
+// header.
 func openCSV(r io.Reader, name string, known map[string]int, columns ...string) (*csvFile, error) {
 	buffered := bufio.NewReader(r)
 	if mark, _ := buffered.Peek(3); string(mark) == "\uFEFF" {
@@ -251,8 +250,8 @@ func openCSV(r io.Reader, name string, known map[string]int, columns ...string) 
 }
 
 // titles returns the columns of the header, which has been read, for an error: the first 20, and 40
-// bytes of each. It returns "" if the row may be data, of a file without a header: an error has no
-// cell of a file. The file is not used after that.
+// bytes of each. It returns "" if the row may be data, of a file without a header, because an error
+// must not contain a cell of a file. The file is not used after that.
 func (f *csvFile) titles(known map[string]int) string {
 	const most, longest = 20, 40
 	header := slices.Clone(f.row) // the memory of the row is reused
@@ -269,8 +268,9 @@ func (f *csvFile) titles(known map[string]int) string {
 	return "; the header has " + strings.Join(titles, ", ")
 }
 
-// mayBeData reports whether the first row may be one of data: it has a number or something that is
-// no title, the id of a vertex, or a cell that one of the next rows has, too, in any column.
+// mayBeData returns true if the first row may be a row of data. This is so if it has a number or a
+// text that cannot be a title, the id of a vertex, or a cell that is also in one of the next rows,
+// in any column.
 func (f *csvFile) mayBeData(header []string, known map[string]int) bool {
 	for _, title := range header {
 		_, err := strconv.ParseFloat(title, 64)
@@ -311,7 +311,7 @@ func (f *csvFile) next() bool {
 	return false
 }
 
-// field returns a column that was asked for.
+// field returns a requested column.
 func (f *csvFile) field(column int) string { return f.row[f.columns[column]] }
 
 func (f *csvFile) fault(vertex, format string, args ...any) error {

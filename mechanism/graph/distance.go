@@ -2,14 +2,14 @@ package graph
 
 import "slices"
 
-// Distances returns the distance of each vertex to the boundary of its region: 0 for a vertex with
-// a neighbour of another rainbow (of another colour, with two outputs), and −1 in a component that
-// has no such vertex. There the optimal answer is always the true one: all datasets of the
-// component have the same, so it reveals nothing.
+// Distances returns the distance of each vertex to the boundary of its region. It is 0 for a vertex
+// with a neighbour of another rainbow (of another colour, with two outputs), and −1 in a component
+// that has no such vertex. There the optimal answer is always the true one: all datasets of the
+// component have the same answer, so it reveals nothing.
 //
-// It takes one sweep from the whole boundary: a shortest path to the boundary of another region
-// would have to cross that of one's own first. It returns [privacy.ErrInvalid] for preferences of
-// another number of vertices.
+// It takes one sweep from the whole boundary, because a shortest path to the boundary of another
+// region first crosses the boundary of its own region. It returns [privacy.ErrInvalid] for
+// preferences with another number of vertices.
 func (g *Graph) Distances(p *Preferences) ([]int32, error) {
 	if g.Vertices() != p.Vertices() {
 		return nil, invalid("a graph of %d vertices with preferences of %d", g.Vertices(), p.Vertices())

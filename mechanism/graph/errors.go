@@ -6,9 +6,9 @@ import (
 	"github.com/sluicedp/sluice/privacy"
 )
 
-// InputError says what is wrong with the description of a graph or a mechanism, and where. It wraps
-// [privacy.ErrInvalid]. Of a file, its text and Reason name the line, and nothing that is in the
-// file.
+// InputError describes what is wrong with the description of a graph or a mechanism, and where. It
+// wraps [privacy.ErrInvalid]. For a file, its text and Reason name the line, and contain nothing
+// from the file.
 type InputError struct {
 	File   string // "nodes", "edges" or "boundary" when read from CSV
 	Line   int    // of that file, from 1; 0 if not read from a file
@@ -25,7 +25,7 @@ func (e *InputError) Error() string {
 	if e.Edge > 0 && e.Line == 0 {
 		where += fmt.Sprintf("edge %d: ", e.Edge)
 	}
-	if e.Vertex != "" && e.Line == 0 { // a cell could be anything if a column is named wrongly
+	if e.Vertex != "" && e.Line == 0 { // with a wrong column name, a cell could hold private data
 		where += fmt.Sprintf("vertex %q: ", e.Vertex)
 	}
 	return where + e.Reason
@@ -34,19 +34,19 @@ func (e *InputError) Error() string {
 // Unwrap returns [privacy.ErrInvalid].
 func (e *InputError) Unwrap() error { return privacy.ErrInvalid }
 
-// ConflictError says that no private mechanism has the given laws, and names two vertices: at To,
+// ConflictError means that no private mechanism has the given laws, and names two vertices: at To,
 // one of Outputs has a higher probability than is possible at that distance from From. It wraps
 // [privacy.ErrInvalid].
 //
-// Two other conflicts have no outputs: laws that only exclude each other together, of more than two
-// outputs (Others), and a boundary without laws (Missing).
+// Two other conflicts have no outputs: laws of more than two outputs that exclude each other only
+// together (Others), and a boundary without laws (Missing).
 type ConflictError struct {
 	From, To int   // the vertices
-	Outputs  []int // whose probabilities are added up, in ascending order
-	Distance int   // the number of steps of a path between both; if another is shorter, Bound is lower yet
+	Outputs  []int // the outputs whose probabilities are summed, in ascending order
+	Distance int   // the number of steps of a path between both; for a shorter path, Bound would be lower
 
-	FromProbability, ToProbability float64 // of Outputs
-	Bound                          float64 // the largest ToProbability possible
+	FromProbability, ToProbability float64 // the summed probabilities of Outputs
+	Bound                          float64 // the largest possible ToProbability
 
 	Others  []int // further vertices whose laws take part, in ascending order
 	Missing bool  // From and To are neighbours of different colours, and neither has a law
@@ -73,7 +73,7 @@ func invalid(format string, args ...any) error {
 	return fmt.Errorf("%w: "+format, append([]any{privacy.ErrInvalid}, args...)...)
 }
 
-// faultAt is an error about a vertex.
+// faultAt returns an error about a vertex.
 func faultAt(v int, format string, args ...any) error {
 	return &InputError{Vertex: fmt.Sprint(v), Reason: fmt.Sprintf(format, args...)}
 }

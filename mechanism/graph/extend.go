@@ -8,8 +8,8 @@ import (
 
 // extend solves the problem of [Problem.Given] for two outputs.
 //
-// Instead of torkamani2023 Algorithm 1, with all distances and all pairs of given vertices, there
-// is one sweep for each colour, over disjoint parts of the graph.
+// torkamani2023 Algorithm 1 uses all distances and all pairs of given vertices. extend instead does
+// one sweep for each colour, over disjoint parts of the graph.
 func (p Problem) extend() (Table, error) {
 	s := newSweep(p)
 	if err := s.place(p.Given); err != nil {
@@ -34,36 +34,39 @@ func (p Problem) extend() (Table, error) {
 }
 
 // sweep computes the minimum that [Problem.Solve] describes. It is a shortest-path problem in which
-// a step takes a chance to its Upper. As this is the same increasing function on all edges, and
-// does not lessen a chance, labels come off in non-decreasing order and new ones are in
-// non-decreasing order too: they queue behind each other as in a breadth-first search, the first
-// label of a vertex is its least, and the given vertices need only be sorted and merged in.
+// a step maps a chance to its Upper. This map is the same increasing function on all edges, and
+// does not decrease a chance. So labels are removed in non-decreasing order, and new ones are added
+// in non-decreasing order too. They form a queue as in a breadth-first search, and the first label
+// of a vertex is its smallest. Only the given vertices must be sorted and merged in.
 //
-// A sweep stops at given vertices, and compares. That is enough: if no label undercuts a given
-// chance, no path through that vertex leads to a smaller label than the vertex itself; and if some
-// given chance is too large for another at a distance, so is one along the path between both, over
-// which no third vertex is given. Inside such a path all vertices have one colour, for an edge
-// between two colours is hit. So the sweep for a colour need only enter vertices of that colour,
-// and (by torkamani2023 Lemma 9) it does not matter for which colour a path is tested.
+// A sweep stops at given vertices, and compares. This is sufficient for two reasons. If no label is
+// below a given chance, no path through that vertex leads to a smaller label than the vertex
+// itself. And if some given chance is too large for another at a distance, so is one along the path
+// between both, over which no third vertex is given. Inside such a path all vertices have one
+// colour, because one end of each edge between two colours is given. So the sweep for a colour need
+// only enter vertices of that colour. By torkamani2023 Lemma 9, it does not matter for which colour
+// a path is tested.
 type sweep struct {
 	graph   *Graph
 	steps   powers
 	laws    []float64   // two probabilities a vertex
-	sources [2][]source // the given vertices beside free ones, by the colour of these
+	sources [2][]source // the given vertices with free neighbours, by the colour of the neighbours
 	queue   []uint32
-	// here is the chance of the vertex that was visited last, and bound that of its neighbours.
+	// here is the chance of the last visited vertex, and bound the largest chance of its
+	// neighbours.
 	here, bound chance
-	// from is the vertex that a label came from, the vertex itself if it is given, or else unseen +
-	// its colour.
+	// from is the vertex that a label came from, or the vertex itself if it is given. Otherwise it
+	// is unseen + its colour.
 	from []uint32
 }
 
 const unseen = math.MaxUint32 - 1
 
-// source is a given vertex, with its chance beside it: what is sorted should not be scattered.
+// source is a given vertex with its chance. The chance is copied here so that sorting reads
+// contiguous memory.
 type source struct {
 	vertex uint32
-	chance chance // of the colour
+	chance chance // the chance of the colour
 }
 
 func newSweep(p Problem) *sweep {
@@ -77,7 +80,7 @@ func newSweep(p Problem) *sweep {
 	return s
 }
 
-// set puts the chance of an output into the laws.
+// set stores the chance of an output in the laws.
 func (s *sweep) set(v, output int, c chance) {
 	s.laws[2*v+output], s.laws[2*v+1-output] = c.yes, c.no
 }
@@ -87,7 +90,7 @@ func (s *sweep) chance(v, output int) chance {
 	return chance{s.laws[2*v+output], s.laws[2*v+1-output]}
 }
 
-// place puts the given laws in.
+// place stores the given laws.
 func (s *sweep) place(given map[int][]float64) error {
 	for _, v := range slices.Sorted(maps.Keys(given)) {
 		if v < 0 || v >= s.graph.Vertices() {
@@ -102,8 +105,8 @@ func (s *sweep) place(given map[int][]float64) error {
 	return nil
 }
 
-// scan goes through all edges in order: it tests that one end of each boundary edge is given and
-// that given neighbours do not exclude each other, and finds the sources.
+// scan iterates over all edges in order and finds the sources. It checks that one end of each
+// boundary edge is given, and that given neighbours do not exclude each other.
 func (s *sweep) scan() error {
 	for v, color := range s.from {
 		if color < unseen {
@@ -161,11 +164,11 @@ func (s *sweep) run(color int) error {
 	return nil
 }
 
-// visit labels the neighbours of a vertex whose own label is final, and compares those that are
-// given.
+// visit labels the neighbours of a vertex whose own label is final, and checks the neighbours that
+// are given.
 func (s *sweep) visit(v uint32, color int) error {
 	here := s.chance(int(v), color)
-	if here != s.here { // many that follow each other are alike
+	if here != s.here { // many consecutive vertices have the same chance
 		s.here, s.bound = here, s.steps.next(here)
 	}
 	free := s.from[v] != v
@@ -198,8 +201,8 @@ func (s *sweep) checkEdge(e edge) error {
 	return nil
 }
 
-// conflict names, for a given vertex whose chance is too large beside a neighbour, the given vertex
-// that the label of the neighbour came from.
+// conflict returns the error for a given vertex whose chance is too large beside a neighbour. It
+// names the given vertex that the label of the neighbour came from.
 func (s *sweep) conflict(e edge, there chance) error {
 	distance := 1
 	for ; s.from[e.from] != uint32(e.from); distance++ {
@@ -208,8 +211,8 @@ func (s *sweep) conflict(e edge, there chance) error {
 	return s.steps.conflict(e, distance, s.chance(e.from, e.output), there)
 }
 
-// conflict describes the chances of an output at two vertices that exclude each other. If it is the
-// opposite output whose probability is too large, in the other direction, it names that.
+// conflict describes the chances of an output at two vertices that exclude each other. If the
+// probability of the opposite output is too large, in the other direction, it names that output.
 func (p powers) conflict(e edge, distance int, from, to chance) error {
 	bound := p.walk(from, distance)
 	if to.yes <= bound.yes+tolerance {

@@ -12,15 +12,15 @@ import (
 	"github.com/sluicedp/sluice/privacy"
 )
 
-// NotGradualError says that no pair of answers has the given laws at the cost of the second answer
+// NotGradualError means that no pair of answers has the given laws at the cost of the second answer
 // alone. It wraps [privacy.ErrInvalid].
 //
-// The fields prove it. They are a game: whoever answers i first and then j at vertex v gains
-// First[v][i] + Second[v][j]. Answers with the given laws gain Gain in all, which is above 0,
-// however the two depend on each other. But the Moves show that no private pair of answers gains
-// anything: a move of a vertex v, a neighbour w and two answers stands for Pr(i,j | v) − e^ε Pr(i,j
-// | w) ≤ 0, and with the weights of the moves these inequalities add up to at least the gain at
-// every vertex, for every pair of answers.
+// The fields are a proof. They define a game: a player who answers i first and then j at vertex v
+// gains First[v][i] + Second[v][j]. Answers with the given laws gain Gain in total, which is above
+// 0, for any dependence of the two answers. But the Moves show that no private pair of answers
+// gains anything. A move of a vertex v, a neighbour w and two answers represents Pr(i,j | v) − e^ε
+// Pr(i,j | w) ≤ 0. The sum of these inequalities, with the weights of the moves, is at least the
+// gain at every vertex, for every pair of answers.
 type NotGradualError struct {
 	First, Second [][]*big.Rat  // by vertex, then output
 	Gain          *big.Rat      // above 0
@@ -28,7 +28,7 @@ type NotGradualError struct {
 }
 
 // GradualMove is the inequality Pr(First, Second | Vertex) − e^ε Pr(First, Second | Neighbor) ≤ 0,
-// times a Weight above 0.
+// multiplied by a Weight above 0.
 type GradualMove struct {
 	Vertex, Neighbor int      // an edge, in this direction
 	First, Second    int      // the two answers
@@ -45,28 +45,29 @@ func (e *NotGradualError) Error() string {
 func (e *NotGradualError) Unwrap() error { return privacy.ErrInvalid }
 
 // Gradual returns the laws of two answers for each vertex, a first one and a second one that raises
-// it: by vertex, first output and second output, the probability of the pair. The first answer has
-// the law low[v], the second one high[v], and the pair is ε-differentially private with e^ε =
-// growth: both together cost no more than the second may alone. Given the first answer i, the
-// second one is j with probability pair[v][i][j] / low[v][i].
+// it. The result holds the probability of each pair, by vertex, first output and second output. The
+// first answer has the law low[v], the second one high[v]. The pair is ε-differentially private
+// with e^ε = growth: both together cost no more than the second may alone. Given the first answer
+// i, the second one is j with probability pair[v][i][j] / low[v][i].
 //
-// Whether there are such laws is a linear program; the answer is proven in rational arithmetic. Of
-// several it is one whose answers are the same as often as possible, if both have as many outputs.
+// A linear program decides whether there are such laws, with a proof in rational arithmetic. If
+// there are several and both answers have the same number of outputs, the result is one whose
+// answers are equal as often as possible.
 //
-// For two outputs whose laws are those of the balanced optimum no program is needed, see
-// mechanism.Score; for other laws on a line, see mechanism.Sampler.Rank. Of more outputs and
-// several regions, take the optimal laws with randomized response on the boundary
+// For two outputs whose laws are those of the balanced optimum, no program is needed, see
+// mechanism.Score. For other laws on a line, see mechanism.Sampler.Rank. For more outputs and
+// several regions, use the optimal laws with randomized response on the boundary
 // ([Graph.RationalLaws]), at e^ε₁ = E₁ and e^ε₂ = E₂ = growth. For E₁² ≥ k−1 errors are uniform,
-// and there is a gradual release on every graph. For smaller E₁ there may be none: where three
-// regions of three outputs meet there is none from E₁ = 6/5 to E₂ = 5/4, but there is one from 5/4
+// and there is a gradual release on every graph. For smaller E₁ there may be none. Where three
+// regions of three outputs meet, there is none from E₁ = 6/5 to E₂ = 5/4, but there is one from 5/4
 // to 5.
 //
-// Gradual returns a [*NotGradualError] if there are none, and [privacy.ErrNoCertificate] if the
-// effort was not enough to know. It returns [privacy.ErrInvalid] unless growth is at least 1, low
-// and high have a law for each vertex that adds up to exactly 1, and the vertices times the pairs
-// of outputs are at most 4,000.
+// Gradual returns a [*NotGradualError] if there are no such laws, and [privacy.ErrNoCertificate] if
+// its bounded work was not enough to decide. It returns [privacy.ErrInvalid] unless growth is at
+// least 1, low and high have a law for each vertex that sums to exactly 1, and the vertices times
+// the pairs of outputs are at most 4,000.
 //
-// When ctx ends, so does Gradual, with its error, as [Problem.Solve] does.
+// When ctx ends, Gradual returns its error, like [Problem.Solve].
 func Gradual(ctx context.Context, g *Graph, low, high [][]*big.Rat, growth *big.Rat) ([][][]*big.Rat, error) {
 	if growth == nil || growth.Cmp(big.NewRat(1, 1)) < 0 {
 		return nil, invalid("e^ε is missing or below 1")
@@ -95,7 +96,7 @@ func Gradual(ctx context.Context, g *Graph, low, high [][]*big.Rat, growth *big.
 // pairs is the linear program of the pairs of answers. Its rows are the laws of the first answer,
 // by vertex and output, then those of the second, and then the moves.
 type pairs struct {
-	vertices, first, second int // how many there are, of vertices and of outputs
+	vertices, first, second int // the numbers of vertices and of outputs of both answers
 	low, high               [][]*big.Rat
 	moves                   []GradualMove // without weights
 	program                 *lp.Program
@@ -119,7 +120,7 @@ func newPairs(ctx context.Context, g *Graph, low, high [][]*big.Rat, growth *big
 	return p, errors.Join(p.addLaws(), p.addMoves(ctx, g, growth))
 }
 
-// checkRational returns the number of outputs of some laws, one for each vertex.
+// checkRational checks that there is one law for each vertex, and returns their number of outputs.
 func checkRational(vertices int, laws [][]*big.Rat) (outputs int, err error) {
 	if vertices == 0 || len(laws) != vertices {
 		return 0, invalid("%d laws for %d vertices; one each is needed", len(laws), vertices)
@@ -163,7 +164,8 @@ func (p *pairs) addLaws() (err error) {
 	return err
 }
 
-// addMoves adds the inequalities of privacy. As δ is 0, those of single pairs imply those of sets.
+// addMoves adds the inequalities of privacy. Because δ is 0, the inequalities of single pairs imply
+// those of sets.
 func (p *pairs) addMoves(ctx context.Context, g *Graph, growth *big.Rat) (err error) {
 	one, minus := big.NewRat(1, 1), new(big.Rat).Neg(growth)
 	for v := range p.vertices {
@@ -195,9 +197,9 @@ func (p *pairs) laws(x []*big.Rat) [][][]*big.Rat {
 	return laws
 }
 
-// game turns the multipliers y of an infeasible program into a game. They combine its rows to
-// coefficients y(v,i) + y(v,j) + moves(v,i,j) ≥ 0 and a bound Σ y·law < 0. So with the gains −y the
-// moves add up to at least the gain, and the given laws gain more than 0.
+// game converts the multipliers y of an infeasible program to a game. They combine the rows of the
+// program to coefficients y(v,i) + y(v,j) + moves(v,i,j) ≥ 0 and a bound Σ y·law < 0. So with the
+// gains −y, the sum of the moves is at least the gain, and the given laws gain more than 0.
 func (p *pairs) game(multipliers []*big.Rat) *NotGradualError {
 	e := &NotGradualError{Gain: new(big.Rat)}
 	take := func(laws [][]*big.Rat, outputs int) (gains [][]*big.Rat) {
@@ -224,14 +226,15 @@ func (p *pairs) game(multipliers []*big.Rat) *NotGradualError {
 }
 
 // RationalLaws returns the optimal laws with randomized response on the boundary, as
-// [Problem.Solve] has them for more than two outputs, by vertex and output, in rational numbers
-// with e^ε = growth: for [Gradual]. A vertex without a boundary has its true answer with
-// probability 1. It returns [privacy.ErrInvalid] for growth of at most 1 or preferences of another
-// number of vertices.
+// [Problem.Solve] computes them for more than two outputs. They are by vertex and output, in
+// rational numbers with e^ε = growth, for [Gradual]. A vertex without a boundary has its true
+// answer with probability 1. It returns [privacy.ErrInvalid] for growth of at most 1 or preferences
+// with another number of vertices.
 //
-// It also returns privacy.ErrInvalid where the vertices times the outputs are more than 4,000, as
-// [Gradual] takes no more, and where the bits of growth, numerator and denominator, times the
-// largest distance from the boundary are more than 65,536: numbers grow with both.
+// It also returns privacy.ErrInvalid if the vertices times the outputs are more than 4,000, which
+// is the limit of [Gradual]. The same holds if the bits of numerator and denominator of growth,
+// times the largest distance from the boundary, are more than 65,536, because numbers grow with
+// both.
 func (g *Graph) RationalLaws(p *Preferences, growth *big.Rat) ([][]*big.Rat, error) {
 	if growth == nil || growth.Cmp(big.NewRat(1, 1)) <= 0 {
 		return nil, invalid("e^ε is missing or not above 1")
@@ -260,7 +263,7 @@ func (g *Graph) RationalLaws(p *Preferences, growth *big.Rat) ([][]*big.Rat, err
 	return laws, nil
 }
 
-// maxRationalBits bounds the size of the numbers in [Graph.RationalLaws].
+// maxRationalBits limits the size of the numbers in [Graph.RationalLaws].
 const maxRationalBits = 1 << 16
 
 // rationalSum returns U^distance((e^ε+n−1)/(e^ε+k−1)), the probability of the first n of k outputs.
@@ -277,7 +280,7 @@ func rationalSum(growth *big.Rat, n, k int, distance int32) *big.Rat {
 	return sum
 }
 
-// rationalUpper is U(x) = min(e^ε x, 1 − (1−x)/e^ε), [Privacy.Upper] for δ = 0.
+// rationalUpper returns U(x) = min(e^ε x, 1 − (1−x)/e^ε), which is [Privacy.Upper] for δ = 0.
 func rationalUpper(growth, x *big.Rat) *big.Rat {
 	one := big.NewRat(1, 1)
 	grown, shrunk := new(big.Rat).Mul(growth, x), new(big.Rat).Sub(one, x)

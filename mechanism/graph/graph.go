@@ -7,8 +7,8 @@ import (
 	"slices"
 )
 
-// Graph is an undirected graph of datasets: vertices 0 … n−1 are datasets, an edge joins two that
-// differ by one individual. It is immutable and compact: 8 bytes a vertex and 8 an edge.
+// Graph is an undirected graph of datasets. The vertices 0 … n−1 are datasets, and an edge joins
+// two that differ by one individual. It is immutable and compact: 8 bytes a vertex and 8 an edge.
 type Graph struct {
 	first []uint64 // near[first[v]:first[v+1]] are the neighbours of v, in order
 	near  []uint32
@@ -18,9 +18,9 @@ type Graph struct {
 const maxVertices = math.MaxInt32
 
 // New returns the graph with the given number of vertices and edges, each edge given once, in
-// either direction; nil stands for no edges. It returns an [*InputError] for an end out of range,
-// an edge from a vertex to itself, or an edge given twice, and [privacy.ErrInvalid] for fewer than
-// 0 or 2^31 or more vertices. While it builds, it takes 8 bytes an edge beside the graph.
+// either direction. nil means no edges. New returns an [*InputError] for an end out of range, an
+// edge from a vertex to itself, or a repeated edge. It returns [privacy.ErrInvalid] for fewer than
+// 0 or 2^31 or more vertices. During the call, it takes 8 bytes an edge in addition to the graph.
 func New(vertices int, edges iter.Seq2[int, int]) (*Graph, error) {
 	if vertices < 0 || vertices > maxVertices {
 		return nil, invalid("a graph of %d vertices; 0 to %d are possible", vertices, maxVertices)
@@ -37,7 +37,8 @@ func New(vertices int, edges iter.Seq2[int, int]) (*Graph, error) {
 	return g, nil
 }
 
-// collect returns the edges with one end in the upper and one in the lower half of a number.
+// collect returns the edges as numbers, with one end in the upper half of the bits and one in the
+// lower.
 func collect(vertices int, edges iter.Seq2[int, int]) (pairs []uint64, err error) {
 	if edges == nil {
 		return nil, nil
@@ -77,7 +78,7 @@ func edgeFault(vertices, a, b int) string {
 	return ""
 }
 
-// fill places each edge at both its ends and puts neighbours in order.
+// fill stores each edge at both its ends and sorts the neighbours.
 func (g *Graph) fill(pairs []uint64) {
 	g.near = make([]uint32, 2*len(pairs))
 	next := slices.Clone(g.first)
@@ -95,7 +96,7 @@ func (g *Graph) fill(pairs []uint64) {
 	}
 }
 
-// parallel finds an edge that is there twice.
+// parallel returns an edge that is stored twice, if there is one.
 func (g *Graph) parallel() (v, w int, found bool) {
 	for v := range g.Vertices() {
 		near := g.Neighbors(v)
@@ -128,6 +129,6 @@ func (g *Graph) Vertices() int { return len(g.first) - 1 }
 // Edges returns the number of edges.
 func (g *Graph) Edges() int { return len(g.near) / 2 }
 
-// Neighbors returns the neighbours of a vertex in order. The slice is the graph's own: it must not
-// be modified.
+// Neighbors returns the neighbours of a vertex in ascending order. The slice belongs to the graph
+// and must not be modified.
 func (g *Graph) Neighbors(v int) []uint32 { return g.near[g.first[v]:g.first[v+1]] }

@@ -12,11 +12,12 @@ import (
 	"github.com/sluicedp/sluice/internal/lp"
 )
 
-// safety is by what part e^ε and δ are reduced, so that the mechanism is private after its
-// probabilities are rounded to float64, and their sum is again made 1.
+// safety is the part by which e^ε and δ are reduced. With it, the mechanism is private after its
+// probabilities are rounded to float64 and scaled to a sum of 1.
 const safety = 1.0 / (1 << 38)
 
-// maxLPEpsilon is the largest ε of which the exponential is safely a float64.
+// maxLPEpsilon is the largest ε for which the linear program is allowed. Its exponential fits a
+// float64 with a margin.
 const maxLPEpsilon = 700
 
 // maximize solves the problem of [Problem.Weights].
@@ -60,7 +61,7 @@ func (p Problem) checkGiven() error {
 		}
 		for _, w := range p.Graph.Neighbors(v) {
 			near := p.Given[int(w)]
-			if len(near) != len(law) { // none, or one that is refused in its turn
+			if len(near) != len(law) { // not given, or invalid and refused when it is checked itself
 				continue
 			}
 			if c := conflictOf(near, law, p.Privacy); c != nil {
@@ -95,13 +96,13 @@ func checkWeights(p *Preferences, weights [][]float64) error {
 type program struct {
 	g       *Graph
 	p       *Preferences
-	growth  *big.Rat     // e^ε, or a little less
-	slack   *big.Rat     // δ, or a little less
-	laws    [][]*big.Rat // by vertex; nil where none is given
+	growth  *big.Rat     // e^ε, or slightly less
+	slack   *big.Rat     // δ, or slightly less
+	laws    [][]*big.Rat // by vertex; nil if not given
 	first   []int        // by vertex without a given law, the variable of its output 0
-	edges   [][2]int     // by row, the edge it belongs to
+	edges   [][2]int     // by row, its edge
 	program *lp.Program
-	err     error // of adding rows
+	err     error // the first error of adding rows
 }
 
 func newProgram(ctx context.Context, p Problem) (*program, error) {
@@ -118,7 +119,8 @@ func newProgram(ctx context.Context, p Problem) (*program, error) {
 			free++
 		}
 	}
-	// A variable that occurs nowhere does no harm, and without any there would be no program.
+	// There is at least one variable, because a program needs one. A variable that is in no row is
+	// harmless.
 	program, err := lp.New(max(1, free*outputs))
 	if err != nil {
 		return nil, err
@@ -142,8 +144,8 @@ func normalized(law []float64) []*big.Rat {
 	return exact
 }
 
-// addRows adds what is needed for δ = 0, and for two outputs: that the probabilities of a vertex
-// sum to 1, and each edge's condition for the sets of one output.
+// addRows adds the rows that are sufficient for δ = 0 and for two outputs. The probabilities of a
+// vertex sum to 1, and each edge has a condition for each set of one output.
 func (m *program) addRows(ctx context.Context) {
 	for v := range m.g.Vertices() {
 		if m.err = cmp.Or(m.err, ctx.Err()); m.err != nil {
@@ -190,8 +192,8 @@ func (m *program) add(row lp.Row, v, w int) {
 	m.err = errors.Join(m.err, m.program.Add(row))
 }
 
-// objective returns the weights, less the largest of each vertex. As no term of it is positive, the
-// first vertex of the simplex method, 0, suits it.
+// objective returns the weights minus the largest weight of each vertex. All of its terms are then
+// at most 0, so that the first vertex of the simplex method, 0, is optimal for it.
 func (m *program) objective(weights [][]float64) (terms []lp.Term) {
 	for v, law := range m.laws {
 		if law != nil {
@@ -220,8 +222,8 @@ func exactWeights(weights [][]float64, v, outputs int) []*big.Rat {
 	return w
 }
 
-// maximize solves the program. Sets of several outputs, of which there are too many, are added
-// where they are violated, until none is.
+// maximize solves the program. There are too many sets of several outputs to add them all, so it
+// adds those that are violated, until none is.
 func (m *program) maximize(ctx context.Context, objective []lp.Term) ([]*big.Rat, error) {
 	for {
 		optimum, err := m.program.Maximize(ctx, objective)
@@ -238,7 +240,7 @@ func (m *program) maximize(ctx context.Context, objective []lp.Term) ([]*big.Rat
 	}
 }
 
-// conflict names the vertices whose given laws have a part in the proof that there is no mechanism.
+// conflict names the vertices whose given laws are used in the proof that there is no mechanism.
 func (m *program) conflict(proof *lp.InfeasibleError) error {
 	part := make(map[int]bool)
 	for row, multiplier := range proof.Multipliers {
@@ -248,12 +250,12 @@ func (m *program) conflict(proof *lp.InfeasibleError) error {
 			}
 		}
 	}
-	vertices := slices.Sorted(maps.Keys(part)) // at least two: any law alone may be that of all vertices
+	vertices := slices.Sorted(maps.Keys(part)) // at least two, because any law alone may be the law of all vertices
 	return &ConflictError{From: vertices[0], To: vertices[1], Others: vertices[2:]}
 }
 
-// addViolated adds the worst set of each edge and direction where x is not private. It reports
-// whether there are any.
+// addViolated adds the worst set of each edge and direction where x is not private. It returns true
+// if there are any.
 func (m *program) addViolated(ctx context.Context, x []*big.Rat) bool {
 	if m.slack.Sign() == 0 || m.p.Outputs() == 2 {
 		return false
@@ -272,8 +274,8 @@ func (m *program) addViolated(ctx context.Context, x []*big.Rat) bool {
 	return m.program.Rows() > before
 }
 
-// violated returns the set of outputs with the largest Pr[set | v] − e^ε Pr[set | w], if that is
-// above δ.
+// violated returns the set of outputs with the largest Pr[set | v] − e^ε Pr[set | w] if that is
+// above δ, and nil otherwise.
 func (m *program) violated(x []*big.Rat, v, w int) (set []int) {
 	total := new(big.Rat)
 	for j := range m.p.Outputs() {

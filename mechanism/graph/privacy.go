@@ -22,18 +22,18 @@ func (dp Privacy) Validate() error {
 	return nil
 }
 
-// Upper is torkamani2023 Eq. (8), the largest probability of an output that a neighbour may have,
-// for α in [0,1] and valid parameters: min(e^ε α + δ, (e^ε + δ − 1 + α)/e^ε, 1). It is never below
-// α. As both terms may be alike but not equally exact, it is Lemma 3 that decides which of them is
-// the lesser.
+// Upper returns the largest probability of an output that a neighbour may have (torkamani2023 Eq.
+// (8)), for α in [0,1] and valid parameters: min(e^ε α + δ, (e^ε + δ − 1 + α)/e^ε, 1). It is never
+// below α. The first two terms may be almost equal and have different rounding errors, so Lemma 3
+// decides which of them is smaller.
 func (dp Privacy) Upper(alpha float64) float64 { return dp.powers().upper(alpha) }
 
 // RandomizedResponse returns the law of randomized response on k outputs in preference order:
 // e^ε/(e^ε+k−1) for the true answer and 1/(e^ε+k−1) for each other. It does not use δ.
 //
-// It may be the boundary law of every rainbow on every graph: however two neighbours rank the
-// outputs, each output has at both of them one of these two probabilities, whose ratio is e^ε. So
-// the condition across regions holds with δ = 0, and with any δ.
+// It may be the boundary law of every rainbow on every graph. At any two neighbours, each output
+// has one of these two probabilities, whose ratio is e^ε, for any ranking of the outputs. So the
+// condition across regions holds with δ = 0, and with any δ.
 //
 // It returns [privacy.ErrInvalid] for parameters that [Privacy.Validate] refuses and k outside 2 …
 // 1,024.
@@ -54,21 +54,21 @@ func (dp Privacy) RandomizedResponse(outputs int) ([]float64, error) {
 	return law, nil
 }
 
-// balanced is the law of two outputs on every boundary that gives the true answer the largest
-// probability, the same for both: (e^ε+δ)/(e^ε+1) (torkamani2023 Corollary 2, doliveira2021
-// Corollary 2).
+// balanced returns the law of two outputs on a boundary that gives both true answers the same,
+// largest possible probability: (e^ε+δ)/(e^ε+1) (torkamani2023 Corollary 2, doliveira2021 Corollary
+// 2).
 func (dp Privacy) balanced() []float64 {
 	odds := math.Exp(-dp.Epsilon)
 	wrong := max(tiny, (1-dp.Delta)*odds/(1+odds))
 	return []float64{1 - wrong, wrong}
 }
 
-// tiny is what a probability that must stay above 0 does not fall below, lest it be rounded to 0
-// and the ratio of neighbours to infinity. An error that is more likely than it may be costs no
-// privacy.
+// tiny is the lower limit of a probability that must remain above 0. If it were rounded to 0, the
+// ratio of neighbours would be infinite. A larger probability of an error costs no privacy.
 const tiny = 1e-300
 
-// powers are e^ε, which may be above all float64, as a product, and e^−ε, for many probabilities.
+// powers holds e^ε as a product of two numbers, because it may overflow, and e^−ε. It is computed
+// once for many probabilities.
 type powers struct{ delta, grow, again, shrink float64 }
 
 func (dp Privacy) powers() powers {
@@ -84,21 +84,22 @@ func (p powers) upper(alpha float64) float64 {
 	return max(alpha, min(1-p.shrink*rest, 1))
 }
 
-// lower is torkamani2023 Eq. (9), the smallest probability of an output that a neighbour may have:
-// max(e^ε α − δ − e^ε + 1, (α − δ)/e^ε, 0) = 1 − Upper(1 − α). As small probabilities keep their
-// digits it is not computed as that difference.
+// lower returns the smallest probability of an output that a neighbour may have (torkamani2023 Eq.
+// (9)): max(e^ε α − δ − e^ε + 1, (α − δ)/e^ε, 0) = 1 − Upper(1 − α). It is not computed as that
+// difference, so that small probabilities keep their digits.
 func (p powers) lower(alpha float64) float64 {
 	return p.positive(alpha, max(1-p.delta-(1-alpha)*p.grow*p.again, p.shrink*(alpha-p.delta)))
 }
 
-// opposite is 1 − Upper(α), with the digits that Upper loses near 1: the greater of 1 less both its
-// terms.
+// opposite returns 1 − Upper(α), with the digits that Upper loses near 1. It is the larger of 1
+// minus each of the two terms.
 func (p powers) opposite(alpha float64) float64 {
 	return p.positive(1-alpha, max(1-p.delta-alpha*p.grow*p.again, p.shrink*((1-alpha)-p.delta)))
 }
 
-// positive returns a lower bound of a neighbour of α. Where it would be positive but below tiny, it
-// is tiny or, if that is less, α: an error rounded to 0 would tell neighbours apart.
+// positive returns a lower bound of a neighbour of α. If the bound would be positive but below
+// tiny, it returns tiny or α, the smaller of the two. An error rounded to 0 would distinguish the
+// neighbours.
 func (p powers) positive(alpha, bound float64) float64 {
 	least := 0.0
 	if alpha > p.delta {
@@ -107,14 +108,14 @@ func (p powers) positive(alpha, bound float64) float64 {
 	return min(alpha, max(least, bound))
 }
 
-// chance is the probability of an event and of its opposite. Both are kept, so that neither loses
-// its digits where the other is near 1.
+// chance is the probability of an event and of its opposite. Both are stored, so that neither loses
+// its digits if the other is near 1.
 type chance struct{ yes, no float64 }
 
 func chanceOf(p float64) chance { return chance{p, 1 - p} }
 
-// chanceIn returns the chance of output 0 in a law of two, from the probability that has more
-// digits.
+// chanceIn returns the chance of output 0 in a law of two outputs. It uses the probability that has
+// more digits.
 func chanceIn(law []float64) chance {
 	if law[0] <= law[1] {
 		return chanceOf(law[0])
@@ -124,17 +125,17 @@ func chanceIn(law []float64) chance {
 
 func (c chance) opposite() chance { return chance{c.no, c.yes} }
 
-// below orders chances also where they differ in no alone.
+// below orders chances, including those that differ only in no.
 func (c chance) below(d chance) bool { return c.compare(d) < 0 }
 
-// compare puts chances in order.
+// compare compares two chances for sorting.
 func (c chance) compare(d chance) int {
 	return cmp.Or(cmp.Compare(c.yes, d.yes), cmp.Compare(d.no, c.no))
 }
 
-// next returns the largest chance of an output that a neighbour may have. It needs Upper alone: two
+// next returns the largest chance of an output that a neighbour may have. Only Upper is needed: two
 // chances are within the bounds of each other if each is at most the Upper of the other
-// (torkamani2023 Lemma 9). But from 1/2 on the digits are in the opposite chance.
+// (torkamani2023 Lemma 9). But from 1/2 on, the opposite chance has more digits.
 func (p powers) next(c chance) chance {
 	yes := p.upper(c.yes)
 	if yes <= 0.5 {
@@ -150,10 +151,10 @@ func (p powers) next(c chance) chance {
 	return chance{1 - no, no}
 }
 
-// within reports whether a dataset may have a chance beside a neighbour whose chance and bound are
-// given. For both outputs what the bounds allow may be exceeded by the tolerance. That is more than
-// testing one of them: where e^ε is large, a harmless excess of a chance near 1 is a great one of
-// its opposite.
+// within returns true if a dataset may have the chance `to` beside a neighbour with the given
+// chance and bound. For both outputs, the tolerance is allowed above the bound. Testing one output
+// is not enough: if e^ε is large, a harmless excess of a chance near 1 is a large excess of its
+// opposite.
 func (p powers) within(from, bound, to chance) bool {
 	return to.yes <= bound.yes && to.no >= bound.no ||
 		to.yes <= bound.yes+tolerance && from.no <= p.next(to.opposite()).yes+tolerance

@@ -5,68 +5,68 @@ import (
 	"slices"
 )
 
-// Problem asks for the best mechanism on a graph. What is known of the boundary selects one of four
-// cases; Laws go with neither Given nor Weights:
+// Problem describes the search for the best mechanism on a graph. The fields that describe the
+// boundary select one of four cases. Laws cannot be combined with Given or Weights:
 //
 //   - Laws: all vertices on the boundary with the same preference order have the same law, a
 //     homogeneous boundary.
 //   - None of Laws, Given and Weights: as with Laws, each of which is
-//     [Privacy.RandomizedResponse]; for two outputs, the balanced optimum, where the true answer has
-//     the probability (e^ε+δ)/(e^ε+1) on the boundary.
+//     [Privacy.RandomizedResponse]; for two outputs, the balanced optimum, where the true answer
+//     has the probability (e^ε+δ)/(e^ε+1) on the boundary.
 //   - Given, for two outputs: laws that may differ, at one end at least of each edge between two
 //     colours (a boundary-hitting set).
-//   - Weights, and Given for more than two outputs: a linear program, for there may be no single
-//     optimum.
+//   - Weights, and Given for more than two outputs: a linear program, because there may be no
+//     single optimum.
 type Problem struct {
 	Graph       *Graph       // the datasets
-	Preferences *Preferences // of as many vertices
-	Privacy     Privacy      // what neighbours may differ by
-	// Laws are the laws on the boundary, one for each preference order and in that order, the true
-	// answer first. The law of an order that is on no boundary may be nil.
+	Preferences *Preferences // with the same number of vertices
+	Privacy     Privacy      // the bound between neighbours
+	// Laws are the laws on the boundary, one for each preference order and in that order, with the
+	// true answer first. The law of an order that is on no boundary may be nil.
 	Laws [][]float64
-	// Given are laws by vertex, in the order of the outputs. Of two probabilities the smaller one
-	// counts: it has more digits.
+	// Given are laws by vertex, in the order of the outputs. Of two probabilities only the smaller
+	// one is used, because it has more digits.
 	Given map[int][]float64
-	// Weights says what answers are worth, by vertex and rank: at most 1e100 in size. The solution
-	// has the largest sum, over all vertices v and ranks r, of Weights[v][r] times the probability
-	// of the output that v ranks r-th, from 0. If nil, weights fall evenly from 1 for the true
-	// answer to 0 for the last.
+	// Weights are the values of the answers, by vertex and rank, with an absolute value of at most
+	// 1e100. The solution has the largest sum, over all vertices v and ranks r, of Weights[v][r]
+	// times the probability of the output that v ranks r-th, from 0. If Weights is nil, weights
+	// fall linearly from 1 for the true answer to 0 for the last.
 	Weights [][]float64
 }
 
 // Solve returns the best mechanism. It is (ε,δ)-differentially private between neighbours, up to
 // rounding.
 //
-// With a homogeneous boundary (zhou2022 Theorem 3; torkamani2023 Corollary 1 for two outputs) each
+// With a homogeneous boundary (zhou2022 Theorem 3; torkamani2023 Corollary 1 for two outputs), each
 // vertex has the law of [Privacy.Law] at its distance from the boundary of its region. For every
-// vertex and every j it gives the largest probability that the answer is among the vertex's first
-// j; so it is best for every utility that agrees with the preferences.
+// vertex and every j, it gives the largest probability that the answer is among the vertex's first
+// j. So it is optimal for every utility that agrees with the preferences.
 //
-// With a boundary-hitting set every other vertex w gives the true answer T(w) with the largest
-// probability possible, for all vertices at once (torkamani2023 Theorem 1):
+// With a boundary-hitting set, every other vertex w gives the true answer T(w) with the largest
+// possible probability, for all vertices at the same time (torkamani2023 Theorem 1):
 //
 //	min over given h of U^dist(w,h)(Pr[h answers T(w)]), where U is [Privacy.Upper].
 //
 // It takes time in proportion to the graph, and |H| log |H| for |H| given vertices. Next to a given
-// vertex, a probability may be above what the bounds allow by 1e-12.
+// vertex, a probability may exceed the bounds by 1e-12.
 //
-// In both cases all probabilities keep their digits, so that rounding does no harm however far from
-// the boundary or large ε is; where one would be positive but below 1e-300, it is 1e-300. In a
-// component without a boundary or a given vertex the true answer has probability 1: all vertices
-// have the same, so it reveals nothing.
+// In both cases all probabilities keep their digits, so that rounding does no harm at any distance
+// from the boundary and for any ε. A probability that would be positive but below 1e-300 is 1e-300.
+// In a component without a boundary or a given vertex, the true answer has probability 1: all
+// vertices have the same true answer, so it reveals nothing.
 //
-// The optimum of the linear program is proven in rational arithmetic. In place of e^ε and δ, the
-// program has numbers smaller by a part of 4e-12, so that the probabilities in the table, which are
-// nearest to the exact ones, satisfy (ε,δ) without any tolerance wherever one end of an edge was
-// not given; given ones should be 0 or at least 1e-300. ε is at most 700, and the vertices without
-// a given law, times the number of outputs, are at most 4,000. 500 of these variables take less
-// than a second; where ε times distances is large, so that probabilities are very small, it takes
-// longer. When ctx ends, so does the program, with its error, within a second.
+// The optimum of the linear program is proven in rational arithmetic. The program replaces e^ε and
+// δ by numbers that are smaller by a part of 4e-12. So the rounded probabilities in the table
+// satisfy (ε,δ) without any tolerance, wherever one end of an edge was not given. Given
+// probabilities should be 0 or at least 1e-300. ε is at most 700, and the vertices without a given
+// law, times the number of outputs, are at most 4,000. 500 of these variables take less than a
+// second. If ε times distances is large, probabilities are very small, and it takes longer. When
+// ctx ends, Solve returns its error within a second.
 //
 // Solve returns a [*ConflictError] if no mechanism has these laws or a boundary edge has no given
-// end, and [privacy.ErrNoCertificate] if the effort of the program was not enough. Else it returns
-// [privacy.ErrInvalid] for arguments out of range, as an [*InputError] where it is about one
-// vertex.
+// end, and [privacy.ErrNoCertificate] if the bounded work of the program was not enough. Otherwise
+// it returns [privacy.ErrInvalid] for arguments out of range, as an [*InputError] if it is about
+// one vertex.
 func (p Problem) Solve(ctx context.Context) (Table, error) {
 	if p.Graph == nil || p.Preferences == nil {
 		return nil, invalid("no graph or no preferences")
@@ -136,7 +136,7 @@ func (p Problem) defaultLaws() [][]float64 {
 	return slices.Repeat([][]float64{law}, p.Preferences.Rainbows())
 }
 
-// checkLaws tests that there is a proper law for each rainbow that has a boundary.
+// checkLaws checks that there is a valid law for each rainbow that has a boundary.
 func (p *Preferences) checkLaws(farthest []int32, laws [][]float64) error {
 	if len(laws) != p.Rainbows() {
 		return invalid("%d boundary laws for %d orders", len(laws), p.Rainbows())
@@ -152,7 +152,7 @@ func (p *Preferences) checkLaws(farthest []int32, laws [][]float64) error {
 	return nil
 }
 
-// farthest returns the largest distance in the regions of each rainbow, −1 where there is no
+// farthest returns the largest distance in the regions of each rainbow, or −1 if there is no
 // boundary.
 func (p *Preferences) farthest(distances []int32) []int32 {
 	farthest := slices.Repeat([]int32{-1}, p.Rainbows())
@@ -162,8 +162,8 @@ func (p *Preferences) farthest(distances []int32) []int32 {
 	return farthest
 }
 
-// checkBoundary tests the laws across the first edge that joins each pair of rainbows: all others
-// are like it.
+// checkBoundary checks the laws across the first edge that joins each pair of rainbows. All other
+// edges of a pair have the same laws.
 func (p Problem) checkBoundary(laws [][]float64) error {
 	of := p.Preferences.of
 	tested := make(map[uint64]bool)
@@ -186,7 +186,7 @@ func (p Problem) checkBoundary(laws [][]float64) error {
 	return nil
 }
 
-// unranked puts a law that is in preference order into the order of the outputs.
+// unranked converts a law from preference order to the order of the outputs.
 func unranked(order []int, law []float64) []float64 {
 	p := make([]float64, len(law))
 	for rank, x := range law {
@@ -195,8 +195,8 @@ func unranked(order []int, law []float64) []float64 {
 	return p
 }
 
-// lawsByDistance returns the laws of [Privacy.Law] at 0, 1, … farthest. They are made step by step,
-// so that each is private beside the next to the last digit.
+// lawsByDistance returns the laws of [Privacy.Law] at 0, 1, … farthest. They are computed step by
+// step, so that each is private beside the next to the last digit.
 func lawsByDistance(boundary []float64, dp Privacy, farthest int) [][]float64 {
 	l := newLine(boundary, dp)
 	laws := [][]float64{boundary}

@@ -15,23 +15,23 @@ func checkOutputs(outputs int) error {
 	return nil
 }
 
-// Preferences says how each vertex ranks the outputs 0 … k−1: the first of its order is its true
-// answer (its colour), the rest are the better the earlier they stand. Such an order is a rainbow
-// (zhou2022 §II); with two outputs it is just the colour.
+// Preferences define how each vertex ranks the outputs 0 … k−1. The first of its order is its true
+// answer (its colour), and earlier outputs are better. Such an order is a rainbow (zhou2022 §II).
+// With two outputs it is determined by the colour.
 type Preferences struct {
 	outputs int
 	orders  [][]int  // the rainbows
-	of      []uint32 // by vertex, the place of its rainbow in orders
+	of      []uint32 // by vertex, the index of its rainbow in orders
 }
 
-// NewPreferences returns preferences over the given number of outputs, from 2 to 1,024: orders are
-// the rainbows, each a permutation of all outputs and all different, and of gives each vertex the
-// number of its rainbow. Without orders, of gives each vertex its colour, and a vertex ranks its
-// own colour first and the other outputs in ascending order after it. With two outputs that is all
-// there is to say. The arguments are copied.
+// NewPreferences returns preferences over the given number of outputs, from 2 to 1,024. orders are
+// the rainbows, which must be different permutations of all outputs. of gives each vertex the
+// number of its rainbow. Without orders, of gives each vertex its colour. A vertex then ranks its
+// own colour first and the other outputs in ascending order after it. With two outputs, this covers
+// all possible preferences. The arguments are copied.
 //
-// It returns [privacy.ErrInvalid] for orders or outputs that are not so, and as an [*InputError]
-// with the vertex for a rainbow that is not there.
+// NewPreferences returns [privacy.ErrInvalid] for invalid orders or outputs. For a rainbow that
+// does not exist, this is an [*InputError] with the vertex.
 func NewPreferences(outputs int, orders [][]int, of []uint32) (*Preferences, error) {
 	if err := checkOutputs(outputs); err != nil {
 		return nil, err

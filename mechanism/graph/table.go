@@ -2,20 +2,20 @@ package graph
 
 import "math"
 
-// Table is a mechanism on a graph: for each vertex the probabilities of the outputs 0 … k−1. In the
-// table of a solver, vertices may share a row: do not modify one.
+// Table is a mechanism on a graph: for each vertex, the probabilities of the outputs 0 … k−1. In a
+// table that Solve returns, vertices may share a row, so a row must not be modified.
 type Table [][]float64
 
-// Check tests the mechanism for (ε,δ)-differential privacy on a graph, up to 1e-12: for every edge,
-// both ways, and every set A of outputs, Pr[A | v] ≤ e^ε Pr[A | w] + δ. Of all sets the worst holds
-// just the outputs with Pr[j | v] > e^ε Pr[j | w], for any other leaves a positive term out or
-// takes a negative one in. So one sum an edge and direction, Σ_j max(0, Pr[j | v] − e^ε Pr[j | w]),
-// is enough for all 2^k sets.
+// Check tests the mechanism for (ε,δ)-differential privacy on a graph, up to 1e-12. The condition
+// is Pr[A | v] ≤ e^ε Pr[A | w] + δ for every edge, in both directions, and every set A of outputs.
+// The worst set consists of the outputs with Pr[j | v] > e^ε Pr[j | w]: any other set leaves out a
+// positive term or includes a negative one. So one sum an edge and direction, Σ_j max(0, Pr[j | v]
+// − e^ε Pr[j | w]), is sufficient for all 2^k sets.
 //
-// It returns a [*ConflictError] with the edge and the outputs that exceed the bound by the most if
-// the mechanism is not private, and [privacy.ErrInvalid] if it cannot test: for parameters that
-// [Privacy.Validate] refuses, another number of rows than vertices, and, as an [*InputError] with
-// the vertex, a row that is not a law or has another length than the first.
+// If the mechanism is not private, Check returns a [*ConflictError] with the edge and the outputs
+// that exceed the bound by the most. It returns [privacy.ErrInvalid] for parameters that
+// [Privacy.Validate] refuses, and for another number of rows than vertices. For a row that is not a
+// law, or has another length than the first, this is an [*InputError] with the vertex.
 func (t Table) Check(g *Graph, dp Privacy) error {
 	if err := dp.Validate(); err != nil {
 		return err
@@ -37,7 +37,7 @@ func (t Table) Check(g *Graph, dp Privacy) error {
 	return nil
 }
 
-// checkRows tests that there is a law for each vertex.
+// checkRows checks that there is a law for each vertex.
 func (t Table) checkRows(vertices int) error {
 	if len(t) != vertices {
 		return invalid("a table of %d vertices for a graph of %d", len(t), vertices)
@@ -50,8 +50,8 @@ func (t Table) checkRows(vertices int) error {
 	return nil
 }
 
-// largestExcess returns by how much the worst set of outputs but the empty one exceeds the bound,
-// for laws p and q at the two ends of an edge, and the output that is worst by itself.
+// largestExcess returns the amount by which the worst nonempty set of outputs exceeds the bound,
+// for laws p and q at the two ends of an edge. It also returns the output that is worst by itself.
 func largestExcess(p, q []float64, dp Privacy) (excess float64, output int) {
 	total, most := 0.0, math.Inf(-1)
 	for j := range p {
@@ -62,13 +62,13 @@ func largestExcess(p, q []float64, dp Privacy) (excess float64, output int) {
 		}
 	}
 	if most <= 0 {
-		total = most // no output is above e^ε times its share: a second one can only make it less
+		total = most // no output is above e^ε times its counterpart, so a second one can only reduce the sum
 	}
 	return total - dp.Delta, output
 }
 
-// conflictOf returns the conflict of the laws of two neighbours, nil if they are private: whether
-// some set of outputs is too probable in to.
+// conflictOf returns the conflict of the laws of two neighbours: a set of outputs whose probability
+// in `to` is too large. It returns nil if there is none.
 func conflictOf(from, to []float64, dp Privacy) *ConflictError {
 	excess, output := largestExcess(to, from, dp)
 	if excess <= tolerance {
@@ -86,7 +86,7 @@ func conflictOf(from, to []float64, dp Privacy) *ConflictError {
 	return c
 }
 
-// between names the vertices.
+// between sets the vertices of a conflict and returns it.
 func (e *ConflictError) between(from, to int) *ConflictError {
 	e.From, e.To = from, to
 	return e

@@ -8,15 +8,15 @@ import (
 	"github.com/sluicedp/sluice/rrchain"
 )
 
-// Report is what a client hands out at one ε.
+// Report is the report of a client at one ε.
 type Report struct {
-	Cohort  int             // of the client, from 0
+	Cohort  int             // the client's cohort, from 0
 	Epsilon privacy.Epsilon // the cost of this report and all below it, above 0
 	Bits    rrchain.Bits    // a response for each bit of the cohort's filter
 }
 
-// Client has one string and everything ever reported about it. It holds the string's filter, so it
-// stays with the person whose string it is. It is not safe for concurrent use.
+// Client holds one string and all reports about it. It contains the string's filter, so it must
+// stay with the person whose string it is. It is not safe for concurrent use.
 type Client struct {
 	params  Params
 	cohort  int
@@ -25,12 +25,14 @@ type Client struct {
 }
 
 // NewClient returns the client of a string in a cohort that [Params.DrawCohort] drew, with the
-// reports made so far by rising ε. A program that keeps the string, the cohort and [Client.Reports]
-// has the client again after a restart; one that lost its reports would draw them again, at their
-// full cost. How long NewClient takes depends on the string; how long its reports take does not.
+// reports made so far, by rising ε. A program that stores the string, the cohort and
+// [Client.Reports] can create the same client after a restart. A program that lost the reports
+// would draw them again, at their full cost. The running time of NewClient depends on the string;
+// that of the reports does not.
 //
-// NewClient returns [privacy.ErrInvalid] for parameters or a cohort out of range, and for recorded
-// reports that no client with these parameters in this cohort makes, or not by rising ε.
+// NewClient returns [privacy.ErrInvalid] for parameters or a cohort out of range. It also does so
+// for recorded reports that a client with these parameters in this cohort cannot make, or that are
+// not by rising ε.
 func (p Params) NewClient(cohort int, s string, recorded ...Report) (*Client, error) {
 	filter, err := p.Filter(cohort, s)
 	if err != nil {
@@ -55,20 +57,20 @@ func (p Params) NewClient(cohort int, s string, recorded ...Report) (*Client, er
 	return &Client{p, cohort, filter, slices.Clone(recorded)}, nil
 }
 
-// Raise draws the report at an ε above that of the last one, by the transition kernel for each bit
-// ([rrchain.Sampler.RaiseBits]). From then on the client has spent the report's ε in all: the ε
-// asked for, rounded down to a multiple of D nano-nats. It returns [privacy.ErrInvalid], and leaves
-// the client as it was, when that is not above the ε spent before, or ε is too small for the number
-// of hashes.
+// Raise draws the report at an ε above the ε of the last report, by the transition kernel for each
+// bit ([rrchain.Sampler.RaiseBits]). The report's ε is the requested ε, rounded down to a multiple
+// of D nano-nats. After that, the client has spent this ε in total. Raise returns
+// [privacy.ErrInvalid], and leaves the client unchanged, if the report's ε is not above the ε spent
+// before, or if ε is too small for the number of hashes.
 func (c *Client) Raise(s *rrchain.Sampler, to privacy.Epsilon) (Report, error) {
 	return c.draw(to, func(i int, bit privacy.Epsilon) (rrchain.Bits, error) {
 		return s.RaiseBits(c.params.Bits, c.level(len(c.reports)-1), bit, c.filter)
 	})
 }
 
-// Insert draws a report at an ε below that of the last one, from the reports just below and just
-// above it. It costs nothing. It returns [privacy.ErrInvalid], and leaves the client as it was,
-// unless there is a report above it, and none at this ε, or if ε is too small.
+// Insert draws a report at an ε below the ε of the last report, from the reports just below and
+// just above it. It costs nothing. It returns [privacy.ErrInvalid], and leaves the client
+// unchanged, if there is no report above this ε, if there is one at this ε, or if ε is too small.
 func (c *Client) Insert(s *rrchain.Sampler, at privacy.Epsilon) (Report, error) {
 	cost, _, err := c.params.atMost(at)
 	if err != nil {
@@ -87,16 +89,17 @@ func (c *Client) Insert(s *rrchain.Sampler, at privacy.Epsilon) (Report, error) 
 	})
 }
 
-// level returns report i as a level of the chain of each of its bits; without one, the zero level.
+// level returns report i as a level of the chain of each of its bits. If there is no report i, it
+// returns the zero level.
 func (c *Client) level(i int) (l rrchain.Level[rrchain.Bits]) {
 	if i >= 0 && i < len(c.reports) {
-		_, l.Epsilon, _ = c.params.atMost(c.reports[i].Epsilon) // which is in range
+		_, l.Epsilon, _ = c.params.atMost(c.reports[i].Epsilon) // no error: the ε of a report is in range
 		l.Response = c.reports[i].Bits
 	}
 	return l
 }
 
-// draw records a report that is drawn for place i among the others.
+// draw draws a report and inserts it at its place among the others.
 func (c *Client) draw(
 	epsilon privacy.Epsilon, by func(i int, bit privacy.Epsilon) (rrchain.Bits, error),
 ) (Report, error) {
@@ -119,10 +122,10 @@ func (c *Client) find(cost privacy.Epsilon) (int, bool) {
 		func(r Report, e privacy.Epsilon) int { return r.Epsilon.Compare(e) })
 }
 
-// Reports returns all reports by rising ε.
+// Reports returns all reports, by rising ε.
 func (c *Client) Reports() []Report { return slices.Clone(c.reports) }
 
-// Spent returns the ε that all reports together cost: that of the last one.
+// Spent returns the ε that all reports together cost, which is the ε of the last one.
 func (c *Client) Spent() (cost privacy.Epsilon) {
 	if len(c.reports) > 0 {
 		cost = c.reports[len(c.reports)-1].Epsilon

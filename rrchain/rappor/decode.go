@@ -12,39 +12,39 @@ import (
 
 // Share is the estimated share of one candidate string among the clients of a tally.
 type Share struct {
-	String string // as it stands in the list of candidates
+	String string // as in the list of candidates
 	estimate.Frequency
-	// P is the one-sided p-value of "no client has this string" after Holm's correction for all
-	// candidates: the probability, over the hash, that a string which nobody has would look as
-	// common.
+	// P is the one-sided p-value of the hypothesis "no client has this string", after Holm's
+	// correction for all candidates. It is the probability, over the hash, that a string of no
+	// client would appear at least as common.
 	P float64
-	// Significant says that P is at most 1 − confidence. The probability that this is said of any
-	// candidate that nobody has is at most that, for all candidates together, whatever strings
-	// clients have. P cannot be below C(k,h)^−cohorts: where filters are few and short, nothing is
-	// significant.
+	// Significant is true if P is at most 1 − confidence. The probability that it is true for any
+	// candidate that no client has is at most 1 − confidence, for all candidates together and for
+	// any strings of the clients. P cannot be below C(k,h)^−cohorts, so with few and short filters
+	// no candidate is significant.
 	Significant bool
 }
 
-// Decoding is what a tally says about a list of candidates.
+// Decoding is the result of decoding a tally for a list of candidates.
 type Decoding struct {
-	Shares []Share            // by falling estimate; equal ones in the order of the candidates
+	Shares []Share            // by falling estimate; equal estimates in the order of the candidates
 	Others estimate.Frequency // the share of clients with none of the candidates
-	// Misfit is the sum of squared residuals over its expectation if no string outside of the list
-	// were common. It is about 1 when the list holds all common strings. Far above 1, either some
-	// are missing (the intervals are wider then, and hold), or the parameters are not those of the
-	// clients.
+	// Misfit is the sum of squared residuals, divided by its expectation if no string outside of
+	// the list is common. It is about 1 if the list contains all common strings. If it is far above
+	// 1, some common strings are missing, or the parameters are not those of the clients. In the
+	// first case the intervals are wider and still valid.
 	Misfit float64
 }
 
-// UndecodableError says that a tally's counts cannot tell the candidates apart. It wraps
+// UndecodableError means that a tally's counts cannot distinguish the candidates. It wraps
 // [privacy.ErrInvalid].
 type UndecodableError struct {
-	Candidates int      // how many there are
-	Counts     int      // how many independent counts there are
+	Candidates int      // the number of candidates
+	Counts     int      // the number of independent counts
 	Alike      []string // two candidates with the same filter in every cohort that has clients, if there are any
 }
 
-// Error says what would help.
+// Error describes the problem and what would solve it.
 func (e *UndecodableError) Error() string {
 	switch {
 	case len(e.Alike) > 0:
@@ -61,42 +61,44 @@ func (e *UndecodableError) Error() string {
 // Unwrap returns [privacy.ErrInvalid].
 func (e *UndecodableError) Unwrap() error { return privacy.ErrInvalid }
 
-// Decode estimates the share of clients who have each of the candidate strings, with intervals of a
-// nominal coverage such as 0.95.
+// Decode estimates the share of clients that have each of the candidate strings, with intervals of
+// a nominal coverage such as 0.95.
 //
-// Let x be the filter of a string in a cohort, less its mean h/k. Every filter has h bits set, so
-// what strings outside of the list add is h/k on average over the hash, and the unbiased bit counts
-// of the cohort, divided by its number of clients n_c, less h/k, have the expectation Σ share·x.
-// The estimates are the least-squares solution over all cohorts and bits with weights n_c. As the
-// weights do not depend on the reports, they are exactly unbiased for these clients, over the draws
-// of cohorts and reports, if the list is complete, and else over the hash too. (The original
-// selects candidates by lasso, and fits the chosen ones to the same data; non-negative least
-// squares would bias every rare string upwards. After either the usual intervals and p-values are
-// not valid.)
+// Let x be the filter of a string in a cohort, minus its mean h/k. Every filter has h bits set, so
+// strings outside of the list add h/k on average over the hash. Take the unbiased bit counts of the
+// cohort, divided by its number of clients n_c, minus h/k. Their expectation is Σ share·x. The
+// estimates are the least-squares solution over all cohorts and bits with weights n_c. The weights
+// do not depend on the reports. So the estimates are exactly unbiased for these clients, over the
+// draws of cohorts and reports, if the list is complete. Otherwise they are unbiased over the hash
+// too. (The original method selects candidates by lasso, and fits the selected ones to the same
+// data. Non-negative least squares would bias every rare string upwards. After either, the usual
+// intervals and p-values are not valid.)
 //
-// The standard error has three parts: the noise of the reports, exactly; that of having parted the
-// clients into cohorts at random, a sample without replacement in each, with the estimates for the
-// shares; and that of common strings outside of the list. These shift each bit of a cohort by an
-// unknown amount, the same in all reports, whose variance is estimated from by how much the
-// residuals exceed what the first two parts explain. The standard error says how large errors are
-// on average. Intervals and p-values do not rest on it: with few cohorts, or little noise, errors
-// are far from normal, and the package documentation says which law they have instead. It holds
-// from one cohort and one client on; of the intervals, trust those from about 30 clients in each
-// cohort on.
+// The standard error has three parts. The first is the noise of the reports, which is exact. The
+// second is the random assignment of the clients to cohorts, which is a sample without replacement
+// in each cohort; it uses the estimates in place of the shares. The third are common strings
+// outside of the list. They shift each bit of a cohort by an unknown amount, which is the same in
+// all reports. The variance of this amount is estimated from the part of the residuals that the
+// first two parts do not explain.
 //
-// The p-values are corrected by Holm's method. Like Bonferroni's it bounds the probability of a
-// single false alarm however the estimates depend on each other, and it finds more.
+// The standard error is the average size of errors. Intervals and p-values are not computed from
+// it: with few cohorts, or little noise, errors are far from normal. The package documentation
+// describes the law that they use instead. It is valid from one cohort and one client on. Intervals
+// are reliable from about 30 clients in each cohort on.
 //
-// Decode takes no context. It needs memory for the square of the number of candidates, and its time
-// grows with their cube, and with Cohorts × Bits × candidates: 1,000 candidates in 64 cohorts of
-// 128 bits take seconds; a list that is ten times as long takes up to a thousand times as long. A
-// caller that must answer in time bounds the list.
+// The p-values are corrected by Holm's method. Like Bonferroni's method, it bounds the probability
+// of a single false alarm for any dependence between the estimates, and it finds more.
 //
-// Decode returns [*UndecodableError] when the counts cannot tell the candidates apart, and
-// [privacy.ErrInvalid] for an empty tally, no candidates, one given twice, or a confidence not
-// strictly between 0 and 1. It returns [privacy.ErrInvalid], too, when the number of ones in all
-// reports is one that clients with these parameters report with a probability below 10⁻¹²: with
-// another number of hashes, or at another ε.
+// Decode takes no context. Its memory grows with the square of the number of candidates, and its
+// time with their cube and with Cohorts × Bits × candidates. For 1,000 candidates in 64 cohorts of
+// 128 bits it takes seconds. A list that is ten times as long takes up to a thousand times as long.
+// A caller with a time limit must limit the list.
+//
+// Decode returns [*UndecodableError] if the counts cannot distinguish the candidates. It returns
+// [privacy.ErrInvalid] for an empty tally, no candidates, a repeated candidate, or a confidence not
+// strictly between 0 and 1. It also returns [privacy.ErrInvalid] if clients with these parameters
+// would report the number of ones in all reports with a probability below 10⁻¹². Such reports have
+// another number of hashes, or another ε.
 func (t *Tally) Decode(candidates []string, confidence float64) (Decoding, error) {
 	if !(confidence > 0 && confidence < 1) {
 		return Decoding{}, fmt.Errorf("%w: confidence %v is not between 0 and 1", privacy.ErrInvalid, confidence)
@@ -128,9 +130,9 @@ func checkCandidates(candidates []string) error {
 	return nil
 }
 
-// checkOnes compares the number of ones in all reports with its expectation, which the strings do
-// not change. The bound is Bernstein's: a sum of independent bits with variance V in all is x or
-// more away from its expectation with a probability of at most 2·exp(−x²/(2(V+x/3))).
+// checkOnes compares the number of ones in all reports with its expectation, which does not depend
+// on the strings. The bound is Bernstein's: the sum of independent bits with total variance V
+// differs by x or more from its expectation with a probability of at most 2·exp(−x²/(2(V+x/3))).
 func (t *Tally) checkOnes() error {
 	clients, ones := t.Clients(), int64(0)
 	if clients == 0 {
@@ -150,7 +152,7 @@ func (t *Tally) checkOnes() error {
 	return nil
 }
 
-// decoding puts the fit in the form that callers see.
+// decoding converts the fit to the public result.
 func (f fit) decoding(candidates []string, confidence float64) Decoding {
 	shares, p := make([]Share, len(candidates)), make([]float64, len(candidates))
 	for j, v := range f.candidates {
@@ -168,8 +170,8 @@ func (v verdict) frequency() estimate.Frequency {
 }
 
 // holm corrects p-values for their number (S. Holm, "A Simple Sequentially Rejective Multiple Test
-// Procedure", 1979): the i-th smallest of m, counted from 0, times m − i, and never below a smaller
-// one's.
+// Procedure", 1979). The i-th smallest of m, counted from 0, is multiplied by m − i. No corrected
+// value is below the corrected value of a smaller one.
 func holm(p []float64) []float64 {
 	order := make([]int, len(p))
 	for i := range order {

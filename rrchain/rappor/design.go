@@ -2,26 +2,28 @@ package rappor
 
 import "gonum.org/v1/gonum/mat"
 
-// design is the regression of the bit counts on the candidates' filters. A filter is centred: the
-// mean h/k of its bits is taken off, in theory; in fact only the numbers of its set bits are kept.
+// design is the regression of the bit counts on the candidates' filters. Filters are centred: the
+// mean h/k is subtracted from each bit. This is only done in the formulas; the design stores the
+// numbers of the set bits.
 type design struct {
 	params     Params
 	candidates int
-	variance   float64   // of one client's bit, from the noise
-	n          float64   // clients in all
-	clients    []float64 // by cohort; only those with clients take part
-	counts     []float64 // mean unbiased bit less h/k, cohort by cohort
-	ones       []int     // Hashes set bits for each candidate, cohort by cohort; indices into counts
-	// inverse is that of Σ_c w_c X_cᵀX_c, with w_c a cohort's share of the clients and the filters
-	// as columns of X_c.
+	variance   float64   // the variance of one client's bit that is due to the noise
+	n          float64   // the total number of clients
+	clients    []float64 // by cohort; cohorts without clients are left out
+	counts     []float64 // mean unbiased bit minus h/k, cohort by cohort
+	ones       []int     // the set bits (Hashes each) of each candidate, cohort by cohort, as indices into counts
+	// inverse is the inverse of Σ_c w_c X_cᵀX_c. w_c is a cohort's share of the clients, and the
+	// columns of X_c are the filters.
 	inverse mat.SymDense
 }
 
-// worstCondition is the largest condition number of the normal equations at which estimates are
-// still given: half of the digits are left.
+// worstCondition is the largest condition number of the normal equations for which estimates are
+// given. At this number, half of the digits are left.
 const worstCondition = 1e8
 
-// leastVariance stands for smaller variances of a bit: at such an ε, rounding outweighs the noise.
+// leastVariance replaces smaller variances of a bit. At such an ε, rounding errors are larger than
+// the noise.
 const leastVariance = 1e-20
 
 func newDesign(t *Tally, candidates []string) (*design, error) {
@@ -29,7 +31,7 @@ func newDesign(t *Tally, candidates []string) (*design, error) {
 		params: t.params, candidates: len(candidates),
 		variance: max(t.noise.variance(), leastVariance), n: float64(t.Clients()),
 	}
-	alike := make([][]byte, len(candidates)) // what the filters are, to compare them
+	alike := make([][]byte, len(candidates)) // the filters as bytes, to find equal ones
 	for cohort, clients := range t.clients {
 		if clients == 0 {
 			continue
@@ -57,8 +59,8 @@ func newDesign(t *Tally, candidates []string) (*design, error) {
 	return d, nil
 }
 
-// addCounts adds the counts of one cohort. Centring them takes off what the noise adds to all bits
-// at once; their true mean is h/k.
+// addCounts adds the counts of one cohort. It subtracts the mean of the counts, which removes the
+// noise that all bits share. The true mean is h/k.
 func (d *design) addCounts(ones []int64, clients int64, noise channel) {
 	d.clients = append(d.clients, float64(clients))
 	mean := 0.0
@@ -100,25 +102,26 @@ func (d *design) allSet(candidate int) (all []int) {
 	return all
 }
 
-// row returns the part of a row of counts, or of weights for them, that is a cohort's.
+// row returns the part of a row of counts, or of weights for counts, that belongs to a cohort.
 func (d *design) row(counts []float64, cohort int) []float64 {
 	return counts[cohort*d.params.Bits : (cohort+1)*d.params.Bits]
 }
 
-// independent is the number of counts that do not follow from others: in each cohort they sum to 0.
+// independent returns the number of linearly independent counts. In each cohort the counts sum to
+// 0.
 func (d *design) independent() int { return len(d.clients) * (d.params.Bits - 1) }
 
 func (d *design) weight(cohort int) float64 { return d.clients[cohort] / d.n }
 
-// density is the mean h/k of a filter's bits, and length the squared length h(1−h/k) of a centred
-// filter.
+// density returns the mean h/k of a filter's bits. length returns the squared length h(1−h/k) of a
+// centred filter.
 func (d *design) density() float64 { return float64(d.params.Hashes) / float64(d.params.Bits) }
 func (d *design) length() float64  { return float64(d.params.Hashes) * (1 - d.density()) }
 func (d *design) spread() float64  { return d.params.spread() }
 
-// invert computes the inverse, and tells whether there is one. X_cᵀX_c is the number of bits that
-// two filters share, less h²/k; bits are shared by few, so it goes through the candidates of each
-// bit.
+// invert computes the inverse, and returns false if there is none. An element of X_cᵀX_c is the
+// number of bits that two filters share, minus h²/k. Few filters share a bit, so invert iterates
+// over the candidates of each bit.
 func (d *design) invert() bool {
 	gram := mat.NewSymDense(d.candidates, nil)
 	overlap := gram.RawSymmetric()
@@ -127,7 +130,7 @@ func (d *design) invert() bool {
 		for j := range d.candidates {
 			for _, bit := range d.set(c, j) {
 				bit -= c * d.params.Bits
-				for _, i := range holders[bit] { // rising, and below j
+				for _, i := range holders[bit] { // in rising order, and below j
 					overlap.Data[i*overlap.Stride+j] += d.weight(c)
 				}
 				overlap.Data[j*overlap.Stride+j] += d.weight(c)
@@ -148,8 +151,8 @@ func (d *design) invert() bool {
 	return factor.InverseTo(&d.inverse) == nil
 }
 
-// along returns x_csᵀv_c for each candidate s, the sum of a row's values at the set bits. The row
-// sums to 0 in each cohort, so the filters' mean makes no difference.
+// along returns x_csᵀv_c for each candidate s, which is the sum of a row's values at the set bits.
+// The row sums to 0 in each cohort, so the mean of the filters makes no difference.
 func (d *design) along(cohort int, row []float64, products []float64) {
 	for s := range products {
 		sum := 0.0

@@ -13,16 +13,17 @@ type fit struct {
 	residuals
 }
 
-// verdict is what is said of a candidate.
+// verdict is the result for a candidate.
 type verdict struct {
 	share, stdErr float64
 	low, high     float64
-	p             float64 // of "no client has it", of a candidate
+	p             float64 // the p-value of "no client has this candidate"
 }
 
-// fit solves the regression, judges each candidate, and finds the standard errors in two rounds:
-// what each estimate takes from the noise, the parting into cohorts and the strings outside of the
-// list; and how much the last is.
+// fit solves the regression and computes the result for each candidate. It finds the standard
+// errors in two rounds. The first computes the contributions of the noise, of the assignment to
+// cohorts and of strings outside of the list to each estimate. The second computes the size of the
+// last one.
 func (d *design) fit(confidence float64) fit {
 	shares := d.solve()
 	audit := newAudit(d, shares)
@@ -47,10 +48,10 @@ func (d *design) fit(confidence float64) fit {
 	return f
 }
 
-// judgeOthers judges the share of strings outside of the list. With few cohorts, the fit follows
-// even a common one of them: where it shares a bit with a candidate in one of C cohorts or in all,
-// with another candidate in each, the squared residuals lack 1/C² or 1/C of what it adds. So the
-// shift that they show may have to be so much larger.
+// judgeOthers computes the result for the share of strings outside of the list. With few cohorts,
+// the fit absorbs even a common one of these strings. Suppose that it shares a bit with a candidate
+// in one of C cohorts, or with another candidate in each cohort. Then the squared residuals lack
+// 1/C² or 1/C of what it adds. So judgeOthers divides the observed shift by 1 − 1/C.
 func (a *audit) judgeOthers(row []float64, share, shift, confidence float64) verdict {
 	p, _ := a.estimate(row, a.others)
 	concentration := 0.0 // 1/C
@@ -66,10 +67,10 @@ func (a *audit) judgeOthers(row []float64, share, shift, confidence float64) ver
 	return v
 }
 
-// parts are what the variance of an estimate is made of.
+// parts are the parts of the variance of an estimate.
 type parts struct {
 	noise, sampling float64
-	length          float64 // times the variance of a shift
+	length          float64 // the factor of the variance of a shift
 }
 
 func (p parts) variance(shift float64) float64 {
@@ -79,13 +80,13 @@ func (p parts) variance(shift float64) float64 {
 // audit computes variances.
 type audit struct {
 	*design
-	shares []float64 // as estimated, moved to where shares can be
+	shares []float64 // the estimates, moved to the nearest possible shares
 	others float64   // the share of strings outside of the list
 	fitted []float64 // Σ share·x, with the shares as estimated
-	// Of the candidates examined so far: By cohort, the trace of what takes counts to fitted
-	// counts; they sum to the number of candidates.
+	// These fields sum over the candidates examined so far. leverage is, by cohort, the trace of
+	// the map from counts to fitted counts; its elements sum to the number of candidates.
 	leverage []float64
-	trace    float64 // how much of the sampling variance of the counts the fit follows
+	trace    float64 // the part of the sampling variance of the counts that the fit absorbs
 }
 
 func newAudit(d *design, shares []float64) *audit {
@@ -94,9 +95,9 @@ func newAudit(d *design, shares []float64) *audit {
 	return a
 }
 
-// possible returns the shares with negative ones moved to 0 and, if their sum is above 1, all of
-// them scaled down to it; and what is left for others. Variances of parting a population are then
-// never negative.
+// possible returns the shares with negative ones replaced by 0. If their sum is above 1, it scales
+// all of them so that the sum is 1. It also returns the remaining share of others. Variances of the
+// assignment of a population to cohorts are then never negative.
 func possible(shares []float64) (moved []float64, others float64) {
 	moved, sum := make([]float64, len(shares)), 0.0
 	for s, share := range shares {
@@ -109,9 +110,9 @@ func possible(shares []float64) (moved []float64, others float64) {
 	return moved, max(1-sum, 0)
 }
 
-// candidate examines the estimate of a candidate's share, and notes how the fit follows its
-// filters. own is the variance from parting the clients who have the candidate, over
-// share·(1−share).
+// candidate examines the estimate of a candidate's share, and adds the candidate's leverage and
+// trace to the audit. own is the variance from assigning the clients of the candidate to cohorts,
+// divided by share·(1−share).
 func (a *audit) candidate(j int, row []float64) (p parts, own float64) {
 	p, contributions := a.estimate(row, a.shares[j])
 	unit := make([]float64, a.candidates)
@@ -130,15 +131,16 @@ func (a *audit) candidate(j int, row []float64) (p parts, own float64) {
 	return p, max(own-1/a.n, 0) * a.finite()
 }
 
-// estimate examines the estimate of a share, of which row is Σ coefficient·x, with coefficients
-// that are a row of the inverse. It is replaced: it is a sum over the cohorts of v_cᵀ·counts with
-// v_c = w_c·row, and becomes v. A client with string s in cohort c contributes v_cᵀx_cs/n_c, and
-// the sum of these products over all cohorts is 1 for the string itself and 0 for other candidates.
-// The products are returned cohort by cohort.
+// estimate examines the estimate of a share. row is Σ coefficient·x, where the coefficients are a
+// row of the inverse. The estimate is a sum over the cohorts of v_cᵀ·counts with v_c = w_c·row, and
+// estimate overwrites row with v. A client with string s in cohort c contributes v_cᵀx_cs/n_c. The
+// sum of these products over all cohorts is 1 for the string itself and 0 for other candidates. The
+// products are returned cohort by cohort.
 //
-// For a population of n parted into cohorts of given sizes, a sum over the cohorts of means of
-// numbers u_c(client) has the variance n/(n−1)·(Σ_c Var(u_c)/n_c − Var(Σ_c u_c)/n), Var being that
-// in the population. For strings outside of the list the variances are those of random filters.
+// Consider a population of n, divided into cohorts of given sizes, and a sum over the cohorts of
+// means of numbers u_c(client). Its variance is n/(n−1)·(Σ_c Var(u_c)/n_c − Var(Σ_c u_c)/n), where
+// Var is the variance in the population. For strings outside of the list, the variances are those
+// of random filters.
 func (a *audit) estimate(row []float64, share float64) (p parts, contributions []float64) {
 	contributions = make([]float64, len(a.clients)*a.candidates)
 	for c, n := range a.clients {
@@ -156,7 +158,8 @@ func (a *audit) estimate(row []float64, share float64) (p parts, contributions [
 	return p, contributions
 }
 
-// leftover returns what the fit leaves of the counts, weighted by cohort and scaled.
+// leftover returns the part of the counts that the fit does not explain, weighted by cohort and
+// scaled.
 func (a *audit) leftover(scale float64) []float64 {
 	left := make([]float64, len(a.counts))
 	for c := range a.clients {
@@ -167,8 +170,8 @@ func (a *audit) leftover(scale float64) []float64 {
 	return left
 }
 
-// varianceOf returns the variance of numbers that belong to the candidates, and are 0 for other
-// strings, in the population.
+// varianceOf returns the variance in the population of numbers that belong to the candidates and
+// are 0 for other strings.
 func (a *audit) varianceOf(numbers []float64) float64 {
 	mean, square := 0.0, 0.0
 	for s, x := range numbers {
@@ -178,13 +181,13 @@ func (a *audit) varianceOf(numbers []float64) float64 {
 	return square - mean*mean
 }
 
-// finite is n/(n−1), by which a finite population's variance is larger. One client cannot be
-// parted.
+// finite returns n/(n−1), the factor of the variance for a finite population. For one client it
+// returns 1, because one client cannot be divided.
 func (a *audit) finite() float64 { return a.n / max(a.n-1, 1) }
 
-// residuals are what the counts are beside the fitted ones.
+// residuals are the differences between the counts and the fitted counts.
 type residuals struct {
-	misfit float64 // the sum of their squares, over its expectation without common strings outside of the list
+	misfit float64 // the sum of their squares, divided by its expectation without common unlisted strings
 	shift  float64 // the variance of a shift of each bit that would explain an excess
 }
 
@@ -203,10 +206,11 @@ func (a *audit) residuals(freedom float64) residuals {
 	return residuals{squares / expected, max(squares-expected, 0) / scale}
 }
 
-// expectation returns what Σ n_c·|counts − fitted|² is on average without common strings outside of
-// the list. The expectation of eᵀW(1−H)e, for errors e with covariance S, weights W and the fit H,
-// is the trace of W(1−H)S. The candidates' filters lie in the space that the fit follows, so
-// parting their clients leaves nothing of the part of S that joins different cohorts.
+// expectation returns the expectation of Σ n_c·|counts − fitted|² if no string outside of the list
+// is common. The expectation of eᵀW(1−H)e is the trace of W(1−H)S, for errors e with covariance S,
+// weights W and the fit H. The candidates' filters are in the space that the fit absorbs. So the
+// part of S that joins different cohorts, which comes from assigning their clients to cohorts,
+// contributes nothing.
 func (a *audit) expectation(freedom float64) float64 {
 	unlisted := a.others * a.spread()
 	sampling := float64(len(a.clients))*a.length() - a.trace - unlisted*float64(a.candidates+a.params.Bits-1)

@@ -8,26 +8,27 @@ import (
 	"gonum.org/v1/gonum/stat/distuv"
 )
 
-// lottery is the law of a sum over cohorts: in each, of a row of values, those at the set bits of a
-// filter that is drawn anew; and of a normal addend. Values are whole numbers of a unit, so the law
-// is a finite sum, without any approximation except for the normal addend.
+// lottery is the law of a sum over cohorts, plus a normal addend. In each cohort, a filter is drawn
+// at random, and the values of a row at its set bits are summed. Values are integers in a unit, so
+// the law is a finite sum, without any approximation except for the normal addend.
 type lottery struct {
 	bits, hashes int
 	unit         float64
 	values       []int   // cohort by cohort
-	normal       float64 // the standard deviation of the normal addend, in units
+	normal       float64 // the standard deviation of the normal addend, in this unit
 }
 
-// The unit is such a share of the root mean square of the values, and such a share of the standard
-// deviation of their sum, that rounding adds at most 1.3 % to the variance of both what is observed
-// and what it is compared with, and that what has the same sum is at most 4 % of a standard
-// deviation apart. Many values, or a large addend, need no more than finest of the deviation.
+// The unit is the smaller of ofValues times the root mean square of the values, and ofSum times the
+// standard deviation of their sum. Rounding then adds at most 1.3 % to the variance of both the
+// observed sum and the sums it is compared with. Equal rounded sums differ by at most 4 % of a
+// standard deviation. For many values, or a large addend, the unit need not be below finest times
+// the deviation.
 const ofValues, ofSum, finest = 0.4, 0.04, 0.0025
 
-// leastUnit stands for smaller ones: below it rounding outweighs what the values say.
+// leastUnit replaces smaller units, for which rounding errors are larger than the values.
 const leastUnit = 1e-12
 
-// newLottery rounds a table of values. variance is that of the normal addend.
+// newLottery rounds a table of values. variance is the variance of the normal addend.
 func newLottery(p Params, table []float64, variance float64) *lottery {
 	square := floats.Dot(table, table)
 	deviation := math.Sqrt(square*p.spread() + variance)
@@ -49,7 +50,7 @@ func (l *lottery) at(ones []int) int {
 	return sum
 }
 
-// tail returns the probability that the sum is at least so large, or up to loss more than that.
+// tail returns the probability that the sum is at least at, or up to loss more than that.
 func (l *lottery) tail(at int, loss float64) float64 {
 	if 2*l.hashes > l.bits {
 		rest, all := l.unset()
@@ -69,7 +70,7 @@ func (l *lottery) tail(at int, loss float64) float64 {
 	return w.tail(at)
 }
 
-// largest is a number that no sum exceeds.
+// largest returns an upper bound of all sums.
 func (l *lottery) largest() int {
 	sum := int(window*l.normal) + 1
 	for row := range slices.Chunk(l.values, l.bits) {
@@ -78,7 +79,8 @@ func (l *lottery) largest() int {
 	return sum
 }
 
-// unset is the same law with the bits drawn that are not set: the sum of all values less theirs.
+// unset returns the same law in terms of the bits that are not set: the sum of all values minus the
+// values at these bits.
 func (l *lottery) unset() (rest *lottery, all int) {
 	rest = &lottery{l.bits, l.bits - l.hashes, l.unit, make([]int, len(l.values)), l.normal}
 	for i, x := range l.values {
@@ -96,15 +98,16 @@ func (l *lottery) deviation() float64 {
 	return math.Sqrt(square*Params{Bits: l.bits, Hashes: l.hashes}.spread() + l.normal*l.normal)
 }
 
-// cohort is the law of the sum of as many values as there are hashes, drawn without replacement.
-// Equal values are drawn together.
+// cohort returns the law of the sum of `hashes` values that are drawn without replacement. Equal
+// values are drawn together.
 func (l *lottery) cohort(values []int) chances {
 	low, high := slices.Min(values), slices.Max(values)
 	groups := make([]int, high-low+1)
 	for _, x := range values {
 		groups[x-low]++
 	}
-	// The chances, by how many are drawn and by their sum less that of as many lowest values.
+	// ways holds the chances by the number of drawn values, and by their sum minus that many times
+	// the lowest value.
 	ways := make([][]float64, l.hashes+1)
 	for drawn := range ways {
 		ways[drawn] = make([]float64, drawn*(high-low)+1)
@@ -124,14 +127,14 @@ func (l *lottery) cohort(values []int) chances {
 	return chances{low * l.hashes, sums}
 }
 
-// Without a factor for those that are not drawn, sums of chances grow to 4^hashes at most; beyond
-// fewHashes they take it, and come in groups no larger than largestGroup, so that the factor is at
-// least 2^−largestGroup.
+// Without a factor for values that are not drawn, sums of chances grow to at most 4^hashes. For
+// more than fewHashes hashes, addGroup applies the factor, and groups have at most largestGroup
+// values. The factor is then at least 2^−largestGroup.
 const fewHashes, largestGroup = 256, 512
 
-// addGroup lets some more values be drawn, all the same, each with a probability and independently
-// of the others. It takes the condition that as many are drawn as there are hashes to make of it a
-// draw without replacement, and of a common factor nothing is left then.
+// addGroup adds a group of equal values, each of which is drawn with a probability and
+// independently of the others. The condition that exactly `hashes` values are drawn makes this a
+// draw without replacement. A common factor has no effect on the result.
 func addGroup(ways [][]float64, x, size int, probability float64) {
 	none, odds := 1.0, probability/(1-probability)
 	if len(ways) > fewHashes {
@@ -150,13 +153,13 @@ func addGroup(ways [][]float64, x, size int, probability float64) {
 	}
 }
 
-// chances are those of the numbers first, first+1 and so on.
+// chances are the probabilities of the numbers first, first+1 and so on.
 type chances struct {
 	first int
 	of    []float64
 }
 
-// roundedNormal is a normal number with a standard deviation and mean 0, rounded.
+// roundedNormal returns the law of a rounded normal number with mean 0 and a standard deviation.
 func roundedNormal(deviation float64) chances {
 	reach := int(window*deviation) + 1
 	of := make([]float64, 2*reach+1)
@@ -168,21 +171,21 @@ func roundedNormal(deviation float64) chances {
 	return chances{-reach, of}
 }
 
-// walk is the law of a sum while numbers are added to it. It is kept where it matters: what is far
-// below is moved up, and what is far above counts as beyond everything, so that a tail can become
-// larger, but never smaller.
+// walk is the law of a sum while numbers are added to it. It keeps only the range that matters.
+// Chances far below the range are moved up to it, and chances far above count as beyond everything.
+// A tail can thus become larger, but never smaller.
 type walk struct {
 	low        int       // the number that now[0] belongs to
-	now, next  []float64 // chances; only those of from … upTo count
+	now, next  []float64 // chances; only the indexes from … upTo are valid
 	from, upTo int
 	beyond     float64
-	loss       float64 // how much is moved at either end at each step
+	loss       float64 // the probability that is moved at either end at each step
 }
 
-// window is how many standard deviations a walk follows a sum downwards at least, and upwards too.
+// window is the least number of standard deviations that a walk covers in each direction.
 const window = 9
 
-// newWalk starts at 0.
+// newWalk returns a walk that starts at 0.
 func newWalk(down, up int, loss float64) *walk {
 	w := &walk{low: -down, now: make([]float64, down+up+1), next: make([]float64, down+up+1), loss: loss / 2}
 	w.from, w.upTo = down, down+1
@@ -205,7 +208,7 @@ func (w *walk) step(c chances) {
 	w.trim()
 }
 
-// move adds what is a number further on with some chance.
+// move adds the sum moved by a number, with some chance.
 func (w *walk) move(by int, chance float64) {
 	from := min(max(w.from, -by), w.upTo)
 	upTo := max(min(w.upTo, len(w.now)-by), from)
@@ -220,7 +223,7 @@ func (w *walk) move(by int, chance float64) {
 	}
 }
 
-// trim moves what is too little to matter.
+// trim moves the chances at both ends that are too small to matter.
 func (w *walk) trim() {
 	for moved := 0.0; w.upTo > w.from+1; {
 		moved += w.now[w.upTo-1]
@@ -241,7 +244,8 @@ func (w *walk) tail(at int) float64 {
 	return min(w.beyond+floats.Sum(w.now[from:w.upTo]), 1)
 }
 
-// spread is the variance of a random filter along any direction across the mean, h(k−h)/(k(k−1)).
+// spread returns the variance of a random filter along any direction orthogonal to the mean,
+// h(k−h)/(k(k−1)).
 func (p Params) spread() float64 {
 	k, h := float64(p.Bits), float64(p.Hashes)
 	return h * (k - h) / (k * (k - 1))

@@ -12,15 +12,15 @@ import (
 )
 
 const (
-	maxBits   = 1 << 20 // of a filter: as many as values of a question
-	maxCounts = 1 << 24 // cohorts × bits, that a server keeps for one ε
+	maxBits   = 1 << 20 // the most bits of a filter: as many as values of a question
+	maxCounts = 1 << 24 // the most cohorts × bits, which is the number of counts of a tally
 )
 
-// Params are what all clients and the server agree on. They are public.
+// Params are the parameters that all clients and the server share. They are public.
 type Params struct {
-	Cohorts int // groups of clients, each with a hash of its own; at least 1
+	Cohorts int // the number of groups of clients, each with its own hash; at least 1
 	Bits    int // k, the length of the Bloom filter; at least 2, and at most 2²⁰, and Cohorts × Bits at most 2²⁴
-	Hashes  int // h, how many bits a string sets; at least 1, less than Bits
+	Hashes  int // h, the number of bits that a string sets; at least 1, less than Bits
 }
 
 // check returns [privacy.ErrInvalid] for parameters out of range.
@@ -50,9 +50,9 @@ func (p Params) checkCohort(cohort int) error {
 	return nil
 }
 
-// DrawCohort draws the cohort of a new client, each with the same probability, from the operating
-// system's randomness. A client draws it once, before anything is known of its string, and keeps
-// it. It returns [privacy.ErrInvalid] for parameters out of range.
+// DrawCohort draws the cohort of a new client from the operating system's randomness, each cohort
+// with the same probability. A client must draw it once, independently of its string, and keep it.
+// DrawCohort returns [privacy.ErrInvalid] for parameters out of range.
 func (p Params) DrawCohort() (int, error) {
 	if err := p.check(); err != nil {
 		return 0, err
@@ -64,10 +64,11 @@ func (p Params) DrawCohort() (int, error) {
 	return int(cohort.Int64()), nil
 }
 
-// Filter returns the Bloom filter of a string in a cohort, 0 ≤ cohort < Cohorts: exactly Hashes of
-// its Bits are set. It is the same on every machine and in every version of this package, and
-// anybody can compute it. It hashes about Bits × ln(Bits) words if Hashes is near Bits, and about
-// Hashes if not. It returns [privacy.ErrInvalid] for parameters or a cohort out of range.
+// Filter returns the Bloom filter of a string in a cohort, 0 ≤ cohort < Cohorts. Exactly Hashes of
+// its Bits are set. The filter is the same on every machine and in every version of this package.
+// It is public, because its computation needs no secret. Filter hashes about Bits × ln(Bits) words
+// if Hashes is near Bits, and otherwise about Hashes words. It returns [privacy.ErrInvalid] for
+// parameters or a cohort out of range.
 func (p Params) Filter(cohort int, s string) (rrchain.Bits, error) {
 	if err := p.checkCohort(cohort); err != nil {
 		return rrchain.Bits{}, err
@@ -79,12 +80,12 @@ func (p Params) Filter(cohort int, s string) (rrchain.Bits, error) {
 	return rrchain.NewBits(p.Bits, packed)
 }
 
-// distinct draws different numbers below k, uniformly, by words of 64 random bits. A word that
-// would favour some numbers is thrown away, as is a number drawn before.
+// distinct draws different numbers below k, uniformly, from words of 64 random bits. It discards a
+// word that would favour some numbers, and a number that was drawn before.
 func distinct(numbers, k int, next func() uint64) []int {
 	drawn := make([]int, 0, numbers)
 	seen := make(map[int]bool, numbers)
-	fair := -(-uint64(k) % uint64(k)) // the largest multiple of k up to 2⁶⁴, where 0 stands for 2⁶⁴
+	fair := -(-uint64(k) % uint64(k)) // the largest multiple of k up to 2⁶⁴, modulo 2⁶⁴
 	for len(drawn) < numbers {
 		word := next()
 		if number := int(word % uint64(k)); (fair == 0 || word < fair) && !seen[number] {
@@ -95,12 +96,13 @@ func distinct(numbers, k int, next func() uint64) []int {
 	return drawn
 }
 
-// domain separates these hashes from all others, and from another way to make filters of them.
+// domain separates these hashes from all other hashes, and from any other version of this
+// construction.
 const domain = "sluice rappor filter 1"
 
-// hashWords are the 64-bit words, four a block, of SHA-256 over the domain, the cohort, the string
-// and the number of the block. Texts come after their length, numbers in 8 bytes; all of it is
-// big-endian.
+// hashWords are the 64-bit words of SHA-256 over the domain, the cohort, the string and the number
+// of the block, four words a block. Each text is preceded by its length. Numbers have 8 bytes.
+// Everything is big-endian.
 type hashWords struct {
 	cohort int
 	text   string
@@ -131,8 +133,8 @@ func appendText(b []byte, text string) []byte {
 func (p Params) Distance() int { return 2 * min(p.Hashes, p.Bits-p.Hashes) }
 
 // BitEpsilon returns the ε of each bit in a report at ε: ε/D, rounded down to a nano-nat so that
-// the report never costs more. It returns [privacy.ErrInvalid] if that is 0, or parameters are out
-// of range.
+// the report never costs more. It returns [privacy.ErrInvalid] if the result is 0, or if parameters
+// are out of range.
 func (p Params) BitEpsilon(report privacy.Epsilon) (privacy.Epsilon, error) {
 	if err := p.check(); err != nil {
 		return privacy.Epsilon{}, err
@@ -148,7 +150,7 @@ func (p Params) BitEpsilon(report privacy.Epsilon) (privacy.Epsilon, error) {
 	return bit, nil
 }
 
-// ReportEpsilon returns D·ε, the cost of a report whose bits each are at ε. It returns
+// ReportEpsilon returns D·ε, the cost of a report whose bits each have this ε. It returns
 // [privacy.ErrInvalid] for parameters out of range and [privacy.ErrRange] for a cost above the
 // largest ε.
 func (p Params) ReportEpsilon(bit privacy.Epsilon) (privacy.Epsilon, error) {
@@ -158,7 +160,7 @@ func (p Params) ReportEpsilon(bit privacy.Epsilon) (privacy.Epsilon, error) {
 	return times(p.Distance(), bit)
 }
 
-// times returns n·ε for n ≥ 0, or [privacy.ErrRange].
+// times returns n·ε for n ≥ 0. It returns [privacy.ErrRange] if the result is above the largest ε.
 func times(n int, epsilon privacy.Epsilon) (privacy.Epsilon, error) {
 	if n > 0 && epsilon.Nano() > privacy.MaxEpsilon().Nano()/int64(n) {
 		return privacy.Epsilon{}, fmt.Errorf("%d times ε=%v: %w", n, epsilon, privacy.ErrRange)
@@ -166,7 +168,8 @@ func times(n int, epsilon privacy.Epsilon) (privacy.Epsilon, error) {
 	return privacy.EpsilonFromNano(int64(n) * epsilon.Nano())
 }
 
-// atMost returns the largest ε up to the given one that a report can cost, and the ε of its bits.
+// atMost returns the largest possible cost of a report that is not above the given ε, and the ε of
+// its bits.
 func (p Params) atMost(report privacy.Epsilon) (cost, bit privacy.Epsilon, err error) {
 	if bit, err = p.BitEpsilon(report); err != nil {
 		return cost, bit, err
@@ -175,9 +178,9 @@ func (p Params) atMost(report privacy.Epsilon) (cost, bit privacy.Epsilon, err e
 	return cost, bit, err
 }
 
-// Loss returns the exact privacy loss of a report at ε, and of all below it, between two strings in
-// one cohort: the ε of a bit times the number of bits in which their filters differ. It is at most
-// ε. It returns the errors of [Params.Filter] and [Params.BitEpsilon].
+// Loss returns the exact privacy loss between two strings in one cohort, of a report at ε and all
+// reports below it. It is the ε of a bit times the number of bits in which their filters differ,
+// which is at most ε. It returns the errors of [Params.Filter] and [Params.BitEpsilon].
 func (p Params) Loss(cohort int, a, b string, report privacy.Epsilon) (privacy.Epsilon, error) {
 	bit, err := p.BitEpsilon(report)
 	if err != nil {

@@ -7,19 +7,19 @@ import (
 	"github.com/sluicedp/sluice/privacy"
 )
 
-// Tally counts the reports of clients at one ε, at most one of each client. It needs nothing but
-// the counts, so its size does not grow with the number of clients. It is not safe for concurrent
-// use; count in several tallies and merge them.
+// Tally counts the reports of clients at one ε, at most one of each client. It stores only counts,
+// so its size does not grow with the number of clients. It is not safe for concurrent use.
+// Concurrent callers count in several tallies and merge them.
 type Tally struct {
 	params  Params
 	epsilon privacy.Epsilon
 	noise   channel
 	clients []int64 // by cohort
-	ones    []int64 // how often each bit was set, cohort by cohort
+	ones    []int64 // the number of reports in which each bit was set, cohort by cohort
 }
 
-// NewTally returns an empty tally of reports at an ε, which is rounded down as clients do it. It
-// returns the errors of [Params.BitEpsilon].
+// NewTally returns an empty tally of reports at an ε. The ε is rounded down as clients do it.
+// NewTally returns the errors of [Params.BitEpsilon].
 func (p Params) NewTally(epsilon privacy.Epsilon) (*Tally, error) {
 	cost, bit, err := p.atMost(epsilon)
 	if err != nil {
@@ -29,7 +29,7 @@ func (p Params) NewTally(epsilon privacy.Epsilon) (*Tally, error) {
 }
 
 // Add counts a report. It returns [privacy.ErrInvalid], and counts nothing, for a report at another
-// ε, of another length or of a cohort that does not exist.
+// ε, of another length, or of a cohort that does not exist.
 func (t *Tally) Add(r Report) error {
 	if r.Epsilon != t.epsilon {
 		return fmt.Errorf("%w: a report at ε=%v in a tally at ε=%v", privacy.ErrInvalid, r.Epsilon, t.epsilon)
@@ -48,8 +48,8 @@ func (t *Tally) Add(r Report) error {
 	return nil
 }
 
-// Merge counts everything that another tally has counted. It returns [privacy.ErrInvalid], and
-// counts nothing, unless both have the same parameters and the same ε.
+// Merge adds all counts of another tally. It returns [privacy.ErrInvalid], and changes nothing,
+// unless both have the same parameters and the same ε.
 func (t *Tally) Merge(other *Tally) error {
 	if other == nil || other == t {
 		return fmt.Errorf("%w: nothing, or the tally itself, to merge", privacy.ErrInvalid)
@@ -80,22 +80,24 @@ func (t *Tally) cohortOnes(cohort int) []int64 {
 	return t.ones[cohort*t.params.Bits : (cohort+1)*t.params.Bits]
 }
 
-// channel is a randomized response with m = 2: a bit is reported as it is with probability p, and
-// else, with probability q = 1 − p, as its opposite.
+// channel is a randomized response with m = 2: a bit is reported unchanged with probability p, and
+// inverted with probability q = 1 − p.
 type channel struct {
 	q   float64
 	gap float64 // p − q
 }
 
-// newChannel returns the channel of a bit at an ε in nats, q = e^−ε/(1+e^−ε) and p − q =
-// (1−e^−ε)/(1+e^−ε), so that nothing cancels and nothing overflows.
+// newChannel returns the channel of a bit at an ε in nats. It computes q = e^−ε/(1+e^−ε) and p − q
+// = (1−e^−ε)/(1+e^−ε), without cancellation or overflow.
 func newChannel(epsilon float64) channel {
 	decay := math.Exp(-epsilon)
 	return channel{decay / (1 + decay), -math.Expm1(-epsilon) / (1 + decay)}
 }
 
-// variance returns pq/(p−q)², that of one client's unbiased bit; pan2024 Eq. (67) with N = 1.
+// variance returns pq/(p−q)², the variance of one client's unbiased bit (pan2024 Eq. (67) with N =
+// 1).
 func (c channel) variance() float64 { return c.q * (1 - c.q) / (c.gap * c.gap) }
 
-// estimate returns the unbiased number of set bits behind some ones in n reports.
+// estimate returns the unbiased number of true bits that are set, from the number of ones in n
+// reports.
 func (c channel) estimate(ones, n int64) float64 { return (float64(ones) - c.q*float64(n)) / c.gap }

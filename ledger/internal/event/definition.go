@@ -11,9 +11,9 @@ import (
 	"github.com/sluicedp/sluice/privacy"
 )
 
-// CheckQuestion returns [errs.ErrInvalid] if q cannot be defined as a question. The reasons are an
-// invalid name or value, fewer than 2 or too many values, a value that occurs twice, an encoding
-// that does not fit the values, and a mechanism that does not fit the question.
+// CheckQuestion returns [errs.ErrInvalid] if q cannot be defined as a question. Its name and its
+// values must be valid names. It has at least 2 and not too many values, and no value occurs
+// twice. Encoding and mechanism must fit the values.
 func CheckQuestion(q api.Question) error {
 	if err := CheckName("question", q.Name); err != nil {
 		return err

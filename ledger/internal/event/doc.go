@@ -18,7 +18,7 @@
 //	Enrolled, Withdrawn, EpochBegun     an object is enrolled, withdraws, or has another value
 //	TermsChanged                        an object has other ceilings and prices from here on
 //	TruthBound, Released                a chain is bound to its true value; a response is drawn
-//	Charged, Answered                   the cost of an answer for each object of a panel; the answer
+//	Charged, Answered                   what an answer costs each object of a panel; the answer
 //	Reserved, Held, Cancelled           a reservation; each of its objects; its end
 //	SaleMade, Sold                      a sale; each of its objects, with its response
 //	ObjectRefused                       an object that a request left out, and why
@@ -26,9 +26,9 @@
 //	Settled                             the end of a request or of a part of it, with the result
 //
 // An event contains every outcome, including the drawn response, so the state is a fold of the
-// events. Time and kind are always public. A change about one object ([Personal]) is hidden. Three
-// parts of such changes are public: the number and the price of a sale, because sums must remain
-// correct, and the key of a request, because keys remain used when the object is forgotten.
+// events. Time and kind are always public. A change about one object ([Personal]) is hidden. The
+// number and the price of a sale stay public, because sums must add up. The key of a request stays
+// public, because a key remains used when the object is forgotten.
 // Changes about no object are hidden too, and are never erased.
 //
 // # Guarantees

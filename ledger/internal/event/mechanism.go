@@ -59,8 +59,8 @@ func checkMechanism(m *api.Mechanism, values int) error {
 	return nil
 }
 
-// checkOutputs returns an error if a level does not have one input for each value of the question,
-// or if its outputs do not have valid and different names.
+// checkOutputs returns an error unless a level has one input for each value of the question. Its
+// outputs must have valid and different names.
 func checkOutputs(level *finite.Matrix, all []string, values int) error {
 	if level.Inputs() != values {
 		return fmt.Errorf("%d inputs, and the question has %d values", level.Inputs(), values)

@@ -8,9 +8,8 @@ import (
 	"github.com/sluicedp/sluice/privacy"
 )
 
-// Settled ends a request, or one part of a large request, and records the result, so that a
-// repetition with the same key returns the same result. The events of the refused objects precede
-// it.
+// Settled ends a request, or one part of a large request, and records the result. So a repetition
+// with the same key returns the same result. The events of the refused objects precede it.
 type Settled struct {
 	Key string // the idempotency key
 	// Digest is the digest of the request, without the fields about several objects. It is zero

@@ -49,7 +49,7 @@ func faultOfSpace(before, after string) string {
 
 // faultOfRune returns why a character other than the space is invalid in a name, or "". Unassigned
 // characters are refused. A later version of Unicode could make them invisible or give them
-// another normal form, and then a sound log would not be sound any more.
+// another normal form. A sound log would then become unsound.
 func faultOfRune(r rune) string {
 	switch {
 	case r == utf8.RuneError:
