@@ -429,14 +429,18 @@ func TestNoCheckpointBeginsBeforeACopyHasItsSnapshot(t *testing.T) {
 		}
 	}})
 	defer s.Close()
+	finish := sync.OnceFunc(func() {
+		go func() {
+			for range amid { // the steps that are left
+			}
+		}()
+		close(goOn)
+	})
+	defer finish() // also if the test has failed: Close waits for the checkpoint
 	write(t, s, 1, "a", "1")
 	path := filepath.Join(dir, "copy")
 	check.Must(t, s.CopyTo(t.Context(), path, kv.Pages, nil, nil))
-	go func() {
-		for range amid { // the steps that are left
-		}
-	}()
-	close(goOn)
+	finish()
 	checkpoints.Wait()
 	close(amid)
 	copied := openBolt(t, path)
