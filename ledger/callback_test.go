@@ -399,10 +399,10 @@ func TestCallback_CallsTheLedger_IsAnswered(t *testing.T) {
 
 func TestCallback_ClosesTheLedger_Ends(t *testing.T) {
 	for name, c := range callers(t) {
+		if c.closes {
+			continue // see TestPublish_ToClosesTheLedger_EndsAfterTenSeconds
+		}
 		t.Run(name, func(t *testing.T) {
-			if c.closes {
-				t.Skip("see TestPublish_ToClosesTheLedger_EndsAfterTenSeconds")
-			}
 			l, h, _, run := c.start(t)
 			inner := errors.New("not called")
 			h.set(func() { inner = l.Close() })

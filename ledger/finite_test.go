@@ -187,7 +187,7 @@ func TestAQuestionKeepsItsMechanism(t *testing.T) {
 		before := questionsOf(t, l)
 		for key, want := range map[string]error{"other": test.want, "k": test.same} {
 			err := l.DefineQuestion(t.Context(), key, test.q)
-			check.That(t, check.Matches(err, want), "%s, with the key %q: got the error %v, want %v", name, key, err, want)
+			check.That(t, errors.Is(err, want), "%s, with the key %q: got the error %v, want %v", name, key, err, want)
 		}
 		if after := questionsOf(t, l); !bytes.Equal(text(t, after), text(t, before)) || len(after) != 1 {
 			t.Errorf("%s: the question is %s now", name, text(t, after))

@@ -61,7 +61,7 @@ func wantRaised(t *testing.T, query string, q api.Question) {
 		r := inquire(t, epsilon, query, epsilon, ballots("ann"), "ann", "bob", "cy")
 		r.Question = q.Name
 		quote := check.Value(l.QuoteAnswer(t.Context(), r))(t)
-		check.That(t, quote.Charge == state.Minus(r.Epsilon, held) && quote.Anew == r.Epsilon && quote.Held == held && quote.Objects == 3 && len(quote.Refused) == 0,
+		check.That(t, quote.Charge == state.Minus(r.Epsilon, held) && quote.NewDraw == r.Epsilon && quote.Held == held && quote.Objects == 3 && len(quote.Refused) == 0,
 			"at ε=%s the quote is %+v", epsilon, quote)
 		got := answerTo(t, l, r)
 		check.That(t, got.Charged == quote.Charge && got.Epsilon == r.Epsilon && got.Objects == 3,
@@ -129,7 +129,7 @@ func TestAnswersBelowTheTopAreFree(t *testing.T) {
 			r := inquire(t, epsilon, "majority:yes", epsilon, never(t), "ann", "bob", "cy")
 			quote := check.Value(l.QuoteAnswer(t.Context(), r))(t)
 			got := answerTo(t, l, r)
-			check.That(t, got.Charged.IsZero() && quote.Charge.IsZero() && quote.Anew.IsZero() && quote.Held == eps(t, "1") && got.Objects == 3,
+			check.That(t, got.Charged.IsZero() && quote.Charge.IsZero() && quote.NewDraw.IsZero() && quote.Held == eps(t, "1") && got.Objects == 3,
 				"%v: at ε=%s quoted %+v, got %+v", order, epsilon, quote, got)
 			how := "insert"
 			if epsilon < lowest {
@@ -215,7 +215,7 @@ func TestAnswersBeginAnewWithSomebodyForgotten(t *testing.T) {
 	closed(t, l)
 	l = open(t, path, Options{})
 	third, quote := ask("5", "1.5", ballots("bob"))
-	check.That(t, quote.Charge == eps(t, "1.5") && quote.Held.IsZero() && quote.Anew == eps(t, "1.5") && quote.NotRaised == nil,
+	check.That(t, quote.Charge == eps(t, "1.5") && quote.Held.IsZero() && quote.NewDraw == eps(t, "1.5") && quote.NotRaised == nil,
 		"after somebody was forgotten the quote is %+v", quote)
 	between, _ := ask("6", "1.25", never(t))
 	fourth, quote := ask("7", "2", ballots("bob"))
@@ -347,7 +347,7 @@ func TestConcurrentAnswersAreRaisedOnce(t *testing.T) {
 		group.Go(func() {
 			epsilon := fmt.Sprintf("%.3f", 0.125*float64(1+i%8))
 			got, err := l.Answer(t.Context(), inquire(t, fmt.Sprint("key ", i/2), "majority:yes", epsilon, ballots("ann"), "ann", "bob", "cy"))
-			if check.Matches(err, &api.KeyConflictError{}) {
+			if errors.Is(err, &api.KeyConflictError{}) {
 				return // half of the keys are used for two
 			}
 			mu.Lock()

@@ -392,7 +392,7 @@ func TestASourceMayCallTheLedger(t *testing.T) {
 		"uses its key": {func(l *Ledger) { sell(t, l, purchase(t, "s", "acme", "0.5", "bob")) },
 			func(s api.Sale, err error) bool { return err == nil && s.Draws == 1 && s.Price == 50 }},
 		"uses its key for another": {func(l *Ledger) { sell(t, l, purchase(t, "s", "acme", "0.25", "bob")) },
-			func(_ api.Sale, err error) bool { return check.Matches(err, &api.KeyConflictError{}) }},
+			func(_ api.Sale, err error) bool { return errors.Is(err, &api.KeyConflictError{}) }},
 	} {
 		t.Run(name, func(t *testing.T) {
 			l := sellers(t, inMemory(t, Options{Now: epoch}), "1", "1", "bob")
@@ -464,7 +464,7 @@ func TestKeysOfTheMarketAreForOneRequest(t *testing.T) {
 			"the key of a define": with(func(r *api.SellRequest) { r.Key = "define vote" }),
 		} {
 			err := call()
-			check.That(t, check.Matches(err, &api.KeyConflictError{}), "%s: got the error %v", name, err)
+			check.That(t, errors.Is(err, &api.KeyConflictError{}), "%s: got the error %v", name, err)
 		}
 	})
 }

@@ -47,7 +47,7 @@ func TestReservedUntilATime(t *testing.T) {
 	other = r
 	other.Until, other.For = time.Time{}, time.Hour
 	_, err = l.Reserve(t.Context(), other)
-	check.That(t, check.Matches(err, &api.KeyConflictError{}), "for as long as that: %v", err)
+	check.That(t, errors.Is(err, &api.KeyConflictError{}), "for as long as that: %v", err)
 }
 
 func TestReservedUntilNoTime(t *testing.T) {

@@ -121,7 +121,7 @@ func (w *disturber) act(ctx context.Context) {
 		_, _ = w.l.Enroll(ctx, api.EnrollRequest{Key: key + "e", Question: "vote", Objects: []string{name}, Cap: nano(w.t, 900e9), Policy: market(w.t, "900")})
 	}
 	for _, fine := range []error{context.Canceled, api.ErrUnknown, api.ErrForgotten, &api.ReservationError{}, api.ErrPartlyDone, nil} {
-		if check.Matches(err, fine) {
+		if errors.Is(err, fine) {
 			return
 		}
 	}

@@ -114,7 +114,7 @@ func (a *app) advance(cmd *cobra.Command, _ []string, f *advanceFlags) error {
 func tableAdvanced(t *output.Table, questions []api.Advanced, key string) {
 	t.Line("")
 	if len(questions) == 0 {
-		t.Line("Nobody is enrolled.")
+		t.Line("No person is enrolled.")
 		return
 	}
 	t.Row("QUESTION", "RAISED", "UNCHANGED", "REFUSED")
@@ -229,8 +229,9 @@ func (q answerQuote) charge() string {
 	switch {
 	case q.Charge.IsZero():
 		return free
-	case q.Charge.Less(q.Anew):
-		return fmt.Sprintf("%s, as the answer at ε=%s is raised (a new draw would cost %s)", q.Charge, q.Held, q.Anew)
+	case q.Charge.Less(q.NewDraw):
+		const text = "%s, because the answer at ε=%s is raised (a new draw would cost %s)"
+		return fmt.Sprintf(text, q.Charge, q.Held, q.NewDraw)
 	case q.NotRaised != nil:
 		return fmt.Sprintf("%s, drawn again: %s", q.Charge, q.NotRaised)
 	}

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"reflect"
 	"runtime"
 	"testing"
 
@@ -30,19 +29,10 @@ func OK(t testing.TB, err error) {
 	}
 }
 
-// Matches reports whether err is target or wraps it. A target that points to an empty struct, such
-// as &api.KeyConflictError{}, stands for every error of its type.
-func Matches(err, target error) bool {
-	if v := reflect.ValueOf(target); v.Kind() == reflect.Pointer && v.Elem().IsZero() {
-		return errors.As(err, reflect.New(v.Type()).Interface())
-	}
-	return errors.Is(err, target)
-}
-
-// Is fails the test unless err is target or wraps it, as [Matches] defines. A context, a format and
+// Is fails the test unless err is target or wraps it. A context, a format and
 // its arguments, says which case it was.
 func Is(t testing.TB, err, target error, context ...any) {
-	if !Matches(err, target) {
+	if !errors.Is(err, target) {
 		t.Helper()
 		of := ""
 		if len(context) > 0 {
@@ -52,10 +42,10 @@ func Is(t testing.TB, err, target error, context ...any) {
 	}
 }
 
-// WantErr fails the test unless err is want or wraps it, as [Matches] defines; a want of nil is no
+// WantErr fails the test unless err is want or wraps it; a want of nil is no
 // error. The message begins with what was done, which has args as in [fmt.Sprintf].
 func WantErr(t testing.TB, err, want error, what string, args ...any) {
-	if !Matches(err, want) {
+	if !errors.Is(err, want) {
 		t.Helper()
 		t.Errorf("%s: %v; want %v", fmt.Sprintf(what, args...), err, want)
 	}

@@ -3,7 +3,6 @@ package problem
 import (
 	"context"
 	"errors"
-	"reflect"
 
 	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/ledger/journal"
@@ -86,21 +85,11 @@ type class struct {
 	exit   int
 	status int
 	title  string
-	target error // matched by [class.has]; nil if no error of a ledger is of this kind
+	target error // for [errors.Is]; nil if no error of a ledger is of this kind
 	hint   string
 }
 
-// has reports whether err is target or wraps it. If target is a pointer to a zero struct, such as
-// &api.KeyConflictError{}, it matches every error of its type.
-func (c class) has(err error) bool {
-	if v := reflect.ValueOf(c.target); v.Kind() == reflect.Pointer && v.Elem().IsZero() {
-		return errors.As(err, reflect.New(v.Type()).Interface())
-	}
-	return c.target != nil && errors.Is(err, c.target)
-}
-
-// classes returns all kinds. The kind of an error is that of the first class for which has returns
-// true.
+// classes returns all kinds. The kind of an error is that of the first class whose target it matches.
 func classes() []class {
 	all := []class{
 		{Unexpected, unexpected, 500, "unexpected", nil, again},
@@ -219,7 +208,7 @@ func kindOf(err error) string {
 		return QuoteChanged
 	}
 	for _, c := range classes() {
-		if c.has(err) {
+		if c.target != nil && errors.Is(err, c.target) {
 			return c.kind
 		}
 	}

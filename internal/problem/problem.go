@@ -69,7 +69,7 @@ func Of(err error) *api.Problem {
 func alsoOf(p *api.Problem, err error) (kinds []string) {
 	Restore(p)
 	for _, c := range classes() {
-		if c.has(err) && !c.has(p) {
+		if c.target != nil && errors.Is(err, c.target) && !errors.Is(p, c.target) {
 			kinds = append(kinds, c.kind)
 		}
 	}

@@ -38,11 +38,11 @@ func TestErrorsArriveAsTheyWere(t *testing.T) {
 		journal.ErrTrimmed,
 	} {
 		got := sent(t, fmt.Errorf("the request: %w", err))
-		if !check.Matches(got, err) || got.Error() != "the request: "+err.Error() {
+		if !errors.Is(got, err) || got.Error() != "the request: "+err.Error() {
 			t.Errorf("%v arrives as %v (%+v)", err, errors.Unwrap(got), got)
 		}
 		for _, c := range classes() { // and as nothing else
-			check.That(t, c.target == nil || check.Matches(got, c.target) == check.Matches(err, c.target),
+			check.That(t, c.target == nil || errors.Is(got, c.target) == errors.Is(err, c.target),
 				"%v arrives as %v", err, c.target)
 		}
 	}
@@ -59,8 +59,8 @@ func TestErrorsArriveAsAllThatTheyWere(t *testing.T) {
 		err := errors.Join(errs...)
 		got := sent(t, err)
 		for _, c := range classes() {
-			if c.target != nil && check.Matches(got, c.target) != check.Matches(err, c.target) {
-				t.Errorf("%q arrives as %v: %t", err, c.target, check.Matches(got, c.target))
+			if c.target != nil && errors.Is(got, c.target) != errors.Is(err, c.target) {
+				t.Errorf("%q arrives as %v: %t", err, c.target, errors.Is(got, c.target))
 			}
 		}
 	}

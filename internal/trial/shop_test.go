@@ -353,7 +353,7 @@ func verify(ctx context.Context, l *ledger.Ledger) (faults []error) {
 // refused tells whether a call was decided, and not carried out.
 func refused(err error) bool {
 	var r *api.RefusedError
-	return errors.As(err, &r) || errors.Is(err, api.ErrUnknown) || check.Matches(err, &api.ReservationError{}) || errors.Is(err, api.ErrForgotten)
+	return errors.As(err, &r) || errors.Is(err, api.ErrUnknown) || errors.Is(err, &api.ReservationError{}) || errors.Is(err, api.ErrForgotten)
 }
 
 // creating tells a host to make a file, and to say so.

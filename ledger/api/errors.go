@@ -46,6 +46,13 @@ type KeyConflictError struct {
 	Field string
 }
 
+// Is makes [errors.Is] true for every error of this type. The fields of target do not matter:
+// errors.Is(err, &KeyConflictError{}).
+func (*KeyConflictError) Is(target error) bool {
+	_, is := target.(*KeyConflictError)
+	return is
+}
+
 func (e *KeyConflictError) Error() string {
 	differs := ""
 	switch e.Field {

@@ -20,6 +20,13 @@ type ReservationError struct {
 	Expires time.Time `json:"expires,omitzero"`
 }
 
+// Is makes [errors.Is] true for every error of this type. The fields of target do not matter:
+// errors.Is(err, &ReservationError{}).
+func (*ReservationError) Is(target error) bool {
+	_, is := target.(*ReservationError)
+	return is
+}
+
 func (e *ReservationError) Error() string {
 	text := fmt.Sprintf("reservation %d: not open: %s", e.Number, e.State)
 	switch e.State {

@@ -76,6 +76,13 @@ type HeldError struct {
 	Reason  error    // what prevents it, for people
 }
 
+// Is makes [errors.Is] true for every error of this type. The fields of target do not matter:
+// errors.Is(err, &HeldError{}).
+func (*HeldError) Is(target error) bool {
+	_, is := target.(*HeldError)
+	return is
+}
+
 // Error describes how far the journal is destroyed, and what prevents the rest.
 func (e *HeldError) Error() string {
 	const text = "the journal keeps what is to be destroyed"

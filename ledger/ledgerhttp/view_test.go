@@ -87,7 +87,7 @@ func nanos(t testing.TB, n int64) privacy.Epsilon {
 func (w *world) done(err error) {
 	w.t.Helper()
 	refused := (*api.RefusedError)(nil)
-	check.Need(w.t, err == nil || errors.As(err, &refused) || check.Matches(err, &api.ReservationError{}), "%v", err)
+	check.Need(w.t, err == nil || errors.As(err, &refused) || errors.Is(err, &api.ReservationError{}), "%v", err)
 }
 
 // some returns some of the people, in order.

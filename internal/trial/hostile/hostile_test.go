@@ -274,16 +274,6 @@ func events(t testing.TB, l *ledger.Ledger) uint64 {
 	return s.Events
 }
 
-// allocated is how many bytes are allocated while something is done. Nothing else may run
-// meanwhile.
-func allocated(do func()) uint64 {
-	var before, after runtime.MemStats
-	runtime.ReadMemStats(&before)
-	do()
-	runtime.ReadMemStats(&after)
-	return after.TotalAlloc - before.TotalAlloc
-}
-
 // boundless is the cap of those whom only a policy bounds, or nothing.
 func boundless() privacy.Epsilon { return privacy.MaxEpsilon() }
 

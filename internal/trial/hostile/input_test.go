@@ -136,7 +136,7 @@ func TestTextsAreAnyLength(t *testing.T) {
 		for _, text := range []string{long, long[:257], "", "x"} {
 			before := events(t, l)
 			var err error
-			used := allocated(func() { err = f.put(l, text) })
+			used := check.Allocated(func() { err = f.put(l, text) })
 			check.That(t, err == nil || decided(err), "%s, %d bytes: %.300v", f.name, len(text), err)
 			check.That(t, err != nil || len(text) <= 1 || f.lists(), "%s: %d bytes are taken", f.name, len(text))
 			if err != nil && len(err.Error()) > 2000 {
@@ -154,7 +154,7 @@ func TestTextsAreAnyLength(t *testing.T) {
 // decided tells whether an error is one that says what was wrong with a request.
 func decided(err error) bool {
 	for _, one := range []error{api.ErrInvalid, api.ErrUnknown, &api.KeyConflictError{}, &api.ReservationError{}, api.ErrNoResponses} {
-		if check.Matches(err, one) {
+		if errors.Is(err, one) {
 			return true
 		}
 	}
@@ -185,7 +185,7 @@ func TestTruthsAreAnyLength(t *testing.T) {
 			},
 		} {
 			var err error
-			used := allocated(func() { err = do() })
+			used := check.Allocated(func() { err = do() })
 			var refused *api.RefusedError
 			wanted := errors.Is(err, api.ErrTruthSource)
 			if len(values) == 2 { // as many as objects, and one is none of the question's
@@ -224,7 +224,7 @@ func TestDocumentsAreAnyLength(t *testing.T) {
 		for _, size := range []int{0, 1, pace.Scale(1<<26, 1<<30), len(huge)} {
 			for _, text := range [][]byte{huge[:size], filled(' ', min(size, pace.Scale(1<<22, 1<<29))), filled('[', min(size, pace.Scale(1<<22, 1<<29)))} {
 				var err error
-				used := allocated(func() { err = one.read(text) })
+				used := check.Allocated(func() { err = one.read(text) })
 				check.That(t, errors.Is(err, one.wants) && len(err.Error()) <= 300,
 					"a %s of %d bytes: %.300v", one.name, len(text), err)
 				check.That(t, used <= raceFactor*one.copies*uint64(len(text))+1<<20,
@@ -234,7 +234,7 @@ func TestDocumentsAreAnyLength(t *testing.T) {
 	}
 	for _, digits := range []string{"", "1", textOf(huge), string(filled('1', 1<<22)), "0." + string(filled('0', 1<<22)) + "1", "1e" + string(filled('9', 1<<22))} {
 		var err error
-		used := allocated(func() { _, err = privacy.ParseEpsilon(digits) })
+		used := check.Allocated(func() { _, err = privacy.ParseEpsilon(digits) })
 		check.That(t, (err == nil) == (digits == "1") && (err == nil || len(err.Error()) <= 300) && used <= 1<<20,
 			"ε in %d bytes: %d are allocated, %.300v", len(digits), used, err)
 	}
@@ -250,7 +250,7 @@ func TestFilesAreAnyLength(t *testing.T) {
 		check.Must(t, os.Truncate(path, size)) // a file with a hole, which takes no room
 		for _, only := range []bool{false, true} {
 			var err error
-			used := allocated(func() { _, err = ledger.Open(t.Context(), path, ledger.Options{ReadOnly: only}) })
+			used := check.Allocated(func() { _, err = ledger.Open(t.Context(), path, ledger.Options{ReadOnly: only}) })
 			check.That(t, errors.Is(err, api.ErrCorrupt) && used <= 1<<20,
 				"a file of %d bytes: %d are allocated, %v", size, used, err)
 		}
@@ -629,7 +629,7 @@ func TestVeryManyObjectsInARequest(t *testing.T) {
 	} {
 		var err error
 		began := time.Now()
-		used := allocated(func() { err = call() })
+		used := check.Allocated(func() { err = call() })
 		t.Logf("%s of %d objects: %v, %d MB allocated", name, len(names), time.Since(began).Round(time.Millisecond), used>>20)
 		check.That(t, decided(err) && len(err.Error()) <= 2000, "%s: %.300v", name, err)
 		// A name takes 16 bytes besides its text, and a refusal 200 or so.
@@ -663,13 +663,13 @@ func TestVeryManyQuestions(t *testing.T) {
 	l, path := market(t)
 	n := pace.Tries(4000, 10_000, 1_000_000)
 	began := time.Now()
-	first := allocated(func() { defineMany(t, l, 0, n/2) })
-	second := allocated(func() { defineMany(t, l, n/2, n) })
+	first := check.Allocated(func() { defineMany(t, l, 0, n/2) })
+	second := check.Allocated(func() { defineMany(t, l, n/2, n) })
 	t.Logf("%d questions are defined in %v", n, time.Since(began).Round(time.Millisecond))
 	check.That(t, second <= 2*first+64<<20, "the first half allocates %d bytes, the second %d", first, second)
 	began = time.Now()
 	var all []api.Question
-	used := allocated(func() {
+	used := check.Allocated(func() {
 		var err error
 		all, err = api.Collect(l.Questions(t.Context()))
 		check.Must(t, err)
@@ -681,7 +681,7 @@ func TestVeryManyQuestions(t *testing.T) {
 		seen[q.Name] = true
 	}
 	check.That(t, len(seen) == n+1, "%d different questions", len(seen))
-	used = allocated(func() {
+	used = check.Allocated(func() {
 		check.OK(t, check.Err(api.Collect(l.Levels(t.Context(), questionName(n-1)))))
 	})
 	check.That(t, used <= 1<<20, "looking at one of them allocates %d bytes", used)
@@ -690,7 +690,7 @@ func TestVeryManyQuestions(t *testing.T) {
 	t.Logf("they are audited in %v", time.Since(began).Round(time.Millisecond))
 	check.Must(t, l.Close())
 	began = time.Now()
-	used = allocated(func() {
+	used = check.Allocated(func() {
 		again := check.Value(ledger.Open(t.Context(), path, ledger.Options{ReadOnly: true}))(t)
 		check.Must(t, again.Close())
 	})
@@ -752,7 +752,7 @@ func chained(t *testing.T, n int) map[string]cost {
 		t.Helper()
 		began := time.Now()
 		var err error
-		used := allocated(func() { err = call() })
+		used := check.Allocated(func() { err = call() })
 		check.Need(t, err == nil, "%s: %v", name, err)
 		costs[name] = cost{used, time.Since(began)}
 	}

@@ -565,7 +565,7 @@ func (x *trial) readSale(ctx context.Context, h server, told reply) error {
 // decided tells whether a call came to something: it was carried out, or refused.
 func (r *record) decided() bool {
 	var refused *api.RefusedError
-	return r.err == nil || errors.As(r.err, &refused) || errors.Is(r.err, api.ErrUnknown) || check.Matches(r.err, &api.ReservationError{})
+	return r.err == nil || errors.As(r.err, &refused) || errors.Is(r.err, api.ErrUnknown) || errors.Is(r.err, &api.ReservationError{})
 }
 
 // The sequential ledger, as far as one object goes. ε is counted in tenths, time in minutes since

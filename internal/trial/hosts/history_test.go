@@ -188,7 +188,7 @@ func (x *trial) once(ctx context.Context) (all []record) {
 			}
 		case !r.decided():
 			x.fault("call %d, %s: %w", r.number, r.what, r.err)
-		case r.what == toReserve && check.Matches(r.err, &api.ReservationError{}):
+		case r.what == toReserve && errors.Is(r.err, &api.ReservationError{}):
 			all, closed = append(all, r), append(closed, r)
 		case r.err != nil, r.mereReading():
 			all = append(all, r)
@@ -328,7 +328,7 @@ func (r *record) deed(name string) *deed {
 	case errors.As(r.err, &refused):
 		d.failed, d.refusal = true, refusalOf(refused.Refused, name)
 	case r.err != nil:
-		d.unknown, d.notReserved = errors.Is(r.err, api.ErrUnknown), check.Matches(r.err, &api.ReservationError{})
+		d.unknown, d.notReserved = errors.Is(r.err, api.ErrUnknown), errors.Is(r.err, &api.ReservationError{})
 		var closed *api.ReservationError
 		if errors.As(r.err, &closed) {
 			d.number = closed.Number

@@ -204,7 +204,7 @@ func (p *process) obey(c command) {
 	if out.ID = c.ID; err != nil {
 		var all []string
 		for kind, is := range kinds() {
-			if check.Matches(err, is) {
+			if errors.Is(err, is) {
 				all = append(all, kind)
 			}
 		}

@@ -840,7 +840,7 @@ func (m *market) wantLeft(ctx context.Context, want string) error {
 // comeTooLateAndQuote pays when the reservation has expired, which gives the budget back.
 func (m *market) comeTooLateAndQuote(ctx context.Context) error {
 	_, err := m.ledger.Capture(ctx, api.CaptureRequest{Key: "too late", Reservation: m.reserved.Number, Truth: m.people.Truth})
-	if !check.Matches(err, &api.ReservationError{}) {
+	if !errors.Is(err, &api.ReservationError{}) {
 		return fmt.Errorf("the reservation should have expired: %w", err)
 	}
 	m.quoted, err = m.quote(ctx, quotedWish())

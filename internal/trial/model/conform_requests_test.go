@@ -362,7 +362,7 @@ func (anyLedger) Names(t *T) {
 		}
 		for _, name := range goodNames() {
 			// A key that another field has used is as good a name as any.
-			if err := use(name); err != nil && !check.Matches(err, &api.KeyConflictError{}) {
+			if err := use(name); err != nil && !errors.Is(err, &api.KeyConflictError{}) {
 				t.Errorf("%s %.20q (%d bytes): %v", field, name, len(name), err)
 			}
 		}

@@ -185,7 +185,7 @@ func (f *fair) heard(r api.Response) {
 func (f *fair) pardon(err error) error {
 	var refused *api.RefusedError
 	var quote *api.QuoteError
-	if errors.As(err, &refused) || errors.As(err, &quote) || check.Matches(err, &api.ReservationError{}) {
+	if errors.As(err, &refused) || errors.As(err, &quote) || errors.Is(err, &api.ReservationError{}) {
 		f.refused.Add(1)
 		return nil
 	}

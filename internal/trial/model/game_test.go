@@ -167,7 +167,7 @@ func (g *game) wantError(got, want error) {
 		g.same("what would be lost", displaced, displacedOnPaper)
 	case errors.As(want, &closedOnPaper) && errors.As(got, &closed):
 		g.same("the reservation that is not open", closed, closedOnPaper)
-	case !check.Matches(got, want):
+	case !errors.Is(got, want):
 		g.Fatalf("the error is %v\n\twant %v", got, want)
 	}
 }

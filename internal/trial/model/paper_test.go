@@ -987,7 +987,7 @@ func (m *paper) quoteAnswer(r api.AnswerRequest) (api.AnswerQuote, error) {
 		return api.AnswerQuote{Objects: best.objects, Held: held, Refused: best.refused, Sums: sumsOf(best.refused)}, nil
 	}
 	q := api.AnswerQuote{
-		Objects: uint64(len(without(names, refusals))), Charge: epsilonOf(m.priceOfAnswer(r, names, leaves)), Held: held, Anew: r.Epsilon, Sums: sumsOf(refusals),
+		Objects: uint64(len(without(names, refusals))), Charge: epsilonOf(m.priceOfAnswer(r, names, leaves)), Held: held, NewDraw: r.Epsilon, Sums: sumsOf(refusals),
 	}
 	q.Refused, q.Unlisted = firstListed(refusals)
 	if !held.IsZero() {

@@ -62,7 +62,7 @@ func (e *Executor) QuoteAnswer(ctx context.Context, r api.AnswerRequest) (q api.
 			return err
 		}
 		refused := x.refused.Error(x.question)
-		q.Objects, q.Charge, q.Anew = uint64(len(x.able.Names)), x.cost, x.epsilon
+		q.Objects, q.Charge, q.NewDraw = uint64(len(x.able.Names)), x.cost, x.epsilon
 		q.Refused, q.Unlisted, q.Sums = refused.Refused, refused.Unlisted, refused.Sums
 		if !q.Held.IsZero() {
 			q.NotRaised = x.anew

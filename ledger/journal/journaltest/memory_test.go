@@ -9,7 +9,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/sluicedp/sluice/internal/check"
 	"github.com/sluicedp/sluice/ledger/journal"
 )
 
@@ -82,7 +81,7 @@ func TestMemory_Inject_FailsTheCallAndStopsTheHandle(t *testing.T) {
 			} else {
 				err = j.Trim(t.Context(), end)
 			}
-			if !check.Matches(err, c.want) || c.fault == broken && isRejected(err) {
+			if !errors.Is(err, c.want) || c.fault == broken && isRejected(err) {
 				t.Errorf("the call returns %v", err)
 			}
 			if _, _, err := j.Claim(t.Context()); errors.Is(err, journal.ErrStopped) != c.stopped {

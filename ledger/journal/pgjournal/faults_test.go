@@ -183,7 +183,7 @@ func TestATrimThroughAFaultyNetwork(t *testing.T) {
 			},
 				func(ctx context.Context, a *author) error { return a.j.Trim(ctx, through) },
 				func(a *author, f *faulty, err error) {
-					check.That(a, err == nil || check.Matches(err, &journal.HeldError{}), "Trim: %v", err)
+					check.That(a, err == nil || errors.Is(err, &journal.HeldError{}), "Trim: %v", err)
 					a.reopen(f.hosts, "a")
 					a.holds(through, left...)
 					check.Must(a, a.j.Trim(a.Context(), through))

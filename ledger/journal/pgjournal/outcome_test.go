@@ -303,7 +303,7 @@ func TestTrim_DuringWhichAnOutcomeIsResolved_IsHeld(t *testing.T) {
 		return nil
 	})
 	err := a.j.Trim(t.Context(), old.After)
-	check.That(t, check.Matches(err, &journal.HeldError{}) && begun, "Trim: %v", err)
+	check.That(t, errors.Is(err, &journal.HeldError{}) && begun, "Trim: %v", err)
 	check.Must(t, a.j.Trim(t.Context(), old.After))
 	a.add("after")
 	if found, err := read(t, a.j, old.After); err != nil || len(found) != 3 {

@@ -52,9 +52,9 @@ func New() *Metrics {
 			"Requests refused as a whole, because of people in them, or because an answer would take "+
 				"levels on offer off the market."),
 		refused: counters("sluice_refusing_people_total",
-			"People because of whom requests were refused as a whole, by reason.", "reason"),
+			"People whose refusal made a whole request fail, by reason.", "reason"),
 		leftOut: counters("sluice_left_out_people_total",
-			"People whom partial requests left out, by reason.", "reason"),
+			"People left out of partial requests, by reason.", "reason"),
 		audits: counters("sluice_audits_total",
 			"Audits of the whole log, by result: sound, problems, or failed if the audit "+
 				"did not complete.", "result"),
