@@ -135,13 +135,13 @@ func (b *bazaar) tried(buyer string, names []string, epsilon privacy.Epsilon) (c
 	}
 	q := check.Value(b.ledger.requests.Question(b.Context(), "vote"))(b.T)
 	must(b.T, b.ledger.engine.View(b.Context(), func(s *state.State) error {
-		ask := rules.Asking{Question: q, Epsilon: epsilon, At: s.Clock}
+		ask := rules.Request{Question: q, Epsilon: epsilon, At: s.Clock}
 		for _, name := range names {
 			var x rules.Subject
 			r, err := rules.ReadSubject(s, q, name, epsilon, &x)
 			if err == nil && r == nil {
 				if _, r, err = b.ledger.rules.Assess(s, &x, ask); err == nil && r != nil {
-					err = b.ledger.rules.OrLess(s, &x, ask, rules.Offered(q), r)
+					err = b.ledger.rules.FindLargest(s, &x, ask, rules.Offered(q), r)
 				}
 			}
 			must(b.T, err)

@@ -36,7 +36,7 @@ func village(t testing.TB) *kv.Memory {
 	s := &kv.Memory{}
 	begin(t, s)
 	l := dwellers(t, openMemory(t, s, Options{Now: epoch}), villagers, "ann", "bob")
-	l.engine.Chances.Sampler, _ = sampler(12)
+	l.engine.Chances.Values, _ = sampler(12)
 	carryOut := func(r api.RaiseRequest) { must(t, check.Err(l.Raise(t.Context(), r))) }
 	carryOut(homesOf(t, "1", "1"))
 	sell(t, l, homesFor(t, "2", "acme", "2", "ann", "bob"))
@@ -57,7 +57,7 @@ func ball(t testing.TB) *kv.Memory {
 	s := &kv.Memory{}
 	begin(t, s)
 	l := guests(t, openMemory(t, s, Options{Now: epoch, NoiseKey: noiseKeys("2026")}), "ann", "bob")
-	l.engine.Chances.Sampler, _ = sampler(11)
+	l.engine.Chances.Values, _ = sampler(11)
 	l.engine.Chances.Outputs = steadyOutputs(11)
 	carryOut(t, l, partiesOf(t, "1", "1"))
 	sell(t, l, partiesFor(t, "2", "acme", "2", "ann", "bob"))
@@ -635,7 +635,7 @@ func officeOfSales(t testing.TB, o *office, receipt uint64, sales ...api.SellReq
 func hamlet(t testing.TB) (*office, evidence.Receipt) {
 	t.Helper()
 	o := newOffice(t, 1)
-	o.engine.Chances.Sampler, _ = sampler(5)
+	o.engine.Chances.Values, _ = sampler(5)
 	dwellers(t, o.Ledger, villagers, "ann", "bob", "cid", "dan")
 	return officeOfSales(t, o, 4,
 		homesFor(t, "0", "acme", "0.5", "ann", "bob", "dan"), // draws
@@ -666,7 +666,7 @@ func gala(t testing.TB) (*office, evidence.Receipt) {
 func cottage(t testing.TB) (*office, evidence.Receipt) {
 	t.Helper()
 	o := newOffice(t, 1)
-	o.engine.Chances.Sampler, _ = sampler(6)
+	o.engine.Chances.Values, _ = sampler(6)
 	dwellers(t, o.Ledger, villagers, "ann")
 	sell(t, o.Ledger, homesFor(t, "s", "acme", "0.5", "ann"))
 	return o, receiptOf(t, o.Ledger, 1)

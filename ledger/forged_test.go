@@ -45,7 +45,7 @@ func newGround(t *testing.T, truthKey []byte) ground {
 	s := &kv.Memory{}
 	begin(t, s)
 	l := openMemory(t, s, Options{Now: epoch, TruthKey: truthKey})
-	l.engine.Chances.Sampler, l.requests.Sampler = steadySampler(), medians()
+	l.engine.Chances.Values, l.requests.Sampler = steadySampler(), medians()
 	timed, err := policy.Steps(policy.Step{At: epoch().Add(-time.Hour), Ceiling: eps(t, "0.3")}, policy.Step{At: epoch(), Ceiling: eps(t, "0.5")}, policy.Step{At: epoch().Add(10 * time.Hour), Ceiling: eps(t, "1")})
 	must(t, err)
 	terms := market(t, "1.5", func(m *policy.Market) {
@@ -719,7 +719,7 @@ func forgottenMarket(t *testing.T) []event.Event {
 	s := &kv.Memory{}
 	begin(t, s)
 	l := sellers(t, openMemory(t, s, Options{Now: epoch, TruthKey: truthKey()}), "3", "2", "ann", "bob")
-	l.engine.Chances.Sampler, l.requests.Sampler = steadySampler(), medians()
+	l.engine.Chances.Values, l.requests.Sampler = steadySampler(), medians()
 	sell(t, l, partialSale(purchase(t, "1", "acme", "0.5", "ann", "bob", "zoe")))
 	reserve(t, l, api.ReserveRequest{Key: "2", Order: purchase(t, "", "acme", "1", "ann", "bob").Order, For: time.Hour})
 	answerTo(t, l, inquire(t, "3", "majority:yes", "0.25", ballots("ann", "bob"), "ann", "bob"))

@@ -101,7 +101,7 @@ func jointLedger(t *testing.T, s *kv.Memory, object string, requests []jointRequ
 	t.Helper()
 	begin(t, s)
 	l := openMemory(t, s, Options{Now: epoch, TruthKey: truthKey()})
-	l.engine.Chances.Sampler, l.requests.Sampler = steadySampler(), queriesOf(1)
+	l.engine.Chances.Values, l.requests.Sampler = steadySampler(), queriesOf(1)
 	define(t, l, vote())
 	for _, r := range requests {
 		must(t, check.Err(r.send(l, r.key, r.epsilon, []string{"ann", object, "cid"})))

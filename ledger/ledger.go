@@ -339,7 +339,7 @@ func readStore(
 		options: options,
 		rules:   rules.Rules{ReadOnly: options.ReadOnly, Patience: options.TruthTimeout},
 	}
-	l.requests.Engine, l.requests.Rules, l.requests.MostTold = &l.engine, &l.rules, rules.MostTold
+	l.requests.Engine, l.requests.Rules, l.requests.MaxTrueValues = &l.engine, &l.rules, rules.MaxTrueValues
 	l.requests.Sampler = new(mechanism.Sampler)
 	l.documents.Engine, l.documents.Signer, l.documents.Known = &l.engine, options.Signer, options.Verifiers
 	if err := options.check(); err != nil {
@@ -416,7 +416,7 @@ func (l *Ledger) begin(ctx context.Context, options Options) error {
 // or none. check identifies the ledger's truth key; it is nil if the ledger has none.
 func (l *Ledger) useKeys(ctx context.Context, truth, check []byte, noise api.NoiseKeys) error {
 	var fresh []event.Change
-	if l.rules.Bound = check != nil || truth != nil; truth != nil {
+	if l.rules.HasTruthKey = check != nil || truth != nil; truth != nil {
 		set, err := l.rules.UseTruthKey(l.documents.About.ID, truth, check)
 		if err != nil {
 			return err

@@ -37,7 +37,7 @@ func marketHistory(t *testing.T) []event.Event {
 	s, clock := &kv.Memory{}, newClock(epoch())
 	begin(t, s)
 	l := sellers(t, openMemory(t, s, Options{Now: clock.read}), "3", "2", "ann", "bob", "cid")
-	l.engine.Chances.Sampler = steadySampler()
+	l.engine.Chances.Values = steadySampler()
 	hold := func(key, buyer, epsilon string, d time.Duration, object string) {
 		reserve(t, l, api.ReserveRequest{Key: key, Order: purchase(t, "", buyer, epsilon, object).Order, For: d})
 	}

@@ -20,16 +20,16 @@ import (
 // its name is [api.ErrInvalid]. Two mechanisms are the same if their levels and outputs are; the
 // ledger keeps the channels of the first definition.
 func (l *Ledger) DefineQuestion(ctx context.Context, key string, q api.Question) error {
-	asked := q.Encoding
-	if asked == "" {
+	encoding := q.Encoding
+	if encoding == "" {
 		q.Encoding = event.EncodingFor(q)
 	}
 	q.Values, q.Mechanism = slices.Clone(q.Values), event.NameOutputs(q.Mechanism)
 	if err := event.CheckQuestion(q); err != nil {
 		return err
 	}
-	define := func(s *state.State) (event.Change, error) { return defineQuestion(s, q, asked != "") }
-	return l.requests.Once(ctx, key, "", event.DefineRequest(q, asked), define)
+	define := func(s *state.State) (event.Change, error) { return defineQuestion(s, q, encoding != "") }
+	return l.requests.Once(ctx, key, "", event.DefineRequest(q, encoding), define)
 }
 
 // defineQuestion returns the change that defines a question. It returns nil if the question is

@@ -432,7 +432,7 @@ func erase(r *evidence.SoldResponse, salt, withheld says.Hex) {
 // requests.
 func TestReceiptsTellNoTruth(t *testing.T) {
 	o := newOffice(t, 1)
-	o.engine.Chances.Sampler = uniformSampler(5)
+	o.engine.Chances.Values = uniformSampler(5)
 	sellers(t, o.Ledger, "2", "5", "ann", "bob")
 	r := purchase(t, "SECRET-KEY", "acme", "0.5")
 	r.Truth = truthsOf(map[string]string{"ann": "no", "bob": "blank"})
@@ -450,7 +450,7 @@ func TestReceiptsTellNoTruth(t *testing.T) {
 	}
 	// With the same responses, other truths make the same receipt.
 	other := newOffice(t, 1)
-	other.engine.Chances.Sampler = uniformSampler(5)
+	other.engine.Chances.Values = uniformSampler(5)
 	sellers(t, other.Ledger, "2", "5", "ann", "bob")
 	r.Truth = truthsOf(map[string]string{"ann": "yes", "bob": "yes"})
 	sell(t, other.Ledger, r)

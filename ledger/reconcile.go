@@ -49,12 +49,14 @@ func (l *Ledger) Reconcile(ctx context.Context, r api.ReconcileRequest) (api.Rec
 	if err != nil {
 		return api.ReconcileResult{}, err
 	}
-	x := enrollment.Reconciliation{Executor: &l.requests, AsOf: asOf, Withdraw: r.Withdraw, Progress: r.Progress}
-	if x.Table, err = l.readTable(ctx, r.Members); err != nil {
+	reconciliation := enrollment.Reconciliation{
+		Executor: &l.requests, AsOf: asOf, Withdraw: r.Withdraw, Progress: r.Progress,
+	}
+	if reconciliation.Table, err = l.readTable(ctx, r.Members); err != nil {
 		return api.ReconcileResult{}, err
 	}
-	defer x.Table.Close()
-	plan, err := x.Plan(ctx)
+	defer reconciliation.Table.Close()
+	plan, err := reconciliation.Plan(ctx)
 	if err != nil {
 		return api.ReconcileResult{}, err
 	}
@@ -71,7 +73,7 @@ func (l *Ledger) Reconcile(ctx context.Context, r api.ReconcileRequest) (api.Rec
 	if r.DryRun {
 		return out, nil
 	}
-	done, err := x.Run(ctx, plan)
+	done, err := reconciliation.Run(ctx, plan)
 	if err != nil {
 		return api.ReconcileResult{}, err
 	}

@@ -27,7 +27,7 @@ func TestTheAPIHasEachField(t *testing.T) {
 		{Advance{}, api.AdvanceRequest{}, "Key Truth Progress"},
 		{AdvancedQuestion{}, api.Advanced{}, ""},
 		{Advanced{}, api.AdvanceResult{}, ""},
-		{Inquiry{}, api.AnswerRequest{}, "Key Truth"},
+		{PanelQuery{}, api.AnswerRequest{}, "Key Truth"},
 		{Answered{}, api.AnswerResult{}, ""},
 		{AnswerQuote{}, api.AnswerQuote{}, ""},
 		{Sell{}, api.SellRequest{}, "Key Truth Progress"},

@@ -14,9 +14,9 @@ import (
 	"github.com/sluicedp/sluice/ledger/api"
 )
 
-// maxTold is the maximum number of bytes that a source of true values may answer for each value. A
+// maxValueBytes is the maximum number of bytes that a source of true values may answer for each value. A
 // value has at most 256 bytes.
-const maxTold = 2 << 10
+const maxValueBytes = 2 << 10
 
 // TruthsAt returns a source of true values that asks a URL. The URL comes from the host, never
 // from a request, and must be https, or http on this machine. The source posts
@@ -52,12 +52,12 @@ func TruthsAt(at, token string) (api.TruthFunc, error) {
 		if token != "" {
 			request.Header.Set("Authorization", "Bearer "+token)
 		}
-		return told(client, request, len(objects))
+		return requestValues(client, request, len(objects))
 	}, nil
 }
 
-// told sends a request for n values, and returns them.
-func told(client *http.Client, request *http.Request, n int) ([]string, error) {
+// requestValues sends a request for n values, and returns them.
+func requestValues(client *http.Client, request *http.Request, n int) ([]string, error) {
 	response, err := client.Do(request)
 	if err != nil {
 		return nil, fmt.Errorf("the source of true values does not answer: %w", err)
@@ -69,7 +69,7 @@ func told(client *http.Client, request *http.Request, n int) ([]string, error) {
 	var answer struct {
 		Values []string `json:"values"`
 	}
-	body := http.MaxBytesReader(nil, response.Body, int64(n+1)*maxTold)
+	body := http.MaxBytesReader(nil, response.Body, int64(n+1)*maxValueBytes)
 	if err := json.UnmarshalRead(body, &answer, json.RejectUnknownMembers(true)); err != nil {
 		// The error of the decoder could contain a true value.
 		return nil, errors.New("the source of true values answers with something else")

@@ -71,23 +71,23 @@ func Dial(ctx context.Context, address string, o Options) (*Client, error) {
 // checkAbout returns an error if a required field is missing. Any web server may answer with a
 // JSON object that is not from a ledger.
 func checkAbout(a api.About) error {
-	var lacks []string
-	for name, missing := range map[string]bool{
+	var missing []string
+	for name, isMissing := range map[string]bool{
 		"id":       uuid.Validate(a.ID) != nil,
 		"created":  a.Created.IsZero(),
 		"currency": a.Currency == "",
 		"origin":   a.Origin == "",
 	} {
-		if missing {
-			lacks = append(lacks, name)
+		if isMissing {
+			missing = append(missing, name)
 		}
 	}
-	if len(lacks) == 0 {
+	if len(missing) == 0 {
 		return nil
 	}
-	slices.Sort(lacks)
+	slices.Sort(missing)
 	const what = "the answer to /v1/about is not that of a ledger, it lacks %s: is this its address?"
-	return problem.New(problem.Unreachable, what, strings.Join(lacks, ", "))
+	return problem.New(problem.Unreachable, what, strings.Join(missing, ", "))
 }
 
 // locate sets the server's address and transport.
@@ -236,7 +236,7 @@ func problemOf(ctx context.Context, response *http.Response) error {
 // call sends a request, and decodes the answer into out, which is a pointer.
 func (c *Client) call(ctx context.Context, m message, out any) error {
 	m.most = limitOf(m.body, out)
-	text, err := c.whole(ctx, m)
+	text, err := c.readAll(ctx, m)
 	if err != nil {
 		return err
 	}
@@ -293,8 +293,8 @@ func (c *Client) changeOnly(ctx context.Context, path, key string, in any) error
 	return err
 }
 
-// whole sends a request, and returns the whole answer.
-func (c *Client) whole(ctx context.Context, m message) ([]byte, error) {
+// readAll sends a request, and returns the whole answer.
+func (c *Client) readAll(ctx context.Context, m message) ([]byte, error) {
 	response, err := c.do(ctx, m)
 	if err != nil {
 		return nil, err

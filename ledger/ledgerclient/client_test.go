@@ -384,7 +384,7 @@ func TestAServerThatFallsSilent(t *testing.T) {
 		for _, err := range c.Watch(t.Context(), 1) {
 			if last = err; err == nil {
 				n++
-				time.Sleep(2 * silence) // whoever takes their time is not the server
+				time.Sleep(2 * maxSilence) // whoever takes their time is not the server
 			}
 		}
 		check.That(t, n == 1 && kindOf(last) == problem.Unreachable, "%d events, and then %v", n, last)

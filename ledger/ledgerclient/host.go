@@ -110,13 +110,13 @@ func (c *Client) reconcile(ctx context.Context, in httpapi.Reconcile, dry bool) 
 // needed.
 func (c *Client) Release(ctx context.Context, r api.ReleaseRequest) (out api.Response, err error) {
 	send := func(truths map[string]httpapi.Truths) (err error) {
-		in := httpapi.Release{ReleaseRequest: r, Truths: one(truths)}
+		in := httpapi.Release{ReleaseRequest: r, Truths: onlyTruths(truths)}
 		out, err = change[api.Response](ctx, c, "/v1/releases", r.Key, &in)
 		return err
 	}
 	switch {
 	case r.TrueValue == "":
-		err = telling{truth: r.Truth, send: send}.run(ctx)
+		err = truthRequest{truth: r.Truth, send: send}.run(ctx)
 	case r.Truth != nil:
 		err = fmt.Errorf("%w: a release with a true value, and with a source of one", api.ErrInvalid)
 	default:
@@ -131,7 +131,7 @@ func (c *Client) Raise(ctx context.Context, r api.RaiseRequest) (api.RaiseResult
 		return &httpapi.Raise{RaiseRequest: r, Truths: truths}
 	})
 	done := out.RaiseResult
-	done.TruthChanged, done.TruthInvalid = out.Aside.Changed, out.Aside.Invalid
+	done.TruthChanged, done.TruthInvalid = out.HostDetails.Changed, out.HostDetails.Invalid
 	return done, err
 }
 
@@ -149,10 +149,10 @@ func (c *Client) Advance(ctx context.Context, r api.AdvanceRequest) (api.Advance
 		out, err = change[httpapi.Advanced](ctx, c, "/v1/advances", r.Key, &in)
 		return err
 	}
-	err = telling{truth: r.Truth, keep: len(all) + 1, send: send}.run(ctx)
+	err = truthRequest{truth: r.Truth, keep: len(all) + 1, send: send}.run(ctx)
 	done := api.AdvanceResult{First: out.First, Last: out.Last}
 	for _, one := range out.Questions {
-		one.Advanced.TruthChanged, one.Advanced.TruthInvalid = one.Aside.Changed, one.Aside.Invalid
+		one.Advanced.TruthChanged, one.Advanced.TruthInvalid = one.HostDetails.Changed, one.HostDetails.Invalid
 		done.Questions = append(done.Questions, one.Advanced)
 	}
 	return done, err
@@ -161,17 +161,17 @@ func (c *Client) Advance(ctx context.Context, r api.AdvanceRequest) (api.Advance
 // Answer is [ledger.Ledger.Answer].
 func (c *Client) Answer(ctx context.Context, r api.AnswerRequest) (api.AnswerResult, error) {
 	out, err := draw[httpapi.Answered](ctx, c, "/v1/answers", r.Key, r.Truth, func(truths httpapi.Truths) any {
-		return &httpapi.Inquiry{AnswerRequest: r, Truths: truths}
+		return &httpapi.PanelQuery{AnswerRequest: r, Truths: truths}
 	})
 	done := out.AnswerResult
-	done.TruthChanged, done.TruthInvalid = out.Aside.Changed, out.Aside.Invalid
+	done.TruthChanged, done.TruthInvalid = out.HostDetails.Changed, out.HostDetails.Invalid
 	return done, err
 }
 
 // QuoteAnswer is [ledger.Ledger.QuoteAnswer]. The reason why an answer is not raised is a
 // [*api.Problem], which wraps the error of the ledger.
 func (c *Client) QuoteAnswer(ctx context.Context, r api.AnswerRequest) (api.AnswerQuote, error) {
-	out, err := post[httpapi.AnswerQuote](ctx, c, "/v1/answers/quotes", &httpapi.Inquiry{AnswerRequest: r})
+	out, err := post[httpapi.AnswerQuote](ctx, c, "/v1/answers/quotes", &httpapi.PanelQuery{AnswerRequest: r})
 	q := out.AnswerQuote
 	if out.NotRaised != nil {
 		q.NotRaised = problem.Restore(out.NotRaised)

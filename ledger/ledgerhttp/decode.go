@@ -20,8 +20,8 @@ import (
 // Each name occurs at most once, is spelled exactly as a field of the struct, and every required
 // field is present. No error contains a value of the body, because it may be a true value.
 func decode(body io.Reader, into any) *api.Problem {
-	if err := json.UnmarshalRead(body, into, json.RejectUnknownMembers(true), strictly()); err != nil {
-		return undecoded(err)
+	if err := json.UnmarshalRead(body, into, json.RejectUnknownMembers(true), strictLists()); err != nil {
+		return decodeProblem(err)
 	}
 	if name := missing(reflect.ValueOf(into).Elem()); name != "" {
 		return problem.At(name, problem.Invalid, "the field %q is missing, or empty", name)
@@ -29,8 +29,8 @@ func decode(body io.Reader, into any) *api.Problem {
 	return nil
 }
 
-// undecoded returns the problem of a body that could not be decoded, with the field at fault.
-func undecoded(err error) *api.Problem {
+// decodeProblem returns the problem of a body that could not be decoded, with the field at fault.
+func decodeProblem(err error) *api.Problem {
 	var syntax *jsontext.SyntacticError
 	var meaning *json.SemanticError
 	switch {

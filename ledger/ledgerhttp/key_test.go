@@ -22,7 +22,7 @@ func TestKeys_OfTwoPrincipals_NeverMeet(t *testing.T) {
 	for _, by := range []Holder{
 		{"a", roleOperator, ""}, {"a", roleDesk, ""}, {"a", roleBuyer, "acme"}, {"a", roleBuyer, "zeta"}, {"a", roleBuyer, "acm"}, {"a", rolePerson, "acme"}, {"a", rolePerson, "17"},
 	} {
-		for _, key := range []string{"k", "e/k", "/k", "desk/k", "acme/k", "buyer/acme/k", "#", long, hashed(long), hashed("acme\x00k"), "person/" + hashed("acme\x00k")} {
+		for _, key := range []string{"k", "e/k", "/k", "desk/k", "acme/k", "buyer/acme/k", "#", long, hashText(long), hashText("acme\x00k"), "person/" + hashText("acme\x00k")} {
 			at, err := by.namespaced(key)
 			if by.Role == roleOperator {
 				continue // the host's own, which has all that are not desks'
@@ -38,7 +38,7 @@ func TestKeys_OfTwoPrincipals_NeverMeet(t *testing.T) {
 			}
 		}
 	}
-	for _, key := range []string{"desk/k", "desk#" + hashed("k")} {
+	for _, key := range []string{"desk/k", "desk#" + hashText("k")} {
 		at, err := (Holder{"a", roleOperator, ""}).namespaced(key)
 		check.That(t, err != nil, "an operator has the key of a desk, %q", at)
 	}

@@ -42,7 +42,7 @@ func TestEveryRoute_NameThatLooksLikeAnother_IsInvalid(t *testing.T) {
 				refused(name, a)
 			}
 		}
-		if r.keyed {
+		if r.needsKey {
 			a := r.request(roleOperator)
 			a.key = `%"key%c2%a0"`
 			refused("the key", a)

@@ -46,12 +46,12 @@ func TestTheDocumentHasEachRoute(t *testing.T) {
 		check.That(t, op.ID == r.id && len(op.Roles) == len(r.roles), "%s %s is described as %+v", r.method, r.path, op)
 		want := map[string]bool{}
 		for _, p := range r.params {
-			want["query "+p.name] = p.needed
+			want["query "+p.name] = p.isRequired
 		}
 		for _, m := range placeholders.FindAllStringSubmatch(r.path, -1) {
 			want["path "+m[1]] = true
 		}
-		if r.keyed {
+		if r.needsKey {
 			want["header "+httpapi.KeyHeader] = true
 		}
 		if r.id == "events" {

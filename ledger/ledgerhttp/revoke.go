@@ -58,7 +58,7 @@ func (c *call) watch(cancel context.CancelCauseFunc) (done func()) {
 			}
 			if err := c.permitted(); err != nil {
 				cancel(err)
-				_ = control.SetWriteDeadline(time.Now().Add(lingering)) // the call may be blocked in a write
+				_ = control.SetWriteDeadline(time.Now().Add(lingerTime)) // the call may be blocked in a write
 				return
 			}
 		}

@@ -94,7 +94,7 @@ func TestEachRouteForEachRole(t *testing.T) {
 		t.Run(r.id, func(t *testing.T) {
 			var f *fixture
 			for _, role := range append(httpapi.Roles(), "") {
-				if f == nil || r.keyed && table[r.id][role] {
+				if f == nil || r.needsKey && table[r.id][role] {
 					f = servingFor(t, &r)
 				}
 				before := check.Value(f.Ledger().Stats(t.Context()))(t)

@@ -19,8 +19,8 @@ func hostRoutes() []route {
 	meters := []string{roleOperator, roleMetrics}
 	counts := []string{roleOperator, roleDesk, roleAuditor, roleMetrics}
 	notMetrics := []string{roleOperator, roleDesk, roleBuyer, rolePerson, roleAuditor}
-	question := text("question", "the question, by its name").need()
-	who := text("object", "the object, by its name").need()
+	question := text("question", "the question, by its name").required()
+	who := text("object", "the object, by its name").required()
 	pool := flag("pool", "combine levels by precision, which assumes that the ε of an object is independent "+
 		"of its value: true or false")
 	population := flag("population", "let intervals cover the shares in a population of which the objects are "+
@@ -58,7 +58,7 @@ func hostRoutes() []route {
 		get("levels", "/v1/levels", "List the ε at which there are responses",
 			shares, []param{question}, levels).growing(),
 		list("responses", "/v1/responses", "List the responses at one ε",
-			readers, []param{question, epsilon("epsilon", "the ε, such as 0.5").need()}, responses),
+			readers, []param{question, epsilon("epsilon", "the ε, such as 0.5").required()}, responses),
 	}
 }
 
@@ -77,19 +77,19 @@ func marketRoutes() []route {
 			desk, budget).growing(),
 		post("quote", "/v1/quotes", "Say what an order would cost and bring", orders, quote).growing(),
 		change("sell", "/v1/sales", "Carry an order out", desk, sell).growing(),
-		list("sales", "/v1/sales", "List sales", market, ordered(filters...), sales),
+		list("sales", "/v1/sales", "List sales", market, orderedParams(filters...), sales),
 		get("sale", "/v1/sales/{sale}", "Tell a sale", market, nil, sale).growing(),
 		list("deliveries", "/v1/sales/{sale}/deliveries", "List the responses of a sale", market, nil, deliveries),
 		describing[evidence.Receipt](get("receipt", "/v1/sales/{sale}/receipt", "Prove a sale to its buyer",
 			orders, nil, receipt)).growing(),
 		change("reserve", "/v1/reservations", "Hold an order while a buyer pays", desk, reserve).growing(),
 		list("reservations", "/v1/reservations", "List reservations, with what has become of each",
-			market, ordered(append(filters, states)...), reservations),
+			market, orderedParams(append(filters, states)...), reservations),
 		get("reservation", "/v1/reservations/{reservation}", "Tell a reservation, with its state",
 			market, nil, reservation).growing(),
 		change("capture", "/v1/reservations/{reservation}/capture", "Carry a reservation out", desk, capture).growing(),
 		change("cancel", "/v1/reservations/{reservation}/cancel", "Give a reservation up", desk, cancel),
-		get("buyers", "/v1/buyers", "List the buyers", []string{roleOperator, roleDesk, roleAuditor}, parts(),
+		get("buyers", "/v1/buyers", "List the buyers", []string{roleOperator, roleDesk, roleAuditor}, pageParams(),
 			buyers).growing(),
 	}
 }
@@ -98,9 +98,9 @@ func evidenceRoutes() []route {
 	readers := []string{roleOperator, roleAuditor}
 	notBuyers := []string{roleOperator, roleDesk, rolePerson, roleAuditor, roleMetrics}
 	from := number("from", "the number of the first event; 0 and 1 are the same")
-	smaller, larger := number("from", "the smaller size").need(), number("to", "the larger size").need()
+	smaller, larger := number("from", "the smaller size").required(), number("to", "the larger size").required()
 	size := number("events", "the size; 0, or none, is that of now")
-	key := text("key", "the idempotency key of the request").need()
+	key := text("key", "the idempotency key of the request").required()
 	unused := flag("compact", "leave out unused pages, which are overwritten with zeros otherwise: true or false")
 	return []route{
 		describing[evidence.Statement](change("statement", "/v1/statements", "Prove to a person everything about them",
@@ -110,7 +110,7 @@ func evidenceRoutes() []route {
 		get("consistency", "/v1/consistency", "Prove that the log at one size begins that at another",
 			httpapi.Roles(), []param{smaller, larger}, consistency),
 		events(list("events", "/v1/events", "List the log, or follow it",
-			readers, ordered(append(eventFilters(), from)...), readEvents)),
+			readers, orderedParams(append(eventFilters(), from)...), readEvents)),
 		list("refusals", "/v1/refusals", "List whom a request has left out", readers, []param{key, from}, readRefusals),
 		post("verify", "/v1/verifications", "Verify the log and what is stored, as far as the word of this server goes",
 			readers, verify).copying(),
@@ -123,14 +123,14 @@ func evidenceRoutes() []route {
 
 // copying marks a route that copies or reads the whole file.
 func (r route) copying() route {
-	r.copies, r.long = true, true
+	r.copiesFile, r.isLong = true, true
 	return r
 }
 
 // growing marks a route whose cost grows with the panel or with the log. [Limits.Panels] and
 // [Limits.Records] bound such routes. docs/howto/serve.md has the table of costs.
 func (r route) growing() route {
-	r.grows = true
+	r.isGrowing = true
 	return r
 }
 

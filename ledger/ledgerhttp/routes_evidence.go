@@ -63,14 +63,14 @@ func checkpoint(c *call) (document, error) {
 }
 
 func head(c *call) (api.Head, error) {
-	if err := c.reached(c.number("events")); err != nil {
+	if err := c.checkHasEvents(c.number("events")); err != nil {
 		return api.Head{}, err
 	}
 	return c.ledger().Head(c.ctx(), c.number("events"))
 }
 
 func consistency(c *call) (httpapi.Consistency, error) {
-	if err := c.reached(c.number("to")); err != nil {
+	if err := c.checkHasEvents(c.number("to")); err != nil {
 		return httpapi.Consistency{}, err
 	}
 	hashes, err := c.consistency(c.number("from"), c.number("to"))
@@ -81,8 +81,8 @@ func consistency(c *call) (httpapi.Consistency, error) {
 	return out, err
 }
 
-// mostProblems is how many problems the answer to a verification lists.
-const mostProblems = 1000
+// maxProblems is how many problems the answer to a verification lists.
+const maxProblems = 1000
 
 func verify(c *call, in httpapi.Verify) (httpapi.Verified, error) {
 	request := api.VerifyRequest{}
@@ -100,7 +100,7 @@ func verify(c *call, in httpapi.Verify) (httpapi.Verified, error) {
 	}
 	out := httpapi.Verified{}
 	request.Report = func(p api.Finding) {
-		if len(out.Problems) < mostProblems {
+		if len(out.Problems) < maxProblems {
 			out.Problems = append(out.Problems, p)
 		}
 	}

@@ -20,9 +20,9 @@ import (
 // received.
 const lastEvent = "Last-Event-ID"
 
-// mostEvents is how many events are read for one page of the log, including events that the filter
+// maxEvents is how many events are read for one page of the log, including events that the filter
 // rejects.
-const mostEvents = 4096
+const maxEvents = 4096
 
 // events extends a list of events so that it can also be followed as a stream.
 func events(r route) route {
@@ -196,7 +196,7 @@ func readEvents(c *call, p page) (found []event.Event, next string, err error) {
 	}
 	only, block := c.filter(), uint64(max(p.limit, 64))
 	at := "" // the cursor after the last event that was read
-	for left := uint64(mostEvents); r.first <= r.last; left -= block {
+	for left := uint64(maxEvents); r.first <= r.last; left -= block {
 		if block = min(block, left); block == 0 {
 			return found, at, nil
 		}

@@ -26,7 +26,7 @@ func TestAStandbyIsServed(t *testing.T) {
 		t.Errorf("%d: %s", status, body)
 	}
 	for _, r := range routes() {
-		if !r.keyed {
+		if !r.needsKey {
 			continue
 		}
 		status, header, body := f.ask(r.request("operator"))

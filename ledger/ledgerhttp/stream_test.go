@@ -371,7 +371,7 @@ func TestPlacesAreBounded(t *testing.T) {
 	_, _ = first.Body.Close(), second.Body.Close()
 	within(t, "streams go on without readers", func() bool { return taken(f.gates.streams) == 0 })
 
-	other := &hold{room: f.gates.memory, by: Holder{Name: "another", Role: roleOperator}}
+	other := &quotaShare{quota: f.gates.memory, by: Holder{Name: "another", Role: roleOperator}}
 	check.Must(t, other.grow(6<<20))
 	large := `{"question":"vote","epsilon":"1","objects":["` + strings.Repeat("x", 2<<20) + `"]}`
 	f.refuses(problem.Busy, asked{method: "POST", target: "/v1/raises", body: large, key: "k", role: "operator"})

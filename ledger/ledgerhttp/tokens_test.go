@@ -29,7 +29,7 @@ func newTokensAt(t testing.TB) *tokensAt {
 	path := filepath.Join(pace.Scratch(t), "tokens.json")
 	check.Must(t, os.WriteFile(path, []byte(a.file), 0o600))
 	a.tokens = check.Value(openTokens(path, nil))(t)
-	a.now, a.first = func() time.Time { return a.clock }, a.clock
+	a.now, a.markSince = func() time.Time { return a.clock }, a.clock
 	a.read(true)
 	return a
 }
@@ -46,12 +46,12 @@ func (a *tokensAt) read(want bool) {
 func (a *tokensAt) settle() {
 	a.t.Helper()
 	a.read(true)
-	a.clock = a.clock.Add(settling - 1)
+	a.clock = a.clock.Add(settleTime - 1)
 	a.read(true)
-	check.Need(a.t, !a.settled, "the mark is believed too early")
+	check.Need(a.t, !a.isSettled, "the mark is believed too early")
 	a.clock = a.clock.Add(1)
 	a.read(true)
-	check.Need(a.t, runtime.GOOS != "linux" || a.settled, "the file is read for each request")
+	check.Need(a.t, runtime.GOOS != "linux" || a.isSettled, "the file is read for each request")
 	is := check.Value(os.Stat(a.path))(a.t)
 	beside := a.path + ".tick"
 	for tick := is; tick.ModTime().Equal(is.ModTime()); {

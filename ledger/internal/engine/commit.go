@@ -187,8 +187,8 @@ func (l *Engine) carryOut(batch []*Proposal, w kv.Writer, now time.Time) (*state
 	if s.Counters.Events == s.Durable.Events {
 		return s, nil
 	}
-	if s.Far != nil {
-		return nil, s.Far
+	if s.ClockError != nil {
+		return nil, s.ClockError
 	}
 	if l.lines = nil; l.Log.Debugging() {
 		if l.lines, err = describe(s, batch); err != nil {
@@ -210,7 +210,7 @@ func (l *Engine) begin(w kv.Writer, now time.Time) (*state.State, error) {
 	if err != nil {
 		return nil, err
 	}
-	s.Known, s.Chances, s.Journaled, s.Copied = &l.Known, l.Chances, l.journal.open != nil, l.table != nil
+	s.Known, s.Samplers, s.Journaled, s.Copied = &l.Known, l.Chances, l.journal.open != nil, l.table != nil
 	if l.Salts != nil {
 		s.Salts = l.Salts
 	}
@@ -220,7 +220,7 @@ func (l *Engine) begin(w kv.Writer, now time.Time) (*state.State, error) {
 	if l.edge != nil && l.edge.Size() == s.Counters.Events {
 		s.Edge = l.edge.Clone() // not the original, because the transaction may fail
 	}
-	s.Far = l.leap.of(s)
+	s.ClockError = l.leap.of(s)
 	return s, nil
 }
 
@@ -327,7 +327,7 @@ func (p *Proposal) carryOut(s *state.State) error {
 	} else {
 		_, _, err = fold.Record(s, changes)
 	}
-	if s.Coming = 0; err != nil {
+	if s.EventsAhead = 0; err != nil {
 		return err
 	}
 	if s.Counters.Events > before {

@@ -108,7 +108,7 @@ func (v *viewing) runOn(r kv.Reader) (err error) {
 	}
 	s.Known = &l.Known
 	s.SetClock(v.now)
-	s.Far = l.leap.of(s)
+	s.ClockError = l.leap.of(s)
 	return v.fn(s)
 }
 

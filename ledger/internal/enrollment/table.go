@@ -30,7 +30,7 @@ type Table struct {
 const (
 	tableMemory = 32 << 20 // about how many bytes of a table are in memory
 	tableBucket = "rows"   // the bucket of the rows
-	mostKnown   = 1024     // largest number of policies that are kept
+	maxPolicies = 1024     // largest number of policies that are kept
 )
 
 // NewTable returns an empty table that can be compared with a ledger.
@@ -98,7 +98,7 @@ func (t *Table) Add(ctx context.Context, object, question string, terms Terms) e
 
 // keep keeps a policy for later rows.
 func (t *Table) keep(text string, p *policy.Policy) {
-	if len(t.policies) >= mostKnown {
+	if len(t.policies) >= maxPolicies {
 		clear(t.policies)
 	}
 	t.policies[text] = p

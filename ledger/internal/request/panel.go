@@ -110,11 +110,11 @@ func (p *Panel) isOne() bool { return !p.All && len(p.Names) == 1 }
 func (p *Panel) Whole(s *state.State, q *event.Question) ([]string, error) {
 	var names []string
 	for last := false; !last && len(names) <= api.MaxPanel; {
-		behind := ""
+		after := ""
 		if n := len(names); n > 0 {
-			behind = names[n-1]
+			after = names[n-1]
 		}
-		some, end, err := p.After(s, behind, state.PartSize)
+		some, end, err := p.After(s, after, state.PartSize)
 		if err != nil {
 			return nil, err
 		}

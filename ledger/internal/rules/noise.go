@@ -13,8 +13,8 @@ import (
 	"github.com/sluicedp/sluice/rrchain"
 )
 
-// noises are the noise keys of a ledger.
-type noises struct {
+// noiseKeys are the noise keys of a ledger.
+type noiseKeys struct {
 	known   []event.NoiseKeySet          // keys that the ledger has recorded
 	keys    map[uint32]*rrchain.NoiseKey // keys by number; nil if the host has none
 	Current uint32                       // number of the current key; 0 for none
@@ -23,7 +23,7 @@ type noises struct {
 // Of returns the number of the key for chains of a question that begin now, or 0 for none. If the
 // ledger has recorded keys and was opened without any, it returns [errs.ErrNoiseKey], because the
 // host has probably forgotten them.
-func (n *noises) Of(q *event.Question) (number uint32, err error) {
+func (n *noiseKeys) Of(q *event.Question) (number uint32, err error) {
 	switch {
 	case q.Encoding == event.EncodingFinite:
 		return 0, nil
@@ -34,7 +34,7 @@ func (n *noises) Of(q *event.Question) (number uint32, err error) {
 }
 
 // lacks reports whether responses of a chain cannot be drawn because the host did not give its key.
-func (n *noises) lacks(c state.Chain) bool { return c.Noise != 0 && n.keys[c.Noise] == nil }
+func (n *noiseKeys) lacks(c state.Chain) bool { return c.Noise != 0 && n.keys[c.Noise] == nil }
 
 // NoiseCheck returns a tag by which a key is recognized.
 func NoiseCheck(key []byte) (t event.Tag) {
@@ -117,26 +117,26 @@ func hostKey(n api.NoiseKeys, name string) ([]byte, error) {
 }
 
 // add adds a key under a number.
-func (n *noises) add(number uint32, name string, key []byte) (err error) {
+func (n *noiseKeys) add(number uint32, name string, key []byte) (err error) {
 	if n.keys[number], err = rrchain.NewNoiseKey(key); err != nil {
 		return fmt.Errorf("%w: noise key %q: %w", errs.ErrInvalid, name, err)
 	}
 	return nil
 }
 
-// keyed returns the response of a chain that began with a noise key.
-func (l *Rules) keyed(
-	q *event.Question, x Subject, place int, epsilon privacy.Epsilon, truth int32,
+// respondFromKey returns the response of a chain that began with a noise key.
+func (l *Rules) respondFromKey(
+	q *event.Question, subject Subject, place int, epsilon privacy.Epsilon, truth int32,
 ) (v event.Value, err error) {
-	key := l.Noise.keys[x.Chain.Noise]
+	key := l.Noise.keys[subject.Chain.Noise]
 	if key == nil {
-		return v, errs.Corrupt(nil, "object %q was not refused, and there is no noise key for it", x.Name)
+		return v, errs.Corrupt(nil, "object %q was not refused, and there is no noise key for it", subject.Name)
 	}
-	of := rrchain.Staircase{Question: string(q.ID[:]), Object: x.Name, Values: len(q.Values)}
+	of := rrchain.Staircase{Question: string(q.ID[:]), Object: subject.Name, Values: len(q.Values)}
 	above := event.Value{Index: int(truth)}
-	derived := place < len(x.Chain.Levels)
+	derived := place < len(subject.Chain.Levels)
 	if derived {
-		above = x.Chain.Levels[place].Response
+		above = subject.Chain.Levels[place].Response
 	}
 	switch {
 	case q.Encoding != event.EncodingUnary:

@@ -19,8 +19,8 @@ func Offers(q *event.Question, sale *policy.Terms, low, high privacy.Epsilon, mo
 	return levels
 }
 
-// lists reports whether a level that terms sell is one of the finitely many that they list.
-func lists(q *event.Question, sale *policy.Terms, level privacy.Epsilon) bool {
+// isListed reports whether a level that terms sell is one of the finitely many that they list.
+func isListed(q *event.Question, sale *policy.Terms, level privacy.Epsilon) bool {
 	return q.Encoding == event.EncodingFinite || sale.Lists(level) // finite encoding has few levels
 }
 

@@ -17,26 +17,26 @@ type Buffer struct {
 }
 
 // Again returns a buffer that reuses the memory of d, which must not be used any more.
-func (d *Buffer) Again() Buffer { return Buffer{Encoder: d.Encoder, head: d.head} }
+func (buf *Buffer) Again() Buffer { return Buffer{Encoder: buf.Encoder, head: buf.head} }
 
 // Lookup returns empty memory for a key that is only looked up. It is valid until the next call.
-func (d *Buffer) Lookup() []byte {
-	if d.Buf == nil {
-		d.Buf = make([]byte, 0, 128)
+func (buf *Buffer) Lookup() []byte {
+	if buf.Buf == nil {
+		buf.Buf = make([]byte, 0, 128)
 	}
-	return d.Buf[:0]
+	return buf.Buf[:0]
 }
 
 // Key begins a record. The caller appends the key to the encoder and then calls [Buffer.Value].
-func (d *Buffer) Key() *wire.Encoder {
-	d.Buf = d.Lookup()
-	return &d.Encoder
+func (buf *Buffer) Key() *wire.Encoder {
+	buf.Buf = buf.Lookup()
+	return &buf.Encoder
 }
 
 // Value ends the key. What the caller appends afterwards is the payload.
-func (d *Buffer) Value() *wire.Encoder {
-	d.split = len(d.Buf)
-	return &d.Encoder
+func (buf *Buffer) Value() *wire.Encoder {
+	buf.split = len(buf.Buf)
+	return &buf.Encoder
 }
 
 // Pieces allocates memory for many short records. The first piece is small, because most
@@ -49,35 +49,35 @@ const (
 )
 
 // Keep copies a record to memory that is not reused.
-func (p *Pieces) Keep(b []byte) []byte {
-	if cap(*p)-len(*p) < len(b) {
+func (p *Pieces) Keep(record []byte) []byte {
+	if cap(*p)-len(*p) < len(record) {
 		piece := min(max(2*cap(*p), smallPiece), largePiece)
-		*p = make([]byte, 0, max(piece, len(b)))
+		*p = make([]byte, 0, max(piece, len(record)))
 	}
 	from := len(*p)
-	*p = append(*p, b...)
+	*p = append(*p, record...)
 	return (*p)[from:len(*p):len(*p)]
 }
 
 // seal ends the record with its checksum and returns key and value. They are valid until the next
 // record is begun.
-func (d *Buffer) seal(bucket string) (key, value []byte) {
+func (buf *Buffer) seal(bucket string) (key, value []byte) {
 	// Buf has the key followed by the payload.
-	sum := crc32.Update(d.head.Head(bucket, d.split), crc32.MakeTable(crc32.Castagnoli), d.Buf)
-	d.Buf = binary.BigEndian.AppendUint32(d.Buf, sum)
-	return d.Buf[:d.split:d.split], d.Buf[d.split:]
+	sum := crc32.Update(buf.head.Head(bucket, buf.split), crc32.MakeTable(crc32.Castagnoli), buf.Buf)
+	buf.Buf = binary.BigEndian.AppendUint32(buf.Buf, sum)
+	return buf.Buf[:buf.split:buf.split], buf.Buf[buf.split:]
 }
 
 // Write writes the record in the buffer to a bucket.
 func (s *State) Write(bucket string) error {
-	d := &s.Buffer
+	buf := &s.Buffer
 	if s.Plain { // the store keeps no reference
-		return s.Writer.Put(bucket, d.Buf[:d.split], d.Buf[d.split:])
+		return s.Writer.Put(bucket, buf.Buf[:buf.split], buf.Buf[buf.split:])
 	}
-	key, value := d.seal(bucket)
+	key, value := buf.seal(bucket)
 	if !s.Copied {
-		record := d.kept.Keep(d.Buf)
-		key, value = record[:d.split:d.split], record[d.split:]
+		record := buf.kept.Keep(buf.Buf)
+		key, value = record[:buf.split:buf.split], record[buf.split:]
 	}
 	return s.Writer.Put(bucket, key, value)
 }

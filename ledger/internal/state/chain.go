@@ -39,14 +39,14 @@ func (c ClosedEpoch) spent() privacy.Epsilon {
 	return Plus(Chain{Levels: c.Levels}.Current(), c.Answered)
 }
 
-// Bond is the binding of a chain to its true value in the epoch that began with an event.
-type Bond struct {
+// TruthBinding is the binding of a chain to its true value in the epoch that began with an event.
+type TruthBinding struct {
 	Tag   *event.Tag // keyed hash of the true value; nil if the chain is not bound
 	Since uint64     // as in [Chain]
 }
 
-// Bond returns the binding of the chain to its true value.
-func (c *Chain) Bond() Bond { return Bond{c.Bound, c.Since} }
+// Binding returns the binding of the chain to its true value.
+func (c *Chain) Binding() TruthBinding { return TruthBinding{c.Bound, c.Since} }
 
 // Unused reports whether nothing has been recorded in the current epoch.
 func (c *Chain) Unused() bool { return len(c.Levels) == 0 && c.Bound == nil && c.Answered.IsZero() }
@@ -178,40 +178,40 @@ func DecodeChain(payload []byte) (Chain, error) { return new(LevelPage).decodeCh
 
 // DecodeHead decodes what precedes the levels of a chain, and the number of levels. bound is the
 // tag that the chain is bound to; it shares the memory of the record.
-func (c *Chain) DecodeHead(d *wire.Decoder) (bound []byte, levels int) {
+func (c *Chain) DecodeHead(buf *wire.Decoder) (bound []byte, levels int) {
 	var n [5]uint64
-	d.Uvarints(n[:])
-	c.Enrolled, c.Policy, c.Noise, c.Buyers = n[0], d.In32(n[1]), d.In32(n[2]), n[3]
+	buf.Uvarints(n[:])
+	c.Enrolled, c.Policy, c.Noise, c.Buyers = n[0], buf.In32(n[1]), buf.In32(n[2]), n[3]
 	switch n[4] {
 	case 0:
 	case 1:
-		bound = d.Take(uint64(len(event.Tag{})))
+		bound = buf.Take(uint64(len(event.Tag{})))
 	default:
-		d.Fail("broken flag")
+		buf.Fail("broken flag")
 	}
-	d.Uvarints(n[:2])
-	c.Answered = d.AsEpsilon(n[0])
+	buf.Uvarints(n[:2])
+	c.Answered = buf.AsEpsilon(n[0])
 	if c.Since = n[1]; c.Since != 0 {
-		c.Closed = decodeClosed(d)
+		c.Closed = decodeClosed(buf)
 	}
-	return bound, d.Count(smallestLevel)
+	return bound, buf.Count(smallestLevel)
 }
 
 // decodeClosed decodes the epochs that have ended.
-func decodeClosed(d *wire.Decoder) []ClosedEpoch {
+func decodeClosed(buf *wire.Decoder) []ClosedEpoch {
 	const smallest = 3 // of an epoch, in bytes
-	n := d.Count(smallest)
+	n := buf.Count(smallest)
 	if n == 0 {
 		return nil
 	}
 	closed := make([]ClosedEpoch, n)
 	for i := range closed {
 		one := &closed[i]
-		one.End, one.Answered = d.Uvarint(), d.Epsilon()
-		one.Levels = make([]Level, d.Count(smallestLevel))
+		one.End, one.Answered = buf.Uvarint(), buf.Epsilon()
+		one.Levels = make([]Level, buf.Count(smallestLevel))
 		for i := range one.Levels {
 			l := &one.Levels[i]
-			l.Holders = DecodeHolders(d, DecodeLevel(d, l))
+			l.Holders = DecodeHolders(buf, DecodeLevel(buf, l))
 		}
 	}
 	return closed
@@ -225,13 +225,13 @@ func (s *State) Chain(question uint32, name string) (c Chain, found bool, err er
 
 // ReadChain is [State.Chain] into memory of the caller.
 func (s *State) ReadChain(question uint32, name string, c *Chain) (found bool, err error) {
-	if m := s.near.member(name); m != nil && m.Question == question && question != 0 {
+	if m := s.recordCache.member(name); m != nil && m.Question == question && question != 0 {
 		*c = m.Chain
 		return true, nil
 	}
 	*c, found, err = Lookup(s, BucketChains, AppendChainKey(s.Buffer.Lookup(), question, name), s.Levels.decodeChain)
 	if found && !s.Plain {
-		m := s.near.turnTo(name)
+		m := s.recordCache.memberFor(name)
 		m.Question, m.Chain = question, *c
 	}
 	return found, err
@@ -240,7 +240,7 @@ func (s *State) ReadChain(question uint32, name string, c *Chain) (found bool, e
 // PutChain writes a chain.
 func (s *State) PutChain(question uint32, name string, c Chain) error {
 	if !s.Plain {
-		m := s.near.turnTo(name)
+		m := s.recordCache.memberFor(name)
 		m.Question, m.Chain = question, c
 	}
 	k := s.Buffer.Key()

@@ -146,8 +146,8 @@ type Cache struct {
 	compared  map[compared]comparison
 }
 
-// cached is the largest number of questions, and of policies, that are kept.
-const cached = 1024
+// maxCached is the largest number of questions, and of policies, that are kept.
+const maxCached = 1024
 
 // remember returns the definition with a number from the cache, or loads it and keeps it.
 func remember[T any](c *Cache, all *map[uint32]T, number uint32, load func(uint32) (T, error)) (T, error) {
@@ -163,7 +163,7 @@ func remember[T any](c *Cache, all *map[uint32]T, number uint32, load func(uint3
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	most := cached
+	most := maxCached
 	if c.All {
 		most = math.MaxInt
 	}
@@ -196,5 +196,5 @@ func (c *Cache) Named(name string) *event.Question {
 func (c *Cache) Name(q *event.Question) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	keep(&c.names, q.Name, q, cached)
+	keep(&c.names, q.Name, q, maxCached)
 }

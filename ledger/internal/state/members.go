@@ -103,7 +103,7 @@ func (s *State) ReadObjects(members []Member) error {
 		m := &members[next]
 		if name, is := bytes.CutSuffix(key, []byte{0}); !is || string(name) != m.Name {
 			others++
-			return others < mostOthers*len(members) && string(key) < m.Name+"\x01"
+			return others < maxOthers*len(members) && string(key) < m.Name+"\x01"
 		}
 		payload := value
 		if !s.Plain {
@@ -127,6 +127,6 @@ func (s *State) ReadObjects(members []Member) error {
 	return nil
 }
 
-// mostOthers is how many other records are skipped for each object that is read. To look an object
+// maxOthers is how many other records are skipped for each object that is read. To look an object
 // up costs about as much.
-const mostOthers = 6
+const maxOthers = 6

@@ -43,7 +43,7 @@ func TestWhatIsKeptIsWhatIsStored(t *testing.T) {
 				if must(t, err); found != there || !reflect.DeepEqual(o, want) {
 					t.Fatalf("%s is kept as %+v, %v, and stored as %+v, %v", who, o, found, want, there)
 				}
-				if m := before.near.member(who); m != nil && m.Known {
+				if m := before.recordCache.member(who); m != nil && m.Known {
 					kept++
 				} else {
 					missed++

@@ -16,8 +16,8 @@ type Request struct {
 // Fields implements [wire.Record].
 func (r *Request) Fields(x wire.Codec) {
 	x.Numbers(&r.Settled)
-	if d := x.Reads(); d != nil && len(r.Settled) == 0 {
-		d.Fail("a request that nothing settles")
+	if buf := x.Reads(); buf != nil && len(r.Settled) == 0 {
+		buf.Fail("a request that nothing settles")
 	}
 }
 
@@ -29,12 +29,12 @@ func DecodeRequest(payload []byte) (Request, error) { return wire.Decode[Request
 
 // Request returns the request with an idempotency key.
 func (s *State) Request(key string) (r Request, found bool, err error) {
-	if n := &s.near; n.key == key && key != "" {
+	if n := &s.recordCache; n.key == key && key != "" {
 		return n.request, n.found, nil
 	}
 	r, found, err = Lookup(s, BucketRequests, append(s.Buffer.Lookup(), key...), DecodeRequest)
 	if err == nil && !s.Plain {
-		s.near.key, s.near.request, s.near.found = key, r, found
+		s.recordCache.key, s.recordCache.request, s.recordCache.found = key, r, found
 	}
 	return r, found, err
 }
@@ -57,7 +57,7 @@ func (s *State) LastPart(key string) (r Request, part *event.Settled, err error)
 // PutRequest writes a request.
 func (s *State) PutRequest(key string, r Request) error {
 	if !s.Plain {
-		s.near.key, s.near.request, s.near.found = key, r, true
+		s.recordCache.key, s.recordCache.request, s.recordCache.found = key, r, true
 	}
 	k := s.Buffer.Key()
 	k.Buf = append(k.Buf, key...)

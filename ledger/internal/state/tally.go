@@ -40,15 +40,15 @@ func (k TallyKey) Bytes() []byte {
 
 // DecodeTallyKey decodes what [TallyKey.Bytes] returns.
 func DecodeTallyKey(key []byte) (TallyKey, error) {
-	d := &wire.Decoder{Rest: key}
-	k := TallyKey{Question: d.U32()}
-	if nanos := d.U64(); nanos > 0 && nanos <= uint64(privacy.MaxEpsilon().Nano()) {
+	buf := &wire.Decoder{Rest: key}
+	k := TallyKey{Question: buf.U32()}
+	if nanos := buf.U64(); nanos > 0 && nanos <= uint64(privacy.MaxEpsilon().Nano()) {
 		k.Epsilon, _ = privacy.EpsilonFromNano(int64(nanos))
 	} else {
-		d.Fail("tally at %d nano-nats", nanos)
+		buf.Fail("tally at %d nano-nats", nanos)
 	}
-	k.Value = d.U32()
-	return k, d.Done()
+	k.Value = buf.U32()
+	return k, buf.Done()
 }
 
 // Tally counts the chains of a question that have the same response at one ε. It is not stored if
@@ -81,19 +81,19 @@ func (t Tally) Encode() []byte {
 
 // DecodeTally decodes what [Tally.Encode] returns.
 func DecodeTally(payload []byte) (Tally, error) {
-	d := &wire.Decoder{Rest: payload}
-	t := Tally{Tallied: Tallied{d.Uvarint(), d.Uvarint()}}
+	buf := &wire.Decoder{Rest: payload}
+	t := Tally{Tallied: Tallied{buf.Uvarint(), buf.Uvarint()}}
 	if t.Recorded == 0 || t.Recorded < t.Current {
-		d.Fail("tally of %d responses, %d of them current", t.Recorded, t.Current)
+		buf.Fail("tally of %d responses, %d of them current", t.Recorded, t.Current)
 	}
-	for len(d.Rest) > 0 && d.Err == nil {
-		bit := Tallied{d.Uvarint(), d.Uvarint()}
+	for len(buf.Rest) > 0 && buf.Err == nil {
+		bit := Tallied{buf.Uvarint(), buf.Uvarint()}
 		if bit.Recorded > t.Recorded || bit.Current > min(bit.Recorded, t.Current) {
-			d.Fail("tally of a bit in %d responses, %d of them current", bit.Recorded, bit.Current)
+			buf.Fail("tally of a bit in %d responses, %d of them current", bit.Recorded, bit.Current)
 		}
 		t.Bits = append(t.Bits, bit)
 	}
-	return t, d.Done()
+	return t, buf.Done()
 }
 
 // each applies change to every count that a response is part of. It reports whether all calls

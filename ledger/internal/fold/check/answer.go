@@ -31,7 +31,7 @@ func Answered(s *state.State, c *event.Answered, ev event.Event) (a Answer, err 
 	if ev.Erased != nil {
 		cost, err := costOfErased(s, c, ev.Number)
 		if err == nil {
-			err = noteAnswer(s, c, ev.Number, cost, state.LeavesAnybody)
+			err = noteAnswer(s, c, ev.Number, cost, state.LeavesUnknown)
 		}
 		return a, err
 	}
@@ -72,7 +72,7 @@ func noteAnswer(s *state.State, c *event.Answered, number uint64, cost privacy.E
 	if c.Objects == 0 || !all {
 		return fault("query %q: not everybody in the panel of %d was charged for it", c.Query, c.Objects)
 	}
-	noteSpent(&n.Underway, cost, charged.Objects)
+	noteSpent(&n.InProgress, cost, charged.Objects)
 	n.Erased.Spent += uint64(cost.Nano()) * charged.Erased
 	n.Charges, n.Answer = state.Charges{}, state.Answering{Event: number, Base: c.Base}
 	if !cost.IsZero() {
@@ -128,11 +128,11 @@ func costOfErased(s *state.State, c *event.Answered, number uint64) (cost privac
 func leavesOut(n state.Charges, c *event.Answered) state.Leaves {
 	switch {
 	case n.Erased > 0:
-		return state.LeavesAnybody
+		return state.LeavesUnknown
 	case n.Panel == event.PanelSum(c.Panel):
-		return state.LeavesNobody
+		return state.LeavesNone
 	}
-	return state.LeavesSomebody
+	return state.LeavesSome
 }
 
 // checkOrigin returns the first of the answers that a new answer continues, and the charge to each
@@ -188,8 +188,8 @@ func chargedOther(s *state.State, began, raised, objects uint64) (name string, o
 // checkAnswer checks the answer that a request settles. It must be the answer of this request or a
 // recorded one, and the refusals of the request must fit it.
 func checkAnswer(s *state.State, c *event.Settled, number uint64) error {
-	a, u := s.Counters.Answer, &s.Counters.Underway
-	if u.Loose {
+	a, u := s.Counters.Answer, &s.Counters.InProgress
+	if u.IsIncomplete {
 		return nil
 	}
 	if a.Event != 0 && a.Event != c.Answer || c.Answer >= number {
@@ -203,7 +203,7 @@ func checkAnswer(s *state.State, c *event.Settled, number uint64) error {
 	if err != nil {
 		return err
 	}
-	if !isErased && u.Gone > 0 {
+	if !isErased && u.ErasedEvents > 0 {
 		return fault("request %q: an object is forgotten, but the panel of event %d is not erased", c.Key, c.Answer)
 	}
 	want := event.Counts{}
@@ -242,9 +242,9 @@ func answerOf(s *state.State, c *event.Settled) (made *event.Answered, isErased 
 // the requested panel. number is the event that settles the answer.
 func checkLeftOut(s *state.State, c *event.Answered, a state.Answering, number, refused uint64) error {
 	switch {
-	case a.Left == state.LeavesAnybody || a.Left == state.LeavesNobody && refused == 0:
+	case a.Left == state.LeavesUnknown || a.Left == state.LeavesNone && refused == 0:
 		return nil
-	case a.Left == state.LeavesNobody || refused == 0 || a.Event+refused+1 != number || a.Event <= c.Objects:
+	case a.Left == state.LeavesNone || refused == 0 || a.Event+refused+1 != number || a.Event <= c.Objects:
 		return fault("query %q: who was charged for the answer are not those it is about, without %d", c.Query, refused)
 	}
 	left, err := s.RefusedBefore(number, refused)

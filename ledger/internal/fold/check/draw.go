@@ -16,7 +16,7 @@ import (
 type Draw struct {
 	rules.Subject                 // Policy is set if something is charged
 	Question      *event.Question // nil if no check needs it
-	Place         int             // index of a new level in the chain
+	Index         int             // index of a new level in the chain
 	Cost          privacy.Epsilon // added to the spent budget of the object
 	Sale          state.Sale      // the sale that the object is part of
 	Held          []uint64        // the object's reservations after the event
@@ -57,13 +57,13 @@ func Released(s *state.State, c *event.Released, ev event.Event) (d Draw, err er
 		err = d.checkEntries(s, c.Epsilon, rules.Recipient{}, ev.Time)
 	}
 	if err == nil {
-		err = noteResponse(&s.Counters.Underway, c, d.Cost)
+		err = noteResponse(&s.Counters.InProgress, c, d.Cost)
 	}
 	if err != nil {
 		return d, fmt.Errorf("object %q, question %d: %w", c.Object, c.Question, err)
 	}
 	if c.Method == event.MethodRaise {
-		noteDrawn(&s.Counters.Underway, c.Question, d.Object.Latest)
+		noteDrawn(&s.Counters.InProgress, c.Question, d.Object.Latest)
 	}
 	return d, nil
 }
@@ -81,7 +81,7 @@ func (d *Draw) checkResponse(s *state.State, epsilon privacy.Epsilon, r event.Re
 			return err
 		}
 	}
-	d.Place, d.Cost = at, state.Minus(epsilon, d.Chain.Current())
+	d.Index, d.Cost = at, state.Minus(epsilon, d.Chain.Current())
 	// Given a response, the responses below and above it are independent of each other, so it is
 	// enough to check the neighbours.
 	made := state.NewLevel(epsilon, r.Value, 0)
@@ -137,7 +137,7 @@ func (d *Draw) checkEntries(s *state.State, epsilon privacy.Epsilon, to rules.Re
 	if !epsilon.IsZero() {
 		n += rules.Added(d.Question, &d.Chain, epsilon, to)
 	}
-	if n+rules.MostPromised(d.Question, len(d.Held)) <= event.MaxEntries {
+	if n+rules.MaxPromised(d.Question, len(d.Held)) <= event.MaxEntries {
 		return nil
 	}
 	after, o := d.Chain.With(epsilon, to.Buyer), d.Object
@@ -160,7 +160,7 @@ func Bound(s *state.State, c *event.TruthBound, ev event.Event) (d Draw, err err
 		return d, errs.Corrupt(err, "object %q is bound to a truth in question %d a second time, or without a key",
 			c.Object, c.Question)
 	}
-	noteBound(&s.Counters.Underway, c.Question, ev.Number)
+	noteBound(&s.Counters.InProgress, c.Question, ev.Number)
 	return d, nil
 }
 
@@ -183,7 +183,7 @@ func Charged(s *state.State, c *event.Charged, ev event.Event) (d Draw, err erro
 	if err != nil {
 		return d, fault("object %q is charged for question %d: %v", c.Object, c.Question, err)
 	}
-	noteDrawn(&s.Counters.Underway, c.Question, d.Object.Latest)
+	noteDrawn(&s.Counters.InProgress, c.Question, d.Object.Latest)
 	return d, nil
 }
 

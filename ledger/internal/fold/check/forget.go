@@ -13,7 +13,7 @@ import (
 // has what it did to the object. What it did to other records still counts. hasMore is set for an
 // answer and for the last event of a request, whose public parts are checked further.
 func Erased(s *state.State, ev event.Event) (hasMore bool, err error) {
-	n, u, settled := &s.Counters.Erased, &s.Counters.Underway, false
+	n, u, settled := &s.Counters.Erased, &s.Counters.InProgress, false
 	switch c := ev.Change.(type) {
 	case *event.Answered:
 		return true, nil
@@ -24,14 +24,14 @@ func Erased(s *state.State, ev event.Event) (hasMore bool, err error) {
 		if settled = true; c.Final && !c.Alone {
 			return true, fault("request %q is done, and its end is erased", c.Key) // it has no object
 		}
-		n.Mentions++
+		n.OnlyNamed++
 	case *event.Held:
 		err = noteShare(&s.Counters, "", c.Price)
 	case *event.Sold:
 		n.Earned += c.Price // the sum is at most the revenue
 		err = noteShare(&s.Counters, "", c.Price)
 	case *event.ObjectRefused:
-		n.Mentions++
+		n.OnlyNamed++
 		s.Counters.Refused++
 	case *event.Enrolled, *event.Withdrawn:
 		u.Enrolled++
@@ -39,18 +39,18 @@ func Erased(s *state.State, ev event.Event) (hasMore bool, err error) {
 		n.Terms++
 		u.Enrolled++
 	case *event.Released:
-		u.Erased++
+		u.ErasedResponses++
 	case *event.TruthBound:
-		if b := &u.Bound; b.Last+1 == ev.Number {
+		if b := &u.Bindings; b.Last+1 == ev.Number {
 			b.Last = ev.Number // the consecutive bindings continue
 		}
 	case *event.Charged:
-		u.Erased++
+		u.ErasedResponses++
 		s.Counters.Charges.Objects++
 		s.Counters.Charges.Erased++
 	}
 	if n.Events++; !settled {
-		u.Gone++
+		u.ErasedEvents++
 	}
 	return settled, err
 }
@@ -80,11 +80,11 @@ func Forgotten(s *state.State, c *event.Forgotten, _ event.Event) (m Member, err
 		return m, err
 	}
 	if !m.IsKnown {
-		x, _, err := s.Stranger(c.Object)
+		stranger, _, err := s.Stranger(c.Object)
 		if err != nil {
 			return m, err
 		}
-		m.Object.Links = x.Links
+		m.Object.Links = stranger.Links
 	}
 	if err := checkName("object", c.Object); err != nil {
 		return m, err
@@ -113,15 +113,15 @@ func noteForgotten(e *state.Erasure, c *event.Forgotten, o state.Object) error {
 	}
 	isStranger := c.Cap.IsZero() // the object was never enrolled, only named
 	excess := o.Total() > c.Events || missing > e.Events || o.Earned > c.Earned || unpaid > e.Earned
-	if excess || isStranger && missing > e.Mentions {
+	if excess || isStranger && missing > e.OnlyNamed {
 		return fault("object %q: %d events are forgotten, of which %d are there and %d erased",
 			c.Object, c.Events, o.Total(), e.Events)
 	}
 	e.Events, e.Earned, e.Spent = e.Events-missing, e.Earned-unpaid, e.Spent-spent
 	if isStranger {
-		e.Mentions -= missing
+		e.OnlyNamed -= missing
 	}
-	e.Mentions = min(e.Mentions, e.Events) // the rest may be of other objects
+	e.OnlyNamed = min(e.OnlyNamed, e.Events) // the rest may be of other objects
 	return nil
 }
 

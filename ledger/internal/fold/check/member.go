@@ -9,10 +9,10 @@ import (
 
 // Member is an object and its chain before an event that enrols the object or changes its terms.
 type Member struct {
-	Object  state.Object // of a new object, only the cap of its enrolment
-	Chain   state.Chain  // the existing chain, or the new one
-	IsKnown bool         // the object exists
-	IsBack  bool         // the chain exists
+	Object   state.Object // of a new object, only the cap of its enrolment
+	Chain    state.Chain  // the existing chain, or the new one
+	IsKnown  bool         // the object exists
+	HasChain bool         // the chain exists
 }
 
 // Enrolled checks that everything that an enrolment refers to exists. An object that enrols again
@@ -27,11 +27,11 @@ func Enrolled(s *state.State, c *event.Enrolled, _ event.Event) (m Member, err e
 	if !m.IsKnown {
 		m.Object.Cap = c.Cap
 	}
-	if m.Chain, m.IsBack, err = s.Chain(c.Question, c.Object); err != nil {
+	if m.Chain, m.HasChain, err = s.Chain(c.Question, c.Object); err != nil {
 		return m, err
 	}
 	switch {
-	case !m.IsBack:
+	case !m.HasChain:
 		m.Chain = state.Chain{Policy: c.Policy, Noise: c.Noise}
 	case !m.Object.Withdrew(m.Chain):
 		return m, fault("object %q is enrolled twice in question %d", c.Object, c.Question)
@@ -45,7 +45,7 @@ func Enrolled(s *state.State, c *event.Enrolled, _ event.Event) (m Member, err e
 		return m, fault("object %q comes to question %d with another noise key than its chain began with",
 			c.Object, c.Question)
 	}
-	return m, noteMember(&s.Counters.Underway, c.Question, c.Object)
+	return m, noteMember(&s.Counters.InProgress, c.Question, c.Object)
 }
 
 // checkEnrolment checks that the question, the policy and the noise key of an enrolment exist.
@@ -74,8 +74,8 @@ func Withdrawn(s *state.State, c *event.Withdrawn, _ event.Event) (o state.Objec
 	if out, err := s.IsOut(c.Object, o); err != nil || out {
 		return o, errs.Corrupt(err, "object %q withdraws twice", c.Object)
 	}
-	s.Counters.Underway.Enrolled++
-	return o, noteObject(&s.Counters.Underway, c.Object)
+	s.Counters.InProgress.Enrolled++
+	return o, noteObject(&s.Counters.InProgress, c.Object)
 }
 
 // Epoch checks that the epoch that an object closes is not empty, and that the chain has an entry
@@ -101,8 +101,8 @@ func Epoch(s *state.State, c *event.EpochBegun, _ event.Event) (d Draw, err erro
 // Terms checks that terms change, that the new policy exists, and that there is consent to anything
 // that the new terms may allow in addition.
 func Terms(s *state.State, c *event.TermsChanged, ev event.Event) (m Member, err error) {
-	m.Chain, m.IsBack, err = s.Chain(c.Question, c.Object)
-	if err != nil || !m.IsBack {
+	m.Chain, m.HasChain, err = s.Chain(c.Question, c.Object)
+	if err != nil || !m.HasChain {
 		return m, errs.Corrupt(err, "the terms of object %q change in question %d, in which it was never enrolled",
 			c.Object, c.Question)
 	}
@@ -118,7 +118,7 @@ func Terms(s *state.State, c *event.TermsChanged, ev event.Event) (m Member, err
 	if err := checkConsent(s, c, &m, ev); err != nil {
 		return m, err
 	}
-	return m, noteMember(&s.Counters.Underway, c.Question, c.Object)
+	return m, noteMember(&s.Counters.InProgress, c.Question, c.Object)
 }
 
 // checkConsent returns an error for a change without consent that may allow more than the object

@@ -24,11 +24,11 @@ func Order(s *state.State, ev event.Event) error {
 	if err := checkOpen(&s.Counters, ev.Change); err != nil {
 		return err
 	}
-	u := &s.Counters.Underway
+	u := &s.Counters.InProgress
 	switch k := ev.Change.Kind(); k {
 	case event.KindSettled:
 	case event.KindCreated, event.KindTruthKey, event.KindNoiseKey: // no request settles these
-		if *u != (state.Underway{}) {
+		if *u != (state.InProgress{}) {
 			return fault("%d events are settled by no request", u.Events)
 		}
 	default:

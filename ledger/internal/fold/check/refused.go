@@ -23,16 +23,16 @@ func Refused(s *state.State, c *event.ObjectRefused, ev event.Event) error {
 	}
 	n := &s.Counters
 	n.Refused++
-	if err := noteRefusal(&n.Underway, c); err != nil {
+	if err := noteRefusal(&n.InProgress, c); err != nil {
 		return err
 	}
-	if again := n.Answer.Base != 0; !again && !n.Underway.Loose {
+	if again := n.Answer.Base != 0; !again && !n.InProgress.IsIncomplete {
 		err := checkRefusal(s, c, ev.Time)
 		if err != nil && (!errors.Is(err, errs.ErrCorrupt) || n.Answer.Event != 0 || n.Unsettled != 0) {
 			return err
 		}
-		if err != nil && n.Underway.Doubt == "" {
-			n.Underway.Doubt = err.Error()
+		if err != nil && n.InProgress.ImplausibleRefusal == "" {
+			n.InProgress.ImplausibleRefusal = err.Error()
 		}
 	}
 	return checkName("object", c.Object)
@@ -58,8 +58,8 @@ func (w *wanted) isPart(s *state.State) bool {
 	return w.order != nil && slices.Contains(w.Object.Held, s.Counters.Unsettled)
 }
 
-// unlike returns the error of a refusal that differs from what follows from the state.
-func unlike(r, want api.Refusal) error {
+// mismatch returns the error of a refusal that differs from what follows from the state.
+func mismatch(r, want api.Refusal) error {
 	return fault("a refusal says %v, where %v is so", r, &want)
 }
 
@@ -96,7 +96,7 @@ func checkRefusal(s *state.State, c *event.ObjectRefused, at time.Time) error {
 		}
 	}
 	if *want != r {
-		return unlike(c.Refusal, *want)
+		return mismatch(c.Refusal, *want)
 	}
 	return nil
 }
@@ -185,7 +185,7 @@ func (w *wanted) checkShort(s *state.State, r api.Refusal) (*api.Refusal, error)
 	if w.order != nil && w.Chain.HeldBy(w.order.Buyer).IsZero() {
 		buyers++
 	}
-	u, mayBeSwept := &s.Counters.Underway, w.order == nil && !w.answer
+	u, mayBeSwept := &s.Counters.InProgress, w.order == nil && !w.answer
 	if r.Reason == api.ObjectCap && mayBeSwept {
 		w.Object.Spent = state.Minus(w.Object.Spent, chargedInSweep(u, state.Minus(w.Object.Spent, r.Spent)))
 	}
@@ -223,11 +223,11 @@ func (w *wanted) checkShort(s *state.State, r api.Refusal) (*api.Refusal, error)
 
 // chargedInSweep returns more if the request may be a sweep that has charged that much to the
 // object after it refused the object. It then marks the request as a sweep. Otherwise it returns 0.
-func chargedInSweep(u *state.Underway, more privacy.Epsilon) privacy.Epsilon {
+func chargedInSweep(u *state.InProgress, more privacy.Epsilon) privacy.Epsilon {
 	if more.IsZero() || uint64(more.Nano()) > u.Spent {
 		return privacy.Epsilon{}
 	}
-	u.Sweep = true
+	u.MustBeSweep = true
 	return more
 }
 
@@ -284,7 +284,7 @@ func checkTermsRefusal(s *state.State, c *event.ObjectRefused) error {
 		possible = enrolled && c.Why != "" && len(c.Why) <= event.MaxWhy && utf8.ValidString(c.Why)
 	}
 	if !possible || want != c.Refusal || c.Question == 0 || c.Question > s.Counters.Questions {
-		return unlike(c.Refusal, want)
+		return mismatch(c.Refusal, want)
 	}
 	return nil
 }

@@ -10,7 +10,7 @@ import (
 // that repeats the request gets what its settled events say. before is the event that settled its
 // previous part, or nil.
 func checkRequest(s *state.State, c, before *event.Settled, ev event.Event) error {
-	u := &s.Counters.Underway
+	u := &s.Counters.InProgress
 	kinds := 0
 	for _, is := range []bool{c.Sale != 0, c.Answer != 0, len(c.Swept) > 0, c.Again.Question != 0} {
 		if is {
@@ -24,7 +24,7 @@ func checkRequest(s *state.State, c, before *event.Settled, ev event.Event) erro
 	if one && (!c.Final || before != nil) {
 		return fault("request %q is settled in parts, and its kind has no parts", c.Key)
 	}
-	if u.Loose {
+	if u.IsIncomplete {
 		return nil
 	}
 	if err := checkCursor(s, c, before, ev); err != nil {
@@ -49,13 +49,13 @@ func checkCursor(s *state.State, c, before *event.Settled, ev event.Event) error
 	if c.Final || c.Done != 0 || ev.Erased != nil {
 		return nil
 	}
-	u := &s.Counters.Underway
+	u := &s.Counters.InProgress
 	_, known, err := s.Object(c.Object)
 	if err != nil {
 		return err
 	}
 	ahead := before != nil && c.Object <= before.Object
-	if !known || ahead || c.Object < u.Last || len(c.Swept) == 0 && c.Object < u.Refused.Name {
+	if !known || ahead || c.Object < u.LastObject || len(c.Swept) == 0 && c.Object < u.Refused.Name {
 		return fault("a part of request %q ends with object %q, which it cannot end with", c.Key, c.Object)
 	}
 	return nil
@@ -64,7 +64,7 @@ func checkCursor(s *state.State, c, before *event.Settled, ev event.Event) error
 // checkAgain checks that the responses that a request handed out again exist. The object is known
 // only if the request names a single one, because no event has the names of several.
 func checkAgain(s *state.State, c *event.Settled) error {
-	u, again := &s.Counters.Underway, c.Again
+	u, again := &s.Counters.InProgress, c.Again
 	reused := c.Counts[event.Reused]
 	if again.Question == 0 {
 		if reused == 0 || c.Answer != 0 {
@@ -81,7 +81,7 @@ func checkAgain(s *state.State, c *event.Settled) error {
 		}
 		return nil
 	}
-	asked := event.Wanted{Question: u.Question, Epsilon: u.Asked}
+	asked := event.Wanted{Question: u.Question, Epsilon: u.Epsilon}
 	isOther := u.Events > 0 && u.Requests&state.OfRaise == 0 || u.Question != 0 && again != asked
 	if again.Question > s.Counters.Questions || reused == 0 || isOther {
 		return fault("request %q hands out %d responses of question %d at ε=%s again, which cannot be",
@@ -121,7 +121,7 @@ func recordedOf(s *state.State, c *event.Settled) (uint64, error) {
 // events belong to. It returns false only if the events have the whole content of the request.
 // Without this check, a key could be settled with the result of another request.
 func mayIdentify(s *state.State, c *event.Settled, number uint64) (bool, error) {
-	u := &s.Counters.Underway
+	u := &s.Counters.InProgress
 	switch {
 	case c.Answer != 0:
 		return mayIdentifyAnswer(s, c)
@@ -136,7 +136,7 @@ func mayIdentify(s *state.State, c *event.Settled, number uint64) (bool, error) 
 	case c.Again.Question != 0:
 		return mayIdentifyRaise(s, c, c.Again)
 	case u.Raised+u.Derived > 0:
-		return mayIdentifyRaise(s, c, event.Wanted{Question: u.Question, Epsilon: u.Asked})
+		return mayIdentifyRaise(s, c, event.Wanted{Question: u.Question, Epsilon: u.Epsilon})
 	case u.Events == 1 && u.Requests&state.OfChange != 0 && c.Counts == event.Counts{}:
 		return mayIdentifyChange(s, c, number-1)
 	}

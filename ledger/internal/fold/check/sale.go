@@ -97,7 +97,7 @@ func noteShare(n *state.Counters, object string, price uint64) error {
 	number, draws := n.Open.Sale, n.Open.Tally.Draws
 	err := noteOpened(&n.Open, object, price)
 	if n.Open.Sale == 0 {
-		n.Unsettled, n.Underway.Draws = number, draws
+		n.Unsettled, n.InProgress.ErasedDraws = number, draws
 	}
 	return err
 }
@@ -166,9 +166,9 @@ func (d *Draw) checkHeld(s *state.State, c *event.Held, at time.Time) (err error
 		return err
 	}
 	anyKey := rules.Rules{ReadOnly: true}
-	_, refusal, err := anyKey.Assess(s, &d.Subject, rules.Asking{
-		Question: d.Question, Epsilon: d.Sale.Epsilon, At: at, Buyer: d.Sale.Buyer, Reserving: true,
-		Newcomer: d.Chain.HeldBy(d.Sale.Buyer).IsZero(),
+	_, refusal, err := anyKey.Assess(s, &d.Subject, rules.Request{
+		Question: d.Question, Epsilon: d.Sale.Epsilon, At: at, Buyer: d.Sale.Buyer, IsReservation: true,
+		IsNewBuyer: d.Chain.HeldBy(d.Sale.Buyer).IsZero(),
 	})
 	if err == nil && refusal != nil {
 		err = fault("it cannot be reserved: %v", refusal)
@@ -237,7 +237,7 @@ func Sold(s *state.State, c *event.Sold, ev event.Event) (d Draw, err error) {
 	if err := d.checkSold(s, c, ev.Time); err != nil {
 		return d, fmt.Errorf("object %q, sale %d: %w", c.Object, c.Sale, err)
 	}
-	u := &s.Counters.Underway
+	u := &s.Counters.InProgress
 	noteSpent(u, d.Cost, 1)
 	if c.Method == event.MethodRaise {
 		noteDrawn(u, r.Question, d.Object.Latest)

@@ -40,7 +40,7 @@ func Settled(s *state.State, c *event.Settled, ev event.Event) (r state.Request,
 		err = checkName("object", c.Object)
 	}
 	n := &s.Counters
-	n.Refused, n.Unsettled, n.Answer, n.Underway = 0, 0, state.Answering{}, state.Underway{}
+	n.Refused, n.Unsettled, n.Answer, n.InProgress = 0, 0, state.Answering{}, state.InProgress{}
 	if c.IsOpen() && ev.Erased != nil {
 		n.Erased.Named++ // an object must be forgotten later
 	}
@@ -77,10 +77,10 @@ func checkNamed(s *state.State, c, before *event.Settled, ev event.Event) error 
 	if !isOfMany || !isErased && c.Names == (event.Sum{}) {
 		return fault("request %q is settled as one of several objects, which it is not", c.Key)
 	}
-	if s.Counters.Underway.Loose {
+	if s.Counters.InProgress.IsIncomplete {
 		return nil
 	}
-	if !isErased && s.Counters.Underway.Gone > 0 {
+	if !isErased && s.Counters.InProgress.ErasedEvents > 0 {
 		return fault("request %q: an object is forgotten, but what the request says of all is not erased", c.Key)
 	}
 	if isErased && !c.IsOpen() {
@@ -92,8 +92,8 @@ func checkNamed(s *state.State, c, before *event.Settled, ev event.Event) error 
 // checkGone checks that an event of the request settled by another event is erased. It reads the
 // events again, because during an audit they may have been erased after they were folded.
 func checkGone(s *state.State, settled uint64, key string) error {
-	u := &s.Counters.Underway
-	if u.Gone > 0 {
+	u := &s.Counters.InProgress
+	if u.ErasedEvents > 0 {
 		return nil
 	}
 	for at := settled - min(settled, u.Events); at < settled; at++ {
@@ -122,7 +122,8 @@ func checkSettledSale(s *state.State, c *event.Settled, number uint64) error {
 	if err == nil && (r.Refused != c.Refused || r.Last() != number) {
 		err = fault("request %q settles sale %d, which is another's", c.Key, c.Sale)
 	}
-	if err == nil && r.Status == state.SaleSold && r.Granted != 0 && r.Refused > 0 && !s.Counters.Underway.Loose {
+	isCapture := err == nil && r.Status == state.SaleSold && r.Granted != 0
+	if isCapture && r.Refused > 0 && !s.Counters.InProgress.IsIncomplete {
 		err = checkReserved(s, r, c, number)
 	}
 	return err
@@ -130,8 +131,8 @@ func checkSettledSale(s *state.State, c *event.Settled, number uint64) error {
 
 // checkOutcome checks that a settled event agrees with the events before it.
 func checkOutcome(s *state.State, c, before *event.Settled, number uint64) error {
-	u := &s.Counters.Underway
-	if u.Loose {
+	u := &s.Counters.InProgress
+	if u.IsIncomplete {
 		return nil
 	}
 	if before == nil {
@@ -141,14 +142,14 @@ func checkOutcome(s *state.State, c, before *event.Settled, number uint64) error
 		return fault("request %q, of objects up to event %d, begins with event %d, where %d events are to be settled",
 			c.Key, c.Through, c.First, u.Events)
 	}
-	if u.Doubt != "" && c.Answer == 0 {
-		return fault("request %q: %s", c.Key, u.Doubt)
+	if u.ImplausibleRefusal != "" && c.Answer == 0 {
+		return fault("request %q: %s", c.Key, u.ImplausibleRefusal)
 	}
-	if c.Alone && c.Object != "" && (u.More || u.One != "" && u.One != c.Object) {
-		return fault("request %q is about object %q alone, its events about %q", c.Key, c.Object, u.One)
+	if c.Alone && c.Object != "" && (u.HasOthers || u.FirstObject != "" && u.FirstObject != c.Object) {
+		return fault("request %q is about object %q alone, its events about %q", c.Key, c.Object, u.FirstObject)
 	}
-	if u.Bound.Undrawn > u.Erased+u.Draws { // erased responses may have been drawn from some of them
-		return fault("request %q binds %d chains to truths that nothing is drawn from", c.Key, u.Bound.Undrawn)
+	if u.Bindings.Undrawn > u.ErasedResponses+u.ErasedDraws { // erased responses may have been drawn from some of them
+		return fault("request %q binds %d chains to truths that nothing is drawn from", c.Key, u.Bindings.Undrawn)
 	}
 	if err := checkCounts(s, c, number); err != nil {
 		return err
@@ -179,7 +180,7 @@ func checkCounts(s *state.State, c *event.Settled, number uint64) error {
 	case len(c.Swept) > 0 && c.Answer == 0:
 		return checkSwept(s, c, number)
 	}
-	u := &s.Counters.Underway
+	u := &s.Counters.InProgress
 	of := state.OfRaise | state.OfEnrolment | state.OfChange | state.OfTerms | state.OfWithdrawal
 	want := c.Counts // of an answer, these are checked by checkAnswer
 	if c.Answer != 0 {
@@ -187,7 +188,7 @@ func checkCounts(s *state.State, c *event.Settled, number uint64) error {
 	} else {
 		want = countsOf(u, c)
 	}
-	isOther := u.Events > 0 && u.Requests&of == 0 || u.Sweep && c.Answer == 0
+	isOther := u.Events > 0 && u.Requests&of == 0 || u.MustBeSweep && c.Answer == 0
 	if want != c.Counts || isOther || u.Requests == state.OfChange && c.Counts != (event.Counts{}) {
 		return fault("request %q counts %v, where %d objects are enrolled, withdrawn or under other terms, "+
 			"%d raised and %d answered otherwise", c.Key, c.Counts, u.Enrolled, u.Raised, u.Derived)
@@ -197,15 +198,15 @@ func checkCounts(s *state.State, c *event.Settled, number uint64) error {
 
 // countsOf returns the counts that follow from the events of a request. If the erased events
 // account for the difference, these are the counts of the request.
-func countsOf(u *state.Underway, c *event.Settled) event.Counts {
+func countsOf(u *state.InProgress, c *event.Settled) event.Counts {
 	if u.Requests&state.OfChange != 0 && c.Counts == (event.Counts{}) {
 		return c.Counts // a request that withdraws a single object has no counts
 	}
 	want := event.Counts{u.Enrolled + u.Raised, c.Counts[event.Reused], u.Derived}
 	drawn, derived := c.Counts[event.Drawn], c.Counts[event.Derived]
 	erased := drawn + derived - u.Enrolled - u.Raised - u.Derived
-	if erased == u.Erased && drawn >= want[event.Drawn] && derived >= want[event.Derived] {
-		u.Draws = drawn - want[event.Drawn]
+	if erased == u.ErasedResponses && drawn >= want[event.Drawn] && derived >= want[event.Derived] {
+		u.ErasedDraws = drawn - want[event.Drawn]
 		return c.Counts
 	}
 	return want
@@ -235,14 +236,14 @@ func checkSaleCounts(s *state.State, c *event.Settled) error {
 // checkSpent checks the cost of a request to all objects. The cost of erased draws is checked
 // later, by the forgotten events of their objects.
 func checkSpent(s *state.State, c *event.Settled) error {
-	u := &s.Counters.Underway
-	hidden, least, most := c.Spent-u.Spent, u.Draws, u.Draws*uint64(privacy.MaxEpsilon().Nano())
+	u := &s.Counters.InProgress
+	hidden, least, most := c.Spent-u.Spent, u.ErasedDraws, u.ErasedDraws*uint64(privacy.MaxEpsilon().Nano())
 	if len(c.Swept) > 0 {
 		least = 0 // an object raised before by the host may get lower levels at no cost
 	}
-	if c.Spent < u.Spent || hidden < least || hidden > 0 && u.Draws == 0 || hidden > most {
+	if c.Spent < u.Spent || hidden < least || hidden > 0 && u.ErasedDraws == 0 || hidden > most {
 		return fault("request %q costs %d nano-nats, its events %d, without %d draws that are erased",
-			c.Key, c.Spent, u.Spent, u.Draws)
+			c.Key, c.Spent, u.Spent, u.ErasedDraws)
 	}
 	s.Counters.Erased.Spent += hidden
 	return nil

@@ -15,12 +15,12 @@ import (
 // checkSwept checks the counts of a sweep for each question. The questions of erased responses are
 // not known.
 func checkSwept(s *state.State, c *event.Settled, number uint64) error {
-	u := &s.Counters.Underway
+	u := &s.Counters.InProgress
 	found, erased, err := sweptBy(s, c.First, number)
 	if err != nil {
 		return err
 	}
-	want, last, left, refused := event.Counts{}, uint32(0), max(u.Erased, erased), uint64(0)
+	want, last, left, refused := event.Counts{}, uint32(0), max(u.ErasedResponses, erased), uint64(0)
 	known := s.Counters.Objects + s.Counters.Erased.Events
 	for _, one := range c.Swept {
 		is := found[one.Question]
@@ -40,7 +40,7 @@ func checkSwept(s *state.State, c *event.Settled, number uint64) error {
 	if want != c.Counts || refused != c.Refused || len(found) > 0 || isOther {
 		return fault("request %q counts %v, its questions %v", c.Key, c.Counts, want)
 	}
-	u.Draws = u.Erased
+	u.ErasedDraws = u.ErasedResponses
 	return nil
 }
 
