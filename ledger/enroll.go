@@ -29,7 +29,7 @@ func (l *Ledger) Enroll(ctx context.Context, r api.EnrollRequest) (api.EnrollRes
 		return api.EnrollResult{}, err
 	}
 	if r.Terms != nil && (!r.Policy.IsZero() || !r.Cap.IsZero()) {
-		return api.EnrollResult{}, errs.Invalid("a policy or a cap for all, and terms for each")
+		return api.EnrollResult{}, errs.Invalid("Terms is set together with Policy or Cap")
 	}
 	q, err := l.requests.Question(ctx, r.Question)
 	if err != nil {

@@ -138,7 +138,7 @@ func (l *Ledger) allLevels(ctx context.Context, question string) ([]api.LevelCou
 				last.N += int64(t.Recorded)
 				return ctx.Err()
 			}
-			const text = "question %q: more responses are counted at ε=%s than there are chains"
+			const text = "question %q: its tallies at ε=%s count more responses than there are chains"
 			return errs.Corrupt(nil, text, question, key.Epsilon)
 		})
 		return levels, err

@@ -91,7 +91,7 @@ func forgetObject(s *state.State, name string) (event.Change, error) {
 	for _, number := range numbers {
 		ch, found, err := s.Chain(number, name)
 		if err != nil || !found {
-			return nil, errs.Corrupt(err, "object %q has lost its chain in question %d", name, number)
+			return nil, errs.Corrupt(err, "object %q: its chain in question %d is missing", name, number)
 		}
 		c.Chains = append(c.Chains, event.Remnant{Question: number, Policy: ch.Policy, Spent: ch.Total()})
 	}

@@ -179,7 +179,7 @@ func Create(ctx context.Context, path string, options CreateOptions) error {
 		return err
 	}
 	if _, err := note.NewVerifier(options.LogKey); err != nil && options.LogKey != "" {
-		return errs.Invalid("the log key: %w", err)
+		return errs.Invalid("LogKey: %w", err)
 	}
 	backend := request.BackendOf(ctx)
 	fill := func(w kv.Writer) error { return format(w, backend.Now(), options) }
@@ -321,7 +321,7 @@ func openClaimed(
 // without a journal.
 func openStore(ctx context.Context, s kv.Store, options Options) (*Ledger, error) {
 	if options.Journal != nil || options.Standby {
-		return nil, errs.Invalid("a ledger in memory has no journal, and none to follow")
+		return nil, errs.Invalid("a ledger in memory has no journal: Options.Journal and Options.Standby must not be set")
 	}
 	l, err := readStore(ctx, s, nil, options)
 	if err != nil {
@@ -375,11 +375,11 @@ func readStore(
 func (o *Options) check() error {
 	switch {
 	case o.Memory < 0:
-		return errs.Invalid("Options.Memory is %d bytes", o.Memory)
+		return errs.Invalid("Options.Memory is %d bytes: it must not be negative", o.Memory)
 	case o.TruthTimeout < 0:
-		return errs.Invalid("Options.TruthTimeout is %v; 0 sets no limit", o.TruthTimeout)
+		return errs.Invalid("Options.TruthTimeout is %v: it must not be negative; 0 sets no limit", o.TruthTimeout)
 	case o.WithoutJournal && (!o.ReadOnly || o.Standby || o.Journal != nil || o.Signer != nil):
-		return errs.Invalid("Options.WithoutJournal is for ReadOnly, without Standby, Journal and Signer")
+		return errs.Invalid("Options.WithoutJournal needs ReadOnly, and excludes Standby, Journal and Signer")
 	}
 	return errs.NilPointers("Options.", "Observer", o.Observer, "Signer", o.Signer, "Verifiers", o.Verifiers)
 }

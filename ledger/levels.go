@@ -97,7 +97,7 @@ func (l levels) Each(ctx context.Context, visit func(name string, at *state.Leve
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	return errors.New("reading in the background ended early")
+	return errors.New("reading chains in the background ended before the end of the question")
 }
 
 // Page calls visit for at most limit objects whose names are after a name; "" means all. It reads

@@ -112,7 +112,7 @@ func (r *objectReader) readFrom(s *state.State) error {
 	case !r.known:
 		return fmt.Errorf("object %q: %w", r.name, api.ErrUnknown)
 	case uint64(len(r.out.Chains)) != r.object.Chains:
-		return errs.Corrupt(nil, "object %q has %d chains of %d", r.name, len(r.out.Chains), r.object.Chains)
+		return errs.Corrupt(nil, "object %q: %d chains are stored, its record counts %d", r.name, len(r.out.Chains), r.object.Chains)
 	}
 	held, err := rules.HeldBudget(s, r.name, r.object)
 	r.out.Held, r.out.Remaining = held, state.Minus(r.out.Remaining, held)
@@ -155,7 +155,7 @@ func (r *objectReader) begin(key, value []byte) error {
 // addChain adds the chain in the question whose number is in the key of a record.
 func (r *objectReader) addChain(member []byte) error {
 	if !r.known || len(member) != 4 {
-		return errs.Corrupt(nil, "object %q is listed without its record, or as %x", r.name, member)
+		return errs.Corrupt(nil, "object %q: a membership record is without its object, or has the invalid key suffix %x", r.name, member)
 	}
 	c, err := r.ledger.chainState(r.state, binary.BigEndian.Uint32(member), r.name, r.object)
 	r.out.Chains = append(r.out.Chains, c)
@@ -174,7 +174,7 @@ func (l *Ledger) chainState(
 	k.Buf = state.AppendChainKey(k.Buf, number, name)
 	payload, err := s.Payload(state.BucketChains, k.Buf)
 	if err != nil || payload == nil {
-		return out, errs.Corrupt(err, "object %q has lost its chain in question %d", name, number)
+		return out, errs.Corrupt(err, "object %q: its chain in question %d is missing", name, number)
 	}
 	d := wire.Decoder{Rest: payload}
 	var c state.Chain

@@ -38,11 +38,11 @@ func (l *Ledger) Reconcile(ctx context.Context, r api.ReconcileRequest) (api.Rec
 		return api.ReconcileResult{}, api.ErrReadOnly
 	}
 	if r.Members == nil || r.Gone < 0 {
-		return api.ReconcileResult{}, errs.Invalid("no table is given, or %d are expected to be gone", r.Gone)
+		return api.ReconcileResult{}, errs.Invalid("reconcile: Members is not set, or Gone (%d) is negative", r.Gone)
 	}
 	asOf, err := engine.Read(ctx, &l.engine, func(s *state.State) (uint64, error) {
 		if r.AsOf > s.Counters.Events {
-			return 0, errs.Invalid("a table as of event %d, of a log with %d", r.AsOf, s.Counters.Events)
+			return 0, errs.Invalid("AsOf is event %d, but the log has %d events", r.AsOf, s.Counters.Events)
 		}
 		return cmp.Or(r.AsOf, s.Counters.Events), nil
 	})

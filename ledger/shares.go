@@ -50,7 +50,7 @@ type tallySum struct {
 func (c *tallySum) Add(key state.TallyKey, t state.Tally, taken func(state.Tallied) uint64) error {
 	m := countedOutputs(c.Question, key.Epsilon)
 	if int(key.Value) >= m || c.Question.Encoding == "unary" && key.Value != 0 {
-		return errs.Corrupt(nil, "question %q has %d responses at ε=%s, and a tally of response %d", c.Question.Name,
+		return errs.Corrupt(nil, "question %q has %d possible responses at ε=%s, and a tally of response %d", c.Question.Name,
 			m, key.Epsilon, key.Value)
 	}
 	if err := t.Fit(c.Question); err != nil {
@@ -61,7 +61,7 @@ func (c *tallySum) Add(key state.TallyKey, t state.Tally, taken func(state.Talli
 		return nil
 	}
 	if n > c.Chains-c.total {
-		return errs.Corrupt(nil, "question %q: more responses are counted than there are chains", c.Question.Name)
+		return errs.Corrupt(nil, "question %q: its tallies count more responses than there are chains", c.Question.Name)
 	}
 	c.total += n
 	if last := len(c.Levels) - 1; last < 0 || c.Levels[last].Epsilon != key.Epsilon {

@@ -73,7 +73,7 @@ func (l *Ledger) ChangeTerms(ctx context.Context, r api.ChangeTermsRequest) (api
 // checkTerms returns an error for a request that names no terms, or has an invalid key or consent.
 func checkTerms(r *api.ChangeTermsRequest) error {
 	if r.Policy == nil && r.Cap.IsZero() {
-		return errs.Invalid("neither a policy nor a cap is given")
+		return errs.Invalid("neither Policy nor Cap is set: set the terms to change")
 	}
 	err := event.CheckName("idempotency key", r.Key)
 	if r.Consent != "" {

@@ -99,8 +99,8 @@ func (l *Ledger) auditCopy(ctx context.Context) error {
 		}
 	})
 	if err != nil {
-		return fmt.Errorf("the file seems to be a copy, and is not what a ledger was at one instant; "+
-			"copy a ledger by Backup, or when it is closed: %w", err)
+		return fmt.Errorf("the file seems to be a copy that was made during writes: "+
+			"copy a ledger with Backup, or while it is closed: %w", err)
 	}
 	log.Now(func(log *zerolog.Logger) {
 		line := log.Info().Uint64("events", found.Events).Dur("duration", time.Since(began))

@@ -86,7 +86,7 @@ func checkAbout(a api.About) error {
 		return nil
 	}
 	slices.Sort(missing)
-	const what = "the answer to /v1/about is not that of a ledger, it lacks %s: is this its address?"
+	const what = "the answer to /v1/about is not from a ledger, because it lacks %s: check the address"
 	return problem.New(problem.Unreachable, what, strings.Join(missing, ", "))
 }
 
@@ -106,11 +106,11 @@ func (c *Client) locate(address string) error {
 	u, err := url.Parse(address)
 	switch {
 	case err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https":
-		return fmt.Errorf("%w: an address is https://…, http://… on this machine, or unix:PATH", api.ErrInvalid)
+		return fmt.Errorf("%w: the address is not https://…, http://… on this machine, or unix:PATH", api.ErrInvalid)
 	case u.User != nil || u.RawQuery != "" || u.Fragment != "":
-		return fmt.Errorf("%w: an address has no user, query or fragment", api.ErrInvalid)
+		return fmt.Errorf("%w: the address has a user, a query or a fragment", api.ErrInvalid)
 	case u.Scheme == "http" && !httpapi.IsLoopback(u.Hostname()):
-		return fmt.Errorf("%w: without TLS only this machine is spoken to: the address must begin with https://",
+		return fmt.Errorf("%w: the address of another machine must begin with https://",
 			api.ErrInvalid)
 	}
 	c.base = strings.TrimSuffix(address, "/")
@@ -174,7 +174,7 @@ func (c *Client) request(ctx context.Context, m message) (*http.Request, error) 
 		// request.
 		text, err := json.Marshal(m.body, json.FormatNilSliceAsNull(true))
 		if err != nil {
-			return nil, fmt.Errorf("%w: a request that is no UTF-8, or has a number that is none", api.ErrInvalid)
+			return nil, fmt.Errorf("%w: the request has a text that is not UTF-8, or a number that JSON does not have", api.ErrInvalid)
 		}
 		body = bytes.NewReader(text)
 	}
@@ -187,7 +187,7 @@ func (c *Client) request(ctx context.Context, m message) (*http.Request, error) 
 	}
 	if m.keyed {
 		if m.key == "" {
-			return nil, fmt.Errorf("%w: idempotency key: is empty", api.ErrInvalid)
+			return nil, fmt.Errorf("%w: the idempotency key is empty", api.ErrInvalid)
 		}
 		request.Header.Set(httpapi.KeyHeader, httpapi.QuotedKey(m.key))
 	}
@@ -212,7 +212,7 @@ func unreachable(ctx context.Context, err error) error {
 	if errors.As(err, &of) {
 		err = of.Err // omit the URL, which contains names of people
 	}
-	return problem.New(problem.Unreachable, "the server: %v", err)
+	return problem.New(problem.Unreachable, "no answer from the server: %v", err)
 }
 
 // problemOf returns the problem in a server's answer.
@@ -227,7 +227,7 @@ func problemOf(ctx context.Context, response *http.Response) error {
 		if cause := ctx.Err(); cause != nil {
 			return cause
 		}
-		const what = "status %d, and no word of a ledger: is this its address?"
+		const what = "status %d, and the answer is not from a ledger: check the address"
 		return problem.New(problem.Unreachable, what, response.StatusCode)
 	}
 	return problem.Restore(p)
@@ -241,7 +241,7 @@ func (c *Client) call(ctx context.Context, m message, out any) error {
 		return err
 	}
 	if err := stdjson.Unmarshal(text, out); err != nil {
-		return unreachable(ctx, fmt.Errorf("the answer is broken: %w", err))
+		return unreachable(ctx, fmt.Errorf("the answer cannot be decoded: %w", err))
 	}
 	return nil
 }

@@ -69,7 +69,7 @@ func (c *Client) Consistency(ctx context.Context, from, to uint64) (tlog.TreePro
 	for i, text := range out.Proof {
 		hash, err := base64.StdEncoding.DecodeString(text)
 		if err != nil || len(hash) != tlog.HashSize {
-			return nil, fmt.Errorf("%w: the server's proof has something else than hashes", api.ErrInvalid)
+			return nil, fmt.Errorf("%w: the server's proof has an entry that is not a hash", api.ErrInvalid)
 		}
 		copy(proof[i][:], hash)
 	}
@@ -141,7 +141,7 @@ func (c *Client) fetchInto(ctx context.Context, file *os.File, query url.Values)
 	}
 	defer func() { _ = response.Body.Close() }()
 	if response.ContentLength < 0 {
-		return problem.New(problem.Unreachable, "the server does not say how many bytes the copy has")
+		return problem.New(problem.Unreachable, "the server's answer does not have the size of the copy")
 	}
 	n, err := io.Copy(file, response.Body)
 	if err == nil && n != response.ContentLength {

@@ -72,7 +72,7 @@ func (c *Client) ChangeTerms(ctx context.Context, r api.ChangeTermsRequest) (api
 // request is executed, nothing is done. The error is then a [*api.Problem] of the kind "changed".
 func (c *Client) Reconcile(ctx context.Context, r api.ReconcileRequest) (out api.ReconcileResult, err error) {
 	if r.Members == nil {
-		return out, fmt.Errorf("%w: no table is given", api.ErrInvalid)
+		return out, fmt.Errorf("%w: reconcile: Members is not set", api.ErrInvalid)
 	}
 	in := httpapi.Reconcile{ReconcileRequest: r, Members: []api.Member{}}
 	if in.AsOf == 0 { // the table is of this moment, and not of when it arrives at the server
@@ -118,7 +118,7 @@ func (c *Client) Release(ctx context.Context, r api.ReleaseRequest) (out api.Res
 	case r.TrueValue == "":
 		err = truthRequest{truth: r.Truth, send: send}.run(ctx)
 	case r.Truth != nil:
-		err = fmt.Errorf("%w: a release with a true value, and with a source of one", api.ErrInvalid)
+		err = fmt.Errorf("%w: a release has both TrueValue and Truth: set one of them", api.ErrInvalid)
 	default:
 		err = send(map[string]httpapi.Truths{r.Question: {r.Object: sendable(r.TrueValue)}})
 	}
@@ -209,7 +209,7 @@ func (c *Client) Object(ctx context.Context, name string) (o api.ObjectState, er
 // function cannot be sent.
 func (c *Client) Estimate(ctx context.Context, r api.EstimateRequest) (e api.Estimate, err error) {
 	if r.Include != nil {
-		return e, fmt.Errorf("%w: an estimate of a ledger elsewhere cannot be limited by a function", api.ErrInvalid)
+		return e, fmt.Errorf("%w: estimate: Include is set, but a function cannot be sent to a server", api.ErrInvalid)
 	}
 	parameters := query("question", r.Question, "pool", r.Pool, "population", r.Population)
 	if !r.Epsilon.IsZero() {

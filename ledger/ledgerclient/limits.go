@@ -64,7 +64,7 @@ func (b *bounded) Read(p []byte) (int, error) {
 }
 
 func tooLong(most int64) error {
-	const what = "the answer has more than %d bytes, which no answer to this request has"
+	const what = "the answer has more than %d bytes, the most that an answer to this request can have"
 	return problem.New(problem.Unreachable, what, most)
 }
 

@@ -37,7 +37,7 @@ func list[T any](ctx context.Context, c *Client, path string, query url.Values, 
 }
 
 // errStopped means that the consumer stopped the iteration.
-var errStopped = errors.New("no more")
+var errStopped = errors.New("the consumer stopped the iteration")
 
 // listError returns the error that the iteration over a list ends with.
 func listError(ctx context.Context, err error) error {
@@ -154,7 +154,7 @@ func part[T any](
 	ctx context.Context, c *Client, path string, of url.Values, after string, limit int,
 ) (found []T, next string, err error) {
 	if limit < 1 {
-		return nil, "", fmt.Errorf("%w: a part of a list with the limit %d", api.ErrInvalid, limit)
+		return nil, "", fmt.Errorf("%w: a page of a list has the limit %d: it must be at least 1", api.ErrInvalid, limit)
 	}
 	if of == nil {
 		of = url.Values{}
@@ -183,7 +183,7 @@ func numberedPart[T any](
 		return found, 0, err
 	}
 	if next, err = strconv.ParseUint(cursor, 10, 64); err != nil {
-		return nil, 0, unreachable(ctx, fmt.Errorf("the answer is broken: the next part begins at %.100q", cursor))
+		return nil, 0, unreachable(ctx, fmt.Errorf("the answer cannot be decoded: the next page begins at %.100q", cursor))
 	}
 	return found, next, nil
 }

@@ -26,13 +26,13 @@ func checkServer(c net.Conn, path string) error {
 		server, err = syscall.GetsockoptUcred(int(fd), syscall.SOL_SOCKET, syscall.SO_PEERCRED)
 	})
 	if err := errors.Join(failed, err); err != nil {
-		return fmt.Errorf("the user of the server is not known: %w", err)
+		return fmt.Errorf("reading the user of the server: %w", err)
 	}
 	if runsAsTrusted(server.Uid) {
 		return nil
 	}
 	if err := checkOnlyWriters(server.Uid, path); err != nil {
-		return fmt.Errorf("the server runs as user %d, and %w: nothing was sent to it; have the server listen in a "+
+		return fmt.Errorf("the server runs as user %d, and %w: nothing was sent; let the server listen in a "+
 			"directory that only its user can write to", server.Uid, err)
 	}
 	return nil

@@ -32,7 +32,7 @@ func (r truthRequest) run(ctx context.Context) error {
 			return err
 		}
 		if r.truth == nil {
-			return fmt.Errorf("%w: draws need true values, and neither the request nor the server has a source of them",
+			return fmt.Errorf("%w: a draw needs true values, and neither the request nor the server has a source of them",
 				api.ErrInvalid)
 		}
 		values, err := r.ask(ctx, p.Needs, known)
@@ -40,7 +40,7 @@ func (r truthRequest) run(ctx context.Context) error {
 			return err
 		}
 		if len(values) == 0 {
-			return problem.New(problem.Unexpected, "the server asks for true values that it was told")
+			return problem.New(problem.Unexpected, "the server asks again for true values that were sent")
 		}
 		rounds = append(rounds, values)
 		if r.keep > 0 && len(rounds) > r.keep {
@@ -98,11 +98,11 @@ func (r truthRequest) valuesOf(ctx context.Context, question string, objects []s
 	values, err := r.truth(ctx, question, slices.Clone(objects))
 	switch ended := ctx.Err(); {
 	case ended != nil:
-		return nil, fmt.Errorf("the context of the request ended while its source of true values ran: %w", ended)
+		return nil, fmt.Errorf("the context of the request ended during the call of its source of true values: %w", ended)
 	case err != nil:
 		return nil, errs.OfSource(err)
 	case len(values) != len(objects):
-		return nil, fmt.Errorf("%w returned %d of them for %d objects",
+		return nil, fmt.Errorf("%w returned %d values for %d objects",
 			api.ErrTruthSource, len(values), len(objects))
 	}
 	return values, nil

@@ -41,7 +41,7 @@ func (c *call) receive() error {
 	case errors.As(err, &large):
 		return problem.New(problem.TooLarge, "the body has more than %d bytes", large.Limit)
 	case !errors.Is(err, io.EOF):
-		return problem.New(problem.Invalid, "the body could not be read to its end")
+		return problem.New(problem.Invalid, "the request ended before its whole body arrived")
 	}
 	c.arrived = true
 	c.out.setBodyDeadline(0) // from here on the server only watches the connection for its end

@@ -35,18 +35,18 @@ func decodeProblem(err error) *api.Problem {
 	var meaning *json.SemanticError
 	switch {
 	case errors.As(err, &syntax):
-		return badField(string(syntax.JSONPointer), "is no JSON as it must be: in UTF-8, and with no name twice")
+		return badField(string(syntax.JSONPointer), "is not valid JSON: it must be UTF-8, and have no name twice")
 	case errors.As(err, &meaning):
-		why := "cannot be that"
+		why := "has an invalid value"
 		switch {
 		case errors.Is(err, json.ErrUnknownName):
 			why = "is unknown"
 		case meaning.GoType != nil:
-			why = "cannot be that: want " + wanted(meaning.GoType)
+			why = "has an invalid value: want " + wanted(meaning.GoType)
 		}
 		return badField(string(meaning.JSONPointer), why)
 	}
-	return problem.New(problem.Invalid, "the body could not be read to its end")
+	return problem.New(problem.Invalid, "the body could not be read")
 }
 
 // badField returns the problem of a field, or of the whole body if the pointer is empty.
@@ -66,11 +66,11 @@ func badField(pointer, why string) *api.Problem {
 func wanted(t reflect.Type) string {
 	switch t.Name() {
 	case "Epsilon":
-		return `a decimal in a string, such as "0.5", with at most 9 digits behind the point`
+		return `a decimal in a string, such as "0.5", with at most 9 digits after the point`
 	case "Duration":
 		return `a duration in a string, such as "15m"`
 	case "Policy":
-		return "a policy, as docs/reference/json.md describes them"
+		return "a policy as in docs/reference/json.md"
 	}
 	switch t.Kind() {
 	case reflect.String:

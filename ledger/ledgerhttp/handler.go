@@ -81,7 +81,7 @@ type Handler struct {
 // server. After a takeover of a standby, the ledger to close is [Handler.Ledger].
 func New(l *ledger.Ledger, o Options) (*Handler, error) {
 	if o.Gate == nil {
-		return nil, errors.New("ledgerhttp: Options.Gate is not set: nothing is open without a choice")
+		return nil, errors.New("ledgerhttp: Options.Gate is not set: it must identify the callers")
 	}
 	h := &Handler{
 		options: o, limits: o.Limits.orDefaults(), mux: http.NewServeMux(),
@@ -105,7 +105,7 @@ func New(l *ledger.Ledger, o Options) (*Handler, error) {
 		h.mux.HandleFunc(at, func(w http.ResponseWriter, r *http.Request) {
 			list := strings.Join(allowed, ", ")
 			w.Header().Set("Allow", list)
-			h.fail(newWriter(w, h.limits), roleOperator, problem.New(problem.Method, "only %s", list))
+			h.fail(newWriter(w, h.limits), roleOperator, problem.New(problem.Method, "this path has only the methods %s", list))
 		})
 	}
 	h.mux.HandleFunc("GET /healthz", h.serveHealthz)
@@ -224,10 +224,10 @@ func (h *Handler) hasRole(holder Holder) bool {
 func (h *Handler) admit(r *route, request *http.Request, out *writer) (Holder, error) {
 	holder, known := h.options.Gate(request)
 	if !known || !h.hasRole(holder) {
-		return Holder{}, problem.New(problem.Unauthorized, "there is no valid token with this request")
+		return Holder{}, problem.New(problem.Unauthorized, "this request has no valid token")
 	}
 	if !admitConnection(request.Context(), holder) {
-		return holder, problem.New(problem.TooMany, "there are more connections than this caller may have now")
+		return holder, problem.New(problem.TooMany, "this caller has as many connections as it may have now")
 	}
 	out.Header().Del("Connection")
 	if !r.allows(holder.Role) {
@@ -243,7 +243,7 @@ func (h *Handler) runSafely(c *call) (err error) {
 			// The text of a panic may contain a true value: only its type and stack are logged.
 			line := h.options.Logger.Error().Str("route", c.route.id)
 			line.Type("panic", reason).Bytes("stack", debug.Stack()).Msg("a request panicked")
-			err = problem.New(problem.Unexpected, "this request failed for a reason that only the server's log has")
+			err = problem.New(problem.Unexpected, "this request failed: the server's log has the reason")
 		}
 		c.truthSource.forget()
 		c.forgetBody()
@@ -299,7 +299,7 @@ func (c *call) checkHasEvents(events uint64) error {
 	}
 	stats, err := c.ledger().Stats(c.ctx())
 	if err == nil && events > stats.Events {
-		const what = "this host is a standby that has %d events, and not %d yet"
+		const what = "this host is a standby with %d events, and does not have event %d yet"
 		return problem.New(problem.Behind, what, stats.Events, events)
 	}
 	return err
@@ -336,9 +336,9 @@ func (c *call) addLeader(p *api.Problem) *api.Problem {
 	if p.Leader = leader; leader != "" {
 		p.Detail += fmt.Sprintf("the host %q has the ledger", leader)
 	} else {
-		p.Detail += "who has the ledger could not be found out"
+		p.Detail += "the name of the host that has the ledger is not known now"
 	}
-	p.Hint = "ask the host that has the ledger; if it is gone for good, have this one take over"
+	p.Hint = "send the request to the host that has the ledger; if that host is lost, make this one take over"
 	return p
 }
 

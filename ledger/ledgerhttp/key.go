@@ -25,9 +25,9 @@ func keyOf(h http.Header) (string, *api.Problem) {
 	given := h.Values(httpapi.KeyHeader)
 	switch {
 	case len(given) == 0 || given[0] == "":
-		return bad("the header " + httpapi.KeyHeader + " is missing: give the id of your order, once for each")
+		return bad("the header " + httpapi.KeyHeader + " is missing: use an id of its own for each request, such as that of your order")
 	case len(given) > 1:
-		return bad("the header " + httpapi.KeyHeader + " is there twice")
+		return bad("the header " + httpapi.KeyHeader + " occurs twice")
 	}
 	text := given[0]
 	key, ok := text, true
@@ -38,7 +38,7 @@ func keyOf(h http.Header) (string, *api.Problem) {
 		key, ok = undisplay(text)
 	}
 	if !ok {
-		return bad("the header " + httpapi.KeyHeader + " is no string of RFC 9651")
+		return bad("the header " + httpapi.KeyHeader + " is not a string of RFC 9651")
 	}
 	return key, nil
 }
@@ -81,7 +81,7 @@ func (h Holder) namespaced(key string) (string, error) {
 	}
 	switch {
 	case h.Role == roleOperator && (strings.HasPrefix(key, deskKey) || strings.HasPrefix(key, hashedDeskKey)):
-		const what = "the idempotency key %q: keys that begin with %q or %q are those of desks"
+		const what = "the idempotency key %q: keys that begin with %q or %q are reserved for desks"
 		return "", problem.At(httpapi.KeyHeader, problem.Invalid, what, key, deskKey, hashedDeskKey)
 	case h.Role == roleOperator:
 		return key, nil

@@ -126,7 +126,7 @@ func (g *gates) checkRate(by Holder) error {
 		rates = g.personRates
 	}
 	if rates.take(by.principal(), 1) > 0 {
-		return problem.New(problem.TooMany, "more requests than %v each second", rates.rate)
+		return problem.New(problem.TooMany, "this caller sends more than %v requests per second", rates.rate)
 	}
 	return nil
 }
@@ -213,9 +213,9 @@ func (s *quotaShare) grow(n int) error {
 	free, each := q.bound(s.by)
 	switch {
 	case n > free:
-		return problem.New(problem.Busy, "there are as many %s in progress as may be", q.kind)
+		return problem.New(problem.Busy, "the limit of %s in progress is reached", q.kind)
 	case q.byPrincipal[p] > each-n:
-		return problem.New(problem.TooMany, "more than %d %s at a time", q.byPrincipal[p], q.kind)
+		return problem.New(problem.TooMany, "this caller has %d %s in progress, as many as it may have now", q.byPrincipal[p], q.kind)
 	}
 	q.add(s, n)
 	return nil

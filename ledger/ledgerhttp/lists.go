@@ -93,7 +93,7 @@ func (c *call) page() (page, error) {
 	}
 	_, err := strconv.ParseUint(p.after, 10, 64)
 	if p.after != "" && err != nil && c.route.id != "responses" {
-		return p, problem.At("after", problem.Invalid, "the parameter \"after\" is no number: %.100q", p.after)
+		return p, problem.At("after", problem.Invalid, "the parameter \"after\" is not a number: %.100q", p.after)
 	}
 	return p, nil
 }

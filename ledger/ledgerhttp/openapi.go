@@ -28,7 +28,7 @@ type description struct {
 func newDescription() (description, error) {
 	var text bytes.Buffer
 	if err := json.Compact(&text, documentText); err != nil {
-		return description{}, fmt.Errorf("ledgerhttp: the document of the API: %w", err)
+		return description{}, fmt.Errorf("ledgerhttp: the API document: %w", err)
 	}
 	return description{text.Bytes(), `"` + hashText(text.String()) + `"`}, nil
 }

@@ -66,7 +66,7 @@ func (p param) describeValues() string {
 func query(raw string, params []param) (map[string]string, *api.Problem) {
 	given, err := url.ParseQuery(raw)
 	if err != nil {
-		return nil, problem.New(problem.Invalid, "the query cannot be read")
+		return nil, problem.New(problem.Invalid, "the query is malformed")
 	}
 	out := map[string]string{}
 	for _, p := range params {
@@ -74,18 +74,18 @@ func query(raw string, params []param) (map[string]string, *api.Problem) {
 		delete(given, p.name)
 		switch {
 		case len(values) > 1 && p.kind != "words":
-			return nil, problem.At(p.name, problem.Invalid, "the parameter %q is there twice", p.name)
+			return nil, problem.At(p.name, problem.Invalid, "the parameter %q occurs twice", p.name)
 		case p.isRequired && (!isGiven || values[0] == ""):
 			return nil, problem.At(p.name, problem.Invalid, "the parameter %q is missing, or empty", p.name)
 		case isGiven && !p.fits(strings.Join(values, ",")):
-			const what = "the parameter %q is not what it must be: %s"
+			const what = "the parameter %q has an invalid value: want %s"
 			return nil, problem.At(p.name, problem.Invalid, what, p.name, p.describeValues())
 		case isGiven:
 			out[p.name] = strings.Join(values, ",")
 		}
 	}
 	for name := range given {
-		return nil, problem.At(name, problem.Invalid, "there is no parameter %.100q here", name)
+		return nil, problem.At(name, problem.Invalid, "this route has no parameter %.100q", name)
 	}
 	return out, nil
 }

@@ -32,7 +32,7 @@ func isRevoked(err error) bool {
 	return is && p.Kind == problem.Unauthorized
 }
 
-func errRevoked() error { return problem.New(problem.Unauthorized, "the token is not valid any more") }
+func errRevoked() error { return problem.New(problem.Unauthorized, "the token is no longer valid") }
 
 // everySecond returns the ticks of a one-second [time.Ticker]. Tests replace it.
 func everySecond() (ticks <-chan time.Time, stop func()) {

@@ -84,7 +84,7 @@ func (c *call) time(name string) time.Time {
 func (c *call) pathNumber(name string) (uint64, error) {
 	n, err := strconv.ParseUint(c.request.PathValue(name), 10, 64)
 	if err != nil {
-		return 0, problem.At(name, problem.Invalid, "%s in the path is no number", name)
+		return 0, problem.At(name, problem.Invalid, "%s in the path is not a number", name)
 	}
 	return n, nil
 }

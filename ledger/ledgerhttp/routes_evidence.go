@@ -51,7 +51,7 @@ func receipt(c *call) (document, error) {
 func statement(c *call, in api.ObjectRequest) (document, error) {
 	in.Key = c.key
 	if c.holder.Role == rolePerson && in.Object != c.holder.Whom {
-		return document{}, problem.At("object", problem.Forbidden, "this token is of another object")
+		return document{}, problem.At("object", problem.Forbidden, "this token is for another object")
 	}
 	s, err := c.ledger().Statement(c.ctx(), in)
 	return proof(s, err)
@@ -90,7 +90,7 @@ func verify(c *call, in httpapi.Verify) (httpapi.Verified, error) {
 	for _, text := range in.Keys {
 		key, err := note.NewVerifier(text)
 		if err != nil {
-			return httpapi.Verified{}, problem.At("keys", problem.Invalid, "%.100q is no verifier key", text)
+			return httpapi.Verified{}, problem.At("keys", problem.Invalid, "%.100q is not a verifier key", text)
 		}
 		keys = append(keys, key)
 	}

@@ -61,7 +61,7 @@ func checkTermsOfEach(in httpapi.Enrolment) error {
 		}
 	}
 	if terms, objects := len(in.Terms), len(in.Objects); terms != objects {
-		const what = "the field \"terms\" has %d objects, and %d are enrolled"
+		const what = "the field \"terms\" has %d objects, but the request enrolls %d"
 		return problem.At("terms", problem.Invalid, what, terms, objects)
 	}
 	return nil
@@ -71,7 +71,7 @@ func changeTerms(c *call, in httpapi.NewTerms) (done api.ChangeTermsResult, err 
 	r := in.ChangeTermsRequest
 	r.Key = c.key
 	if in.NoPolicy && !in.Policy.IsZero() {
-		return done, problem.At("no_policy", problem.Invalid, "a policy is given, and none is wanted")
+		return done, problem.At("no_policy", problem.Invalid, "the field \"no_policy\" is true, but a policy is given")
 	}
 	if in.NoPolicy || !in.Policy.IsZero() {
 		r.Policy = &in.Policy
@@ -91,7 +91,7 @@ func reconcile(c *call, in httpapi.Reconcile) (api.ReconcileResult, error) {
 	if in.Expected != nil {
 		r.Confirm = func(now api.ReconcileResult) error {
 			if !reflect.DeepEqual(*in.Expected, now) {
-				const what = "what is to be done is not what was expected any more"
+				const what = "the changes are no longer those in the field \"expected\""
 				return problem.At("expected", problem.Changed, what)
 			}
 			return nil
@@ -201,7 +201,7 @@ func responses(c *call, p page) ([]api.Response, string, error) {
 
 func metrics(c *call) (body, error) {
 	if c.handler.options.Metrics == nil {
-		return nil, problem.New(problem.NoRoute, "this server counts nothing")
+		return nil, problem.New(problem.NoRoute, "this server has no metrics")
 	}
 	return func(_ context.Context, w *writer) error {
 		c.handler.options.Metrics(w, c.request, c.ledger())

@@ -45,7 +45,7 @@ func events(r route) route {
 func (c *call) firstEvent() (uint64, error) {
 	for name := range c.params {
 		if name != "from" {
-			const what = "a stream of events takes no parameter but \"from\", and not %q"
+			const what = "a stream of events has only the parameter \"from\", not %q"
 			return 0, problem.At(name, problem.Invalid, what, name)
 		}
 	}
@@ -55,7 +55,7 @@ func (c *call) firstEvent() (uint64, error) {
 	}
 	n, err := strconv.ParseUint(last, 10, 63)
 	if err != nil {
-		return 0, problem.At(lastEvent, problem.Invalid, "the header "+lastEvent+" is no number of an event")
+		return 0, problem.At(lastEvent, problem.Invalid, "the header "+lastEvent+" is not the number of an event")
 	}
 	return n + 1, nil
 }

@@ -142,7 +142,7 @@ func (t *tokens) read() error {
 		_ = file.Close()
 	}
 	if err == nil && len(text) > httpapi.MaxTokens {
-		err = fmt.Errorf("%q is too large", t.path)
+		err = fmt.Errorf("%q has more than %d bytes", t.path, httpapi.MaxTokens)
 	}
 	if err == nil && t.known != nil && bytes.Equal(text, t.text) {
 		return nil

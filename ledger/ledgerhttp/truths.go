@@ -39,9 +39,9 @@ func (c *call) checkTruths(truths httpapi.Truths) error {
 	if len(truths) == 0 || c.holder.Role == roleOperator || c.handler.options.Truth == nil {
 		return nil
 	}
-	const what = "the role %s may not bring true values: this server has a source of them"
+	const what = "the role %s may not send true values, because this server has a source of them"
 	p := problem.At("truths", problem.Forbidden, what, c.holder.Role)
-	p.Hint = "leave truths out"
+	p.Hint = "omit truths"
 	return p
 }
 
@@ -114,7 +114,7 @@ func (t *truthSource) explain(p *api.Problem) *api.Problem {
 	case p.Kind == problem.Interrupted || p.Kind == problem.Late:
 	case t.hasFailed || t.isCalled && p.Kind == problem.Invalid && p.Field == "truths":
 		// The error of the source is not passed on, because its text may contain a true value.
-		return problem.New(problem.TruthFailed, "the source of true values failed, so nothing was drawn that needs it")
+		return problem.New(problem.TruthFailed, "the source of true values failed, and nothing that needs it was drawn")
 	}
 	return p
 }

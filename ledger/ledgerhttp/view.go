@@ -35,7 +35,7 @@ func (c *call) isBuyer() bool { return c.holder.Role == roleBuyer }
 // checkBuyer returns an error if a buyer names another buyer.
 func (c *call) checkBuyer(buyer string) error {
 	if c.isBuyer() && buyer != c.holder.Whom {
-		return problem.At("buyer", problem.Forbidden, "this token is of another buyer")
+		return problem.At("buyer", problem.Forbidden, "this token is for another buyer")
 	}
 	return nil
 }

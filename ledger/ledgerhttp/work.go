@@ -109,7 +109,7 @@ func (c *call) takeRecords(records int64) error {
 	}
 	// The records that were already read are still owed, see settle.
 	c.out.Header().Set("Retry-After", strconv.FormatFloat(math.Ceil(wait.Seconds()), 'f', 0, 64))
-	const what = "this request reads about %d records; those of one principal may read %v each second"
+	const what = "this request reads about %d records, more than this caller may read now; its limit is %v per second"
 	return problem.New(problem.TooMany, what, records, c.handler.limits.Records)
 }
 
@@ -289,7 +289,7 @@ func (s *slots) joinQueue(by principal) (*waitQueue, error) {
 		s.queues[by] = queue
 	}
 	if queue.requests >= s.each(by)+maxWaiting {
-		return nil, problem.New(problem.TooMany, "%d large requests wait for their turn already", maxWaiting)
+		return nil, problem.New(problem.TooMany, "this caller already has %d large requests that wait", maxWaiting)
 	}
 	queue.requests++
 	return queue, nil

@@ -141,7 +141,7 @@ func (o *object) settleCaps() (err error) {
 	for _, row := range o.rows {
 		if !row.limit.IsZero() && !limit.IsZero() && row.limit != limit {
 			const text = "object %q has the cap %s in one row of the table, and %s in another: " +
-				"a cap is over all questions"
+				"a cap applies to all questions, so its rows must agree"
 			return errs.Invalid(text, o.Name, limit, row.limit)
 		}
 		if limit.IsZero() {

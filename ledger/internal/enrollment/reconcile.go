@@ -129,7 +129,7 @@ func (rc *Reconciliation) Run(ctx context.Context, plan *Report) (*Report, error
 	}
 	id, err := uuid.NewRandom()
 	if err != nil {
-		return nil, fmt.Errorf("a key: %w", err)
+		return nil, fmt.Errorf("reconcile: generating a key: %w", err)
 	}
 	rc.key, rc.report = "reconcile "+id.String(), &Report{Questions: map[uint32]*api.Reconciled{}}
 	if err := rc.compare(ctx, rc.note, func() error { return rc.flush(ctx, state.PartSize) }); err != nil {

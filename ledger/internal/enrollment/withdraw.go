@@ -58,7 +58,7 @@ func membershipsIn(s *state.State, o state.Listed) (all []membership, err error)
 	for _, number := range o.Questions {
 		c, found, err := s.Chain(number, o.Name)
 		if err != nil || !found {
-			return nil, errs.Corrupt(err, "object %q has lost its chain in question %d", o.Name, number)
+			return nil, errs.Corrupt(err, "object %q: its chain in question %d is missing", o.Name, number)
 		}
 		all = append(all, membership{question: number, policy: c.Policy, enrolled: c.Enrolled, in: !o.Withdrew(c)})
 	}

@@ -36,7 +36,7 @@ func (e *eraser) eraseFrom(number uint64, visit func(event.Entry) error) error {
 			return err
 		}
 		if n.Erased != nil || n.Previous >= number {
-			return errs.Corrupt(nil, "event %d was erased before, or follows on event %d", number, n.Previous)
+			return errs.Corrupt(nil, "event %d was erased before, or is linked to event %d, which is not before it", number, n.Previous)
 		}
 		if err := visit(n); err != nil {
 			return err
@@ -66,7 +66,7 @@ func (e *eraser) eraseNames(about event.Entry) error {
 	}
 	end, is := n.Change.(*event.Settled)
 	if !is || end.First > about.Number {
-		return errs.Corrupt(nil, "event %d was settled by no request", about.Number)
+		return errs.Corrupt(nil, "no request settled event %d", about.Number)
 	}
 	e.first = end.First
 	if end.Answer != 0 {
@@ -112,7 +112,7 @@ func (e *eraser) eraseAnswers(number uint64) error {
 	ev, err := e.Event(number)
 	made, is := ev.Change.(*event.Answered)
 	if err != nil || !is {
-		return errs.Corrupt(err, "event %d is no answer", number)
+		return errs.Corrupt(err, "event %d is not an answer", number)
 	}
 	if ev.Erased != nil {
 		return nil

@@ -66,7 +66,7 @@ func (f *forecast) prepare(ctx context.Context, r api.BudgetRequest) (err error)
 	}
 	f.panel.All, f.panel.Question = r.All, f.bid.Question.Number
 	if len(r.Epsilons) > rules.MaxLevels {
-		return errs.Invalid("a budget at %d values of ε; %d are possible", len(r.Epsilons), rules.MaxLevels)
+		return errs.Invalid("a budget at %d values of ε: at most %d are possible", len(r.Epsilons), rules.MaxLevels)
 	}
 	for _, epsilon := range r.Epsilons {
 		if err := f.bid.Question.CheckLevel(epsilon); err != nil {
@@ -118,7 +118,7 @@ func (f *forecast) read(ctx context.Context, s *state.State, out *api.Budget) (u
 	}
 	*out, until = o.Result()
 	if out.Objects == 0 {
-		return until, fmt.Errorf("question %q: nobody takes part: %w", f.bid.Question.Name, errs.ErrUnknown)
+		return until, fmt.Errorf("question %q: no object is enrolled: %w", f.bid.Question.Name, errs.ErrUnknown)
 	}
 	out.Largest, err = f.largest(ctx, s, o)
 	return until, err

@@ -44,7 +44,7 @@ func EachInPages[T any](
 // CheckLimit returns an error if limit is below 1.
 func CheckLimit(limit int) error {
 	if limit < 1 {
-		return errs.Invalid("a part of a list with the limit %d: it must be at least 1", limit)
+		return errs.Invalid("a page of a list has the limit %d: it must be at least 1", limit)
 	}
 	return nil
 }

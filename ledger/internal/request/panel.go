@@ -131,10 +131,10 @@ func (p *Panel) Whole(s *state.State, q *event.Question) ([]string, error) {
 func CheckPanel(q *event.Question, objects int) error {
 	switch {
 	case objects == 0:
-		return fmt.Errorf("question %q: nobody takes part: %w", q.Name, errs.ErrUnknown)
+		return fmt.Errorf("question %q: no object is enrolled: %w", q.Name, errs.ErrUnknown)
 	case objects > api.MaxPanel:
-		const text = "question %q: a request for all is for more than %d objects; " +
-			"name some of them, in several requests with keys of their own"
+		const text = "question %q: a request for all would be about more than %d objects: " +
+			"name the objects, in several requests with different keys"
 		return errs.Invalid(text, q.Name, api.MaxPanel)
 	}
 	return nil

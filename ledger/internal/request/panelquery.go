@@ -99,7 +99,7 @@ type panelQuery struct {
 // prepare checks the request and prepares the query for it.
 func (q *panelQuery) prepare(ctx context.Context, e *Executor, r api.AnswerRequest) (err error) {
 	if r.Epsilon.IsZero() {
-		return errs.Invalid("ε must be above 0")
+		return errs.Invalid("ε is 0: it must be above 0")
 	}
 	if q.names, err = event.CheckAsked(r.Objects, r.All, api.MaxPanel); err != nil {
 		return err
@@ -222,9 +222,9 @@ func (q *panelQuery) notRaised() error {
 var (
 	errNoAnswer = errors.New("there is no answer yet")
 	// ErrNewEpoch says that the true value of an object may have changed since the answer.
-	ErrNewEpoch = errors.New("somebody in the panel has begun a new epoch")
+	ErrNewEpoch = errors.New("an object in the panel has begun a new epoch")
 	// ErrPartialPanel says that the objects of the answer may differ from those of the next one.
-	ErrPartialPanel = errors.New("somebody is left out, and whom a partial request leaves out may change")
+	ErrPartialPanel = errors.New("an object is left out, and a partial request may leave out others next time")
 )
 
 // assess computes the cost and divides the panel into objects that can be charged and objects that
@@ -482,7 +482,7 @@ func (q *panelQuery) result(ctx context.Context) (api.AnswerResult, error) {
 		}
 		c, ok := ev.Change.(*event.Answered)
 		if !ok || c.Epsilon != q.epsilon || c.Query != q.request.Query {
-			return errs.Corrupt(nil, "event %d does not answer %q at ε=%s", end.Answer, q.request.Query, q.epsilon)
+			return errs.Corrupt(nil, "event %d is not the answer to %q at ε=%s", end.Answer, q.request.Query, q.epsilon)
 		}
 		if end.Counts[event.Drawn] == 1 {
 			if out.Charged, err = costOf(s, c); err != nil {
@@ -508,7 +508,7 @@ func costOf(s *state.State, c *event.Answered) (privacy.Epsilon, error) {
 	ev, err := s.Event(c.Base)
 	base, is := ev.Change.(*event.Answered)
 	if err != nil || !is {
-		return privacy.Epsilon{}, errs.Corrupt(err, "an answer was raised from event %d, which is none", c.Base)
+		return privacy.Epsilon{}, errs.Corrupt(err, "an answer was raised from event %d, which is not an answer", c.Base)
 	}
 	return state.Minus(c.Epsilon, base.Epsilon), nil
 }

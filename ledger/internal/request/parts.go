@@ -70,7 +70,7 @@ func (b *bulk) readSettled(s *state.State) (err error) {
 		return err
 	}
 	if b.panel.All || b.progress.doneObjects > uint64(len(b.panel.Names)) {
-		return errs.Corrupt(nil, "request %q has dealt with %d objects", b.key, b.progress.doneObjects)
+		return errs.Corrupt(nil, "request %q: %d objects are done, which is more than it names", b.key, b.progress.doneObjects)
 	}
 	b.progress.Cursor = b.panel.Names[b.progress.doneObjects-1]
 	return nil

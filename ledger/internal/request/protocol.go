@@ -140,7 +140,7 @@ func (p *protocol) run(ctx context.Context) error {
 
 // errOvertaken aborts an attempt because another request changed what it relies on: one with the
 // same key, or one about the same objects. The request is then looked up again.
-var errOvertaken = errors.New("overtaken by other requests again and again; repeat this one with its key")
+var errOvertaken = errors.New("other requests changed the state during each of many attempts: repeat this request with its key")
 
 // maxAttempts is the number of attempts after which a request fails. Even many concurrent callers
 // cause far fewer. The limit ends a loop that a fault in the program causes.

@@ -58,7 +58,7 @@ func (rl *release) prepare(ctx context.Context, e *Executor, r api.ReleaseReques
 		return nil
 	}
 	if r.Truth != nil {
-		return errs.Invalid("a release with a true value, and with a source of one")
+		return errs.Invalid("a release has both TrueValue and Truth: set one of them")
 	}
 	value := r.TrueValue // api.TruthOf is not needed, because this source is called for this object only
 	rl.source = func(context.Context, string, []string) ([]string, error) { return []string{value}, nil }
@@ -147,14 +147,14 @@ func (rl *release) readRecorded(s *state.State) error {
 		return fmt.Errorf("object %q, ε=%s: %w", name, rl.epsilon, errs.ErrForgotten)
 	}
 	if err != nil || !found {
-		return errs.Corrupt(err, "object %q has lost its budget", name)
+		return errs.Corrupt(err, "the record of object %q is missing", name)
 	}
 	c, found, err := s.Chain(rl.question.Number, name)
 	if err != nil || !found {
-		return errs.Corrupt(err, "object %q has lost its chain", name)
+		return errs.Corrupt(err, "object %q: its chain in question %d is missing", name)
 	}
 	if rl.level, found = c.During(rl.progress.Last).At(rl.epsilon); !found {
-		return errs.Corrupt(nil, "object %q has lost its response at ε=%s", name, rl.epsilon)
+		return errs.Corrupt(nil, "object %q: its response at ε=%s is missing", name, rl.epsilon)
 	}
 	return nil
 }

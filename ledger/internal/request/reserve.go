@@ -41,7 +41,7 @@ func (sl *selling) reserve(s *state.State) ([]event.Change, error) {
 		return nil, err
 	}
 	if expires.Year() > event.LastYear {
-		return nil, errs.Invalid("a reservation until %v", expires)
+		return nil, errs.Invalid("reservation expiry %v is after the year %d", expires, event.LastYear)
 	}
 	var under []uint32 // the policies of the objects that answer
 	note := func(o rules.Subject, _ *line) { under = append(under, o.Chain.Policy) }
@@ -86,7 +86,7 @@ func (sl *selling) readReservation(s *state.State) error {
 		}
 		c, ok := ev.Change.(*event.Held)
 		if !ok {
-			return errs.Corrupt(nil, "event %d reserves nothing", n)
+			return errs.Corrupt(nil, "event %d reserves no object", n)
 		}
 		if ev.Erased != nil { // the object and its name were forgotten
 			withdrawn := api.Refusal{
@@ -130,7 +130,7 @@ func OrderRefusals(s *state.State, r state.Sale) (all []api.Refusal, err error) 
 		}
 		c, ok := begun.Change.(*event.Reserved)
 		if !ok {
-			return nil, errs.Corrupt(nil, "event %d makes no reservation", begun.Number)
+			return nil, errs.Corrupt(nil, "event %d is not a reservation", begun.Number)
 		}
 		ends = append(ends, r.Granted+c.Objects+c.Refused+1)
 	}
@@ -195,9 +195,9 @@ type term struct {
 func (r term) check() error {
 	switch {
 	case r.until.IsZero() && r.length <= 0, !r.until.IsZero() && r.length != 0:
-		return errs.Invalid("a reservation for %v, until %v: give one of them", r.length, r.until)
+		return errs.Invalid("a reservation for %v and until %v: set exactly one, For above 0 or Until", r.length, r.until)
 	case !r.until.IsZero() && (r.until.UTC().Year() < 1970 || r.until.UTC().Year() > event.LastYear):
-		return errs.Invalid("a reservation until %v", r.until)
+		return errs.Invalid("reservation expiry %v is not in the years 1970 to %d", r.until, event.LastYear)
 	}
 	return nil
 }
@@ -209,7 +209,7 @@ func (r term) expires(now time.Time) (time.Time, error) {
 	}
 	until := r.until.UTC()
 	if !until.After(now) {
-		return time.Time{}, errs.Invalid("a reservation until %s, and it is %s already",
+		return time.Time{}, errs.Invalid("reservation expiry %s is not after the ledger's time %s",
 			until.Format(time.RFC3339Nano), now.UTC().Format(time.RFC3339Nano))
 	}
 	return until, nil

@@ -44,7 +44,7 @@ func (e *Executor) Capture(ctx context.Context, r api.CaptureRequest) (uint64, *
 		return 0, nil, err
 	}
 	if r.Reservation == 0 {
-		return 0, nil, errs.Invalid("no reservation is given")
+		return 0, nil, errs.Invalid("the number of the reservation is 0: numbers begin with 1")
 	}
 	sl.Reserved, sl.partial = r.Reservation, r.Partial
 	sl.id, sl.source, sl.onProgress = event.CaptureRequest(r.Reservation, r.Partial), r.Truth, r.Progress
@@ -192,7 +192,7 @@ func (sl *selling) decide(s *state.State) ([]event.Change, error) {
 		return nil, err
 	}
 	if sl.sum.price > math.MaxInt64-s.Counters.Revenue {
-		return nil, errs.Invalid("the revenue would be more than can be counted")
+		return nil, errs.Invalid("the ledger's revenue would exceed the largest amount that can be counted")
 	}
 	return nil, drawErr
 }
@@ -342,10 +342,10 @@ func (m limits) add(f *event.Form) {
 // checkRange returns an error if a limit is out of range.
 func (m limits) checkRange() error {
 	if m.maxPrice != nil && *m.maxPrice < 0 {
-		return errs.Invalid("a highest price of %d", *m.maxPrice)
+		return errs.Invalid("MaxPrice is %d: it must not be negative", *m.maxPrice)
 	}
 	if len(m.quoteID) > event.MaxNameBytes {
-		return errs.Invalid("a quote ID of %d bytes", len(m.quoteID))
+		return errs.Invalid("QuoteID has %d bytes: at most %d are possible", len(m.quoteID), event.MaxNameBytes)
 	}
 	return nil
 }

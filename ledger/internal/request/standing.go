@@ -60,7 +60,7 @@ func ProgressOf(s *state.State, key string, id event.Identity) (Progress, error)
 		return Progress{Through: s.Counters.Events}, err
 	}
 	if part.Digest == [sha256.Size]byte{} {
-		const text = "key %q: %w: the request that it was used for was about an object"
+		const text = "key %q: %w: an object of the request that it was used for was forgotten"
 		return Progress{}, fmt.Errorf(text, key, errs.ErrForgotten)
 	}
 	first := part

@@ -180,7 +180,7 @@ func (t *trade) assessPanel(s *state.State, at time.Time, onLine func(x rules.Su
 		return err
 	}
 	if count > most {
-		const text = "question %q: an order about %d objects; %d are possible at a time"
+		const text = "question %q: an order about %d objects: at most %d are possible in one order"
 		return errs.Invalid(text, t.question.Name, count, most)
 	}
 	return nil

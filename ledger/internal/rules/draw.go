@@ -45,7 +45,7 @@ func checkLevels(q *event.Question, subject *Subject) error {
 	before := privacy.Epsilon{}
 	for _, at := range subject.Chain.Levels {
 		if !before.Less(at.Epsilon) || !q.Has(at.Epsilon, at.Response) {
-			return errs.Corrupt(nil, "object %q answers with %v at ε=%s, behind ε=%s", subject.Name, at.Response,
+			return errs.Corrupt(nil, "object %q has the response %v at ε=%s, after ε=%s", subject.Name, at.Response,
 				at.Epsilon, before)
 		}
 		before = at.Epsilon

@@ -28,7 +28,7 @@ func (n *noiseKeys) Of(q *event.Question) (number uint32, err error) {
 	case q.Encoding == event.EncodingFinite:
 		return 0, nil
 	case n.keys == nil && len(n.known) > 0:
-		return 0, fmt.Errorf("%w: chains of this ledger began with keys, and it was opened without", errs.ErrNoiseKey)
+		return 0, fmt.Errorf("%w: chains of this ledger began with noise keys, and it was opened without any", errs.ErrNoiseKey)
 	}
 	return n.Current, nil
 }
@@ -48,7 +48,7 @@ func NoiseCheck(key []byte) (t event.Tag) {
 // current key is new, it returns the change that records it.
 func (l *Rules) UseNoiseKeys(given api.NoiseKeys, known []event.NoiseKeySet) (set []event.Change, err error) {
 	if given.Key == nil && given.Current != "" {
-		return nil, errs.Invalid("the current noise key has a name, and there is nothing to get keys from")
+		return nil, errs.Invalid("NoiseKeys.Current is set without NoiseKeys.Key")
 	}
 	if l.Noise.known = known; given.Key == nil {
 		return nil, nil
@@ -60,7 +60,7 @@ func (l *Rules) UseNoiseKeys(given api.NoiseKeys, known []event.NoiseKeySet) (se
 		case err != nil:
 			return nil, err
 		case key == nil && k.Name == given.Current:
-			return nil, fmt.Errorf("%w: the current key %q is one that the host does not have", errs.ErrNoiseKey,
+			return nil, fmt.Errorf("%w: the host does not have the current key %q", errs.ErrNoiseKey,
 				k.Name)
 		case key == nil:
 			continue
@@ -69,7 +69,7 @@ func (l *Rules) UseNoiseKeys(given api.NoiseKeys, known []event.NoiseKeySet) (se
 			return nil, err
 		}
 		if check := NoiseCheck(key); !check.Equal(k.Check) {
-			return nil, fmt.Errorf("%w: key %q", errs.ErrNoiseKey, k.Name)
+			return nil, fmt.Errorf("%w: another key is recorded under the name %q", errs.ErrNoiseKey, k.Name)
 		}
 		if k.Name == given.Current {
 			l.Noise.Current = k.Number
@@ -79,7 +79,7 @@ func (l *Rules) UseNoiseKeys(given api.NoiseKeys, known []event.NoiseKeySet) (se
 		return nil, nil
 	}
 	if len(known) >= event.MaxNoiseKeys {
-		return nil, errs.Invalid("noise key %.40q is new, and the ledger has %d: no more are possible", given.Current,
+		return nil, errs.Invalid("noise key %.40q is new, and the ledger already has %d, the largest number", given.Current,
 			len(known))
 	}
 	return l.newNoiseKey(given)
@@ -97,7 +97,7 @@ func (l *Rules) newNoiseKey(given api.NoiseKeys) ([]event.Change, error) {
 	set := &event.NoiseKeySet{Number: uint32(len(l.Noise.known) + 1), Name: given.Current, Check: NoiseCheck(key)}
 	for _, k := range l.Noise.known {
 		if k.Check.Equal(set.Check) {
-			return nil, fmt.Errorf("%w: key %q is the one that is called %q", errs.ErrNoiseKey, set.Name, k.Name)
+			return nil, fmt.Errorf("%w: key %q is recorded under the name %q", errs.ErrNoiseKey, set.Name, k.Name)
 		}
 	}
 	if err := l.Noise.add(set.Number, set.Name, key); err != nil {
@@ -130,7 +130,7 @@ func (l *Rules) respondFromKey(
 ) (v event.Value, err error) {
 	key := l.Noise.keys[subject.Chain.Noise]
 	if key == nil {
-		return v, errs.Corrupt(nil, "object %q was not refused, and there is no noise key for it", subject.Name)
+		return v, errs.Corrupt(nil, "object %q: the noise key of its chain is missing", subject.Name)
 	}
 	of := rrchain.Staircase{Question: string(q.ID[:]), Object: subject.Name, Values: len(q.Values)}
 	above := event.Value{Index: int(truth)}

@@ -133,14 +133,14 @@ func (l *Rules) askHost(
 	ctx context.Context, q *event.Question, truth api.TruthFunc, objects []string,
 ) ([]string, error) {
 	if truth == nil {
-		return nil, errs.Invalid("question %q: draws need true values, and the request has no source of them", q.Name)
+		return nil, errs.Invalid("question %q: a draw needs true values: set Truth, the source of true values", q.Name)
 	}
 	values, err := l.callSource(ctx, q.Name, truth, slices.Clone(objects)) // the source may change its copy
 	if err != nil {
 		return nil, fmt.Errorf("question %q: %w", q.Name, err)
 	}
 	if len(values) != len(objects) {
-		return nil, fmt.Errorf("question %q: %w returned %d of them for %d objects", q.Name, errs.ErrTruthSource,
+		return nil, fmt.Errorf("question %q: %w returned %d values for %d objects", q.Name, errs.ErrTruthSource,
 			len(values), len(objects))
 	}
 	return values, nil
@@ -162,9 +162,9 @@ func (l *Rules) callSource(
 	late := l.Patience > 0 && ctx.Err() != nil
 	switch ended := caller.Err(); {
 	case ended != nil:
-		return nil, fmt.Errorf("the context of the request ended while its source of true values ran: %w", ended)
+		return nil, fmt.Errorf("the context of the request ended during the call of its source of true values: %w", ended)
 	case late && (err == nil || isContextError(err)):
-		return nil, fmt.Errorf("%w: it took longer than Options.TruthTimeout, %v: make it faster or the time longer, "+
+		return nil, fmt.Errorf("%w: it took longer than Options.TruthTimeout (%v): make it faster or raise the timeout, "+
 			"and repeat the request with its key", errs.ErrTruthFailed, l.Patience)
 	case err == nil:
 		return values, nil
@@ -326,7 +326,7 @@ func (b *Binder) hash(use, object string, question uint32, since uint64, value u
 // records this one.
 func (l *Rules) UseTruthKey(id [16]byte, key, check []byte) (set []event.Change, err error) {
 	if len(key) < minTruthKey {
-		return nil, errs.Invalid("a truth key of %d bytes; it has at least %d", len(key), minTruthKey)
+		return nil, errs.Invalid("the truth key has %d bytes: at least %d are needed", len(key), minTruthKey)
 	}
 	l.Binder = &Binder{Key: slices.Clone(key), Ledger: id}
 	ours := l.Binder.Check()

@@ -17,26 +17,26 @@ type Buffer struct {
 }
 
 // Again returns a buffer that reuses the memory of d, which must not be used any more.
-func (buf *Buffer) Again() Buffer { return Buffer{Encoder: buf.Encoder, head: buf.head} }
+func (b *Buffer) Again() Buffer { return Buffer{Encoder: b.Encoder, head: b.head} }
 
 // Lookup returns empty memory for a key that is only looked up. It is valid until the next call.
-func (buf *Buffer) Lookup() []byte {
-	if buf.Buf == nil {
-		buf.Buf = make([]byte, 0, 128)
+func (b *Buffer) Lookup() []byte {
+	if b.Buf == nil {
+		b.Buf = make([]byte, 0, 128)
 	}
-	return buf.Buf[:0]
+	return b.Buf[:0]
 }
 
 // Key begins a record. The caller appends the key to the encoder and then calls [Buffer.Value].
-func (buf *Buffer) Key() *wire.Encoder {
-	buf.Buf = buf.Lookup()
-	return &buf.Encoder
+func (b *Buffer) Key() *wire.Encoder {
+	b.Buf = b.Lookup()
+	return &b.Encoder
 }
 
 // Value ends the key. What the caller appends afterwards is the payload.
-func (buf *Buffer) Value() *wire.Encoder {
-	buf.split = len(buf.Buf)
-	return &buf.Encoder
+func (b *Buffer) Value() *wire.Encoder {
+	b.split = len(b.Buf)
+	return &b.Encoder
 }
 
 // Pieces allocates memory for many short records. The first piece is small, because most
@@ -61,23 +61,23 @@ func (p *Pieces) Keep(record []byte) []byte {
 
 // seal ends the record with its checksum and returns key and value. They are valid until the next
 // record is begun.
-func (buf *Buffer) seal(bucket string) (key, value []byte) {
+func (b *Buffer) seal(bucket string) (key, value []byte) {
 	// Buf has the key followed by the payload.
-	sum := crc32.Update(buf.head.Head(bucket, buf.split), crc32.MakeTable(crc32.Castagnoli), buf.Buf)
-	buf.Buf = binary.BigEndian.AppendUint32(buf.Buf, sum)
-	return buf.Buf[:buf.split:buf.split], buf.Buf[buf.split:]
+	sum := crc32.Update(b.head.Head(bucket, b.split), crc32.MakeTable(crc32.Castagnoli), b.Buf)
+	b.Buf = binary.BigEndian.AppendUint32(b.Buf, sum)
+	return b.Buf[:b.split:b.split], b.Buf[b.split:]
 }
 
 // Write writes the record in the buffer to a bucket.
 func (s *State) Write(bucket string) error {
-	buf := &s.Buffer
+	b := &s.Buffer
 	if s.Plain { // the store keeps no reference
-		return s.Writer.Put(bucket, buf.Buf[:buf.split], buf.Buf[buf.split:])
+		return s.Writer.Put(bucket, b.Buf[:b.split], b.Buf[b.split:])
 	}
-	key, value := buf.seal(bucket)
+	key, value := b.seal(bucket)
 	if !s.Copied {
-		record := buf.kept.Keep(buf.Buf)
-		key, value = record[:buf.split:buf.split], record[buf.split:]
+		record := b.kept.Keep(b.Buf)
+		key, value = record[:b.split:b.split], record[b.split:]
 	}
 	return s.Writer.Put(bucket, key, value)
 }

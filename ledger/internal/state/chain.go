@@ -178,40 +178,40 @@ func DecodeChain(payload []byte) (Chain, error) { return new(LevelPage).decodeCh
 
 // DecodeHead decodes what precedes the levels of a chain, and the number of levels. bound is the
 // tag that the chain is bound to; it shares the memory of the record.
-func (c *Chain) DecodeHead(buf *wire.Decoder) (bound []byte, levels int) {
+func (c *Chain) DecodeHead(d *wire.Decoder) (bound []byte, levels int) {
 	var n [5]uint64
-	buf.Uvarints(n[:])
-	c.Enrolled, c.Policy, c.Noise, c.Buyers = n[0], buf.In32(n[1]), buf.In32(n[2]), n[3]
+	d.Uvarints(n[:])
+	c.Enrolled, c.Policy, c.Noise, c.Buyers = n[0], d.In32(n[1]), d.In32(n[2]), n[3]
 	switch n[4] {
 	case 0:
 	case 1:
-		bound = buf.Take(uint64(len(event.Tag{})))
+		bound = d.Take(uint64(len(event.Tag{})))
 	default:
-		buf.Fail("broken flag")
+		d.Fail("broken flag")
 	}
-	buf.Uvarints(n[:2])
-	c.Answered = buf.AsEpsilon(n[0])
+	d.Uvarints(n[:2])
+	c.Answered = d.AsEpsilon(n[0])
 	if c.Since = n[1]; c.Since != 0 {
-		c.Closed = decodeClosed(buf)
+		c.Closed = decodeClosed(d)
 	}
-	return bound, buf.Count(smallestLevel)
+	return bound, d.Count(smallestLevel)
 }
 
 // decodeClosed decodes the epochs that have ended.
-func decodeClosed(buf *wire.Decoder) []ClosedEpoch {
+func decodeClosed(d *wire.Decoder) []ClosedEpoch {
 	const smallest = 3 // of an epoch, in bytes
-	n := buf.Count(smallest)
+	n := d.Count(smallest)
 	if n == 0 {
 		return nil
 	}
 	closed := make([]ClosedEpoch, n)
 	for i := range closed {
 		one := &closed[i]
-		one.End, one.Answered = buf.Uvarint(), buf.Epsilon()
-		one.Levels = make([]Level, buf.Count(smallestLevel))
+		one.End, one.Answered = d.Uvarint(), d.Epsilon()
+		one.Levels = make([]Level, d.Count(smallestLevel))
 		for i := range one.Levels {
 			l := &one.Levels[i]
-			l.Holders = DecodeHolders(buf, DecodeLevel(buf, l))
+			l.Holders = DecodeHolders(d, DecodeLevel(d, l))
 		}
 	}
 	return closed

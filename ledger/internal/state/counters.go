@@ -25,7 +25,7 @@ type Counters struct {
 	Chains    uint64    `audit:"the number of chains"`                 // current chains
 	Buyers    uint32    `audit:"the number of buyers"`                 // the last number
 	Sales     uint64    `audit:"the number of sales and reservations"` // numbers given to sales and reservations
-	Sold      uint64    `audit:"the number of sales carried out"`      // executed sales
+	Sold      uint64    `audit:"the number of executed sales"`      // executed sales
 	Revenue   uint64    // of all sales, in minor units of the currency
 	Open      Opened    // the sale or reservation whose object events are incomplete
 	// Unsettled is the sale or reservation whose settled event has not been recorded yet. The
@@ -47,8 +47,8 @@ type Counters struct {
 func (c Counters) CheckWhole() error {
 	isOpen := c.Open != Opened{} || c.Unsettled != 0 || c.Answer != Answering{} || c.Charges != Charges{}
 	if isOpen || c.Refused != 0 || c.InProgress != (InProgress{}) || c.Erased != (Erasure{}) {
-		return errs.Corrupt(nil, "half of sale %d, %d refusals, %d charges, %d events of a request "+
-			"or %d erased events, which cost %d nano-nats",
+		return errs.Corrupt(nil, "the log ends inside a transaction: sale %d, %d refusals, %d charges and %d events of a request "+
+			"are not settled, or %d erased events, which cost %d nano-nats, belong to no object",
 			c.Open.Sale+c.Unsettled, c.Refused, c.Charges.Objects, c.InProgress.Events, c.Erased.Events, c.Erased.Spent)
 	}
 	return nil
@@ -138,7 +138,7 @@ const (
 type Erasure struct {
 	Events uint64 `audit:"the number of erased events that belong to no forgotten object"` // number of erased events
 	// OnlyNamed is the number of events that only named an object: refusals and settled events.
-	OnlyNamed uint64 `audit:"the number of those that only named somebody"`
+	OnlyNamed uint64 `audit:"the number of those that only named an object"`
 	// Terms is the number of events that changed the terms of an object.
 	Terms uint64 `audit:"the number of those that changed terms"`
 	// Earned is in minor units of the currency.

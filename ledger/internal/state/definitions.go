@@ -118,7 +118,7 @@ func (s *State) PutDefinition(bucket string, number uint32) error {
 func (s *State) Definition(bucket string, number uint32) (event uint64, err error) {
 	event, found, err := Lookup(s, bucket, DefinitionKey(number), DecodeNumber64)
 	if err == nil && !found {
-		err = errs.Corrupt(nil, "the event that defined number %d of %s is missing", number, bucket)
+		err = errs.Corrupt(nil, "the number of the event that defined record %d of %s is missing", number, bucket)
 	}
 	return event, err
 }

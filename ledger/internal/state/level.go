@@ -89,35 +89,35 @@ func encodeLevel(e *wire.Encoder, l *Level) {
 const smallestLevel = 4
 
 // DecodeLevel decodes a level and the number of its holders. The holders follow ([DecodeHolders]).
-func DecodeLevel(buf *wire.Decoder, into *Level) (holders int) {
+func DecodeLevel(d *wire.Decoder, into *Level) (holders int) {
 	var n [4]uint64
-	buf.Uvarints(n[:2])
-	into.Epsilon, into.Response = buf.AsEpsilon(n[0]), event.AsValue(buf, n[1])
-	buf.Uvarints(n[2:])
+	d.Uvarints(n[:2])
+	into.Epsilon, into.Response = d.AsEpsilon(n[0]), event.AsValue(d, n[1])
+	d.Uvarints(n[2:])
 	into.Event = n[2]
-	return buf.Fits(n[3], smallestHolder)
+	return d.Fits(n[3], smallestHolder)
 }
 
 // smallestHolder is the smallest encoded size of a holder in bytes.
 const smallestHolder = 2
 
 // DecodeHolders decodes n holders.
-func DecodeHolders(buf *wire.Decoder, n int) []Holder {
+func DecodeHolders(d *wire.Decoder, n int) []Holder {
 	if n == 0 {
 		return nil
 	}
 	holders := make([]Holder, n)
 	for i := range holders {
-		holders[i] = Holder{buf.Uvarint32(), buf.Uvarint()}
+		holders[i] = Holder{d.Uvarint32(), d.Uvarint()}
 	}
 	return holders
 }
 
 // SkipHolders skips n holders.
-func SkipHolders(buf *wire.Decoder, n int) {
+func SkipHolders(d *wire.Decoder, n int) {
 	for range n {
-		buf.Uvarint32()
-		buf.Uvarint()
+		d.Uvarint32()
+		d.Uvarint()
 	}
 }
 
@@ -151,8 +151,8 @@ func (p *LevelPage) Clear() { p.used = 0 }
 // decodeChain is [DecodeChain] with the levels on the page. If the record is damaged, the page
 // stays as it was.
 func (p *LevelPage) decodeChain(payload []byte) (c Chain, err error) {
-	buf := wire.Decoder{Rest: payload}
-	bound, levels := c.DecodeHead(&buf)
+	d := wire.Decoder{Rest: payload}
+	bound, levels := c.DecodeHead(&d)
 	if bound != nil {
 		t := event.Tag(bound)
 		c.Bound = &t
@@ -161,9 +161,9 @@ func (p *LevelPage) decodeChain(payload []byte) (c Chain, err error) {
 	c.Levels = p.take(levels)
 	for i := range c.Levels {
 		l := &c.Levels[i]
-		l.Holders = DecodeHolders(&buf, DecodeLevel(&buf, l))
+		l.Holders = DecodeHolders(&d, DecodeLevel(&d, l))
 	}
-	if err := buf.Done(); err != nil {
+	if err := d.Done(); err != nil {
 		*p = before
 		return Chain{}, err
 	}

@@ -81,7 +81,7 @@ func (s *State) EventsAbout(o Object) (numbers []uint64, err error) {
 	}
 	slices.Reverse(numbers)
 	if uint64(len(numbers)) != o.Events {
-		return nil, errs.Corrupt(nil, "%d events about an object where there should be %d", len(numbers), o.Events)
+		return nil, errs.Corrupt(nil, "an object has %d linked events, its record counts %d", len(numbers), o.Events)
 	}
 	return numbers, nil
 }
@@ -122,7 +122,7 @@ func (s *State) backward(number uint64) iter.Seq2[event.Entry, error] {
 		for number != 0 {
 			n, err := s.Entry(number)
 			if err == nil && n.Previous >= number {
-				err = errs.Corrupt(nil, "event %d follows on event %d", number, n.Previous)
+				err = errs.Corrupt(nil, "event %d is linked to event %d, which is not before it", number, n.Previous)
 			}
 			if !yield(n, err) || err != nil {
 				return

@@ -47,14 +47,14 @@ func (o *Object) encodeTo(e *wire.Encoder) {
 
 // DecodeObject decodes what [Object.Encode] returns.
 func DecodeObject(payload []byte) (o Object, err error) {
-	buf := wire.Decoder{Rest: payload}
+	d := wire.Decoder{Rest: payload}
 	var n [10]uint64
-	buf.Uvarints(n[:])
-	o.Cap, o.Spent = buf.AsEpsilon(n[0]), buf.AsEpsilon(n[1])
+	d.Uvarints(n[:])
+	o.Cap, o.Spent = d.AsEpsilon(n[0]), d.AsEpsilon(n[1])
 	o.Chains, o.Withdrawn, o.Forgotten, o.Earned = n[2], n[3], n[4], n[5]
 	o.Links = Links{n[6], n[7], n[8], n[9]}
-	o.Held = buf.Numbers()
-	return o, buf.Done()
+	o.Held = d.Numbers()
+	return o, d.Done()
 }
 
 // Object returns the object with a name.

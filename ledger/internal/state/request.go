@@ -16,8 +16,8 @@ type Request struct {
 // Fields implements [wire.Record].
 func (r *Request) Fields(x wire.Codec) {
 	x.Numbers(&r.Settled)
-	if buf := x.Reads(); buf != nil && len(r.Settled) == 0 {
-		buf.Fail("a request that nothing settles")
+	if d := x.Reads(); d != nil && len(r.Settled) == 0 {
+		d.Fail("request without a settled event")
 	}
 }
 
@@ -49,7 +49,7 @@ func (s *State) LastPart(key string) (r Request, part *event.Settled, err error)
 	number := r.Settled[len(r.Settled)-1]
 	part, err = s.Settlement(number)
 	if err == nil && part.Key != key {
-		err = errs.Corrupt(nil, "event %d settles request %q, where it is to settle %q", number, part.Key, key)
+		err = errs.Corrupt(nil, "event %d settles request %q, not %q", number, part.Key, key)
 	}
 	return r, part, err
 }

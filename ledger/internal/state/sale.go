@@ -141,8 +141,8 @@ func (r *Sale) Fields(x wire.Codec) {
 	}
 	x.Uvarint(&r.Promised)
 	isStatus := r.Status >= SaleReserved && r.Status <= SaleCancelled
-	if buf := x.Reads(); buf != nil && (!isStatus || r.Objects == 0 || r.Objects > api.MaxPanel) {
-		buf.Fail("sale of %d objects with status %d", r.Objects, r.Status)
+	if d := x.Reads(); d != nil && (!isStatus || r.Objects == 0 || r.Objects > api.MaxPanel) {
+		d.Fail("sale of %d objects with status %d", r.Objects, r.Status)
 	}
 }
 

@@ -78,7 +78,7 @@ func Begin(w kv.Writer, now time.Time) (*State, error) {
 // some.
 func (s *State) CheckBegun() error {
 	if s.Counters.Events == 0 {
-		return errs.Corrupt(nil, "not a Sluice ledger, or its counters are missing")
+		return errs.Corrupt(nil, "the file is not a Sluice ledger, or its counters are missing")
 	}
 	return nil
 }

@@ -67,12 +67,12 @@ func decodePayload[T any](
 
 // DecodeNumber32 decodes a record that is a number of 4 bytes.
 func DecodeNumber32(payload []byte) (uint32, error) {
-	buf := &wire.Decoder{Rest: payload}
-	return buf.U32(), buf.Done()
+	d := &wire.Decoder{Rest: payload}
+	return d.U32(), d.Done()
 }
 
 // DecodeNumber64 decodes a record that is a number of 8 bytes.
 func DecodeNumber64(payload []byte) (uint64, error) {
-	buf := &wire.Decoder{Rest: payload}
-	return buf.U64(), buf.Done()
+	d := &wire.Decoder{Rest: payload}
+	return d.U64(), d.Done()
 }

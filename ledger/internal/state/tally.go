@@ -40,15 +40,15 @@ func (k TallyKey) Bytes() []byte {
 
 // DecodeTallyKey decodes what [TallyKey.Bytes] returns.
 func DecodeTallyKey(key []byte) (TallyKey, error) {
-	buf := &wire.Decoder{Rest: key}
-	k := TallyKey{Question: buf.U32()}
-	if nanos := buf.U64(); nanos > 0 && nanos <= uint64(privacy.MaxEpsilon().Nano()) {
+	d := &wire.Decoder{Rest: key}
+	k := TallyKey{Question: d.U32()}
+	if nanos := d.U64(); nanos > 0 && nanos <= uint64(privacy.MaxEpsilon().Nano()) {
 		k.Epsilon, _ = privacy.EpsilonFromNano(int64(nanos))
 	} else {
-		buf.Fail("tally at %d nano-nats", nanos)
+		d.Fail("tally at %d nano-nats", nanos)
 	}
-	k.Value = buf.U32()
-	return k, buf.Done()
+	k.Value = d.U32()
+	return k, d.Done()
 }
 
 // Tally counts the chains of a question that have the same response at one ε. It is not stored if
@@ -81,19 +81,19 @@ func (t Tally) Encode() []byte {
 
 // DecodeTally decodes what [Tally.Encode] returns.
 func DecodeTally(payload []byte) (Tally, error) {
-	buf := &wire.Decoder{Rest: payload}
-	t := Tally{Tallied: Tallied{buf.Uvarint(), buf.Uvarint()}}
+	d := &wire.Decoder{Rest: payload}
+	t := Tally{Tallied: Tallied{d.Uvarint(), d.Uvarint()}}
 	if t.Recorded == 0 || t.Recorded < t.Current {
-		buf.Fail("tally of %d responses, %d of them current", t.Recorded, t.Current)
+		d.Fail("tally of %d responses, %d of them current", t.Recorded, t.Current)
 	}
-	for len(buf.Rest) > 0 && buf.Err == nil {
-		bit := Tallied{buf.Uvarint(), buf.Uvarint()}
+	for len(d.Rest) > 0 && d.Err == nil {
+		bit := Tallied{d.Uvarint(), d.Uvarint()}
 		if bit.Recorded > t.Recorded || bit.Current > min(bit.Recorded, t.Current) {
-			buf.Fail("tally of a bit in %d responses, %d of them current", bit.Recorded, bit.Current)
+			d.Fail("tally of a bit in %d responses, %d of them current", bit.Recorded, bit.Current)
 		}
 		t.Bits = append(t.Bits, bit)
 	}
-	return t, buf.Done()
+	return t, d.Done()
 }
 
 // each applies change to every count that a response is part of. It reports whether all calls
@@ -134,7 +134,7 @@ func (t *Tally) Fit(q *event.Question) error {
 		t.Bits = make([]Tallied, m)
 	}
 	if len(t.Bits) != m {
-		return errs.Corrupt(nil, "question %q: a tally of %d bits", q.Name, len(t.Bits))
+		return errs.Corrupt(nil, "question %q: a tally has %d bits, which is not the number of its values", q.Name, len(t.Bits))
 	}
 	return nil
 }
@@ -156,7 +156,7 @@ func (s *State) CountLevel(q *event.Question, levels []Level, at int) error {
 // recount changes the counts that a level is part of.
 func (s *State) recount(q *event.Question, l Level, by recount) error {
 	if !q.Has(l.Epsilon, l.Response) {
-		return errs.Corrupt(nil, "question %q: a response of %v", q.Name, l.Response)
+		return errs.Corrupt(nil, "question %q does not have the response %v", q.Name, l.Response)
 	}
 	t, err := s.tally(tallyKeyOf(q, l))
 	if err == nil {
@@ -169,7 +169,7 @@ func (s *State) recount(q *event.Question, l Level, by recount) error {
 		s.Recounts = append(s.Recounts, recounted{t, l.Response, by})
 	}
 	if !t.each(l.Response, by.change) {
-		err = errs.Corrupt(nil, "question %d: nobody was counted at ε=%s", q.Number, l.Epsilon)
+		err = errs.Corrupt(nil, "question %d: the tally at ε=%s does not count the response that is removed", q.Number, l.Epsilon)
 	}
 	return err
 }
@@ -191,7 +191,7 @@ func (s *State) tally(key TallyKey) (*Tally, error) {
 	t, _, err := Lookup(s, BucketTallies, key.Bytes(), DecodeTally)
 	// Each response has an event of its own, and the event being applied is not counted yet.
 	if err != nil || t.Recorded >= s.Counters.Events {
-		return nil, errs.Corrupt(err, "question %d: %d responses by %d events", key.Question, t.Recorded,
+		return nil, errs.Corrupt(err, "question %d: a tally counts %d responses in a log of %d events", key.Question, t.Recorded,
 			s.Counters.Events)
 	}
 	if s.Tallies == nil {

@@ -22,7 +22,7 @@ func Erased(s *state.State, ev event.Event) (hasMore bool, err error) {
 			return true, nil
 		}
 		if settled = true; c.Final && !c.Alone {
-			return true, fault("request %q is done, and its end is erased", c.Key) // it has no object
+			return true, fault("request %q is complete, but its last event is erased", c.Key) // it has no object
 		}
 		n.OnlyNamed++
 	case *event.Held:
@@ -59,14 +59,14 @@ func Erased(s *state.State, ev event.Event) (hasMore bool, err error) {
 func Stated(s *state.State, c *event.Stated, _ event.Event) (o state.Object, err error) {
 	o, known, err := s.Object(c.Object)
 	if err != nil || !known {
-		return o, errs.Corrupt(err, "a statement about object %q, which is not there", c.Object)
+		return o, errs.Corrupt(err, "a statement about object %q, which does not exist", c.Object)
 	}
 	events, err := s.EventsAbout(o)
 	if err != nil {
 		return o, err
 	}
 	if !slices.Equal(events, c.Events) || c.Forgotten != o.Forgotten || c.Account != o.Account() {
-		return o, fault("the statement about object %q leaves something out", c.Object)
+		return o, fault("the statement about object %q does not list all its events, or has other amounts", c.Object)
 	}
 	return o, nil
 }
@@ -93,7 +93,7 @@ func Forgotten(s *state.State, c *event.Forgotten, _ event.Event) (m Member, err
 	hasOpen := n.Named != 0 || n.Erased.Named != 0 // open requests may name the object
 	isStranger, isNone := c.Cap.IsZero(), c.Events == 0 && !(m.IsKnown && hasOpen)
 	if isNone || isStranger != (len(c.Chains) == 0) || isStranger && c.Earned > 0 {
-		return m, fault("object %q leaves behind what it cannot have", c.Object)
+		return m, fault("forgotten object %q: its totals are not possible", c.Object)
 	}
 	if err := noteForgotten(&n.Erased, c, m.Object); err != nil {
 		return m, err
@@ -107,14 +107,14 @@ func Forgotten(s *state.State, c *event.Forgotten, _ event.Event) (m Member, err
 func noteForgotten(e *state.Erasure, c *event.Forgotten, o state.Object) error {
 	missing, unpaid, spent := c.Events-o.Total(), c.Earned-o.Earned, uint64(c.Spent.Nano()-o.Spent.Nano())
 	if c.Spent.Less(o.Spent) || spent > e.Spent {
-		return fault("object %q leaves behind what it has not spent: "+
-			"it has spent %s, and erased events have %d nano-nats",
+		return fault("forgotten object %q: it has spent %s by its events and %d nano-nats by erased ones, "+
+			"which is not its total",
 			c.Object, o.Spent, e.Spent)
 	}
 	isStranger := c.Cap.IsZero() // the object was never enrolled, only named
 	excess := o.Total() > c.Events || missing > e.Events || o.Earned > c.Earned || unpaid > e.Earned
 	if excess || isStranger && missing > e.OnlyNamed {
-		return fault("object %q: %d events are forgotten, of which %d are there and %d erased",
+		return fault("forgotten object %q: it counts %d events, but the log has %d of them and %d erased ones",
 			c.Object, c.Events, o.Total(), e.Events)
 	}
 	e.Events, e.Earned, e.Spent = e.Events-missing, e.Earned-unpaid, e.Spent-spent
@@ -132,14 +132,14 @@ func checkRemnants(s *state.State, c *event.Forgotten, o state.Object, known boo
 	sum, last, policies := privacy.Epsilon{}, uint32(0), uint64(0)
 	for _, r := range c.Chains {
 		if r.Question <= last || r.Question > s.Counters.Questions || r.Policy > s.Counters.Policies {
-			return fault("object %q leaves a chain of question %d under policy %d", c.Object, r.Question, r.Policy)
+			return fault("forgotten object %q: a chain of question %d under policy %d is not possible", c.Object, r.Question, r.Policy)
 		}
 		ch, found, err := s.Chain(r.Question, c.Object)
 		if err != nil {
 			return err
 		}
 		if isWhole && (!found || ch.Total() != r.Spent) || found && r.Spent.Less(ch.Total()) {
-			return fault("object %q has not spent %s on question %d", c.Object, r.Spent, r.Question)
+			return fault("forgotten object %q: it has not spent %s on question %d", c.Object, r.Spent, r.Question)
 		}
 		if found {
 			o.Chains--
@@ -153,11 +153,11 @@ func checkRemnants(s *state.State, c *event.Forgotten, o state.Object, known boo
 		changed = 1
 	}
 	if changed = max(changed, policies); isWhole && changed > 0 {
-		return fault("object %q leaves other terms behind than it had", c.Object)
+		return fault("forgotten object %q: its terms are not those that it had", c.Object)
 	}
 	over := c.Cap.Less(c.Spent) && !o.Cap.Less(o.Spent) // only possible if the terms have changed
 	if sum != c.Spent || o.Chains != 0 || isWhole && (over || c.Spent != o.Spent) {
-		return fault("object %q leaves behind what it has not spent", c.Object)
+		return fault("forgotten object %q: its totals are not what it has spent", c.Object)
 	}
 	if over {
 		changed = max(changed, 1)
@@ -168,7 +168,7 @@ func checkRemnants(s *state.State, c *event.Forgotten, o state.Object, known boo
 // noteTerms subtracts erased changes of terms that are proven to belong to an object.
 func noteTerms(e *state.Erasure, changed uint64) error {
 	if changed > e.Terms {
-		return fault("terms have changed that no event changed: %d changes are erased, %d are needed", e.Terms, changed)
+		return fault("forgotten object: its terms need %d erased changes, and there are %d", e.Terms, changed)
 	}
 	e.Terms = min(e.Terms-changed, e.Events) // the rest may be of other objects
 	return nil

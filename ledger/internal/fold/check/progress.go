@@ -19,7 +19,7 @@ func noteEvent(u *state.InProgress, k event.Kind) error {
 		u.Requests &^= state.OfChange
 	}
 	if !u.IsIncomplete && u.Requests == 0 {
-		return fault("no request records an event of the kind %s behind the %d before it", k, u.Events-1)
+		return fault("no request records an event of kind %s after its %d earlier events", k, u.Events-1)
 	}
 	return nil
 }
@@ -43,7 +43,7 @@ func noteMember(u *state.InProgress, question uint32, object string) error {
 // if the objects of a request are not in order.
 func noteObject(u *state.InProgress, object string) error {
 	if object < u.LastObject && !u.IsIncomplete {
-		return fault("object %q comes behind %q in one request", object, u.LastObject)
+		return fault("object %q is after %q in one request: the names must be in order", object, u.LastObject)
 	}
 	u.MustBeSweep = u.MustBeSweep || object == u.LastObject
 	u.LastObject = object
@@ -99,7 +99,7 @@ func noteWanted(u *state.InProgress, question uint32, epsilon privacy.Epsilon) {
 func noteRefusal(u *state.InProgress, c *event.ObjectRefused) error {
 	isAfter := c.Question > u.Refused.Question || c.Question == u.Refused.Question && c.Object > u.Refused.Name
 	if !u.IsIncomplete && !isAfter {
-		return fault("object %q is refused behind %q in one request", c.Object, u.Refused.Name)
+		return fault("object %q is refused after %q in one request: the names must be in order", c.Object, u.Refused.Name)
 	}
 	u.Refused = state.RecordID{Question: c.Question, Name: c.Object}
 	if isOfTerms(&c.Refusal) {
@@ -108,7 +108,7 @@ func noteRefusal(u *state.InProgress, c *event.ObjectRefused) error {
 		noteWanted(u, c.Question, c.Asked)
 	}
 	if u.Requests &= refusing(&c.Refusal); !u.IsIncomplete && u.Requests == 0 {
-		return fault("object %q is refused for %s by a request that refuses nobody for it", c.Object, c.Reason)
+		return fault("object %q is refused for %s by a request that has no such refusals", c.Object, c.Reason)
 	}
 	return nil
 }

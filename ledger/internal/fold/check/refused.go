@@ -60,12 +60,12 @@ func (w *wanted) isPart(s *state.State) bool {
 
 // mismatch returns the error of a refusal that differs from what follows from the state.
 func mismatch(r, want api.Refusal) error {
-	return fault("a refusal says %v, where %v is so", r, &want)
+	return fault("a refusal is %v, but the state requires %v", r, &want)
 }
 
 // impossible returns the error of a refusal that is not possible.
 func impossible(r api.Refusal) error {
-	return fault("a refusal says %v, which cannot be", r)
+	return fault("a refusal is %v, which is not possible", r)
 }
 
 // checkRefusal checks that the reason of a refusal applies, as far as it follows from the state.
@@ -124,7 +124,7 @@ func (w *wanted) read(s *state.State, c *event.ObjectRefused) (err error) {
 		w.reserves = r.Status == state.SaleReserved
 	}
 	if number != c.Question || epsilon != c.Asked || number == 0 || number > s.Counters.Questions {
-		return fault("object %q is refused question %d at ε=%s by a request for question %d at ε=%s",
+		return fault("object %q is refused in question %d at ε=%s by a request for question %d at ε=%s",
 			c.Object, c.Question, c.Asked, number, epsilon)
 	}
 	if w.question, err = s.Question(number); err != nil {
@@ -206,7 +206,7 @@ func (w *wanted) checkShort(s *state.State, r api.Refusal) (*api.Refusal, error)
 			capFree = state.Plus(capFree, chargedInSweep(u, state.Minus(w.cost, capFree)))
 		}
 	} else if want.Ceiling, want.Spent = w.Object.Cap, w.Object.Spent; h.Free.Less(w.cost) {
-		return nil, fault("a refusal says %v, where the chain's ceiling of %s binds", r, h.Ceiling)
+		return nil, fault("a refusal is %v, but the chain's ceiling of %s is the limit", r, h.Ceiling)
 	}
 	if possible && !capFree.Less(w.cost) {
 		want.Remedy = event.RemedyWaiting
@@ -216,7 +216,7 @@ func (w *wanted) checkShort(s *state.State, r api.Refusal) (*api.Refusal, error)
 		want.Remaining = state.Lower(r.Remaining, want.Remaining)
 	}
 	if !want.Remaining.Less(w.cost) {
-		return nil, fault("a refusal says %v, where %s is enough", r, want.Remaining)
+		return nil, fault("a refusal is %v, but the remaining %s is enough", r, want.Remaining)
 	}
 	return &want, nil
 }

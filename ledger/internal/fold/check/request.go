@@ -18,11 +18,11 @@ func checkRequest(s *state.State, c, before *event.Settled, ev event.Event) erro
 		}
 	}
 	if kinds > 1 || len(c.Swept) > 0 && c.Alone {
-		return fault("request %q is settled as one of several kinds", c.Key)
+		return fault("request %q is settled as a request of several kinds", c.Key)
 	}
 	one := c.Sale != 0 || c.Answer != 0 || u.Requests == state.OfChange
 	if one && (!c.Final || before != nil) {
-		return fault("request %q is settled in parts, and its kind has no parts", c.Key)
+		return fault("request %q is settled in parts, but its kind has no parts", c.Key)
 	}
 	if u.IsIncomplete {
 		return nil
@@ -38,7 +38,7 @@ func checkRequest(s *state.State, c, before *event.Settled, ev event.Event) erro
 	}
 	possible, err := mayIdentify(s, c, ev.Number)
 	if err == nil && !possible {
-		err = fault("request %q does not have the identity of a request that its events are of", c.Key)
+		err = fault("request %q: its digest is not that of a request with these events", c.Key)
 	}
 	return err
 }
@@ -56,7 +56,7 @@ func checkCursor(s *state.State, c, before *event.Settled, ev event.Event) error
 	}
 	ahead := before != nil && c.Object <= before.Object
 	if !known || ahead || c.Object < u.LastObject || len(c.Swept) == 0 && c.Object < u.Refused.Name {
-		return fault("a part of request %q ends with object %q, which it cannot end with", c.Key, c.Object)
+		return fault("a part of request %q ends with object %q, which is unknown or not its last object", c.Key, c.Object)
 	}
 	return nil
 }
@@ -71,12 +71,12 @@ func checkAgain(s *state.State, c *event.Settled) error {
 			return nil
 		}
 		if u.Requests == state.OfRaise && len(c.Swept) == 0 {
-			return fault("request %q hands out %d responses again, and does not say which", c.Key, reused)
+			return fault("request %q hands out %d recorded responses, but does not name their question and ε", c.Key, reused)
 		}
 		if c.Alone && c.Object != "" && c.Sale == 0 {
 			_, known, err := s.Object(c.Object)
 			if err != nil || !known {
-				return errs.Corrupt(err, "request %q is about object %q alone, which is not enrolled", c.Key, c.Object)
+				return errs.Corrupt(err, "request %q is about object %q only, which is not enrolled", c.Key, c.Object)
 			}
 		}
 		return nil
@@ -84,7 +84,7 @@ func checkAgain(s *state.State, c *event.Settled) error {
 	asked := event.Wanted{Question: u.Question, Epsilon: u.Epsilon}
 	isOther := u.Events > 0 && u.Requests&state.OfRaise == 0 || u.Question != 0 && again != asked
 	if again.Question > s.Counters.Questions || reused == 0 || isOther {
-		return fault("request %q hands out %d responses of question %d at ε=%s again, which cannot be",
+		return fault("request %q hands out %d recorded responses of question %d at ε=%s, which is not possible",
 			c.Key, reused, again.Question, again.Epsilon)
 	}
 	recorded, err := recordedOf(s, c)
@@ -93,7 +93,7 @@ func checkAgain(s *state.State, c *event.Settled) error {
 	}
 	dealt := c.Counts[event.Drawn] + reused + c.Counts[event.Derived]
 	if dealt > recorded {
-		return fault("request %q hands out %d responses of question %d at ε=%s, of %d that are recorded",
+		return fault("request %q hands out %d responses of question %d at ε=%s, but only %d are recorded",
 			c.Key, dealt, again.Question, again.Epsilon, recorded)
 	}
 	return nil
