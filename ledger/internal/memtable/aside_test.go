@@ -33,7 +33,7 @@ func (f *filmed) Update(fn func(kv.Writer) error) error {
 func aside(t testing.TB, s kv.Store) (keys, values [][]byte) {
 	t.Helper()
 	check.Must(t, s.View(func(r kv.Reader) error {
-		return r.Scan(Aside, nil, func(key, value []byte) bool {
+		return r.Scan(Staging, nil, func(key, value []byte) bool {
 			keys, values = append(keys, bytes.Clone(key)), append(values, bytes.Clone(value))
 			return true
 		})
@@ -160,7 +160,7 @@ func wantSettled(t *testing.T, s kv.Store, pairs []string) {
 func copyAll(to, from kv.Store) error {
 	return to.Update(func(w kv.Writer) error {
 		return from.View(func(r kv.Reader) (err error) {
-			for _, bucket := range []string{mark.Bucket, "b", Aside} {
+			for _, bucket := range []string{mark.Bucket, "b", Staging} {
 				err = errors.Join(err, r.Scan(bucket, nil, func(key, value []byte) bool {
 					err = errors.Join(err, w.Put(bucket, bytes.Clone(key), bytes.Clone(value)))
 					return true
@@ -185,7 +185,7 @@ func TestNoTransactionChangesMoreThanAPortion(t *testing.T) {
 		err := update()
 		_, n := content(t, b)
 		marks = append(marks, n)
-		changed := slices.DeleteFunc(slices.Clone(b.written), func(one string) bool { return strings.HasPrefix(one, Aside) })
+		changed := slices.DeleteFunc(slices.Clone(b.written), func(one string) bool { return strings.HasPrefix(one, Staging) })
 		most = max(most, len(changed))
 		return err
 	})
@@ -238,29 +238,29 @@ func TestDamageToWhatIsAsideIsFound(t *testing.T) {
 		check.WantErr(t, check.Err(Over(base, Options{Mark: mark})), kv.ErrCorrupt, "%s", what)
 	}
 	for n := range keys {
-		over(fmt.Sprint("without portion ", n), func(w kv.Writer) error { return w.Delete(Aside, keys[n]) })
+		over(fmt.Sprint("without portion ", n), func(w kv.Writer) error { return w.Delete(Staging, keys[n]) })
 	}
 	_, others := aside(t, other.images[i])
-	over("one of another checkpoint", func(w kv.Writer) error { return w.Put(Aside, keys[2], others[2]) })
-	over("the first of another checkpoint", func(w kv.Writer) error { return w.Put(Aside, keys[0], others[0]) })
+	over("one of another checkpoint", func(w kv.Writer) error { return w.Put(Staging, keys[2], others[2]) })
+	over("the first of another checkpoint", func(w kv.Writer) error { return w.Put(Staging, keys[0], others[0]) })
 	over("two portions swapped", func(w kv.Writer) error {
-		return errors.Join(w.Put(Aside, keys[0], values[1]), w.Put(Aside, keys[1], values[0]))
+		return errors.Join(w.Put(Staging, keys[0], values[1]), w.Put(Staging, keys[1], values[0]))
 	})
-	over("a strange key", func(w kv.Writer) error { return w.Put(Aside, []byte("z"), values[0]) })
+	over("a strange key", func(w kv.Writer) error { return w.Put(Staging, []byte("z"), values[0]) })
 	for at := range values[0] {
 		for _, bits := range []byte{1, 0x80} {
 			damaged := bytes.Clone(values[0])
 			damaged[at] ^= bits
-			over(fmt.Sprintf("byte %d", at), func(w kv.Writer) error { return w.Put(Aside, keys[0], damaged) })
+			over(fmt.Sprintf("byte %d", at), func(w kv.Writer) error { return w.Put(Staging, keys[0], damaged) })
 		}
-		over(fmt.Sprintf("cut at %d", at), func(w kv.Writer) error { return w.Put(Aside, keys[0], append(values[0][:at:at], "."...)) })
+		over(fmt.Sprintf("cut at %d", at), func(w kv.Writer) error { return w.Put(Staging, keys[0], append(values[0][:at:at], "."...)) })
 	}
 	// Damage that comes while the table is open is found, too, and nothing is lost: it is read from
 	// memory.
 	base := image.Copy()
 	s := tableOver(t, base, Options{Mark: mark})
 	found, _ := content(t, s)
-	check.Must(t, base.Update(func(w kv.Writer) error { return w.Put(Aside, keys[0], values[1]) }))
+	check.Must(t, base.Update(func(w kv.Writer) error { return w.Put(Staging, keys[0], values[1]) }))
 	check.WantErr(t, s.Checkpoint(), kv.ErrCorrupt, "a portion that was damaged meanwhile")
 	want(t, s, found...)
 }
@@ -271,8 +271,8 @@ func TestAPortionOfAnotherCheckpointStaysOut(t *testing.T) {
 	_, before := aside(t, f.images[2])
 	b := &base{}
 	s := tableOver(t, b, Options{Mark: mark, Portion: 50, Step: func(step Step) {
-		if keys, _ := aside(t, b); step == SetAside {
-			check.OK(t, b.Memory.Update(func(w kv.Writer) error { return w.Put(Aside, keys[0], before[0]) }))
+		if keys, _ := aside(t, b); step == Staged {
+			check.OK(t, b.Memory.Update(func(w kv.Writer) error { return w.Put(Staging, keys[0], before[0]) }))
 		}
 	}})
 	write(t, s, 7, much(40, "other")...)
@@ -423,7 +423,7 @@ func TestNoCheckpointBeginsBeforeACopyHasItsSnapshot(t *testing.T) {
 		stillWaits(t, amid, "a checkpoint goes on before the snapshot is taken")
 	}}
 	s = tableOver(t, base, Options{Mark: mark, Portion: 50, Step: func(step Step) {
-		if _, n := content(t, base); step == Placed && n == 2 {
+		if _, n := content(t, base); step == Applied && n == 2 {
 			amid <- struct{}{}
 			<-goOn
 		}

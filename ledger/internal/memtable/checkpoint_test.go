@@ -99,7 +99,7 @@ func uncertain(update func() error) error {
 	return fmt.Errorf("%w: flush failed", kv.ErrUncertain)
 }
 
-// write makes an update with a mark and a record.
+// writeFrozen makes an update with a mark and a record.
 func write(t testing.TB, s kv.Store, n uint64, pairs ...string) {
 	t.Helper()
 	err := s.Update(func(w kv.Writer) error { return errors.Join(setMark(w, n), put(w, pairs...)) })
@@ -192,7 +192,7 @@ func TestACheckpointWritesTheBase(t *testing.T) {
 // At each step of a checkpoint others read and update, and what they see is whole; so is what a
 // view sees that began before.
 func TestWorkGoesOnAtEachStepOfACheckpoint(t *testing.T) {
-	for _, at := range []Step{Frozen, SetAside, Placed, Stored, Dropped} {
+	for _, at := range []Step{Frozen, Staged, Applied, Stored, Dropped} {
 		t.Run(fmt.Sprint(at), func(t *testing.T) {
 			reached, goOn := make(chan struct{}), make(chan struct{})
 			hold := sync.OnceFunc(func() { close(reached); <-goOn })
@@ -511,7 +511,7 @@ func TestAnOverwrittenBaseStopsTheTable(t *testing.T) {
 
 // Check knows the base at each step of a checkpoint that runs.
 func TestCheckKnowsACheckpoint(t *testing.T) {
-	for _, at := range []Step{Frozen, SetAside, Placed, Stored, Dropped} {
+	for _, at := range []Step{Frozen, Staged, Applied, Stored, Dropped} {
 		b, steps, goOn := &base{}, make(chan Step), make(chan struct{})
 		s := tableOver(t, b, Options{Mark: mark, Portion: 1, Step: func(step Step) { steps <- step; <-goOn }})
 		write(t, s, 1, "a", "1")

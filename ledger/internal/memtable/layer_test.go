@@ -93,7 +93,7 @@ func TestMemoryOfALayerIsCounted(t *testing.T) {
 			l.undo([]id{i})
 		}
 	}
-	if many := l.size(); many > few+1000+versionBytes || len(l.older) > 3 || len(l.pieces.lent) > 4 {
-		t.Errorf("%d bytes are counted after two updates, %d after a thousand, with %d versions and %d values", few, many, len(l.older), len(l.pieces.lent))
+	if many := l.size(); many > few+1000+versionBytes || len(l.older) > 3 || len(l.pieces.separate) > 4 {
+		t.Errorf("%d bytes are counted after two updates, %d after a thousand, with %d versions and %d values", few, many, len(l.older), len(l.pieces.separate))
 	}
 }

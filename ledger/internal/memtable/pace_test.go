@@ -28,7 +28,7 @@ func TestUpdatesKeepPaceWithACheckpoint(t *testing.T) {
 		{limit, limit, 0, false}, {5 * limit, limit, 0.5, false}, // all wait for its end
 		{1140, 1900, 0, false}, {1160, 1900, 0, true}, {1900, 1900, 0, false}, // the frozen one is small
 	} {
-		if slow := outruns(one.size, one.room, limit, one.done); slow != one.slow {
+		if slow := exceedsShare(one.size, one.room, limit, one.done); slow != one.slow {
 			t.Errorf("%d bytes of %d, %v of it done: slowed down %v, want %v", one.size, one.room, one.done, slow, one.slow)
 		}
 	}
@@ -38,7 +38,7 @@ func TestUpdatesKeepPaceWithACheckpoint(t *testing.T) {
 func TestWhoUpdatesMuchLeavesRoomForOthers(t *testing.T) {
 	held, goOn := make(chan struct{}), make(chan struct{})
 	s, err := Over(&kv.Memory{}, Options{Mark: Mark{"m", []byte("m")}, Limit: 100_000, Portion: 1000, Step: func(at Step) {
-		if at == SetAside {
+		if at == Staged {
 			close(held)
 			<-goOn
 		}
@@ -54,7 +54,7 @@ func TestWhoUpdatesMuchLeavesRoomForOthers(t *testing.T) {
 		t.Helper()
 		over, cancel := context.WithCancel(t.Context())
 		cancel()
-		if err := s.AwaitRoom(over); (err != nil) != want || want && !errors.Is(err, context.Canceled) {
+		if err := s.AwaitCapacity(over); (err != nil) != want || want && !errors.Is(err, context.Canceled) {
 			t.Errorf("whoever makes much waits: %v, want %v", err, want)
 		}
 	}
@@ -69,10 +69,10 @@ func TestWhoUpdatesMuchLeavesRoomForOthers(t *testing.T) {
 	write("a", 21_000) // a fifth is done
 	waits(true)
 	write("c", 5000) // and this need not wait
-	before := s.hurry.Load()
+	before := s.waiters.Load()
 	got := make(chan error)
-	go func() { got <- s.AwaitRoom(t.Context()) }()
-	for deadline := time.Now().Add(10 * time.Second); s.hurry.Load() == before; time.Sleep(time.Millisecond) {
+	go func() { got <- s.AwaitCapacity(t.Context()) }()
+	for deadline := time.Now().Add(10 * time.Second); s.waiters.Load() == before; time.Sleep(time.Millisecond) {
 		check.Need(t, !time.Now().After(deadline), "the checkpoint may pause while somebody waits for it")
 	}
 	close(goOn)
@@ -98,20 +98,20 @@ func TestHowFarACheckpointIs(t *testing.T) {
 	l := filled(100, "near", "far")
 	want := func(what string, s *stage, now time.Time, share float64) {
 		t.Helper()
-		got := s.at(now)
+		got := s.done(now)
 		check.That(t, math.Abs(got-share) <= 1e-9, "%s: %v of it is done, want %v", what, got, share)
 	}
-	first := effortFor(l, efforts{Aside: unknownEffort})
-	begun := first.begin(Aside, 200)
+	first := effortFor(l, efforts{Staging: unknownEffort})
+	begun := first.begin(Staging, 200)
 	want("nothing done", begun, begun.begun, 0)
-	want("all aside", first.end(Aside, 200, 2*time.Millisecond), time.Now(), 0.5)
+	want("all aside", first.end(Staging, 200, 2*time.Millisecond), time.Now(), 0.5)
 	want("half in its place", first.end("near", 100, time.Millisecond), time.Now(), 0.75)
 	want("all in its place", first.end("far", 100, 3*time.Millisecond), time.Now(), 1)
-	each := first.learned()
-	check.That(t, each[Aside] == 10*time.Microsecond && each["near"] == 10*time.Microsecond &&
+	each := first.nextEfforts()
+	check.That(t, each[Staging] == 10*time.Microsecond && each["near"] == 10*time.Microsecond &&
 		each["far"] == 30*time.Microsecond, "it took %v", each)
 	next := effortFor(l, each)
-	want("a third of the time", next.pass(Aside, 200), time.Now(), 1./3)
+	want("a third of the time", next.count(Staging, 200), time.Now(), 1./3)
 	want("half of it", next.end("near", 100, time.Second), time.Now(), 0.5)
 	s := next.begin("far", 100)
 	for _, one := range []struct{ after, share float64 }{{0, 0.5}, {1, 2. / 3}, {3, 1}, {1000, 1}} {
@@ -128,7 +128,7 @@ func TestOneCheckpointIsNoRuleForAll(t *testing.T) {
 	e.end("few", fewRecords-1, time.Minute)
 	e.end("hung", fewRecords, time.Hour)
 	e.end("quick", fewRecords, 0)
-	if each, want := e.learned(), (efforts{"few": 7, "gone": 8, "hung": mostEffort, "quick": 1}); !maps.Equal(each, want) {
+	if each, want := e.nextEfforts(), (efforts{"few": 7, "gone": 8, "hung": maxEffort, "quick": 1}); !maps.Equal(each, want) {
 		t.Errorf("it has learned %v, want %v", each, want)
 	}
 }
@@ -153,8 +153,8 @@ func TestACheckpointIsReckonedByTheOneBefore(t *testing.T) {
 	base := &observed{look: func() {}}
 	var s *Table
 	var before float64 // how far it was
-	o := Options{Mark: Mark{"m", []byte("m")}, Portion: fewRecords * leastRecord, Step: func(at Step) {
-		if at != SetAside && at != Placed {
+	o := Options{Mark: Mark{"m", []byte("m")}, Portion: fewRecords * minRecord, Step: func(at Step) {
+		if at != Staged && at != Applied {
 			return
 		}
 		if now := s.stage.Load(); now.expected != 0 || now.from <= before || now.from >= 1 {
@@ -179,7 +179,7 @@ func TestACheckpointIsReckonedByTheOneBefore(t *testing.T) {
 		return w.Put("m", []byte("m"), []byte("1"))
 	}))
 	check.Must(t, s.Checkpoint())
-	if buckets := slices.Sorted(maps.Keys(s.efforts)); !slices.Equal(buckets, []string{"a", "aside", "b"}) || s.efforts[Aside] == unknownEffort/4 {
+	if buckets := slices.Sorted(maps.Keys(s.efforts)); !slices.Equal(buckets, []string{"a", "aside", "b"}) || s.efforts[Staging] == unknownEffort/4 {
 		t.Errorf("of the checkpoint is known %v", s.efforts)
 	}
 	check.That(t, s.stage.Load() == nil && before != 0, "it is over, and seems to run, or was never seen to")
