@@ -12,7 +12,7 @@ import (
 	"github.com/sluicedp/sluice/ledger/internal/kv"
 )
 
-var errReadOnly = errors.New("the base was opened for reading only")
+var errReadOnly = errors.New("the file was opened for reading only")
 
 // Checkpoint writes everything that was published before the call to the base, if it is not there
 // yet. Records are written in the order of buckets and keys: in one transaction, or in many small
@@ -69,9 +69,9 @@ func (t *Table) endCheckpoint() {
 	t.callWritten()
 }
 
-// callWritten calls Written for the last write to the base, unless this or another goroutine has done so.
-// checkpointing is not held, so the next checkpoint need not wait for Written: checkpoints limit
-// how much is in memory.
+// callWritten calls Written for the last write to the base, unless this or another goroutine has
+// done so. checkpointing is not held, so the next checkpoint need not wait for Written: checkpoints
+// limit how much is in memory.
 func (t *Table) callWritten() {
 	t.callingWritten.Lock()
 	defer t.callingWritten.Unlock()
@@ -136,8 +136,9 @@ func (t *Table) setLayers(c *layers) {
 	t.current.Store(c)
 }
 
-// writeFrozen writes the frozen layer to the base and removes the layer. checkpointing must be held, so
-// that no other layer is frozen concurrently. The caller calls endCheckpoint, which calls Written.
+// writeFrozen writes the frozen layer to the base and removes the layer. checkpointing must be
+// held, so that no other layer is frozen concurrently. The caller calls endCheckpoint, which calls
+// Written.
 func (t *Table) writeFrozen() error {
 	t.callStep(Frozen)
 	if err := t.storeFrozen(); err != nil {
@@ -238,8 +239,8 @@ func apply(w kv.Writer, bucket string, key, value []byte) error {
 	return w.Put(bucket, key, value)
 }
 
-// recordFailure records why a checkpoint failed, calls Failed, and returns err. It stops the table if the
-// state of the base is unknown or the base was replaced.
+// recordFailure records why a checkpoint failed, calls Failed, and returns err. It stops the table
+// if the state of the base is unknown or the base was replaced.
 func (t *Table) recordFailure(err error) error {
 	if errors.Is(err, kv.ErrUncertain) || errors.Is(err, kv.ErrReplaced) {
 		_ = t.stop(err)
@@ -260,8 +261,8 @@ func (t *Table) setFailed(err error) {
 	t.failed, t.failedAt = err, time.Now()
 }
 
-// checkpointIfFull begins a checkpoint in the background if the active layer exceeds the limit. writing must
-// be held.
+// checkpointIfFull begins a checkpoint in the background if the active layer exceeds the limit.
+// writing must be held.
 func (t *Table) checkpointIfFull() {
 	if t.options.ReadOnly || t.current.Load().active.size() <= t.options.Limit {
 		return
@@ -289,7 +290,7 @@ func (t *Table) canRetry() bool {
 func (t *Table) writeInBackground() {
 	go func() {
 		defer t.endCheckpoint()
-		_ = t.writeFrozen() // makeRoom returns the error to updates that need memory
+		_ = t.writeFrozen() // awaitCapacity returns the error to updates that need memory
 	}()
 }
 

@@ -16,7 +16,7 @@ type slot struct {
 }
 
 // find returns the record of a layer with a key, whose hash is given.
-func (ix *index) find(in *layer, key []byte, hash uint64) (i id, found bool) {
+func (ix *index) find(l *layer, key []byte, hash uint64) (i id, found bool) {
 	if ix.count == 0 {
 		return 0, false
 	}
@@ -26,7 +26,7 @@ func (ix *index) find(in *layer, key []byte, hash uint64) (i id, found bool) {
 		if s.number == 0 {
 			return 0, false
 		}
-		if s.hash == uint32(hash) && bytes.Equal(in.key(id(s.number-1)), key) {
+		if s.hash == uint32(hash) && bytes.Equal(l.key(id(s.number-1)), key) {
 			return id(s.number - 1), true
 		}
 	}
@@ -48,7 +48,7 @@ func (ix *index) add(hash uint64, i id) {
 	ix.count++
 }
 
-// location puts a slot at the first free position for its hash.
+// place puts a slot at the first free position for its hash.
 func (ix *index) place(s slot) {
 	mask := len(ix.slots) - 1
 	at := int(s.hash) & mask

@@ -228,9 +228,9 @@ func (l *layer) newRecord(key []byte) id {
 	return id(l.count - 1)
 }
 
-// pushVersion makes the newest version of a record an older one, and drops older versions that no reader
-// sees. It does not drop the version that was published last, because a reader may begin before the
-// next one is published.
+// pushVersion makes the newest version of a record an older one, and drops older versions that no
+// reader sees. It does not drop the version that was published last, because a reader may begin
+// before the next one is published.
 func (l *layer) pushVersion(r *record) {
 	var n uint32
 	if last := len(l.unused) - 1; last >= 0 {

@@ -9,18 +9,18 @@ type pieces struct {
 	all      [][]byte // filled one after the other
 	filling  int      // index of the piece that is being filled; later pieces are empty
 	separate [][]byte // values with memory of their own
-	free     []uint32 // indexes of lent that are free
+	free     []uint32 // indexes of separate that are free
 }
 
-// location is the position of a key or a value. It has no pointer, so that the garbage collector need
-// not scan it.
+// location is the position of a key or a value. It has no pointer, so that the garbage collector
+// need not scan it.
 type location struct {
-	piece  uint32 // index of the piece or, with isLent added, of a value in lent
+	piece  uint32 // index of the piece or, with isLent added, of a value in separate
 	from   uint32
 	length uint32
 }
 
-// isSeparate is the bit that marks a place in lent.
+// isSeparate is the bit that marks a location in separate.
 const isSeparate = 1 << 31
 
 // The first pieces are small, because many layers are small. Pieces grow up to largePiece.
@@ -29,7 +29,7 @@ const (
 	largePiece = 1 << 20
 )
 
-// put copies a key or a value, to memory of its own if own is true, else to a piece.
+// put copies a key or a value, to memory of its own if isOwn is true, else to a piece.
 func (p *pieces) put(b []byte, isOwn bool) location {
 	if isOwn {
 		return p.putSeparate(bytes.Clone(b))
@@ -68,7 +68,7 @@ func (p *pieces) reset() {
 	p.filling, p.separate, p.free = 0, p.separate[:0], p.free[:0]
 }
 
-// putSeparate stores a value with memory of its own, and returns its place.
+// putSeparate stores a value with memory of its own, and returns its location.
 func (p *pieces) putSeparate(b []byte) location {
 	last := len(p.free) - 1
 	if last < 0 {
@@ -80,7 +80,7 @@ func (p *pieces) putSeparate(b []byte) location {
 	return location{isSeparate | n, 0, uint32(len(b))}
 }
 
-// release frees a value with memory of its own, and returns its length. It returns 0 for a place
+// release frees a value with memory of its own, and returns its length. It returns 0 for a location
 // in a piece.
 func (p *pieces) release(at location) int64 {
 	if at.piece < isSeparate {
@@ -92,7 +92,7 @@ func (p *pieces) release(at location) int64 {
 	return int64(at.length)
 }
 
-// bytes returns the content of a place, or nil if its length is 0.
+// bytes returns the content of a location, or nil if its length is 0.
 func (p *pieces) bytes(at location) []byte {
 	switch {
 	case at.length == 0:

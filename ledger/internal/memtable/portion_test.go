@@ -12,8 +12,8 @@ import (
 	"github.com/sluicedp/sluice/ledger/internal/kv"
 )
 
-// FuzzPortion: what is stored aside is read, or refused as damaged, and nothing else happens,
-// though somebody has made the checksum fit.
+// FuzzPortion checks that any stored portion with a valid checksum is either decoded or returned as
+// ErrCorrupt.
 func FuzzPortion(f *testing.F) {
 	f.Add(beginPortion(nil, []byte("mark"), "bucket"))
 	f.Add(appendText(appendText(beginPortion(nil, []byte("mark"), "bucket"), "key"), "value"))
@@ -23,7 +23,7 @@ func FuzzPortion(f *testing.F) {
 	f.Add([]byte{2})
 	f.Fuzz(func(t *testing.T, b []byte) {
 		number := portionKey(7)
-		stored := binary.BigEndian.AppendUint32(b[:len(b):len(b)], portionSum(number, b))
+		stored := binary.BigEndian.AppendUint32(b[:len(b):len(b)], sumOf(number, b))
 		p, err := decodePortion(number, stored)
 		again := beginPortion(nil, p.mark, p.bucket)
 		if err == nil {
@@ -37,13 +37,14 @@ func FuzzPortion(f *testing.F) {
 			return
 		}
 		check.That(t, p.bucket != Staging && p.bucket != "", "a portion of bucket %q", p.bucket)
-		// Whoever writes numbers in more bytes than need be gets other bytes back.
+		// A length that was encoded in more bytes than necessary is encoded shorter.
 		again = endPortion(again, number, p.isLast)
 		check.That(t, len(again) != len(stored) || bytes.Equal(again, stored), "%x becomes %x", stored, again)
 	})
 }
 
-func TestAPortionIsNoOther(t *testing.T) {
+// A portion is valid only under its own number, and only as a whole.
+func TestDecodePortion_OtherNumberOrTruncated_IsCorrupt(t *testing.T) {
 	b := endPortion(appendText(appendText(beginPortion(nil, []byte("mark"), "b"), "key"), "value"), portionKey(1), true)
 	check.OK(t, check.Err(decodePortion(portionKey(1), b)))
 	for _, number := range [][]byte{portionKey(2), portionKey(1)[1:], nil} {
@@ -52,9 +53,9 @@ func TestAPortionIsNoOther(t *testing.T) {
 	check.WantErr(t, check.Err(decodePortion(portionKey(1), b[:crc32.Size])), kv.ErrCorrupt, "a checksum alone")
 }
 
-// What setAside never writes is refused, before it takes long: buckets and keys that do not rise,
-// and very many buckets.
-func TestWhatIsAsideIsInOrder(t *testing.T) {
+// Staged content that stageFrozen never writes is ErrCorrupt: buckets or keys that do not rise, and
+// too many buckets.
+func TestOver_StagedOutOfOrder_IsCorrupt(t *testing.T) {
 	mark := Mark{"meta", []byte("m")}
 	over := func(buckets ...[]string) error {
 		base := new(kv.Memory)

@@ -11,14 +11,14 @@ import (
 // reader is a [kv.Reader] over layers and a snapshot of the base.
 type reader struct {
 	table           *Table
-	toleratesDamage bool // tolerates damage: the mark of the base may be missing or unreadable
+	toleratesDamage bool // the mark of the base may be missing or unreadable
 	layers          *layers
 	at              uint64 // number of the last update that it sees
 	base            kv.Reader
 	mark            []byte                // of the base at the beginning
 	fn              func(kv.Reader) error // function of the caller
 	run             func(kv.Reader) error // runOn as a function value, created once
-	mustRetry       bool                  // the snapshot of the base did not match the layers: try again
+	mustRetry       bool                  // the snapshot of the base did not match the layers
 }
 
 func newReader(t *Table) *reader {
@@ -65,7 +65,7 @@ func (r *reader) end() error {
 	}
 	now, err := r.table.markOf(r.base)
 	if err != nil || !bytes.Equal(now, r.mark) {
-		return r.table.stop(fmt.Errorf("%w: it has changed while it was read", kv.ErrOverwritten))
+		return r.table.stop(fmt.Errorf("%w: its mark changed during a read", kv.ErrOverwritten))
 	}
 	return nil
 }

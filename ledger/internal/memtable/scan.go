@@ -59,8 +59,8 @@ func (c *cursor) next() {
 	}
 }
 
-// count moves all runs past the current key, and takes the first visible value. That is the newest,
-// because runs of newer layers come first.
+// advance moves all runs past the current key, and takes the first visible value. That is the
+// newest, because runs of newer layers come first.
 func (c *cursor) advance() (seen bool) {
 	rest := c.runs[:0]
 	for _, r := range c.runs {
@@ -77,7 +77,7 @@ func (c *cursor) advance() (seen bool) {
 	return seen
 }
 
-// count moves past the first record, and returns what an update sees of it.
+// advance moves past the first record, and returns what an update sees of it.
 func (r *run) advance(at uint64) (value []byte, known bool) {
 	r.in.mu.RLock()
 	defer r.in.mu.RUnlock()
@@ -88,7 +88,8 @@ func (r *run) advance(at uint64) (value []byte, known bool) {
 	return value, known
 }
 
-// visitBelow visits records with keys below key, or all if key is nil. It returns false if visit did.
+// visitBelow visits records with keys below key, or all if key is nil. It returns false if visit
+// did.
 func (c *cursor) visitBelow(key []byte, visit func(key, value []byte) bool) bool {
 	for ; c.key != nil && (key == nil || bytes.Compare(c.key, key) < 0); c.next() {
 		if c.value != nil && !visit(c.key, c.value) {

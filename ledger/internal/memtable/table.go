@@ -97,8 +97,8 @@ type Table struct {
 	compacting     lock.Lock              // held by Compact, which may wait long; locked before checkpointing
 	checkpointing  lock.Lock              // held during a checkpoint, and by Close
 	callingWritten sync.Mutex             // held while Written runs, and by Close; locked after checkpointing
-	pendingMark    atomic.Pointer[[]byte] // mark of the last write to the base, until Written is called for it; then nil
-	writing        sync.Mutex             // held by each update, and while the active layer is frozen; locked after both
+	pendingMark    atomic.Pointer[[]byte] // mark of the last write to the base; nil after Written was called
+	writing        sync.Mutex             // held by each update and while freezing the active layer; locked after both
 	writer         *writer                // of the current update; guarded by writing
 	current        atomic.Pointer[layers] // changed only with mu held
 	stage          atomic.Pointer[stage]  // progress of the current checkpoint; nil if it has not begun to write
@@ -217,8 +217,8 @@ func (t *Table) view(base func(func(kv.Reader) error) error, r *reader) error {
 	}
 }
 
-// viewOnce runs a reader once. It sets r.again if a checkpoint began or ended before the snapshot of the
-// base was taken.
+// viewOnce runs a reader once. It sets r.mustRetry if a checkpoint began or ended before the
+// snapshot of the base was taken.
 func (t *Table) viewOnce(base func(func(kv.Reader) error) error, r *reader) (err error) {
 	r.mustRetry = false
 	if r.layers, r.at, err = t.enter(); err != nil {
@@ -378,7 +378,7 @@ func (t *Table) checkMark(c *layers, r kv.Reader) (mark []byte, err error) {
 	case c.frozen != nil && bytes.Equal(found, c.next):
 		return c.next, nil
 	}
-	return nil, t.stop(fmt.Errorf("%w: it is not where this process left it", kv.ErrOverwritten))
+	return nil, t.stop(fmt.Errorf("%w: its mark is not the one that this process wrote", kv.ErrOverwritten))
 }
 
 // Size implements [kv.Store]: it returns the bytes of the base plus the bytes in memory that the

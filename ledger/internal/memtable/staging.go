@@ -39,8 +39,8 @@ const (
 	// place changes a page of its own, however short the record is. bbolt keeps about ten kilobytes
 	// of memory for that page until the commit. So the largest portion changes about 2,000 pages.
 	minRecord = 512
-	// portionsPerTransaction is the number of portions that one transaction stages.
-	portionsPerTransaction = 4
+	// portionsPerTx is the number of portions that one transaction stages.
+	portionsPerTx = 4
 	// maxBuckets limits the number of buckets in the staging area. A ledger has about a dozen. The
 	// limit bounds the work that a forged file can cause.
 	maxBuckets = 64
@@ -54,9 +54,9 @@ type portion struct {
 	records []byte // pairs of key and value; the value of a deleted record is empty
 }
 
-// A stored portion begins with a byte that is isLast for the last portion. Mark, bucket and records
-// follow. A checksum of these and of the key under which the portion is stored, its number, is at
-// the end.
+// A stored portion begins with a byte that is lastPortion for the last portion. Mark, bucket and
+// records follow. A checksum of these and of the key under which the portion is stored, its number,
+// is at the end.
 const (
 	anyPortion  = 0
 	lastPortion = 1
@@ -72,7 +72,7 @@ func endPortion(b, number []byte, last bool) []byte {
 	if last {
 		b[0] = lastPortion
 	}
-	return binary.BigEndian.AppendUint32(b, portionSum(number, b))
+	return binary.BigEndian.AppendUint32(b, sumOf(number, b))
 }
 
 // appendText appends the length of a text, as a varint, and the text.
@@ -80,21 +80,21 @@ func appendText[T string | []byte](b []byte, text T) []byte {
 	return append(binary.AppendUvarint(b, uint64(len(text))), text...)
 }
 
-// portionSum returns the CRC-32C of a portion's number and encoded content.
-func portionSum(number, b []byte) uint32 {
+// sumOf returns the CRC-32C of a portion's number and encoded content.
+func sumOf(number, b []byte) uint32 {
 	table := crc32.MakeTable(crc32.Castagnoli)
 	return crc32.Update(crc32.Checksum(number, table), table, b)
 }
 
 // errPortion returns the error for a damaged portion.
 func errPortion() error {
-	return fmt.Errorf("%w: a part of a checkpoint that was written aside is damaged", kv.ErrCorrupt)
+	return fmt.Errorf("%w: a staged part of a checkpoint is damaged", kv.ErrCorrupt)
 }
 
 // decodePortion decodes a stored portion. The result refers to the memory of b.
 func decodePortion(number, b []byte) (p portion, err error) {
 	end := len(b) - crc32.Size
-	if len(number) != 8 || end < 1 || b[0] > lastPortion || binary.BigEndian.Uint32(b[end:]) != portionSum(number, b[:end]) {
+	if len(number) != 8 || end < 1 || b[0] > lastPortion || binary.BigEndian.Uint32(b[end:]) != sumOf(number, b[:end]) {
 		return p, errPortion()
 	}
 	mark, rest, hasMark := cutText(b[1:end])
@@ -105,9 +105,9 @@ func decodePortion(number, b []byte) (p portion, err error) {
 	return portion{mark, b[0] == lastPortion, string(bucket), records}, nil
 }
 
-// cutText returns the text at the beginning of b, and the rest of b. sound is false if b does not
+// cutText returns the text at the beginning of b, and the rest of b. isWhole is false if b does not
 // begin with a whole text.
-func cutText(b []byte) (text, rest []byte, sound bool) {
+func cutText(b []byte) (text, rest []byte, isWhole bool) {
 	n, width := binary.Uvarint(b)
 	if width <= 0 || n > uint64(len(b)-width) {
 		return nil, nil, false
@@ -178,7 +178,7 @@ func (w *stagingWriter) add(bucket string, key, value []byte) error {
 func (w *stagingWriter) begin(bucket string) error {
 	switch len(w.full) {
 	case 0:
-	case portionsPerTransaction:
+	case portionsPerTx:
 		if err := w.flush(false); err != nil {
 			return err
 		}
@@ -292,7 +292,7 @@ func readPortion(w kv.Writer, n int, mark, memory []byte) (p portion, copied []b
 	copied = append(memory[:0], stored...)
 	p, err = decodePortion(number, copied)
 	if err == nil && !bytes.Equal(p.mark, mark) {
-		err = fmt.Errorf("%w: a part of another checkpoint is in the place of this one's", kv.ErrCorrupt)
+		err = fmt.Errorf("%w: staged part %d belongs to another checkpoint", kv.ErrCorrupt, n)
 	}
 	return p, copied, err
 }
@@ -326,8 +326,8 @@ type stagingReader struct {
 	last      []byte // key read last, of the current bucket
 }
 
-// readStaging returns the staged records of a base with this mark, or nil if there are none, and the
-// number of portions. It returns an error for content that setAside does not write.
+// readStaging returns the staged records of a base with this mark, or nil if there are none, and
+// the number of portions. It returns an error for content that stageFrozen does not write.
 func (t *Table) readStaging(r kv.Reader, mark []byte) (over *layer, count int, err error) {
 	a := &stagingReader{table: t, mark: mark}
 	scanned := r.Scan(Staging, nil, func(key, stored []byte) bool {
@@ -335,7 +335,7 @@ func (t *Table) readStaging(r kv.Reader, mark []byte) (over *layer, count int, e
 		return err == nil
 	})
 	if err = errors.Join(scanned, err); err == nil && a.staged != nil && !a.hasLast {
-		err = fmt.Errorf("%w: the last part of a checkpoint that was written aside is missing", kv.ErrCorrupt)
+		err = fmt.Errorf("%w: the last staged part of a checkpoint is missing", kv.ErrCorrupt)
 	}
 	return a.staged, a.count, err
 }
@@ -354,8 +354,7 @@ func (a *stagingReader) read(number, stored []byte) error {
 		a.staged = &layer{}
 	}
 	if a.count++; a.hasOthers || a.hasLast || binary.BigEndian.Uint64(number) != uint64(a.count) {
-		return fmt.Errorf("%w: parts of a checkpoint that was written aside are missing, or in the wrong place",
-			kv.ErrCorrupt)
+		return fmt.Errorf("%w: staged parts of a checkpoint are missing or out of order", kv.ErrCorrupt)
 	}
 	a.hasLast = p.isLast
 	return a.add(p)

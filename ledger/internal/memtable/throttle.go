@@ -6,33 +6,34 @@ import (
 	"time"
 )
 
-// throttleStep is the interval at which a waiting update or checkpoint checks whether it may continue.
-const throttleStep = time.Millisecond
+// pollStep is the interval at which a waiting update or checkpoint checks whether it may
+// continue.
+const pollStep = time.Millisecond
 
 // throttle delays an update while the checkpoint is too slow for the updates. Otherwise the memory
 // would fill up, and all updates would wait for the end of the checkpoint. writing must be held.
 func (t *Table) throttle() {
 	for t.mustThrottle() {
-		time.Sleep(throttleStep)
+		time.Sleep(pollStep)
 	}
 }
 
-// mustThrottle reports whether the free capacity fills faster than the current checkpoint progresses. If
-// no capacity is free, it returns false, because makeRoom waits then.
+// mustThrottle reports whether the free capacity fills faster than the current checkpoint
+// progresses. If no capacity is free, it returns false, because awaitCapacity waits then.
 func (t *Table) mustThrottle() bool {
 	c, s := t.current.Load(), t.stage.Load()
 	return c.frozen != nil && s != nil && t.stopped() == nil &&
 		exceedsShare(c.active.size(), t.capacity(c.frozen), t.options.Limit, s.done(time.Now()))
 }
 
-// capacity returns the capacity in bytes of the active layer over a frozen one. Both together may have
-// twice the limit, but the active layer always may have the limit.
+// capacity returns the capacity in bytes of the active layer over a frozen one. Both together may
+// have twice the limit, but the active layer always may have the limit.
 func (t *Table) capacity(frozen *layer) int64 {
 	return max(t.options.Limit, 2*t.options.Limit-frozen.size())
 }
 
-// exceedsShare is [Table.mustThrottle] for an active layer of the given size and capacity, over a frozen layer
-// of which the share done is written.
+// exceedsShare is [Table.mustThrottle] for an active layer of the given size and capacity, over a
+// frozen layer of which the share done is written.
 //
 // At the beginning of the checkpoint three quarters of the limit are held back. Updates get them
 // bit by bit as the checkpoint progresses, so that each update waits only a little. Updates wait
@@ -43,18 +44,18 @@ func exceedsShare(size, capacity, limit int64, done float64) bool {
 	return size < capacity && float64(size) > float64(capacity)-stillReserved
 }
 
-// AwaitCapacity waits while the free capacity is reserved for other callers. A caller that makes one
-// large update after another calls it before each of them. It returns when the checkpoint has
+// AwaitCapacity waits while the free capacity is reserved for other callers. A caller that makes
+// one large update after another calls it before each of them. It returns when the checkpoint has
 // progressed far enough. So other callers find some free capacity between two large updates, and
 // need not wait. It returns ctx.Err() if ctx ends first.
 func (t *Table) AwaitCapacity(ctx context.Context) error {
-	t.waiters.Add(1) // otherwise the checkpoint might pause until this caller updates, and each would wait for the other
+	t.waiters.Add(1) // otherwise the checkpoint might pause until this caller updates: a deadlock
 	defer t.waiters.Add(-1)
 	for t.isCrowded() {
 		select {
 		case <-ctx.Done():
 			return ctx.Err()
-		case <-time.After(throttleStep):
+		case <-time.After(pollStep):
 		}
 	}
 	return nil
@@ -75,16 +76,16 @@ func (t *Table) filled() float64 {
 // pauseIfAhead pauses a checkpoint after a transaction, as long as the checkpoint is ahead of the
 // updates and no caller waits for it. So other transactions are hardly delayed.
 func (t *Table) pauseIfAhead() {
-	for waited := time.Duration(0); waited < longestPause && t.waiters.Load() == 0 && t.isAhead(); waited += throttleStep {
-		time.Sleep(throttleStep)
+	for paused := time.Duration(0); paused < longestPause && t.waiters.Load() == 0 && t.isAhead(); paused += pollStep {
+		time.Sleep(pollStep)
 	}
 }
 
 // longestPause limits each pause, so that a checkpoint ends even if there are no updates.
 const longestPause = 5 * time.Millisecond
 
-// isAhead reports whether the share of the checkpoint that is done is larger than the filled share of
-// the active layer.
+// isAhead reports whether the share of the checkpoint that is done is larger than the filled share
+// of the active layer.
 func (t *Table) isAhead() bool {
 	return t.stage.Load().done(time.Now()) > t.filled()
 }
@@ -96,8 +97,8 @@ type stage struct {
 	expected time.Duration // duration of the transaction; 0 if none runs
 }
 
-// callStep returns the share of the checkpoint that is done. During a transaction it is an estimate, so
-// that waiting updates need not wait for the end of the transaction.
+// done returns the share of the checkpoint that is done. During a transaction it is an
+// estimate, so that waiting updates need not wait for the end of the transaction.
 func (s *stage) done(now time.Time) float64 {
 	if s.expected <= 0 {
 		return s.from
