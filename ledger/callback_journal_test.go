@@ -325,7 +325,7 @@ func journalClosed(t *testing.T, standby bool) {
 // One value of TruthOf never becomes that of a second object, in one request or in several.
 func TestTruthOf_SecondObject_IsErrTruthSource(t *testing.T) {
 	l := voters(t, inMemory(t, Options{}), "9", "ann", "bob")
-	both := order(t, "both", "1", "ann", "bob")
+	both := raiseOf(t, "both", "1", "ann", "bob")
 	both.Truth = api.TruthOf("yes")
 	wantErr(t, check.Err(l.Raise(t.Context(), both)), api.ErrTruthSource)
 	o := objectOf(t, l, "ann")
@@ -336,7 +336,7 @@ func TestTruthOf_SecondObject_IsErrTruthSource(t *testing.T) {
 	r = releaseOf(t, "ann again", "ann", "2")
 	r.Truth = one
 	release(t, l, r)
-	both = order(t, "rest", "1.5", "ann", "bob") // only bob needs a true value
+	both = raiseOf(t, "rest", "1.5", "ann", "bob") // only bob needs a true value
 	both.Truth = one
 	wantErr(t, check.Err(l.Raise(t.Context(), both)), api.ErrTruthSource)
 	o = objectOf(t, l, "bob")

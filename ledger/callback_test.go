@@ -141,7 +141,7 @@ func callers(t testing.TB) map[string]caller {
 	}
 	signing := func(o *Options, h *hook) { o.Signer = hookedSigner{o.Signer, h} }
 	sold := func(t testing.TB, l *Ledger) { sell(t, l, purchase(t, "s", "acme", "1", person...)) }
-	sale, raise := purchase(t, "s", "acme", "1", person...), order(t, "r", "1", person...)
+	sale, raise := purchase(t, "s", "acme", "1", person...), raiseOf(t, "r", "1", person...)
 	capture := api.CaptureRequest{Key: "c", Reservation: 1, Truth: sameTruth("yes")}
 	held := func(t testing.TB, l *Ledger) {
 		reserve(t, l, api.ReserveRequest{Key: "h", Order: sale.Order, For: time.Hour})
@@ -170,7 +170,7 @@ func callers(t testing.TB) map[string]caller {
 		"RaiseRequest.Truth":      sending(raise, (*Ledger).Raise, func(r *api.RaiseRequest, h *hook) { r.Truth = h.truth }),
 		"ReleaseRequest.Truth": sending(releaseOf(t, "r", person[0], "1"), (*Ledger).Release,
 			func(r *api.ReleaseRequest, h *hook) { r.Truth = h.truth }),
-		"AnswerRequest.Truth": sending(inquire(t, "a", "majority:yes", "0.25", nil, person...), (*Ledger).Answer,
+		"AnswerRequest.Truth": sending(answerRequest(t, "a", "majority:yes", "0.25", nil, person...), (*Ledger).Answer,
 			func(r *api.AnswerRequest, h *hook) { r.Truth = h.truth }),
 		"EnrollRequest.Progress": sending(enrolment, (*Ledger).Enroll, func(r *api.EnrollRequest, h *hook) { r.Progress = h.progress }),
 		"EnrollRequest.Terms": sending(enrolment, (*Ledger).Enroll, func(r *api.EnrollRequest, h *hook) {

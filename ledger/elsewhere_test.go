@@ -84,7 +84,7 @@ func TestAJournalElsewhereOutlivesTheFile(t *testing.T) {
 	}
 	want := pairs(t, l.engine.Store)
 	reader := open(t, asItIs(t, between), Options{ReadOnly: true, Journal: h.options().Journal})
-	same(t, "read only", pairs(t, reader.engine.Store), want)
+	wantSameRecords(t, "read only", pairs(t, reader.engine.Store), want)
 	wantClean(t, reader, api.VerifyRequest{})
 	closed(t, reader)
 	must(t, l.engine.Claim.Release()) // as if it were on another machine
@@ -94,7 +94,7 @@ func TestAJournalElsewhereOutlivesTheFile(t *testing.T) {
 	}
 
 	next := open(t, between, h.options())
-	same(t, "taken over", pairs(t, next.engine.Store), want)
+	wantSameRecords(t, "taken over", pairs(t, next.engine.Store), want)
 	_, err := l.Release(t.Context(), releaseOf(t, "late", names[0], "3"))
 	check.That(t, errors.Is(err, api.ErrStopped) && errors.Is(err, journal.ErrFenced), "who was fenced gets %v", err)
 	release(t, next, releaseOf(t, "after", names[0], "3"))

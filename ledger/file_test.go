@@ -265,7 +265,7 @@ func TestJournalReplaced_NextCall_StopsTheLedgerAndLosesNothing(t *testing.T) {
 			"sell": func(ctx context.Context, l *Ledger) error {
 				return check.Err(l.Sell(ctx, purchase(t, "s", "acme", "2")))
 			},
-			"raise": func(ctx context.Context, l *Ledger) error { return check.Err(l.Raise(ctx, order(t, "o", "2"))) },
+			"raise": func(ctx context.Context, l *Ledger) error { return check.Err(l.Raise(ctx, raiseOf(t, "o", "2"))) },
 			"sweep": func(ctx context.Context, l *Ledger) error {
 				return check.Err(l.Advance(ctx, api.AdvanceRequest{Key: "a", Truth: truth}))
 			},

@@ -103,7 +103,7 @@ func TestCostOfAudit_EnrolmentsRefusalsAndSweeps_IsLinear(t *testing.T) {
 			objects := crowd(20)
 			enroll(t, l, "vote", "0.5", objects...)
 			for i := range n {
-				done := carryOut(t, l, partial(order(t, fmt.Sprint(i), "1", objects...)))
+				done := raise(t, l, partial(raiseOf(t, fmt.Sprint(i), "1", objects...)))
 				check.Need(t, len(done.Refused) == len(objects), "%+v", done)
 			}
 		},

@@ -248,7 +248,7 @@ func TestCommitsAreNotTakenForOverwriting(t *testing.T) {
 		})
 	}
 	for i := range tests.Tries(32, 60, 60) {
-		carryOut(t, l, order(t, fmt.Sprint(i), fmt.Sprintf("1.%03d", i), crowd(20)[i%19:]...))
+		raise(t, l, raiseOf(t, fmt.Sprint(i), fmt.Sprintf("1.%03d", i), crowd(20)[i%19:]...))
 		if i%20 == 10 {
 			must(t, l.Compact(t.Context(), nil))
 		}
@@ -270,7 +270,7 @@ func TestOverwriteChild(t *testing.T) {
 	l := open(t, path, Options{})
 	jobs := []func(i int) error{
 		func(i int) error {
-			return check.Err(l.Raise(t.Context(), order(t, fmt.Sprint("all", i), fmt.Sprintf("1.%06d", i))))
+			return check.Err(l.Raise(t.Context(), raiseOf(t, fmt.Sprint("all", i), fmt.Sprintf("1.%06d", i))))
 		},
 		func(i int) error {
 			return check.Err(l.Release(t.Context(), releaseOf(t, fmt.Sprint("one", i), crowd(2)[1], fmt.Sprintf("2.%06d", i))))
@@ -314,7 +314,7 @@ func TestAHostSurvivesOverwritingUnderLoad(t *testing.T) {
 	path := votersFile(t, "9", crowd(300)...)
 	old := content(t, path)
 	l := open(t, path, Options{})
-	carryOut(t, l, order(t, "first", "1"))
+	raise(t, l, raiseOf(t, "first", "1"))
 	closed(t, l)
 	live := content(t, path)
 	for name, over := range map[string][]byte{"older": old, "nothing": nil, "zeros": make([]byte, 2*len(live)), "shorter": live[:8192]} {

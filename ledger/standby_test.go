@@ -82,7 +82,7 @@ func (c *couple) followsWith(o Options) *Ledger {
 // wantCopy compares the records of a standby with those of a.
 func (c *couple) wantCopy(what string, b *Ledger) {
 	c.Helper()
-	same(c, what, recordsBut(pairs(c, b.engine.Store)), recordsBut(pairs(c, c.a.engine.Store)))
+	wantSameRecords(c, what, recordsBut(pairs(c, b.engine.Store)), recordsBut(pairs(c, c.a.engine.Store)))
 }
 
 // copied makes another copy of a's file for b.
@@ -136,7 +136,7 @@ func TestAStandbyFollows(t *testing.T) {
 	for what, err := range map[string]error{
 		"Withdraw": b.Withdraw(t.Context(), api.ObjectRequest{Key: "no", Object: "bea"}), "Forget": b.Forget(t.Context(), api.ObjectRequest{Key: "no", Object: "bea"}),
 		"Release": check.Err(b.Release(t.Context(), releaseOf(t, "no", "bea", "3"))), "DefineQuestion": b.DefineQuestion(t.Context(), "no", vote()),
-		"Raise": check.Err(b.Raise(t.Context(), order(t, "no", "3", "bea"))), "Cancel": b.Cancel(t.Context(), "no", 1),
+		"Raise": check.Err(b.Raise(t.Context(), raiseOf(t, "no", "3", "bea"))), "Cancel": b.Cancel(t.Context(), "no", 1),
 	} {
 		check.That(t, errors.Is(err, api.ErrReadOnly), "%s: %v", what, err)
 	}
