@@ -16,7 +16,7 @@ import (
 	"time"
 
 	"github.com/sluicedp/sluice/internal/check"
-	"github.com/sluicedp/sluice/internal/pace"
+	"github.com/sluicedp/sluice/internal/testenv"
 	"github.com/sluicedp/sluice/ledger/internal/kv"
 	"github.com/sluicedp/sluice/ledger/internal/kv/bolt"
 )
@@ -565,7 +565,7 @@ func TestUpdate_BaseFailsAfterFn_StopsTheTable(t *testing.T) {
 
 // Close makes no checkpoint: updates that are only in memory are lost, as if the process had ended.
 func TestClose_UpdatesInMemory_WritesNothing(t *testing.T) {
-	path := filepath.Join(pace.Scratch(t), "base")
+	path := filepath.Join(testenv.TempDir(t), "base")
 	s := tableOver(t, openBolt(t, path), Options{Mark: mark})
 	write(t, s, 1, "a", "1")
 	checkpoint(t, s)
@@ -593,7 +593,7 @@ func TestClose_DuringACheckpoint_Waits(t *testing.T) {
 // A read-only table takes updates in memory. A checkpoint fails, and so does a copy that would need
 // one.
 func TestReadOnly_UpdatesInMemory_CheckpointAndCopyFail(t *testing.T) {
-	dir := pace.Scratch(t)
+	dir := testenv.TempDir(t)
 	path := filepath.Join(dir, "base")
 	s := tableOver(t, openBolt(t, path), Options{Mark: mark})
 	write(t, s, 1, "a", "1")
@@ -613,7 +613,7 @@ func TestReadOnly_UpdatesInMemory_CheckpointAndCopyFail(t *testing.T) {
 
 // A copy, a compacted file and an inspection include the records that are only in memory.
 func TestCopyCompactInspect_RecordsInMemory_AreIncluded(t *testing.T) {
-	dir := pace.Scratch(t)
+	dir := testenv.TempDir(t)
 	s := tableOver(t, openBolt(t, filepath.Join(dir, "base")), Options{Mark: mark})
 	defer s.Close()
 	write(t, s, 1, "a", "1", "b", "1")

@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"github.com/sluicedp/sluice/internal/check"
-	"github.com/sluicedp/sluice/internal/pace"
+	"github.com/sluicedp/sluice/internal/testenv"
 	"github.com/sluicedp/sluice/ledger/internal/kv"
 )
 
@@ -309,7 +309,7 @@ func TestCheckpoint_LargeFailsAtAnyTransaction_IsResumed(t *testing.T) {
 // A copy is never taken during a checkpoint, so its staging area is empty. Checkpoints wait for a
 // copy only until its snapshot is taken.
 func TestCopyTo_DuringUpdates_CopyHasEmptyStagingArea(t *testing.T) {
-	dir := pace.Scratch(t)
+	dir := testenv.TempDir(t)
 	s := tableOver(t, openBolt(t, filepath.Join(dir, "base")), Options{Mark: mark, Limit: 5000, Portion: 500})
 	defer s.Close()
 	writeNumber(t, s, 1)
@@ -320,7 +320,7 @@ func TestCopyTo_DuringUpdates_CopyHasEmptyStagingArea(t *testing.T) {
 			writeNumber(t, s, n)
 		}
 	})
-	for n := range pace.Scale(10, 100) {
+	for n := range testenv.Scale(10, 100) {
 		path := filepath.Join(dir, fmt.Sprint("copy ", n))
 		check.Must(t, s.CopyTo(t.Context(), path, kv.Copying(n%2), nil, nil))
 		copied := openBolt(t, path)
@@ -414,7 +414,7 @@ func TestUpdate_ReadOnlyOverStaged_IgnoresTheLimit(t *testing.T) {
 // CopyTo first makes a checkpoint. Another checkpoint waits until the snapshot of the copy is
 // taken.
 func TestCheckpoint_CopyHasNoSnapshotYet_Waits(t *testing.T) {
-	dir := pace.Scratch(t)
+	dir := testenv.TempDir(t)
 	applied, goOn := make(chan struct{}, 1), make(chan struct{})
 	var s *Table
 	var checkpoints sync.WaitGroup
