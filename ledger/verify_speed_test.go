@@ -55,7 +55,7 @@ func scanned(t testing.TB, l *Ledger) (took time.Duration, n uint64) {
 }
 
 // A log verifies also if the state that it makes does not fit into the memory allowed. With more
-// events this measures: SLUICE_VERIFY_EVENTS=1000000 go test -run VerifiesInLittleMemory -v
+// events this measures: SLUICE_VERIFY_EVENTS=1000000 go test -run StateLargerThanMemory -v
 // ./ledger
 func TestVerify_StateLargerThanMemory_Succeeds(t *testing.T) {
 	usualGarbage(t)
