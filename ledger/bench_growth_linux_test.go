@@ -21,7 +21,7 @@ import (
 	"golang.org/x/mod/sumdb/tlog"
 
 	"github.com/sluicedp/sluice/internal/check"
-	"github.com/sluicedp/sluice/internal/pace"
+	"github.com/sluicedp/sluice/internal/testenv"
 	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/ledger/internal/documents"
 	"github.com/sluicedp/sluice/ledger/internal/event"
@@ -34,7 +34,7 @@ import (
 // 20 GB of disk.
 func growthCrowds() []int {
 	objects := []int{10_000, 100_000, 1_000_000}
-	if pace.Long() {
+	if testenv.Long() {
 		objects = append(objects, 10_000_000)
 	}
 	return objects

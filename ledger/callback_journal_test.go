@@ -17,7 +17,7 @@ import (
 	"golang.org/x/mod/sumdb/note"
 
 	"github.com/sluicedp/sluice/internal/check"
-	"github.com/sluicedp/sluice/internal/pace"
+	"github.com/sluicedp/sluice/internal/testenv"
 	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/ledger/internal/kv"
 	"github.com/sluicedp/sluice/ledger/journal"
@@ -97,7 +97,7 @@ func newHookedHosts(t *testing.T, standby bool) *hookedHosts {
 	if standby {
 		host, h.path = "b", h.file
 	} else {
-		h.path = filepath.Join(pace.Scratch(t), "a.db")
+		h.path = filepath.Join(testenv.TempDir(t), "a.db")
 		must(t, check.Err(h.a.Backup(t.Context(), h.path, nil)))
 		closed(t, h.a)
 	}

@@ -22,7 +22,7 @@ import (
 	"golang.org/x/mod/sumdb/note"
 
 	"github.com/sluicedp/sluice/internal/check"
-	"github.com/sluicedp/sluice/internal/pace"
+	"github.com/sluicedp/sluice/internal/testenv"
 	"github.com/sluicedp/sluice/ledger/api"
 	says "github.com/sluicedp/sluice/ledger/event"
 	"github.com/sluicedp/sluice/ledger/journal"
@@ -308,7 +308,7 @@ func (c caller) after(prepare func(testing.TB, *Ledger)) caller {
 // copyingBy makes a copy.
 func copyingBy(how func(*Ledger, context.Context, string, func(done, total int)) (api.Copied, error)) func(testing.TB, *Ledger, *hook) error {
 	return func(t testing.TB, l *Ledger, h *hook) error {
-		return check.Err(how(l, t.Context(), pace.Scratch(t)+"/copy.db", h.progress))
+		return check.Err(how(l, t.Context(), testenv.TempDir(t)+"/copy.db", h.progress))
 	}
 }
 
@@ -329,7 +329,7 @@ func refusedInTheCommit(t testing.TB, l *Ledger, _ *hook) error {
 func (c caller) start(t *testing.T) (l *Ledger, h *hook, log *journalLog, run func() error) {
 	h, log = &hook{}, &journalLog{}
 	signer, _, public := logKey(t, "sluice-test", 1)
-	path := pace.Scratch(t) + "/ledger.db"
+	path := testenv.TempDir(t) + "/ledger.db"
 	must(t, Create(t.Context(), path, CreateOptions{Currency: "USD", LogKey: public}))
 	o := Options{Signer: signer, Logger: zerolog.New(log)}
 	if c.options != nil {

@@ -20,7 +20,7 @@ import (
 	"golang.org/x/mod/sumdb/tlog"
 
 	"github.com/sluicedp/sluice/internal/check"
-	tests "github.com/sluicedp/sluice/internal/pace"
+	tests "github.com/sluicedp/sluice/internal/testenv"
 	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/ledger/internal/event"
 	"github.com/sluicedp/sluice/ledger/internal/kv"
@@ -125,7 +125,7 @@ type damager struct {
 func newDamager(t *testing.T, original []byte, records []pair) *damager {
 	t.Helper()
 	// In memory where that is possible: opening a file that was changed syncs it.
-	d := &damager{t: t, path: filepath.Join(tests.Scratch(t), "ledger.db"), original: original, records: records}
+	d := &damager{t: t, path: filepath.Join(tests.TempDir(t), "ledger.db"), original: original, records: records}
 	must(t, os.WriteFile(d.path, original, 0o600))
 	file := check.Value(os.OpenFile(d.path, os.O_RDWR, 0))(t)
 	d.file = file

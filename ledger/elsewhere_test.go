@@ -15,7 +15,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"github.com/sluicedp/sluice/internal/check"
-	"github.com/sluicedp/sluice/internal/pace"
+	"github.com/sluicedp/sluice/internal/testenv"
 	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/ledger/internal/kv"
 	"github.com/sluicedp/sluice/ledger/journal"
@@ -62,7 +62,7 @@ func (h *host) one() (found *journaltest.Memory) {
 // asItIs returns a copy of a file as it is now.
 func asItIs(t *testing.T, path string) (copied string) {
 	t.Helper()
-	copied = filepath.Join(pace.Scratch(t), "copied.db")
+	copied = filepath.Join(testenv.TempDir(t), "copied.db")
 	must(t, os.WriteFile(copied, content(t, path), 0o600))
 	return copied
 }

@@ -16,8 +16,8 @@ import (
 	"github.com/sluicedp/sluice/internal/check"
 	"github.com/sluicedp/sluice/internal/exact"
 	"github.com/sluicedp/sluice/internal/fixture"
-	"github.com/sluicedp/sluice/internal/pace"
 	"github.com/sluicedp/sluice/internal/stattest"
+	"github.com/sluicedp/sluice/internal/testenv"
 	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/ledger/event"
 	"github.com/sluicedp/sluice/policy"
@@ -473,7 +473,7 @@ func steadyOutputs(seed uint64) *finite.Sampler {
 
 // A backup, a compacted copy and the file compacted in place have the mechanism and go on with it.
 func TestCopies_FiniteQuestion_GoOnWithTheMechanism(t *testing.T) {
-	dir := pace.Scratch(t)
+	dir := testenv.TempDir(t)
 	path := filepath.Join(dir, "ledger.db")
 	check.Must(t, Create(t.Context(), path, CreateOptions{Currency: "USD"}))
 	l := guests(t, open(t, path, Options{}), "ann", "bob", "cid")

@@ -14,7 +14,7 @@ import (
 	"golang.org/x/mod/sumdb/note"
 
 	"github.com/sluicedp/sluice/internal/check"
-	tests "github.com/sluicedp/sluice/internal/pace"
+	tests "github.com/sluicedp/sluice/internal/testenv"
 	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/ledger/internal/event"
 	"github.com/sluicedp/sluice/ledger/internal/kv"
@@ -304,7 +304,7 @@ func TestBackupsWhileOthersWrite(t *testing.T) {
 		return n, nil
 	})
 	<-begun
-	dir := tests.Scratch(t)
+	dir := tests.TempDir(t)
 	for i := range 4 {
 		before := stats(t, l).Events
 		copyTo := l.Backup

@@ -16,7 +16,7 @@ import (
 
 	"github.com/sluicedp/sluice/internal/check"
 	"github.com/sluicedp/sluice/internal/fixture"
-	"github.com/sluicedp/sluice/internal/pace"
+	"github.com/sluicedp/sluice/internal/testenv"
 	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/ledger/internal/enrollment"
 	"github.com/sluicedp/sluice/ledger/internal/event"
@@ -341,7 +341,7 @@ func TestGoldenLedger_WrittenAgain_IsTheSameBytes(t *testing.T) {
 		check.That(t, written[k], "the ledger has no event of the kind %s", k)
 	}
 
-	path := filepath.Join(pace.Scratch(t), "ledger.db")
+	path := filepath.Join(testenv.TempDir(t), "ledger.db")
 	must(t, bolt.Create(path, func(kv.Writer) error { return nil }))
 	file := check.Value(bolt.Open(path, false))(t)
 	defer file.Close()

@@ -20,7 +20,7 @@ import (
 
 	"github.com/sluicedp/sluice/internal/check"
 	"github.com/sluicedp/sluice/internal/exact"
-	tests "github.com/sluicedp/sluice/internal/pace"
+	tests "github.com/sluicedp/sluice/internal/testenv"
 	"github.com/sluicedp/sluice/ledger/api"
 	says "github.com/sluicedp/sluice/ledger/event"
 	"github.com/sluicedp/sluice/ledger/internal/engine"
@@ -84,7 +84,7 @@ func create(t testing.TB) (path string) {
 	t.Helper()
 	dir := t.TempDir
 	if _, test := t.(*testing.T); test {
-		dir = func() string { return tests.Scratch(t) }
+		dir = func() string { return tests.TempDir(t) }
 	}
 	path = filepath.Join(dir(), "ledger.db")
 	must(t, Create(t.Context(), path, CreateOptions{Currency: "USD"}))

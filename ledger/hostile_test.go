@@ -16,7 +16,7 @@ import (
 
 	"github.com/sluicedp/sluice/internal/check"
 	"github.com/sluicedp/sluice/internal/exact"
-	tests "github.com/sluicedp/sluice/internal/pace"
+	tests "github.com/sluicedp/sluice/internal/testenv"
 	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/ledger/internal/event"
 	"github.com/sluicedp/sluice/ledger/internal/kv"
@@ -546,7 +546,7 @@ func TestOpen_OtherFormatVersion_IsErrVersion(t *testing.T) {
 // A file of format 1, which had no sales, is refused before anything else in it is read: its
 // records would be read as something else.
 func TestOpen_FormatOne_IsErrVersionAndUnchanged(t *testing.T) {
-	path := filepath.Join(tests.Scratch(t), "old.db")
+	path := filepath.Join(tests.TempDir(t), "old.db")
 	must(t, bolt.Create(path, func(w kv.Writer) error {
 		for _, p := range formatOne(t) {
 			if err := w.Put(p.bucket, p.key, p.value); err != nil {
@@ -598,7 +598,7 @@ func TestEvents_NewerEventVersion_IsErrVersion(t *testing.T) {
 }
 
 func TestOpen_NotALedger_IsCorrupt(t *testing.T) {
-	dir := tests.Scratch(t)
+	dir := tests.TempDir(t)
 	write := func(name, text string) string {
 		path := filepath.Join(dir, name)
 		must(t, os.WriteFile(path, []byte(text), 0o600))

@@ -17,7 +17,7 @@ import (
 	"time"
 
 	"github.com/sluicedp/sluice/internal/check"
-	"github.com/sluicedp/sluice/internal/pace"
+	"github.com/sluicedp/sluice/internal/testenv"
 	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/ledger/internal/kv"
 	"github.com/sluicedp/sluice/ledger/journal"
@@ -258,7 +258,7 @@ func TestDescriptors_ChildProcess(t *testing.T) {
 }
 
 func TestLedger_FullTableOfDescriptors_GoesOn(t *testing.T) {
-	path := filepath.Join(pace.Scratch(t), "ledger.db")
+	path := filepath.Join(testenv.TempDir(t), "ledger.db")
 	must(t, os.Rename(votersFile(t, "9", crowd(4)...), path))
 	child := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestDescriptors_ChildProcess$", "-test.v")
 	child.Env = append(os.Environ(), descriptorsChild+"="+path)

@@ -20,7 +20,7 @@ import (
 
 	"github.com/sluicedp/sluice/internal/check"
 	"github.com/sluicedp/sluice/internal/fixture"
-	tests "github.com/sluicedp/sluice/internal/pace"
+	tests "github.com/sluicedp/sluice/internal/testenv"
 	"github.com/sluicedp/sluice/ledger/api"
 	says "github.com/sluicedp/sluice/ledger/event"
 	"github.com/sluicedp/sluice/ledger/evidence"
@@ -156,7 +156,7 @@ func TestNoiseKey_LedgerRebuilt_GivesTheSameResponses(t *testing.T) {
 // A backup is restored: what was given since is given again, and no second draw.
 func TestNoiseKey_BackupRestored_GivesTheSameResponses(t *testing.T) {
 	names, q := crowd(5), cities("direct")
-	path, copied := create(t), filepath.Join(tests.Scratch(t), "copy.db")
+	path, copied := create(t), filepath.Join(tests.TempDir(t), "copy.db")
 	l := open(t, path, Options{NoiseKey: noiseKeys("2026")})
 	define(t, l, q)
 	enrollUnder(t, l, q.Name, market(t, "9"), "40", names...)
@@ -414,7 +414,7 @@ func TestOpen_ReadOnlyWithNoiseKey_RecordsNoKey(t *testing.T) {
 // The key stands in no file, log line or error, whatever goes wrong; nor does its digest under any
 // fixed text.
 func TestNoiseKey_FilesLogsAndErrors_DoNotContainIt(t *testing.T) {
-	dir := tests.Scratch(t)
+	dir := tests.TempDir(t)
 	path := filepath.Join(dir, "ledger.db")
 	must(t, Create(t.Context(), path, CreateOptions{Currency: "USD"}))
 	var told bytes.Buffer

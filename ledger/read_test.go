@@ -13,7 +13,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"github.com/sluicedp/sluice/internal/check"
-	tests "github.com/sluicedp/sluice/internal/pace"
+	tests "github.com/sluicedp/sluice/internal/testenv"
 	"github.com/sluicedp/sluice/ledger/api"
 	says "github.com/sluicedp/sluice/ledger/event"
 	"github.com/sluicedp/sluice/ledger/internal/event"
@@ -247,7 +247,7 @@ func TestAbout_ReturnsWhatCreateWasGiven(t *testing.T) {
 	closed(t, l)
 	again := open(t, path, Options{}).About()
 	check.That(t, again == first, "%+v, then %+v", first, again)
-	other := tests.Scratch(t) + "/other.db"
+	other := tests.TempDir(t) + "/other.db"
 	key := goldenLogKey(t, "host.example")
 	must(t, Create(t.Context(), other, CreateOptions{Currency: "EUR", LogKey: key}))
 	about := open(t, other, Options{}).About()
@@ -255,7 +255,7 @@ func TestAbout_ReturnsWhatCreateWasGiven(t *testing.T) {
 		t.Errorf("%+v", about)
 	}
 	for _, bad := range []string{"host+1234+key", " ", key + "x", strings.Replace(key, "host", "ghost", 1)} {
-		path := tests.Scratch(t) + "/bad.db"
+		path := tests.TempDir(t) + "/bad.db"
 		err := Create(t.Context(), path, CreateOptions{Currency: "EUR", LogKey: bad})
 		check.That(t, errors.Is(err, api.ErrInvalid), "a ledger of the log key %q: %v", bad, err)
 		_, err = os.Stat(path)

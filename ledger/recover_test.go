@@ -9,7 +9,7 @@ import (
 	"testing"
 
 	"github.com/sluicedp/sluice/internal/check"
-	tests "github.com/sluicedp/sluice/internal/pace"
+	tests "github.com/sluicedp/sluice/internal/testenv"
 	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/ledger/internal/kv/bolt"
 )
@@ -17,7 +17,7 @@ import (
 // left copies a file and its journal as they are now: that is what a process leaves that dies.
 func left(t testing.TB, path string) (copied string) {
 	t.Helper()
-	copied = filepath.Join(tests.Scratch(t), "left.db")
+	copied = filepath.Join(tests.TempDir(t), "left.db")
 	must(t, os.WriteFile(copied, content(t, path), 0o600))
 	if _, err := os.Stat(path + ".journal"); err == nil {
 		must(t, os.CopyFS(copied+".journal", os.DirFS(path+".journal")))
@@ -29,7 +29,7 @@ func left(t testing.TB, path string) (copied string) {
 // was forgotten, somebody has left, something was sold and reserved meanwhile.
 func TestRecovery_JournalFolded_RestoresEveryRecord(t *testing.T) {
 	names := crowd(50)
-	path := filepath.Join(tests.Scratch(t), "ledger.db")
+	path := filepath.Join(tests.TempDir(t), "ledger.db")
 	must(t, Create(t.Context(), path, CreateOptions{}))
 	options := Options{TruthKey: truthKey(), NoiseKey: noiseKeys("one")}
 	l := sellers(t, open(t, path, options), "9", "9", names...)

@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/sluicedp/sluice/internal/check"
-	tests "github.com/sluicedp/sluice/internal/pace"
+	tests "github.com/sluicedp/sluice/internal/testenv"
 	"github.com/sluicedp/sluice/ledger/api"
 	says "github.com/sluicedp/sluice/ledger/event"
 	"github.com/sluicedp/sluice/ledger/internal/event"
@@ -220,7 +220,7 @@ func TestRefusals_LongList_IsCutOffAndInTheLog(t *testing.T) {
 	}
 	want := fmt.Sprintf("refused for %d objects: object", api.MaxPanel+more)
 	check.That(t, strings.Contains(err.Error(), want), "%.300q does not say %q", err, want)
-	if tests.Hurried() || !tests.Deep() {
+	if tests.Short() || !tests.Deep() {
 		return
 	}
 

@@ -16,7 +16,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"github.com/sluicedp/sluice/internal/check"
-	"github.com/sluicedp/sluice/internal/pace"
+	"github.com/sluicedp/sluice/internal/testenv"
 	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/ledger/journal"
 	"github.com/sluicedp/sluice/ledger/journal/journaltest"
@@ -88,7 +88,7 @@ func (c *couple) wantCopy(what string, b *Ledger) {
 // copied makes another copy of a's file for b.
 func (c *couple) copied(name string) string {
 	c.Helper()
-	path := filepath.Join(pace.Scratch(c), name)
+	path := filepath.Join(testenv.TempDir(c), name)
 	must(c, check.Err(c.a.Backup(c.Context(), path, nil)))
 	return path
 }
@@ -189,7 +189,7 @@ func recordsBut(all []pair) (left []pair) {
 // hears of it, and who reads or watches goes on.
 func TestTakeOver_UnderLoad_LosesNoResponse(t *testing.T) {
 	names := crowd(40)
-	for range pace.Tries(2, 10, 100) {
+	for range testenv.Tries(2, 10, 100) {
 		c := newCouple(t, names...)
 		b := c.follows()
 		var told sync.Map
@@ -312,7 +312,7 @@ func TestTakeOver_Failing_LeavesThePrimaryRunning(t *testing.T) {
 func TestOpen_FileOlderThanJournal_DoesNotFenceThePrimary(t *testing.T) {
 	c := newCouple(t, "ann", "bea", "cid")
 	closed(t, c.follows()) // the file names the journal now
-	old := filepath.Join(pace.Scratch(t), "old.db")
+	old := filepath.Join(testenv.TempDir(t), "old.db")
 	text := check.Value(os.ReadFile(c.file))(t)
 	must(t, os.WriteFile(old, text, 0o600))
 	release(t, c.a, releaseOf(t, "behind the copy", "bea", "1"))

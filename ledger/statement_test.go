@@ -17,7 +17,7 @@ import (
 	"golang.org/x/mod/sumdb/note"
 
 	"github.com/sluicedp/sluice/internal/check"
-	tests "github.com/sluicedp/sluice/internal/pace"
+	tests "github.com/sluicedp/sluice/internal/testenv"
 	"github.com/sluicedp/sluice/ledger/api"
 	says "github.com/sluicedp/sluice/ledger/event"
 	"github.com/sluicedp/sluice/ledger/evidence"
@@ -558,7 +558,7 @@ func (hashesOnly) Scan(string, []byte, func(key, value []byte) bool) error {
 // checkpoint is where it ends.
 func TestStatement_ConcurrentCommits_EndsAtItsCheckpoint(t *testing.T) {
 	signer, verifier, public := logKey(t, officeName, 4)
-	path := filepath.Join(tests.Scratch(t), "ledger.db")
+	path := filepath.Join(tests.TempDir(t), "ledger.db")
 	must(t, Create(t.Context(), path, CreateOptions{Currency: "USD", LogKey: public}))
 	l, s := openShim(t, path, Options{Signer: signer})
 	voters(t, l, "5", crowd(200)...)
@@ -602,7 +602,7 @@ func TestStatement_ConcurrentCommits_EndsAtItsCheckpoint(t *testing.T) {
 func TestStatement_ForgottenDuringReads_VerifiesOrIsErrForgotten(t *testing.T) {
 	signer, verifier, public := logKey(t, officeName, 4)
 	for read := range 3 {
-		path := filepath.Join(tests.Scratch(t), "ledger.db")
+		path := filepath.Join(tests.TempDir(t), "ledger.db")
 		must(t, Create(t.Context(), path, CreateOptions{Currency: "USD", LogKey: public}))
 		l, s := openShim(t, path, Options{Signer: signer})
 		voters(t, l, "5", "ann", "bob")
