@@ -328,7 +328,7 @@ func TestJournalReplaced_CheckpointInTheBackground_StopsTheLedger(t *testing.T) 
 	_ = l.engine.Checkpoint() // its end trims the journal
 	wantErr(t, check.Err(l.Release(t.Context(), releaseOf(t, "next", crowd(2)[1], "1"))), api.ErrReplaced)
 	wantErr(t, l.Close(), api.ErrReplaced)
-	log.await(t, "all that was acknowledged is in the file")
+	log.await(t, "everything acknowledged is now in the file")
 	check.Equal(t, release(t, open(t, path, Options{}), releaseOf(t, "told", crowd(1)[0], "1")).Value, told.Value, "the response to the key, again")
 }
 
