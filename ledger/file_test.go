@@ -312,7 +312,7 @@ func TestJournalReplaced_ByAnOlderCopy_IsNotOpenedWithIt(t *testing.T) {
 	overwrite(t, path, killed)
 	_, err := Open(t.Context(), path, Options{})
 	wantErr(t, err, api.ErrJournal)
-	check.That(t, err != nil && strings.Contains(err.Error(), "move that journal away"),
+	check.That(t, err != nil && strings.Contains(err.Error(), "move the journal away"),
 		"the error does not say what to do: %v", err)
 	must(t, os.RemoveAll(dir))
 	check.Equal(t, release(t, open(t, path, Options{}), releaseOf(t, "told", crowd(2)[1], "1")).Value, told.Value, "the response to the key, again")
