@@ -325,7 +325,7 @@ func emptyDetail(kind string) says.Detail {
 func policyKinds(t *testing.T) []string {
 	t.Helper()
 	_, err := policy.Parse([]byte(`{"kind":"?"}`))
-	_, list, ok := strings.Cut(fmt.Sprint(err), "(there are: ")
+	_, list, ok := strings.Cut(fmt.Sprint(err), "(known: ")
 	check.Need(t, ok, "an unknown kind: %v", err)
 	return strings.Split(strings.TrimSuffix(list, ")"), ", ")
 }
