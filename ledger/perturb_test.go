@@ -340,7 +340,8 @@ func fieldsOfEvents(t *testing.T) map[string]string {
 	return all
 }
 
-// testedElsewhere are fields that the log of the test does not have, or that have no other value, with the tests of them.
+// testedElsewhere are fields that the log of the test does not have, or that have no other value,
+// with the tests of them.
 func testedElsewhere() map[string]string {
 	return map[string]string{
 		"epoch.Object":       "TestVerify_ChangeUnderAnotherIdentity_IsFound",

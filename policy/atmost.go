@@ -118,7 +118,8 @@ func (c *comparison) afterAny(p, q *node) error {
 	case c.work < 0:
 		return errTooLong
 	case higher:
-		return fmt.Errorf("its ceiling after %d buyers at %s is ε=%v, above ε=%v before", e.buyers, e.at, e.most, e.allowed)
+		return fmt.Errorf("its ceiling after %d buyers at %s is ε=%v, above ε=%v before",
+			e.buyers, e.at, e.most, e.allowed)
 	}
 	return nil
 }

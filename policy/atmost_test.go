@@ -27,8 +27,8 @@ func higher(p, q Policy, from time.Time, buyers uint64) bool {
 	return false
 }
 
-// For policies that few buyers unlock, the comparison must find a higher ceiling if and only if there
-// is one.
+// For policies that few buyers unlock, the comparison must find a higher ceiling if and only if
+// there is one.
 func TestComparison_FewBuyers_FindsEveryHigherCeiling(t *testing.T) {
 	g := newGenerator(t)
 	not, proven := 0, 0
@@ -100,7 +100,8 @@ func TestAtMost_PolicyAllowsMore_IsReported(t *testing.T) {
 	}
 }
 
-// Each of a market's terms may become worse for buyers without the person's consent, but not better.
+// Each of a market's terms may become worse for buyers without the person's consent, but not
+// better.
 func TestAtMost_BetterTermsForBuyers_AreReported(t *testing.T) {
 	for name, test := range map[string]struct {
 		worse, better func(*Market)
@@ -143,8 +144,8 @@ func TestAtMost_BetterTermsForBuyers_AreReported(t *testing.T) {
 	check.Equal(t, must(t)(marketWith(func(*Market) {})).AtMost(past, at(0)), nil, "a sale that has opened already")
 }
 
-// If AtMost returns nil for two random markets, the first sells nothing that the second does not, and
-// nothing for less. If few levels are for sale, the reverse is true too.
+// If AtMost returns nil for two random markets, the first sells nothing that the second does not,
+// and nothing for less. If few levels are for sale, the reverse is true too.
 func TestAtMost_RandomMarkets_AgreesWithEnumeration(t *testing.T) {
 	g := generator{t, rand.New(rand.NewPCG(27, 20))}
 	names := []string{"a", "b", "c"}

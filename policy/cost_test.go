@@ -109,7 +109,8 @@ func TestRunningLog_In128Bits_AgreesWithLongIntegers(t *testing.T) {
 	check.That(t, settled >= tries/2, "%d of %d are settled", settled, tries)
 }
 
-// The running logarithm gives each level the same instant as a logarithm computed from the beginning.
+// The running logarithm gives each level the same instant as a logarithm computed from the
+// beginning.
 func TestHalving_RunningLog_AgreesWithEachLogarithm(t *testing.T) {
 	g := newGenerator(t)
 	levels, settled := 0, 0

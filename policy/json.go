@@ -34,8 +34,9 @@ func kindNames() []string {
 }
 
 // Parse reads a policy from JSON, in the form that the package documentation describes. It returns
-// an error that wraps [privacy.ErrInvalid] for unknown kinds; for unknown, missing or repeated fields and
-// other spellings of a field's name; for values out of range; and for text after the object.
+// an error that wraps [privacy.ErrInvalid] for unknown kinds; for unknown, missing or repeated
+// fields and other spellings of a field's name; for values out of range; and for text after the
+// object.
 func Parse(text []byte) (Policy, error) {
 	n, err := parse(text)
 	if err != nil {

@@ -45,7 +45,8 @@ func must(t testing.TB) func(Policy, error) Policy {
 	}
 }
 
-// wantInvalid checks that a constructor returns errInvalid, with a text of one line that contains why.
+// wantInvalid checks that a constructor returns errInvalid, with a text of one line that contains
+// why.
 func wantInvalid(t *testing.T, why string) func(Policy, error) {
 	return func(p Policy, err error) {
 		t.Helper()
@@ -345,7 +346,8 @@ func TestParse_TooManySteps_IsRefusedCheaply(t *testing.T) {
 	}
 }
 
-// Composing and reading one policy concurrently must be free of races, which the race detector checks.
+// Composing and reading one policy concurrently must be free of races, which the race detector
+// checks.
 func TestPolicy_ConcurrentUse_HasNoRace(t *testing.T) {
 	p := parsed(t, canonicalForms[3])
 	none := Fixed(privacy.Epsilon{}) // its line is empty

@@ -32,8 +32,8 @@ func TestPrice_CurveFloorAndUpgrade(t *testing.T) {
 		paid, want  int64
 	}{
 		{"0", "0", 0, 0}, {"0", "0.5", 0, 100}, {"0.5", "1", 100, 80}, {"1", "0.5", 180, 0}, {"1", "1", 180, 0}, {"1", "2", 180, 0}, {"0.5", "0.6", 100, 16},
-		// An amount paid at other prices counts in full: there is no refund, and a lower level costs
-		// nothing.
+		// An amount paid at other prices counts in full: there is no refund, and a lower level
+		// costs nothing.
 		{"0.5", "1", 60, 120}, {"0.5", "1", 180, 0}, {"0.5", "1", 181, 0}, {"0.5", "1", 0, 180}, {"1", "1", 0, 0}, {"1", "0.5", 0, 0},
 	} {
 		got := curve.Upgrade(eps(c.held), eps(c.level), c.paid)
@@ -83,8 +83,8 @@ func lineAt(points []Price, level int64) *big.Rat {
 	return nil
 }
 
-// Buyers who pool their levels know only what the highest of these levels says. For any purchases and
-// upgrades, they must have paid at least its price.
+// Buyers who pool their levels know only what the highest of these levels says. For any purchases
+// and upgrades, they must have paid at least its price.
 func TestUpgrade_PooledBuyers_PayAtLeastTheHighestLevel(t *testing.T) {
 	g := newGenerator(t)
 	tight := 0

@@ -9,8 +9,8 @@ import (
 	"github.com/sluicedp/sluice/internal/stattest"
 )
 
-// rationals have finite and infinite binary expansions, within one word and beyond it. Some are 0 or
-// 1, or next to them.
+// rationals have finite and infinite binary expansions, within one word and beyond it. Some are 0
+// or 1, or next to them.
 func rationals() []*big.Rat {
 	power := func(n uint) *big.Int { return new(big.Int).Lsh(big.NewInt(1), n) }
 	tiny := new(big.Rat).SetFrac(big.NewInt(1), power(200))

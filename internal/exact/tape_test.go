@@ -65,8 +65,8 @@ func (s specimen) ofMany() specimen {
 }
 
 // specimens returns mixtures with irrational thresholds, equal and different; with rational
-// thresholds of finite and infinite binary expansions; with 0 and 1; and with thresholds so close to
-// a short binary fraction that their intervals contain it.
+// thresholds of finite and infinite binary expansions; with 0 and 1; and with thresholds so close
+// to a short binary fraction that their intervals contain it.
 func specimens() []specimen {
 	list := []specimen{
 		responseSpecimen("response at ε=1, m=2", 2, 1_000_000_000),
@@ -92,8 +92,8 @@ func specimens() []specimen {
 	return list
 }
 
-// response returns the weights of a randomized response at ε = nano·10⁻⁹ on m values: the true value
-// with probability λ = (e^ε − 1)/(e^ε + m − 1), otherwise a uniform value.
+// response returns the weights of a randomized response at ε = nano·10⁻⁹ on m values: the true
+// value with probability λ = (e^ε − 1)/(e^ε + m − 1), otherwise a uniform value.
 func response(m, nano int64) func(prec uint) Weights {
 	return func(prec uint) Weights {
 		e := Exp(nano, prec)

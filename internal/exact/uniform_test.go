@@ -73,7 +73,8 @@ func TestLemire_FullWidth_EachValueHasEqualWords(t *testing.T) {
 // firstWord returns ⌈v·2⁶⁴/m⌉ = v·each + ⌈v·surplus/m⌉, which is 0 modulo 2⁶⁴ for v = m.
 func firstWord(v, each, surplus, m uint64) uint64 { return v*each + (v*surplus+m-1)/m }
 
-// By definition the value is ⌊word·m/2⁶⁴⌋, and a word is refused if the remainder is below 2⁶⁴ mod m.
+// By definition the value is ⌊word·m/2⁶⁴⌋, and a word is refused if the remainder is below 2⁶⁴ mod
+// m.
 func TestLemire_AgreesWithBigIntegers(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	all := new(big.Int).Lsh(big.NewInt(1), 64)

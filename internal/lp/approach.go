@@ -3,9 +3,9 @@ package lp
 import "math/big"
 
 // approach walks from the last basis to one that seems optimal, or to one that shows why there is
-// no optimum. Float64 numbers of size 1 do not show whether a constraint is violated by 1e-12. So if the
-// violation at the vertex is small, the walk continues from there with the violation as the unit
-// (A. Gleixner, D. Steffy, K. Wolter, "Iterative refinement for linear programming", INFORMS
+// no optimum. Float64 numbers of size 1 do not show whether a constraint is violated by 1e-12. So
+// if the violation at the vertex is small, the walk continues from there with the violation as the
+// unit (A. Gleixner, D. Steffy, K. Wolter, "Iterative refinement for linear programming", INFORMS
 // Journal on Computing 28, 2016).
 //
 // It returns the vertex, or nil if the constraints that the walk ended with are not a basis.

@@ -141,8 +141,8 @@ func fault(vars int, rows []Row, objective []Term, o *Optimum, err error) string
 	return ""
 }
 
-// combined returns the sum of the rows multiplied by the multipliers. signs is false if their number
-// is wrong, or if an inequality has a negative multiplier.
+// combined returns the sum of the rows multiplied by the multipliers. signs is false if their
+// number is wrong, or if an inequality has a negative multiplier.
 func combined(vars int, rows []Row, multipliers []*big.Rat) (left []*big.Rat, right *big.Rat, signs bool) {
 	left, right, signs = make([]*big.Rat, vars), new(big.Rat), len(multipliers) == len(rows)
 	for j := range left {
