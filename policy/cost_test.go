@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/sluicedp/sluice/internal/check"
-	"github.com/sluicedp/sluice/internal/pace"
+	"github.com/sluicedp/sluice/internal/testenv"
 )
 
 // longPolicies returns texts of each kind, about n times as long as the shortest, or with as many
@@ -55,7 +55,7 @@ func TestParse_AnyKind_TakesMemoryLinearInText(t *testing.T) {
 					parsed(t, text)
 				}
 			}) / times
-			check.That(t, int(took) <= (1+pace.Race)*(free+most*len(text)),
+			check.That(t, int(took) <= (1+testenv.Race)*(free+most*len(text)),
 				"%s: parsing %d bytes allocates %d bytes", kind, len(text), took)
 		}
 	}
