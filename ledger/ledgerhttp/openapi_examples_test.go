@@ -24,7 +24,7 @@ import (
 
 // After a change of the API that is meant, write the examples and the document again with
 //
-//	go test ./ledger/ledgerhttp -run 'TestExamples|TestDocument' -update
+//	go test ./ledger/ledgerhttp -run 'TestMaximize_Examples_HaveProvenAnswers|TestDocument' -update
 var update = goflag.Bool("update", false, "write the examples and the document of the API again")
 
 // documentFile is the document of the API in the repository, from which clients are generated.
