@@ -15,7 +15,7 @@ import (
 	"testing"
 
 	"github.com/sluicedp/sluice/internal/check"
-	tests "github.com/sluicedp/sluice/internal/pace"
+	tests "github.com/sluicedp/sluice/internal/testenv"
 	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/ledger/internal/engine"
 	"github.com/sluicedp/sluice/ledger/internal/event"
@@ -35,10 +35,10 @@ func content(t testing.TB, path string) []byte {
 	return check.Value(os.ReadFile(path))(t)
 }
 
-func TestPeopleAreNotDrawnTwiceFromACopiedBackup(t *testing.T) {
+func TestLedger_BackupCopiedOverFile_DrawsNoSecondResponse(t *testing.T) {
 	people := crowd(20)
 	path := votersFile(t, "5", people...)
-	backup := filepath.Join(tests.Scratch(t), "backup.db")
+	backup := filepath.Join(tests.TempDir(t), "backup.db")
 	l := open(t, path, Options{})
 	must(t, check.Err(l.Backup(t.Context(), backup, nil)))
 	for i, name := range people {
@@ -64,7 +64,7 @@ func TestPeopleAreNotDrawnTwiceFromACopiedBackup(t *testing.T) {
 func busy(t testing.TB) (path string, options Options) {
 	t.Helper()
 	signer, _, public := logKey(t, "example.com/busy", 7)
-	path, options = filepath.Join(tests.Scratch(t), "ledger.db"), Options{Signer: signer}
+	path, options = filepath.Join(tests.TempDir(t), "ledger.db"), Options{Signer: signer}
 	must(t, Create(t.Context(), path, CreateOptions{Currency: "USD", LogKey: public}))
 	l := open(t, path, options)
 	sellers(t, l, "3", "9", crowd(20)...)
@@ -83,8 +83,8 @@ func reserveOne(t testing.TB, key string) api.ReserveRequest {
 func calls(t *testing.T, l *Ledger) map[string]func() error {
 	all := everyCall(t, l)
 	maps.Copy(all, map[string]func() error{
-		"Backup":       func() error { return check.Err(l.Backup(t.Context(), filepath.Join(tests.Scratch(t), "copy"), nil)) },
-		"CompactTo":    func() error { return check.Err(l.CompactTo(t.Context(), filepath.Join(tests.Scratch(t), "copy"), nil)) },
+		"Backup":       func() error { return check.Err(l.Backup(t.Context(), filepath.Join(tests.TempDir(t), "copy"), nil)) },
+		"CompactTo":    func() error { return check.Err(l.CompactTo(t.Context(), filepath.Join(tests.TempDir(t), "copy"), nil)) },
 		"Compact":      func() error { return l.Compact(t.Context(), nil) },
 		"Checkpoint":   func() error { return check.Err(l.Checkpoint(t.Context())) },
 		"Levels":       func() error { return check.Err(api.Collect(l.Levels(t.Context(), "vote"))) },
@@ -112,7 +112,7 @@ func submitted(ctx context.Context, l *Ledger, decide engine.Decision) error {
 // other has.
 func branch(t testing.TB, from []byte, options Options, key string) []byte {
 	t.Helper()
-	path := filepath.Join(tests.Scratch(t), "branch.db")
+	path := filepath.Join(tests.TempDir(t), "branch.db")
 	overwrite(t, path, from)
 	l := open(t, path, options)
 	release(t, l, releaseOf(t, key, crowd(3)[2], "1.5"))
@@ -125,7 +125,7 @@ func branch(t testing.TB, from []byte, options Options, key string) []byte {
 // late. Nothing is written to it.
 func wantReplaced(t *testing.T, live, over []byte, options Options, call func(l *Ledger, overwrite func()) error) {
 	t.Helper()
-	path := filepath.Join(tests.Scratch(t), "live.db")
+	path := filepath.Join(tests.TempDir(t), "live.db")
 	overwrite(t, path, live)
 	l := open(t, path, options)
 	wantErr(t, call(l, func() { overwrite(t, path, over) }), api.ErrReplaced)
@@ -144,7 +144,7 @@ func committing(*state.State) ([]event.Change, error) {
 
 // What comes over the file is noticed by whatever is called first, and by everything that is called
 // later.
-func TestEveryCallNoticesAnOverwrittenFile(t *testing.T) {
+func TestEveryCall_FileOverwritten_IsErrReplaced(t *testing.T) {
 	path, options := busy(t)
 	old := content(t, path)
 	live := branch(t, old, options, "x")
@@ -165,11 +165,11 @@ func TestEveryCallNoticesAnOverwrittenFile(t *testing.T) {
 	}
 }
 
-func TestWhateverComesOverTheFileIsNoticed(t *testing.T) {
+func TestLedger_FileOverwrittenByAnyContent_IsErrReplaced(t *testing.T) {
 	path, options := busy(t)
 	old := content(t, path)
 	live := branch(t, old, options, "x")
-	compacted := filepath.Join(tests.Scratch(t), "compacted.db")
+	compacted := filepath.Join(tests.TempDir(t), "compacted.db")
 	l := open(t, path, options)
 	must(t, check.Err(l.CompactTo(t.Context(), compacted, nil)))
 	closed(t, l)
@@ -197,7 +197,7 @@ func TestWhateverComesOverTheFileIsNoticed(t *testing.T) {
 }
 
 // What was read before and behind it does not belong together, not even to refuse for it.
-func TestAFileOverwrittenWhileItIsReadIsNoticed(t *testing.T) {
+func TestLedger_FileOverwrittenDuringRead_IsErrReplaced(t *testing.T) {
 	path, options := busy(t)
 	old := content(t, path)
 	live, other := branch(t, old, options, "x"), branch(t, old, options, "x")
@@ -233,7 +233,7 @@ func TestAFileOverwrittenWhileItIsReadIsNoticed(t *testing.T) {
 
 // Nobody is told that the file was overwritten because others commit, or compact it, while it is
 // read.
-func TestCommitsAreNotTakenForOverwriting(t *testing.T) {
+func TestLedger_ReadsDuringCommitsAndCompact_AreNotErrReplaced(t *testing.T) {
 	path, options := busy(t)
 	l := open(t, path, options)
 	var all sync.WaitGroup
@@ -248,7 +248,7 @@ func TestCommitsAreNotTakenForOverwriting(t *testing.T) {
 		})
 	}
 	for i := range tests.Tries(32, 60, 60) {
-		carryOut(t, l, order(t, fmt.Sprint(i), fmt.Sprintf("1.%03d", i), crowd(20)[i%19:]...))
+		raise(t, l, raiseOf(t, fmt.Sprint(i), fmt.Sprintf("1.%03d", i), crowd(20)[i%19:]...))
 		if i%20 == 10 {
 			must(t, l.Compact(t.Context(), nil))
 		}
@@ -260,17 +260,17 @@ func TestCommitsAreNotTakenForOverwriting(t *testing.T) {
 
 const overwriteChild = "SLUICE_OVERWRITE_CHILD"
 
-// TestOverwriteChild is a host that goes on until its file is overwritten. It is run by the test
+// TestOverwrite_ChildProcess is a host that goes on until its file is overwritten. It is run by the test
 // below.
-func TestOverwriteChild(t *testing.T) {
+func TestOverwrite_ChildProcess(t *testing.T) {
 	path := os.Getenv(overwriteChild)
 	if path == "" {
-		t.Skip("run by TestAHostSurvivesOverwritingUnderLoad")
+		t.Skip("run by TestLedger_FileOverwrittenUnderLoad_EndsWithErrors")
 	}
 	l := open(t, path, Options{})
 	jobs := []func(i int) error{
 		func(i int) error {
-			return check.Err(l.Raise(t.Context(), order(t, fmt.Sprint("all", i), fmt.Sprintf("1.%06d", i))))
+			return check.Err(l.Raise(t.Context(), raiseOf(t, fmt.Sprint("all", i), fmt.Sprintf("1.%06d", i))))
 		},
 		func(i int) error {
 			return check.Err(l.Release(t.Context(), releaseOf(t, fmt.Sprint("one", i), crowd(2)[1], fmt.Sprintf("2.%06d", i))))
@@ -310,18 +310,18 @@ func TestOverwriteChild(t *testing.T) {
 // The memory that the file is mapped to ends where the file does, and changes with it. The host
 // meets that everywhere at once: it must come to an end by itself, with errors that say what
 // happened.
-func TestAHostSurvivesOverwritingUnderLoad(t *testing.T) {
+func TestLedger_FileOverwrittenUnderLoad_EndsWithErrors(t *testing.T) {
 	path := votersFile(t, "9", crowd(300)...)
 	old := content(t, path)
 	l := open(t, path, Options{})
-	carryOut(t, l, order(t, "first", "1"))
+	raise(t, l, raiseOf(t, "first", "1"))
 	closed(t, l)
 	live := content(t, path)
 	for name, over := range map[string][]byte{"older": old, "nothing": nil, "zeros": make([]byte, 2*len(live)), "shorter": live[:8192]} {
 		t.Run(name, func(t *testing.T) {
-			path := filepath.Join(tests.Scratch(t), "live.db")
+			path := filepath.Join(tests.TempDir(t), "live.db")
 			overwrite(t, path, live)
-			child := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestOverwriteChild$")
+			child := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestOverwrite_ChildProcess$")
 			child.Env = append(os.Environ(), overwriteChild+"="+path)
 			said := &heard{want: "ready", reached: make(chan struct{})}
 			child.Stdout, child.Stderr = said, said
@@ -370,7 +370,7 @@ func (h *heard) text() string {
 }
 
 // What a process wrote is not taken for somebody else's after a commit that failed without a trace.
-func TestAfterAFailedDecisionTheFileIsStillKnown(t *testing.T) {
+func TestRelease_AfterFailedCommit_IsNotErrReplaced(t *testing.T) {
 	l, s := openShim(t, votersFile(t, "5", "ann"), Options{})
 	s.set(failing, nil)
 	wantErr(t, check.Err(l.Release(t.Context(), releaseOf(t, "1", "ann", "1"))), errDisk)

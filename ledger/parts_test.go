@@ -32,13 +32,13 @@ func afterPart(then func()) func(done, total int) {
 // raiseInParts raises objects to ε=1 as far as that is possible. Then happens after the first part.
 func raiseInParts(t *testing.T, l *Ledger, names []string, then func()) api.RaiseResult {
 	t.Helper()
-	r := order(t, "raise", "1", names...)
+	r := raiseOf(t, "raise", "1", names...)
 	r.Partial, r.Progress = true, afterPart(then)
-	return carryOut(t, l, r)
+	return raise(t, l, r)
 }
 
 // Somebody of the part that was read ahead withdraws: nobody draws from whoever has left.
-func TestWhatIsReadAheadIsReadAgainWhenItHasChanged(t *testing.T) {
+func TestRaise_ObjectChangedAfterReadAhead_IsReadAgain(t *testing.T) {
 	names := crowd(3 * state.PartSize)
 	l := voters(t, inMemory(t, Options{}), "10", names...)
 	leaver, riser := names[state.PartSize+7], names[state.PartSize+8]
@@ -56,7 +56,7 @@ func TestWhatIsReadAheadIsReadAgainWhenItHasChanged(t *testing.T) {
 }
 
 // The same if that happens in the transaction of the part before, in front of it.
-func TestWhatChangedInFrontOfThePartBefore(t *testing.T) {
+func TestRaise_ObjectWithdrawnInSharedCommit_IsRefused(t *testing.T) {
 	names := crowd(3 * state.PartSize)
 	l, s := openShim(t, votersFile(t, "10", names...), Options{})
 	leaver := names[state.PartSize+7]
@@ -78,7 +78,7 @@ func TestWhatChangedInFrontOfThePartBefore(t *testing.T) {
 
 // A request that begins to hold budget leaves no event; yet what was decided before is not what
 // holds now.
-func TestWhatWasDecidedAheadRespectsLaterHolds(t *testing.T) {
+func TestRaise_HoldAddedAfterReadAhead_IsRespected(t *testing.T) {
 	names := crowd(3 * state.PartSize)
 	l := voters(t, inMemory(t, Options{}), "1.5", names...)
 	other := vote()
@@ -109,7 +109,7 @@ func TestWhatWasDecidedAheadRespectsLaterHolds(t *testing.T) {
 }
 
 // The clock goes back below the instant of the survey: the ceiling is that of the earlier instant.
-func TestWhatWasDecidedAheadRespectsAClockThatHasGoneBack(t *testing.T) {
+func TestRaise_ClockSetBackAfterReadAhead_UsesEarlierCeiling(t *testing.T) {
 	now := epoch().Add(24 * time.Hour)
 	l := inMemory(t, Options{Now: func() time.Time { return now }})
 	define(t, l, vote())
@@ -122,7 +122,7 @@ func TestWhatWasDecidedAheadRespectsAClockThatHasGoneBack(t *testing.T) {
 }
 
 // What stood in the way when the part in front was carried out, and only then, leaves nobody out.
-func TestWhatWasRefusedAheadIsAskedOnceMore(t *testing.T) {
+func TestRaise_RefusedInReadAhead_IsDecidedAgain(t *testing.T) {
 	names := crowd(3 * state.PartSize)
 	late := epoch().Add(24 * time.Hour)
 	calendar := check.Value(policy.Steps(policy.Step{At: epoch().Add(12 * time.Hour), Ceiling: eps(t, "1")}))(t)
@@ -157,7 +157,7 @@ func TestWhatWasRefusedAheadIsAskedOnceMore(t *testing.T) {
 			q := check.Value(l.requests.Question(t.Context(), "other"))(t)
 			some := request.Panel{Names: names, Question: q.Number}
 			h := &rules.Hold{Question: q.Number, Epsilon: eps(t, "1"), Covers: some.Contains}
-			request := order(t, "raise", "1", names...)
+			request := raiseOf(t, "raise", "1", names...)
 			request.Partial = true
 			parts := 0
 			request.Progress = func(int, int) {
@@ -171,7 +171,7 @@ func TestWhatWasRefusedAheadIsAskedOnceMore(t *testing.T) {
 					test.gone(l, h)
 				}
 			}
-			if result := carryOut(t, l, request); result.Drawn != len(names) || len(result.Refused) > 0 {
+			if result := raise(t, l, request); result.Drawn != len(names) || len(result.Refused) > 0 {
 				t.Errorf("%d drawn and %d refused of %d", result.Drawn, len(result.Refused), len(names))
 			}
 			wantClean(t, l, api.VerifyRequest{})
@@ -181,19 +181,19 @@ func TestWhatWasRefusedAheadIsAskedOnceMore(t *testing.T) {
 
 // A request keeps only so many truths. It asks again for the others, part by part, and no more
 // often than that.
-func TestTruthsThatAreNotKeptAreAskedForAgain(t *testing.T) {
+func TestRaise_MoreTruthsThanKept_RequestsThemAgain(t *testing.T) {
 	names := crowd(5*state.PartSize + 1)
 	l := voters(t, inMemory(t, Options{}), "10", names...)
 	l.requests.MaxTrueValues = 2 * state.PartSize
 	asked := map[string]int{}
-	request := order(t, "raise", "1")
+	request := raiseOf(t, "raise", "1")
 	request.Truth = func(ctx context.Context, q string, objects []string) ([]string, error) {
 		for _, name := range objects {
 			asked[name]++
 		}
 		return sameTruth("yes")(ctx, q, objects)
 	}
-	result := carryOut(t, l, request)
+	result := raise(t, l, request)
 	check.That(t, result.Drawn == len(names), "%+v", result)
 	for i, name := range names {
 		want := 1
@@ -207,13 +207,13 @@ func TestTruthsThatAreNotKeptAreAskedForAgain(t *testing.T) {
 
 // A source of truths that has none any more the second time leaves the object out, or stops the
 // request where it is.
-func TestATruthThatIsGoneTheSecondTime(t *testing.T) {
+func TestRaise_TruthMissingOnSecondRequest_RefusesTheObject(t *testing.T) {
 	names := crowd(3 * state.PartSize)
 	for _, partial := range []bool{true, false} {
 		l := voters(t, inMemory(t, Options{}), "10", names...)
 		l.requests.MaxTrueValues = state.PartSize
 		last, times := names[len(names)-1], 0
-		request := order(t, "raise", "1", names...)
+		request := raiseOf(t, "raise", "1", names...)
 		request.Partial = partial
 		request.Truth = func(ctx context.Context, q string, objects []string) ([]string, error) {
 			values, err := sameTruth("yes")(ctx, q, objects)
@@ -238,17 +238,17 @@ func TestATruthThatIsGoneTheSecondTime(t *testing.T) {
 }
 
 // A partial request names people whom nobody knows, several in one part, and some who have left.
-func TestAPartMadeAheadRefusesToo(t *testing.T) {
+func TestRaise_PartialWithUnknownAndWithdrawn_ListsThem(t *testing.T) {
 	known := crowd(3 * state.PartSize)
 	l := voters(t, inMemory(t, Options{}), "10", known...)
 	gone := []string{known[3], known[state.PartSize+5], known[state.PartSize+9], known[3*state.PartSize-1]}
 	for _, name := range gone {
 		must(t, l.Withdraw(t.Context(), api.ObjectRequest{Key: "leave " + name, Object: name}))
 	}
-	request := order(t, "raise", "1", append(slices.Clone(known), "person-05000x", "person-05001x", "person-09999x")...)
+	request := raiseOf(t, "raise", "1", append(slices.Clone(known), "person-05000x", "person-05001x", "person-09999x")...)
 	request.Partial = true
 	for range 2 { // the second time is told from the log
-		result := carryOut(t, l, request)
+		result := raise(t, l, request)
 		check.That(t, len(result.Refused) == 7 && result.Drawn == len(known)-len(gone),
 			"%d drawn, refused %+v", result.Drawn, result.Refused)
 	}
@@ -256,16 +256,16 @@ func TestAPartMadeAheadRefusesToo(t *testing.T) {
 }
 
 // A request whose commit failed goes on behind the last part that was committed.
-func TestARequestThatLostAPartGoesOn(t *testing.T) {
+func TestRaise_CommitOfAPartFails_ResumesAfterTheLastPart(t *testing.T) {
 	names := crowd(4 * state.PartSize)
 	l, s := openShim(t, votersFile(t, "10", names...), Options{})
-	request := order(t, "raise", "1", names...)
+	request := raiseOf(t, "raise", "1", names...)
 	request.Progress = afterPart(func() { s.set(func() error { return errDisk }, nil) })
 	wantErr(t, check.Err(l.Raise(t.Context(), request)), errDisk)
 	s.set(nil, nil)
 	release(t, l, releaseOf(t, "between", names[2*state.PartSize], "1"))
 	request.Progress = nil
-	result := carryOut(t, l, request)
+	result := raise(t, l, request)
 	check.That(t, result.Drawn == len(names)-1 && result.Reused == 1, "%+v", result)
 	wantClean(t, l, api.VerifyRequest{})
 }
@@ -284,12 +284,12 @@ func (p *panicking) View(fn func(kv.Reader) error) error {
 }
 
 // A panic in a survey is the caller's, and nothing has happened.
-func TestPanicsInASurvey(t *testing.T) {
+func TestRaise_PanicInSurvey_ReachesTheCaller(t *testing.T) {
 	names := crowd(4 * state.PartSize)
 	s := &panicking{Store: &kv.Memory{}}
 	begin(t, s)
 	l := voters(t, openMemory(t, s, Options{}), "10", names...)
-	request := order(t, "again", "2")
+	request := raiseOf(t, "again", "2")
 	asked := 0
 	request.Truth = func(ctx context.Context, q string, objects []string) ([]string, error) {
 		if asked++; asked == 2 {
@@ -305,14 +305,14 @@ func TestPanicsInASurvey(t *testing.T) {
 		_, err := l.Raise(t.Context(), request)
 		t.Errorf("no panic, but %v", err)
 	}()
-	result := carryOut(t, l, request)
+	result := raise(t, l, request)
 	check.That(t, result.Drawn == len(names), "%+v", result)
 	wantClean(t, l, api.VerifyRequest{})
 }
 
 // Slices of a survey end where they were bounded, whoever of them has left: nobody is asked for
 // twice.
-func TestASurveyAsksForEachOnce(t *testing.T) {
+func TestRaise_WithdrawnAtSliceEnds_RequestsEachTruthOnce(t *testing.T) {
 	names := crowd(3*state.PartSize + 1)
 	l := voters(t, inMemory(t, Options{}), "10", names...)
 	left := append(slices.Clone(names[5:25]), names[state.PartSize-1], names[3*state.PartSize-1], names[3*state.PartSize])
@@ -320,14 +320,14 @@ func TestASurveyAsksForEachOnce(t *testing.T) {
 		must(t, l.Withdraw(t.Context(), api.ObjectRequest{Key: "leave " + name, Object: name}))
 	}
 	var asked []string
-	request := order(t, "raise", "1")
+	request := raiseOf(t, "raise", "1")
 	request.Truth = func(ctx context.Context, q string, objects []string) ([]string, error) {
 		asked = append(asked, objects...)
 		return sameTruth("yes")(ctx, q, objects)
 	}
 	total := 0
 	request.Progress = func(_, all int) { total = all }
-	result := carryOut(t, l, request)
+	result := raise(t, l, request)
 	want := slices.DeleteFunc(slices.Clone(names), func(name string) bool { return slices.Contains(left, name) })
 	check.That(t, result.Drawn == len(want) && total == len(want) && slices.Equal(asked, want),
 		"%d of %d drawn, %d asked for, want %d", result.Drawn, total, len(asked), len(want))
@@ -336,7 +336,7 @@ func TestASurveyAsksForEachOnce(t *testing.T) {
 
 // Times are compared as they are in the log, also those that were never read from it: the monotonic
 // reading of the machine's clock does not see that somebody has set it back.
-func TestTimesHaveNoMonotonicReading(t *testing.T) {
+func TestState_SetClock_DropsTheMonotonicReading(t *testing.T) {
 	s := &state.State{}
 	s.SetClock(time.Now())
 	check.That(t, s.Clock == s.Clock.Round(0) && s.Now == s.Now.Round(0), "%v and %v", s.Clock, s.Now)
@@ -344,11 +344,11 @@ func TestTimesHaveNoMonotonicReading(t *testing.T) {
 
 // The memory of a part's changes is used again for the part after the next. What came of each part,
 // whom it left out above all, is told all the same.
-func TestEachPartTellsWhomItLeftOut(t *testing.T) {
+func TestRaise_ManyParts_ListsAllObjectsLeftOut(t *testing.T) {
 	const parts = 5
 	names := crowd(parts * state.PartSize)
 	l := voters(t, inMemory(t, Options{}), "10", names...)
-	request := order(t, "raise", "1")
+	request := raiseOf(t, "raise", "1")
 	request.Partial = true
 	var left []string
 	for i := 0; i < len(names); i += 1000 { // some in each part, at other places
@@ -363,7 +363,7 @@ func TestEachPartTellsWhomItLeftOut(t *testing.T) {
 		}
 		return values, nil
 	}
-	result := carryOut(t, l, request)
+	result := raise(t, l, request)
 	var refused []string
 	for _, r := range result.Refused {
 		refused = append(refused, r.Object)

@@ -13,7 +13,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"github.com/sluicedp/sluice/internal/check"
-	tests "github.com/sluicedp/sluice/internal/pace"
+	tests "github.com/sluicedp/sluice/internal/testenv"
 	"github.com/sluicedp/sluice/ledger/api"
 	says "github.com/sluicedp/sluice/ledger/event"
 	"github.com/sluicedp/sluice/ledger/internal/event"
@@ -25,7 +25,7 @@ import (
 // is recorded.
 
 // More events than one snapshot reads, from any offset.
-func TestEventsHaveNoGaps(t *testing.T) {
+func TestEvents_FromAnyNumber_HaveNoGaps(t *testing.T) {
 	l := voters(t, inMemory(t, Options{}), "1", crowd(scanSize+500)...)
 	last := stats(t, l).Events
 	for _, from := range []uint64{0, 1, 2, 500, scanSize, scanSize + 1, last - 1, last, last + 1, last + 2, 1 << 63, 1<<64 - 1} {
@@ -40,9 +40,9 @@ func TestEventsHaveNoGaps(t *testing.T) {
 }
 
 // Whoever has seen enough may stop, at any place.
-func TestReadersMayStopEarly(t *testing.T) {
+func TestIterators_StoppedEarly_DoNotFail(t *testing.T) {
 	l := voters(t, inMemory(t, Options{}), "1", "ann", "bob")
-	carryOut(t, l, order(t, "k", "0.5"))
+	raise(t, l, raiseOf(t, "k", "0.5"))
 	for range l.Events(t.Context(), 1) {
 		break
 	}
@@ -52,9 +52,9 @@ func TestReadersMayStopEarly(t *testing.T) {
 }
 
 // No snapshot is held while a caller looks at what it was given: it may call the ledger.
-func TestReadersMayWriteMeanwhile(t *testing.T) {
+func TestIterators_CallerWrites_DoesNotBlock(t *testing.T) {
 	l := voters(t, newLedger(t), "9", crowd(10)...)
-	carryOut(t, l, order(t, "k", "0.5"))
+	raise(t, l, raiseOf(t, "k", "0.5"))
 	n := 0
 	for r, err := range l.Responses(t.Context(), "vote", eps(t, "0.5")) {
 		must(t, err)
@@ -76,7 +76,7 @@ func TestReadersMayWriteMeanwhile(t *testing.T) {
 }
 
 // The log in words says what happened, in full.
-func TestEventsTellWhatHappened(t *testing.T) {
+func TestEvents_SmallLog_DescribesEveryEvent(t *testing.T) {
 	l := inMemory(t, Options{Now: epoch, TruthKey: truthKey()})
 	l.engine.Chances.Values = steadySampler()
 	two := policy.Fixed(eps(t, "2"))
@@ -84,9 +84,9 @@ func TestEventsTellWhatHappened(t *testing.T) {
 	_, err := l.Enroll(t.Context(), api.EnrollRequest{Key: "e", Question: "vote", Objects: []string{"ann"}, Policy: two, Cap: eps(t, "3")})
 	must(t, err)
 	release(t, l, releaseOf(t, "r", "ann", "0.5"))
-	r := order(t, "p", "0.25", "ann", "zoe")
+	r := raiseOf(t, "p", "0.25", "ann", "zoe")
 	r.Partial = true
-	carryOut(t, l, r)
+	raise(t, l, r)
 	three, half, quarter := eps(t, "3"), eps(t, "0.5"), eps(t, "0.25")
 	at := epoch()
 	want := []says.Event{
@@ -114,7 +114,7 @@ func TestEventsTellWhatHappened(t *testing.T) {
 	}
 }
 
-func TestObjectShowsBudgetAndLevels(t *testing.T) {
+func TestObject_ShowsBudgetAndLevels(t *testing.T) {
 	l := inMemory(t, Options{})
 	l.engine.Chances.Values = steadySampler()
 	define(t, l, vote())
@@ -144,7 +144,7 @@ func TestObjectShowsBudgetAndLevels(t *testing.T) {
 }
 
 // An object in 300 questions: their numbers take every form in a key, zero bytes included.
-func TestObjectShowsAllItsQuestions(t *testing.T) {
+func TestObject_ManyQuestions_ShowsAll(t *testing.T) {
 	const many = 300
 	l := inMemory(t, Options{})
 	for i := range many {
@@ -160,7 +160,7 @@ func TestObjectShowsAllItsQuestions(t *testing.T) {
 	auditStore(t, l.engine.Store)
 }
 
-func TestQuestionsAreListedAsDefined(t *testing.T) {
+func TestQuestions_Many_AreListedInOrder(t *testing.T) {
 	const many = scanSize + 10
 	l := inMemory(t, Options{})
 	_, _, err := l.engine.Submit(t.Context(), func(s *state.State) (changes []event.Change, err error) {
@@ -178,7 +178,7 @@ func TestQuestionsAreListedAsDefined(t *testing.T) {
 	}
 }
 
-func TestStatsCount(t *testing.T) {
+func TestStats_CountsObjectsChainsAndEvents(t *testing.T) {
 	path := votersFile(t, "9", "ann", "bob")
 	l := open(t, path, Options{})
 	define(t, l, smoker())
@@ -190,7 +190,7 @@ func TestStatsCount(t *testing.T) {
 	check.That(t, got == want, "got %+v, want %+v", got, want)
 }
 
-func TestReadingLeavesNoTrace(t *testing.T) {
+func TestReads_EveryCall_ChangeNothing(t *testing.T) {
 	l := voters(t, inMemory(t, Options{}), "9", "ann")
 	release(t, l, releaseOf(t, "k", "ann", "0.5"))
 	unchanged(t, l.engine.Store, func() {
@@ -204,7 +204,7 @@ func TestReadingLeavesNoTrace(t *testing.T) {
 	})
 }
 
-func TestReadOnlyReadsAndRefusesWrites(t *testing.T) {
+func TestOpen_ReadOnly_ReadsAndRefusesWrites(t *testing.T) {
 	path := votersFile(t, "9", "ann")
 	l := open(t, path, Options{})
 	first := release(t, l, releaseOf(t, "k", "ann", "0.5"))
@@ -224,7 +224,7 @@ func TestReadOnlyReadsAndRefusesWrites(t *testing.T) {
 		got := responses(t, l, "vote", eps(t, "0.5"))["ann"]
 		check.That(t, got == first, "got %v, want %v", got, first)
 		for _, call := range []string{"Release", "Raise", "Sell", "Capture", "Answer", "Advance"} { // no true value is asked for
-			_, err := drawing{key: "new", epsilon: "1", objects: []string{"ann"}, reservation: 1, truth: never(t)}.by(t, l, call)
+			_, err := drawing{key: "new", epsilon: "1", objects: []string{"ann"}, reservation: 1, truth: mustNotAsk(t)}.by(t, l, call)
 			wantErr(t, err, api.ErrReadOnly)
 		}
 	}
@@ -238,7 +238,7 @@ func TestReadOnlyReadsAndRefusesWrites(t *testing.T) {
 	check.That(t, n == 0, "a reader set the truth key")
 }
 
-func TestAboutIsWhatTheLedgerWasCreatedWith(t *testing.T) {
+func TestAbout_ReturnsWhatCreateWasGiven(t *testing.T) {
 	path := create(t)
 	l := open(t, path, Options{})
 	first := l.About()
@@ -247,7 +247,7 @@ func TestAboutIsWhatTheLedgerWasCreatedWith(t *testing.T) {
 	closed(t, l)
 	again := open(t, path, Options{}).About()
 	check.That(t, again == first, "%+v, then %+v", first, again)
-	other := tests.Scratch(t) + "/other.db"
+	other := tests.TempDir(t) + "/other.db"
 	key := goldenLogKey(t, "host.example")
 	must(t, Create(t.Context(), other, CreateOptions{Currency: "EUR", LogKey: key}))
 	about := open(t, other, Options{}).About()
@@ -255,7 +255,7 @@ func TestAboutIsWhatTheLedgerWasCreatedWith(t *testing.T) {
 		t.Errorf("%+v", about)
 	}
 	for _, bad := range []string{"host+1234+key", " ", key + "x", strings.Replace(key, "host", "ghost", 1)} {
-		path := tests.Scratch(t) + "/bad.db"
+		path := tests.TempDir(t) + "/bad.db"
 		err := Create(t.Context(), path, CreateOptions{Currency: "EUR", LogKey: bad})
 		check.That(t, errors.Is(err, api.ErrInvalid), "a ledger of the log key %q: %v", bad, err)
 		_, err = os.Stat(path)
@@ -265,7 +265,7 @@ func TestAboutIsWhatTheLedgerWasCreatedWith(t *testing.T) {
 
 // One line for each commit, refusal and failure, as the options say, with buyer and sale if it is
 // one, and none for what is free.
-func TestTheLogHasOneLineForEachCommitRefusalAndFailure(t *testing.T) {
+func TestLogger_CommitRefusalAndFailure_WriteOneLineEach(t *testing.T) {
 	var out bytes.Buffer
 	path := create(t)
 	closed(t, sellers(t, open(t, path, Options{}), "10", "1", "ann"))

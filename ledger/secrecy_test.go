@@ -144,7 +144,7 @@ func TestStoredAndReturned_OtherTruthsSameResponses_AreTheSame(t *testing.T) {
 			"mixed":      func(name string) string { return q.Values[int(name[0]+name[1])%n] },
 		} {
 			stored, returned, _ := day(truth)
-			same(t, "stored for the truths "+name, stored, wantStored)
+			wantSameRecords(t, "stored for the truths "+name, stored, wantStored)
 			check.That(t, reflect.DeepEqual(returned, wantReturned), "for the truths %s a host is told\n%v\nelse\n%v", name, returned, wantReturned)
 		}
 	}
@@ -277,7 +277,7 @@ func releaseOfDamaged(t *testing.T, q api.Question) error {
 }
 
 // What a request was told of truths is overwritten when it ends, and its names find only their own.
-func TestTruthsAreForgotten(t *testing.T) {
+func TestTrueValues_Forget_OverwritesThem(t *testing.T) {
 	first, second := []int32{1, rules.NoTruth}, []int32{2}
 	var x rules.TrueValues
 	x.Add([]string{"ann", "cid"}, first)

@@ -17,7 +17,7 @@ import (
 	"golang.org/x/mod/sumdb/note"
 
 	"github.com/sluicedp/sluice/internal/check"
-	tests "github.com/sluicedp/sluice/internal/pace"
+	tests "github.com/sluicedp/sluice/internal/testenv"
 	"github.com/sluicedp/sluice/ledger/api"
 	says "github.com/sluicedp/sluice/ledger/event"
 	"github.com/sluicedp/sluice/ledger/evidence"
@@ -54,17 +54,17 @@ func life(t testing.TB) *office {
 		func() { sell(t, o.Ledger, purchase(t, "drawn", "acme", "1.5", "ann")) },
 		func() { sell(t, o.Ledger, purchase(t, "bob alone", "acme", "0.5", "bob")) },
 		func() {
-			r := inquire(t, "asked", "majority:yes", "0.5", ballots("ann", "bob"), "ann", "bob")
+			r := answerRequest(t, "asked", "majority:yes", "0.5", ballots("ann", "bob"), "ann", "bob")
 			r.AcceptLoss = true
 			answerTo(t, o.Ledger, r)
 		},
 		func() {
-			r := order(t, "too much", "2", "ann", "bob")
+			r := raiseOf(t, "too much", "2", "ann", "bob")
 			r.Question, r.Partial = "smoker", true
 			r.Epsilon = eps(t, "0.75")
-			carryOut(t, o.Ledger, r)
+			raise(t, o.Ledger, r)
 			r.Key, r.Epsilon, r.Objects, r.All = "far too much", eps(t, "3"), []string{"ann"}, false
-			carryOut(t, o.Ledger, r)
+			raise(t, o.Ledger, r)
 		},
 		func() {
 			r := purchase(t, "", "zeta", "2", "ann", "bob").Order
@@ -136,7 +136,7 @@ func wantWholeLife(t *testing.T, o *office, st evidence.Statement) {
 	}
 }
 
-func TestAStatementIsWholeAndProven(t *testing.T) {
+func TestStatement_FullHistory_IsCompleteAndVerifies(t *testing.T) {
 	o := life(t)
 	st := statementOf(t, o.Ledger, "state", "ann")
 	wantSound(t, "the statement", st, o.keys)
@@ -168,7 +168,7 @@ func TestAStatementIsWholeAndProven(t *testing.T) {
 	auditStore(t, o.store)
 }
 
-func TestAStatementIsRepeated(t *testing.T) {
+func TestStatement_SameKey_IsTheSame(t *testing.T) {
 	o := life(t)
 	st := statementOf(t, o.Ledger, "state", "ann")
 	n := stats(t, o.Ledger).Events
@@ -180,7 +180,7 @@ func TestAStatementIsRepeated(t *testing.T) {
 	wantErr(t, check.Err(o.Statement(t.Context(), api.ObjectRequest{Key: "raised", Object: "ann"})), &api.KeyConflictError{})
 }
 
-func TestALaterStatementHasTheEarlierOne(t *testing.T) {
+func TestStatement_Later_ExtendsTheEarlierOne(t *testing.T) {
 	o := life(t)
 	early := statementOf(t, o.Ledger, "early", "ann")
 	o.later()
@@ -195,7 +195,7 @@ func TestALaterStatementHasTheEarlierOne(t *testing.T) {
 	}
 }
 
-func TestAStatementAfterForgetting(t *testing.T) {
+func TestStatement_ObjectForgotten_KeepsSumsOnly(t *testing.T) {
 	o := life(t)
 	before := statementOf(t, o.Ledger, "before", "ann")
 	o.later()
@@ -237,11 +237,11 @@ func TestAStatementAfterForgetting(t *testing.T) {
 	check.That(t, twice.Spent == st.Spent && twice.Forgotten > st.Forgotten, "%+v", twice)
 }
 
-func TestStatementsThatThereAreNot(t *testing.T) {
+func TestStatement_UnknownObjectOrInvalid_IsAnError(t *testing.T) {
 	o := life(t)
-	r := order(t, "stranger", "0.5", "ann", "dot")
+	r := raiseOf(t, "stranger", "0.5", "ann", "dot")
 	r.Partial = true
-	carryOut(t, o.Ledger, r)
+	raise(t, o.Ledger, r)
 	for _, name := range []string{"nobody", "dot"} {
 		wantErr(t, check.Err(o.Statement(t.Context(), api.ObjectRequest{Key: "k " + name, Object: name})), api.ErrUnknown)
 	}
@@ -274,7 +274,7 @@ func inSteps(t testing.TB) policy.Policy {
 	return check.Value(policy.Steps(policy.Step{At: epoch(), Ceiling: eps(t, "1")}))(t)
 }
 
-func TestEveryAlterationOfAStatementIsNamed(t *testing.T) {
+func TestStatementVerify_AnyFieldAltered_NamesIt(t *testing.T) {
 	o, st := full(t)
 	bob := statementOf(t, o.Ledger, "bob's", "bob")
 	wantAllNamed(t, o, st, 400)
@@ -315,7 +315,7 @@ func wantAllNamed(t *testing.T, o *office, st evidence.Statement, least int) {
 }
 
 // Whatever is left out, the statement does not hold together any more.
-func TestWhatAStatementLeavesOut(t *testing.T) {
+func TestStatementVerify_EventLeftOut_IsAFault(t *testing.T) {
 	o, st := full(t)
 	for i, f := range st.Events {
 		other := copyOf(t, st)
@@ -359,7 +359,7 @@ func responseIn(f *evidence.Fact) *string {
 	return nil
 }
 
-func TestSplicedStatements(t *testing.T) {
+func TestStatementVerify_Spliced_IsAFault(t *testing.T) {
 	o, st := full(t)
 	bob := statementOf(t, o.Ledger, "bob's", "bob")
 	later := statementOf(t, o.Ledger, "ann's later", "ann")
@@ -434,7 +434,7 @@ func TestSplicedStatements(t *testing.T) {
 
 // Of a log that breaks the rules by itself, with every leaf and every proof as it should be, the
 // statement does not come out right either.
-func TestAStatementOfAFalseLog(t *testing.T) {
+func TestStatementVerify_LogBreaksTheRules_IsAFault(t *testing.T) {
 	for name, test := range map[string]struct {
 		change func([]event.Event) []event.Event
 		words  string
@@ -556,9 +556,9 @@ func (hashesOnly) Scan(string, []byte, func(key, value []byte) bool) error {
 
 // Others commit in the same transaction: the statement is not the end of the log, but its
 // checkpoint is where it ends.
-func TestStatementsBesideOthers(t *testing.T) {
+func TestStatement_ConcurrentCommits_EndsAtItsCheckpoint(t *testing.T) {
 	signer, verifier, public := logKey(t, officeName, 4)
-	path := filepath.Join(tests.Scratch(t), "ledger.db")
+	path := filepath.Join(tests.TempDir(t), "ledger.db")
 	must(t, Create(t.Context(), path, CreateOptions{Currency: "USD", LogKey: public}))
 	l, s := openShim(t, path, Options{Signer: signer})
 	voters(t, l, "5", crowd(200)...)
@@ -599,10 +599,10 @@ func TestStatementsBesideOthers(t *testing.T) {
 }
 
 // The object is forgotten while the statement is made, at each of its reads.
-func TestForgettingWhileAStatementIsMade(t *testing.T) {
+func TestStatement_ForgottenDuringReads_VerifiesOrIsErrForgotten(t *testing.T) {
 	signer, verifier, public := logKey(t, officeName, 4)
 	for read := range 3 {
-		path := filepath.Join(tests.Scratch(t), "ledger.db")
+		path := filepath.Join(tests.TempDir(t), "ledger.db")
 		must(t, Create(t.Context(), path, CreateOptions{Currency: "USD", LogKey: public}))
 		l, s := openShim(t, path, Options{Signer: signer})
 		voters(t, l, "5", "ann", "bob")
@@ -628,7 +628,7 @@ func TestForgettingWhileAStatementIsMade(t *testing.T) {
 }
 
 // A statement is for the object: of others it has only what is in the sums of their common sales.
-func TestStatementsTellNothingOfOthers(t *testing.T) {
+func TestStatement_OtherObjects_AreNotInIt(t *testing.T) {
 	o := life(t)
 	st := statementOf(t, o.Ledger, "SECRET", "ann")
 	data := string(text(t, st))
@@ -647,7 +647,7 @@ func TestStatementsTellNothingOfOthers(t *testing.T) {
 	}
 }
 
-func TestGoldenStatement(t *testing.T) {
+func TestGoldenStatement_MadeAgain_IsTheSameAndVerifies(t *testing.T) {
 	o := life(t)
 	must(t, o.Forget(t.Context(), api.ObjectRequest{Key: "forget bob", Object: "bob"}))
 	o.later()

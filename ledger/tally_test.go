@@ -10,7 +10,7 @@ import (
 	"testing"
 
 	"github.com/sluicedp/sluice/internal/check"
-	tests "github.com/sluicedp/sluice/internal/pace"
+	tests "github.com/sluicedp/sluice/internal/testenv"
 	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/ledger/internal/event"
 	"github.com/sluicedp/sluice/ledger/internal/fold"
@@ -103,7 +103,7 @@ func auditTallies(t testing.TB, stored []pair) {
 }
 
 // A file has no tallies until something is released, and the bucket comes with the first.
-func TestALedgerWithoutTalliesIsSound(t *testing.T) {
+func TestTallies_FirstRelease_CreatesThem(t *testing.T) {
 	path := votersFile(t, "9", "ann", "bob")
 	l := open(t, path, Options{ReadOnly: true})
 	n := len(talliesOf(t, l.engine.Store))
@@ -121,7 +121,7 @@ func TestALedgerWithoutTalliesIsSound(t *testing.T) {
 	auditStore(t, l.engine.Store)
 }
 
-func TestWhatIsRefusedOrFailsIsNotCounted(t *testing.T) {
+func TestTallies_RefusedOrFailedRelease_IsNotCounted(t *testing.T) {
 	path := votersFile(t, "1", "ann", "bob")
 	l, s := openShim(t, path, Options{})
 	release(t, l, releaseOf(t, "1", "ann", "0.5"))
@@ -141,13 +141,13 @@ func TestWhatIsRefusedOrFailsIsNotCounted(t *testing.T) {
 }
 
 // An estimate is of one instant: it counts everybody once, whatever is being raised meanwhile.
-func TestAnEstimateSeesARaiseWholeOrNotAtAll(t *testing.T) {
+func TestEstimate_DuringRaises_CountsEachObjectOnce(t *testing.T) {
 	const n = 60
 	l := voters(t, inMemory(t, Options{}), "9", crowd(n)...)
-	carryOut(t, l, order(t, "0", "0.001"))
+	raise(t, l, raiseOf(t, "0", "0.001"))
 	done := async(func() (bool, error) {
 		for i := range tests.Tries(30, 80, 80) {
-			r := order(t, fmt.Sprint(i+1), fmt.Sprintf("0.1%02d", i))
+			r := raiseOf(t, fmt.Sprint(i+1), fmt.Sprintf("0.1%02d", i))
 			if _, err := l.Raise(t.Context(), r); err != nil {
 				return false, err
 			}
@@ -198,7 +198,7 @@ func countingHomes(t *testing.T, n, m int, encoding string) (*Ledger, *putCounte
 	l := openMemory(t, s, Options{Now: epoch})
 	define(t, l, api.Question{Name: "home", Values: valuesOf(m), Encoding: encoding})
 	enroll(t, l, "home", "9", crowd(n)...)
-	carryOut(t, l, homesOf(t, "all", "0.1"))
+	raise(t, l, homesOf(t, "all", "0.1"))
 	return l, s
 }
 
@@ -234,7 +234,7 @@ func TestRaise_WritesEachTallyOnce(t *testing.T) {
 		values, tallies int // for each value, or one with all bits, at each of two levels
 	}{{"direct", 3, 6}, {"unary", 40, 2}} {
 		l, s := countingHomes(t, 500, c.values, c.encoding)
-		carryOut(t, l, homesOf(t, "2", "2"))
+		raise(t, l, homesOf(t, "2", "2"))
 		n, stored := s.puts[state.BucketTallies], len(talliesOf(t, s))
 		check.That(t, n == c.tallies && stored == c.tallies, "%s: 500 draws write %d tallies, %d are stored, want %d", c.encoding, n, stored, c.tallies)
 		check.That(t, slices.IsSortedFunc(s.keys, slices.Compare), "the tallies are written in the order %x", s.keys)
@@ -243,7 +243,7 @@ func TestRaise_WritesEachTallyOnce(t *testing.T) {
 
 // What was counted in memory and what is stored are the same: a chain that is raised twice in one
 // transaction leaves nothing at the level between.
-func TestLevelsOfOneTransactionAreCountedTogether(t *testing.T) {
+func TestTallies_TwoRaisesInOneTransaction_CountTheLast(t *testing.T) {
 	l := voters(t, inMemory(t, Options{}), "9", "ann")
 	_, _, err := l.engine.Submit(t.Context(), func(s *state.State) ([]event.Change, error) {
 		between := responseOf(t, "ann", "2", 2).(*event.Released)
@@ -258,7 +258,7 @@ func TestLevelsOfOneTransactionAreCountedTogether(t *testing.T) {
 }
 
 // Memory is that of the values that occur, not of those that could.
-func TestAQuestionOfManyValuesCostsLittle(t *testing.T) {
+func TestTallies_QuestionOfManyValues_TakeLittleMemory(t *testing.T) {
 	s := &kv.Memory{}
 	begin(t, s)
 	levels := func(v int) []state.Level { return []state.Level{state.NewLevel(eps(t, "1"), event.Value{Index: v}, 0)} }
@@ -284,7 +284,7 @@ func TestAQuestionOfManyValuesCostsLittle(t *testing.T) {
 
 // Damage.
 
-func TestASpoiledTallyIsNoticed(t *testing.T) {
+func TestEstimate_TallyDamaged_IsCorrupt(t *testing.T) {
 	one, two := eps(t, "1"), eps(t, "2")
 	numbers := func(n ...uint64) (payload []byte) {
 		for _, n := range n {
@@ -330,7 +330,7 @@ func TestASpoiledTallyIsNoticed(t *testing.T) {
 }
 
 // A draw that would make a count wrong is not made, and stands in nobody else's way.
-func TestNothingIsDrawnOnASpoiledTally(t *testing.T) {
+func TestDraw_TallyDamaged_IsCorruptForThatTallyOnly(t *testing.T) {
 	key := state.TallyKey{Question: 1, Epsilon: eps(t, "1"), Value: 0}.Bytes()
 	for name, payload := range map[string][]byte{
 		"nobody current":   {1, 0},

@@ -89,7 +89,7 @@ func cameOf(t *testing.T, l *Ledger, r api.ReleaseRequest) (told string, err err
 }
 
 // A true value that comes along makes no difference but to the time it takes.
-func TestATrueValueIsAsGoodAsASource(t *testing.T) {
+func TestRelease_TrueValueOrSource_GiveTheSameResult(t *testing.T) {
 	for name, ask := range asks(t) {
 		t.Run(name, func(t *testing.T) {
 			told, errs := [2]string{}, [2]error{}
@@ -126,7 +126,7 @@ func TestATrueValueIsAsGoodAsASource(t *testing.T) {
 	}
 }
 
-func TestATrueValueAndASourceAreTooMany(t *testing.T) {
+func TestRelease_TrueValueAndSource_IsErrInvalid(t *testing.T) {
 	l := voters(t, inMemory(t, Options{}), "5", "ann")
 	r := releaseOf(t, "mine", "ann", "1")
 	r.TrueValue = "yes"
@@ -138,7 +138,7 @@ func TestATrueValueAndASourceAreTooMany(t *testing.T) {
 }
 
 // Who brings the true value along does not look first; who does not, does.
-func TestNobodyLooksWhereTheTrueValueIsAtHand(t *testing.T) {
+func TestRelease_TrueValueGiven_SkipsThePreliminaryRead(t *testing.T) {
 	memory := &kv.Memory{}
 	begin(t, memory)
 	s := &shim{Store: memory}
@@ -155,7 +155,7 @@ func TestNobodyLooksWhereTheTrueValueIsAtHand(t *testing.T) {
 		return n
 	}
 	for _, name := range []string{"ann", "cid", "eve"} {
-		if n := looks(atHand(releaseOf(t, "of "+name, name, "1"))); n != 0 {
+		if n := looks(withTrueValue(releaseOf(t, "of "+name, name, "1"))); n != 0 {
 			t.Errorf("%d looks at a release of %s that brings its true value along", n, name)
 		}
 	}
@@ -187,12 +187,12 @@ func (s *followed) Update(fn func(kv.Writer) error) error {
 }
 
 // Whoever repeats a request does so because something fails.
-func TestWhatWasDoneBeforeIsToldWhateverFails(t *testing.T) {
+func TestRelease_RepeatedKey_ReturnsTheResultDespiteFaults(t *testing.T) {
 	memory := &kv.Memory{}
 	begin(t, memory)
 	s := &followed{Store: memory}
 	l := voters(t, openMemory(t, s, Options{}), "5", "ann")
-	mine, another := atHand(releaseOf(t, "mine", "ann", "1")), atHand(releaseOf(t, "another", "ann", "2"))
+	mine, another := withTrueValue(releaseOf(t, "mine", "ann", "1")), withTrueValue(releaseOf(t, "another", "ann", "2"))
 	want := release(t, l, mine)
 	check := func(ctx context.Context, fault error) {
 		t.Helper()
@@ -213,7 +213,7 @@ func TestWhatWasDoneBeforeIsToldWhateverFails(t *testing.T) {
 	s.before = func() error { entered <- true; return <-leave }
 	led := make(chan error)
 	go func() {
-		_, err := l.Release(context.WithoutCancel(t.Context()), atHand(releaseOf(t, "leads", "ann", "3")))
+		_, err := l.Release(context.WithoutCancel(t.Context()), withTrueValue(releaseOf(t, "leads", "ann", "3")))
 		led <- err
 	}()
 	<-entered
@@ -260,11 +260,11 @@ func (o *refusedOutside) Refused(observe.Refusal) {
 	o.err <- o.ledger.Withdraw(ctx, api.ObjectRequest{Key: "withdraw", Object: "bob"})
 }
 
-func TestWhoIsRefusedIsToldOutsideOfTheCommit(t *testing.T) {
+func TestObserver_Refused_IsCalledOutsideTheCommit(t *testing.T) {
 	o := &refusedOutside{err: make(chan error, 8)}
 	l := voters(t, inMemory(t, Options{Observer: o}), "1", "ann", "bob")
 	o.ledger = l
-	_, err := l.Release(t.Context(), atHand(releaseOf(t, "mine", "ann", "2")))
+	_, err := l.Release(t.Context(), withTrueValue(releaseOf(t, "mine", "ann", "2")))
 	var refused *api.RefusedError
 	if !errors.As(err, &refused) {
 		t.Fatalf("got the error %v", err)

@@ -12,13 +12,13 @@ import (
 	"time"
 
 	"github.com/sluicedp/sluice/internal/check"
-	tests "github.com/sluicedp/sluice/internal/pace"
+	tests "github.com/sluicedp/sluice/internal/testenv"
 	"github.com/sluicedp/sluice/ledger/api"
 )
 
 // Verify sees a ledger that others write to, and forget objects of, at every instant, and it never
 // finds anything.
-func TestVerifyBesideWriters(t *testing.T) {
+func TestVerify_ConcurrentWrites_FindsNothing(t *testing.T) {
 	wanted := uint64(tests.Tries(1500, 12_000, 12_000))
 	if hurried() {
 		wanted = 800
@@ -132,7 +132,7 @@ func (w *disturber) act(ctx context.Context) {
 // signedLedger is a new ledger file whose log has a key.
 func signedLedger(t testing.TB, key string, options Options) *Ledger {
 	t.Helper()
-	path := filepath.Join(tests.Scratch(t), "ledger.db")
+	path := filepath.Join(tests.TempDir(t), "ledger.db")
 	must(t, Create(t.Context(), path, CreateOptions{Currency: "USD", LogKey: key}))
 	return open(t, path, options)
 }

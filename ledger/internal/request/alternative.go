@@ -16,7 +16,7 @@ import (
 // objects can answer at its ε, and the largest ε at which all can. It returns other errors
 // unchanged.
 func (q *panelQuery) alternative(ctx context.Context, err error) error {
-	return q.explain(ctx, callback.Tell(err), func(s *state.State, out *api.Budget) error {
+	return q.explain(ctx, callback.Report(err), func(s *state.State, out *api.Budget) error {
 		return q.readAlternative(s, &q.reported, out)
 	})
 }

@@ -31,7 +31,7 @@ func (q *panelQuery) refuseLoss(s *state.State, names []string, at time.Time) er
 		return err
 	}
 	key, question, epsilon := q.key, q.question.Name, q.epsilon.String()
-	return callback.ToTell(&api.DisplacedError{Question: question, Displaced: lost}, func() {
+	return callback.WithReport(&api.DisplacedError{Question: question, Displaced: lost}, func() {
 		q.Engine.Log.Now(func(log *zerolog.Logger) {
 			log.Info().Str("key", key).Str("question", question).Str("epsilon", epsilon).
 				Int("levels", len(lost)).Msg("refused: levels on offer would be displaced")

@@ -24,7 +24,7 @@ func (e *Executor) Raise(ctx context.Context, request api.RaiseRequest) (out api
 		return out, err
 	}
 	if err := r.execute(ctx); err != nil {
-		return out, r.draw.alternative(ctx, callback.Tell(err))
+		return out, r.draw.alternative(ctx, callback.Report(err))
 	}
 	n := &r.outcome.Counts
 	out = api.RaiseResult{

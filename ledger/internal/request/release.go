@@ -25,7 +25,7 @@ func (e *Executor) Release(ctx context.Context, r api.ReleaseRequest) (api.Respo
 		err = e.Engine.View(context.WithoutCancel(ctx), rl.readRecorded)
 	}
 	if err != nil {
-		return api.Response{}, rl.alternative(ctx, callback.Tell(err))
+		return api.Response{}, rl.alternative(ctx, callback.Report(err))
 	}
 	return ResponseOf(rl.question, r.Object, rl.level)
 }

@@ -54,7 +54,7 @@ type Progress struct {
 func ProgressOf(s *state.State, key string, id event.Identity) (Progress, error) {
 	r, part, err := s.LastPart(key)
 	if err == nil && (part == nil || !part.Final) {
-		err = s.ClockError
+		err = s.ClockErr
 	}
 	if err != nil || part == nil {
 		return Progress{Through: s.Counters.Events}, err

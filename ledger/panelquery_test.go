@@ -33,7 +33,7 @@ func ballots(yes ...string) api.TruthFunc {
 	}
 }
 
-func inquire(t testing.TB, key, query, epsilon string, truth api.TruthFunc, objects ...string) api.AnswerRequest {
+func answerRequest(t testing.TB, key, query, epsilon string, truth api.TruthFunc, objects ...string) api.AnswerRequest {
 	t.Helper()
 	return api.AnswerRequest{Key: key, Question: "vote", Query: query, Epsilon: eps(t, epsilon), Objects: objects, Truth: truth, AcceptLoss: true}
 }
@@ -53,22 +53,22 @@ func medians() *mechanism.Sampler {
 	})}
 }
 
-func TestTheTruthDecidesNothingButTheAnswer(t *testing.T) {
+func TestAnswer_OtherTruthsSameAnswer_StoresTheSame(t *testing.T) {
 	dump := func(query string, yes ...string) []pair {
 		l := inMemory(t, Options{Now: epoch})
 		l.engine.Salts, l.requests.Sampler = steadySalts(2), medians()
 		voters(t, l, "2", "ann", "bob", "cy", "dan", "eve")
-		answerTo(t, l, inquire(t, "1", query, "0.001", ballots(yes...), "ann", "bob", "cy", "dan", "eve"))
+		answerTo(t, l, answerRequest(t, "1", query, "0.001", ballots(yes...), "ann", "bob", "cy", "dan", "eve"))
 		return pairs(t, l.engine.Store)
 	}
 	// For truths with the same answer at different distances everything is the same, down to the
 	// hashes of the log.
-	same(t, "another lead", dump("winner"), dump("winner", "ann"))
-	same(t, "another lead", dump("winner", "ann", "bob", "cy"), dump("winner", "ann", "bob", "cy", "eve"))
+	wantSameRecords(t, "another lead", dump("winner"), dump("winner", "ann"))
+	wantSameRecords(t, "another lead", dump("winner", "ann", "bob", "cy"), dump("winner", "ann", "bob", "cy", "eve"))
 	// A score is the distance, but for noise. Nothing else may follow from it.
 	scored := func(yes ...string) []pair { return withoutScores(t, dump("threshold:yes:2", yes...)) }
-	same(t, "another score", scored("ann"), scored())
-	same(t, "another score", scored("ann"), scored("ann", "bob", "cy", "dan"))
+	wantSameRecords(t, "another score", scored("ann"), scored())
+	wantSameRecords(t, "another score", scored("ann"), scored("ann", "bob", "cy", "dan"))
 }
 
 // withoutScores returns what is stored with 0 in the place of every score, and of the hashes that
@@ -106,7 +106,7 @@ func withoutScores(t *testing.T, stored []pair) []pair {
 	return stored
 }
 
-func TestApplyRefusesBrokenAnswers(t *testing.T) {
+func TestApply_ForgedChargeOrAnswer_IsCorrupt(t *testing.T) {
 	l := voters(t, newLedger(t), "1", "ann")
 	for _, c := range []event.Change{
 		&event.Charged{Object: "eve", Question: 1, Epsilon: eps(t, "0.5")},
@@ -123,7 +123,7 @@ func TestApplyRefusesBrokenAnswers(t *testing.T) {
 func TestAnswer_PanelForgottenBeforeTheDecision_IsRefused(t *testing.T) {
 	l, s := openShim(t, votersFile(t, "9", "ann", "bob"), Options{})
 	ask := func(key, epsilon string) error {
-		r := inquire(t, key, "majority:yes", epsilon, sameTruth("yes"), "ann")
+		r := answerRequest(t, key, "majority:yes", epsilon, sameTruth("yes"), "ann")
 		r.Partial = true
 		return check.Err(l.Answer(t.Context(), r))
 	}
@@ -143,16 +143,16 @@ func TestAnswer_PanelForgottenBeforeTheDecision_IsRefused(t *testing.T) {
 	release(t, l, releaseOf(t, "after", "bob", "1")) // the ledger goes on
 }
 
-// TestARaiseIsChargedToItsPanel forges a raise of an answer that is charged to other people than
+// TestApply_RaiseChargedToOtherObjects_IsRefused forges a raise of an answer that is charged to other people than
 // the answer was. The number of them is right.
-func TestARaiseIsChargedToItsPanel(t *testing.T) {
+func TestApply_RaiseChargedToOtherObjects_IsRefused(t *testing.T) {
 	for name, who := range map[string][]string{
 		"the panel":      {"ann", "bob", "cy"},
 		"one other":      {"ann", "bob", "dan"},
 		"nobody of them": {"dan", "eve", "fay"},
 	} {
 		l := voters(t, inMemory(t, Options{}), "9", "ann", "bob", "cy", "dan", "eve", "fay")
-		r := inquire(t, "k", "majority:yes", "1", ballots("ann"), "ann", "bob", "cy")
+		r := answerRequest(t, "k", "majority:yes", "1", ballots("ann"), "ann", "bob", "cy")
 		answerTo(t, l, r)
 		first := answeredEvent(t, l)
 		r.Key, r.Epsilon = "k2", eps(t, "3")
@@ -181,9 +181,9 @@ func TestARaiseIsChargedToItsPanel(t *testing.T) {
 	}
 }
 
-// TestAnInsertedScoreKnowsTheOneBelow derives answers a billionth above others, whose scores are
+// TestAnswer_EpsilonJustAboveAnother_HasTheSameScore derives answers a billionth above others, whose scores are
 // then nearly always equal: with these draws, always.
-func TestAnInsertedScoreKnowsTheOneBelow(t *testing.T) {
+func TestAnswer_EpsilonJustAboveAnother_HasTheSameScore(t *testing.T) {
 	l := inMemory(t, Options{})
 	l.requests.Sampler = queriesOf(5)
 	voters(t, l, "1000", "ann", "bob", "cy")
@@ -193,7 +193,7 @@ func TestAnInsertedScoreKnowsTheOneBelow(t *testing.T) {
 	} {
 		var r api.AnswerRequest
 		for _, epsilon := range []string{"0.2", "2", "0.200000001"} {
-			r = inquire(t, query+epsilon, query, epsilon, ballots("ann"), "ann", "bob", "cy")
+			r = answerRequest(t, query+epsilon, query, epsilon, ballots("ann"), "ann", "bob", "cy")
 			answerTo(t, l, r)
 		}
 		if a := answersOf(t, l, r); a[1].Score != a[0].Score {
@@ -202,17 +202,17 @@ func TestAnInsertedScoreKnowsTheOneBelow(t *testing.T) {
 	}
 }
 
-// TestAQuoteSaysWhyAnAnswerIsNotRaised asks what answers at a higher ε would cost.
-func TestAQuoteSaysWhyAnAnswerIsNotRaised(t *testing.T) {
+// TestQuoteAnswer_NotRaised_SaysWhy asks what answers at a higher ε would cost.
+func TestQuoteAnswer_NotRaised_SaysWhy(t *testing.T) {
 	l := voters(t, inMemory(t, Options{}), "9", "ann", "bob", "cy")
 	quote := func(query, epsilon string) api.AnswerQuote {
 		t.Helper()
-		return check.Value(l.QuoteAnswer(t.Context(), inquire(t, "", query, epsilon, nil, "ann", "bob", "cy")))(t)
+		return check.Value(l.QuoteAnswer(t.Context(), answerRequest(t, "", query, epsilon, nil, "ann", "bob", "cy")))(t)
 	}
 	for _, query := range []string{"majority:yes", "winner"} {
 		q := quote(query, "1")
 		check.That(t, q.NotRaised == nil, "%s: nothing is held, and not raised because %v", query, q.NotRaised)
-		answerTo(t, l, inquire(t, query, query, "1", ballots("ann"), "ann", "bob", "cy"))
+		answerTo(t, l, answerRequest(t, query, query, "1", ballots("ann"), "ann", "bob", "cy"))
 	}
 	q := quote("majority:yes", "2")
 	check.That(t, q.NotRaised == nil && q.Charge == eps(t, "1"), "%+v", q)
@@ -224,12 +224,12 @@ func TestAQuoteSaysWhyAnAnswerIsNotRaised(t *testing.T) {
 	check.That(t, errors.Is(q.NotRaised, request.ErrNewEpoch) && q.Charge == eps(t, "2"), "%+v", q)
 }
 
-// TestAQuoteBlamesNobodyForgotten asks why answers are not raised that could not be from the
+// TestQuoteAnswer_NeverRaisable_DoesNotBlameForgetting asks why answers are not raised that could not be from the
 // beginning.
-func TestAQuoteBlamesNobodyForgotten(t *testing.T) {
+func TestQuoteAnswer_NeverRaisable_DoesNotBlameForgetting(t *testing.T) {
 	l := voters(t, inMemory(t, Options{}), "9", "ann", "bob")
 	for name, query := range map[string]string{"left out": "majority:yes", "no boundary": "threshold:yes:3"} {
-		r := inquire(t, name, query, "0.5", ballots("ann"), "ann", "bob")
+		r := answerRequest(t, name, query, "0.5", ballots("ann"), "ann", "bob")
 		if r.Partial = name == "left out"; r.Partial {
 			r.Objects = append(r.Objects, "zoe")
 		}
