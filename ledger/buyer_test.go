@@ -124,6 +124,6 @@ func TestConsistencyOf_OtherSizes_AreUnknown(t *testing.T) {
 	_, err = l.ConsistencyOf(t.Context(), "nobody", first.Last, first.Last)
 	check.That(t, errors.Is(err, api.ErrUnknown), "of nobody: %v", err)
 	_, err = l.ConsistencyOf(t.Context(), "acme", second.Last, first.Last)
-	want := fmt.Sprintf("invalid request: a proof that %d events are the first of %d", second.Last, first.Last)
+	want := fmt.Sprintf("invalid request: consistency of sizes %d and %d: the first must not be above the second", second.Last, first.Last)
 	check.That(t, errors.Is(err, api.ErrInvalid) && err.Error() == want, "backwards: %v", err)
 }

@@ -329,7 +329,7 @@ func TestVerify_NamesErasedForNoObject_IsFound(t *testing.T) {
 	}{
 		"names, without an event":             {erasedAt(before, settled("sold")), "no event about one of them is"},
 		"names of others":                     {erasedAt(after, settled("sold to others")), "no event about one of them is"},
-		"names that an erased event is about": {whole(settled("sold")), "is not erased"},
+		"names that an erased event is about": {whole(settled("sold")), "are not erased"},
 		"a panel, without a charge":           {erasedAt(before, settled("answered")-1), "no event about one of them is"},
 		"a panel of others":                   {erasedAt(after, settled("answered about others")-1), "no event about one of them is"},
 		"a panel with an erased charge":       {whole(settled("answered") - 1), "the panel of event"},

@@ -26,7 +26,7 @@ import (
 // After any other error the standby is closed; open it again.
 func (l *Ledger) TakeOver(ctx context.Context) (next *Ledger, err error) {
 	if !l.engine.Standby {
-		return nil, errs.Invalid("take over: this ledger was not opened with Options.Standby")
+		return nil, errs.Invalid("take over: this ledger is not a standby")
 	}
 	if !l.takingOver.TryLock() {
 		return nil, fmt.Errorf("another takeover is in progress: %w", api.ErrInUse)

@@ -45,9 +45,7 @@ const (
 	ReadOnly    = "read-only"
 	Closed      = "closed"
 	Stopped     = "stopped"
-	// Behind means that a standby does not have the requested event yet, or that the journal no
-	// longer has the events that the host lacks.
-	Behind = "behind"
+	Behind      = "behind" // a standby lacks the event, or the journal no longer has events that the host lacks
 	// TooManyFiles means that a file could not be opened at the moment.
 	TooManyFiles = "too-many-files"
 )

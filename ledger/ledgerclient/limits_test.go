@@ -66,7 +66,7 @@ func TestClient_EndlessAnswer_IsRefusedAfterItsLimit(t *testing.T) {
 			err := call(c)
 			var p *api.Problem
 			check.That(t, errors.As(err, &p) && p.Kind == problem.Unreachable &&
-				strings.Contains(p.Detail, "bytes, which no answer to this request has"), "%s, status %d: %v", name, status, err)
+				strings.Contains(p.Detail, "bytes, the most that an answer to this request can have"), "%s, status %d: %v", name, status, err)
 			_ = c.Close()
 			s.CloseClientConnections()
 			s.Close()
@@ -83,7 +83,7 @@ func TestClient_CopyOfUnknownLength_IsRefused(t *testing.T) {
 	c := check.Value(Dial(t.Context(), s.URL, Options{}))(t)
 	defer func() { _ = c.Close() }()
 	_, err := c.Backup(t.Context(), t.TempDir()+"/copy.db", nil)
-	if p := (*api.Problem)(nil); !errors.As(err, &p) || p.Kind != problem.Unreachable || !strings.Contains(p.Detail, "how many bytes") {
+	if p := (*api.Problem)(nil); !errors.As(err, &p) || p.Kind != problem.Unreachable || !strings.Contains(p.Detail, "the size of the copy") {
 		t.Error(err)
 	}
 	s.CloseClientConnections()

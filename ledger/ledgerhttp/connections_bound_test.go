@@ -183,8 +183,8 @@ func TestBound_NoUnprovenConnection_IdleOneIsClosed(t *testing.T) {
 	check.That(t, c != nil && isClosed(active), "a newcomer is refused")
 }
 
-// A connection on which no request is admitted in time is closed; one that was proven is not, and
-// is not counted after it was closed, whoever closed it, and how often.
+// A connection on which no request is admitted in time is closed. A proven connection stays open,
+// and is not counted after it was closed, however it was closed.
 func TestBound_Unproven_IsClosedInTime(t *testing.T) {
 	b := newBench(t, Limits{Connections: 4, PerAddress: 4, Unproven: time.Minute})
 	late, proven, gone := b.come("192.0.2.1"), b.come("192.0.2.1"), b.come("192.0.2.1")

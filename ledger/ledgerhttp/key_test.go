@@ -14,8 +14,7 @@ import (
 // resale is an order that needs no draw.
 const resale = `{"buyer":"acme","question":"vote","epsilon":"0.5","objects":["17"]}`
 
-// No two principals have the same key of the ledger, whatever each chooses; all tokens of one have
-// the same.
+// Two principals never share a key of the ledger, and all tokens of one principal share its keys.
 func TestKeys_OfTwoPrincipals_NeverMeet(t *testing.T) {
 	long := strings.Repeat("k", maxKey)
 	seen := map[string]Holder{}

@@ -47,13 +47,13 @@ func cursor(number uint64) string {
 // pageParams returns the parameters that select a part of a list, after the given ones.
 func pageParams(others ...param) []param {
 	return append(others,
-		param{name: "limit", kind: "limit", doc: "the most items, from 1 to 1000; without it, 100"},
-		text("after", "next of the part before; of a list of numbered things also a number: what follows it is read"))
+		param{name: "limit", kind: "limit", doc: "the largest number of items, from 1 to 1000; without it, 100"},
+		text("after", "next of the previous page; for numbered items also a number: the page begins after it"))
 }
 
 // orderedParams returns the given parameters and the one for the order of the list.
 func orderedParams(others ...param) []param {
-	order := word("order", "desc is the newest first; without it, the oldest first", "asc", "desc")
+	order := word("order", "desc lists the newest first; without it, the oldest first", "asc", "desc")
 	return append(slices.Clone(others), order)
 }
 

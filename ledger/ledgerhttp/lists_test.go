@@ -181,7 +181,7 @@ func TestLists_FilterThatFindsNothing_IsBounded(t *testing.T) {
 			t.Errorf("%s: then %d items, and %q", order, len(last.Items), last.Next)
 		}
 	}
-	// Nor do levels that nobody has.
+	// Nor do levels without responses.
 	_, err = f.ledger.Raise(t.Context(), api.RaiseRequest{Key: "raise", Question: "vote", Epsilon: check.Eps(t, "0.5"), Objects: people[:2000], Truth: truthful})
 	check.Must(t, err)
 	first := readPart(t, f, "/v1/responses?question=vote&epsilon=0.75")

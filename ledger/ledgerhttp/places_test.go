@@ -193,8 +193,8 @@ func (b *slowBody) Read(p []byte) (int, error) {
 func (b *slowBody) Close() error { return nil }
 
 // An answer may take any time as long as its reader makes progress: 35 MB at 500 kB/s take 70 s. A
-// reader that is slower than it may be, or has stopped, is cut off after the time that it may fall
-// behind, and gains nothing for having been fast.
+// reader that is too slow, or has stopped, is cut off after the time that it may be late. It gains
+// nothing by having been fast.
 func TestWriter_LongAnswer_EndsByProgressNotByTime(t *testing.T) {
 	const size = 35e6
 	for name, c := range map[string]struct {
@@ -227,8 +227,8 @@ func TestWriter_LongAnswer_EndsByProgressNotByTime(t *testing.T) {
 	}
 }
 
-// A body that arrives a byte a second is given up after the time that it may fall behind; one that
-// is fast enough may take any time.
+// A body of one byte a second is given up after the time that it may be late. A fast enough body
+// may take any time.
 func TestHandler_BodyOfAByteASecond_IsGivenUp(t *testing.T) {
 	f := serving(t, Options{})
 	for name, c := range map[string]struct {
@@ -252,8 +252,8 @@ func TestHandler_BodyOfAByteASecond_IsGivenUp(t *testing.T) {
 	}
 }
 
-// Whoever does not read an answer holds no place of those that run, as long as there is memory for
-// answers; without any it keeps its place, so that memory is bounded either way.
+// A client that does not read its answer holds no place among running requests as long as there is
+// memory for answers. Without memory it keeps its place, so that memory is bounded in both cases.
 func TestHandler_SlowReader_HoldsMemoryAndNoPlace(t *testing.T) {
 	for name, c := range map[string]struct {
 		memory  int64

@@ -149,7 +149,7 @@ func TestWatch_ReaderThatDoesNotRead_GetsADeadline(t *testing.T) {
 	c := &call{handler: f.Handler, holder: Holder{Name: "a", Role: roleAuditor}, admitted: httptest.NewRequest("GET", "/v1/events", nil), out: newWriter(w, f.limits)}
 	done := c.watch(cancel)
 	ticks <- time.Time{}
-	ticks <- time.Time{} // behind the first check
+	ticks <- time.Time{} // after the first check
 	check.Need(t, ctx.Err() == nil, "it ends although its token is valid")
 	gate.revoked.Store(true)
 	select {

@@ -11,7 +11,7 @@ import (
 
 // truthSource provides the true values of a request: those in its body, and others from the host's
 // source, if there is one. Without a source it records the objects that need a value, so that the
-// request can be repeated with these values. Its method tell is an [api.TruthFunc].
+// request can be repeated with these values. Its method values is an [api.TruthFunc].
 type truthSource struct {
 	given      map[string]httpapi.Truths // by question; the key "" applies to any question without an entry
 	source     api.TruthFunc             // the host's source; nil if there is none

@@ -160,7 +160,7 @@ func TestPurses_TakeAndSettle_CountRecordsByHolder(t *testing.T) {
 	wantWait(acme, 0, 10*time.Second)
 }
 
-// An operator reads any number of records, and nobody else does.
+// An operator may read any number of records, and no other role may.
 func TestPay_Operator_ReadsAnyNumber(t *testing.T) {
 	f := serving(t, Options{Limits: Limits{Records: 1, RecordBurst: 1}})
 	for role, want := range map[string]bool{roleOperator: true, roleDesk: false} {

@@ -9,8 +9,8 @@ import (
 	"github.com/sluicedp/sluice/privacy"
 )
 
-// However many levels objects lose, the list has those of the highest ε, each with all its objects,
-// in whatever order they come.
+// The list has the levels of the highest ε, each with all its objects, in any order in which they
+// are added.
 func TestLosses_ManyLevels_KeepsTheHighestWhole(t *testing.T) {
 	const levels, step = 5 * maxDisplaced, 7919 // which is prime to the number of levels
 	a, b := &event.Question{Number: 1, Name: "b"}, &event.Question{Number: 2, Name: "a"}

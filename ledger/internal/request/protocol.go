@@ -238,7 +238,7 @@ func (p *protocol) decideNext(s *state.State) ([]event.Change, error) {
 	return p.steps.decide(s)
 }
 
-// askFor asks the host for true values in batches, and calls told for each batch. It records values
+// askFor asks the host for true values in batches, and calls use for each batch. It records values
 // that do not fit in p.faults. An error that [rules.Later] accepts does not end the batches,
 // because such a source needs all names first. It is returned at the end.
 func (p *protocol) askFor(ctx context.Context, needs rules.TruthRequest, use func([]string, []int32)) error {

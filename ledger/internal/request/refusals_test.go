@@ -58,6 +58,6 @@ func TestRefusalList_Lowest_CountsThoseNotListed(t *testing.T) {
 		t.Errorf("the lowest is %v", got)
 	}
 	if got := new(RefusalList).Lowest(privacy.MustEpsilon("3")); got != privacy.MustEpsilon("3") {
-		t.Errorf("the lowest of nobody is %v", got)
+		t.Errorf("the lowest ε without refusals is %v", got)
 	}
 }

@@ -120,7 +120,7 @@ func (sl *selling) assessNew(s *state.State) error {
 	return sl.accept(m)
 }
 
-// addNeed adds an object to x.needy if its response must be drawn from the true value.
+// addNeed adds an object to sl.needs if its response must be drawn from the true value.
 func (sl *selling) addNeed(o rules.Subject, one *line) {
 	if one.verdict == event.Drawn {
 		sl.needs.Add(o.Name, o.Chain.Binding())

@@ -107,8 +107,8 @@ func Forgotten(s *state.State, c *event.Forgotten, _ event.Event) (m Member, err
 func noteForgotten(e *state.Erasure, c *event.Forgotten, o state.Object) error {
 	missing, unpaid, spent := c.Events-o.Total(), c.Earned-o.Earned, uint64(c.Spent.Nano()-o.Spent.Nano())
 	if c.Spent.Less(o.Spent) || spent > e.Spent {
-		return fault("forgotten object %q: it has spent %s by its events and %d nano-nats by erased ones, "+
-			"which is not its total",
+		return fault("forgotten object %q: its totals are not what it has spent: %s by its events, "+
+			"and %d nano-nats by erased ones",
 			c.Object, o.Spent, e.Spent)
 	}
 	isStranger := c.Cap.IsZero() // the object was never enrolled, only named
@@ -132,7 +132,8 @@ func checkRemnants(s *state.State, c *event.Forgotten, o state.Object, known boo
 	sum, last, policies := privacy.Epsilon{}, uint32(0), uint64(0)
 	for _, r := range c.Chains {
 		if r.Question <= last || r.Question > s.Counters.Questions || r.Policy > s.Counters.Policies {
-			return fault("forgotten object %q: a chain of question %d under policy %d is not possible", c.Object, r.Question, r.Policy)
+			return fault("forgotten object %q: its chain of question %d under policy %d is not possible",
+				c.Object, r.Question, r.Policy)
 		}
 		ch, found, err := s.Chain(r.Question, c.Object)
 		if err != nil {
