@@ -418,7 +418,7 @@ func numbered(i int) string {
 	return string(name)
 }
 
-func TestWhoIsAskedIsEnrolled(t *testing.T) {
+func TestFreshReleases_Repeated_UseNewKeyAndHigherEpsilon(t *testing.T) {
 	for _, n := range []int{0, 9, 10, 12_345_678} {
 		check.Equal(t, numbered(n), crowdName(n), "the name of %d", n)
 	}

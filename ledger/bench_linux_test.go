@@ -256,7 +256,7 @@ func onScales(t testing.TB, path string, flush time.Duration, options Options) (
 }
 
 // The baseline appends as many bytes as the journal does.
-func TestTheScalesAreRight(t *testing.T) {
+func TestMeteredJournal_Appends_CountsBytesOfFile(t *testing.T) {
 	path := votersFile(t, "9", crowd(9)...)
 	l, s := onScales(t, path, 0, Options{})
 	for i, name := range crowd(9) {

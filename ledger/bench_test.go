@@ -442,7 +442,7 @@ func hashEvent(left *[64]tlog.Hash, number uint64, key, value []byte) error {
 }
 
 // Pages of objects that enrol in the order of their names are nearly full.
-func TestPagesOfObjectsAreFull(t *testing.T) {
+func TestEnroll_NamesInOrder_FillsPages(t *testing.T) {
 	path := create(t)
 	l := open(t, path, Options{})
 	define(t, l, vote())

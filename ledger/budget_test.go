@@ -275,7 +275,7 @@ func (b *bazaar) checkTime(buyer, name string) {
 }
 
 // A budget says what orders and raises at each ε would bring, now and later, whatever has happened.
-func TestABudgetAgreesWithOrders(t *testing.T) {
+func TestBudget_RandomHistory_AgreesWithOrders(t *testing.T) {
 	for seed := range tests.Tries(7, 60, 3_000) { // the seventh has people to whom less and less is on offer
 		b := newBazaar(t, uint64(seed))
 		for range 40 {
@@ -295,7 +295,7 @@ func TestABudgetAgreesWithOrders(t *testing.T) {
 }
 
 // Who waits for others' reservation of a level is told until when, unless somebody holds the level.
-func TestABudgetWaitsForReservationsOfTheLevel(t *testing.T) {
+func TestBudget_LevelReserved_ReportsWhenReservationEnds(t *testing.T) {
 	half := eps(t, "0.5")
 	levels := func(holders int) policy.Policy {
 		return market(t, "1", func(m *policy.Market) { m.Stride, m.Holders = half, holders })
@@ -358,7 +358,7 @@ func TestABudgetWaitsForReservationsOfTheLevel(t *testing.T) {
 
 // Who waits for a sale to open is not told of levels that have all their holders; those who
 // reserved one make it wait for them, too.
-func TestABudgetWaitsForNoLevelThatIsFullWhenTheSaleOpens(t *testing.T) {
+func TestBudget_SaleNotOpenYet_ExcludesFullLevels(t *testing.T) {
 	half, one := eps(t, "0.5"), eps(t, "1")
 	opens := epoch().AddDate(0, 0, 2)
 	levels := func(from time.Time) policy.Policy {
@@ -393,7 +393,7 @@ func TestABudgetWaitsForNoLevelThatIsFullWhenTheSaleOpens(t *testing.T) {
 }
 
 // A budget is kept until something happens to somebody whom it is about, or time changes it.
-func TestABudgetIsKept(t *testing.T) {
+func TestBudgetCache_EventOrTime_InvalidatesWhatItAffects(t *testing.T) {
 	now := epoch()
 	steps := check.Value(policy.Parse([]byte(`{"kind":"min","of":[{"kind":"market","max":"2","price":[["2",100]]},{"kind":"steps","steps":[["2026-03-02T00:00:00Z","0.3"],["2026-03-05T00:00:00Z","2"]]}]}`)))(t)
 	begun := func() *Ledger {
@@ -459,7 +459,7 @@ func TestABudgetIsKept(t *testing.T) {
 }
 
 // Whatever happens, and however much time passes, what is kept is what there is.
-func TestAKeptBudgetIsTheBudget(t *testing.T) {
+func TestBudgetCache_RandomHistory_EqualsFreshBudget(t *testing.T) {
 	for seed := range tests.Tries(10, 60, 3_000) {
 		b := newBazaar(t, uint64(1000+seed))
 		var asked []api.BudgetRequest // again and again
@@ -499,7 +499,7 @@ func TestAKeptBudgetIsTheBudget(t *testing.T) {
 // A budget is kept no longer than until the first end of a reservation, whichever it is, and until
 // the ceiling rises, also where all levels that are asked about can be had: the largest ε is
 // another one then.
-func TestTimeEndsAKeptBudget(t *testing.T) {
+func TestBudgetCache_ReservationEndsOrCeilingRises_Expires(t *testing.T) {
 	rising := check.Value(policy.Steps(policy.Step{At: epoch(), Ceiling: eps(t, "0.5")}, policy.Step{At: epoch().Add(time.Hour), Ceiling: eps(t, "1")}))(t)
 	stride := func(m *policy.Market) { m.Stride, m.Holders = eps(t, "0.5"), 1 }
 	for _, c := range []struct {
@@ -625,7 +625,7 @@ func (b *bazaar) try(r bazaarRequest, untold string) (instead string) {
 }
 
 // What a refused request is told to be possible instead, is.
-func TestARefusedRequestSaysWhatIsPossible(t *testing.T) {
+func TestRefusedRequest_TriedAsInstead_Succeeds(t *testing.T) {
 	took := map[string]int{}
 	for seed := range tests.Tries(8, 100, 3_000) {
 		b := newBazaar(t, uint64(seed))
@@ -647,7 +647,7 @@ func TestARefusedRequestSaysWhatIsPossible(t *testing.T) {
 }
 
 // A sale that is closed is closed at all levels: to look at each of a billion would take minutes.
-func TestAClosedSaleIsNotSearchedLevelByLevel(t *testing.T) {
+func TestQuote_SaleClosed_DoesNotSearchEachLevel(t *testing.T) {
 	now := epoch()
 	l := inMemory(t, Options{Now: func() time.Time { return now }})
 	define(t, l, vote())
@@ -664,7 +664,7 @@ func TestAClosedSaleIsNotSearchedLevelByLevel(t *testing.T) {
 
 // While many callers spend what people have, each budget is that of the event it names: no later,
 // no earlier, no mixture.
-func TestABudgetIsAsOfItsEvent(t *testing.T) {
+func TestBudget_ConcurrentReleases_IsThatOfItsEvent(t *testing.T) {
 	people, callers := tests.Tries(256, 2_048, 1_000_000), 64
 	l := open(t, create(t), Options{})
 	define(t, l, vote())
@@ -705,7 +705,7 @@ func TestABudgetIsAsOfItsEvent(t *testing.T) {
 }
 
 // Where nobody can answer, the lowest level there is shows it: no other is one of the question's.
-func TestABudgetOfNobodyIsAtALevelOfTheQuestion(t *testing.T) {
+func TestBudget_NoObjectCanAnswer_ShowsLowestLevel(t *testing.T) {
 	l := inMemory(t, Options{})
 	family := fixture.Skewed(t)
 	define(t, l, api.Question{Name: "numbered", Values: []string{"no", "yes"}, Encoding: "finite", Mechanism: &api.Mechanism{Family: family}})
@@ -718,7 +718,7 @@ func TestABudgetOfNobodyIsAtALevelOfTheQuestion(t *testing.T) {
 
 // A raise of all objects holds budget until it ends. What it could have asked for instead does not
 // count that.
-func TestRaise_OfAllRefused_InsteadDoesNotCountItsOwnHold(t *testing.T) {
+func TestRaise_OfAllRefused_InsteadIgnoresItsOwnHold(t *testing.T) {
 	l := voters(t, inMemory(t, Options{}), "2", "ann", "bob")
 	for range 10 {
 		var refused *api.RefusedError

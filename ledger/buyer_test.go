@@ -15,7 +15,7 @@ import (
 
 // A buyer is answered at listed levels, and at those that it holds; elsewhere with one refusal,
 // whatever was sold.
-func TestQuoteBuyer_LevelNotListed_IsRefusedWhateverWasSold(t *testing.T) {
+func TestQuoteBuyer_LevelNotListed_IsRefusedRegardlessOfSales(t *testing.T) {
 	l := sellers(t, inMemory(t, Options{}), "2", "1.5", "ann", "bob") // the terms list 1 and 2
 	no := func(epsilon string) {
 		t.Helper()
@@ -40,7 +40,7 @@ func TestQuoteBuyer_LevelNotListed_IsRefusedWhateverWasSold(t *testing.T) {
 }
 
 // The ID of a quote is in the buyer's hands: it is the same whatever the reason of a refusal.
-func TestQuote_ID_DoesNotDependOnReasons(t *testing.T) {
+func TestQuoteID_ReasonOfRefusalChanges_IsTheSame(t *testing.T) {
 	terms := market(t, "2", func(m *policy.Market) { m.Levels, m.Holders = []privacy.Epsilon{eps(t, "1"), eps(t, "2")}, 1 })
 	var ids []string
 	l := inMemory(t, Options{})
@@ -63,7 +63,7 @@ func TestQuote_ID_DoesNotDependOnReasons(t *testing.T) {
 
 // A buyer's sales and reservations are numbered from 1, in the order of its requests, and keep
 // their numbers.
-func TestOrderOf_BuyersInTurn_CountsEachByItself(t *testing.T) {
+func TestOrderOf_SeveralBuyers_NumbersEachFromOne(t *testing.T) {
 	l := sellers(t, inMemory(t, Options{}), "2", "100", "ann")
 	want := map[string][]uint64{}
 	for i, buyer := range []string{"acme", "bolt", "acme", "acme", "bolt", "cryo", "acme"} {
@@ -107,7 +107,7 @@ func TestOrderOf_BuyersInTurn_CountsEachByItself(t *testing.T) {
 
 // The log is proven to a buyer between the sizes of its receipts, and no error says how large it
 // is.
-func TestConsistencyOf_OtherSizes_AreUnknown(t *testing.T) {
+func TestConsistencyOf_SizeOfNoReceipt_IsUnknown(t *testing.T) {
 	l := sellers(t, inMemory(t, Options{}), "2", "100", "ann")
 	first := sell(t, l, purchase(t, "1", "acme", "1", "ann"))
 	other := sell(t, l, purchase(t, "2", "bolt", "1", "ann"))

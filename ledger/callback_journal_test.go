@@ -168,7 +168,7 @@ func journalTests() map[string]func(*testing.T) {
 	}
 }
 
-func TestJournal_EachMethodPanicsOrTakesItsTime_OnlyWhatIsDocumentedIsConcerned(t *testing.T) {
+func TestHostJournal_PanicsOrBlocks_AffectsOnlyWhatIsDocumented(t *testing.T) {
 	tests := journalTests()
 	if got := slices.Sorted(maps.Keys(tests)); !slices.Equal(got, journalMethods()) {
 		t.Errorf("there are tests of %q; a journal has %q", got, journalMethods())
@@ -345,7 +345,7 @@ func TestTruthOf_SecondObject_IsErrTruthSource(t *testing.T) {
 
 // A request whose context ends while its source runs fails with the error of that context; the
 // source's own deadline is no error of a context.
-func TestTruthFunc_ContextEnds_IsToldFromTheSource(t *testing.T) {
+func TestTruthFunc_ContextEnds_IsNoSourceFailure(t *testing.T) {
 	l := voters(t, inMemory(t, Options{TruthTimeout: time.Hour}), "9", "ann")
 	ctx, cancel := context.WithCancel(t.Context())
 	r := releaseOf(t, "k", "ann", "1")
@@ -424,7 +424,7 @@ func (*silentObserver) Audited(observe.Audit)    {}
 func (*silentObserver) Refused(observe.Refusal)  {}
 
 // What cannot be is refused when the ledger is opened, and not met in a commit.
-func TestOpen_SettingThatCannotBe_IsErrInvalid(t *testing.T) {
+func TestOpen_InvalidOption_IsErrInvalid(t *testing.T) {
 	for name, options := range map[string]Options{
 		"TruthTimeout": {TruthTimeout: -time.Second},
 		"Observer":     {Observer: (*silentObserver)(nil)},

@@ -358,7 +358,7 @@ func goesOn(t *testing.T, l *Ledger) {
 	check.That(t, err == nil, "another caller: %v", err)
 }
 
-func TestCallback_Panics_OnlyItsRequestIsConcerned(t *testing.T) {
+func TestCallback_Panics_AffectsOnlyItsRequest(t *testing.T) {
 	for name, c := range callers(t) {
 		t.Run(name, func(t *testing.T) {
 			l, h, log, run := c.start(t)
@@ -379,7 +379,7 @@ func TestCallback_Panics_OnlyItsRequestIsConcerned(t *testing.T) {
 	}
 }
 
-func TestCallback_CallsTheLedger_IsAnswered(t *testing.T) {
+func TestCallback_CallsLedger_DoesNotDeadlock(t *testing.T) {
 	for name, c := range callers(t) {
 		t.Run(name, func(t *testing.T) {
 			l, h, _, run := c.start(t)
@@ -397,10 +397,10 @@ func TestCallback_CallsTheLedger_IsAnswered(t *testing.T) {
 	}
 }
 
-func TestCallback_ClosesTheLedger_Ends(t *testing.T) {
+func TestCallback_ClosesLedger_Returns(t *testing.T) {
 	for name, c := range callers(t) {
 		if c.closes {
-			continue // see TestPublish_ToClosesTheLedger_EndsAfterTenSeconds
+			continue // see TestPublishingTo_ClosesLedger_EndsAfterTenSeconds
 		}
 		t.Run(name, func(t *testing.T) {
 			l, h, _, run := c.start(t)
@@ -414,7 +414,7 @@ func TestCallback_ClosesTheLedger_Ends(t *testing.T) {
 	}
 }
 
-func TestCallback_TakesItsTime_OthersDoNotWait(t *testing.T) {
+func TestCallback_Blocks_OthersDoNotWait(t *testing.T) {
 	for name, c := range callers(t) {
 		t.Run(name, func(t *testing.T) {
 			l, h, _, run := c.start(t)
@@ -459,7 +459,7 @@ func openers() map[string]func(o *Options, signed []byte) {
 	}
 }
 
-func TestOpen_FunctionOfTheHostPanics_ReleasesAll(t *testing.T) {
+func TestOpen_CallbackPanics_ReleasesFileAndJournal(t *testing.T) {
 	for name, change := range openers() {
 		t.Run(name, func(t *testing.T) {
 			path, o := witnessed(t, "ann")
@@ -480,7 +480,7 @@ func TestOpen_FunctionOfTheHostPanics_ReleasesAll(t *testing.T) {
 	}
 }
 
-func TestTakeOver_FunctionOfTheHostPanics_ReleasesAll(t *testing.T) {
+func TestTakeOver_CallbackPanics_ReleasesFileAndJournal(t *testing.T) {
 	c := newCouple(t, "ann")
 	o, take := c.options("b"), &hook{}
 	o.NoiseKey = api.NoiseKeys{Key: func(string) ([]byte, error) { return nil, nil }}
@@ -501,7 +501,7 @@ func TestTakeOver_FunctionOfTheHostPanics_ReleasesAll(t *testing.T) {
 	release(t, l, releaseOf(t, "after", "ann", "2"))
 }
 
-func TestPublish_ToClosesTheLedger_EndsAfterTenSeconds(t *testing.T) {
+func TestPublishingTo_ClosesLedger_EndsAfterTenSeconds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var l *Ledger
 		opened, ended := make(chan struct{}), make(chan error)
@@ -520,7 +520,7 @@ func TestPublish_ToClosesTheLedger_EndsAfterTenSeconds(t *testing.T) {
 }
 
 // The host may use the memory of its keys again when Open has returned.
-func TestOpen_KeysOfTheHostChangeAfterwards_TheLedgerHasItsOwn(t *testing.T) {
+func TestOpen_HostClearsKeysAfterwards_LedgerKeepsCopies(t *testing.T) {
 	path := votersFile(t, "9", "ann", "bob")
 	host := map[string][]byte{"k": bytes.Repeat([]byte{7}, 32)}
 	truth := truthKey()
@@ -613,7 +613,7 @@ func rows(t *testing.T) (cells []string) {
 	return cells[1:] // without the heads of the columns
 }
 
-func TestCallback_EachFunctionOfAHost_HasATestAndARow(t *testing.T) {
+func TestCallback_EveryOne_IsTestedAndDocumented(t *testing.T) {
 	tested := slices.Concat(slices.Collect(maps.Keys(callers(t))), slices.Collect(maps.Keys(openers())))
 	for _, method := range journalMethods() {
 		tested = append(tested, "Journal."+method)

@@ -59,7 +59,7 @@ func copyFile(t testing.TB, from, to string) {
 	must(t, os.WriteFile(to, data, 0o600))
 }
 
-func TestCheckpointIsANoteOfTheLog(t *testing.T) {
+func TestCheckpoint_SignedNote_HasSizeAndRootOfLog(t *testing.T) {
 	path, options := witnessed(t, "ann")
 	l := open(t, path, options)
 	signed := checkpointOf(t, l)
@@ -96,7 +96,7 @@ func rootOf(leaves []tlog.Hash) tlog.Hash {
 	return tlog.NodeHash(rootOf(leaves[:k]), rootOf(leaves[k:]))
 }
 
-func TestACheckpointNeedsTheLogsKey(t *testing.T) {
+func TestCheckpoint_NoOrAnotherSigner_IsRefused(t *testing.T) {
 	path, options := witnessed(t, "ann")
 	l := open(t, path, Options{})
 	wantErr(t, check.Err(l.Checkpoint(t.Context())), api.ErrNoSigner)
@@ -107,14 +107,14 @@ func TestACheckpointNeedsTheLogsKey(t *testing.T) {
 }
 
 // Without a log key the log is named after the ledger's id.
-func TestOriginWithoutAKey(t *testing.T) {
+func TestOrigin_WithoutLogKey_IsLedgerID(t *testing.T) {
 	about := newLedger(t).About()
 	check.That(t, about.Origin == "sluice-"+about.ID, "the origin is %q", about.Origin)
 }
 
 // Every way in which a file is not the continuation of a checkpoint is a rollback, before anything
 // is drawn.
-func TestOpenRefusesARollback(t *testing.T) {
+func TestOpen_NotContinuationOfCheckpoint_IsRollback(t *testing.T) {
 	path, options := witnessed(t, "ann", "bob")
 	old := filepath.Join(tests.Scratch(t), "old.db")
 	copyFile(t, path, old)
@@ -156,7 +156,7 @@ func TestOpenRefusesARollback(t *testing.T) {
 	check.That(t, errors.As(err, new(*api.RollbackError)), "a checkpoint of another ledger: got the error %v", err)
 }
 
-func TestOpenRefusesACheckpointThatNobodyKnownSigned(t *testing.T) {
+func TestOpen_CheckpointNotVerified_IsErrCheckpoint(t *testing.T) {
 	path, options := witnessed(t, "ann")
 	l := open(t, path, options)
 	signed := checkpointOf(t, l)
@@ -176,7 +176,7 @@ func TestOpenRefusesACheckpointThatNobodyKnownSigned(t *testing.T) {
 }
 
 // Invariant 10: the log only grows, between any two sizes.
-func TestConsistencyBetweenAllSizes(t *testing.T) {
+func TestConsistency_AnyTwoSizes_IsProven(t *testing.T) {
 	l := voters(t, newLedger(t), "5", crowd(9)...)
 	last := stats(t, l).Events
 	var heads []api.Head
@@ -199,7 +199,7 @@ func TestConsistencyBetweenAllSizes(t *testing.T) {
 }
 
 // The same events have another root in another ledger: leaves are salted.
-func TestLeavesAreSalted(t *testing.T) {
+func TestLeaf_SameEvent_DependsOnSalt(t *testing.T) {
 	log := soundLog(t)
 	first, second := log[4], log[4]
 	second.Salt[0] ^= 1
@@ -254,7 +254,7 @@ func (s *sizes) got() []uint64 {
 	return slices.Clone(s.all)
 }
 
-func TestPublishingAfterEvents(t *testing.T) {
+func TestPublishing_EventsReached_PublishesCheckpoint(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var witness sizes
 		l := published(t, Publishing{To: witness.take, Events: 4})
@@ -269,7 +269,7 @@ func TestPublishingAfterEvents(t *testing.T) {
 	})
 }
 
-func TestPublishingAfterAnInterval(t *testing.T) {
+func TestPublishing_IntervalElapsed_PublishesIfGrown(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var witness sizes
 		l := published(t, Publishing{To: witness.take, Interval: time.Hour})
@@ -293,7 +293,7 @@ func TestPublishingAfterAnInterval(t *testing.T) {
 }
 
 // A witness that fails holds nobody up, and gets the newest checkpoint when it works again.
-func TestPublishingGoesOnAfterFailures(t *testing.T) {
+func TestPublishing_WitnessFails_RetriesWithNewest(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var witness sizes
 		witness.fail(true)
@@ -310,7 +310,7 @@ func TestPublishingGoesOnAfterFailures(t *testing.T) {
 }
 
 // A witness that hangs does not keep the ledger from closing.
-func TestClosingDoesNotWaitForEverForAWitness(t *testing.T) {
+func TestClose_WitnessHangs_Returns(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := published(t, Publishing{Events: 1, To: func(ctx context.Context, _ []byte) error {
 			<-ctx.Done()
@@ -321,7 +321,7 @@ func TestClosingDoesNotWaitForEverForAWitness(t *testing.T) {
 	})
 }
 
-func TestPublishingNeedsASigner(t *testing.T) {
+func TestPublishing_WithoutSigner_IsErrNoSigner(t *testing.T) {
 	s := &kv.Memory{}
 	begin(t, s)
 	wantErr(t, check.Err(openStore(t.Context(), s, Options{Publish: Publishing{To: func(context.Context, []byte) error { return nil }}})), api.ErrNoSigner)

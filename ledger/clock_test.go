@@ -42,7 +42,7 @@ func wantOrderedTimes(t *testing.T, l *Ledger) (last time.Time) {
 }
 
 // Even a ledger created before 1970 keeps its times.
-func TestALedgerFromBefore1970KeepsItsTimes(t *testing.T) {
+func TestLedger_CreatedBefore1970_KeepsTimes(t *testing.T) {
 	created, now := time.Date(1960, 5, 1, 0, 0, 0, 1, time.UTC), newClock(time.Date(1965, 1, 1, 0, 0, 0, 0, time.UTC))
 	s := &kv.Memory{}
 	must(t, s.Update(func(w kv.Writer) error { return format(w, created, CreateOptions{}) }))
@@ -56,7 +56,7 @@ func TestALedgerFromBefore1970KeepsItsTimes(t *testing.T) {
 }
 
 // 64 bits of nanoseconds end in April 2262.
-func TestAClockBeyondItsRangeIsRefused(t *testing.T) {
+func TestClock_BeyondTheYear2261_IsErrClock(t *testing.T) {
 	clock := newClock(epoch())
 	l := voters(t, inMemory(t, Options{Now: clock.read, ClockAhead: time.Unix(1<<62, 0)}), "9", "ann")
 	for _, seconds := range []int64{9_214_646_400, 32_503_680_000, 1 << 62} { // the years 2262, 3000 and many more
@@ -79,8 +79,8 @@ func TestAClockBeyondItsRangeIsRefused(t *testing.T) {
 	}), api.ErrClock)
 }
 
-// TestTheAuditNamesTheFirstEventOfTheFuture verifies a log that a clock far ahead wrote some of.
-func TestTheAuditNamesTheFirstEventOfTheFuture(t *testing.T) {
+// TestVerify_EventsInTheFuture_NamesTheFirst verifies a log that a clock far ahead wrote some of.
+func TestVerify_EventsInTheFuture_NamesTheFirst(t *testing.T) {
 	path := votersFile(t, "9", "ann")
 	far := time.Now().AddDate(3, 0, 0).UTC()
 	l := open(t, path, Options{Now: func() time.Time { return far }, ClockAhead: far})
@@ -108,7 +108,7 @@ func TestTheAuditNamesTheFirstEventOfTheFuture(t *testing.T) {
 
 // While a sweep runs: the part after the jump releases no more than the clock allows then, and the
 // next sweep what is missing, once.
-func TestAClockThatGoesBackDuringASweep(t *testing.T) {
+func TestAdvance_ClockGoesBack_ReleasesNothingEarly(t *testing.T) {
 	clock := newClock(epoch())
 	l := sweepers(t, open(t, create(t), Options{Now: clock.read}), crowd(big)...)
 	back := afterPart(func() { clock.set(epoch().Add(-30 * time.Minute)) })

@@ -49,7 +49,7 @@ func crowdSale(t *testing.T) func(i int) (context.Context, api.ReleaseRequest) {
 }
 
 // Callers that wait share one commit. A batch is bounded, so that one commit cannot take for ever.
-func TestABatchIsBounded(t *testing.T) {
+func TestCommit_ManyCallersWaiting_BatchIsBounded(t *testing.T) {
 	const waiting = engine.MostTogether + 100
 	l, s := openShim(t, votersFile(t, "1", crowd(1+waiting)...), Options{})
 	before := s.commits.Load()
@@ -71,7 +71,7 @@ func TestABatchIsBounded(t *testing.T) {
 // Between two parts of a raise others commit as long as the last part took, also whoever comes
 // meanwhile. Here the part is held up until it has taken longer than the release behind it; else
 // that would not show.
-func TestPartsOfARaiseLetOthersGoFirst(t *testing.T) {
+func TestRaise_BetweenParts_OthersCommitFirst(t *testing.T) {
 	names := crowd(2 * state.PartSize)
 	l, s := openShim(t, votersFile(t, "1", names...), Options{})
 	for attempt, hold := 0, soon; hold < patience; attempt, hold = attempt+1, 2*hold {
@@ -113,7 +113,7 @@ func TestPartsOfARaiseLetOthersGoFirst(t *testing.T) {
 
 // Every second caller is refused in the batch itself, and not already by what it saw before: its
 // neighbour takes the budget while both wait.
-func TestARefusedCallerInABatchAffectsNobodyElse(t *testing.T) {
+func TestCommit_SomeRefusedInBatch_OthersSucceed(t *testing.T) {
 	const callers = 16
 	l, s := openShim(t, votersFile(t, "1", crowd(callers)...), Options{})
 	define(t, l, smoker())
@@ -141,7 +141,7 @@ func TestARefusedCallerInABatchAffectsNobodyElse(t *testing.T) {
 
 // A request that is refused after it has recorded a part of what it wanted leaves nothing of it,
 // and the others of its batch are as they would be without it.
-func TestWhatIsRefusedHalfwayIsTakenBack(t *testing.T) {
+func TestCommit_RefusedHalfway_LeavesNothing(t *testing.T) {
 	names := crowd(5)
 	l, s := openShim(t, votersFile(t, "1", names...), Options{})
 	define(t, l, smoker())
@@ -191,7 +191,7 @@ func TestWhatIsRefusedHalfwayIsTakenBack(t *testing.T) {
 
 // Who shares a commit with a sale, and is refused halfway, is refused for what the sale took, not
 // for what it would have taken: it is drawn again.
-func TestASaleIsMadeAgainWithoutWhoIsRefused(t *testing.T) {
+func TestCommit_AnotherRefusedHalfway_RedrawsSale(t *testing.T) {
 	path := create(t)
 	l := sellers(t, open(t, path, Options{}), "1.5", "1", "ann", "bea", "eve")
 	define(t, l, smoker())
@@ -226,7 +226,7 @@ func TestASaleIsMadeAgainWithoutWhoIsRefused(t *testing.T) {
 // A transaction may be made again without somebody, and then somebody else, before whom it stood,
 // may come to something else. Who was refused behind that one is decided anew. No time passes
 // between the two.
-func TestNobodyIsRefusedForWhatHasNotHappened(t *testing.T) {
+func TestCommit_RetriedWithoutRefused_DecidesRestAgain(t *testing.T) {
 	l, s := openShim(t, votersFile(t, "1", "eve"), Options{})
 	commit, leads := s.holdRelease(t, l, releaseOf(t, "leads", "eve", "0.1"))
 	var answers []chan answer[uint64]
@@ -281,7 +281,7 @@ func TestNobodyIsRefusedForWhatHasNotHappened(t *testing.T) {
 
 // A policy that was used in a batch whose commit failed must not live on in memory: its number goes
 // to the next one.
-func TestAPolicyThatWasRolledBackIsForgotten(t *testing.T) {
+func TestCommit_Fails_NewPolicyIsNotCached(t *testing.T) {
 	l, s := openShim(t, votersFile(t, "9", "ann"), Options{})
 	enrol := func(key, ceiling string) error {
 		return check.Err(l.Enroll(t.Context(), api.EnrollRequest{Key: key, Question: "vote", Objects: []string{"zoe"}, Policy: policy.Fixed(eps(t, ceiling)), Cap: boundless()}))
@@ -307,7 +307,7 @@ func TestAPolicyThatWasRolledBackIsForgotten(t *testing.T) {
 	auditStore(t, s)
 }
 
-func TestACallerWhoseContextEndsWhileQueuedLeavesNothing(t *testing.T) {
+func TestCommit_ContextEndsWhileQueued_LeavesNothing(t *testing.T) {
 	const callers, quits = 8, 3
 	l, s := openShim(t, votersFile(t, "1", crowd(callers)...), Options{})
 	ctx, cancel := context.WithCancel(t.Context())
@@ -337,7 +337,7 @@ func TestACallerWhoseContextEndsWhileQueuedLeavesNothing(t *testing.T) {
 }
 
 // Once its commit has begun a call waits for the outcome: it may not say that nothing happened.
-func TestACallerWhoseContextEndsDuringItsCommitWaits(t *testing.T) {
+func TestCommit_ContextEndsDuringCommit_WaitsForOutcome(t *testing.T) {
 	l, s := openShim(t, votersFile(t, "1", "ann", "bob", "cid"), Options{})
 	ctx, cancel := context.WithCancel(t.Context())
 	first := s.holdCommit(t)
@@ -365,7 +365,7 @@ func TestACallerWhoseContextEndsDuringItsCommitWaits(t *testing.T) {
 }
 
 // Both under load.
-func TestQuittersNeverStrandTheOthers(t *testing.T) {
+func TestCommit_ContextsEndUnderLoad_NoCallerHangs(t *testing.T) {
 	const sellers, sales = 8, 150
 	l := voters(t, newLedger(t), "9", crowd(sellers)...)
 	var wg sync.WaitGroup
@@ -390,7 +390,7 @@ func TestQuittersNeverStrandTheOthers(t *testing.T) {
 	auditStore(t, l.engine.Store)
 }
 
-func TestCloseLetsNobodyHang(t *testing.T) {
+func TestClose_CallersQueued_AllReturn(t *testing.T) {
 	const callers = 20
 	path := votersFile(t, "1", crowd(callers)...)
 	l, s := openShim(t, path, Options{})
@@ -421,7 +421,7 @@ func TestCloseLetsNobodyHang(t *testing.T) {
 }
 
 // Whatever a call was doing when the ledger was closed, it ends as a success or with ErrClosed.
-func TestCallsThatMeetACloseSayClosed(t *testing.T) {
+func TestClose_ConcurrentWrites_EndWithErrClosed(t *testing.T) {
 	for range 20 {
 		l := voters(t, newLedger(t), "9", crowd(8)...)
 		closing := make(chan answer[bool], 1)
@@ -446,7 +446,7 @@ func TestCallsThatMeetACloseSayClosed(t *testing.T) {
 }
 
 // A reader that passed the check and reaches the store only after Close.
-func TestAReadThatMeetsACloseSaysClosed(t *testing.T) {
+func TestClose_ReadInProgress_EndsWithErrClosed(t *testing.T) {
 	l, s := openShim(t, votersFile(t, "1", "ann"), Options{})
 	g := newGate(t)
 	s.onRead(func() { _ = g.pass() })
@@ -470,7 +470,7 @@ func recovered(call func() error) (err error) {
 var errPanicked = errors.New("panic")
 
 // A fault of ours in a decision must not make others wait for ever, nor tell them of a success.
-func TestAPanicInADecisionStopsTheLedger(t *testing.T) {
+func TestCommit_DecisionPanics_StopsLedger(t *testing.T) {
 	const callers = 8
 	path := votersFile(t, "1", crowd(callers)...)
 	l, s := openShim(t, path, Options{})
@@ -512,7 +512,7 @@ func TestAPanicInADecisionStopsTheLedger(t *testing.T) {
 }
 
 // The same from inside a real draw: no randomness, no answer, and no half of one.
-func TestAPanicInADrawRecordsNothing(t *testing.T) {
+func TestRelease_DrawPanics_RecordsNothing(t *testing.T) {
 	path := votersFile(t, "1", "ann")
 	l := open(t, path, Options{})
 	l.engine.Chances.Sampler = &rrchain.Sampler{Random: exact.ReplayBits(func([]byte) { panic("no randomness") })}
@@ -526,7 +526,7 @@ func TestAPanicInADrawRecordsNothing(t *testing.T) {
 }
 
 // Readers and writers of all kinds at once, for the race detector.
-func TestEverythingAtOnce(t *testing.T) {
+func TestLedger_ConcurrentReadsAndWrites_StaysSound(t *testing.T) {
 	l := voters(t, newLedger(t), "9", crowd(20)...)
 	release(t, l, releaseOf(t, "first", "person-00000", "0.5"))
 	for _, err := range race(t, 12, func(i int) error {

@@ -199,7 +199,7 @@ func TestVerify_AlteredResponse_IsNamed(t *testing.T) {
 	}
 }
 
-func TestVerify_AlteredCountOfABit_IsNamed(t *testing.T) {
+func TestVerify_AlteredBitCount_IsNamed(t *testing.T) {
 	original := pairs(t, village(t))
 	key := state.TallyKey{Question: 1, Epsilon: eps(t, "2"), Value: 0}
 	tally := talliesOf(t, fill(t, original))[key]
@@ -227,7 +227,7 @@ func TestVerify_AlteredCountOfABit_IsNamed(t *testing.T) {
 	check.That(t, changes == villagers*5, "%d changes", changes)
 }
 
-func TestVerify_RecordsThatCannotBe_AreNamed(t *testing.T) {
+func TestVerify_ImpossibleResponseRecords_AreNamed(t *testing.T) {
 	party := func(change func(q *api.Question)) damage {
 		q := finiteParty(t)
 		change(&q)
@@ -294,7 +294,7 @@ func TestVerify_RecordsThatCannotBe_AreNamed(t *testing.T) {
 }
 
 // A tally that cannot be is damage, and no estimate is made of it.
-func TestEstimate_TallyThatCannotBe_IsCorrupt(t *testing.T) {
+func TestEstimate_ImpossibleTally_IsCorrupt(t *testing.T) {
 	bits := func(n int, all ...byte) []byte { return append(all, make([]byte, 2*n-len(all)+2)...) }
 	for name, one := range map[string]struct {
 		make     func(testing.TB) *kv.Memory
@@ -400,7 +400,7 @@ func wantAllRefused(t *testing.T, log []event.Event, all map[string]pairOfLogs) 
 	}
 }
 
-func TestApply_ForgedBits_AreRefused(t *testing.T) {
+func TestApply_ForgedUnaryResponses_AreRefused(t *testing.T) {
 	log := logOf(t, pairs(t, village(t)))
 	row := func(n int) event.Value { return event.Value{Bits: bitsOf(t, strings.Repeat("10", n)[:n])} }
 	draw := func(question uint32, epsilon string, v event.Value, how event.Method) []event.Change {
@@ -466,7 +466,7 @@ func TestApply_ForgedBits_AreRefused(t *testing.T) {
 	}
 }
 
-func TestApply_ForgedOutputs_AreRefused(t *testing.T) {
+func TestApply_ForgedFiniteResponses_AreRefused(t *testing.T) {
 	log := logOf(t, pairs(t, ball(t)))
 	draw := func(object string, question uint32, epsilon string, v event.Value, how event.Method) []event.Change {
 		return []event.Change{&event.Released{Object: object, Question: question, Epsilon: eps(t, epsilon), Response: event.Response{Value: v, Method: how}}}
@@ -538,7 +538,7 @@ func TestApply_ForgedOutputs_AreRefused(t *testing.T) {
 
 // A chain with a response that its question cannot have, and a valid checksum: every call that
 // needs the response says so, and none panics.
-func TestResponse_ThatCannotBe_IsCorruptForEveryCall(t *testing.T) {
+func TestEveryCall_ImpossibleResponse_IsCorrupt(t *testing.T) {
 	bits := func(n int) event.Value { return event.Value{Bits: bitsOf(t, strings.Repeat("1", n))} }
 	oneMore := event.Value{Bits: bitsOf(t, chainOfMemory(t, village(t), 1, "ann").Levels[2].Response.Bits.String()+"1")}
 	type chain struct { // which is damaged, where, and what it can be asked for above and below
@@ -718,7 +718,7 @@ func wantFactNamed(t *testing.T, o *office, st evidence.Statement, i int, what s
 	check.That(t, !c.OK() && slices.ContainsFunc(c.Faults, isFault(i+1)), "event %d, %s: %q", st.Events[i].Event, what, faults(c))
 }
 
-func TestReceiptOfBits_Altered_IsNamed(t *testing.T) {
+func TestUnaryReceipt_Altered_NamesTheFault(t *testing.T) {
 	o, r := hamlet(t)
 	wantSound(t, "the receipt", r, o.keys)
 	check.Need(t, r.Encoding == "unary" && r.Responses[3].Erased && len(r.Responses[0].Response) == villagers, "%+v", r)
@@ -745,7 +745,7 @@ func TestReceiptOfBits_Altered_IsNamed(t *testing.T) {
 	everyByte(t, small, o.keys, evidence.ReadReceipt)
 }
 
-func TestStatementOfBits_Altered_IsNamed(t *testing.T) {
+func TestUnaryStatement_Altered_NamesTheFault(t *testing.T) {
 	o, _ := hamlet(t)
 	st := statementOf(t, o.Ledger, "ann's", "ann")
 	wantSound(t, "the statement", st, o.keys)
@@ -780,7 +780,7 @@ func TestStatementOfBits_Altered_IsNamed(t *testing.T) {
 	}
 }
 
-func TestEvidenceOfOutputs_IsSound(t *testing.T) {
+func TestDocuments_FiniteQuestion_AreSound(t *testing.T) {
 	o, _ := gala(t)
 	for number := range uint64(5) {
 		r := receiptOf(t, o.Ledger, number+1)
@@ -831,7 +831,7 @@ func otherMechanisms(t testing.TB, m *api.Mechanism) map[string]*api.Mechanism {
 	}
 }
 
-func TestReceiptOfOutputs_Altered_IsNamed(t *testing.T) {
+func TestFiniteReceipt_Altered_NamesTheFault(t *testing.T) {
 	o, r := gala(t)
 	wantSound(t, "the receipt", r, o.keys)
 	check.Need(t, r.Encoding == "finite" && r.Responses[3].Erased, "%+v", r)
@@ -903,7 +903,7 @@ func TestReceipt_MechanismAlteredInJSON_IsFound(t *testing.T) {
 	check.That(t, !strings.Contains(plain, "mechanism"), "a receipt of values has a mechanism: %.300s", plain)
 }
 
-func TestStatementOfOutputs_Altered_IsNamed(t *testing.T) {
+func TestFiniteStatement_Altered_NamesTheFault(t *testing.T) {
 	o, _ := gala(t)
 	st := statementOf(t, o.Ledger, "ann's", "ann")
 	questions := 0
@@ -950,7 +950,7 @@ func TestStatementOfOutputs_Altered_IsNamed(t *testing.T) {
 
 // Nothing that a question with a mechanism comes to names a truth: of everybody the truth is value
 // "C".
-func TestNothingNamesATruthOfAMechanism(t *testing.T) {
+func TestFiniteQuestion_RecordsAndErrors_HaveNoTrueValue(t *testing.T) {
 	o := newOffice(t, 1)
 	q := fixture.Party(t)
 	q.Values = []string{"truth A", "truth B", "truth C", "truth D"}

@@ -87,7 +87,7 @@ func littleFile(t testing.TB) []byte {
 	return check.Value(os.ReadFile(compact))(t)
 }
 
-func TestTheLittleLedgerHasEverything(t *testing.T) {
+func TestSmallLedger_HasEveryKindAndBucket(t *testing.T) {
 	s := &kv.Memory{}
 	tellLittle(t, s)
 	l := openMemory(t, s, Options{})
@@ -215,7 +215,7 @@ func recordsOf(t *testing.T, file []byte) []pair {
 // records ends with the last page in use, so every byte of the file can be tried here (in the quick
 // form, one or two of every seventh block). Blocks that are not used at all are changed as a whole:
 // if that changes nothing, no byte of them does.
-func TestEveryByteOfAFile(t *testing.T) {
+func TestVerify_AnyByteAltered_IsFoundOrHarmless(t *testing.T) {
 	const block = 64
 	size, stride, step := len(littleFile(t)), oneIn(41), oneIn(7)
 	turn := rand.IntN(step)
@@ -242,7 +242,7 @@ func TestEveryByteOfAFile(t *testing.T) {
 
 // What holds the file together, with more masks: the heads of all pages, and the elements of branch
 // pages, where a page number that leads elsewhere, or in a circle, is a matter of a few bits.
-func TestEveryBitOfTheHeadsOfPages(t *testing.T) {
+func TestVerify_PageHeaderAltered_IsFoundOrHarmless(t *testing.T) {
 	page := os.Getpagesize()
 	size := len(littleFile(t))
 	step := oneIn(61)
@@ -269,7 +269,7 @@ func TestEveryBitOfTheHeadsOfPages(t *testing.T) {
 
 // The newer of the two meta pages leads to the last transaction. When it is damaged, bbolt takes
 // the older one without a word: the file is rolled back, to a state that is sound.
-func TestADamagedMetaPageIsNoQuietRollback(t *testing.T) {
+func TestVerify_MetaPageDamaged_ReportsPossibleRollback(t *testing.T) {
 	for page := range 2 {
 		path := votersFile(t, "5", "ann")
 		l := open(t, path, Options{})
@@ -352,7 +352,7 @@ func moved() map[string]func(log []event.Entry, at int) []event.Entry {
 // Even if all hashes of the tree are computed anew, the log is not one that could have been, or not
 // that of the state; only what is left of erased events may change places, and that the checkpoint
 // tells.
-func TestEveryEventThatIsMovedIsFound(t *testing.T) {
+func TestVerify_EventMovedOrRepeated_IsFound(t *testing.T) {
 	tries, stride := 0, oneIn(47)
 	for name, tellSome := range map[string]func(*testing.T, kv.Store){"little": func(t *testing.T, s kv.Store) { tellLittle(t, s) }, "rich": tell} {
 		original := &kv.Memory{}

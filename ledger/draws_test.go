@@ -26,7 +26,7 @@ import (
 // of its chains (the laws of pan2024, and that all responses together tell what the highest tells)
 // then holds for the ledger's, in whatever order the levels were sold.
 
-func TestTheLedgerDrawsWhatRRChainDraws(t *testing.T) {
+func TestRelease_SameRandomBits_DrawsAsRRChain(t *testing.T) {
 	epsilons := []string{"0.5", "1", "0.7", "2", "0.6"}
 	const seeds = 4
 	orders := permutations(epsilons)
@@ -88,7 +88,7 @@ func permutations(items []string) (all [][]string) {
 
 // How many random words a raise consumes tells nothing about the truth: after bulk raises of the
 // same crowd with different truths the next word of the tape is the same.
-func TestRandomWordsUsedDoNotDependOnTheTruth(t *testing.T) {
+func TestRaise_AnyTrueValues_UsesSameRandomWords(t *testing.T) {
 	const size = 500
 	next := func(truth func(i int) string) uint64 {
 		l := voters(t, inMemory(t, Options{}), "10", crowd(size)...)
@@ -160,7 +160,7 @@ func TestDeliveries_OfASale_HaveItsNumberAndChannel(t *testing.T) {
 
 // A key whose record points at another request's events, which no checksum tells, is not answered
 // by them.
-func TestAKeyIsNotAnsweredByTheEventsOfAnother(t *testing.T) {
+func TestRelease_KeyRecordOfAnotherRequest_IsCorrupt(t *testing.T) {
 	s := &kv.Memory{}
 	begin(t, s)
 	l := sellers(t, openMemory(t, s, Options{}), "5", "5", "ann", "bob")
@@ -178,7 +178,7 @@ func TestAKeyIsNotAnsweredByTheEventsOfAnother(t *testing.T) {
 }
 
 // Names run together differently must not make the same request.
-func TestDigestsKeepFieldsApart(t *testing.T) {
+func TestRequestDigest_FieldsSplitDifferently_Differs(t *testing.T) {
 	seen := map[[2]event.Sum]string{}
 	for _, names := range [][]string{{"ab", "c"}, {"a", "bc"}, {"abc"}, {"a", "b", "c"}, {"\x02ab", "c"}} {
 		for _, question := range []string{"", "ab", "a"} {
@@ -203,7 +203,7 @@ func fieldOf(t *testing.T, err error) string {
 	return conflict.Field
 }
 
-func TestAConflictOfALongRequestNamesTheField(t *testing.T) {
+func TestKeyConflict_RequestInParts_NamesTheField(t *testing.T) {
 	names := crowd(state.PartSize + 10)
 	l := voters(t, inMemory(t, Options{}), "3", names...)
 	carryOut(t, l, order(t, "the key", "0.5", names...))
@@ -214,7 +214,7 @@ func TestAConflictOfALongRequestNamesTheField(t *testing.T) {
 }
 
 // Marks are kept with the digest, and go with it.
-func TestNoMarksTellWhatWasForgotten(t *testing.T) {
+func TestForget_MarksOfRequest_AreErased(t *testing.T) {
 	l := sellers(t, inMemory(t, Options{}), "5", "5", "ann", "bob")
 	release(t, l, releaseOf(t, "released", "ann", "0.7"))
 	must(t, l.Forget(t.Context(), api.ObjectRequest{Key: "f", Object: "ann"}))
@@ -225,7 +225,7 @@ func TestNoMarksTellWhatWasForgotten(t *testing.T) {
 	}
 }
 
-func TestRelease_SameKeyByManyAtOnce_IsOneCommit(t *testing.T) {
+func TestRelease_SameKeyConcurrently_IsOneCommit(t *testing.T) {
 	const callers = 32
 	l, s := openShim(t, votersFile(t, "3", crowd(50)...), Options{})
 	before := s.commits.Load()

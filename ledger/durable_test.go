@@ -20,7 +20,7 @@ import (
 
 // No read waits for a commit in progress: until it is durable, readers see what was there before.
 // Nor does its caller learn anything, or another one that uses the same key.
-func TestRelease_UntilItsCommitIsDurable_IsNotSeen(t *testing.T) {
+func TestRelease_CommitNotDurable_IsNotSeen(t *testing.T) {
 	for name, isDecided := range map[string]bool{"decided": true, "written": false} {
 		t.Run(name, func(t *testing.T) {
 			l, s := openShim(t, votersFile(t, "1", "ann"), Options{})
@@ -61,7 +61,7 @@ func wantUnreleased(t *testing.T, l *Ledger, name string) {
 	check.That(t, err != nil, "an estimate is made from responses that are not there")
 }
 
-func TestAFailureBeforeTheCommitChangesNothing(t *testing.T) {
+func TestRelease_FailsBeforeCommit_ChangesNothing(t *testing.T) {
 	l, s := openShim(t, votersFile(t, "1", "ann"), Options{})
 	s.set(failing, nil)
 	unchanged(t, s, func() {
@@ -76,7 +76,7 @@ func TestAFailureBeforeTheCommitChangesNothing(t *testing.T) {
 
 // A caller that is refused because of a neighbour in its batch must not be told so when the batch
 // then fails: what it was refused for never happened.
-func TestARefusalDoesNotRestOnACommitThatFailed(t *testing.T) {
+func TestRelease_CompetingCommitFails_IsNotRefused(t *testing.T) {
 	path := votersFile(t, "1", "ann", "bob")
 	l, s := openShim(t, path, Options{})
 	define(t, l, api.Question{Name: "smoker", Values: []string{"yes", "no"}, Encoding: "direct"})
@@ -119,7 +119,7 @@ func crashCommit(t *testing.T, before, after func() error) *Ledger {
 
 // The response was recorded and the caller does not know it, or it was not: either way the caller's
 // key finds one response.
-func TestRelease_ItsOutcomeIsLost_IsDrawnOnceByItsKey(t *testing.T) {
+func TestRelease_OutcomeLost_RetriedKeyDrawsOnce(t *testing.T) {
 	for name, hooks := range map[string][2]func() error{"recorded": {nil, uncertain}, "not recorded": {uncertain, nil}} {
 		t.Run(name, func(t *testing.T) {
 			l := crashCommit(t, hooks[0], hooks[1])
@@ -233,7 +233,7 @@ func isRefused(err error) bool {
 
 // A call that was queued behind a failed commit must not be carried out on a state that may not be
 // there, not even when the ledger is being closed.
-func TestNothingIsCommittedAfterAFailedCommit(t *testing.T) {
+func TestCommit_PreviousUncertain_QueuedIsNotCommitted(t *testing.T) {
 	for name, closing := range map[string]bool{"open": false, "closing": true} {
 		t.Run(name, func(t *testing.T) { queueBehindFailure(t, closing) })
 	}
@@ -268,7 +268,7 @@ func queueBehindFailure(t *testing.T, closing bool) {
 }
 
 // A file that does not come back is no reason to hang or to guess.
-func TestAFileThatWasReplacedIsNotWrittenTo(t *testing.T) {
+func TestRelease_FileReplaced_IsNotWritten(t *testing.T) {
 	path := votersFile(t, "1", "ann")
 	l := open(t, path, Options{})
 	release(t, l, releaseOf(t, "1", "ann", "0.5"))
@@ -281,7 +281,7 @@ func TestAFileThatWasReplacedIsNotWrittenTo(t *testing.T) {
 
 // What a reader has seen of a commit that then fails must not come beside an error either
 // (invariant 1).
-func TestNothingComesBesideAnErrorBeforeItIsDurable(t *testing.T) {
+func TestRead_CommitFails_ReturnsNothingWithError(t *testing.T) {
 	for name, cancelled := range map[string]bool{"the commit fails": false, "the reader gives up": true} {
 		t.Run(name, func(t *testing.T) {
 			l, s := openShim(t, votersFile(t, "1", "ann"), Options{})

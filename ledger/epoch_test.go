@@ -32,7 +32,7 @@ func comeBack(t testing.TB, l *Ledger, name string) {
 
 // A value that comes back is bound by another tag: else a statement would show that it is the one
 // of before. So it is for whoever was forgotten and is back.
-func TestAValueThatComesBackHasAnotherTag(t *testing.T) {
+func TestTruthTag_ValueReturnsInNewEpoch_Differs(t *testing.T) {
 	l := voters(t, inMemory(t, Options{TruthKey: truthKey()}), "9", "ann")
 	draw := func(key, truth string) {
 		release(t, l, releaseBy(releaseOf(t, key, "ann", "0.5"), sameTruth(truth)))
@@ -59,7 +59,7 @@ func TestAValueThatComesBackHasAnotherTag(t *testing.T) {
 
 // An answer about a panel is not raised where somebody's value is another one since: it is drawn
 // anew, and charged in full.
-func TestAnswersAreNotRaisedAcrossEpochs(t *testing.T) {
+func TestAnswer_EpochBegan_IsChargedInFull(t *testing.T) {
 	l := voters(t, inMemory(t, Options{}), "9", "ann", "bob")
 	answerTo(t, l, inquire(t, "1", "majority:yes", "0.5", ballots("ann"), "ann", "bob"))
 	beginEpoch(t, l, "2", "ann")
@@ -75,7 +75,7 @@ func TestAnswersAreNotRaisedAcrossEpochs(t *testing.T) {
 }
 
 // A truth that was told before an epoch began is not drawn from in it, by no request.
-func TestATruthOfTheOldEpochIsNotDrawnFrom(t *testing.T) {
+func TestDraw_EpochBeginsDuringTruthCall_AsksAgain(t *testing.T) {
 	for name, request := range map[string]func(*Ledger, api.TruthFunc) error{
 		"release": func(l *Ledger, truth api.TruthFunc) error {
 			r := releaseBy(releaseOf(t, "r", "ann", "1"), truth)
@@ -129,7 +129,7 @@ func readChainOf(t testing.TB, l *Ledger, name string) (c state.Chain, found boo
 
 // A noise key draws the same for the same ε: on two values it would betray both. The new epoch is
 // drawn from chance.
-func TestEpochsAreDrawnFromChance(t *testing.T) {
+func TestNoiseKey_LaterEpoch_IsNotUsed(t *testing.T) {
 	l := voters(t, inMemory(t, Options{NoiseKey: noiseKeys("2026")}), "9", "ann")
 	release(t, l, releaseOf(t, "1", "ann", "1"))
 	beginEpoch(t, l, "2", "ann")
@@ -143,7 +143,7 @@ func TestEpochsAreDrawnFromChance(t *testing.T) {
 
 // A statement tells the epochs apart, and what they cost together. What it says of them follows
 // from its events.
-func TestStatementsTellEpochs(t *testing.T) {
+func TestStatement_SeveralEpochs_ListsEachChain(t *testing.T) {
 	o := life(t)
 	enroll(t, o.Ledger, "vote", "9", "kim")
 	release(t, o.Ledger, releaseOf(t, "kim 1", "kim", "0.5"))

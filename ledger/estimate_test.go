@@ -106,7 +106,7 @@ func combinedAs(e *api.Estimate, levels int, r api.EstimateRequest, p float64) {
 	}
 }
 
-func TestEstimate_PoolAndPopulation_AreWhatIsRequested(t *testing.T) {
+func TestEstimate_PoolOrPopulation_IsWhatIsRequested(t *testing.T) {
 	for _, r := range []api.EstimateRequest{{Pool: true}, {Population: true}, {Pool: true, Population: true}} {
 		wantEstimate(t, polled(t), r, 0.95,
 			estimate.Counts{Epsilon: eps(t, "0.5"), ByValue: []int64{1, 0, 0}},
@@ -116,10 +116,10 @@ func TestEstimate_PoolAndPopulation_AreWhatIsRequested(t *testing.T) {
 	}
 }
 
-// TestEstimate_TermsDependOnTheValue_IsRight has 4,000 objects, half of which have the first value.
+// TestEstimate_EpsilonDependsOnValue_DefaultIsUnbiased has 4,000 objects, half of which have the first value.
 // These answer at 0.5 only, the others also at 3. The default interval holds the true share, the
 // pooled one is far from it, and the levels disagree.
-func TestEstimate_TermsDependOnTheValue_IsRight(t *testing.T) {
+func TestEstimate_EpsilonDependsOnValue_DefaultIsUnbiased(t *testing.T) {
 	names := crowd(4000)
 	l := voters(t, inMemory(t, Options{}), "9", names...)
 	values := vote().Values
@@ -147,7 +147,7 @@ func TestEstimate_TermsDependOnTheValue_IsRight(t *testing.T) {
 	}
 }
 
-func TestThereIsNoEstimateFromNothing(t *testing.T) {
+func TestEstimate_NoResponses_IsErrNoResponses(t *testing.T) {
 	l := polled(t)
 	for name, r := range map[string]api.EstimateRequest{
 		"no such level": {Question: "vote", Epsilon: eps(t, "2")},
@@ -163,14 +163,14 @@ func TestThereIsNoEstimateFromNothing(t *testing.T) {
 	wantErr(t, check.Err(l.Estimate(t.Context(), api.EstimateRequest{Question: "smoker"})), api.ErrNoResponses)
 }
 
-func TestABadConfidenceIsInvalid(t *testing.T) {
+func TestEstimate_InvalidConfidence_IsErrInvalid(t *testing.T) {
 	l := polled(t)
 	for _, confidence := range []float64{-0.5, 1, 95, math.NaN(), math.Inf(1), math.Inf(-1)} {
 		wantErr(t, check.Err(l.Estimate(t.Context(), api.EstimateRequest{Question: "vote", Confidence: confidence})), api.ErrInvalid)
 	}
 }
 
-func TestLevelsAreThoseOfAllResponses(t *testing.T) {
+func TestLevels_AfterForget_CountRemainingResponses(t *testing.T) {
 	l := polled(t)
 	want := []api.LevelCount{{Epsilon: eps(t, "0.5"), N: 3}, {Epsilon: eps(t, "1"), N: 4}}
 	got, err := api.Collect(l.Levels(t.Context(), "vote"))
@@ -201,7 +201,7 @@ func recountOf(ctx context.Context, include func(string) bool, l *Ledger) (api.E
 }
 
 // A record that is damaged is found wherever it is, and nothing of its batch is passed on.
-func TestDamageIsFoundInTheBackground(t *testing.T) {
+func TestRecount_DamagedRecord_IsCorrupt(t *testing.T) {
 	l, names := manyLevels(t)
 	for _, at := range []int{0, levelsRead - 1, levelsRead, 3*levelsRead + 17, len(names) - 1} {
 		var whole []byte
@@ -246,7 +246,7 @@ func onSnapshot(l *Ledger, n int64, what func()) {
 }
 
 // Whoever reads meets the panics of the background, and can go on after them.
-func TestPanicsInTheBackgroundGoOnWhereTheyCanBeCaught(t *testing.T) {
+func TestRecount_BackgroundPanics_CallerCanRecover(t *testing.T) {
 	l, names := manyLevels(t)
 	for n := range int64(levelsAhead + 2) {
 		onSnapshot(l, 1+n, func() { panic("the clock is broken") })
@@ -263,7 +263,7 @@ func TestPanicsInTheBackgroundGoOnWhereTheyCanBeCaught(t *testing.T) {
 
 // A goroutine that ends in the background, as one of a test does that fails, is no end of the
 // records.
-func TestReadingThatEndsEarlyIsAnError(t *testing.T) {
+func TestRecount_BackgroundExits_IsError(t *testing.T) {
 	l, names := manyLevels(t)
 	onSnapshot(l, 3, runtime.Goexit)
 	e, err := recountOf(t.Context(), everybody, l)
@@ -280,7 +280,7 @@ func wantAll(t *testing.T, l *Ledger, names []string) {
 }
 
 // Whoever stops early leaves nothing running behind: synctest.Test would not end.
-func TestStoppingEarlyLeavesNothingInTheBackground(t *testing.T) {
+func TestRecount_StoppedEarly_LeavesNoGoroutine(t *testing.T) {
 	for i, after := range []int{1, levelsRead, levelsRead + 1, 3 * levelsRead} {
 		if i%oneIn(2) != 0 {
 			continue
@@ -334,7 +334,7 @@ func TestStoppingEarlyLeavesNothingInTheBackground(t *testing.T) {
 }
 
 // Whoever is asked meanwhile may write.
-func TestWritingWhileReadingInTheBackground(t *testing.T) {
+func TestRecount_IncludeReleases_DoesNotDeadlock(t *testing.T) {
 	l, names := manyLevels(t)
 	seen := 0
 	_, err := recountOf(t.Context(), func(name string) bool {
@@ -390,7 +390,7 @@ func usualChains(t testing.TB) (chains []state.Chain) {
 }
 
 // A scan finds what is there, and the faults that are there, whatever the bytes are.
-func TestAScanDecodesAsAChainIsDecoded(t *testing.T) {
+func TestPick_RandomBytes_AgreesWithDecodeChain(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	sound := 0
 	for range 50_000 {
@@ -404,7 +404,7 @@ func TestAScanDecodesAsAChainIsDecoded(t *testing.T) {
 
 // A response is no row of bits because the one before was: in a damaged file both may stand next to
 // each other.
-func TestRowsAndOthersInOneBatch(t *testing.T) {
+func TestLevelBatch_BitsAndValuesMixed_KeepsEach(t *testing.T) {
 	row := func(packed byte) event.Value {
 		bits := check.Value(rrchain.NewBits(3, []byte{packed}))(t)
 		return event.Value{Bits: bits}

@@ -392,7 +392,7 @@ func (f *foreseen) Get(bucket string, key []byte) ([]byte, error) {
 }
 
 // Otherwise the proof is the same, and only takes longer.
-func TestAProofSaysWhatItWillRead(t *testing.T) {
+func TestProve_Prefetch_AnnouncesEveryRead(t *testing.T) {
 	l := voters(t, newLedger(t), "9", crowd(300)...)
 	for size := uint64(24); size <= 300; size += 23 { // what is in one event is not announced
 		must(t, l.engine.View(t.Context(), func(s *state.State) error {
@@ -474,7 +474,7 @@ func cosigners(t *testing.T, o *office, checkpoint string, with func(checkpoint 
 	}
 }
 
-func TestCosignersOfDocuments(t *testing.T) {
+func TestCosignatures_AddedToDocuments_AreChecked(t *testing.T) {
 	o := shop(t)
 	r := receiptOf(t, o.Ledger, 4)
 	cosigners(t, o, r.Evidence.Checkpoint, func(checkpoint string) document {

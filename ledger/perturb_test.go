@@ -345,7 +345,7 @@ func testedElsewhere() map[string]string {
 	return map[string]string{
 		"epoch.Object":       "TestVerify_ChangeUnderAnotherIdentity_IsFound",
 		"epoch.Question":     "TestVerify_ChangeUnderAnotherIdentity_IsFound",
-		"question.Mechanism": "TestApply_ForgedOutputs_AreRefused",
+		"question.Mechanism": "TestApply_ForgedFiniteResponses_AreRefused",
 		"refused.Why":        "the codec: a refusal for another reason has no such text",
 	}
 }

@@ -199,7 +199,7 @@ func (c copied) put(t testing.TB, path string) {
 
 // Copies of file and journal taken with cp at any instants, in the midst of checkpoints too: none
 // opens that mixes two of them. What opens can be written to.
-func TestACopyIsOfOneInstantOrRefused(t *testing.T) {
+func TestOpen_CopyWhileWriting_IsOneInstantOrRefused(t *testing.T) {
 	f, roots := filmLife(t)
 	rng := rand.New(rand.NewPCG(22, 1))
 	met := map[string]int{}
@@ -266,7 +266,7 @@ func wantInstant(t *testing.T, l *Ledger, of string, roots []tlog.Hash) {
 
 // The ledger's own file is not audited, after a crash or at rest, nor where it was compacted or
 // moved. A copy is, until something is committed to it.
-func TestWhatIsAudited(t *testing.T) {
+func TestOpen_CopiedFile_IsAudited(t *testing.T) {
 	path := votersFile(t, "9", crowd(5)...)
 	key := 0
 	opened := func(what, path string, audited bool, then func(*Ledger)) {
@@ -318,9 +318,9 @@ func outcome(err error) string {
 	return "damaged"
 }
 
-// TestCopiesTellHowFarTheyAreAndCanBeStopped ends the context of each way to copy at each moment at
+// TestCopy_ContextEndsAtAnyProgress_LeavesNoFile ends the context of each way to copy at each moment at
 // which it tells how far it is: it leaves no file then, and the ledger goes on.
-func TestCopiesTellHowFarTheyAreAndCanBeStopped(t *testing.T) {
+func TestCopy_ContextEndsAtAnyProgress_LeavesNoFile(t *testing.T) {
 	path := votersFile(t, "1", crowd(6_000)...)
 	l := open(t, path, Options{})
 	dir, made := pace.Scratch(t), 0
@@ -386,7 +386,7 @@ func (c closing) Compact(ctx context.Context, p kv.Progress) error {
 }
 
 // Whoever copies a ledger while it is closed is told so, and not that some database is not open.
-func TestACopyOfALedgerThatIsBeingClosed(t *testing.T) {
+func TestCopy_LedgerCloses_IsErrClosed(t *testing.T) {
 	for name, write := range map[string]func(l *Ledger, path string) error{
 		"backup":  func(l *Ledger, path string) error { return check.Err(l.Backup(t.Context(), path, nil)) },
 		"records": func(l *Ledger, path string) error { return check.Err(l.CompactTo(t.Context(), path, nil)) },

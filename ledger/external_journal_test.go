@@ -69,7 +69,7 @@ func asItIs(t *testing.T, path string) (copied string) {
 
 // A file is lost, or its process has died: with an older copy and the journal, which is elsewhere,
 // everything is there that was told.
-func TestAJournalElsewhereOutlivesTheFile(t *testing.T) {
+func TestExternalJournal_FileLost_RecoversFromOlderCopy(t *testing.T) {
 	names := crowd(30)
 	path, h := votersFile(t, "9", names...), newHost()
 	l := open(t, path, h.options())
@@ -125,7 +125,7 @@ func (s settling) Read(ctx context.Context, after journal.Position) iter.Seq2[jo
 
 // Who only reads is shown nothing that a power cut could take back: the journal is settled first,
 // or not shown.
-func TestAReaderSettlesTheJournal(t *testing.T) {
+func TestOpenReadOnly_ExternalJournal_SettlesFirst(t *testing.T) {
 	path, h := votersFile(t, "9", "ann"), newHost()
 	l := open(t, path, h.options())
 	release(t, l, releaseOf(t, "1", "ann", "1"))
@@ -147,7 +147,7 @@ func TestAReaderSettlesTheJournal(t *testing.T) {
 }
 
 // A file whose journal is elsewhere is opened with that journal only, also after it was closed.
-func TestAFileIsOpenedWithItsJournalOnly(t *testing.T) {
+func TestOpen_NotItsExternalJournal_IsErrJournal(t *testing.T) {
 	path, h := votersFile(t, "9", "ann"), newHost()
 	l := open(t, path, h.options())
 	release(t, l, releaseOf(t, "1", "ann", "1"))
@@ -186,7 +186,7 @@ func TestAFileIsOpenedWithItsJournalOnly(t *testing.T) {
 
 // What a journal elsewhere is given with is refused if it cannot be right: nothing is written, and
 // no handle stays open.
-func TestAJournalElsewhereThatCannotBe(t *testing.T) {
+func TestOpen_InvalidExternalJournal_WritesNothing(t *testing.T) {
 	broken := errors.New("no network")
 	at := journal.Position{Events: 3}
 	for name, c := range map[string]struct {
@@ -232,7 +232,7 @@ func (h boasting) Claim(ctx context.Context) (term uint64, end journal.Position,
 
 // What a journal rejects has not happened, and the next request may be taken. One that takes
 // nothing more from this process stops the ledger.
-func TestAJournalThatTakesNothingMoreStopsTheLedger(t *testing.T) {
+func TestExternalJournal_FencedOrStopped_StopsLedger(t *testing.T) {
 	for _, end := range []error{journal.ErrRejected, journal.ErrFenced, journal.ErrOrder, journal.ErrStopped} {
 		path, h := votersFile(t, "9", "ann"), newHost()
 		l := open(t, path, h.options())
@@ -255,7 +255,7 @@ func TestAJournalThatTakesNothingMoreStopsTheLedger(t *testing.T) {
 
 // A journal that holds back what is to be destroyed stops nothing but those who want it destroyed:
 // they wait, and are told what for.
-func TestForgetWaitsForAJournalThatHoldsBack(t *testing.T) {
+func TestForget_JournalHoldsBack_Waits(t *testing.T) {
 	path, h := votersFile(t, "9", "ann", "bea"), newHost()
 	var log journalLog
 	o := h.options()
@@ -336,7 +336,7 @@ func (h held) Await(ctx context.Context, after journal.Position) error {
 
 // Each of two hosts says what it does, which host has the ledger, by which term, and how many
 // events it lacks; also after a takeover.
-func TestHealth_TwoHosts_SayLeaderTermAndLag(t *testing.T) {
+func TestHealth_TwoHosts_ReportsLeaderTermAndLag(t *testing.T) {
 	c := newCouple(t, "ann", "bea")
 	free := make(chan struct{})
 	o := c.options("b")
@@ -364,7 +364,7 @@ func TestHealth_TwoHosts_SayLeaderTermAndLag(t *testing.T) {
 
 // A leader that was taken over from, and commits nothing, learns of it when its health is asked
 // for: it stops, and serves no old state.
-func TestHealth_TakenOverFrom_LedgerStopsWithoutACommit(t *testing.T) {
+func TestHealth_TakenOver_StopsLedgerWithoutCommit(t *testing.T) {
 	c := newCouple(t, "ann")
 	next := check.Value(c.follows().TakeOver(t.Context()))(t)
 	t.Cleanup(func() { _ = next.Close() })
@@ -382,7 +382,7 @@ func TestHealth_TakenOverFrom_LedgerStopsWithoutACommit(t *testing.T) {
 
 // A journal that does not answer holds up Health for a second or so, and nothing else; what it says
 // is not known then, and the ledger goes on.
-func TestHealth_JournalHangs_IsNotKnownAndNothingStops(t *testing.T) {
+func TestHealth_JournalHangs_ReportsUnknownHost(t *testing.T) {
 	c := newCouple(t, "ann")
 	c.journal.Inject(func(ctx context.Context, call journaltest.Call) error {
 		if call.Method != "Head" {
@@ -419,7 +419,7 @@ func TestHealth_JournalHangs_IsNotKnownAndNothingStops(t *testing.T) {
 
 // Without other hosts there is a leader, no term and no lag, before the first commit and after it;
 // a ledger that is open for reading is a reader.
-func TestHealth_JournalBesideTheFile_HasNoOtherHosts(t *testing.T) {
+func TestHealth_LocalJournal_HasNoOtherHosts(t *testing.T) {
 	path := votersFile(t, "900", "ann")
 	l := open(t, path, Options{})
 	alone := observe.Host{Role: "leader", Answered: true}

@@ -55,7 +55,7 @@ func segment(t testing.TB, path string) string {
 
 // What lies beside a file as its journal, and is not what its last process left there, is refused,
 // for reading and for writing; and nothing is written.
-func TestAJournalThatDoesNotBelong(t *testing.T) {
+func TestOpen_ForeignOrDamagedJournal_IsRefused(t *testing.T) {
 	for name, test := range map[string]struct {
 		change func(t *testing.T, path string)
 		want   error
@@ -146,7 +146,7 @@ func dies(t testing.TB, l *Ledger) {
 
 // What could not be opened is not held: whoever mends what was wrong opens it, and everything is
 // there.
-func TestAnOpenThatFailsHoldsNothing(t *testing.T) {
+func TestOpen_Fails_LeavesFileUsable(t *testing.T) {
 	for name, wrong := range map[string]Options{
 		"keys that are written, and nobody to sign": {TruthKey: truthKey(), Publish: Publishing{To: func(context.Context, []byte) error { return nil }, Events: 1}},
 		"a checkpoint that nobody has signed":       {Checkpoint: []byte("checkpoint")},
@@ -166,7 +166,7 @@ func TestAnOpenThatFailsHoldsNothing(t *testing.T) {
 
 // An older pair of file and journal, whole as it is, is refused by whoever has a newer checkpoint;
 // and so is one whose file alone is older than the checkpoint only if its journal is, too.
-func TestAnOlderPairIsARollback(t *testing.T) {
+func TestOpen_OlderFileAndJournal_IsRollback(t *testing.T) {
 	path, options := witnessed(t, "ann", "bob")
 	l := open(t, path, options)
 	release(t, l, releaseOf(t, "1", "ann", "0.5"))
@@ -193,7 +193,7 @@ func TestAnOlderPairIsARollback(t *testing.T) {
 
 // Where the journal of another ledger lies no file is made, nor a copy: what was committed last
 // might be lost with it.
-func TestNothingIsMadeBesideTheJournalOfAnother(t *testing.T) {
+func TestCreate_ForeignJournalAtPath_IsRefused(t *testing.T) {
 	path := crashed(t, 3)
 	must(t, os.Rename(path, path+".away"))
 	l := open(t, votersFile(t, "9", "ann"), Options{})
@@ -212,7 +212,7 @@ func TestNothingIsMadeBesideTheJournalOfAnother(t *testing.T) {
 // A journal that ends early, as it does when the last append was cut off, is a ledger of an earlier
 // instant: whole groups, and no part of one. Whoever was told of what is missing has a checkpoint
 // that says so.
-func TestAJournalThatEndsEarly(t *testing.T) {
+func TestOpen_TruncatedJournal_KeepsWholeRequests(t *testing.T) {
 	path := crashed(t, 20)
 	text := content(t, segment(t, path))
 	all := len(bytes.TrimRight(text, "\x00"))
@@ -229,7 +229,7 @@ func TestAJournalThatEndsEarly(t *testing.T) {
 
 // What was released of somebody is nowhere beside the file when Forget returns; nor is it after a
 // crash before that, once the ledger was opened for writing.
-func TestForgetLeavesNothingInTheJournal(t *testing.T) {
+func TestForget_Returns_JournalHasNoSecrets(t *testing.T) {
 	path := votersFile(t, "9", "ann", "bob")
 	l := open(t, path, Options{})
 	releaseEach(t, l, "1", "ann", "bob")
@@ -295,7 +295,7 @@ func (l *journalLog) has(text string) bool {
 
 // A checkpoint that cannot be made is told, and tried again. Until there is room again commits go
 // on as long as there is memory; then they say why they do not. Nothing is lost.
-func TestACheckpointThatFailsLosesNothing(t *testing.T) {
+func TestEngineCheckpoint_DiskFails_LosesNothing(t *testing.T) {
 	names := crowd(500)
 	path := votersFile(t, "9", names...)
 	var log journalLog
@@ -329,7 +329,7 @@ func TestACheckpointThatFailsLosesNothing(t *testing.T) {
 
 // A checkpoint of which nobody knows whether it is in the file ends the ledger; opened again, it
 // has everything. So does one whose last checkpoint, in Close, fails.
-func TestAnUncertainCheckpointStopsTheLedger(t *testing.T) {
+func TestEngineCheckpoint_OutcomeUncertain_StopsLedger(t *testing.T) {
 	path := votersFile(t, "9", "ann", "bob")
 	l, f := openHeld(t, path, Options{})
 	release(t, l, releaseOf(t, "1", "ann", "1"))
@@ -375,7 +375,7 @@ func (a otherJournal) Read(ctx context.Context, after journal.Position) iter.Seq
 }
 
 // A group holds whole requests only, whatever its root is of.
-func TestAGroupIsWhole(t *testing.T) {
+func TestOpen_JournalGroupWithPartOfRequest_IsCorrupt(t *testing.T) {
 	path := crashed(t, 1)
 	file := check.Value(bolt.Open(path, false))(t)
 	defer file.Close()
@@ -406,7 +406,7 @@ func TestAGroupIsWhole(t *testing.T) {
 
 // A journal may be somebody else's code, and its bytes have no secret: that the events come to the
 // root which the group says is what shows that they are the ledger's.
-func TestAGroupMustComeToItsRoot(t *testing.T) {
+func TestOpen_JournalGroupNotMatchingRoot_IsCorrupt(t *testing.T) {
 	for name, change := range map[string]func(*journal.Group){
 		"another root":     func(g *journal.Group) { g.After.Root[3] ^= 1 },
 		"another response": func(g *journal.Group) { g.Records[0][len(g.Records[0])-2] ^= 1 },
