@@ -16,7 +16,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"github.com/sluicedp/sluice/internal/check"
-	tests "github.com/sluicedp/sluice/internal/pace"
+	tests "github.com/sluicedp/sluice/internal/testenv"
 	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/ledger/internal/event"
 	"github.com/sluicedp/sluice/ledger/internal/journalfile"

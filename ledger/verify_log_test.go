@@ -16,7 +16,7 @@ import (
 	"golang.org/x/mod/sumdb/note"
 
 	"github.com/sluicedp/sluice/internal/check"
-	tests "github.com/sluicedp/sluice/internal/pace"
+	tests "github.com/sluicedp/sluice/internal/testenv"
 	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/ledger/evidence"
 	"github.com/sluicedp/sluice/ledger/internal/event"
@@ -241,7 +241,7 @@ func rewritings(t *testing.T) map[string]func([]event.Event) []event.Event {
 func TestVerifyFindsAnOlderCopy(t *testing.T) {
 	path, options := witnessed(t, "ann", "bob")
 	l := open(t, path, options)
-	older := filepath.Join(tests.Scratch(t), "older.db")
+	older := filepath.Join(tests.TempDir(t), "older.db")
 	must(t, check.Err(l.Backup(t.Context(), older, nil)))
 	before := checkpointOf(t, l)
 	release(t, l, releaseOf(t, "1", "ann", "0.5"))
@@ -377,7 +377,7 @@ func TestMissingEventsAreReportedOnce(t *testing.T) {
 
 // A damaged page is reported, with what it held, and the rest of the file is audited.
 func TestVerifyGoesOnBehindADamagedPage(t *testing.T) {
-	path := filepath.Join(tests.Scratch(t), "ledger.db")
+	path := filepath.Join(tests.TempDir(t), "ledger.db")
 	bigLedger(t, path, 3000)
 	data := check.Value(os.ReadFile(path))(t)
 	page := os.Getpagesize()
@@ -414,7 +414,7 @@ func TestVerifyGoesOnBehindADamagedPage(t *testing.T) {
 // it.
 func inUse(t testing.TB, data []byte, page int) bool {
 	t.Helper()
-	path := filepath.Join(tests.Scratch(t), "without.db")
+	path := filepath.Join(tests.TempDir(t), "without.db")
 	without := slices.Clone(data)
 	clear(without[page*os.Getpagesize():][:16])
 	must(t, os.WriteFile(path, without, 0o600))

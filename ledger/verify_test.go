@@ -63,7 +63,7 @@ func slow() audit.Pace {
 func rich(t *testing.T) *kv.Memory {
 	t.Helper()
 	s := &kv.Memory{}
-	tell(t, s)
+	writeGoldenLedger(t, s)
 	return s
 }
 
@@ -129,7 +129,7 @@ func TestForgettingInTheMidstOfAnAuditOfASweep(t *testing.T) {
 func TestVerifyWritesNothing(t *testing.T) {
 	path := votersFile(t, "5", "ann", "bob")
 	l := open(t, path, Options{})
-	carryOut(t, l, order(t, "1", "0.5"))
+	raise(t, l, raiseOf(t, "1", "0.5"))
 	must(t, l.Forget(t.Context(), api.ObjectRequest{Key: "2", Object: "ann"}))
 	wantClean(t, l, api.VerifyRequest{})
 	closed(t, l)

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/sluicedp/sluice/internal/check"
-	"github.com/sluicedp/sluice/internal/pace"
+	"github.com/sluicedp/sluice/internal/testenv"
 	"github.com/sluicedp/sluice/privacy"
 )
 
@@ -31,7 +31,7 @@ func higher(p, q Policy, from time.Time, buyers uint64) bool {
 func TestCeilingsAreComparedExactly(t *testing.T) {
 	g := newGenerator(t)
 	not, proven := 0, 0
-	tries := pace.Tries(600, 2000, 20000) / pace.Step(10)
+	tries := testenv.Tries(600, 2000, 20000) / testenv.Step(10)
 	for range tries {
 		p, q := g.policy(2), g.policy(2)
 		switch g.IntN(4) {
@@ -212,7 +212,7 @@ func TestMarketsAreCompared(t *testing.T) {
 		return closed || q.holders != 0 && (p.holders == 0 || p.holders > q.holders)
 	}
 	proven, more, unknown := 0, 0, 0
-	tries := pace.Tries(700, 3000, 30000) / pace.Step(10)
+	tries := testenv.Tries(700, 3000, 30000) / testenv.Step(10)
 	for range tries {
 		stride := nanos([]int64{0, 1, 10_000, 20_000}[g.IntN(4)])
 		p, q := sale(stride), sale(nanos([]int64{stride.Nano(), 10_000}[g.IntN(2)]))

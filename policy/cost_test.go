@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/sluicedp/sluice/internal/check"
-	"github.com/sluicedp/sluice/internal/pace"
+	"github.com/sluicedp/sluice/internal/testenv"
 )
 
 // longPolicies are texts of each kind, about n times as long as the shortest, or with as many steps
@@ -55,7 +55,7 @@ func TestCostOfPolicies_AnyKind_IsLinear(t *testing.T) {
 					parsed(t, text)
 				}
 			}) / times
-			check.That(t, int(took) <= (1+pace.Race)*(free+most*len(text)),
+			check.That(t, int(took) <= (1+testenv.Race)*(free+most*len(text)),
 				"%s: to read %d bytes takes %d bytes of memory", kind, len(text), took)
 		}
 	}

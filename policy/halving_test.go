@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/sluicedp/sluice/internal/check"
-	"github.com/sluicedp/sluice/internal/pace"
+	"github.com/sluicedp/sluice/internal/testenv"
 )
 
 func TestHalving(t *testing.T) {
@@ -48,7 +48,7 @@ func TestHalvingBeyondTime(t *testing.T) {
 func TestHalvingAgainstBigFloats(t *testing.T) {
 	g := newGenerator(t)
 	steps := 0
-	for range pace.Tries(50, 150, 150) {
+	for range testenv.Tries(50, 150, 150) {
 		from := g.Int64N(1e11)
 		to := from + 2 + g.Int64N(1e12-from-2)
 		if g.IntN(3) == 0 {

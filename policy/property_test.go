@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/sluicedp/sluice/internal/check"
-	"github.com/sluicedp/sluice/internal/pace"
+	"github.com/sluicedp/sluice/internal/testenv"
 	"github.com/sluicedp/sluice/privacy"
 )
 
@@ -189,7 +189,7 @@ func (g generator) policy(depth int) Policy {
 func TestRandomPolicies(t *testing.T) {
 	g := newGenerator(t)
 	var timed, ordered, forSale int
-	for range pace.Tries(260, 400, 400) {
+	for range testenv.Tries(260, 400, 400) {
 		p := g.policy(3)
 		checkPolicy(t, p)
 		again := parsed(t, p.String())

@@ -9,7 +9,7 @@ import (
 	"testing"
 
 	"github.com/sluicedp/sluice/internal/check"
-	"github.com/sluicedp/sluice/internal/pace"
+	"github.com/sluicedp/sluice/internal/testenv"
 )
 
 func votes(n int) string {
@@ -46,7 +46,7 @@ func newVote(t *testing.T, n int) (db, people string) {
 // newLedger makes a ledger with the question "vote" and n people under a policy.
 func newLedger(t *testing.T, n int, policy string) (db, people string) {
 	t.Helper()
-	dir := pace.Scratch(t)
+	dir := testenv.TempDir(t)
 	db, people = filepath.Join(dir, "l.db"), filepath.Join(dir, "people.csv")
 	check.Must(t, os.WriteFile(people, []byte(votes(n)), 0o600))
 	mustInvoke(t, "--db", db, "init")

@@ -149,7 +149,7 @@ func dialect() map[string]bool {
 		examples/plebiscite/*_test.go examples/rappor/*_test.go examples/served examples/served/*_test.go
 		examples/wages examples/wages/*_test.go internal/chart/*_test.go internal/exact/*_test.go internal/fixture
 		internal/httpapi internal/httpapi/*_test.go internal/ledgerfile/*_test.go internal/lp/*_test.go
-		internal/mutants internal/mutants/*_test.go internal/pace internal/pgtest internal/problem
+		internal/mutants internal/mutants/*_test.go internal/testenv internal/pgtest internal/problem
 		internal/problem/*_test.go internal/stattest internal/stattest/*_test.go internal/trial
 		internal/trial/*_test.go internal/trial/hostile internal/trial/hostile/*_test.go internal/trial/hosts
 		internal/trial/hosts/*_test.go internal/trial/market internal/trial/market/*_test.go internal/trial/model

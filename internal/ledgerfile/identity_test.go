@@ -6,13 +6,13 @@ import (
 	"testing"
 	"time"
 
-	"github.com/sluicedp/sluice/internal/pace"
+	"github.com/sluicedp/sluice/internal/testenv"
 )
 
 // A file and a directory keep their identity whatever is written to them and whatever they are
 // called; no copy has it.
 func TestIdentity(t *testing.T) {
-	for _, dir := range []string{t.TempDir(), pace.Scratch(t)} {
+	for _, dir := range []string{t.TempDir(), testenv.TempDir(t)} {
 		path := filepath.Join(dir, "ledger.db")
 		must(t, os.WriteFile(path, []byte("one"), 0o600))
 		first := identityOf(t, path)

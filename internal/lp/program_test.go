@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/sluicedp/sluice/internal/check"
-	"github.com/sluicedp/sluice/internal/pace"
+	"github.com/sluicedp/sluice/internal/testenv"
 	"github.com/sluicedp/sluice/privacy"
 )
 
@@ -215,7 +215,7 @@ func random(rng *rand.Rand) (vars int, rows []Row, objective []Term) {
 func TestRandomProgramsAgainstAllVertices(t *testing.T) {
 	rng := rand.New(rand.NewPCG(7, 7))
 	counts := map[string]int{}
-	n := pace.Tries(1000, 2500, 2500)
+	n := testenv.Tries(1000, 2500, 2500)
 	for i := range n {
 		vars, rows, objective := random(rng)
 		p := program(t, vars, rows)

@@ -16,7 +16,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/rs/zerolog"
 
-	"github.com/sluicedp/sluice/internal/pace"
+	"github.com/sluicedp/sluice/internal/testenv"
 	"github.com/sluicedp/sluice/ledger/internal/callback"
 	"github.com/sluicedp/sluice/ledger/internal/kv"
 )
@@ -37,7 +37,7 @@ func newID(t *testing.T) (id [16]byte, name string) {
 func listenAs(t *testing.T, uid int, name string) {
 	t.Helper()
 	if os.Geteuid() != 0 {
-		pace.Impossible(t, "only root can listen as another user")
+		testenv.Unsupported(t, "only root can listen as another user")
 	}
 	done := make(chan error)
 	var socket net.Listener

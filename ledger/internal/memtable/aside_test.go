@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"github.com/sluicedp/sluice/internal/check"
-	"github.com/sluicedp/sluice/internal/pace"
+	"github.com/sluicedp/sluice/internal/testenv"
 	"github.com/sluicedp/sluice/ledger/internal/kv"
 )
 
@@ -309,7 +309,7 @@ func TestALargeCheckpointThatFailsIsTakenUp(t *testing.T) {
 // A copy is of no moment within a checkpoint: nothing is aside in it. Who makes one holds up
 // checkpoints only until its snapshot is taken.
 func TestCopiesAreMadeBetweenCheckpoints(t *testing.T) {
-	dir := pace.Scratch(t)
+	dir := testenv.TempDir(t)
 	s := tableOver(t, openBolt(t, filepath.Join(dir, "base")), Options{Mark: mark, Limit: 5000, Portion: 500})
 	defer s.Close()
 	writeNumber(t, s, 1)
@@ -320,7 +320,7 @@ func TestCopiesAreMadeBetweenCheckpoints(t *testing.T) {
 			writeNumber(t, s, n)
 		}
 	})
-	for n := range pace.Scale(10, 100) {
+	for n := range testenv.Scale(10, 100) {
 		path := filepath.Join(dir, fmt.Sprint("copy ", n))
 		check.Must(t, s.CopyTo(t.Context(), path, kv.Copying(n%2), nil, nil))
 		copied := openBolt(t, path)
@@ -413,7 +413,7 @@ func TestAReaderFoldsOverWhatIsAside(t *testing.T) {
 
 // A checkpoint that is asked for between that of a copy and its snapshot waits for the snapshot.
 func TestNoCheckpointBeginsBeforeACopyHasItsSnapshot(t *testing.T) {
-	dir := pace.Scratch(t)
+	dir := testenv.TempDir(t)
 	amid, goOn := make(chan struct{}, 1), make(chan struct{})
 	var s *Table
 	var checkpoints sync.WaitGroup

@@ -16,7 +16,7 @@ import (
 	"time"
 
 	"github.com/sluicedp/sluice/internal/check"
-	"github.com/sluicedp/sluice/internal/pace"
+	"github.com/sluicedp/sluice/internal/testenv"
 	"github.com/sluicedp/sluice/ledger/internal/kv"
 	"github.com/sluicedp/sluice/ledger/internal/kv/bolt"
 )
@@ -565,7 +565,7 @@ func TestAnUpdateRefusedInTheEndStopsTheTable(t *testing.T) {
 
 // Without a checkpoint Close writes nothing: it is as if the process had ended.
 func TestCloseWritesNothing(t *testing.T) {
-	path := filepath.Join(pace.Scratch(t), "base")
+	path := filepath.Join(testenv.TempDir(t), "base")
 	s := tableOver(t, openBolt(t, path), Options{Mark: mark})
 	write(t, s, 1, "a", "1")
 	checkpoint(t, s)
@@ -592,7 +592,7 @@ func TestCloseWaitsForACheckpoint(t *testing.T) {
 
 // A base for reading only takes updates in memory, and no checkpoint.
 func TestAReadOnlyBase(t *testing.T) {
-	dir := pace.Scratch(t)
+	dir := testenv.TempDir(t)
 	path := filepath.Join(dir, "base")
 	s := tableOver(t, openBolt(t, path), Options{Mark: mark})
 	write(t, s, 1, "a", "1")
@@ -612,7 +612,7 @@ func TestAReadOnlyBase(t *testing.T) {
 
 // Copies and a compacted file have what is in memory, and an inspection shows it, too.
 func TestCopiesHaveWhatIsInMemory(t *testing.T) {
-	dir := pace.Scratch(t)
+	dir := testenv.TempDir(t)
 	s := tableOver(t, openBolt(t, filepath.Join(dir, "base")), Options{Mark: mark})
 	defer s.Close()
 	write(t, s, 1, "a", "1", "b", "1")

@@ -14,7 +14,7 @@ import (
 	"time"
 
 	"github.com/sluicedp/sluice/internal/check"
-	"github.com/sluicedp/sluice/internal/pace"
+	"github.com/sluicedp/sluice/internal/testenv"
 	"github.com/sluicedp/sluice/ledger/internal/kv"
 )
 
@@ -47,12 +47,12 @@ type held struct {
 // A table shows what a store in memory does, and to each reader what it began with, wherever
 // updates and checkpoints are.
 func TestATableIsAsTheModel(t *testing.T) {
-	for seed := range uint64(pace.Tries(24, 60, 600) / (1 + 3*pace.Race)) {
+	for seed := range uint64(testenv.Tries(24, 60, 600) / (1 + 3*testenv.Race)) {
 		t.Run(strconv.FormatUint(seed, 10), func(t *testing.T) {
 			m := &model{T: t, Rand: rand.New(rand.NewPCG(seed, 1)), like: new(kv.Memory)}
 			base := kv.Store(new(kv.Memory))
 			if seed%2 == 1 {
-				base = openBolt(t, filepath.Join(pace.Scratch(t), "base"))
+				base = openBolt(t, filepath.Join(testenv.TempDir(t), "base"))
 			}
 			o := Options{Mark: mark, Limit: 1 << uint(m.IntN(16)), Portion: 1 << uint(m.IntN(14))}
 			if seed%4 < 2 { // checkpoints are begun and held by the test
@@ -316,7 +316,7 @@ func TestAScanGoesOnWhileOthersWrite(t *testing.T) {
 // Readers, an update after the other and checkpoints without end: each reader finds what one update
 // left, all of it and nothing else.
 func TestReadersSeeWholeUpdates(t *testing.T) {
-	for name, base := range map[string]kv.Store{"memory": new(kv.Memory), "bolt": openBolt(t, filepath.Join(pace.Scratch(t), "base"))} {
+	for name, base := range map[string]kv.Store{"memory": new(kv.Memory), "bolt": openBolt(t, filepath.Join(testenv.TempDir(t), "base"))} {
 		t.Run(name, func(t *testing.T) {
 			s := tableOver(t, base, Options{Mark: mark, Limit: 20_000})
 			defer s.Close()
@@ -333,7 +333,7 @@ func TestReadersSeeWholeUpdates(t *testing.T) {
 					}
 				})
 			}
-			for n := range uint64(pace.Scale(400, 20_000)) {
+			for n := range uint64(testenv.Scale(400, 20_000)) {
 				writeNumber(t, s, n+2)
 			}
 			close(done)

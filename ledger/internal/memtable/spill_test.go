@@ -15,7 +15,7 @@ import (
 	"time"
 
 	"github.com/sluicedp/sluice/internal/check"
-	"github.com/sluicedp/sluice/internal/pace"
+	"github.com/sluicedp/sluice/internal/testenv"
 	"github.com/sluicedp/sluice/ledger/internal/kv"
 	"github.com/sluicedp/sluice/ledger/internal/kv/bolt"
 )
@@ -38,7 +38,7 @@ func TestSpilledTable_IsAMap(t *testing.T) {
 			table := check.Value(Over(spilled, Options{Limit: c.limit, Newest: true}))(t)
 			m := map[string]map[string]string{}
 			random := rand.New(rand.NewPCG(7, uint64(c.keys)))
-			steps := c.steps / pace.Tries(3, 1, 1)
+			steps := c.steps / testenv.Tries(3, 1, 1)
 			for step := 0; step < steps; {
 				check.Must(t, table.Update(func(w kv.Writer) error {
 					for range 1 + random.IntN(20) {

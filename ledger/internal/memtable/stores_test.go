@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"github.com/sluicedp/sluice/internal/check"
-	"github.com/sluicedp/sluice/internal/pace"
+	"github.com/sluicedp/sluice/internal/testenv"
 	"github.com/sluicedp/sluice/ledger/internal/kv"
 	"github.com/sluicedp/sluice/ledger/internal/kv/bolt"
 )
@@ -19,7 +19,7 @@ func TestMemory_IsAStore(t *testing.T) {
 
 func TestBolt_IsAStore(t *testing.T) {
 	conform(t, false, func(t *testing.T) func() kv.Store {
-		path := filepath.Join(pace.Scratch(t), "data.db")
+		path := filepath.Join(testenv.TempDir(t), "data.db")
 		return func() kv.Store { return openBolt(t, path) }
 	})
 }
