@@ -264,7 +264,9 @@ func (e encoded) wantEstimates(t testing.TB, l *Ledger, names []string, levels .
 
 // Estimates are those of package estimate from the responses, from tallies or counted again, over
 // one level or all, also when an object withdraws, is forgotten and comes back.
-func TestEstimate_AnyEncoding_EqualsPackageEstimate(t *testing.T) { inEachEncoding(t, testEstimatesOfResponses) }
+func TestEstimate_AnyEncoding_EqualsPackageEstimate(t *testing.T) {
+	inEachEncoding(t, testEstimatesOfResponses)
+}
 
 func testEstimatesOfResponses(t *testing.T, e encoded) {
 	names, levels, top, low := crowd(60), []string{"0.5", "1", "2"}, "2", "0.5"
@@ -339,7 +341,9 @@ func testBoundToTheTruth(t *testing.T, e encoded) {
 
 // What was spent stays spent, by the cap and by the ceiling of the question. A buyer's list keeps
 // its prices.
-func TestForget_ObjectEnrollsAgain_KeepsWhatItSpent(t *testing.T) { inEachEncoding(t, testForgottenBudget) }
+func TestForget_ObjectEnrollsAgain_KeepsWhatItSpent(t *testing.T) {
+	inEachEncoding(t, testForgottenBudget)
+}
 
 func testForgottenBudget(t *testing.T, e encoded) {
 	l, name := newLedger(t), e.question.Name
