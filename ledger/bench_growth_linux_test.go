@@ -30,8 +30,8 @@ import (
 	"github.com/sluicedp/sluice/privacy"
 )
 
-// growthCrowds are the numbers of objects of [BenchmarkGrowth]. The last one takes half an hour and
-// 20 GB of disk.
+// growthCrowds returns the numbers of objects for [BenchmarkGrowth]. The last one takes half an
+// hour and 20 GB of disk.
 func growthCrowds() []int {
 	objects := []int{10_000, 100_000, 1_000_000}
 	if testenv.Long() {
@@ -40,7 +40,7 @@ func growthCrowds() []int {
 	return objects
 }
 
-// enrollCrowd enrols so many objects, a part at a time.
+// enrollCrowd enrolls this many objects, 50,000 in a request.
 func enrollCrowd(t testing.TB, l *Ledger, objects int) {
 	t.Helper()
 	const part = 50_000
@@ -54,10 +54,9 @@ func enrollCrowd(t testing.TB, l *Ledger, objects int) {
 	}
 }
 
-// BenchmarkGrowth goes through the life of a ledger, for several numbers of objects: enrolment, a
-// bulk raise, single releases, an audit, an open, a proof. Files are as they are written, in a
-// cache that holds them, but for the open and the proof, which begin with nothing of the file in
-// memory.
+// BenchmarkGrowth measures the operations of a ledger for several numbers of objects: enrollment, a
+// bulk raise, single releases, an audit, Open, a proof. Files are in the page cache, except for
+// Open and the proof, which start with none of the file in memory.
 func BenchmarkGrowth(b *testing.B) {
 	usualGarbage(b)
 	for _, objects := range growthCrowds() {
@@ -71,7 +70,7 @@ func BenchmarkGrowth(b *testing.B) {
 	}
 }
 
-// samples are what was measured, by unit.
+// samples are measurements by unit.
 type samples map[string][]float64
 
 func (s samples) add(unit string, value float64) { s[unit] = append(s[unit], value) }
@@ -86,7 +85,7 @@ func (s samples) report(b *testing.B) {
 	b.ReportMetric(0, "ns/op")
 }
 
-// growUp goes through one life.
+// growUp runs all operations once on a new ledger.
 func growUp(b *testing.B, objects int, all samples) {
 	dir := check.Value(os.MkdirTemp(b.TempDir(), "life"))(b)
 	defer os.RemoveAll(dir)
@@ -95,7 +94,7 @@ func growUp(b *testing.B, objects int, all samples) {
 	l := open(b, path, Options{})
 	define(b, l, vote())
 	all.add("enrolled/s", float64(objects)/timed(b, func() error { enrollCrowd(b, l, objects); return nil }).Seconds())
-	raise := raiseOf(b, "everybody", "1")
+	raise := raiseOf(b, "all", "1")
 	cost := watched(b, func() error { return check.Err(l.Raise(b.Context(), raise)) })
 	all.add("raised/s", float64(objects)/cost.took.Seconds())
 	all.add("µs-cpu/raised", cost.cpu/float64(objects))

@@ -22,8 +22,7 @@ import (
 	"github.com/sluicedp/sluice/privacy"
 )
 
-// A bazaar is a ledger in which a random host, random sellers and random buyers do something at
-// random.
+// A bazaar is a ledger on which random requests are made of a host, its objects and buyers.
 type bazaar struct {
 	*testing.T
 	random   *rand.Rand
@@ -34,8 +33,8 @@ type bazaar struct {
 	keys     int
 }
 
-// bazaarPolicies are the policies of its sellers: calendars, shares, markets with strides, levels,
-// buyers and days.
+// bazaarPolicies returns the policies of its objects: calendars, shares, markets with strides,
+// levels, buyers and days.
 func bazaarPolicies(t *testing.T) (all []policy.Policy) {
 	const calendar = `{"kind":"steps","steps":[["2026-03-02T00:00:00Z","0.3"],["2026-03-05T00:00:00Z","0.7"],["2026-03-11T00:00:00Z","2"]]}`
 	price := `"price":[["0.5",100],["1",250],["2",400]]`
@@ -96,7 +95,7 @@ func (b *bazaar) order() api.Order {
 	return api.Order{Buyer: b.buyer(), Question: "vote", Epsilon: b.epsilon(1, 21), Objects: b.some()}
 }
 
-// act does something. Most of it may be refused.
+// act makes a random request, or moves the clock. The request may be refused.
 func (b *bazaar) act() {
 	ctx, l, truth := b.Context(), b.ledger, sameTruth("yes")
 	var err error
@@ -126,7 +125,7 @@ func (b *bazaar) act() {
 	}
 }
 
-// tried returns what an order, or a raise if nobody buys, at an ε would bring now.
+// tried returns what an order at an ε would give now, or a raise if buyer is "".
 func (b *bazaar) tried(buyer string, names []string, epsilon privacy.Epsilon) (can uint64, price int64, refused []api.Refusal) {
 	b.Helper()
 	if buyer != "" {
@@ -160,7 +159,7 @@ func (b *bazaar) budget(buyer string, names []string, levels ...privacy.Epsilon)
 	return got
 }
 
-// check compares a budget with what orders, or raises, at each of its levels would bring.
+// check compares a budget with what orders, or raises, at each of its levels would give.
 func (b *bazaar) check(buyer string, names []string) {
 	b.Helper()
 	levels := make([]privacy.Epsilon, 1+b.random.IntN(8))
@@ -185,8 +184,8 @@ func (b *bazaar) check(buyer string, names []string) {
 	b.checkKept(api.BudgetRequest{Question: "vote", Buyer: buyer, Objects: names, Epsilons: levels})
 }
 
-// checkKept compares a budget that may be kept with one for which everybody is looked at. What is
-// kept stays.
+// checkKept compares a budget that may be cached with one that is computed from all objects. It
+// leaves the cache as it was.
 func (b *bazaar) checkKept(r api.BudgetRequest) {
 	b.Helper()
 	got := check.Value(b.ledger.Budget(b.Context(), r))(b.T)
@@ -194,11 +193,11 @@ func (b *bazaar) checkKept(r api.BudgetRequest) {
 	b.ledger.requests.Forecasts.All = nil
 	fresh := check.Value(b.ledger.Budget(b.Context(), r))(b.T)
 	b.ledger.requests.Forecasts.All = kept
-	check.That(b, fmt.Sprint(got) == fmt.Sprint(fresh), "kept of %+v is %+v, and it is %+v", r, got, fresh)
+	check.That(b, fmt.Sprint(got) == fmt.Sprint(fresh), "the cached budget of %+v is %+v, and a fresh one %+v", r, got, fresh)
 }
 
-// offered tells whether the terms of all people offer a level. A buyer may hold one that is not on
-// offer any more.
+// offered reports whether the terms of all objects offer a level. A buyer may hold one that is no
+// longer offered.
 func (b *bazaar) offered(buyer string, names []string, level privacy.Epsilon) bool {
 	for _, name := range names {
 		state := check.Value(b.ledger.Object(b.Context(), name))(b.T)
@@ -237,8 +236,8 @@ func sameSums(a, b []api.RefusalSum) bool {
 	})
 }
 
-// held tells whether a reservation may hold something of a person. When that ends is counted,
-// whether or not it stands in the way.
+// held reports whether a reservation may hold budget of an object. Its end is counted even if it is
+// not what prevents an order.
 func (b *bazaar) held(name string) (held bool) {
 	must(b.T, b.ledger.engine.View(b.Context(), func(s *state.State) error {
 		o, _, err := s.Object(name)
@@ -248,8 +247,8 @@ func (b *bazaar) held(name string) (held bool) {
 	return held
 }
 
-// checkTime goes to when a person is said to be able to answer, and sees whether it is so, and not
-// before.
+// checkTime moves the clock to when the budget says that an object can answer, and checks that it
+// can then, and not before.
 func (b *bazaar) checkTime(buyer, name string) {
 	b.Helper()
 	names := []string{name}
@@ -274,9 +273,9 @@ func (b *bazaar) checkTime(buyer, name string) {
 	b.now = present
 }
 
-// A budget says what orders and raises at each ε would bring, now and later, whatever has happened.
+// After any history, a budget says what orders and raises at each ε would give, now and later.
 func TestBudget_RandomHistory_AgreesWithOrders(t *testing.T) {
-	for seed := range tests.Tries(7, 60, 3_000) { // the seventh has people to whom less and less is on offer
+	for seed := range tests.Tries(7, 60, 3_000) { // the seventh has objects that offer less and less
 		b := newBazaar(t, uint64(seed))
 		for range 40 {
 			b.act()
@@ -294,7 +293,7 @@ func TestBudget_RandomHistory_AgreesWithOrders(t *testing.T) {
 	}
 }
 
-// Who waits for others' reservation of a level is told until when, unless somebody holds the level.
+// If only the reservation of another buyer prevents an order, the budget reports when that ends.
 func TestBudget_LevelReserved_ReportsWhenReservationEnds(t *testing.T) {
 	half := eps(t, "0.5")
 	levels := func(holders int) policy.Policy {
@@ -302,7 +301,7 @@ func TestBudget_LevelReserved_ReportsWhenReservationEnds(t *testing.T) {
 	}
 	rising := check.Value(policy.Steps(policy.Step{At: epoch(), Ceiling: eps(t, "0.1")}, policy.Step{At: epoch().AddDate(0, 0, 9), Ceiling: eps(t, "1")}))(t)
 	lower := check.Value(policy.Min(levels(1), rising))(t)
-	lowered := func(l *Ledger) { // below what was released: that is still to be had
+	lowered := func(l *Ledger) { // below what was released, which can still be sold
 		raise(t, l, raiseOf(t, "raise", "1", "ann"))
 		must(t, check.Err(l.ChangeTerms(t.Context(), api.ChangeTermsRequest{Key: "terms", Question: "vote", Objects: []string{"ann"}, Policy: &lower, Consent: "yes"})))
 	}
@@ -317,8 +316,8 @@ func TestBudget_LevelReserved_ReportsWhenReservationEnds(t *testing.T) {
 	}{
 		{"reserved", 1, nil, false, "0.5", true},
 		{"another level is reserved", 1, nil, false, "1", false},
-		{"reserved beside one who holds it", 2, sold, false, "0.5", true},
-		{"the ceiling is lower by now", 1, lowered, false, "0.5", true},
+		{"reserved, with one holder", 2, sold, false, "0.5", true},
+		{"the ceiling was lowered", 1, lowered, false, "0.5", true},
 		{"without the noise key", 1, nil, true, "0.5", false},
 		{"recorded, without the noise key", 2, sold, true, "0.5", true},
 	} {
@@ -349,15 +348,15 @@ func TestBudget_LevelReserved_ReportsWhenReservationEnds(t *testing.T) {
 		var refused *api.RefusedError
 		_, err := l.Sell(t.Context(), api.SellRequest{Key: "sell", Order: order, Truth: sameTruth("yes")})
 		check.That(t, errors.As(err, &refused) == (len(got.Refused) > 0) && (refused == nil || fmt.Sprint(refused.Instead.Levels[len(refused.Instead.Levels)-1]) == fmt.Sprint(got.Levels[0])),
-			"%s: the order comes to %v, and the budget is %+v", c.name, err, got)
+			"%s: the order ends with %v, and the budget is %+v", c.name, err, got)
 		if now = want; c.later {
 			sell(t, l, api.SellRequest{Key: "sell", Order: order, Truth: sameTruth("yes")})
 		}
 	}
 }
 
-// Who waits for a sale to open is not told of levels that have all their holders; those who
-// reserved one make it wait for them, too.
+// Before a sale opens, a level that has all its holders is never available later. A level that is
+// reserved becomes available when the reservation ends.
 func TestBudget_SaleNotOpenYet_ExcludesFullLevels(t *testing.T) {
 	half, one := eps(t, "0.5"), eps(t, "1")
 	opens := epoch().AddDate(0, 0, 2)
@@ -377,7 +376,7 @@ func TestBudget_SaleNotOpenYet_ExcludesFullLevels(t *testing.T) {
 	must(t, check.Err(l.ChangeTerms(t.Context(), api.ChangeTermsRequest{Key: "terms", Question: "vote", Objects: []string{"ann"}, Policy: &closed})))
 	for _, lost := range []bool{false, true} {
 		want := []api.BudgetLevel{{Epsilon: half}, {Epsilon: one, Later: 1, From: until}}
-		if lost { // the noise key: then only what is recorded can be had
+		if lost { // the noise key: then only recorded levels can be sold
 			o.NoiseKey = api.NoiseKeys{}
 			l = openMemory(t, store, o)
 			want[1] = api.BudgetLevel{Epsilon: one}
@@ -392,7 +391,7 @@ func TestBudget_SaleNotOpenYet_ExcludesFullLevels(t *testing.T) {
 	}
 }
 
-// A budget is kept until something happens to somebody whom it is about, or time changes it.
+// A cached budget is used until an event concerns one of its objects, or time changes the result.
 func TestBudgetCache_EventOrTime_InvalidatesWhatItAffects(t *testing.T) {
 	now := epoch()
 	steps := check.Value(policy.Parse([]byte(`{"kind":"min","of":[{"kind":"market","max":"2","price":[["2",100]]},{"kind":"steps","steps":[["2026-03-02T00:00:00Z","0.3"],["2026-03-05T00:00:00Z","2"]]}]}`)))(t)
@@ -412,7 +411,7 @@ func TestBudgetCache_EventOrTime_InvalidatesWhatItAffects(t *testing.T) {
 		}
 	}
 	panels := map[string]api.BudgetRequest{
-		"all":   {Question: "vote", All: true, Buyer: "acme", Epsilons: []privacy.Epsilon{eps(t, "0.2"), eps(t, "1"), eps(t, "5")}}, // nobody ever reaches 5
+		"all":   {Question: "vote", All: true, Buyer: "acme", Epsilons: []privacy.Epsilon{eps(t, "0.2"), eps(t, "1"), eps(t, "5")}}, // no object ever reaches 5
 		"names": {Question: "vote", Objects: []string{"ann", "bob"}, Buyer: "acme", Epsilons: []privacy.Epsilon{eps(t, "0.2"), eps(t, "1")}},
 	}
 	reserved := func(l *Ledger) {
@@ -421,14 +420,14 @@ func TestBudgetCache_EventOrTime_InvalidatesWhatItAffects(t *testing.T) {
 	}
 	for _, c := range []struct {
 		name   string
-		before func(l *Ledger) // the first look
+		before func(l *Ledger) // before the first request
 		then   func(l *Ledger)
 		kept   bool
 	}{
 		{"nothing", nil, func(*Ledger) {}, true},
-		{"somebody else is asked", nil, raise("home", "eve"), true},
-		{"somebody is asked something else", nil, raise("home", "ann"), false},
-		{"somebody is asked", nil, raise("vote", "bob"), false},
+		{"another object is raised", nil, raise("home", "eve"), true},
+		{"an object is raised in another question", nil, raise("home", "ann"), false},
+		{"an object is raised", nil, raise("vote", "bob"), false},
 		{"time passes", nil, func(*Ledger) { now = now.Add(time.Hour) }, true},
 		{"the ceiling rises", nil, func(*Ledger) { now = now.AddDate(0, 0, 4) }, false},
 		{"the clock goes back", nil, func(*Ledger) { now = now.Add(-time.Hour) }, false},
@@ -436,8 +435,8 @@ func TestBudgetCache_EventOrTime_InvalidatesWhatItAffects(t *testing.T) {
 		{"a reservation lasts", reserved, func(*Ledger) { now = now.Add(time.Minute) }, true},
 		{"a reservation ends", reserved, func(*Ledger) { now = now.Add(time.Hour) }, false},
 		{"a reservation is cancelled", reserved, func(l *Ledger) { must(t, l.Cancel(t.Context(), "cancel", 1)) }, false},
-		{"somebody withdraws", nil, func(l *Ledger) { must(t, l.Withdraw(t.Context(), api.ObjectRequest{Key: "withdraw", Object: "ann"})) }, false},
-		{"somebody is forgotten", nil, func(l *Ledger) { must(t, l.Forget(t.Context(), api.ObjectRequest{Key: "forget", Object: "eve"})) }, false}, // it may have been anybody
+		{"an object withdraws", nil, func(l *Ledger) { must(t, l.Withdraw(t.Context(), api.ObjectRequest{Key: "withdraw", Object: "ann"})) }, false},
+		{"an object is forgotten", nil, func(l *Ledger) { must(t, l.Forget(t.Context(), api.ObjectRequest{Key: "forget", Object: "eve"})) }, false}, // the log no longer says which one
 	} {
 		for panel, request := range panels {
 			l := begun()
@@ -446,19 +445,19 @@ func TestBudgetCache_EventOrTime_InvalidatesWhatItAffects(t *testing.T) {
 			}
 			must(t, check.Err(l.Budget(t.Context(), request)))
 			for key, one := range l.requests.Forecasts.All {
-				one.Budget.Objects = 99 // so it is recognized
+				one.Budget.Objects = 99 // to recognize it
 				l.requests.Forecasts.All[key] = one
 			}
 			c.then(l)
 			got := check.Value(l.Budget(t.Context(), request))(t)
 			if kept := got.Objects == 99; kept != c.kept || got.Event != stats(t, l).Events {
-				t.Errorf("%s, of %s: kept is %v, as of event %d", c.name, panel, kept, got.Event)
+				t.Errorf("%s, of %s: cached: %v, as of event %d", c.name, panel, kept, got.Event)
 			}
 		}
 	}
 }
 
-// Whatever happens, and however much time passes, what is kept is what there is.
+// After any history, a cached budget equals a fresh one.
 func TestBudgetCache_RandomHistory_EqualsFreshBudget(t *testing.T) {
 	for seed := range tests.Tries(10, 60, 3_000) {
 		b := newBazaar(t, uint64(1000+seed))
@@ -496,9 +495,8 @@ func TestBudgetCache_RandomHistory_EqualsFreshBudget(t *testing.T) {
 	}
 }
 
-// A budget is kept no longer than until the first end of a reservation, whichever it is, and until
-// the ceiling rises, also where all levels that are asked about can be had: the largest ε is
-// another one then.
+// A budget is cached until the first reservation ends or the ceiling rises. That holds even if all
+// requested levels can be sold, because the largest ε changes.
 func TestBudgetCache_ReservationEndsOrCeilingRises_Expires(t *testing.T) {
 	rising := check.Value(policy.Steps(policy.Step{At: epoch(), Ceiling: eps(t, "0.5")}, policy.Step{At: epoch().Add(time.Hour), Ceiling: eps(t, "1")}))(t)
 	stride := func(m *policy.Market) { m.Stride, m.Holders = eps(t, "0.5"), 1 }
@@ -533,15 +531,15 @@ func TestBudgetCache_ReservationEndsOrCeilingRises_Expires(t *testing.T) {
 	}
 }
 
-// bazaarRequest is a request of a bazaar that may be refused as a whole, to be tried again at
-// another ε, or without those refused.
+// bazaarRequest is a request that may be refused as a whole, and tried again at another ε, or
+// without the refused objects.
 type bazaarRequest struct {
 	name string
 	do   func(key string, epsilon privacy.Epsilon, partial bool) (done int, err error)
 }
 
-// requests returns one of each kind, about the same people. The host knows no truth of some of
-// them.
+// requests returns one request of each kind, about the same objects. The host has no true value of
+// the object untold.
 func (b *bazaar) requests(untold string) []bazaarRequest {
 	ctx, l, names, buyer := b.Context(), b.ledger, b.some(), b.buyer()
 	if b.random.IntN(2) == 0 {
@@ -580,8 +578,8 @@ func (b *bazaar) requests(untold string) []bazaarRequest {
 	}
 }
 
-// try makes a request and, if it is refused, one of those that it is told are possible instead. It
-// returns what that was.
+// try makes a request and, if it is refused, one of those that the refusal says are possible
+// instead. It returns which one.
 func (b *bazaar) try(r bazaarRequest, untold string) (instead string) {
 	asked := b.epsilon(1, 21)
 	var refused *api.RefusedError
@@ -589,13 +587,14 @@ func (b *bazaar) try(r bazaarRequest, untold string) (instead string) {
 		return ""
 	}
 	possible := refused.Instead
-	check.Need(b, possible != nil, "%s: nobody has looked what is possible instead: %v", r.name, refused)
+	check.Need(b, possible != nil, "%s: the refusal does not say what is possible instead: %v", r.name, refused)
 	top := possible.Levels[len(possible.Levels)-1]
 	check.That(b, top.Epsilon == asked && possible.Objects != 0 && top.Can != possible.Objects,
 		"%s at ε=%s is refused, and possible is %+v", r.name, asked, possible)
 	closing := epoch().AddDate(0, 0, 10) // some sell no more then
 	later := untold == "" && top.Later > 0 && top.Can+top.Later == possible.Objects && top.From.Before(closing)
-	// Nobody was asked for truths if budgets stood in the way: then want of one may be found now.
+	// If budgets were exceeded, true values were not requested: then a missing one may be found
+	// now.
 	well := func(done int, err error, want uint64) bool {
 		if untold != "" {
 			want = min(want, uint64(done))
@@ -624,7 +623,7 @@ func (b *bazaar) try(r bazaarRequest, untold string) (instead string) {
 	return ""
 }
 
-// What a refused request is told to be possible instead, is.
+// What a refusal says is possible instead succeeds when it is tried.
 func TestRefusedRequest_TriedAsInstead_Succeeds(t *testing.T) {
 	took := map[string]int{}
 	for seed := range tests.Tries(8, 100, 3_000) {
@@ -646,7 +645,8 @@ func TestRefusedRequest_TriedAsInstead_Succeeds(t *testing.T) {
 	}
 }
 
-// A sale that is closed is closed at all levels: to look at each of a billion would take minutes.
+// A sale that is closed is closed at all levels. Checking each of a billion levels would take
+// minutes.
 func TestQuote_SaleClosed_DoesNotSearchEachLevel(t *testing.T) {
 	now := epoch()
 	l := inMemory(t, Options{Now: func() time.Time { return now }})
@@ -655,15 +655,14 @@ func TestQuote_SaleClosed_DoesNotSearchEachLevel(t *testing.T) {
 	enrollUnder(t, l, "vote", p, "1000", "ann")
 	sell(t, l, purchase(t, "sale", "acme", "2", "ann"))
 	now = now.AddDate(0, 0, 7)
-	for buyer, want := range map[string]string{"acme": "2", "zeta": "0"} { // what a buyer holds it may have again
+	for buyer, want := range map[string]string{"acme": "2", "zeta": "0"} { // a buyer can have a level that it holds again
 		q := check.Value(l.Quote(t.Context(), api.Order{Buyer: buyer, Question: "vote", Epsilon: eps(t, "901"), Objects: []string{"ann"}}))(t)
 		check.That(t, len(q.Refused) == 1 && q.Refused[0].Reason == api.NotOnOffer && q.Refused[0].Largest == eps(t, want),
 			"%s is refused %+v", buyer, q.Refused)
 	}
 }
 
-// While many callers spend what people have, each budget is that of the event it names: no later,
-// no earlier, no mixture.
+// While many callers spend budget, each reported budget is exactly that of the event it names.
 func TestBudget_ConcurrentReleases_IsThatOfItsEvent(t *testing.T) {
 	people, callers := tests.Tries(256, 2_048, 1_000_000), 64
 	l := open(t, create(t), Options{})
@@ -678,13 +677,13 @@ func TestBudget_ConcurrentReleases_IsThatOfItsEvent(t *testing.T) {
 	var spending sync.WaitGroup
 	for caller := range callers {
 		spending.Go(func() {
-			for i := caller; i < people; i += callers { // whoever is asked this can answer nothing else
+			for i := caller; i < people; i += callers { // which takes all of the object's budget
 				_, err := l.Release(t.Context(), api.ReleaseRequest{Key: names[i], Question: "home", Object: names[i], Epsilon: eps(t, "1"), Truth: sameTruth("yes")})
 				check.OK(t, err)
 			}
 		})
 	}
-	seen := map[uint64]uint64{} // who can answer, as of an event
+	seen := map[uint64]uint64{} // how many objects can answer, as of an event
 	for done := false; !done; {
 		b := check.Value(l.Budget(t.Context(), api.BudgetRequest{Question: "vote", All: true, Epsilons: []privacy.Epsilon{eps(t, "1")}}))(t)
 		known, again := seen[b.Event]
@@ -704,7 +703,7 @@ func TestBudget_ConcurrentReleases_IsThatOfItsEvent(t *testing.T) {
 	}
 }
 
-// Where nobody can answer, the lowest level there is shows it: no other is one of the question's.
+// If no object can answer, the budget shows the lowest level of the question's mechanism.
 func TestBudget_NoObjectCanAnswer_ShowsLowestLevel(t *testing.T) {
 	l := inMemory(t, Options{})
 	family := fixture.Skewed(t)
@@ -716,8 +715,8 @@ func TestBudget_NoObjectCanAnswer_ShowsLowestLevel(t *testing.T) {
 	}
 }
 
-// A raise of all objects holds budget until it ends. What it could have asked for instead does not
-// count that.
+// A raise of all objects holds budget until it ends. The refusal does not count that against what
+// is possible instead.
 func TestRaise_OfAllRefused_InsteadIgnoresItsOwnHold(t *testing.T) {
 	l := voters(t, inMemory(t, Options{}), "2", "ann", "bob")
 	for range 10 {

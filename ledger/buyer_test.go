@@ -13,8 +13,8 @@ import (
 	"github.com/sluicedp/sluice/privacy"
 )
 
-// A buyer is answered at listed levels, and at those that it holds; elsewhere with one refusal,
-// whatever was sold.
+// A buyer gets a price at listed levels, and at those that it holds. At other levels it gets the
+// same refusal, regardless of what was sold.
 func TestQuoteBuyer_LevelNotListed_IsRefusedRegardlessOfSales(t *testing.T) {
 	l := sellers(t, inMemory(t, Options{}), "2", "1.5", "ann", "bob") // the terms list 1 and 2
 	no := func(epsilon string) {
@@ -39,7 +39,7 @@ func TestQuoteBuyer_LevelNotListed_IsRefusedRegardlessOfSales(t *testing.T) {
 	check.That(t, err == nil && len(q.Refused) == 0 && q.Price == 0, "what the buyer holds is quoted %+v, %v", q, err)
 }
 
-// The ID of a quote is in the buyer's hands: it is the same whatever the reason of a refusal.
+// The buyer sees the ID of a quote, so it is the same for every reason of a refusal.
 func TestQuoteID_ReasonOfRefusalChanges_IsTheSame(t *testing.T) {
 	terms := market(t, "2", func(m *policy.Market) { m.Levels, m.Holders = []privacy.Epsilon{eps(t, "1"), eps(t, "2")}, 1 })
 	var ids []string
@@ -58,7 +58,7 @@ func TestQuoteID_ReasonOfRefusalChanges_IsTheSame(t *testing.T) {
 			t.Errorf("refused are %v, want for %s", q.Refused, want)
 		}
 	}
-	check.That(t, ids[0] == ids[1], "the buyer can tell why it is refused: %v", ids)
+	check.That(t, ids[0] == ids[1], "the ID depends on the reason of the refusal: %v", ids)
 }
 
 // A buyer's sales and reservations are numbered from 1, in the order of its requests, and keep
@@ -101,12 +101,12 @@ func TestOrderOf_SeveralBuyers_NumbersEachFromOne(t *testing.T) {
 		check.That(t, slices.Equal(listed, sold), "sales to %s are %v, want %v", buyer, listed, sold)
 	}
 	_, err := l.OrderOf(t.Context(), "nobody", 1)
-	check.That(t, errors.Is(err, api.ErrUnknown), "an order of nobody: %v", err)
+	check.That(t, errors.Is(err, api.ErrUnknown), "an order of an unknown buyer: %v", err)
 	wantClean(t, l, api.VerifyRequest{})
 }
 
-// The log is proven to a buyer between the sizes of its receipts, and no error says how large it
-// is.
+// A buyer gets consistency proofs between the sizes of its own receipts only, and no error reveals
+// the size of the log.
 func TestConsistencyOf_SizeOfNoReceipt_IsUnknown(t *testing.T) {
 	l := sellers(t, inMemory(t, Options{}), "2", "100", "ann")
 	first := sell(t, l, purchase(t, "1", "acme", "1", "ann"))
@@ -122,7 +122,7 @@ func TestConsistencyOf_SizeOfNoReceipt_IsUnknown(t *testing.T) {
 		}
 	}
 	_, err = l.ConsistencyOf(t.Context(), "nobody", first.Last, first.Last)
-	check.That(t, errors.Is(err, api.ErrUnknown), "of nobody: %v", err)
+	check.That(t, errors.Is(err, api.ErrUnknown), "of an unknown buyer: %v", err)
 	_, err = l.ConsistencyOf(t.Context(), "acme", second.Last, first.Last)
 	want := fmt.Sprintf("invalid request: a proof that %d events are the first of %d", second.Last, first.Last)
 	check.That(t, errors.Is(err, api.ErrInvalid) && err.Error() == want, "backwards: %v", err)

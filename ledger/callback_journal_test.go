@@ -24,8 +24,7 @@ import (
 	"github.com/sluicedp/sluice/ledger/observe"
 )
 
-// hookedJournal calls a hook in each of its methods. The hooks are there before the journal is
-// opened.
+// hookedJournal calls a hook in each of its methods.
 type hookedJournal struct {
 	journal.Follower
 	hooks map[string]*hook
@@ -39,7 +38,7 @@ func journalMethods() (names []string) {
 	return names
 }
 
-// at calls the hook of a method.
+// at calls the hook of a method, and returns the journal.
 func (j hookedJournal) at(method string) journal.Follower {
 	j.hooks[method].call()
 	return j.Follower
@@ -76,7 +75,7 @@ func (j hookedJournal) Folded(ctx context.Context, through journal.Position) err
 
 func (j hookedJournal) Head(ctx context.Context) (journal.Head, error) { return j.at("Head").Head(ctx) }
 
-// hookedHosts are a ledger and its standby, one of which has a journal with hooks.
+// hookedHosts are a ledger and its standby; one of the two has a journal with hooks.
 type hookedHosts struct {
 	*couple
 	hooks   map[string]*hook
@@ -86,7 +85,7 @@ type hookedHosts struct {
 	l       *Ledger // on the host with the hooks
 }
 
-// newHookedHosts has the hooks on the standby, or on the other host.
+// newHookedHosts puts the hooks on the standby, or else on the leader.
 func newHookedHosts(t *testing.T, standby bool) *hookedHosts {
 	t.Helper()
 	h := &hookedHosts{couple: newCouple(t, crowd(9)...), hooks: map[string]*hook{}, log: &journalLog{}}
@@ -120,7 +119,7 @@ func newHookedHosts(t *testing.T, standby bool) *hookedHosts {
 	return h
 }
 
-// followed waits until the standby has all, and the other host knows it.
+// followed waits until the standby has all events, and the journal knows it.
 func (h *hookedHosts) followed(t *testing.T) {
 	t.Helper()
 	events := stats(t, h.a).Events
@@ -131,7 +130,8 @@ func (h *hookedHosts) followed(t *testing.T) {
 // reads checks that the host with the hooks can be read.
 func (h *hookedHosts) reads() error { return check.Err(h.l.Object(context.Background(), crowd(9)[0])) }
 
-// blocked has a method wait, and returns what waits until it is called, and what lets it go on.
+// blocked makes a method block. The first function it returns waits until the method is called, and
+// the second one unblocks it.
 func (h *hookedHosts) blocked(method string) (called func(), goOn func()) {
 	entered, let := make(chan struct{}), make(chan struct{})
 	h.hooks[method].set(func() {
@@ -141,7 +141,7 @@ func (h *hookedHosts) blocked(method string) (called func(), goOn func()) {
 	return func() { <-entered }, sync.OnceFunc(func() { close(let) })
 }
 
-// wantPanicError checks that an error is the panic of a method of the journal.
+// wantPanicError checks that err is the PanicError of a method of the journal.
 func wantPanicError(t *testing.T, err error, method string) {
 	t.Helper()
 	if of, is := errors.AsType[*api.PanicError](err); !is || of.Function != "Journal."+method || of.Value != "the host's own" {
@@ -151,7 +151,7 @@ func wantPanicError(t *testing.T, err error, method string) {
 
 func hostPanics() { panic("the host's own") }
 
-// journalTests has the tests of each method of a host's journal. docs/howto/embed.md has the same
+// journalTests returns a test for each method of a host's journal. docs/howto/embed.md has the same
 // table.
 func journalTests() map[string]func(*testing.T) {
 	return map[string]func(*testing.T){
@@ -181,7 +181,7 @@ func TestHostJournal_PanicsOrBlocks_AffectsOnlyWhatIsDocumented(t *testing.T) {
 	}
 }
 
-// journalNamed: a panic within Open is its error.
+// journalNamed tests that Open returns a panic of Name as its error.
 func journalNamed(t *testing.T) {
 	h := newHookedHosts(t, false)
 	closed(t, h.l)
@@ -190,7 +190,8 @@ func journalNamed(t *testing.T) {
 	closed(t, open(t, h.path, h.options))
 }
 
-// journalOpened: a panic within Open continues in its caller, and nothing is held.
+// journalOpened tests that a panic of the method inside Open continues in the caller, and that file
+// and journal are released.
 func journalOpened(method string, how Options) func(*testing.T) {
 	return func(t *testing.T) {
 		h := newHookedHosts(t, false)
@@ -205,8 +206,8 @@ func journalOpened(method string, how Options) func(*testing.T) {
 	}
 }
 
-// journalFollowed: a panic is logged, and the standby tries again. The method may read the ledger.
-// While it takes its time, both hosts answer.
+// journalFollowed tests that a panic is logged, and that the standby tries again. The method may
+// read the ledger. While it blocks, both hosts answer.
 func journalFollowed(method string) func(*testing.T) {
 	return func(t *testing.T) {
 		h := newHookedHosts(t, true)
@@ -237,7 +238,7 @@ func journalFollowed(method string) func(*testing.T) {
 	}
 }
 
-// journalAppended: a panic stops the ledger. While the method takes its time, the ledger can be
+// journalAppended tests that a panic stops the ledger. While the method blocks, the ledger can be
 // read.
 func journalAppended(t *testing.T) {
 	h := newHookedHosts(t, false)
@@ -256,8 +257,8 @@ func journalAppended(t *testing.T) {
 	closed(t, open(t, h.path, h.options))
 }
 
-// journalTrimmed: a panic stops the ledger, as other errors do after which the journal may take
-// nothing more. The method may read the ledger. While it takes its time, requests are answered, and
+// journalTrimmed tests that a panic stops the ledger, like other errors after which the journal may
+// accept nothing more. The method may read the ledger. While it blocks, requests are answered, and
 // Close waits.
 func journalTrimmed(t *testing.T) {
 	h := newHookedHosts(t, false)
@@ -294,8 +295,8 @@ func journalTrimmed(t *testing.T) {
 	closed(t, h.l)
 }
 
-// journalAsked: after a panic, Health does not know which host has the ledger. While the method
-// takes its time, requests are answered.
+// journalAsked tests that after a panic Health does not know which host has the ledger. While the
+// method blocks, requests are answered.
 func journalAsked(t *testing.T) {
 	h := newHookedHosts(t, false)
 	h.hooks["Head"].set(hostPanics)
@@ -311,8 +312,8 @@ func journalAsked(t *testing.T) {
 	closed(t, h.l)
 }
 
-// journalClosed: a panic is the error of Close, which lets go of the file and of the claim all the
-// same.
+// journalClosed tests that Close returns a panic as its error, and releases the file and the claim
+// nevertheless.
 func journalClosed(t *testing.T, standby bool) {
 	h := newHookedHosts(t, standby)
 	h.hooks["Close"].set(hostPanics)
@@ -322,7 +323,7 @@ func journalClosed(t *testing.T, standby bool) {
 	closed(t, open(t, h.path, h.options))
 }
 
-// One value of TruthOf never becomes that of a second object, in one request or in several.
+// A value given by TruthOf is used for one object only, in one request or in several.
 func TestTruthOf_SecondObject_IsErrTruthSource(t *testing.T) {
 	l := voters(t, inMemory(t, Options{}), "9", "ann", "bob")
 	both := raiseOf(t, "both", "1", "ann", "bob")
@@ -343,8 +344,8 @@ func TestTruthOf_SecondObject_IsErrTruthSource(t *testing.T) {
 	check.That(t, o.Spent.IsZero(), "bob has spent %s", o.Spent)
 }
 
-// A request whose context ends while its source runs fails with the error of that context; the
-// source's own deadline is no error of a context.
+// A request whose context ends while its source runs returns the error of that context. A deadline
+// of the source's own is a failure of the source.
 func TestTruthFunc_ContextEnds_IsNoSourceFailure(t *testing.T) {
 	l := voters(t, inMemory(t, Options{TruthTimeout: time.Hour}), "9", "ann")
 	ctx, cancel := context.WithCancel(t.Context())
@@ -356,7 +357,7 @@ func TestTruthFunc_ContextEnds_IsNoSourceFailure(t *testing.T) {
 	_, err := l.Release(ctx, r)
 	wantErr(t, err, context.Canceled)
 	check.That(t, !errors.Is(err, api.ErrTruthFailed),
-		"the end of the request reads as a failure of the source: %v", err)
+		"the end of the context is reported as a failure of the source: %v", err)
 	own := &deadlineError{}
 	r.Truth = func(context.Context, string, []string) ([]string, error) { return nil, own }
 	_, err = l.Release(t.Context(), r)
@@ -371,7 +372,7 @@ type deadlineError struct{}
 func (*deadlineError) Error() string { return "the database took too long" }
 func (*deadlineError) Unwrap() error { return context.DeadlineExceeded }
 
-// handSigner is a signer that returns what a test says.
+// handSigner is a signer whose result a test chooses.
 type handSigner struct {
 	note.Signer
 	sign func(message []byte) ([]byte, error)
@@ -379,7 +380,7 @@ type handSigner struct {
 
 func (s *handSigner) Sign(message []byte) ([]byte, error) { return s.sign(message) }
 
-// What a signer does wrong is its own error, and nothing that does not verify is handed out.
+// A failure of the signer is ErrSigner, and no checkpoint that does not verify is returned.
 func TestCheckpoint_SignerFails_IsErrSigner(t *testing.T) {
 	right, verifier, public := logKey(t, "log.example", 1)
 	wrong, _, _ := logKey(t, "log.example", 2)
@@ -410,7 +411,7 @@ func TestCheckpoint_SignerFails_IsErrSigner(t *testing.T) {
 	}
 }
 
-// created is a new ledger in memory, with a log key or without.
+// created returns a new ledger in memory, with a log key or without.
 func created(t *testing.T, logKey string) kv.Store {
 	s := &kv.Memory{}
 	beginWithKey(t, s, logKey)
@@ -423,7 +424,7 @@ func (*silentObserver) Committed(observe.Commit) {}
 func (*silentObserver) Audited(observe.Audit)    {}
 func (*silentObserver) Refused(observe.Refusal)  {}
 
-// What cannot be is refused when the ledger is opened, and not met in a commit.
+// Invalid options are refused by Open, and do not fail in a later commit.
 func TestOpen_InvalidOption_IsErrInvalid(t *testing.T) {
 	for name, options := range map[string]Options{
 		"TruthTimeout": {TruthTimeout: -time.Second},
@@ -436,7 +437,7 @@ func TestOpen_InvalidOption_IsErrInvalid(t *testing.T) {
 	}
 }
 
-// A nil context is an error of the call, never a panic.
+// A nil context gives ErrInvalid, never a panic.
 func TestEveryCall_NilContext_IsErrInvalid(t *testing.T) {
 	l := voters(t, inMemory(t, Options{}), "9", "ann")
 	var none context.Context

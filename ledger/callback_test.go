@@ -31,13 +31,14 @@ import (
 	"github.com/sluicedp/sluice/privacy"
 )
 
-// await waits for a line that another goroutine writes.
+// await waits until the log has a text that another goroutine writes.
 func (l *journalLog) await(t testing.TB, text string) {
 	t.Helper()
 	eventually(t, func() bool { return l.has(text) }, "the log does not say %q", text)
 }
 
-// hook is what a function of the host does: nothing, until it is set, and then once.
+// hook stands in for a function of the host. It does nothing until it is set, and then what it was
+// set to, once.
 type hook struct {
 	next      atomic.Pointer[func()]
 	published atomic.Uint64 // the size of the last checkpoint that was taken
@@ -64,7 +65,7 @@ func (h *hook) publish(ctx context.Context, checkpoint []byte) error {
 	return h.take(ctx, checkpoint)
 }
 
-// take notes the size of a checkpoint.
+// take keeps the size of a checkpoint.
 func (h *hook) take(_ context.Context, checkpoint []byte) error {
 	var size uint64
 	_, err := fmt.Sscanf(strings.Split(string(checkpoint), "\n")[1], "%d", &size)
@@ -91,7 +92,7 @@ func (s hookedSigner) Sign(text []byte) ([]byte, error) {
 	return s.Signer.Sign(text)
 }
 
-// hookedVerifiers calls a hook when it is asked for a key.
+// hookedVerifiers calls a hook when a key is requested.
 type hookedVerifiers struct {
 	note.Verifiers
 	*hook
@@ -104,15 +105,16 @@ func (v hookedVerifiers) Verifier(name string, hash uint32) (note.Verifier, erro
 
 // A caller is a request that calls a function of the host.
 type caller struct {
-	panics  bool   // a panic of the function goes on to the caller; else it is logged, and the request succeeds
-	logs    string // of a panic that is logged
-	closes  bool   // Close within the function waits for the function: it has a test of its own
+	panics  bool   // a panic of the function continues in the caller; else it is logged, and the request succeeds
+	logs    string // what is logged of a panic
+	closes  bool   // Close inside the function waits for the function: it has a test of its own
 	options func(*Options, *hook)
 	prepare func(testing.TB, *Ledger)
 	request func(t testing.TB, l *Ledger, h *hook) error
 }
 
-// callers lists one request for each function of the host. docs/howto/embed.md has the same table.
+// callers returns one request for each function of the host. docs/howto/embed.md has the same
+// table.
 func callers(t testing.TB) map[string]caller {
 	const all = "vote"
 	person := crowd(8)
@@ -274,7 +276,7 @@ func callers(t testing.TB) map[string]caller {
 	}
 }
 
-// looping is a loop over what there is.
+// looping is a loop over an iterator of the ledger that has at least one element.
 func looping[T any](of func(testing.TB, *Ledger) iter.Seq2[T, error]) caller {
 	return caller{panics: true, prepare: func(t testing.TB, l *Ledger) {
 		some := purchase(t, "looped", "acme", "1", crowd(8)...)
@@ -290,7 +292,7 @@ func looping[T any](of func(testing.TB, *Ledger) iter.Seq2[T, error]) caller {
 	}}
 }
 
-// sending is a request that calls a function of the host, which set gives it.
+// sending is a request that calls a function of the host. set puts the hook into the request.
 func sending[R, V any](request R, send func(*Ledger, context.Context, R) (V, error), set func(*R, *hook)) caller {
 	return caller{panics: true, request: func(t testing.TB, l *Ledger, h *hook) error {
 		r := request
@@ -299,20 +301,20 @@ func sending[R, V any](request R, send func(*Ledger, context.Context, R) (V, err
 	}}
 }
 
-// after is the same request after something else.
+// after returns c with a preparation that runs before the request.
 func (c caller) after(prepare func(testing.TB, *Ledger)) caller {
 	c.prepare = prepare
 	return c
 }
 
-// copyingBy makes a copy.
+// copyingBy is a request that makes a copy of the ledger.
 func copyingBy(how func(*Ledger, context.Context, string, func(done, total int)) (api.Copied, error)) func(testing.TB, *Ledger, *hook) error {
 	return func(t testing.TB, l *Ledger, h *hook) error {
 		return check.Err(how(l, t.Context(), testenv.TempDir(t)+"/copy.db", h.progress))
 	}
 }
 
-// refusedInTheCommit is a sale whose object withdraws when its true value is asked for.
+// refusedInTheCommit is a sale whose object withdraws when its true value is requested.
 func refusedInTheCommit(t testing.TB, l *Ledger, _ *hook) error {
 	r := purchase(t, "late", "acme", "1", crowd(1)...)
 	r.Truth = func(ctx context.Context, question string, objects []string) ([]string, error) {
@@ -325,7 +327,7 @@ func refusedInTheCommit(t testing.TB, l *Ledger, _ *hook) error {
 	return fmt.Errorf("not refused: %w", err)
 }
 
-// start opens a ledger of people whose answers are for sale, and returns what makes the request.
+// start opens a ledger of objects that are for sale, and returns a function that makes the request.
 func (c caller) start(t *testing.T) (l *Ledger, h *hook, log *journalLog, run func() error) {
 	h, log = &hook{}, &journalLog{}
 	signer, _, public := logKey(t, "sluice-test", 1)
@@ -343,13 +345,13 @@ func (c caller) start(t *testing.T) (l *Ledger, h *hook, log *journalLog, run fu
 	return l, h, log, func() error { return c.request(t, l, h) }
 }
 
-// serve runs a request as net/http runs a handler.
+// serve runs a request and recovers its panic, as net/http does for a handler.
 func serve(run func() error) (panicked any, err error) {
 	defer func() { panicked = recover() }()
 	return nil, run()
 }
 
-// goesOn checks that another caller reads and writes, and that the ledger closes.
+// goesOn checks that another caller can read and write.
 func goesOn(t *testing.T, l *Ledger) {
 	t.Helper()
 	wrote := await(t, async(func() (api.Response, error) { return l.Release(t.Context(), releaseOf(t, "other", crowd(9)[8], "2")) }))
@@ -438,13 +440,13 @@ type panickyVerifiers struct{}
 
 func (panickyVerifiers) Verifier(string, uint32) (note.Verifier, error) { panic("the host's own") }
 
-// panickySigner panics when it is asked for the name of its key.
+// panickySigner panics when the name of its key is requested.
 type panickySigner struct{ note.Signer }
 
 func (panickySigner) Name() string { panic("the host's own") }
 
-// openers are functions of the host that run within Open only, or that have run before.
-// docs/howto/embed.md has them, too.
+// openers returns functions of the host that panic inside Open. docs/howto/embed.md lists them,
+// too.
 func openers() map[string]func(o *Options, signed []byte) {
 	return map[string]func(*Options, []byte){
 		"NoiseKeys.Key": func(o *Options, _ []byte) {
@@ -490,11 +492,11 @@ func TestTakeOver_CallbackPanics_ReleasesFileAndJournal(t *testing.T) {
 	}
 	b := open(t, c.file, o)
 	c.catchUp(b)
-	b.engine.Clock = time.Now // only the ledger that goes on has the clock that panics
+	b.engine.Clock = time.Now // only the ledger after the takeover has the clock that panics
 	take.set(func() { panic("the host's own") })
 	panicked, err := serve(func() error { return check.Err(b.TakeOver(t.Context())) })
 	check.Need(t, panicked == "the host's own", "recovered %v, error %v; want the panic", panicked, err)
-	_ = c.a.Close() // it has the claim of this process
+	_ = c.a.Close() // it holds the claim of this process
 	o = c.options("b")
 	o.Standby = false
 	l := open(t, c.file, o)
@@ -519,7 +521,7 @@ func TestPublishingTo_ClosesLedger_EndsAfterTenSeconds(t *testing.T) {
 	})
 }
 
-// The host may use the memory of its keys again when Open has returned.
+// After Open returns, the host may overwrite the memory of its keys.
 func TestOpen_HostClearsKeysAfterwards_LedgerKeepsCopies(t *testing.T) {
 	path := votersFile(t, "9", "ann", "bob")
 	host := map[string][]byte{"k": bytes.Repeat([]byte{7}, 32)}
@@ -535,8 +537,8 @@ func TestOpen_HostClearsKeysAfterwards_LedgerKeepsCopies(t *testing.T) {
 	closed(t, l)
 }
 
-// functionsOfHosts are all functions that a host may hand to the ledger, as the types of package
-// ledger have them, and all loops.
+// functionsOfHosts returns all functions that a host can pass to the ledger, found in the types of
+// package ledger, and all loops.
 func functionsOfHosts() (names []string) {
 	var walk func(name string, of reflect.Type)
 	walk = func(name string, of reflect.Type) {
@@ -570,11 +572,11 @@ func functionsOfHosts() (names []string) {
 			}
 		}
 	}
-	// What is not of a type that shows it.
+	// The type of the logger does not show that it can have hooks of the host.
 	return append(names, "Options.Logger")
 }
 
-// rowOf returns the words that the first cell of a function's row in docs/howto/embed.md has.
+// rowOf returns what the first cell of a function's row in docs/howto/embed.md contains.
 func rowOf(function string) []string {
 	function, _, _ = strings.Cut(function, ",")
 	of, field, isField := strings.Cut(function, ".")
@@ -597,7 +599,7 @@ func rowOf(function string) []string {
 	return []string{word(function)}
 }
 
-// rows are the first cells of the table in docs/howto/embed.md.
+// rows returns the first cells of the table in docs/howto/embed.md.
 func rows(t *testing.T) (cells []string) {
 	t.Helper()
 	text := check.Value(os.ReadFile("../docs/howto/embed.md"))(t)

@@ -26,7 +26,7 @@ import (
 	"github.com/sluicedp/sluice/ledger/internal/state"
 )
 
-// logKey is a key pair that is the same in every test.
+// logKey returns a key pair that depends on its arguments only.
 func logKey(t testing.TB, name string, seed byte) (note.Signer, note.Verifier, string) {
 	t.Helper()
 	secret, public, err := note.GenerateKey(bytes.NewReader(bytes.Repeat([]byte{seed}, 64)), name)
@@ -36,7 +36,8 @@ func logKey(t testing.TB, name string, seed byte) (note.Signer, note.Verifier, s
 	return signer, verifier, public
 }
 
-// witnessed is a ledger file whose log has a key, with voters in it.
+// witnessed creates a ledger file whose log has a key, with voters in it, and returns the options
+// to open it.
 func witnessed(t testing.TB, objects ...string) (path string, options Options) {
 	t.Helper()
 	signer, verifier, public := logKey(t, "sluice-test", 1)
@@ -69,7 +70,7 @@ func TestCheckpoint_SignedNote_HasSizeAndRootOfLog(t *testing.T) {
 		head.Events == stats(t, l).Events, "the checkpoint says %+v, the ledger is at %+v", head, now)
 	want := fmt.Sprintf("sluice-test\n%d\n%s\n\n— sluice-test ", head.Events, head.Root)
 	check.That(t, strings.HasPrefix(string(signed), want), "the checkpoint is %q, want it to begin %q", signed, want)
-	// The root is that of a tree made from nothing but the leaves.
+	// The root is that of the tree computed from the leaves alone.
 	var leaves []tlog.Hash
 	must(t, l.engine.View(t.Context(), func(s *state.State) error {
 		for number := uint64(1); number <= s.Counters.Events; number++ {
@@ -84,7 +85,7 @@ func TestCheckpoint_SignedNote_HasSizeAndRootOfLog(t *testing.T) {
 	check.Equal(t, rootOf(leaves), head.Root, "the root of the leaves")
 }
 
-// rootOf is RFC 6962, section 2.1, word for word.
+// rootOf returns the root of leaves, by the definition of RFC 6962, section 2.1.
 func rootOf(leaves []tlog.Hash) tlog.Hash {
 	if len(leaves) == 1 {
 		return leaves[0]
@@ -112,8 +113,8 @@ func TestOrigin_WithoutLogKey_IsLedgerID(t *testing.T) {
 	check.That(t, about.Origin == "sluice-"+about.ID, "the origin is %q", about.Origin)
 }
 
-// Every way in which a file is not the continuation of a checkpoint is a rollback, before anything
-// is drawn.
+// A file that does not continue the log of the checkpoint is refused as a rollback, in each way it
+// can differ.
 func TestOpen_NotContinuationOfCheckpoint_IsRollback(t *testing.T) {
 	path, options := witnessed(t, "ann", "bob")
 	old := filepath.Join(tests.TempDir(t), "old.db")
@@ -175,7 +176,8 @@ func TestOpen_CheckpointNotVerified_IsErrCheckpoint(t *testing.T) {
 	}
 }
 
-// Invariant 10: the log only grows, between any two sizes.
+// Invariant 10: the log only grows. Between any two sizes there is a consistency proof that
+// verifies.
 func TestConsistency_AnyTwoSizes_IsProven(t *testing.T) {
 	l := voters(t, newLedger(t), "5", crowd(9)...)
 	last := stats(t, l).Events
@@ -198,7 +200,7 @@ func TestConsistency_AnyTwoSizes_IsProven(t *testing.T) {
 	wantErr(t, check.Err(l.Head(t.Context(), last+1)), api.ErrInvalid)
 }
 
-// The same events have another root in another ledger: leaves are salted.
+// Leaves are salted: the same events have another root in another ledger.
 func TestLeaf_SameEvent_DependsOnSalt(t *testing.T) {
 	log := soundLog(t)
 	first, second := log[4], log[4]
@@ -214,7 +216,7 @@ func TestLeaf_SameEvent_DependsOnSalt(t *testing.T) {
 	}
 }
 
-// published opens a ledger in memory that publishes, in a bubble of its own time.
+// published opens a ledger in memory that publishes checkpoints.
 func published(t *testing.T, p Publishing) *Ledger {
 	t.Helper()
 	signer, _, public := logKey(t, "sluice-test", 1)
@@ -223,7 +225,7 @@ func published(t *testing.T, p Publishing) *Ledger {
 	return openMemory(t, s, Options{Signer: signer, Publish: p})
 }
 
-// sizes collects the sizes of the checkpoints published.
+// sizes is a witness that keeps the sizes of published checkpoints.
 type sizes struct {
 	mu      sync.Mutex
 	failing bool
@@ -292,7 +294,7 @@ func TestPublishing_IntervalElapsed_PublishesIfGrown(t *testing.T) {
 	})
 }
 
-// A witness that fails holds nobody up, and gets the newest checkpoint when it works again.
+// A witness that fails delays no request, and gets the newest checkpoint when it works again.
 func TestPublishing_WitnessFails_RetriesWithNewest(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var witness sizes

@@ -23,10 +23,10 @@ import (
 	"github.com/sluicedp/sluice/rrchain"
 )
 
-// Callers that change the ledger share commits. What each may count on is what it would have alone.
+// Callers that change the ledger share commits. Each gets the same guarantees as if it were alone.
 
-// queued makes n sales wait behind a commit that is held up, in the order of their numbers, and
-// returns the gate and the answers; number 0 is the one held up.
+// queued makes n releases: the commit of number 0 is blocked, and the others are queued after it in
+// order. It returns the gate that blocks the commit, and the answers.
 func queued(t *testing.T, l *Ledger, s *shim, n int, request func(i int) (context.Context, api.ReleaseRequest)) (*gate, []chan answer[api.Response]) {
 	t.Helper()
 	commit := s.holdCommit(t)
@@ -48,7 +48,7 @@ func crowdSale(t *testing.T) func(i int) (context.Context, api.ReleaseRequest) {
 	}
 }
 
-// Callers that wait share one commit. A batch is bounded, so that one commit cannot take for ever.
+// Callers that wait share one commit. A batch is bounded, so that the time of one commit is, too.
 func TestCommit_ManyCallersWaiting_BatchIsBounded(t *testing.T) {
 	const waiting = engine.MostTogether + 100
 	l, s := openShim(t, votersFile(t, "1", crowd(1+waiting)...), Options{})
@@ -68,9 +68,9 @@ func TestCommit_ManyCallersWaiting_BatchIsBounded(t *testing.T) {
 	auditStore(t, s)
 }
 
-// Between two parts of a raise others commit as long as the last part took, also whoever comes
-// meanwhile. Here the part is held up until it has taken longer than the release behind it; else
-// that would not show.
+// Between two parts of a raise, other callers commit for as long as the last part took, even if
+// they come only then. The test delays the first part until it takes longer than the first release
+// after it. Otherwise the test shows nothing.
 func TestRaise_BetweenParts_OthersCommitFirst(t *testing.T) {
 	names := crowd(2 * state.PartSize)
 	l, s := openShim(t, votersFile(t, "1", names...), Options{})
@@ -81,7 +81,7 @@ func TestRaise_BetweenParts_OthersCommitFirst(t *testing.T) {
 			return async(func() (api.RaiseResult, error) { return l.Raise(t.Context(), r) })
 		}
 		parts := s.holdCommit(t)
-		raised := call("everybody", fmt.Sprintf("0.5%d", attempt))
+		raised := call("all", fmt.Sprintf("0.5%d", attempt))
 		parts.wait(t)
 		began := time.Now()
 		time.Sleep(hold)
@@ -104,15 +104,15 @@ func TestRaise_BetweenParts_OthersCommitFirst(t *testing.T) {
 		must(t, await(t, raised).err)
 		if telling {
 			check.That(t, waiting == 1,
-				"%d calls wait for whoever came behind the second part, want that part", waiting)
+				"%d calls wait for the caller that came after the second part, want that part alone", waiting)
 			return
 		}
 	}
-	t.Fatal("a release takes longer than the part that is held up")
+	t.Fatal("a release takes longer than the part that is delayed")
 }
 
-// Every second caller is refused in the batch itself, and not already by what it saw before: its
-// neighbour takes the budget while both wait.
+// Every second caller is refused inside the batch, because the caller before it takes the budget
+// while both wait. The others succeed.
 func TestCommit_SomeRefusedInBatch_OthersSucceed(t *testing.T) {
 	const callers = 16
 	l, s := openShim(t, votersFile(t, "1", crowd(callers)...), Options{})
@@ -139,8 +139,8 @@ func TestCommit_SomeRefusedInBatch_OthersSucceed(t *testing.T) {
 	auditStore(t, s)
 }
 
-// A request that is refused after it has recorded a part of what it wanted leaves nothing of it,
-// and the others of its batch are as they would be without it.
+// A request that is refused after it has recorded some of its events leaves none of them, and does
+// not change the other requests of its batch.
 func TestCommit_RefusedHalfway_LeavesNothing(t *testing.T) {
 	names := crowd(5)
 	l, s := openShim(t, votersFile(t, "1", names...), Options{})
@@ -189,8 +189,9 @@ func TestCommit_RefusedHalfway_LeavesNothing(t *testing.T) {
 	auditStore(t, s)
 }
 
-// Who shares a commit with a sale, and is refused halfway, is refused for what the sale took, not
-// for what it would have taken: it is drawn again.
+// A raise that is refused halfway makes the transaction run again, with the sale before it in the
+// batch. The sale is drawn again without another call of its source of true values, and the raise
+// is refused for what the sale spent.
 func TestCommit_AnotherRefusedHalfway_RedrawsSale(t *testing.T) {
 	path := create(t)
 	l := sellers(t, open(t, path, Options{}), "1.5", "1", "ann", "bea", "eve")
@@ -223,9 +224,8 @@ func TestCommit_AnotherRefusedHalfway_RedrawsSale(t *testing.T) {
 	auditStore(t, s)
 }
 
-// A transaction may be made again without somebody, and then somebody else, before whom it stood,
-// may come to something else. Who was refused behind that one is decided anew. No time passes
-// between the two.
+// When a transaction runs again without the refused request, an earlier request may now fail.
+// Requests that were refused because of it are decided again. The time is the same in each run.
 func TestCommit_RetriedWithoutRefused_DecidesRestAgain(t *testing.T) {
 	l, s := openShim(t, votersFile(t, "1", "eve"), Options{})
 	commit, leads := s.holdRelease(t, l, releaseOf(t, "leads", "eve", "0.1"))
@@ -241,10 +241,10 @@ func TestCommit_RetriedWithoutRefused_DecidesRestAgain(t *testing.T) {
 		end := &event.Settled{Key: name, Digest: [32]byte{1}, First: s.Counters.Events + 1, Final: true}
 		return []event.Change{&event.BuyerNamed{Number: s.Counters.Buyers + 1, Name: name}, end}
 	}
-	taken := errors.New("somebody has taken the first number")
+	taken := errors.New("the first number is taken")
 	var times []time.Time
 	calls := [3]int{}
-	submit(func(s *state.State) ([]event.Change, error) { // it can be done once
+	submit(func(s *state.State) ([]event.Change, error) { // it fails when it is called again
 		times = append(times, s.Clock)
 		if calls[0]++; calls[0] > 1 {
 			return nil, errors.New("it cannot be done twice")
@@ -279,8 +279,8 @@ func TestCommit_RetriedWithoutRefused_DecidesRestAgain(t *testing.T) {
 	}))
 }
 
-// A policy that was used in a batch whose commit failed must not live on in memory: its number goes
-// to the next one.
+// A policy from a commit that failed must not stay in the cache, because the next policy gets its
+// number.
 func TestCommit_Fails_NewPolicyIsNotCached(t *testing.T) {
 	l, s := openShim(t, votersFile(t, "9", "ann"), Options{})
 	enrol := func(key, ceiling string) error {
@@ -291,7 +291,7 @@ func TestCommit_Fails_NewPolicyIsNotCached(t *testing.T) {
 	waitQueued(t, l, 1)
 	raised := async(func() (api.RaiseResult, error) {
 		r := raiseOf(t, "1", "4", "zoe")
-		r.Partial = true // or it would be refused before it is queued
+		r.Partial = true // otherwise it would be refused before it is queued
 		return l.Raise(t.Context(), r)
 	})
 	waitQueued(t, l, 2)
@@ -319,7 +319,7 @@ func TestCommit_ContextEndsWhileQueued_LeavesNothing(t *testing.T) {
 		return all, r
 	})
 	cancel()
-	wantErr(t, await(t, answers[quits]).err, context.Canceled) // at once, with the commit still held up
+	wantErr(t, await(t, answers[quits]).err, context.Canceled) // at once, while the commit is still blocked
 	commit.open()
 	for i, one := range answers {
 		if i != quits {
@@ -329,14 +329,15 @@ func TestCommit_ContextEndsWhileQueued_LeavesNothing(t *testing.T) {
 	for _, ev := range events(t, l) {
 		settled, _ := ev.Says.(says.Settled)
 		check.That(t, (ev.Object() != fmt.Sprintf("person-%05d", quits) || ev.Kind() != "released") && settled.Key != fmt.Sprint("sale ", quits),
-			"there is an event of the caller who left: %+v", ev)
+			"there is an event of the caller whose context ended: %+v", ev)
 	}
 	_, r := crowdSale(t)(quits)
 	release(t, l, r)
 	auditStore(t, s)
 }
 
-// Once its commit has begun a call waits for the outcome: it may not say that nothing happened.
+// Once its commit has begun, a call waits for the outcome, because it cannot report that nothing
+// happened.
 func TestCommit_ContextEndsDuringCommit_WaitsForOutcome(t *testing.T) {
 	l, s := openShim(t, votersFile(t, "1", "ann", "bob", "cid"), Options{})
 	ctx, cancel := context.WithCancel(t.Context())
@@ -353,7 +354,7 @@ func TestCommit_ContextEndsDuringCommit_WaitsForOutcome(t *testing.T) {
 	}
 	second := s.holdCommit(t)
 	first.open()
-	second.wait(t) // bob leads, and cid is in his batch
+	second.wait(t) // bob leads the batch, and cid is in it
 	cancel()
 	pending(t, answers[2])
 	second.open()
@@ -364,7 +365,7 @@ func TestCommit_ContextEndsDuringCommit_WaitsForOutcome(t *testing.T) {
 	auditStore(t, s)
 }
 
-// Both under load.
+// Under load, calls whose contexts end never leave other callers waiting forever.
 func TestCommit_ContextsEndUnderLoad_NoCallerHangs(t *testing.T) {
 	const sellers, sales = 8, 150
 	l := voters(t, newLedger(t), "9", crowd(sellers)...)
@@ -412,7 +413,7 @@ func TestClose_CallersQueued_AllReturn(t *testing.T) {
 		check.That(t, errors.Is(err, api.ErrClosed), "%s on a closed ledger: %v", name, err)
 	}
 	l = open(t, path, Options{})
-	for i := range callers { // what was queued was done, told or not
+	for i := range callers { // what was queued was committed, even if its caller got ErrClosed
 		_, r := crowdSale(t)(i)
 		r.Truth = mustNotAsk(t)
 		release(t, l, r)
@@ -420,7 +421,7 @@ func TestClose_CallersQueued_AllReturn(t *testing.T) {
 	auditStore(t, l.engine.Store)
 }
 
-// Whatever a call was doing when the ledger was closed, it ends as a success or with ErrClosed.
+// Calls that run while the ledger is closed succeed or return ErrClosed.
 func TestClose_ConcurrentWrites_EndWithErrClosed(t *testing.T) {
 	for range 20 {
 		l := voters(t, newLedger(t), "9", crowd(8)...)
@@ -445,7 +446,8 @@ func TestClose_ConcurrentWrites_EndWithErrClosed(t *testing.T) {
 	}
 }
 
-// A reader that passed the check and reaches the store only after Close.
+// A reader that has passed the check for Close, and reaches the store only after it, returns
+// ErrClosed.
 func TestClose_ReadInProgress_EndsWithErrClosed(t *testing.T) {
 	l, s := openShim(t, votersFile(t, "1", "ann"), Options{})
 	g := newGate(t)
@@ -469,7 +471,8 @@ func recovered(call func() error) (err error) {
 
 var errPanicked = errors.New("panic")
 
-// A fault of ours in a decision must not make others wait for ever, nor tell them of a success.
+// After a panic inside a decision, the other callers of the batch return, and none of them with
+// success.
 func TestCommit_DecisionPanics_StopsLedger(t *testing.T) {
 	const callers = 8
 	path := votersFile(t, "1", crowd(callers)...)
@@ -483,7 +486,7 @@ func TestCommit_DecisionPanics_StopsLedger(t *testing.T) {
 				if i != callers/2 {
 					return check.Err(l.Release(t.Context(), r))
 				}
-				_, _, err := l.engine.Submit(t.Context(), func(*state.State) ([]event.Change, error) { panic("a fault of ours") })
+				_, _, err := l.engine.Submit(t.Context(), func(*state.State) ([]event.Change, error) { panic("a bug") })
 				return err
 			})
 		})
@@ -496,7 +499,7 @@ func TestCommit_DecisionPanics_StopsLedger(t *testing.T) {
 	panics := 0
 	for _, one := range answers[1:] {
 		if a := await(t, one); errors.Is(a.err, errPanicked) {
-			panics++ // in the goroutine that led
+			panics++ // in the goroutine that led the batch
 		} else {
 			wantErr(t, a.err, api.ErrStopped)
 		}
@@ -511,7 +514,7 @@ func TestCommit_DecisionPanics_StopsLedger(t *testing.T) {
 	auditStore(t, l.engine.Store)
 }
 
-// The same from inside a real draw: no randomness, no answer, and no half of one.
+// A draw that panics stops the ledger, and nothing of the release is recorded.
 func TestRelease_DrawPanics_RecordsNothing(t *testing.T) {
 	path := votersFile(t, "1", "ann")
 	l := open(t, path, Options{})

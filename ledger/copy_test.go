@@ -25,14 +25,14 @@ import (
 	"github.com/sluicedp/sluice/ledger/journal"
 )
 
-// frame is what a ledger has on the disk at one instant.
+// frame is what a ledger has on the disk at one instant: the file and the segments of its journal.
 type frame struct {
 	what    string
 	file    []byte
 	journal map[string][]byte // nil if there is none
 }
 
-// film is the story of a ledger, a frame for each write to its file and its journal.
+// film is the history of a ledger on the disk: one frame for each write to its file or its journal.
 type film struct {
 	kv.Store
 	besideFile
@@ -40,7 +40,7 @@ type film struct {
 	frames []frame
 }
 
-// shoot adds a frame, unless nothing has changed.
+// shoot adds a frame, unless nothing has changed since the last one.
 func (f *film) shoot(what string) {
 	f.t.Helper()
 	now := frame{what: what, file: content(f.t, string(f.besideFile))}
@@ -77,7 +77,7 @@ func (f *film) Remove(j journal.Journal) error {
 	return f.besideFile.Remove(j.(filmed).Journal)
 }
 
-// filmed is the journal in a film.
+// filmed is a journal that adds a frame for each write.
 type filmed struct {
 	journal.Journal
 	film *film
@@ -94,7 +94,7 @@ func (j filmed) Trim(ctx context.Context, at journal.Position) error {
 	return j.Journal.Trim(ctx, at)
 }
 
-// filmLife films a ledger that is opened and closed some times, and returns the roots of its log,
+// filmLife records a ledger that is opened and closed three times. It returns the roots of its log
 // by the number of events.
 func filmLife(t testing.TB) (f *film, roots []tlog.Hash) {
 	t.Helper()
@@ -133,22 +133,22 @@ func filmLife(t testing.TB) (f *film, roots []tlog.Hash) {
 	return f, roots
 }
 
-// copied is a copy of a file, of some instants, with a journal of another.
+// copied is a copy of a file from one or two instants, with the journal of a third.
 type copied struct {
 	of   string
 	file []byte
 	with map[string][]byte
 }
 
-// spliced is what comes of copying a file while it is written to: its first pages as they were at
-// one instant, and the others as they were at another.
+// spliced returns a copy of a file made while it is written: the first pages are from one instant,
+// the others from another.
 func spliced(first, rest []byte, page int) []byte {
 	cut := min(page*os.Getpagesize(), len(first), len(rest))
 	return slices.Concat(first[:cut], rest[cut:])
 }
 
-// parts returns the pages at which copies of two instants may part, so that each has something of
-// its own.
+// parts returns the pages at which two copies can be spliced so that each contributes a page in
+// which they differ.
 func parts(a, b []byte) (pages []int) {
 	size := os.Getpagesize()
 	var differ []int
@@ -163,11 +163,12 @@ func parts(a, b []byte) (pages []int) {
 	return pages
 }
 
-// someCopy copies file and journal, one after the other, while the ledger goes on.
+// someCopy returns a random copy, as if file and journal were copied one after the other while the
+// ledger is written.
 func (f *film) someCopy(rng *rand.Rand) (c copied) {
 	at := func() int { return rng.IntN(len(f.frames)) }
 	one, other, beside := at(), at(), at()
-	if rng.IntN(2) == 0 { // soon behind one another
+	if rng.IntN(2) == 0 { // soon after one another
 		other = min(one+rng.IntN(8), len(f.frames)-1)
 		beside = min(other+rng.IntN(4), len(f.frames)-1)
 	}
@@ -185,7 +186,7 @@ func (f *film) someCopy(rng *rand.Rand) (c copied) {
 	return c
 }
 
-// put writes a copy to a path where there is no journal.
+// put writes a copy to a path that has no journal.
 func (c copied) put(t testing.TB, path string) {
 	t.Helper()
 	must(t, os.WriteFile(path, c.file, 0o600))
@@ -197,8 +198,8 @@ func (c copied) put(t testing.TB, path string) {
 	}
 }
 
-// Copies of file and journal taken with cp at any instants, in the midst of checkpoints too: none
-// opens that mixes two of them. What opens can be written to.
+// Copies of file and journal are taken with cp at any instants, also during checkpoints. A copy
+// that mixes two instants does not open. A copy that opens can be written to.
 func TestOpen_CopyWhileWriting_IsOneInstantOrRefused(t *testing.T) {
 	f, roots := filmLife(t)
 	rng := rand.New(rand.NewPCG(22, 1))
@@ -208,7 +209,7 @@ func TestOpen_CopyWhileWriting_IsOneInstantOrRefused(t *testing.T) {
 		c.put(t, path)
 		for _, only := range []bool{true, false} {
 			if only && (c.with == nil || rng.IntN(4) > 0) {
-				continue // who only reads a file without a journal is shown what is there
+				continue // a read-only Open of a file without a journal is not audited
 			}
 			l, err := Open(t.Context(), path, Options{ReadOnly: only})
 			how := outcome(err)
@@ -231,8 +232,8 @@ func TestOpen_CopyWhileWriting_IsOneInstantOrRefused(t *testing.T) {
 	}
 }
 
-// putBack writes a copy that was audited, and refused, over the file that it is a copy of. The
-// journal is another directory.
+// putBack writes a copy that an audit refused over the original file, and checks that this is
+// refused, too. The directory of the journal is a new one.
 func (f *film) putBack(c copied) {
 	f.t.Helper()
 	path := string(f.besideFile)
@@ -242,8 +243,8 @@ func (f *film) putBack(c copied) {
 	check.That(f.t, errors.Is(err, api.ErrCorrupt), "%s, put back: %v", c.of, err)
 }
 
-// wantInstant fails unless a ledger is what another one, whose roots these are, was at one instant;
-// and writes to it, and closes it.
+// wantInstant checks that a copy is the original ledger at one instant, whose root is in roots. It
+// writes to the copy, and closes it.
 func wantInstant(t *testing.T, l *Ledger, of string, roots []tlog.Hash) {
 	t.Helper()
 	defer func() { must(t, l.Close()) }()
@@ -264,8 +265,8 @@ func wantInstant(t *testing.T, l *Ledger, of string, roots []tlog.Hash) {
 	verify("written to")
 }
 
-// The ledger's own file is not audited, after a crash or at rest, nor where it was compacted or
-// moved. A copy is, until something is committed to it.
+// Open audits a copied file until something is committed to it. It does not audit the ledger's own
+// file, even after a crash, compacted or moved.
 func TestOpen_CopiedFile_IsAudited(t *testing.T) {
 	path := votersFile(t, "9", crowd(5)...)
 	key := 0
@@ -290,7 +291,7 @@ func TestOpen_CopiedFile_IsAudited(t *testing.T) {
 	})
 	opened("compacted, after a crash", path, false, func(l *Ledger) { must(t, l.Compact(t.Context(), nil)) })
 	opened("compacted", path, false, func(*Ledger) { copyTree(t, path+".journal", path+".kept") })
-	must(t, os.Rename(path+".kept", path+".journal")) // which a crash within Close leaves, too
+	must(t, os.Rename(path+".kept", path+".journal")) // a crash inside Close leaves the same
 	opened("closed, with its journal put back", path, true, nil)
 	opened("closed again", path, false, func(l *Ledger) { dies(t, l) })
 	copyTree(t, path+".journal", path+".kept")
@@ -305,7 +306,7 @@ func TestOpen_CopiedFile_IsAudited(t *testing.T) {
 	opened("copied, and written to", copied, false, nil)
 }
 
-// outcome says in a word what came of opening a copy.
+// outcome names the result of opening a copy.
 func outcome(err error) string {
 	switch {
 	case err == nil:
@@ -318,8 +319,8 @@ func outcome(err error) string {
 	return "damaged"
 }
 
-// TestCopy_ContextEndsAtAnyProgress_LeavesNoFile ends the context of each way to copy at each moment at
-// which it tells how far it is: it leaves no file then, and the ledger goes on.
+// Each way to copy reports its progress. If its context ends at any of these reports, no file is
+// left, and the ledger goes on.
 func TestCopy_ContextEndsAtAnyProgress_LeavesNoFile(t *testing.T) {
 	path := votersFile(t, "1", crowd(6_000)...)
 	l := open(t, path, Options{})
@@ -340,7 +341,7 @@ func TestCopy_ContextEndsAtAnyProgress_LeavesNoFile(t *testing.T) {
 			}
 			last = done
 		}))
-		check.That(t, told >= 3, "%s: told %d times", name, told)
+		check.That(t, told >= 3, "%s: progress was reported %d times", name, told)
 		if name != "compact" {
 			must(t, os.Remove(filepath.Join(dir, name)))
 		}
@@ -354,14 +355,14 @@ func TestCopy_ContextEndsAtAnyProgress_LeavesNoFile(t *testing.T) {
 			})
 			cancel()
 			if err == nil && name != "compact" {
-				must(t, os.Remove(filepath.Join(dir, name))) // all was done when that was reported: a copy waits for no progress function
+				must(t, os.Remove(filepath.Join(dir, name))) // the copy was complete: it does not wait for the progress function
 			} else if err != nil && !errors.Is(err, context.Canceled) {
-				t.Errorf("%s, stopped when told for the %dth time of %d: %v", name, end, told, err)
+				t.Errorf("%s, stopped at report %d of %d: %v", name, end, told, err)
 			}
 			for _, at := range []string{dir, filepath.Dir(path)} {
 				entries := check.Value(os.ReadDir(at))(t)
 				if at == dir && len(entries) > 0 || len(entries) > 2 { // the file and its journal
-					t.Errorf("%s, stopped: there is left %v", name, entries)
+					t.Errorf("%s, stopped: the files left are %v", name, entries)
 				}
 			}
 			enroll(t, l, "vote", "1", "late "+name+crowd(end)[end-1])
@@ -371,7 +372,7 @@ func TestCopy_ContextEndsAtAnyProgress_LeavesNoFile(t *testing.T) {
 	check.Equal(t, stats(t, l).Objects, uint64(6_000+made), "people, of whom %d came late", made)
 }
 
-// closing is a store whose ledger is closed when it is about to be copied.
+// closing is a store that closes its ledger when a copy begins.
 type closing struct {
 	kv.Store
 	closes func() error
@@ -385,7 +386,8 @@ func (c closing) Compact(ctx context.Context, p kv.Progress) error {
 	return errors.Join(c.closes(), c.Store.(kv.Copier).Compact(ctx, p))
 }
 
-// Whoever copies a ledger while it is closed is told so, and not that some database is not open.
+// A copy of a ledger that is closed during it returns ErrClosed, not an error of the database
+// below.
 func TestCopy_LedgerCloses_IsErrClosed(t *testing.T) {
 	for name, write := range map[string]func(l *Ledger, path string) error{
 		"backup":  func(l *Ledger, path string) error { return check.Err(l.Backup(t.Context(), path, nil)) },

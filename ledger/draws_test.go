@@ -22,9 +22,10 @@ import (
 
 // Invariant 3: for an (object, question, ε) there is one response, for ever, for every buyer.
 
-// Invariant 4: the ledger draws exactly what rrchain draws, from the same bits. What rrchain proves
-// of its chains (the laws of pan2024, and that all responses together tell what the highest tells)
-// then holds for the ledger's, in whatever order the levels were sold.
+// Invariant 4: the ledger draws exactly what rrchain draws from the same random bits. What rrchain
+// proves of its chains then holds for the ledger's: the laws of pan2024, and that all responses
+// together reveal only what the highest one reveals. The order in which levels are sold does not
+// matter.
 
 func TestRelease_SameRandomBits_DrawsAsRRChain(t *testing.T) {
 	epsilons := []string{"0.5", "1", "0.7", "2", "0.6"}
@@ -42,7 +43,8 @@ func TestRelease_SameRandomBits_DrawsAsRRChain(t *testing.T) {
 	}
 }
 
-// wantReference sells the levels in order, here and on a chain of rrchain.
+// wantReference releases levels in order, from the ledger and from a chain of rrchain, and compares
+// the responses.
 func wantReference(t *testing.T, l *Ledger, reference *rrchain.Sampler, name string, truth int, order []string) {
 	t.Helper()
 	chain, err := rrchain.NewChain[int](3)
@@ -86,8 +88,8 @@ func permutations(items []string) (all [][]string) {
 	return all
 }
 
-// How many random words a raise consumes tells nothing about the truth: after bulk raises of the
-// same crowd with different truths the next word of the tape is the same.
+// The number of random words that a raise uses reveals nothing about true values. After bulk raises
+// with different true values, the next random word is the same.
 func TestRaise_AnyTrueValues_UsesSameRandomWords(t *testing.T) {
 	const size = 500
 	next := func(truth func(i int) string) uint64 {
@@ -140,8 +142,7 @@ func TestChannel_EachEncoding_HasTheProbabilitiesOfTheDraw(t *testing.T) {
 	}
 }
 
-// TestDeliveries_OfASale_HaveItsNumberAndChannel reads what an estimate needs from the deliveries
-// alone.
+// The deliveries of a sale have all that an estimate needs.
 func TestDeliveries_OfASale_HaveItsNumberAndChannel(t *testing.T) {
 	l := sellers(t, inMemory(t, Options{}), "2", "9", "ann", "bob")
 	sell(t, l, purchase(t, "1", "acme", "1", "ann", "bob"))
@@ -158,8 +159,8 @@ func TestDeliveries_OfASale_HaveItsNumberAndChannel(t *testing.T) {
 // Invariant 5: key and request seen before: the recorded result, byte for byte; key seen with
 // another request: a typed conflict. Nothing is drawn or charged twice.
 
-// A key whose record points at another request's events, which no checksum tells, is not answered
-// by them.
+// A key whose record points to the events of another request, with a valid checksum, does not
+// return their response.
 func TestRelease_KeyRecordOfAnotherRequest_IsCorrupt(t *testing.T) {
 	s := &kv.Memory{}
 	begin(t, s)
@@ -177,7 +178,7 @@ func TestRelease_KeyRecordOfAnotherRequest_IsCorrupt(t *testing.T) {
 	release(t, l, releaseOf(t, "one", "ann", "1"))
 }
 
-// Names run together differently must not make the same request.
+// Requests whose names give the same text when concatenated have different digests.
 func TestRequestDigest_FieldsSplitDifferently_Differs(t *testing.T) {
 	seen := map[[2]event.Sum]string{}
 	for _, names := range [][]string{{"ab", "c"}, {"a", "bc"}, {"abc"}, {"a", "b", "c"}, {"\x02ab", "c"}} {
@@ -192,13 +193,13 @@ func TestRequestDigest_FieldsSplitDifferently_Differs(t *testing.T) {
 	}
 }
 
-// fieldOf returns what an idempotency conflict says.
+// fieldOf returns the field that an idempotency conflict names.
 func fieldOf(t *testing.T, err error) string {
 	t.Helper()
 	var conflict *api.KeyConflictError
 	check.Need(t, errors.As(err, &conflict) && conflict.Key == "the key", "the conflict is %v", err)
 	if named := conflict.Field; named != "" && named != "Kind" && !strings.HasSuffix(err.Error(), "differs in "+named) {
-		t.Errorf("a difference in %s is told as %v", named, err)
+		t.Errorf("a difference in %s is reported as %v", named, err)
 	}
 	return conflict.Field
 }
@@ -213,7 +214,7 @@ func TestKeyConflict_RequestInParts_NamesTheField(t *testing.T) {
 	check.Equal(t, fieldOf(t, err), "Objects", "the field of other objects")
 }
 
-// Marks are kept with the digest, and go with it.
+// Marks are stored with the digest of a request, and erased with it.
 func TestForget_MarksOfRequest_AreErased(t *testing.T) {
 	l := sellers(t, inMemory(t, Options{}), "5", "5", "ann", "bob")
 	release(t, l, releaseOf(t, "released", "ann", "0.7"))

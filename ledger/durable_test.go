@@ -15,11 +15,11 @@ import (
 	"github.com/sluicedp/sluice/ledger/internal/state"
 )
 
-// Invariant 1: no response leaves the ledger before the transaction that records it is on disk.
-// What stands between are the two sides of a commit; the shim stops the clock at either.
+// Invariant 1: no response leaves the ledger before the transaction that records it is on disk. The
+// shim can block or fail a commit before its transaction is written, and after that.
 
-// No read waits for a commit in progress: until it is durable, readers see what was there before.
-// Nor does its caller learn anything, or another one that uses the same key.
+// Until a commit is durable, its caller and any other caller with the same key wait. Readers do not
+// wait: they see the state before the commit.
 func TestRelease_CommitNotDurable_IsNotSeen(t *testing.T) {
 	for name, isDecided := range map[string]bool{"decided": true, "written": false} {
 		t.Run(name, func(t *testing.T) {
@@ -69,13 +69,13 @@ func TestRelease_FailsBeforeCommit_ChangesNothing(t *testing.T) {
 	})
 	wantUnreleased(t, l, "ann")
 	s.set(nil, nil)
-	release(t, l, releaseOf(t, "1", "ann", "0.5")) // the key is not burnt, the ledger not stopped
+	release(t, l, releaseOf(t, "1", "ann", "0.5")) // the key can be used again, and the ledger has not stopped
 	check.Equal(t, objectOf(t, l, "ann").Spent, eps(t, "0.5"), "spent after one sale")
 	auditStore(t, s)
 }
 
-// A caller that is refused because of a neighbour in its batch must not be told so when the batch
-// then fails: what it was refused for never happened.
+// A caller that another request of its batch leaves without budget does not get a refusal if the
+// commit then fails: nothing was spent.
 func TestRelease_CompetingCommitFails_IsNotRefused(t *testing.T) {
 	path := votersFile(t, "1", "ann", "bob")
 	l, s := openShim(t, path, Options{})
@@ -96,14 +96,14 @@ func TestRelease_CompetingCommitFails_IsNotRefused(t *testing.T) {
 	must(t, await(t, leader).err)
 	wantErr(t, await(t, spender).err, errDisk)
 	if got := await(t, loser); got.err == nil || isRefused(got.err) {
-		t.Errorf("got the error %v, although nobody has spent anything; want the failure of the commit", got.err)
+		t.Errorf("got the error %v, although nothing was spent; want the failure of the commit", got.err)
 	}
 	o := objectOf(t, l, "ann")
 	check.That(t, o.Spent.IsZero(), "spent %s", o.Spent)
 }
 
-// crashCommit makes a release whose commit ends with an error that leaves its outcome open, checks
-// that the ledger has stopped, and returns it opened again.
+// crashCommit makes a release whose commit has an uncertain outcome, checks that the ledger has
+// stopped, and opens it again.
 func crashCommit(t *testing.T, before, after func() error) *Ledger {
 	t.Helper()
 	path := votersFile(t, "1", "ann")
@@ -117,8 +117,8 @@ func crashCommit(t *testing.T, before, after func() error) *Ledger {
 	return open(t, path, Options{})
 }
 
-// The response was recorded and the caller does not know it, or it was not: either way the caller's
-// key finds one response.
+// If the outcome of a commit is lost, the key gets one response, whether or not the commit was
+// recorded.
 func TestRelease_OutcomeLost_RetriedKeyDrawsOnce(t *testing.T) {
 	for name, hooks := range map[string][2]func() error{"recorded": {nil, uncertain}, "not recorded": {uncertain, nil}} {
 		t.Run(name, func(t *testing.T) {
@@ -144,7 +144,8 @@ func wantOneRelease(t *testing.T, l *Ledger) {
 	auditStore(t, l.engine.Store)
 }
 
-// wantStopped tries every call: what a stopped ledger says may not be durable, so it says nothing.
+// wantStopped checks that every call returns ErrStopped: what a stopped ledger has in memory may
+// not be durable.
 func wantStopped(t *testing.T, l *Ledger) {
 	t.Helper()
 	for name, call := range everyCall(t, l) {
@@ -156,7 +157,7 @@ func wantStopped(t *testing.T, l *Ledger) {
 	}
 }
 
-// everyCall is one call of each method that reads or writes.
+// everyCall returns one call of each method that reads or writes.
 func everyCall(t *testing.T, l *Ledger) map[string]func() error {
 	return everyCallWith(t.Context(), t, l)
 }
@@ -180,7 +181,7 @@ func everyCallWith(ctx context.Context, t *testing.T, l *Ledger) map[string]func
 		"Head":           calling(ctx, l.Head, 0),
 		"Consistency":    func() error { return check.Err(l.Consistency(ctx, 1, 2)) },
 		"Checkpoint": func() error {
-			if _, err := l.Checkpoint(ctx); !errors.Is(err, api.ErrNoSigner) { // which comes last
+			if _, err := l.Checkpoint(ctx); !errors.Is(err, api.ErrNoSigner) { // the last check, after the one for a closed ledger
 				return err
 			}
 			return nil
@@ -200,17 +201,17 @@ func everyCallWith(ctx context.Context, t *testing.T, l *Ledger) map[string]func
 	}
 }
 
-// calling is a call of a method with a request.
+// calling returns a call of a method with a request.
 func calling[R, V any](ctx context.Context, method func(context.Context, R) (V, error), request R) func() error {
 	return func() error { return check.Err(method(ctx, request)) }
 }
 
-// writes tells whether a call of everyCall changes the ledger.
+// writes reports whether a call of everyCall changes the ledger.
 func writes(name string) bool {
 	return slices.Contains([]string{"Release", "Raise", "DefineQuestion", "Enroll", "Answer", "Sell", "Reserve", "Commit", "Cancel", "Withdraw", "Forget", "Advance"}, name)
 }
 
-// unlessUnknown lets pass that there is no such thing: the call has read what there is.
+// unlessUnknown returns nil for ErrUnknown: the call has read the ledger.
 func unlessUnknown(err error) error {
 	if errors.Is(err, api.ErrUnknown) {
 		return nil
@@ -231,8 +232,8 @@ func isRefused(err error) bool {
 	return refused
 }
 
-// A call that was queued behind a failed commit must not be carried out on a state that may not be
-// there, not even when the ledger is being closed.
+// A call that is queued after an uncertain commit is not committed, because that state may not
+// exist. This holds while the ledger is closed, too.
 func TestCommit_PreviousUncertain_QueuedIsNotCommitted(t *testing.T) {
 	for name, closing := range map[string]bool{"open": false, "closing": true} {
 		t.Run(name, func(t *testing.T) { queueBehindFailure(t, closing) })
@@ -245,8 +246,8 @@ func queueBehindFailure(t *testing.T, closing bool) {
 	s.set(commit.pass, uncertain)
 	first := async(func() (api.Response, error) { return l.Release(t.Context(), releaseOf(t, "1", "ann", "0.5")) })
 	commit.wait(t)
-	s.set(nil, nil) // for those behind it
-	// A Release would wait even earlier, for what its first snapshot shows to be durable.
+	s.set(nil, nil) // for the commits after it
+	// A Release would wait even earlier, until its first snapshot is durable.
 	second := async(func() (uint64, error) {
 		event, _, err := l.engine.Submit(t.Context(), func(*state.State) ([]event.Change, error) { return []event.Change{&event.TruthKeySet{}}, nil })
 		return event, err
@@ -261,13 +262,14 @@ func queueBehindFailure(t *testing.T, closing bool) {
 	commit.open()
 	wantErr(t, await(t, first).err, api.ErrStopped)
 	if err := await(t, second).err; !errors.Is(err, api.ErrStopped) && !errors.Is(err, api.ErrClosed) {
-		t.Errorf("the call behind the failed one got the error %v", err)
+		t.Errorf("the call after the failed one got the error %v", err)
 	}
 	await(t, done)
 	check.Equal(t, s.commits.Load()-before, 1, "commits, with the one that failed")
 }
 
-// A file that does not come back is no reason to hang or to guess.
+// If the file is replaced, a release returns ErrReplaced and writes nothing. When the file is put
+// back, it succeeds.
 func TestRelease_FileReplaced_IsNotWritten(t *testing.T) {
 	path := votersFile(t, "1", "ann")
 	l := open(t, path, Options{})
@@ -275,12 +277,12 @@ func TestRelease_FileReplaced_IsNotWritten(t *testing.T) {
 	rename(t, path, filepath.Join(filepath.Dir(path), "elsewhere.db"))
 	wantErr(t, check.Err(l.Release(t.Context(), releaseOf(t, "2", "ann", "0.75"))), api.ErrReplaced)
 	rename(t, filepath.Join(filepath.Dir(path), "elsewhere.db"), path)
-	release(t, l, releaseOf(t, "2", "ann", "0.75")) // nothing had happened, so nothing stands in the way
+	release(t, l, releaseOf(t, "2", "ann", "0.75")) // nothing was written, so the ledger has not stopped
 	auditStore(t, l.engine.Store)
 }
 
-// What a reader has seen of a commit that then fails must not come beside an error either
-// (invariant 1).
+// A reader that has read the state of a commit which then fails returns none of it, not even beside
+// an error (invariant 1).
 func TestRead_CommitFails_ReturnsNothingWithError(t *testing.T) {
 	for name, cancelled := range map[string]bool{"the commit fails": false, "the reader gives up": true} {
 		t.Run(name, func(t *testing.T) {

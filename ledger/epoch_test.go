@@ -24,14 +24,15 @@ func beginEpoch(t testing.TB, l *Ledger, key, object string) {
 	must(t, l.BeginEpoch(t.Context(), api.EpochRequest{Key: key, Question: "vote", Object: object}))
 }
 
-// comeBack enrols somebody again, who has no policy.
+// comeBack enrolls an object without a policy again.
 func comeBack(t testing.TB, l *Ledger, name string) {
 	t.Helper()
 	must(t, check.Err(l.Enroll(t.Context(), api.EnrollRequest{Key: "come back", Question: "vote", Objects: []string{name}})))
 }
 
-// A value that comes back is bound by another tag: else a statement would show that it is the one
-// of before. So it is for whoever was forgotten and is back.
+// If an earlier true value returns in a new epoch, its tag is another one. Otherwise a statement
+// would reveal that the values are equal. The same holds for an object that was forgotten and is
+// enrolled again.
 func TestTruthTag_ValueReturnsInNewEpoch_Differs(t *testing.T) {
 	l := voters(t, inMemory(t, Options{TruthKey: truthKey()}), "9", "ann")
 	draw := func(key, truth string) {
@@ -57,8 +58,8 @@ func TestTruthTag_ValueReturnsInNewEpoch_Differs(t *testing.T) {
 	check.That(t, len(tags) == 4, "four chains about two values have %d tags", len(tags))
 }
 
-// An answer about a panel is not raised where somebody's value is another one since: it is drawn
-// anew, and charged in full.
+// An answer about a panel is not raised if an object of it has begun a new epoch since. It is drawn
+// afresh and charged in full.
 func TestAnswer_EpochBegan_IsChargedInFull(t *testing.T) {
 	l := voters(t, inMemory(t, Options{}), "9", "ann", "bob")
 	answerTo(t, l, answerRequest(t, "1", "majority:yes", "0.5", ballots("ann"), "ann", "bob"))
@@ -70,11 +71,12 @@ func TestAnswer_EpochBegan_IsChargedInFull(t *testing.T) {
 	check.That(t, got.Charged == eps(t, "1"), "%+v", got)
 	r.Key, r.Epsilon = "4", eps(t, "1.25")
 	got = answerTo(t, l, r)
-	check.That(t, got.Charged == eps(t, "0.25"), "%+v: nobody began an epoch since", got)
+	check.That(t, got.Charged == eps(t, "0.25"), "%+v: no epoch has begun since", got)
 	auditStore(t, l.engine.Store)
 }
 
-// A truth that was told before an epoch began is not drawn from in it, by no request.
+// If an epoch begins while the true value is requested, no request draws from that value. The true
+// value is requested again.
 func TestDraw_EpochBeginsDuringTruthCall_AsksAgain(t *testing.T) {
 	for name, request := range map[string]func(*Ledger, api.TruthFunc) error{
 		"release": func(l *Ledger, truth api.TruthFunc) error {
@@ -107,7 +109,7 @@ func TestDraw_EpochBeginsDuringTruthCall_AsksAgain(t *testing.T) {
 				if calls++; calls > 1 {
 					return []string{"no"}, nil
 				}
-				beginEpoch(t, l, "2", "ann") // while the host looks the old value up
+				beginEpoch(t, l, "2", "ann") // while the host reads the old value
 				return []string{"yes"}, nil
 			}))
 			c, _, err := readChainOf(t, l, "ann")
@@ -127,8 +129,8 @@ func readChainOf(t testing.TB, l *Ledger, name string) (c state.Chain, found boo
 	return c, found, err
 }
 
-// A noise key draws the same for the same ε: on two values it would betray both. The new epoch is
-// drawn from chance.
+// A noise key gives the same noise for the same ε, which would reveal two true values of one
+// object. So a new epoch does not use it.
 func TestNoiseKey_LaterEpoch_IsNotUsed(t *testing.T) {
 	l := voters(t, inMemory(t, Options{NoiseKey: noiseKeys("2026")}), "9", "ann")
 	release(t, l, releaseOf(t, "1", "ann", "1"))
@@ -141,8 +143,8 @@ func TestNoiseKey_LaterEpoch_IsNotUsed(t *testing.T) {
 	auditStore(t, l.engine.Store)
 }
 
-// A statement tells the epochs apart, and what they cost together. What it says of them follows
-// from its events.
+// A statement lists the chain of each epoch, and what they cost together. Both are checked against
+// its events.
 func TestStatement_SeveralEpochs_ListsEachChain(t *testing.T) {
 	o := life(t)
 	enroll(t, o.Ledger, "vote", "9", "kim")

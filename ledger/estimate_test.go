@@ -25,10 +25,10 @@ import (
 	"github.com/sluicedp/sluice/rrchain/estimate"
 )
 
-// An estimate is rrchain's, of the responses as they are recorded: so the tests record them by
-// hand.
+// These tests record chosen responses without a draw, and compare estimates with those of package
+// rrchain/estimate.
 
-// responseOf is an answer to the first question that nobody has drawn.
+// responseOf returns an event with a chosen response to the first question.
 func responseOf(t *testing.T, object, epsilon string, v int) event.Change {
 	t.Helper()
 	return &event.Released{Object: object, Question: 1, Epsilon: eps(t, epsilon), Response: event.Response{Value: event.Value{Index: v}, Method: event.MethodRaise}}
@@ -48,8 +48,8 @@ func setResponse(t *testing.T, l *Ledger, object, epsilon string, value int) {
 	must(t, tryResponse(t, l, object, epsilon, value))
 }
 
-// polled is a ledger in which six objects have answered: one at 0.5, two at 1, two at both; the
-// last has not.
+// polled is a ledger of six objects: one has answered at 0.5, two at 1, two at both, and the last
+// one not at all.
 func polled(t *testing.T) *Ledger {
 	l := voters(t, inMemory(t, Options{}), "9", "a", "b", "c", "d", "e", "f")
 	setResponse(t, l, "a", "0.5", 0)
@@ -62,8 +62,8 @@ func polled(t *testing.T) *Ledger {
 	return l
 }
 
-// wantEstimate compares an estimate with rrchain's for counts made by hand, and one of everybody
-// also with a recount.
+// wantEstimate compares an estimate with that of package estimate for the counts. Without an
+// Include function it compares a recount of all objects, too.
 func wantEstimate(t *testing.T, l *Ledger, r api.EstimateRequest, confidence float64, counts ...estimate.Counts) {
 	t.Helper()
 	shares := check.Value(estimate.Frequencies(estimate.Options{Confidence: confidence, Pool: r.Pool, Population: r.Population}, counts...))(t)
@@ -92,7 +92,7 @@ func wantEstimate(t *testing.T, l *Ledger, r api.EstimateRequest, confidence flo
 	}
 }
 
-// combinedAs adds how an estimate combines levels, and what it covers.
+// combinedAs sets in an estimate how levels are combined, and what it covers.
 func combinedAs(e *api.Estimate, levels int, r api.EstimateRequest, p float64) {
 	e.Method, e.Covers = "level", "panel"
 	if r.Population {
@@ -116,9 +116,10 @@ func TestEstimate_PoolOrPopulation_IsWhatIsRequested(t *testing.T) {
 	}
 }
 
-// TestEstimate_EpsilonDependsOnValue_DefaultIsUnbiased has 4,000 objects, half of which have the first value.
-// These answer at 0.5 only, the others also at 3. The default interval holds the true share, the
-// pooled one is far from it, and the levels disagree.
+// If objects with one value answer at a lower ε than the others, the default estimate is still
+// right. Half of 4,000 objects have the first value and answer at 0.5 only, the others also at 3.
+// The default interval contains the true share, the pooled one is far from it, and the levels
+// disagree.
 func TestEstimate_EpsilonDependsOnValue_DefaultIsUnbiased(t *testing.T) {
 	names := crowd(4000)
 	l := voters(t, inMemory(t, Options{}), "9", names...)
@@ -151,7 +152,7 @@ func TestEstimate_NoResponses_IsErrNoResponses(t *testing.T) {
 	l := polled(t)
 	for name, r := range map[string]api.EstimateRequest{
 		"no such level": {Question: "vote", Epsilon: eps(t, "2")},
-		"nobody":        {Question: "vote", Include: func(string) bool { return false }},
+		"no object":     {Question: "vote", Include: func(string) bool { return false }},
 	} {
 		if _, err := l.Estimate(t.Context(), r); err == nil {
 			t.Errorf("%s: no error", name)
@@ -185,8 +186,8 @@ func TestLevels_AfterForget_CountRemainingResponses(t *testing.T) {
 	wantErr(t, check.Err(api.Collect(l.Levels(ctx, "vote"))), context.Canceled)
 }
 
-// manyLevels is a ledger with as many chains as it takes to read in the background, more often than
-// there is memory.
+// manyLevels is a ledger with so many chains that a scan reads more batches in the background than
+// it keeps at once.
 func manyLevels(t *testing.T) (l *Ledger, names []string) {
 	t.Helper()
 	names = crowd((levelsAhead+2)*levelsRead + 100)
@@ -200,7 +201,7 @@ func recountOf(ctx context.Context, include func(string) bool, l *Ledger) (api.E
 	return l.Estimate(ctx, api.EstimateRequest{Question: "vote", Include: include})
 }
 
-// A record that is damaged is found wherever it is, and nothing of its batch is passed on.
+// A damaged record is found in any batch of a scan, and no record of that batch is passed on.
 func TestRecount_DamagedRecord_IsCorrupt(t *testing.T) {
 	l, names := manyLevels(t)
 	for _, at := range []int{0, levelsRead - 1, levelsRead, 3*levelsRead + 17, len(names) - 1} {
@@ -233,7 +234,7 @@ func TestRecount_DamagedRecord_IsCorrupt(t *testing.T) {
 	}
 }
 
-// onSnapshot has something done when the n-th snapshot from now on is read.
+// onSnapshot calls what when the n-th snapshot from now is read.
 func onSnapshot(l *Ledger, n int64, what func()) {
 	var left atomic.Int64
 	left.Store(n)
@@ -245,7 +246,7 @@ func onSnapshot(l *Ledger, n int64, what func()) {
 	}
 }
 
-// Whoever reads meets the panics of the background, and can go on after them.
+// A panic in the background of a scan continues in the caller, which can recover it and scan again.
 func TestRecount_BackgroundPanics_CallerCanRecover(t *testing.T) {
 	l, names := manyLevels(t)
 	for n := range int64(levelsAhead + 2) {
@@ -261,8 +262,7 @@ func TestRecount_BackgroundPanics_CallerCanRecover(t *testing.T) {
 	}
 }
 
-// A goroutine that ends in the background, as one of a test does that fails, is no end of the
-// records.
+// If the goroutine in the background exits, the scan returns an error instead of a short result.
 func TestRecount_BackgroundExits_IsError(t *testing.T) {
 	l, names := manyLevels(t)
 	onSnapshot(l, 3, runtime.Goexit)
@@ -279,7 +279,7 @@ func wantAll(t *testing.T, l *Ledger, names []string) {
 	}
 }
 
-// Whoever stops early leaves nothing running behind: synctest.Test would not end.
+// A scan that stops early leaves no goroutine: otherwise synctest.Test would not end.
 func TestRecount_StoppedEarly_LeavesNoGoroutine(t *testing.T) {
 	for i, after := range []int{1, levelsRead, levelsRead + 1, 3 * levelsRead} {
 		if i%oneIn(2) != 0 {
@@ -288,7 +288,7 @@ func TestRecount_StoppedEarly_LeavesNoGoroutine(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			l, _ := manyLevels(t)
 			seen := 0
-			ctx := context.Background() // which never ends, as that of the test does
+			ctx := context.Background() // which never ends, unlike that of the test
 			for _, err := range l.Responses(ctx, "vote", eps(t, "0.5")) {
 				must(t, err)
 				if seen++; seen == after {
@@ -326,14 +326,14 @@ func TestRecount_StoppedEarly_LeavesNoGoroutine(t *testing.T) {
 				}
 				return true
 			}, l)
-			if err != nil { // unless all was read by then
+			if err != nil { // otherwise all was read before Close
 				wantErr(t, err, api.ErrClosed)
 			}
 		})
 	}
 }
 
-// Whoever is asked meanwhile may write.
+// The Include function of a scan may write to the ledger.
 func TestRecount_IncludeReleases_DoesNotDeadlock(t *testing.T) {
 	l, names := manyLevels(t)
 	seen := 0
@@ -348,7 +348,7 @@ func TestRecount_IncludeReleases_DoesNotDeadlock(t *testing.T) {
 	}
 }
 
-// samePick fails unless a scan finds in a chain what decoding all of it finds there. It returns
+// samePick checks that a scan finds in a chain what decoding the whole chain finds. It returns
 // whether the chain is sound.
 func samePick(t *testing.T, x levels, payload []byte) (sound bool) {
 	t.Helper()
@@ -361,7 +361,7 @@ func samePick(t *testing.T, x levels, payload []byte) (sound bool) {
 	}
 	var want state.Level
 	have := false
-	for _, l := range c.Levels { // in damaged ones they need not rise
+	for _, l := range c.Levels { // in a damaged chain they need not rise
 		if x.Current || l.Epsilon == x.Epsilon {
 			want, have = l, true
 		}
@@ -371,7 +371,7 @@ func samePick(t *testing.T, x levels, payload []byte) (sound bool) {
 	return true
 }
 
-// usualChains are chains as a ledger has them.
+// usualChains returns chains as ledgers have them.
 func usualChains(t testing.TB) (chains []state.Chain) {
 	t.Helper()
 	at := func(epsilon int64, index int, ev uint64, buyers ...uint32) state.Level {
@@ -389,7 +389,7 @@ func usualChains(t testing.TB) (chains []state.Chain) {
 	}
 }
 
-// A scan finds what is there, and the faults that are there, whatever the bytes are.
+// For random bytes, a scan finds the same levels and the same faults as decoding the whole chain.
 func TestPick_RandomBytes_AgreesWithDecodeChain(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	sound := 0
@@ -402,8 +402,8 @@ func TestPick_RandomBytes_AgreesWithDecodeChain(t *testing.T) {
 	check.That(t, sound >= 10_000 && sound <= 45_000, "%d of 50,000 were sound: the test compares little", sound)
 }
 
-// A response is no row of bits because the one before was: in a damaged file both may stand next to
-// each other.
+// In a damaged file, a row of bits and a value may be next to each other in a batch. Each is
+// returned as what it is.
 func TestLevelBatch_BitsAndValuesMixed_KeepsEach(t *testing.T) {
 	row := func(packed byte) event.Value {
 		bits := check.Value(rrchain.NewBits(3, []byte{packed}))(t)

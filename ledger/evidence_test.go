@@ -29,9 +29,10 @@ import (
 	"github.com/sluicedp/sluice/privacy"
 )
 
-// What receipts and statements have in common. Whoever holds one has nothing but the key.
+// Helpers for tests of receipts and statements. The holder of such a document needs only the log's
+// key to verify it.
 
-// office is a ledger that signs, with what its customers know of it.
+// office is a ledger that signs its documents, and the keys that verify them.
 type office struct {
 	*Ledger
 	store *kv.Memory
@@ -41,8 +42,7 @@ type office struct {
 
 const officeName = "example.com/office"
 
-// newOffice opens a ledger in memory that is the same in every run, but for what the seed makes of
-// its key.
+// newOffice opens a ledger in memory that is the same in every run, for the same seed of its key.
 func newOffice(t testing.TB, seed byte) *office {
 	t.Helper()
 	signer, verifier, public := logKey(t, officeName, seed)
@@ -55,7 +55,8 @@ func newOffice(t testing.TB, seed byte) *office {
 	return o
 }
 
-// countedSalts fills salts with bytes that are the same in every run, and different for each.
+// countedSalts returns a function that fills salts with bytes that are the same in every run, and
+// different for each salt.
 func countedSalts() func([]byte) {
 	n := byte(0)
 	return func(b []byte) {
@@ -67,10 +68,10 @@ func countedSalts() func([]byte) {
 	}
 }
 
-// later moves the clock on.
+// later advances the clock by a little more than an hour.
 func (o *office) later() { o.clock.set(o.clock.read().Add(time.Hour + time.Nanosecond)) }
 
-// around is what stands around a byte of a text.
+// around returns the part of a text around a byte.
 func around(text []byte, at int) []byte { return text[max(0, at-20):min(at+20, len(text))] }
 
 // document is a receipt or a statement.
@@ -78,7 +79,7 @@ type document interface {
 	Verify(note.Verifiers) evidence.Checked
 }
 
-// text is a document as its holder keeps it.
+// text returns a document as JSON.
 func text(t testing.TB, d any) []byte {
 	t.Helper()
 	return check.Value(json.Marshal(d))(t)
@@ -102,7 +103,7 @@ func faults(c evidence.Checked) (all []string) {
 	return all
 }
 
-// wantFault fails unless a document is found to be wrong, in these words.
+// wantFault checks that a document does not verify, with a fault that contains these words.
 func wantFault(t testing.TB, what string, d document, keys note.Verifiers, words string) {
 	t.Helper()
 	c := d.Verify(keys)
@@ -118,8 +119,8 @@ func copyOf[T any](t testing.TB, d T) (other T) {
 	return other
 }
 
-// altered calls visit with copies of a document, in each of which one field has another value, and
-// with the way to that field.
+// altered calls visit with copies of a document, each with one field changed, and the path of that
+// field.
 func altered[T any](t *testing.T, d T, visit func(way string, other T)) {
 	t.Helper()
 	for n := 0; ; n++ {
@@ -133,8 +134,8 @@ func altered[T any](t *testing.T, d T, visit func(way string, other T)) {
 	}
 }
 
-// falsify changes the field at a place among all of a value, counted from 0, and returns the way to
-// it, or "".
+// falsify changes the field number *left of a value, counted from 0, and returns its path. It
+// returns "" if there are fewer fields, and then reduces *left by their number.
 func falsify(v reflect.Value, way string, left *int) string {
 	inside := func(n int, name func(i int) string, field func(i int) reflect.Value) (found string) {
 		for i := 0; i < n && found == ""; i++ {
@@ -195,8 +196,8 @@ func falsify(v reflect.Value, way string, left *int) string {
 	return way
 }
 
-// everyByte reads a document with bits of each byte flipped in turn; if hurried, of some bytes.
-// What can be read and verified must be what it was.
+// everyByte reads a document with bits of each byte flipped in turn, or of some bytes in a quick
+// run. No such variant may verify.
 func everyByte[T document](t *testing.T, d T, keys note.Verifiers, read func([]byte) (T, error)) {
 	t.Helper()
 	whole := text(t, d)
@@ -217,24 +218,23 @@ func everyByte[T document](t *testing.T, d T, keys note.Verifiers, read func([]b
 				continue
 			}
 			if refused++; got.Verify(keys).OK() {
-				t.Fatalf("byte %d, ^%#x, in %q: nobody notices", i, mask, around(whole, i))
+				t.Fatalf("byte %d, ^%#x, in %q: the document verifies", i, mask, around(whole, i))
 			}
 		}
 	}
 	check.That(t, unread != 0 && refused != 0, "%d variants cannot be read, %d can", unread, refused)
 }
 
-// tooLarge is nowhere written to, so that it takes no memory, and no time to clear. Its length is
-// even: an odd one moves the counters of the coverage that the linker puts after it, which are then
-// misread.
+// tooLarge is never written, so that it takes no memory and no time to clear. Its length is even:
+// with an odd one, the linker misaligns the coverage counters after it.
 var tooLarge [1<<30 + 8]byte
 
-// strictness holds a reader to the one form of a document.
+// strictness checks that a reader accepts the one form of a document only.
 func strictness[T document](t *testing.T, d T, read func([]byte) (T, error)) {
 	t.Helper()
 	whole := string(text(t, d))
 	got, err := read([]byte(whole))
-	check.That(t, err == nil && string(text(t, got)) == whole, "the document is read as another (%v)", err)
+	check.That(t, err == nil && string(text(t, got)) == whole, "the document changes when it is read (%v)", err)
 	for name, change := range map[string]func(string) string{
 		"indented":           func(string) string { return indented(t, d) },
 		"space in front":     func(s string) string { return " " + s },
@@ -248,7 +248,7 @@ func strictness[T document](t *testing.T, d T, read func([]byte) (T, error)) {
 		"list":               func(s string) string { return "[" + s + "]" },
 		"text":               func(string) string { return `"x"` },
 		"two":                func(s string) string { return s + s },
-		"something behind":   func(s string) string { return s + "x" },
+		"trailing text":      func(s string) string { return s + "x" },
 		"cut off":            func(s string) string { return s[:len(s)-1] },
 		"unknown field":      func(s string) string { return `{"more":1,` + s[1:] },
 		"unknown field deep": func(s string) string { return strings.Replace(s, `"leaf":`, `"more":1,"leaf":`, 1) },
@@ -283,7 +283,7 @@ func strictness[T document](t *testing.T, d T, read func([]byte) (T, error)) {
 		"no list":                 func(s string) string { return strings.Replace(s, `"values":[`, `"values":7,"x":[`, 1) },
 	} {
 		other := change(whole)
-		check.That(t, other != whole, "%s: the document has no place for it", name)
+		check.That(t, other != whole, "%s: the change does not apply to the document", name)
 		_, err := read([]byte(other))
 		check.That(t, errors.Is(err, api.ErrInvalid) && len(err.Error()) <= 500 && (name != "many short items" || strings.Contains(err.Error(), "too short")),
 			"%s: %v", name, err)
@@ -298,7 +298,7 @@ func indented(t testing.TB, d any) string {
 	return string(data)
 }
 
-// The zone of the machine makes no difference to what is read.
+// strictInAnyZone checks that the time zone of the machine changes nothing about what is read.
 func strictInAnyZone[T document](t *testing.T, d T, read func([]byte) (T, error)) {
 	t.Helper()
 	local := time.Local
@@ -311,7 +311,7 @@ func strictInAnyZone[T document](t *testing.T, d T, read func([]byte) (T, error)
 	check.That(t, err == nil && bytes.Equal(text(t, got), text(t, d)), "the document as it was written: %v", err)
 }
 
-// wrongKeys verifies a document by keys that did not sign it.
+// wrongKeys checks that a document does not verify with keys that did not sign it.
 func wrongKeys(t *testing.T, d document) {
 	t.Helper()
 	_, other, _ := logKey(t, officeName, 99)
@@ -324,8 +324,8 @@ func wrongKeys(t *testing.T, d document) {
 	}
 }
 
-// respelled returns a checkpoint whose signature is the same in other digits: the last one has bits
-// to spare.
+// respelled returns a checkpoint with the same signature in another base64 text: the last digit has
+// unused bits.
 func respelled(t *testing.T, checkpoint string) string {
 	t.Helper()
 	digits := "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"
@@ -337,7 +337,7 @@ func respelled(t *testing.T, checkpoint string) string {
 	return checkpoint[:last] + digits[at+1:at+2] + checkpoint[last+1:]
 }
 
-// resigned returns a checkpoint of another log that the key of this one signed.
+// resigned returns a changed checkpoint, signed with the key of the log.
 func resigned(t *testing.T, o *office, change func(*merkle.Checkpoint)) string {
 	t.Helper()
 	head := check.Value(o.Head(t.Context(), 0))(t)
@@ -347,7 +347,7 @@ func resigned(t *testing.T, o *office, change func(*merkle.Checkpoint)) string {
 	return string(signed)
 }
 
-// wantExtended holds two checkpoints against each other.
+// wantExtended checks that the log of one checkpoint extends that of an earlier one.
 func wantExtended(t *testing.T, o *office, early, late string) {
 	t.Helper()
 	from := check.Value(evidence.OpenCheckpoint([]byte(early), o.keys))(t)
@@ -356,7 +356,7 @@ func wantExtended(t *testing.T, o *office, early, late string) {
 	must(t, tlog.CheckTree(proof, int64(to.Events), to.Root, int64(from.Events), from.Root))
 }
 
-// truthsOf tells each object's truth by its name.
+// truthsOf is a source with a true value for each object.
 func truthsOf(truths map[string]string) api.TruthFunc {
 	return func(_ context.Context, _ string, objects []string) (values []string, err error) {
 		for _, name := range objects {
@@ -366,8 +366,8 @@ func truthsOf(truths map[string]string) api.TruthFunc {
 	}
 }
 
-// foreseen is a reader that notes which events a proof says it will read, and whether it did say
-// so.
+// foreseen is a reader that notes which events a proof announces by Prefetch, and which reads were
+// not announced.
 type foreseen struct {
 	kv.Reader
 	announced map[string]bool
@@ -391,13 +391,14 @@ func (f *foreseen) Get(bucket string, key []byte) ([]byte, error) {
 	return f.Reader.Get(bucket, key)
 }
 
-// Otherwise the proof is the same, and only takes longer.
+// A proof announces the events that it reads, so that the store reads them together. The proof is
+// the same without.
 func TestProve_Prefetch_AnnouncesEveryRead(t *testing.T) {
 	l := voters(t, newLedger(t), "9", crowd(300)...)
-	for size := uint64(24); size <= 300; size += 23 { // what is in one event is not announced
+	for size := uint64(24); size <= 300; size += 23 { // a proof from a single event announces nothing
 		must(t, l.engine.View(t.Context(), func(s *state.State) error {
 			plain := s.Reader
-			s.Reader = struct{ kv.Reader }{plain} // which is no Prefetcher
+			s.Reader = struct{ kv.Reader }{plain} // hides Prefetch
 			numbers := []uint64{1 + size/7, 1 + size/3}
 			numbers = slices.Compact(numbers)
 			head, proof, err := l.documents.Prove(s, size, numbers)
@@ -416,7 +417,7 @@ func TestProve_Prefetch_AnnouncesEveryRead(t *testing.T) {
 	}
 }
 
-// cosigned adds a line to a checkpoint: another key's signature of its text.
+// cosigned adds the signature of another key to a checkpoint.
 func cosigned(t testing.TB, checkpoint, name string, seed byte) (more string, verifier note.Verifier) {
 	t.Helper()
 	signer, verifier, _ := logKey(t, name, seed)
@@ -426,8 +427,8 @@ func cosigned(t testing.TB, checkpoint, name string, seed byte) (more string, ve
 	return checkpoint + line, verifier
 }
 
-// cosigners checks what a document with a checkpoint by several keys is worth; with makes one.
-// Whoever holds it can add cosigners, and that is all that can be added.
+// cosigners checks documents, made by with, whose checkpoint has several signatures. The holder of
+// a document can add valid cosignatures, and nothing else.
 func cosigners(t *testing.T, o *office, checkpoint string, with func(checkpoint string) document) {
 	t.Helper()
 	key, _ := o.keys.Verifier(officeName, o.documents.Signer.KeyHash())
@@ -437,8 +438,8 @@ func cosigners(t *testing.T, o *office, checkpoint string, with func(checkpoint 
 		keys              []note.Verifier
 		cosigned, ignored []string
 	}{
-		"nobody knows the witness": {[]note.Verifier{key}, nil, []string{id}},
-		"the witness is known":     {[]note.Verifier{key, witness}, []string{id}, nil},
+		"the witness is unknown": {[]note.Verifier{key}, nil, []string{id}},
+		"the witness is known":   {[]note.Verifier{key, witness}, []string{id}, nil},
 	} {
 		c := with(both).Verify(note.VerifierList(test.keys...))
 		check.That(t, c.OK() && slices.Equal(c.Cosigned, test.cosigned) && slices.Equal(c.Ignored, test.ignored),

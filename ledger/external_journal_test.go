@@ -23,7 +23,7 @@ import (
 	"github.com/sluicedp/sluice/ledger/observe"
 )
 
-// host keeps the journals of its ledgers in memory that outlives them.
+// host has the journals of ledgers in memory. They remain when a ledger is closed.
 type host struct {
 	journals map[[16]byte]*journaltest.Memory
 	asked    []journal.Wanted
@@ -32,7 +32,7 @@ type host struct {
 
 func newHost() *host { return &host{journals: map[[16]byte]*journaltest.Memory{}} }
 
-// noting notes that it was closed.
+// noting is a handle of a journal that counts when it is closed.
 type noting struct {
 	journal.Journal
 	host *host
@@ -40,7 +40,7 @@ type noting struct {
 
 func (n noting) Close() error { n.host.opened--; return n.Journal.Close() }
 
-// options are those of a ledger of this host.
+// options returns options for a ledger whose journal is on this host.
 func (h *host) options() Options {
 	return Options{Journal: func(ctx context.Context, w journal.Wanted) (journal.Journal, error) {
 		h.asked = append(h.asked, w)
@@ -52,14 +52,14 @@ func (h *host) options() Options {
 	}}
 }
 
-// one is the journal of the only ledger.
+// one returns the journal of the only ledger.
 func (h *host) one() (found *journaltest.Memory) {
 	for _, found = range h.journals {
 	}
 	return found
 }
 
-// asItIs returns a copy of a file as it is now.
+// asItIs copies a file as it is now, and returns the path of the copy.
 func asItIs(t *testing.T, path string) (copied string) {
 	t.Helper()
 	copied = filepath.Join(testenv.TempDir(t), "copied.db")
@@ -67,8 +67,8 @@ func asItIs(t *testing.T, path string) (copied string) {
 	return copied
 }
 
-// A file is lost, or its process has died: with an older copy and the journal, which is elsewhere,
-// everything is there that was told.
+// If the file is lost or its process has died, an older copy and the external journal have
+// everything that was acknowledged.
 func TestExternalJournal_FileLost_RecoversFromOlderCopy(t *testing.T) {
 	names := crowd(30)
 	path, h := votersFile(t, "9", names...), newHost()
@@ -96,7 +96,7 @@ func TestExternalJournal_FileLost_RecoversFromOlderCopy(t *testing.T) {
 	next := open(t, between, h.options())
 	wantSameRecords(t, "taken over", pairs(t, next.engine.Store), want)
 	_, err := l.Release(t.Context(), releaseOf(t, "late", names[0], "3"))
-	check.That(t, errors.Is(err, api.ErrStopped) && errors.Is(err, journal.ErrFenced), "who was fenced gets %v", err)
+	check.That(t, errors.Is(err, api.ErrStopped) && errors.Is(err, journal.ErrFenced), "the fenced ledger returns %v", err)
 	release(t, next, releaseOf(t, "after", names[0], "3"))
 	wantClean(t, next, api.VerifyRequest{})
 	closed(t, next)
@@ -106,7 +106,7 @@ func TestExternalJournal_FileLost_RecoversFromOlderCopy(t *testing.T) {
 	check.That(t, os.IsNotExist(err), "beside the file: %v", err)
 }
 
-// settling is a journal that is to be settled before it is shown.
+// settling is a journal that notes calls of Settle and Read, and whose Settle may fail.
 type settling struct {
 	journal.Journal
 	did *[]string
@@ -123,8 +123,8 @@ func (s settling) Read(ctx context.Context, after journal.Position) iter.Seq2[jo
 	return s.Journal.Read(ctx, after)
 }
 
-// Who only reads is shown nothing that a power cut could take back: the journal is settled first,
-// or not shown.
+// A read-only Open settles the journal before it reads it, and fails if that fails: so it shows
+// nothing that a power cut could undo.
 func TestOpenReadOnly_ExternalJournal_SettlesFirst(t *testing.T) {
 	path, h := votersFile(t, "9", "ann"), newHost()
 	l := open(t, path, h.options())
@@ -146,7 +146,7 @@ func TestOpenReadOnly_ExternalJournal_SettlesFirst(t *testing.T) {
 	closed(t, l)
 }
 
-// A file whose journal is elsewhere is opened with that journal only, also after it was closed.
+// A file with an external journal opens with that journal only, even after the ledger was closed.
 func TestOpen_NotItsExternalJournal_IsErrJournal(t *testing.T) {
 	path, h := votersFile(t, "9", "ann"), newHost()
 	l := open(t, path, h.options())
@@ -184,8 +184,8 @@ func TestOpen_NotItsExternalJournal_IsErrJournal(t *testing.T) {
 	check.That(t, h.opened == 0, "%d handles are left open", h.opened)
 }
 
-// What a journal elsewhere is given with is refused if it cannot be right: nothing is written, and
-// no handle stays open.
+// An external journal that cannot be the ledger's is refused. Nothing is written, and the file
+// opens without it.
 func TestOpen_InvalidExternalJournal_WritesNothing(t *testing.T) {
 	broken := errors.New("no network")
 	at := journal.Position{Events: 3}
@@ -221,7 +221,7 @@ func TestOpen_InvalidExternalJournal_WritesNothing(t *testing.T) {
 	wantErr(t, check.Err(openStore(t.Context(), new(kv.Memory), newHost().options())), api.ErrInvalid)
 }
 
-// boasting is a journal that says that it has more than it shows.
+// boasting is a journal that claims to have one event more than it returns.
 type boasting struct{ journal.Journal }
 
 func (h boasting) Claim(ctx context.Context) (term uint64, end journal.Position, err error) {
@@ -230,8 +230,8 @@ func (h boasting) Claim(ctx context.Context) (term uint64, end journal.Position,
 	return term, end, err
 }
 
-// What a journal rejects has not happened, and the next request may be taken. One that takes
-// nothing more from this process stops the ledger.
+// A group that the journal rejects was not committed, and the next request may succeed. A journal
+// that accepts nothing more from this process stops the ledger.
 func TestExternalJournal_FencedOrStopped_StopsLedger(t *testing.T) {
 	for _, end := range []error{journal.ErrRejected, journal.ErrFenced, journal.ErrOrder, journal.ErrStopped} {
 		path, h := votersFile(t, "9", "ann"), newHost()
@@ -253,8 +253,8 @@ func TestExternalJournal_FencedOrStopped_StopsLedger(t *testing.T) {
 	}
 }
 
-// A journal that holds back what is to be destroyed stops nothing but those who want it destroyed:
-// they wait, and are told what for.
+// If the journal cannot destroy groups yet, Forget waits, and its error says for what. Other
+// requests go on.
 func TestForget_JournalHoldsBack_Waits(t *testing.T) {
 	path, h := votersFile(t, "9", "ann", "bea"), newHost()
 	var log journalLog
@@ -262,9 +262,9 @@ func TestForget_JournalHoldsBack_Waits(t *testing.T) {
 	o.Logger = zerolog.New(&log)
 	l := open(t, path, o)
 	release(t, l, releaseOf(t, "1", "ann", "1"))
-	nobody := errors.New("nobody else has it")
+	nobody := errors.New("no other host has it")
 	_, groups := h.one().Groups()
-	part := groups[0].After // up to here all is destroyed, and the rest is held back
+	part := groups[0].After // all groups up to here are destroyed, and the rest is held back
 	var asked atomic.Int32
 	h.one().Inject(func(_ context.Context, c journaltest.Call) error {
 		if c.Method != "Trim" {
@@ -287,7 +287,7 @@ func TestForget_JournalHoldsBack_Waits(t *testing.T) {
 	if o, err := l.Object(t.Context(), "ann"); err != nil || o.Forgotten == 0 {
 		t.Errorf("the person is not forgotten: %+v %v", o, err)
 	}
-	must(t, l.engine.Checkpoint()) // is not held up
+	must(t, l.engine.Checkpoint()) // does not wait
 	release(t, l, releaseOf(t, "2", "bea", "1"))
 
 	done := make(chan error)
@@ -307,7 +307,7 @@ func TestForget_JournalHoldsBack_Waits(t *testing.T) {
 	closed(t, l)
 }
 
-// hostOf returns the part that a host has in a ledger that has not stopped.
+// hostOf returns what Health reports about the hosts of a ledger that has not stopped.
 func hostOf(t testing.TB, l *Ledger) observe.Host {
 	t.Helper()
 	h := check.Value(l.Health(t.Context()))(t)
@@ -319,7 +319,7 @@ func wantHost(t testing.TB, what string, got, want observe.Host) {
 	check.That(t, got == want, "%s: %+v, want %+v", what, got, want)
 }
 
-// held is a handle of a journal from which nothing is read before it is let go.
+// held is a handle of a journal that delivers no new events until free is closed.
 type held struct {
 	journal.Follower
 	free chan struct{}
@@ -334,8 +334,8 @@ func (h held) Await(ctx context.Context, after journal.Position) error {
 	}
 }
 
-// Each of two hosts says what it does, which host has the ledger, by which term, and how many
-// events it lacks; also after a takeover.
+// Health of each of two hosts reports its role, the leader and its term, and how many events it
+// lacks. This holds after a takeover, too.
 func TestHealth_TwoHosts_ReportsLeaderTermAndLag(t *testing.T) {
 	c := newCouple(t, "ann", "bea")
 	free := make(chan struct{})
@@ -356,14 +356,14 @@ func TestHealth_TwoHosts_ReportsLeaderTermAndLag(t *testing.T) {
 	wantHost(t, "a standby that has caught up", hostOf(t, b), observe.Host{Role: "standby", Answered: true, Leader: "a", Term: 1})
 	next := check.Value(b.TakeOver(t.Context()))(t)
 	t.Cleanup(func() { _ = next.Close() })
-	wantHost(t, "who has taken over", hostOf(t, next), observe.Host{Role: "leader", Answered: true, Leader: "b", Term: 2})
+	wantHost(t, "the new leader", hostOf(t, next), observe.Host{Role: "leader", Answered: true, Leader: "b", Term: 2})
 	if h, err := b.Health(t.Context()); !errors.Is(err, api.ErrClosed) || h != (observe.Health{}) {
 		t.Errorf("the standby that was closed: %+v, %v", h, err)
 	}
 }
 
-// A leader that was taken over from, and commits nothing, learns of it when its health is asked
-// for: it stops, and serves no old state.
+// A leader that was replaced by a takeover stops when its health is requested, without a commit,
+// and serves no old state.
 func TestHealth_TakenOver_StopsLedgerWithoutCommit(t *testing.T) {
 	c := newCouple(t, "ann")
 	next := check.Value(c.follows().TakeOver(t.Context()))(t)
@@ -380,8 +380,8 @@ func TestHealth_TakenOver_StopsLedgerWithoutCommit(t *testing.T) {
 	release(t, next, releaseOf(t, "goes on", "ann", "2"))
 }
 
-// A journal that does not answer holds up Health for a second or so, and nothing else; what it says
-// is not known then, and the ledger goes on.
+// If the journal does not answer, Health waits for about a second and reports the host as unknown.
+// The ledger goes on.
 func TestHealth_JournalHangs_ReportsUnknownHost(t *testing.T) {
 	c := newCouple(t, "ann")
 	c.journal.Inject(func(ctx context.Context, call journaltest.Call) error {
@@ -399,7 +399,7 @@ func TestHealth_JournalHangs_ReportsUnknownHost(t *testing.T) {
 		}
 		asked <- h.Host
 	}()
-	release(t, c.a, releaseOf(t, "meanwhile", "ann", "2"))
+	release(t, c.a, releaseOf(t, "during Health", "ann", "2"))
 	select {
 	case h := <-asked:
 		wantHost(t, "a journal that hangs", h, observe.Host{Role: "leader"})
@@ -408,7 +408,7 @@ func TestHealth_JournalHangs_ReportsUnknownHost(t *testing.T) {
 	}
 	c.journal.Inject(func(_ context.Context, call journaltest.Call) error {
 		if call.Method == "Head" {
-			panic("a journal of somebody's own")
+			panic("a bug in the host's journal")
 		}
 		return nil
 	})
@@ -417,8 +417,8 @@ func TestHealth_JournalHangs_ReportsUnknownHost(t *testing.T) {
 	wantHost(t, "a journal that answers again", hostOf(t, c.a), observe.Host{Role: "leader", Answered: true, Leader: "a", Term: 1})
 }
 
-// Without other hosts there is a leader, no term and no lag, before the first commit and after it;
-// a ledger that is open for reading is a reader.
+// A ledger without other hosts is a leader without term or lag, before its first commit and after
+// it. A read-only ledger is a reader.
 func TestHealth_LocalJournal_HasNoOtherHosts(t *testing.T) {
 	path := votersFile(t, "900", "ann")
 	l := open(t, path, Options{})

@@ -27,7 +27,8 @@ import (
 	"github.com/sluicedp/sluice/ledger/journal"
 )
 
-// crashed returns a ledger as a process left it that died with so many releases in the journal.
+// crashed returns a ledger file as a process leaves it that is killed with this many releases in
+// the journal.
 func crashed(t testing.TB, releases int) (path string) {
 	t.Helper()
 	names := crowd(releases)
@@ -39,22 +40,22 @@ func crashed(t testing.TB, releases int) (path string) {
 	return path
 }
 
-// copyTree replaces a directory by a copy of another.
+// copyTree replaces the directory to with a copy of from.
 func copyTree(t testing.TB, from, to string) {
 	t.Helper()
 	must(t, os.RemoveAll(to))
 	must(t, os.CopyFS(to, os.DirFS(from)))
 }
 
-// segment returns the file in a journal that has its groups.
+// segment returns the last segment file of the journal beside a ledger file.
 func segment(t testing.TB, path string) string {
 	t.Helper()
 	all := check.Value(filepath.Glob(filepath.Join(path+".journal", "*.segment")))(t)
 	return all[len(all)-1]
 }
 
-// What lies beside a file as its journal, and is not what its last process left there, is refused,
-// for reading and for writing; and nothing is written.
+// Open refuses a ledger file whose journal is missing, damaged, or not the one that its last
+// process left. It writes nothing, and says what to do.
 func TestOpen_ForeignOrDamagedJournal_IsRefused(t *testing.T) {
 	for name, test := range map[string]struct {
 		change func(t *testing.T, path string)
@@ -97,11 +98,11 @@ func TestOpen_ForeignOrDamagedJournal_IsRefused(t *testing.T) {
 			copyTree(t, copied+".journal", path+".journal")
 		}, api.ErrJournal},
 		"without its segments": {func(t *testing.T, path string) { must(t, os.Remove(segment(t, path))) }, api.ErrJournal},
-		"damaged in the midst": {func(t *testing.T, path string) {
+		"damaged inside": {func(t *testing.T, path string) {
 			text := content(t, segment(t, path))
 			at := bytes.Index(text, []byte(crowd(2)[1]))
 			if text[at] ^= 1; at < 0 {
-				t.Fatal("nobody is there")
+				t.Fatal("the segment does not have the object's name")
 			}
 			must(t, os.WriteFile(segment(t, path), text, 0o600))
 		}, api.ErrJournal},
@@ -120,7 +121,7 @@ func TestOpen_ForeignOrDamagedJournal_IsRefused(t *testing.T) {
 					t.Fatalf("opened, with %d events", stats(t, l).Events)
 				}
 				check.That(t, test.want == nil || errors.Is(err, test.want) && saysWhatToDo(err),
-					"got the error %v", err)
+					"got the error %v, want %v that says what to do", err, test.want)
 			}
 			if after := tree(t, path); fmt.Sprint(after) != fmt.Sprint(before) {
 				t.Errorf("something was written: %v, before %v", after, before)
@@ -131,26 +132,26 @@ func TestOpen_ForeignOrDamagedJournal_IsRefused(t *testing.T) {
 	}
 }
 
-// saysWhatToDo tells whether an error about a journal that does not belong to a file helps.
+// saysWhatToDo reports whether an error about a journal that does not belong to the file says what
+// to do.
 func saysWhatToDo(err error) bool {
 	return strings.Contains(err.Error(), "put file and journal back as they were together, or restore a backup") ||
 		strings.Contains(err.Error(), "remove the journal only if")
 }
 
-// dies leaves a ledger as a process does that dies: file and journal stay where they are.
+// dies ends a ledger as if its process were killed: file and journal stay as they are.
 func dies(t testing.TB, l *Ledger) {
 	t.Helper()
 	l.engine.Queue.Stop(errors.New("the process has died"))
 	closed(t, l)
 }
 
-// What could not be opened is not held: whoever mends what was wrong opens it, and everything is
-// there.
+// After an Open that fails, the ledger opens with valid options, and nothing is lost.
 func TestOpen_Fails_LeavesFileUsable(t *testing.T) {
 	for name, wrong := range map[string]Options{
-		"keys that are written, and nobody to sign": {TruthKey: truthKey(), Publish: Publishing{To: func(context.Context, []byte) error { return nil }, Events: 1}},
-		"a checkpoint that nobody has signed":       {Checkpoint: []byte("checkpoint")},
-		"a truth key that is too short":             {TruthKey: []byte("short")},
+		"a new truth key, and no signer":   {TruthKey: truthKey(), Publish: Publishing{To: func(context.Context, []byte) error { return nil }, Events: 1}},
+		"a checkpoint without a signature": {Checkpoint: []byte("checkpoint")},
+		"a truth key that is too short":    {TruthKey: []byte("short")},
 	} {
 		for _, path := range []string{votersFile(t, "9", crowd(3)...), crashed(t, 3)} {
 			check.Need(t, check.Err(Open(t.Context(), path, wrong)) != nil, "%s: opened", name)
@@ -164,8 +165,8 @@ func TestOpen_Fails_LeavesFileUsable(t *testing.T) {
 	}
 }
 
-// An older pair of file and journal, whole as it is, is refused by whoever has a newer checkpoint;
-// and so is one whose file alone is older than the checkpoint only if its journal is, too.
+// An older copy of file and journal, though whole, is refused if the caller has a newer checkpoint.
+// A file that is older than the checkpoint opens if its journal reaches it.
 func TestOpen_OlderFileAndJournal_IsRollback(t *testing.T) {
 	path, options := witnessed(t, "ann", "bob")
 	l := open(t, path, options)
@@ -187,12 +188,12 @@ func TestOpen_OlderFileAndJournal_IsRollback(t *testing.T) {
 	}
 	options.Checkpoint = nil
 	l = open(t, older, options)
-	check.Equal(t, objectOf(t, l, "ann").Spent, eps(t, "0.5"), "in the pair that was refused ann has spent")
+	check.Equal(t, objectOf(t, l, "ann").Spent, eps(t, "0.5"), "opened without the checkpoint, ann has spent")
 	wantClean(t, l, api.VerifyRequest{})
 }
 
-// Where the journal of another ledger lies no file is made, nor a copy: what was committed last
-// might be lost with it.
+// No ledger and no copy is created where the journal of another ledger is: that may hold commits
+// which its file does not have yet.
 func TestCreate_ForeignJournalAtPath_IsRefused(t *testing.T) {
 	path := crashed(t, 3)
 	must(t, os.Rename(path, path+".away"))
@@ -209,9 +210,8 @@ func TestCreate_ForeignJournalAtPath_IsRefused(t *testing.T) {
 	wantClean(t, open(t, path, Options{}), api.VerifyRequest{})
 }
 
-// A journal that ends early, as it does when the last append was cut off, is a ledger of an earlier
-// instant: whole groups, and no part of one. Whoever was told of what is missing has a checkpoint
-// that says so.
+// A journal that ends early, because the last append was cut off, opens as the ledger of an earlier
+// instant: with whole requests only. A caller who knows more has a checkpoint that shows it.
 func TestOpen_TruncatedJournal_KeepsWholeRequests(t *testing.T) {
 	path := crashed(t, 20)
 	text := content(t, segment(t, path))
@@ -227,8 +227,8 @@ func TestOpen_TruncatedJournal_KeepsWholeRequests(t *testing.T) {
 	}
 }
 
-// What was released of somebody is nowhere beside the file when Forget returns; nor is it after a
-// crash before that, once the ledger was opened for writing.
+// When Forget returns, no file beside the ledger has the object's responses. After a crash before
+// that, the same holds once the ledger has been opened for writing.
 func TestForget_Returns_JournalHasNoSecrets(t *testing.T) {
 	path := votersFile(t, "9", "ann", "bob")
 	l := open(t, path, Options{})
@@ -247,7 +247,7 @@ func TestForget_Returns_JournalHasNoSecrets(t *testing.T) {
 	closed(t, again)
 }
 
-// secretsBeside counts the secrets that are in files beside a ledger's own.
+// secretsBeside counts the secrets that are found in files beside the ledger file.
 func secretsBeside(t testing.TB, path string, secrets [][]byte) (found int) {
 	t.Helper()
 	must(t, filepath.WalkDir(filepath.Dir(path), func(at string, d fs.DirEntry, err error) error {
@@ -255,7 +255,7 @@ func secretsBeside(t testing.TB, path string, secrets [][]byte) (found int) {
 			return err
 		}
 		text, err := os.ReadFile(at)
-		if errors.Is(err, fs.ErrNotExist) { // it was trimmed meanwhile
+		if errors.Is(err, fs.ErrNotExist) { // it was trimmed since
 			return nil
 		}
 		must(t, err)
@@ -269,7 +269,7 @@ func secretsBeside(t testing.TB, path string, secrets [][]byte) (found int) {
 	return found
 }
 
-// journalLog keeps what is logged, by whatever goroutine.
+// journalLog keeps what is logged. Several goroutines may write to it.
 type journalLog struct {
 	mu   sync.Mutex
 	text bytes.Buffer
@@ -293,8 +293,8 @@ func (l *journalLog) has(text string) bool {
 	return bytes.Contains(l.text.Bytes(), []byte(text))
 }
 
-// A checkpoint that cannot be made is told, and tried again. Until there is room again commits go
-// on as long as there is memory; then they say why they do not. Nothing is lost.
+// A checkpoint that fails is logged and tried again. Commits go on until the memory limit is
+// reached, and then return the error of the disk. Nothing is lost.
 func TestEngineCheckpoint_DiskFails_LosesNothing(t *testing.T) {
 	names := crowd(500)
 	path := votersFile(t, "9", names...)
@@ -312,7 +312,7 @@ func TestEngineCheckpoint_DiskFails_LosesNothing(t *testing.T) {
 	wantErr(t, l.engine.Checkpoint(), errDisk)
 	log.await(t, "checkpoint failed")
 	o := objectOf(t, l, names[done-1])
-	check.That(t, o.Spent == eps(t, "1"), "meanwhile %s has spent %s", o.Object, o.Spent)
+	check.That(t, o.Spent == eps(t, "1"), "while checkpoints fail, %s has spent %s", o.Object, o.Spent)
 	copied := left(t, path)
 	f.fail(nil)
 	must(t, l.engine.Checkpoint())
@@ -327,8 +327,8 @@ func TestEngineCheckpoint_DiskFails_LosesNothing(t *testing.T) {
 	}
 }
 
-// A checkpoint of which nobody knows whether it is in the file ends the ledger; opened again, it
-// has everything. So does one whose last checkpoint, in Close, fails.
+// A checkpoint whose outcome is unknown stops the ledger. Opened again, the ledger has everything,
+// as it has after a Close whose checkpoint failed.
 func TestEngineCheckpoint_OutcomeUncertain_StopsLedger(t *testing.T) {
 	path := votersFile(t, "9", "ann", "bob")
 	l, f := openHeld(t, path, Options{})
@@ -347,7 +347,7 @@ func TestEngineCheckpoint_OutcomeUncertain_StopsLedger(t *testing.T) {
 	wantClean(t, l, api.VerifyRequest{})
 }
 
-// otherJournals changes what is read from a journal.
+// otherJournals opens the journal beside a file, and changes the groups that are read from it.
 type otherJournals struct {
 	besideFile
 	change func(*journal.Group)
@@ -374,7 +374,7 @@ func (a otherJournal) Read(ctx context.Context, after journal.Position) iter.Seq
 	}
 }
 
-// A group holds whole requests only, whatever its root is of.
+// A group that ends inside a request is corrupt, even if its root fits its records.
 func TestOpen_JournalGroupWithPartOfRequest_IsCorrupt(t *testing.T) {
 	path := crashed(t, 1)
 	file := check.Value(bolt.Open(path, false))(t)
@@ -394,18 +394,18 @@ func TestOpen_JournalGroupWithPartOfRequest_IsCorrupt(t *testing.T) {
 			_, err = first.Append(written.Leaf())
 		}
 		if err != nil {
-			t.Error(err) // and no more: this is another goroutine
+			t.Error(err) // not Fatal: this is another goroutine
 		}
 		g.Records, g.After = g.Records[:1], journal.Position{Events: g.Before.Events + 1, Root: first.Root()}
 	}
 	l := check.Value(readStore(t.Context(), file, otherJournals{besideFile(path), half}, Options{}))(t)
 	if err := l.begin(t.Context(), Options{}); !errors.Is(err, api.ErrCorrupt) || !strings.Contains(err.Error(), "1 events of a request") {
-		t.Errorf("half a request: %v", err)
+		t.Errorf("a group with half a request: %v", err)
 	}
 }
 
-// A journal may be somebody else's code, and its bytes have no secret: that the events come to the
-// root which the group says is what shows that they are the ledger's.
+// A journal may be the host's own code, and its bytes are not authenticated. What shows that events
+// are the ledger's is that they give the root of their group.
 func TestOpen_JournalGroupNotMatchingRoot_IsCorrupt(t *testing.T) {
 	for name, change := range map[string]func(*journal.Group){
 		"another root":     func(g *journal.Group) { g.After.Root[3] ^= 1 },
@@ -423,6 +423,6 @@ func TestOpen_JournalGroupNotMatchingRoot_IsCorrupt(t *testing.T) {
 		check.That(t, errors.Is(err, api.ErrCorrupt), "%s: %v", name, err)
 		must(t, file.Close())
 		l = open(t, path, Options{ReadOnly: true})
-		check.That(t, len(responses(t, l, "vote", eps(t, "1"))) == 3, "%s: not all is there afterwards", name)
+		check.That(t, len(responses(t, l, "vote", eps(t, "1"))) == 3, "%s: afterwards responses are missing", name)
 	}
 }
