@@ -135,7 +135,7 @@ func TestOpen_ForeignOrDamagedJournal_IsRefused(t *testing.T) {
 // saysWhatToDo reports whether an error about a journal that does not belong to the file says what
 // to do.
 func saysWhatToDo(err error) bool {
-	return strings.Contains(err.Error(), "put file and journal back as they were together, or restore a backup") ||
+	return strings.Contains(err.Error(), "put back the file and the journal that were used together, or restore a backup") ||
 		strings.Contains(err.Error(), "remove the journal only if")
 }
 
