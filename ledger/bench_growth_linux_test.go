@@ -121,15 +121,15 @@ func growUp(b *testing.B, objects int, all samples) {
 	releaseMany(b, path, objects, all)
 }
 
-// cost is what something took.
+// cost is what an operation took.
 type cost struct {
 	took time.Duration
-	cpu  float64 // µs that processors were busy with it: how long the disk takes does not show in them
-	heap float64 // MiB of the heap at its largest
-	live float64 // MiB of it that were no garbage
+	cpu  float64 // µs of processor time, which does not include waiting for the disk
+	heap float64 // MiB of the heap at its maximum
+	live float64 // MiB of live objects in the heap
 }
 
-// watched measures something long.
+// watched measures the cost of fn, which takes long enough to sample the heap.
 func watched(t testing.TB, fn func() error) (c cost) {
 	t.Helper()
 	runtime.GC()
@@ -150,8 +150,8 @@ func busyTime(t testing.TB) time.Duration {
 	return time.Duration(usage.Utime.Nano() + usage.Stime.Nano())
 }
 
-// releaseSome makes single releases of objects all over the file, in random order, in turns with a
-// bare journal.
+// releaseSome makes single releases of objects spread over the file, in random order, alternating
+// with a bare journal.
 func releaseSome(b *testing.B, path string, objects int, all samples) {
 	l, s := onScales(b, path, 0, Options{})
 	bare := newBareJournal(b, 0)
@@ -169,9 +169,9 @@ func releaseSome(b *testing.B, path string, objects int, all samples) {
 	all.add("release-of-bare", float64(theirs)/float64(ours))
 }
 
-// releaseMany releases by 64 callers, of objects at random, until all of it is in the file.
+// releaseMany releases random objects by 64 callers, until all releases are in the file.
 func releaseMany(b *testing.B, path string, objects int, all samples) {
-	const many, above = 100_000, 30 // an ε of 3, where nobody is
+	const many, above = 100_000, 30 // an ε of 3, above all levels
 	l := open(b, path, Options{})
 	a := newFresh(objects)
 	cost := watched(b, func() error {
@@ -182,7 +182,7 @@ func releaseMany(b *testing.B, path string, objects int, all samples) {
 	all.add("released/s", many/cost.took.Seconds())
 }
 
-// openCold opens a ledger of which nothing is in memory, and proves one event of it.
+// openCold opens a ledger, and proves one of its events, with none of the file in memory.
 func openCold(b *testing.B, path string, all samples) {
 	dropPages(b, path)
 	var l *Ledger
@@ -203,7 +203,7 @@ func openCold(b *testing.B, path string, all samples) {
 	all.add("ms-proof", float64(cold[proofs/2].Nanoseconds())/1e6)
 }
 
-// proveOne proves of an event at random that it is in the log.
+// proveOne proves that a random event is in the log.
 func proveOne(ctx context.Context, l *Ledger) error {
 	return l.engine.View(ctx, func(s *state.State) error {
 		number := 1 + rand.Uint64N(s.Counters.Events)
@@ -215,8 +215,8 @@ func proveOne(ctx context.Context, l *Ledger) error {
 	})
 }
 
-// BenchmarkSize says what is on disk for each object with one chain of three levels, as it was
-// written and compacted. The information is the bytes of all keys and payloads: names, ε,
+// BenchmarkSize reports the bytes on disk for each object with one chain of three levels, as
+// written and after compaction. The information is the bytes of all keys and payloads: names, ε,
 // responses, the fields of events, salts and hashes.
 func BenchmarkSize(b *testing.B) {
 	for _, objects := range []int{100_000, 1_000_000} {
@@ -251,11 +251,11 @@ func sizeOf(b *testing.B, objects int) {
 	}
 }
 
-// weights are the bytes of a file, by bucket and part.
+// weights has the bytes of a file, by bucket and part.
 type weights struct {
 	parts map[string]map[string]int // by bucket
-	free  int                       // in pages that nothing is in
-	rest  int                       // what belongs to no bucket: meta pages, the list of free pages, room at the end
+	free  int                       // in free pages
+	rest  int                       // in no bucket: meta pages, the list of free pages, the unused end
 	file  int
 }
 
@@ -266,16 +266,16 @@ const (
 	partSalts    = "salts"
 	partHashes   = "hashes"
 	partSums     = "checksums"
-	partLeaves   = "leaves"   // of leaf pages, what is neither key nor value
+	partLeaves   = "leaves"   // the bytes of leaf pages that are neither key nor value
 	partBranches = "branches" // pages of the index
 )
 
-// information tells whether a part says something that the ledger is asked to keep.
+// information reports whether a part is data that the ledger must store.
 func information(part string) bool {
 	return slices.Contains([]string{partKeys, partPayload, partSalts, partHashes}, part)
 }
 
-// measureFile weighs the parts of a file that nobody has open.
+// measureFile returns the sizes of the parts of a file that no process has open.
 func measureFile(t testing.TB, path string) weights {
 	t.Helper()
 	info, err := os.Stat(path)
@@ -301,7 +301,7 @@ func measureFile(t testing.TB, path string) weights {
 	return s
 }
 
-// freeBytes is the size of all free pages.
+// freeBytes returns the size of all free pages.
 func freeBytes(tx *bbolt.Tx, page int) (free int, err error) {
 	for at := 0; ; {
 		info, err := tx.Page(at)
@@ -317,7 +317,7 @@ func freeBytes(tx *bbolt.Tx, page int) (free int, err error) {
 	}
 }
 
-// weigh weighs the parts of a bucket.
+// weigh returns the sizes of the parts of a bucket.
 func weigh(name string, bucket *bbolt.Bucket) (map[string]int, error) {
 	stats := bucket.Stats()
 	parts := map[string]int{partLeaves: stats.LeafAlloc + stats.InlineBucketInuse, partBranches: stats.BranchAlloc}
@@ -346,8 +346,8 @@ func weigh(name string, bucket *bbolt.Bucket) (map[string]int, error) {
 	return parts, err
 }
 
-// report reports bytes for each object as "B:bucket:part", their sums, and the file's size over
-// that of the information.
+// report reports the bytes for each object as "B:bucket:part", their sums, and the ratio of the
+// file's size to that of the information.
 func (s weights) report(b *testing.B, objects int) {
 	b.Helper()
 	told := 0
@@ -367,11 +367,11 @@ func (s weights) report(b *testing.B, objects int) {
 	b.ReportMetric(0, "ns/op")
 }
 
-// The sustained benchmarks go on until there were so many checkpoints: what is done in the
-// background counts as well. With -short there are few, to see whether they work.
+// The sustained benchmarks run until enough checkpoints were made, so that the work in the
+// background counts as well. With -short, few checkpoints show that they work.
 
-// sustain returns how many checkpoints a sustained benchmark waits for, and the memory for what is
-// not in the file yet.
+// sustain returns how many checkpoints a sustained benchmark waits for, and the memory limit of the
+// memtable.
 func sustain(memory int64) (checkpoints, room int64) {
 	if testing.Short() {
 		return 2, 1 << 20
@@ -379,8 +379,8 @@ func sustain(memory int64) (checkpoints, room int64) {
 	return 20, memory
 }
 
-// fresh are releases that nobody has asked for before: of everybody in random order, and again at
-// the next ε. They take 4 bytes a person, so that the heap is the ledger's.
+// fresh generates releases that were not requested before: of all objects in random order, and then
+// again at the next ε. It takes 4 bytes for each object, so that the heap measured is the ledger's.
 type fresh struct {
 	people []uint32
 	made   int
@@ -396,18 +396,18 @@ func newFresh(people int) *fresh {
 	return a
 }
 
-// at returns one by its number. Two allocations are its own: those of the key and the name.
+// at returns release number n. It makes two allocations: the key and the name.
 func (a *fresh) at(n int) api.ReleaseRequest {
 	var key [24]byte
 	const step = 100_000_000 // nano-nats
 	return api.ReleaseRequest{
-		Key:      string(strconv.AppendUint(append(key[:0], "o-"...), uint64(n)*0x9e3779b97f4a7c15, 16)), // in no order
+		Key:      string(strconv.AppendUint(append(key[:0], "o-"...), uint64(n)*0x9e3779b97f4a7c15, 16)), // keys in no order
 		Question: "vote", Object: numbered(int(a.people[n%len(a.people)])),
 		Epsilon: epsilonOf(int64(1+n/len(a.people)) * step), TrueValue: "yes",
 	}
 }
 
-// numbered is [crowdName] with one allocation.
+// numbered returns the same as [crowdName] with one allocation.
 func numbered(i int) string {
 	name := []byte("person-00000000")
 	for at := len(name) - 1; i > 0; i /= 10 {
@@ -425,28 +425,29 @@ func TestFreshReleases_Repeated_UseNewKeyAndHigherEpsilon(t *testing.T) {
 	for n := range 30 {
 		r := a.at(n)
 		if r.Epsilon.Nano() <= people[r.Object].Nano() || keys[r.Key] {
-			t.Errorf("%+v again, behind %v", r, people[r.Object])
+			t.Errorf("%+v after a release at %v", r, people[r.Object])
 		}
 		keys[r.Key], people[r.Object] = true, r.Epsilon
 	}
-	check.That(t, len(people) == 10, "%d people were asked", len(people))
+	check.That(t, len(people) == 10, "releases of %d objects", len(people))
 }
 
-// rush is what many callers have come to.
+// rush has the times of requests by many callers.
 type rush struct {
 	took  time.Duration
 	waits []time.Duration // sorted
 }
 
-// tail returns the wait that all but one in so many stay below, in ms.
+// tail returns the wait in ms that all but one in this many requests stay below.
 func (r rush) tail(one int) float64 {
 	return float64(r.waits[len(r.waits)-1-len(r.waits)/one].Nanoseconds()) / 1e6
 }
 
-// before tells whether there is more, of so many.
+// before returns a function that reports whether a number is less than n.
 func before(n int) func(int) bool { return func(i int) bool { return i < n } }
 
-// rushed has many callers do things with numbers from 0 on, as long as there is more.
+// rushed makes many callers call do with the numbers from 0 on, as long as more allows, and
+// measures each call.
 func rushed(t testing.TB, callers int, more func(i int) bool, do func(i int) error) (r rush) {
 	t.Helper()
 	each := make([][]time.Duration, callers)
@@ -463,7 +464,7 @@ func rushed(t testing.TB, callers int, more func(i int) bool, do func(i int) err
 	return r
 }
 
-// spread is rushed without a watch.
+// spread is rushed without measurement.
 func spread(callers int, more func(i int) bool, do func(caller, i int) error) error {
 	errs := make([]error, callers)
 	var next atomic.Int64
@@ -483,8 +484,8 @@ func spread(callers int, more func(i int) bool, do func(caller, i int) error) er
 	return errors.Join(errs...)
 }
 
-// BenchmarkReleaseTogether releases by many callers on a disk, first with checkpoints, then as much
-// without any, and then by a bare journal.
+// BenchmarkReleaseTogether makes releases by many callers on a disk: first with checkpoints, then
+// the same number without any, and then the same bytes in a bare journal.
 func BenchmarkReleaseTogether(b *testing.B) {
 	usualGarbage(b)
 	for _, callers := range []int{64, 256} {
@@ -515,7 +516,7 @@ func together(b *testing.B, path string, callers int, all samples) {
 	const plenty = 1 << 40
 	quiet, none := run(plenty, func(_ *scales, i int) bool { return i < n })
 	if none.checkpoints.Load() > 0 {
-		b.Error("a checkpoint that was not to be")
+		b.Error("a checkpoint was made in the run without any")
 	}
 	group := &bareGroup{journal: newBareJournal(b, 0)}
 	each := int(s.all.Load()) / n
@@ -530,8 +531,8 @@ func together(b *testing.B, path string, callers int, all samples) {
 	all.add("p99.9-of-quiet", ours.tail(1000)/quiet.tail(1000))
 }
 
-// BenchmarkReleaseWork measures what processors do for a release of many callers, checkpoints
-// included, and what memory it takes. The file is in memory: how long a disk takes does not show.
+// BenchmarkReleaseWork measures the processor time and the memory of a release by many callers,
+// checkpoints included. The file is in memory, so that the disk does not count.
 func BenchmarkReleaseWork(b *testing.B) {
 	usualGarbage(b)
 	for _, people := range []int{100_000, 1_000_000} {
@@ -566,7 +567,7 @@ func work(b *testing.B, path string, a *fresh, all samples) {
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
 	c := watched(b, func() error {
-		return errors.Join(spread(64, more, do), l.engine.Checkpoint()) // all of the work counts
+		return errors.Join(spread(64, more, do), l.engine.Checkpoint()) // so that all of the work counts
 	})
 	runtime.ReadMemStats(&after)
 	n := float64(many.Load())
@@ -576,9 +577,9 @@ func work(b *testing.B, path string, a *fresh, all samples) {
 	all.add("checkpoints", float64(s.checkpoints.Load()))
 	all.add("memory-MiB", float64(room)/(1<<20))
 	all.add("cpu-µs/release", c.cpu/n)
-	const own = 2 // those of the request: see at
+	const own = 2 // those of the request, see fresh.at
 	all.add("allocs/release", float64(after.Mallocs-before.Mallocs)/n-own)
 	all.add("heap-MiB", c.heap)
 	all.add("live-MiB", c.live)
-	all.add("heap-over-table-MiB", c.heap-float64(2*room)/(1<<20)) // with twice as much in the table, commits wait
+	all.add("heap-over-table-MiB", c.heap-float64(2*room)/(1<<20)) // with twice the limit in the memtable, commits wait
 }

@@ -28,8 +28,7 @@ import (
 	"github.com/sluicedp/sluice/ledger/journal"
 )
 
-// dropPages drops a file's pages from the memory of the operating system, but for those that a
-// process has mapped.
+// dropPages drops the pages of a file from the page cache, except those that a process has mapped.
 func dropPages(t testing.TB, path string) {
 	t.Helper()
 	file := check.Value(os.Open(path))(t)

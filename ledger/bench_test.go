@@ -269,8 +269,8 @@ func BenchmarkBudget(b *testing.B) {
 	}
 }
 
-// The benchmarks of what the ledger reads compare it with bare bbolt that reads the same records of
-// the same file, and neither checks nor decodes them.
+// The benchmarks of reads compare the ledger with bare bbolt, which reads the same records of the
+// same file, and neither checks nor decodes them.
 
 // benchAnswers creates a ledger in which all objects have answered at some levels, one after the
 // other, and a bare copy of the same file.
@@ -302,8 +302,8 @@ func bareObject(db *bbolt.DB, name string) (bytesRead int, err error) {
 	return bytesRead, err
 }
 
-// storedObject returns a function that reads the same records, and the counters, through the store,
-// and allocates nothing itself.
+// storedObject returns a function that reads the same records as [bareObject], and the counters,
+// through the store. It makes no allocations of its own.
 func storedObject(from kv.Store) func(name string) {
 	var own, chain []byte
 	var in kv.Reader
@@ -381,8 +381,8 @@ func BenchmarkReadObject(b *testing.B) {
 	}
 }
 
-// BenchmarkVerify compares the audit, on one core, with the least that any audit of the log does:
-// it reads all events, checks their checksums, and hashes each into the tree.
+// BenchmarkVerify compares the audit, on one core, with the minimum of any audit of the log: to
+// read all events, check their checksums, and hash each into the tree.
 func BenchmarkVerify(b *testing.B) {
 	usualGarbage(b)
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))

@@ -30,7 +30,7 @@ type hookedJournal struct {
 	hooks map[string]*hook
 }
 
-// journalMethods are the names of all methods of a host's journal.
+// journalMethods returns the names of all methods of a host's journal.
 func journalMethods() (names []string) {
 	for i := range reflect.TypeFor[journal.Follower]().NumMethod() {
 		names = append(names, reflect.TypeFor[journal.Follower]().Method(i).Name)
@@ -366,7 +366,7 @@ func TestTruthFunc_ContextEnds_IsNoSourceFailure(t *testing.T) {
 	check.That(t, !errors.Is(err, context.DeadlineExceeded) && errors.Is(err, own) && errors.As(err, &found), "%v", err)
 }
 
-// deadlineError is a deadline of a source's own.
+// deadlineError is an error of a source that wraps the source's own deadline.
 type deadlineError struct{}
 
 func (*deadlineError) Error() string { return "the database took too long" }

@@ -16,11 +16,11 @@ import (
 	"github.com/sluicedp/sluice/privacy"
 )
 
-// The chain of an object and its open reservations have bounds: what an event about it costs, live
-// and in an audit, grows no further.
+// The chain of an object and its open reservations have limits, so that the cost of an event about
+// it is bounded, in the ledger and in an audit.
 
-// crowded returns a ledger in memory in which ann is for sale and has so many entries: a level at
-// ε=1, and buyers of it.
+// crowded returns a ledger in memory in which ann is for sale and its chain has this many entries:
+// a level at ε=1, and buyers of it.
 func crowded(t *testing.T, entries int) *Ledger {
 	t.Helper()
 	l := sellers(t, inMemory(t, Options{Now: epoch}), "9", "9", "ann", "bob")
@@ -30,7 +30,8 @@ func crowded(t *testing.T, entries int) *Ledger {
 	return l
 }
 
-// wantFull checks that a request was refused because ann is full, and what is said to help.
+// wantFull checks that a request was refused because ann's chain is full, with a remedy and the
+// largest ε that is possible.
 func wantFull(t *testing.T, what string, err error, helps string, largest string) {
 	t.Helper()
 	got := refusals(t, err)
@@ -52,7 +53,7 @@ func recordBytes(t *testing.T, l *Ledger, bucket string) (most int) {
 	return most
 }
 
-// wantBounded checks that the record of no chain is too long, and verifies a ledger.
+// wantBounded checks that no chain has a record longer than mostRecord, and verifies the ledger.
 func wantBounded(t *testing.T, l *Ledger) {
 	t.Helper()
 	n := recordBytes(t, l, state.BucketChains)
@@ -60,8 +61,8 @@ func wantBounded(t *testing.T, l *Ledger) {
 	wantClean(t, l, api.VerifyRequest{})
 }
 
-// mostRecord is more than the record of any chain has, in bytes: each event about it writes and
-// reads it a few times.
+// mostRecord is a limit in bytes for the record of any chain, because each event about it reads and
+// writes the record a few times.
 const mostRecord = 48 << 10
 
 func TestChain_AtMaxEntries_TakesNoMore(t *testing.T) {
@@ -89,14 +90,14 @@ func TestChain_AtMaxEntries_TakesNoMore(t *testing.T) {
 			t.Errorf("buyer %q: %v of ann can, %+v", buyer, got, b.Refused)
 		}
 	}
-	// What adds nothing is as before.
+	// Requests that add no entry succeed.
 	sell(t, l, purchase(t, "again", "last", "1", "ann"))
 	release(t, l, releaseOf(t, "given again", "ann", "1"))
 	must(t, check.Err(l.Answer(t.Context(), api.AnswerRequest{Key: "answer", Question: "vote", Query: "majority:yes", Epsilon: eps(t, "0.1"), Objects: []string{"ann"}, Truth: sameTruth("yes"), AcceptLoss: true})))
 	wantBounded(t, l)
 }
 
-// Each level of a question in unary encoding is long.
+// A response in unary encoding is long, so it counts as several entries.
 func TestChain_LongResponses_CountForSeveralEntries(t *testing.T) {
 	l := inMemory(t, Options{Now: epoch})
 	define(t, l, api.Question{Name: "home", Values: valuesOf(event.MaxUnaryValues), Encoding: "unary"})
@@ -113,7 +114,7 @@ func TestChain_LongResponses_CountForSeveralEntries(t *testing.T) {
 	wantBounded(t, l)
 }
 
-// Ended epochs stay in the record.
+// Ended epochs stay in the record, and count as entries.
 func TestChain_ManyEpochs_TakesNoMore(t *testing.T) {
 	l := voters(t, inMemory(t, Options{Now: epoch}), "9", "ann")
 	for i := range event.MaxEntries / 2 {
@@ -144,7 +145,7 @@ func TestSweep_MoreLevelsThanEntries_RaisesUpToTheBound(t *testing.T) {
 	wantClean(t, l, api.VerifyRequest{})
 }
 
-// What was reserved can be captured, whatever happens in between.
+// A reservation keeps the entries that its capture needs, regardless of what is sold since.
 func TestReservation_OfTheLastEntries_CanBeCaptured(t *testing.T) {
 	l := crowded(t, event.MaxEntries-4)
 	first := check.Value(reserved(t, l, "first", "p", "2"))(t)
@@ -185,7 +186,7 @@ func TestReserve_MaxReservations_RefusesAnother(t *testing.T) {
 	wantClean(t, l, api.VerifyRequest{})
 }
 
-// A raise of several parts has its entries from when it begins.
+// A raise of several parts reserves its entries when it begins.
 func TestRaise_OfManyParts_HasItsEntries(t *testing.T) {
 	l := crowded(t, event.MaxEntries-1)
 	others := crowd(state.PartSize)
@@ -205,7 +206,7 @@ func TestRaise_OfManyParts_HasItsEntries(t *testing.T) {
 	wantClean(t, l, api.VerifyRequest{})
 }
 
-// A log in which a chain or a list of reservations is longer was not written by this program.
+// A log in which a chain or a list of reservations exceeds its limit is corrupt.
 func TestApply_AboveTheBounds_IsCorrupt(t *testing.T) {
 	follow := func(l *Ledger, changes ...event.Change) error {
 		log := logOf(t, pairs(t, l.engine.Store))

@@ -260,7 +260,7 @@ func TestPublishing_EventsReached_PublishesCheckpoint(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var witness sizes
 		l := published(t, Publishing{To: witness.take, Events: 4})
-		synctest.Wait() // size 1, on opening
+		synctest.Wait() // size 1, when the ledger opens
 		voters(t, l, "5", "ann", "bob")
 		synctest.Wait()
 		release(t, l, releaseOf(t, "1", "ann", "1"))

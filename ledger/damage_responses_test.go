@@ -25,12 +25,12 @@ import (
 	"github.com/sluicedp/sluice/rrchain/finite"
 )
 
-// Invariants 9 and 11 for responses that are bits or outputs of a mechanism: each change past the
-// log is found and named, no forged event is applied, and nothing panics.
+// Invariants 9 and 11 for responses that are bits or outputs of a mechanism: each change that is
+// not in the log is found and named, no forged event is applied, and nothing panics.
 
-// village is a ledger in which ann and bob have answered home, a question of 11 values, at 1 and 2;
-// ann at 1.5 as well. Both sold at 2 to acme. vote is the second question, with one response of
-// ann's.
+// village is a ledger with a question in unary encoding: ann and bob have answered home, a question
+// of 11 values, at 1 and 2; ann also at 1.5. Both are sold at 2 to acme. vote is the second
+// question, with one response of ann.
 func village(t testing.TB) *kv.Memory {
 	t.Helper()
 	s := &kv.Memory{}
@@ -49,9 +49,10 @@ func village(t testing.TB) *kv.Memory {
 
 const villagers = 11
 
-// ball is a ledger in which ann and bob have answered party, the first question, at 1 and 2; ann at
-// 0.5 as well. Both sold at 2 to acme. The second question is odds, with the mechanism of skewed,
-// which ann has answered at the odds 3; vote is the third, with one response.
+// ball is a ledger with questions that have a mechanism: ann and bob have answered party, the first
+// question, at 1 and 2; ann also at 0.5. Both are sold at 2 to acme. The second question is odds,
+// with the mechanism skewed, which ann has answered at the odds 3. vote is the third, with one
+// response.
 func ball(t testing.TB) *kv.Memory {
 	t.Helper()
 	s := &kv.Memory{}
@@ -74,7 +75,7 @@ func ball(t testing.TB) *kv.Memory {
 // threeToOne is the level of odds whose middle output never occurs.
 const threeToOne = "1.098612289"
 
-// finiteParty is party with what the ledger fills in.
+// finiteParty returns the question party as the ledger stores it.
 func finiteParty(t testing.TB) api.Question {
 	t.Helper()
 	q := fixture.Party(t)
@@ -82,7 +83,7 @@ func finiteParty(t testing.TB) api.Question {
 	return q
 }
 
-// flippedBit is a row of bits with one of them the other way.
+// flippedBit returns bits with one of them flipped.
 func flippedBit(t testing.TB, bits rrchain.Bits, at int) rrchain.Bits {
 	t.Helper()
 	packed := bits.Pack()
@@ -100,7 +101,7 @@ func chainOfMemory(t testing.TB, s *kv.Memory, question uint32, name string) (c 
 	return c
 }
 
-// defined is the record of a question.
+// defined returns the record of a question.
 func defined(number uint32, q api.Question, encoding string) []byte {
 	q.Encoding = encoding
 	e := &wire.Encoder{}
@@ -108,14 +109,14 @@ func defined(number uint32, q api.Question, encoding string) []byte {
 	return e.Buf
 }
 
-// partyOutputs are the names of what a party comes to at a level.
+// partyOutputs returns the names of the outputs for party at a level.
 func partyOutputs(t testing.TB, at privacy.Epsilon) []string {
 	t.Helper()
 	return fixture.Party(t).Mechanism.Outputs[min(at.Nano()/1e9, 2)]
 }
 
-// otherResponses are the responses to home or party at a level with a bit flipped, or all other
-// outputs.
+// otherResponses returns all responses other than v at a level: to home with one bit flipped, or to
+// party the other outputs.
 func otherResponses(t testing.TB, v event.Value, at privacy.Epsilon) (all []event.Value) {
 	t.Helper()
 	for bit := range v.Bits.Len() {
@@ -140,7 +141,7 @@ func shown(t testing.TB, v event.Value, at privacy.Epsilon) string {
 	return partyOutputs(t, at)[v.Index]
 }
 
-// damage changes records past the log.
+// damage changes records without the log.
 type damage func(t testing.TB, s kv.Store)
 
 func chainIs(question uint32, change func(c *state.Chain)) damage {
@@ -150,12 +151,12 @@ func chainIs(question uint32, change func(c *state.Chain)) damage {
 	}
 }
 
-// firstIs has ann's first response to a question be another.
+// firstIs replaces ann's first response to a question.
 func firstIs(question uint32, v event.Value) damage {
 	return chainIs(question, func(c *state.Chain) { c.Levels[0].Response = v })
 }
 
-// lastIs has ann's last response to a question be another.
+// lastIs replaces ann's last response to a question.
 func lastIs(question uint32, v event.Value) damage {
 	return chainIs(question, func(c *state.Chain) { c.Levels[len(c.Levels)-1].Response = v })
 }
@@ -293,7 +294,7 @@ func TestVerify_ImpossibleResponseRecords_AreNamed(t *testing.T) {
 	}
 }
 
-// A tally that cannot be is damage, and no estimate is made of it.
+// An estimate from a tally that is impossible returns ErrCorrupt.
 func TestEstimate_ImpossibleTally_IsCorrupt(t *testing.T) {
 	bits := func(n int, all ...byte) []byte { return append(all, make([]byte, 2*n-len(all)+2)...) }
 	for name, one := range map[string]struct {
@@ -312,7 +313,7 @@ func TestEstimate_ImpossibleTally_IsCorrupt(t *testing.T) {
 		"bits of a bit too few":                {village, "home", 1, "1", 0, bits(villagers-1, 2, 0)},
 		"bits of a bit too many":               {village, "home", 1, "1", 0, bits(villagers+1, 2, 0)},
 		"bits of half a bit":                   {village, "home", 1, "1", 0, append(bits(villagers, 2, 0), 0)},
-		"bits of nobody":                       {village, "home", 1, "1", 0, bits(villagers, 0, 0)},
+		"bits of no object":                    {village, "home", 1, "1", 0, bits(villagers, 0, 0)},
 		"bits with a bit more":                 {village, "home", 1, "1", 0, bits(villagers, 2, 0, 3, 0)},
 		"bits with more current":               {village, "home", 1, "1", 0, bits(villagers, 2, 0, 2, 1)},
 		"bits with more current than recorded": {village, "home", 1, "2", 0, bits(villagers, 2, 2, 1, 2)},
@@ -337,8 +338,8 @@ func TestEstimate_ImpossibleTally_IsCorrupt(t *testing.T) {
 	}
 }
 
-// firstQuestion returns the response to the first question that an event records, with a copy of
-// the event that has another.
+// firstQuestion returns the response to the first question that an event records, and a function
+// that copies the event with another response. Without such a response, that is nil.
 func firstQuestion(t testing.TB, c event.Change) (at privacy.Epsilon, v event.Value, with func(event.Value) event.Change) {
 	t.Helper()
 	switch c := c.(type) {
@@ -354,12 +355,12 @@ func firstQuestion(t testing.TB, c event.Change) (at privacy.Epsilon, v event.Va
 	return at, v, nil
 }
 
-// An altered response in the log does not fit its leaf and, with a new tree, neither the state nor
-// the checkpoint.
+// An altered response in the log does not match its leaf. If the tree is computed again, it matches
+// neither the state nor the checkpoint.
 func TestVerify_AlteredResponseInTheLog_IsFound(t *testing.T) {
 	for question, one := range map[string]struct {
 		make  func(testing.TB) *kv.Memory
-		tries int // with each tree: three events at 1 and two that were sold, or one at 0.5 and four
+		tries int // for each tree: three events at 1 and two that were sold, or one at 0.5 and four
 	}{"home": {village, 5 * villagers}, "party": {ball, 2*3 + 2*3 + 5}} {
 		original, tries := one.make(t), 0
 		trusted, log := trustedHead(t, original), eventsOf(t, original)
@@ -391,7 +392,8 @@ func TestVerify_AlteredResponseInTheLog_IsFound(t *testing.T) {
 	}
 }
 
-// wantAllRefused replays forgeries after a log, each with the sound events that it was made from.
+// wantAllRefused checks that each forgery is refused after a log, and that the sound events it was
+// made from are not.
 func wantAllRefused(t *testing.T, log []event.Event, all map[string]pairOfLogs) {
 	t.Helper()
 	must(t, replayWhole(&kv.Memory{}, log))
@@ -454,7 +456,7 @@ func TestApply_ForgedUnaryResponses_AreRefused(t *testing.T) {
 		"a unary value twice":          {sound: more(home(2), "unary"), forged: more(api.Question{Values: []string{"a", "a"}}, "unary"), why: "twice"},
 		"a question of its name twice": {sound: more(home(2), "unary"), forged: []event.Change{&event.QuestionDefined{Number: 3, Question: home(12)}}, why: "defined twice"},
 	})
-	// The encoding of the question itself, which the responses then do not fit.
+	// A forged encoding of the question, which the responses then do not match.
 	for number, encoding := range map[uint32]string{1: "direct", 2: "unary"} {
 		other := slices.Clone(log)
 		i := indexOf(t, other, func(c event.Change) bool { q, ok := c.(*event.QuestionDefined); return ok && q.Number == number })
@@ -526,7 +528,7 @@ func TestApply_ForgedFiniteResponses_AreRefused(t *testing.T) {
 		"names of fewer levels":           {sound: whole, forged: more(func(q *api.Question) { q.Mechanism.Outputs = q.Mechanism.Outputs[1:] }), why: "2 of its 3 levels"},
 		"a name twice":                    {sound: whole, forged: more(func(q *api.Question) { q.Name = "party" }), why: "defined twice"},
 	})
-	// Another mechanism of the question itself, which the responses then do not fit.
+	// A forged mechanism of the question, which the responses then do not match.
 	changed := slices.Clone(log)
 	i := indexOf(t, changed, func(c event.Change) bool { q, ok := c.(*event.QuestionDefined); return ok && q.Number == 1 })
 	q := finiteParty(t)
@@ -536,12 +538,12 @@ func TestApply_ForgedFiniteResponses_AreRefused(t *testing.T) {
 	wantForged(t, replayWhole(&kv.Memory{}, changed), "a response of")
 }
 
-// A chain with a response that its question cannot have, and a valid checksum: every call that
-// needs the response says so, and none panics.
+// If a chain has a response that its question cannot have, with a valid checksum, every call that
+// needs the response returns ErrCorrupt. None panics.
 func TestEveryCall_ImpossibleResponse_IsCorrupt(t *testing.T) {
 	bits := func(n int) event.Value { return event.Value{Bits: bitsOf(t, strings.Repeat("1", n))} }
 	oneMore := event.Value{Bits: bitsOf(t, chainOfMemory(t, village(t), 1, "ann").Levels[2].Response.Bits.String()+"1")}
-	type chain struct { // which is damaged, where, and what it can be asked for above and below
+	type chain struct { // the damaged one, the level, and levels that can be requested above and below
 		make             func(testing.TB) *kv.Memory
 		number           uint32
 		question, truth  string
@@ -556,7 +558,7 @@ func TestEveryCall_ImpossibleResponse_IsCorrupt(t *testing.T) {
 	for name, one := range map[string]struct {
 		chain
 		damage
-		tally damage // so that nothing else is wrong
+		tally damage // changed as well, so that only the chain is wrong
 	}{
 		"a bit too few":           {homes, lastIs(1, bits(villagers-1)), nil},
 		"a bit too many":          {homes, lastIs(1, bits(villagers+1)), nil},
@@ -618,8 +620,7 @@ func TestEveryCall_ImpossibleResponse_IsCorrupt(t *testing.T) {
 
 // Evidence.
 
-// officeOfSales is an office that has sold responses of ann, bob, cid and dan, who is forgotten,
-// and the receipt of a sale.
+// officeOfSales makes sales, forgets dan, and returns the receipt of a sale.
 func officeOfSales(t testing.TB, o *office, receipt uint64, sales ...api.SellRequest) (*office, evidence.Receipt) {
 	t.Helper()
 	for _, r := range sales {
@@ -631,7 +632,7 @@ func officeOfSales(t testing.TB, o *office, receipt uint64, sales ...api.SellReq
 	return o, receiptOf(t, o.Ledger, receipt)
 }
 
-// hamlet is an office that has sold homes in every way, and a receipt.
+// hamlet returns an office that has sold unary responses by every method, and a receipt.
 func hamlet(t testing.TB) (*office, evidence.Receipt) {
 	t.Helper()
 	o := newOffice(t, 1)
@@ -647,7 +648,7 @@ func hamlet(t testing.TB) (*office, evidence.Receipt) {
 	)
 }
 
-// gala is an office that has sold parties in every way, and a receipt.
+// gala returns an office that has sold outputs of a mechanism by every method, and a receipt.
 func gala(t testing.TB) (*office, evidence.Receipt) {
 	t.Helper()
 	o := newOffice(t, 1)
@@ -662,7 +663,7 @@ func gala(t testing.TB) (*office, evidence.Receipt) {
 	)
 }
 
-// cottage is an office that has sold one home, and the receipt.
+// cottage returns an office that has sold one unary response, and its receipt.
 func cottage(t testing.TB) (*office, evidence.Receipt) {
 	t.Helper()
 	o := newOffice(t, 1)
@@ -672,7 +673,8 @@ func cottage(t testing.TB) (*office, evidence.Receipt) {
 	return o, receiptOf(t, o.Ledger, 1)
 }
 
-// alteredTexts are a row of bits with one of them altered, one more and one less, and what is none.
+// alteredTexts returns texts of a row of bits with one bit altered, one more and one less, and
+// texts that are no bits.
 func alteredTexts(text string) (all []string) {
 	for i := range text {
 		for _, char := range "012x" {
@@ -688,9 +690,9 @@ func isFault(item int) func(evidence.Fault) bool {
 	return func(f evidence.Fault) bool { return f.Item == item }
 }
 
-// wantResponsesNamed alters each response of a receipt that is not erased: the faults are of that
-// response, or of the receipt as a whole, and say that it is no value of the question if it is
-// none.
+// wantResponsesNamed alters each response of a receipt that is not erased. The faults must be of
+// that response, or of the receipt as a whole. They must say whether the text is a value of the
+// question.
 func wantResponsesNamed(t *testing.T, o *office, r evidence.Receipt, texts func(string) []string, isValue func(string) bool) {
 	t.Helper()
 	for i, one := range r.Responses[:3] {
@@ -709,7 +711,7 @@ func wantResponsesNamed(t *testing.T, o *office, r evidence.Receipt, texts func(
 	}
 }
 
-// wantFactNamed alters an event of a statement.
+// wantFactNamed alters an event of a statement, and checks that a fault names that event.
 func wantFactNamed(t *testing.T, o *office, st evidence.Statement, i int, what string, change func(f *evidence.Fact)) {
 	t.Helper()
 	other := copyOf(t, st)
@@ -726,7 +728,7 @@ func TestUnaryReceipt_Altered_NamesTheFault(t *testing.T) {
 	altered(t, r, func(way string, other evidence.Receipt) {
 		n++
 		c := other.Verify(o.keys)
-		check.That(t, !c.OK() && len(c.Faults) != 0, "%s: nobody notices", way)
+		check.That(t, !c.OK() && len(c.Faults) != 0, "%s: the document verifies", way)
 	})
 	check.That(t, n >= 60, "only %d fields", n)
 	for _, encoding := range []string{"direct", "", "unary ", "Unary", "2"} {
@@ -771,11 +773,11 @@ func TestUnaryStatement_Altered_NamesTheFault(t *testing.T) {
 	small, _ := cottage(t)
 	whole := text(t, statementOf(t, small.Ledger, "ann's", "ann"))
 	step := oneIn(5)
-	for i := rand.IntN(step); i < len(whole); i += step { // a bit of each character: of a row of bits, the one that makes a 1 of a 0
+	for i := rand.IntN(step); i < len(whole); i += step { // one bit of each character: in a row of bits, it exchanges 0 and 1
 		data := slices.Clone(whole)
 		data[i] ^= 1
 		if got, err := evidence.ReadStatement(data); err == nil && got.Verify(small.keys).OK() {
-			t.Errorf("byte %d, in %q: nobody notices", i, around(whole, i))
+			t.Errorf("byte %d, in %q: the document verifies", i, around(whole, i))
 		}
 	}
 }
@@ -806,7 +808,7 @@ func TestDocuments_FiniteQuestion_AreSound(t *testing.T) {
 	wantClean(t, o.Ledger, api.VerifyRequest{})
 }
 
-// otherMechanisms are others than that of a question; among them none at all.
+// otherMechanisms returns mechanisms other than m, some of them invalid, and nil.
 func otherMechanisms(t testing.TB, m *api.Mechanism) map[string]*api.Mechanism {
 	t.Helper()
 	of := func(change func(m *api.Mechanism)) *api.Mechanism {
@@ -857,12 +859,12 @@ func TestFiniteReceipt_Altered_NamesTheFault(t *testing.T) {
 		changed := small
 		changed.Responses = other.Responses
 		c := changed.Verify(o.keys)
-		check.That(t, !c.OK() && len(c.Faults) != 0, "%s: nobody notices", way)
+		check.That(t, !c.OK() && len(c.Faults) != 0, "%s: the document verifies", way)
 	})
 	check.That(t, n >= 20, "only %d fields", n)
 }
 
-// A receipt whose mechanism is altered in JSON is not read, or is found out.
+// A receipt whose mechanism is altered in JSON is not read, or does not verify.
 func TestReceipt_MechanismAlteredInJSON_IsFound(t *testing.T) {
 	o, r := gala(t)
 	whole := string(text(t, r))
@@ -884,21 +886,21 @@ func TestReceipt_MechanismAlteredInJSON_IsFound(t *testing.T) {
 		"a name":          strings.Replace(whole, `"AB"`, `"BA"`, 1),
 		"more":            strings.Replace(whole, `{"levels"`, `{"more":1,"levels"`, 1),
 	} {
-		check.That(t, other != whole, "%s: there is no place for it", name)
+		check.That(t, other != whole, "%s: the change does not apply to the receipt", name)
 		got, err := evidence.ReadReceipt([]byte(other))
 		if name == "no channels" && (err == nil || !strings.Contains(err.Error(), "without the channels")) {
-			t.Errorf("%s: %v", name, err) // nobody looks for them
+			t.Errorf("%s: %v", name, err) // receipts leave out the channels
 		}
 		if err != nil {
 			wantErr(t, err, api.ErrInvalid)
 			continue
 		}
-		check.That(t, name == "a space" || !got.Verify(o.keys).OK(), "%s: nobody notices", name)
+		check.That(t, name == "a space" || !got.Verify(o.keys).OK(), "%s: the document verifies", name)
 		if name == "a space" && !got.Verify(o.keys).OK() {
 			t.Errorf("a space makes a fault: %q", faults(got.Verify(o.keys)))
 		}
 	}
-	// A receipt without any mechanism has no field for it.
+	// The receipt of a question without a mechanism has no such field.
 	plain := string(text(t, receiptOf(t, shop(t).Ledger, 1)))
 	check.That(t, !strings.Contains(plain, "mechanism"), "a receipt of values has a mechanism: %.300s", plain)
 }
@@ -935,7 +937,7 @@ func TestFiniteStatement_Altered_NamesTheFault(t *testing.T) {
 		other.Released[i].Response = map[bool]string{true: "B", false: "A"}[st.Released[i].Response == "A"]
 		wantFault(t, "another output released", other, o.keys, "released is not what the events come to")
 	}
-	// With other channels than the log's, too.
+	// The channels of a mechanism are checked, too.
 	channels := newOffice(t, 1)
 	define(t, channels.Ledger, fixture.Odds(t))
 	enroll(t, channels.Ledger, "odds", "9", "ann")
@@ -948,8 +950,8 @@ func TestFiniteStatement_Altered_NamesTheFault(t *testing.T) {
 	wantFault(t, "other channels", st, channels.keys, "altered")
 }
 
-// Nothing that a question with a mechanism comes to names a truth: of everybody the truth is value
-// "C".
+// No record, event or error of a question with a mechanism contains a true value, which here is
+// "truth C" for every object.
 func TestFiniteQuestion_RecordsAndErrors_HaveNoTrueValue(t *testing.T) {
 	o := newOffice(t, 1)
 	q := fixture.Party(t)
@@ -978,5 +980,5 @@ func TestFiniteQuestion_RecordsAndErrors_HaveNoTrueValue(t *testing.T) {
 			told = append(told, string(data))
 		}
 	}
-	check.That(t, !strings.Contains(strings.Join(told, ""), "truth "), "the log tells a truth: %.500s", told)
+	check.That(t, !strings.Contains(strings.Join(told, ""), "truth "), "the log has a true value: %.500s", told)
 }

@@ -25,7 +25,7 @@ import (
 	"github.com/sluicedp/sluice/ledger/journal/journaltest"
 )
 
-// updating is a store with other updates.
+// updating is a store with another Update.
 type updating struct {
 	kv.Store
 	update func(fn func(kv.Writer) error) error
@@ -33,13 +33,14 @@ type updating struct {
 
 func (u *updating) Update(fn func(kv.Writer) error) error { return u.update(fn) }
 
-// The first commit makes a journal and has the file name it. If that fails, the file does not come
-// to name a journal that is gone: it opens again, and the request that failed comes to a result.
+// The first commit creates a journal and records its name in the file. If that fails, or its
+// outcome is uncertain, the file never names a journal that was removed: it opens again, and the
+// request can be repeated.
 func TestAJournalThatTheFileMayNameIsNotRemoved(t *testing.T) {
 	for name, c := range map[string]struct {
-		fails error // as long as the test says so
-		done  bool  // the update is carried out all the same
-		goOn  bool  // without being opened again
+		fails error // the error of Update
+		done  bool  // the update is made nevertheless
+		goOn  bool  // the ledger does not stop
 	}{
 		"full":                      {syscall.ENOSPC, false, true},
 		"uncertain, not done":       {fmt.Errorf("%w: %w", kv.ErrUncertain, syscall.EIO), false, false},
@@ -83,7 +84,7 @@ func TestAJournalThatTheFileMayNameIsNotRemoved(t *testing.T) {
 	}
 }
 
-// portionsAside counts what a file has aside.
+// portionsAside counts the staged portions in a file.
 func portionsAside(t testing.TB, path string) (n int) {
 	t.Helper()
 	file := check.Value(bolt.Open(path, true))(t)
@@ -94,9 +95,9 @@ func portionsAside(t testing.TB, path string) (n int) {
 	return n
 }
 
-// Between any two transactions of a checkpoint a process may die, within Close, too: what it leaves
-// is the ledger, with its journal or, when the checkpoint says that there is none, without. Whoever
-// reads sees all of it, and whoever writes leaves nothing aside.
+// A process may die between any two transactions of a checkpoint, also inside Close. The file that
+// it leaves has the whole ledger, with its journal or, if the file names none, without. Opened for
+// writing, it has no staged portions afterwards.
 func TestWhatIsAsideIsTheLedger(t *testing.T) {
 	names := crowd(40)
 	path := votersFile(t, "9", names...)
@@ -132,20 +133,20 @@ func TestWhatIsAsideIsTheLedger(t *testing.T) {
 			wantWhole(fmt.Sprintf("copy %d, without its journal, read", i), without, Options{ReadOnly: true})
 			wantWhole(fmt.Sprintf("copy %d, without its journal", i), without, Options{})
 			if n := portionsAside(t, without); n > 0 {
-				t.Errorf("copy %d, without its journal, has %d portions aside when it was open for writing", i, n)
+				t.Errorf("copy %d, without its journal, has %d staged portions after it was open for writing", i, n)
 			}
 		} else {
 			wantErr(t, err, api.ErrJournal)
 		}
 		wantWhole(fmt.Sprintf("copy %d, read", i), at, Options{ReadOnly: true})
 		wantWhole(fmt.Sprintf("copy %d", i), at, Options{})
-		check.Equal(t, portionsAside(t, at), 0, "portions aside in copy %d when it was open for writing", i)
+		check.Equal(t, portionsAside(t, at), 0, "staged portions in copy %d after it was open for writing", i)
 	}
 	check.That(t, aside >= 3 && alone >= 3,
-		"of %d copies %d have something aside, and %d of these are whole without their journal", len(copies), aside, alone)
+		"of %d copies %d have staged portions, and %d of these are whole without their journal", len(copies), aside, alone)
 }
 
-// With no memory to speak of every commit is followed by a checkpoint, beside what comes next.
+// With a memory limit of one byte every commit is followed by a checkpoint. Nothing is lost.
 func TestALedgerWithHardlyAnyMemory(t *testing.T) {
 	names := crowd(300)
 	path := votersFile(t, "9", names...)
@@ -165,8 +166,8 @@ func TestALedgerWithHardlyAnyMemory(t *testing.T) {
 	check.That(t, o.Spent == eps(t, "3") && len(o.Chains[0].Levels) == 3, "there is %+v", o)
 }
 
-// lending is a store that writes over whatever it has lent to a transaction, once that has ended.
-// Files do so, too, but seldom.
+// lending is a store that overwrites all bytes that a transaction has read, as soon as it ends. A
+// file does that rarely.
 func lending(s kv.Store) kv.Store {
 	return &tapped{s, func() (tap, func()) {
 		var all [][]byte
@@ -182,8 +183,8 @@ func lending(s kv.Store) kv.Store {
 	}}
 }
 
-// What was read from the file is not used when its transaction has ended: another one may have
-// written over it.
+// Bytes read in a transaction are not used after its end, because another transaction may overwrite
+// them.
 func TestNothingIsUsedBehindItsTransaction(t *testing.T) {
 	names := crowd(20)
 	path := create(t)
@@ -215,14 +216,14 @@ func TestNothingIsUsedBehindItsTransaction(t *testing.T) {
 	for ev, err := range l.Events(t.Context(), 1) {
 		must(t, err)
 		if events++; ev.Number != uint64(events) {
-			t.Fatalf("event %d is told as %d", events, ev.Number)
+			t.Fatalf("event %d has the number %d", events, ev.Number)
 		}
 	}
 	wantClean(t, l, api.VerifyRequest{})
 	closed(t, l)
 }
 
-// replaceJournal has ways in which the journal beside a file may be replaced.
+// replaceJournal returns ways to replace the journal beside a file.
 func replaceJournal(t testing.TB, path string) map[string]func() {
 	dir := path + ".journal"
 	segment := filepath.Join(dir, "00000001.segment")
@@ -252,8 +253,8 @@ func replaceJournal(t testing.TB, path string) map[string]func() {
 	}
 }
 
-// Whatever comes next when the journal was replaced is not acknowledged, and what was acknowledged
-// before is in the file, also if the process ends without Close.
+// After the journal was replaced, no call is acknowledged. All that was acknowledged before is in
+// the file.
 func TestJournalReplaced_NextCall_StopsTheLedgerAndLosesNothing(t *testing.T) {
 	truth := sameTruth("yes")
 	file, options := busy(t)
@@ -283,7 +284,7 @@ func TestJournalReplaced_NextCall_StopsTheLedgerAndLosesNothing(t *testing.T) {
 					wantErr(t, check.Err(l.Release(t.Context(), releaseOf(t, "next", crowd(2)[1], "2"))), api.ErrReplaced)
 				}
 				wantErr(t, l.Close(), api.ErrReplaced)
-				must(t, os.RemoveAll(path+".journal")) // as a person would, who has read what to do
+				must(t, os.RemoveAll(path+".journal")) // as the error says
 				l = open(t, path, options)
 				check.Equal(t, release(t, l, releaseOf(t, "told", crowd(3)[2], "1.5")).Value, told.Value, "the response to the key, again")
 				wantClean(t, l, api.VerifyRequest{})
@@ -295,8 +296,8 @@ func TestJournalReplaced_NextCall_StopsTheLedgerAndLosesNothing(t *testing.T) {
 	}
 }
 
-// What was acknowledged after a copy was made is not lost when that copy takes the place of the
-// journal, and the process is killed as soon as it learns of it.
+// If an older copy replaces the journal, and the process is killed as soon as it notices, the file
+// does not open with that copy. Nothing that was acknowledged is lost.
 func TestJournalReplaced_ByAnOlderCopy_IsNotOpenedWithIt(t *testing.T) {
 	path := votersFile(t, "5", crowd(20)...)
 	l := open(t, path, Options{})
@@ -318,7 +319,8 @@ func TestJournalReplaced_ByAnOlderCopy_IsNotOpenedWithIt(t *testing.T) {
 	check.Equal(t, release(t, open(t, path, Options{}), releaseOf(t, "told", crowd(2)[1], "1")).Value, told.Value, "the response to the key, again")
 }
 
-// A checkpoint in the background that finds the journal replaced stops the ledger.
+// A checkpoint that finds the journal replaced stops the ledger. All that was acknowledged is in
+// the file.
 func TestJournalReplaced_CheckpointInTheBackground_StopsTheLedger(t *testing.T) {
 	path := votersFile(t, "5", crowd(20)...)
 	var log journalLog
@@ -332,7 +334,7 @@ func TestJournalReplaced_CheckpointInTheBackground_StopsTheLedger(t *testing.T) 
 	check.Equal(t, release(t, open(t, path, Options{}), releaseOf(t, "told", crowd(1)[0], "1")).Value, told.Value, "the response to the key, again")
 }
 
-// The journal may be on another disk: the path beside the file is a symbolic link then.
+// The journal may be on another disk if its path beside the file is a symbolic link.
 func TestOpen_JournalIsASymbolicLink_IsFollowed(t *testing.T) {
 	fast := filepath.Join(testenv.TempDir(t), "panel")
 	path := filepath.Join(testenv.TempDir(t), "ledger.db")
@@ -356,7 +358,7 @@ func TestOpen_JournalIsASymbolicLink_IsFollowed(t *testing.T) {
 	check.That(t, os.IsNotExist(err), "the journal is left: %v", err)
 }
 
-// named is a journal with another name.
+// named is a journal with a chosen name.
 type named struct {
 	journal.Journal
 	name string
@@ -364,8 +366,8 @@ type named struct {
 
 func (n named) Name() string { return n.name }
 
-// The file names its journal: a name that cannot be stored, or is none, would leave it open to any
-// journal, or to none.
+// The file records the name of its journal. A name that is empty or cannot be stored is refused:
+// the file would open with any journal, or with none.
 func TestOpen_JournalWithoutAUsableName_IsRefused(t *testing.T) {
 	for _, name := range []string{"", strings.Repeat("x", 257), "mine:\n1", "mine:\x00", "mine:\xff"} {
 		t.Run(fmt.Sprintf("%.10q", name), func(t *testing.T) {
@@ -377,12 +379,12 @@ func TestOpen_JournalWithoutAUsableName_IsRefused(t *testing.T) {
 			}})
 			wantErr(t, err, api.ErrInvalid)
 			check.That(t, err != nil && strings.Contains(err.Error(), "name of the journal"), "%v", err)
-			closed(t, open(t, path, Options{})) // the file names none
+			closed(t, open(t, path, Options{})) // the file names no journal
 		})
 	}
 }
 
-// stuck is a journal that returns the same place again and again.
+// stuck is a journal whose Read returns groups without end that do not advance.
 type stuck struct{ journal.Journal }
 
 func (s stuck) Read(_ context.Context, after journal.Position) iter.Seq2[journal.Group, error] {
@@ -392,11 +394,11 @@ func (s stuck) Read(_ context.Context, after journal.Position) iter.Seq2[journal
 	}
 }
 
-// A journal whose Read does not advance is damaged: it is not read for ever.
+// A journal whose Read does not advance is corrupt, and is not read forever.
 func TestOpen_JournalThatDoesNotAdvance_IsCorrupt(t *testing.T) {
 	path := votersFile(t, "5", crowd(1)...)
 	h := newHost()
-	closed(t, open(t, path, h.options())) // else the file names no journal, and none that goes on is read
+	closed(t, open(t, path, h.options())) // else the file names no journal, and the journal is not read
 	_, err := Open(t.Context(), path, Options{Journal: func(context.Context, journal.Wanted) (journal.Journal, error) { return stuck{h.one().Open()}, nil }})
 	if wantErr(t, err, api.ErrCorrupt); err != nil && !strings.Contains(err.Error(), "a group of 0 records") {
 		t.Errorf("%v; want a fault of the group", err)

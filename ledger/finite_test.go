@@ -25,11 +25,10 @@ import (
 	"github.com/sluicedp/sluice/rrchain/finite"
 )
 
-// Questions with a mechanism of their own do all that others do, at the ε of their levels. Their
-// law is in finite_law_test.go, what altered and forged records come to in
-// damage_responses_test.go.
+// Questions with a mechanism of their own support all requests, at the ε of their levels.
+// damage_responses_test.go has the tests of altered and forged records.
 
-// guests defines party and puts objects in it on the market, for 100 minor units of ε=1.
+// guests defines party and enrolls objects that are for sale at 100 minor units for ε=1.
 func guests(t testing.TB, l *Ledger, objects ...string) *Ledger {
 	t.Helper()
 	define(t, l, fixture.Party(t))
@@ -37,13 +36,13 @@ func guests(t testing.TB, l *Ledger, objects ...string) *Ledger {
 	return l
 }
 
-// partyOf asks for an object's party, which is C.
+// partyOf requests an object's party, which is C.
 func partyOf(t testing.TB, key, object, epsilon string) api.ReleaseRequest {
 	t.Helper()
 	return api.ReleaseRequest{Key: key, Question: "party", Object: object, Epsilon: eps(t, epsilon), Truth: sameTruth("C")}
 }
 
-// partiesOf asks for the parties of many objects, or of all.
+// partiesOf requests the parties of many objects, or of all.
 func partiesOf(t testing.TB, key, epsilon string, objects ...string) api.RaiseRequest {
 	t.Helper()
 	r := raiseOf(t, key, epsilon, objects...)
@@ -103,7 +102,7 @@ func TestWhatIsNoMechanismOfAQuestionIsInvalid(t *testing.T) {
 	}
 	named := func(names ...[]string) *api.Mechanism { return &api.Mechanism{Family: two(), Outputs: names} }
 	var large []*finite.Matrix
-	for i := 1; i <= 30; i++ { // each of them some 50 kB, with 4096 probabilities of many digits
+	for i := 1; i <= 30; i++ { // about 50 kB each, with 4096 probabilities of many digits
 		epsilon := fmt.Sprintf("0.%02d", i)
 		large = append(large, fixture.Subsets(t, 64, 1, epsilon))
 	}
@@ -147,8 +146,8 @@ func TestWhatIsNoMechanismOfAQuestionIsInvalid(t *testing.T) {
 	auditStore(t, l.engine.Store)
 }
 
-// The same question is the same with its encoding told or not, and with other channels; another
-// mechanism is another question. The channels that count are the first.
+// A question can be defined again with its encoding given or not, and with other channels: the
+// first channels stay. Another mechanism is refused.
 func TestAQuestionKeepsItsMechanism(t *testing.T) {
 	like := func(f *finite.Family, names ...[]string) api.Question {
 		q := api.Question{Name: "q", Values: []string{"no", "yes"}, Mechanism: &api.Mechanism{Family: f}}
@@ -194,7 +193,7 @@ func TestAQuestionKeepsItsMechanism(t *testing.T) {
 		}
 		auditStore(t, l.engine.Store)
 	}
-	// A question without a mechanism is none with one.
+	// A question without a mechanism cannot be defined again with one.
 	l := inMemory(t, Options{})
 	define(t, l, direct)
 	wantErr(t, l.DefineQuestion(t.Context(), "k", like(first)), api.ErrInvalid)
@@ -202,8 +201,8 @@ func TestAQuestionKeepsItsMechanism(t *testing.T) {
 
 // Requests.
 
-// What a raise costs is the difference of the levels' ε: also of what reservations hold, and of
-// what budgets refuse.
+// A raise costs the difference of the levels' ε. Reservations hold that difference, and refusals
+// report it.
 func TestARaiseOfAnOutputCostsTheDifference(t *testing.T) {
 	l := inMemory(t, Options{Now: epoch})
 	define(t, l, fixture.Party(t))
@@ -226,8 +225,8 @@ func TestARaiseOfAnOutputCostsTheDifference(t *testing.T) {
 	auditStore(t, l.engine.Store)
 }
 
-// An ε that is no level is invalid wherever a response is asked for, the text names the levels, and
-// nothing changes. Not even the host is asked.
+// Every request for a response at an ε that is no level returns ErrInvalid, which names the levels.
+// Nothing changes, and no true value is requested.
 func TestBetweenLevelsThereAreNoOutputs(t *testing.T) {
 	l := guests(t, inMemory(t, Options{Now: epoch}), "ann", "bob")
 	release(t, l, partyOf(t, "1", "ann", "1"))
@@ -260,7 +259,7 @@ func TestBetweenLevelsThereAreNoOutputs(t *testing.T) {
 			}
 		})
 	}
-	// An estimate of what cannot be there is one of no responses.
+	// An estimate at such an ε has no responses.
 	wantErr(t, check.Err(l.Estimate(t.Context(), api.EstimateRequest{Question: "party", Epsilon: eps(t, "1.5")})), api.ErrNoResponses)
 	all := responses(t, l, "party", eps(t, "1.5"))
 	check.That(t, len(all) == 0, "at ε=1.5 there is %v", all)
@@ -268,8 +267,8 @@ func TestBetweenLevelsThereAreNoOutputs(t *testing.T) {
 
 // Sweeps.
 
-// onStairs is a ledger in which objects release a party by ceilings that rise at whole days after
-// epoch, and its clock.
+// onStairs returns a ledger in which the ceilings of objects rise at whole days after epoch, and
+// its clock.
 func onStairs(t testing.TB, limit string, ceilings []string, objects ...string) (*Ledger, *fakeClock) {
 	t.Helper()
 	var steps []policy.Step
@@ -283,7 +282,7 @@ func onStairs(t testing.TB, limit string, ceilings []string, objects ...string) 
 	return l, clock
 }
 
-// levelsOf returns the levels of an object's chain, by rising ε, with the number of their events.
+// levelsOf returns the ε of the levels of an object's chain, in rising order.
 func levelsOf(t testing.TB, l *Ledger, name string) (text string) {
 	t.Helper()
 	for _, at := range objectOf(t, l, name).Chains[0].Levels {
@@ -292,9 +291,9 @@ func levelsOf(t testing.TB, l *Ledger, name string) (text string) {
 	return strings.TrimSpace(text)
 }
 
-// Each ceiling that was released takes a chain to the highest level at or below it, once: whether
-// the host sweeps every day or after a month, and whatever was sold before. Below the first level
-// there is nothing.
+// A sweep releases, for each ceiling of the calendar, the highest level at or below it, once. The
+// result is the same if the host sweeps every day or only at the end. Below the first level nothing
+// is released.
 func TestASweepReleasesTheLevelBelowEachCeiling(t *testing.T) {
 	names := []string{"ann", "bob", "cid"}
 	calendar := []string{"0.1", "0.499999999", "0.5", "0.75", "0.999999999", "1.25", "1.5", "3"}
@@ -313,7 +312,7 @@ func TestASweepReleasesTheLevelBelowEachCeiling(t *testing.T) {
 				check.Equal(t, levelsOf(t, l, one), want, "%s: on day %d %s has the levels", name, day, one)
 			}
 			if one := r.Questions[0]; len(one.Refused) != 0 || one.Raised+one.Unchanged != len(names) {
-				t.Errorf("%s: on day %d it came to %+v", name, day, r)
+				t.Errorf("%s: on day %d the result is %+v", name, day, r)
 			}
 			now := 0
 			for range strings.Fields(want) {
@@ -328,8 +327,8 @@ func TestASweepReleasesTheLevelBelowEachCeiling(t *testing.T) {
 	}
 }
 
-// What the host has raised before is there already; a sweep adds what lies below it, for nothing
-// and without the truth.
+// If the host has raised an object before, a sweep derives the levels below, free and without its
+// true value.
 func TestASweepBehindARaise(t *testing.T) {
 	l, clock := onStairs(t, "9", []string{"0.6", "1.5", "2.5"}, "ann", "bob")
 	clock.set(epoch().Add(48 * time.Hour))
@@ -349,21 +348,22 @@ func TestASweepBehindARaise(t *testing.T) {
 	wantClean(t, l, api.VerifyRequest{})
 }
 
-// A budget ends a sweep at the level before, and the refusal names the level, not the ceiling.
+// If the cap allows no more, a sweep ends at the level before, and the refusal names the level, not
+// the ceiling.
 func TestASweepRefusesALevelNotACeiling(t *testing.T) {
 	l, clock := onStairs(t, "1.9", []string{"0.75", "1.5", "3"}, "ann")
 	clock.set(epoch().Add(100 * time.Hour))
 	r := check.Value(l.Advance(t.Context(), api.AdvanceRequest{Key: "1", Truth: sameTruth("C")}))(t)
 	if left := r.Questions[0].Refused; len(left) != 1 || left[0].Asked != eps(t, "2") || left[0].Cost != eps(t, "1") || left[0].Reason != api.ObjectCap {
-		t.Errorf("it came to %+v", r)
+		t.Errorf("the result is %+v", r)
 	}
 	check.Equal(t, levelsOf(t, l, "ann"), "0.5 1", "ann has the levels")
 }
 
 // Keys.
 
-// Chains of a question with a mechanism begin without a noise key, also if the ledger has one;
-// others begin with it.
+// Chains of a question with a mechanism have no noise key, even if the ledger has one. Other chains
+// have it.
 func TestNoiseKeysAreNotForMechanisms(t *testing.T) {
 	l := inMemory(t, Options{NoiseKey: noiseKeys("2026")})
 	guests(t, l, "ann", "bob")
@@ -381,14 +381,14 @@ func TestNoiseKeysAreNotForMechanisms(t *testing.T) {
 	}
 	raise(t, l, partiesOf(t, "r", "1"))
 	auditLedger(t, l)
-	// Whoever opens it without the keys can go on.
+	// Such chains can be raised in a ledger that is opened without the noise keys.
 	l = openMemory(t, l.engine.Store, Options{})
 	raise(t, l, partiesOf(t, "r2", "2"))
 	raise(t, l, partiesOf(t, "r3", "0.5"))
 }
 
-// Two ledgers with one noise key and the same orders draw different outputs. They are the same for
-// all of 60 objects at ε=0.5 with a probability of (Σ p²)⁶⁰ < 0.19⁶⁰ < 10⁻⁴³.
+// Two ledgers with the same noise key and the same requests draw different outputs. The probability
+// that all 60 at ε=0.5 are equal is (Σ p²)⁶⁰ < 0.19⁶⁰ < 10⁻⁴³.
 func TestOutputsAreDrawnFromChance(t *testing.T) {
 	names := crowd(60)
 	came := make([]map[string]string, 2)
@@ -401,7 +401,7 @@ func TestOutputsAreDrawnFromChance(t *testing.T) {
 	check.That(t, !reflect.DeepEqual(came[0], came[1]), "two ledgers have drawn the same")
 }
 
-// A truth that is none of the values, or an output for a truth, is refused, and the error does not
+// A true value that is no value of the question, such as an output, is refused. The error does not
 // contain it.
 func TestAnOutputIsNoTruth(t *testing.T) {
 	l := guests(t, inMemory(t, Options{}), "ann")
@@ -417,9 +417,9 @@ func TestAnOutputIsNoTruth(t *testing.T) {
 
 // Estimates.
 
-// The estimate is unbiased: of 4,000 objects with planned truths, each share is found, within what
-// its Variance plans. Each estimate is a mean of so many bounded gains that the normal law holds
-// far out.
+// For 4,000 objects with known true values, each estimated share has the true mean and the
+// predicted variance. An estimate is a mean of so many bounded terms that the normal approximation
+// holds far into the tails.
 func TestFiniteEstimatesAreUnbiased(t *testing.T) {
 	names := crowd(4000)
 	shares, truths := []int{2200, 1200, 500, 100}, map[string]string{}
@@ -447,7 +447,7 @@ func TestFiniteEstimatesAreUnbiased(t *testing.T) {
 	}
 }
 
-// A mechanism that does not tell the inputs apart has responses, and no estimate.
+// A mechanism that does not distinguish all inputs gives responses, but no estimate.
 func TestAMechanismWithoutAnEstimate(t *testing.T) {
 	blind := fixture.Family(t, fixture.Matrix(t, "2/3 1/3", "1/2 1/2", "1/3 2/3"), fixture.Matrix(t, "4/5 1/5", "1/2 1/2", "1/5 4/5"))
 	l := inMemory(t, Options{})
@@ -471,7 +471,7 @@ func steadyOutputs(seed uint64) *finite.Sampler {
 	return &finite.Sampler{Random: exact.ReplayBits(func(p []byte) { _, _ = random.Read(p) })}
 }
 
-// A backup, a compacted copy and the file compacted in place have the mechanism and go on with it.
+// A backup, a compacted copy and the file compacted in place have the mechanism, and can be raised.
 func TestCopies_FiniteQuestion_GoOnWithTheMechanism(t *testing.T) {
 	dir := testenv.TempDir(t)
 	path := filepath.Join(dir, "ledger.db")
@@ -497,7 +497,8 @@ func TestCopies_FiniteQuestion_GoOnWithTheMechanism(t *testing.T) {
 	}
 }
 
-// Who comes back has the levels that were there before, and a raise goes on from them.
+// An object that withdraws and enrolls again has its former levels, and a raise continues from
+// them.
 func TestWithdraw_FiniteQuestionAndBack_KeepsTheLevels(t *testing.T) {
 	l := guests(t, newLedger(t), "bob")
 	release(t, l, partyOf(t, "1", "bob", "1"))
@@ -510,8 +511,8 @@ func TestWithdraw_FiniteQuestionAndBack_KeepsTheLevels(t *testing.T) {
 	check.That(t, o.Spent == eps(t, "2") && o.Chains[0].Levels[0].Response == before[0].Response, "bob is %+v", o)
 }
 
-// A chain of outputs is bound to its true value once, whatever is done without the truth key in
-// between.
+// A chain of outputs is bound to its true value once, even if the ledger was open without the truth
+// key in between.
 func TestTruthKey_LedgerOfOutputsReopened_BindsOnce(t *testing.T) {
 	path := create(t)
 	l := guests(t, open(t, path, Options{TruthKey: truthKey()}), "ann")

@@ -16,7 +16,7 @@ import (
 	"github.com/sluicedp/sluice/policy"
 )
 
-// groundMarket are the terms of cid, dan and eve of the ground, edited.
+// groundMarket returns the terms of cid and dan in the ground, edited.
 func groundMarket(t *testing.T, edit func(*policy.Market)) policy.Policy {
 	t.Helper()
 	return market(t, "1.5", func(m *policy.Market) {
@@ -25,10 +25,10 @@ func groundMarket(t *testing.T, edit func(*policy.Market)) policy.Policy {
 	})
 }
 
-// other is the number of the first policy that is defined behind the ground.
+// other is the number of the first policy that is defined after the ground.
 const other = 4
 
-// under defines policies, the first of which is number 4, before changes.
+// under puts definitions of policies before changes. The first policy has the number other.
 func under(policies []policy.Policy, changes ...event.Change) (all []event.Change) {
 	for i, p := range policies {
 		all = append(all, &event.PolicyDefined{Number: uint32(other + i), JSON: p.String()})
@@ -36,7 +36,7 @@ func under(policies []policy.Policy, changes ...event.Change) (all []event.Chang
 	return append(all, changes...)
 }
 
-// Other terms of bob, who has spent 0.1 of his cap of 2, and of others.
+// terms are forged changes of terms, most of them of bob, which has spent 0.1 of its cap of 2.
 func (g ground) terms(t *testing.T) map[string]pairOfLogs {
 	t.Helper()
 	to := func(name string, number uint32, limit, consent string) event.Change {
@@ -45,7 +45,7 @@ func (g ground) terms(t *testing.T) map[string]pairOfLogs {
 	one := func(name string, number uint32, limit, consent string) []event.Change {
 		return []event.Change{to(name, number, limit, consent)}
 	}
-	agreed := func(name string, p policy.Policy) pairOfLogs { // what goes with consent alone
+	agreed := func(name string, p policy.Policy) pairOfLogs { // a change that needs consent
 		return pairOfLogs{sound: under([]policy.Policy{p}, to(name, other, "2", "form 17")), forged: under([]policy.Policy{p}, to(name, other, "2", "")), why: `"` + name + `" in question 1, without consent`}
 	}
 	terms := func(edit func(*policy.Market)) pairOfLogs { return agreed("cid", groundMarket(t, edit)) }
@@ -72,8 +72,8 @@ func (g ground) terms(t *testing.T) map[string]pairOfLogs {
 		"no question":                  {sound: lower, forged: []event.Change{&event.TermsChanged{Object: "bob", Policy: 1, Cap: eps(t, "1")}}, why: "never enrolled"},
 		"a question that is not its":   {sound: lower, forged: []event.Change{&event.TermsChanged{Object: "bob", Question: 2, Policy: 1, Cap: eps(t, "1")}}, why: "never enrolled"},
 		"a stranger's":                 {sound: lower, forged: one("zoe", 1, "1", ""), why: "never enrolled"},
-		"those of nobody":              {sound: lower, forged: one("", 1, "1", ""), why: "never enrolled"},
-		"of who has withdrawn":         {sound: one("dan", 2, "1.5", ""), forged: one("dan", 2, "2.5", ""), why: "without consent"},
+		"of no object":                 {sound: lower, forged: one("", 1, "1", ""), why: "never enrolled"},
+		"withdrawn":                    {sound: one("dan", 2, "1.5", ""), forged: one("dan", 2, "2.5", ""), why: "without consent"},
 		"a ceiling raised":             {sound: under([]policy.Policy{policy.Fixed(eps(t, "0.5"))}, to("bob", other, "2", "")), forged: under([]policy.Policy{policy.Fixed(eps(t, "0.500000001"))}, to("bob", other, "2", "")), why: "without consent"},
 		"a ceiling raised, agreed to":  agreed("bob", policy.Fixed(eps(t, "0.500000001"))),
 		"no policy any more":           {sound: one("bob", 0, "2", "form 17"), forged: one("bob", 0, "2", ""), why: "without consent"},
@@ -100,8 +100,8 @@ func (g ground) terms(t *testing.T) map[string]pairOfLogs {
 		"released below what is spent": {sound: append(one("bob", 1, "0.05", ""), to("bob", 1, "1", "form 17"), release("bob", "0.3")), forged: append(one("bob", 1, "0.05", ""), release("bob", "0.000000001")), why: "more than its cap"},
 		"released above new terms":     {sound: under([]policy.Policy{policy.Fixed(eps(t, "0.25"))}, to("bob", other, "2", ""), release("bob", "0.15")), forged: under([]policy.Policy{policy.Fixed(eps(t, "0.25"))}, to("bob", other, "2", ""), release("bob", "0.150000001")), why: "above the ceiling of 0.25"},
 		"back under its former terms":  {sound: append(one("dan", 2, "1.5", ""), enrolment(t, "dan", 2, "1.5")), forged: append(one("dan", 2, "1.5", ""), enrolment(t, "dan", 2, "2")), why: "under other ceilings"},
-		"consent until a day":          {sound: sixth, forged: sixth, why: "without consent", soundAfter: 10 * time.Hour, after: 10*time.Hour - 1}, // when the ceiling is 1
-		"of who is forgotten":          {sound: append([]event.Change{g.forgottenEvent("bob")}, lower...), forged: append([]event.Change{g.forgottenEvent("bob")}, to("bob", 1, "2.5", "")), why: "without consent"},
+		"consent until a day":          {sound: sixth, forged: sixth, why: "without consent", soundAfter: 10 * time.Hour, after: 10*time.Hour - 1}, // at 10 hours the ceiling is 1
+		"forgotten":                    {sound: append([]event.Change{g.forgottenEvent("bob")}, lower...), forged: append([]event.Change{g.forgottenEvent("bob")}, to("bob", 1, "2.5", "")), why: "without consent"},
 	}
 }
 
@@ -115,13 +115,14 @@ func enrolment(t *testing.T, name string, number uint32, limit string) event.Cha
 	return &event.Enrolled{Object: name, Question: 1, Policy: number, Cap: eps(t, limit)}
 }
 
-// perNat are prices of so much for each nat, about.
+// perNat returns prices of about this amount for each nat.
 func perNat(t *testing.T, amount int64) []policy.Price {
 	t.Helper()
 	return []policy.Price{{Epsilon: eps(t, "1"), Amount: amount}, {Epsilon: eps(t, "1000"), Amount: 1000*amount - 99}}
 }
 
-// Deals with cid, whose response at 0.5 acme and zeta hold, for 50 each, and whose terms change.
+// dealsUnderOtherTerms are forged deals with cid, whose terms change. Its response at 0.5 was sold
+// to acme and zeta, for 50 each.
 func (g ground) dealsUnderOtherTerms(t *testing.T) map[string]pairOfLogs {
 	t.Helper()
 	to := func(number uint32, limit, consent string) event.Change {
@@ -130,14 +131,14 @@ func (g ground) dealsUnderOtherTerms(t *testing.T) map[string]pairOfLogs {
 	hold := func(number uint64, buyer uint32, epsilon string, price uint64, terms uint32) []event.Change {
 		return []event.Change{&event.Reserved{Deal: aSale(t, number, buyer, epsilon, price), Expires: epoch().Add(200 * time.Hour)}, &event.Held{Object: "cid", Sale: number, Price: price, Policy: terms}}
 	}
-	sale := func(number uint64, buyer uint32, epsilon string, price uint64) []event.Change { // of a response that is drawn
+	sale := func(number uint64, buyer uint32, epsilon string, price uint64) []event.Change { // of a drawn response
 		n := event.SaleTally{Draws: 1}
 		if buyer == acme || buyer == zeta {
 			n.Upgrades = 1
 		}
 		return []event.Change{&event.SaleMade{Deal: aSale(t, number, buyer, epsilon, price), Tally: n}, &event.Sold{Object: "cid", Sale: number, Price: price, Response: event.Response{Value: event.Value{Index: 1}, Method: event.MethodRaise}}}
 	}
-	again := func(changes []event.Change) []event.Change { // not drawn, but resold
+	again := func(changes []event.Change) []event.Change { // resold, not drawn
 		m, d := *changes[0].(*event.SaleMade), *changes[1].(*event.Sold)
 		m.Tally.Draws, m.Tally.Resales, d.Method = 0, 1, event.MethodResale
 		return []event.Change{&m, &d}
@@ -179,7 +180,7 @@ func (g ground) dealsUnderOtherTerms(t *testing.T) map[string]pairOfLogs {
 	}
 }
 
-// Whom an enrolment or a change of terms left out, and why.
+// refusedTerms are forged refusals of an enrollment or a change of terms.
 func (g ground) refusedTerms(t *testing.T) map[string]pairOfLogs {
 	t.Helper()
 	refused := func(r api.Refusal, first ...event.Change) []event.Change {
@@ -199,7 +200,7 @@ func (g ground) refusedTerms(t *testing.T) map[string]pairOfLogs {
 	lower := &event.TermsChanged{Object: "cid", Question: 1, Policy: 2, Cap: eps(t, "1.5")}
 	in := enrolment(t, "new", 0, "1")
 	raised := &event.Released{Object: "fay", Question: 1, Epsilon: eps(t, "0.3"), Response: event.Response{Value: event.Value{Index: 1}, Method: event.MethodRaise}}
-	told := func(r api.Refusal, c event.Change) pairOfLogs { // by the wrong sort of request
+	told := func(r api.Refusal, c event.Change) pairOfLogs { // in a request of the wrong kind
 		return pairOfLogs{settled: true, sound: refused(r), forged: refused(r, c), why: "refuses"}
 	}
 	return map[string]pairOfLogs{
@@ -211,16 +212,16 @@ func (g ground) refusedTerms(t *testing.T) map[string]pairOfLogs {
 		"consent for reasons without end": pair(higher, func(r *api.Refusal) { r.Why = strings.Repeat("w", 513) }, "a refusal says"),
 		"consent, and enrolling helps":    pair(consent, func(r *api.Refusal) { r.Remedy = "enrolling" }, "a refusal says"),
 		"consent, and nothing helps":      pair(higher, func(r *api.Refusal) { r.Remedy = "" }, "a refusal says"),
-		"consent of who is not there":     pair(higher, func(r *api.Refusal) { r.Object = "zoe" }, "a refusal says"),
+		"consent of a stranger":           pair(higher, func(r *api.Refusal) { r.Object = "zoe" }, "a refusal says"),
 		"consent, and something is spent": pair(higher, func(r *api.Refusal) { r.Spent = eps(t, "0.1") }, "a refusal says"),
 		"another cap than its own":        pair(limit, func(r *api.Refusal) { r.Ceiling = eps(t, "1") }, "a refusal says"),
 		"another cap that is its own":     pair(limit, func(r *api.Refusal) { r.Asked = eps(t, "2") }, "a refusal says"),
 		"another cap of 0":                pair(limit, func(r *api.Refusal) { r.Asked = eps(t, "0") }, "a refusal says"),
 		"another cap, and more is spent":  pair(limit, func(r *api.Refusal) { r.Spent = eps(t, "0.2") }, "a refusal says"),
-		"another cap of nobody":           pair(limit, func(r *api.Refusal) { r.Object = "new" }, "a refusal says"),
+		"another cap of a stranger":       pair(limit, func(r *api.Refusal) { r.Object = "new" }, "a refusal says"),
 		"another cap, and nothing helps":  pair(limit, func(r *api.Refusal) { r.Remedy = "" }, "a refusal says"),
 		"another policy, and less spent":  pair(policies, func(r *api.Refusal) { r.Spent = eps(t, "0.1") }, "a refusal says"),
-		"another policy of nobody":        pair(policies, func(r *api.Refusal) { r.Object, r.Spent = "zoe", eps(t, "0") }, "a refusal says"),
+		"another policy of a stranger":    pair(policies, func(r *api.Refusal) { r.Object, r.Spent = "zoe", eps(t, "0") }, "a refusal says"),
 		"another policy, and a reason":    pair(policies, func(r *api.Refusal) { r.Why = "it is another" }, "a refusal says"),
 		"never enrolled, and it is":       pair(stranger, func(r *api.Refusal) { r.Object = "bob" }, "a refusal says"),
 		"by a request about no question": {settled: true, sound: refused(limit), forged: func() []event.Change {
@@ -241,7 +242,8 @@ func (g ground) refusedTerms(t *testing.T) map[string]pairOfLogs {
 	}
 }
 
-// Many who withdraw together are counted; one who does so alone is not, and is named.
+// withdrawals are forgeries of requests that withdraw objects. A request about several objects
+// counts them; a request about one object names it.
 func (g ground) withdrawals(t *testing.T) map[string]pairOfLogs {
 	t.Helper()
 	gone := func(edit func(*event.Settled), objects ...string) []event.Change {
@@ -262,7 +264,8 @@ func (g ground) withdrawals(t *testing.T) map[string]pairOfLogs {
 	}
 }
 
-// captures are forgeries of whom a sale that was reserved leaves out: cid and eve were, at 0.25.
+// captures are forged captures of a reservation of cid and eve at 0.25, which differ in the objects
+// that they leave out.
 func (g ground) captures(t *testing.T) map[string]pairOfLogs {
 	t.Helper()
 	deal := func(objects, refused, price uint64) event.Deal {
@@ -304,8 +307,8 @@ func (g ground) captures(t *testing.T) map[string]pairOfLogs {
 	}
 }
 
-// A capture leaves out everybody who cannot answer any more, each in a way of its own. All of these
-// logs are sound: whole, and when somebody is forgotten whom they are about.
+// A partial capture leaves out the objects that can no longer answer, for different reasons. Each
+// log is sound, also after its objects are forgotten.
 func TestWhateverACaptureLeavesOutIsSound(t *testing.T) {
 	withdraws := func(t *testing.T, l *Ledger, name string) {
 		must(t, l.Withdraw(t.Context(), api.ObjectRequest{Key: "withdraws " + name, Object: name}))
@@ -324,25 +327,25 @@ func TestWhateverACaptureLeavesOutIsSound(t *testing.T) {
 	gone := func(t *testing.T, l *Ledger, name string) { forget(t, l, name) }
 	type step = func(*testing.T, *Ledger, string)
 	for name, one := range map[string]struct {
-		before map[string][]step // what becomes of whom, between reservation and capture
-		asked  map[string][]step // while the host is asked for truths
+		before map[string][]step // what happens to which object between reservation and capture
+		asked  map[string][]step // during the request for true values
 		untold string
-		left   int // how many the capture names that it leaves out
+		left   int // how many objects the capture reports as left out
 	}{
-		"nobody":                              {},
-		"one has no truth":                    {untold: "bob", left: 1},
-		"one withdraws":                       {before: map[string][]step{"bob": {withdraws}}, left: 1},
-		"one withdraws, and comes back":       {before: map[string][]step{"bob": {withdraws, back}}, left: 1},
-		"one begins an epoch":                 {before: map[string][]step{"bob": {renews}}, left: 1},
-		"one has a lower cap":                 {before: map[string][]step{"bob": {lowered}}, left: 1},
-		"one is forgotten":                    {before: map[string][]step{"bob": {gone}}},
-		"one is forgotten, and comes back":    {before: map[string][]step{"bob": {gone, back, answers}}},
-		"one is forgotten, two are out":       {before: map[string][]step{"ann": {withdraws}, "bob": {gone}, "cid": {renews}}, left: 2},
-		"two are forgotten":                   {before: map[string][]step{"ann": {gone}, "dan": {gone}}},
-		"one is forgotten while asked":        {asked: map[string][]step{"bob": {gone}}, left: 1},
-		"one is forgotten, another meanwhile": {before: map[string][]step{"ann": {gone}}, asked: map[string][]step{"dan": {gone}}, left: 1},
-		"one is forgotten and back meanwhile": {before: map[string][]step{"ann": {gone}}, asked: map[string][]step{"bob": {gone, back}}, left: 1},
-		"one withdraws meanwhile":             {asked: map[string][]step{"bob": {withdraws}}, untold: "ann", left: 2},
+		"none":                               {},
+		"one has no truth":                   {untold: "bob", left: 1},
+		"one withdraws":                      {before: map[string][]step{"bob": {withdraws}}, left: 1},
+		"one withdraws, and comes back":      {before: map[string][]step{"bob": {withdraws, back}}, left: 1},
+		"one begins an epoch":                {before: map[string][]step{"bob": {renews}}, left: 1},
+		"one has a lower cap":                {before: map[string][]step{"bob": {lowered}}, left: 1},
+		"one is forgotten":                   {before: map[string][]step{"bob": {gone}}},
+		"one is forgotten, and comes back":   {before: map[string][]step{"bob": {gone, back, answers}}},
+		"one is forgotten, two are out":      {before: map[string][]step{"ann": {withdraws}, "bob": {gone}, "cid": {renews}}, left: 2},
+		"two are forgotten":                  {before: map[string][]step{"ann": {gone}, "dan": {gone}}},
+		"one is forgotten while asked":       {asked: map[string][]step{"bob": {gone}}, left: 1},
+		"one forgotten, another while asked": {before: map[string][]step{"ann": {gone}}, asked: map[string][]step{"dan": {gone}}, left: 1},
+		"one forgotten, another and back":    {before: map[string][]step{"ann": {gone}}, asked: map[string][]step{"bob": {gone, back}}, left: 1},
+		"one withdraws while asked":          {asked: map[string][]step{"bob": {withdraws}}, untold: "ann", left: 2},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := &kv.Memory{}
@@ -381,8 +384,8 @@ func TestWhateverACaptureLeavesOutIsSound(t *testing.T) {
 	}
 }
 
-// holds are reservations that a ceiling or a cap has no room for. cid has spent 0.5, of a cap of 2
-// and a ceiling of 1.5; eve has a share of 0.5 for each buyer.
+// holds are forged reservations above a ceiling or a cap. cid has spent 0.5, of a cap of 2 and a
+// ceiling of 1.5. eve has a share of 0.5 for each buyer.
 func (g ground) holds(t *testing.T) map[string]pairOfLogs {
 	t.Helper()
 	hold := func(name string, question uint32, number uint64, buyer uint32, epsilon string, price uint64, terms uint32) []event.Change {
@@ -409,8 +412,7 @@ func (g ground) holds(t *testing.T) map[string]pairOfLogs {
 	}
 }
 
-// The last that an object has left can be reserved, whatever happened before: no log with that is
-// refused.
+// All of an object's headroom can be reserved, after any of these histories, and the log is sound.
 func TestWhateverCanBeReservedIsSound(t *testing.T) {
 	now, run := epoch(), t // the subtest
 	var l *Ledger
@@ -475,7 +477,7 @@ func TestWhateverCanBeReservedIsSound(t *testing.T) {
 	timed := check.Value(policy.Min(fixed, days))(t)
 	for name, steps := range map[string][]func(){
 		"all at once":                          {holds("vote", "acme", "1.5", "ann"), refused("vote", "acme", "1.500000001", "ann"), holds("vote", "zeta", "1.5", "ann")},
-		"behind what was raised":               {raises("0.7", "ann"), holds("vote", "acme", "1.5", "ann"), holds("vote", "zeta", "0.2", "ann")},
+		"after a raise":                        {raises("0.7", "ann"), holds("vote", "acme", "1.5", "ann"), holds("vote", "zeta", "0.2", "ann")},
 		"two questions":                        {in("smoker", "ann", fixed), holds("vote", "acme", "1.2", "ann"), refused("smoker", "zeta", "0.800000001", "ann"), holds("smoker", "zeta", "0.8", "ann"), captures(1), captures(2)},
 		"two questions, one more of the first": {in("smoker", "ann", fixed), holds("smoker", "zeta", "0.8", "ann"), holds("vote", "acme", "0.5", "ann"), holds("vote", "acme", "1.2", "ann"), captures(3), captures(1), captures(2)},
 		"two questions, one of them raised":    {in("smoker", "ann", fixed), holds("vote", "acme", "1.2", "ann"), raises("0.7", "ann"), refused("smoker", "zeta", "0.800000001", "ann"), holds("smoker", "zeta", "0.8", "ann"), captures(1), captures(2)},

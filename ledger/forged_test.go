@@ -18,14 +18,14 @@ import (
 	"github.com/sluicedp/sluice/policy"
 )
 
-// Invariant 9, against whoever can write the file: a log that no ledger can have written is
-// refused, although every record of it is in order and all hashes fit. Each forgery stands next to
-// what it was made from, which is sound and differs from it in the one thing that is forged.
+// Invariant 9, against an attacker who can write the file: a log that no ledger can have written is
+// refused, even if every record is valid and all hashes match. Each forgery is next to the sound
+// events that it was made from, which differ only in what is forged.
 
-// ground is a sound log that all forgeries begin with.
+// ground is a sound log. All forgeries are appended to it.
 type ground struct {
 	log       []event.Event
-	stated    map[string]event.Stated    // sound statements about the objects, to follow on it
+	stated    map[string]event.Stated    // sound statements about the objects, to append to it
 	forgotten map[string]event.Forgotten // likewise
 }
 
@@ -33,13 +33,13 @@ type ground struct {
 //
 //	ann, bob  vote, up to ε=0.5 and after 10 hours up to 1; ann has answered at 0.25, both a query at 0.1
 //	ann       smoker, with no policy
-//	cid, dan  vote, on the market; cid at 0.5 is held by acme and zeta, as many as may; dan has withdrawn
-//	eve       vote, on the market, with half of ε=1 for each order
+//	cid, dan  vote, for sale; acme and zeta hold cid at 0.5, which is the limit; dan has withdrawn
+//	eve       vote, for sale, with half of ε=1 for each order
 //	fay       vote, with no policy
-//	zoe       a stranger, who was refused
+//	zoe       a stranger, not enrolled, that was refused
 //
-// The buyers are acme, zeta, hooli and initech, whom the terms bar; the sales are 1 and 2. All of
-// it happened at epoch.
+// The buyers are acme, zeta, hooli, and initech, which the terms bar. The sales are 1 and 2. All
+// events are at epoch.
 func newGround(t *testing.T, truthKey []byte) ground {
 	t.Helper()
 	s := &kv.Memory{}
@@ -60,7 +60,7 @@ func newGround(t *testing.T, truthKey []byte) ground {
 	enrollUnder(t, l, "vote", terms, "2", "cid", "dan")
 	enrollUnder(t, l, "vote", unlocked, "2", "eve")
 	enroll(t, l, "vote", "2", "fay")
-	for i, name := range []string{"hooli", "initech"} { // who have bought nothing
+	for i, name := range []string{"hooli", "initech"} { // buyers that have bought nothing
 		_, _, err = l.engine.Submit(t.Context(), func(s *state.State) ([]event.Change, error) {
 			return []event.Change{&event.BuyerNamed{Number: uint32(i + 1), Name: name}, &event.Settled{Key: name, Digest: [32]byte{1}, First: s.Counters.Events + 1, Final: true}}, nil
 		})
@@ -92,7 +92,7 @@ const (
 	third                      = 3          // the number of the next sale
 )
 
-// end settles a request that begins behind the ground.
+// end settles a request that begins after the ground.
 func (g ground) end(edits ...func(*event.Settled)) event.Change {
 	c := &event.Settled{Key: "x", Digest: [32]byte{1}, First: fillFirst, Final: true, Spent: fillSpent}
 	for _, edit := range edits {
@@ -101,8 +101,8 @@ func (g ground) end(edits ...func(*event.Settled)) event.Change {
 	return c
 }
 
-// withSettled puts behind the events of each request, of which the first has a number, the one that
-// settles it, unless there is one.
+// withSettled appends to the events of each request the event that settles it, unless it is there
+// already. number is that of the first event.
 func withSettled(number uint64, changes []event.Change) (all []event.Change) {
 	first := number
 	for i, c := range changes {
@@ -131,7 +131,8 @@ func withSettled(number uint64, changes []event.Change) (all []event.Change) {
 	return all
 }
 
-// endsRequest tells whether an event is the last one of a request, but for the one that settles it.
+// endsRequest reports whether an event is the last one of a request before the event that settles
+// it.
 func endsRequest(c event.Change, next event.Kind, after event.Change) bool {
 	goesOn := map[event.Kind][]event.Kind{
 		event.KindPolicy: {event.KindEnrolled, event.KindTerms}, event.KindBuyer: {event.KindReserved, event.KindSale}, event.KindBound: {event.KindBound, event.KindReleased, event.KindCharged, event.KindSale, event.KindSettled},
@@ -149,7 +150,7 @@ func endsRequest(c event.Change, next event.Kind, after event.Change) bool {
 	return next != event.KindSettled && !slices.Contains(goesOn[c.Kind()], next)
 }
 
-// settledAccount adds what an event of a request comes to.
+// settledAccount adds an event of a request to what the settled event counts.
 func settledAccount(c *event.Settled, one event.Change, number uint64) {
 	switch one := one.(type) {
 	case *event.Enrolled:
@@ -181,13 +182,13 @@ func verdictOf(m event.Method) event.Verdict {
 	return map[event.Method]event.Verdict{event.MethodRaise: event.Drawn, event.MethodResale: event.Reused, event.MethodDegrade: event.Derived, event.MethodInsert: event.Derived}[m]
 }
 
-// pairOfLogs is a forgery, and what it was made from.
+// pairOfLogs has the events of a forgery, and the sound events that it was made from.
 type pairOfLogs struct {
 	sound, forged []event.Change
 	why           string
 	after         time.Duration // of the forged one, since epoch
 	soundAfter    time.Duration // of the sound one, if that is at another time
-	settled       bool          // the changes have the events that settle them
+	settled       bool          // the changes include the events that settle them
 }
 
 func (g ground) sales(t *testing.T) map[string]pairOfLogs {
@@ -234,7 +235,7 @@ func (g ground) sales(t *testing.T) map[string]pairOfLogs {
 	sameAgain := event.Response{Value: fresh.Value, Method: event.MethodResale}
 	bothReserve := slices.Concat(reserving(third, hooli, 75), reserving(third+1, acme, 25))
 	bothBuy := slices.Concat(bothReserve, taking(third, hooli, 75, fresh), taking(third+1, acme, 25, sameAgain))
-	eve := func(e1, e2 string, price uint64) []event.Change { // two orders for eve, of different buyers
+	eve := func(e1, e2 string, price uint64) []event.Change { // two orders for eve, by different buyers
 		second := aSale(t, third+1, zeta, e2, price)
 		return append(sale(of(acme, e1, 50), draw, "eve", fresh), &event.SaleMade{Deal: second, Tally: draw}, &event.Sold{Object: "eve", Sale: third + 1, Price: price, Response: fresh})
 	}
@@ -265,8 +266,8 @@ func (g ground) sales(t *testing.T) map[string]pairOfLogs {
 		"settles another's sale":        {sound: settledSale(0, ended(third, 0)), forged: settledSale(0, ended(2, 0)), why: "settles sale 2, which is another's"},
 		"settles no sale":               {sound: settledSale(0, ended(third, 0)), forged: settledSale(0, ended(third+1, 0)), why: "settles sale 4, which is another's"},
 		"one left out":                  {sound: settledSale(1, ended(third, 1), refusal("zoe")), forged: settledSale(0, ended(third, 1), refusal("zoe")), why: "settles sale 3, which is another's"},
-		"somebody else left out":        {sound: settledSale(0, ended(third, 0)), forged: settledSale(1, ended(third, 0), &event.Withdrawn{Object: "bob"}), why: "settles sale 3, which is another's"},
-		"nobody left out":               {sound: settledSale(0, ended(third, 0)), forged: settledSale(1, ended(third, 0)), why: "settles sale 3, which is another's"},
+		"another left out":              {sound: settledSale(0, ended(third, 0)), forged: settledSale(1, ended(third, 0), &event.Withdrawn{Object: "bob"}), why: "settles sale 3, which is another's"},
+		"none left out":                 {sound: settledSale(0, ended(third, 0)), forged: settledSale(1, ended(third, 0)), why: "settles sale 3, which is another's"},
 		"sold when it has closed":       {sound: sale(of(hooli, "1", 100), draw, "cid", fresh), forged: sale(of(hooli, "1", 100), draw, "cid", fresh), why: "it is not for sale", soundAfter: 100*time.Hour - 1, after: 100 * time.Hour},
 		"held when it has closed":       {sound: hold(of(hooli, "1", 100), "cid"), forged: hold(of(hooli, "1", 100), "cid"), why: "it is not for sale", soundAfter: 100*time.Hour - 1, after: 100 * time.Hour},
 		"settled late": {
@@ -276,8 +277,8 @@ func (g ground) sales(t *testing.T) map[string]pairOfLogs {
 	}
 }
 
-// A capture counts who else has reserved the level, also if the event by which it was reserved did
-// not; and an object of it costs no more than was reserved, whatever the terms have become.
+// A capture is refused if, by now, more buyers have reserved the level than the terms allow, or if
+// the object costs more than was reserved.
 func TestACaptureIsComparedWithItsReservation(t *testing.T) {
 	g := newGround(t, nil)
 	d := aSale(t, third, hooli, "0.75", 75)
@@ -309,7 +310,7 @@ func TestACaptureIsComparedWithItsReservation(t *testing.T) {
 			must(t, err)
 			dearer := market(t, "1.5", func(m *policy.Market) { m.Floor = 76 })
 			must(t, s.Put(state.BucketPolicies, state.PolicyNumberKey(c.Policy), []byte(dearer.String())))
-			// What the sale as a whole may cost was higher, for others.
+			// The reserved price of the whole sale is higher, because of other objects.
 			r := check.Value(s.Sale(third))(t)
 			r.Price = 100
 			must(t, s.PutSale(third, r))
@@ -388,7 +389,7 @@ func (g ground) definitions(t *testing.T) map[string]pairOfLogs {
 	}
 }
 
-// policy returns what the ground says of a policy.
+// policy returns the JSON of a policy of the ground.
 func (g ground) policy(t *testing.T, number uint32) string {
 	t.Helper()
 	i := indexOf(t, g.log, func(c event.Change) bool { p, ok := c.(*event.PolicyDefined); return ok && p.Number == number })
@@ -414,7 +415,7 @@ func (g ground) draws(t *testing.T) map[string]pairOfLogs {
 		})}
 	}
 	nothing := func(*event.Answered) {}
-	// A raise of the former answer from ε=0.1, which costs everybody the difference.
+	// A raise of the former answer from ε=0.1, which costs each object the difference.
 	to := func(epsilon, cost string, how event.Method, edit func(*event.Answered)) (changes []event.Change) {
 		if cost != "" {
 			changes = []event.Change{charge("ann", cost), charge("bob", cost)}
@@ -445,7 +446,7 @@ func (g ground) draws(t *testing.T) map[string]pairOfLogs {
 	return map[string]pairOfLogs{
 		"about others":                   {sound: both, forged: partly(event.PanelOf([]string{"bob", "fay"})), why: "are not those it is about, without 0"},
 		"about one more, left out":       {sound: leaving, forged: partly(three), why: "are not those it is about, without 0"},
-		"about somebody else, left out":  {sound: leaving, forged: partly(three, "zac"), why: "who was charged for the answer and who was refused"},
+		"about another, left out":        {sound: leaving, forged: partly(three, "zac"), why: "who was charged for the answer and who was refused"},
 		"one more is left out":           {sound: leaving, forged: partly(three, "zac", "zoe"), why: "who was charged for the answer and who was refused"},
 		"left out of a whole answer":     {sound: both, forged: partly(event.PanelOf([]string{"ann", "bob"}), "zoe"), why: "are not those it is about, without 1"},
 		"left out, and it is whole":      {sound: leaving, forged: partly(event.PanelOf([]string{"ann", "bob", "zoe"}), "zoe"), why: "who was charged for the answer and who was refused"},
@@ -469,7 +470,7 @@ func (g ground) draws(t *testing.T) map[string]pairOfLogs {
 		"charged after it has gone":      {sound: answer, forged: []event.Change{charge("dan", "0.1"), bobs}, why: "after it has withdrawn"},
 		"a larger panel":                 {sound: answer, forged: []event.Change{answer[0], with(*bobs, func(a *event.Answered) { a.Objects = 2 })}, why: "not everybody in the panel of 2"},
 		"a smaller panel":                {sound: both, forged: []event.Change{both[0], both[1], bobs}, why: "not everybody in the panel of 1"},
-		"a panel of nobody":              {sound: answer, forged: []event.Change{with(*bobs, func(a *event.Answered) { a.Objects = 0 })}, why: "about 0 objects"},
+		"a panel of no object":           {sound: answer, forged: []event.Change{with(*bobs, func(a *event.Answered) { a.Objects = 0 })}, why: "about 0 objects"},
 		"a free answer":                  {sound: answer, forged: []event.Change{bobs}, why: "not everybody in the panel of 1"},
 		"an answer that cannot be":       {sound: answer, forged: []event.Change{answer[0], with(*bobs, func(a *event.Answered) { a.Output = 3 })}, why: "3"},
 		"a query that there is not":      {sound: answer, forged: []event.Change{answer[0], with(*bobs, func(a *event.Answered) { a.Query = "loser" })}, why: "loser"},
@@ -564,7 +565,7 @@ func (g ground) requests(t *testing.T) map[string]pairOfLogs {
 		"refused by no request":       {sound: append(left("zoe"), refused(1)), forged: left("zoe"), why: "1 refusals"},
 		"refused, and then something": {sound: append([]event.Change{&event.Withdrawn{Object: "bob"}}, append(left("zoe"), refused(1))...), forged: append(left("zoe"), &event.Withdrawn{Object: "bob"}, refused(1)), why: "1 objects are refused by no request"},
 		"a name that cannot be":       {sound: append(left("new"), refused(1)), forged: append(left("ne\nw"), refused(1)), why: "control character"},
-		"nobody is refused":           {sound: append(left("new"), refused(1)), forged: append(left(""), refused(1)), why: "is empty"},
+		"no object is refused":        {sound: append(left("new"), refused(1)), forged: append(left(""), refused(1)), why: "is empty"},
 		"begun by no event":           {sound: []event.Change{g.end()}, forged: []event.Change{g.end(func(c *event.Settled) { c.First = 0 })}, why: "begun by event 0"},
 		"begun after its end":         {sound: []event.Change{g.end()}, forged: []event.Change{g.end(func(c *event.Settled) { c.First = next + 1 })}, why: "begun by event"},
 		"answered after its end":      {sound: []event.Change{again(answer)}, forged: []event.Change{again(next)}, why: "settles the answer of event"},
@@ -573,10 +574,10 @@ func (g ground) requests(t *testing.T) map[string]pairOfLogs {
 		"answered again, and drawn":   {sound: []event.Change{again(answer)}, forged: []event.Change{g.end(func(c *event.Settled) { c.Answer, c.Counts = answer, event.Counts{event.Drawn: 1} })}, why: "counts [1 0 0]"},
 		"answered again, without zoe": {sound: []event.Change{again(answer)}, forged: append(left("zoe"), g.end(func(c *event.Settled) { c.Answer, c.Counts, c.Refused = answer, event.Counts{event.Reused: 1}, 1 })), why: "left out 0, or others"},
 		"at an end, and not":          {sound: []event.Change{g.end(func(c *event.Settled) { c.Final, c.Object = false, "ann" })}, forged: []event.Change{g.end(func(c *event.Settled) { c.Object = "ann" })}, why: "settled as one that it is not"},
-		"stands at an odd name":       {sound: []event.Change{g.end(func(c *event.Settled) { c.Final, c.Object = false, "fay" })}, forged: []event.Change{g.end(func(c *event.Settled) { c.Final, c.Object = false, "\t" })}, why: "cannot end with"},
+		"ends with an odd name":       {sound: []event.Change{g.end(func(c *event.Settled) { c.Final, c.Object = false, "fay" })}, forged: []event.Change{g.end(func(c *event.Settled) { c.Final, c.Object = false, "\t" })}, why: "cannot end with"},
 		"done twice":                  {sound: []event.Change{g.end(func(c *event.Settled) { c.Final, c.Object = false, "ann" }), g.end()}, forged: []event.Change{g.end(), g.end()}, why: `request "x" is settled twice`},
 		"a part of other objects":     {sound: []event.Change{g.end(func(c *event.Settled) { c.Final, c.Object = false, "ann" }), g.end()}, forged: []event.Change{g.end(func(c *event.Settled) { c.Final, c.Object = false, "ann" }), g.end(func(c *event.Settled) { c.Through = 1 })}, why: "of objects up to event 1"},
-		"a part that stands still":    {sound: append(part(1), later(2)...), forged: append(part(1), later(1)...), why: "has dealt with 1 objects, with 1 of them before and 1 now"},
+		"a part without progress":     {sound: append(part(1), later(2)...), forged: append(part(1), later(1)...), why: "has dealt with 1 objects, with 1 of them before and 1 now"},
 		"a part of another":           {sound: []event.Change{g.end(func(c *event.Settled) { c.Final, c.Object = false, "ann" }), g.end()}, forged: []event.Change{g.end(func(c *event.Settled) { c.Final, c.Object = false, "ann" }), g.end(func(c *event.Settled) { c.Digest[0]++ })}, why: `request "x" is settled twice`},
 	}
 }
@@ -617,30 +618,30 @@ func (g ground) ends(t *testing.T) map[string]pairOfLogs {
 		"one chain for another": {sound: all, forged: forgets(ann, func(c *event.Forgotten) {
 			c.Chains[1].Spent, c.Chains[0].Spent = one, state.Minus(c.Chains[0].Spent, one)
 		}), why: "has not spent"},
-		"a chain under another policy":   {sound: all, forged: forgets(ann, func(c *event.Forgotten) { c.Chains[0].Policy = 2 }), why: "leaves other terms behind than it had"},
-		"a chain without its policy":     {sound: all, forged: forgets(ann, func(c *event.Forgotten) { c.Chains[0].Policy = 0 }), why: "leaves other terms behind than it had"},
-		"a chain under no known policy":  {sound: all, forged: forgets(ann, func(c *event.Forgotten) { c.Chains[0].Policy = 4 }), why: "leaves a chain of question 1 under policy 4"},
-		"a chain of no known question":   {sound: all, forged: forgets(ann, func(c *event.Forgotten) { c.Chains = append(c.Chains, event.Remnant{Question: 3}) }), why: "leaves a chain of question 3"},
-		"a chain of no question":         {sound: all, forged: forgets(ann, func(c *event.Forgotten) { c.Chains[0].Question = 0 }), why: "leaves a chain of question 0"},
-		"a chain left out":               {sound: all, forged: forgets(ann, func(c *event.Forgotten) { c.Chains = c.Chains[:1] }), why: "what it has not spent"},
-		"chains out of order":            {sound: all, forged: forgets(ann, func(c *event.Forgotten) { slices.Reverse(c.Chains) }), why: "leaves a chain of question 1"},
-		"a chain twice":                  {sound: all, forged: forgets(ann, func(c *event.Forgotten) { c.Chains[1] = event.Remnant{Question: 1, Policy: 1, Spent: eps(t, "0")} }), why: "leaves a chain of question 1"},
-		"a chain that there is not":      {sound: forgets(g.forgotten["bob"], func(*event.Forgotten) {}), forged: forgets(g.forgotten["bob"], func(c *event.Forgotten) { c.Chains = append(c.Chains, event.Remnant{Question: 2}) }), why: "has not spent"},
-		"a stranger with a cap":          {sound: stranger, forged: forgets(zoe, func(c *event.Forgotten) { c.Cap = one }), why: "leaves behind what it cannot have"},
-		"a stranger with earnings":       {sound: stranger, forged: forgets(zoe, func(c *event.Forgotten) { c.Earned = 1 }), why: "leaves behind what it cannot have"},
-		"a stranger with a chain":        {sound: stranger, forged: forgets(zoe, func(c *event.Forgotten) { c.Cap, c.Chains = one, []event.Remnant{{Question: 1}} }), why: "has not spent"},
-		"a stranger with a chain, 2":     {sound: stranger, forged: forgets(zoe, func(c *event.Forgotten) { c.Chains = []event.Remnant{{Question: 1}} }), why: "leaves behind what it cannot have"},
-		"a stranger with more events":    {sound: stranger, forged: forgets(zoe, func(c *event.Forgotten) { c.Events++ }), why: "events are forgotten"},
-		"somebody of whom nothing is":    {sound: stranger, forged: forgets(zoe, func(c *event.Forgotten) { c.Object = "new" }), why: "events are forgotten"},
-		"somebody of whom nothing is, 2": {sound: stranger, forged: forgets(zoe, func(c *event.Forgotten) { c.Object, c.Events = "new", 0 }), why: "leaves behind what it cannot have"},
-		"forgotten without a name":       {sound: stranger, forged: forgets(zoe, func(c *event.Forgotten) { c.Object = "" }), why: "is empty"},
-		"forgotten twice":                {sound: all, forged: append(slices.Clone(all), all...), why: "events are forgotten"},
-		"forgotten twice of no events":   {sound: all, forged: append(slices.Clone(all), forgets(ann, func(c *event.Forgotten) { c.Events = 0 })...), why: "leaves behind what it cannot have"},
-		"a response of the forgotten":    {sound: all, forged: append(slices.Clone(all), &event.Released{Object: "ann", Question: 1, Epsilon: eps(t, "0.3"), Response: event.Response{Value: event.Value{Index: 1}, Method: event.MethodRaise}}), why: "after it has withdrawn"},
-		"the forgotten spend it again":   {sound: append(slices.Clone(all), &event.Enrolled{Object: "ann", Question: 2, Policy: 0, Noise: 0, Cap: eps(t, "2")}, &event.Released{Object: "ann", Question: 2, Epsilon: eps(t, "1.65"), Response: event.Response{Value: event.Value{Index: 1}, Method: event.MethodRaise}}), forged: append(slices.Clone(all), &event.Enrolled{Object: "ann", Question: 2, Policy: 0, Noise: 0, Cap: eps(t, "2")}, &event.Released{Object: "ann", Question: 2, Epsilon: eps(t, "1.650000001"), Response: event.Response{Value: event.Value{Index: 1}, Method: event.MethodRaise}}), why: "more than its cap"},
-		"and under the same ceiling":     {sound: append(slices.Clone(all), &event.Enrolled{Object: "ann", Question: 1, Policy: 1, Noise: 0, Cap: eps(t, "2")}, &event.Released{Object: "ann", Question: 1, Epsilon: eps(t, "0.15"), Response: event.Response{Value: event.Value{Index: 1}, Method: event.MethodRaise}}), forged: append(slices.Clone(all), &event.Enrolled{Object: "ann", Question: 1, Policy: 1, Noise: 0, Cap: eps(t, "2")}, &event.Released{Object: "ann", Question: 1, Epsilon: eps(t, "0.150000001"), Response: event.Response{Value: event.Value{Index: 1}, Method: event.MethodRaise}}), why: "above the ceiling of 0.5"},
-		"back under another policy":      {sound: append(slices.Clone(all), &event.Enrolled{Object: "ann", Question: 1, Policy: 1, Noise: 0, Cap: eps(t, "2")}), forged: append(slices.Clone(all), &event.Enrolled{Object: "ann", Question: 1, Policy: 2, Noise: 0, Cap: eps(t, "2")}), why: "under other ceilings"},
-		"back with another cap":          {sound: append(slices.Clone(all), &event.Enrolled{Object: "ann", Question: 1, Policy: 1, Noise: 0, Cap: eps(t, "2")}), forged: append(slices.Clone(all), &event.Enrolled{Object: "ann", Question: 1, Policy: 1, Noise: 0, Cap: eps(t, "3")}), why: "under other ceilings"},
+		"a chain under another policy":  {sound: all, forged: forgets(ann, func(c *event.Forgotten) { c.Chains[0].Policy = 2 }), why: "leaves other terms behind than it had"},
+		"a chain without its policy":    {sound: all, forged: forgets(ann, func(c *event.Forgotten) { c.Chains[0].Policy = 0 }), why: "leaves other terms behind than it had"},
+		"a chain under no known policy": {sound: all, forged: forgets(ann, func(c *event.Forgotten) { c.Chains[0].Policy = 4 }), why: "leaves a chain of question 1 under policy 4"},
+		"a chain of no known question":  {sound: all, forged: forgets(ann, func(c *event.Forgotten) { c.Chains = append(c.Chains, event.Remnant{Question: 3}) }), why: "leaves a chain of question 3"},
+		"a chain of no question":        {sound: all, forged: forgets(ann, func(c *event.Forgotten) { c.Chains[0].Question = 0 }), why: "leaves a chain of question 0"},
+		"a chain left out":              {sound: all, forged: forgets(ann, func(c *event.Forgotten) { c.Chains = c.Chains[:1] }), why: "what it has not spent"},
+		"chains out of order":           {sound: all, forged: forgets(ann, func(c *event.Forgotten) { slices.Reverse(c.Chains) }), why: "leaves a chain of question 1"},
+		"a chain twice":                 {sound: all, forged: forgets(ann, func(c *event.Forgotten) { c.Chains[1] = event.Remnant{Question: 1, Policy: 1, Spent: eps(t, "0")} }), why: "leaves a chain of question 1"},
+		"a chain that there is not":     {sound: forgets(g.forgotten["bob"], func(*event.Forgotten) {}), forged: forgets(g.forgotten["bob"], func(c *event.Forgotten) { c.Chains = append(c.Chains, event.Remnant{Question: 2}) }), why: "has not spent"},
+		"a stranger with a cap":         {sound: stranger, forged: forgets(zoe, func(c *event.Forgotten) { c.Cap = one }), why: "leaves behind what it cannot have"},
+		"a stranger with earnings":      {sound: stranger, forged: forgets(zoe, func(c *event.Forgotten) { c.Earned = 1 }), why: "leaves behind what it cannot have"},
+		"a stranger with a chain":       {sound: stranger, forged: forgets(zoe, func(c *event.Forgotten) { c.Cap, c.Chains = one, []event.Remnant{{Question: 1}} }), why: "has not spent"},
+		"a stranger with a chain, 2":    {sound: stranger, forged: forgets(zoe, func(c *event.Forgotten) { c.Chains = []event.Remnant{{Question: 1}} }), why: "leaves behind what it cannot have"},
+		"a stranger with more events":   {sound: stranger, forged: forgets(zoe, func(c *event.Forgotten) { c.Events++ }), why: "events are forgotten"},
+		"an unknown object":             {sound: stranger, forged: forgets(zoe, func(c *event.Forgotten) { c.Object = "new" }), why: "events are forgotten"},
+		"an unknown object, 2":          {sound: stranger, forged: forgets(zoe, func(c *event.Forgotten) { c.Object, c.Events = "new", 0 }), why: "leaves behind what it cannot have"},
+		"forgotten without a name":      {sound: stranger, forged: forgets(zoe, func(c *event.Forgotten) { c.Object = "" }), why: "is empty"},
+		"forgotten twice":               {sound: all, forged: append(slices.Clone(all), all...), why: "events are forgotten"},
+		"forgotten twice of no events":  {sound: all, forged: append(slices.Clone(all), forgets(ann, func(c *event.Forgotten) { c.Events = 0 })...), why: "leaves behind what it cannot have"},
+		"a response of the forgotten":   {sound: all, forged: append(slices.Clone(all), &event.Released{Object: "ann", Question: 1, Epsilon: eps(t, "0.3"), Response: event.Response{Value: event.Value{Index: 1}, Method: event.MethodRaise}}), why: "after it has withdrawn"},
+		"the forgotten spend it again":  {sound: append(slices.Clone(all), &event.Enrolled{Object: "ann", Question: 2, Policy: 0, Noise: 0, Cap: eps(t, "2")}, &event.Released{Object: "ann", Question: 2, Epsilon: eps(t, "1.65"), Response: event.Response{Value: event.Value{Index: 1}, Method: event.MethodRaise}}), forged: append(slices.Clone(all), &event.Enrolled{Object: "ann", Question: 2, Policy: 0, Noise: 0, Cap: eps(t, "2")}, &event.Released{Object: "ann", Question: 2, Epsilon: eps(t, "1.650000001"), Response: event.Response{Value: event.Value{Index: 1}, Method: event.MethodRaise}}), why: "more than its cap"},
+		"and under the same ceiling":    {sound: append(slices.Clone(all), &event.Enrolled{Object: "ann", Question: 1, Policy: 1, Noise: 0, Cap: eps(t, "2")}, &event.Released{Object: "ann", Question: 1, Epsilon: eps(t, "0.15"), Response: event.Response{Value: event.Value{Index: 1}, Method: event.MethodRaise}}), forged: append(slices.Clone(all), &event.Enrolled{Object: "ann", Question: 1, Policy: 1, Noise: 0, Cap: eps(t, "2")}, &event.Released{Object: "ann", Question: 1, Epsilon: eps(t, "0.150000001"), Response: event.Response{Value: event.Value{Index: 1}, Method: event.MethodRaise}}), why: "above the ceiling of 0.5"},
+		"back under another policy":     {sound: append(slices.Clone(all), &event.Enrolled{Object: "ann", Question: 1, Policy: 1, Noise: 0, Cap: eps(t, "2")}), forged: append(slices.Clone(all), &event.Enrolled{Object: "ann", Question: 1, Policy: 2, Noise: 0, Cap: eps(t, "2")}), why: "under other ceilings"},
+		"back with another cap":         {sound: append(slices.Clone(all), &event.Enrolled{Object: "ann", Question: 1, Policy: 1, Noise: 0, Cap: eps(t, "2")}), forged: append(slices.Clone(all), &event.Enrolled{Object: "ann", Question: 1, Policy: 1, Noise: 0, Cap: eps(t, "3")}), why: "under other ceilings"},
 
 		"stated, but one event":             {sound: whole, forged: states("ann", func(c *event.Stated) { c.Events = c.Events[1:] }), why: "leaves something out"},
 		"stated, but the last":              {sound: whole, forged: states("ann", func(c *event.Stated) { c.Events = c.Events[:len(c.Events)-1] }), why: "leaves something out"},
@@ -671,8 +672,8 @@ func TestApplyRefusesForgeries(t *testing.T) {
 	}
 }
 
-// wantRefused checks that a forgery cannot follow on the ground, and that what it was made from
-// can.
+// wantRefused checks that a forgery cannot be appended to the ground, and that the sound events it
+// was made from can.
 func (g ground) wantRefused(t *testing.T, one pairOfLogs) {
 	t.Helper()
 	follow := func(changes []event.Change, after time.Duration) error {
@@ -689,7 +690,7 @@ func (g ground) wantRefused(t *testing.T, one pairOfLogs) {
 	wantForged(t, follow(one.forged, one.after), one.why)
 }
 
-// The first event is what the ledger was created with, and no other is.
+// The first event says how the ledger was created, and no other event does.
 func TestApplyRefusesAnotherBeginning(t *testing.T) {
 	g := newGround(t, truthKey())
 	for name, one := range map[string]struct {
@@ -712,7 +713,7 @@ func TestApplyRefusesAnotherBeginning(t *testing.T) {
 	}
 }
 
-// forgottenMarket is a sound log of which one object, ann, and one stranger, zoe, are erased, and
+// forgottenMarket is a sound log in which one object, ann, and one stranger, zoe, are erased, and
 // bob is not.
 func forgottenMarket(t *testing.T) []event.Event {
 	t.Helper()
@@ -736,7 +737,8 @@ func forgottenMarket(t *testing.T) []event.Event {
 	return logOf(t, pairs(t, s))
 }
 
-// forgedEvent changes the first event of a type that is erased, or is not.
+// forgedEvent returns a function that changes the first event of a type that is erased, or that is
+// not.
 func forgedEvent[C any, P interface {
 	*C
 	event.Change
@@ -754,14 +756,15 @@ func forgedEvent[C any, P interface {
 	}
 }
 
-// erasedAt returns a log of which one event more is erased.
+// erasedAt returns a log with one more event erased.
 func erasedAt(log []event.Event, at int) []event.Event {
 	log = slices.Clone(log)
 	log[at] = event.Entry{Event: log[at]}.Erase().Event
 	return log
 }
 
-// What is left of a log must add up as well.
+// After objects are forgotten, what is left of the log must be consistent with what their forgotten
+// events say.
 func TestApplyRefusesForgedErasures(t *testing.T) {
 	about := func(t *testing.T, log []event.Event, name string) *event.Event {
 		t.Helper()
@@ -793,8 +796,8 @@ func TestApplyRefusesForgedErasures(t *testing.T) {
 		why   string
 		forge func(t *testing.T, log []event.Event) []event.Event
 	}{
-		"nobody says that it is forgotten": {"erased events", func(t *testing.T, log []event.Event) []event.Event { return log[:len(log)-4] }},
-		"nobody says so of the stranger":   {"1 erased events", func(t *testing.T, log []event.Event) []event.Event { return log[:len(log)-2] }},
+		"no event says it is forgotten":    {"erased events", func(t *testing.T, log []event.Event) []event.Event { return log[:len(log)-4] }},
+		"no event says so of the stranger": {"1 erased events", func(t *testing.T, log []event.Event) []event.Event { return log[:len(log)-2] }},
 		"fewer are forgotten":              {"1 erased events", forget("ann", func(c *event.Forgotten) { c.Events-- })},
 		"more are forgotten":               {"events are forgotten", forget("zoe", func(c *event.Forgotten) { c.Events++ })},
 		"another's are forgotten":          {"events are forgotten", forget("ann", func(c *event.Forgotten) { c.Events += 2 })},
@@ -823,14 +826,14 @@ func TestApplyRefusesForgedErasures(t *testing.T) {
 				}
 			}
 			ann, zoe := about(t, log, "ann"), about(t, log, "zoe")
-			ann.Change, zoe.Change = zoe.Change, ann.Change // the other way round the log is as good
+			ann.Change, zoe.Change = zoe.Change, ann.Change // exchanged, the log is as sound
 			for i := range log {
 				if log[i].Change.Kind() == event.KindForgotten {
 					reidentify(log, i)
 				}
 			}
 			must(t, replayWhole(&kv.Memory{}, log))
-			more := mentions // with the one that it has, one more than there are
+			more := mentions // with the one that it has, one more than it was mentioned
 			log = forget("ann", func(c *event.Forgotten) { c.Events -= more })(t, log)
 			return forget("zoe", func(c *event.Forgotten) { c.Events += more })(t, log)
 		}},
@@ -887,7 +890,7 @@ func replayed(t *testing.T, log []event.Event) *kv.Memory {
 	return s
 }
 
-// Erasing an event changes neither its leaf nor anything above it, and destroys its salt.
+// Erasing an event destroys its salt, and changes neither its leaf nor the tree above it.
 func TestErasedEventsKeepTheirPlace(t *testing.T) {
 	s := &kv.Memory{}
 	begin(t, s)
@@ -907,7 +910,7 @@ func TestErasedEventsKeepTheirPlace(t *testing.T) {
 		}
 		erased++
 		if c, is := former[i].Change.(*event.Settled); is && c.Named {
-			continue // of a request that names it with others
+			continue // of a request that names several objects
 		}
 		if p, ok := former[i].Change.(event.Personal); !ok || p.About() != "ann" || ev.Salt != (event.Salt{}) || ev.Change.(event.Personal).About() != "" {
 			t.Errorf("event %d was %+v, and is %+v", ev.Number, former[i], ev)

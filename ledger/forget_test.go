@@ -26,18 +26,18 @@ import (
 
 func forget(t testing.TB, l *Ledger, object string) {
 	t.Helper()
-	// A key stays: it must not name the object.
+	// The key stays in the log, so it must not contain the object's name.
 	must(t, l.Forget(t.Context(), api.ObjectRequest{Key: fmt.Sprintf("forget %x", wire.HashText(object)), Object: object}))
 }
 
-// eventful makes a ledger file in which something of every kind has happened to an object.
+// eventful creates a ledger file with events of every kind about an object.
 func eventful(t *testing.T, object string) (path string, options Options) {
 	t.Helper()
 	path = create(t)
 	options = Options{TruthKey: truthKey()}
 	l := open(t, path, options)
 	define(t, l, vote())
-	raise(t, l, func() api.RaiseRequest { // it is refused before it is known
+	raise(t, l, func() api.RaiseRequest { // refused before it is enrolled
 		r := raiseOf(t, "too early", "1", object, "ann")
 		enroll(t, l, "vote", "8", "ann")
 		r.Partial = true
@@ -60,7 +60,7 @@ func eventful(t *testing.T, object string) (path string, options Options) {
 	return path, options
 }
 
-// secretsOf returns salts and hidden bytes of all events about an object.
+// secretsOf returns the salts and private bytes of all events about an object.
 func secretsOf(t *testing.T, l *Ledger, name string) (secrets [][]byte) {
 	t.Helper()
 	for _, ev := range logOf(t, pairs(t, l.engine.Store)) {
@@ -71,7 +71,7 @@ func secretsOf(t *testing.T, l *Ledger, name string) (secrets [][]byte) {
 	return secrets
 }
 
-// secretsOfSeveral returns salts and hidden bytes of all events about several objects.
+// secretsOfSeveral returns the salts and private bytes of all events about several objects.
 func secretsOfSeveral(t *testing.T, l *Ledger) (secrets [][]byte) {
 	t.Helper()
 	for _, ev := range logOf(t, pairs(t, l.engine.Store)) {
@@ -83,8 +83,8 @@ func secretsOfSeveral(t *testing.T, l *Ledger) (secrets [][]byte) {
 	return secrets
 }
 
-// After Forget and Compact no byte of what the events said is in the file, and the name only with
-// what was spent.
+// After Forget and Compact the file has none of the private bytes of the events. It has the
+// object's name only where its spent budget is recorded.
 func TestForgetDestroysEveryByte(t *testing.T) {
 	const name = "the one to be forgotten"
 	path, options := eventful(t, name)
@@ -102,8 +102,8 @@ func TestForgetDestroysEveryByte(t *testing.T) {
 	for _, secret := range secrets {
 		check.That(t, !bytes.Contains(after, secret), "%x is still in the file", secret)
 	}
-	// The object, its place in the question, its chain, and the event that forgot it; bbolt may
-	// repeat a key in a branch page, which a file of this size does not have.
+	// The object, its enrollment in the question, its chain, and the event that forgot it. bbolt
+	// may repeat a key in a branch page, but a file of this size has none.
 	check.Equal(t, bytes.Count(after, []byte(name)), 4, "how often the file has the name")
 	for _, ev := range events(t, l) {
 		check.That(t, ev.Object() != name || ev.Kind() == "forgotten", "the log still says %+v", ev)
@@ -114,7 +114,8 @@ func TestForgetDestroysEveryByte(t *testing.T) {
 	check.That(t, found.Problems == 0, "the audit finds %+v", found)
 }
 
-// Forget leaves the old bytes in unused pages of the file. No copy that is made after it has them.
+// Forget leaves the old bytes in unused pages of the file. Copies that are made afterwards do not
+// have them.
 func TestCopy_AfterForget_HasNothingOfThePerson(t *testing.T) {
 	const name = "the one to be forgotten"
 	path, options := eventful(t, name)
@@ -134,8 +135,8 @@ func TestCopy_AfterForget_HasNothingOfThePerson(t *testing.T) {
 	}
 }
 
-// If a process dies within Forget, only the journal says that the person is forgotten, and the file
-// still has the records. A copy of both, made by a process that only reads, has them no more.
+// If a process dies inside Forget, only the journal says that the object is forgotten, and the file
+// still has its records. A copy made by a read-only ledger does not have them.
 func TestCopy_OfAReaderAfterAnInterruptedForget_HasNothingOfThePerson(t *testing.T) {
 	l, f, path, names := heldVoters(t, 9)
 	must(t, l.engine.Checkpoint())
@@ -166,7 +167,7 @@ func copiers(l *Ledger) map[string]func(context.Context, string, func(done, tota
 	return map[string]func(context.Context, string, func(done, total int)) (api.Copied, error){"Backup": l.Backup, "CompactTo": l.CompactTo}
 }
 
-// wantNoSecrets fails unless a file still has some of the secrets, and its copy none.
+// wantNoSecrets checks that a file still has some of the secrets, and its copy none.
 func wantNoSecrets(t *testing.T, path, copied string, secrets [][]byte) {
 	t.Helper()
 	original, data, old := mustRead(t, path), mustRead(t, copied), 0
@@ -179,7 +180,7 @@ func wantNoSecrets(t *testing.T, path, copied string, secrets [][]byte) {
 	check.That(t, old != 0, "the file itself has none of the bytes: the test shows nothing")
 }
 
-// A request made before is never carried out a second time: there is no answer to give.
+// A request whose response was erased returns ErrForgotten when it is repeated, and draws nothing.
 func TestADestroyedAnswerIsNotDrawnAgain(t *testing.T) {
 	l := voters(t, newLedger(t), "9", "ann", "bob")
 	release(t, l, releaseOf(t, "1", "ann", "1"))
@@ -188,7 +189,7 @@ func TestADestroyedAnswerIsNotDrawnAgain(t *testing.T) {
 	forget(t, l, "ann")
 	again := releaseBy(releaseOf(t, "1", "ann", "1"), mustNotAsk(t))
 	wantErr(t, check.Err(l.Release(t.Context(), again)), api.ErrForgotten)
-	// Also when the object is back, and has another answer at that ε.
+	// The same holds when the object is enrolled again, with another response at that ε.
 	enroll(t, l, "vote", "9", "ann")
 	release(t, l, releaseOf(t, "2", "ann", "1"))
 	wantErr(t, check.Err(l.Release(t.Context(), again)), api.ErrForgotten)
@@ -229,7 +230,8 @@ func TestSomebodyWhoWasOnlyRefusedCanBeForgotten(t *testing.T) {
 	wantErr(t, l.Forget(t.Context(), api.ObjectRequest{Key: "again", Object: "nobody known"}), api.ErrUnknown)
 }
 
-// A reservation loses whoever is forgotten, like whoever withdraws.
+// The capture of a reservation leaves out an object that was forgotten, as it does one that has
+// withdrawn.
 func TestAReservationOfTheForgotten(t *testing.T) {
 	l := sellers(t, newLedger(t), "2", "3", "ann", "bob")
 	r := reserve(t, l, api.ReserveRequest{Key: "r", Order: purchase(t, "", "acme", "1", "ann", "bob").Order, For: time.Hour})
@@ -243,7 +245,7 @@ func TestAReservationOfTheForgotten(t *testing.T) {
 	auditMarket(t, l)
 }
 
-// A request in parts that stands at an object which is forgotten goes on, and draws nothing twice.
+// A request in parts goes on after the last object of a part is forgotten, and draws nothing twice.
 func TestARequestThatStandsAtTheForgottenGoesOn(t *testing.T) {
 	path := votersFile(t, "9", crowd(2*state.PartSize+10)...)
 	l, s := openShim(t, path, Options{})
@@ -283,8 +285,8 @@ func TestABackupIsTheLedgerOfOneInstant(t *testing.T) {
 	wantErr(t, check.Err(l.Backup(t.Context(), copied, nil)), os.ErrExist)
 }
 
-// A backup made while others write is one instant's, verified, and every acknowledged request is in
-// it that was made before it began.
+// A backup made during writes is that of one instant. It has every request that was acknowledged
+// before it began.
 func TestBackupsWhileOthersWrite(t *testing.T) {
 	l := voters(t, newLedger(t), "9", crowd(64)...)
 	ctx, stop := context.WithCancel(t.Context())
@@ -323,7 +325,7 @@ func TestBackupsWhileOthersWrite(t *testing.T) {
 	check.That(t, len(left) == 4, "the directory holds %v", left)
 }
 
-// A ledger that does not verify is not backed up as if it did.
+// The backup of a ledger that does not verify returns ErrCorrupt and leaves no file.
 func TestADamagedLedgerHasNoBackup(t *testing.T) {
 	path := votersFile(t, "9", "ann")
 	l := open(t, path, Options{})
@@ -335,10 +337,10 @@ func TestADamagedLedgerHasNoBackup(t *testing.T) {
 	check.That(t, errors.Is(err, os.ErrNotExist), "there is a backup: %v", err)
 }
 
-// What an adversary found in the first form of Forget and its audit.
+// Attacks on Forget and its audit.
 
-// foldedAnew writes a ledger whose log is the one given, as an operator could who has this
-// package's source.
+// foldedAnew writes a ledger with this log, as an operator could who has the source of this
+// package.
 func foldedAnew(t testing.TB, log []event.Event) *kv.Memory {
 	t.Helper()
 	s := &kv.Memory{}
@@ -346,7 +348,8 @@ func foldedAnew(t testing.TB, log []event.Event) *kv.Memory {
 	return s
 }
 
-// spent is a ledger in which ann has spent all she has, with a checkpoint of that.
+// spent returns the log of a ledger in which ann has spent all of its budget, and options with a
+// checkpoint of it.
 func spent(t *testing.T) (log []event.Event, trusted Options) {
 	t.Helper()
 	signer, verifier, public := logKey(t, "sluice-test", 1)
@@ -359,7 +362,7 @@ func spent(t *testing.T) (log []event.Event, trusted Options) {
 	return logOf(t, pairs(t, s)), trusted
 }
 
-// eraseReleases erases what a log says of responses, and of the requests for them.
+// eraseReleases erases the releases in a log, and the events that settle them.
 func eraseReleases(log []event.Event) (erased uint64) {
 	for i, ev := range log {
 		c, alone := ev.Change.(*event.Settled)
@@ -371,8 +374,8 @@ func eraseReleases(log []event.Event) (erased uint64) {
 	return erased
 }
 
-// audited returns the problems that an audit against a checkpoint finds, and the error of a first
-// request.
+// audited returns the problems that an audit against a checkpoint finds, and the error of opening
+// the ledger with it.
 func audited(t *testing.T, s kv.Store, trusted Options) (problems []api.Finding, first error) {
 	t.Helper()
 	read := trusted
@@ -389,11 +392,11 @@ func TestWhatIsErasedWithoutForgettingIsFound(t *testing.T) {
 	log, trusted := spent(t)
 	eraseReleases(log)
 	problems, err := audited(t, foldedAnew(t, log), trusted)
-	check.That(t, len(problems) != 0, "ann's budget is whole again, and nobody notices")
+	check.That(t, len(problems) != 0, "ann's budget is restored, and the audit does not find it")
 	wantErr(t, err, api.ErrCorrupt)
 }
 
-// Somebody who was only mentioned cannot be the one whose responses were erased.
+// A forgotten event of an object that was only mentioned does not account for erased responses.
 func TestAStrangerDoesNotAccountForErasedResponses(t *testing.T) {
 	log, _ := spent(t)
 	erased := eraseReleases(log)
@@ -403,7 +406,7 @@ func TestAStrangerDoesNotAccountForErasedResponses(t *testing.T) {
 	check.That(t, errors.Is(err, api.ErrCorrupt), "got the error %v, want ErrCorrupt", err)
 }
 
-// A log that ends in the midst of a request is not the log of a ledger.
+// The audit finds a log that ends inside a request, wherever it is cut.
 func TestACutLogIsFoundWhereverItIsCut(t *testing.T) {
 	s := &kv.Memory{}
 	begin(t, s)
@@ -413,17 +416,17 @@ func TestACutLogIsFoundWhereverItIsCut(t *testing.T) {
 	for n := 2; n < len(log); n++ {
 		switch log[n-1].Change.(type) {
 		case *event.Settled, *event.Created, *event.TruthKeySet:
-			continue // a shorter log, but a whole one: only a checkpoint tells
+			continue // shorter, but with whole requests: only a checkpoint shows it
 		}
 		cut := openMemory(t, foldedAnew(t, log[:n]), Options{ReadOnly: true})
 		found := check.Value(cut.Verify(t.Context(), api.VerifyRequest{}))(t)
 		if found.Problems == 0 {
-			t.Errorf("cut behind event %d (%s): no problem", n, log[n-1].Change.Kind())
+			t.Errorf("cut after event %d (%s): no problem", n, log[n-1].Change.Kind())
 		}
 	}
 }
 
-// The digest of a request is as good as the request to anybody who guesses.
+// A digest confirms a guess of its request, so it is erased with the object.
 func TestNoDigestTellsWhatWasForgotten(t *testing.T) {
 	l := sellers(t, inMemory(t, Options{}), "5", "5", "ann", "bob")
 	release(t, l, releaseOf(t, "released", "ann", "0.7"))
@@ -446,7 +449,7 @@ func TestNoDigestTellsWhatWasForgotten(t *testing.T) {
 	}
 	for i, digest := range digests {
 		if where(digest) != 1 {
-			t.Errorf("digest %d stands %d times in the ledger to begin with, where its event is to have it", i, where(digest))
+			t.Errorf("digest %d is in the ledger %d times to begin with, want once, in its event", i, where(digest))
 		}
 	}
 	forget(t, l, "ann")
@@ -465,8 +468,8 @@ func cutShort(t *testing.T, run func(context.Context, func(done, total int)) err
 	check.Need(t, errors.Is(err, context.Canceled), "the request was not cut short: %v", err)
 }
 
-// A request that names its objects goes on behind the last one it has dealt with, whoever was
-// forgotten.
+// A repeated request in parts continues after the last object that it has processed, even if that
+// was forgotten. Objects that have left since are not enrolled again.
 func TestARepeatedEnrolmentBringsNobodyBack(t *testing.T) {
 	l := newLedger(t)
 	define(t, l, vote())
@@ -484,7 +487,7 @@ func TestARepeatedEnrolmentBringsNobodyBack(t *testing.T) {
 	check.That(t, got.Enrolled == len(names) && got.Already == 0, "%+v of %d", got, len(names))
 	for _, i := range []int{0, 1, state.PartSize - 1} {
 		check.That(t, objectOf(t, l, names[i]).Chains[0].Withdrawn,
-			"%s had left, and is back without being asked", names[i])
+			"%s had left, and is enrolled again without its own request", names[i])
 	}
 	auditStore(t, l.engine.Store)
 }
@@ -510,13 +513,14 @@ func TestARepeatedRaiseChargesNobodyTwice(t *testing.T) {
 			must(t, check.Err(l.Enroll(t.Context(), api.EnrollRequest{Key: "back", Question: "vote", Objects: gone})))
 			got := raise(t, l, r)
 			check.That(t, got.Drawn == len(names) && got.Reused == 0, "%+v of %d", got, len(names))
-			wantSpent(t, l, "1", gone...) // by one raise
+			wantSpent(t, l, "1", gone...) // charged by one raise
 			auditStore(t, l.engine.Store)
 		})
 	}
 }
 
-// A number in a record is not how much memory to take.
+// An absurd number of objects in a record is corrupt, and does not determine how much memory is
+// allocated.
 func TestASaleOfAbsurdlyManyIsRefused(t *testing.T) {
 	for name, call := range map[string]func(*Ledger) error{
 		"sale":    func(l *Ledger) error { return check.Err(l.Sale(t.Context(), 1)) },
@@ -542,7 +546,8 @@ func TestASaleOfAbsurdlyManyIsRefused(t *testing.T) {
 	}
 }
 
-// What was released of a forgotten object is in no list: the difference would tell the response.
+// The responses of a forgotten object are in no list, because the difference to an earlier list
+// would reveal them.
 func TestResponses_ForgottenObjects_AreLeftOut(t *testing.T) {
 	l := voters(t, newLedger(t), "9", crowd(5)...)
 	raise(t, l, raiseOf(t, "1", "1"))
