@@ -63,7 +63,7 @@ func BenchmarkGrowth(b *testing.B) {
 		b.Run(fmt.Sprintf("objects=%d", objects), func(b *testing.B) {
 			all := samples{}
 			for b.Loop() {
-				growUp(b, objects, all)
+				runAllOperations(b, objects, all)
 			}
 			all.report(b)
 		})
@@ -85,8 +85,8 @@ func (s samples) report(b *testing.B) {
 	b.ReportMetric(0, "ns/op")
 }
 
-// growUp runs all operations once on a new ledger.
-func growUp(b *testing.B, objects int, all samples) {
+// runAllOperations runs all operations once on a new ledger.
+func runAllOperations(b *testing.B, objects int, all samples) {
 	dir := check.Value(os.MkdirTemp(b.TempDir(), "life"))(b)
 	defer os.RemoveAll(dir)
 	path := filepath.Join(dir, "ledger.db")
@@ -95,7 +95,7 @@ func growUp(b *testing.B, objects int, all samples) {
 	define(b, l, vote())
 	all.add("enrolled/s", float64(objects)/timed(b, func() error { enrollCrowd(b, l, objects); return nil }).Seconds())
 	raise := raiseOf(b, "all", "1")
-	cost := watched(b, func() error { return check.Err(l.Raise(b.Context(), raise)) })
+	cost := measureCost(b, func() error { return check.Err(l.Raise(b.Context(), raise)) })
 	all.add("raised/s", float64(objects)/cost.took.Seconds())
 	all.add("µs-cpu/raised", cost.cpu/float64(objects))
 	all.add("raise-MiB", cost.heap)
@@ -106,7 +106,7 @@ func growUp(b *testing.B, objects int, all samples) {
 	openCold(b, path, all)
 	l = open(b, path, Options{ReadOnly: true})
 	events := uint64(0)
-	cost = watched(b, func() error {
+	cost = measureCost(b, func() error {
 		done, err := l.Verify(b.Context(), api.VerifyRequest{})
 		if events = done.Events; done.Problems > 0 {
 			err = errors.Join(err, api.ErrCorrupt)
@@ -129,8 +129,8 @@ type cost struct {
 	live float64 // MiB of live objects in the heap
 }
 
-// watched measures the cost of fn, which takes long enough to sample the heap.
-func watched(t testing.TB, fn func() error) (c cost) {
+// measureCost measures the cost of fn, which takes long enough to sample the heap.
+func measureCost(t testing.TB, fn func() error) (c cost) {
 	t.Helper()
 	runtime.GC()
 	busy := busyTime(t)
@@ -153,7 +153,7 @@ func busyTime(t testing.TB) time.Duration {
 // releaseSome makes single releases of objects spread over the file, in random order, alternating
 // with a bare journal.
 func releaseSome(b *testing.B, path string, objects int, all samples) {
-	l, s := onScales(b, path, 0, Options{})
+	l, s := openMetered(b, path, 0, Options{})
 	bare := newBareJournal(b, 0)
 	const some = 300
 	var t turns
@@ -173,9 +173,9 @@ func releaseSome(b *testing.B, path string, objects int, all samples) {
 func releaseMany(b *testing.B, path string, objects int, all samples) {
 	const many, above = 100_000, 30 // an ε of 3, above all levels
 	l := open(b, path, Options{})
-	a := newFresh(objects)
-	cost := watched(b, func() error {
-		err := spread(64, before(many), func(_, i int) error { return check.Err(l.Release(b.Context(), a.at(above*objects+i))) })
+	a := newFreshReleases(objects)
+	cost := measureCost(b, func() error {
+		err := runConcurrently(64, before(many), func(_, i int) error { return check.Err(l.Release(b.Context(), a.at(above*objects+i))) })
 		return errors.Join(err, l.engine.Checkpoint())
 	})
 	closed(b, l)
@@ -186,7 +186,7 @@ func releaseMany(b *testing.B, path string, objects int, all samples) {
 func openCold(b *testing.B, path string, all samples) {
 	dropPages(b, path)
 	var l *Ledger
-	cost := watched(b, func() (err error) { l, err = Open(b.Context(), path, Options{}); return err })
+	cost := measureCost(b, func() (err error) { l, err = Open(b.Context(), path, Options{}); return err })
 	all.add("ms-open", float64(cost.took.Nanoseconds())/1e6)
 	all.add("open-MiB", cost.heap)
 	closed(b, l)
@@ -242,7 +242,7 @@ func sizeOf(b *testing.B, objects int) {
 			closed(b, l)
 		}
 		b.Run(name, func(b *testing.B) {
-			var found weights
+			var found fileSizes
 			for b.Loop() {
 				found = measureFile(b, path)
 			}
@@ -251,8 +251,8 @@ func sizeOf(b *testing.B, objects int) {
 	}
 }
 
-// weights has the bytes of a file, by bucket and part.
-type weights struct {
+// fileSizes has the bytes of a file, by bucket and part.
+type fileSizes struct {
 	parts map[string]map[string]int // by bucket
 	free  int                       // in free pages
 	rest  int                       // in no bucket: meta pages, the list of free pages, the unused end
@@ -270,24 +270,24 @@ const (
 	partBranches = "branches" // pages of the index
 )
 
-// information reports whether a part is data that the ledger must store.
-func information(part string) bool {
+// isInformation reports whether a part is data that the ledger must store.
+func isInformation(part string) bool {
 	return slices.Contains([]string{partKeys, partPayload, partSalts, partHashes}, part)
 }
 
 // measureFile returns the sizes of the parts of a file that no process has open.
-func measureFile(t testing.TB, path string) weights {
+func measureFile(t testing.TB, path string) fileSizes {
 	t.Helper()
 	info, err := os.Stat(path)
 	must(t, err)
-	s := weights{parts: map[string]map[string]int{}, file: int(info.Size())}
+	s := fileSizes{parts: map[string]map[string]int{}, file: int(info.Size())}
 	db := openBare(t, path)
 	must(t, db.View(func(tx *bbolt.Tx) error {
 		if s.free, err = freeBytes(tx, db.Info().PageSize); err != nil {
 			return err
 		}
 		return tx.ForEach(func(name []byte, bucket *bbolt.Bucket) (err error) {
-			s.parts[string(name)], err = weigh(string(name), bucket)
+			s.parts[string(name)], err = bucketSizes(string(name), bucket)
 			return err
 		})
 	}))
@@ -317,8 +317,8 @@ func freeBytes(tx *bbolt.Tx, page int) (free int, err error) {
 	}
 }
 
-// weigh returns the sizes of the parts of a bucket.
-func weigh(name string, bucket *bbolt.Bucket) (map[string]int, error) {
+// bucketSizes returns the sizes of the parts of a bucket.
+func bucketSizes(name string, bucket *bbolt.Bucket) (map[string]int, error) {
 	stats := bucket.Stats()
 	parts := map[string]int{partLeaves: stats.LeafAlloc + stats.InlineBucketInuse, partBranches: stats.BranchAlloc}
 	err := bucket.ForEach(func(key, value []byte) error {
@@ -348,46 +348,47 @@ func weigh(name string, bucket *bbolt.Bucket) (map[string]int, error) {
 
 // report reports the bytes for each object as "B:bucket:part", their sums, and the ratio of the
 // file's size to that of the information.
-func (s weights) report(b *testing.B, objects int) {
+func (s fileSizes) report(b *testing.B, objects int) {
 	b.Helper()
-	told := 0
+	info := 0
 	for bucket, parts := range s.parts {
 		for part, n := range parts {
 			b.ReportMetric(float64(n)/float64(objects), "B:"+bucket+":"+part)
-			if information(part) {
-				told += n
+			if isInformation(part) {
+				info += n
 			}
 		}
 	}
 	b.ReportMetric(float64(s.free)/float64(objects), "B:free")
 	b.ReportMetric(float64(s.rest)/float64(objects), "B:rest")
 	b.ReportMetric(float64(s.file)/float64(objects), "B/object")
-	b.ReportMetric(float64(told)/float64(objects), "B-information/object")
-	b.ReportMetric(float64(s.file)/float64(told), "of-information")
+	b.ReportMetric(float64(info)/float64(objects), "B-information/object")
+	b.ReportMetric(float64(s.file)/float64(info), "of-information")
 	b.ReportMetric(0, "ns/op")
 }
 
 // The sustained benchmarks run until enough checkpoints were made, so that the work in the
 // background counts as well. With -short, few checkpoints show that they work.
 
-// sustain returns how many checkpoints a sustained benchmark waits for, and the memory limit of the
-// memtable.
-func sustain(memory int64) (checkpoints, room int64) {
+// sustained returns how many checkpoints a sustained benchmark waits for, and the memory limit of
+// the memtable.
+func sustained(memory int64) (checkpoints, room int64) {
 	if testing.Short() {
 		return 2, 1 << 20
 	}
 	return 20, memory
 }
 
-// fresh generates releases that were not requested before: of all objects in random order, and then
-// again at the next ε. It takes 4 bytes for each object, so that the heap measured is the ledger's.
-type fresh struct {
+// freshReleases generates releases that were not requested before: of all objects in random order,
+// and then again at the next ε. It takes 4 bytes for each object, so that the heap measured is the
+// ledger's.
+type freshReleases struct {
 	people []uint32
 	made   int
 }
 
-func newFresh(people int) *fresh {
-	a := &fresh{people: make([]uint32, people)}
+func newFreshReleases(people int) *freshReleases {
+	a := &freshReleases{people: make([]uint32, people)}
 	for i := range a.people {
 		a.people[i] = uint32(i)
 	}
@@ -397,18 +398,18 @@ func newFresh(people int) *fresh {
 }
 
 // at returns release number n. It makes two allocations: the key and the name.
-func (a *fresh) at(n int) api.ReleaseRequest {
+func (a *freshReleases) at(n int) api.ReleaseRequest {
 	var key [24]byte
 	const step = 100_000_000 // nano-nats
 	return api.ReleaseRequest{
 		Key:      string(strconv.AppendUint(append(key[:0], "o-"...), uint64(n)*0x9e3779b97f4a7c15, 16)), // keys in no order
-		Question: "vote", Object: numbered(int(a.people[n%len(a.people)])),
+		Question: "vote", Object: fastCrowdName(int(a.people[n%len(a.people)])),
 		Epsilon: epsilonOf(int64(1+n/len(a.people)) * step), TrueValue: "yes",
 	}
 }
 
-// numbered returns the same as [crowdName] with one allocation.
-func numbered(i int) string {
+// fastCrowdName returns the same as [crowdName] with one allocation.
+func fastCrowdName(i int) string {
 	name := []byte("person-00000000")
 	for at := len(name) - 1; i > 0; i /= 10 {
 		name[at] = byte('0' + i%10)
@@ -419,9 +420,9 @@ func numbered(i int) string {
 
 func TestFreshReleases_Repeated_UseNewKeyAndHigherEpsilon(t *testing.T) {
 	for _, n := range []int{0, 9, 10, 12_345_678} {
-		check.Equal(t, numbered(n), crowdName(n), "the name of %d", n)
+		check.Equal(t, fastCrowdName(n), crowdName(n), "the name of %d", n)
 	}
-	a, keys, people := newFresh(10), map[string]bool{}, map[string]privacy.Epsilon{}
+	a, keys, people := newFreshReleases(10), map[string]bool{}, map[string]privacy.Epsilon{}
 	for n := range 30 {
 		r := a.at(n)
 		if r.Epsilon.Nano() <= people[r.Object].Nano() || keys[r.Key] {
@@ -432,27 +433,27 @@ func TestFreshReleases_Repeated_UseNewKeyAndHigherEpsilon(t *testing.T) {
 	check.That(t, len(people) == 10, "releases of %d objects", len(people))
 }
 
-// rush has the times of requests by many callers.
-type rush struct {
+// burst has the times of requests by many callers.
+type burst struct {
 	took  time.Duration
 	waits []time.Duration // sorted
 }
 
 // tail returns the wait in ms that all but one in this many requests stay below.
-func (r rush) tail(one int) float64 {
+func (r burst) tail(one int) float64 {
 	return float64(r.waits[len(r.waits)-1-len(r.waits)/one].Nanoseconds()) / 1e6
 }
 
 // before returns a function that reports whether a number is less than n.
 func before(n int) func(int) bool { return func(i int) bool { return i < n } }
 
-// rushed makes many callers call do with the numbers from 0 on, as long as more allows, and
+// runBurst makes many callers call do with the numbers from 0 on, as long as more allows, and
 // measures each call.
-func rushed(t testing.TB, callers int, more func(i int) bool, do func(i int) error) (r rush) {
+func runBurst(t testing.TB, callers int, more func(i int) bool, do func(i int) error) (r burst) {
 	t.Helper()
 	each := make([][]time.Duration, callers)
 	r.took = timed(t, func() error {
-		return spread(callers, more, func(caller, i int) error {
+		return runConcurrently(callers, more, func(caller, i int) error {
 			start := time.Now()
 			err := do(i)
 			each[caller] = append(each[caller], time.Since(start))
@@ -464,8 +465,8 @@ func rushed(t testing.TB, callers int, more func(i int) bool, do func(i int) err
 	return r
 }
 
-// spread is rushed without measurement.
-func spread(callers int, more func(i int) bool, do func(caller, i int) error) error {
+// runConcurrently is rushed without measurement.
+func runConcurrently(callers int, more func(i int) bool, do func(caller, i int) error) error {
 	errs := make([]error, callers)
 	var next atomic.Int64
 	var group sync.WaitGroup
@@ -493,34 +494,34 @@ func BenchmarkReleaseTogether(b *testing.B) {
 			path, _ := benchFile(b, benchCrowd)
 			all := samples{}
 			for b.Loop() {
-				together(b, path, callers, all)
+				releaseTogether(b, path, callers, all)
 			}
 			all.report(b)
 		})
 	}
 }
 
-func together(b *testing.B, path string, callers int, all samples) {
+func releaseTogether(b *testing.B, path string, callers int, all samples) {
 	b.Helper()
-	wanted, room := sustain(16 << 20)
-	run := func(room int64, more func(*scales, int) bool) (r rush, s *scales) {
-		l, s := onScales(b, bareCopy(b, path), 0, Options{Memory: room})
-		a := newFresh(benchCrowd)
+	wanted, room := sustained(16 << 20)
+	run := func(room int64, more func(*meteredJournals, int) bool) (r burst, s *meteredJournals) {
+		l, s := openMetered(b, bareCopy(b, path), 0, Options{Memory: room})
+		a := newFreshReleases(benchCrowd)
 		runtime.GC()
-		r = rushed(b, callers, func(i int) bool { return more(s, i) }, func(i int) error { return check.Err(l.Release(b.Context(), a.at(i))) })
+		r = runBurst(b, callers, func(i int) bool { return more(s, i) }, func(i int) error { return check.Err(l.Release(b.Context(), a.at(i))) })
 		closed(b, l)
 		return r, s
 	}
-	ours, s := run(room, func(s *scales, _ int) bool { return s.checkpoints.Load() < wanted })
+	ours, s := run(room, func(s *meteredJournals, _ int) bool { return s.checkpoints.Load() < wanted })
 	n := len(ours.waits)
 	const plenty = 1 << 40
-	quiet, none := run(plenty, func(_ *scales, i int) bool { return i < n })
+	quiet, none := run(plenty, func(_ *meteredJournals, i int) bool { return i < n })
 	if none.checkpoints.Load() > 0 {
 		b.Error("a checkpoint was made in the run without any")
 	}
 	group := &bareGroup{journal: newBareJournal(b, 0)}
 	each := int(s.all.Load()) / n
-	bare := rushed(b, callers, before(n), func(int) error { return group.append(each) })
+	bare := runBurst(b, callers, before(n), func(int) error { return group.append(each) })
 
 	all.add("checkpoints", float64(s.checkpoints.Load()))
 	all.add("memory-MiB", float64(room)/(1<<20))
@@ -545,19 +546,19 @@ func BenchmarkReleaseWork(b *testing.B) {
 			define(b, l, vote())
 			enrollCrowd(b, l, people)
 			closed(b, l)
-			a, all := newFresh(people), samples{}
+			a, all := newFreshReleases(people), samples{}
 			for b.Loop() {
-				work(b, path, a, all)
+				releaseWork(b, path, a, all)
 			}
 			all.report(b)
 		})
 	}
 }
 
-func work(b *testing.B, path string, a *fresh, all samples) {
+func releaseWork(b *testing.B, path string, a *freshReleases, all samples) {
 	b.Helper()
-	wanted, room := sustain(64 << 20)
-	l, s := onScales(b, path, 0, Options{Memory: room})
+	wanted, room := sustained(64 << 20)
+	l, s := openMetered(b, path, 0, Options{Memory: room})
 	var many atomic.Int64
 	more := func(int) bool { return s.checkpoints.Load() < wanted }
 	do := func(_, i int) error {
@@ -566,8 +567,8 @@ func work(b *testing.B, path string, a *fresh, all samples) {
 	}
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
-	c := watched(b, func() error {
-		return errors.Join(spread(64, more, do), l.engine.Checkpoint()) // so that all of the work counts
+	c := measureCost(b, func() error {
+		return errors.Join(runConcurrently(64, more, do), l.engine.Checkpoint()) // so that all of the work counts
 	})
 	runtime.ReadMemStats(&after)
 	n := float64(many.Load())

@@ -117,16 +117,16 @@ type bareJournal struct {
 	flush time.Duration // how much longer a flush takes than on this disk
 }
 
-// bareRoom is the size of the file: that of a segment of the journal. After the end, writing starts
+// bareSize is the size of the file: that of a segment of the journal. After the end, writing starts
 // again at the beginning.
-const bareRoom = 64 << 20
+const bareSize = 64 << 20
 
 func newBareJournal(t testing.TB, flush time.Duration) *bareJournal {
 	t.Helper()
 	file := check.Value(os.Create(filepath.Join(t.TempDir(), "bare")))(t)
 	t.Cleanup(func() { _ = file.Close() })
 	j := &bareJournal{file: file, bytes: bytes.Repeat([]byte("bare"), 1<<18), flush: flush}
-	for at := int64(0); at < bareRoom; at += int64(len(j.bytes)) {
+	for at := int64(0); at < bareSize; at += int64(len(j.bytes)) {
 		must(t, check.Err(file.WriteAt(j.bytes, at)))
 	}
 	must(t, file.Sync())
@@ -135,7 +135,7 @@ func newBareJournal(t testing.TB, flush time.Duration) *bareJournal {
 
 // append makes n bytes durable.
 func (j *bareJournal) append(n int) error {
-	if j.at+int64(n) > bareRoom {
+	if j.at+int64(n) > bareSize {
 		j.at = 0
 	}
 	_, err := j.file.WriteAt(j.bytes[:n], j.at)
@@ -196,9 +196,9 @@ func (g *bareGroup) append(bytes int) error {
 	return <-c.done
 }
 
-// scales opens the journal beside a ledger file. It counts the bytes that are appended, and the
-// checkpoints.
-type scales struct {
+// meteredJournals opens the journal beside a ledger file. It counts the bytes that are appended,
+// and the checkpoints.
+type meteredJournals struct {
 	besideFile
 	flush       time.Duration // how much longer a flush takes than on this disk
 	last        int           // bytes in the file of the last append; not synchronized, for a single caller
@@ -206,30 +206,32 @@ type scales struct {
 	checkpoints atomic.Int64
 }
 
-func (s *scales) Make(w journal.Wanted) (journal.Journal, error) {
+func (s *meteredJournals) Make(w journal.Wanted) (journal.Journal, error) {
 	j, err := s.besideFile.Make(w)
-	return weighed{j, s}, err
+	return meteredJournal{j, s}, err
 }
 
-func (s *scales) Remove(j journal.Journal) error { return s.besideFile.Remove(j.(weighed).Journal) }
+func (s *meteredJournals) Remove(j journal.Journal) error {
+	return s.besideFile.Remove(j.(meteredJournal).Journal)
+}
 
-// weighed is a journal that scales has opened.
-type weighed struct {
+// meteredJournal is a journal that scales has opened.
+type meteredJournal struct {
 	journal.Journal
-	scales *scales
+	meters *meteredJournals
 }
 
-func (j weighed) Append(ctx context.Context, g journal.Group) error {
+func (j meteredJournal) Append(ctx context.Context, g journal.Group) error {
 	err := j.Journal.Append(ctx, g)
-	j.scales.last = groupBytes(g)
-	j.scales.all.Add(int64(j.scales.last))
-	time.Sleep(j.scales.flush)
+	j.meters.last = groupBytes(g)
+	j.meters.all.Add(int64(j.meters.last))
+	time.Sleep(j.meters.flush)
 	return err
 }
 
 // Trim is called after each checkpoint.
-func (j weighed) Trim(ctx context.Context, at journal.Position) error {
-	j.scales.checkpoints.Add(1)
+func (j meteredJournal) Trim(ctx context.Context, at journal.Position) error {
+	j.meters.checkpoints.Add(1)
 	return j.Journal.Trim(ctx, at)
 }
 
@@ -244,11 +246,11 @@ func groupBytes(g journal.Group) int {
 	return (size + 1 + align - 1) / align * align // it ends with at least one byte that is not 0
 }
 
-// onScales opens a ledger whose journal counts bytes and checkpoints.
-func onScales(t testing.TB, path string, flush time.Duration, options Options) (*Ledger, *scales) {
+// openMetered opens a ledger whose journal counts bytes and checkpoints.
+func openMetered(t testing.TB, path string, flush time.Duration, options Options) (*Ledger, *meteredJournals) {
 	t.Helper()
 	file := check.Value(bolt.Open(path, false))(t)
-	s := &scales{besideFile: besideFile(path), flush: flush}
+	s := &meteredJournals{besideFile: besideFile(path), flush: flush}
 	l := check.Value(openClaimed(t.Context(), file, s, options, "", false))(t)
 	t.Cleanup(func() { _ = l.Close() })
 	return l, s
@@ -257,7 +259,7 @@ func onScales(t testing.TB, path string, flush time.Duration, options Options) (
 // The bytes that benchmarks append to a bare journal are as many as the ledger's journal appends.
 func TestMeteredJournal_Appends_CountsBytesOfFile(t *testing.T) {
 	path := votersFile(t, "9", crowd(9)...)
-	l, s := onScales(t, path, 0, Options{})
+	l, s := openMetered(t, path, 0, Options{})
 	for i, name := range crowd(9) {
 		release(t, l, releaseOf(t, name, name, "1"))
 		raise(t, l, raiseOf(t, name+" and all", "2", crowd(i+1)...))
@@ -314,7 +316,7 @@ func BenchmarkSellAlone(b *testing.B) {
 // random order, and then again at the next ε.
 func oneByOne(b *testing.B, flush time.Duration, path string, names []string, request func(l *Ledger, key, name, epsilon string) func() error) {
 	b.Helper()
-	l, s := onScales(b, path, flush, Options{})
+	l, s := openMetered(b, path, flush, Options{})
 	bare := newBareJournal(b, flush)
 	random := rand.New(rand.NewPCG(1, 2))
 	random.Shuffle(len(names), func(i, j int) { names[i], names[j] = names[j], names[i] })

@@ -72,9 +72,9 @@ func (w *recordingWriter) Delete(bucket string, key []byte) error {
 	return w.Writer.Delete(bucket, key)
 }
 
-// lastOf keeps the last write of each record, and sorts by bucket and key: the least work for
+// lastWrites keeps the last write of each record, and sorts by bucket and key: the least work for
 // bbolt.
-func lastOf(writes []bareWrite) []bareWrite {
+func lastWrites(writes []bareWrite) []bareWrite {
 	all := slices.Clone(writes)
 	slices.SortStableFunc(all, func(a, b bareWrite) int {
 		return cmp.Or(cmp.Compare(a.bucket, b.bucket), bytes.Compare(a.key, b.key))
@@ -162,7 +162,7 @@ func bareTime(b *testing.B, path string, write func(*Ledger) error) (took time.D
 	db := openBare(b, bareCopy(b, ours))
 	file := check.Value(bolt.Open(ours, false))(b)
 	l := check.Value(openStore(b.Context(), &recorder{Store: file, each: func(writes []bareWrite) {
-		writes = lastOf(writes)
+		writes = lastWrites(writes)
 		took += timed(b, func() error { return applyBare(db, writes) })
 	}}, Options{}))(b)
 	must(b, write(l))

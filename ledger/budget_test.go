@@ -23,7 +23,7 @@ import (
 )
 
 // A bazaar is a ledger on which random requests are made of a host, its objects and buyers.
-type bazaar struct {
+type randomMarket struct {
 	*testing.T
 	random   *rand.Rand
 	ledger   *Ledger
@@ -33,9 +33,9 @@ type bazaar struct {
 	keys     int
 }
 
-// bazaarPolicies returns the policies of its objects: calendars, shares, markets with strides,
-// levels, buyers and days.
-func bazaarPolicies(t *testing.T) (all []policy.Policy) {
+// randomMarketPolicies returns the policies of its objects: calendars, shares, markets with
+// strides, levels, buyers and days.
+func randomMarketPolicies(t *testing.T) (all []policy.Policy) {
 	const calendar = `{"kind":"steps","steps":[["2026-03-02T00:00:00Z","0.3"],["2026-03-05T00:00:00Z","0.7"],["2026-03-11T00:00:00Z","2"]]}`
 	price := `"price":[["0.5",100],["1",250],["2",400]]`
 	for _, text := range []string{
@@ -55,10 +55,10 @@ func bazaarPolicies(t *testing.T) (all []policy.Policy) {
 	return all
 }
 
-func newBazaar(t *testing.T, seed uint64) *bazaar {
-	b := &bazaar{T: t, random: rand.New(rand.NewPCG(seed, 1)), now: epoch(), people: crowd(12)}
+func newRandomMarket(t *testing.T, seed uint64) *randomMarket {
+	b := &randomMarket{T: t, random: rand.New(rand.NewPCG(seed, 1)), now: epoch(), people: crowd(12)}
 	b.ledger = inMemory(t, Options{Now: func() time.Time { return b.now }})
-	b.policies = bazaarPolicies(t)
+	b.policies = randomMarketPolicies(t)
 	for _, question := range []string{"vote", "home"} {
 		define(t, b.ledger, api.Question{Name: question, Values: []string{"yes", "no"}})
 		for _, name := range b.people {
@@ -76,46 +76,46 @@ func newBazaar(t *testing.T, seed uint64) *bazaar {
 	return b
 }
 
-func (b *bazaar) key() string { b.keys++; return fmt.Sprint("request ", b.keys) }
+func (b *randomMarket) key() string { b.keys++; return fmt.Sprint("request ", b.keys) }
 
 // epsilon returns a multiple of 0.1.
-func (b *bazaar) epsilon(from, to int) privacy.Epsilon {
+func (b *randomMarket) epsilon(from, to int) privacy.Epsilon {
 	return check.Value(privacy.EpsilonFromNano(int64(from+b.random.IntN(to-from)) * 100_000_000))(b.T)
 }
 
-func (b *bazaar) some() []string {
+func (b *randomMarket) someObjects() []string {
 	names := slices.Clone(b.people)
 	b.random.Shuffle(len(names), func(i, j int) { names[i], names[j] = names[j], names[i] })
 	return names[:1+b.random.IntN(4)]
 }
 
-func (b *bazaar) buyer() string { return []string{"acme", "zeta", "initech"}[b.random.IntN(3)] }
+func (b *randomMarket) buyer() string { return []string{"acme", "zeta", "initech"}[b.random.IntN(3)] }
 
-func (b *bazaar) order() api.Order {
-	return api.Order{Buyer: b.buyer(), Question: "vote", Epsilon: b.epsilon(1, 21), Objects: b.some()}
+func (b *randomMarket) order() api.Order {
+	return api.Order{Buyer: b.buyer(), Question: "vote", Epsilon: b.epsilon(1, 21), Objects: b.someObjects()}
 }
 
-// act makes a random request, or moves the clock. The request may be refused.
-func (b *bazaar) act() {
+// step makes a random request, or moves the clock. The request may be refused.
+func (b *randomMarket) step() {
 	ctx, l, truth := b.Context(), b.ledger, sameTruth("yes")
 	var err error
 	switch b.random.IntN(10) {
 	case 0:
-		_, err = l.Raise(ctx, api.RaiseRequest{Key: b.key(), Question: "vote", Epsilon: b.epsilon(1, 15), Objects: b.some(), Partial: true, Truth: truth})
+		_, err = l.Raise(ctx, api.RaiseRequest{Key: b.key(), Question: "vote", Epsilon: b.epsilon(1, 15), Objects: b.someObjects(), Partial: true, Truth: truth})
 	case 1:
-		_, err = l.Raise(ctx, api.RaiseRequest{Key: b.key(), Question: "home", Epsilon: b.epsilon(1, 6), Objects: b.some(), Partial: true, Truth: truth})
+		_, err = l.Raise(ctx, api.RaiseRequest{Key: b.key(), Question: "home", Epsilon: b.epsilon(1, 6), Objects: b.someObjects(), Partial: true, Truth: truth})
 	case 2, 3, 4:
 		_, err = l.Sell(ctx, api.SellRequest{Key: b.key(), Order: b.order(), Partial: true, Truth: truth})
 	case 5:
 		_, err = l.Reserve(ctx, api.ReserveRequest{Key: b.key(), Order: b.order(), For: time.Duration(b.random.IntN(96)) * time.Hour, Partial: true})
 	case 6:
-		_, err = l.Answer(ctx, api.AnswerRequest{Key: b.key(), Question: "vote", Query: "majority:yes", Epsilon: b.epsilon(1, 3), Objects: b.some(), Partial: true, AcceptLoss: true, Truth: truth})
+		_, err = l.Answer(ctx, api.AnswerRequest{Key: b.key(), Question: "vote", Query: "majority:yes", Epsilon: b.epsilon(1, 3), Objects: b.someObjects(), Partial: true, AcceptLoss: true, Truth: truth})
 	case 7:
 		if b.random.IntN(4) == 0 {
-			err = l.Withdraw(ctx, api.ObjectRequest{Key: b.key(), Object: b.some()[0]})
+			err = l.Withdraw(ctx, api.ObjectRequest{Key: b.key(), Object: b.someObjects()[0]})
 		}
 	case 8:
-		_, err = l.ChangeTerms(ctx, api.ChangeTermsRequest{Key: b.key(), Question: "vote", Objects: b.some(), Policy: &b.policies[b.random.IntN(len(b.policies))], Consent: "yes"})
+		_, err = l.ChangeTerms(ctx, api.ChangeTermsRequest{Key: b.key(), Question: "vote", Objects: b.someObjects(), Policy: &b.policies[b.random.IntN(len(b.policies))], Consent: "yes"})
 	case 9:
 		b.now = b.now.Add(time.Duration(b.random.IntN(30)) * time.Hour)
 	}
@@ -125,8 +125,8 @@ func (b *bazaar) act() {
 	}
 }
 
-// tried returns what an order at an ε would give now, or a raise if buyer is "".
-func (b *bazaar) tried(buyer string, names []string, epsilon privacy.Epsilon) (can uint64, price int64, refused []api.Refusal) {
+// expected returns what an order at an ε would give now, or a raise if buyer is "".
+func (b *randomMarket) expected(buyer string, names []string, epsilon privacy.Epsilon) (can uint64, price int64, refused []api.Refusal) {
 	b.Helper()
 	if buyer != "" {
 		q := check.Value(b.ledger.Quote(b.Context(), api.Order{Buyer: buyer, Question: "vote", Epsilon: epsilon, Objects: names}))(b.T)
@@ -153,14 +153,14 @@ func (b *bazaar) tried(buyer string, names []string, epsilon privacy.Epsilon) (c
 	return uint64(len(names) - len(refused)), 0, refused
 }
 
-func (b *bazaar) budget(buyer string, names []string, levels ...privacy.Epsilon) api.Budget {
+func (b *randomMarket) budget(buyer string, names []string, levels ...privacy.Epsilon) api.Budget {
 	b.Helper()
 	got := check.Value(b.ledger.Budget(b.Context(), api.BudgetRequest{Question: "vote", Buyer: buyer, Objects: names, Epsilons: levels}))(b.T)
 	return got
 }
 
 // check compares a budget with what orders, or raises, at each of its levels would give.
-func (b *bazaar) check(buyer string, names []string) {
+func (b *randomMarket) check(buyer string, names []string) {
 	b.Helper()
 	levels := make([]privacy.Epsilon, 1+b.random.IntN(8))
 	for i := range levels {
@@ -168,25 +168,25 @@ func (b *bazaar) check(buyer string, names []string) {
 	}
 	got := b.budget(buyer, names, levels...)
 	for _, at := range got.Levels {
-		can, price, refused := b.tried(buyer, names, at.Epsilon)
+		can, price, refused := b.expected(buyer, names, at.Epsilon)
 		check.That(b, at.Can == can && at.Price == price && at.Later <= uint64(len(refused)) && at.From.IsZero() == (at.Later == 0),
 			"%q, %d people at ε=%s: %+v; tried: %d, for %d, %v", buyer, len(names), at.Epsilon, at, can, price, refused)
 	}
-	_, _, refused := b.tried(buyer, names, got.Levels[len(got.Levels)-1].Epsilon)
-	want := summed(refused)
+	_, _, refused := b.expected(buyer, names, got.Levels[len(got.Levels)-1].Epsilon)
+	want := sumRefusals(refused)
 	check.That(b, sameSums(got.Refused, want), "%q: refused are %+v, not %+v", buyer, got.Refused, want)
 	for nano := int64(1); nano <= 30; nano++ {
 		at := check.Value(privacy.EpsilonFromNano(nano * 100_000_000))(b.T)
-		if _, _, refused := b.tried(buyer, names, at); len(refused) == 0 && got.Largest.Less(at) && b.offered(buyer, names, at) || len(refused) > 0 && got.Largest == at {
+		if _, _, refused := b.expected(buyer, names, at); len(refused) == 0 && got.Largest.Less(at) && b.isOffered(buyer, names, at) || len(refused) > 0 && got.Largest == at {
 			b.Errorf("%q: the largest ε is %s, and at %s are refused %v", buyer, got.Largest, at, refused)
 		}
 	}
-	b.checkKept(api.BudgetRequest{Question: "vote", Buyer: buyer, Objects: names, Epsilons: levels})
+	b.checkCached(api.BudgetRequest{Question: "vote", Buyer: buyer, Objects: names, Epsilons: levels})
 }
 
-// checkKept compares a budget that may be cached with one that is computed from all objects. It
+// checkCached compares a budget that may be cached with one that is computed from all objects. It
 // leaves the cache as it was.
-func (b *bazaar) checkKept(r api.BudgetRequest) {
+func (b *randomMarket) checkCached(r api.BudgetRequest) {
 	b.Helper()
 	got := check.Value(b.ledger.Budget(b.Context(), r))(b.T)
 	kept := b.ledger.requests.Forecasts.All
@@ -196,9 +196,9 @@ func (b *bazaar) checkKept(r api.BudgetRequest) {
 	check.That(b, fmt.Sprint(got) == fmt.Sprint(fresh), "the cached budget of %+v is %+v, and a fresh one %+v", r, got, fresh)
 }
 
-// offered reports whether the terms of all objects offer a level. A buyer may hold one that is no
+// isOffered reports whether the terms of all objects offer a level. A buyer may hold one that is no
 // longer offered.
-func (b *bazaar) offered(buyer string, names []string, level privacy.Epsilon) bool {
+func (b *randomMarket) isOffered(buyer string, names []string, level privacy.Epsilon) bool {
 	for _, name := range names {
 		state := check.Value(b.ledger.Object(b.Context(), name))(b.T)
 		for _, c := range state.Chains {
@@ -213,8 +213,8 @@ func (b *bazaar) offered(buyer string, names []string, level privacy.Epsilon) bo
 	return true
 }
 
-// summed sums refusals as a budget does, but for the time.
-func summed(refused []api.Refusal) (sums []api.RefusalSum) {
+// sumRefusals sums refusals as a budget does, but for the time.
+func sumRefusals(refused []api.Refusal) (sums []api.RefusalSum) {
 	for _, r := range refused {
 		i := slices.IndexFunc(sums, func(one api.RefusalSum) bool { return one.Reason == r.Reason })
 		if i < 0 {
@@ -236,9 +236,9 @@ func sameSums(a, b []api.RefusalSum) bool {
 	})
 }
 
-// held reports whether a reservation may hold budget of an object. Its end is counted even if it is
-// not what prevents an order.
-func (b *bazaar) held(name string) (held bool) {
+// hasHold reports whether a reservation may hold budget of an object. Its end is counted even if it
+// is not what prevents an order.
+func (b *randomMarket) hasHold(name string) (held bool) {
 	must(b.T, b.ledger.engine.View(b.Context(), func(s *state.State) error {
 		o, _, err := s.Object(name)
 		held = len(o.Held) > 0
@@ -249,24 +249,24 @@ func (b *bazaar) held(name string) (held bool) {
 
 // checkTime moves the clock to when the budget says that an object can answer, and checks that it
 // can then, and not before.
-func (b *bazaar) checkTime(buyer, name string) {
+func (b *randomMarket) checkTime(buyer, name string) {
 	b.Helper()
 	names := []string{name}
 	at := b.budget(buyer, names, b.epsilon(1, 25)).Levels[0]
 	present := b.now
 	if at.Later == 0 && at.Can == 0 {
 		b.now = present.AddDate(10, 0, 0) // no time helps
-		if can, _, _ := b.tried(buyer, names, at.Epsilon); can > 0 {
+		if can, _, _ := b.expected(buyer, names, at.Epsilon); can > 0 {
 			b.Errorf("%q of %s: ε=%s is possible ten years later, and the budget says %+v", buyer, name, at.Epsilon, at)
 		}
 	}
 	if at.Later > 0 {
 		b.now = at.From
-		if can, _, refused := b.tried(buyer, names, at.Epsilon); can == 0 {
+		if can, _, refused := b.expected(buyer, names, at.Epsilon); can == 0 {
 			b.Errorf("%q of %s: ε=%s is to be possible from %v, and is refused: %v", buyer, name, at.Epsilon, at.From, refused)
 		}
 		b.now = at.From.Add(-1)
-		if can, _, _ := b.tried(buyer, names, at.Epsilon); can > 0 && !b.held(name) {
+		if can, _, _ := b.expected(buyer, names, at.Epsilon); can > 0 && !b.hasHold(name) {
 			b.Errorf("%q of %s: ε=%s is possible before %v", buyer, name, at.Epsilon, at.From)
 		}
 	}
@@ -276,11 +276,11 @@ func (b *bazaar) checkTime(buyer, name string) {
 // After any history, a budget says what orders and raises at each ε would give, now and later.
 func TestBudget_RandomHistory_AgreesWithOrders(t *testing.T) {
 	for seed := range tests.Tries(7, 60, 3_000) { // the seventh has objects that offer less and less
-		b := newBazaar(t, uint64(seed))
+		b := newRandomMarket(t, uint64(seed))
 		for range 40 {
-			b.act()
+			b.step()
 			for _, buyer := range []string{"", b.buyer(), "newcomer"} {
-				names := append(b.some(), b.people[0])
+				names := append(b.someObjects(), b.people[0])
 				slices.Sort(names)
 				if names = slices.Compact(names); b.random.IntN(3) == 0 {
 					names = append(names, "stranger")
@@ -460,13 +460,13 @@ func TestBudgetCache_EventOrTime_InvalidatesWhatItAffects(t *testing.T) {
 // After any history, a cached budget equals a fresh one.
 func TestBudgetCache_RandomHistory_EqualsFreshBudget(t *testing.T) {
 	for seed := range tests.Tries(10, 60, 3_000) {
-		b := newBazaar(t, uint64(1000+seed))
+		b := newRandomMarket(t, uint64(1000+seed))
 		var asked []api.BudgetRequest // again and again
 		for _, buyer := range []string{"", "acme", "zeta", "newcomer"} {
 			r := api.BudgetRequest{Question: "vote", Buyer: buyer, All: true}
 			asked = append(asked, r)
 			for r.All = false; len(asked)%4 > 0; asked = append(asked, r) {
-				r.Objects, r.Epsilons = b.some(), nil
+				r.Objects, r.Epsilons = b.someObjects(), nil
 				slices.Sort(r.Objects)
 				for range b.random.IntN(4) {
 					r.Epsilons = append(r.Epsilons, b.epsilon(1, 25))
@@ -476,19 +476,19 @@ func TestBudgetCache_RandomHistory_EqualsFreshBudget(t *testing.T) {
 		for range 60 {
 			switch b.random.IntN(12) {
 			default:
-				b.act()
+				b.step()
 			case 0, 1, 2, 3:
 				b.now = b.now.Add(time.Duration(b.random.IntN(30)) * time.Hour)
 			case 4:
-				must(t, b.ledger.Forget(t.Context(), api.ObjectRequest{Key: b.key(), Object: b.some()[0]}))
+				must(t, b.ledger.Forget(t.Context(), api.ObjectRequest{Key: b.key(), Object: b.someObjects()[0]}))
 			case 5:
 				var refused *api.RefusedError
-				if err := b.ledger.BeginEpoch(t.Context(), api.EpochRequest{Key: b.key(), Question: "vote", Object: b.some()[0]}); err != nil && !errors.As(err, &refused) {
+				if err := b.ledger.BeginEpoch(t.Context(), api.EpochRequest{Key: b.key(), Question: "vote", Object: b.someObjects()[0]}); err != nil && !errors.As(err, &refused) {
 					t.Fatal(err)
 				}
 			}
 			for _, r := range asked {
-				b.checkKept(r)
+				b.checkCached(r)
 			}
 			check.Need(t, !t.Failed(), "seed %d", seed)
 		}
@@ -531,30 +531,30 @@ func TestBudgetCache_ReservationEndsOrCeilingRises_Expires(t *testing.T) {
 	}
 }
 
-// bazaarRequest is a request that may be refused as a whole, and tried again at another ε, or
+// randomMarketRequest is a request that may be refused as a whole, and tried again at another ε, or
 // without the refused objects.
-type bazaarRequest struct {
+type randomMarketRequest struct {
 	name string
 	do   func(key string, epsilon privacy.Epsilon, partial bool) (done int, err error)
 }
 
 // requests returns one request of each kind, about the same objects. The host has no true value of
 // the object untold.
-func (b *bazaar) requests(untold string) []bazaarRequest {
-	ctx, l, names, buyer := b.Context(), b.ledger, b.some(), b.buyer()
+func (b *randomMarket) requests(withoutTruth string) []randomMarketRequest {
+	ctx, l, names, buyer := b.Context(), b.ledger, b.someObjects(), b.buyer()
 	if b.random.IntN(2) == 0 {
 		names = names[:1]
 	}
 	truth := func(_ context.Context, _ string, objects []string) ([]string, error) {
 		values := make([]string, len(objects))
 		for i, name := range objects {
-			if name != untold {
+			if name != withoutTruth {
 				values[i] = "yes"
 			}
 		}
 		return values, nil
 	}
-	return []bazaarRequest{
+	return []randomMarketRequest{
 		{"raise", func(key string, epsilon privacy.Epsilon, partial bool) (int, error) {
 			r, err := l.Raise(ctx, api.RaiseRequest{Key: key, Question: "vote", Epsilon: epsilon, Objects: names, Partial: partial, Truth: truth})
 			return r.Drawn + r.Reused + r.Derived, err
@@ -578,9 +578,9 @@ func (b *bazaar) requests(untold string) []bazaarRequest {
 	}
 }
 
-// try makes a request and, if it is refused, one of those that the refusal says are possible
+// tryInstead makes a request and, if it is refused, one of those that the refusal says are possible
 // instead. It returns which one.
-func (b *bazaar) try(r bazaarRequest, untold string) (instead string) {
+func (b *randomMarket) tryInstead(r randomMarketRequest, untold string) (instead string) {
 	asked := b.epsilon(1, 21)
 	var refused *api.RefusedError
 	if _, err := r.do(b.key(), asked, false); !errors.As(err, &refused) {
@@ -627,16 +627,16 @@ func (b *bazaar) try(r bazaarRequest, untold string) (instead string) {
 func TestRefusedRequest_TriedAsInstead_Succeeds(t *testing.T) {
 	took := map[string]int{}
 	for seed := range tests.Tries(8, 100, 3_000) {
-		b := newBazaar(t, uint64(seed))
+		b := newRandomMarket(t, uint64(seed))
 		for range 60 {
-			b.act()
-			untold := ""
+			b.step()
+			withoutTruth := ""
 			if b.random.IntN(3) == 0 {
-				untold = b.people[b.random.IntN(len(b.people))]
+				withoutTruth = b.people[b.random.IntN(len(b.people))]
 			}
-			all := b.requests(untold)
+			all := b.requests(withoutTruth)
 			r := all[b.random.IntN(len(all))]
-			took[r.name+" "+b.try(r, untold)]++
+			took[r.name+" "+b.tryInstead(r, withoutTruth)]++
 			check.Need(t, !t.Failed(), "seed %d", seed)
 		}
 	}

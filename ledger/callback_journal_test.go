@@ -119,8 +119,8 @@ func newHookedHosts(t *testing.T, standby bool) *hookedHosts {
 	return h
 }
 
-// followed waits until the standby has all events, and the journal knows it.
-func (h *hookedHosts) followed(t *testing.T) {
+// awaitStandby waits until the standby has all events, and the journal knows it.
+func (h *hookedHosts) awaitStandby(t *testing.T) {
 	t.Helper()
 	events := stats(t, h.a).Events
 	must(t, h.l.engine.Queue.AwaitEvent(t.Context(), events))
@@ -130,9 +130,9 @@ func (h *hookedHosts) followed(t *testing.T) {
 // reads checks that the host with the hooks can be read.
 func (h *hookedHosts) reads() error { return check.Err(h.l.Object(context.Background(), crowd(9)[0])) }
 
-// blocked makes a method block. The first function it returns waits until the method is called, and
+// block makes a method block. The first function it returns waits until the method is called, and
 // the second one unblocks it.
-func (h *hookedHosts) blocked(method string) (called func(), goOn func()) {
+func (h *hookedHosts) block(method string) (called func(), goOn func()) {
 	entered, let := make(chan struct{}), make(chan struct{})
 	h.hooks[method].set(func() {
 		close(entered)
@@ -149,22 +149,25 @@ func wantPanicError(t *testing.T, err error, method string) {
 	}
 }
 
-func hostPanics() { panic("the host's own") }
+func panicOfHost() { panic("the host's own") }
 
 // journalTests returns a test for each method of a host's journal. docs/howto/embed.md has the same
 // table.
 func journalTests() map[string]func(*testing.T) {
 	return map[string]func(*testing.T){
-		"Name":   journalNamed,
-		"Claim":  journalOpened("Claim", Options{}),
-		"Settle": func(t *testing.T) { journalOpened("Settle", Options{ReadOnly: true})(t); journalFollowed("Settle")(t) },
-		"Read":   func(t *testing.T) { journalOpened("Read", Options{})(t); journalFollowed("Read")(t) },
-		"Await":  journalFollowed("Await"),
-		"Folded": journalFollowed("Folded"),
-		"Head":   journalAsked,
-		"Append": journalAppended,
-		"Trim":   journalTrimmed,
-		"Close":  func(t *testing.T) { journalClosed(t, false); journalClosed(t, true) },
+		"Name":  testJournalName,
+		"Claim": testJournalInOpen("Claim", Options{}),
+		"Settle": func(t *testing.T) {
+			testJournalInOpen("Settle", Options{ReadOnly: true})(t)
+			testJournalOfStandby("Settle")(t)
+		},
+		"Read":   func(t *testing.T) { testJournalInOpen("Read", Options{})(t); testJournalOfStandby("Read")(t) },
+		"Await":  testJournalOfStandby("Await"),
+		"Folded": testJournalOfStandby("Folded"),
+		"Head":   testJournalHead,
+		"Append": testJournalAppend,
+		"Trim":   testJournalTrim,
+		"Close":  func(t *testing.T) { testJournalClose(t, false); testJournalClose(t, true) },
 	}
 }
 
@@ -181,75 +184,75 @@ func TestHostJournal_PanicsOrBlocks_AffectsOnlyWhatIsDocumented(t *testing.T) {
 	}
 }
 
-// journalNamed tests that Open returns a panic of Name as its error.
-func journalNamed(t *testing.T) {
+// testJournalName tests that Open returns a panic of Name as its error.
+func testJournalName(t *testing.T) {
 	h := newHookedHosts(t, false)
 	closed(t, h.l)
-	h.hooks["Name"].set(hostPanics)
+	h.hooks["Name"].set(panicOfHost)
 	wantPanicError(t, check.Err(Open(t.Context(), h.path, h.options)), "Name")
 	closed(t, open(t, h.path, h.options))
 }
 
-// journalOpened tests that a panic of the method inside Open continues in the caller, and that file
-// and journal are released.
-func journalOpened(method string, how Options) func(*testing.T) {
+// testJournalInOpen tests that a panic of the method inside Open continues in the caller, and that
+// file and journal are released.
+func testJournalInOpen(method string, how Options) func(*testing.T) {
 	return func(t *testing.T) {
 		h := newHookedHosts(t, false)
 		release(t, h.l, releaseOf(t, "r", crowd(9)[0], "2"))
 		closed(t, h.l)
 		o := h.options
 		o.ReadOnly = how.ReadOnly
-		h.hooks[method].set(hostPanics)
-		panicked, err := serve(func() error { return check.Err(Open(t.Context(), h.path, o)) })
+		h.hooks[method].set(panicOfHost)
+		panicked, err := catchPanic(func() error { return check.Err(Open(t.Context(), h.path, o)) })
 		check.That(t, panicked == "the host's own", "recovered %v, error %v; want the panic", panicked, err)
 		closed(t, open(t, h.path, h.options))
 	}
 }
 
-// journalFollowed tests that a panic is logged, and that the standby tries again. The method may
-// read the ledger. While it blocks, both hosts answer.
-func journalFollowed(method string) func(*testing.T) {
+// testJournalOfStandby tests that a panic is logged, and that the standby tries again. The method
+// may read the ledger. While it blocks, both hosts answer.
+func testJournalOfStandby(method string) func(*testing.T) {
 	return func(t *testing.T) {
 		h := newHookedHosts(t, true)
-		h.hooks[method].set(hostPanics)
+		h.hooks[method].set(panicOfHost)
 		release(t, h.a, releaseOf(t, "1", crowd(9)[1], "1"))
 		h.log.await(t, "Journal."+method+" panicked: the host's own")
-		h.followed(t)
+		h.awaitStandby(t)
 
 		inner := make(chan error, 1)
 		h.hooks[method].set(func() { inner <- h.reads() })
 		release(t, h.a, releaseOf(t, "2", crowd(9)[2], "1"))
 		err := <-inner
 		check.That(t, err == nil, "a read within %s: %v", method, err)
-		h.followed(t)
+		h.awaitStandby(t)
 
-		called, goOn := h.blocked(method)
+		called, goOn := h.block(method)
 		defer goOn()
 		release(t, h.a, releaseOf(t, "3", crowd(9)[3], "1"))
 		called()
-		goesOn(t, h.a)
+		wantUsable(t, h.a)
 		must(t, await(t, async(func() (any, error) { return nil, h.reads() })).err)
 		if method == "Folded" {
 			must(t, h.l.engine.Queue.AwaitEvent(t.Context(), stats(t, h.a).Events)) // only what may be trimmed waits
 		}
 		goOn()
-		h.followed(t)
+		h.awaitStandby(t)
 		closed(t, h.l)
 	}
 }
 
-// journalAppended tests that a panic stops the ledger. While the method blocks, the ledger can be
+// testJournalAppend tests that a panic stops the ledger. While the method blocks, the ledger can be
 // read.
-func journalAppended(t *testing.T) {
+func testJournalAppend(t *testing.T) {
 	h := newHookedHosts(t, false)
-	called, goOn := h.blocked("Append")
+	called, goOn := h.block("Append")
 	defer goOn()
 	wrote := async(func() (api.Response, error) { return h.l.Release(t.Context(), releaseOf(t, "1", crowd(9)[1], "1")) })
 	called()
 	must(t, await(t, async(func() (any, error) { return nil, h.reads() })).err)
 	goOn()
 	must(t, await(t, wrote).err)
-	h.hooks["Append"].set(hostPanics)
+	h.hooks["Append"].set(panicOfHost)
 	_, err := h.l.Release(t.Context(), releaseOf(t, "2", crowd(9)[2], "1"))
 	wantErr(t, err, api.ErrStopped)
 	wantPanicError(t, err, "Append")
@@ -257,10 +260,10 @@ func journalAppended(t *testing.T) {
 	closed(t, open(t, h.path, h.options))
 }
 
-// journalTrimmed tests that a panic stops the ledger, like other errors after which the journal may
-// accept nothing more. The method may read the ledger. While it blocks, requests are answered, and
-// Close waits.
-func journalTrimmed(t *testing.T) {
+// testJournalTrim tests that a panic stops the ledger, like other errors after which the journal
+// may accept nothing more. The method may read the ledger. While it blocks, requests are answered,
+// and Close waits.
+func testJournalTrim(t *testing.T) {
 	h := newHookedHosts(t, false)
 	person := crowd(9)
 	inner := make(chan error, 1)
@@ -270,18 +273,18 @@ func journalTrimmed(t *testing.T) {
 	if err := <-inner; err != nil {
 		t.Errorf("a read within Trim: %v", err)
 	}
-	called, goOn := h.blocked("Trim")
+	called, goOn := h.block("Trim")
 	defer goOn()
 	release(t, h.l, releaseOf(t, "2", person[2], "1"))
 	must(t, await(t, async(func() (any, error) { return nil, h.l.engine.Checkpoint() })).err)
 	called()
-	goesOn(t, h.l)
+	wantUsable(t, h.l)
 	goOn()
 	closed(t, h.l)
 
 	h.l = open(t, h.path, h.options)
 	release(t, h.l, releaseOf(t, "3", person[3], "1"))
-	h.hooks["Trim"].set(hostPanics)
+	h.hooks["Trim"].set(panicOfHost)
 	if err := h.l.engine.Checkpoint(); err != nil {
 		wantPanicError(t, err, "Trim") // the journal is trimmed in the background, perhaps before the checkpoint returns
 	}
@@ -295,29 +298,29 @@ func journalTrimmed(t *testing.T) {
 	closed(t, h.l)
 }
 
-// journalAsked tests that after a panic Health does not know which host has the ledger. While the
-// method blocks, requests are answered.
-func journalAsked(t *testing.T) {
+// testJournalHead tests that after a panic Health does not know which host has the ledger. While
+// the method blocks, requests are answered.
+func testJournalHead(t *testing.T) {
 	h := newHookedHosts(t, false)
-	h.hooks["Head"].set(hostPanics)
-	got := hostOf(t, h.l)
+	h.hooks["Head"].set(panicOfHost)
+	got := hostHealth(t, h.l)
 	check.That(t, !got.Answered, "after a panic Health says %+v", got)
-	called, goOn := h.blocked("Head")
+	called, goOn := h.block("Head")
 	defer goOn()
 	asked := async(func() (observe.Health, error) { return h.l.Health(t.Context()) })
 	called()
-	goesOn(t, h.l)
+	wantUsable(t, h.l)
 	goOn()
 	must(t, await(t, asked).err)
 	closed(t, h.l)
 }
 
-// journalClosed tests that Close returns a panic as its error, and releases the file and the claim
-// nevertheless.
-func journalClosed(t *testing.T, standby bool) {
+// testJournalClose tests that Close returns a panic as its error, and releases the file and the
+// claim nevertheless.
+func testJournalClose(t *testing.T, standby bool) {
 	h := newHookedHosts(t, standby)
-	h.hooks["Close"].set(hostPanics)
-	panicked, err := serve(h.l.Close)
+	h.hooks["Close"].set(panicOfHost)
+	panicked, err := catchPanic(h.l.Close)
 	check.That(t, panicked == nil, "recovered %v", panicked)
 	wantPanicError(t, err, "Close")
 	closed(t, open(t, h.path, h.options))
@@ -372,13 +375,13 @@ type deadlineError struct{}
 func (*deadlineError) Error() string { return "the database took too long" }
 func (*deadlineError) Unwrap() error { return context.DeadlineExceeded }
 
-// handSigner is a signer whose result a test chooses.
-type handSigner struct {
+// fakeSigner is a signer whose result a test chooses.
+type fakeSigner struct {
 	note.Signer
 	sign func(message []byte) ([]byte, error)
 }
 
-func (s *handSigner) Sign(message []byte) ([]byte, error) { return s.sign(message) }
+func (s *fakeSigner) Sign(message []byte) ([]byte, error) { return s.sign(message) }
 
 // A failure of the signer is ErrSigner, and no checkpoint that does not verify is returned.
 func TestCheckpoint_SignerFails_IsErrSigner(t *testing.T) {
@@ -396,12 +399,12 @@ func TestCheckpoint_SignerFails_IsErrSigner(t *testing.T) {
 	} {
 		for known, options := range map[string]Options{"log key": {}, "Verifiers": {Verifiers: note.VerifierList(verifier)}} {
 			t.Run(name+"/"+known, func(t *testing.T) {
-				options.Signer = &handSigner{right, c.sign}
+				options.Signer = &fakeSigner{right, c.sign}
 				recorded := public
 				if known == "Verifiers" {
 					_, _, recorded = logKey(t, "log.example", 3)
 				}
-				l := openMemory(t, created(t, recorded), options)
+				l := openMemory(t, createdStore(t, recorded), options)
 				signed, err := l.Checkpoint(t.Context())
 				wantErr(t, err, api.ErrSigner)
 				wantErr(t, err, c.want)
@@ -411,8 +414,8 @@ func TestCheckpoint_SignerFails_IsErrSigner(t *testing.T) {
 	}
 }
 
-// created returns a new ledger in memory, with a log key or without.
-func created(t *testing.T, logKey string) kv.Store {
+// createdStore returns a new ledger in memory, with a log key or without.
+func createdStore(t *testing.T, logKey string) kv.Store {
 	s := &kv.Memory{}
 	beginWithKey(t, s, logKey)
 	return s
@@ -429,9 +432,9 @@ func TestOpen_InvalidOption_IsErrInvalid(t *testing.T) {
 	for name, options := range map[string]Options{
 		"TruthTimeout": {TruthTimeout: -time.Second},
 		"Observer":     {Observer: (*silentObserver)(nil)},
-		"Signer":       {Signer: (*handSigner)(nil)},
+		"Signer":       {Signer: (*fakeSigner)(nil)},
 	} {
-		_, err := openStore(t.Context(), created(t, ""), options)
+		_, err := openStore(t.Context(), createdStore(t, ""), options)
 		wantErr(t, err, api.ErrInvalid)
 		check.That(t, err == nil || strings.Contains(err.Error(), name), "%s: %v", name, err)
 	}
@@ -442,7 +445,7 @@ func TestEveryCall_NilContext_IsErrInvalid(t *testing.T) {
 	l := voters(t, inMemory(t, Options{}), "9", "ann")
 	var none context.Context
 	for name, call := range everyCallWith(none, t, l) {
-		err := recovered(call)
+		err := panicAsError(call)
 		check.That(t, errors.Is(err, api.ErrInvalid), "%s: %v", name, err)
 	}
 }

@@ -19,9 +19,9 @@ import (
 // The chain of an object and its open reservations have limits, so that the cost of an event about
 // it is bounded, in the ledger and in an audit.
 
-// crowded returns a ledger in memory in which ann is for sale and its chain has this many entries:
-// a level at ε=1, and buyers of it.
-func crowded(t *testing.T, entries int) *Ledger {
+// ledgerWithEntries returns a ledger in memory in which ann is for sale and its chain has this many
+// entries: a level at ε=1, and buyers of it.
+func ledgerWithEntries(t *testing.T, entries int) *Ledger {
 	t.Helper()
 	l := sellers(t, inMemory(t, Options{Now: epoch}), "9", "9", "ann", "bob")
 	for i := range entries - 1 {
@@ -39,7 +39,7 @@ func wantFull(t *testing.T, what string, err error, helps string, largest string
 		"%s: refused %+v", what, got)
 }
 
-func reserved(t *testing.T, l *Ledger, key, buyer, epsilon string) (api.Reservation, error) {
+func tryReserve(t *testing.T, l *Ledger, key, buyer, epsilon string) (api.Reservation, error) {
 	return l.Reserve(t.Context(), api.ReserveRequest{Key: key, Order: purchase(t, key, buyer, epsilon, "ann").Order, For: time.Hour})
 }
 
@@ -66,14 +66,14 @@ func wantBounded(t *testing.T, l *Ledger) {
 const mostRecord = 48 << 10
 
 func TestChain_AtMaxEntries_TakesNoMore(t *testing.T) {
-	l := crowded(t, event.MaxEntries-1)
+	l := ledgerWithEntries(t, event.MaxEntries-1)
 	sell(t, l, purchase(t, "last", "last", "1", "ann"))
 	before := events(t, l)
 	_, err := l.Sell(t.Context(), purchase(t, "over", "over", "1", "ann"))
 	wantFull(t, "another buyer", err, "nothing", "0")
 	_, err = l.Sell(t.Context(), purchase(t, "level", "last", "2", "ann"))
 	wantFull(t, "another level, to a buyer of one", err, "less", "1")
-	_, err = reserved(t, l, "reserved", "last", "0.5")
+	_, err = tryReserve(t, l, "reserved", "last", "0.5")
 	wantFull(t, "a reservation of a level below", err, "nothing", "0")
 	wantFull(t, "a raise", check.Err(l.Release(t.Context(), releaseOf(t, "raise", "ann", "2"))), "less", "1")
 	_, err = l.Release(t.Context(), releaseOf(t, "derive", "ann", "0.5"))
@@ -147,13 +147,13 @@ func TestSweep_MoreLevelsThanEntries_RaisesUpToTheBound(t *testing.T) {
 
 // A reservation keeps the entries that its capture needs, regardless of what is sold since.
 func TestReservation_OfTheLastEntries_CanBeCaptured(t *testing.T) {
-	l := crowded(t, event.MaxEntries-4)
-	first := check.Value(reserved(t, l, "first", "p", "2"))(t)
-	second := check.Value(reserved(t, l, "second", "q", "3"))(t)
+	l := ledgerWithEntries(t, event.MaxEntries-4)
+	first := check.Value(tryReserve(t, l, "first", "p", "2"))(t)
+	second := check.Value(tryReserve(t, l, "second", "q", "3"))(t)
 	_, err := l.Sell(t.Context(), purchase(t, "over", "over", "1", "ann"))
 	wantFull(t, "another buyer", err, "waiting", "0")
 	wantFull(t, "a raise", check.Err(l.Release(t.Context(), releaseOf(t, "raise", "ann", "4"))), "waiting", "1")
-	wantFull(t, "another reservation", check.Err(reserved(t, l, "third", "r", "1")), "waiting", "0")
+	wantFull(t, "another reservation", check.Err(tryReserve(t, l, "third", "r", "1")), "waiting", "0")
 	s := sell(t, l, partialSale(purchase(t, "partial", "over", "1", "ann", "bob")))
 	check.That(t, len(s.Refused) == 1 && s.Refused[0].Remedy == "waiting", "a partial order: %+v", s)
 	commit(t, l, "captured", first.Number)
@@ -169,16 +169,16 @@ func TestReserve_MaxReservations_RefusesAnother(t *testing.T) {
 	l := sellers(t, inMemory(t, Options{Now: epoch}), "9", "9", "ann", "bob")
 	var open []api.Reservation
 	for i := range event.MaxReservations {
-		r := check.Value(reserved(t, l, fmt.Sprint(i), fmt.Sprint("buyer ", i), "1"))(t)
+		r := check.Value(tryReserve(t, l, fmt.Sprint(i), fmt.Sprint("buyer ", i), "1"))(t)
 		open = append(open, r)
 	}
-	wantFull(t, "another reservation", check.Err(reserved(t, l, "over", "over", "1")), "waiting", "0")
-	wantFull(t, "a reservation at another ε", check.Err(reserved(t, l, "dear", "over", "8.9")), "waiting", "0")
+	wantFull(t, "another reservation", check.Err(tryReserve(t, l, "over", "over", "1")), "waiting", "0")
+	wantFull(t, "a reservation at another ε", check.Err(tryReserve(t, l, "dear", "over", "8.9")), "waiting", "0")
 	sell(t, l, purchase(t, "sold at once", "over", "1", "ann"))
 	commit(t, l, "captured", open[0].Number)
-	must(t, check.Err(reserved(t, l, "in its place", "over", "1")))
+	must(t, check.Err(tryReserve(t, l, "in its place", "over", "1")))
 	must(t, l.Cancel(t.Context(), "cancel", open[1].Number))
-	must(t, check.Err(reserved(t, l, "in the place of another", "over", "1")))
+	must(t, check.Err(tryReserve(t, l, "in the place of another", "over", "1")))
 	partial := api.ReserveRequest{Key: "partial", Order: purchase(t, "", "zeta", "1", "ann", "bob").Order, For: time.Hour, Partial: true}
 	if r := reserve(t, l, partial); len(r.Refused) != 1 || r.Refused[0].Reason != api.Full || r.Objects != 1 {
 		t.Errorf("a partial reservation: %+v", r)
@@ -188,7 +188,7 @@ func TestReserve_MaxReservations_RefusesAnother(t *testing.T) {
 
 // A raise of several parts reserves its entries when it begins.
 func TestRaise_OfManyParts_HasItsEntries(t *testing.T) {
-	l := crowded(t, event.MaxEntries-1)
+	l := ledgerWithEntries(t, event.MaxEntries-1)
 	others := crowd(state.PartSize)
 	enrollUnder(t, l, "vote", market(t, "9"), "9", others...)
 	asked := false
@@ -212,8 +212,8 @@ func TestApply_AboveTheBounds_IsCorrupt(t *testing.T) {
 		log := logOf(t, pairs(t, l.engine.Store))
 		return replayWhole(&kv.Memory{}, followedBy(withSettled(uint64(len(log))+1, changes)...)(log))
 	}
-	full := crowded(t, event.MaxEntries)
-	level := crowded(t, event.MaxEntries-1)
+	full := ledgerWithEntries(t, event.MaxEntries)
+	level := ledgerWithEntries(t, event.MaxEntries-1)
 	raise := &event.Released{Object: "ann", Question: 1, Epsilon: eps(t, "2"), Response: event.Response{Method: event.MethodRaise}}
 	must(t, follow(level, raise))
 	wantForged(t, follow(full, raise), "a chain of 1025 entries")
@@ -228,21 +228,21 @@ func TestApply_AboveTheBounds_IsCorrupt(t *testing.T) {
 	wantForged(t, follow(full, sale(full)...), "a chain of 1025 entries")
 	l := sellers(t, inMemory(t, Options{Now: epoch}), "9", "9", "ann", "bob")
 	for i := range event.MaxReservations - 1 {
-		must(t, check.Err(reserved(t, l, fmt.Sprint(i), "acme", "1")))
+		must(t, check.Err(tryReserve(t, l, fmt.Sprint(i), "acme", "1")))
 	}
 	hold := func(number uint64) []event.Change {
 		deal := event.Deal{Sale: number, Buyer: 1, Question: 1, Epsilon: eps(t, "1"), Objects: 1, Price: 100}
 		return []event.Change{&event.Reserved{Deal: deal, Expires: epoch().Add(time.Hour)}, &event.Held{Object: "ann", Sale: deal.Sale, Price: 100, Policy: 1}}
 	}
 	must(t, follow(l, hold(event.MaxReservations)...))
-	must(t, check.Err(reserved(t, l, "last", "acme", "1")))
+	must(t, check.Err(tryReserve(t, l, "last", "acme", "1")))
 	wantForged(t, follow(l, hold(event.MaxReservations+1)...), "it cannot be reserved: object \"ann\": full")
-	promised := crowded(t, event.MaxEntries-2)
-	must(t, check.Err(reserved(t, promised, "promised", "acme", "2")))
-	wantForged(t, follow(promised, raise3(t)), "a chain of 1023 entries, with 2 more for open reservations")
+	promised := ledgerWithEntries(t, event.MaxEntries-2)
+	must(t, check.Err(tryReserve(t, promised, "promised", "acme", "2")))
+	wantForged(t, follow(promised, raiseToThree(t)), "a chain of 1023 entries, with 2 more for open reservations")
 }
 
-func raise3(t *testing.T) event.Change {
+func raiseToThree(t *testing.T) event.Change {
 	return &event.Released{Object: "ann", Question: 1, Epsilon: eps(t, "3"), Response: event.Response{Method: event.MethodRaise}}
 }
 

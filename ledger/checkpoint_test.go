@@ -216,8 +216,8 @@ func TestLeaf_SameEvent_DependsOnSalt(t *testing.T) {
 	}
 }
 
-// published opens a ledger in memory that publishes checkpoints.
-func published(t *testing.T, p Publishing) *Ledger {
+// openPublishing opens a ledger in memory that publishes checkpoints.
+func openPublishing(t *testing.T, p Publishing) *Ledger {
 	t.Helper()
 	signer, _, public := logKey(t, "sluice-test", 1)
 	s := &kv.Memory{}
@@ -225,14 +225,14 @@ func published(t *testing.T, p Publishing) *Ledger {
 	return openMemory(t, s, Options{Signer: signer, Publish: p})
 }
 
-// sizes is a witness that keeps the sizes of published checkpoints.
-type sizes struct {
+// fakeWitness is a witness that keeps the sizes of published checkpoints.
+type fakeWitness struct {
 	mu      sync.Mutex
 	failing bool
 	all     []uint64
 }
 
-func (s *sizes) take(_ context.Context, signed []byte) error {
+func (s *fakeWitness) take(_ context.Context, signed []byte) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.failing {
@@ -244,13 +244,13 @@ func (s *sizes) take(_ context.Context, signed []byte) error {
 	return err
 }
 
-func (s *sizes) fail(failing bool) {
+func (s *fakeWitness) fail(failing bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.failing = failing
 }
 
-func (s *sizes) got() []uint64 {
+func (s *fakeWitness) got() []uint64 {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return slices.Clone(s.all)
@@ -258,8 +258,8 @@ func (s *sizes) got() []uint64 {
 
 func TestPublishing_EventsReached_PublishesCheckpoint(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var witness sizes
-		l := published(t, Publishing{To: witness.take, Events: 4})
+		var witness fakeWitness
+		l := openPublishing(t, Publishing{To: witness.take, Events: 4})
 		synctest.Wait() // size 1, when the ledger opens
 		voters(t, l, "5", "ann", "bob")
 		synctest.Wait()
@@ -273,8 +273,8 @@ func TestPublishing_EventsReached_PublishesCheckpoint(t *testing.T) {
 
 func TestPublishing_IntervalElapsed_PublishesIfGrown(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var witness sizes
-		l := published(t, Publishing{To: witness.take, Interval: time.Hour})
+		var witness fakeWitness
+		l := openPublishing(t, Publishing{To: witness.take, Interval: time.Hour})
 		voters(t, l, "5", "ann")
 		synctest.Wait()
 		began := len(witness.got())
@@ -297,9 +297,9 @@ func TestPublishing_IntervalElapsed_PublishesIfGrown(t *testing.T) {
 // A witness that fails delays no request, and gets the newest checkpoint when it works again.
 func TestPublishing_WitnessFails_RetriesWithNewest(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var witness sizes
+		var witness fakeWitness
 		witness.fail(true)
-		l := published(t, Publishing{Events: 1, To: witness.take})
+		l := openPublishing(t, Publishing{Events: 1, To: witness.take})
 		voters(t, l, "5", "ann")
 		time.Sleep(10 * time.Minute)
 		witness.fail(false)
@@ -314,7 +314,7 @@ func TestPublishing_WitnessFails_RetriesWithNewest(t *testing.T) {
 // A witness that hangs does not keep the ledger from closing.
 func TestClose_WitnessHangs_Returns(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		l := published(t, Publishing{Events: 1, To: func(ctx context.Context, _ []byte) error {
+		l := openPublishing(t, Publishing{Events: 1, To: func(ctx context.Context, _ []byte) error {
 			<-ctx.Done()
 			return ctx.Err()
 		}})

@@ -25,9 +25,9 @@ import (
 
 // Callers that change the ledger share commits. Each gets the same guarantees as if it were alone.
 
-// queued makes n releases: the commit of number 0 is blocked, and the others are queued after it in
-// order. It returns the gate that blocks the commit, and the answers.
-func queued(t *testing.T, l *Ledger, s *shim, n int, request func(i int) (context.Context, api.ReleaseRequest)) (*gate, []chan answer[api.Response]) {
+// queueReleases makes n releases: the commit of number 0 is blocked, and the others are queued
+// after it in order. It returns the gate that blocks the commit, and the answers.
+func queueReleases(t *testing.T, l *Ledger, s *shim, n int, request func(i int) (context.Context, api.ReleaseRequest)) (*gate, []chan answer[api.Response]) {
 	t.Helper()
 	commit := s.holdCommit(t)
 	answers := make([]chan answer[api.Response], n)
@@ -42,7 +42,7 @@ func queued(t *testing.T, l *Ledger, s *shim, n int, request func(i int) (contex
 	return commit, answers
 }
 
-func crowdSale(t *testing.T) func(i int) (context.Context, api.ReleaseRequest) {
+func crowdRelease(t *testing.T) func(i int) (context.Context, api.ReleaseRequest) {
 	return func(i int) (context.Context, api.ReleaseRequest) {
 		return t.Context(), releaseOf(t, fmt.Sprint("sale ", i), fmt.Sprintf("person-%05d", i), "0.5")
 	}
@@ -53,9 +53,9 @@ func TestCommit_ManyCallersWaiting_BatchIsBounded(t *testing.T) {
 	const waiting = engine.MostTogether + 100
 	l, s := openShim(t, votersFile(t, "1", crowd(1+waiting)...), Options{})
 	before := s.commits.Load()
-	commit, answers := queued(t, l, s, 1, crowdSale(t))
+	commit, answers := queueReleases(t, l, s, 1, crowdRelease(t))
 	for i := range waiting {
-		_, r := crowdSale(t)(1 + i)
+		_, r := crowdRelease(t)(1 + i)
 		answers = append(answers, async(func() (api.Response, error) { return l.Release(t.Context(), r) }))
 	}
 	waitQueued(t, l, waiting)
@@ -85,24 +85,24 @@ func TestRaise_BetweenParts_OthersCommitFirst(t *testing.T) {
 		parts.wait(t)
 		began := time.Now()
 		time.Sleep(hold)
-		ahead := call("ahead", fmt.Sprintf("0.1%d", attempt), names[0])
+		earlier := call("ahead", fmt.Sprintf("0.1%d", attempt), names[0])
 		waitQueued(t, l, 1)
 		first, opened := s.holdCommit(t), time.Now()
 		parts.open()
 		first.wait(t)
-		behind := call("behind", fmt.Sprintf("0.2%d", attempt), names[0])
+		later := call("behind", fmt.Sprintf("0.2%d", attempt), names[0])
 		waitQueued(t, l, 2) // with the second part
 		second := s.holdCommit(t)
 		first.open()
-		must(t, await(t, ahead).err)
-		telling := time.Since(opened) < opened.Sub(began)
+		must(t, await(t, earlier).err)
+		isConclusive := time.Since(opened) < opened.Sub(began)
 		second.wait(t)
 		waiting := l.engine.Load().Waiting
 		s.set(nil, nil)
 		second.open()
-		must(t, await(t, behind).err)
+		must(t, await(t, later).err)
 		must(t, await(t, raised).err)
-		if telling {
+		if isConclusive {
 			check.That(t, waiting == 1,
 				"%d calls wait for the caller that came after the second part, want that part alone", waiting)
 			return
@@ -118,7 +118,7 @@ func TestCommit_SomeRefusedInBatch_OthersSucceed(t *testing.T) {
 	l, s := openShim(t, votersFile(t, "1", crowd(callers)...), Options{})
 	define(t, l, smoker())
 	enroll(t, l, "smoker", "1", crowd(callers)...)
-	commit, answers := queued(t, l, s, callers, func(i int) (context.Context, api.ReleaseRequest) {
+	commit, answers := queueReleases(t, l, s, callers, func(i int) (context.Context, api.ReleaseRequest) {
 		r := releaseOf(t, fmt.Sprint("sale ", i), fmt.Sprintf("person-%05d", i/2), "0.6")
 		if i%2 == 1 {
 			r.Question = "smoker"
@@ -311,8 +311,8 @@ func TestCommit_ContextEndsWhileQueued_LeavesNothing(t *testing.T) {
 	const callers, quits = 8, 3
 	l, s := openShim(t, votersFile(t, "1", crowd(callers)...), Options{})
 	ctx, cancel := context.WithCancel(t.Context())
-	commit, answers := queued(t, l, s, callers, func(i int) (context.Context, api.ReleaseRequest) {
-		all, r := crowdSale(t)(i)
+	commit, answers := queueReleases(t, l, s, callers, func(i int) (context.Context, api.ReleaseRequest) {
+		all, r := crowdRelease(t)(i)
 		if i == quits {
 			return ctx, r
 		}
@@ -331,7 +331,7 @@ func TestCommit_ContextEndsWhileQueued_LeavesNothing(t *testing.T) {
 		check.That(t, (ev.Object() != fmt.Sprintf("person-%05d", quits) || ev.Kind() != "released") && settled.Key != fmt.Sprint("sale ", quits),
 			"there is an event of the caller whose context ended: %+v", ev)
 	}
-	_, r := crowdSale(t)(quits)
+	_, r := crowdRelease(t)(quits)
 	release(t, l, r)
 	auditStore(t, s)
 }
@@ -395,7 +395,7 @@ func TestClose_CallersQueued_AllReturn(t *testing.T) {
 	const callers = 20
 	path := votersFile(t, "1", crowd(callers)...)
 	l, s := openShim(t, path, Options{})
-	commit, answers := queued(t, l, s, callers, crowdSale(t))
+	commit, answers := queueReleases(t, l, s, callers, crowdRelease(t))
 	closing := async(func() (bool, error) { return true, l.Close() })
 	waitClosing(t, l)
 	wantErr(t, check.Err(l.Release(t.Context(), releaseOf(t, "late", "person-00000", "0.75"))), api.ErrClosed)
@@ -414,7 +414,7 @@ func TestClose_CallersQueued_AllReturn(t *testing.T) {
 	}
 	l = open(t, path, Options{})
 	for i := range callers { // what was queued was committed, even if its caller got ErrClosed
-		_, r := crowdSale(t)(i)
+		_, r := crowdRelease(t)(i)
 		r.Truth = mustNotAsk(t)
 		release(t, l, r)
 	}
@@ -459,8 +459,8 @@ func TestClose_ReadInProgress_EndsWithErrClosed(t *testing.T) {
 	wantErr(t, await(t, reader).err, api.ErrClosed)
 }
 
-// recovered runs a call and turns a panic into an error.
-func recovered(call func() error) (err error) {
+// panicAsError runs a call and turns a panic into an error.
+func panicAsError(call func() error) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			err = fmt.Errorf("%w: %v", errPanicked, p)
@@ -481,8 +481,8 @@ func TestCommit_DecisionPanics_StopsLedger(t *testing.T) {
 	answers := make([]chan answer[int], callers)
 	for i := range answers {
 		answers[i] = async(func() (int, error) {
-			return i, recovered(func() error {
-				_, r := crowdSale(t)(i)
+			return i, panicAsError(func() error {
+				_, r := crowdRelease(t)(i)
 				if i != callers/2 {
 					return check.Err(l.Release(t.Context(), r))
 				}
@@ -519,7 +519,7 @@ func TestRelease_DrawPanics_RecordsNothing(t *testing.T) {
 	path := votersFile(t, "1", "ann")
 	l := open(t, path, Options{})
 	l.engine.Chances.Sampler = &rrchain.Sampler{Random: exact.ReplayBits(func([]byte) { panic("no randomness") })}
-	err := recovered(func() error { return check.Err(l.Release(t.Context(), releaseOf(t, "k", "ann", "0.5"))) })
+	err := panicAsError(func() error { return check.Err(l.Release(t.Context(), releaseOf(t, "k", "ann", "0.5"))) })
 	wantErr(t, err, errPanicked)
 	wantStopped(t, l)
 	closed(t, l)
@@ -534,7 +534,7 @@ func TestLedger_ConcurrentReadsAndWrites_StaysSound(t *testing.T) {
 	release(t, l, releaseOf(t, "first", "person-00000", "0.5"))
 	for _, err := range race(t, 12, func(i int) error {
 		for n := range 10 {
-			if err := oneOfAll(t, l, i, n); err != nil {
+			if err := callOfKind(t, l, i, n); err != nil {
 				return fmt.Errorf("kind %d: %w", i, err)
 			}
 		}
@@ -545,7 +545,7 @@ func TestLedger_ConcurrentReadsAndWrites_StaysSound(t *testing.T) {
 	auditStore(t, l.engine.Store)
 }
 
-func oneOfAll(t *testing.T, l *Ledger, kind, n int) (err error) {
+func callOfKind(t *testing.T, l *Ledger, kind, n int) (err error) {
 	ctx, key := t.Context(), fmt.Sprint(kind, " ", n)
 	switch kind % 8 {
 	case 0:

@@ -25,25 +25,27 @@ import (
 	"github.com/sluicedp/sluice/ledger/journal"
 )
 
-// frame is what a ledger has on the disk at one instant: the file and the segments of its journal.
-type frame struct {
+// diskState is what a ledger has on the disk at one instant: the file and the segments of its
+// journal.
+type diskState struct {
 	what    string
 	file    []byte
 	journal map[string][]byte // nil if there is none
 }
 
-// film is the history of a ledger on the disk: one frame for each write to its file or its journal.
-type film struct {
+// diskHistory is the history of a ledger on the disk: one frame for each write to its file or its
+// journal.
+type diskHistory struct {
 	kv.Store
 	besideFile
 	t      testing.TB
-	frames []frame
+	states []diskState
 }
 
-// shoot adds a frame, unless nothing has changed since the last one.
-func (f *film) shoot(what string) {
+// record adds a frame, unless nothing has changed since the last one.
+func (f *diskHistory) record(what string) {
 	f.t.Helper()
-	now := frame{what: what, file: content(f.t, string(f.besideFile))}
+	now := diskState{what: what, file: content(f.t, string(f.besideFile))}
 	entries, err := os.ReadDir(f.dir())
 	if err == nil {
 		now.journal = map[string][]byte{}
@@ -53,59 +55,59 @@ func (f *film) shoot(what string) {
 	for _, e := range entries {
 		now.journal[e.Name()] = bytes.TrimRight(content(f.t, filepath.Join(f.dir(), e.Name())), "\x00") // which is padding
 	}
-	if n := len(f.frames); n > 0 && bytes.Equal(f.frames[n-1].file, now.file) && maps.EqualFunc(f.frames[n-1].journal, now.journal, bytes.Equal) {
+	if n := len(f.states); n > 0 && bytes.Equal(f.states[n-1].file, now.file) && maps.EqualFunc(f.states[n-1].journal, now.journal, bytes.Equal) {
 		return
 	}
-	f.frames = append(f.frames, now)
+	f.states = append(f.states, now)
 }
 
-func (f *film) Update(fn func(kv.Writer) error) error {
-	f.shoot("before a checkpoint")
-	defer f.shoot("checkpoint written")
+func (f *diskHistory) Update(fn func(kv.Writer) error) error {
+	f.record("before a checkpoint")
+	defer f.record("checkpoint written")
 	return f.Store.Update(fn)
 }
 
-func (f *film) Make(w journal.Wanted) (journal.Journal, error) {
+func (f *diskHistory) Make(w journal.Wanted) (journal.Journal, error) {
 	j, err := f.besideFile.Make(w)
-	f.shoot("journal made")
-	return filmed{j, f}, err
+	f.record("journal made")
+	return recordedJournal{j, f}, err
 }
 
-func (f *film) Remove(j journal.Journal) error {
-	f.shoot("journal to be removed")
-	defer f.shoot("journal removed")
-	return f.besideFile.Remove(j.(filmed).Journal)
+func (f *diskHistory) Remove(j journal.Journal) error {
+	f.record("journal to be removed")
+	defer f.record("journal removed")
+	return f.besideFile.Remove(j.(recordedJournal).Journal)
 }
 
-// filmed is a journal that adds a frame for each write.
-type filmed struct {
+// recordedJournal is a journal that adds a frame for each write.
+type recordedJournal struct {
 	journal.Journal
-	film *film
+	history *diskHistory
 }
 
-func (j filmed) Append(ctx context.Context, g journal.Group) error {
-	defer j.film.shoot("appended")
+func (j recordedJournal) Append(ctx context.Context, g journal.Group) error {
+	defer j.history.record("appended")
 	return j.Journal.Append(ctx, g)
 }
 
-func (j filmed) Trim(ctx context.Context, at journal.Position) error {
-	j.film.shoot("to be trimmed")
-	defer j.film.shoot("trimmed")
+func (j recordedJournal) Trim(ctx context.Context, at journal.Position) error {
+	j.history.record("to be trimmed")
+	defer j.history.record("trimmed")
 	return j.Journal.Trim(ctx, at)
 }
 
-// filmLife records a ledger that is opened and closed three times. It returns the roots of its log
-// by the number of events.
-func filmLife(t testing.TB) (f *film, roots []tlog.Hash) {
+// recordHistory records a ledger that is opened and closed three times. It returns the roots of its
+// log by the number of events.
+func recordHistory(t testing.TB) (f *diskHistory, roots []tlog.Hash) {
 	t.Helper()
 	names := crowd(120)
 	path := create(t)
 	closed(t, sellers(t, open(t, path, Options{}), "9", "9", names...))
-	f = &film{besideFile: besideFile(path), t: t}
+	f = &diskHistory{besideFile: besideFile(path), t: t}
 	for life := range 3 {
 		file := check.Value(bolt.Open(path, false))(t)
 		f.Store = file
-		f.shoot("at rest")
+		f.record("at rest")
 		l := openOver(t, f, f, Options{})
 		for i := range 16 {
 			name := names[(i*37+life*11)%len(names)]
@@ -121,7 +123,7 @@ func filmLife(t testing.TB) (f *film, roots []tlog.Hash) {
 			}
 		}
 		closed(t, l)
-		f.shoot("closed")
+		f.record("closed")
 	}
 	l := open(t, path, Options{ReadOnly: true})
 	roots = make([]tlog.Hash, 1, 1000)
@@ -133,23 +135,23 @@ func filmLife(t testing.TB) (f *film, roots []tlog.Hash) {
 	return f, roots
 }
 
-// copied is a copy of a file from one or two instants, with the journal of a third.
-type copied struct {
+// mixedCopy is a copy of a file from one or two instants, with the journal of a third.
+type mixedCopy struct {
 	of   string
 	file []byte
 	with map[string][]byte
 }
 
-// spliced returns a copy of a file made while it is written: the first pages are from one instant,
+// splice returns a copy of a file made while it is written: the first pages are from one instant,
 // the others from another.
-func spliced(first, rest []byte, page int) []byte {
+func splice(first, rest []byte, page int) []byte {
 	cut := min(page*os.Getpagesize(), len(first), len(rest))
 	return slices.Concat(first[:cut], rest[cut:])
 }
 
-// parts returns the pages at which two copies can be spliced so that each contributes a page in
-// which they differ.
-func parts(a, b []byte) (pages []int) {
+// splicePages returns the pages at which two copies can be spliced so that each contributes a page
+// in which they differ.
+func splicePages(a, b []byte) (pages []int) {
 	size := os.Getpagesize()
 	var differ []int
 	for page := range min(len(a), len(b)) / size {
@@ -163,20 +165,20 @@ func parts(a, b []byte) (pages []int) {
 	return pages
 }
 
-// someCopy returns a random copy, as if file and journal were copied one after the other while the
-// ledger is written.
-func (f *film) someCopy(rng *rand.Rand) (c copied) {
-	at := func() int { return rng.IntN(len(f.frames)) }
+// randomCopy returns a random copy, as if file and journal were copied one after the other while
+// the ledger is written.
+func (f *diskHistory) randomCopy(rng *rand.Rand) (c mixedCopy) {
+	at := func() int { return rng.IntN(len(f.states)) }
 	one, other, beside := at(), at(), at()
 	if rng.IntN(2) == 0 { // soon after one another
-		other = min(one+rng.IntN(8), len(f.frames)-1)
-		beside = min(other+rng.IntN(4), len(f.frames)-1)
+		other = min(one+rng.IntN(8), len(f.states)-1)
+		beside = min(other+rng.IntN(4), len(f.states)-1)
 	}
-	a, b, with := f.frames[one], f.frames[other], f.frames[beside]
-	c = copied{fmt.Sprintf("file of instant %d (%s)", one, a.what), a.file, with.journal}
-	if pages := parts(a.file, b.file); len(pages) > 0 && rng.IntN(4) > 0 {
+	a, b, with := f.states[one], f.states[other], f.states[beside]
+	c = mixedCopy{fmt.Sprintf("file of instant %d (%s)", one, a.what), a.file, with.journal}
+	if pages := splicePages(a.file, b.file); len(pages) > 0 && rng.IntN(4) > 0 {
 		page := pages[rng.IntN(len(pages))]
-		c.file = spliced(a.file, b.file, page)
+		c.file = splice(a.file, b.file, page)
 		c.of += fmt.Sprintf(", from page %d on of instant %d (%s)", page, other, b.what)
 	}
 	if rng.IntN(4) == 0 {
@@ -187,7 +189,7 @@ func (f *film) someCopy(rng *rand.Rand) (c copied) {
 }
 
 // put writes a copy to a path that has no journal.
-func (c copied) put(t testing.TB, path string) {
+func (c mixedCopy) put(t testing.TB, path string) {
 	t.Helper()
 	must(t, os.WriteFile(path, c.file, 0o600))
 	if c.with != nil {
@@ -201,18 +203,18 @@ func (c copied) put(t testing.TB, path string) {
 // Copies of file and journal are taken with cp at any instants, also during checkpoints. A copy
 // that mixes two instants does not open. A copy that opens can be written to.
 func TestOpen_CopyWhileWriting_IsOneInstantOrRefused(t *testing.T) {
-	f, roots := filmLife(t)
+	f, roots := recordHistory(t)
 	rng := rand.New(rand.NewPCG(22, 1))
 	met := map[string]int{}
 	for tried, tries := 0, testenv.Tries(40, 3000, 60_000)/testenv.Step(8); tried < tries || met["put back"] < 2 && tried < 50*tries; tried++ {
-		c, path := f.someCopy(rng), filepath.Join(testenv.TempDir(t), "copied.db")
+		c, path := f.randomCopy(rng), filepath.Join(testenv.TempDir(t), "copied.db")
 		c.put(t, path)
 		for _, only := range []bool{true, false} {
 			if only && (c.with == nil || rng.IntN(4) > 0) {
 				continue // a read-only Open of a file without a journal is not audited
 			}
 			l, err := Open(t.Context(), path, Options{ReadOnly: only})
-			how := outcome(err)
+			how := openOutcome(err)
 			met[how]++
 			switch {
 			case err == nil:
@@ -226,7 +228,7 @@ func TestOpen_CopyWhileWriting_IsOneInstantOrRefused(t *testing.T) {
 		}
 		must(t, os.RemoveAll(filepath.Dir(path)))
 	}
-	t.Logf("%d instants; %v", len(f.frames), met)
+	t.Logf("%d instants; %v", len(f.states), met)
 	for _, what := range []string{"opened", "audited", "file and journal", "damaged", "put back"} {
 		check.That(t, met[what] != 0, "no copy was %s", what)
 	}
@@ -234,7 +236,7 @@ func TestOpen_CopyWhileWriting_IsOneInstantOrRefused(t *testing.T) {
 
 // putBack writes a copy that an audit refused over the original file, and checks that this is
 // refused, too. The directory of the journal is a new one.
-func (f *film) putBack(c copied) {
+func (f *diskHistory) putBack(c mixedCopy) {
 	f.t.Helper()
 	path := string(f.besideFile)
 	must(f.t, os.RemoveAll(f.dir()))
@@ -283,17 +285,17 @@ func TestOpen_CopiedFile_IsAudited(t *testing.T) {
 			closed(t, l)
 		}
 	}
-	opened("closed", path, false, func(l *Ledger) { dies(t, l) })
+	opened("closed", path, false, func(l *Ledger) { kill(t, l) })
 	opened("after a crash", path, false, func(l *Ledger) {
 		must(t, l.Compact(t.Context(), nil))
 		must(t, l.engine.Checkpoint())
-		dies(t, l)
+		kill(t, l)
 	})
 	opened("compacted, after a crash", path, false, func(l *Ledger) { must(t, l.Compact(t.Context(), nil)) })
 	opened("compacted", path, false, func(*Ledger) { copyTree(t, path+".journal", path+".kept") })
 	must(t, os.Rename(path+".kept", path+".journal")) // a crash inside Close leaves the same
 	opened("closed, with its journal put back", path, true, nil)
-	opened("closed again", path, false, func(l *Ledger) { dies(t, l) })
+	opened("closed again", path, false, func(l *Ledger) { kill(t, l) })
 	copyTree(t, path+".journal", path+".kept")
 	must(t, errors.Join(os.RemoveAll(path+".journal"), os.Rename(path+".kept", path+".journal")))
 	opened("after a crash, with a copy of its journal", path, true, func(*Ledger) {})
@@ -306,8 +308,8 @@ func TestOpen_CopiedFile_IsAudited(t *testing.T) {
 	opened("copied, and written to", copied, false, nil)
 }
 
-// outcome names the result of opening a copy.
-func outcome(err error) string {
+// openOutcome names the result of opening a copy.
+func openOutcome(err error) string {
 	switch {
 	case err == nil:
 		return "opened"
@@ -334,18 +336,18 @@ func TestCopy_ContextEndsAtAnyProgress_LeavesNoFile(t *testing.T) {
 		},
 		"compact": l.Compact,
 	} {
-		told, last := 0, 0
+		reports, last := 0, 0
 		must(t, write(t.Context(), func(done, total int) {
-			if told++; done < last || done > total {
+			if reports++; done < last || done > total {
 				t.Errorf("%s: %d of %d after %d", name, done, total, last)
 			}
 			last = done
 		}))
-		check.That(t, told >= 3, "%s: progress was reported %d times", name, told)
+		check.That(t, reports >= 3, "%s: progress was reported %d times", name, reports)
 		if name != "compact" {
 			must(t, os.Remove(filepath.Join(dir, name)))
 		}
-		for end := 1; end <= told; end++ {
+		for end := 1; end <= reports; end++ {
 			ctx, cancel := context.WithCancel(t.Context())
 			calls := 0
 			err := write(ctx, func(int, int) {
@@ -357,7 +359,7 @@ func TestCopy_ContextEndsAtAnyProgress_LeavesNoFile(t *testing.T) {
 			if err == nil && name != "compact" {
 				must(t, os.Remove(filepath.Join(dir, name))) // the copy was complete: it does not wait for the progress function
 			} else if err != nil && !errors.Is(err, context.Canceled) {
-				t.Errorf("%s, stopped at report %d of %d: %v", name, end, told, err)
+				t.Errorf("%s, stopped at report %d of %d: %v", name, end, reports, err)
 			}
 			for _, at := range []string{dir, filepath.Dir(path)} {
 				entries := check.Value(os.ReadDir(at))(t)
@@ -372,17 +374,17 @@ func TestCopy_ContextEndsAtAnyProgress_LeavesNoFile(t *testing.T) {
 	check.Equal(t, stats(t, l).Objects, uint64(6_000+made), "people, of whom %d came late", made)
 }
 
-// closing is a store that closes its ledger when a copy begins.
-type closing struct {
+// closingStore is a store that closes its ledger when a copy begins.
+type closingStore struct {
 	kv.Store
 	closes func() error
 }
 
-func (c closing) CopyTo(ctx context.Context, path string, how kv.Copying, p kv.Progress, check func(string) error) error {
+func (c closingStore) CopyTo(ctx context.Context, path string, how kv.Copying, p kv.Progress, check func(string) error) error {
 	return errors.Join(c.closes(), c.Store.(kv.Copier).CopyTo(ctx, path, how, p, check))
 }
 
-func (c closing) Compact(ctx context.Context, p kv.Progress) error {
+func (c closingStore) Compact(ctx context.Context, p kv.Progress) error {
 	return errors.Join(c.closes(), c.Store.(kv.Copier).Compact(ctx, p))
 }
 
@@ -395,7 +397,7 @@ func TestCopy_LedgerCloses_IsErrClosed(t *testing.T) {
 		"compact": func(l *Ledger, _ string) error { return l.Compact(t.Context(), nil) },
 	} {
 		l := check.Value(Open(t.Context(), votersFile(t, "1", "ann"), Options{}))(t)
-		l.engine.Store = closing{l.engine.Store, l.Close}
+		l.engine.Store = closingStore{l.engine.Store, l.Close}
 		err := write(l, filepath.Join(testenv.TempDir(t), "copy"))
 		check.That(t, errors.Is(err, api.ErrClosed) && err.Error() == api.ErrClosed.Error(), "%s: %v", name, err)
 	}

@@ -34,8 +34,8 @@ import (
 // These tests change each byte of a file, and drop, move or repeat each event of a log. The audit
 // finds it.
 
-// tellLittle writes a ledger with few events, but at least one of each kind.
-func tellLittle(t testing.TB, s kv.Store) {
+// writeSmallLedger writes a ledger with few events, but at least one of each kind.
+func writeSmallLedger(t testing.TB, s kv.Store) {
 	t.Helper()
 	begin(t, s)
 	clock := newClock(epoch())
@@ -74,13 +74,13 @@ func tellLittle(t testing.TB, s kv.Store) {
 	release(t, l, releaseOf(t, "by chance", "eve", "0.5"))
 }
 
-// littleFile returns the file of that ledger, without unused pages.
-func littleFile(t testing.TB) []byte {
+// smallFile returns the file of that ledger, without unused pages.
+func smallFile(t testing.TB) []byte {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "first.db")
 	must(t, bolt.Create(path, func(kv.Writer) error { return nil }))
 	file := check.Value(bolt.Open(path, false))(t)
-	tellLittle(t, file)
+	writeSmallLedger(t, file)
 	compact := filepath.Join(t.TempDir(), "ledger.db")
 	must(t, file.CopyTo(t.Context(), compact, kv.Records, nil, nil))
 	must(t, file.Close())
@@ -89,7 +89,7 @@ func littleFile(t testing.TB) []byte {
 
 func TestSmallLedger_HasEveryKindAndBucket(t *testing.T) {
 	s := &kv.Memory{}
-	tellLittle(t, s)
+	writeSmallLedger(t, s)
 	l := openMemory(t, s, Options{})
 	wantClean(t, l, api.VerifyRequest{})
 	written, erased := map[event.Kind]bool{}, 0
@@ -184,10 +184,10 @@ func (d *damager) wantUnchanged(s kv.Store, what string) {
 	check.That(d.t, err == nil, "%s was not noticed: %v", what, err)
 }
 
-// eachDamager calls work for the parts [0, n) of the file, in parallel.
-func eachDamager(t *testing.T, n int, work func(d *damager, part int)) {
+// damageInParallel calls work for the parts [0, n) of the file, in parallel.
+func damageInParallel(t *testing.T, n int, work func(d *damager, part int)) {
 	t.Helper()
-	original := littleFile(t)
+	original := smallFile(t)
 	records := recordsOf(t, original)
 	var next atomic.Int64
 	var group sync.WaitGroup
@@ -217,10 +217,10 @@ func recordsOf(t *testing.T, file []byte) []pair {
 // are not tried byte by byte.
 func TestVerify_AnyByteAltered_IsFoundOrHarmless(t *testing.T) {
 	const block = 64
-	size, stride, step := len(littleFile(t)), oneIn(41), oneIn(7)
+	size, stride, step := len(smallFile(t)), oneIn(41), oneIn(7)
 	turn := rand.IntN(step)
 	var tried, found, unused atomic.Int64
-	eachDamager(t, size/block, func(d *damager, part int) {
+	damageInParallel(t, size/block, func(d *damager, part int) {
 		if part%step != turn {
 			return
 		}
@@ -244,10 +244,10 @@ func TestVerify_AnyByteAltered_IsFoundOrHarmless(t *testing.T) {
 // elements of branch pages. A few bits there make a page number lead elsewhere, or in a circle.
 func TestVerify_PageHeaderAltered_IsFoundOrHarmless(t *testing.T) {
 	page := os.Getpagesize()
-	size := len(littleFile(t))
+	size := len(smallFile(t))
 	step := oneIn(61)
 	branches := atomic.Int64{}
-	eachDamager(t, size/page, func(d *damager, part int) {
+	damageInParallel(t, size/page, func(d *damager, part int) {
 		const head = 16
 		at := part * page
 		length := head
@@ -322,8 +322,8 @@ func putEvents(t testing.TB, s kv.Store, log []event.Entry) {
 	}))
 }
 
-// replant computes all hashes of the tree again, as an attacker who rewrites the log would.
-func replant(t testing.TB, log []event.Entry) []event.Entry {
+// rebuildTree computes all hashes of the tree again, as an attacker who rewrites the log would.
+func rebuildTree(t testing.TB, log []event.Entry) []event.Entry {
 	t.Helper()
 	edge := &merkle.Edge{}
 	for i := range log {
@@ -333,8 +333,8 @@ func replant(t testing.TB, log []event.Entry) []event.Entry {
 	return log
 }
 
-// moved returns the ways to drop, swap or repeat the event at an index.
-func moved() map[string]func(log []event.Entry, at int) []event.Entry {
+// eventMoves returns the ways to drop, swap or repeat the event at an index.
+func eventMoves() map[string]func(log []event.Entry, at int) []event.Entry {
 	return map[string]func([]event.Entry, int) []event.Entry{
 		"dropped": func(log []event.Entry, at int) []event.Entry { return slices.Delete(log, at, at+1) },
 		"swapped with the next": func(log []event.Entry, at int) []event.Entry {
@@ -353,17 +353,17 @@ func moved() map[string]func(log []event.Entry, at int) []event.Entry {
 // change places without a finding, and then a checkpoint shows it.
 func TestVerify_EventMovedOrRepeated_IsFound(t *testing.T) {
 	tries, stride := 0, oneIn(47)
-	for name, tellSome := range map[string]func(*testing.T, kv.Store){"little": func(t *testing.T, s kv.Store) { tellLittle(t, s) }, "rich": writeGoldenLedger} {
+	for name, tellSome := range map[string]func(*testing.T, kv.Store){"little": func(t *testing.T, s kv.Store) { writeSmallLedger(t, s) }, "rich": writeGoldenLedger} {
 		original := &kv.Memory{}
 		tellSome(t, original)
 		log, trusted, stored := eventsOf(t, original), trustedHead(t, original), pairs(t, original)
-		for i, how := range sortedKeys(moved()) {
-			for j, tree := range sortedKeys(trees(log)) {
+		for i, how := range sortedKeys(eventMoves()) {
+			for j, tree := range sortedKeys(hashRewrites(log)) {
 				for at := (3*i + j) % stride; at < len(log); at += stride {
 					tries++
 					s := fill(t, stored)
 					l := openMemory(t, s, Options{})
-					putEvents(t, s, trees(log)[tree](t, moved()[how](slices.Clone(log), at)))
+					putEvents(t, s, hashRewrites(log)[tree](t, eventMoves()[how](slices.Clone(log), at)))
 					what := fmt.Sprintf("%s: event %d (%s) %s, %s", name, at+1, log[at].Change.Kind(), how, tree)
 					erased := log[at].Erased != nil && log[(at+1)%len(log)].Erased != nil
 					found := findings(t, l, api.VerifyRequest{})
@@ -379,12 +379,12 @@ func TestVerify_EventMovedOrRepeated_IsFound(t *testing.T) {
 
 const newTree = "with a new tree"
 
-// trees returns ways to set the hashes of moved events.
-func trees(places []event.Entry) map[string]func(testing.TB, []event.Entry) []event.Entry {
+// hashRewrites returns ways to set the hashes of moved events.
+func hashRewrites(places []event.Entry) map[string]func(testing.TB, []event.Entry) []event.Entry {
 	return map[string]func(testing.TB, []event.Entry) []event.Entry{
 		"with their hashes":    func(_ testing.TB, log []event.Entry) []event.Entry { return log },
 		"without their hashes": func(_ testing.TB, log []event.Entry) []event.Entry { return withHashesOf(log, places) },
-		newTree:                replant,
+		newTree:                rebuildTree,
 	}
 }
 

@@ -169,7 +169,7 @@ func TestRelease_KeyRecordOfAnotherRequest_IsCorrupt(t *testing.T) {
 	release(t, l, releaseOf(t, "two", "bob", "1"))
 	log := logOf(t, pairs(t, s))
 	one := slices.IndexFunc(log, func(ev event.Event) bool { c, is := ev.Change.(*event.Settled); return is && c.Key == "one" })
-	altered := foldedAnew(t, log)
+	altered := refold(t, log)
 	putRecord(t, altered, state.BucketRequests, []byte("two"), state.Request{Settled: []uint64{log[one].Number}}.Encode())
 	l = openMemory(t, altered, Options{})
 	for _, r := range []api.ReleaseRequest{releaseOf(t, "two", "bob", "1"), releaseOf(t, "two", "ann", "1")} {

@@ -24,8 +24,8 @@ func beginEpoch(t testing.TB, l *Ledger, key, object string) {
 	must(t, l.BeginEpoch(t.Context(), api.EpochRequest{Key: key, Question: "vote", Object: object}))
 }
 
-// comeBack enrolls an object without a policy again.
-func comeBack(t testing.TB, l *Ledger, name string) {
+// enrollAgain enrolls an object without a policy again.
+func enrollAgain(t testing.TB, l *Ledger, name string) {
 	t.Helper()
 	must(t, check.Err(l.Enroll(t.Context(), api.EnrollRequest{Key: "come back", Question: "vote", Objects: []string{name}})))
 }
@@ -52,7 +52,7 @@ func TestTruthTag_ValueReturnsInNewEpoch_Differs(t *testing.T) {
 	}
 	note()
 	must(t, l.Forget(t.Context(), api.ObjectRequest{Key: "forget", Object: "ann"}))
-	comeBack(t, l, "ann")
+	enrollAgain(t, l, "ann")
 	draw("back", "yes")
 	note()
 	check.That(t, len(tags) == 4, "four chains about two values have %d tags", len(tags))
@@ -137,7 +137,7 @@ func TestNoiseKey_LaterEpoch_IsNotUsed(t *testing.T) {
 	beginEpoch(t, l, "2", "ann")
 	release(t, l, releaseOf(t, "3", "ann", "1"))
 	must(t, l.Withdraw(t.Context(), api.ObjectRequest{Key: "4", Object: "ann"}))
-	comeBack(t, l, "ann")
+	enrollAgain(t, l, "ann")
 	c, _, err := readChainOf(t, l, "ann")
 	check.That(t, err == nil && c.Noise == 0, "%+v, %v", c, err)
 	auditStore(t, l.engine.Store)

@@ -48,9 +48,9 @@ func setResponse(t *testing.T, l *Ledger, object, epsilon string, value int) {
 	must(t, tryResponse(t, l, object, epsilon, value))
 }
 
-// polled is a ledger of six objects: one has answered at 0.5, two at 1, two at both, and the last
-// one not at all.
-func polled(t *testing.T) *Ledger {
+// polledLedger is a ledger of six objects: one has answered at 0.5, two at 1, two at both, and the
+// last one not at all.
+func polledLedger(t *testing.T) *Ledger {
 	l := voters(t, inMemory(t, Options{}), "9", "a", "b", "c", "d", "e", "f")
 	setResponse(t, l, "a", "0.5", 0)
 	setResponse(t, l, "b", "1", 1)
@@ -108,11 +108,11 @@ func combinedAs(e *api.Estimate, levels int, r api.EstimateRequest, p float64) {
 
 func TestEstimate_PoolOrPopulation_IsWhatIsRequested(t *testing.T) {
 	for _, r := range []api.EstimateRequest{{Pool: true}, {Population: true}, {Pool: true, Population: true}} {
-		wantEstimate(t, polled(t), r, 0.95,
+		wantEstimate(t, polledLedger(t), r, 0.95,
 			estimate.Counts{Epsilon: eps(t, "0.5"), ByValue: []int64{1, 0, 0}},
 			estimate.Counts{Epsilon: eps(t, "1"), ByValue: []int64{0, 3, 1}})
 		r.Epsilon = eps(t, "0.5")
-		wantEstimate(t, polled(t), r, 0.95, estimate.Counts{Epsilon: eps(t, "0.5"), ByValue: []int64{2, 0, 1}})
+		wantEstimate(t, polledLedger(t), r, 0.95, estimate.Counts{Epsilon: eps(t, "0.5"), ByValue: []int64{2, 0, 1}})
 	}
 }
 
@@ -149,7 +149,7 @@ func TestEstimate_EpsilonDependsOnValue_DefaultIsUnbiased(t *testing.T) {
 }
 
 func TestEstimate_NoResponses_IsErrNoResponses(t *testing.T) {
-	l := polled(t)
+	l := polledLedger(t)
 	for name, r := range map[string]api.EstimateRequest{
 		"no such level": {Question: "vote", Epsilon: eps(t, "2")},
 		"no object":     {Question: "vote", Include: func(string) bool { return false }},
@@ -165,14 +165,14 @@ func TestEstimate_NoResponses_IsErrNoResponses(t *testing.T) {
 }
 
 func TestEstimate_InvalidConfidence_IsErrInvalid(t *testing.T) {
-	l := polled(t)
+	l := polledLedger(t)
 	for _, confidence := range []float64{-0.5, 1, 95, math.NaN(), math.Inf(1), math.Inf(-1)} {
 		wantErr(t, check.Err(l.Estimate(t.Context(), api.EstimateRequest{Question: "vote", Confidence: confidence})), api.ErrInvalid)
 	}
 }
 
 func TestLevels_AfterForget_CountRemainingResponses(t *testing.T) {
-	l := polled(t)
+	l := polledLedger(t)
 	want := []api.LevelCount{{Epsilon: eps(t, "0.5"), N: 3}, {Epsilon: eps(t, "1"), N: 4}}
 	got, err := api.Collect(l.Levels(t.Context(), "vote"))
 	check.That(t, err == nil && slices.Equal(got, want), "got %v, %v, want %v", got, err, want)
@@ -230,7 +230,7 @@ func TestRecount_DamagedRecord_IsCorrupt(t *testing.T) {
 			}
 		}
 		put(whole)
-		wantAll(t, l, names)
+		wantRecountAll(t, l, names)
 	}
 }
 
@@ -258,7 +258,7 @@ func TestRecount_BackgroundPanics_CallerCanRecover(t *testing.T) {
 			}()
 			t.Errorf("snapshot %d: %v", n, check.Err(recountOf(t.Context(), everybody, l)))
 		}()
-		wantAll(t, l, names)
+		wantRecountAll(t, l, names)
 	}
 }
 
@@ -268,10 +268,10 @@ func TestRecount_BackgroundExits_IsError(t *testing.T) {
 	onSnapshot(l, 3, runtime.Goexit)
 	e, err := recountOf(t.Context(), everybody, l)
 	check.That(t, err != nil, "%d objects of %d", e.N, len(names))
-	wantAll(t, l, names)
+	wantRecountAll(t, l, names)
 }
 
-func wantAll(t *testing.T, l *Ledger, names []string) {
+func wantRecountAll(t *testing.T, l *Ledger, names []string) {
 	t.Helper()
 	e, err := recountOf(t.Context(), everybody, l)
 	if must(t, err); e.N != int64(len(names)) {
@@ -348,9 +348,9 @@ func TestRecount_IncludeReleases_DoesNotDeadlock(t *testing.T) {
 	}
 }
 
-// samePick checks that a scan finds in a chain what decoding the whole chain finds. It returns
+// wantSamePick checks that a scan finds in a chain what decoding the whole chain finds. It returns
 // whether the chain is sound.
-func samePick(t *testing.T, x levels, payload []byte) (sound bool) {
+func wantSamePick(t *testing.T, x levels, payload []byte) (sound bool) {
 	t.Helper()
 	var found foundLevel
 	picked, err := x.pick(newLevelBatch(), payload, &found)
@@ -395,7 +395,7 @@ func TestPick_RandomBytes_AgreesWithDecodeChain(t *testing.T) {
 	sound := 0
 	for range 50_000 {
 		payload := fixture.Oddly(random, usualChains(t)[random.IntN(3)].Encode())
-		if samePick(t, levels{Epsilon: nano(t, 128), Current: random.IntN(2) == 0}, payload) {
+		if wantSamePick(t, levels{Epsilon: nano(t, 128), Current: random.IntN(2) == 0}, payload) {
 			sound++
 		}
 	}
@@ -439,7 +439,7 @@ func FuzzPick(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, payload []byte, epsilon int64, current bool) {
 		if at, err := privacy.EpsilonFromNano(epsilon); err == nil {
-			samePick(t, levels{Epsilon: at, Current: current}, payload)
+			wantSamePick(t, levels{Epsilon: at, Current: current}, payload)
 		}
 	})
 }

@@ -32,21 +32,21 @@ import (
 // Helpers for tests of receipts and statements. The holder of such a document needs only the log's
 // key to verify it.
 
-// office is a ledger that signs its documents, and the keys that verify them.
-type office struct {
+// issuer is a ledger that signs its documents, and the keys that verify them.
+type issuer struct {
 	*Ledger
 	store *kv.Memory
 	clock *fakeClock
 	keys  note.Verifiers
 }
 
-const officeName = "example.com/office"
+const issuerName = "example.com/office"
 
-// newOffice opens a ledger in memory that is the same in every run, for the same seed of its key.
-func newOffice(t testing.TB, seed byte) *office {
+// newIssuer opens a ledger in memory that is the same in every run, for the same seed of its key.
+func newIssuer(t testing.TB, seed byte) *issuer {
 	t.Helper()
-	signer, verifier, public := logKey(t, officeName, seed)
-	o := &office{store: &kv.Memory{}, clock: newClock(epoch()), keys: note.VerifierList(verifier)}
+	signer, verifier, public := logKey(t, issuerName, seed)
+	o := &issuer{store: &kv.Memory{}, clock: newClock(epoch()), keys: note.VerifierList(verifier)}
 	beginWithKey(t, o.store, public)
 	o.Ledger = openMemory(t, o.store, Options{Now: o.clock.read, Signer: signer})
 	o.engine.Chances.Sampler, o.requests.Sampler, o.engine.Salts = steadySampler(), medians(), countedSalts()
@@ -68,11 +68,11 @@ func countedSalts() func([]byte) {
 	}
 }
 
-// later advances the clock by a little more than an hour.
-func (o *office) later() { o.clock.set(o.clock.read().Add(time.Hour + time.Nanosecond)) }
+// advanceClock advances the clock by a little more than an hour.
+func (o *issuer) advanceClock() { o.clock.set(o.clock.read().Add(time.Hour + time.Nanosecond)) }
 
-// around returns the part of a text around a byte.
-func around(text []byte, at int) []byte { return text[max(0, at-20):min(at+20, len(text))] }
+// excerpt returns the part of a text around a byte.
+func excerpt(text []byte, at int) []byte { return text[max(0, at-20):min(at+20, len(text))] }
 
 // document is a receipt or a statement.
 type document interface {
@@ -119,9 +119,9 @@ func copyOf[T any](t testing.TB, d T) (other T) {
 	return other
 }
 
-// altered calls visit with copies of a document, each with one field changed, and the path of that
-// field.
-func altered[T any](t *testing.T, d T, visit func(way string, other T)) {
+// eachAltered calls visit with copies of a document, each with one field changed, and the path of
+// that field.
+func eachAltered[T any](t *testing.T, d T, visit func(way string, other T)) {
 	t.Helper()
 	for n := 0; ; n++ {
 		other := copyOf(t, d)
@@ -196,9 +196,9 @@ func falsify(v reflect.Value, way string, left *int) string {
 	return way
 }
 
-// everyByte reads a document with bits of each byte flipped in turn, or of some bytes in a quick
-// run. No such variant may verify.
-func everyByte[T document](t *testing.T, d T, keys note.Verifiers, read func([]byte) (T, error)) {
+// wantEveryByteChecked reads a document with bits of each byte flipped in turn, or of some bytes in
+// a quick run. No such variant may verify.
+func wantEveryByteChecked[T document](t *testing.T, d T, keys note.Verifiers, read func([]byte) (T, error)) {
 	t.Helper()
 	whole := text(t, d)
 	data := slices.Clone(whole)
@@ -218,7 +218,7 @@ func everyByte[T document](t *testing.T, d T, keys note.Verifiers, read func([]b
 				continue
 			}
 			if refused++; got.Verify(keys).OK() {
-				t.Fatalf("byte %d, ^%#x, in %q: the document verifies", i, mask, around(whole, i))
+				t.Fatalf("byte %d, ^%#x, in %q: the document verifies", i, mask, excerpt(whole, i))
 			}
 		}
 	}
@@ -229,8 +229,8 @@ func everyByte[T document](t *testing.T, d T, keys note.Verifiers, read func([]b
 // with an odd one, the linker misaligns the coverage counters after it.
 var tooLarge [1<<30 + 8]byte
 
-// strictness checks that a reader accepts the one form of a document only.
-func strictness[T document](t *testing.T, d T, read func([]byte) (T, error)) {
+// wantStrictReader checks that a reader accepts the one form of a document only.
+func wantStrictReader[T document](t *testing.T, d T, read func([]byte) (T, error)) {
 	t.Helper()
 	whole := string(text(t, d))
 	got, err := read([]byte(whole))
@@ -298,8 +298,8 @@ func indented(t testing.TB, d any) string {
 	return string(data)
 }
 
-// strictInAnyZone checks that the time zone of the machine changes nothing about what is read.
-func strictInAnyZone[T document](t *testing.T, d T, read func([]byte) (T, error)) {
+// wantStrictInAnyZone checks that the time zone of the machine changes nothing about what is read.
+func wantStrictInAnyZone[T document](t *testing.T, d T, read func([]byte) (T, error)) {
 	t.Helper()
 	local := time.Local
 	defer func() { time.Local = local }()
@@ -311,10 +311,10 @@ func strictInAnyZone[T document](t *testing.T, d T, read func([]byte) (T, error)
 	check.That(t, err == nil && bytes.Equal(text(t, got), text(t, d)), "the document as it was written: %v", err)
 }
 
-// wrongKeys checks that a document does not verify with keys that did not sign it.
-func wrongKeys(t *testing.T, d document) {
+// wantOtherKeysRefused checks that a document does not verify with keys that did not sign it.
+func wantOtherKeysRefused(t *testing.T, d document) {
 	t.Helper()
-	_, other, _ := logKey(t, officeName, 99)
+	_, other, _ := logKey(t, issuerName, 99)
 	_, named, _ := logKey(t, "example.com/else", 1)
 	wantFault(t, "another key of the name", d, note.VerifierList(other), "not signed by any known key")
 	wantFault(t, "another name", d, note.VerifierList(named), "not signed by any known key")
@@ -324,9 +324,9 @@ func wrongKeys(t *testing.T, d document) {
 	}
 }
 
-// respelled returns a checkpoint with the same signature in another base64 text: the last digit has
-// unused bits.
-func respelled(t *testing.T, checkpoint string) string {
+// respellSignature returns a checkpoint with the same signature in another base64 text: the last
+// digit has unused bits.
+func respellSignature(t *testing.T, checkpoint string) string {
 	t.Helper()
 	digits := "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"
 	last := strings.LastIndexAny(checkpoint, digits)
@@ -337,8 +337,8 @@ func respelled(t *testing.T, checkpoint string) string {
 	return checkpoint[:last] + digits[at+1:at+2] + checkpoint[last+1:]
 }
 
-// resigned returns a changed checkpoint, signed with the key of the log.
-func resigned(t *testing.T, o *office, change func(*merkle.Checkpoint)) string {
+// signChanged returns a changed checkpoint, signed with the key of the log.
+func signChanged(t *testing.T, o *issuer, change func(*merkle.Checkpoint)) string {
 	t.Helper()
 	head := check.Value(o.Head(t.Context(), 0))(t)
 	c := merkle.Checkpoint{Origin: head.Origin, Size: head.Events, Root: head.Root}
@@ -348,7 +348,7 @@ func resigned(t *testing.T, o *office, change func(*merkle.Checkpoint)) string {
 }
 
 // wantExtended checks that the log of one checkpoint extends that of an earlier one.
-func wantExtended(t *testing.T, o *office, early, late string) {
+func wantExtended(t *testing.T, o *issuer, early, late string) {
 	t.Helper()
 	from := check.Value(evidence.OpenCheckpoint([]byte(early), o.keys))(t)
 	to := check.Value(evidence.OpenCheckpoint([]byte(late), o.keys))(t)
@@ -366,27 +366,27 @@ func truthsOf(truths map[string]string) api.TruthFunc {
 	}
 }
 
-// foreseen is a reader that notes which events a proof announces by Prefetch, and which reads were
-// not announced.
-type foreseen struct {
+// announcedReader is a reader that notes which events a proof announces by Prefetch, and which
+// reads were not announced.
+type announcedReader struct {
 	kv.Reader
-	announced map[string]bool
-	read      int
-	surprises []string
+	announced   map[string]bool
+	read        int
+	unannounced []string
 }
 
-func (f *foreseen) Prefetch(bucket string, keys [][]byte) {
+func (f *announcedReader) Prefetch(bucket string, keys [][]byte) {
 	for i, key := range keys {
 		if bucket != state.BucketEvents || i > 0 && bytes.Compare(keys[i-1], key) >= 0 {
-			f.surprises = append(f.surprises, fmt.Sprintf("%s %x", bucket, key))
+			f.unannounced = append(f.unannounced, fmt.Sprintf("%s %x", bucket, key))
 		}
 		f.announced[string(key)] = true
 	}
 }
 
-func (f *foreseen) Get(bucket string, key []byte) ([]byte, error) {
+func (f *announcedReader) Get(bucket string, key []byte) ([]byte, error) {
 	if f.read++; !f.announced[string(key)] {
-		f.surprises = append(f.surprises, fmt.Sprintf("%s %x", bucket, key))
+		f.unannounced = append(f.unannounced, fmt.Sprintf("%s %x", bucket, key))
 	}
 	return f.Reader.Get(bucket, key)
 }
@@ -403,14 +403,14 @@ func TestProve_Prefetch_AnnouncesEveryRead(t *testing.T) {
 			numbers = slices.Compact(numbers)
 			head, proof, err := l.documents.Prove(s, size, numbers)
 			must(t, err)
-			f := &foreseen{Reader: plain, announced: map[string]bool{}}
+			f := &announcedReader{Reader: plain, announced: map[string]bool{}}
 			s.Reader = f
 			again, same, err := l.documents.Prove(s, size, numbers)
 			if must(t, err); head != again || !slices.Equal(proof, same) {
 				t.Errorf("another proof of %d in %d", numbers, size)
 			}
-			check.That(t, f.read >= len(f.announced) && len(f.surprises) <= 0 && len(f.announced) != 0,
-				"a proof of %d in %d: %d announced, %d read, without being announced %v", numbers, size, len(f.announced), f.read, f.surprises)
+			check.That(t, f.read >= len(f.announced) && len(f.unannounced) <= 0 && len(f.announced) != 0,
+				"a proof of %d in %d: %d announced, %d read, without being announced %v", numbers, size, len(f.announced), f.read, f.unannounced)
 			s.Reader = plain
 			return nil
 		}))
@@ -427,11 +427,11 @@ func cosigned(t testing.TB, checkpoint, name string, seed byte) (more string, ve
 	return checkpoint + line, verifier
 }
 
-// cosigners checks documents, made by with, whose checkpoint has several signatures. The holder of
-// a document can add valid cosignatures, and nothing else.
-func cosigners(t *testing.T, o *office, checkpoint string, with func(checkpoint string) document) {
+// wantCosigners checks documents, made by with, whose checkpoint has several signatures. The holder
+// of a document can add valid cosignatures, and nothing else.
+func wantCosigners(t *testing.T, o *issuer, checkpoint string, with func(checkpoint string) document) {
 	t.Helper()
-	key, _ := o.keys.Verifier(officeName, o.documents.Signer.KeyHash())
+	key, _ := o.keys.Verifier(issuerName, o.documents.Signer.KeyHash())
 	both, witness := cosigned(t, checkpoint, "witness.example", 7)
 	id := fmt.Sprintf("witness.example+%08x", witness.KeyHash())
 	for name, test := range map[string]struct {
@@ -451,7 +451,7 @@ func cosigners(t *testing.T, o *office, checkpoint string, with func(checkpoint 
 	wantFault(t, "a witness of another log", with(wrong), note.VerifierList(key, witness), "does not fit the text")
 
 	_, line, _ := strings.Cut(checkpoint, "\n\n")
-	again, _ := cosigned(t, checkpoint, officeName, 77)
+	again, _ := cosigned(t, checkpoint, issuerName, 77)
 	disordered, _ := cosigned(t, both, "a.example", 1)
 	twice, _ := cosigned(t, both, "witness.example", 7)
 	for words, text := range map[string]string{
@@ -460,7 +460,7 @@ func cosigners(t *testing.T, o *office, checkpoint string, with func(checkpoint 
 		"cosignatures come in the order of their keys":   disordered,
 		"a signature comes twice ":                       twice,
 		"in the first place":                             strings.Replace(both, line, "", 1) + line,
-		"the signature by \"" + id + "\" is not spelled": respelled(t, both),
+		"the signature by \"" + id + "\" is not spelled": respellSignature(t, both),
 	} {
 		for _, keys := range []note.Verifiers{note.VerifierList(key, witness), o.keys, nil} {
 			wantFault(t, words, with(text), keys, strings.TrimSpace(words))
@@ -478,12 +478,12 @@ func cosigners(t *testing.T, o *office, checkpoint string, with func(checkpoint 
 func TestCosignatures_AddedToDocuments_AreChecked(t *testing.T) {
 	o := shop(t)
 	r := receiptOf(t, o.Ledger, 4)
-	cosigners(t, o, r.Evidence.Checkpoint, func(checkpoint string) document {
+	wantCosigners(t, o, r.Evidence.Checkpoint, func(checkpoint string) document {
 		r.Evidence.Checkpoint = checkpoint
 		return r
 	})
 	st := check.Value(o.Statement(t.Context(), api.ObjectRequest{Key: "statement", Object: "ann"}))(t)
-	cosigners(t, o, st.Checkpoint, func(checkpoint string) document {
+	wantCosigners(t, o, st.Checkpoint, func(checkpoint string) document {
 		st.Checkpoint = checkpoint
 		return st
 	})
@@ -496,7 +496,7 @@ func TestCosignatures_AddedToDocuments_AreChecked(t *testing.T) {
 			signed[i] ^= mask
 		}
 	}
-	for _, other := range []string{" " + string(signed), string(signed) + "\n", "\n" + string(signed), strings.ReplaceAll(string(signed), "\n", "\r\n"), strings.TrimSpace(string(signed)), respelled(t, string(signed))} {
+	for _, other := range []string{" " + string(signed), string(signed) + "\n", "\n" + string(signed), strings.ReplaceAll(string(signed), "\n", "\r\n"), strings.TrimSpace(string(signed)), respellSignature(t, string(signed))} {
 		_, err := evidence.OpenCheckpoint([]byte(other), o.keys)
 		check.That(t, errors.Is(err, api.ErrCheckpoint), "%q: %v", other, err)
 	}

@@ -23,44 +23,44 @@ import (
 	"github.com/sluicedp/sluice/ledger/observe"
 )
 
-// host has the journals of ledgers in memory. They remain when a ledger is closed.
-type host struct {
+// memoryHost has the journals of ledgers in memory. They remain when a ledger is closed.
+type memoryHost struct {
 	journals map[[16]byte]*journaltest.Memory
 	asked    []journal.Wanted
 	opened   int // handles that were not closed
 }
 
-func newHost() *host { return &host{journals: map[[16]byte]*journaltest.Memory{}} }
+func newMemoryHost() *memoryHost { return &memoryHost{journals: map[[16]byte]*journaltest.Memory{}} }
 
-// noting is a handle of a journal that counts when it is closed.
-type noting struct {
+// countedHandle is a handle of a journal that counts when it is closed.
+type countedHandle struct {
 	journal.Journal
-	host *host
+	host *memoryHost
 }
 
-func (n noting) Close() error { n.host.opened--; return n.Journal.Close() }
+func (n countedHandle) Close() error { n.host.opened--; return n.Journal.Close() }
 
 // options returns options for a ledger whose journal is on this host.
-func (h *host) options() Options {
+func (h *memoryHost) options() Options {
 	return Options{Journal: func(ctx context.Context, w journal.Wanted) (journal.Journal, error) {
 		h.asked = append(h.asked, w)
 		if h.journals[w.Ledger] == nil {
 			h.journals[w.Ledger] = journaltest.NewMemory(w.At)
 		}
 		h.opened++
-		return noting{h.journals[w.Ledger].Open(), h}, nil
+		return countedHandle{h.journals[w.Ledger].Open(), h}, nil
 	}}
 }
 
 // one returns the journal of the only ledger.
-func (h *host) one() (found *journaltest.Memory) {
+func (h *memoryHost) one() (found *journaltest.Memory) {
 	for _, found = range h.journals {
 	}
 	return found
 }
 
-// asItIs copies a file as it is now, and returns the path of the copy.
-func asItIs(t *testing.T, path string) (copied string) {
+// copyOfFile copies a file as it is now, and returns the path of the copy.
+func copyOfFile(t *testing.T, path string) (copied string) {
 	t.Helper()
 	copied = filepath.Join(testenv.TempDir(t), "copied.db")
 	must(t, os.WriteFile(copied, content(t, path), 0o600))
@@ -71,19 +71,19 @@ func asItIs(t *testing.T, path string) (copied string) {
 // everything that was acknowledged.
 func TestExternalJournal_FileLost_RecoversFromOlderCopy(t *testing.T) {
 	names := crowd(30)
-	path, h := votersFile(t, "9", names...), newHost()
+	path, h := votersFile(t, "9", names...), newMemoryHost()
 	l := open(t, path, h.options())
-	older := asItIs(t, path)
+	older := copyOfFile(t, path)
 	releaseEach(t, l, "1", names...)
 	forget(t, l, names[3]) // makes a checkpoint, and trims
 	_, groups := h.one().Groups()
 	check.That(t, len(groups) == 0, "%d groups are left after a checkpoint", len(groups))
-	between := asItIs(t, path)
+	between := copyOfFile(t, path)
 	for i, name := range names[10:] {
 		release(t, l, releaseOf(t, fmt.Sprint("more", i), name, "2"))
 	}
 	want := pairs(t, l.engine.Store)
-	reader := open(t, asItIs(t, between), Options{ReadOnly: true, Journal: h.options().Journal})
+	reader := open(t, copyOfFile(t, between), Options{ReadOnly: true, Journal: h.options().Journal})
 	wantSameRecords(t, "read only", pairs(t, reader.engine.Store), want)
 	wantClean(t, reader, api.VerifyRequest{})
 	closed(t, reader)
@@ -106,19 +106,19 @@ func TestExternalJournal_FileLost_RecoversFromOlderCopy(t *testing.T) {
 	check.That(t, os.IsNotExist(err), "beside the file: %v", err)
 }
 
-// settling is a journal that notes calls of Settle and Read, and whose Settle may fail.
-type settling struct {
+// settledJournal is a journal that notes calls of Settle and Read, and whose Settle may fail.
+type settledJournal struct {
 	journal.Journal
 	did *[]string
 	err error
 }
 
-func (s settling) Settle(context.Context) error {
+func (s settledJournal) Settle(context.Context) error {
 	*s.did = append(*s.did, "settle")
 	return s.err
 }
 
-func (s settling) Read(ctx context.Context, after journal.Position) iter.Seq2[journal.Group, error] {
+func (s settledJournal) Read(ctx context.Context, after journal.Position) iter.Seq2[journal.Group, error] {
 	*s.did = append(*s.did, "read")
 	return s.Journal.Read(ctx, after)
 }
@@ -126,15 +126,15 @@ func (s settling) Read(ctx context.Context, after journal.Position) iter.Seq2[jo
 // A read-only Open settles the journal before it reads it, and fails if that fails: so it shows
 // nothing that a power cut could undo.
 func TestOpenReadOnly_ExternalJournal_SettlesFirst(t *testing.T) {
-	path, h := votersFile(t, "9", "ann"), newHost()
+	path, h := votersFile(t, "9", "ann"), newMemoryHost()
 	l := open(t, path, h.options())
 	release(t, l, releaseOf(t, "1", "ann", "1"))
-	copied := asItIs(t, path)
+	copied := copyOfFile(t, path)
 	broken := errors.New("the disk is broken")
 	for _, err := range []error{nil, broken} {
 		var did []string
 		o := Options{ReadOnly: true, Journal: func(ctx context.Context, w journal.Wanted) (journal.Journal, error) {
-			return settling{h.journals[w.Ledger].Open(), &did, err}, nil
+			return settledJournal{h.journals[w.Ledger].Open(), &did, err}, nil
 		}}
 		reader, opening := Open(t.Context(), copied, o)
 		check.That(t, errors.Is(opening, err) && len(did) != 0 && did[0] == "settle" && (err == nil || len(did) <= 1),
@@ -148,16 +148,16 @@ func TestOpenReadOnly_ExternalJournal_SettlesFirst(t *testing.T) {
 
 // A file with an external journal opens with that journal only, even after the ledger was closed.
 func TestOpen_NotItsExternalJournal_IsErrJournal(t *testing.T) {
-	path, h := votersFile(t, "9", "ann"), newHost()
+	path, h := votersFile(t, "9", "ann"), newMemoryHost()
 	l := open(t, path, h.options())
 	release(t, l, releaseOf(t, "1", "ann", "1"))
 	closed(t, l)
 	if w := h.asked[0]; w.Name != "" || w.Ledger != l.documents.About.ID || w.At.Events == 0 {
 		t.Errorf("a file that names no journal wants %v", w)
 	}
-	older := asItIs(t, path)
+	older := copyOfFile(t, path)
 	for _, only := range []bool{true, false} {
-		for name, o := range map[string]Options{"none": {}, "another": newHost().options()} {
+		for name, o := range map[string]Options{"none": {}, "another": newMemoryHost().options()} {
 			o.ReadOnly = only
 			if _, err := Open(t.Context(), path, o); !errors.Is(err, api.ErrJournal) || !strings.Contains(err.Error(), h.one().Open().Name()) {
 				t.Errorf("%s: %v", name, err)
@@ -199,15 +199,15 @@ func TestOpen_InvalidExternalJournal_WritesNothing(t *testing.T) {
 		"begins elsewhere": {false, func(context.Context, journal.Wanted) (journal.Journal, error) {
 			return journaltest.NewMemory(at).Open(), nil
 		}, api.ErrJournal},
-		"one is beside": {true, newHost().options().Journal, api.ErrJournal},
+		"one is beside": {true, newMemoryHost().options().Journal, api.ErrJournal},
 		"holds back events": {false, func(ctx context.Context, w journal.Wanted) (journal.Journal, error) {
-			return boasting{journaltest.NewMemory(w.At).Open()}, nil
+			return overclaimingJournal{journaltest.NewMemory(w.At).Open()}, nil
 		}, api.ErrCorrupt},
 	} {
 		t.Run(name, func(t *testing.T) {
 			path := votersFile(t, "9", "ann")
 			if c.beside {
-				path = crashed(t, 3)
+				path = crashedFile(t, 3)
 			}
 			before := tree(t, path)
 			_, err := Open(t.Context(), path, Options{Journal: c.open})
@@ -218,13 +218,13 @@ func TestOpen_InvalidExternalJournal_WritesNothing(t *testing.T) {
 			closed(t, open(t, path, Options{}))
 		})
 	}
-	wantErr(t, check.Err(openStore(t.Context(), new(kv.Memory), newHost().options())), api.ErrInvalid)
+	wantErr(t, check.Err(openStore(t.Context(), new(kv.Memory), newMemoryHost().options())), api.ErrInvalid)
 }
 
-// boasting is a journal that claims to have one event more than it returns.
-type boasting struct{ journal.Journal }
+// overclaimingJournal is a journal that claims to have one event more than it returns.
+type overclaimingJournal struct{ journal.Journal }
 
-func (h boasting) Claim(ctx context.Context) (term uint64, end journal.Position, err error) {
+func (h overclaimingJournal) Claim(ctx context.Context) (term uint64, end journal.Position, err error) {
 	term, end, err = h.Journal.Claim(ctx)
 	end.Events++
 	return term, end, err
@@ -234,7 +234,7 @@ func (h boasting) Claim(ctx context.Context) (term uint64, end journal.Position,
 // that accepts nothing more from this process stops the ledger.
 func TestExternalJournal_FencedOrStopped_StopsLedger(t *testing.T) {
 	for _, end := range []error{journal.ErrRejected, journal.ErrFenced, journal.ErrOrder, journal.ErrStopped} {
-		path, h := votersFile(t, "9", "ann"), newHost()
+		path, h := votersFile(t, "9", "ann"), newMemoryHost()
 		l := open(t, path, h.options())
 		release(t, l, releaseOf(t, "1", "ann", "1"))
 		h.one().Inject(func(_ context.Context, c journaltest.Call) error {
@@ -256,13 +256,13 @@ func TestExternalJournal_FencedOrStopped_StopsLedger(t *testing.T) {
 // If the journal cannot destroy groups yet, Forget waits, and its error says for what. Other
 // requests go on.
 func TestForget_JournalHoldsBack_Waits(t *testing.T) {
-	path, h := votersFile(t, "9", "ann", "bea"), newHost()
+	path, h := votersFile(t, "9", "ann", "bea"), newMemoryHost()
 	var log journalLog
 	o := h.options()
 	o.Logger = zerolog.New(&log)
 	l := open(t, path, o)
 	release(t, l, releaseOf(t, "1", "ann", "1"))
-	nobody := errors.New("no other host has it")
+	reason := errors.New("no other host has it")
 	_, groups := h.one().Groups()
 	part := groups[0].After // all groups up to here are destroyed, and the rest is held back
 	var asked atomic.Int32
@@ -271,13 +271,13 @@ func TestForget_JournalHoldsBack_Waits(t *testing.T) {
 			return nil
 		}
 		asked.Add(1)
-		return &journal.HeldError{Through: part, Wanted: c.Through, Reason: nobody}
+		return &journal.HeldError{Through: part, Wanted: c.Through, Reason: reason}
 	})
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()
 	err := l.Forget(ctx, api.ObjectRequest{Key: "forget ann", Object: "ann"})
 	held, is := errors.AsType[*journal.HeldError](err)
-	check.That(t, is && errors.Is(err, context.DeadlineExceeded) && errors.Is(err, nobody) && held.Through == part &&
+	check.That(t, is && errors.Is(err, context.DeadlineExceeded) && errors.Is(err, reason) && held.Through == part &&
 		held.Wanted.Events > part.Events, "Forget: %v", err)
 	if text := log.String(); asked.Load() < 2 || strings.Count(text, `"waiting to erase"`) != 1 || strings.Contains(text, `"level":"error"`) {
 		t.Errorf("asked %d times; the log says %s", asked.Load(), text)
@@ -307,8 +307,8 @@ func TestForget_JournalHoldsBack_Waits(t *testing.T) {
 	closed(t, l)
 }
 
-// hostOf returns what Health reports about the hosts of a ledger that has not stopped.
-func hostOf(t testing.TB, l *Ledger) observe.Host {
+// hostHealth returns what Health reports about the hosts of a ledger that has not stopped.
+func hostHealth(t testing.TB, l *Ledger) observe.Host {
 	t.Helper()
 	h := check.Value(l.Health(t.Context()))(t)
 	return h.Host
@@ -319,13 +319,13 @@ func wantHost(t testing.TB, what string, got, want observe.Host) {
 	check.That(t, got == want, "%s: %+v, want %+v", what, got, want)
 }
 
-// held is a handle of a journal that delivers no new events until free is closed.
-type held struct {
+// heldFollower is a handle of a journal that delivers no new events until free is closed.
+type heldFollower struct {
 	journal.Follower
 	free chan struct{}
 }
 
-func (h held) Await(ctx context.Context, after journal.Position) error {
+func (h heldFollower) Await(ctx context.Context, after journal.Position) error {
 	select {
 	case <-h.free:
 		return h.Follower.Await(ctx, after)
@@ -341,22 +341,22 @@ func TestHealth_TwoHosts_ReportsLeaderTermAndLag(t *testing.T) {
 	free := make(chan struct{})
 	o := c.options("b")
 	o.Journal = func(ctx context.Context, w journal.Wanted) (journal.Journal, error) {
-		return held{c.journal.OpenOn("b"), free}, nil
+		return heldFollower{c.journal.OpenOn("b"), free}, nil
 	}
 	b := open(t, c.file, o)
-	wantHost(t, "the leader", hostOf(t, c.a), observe.Host{Role: "leader", Answered: true, Leader: "a", Term: 1})
-	wantHost(t, "a standby with all", hostOf(t, b), observe.Host{Role: "standby", Answered: true, Leader: "a", Term: 1})
+	wantHost(t, "the leader", hostHealth(t, c.a), observe.Host{Role: "leader", Answered: true, Leader: "a", Term: 1})
+	wantHost(t, "a standby with all", hostHealth(t, b), observe.Host{Role: "standby", Answered: true, Leader: "a", Term: 1})
 	before := stats(t, c.a).Events
 	release(t, c.a, releaseOf(t, "more", "bea", "1"))
 	lacks := stats(t, c.a).Events - before
-	wantHost(t, "a standby that lags", hostOf(t, b), observe.Host{Role: "standby", Answered: true, Leader: "a", Term: 1, Lag: lacks})
-	wantHost(t, "the leader of a standby that lags", hostOf(t, c.a), observe.Host{Role: "leader", Answered: true, Leader: "a", Term: 1})
+	wantHost(t, "a standby that lags", hostHealth(t, b), observe.Host{Role: "standby", Answered: true, Leader: "a", Term: 1, Lag: lacks})
+	wantHost(t, "the leader of a standby that lags", hostHealth(t, c.a), observe.Host{Role: "leader", Answered: true, Leader: "a", Term: 1})
 	close(free)
 	c.catchUp(b)
-	wantHost(t, "a standby that has caught up", hostOf(t, b), observe.Host{Role: "standby", Answered: true, Leader: "a", Term: 1})
+	wantHost(t, "a standby that has caught up", hostHealth(t, b), observe.Host{Role: "standby", Answered: true, Leader: "a", Term: 1})
 	next := check.Value(b.TakeOver(t.Context()))(t)
 	t.Cleanup(func() { _ = next.Close() })
-	wantHost(t, "the new leader", hostOf(t, next), observe.Host{Role: "leader", Answered: true, Leader: "b", Term: 2})
+	wantHost(t, "the new leader", hostHealth(t, next), observe.Host{Role: "leader", Answered: true, Leader: "b", Term: 2})
 	if h, err := b.Health(t.Context()); !errors.Is(err, api.ErrClosed) || h != (observe.Health{}) {
 		t.Errorf("the standby that was closed: %+v, %v", h, err)
 	}
@@ -412,9 +412,9 @@ func TestHealth_JournalHangs_ReportsUnknownHost(t *testing.T) {
 		}
 		return nil
 	})
-	wantHost(t, "a journal that panics", hostOf(t, c.a), observe.Host{Role: "leader"})
+	wantHost(t, "a journal that panics", hostHealth(t, c.a), observe.Host{Role: "leader"})
 	c.journal.Inject(nil)
-	wantHost(t, "a journal that answers again", hostOf(t, c.a), observe.Host{Role: "leader", Answered: true, Leader: "a", Term: 1})
+	wantHost(t, "a journal that answers again", hostHealth(t, c.a), observe.Host{Role: "leader", Answered: true, Leader: "a", Term: 1})
 }
 
 // A ledger without other hosts is a leader without term or lag, before its first commit and after
@@ -423,9 +423,9 @@ func TestHealth_LocalJournal_HasNoOtherHosts(t *testing.T) {
 	path := votersFile(t, "900", "ann")
 	l := open(t, path, Options{})
 	alone := observe.Host{Role: "leader", Answered: true}
-	wantHost(t, "before the first commit", hostOf(t, l), alone)
+	wantHost(t, "before the first commit", hostHealth(t, l), alone)
 	release(t, l, releaseOf(t, "first", "ann", "1"))
-	wantHost(t, "after it", hostOf(t, l), alone)
+	wantHost(t, "after it", hostHealth(t, l), alone)
 	must(t, l.Close())
-	wantHost(t, "for reading", hostOf(t, open(t, path, Options{ReadOnly: true})), observe.Host{Role: "reader", Answered: true})
+	wantHost(t, "for reading", hostHealth(t, open(t, path, Options{ReadOnly: true})), observe.Host{Role: "reader", Answered: true})
 }

@@ -25,13 +25,13 @@ import (
 	"github.com/sluicedp/sluice/ledger/journal/journaltest"
 )
 
-// updating is a store with another Update.
-type updating struct {
+// storeWithUpdate is a store with another Update.
+type storeWithUpdate struct {
 	kv.Store
 	update func(fn func(kv.Writer) error) error
 }
 
-func (u *updating) Update(fn func(kv.Writer) error) error { return u.update(fn) }
+func (u *storeWithUpdate) Update(fn func(kv.Writer) error) error { return u.update(fn) }
 
 // The first commit creates a journal and records its name in the file. If that fails, or its
 // outcome is uncertain, the file never names a journal that was removed: it opens again, and the
@@ -52,7 +52,7 @@ func TestAJournalThatTheFileMayNameIsNotRemoved(t *testing.T) {
 			closed(t, sellers(t, open(t, path, Options{}), "9", "9", "ann"))
 			s := check.Value(bolt.Open(path, false))(t)
 			fails := c.fails
-			base := &updating{s, func(fn func(kv.Writer) error) error {
+			base := &storeWithUpdate{s, func(fn func(kv.Writer) error) error {
 				if fails != nil && !c.done {
 					return fails
 				}
@@ -84,8 +84,8 @@ func TestAJournalThatTheFileMayNameIsNotRemoved(t *testing.T) {
 	}
 }
 
-// portionsAside counts the staged portions in a file.
-func portionsAside(t testing.TB, path string) (n int) {
+// stagedPortions counts the staged portions in a file.
+func stagedPortions(t testing.TB, path string) (n int) {
 	t.Helper()
 	file := check.Value(bolt.Open(path, true))(t)
 	defer file.Close()
@@ -103,7 +103,7 @@ func TestWhatIsAsideIsTheLedger(t *testing.T) {
 	path := votersFile(t, "9", names...)
 	file := check.Value(bolt.Open(path, false))(t)
 	var copies []string // of the file and of its journal, after each update
-	l := openOver(t, &updating{file, func(fn func(kv.Writer) error) error {
+	l := openOver(t, &storeWithUpdate{file, func(fn func(kv.Writer) error) error {
 		err := file.Update(fn)
 		copies = append(copies, left(t, path))
 		return err
@@ -121,7 +121,7 @@ func TestWhatIsAsideIsTheLedger(t *testing.T) {
 	}
 	aside, alone := 0, 0
 	for i, at := range copies {
-		if _, err := os.Stat(at + ".journal"); err != nil || portionsAside(t, at) == 0 {
+		if _, err := os.Stat(at + ".journal"); err != nil || stagedPortions(t, at) == 0 {
 			continue
 		}
 		aside++
@@ -132,7 +132,7 @@ func TestWhatIsAsideIsTheLedger(t *testing.T) {
 			alone++
 			wantWhole(fmt.Sprintf("copy %d, without its journal, read", i), without, Options{ReadOnly: true})
 			wantWhole(fmt.Sprintf("copy %d, without its journal", i), without, Options{})
-			if n := portionsAside(t, without); n > 0 {
+			if n := stagedPortions(t, without); n > 0 {
 				t.Errorf("copy %d, without its journal, has %d staged portions after it was open for writing", i, n)
 			}
 		} else {
@@ -140,7 +140,7 @@ func TestWhatIsAsideIsTheLedger(t *testing.T) {
 		}
 		wantWhole(fmt.Sprintf("copy %d, read", i), at, Options{ReadOnly: true})
 		wantWhole(fmt.Sprintf("copy %d", i), at, Options{})
-		check.Equal(t, portionsAside(t, at), 0, "staged portions in copy %d after it was open for writing", i)
+		check.Equal(t, stagedPortions(t, at), 0, "staged portions in copy %d after it was open for writing", i)
 	}
 	check.That(t, aside >= 3 && alone >= 3,
 		"of %d copies %d have staged portions, and %d of these are whole without their journal", len(copies), aside, alone)
@@ -166,9 +166,9 @@ func TestALedgerWithHardlyAnyMemory(t *testing.T) {
 	check.That(t, o.Spent == eps(t, "3") && len(o.Chains[0].Levels) == 3, "there is %+v", o)
 }
 
-// lending is a store that overwrites all bytes that a transaction has read, as soon as it ends. A
-// file does that rarely.
-func lending(s kv.Store) kv.Store {
+// lendingStore is a store that overwrites all bytes that a transaction has read, as soon as it
+// ends. A file does that rarely.
+func lendingStore(s kv.Store) kv.Store {
 	return &tapped{s, func() (tap, func()) {
 		var all [][]byte
 		lend := func(b []byte) []byte {
@@ -193,7 +193,7 @@ func TestNothingIsUsedBehindItsTransaction(t *testing.T) {
 	opened := func() *Ledger {
 		t.Helper()
 		file := check.Value(bolt.Open(path, false))(t)
-		return openOver(t, lending(file), besideFile(path), o)
+		return openOver(t, lendingStore(file), besideFile(path), o)
 	}
 	l := opened()
 	for i, name := range names {
@@ -203,7 +203,7 @@ func TestNothingIsUsedBehindItsTransaction(t *testing.T) {
 			must(t, l.engine.Checkpoint())
 		}
 	}
-	dies(t, l)
+	kill(t, l)
 	l = opened()
 	release(t, l, releaseOf(t, "again", names[0], "3"))
 	for _, name := range names {
@@ -223,8 +223,8 @@ func TestNothingIsUsedBehindItsTransaction(t *testing.T) {
 	closed(t, l)
 }
 
-// replaceJournal returns ways to replace the journal beside a file.
-func replaceJournal(t testing.TB, path string) map[string]func() {
+// journalReplacements returns ways to replace the journal beside a file.
+func journalReplacements(t testing.TB, path string) map[string]func() {
 	dir := path + ".journal"
 	segment := filepath.Join(dir, "00000001.segment")
 	copied := func() {
@@ -258,7 +258,7 @@ func replaceJournal(t testing.TB, path string) map[string]func() {
 func TestJournalReplaced_NextCall_StopsTheLedgerAndLosesNothing(t *testing.T) {
 	truth := sameTruth("yes")
 	file, options := busy(t)
-	for how := range replaceJournal(t, "") {
+	for how := range journalReplacements(t, "") {
 		for call, do := range map[string]func(ctx context.Context, l *Ledger) error{
 			"release": func(ctx context.Context, l *Ledger) error {
 				return check.Err(l.Release(ctx, releaseOf(t, "r", crowd(1)[0], "2")))
@@ -277,8 +277,8 @@ func TestJournalReplaced_NextCall_StopsTheLedgerAndLosesNothing(t *testing.T) {
 				path := filepath.Join(testenv.TempDir(t), "live.db")
 				overwrite(t, path, content(t, file))
 				l := open(t, path, options)
-				told := release(t, l, releaseOf(t, "told", crowd(3)[2], "1.5"))
-				replaceJournal(t, path)[how]()
+				acknowledged := release(t, l, releaseOf(t, "told", crowd(3)[2], "1.5"))
+				journalReplacements(t, path)[how]()
 				if call != "close" {
 					wantErr(t, do(t.Context(), l), api.ErrReplaced)
 					wantErr(t, check.Err(l.Release(t.Context(), releaseOf(t, "next", crowd(2)[1], "2"))), api.ErrReplaced)
@@ -286,7 +286,7 @@ func TestJournalReplaced_NextCall_StopsTheLedgerAndLosesNothing(t *testing.T) {
 				wantErr(t, l.Close(), api.ErrReplaced)
 				must(t, os.RemoveAll(path+".journal")) // as the error says
 				l = open(t, path, options)
-				check.Equal(t, release(t, l, releaseOf(t, "told", crowd(3)[2], "1.5")).Value, told.Value, "the response to the key, again")
+				check.Equal(t, release(t, l, releaseOf(t, "told", crowd(3)[2], "1.5")).Value, acknowledged.Value, "the response to the key, again")
 				wantClean(t, l, api.VerifyRequest{})
 				if r, err := l.Object(t.Context(), crowd(2)[1]); err != nil || len(r.Chains[0].Levels) > 1 {
 					t.Errorf("what was not acknowledged is there: %+v, %v", r.Chains, err)
@@ -304,7 +304,7 @@ func TestJournalReplaced_ByAnOlderCopy_IsNotOpenedWithIt(t *testing.T) {
 	release(t, l, releaseOf(t, "copied", crowd(1)[0], "1"))
 	dir := path + ".journal"
 	segment := content(t, filepath.Join(dir, "00000001.segment"))
-	told := release(t, l, releaseOf(t, "told", crowd(2)[1], "1"))
+	acknowledged := release(t, l, releaseOf(t, "told", crowd(2)[1], "1"))
 	must(t, errors.Join(os.RemoveAll(dir), os.Mkdir(dir, 0o700)))
 	overwrite(t, filepath.Join(dir, "00000001.segment"), segment)
 	wantErr(t, check.Err(l.Release(t.Context(), releaseOf(t, "lost", crowd(3)[2], "1"))), api.ErrReplaced)
@@ -316,7 +316,7 @@ func TestJournalReplaced_ByAnOlderCopy_IsNotOpenedWithIt(t *testing.T) {
 	check.That(t, err != nil && strings.Contains(err.Error(), "move the journal away"),
 		"the error does not say what to do: %v", err)
 	must(t, os.RemoveAll(dir))
-	check.Equal(t, release(t, open(t, path, Options{}), releaseOf(t, "told", crowd(2)[1], "1")).Value, told.Value, "the response to the key, again")
+	check.Equal(t, release(t, open(t, path, Options{}), releaseOf(t, "told", crowd(2)[1], "1")).Value, acknowledged.Value, "the response to the key, again")
 }
 
 // A checkpoint that finds the journal replaced stops the ledger. All that was acknowledged is in
@@ -325,13 +325,13 @@ func TestJournalReplaced_CheckpointInTheBackground_StopsTheLedger(t *testing.T) 
 	path := votersFile(t, "5", crowd(20)...)
 	var log journalLog
 	l := open(t, path, Options{Logger: zerolog.New(&log)})
-	told := release(t, l, releaseOf(t, "told", crowd(1)[0], "1"))
-	replaceJournal(t, path)["directory removed"]()
+	acknowledged := release(t, l, releaseOf(t, "told", crowd(1)[0], "1"))
+	journalReplacements(t, path)["directory removed"]()
 	_ = l.engine.Checkpoint() // its end trims the journal
 	wantErr(t, check.Err(l.Release(t.Context(), releaseOf(t, "next", crowd(2)[1], "1"))), api.ErrReplaced)
 	wantErr(t, l.Close(), api.ErrReplaced)
 	log.await(t, "everything acknowledged is now in the file")
-	check.Equal(t, release(t, open(t, path, Options{}), releaseOf(t, "told", crowd(1)[0], "1")).Value, told.Value, "the response to the key, again")
+	check.Equal(t, release(t, open(t, path, Options{}), releaseOf(t, "told", crowd(1)[0], "1")).Value, acknowledged.Value, "the response to the key, again")
 }
 
 // The journal may be on another disk if its path beside the file is a symbolic link.
@@ -358,13 +358,13 @@ func TestOpen_JournalIsASymbolicLink_IsFollowed(t *testing.T) {
 	check.That(t, os.IsNotExist(err), "the journal is left: %v", err)
 }
 
-// named is a journal with a chosen name.
-type named struct {
+// renamedJournal is a journal with a chosen name.
+type renamedJournal struct {
 	journal.Journal
 	name string
 }
 
-func (n named) Name() string { return n.name }
+func (n renamedJournal) Name() string { return n.name }
 
 // The file records the name of its journal. A name that is empty or cannot be stored is refused:
 // the file would open with any journal, or with none.
@@ -375,7 +375,7 @@ func TestOpen_JournalWithoutAUsableName_IsRefused(t *testing.T) {
 			var m *journaltest.Memory
 			_, err := Open(t.Context(), path, Options{Journal: func(ctx context.Context, w journal.Wanted) (journal.Journal, error) {
 				m = journaltest.NewMemory(w.At)
-				return named{m.Open(), name}, nil
+				return renamedJournal{m.Open(), name}, nil
 			}})
 			wantErr(t, err, api.ErrInvalid)
 			check.That(t, err != nil && strings.Contains(err.Error(), "name of the journal"), "%v", err)
@@ -384,10 +384,10 @@ func TestOpen_JournalWithoutAUsableName_IsRefused(t *testing.T) {
 	}
 }
 
-// stuck is a journal whose Read returns groups without end that do not advance.
-type stuck struct{ journal.Journal }
+// stuckJournal is a journal whose Read returns groups without end that do not advance.
+type stuckJournal struct{ journal.Journal }
 
-func (s stuck) Read(_ context.Context, after journal.Position) iter.Seq2[journal.Group, error] {
+func (s stuckJournal) Read(_ context.Context, after journal.Position) iter.Seq2[journal.Group, error] {
 	return func(yield func(journal.Group, error) bool) {
 		for yield(journal.Group{Before: after, After: after}, nil) {
 		}
@@ -397,9 +397,11 @@ func (s stuck) Read(_ context.Context, after journal.Position) iter.Seq2[journal
 // A journal whose Read does not advance is corrupt, and is not read forever.
 func TestOpen_JournalThatDoesNotAdvance_IsCorrupt(t *testing.T) {
 	path := votersFile(t, "5", crowd(1)...)
-	h := newHost()
+	h := newMemoryHost()
 	closed(t, open(t, path, h.options())) // else the file names no journal, and the journal is not read
-	_, err := Open(t.Context(), path, Options{Journal: func(context.Context, journal.Wanted) (journal.Journal, error) { return stuck{h.one().Open()}, nil }})
+	_, err := Open(t.Context(), path, Options{Journal: func(context.Context, journal.Wanted) (journal.Journal, error) {
+		return stuckJournal{h.one().Open()}, nil
+	}})
 	if wantErr(t, err, api.ErrCorrupt); err != nil && !strings.Contains(err.Error(), "a group of 0 records") {
 		t.Errorf("%v; want a fault of the group", err)
 	}

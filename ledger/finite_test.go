@@ -28,8 +28,8 @@ import (
 // Questions with a mechanism of their own support all requests, at the ε of their levels.
 // damage_responses_test.go has the tests of altered and forged records.
 
-// guests defines party and enrolls objects that are for sale at 100 minor units for ε=1.
-func guests(t testing.TB, l *Ledger, objects ...string) *Ledger {
+// partySellers defines party and enrolls objects that are for sale at 100 minor units for ε=1.
+func partySellers(t testing.TB, l *Ledger, objects ...string) *Ledger {
 	t.Helper()
 	define(t, l, fixture.Party(t))
 	enrollUnder(t, l, "party", market(t, "9"), "9", objects...)
@@ -228,7 +228,7 @@ func TestARaiseOfAnOutputCostsTheDifference(t *testing.T) {
 // Every request for a response at an ε that is no level returns ErrInvalid, which names the levels.
 // Nothing changes, and no true value is requested.
 func TestBetweenLevelsThereAreNoOutputs(t *testing.T) {
-	l := guests(t, inMemory(t, Options{Now: epoch}), "ann", "bob")
+	l := partySellers(t, inMemory(t, Options{Now: epoch}), "ann", "bob")
 	release(t, l, partyOf(t, "1", "ann", "1"))
 	for _, epsilon := range []string{"0.000000001", "0.25", "0.499999999", "0.500000001", "0.75", "1.5", "1.999999999", "2.000000001", "1000"} {
 		at := eps(t, epsilon)
@@ -267,9 +267,9 @@ func TestBetweenLevelsThereAreNoOutputs(t *testing.T) {
 
 // Sweeps.
 
-// onStairs returns a ledger in which the ceilings of objects rise at whole days after epoch, and
-// its clock.
-func onStairs(t testing.TB, limit string, ceilings []string, objects ...string) (*Ledger, *fakeClock) {
+// risingCeilings returns a ledger in which the ceilings of objects rise at whole days after epoch,
+// and its clock.
+func risingCeilings(t testing.TB, limit string, ceilings []string, objects ...string) (*Ledger, *fakeClock) {
 	t.Helper()
 	var steps []policy.Step
 	for i, ceiling := range ceilings {
@@ -299,7 +299,7 @@ func TestASweepReleasesTheLevelBelowEachCeiling(t *testing.T) {
 	calendar := []string{"0.1", "0.499999999", "0.5", "0.75", "0.999999999", "1.25", "1.5", "3"}
 	came := []string{"", "", "0.5", "0.5", "0.5", "0.5 1", "0.5 1", "0.5 1 2"}
 	for name, days := range map[string][]int{"daily": {0, 1, 2, 3, 4, 5, 6, 7, 8}, "twice": {4, 8}, "after all": {8}, "and again": {3, 3, 8, 8}} {
-		l, clock := onStairs(t, "9", calendar, names...)
+		l, clock := risingCeilings(t, "9", calendar, names...)
 		released := 0
 		for i, day := range days {
 			clock.set(epoch().Add(time.Duration(24*day) * time.Hour))
@@ -330,7 +330,7 @@ func TestASweepReleasesTheLevelBelowEachCeiling(t *testing.T) {
 // If the host has raised an object before, a sweep derives the levels below, free and without its
 // true value.
 func TestASweepBehindARaise(t *testing.T) {
-	l, clock := onStairs(t, "9", []string{"0.6", "1.5", "2.5"}, "ann", "bob")
+	l, clock := risingCeilings(t, "9", []string{"0.6", "1.5", "2.5"}, "ann", "bob")
 	clock.set(epoch().Add(48 * time.Hour))
 	release(t, l, api.ReleaseRequest{Key: "s", Question: "party", Object: "ann", Epsilon: eps(t, "1"), Truth: sameTruth("C")})
 	check.Equal(t, levelsOf(t, l, "ann"), "1", "after the raise ann has the levels")
@@ -351,7 +351,7 @@ func TestASweepBehindARaise(t *testing.T) {
 // If the cap allows no more, a sweep ends at the level before, and the refusal names the level, not
 // the ceiling.
 func TestASweepRefusesALevelNotACeiling(t *testing.T) {
-	l, clock := onStairs(t, "1.9", []string{"0.75", "1.5", "3"}, "ann")
+	l, clock := risingCeilings(t, "1.9", []string{"0.75", "1.5", "3"}, "ann")
 	clock.set(epoch().Add(100 * time.Hour))
 	r := check.Value(l.Advance(t.Context(), api.AdvanceRequest{Key: "1", Truth: sameTruth("C")}))(t)
 	if left := r.Questions[0].Refused; len(left) != 1 || left[0].Asked != eps(t, "2") || left[0].Cost != eps(t, "1") || left[0].Reason != api.ObjectCap {
@@ -366,7 +366,7 @@ func TestASweepRefusesALevelNotACeiling(t *testing.T) {
 // have it.
 func TestNoiseKeysAreNotForMechanisms(t *testing.T) {
 	l := inMemory(t, Options{NoiseKey: noiseKeys("2026")})
-	guests(t, l, "ann", "bob")
+	partySellers(t, l, "ann", "bob")
 	define(t, l, vote())
 	enroll(t, l, "vote", "9", "ann")
 	for question, want := range map[uint32]uint32{1: 0, 2: 1} {
@@ -394,7 +394,7 @@ func TestOutputsAreDrawnFromChance(t *testing.T) {
 	came := make([]map[string]string, 2)
 	for i := range came {
 		l := inMemory(t, Options{NoiseKey: noiseKeys("2026")})
-		guests(t, l, names...)
+		partySellers(t, l, names...)
 		raise(t, l, partiesOf(t, "r", "0.5"))
 		came[i] = allResponses(t, l, names)
 	}
@@ -404,7 +404,7 @@ func TestOutputsAreDrawnFromChance(t *testing.T) {
 // A true value that is no value of the question, such as an output, is refused. The error does not
 // contain it.
 func TestAnOutputIsNoTruth(t *testing.T) {
-	l := guests(t, inMemory(t, Options{}), "ann")
+	l := partySellers(t, inMemory(t, Options{}), "ann")
 	for _, truth := range []string{"AB", "2", "E", "c"} {
 		r := releaseBy(partyOf(t, "k", "ann", "1"), sameTruth(truth))
 		unchanged(t, l.engine.Store, func() {
@@ -431,7 +431,7 @@ func TestFiniteEstimatesAreUnbiased(t *testing.T) {
 			who++
 		}
 	}
-	l := guests(t, inMemory(t, Options{}), names...)
+	l := partySellers(t, inMemory(t, Options{}), names...)
 	for i, epsilon := range []string{"1", "0.5", "2"} { // drawn, degraded, raised
 		r := partiesOf(t, fmt.Sprint(i), epsilon)
 		r.Truth = truthsOf(truths)
@@ -476,7 +476,7 @@ func TestCopies_FiniteQuestion_GoOnWithTheMechanism(t *testing.T) {
 	dir := testenv.TempDir(t)
 	path := filepath.Join(dir, "ledger.db")
 	check.Must(t, Create(t.Context(), path, CreateOptions{Currency: "USD"}))
-	l := guests(t, open(t, path, Options{}), "ann", "bob", "cid")
+	l := partySellers(t, open(t, path, Options{}), "ann", "bob", "cid")
 	raise(t, l, partiesOf(t, "1", "1"))
 	release(t, l, partyOf(t, "2", "ann", "0.5"))
 	check.Must(t, l.Forget(t.Context(), api.ObjectRequest{Key: "f", Object: "cid"}))
@@ -500,7 +500,7 @@ func TestCopies_FiniteQuestion_GoOnWithTheMechanism(t *testing.T) {
 // An object that withdraws and enrolls again has its former levels, and a raise continues from
 // them.
 func TestWithdraw_FiniteQuestionAndBack_KeepsTheLevels(t *testing.T) {
-	l := guests(t, newLedger(t), "bob")
+	l := partySellers(t, newLedger(t), "bob")
 	release(t, l, partyOf(t, "1", "bob", "1"))
 	check.Must(t, l.Withdraw(t.Context(), api.ObjectRequest{Key: "w", Object: "bob"}))
 	before := objectOf(t, l, "bob").Chains[0].Levels
@@ -515,7 +515,7 @@ func TestWithdraw_FiniteQuestionAndBack_KeepsTheLevels(t *testing.T) {
 // key in between.
 func TestTruthKey_LedgerOfOutputsReopened_BindsOnce(t *testing.T) {
 	path := create(t)
-	l := guests(t, open(t, path, Options{TruthKey: truthKey()}), "ann")
+	l := partySellers(t, open(t, path, Options{TruthKey: truthKey()}), "ann")
 	release(t, l, partyOf(t, "1", "ann", "1"))
 	closed(t, l)
 	l = open(t, path, Options{})

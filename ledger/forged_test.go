@@ -22,8 +22,8 @@ import (
 // refused, even if every record is valid and all hashes match. Each forgery is next to the sound
 // events that it was made from, which differ only in what is forged.
 
-// ground is a sound log. All forgeries are appended to it.
-type ground struct {
+// baseLog is a sound log. All forgeries are appended to it.
+type baseLog struct {
 	log       []event.Event
 	stated    map[string]event.Stated    // sound statements about the objects, to append to it
 	forgotten map[string]event.Forgotten // likewise
@@ -40,7 +40,7 @@ type ground struct {
 //
 // The buyers are acme, zeta, hooli, and initech, which the terms bar. The sales are 1 and 2. All
 // events are at epoch.
-func newGround(t *testing.T, truthKey []byte) ground {
+func newBaseLog(t *testing.T, truthKey []byte) baseLog {
 	t.Helper()
 	s := &kv.Memory{}
 	begin(t, s)
@@ -72,7 +72,7 @@ func newGround(t *testing.T, truthKey []byte) ground {
 	answerTo(t, l, answerRequest(t, "4", "majority:yes", "0.1", ballots("ann"), "ann", "bob"))
 	raise(t, l, partial(raiseOf(t, "5", "0.25", "ann", "zoe")))
 	must(t, l.Withdraw(t.Context(), api.ObjectRequest{Key: "6", Object: "dan"}))
-	g := ground{log: logOf(t, pairs(t, s)), stated: map[string]event.Stated{}, forgotten: map[string]event.Forgotten{}}
+	g := baseLog{log: logOf(t, pairs(t, s)), stated: map[string]event.Stated{}, forgotten: map[string]event.Forgotten{}}
 	must(t, l.engine.View(t.Context(), func(s *state.State) error {
 		for _, name := range []string{"ann", "bob", "cid", "dan", "eve", "fay", "zoe"} {
 			c := check.Value(forgetObject(s, name))(t)
@@ -93,7 +93,7 @@ const (
 )
 
 // end settles a request that begins after the ground.
-func (g ground) end(edits ...func(*event.Settled)) event.Change {
+func (g baseLog) end(edits ...func(*event.Settled)) event.Change {
 	c := &event.Settled{Key: "x", Digest: [32]byte{1}, First: fillFirst, Final: true, Spent: fillSpent}
 	for _, edit := range edits {
 		edit(c)
@@ -115,12 +115,12 @@ func withSettled(number uint64, changes []event.Change) (all []event.Change) {
 		if c.Kind() == event.KindSettled {
 			first = at + 1
 		}
-		if !endsRequest(c, next, changes[min(i+1, len(changes)-1)]) {
+		if !isLastOfRequest(c, next, changes[min(i+1, len(changes)-1)]) {
 			continue
 		}
 		end := &event.Settled{Key: fmt.Sprint("settles ", at), Digest: [32]byte{9}, First: first, Final: true, Spent: fillSpent}
 		for n := first; n <= at; n++ {
-			settledAccount(end, all[n-number], n)
+			countEvent(end, all[n-number], n)
 		}
 		if first == at {
 			identifyChange(end, c, func(number uint32) string { return fmt.Sprint("question ", number) })
@@ -131,9 +131,9 @@ func withSettled(number uint64, changes []event.Change) (all []event.Change) {
 	return all
 }
 
-// endsRequest reports whether an event is the last one of a request before the event that settles
-// it.
-func endsRequest(c event.Change, next event.Kind, after event.Change) bool {
+// isLastOfRequest reports whether an event is the last one of a request before the event that
+// settles it.
+func isLastOfRequest(c event.Change, next event.Kind, after event.Change) bool {
 	goesOn := map[event.Kind][]event.Kind{
 		event.KindPolicy: {event.KindEnrolled, event.KindTerms}, event.KindBuyer: {event.KindReserved, event.KindSale}, event.KindBound: {event.KindBound, event.KindReleased, event.KindCharged, event.KindSale, event.KindSettled},
 		event.KindCharged: {event.KindCharged, event.KindAnswered}, event.KindAnswered: {event.KindRefused}, event.KindRefused: {event.KindRefused}, event.KindSold: {event.KindRefused}, event.KindHeld: {event.KindRefused},
@@ -150,8 +150,8 @@ func endsRequest(c event.Change, next event.Kind, after event.Change) bool {
 	return next != event.KindSettled && !slices.Contains(goesOn[c.Kind()], next)
 }
 
-// settledAccount adds an event of a request to what the settled event counts.
-func settledAccount(c *event.Settled, one event.Change, number uint64) {
+// countEvent adds an event of a request to what the settled event counts.
+func countEvent(c *event.Settled, one event.Change, number uint64) {
 	switch one := one.(type) {
 	case *event.Enrolled:
 		c.Counts[enrollment.Done]++
@@ -182,8 +182,8 @@ func verdictOf(m event.Method) event.Verdict {
 	return map[event.Method]event.Verdict{event.MethodRaise: event.Drawn, event.MethodResale: event.Reused, event.MethodDegrade: event.Derived, event.MethodInsert: event.Derived}[m]
 }
 
-// pairOfLogs has the events of a forgery, and the sound events that it was made from.
-type pairOfLogs struct {
+// soundAndForged has the events of a forgery, and the sound events that it was made from.
+type soundAndForged struct {
 	sound, forged []event.Change
 	why           string
 	after         time.Duration // of the forged one, since epoch
@@ -191,7 +191,7 @@ type pairOfLogs struct {
 	settled       bool          // the changes include the events that settle them
 }
 
-func (g ground) sales(t *testing.T) map[string]pairOfLogs {
+func (g baseLog) sales(t *testing.T) map[string]soundAndForged {
 	t.Helper()
 	again, fresh := event.Response{Value: event.Value{Index: 1}, Method: event.MethodResale}, event.Response{Value: event.Value{Index: 1}, Method: event.MethodRaise}
 	draw, resale := event.SaleTally{Draws: 1}, event.SaleTally{Resales: 1}
@@ -239,7 +239,7 @@ func (g ground) sales(t *testing.T) map[string]pairOfLogs {
 		second := aSale(t, third+1, zeta, e2, price)
 		return append(sale(of(acme, e1, 50), draw, "eve", fresh), &event.SaleMade{Deal: second, Tally: draw}, &event.Sold{Object: "eve", Sale: third + 1, Price: price, Response: fresh})
 	}
-	return map[string]pairOfLogs{
+	return map[string]soundAndForged{
 		"sold too cheap":                {sound: sale(of(acme, "1", 50), event.SaleTally{Draws: 1, Upgrades: 1}, "cid", fresh), forged: sale(of(acme, "1", 49), event.SaleTally{Draws: 1, Upgrades: 1}, "cid", fresh), why: "the price is 50, not 49"},
 		"sold too dear":                 {sound: sale(of(acme, "0.5", 0), resale, "cid", again), forged: sale(of(acme, "0.5", 1), resale, "cid", again), why: "the price is 0, not 1"},
 		"held too cheap":                {sound: hold(of(zeta, "1", 50), "cid"), forged: hold(of(zeta, "1", 0), "cid"), why: "the price is 50, not 0"},
@@ -280,7 +280,7 @@ func (g ground) sales(t *testing.T) map[string]pairOfLogs {
 // A capture is refused if, by now, more buyers have reserved the level than the terms allow, or if
 // the object costs more than was reserved.
 func TestACaptureIsComparedWithItsReservation(t *testing.T) {
-	g := newGround(t, nil)
+	g := newBaseLog(t, nil)
 	d := aSale(t, third, hooli, "0.75", 75)
 	reservation := withSettled(uint64(len(g.log))+1, []event.Change{&event.Reserved{Deal: d, Expires: epoch().Add(200 * time.Hour)}, &event.Held{Object: "cid", Sale: third, Price: 75, Policy: 2}})
 	capture := func(price uint64) []event.Change {
@@ -337,7 +337,7 @@ func TestACaptureIsComparedWithItsReservation(t *testing.T) {
 	}
 }
 
-func (g ground) definitions(t *testing.T) map[string]pairOfLogs {
+func (g baseLog) definitions(t *testing.T) map[string]soundAndForged {
 	t.Helper()
 	q := func(number uint32, name string, values ...string) []event.Change {
 		return []event.Change{&event.QuestionDefined{Number: number, Question: api.Question{Name: name, Values: values, Encoding: "direct"}}}
@@ -350,7 +350,7 @@ func (g ground) definitions(t *testing.T) map[string]pairOfLogs {
 	fixed := policy.Fixed(eps(t, "0.125")).String()
 	bob := g.forgotten["bob"]
 	questions, enrolment := q(3, "hobby", "chess", "go"), in("new", 1, 1, "1")
-	return map[string]pairOfLogs{
+	return map[string]soundAndForged{
 		"a question's name twice":    {sound: questions, forged: q(3, "vote", "chess", "go"), why: `question "vote" is defined twice`},
 		"a question of one value":    {sound: questions, forged: q(3, "hobby", "chess"), why: "has one value"},
 		"a question of no value":     {sound: questions, forged: q(3, "hobby"), why: "has 0 values"},
@@ -390,13 +390,13 @@ func (g ground) definitions(t *testing.T) map[string]pairOfLogs {
 }
 
 // policy returns the JSON of a policy of the ground.
-func (g ground) policy(t *testing.T, number uint32) string {
+func (g baseLog) policy(t *testing.T, number uint32) string {
 	t.Helper()
 	i := indexOf(t, g.log, func(c event.Change) bool { p, ok := c.(*event.PolicyDefined); return ok && p.Number == number })
 	return g.log[i].Change.(*event.PolicyDefined).JSON
 }
 
-func (g ground) draws(t *testing.T) map[string]pairOfLogs {
+func (g baseLog) draws(t *testing.T) map[string]soundAndForged {
 	t.Helper()
 	raise := func(name string, question uint32, epsilon string) []event.Change {
 		return []event.Change{&event.Released{Object: name, Question: question, Epsilon: eps(t, epsilon), Response: event.Response{Value: event.Value{Index: 1}, Method: event.MethodRaise}}}
@@ -443,7 +443,7 @@ func (g ground) draws(t *testing.T) map[string]pairOfLogs {
 		return append(changes, g.end(end))
 	}
 	leaving := partly(three, "zoe")
-	return map[string]pairOfLogs{
+	return map[string]soundAndForged{
 		"about others":                   {sound: both, forged: partly(event.PanelOf([]string{"bob", "fay"})), why: "are not those it is about, without 0"},
 		"about one more, left out":       {sound: leaving, forged: partly(three), why: "are not those it is about, without 0"},
 		"about another, left out":        {sound: leaving, forged: partly(three, "zac"), why: "who was charged for the answer and who was refused"},
@@ -512,7 +512,7 @@ func (g ground) draws(t *testing.T) map[string]pairOfLogs {
 	}
 }
 
-func (g ground) requests(t *testing.T) map[string]pairOfLogs {
+func (g baseLog) requests(t *testing.T) map[string]soundAndForged {
 	t.Helper()
 	left := func(names ...string) (all []event.Change) {
 		for _, name := range names {
@@ -530,31 +530,31 @@ func (g ground) requests(t *testing.T) map[string]pairOfLogs {
 		return &event.Released{Object: name, Question: 1, Epsilon: eps(t, "0.3"), Response: event.Response{Value: event.Value{Index: 1}, Method: event.MethodRaise}}
 	}
 	nothing := func(*event.Settled) {}
-	told := func(edit func(*event.Settled)) []event.Change {
+	settledWith := func(edit func(*event.Settled)) []event.Change {
 		return []event.Change{raise("bob"), g.end(func(c *event.Settled) { c.Counts[event.Drawn] = 1; edit(c) })}
 	}
 	swept := func(one event.SweptCount, counts event.Counts) []event.Change {
-		return told(func(c *event.Settled) { c.Swept, c.Counts = []event.SweptCount{one}, counts })
+		return settledWith(func(c *event.Settled) { c.Swept, c.Counts = []event.SweptCount{one}, counts })
 	}
 	asSwept := swept(event.SweptCount{Question: 1, Raised: 1, Unchanged: 2}, event.Counts{1, 2, 0})
 	part := func(done uint64) []event.Change {
-		return told(func(c *event.Settled) { c.Final, c.Done = false, done })
+		return settledWith(func(c *event.Settled) { c.Final, c.Done = false, done })
 	}
 	later := func(done uint64) []event.Change {
 		return append(left("zoe"), g.end(func(c *event.Settled) { c.Final, c.Refused, c.Done = false, 1, done }))
 	}
-	return map[string]pairOfLogs{
-		"a million raised":    {sound: told(nothing), forged: told(func(c *event.Settled) { c.Counts[event.Drawn] = 1_000_000 }), why: "counts [1000000 0 0]"},
-		"two raised":          {sound: told(nothing), forged: told(func(c *event.Settled) { c.Counts[event.Drawn] = 2 }), why: "counts [2 0 0], where 0 objects are enrolled, withdrawn or under other terms, 1 raised"},
-		"none raised":         {sound: told(nothing), forged: told(func(c *event.Settled) { c.Counts = event.Counts{} }), why: "counts [0 0 0], where 0 objects are enrolled, withdrawn or under other terms, 1 raised"},
-		"derived, not raised": {sound: told(nothing), forged: told(func(c *event.Settled) { c.Counts = event.Counts{event.Derived: 1} }), why: "counts [0 0 1]"},
-		"more had it than there are": {sound: told(nothing), forged: told(func(c *event.Settled) {
+	return map[string]soundAndForged{
+		"a million raised":    {sound: settledWith(nothing), forged: settledWith(func(c *event.Settled) { c.Counts[event.Drawn] = 1_000_000 }), why: "counts [1000000 0 0]"},
+		"two raised":          {sound: settledWith(nothing), forged: settledWith(func(c *event.Settled) { c.Counts[event.Drawn] = 2 }), why: "counts [2 0 0], where 0 objects are enrolled, withdrawn or under other terms, 1 raised"},
+		"none raised":         {sound: settledWith(nothing), forged: settledWith(func(c *event.Settled) { c.Counts = event.Counts{} }), why: "counts [0 0 0], where 0 objects are enrolled, withdrawn or under other terms, 1 raised"},
+		"derived, not raised": {sound: settledWith(nothing), forged: settledWith(func(c *event.Settled) { c.Counts = event.Counts{event.Derived: 1} }), why: "counts [0 0 1]"},
+		"more had it than there are": {sound: settledWith(nothing), forged: settledWith(func(c *event.Settled) {
 			c.Counts[event.Reused], c.Again = 1000, event.Wanted{Question: 1, Epsilon: eps(t, "0.3")}
 		}), why: "hands out 1001 responses"},
-		"it cost less":                {sound: told(nothing), forged: told(func(c *event.Settled) { c.Spent, c.First = 1, next }), why: "costs 1 nano-nats, its events 300000000"},
-		"it cost more":                {sound: told(nothing), forged: told(func(c *event.Settled) { c.Spent, c.First = 300_000_001, next }), why: "costs 300000001 nano-nats, its events 300000000"},
-		"it began before":             {sound: told(nothing), forged: told(func(c *event.Settled) { c.First = next - 1 }), why: "where 1 events are to be settled"},
-		"of those to come":            {sound: told(nothing), forged: told(func(c *event.Settled) { c.Through = next + 1 }), why: "of objects up to event"},
+		"it cost less":                {sound: settledWith(nothing), forged: settledWith(func(c *event.Settled) { c.Spent, c.First = 1, next }), why: "costs 1 nano-nats, its events 300000000"},
+		"it cost more":                {sound: settledWith(nothing), forged: settledWith(func(c *event.Settled) { c.Spent, c.First = 300_000_001, next }), why: "costs 300000001 nano-nats, its events 300000000"},
+		"it began before":             {sound: settledWith(nothing), forged: settledWith(func(c *event.Settled) { c.First = next - 1 }), why: "where 1 events are to be settled"},
+		"of those to come":            {sound: settledWith(nothing), forged: settledWith(func(c *event.Settled) { c.Through = next + 1 }), why: "of objects up to event"},
 		"another sweep than was":      {sound: asSwept, forged: swept(event.SweptCount{Question: 1, Unchanged: 2}, event.Counts{0, 2, 0}), why: "raised 0 chains of question 1, where 1 were raised"},
 		"a sweep of another question": {sound: asSwept, forged: swept(event.SweptCount{Question: 2, Raised: 1, Unchanged: 2}, event.Counts{1, 2, 0}), why: "raised 1 chains of question 2, where 0 were raised"},
 		"a sweep of other counts":     {sound: asSwept, forged: swept(event.SweptCount{Question: 1, Raised: 1, Unchanged: 2}, event.Counts{1, 0, 0}), why: "counts [1 0 0], its questions [1 2 0]"},
@@ -582,7 +582,7 @@ func (g ground) requests(t *testing.T) map[string]pairOfLogs {
 	}
 }
 
-func (g ground) ends(t *testing.T) map[string]pairOfLogs {
+func (g baseLog) lastEvents(t *testing.T) map[string]soundAndForged {
 	t.Helper()
 	ann, zoe := g.forgotten["ann"], g.forgotten["zoe"]
 	forgets := func(c event.Forgotten, edit func(*event.Forgotten)) []event.Change {
@@ -600,7 +600,7 @@ func (g ground) ends(t *testing.T) map[string]pairOfLogs {
 	stranger := forgets(zoe, func(*event.Forgotten) {})
 	whole := states("ann", func(*event.Stated) {})
 	one := nano(t, 1)
-	out := map[string]pairOfLogs{
+	out := map[string]soundAndForged{
 		"more events":                 {sound: all, forged: forgets(ann, func(c *event.Forgotten) { c.Events++ }), why: "events are forgotten"},
 		"fewer events":                {sound: all, forged: forgets(ann, func(c *event.Forgotten) { c.Events-- }), why: "events are forgotten"},
 		"no events":                   {sound: all, forged: forgets(ann, func(c *event.Forgotten) { c.Events = 0 }), why: "0 events are forgotten"},
@@ -663,9 +663,9 @@ func (g ground) ends(t *testing.T) map[string]pairOfLogs {
 }
 
 func TestApplyRefusesForgeries(t *testing.T) {
-	g := newGround(t, nil)
+	g := newBaseLog(t, nil)
 	must(t, replayWhole(&kv.Memory{}, g.log))
-	for _, forgeries := range []map[string]pairOfLogs{g.definitions(t), g.draws(t), g.requests(t), g.sales(t), g.captures(t), g.holds(t), g.ends(t), g.terms(t), g.dealsUnderOtherTerms(t), g.refusedTerms(t), g.withdrawals(t)} {
+	for _, forgeries := range []map[string]soundAndForged{g.definitions(t), g.draws(t), g.requests(t), g.sales(t), g.captures(t), g.holds(t), g.lastEvents(t), g.terms(t), g.dealsUnderOtherTerms(t), g.refusedTerms(t), g.withdrawals(t)} {
 		for name, one := range forgeries {
 			t.Run(name, func(t *testing.T) { g.wantRefused(t, one) })
 		}
@@ -674,7 +674,7 @@ func TestApplyRefusesForgeries(t *testing.T) {
 
 // wantRefused checks that a forgery cannot be appended to the ground, and that the sound events it
 // was made from can.
-func (g ground) wantRefused(t *testing.T, one pairOfLogs) {
+func (g baseLog) wantRefused(t *testing.T, one soundAndForged) {
 	t.Helper()
 	follow := func(changes []event.Change, after time.Duration) error {
 		if !one.settled {
@@ -692,7 +692,7 @@ func (g ground) wantRefused(t *testing.T, one pairOfLogs) {
 
 // The first event says how the ledger was created, and no other event does.
 func TestApplyRefusesAnotherBeginning(t *testing.T) {
-	g := newGround(t, truthKey())
+	g := newBaseLog(t, truthKey())
 	for name, one := range map[string]struct {
 		why   string
 		forge func(log []event.Event) []event.Event
@@ -713,9 +713,9 @@ func TestApplyRefusesAnotherBeginning(t *testing.T) {
 	}
 }
 
-// forgottenMarket is a sound log in which one object, ann, and one stranger, zoe, are erased, and
-// bob is not.
-func forgottenMarket(t *testing.T) []event.Event {
+// erasedLog is a sound log in which one object, ann, and one stranger, zoe, are erased, and bob is
+// not.
+func erasedLog(t *testing.T) []event.Event {
 	t.Helper()
 	s := &kv.Memory{}
 	begin(t, s)
@@ -781,7 +781,7 @@ func TestApplyRefusesForgedErasures(t *testing.T) {
 			return log
 		}
 	}
-	whole := forgottenMarket(t)
+	whole := erasedLog(t)
 	kinds := map[event.Kind]bool{}
 	for _, ev := range whole {
 		if ev.Erased != nil {

@@ -249,7 +249,7 @@ func TestForget_RequestInParts_IsErasedWithAnyObject(t *testing.T) {
 		names := crowd(state.PartSize + 10)
 		enroll(t, l, "vote", "5", names...)
 		r := raiseOf(t, "r", "1", names...)
-		cutShort(t, func(ctx context.Context, p func(done, total int)) error {
+		stopAfterFirstPart(t, func(ctx context.Context, p func(done, total int)) error {
 			r := r
 			r.Progress = p
 			return check.Err(l.Raise(ctx, r))

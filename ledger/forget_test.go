@@ -30,8 +30,8 @@ func forget(t testing.TB, l *Ledger, object string) {
 	must(t, l.Forget(t.Context(), api.ObjectRequest{Key: fmt.Sprintf("forget %x", wire.HashText(object)), Object: object}))
 }
 
-// eventful creates a ledger file with events of every kind about an object.
-func eventful(t *testing.T, object string) (path string, options Options) {
+// eventfulFile creates a ledger file with events of every kind about an object.
+func eventfulFile(t *testing.T, object string) (path string, options Options) {
 	t.Helper()
 	path = create(t)
 	options = Options{TruthKey: truthKey()}
@@ -87,7 +87,7 @@ func secretsOfSeveral(t *testing.T, l *Ledger) (secrets [][]byte) {
 // object's name only where its spent budget is recorded.
 func TestForgetDestroysEveryByte(t *testing.T) {
 	const name = "the one to be forgotten"
-	path, options := eventful(t, name)
+	path, options := eventfulFile(t, name)
 	l := open(t, path, options)
 	secrets := append(secretsOf(t, l, name), secretsOfSeveral(t, l)...) // all of which name it
 	check.Need(t, len(secrets) >= 2*10, "only %d secrets", len(secrets))
@@ -118,7 +118,7 @@ func TestForgetDestroysEveryByte(t *testing.T) {
 // have them.
 func TestCopy_AfterForget_HasNothingOfThePerson(t *testing.T) {
 	const name = "the one to be forgotten"
-	path, options := eventful(t, name)
+	path, options := eventfulFile(t, name)
 	l := open(t, path, options)
 	secrets := append(secretsOf(t, l, name), secretsOfSeveral(t, l)...) // all of which name it
 	forget(t, l, name)
@@ -270,7 +270,7 @@ func TestARequestThatStandsAtTheForgottenGoesOn(t *testing.T) {
 // Backups.
 
 func TestABackupIsTheLedgerOfOneInstant(t *testing.T) {
-	path, options := eventful(t, "ann of the backup")
+	path, options := eventfulFile(t, "ann of the backup")
 	l := open(t, path, options)
 	copied := path + ".backup"
 	made := check.Value(l.Backup(t.Context(), copied, nil))(t)
@@ -339,18 +339,17 @@ func TestADamagedLedgerHasNoBackup(t *testing.T) {
 
 // Attacks on Forget and its audit.
 
-// foldedAnew writes a ledger with this log, as an operator could who has the source of this
-// package.
-func foldedAnew(t testing.TB, log []event.Event) *kv.Memory {
+// refold writes a ledger with this log, as an operator could who has the source of this package.
+func refold(t testing.TB, log []event.Event) *kv.Memory {
 	t.Helper()
 	s := &kv.Memory{}
 	must(t, replay(s, log))
 	return s
 }
 
-// spent returns the log of a ledger in which ann has spent all of its budget, and options with a
+// spentLog returns the log of a ledger in which ann has spent all of its budget, and options with a
 // checkpoint of it.
-func spent(t *testing.T) (log []event.Event, trusted Options) {
+func spentLog(t *testing.T) (log []event.Event, trusted Options) {
 	t.Helper()
 	signer, verifier, public := logKey(t, "sluice-test", 1)
 	s := &kv.Memory{}
@@ -374,9 +373,9 @@ func eraseReleases(log []event.Event) (erased uint64) {
 	return erased
 }
 
-// audited returns the problems that an audit against a checkpoint finds, and the error of opening
-// the ledger with it.
-func audited(t *testing.T, s kv.Store, trusted Options) (problems []api.Finding, first error) {
+// auditAndOpen returns the problems that an audit against a checkpoint finds, and the error of
+// opening the ledger with it.
+func auditAndOpen(t *testing.T, s kv.Store, trusted Options) (problems []api.Finding, first error) {
 	t.Helper()
 	read := trusted
 	read.ReadOnly = true
@@ -389,16 +388,16 @@ func audited(t *testing.T, s kv.Store, trusted Options) (problems []api.Finding,
 }
 
 func TestWhatIsErasedWithoutForgettingIsFound(t *testing.T) {
-	log, trusted := spent(t)
+	log, trusted := spentLog(t)
 	eraseReleases(log)
-	problems, err := audited(t, foldedAnew(t, log), trusted)
+	problems, err := auditAndOpen(t, refold(t, log), trusted)
 	check.That(t, len(problems) != 0, "ann's budget is restored, and the audit does not find it")
 	wantErr(t, err, api.ErrCorrupt)
 }
 
 // A forgotten event of an object that was only mentioned does not account for erased responses.
 func TestAStrangerDoesNotAccountForErasedResponses(t *testing.T) {
-	log, _ := spent(t)
+	log, _ := spentLog(t)
 	erased := eraseReleases(log)
 	last := log[len(log)-1]
 	log = append(log, event.Event{Number: last.Number + 1, Time: last.Time, Change: &event.Forgotten{Object: "nobody", Events: erased}, Salt: event.Salt{1}})
@@ -418,7 +417,7 @@ func TestACutLogIsFoundWhereverItIsCut(t *testing.T) {
 		case *event.Settled, *event.Created, *event.TruthKeySet:
 			continue // shorter, but with whole requests: only a checkpoint shows it
 		}
-		cut := openMemory(t, foldedAnew(t, log[:n]), Options{ReadOnly: true})
+		cut := openMemory(t, refold(t, log[:n]), Options{ReadOnly: true})
 		found := check.Value(cut.Verify(t.Context(), api.VerifyRequest{}))(t)
 		if found.Problems == 0 {
 			t.Errorf("cut after event %d (%s): no problem", n, log[n-1].Change.Kind())
@@ -460,8 +459,8 @@ func TestNoDigestTellsWhatWasForgotten(t *testing.T) {
 	auditStore(t, l.engine.Store)
 }
 
-// cutShort runs a request until its first part is done.
-func cutShort(t *testing.T, run func(context.Context, func(done, total int)) error) {
+// stopAfterFirstPart runs a request until its first part is done.
+func stopAfterFirstPart(t *testing.T, run func(context.Context, func(done, total int)) error) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
 	err := run(ctx, func(int, int) { cancel() })
@@ -475,7 +474,7 @@ func TestARepeatedEnrolmentBringsNobodyBack(t *testing.T) {
 	define(t, l, vote())
 	names := crowd(state.PartSize + 10)
 	r := api.EnrollRequest{Key: "e", Question: "vote", Objects: names, Cap: eps(t, "5")}
-	cutShort(t, func(ctx context.Context, p func(done, total int)) error {
+	stopAfterFirstPart(t, func(ctx context.Context, p func(done, total int)) error {
 		r := r
 		r.Progress = p
 		return check.Err(l.Enroll(ctx, r))
@@ -501,7 +500,7 @@ func TestARepeatedRaiseChargesNobodyTwice(t *testing.T) {
 			if all {
 				r = raiseOf(t, "r", "1")
 			}
-			cutShort(t, func(ctx context.Context, p func(done, total int)) error {
+			stopAfterFirstPart(t, func(ctx context.Context, p func(done, total int)) error {
 				r := r
 				r.Progress = p
 				return check.Err(l.Raise(ctx, r))

@@ -27,9 +27,9 @@ import (
 	"github.com/sluicedp/sluice/ledger/journal"
 )
 
-// crashed returns a ledger file as a process leaves it that is killed with this many releases in
-// the journal.
-func crashed(t testing.TB, releases int) (path string) {
+// crashedFile returns a ledger file as a process leaves it that is killed with this many releases
+// in the journal.
+func crashedFile(t testing.TB, releases int) (path string) {
 	t.Helper()
 	names := crowd(releases)
 	path = votersFile(t, "9", names...)
@@ -47,8 +47,8 @@ func copyTree(t testing.TB, from, to string) {
 	must(t, os.CopyFS(to, os.DirFS(from)))
 }
 
-// segment returns the last segment file of the journal beside a ledger file.
-func segment(t testing.TB, path string) string {
+// lastSegment returns the last segment file of the journal beside a ledger file.
+func lastSegment(t testing.TB, path string) string {
 	t.Helper()
 	all := check.Value(filepath.Glob(filepath.Join(path+".journal", "*.segment")))(t)
 	return all[len(all)-1]
@@ -62,22 +62,22 @@ func TestOpen_ForeignOrDamagedJournal_IsRefused(t *testing.T) {
 		want   error
 	}{
 		"none":              {func(t *testing.T, path string) { must(t, os.RemoveAll(path+".journal")) }, api.ErrJournal},
-		"of another ledger": {func(t *testing.T, path string) { copyTree(t, crashed(t, 5)+".journal", path+".journal") }, api.ErrJournal},
+		"of another ledger": {func(t *testing.T, path string) { copyTree(t, crashedFile(t, 5)+".journal", path+".journal") }, api.ErrJournal},
 		"a segment of another ledger": {func(t *testing.T, path string) {
-			must(t, os.WriteFile(filepath.Join(path+".journal", "00000002.segment"), content(t, segment(t, crashed(t, 5))), 0o600))
+			must(t, os.WriteFile(filepath.Join(path+".journal", "00000002.segment"), content(t, lastSegment(t, crashedFile(t, 5))), 0o600))
 		}, api.ErrJournal},
 		"a segment of an older journal": {func(t *testing.T, path string) {
-			older := content(t, segment(t, path))
+			older := content(t, lastSegment(t, path))
 			closed(t, open(t, path, Options{})) // folds it
 			l := open(t, path, Options{})
 			release(t, l, releaseOf(t, "more", crowd(2)[1], "2"))
-			dies(t, l)
+			kill(t, l)
 			must(t, os.WriteFile(filepath.Join(path+".journal", "00000002.segment"), older, 0o600))
 		}, api.ErrJournal},
 		"a segment under another number": {func(t *testing.T, path string) {
-			must(t, os.Rename(segment(t, path), filepath.Join(path+".journal", "00000009.segment")))
+			must(t, os.Rename(lastSegment(t, path), filepath.Join(path+".journal", "00000009.segment")))
 		}, api.ErrJournal},
-		"with half a header": {func(t *testing.T, path string) { must(t, os.Truncate(segment(t, path), 50)) }, api.ErrJournal},
+		"with half a header": {func(t *testing.T, path string) { must(t, os.Truncate(lastSegment(t, path), 50)) }, api.ErrJournal},
 		"of another time": {func(t *testing.T, path string) {
 			before := content(t, path)
 			l := open(t, path, Options{})
@@ -97,14 +97,14 @@ func TestOpen_ForeignOrDamagedJournal_IsRefused(t *testing.T) {
 			must(t, os.Rename(backup, path))
 			copyTree(t, copied+".journal", path+".journal")
 		}, api.ErrJournal},
-		"without its segments": {func(t *testing.T, path string) { must(t, os.Remove(segment(t, path))) }, api.ErrJournal},
+		"without its segments": {func(t *testing.T, path string) { must(t, os.Remove(lastSegment(t, path))) }, api.ErrJournal},
 		"damaged inside": {func(t *testing.T, path string) {
-			text := content(t, segment(t, path))
+			text := content(t, lastSegment(t, path))
 			at := bytes.Index(text, []byte(crowd(2)[1]))
 			if text[at] ^= 1; at < 0 {
 				t.Fatal("the segment does not have the object's name")
 			}
-			must(t, os.WriteFile(segment(t, path), text, 0o600))
+			must(t, os.WriteFile(lastSegment(t, path), text, 0o600))
 		}, api.ErrJournal},
 		"a file": {func(t *testing.T, path string) {
 			must(t, os.RemoveAll(path+".journal"))
@@ -112,7 +112,7 @@ func TestOpen_ForeignOrDamagedJournal_IsRefused(t *testing.T) {
 		}, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
-			path := crashed(t, 20)
+			path := crashedFile(t, 20)
 			test.change(t, path)
 			before := tree(t, path)
 			for _, only := range []bool{true, false} {
@@ -139,8 +139,8 @@ func saysWhatToDo(err error) bool {
 		strings.Contains(err.Error(), "remove the journal only if")
 }
 
-// dies ends a ledger as if its process were killed: file and journal stay as they are.
-func dies(t testing.TB, l *Ledger) {
+// kill ends a ledger as if its process were killed: file and journal stay as they are.
+func kill(t testing.TB, l *Ledger) {
 	t.Helper()
 	l.engine.Queue.Stop(errors.New("the process has died"))
 	closed(t, l)
@@ -153,7 +153,7 @@ func TestOpen_Fails_LeavesFileUsable(t *testing.T) {
 		"a checkpoint without a signature": {Checkpoint: []byte("checkpoint")},
 		"a truth key that is too short":    {TruthKey: []byte("short")},
 	} {
-		for _, path := range []string{votersFile(t, "9", crowd(3)...), crashed(t, 3)} {
+		for _, path := range []string{votersFile(t, "9", crowd(3)...), crashedFile(t, 3)} {
 			check.Need(t, check.Err(Open(t.Context(), path, wrong)) != nil, "%s: opened", name)
 			l := open(t, path, Options{TruthKey: truthKey()})
 			release(t, l, releaseOf(t, "more", crowd(3)[2], "2"))
@@ -175,7 +175,7 @@ func TestOpen_OlderFileAndJournal_IsRollback(t *testing.T) {
 	release(t, l, releaseOf(t, "2", "bob", "0.5"))
 	options.Checkpoint = checkpointOf(t, l)
 	newer := left(t, path)
-	dies(t, l)
+	kill(t, l)
 	for _, only := range []bool{true, false} {
 		options.ReadOnly = only
 		before := content(t, older)
@@ -195,7 +195,7 @@ func TestOpen_OlderFileAndJournal_IsRollback(t *testing.T) {
 // No ledger and no copy is created where the journal of another ledger is: that may hold commits
 // which its file does not have yet.
 func TestCreate_ForeignJournalAtPath_IsRefused(t *testing.T) {
-	path := crashed(t, 3)
+	path := crashedFile(t, 3)
 	must(t, os.Rename(path, path+".away"))
 	l := open(t, votersFile(t, "9", "ann"), Options{})
 	for name, err := range map[string]error{
@@ -213,12 +213,12 @@ func TestCreate_ForeignJournalAtPath_IsRefused(t *testing.T) {
 // A journal that ends early, because the last append was cut off, opens as the ledger of an earlier
 // instant: with whole requests only. A caller who knows more has a checkpoint that shows it.
 func TestOpen_TruncatedJournal_KeepsWholeRequests(t *testing.T) {
-	path := crashed(t, 20)
-	text := content(t, segment(t, path))
+	path := crashedFile(t, 20)
+	text := content(t, lastSegment(t, path))
 	all := len(bytes.TrimRight(text, "\x00"))
 	for cut := 112; cut < all; cut += 1 + (all-112)/tests.Tries(20, 100, 2000) {
 		short := left(t, path)
-		must(t, os.WriteFile(segment(t, short), text[:cut], 0o600))
+		must(t, os.WriteFile(lastSegment(t, short), text[:cut], 0o600))
 		l := open(t, short, Options{})
 		n := stats(t, l).Events
 		check.That(t, (n-stats(t, l).Objects-4)%2 == 0, "cut at byte %d there are %d events: half of a request", cut, n)
@@ -347,23 +347,23 @@ func TestEngineCheckpoint_OutcomeUncertain_StopsLedger(t *testing.T) {
 	wantClean(t, l, api.VerifyRequest{})
 }
 
-// otherJournals opens the journal beside a file, and changes the groups that are read from it.
-type otherJournals struct {
+// alteredJournals opens the journal beside a file, and changes the groups that are read from it.
+type alteredJournals struct {
 	besideFile
 	change func(*journal.Group)
 }
 
-type otherJournal struct {
+type alteredJournal struct {
 	journal.Journal
 	change func(*journal.Group)
 }
 
-func (a otherJournals) Find(ctx context.Context, w journal.Wanted) (journal.Journal, error) {
+func (a alteredJournals) Find(ctx context.Context, w journal.Wanted) (journal.Journal, error) {
 	j, err := a.besideFile.Find(ctx, w)
-	return otherJournal{j, a.change}, err
+	return alteredJournal{j, a.change}, err
 }
 
-func (a otherJournal) Read(ctx context.Context, after journal.Position) iter.Seq2[journal.Group, error] {
+func (a alteredJournal) Read(ctx context.Context, after journal.Position) iter.Seq2[journal.Group, error] {
 	return func(yield func(journal.Group, error) bool) {
 		for g, err := range a.Journal.Read(ctx, after) {
 			a.change(&g)
@@ -376,7 +376,7 @@ func (a otherJournal) Read(ctx context.Context, after journal.Position) iter.Seq
 
 // A group that ends inside a request is corrupt, even if its root fits its records.
 func TestOpen_JournalGroupWithPartOfRequest_IsCorrupt(t *testing.T) {
-	path := crashed(t, 1)
+	path := crashedFile(t, 1)
 	file := check.Value(bolt.Open(path, false))(t)
 	defer file.Close()
 	var edge *merkle.Edge
@@ -398,7 +398,7 @@ func TestOpen_JournalGroupWithPartOfRequest_IsCorrupt(t *testing.T) {
 		}
 		g.Records, g.After = g.Records[:1], journal.Position{Events: g.Before.Events + 1, Root: first.Root()}
 	}
-	l := check.Value(readStore(t.Context(), file, otherJournals{besideFile(path), half}, Options{}))(t)
+	l := check.Value(readStore(t.Context(), file, alteredJournals{besideFile(path), half}, Options{}))(t)
 	if err := l.begin(t.Context(), Options{}); !errors.Is(err, api.ErrCorrupt) || !strings.Contains(err.Error(), "1 events of a request") {
 		t.Errorf("a group with half a request: %v", err)
 	}
@@ -416,9 +416,9 @@ func TestOpen_JournalGroupNotMatchingRoot_IsCorrupt(t *testing.T) {
 		"a gap":            func(g *journal.Group) { g.Before.Events++; g.After.Events++ },
 		"another place":    func(g *journal.Group) { g.Before.Events-- },
 	} {
-		path := crashed(t, 3)
+		path := crashedFile(t, 3)
 		file := check.Value(bolt.Open(path, false))(t)
-		l := check.Value(readStore(t.Context(), file, otherJournals{besideFile(path), change}, Options{}))(t)
+		l := check.Value(readStore(t.Context(), file, alteredJournals{besideFile(path), change}, Options{}))(t)
 		err := l.begin(t.Context(), Options{})
 		check.That(t, errors.Is(err, api.ErrCorrupt), "%s: %v", name, err)
 		must(t, file.Close())
