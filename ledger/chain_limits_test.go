@@ -65,7 +65,7 @@ func wantBounded(t *testing.T, l *Ledger) {
 // writes the record a few times.
 const mostRecord = 48 << 10
 
-func TestChain_AtMaxEntries_TakesNoMore(t *testing.T) {
+func TestChain_AtMaxEntries_RefusesMore(t *testing.T) {
 	l := ledgerWithEntries(t, event.MaxEntries-1)
 	sell(t, l, purchase(t, "last", "last", "1", "ann"))
 	before := events(t, l)
@@ -115,7 +115,7 @@ func TestChain_LongResponses_CountForSeveralEntries(t *testing.T) {
 }
 
 // Ended epochs stay in the record, and count as entries.
-func TestChain_ManyEpochs_TakesNoMore(t *testing.T) {
+func TestChain_ManyEpochs_RefusesMore(t *testing.T) {
 	l := voters(t, inMemory(t, Options{Now: epoch}), "9", "ann")
 	for i := range event.MaxEntries / 2 {
 		r := releaseOf(t, fmt.Sprint(i), "ann", "0")
@@ -127,7 +127,7 @@ func TestChain_ManyEpochs_TakesNoMore(t *testing.T) {
 	wantBounded(t, l)
 }
 
-func TestSweep_MoreLevelsThanEntries_RaisesUpToTheBound(t *testing.T) {
+func TestAdvance_MoreLevelsThanEntries_RaisesUpToLimit(t *testing.T) {
 	l := inMemory(t, Options{Now: func() time.Time { return epoch().AddDate(20, 0, 0) }, ClockLeap: 200 * 366 * 24 * time.Hour})
 	define(t, l, vote())
 	p := check.Value(policy.Linear(privacy.Epsilon{}, eps(t, "2"), epoch(), epoch().AddDate(1, 0, 0), eps(t, "0.002")))(t)
@@ -187,7 +187,7 @@ func TestReserve_MaxReservations_RefusesAnother(t *testing.T) {
 }
 
 // A raise of several parts reserves its entries when it begins.
-func TestRaise_OfManyParts_HasItsEntries(t *testing.T) {
+func TestRaise_OfManyParts_ReservesItsEntries(t *testing.T) {
 	l := ledgerWithEntries(t, event.MaxEntries-1)
 	others := crowd(state.PartSize)
 	enrollUnder(t, l, "vote", market(t, "9"), "9", others...)
@@ -207,7 +207,7 @@ func TestRaise_OfManyParts_HasItsEntries(t *testing.T) {
 }
 
 // A log in which a chain or a list of reservations exceeds its limit is corrupt.
-func TestApply_AboveTheBounds_IsCorrupt(t *testing.T) {
+func TestApply_AboveLimits_IsCorrupt(t *testing.T) {
 	follow := func(l *Ledger, changes ...event.Change) error {
 		log := logOf(t, pairs(t, l.engine.Store))
 		return replayWhole(&kv.Memory{}, followedBy(withSettled(uint64(len(log))+1, changes)...)(log))

@@ -36,7 +36,7 @@ func (u *storeWithUpdate) Update(fn func(kv.Writer) error) error { return u.upda
 // The first commit creates a journal and records its name in the file. If that fails, or its
 // outcome is uncertain, the file never names a journal that was removed: it opens again, and the
 // request can be repeated.
-func TestAJournalThatTheFileMayNameIsNotRemoved(t *testing.T) {
+func TestFirstCommit_NamingJournalFails_FileOpensAgain(t *testing.T) {
 	for name, c := range map[string]struct {
 		fails error // the error of Update
 		done  bool  // the update is made nevertheless
@@ -98,7 +98,7 @@ func stagedPortions(t testing.TB, path string) (n int) {
 // A process may die between any two transactions of a checkpoint, also inside Close. The file that
 // it leaves has the whole ledger, with its journal or, if the file names none, without. Opened for
 // writing, it has no staged portions afterwards.
-func TestWhatIsAsideIsTheLedger(t *testing.T) {
+func TestOpen_CheckpointInterrupted_HasWholeLedger(t *testing.T) {
 	names := crowd(40)
 	path := votersFile(t, "9", names...)
 	file := check.Value(bolt.Open(path, false))(t)
@@ -147,7 +147,7 @@ func TestWhatIsAsideIsTheLedger(t *testing.T) {
 }
 
 // With a memory limit of one byte every commit is followed by a checkpoint. Nothing is lost.
-func TestALedgerWithHardlyAnyMemory(t *testing.T) {
+func TestMemory_OneByte_LosesNothing(t *testing.T) {
 	names := crowd(300)
 	path := votersFile(t, "9", names...)
 	l := open(t, path, Options{Memory: 1})
@@ -185,7 +185,7 @@ func lendingStore(s kv.Store) kv.Store {
 
 // Bytes read in a transaction are not used after its end, because another transaction may overwrite
 // them.
-func TestNothingIsUsedBehindItsTransaction(t *testing.T) {
+func TestLedger_BuffersOverwrittenAfterTransaction_IsUnaffected(t *testing.T) {
 	names := crowd(20)
 	path := create(t)
 	o := Options{TruthKey: truthKey(), NoiseKey: noiseKeys("2026")}

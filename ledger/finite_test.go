@@ -60,7 +60,7 @@ func partiesFor(t testing.TB, key, buyer, epsilon string, objects ...string) api
 
 // Definitions.
 
-func TestAMechanismIsKeptWithItsQuestion(t *testing.T) {
+func TestDefineQuestion_Mechanism_IsCopiedAndStored(t *testing.T) {
 	path := create(t)
 	l := open(t, path, Options{})
 	q := fixture.Party(t)
@@ -95,7 +95,7 @@ func TestAMechanismIsKeptWithItsQuestion(t *testing.T) {
 	auditLedger(t, l)
 }
 
-func TestWhatIsNoMechanismOfAQuestionIsInvalid(t *testing.T) {
+func TestDefineQuestion_InvalidMechanism_IsErrInvalid(t *testing.T) {
 	pair := []string{"no", "yes"}
 	two := func() *finite.Family {
 		return fixture.Family(t, fixture.Matrix(t, "3/5 2/5", "2/5 3/5"), fixture.Matrix(t, "2/3 1/3", "1/3 2/3"))
@@ -148,7 +148,7 @@ func TestWhatIsNoMechanismOfAQuestionIsInvalid(t *testing.T) {
 
 // A question can be defined again with its encoding given or not, and with other channels: the
 // first channels stay. Another mechanism is refused.
-func TestAQuestionKeepsItsMechanism(t *testing.T) {
+func TestDefineQuestion_AnotherMechanism_IsRefused(t *testing.T) {
 	like := func(f *finite.Family, names ...[]string) api.Question {
 		q := api.Question{Name: "q", Values: []string{"no", "yes"}, Mechanism: &api.Mechanism{Family: f}}
 		if names != nil {
@@ -203,7 +203,7 @@ func TestAQuestionKeepsItsMechanism(t *testing.T) {
 
 // A raise costs the difference of the levels' ε. Reservations hold that difference, and refusals
 // report it.
-func TestARaiseOfAnOutputCostsTheDifference(t *testing.T) {
+func TestFiniteRaise_HigherLevel_CostsTheDifference(t *testing.T) {
 	l := inMemory(t, Options{Now: epoch})
 	define(t, l, fixture.Party(t))
 	enrollUnder(t, l, "party", market(t, "9"), "1.75", "ann")
@@ -227,7 +227,7 @@ func TestARaiseOfAnOutputCostsTheDifference(t *testing.T) {
 
 // Every request for a response at an ε that is no level returns ErrInvalid, which names the levels.
 // Nothing changes, and no true value is requested.
-func TestBetweenLevelsThereAreNoOutputs(t *testing.T) {
+func TestFiniteQuestion_EpsilonIsNoLevel_IsErrInvalid(t *testing.T) {
 	l := partySellers(t, inMemory(t, Options{Now: epoch}), "ann", "bob")
 	release(t, l, partyOf(t, "1", "ann", "1"))
 	for _, epsilon := range []string{"0.000000001", "0.25", "0.499999999", "0.500000001", "0.75", "1.5", "1.999999999", "2.000000001", "1000"} {
@@ -294,7 +294,7 @@ func levelsOf(t testing.TB, l *Ledger, name string) (text string) {
 // A sweep releases, for each ceiling of the calendar, the highest level at or below it, once. The
 // result is the same if the host sweeps every day or only at the end. Below the first level nothing
 // is released.
-func TestASweepReleasesTheLevelBelowEachCeiling(t *testing.T) {
+func TestAdvance_FiniteQuestion_ReleasesLevelBelowCeiling(t *testing.T) {
 	names := []string{"ann", "bob", "cid"}
 	calendar := []string{"0.1", "0.499999999", "0.5", "0.75", "0.999999999", "1.25", "1.5", "3"}
 	came := []string{"", "", "0.5", "0.5", "0.5", "0.5 1", "0.5 1", "0.5 1 2"}
@@ -329,7 +329,7 @@ func TestASweepReleasesTheLevelBelowEachCeiling(t *testing.T) {
 
 // If the host has raised an object before, a sweep derives the levels below, free and without its
 // true value.
-func TestASweepBehindARaise(t *testing.T) {
+func TestAdvance_FiniteLevelRaisedBefore_DerivesLowerLevels(t *testing.T) {
 	l, clock := risingCeilings(t, "9", []string{"0.6", "1.5", "2.5"}, "ann", "bob")
 	clock.set(epoch().Add(48 * time.Hour))
 	release(t, l, api.ReleaseRequest{Key: "s", Question: "party", Object: "ann", Epsilon: eps(t, "1"), Truth: sameTruth("C")})
@@ -350,7 +350,7 @@ func TestASweepBehindARaise(t *testing.T) {
 
 // If the cap allows no more, a sweep ends at the level before, and the refusal names the level, not
 // the ceiling.
-func TestASweepRefusesALevelNotACeiling(t *testing.T) {
+func TestAdvance_FiniteLevelAboveCap_RefusesThatLevel(t *testing.T) {
 	l, clock := risingCeilings(t, "1.9", []string{"0.75", "1.5", "3"}, "ann")
 	clock.set(epoch().Add(100 * time.Hour))
 	r := check.Value(l.Advance(t.Context(), api.AdvanceRequest{Key: "1", Truth: sameTruth("C")}))(t)
@@ -364,7 +364,7 @@ func TestASweepRefusesALevelNotACeiling(t *testing.T) {
 
 // Chains of a question with a mechanism have no noise key, even if the ledger has one. Other chains
 // have it.
-func TestNoiseKeysAreNotForMechanisms(t *testing.T) {
+func TestNoiseKey_FiniteQuestion_IsNotUsed(t *testing.T) {
 	l := inMemory(t, Options{NoiseKey: noiseKeys("2026")})
 	partySellers(t, l, "ann", "bob")
 	define(t, l, vote())
@@ -389,7 +389,7 @@ func TestNoiseKeysAreNotForMechanisms(t *testing.T) {
 
 // Two ledgers with the same noise key and the same requests draw different outputs. The probability
 // that all 60 at ε=0.5 are equal is (Σ p²)⁶⁰ < 0.19⁶⁰ < 10⁻⁴³.
-func TestOutputsAreDrawnFromChance(t *testing.T) {
+func TestFiniteDraw_SameNoiseKey_Differs(t *testing.T) {
 	names := crowd(60)
 	came := make([]map[string]string, 2)
 	for i := range came {
@@ -403,7 +403,7 @@ func TestOutputsAreDrawnFromChance(t *testing.T) {
 
 // A true value that is no value of the question, such as an output, is refused. The error does not
 // contain it.
-func TestAnOutputIsNoTruth(t *testing.T) {
+func TestFiniteRelease_TruthIsNoValue_IsRefused(t *testing.T) {
 	l := partySellers(t, inMemory(t, Options{}), "ann")
 	for _, truth := range []string{"AB", "2", "E", "c"} {
 		r := releaseBy(partyOf(t, "k", "ann", "1"), sameTruth(truth))
@@ -420,7 +420,7 @@ func TestAnOutputIsNoTruth(t *testing.T) {
 // For 4,000 objects with known true values, each estimated share has the true mean and the
 // predicted variance. An estimate is a mean of so many bounded terms that the normal approximation
 // holds far into the tails.
-func TestFiniteEstimatesAreUnbiased(t *testing.T) {
+func TestEstimate_FiniteQuestion_IsUnbiased(t *testing.T) {
 	names := crowd(4000)
 	shares, truths := []int{2200, 1200, 500, 100}, map[string]string{}
 	q := fixture.Party(t)
@@ -448,7 +448,7 @@ func TestFiniteEstimatesAreUnbiased(t *testing.T) {
 }
 
 // A mechanism that does not distinguish all inputs gives responses, but no estimate.
-func TestAMechanismWithoutAnEstimate(t *testing.T) {
+func TestEstimate_IndistinguishableInputs_IsErrInvalid(t *testing.T) {
 	blind := fixture.Family(t, fixture.Matrix(t, "2/3 1/3", "1/2 1/2", "1/3 2/3"), fixture.Matrix(t, "4/5 1/5", "1/2 1/2", "1/5 4/5"))
 	l := inMemory(t, Options{})
 	define(t, l, api.Question{Name: "q", Values: []string{"a", "b", "c"}, Mechanism: &api.Mechanism{Family: blind}})
@@ -472,7 +472,7 @@ func steadyOutputs(seed uint64) *finite.Sampler {
 }
 
 // A backup, a compacted copy and the file compacted in place have the mechanism, and can be raised.
-func TestCopies_FiniteQuestion_GoOnWithTheMechanism(t *testing.T) {
+func TestCopy_FiniteQuestion_KeepsTheMechanism(t *testing.T) {
 	dir := testenv.TempDir(t)
 	path := filepath.Join(dir, "ledger.db")
 	check.Must(t, Create(t.Context(), path, CreateOptions{Currency: "USD"}))
@@ -499,7 +499,7 @@ func TestCopies_FiniteQuestion_GoOnWithTheMechanism(t *testing.T) {
 
 // An object that withdraws and enrolls again has its former levels, and a raise continues from
 // them.
-func TestWithdraw_FiniteQuestionAndBack_KeepsTheLevels(t *testing.T) {
+func TestWithdraw_FiniteQuestionEnrolledAgain_KeepsLevels(t *testing.T) {
 	l := partySellers(t, newLedger(t), "bob")
 	release(t, l, partyOf(t, "1", "bob", "1"))
 	check.Must(t, l.Withdraw(t.Context(), api.ObjectRequest{Key: "w", Object: "bob"}))
@@ -513,7 +513,7 @@ func TestWithdraw_FiniteQuestionAndBack_KeepsTheLevels(t *testing.T) {
 
 // A chain of outputs is bound to its true value once, even if the ledger was open without the truth
 // key in between.
-func TestTruthKey_LedgerOfOutputsReopened_BindsOnce(t *testing.T) {
+func TestTruthKey_FiniteLedgerReopened_BindsOnce(t *testing.T) {
 	path := create(t)
 	l := partySellers(t, open(t, path, Options{TruthKey: truthKey()}), "ann")
 	release(t, l, partyOf(t, "1", "ann", "1"))

@@ -46,7 +46,7 @@ func answeredEvent(t *testing.T, l *Ledger) (number uint64) {
 }
 
 // A key is settled only with the answer to its own request.
-func TestVerify_RecordedAnswerOfAnotherRequest_IsFound(t *testing.T) {
+func TestApply_AnswerOfAnotherRequest_IsRefused(t *testing.T) {
 	asked := event.PanelRequest{Question: "vote", Query: "majority:yes", Epsilon: eps(t, "1"), Objects: 3, Panel: event.PanelOf([]string{"ann", "bob", "cid"})}
 	for name, one := range map[string]struct {
 		edit   func(*event.PanelRequest)
@@ -76,7 +76,7 @@ func TestVerify_RecordedAnswerOfAnotherRequest_IsFound(t *testing.T) {
 }
 
 // A request counts a response as reused only if the response is recorded.
-func TestVerify_ReusedResponseThatIsNotRecorded_IsFound(t *testing.T) {
+func TestApply_ReusedResponseNotRecorded_IsRefused(t *testing.T) {
 	for name, one := range map[string]struct {
 		object, epsilon string
 		alone           bool
@@ -118,7 +118,7 @@ func TestVerify_ReusedResponseThatIsNotRecorded_IsFound(t *testing.T) {
 
 // A query whose answer does not depend on true values has that answer, and no score. Other queries
 // have the form of result that their mechanism gives.
-func TestVerify_AnswerWithProbabilityZero_IsFound(t *testing.T) {
+func TestApply_AnswerWithProbabilityZero_IsRefused(t *testing.T) {
 	yes, no := event.Result{Output: 1}, event.Result{Output: 0}
 	for name, one := range map[string]struct {
 		query  string
@@ -151,7 +151,7 @@ func TestVerify_AnswerWithProbabilityZero_IsFound(t *testing.T) {
 }
 
 // A sweep draws the levels of the calendar, and nothing that is for sale.
-func TestVerify_SweepBeyondTheCalendar_IsFound(t *testing.T) {
+func TestApply_SweepBeyondCalendar_IsRefused(t *testing.T) {
 	sweep := func(t *testing.T, l *Ledger, epsilon string, forged bool) {
 		t.Helper()
 		wantUnwritable(t, l, forged, func(s *state.State) []event.Change {
@@ -177,7 +177,7 @@ func TestVerify_SweepBeyondTheCalendar_IsFound(t *testing.T) {
 }
 
 // A request is of one kind, and a sale is settled once, not in parts.
-func TestVerify_RequestOfSeveralKindsOrParts_IsFound(t *testing.T) {
+func TestApply_RequestOfSeveralKindsOrParts_IsRefused(t *testing.T) {
 	s := &kv.Memory{}
 	begin(t, s)
 	l := sellers(t, openMemory(t, s, Options{}), "2", "5", "ann", "bob", "cid")
@@ -204,7 +204,7 @@ func TestVerify_RequestOfSeveralKindsOrParts_IsFound(t *testing.T) {
 }
 
 // A key in the log must be valid for a request.
-func TestVerify_KeyThatNoRequestCanHave_IsFound(t *testing.T) {
+func TestApply_InvalidRequestKey_IsRefused(t *testing.T) {
 	for key, forged := range map[string]bool{"": true, "a\x00b": true, "x\ny": true, string(make([]byte, 300)): true, "\xff": true, "order 17": false} {
 		l := voters(t, inMemory(t, Options{}), "5", "ann")
 		_, _, err := l.engine.Submit(t.Context(), func(s *state.State) ([]event.Change, error) {
@@ -216,7 +216,7 @@ func TestVerify_KeyThatNoRequestCanHave_IsFound(t *testing.T) {
 
 // A part of a request for all objects must end with an object that is enrolled, where the next part
 // continues.
-func TestVerify_PartThatEndsWhereItCannot_IsFound(t *testing.T) {
+func TestApply_InvalidEndOfPart_IsRefused(t *testing.T) {
 	for cursor, forged := range map[string]bool{"": true, "zoe": true, "ann": false, "bob": false} {
 		l := voters(t, inMemory(t, Options{}), "5", "ann", "bob")
 		wantUnwritable(t, l, forged, func(s *state.State) []event.Change {
@@ -226,7 +226,7 @@ func TestVerify_PartThatEndsWhereItCannot_IsFound(t *testing.T) {
 }
 
 // A change of one object or question is settled with the identity of the request that makes it.
-func TestVerify_ChangeUnderAnotherIdentity_IsFound(t *testing.T) {
+func TestApply_ChangeUnderAnotherIdentity_IsRefused(t *testing.T) {
 	asDefined := smoker()
 	asDefined.Encoding = "direct"
 	for name, one := range map[string]struct {
@@ -265,7 +265,7 @@ func TestVerify_ChangeUnderAnotherIdentity_IsFound(t *testing.T) {
 
 // Two responses of one chain must be possible together, for some true value, under the mechanism of
 // the question.
-func TestVerify_ResponsesThatExcludeEachOther_IsFound(t *testing.T) {
+func TestApply_MutuallyExclusiveResponses_AreRefused(t *testing.T) {
 	var m api.Mechanism // b and c become y at the lower level, always
 	must(t, m.UnmarshalJSON([]byte(`{"family":{
 		"levels":[[["1/2","1/2"],["1/4","3/4"]],[["1/2","1/4","1/4"],["1/4","5/8","1/8"]]],

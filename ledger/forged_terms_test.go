@@ -309,7 +309,7 @@ func (g baseLog) captures(t *testing.T) map[string]soundAndForged {
 
 // A partial capture leaves out the objects that can no longer answer, for different reasons. Each
 // log is sound, also after its objects are forgotten.
-func TestWhateverACaptureLeavesOutIsSound(t *testing.T) {
+func TestCapture_ObjectsLeftOut_LogIsSound(t *testing.T) {
 	withdraws := func(t *testing.T, l *Ledger, name string) {
 		must(t, l.Withdraw(t.Context(), api.ObjectRequest{Key: "withdraws " + name, Object: name}))
 	}
@@ -413,7 +413,7 @@ func (g baseLog) holds(t *testing.T) map[string]soundAndForged {
 }
 
 // All of an object's headroom can be reserved, after any of these histories, and the log is sound.
-func TestWhateverCanBeReservedIsSound(t *testing.T) {
+func TestReserve_AllHeadroom_LogIsSound(t *testing.T) {
 	now, run := epoch(), t // the subtest
 	var l *Ledger
 	keys := 0

@@ -279,7 +279,7 @@ func (g baseLog) sales(t *testing.T) map[string]soundAndForged {
 
 // A capture is refused if, by now, more buyers have reserved the level than the terms allow, or if
 // the object costs more than was reserved.
-func TestACaptureIsComparedWithItsReservation(t *testing.T) {
+func TestApply_CaptureUnlikeReservation_IsRefused(t *testing.T) {
 	g := newBaseLog(t, nil)
 	d := aSale(t, third, hooli, "0.75", 75)
 	reservation := withSettled(uint64(len(g.log))+1, []event.Change{&event.Reserved{Deal: d, Expires: epoch().Add(200 * time.Hour)}, &event.Held{Object: "cid", Sale: third, Price: 75, Policy: 2}})
@@ -662,7 +662,7 @@ func (g baseLog) lastEvents(t *testing.T) map[string]soundAndForged {
 	return out
 }
 
-func TestApplyRefusesForgeries(t *testing.T) {
+func TestApply_ForgedEvents_AreRefused(t *testing.T) {
 	g := newBaseLog(t, nil)
 	must(t, replayWhole(&kv.Memory{}, g.log))
 	for _, forgeries := range []map[string]soundAndForged{g.definitions(t), g.draws(t), g.requests(t), g.sales(t), g.captures(t), g.holds(t), g.lastEvents(t), g.terms(t), g.dealsUnderOtherTerms(t), g.refusedTerms(t), g.withdrawals(t)} {
@@ -691,7 +691,7 @@ func (g baseLog) wantRefused(t *testing.T, one soundAndForged) {
 }
 
 // The first event says how the ledger was created, and no other event does.
-func TestApplyRefusesAnotherBeginning(t *testing.T) {
+func TestApply_ForgedFirstEvent_IsRefused(t *testing.T) {
 	g := newBaseLog(t, truthKey())
 	for name, one := range map[string]struct {
 		why   string
@@ -765,7 +765,7 @@ func erasedAt(log []event.Event, at int) []event.Event {
 
 // After objects are forgotten, what is left of the log must be consistent with what their forgotten
 // events say.
-func TestApplyRefusesForgedErasures(t *testing.T) {
+func TestApply_ForgedErasures_AreRefused(t *testing.T) {
 	about := func(t *testing.T, log []event.Event, name string) *event.Event {
 		t.Helper()
 		i := indexOf(t, log, func(c event.Change) bool { f, ok := c.(*event.Forgotten); return ok && f.Object == name })
@@ -891,7 +891,7 @@ func replayed(t *testing.T, log []event.Event) *kv.Memory {
 }
 
 // Erasing an event destroys its salt, and changes neither its leaf nor the tree above it.
-func TestErasedEventsKeepTheirPlace(t *testing.T) {
+func TestForget_ErasedEvents_KeepTheirLeaves(t *testing.T) {
 	s := &kv.Memory{}
 	begin(t, s)
 	l := sellers(t, openMemory(t, s, Options{Now: epoch, TruthKey: truthKey()}), "3", "2", "ann", "bob")

@@ -112,7 +112,7 @@ func jointLedger(t *testing.T, s *kv.Memory, object string, requests []jointRequ
 // Two ledgers that differ only in the name of one object have the same records once it is
 // forgotten, except for the name itself and hashes whose salts are destroyed. So no guess of a name
 // can be confirmed.
-func TestForget_OfOneOfSeveral_LeavesNothingThatDependsOnTheName(t *testing.T) {
+func TestForget_NamedWithOthers_NoRecordDependsOnName(t *testing.T) {
 	var left [2][]string
 	var whole [2]string
 	for i, name := range []string{"bob", "bud"} {
@@ -171,7 +171,7 @@ func withoutSalts(t *testing.T, s *kv.Memory, name string) (all []string) {
 // A repeated request that named a forgotten object with others returns the recorded result without
 // the object. It is a conflict if it differs in anything but names, or names another number of
 // objects.
-func TestForget_RequestOfSeveralComesAgain_IsRecognizedWithoutNames(t *testing.T) {
+func TestForget_JointRequestRepeated_IsRecognizedWithoutNames(t *testing.T) {
 	s := &kv.Memory{}
 	requests := jointRequests(t)
 	l := jointLedger(t, s, "bob", requests)
@@ -225,7 +225,7 @@ func TestForget_RequestOfSeveralComesAgain_IsRecognizedWithoutNames(t *testing.T
 
 // After an object of a panel is forgotten, no answer about the panel is free any more: the object
 // may return with another value.
-func TestForget_OfOneInAPanel_LeavesNoAnswerToDeriveFrom(t *testing.T) {
+func TestForget_ObjectInPanel_LeavesNoAnswerToDeriveFrom(t *testing.T) {
 	l := jointLedger(t, &kv.Memory{}, "bob", jointRequests(t))
 	forget(t, l, "bob")
 	r := answerRequest(t, "new", "majority:yes", "0.25", mustNotAsk(t), "ann", "bob", "cid")
@@ -298,7 +298,7 @@ func TestForget_ManyInAnyOrder_LeavesASoundLog(t *testing.T) {
 
 // Names and panels are erased if and only if an event about one of the objects is erased. A request
 // without such an event needs an object that is forgotten later.
-func TestVerify_NamesErasedForNoObject_IsFound(t *testing.T) {
+func TestApply_NamesErasedForNoObject_IsRefused(t *testing.T) {
 	s := &kv.Memory{}
 	begin(t, s)
 	l := sellers(t, openMemory(t, s, Options{Now: epoch}), "4", "9", "ann", "bob", "cid")
@@ -398,7 +398,7 @@ func heldVoters(t testing.TB, n int) (l *Ledger, f *heldFile, path string, names
 
 // Concurrent calls of Forget share checkpoints: all that come during one checkpoint need one more
 // together.
-func TestForgettingTogetherSharesCheckpoints(t *testing.T) {
+func TestForget_Concurrent_SharesCheckpoints(t *testing.T) {
 	l, f, path, names := heldVoters(t, 51)
 	before := stats(t, l).Events
 	forget(t, l, names[50])
@@ -432,7 +432,7 @@ func TestForgettingTogetherSharesCheckpoints(t *testing.T) {
 
 // When Forget returns, the journal has nothing of the object, even while other callers write to it
 // and checkpoints are made all the time.
-func TestForgetBesideWriters(t *testing.T) {
+func TestForget_ConcurrentWriters_JournalHasNoSecrets(t *testing.T) {
 	names := crowd(40)
 	path := votersFile(t, "900", names...)
 	l := open(t, path, Options{Memory: 4 << 10})
@@ -468,7 +468,7 @@ func TestForgetBesideWriters(t *testing.T) {
 
 // If the ledger is closed during Forget, Forget returns ErrClosed, or nil only when the bytes are
 // destroyed.
-func TestForgetBesideAClose(t *testing.T) {
+func TestForget_ConcurrentClose_DoesNotReturnTooEarly(t *testing.T) {
 	l, f, path, names := heldVoters(t, 3)
 	secrets := secretsOf(t, l, names[0])
 	ofForget, ofClose := newGate(t), newGate(t) // their checkpoints
@@ -506,7 +506,7 @@ func (c slowToEnd) Err() error {
 
 // If the context ends when the checkpoint is already complete, Forget succeeds, because nothing is
 // left to erase.
-func TestForgetGivenUpTooLate(t *testing.T) {
+func TestForget_ContextEndsAfterErasure_Succeeds(t *testing.T) {
 	l, f, _, names := heldVoters(t, 1)
 	checkpoint := newGate(t)
 	ctx, cancel := context.WithCancel(t.Context())
@@ -527,7 +527,7 @@ func TestForgetGivenUpTooLate(t *testing.T) {
 
 // Calls that wait for a compaction return when their context ends. Forget has recorded its event by
 // that time, and its error says that the bytes are not destroyed yet.
-func TestContextsCountBehindACompact(t *testing.T) {
+func TestForget_ContextEndsDuringCompact_Returns(t *testing.T) {
 	names := crowd(3)
 	path := votersFile(t, "9", names...)
 	l := open(t, path, Options{})
@@ -579,7 +579,7 @@ func ended(t testing.TB, what string, done <-chan error) error {
 
 // If Close comes between the two steps of Forget, the event is recorded and the bytes are not
 // destroyed: the second step returns ErrClosed.
-func TestErasingBehindACloseIsToldSo(t *testing.T) {
+func TestErase_LedgerClosed_IsErrClosed(t *testing.T) {
 	l, _, _, _ := heldVoters(t, 1)
 	must(t, l.Close())
 	err := l.engine.Erase(t.Context())

@@ -85,7 +85,7 @@ func secretsOfSeveral(t *testing.T, l *Ledger) (secrets [][]byte) {
 
 // After Forget and Compact the file has none of the private bytes of the events. It has the
 // object's name only where its spent budget is recorded.
-func TestForgetDestroysEveryByte(t *testing.T) {
+func TestForget_ThenCompact_DestroysEveryByte(t *testing.T) {
 	const name = "the one to be forgotten"
 	path, options := eventfulFile(t, name)
 	l := open(t, path, options)
@@ -116,7 +116,7 @@ func TestForgetDestroysEveryByte(t *testing.T) {
 
 // Forget leaves the old bytes in unused pages of the file. Copies that are made afterwards do not
 // have them.
-func TestCopy_AfterForget_HasNothingOfThePerson(t *testing.T) {
+func TestCopy_AfterForget_HasNoSecrets(t *testing.T) {
 	const name = "the one to be forgotten"
 	path, options := eventfulFile(t, name)
 	l := open(t, path, options)
@@ -137,7 +137,7 @@ func TestCopy_AfterForget_HasNothingOfThePerson(t *testing.T) {
 
 // If a process dies inside Forget, only the journal says that the object is forgotten, and the file
 // still has its records. A copy made by a read-only ledger does not have them.
-func TestCopy_OfAReaderAfterAnInterruptedForget_HasNothingOfThePerson(t *testing.T) {
+func TestCopy_ReadOnlyAfterInterruptedForget_HasNoSecrets(t *testing.T) {
 	l, f, path, names := heldVoters(t, 9)
 	must(t, l.engine.Checkpoint())
 	secrets := secretsOf(t, l, names[0])
@@ -181,7 +181,7 @@ func wantNoSecrets(t *testing.T, path, copied string, secrets [][]byte) {
 }
 
 // A request whose response was erased returns ErrForgotten when it is repeated, and draws nothing.
-func TestADestroyedAnswerIsNotDrawnAgain(t *testing.T) {
+func TestForget_RequestRepeated_IsNotDrawnAgain(t *testing.T) {
 	l := voters(t, newLedger(t), "9", "ann", "bob")
 	release(t, l, releaseOf(t, "1", "ann", "1"))
 	whole := raiseOf(t, "both", "2", "ann", "bob")
@@ -199,7 +199,7 @@ func TestADestroyedAnswerIsNotDrawnAgain(t *testing.T) {
 	}
 }
 
-func TestForgettingIsARequestLikeOthers(t *testing.T) {
+func TestForget_KeyReused_IsIdempotentOrConflict(t *testing.T) {
 	l := voters(t, newLedger(t), "9", "ann", "bob")
 	wantErr(t, l.Forget(t.Context(), api.ObjectRequest{Key: "k", Object: "zoe"}), api.ErrUnknown)
 	wantErr(t, l.Forget(t.Context(), api.ObjectRequest{Key: "k", Object: ""}), api.ErrInvalid)
@@ -213,7 +213,7 @@ func TestForgettingIsARequestLikeOthers(t *testing.T) {
 		"nothing was forgotten once more")
 }
 
-func TestSomebodyWhoWasOnlyRefusedCanBeForgotten(t *testing.T) {
+func TestForget_ObjectOnlyRefused_ErasesItsName(t *testing.T) {
 	l := voters(t, newLedger(t), "9", "ann")
 	r := partial(raiseOf(t, "1", "1", "ann", "nobody known"))
 	raise(t, l, r)
@@ -232,7 +232,7 @@ func TestSomebodyWhoWasOnlyRefusedCanBeForgotten(t *testing.T) {
 
 // The capture of a reservation leaves out an object that was forgotten, as it does one that has
 // withdrawn.
-func TestAReservationOfTheForgotten(t *testing.T) {
+func TestCapture_ReservedObjectForgotten_IsLeftOut(t *testing.T) {
 	l := sellers(t, newLedger(t), "2", "3", "ann", "bob")
 	r := reserve(t, l, api.ReserveRequest{Key: "r", Order: purchase(t, "", "acme", "1", "ann", "bob").Order, For: time.Hour})
 	forget(t, l, "ann")
@@ -246,7 +246,7 @@ func TestAReservationOfTheForgotten(t *testing.T) {
 }
 
 // A request in parts goes on after the last object of a part is forgotten, and draws nothing twice.
-func TestARequestThatStandsAtTheForgottenGoesOn(t *testing.T) {
+func TestRaise_LastObjectOfPartForgotten_GoesOn(t *testing.T) {
 	path := votersFile(t, "9", crowd(2*state.PartSize+10)...)
 	l, s := openShim(t, path, Options{})
 	parts := 0
@@ -269,7 +269,7 @@ func TestARequestThatStandsAtTheForgottenGoesOn(t *testing.T) {
 
 // Backups.
 
-func TestABackupIsTheLedgerOfOneInstant(t *testing.T) {
+func TestBackup_Records_EqualThoseOfLedger(t *testing.T) {
 	path, options := eventfulFile(t, "ann of the backup")
 	l := open(t, path, options)
 	copied := path + ".backup"
@@ -287,7 +287,7 @@ func TestABackupIsTheLedgerOfOneInstant(t *testing.T) {
 
 // A backup made during writes is that of one instant. It has every request that was acknowledged
 // before it began.
-func TestBackupsWhileOthersWrite(t *testing.T) {
+func TestBackup_ConcurrentWrites_IsOneInstant(t *testing.T) {
 	l := voters(t, newLedger(t), "9", crowd(64)...)
 	ctx, stop := context.WithCancel(t.Context())
 	begun := make(chan struct{})
@@ -326,7 +326,7 @@ func TestBackupsWhileOthersWrite(t *testing.T) {
 }
 
 // The backup of a ledger that does not verify returns ErrCorrupt and leaves no file.
-func TestADamagedLedgerHasNoBackup(t *testing.T) {
+func TestBackup_DamagedLedger_IsCorrupt(t *testing.T) {
 	path := votersFile(t, "9", "ann")
 	l := open(t, path, Options{})
 	o := state.Object{Cap: eps(t, "9"), Chains: 1, Spent: eps(t, "0.5"), Links: state.Links{Latest: 4, Events: 1}}
@@ -387,7 +387,7 @@ func auditAndOpen(t *testing.T, s kv.Store, trusted Options) (problems []api.Fin
 	return problems, first
 }
 
-func TestWhatIsErasedWithoutForgettingIsFound(t *testing.T) {
+func TestVerify_EventsErasedWithoutForget_IsFound(t *testing.T) {
 	log, trusted := spentLog(t)
 	eraseReleases(log)
 	problems, err := auditAndOpen(t, refold(t, log), trusted)
@@ -396,7 +396,7 @@ func TestWhatIsErasedWithoutForgettingIsFound(t *testing.T) {
 }
 
 // A forgotten event of an object that was only mentioned does not account for erased responses.
-func TestAStrangerDoesNotAccountForErasedResponses(t *testing.T) {
+func TestApply_StrangerForgottenForErasedResponses_IsCorrupt(t *testing.T) {
 	log, _ := spentLog(t)
 	erased := eraseReleases(log)
 	last := log[len(log)-1]
@@ -406,7 +406,7 @@ func TestAStrangerDoesNotAccountForErasedResponses(t *testing.T) {
 }
 
 // The audit finds a log that ends inside a request, wherever it is cut.
-func TestACutLogIsFoundWhereverItIsCut(t *testing.T) {
+func TestVerify_LogCutInsideRequest_IsFound(t *testing.T) {
 	s := &kv.Memory{}
 	begin(t, s)
 	l := sellers(t, openMemory(t, s, Options{}), "5", "5", "ann", "bob")
@@ -426,7 +426,7 @@ func TestACutLogIsFoundWhereverItIsCut(t *testing.T) {
 }
 
 // A digest confirms a guess of its request, so it is erased with the object.
-func TestNoDigestTellsWhatWasForgotten(t *testing.T) {
+func TestForget_DigestOfRequest_IsErased(t *testing.T) {
 	l := sellers(t, inMemory(t, Options{}), "5", "5", "ann", "bob")
 	release(t, l, releaseOf(t, "released", "ann", "0.7"))
 	sell(t, l, purchase(t, "sold", "acme", "1.3", "ann"))
@@ -469,7 +469,7 @@ func stopAfterFirstPart(t *testing.T, run func(context.Context, func(done, total
 
 // A repeated request in parts continues after the last object that it has processed, even if that
 // was forgotten. Objects that have left since are not enrolled again.
-func TestARepeatedEnrolmentBringsNobodyBack(t *testing.T) {
+func TestEnroll_RepeatedAfterForget_BringsNoObjectBack(t *testing.T) {
 	l := newLedger(t)
 	define(t, l, vote())
 	names := crowd(state.PartSize + 10)
@@ -491,7 +491,7 @@ func TestARepeatedEnrolmentBringsNobodyBack(t *testing.T) {
 	auditStore(t, l.engine.Store)
 }
 
-func TestARepeatedRaiseChargesNobodyTwice(t *testing.T) {
+func TestRaise_RepeatedAfterForget_ChargesNoObjectTwice(t *testing.T) {
 	for _, all := range []bool{false, true} {
 		t.Run(fmt.Sprint("all ", all), func(t *testing.T) {
 			names := crowd(state.PartSize + 10)
@@ -520,7 +520,7 @@ func TestARepeatedRaiseChargesNobodyTwice(t *testing.T) {
 
 // An absurd number of objects in a record is corrupt, and does not determine how much memory is
 // allocated.
-func TestASaleOfAbsurdlyManyIsRefused(t *testing.T) {
+func TestSaleRecord_AbsurdObjectCount_IsCorrupt(t *testing.T) {
 	for name, call := range map[string]func(*Ledger) error{
 		"sale":    func(l *Ledger) error { return check.Err(l.Sale(t.Context(), 1)) },
 		"receipt": func(l *Ledger) error { return check.Err(l.Receipt(t.Context(), 1)) },

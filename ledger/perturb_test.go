@@ -343,8 +343,8 @@ func fieldsOfEvents(t *testing.T) map[string]string {
 // testedElsewhere are fields that the log of the test does not have, or that have no other value, with the tests of them.
 func testedElsewhere() map[string]string {
 	return map[string]string{
-		"epoch.Object":       "TestVerify_ChangeUnderAnotherIdentity_IsFound",
-		"epoch.Question":     "TestVerify_ChangeUnderAnotherIdentity_IsFound",
+		"epoch.Object":       "TestApply_ChangeUnderAnotherIdentity_IsRefused",
+		"epoch.Question":     "TestApply_ChangeUnderAnotherIdentity_IsRefused",
 		"question.Mechanism": "TestApply_ForgedFiniteResponses_AreRefused",
 		"refused.Why":        "the codec: a refusal for another reason has no such text",
 	}
