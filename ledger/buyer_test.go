@@ -100,7 +100,7 @@ func TestOrderOf_SeveralBuyers_NumbersEachFromOne(t *testing.T) {
 		sold := slices.DeleteFunc(slices.Clone(numbers), func(n uint64) bool { _, err := l.Sale(t.Context(), n); return err != nil })
 		check.That(t, slices.Equal(listed, sold), "sales to %s are %v, want %v", buyer, listed, sold)
 	}
-	_, err := l.OrderOf(t.Context(), "nobody", 1)
+	_, err := l.OrderOf(t.Context(), "stranger", 1)
 	check.That(t, errors.Is(err, api.ErrUnknown), "an order of an unknown buyer: %v", err)
 	wantClean(t, l, api.VerifyRequest{})
 }
@@ -121,7 +121,7 @@ func TestConsistencyOf_SizeOfNoReceipt_IsUnknown(t *testing.T) {
 			check.That(t, errors.Is(err, api.ErrUnknown), "from %d to %d: %v", sizes[0], sizes[1], err)
 		}
 	}
-	_, err = l.ConsistencyOf(t.Context(), "nobody", first.Last, first.Last)
+	_, err = l.ConsistencyOf(t.Context(), "stranger", first.Last, first.Last)
 	check.That(t, errors.Is(err, api.ErrUnknown), "of an unknown buyer: %v", err)
 	_, err = l.ConsistencyOf(t.Context(), "acme", second.Last, first.Last)
 	want := fmt.Sprintf("invalid request: a proof that %d events are the first of %d", second.Last, first.Last)

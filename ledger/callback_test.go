@@ -37,8 +37,8 @@ func (l *journalLog) await(t testing.TB, text string) {
 	eventually(t, func() bool { return l.has(text) }, "the log does not say %q", text)
 }
 
-// hook stands in for a function of the host. It does nothing until it is set, and then what it was
-// set to, once.
+// hook replaces a function of the host. It does nothing until it is set, and then what it was set
+// to, once.
 type hook struct {
 	next      atomic.Pointer[func()]
 	published atomic.Uint64 // the size of the last checkpoint that was taken

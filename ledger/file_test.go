@@ -119,12 +119,12 @@ func TestOpen_CheckpointInterrupted_HasWholeLedger(t *testing.T) {
 		wantClean(t, l, api.VerifyRequest{})
 		closed(t, l)
 	}
-	aside, alone := 0, 0
+	staged, alone := 0, 0
 	for i, at := range copies {
 		if _, err := os.Stat(at + ".journal"); err != nil || stagedPortions(t, at) == 0 {
 			continue
 		}
-		aside++
+		staged++
 		without := left(t, at)
 		must(t, os.RemoveAll(without+".journal"))
 		if l, err := Open(t.Context(), without, Options{ReadOnly: true}); err == nil {
@@ -142,8 +142,8 @@ func TestOpen_CheckpointInterrupted_HasWholeLedger(t *testing.T) {
 		wantWhole(fmt.Sprintf("copy %d", i), at, Options{})
 		check.Equal(t, stagedPortions(t, at), 0, "staged portions in copy %d after it was open for writing", i)
 	}
-	check.That(t, aside >= 3 && alone >= 3,
-		"of %d copies %d have staged portions, and %d of these are whole without their journal", len(copies), aside, alone)
+	check.That(t, staged >= 3 && alone >= 3,
+		"of %d copies %d have staged portions, and %d of these are whole without their journal", len(copies), staged, alone)
 }
 
 // With a memory limit of one byte every commit is followed by a checkpoint. Nothing is lost.
@@ -277,7 +277,7 @@ func TestJournalReplaced_NextCall_StopsTheLedgerAndLosesNothing(t *testing.T) {
 				path := filepath.Join(testenv.TempDir(t), "live.db")
 				overwrite(t, path, content(t, file))
 				l := open(t, path, options)
-				acknowledged := release(t, l, releaseOf(t, "told", crowd(3)[2], "1.5"))
+				acknowledged := release(t, l, releaseOf(t, "acknowledged", crowd(3)[2], "1.5"))
 				journalReplacements(t, path)[how]()
 				if call != "close" {
 					wantErr(t, do(t.Context(), l), api.ErrReplaced)
@@ -286,7 +286,7 @@ func TestJournalReplaced_NextCall_StopsTheLedgerAndLosesNothing(t *testing.T) {
 				wantErr(t, l.Close(), api.ErrReplaced)
 				must(t, os.RemoveAll(path+".journal")) // as the error says
 				l = open(t, path, options)
-				check.Equal(t, release(t, l, releaseOf(t, "told", crowd(3)[2], "1.5")).Value, acknowledged.Value, "the response to the key, again")
+				check.Equal(t, release(t, l, releaseOf(t, "acknowledged", crowd(3)[2], "1.5")).Value, acknowledged.Value, "the response to the key, again")
 				wantClean(t, l, api.VerifyRequest{})
 				if r, err := l.Object(t.Context(), crowd(2)[1]); err != nil || len(r.Chains[0].Levels) > 1 {
 					t.Errorf("what was not acknowledged is there: %+v, %v", r.Chains, err)
@@ -304,7 +304,7 @@ func TestJournalReplaced_ByAnOlderCopy_IsNotOpenedWithIt(t *testing.T) {
 	release(t, l, releaseOf(t, "copied", crowd(1)[0], "1"))
 	dir := path + ".journal"
 	segment := content(t, filepath.Join(dir, "00000001.segment"))
-	acknowledged := release(t, l, releaseOf(t, "told", crowd(2)[1], "1"))
+	acknowledged := release(t, l, releaseOf(t, "acknowledged", crowd(2)[1], "1"))
 	must(t, errors.Join(os.RemoveAll(dir), os.Mkdir(dir, 0o700)))
 	overwrite(t, filepath.Join(dir, "00000001.segment"), segment)
 	wantErr(t, check.Err(l.Release(t.Context(), releaseOf(t, "lost", crowd(3)[2], "1"))), api.ErrReplaced)
@@ -316,7 +316,7 @@ func TestJournalReplaced_ByAnOlderCopy_IsNotOpenedWithIt(t *testing.T) {
 	check.That(t, err != nil && strings.Contains(err.Error(), "move the journal away"),
 		"the error does not say what to do: %v", err)
 	must(t, os.RemoveAll(dir))
-	check.Equal(t, release(t, open(t, path, Options{}), releaseOf(t, "told", crowd(2)[1], "1")).Value, acknowledged.Value, "the response to the key, again")
+	check.Equal(t, release(t, open(t, path, Options{}), releaseOf(t, "acknowledged", crowd(2)[1], "1")).Value, acknowledged.Value, "the response to the key, again")
 }
 
 // A checkpoint that finds the journal replaced stops the ledger. All that was acknowledged is in
@@ -325,13 +325,13 @@ func TestJournalReplaced_CheckpointInTheBackground_StopsTheLedger(t *testing.T) 
 	path := votersFile(t, "5", crowd(20)...)
 	var log journalLog
 	l := open(t, path, Options{Logger: zerolog.New(&log)})
-	acknowledged := release(t, l, releaseOf(t, "told", crowd(1)[0], "1"))
+	acknowledged := release(t, l, releaseOf(t, "acknowledged", crowd(1)[0], "1"))
 	journalReplacements(t, path)["directory removed"]()
 	_ = l.engine.Checkpoint() // its end trims the journal
 	wantErr(t, check.Err(l.Release(t.Context(), releaseOf(t, "next", crowd(2)[1], "1"))), api.ErrReplaced)
 	wantErr(t, l.Close(), api.ErrReplaced)
 	log.await(t, "everything acknowledged is now in the file")
-	check.Equal(t, release(t, open(t, path, Options{}), releaseOf(t, "told", crowd(1)[0], "1")).Value, acknowledged.Value, "the response to the key, again")
+	check.Equal(t, release(t, open(t, path, Options{}), releaseOf(t, "acknowledged", crowd(1)[0], "1")).Value, acknowledged.Value, "the response to the key, again")
 }
 
 // The journal may be on another disk if its path beside the file is a symbolic link.

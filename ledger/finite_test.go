@@ -159,8 +159,8 @@ func TestDefineQuestion_AnotherMechanism_IsRefused(t *testing.T) {
 	numbers := [][]string{{"0", "1"}, {"0", "1"}, {"0", "1", "2"}, {"0", "1", "2", "3"}}
 	renamed := [][]string{{"0", "1"}, {"0", "1"}, {"0", "1", "2"}, {"0", "1", "3", "2"}}
 	first, other := fixture.Skewed(t), fixture.OtherChannels(t, fixture.Skewed(t))
-	told := like(first)
-	told.Encoding = "finite"
+	withEncoding := like(first)
+	withEncoding.Encoding = "finite"
 	direct := like(nil)
 	direct.Mechanism = nil
 	explicit := direct
@@ -172,7 +172,7 @@ func TestDefineQuestion_AnotherMechanism_IsRefused(t *testing.T) {
 	}{
 		"again":             {like(first), nil, nil},
 		"another copy":      {like(fixture.Skewed(t)), nil, nil},
-		"with its encoding": {told, nil, &api.KeyConflictError{}},
+		"with its encoding": {withEncoding, nil, &api.KeyConflictError{}},
 		"with names":        {like(first, numbers...), nil, nil},
 		"other channels":    {like(other), nil, nil},
 		"other names":       {like(first, renamed...), api.ErrInvalid, &api.KeyConflictError{}},
@@ -297,7 +297,7 @@ func levelsOf(t testing.TB, l *Ledger, name string) (text string) {
 func TestAdvance_FiniteQuestion_ReleasesLevelBelowCeiling(t *testing.T) {
 	names := []string{"ann", "bob", "cid"}
 	calendar := []string{"0.1", "0.499999999", "0.5", "0.75", "0.999999999", "1.25", "1.5", "3"}
-	came := []string{"", "", "0.5", "0.5", "0.5", "0.5 1", "0.5 1", "0.5 1 2"}
+	wantLevels := []string{"", "", "0.5", "0.5", "0.5", "0.5 1", "0.5 1", "0.5 1 2"}
 	for name, days := range map[string][]int{"daily": {0, 1, 2, 3, 4, 5, 6, 7, 8}, "twice": {4, 8}, "after all": {8}, "and again": {3, 3, 8, 8}} {
 		l, clock := risingCeilings(t, "9", calendar, names...)
 		released := 0
@@ -306,7 +306,7 @@ func TestAdvance_FiniteQuestion_ReleasesLevelBelowCeiling(t *testing.T) {
 			r := check.Value(l.Advance(t.Context(), api.AdvanceRequest{Key: fmt.Sprint(i), Truth: sameTruth("C")}))(t)
 			want := ""
 			if day > 0 {
-				want = came[day-1]
+				want = wantLevels[day-1]
 			}
 			for _, one := range names {
 				check.Equal(t, levelsOf(t, l, one), want, "%s: on day %d %s has the levels", name, day, one)
@@ -391,14 +391,14 @@ func TestNoiseKey_FiniteQuestion_IsNotUsed(t *testing.T) {
 // that all 60 at ε=0.5 are equal is (Σ p²)⁶⁰ < 0.19⁶⁰ < 10⁻⁴³.
 func TestFiniteDraw_SameNoiseKey_Differs(t *testing.T) {
 	names := crowd(60)
-	came := make([]map[string]string, 2)
-	for i := range came {
+	outputs := make([]map[string]string, 2)
+	for i := range outputs {
 		l := inMemory(t, Options{NoiseKey: noiseKeys("2026")})
 		partySellers(t, l, names...)
 		raise(t, l, partiesOf(t, "r", "0.5"))
-		came[i] = allResponses(t, l, names)
+		outputs[i] = allResponses(t, l, names)
 	}
-	check.That(t, !reflect.DeepEqual(came[0], came[1]), "two ledgers have drawn the same")
+	check.That(t, !reflect.DeepEqual(outputs[0], outputs[1]), "two ledgers have drawn the same")
 }
 
 // A true value that is no value of the question, such as an output, is refused. The error does not
@@ -424,11 +424,11 @@ func TestEstimate_FiniteQuestion_IsUnbiased(t *testing.T) {
 	names := crowd(4000)
 	shares, truths := []int{2200, 1200, 500, 100}, map[string]string{}
 	q := fixture.Party(t)
-	who := 0
+	next := 0
 	for v, n := range shares {
 		for range n {
-			truths[names[who]] = q.Values[v]
-			who++
+			truths[names[next]] = q.Values[v]
+			next++
 		}
 	}
 	l := partySellers(t, inMemory(t, Options{}), names...)

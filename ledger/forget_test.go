@@ -215,11 +215,11 @@ func TestForget_KeyReused_IsIdempotentOrConflict(t *testing.T) {
 
 func TestForget_ObjectOnlyRefused_ErasesItsName(t *testing.T) {
 	l := voters(t, newLedger(t), "9", "ann")
-	r := partial(raiseOf(t, "1", "1", "ann", "nobody known"))
+	r := partial(raiseOf(t, "1", "1", "ann", "not enrolled"))
 	raise(t, l, r)
-	forget(t, l, "nobody known")
+	forget(t, l, "not enrolled")
 	for _, p := range pairs(t, l.engine.Store) {
-		check.That(t, (!bytes.Contains(p.value, []byte("nobody known")) || p.bucket == state.BucketEvents) && !bytes.Contains(p.key, []byte("nobody known")),
+		check.That(t, (!bytes.Contains(p.value, []byte("not enrolled")) || p.bucket == state.BucketEvents) && !bytes.Contains(p.key, []byte("not enrolled")),
 			"still there: %s", p)
 	}
 	same := raise(t, l, r)
@@ -227,7 +227,7 @@ func TestForget_ObjectOnlyRefused_ErasesItsName(t *testing.T) {
 	left := leftOut(t, l, "1", 0)
 	check.That(t, len(left) == 0, "the log still refuses %+v", left)
 	auditStore(t, l.engine.Store)
-	wantErr(t, l.Forget(t.Context(), api.ObjectRequest{Key: "again", Object: "nobody known"}), api.ErrUnknown)
+	wantErr(t, l.Forget(t.Context(), api.ObjectRequest{Key: "again", Object: "not enrolled"}), api.ErrUnknown)
 }
 
 // The capture of a reservation leaves out an object that was forgotten, as it does one that has
@@ -400,7 +400,7 @@ func TestApply_StrangerForgottenForErasedResponses_IsCorrupt(t *testing.T) {
 	log, _ := spentLog(t)
 	erased := eraseReleases(log)
 	last := log[len(log)-1]
-	log = append(log, event.Event{Number: last.Number + 1, Time: last.Time, Change: &event.Forgotten{Object: "nobody", Events: erased}, Salt: event.Salt{1}})
+	log = append(log, event.Event{Number: last.Number + 1, Time: last.Time, Change: &event.Forgotten{Object: "stranger", Events: erased}, Salt: event.Salt{1}})
 	err := replay(&kv.Memory{}, log)
 	check.That(t, errors.Is(err, api.ErrCorrupt), "got the error %v, want ErrCorrupt", err)
 }
