@@ -388,23 +388,23 @@ type freshReleases struct {
 }
 
 func newFreshReleases(people int) *freshReleases {
-	a := &freshReleases{people: make([]uint32, people)}
-	for i := range a.people {
-		a.people[i] = uint32(i)
+	f := &freshReleases{people: make([]uint32, people)}
+	for i := range f.people {
+		f.people[i] = uint32(i)
 	}
 	random := rand.New(rand.NewPCG(1, 2))
-	random.Shuffle(people, func(i, j int) { a.people[i], a.people[j] = a.people[j], a.people[i] })
-	return a
+	random.Shuffle(people, func(i, j int) { f.people[i], f.people[j] = f.people[j], f.people[i] })
+	return f
 }
 
 // at returns release number n. It makes two allocations: the key and the name.
-func (a *freshReleases) at(n int) api.ReleaseRequest {
+func (f *freshReleases) at(n int) api.ReleaseRequest {
 	var key [24]byte
 	const step = 100_000_000 // nano-nats
 	return api.ReleaseRequest{
 		Key:      string(strconv.AppendUint(append(key[:0], "o-"...), uint64(n)*0x9e3779b97f4a7c15, 16)), // keys in no order
-		Question: "vote", Object: fastCrowdName(int(a.people[n%len(a.people)])),
-		Epsilon: epsilonOf(int64(1+n/len(a.people)) * step), TrueValue: "yes",
+		Question: "vote", Object: fastCrowdName(int(f.people[n%len(f.people)])),
+		Epsilon: epsilonOf(int64(1+n/len(f.people)) * step), TrueValue: "yes",
 	}
 }
 
@@ -440,8 +440,8 @@ type burst struct {
 }
 
 // tail returns the wait in ms that all but one in this many requests stay below.
-func (r burst) tail(one int) float64 {
-	return float64(r.waits[len(r.waits)-1-len(r.waits)/one].Nanoseconds()) / 1e6
+func (b burst) tail(one int) float64 {
+	return float64(b.waits[len(b.waits)-1-len(b.waits)/one].Nanoseconds()) / 1e6
 }
 
 // before returns a function that reports whether a number is less than n.
@@ -465,7 +465,7 @@ func runBurst(t testing.TB, callers int, more func(i int) bool, do func(i int) e
 	return r
 }
 
-// runConcurrently is rushed without measurement.
+// runConcurrently is runBurst without measurement.
 func runConcurrently(callers int, more func(i int) bool, do func(caller, i int) error) error {
 	errs := make([]error, callers)
 	var next atomic.Int64
@@ -578,7 +578,7 @@ func releaseWork(b *testing.B, path string, a *freshReleases, all samples) {
 	all.add("checkpoints", float64(s.checkpoints.Load()))
 	all.add("memory-MiB", float64(room)/(1<<20))
 	all.add("cpu-µs/release", c.cpu/n)
-	const own = 2 // those of the request, see fresh.at
+	const own = 2 // those of the request, see freshReleases.at
 	all.add("allocs/release", float64(after.Mallocs-before.Mallocs)/n-own)
 	all.add("heap-MiB", c.heap)
 	all.add("live-MiB", c.live)

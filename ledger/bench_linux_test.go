@@ -215,7 +215,7 @@ func (s *meteredJournals) Remove(j journal.Journal) error {
 	return s.besideFile.Remove(j.(meteredJournal).Journal)
 }
 
-// meteredJournal is a journal that scales has opened.
+// meteredJournal is a journal that meteredJournals has opened.
 type meteredJournal struct {
 	journal.Journal
 	meters *meteredJournals

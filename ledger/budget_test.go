@@ -22,7 +22,7 @@ import (
 	"github.com/sluicedp/sluice/privacy"
 )
 
-// A bazaar is a ledger on which random requests are made of a host, its objects and buyers.
+// A randomMarket is a ledger that gets random requests of a host, its objects and buyers.
 type randomMarket struct {
 	*testing.T
 	random   *rand.Rand
@@ -56,94 +56,94 @@ func randomMarketPolicies(t *testing.T) (all []policy.Policy) {
 }
 
 func newRandomMarket(t *testing.T, seed uint64) *randomMarket {
-	b := &randomMarket{T: t, random: rand.New(rand.NewPCG(seed, 1)), now: epoch(), people: crowd(12)}
-	b.ledger = inMemory(t, Options{Now: func() time.Time { return b.now }})
-	b.policies = randomMarketPolicies(t)
+	m := &randomMarket{T: t, random: rand.New(rand.NewPCG(seed, 1)), now: epoch(), people: crowd(12)}
+	m.ledger = inMemory(t, Options{Now: func() time.Time { return m.now }})
+	m.policies = randomMarketPolicies(t)
 	for _, question := range []string{"vote", "home"} {
-		define(t, b.ledger, api.Question{Name: question, Values: []string{"yes", "no"}})
-		for _, name := range b.people {
-			r := api.EnrollRequest{Key: b.key(), Question: question, Objects: []string{name}, Cap: eps(t, []string{"0.8", "1.5", "3"}[len(name+question)%3])}
-			r.Policy = b.policies[b.random.IntN(len(b.policies))]
+		define(t, m.ledger, api.Question{Name: question, Values: []string{"yes", "no"}})
+		for _, name := range m.people {
+			r := api.EnrollRequest{Key: m.key(), Question: question, Objects: []string{name}, Cap: eps(t, []string{"0.8", "1.5", "3"}[len(name+question)%3])}
+			r.Policy = m.policies[m.random.IntN(len(m.policies))]
 			if question == "home" {
 				r.Cap = privacy.Epsilon{}
 				r.Policy = policy.Policy{}
 			} else {
-				r.Cap = b.epsilon(5, 30)
+				r.Cap = m.epsilon(5, 30)
 			}
-			must(t, check.Err(b.ledger.Enroll(t.Context(), r)))
+			must(t, check.Err(m.ledger.Enroll(t.Context(), r)))
 		}
 	}
-	return b
+	return m
 }
 
-func (b *randomMarket) key() string { b.keys++; return fmt.Sprint("request ", b.keys) }
+func (m *randomMarket) key() string { m.keys++; return fmt.Sprint("request ", m.keys) }
 
 // epsilon returns a multiple of 0.1.
-func (b *randomMarket) epsilon(from, to int) privacy.Epsilon {
-	return check.Value(privacy.EpsilonFromNano(int64(from+b.random.IntN(to-from)) * 100_000_000))(b.T)
+func (m *randomMarket) epsilon(from, to int) privacy.Epsilon {
+	return check.Value(privacy.EpsilonFromNano(int64(from+m.random.IntN(to-from)) * 100_000_000))(m.T)
 }
 
-func (b *randomMarket) someObjects() []string {
-	names := slices.Clone(b.people)
-	b.random.Shuffle(len(names), func(i, j int) { names[i], names[j] = names[j], names[i] })
-	return names[:1+b.random.IntN(4)]
+func (m *randomMarket) someObjects() []string {
+	names := slices.Clone(m.people)
+	m.random.Shuffle(len(names), func(i, j int) { names[i], names[j] = names[j], names[i] })
+	return names[:1+m.random.IntN(4)]
 }
 
-func (b *randomMarket) buyer() string { return []string{"acme", "zeta", "initech"}[b.random.IntN(3)] }
+func (m *randomMarket) buyer() string { return []string{"acme", "zeta", "initech"}[m.random.IntN(3)] }
 
-func (b *randomMarket) order() api.Order {
-	return api.Order{Buyer: b.buyer(), Question: "vote", Epsilon: b.epsilon(1, 21), Objects: b.someObjects()}
+func (m *randomMarket) order() api.Order {
+	return api.Order{Buyer: m.buyer(), Question: "vote", Epsilon: m.epsilon(1, 21), Objects: m.someObjects()}
 }
 
 // step makes a random request, or moves the clock. The request may be refused.
-func (b *randomMarket) step() {
-	ctx, l, truth := b.Context(), b.ledger, sameTruth("yes")
+func (m *randomMarket) step() {
+	ctx, l, truth := m.Context(), m.ledger, sameTruth("yes")
 	var err error
-	switch b.random.IntN(10) {
+	switch m.random.IntN(10) {
 	case 0:
-		_, err = l.Raise(ctx, api.RaiseRequest{Key: b.key(), Question: "vote", Epsilon: b.epsilon(1, 15), Objects: b.someObjects(), Partial: true, Truth: truth})
+		_, err = l.Raise(ctx, api.RaiseRequest{Key: m.key(), Question: "vote", Epsilon: m.epsilon(1, 15), Objects: m.someObjects(), Partial: true, Truth: truth})
 	case 1:
-		_, err = l.Raise(ctx, api.RaiseRequest{Key: b.key(), Question: "home", Epsilon: b.epsilon(1, 6), Objects: b.someObjects(), Partial: true, Truth: truth})
+		_, err = l.Raise(ctx, api.RaiseRequest{Key: m.key(), Question: "home", Epsilon: m.epsilon(1, 6), Objects: m.someObjects(), Partial: true, Truth: truth})
 	case 2, 3, 4:
-		_, err = l.Sell(ctx, api.SellRequest{Key: b.key(), Order: b.order(), Partial: true, Truth: truth})
+		_, err = l.Sell(ctx, api.SellRequest{Key: m.key(), Order: m.order(), Partial: true, Truth: truth})
 	case 5:
-		_, err = l.Reserve(ctx, api.ReserveRequest{Key: b.key(), Order: b.order(), For: time.Duration(b.random.IntN(96)) * time.Hour, Partial: true})
+		_, err = l.Reserve(ctx, api.ReserveRequest{Key: m.key(), Order: m.order(), For: time.Duration(m.random.IntN(96)) * time.Hour, Partial: true})
 	case 6:
-		_, err = l.Answer(ctx, api.AnswerRequest{Key: b.key(), Question: "vote", Query: "majority:yes", Epsilon: b.epsilon(1, 3), Objects: b.someObjects(), Partial: true, AcceptLoss: true, Truth: truth})
+		_, err = l.Answer(ctx, api.AnswerRequest{Key: m.key(), Question: "vote", Query: "majority:yes", Epsilon: m.epsilon(1, 3), Objects: m.someObjects(), Partial: true, AcceptLoss: true, Truth: truth})
 	case 7:
-		if b.random.IntN(4) == 0 {
-			err = l.Withdraw(ctx, api.ObjectRequest{Key: b.key(), Object: b.someObjects()[0]})
+		if m.random.IntN(4) == 0 {
+			err = l.Withdraw(ctx, api.ObjectRequest{Key: m.key(), Object: m.someObjects()[0]})
 		}
 	case 8:
-		_, err = l.ChangeTerms(ctx, api.ChangeTermsRequest{Key: b.key(), Question: "vote", Objects: b.someObjects(), Policy: &b.policies[b.random.IntN(len(b.policies))], Consent: "yes"})
+		_, err = l.ChangeTerms(ctx, api.ChangeTermsRequest{Key: m.key(), Question: "vote", Objects: m.someObjects(), Policy: &m.policies[m.random.IntN(len(m.policies))], Consent: "yes"})
 	case 9:
-		b.now = b.now.Add(time.Duration(b.random.IntN(30)) * time.Hour)
+		m.now = m.now.Add(time.Duration(m.random.IntN(30)) * time.Hour)
 	}
 	var refused *api.RefusedError
 	if err != nil && !errors.As(err, &refused) && !errors.Is(err, api.ErrInvalid) && !errors.Is(err, api.ErrUnknown) {
-		b.Fatal(err)
+		m.Fatal(err)
 	}
 }
 
 // expected returns what an order at an ε would give now, or a raise if buyer is "".
-func (b *randomMarket) expected(buyer string, names []string, epsilon privacy.Epsilon) (can uint64, price int64, refused []api.Refusal) {
-	b.Helper()
+func (m *randomMarket) expected(buyer string, names []string, epsilon privacy.Epsilon) (can uint64, price int64, refused []api.Refusal) {
+	m.Helper()
 	if buyer != "" {
-		q := check.Value(b.ledger.Quote(b.Context(), api.Order{Buyer: buyer, Question: "vote", Epsilon: epsilon, Objects: names}))(b.T)
+		q := check.Value(m.ledger.Quote(m.Context(), api.Order{Buyer: buyer, Question: "vote", Epsilon: epsilon, Objects: names}))(m.T)
 		return q.Objects, q.Price, q.Refused
 	}
-	q := check.Value(b.ledger.requests.Question(b.Context(), "vote"))(b.T)
-	must(b.T, b.ledger.engine.View(b.Context(), func(s *state.State) error {
+	q := check.Value(m.ledger.requests.Question(m.Context(), "vote"))(m.T)
+	must(m.T, m.ledger.engine.View(m.Context(), func(s *state.State) error {
 		ask := rules.Asking{Question: q, Epsilon: epsilon, At: s.Clock}
 		for _, name := range names {
 			var x rules.Subject
 			r, err := rules.ReadSubject(s, q, name, epsilon, &x)
 			if err == nil && r == nil {
-				if _, r, err = b.ledger.rules.Assess(s, &x, ask); err == nil && r != nil {
-					err = b.ledger.rules.OrLess(s, &x, ask, rules.Offered(q), r)
+				if _, r, err = m.ledger.rules.Assess(s, &x, ask); err == nil && r != nil {
+					err = m.ledger.rules.OrLess(s, &x, ask, rules.Offered(q), r)
 				}
 			}
-			must(b.T, err)
+			must(m.T, err)
 			if r != nil {
 				refused = append(refused, *r)
 			}
@@ -153,54 +153,54 @@ func (b *randomMarket) expected(buyer string, names []string, epsilon privacy.Ep
 	return uint64(len(names) - len(refused)), 0, refused
 }
 
-func (b *randomMarket) budget(buyer string, names []string, levels ...privacy.Epsilon) api.Budget {
-	b.Helper()
-	got := check.Value(b.ledger.Budget(b.Context(), api.BudgetRequest{Question: "vote", Buyer: buyer, Objects: names, Epsilons: levels}))(b.T)
+func (m *randomMarket) budget(buyer string, names []string, levels ...privacy.Epsilon) api.Budget {
+	m.Helper()
+	got := check.Value(m.ledger.Budget(m.Context(), api.BudgetRequest{Question: "vote", Buyer: buyer, Objects: names, Epsilons: levels}))(m.T)
 	return got
 }
 
 // check compares a budget with what orders, or raises, at each of its levels would give.
-func (b *randomMarket) check(buyer string, names []string) {
-	b.Helper()
-	levels := make([]privacy.Epsilon, 1+b.random.IntN(8))
+func (m *randomMarket) check(buyer string, names []string) {
+	m.Helper()
+	levels := make([]privacy.Epsilon, 1+m.random.IntN(8))
 	for i := range levels {
-		levels[i] = b.epsilon(1, 25)
+		levels[i] = m.epsilon(1, 25)
 	}
-	got := b.budget(buyer, names, levels...)
+	got := m.budget(buyer, names, levels...)
 	for _, at := range got.Levels {
-		can, price, refused := b.expected(buyer, names, at.Epsilon)
-		check.That(b, at.Can == can && at.Price == price && at.Later <= uint64(len(refused)) && at.From.IsZero() == (at.Later == 0),
+		can, price, refused := m.expected(buyer, names, at.Epsilon)
+		check.That(m, at.Can == can && at.Price == price && at.Later <= uint64(len(refused)) && at.From.IsZero() == (at.Later == 0),
 			"%q, %d people at ε=%s: %+v; tried: %d, for %d, %v", buyer, len(names), at.Epsilon, at, can, price, refused)
 	}
-	_, _, refused := b.expected(buyer, names, got.Levels[len(got.Levels)-1].Epsilon)
+	_, _, refused := m.expected(buyer, names, got.Levels[len(got.Levels)-1].Epsilon)
 	want := sumRefusals(refused)
-	check.That(b, sameSums(got.Refused, want), "%q: refused are %+v, not %+v", buyer, got.Refused, want)
+	check.That(m, sameSums(got.Refused, want), "%q: refused are %+v, not %+v", buyer, got.Refused, want)
 	for nano := int64(1); nano <= 30; nano++ {
-		at := check.Value(privacy.EpsilonFromNano(nano * 100_000_000))(b.T)
-		if _, _, refused := b.expected(buyer, names, at); len(refused) == 0 && got.Largest.Less(at) && b.isOffered(buyer, names, at) || len(refused) > 0 && got.Largest == at {
-			b.Errorf("%q: the largest ε is %s, and at %s are refused %v", buyer, got.Largest, at, refused)
+		at := check.Value(privacy.EpsilonFromNano(nano * 100_000_000))(m.T)
+		if _, _, refused := m.expected(buyer, names, at); len(refused) == 0 && got.Largest.Less(at) && m.isOffered(buyer, names, at) || len(refused) > 0 && got.Largest == at {
+			m.Errorf("%q: the largest ε is %s, and at %s are refused %v", buyer, got.Largest, at, refused)
 		}
 	}
-	b.checkCached(api.BudgetRequest{Question: "vote", Buyer: buyer, Objects: names, Epsilons: levels})
+	m.checkCached(api.BudgetRequest{Question: "vote", Buyer: buyer, Objects: names, Epsilons: levels})
 }
 
 // checkCached compares a budget that may be cached with one that is computed from all objects. It
 // leaves the cache as it was.
-func (b *randomMarket) checkCached(r api.BudgetRequest) {
-	b.Helper()
-	got := check.Value(b.ledger.Budget(b.Context(), r))(b.T)
-	kept := b.ledger.requests.Forecasts.All
-	b.ledger.requests.Forecasts.All = nil
-	fresh := check.Value(b.ledger.Budget(b.Context(), r))(b.T)
-	b.ledger.requests.Forecasts.All = kept
-	check.That(b, fmt.Sprint(got) == fmt.Sprint(fresh), "the cached budget of %+v is %+v, and a fresh one %+v", r, got, fresh)
+func (m *randomMarket) checkCached(r api.BudgetRequest) {
+	m.Helper()
+	got := check.Value(m.ledger.Budget(m.Context(), r))(m.T)
+	kept := m.ledger.requests.Forecasts.All
+	m.ledger.requests.Forecasts.All = nil
+	fresh := check.Value(m.ledger.Budget(m.Context(), r))(m.T)
+	m.ledger.requests.Forecasts.All = kept
+	check.That(m, fmt.Sprint(got) == fmt.Sprint(fresh), "the cached budget of %+v is %+v, and a fresh one %+v", r, got, fresh)
 }
 
 // isOffered reports whether the terms of all objects offer a level. A buyer may hold one that is no
 // longer offered.
-func (b *randomMarket) isOffered(buyer string, names []string, level privacy.Epsilon) bool {
+func (m *randomMarket) isOffered(buyer string, names []string, level privacy.Epsilon) bool {
 	for _, name := range names {
-		state := check.Value(b.ledger.Object(b.Context(), name))(b.T)
+		state := check.Value(m.ledger.Object(m.Context(), name))(m.T)
 		for _, c := range state.Chains {
 			if buyer == "" || c.Question != "vote" {
 				continue
@@ -238,8 +238,8 @@ func sameSums(a, b []api.RefusalSum) bool {
 
 // hasHold reports whether a reservation may hold budget of an object. Its end is counted even if it
 // is not what prevents an order.
-func (b *randomMarket) hasHold(name string) (held bool) {
-	must(b.T, b.ledger.engine.View(b.Context(), func(s *state.State) error {
+func (m *randomMarket) hasHold(name string) (held bool) {
+	must(m.T, m.ledger.engine.View(m.Context(), func(s *state.State) error {
 		o, _, err := s.Object(name)
 		held = len(o.Held) > 0
 		return err
@@ -249,44 +249,44 @@ func (b *randomMarket) hasHold(name string) (held bool) {
 
 // checkTime moves the clock to when the budget says that an object can answer, and checks that it
 // can then, and not before.
-func (b *randomMarket) checkTime(buyer, name string) {
-	b.Helper()
+func (m *randomMarket) checkTime(buyer, name string) {
+	m.Helper()
 	names := []string{name}
-	at := b.budget(buyer, names, b.epsilon(1, 25)).Levels[0]
-	present := b.now
+	at := m.budget(buyer, names, m.epsilon(1, 25)).Levels[0]
+	present := m.now
 	if at.Later == 0 && at.Can == 0 {
-		b.now = present.AddDate(10, 0, 0) // no time helps
-		if can, _, _ := b.expected(buyer, names, at.Epsilon); can > 0 {
-			b.Errorf("%q of %s: ε=%s is possible ten years later, and the budget says %+v", buyer, name, at.Epsilon, at)
+		m.now = present.AddDate(10, 0, 0) // no time helps
+		if can, _, _ := m.expected(buyer, names, at.Epsilon); can > 0 {
+			m.Errorf("%q of %s: ε=%s is possible ten years later, and the budget says %+v", buyer, name, at.Epsilon, at)
 		}
 	}
 	if at.Later > 0 {
-		b.now = at.From
-		if can, _, refused := b.expected(buyer, names, at.Epsilon); can == 0 {
-			b.Errorf("%q of %s: ε=%s is to be possible from %v, and is refused: %v", buyer, name, at.Epsilon, at.From, refused)
+		m.now = at.From
+		if can, _, refused := m.expected(buyer, names, at.Epsilon); can == 0 {
+			m.Errorf("%q of %s: ε=%s is to be possible from %v, and is refused: %v", buyer, name, at.Epsilon, at.From, refused)
 		}
-		b.now = at.From.Add(-1)
-		if can, _, _ := b.expected(buyer, names, at.Epsilon); can > 0 && !b.hasHold(name) {
-			b.Errorf("%q of %s: ε=%s is possible before %v", buyer, name, at.Epsilon, at.From)
+		m.now = at.From.Add(-1)
+		if can, _, _ := m.expected(buyer, names, at.Epsilon); can > 0 && !m.hasHold(name) {
+			m.Errorf("%q of %s: ε=%s is possible before %v", buyer, name, at.Epsilon, at.From)
 		}
 	}
-	b.now = present
+	m.now = present
 }
 
 // After any history, a budget says what orders and raises at each ε would give, now and later.
 func TestBudget_RandomHistory_AgreesWithOrders(t *testing.T) {
 	for seed := range tests.Tries(7, 60, 3_000) { // the seventh has objects that offer less and less
-		b := newRandomMarket(t, uint64(seed))
+		m := newRandomMarket(t, uint64(seed))
 		for range 40 {
-			b.step()
-			for _, buyer := range []string{"", b.buyer(), "newcomer"} {
-				names := append(b.someObjects(), b.people[0])
+			m.step()
+			for _, buyer := range []string{"", m.buyer(), "newcomer"} {
+				names := append(m.someObjects(), m.people[0])
 				slices.Sort(names)
-				if names = slices.Compact(names); b.random.IntN(3) == 0 {
+				if names = slices.Compact(names); m.random.IntN(3) == 0 {
 					names = append(names, "stranger")
 				}
-				b.check(buyer, names)
-				b.checkTime(buyer, names[0])
+				m.check(buyer, names)
+				m.checkTime(buyer, names[0])
 			}
 			check.Need(t, !t.Failed(), "seed %d", seed)
 		}
@@ -460,35 +460,35 @@ func TestBudgetCache_EventOrTime_InvalidatesWhatItAffects(t *testing.T) {
 // After any history, a cached budget equals a fresh one.
 func TestBudgetCache_RandomHistory_EqualsFreshBudget(t *testing.T) {
 	for seed := range tests.Tries(10, 60, 3_000) {
-		b := newRandomMarket(t, uint64(1000+seed))
+		m := newRandomMarket(t, uint64(1000+seed))
 		var asked []api.BudgetRequest // again and again
 		for _, buyer := range []string{"", "acme", "zeta", "newcomer"} {
 			r := api.BudgetRequest{Question: "vote", Buyer: buyer, All: true}
 			asked = append(asked, r)
 			for r.All = false; len(asked)%4 > 0; asked = append(asked, r) {
-				r.Objects, r.Epsilons = b.someObjects(), nil
+				r.Objects, r.Epsilons = m.someObjects(), nil
 				slices.Sort(r.Objects)
-				for range b.random.IntN(4) {
-					r.Epsilons = append(r.Epsilons, b.epsilon(1, 25))
+				for range m.random.IntN(4) {
+					r.Epsilons = append(r.Epsilons, m.epsilon(1, 25))
 				}
 			}
 		}
 		for range 60 {
-			switch b.random.IntN(12) {
+			switch m.random.IntN(12) {
 			default:
-				b.step()
+				m.step()
 			case 0, 1, 2, 3:
-				b.now = b.now.Add(time.Duration(b.random.IntN(30)) * time.Hour)
+				m.now = m.now.Add(time.Duration(m.random.IntN(30)) * time.Hour)
 			case 4:
-				must(t, b.ledger.Forget(t.Context(), api.ObjectRequest{Key: b.key(), Object: b.someObjects()[0]}))
+				must(t, m.ledger.Forget(t.Context(), api.ObjectRequest{Key: m.key(), Object: m.someObjects()[0]}))
 			case 5:
 				var refused *api.RefusedError
-				if err := b.ledger.BeginEpoch(t.Context(), api.EpochRequest{Key: b.key(), Question: "vote", Object: b.someObjects()[0]}); err != nil && !errors.As(err, &refused) {
+				if err := m.ledger.BeginEpoch(t.Context(), api.EpochRequest{Key: m.key(), Question: "vote", Object: m.someObjects()[0]}); err != nil && !errors.As(err, &refused) {
 					t.Fatal(err)
 				}
 			}
 			for _, r := range asked {
-				b.checkCached(r)
+				m.checkCached(r)
 			}
 			check.Need(t, !t.Failed(), "seed %d", seed)
 		}
@@ -540,9 +540,9 @@ type randomMarketRequest struct {
 
 // requests returns one request of each kind, about the same objects. The host has no true value of
 // the object untold.
-func (b *randomMarket) requests(withoutTruth string) []randomMarketRequest {
-	ctx, l, names, buyer := b.Context(), b.ledger, b.someObjects(), b.buyer()
-	if b.random.IntN(2) == 0 {
+func (m *randomMarket) requests(withoutTruth string) []randomMarketRequest {
+	ctx, l, names, buyer := m.Context(), m.ledger, m.someObjects(), m.buyer()
+	if m.random.IntN(2) == 0 {
 		names = names[:1]
 	}
 	truth := func(_ context.Context, _ string, objects []string) ([]string, error) {
@@ -580,16 +580,16 @@ func (b *randomMarket) requests(withoutTruth string) []randomMarketRequest {
 
 // tryInstead makes a request and, if it is refused, one of those that the refusal says are possible
 // instead. It returns which one.
-func (b *randomMarket) tryInstead(r randomMarketRequest, untold string) (instead string) {
-	asked := b.epsilon(1, 21)
+func (m *randomMarket) tryInstead(r randomMarketRequest, untold string) (instead string) {
+	asked := m.epsilon(1, 21)
 	var refused *api.RefusedError
-	if _, err := r.do(b.key(), asked, false); !errors.As(err, &refused) {
+	if _, err := r.do(m.key(), asked, false); !errors.As(err, &refused) {
 		return ""
 	}
 	possible := refused.Instead
-	check.Need(b, possible != nil, "%s: the refusal does not say what is possible instead: %v", r.name, refused)
+	check.Need(m, possible != nil, "%s: the refusal does not say what is possible instead: %v", r.name, refused)
 	top := possible.Levels[len(possible.Levels)-1]
-	check.That(b, top.Epsilon == asked && possible.Objects != 0 && top.Can != possible.Objects,
+	check.That(m, top.Epsilon == asked && possible.Objects != 0 && top.Can != possible.Objects,
 		"%s at ε=%s is refused, and possible is %+v", r.name, asked, possible)
 	closing := epoch().AddDate(0, 0, 10) // some sell no more then
 	later := untold == "" && top.Later > 0 && top.Can+top.Later == possible.Objects && top.From.Before(closing)
@@ -602,21 +602,21 @@ func (b *randomMarket) tryInstead(r randomMarketRequest, untold string) (instead
 		missing := untold != "" && errors.As(err, &refused) && slices.ContainsFunc(refused.Refused, func(r api.Refusal) bool { return r.Reason == api.NoTruth })
 		return missing || err == nil && uint64(done) == want
 	}
-	switch n := b.random.IntN(3); {
+	switch n := m.random.IntN(3); {
 	case n == 0 && !possible.Largest.IsZero():
-		if done, err := r.do(b.key(), possible.Largest, false); !well(done, err, possible.Objects) {
-			b.Errorf("%s at ε=%s instead of %s: %d, %v", r.name, possible.Largest, asked, done, err)
+		if done, err := r.do(m.key(), possible.Largest, false); !well(done, err, possible.Objects) {
+			m.Errorf("%s at ε=%s instead of %s: %d, %v", r.name, possible.Largest, asked, done, err)
 		}
 		return "less"
 	case n == 1 && top.Can > 0:
-		if done, err := r.do(b.key(), asked, true); !well(done, err, top.Can) {
-			b.Errorf("%s at ε=%s without those refused: %d of %d, %v", r.name, asked, done, top.Can, err)
+		if done, err := r.do(m.key(), asked, true); !well(done, err, top.Can) {
+			m.Errorf("%s at ε=%s without those refused: %d of %d, %v", r.name, asked, done, top.Can, err)
 		}
 		return "fewer"
 	case n == 2 && later:
-		b.now = top.From
-		if done, err := r.do(b.key(), asked, false); !well(done, err, possible.Objects) {
-			b.Errorf("%s at ε=%s from %v on: %d, %v", r.name, asked, top.From, done, err)
+		m.now = top.From
+		if done, err := r.do(m.key(), asked, false); !well(done, err, possible.Objects) {
+			m.Errorf("%s at ε=%s from %v on: %d, %v", r.name, asked, top.From, done, err)
 		}
 		return "later"
 	}
@@ -627,16 +627,16 @@ func (b *randomMarket) tryInstead(r randomMarketRequest, untold string) (instead
 func TestRefusedRequest_TriedAsInstead_Succeeds(t *testing.T) {
 	took := map[string]int{}
 	for seed := range tests.Tries(8, 100, 3_000) {
-		b := newRandomMarket(t, uint64(seed))
+		m := newRandomMarket(t, uint64(seed))
 		for range 60 {
-			b.step()
+			m.step()
 			withoutTruth := ""
-			if b.random.IntN(3) == 0 {
-				withoutTruth = b.people[b.random.IntN(len(b.people))]
+			if m.random.IntN(3) == 0 {
+				withoutTruth = m.people[m.random.IntN(len(m.people))]
 			}
-			all := b.requests(withoutTruth)
-			r := all[b.random.IntN(len(all))]
-			took[r.name+" "+b.tryInstead(r, withoutTruth)]++
+			all := m.requests(withoutTruth)
+			r := all[m.random.IntN(len(all))]
+			took[r.name+" "+m.tryInstead(r, withoutTruth)]++
 			check.Need(t, !t.Failed(), "seed %d", seed)
 		}
 	}

@@ -33,7 +33,7 @@ type diskState struct {
 	journal map[string][]byte // nil if there is none
 }
 
-// diskHistory is the history of a ledger on the disk: one frame for each write to its file or its
+// diskHistory has the states of a ledger on the disk, one after each write to its file or its
 // journal.
 type diskHistory struct {
 	kv.Store
@@ -42,44 +42,44 @@ type diskHistory struct {
 	states []diskState
 }
 
-// record adds a frame, unless nothing has changed since the last one.
-func (f *diskHistory) record(what string) {
-	f.t.Helper()
-	now := diskState{what: what, file: content(f.t, string(f.besideFile))}
-	entries, err := os.ReadDir(f.dir())
+// record adds a state, unless nothing has changed since the last one.
+func (h *diskHistory) record(what string) {
+	h.t.Helper()
+	now := diskState{what: what, file: content(h.t, string(h.besideFile))}
+	entries, err := os.ReadDir(h.dir())
 	if err == nil {
 		now.journal = map[string][]byte{}
 	} else if !errors.Is(err, fs.ErrNotExist) {
-		f.t.Fatal(err)
+		h.t.Fatal(err)
 	}
 	for _, e := range entries {
-		now.journal[e.Name()] = bytes.TrimRight(content(f.t, filepath.Join(f.dir(), e.Name())), "\x00") // which is padding
+		now.journal[e.Name()] = bytes.TrimRight(content(h.t, filepath.Join(h.dir(), e.Name())), "\x00") // which is padding
 	}
-	if n := len(f.states); n > 0 && bytes.Equal(f.states[n-1].file, now.file) && maps.EqualFunc(f.states[n-1].journal, now.journal, bytes.Equal) {
+	if n := len(h.states); n > 0 && bytes.Equal(h.states[n-1].file, now.file) && maps.EqualFunc(h.states[n-1].journal, now.journal, bytes.Equal) {
 		return
 	}
-	f.states = append(f.states, now)
+	h.states = append(h.states, now)
 }
 
-func (f *diskHistory) Update(fn func(kv.Writer) error) error {
-	f.record("before a checkpoint")
-	defer f.record("checkpoint written")
-	return f.Store.Update(fn)
+func (h *diskHistory) Update(fn func(kv.Writer) error) error {
+	h.record("before a checkpoint")
+	defer h.record("checkpoint written")
+	return h.Store.Update(fn)
 }
 
-func (f *diskHistory) Make(w journal.Wanted) (journal.Journal, error) {
-	j, err := f.besideFile.Make(w)
-	f.record("journal made")
-	return recordedJournal{j, f}, err
+func (h *diskHistory) Make(w journal.Wanted) (journal.Journal, error) {
+	j, err := h.besideFile.Make(w)
+	h.record("journal made")
+	return recordedJournal{j, h}, err
 }
 
-func (f *diskHistory) Remove(j journal.Journal) error {
-	f.record("journal to be removed")
-	defer f.record("journal removed")
-	return f.besideFile.Remove(j.(recordedJournal).Journal)
+func (h *diskHistory) Remove(j journal.Journal) error {
+	h.record("journal to be removed")
+	defer h.record("journal removed")
+	return h.besideFile.Remove(j.(recordedJournal).Journal)
 }
 
-// recordedJournal is a journal that adds a frame for each write.
+// recordedJournal is a journal that records a state for each write.
 type recordedJournal struct {
 	journal.Journal
 	history *diskHistory
@@ -98,32 +98,32 @@ func (j recordedJournal) Trim(ctx context.Context, at journal.Position) error {
 
 // recordHistory records a ledger that is opened and closed three times. It returns the roots of its
 // log by the number of events.
-func recordHistory(t testing.TB) (f *diskHistory, roots []tlog.Hash) {
+func recordHistory(t testing.TB) (h *diskHistory, roots []tlog.Hash) {
 	t.Helper()
 	names := crowd(120)
 	path := create(t)
 	closed(t, sellers(t, open(t, path, Options{}), "9", "9", names...))
-	f = &diskHistory{besideFile: besideFile(path), t: t}
-	for life := range 3 {
+	h = &diskHistory{besideFile: besideFile(path), t: t}
+	for run := range 3 {
 		file := check.Value(bolt.Open(path, false))(t)
-		f.Store = file
-		f.record("at rest")
-		l := openOver(t, f, f, Options{})
+		h.Store = file
+		h.record("at rest")
+		l := openOver(t, h, h, Options{})
 		for i := range 16 {
-			name := names[(i*37+life*11)%len(names)]
-			release(t, l, releaseOf(t, fmt.Sprint("r", life, i), name, fmt.Sprint(1+life)))
+			name := names[(i*37+run*11)%len(names)]
+			release(t, l, releaseOf(t, fmt.Sprint("r", run, i), name, fmt.Sprint(1+run)))
 			switch i % 4 {
 			case 1:
 				must(t, l.engine.Checkpoint())
 			case 3:
-				sell(t, l, purchase(t, fmt.Sprint("s", life, i), "acme", fmt.Sprint(1+life), name))
+				sell(t, l, purchase(t, fmt.Sprint("s", run, i), "acme", fmt.Sprint(1+run), name))
 			}
 			if i == 7 {
-				forget(t, l, names[100+life])
+				forget(t, l, names[100+run])
 			}
 		}
 		closed(t, l)
-		f.record("closed")
+		h.record("closed")
 	}
 	l := open(t, path, Options{ReadOnly: true})
 	roots = make([]tlog.Hash, 1, 1000)
@@ -132,7 +132,7 @@ func recordHistory(t testing.TB) (f *diskHistory, roots []tlog.Hash) {
 		roots = append(roots, head.Root)
 	}
 	closed(t, l)
-	return f, roots
+	return h, roots
 }
 
 // mixedCopy is a copy of a file from one or two instants, with the journal of a third.
@@ -167,14 +167,14 @@ func splicePages(a, b []byte) (pages []int) {
 
 // randomCopy returns a random copy, as if file and journal were copied one after the other while
 // the ledger is written.
-func (f *diskHistory) randomCopy(rng *rand.Rand) (c mixedCopy) {
-	at := func() int { return rng.IntN(len(f.states)) }
+func (h *diskHistory) randomCopy(rng *rand.Rand) (c mixedCopy) {
+	at := func() int { return rng.IntN(len(h.states)) }
 	one, other, beside := at(), at(), at()
 	if rng.IntN(2) == 0 { // soon after one another
-		other = min(one+rng.IntN(8), len(f.states)-1)
-		beside = min(other+rng.IntN(4), len(f.states)-1)
+		other = min(one+rng.IntN(8), len(h.states)-1)
+		beside = min(other+rng.IntN(4), len(h.states)-1)
 	}
-	a, b, with := f.states[one], f.states[other], f.states[beside]
+	a, b, with := h.states[one], h.states[other], h.states[beside]
 	c = mixedCopy{fmt.Sprintf("file of instant %d (%s)", one, a.what), a.file, with.journal}
 	if pages := splicePages(a.file, b.file); len(pages) > 0 && rng.IntN(4) > 0 {
 		page := pages[rng.IntN(len(pages))]
@@ -203,11 +203,11 @@ func (c mixedCopy) put(t testing.TB, path string) {
 // Copies of file and journal are taken with cp at any instants, also during checkpoints. A copy
 // that mixes two instants does not open. A copy that opens can be written to.
 func TestOpen_CopyWhileWriting_IsOneInstantOrRefused(t *testing.T) {
-	f, roots := recordHistory(t)
+	history, roots := recordHistory(t)
 	rng := rand.New(rand.NewPCG(22, 1))
 	met := map[string]int{}
 	for tried, tries := 0, testenv.Tries(40, 3000, 60_000)/testenv.Step(8); tried < tries || met["put back"] < 2 && tried < 50*tries; tried++ {
-		c, path := f.randomCopy(rng), filepath.Join(testenv.TempDir(t), "copied.db")
+		c, path := history.randomCopy(rng), filepath.Join(testenv.TempDir(t), "copied.db")
 		c.put(t, path)
 		for _, only := range []bool{true, false} {
 			if only && (c.with == nil || rng.IntN(4) > 0) {
@@ -223,12 +223,12 @@ func TestOpen_CopyWhileWriting_IsOneInstantOrRefused(t *testing.T) {
 				t.Errorf("%s: %v", c.of, err)
 			case how == "audited" && c.with != nil:
 				met["put back"]++
-				f.putBack(c)
+				history.putBack(c)
 			}
 		}
 		must(t, os.RemoveAll(filepath.Dir(path)))
 	}
-	t.Logf("%d instants; %v", len(f.states), met)
+	t.Logf("%d instants; %v", len(history.states), met)
 	for _, what := range []string{"opened", "audited", "file and journal", "damaged", "put back"} {
 		check.That(t, met[what] != 0, "no copy was %s", what)
 	}
@@ -236,13 +236,13 @@ func TestOpen_CopyWhileWriting_IsOneInstantOrRefused(t *testing.T) {
 
 // putBack writes a copy that an audit refused over the original file, and checks that this is
 // refused, too. The directory of the journal is a new one.
-func (f *diskHistory) putBack(c mixedCopy) {
-	f.t.Helper()
-	path := string(f.besideFile)
-	must(f.t, os.RemoveAll(f.dir()))
-	c.put(f.t, path)
+func (h *diskHistory) putBack(c mixedCopy) {
+	h.t.Helper()
+	path := string(h.besideFile)
+	must(h.t, os.RemoveAll(h.dir()))
+	c.put(h.t, path)
 	_, err := Open(context.Background(), path, Options{})
-	check.That(f.t, errors.Is(err, api.ErrCorrupt), "%s, put back: %v", c.of, err)
+	check.That(h.t, errors.Is(err, api.ErrCorrupt), "%s, put back: %v", c.of, err)
 }
 
 // wantInstant checks that a copy is the original ledger at one instant, whose root is in roots. It

@@ -632,7 +632,7 @@ func sellAndForget(t testing.TB, o *issuer, receipt uint64, sales ...api.SellReq
 	return o, receiptOf(t, o.Ledger, receipt)
 }
 
-// unaryIssuer returns an office that has sold unary responses by every method, and a receipt.
+// unaryIssuer returns an issuer that has sold unary responses by every method, and a receipt.
 func unaryIssuer(t testing.TB) (*issuer, evidence.Receipt) {
 	t.Helper()
 	o := newIssuer(t, 1)
@@ -648,7 +648,7 @@ func unaryIssuer(t testing.TB) (*issuer, evidence.Receipt) {
 	)
 }
 
-// finiteIssuer returns an office that has sold outputs of a mechanism by every method, and a
+// finiteIssuer returns an issuer that has sold outputs of a mechanism by every method, and a
 // receipt.
 func finiteIssuer(t testing.TB) (*issuer, evidence.Receipt) {
 	t.Helper()
@@ -664,7 +664,7 @@ func finiteIssuer(t testing.TB) (*issuer, evidence.Receipt) {
 	)
 }
 
-// smallIssuer returns an office that has sold one unary response, and its receipt.
+// smallIssuer returns an issuer that has sold one unary response, and its receipt.
 func smallIssuer(t testing.TB) (*issuer, evidence.Receipt) {
 	t.Helper()
 	o := newIssuer(t, 1)

@@ -69,7 +69,7 @@ func countedSalts() func([]byte) {
 }
 
 // advanceClock advances the clock by a little more than an hour.
-func (o *issuer) advanceClock() { o.clock.set(o.clock.read().Add(time.Hour + time.Nanosecond)) }
+func (i *issuer) advanceClock() { i.clock.set(i.clock.read().Add(time.Hour + time.Nanosecond)) }
 
 // excerpt returns the part of a text around a byte.
 func excerpt(text []byte, at int) []byte { return text[max(0, at-20):min(at+20, len(text))] }

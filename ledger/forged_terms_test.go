@@ -16,7 +16,7 @@ import (
 	"github.com/sluicedp/sluice/policy"
 )
 
-// baseMarket returns the terms of cid and dan in the ground, edited.
+// baseMarket returns the terms of cid and dan in the base log, edited.
 func baseMarket(t *testing.T, edit func(*policy.Market)) policy.Policy {
 	t.Helper()
 	return market(t, "1.5", func(m *policy.Market) {
@@ -25,7 +25,7 @@ func baseMarket(t *testing.T, edit func(*policy.Market)) policy.Policy {
 	})
 }
 
-// other is the number of the first policy that is defined after the ground.
+// other is the number of the first policy that is defined after the base log.
 const other = 4
 
 // withPolicies puts definitions of policies before changes. The first policy has the number other.
@@ -37,7 +37,7 @@ func withPolicies(policies []policy.Policy, changes ...event.Change) (all []even
 }
 
 // terms are forged changes of terms, most of them of bob, which has spent 0.1 of its cap of 2.
-func (g baseLog) terms(t *testing.T) map[string]soundAndForged {
+func (bl baseLog) terms(t *testing.T) map[string]soundAndForged {
 	t.Helper()
 	to := func(name string, number uint32, limit, consent string) event.Change {
 		return &event.TermsChanged{Object: name, Question: 1, Policy: number, Cap: eps(t, limit), Consent: consent}
@@ -54,7 +54,7 @@ func (g baseLog) terms(t *testing.T) map[string]soundAndForged {
 		return to(name, map[string]uint32{"ann": 1, "bob": 1, "cid": 2}[name], "1.5", "")
 	}
 	settledWith := func(edit func(*event.Settled), changes ...event.Change) []event.Change {
-		return append(changes, g.end(func(c *event.Settled) { c.Counts[enrollment.Done] = uint64(len(changes)); edit(c) }))
+		return append(changes, bl.end(func(c *event.Settled) { c.Counts[enrollment.Done] = uint64(len(changes)); edit(c) }))
 	}
 	release := func(name, epsilon string) event.Change {
 		return &event.Released{Object: name, Question: 1, Epsilon: eps(t, epsilon), Response: event.Response{Value: event.Value{Index: 1}, Method: event.MethodRaise}}
@@ -101,12 +101,12 @@ func (g baseLog) terms(t *testing.T) map[string]soundAndForged {
 		"released above new terms":     {sound: withPolicies([]policy.Policy{policy.Fixed(eps(t, "0.25"))}, to("bob", other, "2", ""), release("bob", "0.15")), forged: withPolicies([]policy.Policy{policy.Fixed(eps(t, "0.25"))}, to("bob", other, "2", ""), release("bob", "0.150000001")), why: "above the ceiling of 0.25"},
 		"back under its former terms":  {sound: append(one("dan", 2, "1.5", ""), enrolment(t, "dan", 2, "1.5")), forged: append(one("dan", 2, "1.5", ""), enrolment(t, "dan", 2, "2")), why: "under other ceilings"},
 		"consent until a day":          {sound: sixth, forged: sixth, why: "without consent", soundAfter: 10 * time.Hour, after: 10*time.Hour - 1}, // at 10 hours the ceiling is 1
-		"forgotten":                    {sound: append([]event.Change{g.forgottenEvent("bob")}, lower...), forged: append([]event.Change{g.forgottenEvent("bob")}, to("bob", 1, "2.5", "")), why: "without consent"},
+		"forgotten":                    {sound: append([]event.Change{bl.forgottenEvent("bob")}, lower...), forged: append([]event.Change{bl.forgottenEvent("bob")}, to("bob", 1, "2.5", "")), why: "without consent"},
 	}
 }
 
-func (g baseLog) forgottenEvent(name string) event.Change {
-	c := g.forgotten[name]
+func (bl baseLog) forgottenEvent(name string) event.Change {
+	c := bl.forgotten[name]
 	return &c
 }
 
@@ -123,7 +123,7 @@ func perNat(t *testing.T, amount int64) []policy.Price {
 
 // dealsUnderOtherTerms are forged deals with cid, whose terms change. Its response at 0.5 was sold
 // to acme and zeta, for 50 each.
-func (g baseLog) dealsUnderOtherTerms(t *testing.T) map[string]soundAndForged {
+func (bl baseLog) dealsUnderOtherTerms(t *testing.T) map[string]soundAndForged {
 	t.Helper()
 	to := func(number uint32, limit, consent string) event.Change {
 		return &event.TermsChanged{Object: "cid", Question: 1, Policy: number, Cap: eps(t, limit), Consent: consent}
@@ -181,11 +181,11 @@ func (g baseLog) dealsUnderOtherTerms(t *testing.T) map[string]soundAndForged {
 }
 
 // refusedTerms are forged refusals of an enrollment or a change of terms.
-func (g baseLog) refusedTerms(t *testing.T) map[string]soundAndForged {
+func (bl baseLog) refusedTerms(t *testing.T) map[string]soundAndForged {
 	t.Helper()
 	refused := func(r api.Refusal, first ...event.Change) []event.Change {
 		changes := append(slices.Clone(first), &event.ObjectRefused{Question: 1, Refusal: r})
-		return append(changes, g.end(func(c *event.Settled) { c.Refused, c.Counts[event.Drawn] = 1, uint64(len(first)) }))
+		return append(changes, bl.end(func(c *event.Settled) { c.Refused, c.Counts[event.Drawn] = 1, uint64(len(first)) }))
 	}
 	consent := api.Refusal{Object: "bob", Reason: api.NeedsConsent, Remedy: "consent", Why: "the cap would be higher", Ceiling: eps(t, "2"), Asked: eps(t, "3")}
 	higher := api.Refusal{Object: "bob", Reason: api.NeedsConsent, Remedy: "consent", Why: "the ceiling would be higher"}
@@ -244,14 +244,14 @@ func (g baseLog) refusedTerms(t *testing.T) map[string]soundAndForged {
 
 // withdrawals are forgeries of requests that withdraw objects. A request about several objects
 // counts them; a request about one object names it.
-func (g baseLog) withdrawals(t *testing.T) map[string]soundAndForged {
+func (bl baseLog) withdrawals(t *testing.T) map[string]soundAndForged {
 	t.Helper()
 	gone := func(edit func(*event.Settled), objects ...string) []event.Change {
 		var changes []event.Change
 		for _, name := range objects {
 			changes = append(changes, &event.Withdrawn{Object: name})
 		}
-		return append(changes, g.end(func(c *event.Settled) { c.Counts[enrollment.Done] = uint64(len(objects)); edit(c) }))
+		return append(changes, bl.end(func(c *event.Settled) { c.Counts[enrollment.Done] = uint64(len(objects)); edit(c) }))
 	}
 	nothing := func(*event.Settled) {}
 	alone := func(c *event.Settled) { c.Alone, c.Object, c.Counts = true, "bob", event.Counts{} }
@@ -266,14 +266,14 @@ func (g baseLog) withdrawals(t *testing.T) map[string]soundAndForged {
 
 // captures are forged captures of a reservation of cid and eve at 0.25, which differ in the objects
 // that they leave out.
-func (g baseLog) captures(t *testing.T) map[string]soundAndForged {
+func (bl baseLog) captures(t *testing.T) map[string]soundAndForged {
 	t.Helper()
 	deal := func(objects, refused, price uint64) event.Deal {
 		d := aSale(t, third, hooli, "0.25", price)
 		d.Objects, d.Refused = objects, refused
 		return d
 	}
-	reserved := withSettled(uint64(len(g.log))+1, []event.Change{
+	reserved := withSettled(uint64(len(bl.log))+1, []event.Change{
 		&event.Reserved{Deal: deal(2, 0, 50), Expires: epoch().Add(200 * time.Hour)},
 		&event.Held{Object: "cid", Sale: third, Price: 25, Policy: 2}, &event.Held{Object: "eve", Sale: third, Price: 25, Policy: 3},
 	})
@@ -288,7 +288,7 @@ func (g baseLog) captures(t *testing.T) map[string]soundAndForged {
 		for _, r := range left {
 			changes = append(changes, &event.ObjectRefused{Question: 1, Refusal: r})
 		}
-		return append(append([]event.Change{}, reserved...), append(changes, g.end(func(c *event.Settled) {
+		return append(append([]event.Change{}, reserved...), append(changes, bl.end(func(c *event.Settled) {
 			c.Sale, c.Refused, c.Counts = third, uint64(len(left)), counts
 		}))...)
 	}
@@ -386,7 +386,7 @@ func TestCapture_ObjectsLeftOut_LogIsSound(t *testing.T) {
 
 // holds are forged reservations above a ceiling or a cap. cid has spent 0.5, of a cap of 2 and a
 // ceiling of 1.5. eve has a share of 0.5 for each buyer.
-func (g baseLog) holds(t *testing.T) map[string]soundAndForged {
+func (bl baseLog) holds(t *testing.T) map[string]soundAndForged {
 	t.Helper()
 	hold := func(name string, question uint32, number uint64, buyer uint32, epsilon string, price uint64, terms uint32) []event.Change {
 		d := aSale(t, number, buyer, epsilon, price)

@@ -29,7 +29,7 @@ type baseLog struct {
 	forgotten map[string]event.Forgotten // likewise
 }
 
-// The objects of the ground:
+// The objects of the base log:
 //
 //	ann, bob  vote, up to ε=0.5 and after 10 hours up to 1; ann has answered at 0.25, both a query at 0.1
 //	ann       smoker, with no policy
@@ -92,8 +92,8 @@ const (
 	third                      = 3          // the number of the next sale
 )
 
-// end settles a request that begins after the ground.
-func (g baseLog) end(edits ...func(*event.Settled)) event.Change {
+// end settles a request that begins after the base log.
+func (bl baseLog) end(edits ...func(*event.Settled)) event.Change {
 	c := &event.Settled{Key: "x", Digest: [32]byte{1}, First: fillFirst, Final: true, Spent: fillSpent}
 	for _, edit := range edits {
 		edit(c)
@@ -191,7 +191,7 @@ type soundAndForged struct {
 	settled       bool          // the changes include the events that settle them
 }
 
-func (g baseLog) sales(t *testing.T) map[string]soundAndForged {
+func (bl baseLog) sales(t *testing.T) map[string]soundAndForged {
 	t.Helper()
 	again, fresh := event.Response{Value: event.Value{Index: 1}, Method: event.MethodResale}, event.Response{Value: event.Value{Index: 1}, Method: event.MethodRaise}
 	draw, resale := event.SaleTally{Draws: 1}, event.SaleTally{Resales: 1}
@@ -204,7 +204,7 @@ func (g baseLog) sales(t *testing.T) map[string]soundAndForged {
 	hold := func(d event.Deal, name string) []event.Change {
 		return []event.Change{&event.Reserved{Deal: d, Expires: epoch().Add(200 * time.Hour)}, &event.Held{Object: name, Sale: third, Price: d.Price, Policy: map[string]uint32{"cid": 2, "eve": 3}[name]}}
 	}
-	first := g.log[indexOf(t, g.log, func(c event.Change) bool { s, ok := c.(*event.Sold); return ok && s.Sale == 1 })].Change.(*event.Sold).Response
+	first := bl.log[indexOf(t, bl.log, func(c event.Change) bool { s, ok := c.(*event.Sold); return ok && s.Sale == 1 })].Change.(*event.Sold).Response
 	again.Value = first.Value
 	settledSale := func(refused uint64, end *event.Settled, left ...event.Change) []event.Change {
 		d := of(acme, "0.5", 0)
@@ -216,7 +216,7 @@ func (g baseLog) sales(t *testing.T) map[string]soundAndForged {
 		return &event.ObjectRefused{Question: 1, Refusal: api.Refusal{Object: name, Reason: api.NotEnrolled, Asked: eps(t, "0.5"), Remedy: "enrolling"}}
 	}
 	ended := func(sale, refused uint64) *event.Settled {
-		return g.end(func(c *event.Settled) { c.Sale, c.Refused, c.Counts = sale, refused, event.Counts{event.Reused: 1} }).(*event.Settled)
+		return bl.end(func(c *event.Settled) { c.Sale, c.Refused, c.Counts = sale, refused, event.Counts{event.Reused: 1} }).(*event.Settled)
 	}
 	reserving := func(number uint64, buyer uint32, price uint64) []event.Change { // cid at 0.75
 		d := aSale(t, number, buyer, "0.75", price)
@@ -337,7 +337,7 @@ func TestApply_CaptureUnlikeReservation_IsRefused(t *testing.T) {
 	}
 }
 
-func (g baseLog) definitions(t *testing.T) map[string]soundAndForged {
+func (bl baseLog) definitions(t *testing.T) map[string]soundAndForged {
 	t.Helper()
 	q := func(number uint32, name string, values ...string) []event.Change {
 		return []event.Change{&event.QuestionDefined{Number: number, Question: api.Question{Name: name, Values: values, Encoding: "direct"}}}
@@ -348,7 +348,7 @@ func (g baseLog) definitions(t *testing.T) map[string]soundAndForged {
 	}
 	b := func(name string) []event.Change { return []event.Change{&event.BuyerNamed{Number: 5, Name: name}} }
 	fixed := policy.Fixed(eps(t, "0.125")).String()
-	bob := g.forgotten["bob"]
+	bob := bl.forgotten["bob"]
 	questions, enrolment := q(3, "hobby", "chess", "go"), in("new", 1, 1, "1")
 	return map[string]soundAndForged{
 		"a question's name twice":    {sound: questions, forged: q(3, "vote", "chess", "go"), why: `question "vote" is defined twice`},
@@ -358,7 +358,7 @@ func (g baseLog) definitions(t *testing.T) map[string]soundAndForged {
 		"a question's name is odd":   {sound: questions, forged: q(3, "hob\x00by", "chess", "go"), why: "control character"},
 		"a value is odd":             {sound: questions, forged: q(3, "hobby", "chess", "g\no"), why: "control character"},
 		"a value is empty":           {sound: questions, forged: q(3, "hobby", "chess", ""), why: "is empty"},
-		"a policy twice":             {sound: []event.Change{&event.PolicyDefined{Number: 4, JSON: fixed}}, forged: []event.Change{&event.PolicyDefined{Number: 4, JSON: g.policy(t, 1)}}, why: "is there already"},
+		"a policy twice":             {sound: []event.Change{&event.PolicyDefined{Number: 4, JSON: fixed}}, forged: []event.Change{&event.PolicyDefined{Number: 4, JSON: bl.policy(t, 1)}}, why: "is there already"},
 		"a policy with a space":      {sound: []event.Change{&event.PolicyDefined{Number: 4, JSON: fixed}}, forged: []event.Change{&event.PolicyDefined{Number: 4, JSON: strings.Replace(fixed, ":", ": ", 1)}}, why: "is not canonical"},
 		"a policy that there is not": {sound: []event.Change{&event.PolicyDefined{Number: 4, JSON: fixed}}, forged: []event.Change{&event.PolicyDefined{Number: 4, JSON: `{"kind":"martian"}`}}, why: "martian"},
 		"a limit that is void": {
@@ -389,14 +389,14 @@ func (g baseLog) definitions(t *testing.T) map[string]soundAndForged {
 	}
 }
 
-// policy returns the JSON of a policy of the ground.
-func (g baseLog) policy(t *testing.T, number uint32) string {
+// policy returns the JSON of a policy in the base log.
+func (bl baseLog) policy(t *testing.T, number uint32) string {
 	t.Helper()
-	i := indexOf(t, g.log, func(c event.Change) bool { p, ok := c.(*event.PolicyDefined); return ok && p.Number == number })
-	return g.log[i].Change.(*event.PolicyDefined).JSON
+	i := indexOf(t, bl.log, func(c event.Change) bool { p, ok := c.(*event.PolicyDefined); return ok && p.Number == number })
+	return bl.log[i].Change.(*event.PolicyDefined).JSON
 }
 
-func (g baseLog) draws(t *testing.T) map[string]soundAndForged {
+func (bl baseLog) draws(t *testing.T) map[string]soundAndForged {
 	t.Helper()
 	raise := func(name string, question uint32, epsilon string) []event.Change {
 		return []event.Change{&event.Released{Object: name, Question: question, Epsilon: eps(t, epsilon), Response: event.Response{Value: event.Value{Index: 1}, Method: event.MethodRaise}}}
@@ -407,7 +407,7 @@ func (g baseLog) draws(t *testing.T) map[string]soundAndForged {
 	bobs := &event.Answered{Question: 1, Query: "winner", Panel: event.PanelOf([]string{"bob"}), Objects: 1, Epsilon: eps(t, "0.1"), Result: event.Result{Output: 1}, Method: event.MethodFresh}
 	with := func(a event.Answered, edit func(*event.Answered)) event.Change { edit(&a); return &a }
 	answer := []event.Change{charge("bob", "0.1"), bobs}
-	former := *g.log[indexOf(t, g.log, func(c event.Change) bool { return c.Kind() == event.KindAnswered })].Change.(*event.Answered)
+	former := *bl.log[indexOf(t, bl.log, func(c event.Change) bool { return c.Kind() == event.KindAnswered })].Change.(*event.Answered)
 	lower := func(edit func(*event.Answered)) []event.Change {
 		return []event.Change{with(former, func(a *event.Answered) {
 			a.Epsilon, a.Method, a.Base = eps(t, "0.05"), event.MethodDegrade, fillBase
@@ -438,9 +438,9 @@ func (g baseLog) draws(t *testing.T) map[string]soundAndForged {
 			changes = append(changes, &event.ObjectRefused{Question: 1, Refusal: api.Refusal{Object: name, Reason: api.NotEnrolled, Asked: eps(t, "0.1"), Remedy: "enrolling"}})
 		}
 		end := func(c *event.Settled) {
-			c.Counts[event.Drawn], c.Answer, c.Refused = 1, uint64(len(g.log))+3, uint64(len(refused))
+			c.Counts[event.Drawn], c.Answer, c.Refused = 1, uint64(len(bl.log))+3, uint64(len(refused))
 		}
-		return append(changes, g.end(end))
+		return append(changes, bl.end(end))
 	}
 	leaving := partly(three, "zoe")
 	return map[string]soundAndForged{
@@ -452,7 +452,7 @@ func (g baseLog) draws(t *testing.T) map[string]soundAndForged {
 		"left out, and it is whole":      {sound: leaving, forged: partly(event.PanelOf([]string{"ann", "bob", "zoe"}), "zoe"), why: "who was charged for the answer and who was refused"},
 		"one charged for all":            {sound: both, forged: []event.Change{both[1], both[1], both[2]}, why: `"bob" is charged after "bob"`},
 		"charged out of order":           {sound: both, forged: []event.Change{both[1], both[0], both[2]}, why: `"ann" is charged after "bob"`},
-		"the former answer is another's": {sound: leaving, forged: append(leaving[:len(leaving)-1:len(leaving)-1], g.end(func(c *event.Settled) { c.Counts[event.Drawn], c.Answer, c.Refused = 1, uint64(len(g.log)), 1 })), why: "settles the answer of event"},
+		"the former answer is another's": {sound: leaving, forged: append(leaving[:len(leaving)-1:len(leaving)-1], bl.end(func(c *event.Settled) { c.Counts[event.Drawn], c.Answer, c.Refused = 1, uint64(len(bl.log)), 1 })), why: "settles the answer of event"},
 		"released above the ceiling":     {sound: raise("ann", 1, "0.4"), forged: raise("ann", 1, "0.400000001"), why: "above the ceiling of 0.5"}, // 0.1 was for the answer
 		"released ahead of time":         {sound: raise("ann", 1, "0.4"), forged: raise("ann", 1, "0.9"), why: "above the ceiling of 0.5", after: 10*time.Hour - 1},
 		"released above a later one":     {sound: raise("ann", 1, "0.9"), forged: raise("ann", 1, "0.900000001"), why: "above the ceiling of 1", after: 10 * time.Hour},
@@ -512,7 +512,7 @@ func (g baseLog) draws(t *testing.T) map[string]soundAndForged {
 	}
 }
 
-func (g baseLog) requests(t *testing.T) map[string]soundAndForged {
+func (bl baseLog) requests(t *testing.T) map[string]soundAndForged {
 	t.Helper()
 	left := func(names ...string) (all []event.Change) {
 		for _, name := range names {
@@ -520,18 +520,18 @@ func (g baseLog) requests(t *testing.T) map[string]soundAndForged {
 		}
 		return all
 	}
-	refused := func(n uint64) event.Change { return g.end(func(c *event.Settled) { c.Refused = n }) }
-	next := uint64(len(g.log)) + 1
-	answer := uint64(indexOf(t, g.log, func(c event.Change) bool { return c.Kind() == event.KindAnswered })) + 1
+	refused := func(n uint64) event.Change { return bl.end(func(c *event.Settled) { c.Refused = n }) }
+	next := uint64(len(bl.log)) + 1
+	answer := uint64(indexOf(t, bl.log, func(c event.Change) bool { return c.Kind() == event.KindAnswered })) + 1
 	again := func(ev uint64) event.Change {
-		return g.end(func(c *event.Settled) { c.Answer, c.Counts = ev, event.Counts{event.Reused: 1} })
+		return bl.end(func(c *event.Settled) { c.Answer, c.Counts = ev, event.Counts{event.Reused: 1} })
 	}
 	raise := func(name string) event.Change {
 		return &event.Released{Object: name, Question: 1, Epsilon: eps(t, "0.3"), Response: event.Response{Value: event.Value{Index: 1}, Method: event.MethodRaise}}
 	}
 	nothing := func(*event.Settled) {}
 	settledWith := func(edit func(*event.Settled)) []event.Change {
-		return []event.Change{raise("bob"), g.end(func(c *event.Settled) { c.Counts[event.Drawn] = 1; edit(c) })}
+		return []event.Change{raise("bob"), bl.end(func(c *event.Settled) { c.Counts[event.Drawn] = 1; edit(c) })}
 	}
 	swept := func(one event.SweptCount, counts event.Counts) []event.Change {
 		return settledWith(func(c *event.Settled) { c.Swept, c.Counts = []event.SweptCount{one}, counts })
@@ -541,7 +541,7 @@ func (g baseLog) requests(t *testing.T) map[string]soundAndForged {
 		return settledWith(func(c *event.Settled) { c.Final, c.Done = false, done })
 	}
 	later := func(done uint64) []event.Change {
-		return append(left("zoe"), g.end(func(c *event.Settled) { c.Final, c.Refused, c.Done = false, 1, done }))
+		return append(left("zoe"), bl.end(func(c *event.Settled) { c.Final, c.Refused, c.Done = false, 1, done }))
 	}
 	return map[string]soundAndForged{
 		"a million raised":    {sound: settledWith(nothing), forged: settledWith(func(c *event.Settled) { c.Counts[event.Drawn] = 1_000_000 }), why: "counts [1000000 0 0]"},
@@ -566,32 +566,32 @@ func (g baseLog) requests(t *testing.T) map[string]soundAndForged {
 		"refused, and then something": {sound: append([]event.Change{&event.Withdrawn{Object: "bob"}}, append(left("zoe"), refused(1))...), forged: append(left("zoe"), &event.Withdrawn{Object: "bob"}, refused(1)), why: "1 objects are refused by no request"},
 		"a name that cannot be":       {sound: append(left("new"), refused(1)), forged: append(left("ne\nw"), refused(1)), why: "control character"},
 		"no object is refused":        {sound: append(left("new"), refused(1)), forged: append(left(""), refused(1)), why: "is empty"},
-		"begun by no event":           {sound: []event.Change{g.end()}, forged: []event.Change{g.end(func(c *event.Settled) { c.First = 0 })}, why: "begun by event 0"},
-		"begun after its end":         {sound: []event.Change{g.end()}, forged: []event.Change{g.end(func(c *event.Settled) { c.First = next + 1 })}, why: "begun by event"},
+		"begun by no event":           {sound: []event.Change{bl.end()}, forged: []event.Change{bl.end(func(c *event.Settled) { c.First = 0 })}, why: "begun by event 0"},
+		"begun after its end":         {sound: []event.Change{bl.end()}, forged: []event.Change{bl.end(func(c *event.Settled) { c.First = next + 1 })}, why: "begun by event"},
 		"answered after its end":      {sound: []event.Change{again(answer)}, forged: []event.Change{again(next)}, why: "settles the answer of event"},
 		"answered by something else":  {sound: []event.Change{again(answer)}, forged: []event.Change{again(answer - 1)}, why: "which is none"},
-		"answered, and none counted":  {sound: []event.Change{again(answer)}, forged: []event.Change{g.end(func(c *event.Settled) { c.Answer = answer })}, why: "counts [0 0 0]"},
-		"answered again, and drawn":   {sound: []event.Change{again(answer)}, forged: []event.Change{g.end(func(c *event.Settled) { c.Answer, c.Counts = answer, event.Counts{event.Drawn: 1} })}, why: "counts [1 0 0]"},
-		"answered again, without zoe": {sound: []event.Change{again(answer)}, forged: append(left("zoe"), g.end(func(c *event.Settled) { c.Answer, c.Counts, c.Refused = answer, event.Counts{event.Reused: 1}, 1 })), why: "left out 0, or others"},
-		"at an end, and not":          {sound: []event.Change{g.end(func(c *event.Settled) { c.Final, c.Object = false, "ann" })}, forged: []event.Change{g.end(func(c *event.Settled) { c.Object = "ann" })}, why: "settled as one that it is not"},
-		"ends with an odd name":       {sound: []event.Change{g.end(func(c *event.Settled) { c.Final, c.Object = false, "fay" })}, forged: []event.Change{g.end(func(c *event.Settled) { c.Final, c.Object = false, "\t" })}, why: "cannot end with"},
-		"done twice":                  {sound: []event.Change{g.end(func(c *event.Settled) { c.Final, c.Object = false, "ann" }), g.end()}, forged: []event.Change{g.end(), g.end()}, why: `request "x" is settled twice`},
-		"a part of other objects":     {sound: []event.Change{g.end(func(c *event.Settled) { c.Final, c.Object = false, "ann" }), g.end()}, forged: []event.Change{g.end(func(c *event.Settled) { c.Final, c.Object = false, "ann" }), g.end(func(c *event.Settled) { c.Through = 1 })}, why: "of objects up to event 1"},
+		"answered, and none counted":  {sound: []event.Change{again(answer)}, forged: []event.Change{bl.end(func(c *event.Settled) { c.Answer = answer })}, why: "counts [0 0 0]"},
+		"answered again, and drawn":   {sound: []event.Change{again(answer)}, forged: []event.Change{bl.end(func(c *event.Settled) { c.Answer, c.Counts = answer, event.Counts{event.Drawn: 1} })}, why: "counts [1 0 0]"},
+		"answered again, without zoe": {sound: []event.Change{again(answer)}, forged: append(left("zoe"), bl.end(func(c *event.Settled) { c.Answer, c.Counts, c.Refused = answer, event.Counts{event.Reused: 1}, 1 })), why: "left out 0, or others"},
+		"at an end, and not":          {sound: []event.Change{bl.end(func(c *event.Settled) { c.Final, c.Object = false, "ann" })}, forged: []event.Change{bl.end(func(c *event.Settled) { c.Object = "ann" })}, why: "settled as one that it is not"},
+		"ends with an odd name":       {sound: []event.Change{bl.end(func(c *event.Settled) { c.Final, c.Object = false, "fay" })}, forged: []event.Change{bl.end(func(c *event.Settled) { c.Final, c.Object = false, "\t" })}, why: "cannot end with"},
+		"done twice":                  {sound: []event.Change{bl.end(func(c *event.Settled) { c.Final, c.Object = false, "ann" }), bl.end()}, forged: []event.Change{bl.end(), bl.end()}, why: `request "x" is settled twice`},
+		"a part of other objects":     {sound: []event.Change{bl.end(func(c *event.Settled) { c.Final, c.Object = false, "ann" }), bl.end()}, forged: []event.Change{bl.end(func(c *event.Settled) { c.Final, c.Object = false, "ann" }), bl.end(func(c *event.Settled) { c.Through = 1 })}, why: "of objects up to event 1"},
 		"a part without progress":     {sound: append(part(1), later(2)...), forged: append(part(1), later(1)...), why: "has dealt with 1 objects, with 1 of them before and 1 now"},
-		"a part of another":           {sound: []event.Change{g.end(func(c *event.Settled) { c.Final, c.Object = false, "ann" }), g.end()}, forged: []event.Change{g.end(func(c *event.Settled) { c.Final, c.Object = false, "ann" }), g.end(func(c *event.Settled) { c.Digest[0]++ })}, why: `request "x" is settled twice`},
+		"a part of another":           {sound: []event.Change{bl.end(func(c *event.Settled) { c.Final, c.Object = false, "ann" }), bl.end()}, forged: []event.Change{bl.end(func(c *event.Settled) { c.Final, c.Object = false, "ann" }), bl.end(func(c *event.Settled) { c.Digest[0]++ })}, why: `request "x" is settled twice`},
 	}
 }
 
-func (g baseLog) lastEvents(t *testing.T) map[string]soundAndForged {
+func (bl baseLog) lastEvents(t *testing.T) map[string]soundAndForged {
 	t.Helper()
-	ann, zoe := g.forgotten["ann"], g.forgotten["zoe"]
+	ann, zoe := bl.forgotten["ann"], bl.forgotten["zoe"]
 	forgets := func(c event.Forgotten, edit func(*event.Forgotten)) []event.Change {
 		c.Chains = slices.Clone(c.Chains)
 		edit(&c)
 		return []event.Change{&c}
 	}
 	states := func(name string, edit func(*event.Stated)) []event.Change {
-		c := g.stated[name]
+		c := bl.stated[name]
 		c.Events = slices.Clone(c.Events)
 		edit(&c)
 		return []event.Change{&c}
@@ -610,7 +610,7 @@ func (g baseLog) lastEvents(t *testing.T) map[string]soundAndForged {
 		"forgotten with a lower sum":  {sound: all, forged: forgets(ann, func(c *event.Forgotten) { c.Spent = state.Minus(c.Spent, one) }), why: "what it has not spent"},
 		"forgotten with a higher sum": {sound: all, forged: forgets(ann, func(c *event.Forgotten) { c.Spent = state.Plus(c.Spent, one) }), why: "what it has not spent"},
 		"forgotten with earnings":     {sound: all, forged: forgets(ann, func(c *event.Forgotten) { c.Earned++ }), why: "events are forgotten"},
-		"forgotten without earnings":  {sound: forgets(g.forgotten["cid"], func(*event.Forgotten) {}), forged: forgets(g.forgotten["cid"], func(c *event.Forgotten) { c.Earned-- }), why: "events are forgotten"},
+		"forgotten without earnings":  {sound: forgets(bl.forgotten["cid"], func(*event.Forgotten) {}), forged: forgets(bl.forgotten["cid"], func(c *event.Forgotten) { c.Earned-- }), why: "events are forgotten"},
 		"a chain has spent less": {sound: all, forged: forgets(ann, func(c *event.Forgotten) {
 			c.Chains[0].Spent, c.Spent = state.Minus(c.Chains[0].Spent, one), state.Minus(c.Spent, one)
 		}), why: "has not spent"},
@@ -626,7 +626,7 @@ func (g baseLog) lastEvents(t *testing.T) map[string]soundAndForged {
 		"a chain left out":              {sound: all, forged: forgets(ann, func(c *event.Forgotten) { c.Chains = c.Chains[:1] }), why: "what it has not spent"},
 		"chains out of order":           {sound: all, forged: forgets(ann, func(c *event.Forgotten) { slices.Reverse(c.Chains) }), why: "leaves a chain of question 1"},
 		"a chain twice":                 {sound: all, forged: forgets(ann, func(c *event.Forgotten) { c.Chains[1] = event.Remnant{Question: 1, Policy: 1, Spent: eps(t, "0")} }), why: "leaves a chain of question 1"},
-		"a chain that there is not":     {sound: forgets(g.forgotten["bob"], func(*event.Forgotten) {}), forged: forgets(g.forgotten["bob"], func(c *event.Forgotten) { c.Chains = append(c.Chains, event.Remnant{Question: 2}) }), why: "has not spent"},
+		"a chain that there is not":     {sound: forgets(bl.forgotten["bob"], func(*event.Forgotten) {}), forged: forgets(bl.forgotten["bob"], func(c *event.Forgotten) { c.Chains = append(c.Chains, event.Remnant{Question: 2}) }), why: "has not spent"},
 		"a stranger with a cap":         {sound: stranger, forged: forgets(zoe, func(c *event.Forgotten) { c.Cap = one }), why: "leaves behind what it cannot have"},
 		"a stranger with earnings":      {sound: stranger, forged: forgets(zoe, func(c *event.Forgotten) { c.Earned = 1 }), why: "leaves behind what it cannot have"},
 		"a stranger with a chain":       {sound: stranger, forged: forgets(zoe, func(c *event.Forgotten) { c.Cap, c.Chains = one, []event.Remnant{{Question: 1}} }), why: "has not spent"},
@@ -646,9 +646,9 @@ func (g baseLog) lastEvents(t *testing.T) map[string]soundAndForged {
 		"stated, but one event":             {sound: whole, forged: states("ann", func(c *event.Stated) { c.Events = c.Events[1:] }), why: "leaves something out"},
 		"stated, but the last":              {sound: whole, forged: states("ann", func(c *event.Stated) { c.Events = c.Events[:len(c.Events)-1] }), why: "leaves something out"},
 		"stated, and one more":              {sound: whole, forged: states("ann", func(c *event.Stated) { c.Events = append([]uint64{1}, c.Events...) }), why: "leaves something out"},
-		"stated, and itself":                {sound: whole, forged: states("ann", func(c *event.Stated) { c.Events = append(c.Events, uint64(len(g.log))+1) }), why: "leaves something out"},
+		"stated, and itself":                {sound: whole, forged: states("ann", func(c *event.Stated) { c.Events = append(c.Events, uint64(len(bl.log))+1) }), why: "leaves something out"},
 		"stated of another":                 {sound: whole, forged: states("ann", func(c *event.Stated) { c.Object = "bob" }), why: "leaves something out"},
-		"stated with another's events":      {sound: whole, forged: states("ann", func(c *event.Stated) { c.Events = g.stated["bob"].Events }), why: "leaves something out"},
+		"stated with another's events":      {sound: whole, forged: states("ann", func(c *event.Stated) { c.Events = bl.stated["bob"].Events }), why: "leaves something out"},
 		"stated out of order":               {sound: whole, forged: states("ann", func(c *event.Stated) { slices.Reverse(c.Events) }), why: "leaves something out"},
 		"stated of a stranger":              {sound: whole, forged: states("ann", func(c *event.Stated) { *c = event.Stated{Object: "zoe"} }), why: "which is not there"},
 		"stated with less spent":            {sound: whole, forged: states("ann", func(c *event.Stated) { c.Spent = state.Minus(c.Spent, one) }), why: "leaves something out"},
@@ -656,8 +656,8 @@ func (g baseLog) lastEvents(t *testing.T) map[string]soundAndForged {
 		"stated with less earned":           {sound: states("cid", func(*event.Stated) {}), forged: states("cid", func(c *event.Stated) { c.Earned-- }), why: "leaves something out"},
 		"stated as forgotten":               {sound: whole, forged: states("ann", func(c *event.Stated) { c.Forgotten = 1 }), why: "leaves something out"},
 		"stated twice, without the former":  {sound: whole, forged: append(slices.Clone(whole), whole...), why: "leaves something out"},
-		"stated after all was forgotten":    {sound: append(slices.Clone(all), states("ann", func(c *event.Stated) { c.Events, c.Forgotten = nil, uint64(len(g.log))+1 })...), forged: append(slices.Clone(all), whole...), why: "leaves something out"},
-		"stated, but that it was forgotten": {sound: append(slices.Clone(all), states("ann", func(c *event.Stated) { c.Events, c.Forgotten = nil, uint64(len(g.log))+1 })...), forged: append(slices.Clone(all), states("ann", func(c *event.Stated) { c.Events = nil })...), why: "leaves something out"},
+		"stated after all was forgotten":    {sound: append(slices.Clone(all), states("ann", func(c *event.Stated) { c.Events, c.Forgotten = nil, uint64(len(bl.log))+1 })...), forged: append(slices.Clone(all), whole...), why: "leaves something out"},
+		"stated, but that it was forgotten": {sound: append(slices.Clone(all), states("ann", func(c *event.Stated) { c.Events, c.Forgotten = nil, uint64(len(bl.log))+1 })...), forged: append(slices.Clone(all), states("ann", func(c *event.Stated) { c.Events = nil })...), why: "leaves something out"},
 	}
 	return out
 }
@@ -672,17 +672,17 @@ func TestApply_ForgedEvents_AreRefused(t *testing.T) {
 	}
 }
 
-// wantRefused checks that a forgery cannot be appended to the ground, and that the sound events it
-// was made from can.
-func (g baseLog) wantRefused(t *testing.T, one soundAndForged) {
+// wantRefused checks that a forgery cannot be appended to the base log, and that the sound events
+// it was made from can.
+func (bl baseLog) wantRefused(t *testing.T, one soundAndForged) {
 	t.Helper()
 	follow := func(changes []event.Change, after time.Duration) error {
 		if !one.settled {
-			changes = withSettled(uint64(len(g.log))+1, changes)
+			changes = withSettled(uint64(len(bl.log))+1, changes)
 		}
-		log := followedBy(changes...)(slices.Clone(g.log))
-		for i := range log[len(g.log):] {
-			log[len(g.log)+i].Time = epoch().Add(after)
+		log := followedBy(changes...)(slices.Clone(bl.log))
+		for i := range log[len(bl.log):] {
+			log[len(bl.log)+i].Time = epoch().Add(after)
 		}
 		return replayWhole(&kv.Memory{}, log)
 	}

@@ -36,7 +36,7 @@ func receiptOf(t testing.TB, l *Ledger, sale uint64) evidence.Receipt {
 	return check.Value(l.Receipt(t.Context(), sale))(t)
 }
 
-// shop is an office that has sold the votes of three people, to two buyers, in every way.
+// shop is an issuer that has sold the votes of three people, to two buyers, in every way.
 func shop(t testing.TB) *issuer {
 	t.Helper()
 	o := newIssuer(t, 1)

@@ -37,7 +37,7 @@ func statementOf(t testing.TB, l *Ledger, key, object string) evidence.Statement
 	return check.Value(l.Statement(t.Context(), api.ObjectRequest{Key: key, Object: object}))(t)
 }
 
-// life is an office in which ann has done whatever an object can do, once each.
+// life is an issuer in which ann has done whatever an object can do, once each.
 func life(t testing.TB) *issuer {
 	t.Helper()
 	o := newIssuer(t, 1)

@@ -21,10 +21,10 @@ import (
 	"github.com/sluicedp/sluice/policy"
 )
 
-// bindings are forgeries of what ties chains to their truths, on a ground with a truth key: there
+// bindings are forgeries of what ties chains to their truths, on a base log with a truth key: there
 // ann and bob are bound by an answer in question 1, and cid by a sale, and ann is not in question
 // 2.
-func (g baseLog) bindings(t *testing.T) map[string]soundAndForged {
+func (bl baseLog) bindings(t *testing.T) map[string]soundAndForged {
 	t.Helper()
 	binding := func(name string, question uint32) event.Change {
 		return &event.TruthBound{Object: name, Question: question, Tag: event.Tag{1}}
@@ -63,7 +63,7 @@ func (g baseLog) bindings(t *testing.T) map[string]soundAndForged {
 	}
 	two := append([]event.Change{enrolment(t, "gil", 1, "2")}, binding("fay", 1), binding("gil", 1))
 	both := append([]event.Change{enrolment(t, "gil", 3, "2")}, binding("eve", 1), binding("gil", 1))
-	bob := g.forgotten["bob"]
+	bob := bl.forgotten["bob"]
 	back := []event.Change{&bob, &event.Enrolled{Object: "bob", Question: 1, Policy: 1, Noise: 0, Cap: eps(t, "2")}}
 	return map[string]soundAndForged{
 		"bound twice":             {sound: drawn, forged: []event.Change{binding("ann", 1)}, why: "a second time"},
