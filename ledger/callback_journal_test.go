@@ -77,7 +77,7 @@ func (j hookedJournal) Head(ctx context.Context) (journal.Head, error) { return 
 
 // hookedHosts are a ledger and its standby; one of the two has a journal with hooks.
 type hookedHosts struct {
-	*couple
+	*hostPair
 	hooks   map[string]*hook
 	log     *journalLog
 	options Options // of the host with the hooks
@@ -88,7 +88,7 @@ type hookedHosts struct {
 // newHookedHosts puts the hooks on the standby, or else on the leader.
 func newHookedHosts(t *testing.T, standby bool) *hookedHosts {
 	t.Helper()
-	h := &hookedHosts{couple: newCouple(t, crowd(9)...), hooks: map[string]*hook{}, log: &journalLog{}}
+	h := &hookedHosts{hostPair: newHostPair(t, crowd(9)...), hooks: map[string]*hook{}, log: &journalLog{}}
 	for _, name := range journalMethods() {
 		h.hooks[name] = &hook{}
 	}
@@ -100,7 +100,7 @@ func newHookedHosts(t *testing.T, standby bool) *hookedHosts {
 		must(t, check.Err(h.a.Backup(t.Context(), h.path, nil)))
 		closed(t, h.a)
 	}
-	h.options = h.couple.options(host)
+	h.options = h.hostPair.options(host)
 	find := h.options.Journal
 	h.options.Logger = zerolog.New(h.log)
 	h.options.Journal = func(ctx context.Context, w journal.Wanted) (journal.Journal, error) {

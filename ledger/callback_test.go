@@ -483,7 +483,7 @@ func TestOpen_CallbackPanics_ReleasesFileAndJournal(t *testing.T) {
 }
 
 func TestTakeOver_CallbackPanics_ReleasesFileAndJournal(t *testing.T) {
-	c := newCouple(t, "ann")
+	c := newHostPair(t, "ann")
 	o, take := c.options("b"), &hook{}
 	o.NoiseKey = api.NoiseKeys{Key: func(string) ([]byte, error) { return nil, nil }}
 	o.Now = func() time.Time {

@@ -165,20 +165,20 @@ func everyCall(t *testing.T, l *Ledger) map[string]func() error {
 func everyCallWith(ctx context.Context, t *testing.T, l *Ledger) map[string]func() error {
 	raised, order := raiseOf(t, "R", "0.25"), purchase(t, "s", "acme", "0.25", "ann")
 	return map[string]func() error{
-		"Release":        callOf(ctx, l.Release, releaseOf(t, "r", "ann", "0.25")),
-		"Raise":          callOf(ctx, l.Raise, raised),
+		"Release":        callWith(ctx, l.Release, releaseOf(t, "r", "ann", "0.25")),
+		"Raise":          callWith(ctx, l.Raise, raised),
 		"DefineQuestion": func() error { return l.DefineQuestion(ctx, "d", smoker()) },
-		"Enroll":         callOf(ctx, l.Enroll, api.EnrollRequest{Key: "e", Question: "vote", Objects: []string{"bob"}, Cap: boundless()}),
-		"Answer":         callOf(ctx, l.Answer, answerRequest(t, "a", "majority:yes", "0.25", ballots("ann"), "ann")),
-		"QuoteAnswer":    callOf(ctx, l.QuoteAnswer, answerRequest(t, "", "majority:yes", "0.25", nil, "ann")),
-		"Sell":           callOf(ctx, l.Sell, order),
-		"Quote":          callOf(ctx, l.Quote, order.Order),
-		"Reserve":        callOf(ctx, l.Reserve, api.ReserveRequest{Key: "h", Order: order.Order, For: time.Hour}),
-		"Commit":         callOf(ctx, l.Capture, api.CaptureRequest{Key: "c", Reservation: 1, Truth: sameTruth("yes")}),
+		"Enroll":         callWith(ctx, l.Enroll, api.EnrollRequest{Key: "e", Question: "vote", Objects: []string{"bob"}, Cap: boundless()}),
+		"Answer":         callWith(ctx, l.Answer, answerRequest(t, "a", "majority:yes", "0.25", ballots("ann"), "ann")),
+		"QuoteAnswer":    callWith(ctx, l.QuoteAnswer, answerRequest(t, "", "majority:yes", "0.25", nil, "ann")),
+		"Sell":           callWith(ctx, l.Sell, order),
+		"Quote":          callWith(ctx, l.Quote, order.Order),
+		"Reserve":        callWith(ctx, l.Reserve, api.ReserveRequest{Key: "h", Order: order.Order, For: time.Hour}),
+		"Commit":         callWith(ctx, l.Capture, api.CaptureRequest{Key: "c", Reservation: 1, Truth: sameTruth("yes")}),
 		"Cancel":         func() error { return l.Cancel(ctx, "x", 1) },
 		"Withdraw":       func() error { return l.Withdraw(ctx, api.ObjectRequest{Key: "w", Object: "ann"}) },
 		"Forget":         func() error { return l.Forget(ctx, api.ObjectRequest{Key: "f", Object: "ann"}) },
-		"Head":           callOf(ctx, l.Head, 0),
+		"Head":           callWith(ctx, l.Head, 0),
 		"Consistency":    func() error { return check.Err(l.Consistency(ctx, 1, 2)) },
 		"Checkpoint": func() error {
 			if _, err := l.Checkpoint(ctx); !errors.Is(err, api.ErrNoSigner) { // the last check, after the one for a closed ledger
@@ -186,23 +186,23 @@ func everyCallWith(ctx context.Context, t *testing.T, l *Ledger) map[string]func
 			}
 			return nil
 		},
-		"Verify":     callOf(ctx, l.Verify, api.VerifyRequest{}),
-		"Advance":    callOf(ctx, l.Advance, api.AdvanceRequest{Key: "day", Truth: sameTruth("yes")}),
+		"Verify":     callWith(ctx, l.Verify, api.VerifyRequest{}),
+		"Advance":    callWith(ctx, l.Advance, api.AdvanceRequest{Key: "day", Truth: sameTruth("yes")}),
 		"Sale":       func() error { return unlessUnknown(check.Err(l.Sale(ctx, 1))) },
 		"Sales":      func() error { return firstError(l.Sales(ctx, "")) },
 		"Deliveries": func() error { return unlessUnknown(firstError(l.Deliveries(ctx, 1))) },
 		"Buyers":     func() error { return check.Err(api.Collect(l.Buyers(ctx))) },
-		"Object":     callOf(ctx, l.Object, "ann"),
+		"Object":     callWith(ctx, l.Object, "ann"),
 		"Stats":      func() error { return check.Err(l.Stats(ctx)) },
 		"Questions":  func() error { return check.Err(api.Collect(l.Questions(ctx))) },
-		"Estimate":   callOf(ctx, l.Estimate, api.EstimateRequest{Question: "vote"}),
+		"Estimate":   callWith(ctx, l.Estimate, api.EstimateRequest{Question: "vote"}),
 		"Events":     func() error { return firstError(l.Events(ctx, 1)) },
 		"Responses":  func() error { return firstError(l.Responses(ctx, "vote", eps(t, "0.5"))) },
 	}
 }
 
-// callOf returns a call of a method with a request.
-func callOf[R, V any](ctx context.Context, method func(context.Context, R) (V, error), request R) func() error {
+// callWith returns a call of a method with a request.
+func callWith[R, V any](ctx context.Context, method func(context.Context, R) (V, error), request R) func() error {
 	return func() error { return check.Err(method(ctx, request)) }
 }
 

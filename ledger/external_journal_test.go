@@ -337,7 +337,7 @@ func (h heldFollower) Await(ctx context.Context, after journal.Position) error {
 // Health of each of two hosts reports its role, the leader and its term, and how many events it
 // lacks. This holds after a takeover, too.
 func TestHealth_TwoHosts_ReportsLeaderTermAndLag(t *testing.T) {
-	c := newCouple(t, "ann", "bea")
+	c := newHostPair(t, "ann", "bea")
 	free := make(chan struct{})
 	o := c.options("b")
 	o.Journal = func(ctx context.Context, w journal.Wanted) (journal.Journal, error) {
@@ -365,7 +365,7 @@ func TestHealth_TwoHosts_ReportsLeaderTermAndLag(t *testing.T) {
 // A leader that was replaced by a takeover stops when its health is requested, without a commit,
 // and serves no old state.
 func TestHealth_TakenOver_StopsLedgerWithoutCommit(t *testing.T) {
-	c := newCouple(t, "ann")
+	c := newHostPair(t, "ann")
 	next := check.Value(c.follows().TakeOver(t.Context()))(t)
 	t.Cleanup(func() { _ = next.Close() })
 	stats(t, c.a) // it does not know yet
@@ -383,7 +383,7 @@ func TestHealth_TakenOver_StopsLedgerWithoutCommit(t *testing.T) {
 // If the journal does not answer, Health waits for about a second and reports the host as unknown.
 // The ledger goes on.
 func TestHealth_JournalHangs_ReportsUnknownHost(t *testing.T) {
-	c := newCouple(t, "ann")
+	c := newHostPair(t, "ann")
 	c.journal.Inject(func(ctx context.Context, call journaltest.Call) error {
 		if call.Method != "Head" {
 			return nil
