@@ -430,7 +430,7 @@ func TestFreshReleases_Repeated_UseNewKeyAndHigherEpsilon(t *testing.T) {
 		}
 		keys[r.Key], people[r.Object] = true, r.Epsilon
 	}
-	check.That(t, len(people) == 10, "releases of %d objects", len(people))
+	check.That(t, len(people) == 10, "got releases of %d objects, want 10", len(people))
 }
 
 // burst has the times of requests by many callers.

@@ -170,15 +170,15 @@ func (m *randomMarket) check(buyer string, names []string) {
 	for _, at := range got.Levels {
 		can, price, refused := m.expected(buyer, names, at.Epsilon)
 		check.That(m, at.Can == can && at.Price == price && at.Later <= uint64(len(refused)) && at.From.IsZero() == (at.Later == 0),
-			"%q, %d people at ε=%s: %+v; tried: %d, for %d, %v", buyer, len(names), at.Epsilon, at, can, price, refused)
+			"%q, %d objects at ε=%s: the budget is %+v; an order gives %d objects for %d, refused %v", buyer, len(names), at.Epsilon, at, can, price, refused)
 	}
 	_, _, refused := m.expected(buyer, names, got.Levels[len(got.Levels)-1].Epsilon)
 	want := sumRefusals(refused)
-	check.That(m, sameSums(got.Refused, want), "%q: refused are %+v, not %+v", buyer, got.Refused, want)
+	check.That(m, sameSums(got.Refused, want), "%q: the budget refuses %+v, an order %+v", buyer, got.Refused, want)
 	for nano := int64(1); nano <= 30; nano++ {
 		at := check.Value(privacy.EpsilonFromNano(nano * 100_000_000))(m.T)
 		if _, _, refused := m.expected(buyer, names, at); len(refused) == 0 && got.Largest.Less(at) && m.isOffered(buyer, names, at) || len(refused) > 0 && got.Largest == at {
-			m.Errorf("%q: the largest ε is %s, and at %s are refused %v", buyer, got.Largest, at, refused)
+			m.Errorf("%q: the budget's largest ε is %s, and at %s an order refuses %v", buyer, got.Largest, at, refused)
 		}
 	}
 	m.checkCached(api.BudgetRequest{Question: "vote", Buyer: buyer, Objects: names, Epsilons: levels})
@@ -263,11 +263,11 @@ func (m *randomMarket) checkTime(buyer, name string) {
 	if at.Later > 0 {
 		m.now = at.From
 		if can, _, refused := m.expected(buyer, names, at.Epsilon); can == 0 {
-			m.Errorf("%q of %s: ε=%s is to be possible from %v, and is refused: %v", buyer, name, at.Epsilon, at.From, refused)
+			m.Errorf("%q of %s: the budget says that ε=%s is possible from %v, and it is refused: %v", buyer, name, at.Epsilon, at.From, refused)
 		}
 		m.now = at.From.Add(-1)
 		if can, _, _ := m.expected(buyer, names, at.Epsilon); can > 0 && !m.hasHold(name) {
-			m.Errorf("%q of %s: ε=%s is possible before %v", buyer, name, at.Epsilon, at.From)
+			m.Errorf("%q of %s: ε=%s is possible before the time that the budget gives, %v", buyer, name, at.Epsilon, at.From)
 		}
 	}
 	m.now = present
@@ -385,7 +385,7 @@ func TestBudget_SaleNotOpenYet_ExcludesFullLevels(t *testing.T) {
 			got := check.Value(l.Budget(t.Context(), api.BudgetRequest{Question: "vote", Buyer: "zeta", Objects: []string{"ann"}, Epsilons: asked}))(t)
 			last := want[len(asked)-1]
 			if fmt.Sprint(got.Levels) != fmt.Sprint(want[:len(asked)]) || got.Refused[0].Reason != api.SaleClosed || !got.Refused[0].From.Equal(last.From) {
-				t.Errorf("key lost: %v, the budget is %+v, want %+v", lost, got, want[:len(asked)])
+				t.Errorf("noise key lost: %v: the budget is %+v, want %+v", lost, got, want[:len(asked)])
 			}
 		}
 	}
@@ -527,7 +527,7 @@ func TestBudgetCache_ReservationEndsOrCeilingRises_Expires(t *testing.T) {
 		now = now.Add(time.Hour)
 		got := check.Value(l.Budget(t.Context(), r))(t)
 		check.That(t, before.Largest != eps(t, "1") && got.Largest == eps(t, "1"),
-			"%s: first the largest ε is %s, and then %s", c.name, before.Largest, got.Largest)
+			"%s: the largest ε is %s, and %s an hour later; want less than 1, and 1", c.name, before.Largest, got.Largest)
 	}
 }
 
@@ -590,7 +590,7 @@ func (m *randomMarket) tryInstead(r randomMarketRequest, untold string) (instead
 	check.Need(m, possible != nil, "%s: the refusal does not say what is possible instead: %v", r.name, refused)
 	top := possible.Levels[len(possible.Levels)-1]
 	check.That(m, top.Epsilon == asked && possible.Objects != 0 && top.Can != possible.Objects,
-		"%s at ε=%s is refused, and possible is %+v", r.name, asked, possible)
+		"%s at ε=%s is refused, but the refusal says that this is possible: %+v", r.name, asked, possible)
 	closing := epoch().AddDate(0, 0, 10) // some sell no more then
 	later := untold == "" && top.Later > 0 && top.Can+top.Later == possible.Objects && top.From.Before(closing)
 	// If budgets were exceeded, true values were not requested: then a missing one may be found
@@ -605,18 +605,18 @@ func (m *randomMarket) tryInstead(r randomMarketRequest, untold string) (instead
 	switch n := m.random.IntN(3); {
 	case n == 0 && !possible.Largest.IsZero():
 		if done, err := r.do(m.key(), possible.Largest, false); !well(done, err, possible.Objects) {
-			m.Errorf("%s at ε=%s instead of %s: %d, %v", r.name, possible.Largest, asked, done, err)
+			m.Errorf("%s at ε=%s instead of %s: got %d objects, error %v", r.name, possible.Largest, asked, done, err)
 		}
 		return "less"
 	case n == 1 && top.Can > 0:
 		if done, err := r.do(m.key(), asked, true); !well(done, err, top.Can) {
-			m.Errorf("%s at ε=%s without those refused: %d of %d, %v", r.name, asked, done, top.Can, err)
+			m.Errorf("%s at ε=%s without the refused objects: got %d of %d objects, error %v", r.name, asked, done, top.Can, err)
 		}
 		return "fewer"
 	case n == 2 && later:
 		m.now = top.From
 		if done, err := r.do(m.key(), asked, false); !well(done, err, possible.Objects) {
-			m.Errorf("%s at ε=%s from %v on: %d, %v", r.name, asked, top.From, done, err)
+			m.Errorf("%s at ε=%s from %v on: got %d objects, error %v", r.name, asked, top.From, done, err)
 		}
 		return "later"
 	}
@@ -641,7 +641,7 @@ func TestRefusedRequest_TriedAsInstead_Succeeds(t *testing.T) {
 		}
 	}
 	for _, way := range []string{"raise less", "raise fewer", "raise later", "sell less", "sell fewer", "answer less", "answer fewer"} {
-		check.That(t, took[way] != 0, "no request was tried again by %q", way)
+		check.That(t, took[way] != 0, "the test never tried %q", way)
 	}
 }
 
@@ -658,7 +658,7 @@ func TestQuote_SaleClosed_DoesNotSearchEachLevel(t *testing.T) {
 	for buyer, want := range map[string]string{"acme": "2", "zeta": "0"} { // a buyer can have a level that it holds again
 		q := check.Value(l.Quote(t.Context(), api.Order{Buyer: buyer, Question: "vote", Epsilon: eps(t, "901"), Objects: []string{"ann"}}))(t)
 		check.That(t, len(q.Refused) == 1 && q.Refused[0].Reason == api.NotOnOffer && q.Refused[0].Largest == eps(t, want),
-			"%s is refused %+v", buyer, q.Refused)
+			"%s: the quote refuses %+v", buyer, q.Refused)
 	}
 }
 
@@ -687,7 +687,7 @@ func TestBudget_ConcurrentReleases_IsThatOfItsEvent(t *testing.T) {
 	for done := false; !done; {
 		b := check.Value(l.Budget(t.Context(), api.BudgetRequest{Question: "vote", All: true, Epsilons: []privacy.Epsilon{eps(t, "1")}}))(t)
 		known, again := seen[b.Event]
-		check.That(t, !again || known == b.Levels[0].Can, "as of event %d: %d, and %d", b.Event, known, b.Levels[0].Can)
+		check.That(t, !again || known == b.Levels[0].Can, "two budgets as of event %d: %d objects and %d", b.Event, known, b.Levels[0].Can)
 		seen[b.Event] = b.Levels[0].Can
 		done = b.Levels[0].Can == 0
 	}
@@ -699,7 +699,7 @@ func TestBudget_ConcurrentReleases_IsThatOfItsEvent(t *testing.T) {
 			can--
 		}
 		got, looked := seen[ev.Number]
-		check.That(t, !looked || got == can, "as of event %d: %d, where %d can answer", ev.Number, got, can)
+		check.That(t, !looked || got == can, "the budget as of event %d: got %d objects, want %d", ev.Number, got, can)
 	}
 }
 
@@ -711,7 +711,7 @@ func TestBudget_NoObjectCanAnswer_ShowsLowestLevel(t *testing.T) {
 	enroll(t, l, "numbered", "0.01", "ann")
 	got := check.Value(l.Budget(t.Context(), api.BudgetRequest{Question: "numbered", All: true}))(t)
 	if lowest := family.Epsilons()[0]; len(got.Levels) != 1 || got.Levels[0].Epsilon != lowest || got.Levels[0].Can != 0 || !got.Largest.IsZero() {
-		t.Errorf("%+v, where the lowest level is %s", got, lowest)
+		t.Errorf("got the budget %+v, want one level, %s, that no object can answer", got, lowest)
 	}
 }
 
@@ -727,7 +727,7 @@ func TestRaise_OfAllRefused_InsteadIgnoresItsOwnHold(t *testing.T) {
 		}
 		now, err := l.Budget(t.Context(), api.BudgetRequest{Question: "vote", All: true})
 		if must(t, err); refused.Instead.Largest != now.Largest || now.Largest.IsZero() {
-			t.Errorf("ε=%s is possible, but the refusal says ε=%s", now.Largest, refused.Instead.Largest)
+			t.Errorf("the budget says that ε=%s is possible, the refusal ε=%s", now.Largest, refused.Instead.Largest)
 		}
 	}
 	wantNoHolds(t, l)

@@ -145,7 +145,7 @@ func (h *hookedHosts) block(method string) (called func(), goOn func()) {
 func wantPanicError(t *testing.T, err error, method string) {
 	t.Helper()
 	if of, is := errors.AsType[*api.PanicError](err); !is || of.Function != "Journal."+method || of.Value != "the host's own" {
-		t.Errorf("%v; want a PanicError of Journal.%s", err, method)
+		t.Errorf("got the error %v, want a PanicError of Journal.%s", err, method)
 	}
 }
 
@@ -304,7 +304,7 @@ func testJournalHead(t *testing.T) {
 	h := newHookedHosts(t, false)
 	h.hooks["Head"].set(panicOfHost)
 	got := hostHealth(t, h.l)
-	check.That(t, !got.Answered, "after a panic Health says %+v", got)
+	check.That(t, !got.Answered, "after a panic Health reports %+v, want an unknown host", got)
 	called, goOn := h.block("Head")
 	defer goOn()
 	asked := async(func() (observe.Health, error) { return h.l.Health(t.Context()) })
@@ -321,7 +321,7 @@ func testJournalClose(t *testing.T, standby bool) {
 	h := newHookedHosts(t, standby)
 	h.hooks["Close"].set(panicOfHost)
 	panicked, err := catchPanic(h.l.Close)
-	check.That(t, panicked == nil, "recovered %v", panicked)
+	check.That(t, panicked == nil, "Close panics: %v", panicked)
 	wantPanicError(t, err, "Close")
 	closed(t, open(t, h.path, h.options))
 }
@@ -408,7 +408,7 @@ func TestCheckpoint_SignerFails_IsErrSigner(t *testing.T) {
 				signed, err := l.Checkpoint(t.Context())
 				wantErr(t, err, api.ErrSigner)
 				wantErr(t, err, c.want)
-				check.That(t, !errors.Is(err, api.ErrCheckpoint) && signed == nil, "%q, %v", signed, err)
+				check.That(t, !errors.Is(err, api.ErrCheckpoint) && signed == nil, "got the checkpoint %q, error %v", signed, err)
 			})
 		}
 	}

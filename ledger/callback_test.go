@@ -158,7 +158,7 @@ func callbackCases(t testing.TB) map[string]callbackCase {
 		response, err := l.Release(t.Context(), releaseOf(t, "r", person[0], "1"))
 		for deadline := time.Now().Add(patience); err == nil && h.published.Load() < response.Event; time.Sleep(time.Millisecond) {
 			if time.Now().After(deadline) {
-				err = fmt.Errorf("a checkpoint of %d events was published last", h.published.Load())
+				err = fmt.Errorf("the last published checkpoint has %d events", h.published.Load())
 			}
 		}
 		return err
@@ -357,7 +357,7 @@ func wantUsable(t *testing.T, l *Ledger) {
 	wrote := await(t, async(func() (api.Response, error) { return l.Release(t.Context(), releaseOf(t, "other", crowd(9)[8], "2")) }))
 	read := await(t, async(func() (api.ObjectState, error) { return l.Object(t.Context(), crowd(9)[8]) }))
 	err := errors.Join(wrote.err, read.err)
-	check.That(t, err == nil, "another caller: %v", err)
+	check.That(t, err == nil, "another caller got the error %v", err)
 }
 
 func TestCallback_Panics_AffectsOnlyItsRequest(t *testing.T) {
@@ -515,7 +515,7 @@ func TestPublishingTo_ClosesLedger_EndsAfterTenSeconds(t *testing.T) {
 		began := time.Now()
 		close(opened)
 		if err := <-ended; err != nil || time.Since(began) != 10*time.Second {
-			t.Errorf("Close within To: %v, after %v", err, time.Since(began))
+			t.Errorf("Close inside To: got %v after %v, want no error after 10s", err, time.Since(began))
 		}
 		synctest.Wait() // the goroutine that publishes ends
 	})
@@ -604,7 +604,7 @@ func tableRows(t *testing.T) (cells []string) {
 	t.Helper()
 	text := check.Value(os.ReadFile("../docs/howto/embed.md"))(t)
 	_, section, found := strings.Cut(string(text), "## Functions of yours that the ledger calls")
-	check.Need(t, found, "there is no table")
+	check.Need(t, found, "docs/howto/embed.md has no section for functions of the host")
 	section, _, _ = strings.Cut(section, "\n## ")
 	for line := range strings.Lines(section) {
 		if cell, isRow := strings.CutPrefix(line, "| "); isRow {
@@ -636,6 +636,6 @@ func TestCallback_EveryOne_IsTestedAndDocumented(t *testing.T) {
 		check.That(t, found, "%s: no row of the table has %q", function, words)
 	}
 	for i, cell := range cells {
-		check.That(t, used[i], "the row %q is of no function that has a test", cell)
+		check.That(t, used[i], "the row %q has no function with a test", cell)
 	}
 }

@@ -191,7 +191,7 @@ func TestConsistency_AnyTwoSizes_IsProven(t *testing.T) {
 			proof := check.Value(l.Consistency(t.Context(), from, to))(t)
 			must(t, tlog.CheckTree(proof, int64(to), heads[to-1].Root, int64(from), heads[from-1].Root))
 			check.That(t, to <= from || tlog.CheckTree(proof, int64(to), heads[to-1].Root, int64(from), heads[to-1].Root) != nil,
-				"%d and %d events have one root", from, to)
+				"logs of %d and %d events have the same root", from, to)
 		}
 	}
 	for _, bad := range [][2]uint64{{0, 1}, {2, 1}, {1, last + 1}, {1, 1 << 63}} {
@@ -267,7 +267,7 @@ func TestPublishing_EventsReached_PublishesCheckpoint(t *testing.T) {
 		synctest.Wait()
 		closed(t, l)
 		got := witness.got()
-		check.That(t, len(got) == 3 && got[0] == 1 && got[2] == 8, "checkpoints were published at %d", got)
+		check.That(t, len(got) == 3 && got[0] == 1 && got[2] == 8, "checkpoints were published at %d; want three, the first at 1, the last at 8", got)
 	})
 }
 
@@ -286,10 +286,10 @@ func TestPublishing_IntervalElapsed_PublishesIfGrown(t *testing.T) {
 		time.Sleep(61 * time.Minute)
 		synctest.Wait()
 		got := witness.got()
-		check.That(t, got[len(got)-1] == 7, "checkpoints were published at %d", got)
+		check.That(t, got[len(got)-1] == 7, "checkpoints were published at %d, want the last one at 7", got)
 		closed(t, l)
 		if len(witness.got()) != len(got) {
-			t.Errorf("closing published again what was published: %d", witness.got())
+			t.Errorf("Close published a checkpoint again: %d", witness.got())
 		}
 	})
 }
@@ -306,7 +306,7 @@ func TestPublishing_WitnessFails_RetriesWithNewest(t *testing.T) {
 		time.Sleep(10 * time.Minute)
 		synctest.Wait()
 		got := witness.got()
-		check.That(t, len(got) == 1 && got[0] == stats(t, l).Events, "checkpoints were published at %d", got)
+		check.That(t, len(got) == 1 && got[0] == stats(t, l).Events, "checkpoints were published at %d, want only the newest", got)
 		closed(t, l)
 	})
 }

@@ -51,7 +51,7 @@ func TestLedger_CreatedBefore1970_KeepsTimes(t *testing.T) {
 	now.set(time.Date(1950, 1, 1, 0, 0, 0, 0, time.UTC))
 	release(t, l, releaseOf(t, "1", "ann", "0.5"))
 	if last := wantOrderedTimes(t, l); last.Year() != 1965 || !l.About().Created.Equal(created) {
-		t.Errorf("created at %v, now at %v", l.About().Created, last)
+		t.Errorf("created at %v, the last event at %v", l.About().Created, last)
 	}
 	auditStore(t, s)
 }
@@ -71,7 +71,7 @@ func TestClock_BeyondTheYear2261_IsErrClock(t *testing.T) {
 	clock.set(epoch()) // too late: the log stays in 2261, and works
 	release(t, l, releaseOf(t, "2", "ann", "0.75"))
 	last := wantOrderedTimes(t, l)
-	check.That(t, last.Year() == 2261, "the log is at %v", last)
+	check.That(t, last.Year() == 2261, "the last event is at %v, want the year 2261", last)
 	auditStore(t, l.engine.Store)
 
 	s := &kv.Memory{}

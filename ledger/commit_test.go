@@ -219,7 +219,7 @@ func TestCommit_AnotherRefusedHalfway_RedrawsSale(t *testing.T) {
 	must(t, await(t, leads).err)
 	must(t, await(t, sale).err)
 	got := refusals(t, await(t, raise).err)
-	check.That(t, len(got) == 1 && got[0].Spent == eps(t, "0.6"), "refused is %+v", got)
+	check.That(t, len(got) == 1 && got[0].Spent == eps(t, "0.6"), "the raise is refused for %+v, want that 0.6 is spent", got)
 	check.Equal(t, asked.Load(), 1, "requests to the source of truths")
 	auditStore(t, s)
 }
@@ -270,11 +270,11 @@ func TestCommit_RetriedWithoutRefused_DecidesRestAgain(t *testing.T) {
 		check.That(t, (a.err == nil) == want, "request %d: %v", i, a.err)
 	}
 	want := [3]int{2, 3, 2}
-	check.That(t, calls == want, "they are decided %d times, want %d", calls, want)
-	check.That(t, len(slices.Compact(times)) == 1, "they are decided at %v", times)
+	check.That(t, calls == want, "the requests are decided %d times, want %d", calls, want)
+	check.That(t, len(slices.Compact(times)) == 1, "the requests are decided at different times: %v", times)
 	must(t, l.engine.View(t.Context(), func(s *state.State) error {
 		name, err := s.BuyerName(1)
-		check.That(t, s.Counters.Buyers == 1 && name == "zeta", "of %d buyers the first is %q", s.Counters.Buyers, name)
+		check.That(t, s.Counters.Buyers == 1 && name == "zeta", "got %d buyers, the first %q; want one, zeta", s.Counters.Buyers, name)
 		return err
 	}))
 }
@@ -504,9 +504,9 @@ func TestCommit_DecisionPanics_StopsLedger(t *testing.T) {
 			wantErr(t, a.err, api.ErrStopped)
 		}
 	}
-	check.That(t, panics == 1, "%d callers panicked, want the one that led", panics)
+	check.That(t, panics == 1, "%d callers panicked, want one, the leader of the batch", panics)
 	err := await(t, answers[0]).err
-	check.That(t, err == nil || errors.Is(err, api.ErrStopped), "the one committed before got the error %v", err)
+	check.That(t, err == nil || errors.Is(err, api.ErrStopped), "the caller of the commit before got the error %v", err)
 	wantStopped(t, l)
 	closed(t, l)
 	l = open(t, path, Options{})

@@ -242,7 +242,7 @@ func (h *diskHistory) putBack(c mixedCopy) {
 	must(h.t, os.RemoveAll(h.dir()))
 	c.put(h.t, path)
 	_, err := Open(context.Background(), path, Options{})
-	check.That(h.t, errors.Is(err, api.ErrCorrupt), "%s, put back: %v", c.of, err)
+	check.That(h.t, errors.Is(err, api.ErrCorrupt), "%s, put back: got the error %v, want ErrCorrupt", c.of, err)
 }
 
 // wantInstant checks that a copy is the original ledger at one instant, whose root is in roots. It
@@ -251,7 +251,7 @@ func wantInstant(t *testing.T, l *Ledger, of string, roots []tlog.Hash) {
 	t.Helper()
 	defer func() { must(t, l.Close()) }()
 	if head, err := l.Head(t.Context(), 0); err != nil || head.Root != roots[head.Events] {
-		t.Errorf("%s: a log of %d events that never was, %v", of, head.Events, err)
+		t.Errorf("%s: the log of %d events was never that of the ledger, error %v", of, head.Events, err)
 	}
 	verify := func(when string) {
 		done, err := l.Verify(t.Context(), api.VerifyRequest{})
@@ -276,7 +276,7 @@ func TestOpen_CopiedFile_IsAudited(t *testing.T) {
 		t.Helper()
 		var log journalLog
 		l := open(t, path, Options{Logger: zerolog.New(&log)})
-		check.That(t, log.has("audited") == audited, "%s: audited is not %v", what, audited)
+		check.That(t, log.has("audited") == audited, "%s: want audited: %v", what, audited)
 		if key++; then != nil {
 			release(t, l, releaseOf(t, fmt.Sprint(key), crowd(5)[key%5], fmt.Sprint("0.", 100+key)))
 			then(l)
@@ -339,7 +339,7 @@ func TestCopy_ContextEndsAtAnyProgress_LeavesNoFile(t *testing.T) {
 		reports, last := 0, 0
 		must(t, write(t.Context(), func(done, total int) {
 			if reports++; done < last || done > total {
-				t.Errorf("%s: %d of %d after %d", name, done, total, last)
+				t.Errorf("%s: progress %d of %d after %d", name, done, total, last)
 			}
 			last = done
 		}))

@@ -193,7 +193,7 @@ func TestVerify_AlteredResponse_IsNamed(t *testing.T) {
 						question, at.Epsilon, responseText(t, is, at.Epsilon), responseText(t, at.Response, at.Epsilon))}
 				wantProblems(t, findings(t, l, api.VerifyRequest{}), []api.Finding{want})
 				again, _ := verified(t, l, api.VerifyRequest{}, slow())
-				check.That(t, len(again) == 1 && again[0].Text == want.Text, "step by step there is %+v, want %+v", again, want)
+				check.That(t, len(again) == 1 && again[0].Text == want.Text, "the slow audit finds %+v, want %+v", again, want)
 			}
 		}
 		check.That(t, tries == one.tries, "%s: %d tries", question, tries)
@@ -221,7 +221,7 @@ func TestVerify_AlteredBitCount_IsNamed(t *testing.T) {
 				fmt.Sprintf("the number of chains where it is the current one in bit %d", bit): was.Current != now.Current,
 			} {
 				check.That(t, strings.Contains(found, what) == differs,
-					"bit %d counted %v instead of %v: found %s", bit, now, was, found)
+					"bit %d counted as %v instead of %v: the audit finds %s", bit, now, was, found)
 			}
 		}
 	}
@@ -280,9 +280,9 @@ func TestVerify_ImpossibleResponseRecords_AreNamed(t *testing.T) {
 			test.damage(t, s)
 			found := findings(t, l, api.VerifyRequest{})
 			check.That(t, slices.ContainsFunc(found, func(p api.Finding) bool { return strings.Contains(p.Text, test.words) }),
-				"found %.600v, want %q", found, test.words)
+				"the audit finds %.600v, want %q", found, test.words)
 			again, _ := verified(t, l, api.VerifyRequest{}, slow())
-			check.That(t, slices.Equal(again, found), "step by step there is %.600v", again)
+			check.That(t, slices.Equal(again, found), "the slow audit finds %.600v", again)
 			for _, question := range []string{"home", "party", "odds"} {
 				for _, r := range []api.EstimateRequest{{}, {Include: includeAll}, {Epsilon: eps(t, threeToOne)}} {
 					r.Question = question
@@ -383,7 +383,7 @@ func TestVerify_AlteredResponseInTheLog_IsFound(t *testing.T) {
 					what := fmt.Sprintf("%s: event %d (%s), response %d, %s", question, n.Number, n.Change.Kind(), k, tree)
 					found := findings(t, l, api.VerifyRequest{})
 					named := tree != newTree || n.Change.Kind() != event.KindReleased || strings.Contains(fmt.Sprint(found), "the response at ε=")
-					check.That(t, len(found) != 0 && named, "%s: found %+v", what, found)
+					check.That(t, len(found) != 0 && named, "%s: the audit finds %+v", what, found)
 					check.That(t, len(findings(t, l, trusted)) != 0, "%s: nothing is found with a checkpoint", what)
 				}
 			}
@@ -731,7 +731,7 @@ func TestUnaryReceipt_Altered_NamesTheFault(t *testing.T) {
 		c := other.Verify(o.keys)
 		check.That(t, !c.OK() && len(c.Faults) != 0, "%s: the document verifies", way)
 	})
-	check.That(t, n >= 60, "only %d fields", n)
+	check.That(t, n >= 60, "only %d fields were altered", n)
 	for _, encoding := range []string{"direct", "", "unary ", "Unary", "2"} {
 		other := copyOf(t, r)
 		other.Encoding = encoding
@@ -862,7 +862,7 @@ func TestFiniteReceipt_Altered_NamesTheFault(t *testing.T) {
 		c := changed.Verify(o.keys)
 		check.That(t, !c.OK() && len(c.Faults) != 0, "%s: the document verifies", way)
 	})
-	check.That(t, n >= 20, "only %d fields", n)
+	check.That(t, n >= 20, "only %d fields were altered", n)
 }
 
 // A receipt whose mechanism is altered in JSON is not read, or does not verify.
@@ -898,7 +898,7 @@ func TestReceipt_MechanismAlteredInJSON_IsFound(t *testing.T) {
 		}
 		check.That(t, name == "a space" || !got.Verify(o.keys).OK(), "%s: the document verifies", name)
 		if name == "a space" && !got.Verify(o.keys).OK() {
-			t.Errorf("a space makes a fault: %q", faults(got.Verify(o.keys)))
+			t.Errorf("a receipt with a space has the faults %q", faults(got.Verify(o.keys)))
 		}
 	}
 	// The receipt of a question without a mechanism has no such field.

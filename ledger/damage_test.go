@@ -176,7 +176,7 @@ func (d *damager) wantUnchanged(s kv.Store, what string) {
 		for _, p := range d.records {
 			value, err := r.Get(p.bucket, p.key)
 			if err != nil || string(value) != string(p.value) {
-				return fmt.Errorf("%s %x is %x, %w", p.bucket, p.key, value, err)
+				return fmt.Errorf("record %s %x is now %x, error %w", p.bucket, p.key, value, err)
 			}
 		}
 		return nil
@@ -264,7 +264,7 @@ func TestVerify_PageHeaderAltered_IsFoundOrHarmless(t *testing.T) {
 			}
 		}
 	})
-	check.That(t, branches.Load() != 0, "there is no branch page")
+	check.That(t, branches.Load() != 0, "the file has no branch page")
 }
 
 // If the newer of the two meta pages is damaged, bbolt silently uses the older one, which is a
@@ -287,7 +287,7 @@ func TestVerify_MetaPageDamaged_ReportsPossibleRollback(t *testing.T) {
 		defer l.Close()
 		found := findings(t, l, api.VerifyRequest{})
 		want := api.Finding{Kind: "file", Text: fmt.Sprintf("meta page %d is damaged: the last transaction may be missing", page)}
-		check.That(t, slices.Equal(found, []api.Finding{want}), "found %+v", found)
+		check.That(t, slices.Equal(found, []api.Finding{want}), "the audit finds %+v, want %+v", found, want)
 	}
 }
 
@@ -367,9 +367,9 @@ func TestVerify_EventMovedOrRepeated_IsFound(t *testing.T) {
 					what := fmt.Sprintf("%s: event %d (%s) %s, %s", name, at+1, log[at].Change.Kind(), how, tree)
 					erased := log[at].Erased != nil && log[(at+1)%len(log)].Erased != nil
 					found := findings(t, l, api.VerifyRequest{})
-					check.That(t, len(found) != 0 || erased && tree == newTree, "%s: nothing is found", what)
+					check.That(t, len(found) != 0 || erased && tree == newTree, "%s: the audit finds nothing", what)
 					found = findings(t, l, trusted)
-					check.That(t, len(found) != 0, "%s: nothing is found with a checkpoint", what)
+					check.That(t, len(found) != 0, "%s: the audit with a checkpoint finds nothing", what)
 				}
 			}
 		}

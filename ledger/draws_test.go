@@ -70,7 +70,7 @@ func wantReference(t *testing.T, l *Ledger, reference *rrchain.Sampler, name str
 		if got.Value != vote().Values[want.Response] {
 			t.Fatalf("levels %v: at ε=%s the ledger answers %q, rrchain %q", order, epsilon, got.Value, vote().Values[want.Response])
 		}
-		check.Equal(t, methodOf(eventAt(t, l, got.Event)), how, "levels %v: ε=%s came about by", order, epsilon)
+		check.Equal(t, methodOf(eventAt(t, l, got.Event)), how, "levels %v: the method at ε=%s", order, epsilon)
 	}
 }
 
@@ -148,7 +148,7 @@ func TestDeliveries_OfASale_HaveItsNumberAndChannel(t *testing.T) {
 	sell(t, l, purchase(t, "1", "acme", "1", "ann", "bob"))
 	sale := sell(t, l, purchase(t, "2", "acme", "0.5", "ann", "bob"))
 	all := delivered(t, l, sale.Number)
-	check.Need(t, len(all) == 2, "delivered %v", all)
+	check.Need(t, len(all) == 2, "got the deliveries %v, want two", all)
 	for _, d := range all {
 		want := check.Value(questionsOf(t, l)[0].Channel(d.Epsilon))(t)
 		check.That(t, d.Sale == sale.Number && d.Epsilon == eps(t, "0.5") && d.Channel == want && d.P != 0,
@@ -187,7 +187,7 @@ func TestRequestDigest_FieldsSplitDifferently_Differs(t *testing.T) {
 			sum := [2]event.Sum{id.Sum, id.Objects}
 			text := fmt.Sprintf("%q of %q", question, names)
 			twin, twice := seen[sum]
-			check.That(t, !twice, "%s and %s have one digest", text, twin)
+			check.That(t, !twice, "%s and %s have the same digest", text, twin)
 			seen[sum] = text
 		}
 	}
@@ -197,7 +197,7 @@ func TestRequestDigest_FieldsSplitDifferently_Differs(t *testing.T) {
 func fieldOf(t *testing.T, err error) string {
 	t.Helper()
 	var conflict *api.KeyConflictError
-	check.Need(t, errors.As(err, &conflict) && conflict.Key == "the key", "the conflict is %v", err)
+	check.Need(t, errors.As(err, &conflict) && conflict.Key == "the key", "got the error %v, want a KeyConflictError", err)
 	if named := conflict.Field; named != "" && named != "Kind" && !strings.HasSuffix(err.Error(), "differs in "+named) {
 		t.Errorf("a difference in %s is reported as %v", named, err)
 	}
@@ -221,7 +221,7 @@ func TestForget_MarksOfRequest_AreErased(t *testing.T) {
 	must(t, l.Forget(t.Context(), api.ObjectRequest{Key: "f", Object: "ann"}))
 	for _, n := range eventsOf(t, l.engine.Store) {
 		if c, is := n.Change.(*event.Settled); is && c.Key == "released" && (c.Marks != event.Marks{} || n.Erased == nil) {
-			t.Errorf("what is kept of the request is %+v", c)
+			t.Errorf("the settled event still has %+v", c)
 		}
 	}
 }
@@ -235,7 +235,7 @@ func TestRelease_SameKeyConcurrently_IsOneCommit(t *testing.T) {
 		got[i], err = l.Release(t.Context(), releaseOf(t, "k", "person-00007", "0.5"))
 		return err
 	})
-	check.That(t, len(failed) == 0, "errors: %v", failed)
+	check.That(t, len(failed) == 0, "some callers got errors: %v", failed)
 	for _, one := range got {
 		check.Need(t, one == got[0], "one caller got %v, another %v", got[0], one)
 	}

@@ -53,12 +53,12 @@ func TestRelease_CommitNotDurable_IsNotSeen(t *testing.T) {
 func wantUnreleased(t *testing.T, l *Ledger, name string) {
 	t.Helper()
 	o := objectOf(t, l, name)
-	check.That(t, o.Spent.IsZero() && len(o.Chains[0].Levels) == 0, "a reader sees %+v", o)
+	check.That(t, o.Spent.IsZero() && len(o.Chains[0].Levels) == 0, "a reader sees the object %+v", o)
 	found := responses(t, l, "vote", eps(t, "0.5"))
 	check.That(t, len(found) == 0, "a reader sees the responses %v", found)
 	check.Equal(t, countKind(events(t, l), "released"), 0, "released events that a reader sees")
 	_, err := l.Estimate(t.Context(), api.EstimateRequest{Question: "vote"})
-	check.That(t, err != nil, "an estimate is made from responses that are not there")
+	check.That(t, err != nil, "an estimate counts responses that are not durable")
 }
 
 func TestRelease_FailsBeforeCommit_ChangesNothing(t *testing.T) {
@@ -99,7 +99,7 @@ func TestRelease_CompetingCommitFails_IsNotRefused(t *testing.T) {
 		t.Errorf("got the error %v, although nothing was spent; want the failure of the commit", got.err)
 	}
 	o := objectOf(t, l, "ann")
-	check.That(t, o.Spent.IsZero(), "spent %s", o.Spent)
+	check.That(t, o.Spent.IsZero(), "ann has spent %s, want nothing", o.Spent)
 }
 
 // crashCommit makes a release whose commit has an uncertain outcome, checks that the ledger has

@@ -103,7 +103,7 @@ func testResponsesAreTheSame(t *testing.T, e encoded) {
 	for range 2 {
 		for i, call := range calls {
 			again := call(mustNotAsk(t))
-			check.That(t, reflect.DeepEqual(again, first[i]), "call %d: again\n%v", i, again)
+			check.That(t, reflect.DeepEqual(again, first[i]), "call %d: repeated, it returns\n%v", i, again)
 		}
 		wantSameRecords(t, "stored after repetitions", pairs(t, l.engine.Store), before)
 		closed(t, l)
@@ -144,7 +144,7 @@ func testResponsesAreWatched(t *testing.T, e encoded) {
 		if defines && e.question.Mechanism != nil {
 			check.That(t, len(d.Mechanism.Outputs) == 3, "the mechanism is %+v", d.Mechanism)
 		} else {
-			check.That(t, !bytes.Contains(text(t, ev), []byte(`"mechanism"`)), "%+v has a mechanism", ev)
+			check.That(t, !bytes.Contains(text(t, ev), []byte(`"mechanism"`)), "the event %+v has a mechanism", ev)
 		}
 		if r, is := recordedBy(ev); is {
 			got = append(got, r.Response)
@@ -153,7 +153,7 @@ func testResponsesAreWatched(t *testing.T, e encoded) {
 			break
 		}
 	}
-	check.That(t, slices.Equal(got, want), "watched %q, released was %q", got, want)
+	check.That(t, slices.Equal(got, want), "Watch returns %q, want %q", got, want)
 }
 
 // Answers to queries are about true values: the encoding changes neither an answer nor its cost.
@@ -177,7 +177,7 @@ func TestAnswer_AnyEncoding_IsTheSame(t *testing.T) {
 			all = append(all, quote, err, answerTo(t, l, r))
 			r.Key, r.Epsilon, r.Truth = fmt.Sprint("d", i), eps(t, "0.125"), mustNotAsk(t)
 			lower := answerTo(t, l, r)
-			check.That(t, lower.Charged.IsZero(), "%s: a lower answer costs %s", query, lower.Charged)
+			check.That(t, lower.Charged.IsZero(), "%s: an answer at a lower ε costs %s, want nothing", query, lower.Charged)
 		}
 		over := answerRequest(t, "over", "majority:yes", "1.5", ballots("ann"), names...)
 		all = append(all, refusals(t, check.Err(l.Answer(t.Context(), over))))
@@ -188,7 +188,7 @@ func TestAnswer_AnyEncoding_IsTheSame(t *testing.T) {
 		if first == nil {
 			first = all
 		}
-		check.That(t, reflect.DeepEqual(all, first), "got\n%+v\nin another encoding\n%+v", all, first)
+		check.That(t, reflect.DeepEqual(all, first), "got\n%+v\nwant, as in another encoding,\n%+v", all, first)
 		auditLedger(t, l)
 	})
 }
@@ -357,7 +357,7 @@ func testForget(t *testing.T, e encoded) {
 	check.That(t, len(all) == 2 && all[0].Erased && all[0].Object == "" && all[0].Value == "" && all[0].Price == 100 &&
 		all[1].Object == "bob" && !all[1].Erased && all[1].Value != "", "delivered is %+v", all)
 	again := sell(t, l, e.order(t, "1", "acme", "1", "ann", "bob"))
-	check.That(t, reflect.DeepEqual(again, sale) && again.Price == 200 && again.Objects == 2, "sold again by its key: %+v, was %+v", again, sale)
+	check.That(t, reflect.DeepEqual(again, sale) && again.Price == 200 && again.Objects == 2, "the sale, repeated by its key, is %+v, want %+v", again, sale)
 	back := api.EnrollRequest{Key: "back", Question: name, Objects: []string{"ann"}, Policy: market(t, "2")}
 	richer, freer := back, back
 	richer.Key, richer.Cap = "another cap", eps(t, "9")

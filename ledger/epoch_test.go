@@ -55,7 +55,7 @@ func TestTruthTag_ValueReturnsInNewEpoch_Differs(t *testing.T) {
 	enrollAgain(t, l, "ann")
 	draw("back", "yes")
 	note()
-	check.That(t, len(tags) == 4, "four chains about two values have %d tags", len(tags))
+	check.That(t, len(tags) == 4, "four chains have %d tags, want four", len(tags))
 }
 
 // An answer about a panel is not raised if an object of it has begun a new epoch since. It is drawn
@@ -71,7 +71,7 @@ func TestAnswer_EpochBegan_IsChargedInFull(t *testing.T) {
 	check.That(t, got.Charged == eps(t, "1"), "%+v", got)
 	r.Key, r.Epsilon = "4", eps(t, "1.25")
 	got = answerTo(t, l, r)
-	check.That(t, got.Charged == eps(t, "0.25"), "%+v: no epoch has begun since", got)
+	check.That(t, got.Charged == eps(t, "0.25"), "got %+v, want the difference charged: no epoch has begun since", got)
 	auditStore(t, l.engine.Store)
 }
 
@@ -115,7 +115,7 @@ func TestDraw_EpochBeginsDuringTruthCall_AsksAgain(t *testing.T) {
 			c, _, err := readChainOf(t, l, "ann")
 			must(t, err)
 			check.That(t, calls >= 2 && c.Bound != nil && *c.Bound == l.rules.Binder.Truth("ann", 1, c.Since, 1),
-				"asked %d times: the new epoch is about another value than the new one", calls)
+				"the true value was requested %d times; want twice, and the chain bound to the new value", calls)
 			auditStore(t, l.engine.Store)
 		})
 	}
@@ -164,6 +164,6 @@ func TestStatement_SeveralEpochs_ListsEachChain(t *testing.T) {
 	}
 	st.Chains[0].Ended++
 	if c := st.Verify(nil); len(c.Faults) == 0 || !strings.Contains(fmt.Sprint(faults(c)), "chains") {
-		t.Errorf("a statement of another epoch is found to have %q", faults(c))
+		t.Errorf("an epoch that ended at another event: the faults are %q", faults(c))
 	}
 }

@@ -140,11 +140,11 @@ func TestEstimate_EpsilonDependsOnValue_DefaultIsUnbiased(t *testing.T) {
 	// An interval of this confidence misses the share once in 10⁹ runs.
 	got := check.Value(l.Estimate(t.Context(), api.EstimateRequest{Question: "vote", Confidence: 1 - 1e-9}))(t)
 	if first := got.Values[0]; !(first.Low <= 0.5 && 0.5 <= first.High) || *got.Disagreement > 1e-9 {
-		t.Errorf("the share is 0.5, the estimate %+v", got)
+		t.Errorf("the estimate is %+v, want an interval with the share 0.5, and disagreement", got)
 	}
 	got = check.Value(l.Estimate(t.Context(), api.EstimateRequest{Question: "vote", Confidence: 1 - 1e-9, Pool: true}))(t)
 	if first := got.Values[0]; first.High > 0.4 || got.Method != "pooled" {
-		t.Errorf("the share is 0.5, the pooled estimate %+v: terms that depend on the value make no difference here", got)
+		t.Errorf("the share is 0.5, the pooled estimate %+v; want one that is far from it", got)
 	}
 }
 
@@ -155,7 +155,7 @@ func TestEstimate_NoResponses_IsErrNoResponses(t *testing.T) {
 		"no object":     {Question: "vote", Include: func(string) bool { return false }},
 	} {
 		if _, err := l.Estimate(t.Context(), r); err == nil {
-			t.Errorf("%s: no error", name)
+			t.Errorf("%s: got no error", name)
 		} else {
 			wantErr(t, err, api.ErrNoResponses)
 		}
@@ -226,7 +226,7 @@ func TestRecount_DamagedRecord_IsCorrupt(t *testing.T) {
 			seen := 0
 			_, err := recountOf(t.Context(), func(string) bool { seen++; return true }, l)
 			if wantErr(t, err, api.ErrCorrupt); seen != at/levelsRead*levelsRead {
-				t.Errorf("%s in record %d: %d were counted", what, at, seen)
+				t.Errorf("%s in record %d: %d records were passed on", what, at, seen)
 			}
 		}
 		put(whole)
@@ -254,9 +254,9 @@ func TestRecount_BackgroundPanics_CallerCanRecover(t *testing.T) {
 		func() {
 			defer func() {
 				p := recover()
-				check.That(t, p == "the clock is broken", "snapshot %d: %v", n, p)
+				check.That(t, p == "the clock is broken", "snapshot %d: recovered %v", n, p)
 			}()
-			t.Errorf("snapshot %d: %v", n, check.Err(recountOf(t.Context(), includeAll, l)))
+			t.Errorf("snapshot %d: got the error %v, want a panic", n, check.Err(recountOf(t.Context(), includeAll, l)))
 		}()
 		wantRecountAll(t, l, names)
 	}
@@ -267,7 +267,7 @@ func TestRecount_BackgroundExits_IsError(t *testing.T) {
 	l, names := manyLevels(t)
 	onSnapshot(l, 3, runtime.Goexit)
 	e, err := recountOf(t.Context(), includeAll, l)
-	check.That(t, err != nil, "%d objects of %d", e.N, len(names))
+	check.That(t, err != nil, "got an estimate of %d objects of %d, want an error", e.N, len(names))
 	wantRecountAll(t, l, names)
 }
 
@@ -344,7 +344,7 @@ func TestRecount_IncludeReleases_DoesNotDeadlock(t *testing.T) {
 		return true
 	}, l)
 	if must(t, err); seen != len(names) {
-		t.Errorf("%d of %d objects", seen, len(names))
+		t.Errorf("%d of %d objects were read", seen, len(names))
 	}
 }
 
@@ -355,7 +355,7 @@ func wantSamePick(t *testing.T, x levels, payload []byte) (sound bool) {
 	var found foundLevel
 	picked, err := x.pick(newLevelBatch(), payload, &found)
 	c, all := state.DecodeChain(payload)
-	check.Need(t, (err == nil) == (all == nil), "%x: %v; decoded %v", payload, err, all)
+	check.Need(t, (err == nil) == (all == nil), "%x: pick returns %v, DecodeChain %v", payload, err, all)
 	if err != nil {
 		return false
 	}
@@ -367,7 +367,7 @@ func wantSamePick(t *testing.T, x levels, payload []byte) (sound bool) {
 		}
 	}
 	check.Need(t, picked == have && (!picked || (found.epsilon == want.Epsilon && found.event == want.Event && (want.Response.IsUnary() || found.index == want.Response.Index))),
-		"%x: %v, %+v; decoded %v, %+v", payload, picked, found, have, want)
+		"%x: pick finds %v, %+v; DecodeChain %v, %+v", payload, picked, found, have, want)
 	return true
 }
 
@@ -399,7 +399,7 @@ func TestPick_RandomBytes_AgreesWithDecodeChain(t *testing.T) {
 			sound++
 		}
 	}
-	check.That(t, sound >= 10_000 && sound <= 45_000, "%d of 50,000 were sound: the test compares little", sound)
+	check.That(t, sound >= 10_000 && sound <= 45_000, "%d of 50,000 chains were sound, want 10,000 to 45,000", sound)
 }
 
 // In a damaged file, a row of bits and a value may be next to each other in a batch. Each is
@@ -426,7 +426,7 @@ func TestLevelBatch_BitsAndValuesMixed_KeepsEach(t *testing.T) {
 		return true
 	})
 	if must(t, err); !on || !slices.Equal(got, want) {
-		t.Errorf("%v, not %v", got, want)
+		t.Errorf("got %v, want %v", got, want)
 	}
 }
 

@@ -108,7 +108,7 @@ func wantFault(t testing.TB, what string, d document, keys note.Verifiers, words
 	t.Helper()
 	c := d.Verify(keys)
 	if found := faults(c); c.OK() || !strings.Contains(strings.Join(found, "\n"), words) {
-		t.Errorf("%s: the faults are %.400q, none of which says %q", what, found, words)
+		t.Errorf("%s: got the faults %.400q, want one with %q", what, found, words)
 	}
 }
 
@@ -222,7 +222,7 @@ func wantEveryByteChecked[T document](t *testing.T, d T, keys note.Verifiers, re
 			}
 		}
 	}
-	check.That(t, unread != 0 && refused != 0, "%d variants cannot be read, %d can", unread, refused)
+	check.That(t, unread != 0 && refused != 0, "%d variants cannot be read, %d can; want some of each", unread, refused)
 }
 
 // tooLarge is never written, so that it takes no memory and no time to clear. Its length is even:
@@ -289,7 +289,7 @@ func wantStrictReader[T document](t *testing.T, d T, read func([]byte) (T, error
 			"%s: %v", name, err)
 	}
 	_, err = read(tooLarge[:1<<30+1])
-	check.That(t, errors.Is(err, api.ErrInvalid) && strings.Contains(err.Error(), "at most"), "too large: %v", err)
+	check.That(t, errors.Is(err, api.ErrInvalid) && strings.Contains(err.Error(), "at most"), "too large: got the error %v", err)
 }
 
 func indented(t testing.TB, d any) string {
@@ -306,7 +306,7 @@ func wantStrictInAnyZone[T document](t *testing.T, d T, read func([]byte) (T, er
 	time.Local = time.FixedZone("here", 3600)
 	data := strings.Replace(string(text(t, d)), "T12:00:00Z", "T13:00:00+01:00", 1)
 	_, err := read([]byte(data))
-	check.That(t, errors.Is(err, api.ErrInvalid), "a time of the zone of this machine: %v", err)
+	check.That(t, errors.Is(err, api.ErrInvalid), "a time in the zone of this machine: got the error %v, want ErrInvalid", err)
 	got, err := read(text(t, d))
 	check.That(t, err == nil && bytes.Equal(text(t, got), text(t, d)), "the document as it was written: %v", err)
 }
@@ -407,10 +407,10 @@ func TestProve_Prefetch_AnnouncesEveryRead(t *testing.T) {
 			s.Reader = f
 			again, same, err := l.documents.Prove(s, size, numbers)
 			if must(t, err); head != again || !slices.Equal(proof, same) {
-				t.Errorf("another proof of %d in %d", numbers, size)
+				t.Errorf("the proof of %d in %d differs with Prefetch", numbers, size)
 			}
 			check.That(t, f.read >= len(f.announced) && len(f.unannounced) <= 0 && len(f.announced) != 0,
-				"a proof of %d in %d: %d announced, %d read, without being announced %v", numbers, size, len(f.announced), f.read, f.unannounced)
+				"the proof of %d in %d: %d events announced, %d read, and not announced: %v", numbers, size, len(f.announced), f.read, f.unannounced)
 			s.Reader = plain
 			return nil
 		}))
@@ -470,7 +470,7 @@ func wantCosigners(t *testing.T, o *issuer, checkpoint string, with func(checkpo
 	for i := range merkle.MostCosigners + 1 {
 		crowd, _ = cosigned(t, crowd, fmt.Sprintf("witness%02d.example", i), 1)
 		if c := with(crowd).Verify(o.keys); c.OK() != (i < merkle.MostCosigners) || c.OK() && len(c.Ignored) != i+1 {
-			t.Errorf("%d cosigners: %+v", i+1, c)
+			t.Errorf("with %d cosigners: %+v", i+1, c)
 		}
 	}
 }
@@ -492,12 +492,12 @@ func TestCosignatures_AddedToDocuments_AreChecked(t *testing.T) {
 		for _, mask := range []byte{1, 2, 4, 8, 16, 32, 64, 128, 255} {
 			signed[i] ^= mask
 			_, err := evidence.OpenCheckpoint(signed, o.keys)
-			check.Need(t, errors.Is(err, api.ErrCheckpoint), "byte %d, ^%#x: %v", i, mask, err)
+			check.Need(t, errors.Is(err, api.ErrCheckpoint), "byte %d, ^%#x: got the error %v, want ErrCheckpoint", i, mask, err)
 			signed[i] ^= mask
 		}
 	}
 	for _, other := range []string{" " + string(signed), string(signed) + "\n", "\n" + string(signed), strings.ReplaceAll(string(signed), "\n", "\r\n"), strings.TrimSpace(string(signed)), respellSignature(t, string(signed))} {
 		_, err := evidence.OpenCheckpoint([]byte(other), o.keys)
-		check.That(t, errors.Is(err, api.ErrCheckpoint), "%q: %v", other, err)
+		check.That(t, errors.Is(err, api.ErrCheckpoint), "%q: got the error %v, want ErrCheckpoint", other, err)
 	}
 }

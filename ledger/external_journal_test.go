@@ -90,20 +90,20 @@ func TestExternalJournal_FileLost_RecoversFromOlderCopy(t *testing.T) {
 	must(t, l.engine.Claim.Release()) // as if it were on another machine
 	l.engine.Claim = nil
 	if _, err := Open(t.Context(), older, h.options()); !errors.Is(err, api.ErrJournal) {
-		t.Errorf("a copy from before what was trimmed: %v", err)
+		t.Errorf("a copy from before the trimmed groups: got the error %v, want ErrJournal", err)
 	}
 
 	next := open(t, between, h.options())
 	wantSameRecords(t, "taken over", pairs(t, next.engine.Store), want)
 	_, err := l.Release(t.Context(), releaseOf(t, "late", names[0], "3"))
-	check.That(t, errors.Is(err, api.ErrStopped) && errors.Is(err, journal.ErrFenced), "the fenced ledger returns %v", err)
+	check.That(t, errors.Is(err, api.ErrStopped) && errors.Is(err, journal.ErrFenced), "the fenced ledger returns %v, want ErrStopped and ErrFenced", err)
 	release(t, next, releaseOf(t, "after", names[0], "3"))
 	wantClean(t, next, api.VerifyRequest{})
 	closed(t, next)
 	must(t, l.Close())
 	check.That(t, h.opened == 0, "%d handles are left open", h.opened)
 	_, err = os.Stat(path + ".journal")
-	check.That(t, os.IsNotExist(err), "beside the file: %v", err)
+	check.That(t, os.IsNotExist(err), "a journal beside the file: got %v, want none", err)
 }
 
 // settledJournal is a journal that notes calls of Settle and Read, and whose Settle may fail.
@@ -138,7 +138,7 @@ func TestOpenReadOnly_ExternalJournal_SettlesFirst(t *testing.T) {
 		}}
 		reader, opening := Open(t.Context(), copied, o)
 		check.That(t, errors.Is(opening, err) && len(did) != 0 && did[0] == "settle" && (err == nil || len(did) <= 1),
-			"with the error %v of settling: %v; in order: %v", err, opening, did)
+			"Settle returns %v: Open returns %v, after the calls %v", err, opening, did)
 		if opening == nil {
 			closed(t, reader)
 		}
@@ -153,7 +153,7 @@ func TestOpen_NotItsExternalJournal_IsErrJournal(t *testing.T) {
 	release(t, l, releaseOf(t, "1", "ann", "1"))
 	closed(t, l)
 	if w := h.asked[0]; w.Name != "" || w.Ledger != l.documents.About.ID || w.At.Events == 0 {
-		t.Errorf("a file that names no journal wants %v", w)
+		t.Errorf("a file that names no journal asks for %v", w)
 	}
 	older := copyOfFile(t, path)
 	for _, only := range []bool{true, false} {
@@ -166,16 +166,16 @@ func TestOpen_NotItsExternalJournal_IsErrJournal(t *testing.T) {
 	}
 	l = open(t, path, h.options())
 	w := h.asked[len(h.asked)-1]
-	check.That(t, w.Name == h.one().Open().Name(), "a file that names a journal wants %v", w)
+	check.That(t, w.Name == h.one().Open().Name(), "a file that names a journal asks for %v", w)
 	release(t, l, releaseOf(t, "2", "ann", "2"))
 	wantClean(t, l, api.VerifyRequest{})
 	closed(t, l)
 	_, err := Open(t.Context(), older, h.options())
-	check.That(t, errors.Is(err, api.ErrJournal), "an older copy, whose part of the journal is gone: %v", err)
+	check.That(t, errors.Is(err, api.ErrJournal), "an older copy whose groups were trimmed: got the error %v, want ErrJournal", err)
 	unkeyed := h.options()
 	unkeyed.TruthKey = []byte("too short")
 	_, err = Open(t.Context(), path, unkeyed)
-	check.That(t, errors.Is(err, api.ErrInvalid), "with a key that cannot be: %v", err)
+	check.That(t, errors.Is(err, api.ErrInvalid), "with a truth key that is too short: got the error %v, want ErrInvalid", err)
 	backup := path + ".backup"
 	l = open(t, path, h.options())
 	must(t, check.Err(l.Backup(t.Context(), backup, nil)))
@@ -195,11 +195,11 @@ func TestOpen_InvalidExternalJournal_WritesNothing(t *testing.T) {
 		want   error
 	}{
 		"does not open": {false, func(context.Context, journal.Wanted) (journal.Journal, error) { return nil, broken }, broken},
-		"there is none": {false, func(context.Context, journal.Wanted) (journal.Journal, error) { return nil, nil }, api.ErrInvalid},
+		"is nil":        {false, func(context.Context, journal.Wanted) (journal.Journal, error) { return nil, nil }, api.ErrInvalid},
 		"begins elsewhere": {false, func(context.Context, journal.Wanted) (journal.Journal, error) {
 			return journaltest.NewMemory(at).Open(), nil
 		}, api.ErrJournal},
-		"one is beside": {true, newMemoryHost().options().Journal, api.ErrJournal},
+		"has another beside the file": {true, newMemoryHost().options().Journal, api.ErrJournal},
 		"holds back events": {false, func(ctx context.Context, w journal.Wanted) (journal.Journal, error) {
 			return overclaimingJournal{journaltest.NewMemory(w.At).Open()}, nil
 		}, api.ErrCorrupt},
@@ -211,9 +211,9 @@ func TestOpen_InvalidExternalJournal_WritesNothing(t *testing.T) {
 			}
 			before := tree(t, path)
 			_, err := Open(t.Context(), path, Options{Journal: c.open})
-			check.That(t, errors.Is(err, c.want), "got %v", err)
+			check.That(t, errors.Is(err, c.want), "got the error %v, want %v", err, c.want)
 			if after := tree(t, path); fmt.Sprint(after) != fmt.Sprint(before) {
-				t.Errorf("something was written: %v, before %v", after, before)
+				t.Errorf("the files changed: got %v, want %v", after, before)
 			}
 			closed(t, open(t, path, Options{}))
 		})
@@ -280,12 +280,12 @@ func TestForget_JournalHoldsBack_Waits(t *testing.T) {
 	check.That(t, is && errors.Is(err, context.DeadlineExceeded) && errors.Is(err, reason) && held.Through == part &&
 		held.Wanted.Events > part.Events, "Forget: %v", err)
 	if text := log.String(); asked.Load() < 2 || strings.Count(text, `"waiting to erase"`) != 1 || strings.Contains(text, `"level":"error"`) {
-		t.Errorf("asked %d times; the log says %s", asked.Load(), text)
+		t.Errorf("Trim was called %d times; the log has %s", asked.Load(), text)
 	}
 	_, groups = h.one().Groups()
-	check.That(t, len(groups) != 0, "the journal has destroyed what it holds back")
+	check.That(t, len(groups) != 0, "the journal has no groups, although it holds them back")
 	if o, err := l.Object(t.Context(), "ann"); err != nil || o.Forgotten == 0 {
-		t.Errorf("the person is not forgotten: %+v %v", o, err)
+		t.Errorf("the object is not forgotten: %+v, error %v", o, err)
 	}
 	must(t, l.engine.Checkpoint()) // does not wait
 	release(t, l, releaseOf(t, "2", "bea", "1"))
@@ -358,7 +358,7 @@ func TestHealth_TwoHosts_ReportsLeaderTermAndLag(t *testing.T) {
 	t.Cleanup(func() { _ = next.Close() })
 	wantHost(t, "the new leader", hostHealth(t, next), observe.Host{Role: "leader", Answered: true, Leader: "b", Term: 2})
 	if h, err := b.Health(t.Context()); !errors.Is(err, api.ErrClosed) || h != (observe.Health{}) {
-		t.Errorf("the standby that was closed: %+v, %v", h, err)
+		t.Errorf("the closed standby: got %+v, error %v; want ErrClosed", h, err)
 	}
 }
 
@@ -373,10 +373,10 @@ func TestHealth_TakenOver_StopsLedgerWithoutCommit(t *testing.T) {
 	for range 2 {
 		h, err := c.a.Health(t.Context())
 		check.That(t, errors.Is(err, api.ErrStopped) && errors.Is(err, journal.ErrFenced) && h == want,
-			"%+v, %v; want %+v", h, err, want)
+			"got %+v, error %v; want %+v and ErrStopped", h, err, want)
 	}
 	_, err := c.a.Object(t.Context(), "ann")
-	check.That(t, errors.Is(err, api.ErrStopped), "it answers from an old state: %v", err)
+	check.That(t, errors.Is(err, api.ErrStopped), "the replaced leader: got the error %v, want ErrStopped", err)
 	release(t, next, releaseOf(t, "goes on", "ann", "2"))
 }
 

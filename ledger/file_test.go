@@ -42,9 +42,9 @@ func TestFirstCommit_NamingJournalFails_FileOpensAgain(t *testing.T) {
 		done  bool  // the update is made nevertheless
 		goOn  bool  // the ledger does not stop
 	}{
-		"full":                      {syscall.ENOSPC, false, true},
-		"uncertain, not done":       {fmt.Errorf("%w: %w", kv.ErrUncertain, syscall.EIO), false, false},
-		"uncertain, and it is done": {fmt.Errorf("%w: %w", kv.ErrUncertain, syscall.EIO), true, false},
+		"full":                {syscall.ENOSPC, false, true},
+		"uncertain, not done": {fmt.Errorf("%w: %w", kv.ErrUncertain, syscall.EIO), false, false},
+		"uncertain, but done": {fmt.Errorf("%w: %w", kv.ErrUncertain, syscall.EIO), true, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			path := filepath.Join(testenv.TempDir(t), "ledger.db")
@@ -61,9 +61,9 @@ func TestFirstCommit_NamingJournalFails_FileOpensAgain(t *testing.T) {
 			l := check.Value(openClaimed(t.Context(), base, besideFile(path), Options{}, "", false))(t)
 			for range 2 {
 				if _, err := l.Release(t.Context(), releaseOf(t, "r", "ann", "1")); !errors.Is(err, c.fails) && !errors.Is(err, api.ErrStopped) {
-					t.Errorf("the request ends with %v", err)
+					t.Errorf("got the error %v, want that of the update or ErrStopped", err)
 				} else if errors.Is(err, api.ErrStopped) == c.goOn {
-					t.Errorf("goes on: %v, after %v", !c.goOn, err)
+					t.Errorf("the ledger stopped: %v, after the error %v", !c.goOn, err)
 				}
 			}
 			if fails = nil; c.goOn {
@@ -79,7 +79,7 @@ func TestFirstCommit_NamingJournalFails_FileOpensAgain(t *testing.T) {
 			check.That(t, len(o.Chains[0].Levels) == 1, "there is %+v", o)
 			closed(t, l)
 			files := tree(t, path)
-			check.That(t, len(files) == 1, "there is %v", files)
+			check.That(t, len(files) == 1, "the files are %v, want the ledger file only", files)
 		})
 	}
 }
@@ -211,7 +211,7 @@ func TestLedger_BuffersOverwrittenAfterTransaction_IsUnaffected(t *testing.T) {
 		check.That(t, o.Object == name && len(o.Chains) == 1 && len(o.Chains[0].Levels) >= 2, "%s is %+v", name, o)
 	}
 	all := responses(t, l, "vote", eps(t, "2"))
-	check.That(t, len(all) == len(names), "%d responses", len(all))
+	check.That(t, len(all) == len(names), "got %d responses", len(all))
 	events := 0
 	for ev, err := range l.Events(t.Context(), 1) {
 		must(t, err)
@@ -289,7 +289,7 @@ func TestJournalReplaced_NextCall_StopsTheLedgerAndLosesNothing(t *testing.T) {
 				check.Equal(t, release(t, l, releaseOf(t, "acknowledged", crowd(3)[2], "1.5")).Value, acknowledged.Value, "the response to the key, again")
 				wantClean(t, l, api.VerifyRequest{})
 				if r, err := l.Object(t.Context(), crowd(2)[1]); err != nil || len(r.Chains[0].Levels) > 1 {
-					t.Errorf("what was not acknowledged is there: %+v, %v", r.Chains, err)
+					t.Errorf("a release that was not acknowledged is recorded: %+v, error %v", r.Chains, err)
 				}
 			})
 		}
@@ -352,7 +352,7 @@ func TestOpen_JournalIsASymbolicLink_IsFollowed(t *testing.T) {
 	}
 	l = open(t, path, Options{})
 	q, err := api.Collect(l.Questions(t.Context()))
-	check.That(t, err == nil && len(q) == 1, "there are %v, %v", q, err)
+	check.That(t, err == nil && len(q) == 1, "got the questions %v, error %v", q, err)
 	closed(t, l)
 	_, err = os.Stat(fast)
 	check.That(t, os.IsNotExist(err), "the journal is left: %v", err)
@@ -403,6 +403,6 @@ func TestOpen_JournalThatDoesNotAdvance_IsCorrupt(t *testing.T) {
 		return stuckJournal{h.one().Open()}, nil
 	}})
 	if wantErr(t, err, api.ErrCorrupt); err != nil && !strings.Contains(err.Error(), "a group of 0 records") {
-		t.Errorf("%v; want a fault of the group", err)
+		t.Errorf("got the error %v, want one about the group", err)
 	}
 }

@@ -76,13 +76,13 @@ func TestDefineQuestion_Mechanism_IsCopiedAndStored(t *testing.T) {
 	for range 2 {
 		all := questionsOf(t, l)
 		if len(all) != 2 || all[0].Encoding != "finite" || all[0].Values[0] != "A" || !bytes.Equal(text(t, all[0].Mechanism), whole) {
-			t.Errorf("party is kept as %+v", all[0])
+			t.Errorf("party is stored as %+v", all[0])
 		}
 		if got, want := all[1].Mechanism.Outputs, [][]string{{"0", "1"}, {"0", "1"}, {"0", "1", "2"}, {"0", "1", "2", "3"}}; !reflect.DeepEqual(got, want) || all[1].Encoding != "finite" {
-			t.Errorf("without names outputs are called %q", got)
+			t.Errorf("outputs without names are named %q", got)
 		}
 		check.That(t, bytes.Equal(text(t, all[1].Mechanism.Family), text(t, fixture.Skewed(t))),
-			"the family is kept as another")
+			"the stored family differs")
 		closed(t, l)
 		l = open(t, path, Options{})
 	}
@@ -189,7 +189,7 @@ func TestDefineQuestion_AnotherMechanism_IsRefused(t *testing.T) {
 			check.That(t, errors.Is(err, want), "%s, with the key %q: got the error %v, want %v", name, key, err, want)
 		}
 		if after := questionsOf(t, l); !bytes.Equal(text(t, after), text(t, before)) || len(after) != 1 {
-			t.Errorf("%s: the question is %s now", name, text(t, after))
+			t.Errorf("%s: the question changed to %s", name, text(t, after))
 		}
 		auditStore(t, l.engine.Store)
 	}
@@ -219,7 +219,7 @@ func TestFiniteRaise_HigherLevel_CostsTheDifference(t *testing.T) {
 	spent("1")
 	_, err := l.Release(t.Context(), partyOf(t, "2", "ann", "2"))
 	if all := refusals(t, err); len(all) != 1 || all[0].Reason != api.ObjectCap || all[0].Cost != eps(t, "1") || all[0].Remaining != eps(t, "0.75") {
-		t.Errorf("refused: %+v", all)
+		t.Errorf("got the refusals %+v, want the cost 1 and 0.75 remaining", all)
 	}
 	spent("1")
 	auditStore(t, l.engine.Store)
@@ -262,7 +262,7 @@ func TestFiniteQuestion_EpsilonIsNoLevel_IsErrInvalid(t *testing.T) {
 	// An estimate at such an ε has no responses.
 	wantErr(t, check.Err(l.Estimate(t.Context(), api.EstimateRequest{Question: "party", Epsilon: eps(t, "1.5")})), api.ErrNoResponses)
 	all := responses(t, l, "party", eps(t, "1.5"))
-	check.That(t, len(all) == 0, "at ε=1.5 there is %v", all)
+	check.That(t, len(all) == 0, "at ε=1.5: got the responses %v, want none", all)
 }
 
 // Sweeps.
@@ -337,12 +337,12 @@ func TestAdvance_FiniteLevelRaisedBefore_DerivesLowerLevels(t *testing.T) {
 	a := &asked{}
 	must(t, check.Err(l.Advance(t.Context(), api.AdvanceRequest{Key: "1", Truth: a.truth("C")})))
 	if !slices.Equal(a.names(), []string{"bob"}) || levelsOf(t, l, "ann") != "0.5 1" || levelsOf(t, l, "bob") != "0.5 1" {
-		t.Errorf("asked about %q; ann has %q, bob %q", a.names(), levelsOf(t, l, "ann"), levelsOf(t, l, "bob"))
+		t.Errorf("true values were requested of %q; ann has the levels %q, bob %q", a.names(), levelsOf(t, l, "ann"), levelsOf(t, l, "bob"))
 	}
 	clock.set(epoch().Add(30 * 24 * time.Hour))
 	must(t, check.Err(l.Advance(t.Context(), api.AdvanceRequest{Key: "2", Truth: a.truth("C")})))
 	if levelsOf(t, l, "ann") != "0.5 1 2" || levelsOf(t, l, "bob") != "0.5 1 2" {
-		t.Errorf("ann has %q, bob %q", levelsOf(t, l, "ann"), levelsOf(t, l, "bob"))
+		t.Errorf("ann has the levels %q, bob %q", levelsOf(t, l, "ann"), levelsOf(t, l, "bob"))
 	}
 	auditAll(t, l, l.engine.Store)
 	wantClean(t, l, api.VerifyRequest{})
@@ -377,7 +377,7 @@ func TestNoiseKey_FiniteQuestion_IsNotUsed(t *testing.T) {
 	must(t, l.Forget(t.Context(), api.ObjectRequest{Key: "f", Object: "bob"}))
 	enrollUnder(t, l, "party", market(t, "9"), "9", "bob")
 	for _, name := range []string{"ann", "bob"} {
-		check.Equal(t, chainOf(t, l, 1, name).Noise, 0, "%s came back with the noise key", name)
+		check.Equal(t, chainOf(t, l, 1, name).Noise, 0, "%s was enrolled again with the noise key", name)
 	}
 	raise(t, l, partiesOf(t, "r", "1"))
 	auditLedger(t, l)
@@ -398,7 +398,7 @@ func TestFiniteDraw_SameNoiseKey_Differs(t *testing.T) {
 		raise(t, l, partiesOf(t, "r", "0.5"))
 		outputs[i] = allResponses(t, l, names)
 	}
-	check.That(t, !reflect.DeepEqual(outputs[0], outputs[1]), "two ledgers have drawn the same")
+	check.That(t, !reflect.DeepEqual(outputs[0], outputs[1]), "two ledgers have drawn the same outputs")
 }
 
 // A true value that is no value of the question, such as an output, is refused. The error does not
@@ -410,7 +410,7 @@ func TestFiniteRelease_TruthIsNoValue_IsRefused(t *testing.T) {
 		unchanged(t, l.engine.Store, func() {
 			_, err := l.Release(t.Context(), r)
 			check.That(t, err != nil && !strings.Contains(err.Error(), fmt.Sprintf("%q", truth)),
-				"the truth %q: %v", truth, err)
+				"the true value %q: got the error %v", truth, err)
 		})
 	}
 }

@@ -118,13 +118,13 @@ func TestOpen_ForeignOrDamagedJournal_IsRefused(t *testing.T) {
 			for _, only := range []bool{true, false} {
 				l, err := Open(t.Context(), path, Options{ReadOnly: only})
 				if err == nil {
-					t.Fatalf("opened, with %d events", stats(t, l).Events)
+					t.Fatalf("got a ledger of %d events, want an error", stats(t, l).Events)
 				}
 				check.That(t, test.want == nil || errors.Is(err, test.want) && saysWhatToDo(err),
 					"got the error %v, want %v that says what to do", err, test.want)
 			}
 			if after := tree(t, path); fmt.Sprint(after) != fmt.Sprint(before) {
-				t.Errorf("something was written: %v, before %v", after, before)
+				t.Errorf("the files changed: got %v, want %v", after, before)
 			}
 			check.That(t, os.Rename(path+".journal", path+".journal.gone") != nil ||
 				!errors.Is(journalfile.Sweep(path+".journal"), journal.ErrInUse), "the journal is still open")
@@ -154,13 +154,13 @@ func TestOpen_Fails_LeavesFileUsable(t *testing.T) {
 		"a truth key that is too short":    {TruthKey: []byte("short")},
 	} {
 		for _, path := range []string{votersFile(t, "9", crowd(3)...), crashedFile(t, 3)} {
-			check.Need(t, check.Err(Open(t.Context(), path, wrong)) != nil, "%s: opened", name)
+			check.Need(t, check.Err(Open(t.Context(), path, wrong)) != nil, "%s: got no error from Open", name)
 			l := open(t, path, Options{TruthKey: truthKey()})
 			release(t, l, releaseOf(t, "more", crowd(3)[2], "2"))
 			wantClean(t, l, api.VerifyRequest{})
 			closed(t, l)
 			files := tree(t, path)
-			check.That(t, len(files) == 1, "%s: there is %v", name, files)
+			check.That(t, len(files) == 1, "%s: the files are %v, want the ledger file only", name, files)
 		}
 	}
 }
@@ -180,7 +180,7 @@ func TestOpen_OlderFileAndJournal_IsRollback(t *testing.T) {
 		options.ReadOnly = only
 		before := content(t, older)
 		_, err := Open(t.Context(), older, options)
-		check.That(t, errors.As(err, new(*api.RollbackError)), "read only %v: %v", only, err)
+		check.That(t, errors.As(err, new(*api.RollbackError)), "read only %v: got the error %v, want a RollbackError", only, err)
 		check.That(t, bytes.Equal(content(t, older), before), "the file has changed")
 		for _, path := range []string{path, newer} {
 			closed(t, open(t, path, options))
@@ -221,7 +221,7 @@ func TestOpen_TruncatedJournal_KeepsWholeRequests(t *testing.T) {
 		must(t, os.WriteFile(lastSegment(t, short), text[:cut], 0o600))
 		l := open(t, short, Options{})
 		n := stats(t, l).Events
-		check.That(t, (n-stats(t, l).Objects-4)%2 == 0, "cut at byte %d there are %d events: half of a request", cut, n)
+		check.That(t, (n-stats(t, l).Objects-4)%2 == 0, "cut at byte %d: %d events, the last request is incomplete", cut, n)
 		wantClean(t, l, api.VerifyRequest{})
 		closed(t, l)
 	}
@@ -307,7 +307,7 @@ func TestEngineCheckpoint_DiskFails_LosesNothing(t *testing.T) {
 		_, refused = l.Release(t.Context(), releaseOf(t, fmt.Sprint(done), names[done], "1"))
 	}
 	check.Need(t, errors.Is(refused, errDisk) && !errors.Is(refused, api.ErrStopped) && done >= 10,
-		"after %d releases: %v", done, refused)
+		"after %d releases: got the error %v, want that of the disk and no stop", done, refused)
 	done-- // the last one was refused
 	wantErr(t, l.engine.Checkpoint(), errDisk)
 	log.await(t, "checkpoint failed")
@@ -400,7 +400,7 @@ func TestOpen_JournalGroupWithPartOfRequest_IsCorrupt(t *testing.T) {
 	}
 	l := check.Value(readStore(t.Context(), file, alteredJournals{besideFile(path), half}, Options{}))(t)
 	if err := l.begin(t.Context(), Options{}); !errors.Is(err, api.ErrCorrupt) || !strings.Contains(err.Error(), "1 events of a request") {
-		t.Errorf("a group with half a request: %v", err)
+		t.Errorf("a group with half a request: got the error %v, want ErrCorrupt", err)
 	}
 }
 
