@@ -175,7 +175,7 @@ func releaseMany(b *testing.B, path string, objects int, all samples) {
 	l := open(b, path, Options{})
 	a := newFreshReleases(objects)
 	cost := measureCost(b, func() error {
-		err := runConcurrently(64, before(many), func(_, i int) error { return check.Err(l.Release(b.Context(), a.at(above*objects+i))) })
+		err := runConcurrently(64, lessThan(many), func(_, i int) error { return check.Err(l.Release(b.Context(), a.at(above*objects+i))) })
 		return errors.Join(err, l.engine.Checkpoint())
 	})
 	closed(b, l)
@@ -444,8 +444,8 @@ func (b burst) tail(one int) float64 {
 	return float64(b.waits[len(b.waits)-1-len(b.waits)/one].Nanoseconds()) / 1e6
 }
 
-// before returns a function that reports whether a number is less than n.
-func before(n int) func(int) bool { return func(i int) bool { return i < n } }
+// lessThan returns a function that reports whether a number is less than n.
+func lessThan(n int) func(int) bool { return func(i int) bool { return i < n } }
 
 // runBurst makes many callers call do with the numbers from 0 on, as long as more allows, and
 // measures each call.
@@ -521,7 +521,7 @@ func releaseTogether(b *testing.B, path string, callers int, all samples) {
 	}
 	group := &bareGroup{journal: newBareJournal(b, 0)}
 	each := int(s.all.Load()) / n
-	bare := runBurst(b, callers, before(n), func(int) error { return group.append(each) })
+	bare := runBurst(b, callers, lessThan(n), func(int) error { return group.append(each) })
 
 	all.add("checkpoints", float64(s.checkpoints.Load()))
 	all.add("memory-MiB", float64(room)/(1<<20))

@@ -580,7 +580,7 @@ func (m *randomMarket) requests(withoutTruth string) []randomMarketRequest {
 
 // tryInstead makes a request and, if it is refused, one of those that the refusal says are possible
 // instead. It returns which one.
-func (m *randomMarket) tryInstead(r randomMarketRequest, untold string) (instead string) {
+func (m *randomMarket) tryInstead(r randomMarketRequest, withoutTruth string) (instead string) {
 	asked := m.epsilon(1, 21)
 	var refused *api.RefusedError
 	if _, err := r.do(m.key(), asked, false); !errors.As(err, &refused) {
@@ -592,14 +592,14 @@ func (m *randomMarket) tryInstead(r randomMarketRequest, untold string) (instead
 	check.That(m, top.Epsilon == asked && possible.Objects != 0 && top.Can != possible.Objects,
 		"%s at ε=%s is refused, but the refusal says that this is possible: %+v", r.name, asked, possible)
 	closing := epoch().AddDate(0, 0, 10) // some sell no more then
-	later := untold == "" && top.Later > 0 && top.Can+top.Later == possible.Objects && top.From.Before(closing)
+	later := withoutTruth == "" && top.Later > 0 && top.Can+top.Later == possible.Objects && top.From.Before(closing)
 	// If budgets were exceeded, true values were not requested: then a missing one may be found
 	// now.
 	well := func(done int, err error, want uint64) bool {
-		if untold != "" {
+		if withoutTruth != "" {
 			want = min(want, uint64(done))
 		}
-		missing := untold != "" && errors.As(err, &refused) && slices.ContainsFunc(refused.Refused, func(r api.Refusal) bool { return r.Reason == api.NoTruth })
+		missing := withoutTruth != "" && errors.As(err, &refused) && slices.ContainsFunc(refused.Refused, func(r api.Refusal) bool { return r.Reason == api.NoTruth })
 		return missing || err == nil && uint64(done) == want
 	}
 	switch n := m.random.IntN(3); {

@@ -464,7 +464,7 @@ func openCallbacks() map[string]func(o *Options, signed []byte) {
 func TestOpen_CallbackPanics_ReleasesFileAndJournal(t *testing.T) {
 	for name, change := range openCallbacks() {
 		t.Run(name, func(t *testing.T) {
-			path, o := witnessed(t, "ann")
+			path, o := fileWithLogKey(t, "ann")
 			h := newMemoryHost()
 			o.Journal = h.options().Journal
 			l := open(t, path, o)

@@ -36,9 +36,9 @@ func logKey(t testing.TB, name string, seed byte) (note.Signer, note.Verifier, s
 	return signer, verifier, public
 }
 
-// witnessed creates a ledger file whose log has a key, with voters in it, and returns the options
-// to open it.
-func witnessed(t testing.TB, objects ...string) (path string, options Options) {
+// fileWithLogKey creates a ledger file whose log has a key, with voters in it, and returns the
+// options to open it.
+func fileWithLogKey(t testing.TB, objects ...string) (path string, options Options) {
 	t.Helper()
 	signer, verifier, public := logKey(t, "sluice-test", 1)
 	path = filepath.Join(tests.TempDir(t), "ledger.db")
@@ -61,7 +61,7 @@ func copyFile(t testing.TB, from, to string) {
 }
 
 func TestCheckpoint_SignedNote_HasSizeAndRootOfLog(t *testing.T) {
-	path, options := witnessed(t, "ann")
+	path, options := fileWithLogKey(t, "ann")
 	l := open(t, path, options)
 	signed := checkpointOf(t, l)
 	head := check.Value(evidence.OpenCheckpoint(signed, options.Verifiers))(t)
@@ -98,7 +98,7 @@ func rootOf(leaves []tlog.Hash) tlog.Hash {
 }
 
 func TestCheckpoint_NoOrAnotherSigner_IsRefused(t *testing.T) {
-	path, options := witnessed(t, "ann")
+	path, options := fileWithLogKey(t, "ann")
 	l := open(t, path, Options{})
 	wantErr(t, check.Err(l.Checkpoint(t.Context())), api.ErrNoSigner)
 	closed(t, l)
@@ -116,7 +116,7 @@ func TestOrigin_WithoutLogKey_IsLedgerID(t *testing.T) {
 // A file that does not continue the log of the checkpoint is refused as a rollback, in each way it
 // can differ.
 func TestOpen_NotContinuationOfCheckpoint_IsRollback(t *testing.T) {
-	path, options := witnessed(t, "ann", "bob")
+	path, options := fileWithLogKey(t, "ann", "bob")
 	old := filepath.Join(tests.TempDir(t), "old.db")
 	copyFile(t, path, old)
 
@@ -135,7 +135,7 @@ func TestOpen_NotContinuationOfCheckpoint_IsRollback(t *testing.T) {
 	f = open(t, same, options)
 	release(t, f, releaseOf(t, "1", "ann", "0.5"))
 	closed(t, f)
-	stranger, strange := witnessed(t, "ann")
+	stranger, strange := fileWithLogKey(t, "ann")
 	other := open(t, stranger, strange)
 	foreign := checkpointOf(t, other)
 	closed(t, other)
@@ -158,7 +158,7 @@ func TestOpen_NotContinuationOfCheckpoint_IsRollback(t *testing.T) {
 }
 
 func TestOpen_CheckpointNotVerified_IsErrCheckpoint(t *testing.T) {
-	path, options := witnessed(t, "ann")
+	path, options := fileWithLogKey(t, "ann")
 	l := open(t, path, options)
 	signed := checkpointOf(t, l)
 	closed(t, l)
@@ -232,28 +232,28 @@ type fakeWitness struct {
 	all     []uint64
 }
 
-func (s *fakeWitness) take(_ context.Context, signed []byte) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.failing {
+func (w *fakeWitness) take(_ context.Context, signed []byte) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.failing {
 		return errors.New("the witness is away")
 	}
 	var size uint64
 	_, err := fmt.Sscanf(strings.Split(string(signed), "\n")[1], "%d", &size)
-	s.all = append(s.all, size)
+	w.all = append(w.all, size)
 	return err
 }
 
-func (s *fakeWitness) fail(failing bool) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.failing = failing
+func (w *fakeWitness) fail(failing bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.failing = failing
 }
 
-func (s *fakeWitness) got() []uint64 {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return slices.Clone(s.all)
+func (w *fakeWitness) got() []uint64 {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return slices.Clone(w.all)
 }
 
 func TestPublishing_EventsReached_PublishesCheckpoint(t *testing.T) {

@@ -338,9 +338,9 @@ func TestEstimate_ImpossibleTally_IsCorrupt(t *testing.T) {
 	}
 }
 
-// firstQuestion returns the response to the first question that an event records, and a function
+// firstResponse returns the response to the first question that an event records, and a function
 // that copies the event with another response. Without such a response, that is nil.
-func firstQuestion(t testing.TB, c event.Change) (at privacy.Epsilon, v event.Value, with func(event.Value) event.Change) {
+func firstResponse(t testing.TB, c event.Change) (at privacy.Epsilon, v event.Value, with func(event.Value) event.Change) {
 	t.Helper()
 	switch c := c.(type) {
 	case *event.Released:
@@ -365,7 +365,7 @@ func TestVerify_AlteredResponseInTheLog_IsFound(t *testing.T) {
 		original, tries := one.make(t), 0
 		trusted, log := trustedHead(t, original), eventsOf(t, original)
 		for i, n := range log {
-			at, v, with := firstQuestion(t, n.Change)
+			at, v, with := firstResponse(t, n.Change)
 			if with == nil {
 				continue
 			}

@@ -375,20 +375,20 @@ type announcedReader struct {
 	unannounced []string
 }
 
-func (f *announcedReader) Prefetch(bucket string, keys [][]byte) {
+func (r *announcedReader) Prefetch(bucket string, keys [][]byte) {
 	for i, key := range keys {
 		if bucket != state.BucketEvents || i > 0 && bytes.Compare(keys[i-1], key) >= 0 {
-			f.unannounced = append(f.unannounced, fmt.Sprintf("%s %x", bucket, key))
+			r.unannounced = append(r.unannounced, fmt.Sprintf("%s %x", bucket, key))
 		}
-		f.announced[string(key)] = true
+		r.announced[string(key)] = true
 	}
 }
 
-func (f *announcedReader) Get(bucket string, key []byte) ([]byte, error) {
-	if f.read++; !f.announced[string(key)] {
-		f.unannounced = append(f.unannounced, fmt.Sprintf("%s %x", bucket, key))
+func (r *announcedReader) Get(bucket string, key []byte) ([]byte, error) {
+	if r.read++; !r.announced[string(key)] {
+		r.unannounced = append(r.unannounced, fmt.Sprintf("%s %x", bucket, key))
 	}
-	return f.Reader.Get(bucket, key)
+	return r.Reader.Get(bucket, key)
 }
 
 // A proof announces the events that it reads, so that the store reads them together. The proof is

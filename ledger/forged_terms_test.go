@@ -99,7 +99,7 @@ func (bl baseLog) terms(t *testing.T) map[string]soundAndForged {
 		"released above a new cap":     {sound: append(one("bob", 1, "0.4", ""), release("bob", "0.3")), forged: append(one("bob", 1, "0.4", ""), release("bob", "0.300000001")), why: "more than its cap"},
 		"released below what is spent": {sound: append(one("bob", 1, "0.05", ""), to("bob", 1, "1", "form 17"), release("bob", "0.3")), forged: append(one("bob", 1, "0.05", ""), release("bob", "0.000000001")), why: "more than its cap"},
 		"released above new terms":     {sound: withPolicies([]policy.Policy{policy.Fixed(eps(t, "0.25"))}, to("bob", other, "2", ""), release("bob", "0.15")), forged: withPolicies([]policy.Policy{policy.Fixed(eps(t, "0.25"))}, to("bob", other, "2", ""), release("bob", "0.150000001")), why: "above the ceiling of 0.25"},
-		"back under its former terms":  {sound: append(one("dan", 2, "1.5", ""), enrolment(t, "dan", 2, "1.5")), forged: append(one("dan", 2, "1.5", ""), enrolment(t, "dan", 2, "2")), why: "under other ceilings"},
+		"back under its former terms":  {sound: append(one("dan", 2, "1.5", ""), enrolledEvent(t, "dan", 2, "1.5")), forged: append(one("dan", 2, "1.5", ""), enrolledEvent(t, "dan", 2, "2")), why: "under other ceilings"},
 		"consent until a day":          {sound: sixth, forged: sixth, why: "without consent", soundAfter: 10 * time.Hour, after: 10*time.Hour - 1}, // at 10 hours the ceiling is 1
 		"forgotten":                    {sound: append([]event.Change{bl.forgottenEvent("bob")}, lower...), forged: append([]event.Change{bl.forgottenEvent("bob")}, to("bob", 1, "2.5", "")), why: "without consent"},
 	}
@@ -110,7 +110,7 @@ func (bl baseLog) forgottenEvent(name string) event.Change {
 	return &c
 }
 
-func enrolment(t *testing.T, name string, number uint32, limit string) event.Change {
+func enrolledEvent(t *testing.T, name string, number uint32, limit string) event.Change {
 	t.Helper()
 	return &event.Enrolled{Object: name, Question: 1, Policy: number, Cap: eps(t, limit)}
 }
@@ -173,7 +173,7 @@ func (bl baseLog) dealsUnderOtherTerms(t *testing.T) map[string]soundAndForged {
 		"captured for a lower price":       {sound: slices.Concat(held, lowered, sale(third, hooli, "0.75", 75)), forged: slices.Concat(held, lowered, sale(third, hooli, "0.75", 30)), why: "the price is 75, not 30"},
 		"captured above a new ceiling":     {sound: append(slices.Clone(held), sale(third, hooli, "0.75", 75)...), forged: slices.Concat(held, withPolicies([]policy.Policy{baseMarket(t, func(m *policy.Market) { m.Max = eps(t, "0.5") })}, to(other, "2", "")), sale(third, hooli, "0.75", 75)), why: "above the ceiling of 0.5"},
 		"captured above a new cap":         {sound: slices.Concat(held, []event.Change{to(2, "0.75", "")}, sale(third, hooli, "0.75", 75)), forged: slices.Concat(held, []event.Change{to(2, "0.749999999", "")}, sale(third, hooli, "0.75", 75)), why: "more than its cap"},
-		"captured after all was withdrawn": {sound: slices.Concat(held, []event.Change{to(2, "1", "")}, sale(third, hooli, "0.75", 75)), forged: slices.Concat(held, []event.Change{&event.Withdrawn{Object: "cid"}, enrolment(t, "cid", 2, "2")}, sale(third, hooli, "0.75", 75)), why: "was not reserved for it"},
+		"captured after all was withdrawn": {sound: slices.Concat(held, []event.Change{to(2, "1", "")}, sale(third, hooli, "0.75", 75)), forged: slices.Concat(held, []event.Change{&event.Withdrawn{Object: "cid"}, enrolledEvent(t, "cid", 2, "2")}, sale(third, hooli, "0.75", 75)), why: "was not reserved for it"},
 		"a fourth holder":                  {sound: late, forged: append(late[:len(late)-2:len(late)-2], append(newcomer, again(sale(third+3, 5, "0.75", 75))...)...), why: `it is not for sale to "umbrella" at ε=0.75: holders-full`},
 		"sold after it has closed":         {sound: append(until(61*time.Minute), sale(third, hooli, "1", 100)...), forged: append(until(time.Hour), sale(third, hooli, "1", 100)...), why: "it is not for sale", after: time.Hour},
 		"sold above a new ceiling":         {sound: append(lower[:2:2], below...), forged: append(lower[:2:2], sale(third, hooli, "0.75", 75)...), why: "it is not for sale"},
@@ -198,7 +198,7 @@ func (bl baseLog) refusedTerms(t *testing.T) map[string]soundAndForged {
 		return soundAndForged{sound: refused(sound), forged: refused(forged), why: why}
 	}
 	lower := &event.TermsChanged{Object: "cid", Question: 1, Policy: 2, Cap: eps(t, "1.5")}
-	in := enrolment(t, "new", 0, "1")
+	in := enrolledEvent(t, "new", 0, "1")
 	raised := &event.Released{Object: "fay", Question: 1, Epsilon: eps(t, "0.3"), Response: event.Response{Value: event.Value{Index: 1}, Method: event.MethodRaise}}
 	otherKind := func(r api.Refusal, c event.Change) soundAndForged { // in a request of the wrong kind
 		return soundAndForged{settled: true, sound: refused(r), forged: refused(r, c), why: "refuses"}

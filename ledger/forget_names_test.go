@@ -490,13 +490,13 @@ func TestForget_ConcurrentClose_DoesNotReturnTooEarly(t *testing.T) {
 	check.Equal(t, secretsBeside(t, path, secrets), 0, "secrets that are left beside a file that was closed")
 }
 
-// slowToEnd is a context whose Err waits for something else before it returns an error.
-type slowToEnd struct {
+// slowContext is a context whose Err waits for something else before it returns an error.
+type slowContext struct {
 	context.Context
 	await func()
 }
 
-func (c slowToEnd) Err() error {
+func (c slowContext) Err() error {
 	err := c.Context.Err()
 	if err != nil {
 		c.await()
@@ -511,7 +511,7 @@ func TestForget_ContextEndsAfterErasure_Succeeds(t *testing.T) {
 	checkpoint := newGate(t)
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	late := slowToEnd{ctx, func() {
+	late := slowContext{ctx, func() {
 		checkpoint.open()
 		if err := l.engine.Checkpoint(); err != nil { // it waits until the journal is trimmed by the one before
 			t.Error(err)
@@ -544,7 +544,7 @@ func TestForget_ContextEndsDuringCompact_Returns(t *testing.T) {
 	go func() { forgot <- l.Forget(ctx, api.ObjectRequest{Key: "forget", Object: names[0]}) }()
 	must(t, l.engine.Queue.AwaitEvent(t.Context(), before+1))
 	cancel()
-	err := ended(t, "Forget", forgot)
+	err := wantContextError(t, "Forget", forgot)
 	kept, is := errors.AsType[*journal.HeldError](err)
 	check.That(t, is && kept.Through.Events <= before && kept.Wanted.Events > before, "Forget returns %v", err)
 	for what, call := range map[string]func(context.Context) error{
@@ -554,7 +554,7 @@ func TestForget_ContextEndsDuringCompact_Returns(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), soon)
 		done := make(chan error, 1)
 		go func() { done <- call(ctx) }()
-		_ = ended(t, what, done)
+		_ = wantContextError(t, what, done)
 		cancel()
 	}
 	held.open()
@@ -563,8 +563,8 @@ func TestForget_ContextEndsDuringCompact_Returns(t *testing.T) {
 	check.Equal(t, secretsBeside(t, path, secrets), 0, "secrets that are left beside the file")
 }
 
-// ended waits for a call whose context has ended, or soon does, and returns its error.
-func ended(t testing.TB, what string, done <-chan error) error {
+// wantContextError waits for a call whose context has ended, or soon does, and returns its error.
+func wantContextError(t testing.TB, what string, done <-chan error) error {
 	t.Helper()
 	select {
 	case err := <-done:

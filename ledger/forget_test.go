@@ -529,7 +529,7 @@ func TestSaleRecord_AbsurdObjectCount_IsCorrupt(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			path, options := witnessed(t, "bob")
+			path, options := fileWithLogKey(t, "bob")
 			l := open(t, path, options)
 			enrollUnder(t, l, "vote", market(t, "5"), "5", "ann")
 			sell(t, l, purchase(t, "k", "acme", "1", "ann"))

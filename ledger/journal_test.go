@@ -168,7 +168,7 @@ func TestOpen_Fails_LeavesFileUsable(t *testing.T) {
 // An older copy of file and journal, though whole, is refused if the caller has a newer checkpoint.
 // A file that is older than the checkpoint opens if its journal reaches it.
 func TestOpen_OlderFileAndJournal_IsRollback(t *testing.T) {
-	path, options := witnessed(t, "ann", "bob")
+	path, options := fileWithLogKey(t, "ann", "bob")
 	l := open(t, path, options)
 	release(t, l, releaseOf(t, "1", "ann", "0.5"))
 	older := crashCopy(t, path)

@@ -60,8 +60,8 @@ func (bl baseLog) bindings(t *testing.T) map[string]soundAndForged {
 		}
 		return changes
 	}
-	two := append([]event.Change{enrolment(t, "gil", 1, "2")}, binding("fay", 1), binding("gil", 1))
-	both := append([]event.Change{enrolment(t, "gil", 3, "2")}, binding("eve", 1), binding("gil", 1))
+	two := append([]event.Change{enrolledEvent(t, "gil", 1, "2")}, binding("fay", 1), binding("gil", 1))
+	both := append([]event.Change{enrolledEvent(t, "gil", 3, "2")}, binding("eve", 1), binding("gil", 1))
 	bob := bl.forgotten["bob"]
 	back := []event.Change{&bob, &event.Enrolled{Object: "bob", Question: 1, Policy: 1, Noise: 0, Cap: eps(t, "2")}}
 	return map[string]soundAndForged{
