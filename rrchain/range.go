@@ -29,7 +29,7 @@ type Range struct {
 
 func (r Range) check() error {
 	if !(r.Low < r.High) || math.IsInf(r.High-r.Low, 0) {
-		return fmt.Errorf("%w: range from %v to %v; a finite width above 0 is needed", privacy.ErrInvalid, r.Low, r.High)
+		return fmt.Errorf("%w: range %v to %v; its width must be finite and above 0", privacy.ErrInvalid, r.Low, r.High)
 	}
 	return nil
 }
