@@ -520,7 +520,7 @@ func TestApply_ForgedOutputs_AreRefused(t *testing.T) {
 		"a noise key of a vote is sound":  {sound: join(1, 3), forged: join(2, 3), why: "is enrolled"},
 		"no mechanism":                    {sound: whole, forged: more(func(q *api.Question) { q.Mechanism = nil }), why: "has none"},
 		"a mechanism for direct encoding": {sound: whole, forged: more(func(q *api.Question) { q.Encoding = "direct" }), why: "direct encoding, and a mechanism"},
-		"a mechanism of fewer inputs":     {sound: whole, forged: more(func(q *api.Question) { q.Values = append(q.Values, "E") }), why: "4 inputs, and the question has 5 values"},
+		"a mechanism of fewer inputs":     {sound: whole, forged: more(func(q *api.Question) { q.Values = append(q.Values, "E") }), why: "4 inputs, but the question has 5 values"},
 		"names of fewer outputs":          {sound: whole, forged: more(func(q *api.Question) { q.Mechanism.Outputs[0] = q.Mechanism.Outputs[0][1:] }), why: "names for 5"},
 		"an output's name twice":          {sound: whole, forged: more(func(q *api.Question) { q.Mechanism.Outputs[0][1] = "AB" }), why: `two outputs are named "AB"`},
 		"names of fewer levels":           {sound: whole, forged: more(func(q *api.Question) { q.Mechanism.Outputs = q.Mechanism.Outputs[1:] }), why: "2 of its 3 levels"},

@@ -379,18 +379,18 @@ func TestStatementVerify_Spliced_IsAFault(t *testing.T) {
 			s.Events = slices.Insert(s.Events, len(s.Events)-1, *factOf[*says.Enrolled](&bob))
 		}, "is about"},
 		"no price":         {func(s *evidence.Statement) { detailOf[*says.Sold](s).Price = 0 }, "altered"},
-		"a negative price": {func(s *evidence.Statement) { detailOf[*says.Sold](s).Price = -1 }, "an amount of -1"},
+		"a negative price": {func(s *evidence.Statement) { detailOf[*says.Sold](s).Price = -1 }, "the amount -1 is negative"},
 		"another kind": {func(s *evidence.Statement) {
 			charged := detailOf[*says.Charged](s)
 			factOf[*says.Charged](s).Says = &says.TruthBound{Object: charged.Object, Question: charged.Question}
 		}, "bytes where"},
 		"no kind":          {func(s *evidence.Statement) { factOf[*says.Charged](s).Says = nil }, "has no event of the kind"},
-		"another sale":     {func(s *evidence.Statement) { detailOf[*says.Sold](s).Sale = 77 }, "is not there before"},
-		"another policy":   {func(s *evidence.Statement) { p := policy.Fixed(eps(t, "3")); detailOf[*says.Enrolled](s).Policy = &p }, "is not defined before"},
-		"an empty policy":  {func(s *evidence.Statement) { detailOf[*says.PolicyDefined](s).Policy = policy.Policy{} }, "there is no policy"},
+		"another sale":     {func(s *evidence.Statement) { detailOf[*says.Sold](s).Sale = 77 }, "no earlier event"},
+		"another policy":   {func(s *evidence.Statement) { p := policy.Fixed(eps(t, "3")); detailOf[*says.Enrolled](s).Policy = &p }, "no earlier event defines"},
+		"an empty policy":  {func(s *evidence.Statement) { detailOf[*says.PolicyDefined](s).Policy = policy.Policy{} }, "the policy is missing"},
 		"created later":    {func(s *evidence.Statement) { s.Events[0].Event = 2 }, "a log begins with the creation"},
-		"another question": {func(s *evidence.Statement) { detailOf[*says.Released](s).Question = "drinker" }, "is not defined before"},
-		"another buyer":    {func(s *evidence.Statement) { detailOf[*says.SaleMade](s).Buyer = "nobody" }, "is not named before"},
+		"another question": {func(s *evidence.Statement) { detailOf[*says.Released](s).Question = "drinker" }, "no earlier event defines"},
+		"another buyer":    {func(s *evidence.Statement) { detailOf[*says.SaleMade](s).Buyer = "nobody" }, "no earlier event names"},
 		"another response": {func(s *evidence.Statement) { detailOf[*says.Released](s).Response = "maybe" }, "is none"},
 		"another reason":   {func(s *evidence.Statement) { detailOf[*says.ObjectRefused](s).Refusal.Reason = "whim" }, "is none"},
 		"a short salt":     {func(s *evidence.Statement) { factOf[*says.Sold](s).Salt = says.Hex{1} }, "a salt of 1 bytes"},
@@ -524,7 +524,7 @@ func statementOfLog(t *testing.T, o *office, st evidence.Statement, change func(
 	t.Helper()
 	log := change(logOf(t, pairs(t, o.store))[:st.Event])
 	s := &state.State{Reader: hashesOnly{map[string][]byte{}}}
-	edge := &merkle.Edge{}
+	edge := &merkle.Frontier{}
 	var entries []documents.Entry
 	for _, ev := range log {
 		hashes := check.Value(edge.Append(ev.Leaf()))(t)

@@ -225,7 +225,7 @@ func (h *host) sweepAll() error {
 // onlySegments checks that the directory of a claimed journal has only segments.
 func (h *host) onlySegments() error {
 	for name := range h.j.dir.(*simFolder).n.names {
-		if _, ending, ok := parseName(name); !ok || ending != segmentSuffix {
+		if _, ending, ok := parseName(name); !ok || ending != segmentExt {
 			return fmt.Errorf("%s was not removed", name)
 		}
 	}

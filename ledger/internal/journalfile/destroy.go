@@ -39,7 +39,7 @@ func (j *Journal) Remove() error {
 		err = removeDir(j.parent, j.base, j.dir)
 	}
 	if err != nil { // errors name the original path, because the directory may be renamed already
-		err = classify(ledgerfile.Renamed(err, j.path, filepath.Base(j.path)+goneSuffix))
+		err = classify(ledgerfile.Renamed(err, j.path, filepath.Base(j.path)+goneExt))
 		err = fmt.Errorf("destroy the journal %s: %w", j.path, err)
 	}
 	return errors.Join(err, j.release())
@@ -61,7 +61,7 @@ func sweepAt(disk system, path string) error {
 
 // sweep is Sweep inside an open parent directory.
 func sweep(parent folder, base string) error {
-	for _, name := range []string{base + newSuffix, base + goneSuffix} {
+	for _, name := range []string{base + newExt, base + goneExt} {
 		dir, err := openExclusive(parent, name)
 		if errors.Is(err, fs.ErrNotExist) {
 			continue
@@ -110,10 +110,10 @@ func removeDir(parent folder, base string, dir folder) error {
 	if err := sweep(parent, base); err != nil {
 		return err
 	}
-	if err := parent.rename(base, base+goneSuffix); err != nil {
+	if err := parent.rename(base, base+goneExt); err != nil {
 		return err
 	}
-	return destroyDir(parent, base+goneSuffix, dir)
+	return destroyDir(parent, base+goneExt, dir)
 }
 
 // destroyDir destroys the files of a directory that is no longer a journal, and the directory.
@@ -140,7 +140,7 @@ func destroyDir(parent folder, name string, dir folder) error {
 // names; the files are still to be destroyed.
 func renameToGone(dir folder, names []string) (gone []string, err error) {
 	for _, name := range names {
-		to := strings.TrimSuffix(name, segmentSuffix) + goneSuffix
+		to := strings.TrimSuffix(name, segmentExt) + goneExt
 		if err := dir.rename(name, to); err != nil {
 			return gone, err
 		}
@@ -154,7 +154,7 @@ func (j *Journal) destroyLeftovers() error {
 	names, err := j.dir.list()
 	var left []string
 	for _, text := range names {
-		if _, suffix, ok := parseName(text); ok && suffix != segmentSuffix {
+		if _, ext, ok := parseName(text); ok && ext != segmentExt {
 			left = append(left, text)
 		}
 	}
@@ -185,13 +185,13 @@ func shredAll(dir folder, names []string) (left []string, err error) {
 // shred overwrites a file with zeros, and unlinks it. Its errors name the segment that the file
 // was.
 func shred(dir folder, text string) error {
-	number, suffix, _ := parseName(text)
+	number, ext, _ := parseName(text)
 	err := overwrite(dir, text)
 	if err == nil {
 		err = dir.remove(text)
 	}
-	if err != nil && suffix != segmentSuffix {
-		err = ledgerfile.Renamed(err, name(number, segmentSuffix), text)
+	if err != nil && ext != segmentExt {
+		err = ledgerfile.Renamed(err, name(number, segmentExt), text)
 	}
 	if err != nil {
 		return fmt.Errorf("destroy a segment: %w", classify(err))

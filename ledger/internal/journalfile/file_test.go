@@ -31,7 +31,7 @@ func TestJournal_PassesTheJournalTests(t *testing.T) {
 			}
 			return Open(dir, shop)
 		}
-		tamper := replacements(t, dir, name(1, segmentSuffix))
+		tamper := replacements(t, dir, name(1, segmentExt))
 		delete(tamper, flippedBit) // for the last segment, see TestRead_FlippedInTheLastSegment_IsCorrupt
 		return journaltest.Medium{Open: open, Tamper: tamper}
 	}})
@@ -78,7 +78,7 @@ func TestOpen_FilesArePrivateAndNotChangedByReaders(t *testing.T) {
 		err = errors.Join(j.Append(noLimit, l.Group(term, []byte("secret"))), j.Close())
 	}
 	check.Must(t, err)
-	segment := filepath.Join(dir, name(1, segmentSuffix))
+	segment := filepath.Join(dir, name(1, segmentExt))
 	for path, want := range map[string]fs.FileMode{dir: fs.ModeDir | 0o700, segment: 0o600} {
 		info, err := os.Stat(path)
 		check.That(t, err == nil && info.Mode() == want, "%s has mode %v, %v", path, info.Mode(), err)

@@ -141,21 +141,21 @@ func parseGroup(b []byte) (g journal.Group, err error) {
 	return g, nil
 }
 
-// The suffixes of file names.
+// The extensions of file names.
 const (
-	segmentSuffix = ".segment"
-	newSuffix     = ".new"
-	goneSuffix    = ".gone"
+	segmentExt = ".segment"
+	newExt     = ".new"
+	goneExt    = ".gone"
 )
 
 // name returns the name of a segment's file.
-func name(number uint64, suffix string) string { return fmt.Sprintf("%08d%s", number, suffix) }
+func name(number uint64, ext string) string { return fmt.Sprintf("%08d%s", number, ext) }
 
 // parseName splits the name of a file. ok is false if the file is none of a journal.
-func parseName(text string) (number uint64, suffix string, ok bool) {
-	digits, suffix, _ := strings.Cut(text, ".")
-	suffix = "." + suffix
+func parseName(text string) (number uint64, ext string, ok bool) {
+	digits, ext, _ := strings.Cut(text, ".")
+	ext = "." + ext
 	number, err := strconv.ParseUint(digits, 10, 64)
-	known := suffix == segmentSuffix || suffix == newSuffix || suffix == goneSuffix
-	return number, suffix, err == nil && known && name(number, suffix) == text
+	known := ext == segmentExt || ext == newExt || ext == goneExt
+	return number, ext, err == nil && known && name(number, ext) == text
 }

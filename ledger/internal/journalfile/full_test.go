@@ -111,7 +111,7 @@ func TestJournal_TooManyOpenFiles_Continues(t *testing.T) {
 // gone lists the files of a directory that are no longer segments.
 func gone(t *testing.T, dir string) []string {
 	t.Helper()
-	names := check.Value(filepath.Glob(filepath.Join(dir, "*"+goneSuffix)))(t)
+	names := check.Value(filepath.Glob(filepath.Join(dir, "*"+goneExt)))(t)
 	return names
 }
 
@@ -136,7 +136,7 @@ func TestTrim_TooManyOpenFilesToDestroy_IsRejectedAndDoneLater(t *testing.T) {
 		err := j.Trim(t.Context(), through)
 		check.Need(t, errors.Is(err, errs.ErrTooManyFiles) && errors.Is(err, journal.ErrRejected) &&
 			!errors.Is(err, journal.ErrStopped), "Trim: %v", err)
-		if text := err.Error(); !strings.Contains(text, j.path) || strings.Contains(text, goneSuffix) || !strings.Contains(text, segmentSuffix) {
+		if text := err.Error(); !strings.Contains(text, j.path) || strings.Contains(text, goneExt) || !strings.Contains(text, segmentExt) {
 			t.Errorf("%v; want the journal and the segment, not the temporary name", err)
 		}
 		check.That(t, len(gone(t, j.path)) != 0, "nothing is left to destroy")
@@ -169,7 +169,7 @@ func TestJournal_FileUnderATemporaryNameFails_TheErrorNamesTheSegment(t *testing
 		g.Cut = true
 		err := j.Append(noLimit, g)
 		want := call + " " + j.pathOf(j.segments[len(j.segments)-1].number+1) + ": no space"
-		check.That(t, err != nil && strings.Contains(err.Error(), want) && !strings.Contains(err.Error(), newSuffix),
+		check.That(t, err != nil && strings.Contains(err.Error(), want) && !strings.Contains(err.Error(), newExt),
 			"%v; want %q", err, want)
 	}
 }
@@ -179,5 +179,5 @@ func TestCreate_RenameFails_TheErrorNamesTheJournal(t *testing.T) {
 	broken := &faultyDisk{faults: map[string]error{"rename": syscall.ENOSPC}}
 	_, err := create(broken, defaultSizes, dir, [16]byte{1}, journal.Position{})
 	check.That(t, err != nil && strings.Contains(err.Error(), "rename "+dir+": no space") &&
-		!strings.Contains(err.Error(), newSuffix), "%v; want the path %s", err, dir)
+		!strings.Contains(err.Error(), newExt), "%v; want the path %s", err, dir)
 }

@@ -80,7 +80,7 @@ func create(disk system, limits sizes, dir string, ledger [16]byte, at journal.P
 		return nil, err
 	}
 	rand.Read(j.id[:])
-	if err := ledgerfile.Renamed(j.createDir(at), j.path, j.base+newSuffix); err != nil {
+	if err := ledgerfile.Renamed(j.createDir(at), j.path, j.base+newExt); err != nil {
 		return nil, errors.Join(fmt.Errorf("create the journal %s: %w", dir, classify(err)), j.release())
 	}
 	return j, nil
@@ -95,7 +95,7 @@ func (j *Journal) createDir(at journal.Position) (err error) {
 	if err := sweep(j.parent, j.base); err != nil {
 		return err
 	}
-	temp := j.base + newSuffix
+	temp := j.base + newExt
 	if err := j.parent.mkdir(temp); err != nil {
 		return err
 	}
@@ -172,7 +172,7 @@ func (j *Journal) load() error {
 		return err
 	}
 	for _, text := range names {
-		if number, suffix, ok := parseName(text); ok && suffix == segmentSuffix {
+		if number, ext, ok := parseName(text); ok && ext == segmentExt {
 			s, err := j.openSegment(text, number)
 			if err != nil {
 				return fmt.Errorf("%s: %w", text, err)
@@ -358,7 +358,7 @@ func (j *Journal) beginSegment(term uint64, at journal.Position, groups iter.Seq
 	}
 	w, err := writeSegment(j.dir, s, j.limits, groups)
 	if err != nil {
-		return classify(ledgerfile.Renamed(err, j.pathOf(s.number), name(s.number, newSuffix)))
+		return classify(ledgerfile.Renamed(err, j.pathOf(s.number), name(s.number, newExt)))
 	}
 	if j.last != nil { // nothing is written to it any more, so its time can be compared
 		if j.last.expected, err = j.last.file.stat(true); err != nil {
@@ -520,7 +520,7 @@ func (j *Journal) segmentAt(at journal.Position) int {
 // dropSegments removes segments from the list, closes them, and returns their names.
 func (j *Journal) dropSegments(from, to int) (names []string, err error) {
 	for _, s := range j.segments[from:to] {
-		names = append(names, name(s.number, segmentSuffix))
+		names = append(names, name(s.number, segmentExt))
 		err = errors.Join(err, s.file.Close())
 	}
 	j.segments = slices.Concat(j.segments[:from], j.segments[to:])

@@ -76,7 +76,7 @@ const flippedBit = "bit flipped in the first group"
 func TestRead_FlippedInTheLastSegment_IsCorrupt(t *testing.T) {
 	dir := journalDir(t)
 	j, l, term := createdJournal(t, dir, false, false)
-	replacements(t, dir, name(1, segmentSuffix))[flippedBit]()
+	replacements(t, dir, name(1, segmentExt))[flippedBit]()
 	check.Must(t, j.Append(noLimit, l.Group(term, []byte("more"))))
 	check.WantErr(t, check.Err(readAll(j, journal.Position{})), errs.ErrCorrupt, "Read")
 }
@@ -156,7 +156,7 @@ func TestAppend_EarlierSegmentReplaced_IsRefused(t *testing.T) {
 		t.Run(how, func(t *testing.T) {
 			dir := journalDir(t)
 			j, l, term := createdJournal(t, dir, false, false, true)
-			replacements(t, dir, name(1, segmentSuffix))[how]()
+			replacements(t, dir, name(1, segmentExt))[how]()
 			check.WantErr(t, j.Append(noLimit, l.Group(term, []byte("lost"))), errs.ErrReplaced, "Append")
 			check.WantErr(t, j.Append(noLimit, l.Group(term, []byte("lost"))), journal.ErrStopped, "the next Append")
 			check.WantErr(t, j.Close(), errs.ErrReplaced, "Close")
@@ -168,7 +168,7 @@ func TestAppend_EarlierSegmentReplaced_IsRefused(t *testing.T) {
 func TestAppend_OlderCopyWrittenOver_IsRefused(t *testing.T) {
 	dir := journalDir(t)
 	j, l, term := createdJournal(t, dir, false)
-	path := filepath.Join(dir, name(1, segmentSuffix))
+	path := filepath.Join(dir, name(1, segmentExt))
 	old := check.Value(os.ReadFile(path))(t)
 	check.Must(t, j.Append(noLimit, l.Group(term, []byte("acknowledged"))))
 	info := check.Value(os.Stat(path))(t)
@@ -193,7 +193,7 @@ func TestAppend_ReplacedDuringTheFlush_IsNotAcknowledged(t *testing.T) {
 			term, _, err := j.Claim(noLimit)
 			check.Must(t, err)
 			check.Must(t, j.Append(noLimit, l.Group(term, []byte("one"))))
-			during = replacements(t, dir, name(1, segmentSuffix))[how]
+			during = replacements(t, dir, name(1, segmentExt))[how]
 			err = j.Append(noLimit, l.Group(term, []byte("two")))
 			check.That(t, errors.Is(err, errs.ErrReplaced) && !errors.Is(err, journal.ErrRejected),
 				"Append: %v, not an uncertain ErrReplaced", err)
@@ -208,7 +208,7 @@ func TestAppend_TimeOfASegmentSet_Continues(t *testing.T) {
 	for i := range 2 * maxRereads {
 		for _, n := range []uint64{1, 2} {
 			at := laterTime.Add(time.Duration(i) * time.Second)
-			check.Must(t, os.Chtimes(filepath.Join(dir, name(n, segmentSuffix)), at, at))
+			check.Must(t, os.Chtimes(filepath.Join(dir, name(n, segmentExt)), at, at))
 		}
 		check.Must(t, j.Append(noLimit, l.Group(term, []byte("more"))))
 	}
@@ -226,7 +226,7 @@ func TestRemove_DirectoryReplaced_DestroysNothing(t *testing.T) {
 			"%s: %v, not ErrReplaced", what, err)
 	}
 	for _, d := range []string{dir, dir + ".old"} {
-		b, err := os.ReadFile(filepath.Join(d, name(1, segmentSuffix)))
+		b, err := os.ReadFile(filepath.Join(d, name(1, segmentExt)))
 		check.That(t, err == nil && bytes.Contains(b, []byte("secret")), "%s was destroyed: %v", d, err)
 	}
 }
@@ -240,7 +240,7 @@ func TestClose_ReplacedDuringReading_IsReported(t *testing.T) {
 			check.Must(t, j.Close())
 			r := check.Value(Open(dir, shop))(t)
 			check.Must(t, check.Err(readAll(r, r.segments[0].begin)))
-			replacements(t, dir, name(1, segmentSuffix))[how]()
+			replacements(t, dir, name(1, segmentExt))[how]()
 			check.WantErr(t, r.Close(), errs.ErrReplaced, "Close")
 		})
 	}
@@ -313,7 +313,7 @@ func lastGroupOf(t *testing.T, h *host) (n *inode, from, to int64) {
 		from, to = to, c.at
 		_, err = c.next()
 	}
-	return h.segments()[name(last.number, segmentSuffix)], from, to
+	return h.segments()[name(last.number, segmentExt)], from, to
 }
 
 // closedJournals are closed journals whose last group has one or several sectors or frames.

@@ -127,6 +127,4 @@ func (w *writer) checkHead() error {
 }
 
 // pathOf returns the path of a segment below the path of the journal.
-func (j *Journal) pathOf(number uint64) string {
-	return filepath.Join(j.path, name(number, segmentSuffix))
-}
+func (j *Journal) pathOf(n uint64) string { return filepath.Join(j.path, name(n, segmentExt)) }

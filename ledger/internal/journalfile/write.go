@@ -125,7 +125,7 @@ func zero(f handle, from, to int64) error {
 // writeSegment creates a new segment with groups. The segment gets its final name when all of that
 // is durable.
 func writeSegment(dir folder, s segment, limits sizes, groups iter.Seq2[journal.Group, error]) (*writer, error) {
-	f, err := dir.create(name(s.number, newSuffix))
+	f, err := dir.create(name(s.number, newExt))
 	if err != nil {
 		return nil, err
 	}
@@ -142,7 +142,7 @@ func writeSegment(dir folder, s segment, limits sizes, groups iter.Seq2[journal.
 		}
 	}
 	if w.sync() == nil {
-		w.err = dir.rename(name(s.number, newSuffix), name(s.number, segmentSuffix))
+		w.err = dir.rename(name(s.number, newExt), name(s.number, segmentExt))
 	}
 	if w.err == nil {
 		w.err = dir.sync()
