@@ -383,7 +383,7 @@ func TestStatementVerify_Spliced_IsAFault(t *testing.T) {
 		"another kind": {func(s *evidence.Statement) {
 			charged := detailOf[*says.Charged](s)
 			factOf[*says.Charged](s).Says = &says.TruthBound{Object: charged.Object, Question: charged.Question}
-		}, "bytes where"},
+		}, "the tag has 0 bytes"},
 		"no kind":          {func(s *evidence.Statement) { factOf[*says.Charged](s).Says = nil }, "has no event of the kind"},
 		"another sale":     {func(s *evidence.Statement) { detailOf[*says.Sold](s).Sale = 77 }, "no earlier event"},
 		"another policy":   {func(s *evidence.Statement) { p := policy.Fixed(eps(t, "3")); detailOf[*says.Enrolled](s).Policy = &p }, "no earlier event defines"},
@@ -391,19 +391,19 @@ func TestStatementVerify_Spliced_IsAFault(t *testing.T) {
 		"created later":    {func(s *evidence.Statement) { s.Events[0].Event = 2 }, "a log begins with the creation"},
 		"another question": {func(s *evidence.Statement) { detailOf[*says.Released](s).Question = "drinker" }, "no earlier event defines"},
 		"another buyer":    {func(s *evidence.Statement) { detailOf[*says.SaleMade](s).Buyer = "nobody" }, "no earlier event names"},
-		"another response": {func(s *evidence.Statement) { detailOf[*says.Released](s).Response = "maybe" }, "is none"},
-		"another reason":   {func(s *evidence.Statement) { detailOf[*says.ObjectRefused](s).Refusal.Reason = "whim" }, "is none"},
+		"another response": {func(s *evidence.Statement) { detailOf[*says.Released](s).Response = "maybe" }, "invalid response"},
+		"another reason":   {func(s *evidence.Statement) { detailOf[*says.ObjectRefused](s).Refusal.Reason = "whim" }, "unknown reason"},
 		"a short salt":     {func(s *evidence.Statement) { factOf[*says.Sold](s).Salt = says.Hex{1} }, "a salt of 1 bytes"},
 		"an early expiry": {func(s *evidence.Statement) {
 			at := time.Date(1, 1, 1, 0, 0, 0, 0, time.UTC)
 			detailOf[*says.Reserved](s).Expires = at
-		}, "none of a log"},
+		}, "not a time that a log can have"},
 		"a broken id": {func(s *evidence.Statement) { detailOf[*says.Created](s).ID = "x" }, "the id"},
 		"another spelling of the id": {func(s *evidence.Statement) {
 			detailOf[*says.Created](s).ID = strings.ToUpper(detailOf[*says.Created](s).ID)
 		}, "the fields are not those"},
 		"another spelling of the ledger":    {func(s *evidence.Statement) { s.Ledger = strings.ToUpper(s.Ledger) }, "no UUID in the usual form"},
-		"another spelling of the signature": {func(s *evidence.Statement) { s.Checkpoint = respelled(t, s.Checkpoint) }, "not spelled as usual"},
+		"another spelling of the signature": {func(s *evidence.Statement) { s.Checkpoint = respelled(t, s.Checkpoint) }, "not canonical base64"},
 		"more was spent":                    {func(s *evidence.Statement) { s.Spent = privacy.MaxEpsilon() }, "spent is not what the events come to"},
 		"nothing earned":                    {func(s *evidence.Statement) { s.Earned = 0 }, "earned is not what"},
 		"a response less":                   {func(s *evidence.Statement) { s.Released = s.Released[1:] }, "released is not what"},
