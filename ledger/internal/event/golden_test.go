@@ -25,7 +25,7 @@ import (
 // The golden files fix the encoding: existing files must stay readable, with the same meaning.
 // After an intended change, which docs/reference/file-format.md describes, write them again with
 //
-// 	go test ./ledger/internal/event -run Golden -update
+//	go test ./ledger/internal/event -run Golden -update
 //
 // and check every changed line.
 var update = flag.Bool("update", false, "write the golden files again")
