@@ -749,7 +749,7 @@ func TestStatementOfBits_Altered_IsNamed(t *testing.T) {
 	o, _ := hamlet(t)
 	st := statementOf(t, o.Ledger, "ann's", "ann")
 	wantSound(t, "the statement", st, o.keys)
-	wantWholeLife(t, o, st)
+	wantFullHistory(t, o, st)
 	wantAllNamed(t, o, st, 100)
 	for i, f := range st.Events {
 		if response := responseIn(&f); response != nil {
@@ -798,7 +798,7 @@ func TestEvidenceOfOutputs_IsSound(t *testing.T) {
 	for _, name := range []string{"ann", "bob", "cid"} {
 		st := statementOf(t, o.Ledger, name+"'s", name)
 		wantSound(t, "the statement", st, o.keys)
-		wantWholeLife(t, o, st)
+		wantFullHistory(t, o, st)
 		back := check.Value(evidence.ReadStatement(text(t, st)))(t)
 		wantSound(t, "the statement, read", back, o.keys)
 	}
@@ -899,7 +899,7 @@ func TestReceipt_MechanismAlteredInJSON_IsFound(t *testing.T) {
 		}
 	}
 	// A receipt without any mechanism has no field for it.
-	plain := string(text(t, receiptOf(t, shop(t).Ledger, 1)))
+	plain := string(text(t, receiptOf(t, officeWithSales(t).Ledger, 1)))
 	check.That(t, !strings.Contains(plain, "mechanism"), "a receipt of values has a mechanism: %.300s", plain)
 }
 

@@ -144,7 +144,7 @@ func TestEpochsAreDrawnFromChance(t *testing.T) {
 // A statement tells the epochs apart, and what they cost together. What it says of them follows
 // from its events.
 func TestStatementsTellEpochs(t *testing.T) {
-	o := life(t)
+	o := officeWithFullHistory(t)
 	enroll(t, o.Ledger, "vote", "9", "kim")
 	release(t, o.Ledger, releaseOf(t, "kim 1", "kim", "0.5"))
 	beginEpoch(t, o.Ledger, "kim 2", "kim")

@@ -475,7 +475,7 @@ func cosigners(t *testing.T, o *office, checkpoint string, with func(checkpoint 
 }
 
 func TestCosignersOfDocuments(t *testing.T) {
-	o := shop(t)
+	o := officeWithSales(t)
 	r := receiptOf(t, o.Ledger, 4)
 	cosigners(t, o, r.Evidence.Checkpoint, func(checkpoint string) document {
 		r.Evidence.Checkpoint = checkpoint

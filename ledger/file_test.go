@@ -256,7 +256,7 @@ func replaceJournal(t testing.TB, path string) map[string]func() {
 // before is in the file, also if the process ends without Close.
 func TestJournalReplaced_NextCall_StopsTheLedgerAndLosesNothing(t *testing.T) {
 	truth := sameTruth("yes")
-	file, options := busy(t)
+	file, options := fileWithSales(t)
 	for how := range replaceJournal(t, "") {
 		for call, do := range map[string]func(ctx context.Context, l *Ledger) error{
 			"release": func(ctx context.Context, l *Ledger) error {
