@@ -36,11 +36,11 @@ func receiptOf(t testing.TB, l *Ledger, sale uint64) evidence.Receipt {
 	return check.Value(l.Receipt(t.Context(), sale))(t)
 }
 
-// officeWithSales returns an office that has sold the votes of three objects to two buyers, by
+// issuerWithSales returns an issuer that has sold the votes of three objects to two buyers, by
 // every method.
-func officeWithSales(t testing.TB) *office {
+func issuerWithSales(t testing.TB) *issuer {
 	t.Helper()
-	o := newOffice(t, 1)
+	o := newIssuer(t, 1)
 	sellers(t, o.Ledger, "2", "5", "ann", "bob", "cid")
 	for _, r := range []api.SellRequest{
 		purchase(t, "1", "acme", "0.5", "ann", "bob", "cid"),  // draws
@@ -49,15 +49,15 @@ func officeWithSales(t testing.TB) *office {
 		purchase(t, "4", "zeta", "0.75", "ann", "bob", "cid"), // two insertions and a draw
 		purchase(t, "5", "acme", "0.25", "ann", "bob"),        // degradations, for nothing
 	} {
-		o.later()
+		o.advanceClock()
 		sell(t, o.Ledger, r)
 	}
-	o.later()
+	o.advanceClock()
 	return o
 }
 
 func TestReceipt_LedgerDeleted_StillVerifies(t *testing.T) {
-	signer, verifier, public := logKey(t, officeName, 3)
+	signer, verifier, public := logKey(t, issuerName, 3)
 	path := filepath.Join(tests.TempDir(t), "ledger.db")
 	must(t, Create(t.Context(), path, CreateOptions{Currency: "USD", LogKey: public}))
 	l := open(t, path, Options{Signer: signer})
@@ -80,11 +80,11 @@ func TestReceipt_LedgerDeleted_StillVerifies(t *testing.T) {
 			"%+v, delivered was %+v", one, d)
 	}
 	head := r.Verify(note.VerifierList(verifier)).Head
-	check.That(t, head.Origin == officeName && head.Events == sold.Last, "the head is %+v", head)
+	check.That(t, head.Origin == issuerName && head.Events == sold.Last, "the head is %+v", head)
 }
 
 func TestReceipt_EveryKindOfSale_Verifies(t *testing.T) {
-	o := officeWithSales(t)
+	o := issuerWithSales(t)
 	for number, want := range map[uint64]event.SaleTally{1: {Draws: 3}, 2: {Resales: 2}, 3: {Draws: 2, Upgrades: 2}, 4: {Insertions: 2, Draws: 1, Upgrades: 2}, 5: {Degradations: 2}} {
 		r := receiptOf(t, o.Ledger, number)
 		wantSound(t, fmt.Sprint("sale ", number), r, o.keys)
@@ -101,7 +101,7 @@ func TestReceipt_EveryKindOfSale_Verifies(t *testing.T) {
 
 // wantWithheld checks that a receipt shows neither the methods of its responses nor a salt with
 // which they could be found by trying.
-func wantWithheld(t *testing.T, o *office, r evidence.Receipt) {
+func wantWithheld(t *testing.T, o *issuer, r evidence.Receipt) {
 	t.Helper()
 	data := text(t, r)
 	for _, ev := range logOf(t, pairs(t, o.store)) {
@@ -117,7 +117,7 @@ func wantWithheld(t *testing.T, o *office, r evidence.Receipt) {
 }
 
 func TestReceipt_PartialSale_CountsRefusedObjects(t *testing.T) {
-	o := newOffice(t, 1)
+	o := newIssuer(t, 1)
 	sellers(t, o.Ledger, "2", "5", "ann", "bob", "cid", "dot")
 	r := purchase(t, "order", "acme", "0.5", "ann", "bob", "stranger", "cid", "dot")
 	r.Partial, r.Truth = true, truthsOf(map[string]string{"ann": "yes", "cid": "no"})
@@ -128,7 +128,7 @@ func TestReceipt_PartialSale_CountsRefusedObjects(t *testing.T) {
 }
 
 func TestReceipt_SaleFromReservation_Verifies(t *testing.T) {
-	o := newOffice(t, 1)
+	o := newIssuer(t, 1)
 	sellers(t, o.Ledger, "2", "5", "ann", "bob")
 	held := reserve(t, o.Ledger, api.ReserveRequest{Key: "r", Order: purchase(t, "", "acme", "0.5").Order, For: time.Hour})
 	_, err := o.Receipt(t.Context(), held.Number)
@@ -142,7 +142,7 @@ func TestReceipt_SaleFromReservation_Verifies(t *testing.T) {
 }
 
 func TestReceipt_UnknownSaleOrNoSigner_IsAnError(t *testing.T) {
-	o := officeWithSales(t)
+	o := issuerWithSales(t)
 	for _, number := range []uint64{0, 6, math.MaxUint64} {
 		wantErr(t, check.Err(o.Receipt(t.Context(), number)), api.ErrUnknown)
 	}
@@ -162,7 +162,7 @@ func TestReceipt_DamagedLog_IsCorrupt(t *testing.T) {
 		"time": func(n *event.Entry) { n.Time = n.Time.Add(1); n.Hashes[0] = n.Leaf() },
 		"sale": func(n *event.Entry) { n.Change.(*event.Sold).Sale = 2; n.Hashes[0] = n.Leaf() },
 	} {
-		o := officeWithSales(t)
+		o := issuerWithSales(t)
 		number := receiptOf(t, o.Ledger, 1).Responses[1].Event
 		var n event.Entry
 		must(t, o.engine.View(t.Context(), func(s *state.State) (err error) {
@@ -176,11 +176,11 @@ func TestReceipt_DamagedLog_IsCorrupt(t *testing.T) {
 	}
 }
 
-// receiptWithErased returns an office and a receipt with everything that one can have, an erased
+// receiptWithErased returns an issuer and a receipt with everything that one can have, an erased
 // response included.
-func receiptWithErased(t *testing.T) (*office, evidence.Receipt) {
+func receiptWithErased(t *testing.T) (*issuer, evidence.Receipt) {
 	t.Helper()
-	o := officeWithSales(t)
+	o := issuerWithSales(t)
 	must(t, o.Forget(t.Context(), api.ObjectRequest{Key: "forget", Object: "bob"}))
 	return o, receiptOf(t, o.Ledger, 4)
 }
@@ -198,7 +198,7 @@ func TestReceiptVerify_AnyFieldAltered_NamesIt(t *testing.T) {
 		".Evidence.Created.Event": "begins with that", ".Evidence.Question.Event": "the proof", ".Evidence.Buyer.Event": "the proof",
 	}
 	seen, n := map[string]bool{}, 0
-	altered(t, r, func(way string, other evidence.Receipt) {
+	eachAltered(t, r, func(way string, other evidence.Receipt) {
 		n++
 		c := other.Verify(o.keys)
 		check.That(t, !c.OK() && (len(other.Verify(nil).Faults) != 0 || way == ".Evidence.Checkpoint"),
@@ -238,17 +238,17 @@ func TestReceiptVerify_AnyFieldAltered_NamesIt(t *testing.T) {
 func TestDocuments_AreReadStrictly(t *testing.T) {
 	o, r := receiptWithErased(t)
 	t.Run("receipt", func(t *testing.T) {
-		everyByte(t, r, o.keys, evidence.ReadReceipt)
+		wantEveryByteChecked(t, r, o.keys, evidence.ReadReceipt)
 		wantStrict(t, r, evidence.ReadReceipt, func(r *evidence.Receipt) { r.Epsilon = eps(t, "0.5") })
 	})
 	t.Run("statement", func(t *testing.T) {
 		_, st := fullStatement(t)
 		wantStrict(t, st, evidence.ReadStatement, func(s *evidence.Statement) { s.Released[0].Epsilon = eps(t, "0.5") })
-		o := newOffice(t, 1)
+		o := newIssuer(t, 1)
 		sellers(t, o.Ledger, "2", "5", "ann")
 		sell(t, o.Ledger, purchase(t, "sale", "acme", "0.5", "ann"))
 		must(t, o.Withdraw(t.Context(), api.ObjectRequest{Key: "out", Object: "ann"}))
-		everyByte(t, statementOf(t, o.Ledger, "ann's", "ann"), o.keys, evidence.ReadStatement)
+		wantEveryByteChecked(t, statementOf(t, o.Ledger, "ann's", "ann"), o.keys, evidence.ReadStatement)
 	})
 }
 
@@ -256,11 +256,11 @@ func TestDocuments_AreReadStrictly(t *testing.T) {
 // which can be spelled in several ways.
 func wantStrict[D document](t *testing.T, d D, read func([]byte) (D, error), half func(*D)) {
 	t.Helper()
-	wrongKeys(t, d)
-	strictInAnyZone(t, d, read)
+	wantOtherKeysRefused(t, d)
+	wantStrictInAnyZone(t, d, read)
 	other := copyOf(t, d)
 	half(&other)
-	strictness(t, other, read)
+	wantStrictReader(t, other, read)
 }
 
 // A key vouches for one log: checkpoints of other logs do not fit, even those by the same key.
@@ -276,10 +276,10 @@ func TestReceiptVerify_OtherCheckpoint_IsAFault(t *testing.T) {
 		"size 0":       {func(c *merkle.Checkpoint) { c.Size = 0 }, "of 0 events"},
 	} {
 		other := copyOf(t, r)
-		other.Evidence.Checkpoint = resigned(t, o, test.change)
+		other.Evidence.Checkpoint = signChanged(t, o, test.change)
 		wantFault(t, name, other, o.keys, test.words)
 	}
-	elsewhere := newOffice(t, 1) // the same name, key and id
+	elsewhere := newIssuer(t, 1) // the same name, key and id
 	sellers(t, elsewhere.Ledger, "2", "5", "ann", "bob", "cid")
 	for len(events(t, elsewhere.Ledger)) < len(events(t, o.Ledger)) {
 		define(t, elsewhere.Ledger, api.Question{Name: fmt.Sprint(stats(t, elsewhere.Ledger).Events), Values: vote().Values, Encoding: "direct"})
@@ -297,7 +297,7 @@ func TestReceiptVerify_OtherCheckpoint_IsAFault(t *testing.T) {
 }
 
 func TestReceiptVerify_Spliced_IsAFault(t *testing.T) {
-	o := officeWithSales(t)
+	o := issuerWithSales(t)
 	one, two := receiptOf(t, o.Ledger, 4), receiptOf(t, o.Ledger, 1)
 	check.Need(t, one.Objects == two.Objects, "the sales should be of one size")
 	for name, test := range map[string]struct {
@@ -342,7 +342,7 @@ func TestReceiptVerify_Spliced_IsAFault(t *testing.T) {
 		"erased with a salt":                {func(r *evidence.Receipt) { erase(&r.Responses[1], says.Hex{1}, nil) }, "nothing else"},
 		"whole with a commitment":           {func(r *evidence.Receipt) { r.Responses[1].Commitment = make(says.Hex, 32) }, "a commitment to a response that is there"},
 		"another spelling of the id":        {func(r *evidence.Receipt) { r.Ledger = strings.ToUpper(r.Ledger) }, "no UUID in the usual form"},
-		"another spelling of the signature": {func(r *evidence.Receipt) { r.Evidence.Checkpoint = respelled(t, r.Evidence.Checkpoint) }, "not spelled as usual"},
+		"another spelling of the signature": {func(r *evidence.Receipt) { r.Evidence.Checkpoint = respellSignature(t, r.Evidence.Checkpoint) }, "not spelled as usual"},
 		"a sale that ends later":            {func(r *evidence.Receipt) { r.Refused += 1000 }, "the sale ends with event"},
 		"question defined later":            {func(r *evidence.Receipt) { r.Evidence.Question.Time = r.Time.Add(1) }, "does not come before the sale"},
 		"question after the sale":           {func(r *evidence.Receipt) { r.Evidence.Question.Event = r.Evidence.Sale.Event + 1 }, "does not come before the sale"},
@@ -383,10 +383,10 @@ func TestReceiptVerify_Nonsense_IsAFaultWithoutPanic(t *testing.T) {
 }
 
 func TestReceipt_ObjectForgotten_VerifiesBeforeAndAfter(t *testing.T) {
-	o := officeWithSales(t)
+	o := issuerWithSales(t)
 	before := text(t, receiptOf(t, o.Ledger, 4))
 	must(t, o.Forget(t.Context(), api.ObjectRequest{Key: "forget", Object: "bob"}))
-	o.later()
+	o.advanceClock()
 	early := check.Value(evidence.ReadReceipt(before))(t)
 	wantSound(t, "taken before", early, o.keys)
 	late := receiptOf(t, o.Ledger, 4)
@@ -407,7 +407,7 @@ func TestReceipt_ObjectForgotten_VerifiesBeforeAndAfter(t *testing.T) {
 
 // A receipt is the same whenever it is made, so that it says nothing of events after its sale.
 func TestReceipt_MadeLater_IsTheSame(t *testing.T) {
-	o := officeWithSales(t)
+	o := issuerWithSales(t)
 	early := receiptOf(t, o.Ledger, 2)
 	made := check.Value(o.Sale(t.Context(), 2))(t)
 	if head := early.Verify(o.keys).Head; head.Events != made.Last {
@@ -433,7 +433,7 @@ func erase(r *evidence.SoldResponse, salt, withheld says.Hex) {
 // Invariant 6: nothing in a receipt depends on true values except the responses, and it names no
 // requests.
 func TestReceipt_TrueValuesAndKeys_AreNotInIt(t *testing.T) {
-	o := newOffice(t, 1)
+	o := newIssuer(t, 1)
 	o.engine.Chances.Sampler = uniformSampler(5)
 	sellers(t, o.Ledger, "2", "5", "ann", "bob")
 	r := purchase(t, "SECRET-KEY", "acme", "0.5")
@@ -451,7 +451,7 @@ func TestReceipt_TrueValuesAndKeys_AreNotInIt(t *testing.T) {
 		check.That(t, !strings.Contains(data, secret), "%q is in a receipt", secret)
 	}
 	// With the same responses, other truths make the same receipt.
-	other := newOffice(t, 1)
+	other := newIssuer(t, 1)
 	other.engine.Chances.Sampler = uniformSampler(5)
 	sellers(t, other.Ledger, "2", "5", "ann", "bob")
 	r.Truth = truthsOf(map[string]string{"ann": "yes", "bob": "yes"})
@@ -463,7 +463,7 @@ func TestReceipt_TrueValuesAndKeys_AreNotInIt(t *testing.T) {
 
 // Names may have characters that JSON spells in more than one way.
 func TestReceipt_NamesWithSeveralJSONSpellings_Verifies(t *testing.T) {
-	o := newOffice(t, 1)
+	o := newIssuer(t, 1)
 	odd := []string{`"`, "<b>&amp;", "\\u0041", "é", strings.Repeat("ü", 128), "😀"}
 	q := api.Question{Name: "a<b", Values: []string{"&\u00a7", "<", "\\"}}
 	define(t, o.Ledger, q)
@@ -477,7 +477,7 @@ func TestReceipt_NamesWithSeveralJSONSpellings_Verifies(t *testing.T) {
 
 // Objects are forgotten while a receipt of several snapshots is made.
 func TestReceipt_ConcurrentForgetting_Verifies(t *testing.T) {
-	o := newOffice(t, 1)
+	o := newIssuer(t, 1)
 	names := crowd(2*scanSize + 100)
 	sellers(t, o.Ledger, "2", "5", names...)
 	sell(t, o.Ledger, purchase(t, "order", "acme", "0.5"))
@@ -519,7 +519,7 @@ func TestGoldenReceipt_MadeAgain_IsTheSameAndVerifies(t *testing.T) {
 func BenchmarkReceipt(b *testing.B) {
 	usualGarbage(b)
 	const objects = 100_000
-	signer, verifier, public := logKey(b, officeName, 1)
+	signer, verifier, public := logKey(b, issuerName, 1)
 	path := filepath.Join(b.TempDir(), "ledger.db")
 	must(b, Create(b.Context(), path, CreateOptions{Currency: "USD", LogKey: public}))
 	l := open(b, path, Options{Signer: signer})
