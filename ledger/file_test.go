@@ -25,7 +25,7 @@ import (
 	"github.com/sluicedp/sluice/ledger/journal/journaltest"
 )
 
-// storeWithUpdate is a store with another Update.
+// storeWithUpdate is a store whose Update a test replaces.
 type storeWithUpdate struct {
 	kv.Store
 	update func(fn func(kv.Writer) error) error
