@@ -25,7 +25,7 @@ type Counters struct {
 	Chains    uint64    `audit:"the number of chains"`                 // current chains
 	Buyers    uint32    `audit:"the number of buyers"`                 // the last number
 	Sales     uint64    `audit:"the number of sales and reservations"` // numbers given to sales and reservations
-	Sold      uint64    `audit:"the number of executed sales"`      // executed sales
+	Sold      uint64    `audit:"the number of executed sales"`         // executed sales
 	Revenue   uint64    // of all sales, in minor units of the currency
 	Open      Opened    // the sale or reservation whose object events are incomplete
 	// Unsettled is the sale or reservation whose settled event has not been recorded yet. The
