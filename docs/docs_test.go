@@ -26,7 +26,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/sluicedp/sluice/internal/pace"
+	"github.com/sluicedp/sluice/internal/testenv"
 	"github.com/sluicedp/sluice/policy"
 )
 
@@ -171,7 +171,7 @@ func TestMain(m *testing.M) {
 func tools(t *testing.T) string {
 	t.Helper()
 	if _, err := exec.LookPath("sh"); err != nil {
-		pace.Impossible(t, err.Error())
+		testenv.Unsupported(t, err.Error())
 	}
 	if built != "" {
 		return built
@@ -202,7 +202,7 @@ const border = "--- the next block ---"
 // other pages.
 func TestCommandsRunAsTheyStand(t *testing.T) {
 	bin, pages := tools(t), pages(t)
-	step := pace.Tries(5, 1, 1)
+	step := testenv.Tries(5, 1, 1)
 	next := rand.IntN(step)
 	for _, path := range slices.Sorted(maps.Keys(pages)) {
 		all, _ := blocks(pages[path])
@@ -212,7 +212,7 @@ func TestCommandsRunAsTheyStand(t *testing.T) {
 		}
 		if next++; path == "README.md" || next%step == 0 {
 			t.Run(path, func(t *testing.T) {
-				if path == "examples/README.md" && (pace.Hurried() || !pace.Deep()) {
+				if path == "examples/README.md" && (testenv.Short() || !testenv.Deep()) {
 					t.Skip("the examples take a minute: they run with SLUICE_DEEP=1, and each in tests of its own")
 				}
 				t.Parallel()

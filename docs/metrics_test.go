@@ -13,7 +13,7 @@ import (
 
 	"golang.org/x/mod/sumdb/note"
 
-	"github.com/sluicedp/sluice/internal/pace"
+	"github.com/sluicedp/sluice/internal/testenv"
 	"github.com/sluicedp/sluice/ledger"
 	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/ledger/ledgerhttp"
@@ -44,7 +44,7 @@ func watchedLedger(t *testing.T, path string, signer note.Signer) (*ledger.Ledge
 // after it was opened again.
 func worked(t *testing.T) (now, after string) {
 	t.Helper()
-	path := filepath.Join(pace.Scratch(t), "ledger.db")
+	path := filepath.Join(testenv.TempDir(t), "ledger.db")
 	secret, public, err := note.GenerateKey(nil, "example.com/log")
 	must(t, err)
 	signer, err := note.NewSigner(secret)

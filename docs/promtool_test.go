@@ -12,7 +12,7 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
-	"github.com/sluicedp/sluice/internal/pace"
+	"github.com/sluicedp/sluice/internal/testenv"
 )
 
 // promtool returns the tool of Prometheus: $PROMTOOL, or what is in the path.
@@ -24,7 +24,7 @@ func promtool(t *testing.T) string {
 	}
 	path, err := exec.LookPath(name)
 	if err != nil {
-		pace.Impossible(t, "there is no promtool, which is in Debian's package prometheus: "+err.Error())
+		testenv.Unsupported(t, "there is no promtool, which is in Debian's package prometheus: "+err.Error())
 	}
 	return path
 }
@@ -178,7 +178,7 @@ func TestEveryAlertIsTested(t *testing.T) {
 // fails its tests.
 func TestNoFaultOfAnAlertSurvives(t *testing.T) {
 	tool := promtool(t)
-	if !pace.Deep() || pace.Hurried() {
+	if !testenv.Deep() || testenv.Short() {
 		t.Skip("every alert is tested once: its faults are tried with SLUICE_DEEP=1")
 	}
 	for _, a := range alerts(t) {

@@ -16,7 +16,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"github.com/sluicedp/sluice/internal/check"
-	tests "github.com/sluicedp/sluice/internal/pace"
+	tests "github.com/sluicedp/sluice/internal/testenv"
 	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/ledger/internal/event"
 	"github.com/sluicedp/sluice/ledger/internal/journalfile"
@@ -133,7 +133,7 @@ func TestAJournalThatDoesNotBelong(t *testing.T) {
 
 // saysWhatToDo tells whether an error about a journal that does not belong to a file helps.
 func saysWhatToDo(err error) bool {
-	return strings.Contains(err.Error(), "put file and journal back as they were together, or restore a backup") ||
+	return strings.Contains(err.Error(), "put back the file and the journal that were used together, or restore a backup") ||
 		strings.Contains(err.Error(), "remove the journal only if")
 }
 

@@ -21,7 +21,7 @@ import (
 	"golang.org/x/mod/sumdb/tlog"
 
 	"github.com/sluicedp/sluice/internal/check"
-	"github.com/sluicedp/sluice/internal/pace"
+	"github.com/sluicedp/sluice/internal/testenv"
 	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/ledger/internal/documents"
 	"github.com/sluicedp/sluice/ledger/internal/event"
@@ -34,7 +34,7 @@ import (
 // 20 GB of disk.
 func growthCrowds() []int {
 	objects := []int{10_000, 100_000, 1_000_000}
-	if pace.Long() {
+	if testenv.Long() {
 		objects = append(objects, 10_000_000)
 	}
 	return objects
@@ -95,7 +95,7 @@ func growUp(b *testing.B, objects int, all samples) {
 	l := open(b, path, Options{})
 	define(b, l, vote())
 	all.add("enrolled/s", float64(objects)/timed(b, func() error { enrollCrowd(b, l, objects); return nil }).Seconds())
-	raise := order(b, "everybody", "1")
+	raise := raiseOf(b, "everybody", "1")
 	cost := watched(b, func() error { return check.Err(l.Raise(b.Context(), raise)) })
 	all.add("raised/s", float64(objects)/cost.took.Seconds())
 	all.add("µs-cpu/raised", cost.cpu/float64(objects))
@@ -159,7 +159,7 @@ func releaseSome(b *testing.B, path string, objects int, all samples) {
 	const some = 300
 	var t turns
 	for _, at := range rand.Perm(some) {
-		asked := atHand(releaseOf(b, fmt.Sprintf("order-%016x", rand.Uint64()), crowdName(at*(objects/some)), "2"))
+		asked := withTrueValue(releaseOf(b, fmt.Sprintf("order-%016x", rand.Uint64()), crowdName(at*(objects/some)), "2"))
 		t.ours = append(t.ours, timed(b, func() error { return check.Err(l.Release(b.Context(), asked)) }))
 		t.bare = append(t.bare, timed(b, func() error { return bare.append(s.last) }))
 	}
@@ -233,7 +233,7 @@ func sizeOf(b *testing.B, objects int) {
 	define(b, l, vote())
 	enrollCrowd(b, l, objects)
 	for _, epsilon := range []string{"1", "2", "3"} {
-		carryOut(b, l, order(b, "raise to "+epsilon, epsilon))
+		raise(b, l, raiseOf(b, "raise to "+epsilon, epsilon))
 	}
 	closed(b, l)
 	for _, name := range []string{"written", "compacted"} {

@@ -261,7 +261,7 @@ func TestTheScalesAreRight(t *testing.T) {
 	l, s := onScales(t, path, 0, Options{})
 	for i, name := range crowd(9) {
 		release(t, l, releaseOf(t, name, name, "1"))
-		carryOut(t, l, order(t, name+" and all", "2", crowd(i+1)...))
+		raise(t, l, raiseOf(t, name+" and all", "2", crowd(i+1)...))
 	}
 	segments := check.Value(filepath.Glob(filepath.Join(s.dir(), "*.segment")))(t)
 	const header, align = 112, 8
@@ -288,7 +288,7 @@ func BenchmarkReleaseAlone(b *testing.B) {
 		b.Run(fmt.Sprintf("flush=%v", flush), func(b *testing.B) {
 			path, names := benchFile(b, benchCrowd)
 			oneByOne(b, flush, path, names, func(l *Ledger, key, name, epsilon string) func() error {
-				r := atHand(releaseOf(b, key, name, epsilon))
+				r := withTrueValue(releaseOf(b, key, name, epsilon))
 				return func() error { return check.Err(l.Release(context.Background(), r)) }
 			})
 		})
@@ -348,7 +348,7 @@ func raiseAll(b *testing.B, objects int) {
 	path, _ := benchFile(b, objects)
 	raise := func(l *Ledger) error {
 		for round := range levels {
-			if _, err := l.Raise(context.Background(), order(b, fmt.Sprint("round", round), fmt.Sprint(1+round))); err != nil {
+			if _, err := l.Raise(context.Background(), raiseOf(b, fmt.Sprint("round", round), fmt.Sprint(1+round))); err != nil {
 				return err
 			}
 		}

@@ -280,7 +280,7 @@ func benchAnswers(t testing.TB, objects int, levels ...string) (l *Ledger, db *b
 	path, names := benchFile(t, objects)
 	l = open(t, path, Options{})
 	for _, epsilon := range levels {
-		carryOut(t, l, order(t, "raise to "+epsilon, epsilon))
+		raise(t, l, raiseOf(t, "raise to "+epsilon, epsilon))
 	}
 	closed(t, l)
 	return open(t, path, Options{}), openBare(t, bareCopy(t, path)), names

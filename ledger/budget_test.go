@@ -12,7 +12,7 @@ import (
 
 	"github.com/sluicedp/sluice/internal/check"
 	"github.com/sluicedp/sluice/internal/fixture"
-	tests "github.com/sluicedp/sluice/internal/pace"
+	tests "github.com/sluicedp/sluice/internal/testenv"
 	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/ledger/event"
 	"github.com/sluicedp/sluice/ledger/internal/kv"
@@ -303,7 +303,7 @@ func TestABudgetWaitsForReservationsOfTheLevel(t *testing.T) {
 	rising := check.Value(policy.Steps(policy.Step{At: epoch(), Ceiling: eps(t, "0.1")}, policy.Step{At: epoch().AddDate(0, 0, 9), Ceiling: eps(t, "1")}))(t)
 	lower := check.Value(policy.Min(levels(1), rising))(t)
 	lowered := func(l *Ledger) { // below what was released: that is still to be had
-		carryOut(t, l, order(t, "raise", "1", "ann"))
+		raise(t, l, raiseOf(t, "raise", "1", "ann"))
 		must(t, check.Err(l.ChangeTerms(t.Context(), api.ChangeTermsRequest{Key: "terms", Question: "vote", Objects: []string{"ann"}, Policy: &lower, Consent: "yes"})))
 	}
 	sold := func(l *Ledger) { sell(t, l, purchase(t, "sale", "initech", "0.5", "ann")) }

@@ -17,7 +17,7 @@ import (
 	"golang.org/x/mod/sumdb/note"
 
 	"github.com/sluicedp/sluice/internal/check"
-	"github.com/sluicedp/sluice/internal/pace"
+	"github.com/sluicedp/sluice/internal/testenv"
 	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/ledger/internal/kv"
 	"github.com/sluicedp/sluice/ledger/journal"
@@ -97,7 +97,7 @@ func newHookedHosts(t *testing.T, standby bool) *hookedHosts {
 	if standby {
 		host, h.path = "b", h.file
 	} else {
-		h.path = filepath.Join(pace.Scratch(t), "a.db")
+		h.path = filepath.Join(testenv.TempDir(t), "a.db")
 		must(t, check.Err(h.a.Backup(t.Context(), h.path, nil)))
 		closed(t, h.a)
 	}
@@ -325,7 +325,7 @@ func journalClosed(t *testing.T, standby bool) {
 // One value of TruthOf never becomes that of a second object, in one request or in several.
 func TestTruthOf_SecondObject_IsErrTruthSource(t *testing.T) {
 	l := voters(t, inMemory(t, Options{}), "9", "ann", "bob")
-	both := order(t, "both", "1", "ann", "bob")
+	both := raiseOf(t, "both", "1", "ann", "bob")
 	both.Truth = api.TruthOf("yes")
 	wantErr(t, check.Err(l.Raise(t.Context(), both)), api.ErrTruthSource)
 	o := objectOf(t, l, "ann")
@@ -336,7 +336,7 @@ func TestTruthOf_SecondObject_IsErrTruthSource(t *testing.T) {
 	r = releaseOf(t, "ann again", "ann", "2")
 	r.Truth = one
 	release(t, l, r)
-	both = order(t, "rest", "1.5", "ann", "bob") // only bob needs a true value
+	both = raiseOf(t, "rest", "1.5", "ann", "bob") // only bob needs a true value
 	both.Truth = one
 	wantErr(t, check.Err(l.Raise(t.Context(), both)), api.ErrTruthSource)
 	o = objectOf(t, l, "bob")

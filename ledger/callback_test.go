@@ -22,7 +22,7 @@ import (
 	"golang.org/x/mod/sumdb/note"
 
 	"github.com/sluicedp/sluice/internal/check"
-	"github.com/sluicedp/sluice/internal/pace"
+	"github.com/sluicedp/sluice/internal/testenv"
 	"github.com/sluicedp/sluice/ledger/api"
 	says "github.com/sluicedp/sluice/ledger/event"
 	"github.com/sluicedp/sluice/ledger/journal"
@@ -141,7 +141,7 @@ func callers(t testing.TB) map[string]caller {
 	}
 	signing := func(o *Options, h *hook) { o.Signer = hookedSigner{o.Signer, h} }
 	sold := func(t testing.TB, l *Ledger) { sell(t, l, purchase(t, "s", "acme", "1", person...)) }
-	sale, raise := purchase(t, "s", "acme", "1", person...), order(t, "r", "1", person...)
+	sale, raise := purchase(t, "s", "acme", "1", person...), raiseOf(t, "r", "1", person...)
 	capture := api.CaptureRequest{Key: "c", Reservation: 1, Truth: sameTruth("yes")}
 	held := func(t testing.TB, l *Ledger) {
 		reserve(t, l, api.ReserveRequest{Key: "h", Order: sale.Order, For: time.Hour})
@@ -170,7 +170,7 @@ func callers(t testing.TB) map[string]caller {
 		"RaiseRequest.Truth":      sending(raise, (*Ledger).Raise, func(r *api.RaiseRequest, h *hook) { r.Truth = h.truth }),
 		"ReleaseRequest.Truth": sending(releaseOf(t, "r", person[0], "1"), (*Ledger).Release,
 			func(r *api.ReleaseRequest, h *hook) { r.Truth = h.truth }),
-		"AnswerRequest.Truth": sending(inquire(t, "a", "majority:yes", "0.25", nil, person...), (*Ledger).Answer,
+		"AnswerRequest.Truth": sending(answerRequest(t, "a", "majority:yes", "0.25", nil, person...), (*Ledger).Answer,
 			func(r *api.AnswerRequest, h *hook) { r.Truth = h.truth }),
 		"EnrollRequest.Progress": sending(enrolment, (*Ledger).Enroll, func(r *api.EnrollRequest, h *hook) { r.Progress = h.progress }),
 		"EnrollRequest.Terms": sending(enrolment, (*Ledger).Enroll, func(r *api.EnrollRequest, h *hook) {
@@ -308,7 +308,7 @@ func (c caller) after(prepare func(testing.TB, *Ledger)) caller {
 // copyingBy makes a copy.
 func copyingBy(how func(*Ledger, context.Context, string, func(done, total int)) (api.Copied, error)) func(testing.TB, *Ledger, *hook) error {
 	return func(t testing.TB, l *Ledger, h *hook) error {
-		return check.Err(how(l, t.Context(), pace.Scratch(t)+"/copy.db", h.progress))
+		return check.Err(how(l, t.Context(), testenv.TempDir(t)+"/copy.db", h.progress))
 	}
 }
 
@@ -329,7 +329,7 @@ func refusedInTheCommit(t testing.TB, l *Ledger, _ *hook) error {
 func (c caller) start(t *testing.T) (l *Ledger, h *hook, log *journalLog, run func() error) {
 	h, log = &hook{}, &journalLog{}
 	signer, _, public := logKey(t, "sluice-test", 1)
-	path := pace.Scratch(t) + "/ledger.db"
+	path := testenv.TempDir(t) + "/ledger.db"
 	must(t, Create(t.Context(), path, CreateOptions{Currency: "USD", LogKey: public}))
 	o := Options{Signer: signer, Logger: zerolog.New(log)}
 	if c.options != nil {

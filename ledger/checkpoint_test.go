@@ -18,7 +18,7 @@ import (
 	"golang.org/x/mod/sumdb/tlog"
 
 	"github.com/sluicedp/sluice/internal/check"
-	tests "github.com/sluicedp/sluice/internal/pace"
+	tests "github.com/sluicedp/sluice/internal/testenv"
 	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/ledger/evidence"
 	"github.com/sluicedp/sluice/ledger/internal/event"
@@ -40,7 +40,7 @@ func logKey(t testing.TB, name string, seed byte) (note.Signer, note.Verifier, s
 func witnessed(t testing.TB, objects ...string) (path string, options Options) {
 	t.Helper()
 	signer, verifier, public := logKey(t, "sluice-test", 1)
-	path = filepath.Join(tests.Scratch(t), "ledger.db")
+	path = filepath.Join(tests.TempDir(t), "ledger.db")
 	must(t, Create(t.Context(), path, CreateOptions{Currency: "USD", LogKey: public}))
 	options = Options{Signer: signer, Verifiers: note.VerifierList(verifier)}
 	l := open(t, path, options)
@@ -103,7 +103,7 @@ func TestACheckpointNeedsTheLogsKey(t *testing.T) {
 	closed(t, l)
 	options.Signer, _, _ = logKey(t, "sluice-another", 1)
 	wantErr(t, check.Err(Open(t.Context(), path, options)), api.ErrInvalid)
-	wantErr(t, Create(t.Context(), filepath.Join(tests.Scratch(t), "x.db"), CreateOptions{Currency: "USD", LogKey: "no key"}), api.ErrInvalid)
+	wantErr(t, Create(t.Context(), filepath.Join(tests.TempDir(t), "x.db"), CreateOptions{Currency: "USD", LogKey: "no key"}), api.ErrInvalid)
 }
 
 // Without a log key the log is named after the ledger's id.
@@ -116,20 +116,20 @@ func TestOriginWithoutAKey(t *testing.T) {
 // is drawn.
 func TestOpenRefusesARollback(t *testing.T) {
 	path, options := witnessed(t, "ann", "bob")
-	old := filepath.Join(tests.Scratch(t), "old.db")
+	old := filepath.Join(tests.TempDir(t), "old.db")
 	copyFile(t, path, old)
 
 	l := open(t, path, options)
 	release(t, l, releaseOf(t, "1", "ann", "0.5"))
 	newest := checkpointOf(t, l)
 	closed(t, l)
-	forked := filepath.Join(tests.Scratch(t), "forked.db")
+	forked := filepath.Join(tests.TempDir(t), "forked.db")
 	copyFile(t, old, forked)
 	f := open(t, forked, options)
 	release(t, f, releaseOf(t, "1", "ann", "0.5"))
 	release(t, f, releaseOf(t, "2", "bob", "0.5"))
 	closed(t, f)
-	same := filepath.Join(tests.Scratch(t), "same.db")
+	same := filepath.Join(tests.TempDir(t), "same.db")
 	copyFile(t, old, same)
 	f = open(t, same, options)
 	release(t, f, releaseOf(t, "1", "ann", "0.5"))

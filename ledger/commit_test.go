@@ -76,7 +76,7 @@ func TestPartsOfARaiseLetOthersGoFirst(t *testing.T) {
 	l, s := openShim(t, votersFile(t, "1", names...), Options{})
 	for attempt, hold := 0, soon; hold < patience; attempt, hold = attempt+1, 2*hold {
 		call := func(what, epsilon string, objects ...string) chan answer[api.RaiseResult] {
-			r := order(t, fmt.Sprint(what, " ", attempt), epsilon, objects...)
+			r := raiseOf(t, fmt.Sprint(what, " ", attempt), epsilon, objects...)
 			r.All = len(objects) == 0
 			return async(func() (api.RaiseResult, error) { return l.Raise(t.Context(), r) })
 		}
@@ -212,7 +212,7 @@ func TestASaleIsMadeAgainWithoutWhoIsRefused(t *testing.T) {
 		return l.Sell(t.Context(), r)
 	})
 	waitQueued(t, l, 1)
-	raise := async(func() (api.RaiseResult, error) { return l.Raise(t.Context(), order(t, "raise", "0.9", "ann", "bea")) })
+	raise := async(func() (api.RaiseResult, error) { return l.Raise(t.Context(), raiseOf(t, "raise", "0.9", "ann", "bea")) })
 	waitQueued(t, l, 2)
 	commit.open()
 	must(t, await(t, leads).err)
@@ -290,7 +290,7 @@ func TestAPolicyThatWasRolledBackIsForgotten(t *testing.T) {
 	lax := async(func() (int, error) { return 0, enrol("lax", "5") })
 	waitQueued(t, l, 1)
 	raised := async(func() (api.RaiseResult, error) {
-		r := order(t, "1", "4", "zoe")
+		r := raiseOf(t, "1", "4", "zoe")
 		r.Partial = true // or it would be refused before it is queued
 		return l.Raise(t.Context(), r)
 	})
@@ -347,7 +347,7 @@ func TestACallerWhoseContextEndsDuringItsCommitWaits(t *testing.T) {
 		if i < 2 {
 			ctx = t.Context()
 		}
-		answers[i] = async(func() (api.RaiseResult, error) { return l.Raise(ctx, order(t, name, "0.5", name)) })
+		answers[i] = async(func() (api.RaiseResult, error) { return l.Raise(ctx, raiseOf(t, name, "0.5", name)) })
 		first.wait(t)
 		waitQueued(t, l, i)
 	}
@@ -414,7 +414,7 @@ func TestCloseLetsNobodyHang(t *testing.T) {
 	l = open(t, path, Options{})
 	for i := range callers { // what was queued was done, told or not
 		_, r := crowdSale(t)(i)
-		r.Truth = never(t)
+		r.Truth = mustNotAsk(t)
 		release(t, l, r)
 	}
 	auditStore(t, l.engine.Store)
@@ -548,7 +548,7 @@ func oneOfAll(t *testing.T, l *Ledger, kind, n int) (err error) {
 	case 0:
 		_, err = l.Release(ctx, releaseOf(t, key, fmt.Sprintf("person-%05d", n), "1"))
 	case 1:
-		_, err = l.Raise(ctx, order(t, key, fmt.Sprint("0.", n+1)))
+		_, err = l.Raise(ctx, raiseOf(t, key, fmt.Sprint("0.", n+1)))
 	case 2:
 		err = l.DefineQuestion(ctx, key, api.Question{Name: key, Values: []string{"a", "b"}, Encoding: "direct"})
 	case 3:

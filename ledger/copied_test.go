@@ -18,7 +18,7 @@ import (
 	"golang.org/x/mod/sumdb/tlog"
 
 	"github.com/sluicedp/sluice/internal/check"
-	"github.com/sluicedp/sluice/internal/pace"
+	"github.com/sluicedp/sluice/internal/testenv"
 	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/ledger/internal/kv"
 	"github.com/sluicedp/sluice/ledger/internal/kv/bolt"
@@ -203,8 +203,8 @@ func TestACopyIsOfOneInstantOrRefused(t *testing.T) {
 	f, roots := filmLife(t)
 	rng := rand.New(rand.NewPCG(22, 1))
 	met := map[string]int{}
-	for tried, tries := 0, pace.Tries(40, 3000, 60_000)/pace.Step(8); tried < tries || met["put back"] < 2 && tried < 50*tries; tried++ {
-		c, path := f.someCopy(rng), filepath.Join(pace.Scratch(t), "copied.db")
+	for tried, tries := 0, testenv.Tries(40, 3000, 60_000)/testenv.Step(8); tried < tries || met["put back"] < 2 && tried < 50*tries; tried++ {
+		c, path := f.someCopy(rng), filepath.Join(testenv.TempDir(t), "copied.db")
 		c.put(t, path)
 		for _, only := range []bool{true, false} {
 			if only && (c.with == nil || rng.IntN(4) > 0) {
@@ -323,7 +323,7 @@ func outcome(err error) string {
 func TestCopiesTellHowFarTheyAreAndCanBeStopped(t *testing.T) {
 	path := votersFile(t, "1", crowd(6_000)...)
 	l := open(t, path, Options{})
-	dir, made := pace.Scratch(t), 0
+	dir, made := testenv.TempDir(t), 0
 	for name, write := range map[string]func(ctx context.Context, p func(done, total int)) error{
 		"backup": func(ctx context.Context, p func(done, total int)) error {
 			return check.Err(l.Backup(ctx, filepath.Join(dir, "backup"), p))
@@ -394,7 +394,7 @@ func TestACopyOfALedgerThatIsBeingClosed(t *testing.T) {
 	} {
 		l := check.Value(Open(t.Context(), votersFile(t, "1", "ann"), Options{}))(t)
 		l.engine.Store = closing{l.engine.Store, l.Close}
-		err := write(l, filepath.Join(pace.Scratch(t), "copy"))
+		err := write(l, filepath.Join(testenv.TempDir(t), "copy"))
 		check.That(t, errors.Is(err, api.ErrClosed) && err.Error() == api.ErrClosed.Error(), "%s: %v", name, err)
 	}
 }

@@ -20,7 +20,7 @@ import (
 	"golang.org/x/mod/sumdb/tlog"
 
 	"github.com/sluicedp/sluice/internal/check"
-	tests "github.com/sluicedp/sluice/internal/pace"
+	tests "github.com/sluicedp/sluice/internal/testenv"
 	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/ledger/internal/event"
 	"github.com/sluicedp/sluice/ledger/internal/kv"
@@ -48,8 +48,8 @@ func tellLittle(t testing.TB, s kv.Store) {
 	enrollUnder(t, l, "vote", p, "2", "ann", "bob")
 	release(t, l, releaseOf(t, "raise", "ann", "1"))
 	release(t, l, releaseOf(t, "degrade", "ann", "0.25"))
-	carryOut(t, l, partial(order(t, "partial", "1", "ann", "zoe")))
-	answerTo(t, l, inquire(t, "fresh", "majority:yes", "0.5", ballots("bob"), "bob"))
+	raise(t, l, partial(raiseOf(t, "partial", "1", "ann", "zoe")))
+	answerTo(t, l, answerRequest(t, "fresh", "majority:yes", "0.5", ballots("bob"), "bob"))
 	sell(t, l, purchase(t, "sale", "acme", "1", "ann", "bob"))
 	held := purchase(t, "", "acme", "1.5", "bob").Order
 	reserve(t, l, api.ReserveRequest{Key: "hold", Order: held, For: time.Hour})
@@ -58,7 +58,7 @@ func tellLittle(t testing.TB, s kv.Store) {
 	makeStatement(t, l, "bob")
 	define(t, l, home(9))
 	enrollUnder(t, l, "home", p, "2", "ann", "cid")
-	carryOut(t, l, homesOf(t, "homes", "0.5"))
+	raise(t, l, homesOf(t, "homes", "0.5"))
 	must(t, l.Withdraw(t.Context(), api.ObjectRequest{Key: "leave", Object: "ann"}))
 	must(t, l.Forget(t.Context(), api.ObjectRequest{Key: "forget", Object: "ann"}))
 	makeStatement(t, l, "ann")
@@ -66,9 +66,9 @@ func tellLittle(t testing.TB, s kv.Store) {
 	must(t, l.useKeys(t.Context(), nil, nil, noiseKeys("2026")))
 	enroll(t, l, "vote", "9", "eve", "dan")
 	release(t, l, releaseOf(t, "keyed", "eve", "1"))
-	answerTo(t, l, inquire(t, "score", "majority:yes", "0.5", ballots("eve"), "eve", "dan"))
-	answerTo(t, l, inquire(t, "raised", "majority:yes", "1", ballots("eve"), "eve", "dan"))
-	answerTo(t, l, inquire(t, "between", "majority:yes", "0.75", never(t), "eve", "dan"))
+	answerTo(t, l, answerRequest(t, "score", "majority:yes", "0.5", ballots("eve"), "eve", "dan"))
+	answerTo(t, l, answerRequest(t, "raised", "majority:yes", "1", ballots("eve"), "eve", "dan"))
+	answerTo(t, l, answerRequest(t, "between", "majority:yes", "0.75", mustNotAsk(t), "eve", "dan"))
 	must(t, check.Err(l.ChangeTerms(t.Context(), api.ChangeTermsRequest{Key: "more", Question: "vote", Objects: []string{"eve"}, Cap: eps(t, "9.5"), Consent: "agreed"})))
 	must(t, l.BeginEpoch(t.Context(), api.EpochRequest{Key: "move on", Question: "vote", Object: "eve"}))
 	release(t, l, releaseOf(t, "by chance", "eve", "0.5"))
@@ -125,7 +125,7 @@ type damager struct {
 func newDamager(t *testing.T, original []byte, records []pair) *damager {
 	t.Helper()
 	// In memory where that is possible: opening a file that was changed syncs it.
-	d := &damager{t: t, path: filepath.Join(tests.Scratch(t), "ledger.db"), original: original, records: records}
+	d := &damager{t: t, path: filepath.Join(tests.TempDir(t), "ledger.db"), original: original, records: records}
 	must(t, os.WriteFile(d.path, original, 0o600))
 	file := check.Value(os.OpenFile(d.path, os.O_RDWR, 0))(t)
 	d.file = file
@@ -171,7 +171,7 @@ func (d *damager) write(b []byte, at int) {
 
 // wantUnchanged fails if anything is not found where it was.
 func (d *damager) wantUnchanged(s kv.Store, what string) {
-	same(d.t, what+" was not noticed", pairs(d.t, s), d.records)
+	wantSameRecords(d.t, what+" was not noticed", pairs(d.t, s), d.records)
 	err := s.View(func(r kv.Reader) error {
 		for _, p := range d.records {
 			value, err := r.Get(p.bucket, p.key)
@@ -354,7 +354,7 @@ func moved() map[string]func(log []event.Entry, at int) []event.Entry {
 // tells.
 func TestEveryEventThatIsMovedIsFound(t *testing.T) {
 	tries, stride := 0, oneIn(47)
-	for name, tellSome := range map[string]func(*testing.T, kv.Store){"little": func(t *testing.T, s kv.Store) { tellLittle(t, s) }, "rich": tell} {
+	for name, tellSome := range map[string]func(*testing.T, kv.Store){"little": func(t *testing.T, s kv.Store) { tellLittle(t, s) }, "rich": writeGoldenLedger} {
 		original := &kv.Memory{}
 		tellSome(t, original)
 		log, trusted, stored := eventsOf(t, original), trustedHead(t, original), pairs(t, original)

@@ -95,14 +95,14 @@ func TestRandomWordsUsedDoNotDependOnTheTruth(t *testing.T) {
 		s, bits := sampler(11)
 		l.engine.Chances.Sampler = s
 		for i, epsilon := range []string{"0.001", "0.5", "3", "9"} {
-			r := order(t, fmt.Sprint(i), epsilon)
+			r := raiseOf(t, fmt.Sprint(i), epsilon)
 			r.Truth = func(_ context.Context, _ string, objects []string) (values []string, err error) {
 				for i := range objects {
 					values = append(values, truth(i))
 				}
 				return values, nil
 			}
-			carryOut(t, l, r)
+			raise(t, l, r)
 		}
 		return bits.Uint64()
 	}
@@ -206,10 +206,10 @@ func fieldOf(t *testing.T, err error) string {
 func TestAConflictOfALongRequestNamesTheField(t *testing.T) {
 	names := crowd(state.PartSize + 10)
 	l := voters(t, inMemory(t, Options{}), "3", names...)
-	carryOut(t, l, order(t, "the key", "0.5", names...))
-	_, err := l.Raise(t.Context(), order(t, "the key", "0.75", names...))
+	raise(t, l, raiseOf(t, "the key", "0.5", names...))
+	_, err := l.Raise(t.Context(), raiseOf(t, "the key", "0.75", names...))
 	check.Equal(t, fieldOf(t, err), "Epsilon", "the field of another ε")
-	_, err = l.Raise(t.Context(), order(t, "the key", "0.5", names[1:]...))
+	_, err = l.Raise(t.Context(), raiseOf(t, "the key", "0.5", names[1:]...))
 	check.Equal(t, fieldOf(t, err), "Objects", "the field of other objects")
 }
 

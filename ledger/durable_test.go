@@ -125,12 +125,12 @@ func TestRelease_ItsOutcomeIsLost_IsDrawnOnceByItsKey(t *testing.T) {
 			l := crashCommit(t, hooks[0], hooks[1])
 			r := releaseOf(t, "1", "ann", "0.5")
 			if name == "recorded" {
-				r.Truth = never(t)
+				r.Truth = mustNotAsk(t)
 			} else {
 				wantUnreleased(t, l, "ann")
 			}
 			first := release(t, l, r)
-			r.Truth = never(t)
+			r.Truth = mustNotAsk(t)
 			check.Equal(t, release(t, l, r), first, "the response to the same key")
 			wantOneRelease(t, l)
 		})
@@ -162,14 +162,14 @@ func everyCall(t *testing.T, l *Ledger) map[string]func() error {
 }
 
 func everyCallWith(ctx context.Context, t *testing.T, l *Ledger) map[string]func() error {
-	raised, order := order(t, "R", "0.25"), purchase(t, "s", "acme", "0.25", "ann")
+	raised, order := raiseOf(t, "R", "0.25"), purchase(t, "s", "acme", "0.25", "ann")
 	return map[string]func() error{
 		"Release":        calling(ctx, l.Release, releaseOf(t, "r", "ann", "0.25")),
 		"Raise":          calling(ctx, l.Raise, raised),
 		"DefineQuestion": func() error { return l.DefineQuestion(ctx, "d", smoker()) },
 		"Enroll":         calling(ctx, l.Enroll, api.EnrollRequest{Key: "e", Question: "vote", Objects: []string{"bob"}, Cap: boundless()}),
-		"Answer":         calling(ctx, l.Answer, inquire(t, "a", "majority:yes", "0.25", ballots("ann"), "ann")),
-		"QuoteAnswer":    calling(ctx, l.QuoteAnswer, inquire(t, "", "majority:yes", "0.25", nil, "ann")),
+		"Answer":         calling(ctx, l.Answer, answerRequest(t, "a", "majority:yes", "0.25", ballots("ann"), "ann")),
+		"QuoteAnswer":    calling(ctx, l.QuoteAnswer, answerRequest(t, "", "majority:yes", "0.25", nil, "ann")),
 		"Sell":           calling(ctx, l.Sell, order),
 		"Quote":          calling(ctx, l.Quote, order.Order),
 		"Reserve":        calling(ctx, l.Reserve, api.ReserveRequest{Key: "h", Order: order.Order, For: time.Hour}),

@@ -15,7 +15,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"github.com/sluicedp/sluice/internal/check"
-	"github.com/sluicedp/sluice/internal/pace"
+	"github.com/sluicedp/sluice/internal/testenv"
 	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/ledger/internal/kv"
 	"github.com/sluicedp/sluice/ledger/journal"
@@ -62,7 +62,7 @@ func (h *host) one() (found *journaltest.Memory) {
 // asItIs returns a copy of a file as it is now.
 func asItIs(t *testing.T, path string) (copied string) {
 	t.Helper()
-	copied = filepath.Join(pace.Scratch(t), "copied.db")
+	copied = filepath.Join(testenv.TempDir(t), "copied.db")
 	must(t, os.WriteFile(copied, content(t, path), 0o600))
 	return copied
 }
@@ -84,7 +84,7 @@ func TestAJournalElsewhereOutlivesTheFile(t *testing.T) {
 	}
 	want := pairs(t, l.engine.Store)
 	reader := open(t, asItIs(t, between), Options{ReadOnly: true, Journal: h.options().Journal})
-	same(t, "read only", pairs(t, reader.engine.Store), want)
+	wantSameRecords(t, "read only", pairs(t, reader.engine.Store), want)
 	wantClean(t, reader, api.VerifyRequest{})
 	closed(t, reader)
 	must(t, l.engine.Claim.Release()) // as if it were on another machine
@@ -94,7 +94,7 @@ func TestAJournalElsewhereOutlivesTheFile(t *testing.T) {
 	}
 
 	next := open(t, between, h.options())
-	same(t, "taken over", pairs(t, next.engine.Store), want)
+	wantSameRecords(t, "taken over", pairs(t, next.engine.Store), want)
 	_, err := l.Release(t.Context(), releaseOf(t, "late", names[0], "3"))
 	check.That(t, errors.Is(err, api.ErrStopped) && errors.Is(err, journal.ErrFenced), "who was fenced gets %v", err)
 	release(t, next, releaseOf(t, "after", names[0], "3"))

@@ -39,7 +39,7 @@ func inEachEncoding(t *testing.T, test func(t *testing.T, e encoded)) {
 	isHome := func(_ int, value string) bool { return len(value) == bits && strings.Trim(value, "01") == "" }
 	isParty := func(i int, value string) bool { return slices.Contains(party.Mechanism.Outputs[i], value) }
 	for encoding, e := range map[string]encoded{
-		"direct": {vote(), isVote, releaseOf, order, purchase},
+		"direct": {vote(), isVote, releaseOf, raiseOf, purchase},
 		"unary":  {home(bits), isHome, homeOf, homesOf, homesFor},
 		"finite": {party, isParty, partyOf, partiesOf, partiesFor},
 	} {
@@ -79,20 +79,20 @@ func testResponsesAreTheSame(t *testing.T, e encoded) {
 		func(truth api.TruthFunc) any {
 			r := e.raise(t, "degrade", "0.5")
 			r.Truth = truth
-			return []any{carryOut(t, l, r), responses(t, l, e.question.Name, eps(t, "0.5"))}
+			return []any{raise(t, l, r), responses(t, l, e.question.Name, eps(t, "0.5"))}
 		},
 		released(e.release(t, "insert below", "bob", "1")),
 		func(truth api.TruthFunc) any {
 			r := e.raise(t, "partial", "0.5", "ann", "zoe")
 			r.Partial, r.Truth = true, truth
-			return carryOut(t, l, r)
+			return raise(t, l, r)
 		},
 		func(api.TruthFunc) any { return check.Value(l.Enroll(t.Context(), enrolled))(t) },
 		func(api.TruthFunc) any { define(t, l, e.question); return nil },
 	}
 	var first []any
 	for i, call := range calls {
-		truth := never(t)
+		truth := mustNotAsk(t)
 		if i < 2 {
 			truth = e.raise(t, "", "1").Truth
 		}
@@ -103,16 +103,16 @@ func testResponsesAreTheSame(t *testing.T, e encoded) {
 	before := pairs(t, l.engine.Store)
 	for range 2 {
 		for i, call := range calls {
-			again := call(never(t))
+			again := call(mustNotAsk(t))
 			check.That(t, reflect.DeepEqual(again, first[i]), "call %d: again\n%v", i, again)
 		}
-		same(t, "stored after repetitions", pairs(t, l.engine.Store), before)
+		wantSameRecords(t, "stored after repetitions", pairs(t, l.engine.Store), before)
 		closed(t, l)
 		l = open(t, path, Options{})
 	}
 	for i, epsilon := range []string{"0.5", "1", "2"} { // another buyer, and the host with other keys
 		r, one := e.order(t, "again "+epsilon, "zeta", epsilon, "ann"), e.release(t, "host "+epsilon, "ann", epsilon)
-		r.Truth, one.Truth = never(t), never(t)
+		r.Truth, one.Truth = mustNotAsk(t), mustNotAsk(t)
 		s := sell(t, l, r)
 		got := delivered(t, l, s.Number)["ann"]
 		check.That(t, s.Resales == 1 && got.Price == []int64{50, 50, 100}[i] && e.has(i, got.Value) && got.Response == release(t, l, one) &&
@@ -169,19 +169,19 @@ func TestAnswer_DoesNotDependOnTheEncoding(t *testing.T) {
 		q := api.Question{Name: "vote", Values: []string{"yes", "no", "blank", "none"}, Encoding: e.question.Encoding, Mechanism: e.question.Mechanism}
 		define(t, l, q)
 		enroll(t, l, "vote", "3", names...)
-		raised := order(t, "0", "1", names...)
+		raised := raiseOf(t, "0", "1", names...)
 		raised.Truth = ballots("ann", "cid")
-		carryOut(t, l, raised)
+		raise(t, l, raised)
 		var all []any
 		for i, query := range []string{"majority:yes", "majority:no", "threshold:yes:2", "threshold:yes:3", "plurality", "winner"} {
-			r := inquire(t, fmt.Sprint("q", i), query, "0.25", ballots("ann", "cid"), names...)
+			r := answerRequest(t, fmt.Sprint("q", i), query, "0.25", ballots("ann", "cid"), names...)
 			quote, err := l.QuoteAnswer(t.Context(), r)
 			all = append(all, quote, err, answerTo(t, l, r))
-			r.Key, r.Epsilon, r.Truth = fmt.Sprint("d", i), eps(t, "0.125"), never(t)
+			r.Key, r.Epsilon, r.Truth = fmt.Sprint("d", i), eps(t, "0.125"), mustNotAsk(t)
 			lower := answerTo(t, l, r)
 			check.That(t, lower.Charged.IsZero(), "%s: a lower answer costs %s", query, lower.Charged)
 		}
-		over := inquire(t, "over", "majority:yes", "1.5", ballots("ann"), names...)
+		over := answerRequest(t, "over", "majority:yes", "1.5", ballots("ann"), names...)
 		all = append(all, refusals(t, check.Err(l.Answer(t.Context(), over))))
 		for _, name := range names {
 			o := objectOf(t, l, name)
@@ -276,9 +276,9 @@ func testEstimatesOfResponses(t *testing.T, e encoded) {
 	l := e.sellers(t, openMemory(t, s, Options{}), names...)
 	steps := []func(){
 		func() {},
-		func() { carryOut(t, l, e.raise(t, "1", "1", names[:55]...)) },
-		func() { carryOut(t, l, e.raise(t, "2", "2", names[:20]...)) },
-		func() { carryOut(t, l, e.raise(t, "3", "0.5", names[10:30]...)) },
+		func() { raise(t, l, e.raise(t, "1", "1", names[:55]...)) },
+		func() { raise(t, l, e.raise(t, "2", "2", names[:20]...)) },
+		func() { raise(t, l, e.raise(t, "3", "0.5", names[10:30]...)) },
 		func() { sell(t, l, e.order(t, "6", "acme", top, names[3], names[57])) },
 		func() { sell(t, l, e.order(t, "7", "zeta", low, names[:8]...)) },
 		func() { l = openMemory(t, s, Options{}) },
@@ -291,10 +291,10 @@ func testEstimatesOfResponses(t *testing.T, e encoded) {
 	}
 	if e.question.Mechanism == nil {
 		steps = slices.Insert(steps, 4,
-			func() { carryOut(t, l, e.raise(t, "4", "0.500000001", names[5:15]...)) },
-			func() { carryOut(t, l, e.raise(t, "5", "1.5", names[:30]...)) },
-			func() { carryOut(t, l, e.raise(t, "255", "0.000000255", names[2:9]...)) },
-			func() { carryOut(t, l, e.raise(t, "256", "0.000000256", names[4:12]...)) })
+			func() { raise(t, l, e.raise(t, "4", "0.500000001", names[5:15]...)) },
+			func() { raise(t, l, e.raise(t, "5", "1.5", names[:30]...)) },
+			func() { raise(t, l, e.raise(t, "255", "0.000000255", names[2:9]...)) },
+			func() { raise(t, l, e.raise(t, "256", "0.000000256", names[4:12]...)) })
 	}
 	for _, step := range steps {
 		step()
@@ -326,7 +326,7 @@ func testBoundToTheTruth(t *testing.T, e encoded) {
 		l = bound(t, path)
 	}
 	lower := e.release(t, "3", "ann", "0.5")
-	lower.Truth = never(t)
+	lower.Truth = mustNotAsk(t)
 	release(t, l, lower)
 	release(t, l, e.release(t, "2", "ann", "2")) // the key of the refused call is free, and the chain usable
 	liar.Key, liar.Epsilon = "4", eps(t, "1")

@@ -61,9 +61,9 @@ func TestAValueThatComesBackHasAnotherTag(t *testing.T) {
 // anew, and charged in full.
 func TestAnswersAreNotRaisedAcrossEpochs(t *testing.T) {
 	l := voters(t, inMemory(t, Options{}), "9", "ann", "bob")
-	answerTo(t, l, inquire(t, "1", "majority:yes", "0.5", ballots("ann"), "ann", "bob"))
+	answerTo(t, l, answerRequest(t, "1", "majority:yes", "0.5", ballots("ann"), "ann", "bob"))
 	beginEpoch(t, l, "2", "ann")
-	r := inquire(t, "3", "majority:yes", "1", ballots("ann"), "ann", "bob")
+	r := answerRequest(t, "3", "majority:yes", "1", ballots("ann"), "ann", "bob")
 	q := check.Value(l.QuoteAnswer(t.Context(), r))(t)
 	check.That(t, q.Charge == eps(t, "1") && errors.Is(q.NotRaised, request.ErrNewEpoch), "%+v", q)
 	got := answerTo(t, l, r)
@@ -90,7 +90,7 @@ func TestATruthOfTheOldEpochIsNotDrawnFrom(t *testing.T) {
 			return check.Err(l.Advance(t.Context(), api.AdvanceRequest{Key: "r", Truth: truth}))
 		},
 		"answer": func(l *Ledger, truth api.TruthFunc) error {
-			return check.Err(l.Answer(t.Context(), inquire(t, "r", "majority:yes", "1", truth, "ann")))
+			return check.Err(l.Answer(t.Context(), answerRequest(t, "r", "majority:yes", "1", truth, "ann")))
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

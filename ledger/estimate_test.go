@@ -128,14 +128,14 @@ func TestEstimate_TermsDependOnTheValue_IsRight(t *testing.T) {
 		truth[name] = values[i%2]
 	}
 	low := api.RaiseRequest{Key: "all", Question: "vote", Epsilon: eps(t, "0.5"), All: true, Truth: truthsOf(truth)}
-	carryOut(t, l, low)
+	raise(t, l, low)
 	high := api.RaiseRequest{Key: "some", Question: "vote", Epsilon: eps(t, "3"), Truth: truthsOf(truth)}
 	for i, name := range names {
 		if i%2 == 1 {
 			high.Objects = append(high.Objects, name)
 		}
 	}
-	carryOut(t, l, high)
+	raise(t, l, high)
 	// An interval of this confidence misses the share once in 10⁹ runs.
 	got := check.Value(l.Estimate(t.Context(), api.EstimateRequest{Question: "vote", Confidence: 1 - 1e-9}))(t)
 	if first := got.Values[0]; !(first.Low <= 0.5 && 0.5 <= first.High) || *got.Disagreement > 1e-9 {
@@ -192,7 +192,7 @@ func manyLevels(t *testing.T) (l *Ledger, names []string) {
 	names = crowd((levelsAhead+2)*levelsRead + 100)
 	return filledOnce(t, "many levels", func(l *Ledger) {
 		voters(t, l, "9", names...)
-		carryOut(t, l, order(t, "all", "0.5"))
+		raise(t, l, raiseOf(t, "all", "0.5"))
 	}), names
 }
 

@@ -16,7 +16,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"github.com/sluicedp/sluice/internal/check"
-	"github.com/sluicedp/sluice/internal/pace"
+	"github.com/sluicedp/sluice/internal/testenv"
 	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/ledger/internal/kv"
 	"github.com/sluicedp/sluice/ledger/internal/kv/bolt"
@@ -46,7 +46,7 @@ func TestAJournalThatTheFileMayNameIsNotRemoved(t *testing.T) {
 		"uncertain, and it is done": {fmt.Errorf("%w: %w", kv.ErrUncertain, syscall.EIO), true, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			path := filepath.Join(pace.Scratch(t), "ledger.db")
+			path := filepath.Join(testenv.TempDir(t), "ledger.db")
 			must(t, Create(t.Context(), path, CreateOptions{}))
 			closed(t, sellers(t, open(t, path, Options{}), "9", "9", "ann"))
 			s := check.Value(bolt.Open(path, false))(t)
@@ -89,7 +89,7 @@ func portionsAside(t testing.TB, path string) (n int) {
 	file := check.Value(bolt.Open(path, true))(t)
 	defer file.Close()
 	must(t, file.View(func(r kv.Reader) error {
-		return r.Scan(memtable.Aside, nil, func(_, _ []byte) bool { n++; return true })
+		return r.Scan(memtable.Staging, nil, func(_, _ []byte) bool { n++; return true })
 	}))
 	return n
 }
@@ -265,7 +265,7 @@ func TestJournalReplaced_NextCall_StopsTheLedgerAndLosesNothing(t *testing.T) {
 			"sell": func(ctx context.Context, l *Ledger) error {
 				return check.Err(l.Sell(ctx, purchase(t, "s", "acme", "2")))
 			},
-			"raise": func(ctx context.Context, l *Ledger) error { return check.Err(l.Raise(ctx, order(t, "o", "2"))) },
+			"raise": func(ctx context.Context, l *Ledger) error { return check.Err(l.Raise(ctx, raiseOf(t, "o", "2"))) },
 			"sweep": func(ctx context.Context, l *Ledger) error {
 				return check.Err(l.Advance(ctx, api.AdvanceRequest{Key: "a", Truth: truth}))
 			},
@@ -273,7 +273,7 @@ func TestJournalReplaced_NextCall_StopsTheLedgerAndLosesNothing(t *testing.T) {
 			"close":      func(context.Context, *Ledger) error { return nil },
 		} {
 			t.Run(how+", "+call, func(t *testing.T) {
-				path := filepath.Join(pace.Scratch(t), "live.db")
+				path := filepath.Join(testenv.TempDir(t), "live.db")
 				overwrite(t, path, content(t, file))
 				l := open(t, path, options)
 				told := release(t, l, releaseOf(t, "told", crowd(3)[2], "1.5"))
@@ -312,7 +312,7 @@ func TestJournalReplaced_ByAnOlderCopy_IsNotOpenedWithIt(t *testing.T) {
 	overwrite(t, path, killed)
 	_, err := Open(t.Context(), path, Options{})
 	wantErr(t, err, api.ErrJournal)
-	check.That(t, err != nil && strings.Contains(err.Error(), "move that journal away"),
+	check.That(t, err != nil && strings.Contains(err.Error(), "move the journal away"),
 		"the error does not say what to do: %v", err)
 	must(t, os.RemoveAll(dir))
 	check.Equal(t, release(t, open(t, path, Options{}), releaseOf(t, "told", crowd(2)[1], "1")).Value, told.Value, "the response to the key, again")
@@ -328,14 +328,14 @@ func TestJournalReplaced_CheckpointInTheBackground_StopsTheLedger(t *testing.T) 
 	_ = l.engine.Checkpoint() // its end trims the journal
 	wantErr(t, check.Err(l.Release(t.Context(), releaseOf(t, "next", crowd(2)[1], "1"))), api.ErrReplaced)
 	wantErr(t, l.Close(), api.ErrReplaced)
-	log.await(t, "all that was acknowledged is in the file")
+	log.await(t, "everything acknowledged is now in the file")
 	check.Equal(t, release(t, open(t, path, Options{}), releaseOf(t, "told", crowd(1)[0], "1")).Value, told.Value, "the response to the key, again")
 }
 
 // The journal may be on another disk: the path beside the file is a symbolic link then.
 func TestOpen_JournalIsASymbolicLink_IsFollowed(t *testing.T) {
-	fast := filepath.Join(pace.Scratch(t), "panel")
-	path := filepath.Join(pace.Scratch(t), "ledger.db")
+	fast := filepath.Join(testenv.TempDir(t), "panel")
+	path := filepath.Join(testenv.TempDir(t), "ledger.db")
 	must(t, os.Symlink(fast, path+".journal"))
 	must(t, Create(t.Context(), path, CreateOptions{}))
 	l := open(t, path, Options{})

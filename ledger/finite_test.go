@@ -16,8 +16,8 @@ import (
 	"github.com/sluicedp/sluice/internal/check"
 	"github.com/sluicedp/sluice/internal/exact"
 	"github.com/sluicedp/sluice/internal/fixture"
-	"github.com/sluicedp/sluice/internal/pace"
 	"github.com/sluicedp/sluice/internal/stattest"
+	"github.com/sluicedp/sluice/internal/testenv"
 	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/ledger/event"
 	"github.com/sluicedp/sluice/policy"
@@ -46,7 +46,7 @@ func partyOf(t testing.TB, key, object, epsilon string) api.ReleaseRequest {
 // partiesOf asks for the parties of many objects, or of all.
 func partiesOf(t testing.TB, key, epsilon string, objects ...string) api.RaiseRequest {
 	t.Helper()
-	r := order(t, key, epsilon, objects...)
+	r := raiseOf(t, key, epsilon, objects...)
 	r.Question, r.Truth = "party", sameTruth("C")
 	return r
 }
@@ -236,12 +236,12 @@ func TestBetweenLevelsThereAreNoOutputs(t *testing.T) {
 		unchanged(t, l.engine.Store, func() {
 			for call, make := range map[string]func() error{
 				"release": func() error {
-					r := releaseBy(partyOf(t, "k", "ann", epsilon), never(t))
+					r := releaseBy(partyOf(t, "k", "ann", epsilon), mustNotAsk(t))
 					return check.Err(l.Release(t.Context(), r))
 				},
 				"raise": func() error {
 					r := partiesOf(t, "k", epsilon)
-					r.Partial, r.Truth = true, never(t)
+					r.Partial, r.Truth = true, mustNotAsk(t)
 					return check.Err(l.Raise(t.Context(), r))
 				},
 				"quote": func() error { return check.Err(l.Quote(t.Context(), partiesFor(t, "", "acme", epsilon).Order)) },
@@ -250,7 +250,7 @@ func TestBetweenLevelsThereAreNoOutputs(t *testing.T) {
 				},
 				"sell": func() error {
 					r := partiesFor(t, "k", "acme", epsilon, "ann")
-					r.Partial, r.Truth = true, never(t)
+					r.Partial, r.Truth = true, mustNotAsk(t)
 					return check.Err(l.Sell(t.Context(), r))
 				},
 			} {
@@ -379,12 +379,12 @@ func TestNoiseKeysAreNotForMechanisms(t *testing.T) {
 	for _, name := range []string{"ann", "bob"} {
 		check.Equal(t, chainOf(t, l, 1, name).Noise, 0, "%s came back with the noise key", name)
 	}
-	carryOut(t, l, partiesOf(t, "r", "1"))
+	raise(t, l, partiesOf(t, "r", "1"))
 	auditLedger(t, l)
 	// Whoever opens it without the keys can go on.
 	l = openMemory(t, l.engine.Store, Options{})
-	carryOut(t, l, partiesOf(t, "r2", "2"))
-	carryOut(t, l, partiesOf(t, "r3", "0.5"))
+	raise(t, l, partiesOf(t, "r2", "2"))
+	raise(t, l, partiesOf(t, "r3", "0.5"))
 }
 
 // Two ledgers with one noise key and the same orders draw different outputs. They are the same for
@@ -395,7 +395,7 @@ func TestOutputsAreDrawnFromChance(t *testing.T) {
 	for i := range came {
 		l := inMemory(t, Options{NoiseKey: noiseKeys("2026")})
 		guests(t, l, names...)
-		carryOut(t, l, partiesOf(t, "r", "0.5"))
+		raise(t, l, partiesOf(t, "r", "0.5"))
 		came[i] = allResponses(t, l, names)
 	}
 	check.That(t, !reflect.DeepEqual(came[0], came[1]), "two ledgers have drawn the same")
@@ -435,7 +435,7 @@ func TestFiniteEstimatesAreUnbiased(t *testing.T) {
 	for i, epsilon := range []string{"1", "0.5", "2"} { // drawn, degraded, raised
 		r := partiesOf(t, fmt.Sprint(i), epsilon)
 		r.Truth = truthsOf(truths)
-		carryOut(t, l, r)
+		raise(t, l, r)
 	}
 	for i, epsilon := range q.Mechanism.Family.Epsilons() {
 		m, _ := q.Mechanism.Family.Level(epsilon)
@@ -454,7 +454,7 @@ func TestAMechanismWithoutAnEstimate(t *testing.T) {
 	define(t, l, api.Question{Name: "q", Values: []string{"a", "b", "c"}, Mechanism: &api.Mechanism{Family: blind}})
 	enroll(t, l, "q", "9", "ann", "bob")
 	top := blind.Epsilons()[1]
-	carryOut(t, l, api.RaiseRequest{Key: "r", Question: "q", Epsilon: top, All: true, Truth: sameTruth("b")})
+	raise(t, l, api.RaiseRequest{Key: "r", Question: "q", Epsilon: top, All: true, Truth: sameTruth("b")})
 	for _, r := range []api.EstimateRequest{{Question: "q"}, {Question: "q", Epsilon: top}, {Question: "q", Include: everybody}} {
 		_, err := l.Estimate(t.Context(), r)
 		check.That(t, errors.Is(err, api.ErrInvalid) && strings.Contains(err.Error(), "apart"),
@@ -473,11 +473,11 @@ func steadyOutputs(seed uint64) *finite.Sampler {
 
 // A backup, a compacted copy and the file compacted in place have the mechanism and go on with it.
 func TestCopies_FiniteQuestion_GoOnWithTheMechanism(t *testing.T) {
-	dir := pace.Scratch(t)
+	dir := testenv.TempDir(t)
 	path := filepath.Join(dir, "ledger.db")
 	check.Must(t, Create(t.Context(), path, CreateOptions{Currency: "USD"}))
 	l := guests(t, open(t, path, Options{}), "ann", "bob", "cid")
-	carryOut(t, l, partiesOf(t, "1", "1"))
+	raise(t, l, partiesOf(t, "1", "1"))
 	release(t, l, partyOf(t, "2", "ann", "0.5"))
 	check.Must(t, l.Forget(t.Context(), api.ObjectRequest{Key: "f", Object: "cid"}))
 	want, stored := allResponses(t, l, []string{"ann", "bob"}), pairs(t, l.engine.Store)
@@ -489,7 +489,7 @@ func TestCopies_FiniteQuestion_GoOnWithTheMechanism(t *testing.T) {
 		l := open(t, filepath.Join(dir, name), Options{})
 		got := allResponses(t, l, []string{"ann", "bob"})
 		check.That(t, reflect.DeepEqual(got, want), "%s has %v, want %v", name, got, want)
-		same(t, name, pairs(t, l.engine.Store), stored)
+		wantSameRecords(t, name, pairs(t, l.engine.Store), stored)
 		wantClean(t, l, api.VerifyRequest{})
 		release(t, l, partyOf(t, "3", "bob", "2"))
 		auditStore(t, l.engine.Store)

@@ -63,7 +63,7 @@ func TestVerify_RecordedAnswerOfAnotherRequest_IsFound(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			l := voters(t, inMemory(t, Options{}), "5", "ann", "bob", "cid", "dan", "eve")
 			l.requests.Sampler = medians()
-			answerTo(t, l, inquire(t, "1", "majority:yes", "1", ballots("ann", "bob", "cid"), "ann", "bob", "cid"))
+			answerTo(t, l, answerRequest(t, "1", "majority:yes", "1", ballots("ann", "bob", "cid"), "ann", "bob", "cid"))
 			r := asked
 			one.edit(&r)
 			wantUnwritable(t, l, one.forged, func(s *state.State) []event.Change {

@@ -69,8 +69,8 @@ func newGround(t *testing.T, truthKey []byte) ground {
 	sell(t, l, purchase(t, "1", "acme", "0.5", "cid"))
 	sell(t, l, purchase(t, "2", "zeta", "0.5", "cid"))
 	release(t, l, releaseOf(t, "3", "ann", "0.25"))
-	answerTo(t, l, inquire(t, "4", "majority:yes", "0.1", ballots("ann"), "ann", "bob"))
-	carryOut(t, l, partial(order(t, "5", "0.25", "ann", "zoe")))
+	answerTo(t, l, answerRequest(t, "4", "majority:yes", "0.1", ballots("ann"), "ann", "bob"))
+	raise(t, l, partial(raiseOf(t, "5", "0.25", "ann", "zoe")))
 	must(t, l.Withdraw(t.Context(), api.ObjectRequest{Key: "6", Object: "dan"}))
 	g := ground{log: logOf(t, pairs(t, s)), stated: map[string]event.Stated{}, forgotten: map[string]event.Forgotten{}}
 	must(t, l.engine.View(t.Context(), func(s *state.State) error {
@@ -94,7 +94,7 @@ const (
 
 // end settles a request that begins behind the ground.
 func (g ground) end(edits ...func(*event.Settled)) event.Change {
-	c := &event.Settled{Key: "x", Digest: [32]byte{1}, First: asItBegan, Final: true, Spent: asItCosts}
+	c := &event.Settled{Key: "x", Digest: [32]byte{1}, First: fillFirst, Final: true, Spent: fillSpent}
 	for _, edit := range edits {
 		edit(c)
 	}
@@ -118,7 +118,7 @@ func withSettled(number uint64, changes []event.Change) (all []event.Change) {
 		if !endsRequest(c, next, changes[min(i+1, len(changes)-1)]) {
 			continue
 		}
-		end := &event.Settled{Key: fmt.Sprint("settles ", at), Digest: [32]byte{9}, First: first, Final: true, Spent: asItCosts}
+		end := &event.Settled{Key: fmt.Sprint("settles ", at), Digest: [32]byte{9}, First: first, Final: true, Spent: fillSpent}
 		for n := first; n <= at; n++ {
 			settledAccount(end, all[n-number], n)
 		}
@@ -321,7 +321,7 @@ func TestACaptureIsComparedWithItsReservation(t *testing.T) {
 				s := check.Value(state.Begin(w, epoch()))(t)
 				one.spoil(s)
 				for _, c := range capture(one.price) {
-					if err := fold.Append(s, costing(s, event.Event{Number: s.Counters.Events + 1, Time: epoch(), Change: c})); err != nil {
+					if err := fold.Append(s, filledIn(s, event.Event{Number: s.Counters.Events + 1, Time: epoch(), Change: c})); err != nil {
 						return err
 					}
 				}
@@ -409,7 +409,7 @@ func (g ground) draws(t *testing.T) map[string]pairOfLogs {
 	former := *g.log[indexOf(t, g.log, func(c event.Change) bool { return c.Kind() == event.KindAnswered })].Change.(*event.Answered)
 	lower := func(edit func(*event.Answered)) []event.Change {
 		return []event.Change{with(former, func(a *event.Answered) {
-			a.Epsilon, a.Method, a.Base = eps(t, "0.05"), event.MethodDegrade, asItComes
+			a.Epsilon, a.Method, a.Base = eps(t, "0.05"), event.MethodDegrade, fillBase
 			edit(a)
 		})}
 	}
@@ -420,7 +420,7 @@ func (g ground) draws(t *testing.T) map[string]pairOfLogs {
 			changes = []event.Change{charge("ann", cost), charge("bob", cost)}
 		}
 		return append(changes, with(former, func(a *event.Answered) {
-			a.Epsilon, a.Method, a.Score, a.Base = eps(t, epsilon), how, -7, asItComes
+			a.Epsilon, a.Method, a.Score, a.Base = eps(t, epsilon), how, -7, fillBase
 			edit(a)
 		}))
 	}
@@ -474,7 +474,7 @@ func (g ground) draws(t *testing.T) map[string]pairOfLogs {
 		"an answer that cannot be":       {sound: answer, forged: []event.Change{answer[0], with(*bobs, func(a *event.Answered) { a.Output = 3 })}, why: "3"},
 		"a query that there is not":      {sound: answer, forged: []event.Change{answer[0], with(*bobs, func(a *event.Answered) { a.Query = "loser" })}, why: "loser"},
 		"a query about no value":         {sound: answer, forged: []event.Change{answer[0], with(*bobs, func(a *event.Answered) { a.Query = "majority:maybe" })}, why: "maybe"},
-		"an answer at 0":                 {sound: answer, forged: []event.Change{with(former, func(a *event.Answered) { a.Epsilon, a.Method, a.Base = eps(t, "0"), event.MethodDegrade, asItComes })}, why: "at ε=0"},
+		"an answer at 0":                 {sound: answer, forged: []event.Change{with(former, func(a *event.Answered) { a.Epsilon, a.Method, a.Base = eps(t, "0"), event.MethodDegrade, fillBase })}, why: "at ε=0"},
 		"a second answer":                {sound: answer, forged: []event.Change{charge("ann", "0.1"), charge("bob", "0.1"), &former}, why: "a second answer at ε=0.1"},
 		"a derived answer is charged":    {sound: lower(nothing), forged: append([]event.Change{charge("ann", "0.05"), charge("bob", "0.05")}, lower(nothing)...), why: "not everybody in the panel"},
 		"derived from none":              {sound: lower(nothing), forged: lower(func(a *event.Answered) { a.Panel[0]++ }), why: "at ε=0.05 by degrade among 0"},
@@ -485,7 +485,7 @@ func (g ground) draws(t *testing.T) map[string]pairOfLogs {
 		"raised for nothing":             {sound: raised, forged: to("0.2", "", event.MethodRaise, nothing), why: "not everybody in the panel of 2"},
 		"raised for one alone":           {sound: raised, forged: []event.Change{charge("bob", "0.1"), raised[2]}, why: "not everybody in the panel of 2"},
 		"raised about fewer": {sound: raised, forged: []event.Change{charge("bob", "0.1"), with(former, func(a *event.Answered) {
-			a.Epsilon, a.Method, a.Objects, a.Base = eps(t, "0.2"), event.MethodRaise, 1, asItComes
+			a.Epsilon, a.Method, a.Objects, a.Base = eps(t, "0.2"), event.MethodRaise, 1, fillBase
 		})}, why: "an answer about 1 objects is derived from none"},
 		"fresh for the difference": {sound: raised, forged: to("0.2", "0.1", event.MethodFresh, nothing), why: "not everybody in the panel", after: 10 * time.Hour},
 		"raised in full":           {sound: to("0.2", "0.2", event.MethodFresh, nothing), forged: to("0.2", "0.2", event.MethodRaise, nothing), why: "not everybody in the panel", after: 10 * time.Hour},
@@ -722,7 +722,7 @@ func forgottenMarket(t *testing.T) []event.Event {
 	l.engine.Chances.Sampler, l.requests.Sampler = steadySampler(), medians()
 	sell(t, l, partialSale(purchase(t, "1", "acme", "0.5", "ann", "bob", "zoe")))
 	reserve(t, l, api.ReserveRequest{Key: "2", Order: purchase(t, "", "acme", "1", "ann", "bob").Order, For: time.Hour})
-	answerTo(t, l, inquire(t, "3", "majority:yes", "0.25", ballots("ann", "bob"), "ann", "bob"))
+	answerTo(t, l, answerRequest(t, "3", "majority:yes", "0.25", ballots("ann", "bob"), "ann", "bob"))
 	release(t, l, releaseOf(t, "4", "ann", "0.75"))
 	_, _, err := l.engine.Submit(t.Context(), func(s *state.State) ([]event.Change, error) {
 		return []event.Change{&event.Settled{Key: "5", Digest: [32]byte{5}, First: s.Counters.Events + 1, Object: "ann"}}, nil
@@ -877,7 +877,7 @@ func TestApplyRefusesForgedErasures(t *testing.T) {
 			wantForged(t, replayWhole(&kv.Memory{}, one.forge(t, slices.Clone(whole))), one.why)
 		})
 	}
-	same(t, "replay event by event", pairs(t, replayedSingly(t, whole)), pairs(t, replayed(t, whole)))
+	wantSameRecords(t, "replay event by event", pairs(t, replayedSingly(t, whole)), pairs(t, replayed(t, whole)))
 }
 
 func replayed(t *testing.T, log []event.Event) *kv.Memory {

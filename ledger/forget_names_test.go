@@ -44,14 +44,14 @@ func jointRequests(t *testing.T) []jointRequest {
 	}
 	raise := func(partial bool) func(*Ledger, string, string, []string) (any, error) {
 		return func(l *Ledger, key, epsilon string, names []string) (any, error) {
-			r := order(t, key, epsilon, names...)
+			r := raiseOf(t, key, epsilon, names...)
 			r.Partial = partial
 			return l.Raise(t.Context(), r)
 		}
 	}
 	answer := func(partial bool, more ...string) func(*Ledger, string, string, []string) (any, error) {
 		return func(l *Ledger, key, epsilon string, names []string) (any, error) {
-			r := inquire(t, key, "majority:yes", epsilon, sameTruth("yes"), append(more, names...)...)
+			r := answerRequest(t, key, "majority:yes", epsilon, sameTruth("yes"), append(more, names...)...)
 			r.Partial, r.AcceptLoss = partial, true
 			return l.Answer(t.Context(), r)
 		}
@@ -228,7 +228,7 @@ func TestForget_RequestOfSeveralComesAgain_IsRecognizedWithoutNames(t *testing.T
 func TestForget_OfOneInAPanel_LeavesNoAnswerToDeriveFrom(t *testing.T) {
 	l := jointLedger(t, &kv.Memory{}, "bob", jointRequests(t))
 	forget(t, l, "bob")
-	r := inquire(t, "new", "majority:yes", "0.25", never(t), "ann", "bob", "cid")
+	r := answerRequest(t, "new", "majority:yes", "0.25", mustNotAsk(t), "ann", "bob", "cid")
 	refused := refusals(t, check.Err(l.Answer(t.Context(), r)))
 	check.That(t, len(refused) == 1 && refused[0].Object == "bob", "%+v", refused)
 	var kept int
@@ -248,7 +248,7 @@ func TestForget_RequestInParts_IsErasedWithAnyObject(t *testing.T) {
 		define(t, l, vote())
 		names := crowd(state.PartSize + 10)
 		enroll(t, l, "vote", "5", names...)
-		r := order(t, "r", "1", names...)
+		r := raiseOf(t, "r", "1", names...)
 		cutShort(t, func(ctx context.Context, p func(done, total int)) error {
 			r := r
 			r.Progress = p
@@ -280,11 +280,11 @@ func TestForget_ManyInAnyOrder_LeavesASoundLog(t *testing.T) {
 		key, epsilon := fmt.Sprint("k", i), fmt.Sprintf("0.%d", 1+random.IntN(4))
 		switch random.IntN(5) {
 		case 0:
-			_, _ = l.Raise(t.Context(), partial(order(t, key, epsilon, some...)))
+			_, _ = l.Raise(t.Context(), partial(raiseOf(t, key, epsilon, some...)))
 		case 1:
 			_, _ = l.Sell(t.Context(), partialSale(purchase(t, key, "acme", epsilon, some...)))
 		case 2, 3:
-			r := inquire(t, key, "majority:yes", "0.0"+epsilon[2:], ballots(some[0]), some...)
+			r := answerRequest(t, key, "majority:yes", "0.0"+epsilon[2:], ballots(some[0]), some...)
 			r.Partial, r.AcceptLoss = true, true
 			_, _ = l.Answer(t.Context(), r)
 		case 4:
@@ -304,9 +304,9 @@ func TestVerify_NamesErasedForNoObject_IsFound(t *testing.T) {
 	l := sellers(t, openMemory(t, s, Options{Now: epoch}), "4", "9", "ann", "bob", "cid")
 	sell(t, l, purchase(t, "sold", "acme", "0.5", "ann", "bob"))
 	sell(t, l, purchase(t, "sold to others", "acme", "0.5", "bob", "cid"))
-	carryOut(t, l, order(t, "raised before", "0.5", "ann", "bob"))
+	raise(t, l, raiseOf(t, "raised before", "0.5", "ann", "bob"))
 	for key, names := range map[string][]string{"answered": {"ann", "bob"}, "answered about others": {"bob", "cid"}} {
-		r := inquire(t, key, "majority:yes", "0.25", sameTruth("yes"), names...)
+		r := answerRequest(t, key, "majority:yes", "0.25", sameTruth("yes"), names...)
 		r.AcceptLoss = true
 		answerTo(t, l, r)
 	}
@@ -342,12 +342,12 @@ func TestVerify_NamesErasedForNoObject_IsFound(t *testing.T) {
 // A settled event that gives a key the answer about another panel gives nobody that answer.
 func TestAnswer_KeySettledWithAnotherPanel_IsConflict(t *testing.T) {
 	l := voters(t, inMemory(t, Options{}), "5", "ann", "bob", "cid", "dan")
-	answerTo(t, l, inquire(t, "1", "majority:yes", "1", ballots("ann"), "ann", "bob"))
+	answerTo(t, l, answerRequest(t, "1", "majority:yes", "1", ballots("ann"), "ann", "bob"))
 	asked := event.PanelRequest{Question: "vote", Query: "majority:yes", Epsilon: eps(t, "1"), Objects: 2, Panel: event.PanelOf([]string{"cid", "dan"})}
 	wantUnwritable(t, l, false, func(s *state.State) []event.Change {
 		return []event.Change{settledAs(s, asked.Identity(), func(c *event.Settled) { c.Counts[event.Reused], c.Answer = 1, answeredEvent(t, l) })}
 	})
-	wantErr(t, check.Err(l.Answer(t.Context(), inquire(t, "K", "majority:yes", "1", never(t), "cid", "dan"))), &api.KeyConflictError{})
+	wantErr(t, check.Err(l.Answer(t.Context(), answerRequest(t, "K", "majority:yes", "1", mustNotAsk(t), "cid", "dan"))), &api.KeyConflictError{})
 }
 
 // heldFile is a file whose updates can be counted, held up, and made to fail.

@@ -14,7 +14,7 @@ import (
 	"golang.org/x/mod/sumdb/note"
 
 	"github.com/sluicedp/sluice/internal/check"
-	tests "github.com/sluicedp/sluice/internal/pace"
+	tests "github.com/sluicedp/sluice/internal/testenv"
 	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/ledger/internal/event"
 	"github.com/sluicedp/sluice/ledger/internal/kv"
@@ -37,8 +37,8 @@ func eventful(t *testing.T, object string) (path string, options Options) {
 	options = Options{TruthKey: truthKey()}
 	l := open(t, path, options)
 	define(t, l, vote())
-	carryOut(t, l, func() api.RaiseRequest { // it is refused before it is known
-		r := order(t, "too early", "1", object, "ann")
+	raise(t, l, func() api.RaiseRequest { // it is refused before it is known
+		r := raiseOf(t, "too early", "1", object, "ann")
 		enroll(t, l, "vote", "8", "ann")
 		r.Partial = true
 		return r
@@ -48,11 +48,11 @@ func eventful(t *testing.T, object string) (path string, options Options) {
 	release(t, l, releaseOf(t, "degrade", object, "0.5"))
 	sell(t, l, purchase(t, "sale", "acme", "2", object, "bob"))
 	sell(t, l, purchase(t, "resale", "beta", "2", object))
-	query := inquire(t, "query", "majority:yes", "0.25", ballots("bob", object), "bob", object)
+	query := answerRequest(t, "query", "majority:yes", "0.25", ballots("bob", object), "bob", object)
 	query.AcceptLoss = true
 	answerTo(t, l, query)
 	reserve(t, l, api.ReserveRequest{Key: "hold", Order: purchase(t, "", "acme", "3", object, "bob").Order, For: time.Hour})
-	must(t, check.Err(l.Raise(t.Context(), partial(order(t, "too much", "9", object, "bob")))))
+	must(t, check.Err(l.Raise(t.Context(), partial(raiseOf(t, "too much", "9", object, "bob")))))
 	dearer := market(t, "3.5", func(m *policy.Market) { m.Floor = 333 })
 	must(t, check.Err(l.ChangeTerms(t.Context(), api.ChangeTermsRequest{Key: "not agreed", Question: "vote", Objects: []string{object, "bob"}, Cap: eps(t, "9"), Partial: true})))
 	must(t, check.Err(l.ChangeTerms(t.Context(), api.ChangeTermsRequest{Key: "agreed", Question: "vote", Objects: []string{object}, Policy: &dearer, Cap: eps(t, "9"), Consent: "a letter by " + object})))
@@ -183,17 +183,17 @@ func wantNoSecrets(t *testing.T, path, copied string, secrets [][]byte) {
 func TestADestroyedAnswerIsNotDrawnAgain(t *testing.T) {
 	l := voters(t, newLedger(t), "9", "ann", "bob")
 	release(t, l, releaseOf(t, "1", "ann", "1"))
-	whole := order(t, "both", "2", "ann", "bob")
-	first := carryOut(t, l, whole)
+	whole := raiseOf(t, "both", "2", "ann", "bob")
+	first := raise(t, l, whole)
 	forget(t, l, "ann")
-	again := releaseBy(releaseOf(t, "1", "ann", "1"), never(t))
+	again := releaseBy(releaseOf(t, "1", "ann", "1"), mustNotAsk(t))
 	wantErr(t, check.Err(l.Release(t.Context(), again)), api.ErrForgotten)
 	// Also when the object is back, and has another answer at that ε.
 	enroll(t, l, "vote", "9", "ann")
 	release(t, l, releaseOf(t, "2", "ann", "1"))
 	wantErr(t, check.Err(l.Release(t.Context(), again)), api.ErrForgotten)
-	whole.Truth = never(t)
-	if same := carryOut(t, l, whole); same.Drawn != first.Drawn || same.First != first.First || same.Last != first.Last {
+	whole.Truth = mustNotAsk(t)
+	if same := raise(t, l, whole); same.Drawn != first.Drawn || same.First != first.First || same.Last != first.Last {
 		t.Errorf("%+v became %+v", first, same)
 	}
 }
@@ -214,14 +214,14 @@ func TestForgettingIsARequestLikeOthers(t *testing.T) {
 
 func TestSomebodyWhoWasOnlyRefusedCanBeForgotten(t *testing.T) {
 	l := voters(t, newLedger(t), "9", "ann")
-	r := partial(order(t, "1", "1", "ann", "nobody known"))
-	carryOut(t, l, r)
+	r := partial(raiseOf(t, "1", "1", "ann", "nobody known"))
+	raise(t, l, r)
 	forget(t, l, "nobody known")
 	for _, p := range pairs(t, l.engine.Store) {
 		check.That(t, (!bytes.Contains(p.value, []byte("nobody known")) || p.bucket == state.BucketEvents) && !bytes.Contains(p.key, []byte("nobody known")),
 			"still there: %s", p)
 	}
-	same := carryOut(t, l, r)
+	same := raise(t, l, r)
 	check.That(t, len(same.Refused) == 0 && same.Unlisted == 1 && same.Drawn == 1, "%+v", same)
 	left := leftOut(t, l, "1", 0)
 	check.That(t, len(left) == 0, "the log still refuses %+v", left)
@@ -254,12 +254,12 @@ func TestARequestThatStandsAtTheForgottenGoesOn(t *testing.T) {
 		}
 		return nil
 	}, nil)
-	r := order(t, "large", "1")
+	r := raiseOf(t, "large", "1")
 	check.Need(t, check.Err(l.Raise(t.Context(), r)) != nil, "nothing failed")
 	s.set(nil, nil)
 	at := crowd(2 * state.PartSize)[2*state.PartSize-1]
 	forget(t, l, at)
-	done := carryOut(t, l, r)
+	done := raise(t, l, r)
 	check.That(t, done.Drawn == 2*state.PartSize+10 && done.Reused == 0, "%+v", done)
 	auditStore(t, l.engine.Store)
 	check.Equal(t, len(responses(t, l, "vote", eps(t, "1"))), 2*state.PartSize+9, "responses")
@@ -274,7 +274,7 @@ func TestABackupIsTheLedgerOfOneInstant(t *testing.T) {
 	made := check.Value(l.Backup(t.Context(), copied, nil))(t)
 	before := pairs(t, l.engine.Store)
 	file := check.Value(bolt.Open(copied, true))(t)
-	same(t, "the backup", pairs(t, file), before)
+	wantSameRecords(t, "the backup", pairs(t, file), before)
 	must(t, file.Close())
 	info := check.Value(os.Stat(copied))(t)
 	if made.Bytes != info.Size() || made.Events != stats(t, l).Events || info.Mode().Perm() != 0o600 {
@@ -304,7 +304,7 @@ func TestBackupsWhileOthersWrite(t *testing.T) {
 		return n, nil
 	})
 	<-begun
-	dir := tests.Scratch(t)
+	dir := tests.TempDir(t)
 	for i := range 4 {
 		before := stats(t, l).Events
 		copyTo := l.Backup
@@ -494,9 +494,9 @@ func TestARepeatedRaiseChargesNobodyTwice(t *testing.T) {
 		t.Run(fmt.Sprint("all ", all), func(t *testing.T) {
 			names := crowd(state.PartSize + 10)
 			l := voters(t, newLedger(t), "5", names...)
-			r := order(t, "r", "1", names...)
+			r := raiseOf(t, "r", "1", names...)
 			if all {
-				r = order(t, "r", "1")
+				r = raiseOf(t, "r", "1")
 			}
 			cutShort(t, func(ctx context.Context, p func(done, total int)) error {
 				r := r
@@ -508,7 +508,7 @@ func TestARepeatedRaiseChargesNobodyTwice(t *testing.T) {
 				must(t, l.Forget(t.Context(), api.ObjectRequest{Key: fmt.Sprint("f", i), Object: name}))
 			}
 			must(t, check.Err(l.Enroll(t.Context(), api.EnrollRequest{Key: "back", Question: "vote", Objects: gone})))
-			got := carryOut(t, l, r)
+			got := raise(t, l, r)
 			check.That(t, got.Drawn == len(names) && got.Reused == 0, "%+v of %d", got, len(names))
 			wantSpent(t, l, "1", gone...) // by one raise
 			auditStore(t, l.engine.Store)
@@ -545,7 +545,7 @@ func TestASaleOfAbsurdlyManyIsRefused(t *testing.T) {
 // What was released of a forgotten object is in no list: the difference would tell the response.
 func TestResponses_ForgottenObjects_AreLeftOut(t *testing.T) {
 	l := voters(t, newLedger(t), "9", crowd(5)...)
-	carryOut(t, l, order(t, "1", "1"))
+	raise(t, l, raiseOf(t, "1", "1"))
 	forget(t, l, crowd(5)[3])
 	got := responses(t, l, "vote", eps(t, "1"))
 	_, there := got[crowd(5)[3]]

@@ -191,7 +191,7 @@ func TestRaise_OfManyParts_HasItsEntries(t *testing.T) {
 	others := crowd(state.PartSize)
 	enrollUnder(t, l, "vote", market(t, "9"), "9", others...)
 	asked := false
-	r := order(t, "raise", "2", append(others, "ann")...)
+	r := raiseOf(t, "raise", "2", append(others, "ann")...)
 	r.Truth = func(_ context.Context, _ string, objects []string) ([]string, error) {
 		if !asked {
 			asked = true
@@ -200,7 +200,7 @@ func TestRaise_OfManyParts_HasItsEntries(t *testing.T) {
 		}
 		return slices.Repeat([]string{"yes"}, len(objects)), nil
 	}
-	done := carryOut(t, l, r)
+	done := raise(t, l, r)
 	check.That(t, done.Drawn == len(others)+1 && asked, "%+v", done)
 	wantClean(t, l, api.VerifyRequest{})
 }

@@ -16,7 +16,7 @@ import (
 
 	"github.com/sluicedp/sluice/internal/check"
 	"github.com/sluicedp/sluice/internal/fixture"
-	"github.com/sluicedp/sluice/internal/pace"
+	"github.com/sluicedp/sluice/internal/testenv"
 	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/ledger/internal/enrollment"
 	"github.com/sluicedp/sluice/ledger/internal/event"
@@ -74,7 +74,7 @@ func dump(t *testing.T, s kv.Store) string {
 
 // tell writes the same small ledger whenever it is called: by the calls of a host, with the clock
 // set by hand and draws that always come out the same; and by hand what calls seldom make.
-func tell(t *testing.T, s kv.Store) {
+func writeGoldenLedger(t *testing.T, s kv.Store) {
 	t.Helper()
 	beginWithKey(t, s, goldenLogKey(t, "example.com/golden"))
 	clock := newClock(epoch())
@@ -95,12 +95,12 @@ func tell(t *testing.T, s kv.Store) {
 		func() { release(t, l, releaseOf(t, "insert", "ann", "0.5")) },
 		func() { release(t, l, releaseOf(t, "resale", "ann", "0.5")) },
 		func() {
-			r := order(t, "partial", "2.5", "ann", "bob", "dot")
+			r := raiseOf(t, "partial", "2.5", "ann", "bob", "dot")
 			r.Partial, r.Truth = true, listOf("yes", "")
-			carryOut(t, l, r)
+			raise(t, l, r)
 		},
-		func() { answerTo(t, l, inquire(t, "fresh", "majority:yes", "0.5", ballots("bob"), "bob")) },
-		func() { answerTo(t, l, inquire(t, "degraded", "majority:yes", "0.25", never(t), "bob")) },
+		func() { answerTo(t, l, answerRequest(t, "fresh", "majority:yes", "0.5", ballots("bob"), "bob")) },
+		func() { answerTo(t, l, answerRequest(t, "degraded", "majority:yes", "0.25", mustNotAsk(t), "bob")) },
 	}
 	steps = append(steps, marketDay(t, l)...)
 	steps = append(steps, func() { byHand(t, l) })
@@ -226,11 +226,11 @@ func forgetfulDay(t *testing.T, l *Ledger) []func() {
 		},
 		func() { enrollUnder(t, l, "home", goldenTerms(t), "9", "ida", "jon") },
 		func() {
-			carryOut(t, l, api.RaiseRequest{Key: "homes", Question: "home", All: true, Epsilon: eps(t, "1"), Truth: sameTruth("Celle")})
+			raise(t, l, api.RaiseRequest{Key: "homes", Question: "home", All: true, Epsilon: eps(t, "1"), Truth: sameTruth("Celle")})
 		},
 		func() {
 			r := purchase(t, "a home", "acme", "0.75", "ida")
-			r.Question, r.Truth = "home", never(t)
+			r.Question, r.Truth = "home", mustNotAsk(t)
 			sell(t, l, r)
 		},
 	}
@@ -241,13 +241,19 @@ func noisyDay(t *testing.T, l *Ledger) []func() {
 	t.Helper()
 	return []func(){
 		func() { enroll(t, l, "vote", "9", "kim", "lea") },
-		func() { answerTo(t, l, inquire(t, "first score", "majority:yes", "0.5", ballots("kim"), "kim", "lea")) },
-		func() { answerTo(t, l, inquire(t, "raised score", "majority:yes", "1", ballots("kim"), "kim", "lea")) },
 		func() {
-			answerTo(t, l, inquire(t, "score between", "majority:yes", "0.75", never(t), "kim", "lea"))
+			answerTo(t, l, answerRequest(t, "first score", "majority:yes", "0.5", ballots("kim"), "kim", "lea"))
 		},
-		func() { answerTo(t, l, inquire(t, "score below", "majority:yes", "0.25", never(t), "kim", "lea")) },
-		func() { answerTo(t, l, inquire(t, "no score", "plurality", "1", ballots("kim"), "kim", "lea")) },
+		func() {
+			answerTo(t, l, answerRequest(t, "raised score", "majority:yes", "1", ballots("kim"), "kim", "lea"))
+		},
+		func() {
+			answerTo(t, l, answerRequest(t, "score between", "majority:yes", "0.75", mustNotAsk(t), "kim", "lea"))
+		},
+		func() {
+			answerTo(t, l, answerRequest(t, "score below", "majority:yes", "0.25", mustNotAsk(t), "kim", "lea"))
+		},
+		func() { answerTo(t, l, answerRequest(t, "no score", "plurality", "1", ballots("kim"), "kim", "lea")) },
 		func() { must(t, l.useKeys(t.Context(), nil, nil, noiseKeys("2026"))) },
 		func() { enroll(t, l, "vote", "9", "max") },
 		func() { enroll(t, l, "home", "9", "max") },
@@ -324,7 +330,7 @@ func (l *Ledger) latestDeal(t testing.TB) (number uint64) {
 
 func TestGoldenLedger(t *testing.T) {
 	memory := &kv.Memory{}
-	tell(t, memory)
+	writeGoldenLedger(t, memory)
 	golden(t, "format-v7.txt", dump(t, memory))
 	auditStore(t, memory)
 	written := map[event.Kind]bool{}
@@ -335,11 +341,11 @@ func TestGoldenLedger(t *testing.T) {
 		check.That(t, written[k], "the ledger has no event of the kind %s", k)
 	}
 
-	path := filepath.Join(pace.Scratch(t), "ledger.db")
+	path := filepath.Join(testenv.TempDir(t), "ledger.db")
 	must(t, bolt.Create(path, func(kv.Writer) error { return nil }))
 	file := check.Value(bolt.Open(path, false))(t)
 	defer file.Close()
-	tell(t, file)
+	writeGoldenLedger(t, file)
 	golden(t, "format-v7.txt", dump(t, file))
 }
 
@@ -349,7 +355,7 @@ func TestGoldenLedgerIsRead(t *testing.T) {
 	o := objectOf(t, l, "ann")
 	check.That(t, o.Spent == eps(t, "2.5") && len(o.Chains) == 2 && len(o.Chains[0].Levels) == 4 &&
 		o.Chains[0].Response == "yes", "%+v", o)
-	r := release(t, l, releaseBy(releaseOf(t, "degrade", "ann", "0.25"), never(t)))
+	r := release(t, l, releaseBy(releaseOf(t, "degrade", "ann", "0.25"), mustNotAsk(t)))
 	check.That(t, r.Value == "yes", "%+v", r)
 	wantGoldenMarket(t, l)
 	wantGoldenTerms(t, l)
@@ -406,15 +412,15 @@ func wantGoldenForgotten(t *testing.T, l *Ledger) {
 	check.That(t, !c.Withdrawn && c.Buyers == 0 && c.Answered == eps(t, "1") && c.Epsilon == eps(t, "0.25") &&
 		len(c.Levels) == 1 && len(c.Levels[0].Buyers) == 0, "fay came to %+v", c)
 	again := purchase(t, "two drawn", "acme", "0.5", "eve", "fay")
-	again.Truth = never(t)
+	again.Truth = mustNotAsk(t)
 	all, err := collect(l.Deliveries(t.Context(), sell(t, l, again).Number))
 	check.That(t, err == nil && len(all) == 2 && all[0].Object == "eve" && !all[0].Erased && all[1].Object == "" &&
 		all[1].Value == "" && all[1].Erased && all[1].Price == 50, "what was sold came to %+v, %v", all, err)
 	wantErr(t, check.Err(l.Object(t.Context(), "dot")), api.ErrUnknown)
 	must(t, l.Forget(t.Context(), api.ObjectRequest{Key: "forget dot", Object: "dot"}))
-	partial := order(t, "partial", "2.5", "ann", "bob", "dot")
-	partial.Partial, partial.Truth = true, never(t)
-	r := carryOut(t, l, partial)
+	partial := raiseOf(t, "partial", "2.5", "ann", "bob", "dot")
+	partial.Partial, partial.Truth = true, mustNotAsk(t)
+	r := raise(t, l, partial)
 	check.That(t, len(r.Refused) == 1 && r.Refused[0].Object == "bob", "what was refused came to %+v", r)
 }
 
@@ -427,9 +433,9 @@ func bitsOf(t testing.TB, text string) rrchain.Bits {
 
 // The golden files of questions with a mechanism; see golden_test.go.
 
-// tellOfMechanisms writes the same small ledger whenever it is called, with responses to questions
+// writeGoldenMechanisms writes the same small ledger whenever it is called, with responses to questions
 // with a mechanism in every way in which they come about.
-func tellOfMechanisms(t testing.TB, s kv.Store) {
+func writeGoldenMechanisms(t testing.TB, s kv.Store) {
 	t.Helper()
 	begin(t, s)
 	clock := newClock(epoch())
@@ -438,7 +444,7 @@ func tellOfMechanisms(t testing.TB, s kv.Store) {
 	guests(t, l, "ann", "bob")
 	define(t, l, fixture.Odds(t))
 	enroll(t, l, "odds", "9", "ann")
-	carryOut(t, l, partiesOf(t, "1", "1"))
+	raise(t, l, partiesOf(t, "1", "1"))
 	sell(t, l, partiesFor(t, "2", "acme", "2", "ann"))
 	release(t, l, partyOf(t, "3", "bob", "0.5"))
 	release(t, l, partyOf(t, "4", "bob", "2"))
@@ -449,7 +455,7 @@ func tellOfMechanisms(t testing.TB, s kv.Store) {
 
 func TestGoldenMechanisms(t *testing.T) {
 	memory := &kv.Memory{}
-	tellOfMechanisms(t, memory)
+	writeGoldenMechanisms(t, memory)
 	golden(t, "finite-v7.txt", dump(t, memory))
 	auditStore(t, memory)
 }
@@ -470,12 +476,12 @@ func TestGoldenMechanismsAreRead(t *testing.T) {
 		"odds ann 1.098612289": "Y", "odds ann 1.609437913": "Y2",
 	}
 	check.That(t, reflect.DeepEqual(got, want), "the responses are %v", got)
-	r := releaseBy(partyOf(t, "8", "ann", "1"), never(t))
+	r := releaseBy(partyOf(t, "8", "ann", "1"), mustNotAsk(t))
 	if got := release(t, l, r); got.Value != want["party ann 1"] {
 		t.Errorf("%+v", got)
 	}
 	r = partyOf(t, "9", "ann", "0.5")
-	r.Truth = never(t)
+	r.Truth = mustNotAsk(t)
 	release(t, l, r)
 	auditLedger(t, l)
 }
@@ -507,11 +513,11 @@ func hostKeyOf(t testing.TB, s kv.Store) []byte {
 // lateInMarch is after all that the golden ledgers tell.
 func lateInMarch() time.Time { return epoch().Add(20 * 24 * time.Hour) }
 
-// tellOddly adds to the golden ledger of mechanisms what JSON writes in several ways, and what
+// writeGoldenOddities adds to the golden ledger of mechanisms what JSON writes in several ways, and what
 // costs nothing.
-func tellOddly(t testing.TB, s kv.Store) {
+func writeGoldenOddities(t testing.TB, s kv.Store) {
 	t.Helper()
-	tellOfMechanisms(t, s)
+	writeGoldenMechanisms(t, s)
 	l := openMemory(t, s, Options{Now: lateInMarch})
 	l.engine.Chances.Sampler, l.engine.Salts = steadySampler(), steadySalts(1000)
 	define(t, l, api.Question{Name: "a<b> & c", Values: []string{"<yes>", "\"no\" & 'never'"}, Encoding: "direct"})
@@ -552,7 +558,7 @@ func TestGoldenEvents(t *testing.T) {
 			whole[k], erased[k] = whole[k] || ev.Erased == nil, erased[k] || ev.Erased != nil || !personal
 		}
 	}
-	for _, begin := range []func(kv.Store){func(s kv.Store) { tell(t, s) }, func(s kv.Store) { tellOddly(t, s) }} {
+	for _, begin := range []func(kv.Store){func(s kv.Store) { writeGoldenLedger(t, s) }, func(s kv.Store) { writeGoldenOddities(t, s) }} {
 		memory := &kv.Memory{}
 		begin(memory)
 		look(memory)

@@ -153,8 +153,8 @@ func panelCalls(t *testing.T) []panelCall {
 		"sale, refused":    asking((*Ledger).Sell, refused),
 		"reserve":          asking((*Ledger).Reserve, api.ReserveRequest{Key: "k", Order: fair.Order, For: time.Hour}),
 		"reserve, refused": asking((*Ledger).Reserve, api.ReserveRequest{Key: "k", Order: dear, For: time.Hour}),
-		"raise":            asking((*Ledger).Raise, order(t, "k", "1.5")),
-		"raise, refused":   asking((*Ledger).Raise, order(t, "k", "100")),
+		"raise":            asking((*Ledger).Raise, raiseOf(t, "k", "1.5")),
+		"raise, refused":   asking((*Ledger).Raise, raiseOf(t, "k", "100")),
 		"answer":           asking((*Ledger).Answer, majority),
 		"answer, refused":  asking((*Ledger).Answer, poor),
 		"answer, lossy":    asking((*Ledger).Answer, lossy),
@@ -246,7 +246,7 @@ func TestRefusedCall_ManyObjects_ListsTheFirstAndCountsAll(t *testing.T) {
 	poor := api.AnswerRequest{Key: "k", Question: "vote", Query: "majority:yes", Epsilon: eps(t, "100"), All: true, Truth: sameTruth("yes")}
 	blind := poor
 	blind.Epsilon, blind.AcceptLoss, blind.Truth = eps(t, "0.5"), true, untold
-	blindRaise, tooHigh := order(t, "k", "1.5"), order(t, "k", "100")
+	blindRaise, tooHigh := raiseOf(t, "k", "1.5"), raiseOf(t, "k", "100")
 	blindRaise.Truth = untold
 	order := func(o api.Order) api.SellRequest { return api.SellRequest{Key: "k", Order: o, Truth: untold} }
 	for name, call := range map[string]struct {

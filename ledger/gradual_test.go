@@ -58,7 +58,7 @@ func wantRaised(t *testing.T, query string, q api.Question) {
 	var given []api.AnswerResult
 	for i, epsilon := range []string{"0.000000001", "0.25", "0.250000001", "1", "2"} {
 		l := open(t, path, Options{})
-		r := inquire(t, epsilon, query, epsilon, ballots("ann"), "ann", "bob", "cy")
+		r := answerRequest(t, epsilon, query, epsilon, ballots("ann"), "ann", "bob", "cy")
 		r.Question = q.Name
 		quote := check.Value(l.QuoteAnswer(t.Context(), r))(t)
 		check.That(t, quote.Charge == state.Minus(r.Epsilon, held) && quote.NewDraw == r.Epsilon && quote.Held == held && quote.Objects == 3 && len(quote.Refused) == 0,
@@ -75,7 +75,7 @@ func wantRaised(t *testing.T, query string, q api.Question) {
 	l := open(t, path, Options{})
 	for _, want := range given {
 		epsilon := want.Epsilon.String()
-		r := inquire(t, epsilon, query, epsilon, never(t), "cy", "ann", "bob")
+		r := answerRequest(t, epsilon, query, epsilon, mustNotAsk(t), "cy", "ann", "bob")
 		r.Question = q.Name
 		got := answerTo(t, l, r)
 		check.That(t, fmt.Sprint(got) == fmt.Sprint(want), "the same key gives %+v, then %+v", want, got)
@@ -101,7 +101,7 @@ func wantAnswered(t *testing.T, l *Ledger, epsilon string, names ...string) {
 func TestARaiseNeedsBudgetForTheDifferenceOnly(t *testing.T) {
 	l := voters(t, newLedger(t), "1", "ann", "bob", "cy")
 	ask := func(epsilon string) api.AnswerRequest {
-		return inquire(t, epsilon, "majority:yes", epsilon, ballots("ann"), "ann", "bob", "cy")
+		return answerRequest(t, epsilon, "majority:yes", epsilon, ballots("ann"), "ann", "bob", "cy")
 	}
 	answerTo(t, l, ask("0.9"))
 	unchanged(t, l.engine.Store, func() {
@@ -121,12 +121,12 @@ func TestAnswersBelowTheTopAreFree(t *testing.T) {
 		order := orders[i]
 		path := votersFile(t, "1", "ann", "bob", "cy")
 		l := open(t, path, Options{})
-		answerTo(t, l, inquire(t, "first", "majority:yes", "0.5", ballots("ann"), "ann", "bob", "cy"))
-		answerTo(t, l, inquire(t, "top", "majority:yes", "1", ballots("ann"), "ann", "bob", "cy"))
+		answerTo(t, l, answerRequest(t, "first", "majority:yes", "0.5", ballots("ann"), "ann", "bob", "cy"))
+		answerTo(t, l, answerRequest(t, "top", "majority:yes", "1", ballots("ann"), "ann", "bob", "cy"))
 		lowest := "0.5"
 		for _, epsilon := range order {
 			must(t, l.Withdraw(t.Context(), api.ObjectRequest{Key: "leave " + epsilon, Object: "bob"})) // it does not matter who is still there
-			r := inquire(t, epsilon, "majority:yes", epsilon, never(t), "ann", "bob", "cy")
+			r := answerRequest(t, epsilon, "majority:yes", epsilon, mustNotAsk(t), "ann", "bob", "cy")
 			quote := check.Value(l.QuoteAnswer(t.Context(), r))(t)
 			got := answerTo(t, l, r)
 			check.That(t, got.Charged.IsZero() && quote.Charge.IsZero() && quote.NewDraw.IsZero() && quote.Held == eps(t, "1") && got.Objects == 3,
@@ -165,7 +165,7 @@ func TestScoresOfTwoBeginningsAreNotMixed(t *testing.T) {
 	for seed := range uint64(40) {
 		l := voters(t, inMemory(t, Options{}), "9", names...)
 		ask := func(epsilon string, truth api.TruthFunc) api.AnswerRequest {
-			return inquire(t, epsilon, "majority:yes", epsilon, truth, names...)
+			return answerRequest(t, epsilon, "majority:yes", epsilon, truth, names...)
 		}
 		answerTo(t, l, ask("0.5", sameTruth("no")))
 		must(t, l.BeginEpoch(t.Context(), api.EpochRequest{Key: "another value", Question: "vote", Object: names[4]}))
@@ -174,7 +174,7 @@ func TestScoresOfTwoBeginningsAreNotMixed(t *testing.T) {
 		}
 		before := answersOf(t, l, ask("0.7", nil))
 		l.requests.Sampler = queriesOf(seed)
-		got := answerTo(t, l, ask("0.7", never(t)))
+		got := answerTo(t, l, ask("0.7", mustNotAsk(t)))
 		check.Equal(t, methodOf(eventAt(t, l, got.Event)), "degrade", "it came about by")
 		want := check.Value(queriesOf(seed).Between(mechanism.Score{}, before[1].AsScore(), eps(t, "0.7")))(t)
 		wrong := check.Value(queriesOf(seed).Between(before[0].AsScore(), before[1].AsScore(), eps(t, "0.7")))(t)
@@ -199,7 +199,7 @@ func TestAnswersBeginAnewWithSomebodyForgotten(t *testing.T) {
 	path := votersFile(t, "5", "ann", "bob", "cy")
 	l := open(t, path, Options{})
 	ask := func(key, epsilon string, truth api.TruthFunc) (api.AnswerResult, api.AnswerQuote) {
-		r := inquire(t, key, "majority:yes", epsilon, truth, "ann", "bob", "cy")
+		r := answerRequest(t, key, "majority:yes", epsilon, truth, "ann", "bob", "cy")
 		quote := check.Value(l.QuoteAnswer(t.Context(), r))(t)
 		got := answerTo(t, l, r)
 		check.That(t, got.Charged == quote.Charge, "at ε=%s quoted %s, charged %s", epsilon, quote.Charge, got.Charged)
@@ -208,7 +208,7 @@ func TestAnswersBeginAnewWithSomebodyForgotten(t *testing.T) {
 	_, _ = ask("1", "0.5", ballots("ann"))
 	second, _ := ask("2", "1", ballots("ann"))
 	must(t, l.Forget(t.Context(), api.ObjectRequest{Key: "forget", Object: "bob"}))
-	_, err := l.Answer(t.Context(), inquire(t, "3", "majority:yes", "1.5", never(t), "ann", "bob", "cy"))
+	_, err := l.Answer(t.Context(), answerRequest(t, "3", "majority:yes", "1.5", mustNotAsk(t), "ann", "bob", "cy"))
 	r := refusals(t, err)
 	check.That(t, len(r) == 1 && r[0].Object == "bob" && r[0].Cost == eps(t, "0"), "refused %+v", r)
 	must(t, check.Err(l.Enroll(t.Context(), api.EnrollRequest{Key: "back", Question: "vote", Objects: []string{"bob"}})))
@@ -217,17 +217,17 @@ func TestAnswersBeginAnewWithSomebodyForgotten(t *testing.T) {
 	third, quote := ask("5", "1.5", ballots("bob"))
 	check.That(t, quote.Charge == eps(t, "1.5") && quote.Held.IsZero() && quote.NewDraw == eps(t, "1.5") && quote.NotRaised == nil,
 		"after somebody was forgotten the quote is %+v", quote)
-	between, _ := ask("6", "1.25", never(t))
+	between, _ := ask("6", "1.25", mustNotAsk(t))
 	fourth, quote := ask("7", "2", ballots("bob"))
 	check.That(t, quote.Charge == eps(t, "0.5"), "the new ones are not raised: %+v", quote)
-	top, _ := ask("8", "1.75", never(t))
+	top, _ := ask("8", "1.75", mustNotAsk(t))
 	for _, name := range []string{"ann", "cy", "bob"} {
 		if o := objectOf(t, l, name); o.Spent != eps(t, "3") { // 1 before and 2 after, also of who was forgotten
 			t.Errorf("%s has spent %s", name, o.Spent)
 		}
 	}
 	var got []string
-	for _, a := range answersOf(t, l, inquire(t, "", "majority:yes", "1", nil, "ann", "bob", "cy")) {
+	for _, a := range answersOf(t, l, answerRequest(t, "", "majority:yes", "1", nil, "ann", "bob", "cy")) {
 		got = append(got, fmt.Sprintf("%s %d %s %d", a.Epsilon, a.Event, methodOf(eventAt(t, l, a.Event)), a.Began))
 	}
 	var want []string
@@ -239,7 +239,7 @@ func TestAnswersBeginAnewWithSomebodyForgotten(t *testing.T) {
 		want = append(want, fmt.Sprintf("%s %d %s %d", one.Epsilon, one.Event, one.how, one.began.Event))
 	}
 	check.That(t, slices.Equal(got, want), "the answers are %q, want %q", got, want)
-	again := answerTo(t, l, inquire(t, "2", "majority:yes", "1", never(t), "ann", "bob", "cy"))
+	again := answerTo(t, l, answerRequest(t, "2", "majority:yes", "1", mustNotAsk(t), "ann", "bob", "cy"))
 	check.That(t, fmt.Sprint(again) == fmt.Sprint(second), "the same key gives %+v, then %+v", second, again)
 	auditLedger(t, l)
 }
@@ -252,7 +252,7 @@ func TestAPartialRequestThatLeavesNobodyOutIsAWholeOne(t *testing.T) {
 	for i, one := range []struct{ epsilon, charged, spent, how string }{
 		{"0.5", "0.5", "0.5", "fresh"}, {"0.5", "0", "0.5", "fresh"}, {"1", "0.5", "1", "raise"}, {"2", "1", "2", "raise"}, {"1.5", "0", "2", "insert"}, {"1.5", "0", "2", "insert"},
 	} {
-		r := inquire(t, fmt.Sprint(i), "majority:yes", one.epsilon, ballots("ann"), "ann", "bob", "cy")
+		r := answerRequest(t, fmt.Sprint(i), "majority:yes", one.epsilon, ballots("ann"), "ann", "bob", "cy")
 		r.Partial = i%2 == 0
 		quote := check.Value(l.QuoteAnswer(t.Context(), r))(t)
 		got := answerTo(t, l, r)
@@ -274,13 +274,13 @@ func TestWhoLeavesSomebodyOutRaisesNothing(t *testing.T) {
 	l := voters(t, newLedger(t), "5", "ann", "bob", "cy")
 	ask := func(key, epsilon string, truth api.TruthFunc, names ...string) (api.AnswerQuote, api.AnswerResult) {
 		t.Helper()
-		r := inquire(t, key, "majority:yes", epsilon, truth, names...)
+		r := answerRequest(t, key, "majority:yes", epsilon, truth, names...)
 		r.Partial = true
 		quote := check.Value(l.QuoteAnswer(t.Context(), r))(t)
 		return quote, answerTo(t, l, r)
 	}
 	three := []string{"ann", "bob", "cy"}
-	whole := answerTo(t, l, inquire(t, "whole", "majority:yes", "0.5", ballots("ann"), three...))
+	whole := answerTo(t, l, answerRequest(t, "whole", "majority:yes", "0.5", ballots("ann"), three...))
 	noTruths := func(_ context.Context, _ string, names []string) ([]string, error) {
 		values := make([]string, len(names))
 		for i, name := range names {
@@ -295,14 +295,14 @@ func TestWhoLeavesSomebodyOutRaisesNothing(t *testing.T) {
 		"quoted %+v, got %+v", quote, got)
 	wantAnswered(t, l, "1.5", "ann", "bob")
 	wantAnswered(t, l, "0.5", "cy")
-	_, again := ask("recorded", "0.5", never(t), three...)
+	_, again := ask("recorded", "0.5", mustNotAsk(t), three...)
 	check.That(t, again.Event == whole.Event, "got %+v, where the whole panel has %+v", again, whole)
 	must(t, l.Withdraw(t.Context(), api.ObjectRequest{Key: "w", Object: "cy"}))
 	if quote, got := ask("withdrawn", "2", ballots("ann"), three...); !errors.Is(quote.NotRaised, request.ErrPartialPanel) || quote.Charge != eps(t, "2") || got.Charged != quote.Charge || got.Objects != 2 {
 		t.Errorf("quoted %+v, got %+v", quote, got)
 	}
 	enroll(t, l, "vote", "5", "cy")
-	if quote, got := ask("back", "0.75", never(t), three...); quote.Charge != eps(t, "0") || got.Charged != quote.Charge || got.Objects != 2 || methodOf(eventAt(t, l, got.Event)) != "degrade" {
+	if quote, got := ask("back", "0.75", mustNotAsk(t), three...); quote.Charge != eps(t, "0") || got.Charged != quote.Charge || got.Objects != 2 || methodOf(eventAt(t, l, got.Event)) != "degrade" {
 		t.Errorf("quoted %+v, got %+v", quote, got)
 	}
 	auditLedger(t, l)
@@ -311,20 +311,20 @@ func TestWhoLeavesSomebodyOutRaisesNothing(t *testing.T) {
 // An answer about other people, of another kind or to another question has nothing to do with it.
 func TestOtherPanelsAndQueriesAreNotRaised(t *testing.T) {
 	l := voters(t, newLedger(t), "9", "ann", "bob", "cy", "dan")
-	answerTo(t, l, inquire(t, "first", "majority:yes", "0.5", ballots(), "ann", "bob", "cy"))
+	answerTo(t, l, answerRequest(t, "first", "majority:yes", "0.5", ballots(), "ann", "bob", "cy"))
 	for key, r := range map[string]api.AnswerRequest{
-		"one more":      inquire(t, "", "majority:yes", "1", ballots(), "ann", "bob", "cy", "dan"),
-		"one fewer":     inquire(t, "", "majority:yes", "1", ballots(), "ann", "bob"),
-		"another":       inquire(t, "", "majority:yes", "1", ballots(), "ann", "bob", "dan"),
-		"another value": inquire(t, "", "majority:no", "1", ballots(), "ann", "bob", "cy"),
-		"same in words": inquire(t, "", "threshold:yes:2", "1", ballots(), "ann", "bob", "cy"),
+		"one more":      answerRequest(t, "", "majority:yes", "1", ballots(), "ann", "bob", "cy", "dan"),
+		"one fewer":     answerRequest(t, "", "majority:yes", "1", ballots(), "ann", "bob"),
+		"another":       answerRequest(t, "", "majority:yes", "1", ballots(), "ann", "bob", "dan"),
+		"another value": answerRequest(t, "", "majority:no", "1", ballots(), "ann", "bob", "cy"),
+		"same in words": answerRequest(t, "", "threshold:yes:2", "1", ballots(), "ann", "bob", "cy"),
 	} {
 		r.Key = key
 		check.Equal(t, answerTo(t, l, r).Charged, eps(t, "1"), "%s: charged", key)
 	}
 	// All who are enrolled are the same panel as the same people by name, until somebody else
 	// comes.
-	all := inquire(t, "all", "majority:yes", "2", ballots())
+	all := answerRequest(t, "all", "majority:yes", "2", ballots())
 	all.Objects, all.All = nil, true
 	check.Equal(t, answerTo(t, l, all).Charged, eps(t, "1"), "charge for all, after they were asked by name")
 	again := answerTo(t, l, all)
@@ -346,7 +346,7 @@ func TestConcurrentAnswersAreRaisedOnce(t *testing.T) {
 	for i := range 32 {
 		group.Go(func() {
 			epsilon := fmt.Sprintf("%.3f", 0.125*float64(1+i%8))
-			got, err := l.Answer(t.Context(), inquire(t, fmt.Sprint("key ", i/2), "majority:yes", epsilon, ballots("ann"), "ann", "bob", "cy"))
+			got, err := l.Answer(t.Context(), answerRequest(t, fmt.Sprint("key ", i/2), "majority:yes", epsilon, ballots("ann"), "ann", "bob", "cy"))
 			if errors.Is(err, &api.KeyConflictError{}) {
 				return // half of the keys are used for two
 			}
@@ -360,7 +360,7 @@ func TestConcurrentAnswersAreRaisedOnce(t *testing.T) {
 		})
 	}
 	group.Wait()
-	answerTo(t, l, inquire(t, "last", "majority:yes", "1", ballots("ann"), "ann", "bob", "cy"))
+	answerTo(t, l, answerRequest(t, "last", "majority:yes", "1", ballots("ann"), "ann", "bob", "cy"))
 	wantAnswered(t, l, "1", "ann", "bob", "cy")
 	for epsilon, results := range seen {
 		check.That(t, len(results) == 1, "at ε=%s there are the answers %v", epsilon, results)
@@ -389,8 +389,8 @@ func TestARaisedAnswerIsRaisedOnceInSpiteOfAFailure(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			path := votersFile(t, "1", "ann", "bob", "cy")
 			l, s := openShim(t, path, Options{})
-			answerTo(t, l, inquire(t, "1", "majority:yes", "0.25", ballots("ann"), "ann", "bob", "cy"))
-			raise := inquire(t, "2", "majority:yes", "1", ballots("ann"), "ann", "bob", "cy")
+			answerTo(t, l, answerRequest(t, "1", "majority:yes", "0.25", ballots("ann"), "ann", "bob", "cy"))
+			raise := answerRequest(t, "2", "majority:yes", "1", ballots("ann"), "ann", "bob", "cy")
 			s.set(hooks.before, hooks.after)
 			_, err := l.Answer(t.Context(), raise)
 			check.Need(t, errors.Is(err, errDisk), "got the error %v", err)
@@ -398,11 +398,11 @@ func TestARaisedAnswerIsRaisedOnceInSpiteOfAFailure(t *testing.T) {
 			l = open(t, path, Options{})
 			spent := "0.25"
 			if hooks.recorded {
-				spent, raise.Truth = "1", never(t)
+				spent, raise.Truth = "1", mustNotAsk(t)
 			}
 			wantAnswered(t, l, spent, "ann", "bob", "cy")
 			first := answerTo(t, l, raise)
-			raise.Truth = never(t)
+			raise.Truth = mustNotAsk(t)
 			if again := answerTo(t, l, raise); fmt.Sprint(again) != fmt.Sprint(first) || first.Charged != eps(t, "0.75") {
 				t.Errorf("the same key gives %+v, then %+v", first, again)
 			}
@@ -416,17 +416,17 @@ func TestARaisedAnswerIsRaisedOnceInSpiteOfAFailure(t *testing.T) {
 // anew.
 func TestARaiseIsOvertaken(t *testing.T) {
 	l := voters(t, newLedger(t), "2", "ann", "bob", "cy")
-	answerTo(t, l, inquire(t, "1", "majority:yes", "0.5", ballots("ann"), "ann", "bob", "cy"))
+	answerTo(t, l, answerRequest(t, "1", "majority:yes", "0.5", ballots("ann"), "ann", "bob", "cy"))
 	overtaking := []string{"0.75", "1.5"}
 	truth := func(ctx context.Context, question string, objects []string) ([]string, error) {
 		if len(overtaking) > 0 {
 			epsilon := overtaking[0]
 			overtaking = overtaking[1:]
-			answerTo(t, l, inquire(t, epsilon, "majority:yes", epsilon, ballots("ann"), "ann", "bob", "cy"))
+			answerTo(t, l, answerRequest(t, epsilon, "majority:yes", epsilon, ballots("ann"), "ann", "bob", "cy"))
 		}
 		return ballots("ann")(ctx, question, objects)
 	}
-	got := answerTo(t, l, inquire(t, "2", "majority:yes", "1", truth, "ann", "bob", "cy"))
+	got := answerTo(t, l, answerRequest(t, "2", "majority:yes", "1", truth, "ann", "bob", "cy"))
 	check.That(t, got.Charged.IsZero() && methodOf(eventAt(t, l, got.Event)) == "insert",
 		"overtaken twice, it came to %+v", got)
 	wantAnswered(t, l, "1.5", "ann", "bob", "cy")
@@ -447,7 +447,7 @@ func TestVerifyNamesWhatWasAlteredOfScores(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			l := voters(t, inMemory(t, Options{}), "2", "ann", "bob", "cy")
-			r := inquire(t, "1", "majority:yes", "0.5", ballots("ann"), "ann", "bob", "cy")
+			r := answerRequest(t, "1", "majority:yes", "0.5", ballots("ann"), "ann", "bob", "cy")
 			for _, epsilon := range []string{"0.5", "1", "0.75"} {
 				r.Key, r.Epsilon = epsilon, eps(t, epsilon)
 				answerTo(t, l, r)
@@ -466,14 +466,14 @@ func TestVerifyNamesWhatWasAlteredOfScores(t *testing.T) {
 // A stored answer that its own beginning contradicts is damage, and draws nothing.
 func TestAScoreOutOfRangeIsDamage(t *testing.T) {
 	l := voters(t, inMemory(t, Options{}), "2", "ann", "bob", "cy")
-	r := inquire(t, "1", "majority:yes", "0.5", ballots("ann"), "ann", "bob", "cy")
+	r := answerRequest(t, "1", "majority:yes", "0.5", ballots("ann"), "ann", "bob", "cy")
 	answerTo(t, l, r)
 	a, key := answersOf(t, l, r), firstKey(t, l.engine.Store, state.BucketAnswers, nil)
 	a[0].Score = 1<<61 + 1
 	putRecord(t, l.engine.Store, state.BucketAnswers, key, a.Encode())
 	for _, epsilon := range []string{"0.25", "1"} {
 		unchanged(t, l.engine.Store, func() {
-			wantErr(t, check.Err(l.Answer(t.Context(), inquire(t, "at "+epsilon, "majority:yes", epsilon, ballots("ann"), "ann", "bob", "cy"))), api.ErrCorrupt)
+			wantErr(t, check.Err(l.Answer(t.Context(), answerRequest(t, "at "+epsilon, "majority:yes", epsilon, ballots("ann"), "ann", "bob", "cy"))), api.ErrCorrupt)
 		})
 	}
 }
@@ -494,7 +494,7 @@ func TestScoresFarOut(t *testing.T) {
 	for _, fill := range []byte{0x00, 0xff} {
 		l := voters(t, inMemory(t, Options{}), "2", "ann", "bob", "cy")
 		l.requests.Sampler = farBits(fill)
-		r := inquire(t, "", "majority:yes", "1", ballots("ann"), "ann", "bob", "cy")
+		r := answerRequest(t, "", "majority:yes", "1", ballots("ann"), "ann", "bob", "cy")
 		var given []string
 		for _, epsilon := range []string{"0.000000001", "0.000000002", "1"} {
 			r.Key, r.Epsilon = epsilon, eps(t, epsilon)
@@ -511,7 +511,7 @@ func TestScoresFarOut(t *testing.T) {
 func TestACertainAnswerStaysCertain(t *testing.T) {
 	l := voters(t, inMemory(t, Options{}), "9", "ann", "bob")
 	for i, epsilon := range []string{"1", "0.04", "0.03", "0.02", "0.01", "0.009", "0.008", "0.007", "0.006", "0.005", "0.004", "0.003", "0.002", "0.001"} {
-		result := answerTo(t, l, inquire(t, "at "+epsilon, "threshold:yes:3", epsilon, ballots("ann", "bob"), "ann", "bob"))
+		result := answerTo(t, l, answerRequest(t, "at "+epsilon, "threshold:yes:3", epsilon, ballots("ann", "bob"), "ann", "bob"))
 		check.That(t, result.Answer == "no" && result.Charged.IsZero() == (i > 0), "at ε=%s: %+v", epsilon, result)
 	}
 }

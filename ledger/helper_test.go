@@ -20,7 +20,7 @@ import (
 
 	"github.com/sluicedp/sluice/internal/check"
 	"github.com/sluicedp/sluice/internal/exact"
-	tests "github.com/sluicedp/sluice/internal/pace"
+	tests "github.com/sluicedp/sluice/internal/testenv"
 	"github.com/sluicedp/sluice/ledger/api"
 	says "github.com/sluicedp/sluice/ledger/event"
 	"github.com/sluicedp/sluice/ledger/internal/engine"
@@ -84,7 +84,7 @@ func create(t testing.TB) (path string) {
 	t.Helper()
 	dir := t.TempDir
 	if _, test := t.(*testing.T); test {
-		dir = func() string { return tests.Scratch(t) }
+		dir = func() string { return tests.TempDir(t) }
 	}
 	path = filepath.Join(dir(), "ledger.db")
 	must(t, Create(t.Context(), path, CreateOptions{Currency: "USD"}))
@@ -269,8 +269,8 @@ func releaseOf(t testing.TB, key, object, epsilon string) api.ReleaseRequest {
 	return api.ReleaseRequest{Key: key, Question: "vote", Object: object, Epsilon: eps(t, epsilon), Truth: sameTruth("yes")}
 }
 
-// atHand is a request that brings the true value along, in place of a source that would tell it.
-func atHand(r api.ReleaseRequest) api.ReleaseRequest {
+// withTrueValue is a request that brings the true value along, in place of a source that would tell it.
+func withTrueValue(r api.ReleaseRequest) api.ReleaseRequest {
 	r.Truth, r.TrueValue = nil, "yes"
 	return r
 }
@@ -314,12 +314,12 @@ func wantSpent(t testing.TB, l *Ledger, epsilon string, objects ...string) {
 }
 
 // order asks for the votes of many objects, or of all.
-func order(t testing.TB, key, epsilon string, objects ...string) api.RaiseRequest {
+func raiseOf(t testing.TB, key, epsilon string, objects ...string) api.RaiseRequest {
 	t.Helper()
 	return api.RaiseRequest{Key: key, Question: "vote", Epsilon: eps(t, epsilon), Objects: objects, All: objects == nil, Truth: sameTruth("yes")}
 }
 
-func carryOut(t testing.TB, l *Ledger, r api.RaiseRequest) api.RaiseResult {
+func raise(t testing.TB, l *Ledger, r api.RaiseRequest) api.RaiseResult {
 	t.Helper()
 	return check.Value(l.Raise(t.Context(), r))(t)
 }
@@ -332,7 +332,7 @@ func sameTruth(value string) api.TruthFunc {
 }
 
 // never is a source of true values that must not be asked.
-func never(t testing.TB) api.TruthFunc {
+func mustNotAsk(t testing.TB) api.TruthFunc {
 	return func(_ context.Context, question string, objects []string) ([]string, error) {
 		t.Errorf("asked for the truth of %q about %.3q", question, objects)
 		return nil, errors.New("no truth for you")
@@ -448,7 +448,7 @@ func pairs(t testing.TB, s kv.Store) (all []pair) {
 }
 
 // same reports the first record in which two stores differ.
-func same(t testing.TB, what string, got, want []pair) {
+func wantSameRecords(t testing.TB, what string, got, want []pair) {
 	t.Helper()
 	for i := range max(len(got), len(want)) {
 		g, w := pair{bucket: "(nothing)"}, pair{bucket: "(nothing)"}
@@ -471,7 +471,7 @@ func unchanged(t testing.TB, s kv.Store, fn func()) {
 	t.Helper()
 	before := pairs(t, s)
 	fn()
-	same(t, "stored after a call that failed", pairs(t, s), before)
+	wantSameRecords(t, "stored after a call that failed", pairs(t, s), before)
 }
 
 // logOf returns the events of a store, decoded.
@@ -505,7 +505,7 @@ func auditStore(t testing.TB, s kv.Store) {
 	t.Helper()
 	stored, fold := pairs(t, s), &kv.Memory{}
 	must(t, replayWhole(fold, logOf(t, stored)))
-	same(t, "stored state against the fold of the log", stored, pairs(t, fold))
+	wantSameRecords(t, "stored state against the fold of the log", stored, pairs(t, fold))
 	auditBudgets(t, stored)
 	auditTallies(t, stored)
 }
@@ -530,7 +530,7 @@ func foldInto(s kv.Store, log []event.Event, check func(*state.State) error) err
 			return err
 		}
 		for _, ev := range log {
-			if err := fold.Append(st, costing(st, ev)); err != nil {
+			if err := fold.Append(st, filledIn(st, ev)); err != nil {
 				return err
 			}
 		}
@@ -541,15 +541,15 @@ func foldInto(s kv.Store, log []event.Event, check func(*state.State) error) err
 	})
 }
 
-// asItCosts stands for what the events of a request cost, in a settled event that is yet to be part
+// fillSpent stands for what the events of a request cost, in a settled event that is yet to be part
 // of a log.
-const asItCosts = math.MaxUint64
+const fillSpent = math.MaxUint64
 
-// asItBegan stands for the first event of a request in the same way.
-const asItBegan = math.MaxUint64
+// fillFirst stands for the first event of a request in the same way.
+const fillFirst = math.MaxUint64
 
-// asItComes stands for the event of the answer that another one comes from, likewise.
-const asItComes = math.MaxUint64
+// fillBase stands for the event of the answer that another one comes from, likewise.
+const fillBase = math.MaxUint64
 
 // baseOf returns the event of the answer that another one comes from, or 0 if there is none.
 func baseOf(s *state.State, c *event.Answered) uint64 {
@@ -564,18 +564,18 @@ func baseOf(s *state.State, c *event.Answered) uint64 {
 	return above.Event
 }
 
-// costing returns an event with what it costs in the place of asItCosts, and likewise where it
+// filledIn returns an event with what it costs in the place of fillSpent, and likewise where it
 // began.
-func costing(s *state.State, ev event.Event) event.Event {
-	if c, is := ev.Change.(*event.Answered); is && c.Base == asItComes {
+func filledIn(s *state.State, ev event.Event) event.Event {
+	if c, is := ev.Change.(*event.Answered); is && c.Base == fillBase {
 		derived := *c
 		derived.Base = baseOf(s, c)
 		ev.Change = &derived
 	}
-	if c, is := ev.Change.(*event.Settled); is && c.Spent == asItCosts {
+	if c, is := ev.Change.(*event.Settled); is && c.Spent == fillSpent {
 		whole := *c
 		whole.Spent = s.Counters.Underway.Spent
-		if c.First == asItBegan {
+		if c.First == fillFirst {
 			whole.First = ev.Number - s.Counters.Underway.Events
 		}
 		identify(s, &whole, ev.Number)

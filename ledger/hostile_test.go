@@ -16,7 +16,7 @@ import (
 
 	"github.com/sluicedp/sluice/internal/check"
 	"github.com/sluicedp/sluice/internal/exact"
-	tests "github.com/sluicedp/sluice/internal/pace"
+	tests "github.com/sluicedp/sluice/internal/testenv"
 	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/ledger/internal/event"
 	"github.com/sluicedp/sluice/ledger/internal/kv"
@@ -52,8 +52,8 @@ func specimen(t testing.TB) []pair {
 	must(t, check.Err(l.Enroll(t.Context(), api.EnrollRequest{Key: "e", Question: "vote", Objects: []string{"bob"}, Policy: policy.Fixed(eps(t, "1")), Cap: boundless()})))
 	release(t, l, releaseOf(t, "1", "ann", "0.5"))
 	release(t, l, releaseOf(t, "2", "bob", "0.5"))
-	carryOut(t, l, partial(order(t, "3", "0.25", "ann", "zoe")))
-	answerTo(t, l, inquire(t, "7", "majority:yes", "0.125", ballots("ann"), "ann"))
+	raise(t, l, partial(raiseOf(t, "3", "0.25", "ann", "zoe")))
+	answerTo(t, l, answerRequest(t, "7", "majority:yes", "0.125", ballots("ann"), "ann"))
 	enrollUnder(t, l, "vote", market(t, "1"), "2", "cid")
 	sell(t, l, soldToAcme(t, "s"))
 	reserve(t, l, heldForAcme(t))
@@ -122,14 +122,14 @@ func probes(t testing.TB) []probe {
 		{"Responses", func(l *Ledger) (any, error) { return collect(l.Responses(ctx, "vote", eps(t, "0.5"))) }},
 		{"Release by its key", func(l *Ledger) (any, error) { return l.Release(ctx, releaseOf(t, "1", "ann", "0.5")) }},
 		{"Raise by its key", func(l *Ledger) (any, error) {
-			r := partial(order(t, "3", "0.25", "ann", "zoe"))
+			r := partial(raiseOf(t, "3", "0.25", "ann", "zoe"))
 			return l.Raise(ctx, r)
 		}},
 		{"Answer by its key", func(l *Ledger) (any, error) {
-			return l.Answer(ctx, inquire(t, "7", "majority:yes", "0.125", ballots("ann"), "ann"))
+			return l.Answer(ctx, answerRequest(t, "7", "majority:yes", "0.125", ballots("ann"), "ann"))
 		}},
 		{"QuoteAnswer", func(l *Ledger) (any, error) {
-			return l.QuoteAnswer(ctx, inquire(t, "", "majority:yes", "0.5", nil, "ann"))
+			return l.QuoteAnswer(ctx, answerRequest(t, "", "majority:yes", "0.5", nil, "ann"))
 		}},
 		{"Object cid", func(l *Ledger) (any, error) { return l.Object(ctx, "cid") }},
 		{"Buyers", func(l *Ledger) (any, error) { return api.Collect(l.Buyers(ctx)) }},
@@ -145,7 +145,7 @@ func probes(t testing.TB) []probe {
 		{"resale", func(l *Ledger) (any, error) { return l.Release(ctx, releaseOf(t, "4", "ann", "0.25")) }},
 		{"raise", func(l *Ledger) (any, error) { return anew(l.Release(ctx, releaseOf(t, "5", "bob", "0.75")))("Event") }},
 		{"answer again", func(l *Ledger) (any, error) {
-			return anew(l.Answer(ctx, inquire(t, "8", "majority:yes", "0.125", ballots("ann"), "ann")))("Event")
+			return anew(l.Answer(ctx, answerRequest(t, "8", "majority:yes", "0.125", ballots("ann"), "ann")))("Event")
 		}},
 		{"sale again", func(l *Ledger) (any, error) { return anew(l.Sell(ctx, soldToAcme(t, "t")))("Number", "First", "Last") }},
 		{"sale of what is held", func(l *Ledger) (any, error) {
@@ -546,7 +546,7 @@ func TestANewerFormatIsRefusedAsSuch(t *testing.T) {
 // A file of format 1, which had no sales, is refused before anything else in it is read: its
 // records would be read as something else.
 func TestAFileOfFormatOneIsRefused(t *testing.T) {
-	path := filepath.Join(tests.Scratch(t), "old.db")
+	path := filepath.Join(tests.TempDir(t), "old.db")
 	must(t, bolt.Create(path, func(w kv.Writer) error {
 		for _, p := range formatOne(t) {
 			if err := w.Put(p.bucket, p.key, p.value); err != nil {
@@ -598,7 +598,7 @@ func TestANewerEventIsRefusedAsSuch(t *testing.T) {
 }
 
 func TestWhatIsNoLedgerIsRefused(t *testing.T) {
-	dir := tests.Scratch(t)
+	dir := tests.TempDir(t)
 	write := func(name, text string) string {
 		path := filepath.Join(dir, name)
 		must(t, os.WriteFile(path, []byte(text), 0o600))

@@ -33,7 +33,7 @@ func ballots(yes ...string) api.TruthFunc {
 	}
 }
 
-func inquire(t testing.TB, key, query, epsilon string, truth api.TruthFunc, objects ...string) api.AnswerRequest {
+func answerRequest(t testing.TB, key, query, epsilon string, truth api.TruthFunc, objects ...string) api.AnswerRequest {
 	t.Helper()
 	return api.AnswerRequest{Key: key, Question: "vote", Query: query, Epsilon: eps(t, epsilon), Objects: objects, Truth: truth, AcceptLoss: true}
 }
@@ -58,17 +58,17 @@ func TestTheTruthDecidesNothingButTheAnswer(t *testing.T) {
 		l := inMemory(t, Options{Now: epoch})
 		l.engine.Salts, l.requests.Sampler = steadySalts(2), medians()
 		voters(t, l, "2", "ann", "bob", "cy", "dan", "eve")
-		answerTo(t, l, inquire(t, "1", query, "0.001", ballots(yes...), "ann", "bob", "cy", "dan", "eve"))
+		answerTo(t, l, answerRequest(t, "1", query, "0.001", ballots(yes...), "ann", "bob", "cy", "dan", "eve"))
 		return pairs(t, l.engine.Store)
 	}
 	// For truths with the same answer at different distances everything is the same, down to the
 	// hashes of the log.
-	same(t, "another lead", dump("winner"), dump("winner", "ann"))
-	same(t, "another lead", dump("winner", "ann", "bob", "cy"), dump("winner", "ann", "bob", "cy", "eve"))
+	wantSameRecords(t, "another lead", dump("winner"), dump("winner", "ann"))
+	wantSameRecords(t, "another lead", dump("winner", "ann", "bob", "cy"), dump("winner", "ann", "bob", "cy", "eve"))
 	// A score is the distance, but for noise. Nothing else may follow from it.
 	scored := func(yes ...string) []pair { return withoutScores(t, dump("threshold:yes:2", yes...)) }
-	same(t, "another score", scored("ann"), scored())
-	same(t, "another score", scored("ann"), scored("ann", "bob", "cy", "dan"))
+	wantSameRecords(t, "another score", scored("ann"), scored())
+	wantSameRecords(t, "another score", scored("ann"), scored("ann", "bob", "cy", "dan"))
 }
 
 // withoutScores returns what is stored with 0 in the place of every score, and of the hashes that
@@ -123,7 +123,7 @@ func TestApplyRefusesBrokenAnswers(t *testing.T) {
 func TestAnswer_PanelForgottenBeforeTheDecision_IsRefused(t *testing.T) {
 	l, s := openShim(t, votersFile(t, "9", "ann", "bob"), Options{})
 	ask := func(key, epsilon string) error {
-		r := inquire(t, key, "majority:yes", epsilon, sameTruth("yes"), "ann")
+		r := answerRequest(t, key, "majority:yes", epsilon, sameTruth("yes"), "ann")
 		r.Partial = true
 		return check.Err(l.Answer(t.Context(), r))
 	}
@@ -152,7 +152,7 @@ func TestARaiseIsChargedToItsPanel(t *testing.T) {
 		"nobody of them": {"dan", "eve", "fay"},
 	} {
 		l := voters(t, inMemory(t, Options{}), "9", "ann", "bob", "cy", "dan", "eve", "fay")
-		r := inquire(t, "k", "majority:yes", "1", ballots("ann"), "ann", "bob", "cy")
+		r := answerRequest(t, "k", "majority:yes", "1", ballots("ann"), "ann", "bob", "cy")
 		answerTo(t, l, r)
 		first := answeredEvent(t, l)
 		r.Key, r.Epsilon = "k2", eps(t, "3")
@@ -193,7 +193,7 @@ func TestAnInsertedScoreKnowsTheOneBelow(t *testing.T) {
 	} {
 		var r api.AnswerRequest
 		for _, epsilon := range []string{"0.2", "2", "0.200000001"} {
-			r = inquire(t, query+epsilon, query, epsilon, ballots("ann"), "ann", "bob", "cy")
+			r = answerRequest(t, query+epsilon, query, epsilon, ballots("ann"), "ann", "bob", "cy")
 			answerTo(t, l, r)
 		}
 		if a := answersOf(t, l, r); a[1].Score != a[0].Score {
@@ -207,12 +207,12 @@ func TestAQuoteSaysWhyAnAnswerIsNotRaised(t *testing.T) {
 	l := voters(t, inMemory(t, Options{}), "9", "ann", "bob", "cy")
 	quote := func(query, epsilon string) api.AnswerQuote {
 		t.Helper()
-		return check.Value(l.QuoteAnswer(t.Context(), inquire(t, "", query, epsilon, nil, "ann", "bob", "cy")))(t)
+		return check.Value(l.QuoteAnswer(t.Context(), answerRequest(t, "", query, epsilon, nil, "ann", "bob", "cy")))(t)
 	}
 	for _, query := range []string{"majority:yes", "winner"} {
 		q := quote(query, "1")
 		check.That(t, q.NotRaised == nil, "%s: nothing is held, and not raised because %v", query, q.NotRaised)
-		answerTo(t, l, inquire(t, query, query, "1", ballots("ann"), "ann", "bob", "cy"))
+		answerTo(t, l, answerRequest(t, query, query, "1", ballots("ann"), "ann", "bob", "cy"))
 	}
 	q := quote("majority:yes", "2")
 	check.That(t, q.NotRaised == nil && q.Charge == eps(t, "1"), "%+v", q)
@@ -229,7 +229,7 @@ func TestAQuoteSaysWhyAnAnswerIsNotRaised(t *testing.T) {
 func TestAQuoteBlamesNobodyForgotten(t *testing.T) {
 	l := voters(t, inMemory(t, Options{}), "9", "ann", "bob")
 	for name, query := range map[string]string{"left out": "majority:yes", "no boundary": "threshold:yes:3"} {
-		r := inquire(t, name, query, "0.5", ballots("ann"), "ann", "bob")
+		r := answerRequest(t, name, query, "0.5", ballots("ann"), "ann", "bob")
 		if r.Partial = name == "left out"; r.Partial {
 			r.Objects = append(r.Objects, "zoe")
 		}

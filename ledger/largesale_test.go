@@ -273,7 +273,7 @@ func TestALargeSaleIsOneCommit(t *testing.T) {
 	}
 	before = s.commits.Load()
 	again := purchase(t, "again", "zeta", "0.25", names...)
-	again.Partial, again.Truth = true, never(t)
+	again.Partial, again.Truth = true, mustNotAsk(t)
 	if made := sell(t, l, again); s.commits.Load()-before != 1 || made.Degradations != sold.Objects || made.Refund != 0 {
 		t.Errorf("%d commits for %+v", s.commits.Load()-before, made)
 	}

@@ -17,7 +17,7 @@ import (
 	"time"
 
 	"github.com/sluicedp/sluice/internal/check"
-	"github.com/sluicedp/sluice/internal/pace"
+	"github.com/sluicedp/sluice/internal/testenv"
 	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/ledger/internal/kv"
 	"github.com/sluicedp/sluice/ledger/journal"
@@ -103,7 +103,7 @@ func TestCostOfAudit_EnrolmentsRefusalsAndSweeps_IsLinear(t *testing.T) {
 			objects := crowd(20)
 			enroll(t, l, "vote", "0.5", objects...)
 			for i := range n {
-				done := carryOut(t, l, partial(order(t, fmt.Sprint(i), "1", objects...)))
+				done := raise(t, l, partial(raiseOf(t, fmt.Sprint(i), "1", objects...)))
 				check.Need(t, len(done.Refused) == len(objects), "%+v", done)
 			}
 		},
@@ -258,7 +258,7 @@ func TestDescriptorsChild(t *testing.T) {
 }
 
 func TestLedger_FullTableOfDescriptors_GoesOn(t *testing.T) {
-	path := filepath.Join(pace.Scratch(t), "ledger.db")
+	path := filepath.Join(testenv.TempDir(t), "ledger.db")
 	must(t, os.Rename(votersFile(t, "9", crowd(4)...), path))
 	child := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestDescriptorsChild$", "-test.v")
 	child.Env = append(os.Environ(), descriptorsChild+"="+path)

@@ -90,7 +90,7 @@ func countDraws(log []says.Event) (n int) {
 func wantDoneOnce(t *testing.T, l *Ledger, e errand, first any) {
 	t.Helper()
 	before := stats(t, l).Events
-	again, err := e.call(l, never(t))
+	again, err := e.call(l, mustNotAsk(t))
 	check.That(t, err == nil && reflect.DeepEqual(again, first),
 		"%s came to\n%+v\nthen to\n%+v, %v", e.name, first, again, err)
 	log := events(t, l)
@@ -140,7 +140,7 @@ func TestAnUncertainCommitIsSettledByItsKey(t *testing.T) {
 				l = open(t, path, Options{Now: epoch})
 				source := sameTruth("yes")
 				if holds {
-					source = never(t)
+					source = mustNotAsk(t)
 				}
 				first := check.Value(e.call(l, source))(t)
 				wantDoneOnce(t, l, e, first)
@@ -316,9 +316,9 @@ func wantSweptOnce(t *testing.T, l *Ledger) {
 	}
 	n := countKind(events(t, l), "released")
 	check.That(t, n == 2*big, "%d draws for two levels of %d objects", n, big)
-	again, err := l.Advance(t.Context(), api.AdvanceRequest{Key: "day", Truth: never(t)})
+	again, err := l.Advance(t.Context(), api.AdvanceRequest{Key: "day", Truth: mustNotAsk(t)})
 	check.That(t, err == nil && reflect.DeepEqual(again, got), "again: %+v, %v", again, err)
-	next, err := l.Advance(t.Context(), api.AdvanceRequest{Key: "next", Truth: never(t)})
+	next, err := l.Advance(t.Context(), api.AdvanceRequest{Key: "next", Truth: mustNotAsk(t)})
 	want = []api.Advanced{{Question: "vote", Unchanged: big}}
 	check.That(t, err == nil && reflect.DeepEqual([]api.Advanced(next.Questions), want), "the next sweep came to %+v, %v", next, err)
 	auditStore(t, l.engine.Store)

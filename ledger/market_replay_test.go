@@ -140,7 +140,7 @@ func unsoundMarkets(t *testing.T) map[string]forgery {
 		"a price above the reserved one":   {"sale 6 is not what was reserved", []event.Change{made(with(carriedOut, func(d *event.Deal) { d.Price++ }))}},
 		"more objects than reserved":       {"sale 6 is not what was reserved", []event.Change{made(with(carriedOut, func(d *event.Deal) { d.Objects++ }))}},
 		"another buyer than reserved":      {"sale 6 is not what was reserved", []event.Change{made(with(carriedOut, func(d *event.Deal) { d.Buyer = 2 }))}},
-		"another question than reserved":   {"sale 6 is not what was reserved", []event.Change{&event.QuestionDefined{Number: 2, Question: api.Question{Name: "q", Values: []string{"a", "b"}, Encoding: "direct"}}, &event.Settled{Key: "q", Spent: asItCosts, First: uint64(len(marketHistory(t))) + 1, Final: true}, made(with(carriedOut, func(d *event.Deal) { d.Question = 2 }))}},
+		"another question than reserved":   {"sale 6 is not what was reserved", []event.Change{&event.QuestionDefined{Number: 2, Question: api.Question{Name: "q", Values: []string{"a", "b"}, Encoding: "direct"}}, &event.Settled{Key: "q", Spent: fillSpent, First: uint64(len(marketHistory(t))) + 1, Final: true}, made(with(carriedOut, func(d *event.Deal) { d.Question = 2 }))}},
 		"another ε than reserved":          {"sale 6 is not what was reserved", []event.Change{made(with(carriedOut, func(d *event.Deal) { d.Epsilon = half }))}},
 		"a sale of what was given up":      {"sale 4 is not what was reserved", []event.Change{made(aSale(t, givenUp, 1, "1", 50))}},
 		"a sale of what has expired":       {"sale 5 is not what was reserved", []event.Change{made(aSale(t, outOfTime, 2, "1", 50))}},

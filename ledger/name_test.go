@@ -64,19 +64,19 @@ func entryPoints(t *testing.T, l *Ledger) map[string]func(name string) error {
 		"Release: question": func(n string) error {
 			return check.Err(l.Release(ctx, api.ReleaseRequest{Key: "k", Question: n, Object: "ann", Epsilon: eps(t, "0.5"), TrueValue: "yes"}))
 		},
-		"Raise: object": func(n string) error { return check.Err(l.Raise(ctx, order(t, "k", "0.5", n))) },
+		"Raise: object": func(n string) error { return check.Err(l.Raise(ctx, raiseOf(t, "k", "0.5", n))) },
 		"Raise: question": func(n string) error {
 			return check.Err(l.Raise(ctx, api.RaiseRequest{Key: "k", Question: n, All: true, Epsilon: eps(t, "0.5")}))
 		},
 		"Advance: question": func(n string) error { return check.Err(l.Advance(ctx, api.AdvanceRequest{Key: "k", Question: n})) },
 		"Answer: object": func(n string) error {
-			return check.Err(l.Answer(ctx, inquire(t, "k", "winner", "0.5", ballots("ann"), n)))
+			return check.Err(l.Answer(ctx, answerRequest(t, "k", "winner", "0.5", ballots("ann"), n)))
 		},
 		"Answer: question": func(n string) error {
 			return check.Err(l.Answer(ctx, api.AnswerRequest{Key: "k", Question: n, Query: "winner", Epsilon: eps(t, "0.5"), All: true}))
 		},
 		"QuoteAnswer: object": func(n string) error {
-			return check.Err(l.QuoteAnswer(ctx, inquire(t, "k", "winner", "0.5", ballots("ann"), n)))
+			return check.Err(l.QuoteAnswer(ctx, answerRequest(t, "k", "winner", "0.5", ballots("ann"), n)))
 		},
 		"Budget: object": func(n string) error {
 			return check.Err(l.Budget(ctx, api.BudgetRequest{Question: "vote", Objects: []string{n}}))
@@ -102,7 +102,7 @@ func entryPoints(t *testing.T, l *Ledger) map[string]func(name string) error {
 	for call, order := range map[string]func(api.Order) error{
 		"Quote": func(o api.Order) error { return check.Err(l.Quote(ctx, o)) },
 		"Sell": func(o api.Order) error {
-			return check.Err(l.Sell(ctx, api.SellRequest{Key: "k", Order: o, Truth: never(t)}))
+			return check.Err(l.Sell(ctx, api.SellRequest{Key: "k", Order: o, Truth: mustNotAsk(t)}))
 		},
 		"Reserve": func(o api.Order) error {
 			return check.Err(l.Reserve(ctx, api.ReserveRequest{Key: "k", Order: o, For: 1}))
@@ -125,7 +125,7 @@ func entryPoints(t *testing.T, l *Ledger) map[string]func(name string) error {
 			return check.Err(l.ChangeTerms(ctx, api.ChangeTermsRequest{Key: k, Question: "vote", Objects: []string{"ann"}, Cap: eps(t, "1")}))
 		},
 		"Release": func(k string) error { return check.Err(l.Release(ctx, releaseOf(t, k, "ann", "0.5"))) },
-		"Raise":   func(k string) error { return check.Err(l.Raise(ctx, order(t, k, "0.5", "ann"))) },
+		"Raise":   func(k string) error { return check.Err(l.Raise(ctx, raiseOf(t, k, "0.5", "ann"))) },
 		"Advance": func(k string) error { return check.Err(l.Advance(ctx, api.AdvanceRequest{Key: k})) },
 		"Sell":    func(k string) error { return check.Err(l.Sell(ctx, purchase(t, k, "acme", "0.5", "ann"))) },
 		"Reserve": func(k string) error {
@@ -134,7 +134,7 @@ func entryPoints(t *testing.T, l *Ledger) map[string]func(name string) error {
 		"Capture": func(k string) error { return check.Err(l.Capture(ctx, api.CaptureRequest{Key: k, Reservation: 1})) },
 		"Cancel":  func(k string) error { return l.Cancel(ctx, k, 1) },
 		"Answer": func(k string) error {
-			return check.Err(l.Answer(ctx, inquire(t, k, "winner", "0.5", ballots("ann"), "ann")))
+			return check.Err(l.Answer(ctx, answerRequest(t, k, "winner", "0.5", ballots("ann"), "ann")))
 		},
 		"Epoch": func(k string) error {
 			return l.BeginEpoch(ctx, api.EpochRequest{Key: k, Question: "vote", Object: "ann"})

@@ -20,7 +20,7 @@ import (
 
 	"github.com/sluicedp/sluice/internal/check"
 	"github.com/sluicedp/sluice/internal/fixture"
-	tests "github.com/sluicedp/sluice/internal/pace"
+	tests "github.com/sluicedp/sluice/internal/testenv"
 	"github.com/sluicedp/sluice/ledger/api"
 	says "github.com/sluicedp/sluice/ledger/event"
 	"github.com/sluicedp/sluice/ledger/evidence"
@@ -105,7 +105,7 @@ func orders(t *testing.T, l *Ledger, names []string, q api.Question) (all []func
 	}
 	for _, epsilon := range []string{"0.75", "3"} {
 		r := api.RaiseRequest{Key: "raise " + q.Name + epsilon, Question: q.Name, Epsilon: eps(t, epsilon), All: true, Truth: truth}
-		add(func() { carryOut(t, l, r) })
+		add(func() { raise(t, l, r) })
 	}
 	for i, epsilon := range []string{"0.25", "1", "2", "1.5"} {
 		r := purchase(t, fmt.Sprint("sell ", q.Name, i), []string{"acme", "zeta"}[i%2], epsilon, names...)
@@ -156,7 +156,7 @@ func TestALostLedgerIsMadeAgainFromItsNoiseKey(t *testing.T) {
 // A backup is restored: what was given since is given again, and no second draw.
 func TestARestoredBackupGivesTheSameResponses(t *testing.T) {
 	names, q := crowd(5), cities("direct")
-	path, copied := create(t), filepath.Join(tests.Scratch(t), "copy.db")
+	path, copied := create(t), filepath.Join(tests.TempDir(t), "copy.db")
 	l := open(t, path, Options{NoiseKey: noiseKeys("2026")})
 	define(t, l, q)
 	enrollUnder(t, l, q.Name, market(t, "9"), "40", names...)
@@ -184,7 +184,7 @@ func TestARestoredBackupGivesTheSameResponses(t *testing.T) {
 func agreement(t *testing.T, a, b *Ledger, questionA, questionB api.Question, names []string) (n int) {
 	t.Helper()
 	at := func(l *Ledger, q api.Question) map[string]api.Response {
-		carryOut(t, l, api.RaiseRequest{Key: "agree", Question: q.Name, Epsilon: eps(t, "0.01"), Objects: names, Truth: sameTruth(q.Values[0])})
+		raise(t, l, api.RaiseRequest{Key: "agree", Question: q.Name, Epsilon: eps(t, "0.01"), Objects: names, Truth: sameTruth(q.Values[0])})
 		return responses(t, l, q.Name, eps(t, "0.01"))
 	}
 	ones, others := at(a, questionA), at(b, questionB)
@@ -228,7 +228,7 @@ func wantOtherNoise(t *testing.T, q api.Question) {
 	n = agreement(t, keyed(t, noiseKeys("2026"), names, q), keyed(t, noiseKeys("2027"), names, q), q, q, names)
 	check.That(t, n <= few, "another key: %d of %d agree", n, len(names))
 	l := keyed(t, noiseKeys("2026"), names, q)
-	carryOut(t, l, api.RaiseRequest{Key: "all", Question: q.Name, Epsilon: eps(t, "0.01"), All: true, Truth: sameTruth(q.Values[0])})
+	raise(t, l, api.RaiseRequest{Key: "all", Question: q.Name, Epsilon: eps(t, "0.01"), All: true, Truth: sameTruth(q.Values[0])})
 	values, same := responses(t, l, q.Name, eps(t, "0.01")), 0
 	for i, name := range names {
 		if values[name].Value == values[names[(i+1)%len(names)]].Value {
@@ -291,7 +291,7 @@ func TestNoiseKeysAreRotatedForNewChains(t *testing.T) {
 		}
 	}
 	check.That(t, slices.Equal(recorded, []string{"2026", "2027"}), "the log has the keys %q", recorded)
-	carryOut(t, l, api.RaiseRequest{Key: "all", Question: q.Name, Epsilon: eps(t, "0.01"), All: true, Truth: cityOf(q)})
+	raise(t, l, api.RaiseRequest{Key: "all", Question: q.Name, Epsilon: eps(t, "0.01"), All: true, Truth: cityOf(q)})
 	wantDrawnFrom(t, l, q, want)
 	auditStore(t, l.engine.Store)
 	wantClean(t, l, api.VerifyRequest{})
@@ -375,7 +375,7 @@ func TestWithoutTheNoiseKeyChainsAreOnlyResold(t *testing.T) {
 		"raise":            func() error { _, err := l.Release(t.Context(), releaseOf(t, "2", "ann", "2")); return err },
 		"degrade":          func() error { _, err := l.Release(t.Context(), releaseOf(t, "3", "ann", "0.5")); return err },
 		"begin":            func() error { _, err := l.Release(t.Context(), releaseOf(t, "4", "bob", "0.5")); return err },
-		"an order for all": func() error { return check.Err(l.Raise(t.Context(), order(t, "5", "0.5"))) },
+		"an order for all": func() error { return check.Err(l.Raise(t.Context(), raiseOf(t, "5", "0.5"))) },
 		"a sale":           func() error { _, err := l.Sell(t.Context(), purchase(t, "7", "acme", "2", "ann")); return err },
 	} {
 		unchanged(t, l.engine.Store, func() {
@@ -389,7 +389,7 @@ func TestWithoutTheNoiseKeyChainsAreOnlyResold(t *testing.T) {
 	check.That(t, again == first, "%v, then %v", first, again)
 	sell(t, l, purchase(t, "9", "acme", "1", "ann"))
 	release(t, l, releaseOf(t, "10", "cid", "1"))
-	answerTo(t, l, inquire(t, "11", "majority:yes", "0.5", ballots("ann"), "ann", "bob", "cid")) // is drawn from chance
+	answerTo(t, l, answerRequest(t, "11", "majority:yes", "0.5", ballots("ann"), "ann", "bob", "cid")) // is drawn from chance
 	got := objectOf(t, l, "ann")
 	check.That(t, len(got.Chains[0].Levels) == 1, "ann came to %+v", got)
 	wantClean(t, l, api.VerifyRequest{})
@@ -414,7 +414,7 @@ func TestAReadOnlyLedgerBeginsNoNoiseKey(t *testing.T) {
 // The key stands in no file, log line or error, whatever goes wrong; nor does its digest under any
 // fixed text.
 func TestTheNoiseKeyIsNowhere(t *testing.T) {
-	dir := tests.Scratch(t)
+	dir := tests.TempDir(t)
 	path := filepath.Join(dir, "ledger.db")
 	must(t, Create(t.Context(), path, CreateOptions{Currency: "USD"}))
 	var told bytes.Buffer

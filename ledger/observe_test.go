@@ -89,9 +89,9 @@ func TestAnObserverIsToldOfCommits(t *testing.T) {
 	must(t, check.Err(l.Answer(t.Context(), answer)))
 	seen.wantWork(t, "an answer", observe.Commit{Requests: 1, Draws: map[string]uint64{"fresh": 1}, Charged: 1})
 
-	partial := order(t, "most of them", "2.5", append(crowd(4), "stranger")...)
+	partial := raiseOf(t, "most of them", "2.5", append(crowd(4), "stranger")...)
 	partial.Partial = true
-	carryOut(t, l, partial)
+	raise(t, l, partial)
 	seen.wantWork(t, "a raise that leaves somebody out", observe.Commit{
 		Requests: 1, Draws: map[string]uint64{"raise": 4}, Charged: 0.5 + 3*1.5, LeftOut: map[api.Reason]uint64{api.NotEnrolled: 1},
 	})
@@ -108,7 +108,7 @@ func TestWhatAnObserverIsToldAddsUp(t *testing.T) {
 	before := stats(t, l).Events
 	names := crowd(3000)
 	sellers(t, l, "3", "3", names...)
-	carryOut(t, l, order(t, "all of them", "0.5", names...))
+	raise(t, l, raiseOf(t, "all of them", "0.5", names...))
 	failed := race(t, 16, func(i int) error {
 		return check.Err(l.Release(t.Context(), releaseOf(t, fmt.Sprint(i), names[i], "1")))
 	})
@@ -170,7 +170,7 @@ func TestAnObserverIsToldOfRefusals(t *testing.T) {
 			return check.Err(l.Enroll(t.Context(), api.EnrollRequest{Key: "e", Question: "vote", Objects: names[:2], Policy: market(t, "3"), Cap: eps(t, "2")}))
 		}, counts{api.CapDiffers: 2}},
 		"an answer that takes levels on offer off the market": {func() error {
-			r := inquire(t, "d", "plurality", "0.5", api.TruthOf("yes"), names[:3]...)
+			r := answerRequest(t, "d", "plurality", "0.5", api.TruthOf("yes"), names[:3]...)
 			r.AcceptLoss = false
 			return check.Err(l.Answer(t.Context(), r))
 		}, counts{}},
@@ -212,7 +212,7 @@ func TestARefusalIsToldOnce(t *testing.T) {
 	late := released("late", "other", "bea")
 	waitQueued(t, l, 2)
 	whole := async(func() (api.RaiseResult, error) { // it draws for ann before it comes to bea
-		r := order(t, "whole", "1", "ann", "bea")
+		r := raiseOf(t, "whole", "1", "ann", "bea")
 		r.Question = "other"
 		return l.Raise(t.Context(), r)
 	})
@@ -235,7 +235,7 @@ func TestAnObserverIsToldOfAudits(t *testing.T) {
 	l := sellers(t, open(t, path, Options{Observer: seen}), "3", "1", crowd(5)...)
 	seen.audits = nil // of a file that may be a copy, when it is opened
 	enroll(t, l, "vote", "900", "rich")
-	carryOut(t, l, order(t, "two", "1", crowd(2)...))
+	raise(t, l, raiseOf(t, "two", "1", crowd(2)...))
 	release(t, l, releaseOf(t, "some", crowd(5)[4], "0.999999999"))
 	must(t, l.Withdraw(t.Context(), api.ObjectRequest{Key: "gone", Object: crowd(2)[1]}))
 	done := check.Value(l.Verify(t.Context(), api.VerifyRequest{}))(t)

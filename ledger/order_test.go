@@ -55,14 +55,14 @@ func wantWhole(t *testing.T, l *Ledger, epsilon string) {
 func TestALargeOrderReportsProgressAndIsWhole(t *testing.T) {
 	const size = 2*state.PartSize + 808
 	l := voters(t, inMemory(t, Options{}), "1", crowd(size)...)
-	r := order(t, "k", "0.5")
+	r := raiseOf(t, "k", "0.5")
 	var progress []int
 	r.Progress = func(done, total int) {
 		check.That(t, total == size, "progress out of %d, want %d", total, size)
 		progress = append(progress, done)
 	}
 	before := stats(t, l).Events
-	got := carryOut(t, l, r)
+	got := raise(t, l, r)
 	want := api.RaiseResult{Drawn: size, First: before + 1, Last: before + size + 3}
 	if !reflect.DeepEqual(got, want) || !slices.Equal(progress, []int{state.PartSize, 2 * state.PartSize, size}) {
 		t.Errorf("got %+v with the progress %v", got, progress)
@@ -71,8 +71,8 @@ func TestALargeOrderReportsProgressAndIsWhole(t *testing.T) {
 	check.That(t, n == size, "%d of %d have answered", n, size)
 	wantNoHolds(t, l)
 	auditStore(t, l.engine.Store)
-	r.Truth = never(t)
-	again := carryOut(t, l, r)
+	r.Truth = mustNotAsk(t)
+	again := raise(t, l, r)
 	check.That(t, reflect.DeepEqual(again, want), "again: %+v", again)
 }
 
@@ -108,7 +108,7 @@ func TestRaise_LargeAndInterrupted_GoesOnWithItsKey(t *testing.T) {
 			h := &host{t, &shim{Store: bigPanel(t, "1").engine.Store}, nil, newClock(epoch()), cancel}
 			h.l = openMemory(t, h.s, Options{Now: h.clock.read})
 			before := stats(t, h.l).Events
-			r := order(t, "k", "0.5", c.objects...)
+			r := raiseOf(t, "k", "0.5", c.objects...)
 			r.Progress = afterPart(func() { c.stop(h) })
 			wantErr(t, check.Err(h.l.Raise(ctx, r)), c.want)
 			wantNoHolds(t, h.l)
@@ -118,7 +118,7 @@ func TestRaise_LargeAndInterrupted_GoesOnWithItsKey(t *testing.T) {
 			c.meanwhile(h)
 			others := stats(t, h.l).Events - part
 			r.Progress = nil
-			got := carryOut(t, h.l, r)
+			got := raise(t, h.l, r)
 			check.That(t, got.Drawn == big && got.First == before+1 && len(got.Refused) == 0, "%+v after event %d", got, before)
 			check.That(t, got.Last == before+big+2+others && got.Reused+got.Derived+got.Unlisted == 0,
 				"%+v after event %d, with %d of others", got, before, others)
@@ -131,7 +131,7 @@ func TestRaise_LargeAndInterrupted_GoesOnWithItsKey(t *testing.T) {
 // The budget that a large order counts on is not for others, and nothing else is kept from them.
 func TestALargeOrderHoldsItsBudget(t *testing.T) {
 	l := bigPanel(t, "1")
-	r := order(t, "k", "0.6")
+	r := raiseOf(t, "k", "0.6")
 	r.Progress = afterPart(func() {
 		rival := releaseOf(t, "rival", lastOfCrowd, "0.5")
 		rival.Question = "smoker"
@@ -143,7 +143,7 @@ func TestALargeOrderHoldsItsBudget(t *testing.T) {
 		early := releaseOf(t, "early", lastOfCrowd, "0.2") // of the same question: within what is held
 		release(t, l, early)
 	})
-	got := carryOut(t, l, r)
+	got := raise(t, l, r)
 	check.That(t, got.Drawn == big, "%+v", got)
 	o := objectOf(t, l, lastOfCrowd)
 	check.That(t, o.Remaining.IsZero(), "%s remains", o.Remaining)
@@ -160,7 +160,7 @@ func TestALargeOrderHoldsNothingOfOthers(t *testing.T) {
 				enroll(t, l, "vote", "1", "zoe")
 			}
 			enroll(t, l, "smoker", "1", "zoe")
-			r := order(t, "k", "0.6", objects...)
+			r := raiseOf(t, "k", "0.6", objects...)
 			r.Progress = afterPart(func() {
 				if objects == nil {
 					enroll(t, l, "vote", "1", "zoe") // too late for this order
@@ -169,7 +169,7 @@ func TestALargeOrderHoldsNothingOfOthers(t *testing.T) {
 				rival.Question = "smoker"
 				release(t, l, rival)
 			})
-			carryOut(t, l, r)
+			raise(t, l, r)
 			auditStore(t, l.engine.Store)
 		})
 	}
@@ -179,9 +179,9 @@ func TestALargeOrderHoldsNothingOfOthers(t *testing.T) {
 // sold to, with a truth that is asked for only then.
 func TestAPartialOrderSeesWhatChangesMeanwhile(t *testing.T) {
 	l := bigPanel(t, "1")
-	r := order(t, "k", "0.5", append(crowd(big), "zoe")...)
+	r := raiseOf(t, "k", "0.5", append(crowd(big), "zoe")...)
 	r.Partial, r.Progress = true, afterPart(func() { enroll(t, l, "vote", "1", "zoe") })
-	got := carryOut(t, l, r)
+	got := raise(t, l, r)
 	if got.Drawn != big+1 || len(got.Refused) != 0 || responses(t, l, "vote", eps(t, "0.5"))["zoe"].Value == "" {
 		t.Errorf("%+v", got)
 	}
@@ -198,9 +198,9 @@ func TestALaterOrderDoesNotBreakOneUnderWay(t *testing.T) {
 	}
 	enroll(t, l, "smoker", "1", extra...)
 	asked, answer := newGate(t), make(chan answer[api.RaiseResult], 1)
-	first := order(t, "first", "0.6")
+	first := raiseOf(t, "first", "0.6")
 	first.Progress = afterPart(func() {
-		second := order(t, "second", "0.5", append(extra, lastOfCrowd)...)
+		second := raiseOf(t, "second", "0.5", append(extra, lastOfCrowd)...)
 		second.Question = "smoker"
 		second.Truth = func(_ context.Context, _ string, objects []string) ([]string, error) {
 			_ = asked.pass()
@@ -232,7 +232,7 @@ func TestALargeOrderSeesWhatWasDecidedBeforeItHeld(t *testing.T) {
 	sold := async(func() (api.Response, error) { return l.Release(t.Context(), rival) })
 	commit.wait(t)
 	s.set(nil, nil)
-	ordered := async(func() (api.RaiseResult, error) { return l.Raise(t.Context(), order(t, "k", "0.6")) })
+	ordered := async(func() (api.RaiseResult, error) { return l.Raise(t.Context(), raiseOf(t, "k", "0.6")) })
 	waitQueued(t, l, 1)
 	commit.open()
 	must(t, await(t, sold).err)
@@ -252,7 +252,7 @@ func TestLargeOrdersAtOnce(t *testing.T) {
 		t.Run(epsilon, func(t *testing.T) {
 			l := bigPanel(t, "1")
 			failed := race(t, 2, func(i int) error {
-				r := order(t, fmt.Sprint(i), epsilon)
+				r := raiseOf(t, fmt.Sprint(i), epsilon)
 				r.Question = []string{"vote", "smoker"}[i]
 				return check.Err(l.Raise(t.Context(), r))
 			})
@@ -273,7 +273,7 @@ func TestALargeOrderWithOneKeyIsDoneOnce(t *testing.T) {
 	l := bigPanel(t, "1")
 	results := make([]api.RaiseResult, 4)
 	for _, err := range race(t, len(results), func(i int) (err error) {
-		results[i], err = l.Raise(t.Context(), order(t, "k", "0.6"))
+		results[i], err = l.Raise(t.Context(), raiseOf(t, "k", "0.6"))
 		return err
 	}) {
 		t.Error(err)
@@ -288,12 +288,12 @@ func TestALargeOrderWithOneKeyIsDoneOnce(t *testing.T) {
 // A large order is for those who were enrolled when it began, wherever their names sort.
 func TestTheNewlyEnrolledAreNotPartOfARunningOrder(t *testing.T) {
 	l := bigPanel(t, "1")
-	r := order(t, "k", "0.5")
+	r := raiseOf(t, "k", "0.5")
 	r.Progress = afterPart(func() { enroll(t, l, "vote", "1", "aaron", "person-00000x", "person-04400x", "zoe") })
-	got := carryOut(t, l, r)
+	got := raise(t, l, r)
 	check.That(t, got.Drawn == big, "%+v", got)
 	wantWhole(t, l, "0.5")
-	got = carryOut(t, l, order(t, "k2", "0.5"))
+	got = raise(t, l, raiseOf(t, "k2", "0.5"))
 	check.That(t, got.Drawn == 4 && got.Reused == big, "the next order came to %+v", got)
 }
 
@@ -314,14 +314,14 @@ func TestALargeOrderIsNotBegunWithoutAllTruths(t *testing.T) {
 		"failing": late("yes", errDisk), "unknown": late("?", nil), "missing": late("", nil),
 	} {
 		unchanged(t, l.engine.Store, func() {
-			r := order(t, "k", "0.5")
+			r := raiseOf(t, "k", "0.5")
 			r.Truth = truth
 			_, err := l.Raise(t.Context(), r)
 			check.That(t, err != nil, "%s: it was carried out", name)
 		})
 		wantNoHolds(t, l)
 	}
-	carryOut(t, l, order(t, "k", "0.5"))
+	raise(t, l, raiseOf(t, "k", "0.5"))
 	wantWhole(t, l, "0.5")
 }
 
@@ -334,7 +334,7 @@ func TestALargeOrderIsRefusedAsAWhole(t *testing.T) {
 		r.Question = "smoker"
 		release(t, l, r)
 	}
-	r := order(t, "k", "0.6")
+	r := raiseOf(t, "k", "0.6")
 	unchanged(t, l.engine.Store, func() {
 		_, err := l.Raise(t.Context(), r)
 		var got []string
@@ -345,10 +345,10 @@ func TestALargeOrderIsRefusedAsAWhole(t *testing.T) {
 	})
 	wantNoHolds(t, l)
 	r.Partial = true
-	got := carryOut(t, l, r)
+	got := raise(t, l, r)
 	check.That(t, got.Drawn == big-3 && len(got.Refused) == 3 && got.Refused[2].Object == lastOfCrowd,
 		"partial: %d drawn, refused %+v", got.Drawn, got.Refused)
-	again := carryOut(t, l, r)
+	again := raise(t, l, r)
 	check.That(t, reflect.DeepEqual(again, got), "again: %d drawn, refused %+v", again.Drawn, again.Refused)
 }
 
@@ -357,7 +357,7 @@ func TestALargeOrderIsRefusedAsAWhole(t *testing.T) {
 func TestAnInterruptedOrderThatCannotGoOnDrawsNoMore(t *testing.T) {
 	l := bigPanel(t, "1")
 	ctx, cancel := context.WithCancel(t.Context())
-	r := order(t, "k", "0.6")
+	r := raiseOf(t, "k", "0.6")
 	r.Progress = afterPart(cancel)
 	wantErr(t, check.Err(l.Raise(ctx, r)), context.Canceled)
 	rival := releaseOf(t, "rival", lastOfCrowd, "0.5")
@@ -409,13 +409,13 @@ func TestRaise_InterruptedAndReopened_GoesOn(t *testing.T) {
 	path := create(t)
 	l := voters(t, open(t, path, Options{}), "1", crowd(big)...)
 	ctx, cancel := context.WithCancel(t.Context())
-	r := order(t, "k", "0.5")
+	r := raiseOf(t, "k", "0.5")
 	r.Progress = afterPart(cancel)
 	check.Is(t, check.Err(l.Raise(ctx, r)), context.Canceled)
 	closed(t, l)
 	l = open(t, path, Options{})
 	r.Progress = nil
-	got := carryOut(t, l, r)
+	got := raise(t, l, r)
 	check.That(t, got.Drawn == big, "%+v", got)
 	wantWhole(t, l, "0.5")
 }

@@ -126,7 +126,7 @@ func TestWhatALongRaiseHasChangedIsReadAgain(t *testing.T) {
 	l := voters(t, inMemory(t, Options{}), "10", names...)
 	r := releaseOf(t, "mine", names[objects-1], "2") // in the last part
 	r.Truth = whileAsked(func() {
-		carryOut(t, l, order(t, "all", "1"))
+		raise(t, l, raiseOf(t, "all", "1"))
 	})
 	release(t, l, r)
 	if state := objectOf(t, l, r.Object); len(state.Chains[0].Levels) != 2 || state.Spent != eps(t, "2") {

@@ -15,7 +15,7 @@ import (
 	"testing"
 
 	"github.com/sluicedp/sluice/internal/check"
-	tests "github.com/sluicedp/sluice/internal/pace"
+	tests "github.com/sluicedp/sluice/internal/testenv"
 	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/ledger/internal/engine"
 	"github.com/sluicedp/sluice/ledger/internal/event"
@@ -38,7 +38,7 @@ func content(t testing.TB, path string) []byte {
 func TestPeopleAreNotDrawnTwiceFromACopiedBackup(t *testing.T) {
 	people := crowd(20)
 	path := votersFile(t, "5", people...)
-	backup := filepath.Join(tests.Scratch(t), "backup.db")
+	backup := filepath.Join(tests.TempDir(t), "backup.db")
 	l := open(t, path, Options{})
 	must(t, check.Err(l.Backup(t.Context(), backup, nil)))
 	for i, name := range people {
@@ -64,7 +64,7 @@ func TestPeopleAreNotDrawnTwiceFromACopiedBackup(t *testing.T) {
 func busy(t testing.TB) (path string, options Options) {
 	t.Helper()
 	signer, _, public := logKey(t, "example.com/busy", 7)
-	path, options = filepath.Join(tests.Scratch(t), "ledger.db"), Options{Signer: signer}
+	path, options = filepath.Join(tests.TempDir(t), "ledger.db"), Options{Signer: signer}
 	must(t, Create(t.Context(), path, CreateOptions{Currency: "USD", LogKey: public}))
 	l := open(t, path, options)
 	sellers(t, l, "3", "9", crowd(20)...)
@@ -83,8 +83,8 @@ func reserveOne(t testing.TB, key string) api.ReserveRequest {
 func calls(t *testing.T, l *Ledger) map[string]func() error {
 	all := everyCall(t, l)
 	maps.Copy(all, map[string]func() error{
-		"Backup":       func() error { return check.Err(l.Backup(t.Context(), filepath.Join(tests.Scratch(t), "copy"), nil)) },
-		"CompactTo":    func() error { return check.Err(l.CompactTo(t.Context(), filepath.Join(tests.Scratch(t), "copy"), nil)) },
+		"Backup":       func() error { return check.Err(l.Backup(t.Context(), filepath.Join(tests.TempDir(t), "copy"), nil)) },
+		"CompactTo":    func() error { return check.Err(l.CompactTo(t.Context(), filepath.Join(tests.TempDir(t), "copy"), nil)) },
 		"Compact":      func() error { return l.Compact(t.Context(), nil) },
 		"Checkpoint":   func() error { return check.Err(l.Checkpoint(t.Context())) },
 		"Levels":       func() error { return check.Err(api.Collect(l.Levels(t.Context(), "vote"))) },
@@ -112,7 +112,7 @@ func submitted(ctx context.Context, l *Ledger, decide engine.Decision) error {
 // other has.
 func branch(t testing.TB, from []byte, options Options, key string) []byte {
 	t.Helper()
-	path := filepath.Join(tests.Scratch(t), "branch.db")
+	path := filepath.Join(tests.TempDir(t), "branch.db")
 	overwrite(t, path, from)
 	l := open(t, path, options)
 	release(t, l, releaseOf(t, key, crowd(3)[2], "1.5"))
@@ -125,7 +125,7 @@ func branch(t testing.TB, from []byte, options Options, key string) []byte {
 // late. Nothing is written to it.
 func wantReplaced(t *testing.T, live, over []byte, options Options, call func(l *Ledger, overwrite func()) error) {
 	t.Helper()
-	path := filepath.Join(tests.Scratch(t), "live.db")
+	path := filepath.Join(tests.TempDir(t), "live.db")
 	overwrite(t, path, live)
 	l := open(t, path, options)
 	wantErr(t, call(l, func() { overwrite(t, path, over) }), api.ErrReplaced)
@@ -169,7 +169,7 @@ func TestWhateverComesOverTheFileIsNoticed(t *testing.T) {
 	path, options := busy(t)
 	old := content(t, path)
 	live := branch(t, old, options, "x")
-	compacted := filepath.Join(tests.Scratch(t), "compacted.db")
+	compacted := filepath.Join(tests.TempDir(t), "compacted.db")
 	l := open(t, path, options)
 	must(t, check.Err(l.CompactTo(t.Context(), compacted, nil)))
 	closed(t, l)
@@ -248,7 +248,7 @@ func TestCommitsAreNotTakenForOverwriting(t *testing.T) {
 		})
 	}
 	for i := range tests.Tries(32, 60, 60) {
-		carryOut(t, l, order(t, fmt.Sprint(i), fmt.Sprintf("1.%03d", i), crowd(20)[i%19:]...))
+		raise(t, l, raiseOf(t, fmt.Sprint(i), fmt.Sprintf("1.%03d", i), crowd(20)[i%19:]...))
 		if i%20 == 10 {
 			must(t, l.Compact(t.Context(), nil))
 		}
@@ -270,7 +270,7 @@ func TestOverwriteChild(t *testing.T) {
 	l := open(t, path, Options{})
 	jobs := []func(i int) error{
 		func(i int) error {
-			return check.Err(l.Raise(t.Context(), order(t, fmt.Sprint("all", i), fmt.Sprintf("1.%06d", i))))
+			return check.Err(l.Raise(t.Context(), raiseOf(t, fmt.Sprint("all", i), fmt.Sprintf("1.%06d", i))))
 		},
 		func(i int) error {
 			return check.Err(l.Release(t.Context(), releaseOf(t, fmt.Sprint("one", i), crowd(2)[1], fmt.Sprintf("2.%06d", i))))
@@ -314,12 +314,12 @@ func TestAHostSurvivesOverwritingUnderLoad(t *testing.T) {
 	path := votersFile(t, "9", crowd(300)...)
 	old := content(t, path)
 	l := open(t, path, Options{})
-	carryOut(t, l, order(t, "first", "1"))
+	raise(t, l, raiseOf(t, "first", "1"))
 	closed(t, l)
 	live := content(t, path)
 	for name, over := range map[string][]byte{"older": old, "nothing": nil, "zeros": make([]byte, 2*len(live)), "shorter": live[:8192]} {
 		t.Run(name, func(t *testing.T) {
-			path := filepath.Join(tests.Scratch(t), "live.db")
+			path := filepath.Join(tests.TempDir(t), "live.db")
 			overwrite(t, path, live)
 			child := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestOverwriteChild$")
 			child.Env = append(os.Environ(), overwriteChild+"="+path)

@@ -3,7 +3,7 @@ package ledger
 import (
 	"testing"
 
-	tests "github.com/sluicedp/sluice/internal/pace" // pace is what an audit keeps to
+	tests "github.com/sluicedp/sluice/internal/testenv" // pace is what an audit keeps to
 )
 
 // How much the tests do, and how fast.
@@ -12,11 +12,11 @@ import (
 // programs.
 func usualGarbage(t testing.TB) {
 	t.Helper()
-	tests.UsualGarbage(t)
+	tests.DefaultGC(t)
 }
 
 // hurried tells whether tests are to be quicker than usual.
-func hurried() bool { return tests.Hurried() }
+func hurried() bool { return tests.Short() }
 
 // oneIn returns how many of an enumeration of like cases a test takes at a time: in its deep form
 // all one by one, and else one in so many.

@@ -32,9 +32,9 @@ func afterPart(then func()) func(done, total int) {
 // raiseInParts raises objects to ε=1 as far as that is possible. Then happens after the first part.
 func raiseInParts(t *testing.T, l *Ledger, names []string, then func()) api.RaiseResult {
 	t.Helper()
-	r := order(t, "raise", "1", names...)
+	r := raiseOf(t, "raise", "1", names...)
 	r.Partial, r.Progress = true, afterPart(then)
-	return carryOut(t, l, r)
+	return raise(t, l, r)
 }
 
 // Somebody of the part that was read ahead withdraws: nobody draws from whoever has left.
@@ -157,7 +157,7 @@ func TestWhatWasRefusedAheadIsAskedOnceMore(t *testing.T) {
 			q := check.Value(l.requests.Question(t.Context(), "other"))(t)
 			some := request.Panel{Names: names, Question: q.Number}
 			h := &rules.Hold{Question: q.Number, Epsilon: eps(t, "1"), Covers: some.Contains}
-			request := order(t, "raise", "1", names...)
+			request := raiseOf(t, "raise", "1", names...)
 			request.Partial = true
 			parts := 0
 			request.Progress = func(int, int) {
@@ -171,7 +171,7 @@ func TestWhatWasRefusedAheadIsAskedOnceMore(t *testing.T) {
 					test.gone(l, h)
 				}
 			}
-			if result := carryOut(t, l, request); result.Drawn != len(names) || len(result.Refused) > 0 {
+			if result := raise(t, l, request); result.Drawn != len(names) || len(result.Refused) > 0 {
 				t.Errorf("%d drawn and %d refused of %d", result.Drawn, len(result.Refused), len(names))
 			}
 			wantClean(t, l, api.VerifyRequest{})
@@ -186,14 +186,14 @@ func TestTruthsThatAreNotKeptAreAskedForAgain(t *testing.T) {
 	l := voters(t, inMemory(t, Options{}), "10", names...)
 	l.requests.MostTold = 2 * state.PartSize
 	asked := map[string]int{}
-	request := order(t, "raise", "1")
+	request := raiseOf(t, "raise", "1")
 	request.Truth = func(ctx context.Context, q string, objects []string) ([]string, error) {
 		for _, name := range objects {
 			asked[name]++
 		}
 		return sameTruth("yes")(ctx, q, objects)
 	}
-	result := carryOut(t, l, request)
+	result := raise(t, l, request)
 	check.That(t, result.Drawn == len(names), "%+v", result)
 	for i, name := range names {
 		want := 1
@@ -213,7 +213,7 @@ func TestATruthThatIsGoneTheSecondTime(t *testing.T) {
 		l := voters(t, inMemory(t, Options{}), "10", names...)
 		l.requests.MostTold = state.PartSize
 		last, times := names[len(names)-1], 0
-		request := order(t, "raise", "1", names...)
+		request := raiseOf(t, "raise", "1", names...)
 		request.Partial = partial
 		request.Truth = func(ctx context.Context, q string, objects []string) ([]string, error) {
 			values, err := sameTruth("yes")(ctx, q, objects)
@@ -245,10 +245,10 @@ func TestAPartMadeAheadRefusesToo(t *testing.T) {
 	for _, name := range gone {
 		must(t, l.Withdraw(t.Context(), api.ObjectRequest{Key: "leave " + name, Object: name}))
 	}
-	request := order(t, "raise", "1", append(slices.Clone(known), "person-05000x", "person-05001x", "person-09999x")...)
+	request := raiseOf(t, "raise", "1", append(slices.Clone(known), "person-05000x", "person-05001x", "person-09999x")...)
 	request.Partial = true
 	for range 2 { // the second time is told from the log
-		result := carryOut(t, l, request)
+		result := raise(t, l, request)
 		check.That(t, len(result.Refused) == 7 && result.Drawn == len(known)-len(gone),
 			"%d drawn, refused %+v", result.Drawn, result.Refused)
 	}
@@ -259,13 +259,13 @@ func TestAPartMadeAheadRefusesToo(t *testing.T) {
 func TestARequestThatLostAPartGoesOn(t *testing.T) {
 	names := crowd(4 * state.PartSize)
 	l, s := openShim(t, votersFile(t, "10", names...), Options{})
-	request := order(t, "raise", "1", names...)
+	request := raiseOf(t, "raise", "1", names...)
 	request.Progress = afterPart(func() { s.set(func() error { return errDisk }, nil) })
 	wantErr(t, check.Err(l.Raise(t.Context(), request)), errDisk)
 	s.set(nil, nil)
 	release(t, l, releaseOf(t, "between", names[2*state.PartSize], "1"))
 	request.Progress = nil
-	result := carryOut(t, l, request)
+	result := raise(t, l, request)
 	check.That(t, result.Drawn == len(names)-1 && result.Reused == 1, "%+v", result)
 	wantClean(t, l, api.VerifyRequest{})
 }
@@ -289,7 +289,7 @@ func TestPanicsInASurvey(t *testing.T) {
 	s := &panicking{Store: &kv.Memory{}}
 	begin(t, s)
 	l := voters(t, openMemory(t, s, Options{}), "10", names...)
-	request := order(t, "again", "2")
+	request := raiseOf(t, "again", "2")
 	asked := 0
 	request.Truth = func(ctx context.Context, q string, objects []string) ([]string, error) {
 		if asked++; asked == 2 {
@@ -305,7 +305,7 @@ func TestPanicsInASurvey(t *testing.T) {
 		_, err := l.Raise(t.Context(), request)
 		t.Errorf("no panic, but %v", err)
 	}()
-	result := carryOut(t, l, request)
+	result := raise(t, l, request)
 	check.That(t, result.Drawn == len(names), "%+v", result)
 	wantClean(t, l, api.VerifyRequest{})
 }
@@ -320,14 +320,14 @@ func TestASurveyAsksForEachOnce(t *testing.T) {
 		must(t, l.Withdraw(t.Context(), api.ObjectRequest{Key: "leave " + name, Object: name}))
 	}
 	var asked []string
-	request := order(t, "raise", "1")
+	request := raiseOf(t, "raise", "1")
 	request.Truth = func(ctx context.Context, q string, objects []string) ([]string, error) {
 		asked = append(asked, objects...)
 		return sameTruth("yes")(ctx, q, objects)
 	}
 	total := 0
 	request.Progress = func(_, all int) { total = all }
-	result := carryOut(t, l, request)
+	result := raise(t, l, request)
 	want := slices.DeleteFunc(slices.Clone(names), func(name string) bool { return slices.Contains(left, name) })
 	check.That(t, result.Drawn == len(want) && total == len(want) && slices.Equal(asked, want),
 		"%d of %d drawn, %d asked for, want %d", result.Drawn, total, len(asked), len(want))
@@ -348,7 +348,7 @@ func TestEachPartTellsWhomItLeftOut(t *testing.T) {
 	const parts = 5
 	names := crowd(parts * state.PartSize)
 	l := voters(t, inMemory(t, Options{}), "10", names...)
-	request := order(t, "raise", "1")
+	request := raiseOf(t, "raise", "1")
 	request.Partial = true
 	var left []string
 	for i := 0; i < len(names); i += 1000 { // some in each part, at other places
@@ -363,7 +363,7 @@ func TestEachPartTellsWhomItLeftOut(t *testing.T) {
 		}
 		return values, nil
 	}
-	result := carryOut(t, l, request)
+	result := raise(t, l, request)
 	var refused []string
 	for _, r := range result.Refused {
 		refused = append(refused, r.Object)

@@ -15,7 +15,7 @@ import (
 	"time"
 
 	"github.com/sluicedp/sluice/internal/check"
-	tests "github.com/sluicedp/sluice/internal/pace"
+	tests "github.com/sluicedp/sluice/internal/testenv"
 	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/ledger/internal/event"
 	"github.com/sluicedp/sluice/ledger/internal/kv"
@@ -48,9 +48,9 @@ func everything(t *testing.T) []event.Event {
 	enrollUnder(t, l, "vote", later, "2", "hal")
 	enroll(t, l, "vote", "2", "fay")
 	raise := func(key, e string, names ...string) {
-		r := order(t, key, e, names...)
+		r := raiseOf(t, key, e, names...)
 		r.Partial, r.Truth = true, truthsOf(map[string]string{"ann": "yes", "eve": "yes", "fay": "no", "dan": "no"})
-		carryOut(t, l, r)
+		raise(t, l, r)
 	}
 	buy := func(key, buyer, e string, names ...string) {
 		r := purchase(t, key, buyer, e, names...)
@@ -58,7 +58,7 @@ func everything(t *testing.T) []event.Event {
 		sell(t, l, r)
 	}
 	answer := func(key, e string, names ...string) {
-		r := inquire(t, key, "majority:yes", e, ballots("ann"), names...)
+		r := answerRequest(t, key, "majority:yes", e, ballots("ann"), names...)
 		r.Partial = true
 		answerTo(t, l, r)
 	}

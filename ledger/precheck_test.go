@@ -66,7 +66,7 @@ func TestASurveyVisitsWhoDoesNotBelongNoMoreOften(t *testing.T) {
 		"enrolled later": {len(first), func(s *lookers) *Ledger {
 			l := ledgerOn(s, first)
 			ctx, cancel := context.WithCancel(t.Context())
-			request := order(t, "raise", "1")
+			request := raiseOf(t, "raise", "1")
 			request.Progress = afterPart(cancel)
 			wantErr(t, check.Err(l.Raise(ctx, request)), context.Canceled)
 			enroll(t, l, "vote", "10", others...)
@@ -77,7 +77,7 @@ func TestASurveyVisitsWhoDoesNotBelongNoMoreOften(t *testing.T) {
 			s := &lookers{Store: &kv.Memory{}}
 			l := test.before(s)
 			s.visited.Store(0)
-			result := carryOut(t, l, order(t, "raise", "1"))
+			result := raise(t, l, raiseOf(t, "raise", "1"))
 			check.That(t, result.Drawn == test.drawn, "%d drawn, want %d", result.Drawn, test.drawn)
 			visited := int(s.visited.Load())
 			check.That(t, visited <= 5*len(names)/2, "%d chains were visited of %d", visited, len(names))

@@ -13,7 +13,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"github.com/sluicedp/sluice/internal/check"
-	tests "github.com/sluicedp/sluice/internal/pace"
+	tests "github.com/sluicedp/sluice/internal/testenv"
 	"github.com/sluicedp/sluice/ledger/api"
 	says "github.com/sluicedp/sluice/ledger/event"
 	"github.com/sluicedp/sluice/ledger/internal/event"
@@ -42,7 +42,7 @@ func TestEventsHaveNoGaps(t *testing.T) {
 // Whoever has seen enough may stop, at any place.
 func TestReadersMayStopEarly(t *testing.T) {
 	l := voters(t, inMemory(t, Options{}), "1", "ann", "bob")
-	carryOut(t, l, order(t, "k", "0.5"))
+	raise(t, l, raiseOf(t, "k", "0.5"))
 	for range l.Events(t.Context(), 1) {
 		break
 	}
@@ -54,7 +54,7 @@ func TestReadersMayStopEarly(t *testing.T) {
 // No snapshot is held while a caller looks at what it was given: it may call the ledger.
 func TestReadersMayWriteMeanwhile(t *testing.T) {
 	l := voters(t, newLedger(t), "9", crowd(10)...)
-	carryOut(t, l, order(t, "k", "0.5"))
+	raise(t, l, raiseOf(t, "k", "0.5"))
 	n := 0
 	for r, err := range l.Responses(t.Context(), "vote", eps(t, "0.5")) {
 		must(t, err)
@@ -84,9 +84,9 @@ func TestEventsTellWhatHappened(t *testing.T) {
 	_, err := l.Enroll(t.Context(), api.EnrollRequest{Key: "e", Question: "vote", Objects: []string{"ann"}, Policy: two, Cap: eps(t, "3")})
 	must(t, err)
 	release(t, l, releaseOf(t, "r", "ann", "0.5"))
-	r := order(t, "p", "0.25", "ann", "zoe")
+	r := raiseOf(t, "p", "0.25", "ann", "zoe")
 	r.Partial = true
-	carryOut(t, l, r)
+	raise(t, l, r)
 	three, half, quarter := eps(t, "3"), eps(t, "0.5"), eps(t, "0.25")
 	at := epoch()
 	want := []says.Event{
@@ -224,7 +224,7 @@ func TestReadOnlyReadsAndRefusesWrites(t *testing.T) {
 		got := responses(t, l, "vote", eps(t, "0.5"))["ann"]
 		check.That(t, got == first, "got %v, want %v", got, first)
 		for _, call := range []string{"Release", "Raise", "Sell", "Capture", "Answer", "Advance"} { // no true value is asked for
-			_, err := drawing{key: "new", epsilon: "1", objects: []string{"ann"}, reservation: 1, truth: never(t)}.by(t, l, call)
+			_, err := drawing{key: "new", epsilon: "1", objects: []string{"ann"}, reservation: 1, truth: mustNotAsk(t)}.by(t, l, call)
 			wantErr(t, err, api.ErrReadOnly)
 		}
 	}
@@ -247,7 +247,7 @@ func TestAboutIsWhatTheLedgerWasCreatedWith(t *testing.T) {
 	closed(t, l)
 	again := open(t, path, Options{}).About()
 	check.That(t, again == first, "%+v, then %+v", first, again)
-	other := tests.Scratch(t) + "/other.db"
+	other := tests.TempDir(t) + "/other.db"
 	key := goldenLogKey(t, "host.example")
 	must(t, Create(t.Context(), other, CreateOptions{Currency: "EUR", LogKey: key}))
 	about := open(t, other, Options{}).About()
@@ -255,7 +255,7 @@ func TestAboutIsWhatTheLedgerWasCreatedWith(t *testing.T) {
 		t.Errorf("%+v", about)
 	}
 	for _, bad := range []string{"host+1234+key", " ", key + "x", strings.Replace(key, "host", "ghost", 1)} {
-		path := tests.Scratch(t) + "/bad.db"
+		path := tests.TempDir(t) + "/bad.db"
 		err := Create(t.Context(), path, CreateOptions{Currency: "EUR", LogKey: bad})
 		check.That(t, errors.Is(err, api.ErrInvalid), "a ledger of the log key %q: %v", bad, err)
 		_, err = os.Stat(path)

@@ -20,7 +20,7 @@ import (
 	"golang.org/x/mod/sumdb/tlog"
 
 	"github.com/sluicedp/sluice/internal/check"
-	tests "github.com/sluicedp/sluice/internal/pace"
+	tests "github.com/sluicedp/sluice/internal/testenv"
 	"github.com/sluicedp/sluice/ledger/api"
 	says "github.com/sluicedp/sluice/ledger/event"
 	"github.com/sluicedp/sluice/ledger/evidence"
@@ -57,7 +57,7 @@ func shop(t testing.TB) *office {
 
 func TestABuyerVerifiesWithoutTheLedger(t *testing.T) {
 	signer, verifier, public := logKey(t, officeName, 3)
-	path := filepath.Join(tests.Scratch(t), "ledger.db")
+	path := filepath.Join(tests.TempDir(t), "ledger.db")
 	must(t, Create(t.Context(), path, CreateOptions{Currency: "USD", LogKey: public}))
 	l := open(t, path, Options{Signer: signer})
 	sellers(t, l, "2", "5", "ann", "bob")

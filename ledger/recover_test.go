@@ -9,7 +9,7 @@ import (
 	"testing"
 
 	"github.com/sluicedp/sluice/internal/check"
-	tests "github.com/sluicedp/sluice/internal/pace"
+	tests "github.com/sluicedp/sluice/internal/testenv"
 	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/ledger/internal/kv/bolt"
 )
@@ -17,7 +17,7 @@ import (
 // left copies a file and its journal as they are now: that is what a process leaves that dies.
 func left(t testing.TB, path string) (copied string) {
 	t.Helper()
-	copied = filepath.Join(tests.Scratch(t), "left.db")
+	copied = filepath.Join(tests.TempDir(t), "left.db")
 	must(t, os.WriteFile(copied, content(t, path), 0o600))
 	if _, err := os.Stat(path + ".journal"); err == nil {
 		must(t, os.CopyFS(copied+".journal", os.DirFS(path+".journal")))
@@ -29,7 +29,7 @@ func left(t testing.TB, path string) (copied string) {
 // was forgotten, somebody has left, something was sold and reserved meanwhile.
 func TestTheFoldOfAJournalIsWhatWasThere(t *testing.T) {
 	names := crowd(50)
-	path := filepath.Join(tests.Scratch(t), "ledger.db")
+	path := filepath.Join(tests.TempDir(t), "ledger.db")
 	must(t, Create(t.Context(), path, CreateOptions{}))
 	options := Options{TruthKey: truthKey(), NoiseKey: noiseKeys("one")}
 	l := sellers(t, open(t, path, options), "9", "9", names...)
@@ -41,14 +41,14 @@ func TestTheFoldOfAJournalIsWhatWasThere(t *testing.T) {
 	must(t, check.Err(l.Reserve(t.Context(), reserveOne(t, "reserved"))))
 	forget(t, l, names[12])
 	must(t, l.Withdraw(t.Context(), api.ObjectRequest{Key: "w", Object: names[13]}))
-	carryOut(t, l, order(t, "all", "4", names[20:40]...))
+	raise(t, l, raiseOf(t, "all", "4", names[20:40]...))
 	must(t, l.BeginEpoch(t.Context(), api.EpochRequest{Key: "e", Question: "vote", Object: names[41]}))
 	release(t, l, releaseOf(t, "again", names[41], "1"))
 	want := pairs(t, l.engine.Store)
 	copied := left(t, path)
 	before := tree(t, copied)
 	reader := open(t, copied, Options{ReadOnly: true})
-	same(t, "read only", pairs(t, reader.engine.Store), want)
+	wantSameRecords(t, "read only", pairs(t, reader.engine.Store), want)
 	wantClean(t, reader, api.VerifyRequest{})
 	closed(t, reader)
 	if after := tree(t, copied); fmt.Sprint(after) != fmt.Sprint(before) {
@@ -56,7 +56,7 @@ func TestTheFoldOfAJournalIsWhatWasThere(t *testing.T) {
 	}
 	closed(t, l)
 	l = open(t, copied, options)
-	same(t, "recovered", pairs(t, l.engine.Store), want)
+	wantSameRecords(t, "recovered", pairs(t, l.engine.Store), want)
 	wantClean(t, l, api.VerifyRequest{})
 	closed(t, l)
 	files := tree(t, copied)
@@ -105,7 +105,7 @@ func TestToFoldAJournalTakesLittleMemory(t *testing.T) {
 	path := votersFile(t, "100", crowd(tests.Tries(20_000, 20_000, 100_000))...)
 	l := open(t, path, Options{Memory: 4 << 30})
 	for i := range 4 {
-		carryOut(t, l, order(t, fmt.Sprint("raise ", i), fmt.Sprint(1+i)))
+		raise(t, l, raiseOf(t, fmt.Sprint("raise ", i), fmt.Sprint(1+i)))
 	}
 	events := stats(t, l).Events
 	dies(t, l)

@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/sluicedp/sluice/internal/check"
-	tests "github.com/sluicedp/sluice/internal/pace"
+	tests "github.com/sluicedp/sluice/internal/testenv"
 	"github.com/sluicedp/sluice/ledger/api"
 	says "github.com/sluicedp/sluice/ledger/event"
 	"github.com/sluicedp/sluice/ledger/internal/event"
@@ -118,14 +118,14 @@ func TestWhatRemainsCanBeHad(t *testing.T) {
 
 func TestARefusalListsAllObjectsInOrder(t *testing.T) {
 	l := refusing(t)
-	_, err := l.Raise(t.Context(), order(t, "k", "2.5", "zoe", "limited", "adam", "capped", "fresh", "mia"))
+	_, err := l.Raise(t.Context(), raiseOf(t, "k", "2.5", "zoe", "limited", "adam", "capped", "fresh", "mia"))
 	var got []string
 	for _, r := range refusals(t, err) {
 		got = append(got, r.Object+" "+string(r.Reason))
 	}
 	want := []string{"adam not-enrolled", "capped object-cap", "fresh object-cap", "limited chain-ceiling", "mia not-enrolled", "zoe not-enrolled"}
 	check.That(t, slices.Equal(got, want), "got %q, want %q", got, want)
-	r := order(t, "k", "1", "fresh", "limited") // nothing against it but truths
+	r := raiseOf(t, "k", "1", "fresh", "limited") // nothing against it but truths
 	r.Truth = sameTruth("")
 	_, err = l.Raise(t.Context(), r)
 	if refused := refusals(t, err); len(refused) != 1 || refused[0].Object != "fresh" {
@@ -140,7 +140,7 @@ func TestTheTextOfARefusalIsBounded(t *testing.T) {
 	for i := range strangers {
 		strangers[i] = fmt.Sprintf("%05d", i) + strings.Repeat("\U0001F600", 62)
 	}
-	_, err := l.Raise(t.Context(), order(t, "k", "0.5", strangers...))
+	_, err := l.Raise(t.Context(), raiseOf(t, "k", "0.5", strangers...))
 	n := len(refusals(t, err))
 	check.That(t, n == request.MaxListed, "%d refusals listed, want %d", n, request.MaxListed)
 	n = len(err.Error())
@@ -212,7 +212,7 @@ func TestALongListOfRefusalsIsCutOff(t *testing.T) {
 	for i := range strangers {
 		strangers[i] = fmt.Sprintf("s%07d", i)
 	}
-	r := order(t, "k", "0.5", append(strangers, "ann")...)
+	r := raiseOf(t, "k", "0.5", append(strangers, "ann")...)
 	_, err := l.Raise(t.Context(), r)
 	var refused *api.RefusedError
 	if !errors.As(err, &refused) || len(refused.Refused) != request.MaxListed || refused.Unlisted != len(strangers)-request.MaxListed {
@@ -220,13 +220,13 @@ func TestALongListOfRefusalsIsCutOff(t *testing.T) {
 	}
 	want := fmt.Sprintf("refused for %d objects: object", api.MaxPanel+more)
 	check.That(t, strings.Contains(err.Error(), want), "%.300q does not say %q", err, want)
-	if tests.Hurried() || !tests.Deep() {
+	if tests.Short() || !tests.Deep() {
 		return
 	}
 
 	r.Partial = true
 	for range 2 { // carried out, and read from the log
-		got := carryOut(t, l, r)
+		got := raise(t, l, r)
 		check.Need(t, got.Drawn == 1 && len(got.Refused) == api.MaxPanel && got.Unlisted == more,
 			"drawn %d, refused %d and %d more", got.Drawn, len(got.Refused), got.Unlisted)
 		for i, one := range got.Refused {
@@ -245,7 +245,7 @@ func TestALongListOfRefusalsIsCutOff(t *testing.T) {
 func TestRefusalsOfOneRequestAlone(t *testing.T) {
 	l := voters(t, inMemory(t, Options{}), "1", crowd(2*state.PartSize)...)
 	names := crowd(2*state.PartSize + 3*scanSize)
-	first, second := order(t, "first", "0.5", names...), order(t, "second", "0.5", "person-00001", "zoe")
+	first, second := raiseOf(t, "first", "0.5", names...), raiseOf(t, "second", "0.5", "person-00001", "zoe")
 	first.Partial, second.Partial = true, true
 	ctx, stop := context.WithCancel(t.Context())
 	first.Progress = func(done, _ int) {
@@ -256,9 +256,9 @@ func TestRefusalsOfOneRequestAlone(t *testing.T) {
 	wantErr(t, check.Err(l.Raise(ctx, first)), context.Canceled)
 	all := leftOut(t, l, "first", 0)
 	check.That(t, len(all) == state.PartSize, "%d refusals of what is done so far", len(all))
-	carryOut(t, l, second)
+	raise(t, l, second)
 	first.Progress = nil
-	carryOut(t, l, first)
+	raise(t, l, first)
 
 	all = leftOut(t, l, "first", 0)
 	check.Need(t, len(all) == 3*scanSize, "%d refusals", len(all))
@@ -445,12 +445,12 @@ func TestARefusalOfTheRestSaysSo(t *testing.T) {
 	})
 	t.Run("raise", func(t *testing.T) {
 		l := voters(t, newLedger(t), "1", names...)
-		r := order(t, "big", "1", names...)
+		r := raiseOf(t, "big", "1", names...)
 		ctx, cancel := context.WithCancel(t.Context())
 		r.Progress = func(int, int) { cancel() }
 		_, err := l.Raise(ctx, r)
 		wantErr(t, err, context.Canceled)
-		answerTo(t, l, inquire(t, "a", "majority:yes", "0.5", ballots(), last))
+		answerTo(t, l, answerRequest(t, "a", "majority:yes", "0.5", ballots(), last))
 		r.Progress = nil
 		_, err = l.Raise(t.Context(), r)
 		wantErr(t, err, api.ErrPartlyDone)
@@ -459,7 +459,7 @@ func TestARefusalOfTheRestSaysSo(t *testing.T) {
 	})
 	t.Run("not of the whole", func(t *testing.T) {
 		l := voters(t, newLedger(t), "1", "ann")
-		_, err := l.Raise(t.Context(), order(t, "1", "2", "ann"))
+		_, err := l.Raise(t.Context(), raiseOf(t, "1", "2", "ann"))
 		if refusals(t, err); errors.Is(err, api.ErrPartlyDone) {
 			t.Errorf("a refusal of the whole says that a part was done: %v", err)
 		}

@@ -116,8 +116,8 @@ func TestReplay_InOneTransactionOrMany_GivesTheSameBytes(t *testing.T) {
 		whole, again := &kv.Memory{}, &kv.Memory{}
 		must(t, replay(whole, log))
 		must(t, replay(again, log))
-		same(t, name+", a second time", pairs(t, again), pairs(t, whole))
-		same(t, name+", event by event", pairs(t, replayedSingly(t, log)), pairs(t, whole))
+		wantSameRecords(t, name+", a second time", pairs(t, again), pairs(t, whole))
+		wantSameRecords(t, name+", event by event", pairs(t, replayedSingly(t, log)), pairs(t, whole))
 	}
 }
 

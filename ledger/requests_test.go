@@ -67,7 +67,7 @@ func (d drawing) drawnBy(t testing.TB, l *Ledger, call string) (out drawn, err e
 	case "Capture":
 		sale, err = l.Capture(ctx, api.CaptureRequest{Key: d.key, Reservation: d.reservation, Partial: d.partial, Truth: d.truth})
 	case "Answer":
-		r := inquire(t, d.key, "winner", d.epsilon, d.truth, o.Objects...)
+		r := answerRequest(t, d.key, "winner", d.epsilon, d.truth, o.Objects...)
 		r.Question, r.All, r.Partial = o.Question, o.All, d.partial
 		result, err := l.Answer(ctx, r)
 		return drawn{result, result.Refused, result.TruthInvalid, result.TruthChanged}, err

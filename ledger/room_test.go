@@ -15,7 +15,7 @@ import (
 func TestARaiseLeavesRoomForOthers(t *testing.T) {
 	names := crowd(2 * state.PartSize)
 	l, f := openHeld(t, votersFile(t, "9", names...), Options{Memory: 16 << 20})
-	carryOut(t, l, order(t, "first", "1", names...)) // so much that a checkpoint has more than one transaction
+	raise(t, l, raiseOf(t, "first", "1", names...)) // so much that a checkpoint has more than one transaction
 	held := newGate(t)
 	f.let.Store(1)
 	f.hold.Store(held)
@@ -23,7 +23,7 @@ func TestARaiseLeavesRoomForOthers(t *testing.T) {
 	go func() { written <- l.engine.Checkpoint() }()
 	held.wait(t)
 	go func() {
-		second := order(t, "second", "2", names...)
+		second := raiseOf(t, "second", "2", names...)
 		second.Progress = func(done, _ int) { parts <- done }
 		_, err := l.Raise(t.Context(), second)
 		raised <- err

@@ -16,7 +16,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"github.com/sluicedp/sluice/internal/check"
-	"github.com/sluicedp/sluice/internal/pace"
+	"github.com/sluicedp/sluice/internal/testenv"
 	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/ledger/journal"
 	"github.com/sluicedp/sluice/ledger/journal/journaltest"
@@ -82,13 +82,13 @@ func (c *couple) followsWith(o Options) *Ledger {
 // wantCopy compares the records of a standby with those of a.
 func (c *couple) wantCopy(what string, b *Ledger) {
 	c.Helper()
-	same(c, what, recordsBut(pairs(c, b.engine.Store)), recordsBut(pairs(c, c.a.engine.Store)))
+	wantSameRecords(c, what, recordsBut(pairs(c, b.engine.Store)), recordsBut(pairs(c, c.a.engine.Store)))
 }
 
 // copied makes another copy of a's file for b.
 func (c *couple) copied(name string) string {
 	c.Helper()
-	path := filepath.Join(pace.Scratch(c), name)
+	path := filepath.Join(testenv.TempDir(c), name)
 	must(c, check.Err(c.a.Backup(c.Context(), path, nil)))
 	return path
 }
@@ -136,7 +136,7 @@ func TestAStandbyFollows(t *testing.T) {
 	for what, err := range map[string]error{
 		"Withdraw": b.Withdraw(t.Context(), api.ObjectRequest{Key: "no", Object: "bea"}), "Forget": b.Forget(t.Context(), api.ObjectRequest{Key: "no", Object: "bea"}),
 		"Release": check.Err(b.Release(t.Context(), releaseOf(t, "no", "bea", "3"))), "DefineQuestion": b.DefineQuestion(t.Context(), "no", vote()),
-		"Raise": check.Err(b.Raise(t.Context(), order(t, "no", "3", "bea"))), "Cancel": b.Cancel(t.Context(), "no", 1),
+		"Raise": check.Err(b.Raise(t.Context(), raiseOf(t, "no", "3", "bea"))), "Cancel": b.Cancel(t.Context(), "no", 1),
 	} {
 		check.That(t, errors.Is(err, api.ErrReadOnly), "%s: %v", what, err)
 	}
@@ -189,7 +189,7 @@ func recordsBut(all []pair) (left []pair) {
 // hears of it, and who reads or watches goes on.
 func TestAStandbyTakesOverUnderLoad(t *testing.T) {
 	names := crowd(40)
-	for range pace.Tries(2, 10, 100) {
+	for range testenv.Tries(2, 10, 100) {
 		c := newCouple(t, names...)
 		b := c.follows()
 		var told sync.Map
@@ -312,7 +312,7 @@ func TestATakeoverThatFails(t *testing.T) {
 func TestAFileThatIsTooOldFencesNobody(t *testing.T) {
 	c := newCouple(t, "ann", "bea", "cid")
 	closed(t, c.follows()) // the file names the journal now
-	old := filepath.Join(pace.Scratch(t), "old.db")
+	old := filepath.Join(testenv.TempDir(t), "old.db")
 	text := check.Value(os.ReadFile(c.file))(t)
 	must(t, os.WriteFile(old, text, 0o600))
 	release(t, c.a, releaseOf(t, "behind the copy", "bea", "1"))

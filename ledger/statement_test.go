@@ -17,7 +17,7 @@ import (
 	"golang.org/x/mod/sumdb/note"
 
 	"github.com/sluicedp/sluice/internal/check"
-	tests "github.com/sluicedp/sluice/internal/pace"
+	tests "github.com/sluicedp/sluice/internal/testenv"
 	"github.com/sluicedp/sluice/ledger/api"
 	says "github.com/sluicedp/sluice/ledger/event"
 	"github.com/sluicedp/sluice/ledger/evidence"
@@ -54,17 +54,17 @@ func life(t testing.TB) *office {
 		func() { sell(t, o.Ledger, purchase(t, "drawn", "acme", "1.5", "ann")) },
 		func() { sell(t, o.Ledger, purchase(t, "bob alone", "acme", "0.5", "bob")) },
 		func() {
-			r := inquire(t, "asked", "majority:yes", "0.5", ballots("ann", "bob"), "ann", "bob")
+			r := answerRequest(t, "asked", "majority:yes", "0.5", ballots("ann", "bob"), "ann", "bob")
 			r.AcceptLoss = true
 			answerTo(t, o.Ledger, r)
 		},
 		func() {
-			r := order(t, "too much", "2", "ann", "bob")
+			r := raiseOf(t, "too much", "2", "ann", "bob")
 			r.Question, r.Partial = "smoker", true
 			r.Epsilon = eps(t, "0.75")
-			carryOut(t, o.Ledger, r)
+			raise(t, o.Ledger, r)
 			r.Key, r.Epsilon, r.Objects, r.All = "far too much", eps(t, "3"), []string{"ann"}, false
-			carryOut(t, o.Ledger, r)
+			raise(t, o.Ledger, r)
 		},
 		func() {
 			r := purchase(t, "", "zeta", "2", "ann", "bob").Order
@@ -239,9 +239,9 @@ func TestAStatementAfterForgetting(t *testing.T) {
 
 func TestStatementsThatThereAreNot(t *testing.T) {
 	o := life(t)
-	r := order(t, "stranger", "0.5", "ann", "dot")
+	r := raiseOf(t, "stranger", "0.5", "ann", "dot")
 	r.Partial = true
-	carryOut(t, o.Ledger, r)
+	raise(t, o.Ledger, r)
 	for _, name := range []string{"nobody", "dot"} {
 		wantErr(t, check.Err(o.Statement(t.Context(), api.ObjectRequest{Key: "k " + name, Object: name})), api.ErrUnknown)
 	}
@@ -558,7 +558,7 @@ func (hashesOnly) Scan(string, []byte, func(key, value []byte) bool) error {
 // checkpoint is where it ends.
 func TestStatementsBesideOthers(t *testing.T) {
 	signer, verifier, public := logKey(t, officeName, 4)
-	path := filepath.Join(tests.Scratch(t), "ledger.db")
+	path := filepath.Join(tests.TempDir(t), "ledger.db")
 	must(t, Create(t.Context(), path, CreateOptions{Currency: "USD", LogKey: public}))
 	l, s := openShim(t, path, Options{Signer: signer})
 	voters(t, l, "5", crowd(200)...)
@@ -602,7 +602,7 @@ func TestStatementsBesideOthers(t *testing.T) {
 func TestForgettingWhileAStatementIsMade(t *testing.T) {
 	signer, verifier, public := logKey(t, officeName, 4)
 	for read := range 3 {
-		path := filepath.Join(tests.Scratch(t), "ledger.db")
+		path := filepath.Join(tests.TempDir(t), "ledger.db")
 		must(t, Create(t.Context(), path, CreateOptions{Currency: "USD", LogKey: public}))
 		l, s := openShim(t, path, Options{Signer: signer})
 		voters(t, l, "5", "ann", "bob")

@@ -10,7 +10,7 @@ import (
 	"testing"
 
 	"github.com/sluicedp/sluice/internal/check"
-	tests "github.com/sluicedp/sluice/internal/pace"
+	tests "github.com/sluicedp/sluice/internal/testenv"
 	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/ledger/internal/event"
 	"github.com/sluicedp/sluice/ledger/internal/fold"
@@ -144,10 +144,10 @@ func TestWhatIsRefusedOrFailsIsNotCounted(t *testing.T) {
 func TestAnEstimateSeesARaiseWholeOrNotAtAll(t *testing.T) {
 	const n = 60
 	l := voters(t, inMemory(t, Options{}), "9", crowd(n)...)
-	carryOut(t, l, order(t, "0", "0.001"))
+	raise(t, l, raiseOf(t, "0", "0.001"))
 	done := async(func() (bool, error) {
 		for i := range tests.Tries(30, 80, 80) {
-			r := order(t, fmt.Sprint(i+1), fmt.Sprintf("0.1%02d", i))
+			r := raiseOf(t, fmt.Sprint(i+1), fmt.Sprintf("0.1%02d", i))
 			if _, err := l.Raise(t.Context(), r); err != nil {
 				return false, err
 			}
@@ -198,7 +198,7 @@ func countingHomes(t *testing.T, n, m int, encoding string) (*Ledger, *putCounte
 	l := openMemory(t, s, Options{Now: epoch})
 	define(t, l, api.Question{Name: "home", Values: valuesOf(m), Encoding: encoding})
 	enroll(t, l, "home", "9", crowd(n)...)
-	carryOut(t, l, homesOf(t, "all", "0.1"))
+	raise(t, l, homesOf(t, "all", "0.1"))
 	return l, s
 }
 
@@ -234,7 +234,7 @@ func TestRaise_WritesEachTallyOnce(t *testing.T) {
 		values, tallies int // for each value, or one with all bits, at each of two levels
 	}{{"direct", 3, 6}, {"unary", 40, 2}} {
 		l, s := countingHomes(t, 500, c.values, c.encoding)
-		carryOut(t, l, homesOf(t, "2", "2"))
+		raise(t, l, homesOf(t, "2", "2"))
 		n, stored := s.puts[state.BucketTallies], len(talliesOf(t, s))
 		check.That(t, n == c.tallies && stored == c.tallies, "%s: 500 draws write %d tallies, %d are stored, want %d", c.encoding, n, stored, c.tallies)
 		check.That(t, slices.IsSortedFunc(s.keys, slices.Compare), "the tallies are written in the order %x", s.keys)

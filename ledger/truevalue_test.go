@@ -155,7 +155,7 @@ func TestNobodyLooksWhereTheTrueValueIsAtHand(t *testing.T) {
 		return n
 	}
 	for _, name := range []string{"ann", "cid", "eve"} {
-		if n := looks(atHand(releaseOf(t, "of "+name, name, "1"))); n != 0 {
+		if n := looks(withTrueValue(releaseOf(t, "of "+name, name, "1"))); n != 0 {
 			t.Errorf("%d looks at a release of %s that brings its true value along", n, name)
 		}
 	}
@@ -192,7 +192,7 @@ func TestWhatWasDoneBeforeIsToldWhateverFails(t *testing.T) {
 	begin(t, memory)
 	s := &followed{Store: memory}
 	l := voters(t, openMemory(t, s, Options{}), "5", "ann")
-	mine, another := atHand(releaseOf(t, "mine", "ann", "1")), atHand(releaseOf(t, "another", "ann", "2"))
+	mine, another := withTrueValue(releaseOf(t, "mine", "ann", "1")), withTrueValue(releaseOf(t, "another", "ann", "2"))
 	want := release(t, l, mine)
 	check := func(ctx context.Context, fault error) {
 		t.Helper()
@@ -213,7 +213,7 @@ func TestWhatWasDoneBeforeIsToldWhateverFails(t *testing.T) {
 	s.before = func() error { entered <- true; return <-leave }
 	led := make(chan error)
 	go func() {
-		_, err := l.Release(context.WithoutCancel(t.Context()), atHand(releaseOf(t, "leads", "ann", "3")))
+		_, err := l.Release(context.WithoutCancel(t.Context()), withTrueValue(releaseOf(t, "leads", "ann", "3")))
 		led <- err
 	}()
 	<-entered
@@ -264,7 +264,7 @@ func TestWhoIsRefusedIsToldOutsideOfTheCommit(t *testing.T) {
 	o := &refusedOutside{err: make(chan error, 8)}
 	l := voters(t, inMemory(t, Options{Observer: o}), "1", "ann", "bob")
 	o.ledger = l
-	_, err := l.Release(t.Context(), atHand(releaseOf(t, "mine", "ann", "2")))
+	_, err := l.Release(t.Context(), withTrueValue(releaseOf(t, "mine", "ann", "2")))
 	var refused *api.RefusedError
 	if !errors.As(err, &refused) {
 		t.Fatalf("got the error %v", err)

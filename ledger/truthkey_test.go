@@ -33,8 +33,8 @@ func bound(t *testing.T, path string) *Ledger {
 // One changed truth in a large order is found before anything is drawn.
 func TestAChangedTruthStopsTheWholeOrder(t *testing.T) {
 	l := voters(t, inMemory(t, Options{TruthKey: truthKey()}), "3", "ann", "bob", "cid")
-	carryOut(t, l, order(t, "1", "0.5"))
-	r := order(t, "2", "1")
+	raise(t, l, raiseOf(t, "1", "0.5"))
+	r := raiseOf(t, "2", "1")
 	r.Truth = listOf("yes", "no", "yes")
 	unchanged(t, l.engine.Store, func() {
 		wantChanged(t, check.Err(l.Raise(t.Context(), r)), "bob")
@@ -95,7 +95,7 @@ func TestWithoutTheTruthKeyNothingIsDrawnFromTruths(t *testing.T) {
 	enrollUnder(t, l, "vote", market(t, "2"), "9", "cid")
 	enrollUnder(t, l, "vote", straight(t, "0.1"), "9", "dan")
 	first := release(t, l, releaseOf(t, "1", "ann", "0.5"))
-	answerTo(t, l, inquire(t, "2", "majority:yes", "0.5", ballots("ann"), "ann", "bob"))
+	answerTo(t, l, answerRequest(t, "2", "majority:yes", "0.5", ballots("ann"), "ann", "bob"))
 	sell(t, l, purchase(t, "3", "acme", "0.5", "cid"))
 	closed(t, l)
 
@@ -120,7 +120,7 @@ func TestWithoutTheTruthKeyNothingIsDrawnFromTruths(t *testing.T) {
 		"many": {"Raise", drawing{epsilon: "1", objects: two}}, "a sale": {"Sell", drawing{epsilon: "1", objects: []string{"cid"}}},
 		"an answer": {"Answer", drawing{epsilon: "0.5", objects: two}}, "of those a part": {"Answer", drawing{epsilon: "0.5", objects: two, partial: true}},
 	} {
-		r.key, r.truth = "4", never(t)
+		r.key, r.truth = "4", mustNotAsk(t)
 		unchanged(t, l.engine.Store, func() {
 			got, err := r.by(t, l, r.call)
 			check.Need(t, err != nil, "%s: no error", name)
@@ -128,7 +128,7 @@ func TestWithoutTheTruthKeyNothingIsDrawnFromTruths(t *testing.T) {
 		})
 	}
 	unchanged(t, l.engine.Store, func() {
-		wantNoKey("an answer raised", refusals(t, check.Err(l.Answer(ctx, inquire(t, "4", "majority:yes", "1", never(t), "ann", "bob")))), 2)
+		wantNoKey("an answer raised", refusals(t, check.Err(l.Answer(ctx, answerRequest(t, "4", "majority:yes", "1", mustNotAsk(t), "ann", "bob")))), 2)
 	})
 	again := release(t, l, releaseOf(t, "5", "ann", "0.5"))
 	check.That(t, again == first, "%v, then %v", first, again)
@@ -136,12 +136,12 @@ func TestWithoutTheTruthKeyNothingIsDrawnFromTruths(t *testing.T) {
 	release(t, l, releaseOf(t, "7", "ann", "0.4"))
 	sell(t, l, purchase(t, "8", "zeta", "0.5", "cid"))
 	sell(t, l, purchase(t, "9", "zeta", "0.3", "cid"))
-	answerTo(t, l, inquire(t, "10", "majority:yes", "0.5", never(t), "ann", "bob"))
-	answerTo(t, l, inquire(t, "11", "majority:yes", "0.25", never(t), "ann", "bob"))
-	swept := check.Value(drawing{key: "12", truth: never(t)}.by(t, l, "Advance"))(t)
+	answerTo(t, l, answerRequest(t, "10", "majority:yes", "0.5", mustNotAsk(t), "ann", "bob"))
+	answerTo(t, l, answerRequest(t, "11", "majority:yes", "0.25", mustNotAsk(t), "ann", "bob"))
+	swept := check.Value(drawing{key: "12", truth: mustNotAsk(t)}.by(t, l, "Advance"))(t)
 	wantNoKey("a sweep", swept.refused, 1)
 	check.That(t, swept.refused[0].Object == "dan", "a sweep came to %+v", swept)
-	partial := check.Value(drawing{key: "13", epsilon: "1", objects: []string{"ann", "bob", "cid"}, partial: true, truth: never(t)}.by(t, l, "Raise"))(t)
+	partial := check.Value(drawing{key: "13", epsilon: "1", objects: []string{"ann", "bob", "cid"}, partial: true, truth: mustNotAsk(t)}.by(t, l, "Raise"))(t)
 	wantNoKey("a partial raise", partial.refused, 3)
 	check.That(t, partial.result.(api.RaiseResult).Drawn == 0, "a partial raise came to %+v", partial)
 	auditStore(t, l.engine.Store)
@@ -253,7 +253,7 @@ func afterAChange(t *testing.T, anns string) (seen string, told [][]string) {
 	define(t, l, smoker())
 	enrollUnder(t, l, "vote", market(t, "2"), "9", "ann", "bob")
 	enrollUnder(t, l, "smoker", straight(t, "0.1"), "9", "ann", "bob")
-	carryOut(t, l, order(t, "1", "0.5", "ann", "bob"))
+	raise(t, l, raiseOf(t, "1", "0.5", "ann", "bob"))
 	clock.set(on(1))
 	must(t, check.Err(l.Advance(t.Context(), api.AdvanceRequest{Key: "2", Truth: sameTruth("yes")})))
 	held := reserve(t, l, api.ReserveRequest{Key: "3", Order: purchase(t, "", "acme", "1.5", "ann", "bob").Order, For: 100 * 24 * time.Hour})

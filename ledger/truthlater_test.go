@@ -99,7 +99,7 @@ func TestARefusalComesBeforeATruthThatIsToldLater(t *testing.T) {
 	voters(t, l, "0.5", "ann")
 	enroll(t, l, "vote", "9", "bob")
 	s := &later{told: map[string]string{}}
-	r := order(t, "r", "1")
+	r := raiseOf(t, "r", "1")
 	r.Truth = s.ask
 	_, err := l.Raise(t.Context(), r)
 	refused := refusals(t, err)

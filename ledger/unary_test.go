@@ -61,7 +61,7 @@ func homeOf(t testing.TB, key, object, epsilon string) api.ReleaseRequest {
 // homesOf asks for the homes of many objects, or of all.
 func homesOf(t testing.TB, key, epsilon string, objects ...string) api.RaiseRequest {
 	t.Helper()
-	r := order(t, key, epsilon, objects...)
+	r := raiseOf(t, key, epsilon, objects...)
 	r.Question, r.Truth = "home", sameTruth(valueName(2))
 	return r
 }
@@ -199,7 +199,7 @@ func TestTheLargestUnaryQuestion(t *testing.T) {
 	first := release(t, l, homeOf(t, "1", "ann", "1"))
 	closed(t, l)
 	l = open(t, path, Options{})
-	again := release(t, l, api.ReleaseRequest{Key: "1", Question: "home", Object: "ann", Epsilon: eps(t, "1"), Truth: never(t)})
+	again := release(t, l, api.ReleaseRequest{Key: "1", Question: "home", Object: "ann", Epsilon: eps(t, "1"), Truth: mustNotAsk(t)})
 	check.That(t, again == first, "the response has changed")
 	release(t, l, homeOf(t, "2", "ann", "2"))
 	release(t, l, homeOf(t, "3", "bob", "2"))
@@ -273,7 +273,7 @@ func TestARaiseOfManyBitsTakesLittleMemory(t *testing.T) {
 	runtime.ReadMemStats(&before)
 	s.most = 0
 	r := homesOf(t, "1", "1")
-	result := carryOut(t, l, r)
+	result := raise(t, l, r)
 	check.That(t, result.Drawn == objects, "%+v", result)
 	// A part has 4,096 responses of 63 bytes, and their events, hashes and records: a few hundred
 	// bytes each. If all responses were kept as a number for each value, they would take 20 MB.

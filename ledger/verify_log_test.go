@@ -16,7 +16,7 @@ import (
 	"golang.org/x/mod/sumdb/note"
 
 	"github.com/sluicedp/sluice/internal/check"
-	tests "github.com/sluicedp/sluice/internal/pace"
+	tests "github.com/sluicedp/sluice/internal/testenv"
 	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/ledger/evidence"
 	"github.com/sluicedp/sluice/ledger/internal/event"
@@ -88,7 +88,7 @@ func TestVerifyNamesAWrongLink(t *testing.T) {
 	original := pairs(t, rich(t))
 	for _, n := range eventsOf(t, fill(t, original)) {
 		found := foundAfter(t, original, func(s kv.Store) { alterEvent(t, s, n.Number, func(n *event.Entry) { n.Previous++ }) })
-		want := fmt.Sprintf("%s: the event before it about the same object is %d, by the events it is %d", n.Change.Kind(), n.Previous+1, n.Previous)
+		want := fmt.Sprintf("%s: the event before it about the same object is %d, the events say %d", n.Change.Kind(), n.Previous+1, n.Previous)
 		if !slices.ContainsFunc(found, func(p api.Finding) bool { return p.Kind == "event" && p.Event == n.Number && p.Text == want }) {
 			t.Errorf("event %d: found %+v", n.Number, found)
 		}
@@ -241,7 +241,7 @@ func rewritings(t *testing.T) map[string]func([]event.Event) []event.Event {
 func TestVerifyFindsAnOlderCopy(t *testing.T) {
 	path, options := witnessed(t, "ann", "bob")
 	l := open(t, path, options)
-	older := filepath.Join(tests.Scratch(t), "older.db")
+	older := filepath.Join(tests.TempDir(t), "older.db")
 	must(t, check.Err(l.Backup(t.Context(), older, nil)))
 	before := checkpointOf(t, l)
 	release(t, l, releaseOf(t, "1", "ann", "0.5"))
@@ -271,7 +271,7 @@ func TestVerifyFindsWhatWasErasedWithoutReason(t *testing.T) {
 	for _, want := range []api.Finding{
 		{Kind: "object", Object: "ann", Text: `object "ann": spent is 1, the events say 0.5`},
 		{Kind: "counters", Text: "the sums over the log: the number of erased events that belong to no forgotten object is 0, the events say 1"},
-		{Kind: "chain", Object: "ann", Question: "vote", Text: `chain of "ann" in "vote": there is something at ε=1, by the events there is nothing`},
+		{Kind: "chain", Object: "ann", Question: "vote", Text: `chain of "ann" in "vote": something is stored at ε=1, but the events give nothing`},
 	} {
 		if !slices.ContainsFunc(found, func(p api.Finding) bool { p.Event = 0; return p == want }) {
 			t.Errorf("found %+v, want %+v among it", found, want)
@@ -363,7 +363,7 @@ func TestMissingEventsAreReportedOnce(t *testing.T) {
 	putRaw(t, s, state.BucketEvents, state.EventKey(0), []byte("in the beginning"))
 	putRaw(t, s, state.BucketEvents, state.EventKey(1<<63), []byte("in the end"))
 	want := []string{
-		"there is an event 0; the first one is 1", "the events 93 to 105 are missing", "a record with the key 6e6f77 among the events",
+		"there is an event 0, but events are numbered from 1", "the events 93 to 105 are missing", "a record with the key 6e6f77 among the events",
 		fmt.Sprintf("the events %d to %d are missing", stats(t, l).Events+1, uint64(1)<<63-1), fmt.Sprintf("event %d: record ends early", uint64(1)<<63),
 	}
 	texts := map[string]bool{}
@@ -377,7 +377,7 @@ func TestMissingEventsAreReportedOnce(t *testing.T) {
 
 // A damaged page is reported, with what it held, and the rest of the file is audited.
 func TestVerifyGoesOnBehindADamagedPage(t *testing.T) {
-	path := filepath.Join(tests.Scratch(t), "ledger.db")
+	path := filepath.Join(tests.TempDir(t), "ledger.db")
 	bigLedger(t, path, 3000)
 	data := check.Value(os.ReadFile(path))(t)
 	page := os.Getpagesize()
@@ -414,7 +414,7 @@ func TestVerifyGoesOnBehindADamagedPage(t *testing.T) {
 // it.
 func inUse(t testing.TB, data []byte, page int) bool {
 	t.Helper()
-	path := filepath.Join(tests.Scratch(t), "without.db")
+	path := filepath.Join(tests.TempDir(t), "without.db")
 	without := slices.Clone(data)
 	clear(without[page*os.Getpagesize():][:16])
 	must(t, os.WriteFile(path, without, 0o600))

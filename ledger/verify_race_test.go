@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"github.com/sluicedp/sluice/internal/check"
-	tests "github.com/sluicedp/sluice/internal/pace"
+	tests "github.com/sluicedp/sluice/internal/testenv"
 	"github.com/sluicedp/sluice/ledger/api"
 )
 
@@ -132,7 +132,7 @@ func (w *disturber) act(ctx context.Context) {
 // signedLedger is a new ledger file whose log has a key.
 func signedLedger(t testing.TB, key string, options Options) *Ledger {
 	t.Helper()
-	path := filepath.Join(tests.Scratch(t), "ledger.db")
+	path := filepath.Join(tests.TempDir(t), "ledger.db")
 	must(t, Create(t.Context(), path, CreateOptions{Currency: "USD", LogKey: key}))
 	return open(t, path, options)
 }

@@ -33,7 +33,7 @@ func bigLedger(t testing.TB, path string, wanted int) {
 	}
 	enroll(t, l, "vote", "10", names...)
 	for i, epsilon := range []string{"0.5", "1", "0.25", "1.5", "0.75"} {
-		carryOut(t, l, order(t, fmt.Sprintf("round %d", i), epsilon))
+		raise(t, l, raiseOf(t, fmt.Sprintf("round %d", i), epsilon))
 	}
 	closed(t, l)
 }

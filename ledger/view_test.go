@@ -86,12 +86,12 @@ func TestCountersDamagedBetweenReadsAreFound(t *testing.T) {
 func TestLevelsAreReadInSeveralSnapshots(t *testing.T) {
 	names := crowd(2*scanSize + 300)
 	l := voters(t, inMemory(t, Options{}), "9", names...)
-	carryOut(t, l, order(t, "all", "0.5"))
+	raise(t, l, raiseOf(t, "all", "0.5"))
 	var some []string // every third, which leaves some groups of names without any at this ε
 	for i := scanSize / 2; i < len(names); i += 3 {
 		some = append(some, names[i])
 	}
-	carryOut(t, l, order(t, "some", "1", some...))
+	raise(t, l, raiseOf(t, "some", "1", some...))
 	for epsilon, want := range map[string][]string{"0.5": names, "1": some, "2": nil, "0.75": nil} {
 		var found, included []string
 		for r, err := range l.Responses(t.Context(), "vote", eps(t, epsilon)) {

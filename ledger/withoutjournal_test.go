@@ -11,7 +11,7 @@ import (
 	"testing"
 
 	"github.com/sluicedp/sluice/internal/check"
-	"github.com/sluicedp/sluice/internal/pace"
+	"github.com/sluicedp/sluice/internal/testenv"
 	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/ledger/internal/kv/bolt"
 	"github.com/sluicedp/sluice/ledger/internal/state"
@@ -42,7 +42,7 @@ func withoutJournal(t *testing.T, path string) uint64 {
 	last := seen.problems[len(seen.problems)-1]
 	check.That(t, last == 1, "the observer hears of %d problems", last)
 	wantErr(t, l.Withdraw(t.Context(), api.ObjectRequest{Key: "w", Object: crowd(1)[0]}), api.ErrReadOnly)
-	copied := filepath.Join(pace.Scratch(t), "copy.db")
+	copied := filepath.Join(testenv.TempDir(t), "copy.db")
 	for _, write := range []func(context.Context, string, func(done, total int)) (api.Copied, error){l.Backup, l.CompactTo} {
 		must(t, check.Err(write(t.Context(), copied, nil)))
 		_, err := Open(t.Context(), copied, Options{})
@@ -107,7 +107,7 @@ func TestOpen_JournalWasReplaced_IsNotTakenForMissing(t *testing.T) {
 	for name, replace := range map[string]func(t *testing.T, path string){
 		"another ledger's": func(t *testing.T, path string) { copyTree(t, crashed(t, 3)+".journal", path+".journal") },
 		"an earlier one of the same ledger": func(t *testing.T, path string) {
-			earlier := filepath.Join(pace.Scratch(t), "earlier")
+			earlier := filepath.Join(testenv.TempDir(t), "earlier")
 			copyTree(t, path+".journal", earlier)
 			closed(t, open(t, path, Options{}))
 			l := open(t, path, Options{})

@@ -6,8 +6,8 @@ import (
 
 	"github.com/sluicedp/sluice/internal/check"
 	"github.com/sluicedp/sluice/internal/exact"
-	"github.com/sluicedp/sluice/internal/pace"
 	"github.com/sluicedp/sluice/internal/stattest"
+	"github.com/sluicedp/sluice/internal/testenv"
 	"github.com/sluicedp/sluice/mechanism/graph"
 	"github.com/sluicedp/sluice/privacy"
 )
@@ -37,7 +37,7 @@ func TestAnswerLawIsThatOfTheLine(t *testing.T) {
 		for _, k := range []int{2, 3, 4, 7, 40, 500} {
 			boundary := check.Value(graph.Privacy{Epsilon: epsilon.Float64()}.RandomizedResponse(k))(t)
 			for _, d := range []int{0, 1, 2, 3, 5, 17, 100, 1000} {
-				if k >= 40 && d%17 != 0 && !pace.Deep() { // most of the time goes there
+				if k >= 40 && d%17 != 0 && !testenv.Deep() { // most of the time goes there
 					continue
 				}
 				want := check.Value((graph.Privacy{Epsilon: epsilon.Float64()}).Law(boundary, d))(t)
@@ -149,7 +149,7 @@ func TestDrawRefuses(t *testing.T) {
 func TestDrawFollowsTheLaw(t *testing.T) {
 	s, at, epsilon := new(Sampler), Place{Order: []int{1, 2, 0}, Distance: 1}, epsilonOf(t, "0.6")
 	counts, law := map[int]int{}, map[int]float64{}
-	for range pace.Tries(4_000, 10_000, 10_000) {
+	for range testenv.Tries(4_000, 10_000, 10_000) {
 		got := check.Value(s.Draw(at, epsilon))(t)
 		counts[got]++
 	}

@@ -11,7 +11,7 @@ import (
 	"testing"
 
 	"github.com/sluicedp/sluice/internal/check"
-	"github.com/sluicedp/sluice/internal/pace"
+	"github.com/sluicedp/sluice/internal/testenv"
 	"github.com/sluicedp/sluice/mechanism/graph"
 	"github.com/sluicedp/sluice/privacy"
 )
@@ -283,7 +283,7 @@ func TestDraw_OnAllDatasets_IsPrivate(t *testing.T) {
 	queryGraphs(t, func(t *testing.T, cg *countGraph) {
 		for _, q := range queriesOf(len(cg.counts[0]), mostRecords) {
 			places := cg.places(t, q)
-			for _, epsilon := range []string{"1", "0.1", "3"}[:pace.Tries(1, 3, 3)] {
+			for _, epsilon := range []string{"1", "0.1", "3"}[:testenv.Tries(1, 3, 3)] {
 				e := epsilonOf(t, epsilon)
 				err := cg.answers(places, e).Check(cg.Graph, graph.Privacy{Epsilon: e.Float64()})
 				check.Need(t, err == nil, "%v: %v", q, err)

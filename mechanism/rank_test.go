@@ -7,8 +7,8 @@ import (
 
 	"github.com/sluicedp/sluice/internal/check"
 	"github.com/sluicedp/sluice/internal/exact"
-	"github.com/sluicedp/sluice/internal/pace"
 	"github.com/sluicedp/sluice/internal/stattest"
+	"github.com/sluicedp/sluice/internal/testenv"
 	"github.com/sluicedp/sluice/mechanism/graph"
 	"github.com/sluicedp/sluice/privacy"
 )
@@ -93,7 +93,7 @@ func TestRanksFollowTheirLaw(t *testing.T) {
 	epsilons := [2]string{"0.3", "0.8"}
 	counts := [2]map[int]int{{}, {}}
 	s := new(Sampler)
-	for range pace.Tries(200, 400, 400) {
+	for range testenv.Tries(200, 400, 400) {
 		var score Score
 		for i, law := range laws {
 			var err error

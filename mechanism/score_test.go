@@ -13,8 +13,8 @@ import (
 
 	"github.com/sluicedp/sluice/internal/check"
 	"github.com/sluicedp/sluice/internal/exact"
-	"github.com/sluicedp/sluice/internal/pace"
 	"github.com/sluicedp/sluice/internal/stattest"
+	"github.com/sluicedp/sluice/internal/testenv"
 	"github.com/sluicedp/sluice/privacy"
 	"github.com/sluicedp/sluice/rrchain/finite"
 )
@@ -330,7 +330,7 @@ func TestScoresFollowTheirLaws(t *testing.T) {
 			last = Score{epsilonOf(t, c.low), c.y}
 		}
 		s, to := new(Sampler), epsilonOf(t, c.high)
-		counts := drawn(pace.Tries(c.draws/2, c.draws, c.draws), c.z, c.width, func() int64 {
+		counts := drawn(testenv.Tries(c.draws/2, c.draws, c.draws), c.z, c.width, func() int64 {
 			score, err := s.Raise(last, to, placeOf(c.z))
 			check.Need(t, err == nil && score.Epsilon == to, "%v %v", score.Epsilon, err)
 			return score.Value
@@ -355,7 +355,7 @@ func TestScoresBetweenFollowTheirLaws(t *testing.T) {
 	above, at := Score{epsilonOf(t, "1.4"), 3}, epsilonOf(t, "0.8")
 	for _, below := range []Score{{}, {epsilonOf(t, "0.3"), -2}, {epsilonOf(t, "0.79"), 3}} {
 		s := new(Sampler)
-		counts := drawn(pace.Tries(200, 400, 400), 0, 9, func() int64 {
+		counts := drawn(testenv.Tries(200, 400, 400), 0, 9, func() int64 {
 			score, err := s.Between(below, above, at)
 			check.Need(t, err == nil && score.Epsilon == at, "%v %v", score, err)
 			return score.Value
@@ -554,7 +554,7 @@ func randomPlace(random *rand.Rand) placed {
 // tell, and it may be wrong.
 func TestGuessesAreRight(t *testing.T) {
 	random := rand.New(rand.NewPCG(7, 8))
-	wrong, tries := 0, pace.Tries(200, 2000, 20_000)
+	wrong, tries := 0, testenv.Tries(200, 2000, 20_000)
 	for range tries {
 		p, word := randomPlace(random), random.Uint64()
 		bits := exact.ReplayBits(func(b []byte) {

@@ -8,8 +8,8 @@ import (
 
 	"github.com/sluicedp/sluice/internal/check"
 	"github.com/sluicedp/sluice/internal/exact"
-	"github.com/sluicedp/sluice/internal/pace"
 	"github.com/sluicedp/sluice/internal/stattest"
+	"github.com/sluicedp/sluice/internal/testenv"
 	"github.com/sluicedp/sluice/privacy"
 )
 
@@ -131,7 +131,7 @@ func TestSamplerRemembers(t *testing.T) {
 const rowBits = 9
 
 // rowsDrawn is how many rows a right sampler draws.
-func rowsDrawn() int { return pace.Tries(100_000, 200_000, 200_000) / (coarser * coarser) }
+func rowsDrawn() int { return testenv.Tries(100_000, 200_000, 200_000) / (coarser * coarser) }
 
 // wrongDrawn is how many a wrong one draws, which is far off.
 const wrongDrawn = 30_000

@@ -7,8 +7,8 @@ import (
 	"testing"
 
 	"github.com/sluicedp/sluice/internal/check"
-	"github.com/sluicedp/sluice/internal/pace"
 	"github.com/sluicedp/sluice/internal/stattest"
+	"github.com/sluicedp/sluice/internal/testenv"
 )
 
 // The exact law of a staircase, from its definition. Nothing of it comes from law.go: the
@@ -157,10 +157,10 @@ func raisedCoins(steps []step, code int) *big.Float {
 const stairBits = 500
 
 // stairObjects is how many objects respond directly, at the five levels of chainLevels.
-func stairObjects() int { return pace.Tries(120_000, 500_000, 500_000) / (coarser * coarser) }
+func stairObjects() int { return testenv.Tries(120_000, 500_000, 500_000) / (coarser * coarser) }
 
 // stairRows is how many respond in unary encoding, at three levels.
-func stairRows() int { return pace.Tries(1_200, 5_000, 5_000) / coarser }
+func stairRows() int { return testenv.Tries(1_200, 5_000, 5_000) / coarser }
 
 // drawStairs draws the responses of n objects, each value being the truth in turn.
 func drawStairs(k *NoiseKey, n int) map[pattern]int {
@@ -209,7 +209,7 @@ func TestASpoiltFloorIsFoundOut(t *testing.T) {
 	t.Parallel()
 	const objects = 100_000 / (coarser * coarser)
 	expected := expectedPatterns()
-	for _, level := range []int{4, 0, 2}[:pace.Tries(1, 3, 3)] {
+	for _, level := range []int{4, 0, 2}[:testenv.Tries(1, 3, 3)] {
 		k := newKey(fixedKey())
 		l := law{m: chainValues, at: chainLevels[level], above: truthAbove}
 		higher := l
@@ -302,7 +302,7 @@ func TestUnaryStaircasesAreDrawnByTheirLaw(t *testing.T) {
 // and in unary encoding. A pair with the same noise shows that the test would notice.
 func TestNoiseIsIndependent(t *testing.T) {
 	t.Parallel()
-	n := pace.Tries(15_000, 40_000, 40_000) / (coarser * coarser)
+	n := testenv.Tries(15_000, 40_000, 40_000) / (coarser * coarser)
 	k, one := newKey(fixedKey()), fromNano(1_000_000_000)
 	direct := func(question, object string, m int) int {
 		return newStairs(k, question, object, m).at(one.Nano(), 0)

@@ -10,7 +10,7 @@ import (
 
 	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/output"
 	"github.com/sluicedp/sluice/internal/check"
-	"github.com/sluicedp/sluice/internal/pace"
+	"github.com/sluicedp/sluice/internal/testenv"
 )
 
 // An audit of a damaged file prints all problems, and ends with an error.
@@ -20,7 +20,7 @@ func TestAuditVerify_DamagedFile_ListsProblems(t *testing.T) {
 	whole, err := os.ReadFile(db)
 	check.Must(t, err)
 	listed := 0
-	for page := 2; page*4096 < len(whole); page += pace.Tries(5, 1, 1) {
+	for page := 2; page*4096 < len(whole); page += testenv.Tries(5, 1, 1) {
 		damaged := bytes.Clone(whole)
 		for i := range 16 {
 			damaged[page*4096+64+i*251] ^= byte(i + 1)

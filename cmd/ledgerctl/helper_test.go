@@ -9,7 +9,7 @@ import (
 	"testing"
 
 	"github.com/sluicedp/sluice/internal/check"
-	"github.com/sluicedp/sluice/internal/pace"
+	"github.com/sluicedp/sluice/internal/testenv"
 )
 
 // votes returns a CSV file with the votes of n people.
@@ -47,7 +47,7 @@ func newVote(t *testing.T, n int) (db, people string) {
 // newLedger creates a ledger with the question "vote" and n people under a policy.
 func newLedger(t *testing.T, n int, policy string) (db, people string) {
 	t.Helper()
-	dir := pace.Scratch(t)
+	dir := testenv.TempDir(t)
 	db, people = filepath.Join(dir, "l.db"), filepath.Join(dir, "people.csv")
 	check.Must(t, os.WriteFile(people, []byte(votes(n)), 0o600))
 	mustInvoke(t, "--db", db, "init")

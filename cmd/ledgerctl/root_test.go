@@ -11,7 +11,7 @@ import (
 
 	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/output"
 	"github.com/sluicedp/sluice/internal/check"
-	"github.com/sluicedp/sluice/internal/pace"
+	"github.com/sluicedp/sluice/internal/testenv"
 	"github.com/sluicedp/sluice/ledger"
 	"github.com/sluicedp/sluice/ledger/api"
 )
@@ -61,7 +61,7 @@ func TestCommands_DamagedFile_EndInAnIntegrityError(t *testing.T) {
 			}
 		}
 	}
-	for page := 2; page*4096 < len(whole); page += pace.Tries(23, 3, 3) {
+	for page := 2; page*4096 < len(whole); page += testenv.Tries(23, 3, 3) {
 		damaged := bytes.Clone(whole)
 		for i := range 64 {
 			damaged[page*4096+i*61] ^= byte(i + 1)

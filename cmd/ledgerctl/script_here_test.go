@@ -10,7 +10,7 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"github.com/sluicedp/sluice/internal/check"
-	"github.com/sluicedp/sluice/internal/pace"
+	"github.com/sluicedp/sluice/internal/testenv"
 )
 
 // In the deep form of the tests, each command line of a script has its own process. In the quick
@@ -20,7 +20,7 @@ import (
 // runScripts runs scripts in the deep or the quick form.
 func runScripts(t *testing.T, p testscript.Params) {
 	t.Helper()
-	if pace.Deep() {
+	if testenv.Deep() {
 		testscript.Run(t, p)
 		return
 	}
@@ -53,7 +53,7 @@ func withoutProcesses(t *testing.T, dir string) string {
 	t.Helper()
 	scripts, err := filepath.Glob(filepath.Join(dir, "*.txtar"))
 	check.Must(t, err)
-	changed := pace.Scratch(t)
+	changed := testenv.TempDir(t)
 	for _, script := range scripts {
 		text, err := os.ReadFile(script)
 		check.Must(t, err)

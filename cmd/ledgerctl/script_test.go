@@ -17,7 +17,7 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"github.com/sluicedp/sluice/internal/check"
-	"github.com/sluicedp/sluice/internal/pace"
+	"github.com/sluicedp/sluice/internal/testenv"
 	"github.com/sluicedp/sluice/ledger"
 )
 
@@ -98,10 +98,10 @@ func TestScripts_LocalFile_Succeed(t *testing.T) { runScripts(t, scripts(t, "tes
 // The scripts also succeed on a served ledger: each command is run with --addr on its own server.
 func TestScripts_ServedLedger_Succeed(t *testing.T) {
 	names := []string{"raise", "sell", "forget", "capture"}
-	if pace.Deep() {
+	if testenv.Deep() {
 		names = append(names, "answer", "budget", "buyers", "cancel", "completion", "displaced", "enroll", "epoch", "estimate", "finite", "flow", "ids", "log", "names", "question", "quote", "reservations", "reserve", "responses", "sales", "show", "stats", "terms", "withdraw")
 	}
-	dir := pace.Scratch(t)
+	dir := testenv.TempDir(t)
 	for _, name := range names {
 		text, err := os.ReadFile(filepath.Join("testdata/script", name+".txtar"))
 		if err == nil {
@@ -122,7 +122,7 @@ func scripts(t *testing.T, dir, served string) testscript.Params {
 		Dir:                 dir,
 		RequireExplicitExec: true,
 		RequireUniqueNames:  true,
-		WorkdirRoot:         pace.Scratch(t),
+		WorkdirRoot:         testenv.TempDir(t),
 		Setup: func(env *testscript.Env) error {
 			env.Setenv("CHILE", filepath.Join(data, "chile_plebiscite_1988.csv"))
 			env.Setenv("KARATE", "--nodes="+filepath.Join(data, "karate_nodes.csv"))

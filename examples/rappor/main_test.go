@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/sluicedp/sluice/internal/pace"
+	"github.com/sluicedp/sluice/internal/testenv"
 )
 
 // births in the test, for speed.
@@ -24,7 +24,7 @@ const invented = 20
 func TestRappor(t *testing.T) {
 	t.Chdir("../..")
 	var out bytes.Buffer
-	listed := pace.Tries(130, 500, 500)
+	listed := testenv.Tries(130, 500, 500)
 	if err := run(&out, few, listed); err != nil {
 		t.Fatal(err)
 	}

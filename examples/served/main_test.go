@@ -16,7 +16,7 @@ import (
 	"testing"
 
 	"github.com/sluicedp/sluice/examples/internal/kit"
-	"github.com/sluicedp/sluice/internal/pace"
+	"github.com/sluicedp/sluice/internal/testenv"
 )
 
 // golden is what any host prints, whatever language it is in.
@@ -43,19 +43,19 @@ The ledger verifies: true.
 
 // A host in Python sells each order once, and follows each event, whenever the server is killed.
 func TestHostInPython(t *testing.T) {
-	python := pace.Command(t, "python3")
-	if out, err := kit.Output(t.Context(), pace.Scratch(t), run, python, "python/host.py"); err != nil || out != golden {
+	python := testenv.Command(t, "python3")
+	if out, err := kit.Output(t.Context(), testenv.TempDir(t), run, python, "python/host.py"); err != nil || out != golden {
 		t.Errorf("%v, and it prints\n%s", err, out)
 	}
 }
 
 // A host that is run again sells nothing again.
 func TestHostIsRunAgain(t *testing.T) {
-	if !pace.Deep() {
+	if !testenv.Deep() {
 		t.Skip("a deep form")
 	}
 	const twice = "import subprocess, sys\nfor _ in range(2): subprocess.check_call([sys.executable, 'python/host.py', sys.argv[1]])"
-	out, err := kit.Output(t.Context(), pace.Scratch(t), run, pace.Command(t, "python3"), "-c", twice)
+	out, err := kit.Output(t.Context(), testenv.TempDir(t), run, testenv.Command(t, "python3"), "-c", twice)
 	if err != nil || strings.Count(out, "order-5: sale 4, 300¢, 3 drawn") != 2 || !strings.Contains(out, "The ledger has sold orders 1, 2, 3 and 5 once each.") {
 		t.Errorf("%v, and it prints\n%s", err, out)
 	}
@@ -64,7 +64,7 @@ func TestHostIsRunAgain(t *testing.T) {
 // A host in TypeScript does as the one in Python. It is compiled here, with what npm fetches.
 func TestHostInTypeScript(t *testing.T) {
 	build := typeScript(t)
-	if out, err := kit.Output(t.Context(), pace.Scratch(t), run, pace.Command(t, "node"), filepath.Join(build, "host.js")); err != nil || out != golden {
+	if out, err := kit.Output(t.Context(), testenv.TempDir(t), run, testenv.Command(t, "node"), filepath.Join(build, "host.js")); err != nil || out != golden {
 		t.Errorf("%v, and it prints\n%s", err, out)
 	}
 }
@@ -72,10 +72,10 @@ func TestHostInTypeScript(t *testing.T) {
 // The document in the repository, from which clients are generated, is the one that the command
 // serves, to anybody.
 func TestDocumentIsTheOneThatIsServed(t *testing.T) {
-	if !pace.Deep() {
+	if !testenv.Deep() {
 		t.Skip("a deep form: it links the command")
 	}
-	server, err := kit.NewServer(t.Context(), pace.Scratch(t), os.Stderr)
+	server, err := kit.NewServer(t.Context(), testenv.TempDir(t), os.Stderr)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -106,10 +106,10 @@ func TestDocumentIsTheOneThatIsServed(t *testing.T) {
 // What a host could do wrong is found, with a server that is killed: each fault is one that a host
 // could have.
 func TestFaultsOfHostsAreFound(t *testing.T) {
-	if !pace.Deep() {
+	if !testenv.Deep() {
 		t.Skip("a deep form")
 	}
-	python := pace.Command(t, "python3")
+	python := testenv.Command(t, "python3")
 	for _, c := range []struct {
 		fault, file, is, was, found string
 	}{
@@ -127,7 +127,7 @@ func TestFaultsOfHostsAreFound(t *testing.T) {
 	} {
 		t.Run(c.fault, func(t *testing.T) {
 			t.Parallel()
-			dir := pace.Scratch(t)
+			dir := testenv.TempDir(t)
 			if err := os.CopyFS(dir, os.DirFS("python")); err != nil {
 				t.Fatal(err)
 			}
@@ -146,7 +146,7 @@ func TestFaultsOfHostsAreFound(t *testing.T) {
 			if err := os.WriteFile(file, []byte(changed), 0o600); err != nil {
 				t.Fatal(err)
 			}
-			if out, err := kit.Output(t.Context(), pace.Scratch(t), run, python, filepath.Join(dir, "host.py")); err == nil || !strings.Contains(err.Error(), c.found) {
+			if out, err := kit.Output(t.Context(), testenv.TempDir(t), run, python, filepath.Join(dir, "host.py")); err == nil || !strings.Contains(err.Error(), c.found) {
 				t.Errorf("%v, and it prints\n%s", err, out)
 			}
 		})
@@ -235,23 +235,23 @@ func (s *wanting) check(t *testing.T, command ...string) {
 // until it has told them all. What a server does not do at all is asked for once.
 func TestClientsTellWhatIsNeeded(t *testing.T) {
 	t.Run("python", func(t *testing.T) {
-		new(wanting).check(t, pace.Command(t, "python3"), "-c", askThree("python"))
+		new(wanting).check(t, testenv.Command(t, "python3"), "-c", askThree("python"))
 	})
 	t.Run("typescript", func(t *testing.T) {
 		build := typeScript(t)
-		new(wanting).check(t, pace.Command(t, "node"), "--input-type=module", "-e", askThree("typescript"), filepath.Join(build, "sluice.js"))
+		new(wanting).check(t, testenv.Command(t, "node"), "--input-type=module", "-e", askThree("typescript"), filepath.Join(build, "sluice.js"))
 	})
 }
 
 // typeScript compiles the programs in TypeScript, and returns the folder of the results.
 func typeScript(t *testing.T) string {
 	t.Helper()
-	if !pace.Deep() {
+	if !testenv.Deep() {
 		t.Skip("a deep form: npm fetches packages for it")
 	}
-	pace.Command(t, "node")
-	pace.Command(t, "npm")
-	build, err := kit.TypeScript(t.Context(), pace.Scratch(t))
+	testenv.Command(t, "node")
+	testenv.Command(t, "npm")
+	build, err := kit.TypeScript(t.Context(), testenv.TempDir(t))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"github.com/sluicedp/sluice/examples/internal/kit"
-	"github.com/sluicedp/sluice/internal/pace"
+	"github.com/sluicedp/sluice/internal/testenv"
 )
 
 // toured is what the tour prints.
@@ -37,21 +37,21 @@ The ledger verifies: true.
 // document.
 func TestTour_GeneratedClient_PrintsEachStep(t *testing.T) {
 	build := typeScript(t)
-	out, err := kit.Output(t.Context(), pace.Scratch(t), run, pace.Command(t, "node"), filepath.Join(build, "tour.js"))
+	out, err := kit.Output(t.Context(), testenv.TempDir(t), run, testenv.Command(t, "node"), filepath.Join(build, "tour.js"))
 	if err != nil || out != toured {
 		t.Errorf("%v, and it prints\n%s", err, out)
 	}
 }
 
 func TestTour_NoCommand_SaysWhatIsMissing(t *testing.T) {
-	if _, err := kit.Output(t.Context(), pace.Scratch(t), run); err == nil || !strings.Contains(err.Error(), "say which command") {
+	if _, err := kit.Output(t.Context(), testenv.TempDir(t), run); err == nil || !strings.Contains(err.Error(), "say which command") {
 		t.Error(err)
 	}
 }
 
 // The commands are of Go, which each machine with tests has.
 func TestTour_BadCommand_IsAnError(t *testing.T) {
-	if !pace.Deep() {
+	if !testenv.Deep() {
 		t.Skip("a deep form: it links the command")
 	}
 	for _, c := range []struct {
@@ -63,7 +63,7 @@ func TestTour_BadCommand_IsAnError(t *testing.T) {
 		{"it leaves no receipt", []string{"go", "env"}, "receipt.json"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			if out, err := kit.Output(t.Context(), pace.Scratch(t), run, c.host...); err == nil || !strings.Contains(err.Error(), c.found) {
+			if out, err := kit.Output(t.Context(), testenv.TempDir(t), run, c.host...); err == nil || !strings.Contains(err.Error(), c.found) {
 				t.Errorf("%v, and it prints\n%s", err, out)
 			}
 		})
@@ -73,12 +73,12 @@ func TestTour_BadCommand_IsAnError(t *testing.T) {
 // typeScript compiles the programs in TypeScript, and returns the folder of the results.
 func typeScript(t *testing.T) string {
 	t.Helper()
-	if !pace.Deep() {
+	if !testenv.Deep() {
 		t.Skip("a deep form: npm fetches packages for it")
 	}
-	pace.Command(t, "node")
-	pace.Command(t, "npm")
-	build, err := kit.TypeScript(t.Context(), pace.Scratch(t))
+	testenv.Command(t, "node")
+	testenv.Command(t, "npm")
+	build, err := kit.TypeScript(t.Context(), testenv.TempDir(t))
 	if err != nil {
 		t.Fatal(err)
 	}

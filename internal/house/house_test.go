@@ -240,7 +240,7 @@ func TestAWrongImportIsTold(t *testing.T) {
 		{"somewhere/new.go", "privacy", "package somewhere is not in the plan"},
 		{"ledger/new.go", "elsewhere", "package elsewhere is not in the plan"},
 		{"examples/new/main.go", "internal/lp", "examples/new (programs that show how) does not import"},
-		{"rrchain/draw_test.go", "internal/pace", ""},
+		{"rrchain/draw_test.go", "internal/testenv", ""},
 	} {
 		got := fault(plan(), source{goFile{c.path, path.Dir(c.path), strings.HasSuffix(c.path, "_test.go")}, c.imports})
 		if !strings.Contains(got, c.want) || c.want == "" && got != "" || c.want != "" && !strings.HasPrefix(got, c.path) {

@@ -15,9 +15,9 @@ type room struct {
 func plan() []room {
 	return []room{
 		{"privacy", "ε and δ as exact decimals", ""},
-		{"internal/pace", "how much tests try", ""},
+		{"internal/testenv", "how much tests try", ""},
 		{"internal/check", "checks of errors and conditions: nothing but tests import it", "privacy"},
-		{"internal/stattest", "statistics for tests", "internal/pace"},
+		{"internal/stattest", "statistics for tests", "internal/testenv"},
 		{"internal/exact", "exact draws", ""},
 		{"internal/ledgerfile", "files: replaced atomically, locked, told from copies; which belong to a ledger", ""},
 		{"internal/lp", "linear programs with certificates", "privacy"},
@@ -41,7 +41,7 @@ func plan() []room {
 		{"ledger/journal", "what a durable log must promise", "ledger/internal/errs"},
 		{"ledger/journal/journaltest", "what any journal must pass", "ledger/internal/errs ledger/journal"},
 		{"ledger/internal/journalfile", "a journal in a directory", "ledger/internal/errs ledger/internal/wire ledger/journal internal/ledgerfile"},
-		{"internal/pgtest", "PostgreSQL servers, what lies before them, and certificates of hosts: nothing but tests import it", "internal/pace"},
+		{"internal/pgtest", "PostgreSQL servers, what lies before them, and certificates of hosts: nothing but tests import it", "internal/testenv"},
 		{"ledger/journal/keyholder", "keys of journals, on the hosts that may go on with them", "ledger/internal/errs ledger/internal/wire ledger/journal internal/ledgerfile"},
 		{"ledger/journal/pgjournal", "a journal in PostgreSQL", "ledger/internal/errs ledger/internal/lock ledger/internal/wire ledger/journal ledger/journal/keyholder"},
 		{"ledger/internal/kv", "ordered keys in buckets, and a store of them in memory", "ledger/internal/errs"},

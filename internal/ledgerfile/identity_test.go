@@ -6,12 +6,12 @@ import (
 	"testing"
 	"time"
 
-	"github.com/sluicedp/sluice/internal/pace"
+	"github.com/sluicedp/sluice/internal/testenv"
 )
 
 // Writes and renames keep the identity of a file and of a directory. A copy has another identity.
 func TestIdentity_WrittenOrRenamed_StaysTheSame(t *testing.T) {
-	for _, dir := range []string{t.TempDir(), pace.Scratch(t)} {
+	for _, dir := range []string{t.TempDir(), testenv.TempDir(t)} {
 		path := filepath.Join(dir, "ledger.db")
 		must(t, os.WriteFile(path, []byte("one"), 0o600))
 		first := identityOf(t, path)

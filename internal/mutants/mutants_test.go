@@ -14,7 +14,7 @@ import (
 	"testing"
 
 	"github.com/sluicedp/sluice/internal/check"
-	"github.com/sluicedp/sluice/internal/pace"
+	"github.com/sluicedp/sluice/internal/testenv"
 )
 
 // sample, in the environment, asks for so many of the entries: "24:1234" are 24 at most, spread
@@ -30,7 +30,7 @@ const atOnce = 2
 func chosen(entries int) (func(i int) bool, error) {
 	asked := os.Getenv(sample)
 	switch {
-	case pace.Hurried() || asked == "" && !pace.Long():
+	case testenv.Short() || asked == "" && !testenv.Long():
 		return nil, nil
 	case asked == "":
 		return func(int) bool { return true }, nil
@@ -197,7 +197,7 @@ func TestOnlyAFailureOfTheTestCounts(t *testing.T) {
 
 // A sample is spread over the list, and begins where it is told.
 func TestSamplesAreSpread(t *testing.T) {
-	if pace.Hurried() {
+	if testenv.Short() {
 		t.Skip("nothing is tried")
 	}
 	for asked, want := range map[string]string{"7:0": "1111111", "9:5": "1111111", "3:0": "1001001", "3:4": "0100100", "1:13": "0000001", "": "none"} {

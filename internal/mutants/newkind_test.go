@@ -11,7 +11,7 @@ import (
 	"github.com/rogpeppe/go-internal/txtar"
 
 	"github.com/sluicedp/sluice/internal/check"
-	"github.com/sluicedp/sluice/internal/pace"
+	"github.com/sluicedp/sluice/internal/testenv"
 )
 
 // notedTest is the file with the test of the new kind, which is added to this package.
@@ -51,7 +51,7 @@ func TestEveryMutantStillApplies_NewKindOfEvent(t *testing.T) {
 // The kind that these files add works everywhere: in the log, in JSON, in statements, in an audit,
 // and when its object is forgotten.
 func TestNewKindOfEvent_IsComplete(t *testing.T) {
-	if pace.Hurried() {
+	if testenv.Short() {
 		t.Skip("it compiles a program in which the race detector finds nothing")
 	}
 	files := map[string]string{}

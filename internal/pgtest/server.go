@@ -19,7 +19,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"github.com/sluicedp/sluice/internal/pace"
+	"github.com/sluicedp/sluice/internal/testenv"
 )
 
 // patience is how long anything may take that ends.
@@ -108,7 +108,7 @@ func prepare(t testing.TB, settings []string) *Server {
 	s := &Server{settings: settings}
 	var err error
 	if s.bin, err = programs(); err != nil {
-		pace.Impossible(t, err.Error())
+		testenv.Unsupported(t, err.Error())
 	}
 	root := "/dev/shm"
 	if _, err := os.Stat(root); err != nil {
@@ -130,7 +130,7 @@ func prepare(t testing.TB, settings []string) *Server {
 		err = os.Chown(s.Dir, int(s.as.Uid), int(s.as.Gid))
 	}
 	if err != nil {
-		pace.Impossible(t, err.Error())
+		testenv.Unsupported(t, err.Error())
 	}
 	s.Data = filepath.Join(s.Dir, "data")
 	return s

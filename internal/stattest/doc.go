@@ -19,7 +19,7 @@ import (
 	"fmt"
 	"testing"
 
-	"github.com/sluicedp/sluice/internal/pace"
+	"github.com/sluicedp/sluice/internal/testenv"
 )
 
 // Alarm is the probability at most with which a check rejects the right law.
@@ -28,7 +28,7 @@ const Alarm = 1e-9
 // Coarser is how many times larger the faults are that statistical tests look for under the race
 // detector, in 1/Coarser² of the draws. It makes draws about ten times as slow, and in a single
 // goroutine it has nothing to find: what such a test teaches about the law, it teaches without.
-const Coarser = 1 + 3*pace.Race
+const Coarser = 1 + 3*testenv.Race
 
 // Verdict is what a check found.
 type Verdict struct {

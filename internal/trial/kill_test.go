@@ -22,7 +22,7 @@ import (
 	"time"
 
 	"github.com/sluicedp/sluice/internal/check"
-	"github.com/sluicedp/sluice/internal/pace"
+	"github.com/sluicedp/sluice/internal/testenv"
 	"github.com/sluicedp/sluice/ledger/api"
 	says "github.com/sluicedp/sluice/ledger/event"
 )
@@ -199,7 +199,7 @@ func collect(t testing.TB, told map[int]json.RawMessage, line string) (n int, wh
 // [TestNoPowerCutLosesWhatWasTold] for that.)
 func TestNothingToldIsLostByAKill(t *testing.T) {
 	const workers = 4
-	kills, callsOfAFile := tries(12, 300, 10_000), pace.Tries(100, 400, 400)
+	kills, callsOfAFile := tries(12, 300, 10_000), testenv.Tries(100, 400, 400)
 	var path string
 	told, next, files, total := map[int]json.RawMessage{}, 0, 0, 0
 	for life := range kills {
@@ -208,7 +208,7 @@ func TestNothingToldIsLostByAKill(t *testing.T) {
 				wantTold(t, path, told)
 				forget(t, filepath.Dir(path))
 			}
-			path = filepath.Join(pace.Scratch(t), []string{"shop.db", wornName}[files%2])
+			path = filepath.Join(testenv.TempDir(t), []string{"shop.db", wornName}[files%2])
 			if create(t, path); files%2 == 1 {
 				wear(t, path)
 			}
@@ -272,7 +272,7 @@ func liveAndDie(t *testing.T, path string, first, workers int) map[int]json.RawM
 // TestTheShopIsAQuietOne makes all calls in one life: they are of all kinds, and most are carried
 // out.
 func TestTheShopIsAQuietOne(t *testing.T) {
-	path := filepath.Join(pace.Scratch(t), "shop.db")
+	path := filepath.Join(testenv.TempDir(t), "shop.db")
 	create(t, path)
 	told := map[int]json.RawMessage{}
 	cmd := hostCommand(t.Context(), path, life{first: 0, last: 399, workers: 1})
@@ -365,14 +365,14 @@ func beginning(t *testing.T, kind string) (dir string, told map[int]json.RawMess
 		r := recordLives(t, false, episode{calls: 20, memory: scarce}, episode{kill: after(150)})
 		return r.dir, r.all, slices.Max(slices.Collect(maps.Keys(r.all))) + 1
 	case "worn":
-		dir = pace.Scratch(t)
+		dir = testenv.TempDir(t)
 		path := filepath.Join(dir, "shop.db")
 		create(t, path)
 		wear(t, path)
 		check.Must(t, hostCommand(t.Context(), path, life{first: 0, last: -1}).Run())
 		return dir, nil, 0
 	}
-	dir = pace.Scratch(t)
+	dir = testenv.TempDir(t)
 	create(t, filepath.Join(dir, "shop.db"))
 	return dir, nil, 0
 }
@@ -389,7 +389,7 @@ type struckLife struct {
 // live lets a host live that begins with some files, and has told something before.
 func live(t *testing.T, begin string, before map[int]json.RawMessage, l life, hit func(*Call) bool, v Verdict) *struckLife {
 	t.Helper()
-	w := watch(pace.Scratch(t), hit, v)
+	w := watch(testenv.TempDir(t), hit, v)
 	check.Must(t, os.CopyFS(w.dir, os.DirFS(begin)))
 	s := &struckLife{watched: w, path: filepath.Join(w.dir, "shop.db"), told: maps.Clone(before)}
 	cmd := hostCommand(t.Context(), s.path, l)
@@ -438,7 +438,7 @@ func endAtEachCall(t *testing.T, kind string) {
 	spots := slices.Sorted(maps.Keys(quiet.spots))
 	struck, missed := map[string]int{}, 0
 	verdicts := []Verdict{Kill, FailIO, FailFull}
-	if !pace.Deep() { // one of the two ways to fail
+	if !testenv.Deep() { // one of the two ways to fail
 		i := 1 + rand.IntN(2)
 		verdicts = slices.Delete(verdicts, i, i+1)
 	}
@@ -469,7 +469,7 @@ func endAtEachCall(t *testing.T, kind string) {
 	}
 	t.Logf("%d spots; struck: %v, not reached: %d", len(spots), struck, missed)
 	enough := len(struck) >= 3
-	if !pace.Deep() { // the quick form tries few lives, and not every life reaches its spot
+	if !testenv.Deep() { // the quick form tries few lives, and not every life reaches its spot
 		enough = len(struck)+missed >= 2
 	}
 	check.That(t, enough && missed <= 20+len(spots)/2,
@@ -569,7 +569,7 @@ func without(all, these map[int]json.RawMessage) map[int]json.RawMessage {
 // a time. Its log is that of a shop whose host makes the same calls in one life, but for what
 // chance decides.
 func TestAKilledShopEndsAsAQuietOne(t *testing.T) {
-	killed, quiet := filepath.Join(pace.Scratch(t), "shop.db"), filepath.Join(pace.Scratch(t), "shop.db")
+	killed, quiet := filepath.Join(testenv.TempDir(t), "shop.db"), filepath.Join(testenv.TempDir(t), "shop.db")
 	create(t, killed)
 	create(t, quiet)
 	wantTold(t, killed, nil, 0, 1, 2, 3, 4, 5)

@@ -17,7 +17,7 @@ import (
 	"testing"
 
 	"github.com/sluicedp/sluice/internal/check"
-	"github.com/sluicedp/sluice/internal/pace"
+	"github.com/sluicedp/sluice/internal/testenv"
 )
 
 // A disk that loses power keeps what was synced. Of what was written since, it may have any part:
@@ -234,7 +234,7 @@ func (c change) apply(content []byte, from, to int64) []byte {
 	return content
 }
 
-// Files are in memory ([pace.Scratch]). What a process has written survives its end, synced or not;
+// Files are in memory ([testenv.TempDir]). What a process has written survives its end, synced or not;
 // and what a disk keeps when its power is cut is worked out from a record.
 
 // forget removes a directory before its test ends: memory is not as large as a disk.
@@ -358,7 +358,7 @@ func turbulent() []episode {
 // shows in its next life, whether or not it was synced. Its file is a new one, or worn.
 func recordLives(t *testing.T, worn bool, lives ...episode) *recorded {
 	t.Helper()
-	dir, before := pace.Scratch(t), pace.Scratch(t)
+	dir, before := testenv.TempDir(t), testenv.TempDir(t)
 	path, blank := filepath.Join(dir, "shop.db"), filepath.Join(before, "shop.db")
 	if create(t, blank); worn {
 		wear(t, blank)
@@ -651,7 +651,7 @@ func TestNoPowerCutLosesWhatWasTold(t *testing.T) {
 		images, seed := tries(6, 1000, 100_000), rand.Uint64()
 		c := &cutting{random: rand.New(rand.NewPCG(seed, 1)), depth: 2}
 		var wrong fault
-		err := c.cut(t.Context(), r, pace.Scratch(t), c.atRandom(r, images), func(f fault) bool { wrong = f; return false })
+		err := c.cut(t.Context(), r, testenv.TempDir(t), c.atRandom(r, images), func(f fault) bool { wrong = f; return false })
 		check.Need(t, err == nil && wrong.error == nil, "worn: %v, seed %d: %v, %v", worn, seed, wrong, err)
 		t.Logf("%d images of %d events, worn: %v; %v", c.images, len(r.events), worn, r.happened())
 	}
@@ -664,7 +664,7 @@ func TestPowerCutsWithoutSyncingAreNoticed(t *testing.T) {
 	r := recordLives(t, false, episode{memory: scarce})
 	images, losses := tries(25, 50, 50), 0
 	c := &cutting{random: rand.New(rand.NewPCG(1, 1)), lies: func(int) bool { return true }}
-	err := c.cut(t.Context(), r, pace.Scratch(t), c.atRandom(r, images), func(fault) bool { losses++; return true })
+	err := c.cut(t.Context(), r, testenv.TempDir(t), c.atRandom(r, images), func(fault) bool { losses++; return true })
 	check.Must(t, err)
 	check.That(t, losses >= images/2, "%d of %d images without syncing are found to be damaged", losses, images)
 	t.Logf("%d of %d", losses, images)
@@ -741,7 +741,7 @@ func whileForgetting() func(*Call) bool {
 // any file of a journal.
 func TestForgettingIsEndedAnywhere(t *testing.T) {
 	Need(t)
-	begin := pace.Scratch(t)
+	begin := testenv.TempDir(t)
 	create(t, filepath.Join(begin, "shop.db"))
 	for _, memory := range []int64{0, scarce} {
 		l, calls, while := life{0, forgetting, 1, memory}, 0, whileForgetting()
@@ -751,7 +751,7 @@ func TestForgettingIsEndedAnywhere(t *testing.T) {
 			}
 			return false
 		}, Proceed)
-		stride, struck := pace.Stride(16, 16), 0
+		stride, struck := testenv.Stride(16, 16), 0
 		for _, verdict := range []Verdict{Kill, FailIO, FailFull} {
 			for at := 1 + rand.IntN(stride); at <= calls; at += stride {
 				var secrets [][]byte
@@ -785,7 +785,7 @@ func TestAPowerCutWhileForgetting(t *testing.T) {
 	for _, memory := range []int64{0, scarce} {
 		r := recordLives(t, false, episode{calls: forgetting + 1, memory: memory})
 		d := check.Value(r.before())(t)
-		random, scratch, images := rand.New(rand.NewPCG(rand.Uint64(), 1)), pace.Scratch(t), 0
+		random, scratch, images := rand.New(rand.NewPCG(rand.Uint64(), 1)), testenv.TempDir(t), 0
 		var secrets [][]byte
 		while := whileForgetting()
 		for i, e := range r.events {
@@ -951,11 +951,11 @@ func TestEachFlushIsNeeded(t *testing.T) {
 		delete(unseen, withoutLines(place))
 	}
 	check.Need(t, len(all) >= 16 && len(unseen) <= 0, "flushes only at %q; none at %q", all, unseen)
-	seed, step := rand.Uint64(), pace.Stride(8, 8)
+	seed, step := rand.Uint64(), testenv.Stride(8, 8)
 	for i := rand.IntN(step); i < len(all); i += step {
 		place := all[i]
 		t.Run(place, func(t *testing.T) {
-			c, scratch := &cutting{random: rand.New(rand.NewPCG(seed, 1))}, pace.Scratch(t)
+			c, scratch := &cutting{random: rand.New(rand.NewPCG(seed, 1))}, testenv.TempDir(t)
 			for range 20 {
 				for i, r := range records {
 					if left := flushes[i][place]; left == nil {

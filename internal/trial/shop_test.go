@@ -21,7 +21,7 @@ import (
 	"go.etcd.io/bbolt"
 
 	"github.com/sluicedp/sluice/internal/check"
-	"github.com/sluicedp/sluice/internal/pace"
+	"github.com/sluicedp/sluice/internal/testenv"
 	"github.com/sluicedp/sluice/ledger"
 	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/policy"
@@ -30,11 +30,11 @@ import (
 
 // hurry is how many times fewer all forms but the long one try under the race detector. It makes
 // everything some eight times slower, and sees in one host what it would see in a hundred.
-const hurry = 1 + 7*pace.Race
+const hurry = 1 + 7*testenv.Race
 
 // tries is how often something is tried in the quick form, in the deep one and in the long one.
 func tries(quick, deep, long int) int {
-	return pace.Tries(max(1, quick/hurry), max(1, deep/hurry), long)
+	return testenv.Tries(max(1, quick/hurry), max(1, deep/hurry), long)
 }
 
 // A shop is a host whose calls are numbered. What call n asks for depends on n alone, so that
@@ -395,18 +395,18 @@ func wantNoneOrGood(t *testing.T, path string, told bool) (made bool) {
 // of these fail; in its quick form it does one of three to each call, and another one to the next.
 func TestCreatingIsWholeOrNothing(t *testing.T) {
 	Need(t)
-	dir := pace.Scratch(t)
+	dir := testenv.TempDir(t)
 	quiet := watch(dir, nil, Proceed)
 	if status, err := Run(creator(t, filepath.Join(dir, "shop.db")), quiet); err != nil || status.ExitStatus() != 0 || quiet.n < 8 {
 		t.Fatalf("%d calls, %v, %v", quiet.n, status, err)
 	}
-	turn, stride := rand.IntN(3), pace.Tries(3, 1, 1)
+	turn, stride := rand.IntN(3), testenv.Tries(3, 1, 1)
 	for at := 1; at <= quiet.n; at++ {
 		for i, verdict := range []Verdict{Kill, FailIO, FailFull} {
 			if (turn+at+i)%stride != 0 {
 				continue
 			}
-			w := watch(pace.Scratch(t), after(at), verdict)
+			w := watch(testenv.TempDir(t), after(at), verdict)
 			path := filepath.Join(w.dir, "shop.db")
 			status, err := Run(creator(t, path), w)
 			told := w.told.String() == "created\n"
@@ -433,10 +433,10 @@ func TestCreatingIsWholeOrNothing(t *testing.T) {
 // ledger.
 func TestAPowerCutWhileCreatingLeavesNothingOrAll(t *testing.T) {
 	Need(t)
-	r := newRecord(pace.Scratch(t))
+	r := newRecord(testenv.TempDir(t))
 	status, err := Run(creator(t, filepath.Join(r.dir, "shop.db")), r)
 	check.Need(t, err == nil && status.ExitStatus() == 0, "%v %v", status, err)
-	random, images := rand.New(rand.NewPCG(rand.Uint64(), 1)), pace.Scratch(t)
+	random, images := rand.New(rand.NewPCG(rand.Uint64(), 1)), testenv.TempDir(t)
 	each, made, all := tries(5, 20, 2000), 0, 0
 	d := check.Value(newDisk(t.TempDir(), r.dir))(t)
 	told := false
@@ -477,7 +477,7 @@ func manyNames() (names []string) {
 // crowdedShop is a ledger in which many are under the terms of a vote.
 func crowdedShop(t *testing.T) (path string, dearer policy.Policy) {
 	t.Helper()
-	path = filepath.Join(pace.Scratch(t), "ledger.db")
+	path = filepath.Join(testenv.TempDir(t), "ledger.db")
 	check.Must(t, ledger.Create(t.Context(), path, ledger.CreateOptions{}))
 	l := check.Value(ledger.Open(t.Context(), path, ledger.Options{}))(t)
 	check.Must(t, l.DefineQuestion(t.Context(), "define", api.Question{Name: vote, Values: valuesOf(vote)}))
@@ -492,7 +492,7 @@ func crowdedShop(t *testing.T) (path string, dearer policy.Policy) {
 func leftBehind(t *testing.T, path string, n int) string {
 	t.Helper()
 	file := check.Value(os.ReadFile(path))(t)
-	to := filepath.Join(pace.Scratch(t), fmt.Sprint("left ", n))
+	to := filepath.Join(testenv.TempDir(t), fmt.Sprint("left ", n))
 	check.Must(t, os.WriteFile(to, file, 0o600))
 	if _, err := os.Stat(path + ".journal"); err == nil {
 		check.Must(t, os.CopyFS(to+".journal", os.DirFS(path+".journal")))
@@ -542,7 +542,7 @@ func TestTermsThatAKillCutsOff(t *testing.T) {
 			books := booksOf(t, l)
 			check.Must(t, l.Close())
 			check.Need(t, len(left) >= 2, "it is cut off at %d places", len(left))
-			for i := 0; i < len(left); i += pace.Stride(2, 2) {
+			for i := 0; i < len(left); i += testenv.Stride(2, 2) {
 				at := left[i]
 				l := check.Value(ledger.Open(t.Context(), at, ledger.Options{}))(t)
 				got := check.Value(call(t.Context(), l, nil))(t)

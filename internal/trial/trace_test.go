@@ -15,7 +15,7 @@ import (
 	"time"
 
 	"github.com/sluicedp/sluice/internal/check"
-	"github.com/sluicedp/sluice/internal/pace"
+	"github.com/sluicedp/sluice/internal/testenv"
 )
 
 // ErrUnsupported says that processes cannot be traced on this system.
@@ -327,6 +327,6 @@ func TestRunOfWhatIsNoProgram(t *testing.T) {
 func Need(t testing.TB) {
 	t.Helper()
 	if !supported() {
-		pace.Impossible(t, "no tracing of processes, which needs Linux on x86-64 and ptrace")
+		testenv.Unsupported(t, "no tracing of processes, which needs Linux on x86-64 and ptrace")
 	}
 }

@@ -17,7 +17,7 @@ import (
 
 	"go.etcd.io/bbolt"
 
-	"github.com/sluicedp/sluice/internal/pace"
+	"github.com/sluicedp/sluice/internal/testenv"
 	"github.com/sluicedp/sluice/ledger"
 	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/ledger/ledgertest"
@@ -131,7 +131,7 @@ func timed(b *testing.B, do func() error) time.Duration {
 // BenchmarkEstimate compares the estimate of few objects with that of many: its time does not
 // depend on how many there are.
 func BenchmarkEstimate(b *testing.B) {
-	pace.UsualGarbage(b)
+	testenv.DefaultGC(b)
 	few, _ := answered(b, 1_000, 3)
 	many, _ := answered(b, 100_000, 3)
 	const chunk = 100
@@ -156,7 +156,7 @@ func BenchmarkEstimate(b *testing.B) {
 // BenchmarkEstimateFromScratch counts all chains again, as an estimate over chosen objects does.
 // -cpu sets on how many cores they are checked; the bare walk is always on one.
 func BenchmarkEstimateFromScratch(b *testing.B) {
-	pace.UsualGarbage(b)
+	testenv.DefaultGC(b)
 	for _, objects := range []int{100_000, 1_000_000} {
 		b.Run(fmt.Sprint(objects), func(b *testing.B) {
 			l, db := answered(b, objects, 1)
@@ -173,7 +173,7 @@ func BenchmarkEstimateFromScratch(b *testing.B) {
 
 // BenchmarkResponses lists all responses at one ε.
 func BenchmarkResponses(b *testing.B) {
-	pace.UsualGarbage(b)
+	testenv.DefaultGC(b)
 	const objects = 100_000
 	l, db := answered(b, objects, 1)
 	epsilon := epsilonOf(b, 1_000_000_000)
@@ -215,7 +215,7 @@ func bareWalk(db *bbolt.DB, want int) error {
 
 // BenchmarkReleaseObserved compares releases with an observer with the same releases without one.
 func BenchmarkReleaseObserved(b *testing.B) {
-	pace.UsualGarbage(b)
+	testenv.DefaultGC(b)
 	for _, callers := range []int{1, 64} {
 		b.Run(fmt.Sprintf("callers=%d", callers), func(b *testing.B) {
 			objects := callers * 200

@@ -14,7 +14,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/sluicedp/sluice/internal/pace"
+	"github.com/sluicedp/sluice/internal/testenv"
 	"github.com/sluicedp/sluice/ledger"
 	"github.com/sluicedp/sluice/ledger/ledgerhttp"
 )
@@ -112,11 +112,11 @@ func TestMeasure(t *testing.T) {
 		measured(t, o)
 	})
 	t.Run("wrk", func(t *testing.T) {
-		if !pace.Deep() {
+		if !testenv.Deep() {
 			t.Skip("deep: a second for each of its turns")
 		}
 		if _, err := exec.LookPath("wrk"); err != nil {
-			pace.Impossible(t, "wrk is not installed")
+			testenv.Unsupported(t, "wrk is not installed")
 		}
 		o := brief("wrk")
 		o.program, o.turn = program, time.Second // wrk knows no shorter turn
@@ -128,7 +128,7 @@ func TestMeasure(t *testing.T) {
 func measured(t *testing.T, o options) {
 	t.Helper()
 	var progress bytes.Buffer
-	found, err := measure(t.Context(), o, pace.Scratch(t), &progress)
+	found, err := measure(t.Context(), o, testenv.TempDir(t), &progress)
 	must(t, err)
 	for _, what := range []kind{releases, reads} {
 		if len(found.pairs[what]) != 1 {
@@ -152,7 +152,7 @@ func measured(t *testing.T, o options) {
 // A ledger that lacks something, or has something that nobody asked for, is found out.
 func TestSettle(t *testing.T) {
 	o := brief("go")
-	path := filepath.Join(pace.Scratch(t), "ledger.db")
+	path := filepath.Join(testenv.TempDir(t), "ledger.db")
 	must(t, create(t.Context(), path, o.objects))
 	p, err := openProcess(path, o)
 	must(t, err)
@@ -187,7 +187,7 @@ func TestSettle(t *testing.T) {
 // A request that is answered by anything but 200 ends the measurement.
 func TestOnlySuccessCounts(t *testing.T) {
 	o := brief("go")
-	path := filepath.Join(pace.Scratch(t), "ledger.db")
+	path := filepath.Join(testenv.TempDir(t), "ledger.db")
 	must(t, create(t.Context(), path, o.objects))
 	l, err := ledger.Open(t.Context(), path, ledger.Options{})
 	must(t, err)

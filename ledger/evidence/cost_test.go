@@ -16,7 +16,7 @@ import (
 	"golang.org/x/mod/sumdb/tlog"
 
 	"github.com/sluicedp/sluice/internal/check"
-	"github.com/sluicedp/sluice/internal/pace"
+	"github.com/sluicedp/sluice/internal/testenv"
 	"github.com/sluicedp/sluice/ledger/api"
 	said "github.com/sluicedp/sluice/ledger/event"
 	"github.com/sluicedp/sluice/ledger/internal/event"
@@ -480,15 +480,15 @@ func wantLinear(t *testing.T, name string, document func(n int) []byte, verify f
 	var one, four cost
 	for range 5 {
 		one, four = costOf(small, verify), costOf(large, verify)
-		if pace.Race == 0 { // under its detector, collections take most of the time
+		if testenv.Race == 0 { // under its detector, collections take most of the time
 			four.peak = peakOf(large, verify)
 		}
-		if four.allocated > (1+pace.Race)*(1<<20+most*four.bytes) || four.kept > (1+pace.Race)*(1<<20+kept*four.bytes) {
+		if four.allocated > (1+testenv.Race)*(1<<20+most*four.bytes) || four.kept > (1+testenv.Race)*(1<<20+kept*four.bytes) {
 			t.Errorf("%s: %v", name, four)
 			return
 		}
 		perByte := func(c cost) float64 { return float64(c.processor) / float64(c.bytes) }
-		fits := four.peak <= 1<<20+kept*four.bytes && (pace.Race > 0 || four.processor <= time.Millisecond+time.Duration(four.bytes)*time.Microsecond)
+		fits := four.peak <= 1<<20+kept*four.bytes && (testenv.Race > 0 || four.processor <= time.Millisecond+time.Duration(four.bytes)*time.Microsecond)
 		if fits && (four.processor < 20*time.Millisecond || perByte(four) < 2*perByte(one)) {
 			t.Logf("%s: %v", name, four)
 			return

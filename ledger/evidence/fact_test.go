@@ -18,7 +18,7 @@ import (
 
 	"github.com/sluicedp/sluice/internal/check"
 	"github.com/sluicedp/sluice/internal/fixture"
-	"github.com/sluicedp/sluice/internal/pace"
+	"github.com/sluicedp/sluice/internal/testenv"
 	"github.com/sluicedp/sluice/ledger/api"
 	says "github.com/sluicedp/sluice/ledger/event"
 	"github.com/sluicedp/sluice/ledger/internal/errs"
@@ -165,7 +165,7 @@ func textsOf(c Checked, item int) (all []string) {
 
 // oneIn is how many alterations of facts are taken at a time: no multiple of 2, so that the ways to
 // alter a field take turns.
-func oneIn() int { return pace.Tries(7, 1, 1) }
+func oneIn() int { return testenv.Tries(7, 1, 1) }
 
 // eachAlteration calls visit with every fact of the specimens, altered by change (in the quick
 // form, with one alteration in [oneIn]), and what becomes of the statement with it: the error of

@@ -24,8 +24,8 @@ import (
 
 	"github.com/sluicedp/sluice/internal/check"
 	"github.com/sluicedp/sluice/internal/fixture"
-	"github.com/sluicedp/sluice/internal/pace"
 	"github.com/sluicedp/sluice/internal/problem"
+	"github.com/sluicedp/sluice/internal/testenv"
 	"github.com/sluicedp/sluice/ledger"
 	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/ledger/ledgerhttp"
@@ -260,7 +260,7 @@ func nobody(*http.Request) (ledgerhttp.Holder, bool) { return ledgerhttp.Holder{
 // Whoever is refused at once has no client that could be closed: the connection is.
 func TestARefusedClientLeavesNoConnection(t *testing.T) {
 	h := check.Value(ledgerhttp.New(ledgertest.New(t).Ledger, ledgerhttp.Options{Gate: nobody}))(t)
-	path := filepath.Join(pace.Scratch(t), "s")
+	path := filepath.Join(testenv.TempDir(t), "s")
 	socket := check.Value(net.Listen("unix", path))(t)
 	gone := make(chan bool, 1)
 	server := &http.Server{Handler: h, ConnState: func(_ net.Conn, now http.ConnState) {
@@ -394,7 +394,7 @@ func TestAServerThatFallsSilent(t *testing.T) {
 // A ledger is fetched and verified here: a copy that was changed on the way is found, and nothing
 // is left of it.
 func TestWhatIsFetchedIsVerifiedHere(t *testing.T) {
-	dir := pace.Scratch(t)
+	dir := testenv.TempDir(t)
 	path := filepath.Join(dir, "ledger.db")
 	check.Must(t, ledger.Create(t.Context(), path, ledger.CreateOptions{}))
 	l := check.Value(ledger.Open(t.Context(), path, ledger.Options{}))(t)
@@ -432,7 +432,7 @@ func TestWhatIsFetchedIsVerifiedHere(t *testing.T) {
 				at += 1 + strings.Index(string(text[at:]), "bob")
 			}
 			text[at-1] = 'r'
-			changed := filepath.Join(pace.Scratch(t), "changed.db")
+			changed := filepath.Join(testenv.TempDir(t), "changed.db")
 			check.Must(t, os.WriteFile(changed, text, 0o600))
 			if l, err := ledger.Open(t.Context(), changed, ledger.Options{ReadOnly: true}); err == nil {
 				opens.Add(1) // so only verifying it tells
@@ -468,7 +468,7 @@ func TestCopy_LocalFileFails_TheErrorNamesThePath(t *testing.T) {
 	c := around(t, polled(t, ledgertest.New(t).Ledger, "ann"), "/v1/backup", func(h http.Handler, w http.ResponseWriter, r *http.Request) {
 		_, _ = w.Write([]byte("no ledger"))
 	})
-	dir, temp := pace.Scratch(t), pace.Scratch(t)
+	dir, temp := testenv.TempDir(t), testenv.TempDir(t)
 	path := filepath.Join(dir, "copy.db")
 	_, err := c.Backup(t.Context(), path, nil)
 	check.That(t, err != nil && strings.Contains(err.Error(), "open "+path) &&
@@ -492,7 +492,7 @@ func TestFetch_DiskFails_IsNotUnreachable(t *testing.T) {
 	})
 	full, err := os.OpenFile("/dev/full", os.O_WRONLY, 0)
 	if err != nil {
-		pace.Impossible(t, "there is no /dev/full")
+		testenv.Unsupported(t, "there is no /dev/full")
 	}
 	err = c.fetchInto(t.Context(), full, nil)
 	kind, _, _ := problem.Classify(err)

@@ -11,7 +11,7 @@ import (
 	"testing"
 
 	"github.com/sluicedp/sluice/internal/check"
-	"github.com/sluicedp/sluice/internal/pace"
+	"github.com/sluicedp/sluice/internal/testenv"
 	"github.com/sluicedp/sluice/ledger/api"
 )
 
@@ -38,7 +38,7 @@ func asStranger(t *testing.T, do func() error) {
 // path is trusted.
 func TestDial_AnotherUsersServer(t *testing.T) {
 	if os.Geteuid() != 0 {
-		pace.Impossible(t, "only root can listen as another user")
+		testenv.Unsupported(t, "only root can listen as another user")
 	}
 	root, err := os.MkdirTemp("/run", "sluice") // /tmp is writable by all
 	check.Must(t, err)

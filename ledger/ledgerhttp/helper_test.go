@@ -18,8 +18,8 @@ import (
 	"golang.org/x/mod/sumdb/note"
 
 	"github.com/sluicedp/sluice/internal/check"
-	"github.com/sluicedp/sluice/internal/pace"
 	"github.com/sluicedp/sluice/internal/problem"
+	"github.com/sluicedp/sluice/internal/testenv"
 	"github.com/sluicedp/sluice/ledger"
 	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/ledger/journal"
@@ -52,7 +52,7 @@ func marketLedger(t testing.TB, onDisk bool) *ledger.Ledger {
 	signer := signerOf(t)
 	var l *ledger.Ledger
 	if onDisk {
-		path := filepath.Join(pace.Scratch(t), "ledger.db")
+		path := filepath.Join(testenv.TempDir(t), "ledger.db")
 		check.Must(t, ledgertest.NewFile(path, ledgertest.Origin{LogKey: signer.public}))
 		var err error
 		l, err = ledger.Open(t.Context(), path, ledger.Options{Signer: signer, Now: ledgertest.NewClock(ledgertest.Begin()).Now})
@@ -102,7 +102,7 @@ func couple(t testing.TB) (a, b *ledger.Ledger) {
 // coupleBy is couple with another handle of the journal for b.
 func coupleBy(t testing.TB, handle func(journal.Follower) journal.Journal) (a, b *ledger.Ledger) {
 	t.Helper()
-	dir := pace.Scratch(t)
+	dir := testenv.TempDir(t)
 	one, two := filepath.Join(dir, "a.db"), filepath.Join(dir, "b.db")
 	signer := signerOf(t)
 	check.Must(t, ledger.Create(t.Context(), one, ledger.CreateOptions{LogKey: signer.public}))

@@ -24,8 +24,8 @@ import (
 
 	"github.com/sluicedp/sluice/internal/check"
 	"github.com/sluicedp/sluice/internal/httpapi"
-	"github.com/sluicedp/sluice/internal/pace"
 	"github.com/sluicedp/sluice/internal/problem"
+	"github.com/sluicedp/sluice/internal/testenv"
 	"github.com/sluicedp/sluice/ledger"
 	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/ledger/event"
@@ -245,7 +245,7 @@ func TestOnlyAnOperatorIsToldOfFiles(t *testing.T) {
 // A token that is taken away ends its streams, and so does the end of the server; the last message
 // says why.
 func TestStreamsEnd(t *testing.T) {
-	path := filepath.Join(pace.Scratch(t), "tokens.json")
+	path := filepath.Join(testenv.TempDir(t), "tokens.json")
 	write := func(text string) { check.Must(t, os.WriteFile(path, []byte(text), 0o600)) }
 	token := httpapi.NewToken()
 	file := fmt.Sprintf(`{"tokens":[{"name":"a","role":"auditor","sha256":"%s"}]}`, httpapi.HashToken(token))
@@ -305,7 +305,7 @@ func TestSlowReadersAndBrokenPipesAreDropped(t *testing.T) {
 
 // Ten thousand streams in which nothing happens take bounded memory, and end.
 func TestIdleStreamsTakeBoundedMemory(t *testing.T) {
-	n := pace.Tries(500, 10000, 10000)
+	n := testenv.Tries(500, 10000, 10000)
 	f := serving(t, Options{Limits: Limits{Streams: 2 * n, Each: n, Beat: time.Hour, Burst: 2 * n}})
 	p, _ := served(t, f)
 	var before, after runtime.MemStats
@@ -452,7 +452,7 @@ func TestARequestThatTakesTooLongGoesOn(t *testing.T) {
 
 // A copy of the file is not taken for ever, however patiently: its place is one of few.
 func TestACopyIsTakenInTime(t *testing.T) {
-	f := servingOf(t, marketLedger(t, true), Options{Limits: Limits{Write: 20 * time.Millisecond}, Scratch: pace.Scratch(t)})
+	f := servingOf(t, marketLedger(t, true), Options{Limits: Limits{Write: 20 * time.Millisecond}, Scratch: testenv.TempDir(t)})
 	p, _ := served(t, f)
 	within(t, "no copy begins", func() bool { // on a busy machine the limit may end one before
 		c := check.Value(p.dial())(t)
@@ -468,7 +468,7 @@ func TestACopyIsTakenInTime(t *testing.T) {
 }
 
 func TestBackup_ScratchIsGone_TheErrorNamesIt(t *testing.T) {
-	dir := filepath.Join(pace.Scratch(t), "gone")
+	dir := filepath.Join(testenv.TempDir(t), "gone")
 	f := servingOf(t, marketLedger(t, true), Options{Scratch: dir})
 	status, _, body := f.ask(asked{method: http.MethodGet, target: "/v1/backup", role: "operator"})
 	if want := "the copy to send, in " + dir; status != http.StatusInternalServerError || !strings.Contains(body, want) || strings.Contains(body, "sluice-backup") {

@@ -12,7 +12,7 @@ import (
 
 	"github.com/sluicedp/sluice/internal/check"
 	"github.com/sluicedp/sluice/internal/httpapi"
-	"github.com/sluicedp/sluice/internal/pace"
+	"github.com/sluicedp/sluice/internal/testenv"
 )
 
 // tokensAt is a gate whose file has one token, with a clock that the test moves.
@@ -26,7 +26,7 @@ type tokensAt struct {
 func newTokensAt(t testing.TB) *tokensAt {
 	a := &tokensAt{t: t, token: httpapi.NewToken(), clock: time.Now()}
 	a.file = fmt.Sprintf(`{"tokens":[{"name":"a","role":"auditor","sha256":"%s"}]}`, httpapi.HashToken(a.token))
-	path := filepath.Join(pace.Scratch(t), "tokens.json")
+	path := filepath.Join(testenv.TempDir(t), "tokens.json")
 	check.Must(t, os.WriteFile(path, []byte(a.file), 0o600))
 	a.tokens = check.Value(openTokens(path, nil))(t)
 	a.now, a.first = func() time.Time { return a.clock }, a.clock
@@ -124,7 +124,7 @@ func TestTokensOfOneTick(t *testing.T) {
 // A token is one by its file as that is now; what is not in it, or not sent as it must be, is none,
 // and a file that cannot be read lets in nobody.
 func TestTokens(t *testing.T) {
-	path := filepath.Join(pace.Scratch(t), "tokens.json")
+	path := filepath.Join(testenv.TempDir(t), "tokens.json")
 	token, other := httpapi.NewToken(), httpapi.NewToken()
 	check.Need(t, token != other && strings.HasPrefix(token, "sluice_") && len(token) >= 40, "%s, %s", token, other)
 	file := `{"tokens":[{"name":"a","role":"buyer","whom":"acme","sha256":"` + httpapi.HashToken(token) + `"}]}`

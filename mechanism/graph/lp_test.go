@@ -14,7 +14,7 @@ import (
 	"time"
 
 	"github.com/sluicedp/sluice/internal/check"
-	"github.com/sluicedp/sluice/internal/pace"
+	"github.com/sluicedp/sluice/internal/testenv"
 	"github.com/sluicedp/sluice/privacy"
 )
 
@@ -176,7 +176,7 @@ func TestLPAgreesOnHomogeneousBoundaries(t *testing.T) {
 func TestLPWithAnyLaws(t *testing.T) {
 	rng := rand.New(rand.NewPCG(3, 3))
 	counts := map[string]int{}
-	for range pace.Tries(160, 300, 300) {
+	for range testenv.Tries(160, 300, 300) {
 		n, outputs := 3+rng.IntN(5), 3
 		g, p := randomRainbows(t, rng, n, outputs)
 		dp, nano := moderatePrivacy(rng)

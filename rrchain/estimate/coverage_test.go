@@ -6,8 +6,8 @@ import (
 	"testing"
 
 	"github.com/sluicedp/sluice/internal/check"
-	"github.com/sluicedp/sluice/internal/pace"
 	"github.com/sluicedp/sluice/internal/stattest"
+	"github.com/sluicedp/sluice/internal/testenv"
 )
 
 // Coverage is exact here: the law of a count is that of the sum of two binomial numbers, of the
@@ -108,7 +108,7 @@ func someOf(n, most int) (some []int) {
 // that have the value, and in samples of a larger one.
 func TestScoreInterval_ExactCoverage_IsAtLeastNominalLessTwoPercent(t *testing.T) {
 	sizes := []int{1, 2, 5, 12, 30, 100, 1000}
-	if !pace.Deep() {
+	if !testenv.Deep() {
 		sizes = sizes[:len(sizes)-1]
 	}
 	for _, unary := range []bool{false, true} {
@@ -117,7 +117,7 @@ func TestScoreInterval_ExactCoverage_IsAtLeastNominalLessTwoPercent(t *testing.T
 				for _, n := range sizes {
 					g := newGroup(unary, m, epsilon, n, 0)
 					panel, sample := g.intervals(Options{Confidence: 0.95}), g.intervals(Options{Confidence: 0.95, Population: true})
-					for _, g.holders = range someOf(n, pace.Tries(100, 1000, 1000)) {
+					for _, g.holders = range someOf(n, testenv.Tries(100, 1000, 1000)) {
 						name := fmt.Sprintf("unary=%v m=%d ε=%s n=%d, %d have the value", unary, m, epsilon, n, g.holders)
 						share := float64(g.holders) / float64(n)
 						wantCovered(t, name, covered(g.law(), panel, share))
@@ -141,7 +141,7 @@ func wantCovered(t *testing.T, name string, got float64) {
 // the value in any numbers.
 func TestScoreInterval_SeveralLevels_ExactCoverage(t *testing.T) {
 	sizes := [][2]int{{30, 30}, {5, 60}, {60, 5}}
-	if pace.Deep() {
+	if testenv.Deep() {
 		sizes = append(sizes, [2]int{100, 100}, [2]int{300, 30}, [2]int{30, 300})
 	}
 	for _, m := range []int{2, 3, 10, 50} {

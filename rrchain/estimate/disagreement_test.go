@@ -7,8 +7,8 @@ import (
 	"testing"
 
 	"github.com/sluicedp/sluice/internal/check"
-	"github.com/sluicedp/sluice/internal/pace"
 	"github.com/sluicedp/sluice/internal/stattest"
+	"github.com/sluicedp/sluice/internal/testenv"
 	"github.com/sluicedp/sluice/privacy"
 )
 
@@ -44,7 +44,7 @@ func TestDisagreement_SameShares_ExactErrorRate(t *testing.T) {
 // TestDisagreement_SameShares_PIsUniform draws samples of several values at three levels, with a
 // fixed seed.
 func TestDisagreement_SameShares_PIsUniform(t *testing.T) {
-	runs := pace.Tries(3000, 20_000, 20_000) / (stattest.Coarser * stattest.Coarser)
+	runs := testenv.Tries(3000, 20_000, 20_000) / (stattest.Coarser * stattest.Coarser)
 	source := rand.NewPCG(41, 42)
 	levels, sizes := []privacy.Epsilon{eps("0.5"), eps("2"), eps("6")}, []int{900, 600, 500}
 	for _, shares := range [][]float64{

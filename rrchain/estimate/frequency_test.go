@@ -9,8 +9,8 @@ import (
 
 	"github.com/sluicedp/sluice/internal/check"
 	"github.com/sluicedp/sluice/internal/exact"
-	"github.com/sluicedp/sluice/internal/pace"
 	"github.com/sluicedp/sluice/internal/stattest"
+	"github.com/sluicedp/sluice/internal/testenv"
 	"github.com/sluicedp/sluice/privacy"
 )
 
@@ -200,7 +200,7 @@ func TestFrequencies_CountsAndEpsilonAtTheirLimits_AreFinite(t *testing.T) {
 		other := c
 		other.Epsilon = eps("3")
 		for _, levels := range [][]Counts{{c}, {c, c}, {c, other}} {
-			for _, o := range optionsOf(math.Nextafter(1, 0))[:pace.Tries(2, 4, 4)] {
+			for _, o := range optionsOf(math.Nextafter(1, 0))[:testenv.Tries(2, 4, 4)] {
 				for v, f := range estimateBy(o, levels...) {
 					wantFinite(t, f, "ε=%v, %d levels, value %d", c.Epsilon, len(levels), v)
 				}

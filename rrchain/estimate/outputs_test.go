@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/sluicedp/sluice/internal/check"
-	"github.com/sluicedp/sluice/internal/pace"
+	"github.com/sluicedp/sluice/internal/testenv"
 	"github.com/sluicedp/sluice/privacy"
 	"github.com/sluicedp/sluice/rrchain/finite"
 )
@@ -412,7 +412,7 @@ func TestOthers(t *testing.T) {
 // % interval covers in at least 93 % of all cases.
 func TestOutputInterval_ExactCoverage(t *testing.T) {
 	sizes := []int{3, 8}
-	if pace.Deep() {
+	if testenv.Deep() {
 		sizes = append(sizes, 14)
 	}
 	least := 1.0

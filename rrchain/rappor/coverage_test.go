@@ -9,8 +9,8 @@ import (
 	"testing"
 
 	"github.com/sluicedp/sluice/internal/check"
-	"github.com/sluicedp/sluice/internal/pace"
 	"github.com/sluicedp/sluice/internal/stattest"
+	"github.com/sluicedp/sluice/internal/testenv"
 	"github.com/sluicedp/sluice/privacy"
 	"github.com/sluicedp/sluice/rrchain/estimate"
 )
@@ -107,10 +107,10 @@ func holds(f estimate.Frequency, truth, factor float64) bool {
 // A coverage may be 1 % lower for the normal approximation, and 2 % higher since the excess of the
 // residuals never counts as negative.
 func TestDecodingKeepsItsPromises(t *testing.T) {
-	surveys := pace.Tries(80, 200, 200)
+	surveys := testenv.Tries(80, 200, 200)
 	alarms, all := 0, 0
 	for i, x := range trials() {
-		if i%pace.Tries(7, 5, 1) != 0 {
+		if i%testenv.Tries(7, 5, 1) != 0 {
 			continue
 		}
 		random := seeded(uint64(i))

@@ -13,8 +13,8 @@ import (
 	"gonum.org/v1/gonum/mat"
 
 	"github.com/sluicedp/sluice/internal/check"
-	"github.com/sluicedp/sluice/internal/pace"
 	"github.com/sluicedp/sluice/internal/stattest"
+	"github.com/sluicedp/sluice/internal/testenv"
 	"github.com/sluicedp/sluice/privacy"
 	"github.com/sluicedp/sluice/rrchain"
 )
@@ -36,7 +36,7 @@ func TestDecodingIsUnbiased(t *testing.T) {
 		{Params{2, 3, 1}, []string{"Emma", "Noah", "Noah", "Noah"}, []int{3, 1}, "6"},
 		{Params{1, 4, 1}, []string{"Emma", "Noah", "Noah"}, []int{3}, "3"},
 		{Params{2, 4, 1}, []string{"Emma", "Noah", "Noah"}, []int{3, 0}, "5"},
-	}[pace.Tries(1, 0, 0):pace.Tries(3, 6, 6)] {
+	}[testenv.Tries(1, 0, 0):testenv.Tries(3, 6, 6)] {
 		candidates := slices.Compact(slices.Sorted(slices.Values(x.people)))
 		truth := make([]float64, len(candidates))
 		for _, s := range x.people {

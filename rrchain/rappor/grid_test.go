@@ -10,8 +10,8 @@ import (
 	"gonum.org/v1/gonum/stat/distuv"
 
 	"github.com/sluicedp/sluice/internal/check"
-	"github.com/sluicedp/sluice/internal/pace"
 	"github.com/sluicedp/sluice/internal/stattest"
+	"github.com/sluicedp/sluice/internal/testenv"
 )
 
 // setting is a kind of survey of 1,000 clients. Some share of them has strings of the list, each
@@ -100,11 +100,11 @@ func TestFewCohortsKeepThePromises(t *testing.T) {
 		{Params{8, 16, 1}, "8", 12, 0, 1},
 		{Params{8, 64, 1}, "8", 12, 0, 1},
 	} {
-		if i%pace.Tries(2, 1, 1) != 1%pace.Tries(2, 1, 1) { // the quick form has those of which the comment tells
+		if i%testenv.Tries(2, 1, 1) != 1%testenv.Tries(2, 1, 1) { // the quick form has those of which the comment tells
 			continue
 		}
 		var all promises
-		for number := range pace.Tries(80, 200, 2000) / pace.Step(4) {
+		for number := range testenv.Tries(80, 200, 2000) / testenv.Step(4) {
 			all.note(x, number)
 		}
 		all.check(t, fmt.Sprintf("%+v", x))
@@ -136,11 +136,11 @@ func grid() (all []setting) {
 func TestPromisesOnTheGrid(t *testing.T) {
 	groups := map[string]*promises{}
 	for i, x := range grid() {
-		if i%pace.Tries(59, 13*pace.Step(3), 1) != 0 {
+		if i%testenv.Tries(59, 13*testenv.Step(3), 1) != 0 {
 			continue
 		}
 		var here promises
-		for number := range pace.Scale(1, 3) {
+		for number := range testenv.Scale(1, 3) {
 			here.note(x, number*len(grid())+i)
 		}
 		for _, name := range []string{
@@ -173,7 +173,7 @@ func TestManyCohortsFindAsMuch(t *testing.T) {
 	for i, x := range []setting{
 		{Params{16, 32, 1}, "4", 12, 0.9, 10}, {Params{16, 64, 2}, "8", 12, 0.9, 10}, {Params{32, 32, 1}, "2", 12, 0.9, 10},
 	} {
-		if i%pace.Tries(3, 1, 1) != 0 {
+		if i%testenv.Tries(3, 1, 1) != 0 {
 			continue
 		}
 		found, student := 0, 0

@@ -6,18 +6,18 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/sluicedp/sluice/internal/pace"
+	"github.com/sluicedp/sluice/internal/testenv"
 )
 
 // Each death hits a request that is under way: it has no answer, and whether it was carried out
 // depends on when the server died. The stream of events breaks off with it, in the middle of an
 // event. After three more requests the server is there again.
 func TestRequestsUnderWayAreHit(t *testing.T) {
-	if !pace.Deep() {
+	if !testenv.Deep() {
 		t.Skip("deep: it links the command, as examples/served does")
 	}
 	var out strings.Builder
-	s, err := NewServer(t.Context(), pace.Scratch(t), &out, Death{"one", Before}, Death{"two", After}, Death{"three", During})
+	s, err := NewServer(t.Context(), testenv.TempDir(t), &out, Death{"one", Before}, Death{"two", After}, Death{"three", During})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -60,10 +60,10 @@ func TestRequestsUnderWayAreHit(t *testing.T) {
 
 // A death that does not come is an error: nobody shall believe in a host that was never tried.
 func TestDeathsThatDoNotComeAreFaults(t *testing.T) {
-	if !pace.Deep() {
+	if !testenv.Deep() {
 		t.Skip("deep: it links the command, as examples/served does")
 	}
-	s, err := NewServer(t.Context(), pace.Scratch(t), io.Discard, Death{"one", Before})
+	s, err := NewServer(t.Context(), testenv.TempDir(t), io.Discard, Death{"one", Before})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -23,7 +23,7 @@ import (
 	"golang.org/x/mod/sumdb/note"
 
 	"github.com/sluicedp/sluice/internal/check"
-	"github.com/sluicedp/sluice/internal/pace"
+	"github.com/sluicedp/sluice/internal/testenv"
 	"github.com/sluicedp/sluice/ledger"
 	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/policy"
@@ -119,15 +119,15 @@ type tally struct{ refused, reported, same, used, usedDamaged int }
 
 // hurry is how many times fewer files there are under the race detector, which makes everything
 // some eight times slower.
-const hurry = 1 + 9*pace.Race
+const hurry = 1 + 9*testenv.Race
 
 // TestNoDamageIsPassedOver damages a file in all ways, has another process look at each, and has it
 // used.
 func TestNoDamageIsPassedOver(t *testing.T) {
-	files := pace.Tries(max(8, 48/hurry), 240/hurry, 10_000)
+	files := testenv.Tries(max(8, 48/hurry), 240/hurry, 10_000)
 	sound, checkpoint := specimen(t)
 	wantRich(t, sound)
-	path := filepath.Join(pace.Scratch(t), "ledger.db") // opening a file that was changed syncs it
+	path := filepath.Join(testenv.TempDir(t), "ledger.db") // opening a file that was changed syncs it
 	c := startChild(t)
 	defer func() { c.end() }()
 	sound = settled(t, path, sound)
@@ -249,7 +249,7 @@ func signer(t testing.TB) (key note.Signer, verifier string) {
 func market(t testing.TB, objects ...string) (l *ledger.Ledger, path string) {
 	t.Helper()
 	key, verifier := signer(t)
-	path = filepath.Join(pace.Scratch(t), "ledger.db")
+	path = filepath.Join(testenv.TempDir(t), "ledger.db")
 	check.Must(t, ledger.Create(t.Context(), path, ledger.CreateOptions{Currency: "USD", LogKey: verifier}))
 	l = check.Value(ledger.Open(t.Context(), path, ledger.Options{Signer: key, Now: func() time.Time { return start().Add(time.Hour) }, ClockAhead: start().AddDate(1, 0, 0)}))(t)
 	t.Cleanup(func() { _ = l.Close() })

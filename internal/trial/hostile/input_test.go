@@ -20,7 +20,7 @@ import (
 	"golang.org/x/mod/sumdb/note"
 
 	"github.com/sluicedp/sluice/internal/check"
-	"github.com/sluicedp/sluice/internal/pace"
+	"github.com/sluicedp/sluice/internal/testenv"
 	"github.com/sluicedp/sluice/ledger"
 	"github.com/sluicedp/sluice/ledger/api"
 	says "github.com/sluicedp/sluice/ledger/event"
@@ -131,7 +131,7 @@ func fields(ctx context.Context) []field {
 // leaves no trace.
 func TestTextsAreAnyLength(t *testing.T) {
 	l, _ := market(t, "ann")
-	long := zeros(pace.Tries(1<<24, 1<<30, 1<<30))
+	long := zeros(testenv.Tries(1<<24, 1<<30, 1<<30))
 	for _, f := range fields(t.Context()) {
 		for _, text := range []string{long, long[:257], "", "x"} {
 			before := events(t, l)
@@ -168,7 +168,7 @@ func decided(err error) bool {
 func TestTruthsAreAnyLength(t *testing.T) {
 	l, _ := market(t, "ann", "bob")
 	before := events(t, l)
-	many, long := make([]string, 1<<22), zeros(pace.Tries(1<<24, 1<<30, 1<<30))
+	many, long := make([]string, 1<<22), zeros(testenv.Tries(1<<24, 1<<30, 1<<30))
 	for name, values := range map[string][]string{
 		"long": {"yes", long}, "both long": {long, long[:len(long)/2]}, "a byte": {"yes", "y"}, "too many": many, "too few": {"yes"}, "none": {}, "nil": nil,
 	} {
@@ -200,7 +200,7 @@ func TestTruthsAreAnyLength(t *testing.T) {
 }
 
 // raceFactor is how many times more memory a copy may take: the race detector keeps a shadow of it.
-const raceFactor = 1 + 2*pace.Race
+const raceFactor = 1 + 2*testenv.Race
 
 // TestDocumentsAreAnyLength reads what others send, of any length. What is too long is refused at
 // once. The rest is read with memory that its bytes account for.
@@ -221,8 +221,8 @@ func TestDocumentsAreAnyLength(t *testing.T) {
 		}, api.ErrCheckpoint},
 		{"policy", 0, func(text []byte) error { _, err := policy.Parse(text); return err }, privacy.ErrInvalid},
 	} {
-		for _, size := range []int{0, 1, pace.Scale(1<<26, 1<<30), len(huge)} {
-			for _, text := range [][]byte{huge[:size], filled(' ', min(size, pace.Scale(1<<22, 1<<29))), filled('[', min(size, pace.Scale(1<<22, 1<<29)))} {
+		for _, size := range []int{0, 1, testenv.Scale(1<<26, 1<<30), len(huge)} {
+			for _, text := range [][]byte{huge[:size], filled(' ', min(size, testenv.Scale(1<<22, 1<<29))), filled('[', min(size, testenv.Scale(1<<22, 1<<29)))} {
 				var err error
 				used := check.Allocated(func() { err = one.read(text) })
 				check.That(t, errors.Is(err, one.wants) && len(err.Error()) <= 300,
@@ -244,7 +244,7 @@ func filled(with byte, n int) []byte { return bytes.Repeat([]byte{with}, n) }
 
 // TestFilesAreAnyLength opens what is no ledger, up to a gigabyte of it.
 func TestFilesAreAnyLength(t *testing.T) {
-	path := filepath.Join(pace.Scratch(t), "ledger.db")
+	path := filepath.Join(testenv.TempDir(t), "ledger.db")
 	check.Must(t, os.WriteFile(path, nil, 0o600))
 	for _, size := range []int64{0, 1, 4096, 16384, 1 << 20, 1 << 30} {
 		check.Must(t, os.Truncate(path, size)) // a file with a hole, which takes no room
@@ -255,8 +255,8 @@ func TestFilesAreAnyLength(t *testing.T) {
 				"a file of %d bytes: %d are allocated, %v", size, used, err)
 		}
 	}
-	other := filepath.Join(pace.Scratch(t), "other.db")
-	for _, text := range []string{zeros(pace.Tries(1<<24, 1<<30, 1<<30)), zeros(257)} {
+	other := filepath.Join(testenv.TempDir(t), "other.db")
+	for _, text := range []string{zeros(testenv.Tries(1<<24, 1<<30, 1<<30)), zeros(257)} {
 		if err := ledger.Create(t.Context(), other, ledger.CreateOptions{Currency: text}); !errors.Is(err, api.ErrInvalid) || len(err.Error()) > 300 {
 			t.Errorf("a currency of %d bytes: %.300v", len(text), err)
 		}
@@ -418,7 +418,7 @@ func errands(t testing.TB) []errand {
 			return l.Verify(ctx, api.VerifyRequest{})
 		}, false},
 		{"Backup", func(ctx context.Context, l *ledger.Ledger, n int) (any, error) {
-			return l.Backup(ctx, filepath.Join(pace.Scratch(t), key(n)), nil)
+			return l.Backup(ctx, filepath.Join(testenv.TempDir(t), key(n)), nil)
 		}, false},
 		{"Compact", func(ctx context.Context, l *ledger.Ledger, _ int) (any, error) { return none(l.Compact(ctx, nil)) }, false},
 	}
@@ -526,7 +526,7 @@ func TestACrowdsCallerMayGiveUp(t *testing.T) {
 	}
 	// The first moments, before anything is done, and others all the way to the end.
 	const first, rest = 8, 12
-	stride := pace.Tries(3, 1, 1)
+	stride := testenv.Tries(3, 1, 1)
 	inMidst := uint64(0) // events of requests that were given up
 	for i := rand.IntN(stride); i < first+rest; i += stride {
 		l, _ := market(t)
@@ -607,7 +607,7 @@ func crowd(n int) []string {
 func TestVeryManyObjectsInARequest(t *testing.T) {
 	l, _ := market(t, "ann")
 	before := events(t, l)
-	names, yes := crowd(pace.Tries(api.MaxPanel+10_000, 400_000, 10_000_000)), sameTruth("yes")
+	names, yes := crowd(testenv.Tries(api.MaxPanel+10_000, 400_000, 10_000_000)), sameTruth("yes")
 	order := api.Order{Buyer: "acme", Question: "vote", Epsilon: tenths(5), Objects: names}
 	for name, call := range map[string]func() error{
 		"Quote": func() error { _, err := l.Quote(t.Context(), order); return err },
@@ -648,7 +648,7 @@ func TestVeryManyValues(t *testing.T) {
 		err := l.DefineQuestion(t.Context(), "many", api.Question{Name: "many", Values: values, Encoding: encoding})
 		check.That(t, errors.Is(err, api.ErrInvalid) && len(err.Error()) <= 300, "%q: %.300v", encoding, err)
 	}
-	if !pace.Deep() {
+	if !testenv.Deep() {
 		return // to define the largest, and to list it, takes long
 	}
 	check.Must(t, l.DefineQuestion(t.Context(), "most", api.Question{Name: "most", Values: values[:1<<20], Encoding: "direct"}))
@@ -661,7 +661,7 @@ func TestVeryManyValues(t *testing.T) {
 // million, and they are listed in their order.
 func TestVeryManyQuestions(t *testing.T) {
 	l, path := market(t)
-	n := pace.Tries(4000, 10_000, 1_000_000)
+	n := testenv.Tries(4000, 10_000, 1_000_000)
 	began := time.Now()
 	first := check.Allocated(func() { defineMany(t, l, 0, n/2) })
 	second := check.Allocated(func() { defineMany(t, l, n/2, n) })
@@ -713,8 +713,8 @@ func defineMany(t testing.TB, l *ledger.Ledger, from, to int) {
 // TestSomebodyInVeryManyChains lets one person answer very many questions. Whatever is about all of
 // them takes ten times as long for ten times as many, and what is about one of them hardly longer.
 func TestSomebodyInVeryManyChains(t *testing.T) {
-	few := chained(t, pace.Scale(200, 1_000))
-	many := chained(t, pace.Scale(2_000, 10_000))
+	few := chained(t, testenv.Scale(200, 1_000))
+	many := chained(t, testenv.Scale(2_000, 10_000))
 	for name, of := range many {
 		bound := 45 * few[name].bytes // of 10 if all were remembered that was read once, and of 100 for the square
 		if strings.HasPrefix(name, "one: ") {

@@ -22,7 +22,7 @@ import (
 	"time"
 
 	"github.com/sluicedp/sluice/internal/check"
-	"github.com/sluicedp/sluice/internal/pace"
+	"github.com/sluicedp/sluice/internal/testenv"
 	"github.com/sluicedp/sluice/ledger"
 	"github.com/sluicedp/sluice/ledger/api"
 )
@@ -178,7 +178,7 @@ func TestAFullDisk(t *testing.T) {
 	turn := rand.IntN(2)
 	for i, wall := range walls() {
 		for k, memory := range []int{0, 64 << 10} {
-			if !pace.Deep() && (i+k)%2 != turn { // each wall with one of them
+			if !testenv.Deep() && (i+k)%2 != turn { // each wall with one of them
 				continue
 			}
 			t.Run(fmt.Sprintf("%s, memory %d", wall, memory), func(t *testing.T) { fillBehind(t, wall, memory) })
@@ -202,7 +202,7 @@ func fillBehind(t *testing.T, wall string, memory int) {
 	cmd.Stderr = &faults
 	out, err := cmd.Output()
 	if wall == "disk" && (len(out) == 0 && err != nil && !errors.As(err, new(*exec.ExitError)) || strings.Contains(faults.String(), "no wall: operation not permitted")) {
-		pace.Impossible(t, fmt.Sprintf("no namespace of users, and so no disk of our own: %v, %s", err, faults.String()))
+		testenv.Unsupported(t, fmt.Sprintf("no namespace of users, and so no disk of our own: %v, %s", err, faults.String()))
 	}
 	check.Need(t, err == nil, "%v: %s\n%s", err, faults.String(), out)
 	wantRegained(t, path, string(out))

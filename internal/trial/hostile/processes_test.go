@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"github.com/sluicedp/sluice/internal/check"
-	"github.com/sluicedp/sluice/internal/pace"
+	"github.com/sluicedp/sluice/internal/testenv"
 	"github.com/sluicedp/sluice/ledger"
 	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/privacy"
@@ -313,13 +313,13 @@ func errOf(_ *ledger.Ledger, err error) error { return err }
 func needClaims(t *testing.T) {
 	t.Helper()
 	if runtime.GOOS != "linux" {
-		pace.Impossible(t, "no abstract sockets, which tell of copies, on "+runtime.GOOS)
+		testenv.Unsupported(t, "no abstract sockets, which tell of copies, on "+runtime.GOOS)
 	}
 }
 
 func needSandbox(t *testing.T) {
 	t.Helper()
 	if !sandboxed {
-		pace.Impossible(t, "no filters of system calls on "+runtime.GOOS+" and "+runtime.GOARCH)
+		testenv.Unsupported(t, "no filters of system calls on "+runtime.GOOS+" and "+runtime.GOARCH)
 	}
 }

@@ -20,7 +20,7 @@ import (
 	"golang.org/x/mod/sumdb/note"
 
 	"github.com/sluicedp/sluice/internal/check"
-	"github.com/sluicedp/sluice/internal/pace"
+	"github.com/sluicedp/sluice/internal/testenv"
 	"github.com/sluicedp/sluice/ledger"
 	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/ledger/evidence"
@@ -204,7 +204,7 @@ func planTrial(t testing.TB, seed uint64, calls int, mix []weight) (x *trial, pa
 	secret, public, err := note.GenerateKey(rand.Reader, "histories.example")
 	check.Must(t, err)
 	signer := check.Value(note.NewSigner(secret))(t)
-	path = filepath.Join(pace.Scratch(t), "ledger.db")
+	path = filepath.Join(testenv.TempDir(t), "ledger.db")
 	check.Must(t, ledger.Create(t.Context(), path, ledger.CreateOptions{LogKey: public}))
 	x = &trial{seed: seed, calls: calls, mix: mix}
 	x.clock = newClock(&x.ticks)

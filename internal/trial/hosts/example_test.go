@@ -14,8 +14,8 @@ import (
 	"time"
 
 	"github.com/sluicedp/sluice/internal/check"
-	"github.com/sluicedp/sluice/internal/pace"
 	"github.com/sluicedp/sluice/internal/pgtest"
+	"github.com/sluicedp/sluice/internal/testenv"
 	"github.com/sluicedp/sluice/ledger"
 	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/ledger/journal/keyholder"
@@ -73,7 +73,7 @@ func TestTheExampleOfTheDocumentation(t *testing.T) {
 	s := pgtest.Start(t)
 	s.Standby(t, "one")
 	s.Waits(t, "one")
-	dir := pace.Scratch(t)
+	dir := testenv.TempDir(t)
 	newFile(t, filepath.Join(dir, "panel.db"))
 	authority := pgtest.NewAuthority(t)
 	authority.Files(dir, "a")

@@ -12,8 +12,8 @@ import (
 	"time"
 
 	"github.com/sluicedp/sluice/internal/check"
-	"github.com/sluicedp/sluice/internal/pace"
 	"github.com/sluicedp/sluice/internal/pgtest"
+	"github.com/sluicedp/sluice/internal/testenv"
 )
 
 // place is a network of its own.
@@ -30,13 +30,13 @@ func (p place) command(args ...string) []string {
 func places(t *testing.T) (a, b place) {
 	t.Helper()
 	if _, err := exec.LookPath("ip"); err != nil {
-		pace.Impossible(t, "there is no ip (Debian: apt-get install iproute2)")
+		testenv.Unsupported(t, "there is no ip (Debian: apt-get install iproute2)")
 	}
 	a = place{fmt.Sprint("sluice-", os.Getpid(), "-a"), "10.231.0.1"}
 	b = place{fmt.Sprint("sluice-", os.Getpid(), "-b"), "10.231.0.2"}
 	for _, p := range []place{a, b} {
 		if out, err := exec.CommandContext(t.Context(), "ip", "netns", "add", p.name).CombinedOutput(); err != nil {
-			pace.Impossible(t, fmt.Sprintf("no networks of one's own: %v: %s", err, out))
+			testenv.Unsupported(t, fmt.Sprintf("no networks of one's own: %v: %s", err, out))
 		}
 		t.Cleanup(func() { run(t, "ip", "netns", "del", p.name) })
 	}
@@ -78,7 +78,7 @@ func relay(t *testing.T, in place, from, to string, trip time.Duration) {
 func TestHostsFarFromEachOther(t *testing.T) {
 	t.Parallel() // it waits, mostly
 	for _, trip := range []time.Duration{1 * time.Millisecond, 10 * time.Millisecond, 100 * time.Millisecond} {
-		if trip != 10*time.Millisecond && !pace.Deep() {
+		if trip != 10*time.Millisecond && !testenv.Deep() {
 			continue
 		}
 		t.Run(trip.String(), func(t *testing.T) { farApart(t, trip) })
@@ -93,7 +93,7 @@ func farApart(t *testing.T, trip time.Duration) {
 	relay(t, there, "127.0.0.1:7444", here.ip+":7443", trip)
 	relay(t, there, "127.0.0.1:7445", here.ip+":7446", trip)
 	relay(t, here, "127.0.0.1:7444", there.ip+":7443", trip)
-	authority, dir := pgtest.NewAuthority(t), pace.Scratch(t)
+	authority, dir := pgtest.NewAuthority(t), testenv.TempDir(t)
 	setting := func(name, listen, database string, peers map[string]string) setting {
 		x := setting{
 			Dir: filepath.Join(dir, name), Name: name, Database: database + " user=postgres dbname=journals sslmode=disable", Listen: listen,

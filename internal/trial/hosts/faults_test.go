@@ -14,7 +14,7 @@ import (
 	"time"
 
 	"github.com/sluicedp/sluice/internal/check"
-	"github.com/sluicedp/sluice/internal/pace"
+	"github.com/sluicedp/sluice/internal/testenv"
 	"github.com/sluicedp/sluice/ledger"
 	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/privacy"
@@ -316,7 +316,7 @@ func TestAReadOfWhatIsNotCommittedIsCaught(t *testing.T) {
 // Many clients do everything there is to do, at the same time; and there is an order in which one
 // would have been told the same.
 func TestHistoriesAreLinearizable(t *testing.T) {
-	seeds, length := pace.Tries(6, 24, 200), pace.Scale(2000, 20_000)
+	seeds, length := testenv.Tries(6, 24, 200), testenv.Scale(2000, 20_000)
 	first, calls, met := 0, 0, map[string]int{}
 	if text := os.Getenv("SLUICE_SEED"); text != "" {
 		var err error

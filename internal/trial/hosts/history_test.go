@@ -17,7 +17,7 @@ import (
 	"github.com/anishathalye/porcupine"
 
 	"github.com/sluicedp/sluice/internal/check"
-	"github.com/sluicedp/sluice/internal/pace"
+	"github.com/sluicedp/sluice/internal/testenv"
 	"github.com/sluicedp/sluice/ledger/api"
 )
 
@@ -155,7 +155,7 @@ func TestAWrongHistoryIsCutShort(t *testing.T) {
 
 // patience is how long the order of the calls about one object is looked for. It takes
 // milliseconds, but for many that wait at a time for a takeover.
-func patience() time.Duration { return time.Duration(pace.Scale(1, 10)) * time.Minute }
+func patience() time.Duration { return time.Duration(testenv.Scale(1, 10)) * time.Minute }
 
 // check looks for everything that is wrong with a history.
 func (x *trial) check(ctx context.Context) error {

@@ -29,8 +29,8 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/sluicedp/sluice/internal/check"
-	"github.com/sluicedp/sluice/internal/pace"
 	"github.com/sluicedp/sluice/internal/pgtest"
+	"github.com/sluicedp/sluice/internal/testenv"
 	"github.com/sluicedp/sluice/ledger"
 	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/ledger/journal"
@@ -476,7 +476,7 @@ func enrollAll(t testing.TB, l *ledger.Ledger, names []string) {
 // directoryOfKeys is an empty directory of keys.
 func directoryOfKeys(t testing.TB) keyholder.Holder {
 	t.Helper()
-	d := check.Value(keyholder.OpenDirectory(filepath.Join(pace.Scratch(t), "keys")))(t)
+	d := check.Value(keyholder.OpenDirectory(filepath.Join(testenv.TempDir(t), "keys")))(t)
 	t.Cleanup(func() { check.Must(t, d.Close()) })
 	return d
 }
@@ -504,7 +504,7 @@ func newHostPair(t *testing.T, s *pgtest.Server, database string) *hostPair {
 func newHosts(t *testing.T, database string, names ...string) *hostPair {
 	t.Helper()
 	authority := pgtest.NewAuthority(t)
-	dir := pace.Scratch(t)
+	dir := testenv.TempDir(t)
 	at := map[string]string{}
 	for _, name := range names {
 		at[name] = free(t)
@@ -551,7 +551,7 @@ func (p *hostPair) follow(t testing.TB) {
 func TestLeader_KilledOfThree_ComesBackAsStandby(t *testing.T) {
 	s := pgtest.Start(t)
 	s.Database(t, "journals")
-	for range pace.Tries(1, 3, 30) {
+	for range testenv.Tries(1, 3, 30) {
 		p := newHosts(t, s.Address("journals"), "a", "b", "c")
 		follows(t, p.b, p.a)
 		follows(t, p.c, p.a)
@@ -618,7 +618,7 @@ func TestHost_ConnectionsBreakAtCommits_LedgerGoesOn(t *testing.T) {
 	p := newHosts(t, proxy.Address("journals"), "a", "b")
 	p.follow(t)
 	var all toldByKey
-	for n := range pace.Tries(6, 20, 200) {
+	for n := range testenv.Tries(6, 20, 200) {
 		var left atomic.Int32
 		left.Store(int32(1 + n%5))
 		broke := make(chan struct{})
@@ -653,7 +653,7 @@ func TestHost_ConnectionsBreakAtCommits_LedgerGoesOn(t *testing.T) {
 func TestAHostIsStoppedTakenOverFromAndWoken(t *testing.T) {
 	s := pgtest.Start(t)
 	s.Database(t, "journals")
-	for range pace.Tries(1, 4, 30) {
+	for range testenv.Tries(1, 4, 30) {
 		p := newHostPair(t, s, "journals")
 		p.follow(t)
 		var all toldByKey
@@ -691,7 +691,7 @@ func TestTakeoversUnderLoad(t *testing.T) {
 	p.follow(t)
 	var all toldByKey
 	var took []time.Duration
-	for n := range pace.Tries(3, 20, 100) {
+	for n := range testenv.Tries(3, 20, 100) {
 		end := all.load(p.a, n*5*hostPeople)
 		time.Sleep(time.Duration(100+rand.IntN(100)) * time.Millisecond)
 		began := time.Now()
@@ -721,7 +721,7 @@ func TestTheDiskOfAHostIsDestroyed(t *testing.T) {
 	t.Parallel() // it waits, mostly
 	s := pgtest.Start(t)
 	s.Database(t, "journals")
-	for range pace.Tries(3, 12, 200) {
+	for range testenv.Tries(3, 12, 200) {
 		p := newHostPair(t, s, "journals")
 		p.follow(t)
 		var all toldByKey
@@ -835,7 +835,7 @@ func TestForgetWaitsForAnotherBase(t *testing.T) {
 func TestAFileThatIsAheadOfItsDatabase(t *testing.T) {
 	s := pgtest.Start(t)
 	s.Database(t, "journals")
-	path := filepath.Join(pace.Scratch(t), "panel.db")
+	path := filepath.Join(testenv.TempDir(t), "panel.db")
 	newFile(t, path)
 	o := pgjournal.Options{
 		Database: s.Address("journals"), Host: "a", Keys: directoryOfKeys(t), Others: []keyholder.Holder{directoryOfKeys(t)},
@@ -900,7 +900,7 @@ func TestTakeOver_LeaderOfThreeHangs_TakesTwoSecondsAtMost(t *testing.T) {
 	s := pgtest.Start(t)
 	s.Database(t, "journals")
 	var took []time.Duration
-	for n := range pace.Tries(2, 5, 30) {
+	for n := range testenv.Tries(2, 5, 30) {
 		p := newHosts(t, s.Address("journals"), "a", "b", "c")
 		follows(t, p.b, p.a)
 		follows(t, p.c, p.a)
@@ -1117,8 +1117,8 @@ func (p *pair) ask(ctx context.Context, call func(server) error) error {
 func TestHistoriesAreLinearizableAcrossTwoHosts(t *testing.T) {
 	s := pgtest.Start(t)
 	s.Database(t, "journals")
-	length := pace.Tries(1000, 2000, 20_000)
-	for seed := range pace.Tries(1, 3, 50) {
+	length := testenv.Tries(1000, 2000, 20_000)
+	for seed := range testenv.Tries(1, 3, 50) {
 		p := newPair(t, s, uint64(seed+1), length, everything(), nil) // with a checkpoint behind every commit, and then the others
 		p.run(t.Context(), 200)
 		err := p.check(t.Context())

@@ -19,7 +19,7 @@ import (
 	"time"
 
 	"github.com/sluicedp/sluice/internal/check"
-	"github.com/sluicedp/sluice/internal/pace"
+	"github.com/sluicedp/sluice/internal/testenv"
 	"github.com/sluicedp/sluice/ledger"
 	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/policy"
@@ -910,7 +910,7 @@ func run(t *testing.T, every int) (*market, *books) {
 
 // One month, with every tenth person, is enough for all checks. The long form takes everybody.
 func TestMonth(t *testing.T) {
-	m, b := run(t, pace.Scale(10, 1))
+	m, b := run(t, testenv.Scale(10, 1))
 	for name, test := range map[string]func(*testing.T, *market, *books){
 		"budgets": testBudgets, "release by time": testReleases, "terms": testTerms, "withdrawal": testWithdrawal, "pool": testPool,
 		"false books": testFalseBooks,

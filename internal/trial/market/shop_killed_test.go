@@ -19,7 +19,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/sluicedp/sluice/internal/check"
-	"github.com/sluicedp/sluice/internal/pace"
+	"github.com/sluicedp/sluice/internal/testenv"
 	"github.com/sluicedp/sluice/ledger"
 	"github.com/sluicedp/sluice/ledger/api"
 	says "github.com/sluicedp/sluice/ledger/event"
@@ -37,7 +37,7 @@ type world struct {
 }
 
 func newWorld(t testing.TB) *world {
-	return &world{TB: t, dir: pace.Scratch(t), sockets: pace.Scratch(t), buyers: buyers{answers: map[uuid.UUID]orderAnswer{}}}
+	return &world{TB: t, dir: testenv.TempDir(t), sockets: testenv.TempDir(t), buyers: buyers{answers: map[uuid.UUID]orderAnswer{}}}
 }
 
 // live runs the host once, to be killed at a boundary ("": not at all), with some orders.
@@ -174,7 +174,7 @@ func TestOneOrderKilledAtEachOfItsSteps(t *testing.T) {
 		t.Run(fmt.Sprint(i), func(t *testing.T) {
 			w := newWorld(t)
 			w.orders = w.order()[i : i+1]
-			stride := pace.Tries(2, 1, 1)
+			stride := testenv.Tries(2, 1, 1)
 			turn := rand.IntN(stride)
 			for _, step := range way {
 				for _, boundary := range []string{"before " + step, "after " + step} {
@@ -193,7 +193,7 @@ func TestOneOrderKilledAtEachOfItsSteps(t *testing.T) {
 // must hold does not.
 func TestKilledAtRandom(t *testing.T) {
 	t.Parallel()
-	kills := pace.Tries(12, 24, 24)
+	kills := testenv.Tries(12, 24, 24)
 	w := newWorld(t)
 	seed := rand.Uint64()
 	random := rand.New(rand.NewPCG(seed, 0))
@@ -221,7 +221,7 @@ type staged struct {
 
 func stage(t *testing.T) *staged {
 	t.Parallel()
-	return &staged{t, pace.Scratch(t), time.Now()}
+	return &staged{t, testenv.TempDir(t), time.Now()}
 }
 
 // live opens the host, lets it do something until it dies at a boundary (if ever), and closes it.

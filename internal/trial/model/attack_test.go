@@ -14,8 +14,8 @@ import (
 	"testing"
 
 	"github.com/sluicedp/sluice/internal/check"
-	"github.com/sluicedp/sluice/internal/pace"
 	"github.com/sluicedp/sluice/internal/stattest"
+	"github.com/sluicedp/sluice/internal/testenv"
 	"github.com/sluicedp/sluice/privacy"
 	"github.com/sluicedp/sluice/rrchain"
 )
@@ -634,7 +634,7 @@ func TestPlantedFaultsAreNoticed(t *testing.T) {
 // TestAStallWithoutFaultIsInnocent has as many objects as any fault needs.
 func TestAStallWithoutFaultIsInnocent(t *testing.T) {
 	tr := newTrial(t, oddOrders, 2)
-	for range pace.Tries(2, 5, 100) {
+	for range testenv.Tries(2, 5, 100) {
 		lots := truths(20_000, 2)
 		tr.run(newStall(t, faultless, lots), lots)
 	}
@@ -678,7 +678,7 @@ func (s *skew) crash(o order, _ moment) []string { return s.fill(o) }
 // one in each run.
 func TestAKernelThatIsOffIsNoticed(t *testing.T) {
 	const off = 1.03
-	step := pace.Tries(3, 1, 1)
+	step := testenv.Tries(3, 1, 1)
 	turn := rand.IntN(step)
 	k := check.Value(rrchain.NewKernel(2, Eps(t, "0.1"), Eps(t, "0.2")))(t)
 	raise := attack{{order{"1", "zeta", "0.1"}, never}, {order{"2", "acme", "0.2"}, never}}
@@ -721,7 +721,7 @@ func TestAKernelThatIsOffIsNoticed(t *testing.T) {
 		})
 	}
 	t.Run("none", func(t *testing.T) {
-		tr, lots := newTrial(t, raise, 2), truths(pace.Tries(100_000, 500_000, 5_000_000), 2)
+		tr, lots := newTrial(t, raise, 2), truths(testenv.Tries(100_000, 500_000, 5_000_000), 2)
 		tr.run(&skew{truths: lots, tells: kernel(k.PAA, k.PBA)}, lots)
 		tr.wantInnocent()
 	})

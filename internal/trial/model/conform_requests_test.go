@@ -15,8 +15,8 @@ import (
 
 	"github.com/sluicedp/sluice/internal/check"
 	"github.com/sluicedp/sluice/internal/exact"
-	"github.com/sluicedp/sluice/internal/pace"
 	"github.com/sluicedp/sluice/internal/stattest"
+	"github.com/sluicedp/sluice/internal/testenv"
 	"github.com/sluicedp/sluice/ledger"
 	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/ledger/ledgertest"
@@ -676,7 +676,7 @@ func answersLaw(position int, e [3]float64) map[string]float64 {
 // the other.
 func TestRaisedAnswersFollowTheirLaw(t *testing.T) {
 	const values = 90
-	panels := pace.Tries(2, 12/pace.Step(6), 12)
+	panels := testenv.Tries(2, 12/testenv.Step(6), 12)
 	q := api.Question{Name: "vote", Encoding: "direct"}
 	for i := range values {
 		q.Values = append(q.Values, fmt.Sprint("v", i))
@@ -766,7 +766,7 @@ func chainLaw(t *testing.T, q api.Question, truth int, levels [3]string) map[str
 // The responses of many objects under one key follow the law of a chain, in whatever order they are
 // given.
 func TestKeyedResponsesFollowTheLawOfAChain(t *testing.T) {
-	names, q, levels := Crowd(pace.Tries(2_000, 20_000/pace.Step(20), 20_000)), Vote(), [3]string{"0.5", "1.25", "2"}
+	names, q, levels := Crowd(testenv.Tries(2_000, 20_000/testenv.Step(20), 20_000)), Vote(), [3]string{"0.5", "1.25", "2"}
 	for truth, order := range [][]int{{0, 1, 2}, {2, 0, 1}, {1, 2, 0}} {
 		l := Open(t, ledger.Options{NoiseKey: NoiseKeys(fmt.Sprint("law ", truth))})
 		Define(t, l, q)
@@ -787,7 +787,7 @@ func TestKeyedResponsesFollowTheLawOfAChain(t *testing.T) {
 // So do those in unary encoding: at each level the bit of the truth is set with probability 1/2,
 // and every other with 1/(1+e^ε), independently.
 func TestKeyedUnaryResponsesFollowTheirLaw(t *testing.T) {
-	names := Crowd(pace.Tries(2_000, 20_000/pace.Step(20), 20_000))
+	names := Crowd(testenv.Tries(2_000, 20_000/testenv.Step(20), 20_000))
 	q := api.Question{Name: "vote", Values: []string{"a", "b", "c"}, Encoding: "unary"}
 	l := Open(t, ledger.Options{NoiseKey: NoiseKeys("law")})
 	Define(t, l, q)

@@ -21,7 +21,7 @@ import (
 
 	"github.com/sluicedp/sluice/internal/check"
 	"github.com/sluicedp/sluice/internal/exact"
-	"github.com/sluicedp/sluice/internal/pace"
+	"github.com/sluicedp/sluice/internal/testenv"
 	"github.com/sluicedp/sluice/ledger/api"
 	says "github.com/sluicedp/sluice/ledger/event"
 	"github.com/sluicedp/sluice/ledger/evidence"
@@ -66,7 +66,7 @@ func fromEnvironment(name string, otherwise int) int {
 }
 
 func TestTheLedgerGoesAsOnPaper(t *testing.T) {
-	seeds, first := fromEnvironment(modelSeeds, pace.Tries(quickGames, 4_000/pace.Step(20), 4_000)), fromEnvironment(modelFirst, 0)
+	seeds, first := fromEnvironment(modelSeeds, testenv.Tries(quickGames, 4_000/testenv.Step(20), 4_000)), fromEnvironment(modelFirst, 0)
 	const tables = 4
 	for n := range tables {
 		t.Run(fmt.Sprint("table ", n+1), func(t *testing.T) {

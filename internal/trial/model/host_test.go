@@ -13,7 +13,7 @@ import (
 	"golang.org/x/mod/sumdb/note"
 
 	"github.com/sluicedp/sluice/internal/check"
-	"github.com/sluicedp/sluice/internal/pace"
+	"github.com/sluicedp/sluice/internal/testenv"
 	"github.com/sluicedp/sluice/ledger"
 	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/ledger/evidence"
@@ -252,7 +252,7 @@ func (s fileShelf) next(g *game) fileShelf {
 func newShelf(g *game, onDisk bool, public string) shelf {
 	origin := ledgertest.Origin{Currency: "EUR", LogKey: public}
 	if onDisk {
-		path := filepath.Join(pace.Scratch(g), "ledger.db")
+		path := filepath.Join(testenv.TempDir(g), "ledger.db")
 		check.Must(g, ledgertest.NewFile(path, origin))
 		return fileShelf(path)
 	}

@@ -25,7 +25,7 @@ import (
 	"golang.org/x/mod/sumdb/note"
 
 	"github.com/sluicedp/sluice/internal/check"
-	"github.com/sluicedp/sluice/internal/pace"
+	"github.com/sluicedp/sluice/internal/testenv"
 	"github.com/sluicedp/sluice/ledger"
 	"github.com/sluicedp/sluice/ledger/api"
 	says "github.com/sluicedp/sluice/ledger/event"
@@ -51,7 +51,7 @@ type T struct {
 type anyLedger struct{}
 type openLedger struct{}
 
-func TestAnyLedger(t *testing.T)  { eachMethod(t, anyLedger{}, pace.Deep() && !pace.Hurried()) }
+func TestAnyLedger(t *testing.T)  { eachMethod(t, anyLedger{}, testenv.Deep() && !testenv.Short()) }
 func TestOpenLedger(t *testing.T) { eachMethod(t, openLedger{}, false) }
 
 // eachMethod runs each method of a value as a subtest.
@@ -99,7 +99,7 @@ func NewHouse(t testing.TB) *House {
 	t.Helper()
 	origin := ledgertest.Origin{Currency: "EUR"}
 	if both, ok := t.(*T); ok && both.file {
-		path := filepath.Join(pace.Scratch(t), "ledger.db")
+		path := filepath.Join(testenv.TempDir(t), "ledger.db")
 		check.Must(t, ledgertest.NewFile(path, origin))
 		return &House{path: path, built: time.Now()}
 	}

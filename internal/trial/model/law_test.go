@@ -14,8 +14,8 @@ import (
 
 	"github.com/sluicedp/sluice/internal/check"
 	"github.com/sluicedp/sluice/internal/exact"
-	"github.com/sluicedp/sluice/internal/pace"
 	"github.com/sluicedp/sluice/internal/stattest"
+	"github.com/sluicedp/sluice/internal/testenv"
 	"github.com/sluicedp/sluice/ledger"
 	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/ledger/ledgertest"
@@ -352,14 +352,14 @@ func TestTheJointLawOfBitsOnDisk(t *testing.T) {
 // Raised, degraded, inserted and raised again, in several orders.
 func TestTheJointLawOfBitsInAnyOrder(t *testing.T) {
 	orders := [][]string{{"0.5", "1.5", "1"}, {"2", "1", "0.5"}, {"1", "0.5", "2"}}
-	for i := someOf(orders); i < len(orders); i += pace.Stride(len(orders), len(orders)) {
+	for i := someOf(orders); i < len(orders); i += testenv.Stride(len(orders), len(orders)) {
 		enumerateUnary(t, 2, false, fewer(1, orders[i]...)...).wantLaw()
 	}
 }
 
 func TestTheJointLawOfThreeBits(t *testing.T) {
 	orders := [][]string{{"2", "0.5"}, {"0.5", "2"}}
-	for i := someOf(orders); i < len(orders); i += pace.Stride(len(orders), len(orders)) {
+	for i := someOf(orders); i < len(orders); i += testenv.Stride(len(orders), len(orders)) {
 		enumerateUnary(t, 3, false, fewer(1, orders[i]...)...).wantLaw()
 	}
 }
@@ -529,7 +529,7 @@ func newPlace(t testing.TB, onFile bool) levelPlace {
 	t.Helper()
 	origin := ledgertest.Origin{Currency: "EUR"}
 	if onFile {
-		path := filepath.Join(pace.Scratch(t), "ledger.db")
+		path := filepath.Join(testenv.TempDir(t), "ledger.db")
 		check.Must(t, ledgertest.NewFile(path, origin))
 		return file(path)
 	}
@@ -881,7 +881,7 @@ func (tr *tree) wantLaw() {
 
 // fewer leaves out the last levels but in the deep form.
 func fewer(out int, levels ...string) []string {
-	if pace.Hurried() || !pace.Deep() {
+	if testenv.Short() || !testenv.Deep() {
 		return levels[:len(levels)-out]
 	}
 	return levels
@@ -890,7 +890,7 @@ func fewer(out int, levels ...string) []string {
 // someOf returns the number of the first order to be tried: the quick form tries one of all,
 // another one in each run.
 func someOf(orders [][]string) int {
-	return rand.IntN(pace.Stride(len(orders), len(orders)))
+	return rand.IntN(testenv.Stride(len(orders), len(orders)))
 }
 
 // The order of math.md's example: up, up, between, up, between; each sale by the real Sell on a

@@ -15,7 +15,7 @@ import (
 	"testing"
 
 	"github.com/sluicedp/sluice/internal/check"
-	"github.com/sluicedp/sluice/internal/pace"
+	"github.com/sluicedp/sluice/internal/testenv"
 	"github.com/sluicedp/sluice/ledger"
 	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/policy"
@@ -72,7 +72,7 @@ func kinds(t testing.TB) []kind {
 // newHouse opens a ledger with one object for each truth, which are all for sale.
 func newHouse(t testing.TB, k kind, truths []int) *house {
 	t.Helper()
-	h := &house{TB: t, dir: pace.Scratch(t), truths: truths}
+	h := &house{TB: t, dir: testenv.TempDir(t), truths: truths}
 	secret := make([]byte, 32)
 	_, _ = rand.Read(secret) // it never fails
 	h.options.TruthKey = secret[:16]
@@ -266,12 +266,12 @@ const longer = 300
 // highest ε that it has bought gives away. In the quick form it attacks every second kind, others
 // in each run.
 func TestLedgersWithstandTheAttack(t *testing.T) {
-	all, step := kinds(t), pace.Tries(2, 1, 1)
+	all, step := kinds(t), testenv.Tries(2, 1, 1)
 	for i := random.IntN(step); i < len(all); i += step {
 		k := all[i]
 		t.Run(k.name, func(t *testing.T) {
 			tr := newTrial(t, oddOrders, len(k.question.Values))
-			for range pace.Tries(1, k.files, k.files*longer) {
+			for range testenv.Tries(1, k.files, k.files*longer) {
 				lots := truths(crowd, len(k.question.Values))
 				h := newHouse(t, k, lots)
 				tr.run(h, lots)

@@ -14,7 +14,7 @@ import (
 	"github.com/sluicedp/sluice/internal/check"
 	"github.com/sluicedp/sluice/internal/exact"
 	"github.com/sluicedp/sluice/internal/fixture"
-	"github.com/sluicedp/sluice/internal/pace"
+	"github.com/sluicedp/sluice/internal/testenv"
 	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/ledger/ledgertest"
 	"github.com/sluicedp/sluice/privacy"
@@ -333,7 +333,7 @@ func TestTheJointLawOfAMechanismOnDisk(t *testing.T) {
 // Raised twice, inserted, degraded and raised again, degraded twice.
 func TestTheJointLawOfAMechanismInAnyOrder(t *testing.T) {
 	orders := [][]string{{"0.5", "1", "2"}, {"0.5", "2", "1"}, {"1", "0.5", "2"}, {"2", "1", "0.5"}}
-	step := pace.Tries(len(orders), 1, 1) // the quick form tries the beginning of one, another one in each run
+	step := testenv.Tries(len(orders), 1, 1) // the quick form tries the beginning of one, another one in each run
 	for i := rand.IntN(step); i < len(orders); i += step {
 		enumerateFinite(t, false, fixture.Party(t), fewer(1, orders[i]...)...)
 	}

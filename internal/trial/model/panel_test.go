@@ -9,7 +9,7 @@ import (
 	"testing"
 
 	"github.com/sluicedp/sluice/internal/check"
-	"github.com/sluicedp/sluice/internal/pace"
+	"github.com/sluicedp/sluice/internal/testenv"
 	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/mechanism"
 )
@@ -106,7 +106,7 @@ func TestAnswersWithstandTheAttack(t *testing.T) {
 		{"a step away", [...]int{0, 0}, 100, 300, 20_000},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			tr, lots := newTrial(t, raisedAnswers, 2), truths(pace.Tries(c.quick, c.deep, c.long), 2)
+			tr, lots := newTrial(t, raisedAnswers, 2), truths(testenv.Tries(c.quick, c.deep, c.long), 2)
 			p := newPanels(t, lots, c.others)
 			tr.run(p, lots)
 			p.end()

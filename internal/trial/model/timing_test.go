@@ -13,7 +13,7 @@ import (
 
 	"github.com/sluicedp/sluice/internal/check"
 	"github.com/sluicedp/sluice/internal/exact"
-	"github.com/sluicedp/sluice/internal/pace"
+	"github.com/sluicedp/sluice/internal/testenv"
 )
 
 // How long a draw takes, by the truth and by whether the response is true, compared as dudect does:
@@ -115,7 +115,7 @@ func TestDrawsTakeTheirTime(t *testing.T) {
 	t.Log("by truth: t and difference; by outcome: t and difference; ! is a |t| of 4.5 or more")
 	for _, p := range all {
 		t.Run(p.name, func(t *testing.T) {
-			draws := pace.Scale(100, p.draws)
+			draws := testenv.Scale(100, p.draws)
 			byTruth, byOutcome := stopwatch(p.begin(t, exact.NewBits()), draws)
 			t.Logf("%-45s %9d %6.0f ns %10.1f%s %7.2f ns %10.1f%s %7.2f ns", p.name, draws, byTruth.mean,
 				byTruth.t, mark(byTruth), byTruth.difference, byOutcome.t, mark(byOutcome), byOutcome.difference)

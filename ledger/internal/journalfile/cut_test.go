@@ -14,7 +14,7 @@ import (
 	"testing"
 
 	"github.com/sluicedp/sluice/internal/check"
-	"github.com/sluicedp/sluice/internal/pace"
+	"github.com/sluicedp/sluice/internal/testenv"
 	"github.com/sluicedp/sluice/ledger/journal"
 	"github.com/sluicedp/sluice/ledger/journal/journaltest"
 )
@@ -382,7 +382,7 @@ func seeded(t *testing.T) *rand.Rand {
 
 // After a power cut anywhere the journal has what was acknowledged, and not what was trimmed.
 func TestPowerCuts(t *testing.T) {
-	c, h := &cuts{r: seeded(t), images: pace.Tries(8, 30, 1000)}, newHost()
+	c, h := &cuts{r: seeded(t), images: testenv.Tries(8, 30, 1000)}, newHost()
 	broke := c.live(h)
 	check.Need(t, c.err == nil && broke == nil, "%v %v", c.err, broke)
 	t.Logf("%d operations", h.s.ops)
@@ -395,7 +395,7 @@ func (c *cuts) broken(h *host, at, images int, fault error) (broke []error) {
 		switch h.s.ops {
 		default:
 			return nil
-		case at + pace.Tries(30, 60, 1<<20):
+		case at + testenv.Tries(30, 60, 1<<20):
 			c.images = 0
 			return nil
 		case at:
@@ -435,7 +435,7 @@ func TestEachFlushIsNeeded(t *testing.T) {
 	operations, places := operations()
 	check.Need(t, len(places) >= 12, "flushes only at %v", places)
 	all := slices.Sorted(maps.Keys(places))
-	step := pace.Stride(5, 5)
+	step := testenv.Stride(5, 5)
 	for i := rand.IntN(step); i < len(all); i += step {
 		place, kills := all[i], places[all[i]]
 		t.Run(place, func(t *testing.T) {
@@ -482,11 +482,11 @@ func omission(r *rand.Rand, place string, kills []int, operations int) error {
 func TestKillsAndFaults(t *testing.T) {
 	operations, _ := operations()
 	r := seeded(t)
-	stride := max(pace.Stride(17, 40), pace.Tries(1, 3, 1))
+	stride := max(testenv.Stride(17, 40), testenv.Tries(1, 3, 1))
 	for _, fault := range []error{errKilled, syscall.EIO, syscall.ENOSPC} {
 		for at := 1 + r.IntN(stride); at <= operations; at += stride {
 			h, c := newHost(), &cuts{r: r}
-			broke := c.broken(h, at, pace.Tries(2, 3, 40), fault)
+			broke := c.broken(h, at, testenv.Tries(2, 3, 40), fault)
 			if c.err != nil || len(broke) != 1 || !errors.Is(broke[0], fault) || h.phase != "removed" {
 				t.Fatalf("%v at operation %d: %v; the steps that failed: %v; it ended with phase %q", fault, at, c.err, broke, h.phase)
 			}
@@ -499,7 +499,7 @@ func TestKillsAndFaults(t *testing.T) {
 func TestWhatIsSettledStays(t *testing.T) {
 	operations, _ := operations()
 	r := seeded(t)
-	stride := pace.Tries(2, 1, 1)
+	stride := testenv.Tries(2, 1, 1)
 	shown, gone := 0, 0 // groups, and those of them that would be gone
 	for at := 1 + r.IntN(stride); at <= operations; at += stride {
 		h := newHost()
@@ -522,7 +522,7 @@ func TestWhatIsSettledStays(t *testing.T) {
 		}
 		check.Must(t, err)
 		shown += len(groups)
-		for i := range pace.Tries(3, 10, 100) {
+		for i := range testenv.Tries(3, 10, 100) {
 			pick := picker(r)
 			if i == 0 { // nothing of what may be lost is left
 				pick = func(int) int { return 0 }

@@ -11,7 +11,7 @@ import (
 	"testing"
 
 	"github.com/sluicedp/sluice/internal/check"
-	"github.com/sluicedp/sluice/internal/pace"
+	"github.com/sluicedp/sluice/internal/testenv"
 	"github.com/sluicedp/sluice/ledger/internal/errs"
 	"github.com/sluicedp/sluice/ledger/journal"
 	"github.com/sluicedp/sluice/ledger/journal/journaltest"
@@ -65,7 +65,7 @@ func TestFlippedBits(t *testing.T) {
 	h := specimen(t)
 	r := seeded(t)
 	for name, n := range h.segments() {
-		stride := max(pace.Stride(3, 29), pace.Tries(1, 2, 1))
+		stride := max(testenv.Stride(3, 29), testenv.Tries(1, 2, 1))
 		for at := r.IntN(stride); at < len(n.data); at += stride {
 			o := h.whole()
 			o.segments()[name].data[at] ^= 1 << r.IntN(8)
@@ -80,7 +80,7 @@ func TestCutShort(t *testing.T) {
 	r := seeded(t)
 	last := slices.Max(slices.Collect(maps.Keys(h.segments())))
 	for name, n := range h.segments() {
-		stride := max(pace.Stride(3, 29), pace.Tries(1, 2, 1))
+		stride := max(testenv.Stride(3, 29), testenv.Tries(1, 2, 1))
 		for length := r.IntN(stride); length < len(n.data); length += stride {
 			o := h.whole()
 			f := o.segments()[name]
@@ -304,7 +304,7 @@ func contents(g journal.Group) (all []byte) {
 
 // What is not of a journal is not destroyed; what others have open neither.
 func TestRemoveAndSweep(t *testing.T) {
-	dir := filepath.Join(pace.Scratch(t), "panel.db.journal")
+	dir := filepath.Join(testenv.TempDir(t), "panel.db.journal")
 	var l journaltest.Log
 	j := check.Value(Create(dir, shop, l.End()))(t)
 	check.WantErr(t, check.Err(Create(dir, shop, l.End())), os.ErrExist, "Create a second time")

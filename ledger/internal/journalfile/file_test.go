@@ -12,7 +12,7 @@ import (
 	"testing"
 
 	"github.com/sluicedp/sluice/internal/check"
-	"github.com/sluicedp/sluice/internal/pace"
+	"github.com/sluicedp/sluice/internal/testenv"
 	"github.com/sluicedp/sluice/ledger/journal"
 	"github.com/sluicedp/sluice/ledger/journal/journaltest"
 )
@@ -21,8 +21,8 @@ var shop = [16]byte{'s', 'h', 'o', 'p'}
 
 // A journal in a directory is a journal.
 func TestJournal(t *testing.T) {
-	journaltest.Run(t, journaltest.Kind{Large: pace.Tries(8, 40, 40) << 20, New: func(t *testing.T, at journal.Position) journaltest.Medium {
-		dir := pace.Scratch(t) + "/panel.db.journal"
+	journaltest.Run(t, journaltest.Kind{Large: testenv.Tries(8, 40, 40) << 20, New: func(t *testing.T, at journal.Position) journaltest.Medium {
+		dir := testenv.TempDir(t) + "/panel.db.journal"
 		made := check.Value(Create(dir, shop, at))(t)
 		open := func() (journal.Journal, error) {
 			if first := made; first != nil {
@@ -70,7 +70,7 @@ func TestSmallSegments(t *testing.T) {
 
 // Only the owner may read a journal, and nothing is written to one that is open for reading.
 func TestFiles(t *testing.T) {
-	dir := filepath.Join(pace.Scratch(t), "panel.db.journal")
+	dir := filepath.Join(testenv.TempDir(t), "panel.db.journal")
 	var l journaltest.Log
 	j := check.Value(Create(dir, shop, l.End()))(t)
 	term, _, err := j.Claim(noLimit)

@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/sluicedp/sluice/internal/check"
-	"github.com/sluicedp/sluice/internal/pace"
+	"github.com/sluicedp/sluice/internal/testenv"
 	"github.com/sluicedp/sluice/ledger/internal/errs"
 	"github.com/sluicedp/sluice/ledger/journal"
 	"github.com/sluicedp/sluice/ledger/journal/journaltest"
@@ -148,7 +148,7 @@ func begun(t *testing.T, dir string, cuts ...bool) (j *Journal, l *journaltest.L
 	return j, l, term
 }
 
-func scratch(t *testing.T) string { return filepath.Join(pace.Scratch(t), "panel.db.journal") }
+func scratch(t *testing.T) string { return filepath.Join(testenv.TempDir(t), "panel.db.journal") }
 
 // An earlier segment has answers that the file of the ledger may not have yet: it is compared like
 // the last one.
@@ -266,7 +266,7 @@ func TestClaim_DirectoryRenamed_IsRefused(t *testing.T) {
 func TestCreate_SymbolicLink_IsFollowed(t *testing.T) {
 	for what, to := range map[string]string{"absolute": "", "relative": filepath.Join("..", "fast", "panel"), "of a link": "hop"} {
 		t.Run(what, func(t *testing.T) {
-			top := pace.Scratch(t)
+			top := testenv.TempDir(t)
 			check.Must(t, errors.Join(os.Mkdir(filepath.Join(top, "slow"), 0o700), os.Mkdir(filepath.Join(top, "fast"), 0o700)))
 			dir, target := filepath.Join(top, "slow", "panel.db.journal"), filepath.Join(top, "fast", "panel")
 			if to == "hop" {
@@ -348,7 +348,7 @@ func TestRead_BitFlippedInTheLastGroup_IsCorrupt(t *testing.T) {
 	for what, h := range specimens(t) {
 		t.Run(what, func(t *testing.T) {
 			_, from, to := lastOf(t, h)
-			stride := int64(pace.Tries(7, 1, 1))
+			stride := int64(testenv.Tries(7, 1, 1))
 			for at := from; at < to; at++ {
 				for bit := at % stride; bit < 8; bit += stride {
 					o := h.whole()

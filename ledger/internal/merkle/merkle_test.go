@@ -13,7 +13,7 @@ import (
 	"golang.org/x/mod/sumdb/tlog"
 
 	"github.com/sluicedp/sluice/internal/check"
-	"github.com/sluicedp/sluice/internal/pace"
+	"github.com/sluicedp/sluice/internal/testenv"
 )
 
 // most is the size up to which every tree is compared with the second implementation.
@@ -51,7 +51,7 @@ func TestRootsAgree(t *testing.T) {
 
 // pairs calls check with all pairs 0 ≤ a < b ≤ most, or if hurried, with some of them.
 func pairs(check func(a, b uint64)) {
-	step := uint64(pace.Stride(3, 7)) // no power of 2, so that every pattern of bits remains
+	step := uint64(testenv.Stride(3, 7)) // no power of 2, so that every pattern of bits remains
 	for b := uint64(1); b <= most; b++ {
 		for a := b % step; a < b; a += step {
 			check(a, b)

@@ -10,7 +10,7 @@ import (
 	"golang.org/x/mod/sumdb/tlog"
 
 	"github.com/sluicedp/sluice/internal/check"
-	"github.com/sluicedp/sluice/internal/pace"
+	"github.com/sluicedp/sluice/internal/testenv"
 )
 
 // checkProof proves the leaves, and checks the proof in all but what is wrong with altered ones.
@@ -127,7 +127,7 @@ func TestAllSubsets(t *testing.T) {
 
 func TestRandomSubsets(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
-	rounds := 20 / pace.Step(10)
+	rounds := 20 / testenv.Step(10)
 	for size := uint64(10); size <= 130; size++ {
 		l := newLog(t, int(size))
 		for range rounds {
@@ -151,9 +151,9 @@ func TestRandomSubsets(t *testing.T) {
 
 func TestRanges(t *testing.T) {
 	l := newLog(t, 130)
-	small, large := uint64(pace.Tries(36, 70, 70)), uint64(pace.Tries(128, 125, 125))
+	small, large := uint64(testenv.Tries(36, 70, 70)), uint64(testenv.Tries(128, 125, 125))
 	for size := uint64(1); size <= 130; size++ {
-		if size > small && size < large || pace.Hurried() && size > 20 && size%32 > 1 {
+		if size > small && size < large || testenv.Short() && size > 20 && size%32 > 1 {
 			continue // the time grows with the cube of the size
 		}
 		for lo := range size {

@@ -10,7 +10,7 @@ import (
 	"testing"
 
 	"github.com/sluicedp/sluice/internal/check"
-	"github.com/sluicedp/sluice/internal/pace"
+	"github.com/sluicedp/sluice/internal/testenv"
 	"github.com/sluicedp/sluice/ledger/internal/errs"
 	"github.com/sluicedp/sluice/ledger/journal"
 )
@@ -19,7 +19,7 @@ const name = "test:00112233445566778899aabbccddeeff"
 
 // reopening opens a directory each time anew.
 func reopening(t *testing.T) func() Holder {
-	path := filepath.Join(pace.Scratch(t), "keys")
+	path := filepath.Join(testenv.TempDir(t), "keys")
 	var d Holder
 	t.Cleanup(func() { d.Close() })
 	return func() Holder {
@@ -64,7 +64,7 @@ func openDirectory(t *testing.T, path string) Holder {
 // get its name, and of one that was to be destroyed. The old file is overwritten before it is
 // unlinked.
 func TestKeysAreDestroyed(t *testing.T) {
-	dir := filepath.Join(pace.Scratch(t), "keys")
+	dir := filepath.Join(testenv.TempDir(t), "keys")
 	d := openDirectory(t, dir)
 	key := Key([]byte("thirty-two bytes of a secret key"))
 	s := Segment{Term: 1, Number: 1}
@@ -111,7 +111,7 @@ func TestMakeFolder_ParentCannotBeFlushed_AcceptsAnExistingDirectory(t *testing.
 
 // A directory is open once, for its owner only, and of no use after Close.
 func TestADirectoryIsOpenOnce(t *testing.T) {
-	dir := filepath.Join(pace.Scratch(t), "a", "keys")
+	dir := filepath.Join(testenv.TempDir(t), "a", "keys")
 	d := openDirectory(t, dir)
 	check.WantErr(t, check.Err(OpenDirectory(dir)), journal.ErrInUse, "a second time")
 	check.Must(t, d.Put(t.Context(), name, Segment{Term: 1, Number: 1}, Key{1}))
@@ -163,7 +163,7 @@ func TestDamagedFilesAreErrors(t *testing.T) {
 	folder := "test-" + name[5:]
 	for _, file := range []string{"2.1.key", "2.3.key", "kept", "mark"} {
 		change := func(what string, want error, do func(dir, path string)) {
-			dir := filepath.Join(pace.Scratch(t), "keys")
+			dir := filepath.Join(testenv.TempDir(t), "keys")
 			fill(dir)
 			do(dir, filepath.Join(dir, folder, file))
 			err := look(dir)
@@ -194,7 +194,7 @@ func TestDamagedFilesAreErrors(t *testing.T) {
 		version := map[string]int{"kept": 12, "mark": 512 + 12}[file]
 		change("a newer version", errs.ErrVersion, flip(max(version, 11)))
 	}
-	dir := filepath.Join(pace.Scratch(t), "keys")
+	dir := filepath.Join(testenv.TempDir(t), "keys")
 	fill(dir)
 	check.Must(t, os.Rename(filepath.Join(dir, folder, "2.3.key"), filepath.Join(dir, folder, "2.2.key")))
 	check.WantErr(t, look(dir), errs.ErrCorrupt, "the key of another segment")
@@ -206,7 +206,7 @@ func TestDamagedFilesAreErrors(t *testing.T) {
 
 // Of two marks one may be torn by a power cut: the other counts. Both cannot.
 func TestATornMark(t *testing.T) {
-	dir := filepath.Join(pace.Scratch(t), "keys")
+	dir := filepath.Join(testenv.TempDir(t), "keys")
 	d := openDirectory(t, dir)
 	for events := range uint64(3) {
 		check.Must(t, d.Mark(t.Context(), name, Mark{Term: 1, Position: journal.Position{Events: 10 + events}}))
@@ -245,7 +245,7 @@ func TestATornMark(t *testing.T) {
 
 // A directory that cannot be written to says so, and has not done what it was asked.
 func TestADiskThatFails(t *testing.T) {
-	dir := filepath.Join(pace.Scratch(t), "keys")
+	dir := filepath.Join(testenv.TempDir(t), "keys")
 	d := openDirectory(t, dir)
 	s := Segment{Term: 1, Number: 1}
 	check.Must(t, d.Put(t.Context(), name, s, Key{1}))
@@ -267,7 +267,7 @@ func TestMark_DirectoryReplaced_IsRefused(t *testing.T) {
 		"removed": os.RemoveAll,
 	} {
 		t.Run(what, func(t *testing.T) {
-			path := filepath.Join(pace.Scratch(t), "keys")
+			path := filepath.Join(testenv.TempDir(t), "keys")
 			d := check.Value(OpenDirectory(path))(t)
 			defer d.Close()
 			m := Mark{Term: 1, Position: journal.Position{Events: 1}}

@@ -15,8 +15,8 @@ import (
 	"time"
 
 	"github.com/sluicedp/sluice/internal/check"
-	"github.com/sluicedp/sluice/internal/pace"
 	"github.com/sluicedp/sluice/internal/pgtest"
+	"github.com/sluicedp/sluice/internal/testenv"
 	"github.com/sluicedp/sluice/ledger/internal/errs"
 	"github.com/sluicedp/sluice/ledger/journal"
 	"github.com/sluicedp/sluice/ledger/journal/journaltest"
@@ -339,7 +339,7 @@ func TestTheServerIsRestarted(t *testing.T) {
 	time.Sleep(1100 * time.Millisecond) // a session that was used a moment ago is not tried before it is used
 	there = append(there, a.add("after"))
 	a.holds(begin, there...)
-	for i := range pace.Tries(2, 6, 30) {
+	for i := range testenv.Tries(2, 6, 30) {
 		var g journal.Group
 		over, back := make(chan error), make(chan struct{})
 		go func() {
@@ -418,7 +418,7 @@ func TestRowsThatAreChangedAreFound(t *testing.T) {
 		`UPDATE sluice.heads SET root = begin_root`,
 		`UPDATE sluice.heads SET events = events + 1`,
 	} {
-		if (n+i)%pace.Tries(4, 1, 1) != 0 && !strings.Contains(change, "SET term") && !strings.Contains(change, "INSERT") { // which only the seal tells
+		if (n+i)%testenv.Tries(4, 1, 1) != 0 && !strings.Contains(change, "SET term") && !strings.Contains(change, "INSERT") { // which only the seal tells
 			continue
 		}
 		s.Exec(t, "journals", change)

@@ -6,8 +6,8 @@ import (
 	"testing"
 
 	"github.com/sluicedp/sluice/internal/check"
-	"github.com/sluicedp/sluice/internal/pace"
 	"github.com/sluicedp/sluice/internal/pgtest"
+	"github.com/sluicedp/sluice/internal/testenv"
 	"github.com/sluicedp/sluice/ledger/journal"
 	"github.com/sluicedp/sluice/ledger/journal/journaltest"
 )
@@ -17,7 +17,7 @@ import (
 func TestJournal(t *testing.T) {
 	s := shared(t)
 	s.Database(t, "journals")
-	kind := journaltest.Kind{Shared: true, ReadsAhead: true, Brief: !pace.Long(), Large: pace.Tries(10<<20, 18<<20, 64<<20)}
+	kind := journaltest.Kind{Shared: true, ReadsAhead: true, Brief: !testenv.Long(), Large: testenv.Tries(10<<20, 18<<20, 64<<20)}
 	kind.New = func(t *testing.T, at journal.Position) journaltest.Medium {
 		p := pgtest.NewProxy(t, s)
 		h := newHosts(t, p.Address("journals"), "a", "b", "c")

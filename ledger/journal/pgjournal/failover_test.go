@@ -11,8 +11,8 @@ import (
 	"time"
 
 	"github.com/sluicedp/sluice/internal/check"
-	"github.com/sluicedp/sluice/internal/pace"
 	"github.com/sluicedp/sluice/internal/pgtest"
+	"github.com/sluicedp/sluice/internal/testenv"
 	"github.com/sluicedp/sluice/ledger/journal"
 	"github.com/sluicedp/sluice/ledger/journal/keyholder"
 )
@@ -21,7 +21,7 @@ import (
 // that was told is there, and nothing else but the last group.
 func TestAFailoverLosesNothingThatWasTold(t *testing.T) {
 	t.Parallel() // its servers are its own
-	for i := range pace.Tries(1, 3, 10) {
+	for i := range testenv.Tries(1, 3, 10) {
 		s := pgtest.Start(t)
 		one, two := s.Standby(t, "one"), s.Standby(t, "two")
 		s.Waits(t, "ANY 1 (one, two)")

@@ -13,8 +13,8 @@ import (
 	"time"
 
 	"github.com/sluicedp/sluice/internal/check"
-	"github.com/sluicedp/sluice/internal/pace"
 	"github.com/sluicedp/sluice/internal/pgtest"
+	"github.com/sluicedp/sluice/internal/testenv"
 	"github.com/sluicedp/sluice/ledger/internal/errs"
 	"github.com/sluicedp/sluice/ledger/journal"
 )
@@ -89,8 +89,8 @@ func struck(t *testing.T, s *pgtest.Server, begin func(*author, *faulty), do fun
 	check.Need(t, messages >= 6, "there are %d messages only", messages)
 	faults := int(pgtest.Freeze)
 	cases := messages * faults
-	stride := max(1, cases/pace.Tries(5, 16, cases))
-	if pace.Hurried() {
+	stride := max(1, cases/testenv.Tries(5, 16, cases))
+	if testenv.Short() {
 		stride = max(1, cases/5)
 	}
 	n := int(time.Now().UnixNano()) // any of them, in time

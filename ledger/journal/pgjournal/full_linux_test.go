@@ -11,8 +11,8 @@ import (
 	"testing"
 
 	"github.com/sluicedp/sluice/internal/check"
-	"github.com/sluicedp/sluice/internal/pace"
 	"github.com/sluicedp/sluice/internal/pgtest"
+	"github.com/sluicedp/sluice/internal/testenv"
 	"github.com/sluicedp/sluice/ledger/journal"
 )
 
@@ -28,17 +28,17 @@ func apart(t *testing.T) bool {
 		return true
 	}
 	if os.Getuid() != 0 {
-		pace.Impossible(t, "only root mounts a small disk for a server that refuses root")
+		testenv.Unsupported(t, "only root mounts a small disk for a server that refuses root")
 	}
 	c := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^"+t.Name()+"$", "-test.v")
 	c.Env = append(os.Environ(), alone+"=1")
 	c.SysProcAttr = &syscall.SysProcAttr{Unshareflags: syscall.CLONE_NEWNS}
 	out, err := c.CombinedOutput()
 	if errors.Is(err, syscall.EPERM) {
-		pace.Impossible(t, "no mounts of one's own: "+err.Error())
+		testenv.Unsupported(t, "no mounts of one's own: "+err.Error())
 	}
 	if err == nil && strings.Contains(string(out), "--- SKIP") {
-		pace.Impossible(t, string(out))
+		testenv.Unsupported(t, string(out))
 	}
 	check.That(t, err == nil && strings.Contains(string(out), "--- PASS"), "%v\n%s", err, out)
 	return false

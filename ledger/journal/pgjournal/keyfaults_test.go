@@ -9,7 +9,7 @@ import (
 	"testing"
 
 	"github.com/sluicedp/sluice/internal/check"
-	"github.com/sluicedp/sluice/internal/pace"
+	"github.com/sluicedp/sluice/internal/testenv"
 	"github.com/sluicedp/sluice/ledger/journal/keyholder"
 )
 
@@ -31,7 +31,7 @@ type keyCall struct {
 
 func newKeys(t testing.TB, name string) *faultyKeys {
 	t.Helper()
-	k := &faultyKeys{name: name, dir: pace.Scratch(t)}
+	k := &faultyKeys{name: name, dir: testenv.TempDir(t)}
 	var err error
 	k.Holder, err = keyholder.OpenDirectory(k.dir)
 	check.Must(t, err)

@@ -17,8 +17,8 @@ import (
 	"time"
 
 	"github.com/sluicedp/sluice/internal/check"
-	"github.com/sluicedp/sluice/internal/pace"
 	"github.com/sluicedp/sluice/internal/pgtest"
+	"github.com/sluicedp/sluice/internal/testenv"
 	"github.com/sluicedp/sluice/ledger/internal/errs"
 	"github.com/sluicedp/sluice/ledger/journal"
 	"github.com/sluicedp/sluice/ledger/journal/keyholder"
@@ -170,7 +170,7 @@ func TestTrimBesideAppends(t *testing.T) {
 	b := h.open(t, "b")
 	var all sync.WaitGroup
 	at := make(chan journal.Position, 1000)
-	rounds := pace.Tries(60, 400, 4000)
+	rounds := testenv.Tries(60, 400, 4000)
 	all.Go(func() {
 		defer close(at)
 		for n := range rounds {
@@ -244,7 +244,7 @@ func TestNothingIsLeftBehindTheHorizon(t *testing.T) {
 	s := pgtest.Start(t)
 	standby := s.Standby(t, "one")
 	s.Waits(t, "one")
-	dir := pace.Scratch(t)
+	dir := testenv.TempDir(t)
 	holders := map[string]keyholder.Holder{}
 	h := newHosts(t, s.Database(t, "journals"), "a", "b")
 	for name := range h.keys {

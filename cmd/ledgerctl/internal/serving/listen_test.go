@@ -21,7 +21,7 @@ import (
 	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/input"
 	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/output"
 	"github.com/sluicedp/sluice/internal/check"
-	"github.com/sluicedp/sluice/internal/pace"
+	"github.com/sluicedp/sluice/internal/testenv"
 )
 
 // issued writes a certificate, signed by parent or by itself, and its key.
@@ -56,7 +56,7 @@ func noFiles() *input.Files { return &input.Files{Out: &output.Printer{Quiet: tr
 // With TLS, a client rejects a server of an unknown authority. With mutual TLS, the server also
 // rejects such a client. A renewed certificate is used at once.
 func TestListenOn_TLS_RequiresCertificates(t *testing.T) {
-	dir := pace.Scratch(t)
+	dir := testenv.TempDir(t)
 	_, _, ca := issued(t, dir, "ca", nil)
 	_, _, otherCA := issued(t, dir, "other", nil)
 	cert, key, _ := issued(t, dir, "server", &ca)
@@ -98,7 +98,7 @@ func TestListenOn_TLS_RequiresCertificates(t *testing.T) {
 
 // Addresses of other machines need TLS, and invalid files and addresses are refused.
 func TestListenOn_UnsafeAddresses_AreRefused(t *testing.T) {
-	dir := pace.Scratch(t)
+	dir := testenv.TempDir(t)
 	cert, key, _ := issued(t, dir, "server", nil)
 	pipe := filepath.Join(dir, "pipe")
 	check.Must(t, makePipe(pipe))

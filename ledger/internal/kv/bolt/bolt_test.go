@@ -9,13 +9,13 @@ import (
 	"testing"
 
 	"github.com/sluicedp/sluice/internal/check"
-	"github.com/sluicedp/sluice/internal/pace"
+	"github.com/sluicedp/sluice/internal/testenv"
 	"github.com/sluicedp/sluice/ledger/internal/kv"
 )
 
 func newFile(t *testing.T) string {
 	t.Helper()
-	path := filepath.Join(pace.Scratch(t), "data.db")
+	path := filepath.Join(testenv.TempDir(t), "data.db")
 	check.Must(t, Create(path, putK("v")))
 	return path
 }
@@ -39,7 +39,7 @@ func opened(t *testing.T) (path string, s *Store) {
 }
 
 func TestCreateIsWholeOrNothing(t *testing.T) {
-	dir := pace.Scratch(t)
+	dir := testenv.TempDir(t)
 	path := filepath.Join(dir, "data.db")
 	failure := errors.New("no")
 	check.WantErr(t, Create(path, func(kv.Writer) error { return failure }), failure, "Create")
@@ -56,7 +56,7 @@ func TestCreateIsWholeOrNothing(t *testing.T) {
 }
 
 func TestCreateDoesNotOverwriteALateComer(t *testing.T) {
-	path := filepath.Join(pace.Scratch(t), "data.db")
+	path := filepath.Join(testenv.TempDir(t), "data.db")
 	err := Create(path, func(w kv.Writer) error {
 		if err := os.WriteFile(path, []byte("mine"), 0o600); err != nil {
 			return err
@@ -69,7 +69,7 @@ func TestCreateDoesNotOverwriteALateComer(t *testing.T) {
 }
 
 func TestOpenRefuses(t *testing.T) {
-	dir := pace.Scratch(t)
+	dir := testenv.TempDir(t)
 	check.WantErr(t, check.Err(Open(filepath.Join(dir, "none"), false)), fs.ErrNotExist, "no file")
 	check.WantErr(t, check.Err(Open(dir, false)), kv.ErrCorrupt, "a directory")
 	for name, content := range map[string]string{"empty": "", "short": "x", "text": string(make([]byte, 100_000))} {

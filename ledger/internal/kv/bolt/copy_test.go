@@ -18,7 +18,7 @@ import (
 	"time"
 
 	"github.com/sluicedp/sluice/internal/check"
-	"github.com/sluicedp/sluice/internal/pace"
+	"github.com/sluicedp/sluice/internal/testenv"
 	"github.com/sluicedp/sluice/ledger/internal/kv"
 )
 
@@ -148,7 +148,7 @@ func TestCopyHoldsEveryRecord(t *testing.T) {
 			check.Must(t, deleteOne(s, "second", string(key)))
 		}
 		want := records(t, s)
-		to := filepath.Join(pace.Scratch(t), "copy")
+		to := filepath.Join(testenv.TempDir(t), "copy")
 		check.Must(t, s.CopyTo(t.Context(), to, how, nil, func(temp string) error {
 			wantFiles(t, to, filepath.Base(temp))
 			check.That(t, strings.HasPrefix(filepath.Base(temp), ".copy.copy-"), "the temporary name is %s", temp)
@@ -175,7 +175,7 @@ func TestCopyHoldsEveryRecord(t *testing.T) {
 // Also of what was opened for reading only, and of nothing at all.
 func TestCopyOfOthers(t *testing.T) {
 	eachWay(t, func(t *testing.T, how kv.Copying) {
-		dir := pace.Scratch(t)
+		dir := testenv.TempDir(t)
 		path := filepath.Join(dir, "data.db")
 		check.Must(t, Create(path, func(kv.Writer) error { return nil }))
 		s := check.Value(Open(path, true))(t)
@@ -217,8 +217,8 @@ func TestCopyIsOneSnapshot(t *testing.T) {
 				}
 			}
 		})
-		dir, last := pace.Scratch(t), ""
-		for i := range pace.Tries(2, 4, 4) {
+		dir, last := testenv.TempDir(t), ""
+		for i := range testenv.Tries(2, 4, 4) {
 			to := filepath.Join(dir, fmt.Sprint(i))
 			check.Must(t, s.CopyTo(t.Context(), to, how, nil, nil))
 			copied := mustOpen(t, to)
@@ -242,7 +242,7 @@ func TestCopyRefuses(t *testing.T) {
 	failure := errors.New("no")
 	eachWay(t, func(t *testing.T, how kv.Copying) {
 		path, s := opened(t)
-		dir := pace.Scratch(t)
+		dir := testenv.TempDir(t)
 		to := filepath.Join(dir, "copy")
 
 		check.Must(t, os.WriteFile(to, []byte("mine"), 0o600))
@@ -277,7 +277,7 @@ func TestCopyRefuses(t *testing.T) {
 		wantRecords(t, mustOpen(t, to), records(t, s))
 	})
 	s := mustOpen(t, newFile(t))
-	to := filepath.Join(pace.Scratch(t), "copy")
+	to := filepath.Join(testenv.TempDir(t), "copy")
 	check.That(t, s.CopyTo(t.Context(), to, 7, nil, nil) != nil, "there is no way 7")
 	wantFiles(t, to)
 }
@@ -288,7 +288,7 @@ func TestCopyOfACutOffFileFails(t *testing.T) {
 		path, s := opened(t)
 		grow(t, s)
 		check.Must(t, os.Truncate(path, 1<<20))
-		to := filepath.Join(pace.Scratch(t), "copy")
+		to := filepath.Join(testenv.TempDir(t), "copy")
 		err := s.CopyTo(t.Context(), to, how, nil, nil)
 		check.That(t, errors.Is(err, kv.ErrOverwritten) && !errors.Is(err, kv.ErrUncertain), "CopyTo returned %v", err)
 		wantFiles(t, to)
@@ -321,7 +321,7 @@ func TestWhatWasDeletedIsNotInRecords(t *testing.T) {
 		check.That(t, holds(t, at, kept), "%s: what was kept is not found", filepath.Base(at))
 	}
 	want(path, true)
-	dir := pace.Scratch(t)
+	dir := testenv.TempDir(t)
 	check.Must(t, s.CopyTo(t.Context(), filepath.Join(dir, "pages"), kv.Pages, nil, nil))
 	want(filepath.Join(dir, "pages"), true)
 	check.Must(t, s.CopyTo(t.Context(), filepath.Join(dir, "records"), kv.Records, nil, nil))
@@ -380,7 +380,7 @@ func TestCompactShrinksAndKeeps(t *testing.T) {
 func TestCompactUnderLoadLosesNothing(t *testing.T) {
 	path, s := opened(t)
 	const writers = 4
-	compactions := pace.Tries(5, 12, 12)
+	compactions := testenv.Tries(5, 12, 12)
 	done := make(chan struct{})
 	var last [writers]int
 	var wg sync.WaitGroup
@@ -619,7 +619,7 @@ func TestOpenDoesNotStayWithTheOldFile(t *testing.T) {
 
 func TestCompactThroughASymbolicLink(t *testing.T) {
 	path := newFile(t)
-	link := filepath.Join(pace.Scratch(t), "link")
+	link := filepath.Join(testenv.TempDir(t), "link")
 	check.Must(t, os.Symlink(path, link))
 	s := mustOpen(t, link)
 	check.Must(t, s.Compact(t.Context(), nil))

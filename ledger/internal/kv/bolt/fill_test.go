@@ -11,7 +11,7 @@ import (
 	"testing"
 
 	"github.com/sluicedp/sluice/internal/check"
-	"github.com/sluicedp/sluice/internal/pace"
+	"github.com/sluicedp/sluice/internal/testenv"
 	"github.com/sluicedp/sluice/ledger/internal/kv"
 )
 
@@ -40,7 +40,7 @@ func TestAMissingListOfFreePages(t *testing.T) {
 	from, _ := smallForest(t)
 	i := readImage(t, from)
 	i.setMeta(32, noFreeList, 8)
-	path := filepath.Join(pace.Scratch(t), "unlisted.db")
+	path := filepath.Join(testenv.TempDir(t), "unlisted.db")
 	check.Must(t, os.WriteFile(path, i.data, 0o600))
 	if _, err := Open(path, false); !errors.Is(err, kv.ErrCorrupt) || !strings.Contains(err.Error(), "the list of free pages: there is none") {
 		t.Errorf("opened for writing: %v", err)
@@ -75,7 +75,7 @@ func TestCloseWritesNothingAfterAFailedCommit(t *testing.T) {
 // numbers is a file of so many records, in so many transactions, in the order of their keys or not.
 func numbers(t testing.TB, records, transactions int, ordered bool) (path string) {
 	t.Helper()
-	path = filepath.Join(pace.Scratch(t), "numbers.db")
+	path = filepath.Join(testenv.TempDir(t), "numbers.db")
 	check.Must(t, Create(path, func(kv.Writer) error { return nil }))
 	s := check.Value(Open(path, false))(t)
 	random := rand.New(rand.NewPCG(3, 4))

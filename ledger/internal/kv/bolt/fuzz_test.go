@@ -10,7 +10,7 @@ import (
 	"testing"
 
 	"github.com/sluicedp/sluice/internal/check"
-	"github.com/sluicedp/sluice/internal/pace"
+	"github.com/sluicedp/sluice/internal/testenv"
 	"github.com/sluicedp/sluice/ledger/internal/kv"
 )
 
@@ -71,7 +71,7 @@ func FuzzPatchedFile(f *testing.F) {
 		}
 		copy(i.data[at:], patch)
 		i.setMeta(24, 0, 8) // a number that nobody uses
-		damaged := filepath.Join(pace.Scratch(t), "damaged.db")
+		damaged := filepath.Join(testenv.TempDir(t), "damaged.db")
 		check.Must(t, os.WriteFile(damaged, i.data, 0o600))
 		lookAtIt(t, damaged)
 		s, err := Open(damaged, true)
@@ -101,7 +101,7 @@ func lookAtIt(t *testing.T, path string) {
 // smallForest is a file of a few dozen pages: one bucket has branch pages, and some pages are free.
 func smallForest(t testing.TB) (path string, content map[string]string) {
 	t.Helper()
-	path, content = filepath.Join(pace.Scratch(t), "small.db"), map[string]string{}
+	path, content = filepath.Join(testenv.TempDir(t), "small.db"), map[string]string{}
 	check.Must(t, Create(path, func(kv.Writer) error { return nil }))
 	s := check.Value(Open(path, false))(t)
 	for round := range 3 {
@@ -117,7 +117,7 @@ func smallForest(t testing.TB) (path string, content map[string]string) {
 		}))
 	}
 	check.Must(t, s.Close())
-	copied := filepath.Join(pace.Scratch(t), "copy.db") // a file without the space that it would grow into
+	copied := filepath.Join(testenv.TempDir(t), "copy.db") // a file without the space that it would grow into
 	s = check.Value(Open(path, true))(t)
 	check.Must(t, s.CopyTo(t.Context(), copied, kv.Pages, nil, nil))
 	check.Must(t, s.Close())

@@ -13,7 +13,7 @@ import (
 	"testing"
 
 	"github.com/sluicedp/sluice/internal/check"
-	"github.com/sluicedp/sluice/internal/pace"
+	"github.com/sluicedp/sluice/internal/testenv"
 	"github.com/sluicedp/sluice/ledger/internal/kv"
 )
 
@@ -152,7 +152,7 @@ func TestOpenRefusesWhatBboltWouldDieOf(t *testing.T) {
 		{name: "another database", closed: true, damage: func(i image) { i.setMeta(0, 0, 4) }},
 		{name: "another version", closed: true, damage: func(i image) { i.setMeta(4, 3, 4) }},
 	}
-	damaged := filepath.Join(pace.Scratch(t), "damaged.db")
+	damaged := filepath.Join(testenv.TempDir(t), "damaged.db")
 	for _, test := range tests {
 		i := sound.clone()
 		test.damage(i)
@@ -191,7 +191,7 @@ func TestALongFileOfNothingTakesNoMemory(t *testing.T) {
 		i := sound.clone()
 		i.setMeta(40, pages, 8)
 		damage(i)
-		long := filepath.Join(pace.Scratch(t), "long.db")
+		long := filepath.Join(testenv.TempDir(t), "long.db")
 		check.Must(t, os.WriteFile(long, i.data, 0o600))
 		check.Must(t, os.Truncate(long, pages*int64(i.pageSize())))
 		var before, after runtime.MemStats
@@ -215,7 +215,7 @@ func TestAMetaPageInAnotherPlaceIsFound(t *testing.T) {
 		i.page(0)[headerSize+20]++ // no longer whole
 		i.page(1)[headerSize+20]++
 		copy(i.data[place:], second)
-		moved := filepath.Join(pace.Scratch(t), "moved.db")
+		moved := filepath.Join(testenv.TempDir(t), "moved.db")
 		check.Must(t, os.WriteFile(moved, i.data, 0o600))
 		_, err := Open(moved, false)
 		if sound := place == i.pageSize(); !sound && !errors.Is(err, kv.ErrCorrupt) {
@@ -252,7 +252,7 @@ func TestInspectSeesAMetaPageOfAnotherKind(t *testing.T) {
 			other := slices.Clone(i.page(1 - id))
 			i.setMeta(4*field, 7, 4)
 			copy(i.page(1-id), other)
-			damaged := filepath.Join(pace.Scratch(t), "damaged.db")
+			damaged := filepath.Join(testenv.TempDir(t), "damaged.db")
 			check.Must(t, os.WriteFile(damaged, i.data, 0o600))
 			faults, err := inspected(t, damaged, func(r kv.Reader) { wantRising(t, r, content) })
 			check.That(t, err == nil && len(faults) == 1,
@@ -263,10 +263,10 @@ func TestInspectSeesAMetaPageOfAnotherKind(t *testing.T) {
 
 // No sound file is refused, whatever was done to it before.
 func TestNoSoundFileIsRefused(t *testing.T) {
-	path := filepath.Join(pace.Scratch(t), "sound.db")
+	path := filepath.Join(testenv.TempDir(t), "sound.db")
 	check.Must(t, Create(path, func(kv.Writer) error { return nil }))
 	random := rand.New(rand.NewPCG(5, 6))
-	for round := range pace.Tries(30, 60, 60) {
+	for round := range testenv.Tries(30, 60, 60) {
 		s, err := Open(path, false)
 		check.Need(t, err == nil, "round %d: %v", round, err)
 		for range 3 {

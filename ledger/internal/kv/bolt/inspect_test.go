@@ -16,7 +16,7 @@ import (
 	"time"
 
 	"github.com/sluicedp/sluice/internal/check"
-	"github.com/sluicedp/sluice/internal/pace"
+	"github.com/sluicedp/sluice/internal/testenv"
 	"github.com/sluicedp/sluice/ledger/internal/kv"
 )
 
@@ -24,7 +24,7 @@ import (
 // pages. What was put is deleted again here and there, so that pages are given back.
 func forest(t testing.TB) (path string, content map[string]map[string]string) {
 	t.Helper()
-	path = filepath.Join(pace.Scratch(t), "forest.db")
+	path = filepath.Join(testenv.TempDir(t), "forest.db")
 	random := rand.New(rand.NewPCG(1, 2))
 	content = map[string]map[string]string{}
 	check.Must(t, Create(path, func(kv.Writer) error { return nil }))
@@ -149,7 +149,7 @@ func TestInspectBesideWriters(t *testing.T) {
 			}
 		}
 	})
-	for range pace.Tries(10, 30, 30) {
+	for range testenv.Tries(10, 30, 30) {
 		check.OK(t, s.Inspect(func(f kv.Fault) { t.Errorf("%+v", f) }, func(r kv.Reader) error {
 			count := func() (n, size int) {
 				for bucket := range content {
@@ -178,8 +178,8 @@ func TestInspectOfDamagedFiles(t *testing.T) {
 	page := os.Getpagesize()
 	pages := len(original) / page
 	random := rand.New(rand.NewPCG(3, 4))
-	damaged := filepath.Join(pace.Scratch(t), "damaged.db")
-	rounds := pace.Tries(30, 400, 400)
+	damaged := filepath.Join(testenv.TempDir(t), "damaged.db")
+	rounds := testenv.Tries(30, 400, 400)
 	if testing.Short() {
 		rounds = 50
 	}
@@ -240,7 +240,7 @@ func TestInspectSeesWhatBboltDoesNot(t *testing.T) {
 	path, content := forest(t)
 	original := check.Value(os.ReadFile(path))(t)
 	page := os.Getpagesize()
-	tried, next, step := 0, 0, pace.Tries(4, 1, 1)
+	tried, next, step := 0, 0, testenv.Tries(4, 1, 1)
 	for at := 2 * page; at+page <= len(original); at += page {
 		n := int(binary.NativeEndian.Uint16(original[at+10:]))
 		if binary.NativeEndian.Uint16(original[at+8:]) != branchPage || n < 3 || !leads(t, path, original, at) {
@@ -260,7 +260,7 @@ func TestInspectSeesWhatBboltDoesNot(t *testing.T) {
 		} {
 			data := slices.Clone(original)
 			damage(data)
-			damaged := filepath.Join(pace.Scratch(t), "damaged.db")
+			damaged := filepath.Join(testenv.TempDir(t), "damaged.db")
 			check.Must(t, os.WriteFile(damaged, data, 0o600))
 			faults, err := inspected(t, damaged, func(r kv.Reader) { wantRising(t, r, content) })
 			if err != nil || len(faults) == 0 {
@@ -276,7 +276,7 @@ func leads(t *testing.T, path string, original []byte, at int) bool {
 	t.Helper()
 	data := slices.Clone(original)
 	data[at+8] = 0
-	damaged := filepath.Join(pace.Scratch(t), filepath.Base(path))
+	damaged := filepath.Join(testenv.TempDir(t), filepath.Base(path))
 	check.Must(t, os.WriteFile(damaged, data, 0o600))
 	faults, err := inspected(t, damaged, func(r kv.Reader) {
 		for _, bucket := range []string{"empty", "small", "leaf", "wide", "high"} {
@@ -289,7 +289,7 @@ func leads(t *testing.T, path string, original []byte, at int) bool {
 // bbolt copies small buckets to the heap, where it would read on beyond their end. Such a file is
 // not opened.
 func TestOpenRefusesABucketThatReachesBeyondItsEnd(t *testing.T) {
-	path := filepath.Join(pace.Scratch(t), "small.db")
+	path := filepath.Join(testenv.TempDir(t), "small.db")
 	check.Must(t, Create(path, func(w kv.Writer) error { return w.Put("small", []byte("a key"), []byte("a value")) }))
 	original := check.Value(os.ReadFile(path))(t)
 	element := bytes.Index(original, []byte("a keya value")) - elementSize

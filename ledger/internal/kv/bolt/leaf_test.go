@@ -11,14 +11,14 @@ import (
 	"testing"
 
 	"github.com/sluicedp/sluice/internal/check"
-	"github.com/sluicedp/sluice/internal/pace"
+	"github.com/sluicedp/sluice/internal/testenv"
 	"github.com/sluicedp/sluice/ledger/internal/kv"
 )
 
 // orchard is a closed file of one bucket with many leaves, which are returned in order.
 func orchard(t testing.TB) (path string, i image, leaves []uint64) {
 	t.Helper()
-	path = filepath.Join(pace.Scratch(t), "data.db")
+	path = filepath.Join(testenv.TempDir(t), "data.db")
 	check.Must(t, Create(path, func(w kv.Writer) (err error) {
 		for n := 0; n < 5000 && err == nil; n++ {
 			err = w.Put("records", recordKey(2*n), make([]byte, 400))
@@ -111,8 +111,8 @@ func TestAForgedLeafIsFoundBeforeItIsUsed(t *testing.T) {
 			return err
 		},
 	}
-	damaged := filepath.Join(pace.Scratch(t), "damaged.db")
-	tried, stride := rand.IntN(6), pace.Tries(6, 1, 1) // the quick form tries a sixth of the pairs, others in each run
+	damaged := filepath.Join(testenv.TempDir(t), "damaged.db")
+	tried, stride := rand.IntN(6), testenv.Tries(6, 1, 1) // the quick form tries a sixth of the pairs, others in each run
 	for forgery, forge := range forgeries(sound, root) {
 		for use, do := range uses {
 			if tried++; tried%stride != 0 {
@@ -153,7 +153,7 @@ func openForged(t testing.TB, path string, sound image, leaf uint64, forge func(
 func TestAForgedLastLeafIsFound(t *testing.T) {
 	path, sound, leaves := orchard(t)
 	root, _ := treeOf(t, path, "records")
-	damaged := filepath.Join(pace.Scratch(t), "damaged.db")
+	damaged := filepath.Join(testenv.TempDir(t), "damaged.db")
 	for name, forge := range forgeries(sound, root) {
 		s := openForged(t, damaged, sound, leaves[len(leaves)-1], forge)
 		check.WantErr(t, s.Update(func(w kv.Writer) error { return w.Put("records", []byte("zzz"), []byte("v")) }), kv.ErrCorrupt, "%s: put", name)
@@ -234,13 +234,13 @@ func FuzzForgedLeaf(f *testing.F) {
 	var some []string // of the keys of each leaf all, in the quick form every fourth
 	for _, id := range leaves {
 		for i, key := range sound.keys(id) {
-			if i%pace.Tries(4, 1, 1) == 0 {
+			if i%testenv.Tries(4, 1, 1) == 0 {
 				some = append(some, string(key))
 			}
 		}
 	}
 	f.Fuzz(func(t *testing.T, at uint16, patch []byte, seed uint64) {
-		damaged := filepath.Join(pace.Scratch(t), "damaged.db")
+		damaged := filepath.Join(testenv.TempDir(t), "damaged.db")
 		s := openForged(t, damaged, sound, leaf, func(page []byte) { copy(page[int(at)%len(page):], patch) })
 		defer s.Close()
 		before := check.Value(os.ReadFile(damaged))(t)

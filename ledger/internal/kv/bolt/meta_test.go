@@ -9,7 +9,7 @@ import (
 	"testing"
 
 	"github.com/sluicedp/sluice/internal/check"
-	"github.com/sluicedp/sluice/internal/pace"
+	"github.com/sluicedp/sluice/internal/testenv"
 	"github.com/sluicedp/sluice/ledger/internal/kv"
 )
 
@@ -56,7 +56,7 @@ func overwriteAt(t *testing.T, path string, data []byte, at int64) {
 // bbolt does not return from a page that is of no kind any more.
 func TestAFileOfZerosIsNotWrittenTo(t *testing.T) {
 	forested, _ := forest(t)
-	path := filepath.Join(pace.Scratch(t), "zeros.db")
+	path := filepath.Join(testenv.TempDir(t), "zeros.db")
 	check.Must(t, Create(path, func(w kv.Writer) error { return w.Put("8 octets", []byte("a"), []byte("v")) })) // which bbolt reads in place
 	for _, test := range []struct{ path, bucket string }{{path, "8 octets"}, {forested, "leaf"}, {forested, "wide"}, {forested, "new"}} {
 		for name, use := range map[string]func(w kv.Writer) error{

@@ -11,7 +11,7 @@ import (
 	"testing"
 
 	"github.com/sluicedp/sluice/internal/check"
-	"github.com/sluicedp/sluice/internal/pace"
+	"github.com/sluicedp/sluice/internal/testenv"
 	"github.com/sluicedp/sluice/ledger/internal/kv"
 )
 
@@ -86,7 +86,7 @@ func shuffled(ids []uint64) []uint64 {
 // What a walk keeps, of where it goes on and of the buckets themselves, outlives the pages that it
 // came from: the memory of one is that of the next.
 func TestWalksKeepWhatTheyNeed(t *testing.T) {
-	path := filepath.Join(pace.Scratch(t), "file.db")
+	path := filepath.Join(testenv.TempDir(t), "file.db")
 	const buckets, pairs = 400, 3000
 	bucket := func(i int) string { return fmt.Sprintf("bucket %03d", i) }
 	check.Must(t, Create(path, func(w kv.Writer) error {
@@ -141,7 +141,7 @@ func reversed(ids []uint64) []uint64 {
 
 // A scan within another does not read into its memory, and one after it may.
 func TestScansWithinScans(t *testing.T) {
-	path := filepath.Join(pace.Scratch(t), "file.db")
+	path := filepath.Join(testenv.TempDir(t), "file.db")
 	const pairs = 3000
 	key := func(i int) []byte { return fmt.Appendf(nil, "%05d", i) }
 	check.Must(t, Create(path, func(w kv.Writer) error {

@@ -11,7 +11,7 @@ import (
 
 	"github.com/sluicedp/sluice/internal/check"
 	"github.com/sluicedp/sluice/internal/ledgerfile"
-	"github.com/sluicedp/sluice/internal/pace"
+	"github.com/sluicedp/sluice/internal/testenv"
 	"github.com/sluicedp/sluice/ledger/internal/kv"
 )
 
@@ -26,7 +26,7 @@ func unlinked() naming {
 func skipWithoutRename(t *testing.T) {
 	t.Helper()
 	if err := ledgerfile.RenameNew(filepath.Join(t.TempDir(), "none"), "none"); errors.Is(err, errors.ErrUnsupported) {
-		pace.Impossible(t, "no rename here spares a file that is there")
+		testenv.Unsupported(t, "no rename here spares a file that is there")
 	}
 }
 
@@ -96,7 +96,7 @@ func left(t *testing.T, path, kind string) (temp string) {
 func skipWithoutLocks(t *testing.T) {
 	t.Helper()
 	if !ledgerfile.CanLock {
-		pace.Impossible(t, "this system has no locks of files")
+		testenv.Unsupported(t, "this system has no locks of files")
 	}
 }
 

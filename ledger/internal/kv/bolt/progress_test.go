@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"github.com/sluicedp/sluice/internal/check"
-	"github.com/sluicedp/sluice/internal/pace"
+	"github.com/sluicedp/sluice/internal/testenv"
 	"github.com/sluicedp/sluice/ledger/internal/kv"
 )
 
@@ -36,7 +36,7 @@ func TestCopyEndsWithItsContext(t *testing.T) {
 			check.Must(t, os.Remove(filepath.Join(filepath.Dir(path), name)))
 		}
 		for i, end := range []int{1, 2, calls / 2, calls} {
-			if !pace.Deep() && i%2 == 0 {
+			if !testenv.Deep() && i%2 == 0 {
 				continue
 			}
 			ctx, cancel := context.WithCancel(t.Context())
