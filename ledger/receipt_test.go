@@ -272,7 +272,7 @@ func TestReceiptVerify_OtherCheckpoint_IsAFault(t *testing.T) {
 	}{
 		"other root":   {func(c *merkle.Checkpoint) { c.Root[0]++ }, "do not give the root"},
 		"other size":   {func(c *merkle.Checkpoint) { c.Size *= 2 }, "proof"},
-		"smaller size": {func(c *merkle.Checkpoint) { c.Size = 3 }, "has none with index"},
+		"smaller size": {func(c *merkle.Checkpoint) { c.Size = 3 }, "has no leaf with index"},
 		"size 0":       {func(c *merkle.Checkpoint) { c.Size = 0 }, "of 0 events"},
 	} {
 		other := copyOf(t, r)
@@ -342,7 +342,7 @@ func TestReceiptVerify_Spliced_IsAFault(t *testing.T) {
 		"erased with a salt":                {func(r *evidence.Receipt) { erase(&r.Responses[1], says.Hex{1}, nil) }, "nothing else"},
 		"whole with a commitment":           {func(r *evidence.Receipt) { r.Responses[1].Commitment = make(says.Hex, 32) }, "a commitment to a response that is there"},
 		"another spelling of the id":        {func(r *evidence.Receipt) { r.Ledger = strings.ToUpper(r.Ledger) }, "no UUID in the usual form"},
-		"another spelling of the signature": {func(r *evidence.Receipt) { r.Evidence.Checkpoint = respellSignature(t, r.Evidence.Checkpoint) }, "not spelled as usual"},
+		"another spelling of the signature": {func(r *evidence.Receipt) { r.Evidence.Checkpoint = respellSignature(t, r.Evidence.Checkpoint) }, "not canonical base64"},
 		"a sale that ends later":            {func(r *evidence.Receipt) { r.Refused += 1000 }, "the sale ends with event"},
 		"question defined later":            {func(r *evidence.Receipt) { r.Evidence.Question.Time = r.Time.Add(1) }, "does not come before the sale"},
 		"question after the sale":           {func(r *evidence.Receipt) { r.Evidence.Question.Event = r.Evidence.Sale.Event + 1 }, "does not come before the sale"},
