@@ -766,7 +766,7 @@ func TestStatementOfBits_Altered_IsNamed(t *testing.T) {
 	for i := range st.Released {
 		other := copyOf(t, st)
 		other.Released[i].Response = flippedBit(t, bitsOf(t, st.Released[i].Response), i).String()
-		wantFault(t, "a bit of what was released", other, o.keys, "released is not what the events come to")
+		wantFault(t, "a bit of what was released", other, o.keys, "released differs from the value computed from the events")
 	}
 	small, _ := cottage(t)
 	whole := text(t, statementOf(t, small.Ledger, "ann's", "ann"))
@@ -933,7 +933,7 @@ func TestStatementOfOutputs_Altered_IsNamed(t *testing.T) {
 	for i := range st.Released {
 		other := copyOf(t, st)
 		other.Released[i].Response = map[bool]string{true: "B", false: "A"}[st.Released[i].Response == "A"]
-		wantFault(t, "another output released", other, o.keys, "released is not what the events come to")
+		wantFault(t, "another output released", other, o.keys, "released differs from the value computed from the events")
 	}
 	// With other channels than the log's, too.
 	channels := newOffice(t, 1)

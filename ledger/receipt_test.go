@@ -311,7 +311,7 @@ func TestSplicedReceipts(t *testing.T) {
 			r.Responses = responses
 		}, "is expected here"},
 		"swapped":              {func(r *evidence.Receipt) { r.Responses[0], r.Responses[1] = r.Responses[1], r.Responses[0] }, "names come in order"},
-		"dropped":              {func(r *evidence.Receipt) { r.Responses = r.Responses[:2] }, "there are 2 responses of 3"},
+		"dropped":              {func(r *evidence.Receipt) { r.Responses = r.Responses[:2] }, "the receipt has 2 responses, the sale 3"},
 		"dropped in the midst": {func(r *evidence.Receipt) { r.Responses = slices.Delete(r.Responses, 1, 2) }, "is expected here"},
 		"dropped and counted so": {func(r *evidence.Receipt) {
 			r.Price -= r.Responses[2].Price
@@ -338,7 +338,7 @@ func TestSplicedReceipts(t *testing.T) {
 		"erased":                            {func(r *evidence.Receipt) { erase(&r.Responses[1], nil, nil) }, "commitment or leaf"},
 		"erased and whole":                  {func(r *evidence.Receipt) { r.Responses[1].Erased = true }, "nothing else"},
 		"erased with a salt":                {func(r *evidence.Receipt) { erase(&r.Responses[1], says.Hex{1}, nil) }, "nothing else"},
-		"whole with a commitment":           {func(r *evidence.Receipt) { r.Responses[1].Commitment = make(says.Hex, 32) }, "a commitment to a response that is there"},
+		"whole with a commitment":           {func(r *evidence.Receipt) { r.Responses[1].Commitment = make(says.Hex, 32) }, "a response that is shown has a commitment"},
 		"another spelling of the id":        {func(r *evidence.Receipt) { r.Ledger = strings.ToUpper(r.Ledger) }, "no UUID in the usual form"},
 		"another spelling of the signature": {func(r *evidence.Receipt) { r.Evidence.Checkpoint = respelled(t, r.Evidence.Checkpoint) }, "not spelled as usual"},
 		"a sale that ends later":            {func(r *evidence.Receipt) { r.Refused += 1000 }, "the sale ends with event"},

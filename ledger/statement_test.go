@@ -305,7 +305,7 @@ func wantAllNamed(t *testing.T, o *office, st evidence.Statement, least int) {
 		field := strings.ToLower(strings.Split(strings.Split(way[1:], "[")[0], ".")[0])
 		words := map[string]string{"logkey": "log_key", "proof": "do not give the root", "format": "format", "object": "closes the list", "checkpoint": "checkpoint", "currency": "currency"}[field]
 		if words == "" {
-			words = field + " is not what the events come to"
+			words = field + " differs from the value computed from the events"
 		}
 		if !strings.Contains(all, words) {
 			t.Errorf("%s: not named, but %q", way, faults(c))
@@ -393,7 +393,7 @@ func TestSplicedStatements(t *testing.T) {
 		"another buyer":    {func(s *evidence.Statement) { detailOf[*says.SaleMade](s).Buyer = "nobody" }, "is not named before"},
 		"another response": {func(s *evidence.Statement) { detailOf[*says.Released](s).Response = "maybe" }, "is none"},
 		"another reason":   {func(s *evidence.Statement) { detailOf[*says.ObjectRefused](s).Refusal.Reason = "whim" }, "is none"},
-		"a short salt":     {func(s *evidence.Statement) { factOf[*says.Sold](s).Salt = says.Hex{1} }, "a salt of 1 bytes"},
+		"a short salt":     {func(s *evidence.Statement) { factOf[*says.Sold](s).Salt = says.Hex{1} }, "the salt has 1 bytes"},
 		"an early expiry": {func(s *evidence.Statement) {
 			at := time.Date(1, 1, 1, 0, 0, 0, 0, time.UTC)
 			detailOf[*says.Reserved](s).Expires = at
@@ -401,10 +401,10 @@ func TestSplicedStatements(t *testing.T) {
 		"a broken id": {func(s *evidence.Statement) { detailOf[*says.Created](s).ID = "x" }, "the id"},
 		"another spelling of the id": {func(s *evidence.Statement) {
 			detailOf[*says.Created](s).ID = strings.ToUpper(detailOf[*says.Created](s).ID)
-		}, "the fields are not those"},
+		}, "the fields are not written as a ledger writes them"},
 		"another spelling of the ledger":    {func(s *evidence.Statement) { s.Ledger = strings.ToUpper(s.Ledger) }, "no UUID in the usual form"},
 		"another spelling of the signature": {func(s *evidence.Statement) { s.Checkpoint = respelled(t, s.Checkpoint) }, "not spelled as usual"},
-		"more was spent":                    {func(s *evidence.Statement) { s.Spent = privacy.MaxEpsilon() }, "spent is not what the events come to"},
+		"more was spent":                    {func(s *evidence.Statement) { s.Spent = privacy.MaxEpsilon() }, "spent differs from the value computed from the events"},
 		"nothing earned":                    {func(s *evidence.Statement) { s.Earned = 0 }, "earned is not what"},
 		"a response less":                   {func(s *evidence.Statement) { s.Released = s.Released[1:] }, "released is not what"},
 		"a sale less":                       {func(s *evidence.Statement) { s.Sales = s.Sales[:1] }, "sales is not what"},
@@ -452,15 +452,15 @@ func TestAStatementOfAFalseLog(t *testing.T) {
 			if c.Method == event.MethodDegrade {
 				c.Method = event.MethodRaise
 			}
-		}), "by raise, where the chain has 1 others", ""},
-		"it withdraws earlier":        {each(func(_ *event.Charged, ev *event.Event) { ev.Change = &event.Withdrawn{Object: "ann"} }), "takes no part in", ""},
-		"time runs back":              {each(func(c *event.Charged, ev *event.Event) { ev.Time = ev.Time.Add(1000 * time.Hour) }), "it comes behind", ""},
+		}), "by raise does not fit the chain of 1 other levels", ""},
+		"it withdraws earlier":        {each(func(_ *event.Charged, ev *event.Event) { ev.Change = &event.Withdrawn{Object: "ann"} }), "is not enrolled in", ""},
+		"time runs back":              {each(func(c *event.Charged, ev *event.Event) { ev.Time = ev.Time.Add(1000 * time.Hour) }), "but must precede it", ""},
 		"the cap is far lower":        {each(func(c *event.Enrolled, _ *event.Event) { c.Cap = eps(t, "0.5") }), `object "ann": the object has spent`, ""},
-		"the cap changes":             {last("ann", func(c *event.Enrolled) { c.Cap = eps(t, "9") }), "the object's cap was 8", ""},
+		"the cap changes":             {last("ann", func(c *event.Enrolled) { c.Cap = eps(t, "9") }), "the object's cap was ε=8", ""},
 		"the policy changes":          {last("ann", func(c *event.Enrolled) { c.Policy = 3 - c.Policy }), "under another policy", ""},
-		"it is enrolled twice":        {each(func(c *event.Withdrawn, ev *event.Event) { ev.Change = refusalOf(c.Object) }), "takes part in question", ""},
-		"it is not enrolled":          {each(func(c *event.Enrolled, ev *event.Event) { ev.Change = refusalOf(c.Object) }), "takes no part in", ""},
-		"it is bound twice":           {last("ann", func(c *event.TruthBound) { c.Question = 3 - c.Question }), "is bound to its truth twice", ""},
+		"it is enrolled twice":        {each(func(c *event.Withdrawn, ev *event.Event) { ev.Change = refusalOf(c.Object) }), "is already enrolled in question", ""},
+		"it is not enrolled":          {each(func(c *event.Enrolled, ev *event.Event) { ev.Change = refusalOf(c.Object) }), "is not enrolled in", ""},
+		"it is bound twice":           {last("ann", func(c *event.TruthBound) { c.Question = 3 - c.Question }), "is bound to its true value twice", ""},
 		"what is resold was not":      {each(func(c *event.Released, _ *event.Event) { c.Epsilon = state.Plus(c.Epsilon, eps(t, "0.01")) }), "it sells another response", ""},
 		"a sale of nobody":            {each(func(c *event.SaleMade, _ *event.Event) { c.Objects = 0 }), "it is not part of sale", ""},
 		"a reservation of nobody":     {each(func(c *event.Reserved, _ *event.Event) { c.Objects = 0 }), "it is not part of reservation", ""},
@@ -472,10 +472,10 @@ func TestAStatementOfAFalseLog(t *testing.T) {
 		}), "in which the object was never enrolled", ""},
 		"a reservation by others":      {each(func(c *event.Held, _ *event.Event) { c.Policy++ }), "under another policy", ""},
 		"a response is given twice":    {each(func(c *event.Released, _ *event.Event) { c.Epsilon = eps(t, "0.5") }), "a response at ε=0.5", ""},
-		"another was forgotten":        {last("", func(c *event.Forgotten) { c.Object = "ann" }), "it destroyed what is there", "bob"},
-		"more was spent before":        {last("", func(c *event.Forgotten) { c.Spent = eps(t, "7") }), "the object had spent 7", "bob"},
-		"it was forgotten before that": {last("bob", func(c *event.Stated) { c.Forgotten-- }), "it lists the events behind event", "bob"},
-		"it was never forgotten":       {last("bob", func(c *event.Stated) { c.Forgotten = 0 }), "it lists the events behind event 0", "bob"},
+		"another was forgotten":        {last("", func(c *event.Forgotten) { c.Object = "ann" }), "it forgets another object, or", "bob"},
+		"more was spent before":        {last("", func(c *event.Forgotten) { c.Spent = eps(t, "7") }), "the object had spent ε=7", "bob"},
+		"it was forgotten before that": {last("bob", func(c *event.Stated) { c.Forgotten-- }), "it lists the events after event", "bob"},
+		"it was never forgotten":       {last("bob", func(c *event.Stated) { c.Forgotten = 0 }), "it lists the events after event 0", "bob"},
 	} {
 		o, st := full(t)
 		if test.about == "bob" {

@@ -40,9 +40,9 @@ func proofOf(t testing.TB, log, some []entry) (proof []tlog.Hash, head *merkle.E
 	return present(proof), head
 }
 
-// Whoever has the log can prove of any of its events that it is there. In a statement none stands
-// that is not about the object, nor needed to read those that are: of one statement there would be
-// two texts, and the other would tell of somebody else's sales.
+// A holder of the log can prove of each event that it is in the log. But an event in a statement
+// that is neither about its object nor needed by another event is a fault. Otherwise one statement
+// would have two texts, and the longer one would show the sales of other objects.
 func TestAStatementHasNothingThatIsNotNeeded(t *testing.T) {
 	secret, public, err := note.GenerateKey(rand.Reader, "example.com/spare")
 	check.Must(t, err)
@@ -83,6 +83,6 @@ func TestAStatementHasNothingThatIsNotNeeded(t *testing.T) {
 			all.WriteString(f.Text + "\n")
 		}
 		check.That(t, !checked.OK() && checked.Signed &&
-			strings.Contains(all.String(), "nothing in it needs event 4\n"), "%s: %+v", name, checked)
+			strings.Contains(all.String(), "event 4 is neither about the object nor needed by another event\n"), "%s: %+v", name, checked)
 	}
 }
