@@ -547,7 +547,7 @@ func TestCostOfReceipts_AnyEncoding_IsLinear(t *testing.T) {
 
 // The levels of a chain may be added in any order. Their cost is the highest of them, and each
 // addition takes the same time.
-func TestTheOrderOfLevels_DecidesNothing(t *testing.T) {
+func TestChainSummary_AnyOrderOfLevels_CostsTheSame(t *testing.T) {
 	chain := func(n int) *chainSummary {
 		c := &chainSummary{}
 		for i := range n {

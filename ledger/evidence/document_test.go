@@ -28,7 +28,7 @@ func text(t testing.TB, d any) []byte {
 }
 
 // The golden documents of earlier versions can be read and verified, without a ledger.
-func TestGoldenDocumentsAreSound(t *testing.T) {
+func TestVerify_GoldenDocuments_AreSound(t *testing.T) {
 	for _, name := range []string{"receipt-v4.json", "statement-v4.json", "statement-forgotten-v4.json"} {
 		data := check.Value(os.ReadFile(filepath.Join("..", "testdata", "golden", name)))(t)
 		var checked Checked

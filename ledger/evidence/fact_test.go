@@ -103,7 +103,7 @@ func everyFact(t testing.TB) (log []entry) {
 }
 
 // The JSON of facts is unchanged since the golden file was written.
-func TestGoldenFacts(t *testing.T) {
+func TestFact_GoldenJSON_IsUnchanged(t *testing.T) {
 	var lines strings.Builder
 	for _, f := range factsOf(t, everyFact(t)) {
 		lines.Write(text(t, f))
@@ -195,7 +195,7 @@ func eachAlteration(t *testing.T, change func(fields []field, visit func(what st
 	}
 }
 
-func TestFactsAreReadAsTheyAreWritten(t *testing.T) {
+func TestFact_WrittenAndRead_IsTheSame(t *testing.T) {
 	for name, st := range specimens(t) {
 		back := check.Value(ReadStatement(text(t, st)))(t)
 		if !bytes.Equal(text(t, back), text(t, st)) || len(back.Events) != len(st.Events) {
@@ -232,7 +232,7 @@ func TestFactsAreReadAsTheyAreWritten(t *testing.T) {
 }
 
 // A statement has exactly these kinds of events, under their names in the log.
-func TestTheKindsOfFacts(t *testing.T) {
+func TestFact_Kinds_AreThoseOfStatements(t *testing.T) {
 	included := map[string]bool{}
 	for _, ev := range everyFact(t) {
 		included[ev.Change.Kind().String()] = true
@@ -249,7 +249,7 @@ func TestTheKindsOfFacts(t *testing.T) {
 	}
 }
 
-func TestAFactHasNoFieldOfAnotherKind(t *testing.T) {
+func TestFact_FieldOfAnotherKind_IsRefused(t *testing.T) {
 	values := map[string]string{"more": "1", "settled": "true", "key": `"k"`} // of all fields, and of some that no kind has
 	has := map[[2]string]bool{}                                               // by kind and field
 	for _, st := range specimens(t) {
@@ -281,7 +281,7 @@ func TestAFactHasNoFieldOfAnotherKind(t *testing.T) {
 	check.That(t, n >= 4000/oneIn(), "only %d alterations", n)
 }
 
-func TestAFactHasAllFieldsOfItsKind(t *testing.T) {
+func TestFact_AlteredField_IsRefused(t *testing.T) {
 	n := 0
 	eachAlteration(t, func(fields []field, visit func(string, []field)) {
 		for i, one := range fields {
@@ -309,7 +309,7 @@ func TestAFactHasAllFieldsOfItsKind(t *testing.T) {
 }
 
 // A fact whose kind is replaced by another one is refused, and the error names an unknown kind.
-func TestAFactOfAnotherKind(t *testing.T) {
+func TestFact_AnotherKind_IsRefused(t *testing.T) {
 	kinds := []string{"", "x", "Sold", " sold", "event", strings.Repeat("k", 1000)}
 	for k := event.Kind(1); !strings.HasPrefix(k.String(), "kind "); k++ {
 		kinds = append(kinds, k.String())
@@ -333,7 +333,7 @@ func TestAFactOfAnotherKind(t *testing.T) {
 }
 
 // A fact without a detail, such as the zero value, is a fault, and its JSON is refused.
-func TestAFactThatSaysNothing(t *testing.T) {
+func TestFact_WithoutDetail_IsRefused(t *testing.T) {
 	var f Fact
 	if got, want := string(text(t, f)), `{"event":0,"time":"0001-01-01T00:00:00Z","kind":"","salt":"","leaf":"AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA="}`; got != want || f.Kind() != "" {
 		t.Errorf("%s of the kind %q, want %s", got, f.Kind(), want)
@@ -347,7 +347,7 @@ func TestAFactThatSaysNothing(t *testing.T) {
 }
 
 // A fault of a fact names the object that the fact is about, for each kind.
-func TestFactsNameWhomTheyAreAbout(t *testing.T) {
+func TestFact_About_IsTheObjectOfTheEvent(t *testing.T) {
 	log := everyFact(t)
 	facts := factsOf(t, log)
 	for i, ev := range log {

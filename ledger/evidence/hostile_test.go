@@ -53,7 +53,7 @@ func FuzzFact(f *testing.F) {
 }
 
 // Documents come from untrusted sources: the memory for reading one is bounded by its size.
-func TestNoDocumentAsksForMuchMoreMemoryThanItHas(t *testing.T) {
+func TestReadDocument_HostileInput_BoundsMemory(t *testing.T) {
 	const size = 1 << 20
 	fill := func(begin, item, end string) []byte {
 		return []byte(begin + strings.TrimSuffix(strings.Repeat(item, size/len(item)), ",") + end)

@@ -43,7 +43,7 @@ func proofOf(t testing.TB, log, some []entry) (proof []tlog.Hash, head *merkle.E
 // A holder of the log can prove of each event that it is in the log. But an event in a statement
 // that is neither about its object nor needed by another event is a fault. Otherwise one statement
 // would have two texts, and the longer one would show the sales of other objects.
-func TestAStatementHasNothingThatIsNotNeeded(t *testing.T) {
+func TestStatementVerify_UnneededEvent_IsAFault(t *testing.T) {
 	secret, public, err := note.GenerateKey(rand.Reader, "example.com/spare")
 	check.Must(t, err)
 	signer := check.Value(note.NewSigner(secret))(t)
