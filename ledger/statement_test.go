@@ -303,7 +303,7 @@ func wantAllNamed(t *testing.T, o *office, st evidence.Statement, least int) {
 			return
 		}
 		field := strings.ToLower(strings.Split(strings.Split(way[1:], "[")[0], ".")[0])
-		words := map[string]string{"logkey": "log_key", "proof": "do not give the root", "format": "format", "object": "closes the list", "checkpoint": "checkpoint", "currency": "currency"}[field]
+		words := map[string]string{"logkey": "log_key", "proof": "do not give the root", "format": "format", "object": "ends the list", "checkpoint": "checkpoint", "currency": "currency"}[field]
 		if words == "" {
 			words = field + " differs from the value computed from the events"
 		}
@@ -368,13 +368,13 @@ func TestSplicedStatements(t *testing.T) {
 		words  string
 	}{
 		"events of another":     {func(s *evidence.Statement) { s.Events = bob.Events }, `it is about "bob"`},
-		"events of a later one": {func(s *evidence.Statement) { s.Events, s.Proof = later.Events, later.Proof }, "event is not what"},
-		"a later checkpoint":    {func(s *evidence.Statement) { s.Checkpoint = later.Checkpoint }, "the checkpoint is of"},
-		"a later end":           {func(s *evidence.Statement) { s.Checkpoint, s.Event = later.Checkpoint, later.Event }, "event is not what"},
-		"another's name":        {func(s *evidence.Statement) { s.Object = "bob" }, "closes the list"},
-		"no events":             {func(s *evidence.Statement) { s.Events = nil }, "closes the list"},
-		"swapped":               {func(s *evidence.Statement) { s.Events[6], s.Events[7] = s.Events[7], s.Events[6] }, "comes behind"},
-		"twice":                 {func(s *evidence.Statement) { s.Events = slices.Insert(s.Events, 3, s.Events[3]) }, "comes behind"},
+		"events of a later one": {func(s *evidence.Statement) { s.Events, s.Proof = later.Events, later.Proof }, "event differs from the value"},
+		"a later checkpoint":    {func(s *evidence.Statement) { s.Checkpoint = later.Checkpoint }, "the checkpoint has"},
+		"a later end":           {func(s *evidence.Statement) { s.Checkpoint, s.Event = later.Checkpoint, later.Event }, "event differs from the value"},
+		"another's name":        {func(s *evidence.Statement) { s.Object = "bob" }, "ends the list"},
+		"no events":             {func(s *evidence.Statement) { s.Events = nil }, "ends the list"},
+		"swapped":               {func(s *evidence.Statement) { s.Events[6], s.Events[7] = s.Events[7], s.Events[6] }, "but must precede it"},
+		"twice":                 {func(s *evidence.Statement) { s.Events = slices.Insert(s.Events, 3, s.Events[3]) }, "but must precede it"},
 		"one more": {func(s *evidence.Statement) {
 			s.Events = slices.Insert(s.Events, len(s.Events)-1, *factOf[*says.Enrolled](&bob))
 		}, "is about"},
@@ -397,30 +397,30 @@ func TestSplicedStatements(t *testing.T) {
 		"an early expiry": {func(s *evidence.Statement) {
 			at := time.Date(1, 1, 1, 0, 0, 0, 0, time.UTC)
 			detailOf[*says.Reserved](s).Expires = at
-		}, "none of a log"},
+		}, "outside the range of a log"},
 		"a broken id": {func(s *evidence.Statement) { detailOf[*says.Created](s).ID = "x" }, "the id"},
 		"another spelling of the id": {func(s *evidence.Statement) {
 			detailOf[*says.Created](s).ID = strings.ToUpper(detailOf[*says.Created](s).ID)
 		}, "the fields are not written as a ledger writes them"},
-		"another spelling of the ledger":    {func(s *evidence.Statement) { s.Ledger = strings.ToUpper(s.Ledger) }, "no UUID in the usual form"},
+		"another spelling of the ledger":    {func(s *evidence.Statement) { s.Ledger = strings.ToUpper(s.Ledger) }, "not a UUID in its standard form"},
 		"another spelling of the signature": {func(s *evidence.Statement) { s.Checkpoint = respelled(t, s.Checkpoint) }, "not spelled as usual"},
 		"more was spent":                    {func(s *evidence.Statement) { s.Spent = privacy.MaxEpsilon() }, "spent differs from the value computed from the events"},
-		"nothing earned":                    {func(s *evidence.Statement) { s.Earned = 0 }, "earned is not what"},
-		"a response less":                   {func(s *evidence.Statement) { s.Released = s.Released[1:] }, "released is not what"},
-		"a sale less":                       {func(s *evidence.Statement) { s.Sales = s.Sales[:1] }, "sales is not what"},
-		"a chain less":                      {func(s *evidence.Statement) { s.Chains = s.Chains[:1] }, "chains is not what"},
-		"no charges":                        {func(s *evidence.Statement) { s.Charges = nil }, "charges is not what"},
-		"a response more":                   {func(s *evidence.Statement) { s.Released = append(s.Released, s.Released[0]) }, "released is not what"},
-		"a sale more":                       {func(s *evidence.Statement) { s.Sales = append(s.Sales, s.Sales[0]) }, "sales is not what"},
-		"a chain more":                      {func(s *evidence.Statement) { s.Chains = append(s.Chains, s.Chains[0]) }, "chains is not what"},
-		"a charge more":                     {func(s *evidence.Statement) { s.Charges = append(s.Charges, s.Charges[0]) }, "charges is not what"},
+		"nothing earned":                    {func(s *evidence.Statement) { s.Earned = 0 }, "earned differs from the value"},
+		"a response less":                   {func(s *evidence.Statement) { s.Released = s.Released[1:] }, "released differs from the value"},
+		"a sale less":                       {func(s *evidence.Statement) { s.Sales = s.Sales[:1] }, "sales differs from the value"},
+		"a chain less":                      {func(s *evidence.Statement) { s.Chains = s.Chains[:1] }, "chains differs from the value"},
+		"no charges":                        {func(s *evidence.Statement) { s.Charges = nil }, "charges differs from the value"},
+		"a response more":                   {func(s *evidence.Statement) { s.Released = append(s.Released, s.Released[0]) }, "released differs from the value"},
+		"a sale more":                       {func(s *evidence.Statement) { s.Sales = append(s.Sales, s.Sales[0]) }, "sales differs from the value"},
+		"a chain more":                      {func(s *evidence.Statement) { s.Chains = append(s.Chains, s.Chains[0]) }, "chains differs from the value"},
+		"a charge more":                     {func(s *evidence.Statement) { s.Charges = append(s.Charges, s.Charges[0]) }, "charges differs from the value"},
 	} {
 		other := copyOf(t, st)
 		test.change(&other)
 		wantFault(t, name, other, o.keys, test.words)
 		wantFault(t, name, other, nil, test.words)
 	}
-	wantFault(t, "nothing", evidence.Statement{}, nil, "closes the list")
+	wantFault(t, "nothing", evidence.Statement{}, nil, "ends the list")
 	wantFault(t, "an empty event", evidence.Statement{Events: []evidence.Fact{{}}}, nil, "has no event of the kind")
 	for name, change := range map[string]func(*merkle.Checkpoint){
 		"other root": func(c *merkle.Checkpoint) { c.Size, c.Root[0] = st.Event, c.Root[0]+1 },

@@ -289,7 +289,7 @@ func (r *Receipt) checkOrder(v *checker) {
 	}
 	e := r.Evidence
 	if e.Created.Event != 1 {
-		v.fault("the ledger was created by event %d, but a log begins with its creation", e.Created.Event)
+		v.fault("the ledger was created by event %d, but a log begins with that", e.Created.Event)
 	}
 	before := func(number uint64, at time.Time) {
 		if number >= e.Sale.Event || at.After(r.Time) || at.Before(r.Created) {
