@@ -74,7 +74,7 @@ func goldenSigner(t testing.TB) (note.Signer, note.Verifiers) {
 	return signer, note.VerifierList(verifier)
 }
 
-func TestARichLedgerVerifies(t *testing.T) {
+func TestVerify_EveryKindOfEvent_FindsNothing(t *testing.T) {
 	signer, keys := goldenSigner(t)
 	l := openMemory(t, rich(t), Options{Signer: signer})
 	head := check.Value(l.Head(t.Context(), 0))(t)
@@ -96,7 +96,7 @@ func TestARichLedgerVerifies(t *testing.T) {
 
 // Whoever is forgotten while an audit goes through a sweep makes it find nothing, wherever the
 // audit is.
-func TestForgettingInTheMidstOfAnAuditOfASweep(t *testing.T) {
+func TestVerify_ForgetDuringAuditOfSweep_FindsNothing(t *testing.T) {
 	days := check.Value(policy.Steps(policy.Step{At: epoch(), Ceiling: eps(t, "0.5")}))(t)
 	names := []string{"ann", "bob", "cid", "dan"}
 	for _, name := range names {
@@ -126,7 +126,7 @@ func TestForgettingInTheMidstOfAnAuditOfASweep(t *testing.T) {
 }
 
 // A log is verified as it is, by whoever can open it, and stays as it is.
-func TestVerifyWritesNothing(t *testing.T) {
+func TestVerify_ReadOnly_WritesNothing(t *testing.T) {
 	path := votersFile(t, "5", "ann", "bob")
 	l := open(t, path, Options{})
 	raise(t, l, raiseOf(t, "1", "0.5"))
@@ -143,7 +143,7 @@ func TestVerifyWritesNothing(t *testing.T) {
 	check.That(t, bytes.Equal(before, after), "the file has changed")
 }
 
-func TestVerifyTellsHowFarItIs(t *testing.T) {
+func TestVerify_Progress_ReachesTheTotal(t *testing.T) {
 	l := openMemory(t, rich(t), Options{})
 	events := stats(t, l).Events
 	var seen []uint64
@@ -155,7 +155,7 @@ func TestVerifyTellsHowFarItIs(t *testing.T) {
 		"progress: %d, want up to %d", seen, events)
 }
 
-func TestVerifyIsNotCarriedOut(t *testing.T) {
+func TestVerify_BadCheckpointOrCanceled_IsAnError(t *testing.T) {
 	signer, keys := goldenSigner(t)
 	stranger, _, _ := logKey(t, "example.com/golden", 9)
 	s := rich(t)
@@ -536,7 +536,7 @@ func wantProblems(t testing.TB, found, want []api.Finding) {
 	}
 }
 
-func TestVerifyNamesWhatWasAltered(t *testing.T) {
+func TestVerify_RecordAltered_NamesIt(t *testing.T) {
 	original := pairs(t, rich(t))
 	all := tamperings(t)
 	maps.Copy(all, brokenRecords(t))
@@ -555,7 +555,7 @@ func TestVerifyNamesWhatWasAltered(t *testing.T) {
 }
 
 // Not only the first is found: everything that was altered is, whatever else was.
-func TestVerifyFindsAllThatWasAltered(t *testing.T) {
+func TestVerify_ManyRecordsAltered_FindsAll(t *testing.T) {
 	s := rich(t)
 	l := openMemory(t, s, Options{})
 	var want []string

@@ -71,8 +71,8 @@ func (m *Memory) end() journal.Position {
 	return m.begin
 }
 
-// behind returns the number of groups up to a position. Errors: ErrTrimmed, ErrLost, ErrForked.
-func (m *Memory) behind(at journal.Position) (int, error) {
+// groupsUpTo returns the number of groups up to a position. Errors: ErrTrimmed, ErrLost, ErrForked.
+func (m *Memory) groupsUpTo(at journal.Position) (int, error) {
 	if at.Events < m.begin.Events {
 		return 0, fmt.Errorf("%w: it begins with %v; asked for is %v", journal.ErrTrimmed, m.begin, at)
 	}
@@ -200,7 +200,7 @@ func (h *handle) Trim(ctx context.Context, through journal.Position) error {
 		if through.Events < h.in.begin.Events {
 			return nil
 		}
-		n, err := h.in.behind(through)
+		n, err := h.in.groupsUpTo(through)
 		if err != nil {
 			return err
 		}
@@ -257,7 +257,7 @@ func (h *handle) Folded(ctx context.Context, through journal.Position) error {
 	if err := h.ready(ctx); err != nil {
 		return err
 	}
-	if _, err := h.in.behind(through); err != nil {
+	if _, err := h.in.groupsUpTo(through); err != nil {
 		delete(h.in.bases, h.host)
 		return err
 	}
@@ -292,7 +292,7 @@ func (h *handle) next(ctx context.Context, at journal.Position) (g journal.Group
 	if err := h.ready(ctx); err != nil {
 		return g, false, err
 	}
-	n, err := h.in.behind(at)
+	n, err := h.in.groupsUpTo(at)
 	if err != nil || n == len(h.in.groups) {
 		return g, false, err
 	}

@@ -17,9 +17,9 @@ import (
 )
 
 const (
-	mostBody = 1 << 20 // bytes of a request or an answer
-	speaks   = "Sluice-Keyholder"
-	version  = "2" // the header in each request and answer; anything else is not from a keyholder
+	mostBody      = 1 << 20 // bytes of a request or an answer
+	versionHeader = "Sluice-Keyholder"
+	version       = "2" // the header in each request and answer; anything else is not from a keyholder
 )
 
 // Mutual returns a TLS configuration for both sides. Each side presents a certificate, and trusts
@@ -49,7 +49,7 @@ func Handler(h Holder) http.Handler {
 	mux := http.NewServeMux()
 	handle := func(pattern string, do func(r *http.Request, journal string, body []byte) (answer []byte, err error)) {
 		mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) {
-			w.Header().Set(speaks, version)
+			w.Header().Set(versionHeader, version)
 			body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, mostBody))
 			var answer []byte
 			if err != nil {
@@ -146,7 +146,7 @@ func verified(next http.Handler) http.Handler {
 		switch {
 		case r.TLS == nil || len(r.TLS.VerifiedChains) == 0:
 			http.Error(w, "only for hosts with a certificate of the authority", http.StatusForbidden)
-		case r.Header.Get(speaks) != version:
+		case r.Header.Get(versionHeader) != version:
 			http.Error(w, "only for keyholders of version "+version, http.StatusBadRequest)
 		default:
 			next.ServeHTTP(w, r)
@@ -258,14 +258,14 @@ func (r *remote) call(ctx context.Context, method, journal, what string, body []
 	if err != nil {
 		return nil, err
 	}
-	request.Header.Set(speaks, version)
+	request.Header.Set(versionHeader, version)
 	response, err := r.client.Do(request)
 	if err != nil {
 		return nil, fmt.Errorf("the keys with %s: %w", r.name, err)
 	}
 	defer response.Body.Close()
 	answer, err = io.ReadAll(io.LimitReader(response.Body, mostBody))
-	switch spoken := response.Header.Get(speaks); {
+	switch spoken := response.Header.Get(versionHeader); {
 	case err != nil:
 	case spoken != version:
 		err = fmt.Errorf("it answers %s, and not as a keyholder of version %s, but %.20q: %.200q", response.Status,

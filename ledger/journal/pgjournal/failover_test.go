@@ -119,7 +119,7 @@ func (l *lagging) refuses(t *testing.T, host, by string, told journal.Position) 
 	before := l.term(t)
 	_, _, err := l.open(t, host).Claim(t.Context())
 	lost, is := errors.AsType[*LostError](err)
-	check.Need(t, is && errors.Is(err, journal.ErrLost) && lost.End == l.end() && lost.Told == told && lost.Host == by,
+	check.Need(t, is && errors.Is(err, journal.ErrLost) && lost.End == l.end() && lost.Acknowledged == told && lost.Host == by,
 		"host %s claims what has lost something: %v", host, err)
 	if text := err.Error(); !strings.Contains(text, fmt.Sprintf("events %d to %d are lost", l.end().Events+1, told.Events)) {
 		t.Errorf("it does not say what is lost: %s", text)
@@ -268,7 +268,7 @@ func TestARestoredBackupIsNoticed(t *testing.T) {
 	h.database = backup.Address("journals")
 	_, _, err := h.open(t, "b").Claim(t.Context())
 	lost, is := errors.AsType[*LostError](err)
-	check.That(t, is && lost.End == old.After && lost.Told == g.After, "a backup that was restored: %v", err)
+	check.That(t, is && lost.End == old.After && lost.Acknowledged == g.After, "a backup that was restored: %v", err)
 	h.database = s.Address("journals")
 	a.reopen(h, "a")
 	check.Must(t, h.open(t, "b").Folded(t.Context(), a.log.End()))
@@ -327,7 +327,7 @@ func TestAJournalIsRestoredBehindAFile(t *testing.T) {
 	check.Must(t, l.j.Close())
 	for _, at := range []journal.Position{l.end(), l.lost[1].After, {Events: l.told().Events}} {
 		_, err := l.restored(t, "b", name, at)
-		if lost, is := errors.AsType[*LostError](err); at != l.end() && (!is || lost.Told != l.told() || lost.End != at) {
+		if lost, is := errors.AsType[*LostError](err); at != l.end() && (!is || lost.Acknowledged != l.told() || lost.End != at) {
 			t.Errorf("a file that has less than was told: %v", err)
 		}
 		if found, err := read(t, l.open(t, "b"), l.begin); err != nil || len(found) != 3 {

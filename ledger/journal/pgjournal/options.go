@@ -84,7 +84,7 @@ func (o Options) check() (*settings, error) {
 	if o.Timeout == 0 {
 		o.Timeout = time.Minute
 	}
-	for wrong, is := range map[string]bool{
+	for rule, isBroken := range map[string]bool{
 		"a host needs a name of 1 to 100 bytes of text":          o.Host == "" || len(o.Host) > 100 || !isText(o.Host),
 		"a schema has a name of at most 63 bytes of text":        len(o.Schema) > 63 || !isText(o.Schema),
 		"there must be keys on this host, and with another":      o.Keys == nil || len(o.Others) == 0,
@@ -92,8 +92,8 @@ func (o Options) check() (*settings, error) {
 		"at least one other base must have what is to be erased": o.Bases < 1,
 		"a negative timeout": o.Timeout < 0,
 	} {
-		if is {
-			return nil, fmt.Errorf("%w: %s", ErrOptions, wrong)
+		if isBroken {
+			return nil, fmt.Errorf("%w: %s", ErrOptions, rule)
 		}
 	}
 	config, err := connection(o.Database)
@@ -147,7 +147,7 @@ func Ledgers(ctx context.Context, o Options) (all [][16]byte, err error) {
 // and the ledger is no standby.
 func For(o Options) func(context.Context, journal.Wanted) (journal.Journal, error) {
 	return func(ctx context.Context, w journal.Wanted) (journal.Journal, error) {
-		j, err := openOrMake(ctx, o, w)
+		j, err := openOrCreate(ctx, o, w)
 		if err != nil {
 			return nil, err
 		}
@@ -155,9 +155,9 @@ func For(o Options) func(context.Context, journal.Wanted) (journal.Journal, erro
 	}
 }
 
-// openOrMake opens the journal that a ledger wants, creates it, or restores it with
+// openOrCreate opens the journal that a ledger wants, creates it, or restores it with
 // [Options.Restore].
-func openOrMake(ctx context.Context, o Options, w journal.Wanted) (*Journal, error) {
+func openOrCreate(ctx context.Context, o Options, w journal.Wanted) (*Journal, error) {
 	if o.Restore && w.Name != "" {
 		return start(ctx, o, w.Ledger, func(j *Journal, ctx context.Context) error { return j.restore(ctx, w) })
 	}

@@ -99,7 +99,7 @@ func (r *reader) fill(ctx context.Context) error {
 // journal ends there.
 func (r *reader) follows(v view, found []frame) error {
 	if r.tail.Events < v.begin.Events || r.tail.Events > v.end.Events {
-		return v.where(r.tail)
+		return v.checkPosition(r.tail)
 	}
 	if len(found) > 0 {
 		f := found[0]
@@ -108,13 +108,13 @@ func (r *reader) follows(v view, found []frame) error {
 			return fmt.Errorf("%w: behind %v comes part %d of a group behind %v", journal.ErrLost, r.tail, f.number,
 				f.group.Before)
 		}
-		return v.where(r.tail)
+		return v.checkPosition(r.tail)
 	}
 	if r.tail == v.end && len(r.frames) == 0 {
 		return io.EOF
 	}
 	if !r.moved && len(r.frames) == 0 {
-		return v.where(r.tail) // no group begins at tail
+		return v.checkPosition(r.tail) // no group begins at tail
 	}
 	return fmt.Errorf("%w: nothing is behind %v, and the journal ends with %v", journal.ErrLost, r.tail, v.end)
 }

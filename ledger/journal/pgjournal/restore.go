@@ -20,34 +20,34 @@ func (j *Journal) restore(ctx context.Context, w journal.Wanted) error {
 		len(id) != len(j.id) || !fits(w.At) {
 		return fmt.Errorf("%w: no journal of this kind: %.60q", journal.ErrForked, w.Name)
 	}
-	behind := false
+	mustReplace := false
 	if err := j.using(ctx, func(s *session) error {
 		if err := j.install(ctx, s); err != nil {
 			return err
 		}
-		v, err := j.lookBy(ctx, s, journal.Position{})
-		if behind = errors.Is(err, fs.ErrNotExist); behind {
+		v, err := j.readViewBy(ctx, s, journal.Position{})
+		if mustReplace = errors.Is(err, fs.ErrNotExist); mustReplace {
 			return nil
 		}
 		if err == nil && v.id != j.id {
 			err = j.replacedBy(v)
 		}
-		behind = err == nil && v.end.Events < w.At.Events
+		mustReplace = err == nil && v.end.Events < w.At.Events
 		return err
-	}); err != nil || !behind {
+	}); err != nil || !mustReplace {
 		return err
 	}
-	term, accept, err := j.told(ctx, w.At)
+	term, accept, err := j.checkAcknowledged(ctx, w.At)
 	if err != nil {
 		return err
 	}
 	return j.using(ctx, func(s *session) error { return j.replace(ctx, s, w.At, term, accept) })
 }
 
-// told returns the highest term that any host has recorded, and whether a loss is accepted. It
+// checkAcknowledged returns the highest term that any host has recorded, and whether a loss is accepted. It
 // returns a [*LostError] if a position was acknowledged that is not up to at.
-func (j *Journal) told(ctx context.Context, at journal.Position) (term uint64, accept bool, err error) {
-	seen, err := j.seen(ctx)
+func (j *Journal) checkAcknowledged(ctx context.Context, at journal.Position) (term uint64, accept bool, err error) {
+	seen, err := j.askMarks(ctx)
 	if err != nil {
 		return 0, false, err
 	}
@@ -56,7 +56,7 @@ func (j *Journal) told(ctx context.Context, at journal.Position) (term uint64, a
 		term = max(term, host.found.term)
 		m := host.found.mark
 		if has := m.Position.Events < at.Events || m.Position == at; m.Term > 0 && !has && !accept {
-			return 0, false, &LostError{End: at, Told: m.Position, Host: host.of.Name()}
+			return 0, false, &LostError{End: at, Acknowledged: m.Position, Host: host.of.Name()}
 		}
 	}
 	return term, accept, nil

@@ -111,7 +111,7 @@ func (o *settings) dial(ctx context.Context) (*session, error) {
 	if s.conn, err = pgx.ConnectConfig(ctx, c); err != nil {
 		return nil, connectError(err)
 	}
-	if err := s.suit(ctx, o.Host, o.Timeout); err != nil {
+	if err := s.configure(ctx, o.Host, o.Timeout); err != nil {
 		s.close()
 		return nil, err
 	}
@@ -122,9 +122,9 @@ func (o *settings) dial(ctx context.Context) (*session, error) {
 // PostgreSQL truncates it.
 const applicationName = "sluice "
 
-// suit configures the session, including what its commits wait for, and checks that the server is
+// configure configures the session, including what its commits wait for, and checks that the server is
 // suitable.
-func (s *session) suit(ctx context.Context, host string, timeout time.Duration) error {
+func (s *session) configure(ctx context.Context, host string, timeout time.Duration) error {
 	var standby bool
 	var number int
 	var flushes, readOnly, text, ignore string
@@ -237,10 +237,10 @@ type step struct {
 	args []any
 }
 
-// together runs steps in one transaction. It returns false, and changes nothing, if the first step
+// inTransaction runs steps in one transaction. It returns false, and changes nothing, if the first step
 // changes no row. It fails if any other step does not change one row. It commits only after each
 // step has reported its count, because a proxy may have dropped a step.
-func (s *session) together(ctx context.Context, steps []step) (changed bool, err error) {
+func (s *session) inTransaction(ctx context.Context, steps []step) (changed bool, err error) {
 	if len(steps) == 1 {
 		n, err := s.change(ctx, steps[0].sql, steps[0].args...)
 		return n == 1, err

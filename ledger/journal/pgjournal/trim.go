@@ -57,13 +57,13 @@ type trim struct {
 // run does the steps of a trim: it decides how far to go, cuts the journal there, and destroys the
 // keys.
 func (t *trim) run(ctx context.Context) error {
-	if err := t.enter(ctx); err != nil {
+	if err := t.begin(ctx); err != nil {
 		return err
 	}
-	if err := t.await(ctx); err != nil {
+	if err := t.awaitCut(ctx); err != nil {
 		return err
 	}
-	v, err := t.look(ctx, t.through)
+	v, err := t.readView(ctx, t.through)
 	if err != nil {
 		return err
 	}
@@ -74,7 +74,7 @@ func (t *trim) run(ctx context.Context) error {
 	case t.through.Events <= v.erased.Events:
 		return nil
 	case t.through.Events >= v.begin.Events:
-		if err := v.where(t.through); err != nil {
+		if err := v.checkPosition(t.through); err != nil {
 			return err
 		}
 	}
@@ -99,9 +99,9 @@ func (t *trim) overtaken() bool {
 	return t.term != 0 && t.Journal.term > t.term
 }
 
-// enter reads the term. It closes the segment that is being written if that will be trimmed, so
+// begin reads the term. It closes the segment that is being written if that will be trimmed, so
 // that no group is added to it during the trim.
-func (t *trim) enter(ctx context.Context) error {
+func (t *trim) begin(ctx context.Context) error {
 	if err := t.writing.Lock(ctx); err != nil {
 		return err
 	}
@@ -124,10 +124,10 @@ func (t *trim) enter(ctx context.Context) error {
 	return nil
 }
 
-// await waits for an earlier cut that may still be in progress, because its connection broke while
+// awaitCut waits for an earlier cut that may still be in progress, because its connection broke while
 // it waited for a standby. Its changes are invisible until it ends, and the visible state decides
 // which keys are destroyed.
-func (t *trim) await(ctx context.Context) error {
+func (t *trim) awaitCut(ctx context.Context) error {
 	return t.using(ctx, func(s *session) error {
 		if err := s.command(ctx, "BEGIN"); err != nil {
 			return err
@@ -271,7 +271,7 @@ func (t *trim) cutBy(ctx context.Context, s *session, goal uint64, dead []uint64
 	// Once another host has claimed the journal, the base of this one counts, too, until it is
 	// dismissed.
 	add(leftSQL, t.through.Events, t.through.Root[:])
-	changed, err := s.together(ctx, steps)
+	changed, err := s.inTransaction(ctx, steps)
 	if err == nil && !changed {
 		err = fmt.Errorf("%w: the journal was not cut at event %d", journal.ErrFenced, goal)
 	}
@@ -281,7 +281,7 @@ func (t *trim) cutBy(ctx context.Context, s *session, goal uint64, dead []uint64
 // destroy removes the rows before the begin of the journal. Then it makes all holders destroy the
 // keys of the segments that are gone.
 func (t *trim) destroy(ctx context.Context) error {
-	v, err := t.look(ctx, t.through)
+	v, err := t.readView(ctx, t.through)
 	if err != nil {
 		return err
 	}
