@@ -74,10 +74,10 @@ func (m *Memory) end() journal.Position {
 // groupsUpTo returns the number of groups up to a position. Errors: ErrTrimmed, ErrLost, ErrForked.
 func (m *Memory) groupsUpTo(at journal.Position) (int, error) {
 	if at.Events < m.begin.Events {
-		return 0, fmt.Errorf("%w: it begins with %v; asked for is %v", journal.ErrTrimmed, m.begin, at)
+		return 0, fmt.Errorf("%w: it begins with %v, after the requested %v", journal.ErrTrimmed, m.begin, at)
 	}
 	if at.Events > m.end().Events {
-		return 0, fmt.Errorf("%w: it leads from %v to %v; asked for is %v", journal.ErrLost, m.begin, m.end(), at)
+		return 0, fmt.Errorf("%w: it ends with %v, before the requested %v", journal.ErrLost, m.end(), at)
 	}
 	if at == m.begin {
 		return 0, nil
@@ -206,7 +206,7 @@ func (h *handle) Trim(ctx context.Context, through journal.Position) error {
 		}
 		for host, events := range h.in.bases {
 			if host != h.host && events < through.Events {
-				why := fmt.Errorf("host %q has folded %d events only", host, events)
+				why := fmt.Errorf("host %q has folded only %d events", host, events)
 				return &journal.HeldError{Through: h.in.begin, Wanted: through, Reason: why}
 			}
 		}

@@ -61,7 +61,7 @@ func Run(t *testing.T, k Kind) {
 		{"reopen", testReopen},
 		{"context", testContext}, {"closed", testClosed},
 		{"uncertain", testUncertain}, {"terms", testTerms}, {"two handles", testTwo}, {"tampered with", testTampered},
-		{"follow", testFollow}, {"meanwhile", testConcurrent}, {"walk", testWalk},
+		{"follow", testFollow}, {"concurrent", testConcurrent}, {"walk", testWalk},
 	} {
 		t.Run(c.name, func(t *testing.T) { c.test(t, k) })
 	}
@@ -353,7 +353,7 @@ func testRejected(t *testing.T, k Kind) {
 	g.log.Undo(2)
 	for name, change := range map[string]func(*journal.Group){
 		"before the end": func(group *journal.Group) { *group = g.groups[2] },
-		"behind the end": func(group *journal.Group) {
+		"after the end": func(group *journal.Group) {
 			group.Before.Events++
 			group.After.Events++
 		},
@@ -437,7 +437,7 @@ func testTrim(t *testing.T, k Kind) {
 func testHeld(t *testing.T, k Kind) {
 	g := newFixture(t, k)
 	if g.medium.Fold == nil {
-		t.Log("Trim waits for nobody")
+		t.Log("Trim waits for no host")
 		return
 	}
 	g.fill(6)
@@ -463,7 +463,7 @@ func (g *fixture) wantHeld(wanted, most journal.Position) journal.Position {
 	var held *journal.HeldError
 	if err := g.j.Trim(g.Context(), wanted); !errors.As(err, &held) ||
 		held.Wanted != wanted || held.Through.Events > most.Events {
-		g.Fatalf("Trim(%v) of which nobody else has more than %v: %v", wanted, most, err)
+		g.Fatalf("Trim(%v), of which other hosts have only %v: %v", wanted, most, err)
 	}
 	return held.Through
 }
@@ -486,7 +486,7 @@ func testCut(t *testing.T, k Kind) {
 	for range 3 {
 		g.fill(2)
 		from := g.log.End()
-		g.add(true, "the first behind a checkpoint")
+		g.add(true, "the first after a checkpoint")
 		g.add(true, "another one so soon")
 		g.trim(from)
 		g.check()
@@ -571,7 +571,7 @@ func testClosed(t *testing.T, k Kind) {
 func testUncertain(t *testing.T, k Kind) {
 	g := newFixture(t, k)
 	if g.medium.Break == nil {
-		t.Log("nobody says how to make an append fail")
+		t.Log("Medium.Break is nil: appends with an uncertain outcome are not tested")
 		return
 	}
 	for i := 0; i < 16; i += k.step(3) { // each way and size
@@ -612,7 +612,7 @@ func (g *fixture) uncertain(landed, cut, large bool) {
 	case end == group.After:
 		g.groups = append(g.groups, stored(group))
 	default:
-		g.Fatalf("a group is there in part: the journal ends with %v, not %v or %v", end, group.Before, group.After)
+		g.Fatalf("the journal has a part of a group: it ends with %v, not %v or %v", end, group.Before, group.After)
 	}
 	g.check()
 	g.reopen()
@@ -670,7 +670,7 @@ func testTwo(t *testing.T, k Kind) {
 // testTampered changes the journal in all ways that Medium.Tamper has.
 func testTampered(t *testing.T, k Kind) {
 	if newFixture(t, k).medium.Tamper == nil {
-		t.Log("nobody says how to tamper with the journal")
+		t.Log("Medium.Tamper is nil: changes by other processes are not tested")
 		return
 	}
 	for how := range newFixture(t, k).medium.Tamper {
@@ -746,7 +746,7 @@ func (g *fixture) trimDuringRead(ahead bool) {
 		case err != nil:
 			last = err
 		case !ahead || n > len(want) || !Equal(group, want[n-1]):
-			g.Errorf("Read goes on to what was trimmed")
+			g.Errorf("Read returns what was trimmed")
 		}
 	}
 	if all := ahead && n == len(want) && last == nil; !all && !errors.Is(last, journal.ErrLost) {
@@ -758,7 +758,7 @@ func (g *fixture) trimDuringRead(ahead bool) {
 func testFollow(t *testing.T, k Kind) {
 	g := newFixture(t, k)
 	if _, can := g.j.(journal.Follower); !can {
-		t.Log("nobody follows")
+		t.Log("the journal is no Follower: following is not tested")
 		return
 	}
 	other, err := g.medium.Open()
@@ -770,7 +770,7 @@ func testFollow(t *testing.T, k Kind) {
 	g.wantAwaited(f)
 	ctx := t.Context()
 	for _, at := range []journal.Position{otherRoot(g.log.End()), {Events: g.log.End().Events - 1}} {
-		g.wantErr(journal.ErrForked, "Folded of a position that is none", f.Folded(ctx, at))
+		g.wantErr(journal.ErrForked, "Folded of a position where no group ends", f.Folded(ctx, at))
 	}
 	early, late := journal.Position{Events: 1}, journal.Position{Events: g.log.End().Events + 1}
 	g.wantErr(journal.ErrLost, "Folded before the journal begins", f.Folded(ctx, early))
@@ -811,7 +811,7 @@ func (g *fixture) wantAwaited(f journal.Follower) {
 			at = group.After
 		}
 		if at != g.log.End() {
-			g.Fatalf("the follower has come to %v, not %v", at, g.log.End())
+			g.Fatalf("the follower has read up to %v, not %v", at, g.log.End())
 		}
 	}
 }

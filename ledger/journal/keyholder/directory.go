@@ -56,18 +56,18 @@ func OpenDirectory(path string) (Holder, error) {
 		return nil, err
 	}
 	if err := makeFolder(path, ledgerfile.TrySyncDir); err != nil {
-		return nil, fmt.Errorf("opening the keys in %s: %w", path, err)
+		return nil, fmt.Errorf("open the keys in %s: %w", path, err)
 	}
 	held, err := os.OpenFile(filepath.Join(path, "lock"), os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
-		return nil, fmt.Errorf("opening the keys in %s: %w", path, err)
+		return nil, fmt.Errorf("open the keys in %s: %w", path, err)
 	}
 	err = ledgerfile.Lock(held, true, 0, journal.ErrInUse)
 	if err == nil {
 		_, err = held.WriteAt([]byte(lockText), 0)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("opening the keys in %s: %w", path, errors.Join(err, held.Close()))
+		return nil, fmt.Errorf("open the keys in %s: %w", path, errors.Join(err, held.Close()))
 	}
 	return &directory{path: path, lock: held, journals: map[string]*journalDir{}}, nil
 }
@@ -186,8 +186,8 @@ func (k kept) isDestroyed(s Segment) bool {
 	return s.Compare(k.below) < 0 && !slices.Contains(k.live, s)
 }
 
-// openJournalDir opens the directory of a journal. It destroys unfinished key files, and dead keys that
-// a crash has left.
+// openJournalDir opens the directory of a journal. It destroys unfinished key files, and dead keys
+// that a crash has left.
 func openJournalDir(path, journal string) (*journalDir, error) {
 	if err := makeFolder(path, ledgerfile.TrySyncDir); err != nil {
 		return nil, err
@@ -247,7 +247,7 @@ func (s *journalDir) get(of Segment) (k Key, err error) {
 }
 
 // keep implements [Holder.Keep] for one journal. It makes the decision durable before it destroys
-// keys, so that openShelf can finish after a crash.
+// keys, so that openJournalDir can finish after a crash.
 func (s *journalDir) keep(below Segment, live []Segment) error {
 	if below.Compare(s.kept.below) < 0 {
 		return nil

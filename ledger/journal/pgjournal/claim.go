@@ -24,15 +24,15 @@ type LostError struct {
 
 // Error describes which events are lost, and what the operator can do.
 func (e *LostError) Error() string {
-	const then = "bring back the database that has them; only if nobody can, accept the loss (AcceptLoss): whoever " +
-		"was told them is then asked again"
+	const then = "restore the database that has them; only if there is none, accept the loss (AcceptLoss): lost " +
+		"responses may then be drawn a second time"
 	if e.Acknowledged.Events > e.End.Events {
-		return fmt.Sprintf("%v: by %s, somebody was told up to event %d (root %x); the journal ends with event %d "+
+		return fmt.Sprintf("%v: host %s acknowledged up to event %d (root %x); the journal ends with event %d "+
 			"(root %x), so events %d to %d are lost; %s",
-			journal.ErrLost, e.Host, e.Acknowledged.Events, e.Acknowledged.Root[:], e.End.Events, e.End.Root[:], e.End.Events+1,
-			e.Acknowledged.Events, then)
+			journal.ErrLost, e.Host, e.Acknowledged.Events, e.Acknowledged.Root[:], e.End.Events, e.End.Root[:],
+			e.End.Events+1, e.Acknowledged.Events, then)
 	}
-	return fmt.Sprintf("%v: by %s, somebody was told up to event %d (root %x); the journal has other events up to "+
+	return fmt.Sprintf("%v: host %s acknowledged up to event %d (root %x); the journal has other events up to "+
 		"there, and ends with event %d (root %x); %s",
 		journal.ErrForked, e.Host, e.Acknowledged.Events, e.Acknowledged.Root[:], e.End.Events, e.End.Root[:], then)
 }
@@ -104,8 +104,8 @@ func (j *Journal) claim(ctx context.Context) error {
 const mostTries = 20
 
 // errMoved is returned if the term was not raised. Nothing has changed then.
-var errMoved = errors.New("the journal is gone, has gone on meanwhile, or the settings of the session are not those " +
-	"that it was given; " + poolMode)
+var errMoved = errors.New("the journal is gone, or was changed concurrently, or the session has lost its settings; " +
+	poolMode)
 
 // orMoved returns errMoved in place of err, if the key of a segment is destroyed because the
 // segment was trimmed concurrently.
@@ -222,10 +222,10 @@ func (j *Journal) raise(ctx context.Context, v view, highest uint64, accept bool
 // releaseEvery is how often a waiting claim ends sessions that block it.
 const releaseEvery = 250 * time.Millisecond
 
-// releaseBlockers ends the sessions of hosts that hang inside a transaction that blocks the session pid.
-// A host that stopped between BEGIN and COMMIT locks the head of the journal. The server rolls its
-// transaction back, so a late COMMIT changes nothing. That host then resolves the outcome of its
-// append as usual. releasing works in the background until the returned function is called.
+// releaseBlockers ends the sessions of hosts that hang inside a transaction that blocks the session
+// pid. A host that stopped between BEGIN and COMMIT locks the head of the journal. The server rolls
+// its transaction back, so a late COMMIT changes nothing. That host then resolves the outcome of
+// its append as usual. releaseBlockers works in the background until the returned function is called.
 func (j *Journal) releaseBlockers(ctx context.Context, pid int32) (over func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	var running sync.WaitGroup

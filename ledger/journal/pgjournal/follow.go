@@ -36,7 +36,7 @@ func (j *Journal) Await(ctx context.Context, after journal.Position) error {
 	}
 }
 
-// currentView is look as a call of its own, with the checks and the time limit of a call.
+// currentView is readView as a call of its own, with the checks and the time limit of a call.
 func (j *Journal) currentView(ctx context.Context, at journal.Position) (v view, err error) {
 	err = j.call(ctx, func(ctx context.Context) (err error) {
 		v, err = j.readView(ctx, at)
@@ -96,7 +96,7 @@ func (j *Journal) folded(ctx context.Context, through journal.Position) error {
 	if err := v.checkPosition(through); err != nil {
 		return errors.Join(err, j.dismiss(ctx, j.Host)) // its base cannot be used to continue the ledger
 	}
-	return fmt.Errorf("%w: it has not taken what this host has folded", errServer)
+	return fmt.Errorf("%w: it has not recorded the position that this host has folded", errServer)
 }
 
 // Dismiss removes the record of a host's base, which the host made by [Journal.Folded] or when it

@@ -223,7 +223,7 @@ type span struct {
 	keyholder.Segment
 }
 
-// base is how far the base of a host reaches, as JSON in the result of lookSQL.
+// base is how far the base of a host reaches, as JSON in the result of viewSQL.
 type base struct {
 	Host    string
 	Events  uint64
@@ -249,10 +249,10 @@ func (j *Journal) readView(ctx context.Context, at journal.Position) (v view, er
 
 // replacedBy returns the error for a view that shows another journal in the place of this one.
 func (j *Journal) replacedBy(v view) error {
-	return fmt.Errorf("%w: the ledger has another journal there, postgres:%x", journal.ErrForked, v.id)
+	return fmt.Errorf("%w: the database has another journal of this ledger, postgres:%x", journal.ErrForked, v.id)
 }
 
-// readViewBy is look on a session. It does not check whether the journal is the one of this handle.
+// readViewBy is readView on a session. It does not check whether the journal is the one of this handle.
 func (j *Journal) readViewBy(ctx context.Context, s *session, at journal.Position) (v view, err error) {
 	if !fits(at) {
 		at = journal.Position{} // no group ends at a position that the database cannot store
@@ -274,15 +274,15 @@ func (j *Journal) readViewBy(ctx context.Context, s *session, at journal.Positio
 	return v, nil
 }
 
-// checkPosition returns nil if a group ends at a position, or the journal begins there. Otherwise it
-// returns [journal.ErrTrimmed], [journal.ErrLost] or [journal.ErrForked]. The view must have been
-// read for that position.
+// checkPosition returns nil if a group ends at a position, or the journal begins there. Otherwise
+// it returns [journal.ErrTrimmed], [journal.ErrLost] or [journal.ErrForked]. The view must have
+// been read for that position.
 func (v *view) checkPosition(at journal.Position) error {
 	switch {
 	case at.Events < v.begin.Events:
-		return fmt.Errorf("%w: it begins with %v; asked for is %v", journal.ErrTrimmed, v.begin, at)
+		return fmt.Errorf("%w: it begins with %v, after the requested %v", journal.ErrTrimmed, v.begin, at)
 	case at.Events > v.end.Events:
-		return fmt.Errorf("%w: it leads from %v to %v; asked for is %v", journal.ErrLost, v.begin, v.end, at)
+		return fmt.Errorf("%w: it ends with %v, before the requested %v", journal.ErrLost, v.end, at)
 	case !v.known:
 		return fmt.Errorf("%w: no group ends with %v", journal.ErrForked, at)
 	}
@@ -307,7 +307,7 @@ func (j *Journal) Append(caller context.Context, g journal.Group) error {
 		return err
 	}
 	if j.term == 0 || g.Term != j.claimed {
-		return fmt.Errorf("%w: %d, not %d", journal.ErrFenced, j.claimed, g.Term)
+		return fmt.Errorf("%w: this handle has term %d, the group %d", journal.ErrFenced, j.claimed, g.Term)
 	}
 	if g.Before != j.end || !g.Fits() || !fits(g.After) {
 		return fmt.Errorf("%w: it ends with %v; the group has %d records from %v to %v", journal.ErrOrder, j.end,
@@ -353,7 +353,7 @@ func (j *Journal) prepare(ctx context.Context, g journal.Group) error {
 func (j *Journal) recordMark(ctx context.Context) error {
 	err := j.Keys.Mark(ctx, j.Name(), keyholder.Mark{Term: j.term, Position: j.end})
 	if j.markOutdated = err != nil; err != nil {
-		return fmt.Errorf("how far somebody was told cannot be noted: %w", err)
+		return fmt.Errorf("record the acknowledged position: %w", err)
 	}
 	return nil
 }
@@ -412,7 +412,7 @@ func (j *Journal) rejected(ctx context.Context, g journal.Group, refusal error) 
 	case v.id != j.id || v.term != j.term:
 		return j.fencedBy(v, v.term > j.term && v.lacks(g.Before))
 	case v.end == g.After:
-		return j.unknown(ctx, errors.Join(refusal, errors.New("it was not done, and is there")))
+		return j.unknown(ctx, errors.Join(refusal, errors.New("it changed nothing, but the journal has the group")))
 	case v.end != g.Before:
 		return endsElsewhere(v.end, g)
 	case refusal != nil:
@@ -432,17 +432,17 @@ func (j *Journal) fencedBy(v view, lost bool) error {
 		return fmt.Errorf("%w: %w: another journal, postgres:%x, is in its place", journal.ErrFenced,
 			journal.ErrRestored, v.id)
 	case v.term < j.term || lost:
-		return fmt.Errorf("%w: its term is %d, by host %s, and it ends with %v; this host has term %d, and %v",
+		return fmt.Errorf("%w: it has term %d, by host %s, and ends with %v; this handle has term %d, and %v",
 			journal.ErrRestored, v.term, v.host, v.end, j.term, j.end)
 	}
-	return fmt.Errorf("%w: %d, by host %s; this one has %d", journal.ErrFenced, v.term, v.host, j.term)
+	return fmt.Errorf("%w: term %d, by host %s; this handle has %d", journal.ErrFenced, v.term, v.host, j.term)
 }
 
 // endsElsewhere returns the [journal.ErrRestored] for a journal that does not end where a group
 // begins.
 func endsElsewhere(end journal.Position, g journal.Group) error {
-	return fmt.Errorf("%w: in the database it ends with %v, not with %v: it has lost something, or another program "+
-		"has written to it", journal.ErrRestored, end, g.Before)
+	return fmt.Errorf("%w: in the database it ends with %v, not with %v: it has lost events, or another program has "+
+		"written to it", journal.ErrRestored, end, g.Before)
 }
 
 // lacks reports whether the journal no longer has a position that it once had. The view must have
@@ -452,13 +452,13 @@ func (v *view) lacks(at journal.Position) bool {
 	return err != nil && !errors.Is(err, journal.ErrTrimmed)
 }
 
-// unfitError returns why a statement changed nothing although the journal is as this handle knows it:
-// the commit would not be as durable as required.
+// unfitError returns why a statement changed nothing although the journal is as this handle knows
+// it: the commit would not be as durable as required.
 func (j *Journal) unfitError() error {
 	if j.Synchronous {
 		return errors.New("the database does not wait for a standby (synchronous_standby_names), or not for its disk")
 	}
-	return errors.New("the settings of the session are not those that it was given; " + poolMode)
+	return errors.New("the session has lost its settings; " + poolMode)
 }
 
 // Settle implements [journal.Journal.Settle].
@@ -472,7 +472,7 @@ func (j *Journal) Settle(ctx context.Context) error {
 func (j *Journal) settleBy(ctx context.Context, s *session) error {
 	n, err := s.change(ctx, settleSQL, j.ledger, j.id)
 	if err == nil && n != 1 {
-		err = fmt.Errorf("%w: the journal is gone, or the settings of the session are; %s", journal.ErrLost, poolMode)
+		err = fmt.Errorf("%w: the journal is gone, or the session has lost its settings; %s", journal.ErrLost, poolMode)
 	}
 	return err
 }

@@ -48,14 +48,14 @@ func (j *Journal) beginSegment(ctx context.Context) (*segment, error) {
 	}
 	s := j.fresh
 	if err := j.storeKey(ctx, s.id, s.key); err != nil {
-		return nil, fmt.Errorf("segment %v has no key: %w", s.id, err)
+		return nil, fmt.Errorf("store the key of segment %v: %w", s.id, err)
 	}
 	j.fresh = nil
 	return s, nil
 }
 
-// storeKey stores a key on this host and sends it to the others. It returns when [Options.Copies] of
-// the others have stored it. Requests that are still in progress then continue.
+// storeKey stores a key on this host and sends it to the others. It returns when [Options.Copies]
+// of the others have stored it. Requests that are still in progress then continue.
 func (j *Journal) storeKey(ctx context.Context, id keyholder.Segment, k keyholder.Key) error {
 	if err := j.Keys.Put(ctx, j.Name(), id, k); err != nil {
 		return err
@@ -88,7 +88,7 @@ func (j *Journal) storeKey(ctx context.Context, id keyholder.Segment, k keyholde
 			return nil
 		}
 	}
-	return fmt.Errorf("it lies with %d other hosts, not with %d: %w", copies, j.Copies, failed)
+	return fmt.Errorf("stored on %d other hosts, needs %d: %w", copies, j.Copies, failed)
 }
 
 // key returns the key of a segment: from this host, or from another, of which this host then stores
@@ -99,8 +99,7 @@ func (j *Journal) key(ctx context.Context, id keyholder.Segment) (keyholder.Key,
 		return k, err
 	}
 	if errors.Is(err, keyholder.ErrDestroyed) {
-		return k, fmt.Errorf("%w: the database holds what was trimmed, and is older than that: %w", journal.ErrLost,
-			err)
+		return k, fmt.Errorf("%w: the database still has what was trimmed, so it is older: %w", journal.ErrLost, err)
 	}
 	missing := fmt.Errorf("this host, %s: %w", j.Host, err)
 	for _, other := range ask(ctx, patience, j.Others,
@@ -138,7 +137,8 @@ func ask[T any](ctx context.Context, most time.Duration, all []keyholder.Holder,
 	return answers
 }
 
-// markSender sends marks to the other hosts: only the newest one, and at most once every tellEvery.
+// markSender sends marks to the other hosts: only the newest one, and at most once every
+// markInterval.
 type markSender struct {
 	newest  chan keyholder.Mark // has an element while a mark waits to be sent
 	running sync.WaitGroup

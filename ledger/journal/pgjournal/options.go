@@ -85,12 +85,12 @@ func (o Options) check() (*settings, error) {
 		o.Timeout = time.Minute
 	}
 	for rule, isBroken := range map[string]bool{
-		"a host needs a name of 1 to 100 bytes of text":          o.Host == "" || len(o.Host) > 100 || !isText(o.Host),
-		"a schema has a name of at most 63 bytes of text":        len(o.Schema) > 63 || !isText(o.Schema),
-		"there must be keys on this host, and with another":      o.Keys == nil || len(o.Others) == 0,
-		"as many copies of a key as there are other hosts":       o.Copies < 1 || o.Copies > len(o.Others),
-		"at least one other base must have what is to be erased": o.Bases < 1,
-		"a negative timeout": o.Timeout < 0,
+		"Host: must be 1 to 100 bytes of text":      o.Host == "" || len(o.Host) > 100 || !isText(o.Host),
+		"Schema: must be at most 63 bytes of text":  len(o.Schema) > 63 || !isText(o.Schema),
+		"Keys and Others: must be set":              o.Keys == nil || len(o.Others) == 0,
+		"Copies: must be 1 to the number of Others": o.Copies < 1 || o.Copies > len(o.Others),
+		"Bases: must not be negative":               o.Bases < 1,
+		"Timeout: must not be negative":             o.Timeout < 0,
 	} {
 		if isBroken {
 			return nil, fmt.Errorf("%w: %s", ErrOptions, rule)

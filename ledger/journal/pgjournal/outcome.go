@@ -34,7 +34,7 @@ func (j *Journal) resolve(ctx context.Context, g journal.Group, frames []frame, 
 	case errors.Is(err, journal.ErrFenced), errors.Is(err, journal.ErrRestored):
 		return fmt.Errorf("%w; before: %v", err, cause)
 	case err != nil:
-		return fmt.Errorf("whether the journal has the group shows only when it is opened again: %w",
+		return fmt.Errorf("whether the journal has the group is unknown until the journal is opened again: %w",
 			j.stop(errors.Join(cause, err)))
 	}
 	j.markOutdated = true // the hosts must record the new term before anything else is appended

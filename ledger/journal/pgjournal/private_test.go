@@ -74,13 +74,13 @@ func TestOptions_ConnectionString_IsNotInErrors(t *testing.T) {
 // made may name parts of the string.
 func TestConnectReason_HasNothingOfTheError(t *testing.T) {
 	for want, err := range map[string]error{
-		"the server refuses the password (SQLSTATE 28P01)":                             &pgconn.PgError{Code: "28P01", Message: "password authentication failed for user " + secret},
-		"the server has no such database (SQLSTATE 3D000)":                             &pgconn.PgError{Code: "3D000", Message: "database " + secret + " does not exist"},
-		"the server refuses the connection (SQLSTATE 0A000)":                           &pgconn.PgError{Code: "0A000", Message: secret},
-		"its host has no address: is the host right, or another keyword's value taken": &net.DNSError{Err: "no such host", Name: secret},
-		"context deadline exceeded":                                                    fmt.Errorf("%s: %w", secret, context.DeadlineExceeded),
-		"server is in standby mode":                                                    fmt.Errorf("%s: %w", secret, pgconn.ErrStandbyConnection),
-		"the server, or something before it, does not do what sslmode":                 errors.New(secret),
+		"the server refuses the password (SQLSTATE 28P01)":                &pgconn.PgError{Code: "28P01", Message: "password authentication failed for user " + secret},
+		"the server has no such database (SQLSTATE 3D000)":                &pgconn.PgError{Code: "3D000", Message: "database " + secret + " does not exist"},
+		"the server refuses the connection (SQLSTATE 0A000)":              &pgconn.PgError{Code: "0A000", Message: secret},
+		"its host has no address: check the host":                         &net.DNSError{Err: "no such host", Name: secret},
+		"context deadline exceeded":                                       fmt.Errorf("%s: %w", secret, context.DeadlineExceeded),
+		"server is in standby mode":                                       fmt.Errorf("%s: %w", secret, pgconn.ErrStandbyConnection),
+		"the server, or a proxy in front of it, does not do what sslmode": errors.New(secret),
 	} {
 		got := connectError(err)
 		check.That(t, strings.Contains(got.Error(), want) && !strings.Contains(got.Error(), secret) &&

@@ -18,7 +18,7 @@ func (j *Journal) restore(ctx context.Context, w journal.Wanted) error {
 	digits, is := strings.CutPrefix(w.Name, "postgres:")
 	if id, err := hex.DecodeString(digits); !is || err != nil || copy(j.id[:], id) != len(j.id) ||
 		len(id) != len(j.id) || !fits(w.At) {
-		return fmt.Errorf("%w: no journal of this kind: %.60q", journal.ErrForked, w.Name)
+		return fmt.Errorf("%w: %.60q is not the name of a journal in PostgreSQL", journal.ErrForked, w.Name)
 	}
 	mustReplace := false
 	if err := j.using(ctx, func(s *session) error {
@@ -44,8 +44,9 @@ func (j *Journal) restore(ctx context.Context, w journal.Wanted) error {
 	return j.using(ctx, func(s *session) error { return j.replace(ctx, s, w.At, term, accept) })
 }
 
-// checkAcknowledged returns the highest term that any host has recorded, and whether a loss is accepted. It
-// returns a [*LostError] if a position was acknowledged that is not up to at.
+// checkAcknowledged returns the highest term that any host has recorded, and whether a loss is
+// accepted. It returns a [*LostError] if a position after at, or in another history, was
+// acknowledged.
 func (j *Journal) checkAcknowledged(ctx context.Context, at journal.Position) (term uint64, accept bool, err error) {
 	seen, err := j.askMarks(ctx)
 	if err != nil {
@@ -79,7 +80,7 @@ func (j *Journal) replace(ctx context.Context, s *session, at journal.Position, 
 		}
 		n, err = s.change(ctx, createSQL, j.ledger, j.id, at.Events, at.Root[:], j.Host, term+1, 0, []byte{}, conceded)
 		if err == nil && n != 1 {
-			err = fmt.Errorf("%w: the journal was not made", errServer)
+			err = fmt.Errorf("%w: the journal was not created", errServer)
 		}
 		return err
 	})

@@ -69,9 +69,9 @@ CREATE TABLE @.bases (
 INSERT INTO @.version VALUES (1);
 `
 
-// isDurable is true if a commit of this session waits for the flush to disk, here and on the configured
-// standbys. The server must also warn when it stops waiting for them. A connection pool can run a
-// statement in another session, which does not have these settings.
+// isDurable is true if a commit of this session waits for the flush to disk, here and on the
+// configured standbys. The server must also warn when it stops waiting for them. A connection pool
+// can run a statement in another session, which does not have these settings.
 const isDurable = `current_setting('synchronous_commit') IN ('on', 'remote_apply')
 	AND current_setting('client_min_messages') = 'warning'
 	AND NOT pg_is_in_recovery()`
@@ -116,7 +116,7 @@ const (
 	SELECT $2, $3, $7, $4, $5, $4, $5, $8, $9, $10, 0, $6, now() WHERE ` + isDurable + `
 	ON CONFLICT (ledger) DO NOTHING` + count
 
-	// viewSQL reads what is known of the journal, and whether a group ends at $3 and $4.
+	// viewSQL reads the view of the journal, and whether a group ends at $3 and $4.
 	viewSQL = `SELECT $1::bigint, pg_is_in_recovery(), h.journal, h.term, h.events, h.root, h.begin_events,
 		h.begin_root, h.erased_events, h.erased_root, h.conceded,
 	h.begun, h.host, coalesce(` + isEnd + `, false),
@@ -225,7 +225,8 @@ WHERE f.ledger = $2 AND NOT EXISTS (
 	// erasedSQL records up to where the keys are destroyed.
 	erasedSQL = with + `
 	UPDATE @.heads SET erased_events = $5, erased_root = $6
-	WHERE ledger = $2 AND journal = $3 AND term = $4 AND erased_events <= $5 AND begin_events >= $5 AND ` + isDurable + count
+	WHERE ledger = $2 AND journal = $3 AND term = $4 AND erased_events <= $5 AND begin_events >= $5
+		AND ` + isDurable + count
 
 	// settleSQL commits a message, which blocks no other transaction.
 	settleSQL = `SELECT $1::bigint, (SELECT count(pg_logical_emit_message(true, 'sluice', '')) FROM @.heads
@@ -283,7 +284,7 @@ func (j *Journal) install(ctx context.Context, s *session) error {
 		return err
 	})
 	if err != nil {
-		return fmt.Errorf("make the tables: %w", err)
+		return fmt.Errorf("create the tables: %w", err)
 	}
 	return j.checkVersion(ctx, s)
 }
@@ -306,7 +307,7 @@ func (j *Journal) checkVersion(ctx context.Context, s *session) error {
 // create creates the tables and the journal, which begins at a position.
 func (j *Journal) create(ctx context.Context, at journal.Position) error {
 	if !fits(at) {
-		return fmt.Errorf("%w: it cannot begin at event %d", ErrOptions, at.Events)
+		return fmt.Errorf("%w: a journal cannot begin at event %d", ErrOptions, at.Events)
 	}
 	if err := j.using(ctx, func(s *session) error {
 		if err := j.install(ctx, s); err != nil {
@@ -316,7 +317,7 @@ func (j *Journal) create(ctx context.Context, at journal.Position) error {
 		_, _ = rand.Read(id[:])
 		made, err := s.change(ctx, createSQL, j.ledger, id, at.Events, at.Root[:], j.Host, 0, at.Events, at.Root[:], 0)
 		if err == nil && made != 1 {
-			err = fmt.Errorf("%w: the ledger has a journal", fs.ErrExist)
+			err = fmt.Errorf("%w: the ledger already has a journal", fs.ErrExist)
 		}
 		return err
 	}); err != nil {

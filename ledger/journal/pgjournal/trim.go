@@ -35,7 +35,7 @@ func (j *Journal) trim(ctx context.Context, through journal.Position) error {
 	err := t.run(ctx)
 	if errors.Is(err, journal.ErrFenced) && t.overtaken() {
 		err = errors.New("the outcome of an append was resolved during the trim, which raised the term; the next " +
-			"trim goes on")
+			"trim continues")
 	}
 	if err == nil || errors.Is(err, journal.ErrRejected) || errors.Is(err, errs.ErrCorrupt) {
 		return err
@@ -70,7 +70,7 @@ func (t *trim) run(ctx context.Context) error {
 	t.erased = v.erased
 	switch {
 	case v.term != t.term:
-		return fmt.Errorf("%w: %d, by host %s; this one has %d", journal.ErrFenced, v.term, v.host, t.term)
+		return fmt.Errorf("%w: term %d, by host %s; this handle has %d", journal.ErrFenced, v.term, v.host, t.term)
 	case t.through.Events <= v.erased.Events:
 		return nil
 	case t.through.Events >= v.begin.Events:
@@ -124,9 +124,9 @@ func (t *trim) begin(ctx context.Context) error {
 	return nil
 }
 
-// awaitCut waits for an earlier cut that may still be in progress, because its connection broke while
-// it waited for a standby. Its changes are invisible until it ends, and the visible state decides
-// which keys are destroyed.
+// awaitCut waits for an earlier cut that may still be in progress, because its connection broke
+// while it waited for a standby. Its changes are invisible until it ends, and the visible state
+// decides which keys are destroyed.
 func (t *trim) awaitCut(ctx context.Context) error {
 	return t.using(ctx, func(s *session) error {
 		if err := s.command(ctx, "BEGIN"); err != nil {
@@ -157,7 +157,7 @@ func (t *trim) allowed(v view) (goal uint64, held error) {
 	}
 	if others < t.Bases {
 		return v.begin.Events, errors.Join(held,
-			fmt.Errorf("%d other hosts have a base of their own, of %d that are wanted", others, t.Bases))
+			fmt.Errorf("%d other hosts have a base of their own, %d are needed", others, t.Bases))
 	}
 	if held == nil {
 		return t.through.Events, nil
@@ -174,10 +174,10 @@ func (t *trim) allowed(v view) (goal uint64, held error) {
 // lags returns the error for a base that does not have everything that is to be trimmed.
 func (b base) lags() error {
 	if b.left() {
-		return fmt.Errorf("host %s had the journal, and has up to event %d only; it has not followed since: start it "+
-			"with --standby, or dismiss it", b.Host, b.Events)
+		return fmt.Errorf("host %s had the journal, and its base has only up to event %d; it has not followed since: "+
+			"start it with --standby, or dismiss it", b.Host, b.Events)
 	}
-	return fmt.Errorf("host %s has folded up to event %d only, as it said %v ago", b.Host, b.Events,
+	return fmt.Errorf("host %s has folded only up to event %d, as it reported %v ago", b.Host, b.Events,
 		time.Duration(b.Seconds)*time.Second)
 }
 
@@ -300,7 +300,7 @@ func (t *trim) destroy(ctx context.Context) error {
 		return struct{}{}, h.Keep(ctx, t.Name(), t.below, live)
 	}) {
 		if a.err != nil {
-			all = errors.Join(all, fmt.Errorf("keys may be left with %s: %w", a.of.Name(), a.err))
+			all = errors.Join(all, fmt.Errorf("keys may be left on host %s: %w", a.of.Name(), a.err))
 		}
 	}
 	if all != nil {
@@ -334,7 +334,7 @@ func (t *trim) sweep(ctx context.Context) error {
 		}
 		n, err := s.change(ctx, straySQL, t.ledger)
 		if err == nil && n != 0 {
-			err = fmt.Errorf("%w: %d frames are of no segment", errs.ErrCorrupt, n)
+			err = fmt.Errorf("%w: %d frames belong to no segment", errs.ErrCorrupt, n)
 		}
 		return err
 	})

@@ -66,29 +66,29 @@ func TestTrimWaitsForWhoFollows(t *testing.T) {
 		a.haveKeys(h, 4)
 		a.holds(begin, groups...)
 	}
-	nothing(a.held(at(8), "0 other hosts", "of 2"))
+	nothing(a.held(at(8), "0 other hosts", "2 are needed"))
 	own, b, c := a.j.(*Journal), h.open(t, "b"), h.open(t, "c")
 	check.Must(t, own.Folded(t.Context(), at(8))) // its own base is no other's
 	nothing(a.held(at(8), "0 other hosts"))
 	check.Must(t, b.Folded(t.Context(), at(8)))
 	nothing(a.held(at(8), "1 other hosts"))
 	check.Must(t, c.Folded(t.Context(), at(1)))
-	nothing(a.held(at(8), "host c", "up to event 1 only", "ago"))
+	nothing(a.held(at(8), "host c", "only up to event 1", "ago"))
 	check.Must(t, c.Folded(t.Context(), at(5))) // the first two segments, and a half of the third
-	if through := a.held(at(8), "host c", "up to event 5 only"); through != at(4) {
+	if through := a.held(at(8), "host c", "only up to event 5"); through != at(4) {
 		t.Errorf("up to %v all is destroyed, not %v", through, at(4))
 	}
 	a.haveKeys(h, 2)
 	a.holds(at(4), groups[4:]...)
 	check.Must(t, b.Folded(t.Context(), at(6))) // b has gone back to an older disk
-	a.held(at(8), "host b has folded up to event 6 only", "host c")
+	a.held(at(8), "host b has folded only up to event 6", "host c")
 	for _, bad := range []journal.Position{at(3), {Events: at(6).Events}} { // with which it has nothing to go on with
 		check.WantErr(t, b.Folded(t.Context(), bad), errs.ErrCorrupt, "b has folded up to %v", bad)
 		a.held(at(8), "1 other hosts", "host c")
 		check.Must(t, b.Folded(t.Context(), at(8)))
 	}
 	check.Must(t, c.Folded(t.Context(), at(7))) // all but the last event
-	if through := a.held(at(8), "host c has folded up to event 7 only"); through != at(6) {
+	if through := a.held(at(8), "host c has folded only up to event 7"); through != at(6) {
 		t.Errorf("up to %v all is destroyed, not %v", through, at(6))
 	}
 	check.Must(t, own.Dismiss(t.Context(), "c"))
@@ -105,11 +105,11 @@ func TestTrimWaitsForWhoFollows(t *testing.T) {
 	a.j = b
 	a.claim()
 	last := a.add("of b")
-	a.held(last.After, "0 other hosts", "host a had the journal, and has up to event 8 only")
+	a.held(last.After, "0 other hosts", "host a had the journal, and its base has only up to event 8")
 	check.Must(t, c.Folded(t.Context(), last.After))
 	a.held(last.After, "host a had the journal")
 	check.Must(t, b.Dismiss(t.Context(), "a"))
-	a.held(last.After, "1 other hosts", "of 2")
+	a.held(last.After, "1 other hosts", "2 are needed")
 	check.Must(t, h.open(t, "a").Folded(t.Context(), last.After)) // it follows again
 	check.Must(t, a.j.Trim(t.Context(), last.After))
 }
@@ -125,7 +125,7 @@ func TestKeysAreDestroyedEverywhereOrTrimIsHeld(t *testing.T) {
 	off := errors.New("it is off")
 	for _, name := range []string{"a", "b", "c"} {
 		h.keys[name].FailAt("Keep", off)
-		through := a.held(young.Before, "keys may be left with "+name, "it is off")
+		through := a.held(young.Before, "keys may be left on host "+name, "it is off")
 		check.That(t, through == begin, "while %s has keys, up to %v all is destroyed", name, through)
 		if n := h.keys[name].Count(a.j.Name()); name == "a" && n != 2 { // the others have destroyed theirs then
 			t.Errorf("host %s has %d keys", name, n)
@@ -411,7 +411,7 @@ func TestTrim_HostThatHadTheJournalIsGone_LeavesWhatItsBaseLacks(t *testing.T) {
 	all = append(all, a.cut("of b"))
 	c := h.open(t, "c")
 	check.Must(t, c.Folded(t.Context(), a.log.End()))
-	a.held(a.log.End(), "host a had the journal, and has up to event 0 only")
+	a.held(a.log.End(), "host a had the journal, and its base has only up to event 0")
 	back := h.open(t, "a")
 	if found, err := read(t, back, begin); err != nil || len(found) != len(all) {
 		t.Fatalf("host a finds %d groups: %v", len(found), err)
