@@ -20,7 +20,7 @@ import (
 	"github.com/sluicedp/sluice/rrchain"
 )
 
-// exampleT stands for the test in an example.
+// exampleT is used in place of a test in an example.
 type exampleT struct {
 	testing.TB
 	cleanups []func()
@@ -55,7 +55,7 @@ func epsilon(t testing.TB, text string) privacy.Epsilon {
 	return e
 }
 
-// ask asks somebody about the vote, who is enrolled if need be.
+// ask enrolls a person in the question, unless the person is enrolled, and releases a response.
 func ask(t testing.TB, l *ledger.Ledger, name string) (api.Response, error) {
 	t.Helper()
 	must(t, l.DefineQuestion(t.Context(), "q", api.Question{Name: "vote", Values: []string{"yes", "no"}}))
@@ -119,7 +119,7 @@ func TestTheClockIsTheTests(t *testing.T) {
 	}
 }
 
-// What Open refuses is refused, and leaves the memory to whoever comes next.
+// ReopenWith returns the errors of Open. After an error, the memory can be opened again.
 func TestOptionsAreThoseOfOpen(t *testing.T) {
 	l := ledgertest.With(t, ledgertest.Settings{Options: ledger.Options{TruthKey: []byte("a key of sixteen bytes")}})
 	if err := l.ReopenWith(ledger.Options{TruthKey: []byte("another key of sixteen")}); !errors.Is(err, api.ErrTruthKey) {
@@ -135,7 +135,7 @@ func TestOptionsAreThoseOfOpen(t *testing.T) {
 	}
 }
 
-// Where there is no ledger, the test fails, and the others of its program go on.
+// If the ledger cannot be opened, With fails the test, and its cleanup does not panic.
 func TestWithoutALedgerTheTestFails(t *testing.T) {
 	failing, said := &exampleT{}, any(nil)
 	func() {
@@ -150,7 +150,7 @@ func TestWithoutALedgerTheTestFails(t *testing.T) {
 	}
 }
 
-// A standby follows a journal: in memory, as in a file without one, there is none.
+// A ledger in memory cannot be opened as a standby, just as a file without a journal of the host.
 func TestNoStandbyInMemory(t *testing.T) {
 	l := ledgertest.New(t)
 	path := filepath.Join(t.TempDir(), "ledger.db")
@@ -178,7 +178,7 @@ func TestNobodyElseHasItOpen(t *testing.T) {
 	must(t, err)
 	must(t, one.Close())
 	if _, err := l.Memory.Open(ledger.Options{}); !errors.Is(err, api.ErrInUse) {
-		t.Errorf("opened for writing beside a reader: %v", err)
+		t.Errorf("opened for writing while a reader has it open: %v", err)
 	}
 	must(t, two.Close())
 	l.Reopen()
@@ -196,8 +196,8 @@ func TestACopyGoesItsOwnWay(t *testing.T) {
 	wantEvents(t, l.Ledger, 7)
 }
 
-// A commit that fails leaves nothing, one that fails late leaves all; the ledger goes on after the
-// first, and must be opened again after the other.
+// Fail makes a commit fail without its changes, and the ledger can be used. FailLate makes it fail
+// with its changes stored, and the ledger must be opened again.
 func TestCommitsFail(t *testing.T) {
 	full := errors.New("the disk is full")
 	l := ledgertest.New(t)
@@ -215,15 +215,15 @@ func TestCommitsFail(t *testing.T) {
 	}
 	l.Memory.FailLate(nil)
 	if err := l.Withdraw(t.Context(), api.ObjectRequest{Key: "w", Object: "ann"}); !errors.Is(err, api.ErrStopped) {
-		t.Errorf("it goes on: %v", err)
+		t.Errorf("after the failure: %v; want ErrStopped", err)
 	}
 	l.Reopen()
 	if o, err := l.Object(t.Context(), "ann"); err != nil || !o.Chains[0].Withdrawn {
-		t.Errorf("what was kept is %+v (%v)", o, err)
+		t.Errorf("after Reopen the object is %+v (%v)", o, err)
 	}
 }
 
-// There is no file, and a copy is not made where there is none.
+// Calls that need a file return errors.ErrUnsupported.
 func TestWhatNeedsAFileIsRefused(t *testing.T) {
 	l := ledgertest.New(t)
 	if _, err := l.Backup(t.Context(), filepath.Join(t.TempDir(), "copy"), nil); !errors.Is(err, errors.ErrUnsupported) {
@@ -231,7 +231,7 @@ func TestWhatNeedsAFileIsRefused(t *testing.T) {
 	}
 }
 
-// With samplers of the test's own, draws repeat; in a file too.
+// A ledger in memory, or in a file, draws with the samplers of Settings.Draws.
 func TestDrawsAreTheTests(t *testing.T) {
 	draws := func(word byte) ledgertest.Draws {
 		fill := func(p []byte) {
@@ -257,7 +257,7 @@ func TestDrawsAreTheTests(t *testing.T) {
 	}
 }
 
-// Two copies of a ledger are open at once only if one is as on another machine.
+// Two copies of a ledger can be open for writing at once only if one is opened with OpenApart.
 func TestACopyAsOnAnotherMachine(t *testing.T) {
 	dir := t.TempDir()
 	path, copied := filepath.Join(dir, "panel.db"), filepath.Join(dir, "copied.db")

@@ -9,7 +9,7 @@ import (
 	"github.com/sluicedp/sluice/internal/check"
 )
 
-// A key gets into no text, whichever way it is printed.
+// A key is not in any text, however it is formatted.
 func TestAKeyIsNotPrinted(t *testing.T) {
 	k := Key{'s', 'e', 'c', 'r', 'e', 't'}
 	all := struct{ K Key }{k}
@@ -21,7 +21,7 @@ func TestAKeyIsNotPrinted(t *testing.T) {
 	}
 }
 
-// The segments of a mark and of what is kept print as JSON that says what they are.
+// A segment has a fixed form in JSON and as text, and the text is parsed strictly.
 func TestSegmentsInText(t *testing.T) {
 	s := Segment{Term: 7, Number: 2}
 	text, err := json.Marshal(s)

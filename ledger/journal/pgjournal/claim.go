@@ -225,7 +225,7 @@ const releaseEvery = 250 * time.Millisecond
 // releaseBlockers ends the sessions of hosts that hang inside a transaction that blocks the session
 // pid. A host that stopped between BEGIN and COMMIT locks the head of the journal. The server rolls
 // its transaction back, so a late COMMIT changes nothing. That host then resolves the outcome of
-// its append as usual. releaseBlockers works in the background until the returned function is called.
+// its append as usual. It works in the background until the returned function is called.
 func (j *Journal) releaseBlockers(ctx context.Context, pid int32) (over func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	var running sync.WaitGroup

@@ -12,8 +12,8 @@ import (
 	"github.com/sluicedp/sluice/ledger/journal/journaltest"
 )
 
-// The journal passes what any journal must. Behind each handle there is a proxy, by which an append
-// can be broken.
+// The journal passes the tests for all journals. Its handles connect through a proxy, which can
+// break the connection of an append.
 func TestJournal(t *testing.T) {
 	s := shared(t)
 	s.Database(t, "journals")
@@ -25,7 +25,7 @@ func TestJournal(t *testing.T) {
 		follower := h.open(t, "b")
 		return journaltest.Medium{
 			Open:  func() (journal.Journal, error) { return h.open(t, "a"), nil },
-			Break: func(landed bool) { broken(p, landed) },
+			Break: func(landed bool) { breakAppend(p, landed) },
 			Fold:  func(through journal.Position) { check.Must(t, follower.Folded(t.Context(), through)) },
 		}
 	}

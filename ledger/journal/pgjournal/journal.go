@@ -252,7 +252,8 @@ func (j *Journal) replacedBy(v view) error {
 	return fmt.Errorf("%w: the database has another journal of this ledger, postgres:%x", journal.ErrForked, v.id)
 }
 
-// readViewBy is readView on a session. It does not check whether the journal is the one of this handle.
+// readViewBy is readView on a session. It does not check whether the journal is the one of this
+// handle.
 func (j *Journal) readViewBy(ctx context.Context, s *session, at journal.Position) (v view, err error) {
 	if !fits(at) {
 		at = journal.Position{} // no group ends at a position that the database cannot store

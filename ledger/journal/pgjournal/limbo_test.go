@@ -12,8 +12,9 @@ import (
 	"github.com/sluicedp/sluice/ledger/journal"
 )
 
-// limbo is a journal of six groups that host a writes to and host b has folded.
-type limbo struct {
+// lostCut has a journal of six groups that host a writes to and host b has folded. A cut of this
+// journal can be left in progress in the database.
+type lostCut struct {
 	*author
 	server *pgtest.Server
 	proxy  *pgtest.Proxy
@@ -21,12 +22,12 @@ type limbo struct {
 	groups []journal.Group
 }
 
-func newLimbo(t *testing.T) *limbo {
-	l := &limbo{server: pgtest.Start(t)}
+func newLostCut(t *testing.T) *lostCut {
+	l := &lostCut{server: pgtest.Start(t)}
 	l.proxy = pgtest.NewProxy(t, l.server)
 	l.server.Database(t, "journals")
 	l.hosts = newHosts(t, l.proxy.Address("journals"), "a", "b")
-	l.author = started(t, l.hosts, "a")
+	l.author = newAuthor(t, l.hosts, "a")
 	for n := range 6 {
 		l.groups = append(l.groups, l.add(fmt.Sprint("group ", n)))
 	}
@@ -34,11 +35,11 @@ func newLimbo(t *testing.T) *limbo {
 	return l
 }
 
-// lose trims while no standby confirms: the connection breaks while the cut is committed, and the
-// server does not hear that nobody waits any more. So the cut is under way, and cannot be seen.
-func (l *limbo) lose(through journal.Position) {
+// loseCut trims while no standby confirms. The connection breaks during the commit of the cut, and
+// the server does not notice that. So the cut stays in progress, and is not visible yet.
+func (l *lostCut) loseCut(through journal.Position) {
 	l.Helper()
-	l.server.Waits(l, "nobody")
+	l.server.Waits(l, "none")
 	begun, broken := false, make(chan struct{})
 	l.proxy.Rule(func(m pgtest.Message) pgtest.Action {
 		if !begun && committing(m) {
@@ -57,8 +58,8 @@ func (l *limbo) lose(through journal.Position) {
 	check.Need(l, is && held.Through != through, "Trim: %v", err)
 }
 
-// waitFor waits until so many sessions of the server wait for something.
-func (l *limbo) waitFor(what string, n int) {
+// waitFor waits until n sessions of the server wait for an event, or a type of event.
+func (l *lostCut) waitFor(what string, n int) {
 	pgtest.Until(l, what, func() error {
 		rows, err := l.server.Try("postgres", "SELECT count(*)::text FROM pg_stat_activity WHERE wait_event_type = '"+what+"' OR wait_event = '"+what+"'")
 		if err == nil && rows[0] != fmt.Sprint(n) {
@@ -68,8 +69,8 @@ func (l *limbo) waitFor(what string, n int) {
 	})
 }
 
-// trimBeside trims while a cut is under way, which ends meanwhile.
-func (l *limbo) trimBeside(through journal.Position) error {
+// trimConcurrently trims while a lost cut is in progress. The cut ends during the trim.
+func (l *lostCut) trimConcurrently(through journal.Position) error {
 	done := make(chan error, 1)
 	go func() { done <- l.j.Trim(l.Context(), through) }()
 	l.waitFor("Lock", 1)
@@ -77,32 +78,34 @@ func (l *limbo) trimBeside(through journal.Position) error {
 	return <-done
 }
 
-// A trim that comes while an earlier cut is under way destroys the key of what that one has
-// encrypted anew.
+// A trim beyond a cut that is still in progress destroys the key under which that cut encrypts the
+// rest of its segment.
 func TestTrimBehindALostCutDestroysItsKey(t *testing.T) {
-	l := newLimbo(t)
-	l.lose(l.groups[1].After)
-	check.Must(t, l.trimBeside(l.groups[3].After))
-	l.haveKeys(l.hosts, 1)
-	l.holds(l.groups[3].After, l.groups[4:]...)
+	l := newLostCut(t)
+	l.loseCut(l.groups[1].After)
+	check.Must(t, l.trimConcurrently(l.groups[3].After))
+	l.wantKeyCounts(l.hosts, 1)
+	l.wantGroups(l.groups[3].After, l.groups[4:]...)
 }
 
-// A trim that has nothing to cut leaves the key of what a cut under way has encrypted anew.
+// A trim up to an earlier position keeps the key under which a cut in progress encrypts the rest of
+// its segment.
 func TestTrimBesideALostCutKeepsItsKey(t *testing.T) {
-	l := newLimbo(t)
+	l := newLostCut(t)
 	off := errors.New("it is off")
 	l.hosts.keys["b"].FailAt("Keep", off)
-	l.held(l.groups[0].After, "it is off") // cut, and the key is left
+	l.wantHeld(l.groups[0].After, "it is off") // the journal is cut, but the key is not destroyed
 	l.hosts.keys["b"].Inject(nil)
-	l.lose(l.groups[2].After)
-	check.Must(t, l.trimBeside(l.groups[0].After))
+	l.loseCut(l.groups[2].After)
+	check.Must(t, l.trimConcurrently(l.groups[0].After))
 	found, err := read(t, l.hosts.open(t, "b"), l.groups[2].After)
 	check.That(t, err == nil && len(found) == 3, "%d groups are read: %v", len(found), err)
 }
 
-// A cut under way that ends behind what is to be trimmed is that of nobody else.
+// A trim up to a position before that of a lost cut is not taken for a fenced one: no other host
+// has cut the journal.
 func TestTrimBeforeALostCutIsNotFenced(t *testing.T) {
-	l := newLimbo(t)
-	l.lose(l.groups[3].After)
-	check.Must(t, l.trimBeside(l.groups[1].After))
+	l := newLostCut(t)
+	l.loseCut(l.groups[3].After)
+	check.Must(t, l.trimConcurrently(l.groups[1].After))
 }

@@ -19,9 +19,8 @@ import (
 
 const secret = "Hunter2"
 
-// TestOptions_ConnectionString_IsNotInErrors: pgx names what it cannot parse, and the user, host
-// and database of a connection that fails. If the string is malformed, any of these may be the
-// password.
+// No error contains a part of the connection string. pgx names what it cannot parse, and the user,
+// host and database of a failed connection; in a malformed string these may be the password.
 func TestOptions_ConnectionString_IsNotInErrors(t *testing.T) {
 	nowhere := filepath.Join(t.TempDir(), "none")
 	service := filepath.Join(t.TempDir(), "service.conf")
@@ -70,8 +69,8 @@ func TestOptions_ConnectionString_IsNotInErrors(t *testing.T) {
 	}
 }
 
-// TestConnectReason_HasNothingOfTheError: whatever pgx or the server says while a connection is
-// made may name parts of the string.
+// The error of a failed connection contains nothing of the text of pgx or of the server, because
+// that may name parts of the string.
 func TestConnectReason_HasNothingOfTheError(t *testing.T) {
 	for want, err := range map[string]error{
 		"the server refuses the password (SQLSTATE 28P01)":                &pgconn.PgError{Code: "28P01", Message: "password authentication failed for user " + secret},
