@@ -130,7 +130,7 @@ func (d *directory) Keep(ctx context.Context, journal string, below Segment, liv
 
 // Mark implements [Holder.Mark].
 func (d *directory) Mark(ctx context.Context, journal string, m Mark) error {
-	return d.with(ctx, journal, func(in *journalDir) error { return in.mark.note(m) })
+	return d.with(ctx, journal, func(in *journalDir) error { return in.mark.record(m) })
 }
 
 // Seen implements [Holder.Seen].

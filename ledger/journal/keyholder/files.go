@@ -230,9 +230,9 @@ func parseMark(text []byte, name string) (m Mark, err error) {
 	return takeMark(d), d.Done()
 }
 
-// note writes a mark over the older one, if it is higher than the last. It flushes the file at most
-// once every markFlush.
-func (m *markFile) note(mark Mark) error {
+// record writes a mark over the older one, if it is higher than the last. It flushes the file at
+// most once every markFlush.
+func (m *markFile) record(mark Mark) error {
 	if mark.Compare(m.last) <= 0 {
 		return m.check()
 	}

@@ -230,10 +230,10 @@ type base struct {
 	Seconds int64 // since the host reported it; -1 if it had the journal, and has not followed since
 }
 
-// left reports whether the host had the journal earlier, and has not followed since. Trim must keep
-// what its base lacks. The base does not count for [Options.Bases], because the disk that has it
-// may be lost.
-func (b base) left() bool { return b.Seconds < 0 }
+// hadJournal reports whether the host had the journal earlier, and has not followed since. Trim
+// must keep what its base lacks. The base does not count for [Options.Bases], because the disk that
+// has it may be lost.
+func (b base) hadJournal() bool { return b.Seconds < 0 }
 
 // readView reads the current view of the journal, and whether a group ends at a position.
 func (j *Journal) readView(ctx context.Context, at journal.Position) (v view, err error) {

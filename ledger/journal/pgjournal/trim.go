@@ -147,12 +147,12 @@ func (t *trim) allowed(v view) (goal uint64, held error) {
 		if b.Host == t.Host {
 			continue
 		}
-		if !b.left() {
+		if !b.hadJournal() {
 			others++
 		}
 		if b.Events < t.through.Events {
 			least = min(least, b.Events)
-			held = errors.Join(held, b.lags())
+			held = errors.Join(held, b.lagError())
 		}
 	}
 	if others < t.Bases {
@@ -171,9 +171,9 @@ func (t *trim) allowed(v view) (goal uint64, held error) {
 	return goal, held
 }
 
-// lags returns the error for a base that does not have everything that is to be trimmed.
-func (b base) lags() error {
-	if b.left() {
+// lagError returns the error for a base that does not have everything that is to be trimmed.
+func (b base) lagError() error {
+	if b.hadJournal() {
 		return fmt.Errorf("host %s had the journal, and its base has only up to event %d; it has not followed since: "+
 			"start it with --standby, or dismiss it", b.Host, b.Events)
 	}
