@@ -73,7 +73,7 @@ func wantEvents(t testing.TB, l *ledger.Ledger, want int) {
 	}
 }
 
-func TestALedgerInOneLine(t *testing.T) {
+func TestNew_Reopened_KeepsItsEvents(t *testing.T) {
 	l := ledgertest.New(t)
 	if about := l.About(); !about.Created.Equal(ledgertest.Begin()) || about.Currency != "USD" || about.LogKey != "" {
 		t.Errorf("it is %+v", about)
@@ -88,7 +88,7 @@ func TestALedgerInOneLine(t *testing.T) {
 	wantEvents(t, l.Ledger, 7)
 }
 
-func TestTheClockIsTheTests(t *testing.T) {
+func TestClock_SetByTheTest_TimesTheEvents(t *testing.T) {
 	begin := time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC)
 	l := ledgertest.With(t, ledgertest.Settings{Origin: ledgertest.Origin{Created: begin, Currency: "EUR"}})
 	if about := l.About(); !about.Created.Equal(begin) || about.Currency != "EUR" {
@@ -120,7 +120,7 @@ func TestTheClockIsTheTests(t *testing.T) {
 }
 
 // ReopenWith returns the errors of Open. After an error, the memory can be opened again.
-func TestOptionsAreThoseOfOpen(t *testing.T) {
+func TestReopenWith_Options_AreThoseOfOpen(t *testing.T) {
 	l := ledgertest.With(t, ledgertest.Settings{Options: ledger.Options{TruthKey: []byte("a key of sixteen bytes")}})
 	if err := l.ReopenWith(ledger.Options{TruthKey: []byte("another key of sixteen")}); !errors.Is(err, api.ErrTruthKey) {
 		t.Errorf("another truth key: %v", err)
@@ -136,7 +136,7 @@ func TestOptionsAreThoseOfOpen(t *testing.T) {
 }
 
 // If the ledger cannot be opened, With fails the test, and its cleanup does not panic.
-func TestWithoutALedgerTheTestFails(t *testing.T) {
+func TestWith_InvalidOptions_FailsTheTest(t *testing.T) {
 	failing, said := &exampleT{}, any(nil)
 	func() {
 		defer func() { said = recover() }()
@@ -151,7 +151,7 @@ func TestWithoutALedgerTheTestFails(t *testing.T) {
 }
 
 // A ledger in memory cannot be opened as a standby, just as a file without a journal of the host.
-func TestNoStandbyInMemory(t *testing.T) {
+func TestReopenWith_Standby_IsInvalid(t *testing.T) {
 	l := ledgertest.New(t)
 	path := filepath.Join(t.TempDir(), "ledger.db")
 	must(t, ledgertest.NewFile(path, ledgertest.Origin{}))
@@ -164,7 +164,7 @@ func TestNoStandbyInMemory(t *testing.T) {
 	l.Reopen()
 }
 
-func TestNobodyElseHasItOpen(t *testing.T) {
+func TestMemoryOpen_OpenForWriting_IsErrInUse(t *testing.T) {
 	l := ledgertest.New(t)
 	for _, reads := range []bool{false, true} {
 		if _, err := l.Memory.Open(ledger.Options{ReadOnly: reads}); !errors.Is(err, api.ErrInUse) {
@@ -184,7 +184,7 @@ func TestNobodyElseHasItOpen(t *testing.T) {
 	l.Reopen()
 }
 
-func TestACopyGoesItsOwnWay(t *testing.T) {
+func TestMemoryCopy_LaterChanges_AreNotShared(t *testing.T) {
 	l := ledgertest.New(t)
 	copied := l.Memory.Copy()
 	_, err := ask(t, l.Ledger, "ann")
@@ -198,7 +198,7 @@ func TestACopyGoesItsOwnWay(t *testing.T) {
 
 // Fail makes a commit fail without its changes, and the ledger can be used. FailLate makes it fail
 // with its changes stored, and the ledger must be opened again.
-func TestCommitsFail(t *testing.T) {
+func TestMemoryFail_Commits_ReturnTheError(t *testing.T) {
 	full := errors.New("the disk is full")
 	l := ledgertest.New(t)
 	l.Memory.Fail(full)
@@ -224,7 +224,7 @@ func TestCommitsFail(t *testing.T) {
 }
 
 // Calls that need a file return errors.ErrUnsupported.
-func TestWhatNeedsAFileIsRefused(t *testing.T) {
+func TestBackup_InMemory_IsErrUnsupported(t *testing.T) {
 	l := ledgertest.New(t)
 	if _, err := l.Backup(t.Context(), filepath.Join(t.TempDir(), "copy"), nil); !errors.Is(err, errors.ErrUnsupported) {
 		t.Errorf("a backup: %v", err)
@@ -232,7 +232,7 @@ func TestWhatNeedsAFileIsRefused(t *testing.T) {
 }
 
 // A ledger in memory, or in a file, draws with the samplers of Settings.Draws.
-func TestDrawsAreTheTests(t *testing.T) {
+func TestDraws_SamplersOfTheTest_AreUsed(t *testing.T) {
 	draws := func(word byte) ledgertest.Draws {
 		fill := func(p []byte) {
 			for i := range p {
@@ -258,7 +258,7 @@ func TestDrawsAreTheTests(t *testing.T) {
 }
 
 // Two copies of a ledger can be open for writing at once only if one is opened with OpenApart.
-func TestACopyAsOnAnotherMachine(t *testing.T) {
+func TestOpenApart_Copy_IsNotDetected(t *testing.T) {
 	dir := t.TempDir()
 	path, copied := filepath.Join(dir, "panel.db"), filepath.Join(dir, "copied.db")
 	must(t, ledgertest.NewFile(path, ledgertest.Origin{}))

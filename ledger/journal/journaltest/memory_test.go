@@ -23,7 +23,7 @@ func once(m *Memory, method string, fault func(context.Context, Call) error) {
 	})
 }
 
-func TestMemory(t *testing.T) {
+func TestMemory_Conformance(t *testing.T) {
 	Run(t, Kind{Shared: true, Large: 1 << 20, New: func(t *testing.T, at journal.Position) Medium {
 		m := NewMemory(at)
 		return Medium{

@@ -33,7 +33,7 @@ func reopening(t *testing.T) func() Holder {
 	}
 }
 
-func TestDirectory(t *testing.T) {
+func TestDirectory_Conformance(t *testing.T) {
 	testHolder(t, reopening)
 }
 
@@ -62,7 +62,7 @@ func openDirectory(t *testing.T, path string) Holder {
 
 // A destroyed key is in no file: its file is overwritten before it is unlinked. Key files that a
 // crash has left, unfinished or to be destroyed, are destroyed when the directory is opened.
-func TestKeysAreDestroyed(t *testing.T) {
+func TestKeep_DestroyedKey_IsInNoFile(t *testing.T) {
 	dir := filepath.Join(testenv.TempDir(t), "keys")
 	d := openDirectory(t, dir)
 	key := Key([]byte("thirty-two bytes of a secret key"))
@@ -109,7 +109,7 @@ func TestMakeFolder_ParentCannotBeFlushed_AcceptsAnExistingDirectory(t *testing.
 }
 
 // A directory can be opened once at a time, only its owner can read it, and calls after Close fail.
-func TestADirectoryIsOpenOnce(t *testing.T) {
+func TestOpenDirectory_AlreadyOpen_IsErrInUse(t *testing.T) {
 	dir := filepath.Join(testenv.TempDir(t), "a", "keys")
 	d := openDirectory(t, dir)
 	check.WantErr(t, check.Err(OpenDirectory(dir)), journal.ErrInUse, "a second time")
@@ -128,7 +128,7 @@ func TestADirectoryIsOpenOnce(t *testing.T) {
 
 // A file that is damaged, of another journal or segment, or of a newer version is an error, and
 // never gives a wrong key or mark.
-func TestDamagedFilesAreErrors(t *testing.T) {
+func TestDirectory_DamagedFiles_AreErrors(t *testing.T) {
 	const other = "test:ffeeddccbbaa99887766554433221100"
 	fill := func(dir string) {
 		d := openDirectory(t, dir)
@@ -205,7 +205,7 @@ func TestDamagedFilesAreErrors(t *testing.T) {
 
 // A power failure may damage one of the two marks; then the other counts. If both are damaged, it
 // is an error.
-func TestATornMark(t *testing.T) {
+func TestSeen_OneDamagedMark_ReturnsTheOther(t *testing.T) {
 	dir := filepath.Join(testenv.TempDir(t), "keys")
 	d := openDirectory(t, dir)
 	for events := range uint64(3) {
@@ -244,7 +244,7 @@ func TestATornMark(t *testing.T) {
 }
 
 // If a directory cannot be written to, Put and Keep return the error and change nothing.
-func TestADiskThatFails(t *testing.T) {
+func TestDirectory_DiskFails_ChangesNothing(t *testing.T) {
 	dir := filepath.Join(testenv.TempDir(t), "keys")
 	d := openDirectory(t, dir)
 	s := Segment{Term: 1, Number: 1}

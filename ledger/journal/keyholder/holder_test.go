@@ -10,7 +10,7 @@ import (
 )
 
 // A key is not in any text, however it is formatted.
-func TestAKeyIsNotPrinted(t *testing.T) {
+func TestKey_Formatted_ShowsNoByte(t *testing.T) {
 	k := Key{'s', 'e', 'c', 'r', 'e', 't'}
 	all := struct{ K Key }{k}
 	inJSON := check.Value(json.Marshal(all))(t)
@@ -22,7 +22,7 @@ func TestAKeyIsNotPrinted(t *testing.T) {
 }
 
 // A segment has a fixed form in JSON and as text, and the text is parsed strictly.
-func TestSegmentsInText(t *testing.T) {
+func TestSegment_Text_IsParsedStrictly(t *testing.T) {
 	s := Segment{Term: 7, Number: 2}
 	text, err := json.Marshal(s)
 	check.That(t, string(text) == `{"term":7,"number":2}` && err == nil && s.String() == "7.2", "%s %v", text, err)

@@ -44,7 +44,7 @@ func mutual(t *testing.T) *tls.Config {
 // unreachable is a holder that no request may reach: each of its methods panics.
 type unreachable struct{ Holder }
 
-func TestRemote(t *testing.T) {
+func TestRemote_Conformance(t *testing.T) {
 	config := mutual(t)
 	testHolder(t, func(t *testing.T) func() Holder {
 		open := reopening(t)
@@ -54,7 +54,7 @@ func TestRemote(t *testing.T) {
 
 // A host without a certificate of the authority can neither read nor store a key. And no key is
 // sent to a server without such a certificate.
-func TestStrangersAreRefused(t *testing.T) {
+func TestHandler_HostWithoutCertificate_IsRefused(t *testing.T) {
 	a, b := pgtest.NewAuthority(t), pgtest.NewAuthority(t)
 	good := Mutual(a.Sign("host a", nil), a.Pool())
 	late := a.Sign("late", func(c *x509.Certificate) { c.NotAfter = time.Now().Add(-time.Minute) })
@@ -89,7 +89,7 @@ func TestStrangersAreRefused(t *testing.T) {
 }
 
 // Requests over plain HTTP are refused.
-func TestPlainHTTPIsRefused(t *testing.T) {
+func TestHandler_PlainHTTP_IsRefused(t *testing.T) {
 	w := httptest.NewRecorder()
 	Handler(unreachable{}).ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/"+name+"/seen", nil))
 	check.That(t, w.Code == http.StatusForbidden, "status %d", w.Code)
@@ -97,7 +97,7 @@ func TestPlainHTTPIsRefused(t *testing.T) {
 
 // An answer that is not one of a key holder, such as a redirection, or that has the wrong length,
 // is an error. A caller must not conclude from it that a key is stored.
-func TestWhatIsNoHolderIsAnError(t *testing.T) {
+func TestRemote_InvalidAnswer_IsAnError(t *testing.T) {
 	c := mutual(t)
 	own := func(w http.ResponseWriter) { w.Header().Set("Sluice-Keyholder", "2") }
 	elsewhere := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { t.Error("a redirection is followed") }))
@@ -164,7 +164,7 @@ func TestHandler_InvalidRequest_IsRefused(t *testing.T) {
 }
 
 // A call to a host that hangs ends with its context.
-func TestAHolderThatHangs(t *testing.T) {
+func TestRemote_HostHangs_EndsWithTheContext(t *testing.T) {
 	c := mutual(t)
 	over := make(chan struct{})
 	r := dial(t, serve(t, http.HandlerFunc(func(http.ResponseWriter, *http.Request) { <-over }), c), c)

@@ -61,7 +61,7 @@ func (a *author) wantGroups(after journal.Position, want ...journal.Group) {
 
 // An append that the server refuses changes nothing, and the handle can be used. That is also true
 // if the server refuses at the commit, after it has answered the statement.
-func TestWhatTheServerRefusesHasNotHappened(t *testing.T) {
+func TestAppend_ServerRefuses_ChangesNothing(t *testing.T) {
 	s, h, a := newShared(t, "a", "b")
 	begin := a.log.End()
 	there := []journal.Group{a.add("the first")}
@@ -92,7 +92,7 @@ func TestWhatTheServerRefusesHasNotHappened(t *testing.T) {
 
 // A pool that shares sessions, or another program, may change what a commit waits for. Then nothing
 // is appended, and the next append uses a new session.
-func TestSettingsOfTheSessionAreChecked(t *testing.T) {
+func TestAppend_SessionSettingsChanged_IsRejected(t *testing.T) {
 	s := shared(t)
 	for _, setting := range []string{"'synchronous_commit', 'off'", "'synchronous_commit', 'local'", "'client_min_messages', 'error'"} {
 		h := newHosts(t, s.Database(t, "journals"), "a", "b")
@@ -116,7 +116,7 @@ func waiting(s *pgtest.Server) (pids []string, err error) {
 
 // PostgreSQL reports success with a warning when the wait for standbys is cancelled. Append does
 // not return nil for that: it returns when a standby has the group.
-func TestACancelledWaitIsUncertain(t *testing.T) {
+func TestAppend_StandbyWaitCancelled_WaitsForTheStandby(t *testing.T) {
 	s := pgtest.Start(t)
 	standby := s.Standby(t, "one")
 	h := newHosts(t, s.Database(t, "journals"), "a", "b")
@@ -184,7 +184,7 @@ func TestACancelledWaitIsUncertain(t *testing.T) {
 }
 
 // With Synchronous, an append is rejected while the database waits for no standby.
-func TestSynchronous(t *testing.T) {
+func TestAppend_SynchronousWithoutStandby_IsRejected(t *testing.T) {
 	s := pgtest.Start(t)
 	s.Standby(t, "one")
 	h := newHosts(t, s.Database(t, "journals"), "a", "b")
@@ -196,7 +196,7 @@ func TestSynchronous(t *testing.T) {
 }
 
 // A standby, a read-only server and a server without flushes are refused, by Open and by create.
-func TestServersThatAreRefused(t *testing.T) {
+func TestOpen_UnsuitableServer_IsRefused(t *testing.T) {
 	s := pgtest.Start(t)
 	standby := s.Standby(t, "one")
 	h := newHosts(t, s.Database(t, "journals"), "a", "b")
@@ -228,7 +228,7 @@ func TestServersThatAreRefused(t *testing.T) {
 }
 
 // Invalid options are refused before a connection is made, without the password in the error.
-func TestOptions(t *testing.T) {
+func TestOpen_InvalidOptions_AreErrOptions(t *testing.T) {
 	one, two := newKeys(t, "one"), newKeys(t, "two")
 	h := &hosts{database: "host=/nonexistent", keys: map[string]*faultyKeys{"a": one, "b": two}}
 	for what, change := range map[string]func(*Options){
@@ -260,7 +260,7 @@ func TestOptions(t *testing.T) {
 
 // Several hosts may create the tables concurrently, in a schema of any name: one succeeds, and the
 // others get ErrExist. Tables of a newer version are refused.
-func TestTables(t *testing.T) {
+func TestCreateJournal_Concurrently_CreatesOneJournal(t *testing.T) {
 	s := pgtest.Start(t)
 	h := newHosts(t, s.Address("postgres"), "a", "b")
 	check.WantErr(t, check.Err(Open(t.Context(), h.options("a"), h.ledger)), fs.ErrNotExist, "without tables")
@@ -299,7 +299,7 @@ func TestTables(t *testing.T) {
 }
 
 // For creates a journal only if there is none, the file names none, and the ledger is no standby.
-func TestFor(t *testing.T) {
+func TestFor_NamedJournalOrStandby_CreatesNothing(t *testing.T) {
 	s := shared(t)
 	h := newHosts(t, s.Database(t, "journals"), "a", "b")
 	open := For(h.options("a"))
@@ -327,7 +327,7 @@ func TestFor(t *testing.T) {
 
 // A restart of the server between appends does not disturb the handle. After a restart during an
 // append, Append has the right outcome.
-func TestTheServerIsRestarted(t *testing.T) {
+func TestAppend_ServerRestarts_HasTheRightOutcome(t *testing.T) {
 	s := pgtest.Start(t)
 	h := newHosts(t, s.Database(t, "journals"), "a", "b")
 	a := newAuthor(t, h, "a")
@@ -376,7 +376,7 @@ func TestTheServerIsRestarted(t *testing.T) {
 
 // A frame is bound to its place in the journal: a row that is changed, moved, copied from another
 // place, or missing, is an error.
-func TestRowsThatAreChangedAreFound(t *testing.T) {
+func TestRead_ChangedRows_AreErrors(t *testing.T) {
 	s, _, a := newShared(t, "a", "b")
 	begin := a.log.End()
 	a.add("one")
@@ -433,7 +433,7 @@ func TestRowsThatAreChangedAreFound(t *testing.T) {
 }
 
 // Groups of similar size have rows of the same length, so that the lengths reveal little of them.
-func TestLengthsTellLittle(t *testing.T) {
+func TestAppend_SimilarGroups_HaveRowsOfOneLength(t *testing.T) {
 	s, _, a := newShared(t, "a", "b")
 	for n := range 40 {
 		a.add(strings.Repeat("x", 5*n))

@@ -14,7 +14,7 @@ import (
 
 // The journal passes the tests for all journals. Its handles connect through a proxy, which can
 // break the connection of an append.
-func TestJournal(t *testing.T) {
+func TestJournal_Conformance(t *testing.T) {
 	s := shared(t)
 	s.Database(t, "journals")
 	kind := journaltest.Kind{Shared: true, ReadsAhead: true, Brief: !testenv.Long(), Large: testenv.Tries(10<<20, 18<<20, 64<<20)}

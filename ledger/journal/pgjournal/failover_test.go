@@ -19,7 +19,7 @@ import (
 
 // After a crash of the primary during an append, a standby that commits waited for has everything
 // that was acknowledged, and perhaps the last group.
-func TestAFailoverLosesNothingThatWasTold(t *testing.T) {
+func TestClaim_FailoverToSynchronousStandby_LosesNothing(t *testing.T) {
 	t.Parallel() // its servers are its own
 	for i := range testenv.Tries(1, 3, 10) {
 		s := pgtest.Start(t)
@@ -132,7 +132,7 @@ func (l *lagging) wantLost(t *testing.T, host, by string, told journal.Position)
 // After a failover to a standby that lagged, acknowledged events are lost. The host that had
 // claimed the journal appends nothing more, and no host can claim it until AcceptLoss is set to
 // exactly this loss.
-func TestAStandbyThatLaggedIsNoticed(t *testing.T) {
+func TestClaim_FailoverToLaggingStandby_IsLostError(t *testing.T) {
 	l := newFailedOver(t, "a", "b", "c")
 	err := l.j.Append(t.Context(), l.group("more"))
 	check.That(t, err != nil, "the host that had claimed the journal appends")
@@ -189,7 +189,7 @@ func TestAStandbyThatLaggedIsNoticed(t *testing.T) {
 
 // AcceptLoss counts only for exactly the end of the journal. Marks of the term that accepted the
 // loss, and of later terms, count again.
-func TestWhatIsToldSinceALossCounts(t *testing.T) {
+func TestClaim_MarksAfterAcceptedLoss_CountAgain(t *testing.T) {
 	_, h, a := newShared(t, "a", "b")
 	end := a.add("there").After
 	claim := func() (term uint64, err error) {
@@ -214,7 +214,7 @@ func TestWhatIsToldSinceALossCounts(t *testing.T) {
 
 // A host that appends sends its mark to the other hosts about every second. If its machine is lost
 // together with the end of the journal, the others still detect nearly the whole loss.
-func TestOthersAreToldHowFarItWent(t *testing.T) {
+func TestAppend_Marks_ReachTheOtherHosts(t *testing.T) {
 	t.Parallel() // it mostly waits
 	s := shared(t)
 	h := newHosts(t, s.Database(t, "others"), "a", "b", "c")
@@ -245,7 +245,7 @@ func TestOthersAreToldHowFarItWent(t *testing.T) {
 
 // If the mark of an append cannot be written, the next append is rejected. Otherwise its loss could
 // not be detected.
-func TestWhoCannotNoteWhatWasToldTellsNoMore(t *testing.T) {
+func TestAppend_MarkCannotBeWritten_NextIsRejected(t *testing.T) {
 	_, h, a := newShared(t, "a", "b")
 	full := errors.New("the disk is full")
 	h.keys["a"].FailAt("Mark", full)
@@ -257,7 +257,7 @@ func TestWhoCannotNoteWhatWasToldTellsNoMore(t *testing.T) {
 
 // A database that was restored from an older backup is refused. That is also so if its groups were
 // trimmed after the backup, so that their keys are destroyed.
-func TestARestoredBackupIsNoticed(t *testing.T) {
+func TestClaim_RestoredBackup_IsLostError(t *testing.T) {
 	s := pgtest.Start(t)
 	h := newHosts(t, s.Database(t, "journals"), "a", "b")
 	a := newAuthor(t, h, "a")
@@ -291,7 +291,7 @@ func TestARestoredBackupIsNoticed(t *testing.T) {
 
 // A claim on a restored database gets a higher term than all earlier claims, also than those that
 // the restored database does not have.
-func TestNoTermComesTwice(t *testing.T) {
+func TestClaim_RestoredDatabase_GetsAHigherTerm(t *testing.T) {
 	s := pgtest.Start(t)
 	h := newHosts(t, s.Database(t, "journals"), "a", "b")
 	a := newAuthor(t, h, "a")
@@ -324,7 +324,7 @@ func (h *hosts) restored(t testing.TB, host, name string, at journal.Position) (
 // If a file has what the database has lost, Restore creates the journal again after the end of the
 // file, under the same name. It does not do so if the file lacks acknowledged events, or if the
 // journal has more than the file.
-func TestAJournalIsRestoredBehindAFile(t *testing.T) {
+func TestRestore_FileAheadOfTheDatabase_CreatesTheJournalAgain(t *testing.T) {
 	l := newFailedOver(t, "a", "b", "c")
 	name := l.j.Name()
 	check.Must(t, l.j.Close())
@@ -379,7 +379,7 @@ func TestAJournalIsRestoredBehindAFile(t *testing.T) {
 }
 
 // A host that had claimed a journal before it was restored appends nothing to the restored one.
-func TestWhoeverHadTheJournalIsFencedByRestore(t *testing.T) {
+func TestAppend_JournalWasRestored_IsFenced(t *testing.T) {
 	s, h, a := newShared(t, "a", "b")
 	a.add("acknowledged")
 	name, end := a.j.Name(), a.log.End()
@@ -391,7 +391,7 @@ func TestWhoeverHadTheJournalIsFencedByRestore(t *testing.T) {
 
 // Await reports a fork on a host that has folded lost events, if as many other events are now in
 // their place.
-func TestAwaitNoticesAForkOfTheSameLength(t *testing.T) {
+func TestAwait_ForkOfTheSameLength_IsErrForked(t *testing.T) {
 	l := newFailedOver(t, "a", "b", "c")
 	mine := l.lost[0].After
 	check.Must(t, l.j.Close())

@@ -112,7 +112,7 @@ func eachFault(t *testing.T, s *pgtest.Server, begin func(*author, *faulty), act
 
 // With a fault in any message of an append: after nil the journal has the group, after ErrRejected
 // it does not have it, and after any other error it has it whole or not at all.
-func TestAnAppendThroughAFaultyNetwork(t *testing.T) {
+func TestAppend_FaultyNetwork_IsWholeOrAbsent(t *testing.T) {
 	s := shared(t)
 	s.Database(t, "journals")
 	for name, records := range map[string][]string{"small": {"one", "two"}, "large": {"one", strings.Repeat("x", 5<<20)}} {
@@ -142,7 +142,7 @@ func (a *author) begin() journal.Position { return journal.Position{Root: emptyR
 
 // With a fault in any message of a claim: it succeeds or fails, another host can claim the journal
 // after it, and the journal has lost nothing.
-func TestAClaimThroughAFaultyNetwork(t *testing.T) {
+func TestClaim_FaultyNetwork_LosesNothing(t *testing.T) {
 	s := shared(t)
 	s.Database(t, "journals")
 	eachFault(t, s, func(a *author, _ *faulty) { a.add("before") },
@@ -164,7 +164,7 @@ func TestAClaimThroughAFaultyNetwork(t *testing.T) {
 
 // With a fault in any message of a trim: the groups after its position are complete, and the next
 // trim finishes it.
-func TestATrimThroughAFaultyNetwork(t *testing.T) {
+func TestTrim_FaultyNetwork_LosesNothing(t *testing.T) {
 	s := shared(t)
 	s.Database(t, "journals")
 	for _, name := range []string{"where a segment begins", "within a segment"} {
@@ -200,7 +200,7 @@ func TestATrimThroughAFaultyNetwork(t *testing.T) {
 }
 
 // With a fault in any message of a read: it returns an error, or the groups of the journal.
-func TestReadingThroughAFaultyNetwork(t *testing.T) {
+func TestRead_FaultyNetwork_ReturnsErrorOrAllGroups(t *testing.T) {
 	s := shared(t)
 	s.Database(t, "journals")
 	var all []journal.Group
@@ -225,7 +225,7 @@ func TestReadingThroughAFaultyNetwork(t *testing.T) {
 
 // The network repeats an answer, or a query, which the server then answers again. The next append
 // reads the surplus answer, and must not take it for its own: it may have been executed or not.
-func TestAnAnswerIsNotTakenForAnother(t *testing.T) {
+func TestAppend_RepeatedAnswer_IsNotTakenForItsOwn(t *testing.T) {
 	s := shared(t)
 	s.Database(t, "journals")
 	for name, c := range map[string]struct {
@@ -263,7 +263,7 @@ func TestAnAnswerIsNotTakenForAnother(t *testing.T) {
 }
 
 // An append that arrives after another host has claimed the journal changes nothing.
-func TestALateAppendChangesNothing(t *testing.T) {
+func TestAppend_ArrivesAfterAnotherClaim_IsFenced(t *testing.T) {
 	s, f, a := newSharedFaulty(t, 20*time.Second)
 	there := []journal.Group{a.add("before")}
 	on := make(chan struct{})

@@ -72,7 +72,7 @@ func owns(t *testing.T, path string) (*syscall.Stat_t, bool) {
 
 // While the disk of the tables is full, appends are rejected. When there is space again, the handle
 // appends again.
-func TestADatabaseThatIsFull(t *testing.T) {
+func TestAppend_DatabaseDiskFull_IsRejected(t *testing.T) {
 	if !inOwnMounts(t) {
 		return
 	}
@@ -118,7 +118,7 @@ func TestADatabaseThatIsFull(t *testing.T) {
 
 // When the disk of its own log is full, the server ends. Then the last append is uncertain, and the
 // journal has all groups before it.
-func TestADatabaseWhoseLogIsFull(t *testing.T) {
+func TestAppend_DatabaseLogFull_IsUncertain(t *testing.T) {
 	t.Parallel() // its server is its own
 	if !inOwnMounts(t) {
 		return

@@ -19,7 +19,7 @@ import (
 
 // Nothing is encrypted under a key before it is stored on this host and on Options.Copies of the
 // others. If that fails, nothing is sent.
-func TestAppendWaitsForCopiesOfTheKey(t *testing.T) {
+func TestAppend_NewKey_WaitsForItsCopies(t *testing.T) {
 	s := shared(t)
 	h := newHosts(t, s.Database(t, "journals"), "a", "b", "c", "d")
 	h.change = func(o *Options) { o.Copies = 2 }
@@ -92,7 +92,7 @@ func TestAppendWaitsForCopiesOfTheKey(t *testing.T) {
 
 // A host that cannot get the key of a segment from any host cannot claim the journal. Its claim
 // names the hosts, and fences no other host. A host that gets the key from another host can claim.
-func TestWhoHasNoKeyCannotClaim(t *testing.T) {
+func TestClaim_KeyIsMissing_IsErrNoKey(t *testing.T) {
 	_, h, a := newShared(t, "a", "b", "c")
 	off := errors.New("it is off")
 	h.keys["c"].Fail(off)
@@ -128,7 +128,7 @@ func TestWhoHasNoKeyCannotClaim(t *testing.T) {
 
 // A claim needs the key of a segment that was begun during the claim, too. Without it, the claim
 // fails and fences no other host.
-func TestASegmentIsBegunDuringAClaim(t *testing.T) {
+func TestClaim_SegmentBegunDuringIt_NeedsItsKey(t *testing.T) {
 	_, h, a := newShared(t, "a", "b", "c")
 	first := a.add("c has the key of this")
 	pgtest.Until(t, "c has the key", func() error {
@@ -162,7 +162,7 @@ func TestASegmentIsBegunDuringAClaim(t *testing.T) {
 }
 
 // A claim succeeds in the end, even if the writer begins many segments during it.
-func TestAClaimOutlastsWhoeverGoesOn(t *testing.T) {
+func TestClaim_WriterKeepsBeginningSegments_Succeeds(t *testing.T) {
 	_, h, a := newShared(t, "a", "b")
 	all := []journal.Group{a.add("first")}
 	const often = 50
@@ -184,7 +184,7 @@ func TestAClaimOutlastsWhoeverGoesOn(t *testing.T) {
 
 // If another host already has a different key for a segment, the append is rejected. So two hosts
 // never encrypt under different keys for one segment.
-func TestAnotherKeyForASegmentIsRefused(t *testing.T) {
+func TestAppend_AnotherKeyForTheSegment_IsRejected(t *testing.T) {
 	_, h, a := newShared(t, "a", "b")
 	check.Must(t, h.keys["b"].Put(t.Context(), a.j.Name(), keyholder.Segment{Term: a.term, Number: 1}, keyholder.Key{1}))
 	a.wantRejected(a.group("under a key that is not b's"), "b has another key", "another key for this segment")
@@ -197,7 +197,7 @@ func TestAnotherKeyForASegmentIsRefused(t *testing.T) {
 }
 
 // A new segment begins with a new term, with a group that sets Cut, and after 64 MiB.
-func TestSegments(t *testing.T) {
+func TestAppend_TermCutOrSize_BeginsASegment(t *testing.T) {
 	s, h, a := newShared(t, "a", "b")
 	segments := func(want int) {
 		t.Helper()
@@ -227,7 +227,7 @@ func TestSegments(t *testing.T) {
 
 // Claim, Append and Close wait only for a limited time for a key holder that hangs and is not
 // needed.
-func TestAHolderThatHangsHoldsNobodyUp(t *testing.T) {
+func TestClaim_KeyHolderHangs_WaitsAtMostItsLimit(t *testing.T) {
 	t.Parallel() // it mostly waits
 	s := shared(t)
 	h := newHosts(t, s.Database(t, "hanging"), "a", "b", "c")

@@ -80,7 +80,7 @@ func (l *lostCut) trimConcurrently(through journal.Position) error {
 
 // A trim beyond a cut that is still in progress destroys the key under which that cut encrypts the
 // rest of its segment.
-func TestTrimBehindALostCutDestroysItsKey(t *testing.T) {
+func TestTrim_BeyondALostCut_DestroysItsKey(t *testing.T) {
 	l := newLostCut(t)
 	l.loseCut(l.groups[1].After)
 	check.Must(t, l.trimConcurrently(l.groups[3].After))
@@ -90,7 +90,7 @@ func TestTrimBehindALostCutDestroysItsKey(t *testing.T) {
 
 // A trim up to an earlier position keeps the key under which a cut in progress encrypts the rest of
 // its segment.
-func TestTrimBesideALostCutKeepsItsKey(t *testing.T) {
+func TestTrim_EarlierThanALostCut_KeepsItsKey(t *testing.T) {
 	l := newLostCut(t)
 	off := errors.New("it is off")
 	l.hosts.keys["b"].FailAt("Keep", off)
@@ -104,7 +104,7 @@ func TestTrimBesideALostCutKeepsItsKey(t *testing.T) {
 
 // A trim up to a position before that of a lost cut is not taken for a fenced one: no other host
 // has cut the journal.
-func TestTrimBeforeALostCutIsNotFenced(t *testing.T) {
+func TestTrim_EarlierThanALostCut_IsNotFenced(t *testing.T) {
 	l := newLostCut(t)
 	l.loseCut(l.groups[3].After)
 	check.Must(t, l.trimConcurrently(l.groups[1].After))

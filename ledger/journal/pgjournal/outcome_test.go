@@ -188,7 +188,7 @@ func TestAppend_ConnectionBreaksBeforeTheStandbyConfirms_WaitsForIt(t *testing.T
 
 // With Synchronous, a group is not acknowledged while the database waits for no standby, even if
 // the journal has it: the disk of that database may be the only one that has it.
-func TestAppend_NoStandbyIsWaitedForAfterItBroke_TellsNothing(t *testing.T) {
+func TestAppend_NoStandbyAfterItBroke_IsNotAcknowledged(t *testing.T) {
 	s := pgtest.Start(t)
 	s.Standby(t, "one")
 	s.Waits(t, "one")

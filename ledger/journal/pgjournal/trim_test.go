@@ -50,7 +50,7 @@ func (a *author) wantHeld(wanted journal.Position, words ...string) journal.Posi
 
 // Trim goes only as far as every other host that follows has folded, and names the hosts that it
 // waits for. A dismissed host does not count.
-func TestTrimWaitsForWhoFollows(t *testing.T) {
+func TestTrim_FollowerLags_IsHeld(t *testing.T) {
 	s := shared(t)
 	h := newHosts(t, s.Database(t, "journals"), "a", "b", "c")
 	h.change = func(o *Options) { o.Bases = 2 }
@@ -117,7 +117,7 @@ func TestTrimWaitsForWhoFollows(t *testing.T) {
 
 // Trim returns nil only when all holders have destroyed the keys. Otherwise the next Trim, of any
 // host, finishes it. Keys that nothing was encrypted under are destroyed as well.
-func TestKeysAreDestroyedEverywhereOrTrimIsHeld(t *testing.T) {
+func TestTrim_KeyLeftOnAHost_IsHeld(t *testing.T) {
 	_, h, a := newShared(t, "a", "b", "c")
 	begin := a.log.End()
 	a.add("old")
@@ -166,7 +166,7 @@ func TestKeysAreDestroyedEverywhereOrTrimIsHeld(t *testing.T) {
 
 // Groups that are appended during a trim stay in the journal with their keys, for trims to any
 // position.
-func TestTrimBesideAppends(t *testing.T) {
+func TestTrim_ConcurrentAppends_KeepsTheirGroups(t *testing.T) {
 	_, h, a := newShared(t, "a", "b")
 	b := h.open(t, "b")
 	var all sync.WaitGroup
@@ -208,7 +208,7 @@ func TestTrimBesideAppends(t *testing.T) {
 
 // If the database has a group of an unknown segment, for example after a repair by hand, Trim
 // returns ErrCorrupt and destroys no key.
-func TestNoKeyIsDestroyedThatAGroupNeeds(t *testing.T) {
+func TestTrim_GroupOfUnknownSegment_DestroysNoKey(t *testing.T) {
 	s, h, a := newShared(t, "a", "b")
 	a.add("old")
 	young := a.cut("young")
@@ -241,7 +241,7 @@ func filesWith(t testing.TB, b []byte, dirs ...string) (files []string) {
 
 // The tables, the log of the database and the files of its standby never contain a record in clear.
 // After Trim, no key is left for the sealed bytes that they still contain.
-func TestNothingIsLeftBehindTheHorizon(t *testing.T) {
+func TestTrim_RecordsOnDisk_CannotBeDecrypted(t *testing.T) {
 	s := pgtest.Start(t)
 	standby := s.Standby(t, "one")
 	s.Waits(t, "one")
@@ -320,7 +320,7 @@ func sealedOf(t *testing.T, s *pgtest.Server, events int) []byte {
 
 // After a trim to the end, or into the current segment, the next group begins a new segment,
 // because the old key is destroyed, or will be.
-func TestAGroupBehindATrimHasAnotherKey(t *testing.T) {
+func TestAppend_AfterATrim_UsesAnotherKey(t *testing.T) {
 	_, h, a := newShared(t, "a", "b")
 	b := h.open(t, "b")
 	trim := func(through journal.Position, keys int) {
@@ -344,7 +344,7 @@ func TestAGroupBehindATrimHasAnotherKey(t *testing.T) {
 }
 
 // Leader returns, on each host, the name of the host that has claimed the journal last.
-func TestLeader(t *testing.T) {
+func TestLeader_AfterEachClaim_IsThatHost(t *testing.T) {
 	s := shared(t)
 	h := newHosts(t, s.Database(t, "leaders"), "a", "b")
 	a := newAuthor(t, h, "a")
@@ -365,7 +365,7 @@ func TestLeader(t *testing.T) {
 
 // Another host trims a segment, and encrypts its rest again, after a reader or a claim has read the
 // segment and before it gets its key. The reader continues, and the claim succeeds.
-func TestATrimWhileAnotherHostLooks(t *testing.T) {
+func TestReadAndClaim_ConcurrentTrim_Succeed(t *testing.T) {
 	for name, act := range map[string]func(b *Journal, groups []journal.Group){
 		"reads": func(b *Journal, groups []journal.Group) {
 			found, err := read(t, b, groups[2].After)
