@@ -30,17 +30,17 @@ import (
 	"github.com/sluicedp/sluice/privacy"
 )
 
-// A seller wants to see all of it, and be able to show it.
+// A seller can see all of its history, and prove it.
 
 func statementOf(t testing.TB, l *Ledger, key, object string) evidence.Statement {
 	t.Helper()
 	return check.Value(l.Statement(t.Context(), api.ObjectRequest{Key: key, Object: object}))(t)
 }
 
-// life is an office in which ann has done whatever an object can do, once each.
-func life(t testing.TB) *office {
+// life returns an issuer in which ann has done everything that an object can do, once each.
+func life(t testing.TB) *issuer {
 	t.Helper()
-	o := newOffice(t, 1)
+	o := newIssuer(t, 1)
 	define(t, o.Ledger, smoker())
 	sellers(t, o.Ledger, "4", "8", "ann", "bob")
 	enrollUnder(t, o.Ledger, "smoker", inSteps(t), "8", "ann", "bob")
@@ -72,7 +72,7 @@ func life(t testing.TB) *office {
 			must(t, o.Cancel(t.Context(), "given up", held.Number))
 			r.Objects = []string{"ann"}
 			held = reserve(t, o.Ledger, api.ReserveRequest{Key: "held again", Order: r, For: time.Hour})
-			commit(t, o.Ledger, "paid", held.Number)
+			capture(t, o.Ledger, "paid", held.Number)
 			reserve(t, o.Ledger, api.ReserveRequest{Key: "held still", Order: purchase(t, "", "third", "1", "ann").Order, For: time.Hour})
 		},
 		func() { must(t, o.Withdraw(t.Context(), api.ObjectRequest{Key: "out", Object: "ann"})) },
@@ -90,15 +90,15 @@ func life(t testing.TB) *office {
 		},
 	}
 	for _, step := range steps {
-		o.later()
+		o.advanceClock()
 		step()
 	}
-	o.later()
+	o.advanceClock()
 	return o
 }
 
-// wantWholeLife compares a statement with what the ledger says of the object, and with the log.
-func wantWholeLife(t *testing.T, o *office, st evidence.Statement) {
+// wantWholeLife compares a statement with the state of the object, and with the log.
+func wantWholeLife(t *testing.T, o *issuer, st evidence.Statement) {
 	t.Helper()
 	known := objectOf(t, o.Ledger, st.Object)
 	if st.Cap != known.Cap || st.Spent != known.Spent || st.Earned != known.Earned || st.Currency != known.Currency || len(st.Chains) != len(known.Chains) {
@@ -183,7 +183,7 @@ func TestStatement_SameKey_IsTheSame(t *testing.T) {
 func TestStatement_Later_ExtendsTheEarlierOne(t *testing.T) {
 	o := life(t)
 	early := statementOf(t, o.Ledger, "early", "ann")
-	o.later()
+	o.advanceClock()
 	release(t, o.Ledger, releaseOf(t, "more", "ann", "1.75"))
 	late := statementOf(t, o.Ledger, "late", "ann")
 	wantSound(t, "the earlier one, later", early, o.keys)
@@ -198,7 +198,7 @@ func TestStatement_Later_ExtendsTheEarlierOne(t *testing.T) {
 func TestStatement_ObjectForgotten_KeepsSumsOnly(t *testing.T) {
 	o := life(t)
 	before := statementOf(t, o.Ledger, "before", "ann")
-	o.later()
+	o.advanceClock()
 	must(t, o.Forget(t.Context(), api.ObjectRequest{Key: "forget", Object: "ann"}))
 	wantSound(t, "the statement from before", before, o.keys)
 	_, err := o.Statement(t.Context(), api.ObjectRequest{Key: "before", Object: "ann"})
@@ -210,7 +210,7 @@ func TestStatement_ObjectForgotten_KeepsSumsOnly(t *testing.T) {
 	if empty.Spent != before.Spent || empty.Earned != before.Earned || len(empty.Released)+len(empty.Sales)+len(empty.Charges)+len(empty.Terms) != 0 || empty.Forgotten == 0 || !empty.Chains[0].Withdrawn {
 		t.Errorf("%+v", empty)
 	}
-	o.later()
+	o.advanceClock()
 	_, err = o.Enroll(t.Context(), api.EnrollRequest{Key: "again", Question: "vote", Objects: []string{"ann"}, Policy: policy.Fixed(eps(t, "5")), Cap: eps(t, "8")})
 	refusals(t, err) // its policy is another
 	_, err = o.Enroll(t.Context(), api.EnrollRequest{Key: "again", Question: "vote", Objects: []string{"ann"}, Policy: market(t, "4"), Cap: eps(t, "8")})
@@ -242,7 +242,7 @@ func TestStatement_UnknownObjectOrInvalid_IsAnError(t *testing.T) {
 	r := raiseOf(t, "stranger", "0.5", "ann", "dot")
 	r.Partial = true
 	raise(t, o.Ledger, r)
-	for _, name := range []string{"nobody", "dot"} {
+	for _, name := range []string{"stranger", "dot"} {
 		wantErr(t, check.Err(o.Statement(t.Context(), api.ObjectRequest{Key: "k " + name, Object: name})), api.ErrUnknown)
 	}
 	for _, test := range [][2]string{{"", "ann"}, {"k", ""}, {"k", "a\x00"}, {strings.Repeat("k", 257), "ann"}} {
@@ -259,8 +259,8 @@ func TestStatement_UnknownObjectOrInvalid_IsAnError(t *testing.T) {
 	})
 }
 
-// full is a statement with events of every kind that one can have.
-func full(t *testing.T) (*office, evidence.Statement) {
+// full returns an issuer and a statement with events of every kind that one can have.
+func full(t *testing.T) (*issuer, evidence.Statement) {
 	t.Helper()
 	o := life(t)
 	must(t, o.Forget(t.Context(), api.ObjectRequest{Key: "forget bob", Object: "bob"}))
@@ -281,22 +281,22 @@ func TestStatementVerify_AnyFieldAltered_NamesIt(t *testing.T) {
 	wantAllNamed(t, o, bob, 60)
 }
 
-// wantAllNamed alters every field of a statement, at least so many; if hurried, some of them.
-func wantAllNamed(t *testing.T, o *office, st evidence.Statement, least int) {
+// wantAllNamed alters every field of a statement, at least so many (if hurried, some of them). The
+// faults must name the field.
+func wantAllNamed(t *testing.T, o *issuer, st evidence.Statement, least int) {
 	t.Helper()
 	n, step := 0, oneIn(23)
-	altered(t, st, func(way string, other evidence.Statement) {
+	eachAltered(t, st, func(way string, other evidence.Statement) {
 		if n++; n%step != 0 {
 			return
 		}
 		c := other.Verify(o.keys)
 		check.That(t, !c.OK() && (len(other.Verify(nil).Faults) != 0 || way == ".Checkpoint"),
-			"%s: nobody notices", way)
+			"%s: Verify reports no fault", way)
 		all := strings.Join(faults(c), "\n")
 		var i int
 		if _, err := fmt.Sscanf(way, ".Events[%d]", &i); err == nil {
-			// An event's number is in no hash: it is its place in the log, which the proof is
-			// about.
+			// An event's number is in no hash: it is its place in the log, which the proof covers.
 			if !slices.ContainsFunc(c.Faults, func(f evidence.Fault) bool { return f.Item == i+1 }) && !strings.HasSuffix(way, "].Event") {
 				t.Errorf("%s: not named, but %q", way, faults(c))
 			}
@@ -314,7 +314,7 @@ func wantAllNamed(t *testing.T, o *office, st evidence.Statement, least int) {
 	check.That(t, n >= least, "only %d fields", n)
 }
 
-// Whatever is left out, the statement does not hold together any more.
+// A statement without any one of its events does not verify.
 func TestStatementVerify_EventLeftOut_IsAFault(t *testing.T) {
 	o, st := full(t)
 	for i, f := range st.Events {
@@ -324,7 +324,7 @@ func TestStatementVerify_EventLeftOut_IsAFault(t *testing.T) {
 		if c := other.Verify(o.keys); c.OK() || len(other.Verify(nil).Faults) < 2 {
 			t.Errorf("%s: %q", what, faults(c))
 		}
-		// With the right proof for the rest, too, which anybody can ask a ledger for.
+		// Also with a valid proof for the rest, which the ledger makes for any caller.
 		var numbers []uint64
 		for _, f := range other.Events {
 			numbers = append(numbers, f.Event)
@@ -340,12 +340,12 @@ func TestStatementVerify_EventLeftOut_IsAFault(t *testing.T) {
 	}
 }
 
-// factOf returns the first fact of a statement that says such a thing.
+// factOf returns the first fact of a statement with such a detail.
 func factOf[D says.Detail](s *evidence.Statement) *evidence.Fact {
 	return &s.Events[slices.IndexFunc(s.Events, func(f evidence.Fact) bool { _, ok := f.Says.(D); return ok })]
 }
 
-// detailOf returns the first such thing that a statement says.
+// detailOf returns the first such detail of a statement.
 func detailOf[D says.Detail](s *evidence.Statement) D { return factOf[D](s).Says.(D) }
 
 // responseIn returns the response of a fact, or nil if it has none.
@@ -390,7 +390,7 @@ func TestStatementVerify_Spliced_IsAFault(t *testing.T) {
 		"an empty policy":  {func(s *evidence.Statement) { detailOf[*says.PolicyDefined](s).Policy = policy.Policy{} }, "there is no policy"},
 		"created later":    {func(s *evidence.Statement) { s.Events[0].Event = 2 }, "a log begins with the creation"},
 		"another question": {func(s *evidence.Statement) { detailOf[*says.Released](s).Question = "drinker" }, "is not defined before"},
-		"another buyer":    {func(s *evidence.Statement) { detailOf[*says.SaleMade](s).Buyer = "nobody" }, "is not named before"},
+		"another buyer":    {func(s *evidence.Statement) { detailOf[*says.SaleMade](s).Buyer = "unknown" }, "is not named before"},
 		"another response": {func(s *evidence.Statement) { detailOf[*says.Released](s).Response = "maybe" }, "is none"},
 		"another reason":   {func(s *evidence.Statement) { detailOf[*says.ObjectRefused](s).Refusal.Reason = "whim" }, "is none"},
 		"a short salt":     {func(s *evidence.Statement) { factOf[*says.Sold](s).Salt = says.Hex{1} }, "the salt has 1 bytes"},
@@ -403,7 +403,7 @@ func TestStatementVerify_Spliced_IsAFault(t *testing.T) {
 			detailOf[*says.Created](s).ID = strings.ToUpper(detailOf[*says.Created](s).ID)
 		}, "the fields are not written as a ledger writes them"},
 		"another spelling of the ledger":    {func(s *evidence.Statement) { s.Ledger = strings.ToUpper(s.Ledger) }, "not a UUID in its standard form"},
-		"another spelling of the signature": {func(s *evidence.Statement) { s.Checkpoint = respelled(t, s.Checkpoint) }, "not spelled as usual"},
+		"another spelling of the signature": {func(s *evidence.Statement) { s.Checkpoint = respellSignature(t, s.Checkpoint) }, "not spelled as usual"},
 		"more was spent":                    {func(s *evidence.Statement) { s.Spent = privacy.MaxEpsilon() }, "spent differs from the value computed from the events"},
 		"nothing earned":                    {func(s *evidence.Statement) { s.Earned = 0 }, "earned differs from the value"},
 		"a response less":                   {func(s *evidence.Statement) { s.Released = s.Released[1:] }, "released differs from the value"},
@@ -427,13 +427,13 @@ func TestStatementVerify_Spliced_IsAFault(t *testing.T) {
 		"size 0":     func(c *merkle.Checkpoint) { c.Size = 0 },
 	} {
 		other := copyOf(t, st)
-		other.Checkpoint = resigned(t, o, change)
+		other.Checkpoint = signChanged(t, o, change)
 		wantFault(t, name, other, o.keys, "the checkpoint")
 	}
 }
 
-// Of a log that breaks the rules by itself, with every leaf and every proof as it should be, the
-// statement does not come out right either.
+// The log breaks the rules itself, with valid leaves and proofs. A statement of it does not verify
+// either.
 func TestStatementVerify_LogBreaksTheRules_IsAFault(t *testing.T) {
 	for name, test := range map[string]struct {
 		change func([]event.Event) []event.Event
@@ -462,12 +462,12 @@ func TestStatementVerify_LogBreaksTheRules_IsAFault(t *testing.T) {
 		"it is not enrolled":          {each(func(c *event.Enrolled, ev *event.Event) { ev.Change = refusalOf(c.Object) }), "is not enrolled in", ""},
 		"it is bound twice":           {last("ann", func(c *event.TruthBound) { c.Question = 3 - c.Question }), "is bound to its true value twice", ""},
 		"what is resold was not":      {each(func(c *event.Released, _ *event.Event) { c.Epsilon = state.Plus(c.Epsilon, eps(t, "0.01")) }), "it sells another response", ""},
-		"a sale of nobody":            {each(func(c *event.SaleMade, _ *event.Event) { c.Objects = 0 }), "it is not part of sale", ""},
-		"a reservation of nobody":     {each(func(c *event.Reserved, _ *event.Event) { c.Objects = 0 }), "it is not part of reservation", ""},
+		"a sale of no objects":        {each(func(c *event.SaleMade, _ *event.Event) { c.Objects = 0 }), "it is not part of sale", ""},
+		"a reservation of no objects": {each(func(c *event.Reserved, _ *event.Event) { c.Objects = 0 }), "it is not part of reservation", ""},
 		"a response at ε = 0":         {each(func(c *event.Released, _ *event.Event) { c.Epsilon = privacy.Epsilon{} }), "a response at ε=0", ""},
-		"more, and nobody agreed":     {last("ann", func(c *event.TermsChanged) { c.Consent = "" }), "without consent the cap rises from ε=7 to 8", ""},
-		"for less, and nobody agreed": {last("ann", func(c *event.TermsChanged) { c.Consent, c.Cap = "", eps(t, "7") }), "without consent: the policy may allow more: ", ""},
-		"terms of who never came": {each(func(c *event.Enrolled, ev *event.Event) {
+		"more without consent":        {last("ann", func(c *event.TermsChanged) { c.Consent = "" }), "without consent the cap rises from ε=7 to 8", ""},
+		"for less without consent":    {last("ann", func(c *event.TermsChanged) { c.Consent, c.Cap = "", eps(t, "7") }), "without consent: the policy may allow more: ", ""},
+		"terms of a stranger": {each(func(c *event.Enrolled, ev *event.Event) {
 			ev.Change = &event.TermsChanged{Object: c.Object, Question: c.Question, Policy: c.Policy, Cap: c.Cap}
 		}), "in which the object was never enrolled", ""},
 		"a reservation by others":      {each(func(c *event.Held, _ *event.Event) { c.Policy++ }), "under another policy", ""},
@@ -488,7 +488,7 @@ func TestStatementVerify_LogBreaksTheRules_IsAFault(t *testing.T) {
 	}
 }
 
-// each changes all events of a kind, if they are about ann or about nobody.
+// each changes all events of a kind that are about ann or about no object.
 func each[C event.Change](alter func(C, *event.Event)) func([]event.Event) []event.Event {
 	return func(log []event.Event) []event.Event {
 		for i := range log {
@@ -501,7 +501,7 @@ func each[C event.Change](alter func(C, *event.Event)) func([]event.Event) []eve
 	}
 }
 
-// last changes the last event of a kind that is about an object, or about nobody.
+// last changes the last event of a kind that is about an object, or about no object.
 func last[C event.Change](object string, alter func(C)) func([]event.Event) []event.Event {
 	return func(log []event.Event) []event.Event {
 		for _, ev := range slices.Backward(log) {
@@ -519,8 +519,9 @@ func refusalOf(object string) event.Change {
 	return &event.ObjectRefused{Refusal: api.Refusal{Object: object, Reason: api.NoTruth, Remedy: "truth"}}
 }
 
-// statementOfLog makes a statement of a changed log, up to the event of another, by nobody's rules.
-func statementOfLog(t *testing.T, o *office, st evidence.Statement, change func([]event.Event) []event.Event) evidence.Statement {
+// statementOfLog makes a statement of a changed log, up to the event of another statement, without
+// checking the rules.
+func statementOfLog(t *testing.T, o *issuer, st evidence.Statement, change func([]event.Event) []event.Event) evidence.Statement {
 	t.Helper()
 	log := change(logOf(t, pairs(t, o.store))[:st.Event])
 	s := &state.State{Reader: hashesOnly{map[string][]byte{}}}
@@ -554,10 +555,10 @@ func (hashesOnly) Scan(string, []byte, func(key, value []byte) bool) error {
 	return errors.New("not there")
 }
 
-// Others commit in the same transaction: the statement is not the end of the log, but its
-// checkpoint is where it ends.
+// Other requests commit in the same transaction: the statement is not the end of the log, but its
+// checkpoint ends with it.
 func TestStatement_ConcurrentCommits_EndsAtItsCheckpoint(t *testing.T) {
-	signer, verifier, public := logKey(t, officeName, 4)
+	signer, verifier, public := logKey(t, issuerName, 4)
 	path := filepath.Join(tests.TempDir(t), "ledger.db")
 	must(t, Create(t.Context(), path, CreateOptions{Currency: "USD", LogKey: public}))
 	l, s := openShim(t, path, Options{Signer: signer})
@@ -571,13 +572,13 @@ func TestStatement_ConcurrentCommits_EndsAtItsCheckpoint(t *testing.T) {
 		return l.Statement(t.Context(), api.ObjectRequest{Key: "one", Object: "person-00001"})
 	})
 	waitQueued(t, l, 1)
-	behind := async(func() (api.Response, error) {
-		return l.Release(t.Context(), releaseOf(t, "behind", "person-00001", "0.5"))
+	later := async(func() (api.Response, error) {
+		return l.Release(t.Context(), releaseOf(t, "later", "person-00001", "0.5"))
 	})
 	waitQueued(t, l, 2)
 	commit.open()
 	await(t, first)
-	await(t, behind)
+	await(t, later)
 	st := await(t, one)
 	must(t, st.err)
 	wantSound(t, "one in a batch", st.value, note.VerifierList(verifier))
@@ -600,7 +601,7 @@ func TestStatement_ConcurrentCommits_EndsAtItsCheckpoint(t *testing.T) {
 
 // The object is forgotten while the statement is made, at each of its reads.
 func TestStatement_ForgottenDuringReads_VerifiesOrIsErrForgotten(t *testing.T) {
-	signer, verifier, public := logKey(t, officeName, 4)
+	signer, verifier, public := logKey(t, issuerName, 4)
 	for read := range 3 {
 		path := filepath.Join(tests.TempDir(t), "ledger.db")
 		must(t, Create(t.Context(), path, CreateOptions{Currency: "USD", LogKey: public}))
@@ -627,7 +628,7 @@ func TestStatement_ForgottenDuringReads_VerifiesOrIsErrForgotten(t *testing.T) {
 	}
 }
 
-// A statement is for the object: of others it has only what is in the sums of their common sales.
+// A statement is for its object: of others it has only the sums of their common sales.
 func TestStatement_OtherObjects_AreNotInIt(t *testing.T) {
 	o := life(t)
 	st := statementOf(t, o.Ledger, "SECRET", "ann")
@@ -636,7 +637,7 @@ func TestStatement_OtherObjects_AreNotInIt(t *testing.T) {
 		switch c := ev.Change.(type) {
 		case *event.TruthBound:
 			check.That(t, c.Object != "bob" || !strings.Contains(data, hex.EncodeToString(c.Tag[:])),
-				"what bob's chain is bound to is in the statement of ann")
+				"the truth tag of bob's chain is in the statement of ann")
 		case event.Personal:
 			check.That(t, c.About() != "bob" || !strings.Contains(data, hex.EncodeToString(ev.Salt[:])),
 				"the salt of event %d, about bob, is in the statement of ann", ev.Number)
@@ -650,7 +651,7 @@ func TestStatement_OtherObjects_AreNotInIt(t *testing.T) {
 func TestGoldenStatement_MadeAgain_IsTheSameAndVerifies(t *testing.T) {
 	o := life(t)
 	must(t, o.Forget(t.Context(), api.ObjectRequest{Key: "forget bob", Object: "bob"}))
-	o.later()
+	o.advanceClock()
 	st := statementOf(t, o.Ledger, "ann's", "ann")
 	_, err := o.Enroll(t.Context(), api.EnrollRequest{Key: "bob again", Question: "smoker", Objects: []string{"bob"}, Policy: inSteps(t), Cap: eps(t, "8")})
 	must(t, err)

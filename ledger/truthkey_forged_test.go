@@ -21,10 +21,9 @@ import (
 	"github.com/sluicedp/sluice/policy"
 )
 
-// bindings are forgeries of what ties chains to their truths, on a ground with a truth key: there
-// ann and bob are bound by an answer in question 1, and cid by a sale, and ann is not in question
-// 2.
-func (g ground) bindings(t *testing.T) map[string]pairOfLogs {
+// bindings returns forgeries of truth bindings, on a base log with a truth key: there an answer has
+// bound ann and bob in question 1, a sale has bound cid, and ann is not in question 2.
+func (bl baseLog) bindings(t *testing.T) map[string]soundAndForged {
 	t.Helper()
 	binding := func(name string, question uint32) event.Change {
 		return &event.TruthBound{Object: name, Question: question, Tag: event.Tag{1}}
@@ -61,11 +60,11 @@ func (g ground) bindings(t *testing.T) map[string]pairOfLogs {
 		}
 		return changes
 	}
-	two := append([]event.Change{enrolment(t, "gil", 1, "2")}, binding("fay", 1), binding("gil", 1))
-	both := append([]event.Change{enrolment(t, "gil", 3, "2")}, binding("eve", 1), binding("gil", 1))
-	bob := g.forgotten["bob"]
+	two := append([]event.Change{enrolledEvent(t, "gil", 1, "2")}, binding("fay", 1), binding("gil", 1))
+	both := append([]event.Change{enrolledEvent(t, "gil", 3, "2")}, binding("eve", 1), binding("gil", 1))
+	bob := bl.forgotten["bob"]
 	back := []event.Change{&bob, &event.Enrolled{Object: "bob", Question: 1, Policy: 1, Noise: 0, Cap: eps(t, "2")}}
-	return map[string]pairOfLogs{
+	return map[string]soundAndForged{
 		"bound twice":             {sound: drawn, forged: []event.Change{binding("ann", 1)}, why: "a second time"},
 		"bound twice in a row":    {sound: drawn, forged: []event.Change{binding("ann", 2), binding("ann", 2)}, why: "a second time"},
 		"bound in no question":    {sound: drawn, forged: []event.Change{binding("bob", 2)}, why: "without being enrolled"},
@@ -99,18 +98,19 @@ func (g ground) bindings(t *testing.T) map[string]pairOfLogs {
 	}
 }
 
-// Once a ledger has a truth key, nothing is drawn from a truth that the chain is not bound to.
+// Once a ledger has a truth key, nothing is drawn from a true value to which the chain is not
+// bound.
 func TestApply_ForgedTruthBinding_IsCorrupt(t *testing.T) {
-	g := newGround(t, truthKey())
+	g := newBaseLog(t, truthKey())
 	must(t, replayWhole(&kv.Memory{}, g.log))
 	for name, one := range g.bindings(t) {
 		t.Run(name, func(t *testing.T) { g.wantRefused(t, one) })
 	}
 }
 
-// While an audit goes through the log, somebody may be forgotten: it has seen the beginning of a
-// request whole, and sees the rest erased. Such a log is sound, wherever the audit was: with a
-// raise, a sale, a reservation, an answer and a sweep, each of which binds everybody.
+// An object may be forgotten during an audit, which has read the beginning of a request whole, and
+// reads the rest erased. Such a log is sound at any position of the audit. It has a raise, a sale,
+// a reservation, an answer and a sweep, each of which binds all objects.
 func TestApply_ObjectForgottenDuringAudit_IsAccepted(t *testing.T) {
 	for _, name := range []string{"ann", "cid", "dan"} {
 		t.Run(name, func(t *testing.T) {
@@ -153,8 +153,8 @@ func TestApply_ObjectForgottenDuringAudit_IsAccepted(t *testing.T) {
 	}
 }
 
-// foldInTwo folds a log as an audit does that goes on in another snapshot of it after some events:
-// what it looks up again is what the log is then.
+// foldInTwo folds a log like an audit that goes on in another snapshot after some events: lookups
+// then read the later log.
 func foldInTwo(before, after []event.Event, at int) error {
 	w := &logWriter{log: before}
 	return (&kv.Memory{}).Update(func(to kv.Writer) (err error) {

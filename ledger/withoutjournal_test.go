@@ -26,8 +26,8 @@ type audits struct {
 
 func (a *audits) Audited(done observe.Audit) { a.problems = append(a.problems, done.Problems) }
 
-// withoutJournal opens a file whose journal is missing, checks that it is never taken for the whole
-// ledger, and returns its events.
+// withoutJournal opens a file whose journal is missing, checks that the file is never presented as
+// the whole ledger, and returns its number of events.
 func withoutJournal(t *testing.T, path string) uint64 {
 	t.Helper()
 	before := content(t, path)
@@ -40,7 +40,7 @@ func withoutJournal(t *testing.T, path string) uint64 {
 	check.That(t, err == nil && done.Problems == 1 && len(found) == 1 && found[0].Kind == "journal" &&
 		found[0].Event == done.Events, "Verify: %d problems, reported %v: %v", done.Problems, found, err)
 	last := seen.problems[len(seen.problems)-1]
-	check.That(t, last == 1, "the observer hears of %d problems", last)
+	check.That(t, last == 1, "the observer gets %d problems", last)
 	wantErr(t, l.Withdraw(t.Context(), api.ObjectRequest{Key: "w", Object: crowd(1)[0]}), api.ErrReadOnly)
 	copied := filepath.Join(testenv.TempDir(t), "copy.db")
 	for _, write := range []func(context.Context, string, func(done, total int)) (api.Copied, error){l.Backup, l.CompactTo} {
@@ -62,18 +62,18 @@ func withoutJournal(t *testing.T, path string) uint64 {
 func TestOpen_JournalIsMissing_ReadsTheFileAlone(t *testing.T) {
 	for name, lost := range map[string]func(*testing.T) string{
 		"beside the file, removed": func(t *testing.T) string {
-			path := crashed(t, 20)
+			path := crashedFile(t, 20)
 			must(t, os.RemoveAll(path+".journal"))
 			return path
 		},
-		"beside the file, which was copied without it": func(t *testing.T) string { return asItIs(t, crashed(t, 20)) },
+		"beside the file, which was copied without it": func(t *testing.T) string { return copyOfFile(t, crashedFile(t, 20)) },
 		"elsewhere": func(t *testing.T) string {
-			path, h := votersFile(t, "9", crowd(20)...), newHost()
+			path, h := votersFile(t, "9", crowd(20)...), newMemoryHost()
 			l := open(t, path, h.options())
 			for i, name := range crowd(20) {
 				release(t, l, releaseOf(t, fmt.Sprint(i), name, "1"))
 			}
-			copied := asItIs(t, path)
+			copied := copyOfFile(t, path)
 			closed(t, l)
 			return copied
 		},
@@ -88,9 +88,9 @@ func TestOpen_JournalIsMissing_ReadsTheFileAlone(t *testing.T) {
 	}
 }
 
-// A journal that is there is read, whether it may be missing or not.
+// A journal that exists is read, whether it may be missing or not.
 func TestOpen_JournalMayBeMissing_ReadsTheOneThatIsThere(t *testing.T) {
-	path := crashed(t, 20)
+	path := crashedFile(t, 20)
 	for _, without := range []bool{false, true} {
 		l := open(t, path, Options{ReadOnly: true, WithoutJournal: without})
 		if n := countKind(events(t, l), "released"); n != 20 || l.About().MissingJournal != "" {
@@ -101,26 +101,26 @@ func TestOpen_JournalMayBeMissing_ReadsTheOneThatIsThere(t *testing.T) {
 	}
 }
 
-// A journal that is not the file's is refused, not taken for one that is missing: another ledger's,
-// one that the same ledger had before, and one that is damaged.
+// A journal that is not the file's is refused, and not treated as missing: another ledger's, an
+// earlier one of the same ledger, and a damaged one.
 func TestOpen_JournalWasReplaced_IsNotTakenForMissing(t *testing.T) {
 	for name, replace := range map[string]func(t *testing.T, path string){
-		"another ledger's": func(t *testing.T, path string) { copyTree(t, crashed(t, 3)+".journal", path+".journal") },
+		"another ledger's": func(t *testing.T, path string) { copyTree(t, crashedFile(t, 3)+".journal", path+".journal") },
 		"an earlier one of the same ledger": func(t *testing.T, path string) {
 			earlier := filepath.Join(testenv.TempDir(t), "earlier")
 			copyTree(t, path+".journal", earlier)
 			closed(t, open(t, path, Options{}))
 			l := open(t, path, Options{})
 			release(t, l, releaseOf(t, "later", crowd(20)[0], "2"))
-			later := left(t, path)
+			later := crashCopy(t, path)
 			closed(t, l)
 			must(t, os.WriteFile(path, content(t, later), 0o600))
 			copyTree(t, earlier, path+".journal")
 		},
-		"damaged": func(t *testing.T, path string) { must(t, os.Truncate(segment(t, path), 10)) },
+		"damaged": func(t *testing.T, path string) { must(t, os.Truncate(lastSegment(t, path), 10)) },
 	} {
 		t.Run(name, func(t *testing.T) {
-			path := crashed(t, 20)
+			path := crashedFile(t, 20)
 			replace(t, path)
 			l, err := Open(t.Context(), path, Options{ReadOnly: true, WithoutJournal: true})
 			wantErr(t, err, api.ErrJournal)
@@ -133,7 +133,7 @@ func TestOpen_JournalWasReplaced_IsNotTakenForMissing(t *testing.T) {
 
 // A copy that was made while the file was written to is audited, and refused.
 func TestOpen_CopyWithoutItsJournalIsDamaged_IsRefused(t *testing.T) {
-	path := asItIs(t, crashed(t, 20))
+	path := copyOfFile(t, crashedFile(t, 20))
 	s := check.Value(bolt.Open(path, false))(t)
 	putRecord(t, s, state.BucketTallies, state.TallyKey{Question: 1, Epsilon: eps(t, "1"), Value: 2}.Bytes(), []byte{1, 0})
 	must(t, s.Close())
@@ -145,13 +145,13 @@ func TestOpen_CopyWithoutItsJournalIsDamaged_IsRefused(t *testing.T) {
 }
 
 func TestOpen_WithoutJournalAndWriting_IsInvalid(t *testing.T) {
-	path := crashed(t, 3)
+	path := crashedFile(t, 3)
 	must(t, os.RemoveAll(path+".journal"))
 	signer, _, _ := logKey(t, "sluice-test", 1)
 	for name, o := range map[string]Options{
 		"for writing":    {},
-		"a standby":      {Standby: true, ReadOnly: true, Journal: newHost().options().Journal},
-		"with a journal": {ReadOnly: true, Journal: newHost().options().Journal},
+		"a standby":      {Standby: true, ReadOnly: true, Journal: newMemoryHost().options().Journal},
+		"with a journal": {ReadOnly: true, Journal: newMemoryHost().options().Journal},
 		"with a signer":  {ReadOnly: true, Signer: signer},
 	} {
 		o.WithoutJournal = true

@@ -158,15 +158,15 @@ func dialect() map[string]bool {
 		ledger/*_test.go ledger/api ledger/api/*_test.go ledger/event/*_test.go ledger/evidence
 		ledger/evidence/*_test.go ledger/internal/engine ledger/internal/event/*_test.go
 		ledger/internal/fold/*_test.go ledger/internal/fold/check ledger/internal/journalfile
-		ledger/internal/journalfile/*_test.go ledger/internal/kv/bolt ledger/internal/kv/bolt/*_test.go
-		ledger/internal/memtable ledger/internal/memtable/*_test.go ledger/internal/merkle
-		ledger/internal/merkle/*_test.go ledger/internal/request ledger/internal/request/*_test.go
-		ledger/internal/rules ledger/internal/state ledger/internal/state/*_test.go ledger/internal/wire/*_test.go
-		ledger/journal/journaltest ledger/journal/keyholder/*_test.go ledger/journal/pgjournal
-		ledger/journal/pgjournal/*_test.go ledger/ledgerclient ledger/ledgerclient/*_test.go ledger/ledgerhttp
-		ledger/ledgerhttp/*_test.go ledger/ledgerhttp/metrics/*_test.go ledger/ledgertest/*_test.go mechanism
-		mechanism/*_test.go mechanism/graph/*_test.go rrchain/*_test.go rrchain/estimate
-		rrchain/estimate/*_test.go rrchain/finite rrchain/finite/*_test.go rrchain/rappor rrchain/rappor/*_test.go
+		ledger/internal/journalfile/*_test.go ledger/internal/memtable ledger/internal/memtable/*_test.go
+		ledger/internal/merkle ledger/internal/merkle/*_test.go ledger/internal/request
+		ledger/internal/request/*_test.go ledger/internal/rules ledger/internal/state
+		ledger/internal/state/*_test.go ledger/internal/wire/*_test.go ledger/journal/journaltest
+		ledger/journal/keyholder/*_test.go ledger/journal/pgjournal ledger/journal/pgjournal/*_test.go
+		ledger/ledgerclient ledger/ledgerclient/*_test.go ledger/ledgerhttp ledger/ledgerhttp/*_test.go
+		ledger/ledgerhttp/metrics/*_test.go ledger/ledgertest/*_test.go mechanism mechanism/*_test.go
+		mechanism/graph/*_test.go rrchain/*_test.go rrchain/estimate rrchain/estimate/*_test.go rrchain/rappor
+		rrchain/rappor/*_test.go
 `) {
 		list[entry] = true
 	}
