@@ -17,7 +17,7 @@ import (
 
 // ErrOptions is returned if the options are invalid, or if the server cannot hold a journal. That
 // is a standby, a server that is read-only or does not flush, or one that is not PostgreSQL.
-var ErrOptions = errors.New("options of a journal in PostgreSQL")
+var ErrOptions = errors.New("invalid options of a journal in PostgreSQL")
 
 // Options describe where a journal is, and the hosts that may write it: this one and the others.
 // Database, Host, Keys and Others must be set.
