@@ -158,11 +158,11 @@ func (r Receipt) Verify(keys note.Verifiers) Checked {
 		return v.Checked
 	}
 	r.checkHeads(v, about)
-	asked := r.asked()
-	if err := event.CheckQuestion(asked); err != nil {
+	question := r.soldQuestion()
+	if err := event.CheckQuestion(question); err != nil {
 		v.fault("%v", err)
 	}
-	q := event.NewQuestion(&event.QuestionDefined{Number: r.Evidence.Question.Number, Question: asked})
+	q := event.NewQuestion(&event.QuestionDefined{Number: r.Evidence.Question.Number, Question: question})
 	for i, one := range r.Responses {
 		r.checkResponse(v, i, one, q)
 	}
@@ -172,8 +172,8 @@ func (r Receipt) Verify(keys note.Verifiers) Checked {
 	return v.Checked
 }
 
-// asked returns the question of the sale.
-func (r *Receipt) asked() api.Question {
+// soldQuestion returns the question of the sale.
+func (r *Receipt) soldQuestion() api.Question {
 	return api.Question{Name: r.Question, Values: r.Values, Encoding: r.Encoding, Mechanism: r.Mechanism}
 }
 
@@ -190,7 +190,7 @@ func (r *Receipt) checkHeads(v *checker, about event.About) {
 	}
 	head("ledger (its id, time of creation, currency, log key", e.Created, r.Created, &about.Created)
 	head("question (its name, values, encoding, number, time", e.Question.Proven, e.Question.Time,
-		&event.QuestionDefined{Number: e.Question.Number, Question: r.asked()})
+		&event.QuestionDefined{Number: e.Question.Number, Question: r.soldQuestion()})
 	head("buyer (its name, number, time", e.Buyer.Proven, e.Buyer.Time,
 		&event.BuyerNamed{Number: e.Buyer.Number, Name: r.Buyer})
 	head("sale (its number, ε, objects, price, refused, upgrades, what is withheld of it, time", e.Sale, r.Time,

@@ -51,12 +51,12 @@ func TestStatementVerify_UnneededEvent_IsAFault(t *testing.T) {
 	one := check.Value(privacy.ParseEpsilon("1"))(t)
 	at := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 	deal := event.Deal{Sale: 1, Buyer: 1, Question: 1, Epsilon: one, Objects: 3, Price: 900}
-	asked := api.Question{Name: "smoker", Values: []string{"Y", "N"}, Encoding: "direct"}
+	question := api.Question{Name: "smoker", Values: []string{"Y", "N"}, Encoding: "direct"}
 	for name, of := range map[string]event.Change{
-		"question": &event.QuestionDefined{Number: 2, Question: asked}, "policy": &event.PolicyDefined{Number: 1, JSON: `{"kind":"fixed","ceiling":"2"}`},
+		"question": &event.QuestionDefined{Number: 2, Question: question}, "policy": &event.PolicyDefined{Number: 1, JSON: `{"kind":"fixed","ceiling":"2"}`},
 		"buyer": &event.BuyerNamed{Number: 2, Name: "rival"}, "reserved": &event.Reserved{Deal: deal, Expires: at}, "sale": &event.SaleMade{Deal: deal},
 	} {
-		vote := asked
+		vote := question
 		vote.Name = "vote"
 		var log []entry
 		for i, c := range []event.Change{

@@ -39,7 +39,7 @@ func With(t testing.TB, s Settings) *Ledger {
 	s.Origin = s.Origin.withDefaults()
 	m, err := NewMemory(s.Origin)
 	if err != nil {
-		t.Fatalf("a ledger in memory: %v", err)
+		t.Fatalf("create a ledger in memory: %v", err)
 	}
 	m.Draws = s.Draws
 	l := &Ledger{Clock: NewClock(s.Origin.Created), Memory: m, t: t, options: s.Options}

@@ -642,7 +642,7 @@ func testTwo(t *testing.T, k Kind) {
 			other.Close()
 		}
 		g.wantErr(journal.ErrInUse, "Claim of a journal that is claimed", err)
-		g.add(false, "the first goes on")
+		g.add(false, "of the first again")
 		g.check()
 		return
 	}

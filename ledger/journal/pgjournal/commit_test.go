@@ -84,7 +84,7 @@ func TestAppend_ServerRefuses_ChangesNothing(t *testing.T) {
 		t.Errorf("the term was raised to %s, although the server has reported that nothing was appended", term)
 	}
 	s.Exec(t, "journals", `DROP FUNCTION refuse CASCADE`)
-	there = append(there, a.add("the handle goes on"), a.add("also so", strings.Repeat("x", 9<<20)))
+	there = append(there, a.add("after the refusals"), a.add("large", strings.Repeat("x", 9<<20)))
 	a.wantGroups(begin, there...)
 	a.reopen(h, "b")
 	a.wantGroups(begin, there...)

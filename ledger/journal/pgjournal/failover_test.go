@@ -115,14 +115,14 @@ func (l *lagging) term(t *testing.T) string {
 
 // wantLost claims the journal on a host. The claim must fail with a LostError by the mark of the
 // host by, and must not raise the term.
-func (l *lagging) wantLost(t *testing.T, host, by string, told journal.Position) {
+func (l *lagging) wantLost(t *testing.T, host, by string, acknowledged journal.Position) {
 	t.Helper()
 	before := l.term(t)
 	_, _, err := l.open(t, host).Claim(t.Context())
 	lost, is := errors.AsType[*LostError](err)
-	check.Need(t, is && errors.Is(err, journal.ErrLost) && lost.End == l.end() && lost.Acknowledged == told && lost.Host == by,
+	check.Need(t, is && errors.Is(err, journal.ErrLost) && lost.End == l.end() && lost.Acknowledged == acknowledged && lost.Host == by,
 		"Claim by host %s: %v; want a LostError", host, err)
-	if text := err.Error(); !strings.Contains(text, fmt.Sprintf("events %d to %d are lost", l.end().Events+1, told.Events)) {
+	if text := err.Error(); !strings.Contains(text, fmt.Sprintf("events %d to %d are lost", l.end().Events+1, acknowledged.Events)) {
 		t.Errorf("it does not say what is lost: %s", text)
 	}
 	after := l.term(t)

@@ -212,7 +212,7 @@ type view struct {
 	conceded uint64           // marks of lower terms do not count
 	begun    uint64           // changes with each segment that is begun, and with each cut
 	host     string           // the host that has claimed the journal last
-	known    bool             // a group ends at the position that was asked for, or the journal begins there
+	known    bool             // a group ends at the requested position, or the journal begins there
 	segments []span           // the segments that are not trimmed, in order
 	bases    []base
 }

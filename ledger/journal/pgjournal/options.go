@@ -17,7 +17,7 @@ import (
 
 // ErrOptions is returned if the options are invalid, or if the server cannot hold a journal. That
 // is a standby, a server that is read-only or does not flush, or one that is not PostgreSQL.
-var ErrOptions = errors.New("options of a journal in PostgreSQL")
+var ErrOptions = errors.New("invalid options of a journal in PostgreSQL")
 
 // Options describe where a journal is, and the hosts that may write it: this one and the others.
 // Database, Host, Keys and Others must be set.
@@ -53,8 +53,8 @@ type Options struct {
 	Timeout time.Duration
 	// AcceptLoss lets Claim continue from the end of the journal although a later position was
 	// acknowledged ([LostError]). It must equal the position where the journal ends. The lost
-	// events cannot be recovered after that, and their recipients are not asked again. An operator
-	// must decide this, once.
+	// events cannot be recovered after that, and their responses may be drawn a second time. An
+	// operator must decide this, once.
 	AcceptLoss *journal.Position
 	// Restore lets [For] create the journal again in a database that has lost it, or its end. If
 	// the ledger's file is ahead of the journal, the journal that is there is destroyed. A new one

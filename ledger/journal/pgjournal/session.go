@@ -18,7 +18,7 @@ import (
 var (
 	// errServer is an [ErrOptions]: the server is a standby, read-only, does not flush, or is not
 	// PostgreSQL.
-	errServer = fmt.Errorf("%w: not a server for a journal", ErrOptions)
+	errServer = fmt.Errorf("%w: the server cannot hold a journal", ErrOptions)
 
 	// errPooled is returned if statements of one session ran in different ones.
 	errPooled = errors.New("the statements did not run in one session: " + poolMode)

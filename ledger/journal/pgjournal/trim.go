@@ -139,7 +139,7 @@ func (t *trim) awaitCut(ctx context.Context) error {
 	})
 }
 
-// allowed returns the event up to which Trim may go now. If that is less than asked for, held has
+// allowed returns the event up to which Trim may go now. If that is less than requested, held has
 // the reason, and a segment begins at goal.
 func (t *trim) allowed(v view) (goal uint64, held error) {
 	others, least := 0, t.through.Events
