@@ -405,7 +405,7 @@ func BenchmarkVerify(b *testing.B) {
 
 // hashEvents reads all events and computes from their bytes the hashes that are stored with them.
 func hashEvents(l *Ledger) error {
-	var left [64]tlog.Hash // by level, the last complete subtree with no right neighbour yet
+	var left [64]tlog.Hash // by level, the last complete subtree with no right neighbor yet
 	return l.engine.Store.View(func(r kv.Reader) error {
 		var fault error
 		err := r.Scan(state.BucketEvents, nil, func(key, value []byte) bool {
@@ -438,7 +438,7 @@ func hashEvent(left *[64]tlog.Hash, number uint64, key, value []byte) error {
 	return d.Err
 }
 
-// Pages of objects that enrol in the order of their names are nearly full.
+// If objects enroll in the order of their names, the pages of their records are nearly full.
 func TestEnroll_NamesInOrder_FillsPages(t *testing.T) {
 	path := create(t)
 	l := open(t, path, Options{})

@@ -103,7 +103,7 @@ func (v hookedVerifiers) Verifier(name string, hash uint32) (note.Verifier, erro
 	return v.Verifiers.Verifier(name, hash)
 }
 
-// A caller is a request that calls a function of the host.
+// A callbackCase is a request that calls a function of the host.
 type callbackCase struct {
 	panics  bool   // a panic of the function continues in the caller; else it is logged, and the request succeeds
 	logs    string // what is logged of a panic

@@ -528,7 +528,8 @@ func TestRelease_DrawPanics_RecordsNothing(t *testing.T) {
 	release(t, l, releaseOf(t, "k", "ann", "0.5"))
 }
 
-// Readers and writers of all kinds at once, for the race detector.
+// Readers and writers of all kinds run concurrently, for the race detector, and the log is sound
+// afterwards.
 func TestLedger_ConcurrentReadsAndWrites_StaysSound(t *testing.T) {
 	l := voters(t, newLedger(t), "9", crowd(20)...)
 	release(t, l, releaseOf(t, "first", "person-00000", "0.5"))

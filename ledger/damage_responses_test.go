@@ -752,7 +752,7 @@ func TestUnaryStatement_Altered_NamesTheFault(t *testing.T) {
 	o, _ := unaryIssuer(t)
 	st := statementOf(t, o.Ledger, "ann's", "ann")
 	wantSound(t, "the statement", st, o.keys)
-	wantWholeLife(t, o, st)
+	wantFullHistory(t, o, st)
 	wantAllNamed(t, o, st, 100)
 	for i, f := range st.Events {
 		if response := responseIn(&f); response != nil {
@@ -801,7 +801,7 @@ func TestDocuments_FiniteQuestion_AreSound(t *testing.T) {
 	for _, name := range []string{"ann", "bob", "cid"} {
 		st := statementOf(t, o.Ledger, name+"'s", name)
 		wantSound(t, "the statement", st, o.keys)
-		wantWholeLife(t, o, st)
+		wantFullHistory(t, o, st)
 		back := check.Value(evidence.ReadStatement(text(t, st)))(t)
 		wantSound(t, "the statement, read", back, o.keys)
 	}
@@ -902,7 +902,7 @@ func TestReceipt_MechanismAlteredInJSON_IsFound(t *testing.T) {
 		}
 	}
 	// The receipt of a question without a mechanism has no such field.
-	plain := string(text(t, receiptOf(t, shop(t).Ledger, 1)))
+	plain := string(text(t, receiptOf(t, issuerWithSales(t).Ledger, 1)))
 	check.That(t, !strings.Contains(plain, "mechanism"), "a receipt of values has a mechanism: %.300s", plain)
 }
 

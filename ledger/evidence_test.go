@@ -476,7 +476,7 @@ func wantCosigners(t *testing.T, o *issuer, checkpoint string, with func(checkpo
 }
 
 func TestCosignatures_AddedToDocuments_AreChecked(t *testing.T) {
-	o := shop(t)
+	o := issuerWithSales(t)
 	r := receiptOf(t, o.Ledger, 4)
 	wantCosigners(t, o, r.Evidence.Checkpoint, func(checkpoint string) document {
 		r.Evidence.Checkpoint = checkpoint

@@ -25,7 +25,7 @@ import (
 	"github.com/sluicedp/sluice/ledger/journal/journaltest"
 )
 
-// storeWithUpdate is a store with another Update.
+// storeWithUpdate is a store whose Update a test replaces.
 type storeWithUpdate struct {
 	kv.Store
 	update func(fn func(kv.Writer) error) error
@@ -257,7 +257,7 @@ func journalReplacements(t testing.TB, path string) map[string]func() {
 // the file.
 func TestJournalReplaced_NextCall_StopsTheLedgerAndLosesNothing(t *testing.T) {
 	truth := sameTruth("yes")
-	file, options := busy(t)
+	file, options := fileWithSales(t)
 	for how := range journalReplacements(t, "") {
 		for call, do := range map[string]func(ctx context.Context, l *Ledger) error{
 			"release": func(ctx context.Context, l *Ledger) error {

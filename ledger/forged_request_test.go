@@ -88,7 +88,7 @@ func TestApply_ReusedResponseNotRecorded_IsRefused(t *testing.T) {
 		"never drawn":                   {"bob", "1", true, 1, nil, true},
 		"at another ε":                  {"ann", "2", true, 1, nil, true},
 		"of an object that is unknown":  {"zoe", "1", true, 1, nil, true},
-		"without the response":          {"ann", "1", true, 1, func(c *event.Settled) { c.Again = event.Wanted{} }, false}, // as an enrolment would be
+		"without the response":          {"ann", "1", true, 1, func(c *event.Settled) { c.Again = event.Wanted{} }, false}, // as for an enrollment
 		"of a stranger, without one":    {"zoe", "1", true, 1, func(c *event.Settled) { c.Again = event.Wanted{} }, true},
 		"under another digest":          {"ann", "1", true, 1, func(c *event.Settled) { c.Digest[0]++ }, true},
 		"under other marks":             {"ann", "1", true, 1, func(c *event.Settled) { c.Marks = event.Marks{} }, true},

@@ -37,8 +37,9 @@ func statementOf(t testing.TB, l *Ledger, key, object string) evidence.Statement
 	return check.Value(l.Statement(t.Context(), api.ObjectRequest{Key: key, Object: object}))(t)
 }
 
-// life returns an issuer in which ann has done everything that an object can do, once each.
-func life(t testing.TB) *issuer {
+// issuerWithFullHistory returns an issuer in which ann has done everything that an object can do,
+// once each.
+func issuerWithFullHistory(t testing.TB) *issuer {
 	t.Helper()
 	o := newIssuer(t, 1)
 	define(t, o.Ledger, smoker())
@@ -97,8 +98,8 @@ func life(t testing.TB) *issuer {
 	return o
 }
 
-// wantWholeLife compares a statement with the state of the object, and with the log.
-func wantWholeLife(t *testing.T, o *issuer, st evidence.Statement) {
+// wantFullHistory compares a statement with the state of the object, and with the log.
+func wantFullHistory(t *testing.T, o *issuer, st evidence.Statement) {
 	t.Helper()
 	known := objectOf(t, o.Ledger, st.Object)
 	if st.Cap != known.Cap || st.Spent != known.Spent || st.Earned != known.Earned || st.Currency != known.Currency || len(st.Chains) != len(known.Chains) {
@@ -137,10 +138,10 @@ func wantWholeLife(t *testing.T, o *issuer, st evidence.Statement) {
 }
 
 func TestStatement_FullHistory_IsCompleteAndVerifies(t *testing.T) {
-	o := life(t)
+	o := issuerWithFullHistory(t)
 	st := statementOf(t, o.Ledger, "state", "ann")
 	wantSound(t, "the statement", st, o.keys)
-	wantWholeLife(t, o, st)
+	wantFullHistory(t, o, st)
 	if head := st.Verify(o.keys).Head; head.Events != st.Event {
 		t.Errorf("the checkpoint is of %d events, the statement is event %d", head.Events, st.Event)
 	}
@@ -169,7 +170,7 @@ func TestStatement_FullHistory_IsCompleteAndVerifies(t *testing.T) {
 }
 
 func TestStatement_SameKey_IsTheSame(t *testing.T) {
-	o := life(t)
+	o := issuerWithFullHistory(t)
 	st := statementOf(t, o.Ledger, "state", "ann")
 	n := stats(t, o.Ledger).Events
 	release(t, o.Ledger, releaseOf(t, "more", "ann", "2"))
@@ -181,14 +182,14 @@ func TestStatement_SameKey_IsTheSame(t *testing.T) {
 }
 
 func TestStatement_Later_ExtendsTheEarlierOne(t *testing.T) {
-	o := life(t)
+	o := issuerWithFullHistory(t)
 	early := statementOf(t, o.Ledger, "early", "ann")
 	o.advanceClock()
 	release(t, o.Ledger, releaseOf(t, "more", "ann", "1.75"))
 	late := statementOf(t, o.Ledger, "late", "ann")
 	wantSound(t, "the earlier one, later", early, o.keys)
 	wantSound(t, "the later one", late, o.keys)
-	wantWholeLife(t, o, late)
+	wantFullHistory(t, o, late)
 	wantExtended(t, o, early.Checkpoint, late.Checkpoint)
 	if !slices.ContainsFunc(late.Events, func(f evidence.Fact) bool { return f.Event == early.Event && f.Kind() == "stated" }) || len(late.Released) != len(early.Released)+1 {
 		t.Errorf("%+v", late)
@@ -196,7 +197,7 @@ func TestStatement_Later_ExtendsTheEarlierOne(t *testing.T) {
 }
 
 func TestStatement_ObjectForgotten_KeepsSumsOnly(t *testing.T) {
-	o := life(t)
+	o := issuerWithFullHistory(t)
 	before := statementOf(t, o.Ledger, "before", "ann")
 	o.advanceClock()
 	must(t, o.Forget(t.Context(), api.ObjectRequest{Key: "forget", Object: "ann"}))
@@ -206,7 +207,7 @@ func TestStatement_ObjectForgotten_KeepsSumsOnly(t *testing.T) {
 
 	empty := statementOf(t, o.Ledger, "empty", "ann")
 	wantSound(t, "forgotten", empty, o.keys)
-	wantWholeLife(t, o, empty)
+	wantFullHistory(t, o, empty)
 	if empty.Spent != before.Spent || empty.Earned != before.Earned || len(empty.Released)+len(empty.Sales)+len(empty.Charges)+len(empty.Terms) != 0 || empty.Forgotten == 0 || !empty.Chains[0].Withdrawn {
 		t.Errorf("%+v", empty)
 	}
@@ -226,19 +227,19 @@ func TestStatement_ObjectForgotten_KeepsSumsOnly(t *testing.T) {
 	release(t, o.Ledger, r)
 	st := statementOf(t, o.Ledger, "after", "ann")
 	wantSound(t, "enrolled again", st, o.keys)
-	wantWholeLife(t, o, st)
+	wantFullHistory(t, o, st)
 	if st.Spent != state.Plus(before.Spent, eps(t, "0.5")) || len(st.Released) != 1 || st.Chains[1].Forgotten.IsZero() || st.Chains[1].Withdrawn {
 		t.Errorf("%+v", st)
 	}
 	must(t, o.Forget(t.Context(), api.ObjectRequest{Key: "forget again", Object: "ann"}))
 	twice := statementOf(t, o.Ledger, "twice", "ann")
 	wantSound(t, "forgotten twice", twice, o.keys)
-	wantWholeLife(t, o, twice)
+	wantFullHistory(t, o, twice)
 	check.That(t, twice.Spent == st.Spent && twice.Forgotten > st.Forgotten, "%+v", twice)
 }
 
 func TestStatement_UnknownObjectOrInvalid_IsAnError(t *testing.T) {
-	o := life(t)
+	o := issuerWithFullHistory(t)
 	r := raiseOf(t, "stranger", "0.5", "ann", "dot")
 	r.Partial = true
 	raise(t, o.Ledger, r)
@@ -259,10 +260,10 @@ func TestStatement_UnknownObjectOrInvalid_IsAnError(t *testing.T) {
 	})
 }
 
-// full returns an issuer and a statement with events of every kind that one can have.
-func full(t *testing.T) (*issuer, evidence.Statement) {
+// fullStatement returns an issuer and a statement with events of every kind that one can have.
+func fullStatement(t *testing.T) (*issuer, evidence.Statement) {
 	t.Helper()
-	o := life(t)
+	o := issuerWithFullHistory(t)
 	must(t, o.Forget(t.Context(), api.ObjectRequest{Key: "forget bob", Object: "bob"}))
 	_, err := o.Enroll(t.Context(), api.EnrollRequest{Key: "bob again", Question: "smoker", Objects: []string{"bob"}, Policy: inSteps(t), Cap: eps(t, "8")})
 	must(t, err)
@@ -275,7 +276,7 @@ func inSteps(t testing.TB) policy.Policy {
 }
 
 func TestStatementVerify_AnyFieldAltered_NamesIt(t *testing.T) {
-	o, st := full(t)
+	o, st := fullStatement(t)
 	bob := statementOf(t, o.Ledger, "bob's", "bob")
 	wantAllNamed(t, o, st, 400)
 	wantAllNamed(t, o, bob, 60)
@@ -316,7 +317,7 @@ func wantAllNamed(t *testing.T, o *issuer, st evidence.Statement, least int) {
 
 // A statement without any one of its events does not verify.
 func TestStatementVerify_EventLeftOut_IsAFault(t *testing.T) {
-	o, st := full(t)
+	o, st := fullStatement(t)
 	for i, f := range st.Events {
 		other := copyOf(t, st)
 		other.Events = slices.Delete(other.Events, i, i+1)
@@ -360,7 +361,7 @@ func responseIn(f *evidence.Fact) *string {
 }
 
 func TestStatementVerify_Spliced_IsAFault(t *testing.T) {
-	o, st := full(t)
+	o, st := fullStatement(t)
 	bob := statementOf(t, o.Ledger, "bob's", "bob")
 	later := statementOf(t, o.Ledger, "ann's later", "ann")
 	for name, test := range map[string]struct {
@@ -477,7 +478,7 @@ func TestStatementVerify_LogBreaksTheRules_IsAFault(t *testing.T) {
 		"it was forgotten before that": {last("bob", func(c *event.Stated) { c.Forgotten-- }), "it lists the events after event", "bob"},
 		"it was never forgotten":       {last("bob", func(c *event.Stated) { c.Forgotten = 0 }), "it lists the events after event 0", "bob"},
 	} {
-		o, st := full(t)
+		o, st := fullStatement(t)
 		if test.about == "bob" {
 			st = statementOf(t, o.Ledger, "bob's", "bob")
 		}
@@ -630,7 +631,7 @@ func TestStatement_ForgottenDuringReads_VerifiesOrIsErrForgotten(t *testing.T) {
 
 // A statement is for its object: of others it has only the sums of their common sales.
 func TestStatement_OtherObjects_AreNotInIt(t *testing.T) {
-	o := life(t)
+	o := issuerWithFullHistory(t)
 	st := statementOf(t, o.Ledger, "SECRET", "ann")
 	data := string(text(t, st))
 	for _, ev := range logOf(t, pairs(t, o.store)) {
@@ -649,7 +650,7 @@ func TestStatement_OtherObjects_AreNotInIt(t *testing.T) {
 }
 
 func TestGoldenStatement_MadeAgain_IsTheSameAndVerifies(t *testing.T) {
-	o := life(t)
+	o := issuerWithFullHistory(t)
 	must(t, o.Forget(t.Context(), api.ObjectRequest{Key: "forget bob", Object: "bob"}))
 	o.advanceClock()
 	st := statementOf(t, o.Ledger, "ann's", "ann")
