@@ -272,7 +272,7 @@ func TestReceiptVerify_OtherCheckpoint_IsAFault(t *testing.T) {
 	}{
 		"other root":   {func(c *merkle.Checkpoint) { c.Root[0]++ }, "do not give the root"},
 		"other size":   {func(c *merkle.Checkpoint) { c.Size *= 2 }, "proof"},
-		"smaller size": {func(c *merkle.Checkpoint) { c.Size = 3 }, "has none with index"},
+		"smaller size": {func(c *merkle.Checkpoint) { c.Size = 3 }, "has no leaf with index"},
 		"size 0":       {func(c *merkle.Checkpoint) { c.Size = 0 }, "has 0 events"},
 	} {
 		other := copyOf(t, r)
@@ -342,7 +342,7 @@ func TestReceiptVerify_Spliced_IsAFault(t *testing.T) {
 		"erased with a salt":                {func(r *evidence.Receipt) { erase(&r.Responses[1], says.Hex{1}, nil) }, "nothing else"},
 		"whole with a commitment":           {func(r *evidence.Receipt) { r.Responses[1].Commitment = make(says.Hex, 32) }, "a response that is shown has a commitment"},
 		"another spelling of the id":        {func(r *evidence.Receipt) { r.Ledger = strings.ToUpper(r.Ledger) }, "not a UUID in its standard form"},
-		"another spelling of the signature": {func(r *evidence.Receipt) { r.Evidence.Checkpoint = respellSignature(t, r.Evidence.Checkpoint) }, "not spelled as usual"},
+		"another spelling of the signature": {func(r *evidence.Receipt) { r.Evidence.Checkpoint = respellSignature(t, r.Evidence.Checkpoint) }, "not canonical base64"},
 		"a sale that ends later":            {func(r *evidence.Receipt) { r.Refused += 1000 }, "the sale ends with event"},
 		"question defined later":            {func(r *evidence.Receipt) { r.Evidence.Question.Time = r.Time.Add(1) }, "does not come before the sale"},
 		"question after the sale":           {func(r *evidence.Receipt) { r.Evidence.Question.Event = r.Evidence.Sale.Event + 1 }, "does not come before the sale"},
@@ -350,7 +350,7 @@ func TestReceiptVerify_Spliced_IsAFault(t *testing.T) {
 		"more upgrades than objects":        {func(r *evidence.Receipt) { r.Upgrades = 4 }, "the sale counts 4 upgrades"},
 		"hash dropped":                      {func(r *evidence.Receipt) { r.Evidence.Proof = r.Evidence.Proof[1:] }, "too short"},
 		"hash added":                        {func(r *evidence.Receipt) { r.Evidence.Proof = append(r.Evidence.Proof, tlog.Hash{}) }, "too long"},
-		"time far away":                     {func(r *evidence.Receipt) { r.Time = r.Time.AddDate(0, 0, 0).Add(1<<63 - 1).Add(1<<63 - 1).Add(2) }, "outside the range of a log"},
+		"time far away":                     {func(r *evidence.Receipt) { r.Time = r.Time.AddDate(0, 0, 0).Add(1<<63 - 1).Add(1<<63 - 1).Add(2) }, "not a time that a log can have"},
 		"other methods": {func(r *evidence.Receipt) {
 			r.Responses[0].Withheld, r.Responses[2].Withheld = r.Responses[2].Withheld, r.Responses[0].Withheld
 		}, "no. 1"},
@@ -378,7 +378,7 @@ func TestReceiptVerify_Nonsense_IsAFaultWithoutPanic(t *testing.T) {
 	for i := range huge.Responses {
 		huge.Responses[i].Event, huge.Responses[i].Price, huge.Responses[i].Salt = math.MaxUint64, math.MaxInt64, nil
 	}
-	wantFault(t, "large numbers", huge, o.keys, "outside the range of a log")
+	wantFault(t, "large numbers", huge, o.keys, "not a time that a log can have")
 	wantFault(t, "nothing but a checkpoint", evidence.Receipt{Evidence: evidence.Evidence{Checkpoint: r.Evidence.Checkpoint}}, o.keys, "the ledger's is")
 }
 

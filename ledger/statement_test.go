@@ -380,31 +380,31 @@ func TestStatementVerify_Spliced_IsAFault(t *testing.T) {
 			s.Events = slices.Insert(s.Events, len(s.Events)-1, *factOf[*says.Enrolled](&bob))
 		}, "is about"},
 		"no price":         {func(s *evidence.Statement) { detailOf[*says.Sold](s).Price = 0 }, "altered"},
-		"a negative price": {func(s *evidence.Statement) { detailOf[*says.Sold](s).Price = -1 }, "an amount of -1"},
+		"a negative price": {func(s *evidence.Statement) { detailOf[*says.Sold](s).Price = -1 }, "the amount -1 is negative"},
 		"another kind": {func(s *evidence.Statement) {
 			charged := detailOf[*says.Charged](s)
 			factOf[*says.Charged](s).Says = &says.TruthBound{Object: charged.Object, Question: charged.Question}
-		}, "bytes where"},
+		}, "the tag has 0 bytes"},
 		"no kind":          {func(s *evidence.Statement) { factOf[*says.Charged](s).Says = nil }, "has no event of the kind"},
-		"another sale":     {func(s *evidence.Statement) { detailOf[*says.Sold](s).Sale = 77 }, "is not there before"},
-		"another policy":   {func(s *evidence.Statement) { p := policy.Fixed(eps(t, "3")); detailOf[*says.Enrolled](s).Policy = &p }, "is not defined before"},
-		"an empty policy":  {func(s *evidence.Statement) { detailOf[*says.PolicyDefined](s).Policy = policy.Policy{} }, "there is no policy"},
+		"another sale":     {func(s *evidence.Statement) { detailOf[*says.Sold](s).Sale = 77 }, "no earlier event"},
+		"another policy":   {func(s *evidence.Statement) { p := policy.Fixed(eps(t, "3")); detailOf[*says.Enrolled](s).Policy = &p }, "no earlier event defines"},
+		"an empty policy":  {func(s *evidence.Statement) { detailOf[*says.PolicyDefined](s).Policy = policy.Policy{} }, "the policy is missing"},
 		"created later":    {func(s *evidence.Statement) { s.Events[0].Event = 2 }, "a log begins with the creation"},
-		"another question": {func(s *evidence.Statement) { detailOf[*says.Released](s).Question = "drinker" }, "is not defined before"},
-		"another buyer":    {func(s *evidence.Statement) { detailOf[*says.SaleMade](s).Buyer = "unknown" }, "is not named before"},
-		"another response": {func(s *evidence.Statement) { detailOf[*says.Released](s).Response = "maybe" }, "is none"},
-		"another reason":   {func(s *evidence.Statement) { detailOf[*says.ObjectRefused](s).Refusal.Reason = "whim" }, "is none"},
+		"another question": {func(s *evidence.Statement) { detailOf[*says.Released](s).Question = "drinker" }, "no earlier event defines"},
+		"another buyer":    {func(s *evidence.Statement) { detailOf[*says.SaleMade](s).Buyer = "unknown" }, "no earlier event names"},
+		"another response": {func(s *evidence.Statement) { detailOf[*says.Released](s).Response = "maybe" }, "invalid response"},
+		"another reason":   {func(s *evidence.Statement) { detailOf[*says.ObjectRefused](s).Refusal.Reason = "whim" }, "unknown reason"},
 		"a short salt":     {func(s *evidence.Statement) { factOf[*says.Sold](s).Salt = says.Hex{1} }, "the salt has 1 bytes"},
 		"an early expiry": {func(s *evidence.Statement) {
 			at := time.Date(1, 1, 1, 0, 0, 0, 0, time.UTC)
 			detailOf[*says.Reserved](s).Expires = at
-		}, "outside the range of a log"},
+		}, "not a time that a log can have"},
 		"a broken id": {func(s *evidence.Statement) { detailOf[*says.Created](s).ID = "x" }, "the id"},
 		"another spelling of the id": {func(s *evidence.Statement) {
 			detailOf[*says.Created](s).ID = strings.ToUpper(detailOf[*says.Created](s).ID)
 		}, "the fields are not written as a ledger writes them"},
 		"another spelling of the ledger":    {func(s *evidence.Statement) { s.Ledger = strings.ToUpper(s.Ledger) }, "not a UUID in its standard form"},
-		"another spelling of the signature": {func(s *evidence.Statement) { s.Checkpoint = respellSignature(t, s.Checkpoint) }, "not spelled as usual"},
+		"another spelling of the signature": {func(s *evidence.Statement) { s.Checkpoint = respellSignature(t, s.Checkpoint) }, "not canonical base64"},
 		"more was spent":                    {func(s *evidence.Statement) { s.Spent = privacy.MaxEpsilon() }, "spent differs from the value computed from the events"},
 		"nothing earned":                    {func(s *evidence.Statement) { s.Earned = 0 }, "earned differs from the value"},
 		"a response less":                   {func(s *evidence.Statement) { s.Released = s.Released[1:] }, "released differs from the value"},
@@ -526,7 +526,7 @@ func statementOfLog(t *testing.T, o *issuer, st evidence.Statement, change func(
 	t.Helper()
 	log := change(logOf(t, pairs(t, o.store))[:st.Event])
 	s := &state.State{Reader: hashesOnly{map[string][]byte{}}}
-	edge := &merkle.Edge{}
+	edge := &merkle.Frontier{}
 	var entries []documents.Entry
 	for _, ev := range log {
 		hashes := check.Value(edge.Append(ev.Leaf()))(t)

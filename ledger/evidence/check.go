@@ -153,7 +153,7 @@ func (v *checker) check(ev event.Event, p proven) {
 		copy(ev.Salt[:], p.salt)
 	}
 	if !event.InLog(ev.Time) {
-		v.faultOf(p.item, "the time %v is outside the range of a log", ev.Time)
+		v.faultOf(p.item, "the time %v is not a time that a log can have", ev.Time)
 		return
 	}
 	if ev.Leaf() != p.leaf {
