@@ -46,8 +46,8 @@ func (l *Engine) commit(batch []*Proposal) (report func(), err error) {
 		defer l.saveIfReplaced() // before the caller receives the error and may end the process
 		return report, l.stopIfUncertain(err)
 	case s != nil:
-		l.edge = s.Edge
-		l.Queue.settled(s.Counters.Events)
+		l.frontier = s.Frontier
+		l.Queue.setDurable(s.Counters.Events)
 		return l.commitReport(s, len(batch), took), nil
 	}
 	return nil, nil
@@ -211,15 +211,15 @@ func (l *Engine) begin(w kv.Writer, now time.Time) (*state.State, error) {
 	if err != nil {
 		return nil, err
 	}
-	s.Known, s.Chances, s.Journaled, s.Copied = &l.Known, l.Chances, l.journal.open != nil, l.table != nil
+	s.Known, s.Samplers, s.Journaled, s.Copied = &l.Known, l.Chances, l.journal.open != nil, l.table != nil
 	if l.Salts != nil {
 		s.Salts = l.Salts
 	}
 	if l.Observer != nil {
 		s.Work = &state.Work{}
 	}
-	if l.edge != nil && l.edge.Size() == s.Counters.Events {
-		s.Edge = l.edge.Clone() // not the original, because the transaction may fail
+	if l.frontier != nil && l.frontier.Size() == s.Counters.Events {
+		s.Frontier = l.frontier.Clone() // not the original, because the transaction may fail
 	}
 	s.ClockErr = l.leap.check(s)
 	return s, nil
@@ -328,7 +328,7 @@ func (p *Proposal) run(s *state.State) error {
 	} else {
 		_, _, err = fold.Record(s, changes)
 	}
-	if s.Coming = 0; err != nil {
+	if s.EventsAhead = 0; err != nil {
 		return err
 	}
 	if s.Counters.Events > before {
