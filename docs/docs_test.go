@@ -133,7 +133,7 @@ func closed(found []block, b block) []block {
 	return append(found, b)
 }
 
-func TestBlocksSayWhatTheyAre(t *testing.T) {
+func TestPages_EachBlock_HasAKnownLanguageAndMark(t *testing.T) {
 	notRun := 0
 	for path, page := range pages(t) {
 		all, faults := blocks(page)
@@ -200,7 +200,7 @@ const border = "--- the next block ---"
 
 // The commands of a page run in a shell, in their order. In the quick form it is the README, and every fifth of the
 // other pages.
-func TestCommandsRunAsTheyStand(t *testing.T) {
+func TestPages_ShellCommands_PrintWhatThePageShows(t *testing.T) {
 	bin, pages := tools(t), pages(t)
 	step := testenv.Tries(5, 1, 1)
 	next := rand.IntN(step)
@@ -279,7 +279,7 @@ func words(text string) []string {
 	return lines
 }
 
-func TestPrints(t *testing.T) {
+func TestPrints_TextWithGaps_MatchesOutput(t *testing.T) {
 	for _, test := range []struct {
 		says, printed string
 		want          bool
@@ -300,7 +300,7 @@ func TestPrints(t *testing.T) {
 }
 
 // Whole programs compile and run. A piece of a program is in a file that is compiled.
-func TestProgramsCompileAndRun(t *testing.T) {
+func TestPages_GoPrograms_CompileAndRun(t *testing.T) {
 	programs := 0
 	for path, page := range pages(t) {
 		all, _ := blocks(page)
@@ -355,7 +355,7 @@ func inSource(t *testing.T, piece string) (found bool) {
 	return found
 }
 
-func TestJSONIsWhatItSays(t *testing.T) {
+func TestPages_JSON_IsValid(t *testing.T) {
 	for path, page := range pages(t) {
 		all, _ := blocks(page)
 		for _, b := range all {

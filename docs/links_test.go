@@ -19,7 +19,7 @@ var (
 
 // Every link from page to page leads somewhere, to the heading that it names: on all pages of the
 // repository.
-func TestLinksLeadSomewhere(t *testing.T) {
+func TestPages_EachLink_HasATarget(t *testing.T) {
 	for path, page := range everyPage(t) {
 		for _, match := range link.FindAllStringSubmatch(fenced.ReplaceAllString(page, ""), -1) {
 			if target := match[1]; !strings.Contains(target, "://") {

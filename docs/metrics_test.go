@@ -165,7 +165,7 @@ func servedNow(t *testing.T) map[string]metric {
 var metricRow = regexp.MustCompile("(?m)^\\| `(sluice_\\w+)` \\| (\\w+)\\*? \\| ([^|]+) \\| [^|]*\\|$")
 
 // The page has every metric that is served, with its kind and its labels, and no other.
-func TestThePageHasEveryMetric(t *testing.T) {
+func TestMetricsPage_EachServedMetric_IsListed(t *testing.T) {
 	page, all := howto(t), servedNow(t)
 	told := map[string]bool{}
 	for _, row := range metricRow.FindAllStringSubmatch(page, -1) {
@@ -192,7 +192,7 @@ func TestThePageHasEveryMetric(t *testing.T) {
 }
 
 // Counters that the page calls kept by the ledger go on after a restart where they were, and the others begin at 0.
-func TestThePageSaysWhichCountersGoOn(t *testing.T) {
+func TestMetricsPage_KeptCounters_ContinueAfterRestart(t *testing.T) {
 	now, after := worked(t)
 	before, again := served(t, now), served(t, after)
 	kept := 0
@@ -214,7 +214,7 @@ func TestThePageSaysWhichCountersGoOn(t *testing.T) {
 }
 
 // The configuration on the page is that of the file.
-func TestTheConfigurationOnThePage(t *testing.T) {
+func TestMetricsPage_Configuration_IsThatOfTheFile(t *testing.T) {
 	all, _ := blocks(howto(t))
 	file, err := os.ReadFile(filepath.Join(root(t), "docs", "metrics", "prometheus.yml"))
 	must(t, err)

@@ -16,7 +16,7 @@ import (
 var name = regexp.MustCompile("`((?:[a-z]+\\.)?[A-Z]\\w*(?:[./][A-Z]\\w*)?…?)`")
 
 // What pages call by a name of Go exists: tests that guarantees rest on, methods, options, errors.
-func TestNamesExist(t *testing.T) {
+func TestPages_NamesOfGo_AreDeclared(t *testing.T) {
 	names := declared(t)
 	for _, a := range alerts(t) {
 		names[a.Alert] = true // a name for Prometheus, and written like one of Go

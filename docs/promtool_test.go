@@ -48,7 +48,7 @@ func copied(t *testing.T) string {
 }
 
 // Names and texts are as Prometheus wants them.
-func TestPromtoolChecksTheMetrics(t *testing.T) {
+func TestPromtool_ServedMetrics_HaveNoFaults(t *testing.T) {
 	tool := promtool(t)
 	now, _ := worked(t)
 	if out, err := run(t, tool, "", now, "check", "metrics"); err != nil || out != "" {
@@ -60,7 +60,7 @@ func TestPromtoolChecksTheMetrics(t *testing.T) {
 	}
 }
 
-func TestPromtoolChecksTheConfiguration(t *testing.T) {
+func TestPromtool_Configuration_HasAllRules(t *testing.T) {
 	tool := promtool(t)
 	out, err := run(t, tool, copied(t), "", "check", "config", "prometheus.yml")
 	if want := fmt.Sprintf("%d rules found", len(alerts(t))); err != nil || !strings.Contains(out, want) {
@@ -71,7 +71,7 @@ func TestPromtoolChecksTheConfiguration(t *testing.T) {
 // testFiles are the tests of the alerts: those that look at minutes, and those that look at days.
 func testFiles() []string { return []string{"alerts_test.yml", "alerts_days_test.yml"} }
 
-func TestPromtoolTestsTheAlerts(t *testing.T) {
+func TestPromtool_TestsOfAlerts_Pass(t *testing.T) {
 	tool := promtool(t)
 	for _, name := range testFiles() {
 		t.Run(name, func(t *testing.T) {
@@ -84,7 +84,7 @@ func TestPromtoolTestsTheAlerts(t *testing.T) {
 }
 
 // Every expression of the dashboard is one.
-func TestPromtoolReadsTheDashboard(t *testing.T) {
+func TestPromtool_ExpressionsOfDashboard_AreValid(t *testing.T) {
 	tool, dir := promtool(t), t.TempDir()
 	panels, exprs := dashboard(t)
 	for _, p := range panels {
@@ -146,7 +146,7 @@ var (
 
 // Each alert has a test in which it begins to fire, and one in which it does not fire although much
 // is the same.
-func TestEveryAlertIsTested(t *testing.T) {
+func TestAlerts_EachAlert_IsTestedBothWays(t *testing.T) {
 	fires, quiet, spared := map[string]bool{}, map[string]bool{}, map[string]bool{}
 	for _, name := range testFiles() {
 		for _, test := range tests(t, name) {
@@ -176,7 +176,7 @@ func TestEveryAlertIsTested(t *testing.T) {
 
 // An alert that never fires, or always, or at once, or at half of a number in it or at twice that,
 // fails its tests.
-func TestNoFaultOfAnAlertSurvives(t *testing.T) {
+func TestAlerts_WrongExpression_FailsItsTests(t *testing.T) {
 	tool := promtool(t)
 	if !testenv.Deep() || testenv.Short() {
 		t.Skip("every alert is tested once: its faults are tried with SLUICE_DEEP=1")

@@ -166,7 +166,7 @@ func until(words []string, end string) (names []string) {
 	return names
 }
 
-func TestAsks(t *testing.T) {
+func TestParseExpression_AllParts_HasNamesAndLabels(t *testing.T) {
 	a := asks(`sum by (job, le) (rate(a_total{x=~"b|{",y="c"}[1d] offset 1h)) > 4e2 * sum without (z) (b) and time() - c unless on (job) d{} or a_total`)
 	want := map[string][]string{"a_total": {"x", "y"}, "b": nil, "c": nil, "d": nil}
 	if !maps.EqualFunc(a.metrics, want, slices.Equal[[]string]) || !slices.Equal(a.by, []string{"job", "le", "job"}) || !slices.Equal(a.without, []string{"z"}) {
@@ -229,7 +229,7 @@ func check(all map[string][]string, expr string, shown []string) error {
 	return nil
 }
 
-func TestCheck(t *testing.T) {
+func TestCheckExpression_UnknownNameOrLabel_IsAnError(t *testing.T) {
 	all := map[string][]string{"a": {"job", "x"}, "b": {"job"}}
 	for expr, shown := range map[string]string{`a{x="1"} > 1`: "x", `sum by (x) (a)`: "x", `sum without (x) (a) / b`: "job"} {
 		if err := check(all, expr, []string{shown}); err != nil {
@@ -256,7 +256,7 @@ func labelsIn(pattern *regexp.Regexp, text string) (names []string) {
 }
 
 // Alerts and the dashboard ask for nothing that is not there.
-func TestWhatIsWatchedIsServed(t *testing.T) {
+func TestWatching_EachExpression_UsesServedMetrics(t *testing.T) {
 	all := known(t)
 	for _, alert := range alerts(t) {
 		if err := check(all, alert.Expr, labelsIn(alertLabel, alert.Annotations["summary"]+alert.Annotations["description"])); err != nil {
@@ -279,7 +279,7 @@ func TestWhatIsWatchedIsServed(t *testing.T) {
 }
 
 // The dashboard, with the alerts, shows every metric that the ledger serves.
-func TestEveryMetricIsWatched(t *testing.T) {
+func TestDashboard_EachServedMetric_IsShown(t *testing.T) {
 	var exprs strings.Builder
 	panels, _ := dashboard(t)
 	for _, p := range panels {
@@ -296,7 +296,7 @@ func TestEveryMetricIsWatched(t *testing.T) {
 
 // Panels have numbers of their own, titles and something to ask for, and lie beside each other in a
 // grid that is 24 wide.
-func TestTheDashboardIsWellFormed(t *testing.T) {
+func TestDashboard_Panels_AreNumberedAndDoNotOverlap(t *testing.T) {
 	panels, _ := dashboard(t)
 	ids, taken, rows, graphs := map[int]bool{}, map[[2]int]string{}, 0, 0
 	for _, p := range panels {
@@ -336,7 +336,7 @@ func TestTheDashboardIsWellFormed(t *testing.T) {
 }
 
 // Each alert says how bad it is, what is the matter, and what to do; the page has it.
-func TestAlertsSayWhatToDo(t *testing.T) {
+func TestAlerts_EachAlert_IsDescribedOnThePage(t *testing.T) {
 	page, names := howto(t), map[string]bool{}
 	for _, a := range alerts(t) {
 		if names[a.Alert] || len(a.Annotations) != 2 || len(a.Annotations["summary"]) < 20 || len(a.Annotations["description"]) < 60 {

@@ -8,7 +8,7 @@ import (
 )
 
 // What theory does not explain is marked, where it is and at the end.
-func TestDisagreementIsMarked(t *testing.T) {
+func TestPrint_DisagreementWithTheory_IsMarked(t *testing.T) {
 	result := simulateResult{
 		Outside: 2, Chance: 1e-6,
 		Comparisons: []comparisonResult{

@@ -21,9 +21,9 @@ import (
 // place opens one and the same database, again and again.
 type place func() (database, error)
 
-// TestTheBooksKeepTheRules holds the ledgers by hand against what the comparison says that they do,
+// TestBook_EachDatabase_KeepsTheRules holds the ledgers by hand against what the comparison says that they do,
 // on every database that is there.
-func TestTheBooksKeepTheRules(t *testing.T) {
+func TestBook_EachDatabase_KeepsTheRules(t *testing.T) {
 	for name, fresh := range databases(t) {
 		t.Run(name, func(t *testing.T) {
 			for check, test := range map[string]func(*testing.T, place){
