@@ -94,7 +94,7 @@ func TestWorkflow_RunsTheChecks_WithPinnedActions(t *testing.T) {
 	}
 }
 
-// Every error that a host may branch on, every reason and every help has its remedy.
+// The page has every error that a host may branch on, every reason and every help, with its remedy.
 func TestErrorsPage_EachExportedError_IsListed(t *testing.T) {
 	page := pages(t)["docs/reference/errors.md"]
 	named := errorNames(t)
@@ -108,7 +108,7 @@ func TestErrorsPage_EachExportedError_IsListed(t *testing.T) {
 	}
 }
 
-// Each kind of error that --json may print has its line.
+// The page has a line for each kind of error that --json may print.
 func TestErrorsPage_EachKindOfJSON_IsListed(t *testing.T) {
 	page := pages(t)["docs/reference/errors.md"]
 	found := 0
@@ -202,7 +202,7 @@ func valueNames(spec *ast.ValueSpec) []string {
 	return []string{text}
 }
 
-// Every package that a user may import has its place in the drawing of the house.
+// The drawing of the architecture has every package that a user may import.
 func TestArchitecture_EachPublicPackage_IsListed(t *testing.T) {
 	page := pages(t)["docs/contributing/ARCHITECTURE.md"]
 	list := exec.CommandContext(t.Context(), "go", "list", "-f", "{{.Dir}}", "./...")

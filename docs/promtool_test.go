@@ -15,7 +15,7 @@ import (
 	"github.com/sluicedp/sluice/internal/testenv"
 )
 
-// promtool returns the tool of Prometheus: $PROMTOOL, or what is in the path.
+// promtool returns the tool of Prometheus: $PROMTOOL, or the one in the path.
 func promtool(t *testing.T) string {
 	t.Helper()
 	name := os.Getenv("PROMTOOL")
@@ -29,7 +29,7 @@ func promtool(t *testing.T) string {
 	return path
 }
 
-// run runs promtool in a folder, and returns what it says.
+// run runs promtool in a folder, and returns its output.
 func run(t *testing.T, tool, dir, input string, args ...string) (string, error) {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), tool, args...)
@@ -47,7 +47,7 @@ func copied(t *testing.T) string {
 	return dir
 }
 
-// Names and texts are as Prometheus wants them.
+// Names and texts follow the rules of Prometheus.
 func TestPromtool_ServedMetrics_HaveNoFaults(t *testing.T) {
 	tool := promtool(t)
 	now, _ := worked(t)
@@ -56,7 +56,7 @@ func TestPromtool_ServedMetrics_HaveNoFaults(t *testing.T) {
 	}
 	spoiled := strings.ReplaceAll(now, "sluice_sales_total", "sluice_sales")
 	if out, err := run(t, tool, "", spoiled, "check", "metrics"); err == nil {
-		t.Errorf("nothing is wrong with a counter that is called sluice_sales: %s", out)
+		t.Errorf("no fault in a counter with the name sluice_sales: %s", out)
 	}
 }
 
@@ -68,7 +68,7 @@ func TestPromtool_Configuration_HasAllRules(t *testing.T) {
 	}
 }
 
-// testFiles are the tests of the alerts: those that look at minutes, and those that look at days.
+// testFiles are the tests of the alerts: those that cover minutes, and those that cover days.
 func testFiles() []string { return []string{"alerts_test.yml", "alerts_days_test.yml"} }
 
 func TestPromtool_TestsOfAlerts_Pass(t *testing.T) {
@@ -83,7 +83,7 @@ func TestPromtool_TestsOfAlerts_Pass(t *testing.T) {
 	}
 }
 
-// Every expression of the dashboard is one.
+// Every expression of the dashboard is valid.
 func TestPromtool_ExpressionsOfDashboard_AreValid(t *testing.T) {
 	tool, dir := promtool(t), t.TempDir()
 	panels, exprs := dashboard(t)
@@ -153,7 +153,7 @@ func TestAlerts_EachAlert_IsTestedBothWays(t *testing.T) {
 			for _, check := range test.Checks {
 				match := inAlerts.FindStringSubmatch(check.Expr)
 				if match == nil || !strings.HasPrefix(test.Name, match[1]+": ") {
-					t.Fatalf("%s: %q asks for something else: %s", name, test.Name, check.Expr)
+					t.Fatalf("%s: %q has another expression: %s", name, test.Name, check.Expr)
 				}
 				alert, whom := match[1], map[string]bool{}
 				for _, sample := range check.Samples {

@@ -17,7 +17,7 @@ import (
 	"time"
 )
 
-// output is what "go test -bench" prints, on two cores and with two runs.
+// output is the output of "go test -bench", on two cores and with two runs.
 const output = `goos: linux
 goarch: amd64
 pkg: github.com/sluicedp/sluice/ledger
@@ -90,7 +90,7 @@ func TestReadOutput_InvalidNumber_IsAnError(t *testing.T) {
 	}
 }
 
-// A target is kept if what is written is: 1.334 is written as 1.33.
+// A target is met if the written number meets it: 1.334 is written as 1.33.
 func TestTarget_ValueIsRounded_BeforeComparison(t *testing.T) {
 	for v, want := range map[float64]string{1.334: "yes", 1.336: "**no**"} {
 		if got := (target{atMost, 1.33}).met([]float64{v}); got != want {
@@ -160,7 +160,7 @@ func TestReplace_MarkedPart_IsReplaced(t *testing.T) {
 	}
 }
 
-// growthOutput is what the growth benchmark says for sizes up to the largest.
+// growthOutput is the output of the growth benchmark for sizes up to the largest.
 func growthOutput(largest int) string {
 	var b strings.Builder
 	for _, n := range crowds(largest) {
@@ -250,12 +250,12 @@ func TestJobs_Options_DecidePatternsAndArguments(t *testing.T) {
 	o.growth = false
 	for _, j := range jobs(chosen(table(o.largest), o), o) {
 		if strings.Contains(j.pattern, "Growth") {
-			t.Errorf("the growth is measured, which nobody asked for: %+v", j)
+			t.Errorf("the growth is measured without -growth: %+v", j)
 		}
 	}
 }
 
-// Whatever the table names is a benchmark of its package.
+// Every benchmark in the table exists in its package.
 func TestGroups_EachBenchmark_Exists(t *testing.T) {
 	have := map[string]bool{}
 	for _, g := range table(1_000_000) {
@@ -328,7 +328,7 @@ func TestDescribe_ThisMachine_HasItsCores(t *testing.T) {
 	}
 }
 
-// The file in the docs has a place for all that is measured.
+// The file in the repository has a place for every measurement.
 func TestMeasurementsFile_EachTable_HasAPlace(t *testing.T) {
 	must(t, options{file: filepath.Join("..", "measurements.md"), growth: true, mixed: mixedOptions{length: 1}}.checkFile())
 	other := filepath.Join(t.TempDir(), "other.md")

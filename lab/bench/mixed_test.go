@@ -74,8 +74,8 @@ func TestMixture_TextAndPicture_HaveEachFigure(t *testing.T) {
 	}
 }
 
-// All that is due happens, however slow the machine is; it is written to its places in a file, and
-// nothing else is.
+// All scheduled requests happen, even on a slow machine; the results are written to their places in
+// a file, and nothing else changes.
 func TestRun_MixedLoad_IsWrittenToTheFile(t *testing.T) {
 	t.Setenv("TMPDIR", t.TempDir())
 	file := filepath.Join(t.TempDir(), "page.md")
@@ -109,7 +109,7 @@ func TestSchedule_LargeRequests_ComeOnceAMinute(t *testing.T) {
 	}
 }
 
-// The mixed load alone takes its time and no more; with the growth, everything is measured.
+// With the mixed load alone, nothing else is measured; with the growth, everything is.
 func TestOptions_MixedLoad_SelectsTables(t *testing.T) {
 	for args, want := range map[string]bool{"": true, "-growth": true, "-mixed 1m": false, "-mixed 1m -growth": true} {
 		o, err := parseOptions(strings.Fields(args), io.Discard)

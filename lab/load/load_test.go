@@ -26,7 +26,7 @@ func must(t testing.TB, err error) {
 	}
 }
 
-// All objects have their turn before one is asked again, and then at another ε.
+// Every object has one request before any has a second, which is at another ε.
 func TestCalls_SeveralRounds_NeverRepeatARequest(t *testing.T) {
 	for _, objects := range []int{1, 2, 7, 1000, 4096} {
 		asked := map[string]bool{}
@@ -48,8 +48,8 @@ func TestCalls_SeveralRounds_NeverRepeatARequest(t *testing.T) {
 func TestWaits_TwoCallers_CountsMissedCalls(t *testing.T) {
 	ms := time.Millisecond
 	each := [][]time.Duration{{1 * ms, 1 * ms, 1 * ms}, {9 * ms}}
-	// Two callers made 4 calls in 9 ms, so that one takes 4.5 ms in the mean. Whoever waited for 9
-	// ms would have called again after 4.5, but no more than that would be left.
+	// Two callers made 4 calls in 9 ms, so that one takes 4.5 ms in the mean. The caller that
+	// waited for 9 ms would have called again after 4.5 and waited for the remaining 4.5.
 	if median, tail := waits(each, turn{took: 9 * ms}); median != ms || tail != 9*ms {
 		t.Errorf("%v, %v", median, tail)
 	}
@@ -101,8 +101,8 @@ func brief(client string) options {
 	return options{callers: 8, objects: 50, pairs: 1, turn: 20 * time.Millisecond, client: client}
 }
 
-// Both ways are measured, and in the end both ledgers have what was asked of them, by whatever
-// client.
+// With each client both kinds of calls are measured, and in the end both ledgers have all responses
+// that were requested.
 func TestMeasure_EachClient_BothLedgersHaveTheRequests(t *testing.T) {
 	program, err := build(t.Context(), t.TempDir())
 	must(t, err)
@@ -149,7 +149,7 @@ func measured(t *testing.T, o options) {
 	}
 }
 
-// A ledger that lacks something, or has something that nobody asked for, is found out.
+// A ledger that lacks a response, or has one that was not requested, is detected.
 func TestSettle_MissingOrExtraResponse_IsAnError(t *testing.T) {
 	o := brief("go")
 	path := filepath.Join(testenv.TempDir(t), "ledger.db")

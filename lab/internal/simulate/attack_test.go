@@ -97,9 +97,9 @@ func exactErrors(t *testing.T, x Experiment) (errors []float64, least float64) {
 	return errors, least
 }
 
-// TestAttacks_AllRowsOfResponses_NoneIsBelowTheBound goes through everything a chain can respond, so it is exact: no way to
-// guess errs less often than Theorem 6.1 says, two of the attacks just as often, and the others
-// more often.
+// TestAttacks_AllRowsOfResponses_NoneIsBelowTheBound enumerates all responses of a chain, so it is
+// exact: no guess errs less often than the bound of Theorem 6.1, two of the attacks exactly as
+// often, and the others more often.
 func TestAttacks_AllRowsOfResponses_NoneIsBelowTheBound(t *testing.T) {
 	binary, err := Binary()
 	if err != nil {

@@ -94,7 +94,7 @@ func TestRun_EachExperiment_AgreesWithTheory(t *testing.T) {
 	}
 }
 
-// How often each attack errs on two values is known exactly.
+// For two values, the frequency of errors of each attack is computed exactly.
 func TestRun_Attacks_ErrAsOftenAsEnumerated(t *testing.T) {
 	x := smaller(t, Binary, 100, 100)
 	x.Sampling, x.Shown = nil, nil
@@ -125,12 +125,12 @@ func TestRun_NoisySampling_HasTheRatioOfVariances(t *testing.T) {
 			t.Errorf("round %d: noisy sampling is worse by a factor of %v, want %v (%v to %v)", row.K, got, want, want/wide, want*wide)
 		}
 		if row.K >= 3 && want/wide <= 1 {
-			t.Errorf("round %d: %d runs would not tell a factor of %v from none", row.K, runs, want)
+			t.Errorf("round %d: %d runs would not distinguish a factor of %v from none", row.K, runs, want)
 		}
 	}
 }
 
-// Wrong chains are found out, so that it means something that the real ones are not. Each fault is
+// The checks detect wrong chains, so they would detect a fault in the real ones. Each fault here is
 // so large that it is missed with a probability below 1e-9.
 func TestRun_WrongChain_IsDetected(t *testing.T) {
 	for name, fault := range map[string]struct {

@@ -140,8 +140,8 @@ func TestBars_MeasuredValues_HaveTheirInterval(t *testing.T) {
 	chi := distuv.ChiSquared{K: float64(r.Runs - 1)}
 	for _, s := range []Series{all["2b"].Series[0], all["2b"].Series[2]} {
 		for i, y := range s.Y {
-			// If the true variance were at one end, as little, or as much, would be measured in one
-			// case of 40.
+			// With the true variance at one end, such a small, or large, one would be measured in
+			// one case of 40.
 			wantNear(t, s.Name, chi.CDF(chi.K*y/s.High[i]), 0.025)
 			wantNear(t, s.Name, chi.Survival(chi.K*y/s.Low[i]), 0.025)
 		}

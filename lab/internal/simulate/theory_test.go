@@ -75,8 +75,8 @@ func TestErrorBound_KnownCases_AreExact(t *testing.T) {
 	wantNear(t, "the bound for 4 values at ε = ∞", ErrorBound(math.Inf(1), 4), 0)
 }
 
-// TestNoisySampling_AllOutcomes_HaveMeanAndVariance sums over everything that can become of a single bit: the estimate
-// has the bit as its mean, and the variance of Eq. (68).
+// TestNoisySampling_AllOutcomes_HaveMeanAndVariance sums over all outcomes of a single bit: the
+// estimate has the bit as its mean, and the variance of Eq. (68).
 func TestNoisySampling_AllOutcomes_HaveMeanAndVariance(t *testing.T) {
 	s, err := newSampling(1_000_000_000, 500_000_000)
 	if err != nil {
