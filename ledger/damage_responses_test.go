@@ -520,10 +520,10 @@ func TestApply_ForgedFiniteResponses_AreRefused(t *testing.T) {
 		"resold as another":               {sound: again, forged: sale("1", 0, other, event.MethodResale), why: "not the recorded one"},
 		"a noise key":                     {sound: join(0, 1), forged: join(1, 1), why: "which has a mechanism of its own"},
 		"a noise key of a vote is sound":  {sound: join(1, 3), forged: join(2, 3), why: "is enrolled"},
-		"no mechanism":                    {sound: whole, forged: more(func(q *api.Question) { q.Mechanism = nil }), why: "has none"},
-		"a mechanism for direct encoding": {sound: whole, forged: more(func(q *api.Question) { q.Encoding = "direct" }), why: "direct encoding, and a mechanism"},
-		"a mechanism of fewer inputs":     {sound: whole, forged: more(func(q *api.Question) { q.Values = append(q.Values, "E") }), why: "4 inputs, and the question has 5 values"},
-		"names of fewer outputs":          {sound: whole, forged: more(func(q *api.Question) { q.Mechanism.Outputs[0] = q.Mechanism.Outputs[0][1:] }), why: "names for 5"},
+		"no mechanism":                    {sound: whole, forged: more(func(q *api.Question) { q.Mechanism = nil }), why: "needs a mechanism"},
+		"a mechanism for direct encoding": {sound: whole, forged: more(func(q *api.Question) { q.Encoding = "direct" }), why: "direct encoding has no mechanism"},
+		"a mechanism of fewer inputs":     {sound: whole, forged: more(func(q *api.Question) { q.Values = append(q.Values, "E") }), why: "4 inputs, but the question has 5 values"},
+		"names of fewer outputs":          {sound: whole, forged: more(func(q *api.Question) { q.Mechanism.Outputs[0] = q.Mechanism.Outputs[0][1:] }), why: "but 5 names"},
 		"an output's name twice":          {sound: whole, forged: more(func(q *api.Question) { q.Mechanism.Outputs[0][1] = "AB" }), why: `two outputs are named "AB"`},
 		"names of fewer levels":           {sound: whole, forged: more(func(q *api.Question) { q.Mechanism.Outputs = q.Mechanism.Outputs[1:] }), why: "2 of its 3 levels"},
 		"a name twice":                    {sound: whole, forged: more(func(q *api.Question) { q.Name = "party" }), why: "defined twice"},
@@ -769,7 +769,7 @@ func TestUnaryStatement_Altered_NamesTheFault(t *testing.T) {
 	for i := range st.Released {
 		other := copyOf(t, st)
 		other.Released[i].Response = flippedBit(t, bitsOf(t, st.Released[i].Response), i).String()
-		wantFault(t, "a bit of what was released", other, o.keys, "released is not what the events come to")
+		wantFault(t, "a bit of what was released", other, o.keys, "released differs from the value computed from the events")
 	}
 	small, _ := smallIssuer(t)
 	whole := text(t, statementOf(t, small.Ledger, "ann's", "ann"))
@@ -936,7 +936,7 @@ func TestFiniteStatement_Altered_NamesTheFault(t *testing.T) {
 	for i := range st.Released {
 		other := copyOf(t, st)
 		other.Released[i].Response = map[bool]string{true: "B", false: "A"}[st.Released[i].Response == "A"]
-		wantFault(t, "another output released", other, o.keys, "released is not what the events come to")
+		wantFault(t, "another output released", other, o.keys, "released differs from the value computed from the events")
 	}
 	// The channels of a mechanism are checked, too.
 	channels := newIssuer(t, 1)

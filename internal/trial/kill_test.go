@@ -330,7 +330,7 @@ func (w *watched) After(c *Call) {
 // causes are what a host may be doing when it changes a file: the innermost counts.
 func causes() []string {
 	return []string{
-		"journalfile.(*Journal).Append", "engine.(*Engine).startJournal", "memtable.(*Table).writeBehind", "trial.(*shop).tidy",
+		"journalfile.(*Journal).Append", "engine.(*Engine).startJournal", "memtable.(*Table).writeInBackground", "trial.(*shop).tidy",
 		"ledger.(*Ledger).Forget", "ledger.(*Ledger).Close", "ledger.Open",
 	}
 }
@@ -526,13 +526,13 @@ func (s *struckLife) outcome() error {
 		return wrongUnless(s.status.ExitStatus() == 3 && strings.HasPrefix(s.said, "open: "), "it cannot be opened")
 	case why == "ledger.(*Ledger).Close":
 		return wrongUnless(s.status.ExitStatus() == 3 && strings.HasPrefix(s.said, "close: "), "it cannot be closed")
-	case why == "memtable.(*Table).writeBehind": // unless nothing was to be done any more
+	case why == "memtable.(*Table).writeInBackground": // unless nothing was to be done any more
 		return wrongUnless(stopped || goesOn && journal == nil, "the checkpoint has failed")
-	case why == "engine.(*Engine).startJournal" && led.has("memtable.(*Table).write"):
+	case why == "engine.(*Engine).startJournal" && led.has("memtable.(*Table).writeFrozen"):
 		return wrongUnless(stopped || strings.HasPrefix(s.said, "open: "), "nobody knows whether the file names its journal")
 	case why == "engine.(*Engine).startJournal":
 		return wrongUnless(goesOn && strings.HasPrefix(s.said, trying) || strings.HasPrefix(s.said, "open: "), "there is no journal yet")
-	case why == "trial.(*shop).tidy" && (led.has("memtable.(*Table).write") || led.has("memtable.(*Table).tell") || strings.HasPrefix(led.place(), "bolt.(*Store).replace:")):
+	case why == "trial.(*shop).tidy" && (led.has("memtable.(*Table).writeFrozen") || led.has("memtable.(*Table).callWritten") || strings.HasPrefix(led.place(), "bolt.(*Store).replace:")):
 		return wrongUnless(stopped, "nobody knows what is durable")
 	case why == "trial.(*shop).tidy":
 		return wrongUnless(goesOn && strings.HasPrefix(s.said, tidying), "it has no copy")

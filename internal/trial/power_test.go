@@ -858,7 +858,7 @@ func (s stack) place() string {
 	switch withoutLines(place) {
 	// Each of these does what another has done, or will do before anything depends on it. One of
 	// them must.
-	case "ledgerfile.SyncDir < bolt.Open", "journalfile.(*Journal).takeOver < journalfile.(*Journal).Claim", "journalfile.raze < journalfile.sweep":
+	case "ledgerfile.SyncDir < bolt.Open", "journalfile.(*Journal).takeOver < journalfile.(*Journal).Claim", "journalfile.destroyDir < journalfile.sweep":
 		return "the directory, when the ledger is opened"
 	}
 	return place
@@ -867,13 +867,13 @@ func (s stack) place() string {
 // spared returns the places of flushes whose omission nobody can notice, and why they are there.
 func spared() map[string]string {
 	return map[string]string{
-		"bbolt.(*DB).init < bbolt.Open":                        "bolt.open flushes the whole file behind it",
-		"bolt.open < bolt.(*Store).filled":                     "it is for files that were there before",
-		"bolt.open < bolt.openExisting":                        "a ledger commits before anything depends on what was there",
-		"ledgerfile.SyncDir < bolt.(*Store).replace":           "it is to find out whether that works",
-		"bolt.(*Store).copyPages < bolt.(*Store).copyPages-fm": "a ledger opens its copy before it gets its name, which flushes it",
-		"bolt.(*Store).filled < bolt.(*Store).copyRecords":     "the same",
-		"bolt.EraseUnused < ledger.(*Ledger).closeCopy":        "it destroys what was deleted in a copy: nothing that was told depends on it",
+		"bbolt.(*DB).init < bbolt.Open":                          "bolt.open flushes the whole file behind it",
+		"bolt.open < bolt.(*Store).createFilled":                 "it is for files that were there before",
+		"bolt.open < bolt.openExisting":                          "a ledger commits before anything depends on what was there",
+		"ledgerfile.SyncDir < bolt.(*Store).replace":             "it is to find out whether that works",
+		"bolt.(*Store).copyPages < bolt.(*Store).copyPages-fm":   "a ledger opens its copy before it gets its name, which flushes it",
+		"bolt.(*Store).createFilled < bolt.(*Store).copyRecords": "the same",
+		"bolt.EraseUnused < ledger.(*Ledger).closeCopy":          "it destroys what was deleted in a copy: nothing that was told depends on it",
 	}
 }
 
@@ -932,7 +932,7 @@ func TestEachFlushIsNeeded(t *testing.T) {
 	records := []*recorded{
 		recordLives(t, false, turbulent()...),
 		fallen(t, "bbolt.(*Tx).writeMeta", "engine.(*Engine).end"),
-		fallen(t, "journalfile.raze", "engine.(*Engine).end"),
+		fallen(t, "journalfile.destroyDir", "engine.(*Engine).end"),
 		fallen(t, "journalfile.shredAll", "journalfile.(*Journal).Trim"),
 	}
 	places, flushes := map[string]bool{}, make([]map[string][]int, len(records))
