@@ -25,7 +25,7 @@ func keyOf(h http.Header) (string, *api.Problem) {
 	given := h.Values(httpapi.KeyHeader)
 	switch {
 	case len(given) == 0 || given[0] == "":
-		return bad("the header " + httpapi.KeyHeader + " is missing: use an id such as that of your order, once for each")
+		return bad("the header " + httpapi.KeyHeader + " is missing: use a new id for each, such as that of your order")
 	case len(given) > 1:
 		return bad("the header " + httpapi.KeyHeader + " occurs twice")
 	}
