@@ -3,7 +3,7 @@
 // A page is Markdown with fenced blocks. The language of a block decides what is done with it:
 //
 //	sh    commands. All of a page run in one shell, in their order, in an empty folder
-//	go    a whole program, which is compiled and run, or a literal piece of a Go file of this module
+//	go    a whole program, compiled and run, or a literal piece of a Go file of the module
 //	text  directly after one of them: its output; … matches any text, alone on a line any lines
 //	json  JSON; an object with a "kind" is a policy
 //
