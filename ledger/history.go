@@ -74,7 +74,7 @@ func (l *Ledger) eachRefusal(ctx context.Context, from, settled uint64, yield fu
 			return true
 		}
 		if _, is := ev.Says.(says.ObjectRefused); err == nil && !is {
-			err = errs.Corrupt(nil, "event %d refuses nobody", ev.Number)
+			err = errs.Corrupt(nil, "event %d is not a refusal", ev.Number)
 		}
 		if err != nil {
 			yield(says.Event{}, err)
@@ -154,7 +154,7 @@ const mostBytes = 4 << 20
 // openEvent decodes a stored event and verifies its checksum.
 func openEvent(s *state.State, key, value []byte) (says.Event, error) {
 	if len(key) != 8 {
-		return says.Event{}, errs.Corrupt(nil, "event with the key %x", key)
+		return says.Event{}, errs.Corrupt(nil, "event key %x: want 8 bytes", key)
 	}
 	payload, err := wire.Unseal(state.BucketEvents, key, value)
 	if err != nil {

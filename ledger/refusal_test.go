@@ -375,7 +375,7 @@ func TestRefusals_ForgedSettledEvent_IsCorrupt(t *testing.T) {
 		first, refused uint64
 		want           string
 	}{
-		"others":     {1, 2, "refuses nobody"},
+		"others":     {1, 2, "is not a refusal"},
 		"before all": {1, 1 << 40, "settles"},
 	} {
 		l := voters(t, inMemory(t, Options{}), "1", "ann")

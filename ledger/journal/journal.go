@@ -33,11 +33,11 @@ var (
 	ErrFenced = fmt.Errorf("%w: the journal is claimed under another term", ErrRejected)
 	// ErrOrder is returned if a group does not begin where the journal ends, or does not fit
 	// ([Group.Fits]).
-	ErrOrder = fmt.Errorf("%w: the group does not follow on what is there", ErrRejected)
+	ErrOrder = fmt.Errorf("%w: the group does not begin where the journal ends", ErrRejected)
 	// ErrRestored is an ErrOrder: the journal lacks what was acknowledged under this claim, because
 	// an earlier state was restored, or another journal is in its place. What it lacks is lost
 	// unless a person brings it back. Nothing may be repeated elsewhere before that.
-	ErrRestored = fmt.Errorf("%w: the journal is not the one of before", ErrOrder)
+	ErrRestored = fmt.Errorf("%w: the journal lacks acknowledged groups", ErrOrder)
 	// ErrStopped is returned if the handle does nothing any more: it was closed, or a call before
 	// this one failed. Open the journal again.
 	ErrStopped = fmt.Errorf("%w: the journal was closed, or has stopped after a failure", ErrRejected)

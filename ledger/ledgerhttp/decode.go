@@ -66,7 +66,7 @@ func badField(pointer, why string) *api.Problem {
 func wanted(t reflect.Type) string {
 	switch t.Name() {
 	case "Epsilon":
-		return `a decimal in a string, such as "0.5", with at most 9 digits behind the point`
+		return `a decimal in a string, such as "0.5", with at most 9 digits after the decimal point`
 	case "Duration":
 		return `a duration in a string, such as "15m"`
 	case "Policy":

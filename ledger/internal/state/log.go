@@ -69,7 +69,7 @@ func (s *State) RefusedBefore(number, count uint64) (all []*event.ObjectRefused,
 		}
 		c, ok := ev.Change.(*event.ObjectRefused)
 		if !ok {
-			return nil, errs.Corrupt(nil, "event %d refuses nobody", at)
+			return nil, errs.Corrupt(nil, "event %d is not a refusal", at)
 		}
 		all = append(all, c)
 	}

@@ -107,7 +107,7 @@ func noteRefusal(u *state.Underway, c *event.ObjectRefused) error {
 		noteWanted(u, c.Question, c.Asked)
 	}
 	if u.Requests &= refusing(&c.Refusal); !u.Loose && u.Requests == 0 {
-		return fault("object %q is refused for %s by a request that refuses nobody for it", c.Object, c.Reason)
+		return fault("object %q is refused for %s by a request that refuses no object for this reason", c.Object, c.Reason)
 	}
 	return nil
 }
