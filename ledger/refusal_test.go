@@ -366,7 +366,7 @@ func TestOutcome_SweepRefusals_ShareOneLimit(t *testing.T) {
 			t.Errorf("question %d: %d listed of %d, want %d of %d", question, len(got.Refusals), got.Refused, want, len(part))
 		}
 	}
-	check.That(t, o.Left == 3*len(part), "%d left out", o.Left)
+	check.That(t, o.RefusedCount == 3*len(part), "%d left out", o.RefusedCount)
 }
 
 // A forged log may claim that other events are refusals.
