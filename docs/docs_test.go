@@ -3,8 +3,8 @@
 // A page is Markdown with fenced blocks. The language of a block decides what is done with it:
 //
 //	sh    commands. All of a page run in one shell, in their order, in an empty folder
-//	go    a whole program, which is compiled and run, or a piece of a Go file of this repository, letter for letter
-//	text  directly after one of them: its output; … matches any text, on a line of its own any lines
+//	go    a whole program, compiled and run, or a literal piece of a Go file of the module
+//	text  directly after one of them: its output; … matches any text, alone on a line any lines
 //	json  JSON; an object with a "kind" is a policy
 //
 // A comment in the line before a block changes that: with "<!-- in a clone -->" the block runs

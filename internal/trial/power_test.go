@@ -931,8 +931,8 @@ func TestEachFlushIsNeeded(t *testing.T) {
 	Need(t)
 	records := []*recorded{
 		recordLives(t, false, turbulent()...),
-		fallen(t, "bbolt.(*Tx).writeMeta", "engine.(*Engine).end"),
-		fallen(t, "journalfile.destroyDir", "engine.(*Engine).end"),
+		fallen(t, "bbolt.(*Tx).writeMeta", "engine.(*Engine).endJournal"),
+		fallen(t, "journalfile.destroyDir", "engine.(*Engine).endJournal"),
 		fallen(t, "journalfile.shredAll", "journalfile.(*Journal).Trim"),
 	}
 	places, flushes := map[string]bool{}, make([]map[string][]int, len(records))
