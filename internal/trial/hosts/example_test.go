@@ -72,7 +72,7 @@ func mutual(dir string) (*tls.Config, error) {
 func TestTheExampleOfTheDocumentation(t *testing.T) {
 	s := pgtest.Start(t)
 	s.Standby(t, "one")
-	s.Waits(t, "one")
+	s.SetSynchronous(t, "one")
 	dir := testenv.TempDir(t)
 	newFile(t, filepath.Join(dir, "panel.db"))
 	authority := pgtest.NewAuthority(t)

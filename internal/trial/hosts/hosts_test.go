@@ -622,7 +622,7 @@ func TestHost_ConnectionsBreakAtCommits_LedgerGoesOn(t *testing.T) {
 		var left atomic.Int32
 		left.Store(int32(1 + n%5))
 		broke := make(chan struct{})
-		proxy.Rule(func(m pgtest.Message) pgtest.Action {
+		proxy.SetRule(func(m pgtest.Message) pgtest.Action {
 			if m.SQL != "" && !strings.Contains(m.SQL, "UPDATE") && left.Load() > 0 {
 				return pgtest.Pass
 			}
@@ -635,7 +635,7 @@ func TestHost_ConnectionsBreakAtCommits_LedgerGoesOn(t *testing.T) {
 		})
 		end := all.load(p.a, (1+5*n)*hostPeople)
 		<-broke
-		proxy.Rule(nil)
+		proxy.SetRule(nil)
 		for _, failed := range end() {
 			check.Need(t, !strings.Contains(failed.Kind, "stopped") && !strings.Contains(failed.Kind, "uncertain"),
 				"the ledger has stopped: %+v", failed)
@@ -685,7 +685,7 @@ func TestAHostIsStoppedTakenOverFromAndWoken(t *testing.T) {
 func TestTakeoversUnderLoad(t *testing.T) {
 	s := pgtest.Start(t)
 	s.Standby(t, "one")
-	s.Waits(t, "one")
+	s.SetSynchronous(t, "one")
 	s.Database(t, "journals")
 	p := newHostPair(t, s, "journals")
 	p.follow(t)
@@ -781,7 +781,7 @@ func found(t testing.TB, b string, dirs ...string) (files []string) {
 func TestForgetWaitsForAnotherBase(t *testing.T) {
 	s := pgtest.Start(t)
 	standby := s.Standby(t, "one")
-	s.Waits(t, "one")
+	s.SetSynchronous(t, "one")
 	s.Database(t, "journals")
 	p := newHostPair(t, s, "journals")
 	const name = "person 7"
@@ -805,9 +805,9 @@ func TestForgetWaitsForAnotherBase(t *testing.T) {
 	if s := <-forgotten; s.Kind != "" {
 		t.Fatalf("forget: %+v", s)
 	}
-	s.Streaming(t, "one")
+	s.WaitStreaming(t, "one")
 	s.Exec(t, "postgres", "CHECKPOINT")
-	s.Streaming(t, "one") // a standby writes only up to a checkpoint that it knows of
+	s.WaitStreaming(t, "one") // a standby writes only up to a checkpoint that it knows of
 	standby.Exec(t, "postgres", "CHECKPOINT")
 	for _, dir := range []string{s.Data, standby.Data} {
 		for _, part := range []string{"base", "pg_wal"} {

@@ -78,9 +78,9 @@ func struck(t *testing.T, s *pgtest.Server, begin func(*author, *faulty), do fun
 			ctx, cancel = context.WithTimeout(ctx, patience)
 			defer cancel()
 		}
-		f.proxy.Rule(fault.rule)
+		f.proxy.SetRule(fault.rule)
 		err := do(ctx, a)
-		f.proxy.Rule(nil)
+		f.proxy.SetRule(nil)
 		f.proxy.CutAll() // the server notices by itself that nobody is there, but later
 		look(a, f, err)
 	}
@@ -237,7 +237,7 @@ func TestAnAnswerIsNotTakenForAnother(t *testing.T) {
 			a := started(t, f.hosts, "a")
 			a.add("warm")
 			var repeated, lost atomic.Int32 // the number of the connection on which a message is repeated, and of the one whose questions are lost
-			f.proxy.Rule(func(m pgtest.Message) pgtest.Action {
+			f.proxy.SetRule(func(m pgtest.Message) pgtest.Action {
 				switch {
 				case repeated.Load() == 0 && m.FromServer == c.fromServer && m.Kind == c.end:
 					repeated.Store(int32(m.Connection))
@@ -268,7 +268,7 @@ func TestALateAppendChangesNothing(t *testing.T) {
 	s, f, a := sharingFaulty(t, 20*time.Second)
 	there := []journal.Group{a.add("before")}
 	on := make(chan struct{})
-	f.proxy.Rule(func(m pgtest.Message) pgtest.Action {
+	f.proxy.SetRule(func(m pgtest.Message) pgtest.Action {
 		if appending(m) {
 			<-on // it is on its way, and goes on when somebody else is there
 		}

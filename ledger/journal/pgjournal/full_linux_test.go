@@ -142,7 +142,7 @@ func TestADatabaseWhoseLogIsFull(t *testing.T) {
 		check.Need(t, len(there) <= 200, "it does not get full")
 	}
 	check.That(t, isUncertain(err), "the server ends for lack of room: %v", err)
-	s.Ended(t)
+	s.WaitEnded(t)
 	check.Must(t, syscall.Mount("", filepath.Join(s.Data, "pg_wal"), "", syscall.MS_REMOUNT, "size=100m"))
 	s.Begin(t)
 	if a.next(h, "b", g) {

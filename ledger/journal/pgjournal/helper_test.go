@@ -116,15 +116,15 @@ func appending(m pgtest.Message) bool {
 // broken has a proxy break the next append: what comes of it the host does not hear.
 func broken(p *pgtest.Proxy, landed bool) {
 	var begun atomic.Bool
-	p.Rule(func(m pgtest.Message) pgtest.Action {
+	p.SetRule(func(m pgtest.Message) pgtest.Action {
 		switch {
 		case begun.Load() && m.FromServer:
-			p.Rule(nil)
+			p.SetRule(nil)
 			return pgtest.Cut
 		case appending(m) && landed:
 			begun.Store(true)
 		case appending(m):
-			p.Rule(nil)
+			p.SetRule(nil)
 			return pgtest.Cut
 		}
 		return pgtest.Pass

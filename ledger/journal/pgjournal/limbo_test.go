@@ -38,9 +38,9 @@ func newLimbo(t *testing.T) *limbo {
 // server does not hear that nobody waits any more. So the cut is under way, and cannot be seen.
 func (l *limbo) lose(through journal.Position) {
 	l.Helper()
-	l.server.Waits(l, "nobody")
+	l.server.SetSynchronous(l, "nobody")
 	begun, broken := false, make(chan struct{})
-	l.proxy.Rule(func(m pgtest.Message) pgtest.Action {
+	l.proxy.SetRule(func(m pgtest.Message) pgtest.Action {
 		if !begun && committing(m) {
 			begun = true
 			go func() {
@@ -73,7 +73,7 @@ func (l *limbo) trimBeside(through journal.Position) error {
 	done := make(chan error, 1)
 	go func() { done <- l.j.Trim(l.Context(), through) }()
 	l.waitFor("Lock", 1)
-	l.server.Waits(l, "")
+	l.server.SetSynchronous(l, "")
 	return <-done
 }
 
