@@ -89,7 +89,7 @@ func portionsAside(t testing.TB, path string) (n int) {
 	file := check.Value(bolt.Open(path, true))(t)
 	defer file.Close()
 	must(t, file.View(func(r kv.Reader) error {
-		return r.Scan(memtable.Aside, nil, func(_, _ []byte) bool { n++; return true })
+		return r.Scan(memtable.Staging, nil, func(_, _ []byte) bool { n++; return true })
 	}))
 	return n
 }

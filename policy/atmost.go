@@ -58,7 +58,7 @@ type comparison struct {
 
 // ceilings returns nil if the ceiling of p is never above that of q.
 func (c *comparison) ceilings(p, q *node) error {
-	if p.text == q.text || !q.timed && !q.ordered && !q.limit.Less(p.limit) {
+	if p.text == q.text || !q.isTimed && !q.hasOrders && !q.limit.Less(p.limit) {
 		return nil
 	}
 	if whole, ok := q.rule.(combined); ok && whole.name == "min" {
@@ -118,7 +118,8 @@ func (c *comparison) afterAny(p, q *node) error {
 	case c.work < 0:
 		return errTooLong
 	case higher:
-		return fmt.Errorf("its ceiling is ε=%v after %d buyers at %s, and was ε=%v", e.most, e.buyers, e.at, e.allowed)
+		return fmt.Errorf("its ceiling after %d buyers at %s is ε=%v, above ε=%v before",
+			e.buyers, e.at, e.most, e.allowed)
 	}
 	return nil
 }
@@ -181,7 +182,7 @@ func (c *comparison) between(p, q timeline, first, last uint64) bool {
 }
 
 // errTooLong means that a comparison was abandoned because it needed too much work.
-var errTooLong = errors.New("it would take too long to show that its ceiling is never higher")
+var errTooLong = errors.New("its ceiling may be higher: a proof that it is not would take too long")
 
 // above returns whether, at some later instant, the ceiling of p after `buyers` buyers is above
 // that of q after `fewer` buyers (fewer ≤ buyers). If so, it stores the place in c.found. It

@@ -13,12 +13,12 @@ import (
 // offers returns nil if everything that p sells is sold by q on terms that are no better.
 func (c *comparison) offers(p, q *node) error {
 	switch {
-	case p.terms == nil && q.terms != nil && p.timed:
+	case p.terms == nil && q.terms != nil && p.isTimed:
 		return errors.New("the calendar would release what was for sale")
 	case p.terms == nil || p.terms.closes != unbounded && p.terms.closes <= c.from:
 		return nil
 	case q.terms == nil:
-		return errors.New("it was not for sale")
+		return errors.New("the chain was not for sale")
 	}
 	for _, check := range []func(p, q *Terms) error{c.checkWindow, checkHolders, checkBuyers, checkOffer} {
 		if err := check(p.terms, q.terms); err != nil {
@@ -53,11 +53,11 @@ func checkBuyers(p, q *Terms) error {
 	}
 	switch {
 	case found:
-		return fmt.Errorf("buyer %.40q might not buy", name)
+		return fmt.Errorf("buyer %.40q was not allowed to buy", name)
 	case len(p.buyers) > 0:
 		return nil
 	case len(q.buyers) > 0:
-		return errors.New("only some buyers might buy, and now everybody may")
+		return errors.New("the sale was limited to listed buyers and is now open to all")
 	}
 	if name, found = firstOf(q.barred, false, p.barred); found {
 		return fmt.Errorf("buyer %.40q was barred", name)
@@ -100,7 +100,7 @@ func checkOffer(p, q *Terms) error {
 		case !q.Offers(level):
 			return notOffered(level)
 		case p.Price(level) < q.Price(level):
-			return fmt.Errorf("ε=%v costs %d minor units, and did cost %d", level, p.Price(level), q.Price(level))
+			return fmt.Errorf("ε=%v costs %d minor units, less than %d before", level, p.Price(level), q.Price(level))
 		}
 	}
 	return nil
@@ -147,16 +147,16 @@ func checkMultiples(p, q *Terms, stride, count int64) error {
 // checkPrice returns an error if p is cheaper than q at a level in nano-nats, before prices are
 // rounded.
 func checkPrice(p, q *Terms, at int64) error {
-	price, before := p.exactly(at), q.exactly(at)
+	price, before := p.exactPrice(at), q.exactPrice(at)
 	if !price.less(before) {
 		return nil
 	}
-	const text = "about ε=%.9g costs %.2f minor units, and did cost %.2f"
+	const text = "about ε=%.9g costs %.2f minor units, less than %.2f before"
 	return fmt.Errorf(text, float64(at)/1e9, price.float64(), before.float64())
 }
 
-// exactly returns the price at a level in nano-nats, before it is rounded up.
-func (t *Terms) exactly(at int64) fraction {
+// exactPrice returns the price at a level in nano-nats, before it is rounded up.
+func (t *Terms) exactPrice(at int64) fraction {
 	price, floor := t.curve.at(at), wholeAmount(t.floor)
 	if price.less(floor) {
 		return floor

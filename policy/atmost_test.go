@@ -13,10 +13,10 @@ import (
 	"github.com/sluicedp/sluice/privacy"
 )
 
-// higher tells whether the ceiling of p is anywhere above that of q, by looking everywhere, for few
-// buyers.
+// higher returns whether the ceiling of p is above that of q at any instant from `from` on, after 0
+// to `buyers` buyers. It tries every instant at which a ceiling may rise.
 func higher(p, q Policy, from time.Time, buyers uint64) bool {
-	instants := append(watched(p.node), watched(q.node)...)
+	instants := append(leafInstants(p.node), leafInstants(q.node)...)
 	for n := range buyers + 1 {
 		for _, x := range append(instants, instantOf(from)) {
 			if when := x.time(); !when.Before(from) && q.Ceiling(when, n).Less(p.Ceiling(when, n)) {
@@ -27,8 +27,9 @@ func higher(p, q Policy, from time.Time, buyers uint64) bool {
 	return false
 }
 
-// Of policies that few buyers unlock, it is always known whose ceiling is higher.
-func TestCeilingsAreComparedExactly(t *testing.T) {
+// For policies that few buyers unlock, the comparison must find a higher ceiling if and only if
+// there is one.
+func TestComparison_FewBuyers_FindsEveryHigherCeiling(t *testing.T) {
 	g := newGenerator(t)
 	not, proven := 0, 0
 	tries := testenv.Tries(600, 2000, 20000) / testenv.Step(10)
@@ -36,9 +37,9 @@ func TestCeilingsAreComparedExactly(t *testing.T) {
 		p, q := g.policy(2), g.policy(2)
 		switch g.IntN(4) {
 		case 0:
-			p = made(t)(Min(q, p))
+			p = must(t)(Min(q, p))
 		case 1:
-			p, q = made(t)(Min(p, made(t)(Unlock(eps("2"), 3)))), made(t)(Min(p, made(t)(Unlock(eps("2.000000001"), 2))))
+			p, q = must(t)(Min(p, must(t)(Unlock(eps("2"), 3)))), must(t)(Min(p, must(t)(Unlock(eps("2.000000001"), 2))))
 		case 2:
 			if sum, err := Sum(p, q); err == nil {
 				q = sum
@@ -48,14 +49,14 @@ func TestCeilingsAreComparedExactly(t *testing.T) {
 		c := comparison{from: instantOf(from), left: 16 * maxWork}
 		err, want := c.ceilings(p.node, q.node), higher(p, q, from, 7)
 		check.Need(t, (err != nil) == want,
-			"from %v on, is\n%v higher than\n%v? %v, and it says %v", from, p, q, want, err)
+			"from %v on, is\n%v higher than\n%v? %v, but the comparison returns %v", from, p, q, want, err)
 		not, proven = not+count(want), proven+count(!want)
 	}
 	check.That(t, min(not, proven) >= tries/20, "%d were higher, %d not", not, proven)
 }
 
-func TestAtMost(t *testing.T) {
-	do := made(t)
+func TestAtMost_PolicyAllowsMore_IsReported(t *testing.T) {
+	do := must(t)
 	unlock := func(total string, orders int) Policy { return do(Unlock(eps(total), orders)) }
 	rising := do(Steps(Step{at(0), eps("0.5")}, Step{at(time.Hour), eps("1")}))
 	for name, test := range map[string]struct {
@@ -65,32 +66,32 @@ func TestAtMost(t *testing.T) {
 	}{
 		"the same": {rising, rising, at(0), ""},
 		"a sum whose second part is higher": {
-			do(Sum(unlock("1", 2), unlock("2", 3))), do(Sum(unlock("1", 2), unlock("1", 3))), at(0), "ceiling is ε=",
+			do(Sum(unlock("1", 2), unlock("2", 3))), do(Sum(unlock("1", 2), unlock("1", 3))), at(0), "its ceiling after",
 		},
-		"no policy allows nothing":              {Policy{}, rising, at(0), ""},
-		"where nothing was allowed":             {Fixed(eps("1")), Policy{}, at(0), "ceiling is ε=1 after 0 buyers at 2027-01-01T00:00:00Z, and was ε=0"},
+		"the zero policy allows nothing":        {Policy{}, rising, at(0), ""},
+		"where nothing was allowed":             {Fixed(eps("1")), Policy{}, at(0), "ceiling after 0 buyers at 2027-01-01T00:00:00Z is ε=1, above ε=0 before"},
 		"nothing where nothing was":             {Fixed(eps("0")), Policy{}, at(0), ""},
 		"later":                                 {Fixed(eps("0.5")), rising, at(0), ""},
-		"too early":                             {Fixed(eps("0.5")), rising, at(-1), "ceiling is ε=0.5"},
-		"half of the way":                       {Fixed(eps("1")), rising, at(time.Hour - 1), "and was ε=0.5"},
+		"too early":                             {Fixed(eps("0.5")), rising, at(-1), "is ε=0.5, above"},
+		"half of the way":                       {Fixed(eps("1")), rising, at(time.Hour - 1), "above ε=0.5 before"},
 		"all of the way":                        {Fixed(eps("1")), rising, at(time.Hour), ""},
 		"more one day":                          {rising, Fixed(eps("0.9")), at(0), "2027-01-01T01:00:00Z"},
 		"before 1970":                           {rising, Fixed(eps("1")), time.Time{}, ""},
-		"after 2262":                            {rising, Fixed(eps("0.9")), time.Unix(1<<40, 0), "ceiling is ε=1"},
+		"after 2262":                            {rising, Fixed(eps("0.9")), time.Unix(1<<40, 0), "is ε=1, above"},
 		"a billion buyers":                      {unlock("1", 1e9), unlock("1", 1e9-1), at(0), ""},
 		"a billion buyers, and one more":        {unlock("1", 1e9-1), unlock("1", 1e9), at(0), "buyers"},
-		"a larger whole":                        {unlock("2", 1e9), unlock("1", 10), at(0), "ceiling is ε="},
+		"a larger whole":                        {unlock("2", 1e9), unlock("1", 10), at(0), "its ceiling after"},
 		"less at first, more in the end":        {unlock("2", 1e9), unlock("1", 1e8), at(0), "buyers"},
 		"a part of a minimum":                   {do(Min(unlock("1", 1e9), rising)), unlock("1", 1e9), at(0), ""},
 		"no part, but the whole":                {do(Min(unlock("1", 2), Fixed(eps("0.75")))), do(Sum(unlock("0.5", 2), unlock("0.5", 1))), at(0), ""},
 		"a lower bound on what buyers unlock":   {do(Min(unlock("1", 1e9), Fixed(eps("0.2")))), do(Min(unlock("1", 1e9), Fixed(eps("0.3")))), at(0), ""},
 		"all buyers are not enough":             {unlock("1", 1e9), Fixed(eps("1")), at(0), ""},
 		"no buyer is needed":                    {Fixed(eps("0.1")), do(Sum(unlock("1", 1e9), Fixed(eps("0.1")))), at(0), ""},
-		"it is too hard":                        {do(Sum(unlock("1", 1e9), unlock("1", 1e9-1))), do(Sum(unlock("1", 1e9-1), unlock("1", 1e9-2), Fixed(eps("0")))), at(0), "too long"},
-		"a market where there was none":         {do(with(func(*Market) {})), Fixed(eps("1")), at(0), "was not for sale"},
-		"a market that is closed by then":       {do(with(func(m *Market) { m.Until = at(0) })), Fixed(eps("1")), at(0), ""},
-		"no market any more":                    {Fixed(eps("1")), do(with(func(*Market) {})), at(0), ""},
-		"the calendar takes the market's place": {rising, do(Min(rising, do(with(func(*Market) {})))), at(0), "calendar"},
+		"the proof is too long":                 {do(Sum(unlock("1", 1e9), unlock("1", 1e9-1))), do(Sum(unlock("1", 1e9-1), unlock("1", 1e9-2), Fixed(eps("0")))), at(0), "too long"},
+		"a market where there was none":         {do(marketWith(func(*Market) {})), Fixed(eps("1")), at(0), "was not for sale"},
+		"a market that is closed before":        {do(marketWith(func(m *Market) { m.Until = at(0) })), Fixed(eps("1")), at(0), ""},
+		"no market any more":                    {Fixed(eps("1")), do(marketWith(func(*Market) {})), at(0), ""},
+		"the calendar takes the market's place": {rising, do(Min(rising, do(marketWith(func(*Market) {})))), at(0), "calendar"},
 	} {
 		err := test.p.AtMost(test.q, test.from)
 		if (err == nil) != (test.more == "") || err != nil && (!strings.HasPrefix(err.Error(), "the policy may allow more: ") || !strings.Contains(err.Error(), test.more)) {
@@ -99,13 +100,14 @@ func TestAtMost(t *testing.T) {
 	}
 }
 
-// Each of a market's terms may become worse for buyers without asking, and not better.
-func TestTermsAreCompared(t *testing.T) {
+// Each of a market's terms may become worse for buyers without the person's consent, but not
+// better.
+func TestAtMost_BetterTermsForBuyers_AreReported(t *testing.T) {
 	for name, test := range map[string]struct {
 		worse, better func(*Market)
 		more          string
 	}{
-		"max":            {func(m *Market) { m.Max = eps("0.9") }, func(*Market) {}, "ε=1 "},
+		"max":            {func(m *Market) { m.Max = eps("0.9") }, func(*Market) {}, "is ε=1, above"},
 		"price":          {func(m *Market) { m.Prices = []Price{{eps("1"), 101}} }, func(*Market) {}, "costs"},
 		"price of some":  {func(m *Market) { m.Prices = []Price{{eps("0.5"), 50}, {eps("1"), 200}} }, func(*Market) {}, "costs"},
 		"rounded prices": {func(m *Market) { m.Prices = []Price{{eps("1"), 1}}; m.Stride = eps("0.1") }, func(m *Market) { m.Prices = []Price{{eps("0.95"), 0}, {eps("1"), 1}}; m.Stride = eps("0.1") }, "costs"},
@@ -120,9 +122,9 @@ func TestTermsAreCompared(t *testing.T) {
 		"some levels":   {func(m *Market) { m.Stride = eps("0.5") }, func(m *Market) { m.Levels = []privacy.Epsilon{eps("0.3"), eps("0.5"), eps("1")} }, "was not for sale"},
 		"many levels":   {func(m *Market) { m.Levels = []privacy.Epsilon{eps("0.3")} }, func(*Market) {}, "some of its levels"},
 		"buyers":        {func(m *Market) { m.Buyers = []string{"a"} }, func(m *Market) { m.Buyers = []string{"a", "b"} }, `"b"`},
-		"everybody":     {func(m *Market) { m.Buyers = []string{"a"} }, func(*Market) {}, "everybody"},
+		"all buyers":    {func(m *Market) { m.Buyers = []string{"a"} }, func(*Market) {}, "open to all"},
 		"barred":        {func(m *Market) { m.Barred = []string{"a", "b"} }, func(m *Market) { m.Barred = []string{"b"} }, `"a" was barred`},
-		"still barred":  {func(m *Market) { m.Buyers = []string{"b"} }, func(m *Market) { m.Barred = []string{"a"} }, "everybody"},
+		"still barred":  {func(m *Market) { m.Buyers = []string{"b"} }, func(m *Market) { m.Barred = []string{"a"} }, "open to all"},
 		"opens":         {func(m *Market) { m.From = at(time.Hour) }, func(*Market) {}, "opens before 2027-01-01T01:00:00Z"},
 		"closes":        {func(m *Market) { m.Until = at(time.Hour) }, func(*Market) {}, "open after 2027-01-01T01:00:00Z"},
 		"closes sooner": {func(m *Market) { m.Until = at(time.Hour) }, func(m *Market) { m.Until = at(time.Hour + 1) }, "open after"},
@@ -131,20 +133,20 @@ func TestTermsAreCompared(t *testing.T) {
 		}, "more than 2 buyers"},
 		"any number of holders": {func(m *Market) { m.Holders, m.Stride = 2, eps("0.5") }, func(m *Market) { m.Stride = eps("0.5") }, "more than 2 buyers"},
 	} {
-		worse, better := made(t)(with(test.worse)), made(t)(with(test.better))
+		worse, better := must(t)(marketWith(test.worse)), must(t)(marketWith(test.better))
 		err := worse.AtMost(better, at(0))
 		check.That(t, err == nil, "%s: %v", name, err)
 		if err := fmt.Sprint(better.AtMost(worse, at(0))); !strings.HasPrefix(err, "the policy may allow more: ") || !strings.Contains(err, test.more) {
 			t.Errorf("%s, the other way round: %v", name, err)
 		}
 	}
-	past := made(t)(with(func(m *Market) { m.From = at(-time.Hour) }))
-	check.Equal(t, made(t)(with(func(*Market) {})).AtMost(past, at(0)), nil, "a sale that has opened already")
+	past := must(t)(marketWith(func(m *Market) { m.From = at(-time.Hour) }))
+	check.Equal(t, must(t)(marketWith(func(*Market) {})).AtMost(past, at(0)), nil, "a sale that has opened already")
 }
 
-// A market that is at most another sells nothing that the other would not, or for less; where few
-// levels are for sale, that is all it takes.
-func TestMarketsAreCompared(t *testing.T) {
+// If AtMost returns nil for two random markets, the first sells nothing that the second does not,
+// and nothing for less. If few levels are for sale, the reverse is true too.
+func TestAtMost_RandomMarkets_AgreesWithEnumeration(t *testing.T) {
 	g := generator{t, rand.New(rand.NewPCG(27, 20))}
 	names := []string{"a", "b", "c"}
 	some := func() (list []string) {
@@ -179,9 +181,9 @@ func TestMarketsAreCompared(t *testing.T) {
 		if !stride.IsZero() {
 			m.Holders = g.IntN(3)
 		}
-		return made(t)(m.Policy())
+		return must(t)(m.Policy())
 	}
-	// better tells whether p lets anybody have what q does not, or for less.
+	// better returns whether p sells something that q does not, or for less.
 	better := func(p, q *Terms, from time.Time) bool {
 		instants := []time.Time{from, at(-1), at(1e6 * time.Hour)}
 		for _, x := range []instant{p.opens, q.opens, p.closes, q.closes} {
@@ -204,7 +206,7 @@ func TestMarketsAreCompared(t *testing.T) {
 				return true
 			}
 		}
-		for _, name := range append(names, "somebody") {
+		for _, name := range append(names, "unlisted") {
 			if p.Allows(name) && !q.Allows(name) {
 				return true
 			}
@@ -216,9 +218,9 @@ func TestMarketsAreCompared(t *testing.T) {
 	for range tries {
 		stride := nanos([]int64{0, 1, 10_000, 20_000}[g.IntN(4)])
 		p, q := sale(stride), sale(nanos([]int64{stride.Nano(), 10_000}[g.IntN(2)]))
-		if g.IntN(2) == 0 { // prices of which each is at least the other's
+		if g.IntN(2) == 0 { // every price of p is at least that of q
 			dearer := q.node.rule.(market)
-			p = made(t)(Market{Max: dearer.max, Prices: raised(g, dearer.curve), Floor: dearer.floor, Stride: dearer.stride, Holders: int(dearer.holders)}.Policy())
+			p = must(t)(Market{Max: dearer.max, Prices: raised(g, dearer.curve), Floor: dearer.floor, Stride: dearer.stride, Holders: int(dearer.holders)}.Policy())
 		}
 		from := g.time()
 		err := p.AtMost(q, from)
@@ -241,7 +243,7 @@ func TestMarketsAreCompared(t *testing.T) {
 		"%d proven, %d were more, %d unknown", proven, more, unknown)
 }
 
-// raised returns a curve that is nowhere below another, and bends at other places.
+// raised returns a curve that is at or above the given one at every level, with other slopes.
 func raised(g generator, c curve) []Price {
 	var points []Price
 	more := int64(0)
@@ -252,15 +254,15 @@ func raised(g generator, c curve) []Price {
 	return slices.Clip(points)
 }
 
-// Terms of sale that are as dear at the least and the highest level, and cheaper in between, sell
-// for less.
-func TestAtMost_PriceIsLowerBetweenTheEnds_IsMore(t *testing.T) {
+// Terms with the same prices at the lowest and the highest level, and a lower price between them,
+// sell for less.
+func TestAtMost_PriceLowerBetweenTheEnds_IsReported(t *testing.T) {
 	market := func(prices ...Price) Policy {
-		return made(t)(Market{Max: nanos(2_000_000_000), Stride: nanos(1000), Prices: prices}.Policy())
+		return must(t)(Market{Max: nanos(2_000_000_000), Stride: nanos(1000), Prices: prices}.Policy())
 	}
 	straight := market(Price{nanos(200_000_000), 100_000}, Price{nanos(2_000_000_000), 1_000_000})
 	bent := market(Price{nanos(200_000_000), 100_000}, Price{nanos(1_000_000_000), 900_000}, Price{nanos(2_000_000_000), 1_000_000})
 	err := straight.AtMost(bent, time.Time{})
-	check.That(t, err != nil, "a price that is lower where the other bends is taken for at most as generous")
+	check.That(t, err != nil, "a lower price between the ends was not reported")
 	check.Equal(t, bent.AtMost(straight, time.Time{}), nil, "a price that is nowhere lower")
 }

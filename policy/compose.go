@@ -46,7 +46,7 @@ func (r combined) code(c *coder) rule {
 }
 
 func partsError(parts int) error {
-	return fmt.Errorf("1 to %d parts are allowed, not %d parts", maxOf, parts)
+	return fmt.Errorf("%d parts; 1 to %d are allowed", parts, maxOf)
 }
 
 func (r combined) shape() (whole shape, err error) {
@@ -55,7 +55,7 @@ func (r combined) shape() (whole shape, err error) {
 	}
 	for i, part := range r.of {
 		if part == nil {
-			return shape{}, fmt.Errorf("part %d is no policy", i+1)
+			return shape{}, fmt.Errorf("part %d is the zero value, which is no policy", i+1)
 		}
 		if whole.terms, err = r.terms(whole.terms, part.terms); err != nil {
 			return shape{}, fmt.Errorf("part %d: %w", i+1, err)
@@ -63,8 +63,8 @@ func (r combined) shape() (whole shape, err error) {
 		whole.steps += part.steps
 		whole.policies += part.policies
 		whole.depth = max(whole.depth, part.depth)
-		whole.timed = whole.timed || part.timed
-		whole.ordered = whole.ordered || part.ordered
+		whole.isTimed = whole.isTimed || part.isTimed
+		whole.hasOrders = whole.hasOrders || part.hasOrders
 	}
 	whole.limit, err = r.limit()
 	return whole, err
@@ -92,7 +92,7 @@ func (r combined) terms(known, more *Terms) (*Terms, error) {
 		return nil, errors.New("a market cannot be part of a sum, which allows more than the market sells; " +
 			`put it in a "min"`)
 	case known != nil:
-		return nil, errors.New("there is a second market: it is unclear whose prices hold")
+		return nil, errors.New("it is a second market; at most one part may set prices")
 	}
 	return more, nil
 }

@@ -9,8 +9,8 @@ import (
 	"github.com/sluicedp/sluice/privacy"
 )
 
-func TestUnlock(t *testing.T) {
-	p := made(t)(Unlock(eps("1"), 3))
+func TestUnlock_EachBuyer_UnlocksItsShare(t *testing.T) {
+	p := must(t)(Unlock(eps("1"), 3))
 	for orders, want := range map[uint64]string{0: "0", 1: "0.333333333", 2: "0.666666666", 3: "1", 4: "1", all: "1"} {
 		for _, when := range []time.Time{{}, at(0), lastInstant.time()} {
 			got := p.Ceiling(when, orders)
@@ -18,8 +18,8 @@ func TestUnlock(t *testing.T) {
 		}
 	}
 	check.That(t, p.Limit() == eps("1") && p.Releases(lastInstant.time(), all) == nil && p.Terms() == nil,
-		"wrong limit, or orders release something by themselves")
-	huge := made(t)(Unlock(privacy.MaxEpsilon(), maxCount))
+		"wrong limit, releases or terms")
+	huge := must(t)(Unlock(privacy.MaxEpsilon(), maxCount))
 	check.Equal(t, huge.Ceiling(at(0), maxCount-1).Nano(), privacy.MaxEpsilon().Nano()-1000, "one order from the end")
 	wantInvalid(t, "total is 0")(Unlock(eps("0"), 3))
 	wantInvalid(t, "orders")(Unlock(eps("1"), 0))
@@ -27,8 +27,8 @@ func TestUnlock(t *testing.T) {
 	wantInvalid(t, "orders")(Unlock(eps("1"), maxCount+1))
 }
 
-func TestMinAndSum(t *testing.T) {
-	do := made(t)
+func TestMinAndSum_JoinCeilingsOfParts(t *testing.T) {
+	do := must(t)
 	rising := do(Steps(Step{at(0), eps("0.5")}, Step{at(2), eps("2")}, Step{at(4), eps("3")}))
 	opening := do(Unlock(eps("2"), 2))
 	least, total := do(Min(rising, opening)), do(Sum(rising, opening, Fixed(eps("0.1"))))
@@ -57,34 +57,34 @@ func TestMinAndSum(t *testing.T) {
 	check.That(t, got == nil, "without time it releases %v", got)
 }
 
-func TestComposeRefuses(t *testing.T) {
+func TestCompose_InvalidParts_AreRefused(t *testing.T) {
 	one := Fixed(eps("1"))
 	wantInvalid(t, "1 to 16")(Min())
 	wantInvalid(t, "1 to 16")(Sum(slices.Repeat([]Policy{one}, 17)...))
-	wantInvalid(t, "part 2 is no policy")(Min(one, Policy{}))
+	wantInvalid(t, "part 2 is the zero value")(Min(one, Policy{}))
 	wantInvalid(t, "more than 1000")(Sum(Fixed(privacy.MaxEpsilon()), Fixed(nanos(1))))
-	p := made(t)(Sum(Fixed(nanos(privacy.MaxEpsilon().Nano()-1)), Fixed(nanos(1))))
+	p := must(t)(Sum(Fixed(nanos(privacy.MaxEpsilon().Nano()-1)), Fixed(nanos(1))))
 	check.That(t, p.Limit() == privacy.MaxEpsilon(), "limit %v", p.Limit())
 	deep := one
 	for range maxDepth - 1 {
-		deep = made(t)(Min(deep))
+		deep = must(t)(Min(deep))
 	}
 	wantInvalid(t, "nest deeper")(Min(deep))
 	wantInvalid(t, "nest deeper")(Min(one, deep, one))
-	wide := made(t)(Min(slices.Repeat([]Policy{one}, 15)...))
-	made(t)(Min(slices.Repeat([]Policy{wide}, 15)...))
+	wide := must(t)(Min(slices.Repeat([]Policy{one}, 15)...))
+	must(t)(Min(slices.Repeat([]Policy{wide}, 15)...))
 	wantInvalid(t, "256 policies")(Min(slices.Repeat([]Policy{wide}, 16)...))
 	// The limits that count are those reached, not the numbers in the parameters.
-	slow := made(t)(NoisySampling(eps("900"), eps("1"), at(0), 1, 1))
-	made(t)(Sum(slow, Fixed(eps("999"))))
+	slow := must(t)(NoisySampling(eps("900"), eps("1"), at(0), 1, 1))
+	must(t)(Sum(slow, Fixed(eps("999"))))
 }
 
-func TestMarketInsideMin(t *testing.T) {
-	do := made(t)
+func TestMin_WithMarket_HasItsTerms(t *testing.T) {
+	do := must(t)
 	sale := do(Market{Max: eps("2"), Prices: []Price{{eps("2"), 10}}}.Policy())
 	p := do(Min(do(Steps(Step{at(0), eps("1")})), do(Min(sale))))
 	check.That(t, p.Terms() != nil && p.Terms().Max() == eps("2") && p.Terms().Price(eps("1")) == 5 &&
 		p.Limit() == eps("1"), "%v: terms %v", p, p.Terms())
-	wantInvalid(t, "part 2: there is a second market")(Min(sale, p))
+	wantInvalid(t, "part 2: it is a second market")(Min(sale, p))
 	wantInvalid(t, "cannot be part of a sum")(Sum(p))
 }

@@ -10,8 +10,8 @@ import (
 	"github.com/sluicedp/sluice/internal/testenv"
 )
 
-// longPolicies are texts of each kind, about n times as long as the shortest, or with as many steps
-// as a short text can have.
+// longPolicies returns texts of each kind, about n times as long as the shortest, or with as many
+// steps as a short text can have.
 func longPolicies(n int) map[string]string {
 	item := func(one func(i int) string) string {
 		var all []string
@@ -40,9 +40,9 @@ func longPolicies(n int) map[string]string {
 	}
 }
 
-// Policies come from strangers, thousands in one document. To read one takes work in proportion to
-// its text, however many steps it has: here counted in memory, also what is free again at once.
-func TestCostOfPolicies_AnyKind_IsLinear(t *testing.T) {
+// Policies are untrusted input, thousands in one document. The memory allocated to parse one is
+// proportional to its text, for any number of steps.
+func TestParse_AnyKind_TakesMemoryLinearInText(t *testing.T) {
 	const most, free = 64, 4 << 10
 	for _, n := range []int{16, 250, 1000} {
 		for kind, text := range longPolicies(n) {
@@ -56,13 +56,13 @@ func TestCostOfPolicies_AnyKind_IsLinear(t *testing.T) {
 				}
 			}) / times
 			check.That(t, int(took) <= (1+testenv.Race)*(free+most*len(text)),
-				"%s: to read %d bytes takes %d bytes of memory", kind, len(text), took)
+				"%s: parsing %d bytes allocates %d bytes", kind, len(text), took)
 		}
 	}
 }
 
-// A comparison ends, whatever policies are compared, and what it does is bounded by their length.
-func TestCostOfComparisons_AnyKind_IsBounded(t *testing.T) {
+// For any two policies, a comparison ends, and its work is bounded by their length.
+func TestComparison_AnyPolicies_WorkIsBounded(t *testing.T) {
 	for kind, text := range longPolicies(1000) {
 		for other, less := range longPolicies(999) {
 			p, q := parsed(t, text), parsed(t, less)
@@ -83,8 +83,9 @@ func TestCostOfComparisons_AnyKind_IsBounded(t *testing.T) {
 	check.That(t, allocated <= 2000, "%v allocations for a comparison", allocated)
 }
 
-// Numbers of 128 bits settle nearly every logarithm, and agree with those of any length.
-func TestLogarithms_In128Bits_AreThoseOfLongIntegers(t *testing.T) {
+// 128 bits are enough to decide nearly every logarithm. The results agree with those of integers of
+// any length.
+func TestRunningLog_In128Bits_AgreesWithLongIntegers(t *testing.T) {
 	g := newGenerator(t)
 	settled := 0
 	const tries = 3000
@@ -108,8 +109,9 @@ func TestLogarithms_In128Bits_AreThoseOfLongIntegers(t *testing.T) {
 	check.That(t, settled >= tries/2, "%d of %d are settled", settled, tries)
 }
 
-// A line of running logarithms is that of each logarithm by itself.
-func TestHalving_RunningLogarithms_AreThoseOfEachLevel(t *testing.T) {
+// The running logarithm gives each level the same instant as a logarithm computed from the
+// beginning.
+func TestHalving_RunningLog_AgreesWithEachLogarithm(t *testing.T) {
 	g := newGenerator(t)
 	levels, settled := 0, 0
 	for range 300 {

@@ -64,5 +64,5 @@ func ExamplePolicy_AtMost() {
 	fmt.Println(market(150).AtMost(market(180), time.Now()))
 	// Output:
 	// <nil>
-	// the policy may allow more: about ε=1 costs 150.00 minor units, and did cost 180.00
+	// the policy may allow more: about ε=1 costs 150.00 minor units, less than 180.00 before
 }

@@ -68,7 +68,7 @@ func (r halving) shape() (shape, error) {
 	if reached > 0 {
 		limit = nanos(first + int64(reached-1)*r.stride.Nano())
 	}
-	return shape{steps: stepCount(between), timed: true, limit: limit}, nil
+	return shape{steps: stepCount(between), isTimed: true, limit: limit}, nil
 }
 
 func (r halving) line() []step {

@@ -10,42 +10,42 @@ import (
 	"github.com/sluicedp/sluice/internal/testenv"
 )
 
-func TestHalving(t *testing.T) {
+func TestHalving_CeilingHalvesTheDistance(t *testing.T) {
 	const month = 720 * time.Hour
-	p := made(t)(Halving(eps("0"), eps("2"), at(0), month, eps("1")))
+	p := must(t)(Halving(eps("0"), eps("2"), at(0), month, eps("1")))
 	wantCeilings(t, p, map[time.Time]string{{}: "0", at(0): "0", at(month - 1): "0", at(month): "1", at(1e6 * time.Hour): "1"})
 	check.That(t, p.Limit() == eps("1"), "limit %v", p.Limit())
-	p = made(t)(Halving(eps("1"), eps("2"), at(0), month, eps("0.25")))
+	p = must(t)(Halving(eps("1"), eps("2"), at(0), month, eps("0.25")))
 	wantCeilings(t, p, map[time.Time]string{
 		at(-1): "0", at(0): "1", at(month - 1): "1.25", at(month): "1.5", at(2*month - 1): "1.5", at(2 * month): "1.75", at(9 * month): "1.75",
 	})
-	p = made(t)(Halving(eps("0.7"), eps("1"), at(0), month, eps("1"))) // no multiple between
+	p = must(t)(Halving(eps("0.7"), eps("1"), at(0), month, eps("1"))) // no multiple between
 	wantCeilings(t, p, map[time.Time]string{at(0): "0.7", at(1e6 * time.Hour): "0.7"})
 	check.That(t, p.Limit() == eps("0.7"), "limit %v", p.Limit())
-	p = made(t)(Halving(eps("0.7"), eps("1"), at(0), month, eps("0.25"))) // 0.5 would be below from
+	p = must(t)(Halving(eps("0.7"), eps("1"), at(0), month, eps("0.25"))) // 0.5 would be below from
 	wantCeilings(t, p, map[time.Time]string{at(0): "0.7", at(month / 8): "0.7", at(month): "0.75", at(1e5 * time.Hour): "0.75"})
-	p = made(t)(Halving(eps("0"), eps("1"), at(0), 1, eps("0.001"))) // several levels in the first nanosecond
+	p = must(t)(Halving(eps("0"), eps("1"), at(0), 1, eps("0.001"))) // several levels in the first nanosecond
 	wantCeilings(t, p, map[time.Time]string{at(0): "0", at(1): "0.5", at(2): "0.75", at(3): "0.875", at(4): "0.937", at(10): "0.999"})
 }
 
-// Levels that would come after 2261 do not count: no clock gets there.
-func TestHalvingBeyondTime(t *testing.T) {
-	p := made(t)(Halving(eps("0"), eps("1"), at(0), 100*365*24*time.Hour, eps("0.25")))
+// Levels that would be reached after 2261 do not count for the limit.
+func TestHalving_LevelsAfter2261_DoNotCount(t *testing.T) {
+	p := must(t)(Halving(eps("0"), eps("1"), at(0), 100*365*24*time.Hour, eps("0.25")))
 	got := p.Limit()
 	check.That(t, got == eps("0.75"), "limit %v", got)
-	p = made(t)(Halving(eps("0"), eps("1"), at(0), 200*365*24*time.Hour, eps("0.25")))
+	p = must(t)(Halving(eps("0"), eps("1"), at(0), 200*365*24*time.Hour, eps("0.25")))
 	check.Equal(t, p.Limit(), eps("0.5"), "limit")
-	p = made(t)(Halving(eps("0"), eps("1000"), at(0), math.MaxInt64, eps("1")))
+	p = must(t)(Halving(eps("0"), eps("1000"), at(0), math.MaxInt64, eps("1")))
 	if got := p.Limit(); !got.Less(eps("600")) || got.IsZero() {
 		t.Errorf("limit %v", got)
 	}
-	p = made(t)(Halving(eps("0"), eps("1"), time.Unix(0, 0), time.Duration(lastInstant), eps("0.5")))
+	p = must(t)(Halving(eps("0"), eps("1"), time.Unix(0, 0), time.Duration(lastInstant), eps("0.5")))
 	wantCeilings(t, p, map[time.Time]string{lastInstant.time().Add(-1): "0", lastInstant.time(): "0.5"})
 }
 
-// Each step is checked against the definition in 400-bit arithmetic: at its instant the value has
-// reached the level, a nanosecond earlier it has not.
-func TestHalvingAgainstBigFloats(t *testing.T) {
+// By the definition in 400-bit arithmetic, the curve reaches each level at the instant of its step,
+// and not a nanosecond earlier.
+func TestHalving_EachStep_AgreesWithBigFloats(t *testing.T) {
 	g := newGenerator(t)
 	steps := 0
 	for range testenv.Tries(50, 150, 150) {
@@ -55,7 +55,7 @@ func TestHalvingAgainstBigFloats(t *testing.T) {
 			from, to = g.Int64N(64), 64+g.Int64N(64)
 		}
 		r := halving{nanos(from), nanos(to), instant(g.Int64N(int64(lastInstant))), time.Duration(1 + g.Int64N(1<<g.IntN(63))), nanos(1 + (to-from)/(1+g.Int64N(30)))}
-		p := made(t)(Halving(r.from, r.to, r.start.time(), r.halfLife, r.stride))
+		p := must(t)(Halving(r.from, r.to, r.start.time(), r.halfLife, r.stride))
 		for _, s := range p.node.line() {
 			if s.at > r.start {
 				steps++
@@ -75,8 +75,8 @@ func checkHalving(t *testing.T, r halving, x instant, p Policy) {
 	check.Need(t, got == want, "%v at %v: %d, want %d", p, x, got, want)
 }
 
-// halvingAt is the definition, from start on. What is missing to the limit is D·2^(−x): the floor
-// of the value needs it rounded up, to whole nano-nats.
+// halvingAt returns the ceiling by the definition, from start on. The distance to the limit is
+// D·2^(−x). It is rounded up to whole nano-nats, so that the ceiling is rounded down.
 func halvingAt(r halving, x instant) int64 {
 	missing := new(big.Float).SetPrec(400).SetInt64(r.to.Nano() - r.from.Nano())
 	missing.Mul(missing, halved(int64(x-r.start), int64(r.halfLife)))
@@ -111,7 +111,7 @@ func ln2() *big.Float {
 	return sum
 }
 
-func TestTimesLog2(t *testing.T) {
+func TestTimesLog2_RoundsUpExactly(t *testing.T) {
 	for _, c := range []struct{ h, a, b, want int64 }{
 		{1, 1, 1, 0}, {1, 2, 1, 1}, {7, 3, 3, 0}, {7, 12, 3, 14}, {math.MaxInt64, 2, 1, math.MaxInt64},
 		{1, 3, 2, 1}, {1, 1e12, 1e12 - 1, 1}, {1, 1e12, 1, 40}, {1000, 3, 1, 1585}, {1_000_000_000, 3, 2, 584_962_501},
@@ -126,8 +126,8 @@ func TestTimesLog2(t *testing.T) {
 	}
 }
 
-// Too few bits must be noticed and not guessed away.
-func TestLog2NeedsMoreBits(t *testing.T) {
+// If too few bits are computed, the functions must report that they cannot decide.
+func TestLog2_TooFewBits_IsUndecided(t *testing.T) {
 	got, ok := ceilProduct(3, big.NewInt(5), 4)
 	check.That(t, !ok, "15/16 to 18/16 has 1 in it, but became %v", got)
 	if got, ok := ceilProduct(4, big.NewInt(3), 4); !ok || got.Int64() != 1 { // the bounds are excluded
@@ -145,7 +145,7 @@ func TestLog2NeedsMoreBits(t *testing.T) {
 	}
 }
 
-func TestHalvingRefuses(t *testing.T) {
+func TestHalving_InvalidParameters_AreRefused(t *testing.T) {
 	zero, one := eps("0"), eps("1")
 	wantInvalid(t, "not below limit")(Halving(one, one, at(0), time.Hour, one))
 	wantInvalid(t, "not below limit")(Halving(zero, zero, at(0), time.Hour, one))

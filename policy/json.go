@@ -34,8 +34,9 @@ func kindNames() []string {
 }
 
 // Parse reads a policy from JSON, in the form that the package documentation describes. It returns
-// an error that wraps [privacy.ErrInvalid] for unknown kinds; for unknown, missing or repeated fields and
-// other spellings of a field's name; for values out of range; and for text after the object.
+// an error that wraps [privacy.ErrInvalid] for unknown kinds; for unknown, missing or repeated
+// fields and other spellings of a field's name; for values out of range; and for text after the
+// object.
 func Parse(text []byte) (Policy, error) {
 	n, err := parse(text)
 	if err != nil {
@@ -82,7 +83,7 @@ func readPolicy(text []byte, depth int) (*node, error) {
 	known := kinds()
 	i := slices.IndexFunc(known, func(r rule) bool { return r.kind() == kind })
 	if i < 0 {
-		return nil, fmt.Errorf("unknown kind %.40q (there are: %s)", kind, strings.Join(kindNames(), ", "))
+		return nil, fmt.Errorf("unknown kind %.40q (known: %s)", kind, strings.Join(kindNames(), ", "))
 	}
 	r := known[i].code(c)
 	if c.err == nil && len(c.left) > 0 {
@@ -93,7 +94,7 @@ func readPolicy(text []byte, depth int) (*node, error) {
 		n, c.err = plan(r)
 	}
 	if c.err != nil {
-		return nil, fmt.Errorf("of kind %q: %w", kind, c.err)
+		return nil, fmt.Errorf("kind %q: %w", kind, c.err)
 	}
 	return n, nil
 }
@@ -181,7 +182,7 @@ func optional[T any](
 	}
 	code(c, name, value, read, write)
 	if c.err == nil && !isSet(*value) {
-		c.err = fmt.Errorf("field %q: is 0 or empty, which could mean all or nothing; leave it out instead", name)
+		c.err = fmt.Errorf("field %q: is 0 or empty, which is ambiguous; leave the field out instead", name)
 	}
 }
 
@@ -375,7 +376,7 @@ func object(text []byte) ([]field, error) {
 			return nil, err
 		}
 		if slices.ContainsFunc(all, func(one field) bool { return one.name == name }) {
-			return nil, fmt.Errorf("field %.40q given twice", name)
+			return nil, fmt.Errorf("field %.40q is given twice", name)
 		}
 		if len(all) == maxFields {
 			return nil, fmt.Errorf("unknown field %.40q, or one of the %d before it", name, maxFields)
@@ -412,11 +413,11 @@ func cutValue(text []byte) (value, rest []byte) {
 	}
 }
 
-// white is the white space of JSON.
-const white = " \t\n\r"
+// whiteSpace is the white space of JSON.
+const whiteSpace = " \t\n\r"
 
-func trim(text []byte) []byte    { return bytes.TrimLeft(text, white) }
-func trimEnd(text []byte) []byte { return bytes.TrimRight(text, white) }
+func trim(text []byte) []byte    { return bytes.TrimLeft(text, whiteSpace) }
+func trimEnd(text []byte) []byte { return bytes.TrimRight(text, whiteSpace) }
 
 // appendText appends text as a JSON string. It escapes the same characters as [json.Marshal], so
 // that a policy inside another program's JSON keeps its canonical bytes.

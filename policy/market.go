@@ -129,7 +129,7 @@ func (t *Terms) checkLevels() error {
 	case t.max.Less(t.stride):
 		return errors.New("stride is above max: nothing is for sale")
 	case !t.stride.IsZero() && len(t.levels) > 0:
-		return errors.New("it has a stride and levels: one of them says what is for sale")
+		return errors.New("it has both a stride and levels; give only one of them")
 	}
 	var before privacy.Epsilon
 	for i, level := range t.levels {
@@ -150,8 +150,8 @@ func (t *Terms) checkHolders() error {
 	case t.holders < 0 || t.holders > maxCount:
 		return fmt.Errorf("%d holders; at most %d are allowed", t.holders, int64(maxCount))
 	case t.holders > 0 && t.stride.IsZero() && len(t.levels) == 0:
-		return errors.New("holders needs a stride or levels: else who is refused at one level takes the next, " +
-			"a nano-nat away, which says the same")
+		return errors.New("holders needs a stride or levels: otherwise a buyer who is refused at one level could " +
+			"buy the next, a nano-nat away, with the same information")
 	}
 	return nil
 }
@@ -345,11 +345,11 @@ func (t *Terms) Opens() time.Time { return bound(t.opens) }
 // closed at this instant.
 func (t *Terms) Closes() time.Time { return bound(t.closes) }
 
-func bound(x instant) time.Time {
-	if x == unbounded {
+func bound(at instant) time.Time {
+	if at == unbounded {
 		return time.Time{}
 	}
-	return x.time()
+	return at.time()
 }
 
 // Open returns true if the sale is open at an instant.

@@ -9,17 +9,17 @@ import (
 	"github.com/sluicedp/sluice/privacy"
 )
 
-// plain is a market with no terms beyond a price of 100 for ε = 1.
-func plain() Market { return Market{Max: eps("1"), Prices: []Price{{eps("1"), 100}}} }
+// plainMarket sells up to ε = 1 for a price of 100, with no other terms.
+func plainMarket() Market { return Market{Max: eps("1"), Prices: []Price{{eps("1"), 100}}} }
 
-func with(change func(*Market)) (Policy, error) {
-	m := plain()
+func marketWith(change func(*Market)) (Policy, error) {
+	m := plainMarket()
 	change(&m)
 	return m.Policy()
 }
 
-func TestSell(t *testing.T) {
-	p := made(t)(with(func(m *Market) { m.From, m.Until = at(0), at(time.Hour) }))
+func TestMarket_Window_DoesNotChangeTheCeiling(t *testing.T) {
+	p := must(t)(marketWith(func(m *Market) { m.From, m.Until = at(0), at(time.Hour) }))
 	for _, when := range []time.Time{{}, at(-1), at(0), at(time.Hour)} {
 		check.That(t, p.Ceiling(when, 0) == eps("1"),
 			"the ceiling is %v at %v; it must not depend on the window", p.Ceiling(when, 0), when)
@@ -28,14 +28,14 @@ func TestSell(t *testing.T) {
 		"wrong limit, maximum or releases")
 }
 
-func TestOffers(t *testing.T) {
-	terms := func(change func(*Market)) *Terms { return made(t)(with(change)).Terms() }
+func TestHighestOffer_ReturnsHighestLevelUpToGiven(t *testing.T) {
+	terms := func(change func(*Market)) *Terms { return must(t)(marketWith(change)).Terms() }
 	kinds := []*Terms{
 		terms(func(*Market) {}),
 		terms(func(m *Market) { m.Stride = eps("0.3") }),
 		terms(func(m *Market) { m.Levels = []privacy.Epsilon{eps("0.3"), eps("0.35"), eps("0.9")} }),
 	}
-	// The highest level on offer up to this one. If it is this one, it is for sale.
+	// The key is a level, and the values are the highest levels on offer up to it.
 	for level, want := range map[string][]string{
 		"0": {"0", "0", "0"}, "1e-9": {"1e-9", "0", "0"}, "0.3": {"0.3", "0.3", "0.3"}, "0.349999999": {"0.349999999", "0.3", "0.3"},
 		"0.35": {"0.35", "0.3", "0.35"}, "0.9": {"0.9", "0.9", "0.9"}, "0.900000001": {"0.900000001", "0.9", "0.9"},
@@ -43,45 +43,45 @@ func TestOffers(t *testing.T) {
 	} {
 		for i, offer := range kinds {
 			if got := offer.HighestOffer(eps(level)); got != eps(want[i]) || offer.Offers(eps(level)) != (want[i] == level && level != "0") {
-				t.Errorf("%d: of %s, %v is the highest on offer; on offer itself: %v", i, level, got, offer.Offers(eps(level)))
+				t.Errorf("%d: up to %s, %v is the highest on offer; on offer itself: %v", i, level, got, offer.Offers(eps(level)))
 			}
 		}
 	}
 }
 
-// Without a stride or levels the next level is a nano-nat away, and one buyer more gets the same
-// for it.
-func TestHoldersNeedLevels(t *testing.T) {
-	wantInvalid(t, "holders needs a stride or levels")(with(func(m *Market) { m.Holders = 1 }))
+// Without a stride or levels, one more buyer could buy a level a nano-nat away, with the same
+// information.
+func TestMarket_HoldersWithoutLevels_IsRefused(t *testing.T) {
+	wantInvalid(t, "holders needs a stride or levels")(marketWith(func(m *Market) { m.Holders = 1 }))
 	wantInvalid(t, "holders needs a stride or levels")(Parse([]byte(`{"kind":"market","max":"1","price":[["1",1]],"holders":1}`)))
 	for _, offer := range []func(*Market){
 		func(m *Market) { m.Stride = eps("0.5") }, func(m *Market) { m.Levels = []privacy.Epsilon{eps("0.5")} },
 	} {
-		p := made(t)(with(func(m *Market) { m.Holders = 1; offer(m) }))
-		again := made(t)(Parse([]byte(p.String())))
+		p := must(t)(marketWith(func(m *Market) { m.Holders = 1; offer(m) }))
+		again := must(t)(Parse([]byte(p.String())))
 		check.That(t, again.Equal(p) && again.Terms().Holders() == 1, "%v came back as %v", p, again)
 	}
 }
 
-func TestAllows(t *testing.T) {
-	everybody := made(t)(plain().Policy()).Terms()
-	some := made(t)(with(func(m *Market) { m.Buyers = []string{"zeta", "acme"} })).Terms()
-	others := made(t)(with(func(m *Market) { m.Barred = []string{"zeta", "acme"} })).Terms()
-	both := made(t)(with(func(m *Market) { m.Buyers, m.Barred = []string{"acme"}, []string{"zeta"} })).Terms()
+func TestAllows_ListedAndBarredBuyers(t *testing.T) {
+	open := must(t)(plainMarket().Policy()).Terms()
+	some := must(t)(marketWith(func(m *Market) { m.Buyers = []string{"zeta", "acme"} })).Terms()
+	others := must(t)(marketWith(func(m *Market) { m.Barred = []string{"zeta", "acme"} })).Terms()
+	both := must(t)(marketWith(func(m *Market) { m.Buyers, m.Barred = []string{"acme"}, []string{"zeta"} })).Terms()
 	for buyer, want := range map[string][4]bool{
 		"acme": {true, true, false, true}, "zeta": {true, true, false, false}, "beta": {true, false, true, false}, "": {true, false, true, false},
 	} {
-		got := [4]bool{everybody.Allows(buyer), some.Allows(buyer), others.Allows(buyer), both.Allows(buyer)}
+		got := [4]bool{open.Allows(buyer), some.Allows(buyer), others.Allows(buyer), both.Allows(buyer)}
 		check.That(t, got == want, "allows %q: %v, want %v", buyer, got, want)
 	}
-	if some.Holders() != 0 || made(t)(with(func(m *Market) { m.Holders, m.Stride = maxCount, eps("1") })).Terms().Holders() != maxCount {
+	if some.Holders() != 0 || must(t)(marketWith(func(m *Market) { m.Holders, m.Stride = maxCount, eps("1") })).Terms().Holders() != maxCount {
 		t.Error("wrong number of holders")
 	}
 }
 
-func TestWindow(t *testing.T) {
+func TestOpen_OnlyInsideTheWindow(t *testing.T) {
 	window := func(from, until time.Time) *Terms {
-		return made(t)(with(func(m *Market) { m.From, m.Until = from, until })).Terms()
+		return must(t)(marketWith(func(m *Market) { m.From, m.Until = from, until })).Terms()
 	}
 	var never time.Time
 	for _, c := range []struct {
@@ -109,7 +109,7 @@ func TestWindow(t *testing.T) {
 		"opens %v", epoch.Opens())
 }
 
-func TestSellRefuses(t *testing.T) {
+func TestMarket_InvalidTerms_AreRefused(t *testing.T) {
 	for why, change := range map[string]func(*Market){
 		"max is 0":             func(m *Market) { m.Max = privacy.Epsilon{} },
 		"ends at ε = 1, below": func(m *Market) { m.Max = eps("1.1") },
@@ -122,7 +122,7 @@ func TestSellRefuses(t *testing.T) {
 		"floor is 1000000":     func(m *Market) { m.Floor = maxAmount + 1 },
 		"-1 holders":           func(m *Market) { m.Holders = -1 },
 		"1000000001 holders":   func(m *Market) { m.Holders = maxCount + 1 },
-		"no price":             func(m *Market) { m.Prices = nil },
+		"price curve is empty": func(m *Market) { m.Prices = nil },
 		"amount is -1":         func(m *Market) { m.Prices[0].Amount = -1 },
 		"price falls":          func(m *Market) { m.Prices = append(m.Prices, Price{eps("2"), 99}) },
 		"is empty":             func(m *Market) { m.Buyers = []string{""} },
@@ -141,27 +141,28 @@ func TestSellRefuses(t *testing.T) {
 			}
 		},
 	} {
-		wantInvalid(t, why)(with(change))
+		wantInvalid(t, why)(marketWith(change))
 	}
-	made(t)(with(func(m *Market) {
+	must(t)(marketWith(func(m *Market) {
 		m.Buyers, m.Barred = []string{strings.Repeat("é", 128)}, []string{"日本"}
 		m.Floor, m.Stride, m.From, m.Until = maxAmount, eps("1"), time.Unix(0, 0), lastInstant.time()
 	}))
 }
 
-// What the caller does with the lists afterwards must not matter.
-func TestSellCopies(t *testing.T) {
-	m := plain()
+// The policy must not share the lists of the Market with the caller.
+func TestMarket_ListsChangedAfterwards_PolicyUnchanged(t *testing.T) {
+	m := plainMarket()
 	m.Buyers, m.Levels = []string{"b", "a"}, []privacy.Epsilon{eps("0.5")}
-	p := made(t)(m.Policy())
+	p := must(t)(m.Policy())
 	text := p.String()
 	m.Prices[0].Amount, m.Buyers[0], m.Levels[0] = 1, "x", eps("1")
 	check.That(t, p.Terms().Price(eps("1")) == 100 && p.Terms().Allows("b") && !p.Terms().Offers(eps("1")) &&
-		!p.Terms().Allows("x") && p.String() == text, "the caller of Sell could change the policy")
+		!p.Terms().Allows("x") && p.String() == text, "the caller of Policy could change the policy")
 }
 
-// Levels are listed downwards: those of a list or a stride, or else the points of the price curve.
-func TestNextOffer(t *testing.T) {
+// Repeated calls return all levels in descending order: the listed levels, the multiples of the
+// stride, or the points of the price curve.
+func TestNextOffer_ListsLevelsDownwards(t *testing.T) {
 	prices := []Price{{eps("0"), 5}, {eps("0.5"), 10}, {eps("1"), 20}, {eps("3"), 30}}
 	for name, c := range map[string]struct {
 		m    Market
@@ -175,7 +176,7 @@ func TestNextOffer(t *testing.T) {
 		"a single price": {Market{Max: eps("0.5"), Floor: 7}, "0.5 0"},
 	} {
 		c.m.Prices = prices
-		sale := made(t)(c.m.Policy()).Terms()
+		sale := must(t)(c.m.Policy()).Terms()
 		var got []string
 		for level := sale.NextOffer(eps("1000")); ; level = sale.NextOffer(level) {
 			if got = append(got, level.String()); level.IsZero() {

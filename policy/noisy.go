@@ -57,7 +57,7 @@ func (r noisy) shape() (shape, error) {
 	case r.rounds > 1 && int64(r.period) > int64(lastInstant-r.start)/(r.rounds-1):
 		return shape{}, errors.New("the last round is after 2261")
 	}
-	return shape{steps: int(r.rounds), timed: true, limit: nanos(r.level(r.rounds))}, nil
+	return shape{steps: int(r.rounds), isTimed: true, limit: nanos(r.level(r.rounds))}, nil
 }
 
 func (r noisy) line() []step {

@@ -9,8 +9,8 @@ import (
 	"github.com/sluicedp/sluice/internal/exact"
 )
 
-// The vectors have 30 digits; the policy must have the first nine, cut off.
-func TestNoisySamplingVectors(t *testing.T) {
+// The vectors have 30 digits. The policy must have the first nine, rounded down.
+func TestNoisySampling_AgreesWithVectors(t *testing.T) {
 	type row struct {
 		Alpha  string `json:"eps_alpha"`
 		Beta   string `json:"eps_beta"`
@@ -22,33 +22,32 @@ func TestNoisySamplingVectors(t *testing.T) {
 		check.Need(t, ok, "%q is no number", row.Result)
 		exactly.Mul(exactly, big.NewRat(1_000_000_000, 1))
 		want := new(big.Int).Quo(exactly.Num(), exactly.Denom()).Int64()
-		p := made(t)(NoisySampling(eps(row.Alpha), eps(row.Beta), at(0), time.Hour, row.K))
+		p := must(t)(NoisySampling(eps(row.Alpha), eps(row.Beta), at(0), time.Hour, row.K))
 		if got := p.Ceiling(at(time.Duration(row.K-1)*time.Hour), 0).Nano(); got != want || p.Limit().Nano() != want {
 			t.Errorf("α=%s β=%s K=%d: %d, want %d", row.Alpha, row.Beta, row.K, got, want)
 		}
 	}
 }
 
-func TestNoisySamplingRounds(t *testing.T) {
-	p := made(t)(NoisySampling(eps("1"), eps("0.5"), at(0), time.Hour, 3))
+func TestNoisySampling_EachRound_RaisesTheCeiling(t *testing.T) {
+	p := must(t)(NoisySampling(eps("1"), eps("0.5"), at(0), time.Hour, 3))
 	wantCeilings(t, p, map[time.Time]string{
 		{}: "0", at(-1): "0", at(0): "0.227336293", at(time.Hour - 1): "0.227336293", at(time.Hour): "0.43378083",
 		at(2 * time.Hour): "0.60481275", at(3 * time.Hour): "0.60481275", at(1e6 * time.Hour): "0.60481275",
 	})
-	p = made(t)(NoisySampling(nanos(1), nanos(1), at(0), time.Hour, 3)) // about 10⁻¹⁸
+	p = must(t)(NoisySampling(nanos(1), nanos(1), at(0), time.Hour, 3)) // about 10⁻¹⁸
 	check.That(t, p.Limit().IsZero() && p.Releases(at(0), all) != nil && len(p.Releases(at(1e6*time.Hour), all)) == 0,
 		"limit %v, releases %v", p.Limit(), p.Releases(at(0), all))
-	p = made(t)(NoisySampling(eps("1000"), eps("1000"), at(0), time.Hour, maxSteps))
+	p = must(t)(NoisySampling(eps("1000"), eps("1000"), at(0), time.Hour, maxSteps))
 	check.That(t, p.Limit().Nano() == eps("1000").Nano()-1 && len(p.Releases(lastInstant.time(), all)) == 2,
 		"limit %v after %d steps", p.Limit(), len(p.Releases(lastInstant.time(), all)))
-	made(t)(NoisySampling(eps("1"), eps("1"), lastInstant.time(), 1<<62, 1))
-	made(t)(NoisySampling(eps("1"), eps("1"), lastInstant.time().Add(-10), 5, 3))
+	must(t)(NoisySampling(eps("1"), eps("1"), lastInstant.time(), 1<<62, 1))
+	must(t)(NoisySampling(eps("1"), eps("1"), lastInstant.time().Add(-10), 5, 3))
 	wantInvalid(t, "after 2261")(NoisySampling(eps("1"), eps("1"), lastInstant.time().Add(-9), 5, 3))
 }
 
-// Whatever the guess was, the result must be proven by a precision that it did not use:
-// e^n ≤ e^ε < e^(n+1).
-func TestNoisySamplingBounds(t *testing.T) {
+// For any guess, e^n ≤ e^ε < e^(n+1) must hold in a precision that the computation did not use.
+func TestNoisyEpsilon_AnyGuess_IsProvenExact(t *testing.T) {
 	g := newGenerator(t)
 	for range 150 {
 		alpha, beta, k := 1+g.Int64N(1<<(1+g.IntN(39))), 1+g.Int64N(1<<(1+g.IntN(39))), 1+g.Int64N(20)
@@ -56,7 +55,7 @@ func TestNoisySamplingBounds(t *testing.T) {
 		n := noisyEpsilon(alpha, beta, k, guess, 128)
 		check.Need(t, n >= guess && n <= highest,
 			"α=%d β=%d K=%d: %d is not between %d and %d", alpha, beta, k, n, guess, highest)
-		if highest >= min(alpha, k*beta) { // else what the bound decides would be computed exactly, which takes long
+		if highest >= min(alpha, k*beta) { // otherwise the exact computation below takes too long
 			t.Fatalf("α=%d β=%d K=%d: %d is not below both", alpha, beta, k, highest)
 		}
 		off := max(0, min(guess+g.Int64N(11)-5, alpha-1, k*beta-1)) // a bad guess and few bits must not matter
@@ -71,7 +70,7 @@ func TestNoisySamplingBounds(t *testing.T) {
 	}
 }
 
-func TestNoisySamplingRefuses(t *testing.T) {
+func TestNoisySampling_InvalidParameters_AreRefused(t *testing.T) {
 	one := eps("1")
 	wantInvalid(t, "is 0")(NoisySampling(eps("0"), one, at(0), 1, 1))
 	wantInvalid(t, "is 0")(NoisySampling(one, eps("0"), at(0), 1, 1))

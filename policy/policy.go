@@ -110,10 +110,10 @@ func (p Policy) Reaches(epsilon privacy.Epsilon, orders uint64) (since time.Time
 }
 
 // Rises returns the first instant after a given one at which the ceiling rises, after orders from
-// that many buyers. ever is false if there is none.
-func (p Policy) Rises(behind time.Time, orders uint64) (at time.Time, ever bool) {
+// that many buyers. ever is false if the ceiling does not rise again.
+func (p Policy) Rises(after time.Time, orders uint64) (at time.Time, ever bool) {
 	line := p.calendar(orders)
-	n := passedBy(line, instantOf(behind))
+	n := passedBy(line, instantOf(after))
 	if n == len(line) {
 		return time.Time{}, false
 	}
@@ -123,7 +123,7 @@ func (p Policy) Rises(behind time.Time, orders uint64) (at time.Time, ever bool)
 // calendar returns the ceiling after orders from that many buyers as a function of time. It returns
 // nil if no part of the policy depends on time.
 func (p Policy) calendar(orders uint64) []step {
-	if p.node == nil || !p.node.timed {
+	if p.node == nil || !p.node.isTimed {
 		return nil
 	}
 	return p.node.lineAfter(orders)

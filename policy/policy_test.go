@@ -14,10 +14,10 @@ import (
 	"github.com/sluicedp/sluice/privacy"
 )
 
-// all stands for all orders being in.
+// all is a number of buyers that is not below the orders of any policy.
 const all = math.MaxUint64
 
-// eps is for texts that are known to be right.
+// eps parses an ε. It panics if the text is invalid.
 func eps(text string) privacy.Epsilon {
 	e, err := privacy.ParseEpsilon(text)
 	if err != nil {
@@ -26,7 +26,7 @@ func eps(text string) privacy.Epsilon {
 	return e
 }
 
-// at is 2027 and a duration.
+// at returns the instant a duration after the start of 2027.
 func at(d time.Duration) time.Time { return time.Date(2027, 1, 1, 0, 0, 0, 0, time.UTC).Add(d) }
 
 func parsed(t testing.TB, text string) Policy {
@@ -36,8 +36,8 @@ func parsed(t testing.TB, text string) Policy {
 	return p
 }
 
-// made returns a constructor's policy.
-func made(t testing.TB) func(Policy, error) Policy {
+// must returns a function that returns a constructor's policy, and fails the test for an error.
+func must(t testing.TB) func(Policy, error) Policy {
 	return func(p Policy, err error) Policy {
 		t.Helper()
 		check.Must(t, err)
@@ -45,7 +45,8 @@ func made(t testing.TB) func(Policy, error) Policy {
 	}
 }
 
-// wantInvalid expects a constructor to refuse, and to say why on one line.
+// wantInvalid checks that a constructor returns errInvalid, with a text of one line that contains
+// why.
 func wantInvalid(t *testing.T, why string) func(Policy, error) {
 	return func(p Policy, err error) {
 		t.Helper()
@@ -54,7 +55,7 @@ func wantInvalid(t *testing.T, why string) func(Policy, error) {
 	}
 }
 
-// wantCeilings checks the ceiling, all orders in, at each instant.
+// wantCeilings checks the ceiling after all orders at each instant.
 func wantCeilings(t *testing.T, p Policy, want map[time.Time]string) {
 	t.Helper()
 	for when, ceiling := range want {
@@ -63,7 +64,7 @@ func wantCeilings(t *testing.T, p Policy, want map[time.Time]string) {
 	}
 }
 
-func TestFixed(t *testing.T) {
+func TestFixed_CeilingIsConstant(t *testing.T) {
 	p := Fixed(eps("2.5"))
 	for _, when := range []time.Time{{}, time.Unix(0, 0), time.Unix(1<<40, 0)} {
 		check.That(t, p.Ceiling(when, 0) == eps("2.5") && p.Ceiling(when, all) == eps("2.5") && p.Limit() == eps("2.5"),
@@ -75,14 +76,14 @@ func TestFixed(t *testing.T) {
 		"a fixed policy releases nothing by itself and sells nothing")
 }
 
-func TestNoPolicy(t *testing.T) {
+func TestPolicy_ZeroValue_AllowsNothing(t *testing.T) {
 	var p Policy
 	check.That(t, p.IsZero() && p.String() == "" && p.Ceiling(at(0), all).IsZero() && p.Limit().IsZero() &&
 		p.Releases(at(0), all) == nil && p.Terms() == nil, "the zero value allows something")
 	check.That(t, p.Equal(Policy{}) && !p.Equal(Fixed(privacy.Epsilon{})), "only the zero value equals it")
 }
 
-// canonicalForms has one of each kind, and of each optional field.
+// canonicalForms has a policy of each kind, and with each optional field.
 var canonicalForms = []string{
 	`{"kind":"fixed","ceiling":"2"}`,
 	`{"kind":"linear","from":"0.1","to":"1","start":"2027-01-01T00:00:00Z","end":"2028-01-01T00:00:00.00000001Z","stride":"0.1"}`,
@@ -100,7 +101,7 @@ var canonicalForms = []string{
 	`{"kind":"min","of":[{"kind":"market","max":"1","price":[["1",1]]},{"kind":"steps","steps":[["2027-01-01T00:00:00Z","0.5"]]}]}`,
 }
 
-func TestCanonicalForm(t *testing.T) {
+func TestString_CanonicalForm_ParsesBack(t *testing.T) {
 	seen := map[string]bool{}
 	for _, text := range canonicalForms {
 		p := parsed(t, text)
@@ -116,7 +117,7 @@ func TestCanonicalForm(t *testing.T) {
 	}
 }
 
-func TestOtherSpellings(t *testing.T) {
+func TestParse_OtherSpellings_BecomeCanonical(t *testing.T) {
 	for other, canonical := range map[string]string{
 		" { \"ceiling\" : \"2.000\" , \"kind\":\"fixed\" }\n":                                                                              `{"kind":"fixed","ceiling":"2"}`,
 		`{"kind":"steps","steps":[ [ "2027-01-01T02:00:00.5000+02:00" , "5e-1" ] ]}`:                                                       `{"kind":"steps","steps":[["2027-01-01T00:00:00.5Z","0.5"]]}`,
@@ -129,7 +130,7 @@ func TestOtherSpellings(t *testing.T) {
 	}
 }
 
-func TestJSONInsideJSON(t *testing.T) {
+func TestUnmarshalJSON_InsideStruct_ReadsPolicy(t *testing.T) {
 	const canonical = `{"kind":"fixed","ceiling":"2"}`
 	p := Fixed(eps("2"))
 	var holder struct{ P, None Policy }
@@ -142,7 +143,7 @@ func TestJSONInsideJSON(t *testing.T) {
 	}
 }
 
-// nested wraps a policy in so many mins.
+// nested wraps the JSON of a policy in a number of nested mins.
 func nested(levels int, inner string) string {
 	return strings.Repeat(`{"kind":"min","of":[`, levels) + inner + strings.Repeat("]}", levels)
 }
@@ -161,7 +162,7 @@ const (
 	aMarket    = marketHead + `"price":[["1",1]]}`
 )
 
-func TestParseRefuses(t *testing.T) {
+func TestParse_InvalidText_IsRefused(t *testing.T) {
 	for text, why := range map[string]string{
 		``:                               "not a JSON object",
 		`null`:                           "not a JSON object",
@@ -201,7 +202,7 @@ func TestParseRefuses(t *testing.T) {
 		linearHead + `"start":"0000-01-01T00:00:00Z","end":"9999-01-01T00:00:00Z"}`:            "start is not a time",
 		linearHead + `"start":"2027-01-01T00:00:00Z","end":"2027-01-01T00:00:00Z"}`:            "not before end",
 
-		stepsHead + `[]}`:                                                   "no step",
+		stepsHead + `[]}`:                                                   "list of steps is empty",
 		stepsHead + `null}`:                                                 "JSON list",
 		stepsHead + `{}}`:                                                   "JSON list",
 		stepsHead + `[["2027-01-01T00:00:00Z"]]}`:                           "list of two",
@@ -239,11 +240,11 @@ func TestParseRefuses(t *testing.T) {
 		`{"kind":"unlock","total":"1","orders":1000000001}`: "orders",
 		`{"kind":"unlock","total":"0","orders":1}`:          "total is 0",
 
-		`{"kind":"min","of":[]}`:                                                                           "1 to 16 parts",
+		`{"kind":"min","of":[]}`:                                                                           "0 parts; 1 to 16 are allowed",
 		`{"kind":"min","of":{}}`:                                                                           "JSON list",
 		`{"kind":"min","of":[null]}`:                                                                       "part 1: not a JSON object",
 		`{"kind":"min","of":[{"kind":"x"}]}`:                                                               `part 1: unknown kind "x"`,
-		`{"kind":"sum","of":[` + anUnlock + `,{"kind":"unlock"}]}`:                                         `part 2: of kind "unlock"`,
+		`{"kind":"sum","of":[` + anUnlock + `,{"kind":"unlock"}]}`:                                         `part 2: kind "unlock"`,
 		`{"kind":"sum","of":[` + list(17, "null") + `]}`:                                                   "17 parts", // before any is read
 		`{"kind":"sum","of":[` + list(17, anUnlock) + `]}`:                                                 "17 parts",
 		`{"kind":"sum","of":[` + aMarket + `]}`:                                                            "cannot be part of a sum",
@@ -251,13 +252,13 @@ func TestParseRefuses(t *testing.T) {
 		`{"kind":"min","of":[` + list(2, aMarket) + `]}`:                                                   "second market",
 		`{"kind":"min","of":[` + list(2, nested(1, aMarket)) + `]}`:                                        "second market",
 		`{"kind":"sum","of":[{"kind":"fixed","ceiling":"1000"},{"kind":"fixed","ceiling":"0.000000001"}]}`: "more than 1000",
-		`{"kind":"min","of":[{"kind":"sum","of":[{"kind":"fixed","ceiling":"1000"},` + anUnlock + `]}]}`:   `part 1: of kind "sum": the limits`,
+		`{"kind":"min","of":[{"kind":"sum","of":[{"kind":"fixed","ceiling":"1000"},` + anUnlock + `]}]}`:   `part 1: kind "sum": the limits`,
 		nested(8, anUnlock):                                                                                "nest deeper than 8",
 		nested(2900, anUnlock):                                                                             "nest deeper than 8",
 		`{"kind":"min","of":[` + list(16, `{"kind":"min","of":[`+list(15, anUnlock)+`]}`) + `]}`:           "more than 256 policies",
 
-		marketHead + `"price":[]}`:                                                                     "no price",
-		marketHead + `"price":[["0",0]]}`:                                                              "no price",
+		marketHead + `"price":[]}`:                                                                     "price curve is empty",
+		marketHead + `"price":[["0",0]]}`:                                                              "price curve is empty",
 		marketHead + `"price":[["0",-1],["1",1]]}`:                                                     "written in digits",
 		marketHead + `"price":[["1","10.50"]]}`:                                                        "amounts are in minor units; if the minor unit is a hundredth, write 1050",
 		marketHead + `"price":[["1",10.50]]}`:                                                          "amounts are in minor units; if the minor unit is a hundredth, write 1050",
@@ -271,11 +272,11 @@ func TestParseRefuses(t *testing.T) {
 		marketHead + `"price":[["0.9",1]]}`:                                                            "below max",
 		marketHead + `"price":[["0.5",2],["1",1]]}`:                                                    "price falls from 2",
 		marketHead + `"price":[["0.5",1],["0.5",2],["1",3]]}`:                                          "does not rise above 0.5",
-		marketHead + `"price":[["1",1]],"stride":"0"}`:                                                 "leave it out",
+		marketHead + `"price":[["1",1]],"stride":"0"}`:                                                 "leave the field out",
 		marketHead + `"price":[["1",1]],"stride":"1.1"}`:                                               "nothing is for sale",
 		marketHead + `"price":[["1",1]],"floor":-5}`:                                                   "written in digits",
 		marketHead + `"price":[["1",1]],"floor":1000000000001}`:                                        "floor is",
-		marketHead + `"price":[["1",1]],"levels":[]}`:                                                  "leave it out",
+		marketHead + `"price":[["1",1]],"levels":[]}`:                                                  "leave the field out",
 		marketHead + `"price":[["1",1]],"levels":["0"]}`:                                               "does not rise above 0",
 		marketHead + `"price":[["1",1]],"levels":["0.5","0.4"]}`:                                       "does not rise above 0.5",
 		marketHead + `"price":[["1",1]],"levels":["0.5","2"]}`:                                         "above max",
@@ -283,9 +284,9 @@ func TestParseRefuses(t *testing.T) {
 		marketHead + `"price":[["1",1]],"levels":"1"}`:                                                 "JSON list",
 		marketHead + `"price":[["1",1]],"stride":"0.5","levels":["1"]}`:                                "a stride and levels",
 		marketHead + `"price":[["1",1]],"holders":2}`:                                                  "needs a stride or levels",
-		marketHead + `"price":[["1",1]],"holders":0}`:                                                  "leave it out",
+		marketHead + `"price":[["1",1]],"holders":0}`:                                                  "leave the field out",
 		marketHead + `"price":[["1",1]],"holders":1000000001}`:                                         "holders",
-		marketHead + `"price":[["1",1]],"buyers":[]}`:                                                  "leave it out",
+		marketHead + `"price":[["1",1]],"buyers":[]}`:                                                  "leave the field out",
 		marketHead + `"price":[["1",1]],"buyers":null}`:                                                "JSON list",
 		marketHead + `"price":[["1",1]],"buyers":[7]}`:                                                 "JSON string",
 		marketHead + `"price":[["1",1]],"buyers":["a","b","a"]}`:                                       `"a" is given twice`,
@@ -306,7 +307,7 @@ func TestParseRefuses(t *testing.T) {
 	}
 }
 
-// TestParse_AmountWithoutTwoDecimals_ProposesNoAmount: only two decimals suggest hundredths.
+// Only an amount with two decimals suggests that hundredths are meant.
 func TestParse_AmountWithoutTwoDecimals_ProposesNoAmount(t *testing.T) {
 	for _, amount := range []string{`1.5`, `"1.5"`, `1.505`, `"1"`, `"1."`, `"a.50"`, `-1.50`, `1e2`} {
 		_, err := Parse([]byte(marketHead + `"price":[["1",` + amount + `]]}`))
@@ -315,7 +316,8 @@ func TestParse_AmountWithoutTwoDecimals_ProposesNoAmount(t *testing.T) {
 	}
 }
 
-// hugeCanonical is a text within bounds whose canonical form is not: "<" takes six bytes in it.
+// hugeCanonical returns a text within the size limit whose canonical form is not, because "<" takes
+// six bytes there.
 func hugeCanonical() string {
 	var buyers []string
 	for i := range 200 {
@@ -324,8 +326,8 @@ func hugeCanonical() string {
 	return marketHead + `"price":[["1",1]],"buyers":[` + strings.Join(buyers, ",") + `]}`
 }
 
-// A text must not buy more work than maxSteps steps, however many it claims.
-func TestHostileSizesCostNothing(t *testing.T) {
+// A short text that describes more than maxSteps steps is refused before the steps are computed.
+func TestParse_TooManySteps_IsRefusedCheaply(t *testing.T) {
 	const times = `"start":"1970-01-01T00:00:00Z","end":"2261-01-01T00:00:00Z"}`
 	whole := noisyHead + `"period":"1h","rounds":1024}`
 	for _, text := range []string{
@@ -338,15 +340,15 @@ func TestHostileSizesCostNothing(t *testing.T) {
 		p, err := Parse([]byte(text))
 		check.That(t, errors.Is(err, errInvalid) && strings.Contains(err.Error(), "1024 steps") && p.IsZero(),
 			"%.100s: %v, %v", text, p, err)
-		// Whoever computed a single line of such steps would allocate more than reading the text
-		// does.
+		// Computing the line of a single part would allocate more than this.
 		n := testing.AllocsPerRun(1, func() { _, _ = Parse([]byte(text)) })
 		check.That(t, n <= 200*float64(strings.Count(text, "kind")), "%.100s: refused after %v allocations", text, n)
 	}
 }
 
-// Parsing, composing and asking at once must be free of races; the detector watches.
-func TestConcurrentUse(t *testing.T) {
+// Composing and reading one policy concurrently must be free of races, which the race detector
+// checks.
+func TestPolicy_ConcurrentUse_HasNoRace(t *testing.T) {
 	p := parsed(t, canonicalForms[3])
 	none := Fixed(privacy.Epsilon{}) // its line is empty
 	var group sync.WaitGroup
@@ -380,9 +382,9 @@ func FuzzParse(f *testing.F) {
 	})
 }
 
-// A policy comes from files and requests. What it takes to read follows its bytes, however it is
-// nested.
-func TestParseTakesNotMuchMoreMemoryThanItsInput(t *testing.T) {
+// Policies come from files and requests. The memory to parse a text is proportional to its length,
+// for any nesting.
+func TestParse_HostileText_TakesMemoryLinearInText(t *testing.T) {
 	const size, fixed, times = 1 << 20, 256 << 10, 60
 	fill := func(begin, item, end string) string { return begin + strings.Repeat(item, size/len(item)) + end }
 	for name, text := range map[string]string{

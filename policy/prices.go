@@ -44,7 +44,7 @@ func newCurve(points []Price) curve {
 
 func (c curve) check() error {
 	if len(c) == 0 {
-		return errors.New("there is no price")
+		return errors.New("the price curve is empty")
 	}
 	var before Price
 	for i, p := range c {
@@ -90,8 +90,8 @@ func (c curve) before(i int) Price {
 	return c[i-1]
 }
 
-// fraction is (hi·2⁶⁴+lo)/below. Its numerator is below 2⁸¹ and its denominator at most 10¹².
-type fraction struct{ hi, lo, below uint64 }
+// fraction is (hi·2⁶⁴+lo)/den. Its numerator is below 2⁸¹ and its denominator at most 10¹².
+type fraction struct{ hi, lo, den uint64 }
 
 func wholeAmount(amount int64) fraction { return fraction{0, uint64(amount), 1} }
 
@@ -100,15 +100,15 @@ func (f fraction) less(g fraction) bool {
 		carry, lo := bits.Mul64(f.lo, n)
 		return f.hi*n + carry, lo // below 2⁶⁴: the product is below 2¹²¹
 	}
-	hi, lo := times(f, g.below)
-	otherHi, otherLo := times(g, f.below)
+	hi, lo := times(f, g.den)
+	otherHi, otherLo := times(g, f.den)
 	return hi < otherHi || hi == otherHi && lo < otherLo
 }
 
 // roundedUp returns the smallest integer that is not below the fraction. The fraction is an amount,
 // so the result fits an int64.
 func (f fraction) roundedUp() int64 {
-	whole, rest := bits.Div64(f.hi, f.lo, f.below)
+	whole, rest := bits.Div64(f.hi, f.lo, f.den)
 	if rest > 0 {
 		whole++
 	}
@@ -116,5 +116,5 @@ func (f fraction) roundedUp() int64 {
 }
 
 func (f fraction) float64() float64 {
-	return (float64(f.hi)*(1<<64) + float64(f.lo)) / float64(f.below)
+	return (float64(f.hi)*(1<<64) + float64(f.lo)) / float64(f.den)
 }

@@ -13,10 +13,10 @@ import (
 
 func terms(t *testing.T, floor int64, points ...Price) *Terms {
 	t.Helper()
-	return made(t)(Market{Max: points[len(points)-1].Epsilon, Prices: points, Floor: floor}.Policy()).Terms()
+	return must(t)(Market{Max: points[len(points)-1].Epsilon, Prices: points, Floor: floor}.Policy()).Terms()
 }
 
-func TestPrice(t *testing.T) {
+func TestPrice_CurveFloorAndUpgrade(t *testing.T) {
 	curve := terms(t, 0, Price{eps("0.5"), 100}, Price{eps("1"), 180}, Price{eps("2"), 180})
 	fee := terms(t, 0, Price{eps("0"), 50}, Price{eps("1"), 51})
 	floored := terms(t, 60, Price{eps("1"), 100})
@@ -32,8 +32,8 @@ func TestPrice(t *testing.T) {
 		paid, want  int64
 	}{
 		{"0", "0", 0, 0}, {"0", "0.5", 0, 100}, {"0.5", "1", 100, 80}, {"1", "0.5", 180, 0}, {"1", "1", 180, 0}, {"1", "2", 180, 0}, {"0.5", "0.6", 100, 16},
-		// What was paid at other prices counts as it is: nothing is given back, and no lower level
-		// is paid again.
+		// An amount paid at other prices counts in full: there is no refund, and a lower level
+		// costs nothing.
 		{"0.5", "1", 60, 120}, {"0.5", "1", 180, 0}, {"0.5", "1", 181, 0}, {"0.5", "1", 0, 180}, {"1", "1", 0, 0}, {"1", "0.5", 0, 0},
 	} {
 		got := curve.Upgrade(eps(c.held), eps(c.level), c.paid)
@@ -41,7 +41,8 @@ func TestPrice(t *testing.T) {
 	}
 }
 
-// randomCurve has few distinct amounts, so that flat pieces come up, or large ones.
+// randomCurve returns a curve of few distinct amounts, so that some pieces are flat, or of large
+// amounts.
 func (g generator) randomCurve() []Price {
 	var points []Price
 	scale := []int64{3, 1000, maxAmount / 10}[g.IntN(3)]
@@ -55,7 +56,7 @@ func (g generator) randomCurve() []Price {
 }
 
 // The price must be the least integer that is at or above the exact straight line.
-func TestPriceAgainstRationals(t *testing.T) {
+func TestPrice_IsTheExactPriceRoundedUp(t *testing.T) {
 	g := newGenerator(t)
 	for range 300 {
 		points := g.randomCurve()
@@ -82,9 +83,9 @@ func lineAt(points []Price, level int64) *big.Rat {
 	return nil
 }
 
-// Pooled buyers each buy and upgrade as they like; together they know what the highest level they
-// hold knows, and must have paid at least its price.
-func TestNoBundleIsCheaper(t *testing.T) {
+// Buyers who pool their levels know only what the highest of these levels says. For any purchases
+// and upgrades, they must have paid at least its price.
+func TestUpgrade_PooledBuyers_PayAtLeastTheHighestLevel(t *testing.T) {
 	g := newGenerator(t)
 	tight := 0
 	for range 2000 {
@@ -113,7 +114,7 @@ func TestNoBundleIsCheaper(t *testing.T) {
 	check.That(t, tight >= 1000, "the bound was met only %d times: the bundles are no test", tight)
 }
 
-// curveFault is what a market with these prices is refused for.
+// curveFault returns the error of a market with these prices.
 func curveFault(points []Price) error {
 	_, err := Market{Max: nanos(1), Prices: points}.Policy()
 	return err
@@ -159,7 +160,7 @@ func wantValid(t *testing.T, points []Price) {
 	check.Equal(t, curveFault(points), nil, "the fault of %v", points)
 }
 
-func TestMarket_Prices(t *testing.T) {
+func TestMarket_InvalidPrices_AreRefused(t *testing.T) {
 	one, two := eps("1"), eps("2")
 	wantValid(t, []Price{{eps("0"), 0}, {one, 5}, {two, 5}})
 	for _, test := range []struct {
@@ -167,13 +168,13 @@ func TestMarket_Prices(t *testing.T) {
 		want   string
 	}{
 		{[]Price{{eps("0"), 9}, {one, 5}}, "the price falls from 9 at ε = 0 to 5 at ε = 1: a buyer who wants the former would buy the latter"},
-		{nil, "there is no price"},
+		{nil, "the price curve is empty"},
 		{[]Price{{one, 5}, {one, 6}}, "price 2: ε does not rise above 1"},
 		{[]Price{{one, -1}}, "price 1: the amount is -1"},
 		{[]Price{{one, maxAmount + 1}}, "price 1: the amount is 1000000000001"},
 		{[]Price{{two, 1}, {one, 1}}, "price 2: ε does not rise above 2"},
-		// A second point at ε = 0 is no curve, whatever its amount; so the canonical form reads
-		// back as it is.
+		// A second point at ε = 0 is refused, for any amount, so that the canonical form parses
+		// back to the same curve.
 		{[]Price{{}, {}, {one, 180}}, "price 2: ε does not rise"},
 		{[]Price{{}, {Amount: 5}, {one, 180}}, "price 2: ε does not rise"},
 		{[]Price{{Amount: 5}, {Amount: 5}, {one, 180}}, "price 2: ε does not rise"},

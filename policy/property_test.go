@@ -11,7 +11,7 @@ import (
 	"github.com/sluicedp/sluice/privacy"
 )
 
-// levelsOf returns the levels of steps, nil for nil.
+// levelsOf returns the levels of steps, or nil for nil.
 func levelsOf(steps []Step) []privacy.Epsilon {
 	if steps == nil {
 		return nil
@@ -23,13 +23,13 @@ func levelsOf(steps []Step) []privacy.Epsilon {
 	return levels
 }
 
-// checkPolicy checks what holds of every policy, at and around every one of its steps.
+// checkPolicy checks the properties that every policy has, at and around each of its steps.
 func checkPolicy(t *testing.T, p Policy) {
 	t.Helper()
 	for _, orders := range []uint64{0, 1, 4, all} {
 		checkReleases(t, p, orders)
 	}
-	for _, x := range watched(p.node) {
+	for _, x := range leafInstants(p.node) {
 		for _, when := range []time.Time{x.time().Add(-1), x.time(), x.time().Add(1)} {
 			checkOrders(t, p, when)
 		}
@@ -39,8 +39,8 @@ func checkPolicy(t *testing.T, p Policy) {
 	}
 }
 
-// checkReleases checks that what is released after some orders is what the ceiling goes through,
-// each level when it says.
+// checkReleases checks that the released levels after some orders are the values that the ceiling
+// takes, each from its instant on.
 func checkReleases(t *testing.T, p Policy, orders uint64) {
 	t.Helper()
 	before, now := privacy.Epsilon{}, p.Ceiling(time.Time{}, orders)
@@ -48,7 +48,7 @@ func checkReleases(t *testing.T, p Policy, orders uint64) {
 	if !now.IsZero() {
 		levels = append(levels, now)
 	}
-	for _, x := range watched(p.node) {
+	for _, x := range leafInstants(p.node) {
 		for _, when := range []time.Time{x.time().Add(-1), x.time(), x.time().Add(1)} {
 			before, now = now, p.Ceiling(when, orders)
 			check.Need(t, !now.Less(before), "%v: falls from %v to %v at %v", p, before, now, when)
@@ -56,7 +56,7 @@ func checkReleases(t *testing.T, p Policy, orders uint64) {
 				levels = append(levels, now)
 			}
 			released := p.Releases(when, orders)
-			if timed := p.node.timed; timed && !slices.Equal(levelsOf(released), levels) || !timed && released != nil {
+			if timed := p.node.isTimed; timed && !slices.Equal(levelsOf(released), levels) || !timed && released != nil {
 				t.Fatalf("%v: at %v, after %d orders, it releases %v; its ceiling went through %v", p, when, orders, released, levels)
 			}
 		}
@@ -70,8 +70,8 @@ func checkReleases(t *testing.T, p Policy, orders uint64) {
 	checkReaches(t, p, orders, levels)
 }
 
-// checkReaches checks since when a policy reaches each of the levels that its ceiling goes through,
-// and what lies beside them, and when it rises to the next.
+// checkReaches checks Reaches for each level that the ceiling takes and for the levels a nano-nat
+// beside it. It also checks that Rises returns the instants of these levels.
 func checkReaches(t *testing.T, p Policy, orders uint64, levels []privacy.Epsilon) {
 	t.Helper()
 	for _, level := range levels {
@@ -103,7 +103,8 @@ func checkReaches(t *testing.T, p Policy, orders uint64, levels []privacy.Epsilo
 		"%v: after %d orders it rises through %v, and its ceiling goes through %v", p, orders, seen, levels)
 }
 
-// checkOrders checks that the ceiling rises with the orders, to what it is when all are in.
+// checkOrders checks that the ceiling never falls as orders are added, up to its value after all
+// orders.
 func checkOrders(t *testing.T, p Policy, when time.Time) {
 	t.Helper()
 	before := privacy.Epsilon{}
@@ -116,12 +117,12 @@ func checkOrders(t *testing.T, p Policy, when time.Time) {
 	}
 }
 
-// watched returns the instants at which a leaf of a policy rises, in order.
-func watched(n *node) []instant {
+// leafInstants returns the instants at which a leaf of a policy rises, in ascending order.
+func leafInstants(n *node) []instant {
 	var found []instant
 	if whole, ok := n.rule.(combined); ok {
 		for _, part := range whole.of {
-			found = append(found, watched(part)...)
+			found = append(found, leafInstants(part)...)
 		}
 	} else {
 		for _, s := range n.line() {
@@ -132,7 +133,7 @@ func watched(n *node) []instant {
 	return slices.Compact(found)
 }
 
-// generator makes random policies. Few distinct numbers make ties likely.
+// generator generates random policies from few distinct numbers, so that ties are likely.
 type generator struct {
 	*testing.T
 	*rand.Rand
@@ -149,7 +150,7 @@ func (g generator) time() time.Time { return at(time.Duration(g.IntN(20)) * time
 func (g generator) length() time.Duration { return time.Duration(1 + g.Int64N(int64(100*time.Hour))) }
 
 func (g generator) leaf() Policy {
-	do := made(g.T)
+	do := must(g.T)
 	switch g.IntN(6) {
 	case 0:
 		return Fixed(g.eps(12))
@@ -178,15 +179,15 @@ func (g generator) policy(depth int) Policy {
 		parts = append(parts, g.policy(depth-1))
 	}
 	if g.IntN(2) == 0 {
-		return made(g.T)(Sum(parts...))
+		return must(g.T)(Sum(parts...))
 	}
 	if g.IntN(3) == 0 && !slices.ContainsFunc(parts, func(p Policy) bool { return p.Terms() != nil }) && depth == 3 {
-		parts = append(parts, made(g.T)(Market{Max: g.eps(9), Prices: []Price{{privacy.MaxEpsilon(), 5}}}.Policy()))
+		parts = append(parts, must(g.T)(Market{Max: g.eps(9), Prices: []Price{{privacy.MaxEpsilon(), 5}}}.Policy()))
 	}
-	return made(g.T)(Min(parts...))
+	return must(g.T)(Min(parts...))
 }
 
-func TestRandomPolicies(t *testing.T) {
+func TestPolicy_Random_KeepsAllProperties(t *testing.T) {
 	g := newGenerator(t)
 	var timed, ordered, forSale int
 	for range testenv.Tries(260, 400, 400) {
@@ -198,11 +199,11 @@ func TestRandomPolicies(t *testing.T) {
 		}
 		for range 10 {
 			when, orders := g.time(), uint64(g.IntN(8))
-			if want := meaning(p.node, instantOf(when), orders); p.Ceiling(when, orders).Nano() != want || again.Ceiling(when, orders).Nano() != want {
-				t.Fatalf("%v at %v after %d: ceiling %v, its parts say %d", p, when, orders, p.Ceiling(when, orders), want)
+			if want := definedCeiling(p.node, instantOf(when), orders); p.Ceiling(when, orders).Nano() != want || again.Ceiling(when, orders).Nano() != want {
+				t.Fatalf("%v at %v after %d: ceiling %v, want %d by its parts", p, when, orders, p.Ceiling(when, orders), want)
 			}
 		}
-		timed, ordered, forSale = timed+count(p.node.timed), ordered+count(p.node.ordered), forSale+count(p.Terms() != nil)
+		timed, ordered, forSale = timed+count(p.node.isTimed), ordered+count(p.node.hasOrders), forSale+count(p.Terms() != nil)
 	}
 	check.That(t, min(timed, ordered, forSale) >= 30,
 		"too few of some sort: %d timed, %d ordered, %d for sale", timed, ordered, forSale)
@@ -215,14 +216,14 @@ func count(yes bool) int {
 	return 0
 }
 
-// meaning says in the plainest way what a policy's ceiling is, from what its leaves are.
-func meaning(n *node, x instant, orders uint64) int64 {
+// definedCeiling returns a policy's ceiling by the definition, from the ceilings of its leaves.
+func definedCeiling(n *node, x instant, orders uint64) int64 {
 	switch r := n.rule.(type) {
 	case combined:
 		var sum int64
 		least := int64(privacy.MaxEpsilon().Nano())
 		for _, part := range r.of {
-			one := meaning(part, x, orders)
+			one := definedCeiling(part, x, orders)
 			sum, least = sum+one, min(least, one)
 		}
 		if r.name == "sum" {
@@ -241,7 +242,7 @@ func meaning(n *node, x instant, orders uint64) int64 {
 	return ceiling
 }
 
-func TestNoAllocation(t *testing.T) {
+func TestPolicy_Reads_DoNotAllocate(t *testing.T) {
 	p := parsed(t, `{"kind":"min","of":[{"kind":"market","max":"1","price":[["0.5",100],["1",180]],"buyers":["a","b"],"from":"2027-01-01T00:00:00Z"},`+
 		`{"kind":"sum","of":[`+canonicalForms[3]+`,`+anUnlock+`]},`+canonicalForms[4]+`]}`)
 	when, level, half := at(time.Hour), eps("0.7"), eps("0.5")

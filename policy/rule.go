@@ -24,20 +24,20 @@ type rule interface {
 	line() []step
 }
 
-// orderly is a rule whose ceiling depends on the number of orders.
-type orderly interface {
+// orderRule is a rule whose ceiling depends on the number of orders.
+type orderRule interface {
 	rule
 	ceiling(at instant, orders uint64) privacy.Epsilon
 }
 
 // shape describes a policy before its steps are computed.
 type shape struct {
-	steps    int    // an upper bound of the steps in the lines of all parts
-	policies int    // the number of policies in the parts, if there are parts
-	depth    int    // the depth of the deepest part
-	timed    bool   // whether time changes it
-	ordered  bool   // whether orders change it; if so, its rule is orderly
-	terms    *Terms // nil if it does not offer the chain for sale
+	steps     int    // an upper bound of the steps in the lines of all parts
+	policies  int    // the number of policies in the parts, if there are parts
+	depth     int    // the depth of the deepest part
+	isTimed   bool   // whether time changes it
+	hasOrders bool   // whether orders change it; if so, its rule is an orderRule
+	terms     *Terms // nil if it does not offer the chain for sale
 	// limit is the last ceiling of the line, known without computing the line.
 	limit privacy.Epsilon
 }
@@ -46,8 +46,8 @@ type shape struct {
 type node struct {
 	rule rule
 	shape
-	text     string  // canonical JSON
-	byOrders orderly // the rule, if orders change it
+	text     string    // canonical JSON
+	byOrders orderRule // the rule, if orders change it
 
 	once  sync.Once // guards lines
 	lines []step    // the line of the rule, computed by the first call of line
@@ -88,8 +88,8 @@ func plan(r rule) (*node, error) {
 	if len(n.text) > maxJSON {
 		return nil, fmt.Errorf("its canonical form has %d bytes; at most %d are allowed", len(n.text), maxJSON)
 	}
-	if s.ordered {
-		n.byOrders = r.(orderly)
+	if s.hasOrders {
+		n.byOrders = r.(orderRule)
 	}
 	if s.steps*bytesOfStep <= len(n.text) {
 		n.line()
@@ -140,7 +140,7 @@ func instants(of []*node) []instant {
 
 // appendInstants appends the instants at which the ceiling may rise.
 func (n *node) appendInstants(all []instant) []instant {
-	if r, ok := n.rule.(combined); ok && n.ordered {
+	if r, ok := n.rule.(combined); ok && n.hasOrders {
 		for _, part := range r.of {
 			all = part.appendInstants(all)
 		}

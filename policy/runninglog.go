@@ -30,14 +30,14 @@ func (x fixed128) over(n uint64) fixed128 {
 // needs up to 1,024 logarithms of numbers that are close to each other. A few terms of a series
 // give each next one, ten times faster than computing the logarithm from the beginning.
 type runningLog struct {
-	half  fixed128 // half the natural logarithm, in units of 2⁻¹²⁴, at most 2⁻¹⁰³ too small for each factor
-	added uint64   // how many factors there are
-	rough bool     // whether a factor was too large for the series
+	half      fixed128 // half the natural logarithm, in units of 2⁻¹²⁴, at most 2⁻¹⁰³ too small for each factor
+	added     uint64   // how many factors there are
+	isInexact bool     // whether a factor was too large for the series
 }
 
-// roughly bounds the error of each factor, in units of 2⁻¹²² of the binary logarithm. It covers
+// factorError bounds the error of each factor, in units of 2⁻¹²² of the binary logarithm. It covers
 // 2⁻¹⁰³, multiplied by four, plus roundings.
-const roughly = 1 << 22
+const factorError = 1 << 22
 
 // add multiplies the number by a/b, for b < a < 2⁵² and a ≤ 2b.
 //
@@ -47,7 +47,7 @@ const roughly = 1 << 22
 func (l *runningLog) add(a, b uint64) {
 	l.added++
 	if a > 2*b {
-		l.rough = true
+		l.isInexact = true
 		return
 	}
 	hi, rest := bits.Div64(a-b, 0, a+b)
@@ -77,6 +77,6 @@ func (l *runningLog) times(h uint64) (ceil uint64, ok bool) {
 		return hi<<6 | lo>>58, hi>>57 == 0
 	}
 	lowest, fits := floor(log)
-	highest, alsoFits := floor(log.plus(fixed128{0, (l.added + 1) * roughly}))
-	return lowest + 1, !l.rough && fits && alsoFits && lowest == highest
+	highest, alsoFits := floor(log.plus(fixed128{0, (l.added + 1) * factorError}))
+	return lowest + 1, !l.isInexact && fits && alsoFits && lowest == highest
 }

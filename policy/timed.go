@@ -34,18 +34,18 @@ func instantOf(t time.Time) instant {
 }
 
 // String returns the instant in RFC 3339, in UTC, with as many decimals as it needs.
-func (x instant) String() string { return x.time().Format(time.RFC3339Nano) }
+func (i instant) String() string { return i.time().Format(time.RFC3339Nano) }
 
-func (x instant) time() time.Time {
-	if x == startOfTime {
+func (i instant) time() time.Time {
+	if i == startOfTime {
 		return time.Time{}
 	}
-	return time.Unix(0, int64(x)).UTC()
+	return time.Unix(0, int64(i)).UTC()
 }
 
 // check returns an error if a parameter was outside 1970 to 2261. name is the parameter's name.
-func (x instant) check(name string) error {
-	if x < 0 || x > lastInstant {
+func (i instant) check(name string) error {
+	if i < 0 || i > lastInstant {
 		return fmt.Errorf("%s is not a time from 1970 to 2261", name)
 	}
 	return nil
@@ -156,7 +156,7 @@ func (r linear) shape() (shape, error) {
 		return shape{}, errors.New("stride is 0")
 	}
 	_, between := multiplesBetween(r.from, r.to, r.stride)
-	return shape{steps: stepCount(between), timed: true, limit: r.to}, nil
+	return shape{steps: stepCount(between), isTimed: true, limit: r.to}, nil
 }
 
 // stepCount adds the two ends to the number of multiples between them. It limits the sum first, so
@@ -223,7 +223,7 @@ func writeStep(to []byte, s step) []byte {
 
 func (r steps) shape() (shape, error) {
 	if len(r) == 0 {
-		return shape{}, errors.New("there is no step")
+		return shape{}, errors.New("the list of steps is empty")
 	}
 	var before step
 	for i, s := range r {
@@ -238,7 +238,7 @@ func (r steps) shape() (shape, error) {
 		}
 		before = s
 	}
-	return shape{steps: len(r), timed: true, limit: before.ceiling}, nil
+	return shape{steps: len(r), isTimed: true, limit: before.ceiling}, nil
 }
 
 func (r steps) line() []step { return r }

@@ -38,7 +38,7 @@ func (r unlock) shape() (shape, error) {
 	if r.orders < 1 || r.orders > maxCount {
 		return shape{}, fmt.Errorf("%d orders; 1 to %d are allowed", r.orders, int64(maxCount))
 	}
-	return shape{steps: 1, ordered: true, limit: r.total}, nil
+	return shape{steps: 1, hasOrders: true, limit: r.total}, nil
 }
 
 func (r unlock) line() []step { return always(r.total) }

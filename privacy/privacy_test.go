@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-func TestParseEpsilonExact(t *testing.T) {
+func TestParseEpsilon_Decimals_AreExact(t *testing.T) {
 	for text, want := range map[string]int64{
 		"0": 0, "0.0": 0, "0e9": 0, "0e999": 0, "0.1": 100_000_000, "1": 1_000_000_000, "2.5": 2_500_000_000,
 		"0.000000001": 1, "1e-9": 1, "1E-9": 1, "12e-1": 1_200_000_000, "1e3": 1_000_000_000_000, "1e+2": 100_000_000_000,
@@ -24,7 +24,7 @@ func TestParseEpsilonExact(t *testing.T) {
 	}
 }
 
-func TestParseRefuses(t *testing.T) {
+func TestParse_InvalidText_ReturnsParseError(t *testing.T) {
 	refused := []string{
 		"", " ", " 1", "1 ", "-1", "+1", "-0", "NaN", "nan", "Inf", "inf", "0x1", "1_000", "1,5", "1.", ".5", "01", "00", "1e", "1e+",
 		"1e1.5", "1e-10", "10e-10", "1.5e-9", "0.0000000001", "1.0000000000", "1000.000000001", "1001", "1e4", "1e999", "1e9999",
@@ -48,22 +48,21 @@ func TestParseRefuses(t *testing.T) {
 	}
 }
 
-// A constant is what ParseEpsilon reads; one that is none ends the program.
-func TestMustEpsilon(t *testing.T) {
+func TestMustEpsilon_InvalidText_Panics(t *testing.T) {
 	if got, err := ParseEpsilon("0.25"); err != nil || MustEpsilon("0.25") != got {
 		t.Errorf("%v, %v", MustEpsilon("0.25"), err)
 	}
 	defer func() {
 		if err, is := recover().(*ParseError); !is || err == nil {
-			t.Errorf("a constant that is none: %v", err)
+			t.Errorf("MustEpsilon of an invalid text: %v", err)
 		}
 	}()
 	MustEpsilon("-1")
 }
 
-func TestErrorNamesTheTrouble(t *testing.T) {
+func TestParseError_NamesTextAndReason(t *testing.T) {
 	_, err := ParseEpsilon("1.0000000001")
-	if want := `invalid epsilon "1.0000000001": has more than 9 decimals; no digit is rounded away`; err == nil || err.Error() != want {
+	if want := `invalid epsilon "1.0000000001": has more than 9 decimals, and is never rounded`; err == nil || err.Error() != want {
 		t.Errorf("error %v, want %s", err, want)
 	}
 	for _, text := range []string{"1e0001", "1e-0009", "1E+0000", "0e9999"} {
@@ -73,7 +72,7 @@ func TestErrorNamesTheTrouble(t *testing.T) {
 		}
 	}
 	if e, err := ParseEpsilon("0." + strings.Repeat("1", 9) + "e001"); err != nil || e.Nano() != 1_111_111_110 {
-		t.Errorf("an exponent of three digits: %v, %v", e, err)
+		t.Errorf("exponent of three digits: %v, %v", e, err)
 	}
 	_, err = ParseDelta("1")
 	if want := `invalid delta "1": is above 0.999999999`; err == nil || err.Error() != want {
@@ -85,7 +84,7 @@ func TestErrorNamesTheTrouble(t *testing.T) {
 	}
 }
 
-func TestStringIsShortestAndReadsBack(t *testing.T) {
+func TestString_IsShortestAndParsesBack(t *testing.T) {
 	for nano, want := range map[int64]string{
 		0: "0", 1: "0.000000001", 10: "0.00000001", 100_000_000: "0.1", 1_000_000_000: "1", 1_500_000_000: "1.5",
 		maxEpsilonNano: "1000", maxEpsilonNano - 1: "999.999999999",
@@ -103,7 +102,7 @@ func TestStringIsShortestAndReadsBack(t *testing.T) {
 	}
 }
 
-func TestRange(t *testing.T) {
+func TestEpsilonFromNano_OutOfRange_IsRefused(t *testing.T) {
 	for _, n := range []int64{-1, maxEpsilonNano + 1, math.MinInt64, math.MaxInt64} {
 		if _, err := EpsilonFromNano(n); !errors.Is(err, ErrRange) {
 			t.Errorf("EpsilonFromNano(%d): %v", n, err)
@@ -111,7 +110,7 @@ func TestRange(t *testing.T) {
 	}
 }
 
-func TestArithmetic(t *testing.T) {
+func TestEpsilon_Arithmetic_IsExactAndChecked(t *testing.T) {
 	one, _ := ParseEpsilon("1")
 	half, _ := ParseEpsilon("0.5")
 	if sum, err := one.Add(half); err != nil || sum.String() != "1.5" {
@@ -144,7 +143,7 @@ func TestArithmetic(t *testing.T) {
 	}
 }
 
-func TestJSON(t *testing.T) {
+func TestJSON_OnlyStrings_AreAccepted(t *testing.T) {
 	type pair struct {
 		E Epsilon `json:"e"`
 		D Delta   `json:"d"`
@@ -171,7 +170,7 @@ func TestJSON(t *testing.T) {
 	}
 }
 
-// exactRat reads text as a rational by another way, for comparison.
+// exactRat parses text independently of ParseEpsilon, for comparison.
 func exactRat(text string) (*big.Rat, bool) { return new(big.Rat).SetString(text) }
 
 func FuzzParseEpsilon(f *testing.F) {

@@ -40,7 +40,7 @@ func parse(kind, text string, limit int64, limitText string) (int64, error) {
 		return fail(reason)
 	}
 	if num.exp < -decimals {
-		return fail("has more than 9 decimals; no digit is rounded away")
+		return fail("has more than 9 decimals, and is never rounded")
 	}
 	count, ok := num.scaled(decimals, limit)
 	if !ok {

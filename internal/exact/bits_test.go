@@ -15,32 +15,31 @@ import (
 	"github.com/sluicedp/sluice/internal/stattest"
 )
 
-// TestUsedBitsAreWiped looks into the buffer: what was read is zero, what was not is still there.
-func TestUsedBitsAreWiped(t *testing.T) {
+// Bytes that were read are zero in the buffer; bytes that were not read yet are unchanged.
+func TestBitsUint64_BitsRead_AreErased(t *testing.T) {
 	bits := ReplayBits(func(p []byte) { copy(p, bytes.Repeat([]byte{0xa5}, len(p))) })
 	for used := 8; used <= page; used += 8 {
 		got := bits.Uint64()
 		check.Need(t, got == 0xa5a5a5a5a5a5a5a5, "word %d is %#x", used/8, got)
 		n := bytes.Count(bits.buf[:used], []byte{0})
-		check.Need(t, n == used, "after %d bytes, %d of them are wiped", used, n)
+		check.Need(t, n == used, "after %d bytes, %d of them are erased", used, n)
 		if n := bytes.Count(bits.buf[used:], []byte{0xa5}); n != page-used {
 			t.Fatalf("after %d bytes, %d of the others are left", used, n)
 		}
 	}
 }
 
-func TestDrawLeavesNoBitsBehind(t *testing.T) {
+func TestMixtureDraw_BitsUsed_AreErased(t *testing.T) {
 	bits := NewBits()
 	mix := NewMixture(4, response(4, 1_000_000_000))
 	for range 100 {
 		mix.Draw(bits, 1, 2)
 	}
 	check.That(t, bits.used >= 100*8 && bytes.Count(bits.buf[:bits.used], []byte{0}) == bits.used,
-		"of %d bytes used, %d are wiped", bits.used, bytes.Count(bits.buf[:bits.used], []byte{0}))
+		"of %d bytes used, %d are erased", bits.used, bytes.Count(bits.buf[:bits.used], []byte{0}))
 }
 
-// TestBitsAreFilledPageByPage checks that no word of a page is left out or given twice.
-func TestBitsAreFilledPageByPage(t *testing.T) {
+func TestBitsUint64_SeveralPages_NoWordSkippedOrRepeated(t *testing.T) {
 	next := byte(0)
 	bits := ReplayBits(func(p []byte) {
 		next++
@@ -70,20 +69,19 @@ func TestBitsFrom_Source_IsReplayed(t *testing.T) {
 	check.That(t, first != 0 || second != 0, "the operating system's bits are all 0")
 }
 
-// replaying has the names that replay bits. Outside tests, only the files given may contain them:
-// those that define them.
+// replaying maps each name that can replay bits to the only files outside tests that may contain
+// it, which are the files that define or wrap it.
 var replaying = map[string][]string{
 	"ReplayBits": {"internal/exact/bits.go"},
 	"BitsFrom":   {"internal/exact/bits.go", "mechanism/answer.go", "rrchain/law.go", "rrchain/finite/sampler.go"},
-	// With a field: outside tests, a sampler is made by new.
+	// A literal can set the field Random, so code outside tests creates a sampler with new.
 	"mechanism.Sampler{": nil, "rrchain.Sampler{": nil, "finite.Sampler{": nil,
-	// The field of a sampler that exists.
+	// An assignment to the field of an existing sampler.
 	".Random = ": nil,
 }
 
-// TestNothingReplaysBits is the promise made at ReplayBits: outside tests, randomness is the
-// operating system's.
-func TestNothingReplaysBits(t *testing.T) {
+// The documentation of ReplayBits promises that randomness outside tests is the operating system's.
+func TestModule_OutsideTests_ReplaysNoBits(t *testing.T) {
 	root := os.DirFS(moduleRoot(t))
 	for name, homes := range replaying {
 		if homes == nil {
@@ -93,12 +91,12 @@ func TestNothingReplaysBits(t *testing.T) {
 			t.Errorf("%s does not define %s (%v)", homes[0], name, err)
 		}
 	}
-	for _, offence := range replayers(t, root) {
-		t.Error(offence)
+	for _, fault := range replayers(t, root) {
+		t.Error(fault)
 	}
 }
 
-func TestReplayersAreFound(t *testing.T) {
+func TestReplayers_NamesOutsideTests_AreFound(t *testing.T) {
 	source := func(text string) *fstest.MapFile { return &fstest.MapFile{Data: []byte(text)} }
 	module := fstest.MapFS{
 		"internal/exact/bits.go":      source("func ReplayBits(fill func([]byte)) *Bits"),
@@ -120,7 +118,7 @@ func TestReplayersAreFound(t *testing.T) {
 	check.That(t, slices.Equal(got, want), "found %q, want %q", got, want)
 }
 
-// replayers returns the Go files, other than tests, that name what replays bits.
+// replayers returns the Go files, other than tests, that contain a name that can replay bits.
 func replayers(t *testing.T, module fs.FS) []string {
 	var found []string
 	check.Must(t, fs.WalkDir(module, ".", func(file string, _ fs.DirEntry, err error) error {
@@ -149,9 +147,9 @@ func moduleRoot(t *testing.T) string {
 	}
 }
 
-// TestOperatingSystemBits draws with the bits of the operating system: 1,600,000 draws for two
-// different values and as many for equal ones. Weights spoiled by 3 % are noticed.
-func TestOperatingSystemBits(t *testing.T) {
+// A χ² test of 1,600,000 draws for two different values, and as many for equal values. The same
+// test detects weights that are wrong by 3 %.
+func TestMixtureDraw_SystemRandomness_FollowsItsLaw(t *testing.T) {
 	const n, m = 1_600_000, 4
 	weights := func(prec uint) Weights {
 		e := Exp(1_000_000_000, prec)

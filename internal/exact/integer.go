@@ -18,8 +18,8 @@ const widest = 1 << 62
 // saved. It must be wrong so rarely that the running time reveals nothing.
 func DrawInteger(source *Bits, guess func(word uint64) int64, cumulative func(u int64, prec uint) Interval) int64 {
 	word := source.Uint64()
-	x := newLazyReal(source, word, 1)
-	below := func(u int64) uint64 { return x.below(func(prec uint) Interval { return cumulative(u, prec) }) }
+	r := newLazyReal(source, word, 1)
+	below := func(u int64) uint64 { return r.below(func(prec uint) Interval { return cumulative(u, prec) }) }
 	if guess != nil {
 		u := min(max(guess(word), 1-widest), widest)
 		if below(u-1)|^below(u) == 0 {
@@ -27,7 +27,7 @@ func DrawInteger(source *Bits, guess func(word uint64) int64, cumulative func(u 
 		}
 	}
 	for below(-widest) != 0 || below(widest) == 0 {
-		x.extend()
+		r.extend()
 	}
 	low := int64(-widest) // the integer is above low
 	for step := int64(widest); step > 0; step >>= 1 {

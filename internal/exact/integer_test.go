@@ -8,9 +8,9 @@ import (
 	"github.com/sluicedp/sluice/internal/check"
 )
 
-// geometric is two-sided geometric noise with α = 1/2 around a center: Pr(k) = 2^−|k−center|/3. A
-// sum of numbers that are too different in size takes for ever; what is below 2^−2prec is enclosed
-// with 0 instead.
+// geometric is two-sided geometric noise with α = 1/2 around a center: Pr(k) = 2^−|k−center|/3. The
+// interval of a tail below 2^−2prec starts at 0, because adding numbers of very different sizes
+// exactly takes too long.
 func geometric(center int64) func(u int64, prec uint) Interval {
 	return func(u int64, prec uint) Interval {
 		n, most := max(center-u-1, u-center), int64(2*prec)
@@ -35,8 +35,8 @@ func geometricAtMost(u int64) *big.Float {
 	return sum(big.NewFloat(1), third.Neg(third.SetMantExp(third, -int(u))))
 }
 
-// TestIntegersHaveTheirProbabilities finds the U at which each integer begins, as for a Mixture.
-func TestIntegersHaveTheirProbabilities(t *testing.T) {
+// The test finds the U at which each integer begins. It must be the cumulative probability.
+func TestDrawInteger_EachInteger_HasItsExactProbability(t *testing.T) {
 	for _, center := range []int64{0, 1 << 61} {
 		for u := int64(-3); u <= 3; u++ {
 			atMost := func(tail uint64, words ...uint64) bool {
@@ -49,8 +49,7 @@ func TestIntegersHaveTheirProbabilities(t *testing.T) {
 	}
 }
 
-// TestIntegersAtTheEnds draws from laws of a single integer.
-func TestIntegersAtTheEnds(t *testing.T) {
+func TestDrawInteger_LawOfOneInteger_ReturnsIt(t *testing.T) {
 	for _, only := range []int64{1 - 1<<62, 2 - 1<<62, -1, 0, 1, 1<<62 - 1, 1 << 62} {
 		law := func(u int64, _ uint) Interval {
 			if u < only {
@@ -68,8 +67,8 @@ func TestIntegersAtTheEnds(t *testing.T) {
 	}
 }
 
-// TestIntegersTakeTheSameComparisons counts how often the law is asked, for near and far integers.
-func TestIntegersTakeTheSameComparisons(t *testing.T) {
+// The number of calls of the law must not depend on the result, because time would reveal it.
+func TestDrawInteger_NearOrFar_TakesSameComparisons(t *testing.T) {
 	for _, center := range []int64{0, 1, -12345, 1 << 40, -1 << 61} {
 		for _, word := range []uint64{1 << 20, 1 << 62, 1 << 63, ones - 1<<20} {
 			asked, law := 0, geometric(center)
@@ -85,9 +84,9 @@ func TestIntegersTakeTheSameComparisons(t *testing.T) {
 	}
 }
 
-// TestIntegersBeyondAreNotReturned gives an eighth of the probability to integers on either side of
-// the range: it reads on until the bits end.
-func TestIntegersBeyondAreNotReturned(t *testing.T) {
+// The law gives an eighth of the probability to integers on either side of the range. A draw of
+// such an integer must read bits without end.
+func TestDrawInteger_OutsideTheRange_IsNeverReturned(t *testing.T) {
 	eighth := Int(1).Quo(Int(8))
 	law := func(u int64, _ uint) Interval {
 		if u < 0 {
@@ -109,15 +108,15 @@ func TestIntegersBeyondAreNotReturned(t *testing.T) {
 		defer func() { ended = recover() == nil }()
 		return DrawInteger(bits, nil, law), true
 	}
-	for word, ends := range map[uint64]bool{0: false, ones: false, 1 << 63: true} {
+	for word, mustEnd := range map[uint64]bool{0: false, ones: false, 1 << 63: true} {
 		n, ended := draw(word)
-		check.That(t, ended == ends && (!ended || n == 0), "U = %#x…: %d, ended: %v", word, n, ended)
+		check.That(t, ended == mustEnd && (!ended || n == 0), "U = %#x…: %d, ended: %v", word, n, ended)
 	}
 }
 
-// A guess decides nothing: whatever it is, the same integer comes out, and of the same bits. If it
-// is right, the law is asked twice.
-func TestAGuessDecidesNothing(t *testing.T) {
+// For any guess, the draw returns the same integer and reads the same bits. For a correct guess, it
+// calls the law twice.
+func TestDrawInteger_AnyGuess_ReturnsTheSameInteger(t *testing.T) {
 	for _, center := range []int64{0, -12345, 1 << 61} {
 		for word := uint64(1) << 40; word < ones-1<<58; word += 1 << 58 {
 			draw := func(guess func(uint64) int64) (n int64, asked int) {
@@ -145,23 +144,23 @@ func TestAGuessDecidesNothing(t *testing.T) {
 }
 
 // ranks are the cumulative probabilities 0, 1/e², 1/4 ∓ 2⁻²⁰⁰ in wide intervals, 1/e, 1/2, 1/2 and
-// 2/3: irrational ones, rational ones, a rank that never comes because it adds nothing, and one
-// that nothing lies below.
+// 2/3. Some are irrational and some rational. The first rank and one of the equal ones have
+// probability 0.
 func ranks(prec uint) []Interval {
 	e, one, quarter := Exp(1_000_000_000, prec), Int(1), closeSpecimen().weights(prec)
 	half := fraction(1, 2, prec)
 	return []Interval{fraction(0, 1, prec), one.Quo(e.Mul(e)), quarter.First, quarter.Either, one.Quo(e), half, half, fraction(2, 3, prec)}
 }
 
-// exactRanks are the same numbers, computed in another way.
+// exactRanks are the same numbers, computed independently.
 func exactRanks() []*big.Float {
 	one, e, e2 := big.NewFloat(1), taylor(1_000_000_000, 600), taylor(2_000_000_000, 600)
 	half, quarter := big.NewFloat(0.5), closeSpecimen()
 	return []*big.Float{big.NewFloat(0), quo(one, e2), quarter.first, quarter.either, quo(one, e), half, half, quo(big.NewFloat(2), big.NewFloat(3))}
 }
 
-// TestRanksHaveTheirProbabilities finds the U at which each rank begins, as for a Mixture.
-func TestRanksHaveTheirProbabilities(t *testing.T) {
+// The test finds the U at which each rank begins. It must be the cumulative probability.
+func TestDrawRank_EachRank_HasItsExactProbability(t *testing.T) {
 	exact := exactRanks()
 	for j, at := range exact {
 		atMost := func(tail uint64, u ...uint64) bool {
@@ -173,8 +172,8 @@ func TestRanksHaveTheirProbabilities(t *testing.T) {
 	}
 }
 
-// TestRankTakesAWordUnlessItIsClose counts the words: one, and more in the cell of a threshold.
-func TestRankTakesAWordUnlessItIsClose(t *testing.T) {
+// A draw reads one word, and more only if U is in the same cell as a threshold.
+func TestDrawRank_NearAThreshold_ReadsMoreWords(t *testing.T) {
 	const length = 128
 	edge := words(ceiling(exactRanks()[4], length), length) // just above 1/e
 	var bits tape
@@ -200,8 +199,7 @@ func TestRankTakesAWordUnlessItIsClose(t *testing.T) {
 	}
 }
 
-// TestTheOnlyRank has no threshold: the rank is 0.
-func TestTheOnlyRank(t *testing.T) {
+func TestDrawRank_NoThreshold_ReturnsZero(t *testing.T) {
 	got := DrawRank(NewBits(), 1, 0, func(uint) []Interval { return nil })
 	check.That(t, got == 0, "rank %d of a single one", got)
 }

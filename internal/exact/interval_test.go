@@ -27,8 +27,8 @@ var truncated, _ = new(big.Float).SetPrec(64).SetString("1e-99")
 
 // taylor returns e^(nano·10⁻⁹) with a relative error below 2^−prec. It shares nothing with Exp: one
 // power series in fixed-point integers, no halving and no interval. Each term is rounded down by
-// less than one unit of the last place, and there are far fewer than 2⁶³ terms; what is left out
-// after the first term of zero is less than a unit more.
+// less than one unit of the last place, and there are far fewer than 2⁶³ terms. The terms after the
+// first term of zero add less than one unit more.
 func taylor(nano int64, prec uint) *big.Float {
 	places := prec + 64
 	term := new(big.Int).Lsh(big.NewInt(1), places)
@@ -43,7 +43,7 @@ func taylor(nano int64, prec uint) *big.Float {
 	return f.SetMantExp(f, -int(places))
 }
 
-// encloses tells whether the interval holds a number that is known to be y·(1 ± slack).
+// encloses returns whether the interval contains a number that is known to be y·(1 ± slack).
 func (x Interval) encloses(y, slack *big.Float) bool {
 	margin := new(big.Float).SetPrec(64).Mul(y, slack)
 	wide := y.Prec() + 64
@@ -61,7 +61,7 @@ func (x Interval) relativeWidth() *big.Float {
 // powerOfTwo returns 2^n.
 func powerOfTwo(n int) *big.Float { return new(big.Float).SetMantExp(big.NewFloat(1), n) }
 
-func TestTaylorAgreesWithMpmath(t *testing.T) {
+func TestTaylor_AgreesWithMpmath(t *testing.T) {
 	for _, e := range exponentials {
 		want := parse(t, e.digits)
 		got := taylor(e.nano, 400)
@@ -70,7 +70,7 @@ func TestTaylorAgreesWithMpmath(t *testing.T) {
 	}
 }
 
-func TestExpEnclosesTheDigitsOfMpmath(t *testing.T) {
+func TestExp_EnclosesTheDigitsOfMpmath(t *testing.T) {
 	for _, e := range exponentials {
 		want := parse(t, e.digits)
 		for _, prec := range []uint{64, 128, 256} { // beyond, 100 digits are coarser than the interval
@@ -81,7 +81,7 @@ func TestExpEnclosesTheDigitsOfMpmath(t *testing.T) {
 	}
 }
 
-func TestExpEnclosesTheSeriesNarrowlyAndNested(t *testing.T) {
+func TestExp_EachPrecision_EnclosesNarrowlyAndNested(t *testing.T) {
 	nanos := []int64{0, 1, 2, 1_000, 100_000_000, 589_000_000, 1_000_000_000, 37_000_000_007, 999_999_999_999, 1_000_000_000_000}
 	for _, nano := range nanos {
 		reference := taylor(nano, 2048+guard+128)
@@ -99,9 +99,9 @@ func TestExpEnclosesTheSeriesNarrowlyAndNested(t *testing.T) {
 	}
 }
 
-// TestExpCountsTheTail takes few terms at a low precision, where the rounding of so few operations
-// may be too little to make up for the terms that are left out; for the ε listed it is.
-func TestExpCountsTheTail(t *testing.T) {
+// At a low precision the series has few terms, and their rounding may be smaller than the terms
+// that are left out. For the three listed ε it is smaller.
+func TestExp_LowPrecision_IncludesTruncationError(t *testing.T) {
 	random := rand.New(rand.NewPCG(9, 10))
 	check := func(nano int64, prec uint) {
 		reference := taylor(nano, prec+guard+128)
@@ -116,9 +116,9 @@ func TestExpCountsTheTail(t *testing.T) {
 	}
 }
 
-// TestOperationsEncloseRationals holds the outward rounding against exact arithmetic: random
-// rationals, rounded outward to random precisions, and every operation on them.
-func TestOperationsEncloseRationals(t *testing.T) {
+// Each operation on random rationals, rounded outward to random precisions, must enclose the exact
+// rational result.
+func TestInterval_Operations_EncloseTheExactResult(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	for range 5000 {
 		a, b := randomRat(random), randomRat(random)
@@ -150,8 +150,7 @@ func TestOperationsEncloseRationals(t *testing.T) {
 	}
 }
 
-// TestPowIsRepeatedMultiplication raises random rationals to small powers exactly.
-func TestPowIsRepeatedMultiplication(t *testing.T) {
+func TestIntervalPow_SmallExponents_EnclosesTheExactPower(t *testing.T) {
 	random := rand.New(rand.NewPCG(11, 12))
 	for range 300 {
 		base := randomRat(random)
@@ -165,8 +164,8 @@ func TestPowIsRepeatedMultiplication(t *testing.T) {
 	}
 }
 
-// TestPowUpToTheLargestExponent uses that the n-th power of e^ε is e^(nε).
-func TestPowUpToTheLargestExponent(t *testing.T) {
+// The n-th power of e^ε is e^(nε).
+func TestIntervalPow_LargeExponents_EnclosesNarrowly(t *testing.T) {
 	for _, n := range []uint64{0, 1, 2, 3, 1 << 16, 1_000_000_000, 1<<31 - 1, 1 << 31, 1<<32 - 1} {
 		const prec = 512
 		power, want := Exp(1, prec).Pow(n), taylor(int64(n), prec+256)
@@ -178,9 +177,8 @@ func TestPowUpToTheLargestExponent(t *testing.T) {
 	}
 }
 
-// TestSubOfTheFarSmallerRoundsAsExactly subtracts numbers of all distances around the last bit, and
-// beyond, with package big alone.
-func TestSubOfTheFarSmallerRoundsAsExactly(t *testing.T) {
+// The result of subtracting a number near or far below the last bit is that of package big alone.
+func TestIntervalSub_MuchSmallerOperand_RoundsAsBigFloat(t *testing.T) {
 	random := rand.New(rand.NewPCG(15, 16))
 	for range 5000 {
 		x, y := outward(randomRat(random), random), outward(randomRat(random), random)
@@ -199,21 +197,21 @@ func TestSubOfTheFarSmallerRoundsAsExactly(t *testing.T) {
 	}
 	least := new(big.Float).SetMantExp(big.NewFloat(1), big.MinExp)
 	if got := Int(1).Sub(Interval{least, least}); got.lo.Cmp(big.NewFloat(1)) >= 0 || got.hi.Cmp(big.NewFloat(1)) != 0 {
-		t.Errorf("1 without the least float is [%v, %v]", got.lo, got.hi)
+		t.Errorf("1 minus the least float is [%v, %v]", got.lo, got.hi)
 	}
-	// What is unbounded is not small.
+	// An upper end of +Inf must not be taken for a small number.
 	got := Int(1).Mul(Exp(1_000_000_000_000, 64)).Sub(Interval{new(big.Float), new(big.Float).SetInf(false)})
-	check.That(t, got.lo.Sign() == 0, "without as much as there may be it is at least %v", got.lo)
+	check.That(t, got.lo.Sign() == 0, "e^1000 minus an unbounded number is at least %v", got.lo)
 }
 
-func TestSubStopsAtZero(t *testing.T) {
+func TestIntervalSub_EqualOperands_LowerEndIsZero(t *testing.T) {
 	third := Int(1).Quo(Int(3))
 	zero := third.Sub(third)
 	check.That(t, zero.lo.Sign() == 0 && zero.hi.Sign() > 0,
 		"1/3 − 1/3 = [%v, %v], want 0 at the lower end and above it at the upper", zero.lo, zero.hi)
 }
 
-func TestIntIsExact(t *testing.T) {
+func TestInt_IsExact(t *testing.T) {
 	for _, n := range []int64{0, 1, 1<<53 + 1, 1<<63 - 1} {
 		lo, hi := Int(n).Bounds()
 		low, _ := lo.Int64()
@@ -221,13 +219,13 @@ func TestIntIsExact(t *testing.T) {
 	}
 }
 
-func TestFloat64IsTheMiddle(t *testing.T) {
+func TestIntervalFloat64_IsTheMiddle(t *testing.T) {
 	got := (Interval{big.NewFloat(1), big.NewFloat(2)}).Float64()
 	check.That(t, got == 1.5, "the middle of [1, 2] is %v", got)
 	check.Equal(t, Exp(1_000_000_000, 128).Float64(), 2.718281828459045, "e")
 }
 
-func TestBoundsAreCopies(t *testing.T) {
+func TestIntervalBounds_AreCopies(t *testing.T) {
 	x := Int(7)
 	lo, hi := x.Bounds()
 	lo.SetInt64(1)
@@ -262,9 +260,9 @@ func rat(x *big.Float) *big.Rat {
 	return r
 }
 
-// TestPowOfTheLargestAndTheSmallest uses that the n-th power of e^x is e^(nx), up to e^1000, and
-// that a number below 1 may have a power that is below any float.
-func TestPowOfTheLargestAndTheSmallest(t *testing.T) {
+// The n-th power of e^x is e^(nx), up to e^1000. A number below 1 may have a power that is below
+// any float.
+func TestIntervalPow_ExtremeResults_AreEnclosed(t *testing.T) {
 	want := taylor(1_000_000_000_000, 1024)
 	if power := Exp(1, 512).Pow(1_000_000_000_000); power.lo.Cmp(want) > 0 || power.hi.Cmp(want) < 0 {
 		t.Errorf("e^1000 is not in [%.20g, %.20g]", power.lo, power.hi)
@@ -278,7 +276,7 @@ func TestPowOfTheLargestAndTheSmallest(t *testing.T) {
 	}
 }
 
-func TestOrLessBeginsAtZero(t *testing.T) {
+func TestIntervalOrLess_StartsAtZero(t *testing.T) {
 	x := Exp(1_000_000_000, 128)
 	less := x.OrLess()
 	check.That(t, less.lo.Sign() == 0 && less.hi.Cmp(x.hi) == 0 && less.lo.Prec() == x.hi.Prec(),
@@ -286,8 +284,8 @@ func TestOrLessBeginsAtZero(t *testing.T) {
 	check.That(t, x.lo.Sign() != 0, "OrLess wrote to its interval")
 }
 
-// TestRationalEncloses rounds random rationals outward, and keeps those that are floats.
-func TestRationalEncloses(t *testing.T) {
+// Random rationals are rounded outward, and rationals that are floats stay exact.
+func TestRational_EnclosesNarrowly(t *testing.T) {
 	random := rand.New(rand.NewPCG(13, 14))
 	for range 2000 {
 		r, prec := randomRat(random), 2+uint(random.IntN(300))

@@ -100,11 +100,11 @@ func (mix *Mixture) Draw(source *Bits, first, second uint32) uint32 {
 // refine compares U with all three thresholds, revealing more bits after the 64 bits of word. It
 // also returns the uniform value that is in the same bits.
 func (mix *Mixture) refine(word uint64, source *Bits) (isFirst, isEither, isSame, value uint64) {
-	x := newLazyReal(source, word, mix.m)
-	value = x.split()
-	isFirst = x.below(func(prec uint) Interval { return mix.weights(prec).First })
-	isEither = x.below(func(prec uint) Interval { return mix.weights(prec).Either })
-	isSame = x.below(func(prec uint) Interval { return mix.weights(prec).Same })
+	r := newLazyReal(source, word, mix.m)
+	value = r.split()
+	isFirst = r.below(func(prec uint) Interval { return mix.weights(prec).First })
+	isEither = r.below(func(prec uint) Interval { return mix.weights(prec).Either })
+	isSame = r.below(func(prec uint) Interval { return mix.weights(prec).Same })
 	return isFirst, isEither, isSame, value
 }
 
@@ -119,60 +119,60 @@ type lazyReal struct {
 // newLazyReal returns width times a uniform real number in [0,1) that begins with the 64 bits of
 // word.
 func newLazyReal(source *Bits, word, width uint64) *lazyReal {
-	x := &lazyReal{source: source, prefix: new(big.Int), width: new(big.Int).SetUint64(width)}
-	x.reveal(word)
-	return x
+	r := &lazyReal{source: source, prefix: new(big.Int), width: new(big.Int).SetUint64(width)}
+	r.reveal(word)
+	return r
 }
 
 // split returns the integer part of the number and keeps its fraction. It reveals bits until the
 // cell has a single integer part. Another 64 bits are not enough with probability at most
 // width·2⁻⁶⁴.
-func (x *lazyReal) split() uint64 {
+func (r *lazyReal) split() uint64 {
 	for {
-		last := new(big.Int).Add(x.prefix, x.width)
-		last.Sub(last, big.NewInt(1)).Rsh(last, uint(x.length))
-		whole := new(big.Int).Rsh(x.prefix, uint(x.length))
+		last := new(big.Int).Add(r.prefix, r.width)
+		last.Sub(last, big.NewInt(1)).Rsh(last, uint(r.length))
+		whole := new(big.Int).Rsh(r.prefix, uint(r.length))
 		if whole.Cmp(last) == 0 {
-			x.prefix.Sub(x.prefix, last.Lsh(whole, uint(x.length)))
+			r.prefix.Sub(r.prefix, last.Lsh(whole, uint(r.length)))
 			return whole.Uint64()
 		}
-		x.extend()
+		r.extend()
 	}
 }
 
 // below returns all ones if the number is below t and zero otherwise. It reveals bits until the
 // cell of the known bits is on one side of t. Another 64 bits are enough with probability 1 −
 // width·2⁻⁶⁴ or more.
-func (x *lazyReal) below(t func(prec uint) Interval) uint64 {
+func (r *lazyReal) below(t func(prec uint) Interval) uint64 {
 	for {
-		bound := t(uint(2*x.length + guard))
-		if x.cell(1).Cmp(bound.lo) <= 0 {
+		bound := t(uint(2*r.length + guard))
+		if r.cell(1).Cmp(bound.lo) <= 0 {
 			return ^uint64(0)
 		}
-		if x.cell(0).Cmp(bound.hi) >= 0 {
+		if r.cell(0).Cmp(bound.hi) >= 0 {
 			return 0
 		}
-		x.extend()
+		r.extend()
 	}
 }
 
 // extend reveals 64 more bits.
-func (x *lazyReal) extend() { x.reveal(x.source.Uint64()) }
+func (r *lazyReal) extend() { r.reveal(r.source.Uint64()) }
 
 // reveal narrows the cell to one of its 2⁶⁴ parts.
-func (x *lazyReal) reveal(word uint64) {
+func (r *lazyReal) reveal(word uint64) {
 	part := new(big.Int).SetUint64(word)
-	x.prefix.Lsh(x.prefix, 64)
-	x.prefix.Add(x.prefix, part.Mul(part, x.width))
-	x.length += 64
+	r.prefix.Lsh(r.prefix, 64)
+	r.prefix.Add(r.prefix, part.Mul(part, r.width))
+	r.length += 64
 }
 
 // cell returns the lower (end 0) or upper (end 1) end of the known cell, exactly.
-func (x *lazyReal) cell(end int64) *big.Float {
-	n := new(big.Int).Mul(x.width, big.NewInt(end))
-	n.Add(n, x.prefix)
+func (r *lazyReal) cell(end int64) *big.Float {
+	n := new(big.Int).Mul(r.width, big.NewInt(end))
+	n.Add(n, r.prefix)
 	f := new(big.Float).SetPrec(uint(n.BitLen()) + 1).SetInt(n)
-	return f.SetMantExp(f, -x.length)
+	return f.SetMantExp(f, -r.length)
 }
 
 // EqualMask returns all ones if a == b, and zero otherwise, without a branch.

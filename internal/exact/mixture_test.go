@@ -11,16 +11,16 @@ import (
 	"github.com/sluicedp/sluice/internal/check"
 )
 
-// decider draws with a U that begins with the given words and goes on with tail for ever, and tells
-// whether U was below one of the thresholds.
+// decider draws with a U that begins with the given words and continues with tail for ever. It
+// returns whether U was below one of the thresholds.
 type decider func(tail uint64, u ...uint64) bool
 
-func TestEveryShortPrefixProvesTheLaw(t *testing.T) { eachThreshold(t, checkPrefixes) }
-func TestDecisionFlipsAtTheThreshold(t *testing.T)  { eachThreshold(t, checkFlip) }
+func TestMixtureDraw_AllPrefixes_BracketTheProbability(t *testing.T) { eachThreshold(t, checkPrefixes) }
+func TestMixtureDraw_DecisionFlipsAtTheThreshold(t *testing.T)       { eachThreshold(t, checkFlip) }
 
-// checkPrefixes goes through all values of the first 16 bits of U. What a draw decides may depend
-// on the bits that follow only in the one cell that holds the threshold, so the cells decided for
-// certain and those decided at all bracket the probability within 2⁻¹⁶.
+// checkPrefixes tries all values of the first 16 bits of U. Only in the cell that contains the
+// threshold may the decision depend on the bits after these 16. So the count of cells that are
+// certainly below, and of cells that may be, bracket the probability within 2⁻¹⁶.
 func checkPrefixes(t *testing.T, at *big.Float, below decider) {
 	random := rand.New(rand.NewPCG(3, 4))
 	surely, possibly := 0, 0
@@ -49,8 +49,8 @@ func checkPrefixes(t *testing.T, at *big.Float, below decider) {
 		"probability between %d/2¹⁶ and %d/2¹⁶, want %.10g", surely, possibly, at)
 }
 
-// checkFlip looks for the U at which the outcome changes, to 320 bits, and so deep into the
-// refinement. It must be the threshold rounded up to 320 bits, to the last one.
+// checkFlip finds the U at which the outcome changes, to 320 bits, which takes several refinements.
+// It must be the threshold rounded up to 320 bits, to the last bit.
 func checkFlip(t *testing.T, at *big.Float, below decider) {
 	const length = 320
 	low := flip(new(big.Int), new(big.Int).Lsh(big.NewInt(1), length), func(u *big.Int) bool { return below(0, words(u, length)...) })
@@ -58,9 +58,9 @@ func checkFlip(t *testing.T, at *big.Float, below decider) {
 	check.That(t, low.Cmp(want) == 0, "the outcome changes at\n%#x·2⁻³²⁰, want\n%#x·2⁻³²⁰", low, want)
 }
 
-// TestRefinementTakesAsManyWordsAsItNeeds follows the bits of the threshold for some words and
-// leaves them in the last, upwards or downwards. Exactly these words are read, and all count.
-func TestRefinementTakesAsManyWordsAsItNeeds(t *testing.T) {
+// U has the bits of the threshold for some words, and differs from it in the last, upwards or
+// downwards. Exactly these words are read, and every one of them decides.
+func TestMixtureDraw_Refinement_ReadsOnlyTheWordsNeeded(t *testing.T) {
 	var bits tape
 	irrational := specimens()[:4] // the three thresholds are one number
 	for _, s := range irrational {
@@ -84,20 +84,19 @@ func TestRefinementTakesAsManyWordsAsItNeeds(t *testing.T) {
 	}
 }
 
-// wantRead checks the words read: those that every draw takes, and those of the refinement.
+// wantRead checks the number of words read, with those of the refinement.
 func wantRead(t *testing.T, name string, bits *tape, want int) {
 	t.Helper()
 	check.That(t, bits.read() == want, "%s: %d words were read, want %d", name, bits.read(), want)
 }
 
-// TestBitsReadDoNotTellTheOutcome replays the same bits for different truths and neighbours:
-// the number of words read is the same, also where one threshold is too close to tell and the other
-// two would not need a refinement.
-func TestBitsReadDoNotTellTheOutcome(t *testing.T) {
+// The same bits are replayed for different true values and neighbours. The number of words read is
+// the same, even where only one of the three thresholds needs a refinement.
+func TestMixtureDraw_BitsRead_DoNotRevealTheOutcome(t *testing.T) {
 	var bits tape
 	outcomes := map[bool]bool{}
 	for _, s := range specimens() {
-		for _, u := range closeCalls(s) {
+		for _, u := range edgeCases(s) {
 			counts := map[int]bool{}
 			for _, one := range []uint32{0, first, second, third} {
 				for _, two := range []uint32{0, first, second, third} {
@@ -112,9 +111,9 @@ func TestBitsReadDoNotTellTheOutcome(t *testing.T) {
 	check.That(t, len(outcomes) == 2, "all draws had the same outcome: nothing was tested")
 }
 
-// closeCalls returns values of U: the ends, the middle, and the first one to four words of each
+// edgeCases returns values of U: the ends, the middle, and the first one to four words of each
 // threshold.
-func closeCalls(s specimen) [][]uint64 {
+func edgeCases(s specimen) [][]uint64 {
 	calls := [][]uint64{{0}, {1 << 63}, {ones}}
 	for _, at := range []*big.Float{s.first, s.either, s.same} {
 		for n := 1; n <= 4; n++ {
@@ -128,11 +127,11 @@ func closeCalls(s specimen) [][]uint64 {
 	return calls
 }
 
-// TestRefinementIsRare states the promise of the package: all but 2⁻⁵⁰ of the draws need no
-// refinement, or 8m·2⁻⁶⁴ where m is large. What is undecided are the words W with mW mod 2⁶⁴ in one
-// of four ranges, one of them below 2⁶⁴. These are multiples of the largest power of two in m, 2^j,
-// and each is that of 2^j words.
-func TestRefinementIsRare(t *testing.T) {
+// The package promises that all but 2⁻⁵⁰ of the draws need no refinement, or 8m·2⁻⁶⁴ where m is
+// large. A word W is undecided if mW mod 2⁶⁴ is in one of four ranges, of which one ends at 2⁶⁴.
+// With 2^j the largest power of two that divides m, each value of mW mod 2⁶⁴ is a multiple of 2^j
+// and belongs to 2^j words.
+func TestNewMixture_Refinement_IsRare(t *testing.T) {
 	for _, s := range specimens() {
 		for _, m := range []uint32{2, 3, few, 1000, 1<<11 - 1, 1 << 11, 1<<11 + 1, many - 1, many} {
 			mix := NewMixture(m, s.weights)
@@ -141,15 +140,15 @@ func TestRefinementIsRare(t *testing.T) {
 			for _, threshold := range []threshold{mix.first, mix.either, mix.same} {
 				open += (threshold.hi-threshold.lo)/step*step + step
 			}
-			check.That(t, open <= max(1<<14, 8*mix.m), "%s, m=%d: %d words of 2⁶⁴ are open", s.name, m, open)
+			check.That(t, open <= max(1<<14, 8*mix.m), "%s, m=%d: %d words of 2⁶⁴ are undecided", s.name, m, open)
 		}
 	}
 }
 
-// TestOneWordHoldsBoth looks, for m of all kinds, for the real number W at which the outcome
-// changes, to 192 bits: W in [k/m, (k+1)/m) has the uniform value k and U = mW−k, so that is the
-// number (k+t)/m for a threshold t of U.
-func TestOneWordHoldsBoth(t *testing.T) {
+// The test finds the real number W at which the outcome changes, to 192 bits, for m of all kinds. W
+// in [k/m, (k+1)/m) has the uniform value k and U = mW−k. So the outcome changes at (k+t)/m for a
+// threshold t of U.
+func TestMixtureDraw_OneWord_YieldsUniformValueAndChoice(t *testing.T) {
 	all := specimens()
 	for _, s := range all[:len(all)/2] { // the others differ from these in m alone
 		for _, m := range []uint64{3, 100, many - 1} {
@@ -182,9 +181,9 @@ func checkSplit(t *testing.T, s specimen, p pair, side side, k uint64) {
 	}
 }
 
-// TestOneWordHoldsTheUniformValue looks for the real numbers at which the uniform value changes
-// from k−1 to k, where nothing else is drawn: k/m, deep into the refinement.
-func TestOneWordHoldsTheUniformValue(t *testing.T) {
+// Where all weights are 0, the uniform value changes from k−1 to k at the real number k/m. This is
+// checked to 320 bits, which takes several refinements.
+func TestMixtureDraw_UniformValue_ChangesAtExactFractions(t *testing.T) {
 	const length = 320
 	zero := func(prec uint) Weights { return Weights{Int(0), Int(0), Int(0)} }
 	for _, m := range []uint64{2, 3, 6, 7, 100, many - 1, many} {
@@ -214,8 +213,8 @@ func edgeOf(k uint64, t *big.Float, m uint64, length int) *big.Int {
 	return floor.Add(floor, big.NewInt(int64(rest.Sign())))
 }
 
-// flip returns the least number from low to high of which a predicate no longer holds: high if it
-// holds below it.
+// flip returns the least number from low to high for which a predicate no longer holds. It returns
+// high if the predicate holds for all numbers below high.
 func flip(low, high *big.Int, holds func(*big.Int) bool) *big.Int {
 	low, high = new(big.Int).Set(low), new(big.Int).Set(high)
 	for low.Cmp(high) < 0 {
@@ -230,9 +229,9 @@ func flip(low, high *big.Int, holds func(*big.Int) bool) *big.Int {
 	return low
 }
 
-// TestNewMixtureAsksUntilItIsTight gives weights that are loose at first. A wide interval would
-// still be right, but would refine at every other draw.
-func TestNewMixtureAsksUntilItIsTight(t *testing.T) {
+// The weights have wide intervals at a low precision. A mixture with wide thresholds would be
+// correct, but every second draw would need a refinement.
+func TestNewMixture_WideWeights_RaisesThePrecision(t *testing.T) {
 	var asked []uint
 	loose := func(prec uint) Weights {
 		asked = append(asked, prec)
@@ -242,62 +241,61 @@ func TestNewMixtureAsksUntilItIsTight(t *testing.T) {
 	}
 	mix := NewMixture(8, loose)
 	want := []uint{128, 256, 512}
-	check.That(t, slices.Equal(asked, want), "weights were asked for at %v bits, want %v", asked, want)
+	check.That(t, slices.Equal(asked, want), "weights were requested at %v bits, want %v", asked, want)
 	check.That(t, mix.either.tight(), "the threshold is not tight")
 }
 
-// TestLiesAtEveryEpsilon takes ε up to 1,000, where the chance to lie is below 10⁻⁴²⁸. The weights
-// have it to more than 2,000 bits, and the sampler has it to the bit: U = 0.11…1 tells the truth
-// with so many ones, and lies with a single one more.
-func TestLiesAtEveryEpsilon(t *testing.T) {
+// At ε = 1,000 the probability of a false value is below 10⁻⁴²⁸. The weights have it to more than
+// 2,000 bits. The sampler has it exactly: for U = 0.11…1 with so many ones it returns the true
+// value, and with one more it returns a false one.
+func TestMixtureDraw_LargeEpsilon_FalseValueKeepsItsProbability(t *testing.T) {
 	for _, nano := range []int64{38_000_000_000, 100_000_000_000, 999_999_999_999, 1_000_000_000_000} {
 		for _, m := range []int64{2, 4, 10, 1 << 20} {
 			name := fmt.Sprintf("ε=%d·10⁻⁹, m=%d", nano, m)
-			lie := chanceToLie(m, nano)
-			if got := enclosedChanceToLie(m, nano); !got.encloses(lie, powerOfTwo(-3000)) || got.relativeWidth().Cmp(powerOfTwo(-2000)) > 0 {
-				t.Errorf("%s: the chance to lie is %.6g to %.6g, width %.3g; want %.6g", name, got.lo, got.hi, got.relativeWidth(), lie)
+			want := flipProbability(m, nano)
+			if got := enclosedFlipProbability(m, nano); !got.encloses(want, powerOfTwo(-3000)) || got.relativeWidth().Cmp(powerOfTwo(-2000)) > 0 {
+				t.Errorf("%s: a false value has probability %.6g to %.6g, width %.3g; want %.6g", name, got.lo, got.hi, got.relativeWidth(), want)
 			}
-			// A lie is a uniform value that is not the truth, so U ≥ 1 − redrawn.
-			redrawn := quo(new(big.Float).Mul(lie, big.NewFloat(float64(m))), big.NewFloat(float64(m-1)))
+			// A false value is a uniform value other than the true one, so U ≥ 1 − redrawn.
+			redrawn := quo(new(big.Float).Mul(want, big.NewFloat(float64(m))), big.NewFloat(float64(m-1)))
 			count := 1 - redrawn.MantExp(nil) // 2^−count ≤ redrawn < 2^(1−count)
 			s := specimen{Mixture: NewMixture(8, response(m, nano))}
 			var bits tape
 			got := s.at(&bits, second, 0, leadingOnes(count-1)...)
-			check.That(t, got == first, "%s: %d ones give %d, want the truth", name, count-1, got)
+			check.That(t, got == first, "%s: %d ones give %d, want the true value", name, count-1, got)
 			if got := s.at(&bits, second, 0, leadingOnes(count)...); got != third {
-				t.Errorf("%s: %d ones give %d, want a lie", name, count, got)
+				t.Errorf("%s: %d ones give %d, want a false value", name, count, got)
 			}
 		}
 	}
 }
 
-// chanceToLie returns (m−1)/(e^ε+m−1) to 3,000 bits by the series.
-func chanceToLie(m, nano int64) *big.Float {
+// flipProbability returns (m−1)/(e^ε+m−1) to 3,000 bits by the series.
+func flipProbability(m, nano int64) *big.Float {
 	others := big.NewFloat(float64(m - 1))
 	scale := new(big.Float).SetPrec(3100).Add(taylor(nano, 3100), others)
 	return new(big.Float).SetPrec(3100).Quo(others, scale)
 }
 
-// enclosedChanceToLie returns the same number as the weights have it: (1−λ)·(m−1)/m.
-func enclosedChanceToLie(m, nano int64) Interval {
+// enclosedFlipProbability returns the same number from the weights: (1−λ)·(m−1)/m.
+func enclosedFlipProbability(m, nano int64) Interval {
 	λ := response(m, nano)(4096).First // 1 − λ takes 1,443 bits of them
 	return Int(1).Sub(λ).Mul(Int(m - 1)).Quo(Int(m))
 }
 
-// TestFloatsCannotLie shows what the package is for. From ε = 38 on, for two values, the float64
-// nearest to the chance of the truth is 1, and the usual comparison tells the truth even at the
-// largest number that the generator can give. The exact sampler lies for a generator that gives
-// only ones.
-func TestFloatsCannotLie(t *testing.T) {
+// This is why the package exists. From ε = 38 on, for two values, the float64 nearest to the
+// probability of the true value is 1. A comparison of floats then returns the true value even for
+// the largest random number. The exact sampler returns a false value if all random bits are ones.
+func TestMixtureDraw_BeyondFloatPrecision_CanReturnFalseValue(t *testing.T) {
 	for _, nano := range []int64{38_000_000_000, 50_000_000_000, 1_000_000_000_000} {
 		p := 1 / (1 + math.Exp(-float64(nano)/1e9))
 		if largest := rand.New(onlyOnes{}).Float64(); largest >= 1 || !(largest < p) {
-			t.Errorf("ε=%d·10⁻⁹: a float sampler can lie after all (%v against %v)", nano, largest, p)
+			t.Errorf("ε=%d·10⁻⁹: a float sampler can return a false value after all (%v against %v)", nano, largest, p)
 		}
 		s := specimen{Mixture: NewMixture(8, response(2, nano))}
 		var bits tape
 		got := s.at(&bits, second, ones, ones)
-		check.That(t, got == third, "ε=%d·10⁻⁹: only ones give %d, want a lie", nano, got)
+		check.That(t, got == third, "ε=%d·10⁻⁹: only ones give %d, want a false value", nano, got)
 	}
 }
 
@@ -305,9 +303,9 @@ type onlyOnes struct{}
 
 func (onlyOnes) Uint64() uint64 { return ones }
 
-// TestUniformPartIsIndependent checks that where neither value is taken, the second word alone
-// chooses among all values, the two given ones included.
-func TestUniformPartIsIndependent(t *testing.T) {
+// Where neither given value is drawn, the uniform bits alone select among all values, including the
+// two given ones.
+func TestMixtureDraw_NeitherValue_ReturnsTheUniformOne(t *testing.T) {
 	neither := rationalSpecimen("1/4, 1/2, 3/4", 1, 4, 1, 2, 3, 4)
 	var bits tape
 	for value := range uint32(8) {
@@ -318,7 +316,7 @@ func TestUniformPartIsIndependent(t *testing.T) {
 	}
 }
 
-func TestMasks(t *testing.T) {
+func TestMasks_EdgeValues_SelectTheRightOperand(t *testing.T) {
 	edges := []uint64{0, 1, 2, 1<<31 - 1, 1 << 31, 1<<31 + 1, 1<<32 - 2, 1<<32 - 1}
 	for shift := range 64 {
 		edges = append(edges, 1<<shift, ones<<shift)
@@ -342,8 +340,8 @@ func TestMasks(t *testing.T) {
 	}
 }
 
-// TestCompareAtTheEdges goes around both ends of a threshold, also at the ends of the 64 bits.
-func TestCompareAtTheEdges(t *testing.T) {
+// Cells next to both ends of a threshold are compared, also at the ends of the 64 bits.
+func TestThresholdCompare_AroundBothEnds(t *testing.T) {
 	for _, c := range []threshold{{0, 0}, {0, 3}, {5, 5}, {5, 8}, {1 << 63, 1<<63 + 1}, {ones, ones}, {ones - 2, ones}} {
 		for _, u := range []uint64{0, 1, c.lo - 1, c.lo, c.lo + 1, c.hi - 1, c.hi, c.hi + 1, ones - 1, ones} {
 			wantBelow, wantOpen := mask(u < c.lo), mask(c.lo <= u && u <= c.hi)

@@ -8,11 +8,11 @@ package exact
 // Unlike the thresholds of a Mixture, which are public and cached, these may depend on the true
 // value. So nothing is cached, and all of U is compared with all thresholds.
 func DrawRank(source *Bits, word uint64, n int, weights func(prec uint) []Interval) int {
-	x := newLazyReal(source, word, 1)
+	r := newLazyReal(source, word, 1)
 	for {
 		rank, open := n, false
-		for _, t := range weights(uint(2*x.length + guard)) {
-			below, above := x.cell(1).Cmp(t.lo) <= 0, x.cell(0).Cmp(t.hi) >= 0
+		for _, t := range weights(uint(2*r.length + guard)) {
+			below, above := r.cell(1).Cmp(t.lo) <= 0, r.cell(0).Cmp(t.hi) >= 0
 			open = open || !below && !above
 			if below {
 				rank--
@@ -21,6 +21,6 @@ func DrawRank(source *Bits, word uint64, n int, weights func(prec uint) []Interv
 		if !open {
 			return rank
 		}
-		x.extend()
+		r.extend()
 	}
 }

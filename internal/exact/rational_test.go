@@ -9,8 +9,8 @@ import (
 	"github.com/sluicedp/sluice/internal/stattest"
 )
 
-// rationals have a finite binary expansion and an infinite one, within one word and beyond it, and
-// are next to either end of [0,1] or are that end.
+// rationals have finite and infinite binary expansions, within one word and beyond it. Some are 0
+// or 1, or next to them.
 func rationals() []*big.Rat {
 	power := func(n uint) *big.Int { return new(big.Int).Lsh(big.NewInt(1), n) }
 	tiny := new(big.Rat).SetFrac(big.NewInt(1), power(200))
@@ -27,23 +27,23 @@ func rationals() []*big.Rat {
 	}
 }
 
-// TestBelowFlipsAtTheNumber finds the U from which on the answer is no, as for a Mixture.
-func TestBelowFlipsAtTheNumber(t *testing.T) {
+// The test finds the U from which on the result is false. It must be the number.
+func TestBelow_FlipsAtTheNumber(t *testing.T) {
 	var bits tape
 	for _, number := range rationals() {
 		t.Run(number.RatString(), func(t *testing.T) {
 			at := new(big.Float).SetPrec(1000).SetRat(number)
 			checkFlip(t, at, func(_ uint64, u ...uint64) bool {
-				bits.load(1, u...) // with zeros behind it, U could be the number itself, and never be told from it
+				bits.load(1, u...) // with a tail of zeros, U could equal the number, and Below would never end
 				return Below(bits.Uint64, number)
 			})
 		})
 	}
 }
 
-// TestBelowOverTheSecondWord goes through numbers whose first 64 bits are some word and whose next
-// four are any, and through the words around these: where the first is equal, the second decides.
-func TestBelowOverTheSecondWord(t *testing.T) {
+// The numbers have a given word as their first 64 bits and any next four bits. If the first word of
+// U is equal to that word, the second decides.
+func TestBelow_FirstWordEqual_SecondWordDecides(t *testing.T) {
 	const steps = 16
 	scale := new(big.Int).Lsh(big.NewInt(steps), 64)
 	var bits tape
@@ -65,7 +65,7 @@ func TestBelowOverTheSecondWord(t *testing.T) {
 	}
 }
 
-// checkBelow checks an answer, and how many words were read for it.
+// checkBelow checks a result, and how many words were read for it.
 func checkBelow(t *testing.T, bits *tape, number *big.Rat, want bool, read int, u ...uint64) {
 	t.Helper()
 	bits.load(ones, u...)
@@ -74,9 +74,8 @@ func checkBelow(t *testing.T, bits *tape, number *big.Rat, want bool, read int, 
 	}
 }
 
-// TestBelowAtTheEnds has a sure answer: no real number in [0,1) is below 0, and every one is below
-// 1.
-func TestBelowAtTheEnds(t *testing.T) {
+// No real number in [0,1) is below 0, and every one is below 1.
+func TestBelow_ZeroOrOne_IsCertain(t *testing.T) {
 	var bits tape
 	for _, word := range []uint64{1, 1 << 63, ones} {
 		checkBelow(t, &bits, big.NewRat(0, 1), false, 1, word)
@@ -85,8 +84,7 @@ func TestBelowAtTheEnds(t *testing.T) {
 	checkBelow(t, &bits, big.NewRat(1, 1), true, 1, 0)
 }
 
-// TestBelowLeavesTheNumber asks twice for the same one.
-func TestBelowLeavesTheNumber(t *testing.T) {
+func TestBelow_LeavesTheNumberUnchanged(t *testing.T) {
 	for _, number := range rationals() {
 		before := fmt.Sprint(number)
 		var bits tape
@@ -96,8 +94,7 @@ func TestBelowLeavesTheNumber(t *testing.T) {
 	}
 }
 
-// TestBelowComesAsOftenAsTheNumber draws with the randomness of the operating system.
-func TestBelowComesAsOftenAsTheNumber(t *testing.T) {
+func TestBelow_SystemRandomness_HasTheGivenProbability(t *testing.T) {
 	const n = 100_000
 	bits := NewBits()
 	for _, number := range []*big.Rat{big.NewRat(1, 3), big.NewRat(1, 100), big.NewRat(19, 20)} {
@@ -112,7 +109,7 @@ func TestBelowComesAsOftenAsTheNumber(t *testing.T) {
 	}
 }
 
-func TestLawFault(t *testing.T) {
+func TestLawFault_NotALaw_IsReported(t *testing.T) {
 	half, third := big.NewRat(1, 2), big.NewRat(1, 3)
 	for _, law := range [][]*big.Rat{{half, half}, {third, third, third}, {big.NewRat(1, 1), new(big.Rat)}} {
 		check.Equal(t, LawFault(law), "", "the fault of %v", law)

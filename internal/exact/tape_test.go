@@ -16,8 +16,8 @@ type tape struct {
 	words, pages int
 }
 
-// load puts a new content on the tape. The words go to the end of the first page, which is quicker
-// than to fill it.
+// load replaces the content of the tape. The words go to the end of the first page, because filling
+// the page would take longer.
 func (t *tape) load(tail uint64, words ...uint64) {
 	t.words, t.pages, t.used = len(words), 0, page-8*len(words)
 	for i, word := range words {
@@ -34,8 +34,8 @@ func (t *tape) load(tail uint64, words ...uint64) {
 // read returns how many words were read.
 func (t *tape) read() int { return t.words + t.pages*page/8 - (page-t.used)/8 }
 
-// The tests draw from mixtures over few values or many and give the mixture the first two of these.
-// A draw that takes neither returns third, because that is the uniform value on the tape.
+// The tests draw from mixtures over few values or many, for the values first and second. A draw of
+// neither returns third, because that is the uniform value on the tape.
 const (
 	first  = 1
 	second = 2
@@ -46,8 +46,7 @@ const (
 // of whole bits.
 const few, many = 1 << 3, 1 << 20
 
-// specimen is a mixture with its thresholds as an independent computation has them, to 512 bits and
-// more.
+// specimen is a mixture with its thresholds from an independent computation, to 512 bits or more.
 type specimen struct {
 	name                string
 	weights             func(prec uint) Weights
@@ -65,9 +64,9 @@ func (s specimen) ofMany() specimen {
 	return s
 }
 
-// specimens has irrational thresholds, equal ones and different ones, rational ones with a finite
-// binary expansion and with an infinite one, both ends of the unit interval, and thresholds so
-// close to a short binary fraction that their intervals hold it, too.
+// specimens returns mixtures with irrational thresholds, equal and different; with rational
+// thresholds of finite and infinite binary expansions; with 0 and 1; and with thresholds so close
+// to a short binary fraction that their intervals contain it.
 func specimens() []specimen {
 	list := []specimen{
 		responseSpecimen("response at ε=1, m=2", 2, 1_000_000_000),
@@ -93,8 +92,8 @@ func specimens() []specimen {
 	return list
 }
 
-// response returns the weights of a randomized response at ε = nano·10⁻⁹ on m values: the truth
-// with probability λ = (e^ε − 1)/(e^ε + m − 1), and else a uniform value.
+// response returns the weights of a randomized response at ε = nano·10⁻⁹ on m values: the true
+// value with probability λ = (e^ε − 1)/(e^ε + m − 1), otherwise a uniform value.
 func response(m, nano int64) func(prec uint) Weights {
 	return func(prec uint) Weights {
 		e := Exp(nano, prec)
@@ -151,7 +150,7 @@ type pair struct {
 	sides  []side
 }
 
-// side is one real threshold of a draw and how to see on which side of it U was.
+// side is one real threshold of a draw, with a function that returns whether U was below it.
 type side struct {
 	name  string
 	at    *big.Float
@@ -167,14 +166,14 @@ func (s specimen) pairs() []pair {
 	}
 }
 
-// at draws with a U that begins with the given words and goes on with tail for ever.
+// at draws with a U that begins with the given words and continues with tail for ever.
 func (s specimen) at(t *tape, second uint32, tail uint64, u ...uint64) uint32 {
 	s.write(t, third, tail, u...)
 	return s.Draw(&t.Bits, first, second)
 }
 
 // write puts the words of a draw on the tape: one real number that begins with the bits of the
-// uniform value and goes on with those of U.
+// uniform value and continues with those of U.
 func (s specimen) write(t *tape, value, tail uint64, u ...uint64) {
 	width := bits.Len64(s.m - 1)
 	list, before := make([]uint64, len(u)), value

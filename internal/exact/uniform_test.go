@@ -8,9 +8,9 @@ import (
 	"github.com/sluicedp/sluice/internal/check"
 )
 
-// TestUniformOverAllWords goes through all words of a small width for every m that fits: each value
-// has the same number of words, and only the 2^width mod m words too many are refused.
-func TestUniformOverAllWords(t *testing.T) {
+// For every m, each value has the same number of words of a small width, and exactly the surplus of
+// 2^width mod m words is refused.
+func TestLemire_AllWordsOfSmallWidths_AreUniform(t *testing.T) {
 	for width := uint(8); width <= 14; width++ {
 		size := uint64(1) << width
 		counts := make([]uint64, size)
@@ -27,7 +27,7 @@ func TestUniformOverAllWords(t *testing.T) {
 	}
 }
 
-// countWords counts how often each value comes out and how many words are refused.
+// countWords counts the words of each value and the words that are refused.
 func countWords(width uint, m uint64, counts []uint64) (refused uint64) {
 	clear(counts)
 	for word := range uint64(1) << width {
@@ -40,10 +40,10 @@ func countWords(width uint, m uint64, counts []uint64) (refused uint64) {
 	return refused
 }
 
-// TestUniformAtFullWidth looks at the words around the border between two values, where the
-// products overflow into the next value. With 2⁶⁴ = s + ⌊2⁶⁴/m⌋·m, value v owns the words from
-// ⌈v·2⁶⁴/m⌉ on, and the first of them is refused where m·word mod 2⁶⁴ is below s.
-func TestUniformAtFullWidth(t *testing.T) {
+// The test checks the words around the border between two values, where the products overflow into
+// the next value. With 2⁶⁴ = s + ⌊2⁶⁴/m⌋·m, value v owns the words from ⌈v·2⁶⁴/m⌉ on. The first of
+// them is refused where m·word mod 2⁶⁴ is below s.
+func TestLemire_FullWidth_EachValueHasEqualWords(t *testing.T) {
 	for _, c := range []struct{ m, each, surplus uint64 }{
 		{3, 6148914691236517205, 1},
 		{10, 1844674407370955161, 6},
@@ -73,9 +73,9 @@ func TestUniformAtFullWidth(t *testing.T) {
 // firstWord returns ⌈v·2⁶⁴/m⌉ = v·each + ⌈v·surplus/m⌉, which is 0 modulo 2⁶⁴ for v = m.
 func firstWord(v, each, surplus, m uint64) uint64 { return v*each + (v*surplus+m-1)/m }
 
-// TestLemireIsItsDefinition holds the exported function against integers of any size: the value is
-// ⌊word·m/2⁶⁴⌋, and a word is refused if the remainder is below 2⁶⁴ mod m.
-func TestLemireIsItsDefinition(t *testing.T) {
+// By definition the value is ⌊word·m/2⁶⁴⌋, and a word is refused if the remainder is below 2⁶⁴ mod
+// m.
+func TestLemire_AgreesWithBigIntegers(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	all := new(big.Int).Lsh(big.NewInt(1), 64)
 	refusals := 0

@@ -2,17 +2,17 @@ package lp
 
 import "math/big"
 
-// approach walks from the last basis to one that looks optimal, or to one that shows why there is
-// none. Float64 numbers of size 1 do not show whether a constraint is violated by 1e-12. So if the
-// violation at the vertex is small, the walk continues from there with the violation as the unit
-// (A. Gleixner, D. Steffy, K. Wolter, "Iterative refinement for linear programming", INFORMS
+// approach walks from the last basis to one that seems optimal, or to one that shows why there is
+// no optimum. Float64 numbers of size 1 do not show whether a constraint is violated by 1e-12. So
+// if the violation at the vertex is small, the walk continues from there with the violation as the
+// unit (A. Gleixner, D. Steffy, K. Wolter, "Iterative refinement for linear programming", INFORMS
 // Journal on Computing 28, 2016).
 //
 // It returns the vertex, or nil if the constraints that the walk ended with are not a basis.
 func (p *Program) approach(objective constraint) *vertex {
 	origin, unit := vector{zeros(p.vars), big.NewInt(1)}, big.NewFloat(1)
 	for {
-		p.walk.look(origin, unit)
+		p.walk.rescale(origin, unit)
 		p.walk.maximize(objective)
 		v := newVertex(p, p.walk.basis)
 		if v == nil || p.walk.stuck >= 0 || p.ended() {
@@ -52,8 +52,8 @@ func (p *Program) distance(r int, x vector) *big.Float {
 	return e.Quo(e, p.constraints[r].size)
 }
 
-// look sets the bounds relative to an origin, in a unit.
-func (w *walk) look(origin vector, unit *big.Float) {
+// rescale sets the bounds relative to an origin, in a unit.
+func (w *walk) rescale(origin vector, unit *big.Float) {
 	w.bound = make([]float64, len(w.p.constraints))
 	for r := range w.p.constraints {
 		if len(w.p.constraints[r].coef) > 0 {

@@ -75,7 +75,7 @@ func (e *exact) feasible(c []*big.Int) (vector, error) {
 		r = hint
 	}
 	if r >= 0 {
-		c = e.suiting(c)
+		c = e.dualFeasible(c)
 	}
 	for r >= 0 {
 		z := e.vertex.multipliers(e.p.constraints[r].dense(e.p.vars))
@@ -93,9 +93,9 @@ func (e *exact) feasible(c []*big.Int) (vector, error) {
 	return x, nil
 }
 
-// suiting returns an objective for which the multipliers of all inequalities of the basis are at
-// least 0. It is c or, if c does not have this property, the sum of these inequalities.
-func (e *exact) suiting(c []*big.Int) []*big.Int {
+// dualFeasible returns an objective for which the multipliers of all inequalities of the basis are
+// at least 0. It is c or, if c does not have this property, the sum of these inequalities.
+func (e *exact) dualFeasible(c []*big.Int) []*big.Int {
 	if e.negative(e.vertex.multipliers(c)) < 0 {
 		return c
 	}
@@ -210,7 +210,7 @@ func (e *exact) improve(x vector, c []*big.Int) (vector, vector, error) {
 // blocking returns the first constraint that stops a move from x along the ray, or −1.
 func (e *exact) blocking(x, ray vector) int {
 	best := -1
-	var room, rate *big.Int
+	var slack, rate *big.Int
 	for r := range e.p.constraints {
 		if r%checked == 0 && e.p.ended() {
 			return -1
@@ -224,8 +224,8 @@ func (e *exact) blocking(x, ray vector) int {
 		}
 		left := e.p.excess(r, x)
 		left.Neg(left)
-		if best < 0 || less(left, speed, room, rate, false) {
-			best, room, rate = r, left, speed
+		if best < 0 || less(left, speed, slack, rate, false) {
+			best, slack, rate = r, left, speed
 		}
 	}
 	return best

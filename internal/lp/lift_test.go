@@ -8,7 +8,7 @@ import (
 	"github.com/sluicedp/sluice/internal/check"
 )
 
-func TestFieldAgainstBig(t *testing.T) {
+func TestModularArithmetic_AgreesWithBigInt(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 1))
 	m := big.NewInt(prime)
 	check.Need(t, m.ProbablyPrime(20), "the modulus is not a prime")
@@ -42,7 +42,7 @@ func digitsOf(num, den int64, count int) []uint64 {
 	return digits
 }
 
-func TestFractions(t *testing.T) {
+func TestFractions_EnoughDigits_AreReconstructed(t *testing.T) {
 	values := [][2]int64{{0, 1}, {1, 3}, {-7, 12}, {1 << 40, 1<<40 - 1}, {-5, 1}, {1, 1 << 53}}
 	const count = 8
 	digits := make([][]uint64, count)
@@ -63,8 +63,9 @@ func TestFractions(t *testing.T) {
 	}
 }
 
-// TestSolve compares with elimination, also where entries differ by many orders of magnitude.
-func TestSolve(t *testing.T) {
+// Gaussian elimination must find the same solution, also where entries differ by many orders of
+// magnitude.
+func TestVertexSolve_AgreesWithElimination(t *testing.T) {
 	rng := rand.New(rand.NewPCG(2, 2))
 	solved := 0
 	for i := range 300 {
@@ -99,7 +100,7 @@ func TestSolve(t *testing.T) {
 	check.That(t, solved >= 100, "only %d matrices had an inverse", solved)
 }
 
-func TestSolvedNotices(t *testing.T) {
+func TestVertexSolved_WrongSolution_IsRejected(t *testing.T) {
 	e := examples()[0]
 	v := newVertex(e.program(t), []int{3, 4})
 	x := v.point()

@@ -98,7 +98,7 @@ func (p *Program) Add(r Row) error {
 		return err
 	}
 	if r.Bound == nil {
-		return fmt.Errorf("%w: a row without a bound", ErrInvalid)
+		return fmt.Errorf("%w: the row has no bound", ErrInvalid)
 	}
 	p.constraints = append(p.constraints, newConstraint(r))
 	return nil
@@ -108,10 +108,10 @@ func (p *Program) check(terms []Term) error {
 	seen := make(map[int]bool, len(terms))
 	for _, t := range terms {
 		if t.Var < 0 || t.Var >= p.vars || seen[t.Var] {
-			return fmt.Errorf("%w: a term of variable %d", ErrInvalid, t.Var)
+			return fmt.Errorf("%w: variable %d is unknown or has two terms", ErrInvalid, t.Var)
 		}
 		if t.Coef == nil || t.Coef.Sign() == 0 {
-			return fmt.Errorf("%w: variable %d has no coefficient", ErrInvalid, t.Var)
+			return fmt.Errorf("%w: the coefficient of variable %d is missing or 0", ErrInvalid, t.Var)
 		}
 		seen[t.Var] = true
 	}

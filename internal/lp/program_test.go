@@ -17,7 +17,7 @@ import (
 
 func rat(x float64) *big.Rat { return new(big.Rat).SetFloat64(x) }
 
-// terms makes a sum from the coefficients of all variables.
+// terms returns the sum with the given coefficients of all variables.
 func terms(coefs ...float64) (t []Term) {
 	for j, c := range coefs {
 		if c != 0 {
@@ -63,7 +63,7 @@ func examples() []example {
 		{objective: []float64{-1, -1}, atMost: [][]float64{{-1, -2, -3}, {-3, -1, -4}}, value: -2, description: "0 is not feasible"},
 		{objective: []float64{0, 0}, equal: [][]float64{{1, 1, 1}}, value: 0, description: "no objective"},
 		{objective: []float64{1, 2, 3}, equal: [][]float64{{1, 1, 1, 1}, {2, 2, 2, 2}, {1, -1, 0, 0}}, value: 3, description: "equations that depend on one another"},
-		{objective: []float64{0.75, -150, 0.02, -6}, atMost: [][]float64{{0.25, -60, -0.04, 9, 0}, {0.5, -90, -0.02, 3, 0}, {0, 0, 1, 0, 1}}, value: 0.05, description: "cycles without a rule (Beale)"},
+		{objective: []float64{0.75, -150, 0.02, -6}, atMost: [][]float64{{0.25, -60, -0.04, 9, 0}, {0.5, -90, -0.02, 3, 0}, {0, 0, 1, 0, 1}}, value: 0.05, description: "cycles without a pivot rule (Beale)"},
 		{objective: []float64{100, 10, 1}, atMost: [][]float64{{1, 0, 0, 1}, {20, 1, 0, 100}, {200, 20, 1, 10000}}, value: 10000, description: "visits every vertex (Klee and Minty)"},
 		{objective: []float64{1}, equal: [][]float64{{3, 1}}, value: 1.0 / 3, description: "a third"},
 		{objective: []float64{-1}, value: 0, description: "no rows"},
@@ -80,22 +80,22 @@ func examples() []example {
 	}
 }
 
-func TestExamples(t *testing.T) {
+func TestMaximize_Examples_HaveProvenAnswers(t *testing.T) {
 	for _, e := range examples() {
 		t.Run(e.description, func(t *testing.T) {
 			p := e.program(t)
 			o, err := p.Maximize(t.Context(), terms(e.objective...))
-			e.judge(t, o, err)
+			e.check(t, o, err)
 			// From the vertex 0, without the float64 walk.
 			p = e.program(t)
 			objective := newConstraint(Row{Terms: terms(e.objective...), Bound: new(big.Rat)})
 			o, err = p.certify(nil, objective)
-			e.judge(t, o, err)
+			e.check(t, o, err)
 		})
 	}
 }
 
-func (e example) judge(t *testing.T, o *Optimum, err error) {
+func (e example) check(t *testing.T, o *Optimum, err error) {
 	t.Helper()
 	check.Equal(t, fault(len(e.objective), e.rows(), terms(e.objective...), o, err), "", "the fault")
 	var infeasible *InfeasibleError
@@ -108,7 +108,8 @@ func (e example) judge(t *testing.T, o *Optimum, err error) {
 	}
 }
 
-// fault checks an answer from the program alone, in rational numbers. It returns what is wrong.
+// fault verifies an answer and its proof with the program alone, in rational numbers. It returns
+// what is wrong, or "".
 func fault(vars int, rows []Row, objective []Term, o *Optimum, err error) string {
 	var infeasible *InfeasibleError
 	var unbounded *UnboundedError
@@ -121,7 +122,7 @@ func fault(vars int, rows []Row, objective []Term, o *Optimum, err error) string
 	case errors.As(err, &unbounded):
 		ray := unbounded.Ray
 		if least(ray).Sign() < 0 || dot2(objective, ray).Sign() <= 0 || !feasible(rows, ray, new(big.Rat)) {
-			return fmt.Sprintf("no way to infinity: %v", ray)
+			return fmt.Sprintf("no proof that the objective is unbounded: %v", ray)
 		}
 	case err != nil:
 		return err.Error()
@@ -140,7 +141,8 @@ func fault(vars int, rows []Row, objective []Term, o *Optimum, err error) string
 	return ""
 }
 
-// combined adds up multiples of rows. It tells whether the multipliers may be used so.
+// combined returns the sum of the rows multiplied by the multipliers. signs is false if their
+// number is wrong, or if an inequality has a negative multiplier.
 func combined(vars int, rows []Row, multipliers []*big.Rat) (left []*big.Rat, right *big.Rat, signs bool) {
 	left, right, signs = make([]*big.Rat, vars), new(big.Rat), len(multipliers) == len(rows)
 	for j := range left {
@@ -174,7 +176,7 @@ func dot2(terms []Term, x []*big.Rat) *big.Rat {
 	return sum
 }
 
-// feasible tells whether x satisfies the rows, with bounds multiplied by a number.
+// feasible returns whether x satisfies the rows, with bounds multiplied by a number.
 func feasible(rows []Row, x []*big.Rat, multiple *big.Rat) bool {
 	for _, r := range rows {
 		order := dot2(r.Terms, x).Cmp(new(big.Rat).Mul(r.Bound, multiple))
@@ -185,7 +187,7 @@ func feasible(rows []Row, x []*big.Rat, multiple *big.Rat) bool {
 	return true
 }
 
-// random makes a small program, degenerate as often as not.
+// random returns a small program, which is often degenerate.
 func random(rng *rand.Rand) (vars int, rows []Row, objective []Term) {
 	vars = 1 + rng.IntN(4)
 	number := func() float64 {
@@ -212,7 +214,7 @@ func random(rng *rand.Rand) (vars int, rows []Row, objective []Term) {
 	return vars, rows, terms(coefs()...)
 }
 
-func TestRandomProgramsAgainstAllVertices(t *testing.T) {
+func TestMaximize_RandomPrograms_MatchTheBestVertex(t *testing.T) {
 	rng := rand.New(rand.NewPCG(7, 7))
 	counts := map[string]int{}
 	n := testenv.Tries(1000, 2500, 2500)
@@ -241,8 +243,8 @@ func TestRandomProgramsAgainstAllVertices(t *testing.T) {
 	}
 }
 
-// bestVertex tries every basis and returns the largest value at a feasible vertex; nil if there is
-// none.
+// bestVertex tries every basis and returns the largest value at a feasible vertex, or nil if no
+// vertex is feasible.
 func bestVertex(vars int, rows []Row, objective []Term) (best *big.Rat) {
 	all := make([]Row, 0, len(rows)+vars)
 	for j := range vars {
@@ -268,7 +270,8 @@ func bestVertex(vars int, rows []Row, objective []Term) (best *big.Rat) {
 	return best
 }
 
-// intersection solves the rows as equations by elimination; nil if they do not have one solution.
+// intersection solves the rows as equations by elimination. It returns nil if they do not have
+// exactly one solution.
 func intersection(vars int, rows []Row) []*big.Rat {
 	a := make([][]*big.Rat, vars)
 	for i, r := range rows {
@@ -307,7 +310,7 @@ func intersection(vars int, rows []Row) []*big.Rat {
 	return x
 }
 
-func TestChangedProgramsAreSolvedFromTheLastBasis(t *testing.T) {
+func TestMaximize_RowsAdded_AgreesWithFreshProgram(t *testing.T) {
 	rng := rand.New(rand.NewPCG(8, 8))
 	for i := range 200 {
 		vars, rows, _ := random(rng)
@@ -337,8 +340,8 @@ func TestChangedProgramsAreSolvedFromTheLastBasis(t *testing.T) {
 	}
 }
 
-// TestCheckerRejects spoils proofs that the other tests rely on.
-func TestCheckerRejects(t *testing.T) {
+// The other tests rely on fault, so it must reject wrong proofs.
+func TestFault_SpoiledProofs_AreRejected(t *testing.T) {
 	e := examples()[0]
 	rows, objective := e.rows(), terms(e.objective...)
 	good, err := e.program(t).Maximize(t.Context(), objective)
@@ -359,12 +362,12 @@ func TestCheckerRejects(t *testing.T) {
 	}
 	zero := []*big.Rat{new(big.Rat), new(big.Rat), new(big.Rat)}
 	for _, err := range []error{&InfeasibleError{zero}, &UnboundedError{zero[:2]}, privacy.ErrNoCertificate} {
-		check.That(t, fault(2, rows, objective, nil, err) != "", "%v: believed without a proof", err)
-		check.That(t, err.Error() != "", "%T says nothing", err)
+		check.That(t, fault(2, rows, objective, nil, err) != "", "%v: accepted without a proof", err)
+		check.That(t, err.Error() != "", "%T has no text", err)
 	}
 }
 
-func TestInvalidPrograms(t *testing.T) {
+func TestProgram_InvalidInput_IsRefused(t *testing.T) {
 	for _, vars := range []int{-1, 0, MaxVars + 1} {
 		check.Is(t, check.Err(New(vars)), ErrInvalid, "%d variables", vars)
 	}
@@ -384,20 +387,20 @@ func TestInvalidPrograms(t *testing.T) {
 	check.That(t, p.Rows() == 0, "%d rows were added", p.Rows())
 }
 
-func TestWrongBasisIsMadeGood(t *testing.T) {
+func TestCertify_WrongBasis_ReachesTheOptimum(t *testing.T) {
 	e := examples()[0]
 	p := e.program(t)
 	if v := newVertex(p, []int{2, 2}); v != nil { // dependent: no basis at all
 		t.Errorf("%v", v)
 	}
 	o, err := p.certify(newVertex(p, []int{2, 3}), newConstraint(Row{Terms: terms(e.objective...), Bound: new(big.Rat)}))
-	e.judge(t, o, err)
+	e.check(t, o, err)
 }
 
-// TestUnluckyNumbers: a multiple of the modulus cannot be told from 0. There is no answer then, but
-// no wrong one either. The sum of a law given in float64 is as often 1 − 2⁻⁶¹ as not, and must be
-// no such number.
-func TestUnluckyNumbers(t *testing.T) {
+// Modulo the prime, a multiple of the prime is 0. Maximize then returns an error and no wrong
+// answer. The probabilities of a law given in float64 often add up to 1 − 2⁻⁶¹, so 2⁶¹ − 1 must not
+// be the prime.
+func TestMaximize_MultipleOfThePrime_GivesNoWrongAnswer(t *testing.T) {
 	rows := []Row{{[]Term{{0, new(big.Rat).SetInt64(prime)}}, false, rat(2)}}
 	if o, err := program(t, 1, rows).Maximize(t.Context(), terms(1)); !errors.Is(err, privacy.ErrNoCertificate) || o != nil {
 		t.Errorf("%v, %v", o, err)
@@ -407,8 +410,9 @@ func TestUnluckyNumbers(t *testing.T) {
 	check.Equal(t, fault(1, rows, terms(1), o, err), "", "the fault")
 }
 
-// Two digits of this solution are those of 1/2. Only the program itself tells the two apart.
-func TestASolutionWhoseDigitsAreThoseOfAnother(t *testing.T) {
+// The first two digits of this solution are those of 1/2. Only a check in the program itself
+// distinguishes the two.
+func TestMaximize_AmbiguousDigits_FindsTheTrueSolution(t *testing.T) {
 	square := new(big.Int).Mul(big.NewInt(prime), big.NewInt(prime))
 	want := new(big.Rat).SetFrac(square.Add(square, big.NewInt(1)), big.NewInt(2))
 	p := program(t, 1, []Row{{Terms: []Term{{0, big.NewRat(1, 1)}}, Bound: want}})
@@ -416,9 +420,9 @@ func TestASolutionWhoseDigitsAreThoseOfAnother(t *testing.T) {
 	check.That(t, err == nil && o.X[0].Cmp(want) == 0 && o.Value.Cmp(want) == 0, "%v (%v), wanted %v", o, err, want)
 }
 
-// TestApproachSeesSmallNumbers: each variable is at least 2⁻²⁰ times the one before. The walk
-// alone, with a tolerance of 1e-11, takes all but two for 0.
-func TestApproachSeesSmallNumbers(t *testing.T) {
+// Each variable is at least 2⁻²⁰ times the one before. The float64 walk alone, with a tolerance of
+// 1e-11, would treat all but two of them as 0.
+func TestApproach_TinyVariables_ReachesExactFeasibility(t *testing.T) {
 	const vars = 12
 	rows := []Row{{terms(1), true, rat(1)}}
 	var objective []Term
@@ -441,7 +445,7 @@ func TestApproachSeesSmallNumbers(t *testing.T) {
 	}
 }
 
-func TestEffortIsBounded(t *testing.T) {
+func TestSimplex_NoStepsLeft_Stops(t *testing.T) {
 	for _, e := range []example{examples()[0], examples()[1]} { // a primal and a dual phase
 		p := e.program(t)
 		v := newVertex(p, p.walk.basis)
@@ -452,13 +456,13 @@ func TestEffortIsBounded(t *testing.T) {
 		p.walk.steps = 0
 		p.walk.improve([]float64{1, 1})
 		if p.walk.feasible([]float64{1, 1}); p.walk.since != 0 {
-			t.Error("the walk went on without steps")
+			t.Error("the walk continued without steps left")
 		}
 	}
 }
 
-// countdown is a context that ends when it has been asked so many times whether it has. A negative
-// number never ends.
+// countdown is a context that ends after a number of calls of Err. With a negative number it never
+// ends.
 type countdown struct {
 	context.Context
 	left, asked int
@@ -472,8 +476,8 @@ func (c *countdown) Err() error {
 	return nil
 }
 
-// Wherever the context ends, few steps follow, and the program can be solved again.
-func TestMaximize_ContextEnds_EndsAtTheNextStep(t *testing.T) {
+// If the context ends at any point, few steps follow, and the program can be solved again.
+func TestMaximize_ContextEnds_StopsWithinTwelveSteps(t *testing.T) {
 	vars, rows, objective := grid(4, rand.New(rand.NewPCG(9, 9)))
 	tiny := examples()[0]
 	for name, program := range map[string]func() (*Program, []Term){
@@ -484,7 +488,7 @@ func TestMaximize_ContextEnds_EndsAtTheNextStep(t *testing.T) {
 		never := &countdown{Context: t.Context(), left: -1}
 		want := check.Value(p.Maximize(never, c))(t)
 		check.That(t, name != "walk" || never.asked >= vars,
-			"it is asked %d times whether the context has ended, in a program of %d variables", never.asked, vars)
+			"Err of the context is called %d times for a program of %d variables", never.asked, vars)
 		for k := 0; k < never.asked; k += 1 + never.asked/100 {
 			p, c := program()
 			ctx := &countdown{Context: t.Context(), left: k}
@@ -492,7 +496,7 @@ func TestMaximize_ContextEnds_EndsAtTheNextStep(t *testing.T) {
 				t.Fatalf("%s: ended after %d steps: %v, %v", name, k, o, err)
 			}
 			late := ctx.asked - k
-			check.That(t, late <= 12, "%s: it goes on for %d steps", name, late)
+			check.That(t, late <= 12, "%s: it continues for %d steps", name, late)
 			o, err := p.Maximize(t.Context(), c)
 			check.That(t, err == nil && o.Value.Cmp(want.Value) == 0,
 				"%s: solved again after %d steps: %v, %v, want %v", name, k, o, err, want.Value)
@@ -500,8 +504,8 @@ func TestMaximize_ContextEnds_EndsAtTheNextStep(t *testing.T) {
 	}
 }
 
-// The exact method asks, too: it is what takes long where float64 does not do.
-func TestExact_ContextEnds_Ends(t *testing.T) {
+// The exact method takes the most time where float64 is not enough, so it must check the context.
+func TestCertify_ContextEnds_StopsWithinTwelveSteps(t *testing.T) {
 	vars, rows, objective := grid(3, rand.New(rand.NewPCG(9, 9)))
 	p := program(t, vars, rows)
 	o := newConstraint(Row{Terms: objective, Bound: new(big.Rat)})
@@ -515,7 +519,7 @@ func TestExact_ContextEnds_Ends(t *testing.T) {
 		p.ctx = ctx
 		_, _ = p.certify(nil, o)
 		late := ctx.asked - k
-		check.That(t, late <= 12, "it goes on for %d steps after %d", late, k)
+		check.That(t, late <= 12, "it continues for %d steps after %d", late, k)
 	}
 }
 
@@ -541,7 +545,7 @@ func grid(side int, rng *rand.Rand) (vars int, rows []Row, objective []Term) {
 	return vars, rows, objective
 }
 
-func TestLargeProgram(t *testing.T) {
+func TestMaximize_LargeProgram_IsProven(t *testing.T) {
 	vars, rows, objective := grid(13, rand.New(rand.NewPCG(9, 9)))
 	p := program(t, vars, rows)
 	start := time.Now()

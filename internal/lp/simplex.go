@@ -9,8 +9,8 @@ const (
 	// zero is the largest absolute value that counts as 0 among numbers of size 1. The exact method
 	// corrects the resulting errors.
 	zero = 1e-11
-	// lean is the smallest allowed pivot.
-	lean = 1e-8
+	// minPivot is the smallest allowed pivot.
+	minPivot = 1e-8
 	// renewal is the number of steps after which the inverse is computed again, to remove rounding
 	// errors.
 	renewal = 150
@@ -84,7 +84,7 @@ func (w *walk) renew(basis []int) {
 
 // steepest returns the place of the largest pivot among those that do not stay, or −1.
 func steepest(z []float64, stays []bool) int {
-	best, most := -1, lean
+	best, most := -1, minPivot
 	for i, zi := range z {
 		if !stays[i] && math.Abs(zi) > most {
 			best, most = i, math.Abs(zi)
@@ -256,7 +256,7 @@ func (w *walk) leaving(y, z []float64, above bool) int {
 		if !above {
 			zi = -zi
 		}
-		if zi <= lean || w.p.constraints[w.basis[i]].equal {
+		if zi <= minPivot || w.p.constraints[w.basis[i]].equal {
 			continue
 		}
 		q := max(y[i], 0) / zi
@@ -321,7 +321,7 @@ func (w *walk) blocking(i int, bland bool) (int, float64) {
 		if c.equal {
 			rate = math.Abs(rate)
 		}
-		if rate <= lean {
+		if rate <= minPivot {
 			continue
 		}
 		step := max(-w.excess(r), 0) / rate

@@ -24,7 +24,7 @@ import (
 
 // After a change of the API that is meant, write the examples and the document again with
 //
-//	go test ./ledger/ledgerhttp -run 'TestExamples|TestDocument' -update
+//	go test ./ledger/ledgerhttp -run 'TestMaximize_Examples_HaveProvenAnswers|TestDocument' -update
 var update = goflag.Bool("update", false, "write the examples and the document of the API again")
 
 // documentFile is the document of the API in the repository, from which clients are generated.
@@ -325,7 +325,7 @@ func emptyDetail(kind string) says.Detail {
 func policyKinds(t *testing.T) []string {
 	t.Helper()
 	_, err := policy.Parse([]byte(`{"kind":"?"}`))
-	_, list, ok := strings.Cut(fmt.Sprint(err), "(there are: ")
+	_, list, ok := strings.Cut(fmt.Sprint(err), "(known: ")
 	check.Need(t, ok, "an unknown kind: %v", err)
 	return strings.Split(strings.TrimSuffix(list, ")"), ", ")
 }

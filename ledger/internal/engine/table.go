@@ -131,13 +131,13 @@ func (l *Engine) trim(at journal.Position) error {
 	return nil
 }
 
-// AwaitRoom delays a caller that makes many large commits, while the free capacity of the memtable
-// is reserved for other callers ([memtable.Table.AwaitRoom]).
-func (l *Engine) AwaitRoom(ctx context.Context) error {
+// AwaitCapacity delays a caller that makes many large commits, while the free capacity of the memtable
+// is reserved for other callers ([memtable.Table.AwaitCapacity]).
+func (l *Engine) AwaitCapacity(ctx context.Context) error {
 	if l.table == nil {
 		return nil
 	}
-	return l.table.AwaitRoom(ctx)
+	return l.table.AwaitCapacity(ctx)
 }
 
 // Copier returns the store that copies the file, with everything committed before. If the ledger is

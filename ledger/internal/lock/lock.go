@@ -9,10 +9,10 @@ type Lock chan struct{}
 // New returns a lock that is free.
 func New() Lock { return make(Lock, 1) }
 
-// Take acquires the lock. It returns ctx.Err() only if it would have to wait: a free lock is
+// Lock acquires the lock. It returns ctx.Err() only if it would have to wait: a free lock is
 // acquired even if ctx has ended.
-func (l Lock) Take(ctx context.Context) error {
-	if l.TryTake() {
+func (l Lock) Lock(ctx context.Context) error {
+	if l.TryLock() {
 		return nil
 	}
 	select {
@@ -23,8 +23,8 @@ func (l Lock) Take(ctx context.Context) error {
 	}
 }
 
-// TryTake acquires the lock if it is free, and reports whether it did.
-func (l Lock) TryTake() bool {
+// TryLock acquires the lock if it is free, and reports whether it did.
+func (l Lock) TryLock() bool {
 	select {
 	case l <- struct{}{}:
 		return true
@@ -33,5 +33,5 @@ func (l Lock) TryTake() bool {
 	}
 }
 
-// Leave releases the lock.
-func (l Lock) Leave() { <-l }
+// Unlock releases the lock.
+func (l Lock) Unlock() { <-l }

@@ -8,20 +8,20 @@ import (
 	"github.com/sluicedp/sluice/ledger/internal/lock"
 )
 
-func TestALockIsWaitedForAsLongAsAContextLasts(t *testing.T) {
+func TestLock_ContextEnded_FailsOnlyIfTheLockIsHeld(t *testing.T) {
 	l := lock.New()
 	ended, end := context.WithCancel(t.Context())
 	end()
-	if err := l.Take(ended); err != nil {
-		t.Errorf("nobody has it, and it cannot be taken: %v", err)
+	if err := l.Lock(ended); err != nil {
+		t.Errorf("a free lock is not acquired: %v", err)
 	}
-	if err := l.Take(ended); !errors.Is(err, context.Canceled) || l.TryTake() {
-		t.Errorf("somebody has it, and it is taken: %v", err)
+	if err := l.Lock(ended); !errors.Is(err, context.Canceled) || l.TryLock() {
+		t.Errorf("a held lock is acquired: %v", err)
 	}
-	taken := make(chan error)
-	go func() { taken <- l.Take(t.Context()) }()
-	l.Leave()
-	if err := <-taken; err != nil || l.TryTake() {
-		t.Errorf("it was left, and is not taken: %v", err)
+	locked := make(chan error)
+	go func() { locked <- l.Lock(t.Context()) }()
+	l.Unlock()
+	if err := <-locked; err != nil || l.TryLock() {
+		t.Errorf("a waiting caller does not acquire a released lock: %v", err)
 	}
 }

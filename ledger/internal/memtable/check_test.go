@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// wantSame checks that the list that format describes is want.
+// wantSame checks that got equals want. format describes the list.
 func wantSame[T comparable](t testing.TB, got, want []T, format string, args ...any) {
 	t.Helper()
 	if !slices.Equal(got, want) {
@@ -14,7 +14,7 @@ func wantSame[T comparable](t testing.TB, got, want []T, format string, args ...
 	}
 }
 
-// reaching returns what calls do at one step of a checkpoint.
+// reaching returns an Options.Step that calls do at one step of a checkpoint.
 func reaching(step Step, do func()) func(Step) {
 	return func(now Step) {
 		if now == step {

@@ -12,7 +12,7 @@ import (
 	"github.com/sluicedp/sluice/ledger/internal/kv"
 )
 
-var errReadOnly = errors.New("the base was opened for reading only")
+var errReadOnly = errors.New("the file was opened for reading only")
 
 // Checkpoint writes everything that was published before the call to the base, if it is not there
 // yet. Records are written in the order of buckets and keys: in one transaction, or in many small
@@ -65,17 +65,17 @@ func (t *Table) checkpointWithin(ctx context.Context) (held bool, err error) {
 
 // endCheckpoint releases checkpointing, and then calls Written.
 func (t *Table) endCheckpoint() {
-	t.checkpointing.Leave()
-	t.tell()
+	t.checkpointing.Unlock()
+	t.callWritten()
 }
 
-// tell calls Written for the last write to the base, unless this or another goroutine has done so.
-// checkpointing is not held, so the next checkpoint need not wait for Written: checkpoints limit
-// how much is in memory.
-func (t *Table) tell() {
-	t.telling.Lock()
-	defer t.telling.Unlock()
-	if mark := t.untold.Swap(nil); mark != nil && t.options.Written != nil {
+// callWritten calls Written for the last write to the base, unless this or another goroutine has
+// done so. checkpointing is not held, so the next checkpoint need not wait for Written: checkpoints
+// limit how much is in memory.
+func (t *Table) callWritten() {
+	t.callingWritten.Lock()
+	defer t.callingWritten.Unlock()
+	if mark := t.pendingMark.Swap(nil); mark != nil && t.options.Written != nil {
 		t.options.Written(*mark)
 	}
 }
@@ -83,9 +83,9 @@ func (t *Table) tell() {
 // lockCheckpoint locks checkpointing, or returns ctx.Err() if ctx ends first. While it waits, the
 // current checkpoint does not pause.
 func (t *Table) lockCheckpoint(ctx context.Context) error {
-	t.hurry.Add(1)
-	defer t.hurry.Add(-1)
-	return t.checkpointing.Take(ctx)
+	t.waiters.Add(1)
+	defer t.waiters.Add(-1)
+	return t.checkpointing.Lock(ctx)
 }
 
 // checkpoint is Checkpoint with checkpointing held.
@@ -93,11 +93,11 @@ func (t *Table) checkpoint() error {
 	if t.options.ReadOnly {
 		return fmt.Errorf("checkpoint: %w", errReadOnly)
 	}
-	t.hurry.Add(1)
-	defer t.hurry.Add(-1)
+	t.waiters.Add(1)
+	defer t.waiters.Add(-1)
 	if t.current.Load().frozen != nil { // an earlier checkpoint failed
 		t.setFailed(nil)
-		if err := t.write(); err != nil {
+		if err := t.writeFrozen(); err != nil {
 			return err
 		}
 	}
@@ -107,7 +107,7 @@ func (t *Table) checkpoint() error {
 	if !begun {
 		return t.stopped()
 	}
-	return t.write()
+	return t.writeFrozen()
 }
 
 // freeze begins a checkpoint if there is anything to write, and reports whether there is.
@@ -136,36 +136,37 @@ func (t *Table) setLayers(c *layers) {
 	t.current.Store(c)
 }
 
-// write writes the frozen layer to the base and removes the layer. checkpointing must be held, so
-// that no other layer is frozen concurrently. The caller calls endCheckpoint, which calls Written.
-func (t *Table) write() error {
-	t.at(Frozen)
-	if err := t.store(); err != nil {
-		return t.fail(fmt.Errorf("checkpoint: %w", err))
+// writeFrozen writes the frozen layer to the base and removes the layer. checkpointing must be
+// held, so that no other layer is frozen concurrently. The caller calls endCheckpoint, which calls
+// Written.
+func (t *Table) writeFrozen() error {
+	t.callStep(Frozen)
+	if err := t.storeFrozen(); err != nil {
+		return t.recordFailure(fmt.Errorf("checkpoint: %w", err))
 	}
-	t.at(Stored)
+	t.callStep(Stored)
 	c := t.current.Load()
 	t.setLayers(&layers{active: c.active, mark: c.next})
 	t.mu.Lock()
-	c.frozen.written = true
+	c.frozen.isWritten = true
 	t.mu.Unlock()
 	t.reuse(c.frozen)
 	t.ended.Broadcast()
-	t.untold.Store(&c.next)
-	t.at(Dropped)
+	t.pendingMark.Store(&c.next)
+	t.callStep(Dropped)
 	return nil
 }
 
-// at calls Options.Step, if it is set.
-func (t *Table) at(s Step) {
+// callStep calls Options.Step, if it is set.
+func (t *Table) callStep(s Step) {
 	if t.options.Step != nil {
 		t.options.Step(s)
 	}
 }
 
-// store writes the frozen layer to the base. A panic becomes [kv.ErrUncertain], because it is
+// storeFrozen writes the frozen layer to the base. A panic becomes [kv.ErrUncertain], because it is
 // unknown what the base contains then.
-func (t *Table) store() (err error) {
+func (t *Table) storeFrozen() (err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			err = fmt.Errorf("%w: panic: %v", kv.ErrUncertain, p)
@@ -176,20 +177,20 @@ func (t *Table) store() (err error) {
 	e := effortFor(c.frozen, t.efforts)
 	switch {
 	case c.portions > 0: // it is already staged
-		e.pass(Aside, c.frozen.length())
-	case max(int(c.frozen.size()), c.frozen.length()*leastRecord) <= t.options.Portion, bytes.Equal(c.mark, c.next):
-		return t.update(c.mark, func(w kv.Writer) error { return errors.Join(clearAside(w), c.frozen.writeTo(w)) })
+		e.count(Staging, c.frozen.length())
+	case max(int(c.frozen.size()), c.frozen.length()*minRecord) <= t.options.Portion, bytes.Equal(c.mark, c.next):
+		return t.update(c.mark, func(w kv.Writer) error { return errors.Join(clearStaging(w), c.frozen.writeTo(w)) })
 	default:
-		count, err := t.setAside(c, e)
+		count, err := t.stageFrozen(c, e)
 		if err != nil {
 			return err
 		}
 		c = &layers{active: c.active, frozen: c.frozen, mark: c.next, next: c.next, portions: count}
 		t.setLayers(c)
-		t.at(SetAside)
+		t.callStep(Staged)
 	}
-	if err = t.placeAll(c, e); err == nil {
-		t.efforts = e.learned()
+	if err = t.applyStaged(c, e); err == nil {
+		t.efforts = e.nextEfforts()
 	}
 	return err
 }
@@ -200,7 +201,7 @@ func (t *Table) update(mark []byte, fn func(kv.Writer) error) error {
 		return err
 	}
 	return t.base.Update(func(w kv.Writer) error {
-		if _, err := t.recognize(&layers{mark: mark}, w); err != nil {
+		if _, err := t.checkMark(&layers{mark: mark}, w); err != nil {
 			return err
 		}
 		// The stage is set inside the transaction only. While the base is being compacted, the
@@ -216,10 +217,10 @@ func (l *layer) writeTo(w kv.Writer) error {
 	n := 0
 	for _, b := range l.buckets {
 		for c := seek([]*layer{l}, b.name, nil, math.MaxUint64); c.key != nil; c.next() {
-			if n++; n%stride == 0 {
+			if n++; n%yieldInterval == 0 {
 				runtime.Gosched()
 			}
-			if err := change(w, b.name, c.key, c.value); err != nil {
+			if err := apply(w, b.name, c.key, c.value); err != nil {
 				return err
 			}
 		}
@@ -227,20 +228,20 @@ func (l *layer) writeTo(w kv.Writer) error {
 	return nil
 }
 
-// stride is the number of records that are written before other goroutines may run.
-const stride = 64
+// yieldInterval is the number of records that are written before other goroutines may run.
+const yieldInterval = 64
 
-// change puts a record, or deletes it if the value is empty.
-func change(w kv.Writer, bucket string, key, value []byte) error {
+// apply puts a record, or deletes it if the value is empty.
+func apply(w kv.Writer, bucket string, key, value []byte) error {
 	if len(value) == 0 {
 		return w.Delete(bucket, key)
 	}
 	return w.Put(bucket, key, value)
 }
 
-// fail records why a checkpoint failed, calls Failed, and returns err. It stops the table if the
-// state of the base is unknown or the base was replaced.
-func (t *Table) fail(err error) error {
+// recordFailure records why a checkpoint failed, calls Failed, and returns err. It stops the table
+// if the state of the base is unknown or the base was replaced.
+func (t *Table) recordFailure(err error) error {
 	if errors.Is(err, kv.ErrUncertain) || errors.Is(err, kv.ErrReplaced) {
 		_ = t.stop(err)
 	}
@@ -260,55 +261,55 @@ func (t *Table) setFailed(err error) {
 	t.failed, t.failedAt = err, time.Now()
 }
 
-// relieve begins a checkpoint in the background if the active layer exceeds the limit. writing must
-// be held.
-func (t *Table) relieve() {
+// checkpointIfFull begins a checkpoint in the background if the active layer exceeds the limit.
+// writing must be held.
+func (t *Table) checkpointIfFull() {
 	if t.options.ReadOnly || t.current.Load().active.size() <= t.options.Limit {
 		return
 	}
 	t.mu.Lock()
-	due := t.due() && t.checkpointing.TryTake()
+	due := t.canRetry() && t.checkpointing.TryLock()
 	t.mu.Unlock()
 	if !due {
 		return
 	}
 	if t.current.Load().frozen == nil && !t.freeze() {
-		t.checkpointing.Leave()
+		t.checkpointing.Unlock()
 		return
 	}
 	t.setFailed(nil) // updates that need memory wait from now on
-	t.writeBehind()
+	t.writeInBackground()
 }
 
-// due reports whether a checkpoint may begin in the background. mu must be held.
-func (t *Table) due() bool {
+// canRetry reports whether a checkpoint may begin in the background. mu must be held.
+func (t *Table) canRetry() bool {
 	return t.failure == nil && (t.failed == nil || time.Since(t.failedAt) >= t.options.Pause)
 }
 
-// writeBehind writes the frozen layer in the background, and then releases checkpointing.
-func (t *Table) writeBehind() {
+// writeInBackground writes the frozen layer in the background, and then releases checkpointing.
+func (t *Table) writeInBackground() {
 	go func() {
 		defer t.endCheckpoint()
-		_ = t.write() // makeRoom returns the error to updates that need memory
+		_ = t.writeFrozen() // awaitCapacity returns the error to updates that need memory
 	}()
 }
 
-// makeRoom waits for a checkpoint if too much is in memory. writing must be held.
-func (t *Table) makeRoom() error {
-	t.keepPace()
+// awaitCapacity waits for a checkpoint if too much is in memory. writing must be held.
+func (t *Table) awaitCapacity() error {
+	t.throttle()
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for t.failure == nil {
 		c := t.current.Load()
-		if c.frozen == nil || t.options.ReadOnly || c.active.size() <= t.room(c.frozen) {
+		if c.frozen == nil || t.options.ReadOnly || c.active.size() <= t.capacity(c.frozen) {
 			return nil
 		}
 		if t.failed != nil {
-			if !t.due() || !t.checkpointing.TryTake() {
+			if !t.canRetry() || !t.checkpointing.TryLock() {
 				return t.failed
 			}
 			t.failed = nil
-			t.writeBehind()
+			t.writeInBackground()
 		}
 		t.ended.Wait()
 	}

@@ -21,16 +21,16 @@ import (
 	"github.com/sluicedp/sluice/ledger/internal/kv/bolt"
 )
 
-// base is a store in memory that counts and can fail.
+// base is a store in memory that counts updates and can fail.
 type base struct {
 	kv.Memory
-	fault    atomic.Pointer[func(update func() error) error] // instead of an update
-	updates  int
-	written  []string // by the last update, in order
-	readLive bool     // readers see what is there, not what was when they began
-	early    func()   // before each view
-	late     error    // of each view, in the end
-	asked    []string // the records that were prefetched
+	fault      atomic.Pointer[func(update func() error) error] // replaces an update
+	updates    int
+	written    []string // by the last update, in order
+	readLive   bool     // Get reads the current content, not the snapshot
+	beforeView func()   // called before each view
+	lateError  error    // returned by each view after fn
+	prefetched []string // records that were prefetched
 }
 
 func (b *base) fail(instead func(update func() error) error) { b.fault.Store(&instead) }
@@ -39,7 +39,7 @@ func (b *base) Update(fn func(kv.Writer) error) error {
 	update := func() error {
 		b.updates++
 		b.written = nil
-		return b.Memory.Update(func(w kv.Writer) error { return fn(noting{w, b}) })
+		return b.Memory.Update(func(w kv.Writer) error { return fn(recordingWriter{w, b}) })
 	}
 	if instead := b.fault.Load(); instead != nil && *instead != nil {
 		return (*instead)(update)
@@ -48,35 +48,35 @@ func (b *base) Update(fn func(kv.Writer) error) error {
 }
 
 func (b *base) View(fn func(kv.Reader) error) error {
-	if b.early != nil {
-		b.early()
+	if b.beforeView != nil {
+		b.beforeView()
 	}
-	return b.Memory.View(func(r kv.Reader) error { return errors.Join(fn(reading{r, b}), b.late) })
+	return b.Memory.View(func(r kv.Reader) error { return errors.Join(fn(liveReader{r, b}), b.lateError) })
 }
 
-// noting notes what is written.
-type noting struct {
+// recordingWriter records the keys that are written.
+type recordingWriter struct {
 	kv.Writer
 	base *base
 }
 
-func (w noting) Put(bucket string, key, value []byte) error {
+func (w recordingWriter) Put(bucket string, key, value []byte) error {
 	w.base.written = append(w.base.written, bucket+" "+string(key))
 	return w.Writer.Put(bucket, key, value)
 }
 
-func (w noting) Delete(bucket string, key []byte) error {
+func (w recordingWriter) Delete(bucket string, key []byte) error {
 	w.base.written = append(w.base.written, bucket+" "+string(key)+" deleted")
 	return w.Writer.Delete(bucket, key)
 }
 
-// reading is a reader of a base, whose pages may be overwritten at any time.
-type reading struct {
+// liveReader reads a base whose content may be overwritten during the view.
+type liveReader struct {
 	kv.Reader
 	base *base
 }
 
-func (r reading) Get(bucket string, key []byte) (value []byte, err error) {
+func (r liveReader) Get(bucket string, key []byte) (value []byte, err error) {
 	if !r.base.readLive {
 		return r.Reader.Get(bucket, key)
 	}
@@ -84,9 +84,9 @@ func (r reading) Get(bucket string, key []byte) (value []byte, err error) {
 	return value, err
 }
 
-func (r reading) Prefetch(bucket string, keys [][]byte) {
+func (r liveReader) Prefetch(bucket string, keys [][]byte) {
 	for _, key := range keys {
-		r.base.asked = append(r.base.asked, bucket+" "+string(key))
+		r.base.prefetched = append(r.base.prefetched, bucket+" "+string(key))
 	}
 }
 
@@ -106,7 +106,7 @@ func write(t testing.TB, s kv.Store, n uint64, pairs ...string) {
 	check.Need(t, err == nil, "update %d: %v", n, err)
 }
 
-// fill makes updates with a large record each, from n on, until one fails, or n is most. It returns
+// fill makes updates from n on, each with a large record, until one fails or n is most. It returns
 // the next n.
 func fill(s kv.Store, n, most uint64, size int) (uint64, error) {
 	var err error
@@ -143,7 +143,7 @@ func want(t testing.TB, s kv.Store, pairs ...string) {
 	t.Helper()
 	check.OK(t, s.View(func(r kv.Reader) error {
 		found, err := all(r)
-		wantSame(t, found, pairs, "there")
+		wantSame(t, found, pairs, "bucket b has")
 		return err
 	}))
 }
@@ -161,14 +161,14 @@ func number(mark []byte) uint64 {
 	return binary.BigEndian.Uint64(mark)
 }
 
-// A checkpoint is one transaction of the base, in order, with deletions; it forgets what it has
-// written, and tells at which mark.
-func TestACheckpointWritesTheBase(t *testing.T) {
+// A small checkpoint is one transaction of the base, in the order of keys and with deletions. It
+// frees the memory, and calls Begun and Written with the mark.
+func TestCheckpoint_Small_WritesTheBaseInOneTransaction(t *testing.T) {
 	b := &base{}
-	var told []string
+	var hooks []string
 	s := tableOver(t, b, Options{Mark: mark,
-		Begun:   func(mark []byte) { told = append(told, fmt.Sprint("begun ", number(mark))) },
-		Written: func(mark []byte) { told = append(told, fmt.Sprint("written ", number(mark))) },
+		Begun:   func(mark []byte) { hooks = append(hooks, fmt.Sprint("begun ", number(mark))) },
+		Written: func(mark []byte) { hooks = append(hooks, fmt.Sprint("written ", number(mark))) },
 		Failed:  func(err error) { t.Error(err) },
 	})
 	write(t, s, 1, "y", "1", "a", "1", "x", "1")
@@ -176,7 +176,7 @@ func TestACheckpointWritesTheBase(t *testing.T) {
 	check.Need(t, b.updates == 0, "the base was written to without a checkpoint")
 	checkpoint(t, s)
 	want(t, b, "a=2", "c=2", "y=1")
-	check.That(t, s.Bytes() == 0, "behind a checkpoint there are %d bytes in memory", s.Bytes())
+	check.That(t, s.Bytes() == 0, "after a checkpoint %d bytes are in memory", s.Bytes())
 	checkpoint(t, s)
 	check.That(t, b.updates == 1, "two checkpoints, one of them with nothing to write, made %d updates", b.updates)
 	write(t, s, 3, "y", "", "b", "3")
@@ -186,13 +186,13 @@ func TestACheckpointWritesTheBase(t *testing.T) {
 	order := []string{"b b", "b y deleted", "meta counters"}
 	check.That(t, slices.Equal(b.written, order), "written in the order %q, want %q", b.written, order)
 	calls := []string{"begun 2", "written 2", "begun 3", "written 3"}
-	check.That(t, slices.Equal(told, calls), "hooks were told %q, want %q", told, calls)
+	check.That(t, slices.Equal(hooks, calls), "the hooks got %q, want %q", hooks, calls)
 }
 
-// At each step of a checkpoint others read and update, and what they see is whole; so is what a
-// view sees that began before.
-func TestWorkGoesOnAtEachStepOfACheckpoint(t *testing.T) {
-	for _, at := range []Step{Frozen, SetAside, Placed, Stored, Dropped} {
+// At each step of a checkpoint, other callers read and update, and see whole updates. An older view
+// keeps its snapshot.
+func TestTable_AtEachStepOfACheckpoint_ReadsAndUpdates(t *testing.T) {
+	for _, at := range []Step{Frozen, Staged, Applied, Stored, Dropped} {
 		t.Run(fmt.Sprint(at), func(t *testing.T) {
 			reached, goOn := make(chan struct{}), make(chan struct{})
 			hold := sync.OnceFunc(func() { close(reached); <-goOn })
@@ -221,14 +221,15 @@ func TestWorkGoesOnAtEachStepOfACheckpoint(t *testing.T) {
 	}
 }
 
-// A reader that took the layers before a checkpoint and meets the base behind it begins again.
-func TestAReaderBetweenLayersAndBaseBeginsAgain(t *testing.T) {
+// If a checkpoint ends after a view took the layers and before it took its snapshot of the base,
+// the view is tried again.
+func TestView_CheckpointBeforeItsSnapshot_Retries(t *testing.T) {
 	for _, m := range []Mark{mark, {}} {
 		b := &base{}
 		s := tableOver(t, b, Options{Mark: m})
 		write(t, s, 1, "a", "1")
-		b.early = func() { // the layers are taken, and there is no snapshot yet
-			b.early = nil
+		b.beforeView = func() { // after the layers were taken and before the snapshot
+			b.beforeView = nil
 			write(t, s, 2, "a", "2", "b", "2")
 			checkpoint(t, s)
 			write(t, s, 3, "c", "3")
@@ -237,9 +238,9 @@ func TestAReaderBetweenLayersAndBaseBeginsAgain(t *testing.T) {
 	}
 }
 
-// When the limit is passed a checkpoint begins by itself; when much more is in memory before it
-// ends, updates wait.
-func TestALimitOfMemory(t *testing.T) {
+// A checkpoint begins in the background when memory exceeds the limit. Updates wait when memory
+// reaches about twice the limit before the checkpoint ends.
+func TestUpdate_MemoryFull_WaitsForTheCheckpoint(t *testing.T) {
 	const limit = 10_000
 	goOn := make(chan struct{})
 	var begun atomic.Int32
@@ -265,47 +266,46 @@ func TestALimitOfMemory(t *testing.T) {
 	check.Equal(t, begun.Load(), 1, "checkpoints have begun")
 	close(goOn)
 	<-done
-	for began := time.Now(); begun.Load() < 3; time.Sleep(time.Millisecond) { // while one ends none begins
+	for began := time.Now(); begun.Load() < 3; time.Sleep(time.Millisecond) { // a checkpoint that is ending delays the next one
 		write(t, s, n.Add(1), fmt.Sprint(n.Load()), strings.Repeat("x", 1000))
 		check.Need(t, time.Since(began) <= 10*time.Second, "%d checkpoints have begun", begun.Load())
 	}
 	checkpoint(t, s)
-	check.That(t, s.Bytes() == 0, "in the end %d bytes", s.Bytes())
+	check.That(t, s.Bytes() == 0, "after the last checkpoint %d bytes are in memory", s.Bytes())
 }
 
-// What follows on a checkpoint may take long, such as trimming a journal whose keys another host is
-// to destroy, which does not answer. The next ones are made even so, and it hears of the last of
-// them.
-func TestWrittenMayTakeLong(t *testing.T) {
+// Written may take long, for example while a key holder that must destroy keys does not answer.
+// Other checkpoints run concurrently, and Written is then called once, for the last of them.
+func TestCheckpoint_WrittenTakesLong_NextDoesNotWait(t *testing.T) {
 	goOn, written, dropped := make(chan struct{}), make(chan struct{}, 3), make(chan struct{}, 3)
-	var told []uint64
+	var marks []uint64
 	s := tableOver(t, &base{}, Options{Mark: mark,
 		Written: func(mark []byte) {
-			told = append(told, number(mark))
+			marks = append(marks, number(mark))
 			written <- struct{}{}
 			<-goOn
 		},
 		Step: reaching(Dropped, func() { dropped <- struct{}{} })})
-	letGo := sync.OnceFunc(func() { close(goOn) })
-	t.Cleanup(letGo)
+	unblock := sync.OnceFunc(func() { close(goOn) })
+	t.Cleanup(unblock)
 	ended := make(chan error, 3)
 	for n := range uint64(3) {
 		write(t, s, n+1, "a", fmt.Sprint(n))
 		go func() { ended <- s.Checkpoint() }()
-		await(t, dropped, "a checkpoint is made")
+		await(t, dropped, "a checkpoint is done")
 		if n == 0 {
-			await(t, written, "what follows on it begins")
+			await(t, written, "Written is called")
 		}
 	}
-	check.That(t, len(ended) == 0, "a checkpoint ends before Written has")
-	letGo()
+	check.That(t, len(ended) == 0, "Checkpoint returns before Written has")
+	unblock()
 	for range 3 {
 		check.OK(t, <-ended)
 	}
-	wantSame(t, told, []uint64{1, 3}, "Written heard of")
+	wantSame(t, marks, []uint64{1, 3}, "Written got the marks")
 }
 
-// await waits for something that should happen at once.
+// await waits for an event that should happen at once.
 func await(t testing.TB, happens <-chan struct{}, what string) {
 	t.Helper()
 	select {
@@ -316,7 +316,7 @@ func await(t testing.TB, happens <-chan struct{}, what string) {
 }
 
 // Memory stays bounded while Written takes long.
-func TestALimitOfMemoryWhileWrittenTakesLong(t *testing.T) {
+func TestCheckpoint_WrittenTakesLong_MemoryIsBounded(t *testing.T) {
 	const limit = 10_000
 	goOn := make(chan struct{})
 	s := tableOver(t, &base{}, Options{Mark: mark, Limit: limit, Written: func([]byte) { <-goOn }})
@@ -329,12 +329,11 @@ func TestALimitOfMemoryWhileWrittenTakesLong(t *testing.T) {
 	for range 100 {
 		update()
 	}
-	wantRelieved(t, s, limit, update)
+	wantMemoryBounded(t, s, limit, update)
 }
 
-// wantRelieved waits until no more is in memory than there may be, with an update now and then, as
-// a host makes them.
-func wantRelieved(t testing.TB, s *Table, limit int64, update func()) {
+// wantMemoryBounded waits until memory is within its bound, and makes updates while it waits.
+func wantMemoryBounded(t testing.TB, s *Table, limit int64, update func()) {
 	t.Helper()
 	for began := time.Now(); s.Bytes() > 3*limit; time.Sleep(time.Millisecond) {
 		check.Need(t, time.Since(began) <= 10*time.Second, "%d bytes stay in memory", s.Bytes())
@@ -342,9 +341,9 @@ func wantRelieved(t testing.TB, s *Table, limit int64, update func()) {
 	}
 }
 
-// Updates that fail, such as those of hosts who try again and again while the journal takes
-// nothing, leave no more in memory than others, and cost the base nothing.
-func TestUpdatesThatFailFillNoMemory(t *testing.T) {
+// Updates that fail again and again, for example because the journal accepts nothing, do not fill
+// memory, and write nothing to the base.
+func TestUpdate_FailsRepeatedly_MemoryIsBounded(t *testing.T) {
 	const limit = 10_000
 	b := &base{}
 	s := tableOver(t, b, Options{Mark: mark, Limit: limit})
@@ -359,16 +358,16 @@ func TestUpdatesThatFailFillNoMemory(t *testing.T) {
 	for range 100 {
 		fail()
 	}
-	wantRelieved(t, s, limit, fail)
+	wantMemoryBounded(t, s, limit, fail)
 	checkpoint(t, s)
 	want(t, s, "a=1")
 	want(t, b, "a=1")
 	check.That(t, len(b.written) == 0, "the base was written to: %q", b.written)
 }
 
-// A checkpoint that fails before it has written loses nothing. Work goes on as long as there is
-// room.
-func TestAFailedCheckpointIsMadeAgain(t *testing.T) {
+// A checkpoint that fails before it has written loses nothing. Updates continue until memory is
+// full, and a later checkpoint writes everything.
+func TestCheckpoint_Fails_LosesNothingAndCanBeRetried(t *testing.T) {
 	const limit = 10_000
 	b := &base{}
 	var failed atomic.Int32
@@ -384,8 +383,8 @@ func TestAFailedCheckpointIsMadeAgain(t *testing.T) {
 	n, err := fill(s, 3, 100, 1000)
 	check.That(t, errors.Is(err, errDisk) && s.Bytes() >= 2*limit && s.Bytes() <= 3*limit,
 		"after %d updates with %d bytes in memory: %v", n, s.Bytes(), err)
-	check.WantErr(t, s.Update(func(kv.Writer) error { t.Error("an update has begun without room"); return nil }), errDisk, "error")
-	check.That(t, failed.Load() == 1, "a checkpoint that fails was made %d times", failed.Load())
+	check.WantErr(t, s.Update(func(kv.Writer) error { t.Error("an update has begun although memory is full"); return nil }), errDisk, "error")
+	check.That(t, failed.Load() == 1, "Failed was called %d times", failed.Load())
 	want(t, s, "a=2")
 	b.fail(nil)
 	checkpoint(t, s)
@@ -394,8 +393,9 @@ func TestAFailedCheckpointIsMadeAgain(t *testing.T) {
 	want(t, b, "a=2")
 }
 
-// After a pause it is made again by itself, even when there is no room at all.
-func TestAFailedCheckpointIsMadeAgainAfterAPause(t *testing.T) {
+// A checkpoint that failed in the background is tried again after Options.Pause, even if memory is
+// full.
+func TestCheckpoint_FailsInBackground_IsRetriedAfterPause(t *testing.T) {
 	b := &base{}
 	s := tableOver(t, b, Options{Mark: mark, Limit: 1000, Pause: time.Millisecond})
 	b.fail(before)
@@ -407,9 +407,9 @@ func TestAFailedCheckpointIsMadeAgainAfterAPause(t *testing.T) {
 	want(t, s, "a=1")
 }
 
-// After a commit of which nobody knows whether it holds, or where the file is not the one, nothing
-// is read or written any more.
-func TestAnUncertainCheckpointStopsTheTable(t *testing.T) {
+// If it is uncertain whether a commit is durable, or if the file was replaced, nothing is read or
+// written any more.
+func TestCheckpoint_UncertainOrReplaced_StopsTheTable(t *testing.T) {
 	for name, c := range map[string]struct {
 		instead func(func() error) error
 		is      error
@@ -429,7 +429,7 @@ func TestAnUncertainCheckpointStopsTheTable(t *testing.T) {
 					if limit > 1 {
 						check.WantErr(t, s.Checkpoint(), c.is, "the checkpoint")
 					}
-					check.WantErr(t, <-failed, c.is, "Failed was told")
+					check.WantErr(t, <-failed, c.is, "the error that Failed got")
 					return nil
 				})
 				check.WantErr(t, err, c.is, "a view that has begun before")
@@ -446,11 +446,11 @@ func wantStopped(t *testing.T, s *Table, is error) {
 	check.WantErr(t, s.View(func(kv.Reader) error { t.Error("a view has begun"); return nil }), is, "View")
 	check.WantErr(t, s.Update(func(kv.Writer) error { t.Error("an update has begun"); return nil }), is, "Update")
 	check.WantErr(t, s.Checkpoint(), is, "Checkpoint")
-	check.That(t, s.CopyTo(context.Background(), "nowhere", kv.Pages, nil, nil) != nil, "it is copied")
+	check.That(t, s.CopyTo(context.Background(), "nowhere", kv.Pages, nil, nil) != nil, "CopyTo works")
 }
 
-// Updates that wait for room are told when the table is stopped.
-func TestWhoWaitsForRoomIsToldOfTheEnd(t *testing.T) {
+// An update that waits for capacity returns the error when the table stops.
+func TestUpdate_TableStopsWhileItWaits_ReturnsTheError(t *testing.T) {
 	goOn := make(chan struct{})
 	b := &base{}
 	b.fail(func(update func() error) error { <-goOn; return uncertain(update) })
@@ -465,9 +465,9 @@ func TestWhoWaitsForRoomIsToldOfTheEnd(t *testing.T) {
 	check.WantErr(t, <-done, kv.ErrUncertain, "error")
 }
 
-// A base that somebody else has written to, before it is used or while somebody reads it or decides
-// by it, is not read, nor written.
-func TestAnOverwrittenBaseStopsTheTable(t *testing.T) {
+// If another process has written to the base, before or during a transaction, the table stops. The
+// base is not written to.
+func TestTable_BaseOverwritten_Stops(t *testing.T) {
 	for name, meet := range map[string]func(s *Table, overwrite func()) error{
 		"view": func(s *Table, overwrite func()) error {
 			overwrite()
@@ -483,7 +483,7 @@ func TestAnOverwrittenBaseStopsTheTable(t *testing.T) {
 		},
 		"checkpoint": func(s *Table, overwrite func()) error { overwrite(); return s.Checkpoint() },
 		"within a view": func(s *Table, overwrite func()) error {
-			return s.View(func(kv.Reader) error { overwrite(); return errors.New("met damage") })
+			return s.View(func(kv.Reader) error { overwrite(); return errors.New("found damage") })
 		},
 		"within an update": func(s *Table, overwrite func()) error {
 			return s.Update(func(w kv.Writer) error {
@@ -502,16 +502,16 @@ func TestAnOverwrittenBaseStopsTheTable(t *testing.T) {
 			write(t, s, 1, "a", "1")
 			checkpoint(t, s)
 			write(t, s, 2, "a", "2")
-			check.WantErr(t, meet(s, func() { write(t, &b.Memory, 7, "a", "other") }), kv.ErrOverwritten, "it")
+			check.WantErr(t, meet(s, func() { write(t, &b.Memory, 7, "a", "other") }), kv.ErrOverwritten, "the call")
 			wantStopped(t, s, kv.ErrOverwritten)
 			want(t, b, "a=other")
 		})
 	}
 }
 
-// Check knows the base at each step of a checkpoint that runs.
-func TestCheckKnowsACheckpoint(t *testing.T) {
-	for _, at := range []Step{Frozen, SetAside, Placed, Stored, Dropped} {
+// Check accepts the base at each step of a checkpoint.
+func TestChecker_AtEachStepOfACheckpoint_AcceptsTheBase(t *testing.T) {
+	for _, at := range []Step{Frozen, Staged, Applied, Stored, Dropped} {
 		b, steps, goOn := &base{}, make(chan Step), make(chan struct{})
 		s := tableOver(t, b, Options{Mark: mark, Portion: 1, Step: func(step Step) { steps <- step; <-goOn }})
 		write(t, s, 1, "a", "1")
@@ -533,8 +533,8 @@ func TestCheckKnowsACheckpoint(t *testing.T) {
 	}
 }
 
-// Of an update that panics nothing is left.
-func TestAnUpdateThatPanicsIsUndone(t *testing.T) {
+// An update that panics leaves no writes.
+func TestUpdate_Panics_IsUndone(t *testing.T) {
 	s := tableOver(t, &base{}, Options{Mark: mark})
 	write(t, s, 1, "a", "1")
 	size := s.Bytes()
@@ -548,23 +548,23 @@ func TestAnUpdateThatPanicsIsUndone(t *testing.T) {
 	write(t, s, 2, "b", "4")
 	want(t, s, "a=1", "b=4")
 	checkpoint(t, s)
-	check.That(t, s.Bytes() == 0 && size != 0, "%d bytes, and %d in the end", size, s.Bytes())
+	check.That(t, s.Bytes() == 0 && size != 0, "%d bytes before, %d after the checkpoint", size, s.Bytes())
 }
 
-// What the base refuses after fn has returned nil may be kept elsewhere, and is not here: so
-// nothing goes on.
-func TestAnUpdateRefusedInTheEndStopsTheTable(t *testing.T) {
+// If the base returns an error after fn has returned nil, the update may be stored elsewhere but is
+// not published here. So the table stops.
+func TestUpdate_BaseFailsAfterFn_StopsTheTable(t *testing.T) {
 	b := &base{}
 	s := tableOver(t, b, Options{Mark: mark})
 	write(t, s, 1, "a", "1")
-	b.late = errDisk
+	b.lateError = errDisk
 	check.WantErr(t, s.Update(func(w kv.Writer) error { return put(w, "a", "2") }), errDisk, "error")
-	b.late = nil
+	b.lateError = nil
 	wantStopped(t, s, errDisk)
 }
 
-// Without a checkpoint Close writes nothing: it is as if the process had ended.
-func TestCloseWritesNothing(t *testing.T) {
+// Close makes no checkpoint: updates that are only in memory are lost, as if the process had ended.
+func TestClose_UpdatesInMemory_WritesNothing(t *testing.T) {
 	path := filepath.Join(testenv.TempDir(t), "base")
 	s := tableOver(t, openBolt(t, path), Options{Mark: mark})
 	write(t, s, 1, "a", "1")
@@ -576,22 +576,23 @@ func TestCloseWritesNothing(t *testing.T) {
 	want(t, s, "a=1")
 }
 
-// Close waits for a checkpoint that runs.
-func TestCloseWaitsForACheckpoint(t *testing.T) {
+// Close waits for the current checkpoint.
+func TestClose_DuringACheckpoint_Waits(t *testing.T) {
 	b, reached, goOn := &base{}, make(chan struct{}), make(chan struct{})
 	s := tableOver(t, b, Options{Limit: 1, Step: reaching(Frozen, func() { close(reached); <-goOn })})
 	write(t, s, 1, "a", "1")
 	<-reached
 	done := make(chan error)
 	go func() { done <- s.Close() }()
-	stillWaits(t, done, "Close did not wait")
+	stillWaits(t, done, "Close does not wait for the checkpoint")
 	close(goOn)
 	check.OK(t, <-done)
-	check.That(t, b.updates == 1, "the checkpoint was not made")
+	check.That(t, b.updates == 1, "the checkpoint did not write")
 }
 
-// A base for reading only takes updates in memory, and no checkpoint.
-func TestAReadOnlyBase(t *testing.T) {
+// A read-only table takes updates in memory. A checkpoint fails, and so does a copy that would need
+// one.
+func TestReadOnly_UpdatesInMemory_CheckpointAndCopyFail(t *testing.T) {
 	dir := testenv.TempDir(t)
 	path := filepath.Join(dir, "base")
 	s := tableOver(t, openBolt(t, path), Options{Mark: mark})
@@ -601,17 +602,17 @@ func TestAReadOnlyBase(t *testing.T) {
 	file := check.Value(bolt.Open(path, true))(t)
 	s = tableOver(t, file, Options{Mark: mark, Limit: 1, ReadOnly: true, Failed: func(err error) { t.Error(err) }})
 	defer s.Close()
-	check.WantErr(t, s.CopyTo(t.Context(), filepath.Join(dir, "copy"), kv.Pages, nil, nil), nil, "with nothing in memory it cannot be copied")
+	check.WantErr(t, s.CopyTo(t.Context(), filepath.Join(dir, "copy"), kv.Pages, nil, nil), nil, "a copy with nothing in memory")
 	for n := range uint64(10) {
 		write(t, s, n+2, "b", fmt.Sprint(n))
 	}
 	want(t, s, "a=1", "b=9")
-	check.That(t, s.Checkpoint() != nil, "a checkpoint is made")
-	check.That(t, s.CopyTo(t.Context(), filepath.Join(dir, "second"), kv.Pages, nil, nil) != nil, "it is copied without what is in memory")
+	check.That(t, s.Checkpoint() != nil, "a checkpoint is done")
+	check.That(t, s.CopyTo(t.Context(), filepath.Join(dir, "second"), kv.Pages, nil, nil) != nil, "a copy lacks the updates in memory")
 }
 
-// Copies and a compacted file have what is in memory, and an inspection shows it, too.
-func TestCopiesHaveWhatIsInMemory(t *testing.T) {
+// A copy, a compacted file and an inspection include the records that are only in memory.
+func TestCopyCompactInspect_RecordsInMemory_AreIncluded(t *testing.T) {
 	dir := testenv.TempDir(t)
 	s := tableOver(t, openBolt(t, filepath.Join(dir, "base")), Options{Mark: mark})
 	defer s.Close()
@@ -634,22 +635,23 @@ func TestCopiesHaveWhatIsInMemory(t *testing.T) {
 	want(t, s, "a=2", "c=2", "d=3", "e=4")
 	over := tableOver(t, new(kv.Memory), Options{})
 	if !errors.Is(over.Compact(t.Context(), nil), errors.ErrUnsupported) || !errors.Is(over.CopyTo(t.Context(), path, kv.Pages, nil, nil), errors.ErrUnsupported) {
-		t.Error("a base that cannot be copied is")
+		t.Error("a base that is no kv.Copier is copied")
 	}
 }
 
-// What a reader will need is fetched from the base, if that can.
-func TestPrefetchReachesTheBase(t *testing.T) {
+// Prefetch of a table calls Prefetch of the base.
+func TestPrefetch_IsPassedToTheBase(t *testing.T) {
 	b := &base{}
 	check.OK(t, tableOver(t, b, Options{}).View(func(r kv.Reader) error {
 		r.(kv.Prefetcher).Prefetch("b", [][]byte{[]byte("x"), []byte("y")})
 		return nil
 	}))
-	wantSame(t, b.asked, []string{"b x", "b y"}, "asked for")
+	wantSame(t, b.prefetched, []string{"b x", "b y"}, "prefetched")
 }
 
-// A record that is updated often takes no more memory than one, once nobody reads the older ones.
-func TestOldVersionsAreDropped(t *testing.T) {
+// A record that is updated often needs no more memory than one updated once, after the readers of
+// older versions have ended.
+func TestUpdate_SameRecordAgain_DropsUnreadVersions(t *testing.T) {
 	s := tableOver(t, &base{}, Options{Mark: mark})
 	value := strings.Repeat("x", 1000)
 	write(t, s, 1, "a", value)
@@ -664,7 +666,7 @@ func TestOldVersionsAreDropped(t *testing.T) {
 			want(t, s, "a="+value)
 		}
 		if now := s.Bytes(); now > few+2000 {
-			t.Errorf("with one reader of an older one there are %d bytes in memory, %d before", now, few)
+			t.Errorf("with one reader of an older version %d bytes are in memory, %d before", now, few)
 		}
 		return nil
 	}))
@@ -672,16 +674,16 @@ func TestOldVersionsAreDropped(t *testing.T) {
 		write(t, s, n, "a", value)
 	}
 	now := s.Bytes()
-	check.That(t, now == few, "when it is gone there are %d bytes in memory, %d before", now, few)
+	check.That(t, now == few, "after that reader %d bytes are in memory, %d before", now, few)
 }
 
-// What Bytes tells is about what a table takes.
-func TestBytesAreAboutRight(t *testing.T) {
+// Bytes is within 25 % of the heap that a table uses.
+func TestBytes_ManyRecords_IsAboutTheHeapUsed(t *testing.T) {
 	const records = 100_000
 	live := func() int64 {
 		var now runtime.MemStats
 		runtime.GC()
-		runtime.GC() // what pools hold goes with the second
+		runtime.GC() // the second one empties the pools
 		runtime.ReadMemStats(&now)
 		return int64(now.HeapAlloc)
 	}
@@ -694,14 +696,14 @@ func TestBytesAreAboutRight(t *testing.T) {
 			return err
 		}))
 	}
-	takes, told := live()-before, s.Bytes()
-	if told < takes*4/5 || told > takes*5/4 {
-		t.Errorf("%d records take %d bytes each, and %d are told", records, takes/records, told/records)
+	used, reported := live()-before, s.Bytes()
+	if reported < used*4/5 || reported > used*5/4 {
+		t.Errorf("%d records use %d bytes each, and Bytes reports %d", records, used/records, reported/records)
 	}
 }
 
 // A Get through a table allocates nothing.
-func TestGetAllocatesNothing(t *testing.T) {
+func TestGet_AllocatesNothing(t *testing.T) {
 	s := tableOver(t, &base{}, Options{Mark: mark})
 	write(t, s, 1, "in the base", "1")
 	checkpoint(t, s)

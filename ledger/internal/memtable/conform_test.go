@@ -32,14 +32,14 @@ func conform(t *testing.T, forgetful bool, newData func(t *testing.T) (open func
 	}
 	t.Run("reopened", func(t *testing.T) {
 		if forgetful {
-			t.Log("this store says that it forgets on Close")
+			t.Log("this store loses its content on Close")
 			return
 		}
 		testReopened(t, newData(t))
 	})
 }
 
-// scripts are updates one after the other, each a list of changes: "bucket/key=value" puts,
+// scripts are lists of updates, each a list of changes: "bucket/key=value" puts,
 // "bucket/key" deletes, and "fails" ends the update with an error.
 var scripts = map[string][][]string{
 	"nothing":       {{}, {"fails"}},
@@ -59,8 +59,8 @@ var scripts = map[string][][]string{
 	"delete undone": {{"b/a=1", "b/b=2", "b/c=3"}, {"b/b", "b/a=new", "b/a", "fails"}},
 }
 
-// testScript makes the updates. A view that began before one shows what was there then; the update
-// itself, and a view after it, show what is there now.
+// testScript makes the updates. A view that began before an update shows the old content. The
+// update itself and a later view show the new content.
 func testScript(t *testing.T, s kv.Store, updates [][]string) {
 	now := map[string]string{}
 	for _, changes := range updates {
@@ -93,7 +93,7 @@ func testScript(t *testing.T, s kv.Store, updates [][]string) {
 	}
 }
 
-// makeChange makes a change in a transaction, and in what should be there.
+// makeChange makes a change in a transaction and in the expected content.
 func makeChange(w kv.Writer, now map[string]string, change string) error {
 	at, value, puts := strings.Cut(change, "=")
 	bucket, key, _ := strings.Cut(at, "/")
@@ -105,8 +105,7 @@ func makeChange(w kv.Writer, now map[string]string, change string) error {
 	return w.Delete(bucket, []byte(key))
 }
 
-// wantHeld compares what a reader shows, from each place and by each key, with what should be
-// there.
+// wantHeld compares the records that a reader shows, by scans from each key and by Get, with held.
 func wantHeld(t *testing.T, r kv.Reader, held map[string]string, when string) {
 	t.Helper()
 	for _, bucket := range []string{"b", "c", "new", "no bucket"} {
@@ -139,7 +138,7 @@ func wantHeld(t *testing.T, r kv.Reader, held map[string]string, when string) {
 	}
 }
 
-// testInvalid has an empty key or value refused.
+// testInvalid checks that an empty key or value is an error.
 func testInvalid(t *testing.T, s kv.Store) {
 	putPairs(t, s, "b", "k", "in b")
 	for _, change := range []string{"b/=v", "b/k=", "b/", "no bucket/"} {
@@ -224,7 +223,7 @@ func update(t *testing.T, s kv.Store, fn func(kv.Writer) error) {
 	check.Need(t, err == nil, "Update: %v", err)
 }
 
-// A range is larger than any unit of storage, so that some become empty within the transaction.
+// testDeleteRange deletes a range that is larger than any page, so that pages become empty.
 func testDeleteRange(t *testing.T, s kv.Store) {
 	const pairs, first, last = 3000, 500, 2500
 	name := func(i int) string { return fmt.Sprintf("%06d", i) }

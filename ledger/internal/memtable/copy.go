@@ -33,10 +33,10 @@ func (t *Table) Compact(ctx context.Context, progress kv.Progress) error {
 		return fmt.Errorf("compact: %w", errors.ErrUnsupported)
 	}
 	// Without this lock a second Compact would hold checkpointing until the first one ends.
-	if err := t.compacting.Take(ctx); err != nil {
+	if err := t.compacting.Lock(ctx); err != nil {
 		return fmt.Errorf("compact: %w", err)
 	}
-	defer t.compacting.Leave()
+	defer t.compacting.Unlock()
 	return t.copy(ctx, progress, func(progress kv.Progress) error { return base.Compact(ctx, progress) })
 }
 
@@ -54,8 +54,8 @@ func (t *Table) copy(ctx context.Context, progress kv.Progress, run func(kv.Prog
 	if !held {
 		return err
 	}
-	defer t.tell() // if no other goroutine has called Written; the snapshot need not wait for it
-	begun := sync.OnceFunc(t.checkpointing.Leave)
+	defer t.callWritten() // if no other goroutine has called Written; the snapshot need not wait for it
+	begun := sync.OnceFunc(t.checkpointing.Unlock)
 	defer begun()
 	if err != nil {
 		return err
@@ -72,7 +72,7 @@ func (t *Table) copy(ctx context.Context, progress kv.Progress, run func(kv.Prog
 // is open for reading only.
 func (t *Table) WriteTo(copied kv.Writer) error {
 	c := t.current.Load()
-	if err := clearAside(copied); err != nil {
+	if err := clearStaging(copied); err != nil {
 		return err
 	}
 	if c.frozen != nil {
@@ -92,6 +92,6 @@ func (t *Table) Inspect(fault func(kv.Fault), fn func(kv.Reader) error) error {
 	}
 	inspect := func(fn func(kv.Reader) error) error { return base.Inspect(fault, fn) }
 	r := newReader(t)
-	r.careless, r.fn = true, fn
+	r.toleratesDamage, r.fn = true, fn
 	return t.view(inspect, r)
 }

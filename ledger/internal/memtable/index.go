@@ -16,54 +16,54 @@ type slot struct {
 }
 
 // find returns the record of a layer with a key, whose hash is given.
-func (x *index) find(in *layer, key []byte, hash uint64) (i id, found bool) {
-	if x.count == 0 {
+func (ix *index) find(l *layer, key []byte, hash uint64) (i id, found bool) {
+	if ix.count == 0 {
 		return 0, false
 	}
-	mask := len(x.slots) - 1
+	mask := len(ix.slots) - 1
 	for at := int(uint32(hash)) & mask; ; at = (at + 1) & mask {
-		s := x.slots[at]
+		s := ix.slots[at]
 		if s.number == 0 {
 			return 0, false
 		}
-		if s.hash == uint32(hash) && bytes.Equal(in.key(id(s.number-1)), key) {
+		if s.hash == uint32(hash) && bytes.Equal(l.key(id(s.number-1)), key) {
 			return id(s.number - 1), true
 		}
 	}
 }
 
 // add adds a record that is not in the index.
-func (x *index) add(hash uint64, i id) {
+func (ix *index) add(hash uint64, i id) {
 	const smallest = 8
-	if 4*(x.count+1) > 3*len(x.slots) {
-		before := x.slots
-		x.slots = make([]slot, max(smallest, 2*len(before)))
+	if 4*(ix.count+1) > 3*len(ix.slots) {
+		before := ix.slots
+		ix.slots = make([]slot, max(smallest, 2*len(before)))
 		for _, s := range before {
 			if s.number > 0 {
-				x.place(s)
+				ix.place(s)
 			}
 		}
 	}
-	x.place(slot{uint32(hash), uint32(i) + 1})
-	x.count++
+	ix.place(slot{uint32(hash), uint32(i) + 1})
+	ix.count++
 }
 
 // place puts a slot at the first free position for its hash.
-func (x *index) place(s slot) {
-	mask := len(x.slots) - 1
+func (ix *index) place(s slot) {
+	mask := len(ix.slots) - 1
 	at := int(s.hash) & mask
-	for x.slots[at].number > 0 {
+	for ix.slots[at].number > 0 {
 		at = (at + 1) & mask
 	}
-	x.slots[at] = s
+	ix.slots[at] = s
 }
 
 // reset empties the index. It keeps the memory unless less than a sixteenth of it was in use.
-func (x *index) reset() {
+func (ix *index) reset() {
 	const rest = 16
-	if x.count*rest < len(x.slots) {
-		x.slots = nil
+	if ix.count*rest < len(ix.slots) {
+		ix.slots = nil
 	}
-	clear(x.slots)
-	x.count = 0
+	clear(ix.slots)
+	ix.count = 0
 }

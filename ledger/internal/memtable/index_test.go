@@ -7,13 +7,13 @@ import (
 	"github.com/sluicedp/sluice/internal/check"
 )
 
-// An index finds what was added, and nothing else, whatever the hashes have in common.
+// An index finds exactly the records that were added, even if their hashes are equal or adjacent.
 func TestIndex_AnyHashes_FindsWhatWasAdded(t *testing.T) {
 	for name, hash := range map[string]func(uint64) uint64{
 		"spread":    func(n uint64) uint64 { return n * 0x9E3779B97F4A7C15 },
 		"in a row":  func(n uint64) uint64 { return n },
 		"all equal": func(uint64) uint64 { return 7 },
-		"at the end, so that the search goes on at the beginning": func(n uint64) uint64 { return 1<<32 - 1 - n%3 },
+		"at the end, so that the search continues at the beginning": func(n uint64) uint64 { return 1<<32 - 1 - n%3 },
 	} {
 		l, x := &layer{}, &index{}
 		key := func(n uint64) []byte { return binary.BigEndian.AppendUint64(nil, n) }

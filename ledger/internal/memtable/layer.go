@@ -17,9 +17,9 @@ import (
 // identified by a number, and keys and values are in a few large pieces of memory. The next layer
 // reuses the pieces, because to allocate that much memory takes as long as to fill it.
 type layer struct {
-	users   int  // number of readers; guarded by the mu of the table
-	written bool // the base has the layer, so no new reader will use it; guarded by the mu of the table
-	newest  bool // only the newest version of a record is kept
+	users           int  // number of readers; guarded by the mu of the table
+	isWritten       bool // the base has the layer, so no new reader will use it; guarded by the mu of the table
+	keepsOnlyNewest bool // only the newest version of a record is kept
 
 	mu      sync.RWMutex
 	buckets []*bucket // few, in the order of their names
@@ -53,15 +53,15 @@ type id uint32
 
 // record is the newest version of a record, with its key. The key does not change.
 type record struct {
-	key place
+	key location
 	version
 }
 
 // version is the result of one update for a record.
 type version struct {
-	at    uint64 // number of the update; 0 if there is no version, because the update that added the record failed
-	value place  // of length 0 if the record was deleted
-	older uint32 // number, from 1 on, of the previous version in older; 0 if there is none
+	at    uint64   // number of the update; 0 if there is no version, because the update that added the record failed
+	value location // of length 0 if the record was deleted
+	older uint32   // number, from 1 on, of the previous version in older; 0 if there is none
 }
 
 // Approximate memory of a record and of a version besides the bytes of keys and values.
@@ -141,7 +141,7 @@ func (l *layer) lengths() map[string]int {
 func (l *layer) get(bucket string, key []byte, hash, at uint64) (value []byte, known bool) {
 	if b := l.bucket(bucket); b != nil {
 		if i, found := b.index.find(l, key, hash); found {
-			return l.seen(i, at)
+			return l.visible(i, at)
 		}
 	}
 	return nil, false
@@ -154,9 +154,9 @@ func (l *layer) getLocked(bucket string, key []byte, hash, at uint64) (value []b
 	return l.get(bucket, key, hash, at)
 }
 
-// seen returns the newest version of a record that is not newer than update at.
-func (l *layer) seen(i id, at uint64) (value []byte, known bool) {
-	for v := &l.record(i).version; v.at > 0; v = l.before(v) {
+// visible returns the newest version of a record that is not newer than update at.
+func (l *layer) visible(i id, at uint64) (value []byte, known bool) {
+	for v := &l.record(i).version; v.at > 0; v = l.previous(v) {
 		if v.at <= at {
 			return l.pieces.bytes(v.value), true
 		}
@@ -167,29 +167,29 @@ func (l *layer) seen(i id, at uint64) (value []byte, known bool) {
 	return nil, false
 }
 
-// before returns the previous version of a record. v.older must not be 0.
-func (l *layer) before(v *version) *version { return &l.older[v.older-1] }
+// previous returns the previous version of a record. v.older must not be 0.
+func (l *layer) previous(v *version) *version { return &l.older[v.older-1] }
 
 // put writes a version by update at, the next one to be published. It returns the record, and
 // whether this is the first write of the update to it.
-func (l *layer) put(bucket string, key, value []byte, hash, at uint64) (i id, touched bool) {
+func (l *layer) put(bucket string, key, value []byte, hash, at uint64) (i id, isFirst bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	i = l.add(bucket, key, hash)
 	r := l.record(i)
-	touched = r.at != at
+	isFirst = r.at != at
 	switch {
-	case l.newest && l.pieces.replace(&r.value, value):
+	case l.keepsOnlyNewest && l.pieces.replace(&r.value, value):
 		r.at = at
-		return i, touched
-	case touched && r.at != 0 && !l.newest:
-		l.keep(r)
+		return i, isFirst
+	case isFirst && r.at != 0 && !l.keepsOnlyNewest:
+		l.pushVersion(r)
 	default:
-		l.bytes -= l.pieces.giveBack(r.value)
+		l.bytes -= l.pieces.release(r.value)
 	}
 	r.at, r.value = at, l.pieces.put(value, r.older != 0)
 	l.bytes += int64(len(value))
-	return i, touched
+	return i, isFirst
 }
 
 // add finds a record, or adds one without a version.
@@ -228,10 +228,10 @@ func (l *layer) newRecord(key []byte) id {
 	return id(l.count - 1)
 }
 
-// keep makes the newest version of a record an older one, and drops older versions that no reader
-// sees. It does not drop the version that was published last, because a reader may begin before the
-// next one is published.
-func (l *layer) keep(r *record) {
+// pushVersion makes the newest version of a record an older one, and drops older versions that no
+// reader sees. It does not drop the version that was published last, because a reader may begin
+// before the next one is published.
+func (l *layer) pushVersion(r *record) {
 	var n uint32
 	if last := len(l.unused) - 1; last >= 0 {
 		n, l.unused = l.unused[last], l.unused[:last]
@@ -243,20 +243,20 @@ func (l *layer) keep(r *record) {
 	l.bytes += versionBytes
 	r.older = n
 	for v := &l.older[n-1]; v.older != 0; {
-		if old := l.before(v); l.readers.any(old.at, v.at) {
+		if old := l.previous(v); l.readers.hasBetween(old.at, v.at) {
 			v = old
 		} else {
 			number := v.older
 			v.older = old.older
-			l.drop(number)
+			l.freeVersion(number)
 		}
 	}
 }
 
-// drop frees a version that no reader sees.
-func (l *layer) drop(number uint32) {
+// freeVersion frees a version that no reader sees.
+func (l *layer) freeVersion(number uint32) {
 	v := &l.older[number-1]
-	l.bytes -= versionBytes + l.pieces.giveBack(v.value)
+	l.bytes -= versionBytes + l.pieces.release(v.value)
 	*v = version{}
 	l.unused = append(l.unused, number)
 }
@@ -267,13 +267,13 @@ func (l *layer) undo(records []id) {
 	defer l.mu.Unlock()
 	for _, i := range records {
 		r := l.record(i)
-		l.bytes -= l.pieces.giveBack(r.value)
+		l.bytes -= l.pieces.release(r.value)
 		number := r.older
 		if number == 0 {
 			r.version = version{}
 			continue
 		}
-		r.version = *l.before(&r.version)
+		r.version = *l.previous(&r.version)
 		l.older[number-1] = version{}
 		l.unused = append(l.unused, number)
 		l.bytes -= versionBytes
@@ -326,8 +326,8 @@ func (s *readers) remove(at uint64) {
 	}
 }
 
-// any reports whether a reader sees update at, but not update later.
-func (s readers) any(at, later uint64) bool {
+// hasBetween reports whether a reader sees update at, but not update later.
+func (s readers) hasBetween(at, later uint64) bool {
 	i, _ := s.find(at)
 	return i < len(s) && s[i].at < later
 }

@@ -10,11 +10,11 @@ import (
 	"github.com/sluicedp/sluice/internal/check"
 )
 
-// However many keys have the same hash, or hashes side by side, each is found, and no other is.
-func TestKeysWithTheSameHashAreToldApart(t *testing.T) {
+// Keys with equal or adjacent hashes are found, and not confused with each other.
+func TestLayer_KeysWithEqualHashes_AreDistinguished(t *testing.T) {
 	for _, hashes := range []uint64{1, 2, 7} {
 		l, random := &layer{}, rand.New(rand.NewPCG(1, hashes))
-		hash := func(key []byte) uint64 { return ^uint64(0) - uint64(key[0])%hashes } // those behind the highest begin at 0
+		hash := func(key []byte) uint64 { return ^uint64(0) - uint64(key[0])%hashes } // the search after the highest hash continues at 0
 		want := map[string]string{}
 		at := uint64(0)
 		for range 2000 {
@@ -32,7 +32,7 @@ func TestKeysWithTheSameHashAreToldApart(t *testing.T) {
 			check.Need(t, first, "%d hashes: %s was not written by update %d", hashes, key, at)
 			if random.IntN(3) == 0 {
 				_, first := l.put("b", []byte(key), []byte(value+" again"), hash([]byte(key)), at)
-				check.Need(t, !first, "%d hashes: %s was written twice by update %d, and told as two", hashes, key, at)
+				check.Need(t, !first, "%d hashes: the second write of %s by update %d counts as the first", hashes, key, at)
 				value += " again"
 			}
 			if random.IntN(5) == 0 {
@@ -48,13 +48,13 @@ func TestKeysWithTheSameHashAreToldApart(t *testing.T) {
 				"%d hashes: the scan is at %q with %q, want %q with %q", hashes, c.key, c.value, key, want[key])
 			c.next()
 		}
-		check.That(t, c.key == nil, "%d hashes: behind all of them is %q", hashes, c.key)
+		check.That(t, c.key == nil, "%d hashes: after the last record is %q", hashes, c.key)
 	}
 }
 
-// What a caller does with its memory afterwards changes no record, and what a reader holds is never
-// written to.
-func TestWhatIsPutIsCopied(t *testing.T) {
+// If the caller reuses its memory after put, no record changes. Values that a reader has are never
+// overwritten.
+func TestLayer_CallerReusesMemory_RecordsDoNotChange(t *testing.T) {
 	l := &layer{}
 	key, value := []byte("key"), []byte("first")
 	l.put("b", key, value, 0, 1)
@@ -69,7 +69,7 @@ func TestWhatIsPutIsCopied(t *testing.T) {
 	}
 	copy(key, "yek")
 	copy(value, "?????")
-	wantSame(t, held, []byte("first"), "who reads since the first update")
+	wantSame(t, held, []byte("first"), "the value read at the first update")
 	for i, one := range later {
 		if want := fmt.Sprintf("%05d", i+2); string(one) != want {
 			t.Errorf("what was read at update %s is %q now", want, one)
@@ -79,9 +79,9 @@ func TestWhatIsPutIsCopied(t *testing.T) {
 	check.That(t, string(now) == "00039", "the record is %q", now)
 }
 
-// Of a record that is written again and again no more is kept than what somebody reads; and what is
-// counted for it is what is there.
-func TestMemoryOfALayerIsCounted(t *testing.T) {
+// A record that is written many times keeps only the versions that a reader may need, and size
+// counts only these.
+func TestLayer_RecordWrittenAgain_SizeCountsKeptVersions(t *testing.T) {
 	l := &layer{}
 	value := make([]byte, 1000)
 	l.put("b", []byte("key"), value, 0, 1)
@@ -93,7 +93,7 @@ func TestMemoryOfALayerIsCounted(t *testing.T) {
 			l.undo([]id{i})
 		}
 	}
-	if many := l.size(); many > few+1000+versionBytes || len(l.older) > 3 || len(l.pieces.lent) > 4 {
-		t.Errorf("%d bytes are counted after two updates, %d after a thousand, with %d versions and %d values", few, many, len(l.older), len(l.pieces.lent))
+	if many := l.size(); many > few+1000+versionBytes || len(l.older) > 3 || len(l.pieces.separate) > 4 {
+		t.Errorf("%d bytes are counted after two updates, %d after a thousand, with %d versions and %d values", few, many, len(l.older), len(l.pieces.separate))
 	}
 }

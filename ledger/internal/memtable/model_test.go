@@ -25,7 +25,7 @@ func setMark(w kv.Writer, n uint64) error {
 	return w.Put(mark.Bucket, mark.Key, binary.BigEndian.AppendUint64(nil, n))
 }
 
-// model holds a table against a store in memory that is given the same updates.
+// model compares a table with a store in memory that gets the same updates.
 type model struct {
 	*testing.T
 	*rand.Rand
@@ -33,20 +33,20 @@ type model struct {
 	like    *kv.Memory
 	updates uint64
 	held    []*held
-	gate    chan struct{} // lets a checkpoint go on that is held at a step; nil if none are
+	gate    chan struct{} // releases a checkpoint that is paused at a step; nil if none are paused
 	running sync.WaitGroup
 }
 
-// held is a view that goes on while others update.
+// held is a view that stays open during updates.
 type held struct {
 	ask  chan func(kv.Reader)
 	done chan error
 	like *kv.Memory
 }
 
-// A table shows what a store in memory does, and to each reader what it began with, wherever
-// updates and checkpoints are.
-func TestATableIsAsTheModel(t *testing.T) {
+// A table has the same content as a store in memory with the same updates, and each reader sees its
+// snapshot, at any step of updates and checkpoints.
+func TestTable_RandomOperations_AgreesWithTheModel(t *testing.T) {
 	for seed := range uint64(testenv.Tries(24, 60, 600) / (1 + 3*testenv.Race)) {
 		t.Run(strconv.FormatUint(seed, 10), func(t *testing.T) {
 			m := &model{T: t, Rand: rand.New(rand.NewPCG(seed, 1)), like: new(kv.Memory)}
@@ -55,7 +55,7 @@ func TestATableIsAsTheModel(t *testing.T) {
 				base = openBolt(t, filepath.Join(testenv.TempDir(t), "base"))
 			}
 			o := Options{Mark: mark, Limit: 1 << uint(m.IntN(16)), Portion: 1 << uint(m.IntN(14))}
-			if seed%4 < 2 { // checkpoints are begun and held by the test
+			if seed%4 < 2 { // the test begins and pauses checkpoints
 				o.Limit, m.gate = 1<<40, make(chan struct{})
 				o.Step = func(Step) { <-m.gate }
 			}
@@ -75,7 +75,7 @@ func (m *model) run() {
 		case 4:
 			m.hold()
 		case 5, 6:
-			m.look()
+			m.compareHeld()
 		case 7:
 			m.release()
 		case 8:
@@ -90,7 +90,7 @@ func (m *model) run() {
 	m.compareNow()
 }
 
-// end lets everything end that goes on.
+// end ends all views and checkpoints.
 func (m *model) end() {
 	if m.gate != nil {
 		close(m.gate)
@@ -104,7 +104,7 @@ func (m *model) end() {
 
 var errUndone = errors.New("undone")
 
-// update makes the same changes to both, or none, and looks at them meanwhile.
+// update makes the same changes to both, or none, and compares both during the transaction.
 func (m *model) update() {
 	same, fails, count := m.like.Copy(), m.IntN(6) == 0, m.IntN(1<<uint(m.IntN(8)))
 	err := m.table.Update(func(w kv.Writer) error {
@@ -143,7 +143,7 @@ func (m *model) change(w, like kv.Writer) error {
 
 func (m *model) bucket() string { return string('a' + rune(m.IntN(3))) }
 
-// key returns one of few: some begin others.
+// key returns one of a few keys. Some are prefixes of others.
 func (m *model) key() []byte {
 	key := make([]byte, 1+m.IntN(4))
 	for i := range key {
@@ -152,7 +152,7 @@ func (m *model) key() []byte {
 	return key
 }
 
-// compare fails if two readers differ anywhere that it looks.
+// compare returns an error if two readers differ in a random scan or in random records.
 func (m *model) compare(r, like kv.Reader) error {
 	bucket, from, most := m.bucket(), m.key(), 1+m.IntN(60)
 	if m.IntN(3) == 0 {
@@ -174,7 +174,7 @@ func (m *model) compare(r, like kv.Reader) error {
 	return nil
 }
 
-// pairs scans, and within the scan scans and reads.
+// pairs scans a bucket, and scans and reads it within that scan, too.
 func pairs(r kv.Reader, bucket string, from []byte, most int) (found []string, err error) {
 	scanned := r.Scan(bucket, from, func(key, value []byte) bool {
 		pair := fmt.Sprintf("%x=%s", key, value)
@@ -193,7 +193,7 @@ func pairs(r kv.Reader, bucket string, from []byte, most int) (found []string, e
 	return found, errors.Join(err, scanned)
 }
 
-// hold begins a view that stays.
+// hold begins a view that stays open.
 func (m *model) hold() {
 	if len(m.held) > 8 {
 		return
@@ -213,14 +213,14 @@ func (m *model) hold() {
 	m.held = append(m.held, h)
 }
 
-// on runs fn in the goroutine of a view that is held.
+// on runs fn in the goroutine of an open view.
 func (h *held) on(fn func(kv.Reader) error) error {
 	done := make(chan error, 1)
 	h.ask <- func(r kv.Reader) { done <- fn(r) }
 	return <-done
 }
 
-func (m *model) look() {
+func (m *model) compareHeld() {
 	if len(m.held) == 0 {
 		m.compareNow()
 		return
@@ -241,7 +241,7 @@ func (m *model) release() {
 	if len(m.held) == 0 {
 		return
 	}
-	m.look()
+	m.compareHeld()
 	i := m.IntN(len(m.held))
 	h := m.held[i]
 	m.held = slices.Delete(m.held, i, i+1)
@@ -259,7 +259,7 @@ func (m *model) checkpoint() {
 	})
 }
 
-// step lets a checkpoint go on that is held, or may soon be.
+// step releases a checkpoint that is paused, or is paused within a millisecond.
 func (m *model) step() {
 	if m.gate == nil {
 		return
@@ -270,9 +270,9 @@ func (m *model) step() {
 	}
 }
 
-// While a scan goes on, others write and scan; it passes what was there when its transaction began.
-// In an update it may write to another bucket.
-func TestAScanGoesOnWhileOthersWrite(t *testing.T) {
+// A scan passes the snapshot of its transaction, although other callers write and scan during it.
+// An update may write to another bucket during a scan.
+func TestScan_WritesDuringIt_PassesItsSnapshot(t *testing.T) {
 	const records = 200
 	s := tableOver(t, new(kv.Memory), Options{Mark: mark})
 	n := uint64(0)
@@ -286,11 +286,11 @@ func TestAScanGoesOnWhileOthersWrite(t *testing.T) {
 			checkpoint(t, s)
 		}
 	}
-	scan := func(r kv.Reader, meanwhile func(key string)) error {
+	scan := func(r kv.Reader, during func(key string)) error {
 		var found []string
 		err := r.Scan("b", nil, func(key, value []byte) bool {
 			found = append(found, string(key)+"="+string(value))
-			meanwhile(string(key))
+			during(string(key))
 			return true
 		})
 		wantSame(t, found, whole, "a scan passes")
@@ -313,9 +313,8 @@ func TestAScanGoesOnWhileOthersWrite(t *testing.T) {
 	check.OK(t, err)
 }
 
-// Readers, an update after the other and checkpoints without end: each reader finds what one update
-// left, all of it and nothing else.
-func TestReadersSeeWholeUpdates(t *testing.T) {
+// During concurrent updates and checkpoints, each reader sees exactly the records of one update.
+func TestView_ConcurrentUpdates_SeesWholeUpdates(t *testing.T) {
 	for name, base := range map[string]kv.Store{"memory": new(kv.Memory), "bolt": openBolt(t, filepath.Join(testenv.TempDir(t), "base"))} {
 		t.Run(name, func(t *testing.T) {
 			s := tableOver(t, base, Options{Mark: mark, Limit: 20_000})
@@ -353,7 +352,7 @@ func closed(done chan struct{}) bool {
 
 const perBucket = 20
 
-// writeNumber writes a number to many records, and deletes those of every other kind of it.
+// writeNumber writes n to many records, and deletes the records that have n-1 in their keys.
 func writeNumber(t *testing.T, s kv.Store, n uint64) {
 	t.Helper()
 	check.Must(t, s.Update(func(w kv.Writer) error {
@@ -367,7 +366,7 @@ func writeNumber(t *testing.T, s kv.Store, n uint64) {
 	}))
 }
 
-// readNumber fails unless all records are of the same update, now and after a while.
+// readNumber returns an error unless all records are of the same update, at once and after wait.
 func readNumber(r kv.Reader, wait time.Duration) error {
 	at, err := r.Get(mark.Bucket, mark.Key)
 	if err != nil {

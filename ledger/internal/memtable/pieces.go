@@ -6,22 +6,22 @@ import "bytes"
 // first value of a record is in a piece. Later values, written while an older version is kept, have
 // memory of their own, which is freed when no reader needs them.
 type pieces struct {
-	all     [][]byte // filled one after the other
-	filling int      // index of the piece that is being filled; later pieces are empty
-	lent    [][]byte // values with memory of their own
-	free    []uint32 // indexes of lent that are free
+	all      [][]byte // filled one after the other
+	filling  int      // index of the piece that is being filled; later pieces are empty
+	separate [][]byte // values with memory of their own
+	free     []uint32 // indexes of separate that are free
 }
 
-// place is the position of a key or a value. It has no pointer, so that the garbage collector need
-// not scan it.
-type place struct {
-	piece  uint32 // index of the piece or, with isLent added, of a value in lent
+// location is the position of a key or a value. It has no pointer, so that the garbage collector
+// need not scan it.
+type location struct {
+	piece  uint32 // index of the piece or, with isLent added, of a value in separate
 	from   uint32
 	length uint32
 }
 
-// isLent is the bit that marks a place in lent.
-const isLent = 1 << 31
+// isSeparate is the bit that marks a location in separate.
+const isSeparate = 1 << 31
 
 // The first pieces are small, because many layers are small. Pieces grow up to largePiece.
 const (
@@ -29,10 +29,10 @@ const (
 	largePiece = 1 << 20
 )
 
-// put copies a key or a value, to memory of its own if own is true, else to a piece.
-func (p *pieces) put(b []byte, own bool) place {
-	if own {
-		return p.lend(bytes.Clone(b))
+// put copies a key or a value, to memory of its own if isOwn is true, else to a piece.
+func (p *pieces) put(b []byte, isOwn bool) location {
+	if isOwn {
+		return p.putSeparate(bytes.Clone(b))
 	}
 	for p.filling < len(p.all) && cap(p.all[p.filling])-len(p.all[p.filling]) < len(b) {
 		p.filling++
@@ -43,14 +43,14 @@ func (p *pieces) put(b []byte, own bool) place {
 		p.all = append(p.all, make([]byte, 0, max(size, len(b))))
 	}
 	last := &p.all[n]
-	at := place{uint32(n), uint32(len(*last)), uint32(len(b))}
+	at := location{uint32(n), uint32(len(*last)), uint32(len(b))}
 	*last = append(*last, b...)
 	return at
 }
 
 // replace overwrites a value in a piece with one that is not longer, and reports whether it did.
-func (p *pieces) replace(at *place, value []byte) bool {
-	if at.piece >= isLent || len(value) == 0 || uint32(len(value)) > at.length {
+func (p *pieces) replace(at *location, value []byte) bool {
+	if at.piece >= isSeparate || len(value) == 0 || uint32(len(value)) > at.length {
 		return false
 	}
 	copy(p.all[at.piece][at.from:], value)
@@ -64,41 +64,41 @@ func (p *pieces) reset() {
 	for i := range p.all {
 		p.all[i] = p.all[i][:0]
 	}
-	clear(p.lent)
-	p.filling, p.lent, p.free = 0, p.lent[:0], p.free[:0]
+	clear(p.separate)
+	p.filling, p.separate, p.free = 0, p.separate[:0], p.free[:0]
 }
 
-// lend stores a value with memory of its own, and returns its place.
-func (p *pieces) lend(b []byte) place {
+// putSeparate stores a value with memory of its own, and returns its location.
+func (p *pieces) putSeparate(b []byte) location {
 	last := len(p.free) - 1
 	if last < 0 {
-		p.lent = append(p.lent, b)
-		return place{isLent | uint32(len(p.lent)-1), 0, uint32(len(b))}
+		p.separate = append(p.separate, b)
+		return location{isSeparate | uint32(len(p.separate)-1), 0, uint32(len(b))}
 	}
 	n := p.free[last]
-	p.free, p.lent[n] = p.free[:last], b
-	return place{isLent | n, 0, uint32(len(b))}
+	p.free, p.separate[n] = p.free[:last], b
+	return location{isSeparate | n, 0, uint32(len(b))}
 }
 
-// giveBack frees a value with memory of its own, and returns its length. It returns 0 for a place
+// release frees a value with memory of its own, and returns its length. It returns 0 for a location
 // in a piece.
-func (p *pieces) giveBack(at place) int64 {
-	if at.piece < isLent {
+func (p *pieces) release(at location) int64 {
+	if at.piece < isSeparate {
 		return 0
 	}
-	n := at.piece &^ isLent
-	p.lent[n] = nil
+	n := at.piece &^ isSeparate
+	p.separate[n] = nil
 	p.free = append(p.free, n)
 	return int64(at.length)
 }
 
-// bytes returns the content of a place, or nil if its length is 0.
-func (p *pieces) bytes(at place) []byte {
+// bytes returns the content of a location, or nil if its length is 0.
+func (p *pieces) bytes(at location) []byte {
 	switch {
 	case at.length == 0:
 		return nil
-	case at.piece >= isLent:
-		return p.lent[at.piece&^isLent]
+	case at.piece >= isSeparate:
+		return p.separate[at.piece&^isSeparate]
 	}
 	end := at.from + at.length
 	return p.all[at.piece][at.from:end:end]

@@ -12,17 +12,17 @@ import (
 	"github.com/sluicedp/sluice/ledger/internal/kv"
 )
 
-// FuzzPortion: what is stored aside is read, or refused as damaged, and nothing else happens,
-// though somebody has made the checksum fit.
+// FuzzPortion checks that any stored portion with a valid checksum is either decoded or returned as
+// ErrCorrupt.
 func FuzzPortion(f *testing.F) {
 	f.Add(beginPortion(nil, []byte("mark"), "bucket"))
 	f.Add(appendText(appendText(beginPortion(nil, []byte("mark"), "bucket"), "key"), "value"))
-	f.Add(appendText(appendText(beginPortion(nil, []byte("mark"), Aside), "key"), ""))
+	f.Add(appendText(appendText(beginPortion(nil, []byte("mark"), Staging), "key"), ""))
 	f.Add(beginPortion(nil, nil, ""))
-	f.Add([]byte{isLast, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 1})
+	f.Add([]byte{lastPortion, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 1})
 	f.Add([]byte{2})
 	f.Fuzz(func(t *testing.T, b []byte) {
-		number := numbered(7)
+		number := portionKey(7)
 		stored := binary.BigEndian.AppendUint32(b[:len(b):len(b)], sumOf(number, b))
 		p, err := decodePortion(number, stored)
 		again := beginPortion(nil, p.mark, p.bucket)
@@ -36,25 +36,26 @@ func FuzzPortion(f *testing.F) {
 		if err != nil {
 			return
 		}
-		check.That(t, p.bucket != Aside && p.bucket != "", "a portion of bucket %q", p.bucket)
-		// Whoever writes numbers in more bytes than need be gets other bytes back.
-		again = endPortion(again, number, p.last)
+		check.That(t, p.bucket != Staging && p.bucket != "", "a portion of bucket %q", p.bucket)
+		// A length that was encoded in more bytes than necessary is encoded shorter.
+		again = endPortion(again, number, p.isLast)
 		check.That(t, len(again) != len(stored) || bytes.Equal(again, stored), "%x becomes %x", stored, again)
 	})
 }
 
-func TestAPortionIsNoOther(t *testing.T) {
-	b := endPortion(appendText(appendText(beginPortion(nil, []byte("mark"), "b"), "key"), "value"), numbered(1), true)
-	check.OK(t, check.Err(decodePortion(numbered(1), b)))
-	for _, number := range [][]byte{numbered(2), numbered(1)[1:], nil} {
+// A portion is valid only under its own number, and only as a whole.
+func TestDecodePortion_OtherNumberOrTruncated_IsCorrupt(t *testing.T) {
+	b := endPortion(appendText(appendText(beginPortion(nil, []byte("mark"), "b"), "key"), "value"), portionKey(1), true)
+	check.OK(t, check.Err(decodePortion(portionKey(1), b)))
+	for _, number := range [][]byte{portionKey(2), portionKey(1)[1:], nil} {
 		check.WantErr(t, check.Err(decodePortion(number, b)), kv.ErrCorrupt, "as number %x", number)
 	}
-	check.WantErr(t, check.Err(decodePortion(numbered(1), b[:crc32.Size])), kv.ErrCorrupt, "a checksum alone")
+	check.WantErr(t, check.Err(decodePortion(portionKey(1), b[:crc32.Size])), kv.ErrCorrupt, "a checksum alone")
 }
 
-// What setAside never writes is refused, before it takes long: buckets and keys that do not rise,
-// and very many buckets.
-func TestWhatIsAsideIsInOrder(t *testing.T) {
+// Staged content that stageFrozen never writes is ErrCorrupt: buckets or keys that do not rise, and
+// too many buckets.
+func TestOver_StagedOutOfOrder_IsCorrupt(t *testing.T) {
 	mark := Mark{"meta", []byte("m")}
 	over := func(buckets ...[]string) error {
 		base := new(kv.Memory)
@@ -64,8 +65,8 @@ func TestWhatIsAsideIsInOrder(t *testing.T) {
 				for _, key := range names[1:] {
 					b = appendText(appendText(b, key), "value")
 				}
-				number := numbered(uint64(i + 1))
-				check.Must(t, w.Put(Aside, number, endPortion(b, number, i == len(buckets)-1)))
+				number := portionKey(uint64(i + 1))
+				check.Must(t, w.Put(Staging, number, endPortion(b, number, i == len(buckets)-1)))
 			}
 			return w.Put(mark.Bucket, mark.Key, []byte("now"))
 		}))
@@ -73,7 +74,7 @@ func TestWhatIsAsideIsInOrder(t *testing.T) {
 		return err
 	}
 	var many [][]string
-	for i := range mostBuckets {
+	for i := range maxBuckets {
 		many = append(many, []string{fmt.Sprintf("%03d", i), "a"})
 	}
 	for _, sound := range [][][]string{{{"a", "1", "2"}, {"a", "3"}, {"b", "1"}}, many} {

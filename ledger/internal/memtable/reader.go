@@ -10,15 +10,15 @@ import (
 
 // reader is a [kv.Reader] over layers and a snapshot of the base.
 type reader struct {
-	table    *Table
-	careless bool // tolerates damage: the mark of the base may be missing or unreadable
-	layers   *layers
-	at       uint64 // number of the last update that it sees
-	base     kv.Reader
-	mark     []byte                // of the base at the beginning
-	fn       func(kv.Reader) error // function of the caller
-	run      func(kv.Reader) error // runOn as a function value, created once
-	again    bool                  // the snapshot of the base did not match the layers: try again
+	table           *Table
+	toleratesDamage bool // the mark of the base may be missing or unreadable
+	layers          *layers
+	at              uint64 // number of the last update that it sees
+	base            kv.Reader
+	mark            []byte                // of the base at the beginning
+	fn              func(kv.Reader) error // function of the caller
+	run             func(kv.Reader) error // runOn as a function value, created once
+	mustRetry       bool                  // the snapshot of the base did not match the layers
 }
 
 func newReader(t *Table) *reader {
@@ -27,12 +27,12 @@ func newReader(t *Table) *reader {
 	return r
 }
 
-// forget clears the reader for reuse.
-func (r *reader) forget() { *r = reader{table: r.table, run: r.run} }
+// reset clears the reader for reuse.
+func (r *reader) reset() { *r = reader{table: r.table, run: r.run} }
 
 // runOn runs the caller's function on a snapshot of the base.
 func (r *reader) runOn(below kv.Reader) error {
-	if r.again = r.table.current.Load() != r.layers; r.again {
+	if r.mustRetry = r.table.current.Load() != r.layers; r.mustRetry {
 		return nil
 	}
 	r.base = below
@@ -48,24 +48,24 @@ func (r *reader) runOn(below kv.Reader) error {
 
 // begin checks the mark of the snapshot, and stores it for end.
 func (r *reader) begin() (err error) {
-	if r.careless {
+	if r.toleratesDamage {
 		if found, err := r.table.markOf(r.base); found == nil || err != nil {
 			return nil
 		}
 	}
-	r.mark, err = r.table.recognize(r.layers, r.base)
+	r.mark, err = r.table.checkMark(r.layers, r.base)
 	return err
 }
 
 // end checks that the mark of the snapshot has not changed: pages of an open file can be
 // overwritten by another process. It stops the table if the mark has changed.
 func (r *reader) end() error {
-	if r.careless {
+	if r.toleratesDamage {
 		return nil
 	}
 	now, err := r.table.markOf(r.base)
 	if err != nil || !bytes.Equal(now, r.mark) {
-		return r.table.stop(fmt.Errorf("%w: it has changed while it was read", kv.ErrOverwritten))
+		return r.table.stop(fmt.Errorf("%w: its mark changed during a read", kv.ErrOverwritten))
 	}
 	return nil
 }
@@ -101,7 +101,7 @@ func (r *reader) Scan(bucket string, from []byte, visit func(key, value []byte) 
 func (r *reader) merge(c cursor, bucket string, from []byte, visit func(key, value []byte) bool) error {
 	more := true
 	err := r.base.Scan(bucket, from, func(key, value []byte) bool {
-		if more = c.below(key, visit); !more {
+		if more = c.visitBelow(key, visit); !more {
 			return false
 		}
 		if bytes.Equal(c.key, key) { // the layers have a newer version, which c.below visits later
@@ -111,7 +111,7 @@ func (r *reader) merge(c cursor, bucket string, from []byte, visit func(key, val
 		return more
 	})
 	if err == nil && more {
-		c.below(nil, visit)
+		c.visitBelow(nil, visit)
 	}
 	return err
 }
@@ -149,17 +149,17 @@ type writer struct {
 	touched []id
 }
 
-// forget clears the writer for reuse. It keeps the list of written records if that is not too
+// reset clears the writer for reuse. It keeps the list of written records if that is not too
 // large.
-func (w *writer) forget() {
-	w.reader.forget()
-	if w.touched = w.touched[:0]; cap(w.touched) > mostTouched {
+func (w *writer) reset() {
+	w.reader.reset()
+	if w.touched = w.touched[:0]; cap(w.touched) > maxTouched {
 		w.touched = nil
 	}
 }
 
-// mostTouched is the largest capacity of the list that is kept.
-const mostTouched = 4096
+// maxTouched is the largest capacity of the list that is kept.
+const maxTouched = 4096
 
 var errEmpty = errors.New("empty key or value")
 

@@ -8,8 +8,8 @@ import (
 	"github.com/sluicedp/sluice/ledger/internal/kv"
 )
 
-// A layer that was written is used again, once nobody looks at it, and not before.
-func TestALayerIsUsedAgain(t *testing.T) {
+// A layer that the base has is reused after its last reader has ended, and not before.
+func TestLayer_Written_IsReusedAfterItsReaders(t *testing.T) {
 	s := check.Value(Over(new(kv.Memory), Options{Mark: Mark{Bucket: "m", Key: []byte("mark")}}))(t)
 	n := 0
 	write := func(value string) {
@@ -32,18 +32,18 @@ func TestALayerIsUsedAgain(t *testing.T) {
 			write(fmt.Sprint("later ", i))
 			checkpoint()
 			if c := s.current.Load(); c.active == first || s.spare == first {
-				t.Errorf("after %d checkpoints a layer is used again that somebody reads", i+1)
+				t.Errorf("after %d checkpoints a layer with a reader is reused", i+1)
 			}
 		}
 		check.Equal(t, string(held), "first", "what was read has become")
 		return err
 	}))
-	check.That(t, s.spare == first, "the layer that nobody reads any more is not used again")
-	room := len(first.records)
+	check.That(t, s.spare == first, "the layer without readers is not reused")
+	pages := len(first.records)
 	write("last")
 	checkpoint()
-	check.That(t, s.current.Load().active == first && len(first.records) == room && first.size() == 0,
-		"the layer has %d pages and %d bytes, want %d pages, all of them free", len(first.records), first.size(), room)
+	check.That(t, s.current.Load().active == first && len(first.records) == pages && first.size() == 0,
+		"the layer has %d pages and %d bytes, want %d pages, all of them free", len(first.records), first.size(), pages)
 	check.Must(t, s.View(func(r kv.Reader) error {
 		n := 0
 		err := r.Scan("b", nil, func(_, value []byte) bool {
@@ -56,9 +56,9 @@ func TestALayerIsUsedAgain(t *testing.T) {
 	}))
 }
 
-// A layer keeps the memory that it has needed, and no more: after much comes little, and then what
-// much has needed is given back.
-func TestALayerKeepsWhatItNeeded(t *testing.T) {
+// A reset layer keeps the memory that its last content used, and frees memory that only earlier
+// content used.
+func TestLayer_Reset_KeepsOnlyMemoryInUse(t *testing.T) {
 	l := &layer{}
 	fill := func(records int) {
 		for i := range records {
@@ -71,7 +71,7 @@ func TestALayerKeepsWhatItNeeded(t *testing.T) {
 	much := len(l.pieces.all)
 	fill(100_000)
 	check.That(t, len(l.pieces.all) == much && len(l.records) != 0,
-		"as many records again take %d pieces in place of %d", len(l.pieces.all), much)
+		"the same number of records needs %d pieces, before %d", len(l.pieces.all), much)
 	fill(10)
 	fill(10)
 	slots := len(l.buckets[0].index.slots)

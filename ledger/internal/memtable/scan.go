@@ -55,17 +55,17 @@ func (c *cursor) next() {
 		if c.key == nil {
 			return
 		}
-		seen = c.pass()
+		seen = c.advance()
 	}
 }
 
-// pass moves all runs past the current key, and takes the first visible value. That is the newest,
-// because runs of newer layers come first.
-func (c *cursor) pass() (seen bool) {
+// advance moves all runs past the current key, and takes the first visible value. That is the
+// newest, because runs of newer layers come first.
+func (c *cursor) advance() (seen bool) {
 	rest := c.runs[:0]
 	for _, r := range c.runs {
 		if bytes.Equal(r.key, c.key) {
-			if value, known := r.pass(c.at); known && !seen {
+			if value, known := r.advance(c.at); known && !seen {
 				c.value, seen = value, true
 			}
 		}
@@ -77,19 +77,20 @@ func (c *cursor) pass() (seen bool) {
 	return seen
 }
 
-// pass moves past the first record, and returns what an update sees of it.
-func (r *run) pass(at uint64) (value []byte, known bool) {
+// advance moves past the first record, and returns what an update sees of it.
+func (r *run) advance(at uint64) (value []byte, known bool) {
 	r.in.mu.RLock()
 	defer r.in.mu.RUnlock()
-	value, known = r.in.seen(r.records[0], at)
+	value, known = r.in.visible(r.records[0], at)
 	if r.records = r.records[1:]; len(r.records) > 0 {
 		r.key = r.in.key(r.records[0])
 	}
 	return value, known
 }
 
-// below visits records with keys below key, or all if key is nil. It returns false if visit did.
-func (c *cursor) below(key []byte, visit func(key, value []byte) bool) bool {
+// visitBelow visits records with keys below key, or all if key is nil. It returns false if visit
+// did.
+func (c *cursor) visitBelow(key []byte, visit func(key, value []byte) bool) bool {
 	for ; c.key != nil && (key == nil || bytes.Compare(c.key, key) < 0); c.next() {
 		if c.value != nil && !visit(c.key, c.value) {
 			return false
@@ -119,15 +120,15 @@ func (l *layer) sorted(bucket string) (runs [][]id, rising []id) {
 	b.fresh = nil
 	l.mu.Unlock()
 	if len(fresh) > 0 { // otherwise another goroutine has sorted them
-		b.runs = l.stack(b.runs, fresh)
+		b.runs = l.addRun(b.runs, fresh)
 	}
 	return b.runs, rising
 }
 
-// stack returns runs and one more run of the records in more. It merges runs so that each is more
+// addRun returns runs and one more run of the records in more. It merges runs so that each is more
 // than twice as long as the next. It does not modify the given runs, because readers may use them.
-func (l *layer) stack(runs [][]id, more []id) [][]id {
-	last := l.keyed(more)
+func (l *layer) addRun(runs [][]id, records []id) [][]id {
+	last := l.keyed(records)
 	slices.SortFunc(last, keyed.compare)
 	for n := len(runs); n > 0 && len(runs[n-1]) <= 2*len(last); n = len(runs) {
 		last, runs = merge(l.keyed(runs[n-1]), last), runs[:n-1]

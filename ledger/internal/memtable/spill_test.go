@@ -20,9 +20,8 @@ import (
 	"github.com/sluicedp/sluice/ledger/internal/kv/bolt"
 )
 
-// A table that keeps only the newest versions, over a temporary file, is a map: however little of
-// it is in memory.
-func TestSpilledTable_IsAMap(t *testing.T) {
+// A table with Options.Newest over a temporary file behaves like a map, for any share in memory.
+func TestSpilledTable_AnyLimit_BehavesLikeAMap(t *testing.T) {
 	for _, c := range []struct {
 		limit                         int64
 		buckets, keys, longest, steps int
@@ -76,8 +75,8 @@ func TestSpilledTable_IsAMap(t *testing.T) {
 	}
 }
 
-// However much is spilled, memory is bounded: updates wait for the file. A layer that was frozen
-// late may have more than the limit, and the next one has room for as much as the limit at least.
+// Memory is bounded for any amount of records, because updates wait for the file. A frozen layer
+// may exceed the limit, and the active one may always reach it.
 func TestSpilledTable_FarMoreThanTheLimit_MemoryIsBounded(t *testing.T) {
 	const limit, n = 1 << 20, 80_000 // of 9 MB
 	table := check.Value(Over(bolt.NewTemporary(t.TempDir()), Options{Limit: limit, Newest: true}))(t)
@@ -98,7 +97,7 @@ func TestSpilledTable_FarMoreThanTheLimit_MemoryIsBounded(t *testing.T) {
 	check.Must(t, table.Close())
 }
 
-// checkWalk compares a walk through a bucket from a key on with what it should pass.
+// checkWalk compares the pairs of a walk through a bucket, from a key on, with want.
 func checkWalk(t *testing.T, table *Table, bucket, from string, want map[string]string) {
 	t.Helper()
 	w := kv.NewWalk([]byte(from), func(from []byte, visit func(key, value []byte) bool) error {
@@ -114,11 +113,11 @@ func checkWalk(t *testing.T, table *Table, bucket, from string, want map[string]
 	}
 	for range 2 {
 		k, _, err := w.Next()
-		check.Need(t, k == nil && err == nil, "%s: behind its end the walk has %q, %v", bucket, k, err)
+		check.Need(t, k == nil && err == nil, "%s: after its end the walk has %q, %v", bucket, k, err)
 	}
 }
 
-// An error of a scan ends a walk, and is its error.
+// If a scan fails, Next returns its error.
 func TestWalk_ScanFails_ReturnsTheError(t *testing.T) {
 	broken := errors.New("broken")
 	w := kv.NewWalk(nil, func([]byte, func(key, value []byte) bool) error { return broken })
@@ -126,8 +125,8 @@ func TestWalk_ScanFails_ReturnsTheError(t *testing.T) {
 	check.That(t, key == nil && errors.Is(err, broken), "%q, %v", key, err)
 }
 
-// Without a place for the spill file, updates fail once memory is full, and nothing is lost. Where
-// there is one again, they go on.
+// If the directory of the spill file is missing, updates fail once memory is full, and nothing is
+// lost. When the directory exists again, updates continue.
 func TestSpilledTable_NoDirectory_UpdatesFail(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "none")
 	table, err := Over(bolt.NewTemporary(dir), Options{Limit: 1 << 10, Newest: true, Pause: time.Nanosecond})

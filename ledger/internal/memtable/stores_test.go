@@ -11,29 +11,30 @@ import (
 	"github.com/sluicedp/sluice/ledger/internal/kv/bolt"
 )
 
-func TestMemory_IsAStore(t *testing.T) {
+func TestMemory_PassesTheStoreTests(t *testing.T) {
 	conform(t, true, func(*testing.T) func() kv.Store {
 		return func() kv.Store { return new(kv.Memory) }
 	})
 }
 
-func TestBolt_IsAStore(t *testing.T) {
+func TestBolt_PassesTheStoreTests(t *testing.T) {
 	conform(t, false, func(t *testing.T) func() kv.Store {
 		path := filepath.Join(testenv.TempDir(t), "data.db")
 		return func() kv.Store { return openBolt(t, path) }
 	})
 }
 
-func TestTemporary_IsAStore(t *testing.T) {
+func TestTemporary_PassesTheStoreTests(t *testing.T) {
 	conform(t, true, func(t *testing.T) func() kv.Store {
 		dir := t.TempDir()
 		return func() kv.Store { return bolt.NewTemporary(dir) }
 	})
 }
 
-// A memtable is a store over any other, whether checkpoints happen after each update or never.
-func TestMemtable_IsAStore(t *testing.T) {
-	for name, limit := range map[string]int64{"checkpoints all the time": 1, "no checkpoint": math.MaxInt64} {
+// A memtable over any store passes the tests of a store, with checkpoints after each update or
+// none.
+func TestMemtable_PassesTheStoreTests(t *testing.T) {
+	for name, limit := range map[string]int64{"checkpoint after each update": 1, "no checkpoint": math.MaxInt64} {
 		over := func(t *testing.T, base kv.Store) kv.Store {
 			t.Helper()
 			s := check.Value(Over(base, Options{Limit: limit}))(t)

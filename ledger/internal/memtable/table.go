@@ -75,11 +75,11 @@ type Step int
 
 // The steps of a checkpoint.
 const (
-	Frozen   Step = iota + 1 // nothing is written yet
-	SetAside                 // the whole frozen layer is in the staging area of the base
-	Placed                   // a part of it is in its place
-	Stored                   // the whole frozen layer is in its place in the base; the layer still exists
-	Dropped                  // the frozen layer is removed
+	Frozen  Step = iota + 1 // nothing is written yet
+	Staged                  // the whole frozen layer is in the staging area of the base
+	Applied                 // a part of it is in its place
+	Stored                  // the whole frozen layer is in its place in the base; the layer still exists
+	Dropped                 // the frozen layer is removed
 )
 
 // Table is a [kv.Store] over another store, the base. No other writer may change the base. An
@@ -89,21 +89,21 @@ const (
 // The table copies keys and values that are put. It returns values by reference: the caller must
 // not modify them.
 type Table struct {
-	base    kv.Store
-	look    func(func(kv.Reader) error) error // base.View as a function value, created once
-	options Options
-	seed    maphash.Seed // for hashes of keys
+	base     kv.Store
+	viewBase func(func(kv.Reader) error) error // base.View as a function value, created once
+	options  Options
+	seed     maphash.Seed // for hashes of keys
 
-	compacting    lock.Lock              // held by Compact, which may wait long; locked before checkpointing
-	checkpointing lock.Lock              // held during a checkpoint, and by Close
-	telling       sync.Mutex             // held while Written runs, and by Close; locked after checkpointing
-	untold        atomic.Pointer[[]byte] // mark of the last write to the base, until Written is called for it; then nil
-	writing       sync.Mutex             // held by each update, and while the active layer is frozen; locked after both
-	writer        *writer                // of the current update; guarded by writing
-	current       atomic.Pointer[layers] // changed only with mu held
-	stage         atomic.Pointer[stage]  // progress of the current checkpoint; nil if it has not begun to write
-	efforts       efforts                // measured in earlier checkpoints; guarded by checkpointing
-	hurry         atomic.Int64           // number of callers that wait for a checkpoint
+	compacting     lock.Lock              // held by Compact, which may wait long; locked before checkpointing
+	checkpointing  lock.Lock              // held during a checkpoint, and by Close
+	callingWritten sync.Mutex             // held while Written runs, and by Close; locked after checkpointing
+	pendingMark    atomic.Pointer[[]byte] // mark of the last write to the base; nil after Written was called
+	writing        sync.Mutex             // held by each update and while freezing the active layer; locked after both
+	writer         *writer                // of the current update; guarded by writing
+	current        atomic.Pointer[layers] // changed only with mu held
+	stage          atomic.Pointer[stage]  // progress of the current checkpoint; nil if it has not begun to write
+	efforts        efforts                // measured in earlier checkpoints; guarded by checkpointing
+	waiters        atomic.Int64           // number of callers that wait for a checkpoint
 
 	mu       sync.Mutex
 	number   uint64 // of the last published update
@@ -144,24 +144,24 @@ func Over(base kv.Store, o Options) (*Table, error) {
 	}
 	t := &Table{
 		base:          base,
-		look:          base.View,
+		viewBase:      base.View,
 		options:       o,
 		seed:          maphash.MakeSeed(),
 		compacting:    lock.New(),
 		checkpointing: lock.New(),
 	}
-	c := &layers{active: &layer{newest: o.Newest}}
+	c := &layers{active: &layer{keepsOnlyNewest: o.Newest}}
 	t.ended.L = &t.mu
 	t.writer = &writer{reader: newReader(t)}
 	// Records are staged in order, which is faster than to write them to their places.
-	t.efforts = efforts{Aside: unknownEffort / 4}
+	t.efforts = efforts{Staging: unknownEffort / 4}
 	err := base.View(func(r kv.Reader) error {
 		mark, err := t.markOf(r)
 		if err != nil {
 			return err
 		}
 		c.mark = bytes.Clone(mark)
-		c.frozen, c.portions, err = t.readAside(r, mark)
+		c.frozen, c.portions, err = t.readStaging(r, mark)
 		return err
 	})
 	if err != nil {
@@ -176,7 +176,7 @@ func Over(base kv.Store, o Options) (*Table, error) {
 
 // Backlog returns the mark of the base, the approximate number of bytes that are in memory only,
 // and the capacity in bytes. Updates may wait from three fifths of the capacity on.
-func (t *Table) Backlog() (mark []byte, memory, room int64) {
+func (t *Table) Backlog() (mark []byte, memory, capacity int64) {
 	c := t.current.Load()
 	if memory = c.active.size(); c.frozen != nil {
 		memory += c.frozen.size()
@@ -201,8 +201,8 @@ func (t *Table) View(fn func(kv.Reader) error) error {
 		r = newReader(t)
 	}
 	r.fn = fn
-	err := t.view(t.look, r)
-	r.forget()
+	err := t.view(t.viewBase, r)
+	r.reset()
 	t.readers.Put(r)
 	return err
 }
@@ -210,28 +210,28 @@ func (t *Table) View(fn func(kv.Reader) error) error {
 // view runs a reader on the newest layers and a matching snapshot of the base.
 func (t *Table) view(base func(func(kv.Reader) error) error, r *reader) error {
 	for {
-		err := t.try(base, r)
-		if !r.again {
+		err := t.viewOnce(base, r)
+		if !r.mustRetry {
 			return err
 		}
 	}
 }
 
-// try runs a reader once. It sets r.again if a checkpoint began or ended before the snapshot of the
-// base was taken.
-func (t *Table) try(base func(func(kv.Reader) error) error, r *reader) (err error) {
-	r.again = false
+// viewOnce runs a reader once. It sets r.mustRetry if a checkpoint began or ended before the
+// snapshot of the base was taken.
+func (t *Table) viewOnce(base func(func(kv.Reader) error) error, r *reader) (err error) {
+	r.mustRetry = false
 	if r.layers, r.at, err = t.enter(); err != nil {
 		return err
 	}
 	c, at := r.layers, r.at
 	defer func() {
-		if stopped := t.leave(c, at); stopped != nil && !r.again {
+		if stopped := t.leave(c, at); stopped != nil && !r.mustRetry {
 			err = stopped // data from the base may not be durable
 		}
 	}()
 	if err = base(r.run); err != nil {
-		r.again = false
+		r.mustRetry = false
 	}
 	return err
 }
@@ -273,9 +273,9 @@ func (t *Table) leave(c *layers, at uint64) error {
 // reuse empties a layer that is written to the base, once it has no readers.
 func (t *Table) reuse(l *layer) {
 	t.mu.Lock()
-	idle := l.written && l.users == 0
+	idle := l.isWritten && l.users == 0
 	if idle {
-		l.written = false // so that no other goroutine empties it, too
+		l.isWritten = false // so that no other goroutine empties it, too
 	}
 	t.mu.Unlock()
 	if !idle {
@@ -293,7 +293,7 @@ func (t *Table) emptyLayer() *layer {
 	defer t.mu.Unlock()
 	l := t.spare
 	if t.spare = nil; l == nil {
-		l = &layer{newest: t.options.Newest}
+		l = &layer{keepsOnlyNewest: t.options.Newest}
 	}
 	return l
 }
@@ -308,7 +308,7 @@ func (t *Table) emptyLayer() *layer {
 func (t *Table) Update(fn func(kv.Writer) error) error {
 	t.writing.Lock()
 	defer t.writing.Unlock()
-	if err := t.makeRoom(); err != nil {
+	if err := t.awaitCapacity(); err != nil {
 		return err
 	}
 	w := t.writer
@@ -317,8 +317,8 @@ func (t *Table) Update(fn func(kv.Writer) error) error {
 		if !published {
 			w.undo()
 		}
-		w.forget()
-		t.relieve() // after undo, too: it does not free pieces, which are freed only with their whole layer
+		w.reset()
+		t.checkpointIfFull() // after undo, too: it does not free pieces, which are freed only with their whole layer
 	}()
 	kept := false
 	w.fn = func(kv.Reader) error {
@@ -327,7 +327,7 @@ func (t *Table) Update(fn func(kv.Writer) error) error {
 		kept = err == nil
 		return err
 	}
-	if err := t.view(t.look, w.reader); err != nil {
+	if err := t.view(t.viewBase, w.reader); err != nil {
 		if kept {
 			err = t.stop(err) // the update may be stored elsewhere, but is not published here
 		}
@@ -366,9 +366,9 @@ func (t *Table) stop(why error) error {
 	return why
 }
 
-// recognize returns the mark of a snapshot of the base if it belongs to these layers. Otherwise it
+// checkMark returns the mark of a snapshot of the base if it belongs to these layers. Otherwise it
 // stops the table.
-func (t *Table) recognize(c *layers, r kv.Reader) (mark []byte, err error) {
+func (t *Table) checkMark(c *layers, r kv.Reader) (mark []byte, err error) {
 	found, err := t.markOf(r)
 	switch {
 	case err != nil:
@@ -378,7 +378,7 @@ func (t *Table) recognize(c *layers, r kv.Reader) (mark []byte, err error) {
 	case c.frozen != nil && bytes.Equal(found, c.next):
 		return c.next, nil
 	}
-	return nil, t.stop(fmt.Errorf("%w: it is not where this process left it", kv.ErrOverwritten))
+	return nil, t.stop(fmt.Errorf("%w: its mark is not the one that this process wrote", kv.ErrOverwritten))
 }
 
 // Size implements [kv.Store]: it returns the bytes of the base plus the bytes in memory that the
@@ -409,10 +409,10 @@ func (t *Table) Retire(why error) { _ = t.stop(why) }
 // closes the base. It makes no checkpoint: what is only in memory is lost.
 func (t *Table) Close() error {
 	_ = t.lockCheckpoint(context.Background()) // returns no error, because the context never ends
-	defer t.checkpointing.Leave()
-	t.telling.Lock()
-	defer t.telling.Unlock()
-	t.untold.Store(nil) // Written is not called any more
+	defer t.checkpointing.Unlock()
+	t.callingWritten.Lock()
+	defer t.callingWritten.Unlock()
+	t.pendingMark.Store(nil) // Written is not called any more
 	t.writing.Lock()
 	defer t.writing.Unlock()
 	err := t.base.Close()

@@ -20,7 +20,7 @@ func tableOver(t testing.TB, base kv.Store, o Options) *Table {
 	return s
 }
 
-// openBolt opens a file, and makes it first if there is none.
+// openBolt opens a file. If it does not exist, openBolt creates it.
 func openBolt(t testing.TB, path string) kv.Store {
 	t.Helper()
 	s, err := bolt.Open(path, false)

@@ -91,7 +91,7 @@ func (b *bulk) ask(ctx context.Context) (err error) {
 		}
 		b.surveyed = true
 	}
-	if err := b.Engine.AwaitRoom(ctx); err != nil {
+	if err := b.Engine.AwaitCapacity(ctx); err != nil {
 		return err
 	}
 	return b.work.Truths(ctx, b.st.Cursor)

@@ -51,10 +51,10 @@ func (e *LostError) Unwrap() error {
 // ([LostError]).
 func (j *Journal) Claim(ctx context.Context) (term uint64, end journal.Position, err error) {
 	err = j.call(ctx, func(ctx context.Context) error {
-		if err := j.writing.Take(ctx); err != nil {
+		if err := j.writing.Lock(ctx); err != nil {
 			return err
 		}
-		defer j.writing.Leave()
+		defer j.writing.Unlock()
 		if err := j.ready(ctx); err != nil {
 			return err
 		}

@@ -65,10 +65,10 @@ func (j *Journal) Head(ctx context.Context) (journal.Head, error) {
 // It returns nil while another goroutine holds the writing lock, because an append may be raising
 // the term of its own claim. That append returns ErrFenced itself.
 func (j *Journal) overtaken(v view) error {
-	if !j.writing.TryTake() {
+	if !j.writing.TryLock() {
 		return nil
 	}
-	defer j.writing.Leave()
+	defer j.writing.Unlock()
 	if j.term == 0 || v.term <= j.term {
 		return nil
 	}

@@ -143,8 +143,8 @@ func (j *Journal) Close() error {
 	j.die()
 	j.trimming <- struct{}{} // wait for the current holder, which ends soon because its context has ended
 	j.writing <- struct{}{}
-	defer j.trimming.Leave()
-	defer j.writing.Leave()
+	defer j.trimming.Unlock()
+	defer j.writing.Unlock()
 	j.teller.end()
 	j.loose.Wait()
 	for _, s := range append(idle, j.writer) {
@@ -299,10 +299,10 @@ func (j *Journal) Append(caller context.Context, g journal.Group) error {
 	}
 	ctx, cancel := j.limited(caller)
 	defer cancel()
-	if err := j.writing.Take(ctx); err != nil {
+	if err := j.writing.Lock(ctx); err != nil {
 		return j.done(fmt.Errorf("%w: %w", journal.ErrRejected, err))
 	}
-	defer j.writing.Leave()
+	defer j.writing.Unlock()
 	if err := j.ready(ctx); err != nil {
 		return err
 	}

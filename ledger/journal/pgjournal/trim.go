@@ -27,10 +27,10 @@ func (j *Journal) Trim(ctx context.Context, through journal.Position) error {
 
 // trim runs one Trim at a time, and turns errors that leave the journal sound into a HeldError.
 func (j *Journal) trim(ctx context.Context, through journal.Position) error {
-	if err := j.trimming.Take(ctx); err != nil {
+	if err := j.trimming.Lock(ctx); err != nil {
 		return err
 	}
-	defer j.trimming.Leave()
+	defer j.trimming.Unlock()
 	t := &trim{Journal: j, through: through}
 	err := t.run(ctx)
 	if errors.Is(err, journal.ErrFenced) && t.overtaken() {
@@ -95,17 +95,17 @@ func (t *trim) run(ctx context.Context) error {
 // overtaken reports whether this handle itself raised the term after the trim began.
 func (t *trim) overtaken() bool {
 	t.writing <- struct{}{}
-	defer t.writing.Leave()
+	defer t.writing.Unlock()
 	return t.term != 0 && t.Journal.term > t.term
 }
 
 // enter reads the term. It closes the segment that is being written if that will be trimmed, so
 // that no group is added to it during the trim.
 func (t *trim) enter(ctx context.Context) error {
-	if err := t.writing.Take(ctx); err != nil {
+	if err := t.writing.Lock(ctx); err != nil {
 		return err
 	}
-	defer t.writing.Leave()
+	defer t.writing.Unlock()
 	if err := t.ready(ctx); err != nil {
 		return err
 	}
@@ -231,11 +231,11 @@ type resealed struct {
 // reseal encrypts the groups from t.through to the end of its segment under another key, because
 // the old key will be destroyed. No group is added to that segment any more.
 func (t *trim) reseal(ctx context.Context, end uint64) (*resealed, error) {
-	if err := t.writing.Take(ctx); err != nil {
+	if err := t.writing.Lock(ctx); err != nil {
 		return nil, err
 	}
 	s, err := t.beginSegment(ctx)
-	t.writing.Leave()
+	t.writing.Unlock()
 	if err != nil {
 		return nil, err
 	}

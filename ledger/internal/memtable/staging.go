@@ -25,8 +25,8 @@ import (
 // are written to their places again, with the same result. Portions with another mark are from a
 // checkpoint that was interrupted before all of it was staged.
 
-// Aside is the bucket of the staging area. Only this package may use it.
-const Aside = "aside"
+// Staging is the bucket of the staging area. Only this package may use it.
+const Staging = "aside"
 
 const (
 	// By default the size of a portion is Limit / portionShare, between smallestPortion and
@@ -35,42 +35,42 @@ const (
 	portionShare    = 16
 	smallestPortion = 4 << 10
 	largestPortion  = 1 << 20
-	// leastRecord is the minimum number of bytes that a record counts as. A record in a random
+	// minRecord is the minimum number of bytes that a record counts as. A record in a random
 	// place changes a page of its own, however short the record is. bbolt keeps about ten kilobytes
 	// of memory for that page until the commit. So the largest portion changes about 2,000 pages.
-	leastRecord = 512
-	// asideTogether is the number of portions that one transaction stages.
-	asideTogether = 4
-	// mostBuckets limits the number of buckets in the staging area. A ledger has about a dozen. The
+	minRecord = 512
+	// portionsPerTx is the number of portions that one transaction stages.
+	portionsPerTx = 4
+	// maxBuckets limits the number of buckets in the staging area. A ledger has about a dozen. The
 	// limit bounds the work that a forged file can cause.
-	mostBuckets = 64
+	maxBuckets = 64
 )
 
 // portion is a part of a frozen layer: records of one bucket, in the order of their keys.
 type portion struct {
 	mark    []byte // of the base after all portions are staged
-	last    bool   // it is the last portion of its checkpoint
+	isLast  bool   // it is the last portion of its checkpoint
 	bucket  string
 	records []byte // pairs of key and value; the value of a deleted record is empty
 }
 
-// A stored portion begins with a byte that is isLast for the last portion. Mark, bucket and records
-// follow. A checksum of these and of the key under which the portion is stored, its number, is at
-// the end.
+// A stored portion begins with a byte that is lastPortion for the last portion. Mark, bucket and
+// records follow. A checksum of these and of the key under which the portion is stored, its number,
+// is at the end.
 const (
-	notLast = 0
-	isLast  = 1
+	anyPortion  = 0
+	lastPortion = 1
 )
 
 // beginPortion returns the encoded beginning of a portion. It reuses the memory of b.
 func beginPortion(b, mark []byte, bucket string) []byte {
-	return appendText(appendText(append(b[:0], notLast), mark), bucket)
+	return appendText(appendText(append(b[:0], anyPortion), mark), bucket)
 }
 
 // endPortion completes an encoded portion.
 func endPortion(b, number []byte, last bool) []byte {
 	if last {
-		b[0] = isLast
+		b[0] = lastPortion
 	}
 	return binary.BigEndian.AppendUint32(b, sumOf(number, b))
 }
@@ -88,26 +88,26 @@ func sumOf(number, b []byte) uint32 {
 
 // errPortion returns the error for a damaged portion.
 func errPortion() error {
-	return fmt.Errorf("%w: a part of a checkpoint that was written aside is damaged", kv.ErrCorrupt)
+	return fmt.Errorf("%w: a staged part of a checkpoint is damaged", kv.ErrCorrupt)
 }
 
 // decodePortion decodes a stored portion. The result refers to the memory of b.
 func decodePortion(number, b []byte) (p portion, err error) {
 	end := len(b) - crc32.Size
-	if len(number) != 8 || end < 1 || b[0] > isLast || binary.BigEndian.Uint32(b[end:]) != sumOf(number, b[:end]) {
+	if len(number) != 8 || end < 1 || b[0] > lastPortion || binary.BigEndian.Uint32(b[end:]) != sumOf(number, b[:end]) {
 		return p, errPortion()
 	}
-	mark, rest, sound := cutText(b[1:end])
-	bucket, records, also := cutText(rest)
-	if !sound || !also || len(bucket) == 0 || string(bucket) == Aside {
+	mark, rest, hasMark := cutText(b[1:end])
+	bucket, records, hasBucket := cutText(rest)
+	if !hasMark || !hasBucket || len(bucket) == 0 || string(bucket) == Staging {
 		return p, errPortion()
 	}
-	return portion{mark, b[0] == isLast, string(bucket), records}, nil
+	return portion{mark, b[0] == lastPortion, string(bucket), records}, nil
 }
 
-// cutText returns the text at the beginning of b, and the rest of b. sound is false if b does not
+// cutText returns the text at the beginning of b, and the rest of b. isWhole is false if b does not
 // begin with a whole text.
-func cutText(b []byte) (text, rest []byte, sound bool) {
+func cutText(b []byte) (text, rest []byte, isWhole bool) {
 	n, width := binary.Uvarint(b)
 	if width <= 0 || n > uint64(len(b)-width) {
 		return nil, nil, false
@@ -119,9 +119,9 @@ func cutText(b []byte) (text, rest []byte, sound bool) {
 // each visits the records in order. The value of a deleted record is empty.
 func (p *portion) each(visit func(key, value []byte) error) error {
 	for rest := p.records; len(rest) > 0; {
-		key, behind, sound := cutText(rest)
-		value, next, also := cutText(behind)
-		if !sound || !also || len(key) == 0 {
+		key, tail, hasKey := cutText(rest)
+		value, next, hasValue := cutText(tail)
+		if !hasKey || !hasValue || len(key) == 0 {
 			return errPortion()
 		}
 		if err := visit(key, value); err != nil {
@@ -132,8 +132,8 @@ func (p *portion) each(visit func(key, value []byte) error) error {
 	return nil
 }
 
-// asideWriter stages a frozen layer, several portions in one transaction.
-type asideWriter struct {
+// stagingWriter stages a frozen layer, several portions in one transaction.
+type stagingWriter struct {
 	table  *Table
 	layers *layers
 	bucket string   // of the current portion
@@ -146,9 +146,9 @@ type asideWriter struct {
 	effort  *effort
 }
 
-// setAside stages the frozen layer, and returns the number of portions.
-func (t *Table) setAside(c *layers, e *effort) (count int, err error) {
-	w := &asideWriter{table: t, layers: c, effort: e}
+// stageFrozen stages the frozen layer, and returns the number of portions.
+func (t *Table) stageFrozen(c *layers, e *effort) (count int, err error) {
+	w := &stagingWriter{table: t, layers: c, effort: e}
 	for _, b := range c.frozen.buckets {
 		for at := seek([]*layer{c.frozen}, b.name, nil, math.MaxUint64); at.key != nil; at.next() {
 			if err := w.add(b.name, at.key, at.value); err != nil {
@@ -161,13 +161,13 @@ func (t *Table) setAside(c *layers, e *effort) (count int, err error) {
 
 // add adds a record to the current portion, or to a new one if the bucket changes or the portion is
 // full.
-func (w *asideWriter) add(bucket string, key, value []byte) error {
+func (w *stagingWriter) add(bucket string, key, value []byte) error {
 	if len(w.full) == 0 || bucket != w.bucket || w.size >= w.table.options.Portion {
 		if err := w.begin(bucket); err != nil {
 			return err
 		}
 	}
-	w.size += max(len(key)+len(value), leastRecord)
+	w.size += max(len(key)+len(value), minRecord)
 	w.records++
 	b := &w.full[len(w.full)-1]
 	*b = appendText(appendText(*b, key), value)
@@ -175,10 +175,10 @@ func (w *asideWriter) add(bucket string, key, value []byte) error {
 }
 
 // begin ends the current portion and begins the next one.
-func (w *asideWriter) begin(bucket string) error {
+func (w *stagingWriter) begin(bucket string) error {
 	switch len(w.full) {
 	case 0:
-	case asideTogether:
+	case portionsPerTx:
 		if err := w.flush(false); err != nil {
 			return err
 		}
@@ -198,25 +198,25 @@ func (w *asideWriter) begin(bucket string) error {
 }
 
 // end completes the current portion.
-func (w *asideWriter) end(last bool) {
+func (w *stagingWriter) end(last bool) {
 	i := len(w.full) - 1
-	w.full[i] = endPortion(w.full[i], numbered(w.number), last)
+	w.full[i] = endPortion(w.full[i], portionKey(w.number), last)
 }
 
 // flush stages the portions in one transaction. Before the first portion it removes what an earlier
 // try has left in the staging area. With the last portion it writes the mark.
-func (w *asideWriter) flush(last bool) error {
+func (w *stagingWriter) flush(last bool) error {
 	w.end(last)
 	first, begun := w.number-uint64(len(w.full))+1, time.Now()
 	err := w.table.update(w.layers.mark, func(to kv.Writer) error {
-		w.table.stage.Store(w.effort.begin(Aside, w.records))
+		w.table.stage.Store(w.effort.begin(Staging, w.records))
 		if first == 1 {
-			if err := clearAside(to); err != nil {
+			if err := clearStaging(to); err != nil {
 				return err
 			}
 		}
 		for i, b := range w.full {
-			if err := to.Put(Aside, numbered(first+uint64(i)), b); err != nil {
+			if err := to.Put(Staging, portionKey(first+uint64(i)), b); err != nil {
 				return err
 			}
 		}
@@ -227,37 +227,37 @@ func (w *asideWriter) flush(last bool) error {
 		return nil
 	})
 	w.full, w.spare = w.spare[:0], w.full
-	w.table.stage.Store(w.effort.end(Aside, w.records, time.Since(begun)))
+	w.table.stage.Store(w.effort.end(Staging, w.records, time.Since(begun)))
 	w.records = 0
 	return err
 }
 
-// numbered returns the key of portion n.
-func numbered(n uint64) []byte { return binary.BigEndian.AppendUint64(nil, n) }
+// portionKey returns the key of portion n.
+func portionKey(n uint64) []byte { return binary.BigEndian.AppendUint64(nil, n) }
 
-// clearAside empties the staging area.
-func clearAside(w kv.Writer) error {
+// clearStaging empties the staging area.
+func clearStaging(w kv.Writer) error {
 	var keys [][]byte
-	err := w.Scan(Aside, nil, func(key, _ []byte) bool {
+	err := w.Scan(Staging, nil, func(key, _ []byte) bool {
 		keys = append(keys, bytes.Clone(key))
 		return true
 	})
 	for _, key := range keys {
 		if err == nil {
-			err = w.Delete(Aside, key)
+			err = w.Delete(Staging, key)
 		}
 	}
 	return err
 }
 
-// placeAll writes all staged portions to their places, and then empties the staging area.
-func (t *Table) placeAll(c *layers, e *effort) error {
+// applyStaged writes all staged portions to their places, and then empties the staging area.
+func (t *Table) applyStaged(c *layers, e *effort) error {
 	var memory []byte
 	for n := 1; n <= c.portions; n++ {
 		var p portion
 		begun, records := time.Now(), 0
 		err := t.update(c.next, func(w kv.Writer) (err error) {
-			if p, memory, err = takePortion(w, n, c.next, memory); err != nil {
+			if p, memory, err = readPortion(w, n, c.next, memory); err != nil {
 				return err
 			}
 			if records, err = p.length(); err != nil {
@@ -265,7 +265,7 @@ func (t *Table) placeAll(c *layers, e *effort) error {
 			}
 			t.stage.Store(e.begin(p.bucket, records))
 			if err = p.writeTo(w); err == nil && n == c.portions {
-				err = clearAside(w)
+				err = clearStaging(w)
 			}
 			return err
 		})
@@ -274,25 +274,25 @@ func (t *Table) placeAll(c *layers, e *effort) error {
 		}
 		t.stage.Store(e.end(p.bucket, records, time.Since(begun)))
 		if n < c.portions {
-			t.at(Placed)
-			t.takeTime()
+			t.callStep(Applied)
+			t.pauseIfAhead()
 		}
 	}
 	return nil
 }
 
-// takePortion returns a staged portion of a checkpoint. It copies the portion to memory, which it
+// readPortion returns a staged portion of a checkpoint. It copies the portion to memory, which it
 // also returns, because writes to other buckets may move the stored bytes.
-func takePortion(w kv.Writer, n int, mark, memory []byte) (p portion, copied []byte, err error) {
-	number := numbered(uint64(n))
-	stored, err := w.Get(Aside, number)
+func readPortion(w kv.Writer, n int, mark, memory []byte) (p portion, copied []byte, err error) {
+	number := portionKey(uint64(n))
+	stored, err := w.Get(Staging, number)
 	if err != nil {
 		return p, memory, err
 	}
 	copied = append(memory[:0], stored...)
 	p, err = decodePortion(number, copied)
 	if err == nil && !bytes.Equal(p.mark, mark) {
-		err = fmt.Errorf("%w: a part of another checkpoint is in the place of this one's", kv.ErrCorrupt)
+		err = fmt.Errorf("%w: staged part %d belongs to another checkpoint", kv.ErrCorrupt, n)
 	}
 	return p, copied, err
 }
@@ -308,63 +308,62 @@ func (p *portion) length() (n int, err error) {
 func (p *portion) writeTo(w kv.Writer) error {
 	n := 0
 	return p.each(func(key, value []byte) error {
-		if n++; n%stride == 0 {
+		if n++; n%yieldInterval == 0 {
 			runtime.Gosched()
 		}
-		return change(w, p.bucket, key, value)
+		return apply(w, p.bucket, key, value)
 	})
 }
 
-// asideReader reads the staged portions of a base.
-type asideReader struct {
-	table  *Table
-	mark   []byte
-	over   *layer // the records that were read; nil if no portion has this mark
-	count  int    // number of portions with this mark
-	others bool   // a portion with another mark was read
-	ended  bool   // the last portion was read
-	last   []byte // key read last, of the current bucket
+// stagingReader reads the staged portions of a base.
+type stagingReader struct {
+	table     *Table
+	mark      []byte
+	staged    *layer // the records that were read; nil if no portion has this mark
+	count     int    // number of portions with this mark
+	hasOthers bool   // a portion with another mark was read
+	hasLast   bool   // the last portion was read
+	last      []byte // key read last, of the current bucket
 }
 
-// readAside returns the staged records of a base with this mark, or nil if there are none, and the
-// number of portions. It returns an error for content that setAside does not write.
-func (t *Table) readAside(r kv.Reader, mark []byte) (over *layer, count int, err error) {
-	a := &asideReader{table: t, mark: mark}
-	scanned := r.Scan(Aside, nil, func(key, stored []byte) bool {
+// readStaging returns the staged records of a base with this mark, or nil if there are none, and
+// the number of portions. It returns an error for content that stageFrozen does not write.
+func (t *Table) readStaging(r kv.Reader, mark []byte) (over *layer, count int, err error) {
+	a := &stagingReader{table: t, mark: mark}
+	scanned := r.Scan(Staging, nil, func(key, stored []byte) bool {
 		err = a.read(key, stored)
 		return err == nil
 	})
-	if err = errors.Join(scanned, err); err == nil && a.over != nil && !a.ended {
-		err = fmt.Errorf("%w: the last part of a checkpoint that was written aside is missing", kv.ErrCorrupt)
+	if err = errors.Join(scanned, err); err == nil && a.staged != nil && !a.hasLast {
+		err = fmt.Errorf("%w: the last staged part of a checkpoint is missing", kv.ErrCorrupt)
 	}
-	return a.over, a.count, err
+	return a.staged, a.count, err
 }
 
 // read reads the next portion.
-func (a *asideReader) read(number, stored []byte) error {
+func (a *stagingReader) read(number, stored []byte) error {
 	p, err := decodePortion(number, stored)
 	if err != nil {
 		return err
 	}
-	ours := bytes.Equal(p.mark, a.mark)
-	if a.others = a.others || !ours; !ours && a.over == nil {
+	isCurrent := bytes.Equal(p.mark, a.mark)
+	if a.hasOthers = a.hasOthers || !isCurrent; !isCurrent && a.staged == nil {
 		return nil
 	}
-	if a.over == nil {
-		a.over = &layer{}
+	if a.staged == nil {
+		a.staged = &layer{}
 	}
-	if a.count++; a.others || a.ended || binary.BigEndian.Uint64(number) != uint64(a.count) {
-		return fmt.Errorf("%w: parts of a checkpoint that was written aside are missing, or in the wrong place",
-			kv.ErrCorrupt)
+	if a.count++; a.hasOthers || a.hasLast || binary.BigEndian.Uint64(number) != uint64(a.count) {
+		return fmt.Errorf("%w: staged parts of a checkpoint are missing or out of order", kv.ErrCorrupt)
 	}
-	a.ended = p.last
+	a.hasLast = p.isLast
 	return a.add(p)
 }
 
 // add adds the records of a portion. All of them must be after the records read before.
-func (a *asideReader) add(p portion) error {
-	if n := len(a.over.buckets); n == 0 || a.over.buckets[n-1].name != p.bucket {
-		if n == mostBuckets || n > 0 && a.over.buckets[n-1].name > p.bucket {
+func (a *stagingReader) add(p portion) error {
+	if n := len(a.staged.buckets); n == 0 || a.staged.buckets[n-1].name != p.bucket {
+		if n == maxBuckets || n > 0 && a.staged.buckets[n-1].name > p.bucket {
 			return errPortion()
 		}
 		a.last = nil
@@ -374,7 +373,7 @@ func (a *asideReader) add(p portion) error {
 			return errPortion()
 		}
 		a.last = bytes.Clone(key)
-		a.over.put(p.bucket, key, value, a.table.hash(key), 1)
+		a.staged.put(p.bucket, key, value, a.table.hash(key), 1)
 		return nil
 	})
 }

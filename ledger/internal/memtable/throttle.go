@@ -6,55 +6,56 @@ import (
 	"time"
 )
 
-// paceStep is the interval at which a waiting update or checkpoint checks whether it may continue.
-const paceStep = time.Millisecond
+// pollStep is the interval at which a waiting update or checkpoint checks whether it may
+// continue.
+const pollStep = time.Millisecond
 
-// keepPace delays an update while the checkpoint is too slow for the updates. Otherwise the memory
+// throttle delays an update while the checkpoint is too slow for the updates. Otherwise the memory
 // would fill up, and all updates would wait for the end of the checkpoint. writing must be held.
-func (t *Table) keepPace() {
-	for t.outrun() {
-		time.Sleep(paceStep)
+func (t *Table) throttle() {
+	for t.mustThrottle() {
+		time.Sleep(pollStep)
 	}
 }
 
-// outrun reports whether the free capacity fills faster than the current checkpoint progresses. If
-// no capacity is free, it returns false, because makeRoom waits then.
-func (t *Table) outrun() bool {
+// mustThrottle reports whether the free capacity fills faster than the current checkpoint
+// progresses. If no capacity is free, it returns false, because awaitCapacity waits then.
+func (t *Table) mustThrottle() bool {
 	c, s := t.current.Load(), t.stage.Load()
 	return c.frozen != nil && s != nil && t.stopped() == nil &&
-		outruns(c.active.size(), t.room(c.frozen), t.options.Limit, s.at(time.Now()))
+		exceedsShare(c.active.size(), t.capacity(c.frozen), t.options.Limit, s.done(time.Now()))
 }
 
-// room returns the capacity in bytes of the active layer over a frozen one. Both together may have
-// twice the limit, but the active layer always may have the limit.
-func (t *Table) room(frozen *layer) int64 {
+// capacity returns the capacity in bytes of the active layer over a frozen one. Both together may
+// have twice the limit, but the active layer always may have the limit.
+func (t *Table) capacity(frozen *layer) int64 {
 	return max(t.options.Limit, 2*t.options.Limit-frozen.size())
 }
 
-// outruns is [Table.outrun] for an active layer of the given size and capacity, over a frozen layer
-// of which the share done is written.
+// exceedsShare is [Table.mustThrottle] for an active layer of the given size and capacity, over a
+// frozen layer of which the share done is written.
 //
 // At the beginning of the checkpoint three quarters of the limit are held back. Updates get them
 // bit by bit as the checkpoint progresses, so that each update waits only a little. Updates wait
 // only if at least three fifths of twice the limit are in use.
-func outruns(size, room, limit int64, done float64) bool {
-	const kept = 0.75 // of the limit, when the checkpoint begins
-	rest := kept * float64(limit) * (1 - done)
-	return size < room && float64(size) > float64(room)-rest
+func exceedsShare(size, capacity, limit int64, done float64) bool {
+	const reserved = 0.75 // of the limit, when the checkpoint begins
+	stillReserved := reserved * float64(limit) * (1 - done)
+	return size < capacity && float64(size) > float64(capacity)-stillReserved
 }
 
-// AwaitRoom waits while the free capacity is reserved for other callers. A caller that makes one
-// large update after another calls it before each of them. It returns when the checkpoint has
+// AwaitCapacity waits while the free capacity is reserved for other callers. A caller that makes
+// one large update after another calls it before each of them. It returns when the checkpoint has
 // progressed far enough. So other callers find some free capacity between two large updates, and
 // need not wait. It returns ctx.Err() if ctx ends first.
-func (t *Table) AwaitRoom(ctx context.Context) error {
-	t.hurry.Add(1) // otherwise the checkpoint might pause until this caller updates, and each would wait for the other
-	defer t.hurry.Add(-1)
+func (t *Table) AwaitCapacity(ctx context.Context) error {
+	t.waiters.Add(1) // otherwise the checkpoint might pause until this caller updates: a deadlock
+	defer t.waiters.Add(-1)
 	for t.isCrowded() {
 		select {
 		case <-ctx.Done():
 			return ctx.Err()
-		case <-time.After(paceStep):
+		case <-time.After(pollStep):
 		}
 	}
 	return nil
@@ -64,7 +65,7 @@ func (t *Table) AwaitRoom(ctx context.Context) error {
 // current checkpoint that is done.
 func (t *Table) isCrowded() bool {
 	s := t.stage.Load()
-	return s != nil && t.filled() > s.at(time.Now()) && t.stopped() == nil
+	return s != nil && t.filled() > s.done(time.Now()) && t.stopped() == nil
 }
 
 // filled returns the size of the active layer as a share of the limit.
@@ -72,21 +73,21 @@ func (t *Table) filled() float64 {
 	return float64(t.current.Load().active.size()) / float64(t.options.Limit)
 }
 
-// takeTime pauses a checkpoint after a transaction, as long as the checkpoint is ahead of the
+// pauseIfAhead pauses a checkpoint after a transaction, as long as the checkpoint is ahead of the
 // updates and no caller waits for it. So other transactions are hardly delayed.
-func (t *Table) takeTime() {
-	for waited := time.Duration(0); waited < longestPause && t.hurry.Load() == 0 && t.ahead(); waited += paceStep {
-		time.Sleep(paceStep)
+func (t *Table) pauseIfAhead() {
+	for paused := time.Duration(0); paused < longestPause && t.waiters.Load() == 0 && t.isAhead(); paused += pollStep {
+		time.Sleep(pollStep)
 	}
 }
 
 // longestPause limits each pause, so that a checkpoint ends even if there are no updates.
 const longestPause = 5 * time.Millisecond
 
-// ahead reports whether the share of the checkpoint that is done is larger than the filled share of
-// the active layer.
-func (t *Table) ahead() bool {
-	return t.stage.Load().at(time.Now()) > t.filled()
+// isAhead reports whether the share of the checkpoint that is done is larger than the filled share
+// of the active layer.
+func (t *Table) isAhead() bool {
+	return t.stage.Load().done(time.Now()) > t.filled()
 }
 
 // stage is the progress of a checkpoint, with the expected progress of the current transaction.
@@ -96,9 +97,9 @@ type stage struct {
 	expected time.Duration // duration of the transaction; 0 if none runs
 }
 
-// at returns the share of the checkpoint that is done. During a transaction it is an estimate, so
-// that waiting updates need not wait for the end of the transaction.
-func (s *stage) at(now time.Time) float64 {
+// done returns the share of the checkpoint that is done. During a transaction it is an
+// estimate, so that waiting updates need not wait for the end of the transaction.
+func (s *stage) done(now time.Time) float64 {
 	if s.expected <= 0 {
 		return s.from
 	}
@@ -109,9 +110,9 @@ const (
 	// unknownEffort is the expected time for a record of a bucket for which few records were
 	// measured.
 	unknownEffort = 2 * time.Microsecond
-	// mostEffort limits the expected time for a record. A measured time may be longer, because a
+	// maxEffort limits the expected time for a record. A measured time may be longer, because a
 	// disk may hang.
-	mostEffort = 200 * time.Microsecond
+	maxEffort = 200 * time.Microsecond
 	// fewRecords is the number of records below which a measurement is ignored: the fixed cost of a
 	// transaction would be most of it.
 	fewRecords = 64
@@ -119,7 +120,7 @@ const (
 
 // efforts are the expected times for one record, by bucket. The times differ: the records of one
 // bucket may be close together, while each record of another bucket changes a page of its own. The
-// time for [Aside] is that of staging a record.
+// time for [Staging] is that of staging a record.
 type efforts map[string]time.Duration
 
 // effort estimates the duration of a checkpoint from earlier checkpoints, and measures the current
@@ -134,15 +135,15 @@ type effort struct {
 // effortFor returns the expected effort of a checkpoint of a layer.
 func effortFor(l *layer, each efforts) *effort {
 	e := &effort{each: each, records: map[string]int{}, took: efforts{}}
-	e.all = e.expects(Aside, l.length())
+	e.all = e.expected(Staging, l.length())
 	for name, n := range l.lengths() {
-		e.all += e.expects(name, n)
+		e.all += e.expected(name, n)
 	}
 	return e
 }
 
-// expects returns the expected time to write some records to a bucket.
-func (e *effort) expects(bucket string, records int) time.Duration {
+// expected returns the expected time to write some records to a bucket.
+func (e *effort) expected(bucket string, records int) time.Duration {
 	each, known := e.each[bucket]
 	if !known {
 		each = unknownEffort
@@ -152,13 +153,13 @@ func (e *effort) expects(bucket string, records int) time.Duration {
 
 // begin returns the stage during which some records are written to a bucket.
 func (e *effort) begin(bucket string, records int) *stage {
-	expected := e.expects(bucket, records)
+	expected := e.expected(bucket, records)
 	return &stage{from: e.share(e.done), to: e.share(e.done + expected), begun: time.Now(), expected: expected}
 }
 
-// pass adds some records to what is done, and returns the stage after them.
-func (e *effort) pass(bucket string, records int) *stage {
-	e.done += e.expects(bucket, records)
+// count adds some records to what is done, and returns the stage after them.
+func (e *effort) count(bucket string, records int) *stage {
+	e.done += e.expected(bucket, records)
 	return &stage{from: e.share(e.done)}
 }
 
@@ -166,7 +167,7 @@ func (e *effort) pass(bucket string, records int) *stage {
 func (e *effort) end(bucket string, records int, took time.Duration) *stage {
 	e.records[bucket] += records
 	e.took[bucket] += took
-	return e.pass(bucket, records)
+	return e.count(bucket, records)
 }
 
 // share returns the share of the checkpoint that is done after the expected time done.
@@ -174,14 +175,14 @@ func (e *effort) share(done time.Duration) float64 {
 	return min(1, float64(done)/float64(max(e.all, 1)))
 }
 
-// learned returns the efforts for the next checkpoint: those of this one where it wrote enough
+// nextEfforts returns the efforts for the next checkpoint: those of this one where it wrote enough
 // records, and else the earlier ones.
-func (e *effort) learned() efforts {
+func (e *effort) nextEfforts() efforts {
 	each := efforts{}
 	maps.Copy(each, e.each)
 	for bucket, took := range e.took {
 		if n := e.records[bucket]; n >= fewRecords {
-			each[bucket] = min(max(took/time.Duration(n), 1), mostEffort)
+			each[bucket] = min(max(took/time.Duration(n), 1), maxEffort)
 		}
 	}
 	return each
