@@ -328,7 +328,7 @@ func (w *watched) After(c *Call) {
 // causes lists what a host may be doing when it changes a file. The innermost function counts.
 func causes() []string {
 	return []string{
-		"journalfile.(*Journal).Append", "engine.(*Engine).startJournal", "memtable.(*Table).writeBehind", "trial.(*shop).maintain",
+		"journalfile.(*Journal).Append", "engine.(*Engine).startJournal", "memtable.(*Table).writeInBackground", "trial.(*shop).maintain",
 		"ledger.(*Ledger).Forget", "ledger.(*Ledger).Close", "ledger.Open",
 	}
 }
@@ -523,13 +523,13 @@ func (s *faultedLife) outcome() error {
 		return wrongUnless(s.status.ExitStatus() == 3 && strings.HasPrefix(s.stderr, "open: "), "opening the ledger should fail")
 	case why == "ledger.(*Ledger).Close":
 		return wrongUnless(s.status.ExitStatus() == 3 && strings.HasPrefix(s.stderr, "close: "), "closing the ledger should fail")
-	case why == "memtable.(*Table).writeBehind": // or there was nothing left to do
+	case why == "memtable.(*Table).writeInBackground": // or there was nothing left to do
 		return wrongUnless(stopped || hasContinued && journal == nil, "the ledger should have stopped: its checkpoint has failed")
-	case why == "engine.(*Engine).startJournal" && led.has("memtable.(*Table).write"):
+	case why == "engine.(*Engine).startJournal" && led.has("memtable.(*Table).writeFrozen"):
 		return wrongUnless(stopped || strings.HasPrefix(s.stderr, "open: "), "the ledger should have stopped: it is unknown whether the file names its journal")
 	case why == "engine.(*Engine).startJournal":
 		return wrongUnless(hasContinued && strings.HasPrefix(s.stderr, retrying) || strings.HasPrefix(s.stderr, "open: "), "the call should be made again, or opening should fail: there is no journal yet")
-	case why == "trial.(*shop).maintain" && (led.has("memtable.(*Table).write") || led.has("memtable.(*Table).tell") || strings.HasPrefix(led.place(), "bolt.(*Store).replace:")):
+	case why == "trial.(*shop).maintain" && (led.has("memtable.(*Table).writeFrozen") || led.has("memtable.(*Table).callWritten") || strings.HasPrefix(led.place(), "bolt.(*Store).replace:")):
 		return wrongUnless(stopped, "the ledger should have stopped: it is unknown what is durable")
 	case why == "trial.(*shop).maintain":
 		return wrongUnless(hasContinued && strings.HasPrefix(s.stderr, maintaining), "the host should continue without a copy")
