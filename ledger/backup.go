@@ -186,7 +186,7 @@ func (l *Ledger) Compact(ctx context.Context, progress func(done, total int)) er
 	}
 	l.engine.StopIfOverwritten(err)
 	if err == nil {
-		err = l.engine.Moved()
+		err = l.engine.RecordMove()
 	}
 	if err != nil {
 		return l.orEnded(err)

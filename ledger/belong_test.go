@@ -133,7 +133,7 @@ func TestAJournalThatDoesNotBelong(t *testing.T) {
 
 // saysWhatToDo tells whether an error about a journal that does not belong to a file helps.
 func saysWhatToDo(err error) bool {
-	return strings.Contains(err.Error(), "put file and journal back as they were together, or restore a backup") ||
+	return strings.Contains(err.Error(), "put back the file and the journal that were used together, or restore a backup") ||
 		strings.Contains(err.Error(), "remove the journal only if")
 }
 

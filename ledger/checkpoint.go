@@ -44,7 +44,7 @@ func (l *Ledger) Checkpoint(ctx context.Context) ([]byte, error) {
 	}
 	signed, err := l.documents.Sign(head)
 	if err == nil {
-		l.documents.Gave(head.Events)
+		l.documents.RecordIssued(head.Events)
 	}
 	return signed, err
 }

@@ -102,7 +102,7 @@ func TestTheAuditNamesTheFirstEventOfTheFuture(t *testing.T) {
 	clock.set(far.Add(-5*time.Minute - 1))
 	release(t, l, releaseOf(t, "2", "ann", "0.75")) // the log stays where it is
 	n := stats(t, l).Events - first + 1
-	wantProblems(api.Finding{Kind: "clock", Event: first, Text: fmt.Sprintf("%d events lie in the future, from event %d of %s on", n, first, far.Format(time.RFC3339Nano))})
+	wantProblems(api.Finding{Kind: "clock", Event: first, Text: fmt.Sprintf("%d events are in the future, from event %d of %s on", n, first, far.Format(time.RFC3339Nano))})
 	must(t, check.Err(l.Backup(t.Context(), path+".copy", nil)))
 }
 

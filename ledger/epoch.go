@@ -47,7 +47,7 @@ func (l *Ledger) BeginEpoch(ctx context.Context, r api.EpochRequest) error {
 		return err
 	}
 	id := event.EpochRequest(r.Question, r.Object)
-	return callback.Tell(l.requests.Once(ctx, r.Key, r.Object, id, func(s *state.State) (event.Change, error) {
+	return callback.Report(l.requests.Once(ctx, r.Key, r.Object, id, func(s *state.State) (event.Change, error) {
 		return l.epochOf(s, q, r)
 	}))
 }

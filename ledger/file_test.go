@@ -312,7 +312,7 @@ func TestJournalReplaced_ByAnOlderCopy_IsNotOpenedWithIt(t *testing.T) {
 	overwrite(t, path, killed)
 	_, err := Open(t.Context(), path, Options{})
 	wantErr(t, err, api.ErrJournal)
-	check.That(t, err != nil && strings.Contains(err.Error(), "move that journal away"),
+	check.That(t, err != nil && strings.Contains(err.Error(), "move the journal away"),
 		"the error does not say what to do: %v", err)
 	must(t, os.RemoveAll(dir))
 	check.Equal(t, release(t, open(t, path, Options{}), releaseOf(t, "told", crowd(2)[1], "1")).Value, told.Value, "the response to the key, again")
@@ -328,7 +328,7 @@ func TestJournalReplaced_CheckpointInTheBackground_StopsTheLedger(t *testing.T) 
 	_ = l.engine.Checkpoint() // its end trims the journal
 	wantErr(t, check.Err(l.Release(t.Context(), releaseOf(t, "next", crowd(2)[1], "1"))), api.ErrReplaced)
 	wantErr(t, l.Close(), api.ErrReplaced)
-	log.await(t, "all that was acknowledged is in the file")
+	log.await(t, "everything acknowledged is now in the file")
 	check.Equal(t, release(t, open(t, path, Options{}), releaseOf(t, "told", crowd(1)[0], "1")).Value, told.Value, "the response to the key, again")
 }
 

@@ -328,7 +328,7 @@ func (l *Ledger) latestDeal(t testing.TB) (number uint64) {
 	return number
 }
 
-func TestGoldenLedger(t *testing.T) {
+func TestGoldenLedger_WrittenAgain_IsTheSameBytes(t *testing.T) {
 	memory := &kv.Memory{}
 	writeGoldenLedger(t, memory)
 	golden(t, "format-v7.txt", dump(t, memory))
@@ -350,7 +350,7 @@ func TestGoldenLedger(t *testing.T) {
 }
 
 // A ledger that was written when the golden file was is still read, and means what it meant.
-func TestGoldenLedgerIsRead(t *testing.T) {
+func TestGoldenLedger_OpenedToday_MeansTheSame(t *testing.T) {
 	l := check.Value(openStore(t.Context(), goldenStore(t, "format-v7.txt"), Options{TruthKey: truthKey(), Now: func() time.Time { return epoch().Add(40 * time.Hour) }}))(t)
 	o := objectOf(t, l, "ann")
 	check.That(t, o.Spent == eps(t, "2.5") && len(o.Chains) == 2 && len(o.Chains[0].Levels) == 4 &&
@@ -453,7 +453,7 @@ func writeGoldenMechanisms(t testing.TB, s kv.Store) {
 	release(t, l, api.ReleaseRequest{Key: "7", Question: "odds", Object: "ann", Epsilon: eps(t, threeToOne), Truth: sameTruth("yes")})
 }
 
-func TestGoldenMechanisms(t *testing.T) {
+func TestGoldenMechanisms_WrittenAgain_AreTheSameBytes(t *testing.T) {
 	memory := &kv.Memory{}
 	writeGoldenMechanisms(t, memory)
 	golden(t, "finite-v7.txt", dump(t, memory))
@@ -461,7 +461,7 @@ func TestGoldenMechanisms(t *testing.T) {
 }
 
 // A ledger that was written when the golden file was is still read, and means what it meant.
-func TestGoldenMechanismsAreRead(t *testing.T) {
+func TestGoldenMechanisms_OpenedToday_MeanTheSame(t *testing.T) {
 	l := openMemory(t, goldenStore(t, "finite-v7.txt"), Options{Now: epoch})
 	all := questionsOf(t, l)
 	for i, want := range []api.Question{finiteParty(t), fixture.Odds(t)} {
@@ -548,7 +548,7 @@ func forgetAll(t testing.TB, s kv.Store) {
 }
 
 // Every kind of event, whole and erased, is printed as it always was, to the byte.
-func TestGoldenEvents(t *testing.T) {
+func TestGoldenEvents_EveryKind_IsPrintedTheSame(t *testing.T) {
 	text, whole, erased := "", map[event.Kind]bool{}, map[event.Kind]bool{}
 	look := func(s kv.Store) {
 		text += inWords(t, s)

@@ -45,7 +45,7 @@ func panelFile(t *testing.T, q api.Question, limit string) (path string) {
 	return path
 }
 
-func TestAnswersTogetherCostTheLargestEpsilon(t *testing.T) {
+func TestAnswer_RaisedInSteps_CostsTheLargestEpsilon(t *testing.T) {
 	for query, q := range gradually() {
 		t.Run(query+" "+q.Name, func(t *testing.T) { wantRaised(t, query, q) })
 	}
@@ -98,7 +98,7 @@ func wantAnswered(t *testing.T, l *Ledger, epsilon string, names ...string) {
 }
 
 // What is charged is what must be affordable, to the nano-nat.
-func TestARaiseNeedsBudgetForTheDifferenceOnly(t *testing.T) {
+func TestAnswer_Raised_NeedsBudgetForTheDifference(t *testing.T) {
 	l := voters(t, newLedger(t), "1", "ann", "bob", "cy")
 	ask := func(epsilon string) api.AnswerRequest {
 		return answerRequest(t, epsilon, "majority:yes", epsilon, ballots("ann"), "ann", "bob", "cy")
@@ -115,7 +115,7 @@ func TestARaiseNeedsBudgetForTheDifferenceOnly(t *testing.T) {
 }
 
 // Below the top nobody needs truths or budget, in whatever order.
-func TestAnswersBelowTheTopAreFree(t *testing.T) {
+func TestAnswer_BelowTheHighest_IsFree(t *testing.T) {
 	orders, step := permutations([]string{"0.2", "0.4", "0.6", "0.8"}), oneIn(5)
 	for i := rand.IntN(step); i < len(orders); i += step {
 		order := orders[i]
@@ -159,7 +159,7 @@ func answersOf(t *testing.T, l *Ledger, r api.AnswerRequest) (a state.Answers) {
 
 // A score may be kept, so it is not kept twice: what is derived lies where its law puts it, given
 // the scores next to it that belong to the same beginning, and no other.
-func TestScoresOfTwoBeginningsAreNotMixed(t *testing.T) {
+func TestAnswer_AfterNewEpoch_IgnoresScoresOfTheOldEpoch(t *testing.T) {
 	names := crowd(9)
 	mixed := false
 	for seed := range uint64(40) {
@@ -195,7 +195,7 @@ func queriesOf(seed uint64) *mechanism.Sampler {
 // An object that was forgotten may be back with another truth. So answers about it begin again, and
 // cost all of ε. Under which panel those before were recorded is destroyed: only their requests
 // return them.
-func TestAnswersBeginAnewWithSomebodyForgotten(t *testing.T) {
+func TestAnswer_ObjectForgottenAndBack_StartsAgainAtFullCost(t *testing.T) {
 	path := votersFile(t, "5", "ann", "bob", "cy")
 	l := open(t, path, Options{})
 	ask := func(key, epsilon string, truth api.TruthFunc) (api.AnswerResult, api.AnswerQuote) {
@@ -246,7 +246,7 @@ func TestAnswersBeginAnewWithSomebodyForgotten(t *testing.T) {
 
 // A partial request that leaves nobody out has the answers of a whole one, in whatever order they
 // come, and all together cost the highest.
-func TestAPartialRequestThatLeavesNobodyOutIsAWholeOne(t *testing.T) {
+func TestAnswer_PartialButComplete_SharesTheWholePanelsAnswers(t *testing.T) {
 	l := voters(t, newLedger(t), "5", "ann", "bob", "cy")
 	var last api.AnswerResult
 	for i, one := range []struct{ epsilon, charged, spent, how string }{
@@ -270,7 +270,7 @@ func TestAPartialRequestThatLeavesNobodyOutIsAWholeOne(t *testing.T) {
 // A partial request that leaves somebody out is asked anew: whom it leaves out is decided anew, and
 // its panel may be another. What a whole request has it has all the same, and also when somebody
 // turns out to have no truth.
-func TestWhoLeavesSomebodyOutRaisesNothing(t *testing.T) {
+func TestAnswer_PartialWithObjectsLeftOut_IsNotRaised(t *testing.T) {
 	l := voters(t, newLedger(t), "5", "ann", "bob", "cy")
 	ask := func(key, epsilon string, truth api.TruthFunc, names ...string) (api.AnswerQuote, api.AnswerResult) {
 		t.Helper()
@@ -309,7 +309,7 @@ func TestWhoLeavesSomebodyOutRaisesNothing(t *testing.T) {
 }
 
 // An answer about other people, of another kind or to another question has nothing to do with it.
-func TestOtherPanelsAndQueriesAreNotRaised(t *testing.T) {
+func TestAnswer_OtherPanelOrQuery_IsDrawnAfresh(t *testing.T) {
 	l := voters(t, newLedger(t), "9", "ann", "bob", "cy", "dan")
 	answerTo(t, l, answerRequest(t, "first", "majority:yes", "0.5", ballots(), "ann", "bob", "cy"))
 	for key, r := range map[string]api.AnswerRequest{
@@ -338,7 +338,7 @@ func TestOtherPanelsAndQueriesAreNotRaised(t *testing.T) {
 }
 
 // Whoever comes first, all answers together cost the largest ε, and each is made once.
-func TestConcurrentAnswersAreRaisedOnce(t *testing.T) {
+func TestAnswer_Concurrent_IsDrawnOncePerEpsilon(t *testing.T) {
 	l := voters(t, newLedger(t), "1", "ann", "bob", "cy")
 	var group sync.WaitGroup
 	var mu sync.Mutex
@@ -377,7 +377,7 @@ func TestConcurrentAnswersAreRaisedOnce(t *testing.T) {
 
 // The process dies, or the commit fails, while an answer is raised: it is raised once, or not at
 // all.
-func TestARaisedAnswerIsRaisedOnceInSpiteOfAFailure(t *testing.T) {
+func TestAnswer_CrashDuringRaise_IsRaisedOnceOnRetry(t *testing.T) {
 	for name, hooks := range map[string]struct {
 		before, after func() error
 		recorded      bool
@@ -414,7 +414,7 @@ func TestARaisedAnswerIsRaisedOnceInSpiteOfAFailure(t *testing.T) {
 
 // A raise that somebody overtakes, between its look at the truths and its decision, is decided
 // anew.
-func TestARaiseIsOvertaken(t *testing.T) {
+func TestAnswer_OvertakenByHigherAnswer_IsDerivedFree(t *testing.T) {
 	l := voters(t, newLedger(t), "2", "ann", "bob", "cy")
 	answerTo(t, l, answerRequest(t, "1", "majority:yes", "0.5", ballots("ann"), "ann", "bob", "cy"))
 	overtaking := []string{"0.75", "1.5"}
@@ -434,7 +434,7 @@ func TestARaiseIsOvertaken(t *testing.T) {
 }
 
 // Verify holds every part of a recorded answer against the events.
-func TestVerifyNamesWhatWasAlteredOfScores(t *testing.T) {
+func TestVerify_StoredAnswerAltered_NamesTheField(t *testing.T) {
 	for name, one := range map[string]struct {
 		alter func(a state.Answers)
 		text  string
@@ -464,7 +464,7 @@ func TestVerifyNamesWhatWasAlteredOfScores(t *testing.T) {
 }
 
 // A stored answer that its own beginning contradicts is damage, and draws nothing.
-func TestAScoreOutOfRangeIsDamage(t *testing.T) {
+func TestAnswer_StoredScoreOutOfRange_IsCorrupt(t *testing.T) {
 	l := voters(t, inMemory(t, Options{}), "2", "ann", "bob", "cy")
 	r := answerRequest(t, "1", "majority:yes", "0.5", ballots("ann"), "ann", "bob", "cy")
 	answerTo(t, l, r)
@@ -490,7 +490,7 @@ func farBits(fill byte) *mechanism.Sampler {
 }
 
 // Whatever the noise is, the answer is one that its score gives, and the steps go on from it.
-func TestScoresFarOut(t *testing.T) {
+func TestAnswer_ExtremeNoise_MatchesItsScore(t *testing.T) {
 	for _, fill := range []byte{0x00, 0xff} {
 		l := voters(t, inMemory(t, Options{}), "2", "ann", "bob", "cy")
 		l.requests.Sampler = farBits(fill)
@@ -508,7 +508,7 @@ func TestScoresFarOut(t *testing.T) {
 }
 
 // A threshold above the size of a panel has one answer only, and it stays certain at a lower ε.
-func TestACertainAnswerStaysCertain(t *testing.T) {
+func TestAnswer_ThresholdAbovePanelSize_IsAlwaysNo(t *testing.T) {
 	l := voters(t, inMemory(t, Options{}), "9", "ann", "bob")
 	for i, epsilon := range []string{"1", "0.04", "0.03", "0.02", "0.01", "0.009", "0.008", "0.007", "0.006", "0.005", "0.004", "0.003", "0.002", "0.001"} {
 		result := answerTo(t, l, answerRequest(t, "at "+epsilon, "threshold:yes:3", epsilon, ballots("ann", "bob"), "ann", "bob"))

@@ -321,7 +321,7 @@ func flipped(text []byte, bit int) []byte {
 // of each byte one bit in turn is flipped for all probes (if hurried, of some, which differ from
 // record to record). The record without a checksum, which tells the format, is examined in all its
 // bits.
-func TestNoFlippedBitChangesAnAnswer(t *testing.T) {
+func TestLedger_FlippedBitInRecord_IsCorruptOrHarmless(t *testing.T) {
 	l := newLab(t)
 	for i, p := range l.sound {
 		step := l.step(p.bucket)
@@ -338,7 +338,7 @@ func TestNoFlippedBitChangesAnAnswer(t *testing.T) {
 	}
 }
 
-func TestNoTruncatedRecordChangesAnAnswer(t *testing.T) {
+func TestLedger_TruncatedRecord_IsCorruptOrHarmless(t *testing.T) {
 	l := newLab(t)
 	for i, p := range l.sound {
 		step := l.step(p.bucket)
@@ -358,7 +358,7 @@ func TestNoTruncatedRecordChangesAnAnswer(t *testing.T) {
 // A sound record in the wrong place is damage, too: the checksum covers the place. If hurried, all
 // probes are made only for neighbours, which can most easily be taken for each other, and for some
 // other pairs.
-func TestNoSwappedRecordsChangeAnAnswer(t *testing.T) {
+func TestLedger_SwappedRecords_AreCorruptOrHarmless(t *testing.T) {
 	l, step := newLab(t), oneIn(37)
 	for i, p := range l.sound {
 		for j, q := range l.sound[:i] {
@@ -379,7 +379,7 @@ func TestNoSwappedRecordsChangeAnAnswer(t *testing.T) {
 // cannot be told from what never was, but whatever is answered must be true. If hurried, not all
 // bits are flipped, but the low ones of the last byte, which lead to the keys nearby, are in any
 // case.
-func TestNoFlippedKeyMakesAnAnswerWrong(t *testing.T) {
+func TestLedger_FlippedBitInKey_GivesNoFalseResult(t *testing.T) {
 	l := newLab(t)
 	for i, p := range l.sound {
 		step := l.step(p.bucket)
@@ -416,7 +416,7 @@ func (l *lab) survive(what string, records []pair) {
 }
 
 // Damage with a valid checksum is no accident. It may change answers, but nothing panics or hangs.
-func TestNoForgedRecordPanics(t *testing.T) {
+func TestLedger_ForgedRecord_DoesNotPanic(t *testing.T) {
 	l, forgeries := newLab(t), 60/oneIn(20)
 	random := rand.New(rand.NewPCG(1, 2))
 	for i, p := range l.sound {
@@ -458,7 +458,7 @@ func (l *lab) calm(what string, records []pair) {
 }
 
 // Records with keys that no ledger writes, and with a valid checksum.
-func TestNoForeignKeyPanics(t *testing.T) {
+func TestLedger_UnknownKeyInBucket_DoesNotPanic(t *testing.T) {
 	l, n, step := newLab(t), 0, oneIn(4)
 	for _, bucket := range bucketNames() {
 		for _, key := range []string{"q", "q\x00", "q\x00\x00\x00\x00\x01\x00", "n", "p", "h", "\x00", "\x00\x00\x00\x01", "\x00\x00\x00\x01ann\x00",
@@ -484,13 +484,13 @@ func (l *lab) without(bucket string, key []byte) []pair {
 }
 
 // Without its counters a ledger would write over its log from event 1 on.
-func TestALedgerWithoutCountersIsDamaged(t *testing.T) {
+func TestOpen_CountersMissing_IsCorrupt(t *testing.T) {
 	l := newLab(t)
 	wantErr(t, check.Err(l.open(l.without(state.BucketMeta, []byte(state.KeyCounters)))), api.ErrCorrupt)
 }
 
 // A log that ends before its last event is damaged, as one with a gap is.
-func TestAMissingEventIsNoticed(t *testing.T) {
+func TestEvents_EventMissing_IsCorrupt(t *testing.T) {
 	l := newLab(t)
 	last := uint64(0)
 	for _, p := range l.sound {
@@ -506,7 +506,7 @@ func TestAMissingEventIsNoticed(t *testing.T) {
 }
 
 // The same in a log that takes several snapshots to read, wherever the gap is.
-func TestAMissingEventOfALongLogIsNoticed(t *testing.T) {
+func TestEvents_EventMissingInLongLog_IsCorrupt(t *testing.T) {
 	all := pairs(t, voters(t, inMemory(t, Options{}), "1", crowd(scanSize+500)...).engine.Store)
 	for _, number := range []uint64{100, scanSize - 1, scanSize, scanSize + 1, scanSize + 100} {
 		s := fill(t, slices.DeleteFunc(slices.Clone(all), func(p pair) bool {
@@ -518,7 +518,7 @@ func TestAMissingEventOfALongLogIsNoticed(t *testing.T) {
 }
 
 // An object knows how many chains it has.
-func TestAMissingChainIsNoticed(t *testing.T) {
+func TestObject_ChainMissing_IsCorrupt(t *testing.T) {
 	l := newLab(t)
 	for name, records := range map[string][]pair{
 		"chain":      l.without(state.BucketChains, state.ChainKey(1, "ann")),
@@ -530,7 +530,7 @@ func TestAMissingChainIsNoticed(t *testing.T) {
 	}
 }
 
-func TestANewerFormatIsRefusedAsSuch(t *testing.T) {
+func TestOpen_OtherFormatVersion_IsErrVersion(t *testing.T) {
 	l := newLab(t)
 	for _, version := range []uint16{0, 1, state.FormatVersion + 1, 1 << 15, 1<<16 - 1} {
 		records := slices.Clone(l.sound)
@@ -545,7 +545,7 @@ func TestANewerFormatIsRefusedAsSuch(t *testing.T) {
 
 // A file of format 1, which had no sales, is refused before anything else in it is read: its
 // records would be read as something else.
-func TestAFileOfFormatOneIsRefused(t *testing.T) {
+func TestOpen_FormatOne_IsErrVersionAndUnchanged(t *testing.T) {
 	path := filepath.Join(tests.TempDir(t), "old.db")
 	must(t, bolt.Create(path, func(w kv.Writer) error {
 		for _, p := range formatOne(t) {
@@ -575,7 +575,7 @@ events 0000000000000001 01011898b5d9b3d68000010203000000000000000000000000ff0345
 }
 
 // An event of a newer encoding, with a valid checksum, is told apart from damage.
-func TestANewerEventIsRefusedAsSuch(t *testing.T) {
+func TestEvents_NewerEventVersion_IsErrVersion(t *testing.T) {
 	l := newLab(t)
 	records := slices.Clone(l.sound)
 	for i, p := range records {
@@ -597,7 +597,7 @@ func TestANewerEventIsRefusedAsSuch(t *testing.T) {
 	wantErr(t, err, api.ErrVersion)
 }
 
-func TestWhatIsNoLedgerIsRefused(t *testing.T) {
+func TestOpen_NotALedger_IsCorrupt(t *testing.T) {
 	dir := tests.TempDir(t)
 	write := func(name, text string) string {
 		path := filepath.Join(dir, name)

@@ -62,7 +62,7 @@ func wantMixed(t testing.TB, l *Ledger, s api.Sale, names, gone []string) {
 }
 
 // A sale of many objects writes what the events say.
-func TestASaleOfSeveralParts(t *testing.T) {
+func TestSell_SeveralParts_DeliversWhatTheLogSays(t *testing.T) {
 	for name, test := range map[string]struct {
 		options Options
 		all     bool
@@ -94,7 +94,7 @@ func TestASaleOfSeveralParts(t *testing.T) {
 
 // In front of the sale, in its transaction, somebody leaves and somebody sells at ε=2; behind it a
 // part of the same people is sold on. Everybody sees those in front.
-func TestASaleOfSeveralPartsAmongOthers(t *testing.T) {
+func TestSell_SeveralPartsInSharedCommit_SeesEarlierRequests(t *testing.T) {
 	path := create(t)
 	l := open(t, path, Options{})
 	names, gone := mixed(t, l)
@@ -134,7 +134,7 @@ func TestASaleOfSeveralPartsAmongOthers(t *testing.T) {
 
 // A large sale that comes to nothing, by whichever of its draws it ends, leaves nothing: nothing
 // stored, nobody charged, and nothing that runs.
-func TestALargeSaleIsWholeOrNothing(t *testing.T) {
+func TestSell_LargeAndFailing_ChangesNothing(t *testing.T) {
 	names := crowd(2*state.PartSize + 100)
 	u := &kv.Memory{}
 	begin(t, u)
@@ -196,7 +196,7 @@ func TestALargeSaleIsWholeOrNothing(t *testing.T) {
 }
 
 // Rows of bits are kept beside the lines until they are sold.
-func TestALargeSaleOfRows(t *testing.T) {
+func TestSell_LargeUnary_DeliversTheRecordedRows(t *testing.T) {
 	s := &kv.Memory{}
 	begin(t, s)
 	l := openMemory(t, s, Options{})
@@ -223,7 +223,7 @@ func TestALargeSaleOfRows(t *testing.T) {
 }
 
 // The transaction meets damage that the survey did not. The sale ends, and nothing goes on.
-func TestALargeSaleMeetsDamage(t *testing.T) {
+func TestSell_DamageFoundInTransaction_IsCorruptAndEnds(t *testing.T) {
 	s := &kv.Memory{}
 	begin(t, s)
 	l := openMemory(t, s, Options{})
@@ -251,7 +251,7 @@ func on(day int) time.Time { return epoch().Add(time.Duration(day) * 24 * time.H
 
 // A sale is one transaction, however many parts a raise of the same objects would have. What is
 // held is not given up in part, and what cannot be delivered is refunded, nothing else.
-func TestALargeSaleIsOneCommit(t *testing.T) {
+func TestSell_LargeOrReserved_IsOneCommit(t *testing.T) {
 	l, s := openShim(t, create(t), Options{})
 	define(t, l, vote())
 	names := crowd(state.PartSize + 1)
@@ -282,7 +282,7 @@ func TestALargeSaleIsOneCommit(t *testing.T) {
 
 // A trade of more objects than are looked at together leaves out whom it must, wherever they stand,
 // and is the same for all as for a list of their names.
-func TestALargeTradeLooksAtEverybody(t *testing.T) {
+func TestQuoteAndSell_LargePanel_AgreeByNameAndForAll(t *testing.T) {
 	const some = 2*state.PartSize + 5
 	names := crowd(some)
 	l := sellers(t, newLedger(t), "10", "10", names...)

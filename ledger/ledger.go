@@ -309,7 +309,7 @@ func openClaimed(
 		return nil, err
 	}
 	l.file = path
-	release := func() { err = errors.Join(err, l.engine.LetGo()) }
+	release := func() { err = errors.Join(err, l.engine.Abort()) }
 	if err = callback.OrClean(func() error { return l.begin(ctx, options) }, release); err != nil {
 		release()
 		return nil, err
@@ -346,8 +346,8 @@ func readStore(
 		return nil, err
 	}
 	l.engine.Room, l.engine.Standby, l.engine.Observer = options.Memory, options.Standby, options.Observer
-	l.engine.Alone = options.WithoutJournal
-	leap := engine.Leap{Allowed: options.ClockLeap, Confirmed: options.ClockAhead}
+	l.engine.WithoutJournal = options.WithoutJournal
+	leap := engine.ClockLeap{Allowed: options.ClockLeap, Confirmed: options.ClockAhead}
 	if err := l.engine.Begin(s, j, options.Logger, options.Now, options.ReadOnly, leap); err != nil {
 		return nil, err
 	}
@@ -364,7 +364,7 @@ func readStore(
 		return err
 	})
 	if err == nil {
-		l.engine.Of(l.documents.About.ID)
+		l.engine.SetLedger(l.documents.About.ID)
 		l.requests.ID, l.requests.Currency = l.documents.About.ID, l.documents.About.Currency
 		err = l.documents.CheckSigner()
 	}
@@ -389,7 +389,7 @@ func (o *Options) check() error {
 func (l *Ledger) begin(ctx context.Context, options Options) error {
 	var truthKey []byte
 	err := l.engine.Recover(ctx, engine.Checks{Audit: l.auditCopy, Admit: func(s *state.State) (err error) {
-		l.engine.Found(s.Counters.Position)
+		l.engine.SetDurable(s.Counters.Position)
 		if !l.engine.ReadOnly {
 			err = s.Counters.CheckWhole()
 		}
@@ -475,6 +475,6 @@ func (l *Ledger) About() api.About {
 	a := &l.documents.About
 	return api.About{
 		ID: uuid.UUID(a.ID).String(), Created: a.At, Currency: a.Currency, LogKey: a.LogKey, Origin: a.Origin(),
-		MissingJournal: l.engine.Missing,
+		MissingJournal: l.engine.MissingJournal,
 	}
 }

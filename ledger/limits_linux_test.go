@@ -193,9 +193,9 @@ func (d *descriptors) free() {
 	d.taken = nil
 }
 
-// TestDescriptorsChild is a host whose table of file descriptors is full now and then. It is run by
+// TestDescriptors_ChildProcess is a host whose table of file descriptors is full now and then. It is run by
 // the test below.
-func TestDescriptorsChild(t *testing.T) {
+func TestDescriptors_ChildProcess(t *testing.T) {
 	path := os.Getenv(descriptorsChild)
 	if path == "" {
 		t.Skip("run by TestLedger_FullTableOfDescriptors_GoesOn")
@@ -260,7 +260,7 @@ func TestDescriptorsChild(t *testing.T) {
 func TestLedger_FullTableOfDescriptors_GoesOn(t *testing.T) {
 	path := filepath.Join(testenv.TempDir(t), "ledger.db")
 	must(t, os.Rename(votersFile(t, "9", crowd(4)...), path))
-	child := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestDescriptorsChild$", "-test.v")
+	child := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestDescriptors_ChildProcess$", "-test.v")
 	child.Env = append(os.Environ(), descriptorsChild+"="+path)
 	out, err := child.CombinedOutput()
 	check.That(t, err == nil && bytes.Contains(out, []byte("went on")), "%v\n%.4000s", err, out)

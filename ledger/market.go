@@ -175,7 +175,7 @@ func (l *Ledger) someDeliveries(
 		}
 		c, ok := ev.Change.(*event.Sold)
 		if !ok || c.Sale != sale {
-			return nil, errs.Corrupt(nil, "event %d sells nothing of sale %d", number, sale)
+			return nil, errs.Corrupt(nil, "event %d is no response of sale %d", number, sale)
 		}
 		one := api.Delivery{Price: int64(c.Price), Sold: number, Sale: sale, Channel: channel}
 		if one.Erased = ev.Erased != nil; one.Erased {

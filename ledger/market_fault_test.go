@@ -100,7 +100,7 @@ func wantDoneOnce(t *testing.T, l *Ledger, e errand, first any) {
 	auditAll(t, l, l.engine.Store)
 }
 
-func TestAFailingDiskSellsNothing(t *testing.T) {
+func TestMarketCall_DiskFails_ChangesNothing(t *testing.T) {
 	for _, e := range errands(t) {
 		t.Run(e.name, func(t *testing.T) {
 			l, s := openShim(t, stallFile(t), Options{Now: epoch})
@@ -125,7 +125,7 @@ func (e errand) wantFailure(t *testing.T, l *Ledger, want ...error) {
 
 // A commit of which nobody knows whether it holds: the ledger stops, and the key tells after it is
 // opened again, whether it did hold or not.
-func TestAnUncertainCommitIsSettledByItsKey(t *testing.T) {
+func TestMarketCall_UncertainCommit_IsSettledByItsKey(t *testing.T) {
 	for _, e := range errands(t) {
 		for name, holds := range map[string]bool{"lost": false, "held": true} {
 			t.Run(e.name+" "+name, func(t *testing.T) {
@@ -151,7 +151,7 @@ func TestAnUncertainCommitIsSettledByItsKey(t *testing.T) {
 
 // Until the commit is durable nobody sees a sale: not its buyer, not a reader, not a second buyer
 // of the same.
-func TestNobodySeesASaleBeforeItsCommit(t *testing.T) {
+func TestSell_BeforeItsCommitIsDurable_IsInvisible(t *testing.T) {
 	l, s := openShim(t, stallFile(t), Options{Now: epoch})
 	before := stats(t, l)
 	commit := s.holdCommit(t)
@@ -217,7 +217,7 @@ func wantSourceError(t *testing.T, want error, call func() error) {
 }
 
 // With any source that fails, nothing changes, and the key is still free.
-func TestABadSourceOfTruthsSellsNothing(t *testing.T) {
+func TestMarketCall_TruthSourceFails_ChangesNothing(t *testing.T) {
 	for _, e := range errands(t) {
 		for kind, source := range badSources() {
 			if !e.asks {
@@ -254,7 +254,7 @@ func secondBatch(bad api.TruthFunc) api.TruthFunc {
 }
 
 // A sale is one transaction: a source that fails in its second batch leaves nothing of the first.
-func TestASourceThatFailsLateSellsNothing(t *testing.T) {
+func TestSell_TruthSourceFailsInSecondBatch_ChangesNothing(t *testing.T) {
 	l := sellers(t, inMemory(t, Options{Now: epoch}), "1", "1", crowd(big)...)
 	held := reserve(t, l, api.ReserveRequest{Key: "r", Order: purchase(t, "", "zeta", "0.5").Order, For: time.Hour})
 	for i, d := range []drawing{{key: "s", epsilon: "0.25"}, {key: "c", reservation: held.Number}} { // in the order of their ε
@@ -277,7 +277,7 @@ func TestASourceThatFailsLateSellsNothing(t *testing.T) {
 
 // A sweep goes part by part: what was done before its source failed stays, and the same key goes on
 // there.
-func TestASweepGoesOnWhereItsSourceFailed(t *testing.T) {
+func TestAdvance_TruthSourceFails_ResumesAfterTheFirstPart(t *testing.T) {
 	for kind, source := range badSources() {
 		if source.slow || oneIn(3) > 1 && kind != "panicking" && kind != "too few" { // two of them under the race detector
 			continue
@@ -325,7 +325,7 @@ func wantSweptOnce(t *testing.T, l *Ledger) {
 }
 
 // The same when its caller loses patience, its disk fails, or its process ends.
-func TestAnInterruptedSweepGoesOn(t *testing.T) {
+func TestAdvance_Interrupted_ResumesAfterTheFirstPart(t *testing.T) {
 	t.Run("cancelled", func(t *testing.T) {
 		l := sweepers(t, open(t, create(t), Options{Now: epoch}), crowd(big)...)
 		ctx, cancel := context.WithCancel(t.Context())
@@ -354,7 +354,7 @@ func TestAnInterruptedSweepGoesOn(t *testing.T) {
 
 // A source of truths may call the ledger, and whatever it does there is seen by the sale that
 // asked.
-func TestASourceMayCallTheLedger(t *testing.T) {
+func TestSell_TruthSourceCallsTheLedger_SeesItsChanges(t *testing.T) {
 	for name, one := range map[string]struct {
 		meanwhile func(l *Ledger)
 		want      func(s api.Sale, err error) bool
@@ -415,7 +415,7 @@ func TestASourceMayCallTheLedger(t *testing.T) {
 }
 
 // Every other request with a used key is a conflict, whichever kind it is; it changes nothing.
-func TestKeysOfTheMarketAreForOneRequest(t *testing.T) {
+func TestIdempotencyKey_OtherMarketRequest_IsConflict(t *testing.T) {
 	s := &kv.Memory{}
 	begin(t, s)
 	l := stall(t, s, Options{})
@@ -471,7 +471,7 @@ func TestKeysOfTheMarketAreForOneRequest(t *testing.T) {
 
 // What was granted holds: a clock that goes back between a reservation and its sale takes nothing
 // away.
-func TestAClockGoneBackDoesNotBreakAReservation(t *testing.T) {
+func TestCapture_ClockSetBack_HonorsTheReservation(t *testing.T) {
 	clock := newClock(epoch())
 	l := inMemory(t, Options{Now: clock.read})
 	define(t, l, vote())
@@ -487,7 +487,7 @@ func TestAClockGoneBackDoesNotBreakAReservation(t *testing.T) {
 }
 
 // The option is what ends the wait for a source; without it nothing does but the caller's context.
-func TestTheTimeForTruthsIsAnOption(t *testing.T) {
+func TestSell_TruthTimeout_EndsTheWaitForTheSource(t *testing.T) {
 	wait := func(ctx context.Context, _ string, _ []string) ([]string, error) { <-ctx.Done(); return nil, ctx.Err() }
 	l := sellers(t, inMemory(t, Options{TruthTimeout: time.Millisecond}), "1", "1", "ann")
 	r := purchase(t, "1", "acme", "0.5", "ann")

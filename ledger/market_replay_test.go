@@ -54,7 +54,7 @@ func marketHistory(t *testing.T) []event.Event {
 	return logOf(t, pairs(t, s))
 }
 
-func TestASoundMarketReplays(t *testing.T) {
+func TestReplay_SoundMarketLog_IsAccepted(t *testing.T) {
 	log := marketHistory(t)
 	must(t, replay(&kv.Memory{}, log))
 	for k := event.KindBuyer; k <= event.KindWithdrawn; k++ {
@@ -184,7 +184,7 @@ func unsoundMarkets(t *testing.T) map[string]forgery {
 	}
 }
 
-func TestApplyRefusesAMarketThatCannotBe(t *testing.T) {
+func TestApply_ForgedMarketEvent_IsCorrupt(t *testing.T) {
 	log := marketHistory(t)
 	for name, forged := range unsoundMarkets(t) {
 		t.Run(name, func(t *testing.T) {
@@ -196,7 +196,7 @@ func TestApplyRefusesAMarketThatCannotBe(t *testing.T) {
 }
 
 // What makes them unsound is what the names say: these differ in that alone, and are sound.
-func TestApplyAcceptsTheNearestMarketThatCanBe(t *testing.T) {
+func TestApply_NearestSoundMarketEvent_IsAccepted(t *testing.T) {
 	log := marketHistory(t)
 	again, fresh := event.Response{Value: event.Value{Index: 0}, Method: event.MethodResale}, event.Response{Value: event.Value{Index: 0}, Method: event.MethodRaise}
 	for name, changes := range map[string][]event.Change{
@@ -214,7 +214,7 @@ func TestApplyAcceptsTheNearestMarketThatCanBe(t *testing.T) {
 }
 
 // The same, spoilt within: an event of the market that is left out, or comes twice.
-func TestApplyRefusesAMarketWithoutItsParts(t *testing.T) {
+func TestApply_MarketEventMissingOrRepeated_IsCorrupt(t *testing.T) {
 	for name, k := range map[string]event.Kind{"buyer": event.KindBuyer, "reservation": event.KindReserved, "sale": event.KindSale} {
 		log := marketHistory(t)
 		i := indexOf(t, log, func(c event.Change) bool { return c.Kind() == k })
@@ -228,7 +228,7 @@ func TestApplyRefusesAMarketWithoutItsParts(t *testing.T) {
 // If a decision were wrong, apply would still keep the cap, the reserved price and the recorded
 // response: the commit fails, and nothing changes. Nor may a transaction end in the midst of a
 // sale: no event could follow it, and the ledger would be good for nothing any more.
-func TestApplyIsASecondGuard(t *testing.T) {
+func TestSubmit_WrongDecision_IsCorruptAndChangesNothing(t *testing.T) {
 	l, s := openShim(t, create(t), Options{Now: epoch})
 	sellers(t, l, "3", "2", "ann", "bob", "cid")
 	sell(t, l, purchase(t, "1", "acme", "0.5", "ann"))

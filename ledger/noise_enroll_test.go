@@ -11,9 +11,9 @@ import (
 	"github.com/sluicedp/sluice/ledger/api"
 )
 
-// TestNobodyBeginsWithoutAKeyByMistake opens a ledger that has used a noise key without any: chains
+// TestEnroll_NoiseKeyOmitted_IsErrNoiseKey opens a ledger that has used a noise key without any: chains
 // could begin there that no key will ever bind. Whoever means that says so.
-func TestNobodyBeginsWithoutAKeyByMistake(t *testing.T) {
+func TestEnroll_NoiseKeyOmitted_IsErrNoiseKey(t *testing.T) {
 	path := create(t)
 	l := open(t, path, Options{NoiseKey: noiseKeys("2026")})
 	define(t, l, vote())
@@ -36,8 +36,8 @@ func TestNobodyBeginsWithoutAKeyByMistake(t *testing.T) {
 	check.That(t, c.Noise == 0, "a chain that was to have no key has number %d", c.Noise)
 }
 
-// TestARefusedOpenLeavesTheFileAlone opens a ledger with two new keys, one of which cannot be.
-func TestARefusedOpenLeavesTheFileAlone(t *testing.T) {
+// TestOpen_WrongNoiseKey_LeavesTheFileUnchanged opens a ledger with two new keys, one of which cannot be.
+func TestOpen_WrongNoiseKey_LeavesTheFileUnchanged(t *testing.T) {
 	path := create(t)
 	closed(t, open(t, path, Options{NoiseKey: noiseKeys("2026")}))
 	before := check.Value(os.ReadFile(path))(t)

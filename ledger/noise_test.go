@@ -117,7 +117,7 @@ func orders(t *testing.T, l *Ledger, names []string, q api.Question) (all []func
 
 // The file is lost, and made again by the same orders in another order: all responses are the same,
 // to the byte. A replica that was asked for less agrees in all that it has.
-func TestALostLedgerIsMadeAgainFromItsNoiseKey(t *testing.T) {
+func TestNoiseKey_LedgerRebuilt_GivesTheSameResponses(t *testing.T) {
 	names, questions := crowd(6), []api.Question{cities("direct"), cities("unary")}
 	made := func(seed uint64, current string, oneIn int) map[string]string {
 		random := rand.New(rand.NewPCG(seed, 7))
@@ -154,7 +154,7 @@ func TestALostLedgerIsMadeAgainFromItsNoiseKey(t *testing.T) {
 }
 
 // A backup is restored: what was given since is given again, and no second draw.
-func TestARestoredBackupGivesTheSameResponses(t *testing.T) {
+func TestNoiseKey_BackupRestored_GivesTheSameResponses(t *testing.T) {
 	names, q := crowd(5), cities("direct")
 	path, copied := create(t), filepath.Join(tests.TempDir(t), "copy.db")
 	l := open(t, path, Options{NoiseKey: noiseKeys("2026")})
@@ -199,7 +199,7 @@ func agreement(t *testing.T, a, b *Ledger, questionA, questionB api.Question, na
 // The noise belongs to the question as it is defined: of 400 objects, independent responses out of
 // 97 agree in about 4, and in more than 40 with a probability below 1e-25 (of 200, in more than 20:
 // 1e-13); rows of 97 bits never.
-func TestAnotherDefinitionHasOtherNoise(t *testing.T) {
+func TestNoiseKey_OtherQuestionObjectOrKey_HasOtherNoise(t *testing.T) {
 	t.Run("direct", func(t *testing.T) { wantOtherNoise(t, cities("direct")) })
 	t.Run("unary", func(t *testing.T) { wantOtherNoise(t, cities("unary")) })
 }
@@ -255,7 +255,7 @@ func keyOf(t *testing.T, l *Ledger, question uint32, name string) (key string) {
 // Rotation is for new chains. A chain keeps the key that it began with; one that is forgotten and
 // begins anew has none: its object may be back with another truth, and the same noise on both would
 // betray both.
-func TestNoiseKeysAreRotatedForNewChains(t *testing.T) {
+func TestNoiseKey_Rotated_AppliesToNewChainsOnly(t *testing.T) {
 	path := create(t)
 	q := cities("direct")
 	reopen := func(l *Ledger, keys api.NoiseKeys) *Ledger {
@@ -314,7 +314,7 @@ func wantDrawnFrom(t *testing.T, l *Ledger, q api.Question, keys map[string]stri
 	}
 }
 
-func TestOpenRefusesAnotherNoiseKey(t *testing.T) {
+func TestOpen_WrongNoiseKey_IsRefused(t *testing.T) {
 	path := create(t)
 	closed(t, open(t, path, Options{NoiseKey: noiseKeys("2026")}))
 	other := func(key []byte, err error) func(string) ([]byte, error) {
@@ -360,7 +360,7 @@ func TestOpenRefusesAnotherNoiseKey(t *testing.T) {
 }
 
 // Without its key a chain gives away what it has given already, and nothing more.
-func TestWithoutTheNoiseKeyChainsAreOnlyResold(t *testing.T) {
+func TestNoiseKey_Missing_AllowsOnlyResales(t *testing.T) {
 	path := create(t)
 	l := open(t, path, Options{NoiseKey: noiseKeys("2026")})
 	define(t, l, vote())
@@ -399,7 +399,7 @@ func TestWithoutTheNoiseKeyChainsAreOnlyResold(t *testing.T) {
 	auditStore(t, l.engine.Store)
 }
 
-func TestAReadOnlyLedgerBeginsNoNoiseKey(t *testing.T) {
+func TestOpen_ReadOnlyWithNoiseKey_RecordsNoKey(t *testing.T) {
 	path := votersFile(t, "3", "ann")
 	before := check.Value(os.ReadFile(path))(t)
 	l := open(t, path, Options{NoiseKey: noiseKeys("2026"), ReadOnly: true})
@@ -413,7 +413,7 @@ func TestAReadOnlyLedgerBeginsNoNoiseKey(t *testing.T) {
 
 // The key stands in no file, log line or error, whatever goes wrong; nor does its digest under any
 // fixed text.
-func TestTheNoiseKeyIsNowhere(t *testing.T) {
+func TestNoiseKey_FilesLogsAndErrors_DoNotContainIt(t *testing.T) {
 	dir := tests.TempDir(t)
 	path := filepath.Join(dir, "ledger.db")
 	must(t, Create(t.Context(), path, CreateOptions{Currency: "USD"}))
@@ -457,7 +457,7 @@ func TestTheNoiseKeyIsNowhere(t *testing.T) {
 }
 
 // The host may wipe its copy of the key once the ledger is open.
-func TestTheNoiseKeyIsTheLedgersOwnCopy(t *testing.T) {
+func TestNoiseKey_WipedByTheHost_StaysInUse(t *testing.T) {
 	names, q := crowd(50), cities("direct")
 	key := theNoiseKey("2026")
 	l := keyed(t, api.NoiseKeys{Current: "2026", Key: func(string) ([]byte, error) { return key, nil }}, names, q)
@@ -468,7 +468,7 @@ func TestTheNoiseKeyIsTheLedgersOwnCopy(t *testing.T) {
 
 // The commit that begins a key fails, before or after it is durable: opened again, the ledger has
 // the key once.
-func TestAFailureWhileANoiseKeyBegins(t *testing.T) {
+func TestOpen_CommitOfNoiseKeyFails_RecordsTheKeyOnce(t *testing.T) {
 	s := &kv.Memory{}
 	begin(t, s)
 	for name, fault := range map[string]func(*shim){
@@ -489,7 +489,7 @@ func TestAFailureWhileANoiseKeyBegins(t *testing.T) {
 }
 
 // What is proven does not depend on how it was drawn.
-func TestEvidenceOfKeyedChains(t *testing.T) {
+func TestEvidence_KeyedChains_IsSound(t *testing.T) {
 	signer, verifier, public := logKey(t, officeName, 9)
 	s := &kv.Memory{}
 	beginWithKey(t, s, public)
@@ -518,7 +518,7 @@ func TestEvidenceOfKeyedChains(t *testing.T) {
 	auditStore(t, s)
 }
 
-func TestVerifyNamesWhatWasAlteredOfNoise(t *testing.T) {
+func TestVerify_NoiseKeyRecordAltered_IsNamed(t *testing.T) {
 	chain := func(noise uint32) func(kv.Store) {
 		return func(s kv.Store) {
 			alter(t, s, state.BucketChains, state.ChainKey(1, "ann"), edited(t, state.DecodeChain, func(c *state.Chain) { c.Noise = noise }))
@@ -560,7 +560,7 @@ func TestVerifyNamesWhatWasAlteredOfNoise(t *testing.T) {
 	}
 }
 
-func TestApplyRefusesForgedNoiseKeys(t *testing.T) {
+func TestApply_ForgedNoiseKeyEvent_IsCorrupt(t *testing.T) {
 	s := &kv.Memory{}
 	begin(t, s)
 	l := openMemory(t, s, Options{NoiseKey: noiseKeys("2026")})
@@ -639,7 +639,7 @@ func TestNoiseKeys_MoreThanAllowed_AreRefused(t *testing.T) {
 }
 
 // A file that claims more noise keys than it has is damaged, and takes no memory.
-func TestAClaimOfManyNoiseKeysIsNotBelieved(t *testing.T) {
+func TestOpen_FalseNoiseKeyCount_IsCorruptWithoutAllocating(t *testing.T) {
 	s := &kv.Memory{}
 	begin(t, s)
 	openMemory(t, s, Options{NoiseKey: noiseKeys("2026")})

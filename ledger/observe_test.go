@@ -67,7 +67,7 @@ func (n *notes) wantWork(t *testing.T, what string, want observe.Commit) {
 
 // An observer learns of each kind of request what it drew, sold again, charged, and whom it left
 // out.
-func TestAnObserverIsToldOfCommits(t *testing.T) {
+func TestObserver_Commits_ReportsDrawsAndCharges(t *testing.T) {
 	seen := &notes{}
 	l := sellers(t, open(t, create(t), Options{Observer: seen}), "3", "3", crowd(4)...)
 	seen.audits = nil // of a file that may be a copy, when it is opened
@@ -101,7 +101,7 @@ func TestAnObserverIsToldOfCommits(t *testing.T) {
 
 // What is told adds up to what the ledger has, also when many share commits and a request takes
 // several.
-func TestWhatAnObserverIsToldAddsUp(t *testing.T) {
+func TestObserver_SharedCommits_AddUpToTheLog(t *testing.T) {
 	seen := &notes{}
 	path := create(t)
 	l := open(t, path, Options{Observer: seen})
@@ -125,7 +125,7 @@ func TestWhatAnObserverIsToldAddsUp(t *testing.T) {
 }
 
 // Those who share a commit are counted, but for who is refused in it.
-func TestWhoIsRefusedInACommitIsNotCounted(t *testing.T) {
+func TestObserver_RefusedInSharedCommit_IsNotCounted(t *testing.T) {
 	seen := &notes{}
 	l, s := openShim(t, votersFile(t, "1", crowd(4)...), Options{Observer: seen})
 	commit, answers := queued(t, l, s, 4, func(i int) (context.Context, api.ReleaseRequest) {
@@ -148,7 +148,7 @@ func TestWhoIsRefusedInACommitIsNotCounted(t *testing.T) {
 
 // A request that is refused as a whole is told with everybody who stands in its way: no commit is
 // told then.
-func TestAnObserverIsToldOfRefusals(t *testing.T) {
+func TestObserver_RefusedRequest_ReportsEveryReason(t *testing.T) {
 	seen := &notes{}
 	names := crowd(5)
 	l := sellers(t, inMemory(t, Options{Observer: seen}), "3", "1", names...)
@@ -190,7 +190,7 @@ func TestAnObserverIsToldOfRefusals(t *testing.T) {
 
 // A commit may be decided twice, because somebody in it is refused who has recorded something. Who
 // was refused before that is told once.
-func TestARefusalIsToldOnce(t *testing.T) {
+func TestObserver_CommitDecidedTwice_ReportsARefusalOnce(t *testing.T) {
 	seen := &notes{}
 	path := create(t)
 	l := voters(t, open(t, path, Options{}), "1", "ann", "bea", "eve")
@@ -229,7 +229,7 @@ func TestARefusalIsToldOnce(t *testing.T) {
 }
 
 // An audit is told with what it has found, and with how many have spent all that they may.
-func TestAnObserverIsToldOfAudits(t *testing.T) {
+func TestObserver_Audits_ReportsProblemsAndExhaustedObjects(t *testing.T) {
 	seen := &notes{}
 	path := create(t)
 	l := sellers(t, open(t, path, Options{Observer: seen}), "3", "1", crowd(5)...)
@@ -259,7 +259,7 @@ func TestAnObserverIsToldOfAudits(t *testing.T) {
 }
 
 // A standby tells nothing of what another host commits, and everything once it has taken over.
-func TestAStandbysObserver(t *testing.T) {
+func TestObserver_Standby_ReportsOnlyAfterTakeover(t *testing.T) {
 	c := newCouple(t, "ann", "bea")
 	seen := &notes{}
 	options := c.options("b")
@@ -284,7 +284,7 @@ func healthOf(t testing.TB, l *Ledger) observe.Health {
 
 // A reservation counts as long as it holds: until it is captured, cancelled, or has run out. One
 // that has run out holds again if the clock goes back, but not if the log has come further.
-func TestHealthCountsReservations(t *testing.T) {
+func TestHealth_Reservations_CountsThoseInForce(t *testing.T) {
 	begun := epoch().Add(time.Hour)
 	clock := newClock(begun)
 	l := sellers(t, inMemory(t, Options{Now: clock.read}), "3", "9", crowd(5)...)
@@ -321,7 +321,7 @@ func TestHealthCountsReservations(t *testing.T) {
 }
 
 // There may be more sales than are looked at in one snapshot.
-func TestHealthCountsManyReservations(t *testing.T) {
+func TestHealth_ManySales_CountsAllReservations(t *testing.T) {
 	clock := newClock(epoch().Add(time.Hour))
 	const sales = 4200 // atOnce is 4096
 	l := sellers(t, inMemory(t, Options{Now: clock.read}), "3", "9", crowd(sales)...)
@@ -342,7 +342,7 @@ func TestHealthCountsManyReservations(t *testing.T) {
 }
 
 // Health tells what only the journal has, until a checkpoint, and what of the file is free.
-func TestHealthTellsWhatIsNotInTheFile(t *testing.T) {
+func TestHealth_PendingAndFree_FollowCheckpointAndCompact(t *testing.T) {
 	l := open(t, create(t), Options{Memory: 32 << 20})
 	if h := healthOf(t, l); h.Events != 1 || h.Pending != 0 || h.Room != 64<<20 || h.Bytes != stats(t, l).Bytes || h.Bytes == 0 {
 		t.Errorf("a new ledger: %+v", h)
@@ -373,7 +373,7 @@ func TestHealthTellsWhatIsNotInTheFile(t *testing.T) {
 }
 
 // Of a ledger that is open for reading is known what is in memory, too.
-func TestHealthOfALedgerOpenForReading(t *testing.T) {
+func TestHealth_ReadOnlyLedger_IsReported(t *testing.T) {
 	path := votersFile(t, "9", "ann")
 	h := healthOf(t, open(t, path, Options{ReadOnly: true}))
 	check.That(t, h.Events == 5 && h.Pending == 0 && h.Bytes != 0 && h.Checkpoint == (observe.Checkpoint{}),
@@ -381,7 +381,7 @@ func TestHealthOfALedgerOpenForReading(t *testing.T) {
 }
 
 // Who waits behind a commit is counted, and no longer when it is over.
-func TestHealthCountsWhoWaits(t *testing.T) {
+func TestHealth_QueuedRequests_AreCounted(t *testing.T) {
 	l, s := openShim(t, votersFile(t, "900", crowd(4)...), Options{})
 	commit, answers := queued(t, l, s, 4, crowdSale(t))
 	h := healthOf(t, l)
@@ -395,7 +395,7 @@ func TestHealthCountsWhoWaits(t *testing.T) {
 }
 
 // The newest checkpoint is the last one that the host has taken, or asked for.
-func TestHealthTellsTheNewestCheckpoint(t *testing.T) {
+func TestHealth_Checkpoint_IsTheLastOneTaken(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var witness sizes
 		signer, _, public := logKey(t, "sluice-test", 1)
@@ -427,7 +427,7 @@ func TestHealthTellsTheNewestCheckpoint(t *testing.T) {
 }
 
 // Without a signer none is signed, so that none has left.
-func TestACheckpointThatIsNotSignedIsNone(t *testing.T) {
+func TestHealth_WithoutSigner_HasNoCheckpoint(t *testing.T) {
 	l := newLedger(t)
 	wantErr(t, check.Err(l.Checkpoint(t.Context())), api.ErrNoSigner)
 	c := healthOf(t, l).Checkpoint
@@ -435,7 +435,7 @@ func TestACheckpointThatIsNotSignedIsNone(t *testing.T) {
 }
 
 // A ledger that has stopped, or is closed, is not well.
-func TestHealthOfALedgerThatHasStopped(t *testing.T) {
+func TestHealth_StoppedOrClosed_IsAnError(t *testing.T) {
 	l, s := openShim(t, votersFile(t, "9", "ann"), Options{})
 	s.set(nil, failing)
 	_, err := l.Release(t.Context(), releaseOf(t, "r", "ann", "1"))
@@ -451,7 +451,7 @@ func TestHealthOfALedgerThatHasStopped(t *testing.T) {
 }
 
 // Nobody is told of a commit that fails.
-func TestAnObserverIsNotToldOfWhatFails(t *testing.T) {
+func TestObserver_CommitFails_ReportsNothing(t *testing.T) {
 	seen := &notes{}
 	l, s := openShim(t, votersFile(t, "9", "ann"), Options{Observer: seen})
 	s.set(failing, nil)

@@ -54,7 +54,7 @@ func meanwhile(t *testing.T, l *Ledger) map[string]change {
 
 // What a request has read before its transaction is read again if it has changed: else a level that
 // was released would be lost, or budget spent twice.
-func TestWhatARequestHasSeenIsReadAgainWhenItHasChanged(t *testing.T) {
+func TestRequest_ObjectChangedSinceRead_IsReadAgain(t *testing.T) {
 	for what, objects := range map[string][]string{"Release": {"ann"}, "Raise": {"ann", "bob"}, "Sell": {"ann"}} {
 		for name := range meanwhile(t, nil) {
 			t.Run(what+"/"+name, func(t *testing.T) {
@@ -76,7 +76,7 @@ func TestWhatARequestHasSeenIsReadAgainWhenItHasChanged(t *testing.T) {
 }
 
 // A request that comes a second time while its truth is asked for is carried out once.
-func TestARequestThatComesAgainWhileItIsAsked(t *testing.T) {
+func TestRelease_RepeatedDuringTruthCall_IsDoneOnce(t *testing.T) {
 	l := voters(t, inMemory(t, Options{}), "10", "ann")
 	r := releaseOf(t, "key", "ann", "1")
 	var inner api.Response
@@ -88,7 +88,7 @@ func TestARequestThatComesAgainWhileItIsAsked(t *testing.T) {
 
 // Requests on the same few objects share transactions, and all have looked before the first of them
 // was carried out.
-func TestRequestsOfOneTransactionSeeEachOther(t *testing.T) {
+func TestRelease_SharedTransaction_SeesEarlierRequests(t *testing.T) {
 	l := voters(t, inMemory(t, Options{}), "10", "ann", "bob")
 	const callers = 40
 	var ready, group sync.WaitGroup
@@ -120,7 +120,7 @@ func TestRequestsOfOneTransactionSeeEachOther(t *testing.T) {
 
 // A part of a long raise changes its objects like any other request: who has read one of them
 // before reads it again.
-func TestWhatALongRaiseHasChangedIsReadAgain(t *testing.T) {
+func TestRelease_OvertakenByLargeRaise_ReadsAgain(t *testing.T) {
 	const objects = 3 * state.PartSize
 	names := crowd(objects)
 	l := voters(t, inMemory(t, Options{}), "10", names...)

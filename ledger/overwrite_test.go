@@ -35,7 +35,7 @@ func content(t testing.TB, path string) []byte {
 	return check.Value(os.ReadFile(path))(t)
 }
 
-func TestPeopleAreNotDrawnTwiceFromACopiedBackup(t *testing.T) {
+func TestLedger_BackupCopiedOverFile_DrawsNoSecondResponse(t *testing.T) {
 	people := crowd(20)
 	path := votersFile(t, "5", people...)
 	backup := filepath.Join(tests.TempDir(t), "backup.db")
@@ -144,7 +144,7 @@ func committing(*state.State) ([]event.Change, error) {
 
 // What comes over the file is noticed by whatever is called first, and by everything that is called
 // later.
-func TestEveryCallNoticesAnOverwrittenFile(t *testing.T) {
+func TestEveryCall_FileOverwritten_IsErrReplaced(t *testing.T) {
 	path, options := busy(t)
 	old := content(t, path)
 	live := branch(t, old, options, "x")
@@ -165,7 +165,7 @@ func TestEveryCallNoticesAnOverwrittenFile(t *testing.T) {
 	}
 }
 
-func TestWhateverComesOverTheFileIsNoticed(t *testing.T) {
+func TestLedger_FileOverwrittenByAnyContent_IsErrReplaced(t *testing.T) {
 	path, options := busy(t)
 	old := content(t, path)
 	live := branch(t, old, options, "x")
@@ -197,7 +197,7 @@ func TestWhateverComesOverTheFileIsNoticed(t *testing.T) {
 }
 
 // What was read before and behind it does not belong together, not even to refuse for it.
-func TestAFileOverwrittenWhileItIsReadIsNoticed(t *testing.T) {
+func TestLedger_FileOverwrittenDuringRead_IsErrReplaced(t *testing.T) {
 	path, options := busy(t)
 	old := content(t, path)
 	live, other := branch(t, old, options, "x"), branch(t, old, options, "x")
@@ -233,7 +233,7 @@ func TestAFileOverwrittenWhileItIsReadIsNoticed(t *testing.T) {
 
 // Nobody is told that the file was overwritten because others commit, or compact it, while it is
 // read.
-func TestCommitsAreNotTakenForOverwriting(t *testing.T) {
+func TestLedger_ReadsDuringCommitsAndCompact_AreNotErrReplaced(t *testing.T) {
 	path, options := busy(t)
 	l := open(t, path, options)
 	var all sync.WaitGroup
@@ -260,12 +260,12 @@ func TestCommitsAreNotTakenForOverwriting(t *testing.T) {
 
 const overwriteChild = "SLUICE_OVERWRITE_CHILD"
 
-// TestOverwriteChild is a host that goes on until its file is overwritten. It is run by the test
+// TestOverwrite_ChildProcess is a host that goes on until its file is overwritten. It is run by the test
 // below.
-func TestOverwriteChild(t *testing.T) {
+func TestOverwrite_ChildProcess(t *testing.T) {
 	path := os.Getenv(overwriteChild)
 	if path == "" {
-		t.Skip("run by TestAHostSurvivesOverwritingUnderLoad")
+		t.Skip("run by TestLedger_FileOverwrittenUnderLoad_EndsWithErrors")
 	}
 	l := open(t, path, Options{})
 	jobs := []func(i int) error{
@@ -310,7 +310,7 @@ func TestOverwriteChild(t *testing.T) {
 // The memory that the file is mapped to ends where the file does, and changes with it. The host
 // meets that everywhere at once: it must come to an end by itself, with errors that say what
 // happened.
-func TestAHostSurvivesOverwritingUnderLoad(t *testing.T) {
+func TestLedger_FileOverwrittenUnderLoad_EndsWithErrors(t *testing.T) {
 	path := votersFile(t, "9", crowd(300)...)
 	old := content(t, path)
 	l := open(t, path, Options{})
@@ -321,7 +321,7 @@ func TestAHostSurvivesOverwritingUnderLoad(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			path := filepath.Join(tests.TempDir(t), "live.db")
 			overwrite(t, path, live)
-			child := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestOverwriteChild$")
+			child := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestOverwrite_ChildProcess$")
 			child.Env = append(os.Environ(), overwriteChild+"="+path)
 			said := &heard{want: "ready", reached: make(chan struct{})}
 			child.Stdout, child.Stderr = said, said
@@ -370,7 +370,7 @@ func (h *heard) text() string {
 }
 
 // What a process wrote is not taken for somebody else's after a commit that failed without a trace.
-func TestAfterAFailedDecisionTheFileIsStillKnown(t *testing.T) {
+func TestRelease_AfterFailedCommit_IsNotErrReplaced(t *testing.T) {
 	l, s := openShim(t, votersFile(t, "5", "ann"), Options{})
 	s.set(failing, nil)
 	wantErr(t, check.Err(l.Release(t.Context(), releaseOf(t, "1", "ann", "1"))), errDisk)

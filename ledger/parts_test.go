@@ -38,7 +38,7 @@ func raiseInParts(t *testing.T, l *Ledger, names []string, then func()) api.Rais
 }
 
 // Somebody of the part that was read ahead withdraws: nobody draws from whoever has left.
-func TestWhatIsReadAheadIsReadAgainWhenItHasChanged(t *testing.T) {
+func TestRaise_ObjectChangedAfterReadAhead_IsReadAgain(t *testing.T) {
 	names := crowd(3 * state.PartSize)
 	l := voters(t, inMemory(t, Options{}), "10", names...)
 	leaver, riser := names[state.PartSize+7], names[state.PartSize+8]
@@ -56,7 +56,7 @@ func TestWhatIsReadAheadIsReadAgainWhenItHasChanged(t *testing.T) {
 }
 
 // The same if that happens in the transaction of the part before, in front of it.
-func TestWhatChangedInFrontOfThePartBefore(t *testing.T) {
+func TestRaise_ObjectWithdrawnInSharedCommit_IsRefused(t *testing.T) {
 	names := crowd(3 * state.PartSize)
 	l, s := openShim(t, votersFile(t, "10", names...), Options{})
 	leaver := names[state.PartSize+7]
@@ -78,7 +78,7 @@ func TestWhatChangedInFrontOfThePartBefore(t *testing.T) {
 
 // A request that begins to hold budget leaves no event; yet what was decided before is not what
 // holds now.
-func TestWhatWasDecidedAheadRespectsLaterHolds(t *testing.T) {
+func TestRaise_HoldAddedAfterReadAhead_IsRespected(t *testing.T) {
 	names := crowd(3 * state.PartSize)
 	l := voters(t, inMemory(t, Options{}), "1.5", names...)
 	other := vote()
@@ -109,7 +109,7 @@ func TestWhatWasDecidedAheadRespectsLaterHolds(t *testing.T) {
 }
 
 // The clock goes back below the instant of the survey: the ceiling is that of the earlier instant.
-func TestWhatWasDecidedAheadRespectsAClockThatHasGoneBack(t *testing.T) {
+func TestRaise_ClockSetBackAfterReadAhead_UsesEarlierCeiling(t *testing.T) {
 	now := epoch().Add(24 * time.Hour)
 	l := inMemory(t, Options{Now: func() time.Time { return now }})
 	define(t, l, vote())
@@ -122,7 +122,7 @@ func TestWhatWasDecidedAheadRespectsAClockThatHasGoneBack(t *testing.T) {
 }
 
 // What stood in the way when the part in front was carried out, and only then, leaves nobody out.
-func TestWhatWasRefusedAheadIsAskedOnceMore(t *testing.T) {
+func TestRaise_RefusedInReadAhead_IsDecidedAgain(t *testing.T) {
 	names := crowd(3 * state.PartSize)
 	late := epoch().Add(24 * time.Hour)
 	calendar := check.Value(policy.Steps(policy.Step{At: epoch().Add(12 * time.Hour), Ceiling: eps(t, "1")}))(t)
@@ -181,7 +181,7 @@ func TestWhatWasRefusedAheadIsAskedOnceMore(t *testing.T) {
 
 // A request keeps only so many truths. It asks again for the others, part by part, and no more
 // often than that.
-func TestTruthsThatAreNotKeptAreAskedForAgain(t *testing.T) {
+func TestRaise_MoreTruthsThanKept_RequestsThemAgain(t *testing.T) {
 	names := crowd(5*state.PartSize + 1)
 	l := voters(t, inMemory(t, Options{}), "10", names...)
 	l.requests.MostTold = 2 * state.PartSize
@@ -207,7 +207,7 @@ func TestTruthsThatAreNotKeptAreAskedForAgain(t *testing.T) {
 
 // A source of truths that has none any more the second time leaves the object out, or stops the
 // request where it is.
-func TestATruthThatIsGoneTheSecondTime(t *testing.T) {
+func TestRaise_TruthMissingOnSecondRequest_RefusesTheObject(t *testing.T) {
 	names := crowd(3 * state.PartSize)
 	for _, partial := range []bool{true, false} {
 		l := voters(t, inMemory(t, Options{}), "10", names...)
@@ -238,7 +238,7 @@ func TestATruthThatIsGoneTheSecondTime(t *testing.T) {
 }
 
 // A partial request names people whom nobody knows, several in one part, and some who have left.
-func TestAPartMadeAheadRefusesToo(t *testing.T) {
+func TestRaise_PartialWithUnknownAndWithdrawn_ListsThem(t *testing.T) {
 	known := crowd(3 * state.PartSize)
 	l := voters(t, inMemory(t, Options{}), "10", known...)
 	gone := []string{known[3], known[state.PartSize+5], known[state.PartSize+9], known[3*state.PartSize-1]}
@@ -256,7 +256,7 @@ func TestAPartMadeAheadRefusesToo(t *testing.T) {
 }
 
 // A request whose commit failed goes on behind the last part that was committed.
-func TestARequestThatLostAPartGoesOn(t *testing.T) {
+func TestRaise_CommitOfAPartFails_ResumesAfterTheLastPart(t *testing.T) {
 	names := crowd(4 * state.PartSize)
 	l, s := openShim(t, votersFile(t, "10", names...), Options{})
 	request := raiseOf(t, "raise", "1", names...)
@@ -284,7 +284,7 @@ func (p *panicking) View(fn func(kv.Reader) error) error {
 }
 
 // A panic in a survey is the caller's, and nothing has happened.
-func TestPanicsInASurvey(t *testing.T) {
+func TestRaise_PanicInSurvey_ReachesTheCaller(t *testing.T) {
 	names := crowd(4 * state.PartSize)
 	s := &panicking{Store: &kv.Memory{}}
 	begin(t, s)
@@ -312,7 +312,7 @@ func TestPanicsInASurvey(t *testing.T) {
 
 // Slices of a survey end where they were bounded, whoever of them has left: nobody is asked for
 // twice.
-func TestASurveyAsksForEachOnce(t *testing.T) {
+func TestRaise_WithdrawnAtSliceEnds_RequestsEachTruthOnce(t *testing.T) {
 	names := crowd(3*state.PartSize + 1)
 	l := voters(t, inMemory(t, Options{}), "10", names...)
 	left := append(slices.Clone(names[5:25]), names[state.PartSize-1], names[3*state.PartSize-1], names[3*state.PartSize])
@@ -336,7 +336,7 @@ func TestASurveyAsksForEachOnce(t *testing.T) {
 
 // Times are compared as they are in the log, also those that were never read from it: the monotonic
 // reading of the machine's clock does not see that somebody has set it back.
-func TestTimesHaveNoMonotonicReading(t *testing.T) {
+func TestState_SetClock_DropsTheMonotonicReading(t *testing.T) {
 	s := &state.State{}
 	s.SetClock(time.Now())
 	check.That(t, s.Clock == s.Clock.Round(0) && s.Now == s.Now.Round(0), "%v and %v", s.Clock, s.Now)
@@ -344,7 +344,7 @@ func TestTimesHaveNoMonotonicReading(t *testing.T) {
 
 // The memory of a part's changes is used again for the part after the next. What came of each part,
 // whom it left out above all, is told all the same.
-func TestEachPartTellsWhomItLeftOut(t *testing.T) {
+func TestRaise_ManyParts_ListsAllObjectsLeftOut(t *testing.T) {
 	const parts = 5
 	names := crowd(parts * state.PartSize)
 	l := voters(t, inMemory(t, Options{}), "10", names...)

@@ -37,7 +37,7 @@ func TestOpen_ResolvesThePath(t *testing.T) {
 }
 
 // A link that leads to another file is a replacement, as a file that takes its place is.
-func TestOpen_NoticesALinkThatLeadsElsewhere(t *testing.T) {
+func TestOpen_LinkRetargeted_IsErrReplaced(t *testing.T) {
 	dir := t.TempDir()
 	path, other, link := filepath.Join(dir, "a.db"), filepath.Join(dir, "b.db"), filepath.Join(dir, "link")
 	must(t, errors.Join(Create(t.Context(), path, CreateOptions{}), Create(t.Context(), other, CreateOptions{}), os.Symlink("a.db", link)))
@@ -51,7 +51,7 @@ func TestOpen_NoticesALinkThatLeadsElsewhere(t *testing.T) {
 	}
 }
 
-func TestNewFile_RefusesThePathsOfALedger(t *testing.T) {
+func TestNewFile_PathOfALedger_IsRefused(t *testing.T) {
 	dir := t.TempDir()
 	path, link := filepath.Join(dir, "l.db"), filepath.Join(dir, "link")
 	must(t, errors.Join(Create(t.Context(), path, CreateOptions{}), os.Symlink("l.db", link)))

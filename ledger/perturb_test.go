@@ -249,10 +249,10 @@ func deepen(v reflect.Value) {
 	}
 }
 
-// TestEveryFieldIsChecked perturbs each field of each event of a log, in several ways, and folds
+// TestReplay_AnyEventFieldAltered_IsRefused perturbs each field of each event of a log, in several ways, and folds
 // the log anew, so that its tree and its state fit: it is refused, or the field is among those that
 // may be anything, each for its reason. A field that is new must get a row.
-func TestEveryFieldIsChecked(t *testing.T) {
+func TestReplay_AnyEventFieldAltered_IsRefused(t *testing.T) {
 	log := everything(t)
 	must(t, replayWhole(&kv.Memory{}, log))
 	tried, accepted := map[string]int{}, map[string][]string{}

@@ -76,5 +76,5 @@ func journals(path string, o Options) engine.Journals {
 		return beside
 	}
 	file := func() (string, error) { return beside.Place(false) }
-	return engine.Elsewhere{Open: o.Journal, Beside: beside.dir(), File: file}
+	return engine.HostJournals{Open: o.Journal, Beside: beside.dir(), File: file}
 }

@@ -37,7 +37,7 @@ func (r looker) Scan(bucket string, from []byte, visit func(key, value []byte) b
 
 // A survey of all visits each chain twice, once to see where a slice ends, also where nobody of
 // them belongs to the panel.
-func TestASurveyVisitsWhoDoesNotBelongNoMoreOften(t *testing.T) {
+func TestRaise_ManyObjectsOutsidePanel_VisitsEachChainTwice(t *testing.T) {
 	names := crowd(5 * state.PartSize)
 	first, others := names[:state.PartSize+1], names[state.PartSize+1:]
 	ledgerOn := func(s *lookers, names []string) *Ledger {

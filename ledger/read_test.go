@@ -25,7 +25,7 @@ import (
 // is recorded.
 
 // More events than one snapshot reads, from any offset.
-func TestEventsHaveNoGaps(t *testing.T) {
+func TestEvents_FromAnyNumber_HaveNoGaps(t *testing.T) {
 	l := voters(t, inMemory(t, Options{}), "1", crowd(scanSize+500)...)
 	last := stats(t, l).Events
 	for _, from := range []uint64{0, 1, 2, 500, scanSize, scanSize + 1, last - 1, last, last + 1, last + 2, 1 << 63, 1<<64 - 1} {
@@ -40,7 +40,7 @@ func TestEventsHaveNoGaps(t *testing.T) {
 }
 
 // Whoever has seen enough may stop, at any place.
-func TestReadersMayStopEarly(t *testing.T) {
+func TestIterators_StoppedEarly_DoNotFail(t *testing.T) {
 	l := voters(t, inMemory(t, Options{}), "1", "ann", "bob")
 	raise(t, l, raiseOf(t, "k", "0.5"))
 	for range l.Events(t.Context(), 1) {
@@ -52,7 +52,7 @@ func TestReadersMayStopEarly(t *testing.T) {
 }
 
 // No snapshot is held while a caller looks at what it was given: it may call the ledger.
-func TestReadersMayWriteMeanwhile(t *testing.T) {
+func TestIterators_CallerWrites_DoesNotBlock(t *testing.T) {
 	l := voters(t, newLedger(t), "9", crowd(10)...)
 	raise(t, l, raiseOf(t, "k", "0.5"))
 	n := 0
@@ -76,7 +76,7 @@ func TestReadersMayWriteMeanwhile(t *testing.T) {
 }
 
 // The log in words says what happened, in full.
-func TestEventsTellWhatHappened(t *testing.T) {
+func TestEvents_SmallLog_DescribesEveryEvent(t *testing.T) {
 	l := inMemory(t, Options{Now: epoch, TruthKey: truthKey()})
 	l.engine.Chances.Sampler = steadySampler()
 	two := policy.Fixed(eps(t, "2"))
@@ -114,7 +114,7 @@ func TestEventsTellWhatHappened(t *testing.T) {
 	}
 }
 
-func TestObjectShowsBudgetAndLevels(t *testing.T) {
+func TestObject_ShowsBudgetAndLevels(t *testing.T) {
 	l := inMemory(t, Options{})
 	l.engine.Chances.Sampler = steadySampler()
 	define(t, l, vote())
@@ -144,7 +144,7 @@ func TestObjectShowsBudgetAndLevels(t *testing.T) {
 }
 
 // An object in 300 questions: their numbers take every form in a key, zero bytes included.
-func TestObjectShowsAllItsQuestions(t *testing.T) {
+func TestObject_ManyQuestions_ShowsAll(t *testing.T) {
 	const many = 300
 	l := inMemory(t, Options{})
 	for i := range many {
@@ -160,7 +160,7 @@ func TestObjectShowsAllItsQuestions(t *testing.T) {
 	auditStore(t, l.engine.Store)
 }
 
-func TestQuestionsAreListedAsDefined(t *testing.T) {
+func TestQuestions_Many_AreListedInOrder(t *testing.T) {
 	const many = scanSize + 10
 	l := inMemory(t, Options{})
 	_, _, err := l.engine.Submit(t.Context(), func(s *state.State) (changes []event.Change, err error) {
@@ -178,7 +178,7 @@ func TestQuestionsAreListedAsDefined(t *testing.T) {
 	}
 }
 
-func TestStatsCount(t *testing.T) {
+func TestStats_CountsObjectsChainsAndEvents(t *testing.T) {
 	path := votersFile(t, "9", "ann", "bob")
 	l := open(t, path, Options{})
 	define(t, l, smoker())
@@ -190,7 +190,7 @@ func TestStatsCount(t *testing.T) {
 	check.That(t, got == want, "got %+v, want %+v", got, want)
 }
 
-func TestReadingLeavesNoTrace(t *testing.T) {
+func TestReads_EveryCall_ChangeNothing(t *testing.T) {
 	l := voters(t, inMemory(t, Options{}), "9", "ann")
 	release(t, l, releaseOf(t, "k", "ann", "0.5"))
 	unchanged(t, l.engine.Store, func() {
@@ -204,7 +204,7 @@ func TestReadingLeavesNoTrace(t *testing.T) {
 	})
 }
 
-func TestReadOnlyReadsAndRefusesWrites(t *testing.T) {
+func TestOpen_ReadOnly_ReadsAndRefusesWrites(t *testing.T) {
 	path := votersFile(t, "9", "ann")
 	l := open(t, path, Options{})
 	first := release(t, l, releaseOf(t, "k", "ann", "0.5"))
@@ -238,7 +238,7 @@ func TestReadOnlyReadsAndRefusesWrites(t *testing.T) {
 	check.That(t, n == 0, "a reader set the truth key")
 }
 
-func TestAboutIsWhatTheLedgerWasCreatedWith(t *testing.T) {
+func TestAbout_ReturnsWhatCreateWasGiven(t *testing.T) {
 	path := create(t)
 	l := open(t, path, Options{})
 	first := l.About()
@@ -265,7 +265,7 @@ func TestAboutIsWhatTheLedgerWasCreatedWith(t *testing.T) {
 
 // One line for each commit, refusal and failure, as the options say, with buyer and sale if it is
 // one, and none for what is free.
-func TestTheLogHasOneLineForEachCommitRefusalAndFailure(t *testing.T) {
+func TestLogger_CommitRefusalAndFailure_WriteOneLineEach(t *testing.T) {
 	var out bytes.Buffer
 	path := create(t)
 	closed(t, sellers(t, open(t, path, Options{}), "10", "1", "ann"))

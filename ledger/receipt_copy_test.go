@@ -9,8 +9,8 @@ import (
 	"github.com/sluicedp/sluice/ledger/api"
 )
 
-// TestAReceiptIsACopy changes what a ledger has handed out, which must not reach into the ledger.
-func TestAReceiptIsACopy(t *testing.T) {
+// TestReceipt_ChangedByCaller_LeavesTheLedgerUnchanged changes what a ledger has handed out, which must not reach into the ledger.
+func TestReceipt_ChangedByCaller_LeavesTheLedgerUnchanged(t *testing.T) {
 	o := newOffice(t, 1)
 	sellers(t, o.Ledger, "9", "40", "ann", "bob")
 	q := fixture.Party(t)

@@ -55,7 +55,7 @@ func shop(t testing.TB) *office {
 	return o
 }
 
-func TestABuyerVerifiesWithoutTheLedger(t *testing.T) {
+func TestReceipt_LedgerDeleted_StillVerifies(t *testing.T) {
 	signer, verifier, public := logKey(t, officeName, 3)
 	path := filepath.Join(tests.TempDir(t), "ledger.db")
 	must(t, Create(t.Context(), path, CreateOptions{Currency: "USD", LogKey: public}))
@@ -82,7 +82,7 @@ func TestABuyerVerifiesWithoutTheLedger(t *testing.T) {
 	check.That(t, head.Origin == officeName && head.Events == sold.Last, "the head is %+v", head)
 }
 
-func TestReceiptsOfEverySale(t *testing.T) {
+func TestReceipt_EveryKindOfSale_Verifies(t *testing.T) {
 	o := shop(t)
 	for number, want := range map[uint64]event.SaleTally{1: {Draws: 3}, 2: {Resales: 2}, 3: {Draws: 2, Upgrades: 2}, 4: {Insertions: 2, Draws: 1, Upgrades: 2}, 5: {Degradations: 2}} {
 		r := receiptOf(t, o.Ledger, number)
@@ -115,7 +115,7 @@ func wantWithheld(t *testing.T, o *office, r evidence.Receipt) {
 	}
 }
 
-func TestAPartialSaleCountsWhomItLeftOut(t *testing.T) {
+func TestReceipt_PartialSale_CountsRefusedObjects(t *testing.T) {
 	o := newOffice(t, 1)
 	sellers(t, o.Ledger, "2", "5", "ann", "bob", "cid", "dot")
 	r := purchase(t, "order", "acme", "0.5", "ann", "bob", "nobody", "cid", "dot")
@@ -126,7 +126,7 @@ func TestAPartialSaleCountsWhomItLeftOut(t *testing.T) {
 	check.That(t, got.Refused == 3 && got.Objects == 2 && !strings.Contains(string(text(t, got)), "nobody"), "%+v", got)
 }
 
-func TestASaleFromAReservation(t *testing.T) {
+func TestReceipt_SaleFromReservation_Verifies(t *testing.T) {
 	o := newOffice(t, 1)
 	sellers(t, o.Ledger, "2", "5", "ann", "bob")
 	held := reserve(t, o.Ledger, api.ReserveRequest{Key: "r", Order: purchase(t, "", "acme", "0.5").Order, For: time.Hour})
@@ -140,7 +140,7 @@ func TestASaleFromAReservation(t *testing.T) {
 	check.That(t, r.Evidence.Buyer.Event < r.Evidence.Sale.Event-3 && r.Time.Equal(epoch().Add(time.Minute)), "%+v", r)
 }
 
-func TestReceiptsThatThereAreNot(t *testing.T) {
+func TestReceipt_UnknownSaleOrNoSigner_IsAnError(t *testing.T) {
 	o := shop(t)
 	for _, number := range []uint64{0, 6, math.MaxUint64} {
 		wantErr(t, check.Err(o.Receipt(t.Context(), number)), api.ErrUnknown)
@@ -154,7 +154,7 @@ func TestReceiptsThatThereAreNot(t *testing.T) {
 	wantSound(t, "of a ledger that is only read", r, o.keys)
 }
 
-func TestReceiptsOfADamagedLogAreRefused(t *testing.T) {
+func TestReceipt_DamagedLog_IsCorrupt(t *testing.T) {
 	for name, damage := range map[string]func(*event.Entry){
 		"salt": func(n *event.Entry) { n.Salt[3]++ },
 		"leaf": func(n *event.Entry) { n.Hashes[0][3]++ },
@@ -183,7 +183,7 @@ func forgetful(t *testing.T) (*office, evidence.Receipt) {
 	return o, receiptOf(t, o.Ledger, 4)
 }
 
-func TestEveryAlterationOfAReceiptIsNamed(t *testing.T) {
+func TestReceiptVerify_AnyFieldAltered_NamesIt(t *testing.T) {
 	o, r := forgetful(t)
 	wantSound(t, "the receipt", r, o.keys)
 	names := map[string]string{
@@ -262,7 +262,7 @@ func wantStrict[D document](t *testing.T, d D, read func([]byte) (D, error), hal
 }
 
 // A key vouches for one log: checkpoints of others, by the same key even, do not fit.
-func TestAReceiptWithAnotherCheckpoint(t *testing.T) {
+func TestReceiptVerify_OtherCheckpoint_IsAFault(t *testing.T) {
 	o, r := forgetful(t)
 	for name, test := range map[string]struct {
 		change func(*merkle.Checkpoint)
@@ -294,7 +294,7 @@ func TestAReceiptWithAnotherCheckpoint(t *testing.T) {
 	wantFault(t, "another name", other, note.VerifierList(verifier), "the checkpoint is of the log")
 }
 
-func TestSplicedReceipts(t *testing.T) {
+func TestReceiptVerify_Spliced_IsAFault(t *testing.T) {
 	o := shop(t)
 	one, two := receiptOf(t, o.Ledger, 4), receiptOf(t, o.Ledger, 1)
 	check.Need(t, one.Objects == two.Objects, "the sales should be of one size")
@@ -365,7 +365,7 @@ func TestSplicedReceipts(t *testing.T) {
 }
 
 // Verify takes whatever a program has made.
-func TestVerifyingNonsense(t *testing.T) {
+func TestReceiptVerify_Nonsense_IsAFaultWithoutPanic(t *testing.T) {
 	o, r := forgetful(t)
 	wantFault(t, "nothing", evidence.Receipt{}, nil, "format")
 	huge := copyOf(t, r)
@@ -380,7 +380,7 @@ func TestVerifyingNonsense(t *testing.T) {
 	wantFault(t, "nothing but a checkpoint", evidence.Receipt{Evidence: evidence.Evidence{Checkpoint: r.Evidence.Checkpoint}}, o.keys, "the ledger's is")
 }
 
-func TestForgettingAndReceipts(t *testing.T) {
+func TestReceipt_ObjectForgotten_VerifiesBeforeAndAfter(t *testing.T) {
 	o := shop(t)
 	before := text(t, receiptOf(t, o.Ledger, 4))
 	must(t, o.Forget(t.Context(), api.ObjectRequest{Key: "forget", Object: "bob"}))
@@ -430,7 +430,7 @@ func erase(r *evidence.SoldResponse, salt, withheld says.Hex) {
 
 // Invariant 6: nothing in a receipt comes from the truth but the responses, nor does it name
 // requests.
-func TestReceiptsTellNoTruth(t *testing.T) {
+func TestReceipt_TrueValuesAndKeys_AreNotInIt(t *testing.T) {
 	o := newOffice(t, 1)
 	o.engine.Chances.Sampler = uniformSampler(5)
 	sellers(t, o.Ledger, "2", "5", "ann", "bob")
@@ -460,7 +460,7 @@ func TestReceiptsTellNoTruth(t *testing.T) {
 }
 
 // Names may be anything that JSON spells in more than one way.
-func TestOddNamesInReceipts(t *testing.T) {
+func TestReceipt_NamesWithSeveralJSONSpellings_Verifies(t *testing.T) {
 	o := newOffice(t, 1)
 	odd := []string{`"`, "<b>&amp;", "\\u0041", "é", strings.Repeat("ü", 128), "😀"}
 	q := api.Question{Name: "a<b", Values: []string{"&\u00a7", "<", "\\"}}
@@ -474,7 +474,7 @@ func TestOddNamesInReceipts(t *testing.T) {
 }
 
 // While a receipt of several snapshots is made, objects are forgotten.
-func TestReceiptsBesideForgetting(t *testing.T) {
+func TestReceipt_ConcurrentForgetting_Verifies(t *testing.T) {
 	o := newOffice(t, 1)
 	names := crowd(2*scanSize + 100)
 	sellers(t, o.Ledger, "2", "5", names...)
@@ -505,7 +505,7 @@ func goldenKeys(t testing.TB) note.Verifiers {
 	return note.VerifierList(v)
 }
 
-func TestGoldenReceipt(t *testing.T) {
+func TestGoldenReceipt_MadeAgain_IsTheSameAndVerifies(t *testing.T) {
 	_, r := forgetful(t)
 	golden(t, "receipt-v4.json", string(text(t, r)))
 	data := check.Value(os.ReadFile(filepath.Join("testdata", "golden", "receipt-v4.json")))(t)

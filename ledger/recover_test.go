@@ -27,7 +27,7 @@ func left(t testing.TB, path string) (copied string) {
 
 // What a fold of the journal comes to is, to the byte, what the process had that left it. Somebody
 // was forgotten, somebody has left, something was sold and reserved meanwhile.
-func TestTheFoldOfAJournalIsWhatWasThere(t *testing.T) {
+func TestRecovery_JournalFolded_RestoresEveryRecord(t *testing.T) {
 	names := crowd(50)
 	path := filepath.Join(tests.TempDir(t), "ledger.db")
 	must(t, Create(t.Context(), path, CreateOptions{}))
@@ -78,7 +78,7 @@ func tree(t testing.TB, path string) (files []string) {
 }
 
 // However much is committed, the journal is as long as what the file does not have yet.
-func TestAJournalStaysShort(t *testing.T) {
+func TestJournal_ManyCommits_StaysShort(t *testing.T) {
 	path := votersFile(t, "900", crowd(100)...)
 	l := open(t, path, Options{Memory: 64 << 10})
 	for i := range tests.Tries(2000, 5000, 50_000) {
@@ -100,7 +100,7 @@ func TestAJournalStaysShort(t *testing.T) {
 
 // However much a crash has left in the journal, to fold it takes the memory that a table may have
 // and the pages it changes at once, and no more.
-func TestToFoldAJournalTakesLittleMemory(t *testing.T) {
+func TestRecovery_LongJournal_TakesLittleMemory(t *testing.T) {
 	const most = 28 << 20 // 20,000 people would take 34 MiB in one piece, and three times as many 100 MiB
 	path := votersFile(t, "100", crowd(tests.Tries(20_000, 20_000, 100_000))...)
 	l := open(t, path, Options{Memory: 4 << 30})
@@ -124,7 +124,7 @@ func TestToFoldAJournalTakesLittleMemory(t *testing.T) {
 
 // A ledger that is only read, or whose requests all come to nothing, has no journal, and the file
 // stays as it is.
-func TestAReaderMakesNoJournal(t *testing.T) {
+func TestJournal_NothingCommitted_IsNotCreated(t *testing.T) {
 	path := votersFile(t, "1", "ann")
 	before := content(t, path)
 	l := open(t, path, Options{})

@@ -79,7 +79,7 @@ func refusing(t *testing.T) *Ledger {
 	return l
 }
 
-func TestEveryReasonIsExplainedInFull(t *testing.T) {
+func TestRefusal_EveryReason_IsExplainedInFull(t *testing.T) {
 	l := refusing(t)
 	for name, c := range refusedCases(t) {
 		t.Run(name, func(t *testing.T) {
@@ -98,7 +98,7 @@ func TestEveryReasonIsExplainedInFull(t *testing.T) {
 
 // The two budget reasons give numbers that add up: what was asked for is too much, and exactly what
 // remains is not.
-func TestWhatRemainsCanBeHad(t *testing.T) {
+func TestRefusal_RemainingBudget_CanBeSpent(t *testing.T) {
 	for name, c := range refusedCases(t) {
 		if c.want.Reason != api.ObjectCap && c.want.Reason != api.ChainCeiling {
 			continue
@@ -116,7 +116,7 @@ func TestWhatRemainsCanBeHad(t *testing.T) {
 	}
 }
 
-func TestARefusalListsAllObjectsInOrder(t *testing.T) {
+func TestRefusal_SeveralObjects_AreListedInOrder(t *testing.T) {
 	l := refusing(t)
 	_, err := l.Raise(t.Context(), raiseOf(t, "k", "2.5", "zoe", "limited", "adam", "capped", "fresh", "mia"))
 	var got []string
@@ -134,7 +134,7 @@ func TestARefusalListsAllObjectsInOrder(t *testing.T) {
 }
 
 // However many are refused, and whatever they are called, the text stays a text.
-func TestTheTextOfARefusalIsBounded(t *testing.T) {
+func TestRefusal_ManyObjects_TextIsBounded(t *testing.T) {
 	l := voters(t, inMemory(t, Options{}), "1", "ann")
 	strangers := make([]string, 10_000)
 	for i := range strangers {
@@ -150,7 +150,7 @@ func TestTheTextOfARefusalIsBounded(t *testing.T) {
 }
 
 // What is no refusal by the state, but a request that cannot be right, is told apart.
-func TestUnknownAndInvalidAreNotRefusals(t *testing.T) {
+func TestError_UnknownOrInvalid_IsNoRefusal(t *testing.T) {
 	l := refusing(t)
 	unknown := releaseOf(t, "k", "fresh", "0.5")
 	unknown.Question = "who knows"
@@ -205,7 +205,7 @@ func refusalIn(t testing.TB, ev says.Event) says.ObjectRefused {
 
 // Who asks for millions and is refused most of them keeps a bounded list, and finds the others in
 // the log.
-func TestALongListOfRefusalsIsCutOff(t *testing.T) {
+func TestRefusals_LongList_IsCutOffAndInTheLog(t *testing.T) {
 	const more = 5
 	l := voters(t, inMemory(t, Options{}), "1", "ann")
 	strangers := make([]string, api.MaxPanel+more)
@@ -242,7 +242,7 @@ func TestALongListOfRefusalsIsCutOff(t *testing.T) {
 }
 
 // Other requests' events, and the answers of the same one, stand between.
-func TestRefusalsOfOneRequestAlone(t *testing.T) {
+func TestRefusals_SeveralRequests_ListsOneRequestOnly(t *testing.T) {
 	l := voters(t, inMemory(t, Options{}), "1", crowd(2*state.PartSize)...)
 	names := crowd(2*state.PartSize + 3*scanSize)
 	first, second := raiseOf(t, "first", "0.5", names...), raiseOf(t, "second", "0.5", "person-00001", "zoe")
@@ -288,7 +288,7 @@ func TestRefusalsOfOneRequestAlone(t *testing.T) {
 }
 
 // The refusals of a sale are all of one part, and more than are read at a time.
-func TestRefusalsOfASale(t *testing.T) {
+func TestRefusals_Sale_ListsAll(t *testing.T) {
 	l := sellers(t, inMemory(t, Options{}), "2", "3", "ann")
 	names := append(crowd(scanSize+5), "ann")
 	r := purchase(t, "k", "acme", "1", names...)
@@ -304,7 +304,7 @@ func TestRefusalsOfASale(t *testing.T) {
 
 // What a buyer holds under terms that sold more is to be had again, but it is on offer no more: no
 // refusal names it as what would do.
-func TestWhatIsOnOfferNoMoreIsNotNamed(t *testing.T) {
+func TestRefusal_LevelNoLongerOnOffer_IsNotSuggested(t *testing.T) {
 	l := sellers(t, inMemory(t, Options{}), "2", "3", "ann")
 	sell(t, l, purchase(t, "before", "acme", "1.5", "ann"))
 	less := market(t, "1.4")
@@ -322,7 +322,7 @@ func TestWhatIsOnOfferNoMoreIsNotNamed(t *testing.T) {
 }
 
 // A sweep tells in which question.
-func TestRefusalsOfASweep(t *testing.T) {
+func TestRefusals_Sweep_NamesTheQuestion(t *testing.T) {
 	l := inMemory(t, Options{Now: epoch})
 	other := vote()
 	other.Name = "second vote"
@@ -348,7 +348,7 @@ func TestRefusalsOfASweep(t *testing.T) {
 }
 
 // The questions of a sweep share the list.
-func TestAListIsCutOffOverAllQuestions(t *testing.T) {
+func TestOutcome_SweepRefusals_ShareOneLimit(t *testing.T) {
 	var o request.Outcome
 	part := make([]*event.ObjectRefused, api.MaxPanel/2+1)
 	for i := range part {
@@ -370,7 +370,7 @@ func TestAListIsCutOffOverAllQuestions(t *testing.T) {
 }
 
 // A forged log may say that other events are refusals.
-func TestRefusalsThatAreNone(t *testing.T) {
+func TestRefusals_ForgedSettledEvent_IsCorrupt(t *testing.T) {
 	for name, c := range map[string]struct {
 		first, refused uint64
 		want           string
@@ -387,7 +387,7 @@ func TestRefusalsThatAreNone(t *testing.T) {
 }
 
 // Sales that left out many are described a few at a time.
-func TestFewSalesAtATimeIfTheyRefusedMany(t *testing.T) {
+func TestOrdersPage_ManyRefusals_EndsThePageEarly(t *testing.T) {
 	l := sellers(t, inMemory(t, Options{}), "2", "3", "ann")
 	for number := range uint64(4) {
 		sell(t, l, purchase(t, fmt.Sprint(number), "acme", "1", "ann"))
@@ -406,7 +406,7 @@ func TestFewSalesAtATimeIfTheyRefusedMany(t *testing.T) {
 }
 
 // Whoever is new needs a cap: without one nobody is enrolled, and those who are known keep theirs.
-func TestWhoIsNewNeedsACap(t *testing.T) {
+func TestEnroll_NewObjectWithoutCap_IsErrNoCap(t *testing.T) {
 	l := inMemory(t, Options{})
 	define(t, l, vote())
 	define(t, l, smoker())
@@ -427,7 +427,7 @@ func TestWhoIsNewNeedsACap(t *testing.T) {
 
 // A refusal after the first part of a request must not claim that nothing has happened (invariant
 // 7).
-func TestARefusalOfTheRestSaysSo(t *testing.T) {
+func TestRefusal_AfterTheFirstPart_IsErrPartlyDone(t *testing.T) {
 	names := crowd(state.PartSize + 1)
 	last := names[state.PartSize]
 	t.Run("enrolment", func(t *testing.T) {

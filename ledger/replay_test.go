@@ -99,7 +99,7 @@ func unsoundLogs(t *testing.T) map[string]func(log []event.Event) []event.Event 
 	}
 }
 
-func TestApplyRefusesALogThatCannotBe(t *testing.T) {
+func TestApply_UnsoundLog_IsCorrupt(t *testing.T) {
 	for name, spoil := range unsoundLogs(t) {
 		t.Run(name, func(t *testing.T) {
 			log := spoil(soundLog(t))

@@ -12,7 +12,7 @@ import (
 
 // A reservation until a time is the same request whenever it is repeated, in whatever zone the time
 // is written. From that time on it has expired.
-func TestReservedUntilATime(t *testing.T) {
+func TestReserve_Until_IsRepeatableAndExpires(t *testing.T) {
 	clock := newClock(epoch().Add(time.Hour))
 	l := sellers(t, inMemory(t, Options{Now: clock.read}), "2", "5", "ann")
 	until := clock.read().Add(time.Hour)
@@ -50,7 +50,7 @@ func TestReservedUntilATime(t *testing.T) {
 	check.That(t, errors.Is(err, &api.KeyConflictError{}), "for as long as that: %v", err)
 }
 
-func TestReservedUntilNoTime(t *testing.T) {
+func TestReserve_InvalidUntil_IsErrInvalid(t *testing.T) {
 	clock := newClock(epoch().Add(time.Hour))
 	l := sellers(t, inMemory(t, Options{Now: clock.read}), "2", "5", "ann")
 	before := events(t, l)

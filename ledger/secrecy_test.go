@@ -277,7 +277,7 @@ func releaseOfDamaged(t *testing.T, q api.Question) error {
 }
 
 // What a request was told of truths is overwritten when it ends, and its names find only their own.
-func TestTruthsAreForgotten(t *testing.T) {
+func TestTrueValues_Forget_OverwritesThem(t *testing.T) {
 	first, second := []int32{1, rules.NoTruth}, []int32{2}
 	var x rules.Told
 	x.Add([]string{"ann", "cid"}, first)

@@ -10,7 +10,7 @@ import (
 )
 
 // A long sale says how far it is: everybody counts when they are drawn, and when that is recorded.
-func TestASaleTellsItsProgress(t *testing.T) {
+func TestSell_Progress_CountsDrawsAndRecords(t *testing.T) {
 	store := &kv.Memory{}
 	begin(t, store)
 	l := openMemory(t, store, Options{})

@@ -106,7 +106,7 @@ func (c *couple) catchUp(b *Ledger) {
 // A standby shows what the other host commits, to readers, watchers and audits, changes nothing,
 // and has it in a file of its own: as far as that goes the journal is trimmed, and Forget waits for
 // it.
-func TestAStandbyFollows(t *testing.T) {
+func TestStandby_PrimaryCommits_ShowsAndErasesTheSame(t *testing.T) {
 	c := newCouple(t, "ann", "bea", "cid")
 	release(t, c.a, releaseOf(t, "behind the copy", "bea", "1"))
 	b := c.follows()
@@ -187,7 +187,7 @@ func recordsBut(all []pair) (left []pair) {
 
 // A standby takes over under load: nothing that was told is lost, or drawn twice; the other host
 // hears of it, and who reads or watches goes on.
-func TestAStandbyTakesOverUnderLoad(t *testing.T) {
+func TestTakeOver_UnderLoad_LosesNoResponse(t *testing.T) {
 	names := crowd(40)
 	for range testenv.Tries(2, 10, 100) {
 		c := newCouple(t, names...)
@@ -248,7 +248,7 @@ func (g gated) Settle(ctx context.Context) error {
 }
 
 // A standby shows nothing that a loss of power could still undo.
-func TestAStandbyShowsWhatIsSettled(t *testing.T) {
+func TestStandby_UnsettledGroup_IsNotShown(t *testing.T) {
 	c := newCouple(t, "ann", "bea")
 	settle := make(chan struct{}, 1)
 	settle <- struct{}{} // for what is there when it is opened
@@ -266,7 +266,7 @@ func TestAStandbyShowsWhatIsSettled(t *testing.T) {
 
 // A takeover that fails takes the ledger from nobody; one that comes to an end too late can be
 // asked for again.
-func TestATakeoverThatFails(t *testing.T) {
+func TestTakeOver_Failing_LeavesThePrimaryRunning(t *testing.T) {
 	c := newCouple(t, "ann", "bea")
 	b := c.follows()
 	noKey := errors.New("there is no key")
@@ -309,7 +309,7 @@ func TestATakeoverThatFails(t *testing.T) {
 }
 
 // A host whose file is too old to go on with takes the journal from nobody.
-func TestAFileThatIsTooOldFencesNobody(t *testing.T) {
+func TestOpen_FileOlderThanJournal_DoesNotFenceThePrimary(t *testing.T) {
 	c := newCouple(t, "ann", "bea", "cid")
 	closed(t, c.follows()) // the file names the journal now
 	old := filepath.Join(testenv.TempDir(t), "old.db")
@@ -345,7 +345,7 @@ func (s strayed) Read(ctx context.Context, from journal.Position) iter.Seq2[jour
 }
 
 // A standby that cannot go on with the journal takes it from nobody.
-func TestATakeoverOfAnotherHistoryFencesNobody(t *testing.T) {
+func TestTakeOver_ForkedJournal_DoesNotFenceThePrimary(t *testing.T) {
 	c := newCouple(t, "ann", "bea")
 	var on atomic.Bool
 	b := c.followsWith(c.through(func(j journal.Follower) journal.Journal { return strayed{j, &on} }))
@@ -359,7 +359,7 @@ func TestATakeoverOfAnotherHistoryFencesNobody(t *testing.T) {
 
 // Two standbys take over at a time: the one that claims later has the ledger, and the other hears
 // of it.
-func TestTwoStandbysTakeOver(t *testing.T) {
+func TestTakeOver_TwoStandbys_LaterClaimWins(t *testing.T) {
 	c := newCouple(t, "ann", "bea")
 	third := c.copied("c.db")
 	var why atomic.Pointer[error]
@@ -398,7 +398,7 @@ func TestTwoStandbysTakeOver(t *testing.T) {
 
 // The keys of the host count when it takes over: without the ledger's, a standby opens and reads,
 // as whoever reads only, and draws nothing then.
-func TestATakeoverSetsKeys(t *testing.T) {
+func TestTakeOver_TruthKey_CountsFromThenOn(t *testing.T) {
 	c := newCouple(t, "ann", "bea")
 	closed(t, c.a)
 	with := c.options("a")
@@ -419,7 +419,7 @@ func TestATakeoverSetsKeys(t *testing.T) {
 
 // A standby answers as a host that has all keys. When it takes over without one, it answers anew,
 // not with what it kept.
-func TestATakeoverKeepsNoBudget(t *testing.T) {
+func TestTakeOver_NoiseKeyMissing_RecomputesForecasts(t *testing.T) {
 	c := newCouple(t, "ann")
 	closed(t, c.a)
 	with := c.options("a")
@@ -464,7 +464,7 @@ func (b broken) Await(ctx context.Context, after journal.Position) error {
 
 // A journal that cannot be read for a while is read when it can be, and meanwhile the standby shows
 // what it has. One that is not what it was stops the standby: it shows nothing any more.
-func TestAStandbyWhoseJournalFails(t *testing.T) {
+func TestStandby_JournalFails_RetriesOrStops(t *testing.T) {
 	c := newCouple(t, "ann", "bea")
 	var why atomic.Pointer[error]
 	var log journalLog
@@ -500,7 +500,7 @@ func TestAStandbyWhoseJournalFails(t *testing.T) {
 }
 
 // What a standby cannot be.
-func TestWhatIsNoStandby(t *testing.T) {
+func TestOpenStandby_UnusableJournalOrFile_IsRefused(t *testing.T) {
 	c := newCouple(t, "ann", "bea")
 	wantErr(t, check.Err(Open(t.Context(), c.file, Options{Standby: true})), api.ErrInvalid)             // without a journal
 	alone := c.through(func(j journal.Follower) journal.Journal { return struct{ journal.Journal }{j} }) // one that nobody can follow

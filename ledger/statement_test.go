@@ -136,7 +136,7 @@ func wantWholeLife(t *testing.T, o *office, st evidence.Statement) {
 	}
 }
 
-func TestAStatementIsWholeAndProven(t *testing.T) {
+func TestStatement_FullHistory_IsCompleteAndVerifies(t *testing.T) {
 	o := life(t)
 	st := statementOf(t, o.Ledger, "state", "ann")
 	wantSound(t, "the statement", st, o.keys)
@@ -168,7 +168,7 @@ func TestAStatementIsWholeAndProven(t *testing.T) {
 	auditStore(t, o.store)
 }
 
-func TestAStatementIsRepeated(t *testing.T) {
+func TestStatement_SameKey_IsTheSame(t *testing.T) {
 	o := life(t)
 	st := statementOf(t, o.Ledger, "state", "ann")
 	n := stats(t, o.Ledger).Events
@@ -180,7 +180,7 @@ func TestAStatementIsRepeated(t *testing.T) {
 	wantErr(t, check.Err(o.Statement(t.Context(), api.ObjectRequest{Key: "raised", Object: "ann"})), &api.KeyConflictError{})
 }
 
-func TestALaterStatementHasTheEarlierOne(t *testing.T) {
+func TestStatement_Later_ExtendsTheEarlierOne(t *testing.T) {
 	o := life(t)
 	early := statementOf(t, o.Ledger, "early", "ann")
 	o.later()
@@ -195,7 +195,7 @@ func TestALaterStatementHasTheEarlierOne(t *testing.T) {
 	}
 }
 
-func TestAStatementAfterForgetting(t *testing.T) {
+func TestStatement_ObjectForgotten_KeepsSumsOnly(t *testing.T) {
 	o := life(t)
 	before := statementOf(t, o.Ledger, "before", "ann")
 	o.later()
@@ -237,7 +237,7 @@ func TestAStatementAfterForgetting(t *testing.T) {
 	check.That(t, twice.Spent == st.Spent && twice.Forgotten > st.Forgotten, "%+v", twice)
 }
 
-func TestStatementsThatThereAreNot(t *testing.T) {
+func TestStatement_UnknownObjectOrInvalid_IsAnError(t *testing.T) {
 	o := life(t)
 	r := raiseOf(t, "stranger", "0.5", "ann", "dot")
 	r.Partial = true
@@ -274,7 +274,7 @@ func inSteps(t testing.TB) policy.Policy {
 	return check.Value(policy.Steps(policy.Step{At: epoch(), Ceiling: eps(t, "1")}))(t)
 }
 
-func TestEveryAlterationOfAStatementIsNamed(t *testing.T) {
+func TestStatementVerify_AnyFieldAltered_NamesIt(t *testing.T) {
 	o, st := full(t)
 	bob := statementOf(t, o.Ledger, "bob's", "bob")
 	wantAllNamed(t, o, st, 400)
@@ -315,7 +315,7 @@ func wantAllNamed(t *testing.T, o *office, st evidence.Statement, least int) {
 }
 
 // Whatever is left out, the statement does not hold together any more.
-func TestWhatAStatementLeavesOut(t *testing.T) {
+func TestStatementVerify_EventLeftOut_IsAFault(t *testing.T) {
 	o, st := full(t)
 	for i, f := range st.Events {
 		other := copyOf(t, st)
@@ -359,7 +359,7 @@ func responseIn(f *evidence.Fact) *string {
 	return nil
 }
 
-func TestSplicedStatements(t *testing.T) {
+func TestStatementVerify_Spliced_IsAFault(t *testing.T) {
 	o, st := full(t)
 	bob := statementOf(t, o.Ledger, "bob's", "bob")
 	later := statementOf(t, o.Ledger, "ann's later", "ann")
@@ -434,7 +434,7 @@ func TestSplicedStatements(t *testing.T) {
 
 // Of a log that breaks the rules by itself, with every leaf and every proof as it should be, the
 // statement does not come out right either.
-func TestAStatementOfAFalseLog(t *testing.T) {
+func TestStatementVerify_LogBreaksTheRules_IsAFault(t *testing.T) {
 	for name, test := range map[string]struct {
 		change func([]event.Event) []event.Event
 		words  string
@@ -556,7 +556,7 @@ func (hashesOnly) Scan(string, []byte, func(key, value []byte) bool) error {
 
 // Others commit in the same transaction: the statement is not the end of the log, but its
 // checkpoint is where it ends.
-func TestStatementsBesideOthers(t *testing.T) {
+func TestStatement_ConcurrentCommits_EndsAtItsCheckpoint(t *testing.T) {
 	signer, verifier, public := logKey(t, officeName, 4)
 	path := filepath.Join(tests.TempDir(t), "ledger.db")
 	must(t, Create(t.Context(), path, CreateOptions{Currency: "USD", LogKey: public}))
@@ -599,7 +599,7 @@ func TestStatementsBesideOthers(t *testing.T) {
 }
 
 // The object is forgotten while the statement is made, at each of its reads.
-func TestForgettingWhileAStatementIsMade(t *testing.T) {
+func TestStatement_ForgottenDuringReads_VerifiesOrIsErrForgotten(t *testing.T) {
 	signer, verifier, public := logKey(t, officeName, 4)
 	for read := range 3 {
 		path := filepath.Join(tests.TempDir(t), "ledger.db")
@@ -628,7 +628,7 @@ func TestForgettingWhileAStatementIsMade(t *testing.T) {
 }
 
 // A statement is for the object: of others it has only what is in the sums of their common sales.
-func TestStatementsTellNothingOfOthers(t *testing.T) {
+func TestStatement_OtherObjects_AreNotInIt(t *testing.T) {
 	o := life(t)
 	st := statementOf(t, o.Ledger, "SECRET", "ann")
 	data := string(text(t, st))
@@ -647,7 +647,7 @@ func TestStatementsTellNothingOfOthers(t *testing.T) {
 	}
 }
 
-func TestGoldenStatement(t *testing.T) {
+func TestGoldenStatement_MadeAgain_IsTheSameAndVerifies(t *testing.T) {
 	o := life(t)
 	must(t, o.Forget(t.Context(), api.ObjectRequest{Key: "forget bob", Object: "bob"}))
 	o.later()

@@ -132,7 +132,7 @@ func wantTold(t *testing.T, l *Ledger, told map[string]api.Response, when string
 
 // At each step of a checkpoint readers see all that was told, and no more; commits go on; and what
 // a crash leaves has all of it.
-func TestWorkGoesOnAtEachStepOfACheckpoint(t *testing.T) {
+func TestCheckpoint_AtEachStep_ReadsAndCommitsContinue(t *testing.T) {
 	names := crowd(120)
 	path := votersFile(t, "9", names...)
 	l, s := openStepped(t, path, Options{})
@@ -179,7 +179,7 @@ func TestWorkGoesOnAtEachStepOfACheckpoint(t *testing.T) {
 // A disk that is full, or fails, at some step of a checkpoint: the log says so. If nothing has
 // happened, the ledger goes on, and the next checkpoint, when there is room again, goes through.
 // Else it stops, and who calls is told why. Nothing is lost.
-func TestADiskThatFailsAtEachStepOfACheckpoint(t *testing.T) {
+func TestCheckpoint_DiskFailsAtEachStep_LosesNothing(t *testing.T) {
 	for _, step := range steps() {
 		for _, fault := range []error{syscall.ENOSPC, syscall.EIO} {
 			t.Run(fmt.Sprint(step, ", ", fault), func(t *testing.T) { failAtStep(t, step, fault) })
@@ -234,7 +234,7 @@ func failAtStep(t *testing.T, step string, fault error) {
 
 // Who reads while a checkpoint comes to an uncertain end is told that the ledger has stopped, and
 // why: what was read may not be durable.
-func TestAReadThatMeetsAnUncertainCheckpointIsToldSo(t *testing.T) {
+func TestRead_DuringUncertainCheckpoint_IsErrStopped(t *testing.T) {
 	for what, meet := range map[string]func(l *Ledger, path string) error{
 		"a snapshot": func(l *Ledger, _ string) error {
 			return l.engine.View(t.Context(), func(*state.State) error { _ = l.engine.Checkpoint(); return nil })

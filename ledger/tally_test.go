@@ -103,7 +103,7 @@ func auditTallies(t testing.TB, stored []pair) {
 }
 
 // A file has no tallies until something is released, and the bucket comes with the first.
-func TestALedgerWithoutTalliesIsSound(t *testing.T) {
+func TestTallies_FirstRelease_CreatesThem(t *testing.T) {
 	path := votersFile(t, "9", "ann", "bob")
 	l := open(t, path, Options{ReadOnly: true})
 	n := len(talliesOf(t, l.engine.Store))
@@ -121,7 +121,7 @@ func TestALedgerWithoutTalliesIsSound(t *testing.T) {
 	auditStore(t, l.engine.Store)
 }
 
-func TestWhatIsRefusedOrFailsIsNotCounted(t *testing.T) {
+func TestTallies_RefusedOrFailedRelease_IsNotCounted(t *testing.T) {
 	path := votersFile(t, "1", "ann", "bob")
 	l, s := openShim(t, path, Options{})
 	release(t, l, releaseOf(t, "1", "ann", "0.5"))
@@ -141,7 +141,7 @@ func TestWhatIsRefusedOrFailsIsNotCounted(t *testing.T) {
 }
 
 // An estimate is of one instant: it counts everybody once, whatever is being raised meanwhile.
-func TestAnEstimateSeesARaiseWholeOrNotAtAll(t *testing.T) {
+func TestEstimate_DuringRaises_CountsEachObjectOnce(t *testing.T) {
 	const n = 60
 	l := voters(t, inMemory(t, Options{}), "9", crowd(n)...)
 	raise(t, l, raiseOf(t, "0", "0.001"))
@@ -243,7 +243,7 @@ func TestRaise_WritesEachTallyOnce(t *testing.T) {
 
 // What was counted in memory and what is stored are the same: a chain that is raised twice in one
 // transaction leaves nothing at the level between.
-func TestLevelsOfOneTransactionAreCountedTogether(t *testing.T) {
+func TestTallies_TwoRaisesInOneTransaction_CountTheLast(t *testing.T) {
 	l := voters(t, inMemory(t, Options{}), "9", "ann")
 	_, _, err := l.engine.Submit(t.Context(), func(s *state.State) ([]event.Change, error) {
 		between := responseOf(t, "ann", "2", 2).(*event.Released)
@@ -258,7 +258,7 @@ func TestLevelsOfOneTransactionAreCountedTogether(t *testing.T) {
 }
 
 // Memory is that of the values that occur, not of those that could.
-func TestAQuestionOfManyValuesCostsLittle(t *testing.T) {
+func TestTallies_QuestionOfManyValues_TakeLittleMemory(t *testing.T) {
 	s := &kv.Memory{}
 	begin(t, s)
 	levels := func(v int) []state.Level { return []state.Level{state.NewLevel(eps(t, "1"), event.Value{Index: v}, 0)} }
@@ -284,7 +284,7 @@ func TestAQuestionOfManyValuesCostsLittle(t *testing.T) {
 
 // Damage.
 
-func TestASpoiledTallyIsNoticed(t *testing.T) {
+func TestEstimate_TallyDamaged_IsCorrupt(t *testing.T) {
 	one, two := eps(t, "1"), eps(t, "2")
 	numbers := func(n ...uint64) (payload []byte) {
 		for _, n := range n {
@@ -330,7 +330,7 @@ func TestASpoiledTallyIsNoticed(t *testing.T) {
 }
 
 // A draw that would make a count wrong is not made, and stands in nobody else's way.
-func TestNothingIsDrawnOnASpoiledTally(t *testing.T) {
+func TestDraw_TallyDamaged_IsCorruptForThatTallyOnly(t *testing.T) {
 	key := state.TallyKey{Question: 1, Epsilon: eps(t, "1"), Value: 0}.Bytes()
 	for name, payload := range map[string][]byte{
 		"nobody current":   {1, 0},

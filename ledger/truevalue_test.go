@@ -89,7 +89,7 @@ func cameOf(t *testing.T, l *Ledger, r api.ReleaseRequest) (told string, err err
 }
 
 // A true value that comes along makes no difference but to the time it takes.
-func TestATrueValueIsAsGoodAsASource(t *testing.T) {
+func TestRelease_TrueValueOrSource_GiveTheSameResult(t *testing.T) {
 	for name, ask := range asks(t) {
 		t.Run(name, func(t *testing.T) {
 			told, errs := [2]string{}, [2]error{}
@@ -126,7 +126,7 @@ func TestATrueValueIsAsGoodAsASource(t *testing.T) {
 	}
 }
 
-func TestATrueValueAndASourceAreTooMany(t *testing.T) {
+func TestRelease_TrueValueAndSource_IsErrInvalid(t *testing.T) {
 	l := voters(t, inMemory(t, Options{}), "5", "ann")
 	r := releaseOf(t, "mine", "ann", "1")
 	r.TrueValue = "yes"
@@ -138,7 +138,7 @@ func TestATrueValueAndASourceAreTooMany(t *testing.T) {
 }
 
 // Who brings the true value along does not look first; who does not, does.
-func TestNobodyLooksWhereTheTrueValueIsAtHand(t *testing.T) {
+func TestRelease_TrueValueGiven_SkipsThePreliminaryRead(t *testing.T) {
 	memory := &kv.Memory{}
 	begin(t, memory)
 	s := &shim{Store: memory}
@@ -187,7 +187,7 @@ func (s *followed) Update(fn func(kv.Writer) error) error {
 }
 
 // Whoever repeats a request does so because something fails.
-func TestWhatWasDoneBeforeIsToldWhateverFails(t *testing.T) {
+func TestRelease_RepeatedKey_ReturnsTheResultDespiteFaults(t *testing.T) {
 	memory := &kv.Memory{}
 	begin(t, memory)
 	s := &followed{Store: memory}
@@ -260,7 +260,7 @@ func (o *refusedOutside) Refused(observe.Refusal) {
 	o.err <- o.ledger.Withdraw(ctx, api.ObjectRequest{Key: "withdraw", Object: "bob"})
 }
 
-func TestWhoIsRefusedIsToldOutsideOfTheCommit(t *testing.T) {
+func TestObserver_Refused_IsCalledOutsideTheCommit(t *testing.T) {
 	o := &refusedOutside{err: make(chan error, 8)}
 	l := voters(t, inMemory(t, Options{Observer: o}), "1", "ann", "bob")
 	o.ledger = l

@@ -15,7 +15,7 @@ import (
 
 // An object whose true value is none of the question's is treated as one without a value, in all
 // that is recorded or said; only the host's call gets its name.
-func TestEveryDraw_ValueOfNoQuestion_CountsAsNone(t *testing.T) {
+func TestEveryDraw_InvalidTrueValue_CountsAsMissing(t *testing.T) {
 	const secret = "MAYBE"
 	released := check.Value(policy.Parse([]byte(`{"kind":"steps","steps":[["2026-01-01T00:00:00Z","0.5"]]}`)))(t)
 	for call, partially := range map[string][]bool{
@@ -83,7 +83,7 @@ func TestEnroll_DryRun_ChangesNothing(t *testing.T) {
 	check.That(t, err == nil && done.Enrolled == 2 && done.Already == 1, "%+v, %v", done, err)
 }
 
-func TestEnroll_NewAndKnown_IsErrNotNewUntilDone(t *testing.T) {
+func TestEnroll_NewWithKnownObject_IsErrNotNew(t *testing.T) {
 	l := voters(t, inMemory(t, Options{}), "3", "ann")
 	define(t, l, api.Question{Name: "age", Values: []string{"young", "old"}})
 	r := api.EnrollRequest{Key: "k", Question: "age", Objects: []string{"ann", "bob"}, Cap: eps(t, "3"), New: true}

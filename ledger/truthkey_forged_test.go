@@ -100,7 +100,7 @@ func (g ground) bindings(t *testing.T) map[string]pairOfLogs {
 }
 
 // Once a ledger has a truth key, nothing is drawn from a truth that the chain is not bound to.
-func TestApplyRefusesForgedBindings(t *testing.T) {
+func TestApply_ForgedTruthBinding_IsCorrupt(t *testing.T) {
 	g := newGround(t, truthKey())
 	must(t, replayWhole(&kv.Memory{}, g.log))
 	for name, one := range g.bindings(t) {
@@ -111,7 +111,7 @@ func TestApplyRefusesForgedBindings(t *testing.T) {
 // While an audit goes through the log, somebody may be forgotten: it has seen the beginning of a
 // request whole, and sees the rest erased. Such a log is sound, wherever the audit was: with a
 // raise, a sale, a reservation, an answer and a sweep, each of which binds everybody.
-func TestALogIsSoundThoughSomebodyIsForgottenInTheMidstOfIt(t *testing.T) {
+func TestApply_ObjectForgottenDuringAudit_IsAccepted(t *testing.T) {
 	for _, name := range []string{"ann", "cid", "dan"} {
 		t.Run(name, func(t *testing.T) {
 			s := &kv.Memory{}

@@ -31,7 +31,7 @@ func bound(t *testing.T, path string) *Ledger {
 }
 
 // One changed truth in a large order is found before anything is drawn.
-func TestAChangedTruthStopsTheWholeOrder(t *testing.T) {
+func TestRaise_OneTruthChanged_RefusesTheWhole(t *testing.T) {
 	l := voters(t, inMemory(t, Options{TruthKey: truthKey()}), "3", "ann", "bob", "cid")
 	raise(t, l, raiseOf(t, "1", "0.5"))
 	r := raiseOf(t, "2", "1")
@@ -58,7 +58,7 @@ func wantChanged(t *testing.T, err error, names ...string) {
 	check.That(t, slices.Equal(plain, names) && !strings.Contains(err.Error(), "chang"), "%v for %q", err, names)
 }
 
-func TestOpenRefusesAnotherTruthKey(t *testing.T) {
+func TestOpen_WrongTruthKey_IsErrTruthKey(t *testing.T) {
 	path := votersFile(t, "3", "ann")
 	closed(t, bound(t, path))
 	other := truthKey()
@@ -77,7 +77,7 @@ func TestOpenRefusesAnotherTruthKey(t *testing.T) {
 	bound(t, path) // and the refused ones left no lock behind
 }
 
-func TestAShortTruthKeyIsRefused(t *testing.T) {
+func TestOpen_ShortTruthKey_IsErrInvalid(t *testing.T) {
 	path := votersFile(t, "3", "ann")
 	for _, length := range []int{0, 1, 15} {
 		wantErr(t, check.Err(Open(t.Context(), path, Options{TruthKey: truthKey()[:length]})), api.ErrInvalid)
@@ -89,7 +89,7 @@ func TestAShortTruthKeyIsRefused(t *testing.T) {
 
 // Without the key nothing is drawn from truths, of whomever, and the host is not even asked: it
 // might tell others than before, and nobody would notice. What needs no truth goes on.
-func TestWithoutTheTruthKeyNothingIsDrawnFromTruths(t *testing.T) {
+func TestTruthKey_Missing_AllowsNoDraw(t *testing.T) {
 	path := votersFile(t, "9", "ann", "bob")
 	l := bound(t, path)
 	enrollUnder(t, l, "vote", market(t, "2"), "9", "cid")
@@ -165,7 +165,7 @@ func chainOf(t *testing.T, l *Ledger, question uint32, name string) (c state.Cha
 	return c
 }
 
-func TestChainsBegunBeforeTheKeyAreBoundAtTheirNextRaise(t *testing.T) {
+func TestTruthKey_AddedLater_BindsChainsAtTheirNextRaise(t *testing.T) {
 	path := votersFile(t, "3", "ann")
 	l := open(t, path, Options{})
 	release(t, l, releaseOf(t, "1", "ann", "0.5"))
@@ -185,7 +185,7 @@ func TestChainsBegunBeforeTheKeyAreBoundAtTheirNextRaise(t *testing.T) {
 }
 
 // The host may wipe its copy of the key once the ledger is open.
-func TestTheTruthKeyIsTheLedgersOwnCopy(t *testing.T) {
+func TestTruthKey_WipedByTheHost_StaysInUse(t *testing.T) {
 	path := votersFile(t, "3", "ann")
 	key := truthKey()
 	l := open(t, path, Options{TruthKey: key})
@@ -197,7 +197,7 @@ func TestTheTruthKeyIsTheLedgersOwnCopy(t *testing.T) {
 }
 
 // Equal tags would tell who has the same value, in one ledger or across two.
-func TestTagsOfOneValueDiffer(t *testing.T) {
+func TestTruthTags_OfEqualValues_Differ(t *testing.T) {
 	seen := map[event.Tag]string{}
 	add := func(what string, h event.Tag) {
 		twin, twice := seen[h]
@@ -219,7 +219,7 @@ func TestTagsOfOneValueDiffer(t *testing.T) {
 }
 
 // The tag that binds a chain is what doc.go promises: stored once, with the first bound raise.
-func TestOnlyTheFirstBoundRaiseRecordsATag(t *testing.T) {
+func TestTruthKey_LaterRaises_RecordNoSecondTag(t *testing.T) {
 	l := voters(t, inMemory(t, Options{TruthKey: truthKey()}), "3", "ann")
 	for i, epsilon := range []string{"0.5", "0.25", "1", "0.75", "2"} {
 		release(t, l, releaseOf(t, string(rune('a'+i)), "ann", epsilon))
@@ -293,7 +293,7 @@ func afterAChange(t *testing.T, anns string) (seen string, told [][]string) {
 // That a value has changed is a fact about two truths. Nobody but the host's process can tell it
 // from a value that the host does not have: not by any byte of a result, an error, a log line, a
 // statement or the file. The host is told once.
-func TestAChangedTruthIsToldToTheHostAlone(t *testing.T) {
+func TestTruthChanged_EveryCall_IsReportedToTheHostOnly(t *testing.T) {
 	changed, told := afterAChange(t, "no")
 	without, silence := afterAChange(t, "")
 	if one, other := strings.Split(changed, "\n"), strings.Split(without, "\n"); !slices.Equal(one, other) {

@@ -46,7 +46,7 @@ func (s *later) tell() {
 
 // A source that tells later hears in one round of everybody whom a request will ask about, in more
 // batches than one, and nothing is carried out before. The same request with the same key then is.
-func TestASourceThatTellsLaterHearsOfEverybody(t *testing.T) {
+func TestErrTruthLater_OneRound_RequestsAllObjects(t *testing.T) {
 	people := crowd(4100) // more than a batch
 	for _, call := range []string{"Raise", "Sell", "Answer"} {
 		for _, partial := range []bool{false, true} {
@@ -73,7 +73,7 @@ func TestASourceThatTellsLaterHearsOfEverybody(t *testing.T) {
 }
 
 // A sweep asks a source that tells later about all questions of its part.
-func TestASweepAsksOnWhereASourceTellsLater(t *testing.T) {
+func TestAdvance_ErrTruthLater_RequestsAllQuestions(t *testing.T) {
 	l := inMemory(t, Options{Now: func() time.Time { return epoch().Add(2 * time.Hour) }})
 	under := check.Value(policy.Steps(policy.Step{At: epoch(), Ceiling: eps(t, "2")}))(t)
 	for _, name := range []string{"vote", "other"} {
@@ -94,7 +94,7 @@ func TestASweepAsksOnWhereASourceTellsLater(t *testing.T) {
 }
 
 // A request that must be whole is refused at once, whoever would have told later.
-func TestARefusalComesBeforeATruthThatIsToldLater(t *testing.T) {
+func TestRaise_ErrTruthLaterAndRefusal_IsRefused(t *testing.T) {
 	l := inMemory(t, Options{})
 	voters(t, l, "0.5", "ann")
 	enroll(t, l, "vote", "9", "bob")

@@ -79,7 +79,7 @@ func questionsOf(t testing.TB, l *Ledger) []api.Question {
 	return check.Value(api.Collect(l.Questions(t.Context())))(t)
 }
 
-func TestTheEncodingIsPickedByTheNumberOfValues(t *testing.T) {
+func TestDefineQuestion_EncodingOmitted_DependsOnNumberOfValues(t *testing.T) {
 	all := valuesOf(event.MaxUnaryValues + 1)
 	l := inMemory(t, Options{})
 	var want []api.Question
@@ -105,7 +105,7 @@ func TestTheEncodingIsPickedByTheNumberOfValues(t *testing.T) {
 	auditStore(t, l.engine.Store)
 }
 
-func TestAnEncodingThatCannotBeIsInvalid(t *testing.T) {
+func TestDefineQuestion_BadEncoding_IsErrInvalid(t *testing.T) {
 	l := inMemory(t, Options{})
 	for name, q := range map[string]api.Question{
 		"another name":    {Name: "q", Values: valuesOf(30), Encoding: "oue"},
@@ -128,7 +128,7 @@ func TestAnEncodingThatCannotBeIsInvalid(t *testing.T) {
 
 // The same question is the same with its encoding told or not. Another encoding is another
 // question.
-func TestAQuestionKeepsItsEncoding(t *testing.T) {
+func TestDefineQuestion_Redefined_KeepsItsEncoding(t *testing.T) {
 	for _, test := range []struct {
 		values        int
 		first, second string
@@ -164,7 +164,7 @@ func TestAQuestionKeepsItsEncoding(t *testing.T) {
 }
 
 // A definition whose commit fails, or may have failed, is repeated with its key.
-func TestADefinitionThatMayBeLostIsRepeated(t *testing.T) {
+func TestDefineQuestion_CommitFails_CanBeRepeated(t *testing.T) {
 	q := api.Question{Name: "home", Values: valuesOf(21)}
 	for name, after := range map[string]func() error{"lost": nil, "held": uncertain} {
 		t.Run(name, func(t *testing.T) {
@@ -193,7 +193,7 @@ func TestADefinitionThatMayBeLostIsRepeated(t *testing.T) {
 }
 
 // The largest question there may be, on disk and back.
-func TestTheLargestUnaryQuestion(t *testing.T) {
+func TestUnary_LargestQuestion_WorksOnDisk(t *testing.T) {
 	path := create(t)
 	l := dwellers(t, open(t, path, Options{}), event.MaxUnaryValues, "ann", "bob")
 	first := release(t, l, homeOf(t, "1", "ann", "1"))
@@ -219,7 +219,7 @@ func TestTheLargestUnaryQuestion(t *testing.T) {
 
 // After Forget and Compact no bit that was released is in the file: neither in the events nor in
 // the chain, and no tally of nobody else.
-func TestForgetDestroysEveryBit(t *testing.T) {
+func TestForget_UnaryResponses_DestroysEveryBit(t *testing.T) {
 	const name, values = "the one to be forgotten", 400
 	path := create(t)
 	options := Options{TruthKey: truthKey()}
@@ -262,7 +262,7 @@ func TestForgetDestroysEveryBit(t *testing.T) {
 
 // What a raise over many objects and values keeps in memory is bounded by the part that it commits
 // at a time.
-func TestARaiseOfManyBitsTakesLittleMemory(t *testing.T) {
+func TestRaise_ManyBits_TakesLittleMemory(t *testing.T) {
 	const objects, values = 5000, 501
 	s := &measured{Store: newBolt(t)}
 	l := openMemory(t, s, Options{})
@@ -310,7 +310,7 @@ func (m *measured) Update(fn func(kv.Writer) error) error {
 }
 
 // What one transaction draws is bounded, because others wait for it.
-func TestAnOrderOfTooManyBitsIsInvalid(t *testing.T) {
+func TestQuote_TooManyBits_IsErrInvalid(t *testing.T) {
 	l := inMemory(t, Options{})
 	define(t, l, api.Question{Name: "home", Values: valuesOf(event.MaxUnaryValues), Encoding: "unary"})
 	enroll(t, l, "home", "9", "ann")
@@ -325,7 +325,7 @@ func TestAnOrderOfTooManyBitsIsInvalid(t *testing.T) {
 }
 
 // A sale that nobody waits for any more is given up between two draws, and nothing has happened.
-func TestASaleIsGivenUpBetweenDraws(t *testing.T) {
+func TestSell_CanceledBetweenDraws_ChangesNothing(t *testing.T) {
 	l := inMemory(t, Options{})
 	define(t, l, vote())
 	enrollUnder(t, l, "vote", market(t, "3"), "3", crowd(5)...)
@@ -344,7 +344,7 @@ func TestASaleIsGivenUpBetweenDraws(t *testing.T) {
 
 // An audit writes its counts before they fill the memory, by their number: a tally of bits has
 // many.
-func TestAnAuditCountsTheBitsInMemory(t *testing.T) {
+func TestState_CountedInMemory_IncludesBits(t *testing.T) {
 	s := &state.State{Tallies: map[state.TallyKey]*state.Tally{}}
 	for i := range 3 {
 		s.Tallies[state.TallyKey{Value: uint32(i)}] = &state.Tally{Bits: make([]state.Tallied, 100*i)}

@@ -51,8 +51,8 @@ func (l *Ledger) Verify(ctx context.Context, r api.VerifyRequest) (api.Verificat
 // verify is Verify with given limits on work and memory. It reports the audit to the observer.
 func (l *Ledger) verify(ctx context.Context, r api.VerifyRequest, at audit.Pace) (api.Verification, error) {
 	asked := audit.Request{
-		Checkpoints: r.Checkpoints, Verifiers: r.Verifiers, Progress: r.Progress, Missing: l.engine.Missing,
-		Exhausted: l.engine.Observer != nil,
+		Checkpoints: r.Checkpoints, Verifiers: r.Verifiers, Progress: r.Progress,
+		MissingJournal: l.engine.MissingJournal, Exhausted: l.engine.Observer != nil,
 	}
 	if r.Report != nil {
 		asked.Report = func(p audit.Finding) { r.Report(api.Finding(p)) }

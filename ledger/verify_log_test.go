@@ -50,7 +50,7 @@ func foundAfter(t testing.TB, records []pair, damage func(s kv.Store)) []api.Fin
 }
 
 // Each event of a rich ledger is altered in ways that no rule forbids: the tree says which it is.
-func TestVerifyNamesAnAlteredEvent(t *testing.T) {
+func TestVerify_EventAltered_NamesIt(t *testing.T) {
 	original := pairs(t, rich(t))
 	log, step := logOf(t, original), oneIn(3)
 	for i := rand.IntN(step); i < len(log); i += step {
@@ -71,7 +71,7 @@ func TestVerifyNamesAnAlteredEvent(t *testing.T) {
 	}
 }
 
-func TestVerifyNamesAWrongHash(t *testing.T) {
+func TestVerify_HashAltered_NamesIt(t *testing.T) {
 	original := pairs(t, rich(t))
 	for _, number := range []uint64{2, 4, 64, 96, 112} {
 		top := 0
@@ -84,11 +84,11 @@ func TestVerifyNamesAWrongHash(t *testing.T) {
 	}
 }
 
-func TestVerifyNamesAWrongLink(t *testing.T) {
+func TestVerify_LinkAltered_NamesTheEvent(t *testing.T) {
 	original := pairs(t, rich(t))
 	for _, n := range eventsOf(t, fill(t, original)) {
 		found := foundAfter(t, original, func(s kv.Store) { alterEvent(t, s, n.Number, func(n *event.Entry) { n.Previous++ }) })
-		want := fmt.Sprintf("%s: the event before it about the same object is %d, by the events it is %d", n.Change.Kind(), n.Previous+1, n.Previous)
+		want := fmt.Sprintf("%s: the event before it about the same object is %d, the events say %d", n.Change.Kind(), n.Previous+1, n.Previous)
 		if !slices.ContainsFunc(found, func(p api.Finding) bool { return p.Kind == "event" && p.Event == n.Number && p.Text == want }) {
 			t.Errorf("event %d: found %+v", n.Number, found)
 		}
@@ -98,7 +98,7 @@ func TestVerifyNamesAWrongLink(t *testing.T) {
 
 // Whatever is done to the budgets that are stored, and to nothing else, is found, with the object's
 // name.
-func TestVerifyFindsEveryForgedBudget(t *testing.T) {
+func TestVerify_BudgetForged_NamesTheObject(t *testing.T) {
 	original := pairs(t, rich(t))
 	lower := func(e *privacy.Epsilon) {
 		*e, _ = privacy.EpsilonFromNano(max(0, e.Nano()-1))
@@ -152,7 +152,7 @@ func TestVerifyFindsEveryForgedBudget(t *testing.T) {
 }
 
 // A damaged budget is nothing to draw from.
-func TestADamagedBudgetIsNotDrawnFrom(t *testing.T) {
+func TestRelease_BudgetDamaged_IsCorrupt(t *testing.T) {
 	l := voters(t, inMemory(t, Options{}), "1", "ann")
 	release(t, l, releaseOf(t, "1", "ann", "0.5"))
 	original := pairs(t, l.engine.Store)
@@ -179,7 +179,7 @@ func TestADamagedBudgetIsNotDrawnFrom(t *testing.T) {
 
 // Whoever writes the whole log anew, and the state with it, is not found out by the file. The
 // checkpoint tells.
-func TestARewrittenLogIsFoundByACheckpoint(t *testing.T) {
+func TestVerify_LogRewritten_ContradictsTheCheckpoint(t *testing.T) {
 	for name, change := range rewritings(t) {
 		t.Run(name, func(t *testing.T) {
 			l := sellers(t, inMemory(t, Options{}), "3", "2", "ann", "bob")
@@ -238,7 +238,7 @@ func rewritings(t *testing.T) map[string]func([]event.Event) []event.Event {
 }
 
 // An older copy of a file is as good as a rewritten one.
-func TestVerifyFindsAnOlderCopy(t *testing.T) {
+func TestVerify_OlderCopy_ContradictsTheCheckpoint(t *testing.T) {
 	path, options := witnessed(t, "ann", "bob")
 	l := open(t, path, options)
 	older := filepath.Join(tests.TempDir(t), "older.db")
@@ -262,7 +262,7 @@ func TestVerifyFindsAnOlderCopy(t *testing.T) {
 }
 
 // Erasing is for Forget alone, and then it is to be done.
-func TestVerifyFindsWhatWasErasedWithoutReason(t *testing.T) {
+func TestVerify_ErasedWithoutForget_IsFound(t *testing.T) {
 	l := voters(t, inMemory(t, Options{}), "5", "ann", "bob")
 	release(t, l, releaseOf(t, "1", "ann", "0.5"))
 	number := release(t, l, releaseOf(t, "2", "ann", "1")).Event
@@ -271,7 +271,7 @@ func TestVerifyFindsWhatWasErasedWithoutReason(t *testing.T) {
 	for _, want := range []api.Finding{
 		{Kind: "object", Object: "ann", Text: `object "ann": spent is 1, the events say 0.5`},
 		{Kind: "counters", Text: "the sums over the log: the number of erased events that belong to no forgotten object is 0, the events say 1"},
-		{Kind: "chain", Object: "ann", Question: "vote", Text: `chain of "ann" in "vote": there is something at ε=1, by the events there is nothing`},
+		{Kind: "chain", Object: "ann", Question: "vote", Text: `chain of "ann" in "vote": something is stored at ε=1, but the events give nothing`},
 	} {
 		if !slices.ContainsFunc(found, func(p api.Finding) bool { p.Event = 0; return p == want }) {
 			t.Errorf("found %+v, want %+v among it", found, want)
@@ -279,7 +279,7 @@ func TestVerifyFindsWhatWasErasedWithoutReason(t *testing.T) {
 	}
 }
 
-func TestVerifyFindsWhatWasNotErased(t *testing.T) {
+func TestVerify_ForgottenEventPutBack_IsFound(t *testing.T) {
 	l := voters(t, inMemory(t, Options{}), "5", "ann", "bob")
 	number := release(t, l, releaseOf(t, "1", "ann", "0.5")).Event
 	var whole event.Entry
@@ -294,7 +294,7 @@ func TestVerifyFindsWhatWasNotErased(t *testing.T) {
 }
 
 // The same, where all of it is still there: an attacker who has an older copy can put it back.
-func TestVerifyFindsThatNothingWasErased(t *testing.T) {
+func TestVerify_AllForgottenEventsPutBack_AreFound(t *testing.T) {
 	l := voters(t, inMemory(t, Options{}), "5", "ann", "bob")
 	release(t, l, releaseOf(t, "1", "ann", "0.5"))
 	before := eventsOf(t, l.engine.Store)
@@ -313,7 +313,7 @@ func TestVerifyFindsThatNothingWasErased(t *testing.T) {
 }
 
 // What many events rest on is reported once if it is damaged, and they are audited all the same.
-func TestVerifyGoesOnBehindADamagedDefinition(t *testing.T) {
+func TestVerify_DefinitionDamaged_ContinuesAndReportsOnce(t *testing.T) {
 	names := crowd(100)
 	l := sellers(t, inMemory(t, Options{TruthKey: truthKey()}), "5", "5", names...)
 	sell(t, l, purchase(t, "1", "acme", "0.5", names...))
@@ -349,7 +349,7 @@ func TestVerifyGoesOnBehindADamagedDefinition(t *testing.T) {
 	}
 }
 
-func TestMissingEventsAreReportedOnce(t *testing.T) {
+func TestVerify_EventsMissing_AreReportedOnce(t *testing.T) {
 	s := rich(t)
 	l := openMemory(t, s, Options{})
 	for number := uint64(93); number <= 105; number++ {
@@ -363,7 +363,7 @@ func TestMissingEventsAreReportedOnce(t *testing.T) {
 	putRaw(t, s, state.BucketEvents, state.EventKey(0), []byte("in the beginning"))
 	putRaw(t, s, state.BucketEvents, state.EventKey(1<<63), []byte("in the end"))
 	want := []string{
-		"there is an event 0; the first one is 1", "the events 93 to 105 are missing", "a record with the key 6e6f77 among the events",
+		"there is an event 0, but events are numbered from 1", "the events 93 to 105 are missing", "a record with the key 6e6f77 among the events",
 		fmt.Sprintf("the events %d to %d are missing", stats(t, l).Events+1, uint64(1)<<63-1), fmt.Sprintf("event %d: record ends early", uint64(1)<<63),
 	}
 	texts := map[string]bool{}
@@ -376,7 +376,7 @@ func TestMissingEventsAreReportedOnce(t *testing.T) {
 }
 
 // A damaged page is reported, with what it held, and the rest of the file is audited.
-func TestVerifyGoesOnBehindADamagedPage(t *testing.T) {
+func TestVerify_PageDamaged_AuditsTheRest(t *testing.T) {
 	path := filepath.Join(tests.TempDir(t), "ledger.db")
 	bigLedger(t, path, 3000)
 	data := check.Value(os.ReadFile(path))(t)
@@ -456,7 +456,7 @@ func (r brokenReader) Scan(bucket string, from []byte, visit func(key, value []b
 }
 
 // A store that cannot be read to the end is a problem too, and not the end of the audit.
-func TestVerifyReportsWhatCannotBeRead(t *testing.T) {
+func TestVerify_BucketUnreadable_IsReported(t *testing.T) {
 	memory := rich(t)
 	for bucket, want := range map[string]api.Finding{
 		state.BucketEvents:  {Kind: "file", Event: 101, Text: `the events from 101 on cannot be read: page 7, in the bucket "events"`},

@@ -18,7 +18,7 @@ import (
 
 // Verify sees a ledger that others write to, and forget objects of, at every instant, and it never
 // finds anything.
-func TestVerifyBesideWriters(t *testing.T) {
+func TestVerify_ConcurrentWrites_FindsNothing(t *testing.T) {
 	wanted := uint64(tests.Tries(1500, 12_000, 12_000))
 	if hurried() {
 		wanted = 800

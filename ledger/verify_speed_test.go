@@ -55,9 +55,9 @@ func scanned(t testing.TB, l *Ledger) (took time.Duration, n uint64) {
 }
 
 // A log verifies also if the state that it makes does not fit into the memory allowed. With more
-// events this measures: SLUICE_VERIFY_EVENTS=1000000 go test -run VerifiesInLittleMemory -v
+// events this measures: SLUICE_VERIFY_EVENTS=1000000 go test -run StateLargerThanMemory -v
 // ./ledger
-func TestALogVerifiesInLittleMemory(t *testing.T) {
+func TestVerify_StateLargerThanMemory_Succeeds(t *testing.T) {
 	usualGarbage(t)
 	wanted, little := 12_000, 256<<10
 	if asked, err := strconv.Atoi(os.Getenv("SLUICE_VERIFY_EVENTS")); err == nil {
@@ -84,7 +84,7 @@ func TestALogVerifiesInLittleMemory(t *testing.T) {
 }
 
 // Whoever waits for a processor gets it between any two small batches, of events and of records.
-func TestAnAuditLetsOthersRun(t *testing.T) {
+func TestVerify_BetweenBatches_YieldsTheProcessor(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "ledger.db")
 	bigLedger(t, path, 6_000)
 	l := open(t, path, Options{ReadOnly: true})
@@ -98,7 +98,7 @@ func TestAnAuditLetsOthersRun(t *testing.T) {
 
 // What does not fit goes to temporary files, and nowhere else: without a place for them, only the
 // audit fails that needs them.
-func TestTheStateOfAnAuditLeavesTheMemory(t *testing.T) {
+func TestVerify_StateLargerThanMemory_UsesTemporaryFiles(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "ledger.db")
 	bigLedger(t, path, 6_000)
 	l := open(t, path, Options{ReadOnly: true})

@@ -74,7 +74,7 @@ func goldenSigner(t testing.TB) (note.Signer, note.Verifiers) {
 	return signer, note.VerifierList(verifier)
 }
 
-func TestARichLedgerVerifies(t *testing.T) {
+func TestVerify_EveryKindOfEvent_FindsNothing(t *testing.T) {
 	signer, keys := goldenSigner(t)
 	l := openMemory(t, rich(t), Options{Signer: signer})
 	head := check.Value(l.Head(t.Context(), 0))(t)
@@ -96,7 +96,7 @@ func TestARichLedgerVerifies(t *testing.T) {
 
 // Whoever is forgotten while an audit goes through a sweep makes it find nothing, wherever the
 // audit is.
-func TestForgettingInTheMidstOfAnAuditOfASweep(t *testing.T) {
+func TestVerify_ForgetDuringAuditOfSweep_FindsNothing(t *testing.T) {
 	days := check.Value(policy.Steps(policy.Step{At: epoch(), Ceiling: eps(t, "0.5")}))(t)
 	names := []string{"ann", "bob", "cid", "dan"}
 	for _, name := range names {
@@ -126,7 +126,7 @@ func TestForgettingInTheMidstOfAnAuditOfASweep(t *testing.T) {
 }
 
 // A log is verified as it is, by whoever can open it, and stays as it is.
-func TestVerifyWritesNothing(t *testing.T) {
+func TestVerify_ReadOnly_WritesNothing(t *testing.T) {
 	path := votersFile(t, "5", "ann", "bob")
 	l := open(t, path, Options{})
 	raise(t, l, raiseOf(t, "1", "0.5"))
@@ -143,7 +143,7 @@ func TestVerifyWritesNothing(t *testing.T) {
 	check.That(t, bytes.Equal(before, after), "the file has changed")
 }
 
-func TestVerifyTellsHowFarItIs(t *testing.T) {
+func TestVerify_Progress_ReachesTheTotal(t *testing.T) {
 	l := openMemory(t, rich(t), Options{})
 	events := stats(t, l).Events
 	var seen []uint64
@@ -155,7 +155,7 @@ func TestVerifyTellsHowFarItIs(t *testing.T) {
 		"progress: %d, want up to %d", seen, events)
 }
 
-func TestVerifyIsNotCarriedOut(t *testing.T) {
+func TestVerify_BadCheckpointOrCanceled_IsAnError(t *testing.T) {
 	signer, keys := goldenSigner(t)
 	stranger, _, _ := logKey(t, "example.com/golden", 9)
 	s := rich(t)
@@ -351,10 +351,10 @@ func moreTamperings(t *testing.T) map[string]tampering {
 	return map[string]tampering{
 		"chain's ε": then(func(t testing.TB, s kv.Store) {
 			alter(t, s, state.BucketChains, state.ChainKey(1, "eve"), edited(t, state.DecodeChain, func(c *state.Chain) { c.Levels[3].Epsilon = e("0.9") }))
-		}, with(eve, `chain of "eve" in "vote": there is something at ε=0.9, by the events there is nothing`), with(eve, `chain of "eve" in "vote": there is nothing at ε=1, by the events there is something`)),
+		}, with(eve, `chain of "eve" in "vote": something is stored at ε=0.9, but the events give nothing`), with(eve, `chain of "eve" in "vote": nothing is stored at ε=1, but the events give something`)),
 		"fewer levels": then(func(t testing.TB, s kv.Store) {
 			alter(t, s, state.BucketChains, state.ChainKey(1, "eve"), edited(t, state.DecodeChain, func(c *state.Chain) { c.Levels = c.Levels[:3] }))
-		}, with(eve, `chain of "eve" in "vote": there is nothing at ε=1, by the events there is something`)),
+		}, with(eve, `chain of "eve" in "vote": nothing is stored at ε=1, but the events give something`)),
 		"question": then(func(t testing.TB, s kv.Store) {
 			alter(t, s, state.BucketQuestions, state.NumberKey(1), func([]byte) []byte {
 				e := &wire.Encoder{}
@@ -483,24 +483,24 @@ func brokenRecords(t *testing.T) map[string]tampering {
 		"missing sums": then(func(t testing.TB, s kv.Store) { remove(t, s, state.BucketMeta, []byte(state.KeyCounters)) }, api.Finding{Kind: "counters", Text: "the sums over the log: the record is missing"}),
 		"another object": then(func(t testing.TB, s kv.Store) {
 			putRecord(t, s, state.BucketObjects, state.ObjectKey("zoe"), state.Object{Cap: e("9")}.Encode())
-		}, api.Finding{Kind: "object", Object: "zoe", Text: `object "zoe": there is such a record, and no event makes one`}),
+		}, api.Finding{Kind: "object", Object: "zoe", Text: `object "zoe": there is such a record, but no event creates it`}),
 		"another chain": then(func(t testing.TB, s kv.Store) {
 			putRecord(t, s, state.BucketChains, state.ChainKey(2, "bob"), state.Chain{}.Encode())
 		},
-			api.Finding{Kind: "chain", Object: "bob", Question: "Größe", Text: `chain of "bob" in "Größe": there is such a record, and no event makes one`}),
+			api.Finding{Kind: "chain", Object: "bob", Question: "Größe", Text: `chain of "bob" in "Größe": there is such a record, but no event creates it`}),
 		"another tally": then(func(t testing.TB, s kv.Store) {
 			putRecord(t, s, state.BucketTallies, state.TallyKey{Question: 1, Epsilon: e("7"), Value: 0}.Bytes(), state.Tally{Tallied: state.Tallied{Recorded: 1, Current: 1}}.Encode())
-		}, api.Finding{Kind: "tally", Question: "vote", Text: `tally of "yes" at ε=7: there is such a record, and no event makes one`}),
-		"another record in meta": then(func(t testing.TB, s kv.Store) { putRecord(t, s, state.BucketMeta, []byte("note"), []byte("hi")) }, api.Finding{Kind: "ledger", Text: `"note": there is such a record, and no event makes one`}),
+		}, api.Finding{Kind: "tally", Question: "vote", Text: `tally of "yes" at ε=7: there is such a record, but no event creates it`}),
+		"another record in meta": then(func(t testing.TB, s kv.Store) { putRecord(t, s, state.BucketMeta, []byte("note"), []byte("hi")) }, api.Finding{Kind: "ledger", Text: `"note": there is such a record, but no event creates it`}),
 		"a key that none is": then(func(t testing.TB, s kv.Store) {
 			putRecord(t, s, state.BucketSales, []byte("sale"), state.Sale{Status: 1, Objects: 1}.Encode())
-		}, api.Finding{Kind: "sale", Text: "key 73616c65: there is such a record, and no event makes one"}),
+		}, api.Finding{Kind: "sale", Text: "key 73616c65: there is such a record, but no event creates it"}),
 		"a record under another key": then(func(t testing.TB, s kv.Store) {
 			must(t, s.Update(func(w kv.Writer) error {
 				value, err := w.Get(state.BucketRequests, []byte("paid"))
 				return errors.Join(err, w.Put(state.BucketRequests, []byte("unpaid"), slices.Clone(value)))
 			}))
-		}, api.Finding{Kind: "request", Text: `request "unpaid": there is such a record, and no event makes one`}, api.Finding{Kind: "request", Text: `request "unpaid": its checksum is wrong`}),
+		}, api.Finding{Kind: "request", Text: `request "unpaid": there is such a record, but no event creates it`}, api.Finding{Kind: "request", Text: `request "unpaid": its checksum is wrong`}),
 	}
 }
 
@@ -536,7 +536,7 @@ func wantProblems(t testing.TB, found, want []api.Finding) {
 	}
 }
 
-func TestVerifyNamesWhatWasAltered(t *testing.T) {
+func TestVerify_RecordAltered_NamesIt(t *testing.T) {
 	original := pairs(t, rich(t))
 	all := tamperings(t)
 	maps.Copy(all, brokenRecords(t))
@@ -555,7 +555,7 @@ func TestVerifyNamesWhatWasAltered(t *testing.T) {
 }
 
 // Not only the first is found: everything that was altered is, whatever else was.
-func TestVerifyFindsAllThatWasAltered(t *testing.T) {
+func TestVerify_ManyRecordsAltered_FindsAll(t *testing.T) {
 	s := rich(t)
 	l := openMemory(t, s, Options{})
 	var want []string

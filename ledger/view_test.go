@@ -17,7 +17,7 @@ import (
 // Readers leave memory and what they decoded to those after them. Nothing of one reader may show in
 // what another returns.
 
-func TestReadersDoNotSeeEachOthersObjects(t *testing.T) {
+func TestObject_ConcurrentReaders_DoNotShareResults(t *testing.T) {
 	names := crowd(20)
 	l := voters(t, newLedger(t), "9", names...)
 	for i, name := range names {
@@ -46,7 +46,7 @@ func TestReadersDoNotSeeEachOthersObjects(t *testing.T) {
 }
 
 // What was returned stays as it is, whatever is read after it.
-func TestWhatWasReadStays(t *testing.T) {
+func TestObject_LaterReads_LeaveTheResultUnchanged(t *testing.T) {
 	l := voters(t, inMemory(t, Options{}), "9", "ann", "bob")
 	release(t, l, releaseOf(t, "1", "ann", "1"))
 	release(t, l, releaseOf(t, "2", "bob", "2"))
@@ -60,7 +60,7 @@ func TestWhatWasReadStays(t *testing.T) {
 }
 
 // The counters are the same as before only if no byte of their record is another.
-func TestCountersDamagedBetweenReadsAreFound(t *testing.T) {
+func TestObject_CountersDamagedBetweenReads_IsCorrupt(t *testing.T) {
 	l := voters(t, inMemory(t, Options{}), "9", "ann")
 	_ = objectOf(t, l, "ann")
 	var whole []byte
@@ -83,7 +83,7 @@ func TestCountersDamagedBetweenReadsAreFound(t *testing.T) {
 
 // Many chains are read in several snapshots, in memory that is used again. The names given out
 // stay.
-func TestLevelsAreReadInSeveralSnapshots(t *testing.T) {
+func TestResponses_ManyChains_AreReadInSeveralSnapshots(t *testing.T) {
 	names := crowd(2*scanSize + 300)
 	l := voters(t, inMemory(t, Options{}), "9", names...)
 	raise(t, l, raiseOf(t, "all", "0.5"))

@@ -109,7 +109,7 @@ func TestWatch_History_IsTheLog(t *testing.T) {
 }
 
 // Many watchers see what many writers write: the same, all of it, once, in order.
-func TestAllWatchersSeeTheSame(t *testing.T) {
+func TestWatch_ManyWatchers_SeeTheSame(t *testing.T) {
 	const watchers, writers, each = 50, 8, 40
 	path := create(t)
 	l := open(t, path, Options{})
@@ -128,7 +128,7 @@ func TestAllWatchersSeeTheSame(t *testing.T) {
 }
 
 // A consumer that does not move stands in nobody's way, and misses nothing.
-func TestASlowConsumerHoldsUpNobody(t *testing.T) {
+func TestWatch_SlowConsumer_DelaysNoWriter(t *testing.T) {
 	l := open(t, create(t), Options{})
 	standing := newGate(t)
 	const more = 3*watchSize + 7
@@ -159,7 +159,7 @@ func (s *snapshots) View(fn func(kv.Reader) error) error {
 	return s.Store.View(fn)
 }
 
-func TestAWatcherHoldsNoSnapshotWhileItsConsumerWorksOrWaits(t *testing.T) {
+func TestWatch_ConsumerBusyOrIdle_HoldsNoSnapshot(t *testing.T) {
 	s := &snapshots{Store: &kv.Memory{}}
 	begin(t, s)
 	l := openMemory(t, s, Options{})
@@ -185,7 +185,7 @@ func TestAWatcherHoldsNoSnapshotWhileItsConsumerWorksOrWaits(t *testing.T) {
 }
 
 // A watch goes on with what comes. A consumer may call the ledger it watches.
-func TestAConsumerMayWrite(t *testing.T) {
+func TestWatch_ConsumerWrites_DoesNotBlock(t *testing.T) {
 	l := newLedger(t)
 	n := uint64(1)
 	for ev, err := range l.Watch(t.Context(), 1) {
@@ -198,7 +198,7 @@ func TestAConsumerMayWrite(t *testing.T) {
 	}
 }
 
-func TestAConsumerMayClose(t *testing.T) {
+func TestWatch_ConsumerCloses_EndsTheWatch(t *testing.T) {
 	l := newLedger(t)
 	done := async(func() (n int, err error) {
 		for _, err := range l.Watch(t.Context(), 1) {
@@ -219,7 +219,7 @@ func TestAConsumerMayClose(t *testing.T) {
 
 // A subscriber that remembers the last number it handled loses nothing and sees nothing twice,
 // however often it, and the ledger with it, begins again.
-func TestASubscriberResumes(t *testing.T) {
+func TestWatch_Resumed_SeesEachEventOnce(t *testing.T) {
 	path := create(t)
 	handled := uint64(0)
 	for life := range uint64(6) {
@@ -241,7 +241,7 @@ func TestASubscriberResumes(t *testing.T) {
 }
 
 // An event that is far ahead is waited for; the ones before it are not shown.
-func TestWatchWaitsForAnEventFarAhead(t *testing.T) {
+func TestWatch_FromFutureEvent_WaitsForIt(t *testing.T) {
 	l := inMemory(t, Options{})
 	const ahead = 100
 	watch := watching(t.Context(), l, ahead, ahead)
@@ -289,7 +289,7 @@ func wantEnd(ctx context.Context, t *testing.T, l *Ledger, want error, happen fu
 
 // A watch ends with its context, with a commit of which nobody knows whether it holds, and when the
 // ledger is closed, and none begins after that. The ledger goes on if it was the context.
-func TestWatch_Ends(t *testing.T) {
+func TestWatch_ContextCloseOrFailedCommit_EndsIt(t *testing.T) {
 	for name, end := range map[string]struct {
 		readOnly bool
 		happen   func(l *Ledger, s *shim, cancel func())
@@ -326,7 +326,7 @@ func TestWatch_Ends(t *testing.T) {
 }
 
 // Nothing that was read before is shown to a consumer that has ended it.
-func TestWatchShowsNothingOnceItsContextHasEnded(t *testing.T) {
+func TestWatch_ContextEnded_ShowsNoMoreEvents(t *testing.T) {
 	l := inMemory(t, Options{})
 	mustWrite(t, l, 20)
 	ctx, cancel := context.WithCancel(t.Context())
@@ -345,7 +345,7 @@ func TestWatchShowsNothingOnceItsContextHasEnded(t *testing.T) {
 }
 
 // A commit that failed and changed nothing is no reason to end.
-func TestAWatchOutlivesACommitThatFailedCleanly(t *testing.T) {
+func TestWatch_CommitFailsCleanly_Continues(t *testing.T) {
 	l, s := openShim(t, votersFile(t, "9", "ann"), Options{})
 	last := stats(t, l).Events
 	watch := watching(t.Context(), l, last+1, last+1)
@@ -359,7 +359,7 @@ func TestAWatchOutlivesACommitThatFailedCleanly(t *testing.T) {
 
 // Invariant 1 for watchers: what the shim's hook has not let pass is not on disk yet.
 
-func TestNoWatcherSeesACommitBeforeItIsDurable(t *testing.T) {
+func TestWatch_CommitNotDurable_IsNotShown(t *testing.T) {
 	for name, outcome := range map[string]func() error{"durable": func() error { return nil }, "lost": uncertain} {
 		t.Run(name, func(t *testing.T) { watchCommit(t, outcome) })
 	}
@@ -397,7 +397,7 @@ func watchCommit(t *testing.T, outcome func() error) {
 }
 
 // The same under load: whenever a watcher gets an event, its commit has passed.
-func TestEventsAreDurableBeforeAWatcherGetsThem(t *testing.T) {
+func TestWatch_UnderLoad_ShowsOnlyDurableEvents(t *testing.T) {
 	l, s := openShim(t, create(t), Options{})
 	durable := atomic.Uint64{} // the last event whose commit has returned
 	durable.Store(1)
@@ -429,7 +429,7 @@ func TestEventsAreDurableBeforeAWatcherGetsThem(t *testing.T) {
 }
 
 // Damage ends a watch where it stands, after what is sound before it.
-func TestWatchEndsAtDamage(t *testing.T) {
+func TestWatch_EventDamaged_EndsThere(t *testing.T) {
 	l := inMemory(t, Options{})
 	last := mustWrite(t, l, 9)
 	for name, records := range map[string][]pair{
@@ -449,7 +449,7 @@ func TestWatchEndsAtDamage(t *testing.T) {
 }
 
 // Close waits for a batch that is being committed, though watchers wait beside it.
-func TestCloseIsWokenBesideWatchers(t *testing.T) {
+func TestClose_WatchersWaiting_WaitsForTheCommit(t *testing.T) {
 	l, s := openShim(t, votersFile(t, "9", "ann"), Options{})
 	watch := watching(t.Context(), l, math.MaxUint64, math.MaxUint64)
 	waitWaiting(t, l)

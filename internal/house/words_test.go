@@ -155,11 +155,9 @@ func dialect() map[string]bool {
 		internal/trial/hosts/*_test.go internal/trial/market internal/trial/market/*_test.go internal/trial/model
 		internal/trial/model/*_test.go lab/measurements.md lab/performance-tried.md lab/sql/README.md ledger
 		ledger/*_test.go ledger/api ledger/api/*_test.go ledger/event/*_test.go ledger/evidence
-		ledger/evidence/*_test.go ledger/internal/audit ledger/internal/audit/*_test.go ledger/internal/callback
-		ledger/internal/engine ledger/internal/engine/*_test.go ledger/internal/errs
-		ledger/internal/event/*_test.go ledger/internal/fold/*_test.go ledger/internal/fold/check
-		ledger/internal/journalfile ledger/internal/journalfile/*_test.go ledger/internal/kv/bolt
-		ledger/internal/kv/bolt/*_test.go ledger/internal/memtable ledger/internal/memtable/*_test.go
+		ledger/evidence/*_test.go ledger/internal/engine ledger/internal/event/*_test.go
+		ledger/internal/fold/*_test.go ledger/internal/fold/check ledger/internal/journalfile
+		ledger/internal/journalfile/*_test.go ledger/internal/memtable ledger/internal/memtable/*_test.go
 		ledger/internal/merkle ledger/internal/merkle/*_test.go ledger/internal/request
 		ledger/internal/request/*_test.go ledger/internal/rules ledger/internal/state
 		ledger/internal/state/*_test.go ledger/internal/wire/*_test.go ledger/journal/journaltest

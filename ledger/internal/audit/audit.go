@@ -49,12 +49,12 @@ type Ledger interface {
 
 // Request has the parameters of an audit. The zero value only counts the findings.
 type Request struct {
-	Checkpoints [][]byte                 // signed checkpoints that the log must extend
-	Verifiers   note.Verifiers           // the keys for Checkpoints
-	Report      func(Finding)            // called for each finding, in the order found
-	Progress    func(done, total uint64) // called with the number of events read and of events known to exist
-	Exhausted   bool                     // whether to count objects whose budget is exhausted
-	Missing     string                   // the name of the journal without which the ledger is open, or ""
+	Checkpoints    [][]byte                 // signed checkpoints that the log must extend
+	Verifiers      note.Verifiers           // the keys for Checkpoints
+	Report         func(Finding)            // called for each finding, in the order found
+	Progress       func(done, total uint64) // called with the number of events read and of events known to exist
+	Exhausted      bool                     // whether to count objects whose budget is exhausted
+	MissingJournal string                   // the name of the journal without which the ledger is open, or ""
 }
 
 // Finding is one difference between the log and what is stored. Its fields are documented at
@@ -86,7 +86,7 @@ func Run(ctx context.Context, l Ledger, r Request, at Pace) (done Result, err er
 		seen:    map[faultID]bool{},
 		events:  pipeline{newBatch(), newBatch()},
 	}
-	if err := a.trust(); err != nil {
+	if err := a.openCheckpoints(); err != nil {
 		return done, err
 	}
 	if a.folded, err = at.folded(); err != nil {
@@ -143,23 +143,23 @@ func (p Pace) folded() (*memtable.Table, error) {
 // fold has all events of the snapshot, it compares more of the stored records with the fold. So
 // every record is compared with the fold of exactly the events that it was stored with.
 type auditor struct {
-	ended   func() error // the error of the context, once that has ended
-	ledger  Ledger
-	request Request
-	pace    Pace
-	trusted []api.Head // checkpoints not reached yet, in ascending order of their sizes
-	folded  *memtable.Table
-	source  *foldStore
-	fold    *state.State
-	events  pipeline
-	behind  []byte // the key of the next event to read
-	tree    treeCheck
-	latest  event.Kind // the kind of the last event that could be read
-	loose   bool       // the open sale in the counters is only assumed, see openLoose
-	total   uint64     // number of events known to exist
-	at      place      // where the comparison continues
-	done    bool
-	head    api.Head
+	ended     func() error // the error of the context, once that has ended
+	ledger    Ledger
+	request   Request
+	pace      Pace
+	trusted   []api.Head // checkpoints not reached yet, in ascending order of their sizes
+	folded    *memtable.Table
+	source    *foldStore
+	fold      *state.State
+	events    pipeline
+	nextKey   []byte // the key of the next event to read
+	tree      treeCheck
+	latest    event.Kind // the kind of the last event that could be read
+	isAssumed bool       // the open sale in the counters is only assumed, see openAssumed
+	total     uint64     // number of events known to exist
+	at        place      // where the comparison continues
+	done      bool
+	head      api.Head
 
 	horizon  time.Time   // later events are in the future
 	early    uint64      // number of events in the future
@@ -187,9 +187,9 @@ type place struct {
 	from   []byte
 }
 
-// trust opens the checkpoints of the request, and sorts those of this log by size. It reports those
-// of other logs.
-func (a *auditor) trust() error {
+// openCheckpoints opens the checkpoints of the request, and sorts those of this log by size. It
+// reports those of other logs.
+func (a *auditor) openCheckpoints() error {
 	origin := a.ledger.Origin()
 	for _, signed := range a.request.Checkpoints {
 		c, err := evidence.OpenCheckpoint(signed, a.request.Verifiers)
@@ -242,12 +242,12 @@ func (a *auditor) step(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	a.tell()
+	a.flushFindings()
 	return nil
 }
 
-// tell passes the findings of a step to Report, and the number of events to Progress.
-func (a *auditor) tell() {
+// flushFindings passes the findings of a step to Report, and the number of events to Progress.
+func (a *auditor) flushFindings() {
 	a.problems += uint64(len(a.found))
 	if a.request.Report != nil {
 		for _, p := range a.found {
@@ -335,8 +335,8 @@ func (a *auditor) finish() {
 	a.done = true
 }
 
-// note counts an event if it is in the future.
-func (a *auditor) note(ev *event.Event) {
+// noteFuture counts an event if it is in the future.
+func (a *auditor) noteFuture(ev *event.Event) {
 	if !ev.Time.After(a.horizon) {
 		return
 	}
@@ -349,7 +349,7 @@ func (a *auditor) note(ev *event.Event) {
 func (a *auditor) checkClock() {
 	if a.early > 0 {
 		first, now := a.earliest.Time, a.horizon.Add(-mostAhead).UTC()
-		text := fmt.Sprintf("%d events lie in the future, from event %d of %s on; the clock says %s",
+		text := fmt.Sprintf("%d events are in the future, from event %d of %s on; the clock says %s",
 			a.early, a.earliest.Number, first.Format(time.RFC3339Nano), now.Format(time.RFC3339Nano))
 		a.report(Finding{Kind: ProblemClock, Event: a.earliest.Number, Text: text})
 	}
@@ -358,9 +358,9 @@ func (a *auditor) checkClock() {
 // checkJournal reports that the log may continue in a missing journal, because an audit of the file
 // alone is no audit of the ledger.
 func (a *auditor) checkJournal() {
-	if name := a.request.Missing; name != "" {
-		text := fmt.Sprintf("the journal %s is missing: this is the log up to event %d, where the file was last "+
-			"brought up to date; what only the journal has is not verified, and unknown in number", name, a.tree.size)
+	if name := a.request.MissingJournal; name != "" {
+		text := fmt.Sprintf("the journal %s is missing: the log is verified up to event %d, the last checkpoint of "+
+			"the file; later events are only in the journal, and their number is unknown", name, a.tree.size)
 		a.report(Finding{Kind: problemJournal, Event: a.tree.size, Text: text})
 	}
 }
@@ -371,16 +371,16 @@ func (a *auditor) checkEnd() {
 	n := a.fold.Counters
 	if n.Events > 0 && !endsTransaction(a.latest) {
 		a.reportEvent(n.Events,
-			"the log ends with an event of the kind %s; that of a whole request ends with its settled event", a.latest)
+			"the log ends with an event of the kind %s, but a complete request ends with its settled event", a.latest)
 	}
 	if n.Erased != (state.Erasure{}) {
 		a.reportEvent(n.Events,
-			"%d events are erased, which sold for %d and cost %d nano-nats, and nobody was forgotten for them",
+			"%d events are erased, which sold for %d and cost %d nano-nats, but no forgotten event accounts for them",
 			n.Erased.Events, n.Erased.Earned, n.Erased.Spent)
 		n.Erased = state.Erasure{}
 	}
 	if err := n.CheckWhole(); err != nil {
-		a.reportEvent(n.Events, "the log ends in the midst of what belongs together: %s", reason(err))
+		a.reportEvent(n.Events, "the log ends inside a request: %s", reason(err))
 	}
 }
 

@@ -223,7 +223,7 @@ func (a *auditor) compareRecord(bucket string, key, stored, derived []byte) {
 		report("the record is missing")
 		return
 	case derived == nil:
-		report("there is such a record, and no event makes one")
+		report("there is such a record, but no event creates it")
 	}
 	if bucket == state.BucketMeta && string(key) == state.KeyFormat { // this record has no checksum
 		report(fmt.Sprintf("is %x, and should be %x", stored, derived))
@@ -246,7 +246,7 @@ func (a *auditor) compareRecord(bucket string, key, stored, derived []byte) {
 		report(text)
 	}
 	if len(fields) == 0 && err == nil {
-		report("it is not stored in the form that it has") // cannot happen, because decoders accept only one form
+		report("it is not stored in its canonical form") // cannot happen, because decoders accept only one form
 	}
 }
 

@@ -105,10 +105,10 @@ func (d *description) describeList(name string, v reflect.Value) {
 func (d *description) describeFields(v reflect.Value) {
 	for i := range v.NumField() {
 		f := v.Type().Field(i)
-		name, told := f.Tag.Lookup("audit")
+		name, tagged := f.Tag.Lookup("audit")
 		switch {
 		case name == "-":
-		case told:
+		case tagged:
 			d.describe(name, v.Field(i))
 		case f.Anonymous || f.Type.Kind() == reflect.Struct && f.Type.PkgPath() == v.Type().PkgPath():
 			d.describe("", v.Field(i))
@@ -121,25 +121,25 @@ func (d *description) describeFields(v reflect.Value) {
 // differences returns a sentence for each part in which the stored record differs from the one
 // derived from the events.
 func differences(stored, derived []part) (texts []string) {
-	told, missing := map[[2]string]part{}, ""
+	unmatched, missing := map[[2]string]part{}, ""
 	for _, e := range derived {
-		told[[2]string{e.name, e.at}] = e
+		unmatched[[2]string{e.name, e.at}] = e
 	}
 	for _, s := range stored {
 		id := [2]string{s.name, s.at}
-		e, both := told[id]
+		e, both := unmatched[id]
 		switch {
 		case !both && s.at != missing:
-			texts = append(texts, fmt.Sprintf("there is something%s, by the events there is nothing", s.at))
+			texts = append(texts, fmt.Sprintf("something is stored%s, but the events give nothing", s.at))
 			missing = s.at
 		case both && s.is != e.is:
 			texts = append(texts, fmt.Sprintf("%s%s %s %s, the events say %s", s.name, s.at, s.verb, s.is, e.is))
 		}
-		delete(told, id)
+		delete(unmatched, id)
 	}
 	for _, e := range derived {
-		if _, left := told[[2]string{e.name, e.at}]; left && e.at != missing {
-			texts = append(texts, fmt.Sprintf("there is nothing%s, by the events there is something", e.at))
+		if _, left := unmatched[[2]string{e.name, e.at}]; left && e.at != missing {
+			texts = append(texts, fmt.Sprintf("nothing is stored%s, but the events give something", e.at))
 			missing = e.at
 		}
 	}

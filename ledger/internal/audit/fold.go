@@ -359,7 +359,7 @@ func (a *auditor) foldSome(ctx context.Context, r kv.Reader) (caughtUp bool, err
 	caughtUp = true
 	var last []byte
 	read, size := 0, 0
-	scan := r.Scan(state.BucketEvents, a.behind, func(key, value []byte) bool {
+	scan := r.Scan(state.BucketEvents, a.nextKey, func(key, value []byte) bool {
 		if read == a.pace.Events || size >= a.pace.Bytes || a.full() {
 			caughtUp = false
 			return false
@@ -385,7 +385,7 @@ func (a *auditor) foldSome(ctx context.Context, r kv.Reader) (caughtUp bool, err
 		return false, err
 	}
 	if last != nil {
-		a.behind = append(last, 0)
+		a.nextKey = append(last, 0)
 	}
 	if scan != nil {
 		next := a.fold.Counters.Events + 1
@@ -394,7 +394,7 @@ func (a *auditor) foldSome(ctx context.Context, r kv.Reader) (caughtUp bool, err
 		caughtUp = true
 	}
 	if caughtUp {
-		a.closeLoose()
+		a.closeAssumed()
 	}
 	if caughtUp || a.fold.CountedInMemory() > a.pace.Records {
 		err = a.source.update(a.flush)
@@ -420,7 +420,7 @@ func (a *auditor) add(e *readEvent) error {
 	n := &e.entry
 	if e.invalid == nil && n.Change != nil {
 		a.latest = n.Change.Kind()
-		a.note(&n.Event)
+		a.noteFuture(&n.Event)
 	}
 	switch {
 	case e.number == 0:
@@ -445,7 +445,7 @@ func (a *auditor) checkNumber(e *readEvent) {
 	next := a.fold.Counters.Events + 1
 	switch {
 	case e.number == 0:
-		a.reportEvent(0, "there is an event 0; the first one is 1")
+		a.reportEvent(0, "there is an event 0, but events are numbered from 1")
 		return
 	case e.number == next:
 		return
@@ -480,7 +480,7 @@ func (a *auditor) checkTree(e *readEvent) {
 		a.tree.skip(e.number)
 	} else {
 		for _, w := range a.tree.add(e.hashes) {
-			text := fmt.Sprintf("the hash of the %d events up to here is %s, those below it give %s",
+			text := fmt.Sprintf("the hash of the %d events up to here is %s, the hashes below it give %s",
 				uint64(1)<<w.level, w.got, w.want)
 			a.report(Finding{Kind: problemTree, Event: e.number, Text: text})
 		}
@@ -492,7 +492,7 @@ func (a *auditor) checkTree(e *readEvent) {
 func (a *auditor) checkLinks(n *event.Entry) {
 	l := a.fold.Linked
 	if n.Previous != l.Previous {
-		text := fmt.Sprintf("the event before it about the same object is %d, by the events it is %d",
+		text := fmt.Sprintf("the event before it about the same object is %d, the events say %d",
 			n.Previous, l.Previous)
 		a.report(a.eventProblem(n.Event, text))
 	}
@@ -522,7 +522,7 @@ func (a *auditor) checkLinks(n *event.Entry) {
 // the fold as if the event were right, so that later events are not reported for the same reason.
 // applied is false if the event could not be applied even then.
 func (a *auditor) applyEvent(ev *event.Event) (applied bool, err error) {
-	a.prepareLoose(ev.Change)
+	a.prepareAssumed(ev.Change)
 	fault, err := a.try(ev)
 	if fault != nil && a.adopt(*ev) {
 		fault, err = a.try(ev)
@@ -531,7 +531,7 @@ func (a *auditor) applyEvent(ev *event.Event) (applied bool, err error) {
 		return err == nil, err
 	}
 	a.report(a.eventProblem(*ev, reason(fault)))
-	a.loosen(*ev)
+	a.tolerate(*ev)
 	again, err := a.try(ev)
 	if err != nil || again == nil {
 		return err == nil, err
@@ -539,7 +539,7 @@ func (a *auditor) applyEvent(ev *event.Event) (applied bool, err error) {
 	if again.Error() != fault.Error() {
 		a.report(a.eventProblem(*ev, reason(again)))
 	}
-	return false, a.pass(*ev)
+	return false, a.skipEvent(*ev)
 }
 
 // try applies an event completely, or not at all. fault is a fault of the event; after err, the
@@ -565,13 +565,13 @@ func (a *auditor) try(ev *event.Event) (fault, err error) {
 	return nil, a.source.keep()
 }
 
-// pass skips an event that cannot be applied. A sale is assumed to exist, because the events of its
-// objects follow.
-func (a *auditor) pass(ev event.Event) error {
+// skipEvent skips an event that cannot be applied. A sale is assumed to exist, because the events
+// of its objects follow.
+func (a *auditor) skipEvent(ev event.Event) error {
 	s := a.fold
 	s.Counters.Events, s.Counters.Last = ev.Number, ev.Time
 	s.Counters.Underway = state.Underway{Loose: true}
-	if err := a.linkPassed(ev); err != nil {
+	if err := a.linkSkipped(ev); err != nil {
 		return err
 	}
 	var d event.Deal
@@ -587,9 +587,9 @@ func (a *auditor) pass(ev event.Event) error {
 	if d.Sale == 0 || d.Objects == 0 {
 		return nil
 	}
-	ordinal := a.orderPassed(d)
+	ordinal := a.orderSkipped(d)
 	s.Counters.Sales = max(s.Counters.Sales, d.Sale)
-	a.openLoose(d.Sale)
+	a.openAssumed(d.Sale)
 	r := state.Sale{
 		Status: status, Buyer: d.Buyer, Ordinal: ordinal, Question: d.Question, Epsilon: d.Epsilon,
 		Objects: d.Objects, Price: d.Price, Refused: d.Refused, Event: ev.Number,
@@ -603,10 +603,10 @@ func (a *auditor) pass(ev event.Event) error {
 	return a.source.keep()
 }
 
-// orderPassed returns the ordinal of a skipped sale among the orders of its buyer. If the sale was
+// orderSkipped returns the ordinal of a skipped sale among the orders of its buyer. If the sale was
 // reserved before, that is the ordinal of the reservation. It returns 0 for a buyer that no event
 // defines.
-func (a *auditor) orderPassed(d event.Deal) uint64 {
+func (a *auditor) orderSkipped(d event.Deal) uint64 {
 	if d.Sale <= a.fold.Counters.Sales {
 		if before, err := a.fold.Sale(d.Sale); err == nil {
 			return before.Ordinal
@@ -619,9 +619,9 @@ func (a *auditor) orderPassed(d event.Deal) uint64 {
 	return ordinal
 }
 
-// linkPassed links a skipped event as the last one about its object, because the next event about
+// linkSkipped links a skipped event as the last one about its object, because the next event about
 // the object refers to it.
-func (a *auditor) linkPassed(ev event.Event) error {
+func (a *auditor) linkSkipped(ev event.Event) error {
 	name := event.ObjectOf(ev)
 	_, known, err := a.fold.Object(name)
 	if err == nil && !known {
@@ -634,38 +634,38 @@ func (a *auditor) linkPassed(ev event.Event) error {
 	return errors.Join(err, a.source.keep())
 }
 
-// openLoose assumes an open sale whose objects and sums are unknown, and so unlimited.
-func (a *auditor) openLoose(number uint64) {
+// openAssumed assumes an open sale whose objects and sums are unknown, and so unlimited.
+func (a *auditor) openAssumed(number uint64) {
 	const plenty = math.MaxInt64
-	a.loose = true
+	a.isAssumed = true
 	tally := event.SaleTally{Draws: plenty, Resales: plenty, Degradations: plenty, Insertions: plenty, Upgrades: plenty}
 	a.fold.Counters.Open = state.Opened{Sale: number, Objects: plenty, Price: plenty, Tally: tally}
 }
 
-// closeLoose ends the assumed sale.
-func (a *auditor) closeLoose() {
-	if a.loose {
-		a.loose, a.fold.Counters.Open = false, state.Opened{}
+// closeAssumed ends the assumed sale.
+func (a *auditor) closeAssumed() {
+	if a.isAssumed {
+		a.isAssumed, a.fold.Counters.Open = false, state.Opened{}
 	}
 }
 
-// prepareLoose ends the assumed sale when an event does not belong to it.
-func (a *auditor) prepareLoose(c event.Change) {
+// prepareAssumed ends the assumed sale when an event does not belong to it.
+func (a *auditor) prepareAssumed(c event.Change) {
 	if number, is := event.ShareOf(c); !is || number != a.fold.Counters.Open.Sale {
-		a.closeLoose()
+		a.closeAssumed()
 	}
 }
 
-// loosen adjusts the counters, and what the event depends on, so that the event can be applied.
-func (a *auditor) loosen(ev event.Event) {
+// tolerate adjusts the counters, and what the event depends on, so that the event can be applied.
+func (a *auditor) tolerate(ev event.Event) {
 	n := &a.fold.Counters
 	if ev.Time.Before(n.Last) {
 		n.Last = ev.Time
 	}
 	if number, is := event.ShareOf(ev.Change); is {
-		a.openLoose(number)
+		a.openAssumed(number)
 	} else {
-		a.loose, n.Open = false, state.Opened{}
+		a.isAssumed, n.Open = false, state.Opened{}
 	}
 	if _, is := ev.Change.(*event.Charged); !is {
 		n.Charges = state.Charges{}
@@ -676,12 +676,12 @@ func (a *auditor) loosen(ev event.Event) {
 	}
 	switch c := ev.Change.(type) {
 	case *event.Released:
-		a.loosenTruth(c.Question, c.Object)
+		a.tolerateTruth(c.Question, c.Object)
 	case *event.Charged:
-		a.loosenTruth(c.Question, c.Object)
+		a.tolerateTruth(c.Question, c.Object)
 	case *event.Sold:
 		if r, err := a.fold.Sale(c.Sale); err == nil {
-			a.loosenTruth(r.Question, c.Object)
+			a.tolerateTruth(r.Question, c.Object)
 		}
 	case *event.NoiseKeySet:
 		n.Noises = max(n.Noises, c.Number-1)
@@ -706,8 +706,8 @@ func (a *auditor) loosen(ev event.Event) {
 	}
 }
 
-// loosenTruth binds a chain to some true value, unless it is bound.
-func (a *auditor) loosenTruth(question uint32, name string) {
+// tolerateTruth binds a chain to some true value, unless it is bound.
+func (a *auditor) tolerateTruth(question uint32, name string) {
 	if c, found, err := a.fold.Chain(question, name); err == nil && found && c.Bound == nil {
 		c.Bound = &event.Tag{}
 		_ = errors.Join(a.fold.PutChain(question, name, c), a.source.keep()) // a failure is recorded in foldStore
@@ -804,7 +804,7 @@ func (a *auditor) adoptSale(ev event.Event, number uint64) bool {
 	a.adoptOrder(number, r)
 	_ = a.fold.PutSale(number, r)
 	a.fold.Counters.Sales = max(a.fold.Counters.Sales, number)
-	a.openLoose(number)
+	a.openAssumed(number)
 	a.reportAdopted(ev, fmt.Sprintf("sale %d", number))
 	return true
 }
@@ -833,7 +833,7 @@ func (a *auditor) adoptTruthKey(ev event.Event) bool {
 // reportAdopted reports that no event defines something, and that the stored definition is used.
 func (a *auditor) reportAdopted(ev event.Event, what string) {
 	_ = a.source.keep() // a failure is recorded in foldStore
-	a.report(a.eventProblem(ev, "no event defines "+what+"; what is stored is taken for it"))
+	a.report(a.eventProblem(ev, "no event defines "+what+"; the stored definition is used"))
 }
 
 // eventProblem returns a finding about an event.

@@ -16,7 +16,7 @@ import (
 	"github.com/sluicedp/sluice/privacy"
 )
 
-// kept is a ledger in memory at a standstill.
+// kept is a ledger in memory that does not change.
 type kept struct {
 	kv.Memory
 	about event.About
@@ -82,9 +82,9 @@ func released(t *testing.T, at string) *event.Released {
 	return &event.Released{Object: "ann", Question: 1, Epsilon: epsilon(t, at), Response: event.Response{Value: event.Value{Index: 1}, Method: event.MethodRaise}}
 }
 
-// An event that cannot be applied leaves no trace in the fold, not in the tallies either, which are
+// An event that cannot be applied changes nothing in the fold. That includes the tallies, which are
 // counted before the budget is checked.
-func TestAnEventThatCannotBeAppliedLeavesNoTrace(t *testing.T) {
+func TestAuditorTry_InvalidEvent_ChangesNothing(t *testing.T) {
 	for _, at := range []string{"0.75", "2"} {
 		a := &auditor{ended: t.Context().Err, ledger: newKept(t), pace: Usual(), seen: map[faultID]bool{}, events: pipeline{newBatch(), newBatch()}}
 		var err error
@@ -124,9 +124,9 @@ func TestAnEventThatCannotBeAppliedLeavesNoTrace(t *testing.T) {
 	}
 }
 
-// An event that cannot be decoded still has its place in the tree: its hashes stand at the end of
+// An event that cannot be decoded still counts in the tree, because its hashes are at the end of
 // the record.
-func TestHashesOfADamagedEvent(t *testing.T) {
+func TestReadEvent_DamagedRecord_KeepsHashes(t *testing.T) {
 	n := event.Entry{Event: event.Event{Number: 4, Time: time.Unix(1, 0).UTC(), Change: released(t, "0.5")}, Hashes: make([]tlog.Hash, merkle.Completes(3))}
 	for i := range n.Hashes {
 		n.Hashes[i][0] = byte(i + 1)
@@ -142,7 +142,7 @@ func TestHashesOfADamagedEvent(t *testing.T) {
 		"nothing":       {nil, false},
 	} {
 		var used readEvent
-		used.read(4, sound, true, new(event.Reader)) // what was there before must not be seen
+		used.read(4, sound, true, new(event.Reader)) // an earlier event must leave no trace
 		used.read(4, one.record, true, new(event.Reader))
 		if (used.invalid == nil) != (name == "sound") || (used.leaf == tlog.Hash{}) != (name != "sound") {
 			t.Errorf("%s: %v, leaf %v", name, used.invalid, used.leaf)

@@ -50,31 +50,31 @@ func Seq[T any](name string, of iter.Seq2[T, error]) iter.Seq2[T, error] {
 	}
 }
 
-// Told is an error with a function that reports it to the host, for example in a line of the log.
-// Code inside a transaction must not call the host, so it returns a Told, and [Tell] calls the
-// function later.
-type Told struct {
+// Reported is an error with a function that reports it to the host, for example in a line of the
+// log. Code inside a transaction must not call the host, so it returns a Reported, and [Report]
+// calls the function later.
+type Reported struct {
 	error
-	tell func()
+	report func()
 }
 
-// ToTell returns an error for which [Tell] calls the function tell.
-func ToTell(err error, tell func()) error { return &Told{err, tell} }
+// WithReport returns an error for which [Report] calls the function report.
+func WithReport(err error, report func()) error { return &Reported{err, report} }
 
 // Unwrap returns the error without the function.
-func (t *Told) Unwrap() error { return t.error }
+func (r *Reported) Unwrap() error { return r.error }
 
-// Tell calls the function of a [Told] that err wraps, if there is one. It returns err; if err
-// itself is the Told, it returns the error without the function. Tell must be called at the end of
-// a request, outside of any transaction.
-func Tell(err error) error {
-	t, is := errors.AsType[*Told](err)
+// Report calls the function of a [Reported] that err wraps, if there is one. It returns err; if err
+// itself is the Reported, it returns the error without the function. Report must be called at the
+// end of a request, outside of any transaction.
+func Report(err error) error {
+	reported, is := errors.AsType[*Reported](err)
 	if !is {
 		return err
 	}
-	t.tell()
-	if err == error(t) {
-		return t.error
+	reported.report()
+	if err == error(reported) {
+		return reported.error
 	}
 	return err
 }

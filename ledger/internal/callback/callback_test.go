@@ -154,7 +154,7 @@ func TestLog_Guard_LogsThePanicWithItsStack(t *testing.T) {
 	}
 }
 
-func TestLog_Debugging_AsksNoSampler(t *testing.T) {
+func TestLog_Debugging_CallsNoSampler(t *testing.T) {
 	var log, silent Log
 	log.Use(zerolog.New(io.Discard).Sample(sampler(func() { t.Error("the sampler was called") })))
 	if !log.Debugging() || silent.Debugging() {
@@ -169,10 +169,10 @@ func (s sampler) Sample(zerolog.Level) bool {
 	return true
 }
 
-func TestTell_TellsOnceWithoutTheMark(t *testing.T) {
-	told := 0
-	err := Tell(ToTell(errWork, func() { told++ }))
-	if err != errWork || told != 1 || Tell(err) != errWork || told != 1 {
-		t.Errorf("%v, told %d times", err, told)
+func TestReport_WithReport_ReportsOnce(t *testing.T) {
+	reports := 0
+	err := Report(WithReport(errWork, func() { reports++ }))
+	if err != errWork || reports != 1 || Report(err) != errWork || reports != 1 {
+		t.Errorf("%v, reported %d times; want the error alone, reported once", err, reports)
 	}
 }

@@ -26,7 +26,7 @@ func ReadEntry(s *state.State, number uint64) (Entry, error) {
 	}
 	leaf := n.Leaf()
 	if leaf != n.Hashes[0] {
-		return Entry{}, errs.Corrupt(nil, "event %d does not have its leaf", number)
+		return Entry{}, errs.Corrupt(nil, "event %d does not match its leaf in the tree", number)
 	}
 	return Entry{Event: n.Event, Leaf: leaf}, nil
 }

@@ -29,10 +29,10 @@ type Maker struct {
 	newest atomic.Pointer[observe.Checkpoint]
 }
 
-// Gave records that a checkpoint of a number of events has left this process. It ignores a
+// RecordIssued records that a checkpoint of a number of events has left this process. It ignores a
 // checkpoint of fewer events than the newest one, which may arrive late because its recipient
 // delayed it.
-func (m *Maker) Gave(events uint64) {
+func (m *Maker) RecordIssued(events uint64) {
 	given := &observe.Checkpoint{Events: events, Signed: time.Now()}
 	for {
 		before := m.newest.Load()

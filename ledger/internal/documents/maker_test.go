@@ -8,9 +8,9 @@ import (
 	"github.com/sluicedp/sluice/ledger/observe"
 )
 
-// Checkpoints may be handed out in another order than they were made in: the one of the most events
-// is the newest.
-func TestTheNewestCheckpointIsTheLargest(t *testing.T) {
+// Checkpoints may be issued in another order than they were made in. The newest is the one of the
+// most events.
+func TestMakerNewest_IssuedOutOfOrder_IsTheLargest(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var p Maker
 		begun := time.Now()
@@ -24,7 +24,7 @@ func TestTheNewestCheckpointIsTheLargest(t *testing.T) {
 			{8, observe.Checkpoint{Events: 8, Signed: begun.Add(4 * time.Minute)}},
 		} {
 			time.Sleep(time.Minute)
-			p.Gave(one.events)
+			p.RecordIssued(one.events)
 			if got := p.Newest(); got.Events != one.want.Events || !got.Signed.Equal(one.want.Signed) {
 				t.Errorf("after one of %d events the newest is %+v, want %+v", one.events, got, one.want)
 			}

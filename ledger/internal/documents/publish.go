@@ -42,7 +42,7 @@ func StartPublisher(
 		return nil, errs.ErrNoSigner
 	}
 	if interval < 0 {
-		return nil, errs.Invalid("checkpoints after %v", interval)
+		return nil, errs.Invalid("the interval between checkpoints is %v, must not be negative", interval)
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	p := &Publisher{
@@ -124,7 +124,7 @@ func (p *Publisher) publish(ctx context.Context) error {
 	}
 	if err == nil {
 		p.sent = size
-		p.maker.Gave(size)
+		p.maker.RecordIssued(size)
 	}
 	return err
 }

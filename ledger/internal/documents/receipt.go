@@ -100,8 +100,8 @@ func NewReceipt(created, question, buyer, sale Entry) (*ReceiptMaker, error) {
 	client, isBuyer := buyer.Change.(*event.BuyerNamed)
 	made, isSale := sale.Change.(*event.SaleMade)
 	if !isCreated || !isQuestion || !isBuyer || !isSale {
-		return nil, errs.Corrupt(nil, "events %d, %d, %d and %d make no sale",
-			created.Number, question.Number, buyer.Number, sale.Number)
+		return nil, errs.Corrupt(nil, "events %d, %d, %d and %d are not those of a log's beginning, a question, a "+
+			"buyer and a sale", created.Number, question.Number, buyer.Number, sale.Number)
 	}
 	shown := Entry{event.Withhold(sale.Event), sale.Leaf}
 	m := &ReceiptMaker{question: event.NewQuestion(asked), receipt: evidence.Receipt{
@@ -126,7 +126,7 @@ func (m *ReceiptMaker) Add(ev Entry) error {
 	r := &m.receipt
 	c, ok := ev.Change.(*event.Sold)
 	if !ok || c.Sale != r.Sale || !ev.Time.Equal(r.Time) || ev.Erased == nil && !m.question.Has(r.Epsilon, c.Value) {
-		return errs.Corrupt(nil, "event %d sells nothing of sale %d", ev.Number, r.Sale)
+		return errs.Corrupt(nil, "event %d is no response of sale %d", ev.Number, r.Sale)
 	}
 	one := evidence.SoldResponse{Price: int64(c.Price), Event: ev.Number, Leaf: ev.Leaf}
 	if ev.Erased != nil {

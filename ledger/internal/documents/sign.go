@@ -25,9 +25,9 @@ func (m *Maker) Sign(head api.Head) ([]byte, error) {
 	case signer.failure != nil:
 		return nil, fmt.Errorf("sign a checkpoint: %w", signer.failure)
 	case signer.done: // the signer succeeded, but the result is no valid checkpoint
-		return nil, fmt.Errorf("sign a checkpoint: %w: its signature makes no checkpoint: %v", errs.ErrSigner, err)
+		return nil, fmt.Errorf("sign a checkpoint: %w: no valid checkpoint results: %v", errs.ErrSigner, err)
 	}
-	return nil, fmt.Errorf("checkpoint: %w", err)
+	return nil, fmt.Errorf("sign a checkpoint: %w", err)
 }
 
 // verifier returns the verifier of the signer's key, or nil if the key is neither the log key nor
@@ -63,7 +63,7 @@ func (s *checkedSigner) Sign(message []byte) ([]byte, error) {
 	case err != nil:
 		s.failure = fmt.Errorf("%w: %w", errs.ErrSigner, err)
 	case len(signature) == 0 || s.verifier != nil && !s.verifier.Verify(message, signature):
-		const text = "%w: it returned %d bytes that are no signature by its key, %s+%08x: see whether it has that key"
+		const text = "%w: it returned %d bytes that are no signature by its key %s+%08x; check that it has that key"
 		s.failure = fmt.Errorf(text, errs.ErrSigner, len(signature), s.Signer.Name(), s.Signer.KeyHash())
 	}
 	s.done = s.failure == nil

@@ -58,7 +58,7 @@ func (t *statement) begin(s *state.State, key string) error {
 	}
 	c, ok := t.events[t.last].Change.(*event.Stated)
 	if !ok {
-		return errs.Corrupt(nil, "event %d states nothing", t.last)
+		return errs.Corrupt(nil, "event %d is not that of a statement", t.last)
 	}
 	t.object, t.listed = c.Object, slices.Concat([]uint64{1}, c.Events)
 	if c.Forgotten != 0 {
@@ -88,7 +88,7 @@ func (t *statement) add(s *state.State, number uint64) error {
 		return err
 	}
 	if ev.Erased != nil {
-		return fmt.Errorf("%w: the object of the statement", errs.ErrForgotten)
+		return fmt.Errorf("%w: the object of the statement was forgotten", errs.ErrForgotten)
 	}
 	t.events[number] = ev
 	numbers, err := references(s, ev.Event)

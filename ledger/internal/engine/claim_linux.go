@@ -95,8 +95,7 @@ func acceptAll(socket *net.UnixListener) {
 // logForeign logs that an untrusted process has bound the name of a claim. If err is not nil, no
 // process accepts connections at that name, and err is logged as the cause.
 func logForeign(log *callback.Log, holder *syscall.Ucred, err error) {
-	const then = "the name by which open copies of this ledger are noticed is taken by another user: they are not " +
-		"noticed now"
+	const then = "another user has bound the claim name of this ledger: open copies are not detected"
 	if err != nil {
 		log.Now(func(log *zerolog.Logger) { log.Warn().AnErr("cause", err).Msg(then) })
 		return

@@ -21,7 +21,7 @@ import (
 	"github.com/sluicedp/sluice/ledger/internal/kv"
 )
 
-// stranger is a user that no file of a test belongs to.
+// stranger is the id of a user who owns no file of this test, unless a case says so.
 const stranger = 54321
 
 // newID returns an id and the abstract name of its claim.
@@ -33,7 +33,7 @@ func newID(t *testing.T) (id [16]byte, name string) {
 	return id, "@sluice-ledger-" + uuid.UUID(id).String()
 }
 
-// listenAs listens at an abstract socket as another user, which takes root.
+// listenAs listens at an abstract socket as another user. It needs root.
 func listenAs(t *testing.T, uid int, name string) {
 	t.Helper()
 	if os.Geteuid() != 0 {
@@ -57,7 +57,7 @@ func listenAs(t *testing.T, uid int, name string) {
 	t.Cleanup(func() { socket.Close() })
 }
 
-// bindOnly has an abstract name without listening there.
+// bindOnly binds an abstract name without listening there.
 func bindOnly(t *testing.T, name string) {
 	t.Helper()
 	fd, err := syscall.Socket(syscall.AF_UNIX, syscall.SOCK_STREAM|syscall.SOCK_CLOEXEC, 0)
@@ -70,9 +70,8 @@ func bindOnly(t *testing.T, name string) {
 	}
 }
 
-// TestClaimLedger_NameTaken: any local user can bind the name of a claim, and must not be able to
-// keep a ledger from being opened. A process of a user who could open the ledger as well is taken
-// for one that has it open.
+// Any local user can bind the name of a claim, but must not be able to keep the ledger from being
+// opened. Only a process of a user who could open the ledger counts as one that has it open.
 func TestClaimLedger_NameTaken(t *testing.T) {
 	for name, c := range map[string]struct {
 		take  func(t *testing.T, name string)
@@ -112,7 +111,7 @@ func TestClaimLedger_NameTaken(t *testing.T) {
 				}
 				return
 			}
-			if err != nil || claim == nil || !strings.Contains(log.String(), "not noticed now") {
+			if err != nil || claim == nil || !strings.Contains(log.String(), "open copies are not detected") {
 				t.Errorf("%v; want no error, and a warning; log %s", err, log.Bytes())
 			}
 			if err := claim.Release(); err != nil {
@@ -122,8 +121,8 @@ func TestClaimLedger_NameTaken(t *testing.T) {
 	}
 }
 
-// TestClaim_ManyConnections_StillCounts: connections that no process accepts would fill the queue
-// of the socket, and the holder of the claim would not be known then.
+// A claim accepts connections. Otherwise they would fill the queue of its socket, and the holder of
+// the claim could not be determined.
 func TestClaim_ManyConnections_StillCounts(t *testing.T) {
 	id, name := newID(t)
 	claim, err := ClaimLedger(id, t.TempDir(), &callback.Log{})

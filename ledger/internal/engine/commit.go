@@ -25,9 +25,10 @@ import (
 // flush. Only then are they visible to readers. A refused decision affects no other proposal of the
 // batch. A failure to append fails the whole batch.
 //
-// tell reports the commit to the host's log and observer; it is nil if there is nothing to report.
-// It must be called only after the next leader may begin, because the host may take its time.
-func (l *Engine) commit(batch []*Proposal) (tell func(), err error) {
+// The function report passes the commit to the host's log and observer; it is nil if there is
+// nothing to report. It must be called only after the next leader may begin, because the host may
+// be slow.
+func (l *Engine) commit(batch []*Proposal) (report func(), err error) {
 	if err := l.Queue.Stopped(); err != nil {
 		return nil, err
 	}
@@ -37,24 +38,24 @@ func (l *Engine) commit(batch []*Proposal) (tell func(), err error) {
 	switch {
 	case err != nil:
 		failed, requests := err, len(batch)
-		tell = func() {
+		report = func() {
 			l.Log.Now(func(log *zerolog.Logger) {
 				log.Error().Err(failed).Int("requests", requests).Dur("duration", took).Msg("commit failed")
 			})
 		}
 		defer l.saveIfReplaced() // before the caller receives the error and may end the process
-		return tell, l.stopIfUnsure(err)
+		return report, l.stopIfUncertain(err)
 	case s != nil:
 		l.edge = s.Edge
 		l.Queue.settled(s.Counters.Events)
-		return l.telling(s, len(batch), took), nil
+		return l.commitReport(s, len(batch), took), nil
 	}
 	return nil, nil
 }
 
-// telling returns a function that reports a commit to the host, or nil if there is nothing to
+// commitReport returns a function that reports a commit to the host, or nil if there is nothing to
 // report. requests is the number of requests in the batch.
-func (l *Engine) telling(s *state.State, requests int, took time.Duration) func() {
+func (l *Engine) commitReport(s *state.State, requests int, took time.Duration) func() {
 	lines := l.lines
 	if len(lines) == 0 && l.Observer == nil {
 		return nil
@@ -71,9 +72,9 @@ func (l *Engine) telling(s *state.State, requests int, took time.Duration) func(
 	}
 }
 
-// errTakenBack aborts the transaction so that it is retried without the refused proposal. The
-// proposal had recorded events before it was refused, and these must not survive.
-var errTakenBack = errors.New("refused after it has recorded something")
+// errRetryWithoutRefused aborts the transaction so that it is retried without the refused proposal.
+// The proposal had recorded events before it was refused, and these must not survive.
+var errRetryWithoutRefused = errors.New("a refused proposal had recorded events")
 
 // write decides, folds and appends a batch. It returns the state after the batch, or nil if the
 // batch has no event. The transaction of that state has ended.
@@ -83,9 +84,9 @@ func (l *Engine) write(batch []*Proposal) (written *state.State, err error) {
 	}
 	now := newest(batch)
 	// Each retry refuses another proposal, so the loop ends. The time of the batch stays the same.
-	for err = errTakenBack; err == errTakenBack; {
+	for err = errRetryWithoutRefused; err == errRetryWithoutRefused; {
 		err = l.Store.Update(func(w kv.Writer) error {
-			s, err := l.carryOut(batch, w, now)
+			s, err := l.decideBatch(batch, w, now)
 			if over, can := w.(memtable.Checker); can && err == nil {
 				err = over.Check()
 			}
@@ -107,10 +108,10 @@ func newest(batch []*Proposal) time.Time {
 	return last.now
 }
 
-// stopIfUnsure stops the ledger if err leaves it unknown whether the commit is durable, or if
+// stopIfUncertain stops the ledger if err leaves it unknown whether the commit is durable, or if
 // another process has overwritten the file. It returns err, wrapped in [errs.ErrStopped] in the
 // first case.
-func (l *Engine) stopIfUnsure(err error) error {
+func (l *Engine) stopIfUncertain(err error) error {
 	if errors.Is(err, kv.ErrUncertain) && !errors.Is(err, errs.ErrStopped) {
 		err = fmt.Errorf("%w: %w", errs.ErrStopped, err)
 		l.Queue.Stop(err)
@@ -163,23 +164,23 @@ func observed(s *state.State, took time.Duration) observe.Commit {
 	return c
 }
 
-// carryOut decides and folds a batch in a transaction, and returns the state after it. A retried
+// decideBatch decides and folds a batch in a transaction, and returns the state after it. A retried
 // transaction does not decide refused proposals again. But if a proposal now has another result
 // than before, for example because its true value is no longer available, all later proposals are
 // decided again: they may have been refused because of changes that no longer happen.
-func (l *Engine) carryOut(batch []*Proposal, w kv.Writer, now time.Time) (*state.State, error) {
+func (l *Engine) decideBatch(batch []*Proposal, w kv.Writer, now time.Time) (*state.State, error) {
 	s, err := l.begin(w, now)
 	if err != nil {
 		return nil, err
 	}
-	anew := false // a proposal has another result than in the previous try
+	changed := false // a proposal has another result than in the previous try
 	for _, p := range batch {
-		if p.refused = p.refused && !anew; err != nil {
+		if p.refused = p.refused && !changed; err != nil {
 			continue
 		}
 		first, last := p.first, p.last
-		err = p.carryOut(s)
-		anew = anew || p.first != first || p.last != last
+		err = p.run(s)
+		changed = changed || p.first != first || p.last != last
 	}
 	if err != nil {
 		return nil, err
@@ -187,8 +188,8 @@ func (l *Engine) carryOut(batch []*Proposal, w kv.Writer, now time.Time) (*state
 	if s.Counters.Events == s.Durable.Events {
 		return s, nil
 	}
-	if s.Far != nil {
-		return nil, s.Far
+	if s.ClockErr != nil {
+		return nil, s.ClockErr
 	}
 	if l.lines = nil; l.Log.Debugging() {
 		if l.lines, err = describe(s, batch); err != nil {
@@ -220,7 +221,7 @@ func (l *Engine) begin(w kv.Writer, now time.Time) (*state.State, error) {
 	if l.edge != nil && l.edge.Size() == s.Counters.Events {
 		s.Edge = l.edge.Clone() // not the original, because the transaction may fail
 	}
-	s.Far = l.leap.of(s)
+	s.ClockErr = l.leap.check(s)
 	return s, nil
 }
 
@@ -241,7 +242,7 @@ func (l *Engine) append(s *state.State) error {
 	if err == nil {
 		return nil
 	}
-	l.noteReplaced(err)
+	l.recordReplaced(err)
 	if errors.Is(err, journal.ErrRejected) && !isOver(err) {
 		return fmt.Errorf("journal: %w", err) // the journal is unchanged
 	}
@@ -301,14 +302,14 @@ func (p *Proposal) decide(s *state.State) ([]event.Change, error) {
 	return changes, err
 }
 
-// carryOut decides a proposal and records its changes. The error is an error of writing, or
-// [errTakenBack].
+// run decides the proposal and records its changes. The error is an error of writing, or
+// [errRetryWithoutRefused].
 //
 // The error of a refusal is stored in the proposal. A retried transaction does not decide a refused
 // proposal again, because the refusal is reported to the observer, and should be reported once.
-// [Engine.carryOut] resets p.refused if an earlier proposal of the batch has another result in the
-// retry.
-func (p *Proposal) carryOut(s *state.State) error {
+// [Engine.decideBatch] resets p.refused if an earlier proposal of the batch has another result in
+// the retry.
+func (p *Proposal) run(s *state.State) error {
 	if p.refused {
 		return nil
 	}
@@ -318,7 +319,7 @@ func (p *Proposal) carryOut(s *state.State) error {
 	if err != nil {
 		p.err, p.refused = err, true
 		if s.Counters.Events > before {
-			return errTakenBack
+			return errRetryWithoutRefused
 		}
 		return nil
 	}

@@ -9,9 +9,9 @@ import (
 	"github.com/sluicedp/sluice/ledger/journal"
 )
 
-// Elsewhere implements [Journals] for a journal that the host provides, instead of one in a
+// HostJournals implements [Journals] for a journal that the host provides, instead of one in a
 // directory beside the ledger's file.
-type Elsewhere struct {
+type HostJournals struct {
 	// Open opens the journal, or creates it.
 	Open   func(context.Context, journal.Wanted) (journal.Journal, error)
 	Beside string                 // path that a journal beside the file would have
@@ -20,27 +20,27 @@ type Elsewhere struct {
 
 // Find implements [Journals]. It returns an error if there is also a journal beside the file,
 // because that one may hold events that are stored nowhere else.
-func (e Elsewhere) Find(ctx context.Context, w journal.Wanted) (journal.Journal, error) {
-	if _, err := os.Stat(e.Beside); err == nil {
-		return nil, fmt.Errorf("%w: there is %s, too: open the ledger once without another journal", errs.ErrJournal,
-			e.Beside)
+func (h HostJournals) Find(ctx context.Context, w journal.Wanted) (journal.Journal, error) {
+	if _, err := os.Stat(h.Beside); err == nil {
+		const text = "%w: a journal is also beside the file, %s; open the ledger once without the other journal"
+		return nil, fmt.Errorf(text, errs.ErrJournal, h.Beside)
 	}
-	return e.open(ctx, w)
+	return h.open(ctx, w)
 }
 
 // Make implements [Journals]. It opens the journal, which was created when the ledger was opened.
-func (e Elsewhere) Make(w journal.Wanted) (journal.Journal, error) {
-	return e.open(context.Background(), w)
+func (h HostJournals) Make(w journal.Wanted) (journal.Journal, error) {
+	return h.open(context.Background(), w)
 }
 
 // open calls Open, and checks what it returns.
-func (e Elsewhere) open(ctx context.Context, w journal.Wanted) (journal.Journal, error) {
-	j, err := e.Open(ctx, w)
+func (h HostJournals) open(ctx context.Context, w journal.Wanted) (journal.Journal, error) {
+	j, err := h.Open(ctx, w)
 	if err == nil && j == nil {
 		err = errs.Invalid("Options.Journal returned neither a journal nor an error")
 	}
 	if err == nil {
-		err = errs.NilPointers("", "what Options.Journal returned", j)
+		err = errs.NilPointers("", "the result of Options.Journal", j)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("open the journal: %w", err)
@@ -49,14 +49,14 @@ func (e Elsewhere) open(ctx context.Context, w journal.Wanted) (journal.Journal,
 }
 
 // Remove implements [Journals].
-func (e Elsewhere) Remove(j journal.Journal) error { return j.Close() }
+func (h HostJournals) Remove(j journal.Journal) error { return j.Close() }
 
 // Sweep implements [Journals].
-func (Elsewhere) Sweep() error { return nil }
+func (HostJournals) Sweep() error { return nil }
 
 // Place implements [Journals]. It returns the identity of the ledger's file only, because the
 // journal is not in a local file.
-func (e Elsewhere) Place(bool) (string, error) { return e.File() }
+func (h HostJournals) Place(bool) (string, error) { return h.File() }
 
 // Lasting implements [Journals].
-func (Elsewhere) Lasting() bool { return true }
+func (HostJournals) Lasting() bool { return true }

@@ -21,18 +21,18 @@ import (
 // Engine runs a ledger: it decides requests one after the other, commits their events, and serves
 // readers.
 type Engine struct {
-	Store    kv.Store // committed state: the memtable over base, or base itself
-	base     kv.Store
-	Log      callback.Log     // of failures and commits
-	Clock    func() time.Time // of the host
-	leap     Leap
-	ReadOnly bool        // no request is accepted
-	Standby  bool        // follows what another host appends to the journal; ReadOnly is also set
-	Alone    bool        // reads the file without its journal if that is missing; ReadOnly is also set
-	Missing  string      // name of the missing journal without which the file is read, or ""
-	Queue    Queue       // of proposals that wait for a commit
-	Known    state.Cache // caches decoded records
-	views    views
+	Store          kv.Store // committed state: the memtable over base, or base itself
+	base           kv.Store
+	Log            callback.Log     // of failures and commits
+	Clock          func() time.Time // of the host
+	leap           ClockLeap
+	ReadOnly       bool        // no request is accepted
+	Standby        bool        // follows what another host appends to the journal; ReadOnly is also set
+	WithoutJournal bool        // reads the file without its journal if that is missing; ReadOnly is also set
+	MissingJournal string      // name of the missing journal without which the file is read, or ""
+	Queue          Queue       // of proposals that wait for a commit
+	Known          state.Cache // caches decoded records
+	views          views
 	// Claim prevents that a copy of the ledger is open for writing at the same time. It is nil if
 	// the engine is not open for writing, or has no file.
 	Claim    *Claim
@@ -51,14 +51,16 @@ type Engine struct {
 
 // Begin prepares an engine over a store. If j is not nil, the journal makes commits durable;
 // otherwise the commits of the store must be durable by themselves. A nil clock is time.Now. Begin
-// reads nothing but the format version. only sets ReadOnly.
-func (l *Engine) Begin(base kv.Store, j Journals, log zerolog.Logger, clock func() time.Time, only bool, p Leap) error {
+// reads nothing but the format version. readOnly sets ReadOnly.
+func (l *Engine) Begin(
+	base kv.Store, j Journals, log zerolog.Logger, clock func() time.Time, readOnly bool, leap ClockLeap,
+) error {
 	if clock == nil {
 		clock = time.Now
 	}
 	l.base = base
 	l.Log.Use(log)
-	l.Store, l.Clock, l.leap, l.ReadOnly = base, clock, p, only
+	l.Store, l.Clock, l.leap, l.ReadOnly = base, clock, leap, readOnly
 	l.journal.save = sync.OnceFunc(l.saveAll)
 	if l.journal.from = j; j != nil {
 		if err := l.overTable(base); err != nil {
@@ -66,9 +68,9 @@ func (l *Engine) Begin(base kv.Store, j Journals, log zerolog.Logger, clock func
 		}
 	}
 	l.Chances = state.NewChances()
-	// Until Found is called, all stored events count as durable: no commit is in progress.
+	// Until SetDurable is called, all stored events count as durable: no commit is in progress.
 	l.Queue.Durable = math.MaxUint64
-	return errors.Join(p.check(), l.Store.View(state.CheckVersion))
+	return errors.Join(leap.validate(), l.Store.View(state.CheckVersion))
 }
 
 // Size returns the size of the file in bytes.
@@ -108,9 +110,9 @@ func (l *Engine) Observe(call func(observe.Observer)) {
 	}
 }
 
-// Found sets the last durable event to the end of the log that was found when the ledger was
+// SetDurable sets the last durable event to the end of the log that was found when the ledger was
 // opened.
-func (l *Engine) Found(at state.Position) { l.Queue.Durable = at.Events }
+func (l *Engine) SetDurable(at state.Position) { l.Queue.Durable = at.Events }
 
 // Load describes the current work of an engine.
 type Load struct {
@@ -127,33 +129,33 @@ func (l *Engine) Load() Load {
 	return Load{Waiting: len(c.queue), Committing: c.leading, Watched: c.changed != nil}
 }
 
-// UsualLeap is the default of [Leap].Allowed: how long a ledger may be idle before a person must
-// confirm the clock.
-const UsualLeap = 366 * 24 * time.Hour
+// DefaultClockLeap is the default of [ClockLeap].Allowed: how long a ledger may be idle before a
+// person must confirm the clock.
+const DefaultClockLeap = 366 * 24 * time.Hour
 
-// Leap limits how far the clock may be ahead of the last event of the log.
-type Leap struct {
-	Allowed   time.Duration // 0 for UsualLeap
+// ClockLeap limits how far the clock may be ahead of the last event of the log.
+type ClockLeap struct {
+	Allowed   time.Duration // 0 for DefaultClockLeap
 	Confirmed time.Time     // a person has confirmed that the clock is right up to this time
 }
 
-// check returns an error if the leap is negative.
-func (p Leap) check() error {
-	if p.Allowed < 0 {
-		return errs.Invalid("a clock that may be %v ahead of the log", p.Allowed)
+// validate returns an error if the leap is negative.
+func (c ClockLeap) validate() error {
+	if c.Allowed < 0 {
+		return errs.Invalid("Options.ClockLeap is %v, must not be negative", c.Allowed)
 	}
 	return nil
 }
 
-// of returns a [*api.ClockError] if the clock of a state is too far ahead of the log. The end of
+// check returns a [*api.ClockError] if the clock of a state is too far ahead of the log. The end of
 // the log is the one at the beginning of the transaction.
-func (p Leap) of(s *state.State) error {
-	if p.Allowed == 0 {
-		p.Allowed = UsualLeap
+func (c ClockLeap) check(s *state.State) error {
+	if c.Allowed == 0 {
+		c.Allowed = DefaultClockLeap
 	}
 	last := s.Durable.Last
-	if s.Clock.Sub(last) <= p.Allowed || !s.Clock.After(p.Confirmed) {
+	if s.Clock.Sub(last) <= c.Allowed || !s.Clock.After(c.Confirmed) {
 		return nil
 	}
-	return &api.ClockError{Clock: s.Clock, Last: last, Leap: p.Allowed}
+	return &api.ClockError{Clock: s.Clock, Last: last, Leap: c.Allowed}
 }

@@ -24,8 +24,8 @@ const (
 	// in one transaction. Both are approximate, because groups are not split.
 	foldedTogether = 4096
 	foldedBytes    = 4 << 20
-	// toldEvery is the interval between two log lines about the progress of a fold.
-	toldEvery = time.Second
+	// progressInterval is the interval between two log lines about the progress of a fold.
+	progressInterval = time.Second
 )
 
 // part holds groups of a journal that are folded in one transaction.
@@ -57,43 +57,44 @@ func (p *part) restore(s *state.State) error {
 	return nil
 }
 
-// reader reads the groups of a journal, and checks that each one follows on the one before. It
-// needs no state, so it can read while earlier groups are folded.
+// reader reads the groups of a journal, and checks that each one continues the one before. It needs
+// no state, so it can read while earlier groups are folded.
 type reader struct{ fold.Reader }
 
 // add adds a group to a part. It returns an error if the group's events do not lead to the root
 // that the group states.
-func (x *reader) add(to *part, g journal.Group) error {
+func (r *reader) add(to *part, g journal.Group) error {
 	if !g.Fits() {
-		return errs.Corrupt(nil, "journal: a group of %d records leads from event %d to event %d", len(g.Records),
+		return errs.Corrupt(nil, "journal: a group of %d records goes from event %d to event %d", len(g.Records),
 			g.Before.Events, g.After.Events)
 	}
-	if x.Edge.Size() != g.Before.Events {
-		return errs.Corrupt(nil, "journal: a group behind event %d follows on event %d", g.Before.Events, x.Edge.Size())
+	if r.Edge.Size() != g.Before.Events {
+		return errs.Corrupt(nil, "journal: a group that begins after event %d follows event %d", g.Before.Events,
+			r.Edge.Size())
 	}
 	for _, record := range g.Records {
-		e, err := x.Read(record, &to.texts)
+		e, err := r.Read(record, &to.texts)
 		if err != nil {
 			return fmt.Errorf("journal: %w", err)
 		}
 		to.events = append(to.events, e)
 		to.bytes += len(record)
 	}
-	to.at = journal.Position{Events: x.Edge.Size(), Root: x.Edge.Root()}
+	to.at = journal.Position{Events: r.Edge.Size(), Root: r.Edge.Root()}
 	if to.at != g.After {
-		return errs.Corrupt(nil, "journal: the events up to %d come to another tree than the group says", to.at.Events)
+		return errs.Corrupt(nil, "journal: the events up to %d have another root than their group states", to.at.Events)
 	}
 	to.ends = append(to.ends, len(to.events))
 	return nil
 }
 
 // parts returns the groups after the current position of the reader, combined to parts.
-func (x *reader) parts(groups iter.Seq2[journal.Group, error]) iter.Seq2[*part, error] {
+func (r *reader) parts(groups iter.Seq2[journal.Group, error]) iter.Seq2[*part, error] {
 	return func(yield func(*part, error) bool) {
 		p := &part{}
 		for g, err := range groups {
 			if err == nil {
-				err = x.add(p, g)
+				err = r.add(p, g)
 			}
 			if err != nil {
 				yield(nil, err)
@@ -102,24 +103,24 @@ func (x *reader) parts(groups iter.Seq2[journal.Group, error]) iter.Seq2[*part, 
 			if !p.full() {
 				continue
 			}
-			if p.edge = x.Edge.Clone(); !yield(p, nil) {
+			if p.edge = r.Edge.Clone(); !yield(p, nil) {
 				return
 			}
 			p = &part{events: make([]fold.Recorded, 0, len(p.events))}
 		}
 		if len(p.ends) > 0 {
-			p.edge = x.Edge
+			p.edge = r.Edge
 			yield(p, nil)
 		}
 	}
 }
 
-var errGivenUp = errors.New("whoever read the journal has given up")
+var errReaderStopped = errors.New("the reader of the journal has stopped")
 
-// ahead runs a sequence in another goroutine, one element ahead of the caller that ranges over the
-// result. It calls stop when the range ends, so that the sequence ends soon. A panic of the
+// readAhead runs a sequence in another goroutine, one element ahead of the caller that ranges over
+// the result. It calls stop when the range ends, so that the sequence ends soon. A panic of the
 // sequence continues in the caller's goroutine.
-func ahead[T any](stop func(), elements iter.Seq2[T, error]) iter.Seq2[T, error] {
+func readAhead[T any](stop func(), elements iter.Seq2[T, error]) iter.Seq2[T, error] {
 	type element struct {
 		it    T
 		err   error
@@ -139,7 +140,7 @@ func ahead[T any](stop func(), elements iter.Seq2[T, error]) iter.Seq2[T, error]
 		maker.Go(func() {
 			defer close(made)
 			// This is sent if the sequence ends its goroutine (runtime.Goexit), as a test may do.
-			last := element{err: errGivenUp}
+			last := element{err: errReaderStopped}
 			defer func() {
 				if last.panic = recover(); last.panic != nil || last.err != nil {
 					send(last)
@@ -186,32 +187,32 @@ func (l *Engine) reader() (x *reader, at journal.Position, err error) {
 
 // foldJournal folds the journal's events after those in the file.
 func (l *Engine) foldJournal(ctx context.Context, j journal.Journal) error {
-	x, at, err := l.reader()
+	r, at, err := l.reader()
 	if err != nil {
 		return err
 	}
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
-	began, told := at.Events, time.Now()
-	tell := func(text string) {
+	began, reported := at.Events, time.Now()
+	report := func(text string) {
 		l.Log.Now(func(log *zerolog.Logger) {
 			log.Info().Uint64("events", at.Events-began).Uint64("last", at.Events).Msg(text)
 		})
 	}
-	for p, err := range ahead(stop, x.parts(j.Read(ctx, at))) {
+	for p, err := range readAhead(stop, r.parts(j.Read(ctx, at))) {
 		if err == nil {
 			err = l.fold(p)
 		}
 		if err != nil {
 			return err
 		}
-		if at = p.at; time.Since(told) >= toldEvery {
-			told = time.Now()
-			tell("folding the journal")
+		if at = p.at; time.Since(reported) >= progressInterval {
+			reported = time.Now()
+			report("folding the journal")
 		}
 	}
 	if at.Events > began {
-		tell("folded the journal")
+		report("folded the journal")
 	}
 	return nil
 }

@@ -16,7 +16,7 @@ import (
 	"github.com/sluicedp/sluice/ledger/journal"
 )
 
-// counted makes numbers, and ends in some way. It tells when it has ended.
+// counted yields the numbers below most, and then calls end. It sets ended when it has returned.
 func counted(most int, end func(), ended *bool) iter.Seq2[int, error] {
 	return func(yield func(int, error) bool) {
 		defer func() { *ended = true }()
@@ -29,12 +29,12 @@ func counted(most int, end func(), ended *bool) iter.Seq2[int, error] {
 	}
 }
 
-// What is made ahead comes in its order, and nothing goes on when nobody reads any more.
-func TestWhatIsMadeAheadComesInOrder(t *testing.T) {
+// readAhead yields the elements in their order, and ends the sequence when its caller stops early.
+func TestReadAhead_ReaderStops_EndsTheSequence(t *testing.T) {
 	for _, stop := range []int{1, 5, 10, 1000} {
 		var got []int
 		stopped, ended := false, false
-		for n, err := range ahead(func() { stopped = true }, counted(10, func() {}, &ended)) {
+		for n, err := range readAhead(func() { stopped = true }, counted(10, func() {}, &ended)) {
 			if err != nil {
 				t.Error(err)
 			}
@@ -43,35 +43,37 @@ func TestWhatIsMadeAheadComesInOrder(t *testing.T) {
 			}
 		}
 		if most := []int{0, 1, 2, 3, 4, 5, 6, 7, 8, 9}; !slices.Equal(got, most[:min(stop, 10)]) || !stopped || !ended {
-			t.Errorf("up to %d there is %v; it was stopped: %v, and has ended: %v", stop, got, stopped, ended)
+			t.Errorf("up to %d: %v; stop was called: %v, the sequence has ended: %v", stop, got, stopped, ended)
 		}
 	}
 }
 
-// However it ends, whoever reads is told: a journal that is cut short passes for a whole one else.
-func TestHowWhatIsMadeAheadEnds(t *testing.T) {
+// The caller of readAhead learns how the sequence ended: by an error, a panic, or runtime.Goexit.
+// Otherwise it would take a journal that was read in part for a whole one.
+func TestReadAhead_SequenceFails_ReportsHow(t *testing.T) {
 	fault := errors.New("a fault")
 	read := func(elements iter.Seq2[int, error]) (n int, panicked any, last error) {
 		defer func() { panicked = recover() }()
-		for _, last = range ahead(func() {}, elements) {
+		for _, last = range readAhead(func() {}, elements) {
 			n++
 		}
 		return n, nil, last
 	}
 	ended := false
-	if n, panicked, last := read(counted(10, runtime.Goexit, &ended)); n != 11 || !errors.Is(last, errGivenUp) || panicked != nil || !ended {
-		t.Errorf("given up behind %d: %v, %v", n, last, panicked)
+	if n, panicked, last := read(counted(10, runtime.Goexit, &ended)); n != 11 || !errors.Is(last, errReaderStopped) || panicked != nil || !ended {
+		t.Errorf("the goroutine ended after %d: %v, %v", n, last, panicked)
 	}
 	if n, panicked, last := read(counted(10, func() { panic(fault) }, &ended)); panicked != fault {
-		t.Errorf("a panic behind %d: %v, %v", n, last, panicked)
+		t.Errorf("a panic after %d: %v, %v", n, last, panicked)
 	}
 	failing := func(yield func(int, error) bool) { _ = yield(0, nil) && yield(0, fault) }
 	if n, panicked, last := read(failing); n != 2 || last != fault || panicked != nil {
-		t.Errorf("an error behind %d: %v, %v", n, last, panicked)
+		t.Errorf("an error after %d: %v, %v", n, last, panicked)
 	}
 }
 
-// written returns groups of one event each, which takes so many bytes, and the edge before them.
+// written returns groups of one event each, of about the given number of bytes, and the frontier of
+// the Merkle tree before them.
 func written(t *testing.T, groups, bytes int) (before *merkle.Edge, all []journal.Group) {
 	t.Helper()
 	before = &merkle.Edge{}
@@ -88,9 +90,8 @@ func written(t *testing.T, groups, bytes int) (before *merkle.Edge, all []journa
 	return before, all
 }
 
-// A journal is folded in parts that are large neither in number nor in bytes, with all that is in
-// it.
-func TestAJournalIsFoldedInParts(t *testing.T) {
+// The parts of a journal are limited in events and in bytes, and together they have all its events.
+func TestReaderParts_LargeJournal_LimitsEachPart(t *testing.T) {
 	for _, c := range []struct{ groups, bytes, parts int }{
 		{0, 10, 0}, {1, 10, 1}, {foldedTogether, 10, 1}, {foldedTogether + 1, 10, 2}, {3 * foldedTogether, 10, 3}, {100, foldedBytes / 25, 4},
 	} {
@@ -111,10 +112,10 @@ func TestAJournalIsFoldedInParts(t *testing.T) {
 				parts = append(parts, p)
 			}
 			events := 0
-			for i, p := range parts { // when all are there: none changes with the next
+			for i, p := range parts { // after all are read, because a later part must not change an earlier one
 				events += len(p.events)
 				if end := all[events-1].After; p.at != end || p.edge.Size() != end.Events || p.edge.Root() != end.Root || p.ends[len(p.ends)-1] != len(p.events) {
-					t.Errorf("part %d ends at %v, its edge at %d, want %v", i, p.at, p.edge.Size(), end)
+					t.Errorf("part %d ends at %v, its frontier at %d, want %v", i, p.at, p.edge.Size(), end)
 				}
 			}
 			if len(parts) != c.parts || events != c.groups {

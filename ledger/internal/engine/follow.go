@@ -22,9 +22,9 @@ const (
 	// baseEvery is the interval at which a standby brings its file up to date and reports its
 	// position to the other hosts. [Engine.Erase] on another host may have to wait this long.
 	baseEvery = time.Second
-	// saidEvery is the number of these intervals after which the position is reported again
+	// reportEvery is the number of these intervals after which the position is reported again
 	// although it has not changed.
-	saidEvery = 10
+	reportEvery = 10
 	// readFirst and readMost are the first and the longest delay before a journal that could not be
 	// read is read again.
 	readFirst = 50 * time.Millisecond
@@ -33,23 +33,23 @@ const (
 
 // following is the state of a standby that folds what another host appends.
 type following struct {
-	journal journal.Follower // nil if this engine is not, or no longer, a standby
-	end     context.CancelFunc
-	loose   sync.WaitGroup
-	based   atomic.Pointer[journal.Position] // position that is durable in the file
-	unsaid  atomic.Bool                      // the other hosts may have discarded the reported position
+	journal      journal.Follower // nil if this engine is not, or no longer, a standby
+	end          context.CancelFunc
+	goroutines   sync.WaitGroup
+	checkpointed atomic.Pointer[journal.Position] // position that is durable in the file
+	mustReport   atomic.Bool                      // the other hosts may have discarded the reported position
 }
 
 // base returns the position that is known to be durable in the file.
 func (f *following) base() (at journal.Position) {
-	if seen := f.based.Load(); seen != nil {
+	if seen := f.checkpointed.Load(); seen != nil {
 		at = *seen
 	}
 	return at
 }
 
-// untouched reports whether the engine never writes to the file.
-func (l *Engine) untouched() bool { return l.ReadOnly && !l.Standby }
+// isReader reports whether the engine never writes to the file.
+func (l *Engine) isReader() bool { return l.ReadOnly && !l.Standby }
 
 // follower returns the journal as a [journal.Follower], or an error if a standby cannot follow it.
 func follower(j journal.Journal) (journal.Follower, error) {
@@ -69,8 +69,8 @@ func (l *Engine) beginFollowing(f journal.Follower) error {
 	ctx, end := context.WithCancel(context.Background())
 	l.following.journal, l.following.end = f, end
 	l.journal.sharedBy(f)
-	l.following.loose.Go(func() { l.follow(ctx, f) })
-	l.following.loose.Go(func() { l.keepBase(ctx, f) })
+	l.following.goroutines.Go(func() { l.follow(ctx, f) })
+	l.following.goroutines.Go(func() { l.keepBase(ctx, f) })
 	return nil
 }
 
@@ -82,9 +82,9 @@ func (l *Engine) endFollowing() error {
 		return nil
 	}
 	l.following.end()
-	l.following.loose.Wait()
+	l.following.goroutines.Wait()
 	l.following.journal = nil
-	return closing(f, nil)
+	return closeJournal(f, nil)
 }
 
 // follow folds what is appended until ctx ends. It retries if the journal cannot be read for some
@@ -98,9 +98,9 @@ func (l *Engine) follow(ctx context.Context, f journal.Follower) {
 		case err == nil:
 			wait = readFirst
 			continue
-		case !passes(err):
+		case !isTemporary(err):
 			l.Log.Say(zerolog.ErrorLevel, err, "standby stopped")
-			l.Queue.Stop(fmt.Errorf("%w: it cannot follow the journal any more: %w", errs.ErrStopped, err))
+			l.Queue.Stop(fmt.Errorf("%w: the standby cannot follow the journal: %w", errs.ErrStopped, err))
 			return
 		case wait == readFirst:
 			l.Log.Say(zerolog.WarnLevel, err, "the journal cannot be followed; trying again")
@@ -113,22 +113,22 @@ func (l *Engine) follow(ctx context.Context, f journal.Follower) {
 	}
 }
 
-// passes reports whether a retry may succeed after err.
-func passes(err error) bool {
+// isTemporary reports whether a retry may succeed after err.
+func isTemporary(err error) bool {
 	return !isAny(err, errs.ErrCorrupt, errs.ErrVersion, journal.ErrStopped, kv.ErrUncertain,
 		kv.ErrReplaced, kv.ErrOverwritten)
 }
 
 // foldMore waits until the journal has events after the file's, and folds them.
 func (l *Engine) foldMore(ctx context.Context, f journal.Follower) error {
-	x, at, err := l.reader()
+	r, at, err := l.reader()
 	if err == nil {
 		err = callback.Call("Journal.Await", func() error { return f.Await(ctx, at) })
 	}
 	if err != nil {
 		return err
 	}
-	for p, err := range x.parts(callback.Seq("Journal.Read", f.Read(ctx, at))) {
+	for p, err := range r.parts(callback.Seq("Journal.Read", f.Read(ctx, at))) {
 		// Settle first, so that readers see nothing that a power cut could still undo.
 		if err == nil {
 			err = callback.Call("Journal.Settle", func() error { return f.Settle(ctx) })
@@ -149,7 +149,7 @@ func (l *Engine) foldMore(ctx context.Context, f journal.Follower) error {
 func (l *Engine) keepBase(ctx context.Context, f journal.Follower) {
 	tick := time.NewTicker(baseEvery)
 	defer tick.Stop()
-	var told journal.Position
+	var reported journal.Position
 	failed := false // in the previous round
 	for n := 0; ; n++ {
 		at, err := l.position()
@@ -157,14 +157,14 @@ func (l *Engine) keepBase(ctx context.Context, f journal.Follower) {
 			err = l.Checkpoint()
 		}
 		base := l.following.base()
-		if err == nil && (l.following.unsaid.Swap(false) || base != told || n%saidEvery == 0) {
+		if err == nil && (l.following.mustReport.Swap(false) || base != reported || n%reportEvery == 0) {
 			err = callback.Call("Journal.Folded", func() error { return f.Folded(ctx, base) })
 			if err == nil {
-				told = base
+				reported = base
 			}
 		}
 		if err != nil && !failed && ctx.Err() == nil {
-			l.Log.Say(zerolog.WarnLevel, err, "the others do not hear what this standby has")
+			l.Log.Say(zerolog.WarnLevel, err, "the position of this standby was not reported to the other hosts")
 		}
 		failed = err != nil
 		select {
@@ -181,7 +181,7 @@ func (l *Engine) keepBase(ctx context.Context, f journal.Follower) {
 //
 // If TakeOver fails before it has claimed the journal, nothing has changed.
 func (l *Engine) TakeOver(ctx context.Context) (file kv.Store, journals Journals, err error) {
-	name, err := l.noted(state.KeyJournal)
+	name, err := l.storedText(state.KeyJournal)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -196,14 +196,14 @@ func (l *Engine) TakeOver(ctx context.Context) (file kv.Store, journals Journals
 	defer func() {
 		if file == nil { // also if a function of the host panicked
 			// The other hosts may regard a host that claims as one that no longer follows.
-			l.following.unsaid.Store(true)
-			err = errors.Join(err, closing(j, nil))
+			l.following.mustReport.Store(true)
+			err = errors.Join(err, closeJournal(j, nil))
 		}
 	}()
 	if j.Name() != name {
-		return nil, nil, mismatch("the journal is %s, the file's is %s", j.Name(), name)
+		return nil, nil, mismatch("the journal is %s, but the file names %s", j.Name(), name)
 	}
-	if _, _, err := l.ahead(ctx, j); err != nil {
+	if _, _, err := l.hasMore(ctx, j); err != nil {
 		return nil, nil, err
 	}
 	term, end, err := j.Claim(ctx)
@@ -219,7 +219,7 @@ func (l *Engine) TakeOver(ctx context.Context) (file kv.Store, journals Journals
 // foldUpTo waits until the journal is folded up to its end, and ends following.
 func (l *Engine) foldUpTo(ctx context.Context, end journal.Position) error {
 	if err := l.Queue.AwaitEvent(ctx, end.Events); err != nil {
-		return fmt.Errorf("the journal is claimed, and not folded up to event %d yet: %w", end.Events, err)
+		return fmt.Errorf("the journal is claimed, but not folded up to event %d yet: %w", end.Events, err)
 	}
 	if !l.Queue.Close() {
 		return errs.ErrClosed
@@ -229,10 +229,10 @@ func (l *Engine) foldUpTo(ctx context.Context, end journal.Position) error {
 	}
 	at := l.following.base()
 	if at.Events > end.Events {
-		return errors.Join(fmt.Errorf("%w: another host has taken over meanwhile", journal.ErrFenced), l.base.Close())
+		return errors.Join(fmt.Errorf("%w: another host has taken over", journal.ErrFenced), l.base.Close())
 	}
 	if at != end {
-		return errors.Join(mismatch("the journal ends with %v, the file with %v", end, at), l.base.Close())
+		return errors.Join(mismatch("the journal ends at %v, but the file at %v", end, at), l.base.Close())
 	}
 	// A read through this engine would otherwise find what the next engine writes.
 	l.table.Retire(errs.ErrClosed)

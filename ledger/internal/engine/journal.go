@@ -71,28 +71,28 @@ func (l *Engine) startJournal() error {
 	}
 	if l.journal.open == nil {
 		if err := l.makeJournal(); err != nil {
-			return fmt.Errorf("make a journal: %w", err)
+			return fmt.Errorf("create the journal: %w", err)
 		}
 	}
 	// After a failure the journal stays, because the file may already name it, or may name it
 	// later. The next commit tries again, unless the ledger has stopped.
 	if err := l.nameJournal(l.journal.open.Name()); err != nil {
-		return fmt.Errorf("name the journal: %w", l.giveUp(err))
+		return fmt.Errorf("write the name of the journal to the file: %w", l.removeIfReplaced(err))
 	}
 	l.journal.named = true
 	return nil
 }
 
-// giveUp removes the new journal if why is [kv.ErrReplaced] and not [kv.ErrUncertain]: the file was
-// replaced, so nothing is written to it any more, and it cannot name the journal. giveUp returns
-// why.
-func (l *Engine) giveUp(why error) error {
+// removeIfReplaced removes the new journal if why is [kv.ErrReplaced] and not [kv.ErrUncertain]:
+// the file was replaced, so nothing is written to it any more, and it cannot name the journal.
+// removeIfReplaced returns why.
+func (l *Engine) removeIfReplaced(why error) error {
 	if !errors.Is(why, kv.ErrReplaced) || errors.Is(why, kv.ErrUncertain) {
 		return why
 	}
 	j := l.journal.open
 	l.appendTo(nil, 0, journal.Position{})
-	return errors.Join(why, closing(j, l.journal.from.Remove(j)))
+	return errors.Join(why, closeJournal(j, l.journal.from.Remove(j)))
 }
 
 // makeJournal creates a journal that begins at the end of the log, and claims it.
@@ -115,7 +115,7 @@ func (l *Engine) makeJournal() error {
 		err = errs.Corrupt(nil, "a new journal begins at event %d, the ledger ends at event %d", end.Events, at.Events)
 	}
 	if err != nil {
-		return errors.Join(err, closing(j, l.journal.from.Remove(j)))
+		return errors.Join(err, closeJournal(j, l.journal.from.Remove(j)))
 	}
 	l.appendTo(j, term, at)
 	return nil
@@ -130,8 +130,8 @@ func (l *Engine) appendTo(j journal.Journal, term uint64, trimmed journal.Positi
 	l.journal.sharedBy(j)
 }
 
-// gone returns the position up to which the journal holds nothing any more.
-func (j *journaling) gone() (at journal.Position) {
+// trimmedTo returns the position up to which the journal holds nothing any more.
+func (j *journaling) trimmedTo() (at journal.Position) {
 	if trimmed := j.trimmed.Load(); trimmed != nil {
 		at = *trimmed
 	}
@@ -142,7 +142,7 @@ func (j *journaling) gone() (at journal.Position) {
 // and checkpoints. The name "" means that there is no journal.
 func (l *Engine) nameJournal(name string) error {
 	err := l.Store.Update(func(w kv.Writer) error {
-		return errors.Join(l.notePlace(w, name != ""), note(w, state.KeyJournal, name))
+		return errors.Join(l.putPlace(w, name != ""), putText(w, state.KeyJournal, name))
 	})
 	if err != nil {
 		return err
@@ -150,16 +150,16 @@ func (l *Engine) nameJournal(name string) error {
 	return l.Checkpoint()
 }
 
-// note stores a text under a key of the meta bucket. It deletes the key if the text is "".
-func note(w kv.Writer, key, text string) error {
+// putText stores a text under a key of the meta bucket. It deletes the key if the text is "".
+func putText(w kv.Writer, key, text string) error {
 	if text == "" {
 		return w.Delete(state.BucketMeta, []byte(key))
 	}
 	return w.Put(state.BucketMeta, []byte(key), wire.Seal(state.BucketMeta, []byte(key), []byte(text)))
 }
 
-// noted returns the text under a key of the meta bucket, or "".
-func (l *Engine) noted(key string) (text string, err error) {
+// storedText returns the text under a key of the meta bucket, or "".
+func (l *Engine) storedText(key string) (text string, err error) {
 	err = l.Store.View(func(r kv.Reader) error {
 		payload, err := (&state.State{Reader: r}).Payload(state.BucketMeta, []byte(key))
 		text = string(payload)
@@ -168,9 +168,9 @@ func (l *Engine) noted(key string) (text string, err error) {
 	return text, err
 }
 
-// Moved records that the ledger is now in another file. If the process dies before the next
+// RecordMove records that the ledger is now in another file. If the process dies before the next
 // checkpoint, the file counts as a copy.
-func (l *Engine) Moved() error {
+func (l *Engine) RecordMove() error {
 	if l.journal.from == nil {
 		return nil
 	}
@@ -179,17 +179,17 @@ func (l *Engine) Moved() error {
 		if err != nil {
 			return err
 		}
-		return l.notePlace(w, named != nil)
+		return l.putPlace(w, named != nil)
 	})
 }
 
-// notePlace stores the identity of the file, and that of the journal if there is one.
-func (l *Engine) notePlace(w kv.Writer, journal bool) error {
+// putPlace stores the identity of the file, and that of the journal if there is one.
+func (l *Engine) putPlace(w kv.Writer, journal bool) error {
 	place, err := l.journal.from.Place(journal)
 	if errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("%w: %w", kv.ErrReplaced, err)
 	}
-	return errors.Join(err, note(w, state.KeyPlace, place))
+	return errors.Join(err, putText(w, state.KeyPlace, place))
 }
 
 // copied reports whether the file, or the journal that it names, is not the one that was written to
@@ -199,7 +199,7 @@ func (l *Engine) copied(named, alone bool) (bool, error) {
 	if err != nil || now == "" {
 		return false, err
 	}
-	place, err := l.noted(state.KeyPlace)
+	place, err := l.storedText(state.KeyPlace)
 	return place != now && !(alone && strings.HasPrefix(place, now+" ")), err
 }
 
@@ -213,12 +213,12 @@ func (l *Engine) position() (at journal.Position, err error) {
 	return at, err
 }
 
-// Of sets the id of the ledger.
-func (l *Engine) Of(ledger [16]byte) { l.journal.ledger = ledger }
+// SetLedger sets the id of the ledger.
+func (l *Engine) SetLedger(ledger [16]byte) { l.journal.ledger = ledger }
 
-// end brings the file up to date when the ledger is closed, and closes the journal. A journal
-// beside the file is removed.
-func (l *Engine) end() error {
+// endJournal brings the file up to date when the ledger is closed, and closes the journal. A
+// journal beside the file is removed.
+func (l *Engine) endJournal() error {
 	if l.Standby {
 		return l.endStandby()
 	}
@@ -230,13 +230,13 @@ func (l *Engine) end() error {
 	switch {
 	case err != nil: // only the next Open can find out what is durable
 		l.saveIfReplaced()
-		return closing(j, nil)
+		return closeJournal(j, nil)
 	case l.journal.from.Lasting():
 		err = l.Checkpoint()
 		l.logTrim(l.trim(l.following.base()))
-		return closing(j, err)
+		return closeJournal(j, err)
 	}
-	return l.drop(j)
+	return l.dropJournal(j)
 }
 
 // endStandby ends following, and brings the file of a standby up to date when it is closed.
@@ -248,13 +248,13 @@ func (l *Engine) endStandby() error {
 	return errors.Join(err, l.Checkpoint())
 }
 
-// drop removes the journal, after the file has been written without its name.
-func (l *Engine) drop(j journal.Journal) error {
+// dropJournal removes the journal, after the file has been written without its name.
+func (l *Engine) dropJournal(j journal.Journal) error {
 	l.appendTo(nil, 0, journal.Position{}) // the checkpoint need not trim a journal that is removed
 	if err := l.nameJournal(""); err != nil {
-		return closing(j, err)
+		return closeJournal(j, err)
 	}
-	return closing(j, l.journal.from.Remove(j))
+	return closeJournal(j, l.journal.from.Remove(j))
 }
 
 // saveIfReplaced makes sure that nothing that was acknowledged depends on a journal that was
@@ -271,25 +271,26 @@ func (l *Engine) saveIfReplaced() {
 func (l *Engine) saveAll() {
 	if err := l.nameJournal(""); err != nil {
 		l.Log.Say(zerolog.ErrorLevel, err,
-			"the journal was replaced, and what was committed last cannot be written to the file")
+			"the journal was replaced, and the last commits cannot be written to the file")
 		return
 	}
 	l.Log.Say(zerolog.WarnLevel, nil,
-		"the journal was replaced: all that was acknowledged is in the file, which does not need that journal any more")
+		"the journal was replaced: everything acknowledged is now in the file, which no longer needs that journal")
 }
 
-// noteReplaced records it if err means that the journal was replaced.
-func (l *Engine) noteReplaced(err error) {
+// recordReplaced records it if err means that the journal was replaced.
+func (l *Engine) recordReplaced(err error) {
 	if errors.Is(err, errs.ErrReplaced) {
 		l.journal.replaced.Store(true)
 	}
 }
 
-// keep continues with a journal that outlives the process, after a checkpoint of the folded events.
-func (l *Engine) keep(j journal.Journal, term uint64) error {
+// keepJournal continues with a journal that outlives the process, after a checkpoint of the folded
+// events.
+func (l *Engine) keepJournal(j journal.Journal, term uint64) error {
 	l.appendTo(j, term, journal.Position{})
 	if err := l.nameJournal(j.Name()); err != nil {
-		return closing(j, err)
+		return closeJournal(j, err)
 	}
 	l.journal.named = true
 	return nil
@@ -298,17 +299,17 @@ func (l *Engine) keep(j journal.Journal, term uint64) error {
 // Close brings the file up to date, closes it, and releases the claim. The queue must be closed.
 func (l *Engine) Close() error {
 	defer l.Log.Flush()
-	err := errors.Join(l.end(), l.Store.Close())
+	err := errors.Join(l.endJournal(), l.Store.Close())
 	l.journal.trims.Wait() // no new trim can begin, because the journal is closed and there are no more checkpoints
 	return errors.Join(err, l.Claim.Release())
 }
 
-// LetGo closes the journal and releases the claim after the ledger could not be opened. The
+// Abort closes the journal and releases the claim after the ledger could not be opened. The
 // contents of the journal do not change.
-func (l *Engine) LetGo() error {
+func (l *Engine) Abort() error {
 	var err error
 	if j := l.journal.open; j != nil {
-		err = closing(j, nil)
+		err = closeJournal(j, nil)
 	}
 	l.journal.trims.Wait()
 	return errors.Join(err, l.endFollowing(), l.Claim.Release())

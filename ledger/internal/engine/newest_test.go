@@ -5,9 +5,8 @@ import (
 	"time"
 )
 
-// A batch is decided at a time that the clock showed while each of its proposals was being made,
-// also if the clock jumps back: at the reading that began last, whatever the order in which
-// proposals were queued.
+// A batch is decided at the clock reading that began last, in any order of the queue, and also if
+// the clock has jumped back. All proposals of the batch were in progress during that reading.
 func TestNewest_ClockJumpsBack_IsTheReadingThatBeganLast(t *testing.T) {
 	later, earlier := time.Unix(9, 0), time.Unix(5, 0)
 	before, after := &Proposal{now: later, reading: 1}, &Proposal{now: earlier, reading: 2}

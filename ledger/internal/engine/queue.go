@@ -182,9 +182,9 @@ func (c *Queue) take() []*Proposal {
 	return batch
 }
 
-// spent records how long a batch took. If the batch contained a part, this time is owed to other
-// proposals. Otherwise the time is subtracted from what is owed.
-func (c *Queue) spent(batch []*Proposal, took time.Duration) {
+// recordTime records how long a batch took. If the batch contained a part, this time is owed to
+// other proposals. Otherwise the time is subtracted from what is owed.
+func (c *Queue) recordTime(batch []*Proposal, took time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if slices.ContainsFunc(batch, func(p *Proposal) bool { return p.Part }) {
@@ -319,7 +319,7 @@ func (l *Engine) lead(own *Proposal) {
 	batch, began := l.Queue.take(), time.Now()
 	l.Queue.last = len(batch)
 	err, panics := errs.ErrStopped, true // the result of the batch if commit panics
-	var tell func()
+	var report func()
 	defer func() {
 		if errors.Is(err, errs.ErrStopped) {
 			l.Queue.Stop(err)
@@ -327,14 +327,14 @@ func (l *Engine) lead(own *Proposal) {
 		if panics {
 			l.Queue.withdraw(own) // if it is not in the batch; no caller waits for it any more
 		}
-		l.Queue.spent(batch, time.Since(began))
+		l.Queue.recordTime(batch, time.Since(began))
 		settle(batch, err)
 		l.Queue.handOver()
-		if tell != nil {
-			tell() // after handOver, so that a slow function of the host delays no other commit
+		if report != nil {
+			report() // after handOver, so that a slow function of the host delays no other commit
 		}
 	}()
-	tell, err = l.commit(batch)
+	report, err = l.commit(batch)
 	panics = false
 }
 

@@ -9,26 +9,26 @@ import (
 	"github.com/sluicedp/sluice/ledger/internal/errs"
 )
 
-// Who was told to lead and quits instead passes the lead on.
-func TestAQuitterPassesTheLeadOn(t *testing.T) {
+// If a proposal that was chosen to lead is withdrawn, the next proposal in the queue leads.
+func TestQueue_WithdrawLeader_NextProposalLeads(t *testing.T) {
 	waiting := func() *Proposal { return &Proposal{turn: make(chan bool, 1)} }
 	first, second := waiting(), waiting()
 	c := &Queue{leading: true, queue: []*Proposal{first, second}}
 	first.turn <- true
 	if !c.withdraw(first) || len(second.turn) != 1 {
-		t.Error("nobody leads")
+		t.Error("no proposal leads")
 	}
 	if !c.withdraw(second) || c.leading {
-		t.Error("the last one gone still leads")
+		t.Error("the last withdrawn proposal still leads")
 	}
 	if c.withdraw(first) {
-		t.Error("a call quits twice")
+		t.Error("a proposal was withdrawn twice")
 	}
 }
 
-// A part waits for others as long as the part before took, and no longer; and not where nobody else
-// is there.
-func TestPartsLetOthersGoFirst(t *testing.T) {
+// A part of a large request lets other proposals go first for as long as the previous part took. It
+// does not wait if no other proposal is queued.
+func TestQueueTake_Part_LetsOthersGoFirst(t *testing.T) {
 	part, other := &Proposal{Part: true}, &Proposal{}
 	c := &Queue{}
 	for i, step := range []struct {
@@ -47,30 +47,30 @@ func TestPartsLetOthersGoFirst(t *testing.T) {
 		c.queue = step.queue
 		batch := c.take()
 		if len(batch) != step.want || len(batch)+len(c.queue) != len(step.queue) {
-			t.Errorf("step %d: %d are in the batch and %d stay, want a batch of %d", i, len(batch), len(c.queue), step.want)
+			t.Errorf("step %d: %d are in the batch and %d in the queue, want a batch of %d", i, len(batch), len(c.queue), step.want)
 		}
 		for _, p := range c.queue {
 			if !p.Part {
-				t.Errorf("step %d: somebody else stays", i)
+				t.Errorf("step %d: a proposal that is no part stays in the queue", i)
 			}
 		}
-		c.spent(batch, step.took)
+		c.recordTime(batch, step.took)
 	}
 }
 
-// A part leads those who go first, and is settled when its turn has come.
-func TestAPartLeadsOthers(t *testing.T) {
+// A part may lead a batch of other proposals that go first. It is settled in a later batch.
+func TestQueue_PartLeadsBatchOfOthers_IsSettledLater(t *testing.T) {
 	c := &Queue{}
 	part := &Proposal{Part: true}
 	lead, err := c.enter(part)
 	must(t, err)
 	if lead || len(part.turn) != 1 {
-		t.Fatal("a part does not wait for its turn, or is not told to lead")
+		t.Fatal("the part does not wait for its turn, or is not chosen to lead")
 	}
 	<-part.turn
 	other := &Proposal{}
 	if lead, err = c.enter(other); err != nil || lead {
-		t.Fatalf("two lead: %v, %v", lead, err)
+		t.Fatalf("a second proposal leads: %v, %v", lead, err)
 	}
 	c.owed = time.Hour
 	settle(c.take(), nil)
@@ -79,7 +79,7 @@ func TestAPartLeadsOthers(t *testing.T) {
 	}
 	c.handOver()
 	if !<-part.turn {
-		t.Fatal("nobody leads")
+		t.Fatal("no proposal leads")
 	}
 	settle(c.take(), nil)
 	if <-part.turn || len(c.queue) > 0 {
@@ -87,7 +87,7 @@ func TestAPartLeadsOthers(t *testing.T) {
 	}
 }
 
-// partAndOther queues a part, which is told to lead, and somebody else, who goes first.
+// partAndOther queues a part, which is chosen to lead, and another proposal, which goes first.
 func partAndOther(t *testing.T, c *Queue) (part, other *Proposal) {
 	t.Helper()
 	part, other = &Proposal{Part: true}, &Proposal{}
@@ -99,25 +99,26 @@ func partAndOther(t *testing.T, c *Queue) (part, other *Proposal) {
 	return part, other
 }
 
-// A part that leads others, who panic, is not told to lead again: nobody would.
-func TestAPanicLeavesNoLeader(t *testing.T) {
+// If the commit of a batch panics, the part that led it is withdrawn. If it stayed in the queue, it
+// would be chosen to lead, but no caller waits for it any more.
+func TestLead_CommitPanics_PartIsWithdrawn(t *testing.T) {
 	l := &Engine{}
 	part, other := partAndOther(t, &l.Queue)
 	func() {
 		defer func() {
 			if recover() == nil {
-				t.Error("an engine that has nothing commits")
+				t.Error("an engine without a store commits")
 			}
 		}()
 		l.await(t.Context(), part)
 	}()
 	if <-other.turn || !errors.Is(other.err, errs.ErrStopped) || l.Queue.leading || len(l.Queue.queue) > 0 {
-		t.Errorf("the other is told %v; leading: %v, %d in the queue", other.err, l.Queue.leading, len(l.Queue.queue))
+		t.Errorf("error of the other proposal %v; leading: %v, %d in the queue", other.err, l.Queue.leading, len(l.Queue.queue))
 	}
 }
 
-// A part that leads others when the ledger has ended hears of it as they do.
-func TestAPartHearsThatTheLedgerHasEnded(t *testing.T) {
+// A part that leads other proposals after the ledger has stopped gets ErrStopped, as they do.
+func TestLead_LedgerStopped_PartGetsErrStopped(t *testing.T) {
 	l := &Engine{}
 	part, other := partAndOther(t, &l.Queue)
 	l.Queue.Stop(errs.ErrStopped)
@@ -129,16 +130,16 @@ func TestAPartHearsThatTheLedgerHasEnded(t *testing.T) {
 		t.Fatal("the part waits for ever")
 	}
 	if !errors.Is(part.err, errs.ErrStopped) || !errors.Is(other.err, errs.ErrStopped) || l.Queue.leading {
-		t.Errorf("the part is told %v, the other %v; leading: %v", part.err, other.err, l.Queue.leading)
+		t.Errorf("error of the part %v, of the other %v; leading: %v", part.err, other.err, l.Queue.leading)
 	}
 }
 
-// A part whose context has ended does not lead others.
-func TestAPartThatIsLateDoesNotLead(t *testing.T) {
+// A part whose context has ended is withdrawn, and another proposal leads.
+func TestAwait_ContextEnded_AnotherProposalLeads(t *testing.T) {
 	l := &Engine{}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	for range 20 { // whichever is noticed first
+	for range 20 { // the end of the context and the turn are received in random order
 		part, other := partAndOther(t, &l.Queue)
 		if l.await(ctx, part) || !<-other.turn || len(part.turn) > 0 {
 			t.Fatal("the part is settled, or the other one does not lead")
@@ -148,16 +149,17 @@ func TestAPartThatIsLateDoesNotLead(t *testing.T) {
 	}
 }
 
-// Where nobody waits a commit does not even make a channel.
-func TestNobodyWaitingCostsNothing(t *testing.T) {
+// A commit allocates nothing if no caller waits for a change of the queue.
+func TestQueueSettled_NoWaiter_AllocatesNothing(t *testing.T) {
 	var c Queue
 	if n := testing.AllocsPerRun(100, func() { c.settled(c.Durable + 1) }); n > 0 {
-		t.Errorf("%v allocations to tell nobody", n)
+		t.Errorf("%v allocations, want 0", n)
 	}
 }
 
-// However waiting and waking meet, no wake-up is lost: each side waits for the other's next step.
-func TestNoWakeUpIsLost(t *testing.T) {
+// No wake-up is lost, in any order of waiting and waking: each side waits for the other's next
+// step.
+func TestAwaitEvent_ConcurrentSettled_LosesNoWakeUp(t *testing.T) {
 	const rounds = 2000
 	var ping, pong Queue
 	follow := func(mine, other *Queue) error {
@@ -175,19 +177,19 @@ func TestNoWakeUpIsLost(t *testing.T) {
 	must(t, <-other)
 }
 
-// Close hears of the end of the last batch, even if it looked just before.
-func TestCloseIsWokenByTheLastBatch(t *testing.T) {
+// Close returns after the last batch, even if it has checked the queue just before.
+func TestQueueClose_LastBatchEnds_Returns(t *testing.T) {
 	c := Queue{leading: true}
 	closing := make(chan bool)
 	go func() { closing <- c.Close() }()
 	waitFollowed(t, &c)
 	c.settled(1)
-	waitFollowed(t, &c) // again: somebody leads still
+	waitFollowed(t, &c) // again, because a proposal still leads
 	c.handOver()
 	<-closing
 }
 
-// waitFollowed waits until somebody waits for a change.
+// waitFollowed waits until another goroutine waits for a change of the queue.
 func waitFollowed(t *testing.T, c *Queue) {
 	t.Helper()
 	followed := func() bool {
@@ -197,7 +199,7 @@ func waitFollowed(t *testing.T, c *Queue) {
 	}
 	for !followed() {
 		if t.Context().Err() != nil {
-			t.Fatal("nobody waits")
+			t.Fatal("no goroutine waits")
 		}
 		time.Sleep(time.Millisecond)
 	}

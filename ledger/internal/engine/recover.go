@@ -39,18 +39,19 @@ func (l *Engine) Recover(ctx context.Context, c Checks) error {
 		return l.readAlone(audit, admit)
 	}
 	if j == nil {
-		if !l.untouched() { // a reader sees the file as it is
+		if !l.isReader() { // a reader sees the file as it is
 			err = l.auditCopy(false, false, audit)
 		}
 		if err == nil {
 			err = admit()
 		}
-		if err == nil && !l.untouched() { // an earlier checkpoint may still be in the staging area
+		if err == nil && !l.isReader() { // an earlier checkpoint may still be in the staging area
 			err = l.Checkpoint()
 		}
 		return err
 	}
-	return callback.OrClean(func() error { return l.goOn(ctx, j, named, audit, admit) }, func() { _ = closing(j, nil) })
+	run := func() error { return l.continueWith(ctx, j, named, audit, admit) }
+	return callback.OrClean(run, func() { _ = closeJournal(j, nil) })
 }
 
 // readAlone reads a file whose journal is missing. Like a file with its journal, the file is
@@ -63,40 +64,41 @@ func (l *Engine) readAlone(audit, admit func() error) error {
 	if err != nil {
 		return err
 	}
-	l.Missing, err = l.noted(state.KeyJournal)
+	l.MissingJournal, err = l.storedText(state.KeyJournal)
 	return err
 }
 
-// goOn folds the journal, and continues with it depending on how the ledger was opened: as reader,
-// standby or leader. named is whether the file names the journal.
-func (l *Engine) goOn(ctx context.Context, j journal.Journal, named bool, audit, admit func() error) error {
+// continueWith folds the journal, and continues with it depending on how the ledger was opened: as
+// reader, standby or leader. named is whether the file names the journal.
+func (l *Engine) continueWith(ctx context.Context, j journal.Journal, named bool, audit, admit func() error) error {
 	term, err := l.readJournal(ctx, j, named, audit)
 	if err == nil {
 		err = admit()
 	}
 	switch {
-	case err != nil || l.untouched():
-		return closing(j, err)
+	case err != nil || l.isReader():
+		return closeJournal(j, err)
 	case l.Standby:
 		f, err := follower(j)
 		if err == nil {
 			err = l.beginFollowing(f)
 		}
 		if err != nil {
-			return closing(j, err)
+			return closeJournal(j, err)
 		}
 		return nil
 	case l.journal.from.Lasting():
-		return l.keep(j, term)
+		return l.keepJournal(j, term)
 	}
-	return l.drop(j)
+	return l.dropJournal(j)
 }
 
 // findJournal returns the existing journal, or nil, and whether the file names a journal. It
 // returns an error if the journal does not belong to the file, or if the journal that the file
-// names is missing. With l.Alone, a missing journal is no error: findJournal returns nil and true.
+// names is missing. With l.WithoutJournal, a missing journal is no error: findJournal returns nil
+// and true.
 func (l *Engine) findJournal(ctx context.Context) (j journal.Journal, named bool, err error) {
-	name, err := l.noted(state.KeyJournal)
+	name, err := l.storedText(state.KeyJournal)
 	if err != nil {
 		return nil, false, err
 	}
@@ -104,7 +106,7 @@ func (l *Engine) findJournal(ctx context.Context) (j journal.Journal, named bool
 	if err != nil {
 		return nil, false, err
 	}
-	if !l.untouched() {
+	if !l.isReader() {
 		if err := l.journal.from.Sweep(); err != nil {
 			return nil, false, asMismatch(err)
 		}
@@ -117,10 +119,10 @@ func (l *Engine) findJournal(ctx context.Context) (j journal.Journal, named bool
 	switch {
 	case err != nil:
 		return nil, false, asMismatch(err)
-	case j == nil && name != "" && !l.Alone:
+	case j == nil && name != "" && !l.WithoutJournal:
 		return nil, false, missing(name)
 	case j != nil && name != "" && name != j.Name():
-		return nil, false, closing(j, mismatch("the journal is %s, the file's is %s", j.Name(), name))
+		return nil, false, closeJournal(j, mismatch("the journal is %s, but the file names %s", j.Name(), name))
 	}
 	return j, name != "", nil
 }
@@ -130,14 +132,14 @@ func (l *Engine) findJournal(ctx context.Context) (j journal.Journal, named bool
 func checkName(j journal.Journal) error {
 	err := callback.Call("Journal.Name", func() error { return event.CheckName("name of the journal", j.Name()) })
 	if err != nil {
-		err = closing(j, err)
+		err = closeJournal(j, err)
 	}
 	return err
 }
 
 // mismatch returns an [errs.ErrJournal] that says how to repair the mismatch of file and journal.
 func mismatch(format string, args ...any) error {
-	return fmt.Errorf("%w: "+format+"; put file and journal back as they were together, or restore a backup",
+	return fmt.Errorf("%w: "+format+"; put back the file and the journal that were used together, or restore a backup",
 		append([]any{errs.ErrJournal}, args...)...)
 }
 
@@ -147,9 +149,9 @@ func (l *Engine) tooOld(err error) error {
 	if !l.journal.from.Lasting() || !errors.Is(err, journal.ErrLost) {
 		return nil
 	}
-	return fmt.Errorf("%w: %w; if this file is too old, because the journal begins after it, give this host a copy "+
-		"that is made by \"backup\" on the host that "+
-		"has the ledger; if the journal has lost its end, find the database that has it", errs.ErrJournal, err)
+	return fmt.Errorf("%w: %w; if the file is older than the beginning of the journal, replace it by a copy that "+
+		"\"backup\" makes on the leading host; if the journal has lost its end, use the database that still has it",
+		errs.ErrJournal, err)
 }
 
 // asMismatch converts an error about damage in the journal to an [errs.ErrJournal].
@@ -166,11 +168,10 @@ func isBeside(name string) bool { return strings.HasPrefix(name, "file:") }
 // missing returns the error for a file whose journal is missing.
 func missing(name string) error {
 	if isBeside(name) {
-		return mismatch("the journal %s is missing, which lies beside the file as long as the ledger is open, and is "+
-			"moved and copied with it", name)
+		return mismatch("the journal %s is missing; it is beside the file while the ledger is open, and must be moved "+
+			"and copied with it", name)
 	}
-	return fmt.Errorf("%w: the file is one of a ledger whose journal is %s, and is opened with that one only",
-		errs.ErrJournal, name)
+	return fmt.Errorf("%w: the journal of this ledger is %s; open the ledger with that journal", errs.ErrJournal, name)
 }
 
 // auditCopy audits the file if it is a copy, because a copy may have been made while the file was
@@ -217,7 +218,7 @@ func (l *Engine) readJournal(
 // no other process can append. takeOver does not claim the journal from its owner if the journal
 // does not lead on from the end of the file.
 func (l *Engine) takeOver(ctx context.Context, j journal.Journal) (term uint64, err error) {
-	if _, _, err := l.ahead(ctx, j); err != nil {
+	if _, _, err := l.hasMore(ctx, j); err != nil {
 		return 0, err
 	}
 	term, end, err := j.Claim(ctx)
@@ -228,8 +229,7 @@ func (l *Engine) takeOver(ctx context.Context, j journal.Journal) (term uint64, 
 		return 0, err
 	}
 	if at, err := l.position(); err != nil || at != end {
-		return 0, errs.Corrupt(err, "the journal ends at event %d, and holds what leads to event %d", end.Events,
-			at.Events)
+		return 0, errs.Corrupt(err, "the journal ends at event %d, its groups lead to event %d", end.Events, at.Events)
 	}
 	return term, nil
 }
@@ -237,23 +237,23 @@ func (l *Engine) takeOver(ctx context.Context, j journal.Journal) (term uint64, 
 // checkFolded returns an error if the journal continues after the end of a file that was closed
 // without a journal: then the file is an older copy.
 func (l *Engine) checkFolded(ctx context.Context, j journal.Journal) error {
-	at, more, err := l.ahead(ctx, j)
+	at, more, err := l.hasMore(ctx, j)
 	if errors.Is(err, journal.ErrLost) {
-		return fmt.Errorf("%w: the file was closed without a journal, at event %d, and a journal is beside it that "+
-			"does not lead there: "+
-			"move that journal away if the file is the one that was closed last: %w", errs.ErrJournal, at.Events, err)
+		return fmt.Errorf("%w: the file was closed without a journal at event %d, but the journal beside it does not "+
+			"contain that event; move the journal away if this file is the one that was closed last: %w",
+			errs.ErrJournal, at.Events, err)
 	}
 	if err == nil && more {
-		err = fmt.Errorf("%w: the journal goes on behind event %d, where this file was closed without it: the file "+
-			"is an older copy; "+
-			"remove the journal only if what it holds may be lost, and drawn a second time", errs.ErrJournal, at.Events)
+		err = fmt.Errorf("%w: the journal continues after event %d, where this file was closed without it: the file "+
+			"is an older copy; remove the journal only if its events may be lost, and drawn a second time",
+			errs.ErrJournal, at.Events)
 	}
 	return asMismatch(err)
 }
 
-// ahead returns the end of the file, and whether the journal has events after it. It returns an
+// hasMore returns the end of the file, and whether the journal has events after it. It returns an
 // error if the journal does not contain that position.
-func (l *Engine) ahead(ctx context.Context, j journal.Journal) (at journal.Position, more bool, err error) {
+func (l *Engine) hasMore(ctx context.Context, j journal.Journal) (at journal.Position, more bool, err error) {
 	if at, err = l.position(); err != nil {
 		return at, false, err
 	}
@@ -263,9 +263,9 @@ func (l *Engine) ahead(ctx context.Context, j journal.Journal) (at journal.Posit
 	return at, false, nil
 }
 
-// closing closes a journal, and returns err, or if that is nil the error of closing. It catches a
-// panic of the journal, because the file and the claim must still be released.
-func closing(j journal.Journal, err error) error {
+// closeJournal closes a journal, and returns err, or if that is nil the error of closing. It
+// catches a panic of the journal, because the file and the claim must still be released.
+func closeJournal(j journal.Journal, err error) error {
 	if closed := callback.Call("Journal.Close", j.Close); err == nil {
 		err = closed
 	}

@@ -23,7 +23,7 @@ func (l *Engine) overTable(base kv.Store) (err error) {
 	l.table, err = memtable.Over(base, memtable.Options{
 		Mark:     memtable.Mark{Bucket: state.BucketMeta, Key: []byte(state.KeyCounters)},
 		Limit:    l.Room,
-		ReadOnly: l.untouched(),
+		ReadOnly: l.isReader(),
 		Begun:    l.checkpointBegun,
 		Written:  l.checkpointWritten,
 		Failed:   l.checkpointFailed,
@@ -39,7 +39,7 @@ func (l *Engine) overTable(base kv.Store) (err error) {
 func markedPosition(mark []byte) (journal.Position, error) {
 	c, found, err := state.DecodeRecord(state.BucketMeta, []byte(state.KeyCounters), mark, state.DecodeCounters)
 	if err == nil && !found {
-		err = errs.Corrupt(nil, "there are no counters")
+		err = errs.Corrupt(nil, "the record of the counters is missing")
 	}
 	return c.Position, err
 }
@@ -57,7 +57,7 @@ func (l *Engine) checkpointBegun(mark []byte) {
 func (l *Engine) checkpointWritten(mark []byte) {
 	at, err := markedPosition(mark)
 	if err == nil {
-		l.following.based.Store(&at)
+		l.following.checkpointed.Store(&at)
 		if l.journal.from.Lasting() {
 			l.trimLater(at)
 			return
@@ -95,7 +95,7 @@ func (l *Engine) logTrim(err error) {
 // journal, and a later checkpoint tries again.
 func (l *Engine) checkpointFailed(err error) {
 	l.Log.Say(zerolog.ErrorLevel, err, "checkpoint failed")
-	_ = l.stopIfUnsure(err)
+	_ = l.stopIfUncertain(err)
 }
 
 // trim destroys what the journal holds up to a position, all of which must be in the file. It
@@ -103,12 +103,12 @@ func (l *Engine) checkpointFailed(err error) {
 func (l *Engine) trim(at journal.Position) error {
 	l.journal.mu.Lock()
 	defer l.journal.mu.Unlock()
-	if l.journal.open == nil || at.Events <= l.journal.gone().Events {
+	if l.journal.open == nil || at.Events <= l.journal.trimmedTo().Events {
 		return nil
 	}
 	err := callback.Call("Journal.Trim", func() error { return l.journal.open.Trim(context.Background(), at) })
 	if held, is := errors.AsType[*journal.HeldError](err); is {
-		if held.Through.Events > l.journal.gone().Events {
+		if held.Through.Events > l.journal.trimmedTo().Events {
 			l.journal.trimmed.Store(&held.Through)
 		}
 		return fmt.Errorf("trim the journal: %w", err)
@@ -120,12 +120,12 @@ func (l *Engine) trim(at journal.Position) error {
 	if err != nil {
 		// No event is lost. But the journal may accept no more appends, and may still hold what
 		// should have been destroyed.
-		if l.noteReplaced(err); l.journal.replaced.Load() {
+		if l.recordReplaced(err); l.journal.replaced.Load() {
 			// In another goroutine, because the checkpoint that trims must end before the next one
 			// begins.
 			defer func() { go l.saveIfReplaced() }()
 		}
-		return l.stopIfUnsure(fmt.Errorf("%w: trim the journal: %w", kv.ErrUncertain, err))
+		return l.stopIfUncertain(fmt.Errorf("%w: trim the journal: %w", kv.ErrUncertain, err))
 	}
 	l.journal.trimmed.Store(&at)
 	return nil
@@ -143,7 +143,7 @@ func (l *Engine) AwaitCapacity(ctx context.Context) error {
 // Copier returns the store that copies the file, with everything committed before. If the ledger is
 // open for reading only, the caller must complete the copy ([Engine.Complete]).
 func (l *Engine) Copier() (from kv.Copier, ok bool) {
-	if l.untouched() {
+	if l.isReader() {
 		from, ok = l.base.(kv.Copier)
 	} else {
 		from, ok = l.Store.(kv.Copier)
@@ -160,15 +160,15 @@ func (l *Engine) Copier() (from kv.Copier, ok bool) {
 // changes nothing if the journal is missing: neither the ledger nor the copy is complete then, and
 // the copy must name the journal.
 func (l *Engine) Complete(copied kv.Writer) error {
-	if l.Missing != "" {
+	if l.MissingJournal != "" {
 		return nil
 	}
-	if l.untouched() && l.table != nil { // the folded events are in memory only
+	if l.isReader() && l.table != nil { // the folded events are in memory only
 		if err := l.table.WriteTo(copied); err != nil {
 			return err
 		}
 	}
-	return note(copied, state.KeyJournal, "")
+	return putText(copied, state.KeyJournal, "")
 }
 
 // Checkpoint writes everything that was committed before the call to the file.
@@ -178,12 +178,12 @@ func (l *Engine) Checkpoint() error { return l.checkpoint(context.Background()) 
 func (l *Engine) checkpoint(ctx context.Context) error {
 	err := l.table.CheckpointWithin(ctx)
 	if err != nil {
-		return l.stopIfUnsure(err)
+		return l.stopIfUncertain(err)
 	}
 	return nil
 }
 
-var errNoBase = errors.New("it is not in the file yet")
+var errNoBase = errors.New("not checkpointed to the file yet")
 
 // Erase destroys what the journal holds of everything that was committed before the call.
 // Concurrent calls share checkpoints.
@@ -199,7 +199,7 @@ func (l *Engine) Erase(ctx context.Context) error {
 		err = l.checkpoint(ctx)
 	}
 	if err != nil && errors.Is(err, ctx.Err()) {
-		gone := l.journal.gone()
+		gone := l.journal.trimmedTo()
 		if gone.Events < at.Events {
 			return fmt.Errorf("%w: %w", err, &journal.HeldError{Through: gone, Wanted: at, Reason: errNoBase})
 		}

@@ -35,7 +35,7 @@ func (l *Engine) View(ctx context.Context, fn func(*state.State) error) error {
 	v.reading.End()
 	l.views.giveBack(v)
 	if err != nil {
-		err = l.stopIfUnsure(err)
+		err = l.stopIfUncertain(err)
 		if closed := l.Queue.Check(); errors.Is(closed, errs.ErrClosed) {
 			return closed // the store was closed before the snapshot was taken
 		}
@@ -108,7 +108,7 @@ func (v *viewing) runOn(r kv.Reader) (err error) {
 	}
 	s.Known = &l.Known
 	s.SetClock(v.now)
-	s.Far = l.leap.of(s)
+	s.ClockErr = l.leap.check(s)
 	return v.fn(s)
 }
 
@@ -149,7 +149,7 @@ func (l *Engine) Inspect(ctx context.Context, fault func(kv.Fault), fn func(kv.R
 	} else {
 		err = l.Store.View(fn)
 	}
-	err = l.stopIfUnsure(err)
+	err = l.stopIfUncertain(err)
 	if stopped := l.Queue.Check(); err != nil && stopped != nil {
 		return stopped // the store was closed before the snapshot was taken
 	}

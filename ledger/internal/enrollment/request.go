@@ -43,7 +43,7 @@ func (r *Request) run(ctx context.Context, objects []string, decide decision) (r
 		return x.dryRun(ctx, p)
 	}
 	done, err := r.Bulk(ctx, request.Bulk{Key: r.Key, Id: r.Id, Panel: p, Progress: r.Progress, Work: x})
-	return done, callback.Tell(err)
+	return done, callback.Report(err)
 }
 
 // deciding decides about each object separately. Before any part is executed, the request is

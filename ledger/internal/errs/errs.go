@@ -14,10 +14,10 @@ import (
 var (
 	ErrInvalid     = errors.New("invalid request")
 	ErrTruthSource = fmt.Errorf("%w: source of true values", ErrInvalid)
-	ErrTruthLater  = errors.New("true values are told later")
+	ErrTruthLater  = errors.New("true values are not available yet")
 	ErrTruthFailed = errors.New("source of true values failed")
-	ErrNoCap       = fmt.Errorf("%w: it is new to the ledger, and its enrolment gives no cap", ErrInvalid)
-	ErrNotNew      = fmt.Errorf("%w: it is in the ledger already, and the enrolment is of new objects only", ErrInvalid)
+	ErrNoCap       = fmt.Errorf("%w: the object is new to the ledger, and its enrollment gives no cap", ErrInvalid)
+	ErrNotNew      = fmt.Errorf("%w: the object is already in the ledger, but only new ones may enroll", ErrInvalid)
 	ErrUnknown     = errors.New("unknown")
 	ErrTruthKey    = errors.New("wrong truth key")
 	ErrNoiseKey    = errors.New("not the noise key of this ledger")
@@ -27,7 +27,7 @@ var (
 	ErrReadOnly    = errors.New("ledger is open for reading only")
 	ErrClock       = errors.New("the clock is wrong")
 	ErrForgotten   = errors.New("forgotten")
-	ErrPartlyDone  = errors.New("carried out in part")
+	ErrPartlyDone  = errors.New("done in part")
 	ErrNoSigner    = errors.New("the ledger was opened without a signer")
 	ErrSigner      = errors.New("the signer failed")
 	ErrCorrupt     = errors.New("damaged data")
@@ -37,7 +37,7 @@ var (
 	ErrCheckpoint  = errors.New("invalid checkpoint")
 	ErrNoResponses = errors.New("no responses")
 
-	ErrTooManyFiles = errors.New("no file can be opened until others are closed, or the limit is raised")
+	ErrTooManyFiles = errors.New("too many open files: close some, or raise the limit of the process")
 )
 
 // Invalid returns an [ErrInvalid] that describes what is wrong with a request. The format is that
@@ -58,7 +58,7 @@ func Corrupt(err error, format string, args ...any) error {
 // Context returns ctx.Err(), or an [ErrInvalid] if ctx is nil.
 func Context(ctx context.Context) error {
 	if ctx == nil {
-		return Invalid("the context is nil: context.Background() never ends")
+		return Invalid("the context is nil: pass context.Background() if the call may take any time")
 	}
 	return ctx.Err()
 }
@@ -72,8 +72,8 @@ func NilPointers(prefix string, named ...any) error {
 		switch v.Kind() {
 		case reflect.Pointer, reflect.Func:
 			if v.IsNil() {
-				return Invalid("%s%v is an interface with a nil %v in it: leave it nil, or set it", prefix, named[i],
-					v.Type())
+				const text = "%s%v is an interface that holds a nil %v: set it, or leave the interface nil"
+				return Invalid(text, prefix, named[i], v.Type())
 			}
 		}
 	}

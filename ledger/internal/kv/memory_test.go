@@ -11,8 +11,8 @@ import (
 	"github.com/sluicedp/sluice/ledger/internal/kv"
 )
 
-// A copy has what was there, and goes its own way from there on; so does what was copied.
-func TestACopyGoesItsOwnWay(t *testing.T) {
+// A copy has the content of the store. Later updates of one do not change the other.
+func TestMemoryCopy_UpdatesOfEither_DoNotChangeTheOther(t *testing.T) {
 	put := func(s *kv.Memory, value string) {
 		t.Helper()
 		must(t, s.Update(func(w kv.Writer) error { return w.Put("b", []byte("k"), []byte(value)) }))
@@ -22,7 +22,7 @@ func TestACopyGoesItsOwnWay(t *testing.T) {
 		must(t, s.View(func(r kv.Reader) error {
 			got, err := r.Get("b", []byte("k"))
 			if string(got) != value {
-				t.Errorf("there is %q, want %q", got, value)
+				t.Errorf("the value is %q, want %q", got, value)
 			}
 			return err
 		}))
@@ -40,9 +40,9 @@ func TestACopyGoesItsOwnWay(t *testing.T) {
 	want(first.Copy(), "3")
 }
 
-// Many records, put and deleted at random in many updates, of which some fail: each copy keeps what
-// it began with.
-func TestAStoreIsAsMaps(t *testing.T) {
+// After random updates, some of which fail, a store has the same content as a map, and each copy
+// keeps its content.
+func TestMemory_RandomUpdates_AgreesWithAMap(t *testing.T) {
 	m, want, random := new(kv.Memory), map[string]string{}, rand.New(rand.NewPCG(1, 2))
 	fault := errors.New("no more")
 	var copies []*kv.Memory
@@ -77,7 +77,7 @@ func TestAStoreIsAsMaps(t *testing.T) {
 			want = next
 		}
 		copies, wanted = append(copies, m.Copy()), append(wanted, maps.Clone(want))
-		if n%5 == 4 { // it goes on in a copy, and what it was copied from on its own
+		if n%5 == 4 { // continue in a copy, and change the original
 			before := m
 			m = m.Copy()
 			must(t, before.Update(func(w kv.Writer) error { return w.Put("b", []byte("1000"), []byte("astray")) }))
@@ -88,7 +88,7 @@ func TestAStoreIsAsMaps(t *testing.T) {
 	}
 }
 
-// wantPairs fails if a scan, or a search, finds anything else.
+// wantPairs fails if a scan or Get returns anything but want.
 func wantPairs(t *testing.T, r kv.Reader, want map[string]string) {
 	t.Helper()
 	order, i := slices.Sorted(maps.Keys(want)), 0

@@ -16,7 +16,7 @@ import (
 // objects can answer at its ε, and the largest ε at which all can. It returns other errors
 // unchanged.
 func (x *panelQuery) alternative(ctx context.Context, err error) error {
-	return x.explain(ctx, callback.Tell(err), func(s *state.State, out *api.Budget) error {
+	return x.explain(ctx, callback.Report(err), func(s *state.State, out *api.Budget) error {
 		return x.lookAround(s, &x.why, out)
 	})
 }

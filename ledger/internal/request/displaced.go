@@ -31,7 +31,7 @@ func (x *panelQuery) refuseLoss(s *state.State, names []string, at time.Time) er
 		return err
 	}
 	key, question, epsilon := x.key, x.question.Name, x.epsilon.String()
-	return callback.ToTell(&api.DisplacedError{Question: question, Displaced: lost}, func() {
+	return callback.WithReport(&api.DisplacedError{Question: question, Displaced: lost}, func() {
 		x.Engine.Log.Now(func(log *zerolog.Logger) {
 			log.Info().Str("key", key).Str("question", question).Str("epsilon", epsilon).
 				Int("levels", len(lost)).Msg("refused: levels on offer would be displaced")

@@ -272,7 +272,7 @@ func (p *protocol) refuse(refused RefusalList) error {
 }
 
 // Refuse returns the error of a request that is refused because of some objects. It defers the line
-// in the host's log and the call of the observer to [callback.Tell], which runs when the request
+// in the host's log and the call of the observer to [callback.Report], which runs when the request
 // ends.
 func (e *Executor) Refuse(
 	key, buyer string, q *event.Question, epsilon privacy.Epsilon, refused *RefusalList, faults *rules.TruthFaults,
@@ -280,7 +280,7 @@ func (e *Executor) Refuse(
 	refusal := refused.Error(q)
 	refusal.TruthChanged, refusal.TruthInvalid = faults.Among(refusal.Refused)
 	objects, first, reasons := refused.Count(), refused.Listed[0].String(), refused.ByReason()
-	return callback.ToTell(refusal, func() {
+	return callback.WithReport(refusal, func() {
 		e.Engine.Log.Now(func(log *zerolog.Logger) {
 			line := log.Info().Str("key", key)
 			if buyer != "" {

@@ -67,7 +67,7 @@ func TestQuote_OfAll_KeepsNothingOfEach(t *testing.T) {
 		return errors.Join(err, fold.Flush(s))
 	}))
 	e := &engine.Engine{ReadOnly: true}
-	must(t, e.Begin(store, nil, zerolog.Nop(), nil, true, engine.Leap{}))
+	must(t, e.Begin(store, nil, zerolog.Nop(), nil, true, engine.ClockLeap{}))
 	x := &request.Executor{Engine: e, Rules: &rules.Rules{ReadOnly: true}}
 	for _, epsilon := range []string{"1.5", "2.5"} {
 		o := api.Order{Buyer: "bolt", Question: "vote", Epsilon: privacy.MustEpsilon(epsilon), All: true}

@@ -24,7 +24,7 @@ func (e *Executor) Raise(ctx context.Context, r api.RaiseRequest) (out api.Raise
 		return out, err
 	}
 	if err := x.execute(ctx); err != nil {
-		return out, x.draw.alternative(ctx, callback.Tell(err))
+		return out, x.draw.alternative(ctx, callback.Report(err))
 	}
 	n := &x.outcome.Counts
 	out = api.RaiseResult{

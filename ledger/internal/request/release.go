@@ -25,7 +25,7 @@ func (e *Executor) Release(ctx context.Context, r api.ReleaseRequest) (api.Respo
 		err = e.Engine.View(context.WithoutCancel(ctx), x.readRecorded)
 	}
 	if err != nil {
-		return api.Response{}, x.alternative(ctx, callback.Tell(err))
+		return api.Response{}, x.alternative(ctx, callback.Report(err))
 	}
 	return ResponseOf(x.question, r.Object, x.given)
 }

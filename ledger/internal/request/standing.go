@@ -54,7 +54,7 @@ type Standing struct {
 func StandingOf(s *state.State, key string, id event.Identity) (Standing, error) {
 	r, part, err := s.LastPart(key)
 	if err == nil && (part == nil || !part.Final) {
-		err = s.Far
+		err = s.ClockErr
 	}
 	if err != nil || part == nil {
 		return Standing{Through: s.Counters.Events}, err

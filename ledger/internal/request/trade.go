@@ -105,7 +105,7 @@ func (t *trade) form(operation string) *event.Form {
 // reservation, which cannot be captured at a lower ε, nor for an order that stops at the first
 // refusal.
 func (t *trade) alternative(ctx context.Context, err error) error {
-	err = callback.Tell(err)
+	err = callback.Report(err)
 	if t.Reserved != 0 || t.stopAtRefusal {
 		return err
 	}

@@ -22,7 +22,7 @@ type State struct {
 	// Now is the later of Clock and the time of the last event. Sale windows and reservations end
 	// by it.
 	Now       time.Time
-	Far       error               // error if the clock is too far ahead of the log and not confirmed; otherwise nil
+	ClockErr  error               // error if the clock is too far ahead of the log and not confirmed; otherwise nil
 	Writer    kv.Writer           // nil in a snapshot
 	Plain     bool                // records have no checksums, because they are in the memory of an audit
 	Copied    bool                // the store copies what is written

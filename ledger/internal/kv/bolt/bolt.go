@@ -46,10 +46,10 @@ type Store struct {
 	path string
 	// named is the absolute path by which the file was opened. A symbolic link there must keep
 	// leading to the file.
-	named      string
+	openedAs   string
 	compacting sync.Mutex // held by Compact to its end, and by Close
 	writing    sync.Mutex // held by each Update, and by Compact until the new file is in place
-	halted     error      // why nothing may be written any more; guarded by writing
+	stopped    error      // why nothing may be written any more, or nil; guarded by writing
 	mu         sync.Mutex
 	// current is changed only with both writing and mu held, after the path leads to the new file.
 	current *database
@@ -65,14 +65,14 @@ type database struct {
 	readOnly bool
 	damage   findings       // only of a file that is open for reading; for writing, a damaged file is refused
 	users    sync.WaitGroup // views and copies; none is added after the database is no longer current
-	broken   atomic.Bool    // bbolt panicked while it held a lock, so no call may wait for bbolt any more
+	isBroken atomic.Bool    // bbolt panicked while it held a lock, so no call may wait for bbolt any more
 	temp     string         // temporary name that the file had in Compact; it was renamed since then
 	path     string         // current name, if temp is not empty
 
-	pageSize    int
-	known       atomic.Pointer[known]
-	overwritten atomic.Bool // another process has written to the file, so it is not used any more
-	sharing     sharing
+	pageSize      int
+	known         atomic.Pointer[known]
+	isOverwritten atomic.Bool // another process has written to the file, so it is not used any more
+	sharing       sharing
 }
 
 // Create creates a new file at path with what fill writes, or no file. The file is filled and
@@ -81,7 +81,7 @@ type database struct {
 // Create returns [fs.ErrExist] if path exists, and [errors.ErrUnsupported] where a file cannot be
 // renamed without overwriting another.
 func Create(path string, fill func(kv.Writer) error) error {
-	err := system().place(path, kindNew, func(temp string) error { return fillNew(temp, fill) })
+	err := system().create(path, kindNew, func(temp string) error { return fillNew(temp, fill) })
 	if err != nil {
 		return fmt.Errorf("create %s: %w", path, classify(err))
 	}
@@ -136,7 +136,7 @@ func Open(path string, readOnly bool) (*Store, error) {
 			return nil, fmt.Errorf("open %s: %w", path, classify(err))
 		}
 	}
-	return nil, fmt.Errorf("open %s: %w: it is replaced again and again", path, kv.ErrInUse)
+	return nil, fmt.Errorf("open %s: %w: the file was replaced during each attempt to open it", path, kv.ErrInUse)
 }
 
 // locate stores the path of the file that path leads to now.
@@ -145,7 +145,7 @@ func (s *Store) locate(path string) (err error) {
 		return fmt.Errorf("%w: %w", kv.ErrReplaced, err)
 	}
 	if err == nil {
-		s.named, err = ledgerfile.Absolute(path)
+		s.openedAs, err = ledgerfile.Absolute(path)
 	}
 	return err
 }
@@ -163,21 +163,21 @@ func openExisting(path string, readOnly bool) (*database, error) {
 		return nil, fmt.Errorf("open %s: %w: not a regular file", path, kv.ErrCorrupt)
 	}
 	// bbolt would create a database in an empty file.
-	if info.Size() < smallest {
-		return nil, fmt.Errorf("open %s: %w: %d bytes are no ledger", path, kv.ErrCorrupt, info.Size())
+	if info.Size() < minFileSize {
+		return nil, fmt.Errorf("open %s: %w: %d bytes are too few for a ledger", path, kv.ErrCorrupt, info.Size())
 	}
 	return open(path, readOnly, info.Size())
 }
 
-// smallest is the size of an empty database: four pages of at least 4 KiB each.
-const smallest = 4 * 4096
+// minFileSize is the size of an empty database: four pages of at least 4 KiB each.
+const minFileSize = 4 * 4096
 
 // open opens a file. size is its current or expected size, which determines how much address space
 // is reserved.
 func open(path string, readOnly bool, size int64) (opened *database, err error) {
 	d := &database{readOnly: readOnly}
 	defer func() {
-		if d.broken.Load() && d.file != nil {
+		if d.isBroken.Load() && d.file != nil {
 			err = errors.Join(err, ledgerfile.Unlock(d.file))
 		}
 	}()
@@ -202,12 +202,12 @@ func open(path string, readOnly bool, size int64) (opened *database, err error) 
 	}
 	d.db.AllocSize = Growth
 	if !ledgerfile.CanLock {
-		if err := d.look(d.file); err != nil {
+		if err := d.checkStructure(d.file); err != nil {
 			return nil, errors.Join(fmt.Errorf("open %s: %w", path, err), d.db.Close())
 		}
 	}
 	// If a process died during its last commit, what it wrote is visible, but may not be on disk.
-	if err := errors.Join(d.file.Sync(), d.learn()); err != nil {
+	if err := errors.Join(d.file.Sync(), d.readKnown()); err != nil {
 		return nil, errors.Join(fmt.Errorf("open %s: %w", path, err), d.db.Close())
 	}
 	return d, nil
@@ -249,16 +249,16 @@ func (d *database) openFile(path string, flag int, mode os.FileMode) (*os.File, 
 			_ = file.Close() // also after a panic
 		}
 	}()
-	if err := d.admit(file); err != nil {
+	if err := d.lockAndCheck(file); err != nil {
 		return nil, err
 	}
 	d.file = file
 	return file, nil
 }
 
-// admit locks a file, as bbolt will do again, and checks its structure. Where [ledgerfile.CanLock]
-// is false, the structure is checked later, after bbolt has locked the file.
-func (d *database) admit(file *os.File) (err error) {
+// lockAndCheck locks a file, as bbolt will do again, and checks its structure. Where
+// [ledgerfile.CanLock] is false, the structure is checked later, after bbolt has locked the file.
+func (d *database) lockAndCheck(file *os.File) (err error) {
 	if err := ledgerfile.Lock(file, !d.readOnly, lockWait, kv.ErrInUse); err != nil {
 		return err
 	}
@@ -266,12 +266,12 @@ func (d *database) admit(file *os.File) (err error) {
 	if err != nil || !ledgerfile.CanLock || d.identity.Size() == 0 {
 		return err // bbolt creates a new database in an empty file
 	}
-	return d.look(file)
+	return d.checkStructure(file)
 }
 
-// look checks the structure of the file. Damage is an error, except in a file that is open for
-// reading only and can still be read: then it is stored in d.damage.
-func (d *database) look(file *os.File) (err error) {
+// checkStructure checks the structure of the file. Damage is an error, except in a file that is
+// open for reading only and can still be read: then it is stored in d.damage.
+func (d *database) checkStructure(file *os.File) (err error) {
 	if d.damage, err = examine(file, d.readOnly); err != nil || d.readOnly {
 		return err
 	}
@@ -288,23 +288,23 @@ func (s *Store) View(fn func(kv.Reader) error) error {
 // view runs fn on a snapshot. If the file was overwritten, view returns that error, whether or not
 // fn returns one.
 func (d *database) view(fn func(kv.Reader) error) (err error) {
-	defer d.rename(&err)
+	defer d.renameInError(&err)
 	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
-	x, err := d.borrow()
+	shared, err := d.acquireShared()
 	if err != nil {
 		return err
 	}
-	defer d.giveBack(x, &err)
-	defer d.blame(&err)
+	defer d.releaseShared(shared, &err)
+	defer d.preferOverwritten(&err)
 	defer rescueFault(&err)
-	if err := x.check(); err != nil {
+	if err := shared.check(); err != nil {
 		return err
 	}
-	r := x.old
+	r := shared.old
 	r.known = r.first[:0]
 	defer r.end()
 	err = fn(&r)
-	if changed := x.check(); changed != nil {
+	if changed := shared.check(); changed != nil {
 		return changed
 	}
 	return err
@@ -328,14 +328,14 @@ func (s *Store) use() *database {
 // run runs fn in a transaction. If the file was overwritten, run returns that error, whether or not
 // fn returns one.
 func (d *database) run(writable bool, fn func(*transaction) error) (err error) {
-	defer d.rename(&err)
+	defer d.renameInError(&err)
 	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
 	tx, err := d.begin(writable)
 	if err != nil {
 		return err
 	}
 	defer tx.end(&err)
-	defer d.blame(&err)
+	defer d.preferOverwritten(&err)
 	defer rescueFault(&err)
 	if err := tx.check(); err != nil {
 		return err
@@ -344,7 +344,7 @@ func (d *database) run(writable bool, fn func(*transaction) error) (err error) {
 	if changed := tx.check(); changed != nil {
 		return changed
 	}
-	if err != nil || !tx.wrote {
+	if err != nil || !tx.hasWrites {
 		return err
 	}
 	if err := tx.commit(); err != nil {
@@ -358,8 +358,8 @@ func (d *database) run(writable bool, fn func(*transaction) error) (err error) {
 func (s *Store) Update(fn func(kv.Writer) error) error {
 	s.writing.Lock()
 	defer s.writing.Unlock()
-	if s.halted != nil {
-		return s.halted
+	if s.stopped != nil {
+		return s.stopped
 	}
 	if err := s.check(s.current); err != nil {
 		return err
@@ -386,8 +386,8 @@ func (s *Store) Check() error {
 // check returns [kv.ErrReplaced] unless both path and named lead to the file of d.
 func (s *Store) check(d *database) error {
 	err := d.checkIdentity(s.path)
-	if err == nil && s.named != s.path {
-		err = d.checkIdentity(s.named)
+	if err == nil && s.openedAs != s.path {
+		err = d.checkIdentity(s.openedAs)
 	}
 	return err
 }
@@ -430,7 +430,7 @@ func (s *Store) Free() (free int64) {
 func (s *Store) Close() error {
 	d := s.use()
 	d.users.Done()
-	if d.broken.Load() {
+	if d.isBroken.Load() {
 		return d.close() // operations on the file may never end, so Close does not wait for them
 	}
 	s.compacting.Lock()
@@ -440,9 +440,9 @@ func (s *Store) Close() error {
 	return errors.Join(s.current.checkFile(), s.current.close())
 }
 
-// rename replaces the temporary name of the file in an error by its path. Errors of the operating
-// system have the name by which the file was opened.
-func (d *database) rename(err *error) {
+// renameInError replaces the temporary name of the file in an error by its path. Errors of the
+// operating system have the name by which the file was opened.
+func (d *database) renameInError(err *error) {
 	if *err != nil && d.temp != "" {
 		*err = ledgerfile.Renamed(*err, d.path, d.temp)
 	}
@@ -451,45 +451,47 @@ func (d *database) rename(err *error) {
 // close closes the file. After a panic of bbolt it only unlocks the file, because bbolt may hold a
 // lock that db.Close would wait for.
 func (d *database) close() (err error) {
-	defer d.rename(&err)
-	if d.broken.Load() {
-		return errors.Join(errBroken(), ledgerfile.Unlock(d.file))
+	defer d.renameInError(&err)
+	if d.isBroken.Load() {
+		return errors.Join(errPanicked(), ledgerfile.Unlock(d.file))
 	}
-	return errors.Join(d.unshare(true), d.db.Close())
+	return errors.Join(d.endSharing(true), d.db.Close())
 }
 
-func errBroken() error { return fmt.Errorf("%w: bbolt gave up before", kv.ErrCorrupt) }
+func errPanicked() error {
+	return fmt.Errorf("%w: bbolt has panicked in this file; open it again", kv.ErrCorrupt)
+}
 
 // transaction implements [kv.Writer]. It keeps the buckets that it has looked up.
 type transaction struct {
-	in      *database
-	tx      *bbolt.Tx
-	mapped  []byte   // the part of the file that it sees
-	old     snapshot // the file before the transaction
-	buckets *bucket  // the bucket looked up last, the head of a short list
-	wrote   bool
+	in        *database
+	tx        *bbolt.Tx
+	mapped    []byte   // the part of the file that it sees
+	old       snapshot // the file before the transaction
+	buckets   *bucket  // the bucket looked up last, the head of a short list
+	hasWrites bool
 }
 
 // bucket is a bucket in a transaction.
 type bucket struct {
 	*bbolt.Bucket
-	name string
-	old  tree // before the transaction
-	at   span // the leaf checked last
-	next *bucket
-	put  bool   // Put was called
-	last []byte // the last key before the transaction
+	name   string
+	old    tree // before the transaction
+	at     span // the leaf checked last
+	next   *bucket
+	hasPut bool   // Put was called
+	last   []byte // the last key before the transaction
 }
 
 // begin begins a transaction. It returns an error if the file was overwritten, or if bbolt has
 // panicked before.
 func (d *database) begin(writable bool) (t *transaction, err error) {
-	defer d.blame(&err)
-	if d.overwritten.Load() {
+	defer d.preferOverwritten(&err)
+	if d.isOverwritten.Load() {
 		return nil, errOverwritten()
 	}
-	if d.broken.Load() {
-		return nil, errBroken()
+	if d.isBroken.Load() {
+		return nil, errPanicked()
 	}
 	// If no meta page is valid, bbolt panics with locks held, and other calls would wait for these
 	// forever. So the file is checked first. A change within the microsecond between the check and
@@ -499,8 +501,8 @@ func (d *database) begin(writable bool) (t *transaction, err error) {
 	}
 	defer d.rescueLocked(&err)
 	if writable {
-		d.unshare(true)
-		defer d.unshare(false)
+		d.endSharing(true)
+		defer d.endSharing(false)
 	}
 	tx, err := d.db.Begin(writable)
 	if err != nil {
@@ -514,12 +516,12 @@ func (d *database) begin(writable bool) (t *transaction, err error) {
 		return t, nil
 	}
 	t.end(&err)
-	return nil, errors.Join(err, d.overwrite())
+	return nil, errors.Join(err, d.markOverwritten())
 }
 
 // end undoes what was not committed.
 func (t *transaction) end(err *error) {
-	if t.in.broken.Load() {
+	if t.in.isBroken.Load() {
 		return
 	}
 	defer t.in.rescueLocked(err)
@@ -533,11 +535,11 @@ func (t *transaction) end(err *error) {
 func (t *transaction) commit() (err error) {
 	defer t.in.rescueLocked(&err)
 	number := uint64(t.tx.ID())
-	t.in.writes(number)
-	t.in.unshare(true)
-	defer t.in.unshare(false)
+	t.in.beginCommit(number)
+	t.in.endSharing(true)
+	defer t.in.endSharing(false)
 	if err = t.tx.Commit(); err == nil {
-		err = t.in.wrote(number)
+		err = t.in.endCommit(number)
 	}
 	return err
 }
@@ -557,13 +559,13 @@ func (t *transaction) bucket(name string) (b *bucket, err error) {
 	}
 	found := t.tx.Bucket([]byte(name))
 	if found == nil {
-		return nil, corrupt(fmt.Errorf("bucket %q cannot be found", name))
+		return nil, corrupt(fmt.Errorf("bucket %q is not found by bbolt", name))
 	}
-	return t.remember(&bucket{Bucket: found, name: name, old: before.tree}), nil
+	return t.addBucket(&bucket{Bucket: found, name: name, old: before.tree}), nil
 }
 
-// remember adds a bucket to the list of those looked up.
-func (t *transaction) remember(b *bucket) *bucket {
+// addBucket adds a bucket to the list of those looked up.
+func (t *transaction) addBucket(b *bucket) *bucket {
 	b.next, t.buckets = t.buckets, b
 	return b
 }
@@ -575,7 +577,7 @@ func (t *transaction) Get(bucket string, key []byte) (value []byte, err error) {
 	if b == nil {
 		return nil, err
 	}
-	if err := t.look(b, key); err != nil {
+	if err := t.checkLeaf(b, key); err != nil {
 		return nil, err
 	}
 	return b.Get(key), nil
@@ -599,7 +601,7 @@ func (t *transaction) Scan(bucket string, from []byte, visit func(key, value []b
 // checks the leaves that bbolt may read.
 func (t *transaction) step(b *bucket, from []byte, move func() (key, value []byte)) (key, value []byte, err error) {
 	defer rescue(&err)
-	if err := t.lookAround(b, from); err != nil {
+	if err := t.checkLeafAndNeighbors(b, from); err != nil {
 		return nil, nil, err
 	}
 	key, value = move()
@@ -623,12 +625,12 @@ func (t *transaction) Put(name string, key, value []byte) (err error) {
 		if err != nil {
 			return err
 		}
-		b = t.remember(&bucket{Bucket: made, name: name, at: span{known: true}})
+		b = t.addBucket(&bucket{Bucket: made, name: name, at: span{isKnown: true}})
 	}
-	if err := t.look(b, key); err != nil {
+	if err := t.checkLeaf(b, key); err != nil {
 		return err
 	}
-	t.wrote = true
+	t.hasWrites = true
 	b.fill(key)
 	return b.Put(key, value)
 }
@@ -640,8 +642,8 @@ const fillRising = 0.95
 
 // fill sets the fill percentage of the bucket for a key that is put next.
 func (b *bucket) fill(key []byte) {
-	if !b.put {
-		b.put, b.FillPercent = true, bbolt.DefaultFillPercent
+	if !b.hasPut {
+		b.hasPut, b.FillPercent = true, bbolt.DefaultFillPercent
 		if b.at.high == nil { // the key belongs to the last leaf
 			b.last, b.FillPercent = b.at.last, fillRising
 		}
@@ -661,13 +663,13 @@ func (t *transaction) Delete(bucket string, key []byte) (err error) {
 	if b == nil {
 		return err
 	}
-	if err := t.look(b, key); err != nil || b.Get(key) == nil {
+	if err := t.checkLeaf(b, key); err != nil || b.Get(key) == nil {
 		return err
 	}
-	if err := t.lookAround(b, key); err != nil {
+	if err := t.checkLeafAndNeighbors(b, key); err != nil {
 		return err
 	}
-	t.wrote = true
+	t.hasWrites = true
 	return b.Delete(key)
 }
 
@@ -684,7 +686,7 @@ func (t *transaction) writeTo(file io.Writer) (err error) {
 	defer rescue(&err)
 	_, err = t.tx.WriteTo(file)
 	if errors.Is(err, io.EOF) {
-		err = fmt.Errorf("%w: the file was cut off", kv.ErrCorrupt)
+		err = fmt.Errorf("%w: the file was truncated during the copy", kv.ErrCorrupt)
 	}
 	return err
 }
@@ -700,7 +702,7 @@ func rescue(err *error) {
 // rescueLocked is rescue for calls in which bbolt holds a lock, which stays locked after a panic.
 func (d *database) rescueLocked(err *error) {
 	if p := recover(); p != nil {
-		d.broken.Store(true)
+		d.isBroken.Store(true)
 		*err = fmt.Errorf("%w: bbolt: %v", kv.ErrCorrupt, p)
 	}
 }

@@ -31,14 +31,15 @@ func mustOpen(t *testing.T, path string) *Store {
 	return s
 }
 
-// opened is a file with one record, and its store.
+// opened creates a file with one record, and opens it.
 func opened(t *testing.T) (path string, s *Store) {
 	t.Helper()
 	path = newFile(t)
 	return path, mustOpen(t, path)
 }
 
-func TestCreateIsWholeOrNothing(t *testing.T) {
+// Create leaves either the whole file or no file.
+func TestCreate_FailsOrExists_LeavesNoOtherFile(t *testing.T) {
 	dir := testenv.TempDir(t)
 	path := filepath.Join(dir, "data.db")
 	failure := errors.New("no")
@@ -55,7 +56,7 @@ func TestCreateIsWholeOrNothing(t *testing.T) {
 	check.That(t, err == nil && info.Mode().Perm() == 0o600, "mode %v, %v", info.Mode(), err)
 }
 
-func TestCreateDoesNotOverwriteALateComer(t *testing.T) {
+func TestCreate_FileAppearsConcurrently_IsNotOverwritten(t *testing.T) {
 	path := filepath.Join(testenv.TempDir(t), "data.db")
 	err := Create(path, func(w kv.Writer) error {
 		if err := os.WriteFile(path, []byte("mine"), 0o600); err != nil {
@@ -68,7 +69,7 @@ func TestCreateDoesNotOverwriteALateComer(t *testing.T) {
 	}
 }
 
-func TestOpenRefuses(t *testing.T) {
+func TestOpen_NoLedgerFile_IsRefusedUnchanged(t *testing.T) {
 	dir := testenv.TempDir(t)
 	check.WantErr(t, check.Err(Open(filepath.Join(dir, "none"), false)), fs.ErrNotExist, "no file")
 	check.WantErr(t, check.Err(Open(dir, false)), kv.ErrCorrupt, "a directory")
@@ -81,8 +82,8 @@ func TestOpenRefuses(t *testing.T) {
 	}
 }
 
-// Without the check of its length, a file that was cut off would end the process by a signal.
-func TestOpenRefusesACutOffFile(t *testing.T) {
+// Without the check of its length, reading a truncated file would end the process by a signal.
+func TestOpen_TruncatedFile_IsCorrupt(t *testing.T) {
 	path, s := opened(t)
 	for i := range 200 {
 		check.Must(t, s.Update(func(w kv.Writer) error {
@@ -98,8 +99,8 @@ func TestOpenRefusesACutOffFile(t *testing.T) {
 	}
 }
 
-// A file that is cut off while it is open cannot be foreseen, only survived.
-func TestCutOffWhileOpenIsAnError(t *testing.T) {
+// If a file is truncated while it is open, reads return an error, and the process does not end.
+func TestView_FileTruncatedWhileOpen_IsOverwritten(t *testing.T) {
 	path, s := opened(t)
 	check.Must(t, s.Update(func(w kv.Writer) error { return w.Put("b", []byte("k"), make([]byte, 100_000)) }))
 	check.Must(t, os.Truncate(path, 4096))
@@ -110,12 +111,12 @@ func TestCutOffWhileOpenIsAnError(t *testing.T) {
 			sum += int(b)
 		}
 		return errors.Join(err, fmt.Errorf("read %d bytes", len(value)))
-	}), kv.ErrOverwritten, "reading what is gone")
+	}), kv.ErrOverwritten, "reading missing pages")
 }
 
-// The second one does not wait for ever.
-func TestASecondOpenIsRefused(t *testing.T) {
-	t.Parallel() // it waits, mostly
+// A second Open returns kv.ErrInUse after a short wait.
+func TestOpen_FileIsOpen_IsInUse(t *testing.T) {
+	t.Parallel() // most of its time is waiting
 	path := newFile(t)
 	mustOpen(t, path)
 	link := path + "-link"
@@ -127,16 +128,16 @@ func TestASecondOpenIsRefused(t *testing.T) {
 	}
 }
 
-func TestReadersShare(t *testing.T) {
+func TestOpen_ReadOnlyTwice_BothRead(t *testing.T) {
 	path := newFile(t)
 	for range 2 {
 		s := check.Value(Open(path, true))(t)
 		defer s.Close()
-		check.That(t, s.Update(putK("w")) != nil, "a store open for reading was written to")
+		check.That(t, s.Update(putK("w")) != nil, "a store that is open for reading was written to")
 	}
 }
 
-func TestReplacedFileIsNoticed(t *testing.T) {
+func TestUpdate_FileRenamedOrReplaced_IsReplaced(t *testing.T) {
 	path, s := opened(t)
 	check.Must(t, os.Rename(path, path+"-moved"))
 	check.WantErr(t, s.Update(putK("lost")), kv.ErrReplaced, "after a rename")
@@ -144,13 +145,13 @@ func TestReplacedFileIsNoticed(t *testing.T) {
 	check.WantErr(t, s.Update(putK("lost")), kv.ErrReplaced, "after a replacement")
 }
 
-// A panic of the caller's own function must not be taken for damage, and must not leave the store
-// locked.
-func TestPanicOfTheCallerPasses(t *testing.T) {
+// A panic of the caller's function is passed on, is not reported as damage, and leaves the store
+// unlocked.
+func TestUpdate_CallerPanics_PassesThePanic(t *testing.T) {
 	s := mustOpen(t, newFile(t))
 	func() {
 		defer func() {
-			check.That(t, recover() == "mine", "the panic was swallowed")
+			check.That(t, recover() == "mine", "the panic was not passed on")
 		}()
 		_ = s.Update(func(kv.Writer) error { panic("mine") })
 	}()

@@ -20,8 +20,8 @@ const (
 	stepSync = "sync the directory"
 )
 
-// at calls the hook of a test, if there is one.
-func (s *Store) at(step string) error {
+// callHook calls the hook of a test, if there is one.
+func (s *Store) callHook(step string) error {
 	if s.hook == nil {
 		return nil
 	}
@@ -45,11 +45,11 @@ func (s *Store) CopyTo(
 	case kv.Records:
 		write = s.copyRecords
 	default:
-		return fmt.Errorf("copy to %s: no way to copy has the number %d", path, how)
+		return fmt.Errorf("copy to %s: unknown way of copying: %d", path, how)
 	}
 	names := s.naming
-	names.syncDir = func(dir string) error { return errors.Join(s.at(stepSync), s.naming.syncDir(dir)) }
-	err := names.place(path, kindCopy, func(temp string) error {
+	names.syncDir = func(dir string) error { return errors.Join(s.callHook(stepSync), s.naming.syncDir(dir)) }
+	err := names.create(path, kindCopy, func(temp string) error {
 		if err := write(temp, &m); err != nil || check == nil {
 			return err
 		}
@@ -73,7 +73,7 @@ func (s *Store) copyPages(path string, m *meter) error {
 		if err := m.begin(tx.tx.Size()); err != nil {
 			return err
 		}
-		part := func() error { return errors.Join(s.at(stepPart), file.Sync()) }
+		part := func() error { return errors.Join(s.callHook(stepPart), file.Sync()) }
 		return tx.writeTo(&copier{Writer: file, meter: m, sync: part})
 	})
 	if err == nil {
@@ -87,22 +87,22 @@ func (s *Store) copyPages(path string, m *meter) error {
 
 // copyRecords writes all records to an empty file.
 func (s *Store) copyRecords(path string, m *meter) error {
-	d, err := s.filled(path, m, func(*os.File) error { return nil })
+	d, err := s.createFilled(path, m, func(*os.File) error { return nil })
 	if err != nil {
 		return err
 	}
 	return d.close()
 }
 
-// filled writes all records to an empty file. It calls dress, and syncs the file again after dress
-// has returned nil.
-func (s *Store) filled(path string, m *meter, dress func(*os.File) error) (d *database, err error) {
+// createFilled writes all records to an empty file. It calls dress, and syncs the file again after
+// dress has returned nil.
+func (s *Store) createFilled(path string, m *meter, prepare func(*os.File) error) (d *database, err error) {
 	size, _ := s.Size() // if the size is not known, the minimum is reserved
 	if d, err = open(path, false, size); err != nil {
 		return nil, err
 	}
 	if err = s.snapshot(func(tx *transaction) error { return d.fill(tx, m) }); err == nil {
-		err = dress(d.file)
+		err = prepare(d.file)
 	}
 	if err == nil {
 		err = d.file.Sync() // also the length, the owner and the mode
@@ -141,10 +141,10 @@ func (s *Store) replace(m *meter) (old *database, err error) {
 	s.writing.Lock()
 	defer s.writing.Unlock()
 	switch {
-	case s.halted != nil:
-		return nil, s.halted
-	case s.current.broken.Load():
-		return nil, errBroken()
+	case s.stopped != nil:
+		return nil, s.stopped
+	case s.current.isBroken.Load():
+		return nil, errPanicked()
 	case s.current.db.IsReadOnly():
 		return nil, errors.New("the file was opened for reading only")
 	}
@@ -161,34 +161,34 @@ func (s *Store) replace(m *meter) (old *database, err error) {
 		return nil, err
 	}
 	old = s.current
-	if err := s.rewrite(m); err != nil {
+	if err := s.replaceFile(m); err != nil {
 		return nil, err
 	}
 	// From here on the path leads to the new file. What would be written to the old one would be
 	// lost.
-	if err := errors.Join(s.at(stepSync), dir.Sync()); err != nil {
-		s.halted = fmt.Errorf("%w: the new file is in its place, but perhaps not durably: %w", kv.ErrUncertain, err)
+	if err := errors.Join(s.callHook(stepSync), dir.Sync()); err != nil {
+		s.stopped = fmt.Errorf("%w: the file was replaced, but the directory is not synced: %w", kv.ErrUncertain, err)
 	}
-	return old, s.halted
+	return old, s.stopped
 }
 
-// rewrite copies the records of the current file to a new file, and replaces the current one by it.
-// The new file is locked before it gets its name, so that no other process can lock it first.
-func (s *Store) rewrite(m *meter) error {
-	return unnamed(s.path, kindCompact, func(temp string) error {
-		next, err := s.filled(temp, m, func(f *os.File) error { return dress(f, s.current.file) })
+// replaceFile copies the records of the current file to a new file, and replaces the current one by
+// it. The new file is locked before it gets its name, so that no other process can lock it first.
+func (s *Store) replaceFile(m *meter) error {
+	return withTemp(s.path, kindCompact, func(temp string) error {
+		next, err := s.createFilled(temp, m, func(f *os.File) error { return copyOwnerAndMode(f, s.current.file) })
 		if err != nil {
 			return err
 		}
-		err = errors.Join(s.at(stepName), m.ctx.Err())
-		if err == nil && s.current.broken.Load() {
-			err = errBroken()
+		err = errors.Join(s.callHook(stepName), m.ctx.Err())
+		if err == nil && s.current.isBroken.Load() {
+			err = errPanicked()
 		}
 		if err == nil {
 			err = s.check(s.current)
 		}
 		if err == nil {
-			err = s.put(next, temp)
+			err = s.install(next, temp)
 		}
 		if err != nil {
 			err = errors.Join(err, next.close()) // before the file is removed, as Windows requires
@@ -197,8 +197,8 @@ func (s *Store) rewrite(m *meter) error {
 	})
 }
 
-// put renames the new file to the path of the store, and makes it the current one.
-func (s *Store) put(next *database, temp string) error {
+// install renames the new file to the path of the store, and makes it the current one.
+func (s *Store) install(next *database, temp string) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if err := os.Rename(temp, s.path); err != nil {
@@ -209,8 +209,8 @@ func (s *Store) put(next *database, temp string) error {
 	return nil
 }
 
-// dress gives the file f the owner and the mode of the file as.
-func dress(f, as *os.File) error {
+// copyOwnerAndMode gives the file f the owner and the mode of the file as.
+func copyOwnerAndMode(f, as *os.File) error {
 	info, err := as.Stat()
 	if err != nil {
 		return err
@@ -237,7 +237,7 @@ func (d *database) fill(from *transaction, m *meter) (err error) {
 	if err := m.begin(from.used()); err != nil {
 		return err
 	}
-	err = from.old.each(func(bucket string, key, value []byte) error {
+	err = from.old.visitAll(func(bucket string, key, value []byte) error {
 		return errors.Join(b.Put(bucket, key, value), m.add(len(key)+len(value)+overhead))
 	})
 	if err == nil {
@@ -277,9 +277,9 @@ func (b *batches) commit() error {
 	return nil
 }
 
-// next prepares for a record of size bytes: it commits the transaction if that is full, and begins
-// another one.
-func (b *batches) next(size int) error {
+// prepare prepares for a record of size bytes: it commits the transaction if that is full, and
+// begins another one.
+func (b *batches) prepare(size int) error {
 	if b.size >= batch {
 		if err := b.commit(); err != nil {
 			return err
@@ -299,7 +299,7 @@ func (b *batches) Scan(bucket string, from []byte, visit func(key, value []byte)
 
 // Put implements [kv.Writer].
 func (b *batches) Put(bucket string, key, value []byte) error {
-	if err := b.next(len(key) + len(value)); err != nil {
+	if err := b.prepare(len(key) + len(value)); err != nil {
 		return err
 	}
 	return b.tx.Put(bucket, key, value)
@@ -307,7 +307,7 @@ func (b *batches) Put(bucket string, key, value []byte) error {
 
 // Delete implements [kv.Writer].
 func (b *batches) Delete(bucket string, key []byte) error {
-	if err := b.next(len(key)); err != nil {
+	if err := b.prepare(len(key)); err != nil {
 		return err
 	}
 	return b.tx.Delete(bucket, key)
@@ -326,30 +326,30 @@ type meter struct {
 	ctx         context.Context
 	progress    kv.Progress
 	done, total int64
-	told        int64 // value of done at the last report
+	reported    int64 // value of done at the last report
 }
 
 // begin reports that the snapshot is taken. total is the number of bytes to be read.
 func (m *meter) begin(total int64) error {
 	m.total = total
-	return m.tell(0)
+	return m.report(0)
 }
 
 // add counts bytes that were read. It returns the error of the context if that has ended.
 func (m *meter) add(n int) error {
 	const stride = 1 << 20
-	if m.done += int64(n); m.done-m.told < stride {
+	if m.done += int64(n); m.done-m.reported < stride {
 		return nil
 	}
-	return m.tell(min(m.done, m.total))
+	return m.report(min(m.done, m.total))
 }
 
 // end reports that everything is read.
-func (m *meter) end() error { return m.tell(m.total) }
+func (m *meter) end() error { return m.report(m.total) }
 
-// tell calls progress, and returns the error of the context if that has ended.
-func (m *meter) tell(done int64) error {
-	if m.told = m.done; m.progress != nil {
+// report calls progress, and returns the error of the context if that has ended.
+func (m *meter) report(done int64) error {
+	if m.reported = m.done; m.progress != nil {
 		m.progress(done, m.total)
 	}
 	return m.ctx.Err()
@@ -377,9 +377,9 @@ func (w *copier) Write(p []byte) (int, error) {
 	return n, errors.Join(err, w.add(n))
 }
 
-// each visits all records. It returns an error for content that Put never writes, and for keys that
-// are out of order. Both are damage that a copy would hide.
-func (s *snapshot) each(visit func(bucket string, key, value []byte) error) (err error) {
+// visitAll visits all records. It returns an error for content that Put never writes, and for keys
+// that are out of order. Both are damage that a copy would hide.
+func (s *snapshot) visitAll(visit func(bucket string, key, value []byte) error) (err error) {
 	buckets := s.scan(tree{root: s.root}, bucketFlag, nil, func(name, _ []byte) bool {
 		var failed error
 		scan := s.Scan(string(name), nil, func(key, value []byte) bool {

@@ -36,7 +36,7 @@ func eachWay(t *testing.T, test func(t *testing.T, how kv.Copying)) {
 	}
 }
 
-// failAt is a hook by which one step fails.
+// failAt returns a hook that makes one step fail.
 func failAt(step string, err error) func(string) error {
 	return func(now string) error {
 		if now == step {
@@ -54,16 +54,16 @@ func deleteOne(s kv.Store, bucket, key string) error {
 	return s.Update(func(w kv.Writer) error { return w.Delete(bucket, []byte(key)) })
 }
 
-// grown is how many records grow writes to each of three buckets.
-const grown = 4000
+// filledRecords is the number of records that fill writes to each of three buckets.
+const filledRecords = 4000
 
-// grow writes many records of many sizes: more than one batch, and values of several pages.
-func grow(t testing.TB, s kv.Store) {
+// fill writes many records of many sizes: more than one batch, and values of several pages.
+func fill(t testing.TB, s kv.Store) {
 	t.Helper()
 	for _, bucket := range []string{"first", "second", "third"} {
 		check.Must(t, s.Update(func(w kv.Writer) error {
 			var err error
-			for i := range grown {
+			for i := range filledRecords {
 				key := binary.BigEndian.AppendUint64(nil, uint64(i)*0x9e3779b97f4a7c15)
 				err = errors.Join(err, w.Put(bucket, key, bytes.Repeat([]byte{byte(i) | 1}, 1+i%800+i%500/499*10_000)))
 			}
@@ -76,7 +76,7 @@ func records(t testing.TB, s *Store) map[string]string {
 	t.Helper()
 	all := map[string]string{}
 	check.Must(t, s.snapshot(func(tx *transaction) error {
-		return tx.old.each(func(bucket string, key, value []byte) error {
+		return tx.old.visitAll(func(bucket string, key, value []byte) error {
 			all[bucket+"/"+string(key)] = string(value)
 			return nil
 		})
@@ -87,10 +87,10 @@ func records(t testing.TB, s *Store) map[string]string {
 func wantRecords(t testing.TB, s *Store, want map[string]string) {
 	t.Helper()
 	got := records(t, s)
-	check.That(t, maps.Equal(got, want), "there are %d records, which are not the %d wanted", len(got), len(want))
+	check.That(t, maps.Equal(got, want), "the %d records differ from the %d expected", len(got), len(want))
 }
 
-// wantSound lets bbolt check its pages.
+// wantSound checks the pages with the check of bbolt.
 func wantSound(t testing.TB, s *Store) {
 	t.Helper()
 	check.Must(t, s.snapshot(func(tx *transaction) error {
@@ -102,7 +102,7 @@ func wantSound(t testing.TB, s *Store) {
 	}))
 }
 
-// wantFiles says what is in the directory of path.
+// wantFiles checks the names of the files in the directory of path.
 func wantFiles(t testing.TB, path string, want ...string) {
 	t.Helper()
 	entries := check.Value(os.ReadDir(filepath.Dir(path)))(t)
@@ -110,10 +110,10 @@ func wantFiles(t testing.TB, path string, want ...string) {
 	for _, entry := range entries {
 		got = append(got, entry.Name())
 	}
-	check.That(t, fmt.Sprint(got) == fmt.Sprint(want), "the directory holds %q, want %q", got, want)
+	check.That(t, fmt.Sprint(got) == fmt.Sprint(want), "the directory has %q, want %q", got, want)
 }
 
-func holds(t testing.TB, path string, secret string) bool {
+func fileContains(t testing.TB, path string, secret string) bool {
 	t.Helper()
 	content := check.Value(os.ReadFile(path))(t)
 	return bytes.Contains(content, []byte(secret))
@@ -125,8 +125,8 @@ func secret() string {
 	return string(b[:])
 }
 
-// Deleting nothing costs no commit.
-func TestDeleteOfNothingWritesNothing(t *testing.T) {
+// If there is nothing to delete, no commit writes to the file.
+func TestDelete_NoSuchKey_WritesNothing(t *testing.T) {
 	path, s := opened(t)
 	before := check.Value(os.ReadFile(path))(t)
 	check.Must(t, deleteOne(s, "first", "none"))
@@ -139,11 +139,11 @@ func TestDeleteOfNothingWritesNothing(t *testing.T) {
 	check.That(t, err == nil && !bytes.Equal(before, after), "the file did not change; %v", err)
 }
 
-func TestCopyHoldsEveryRecord(t *testing.T) {
+func TestCopyTo_CopyHasEveryRecord(t *testing.T) {
 	eachWay(t, func(t *testing.T, how kv.Copying) {
 		s := mustOpen(t, newFile(t))
-		grow(t, s)
-		for i := 0; i < grown; i += 200 {
+		fill(t, s)
+		for i := 0; i < filledRecords; i += 200 {
 			key := binary.BigEndian.AppendUint64(nil, uint64(i)*0x9e3779b97f4a7c15)
 			check.Must(t, deleteOne(s, "second", string(key)))
 		}
@@ -166,14 +166,14 @@ func TestCopyHoldsEveryRecord(t *testing.T) {
 		wantRecords(t, copied, want)
 		wantSound(t, copied)
 		check.Must(t, putOne(copied, "second", "later", "x"))
-		grow(t, copied)
+		fill(t, copied)
 		wantSound(t, copied)
 		wantRecords(t, s, want)
 	})
 }
 
-// Also of what was opened for reading only, and of nothing at all.
-func TestCopyOfOthers(t *testing.T) {
+// A read-only store and an empty one can be copied, a closed one cannot.
+func TestCopyTo_ReadOnlyOrEmptyStore_Works(t *testing.T) {
 	eachWay(t, func(t *testing.T, how kv.Copying) {
 		dir := testenv.TempDir(t)
 		path := filepath.Join(dir, "data.db")
@@ -190,10 +190,10 @@ func TestCopyOfOthers(t *testing.T) {
 	})
 }
 
-func TestCopyIsOneSnapshot(t *testing.T) {
+func TestCopyTo_DuringUpdates_IsOneSnapshot(t *testing.T) {
 	eachWay(t, func(t *testing.T, how kv.Copying) {
 		s := mustOpen(t, newFile(t))
-		grow(t, s)
+		fill(t, s)
 		var commits atomic.Int64
 		count := func(w kv.Writer) error {
 			n := commits.Add(1)
@@ -234,11 +234,11 @@ func TestCopyIsOneSnapshot(t *testing.T) {
 		}
 		close(done)
 		wg.Wait()
-		t.Logf("%d commits meanwhile", commits.Load())
+		t.Logf("%d commits during the copies", commits.Load())
 	})
 }
 
-func TestCopyRefuses(t *testing.T) {
+func TestCopyTo_PathExistsOrStepFails_LeavesNoFile(t *testing.T) {
 	failure := errors.New("no")
 	eachWay(t, func(t *testing.T, how kv.Copying) {
 		path, s := opened(t)
@@ -256,7 +256,7 @@ func TestCopyRefuses(t *testing.T) {
 		check.Must(t, os.Remove(to))
 
 		late := func(string) error { return os.WriteFile(to, []byte("late"), 0o600) }
-		check.WantErr(t, s.CopyTo(t.Context(), to, how, nil, late), fs.ErrExist, "a late comer")
+		check.WantErr(t, s.CopyTo(t.Context(), to, how, nil, late), fs.ErrExist, "a file created during the copy")
 		if content, err := os.ReadFile(to); err != nil || string(content) != "late" {
 			t.Errorf("the file holds %q, %v", content, err)
 		}
@@ -278,15 +278,16 @@ func TestCopyRefuses(t *testing.T) {
 	})
 	s := mustOpen(t, newFile(t))
 	to := filepath.Join(testenv.TempDir(t), "copy")
-	check.That(t, s.CopyTo(t.Context(), to, 7, nil, nil) != nil, "there is no way 7")
+	check.That(t, s.CopyTo(t.Context(), to, 7, nil, nil) != nil, "way of copying 7")
 	wantFiles(t, to)
 }
 
-// The cut is found where the file is read, and not taken for its end.
-func TestCopyOfACutOffFileFails(t *testing.T) {
+// If the file was truncated, a copy and a compaction fail, and the missing part is not taken for
+// its end.
+func TestCopyTo_FileTruncated_IsOverwritten(t *testing.T) {
 	eachWay(t, func(t *testing.T, how kv.Copying) {
 		path, s := opened(t)
-		grow(t, s)
+		fill(t, s)
 		check.Must(t, os.Truncate(path, 1<<20))
 		to := filepath.Join(testenv.TempDir(t), "copy")
 		err := s.CopyTo(t.Context(), to, how, nil, nil)
@@ -298,9 +299,9 @@ func TestCopyOfACutOffFileFails(t *testing.T) {
 	})
 }
 
-func TestWhatWasDeletedIsNotInRecords(t *testing.T) {
+func TestCopyTo_Records_LackDeletedData(t *testing.T) {
 	path, s := opened(t)
-	grow(t, s)
+	fill(t, s)
 	deleted, key, replaced, kept := secret(), secret(), secret(), secret()
 	long := strings.Repeat("x", 9000)
 	check.Must(t, putOne(s, "second", "deleted", long+deleted))
@@ -308,7 +309,7 @@ func TestWhatWasDeletedIsNotInRecords(t *testing.T) {
 	check.Must(t, putOne(s, "first", "replaced", replaced))
 	check.Must(t, putOne(s, "first", "kept", kept))
 	check.Must(t, putOne(s, "alone", "in its bucket", "v"))
-	check.Must(t, s.Update(func(w kv.Writer) error { // in one transaction, which does not use its own free pages
+	check.Must(t, s.Update(func(w kv.Writer) error { // in one transaction, which does not reuse the pages that it frees
 		return errors.Join(w.Delete("second", []byte("deleted")), w.Delete("second", []byte(key)),
 			w.Put("first", []byte("replaced"), []byte("new")), w.Delete("alone", []byte("in its bucket")))
 	}))
@@ -316,9 +317,9 @@ func TestWhatWasDeletedIsNotInRecords(t *testing.T) {
 	want := func(at string, there bool) {
 		t.Helper()
 		for what, secret := range gone {
-			check.That(t, holds(t, at, secret) == there, "%s: %s found: %v", filepath.Base(at), what, !there)
+			check.That(t, fileContains(t, at, secret) == there, "%s: %s found: %v", filepath.Base(at), what, !there)
 		}
-		check.That(t, holds(t, at, kept), "%s: what was kept is not found", filepath.Base(at))
+		check.That(t, fileContains(t, at, kept), "%s: what was kept is not found", filepath.Base(at))
 	}
 	want(path, true)
 	dir := testenv.TempDir(t)
@@ -333,20 +334,20 @@ func TestWhatWasDeletedIsNotInRecords(t *testing.T) {
 	want(filepath.Join(dir, "again"), false)
 }
 
-func TestCompactShrinksAndKeeps(t *testing.T) {
+func TestCompact_ShrinksAndKeepsRecordsAndMode(t *testing.T) {
 	path := newFile(t)
 	check.Must(t, os.Chmod(path, 0o640))
 	if os.Getuid() == 0 && runtime.GOOS != "windows" {
 		check.Must(t, os.Chown(path, 4711, 4712))
 	}
 	s := mustOpen(t, path)
-	grow(t, s)
+	fill(t, s)
 	check.Must(t, s.Compact(t.Context(), nil))
 	full := check.Value(s.Size())(t)
 	wantSound(t, s)
 	check.Must(t, s.Update(func(w kv.Writer) error {
 		var err error
-		for i := range grown {
+		for i := range filledRecords {
 			key := binary.BigEndian.AppendUint64(nil, uint64(i)*0x9e3779b97f4a7c15)
 			for _, bucket := range []string{"first", "second", "third"} {
 				if i%10 != 0 {
@@ -377,7 +378,7 @@ func TestCompactShrinksAndKeeps(t *testing.T) {
 	}
 }
 
-func TestCompactUnderLoadLosesNothing(t *testing.T) {
+func TestCompact_UnderLoad_LosesNothing(t *testing.T) {
 	path, s := opened(t)
 	const writers = 4
 	compactions := testenv.Tries(5, 12, 12)
@@ -431,7 +432,7 @@ func TestCompactUnderLoadLosesNothing(t *testing.T) {
 					}
 					seen[n] = now
 				}
-				return s.View(func(kv.Reader) error { return nil }) // nested views go on, too
+				return s.View(func(kv.Reader) error { return nil }) // nested views work, too
 			})
 		})
 	}
@@ -472,15 +473,15 @@ func TestCompactUnderLoadLosesNothing(t *testing.T) {
 	t.Logf("%d commits", total)
 }
 
-// While the new file is written, views and copies go on and updates wait; these then go to the new
-// file. A view that began before keeps the old one.
-func TestWhoWaitsForCompact(t *testing.T) {
+// While Compact writes the new file, views and copies continue, and updates wait and then go to the
+// new file. A view that began before keeps the old file.
+func TestCompact_UpdatesWaitAndViewsContinue(t *testing.T) {
 	path, s := opened(t)
-	at, on := make(chan struct{}), make(chan struct{})
+	renaming, goOn := make(chan struct{}), make(chan struct{})
 	s.hook = func(step string) error {
 		if step == stepName {
-			close(at)
-			<-on
+			close(renaming)
+			<-goOn
 		}
 		return nil
 	}
@@ -502,7 +503,7 @@ func TestWhoWaitsForCompact(t *testing.T) {
 		check.OK(t, s.Compact(t.Context(), nil))
 		compacted.Store(true)
 	})
-	<-at
+	<-renaming
 	update := make(chan error, 1)
 	go func() {
 		err := s.Update(putK("new"))
@@ -512,19 +513,19 @@ func TestWhoWaitsForCompact(t *testing.T) {
 	wantRecords(t, s, map[string]string{"first/k": "v"})
 	check.Must(t, s.CopyTo(t.Context(), path+"-copy", kv.Pages, nil, nil))
 	time.Sleep(30 * time.Millisecond)
-	check.That(t, !updated.Load(), "an update did not wait")
-	close(on)
-	check.Must(t, <-update) // although the old view is not done, and with it neither Compact
+	check.That(t, !updated.Load(), "an update does not wait")
+	close(goOn)
+	check.Must(t, <-update) // although the old view, and therefore Compact, has not ended
 	wantRecords(t, s, map[string]string{"first/k": "new"})
-	check.That(t, !compacted.Load(), "Compact left before the last view of the old file")
+	check.That(t, !compacted.Load(), "Compact returned before the last view of the old file")
 	close(leave)
 	wg.Wait()
 	check.Must(t, s.Close())
 	wantRecords(t, mustOpen(t, path), map[string]string{"first/k": "new"})
 }
 
-// A copy goes to the disk in small parts: commits would wait behind a large one.
-func TestACopyIsSyncedBitByBit(t *testing.T) {
+// A copy is synced in small parts, because commits would wait for a large flush.
+func TestCopyTo_Pages_SyncsInSmallParts(t *testing.T) {
 	path, s := opened(t)
 	check.Must(t, putOne(s, "first", "large", string(make([]byte, 4*syncStep))))
 	parts := 0
@@ -536,15 +537,14 @@ func TestACopyIsSyncedBitByBit(t *testing.T) {
 	}
 	copied := filepath.Join(filepath.Dir(path), "copy")
 	check.Must(t, s.CopyTo(t.Context(), copied, kv.Pages, nil, nil))
-	check.That(t, parts >= 4, "a copy of %d MiB was synced %d times on the way", 4*syncStep>>20, parts)
+	check.That(t, parts >= 4, "a copy of %d MiB was synced %d times", 4*syncStep>>20, parts)
 	s.hook = failAt(stepPart, errFull)
 	check.WantErr(t, s.CopyTo(t.Context(), copied+" again", kv.Pages, nil, nil), errFull, "a copy that cannot be synced")
 	wantFiles(t, path, "copy", "data.db")
 }
 
-// The same is true of a file of all records, as Compact makes one: what is to be synced in the end
-// is synced already.
-func TestACompactedFileIsSyncedBitByBit(t *testing.T) {
+// Compact syncs each transaction of the new file, so little remains to be synced at the end.
+func TestCompact_SyncsEachTransaction(t *testing.T) {
 	s := mustOpen(t, newFile(t))
 	for i := range 4 {
 		check.Must(t, putOne(s, "first", fmt.Sprint("large ", i), string(make([]byte, batch))))
@@ -553,15 +553,15 @@ func TestACompactedFileIsSyncedBitByBit(t *testing.T) {
 	written := 0
 	m := &meter{ctx: t.Context(), progress: func(done, _ int64) {
 		written++
-		check.That(t, !d.db.NoSync, "what is written is not synced, after %d bytes", done)
+		check.That(t, !d.db.NoSync, "transactions are not synced, after %d bytes", done)
 	}}
 	check.Must(t, s.snapshot(func(tx *transaction) error { return d.fill(tx, m) }))
-	check.That(t, written >= 4, "looked %d times", written)
+	check.That(t, written >= 4, "progress was called %d times", written)
 }
 
 var errFull = errors.New("the disk is full")
 
-func TestCloseWaitsForCompact(t *testing.T) {
+func TestClose_DuringCompact_Waits(t *testing.T) {
 	path, s := opened(t)
 	at := make(chan struct{})
 	s.hook = func(step string) error {
@@ -581,15 +581,15 @@ func TestCloseWaitsForCompact(t *testing.T) {
 	check.Must(t, mustOpen(t, path).Update(putK("w")))
 }
 
-func TestAfterCompactTheFileIsStillGuarded(t *testing.T) {
-	t.Parallel() // it waits, mostly
+func TestCompact_NewFile_IsLockedAndChecked(t *testing.T) {
+	t.Parallel() // most of its time is waiting
 	path, s := opened(t)
 	check.Must(t, s.Compact(t.Context(), nil))
 	for _, readOnly := range []bool{false, true} {
 		check.WantErr(t, check.Err(Open(path, readOnly)), kv.ErrInUse, "a second Open, read-only %v", readOnly)
 	}
 	if db := s.current.db; db.NoSync || db.NoGrowSync || db.AllocSize != Growth {
-		t.Error("what is written after Compact is not made durable as before")
+		t.Error("commits after Compact are not synced as before")
 	}
 	check.Must(t, s.Update(putK("w")))
 	check.Must(t, os.Rename(path, path+"-moved"))
@@ -602,8 +602,9 @@ func TestAfterCompactTheFileIsStillGuarded(t *testing.T) {
 	wantRecords(t, mustOpen(t, path+"-moved"), map[string]string{"first/k": "w"})
 }
 
-// Somebody who waits for the lock of a file gets it when the file is not the one any more.
-func TestOpenDoesNotStayWithTheOldFile(t *testing.T) {
+// Open waits for the lock of a file that is replaced by compactions. It must not return the old
+// file.
+func TestOpen_FileCompactedWhileWaiting_IsInUse(t *testing.T) {
 	path, s := opened(t)
 	result := make(chan error, 1)
 	go func() {
@@ -617,7 +618,7 @@ func TestOpenDoesNotStayWithTheOldFile(t *testing.T) {
 	check.WantErr(t, <-result, kv.ErrInUse, "Open")
 }
 
-func TestCompactThroughASymbolicLink(t *testing.T) {
+func TestCompact_SymbolicLink_IsKept(t *testing.T) {
 	path := newFile(t)
 	link := filepath.Join(testenv.TempDir(t), "link")
 	check.Must(t, os.Symlink(path, link))
@@ -631,14 +632,14 @@ func TestCompactThroughASymbolicLink(t *testing.T) {
 	wantRecords(t, mustOpen(t, path), map[string]string{"first/k": "w"})
 }
 
-func TestCompactRefuses(t *testing.T) {
+func TestCompact_ReadOnlyOrUnknownContent_IsRefused(t *testing.T) {
 	path := newFile(t)
 	s := check.Value(Open(path, true))(t)
 	err := s.Compact(t.Context(), nil)
 	check.That(t, err != nil && strings.Contains(err.Error(), "reading only"), "a store for reading: %v", err)
 	check.Must(t, s.Close())
 	wantFiles(t, path, "data.db")
-	// What this package never writes would be lost.
+	// Content that this package never writes would be lost.
 	for name, write := range map[string]func(*transaction) error{
 		"a nested bucket": func(tx *transaction) error { _, err := tx.buckets.CreateBucket([]byte("inner")); return err },
 		"an empty value":  func(tx *transaction) error { return tx.buckets.Put([]byte("empty"), nil) },
@@ -647,7 +648,7 @@ func TestCompactRefuses(t *testing.T) {
 		d := check.Value(open(path, false, 0))(t)
 		check.Must(t, d.update(func(w kv.Writer) error {
 			tx := w.(*transaction)
-			tx.wrote = true
+			tx.hasWrites = true
 			if _, err := tx.bucket("first"); err != nil {
 				return err
 			}
@@ -664,8 +665,8 @@ func TestCompactRefuses(t *testing.T) {
 	}
 }
 
-// In a copy one of two equal keys would be gone, and with it the trace of the damage.
-func TestCopyDoesNotHideDamagedKeys(t *testing.T) {
+// A copy would drop one of two equal keys, and with it the trace of the damage.
+func TestCopyTo_DamagedKeys_IsCorrupt(t *testing.T) {
 	path, s := opened(t)
 	check.Must(t, s.Update(func(w kv.Writer) error {
 		return errors.Join(w.Put("first", []byte("key-aaaa"), []byte("1")), w.Put("first", []byte("key-zzzz"), []byte("2")))
@@ -679,10 +680,10 @@ func TestCopyDoesNotHideDamagedKeys(t *testing.T) {
 	wantFiles(t, path, "data.db")
 }
 
-func TestCompactThatFailsChangesNothing(t *testing.T) {
+func TestCompact_Fails_ChangesNothing(t *testing.T) {
 	failure := errors.New("no")
 	path, s := opened(t)
-	grow(t, s)
+	fill(t, s)
 	want := records(t, s)
 	s.hook = func(string) error { return failure }
 	err := s.Compact(t.Context(), nil)
@@ -690,7 +691,7 @@ func TestCompactThatFailsChangesNothing(t *testing.T) {
 	wantFiles(t, path, "data.db")
 	wantRecords(t, s, want)
 
-	// The directory moves away while the new file is written, and comes back.
+	// The directory is moved while the new file is written, and moved back.
 	dir := filepath.Dir(path)
 	s.hook = func(string) error { return os.Rename(dir, dir+"-away") }
 	check.WantErr(t, s.Compact(t.Context(), nil), kv.ErrReplaced, "Compact in a directory that moves")
@@ -705,9 +706,9 @@ func TestCompactThatFailsChangesNothing(t *testing.T) {
 	wantRecords(t, mustOpen(t, path), want)
 }
 
-// Once the path leads to the new file, but perhaps not after a loss of power, a write to either
-// could be lost.
-func TestCompactThatFailsLateStopsWriting(t *testing.T) {
+// If the directory cannot be synced, a loss of power may restore the old file. A write to either
+// file could be lost, so nothing is written.
+func TestCompact_DirectoryNotSynced_StopsWriting(t *testing.T) {
 	failure := errors.New("no")
 	path, s := opened(t)
 	s.hook = failAt(stepSync, failure)
@@ -727,10 +728,11 @@ func TestCompactThatFailsLateStopsWriting(t *testing.T) {
 	wantRecords(t, s, map[string]string{"first/k": "w"})
 }
 
-// A store that gave up must not be revived from memory that may be damaged, nor be waited for.
-func TestCompactOfABrokenStore(t *testing.T) {
+// After a panic of bbolt, Compact must not copy memory that may be damaged, and Close must not
+// wait.
+func TestCompact_AfterBboltPanic_IsCorrupt(t *testing.T) {
 	path, s := opened(t)
-	s.hook = func(string) error { s.current.broken.Store(true); return nil }
+	s.hook = func(string) error { s.current.isBroken.Store(true); return nil }
 	for range 2 {
 		check.WantErr(t, s.Compact(t.Context(), nil), kv.ErrCorrupt, "Compact")
 	}

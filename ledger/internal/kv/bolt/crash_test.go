@@ -17,23 +17,22 @@ import (
 )
 
 const (
-	crashPath = "SLUICE_TEST_STORE_CRASH_PATH" // tells a process that it is the child
+	crashPath = "SLUICE_TEST_STORE_CRASH_PATH" // set in the child process
 	crashRun  = "SLUICE_TEST_STORE_CRASH_RUN"
 	kills     = 15
-	// kept is how many of its latest records a child keeps. It deletes those before.
+	// kept is the number of latest records that a child keeps. It deletes older ones.
 	kept = 20
 )
 
-// A child process writes, deletes and compacts as fast as it can and prints what is durable; the
-// parent kills it at a random instant. (The page cache survives a kill, so this cannot see a
-// missing flush. It sees a path that leads to no complete file, and a write to a file that nobody
-// finds.)
-func TestCompactOutlivesSIGKILL(t *testing.T) {
+// A child process writes, deletes and compacts, and prints the records that are durable. The parent
+// kills it at a random instant. After that the path must lead to a complete file with all of these
+// records. The page cache survives a kill, so a missing flush is not found.
+func TestCompact_ProcessKilled_KeepsDurableRecords(t *testing.T) {
 	path := newFile(t)
 	left, commits, compactions := 0, 0, 0
 	for run := range kills {
 		compacted := 0
-		last := runAndKill(t, "TestCompactingChild", path, run, func(line string, kill func()) {
+		last := runAndKill(t, "TestCompact_InChildProcess", path, run, func(line string, kill func()) {
 			if line == "compacted" {
 				if compacted++; compacted == 1 {
 					time.AfterFunc(time.Duration(rand.IntN(60_000))*time.Microsecond, kill)
@@ -48,13 +47,13 @@ func TestCompactOutlivesSIGKILL(t *testing.T) {
 			check.That(t, ok && name == "data.db", "left over: %s", other)
 		}
 		if left += len(others); len(others) > 1 {
-			t.Errorf("%d files are left over: a compaction has not removed that of the crash before", len(others))
+			t.Errorf("%d files are left over: a compaction has not removed the file of the previous crash", len(others))
 		}
 		s := mustOpen(t, path)
 		wantSound(t, s)
 		all := records(t, s)
 		wantWritten(t, all, run, last)
-		// At most the transaction that was not acknowledged is there as well.
+		// At most one unacknowledged transaction is in the file, too.
 		n := len(all)
 		check.That(t, n <= kept+2, "run %d: %d records", run, n)
 		check.Must(t, s.Update(func(w kv.Writer) error {
@@ -69,8 +68,8 @@ func TestCompactOutlivesSIGKILL(t *testing.T) {
 	t.Logf("%d commits, %d compactions, %d temporary files left by %d kills", commits, compactions, left, kills)
 }
 
-// runAndKill runs one of the tests below as a process, which is killed when the listener to its
-// lines says so. It returns the last record that was acknowledged.
+// runAndKill runs one of the tests below as a process, until listen calls kill. It passes each line
+// of output to listen, and returns the last acknowledged record.
 func runAndKill(t *testing.T, test, path string, run int, listen func(line string, kill func())) (last int) {
 	t.Helper()
 	child := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^"+test+"$")
@@ -82,7 +81,7 @@ func runAndKill(t *testing.T, test, path string, run int, listen func(line strin
 	for lines := bufio.NewReader(out); ; {
 		line, err := lines.ReadString('\n')
 		if err != nil {
-			break // the rest of a line that was cut off acknowledges nothing
+			break // an incomplete line acknowledges nothing
 		}
 		_, err = fmt.Sscanf(line, "%d\n", &last)
 		check.That(t, err == nil || line == "compacted\n", "the child says %q", line)
@@ -92,7 +91,7 @@ func runAndKill(t *testing.T, test, path string, run int, listen func(line strin
 	return last
 }
 
-// wantWritten looks for the records that a child kept.
+// wantWritten checks that the records that a child kept are in the file.
 func wantWritten(t *testing.T, all map[string]string, run, last int) {
 	t.Helper()
 	for i := max(0, last-kept+2); i <= last; i++ {
@@ -101,10 +100,10 @@ func wantWritten(t *testing.T, all map[string]string, run, last int) {
 	}
 }
 
-// The processes that get killed. In any other these two do nothing.
+// The test that runs in the child process. In other processes it does nothing.
 
-func TestCompactingChild(*testing.T) {
-	beChild(func(s *Store) {
+func TestCompact_InChildProcess(*testing.T) {
+	runChild(func(s *Store) {
 		go func() {
 			for {
 				if err := s.Compact(context.Background(), nil); err != nil {
@@ -117,8 +116,8 @@ func TestCompactingChild(*testing.T) {
 	})
 }
 
-// beChild writes to the file that the parent names.
-func beChild(prepare func(s *Store)) {
+// runChild writes to the file that the parent names.
+func runChild(prepare func(s *Store)) {
 	path, run := os.Getenv(crashPath), os.Getenv(crashRun)
 	if path == "" {
 		return
@@ -129,11 +128,11 @@ func beChild(prepare func(s *Store)) {
 		return
 	}
 	prepare(s)
-	writeOn(s, run)
+	writeRecords(s, run)
 }
 
-// writeOn writes records, keeps the latest, and tells which are durable.
-func writeOn(s *Store, run string) {
+// writeRecords writes records, deletes old ones, and prints each durable one.
+func writeRecords(s *Store, run string) {
 	for i := range 1_000_000 {
 		err := s.Update(func(w kv.Writer) error {
 			key := func(i int) []byte { return fmt.Appendf(nil, "%s/%08d", run, i) }

@@ -23,7 +23,7 @@ func EraseUnused(ctx context.Context, path string) (err error) {
 		return err
 	}
 	if !known || m.free() == noFreeList {
-		return fmt.Errorf("erase the unused pages of %s: %w: it has no list of free pages", path, kv.ErrCorrupt)
+		return fmt.Errorf("erase the unused pages of %s: %w: the list of free pages is missing", path, kv.ErrCorrupt)
 	}
 	size := m.pageSize()
 	zeros, since := make([]byte, size), int64(0)

@@ -26,23 +26,24 @@ func wantNoFaults(t testing.TB, s *Store) {
 	}))
 }
 
-// worn is a file with trees of every size, opened and written to. Who calls it may close it.
-func worn(t *testing.T) (path string, s *Store, content map[string]string) {
+// usedFile opens a file with trees of every size, and writes a record. The caller may close it.
+func usedFile(t *testing.T) (path string, s *Store, content map[string]string) {
 	t.Helper()
-	path, _ = forest(t)
+	path, _ = treesFile(t)
 	s = mustOpen(t, path)
 	check.Must(t, putOne(s, "first", "k", "new"))
 	return path, s, records(t, s)
 }
 
-// A file without a list of free pages is not written to: this package always writes one.
-func TestAMissingListOfFreePages(t *testing.T) {
-	from, _ := smallForest(t)
+// A file without a list of free pages is opened only for reading, because this package always
+// writes the list.
+func TestOpen_NoListOfFreePages_OnlyForReading(t *testing.T) {
+	from, _ := smallTreesFile(t)
 	i := readImage(t, from)
 	i.setMeta(32, noFreeList, 8)
 	path := filepath.Join(testenv.TempDir(t), "unlisted.db")
 	check.Must(t, os.WriteFile(path, i.data, 0o600))
-	if _, err := Open(path, false); !errors.Is(err, kv.ErrCorrupt) || !strings.Contains(err.Error(), "the list of free pages: there is none") {
+	if _, err := Open(path, false); !errors.Is(err, kv.ErrCorrupt) || !strings.Contains(err.Error(), "the list of free pages: it is missing") {
 		t.Errorf("opened for writing: %v", err)
 	}
 	s := check.Value(Open(path, true))(t)
@@ -50,16 +51,16 @@ func TestAMissingListOfFreePages(t *testing.T) {
 	wantNoFaults(t, s)
 }
 
-// A file that is gone when it is closed costs the process nothing but an error.
-func TestCloseOfACutOffFile(t *testing.T) {
-	path, s, _ := worn(t)
+// Close of a truncated file returns an error, and the process does not end.
+func TestClose_FileTruncated_IsOverwritten(t *testing.T) {
+	path, s, _ := usedFile(t)
 	check.Must(t, os.Truncate(path, 0))
 	check.WantErr(t, s.Close(), kv.ErrOverwritten, "got the error")
 }
 
-// After a commit has failed nothing more is written.
-func TestCloseWritesNothingAfterAFailedCommit(t *testing.T) {
-	path, s, content := worn(t)
+// After a failed commit, Close writes nothing to the file.
+func TestClose_AfterFailedCommit_WritesNothing(t *testing.T) {
+	path, s, content := usedFile(t)
 	before := check.Value(os.ReadFile(path))(t)
 	s.current.db.MaxSize = len(before)
 	check.WantErr(t, putOne(s, "first", "large", strings.Repeat("large", len(before))), kv.ErrUncertain, "got the error")
@@ -72,8 +73,8 @@ func TestCloseWritesNothingAfterAFailedCommit(t *testing.T) {
 	wantSound(t, s)
 }
 
-// numbers is a file of so many records, in so many transactions, in the order of their keys or not.
-func numbers(t testing.TB, records, transactions int, ordered bool) (path string) {
+// numbersFile creates a file of records in some transactions, with rising or random keys.
+func numbersFile(t testing.TB, records, transactions int, ordered bool) (path string) {
 	t.Helper()
 	path = filepath.Join(testenv.TempDir(t), "numbers.db")
 	check.Must(t, Create(path, func(kv.Writer) error { return nil }))
@@ -97,12 +98,12 @@ func numbers(t testing.TB, records, transactions int, ordered bool) (path string
 	return path
 }
 
-// Pages that nothing will be added to are full.
-func TestALogFillsItsPages(t *testing.T) {
+// Rising keys fill the pages, and random keys leave free space.
+func TestPut_RisingKeys_FillPages(t *testing.T) {
 	for _, transactions := range []int{1, 10, 300} {
-		_, fill := treeOf(t, numbers(t, 3000, transactions, true), "numbers")
+		_, fill := treeOf(t, numbersFile(t, 3000, transactions, true), "numbers")
 		check.That(t, fill >= 0.85, "in %d transactions: pages are %.2f full", transactions, fill)
 	}
-	_, fill := treeOf(t, numbers(t, 3000, 300, false), "numbers")
-	check.That(t, fill >= 0.5 && fill <= 0.85, "in no order: pages are %.2f full", fill)
+	_, fill := treeOf(t, numbersFile(t, 3000, 300, false), "numbers")
+	check.That(t, fill >= 0.5 && fill <= 0.85, "random keys: pages are %.2f full", fill)
 }

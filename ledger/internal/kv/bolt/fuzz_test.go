@@ -14,10 +14,9 @@ import (
 	"github.com/sluicedp/sluice/ledger/internal/kv"
 )
 
-// FuzzParse takes bytes for a page: its elements lie within it, and are no more than it has room
-// for.
+// FuzzParse reads any bytes as a page. Its elements must be inside of the page.
 func FuzzParse(f *testing.F) {
-	path, _ := forest(f)
+	path, _ := treesFile(f)
 	sound := readImage(f, path)
 	for id := uint64(2); id < 12; id++ {
 		f.Add(sound.page(id))
@@ -33,26 +32,25 @@ func FuzzParse(f *testing.F) {
 		if err != nil {
 			return
 		}
-		check.Need(t, p.count()*elementSize <= len(p)-headerSize && (p.leaf() || p.count() != 0),
+		check.Need(t, p.count()*elementSize <= len(p)-headerSize && (p.isLeaf() || p.count() != 0),
 			"%d elements on %d bytes", p.count(), len(p))
 		for n := range p.count() {
 			key, value, _, ok := p.record(n)
-			check.Need(t, !p.leaf() || !ok || len(key) != 0 && len(value) != 0 && len(key)+len(value) <= len(p),
+			check.Need(t, !p.isLeaf() || !ok || len(key) != 0 && len(value) != 0 && len(key)+len(value) <= len(p),
 				"an element of %d and %d bytes", len(key), len(value))
 			_, _ = p.key(n)
-			_ = p.leadsTo(n)
+			_ = p.child(n)
 		}
 		_, _, _ = p.search([]byte("k"))
-		_, _ = p.inOrder(nil, nil, nil), p.needs(size)
+		_, _ = p.inOrder(nil, nil, nil), p.needsOverflow(size)
 		check.Need(t, bytes.Equal(data[id*size:][:len(b)], before), "the page has changed")
 	})
 }
 
-// FuzzPatchedFile overwrites some bytes of a file with branch pages, puts the checksums of the meta
-// pages right, and opens it. Whoever reads it gets what was there, or is told; whoever writes to it
-// may be told.
+// FuzzPatchedFile overwrites some bytes of a file with branch pages, corrects the checksums of the
+// meta pages, and opens the file. Reads must return the records or an error.
 func FuzzPatchedFile(f *testing.F) {
-	path, content := smallForest(f)
+	path, content := smallTreesFile(f)
 	sound := readImage(f, path)
 	branch, _ := treeOf(f, path, "tall")
 	size := uint32(sound.pageSize())
@@ -70,10 +68,10 @@ func FuzzPatchedFile(f *testing.F) {
 			return
 		}
 		copy(i.data[at:], patch)
-		i.setMeta(24, 0, 8) // a number that nobody uses
+		i.setMeta(24, 0, 8) // a field that bbolt does not use
 		damaged := filepath.Join(testenv.TempDir(t), "damaged.db")
 		check.Must(t, os.WriteFile(damaged, i.data, 0o600))
-		lookAtIt(t, damaged)
+		examineFile(t, damaged)
 		s, err := Open(damaged, true)
 		if err == nil {
 			faults := readEverything(t, s, content)
@@ -90,16 +88,17 @@ func FuzzPatchedFile(f *testing.F) {
 	})
 }
 
-// lookAtIt looks at a file as Open does, but does not take a fault of ours for one of bbolt's.
-func lookAtIt(t *testing.T, path string) {
+// examineFile examines a file as Open does, but does not recover panics of this package.
+func examineFile(t *testing.T, path string) {
 	t.Helper()
 	file := check.Value(os.Open(path))(t)
 	defer file.Close()
 	_, _ = examine(file, false)
 }
 
-// smallForest is a file of a few dozen pages: one bucket has branch pages, and some pages are free.
-func smallForest(t testing.TB) (path string, content map[string]string) {
+// smallTreesFile creates a file of a few dozen pages. One bucket has branch pages, and some pages
+// are free.
+func smallTreesFile(t testing.TB) (path string, content map[string]string) {
 	t.Helper()
 	path, content = filepath.Join(testenv.TempDir(t), "small.db"), map[string]string{}
 	check.Must(t, Create(path, func(kv.Writer) error { return nil }))
@@ -117,15 +116,14 @@ func smallForest(t testing.TB) (path string, content map[string]string) {
 		}))
 	}
 	check.Must(t, s.Close())
-	copied := filepath.Join(testenv.TempDir(t), "copy.db") // a file without the space that it would grow into
+	copied := filepath.Join(testenv.TempDir(t), "copy.db") // a file without spare space at its end
 	s = check.Value(Open(path, true))(t)
 	check.Must(t, s.CopyTo(t.Context(), copied, kv.Pages, nil, nil))
 	check.Must(t, s.Close())
 	return copied, content
 }
 
-// readEverything reads by both readers. What the careful one finds nothing wrong with, the other
-// reads likewise.
+// readEverything reads by Inspect and by View. If Inspect finds no fault, both must read the same.
 func readEverything(t *testing.T, s *Store, content map[string]string) (faults int) {
 	t.Helper()
 	careful := map[string]string{}
@@ -145,11 +143,11 @@ func readEverything(t *testing.T, s *Store, content map[string]string) (faults i
 		return faults
 	}
 	check.Need(t, err == nil && fmt.Sprint(usual) == fmt.Sprint(careful),
-		"%d records, and %d by the careful reader: %v", len(usual), len(careful), err)
+		"%d records, and %d by Inspect: %v", len(usual), len(careful), err)
 	return 0
 }
 
-// writeEverything writes to a file that nothing was found wrong with, and reads it again.
+// writeEverything writes to a file in which no fault was found, and reads it again.
 func writeEverything(t *testing.T, s *Store, content map[string]string) {
 	t.Helper()
 	check.Must(t, s.Update(func(w kv.Writer) error {

@@ -25,15 +25,15 @@ import (
 // the page cache, otherwise 0.5 s.
 //
 // Leaves that were not checked then are checked before they are used: by a writing transaction
-// ([transaction.look]), by a snapshot, and by an audit ([Store.Inspect]).
+// ([transaction.checkLeaf]), by a snapshot, and by an audit ([Store.Inspect]).
 
 const (
 	noFreeList = ^uint64(0)
 	manyFree   = 1<<16 - 1 // stored instead of the number of free pages, which is then stored elsewhere
-	// mostLeaves is the maximum number of leaves that are checked: 256 MiB of pages of the usual
+	// maxLeaves is the maximum number of leaves that are checked: 256 MiB of pages of the usual
 	// size. If there are more, the leaves of the largest buckets are only counted. So opening a
 	// larger file takes only a little longer.
-	mostLeaves = 1 << 16
+	maxLeaves = 1 << 16
 )
 
 // findings are the faults of a file.
@@ -80,13 +80,13 @@ func examine(file *os.File, readOnly bool) (found findings, err error) {
 	// If the end of the file is missing, each missing page would otherwise be found by a memory
 	// fault.
 	if pages := uint64(info.Size() / m.pageSize()); pages < m.pages() {
-		return found, fmt.Errorf("%w: the file has %d pages of %d", kv.ErrCorrupt, pages, m.pages())
+		return found, fmt.Errorf("%w: the file has only %d of its %d pages", kv.ErrCorrupt, pages, m.pages())
 	}
 	s := m.walk(file)
-	s.leaves, s.ahead = mostLeaves, windowSize/s.pageSize
+	s.leaves, s.readAhead = maxLeaves, windowSize/s.pageSize
 	buckets, err := s.buckets(m.root())
 	if err != nil {
-		return found, fmt.Errorf("%w: the buckets: %w", kv.ErrCorrupt, err)
+		return found, fmt.Errorf("%w: the tree of buckets: %w", kv.ErrCorrupt, err)
 	}
 	found.buckets = map[string]error{}
 	for _, name := range slices.Sorted(maps.Keys(buckets)) {
@@ -97,7 +97,7 @@ func examine(file *os.File, readOnly bool) (found findings, err error) {
 	if m.free() != noFreeList {
 		err = s.freeList(m.free(), func(uint64) error { return nil })
 	} else if !readOnly { // a reader does not need the list
-		err = errors.New("there is none")
+		err = errors.New("it is missing")
 	}
 	if err != nil {
 		found.free = fmt.Errorf("the list of free pages: %w", err)
@@ -108,13 +108,13 @@ func examine(file *os.File, readOnly bool) (found findings, err error) {
 // pageWalk checks pages, each of them once.
 type pageWalk struct {
 	pager
-	met    pageSet
+	seen   pageSet
 	leaves int // number of leaves that may still be checked
 }
 
 // walk returns a walk over the pages of a file.
 func (m *meta) walk(file *os.File) pageWalk {
-	return pageWalk{pager: pager{file: file, pageSize: int(m.pageSize()), pages: m.pages()}, met: pageSet{}}
+	return pageWalk{pager: pager{file: file, pageSize: int(m.pageSize()), pages: m.pages()}, seen: pageSet{}}
 }
 
 // buckets returns the buckets of a file. It returns an error if the tree of buckets is damaged, or
@@ -142,22 +142,22 @@ func (s *pageWalk) buckets(root uint64) (map[string]tree, error) {
 	return i.buckets, err
 }
 
-// place is the position of a page in a tree: its first key, and a key that is above all of its
+// position is the position of a page in a tree: its first key, and a key that is above all of its
 // keys. Each is nil if not known.
-type place struct {
+type position struct {
 	id          uint64
 	first, high []byte
 }
 
 // tree checks the pages of a bucket, level by level. A small bucket has no pages of its own.
 func (s *pageWalk) tree(root uint64) (err error) {
-	var level []place
+	var level []position
 	if root != 0 {
-		level, err = []place{{id: root}}, s.claim(root, 1)
+		level, err = []position{{id: root}}, s.claim(root, 1)
 	}
 	for depth := 0; err == nil && len(level) > 0; depth++ {
-		if depth > deepest {
-			return fmt.Errorf("page %d is more than %d levels above any leaf", root, deepest)
+		if depth > maxDepth {
+			return fmt.Errorf("page %d is more than %d levels above any leaf", root, maxDepth)
 		}
 		level, err = s.level(level)
 	}
@@ -167,27 +167,27 @@ func (s *pageWalk) tree(root uint64) (err error) {
 // level checks pages that have the same distance from the root, and returns the pages below them.
 // It reads them in the order of the file, which is the fastest. If too many leaves are below, it
 // returns none of them. In a tree of bbolt all leaves are on the same level.
-func (s *pageWalk) level(level []place) (below []place, err error) {
-	slices.SortFunc(level, func(a, b place) int { return cmp.Compare(a.id, b.id) })
+func (s *pageWalk) level(level []position) (below []position, err error) {
+	slices.SortFunc(level, func(a, b position) int { return cmp.Compare(a.id, b.id) })
 	leaves, branches, tooMany := 0, 0, false
 	for _, at := range level {
-		p, err := s.look(at)
+		p, err := s.checkPage(at)
 		if err != nil {
 			return nil, err
 		}
 		switch {
 		case p == nil:
 			continue
-		case p.leaf():
+		case p.isLeaf():
 			leaves++
 		default:
 			branches++
 		}
 		if leaves > 0 && branches > 0 {
-			return nil, fmt.Errorf("page %d is not as far from the root as others of its kind", at.id)
+			return nil, fmt.Errorf("page %d: leaf and branch pages have the same distance from the root", at.id)
 		}
-		for n := 0; n < p.count() && !p.leaf(); n++ {
-			child := place{id: p.leadsTo(n), high: at.high}
+		for n := 0; n < p.count() && !p.isLeaf(); n++ {
+			child := position{id: p.child(n), high: at.high}
 			child.first, _ = p.key(n)
 			if n+1 < p.count() {
 				child.high, _ = p.key(n + 1)
@@ -209,16 +209,16 @@ func (s *pageWalk) level(level []place) (below []place, err error) {
 
 // areLeaves reports whether the pages of a level are leaves. It reads the first page of the level
 // that can be read, and returns true if there is none.
-func (s *pageWalk) areLeaves(level []place) bool {
+func (s *pageWalk) areLeaves(level []position) bool {
 	for _, at := range level {
-		if b, err := s.near(at.id); err == nil && b.id() == at.id {
+		if b, err := s.readPage(at.id); err == nil && b.id() == at.id {
 			return b.kind() != branchPage
 		}
 	}
 	return true
 }
 
-// look checks a page that was claimed, and claims the overflow pages after it.
+// checkPage checks a page that was claimed, and claims the overflow pages after it.
 //
 // The page must begin with the key that leads to it. Otherwise bbolt, when it writes, does not find
 // the element that leads to the page, adds another element, and leaves the old page visible.
@@ -226,8 +226,8 @@ func (s *pageWalk) areLeaves(level []place) bool {
 // A page of unknown kind is skipped, because bbolt itself refuses it; an audit reports it. A free
 // page or a meta page is refused here, because bbolt would take it for a branch page when it moves
 // from leaf to leaf.
-func (s *pageWalk) look(at place) (page, error) {
-	b, err := s.near(at.id)
+func (s *pageWalk) checkPage(at position) (page, error) {
+	b, err := s.readPage(at.id)
 	if err != nil {
 		return nil, err
 	}
@@ -242,7 +242,7 @@ func (s *pageWalk) look(at place) (page, error) {
 	if err != nil {
 		return nil, err
 	}
-	if !p.leaf() {
+	if !p.isLeaf() {
 		if !p.inOrder(at.first, at.first, at.high) {
 			return nil, fmt.Errorf("page %d: its keys are not in order", at.id)
 		}
@@ -260,10 +260,10 @@ func (s *pageWalk) look(at place) (page, error) {
 func (s *pageWalk) claim(first, n uint64) error {
 	for id := range n {
 		if id += first; id < metaPages || id >= s.pages {
-			return fmt.Errorf("page %d is beyond the %d in use", id, s.pages)
+			return fmt.Errorf("page %d is not one of the %d pages in use", id, s.pages)
 		}
-		if !s.met.add(id) {
-			return fmt.Errorf("page %d is met a second time", id)
+		if !s.seen.add(id) {
+			return fmt.Errorf("page %d is used twice", id)
 		}
 	}
 	return nil
@@ -273,13 +273,13 @@ func (s *pageWalk) claim(first, n uint64) error {
 // may be in use or be listed twice. The header of the list has the number of free pages in 2 bytes.
 // If that is 65535, the number is stored in 8 bytes before the first free page.
 func (s *pageWalk) freeList(id uint64, visit func(page uint64) error) error {
-	b, err := s.near(id)
+	b, err := s.readPage(id)
 	if err != nil {
 		return err
 	}
-	size, more, count := int64(s.pageSize), b.more(), uint64(b.count())
+	size, more, count := int64(s.pageSize), b.overflow(), uint64(b.count())
 	if b.id() != id || b.kind() != freePage || more >= s.pages-id {
-		return fmt.Errorf("page %d holds no list", id)
+		return fmt.Errorf("page %d is not a list of free pages", id)
 	}
 	if err := s.claim(id, more+1); err != nil {
 		return err
@@ -299,11 +299,11 @@ func (s *pageWalk) freeList(id uint64, visit func(page uint64) error) error {
 		count, room = binary.NativeEndian.Uint64(field[:]), room-8
 	}
 	if count > room/8 {
-		return fmt.Errorf("%d pages do not fit on %d", count, more+1)
+		return fmt.Errorf("%d free pages do not fit on %d pages", count, more+1)
 	}
 	// Unnecessary pages of the list would later be freed one by one, with memory for each.
 	if needed := (headerSize+8*(count+1))/uint64(size) + 1; more > 2*needed {
-		return fmt.Errorf("%d pages for a list of %d", more+1, count)
+		return fmt.Errorf("%d pages are too many for a list of %d free pages", more+1, count)
 	}
 	for range count {
 		if _, err := io.ReadFull(list, field[:]); err != nil {

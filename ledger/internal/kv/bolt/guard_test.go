@@ -39,12 +39,14 @@ func (i image) clone() image { return image{slices.Clone(i.data), i.meta} }
 
 func (i image) page(id uint64) []byte { return i.data[int(id)*i.pageSize():][:i.pageSize()] }
 
-// child returns where the page of an element of a branch page is written.
+// child returns the page id field of an element of a branch page.
 func (i image) child(id uint64, n int) []byte { return i.page(id)[headerSize+n*elementSize+8:] }
 
-func (i image) lead(id uint64, n int, to uint64) { binary.NativeEndian.PutUint64(i.child(id, n), to) }
+func (i image) setChild(id uint64, n int, to uint64) {
+	binary.NativeEndian.PutUint64(i.child(id, n), to)
+}
 
-// setMeta changes a field of both meta pages, and puts their checksums right.
+// setMeta changes a field of both meta pages, and corrects their checksums.
 func (i image) setMeta(at int, value uint64, bytes int) {
 	for id := range uint64(metaPages) {
 		fields := i.page(id)[headerSize:]
@@ -59,7 +61,7 @@ func (i image) setMeta(at int, value uint64, bytes int) {
 	}
 }
 
-// path returns the pages from the root of a bucket to its last leaf.
+// pathTo returns the pages from the root of a bucket to its last leaf.
 func (i image) pathTo(root uint64) (ids []uint64) {
 	for id := root; ; {
 		ids = append(ids, id)
@@ -87,10 +89,10 @@ func treeOf(t testing.TB, path, bucket string) (root uint64, fill float64) {
 	return root, fill
 }
 
-// What would end the process or overwrite records is not opened for writing. For reading it may be;
-// what is damaged is then never followed, but reported.
-func TestOpenRefusesWhatBboltWouldDieOf(t *testing.T) {
-	path, content := forest(t)
+// A file that could end the process or let bbolt overwrite records is not opened for writing. It
+// may be opened for reading; then damaged parts are reported, and never read through bbolt.
+func TestOpen_DamageDangerousForBbolt_IsCorrupt(t *testing.T) {
+	path, content := treesFile(t)
 	sound := readImage(t, path)
 	root, _ := treeOf(t, path, "high")
 	high := sound.pathTo(root)
@@ -103,18 +105,18 @@ func TestOpenRefusesWhatBboltWouldDieOf(t *testing.T) {
 	tests := []struct {
 		name   string
 		damage func(i image)
-		closed bool // for reading, too
+		closed bool // it cannot be opened for reading either
 		whole  bool // every bucket can be read
 	}{
-		{name: "a branch that leads to itself", damage: func(i image) { i.lead(branch, 1, branch) }},
-		{name: "a branch that leads to the root", damage: func(i image) { i.lead(branch, count(i, branch)-1, top) }},
-		{name: "two branches with the same page", damage: func(i image) { i.lead(branch, 0, leaf) }},
+		{name: "a branch that leads to itself", damage: func(i image) { i.setChild(branch, 1, branch) }},
+		{name: "a branch that leads to the root", damage: func(i image) { i.setChild(branch, count(i, branch)-1, top) }},
+		{name: "two branches with the same page", damage: func(i image) { i.setChild(branch, 0, leaf) }},
 		{name: "a leaf that is the root with another name", damage: func(i image) {
 			copy(i.page(leaf), i.page(top))
 			binary.NativeEndian.PutUint64(i.page(leaf), leaf)
 		}},
-		{name: "a leaf that is a list of free pages", damage: func(i image) { i.page(leaf)[8] = freePage; i.lead(leaf, 0, leaf) }},
-		{name: "a leaf that is a meta page", damage: func(i image) { i.page(leaf)[8] = metaPage; i.lead(leaf, 0, leaf) }},
+		{name: "a leaf that is a list of free pages", damage: func(i image) { i.page(leaf)[8] = freePage; i.setChild(leaf, 0, leaf) }},
+		{name: "a leaf that is a meta page", damage: func(i image) { i.page(leaf)[8] = metaPage; i.setChild(leaf, 0, leaf) }},
 		{name: "a leaf with pages of others", damage: func(i image) { binary.NativeEndian.PutUint32(i.page(leaf)[12:], 1<<31) }},
 		{name: "a leaf with a key of 4 GiB", damage: func(i image) { binary.NativeEndian.PutUint32(i.page(leaf)[headerSize+8:], 1<<32-1) }},
 		{name: "a leaf with a value elsewhere", damage: func(i image) { binary.NativeEndian.PutUint32(i.page(leaf)[headerSize+4:], 1<<20) }},
@@ -125,8 +127,8 @@ func TestOpenRefusesWhatBboltWouldDieOf(t *testing.T) {
 			element := i.page(branch)[headerSize:]
 			element[binary.NativeEndian.Uint32(element)+binary.NativeEndian.Uint32(element[4:])-1]++
 		}},
-		{name: "a page beyond the file", damage: func(i image) { i.lead(branch, 0, 1<<40) }},
-		{name: "a page of the meta pages", damage: func(i image) { i.lead(branch, 0, 1) }},
+		{name: "a page beyond the file", damage: func(i image) { i.setChild(branch, 0, 1<<40) }},
+		{name: "a page of the meta pages", damage: func(i image) { i.setChild(branch, 0, 1) }},
 		{name: "free, but in use", whole: true, damage: func(i image) {
 			binary.NativeEndian.PutUint64(i.page(i.meta.free())[headerSize:], leaf)
 		}},
@@ -157,7 +159,7 @@ func TestOpenRefusesWhatBboltWouldDieOf(t *testing.T) {
 		i := sound.clone()
 		test.damage(i)
 		check.Must(t, os.WriteFile(damaged, i.data, 0o600))
-		lookAtIt(t, damaged)
+		examineFile(t, damaged)
 		s, err := Open(damaged, false)
 		check.WantErr(t, err, kv.ErrCorrupt, "%s: got the error", test.name)
 		if err == nil {
@@ -174,10 +176,9 @@ func TestOpenRefusesWhatBboltWouldDieOf(t *testing.T) {
 	}
 }
 
-// A file may say that it is long, and take up no room. What its pages say of themselves costs no
-// memory then.
-func TestALongFileOfNothingTakesNoMemory(t *testing.T) {
-	path, _ := forest(t)
+// A sparse file may be very long. Lengths that its pages claim must not cost memory.
+func TestOpen_LongSparseFile_TakesLittleMemory(t *testing.T) {
+	path, _ := treesFile(t)
 	sound := readImage(t, path)
 	root, _ := treeOf(t, path, "high")
 	high := sound.pathTo(root)
@@ -204,15 +205,15 @@ func TestALongFileOfNothingTakesNoMemory(t *testing.T) {
 	}
 }
 
-// bbolt looks for the second meta page in places where pages of other sizes would have it, and
-// takes the first one.
-func TestAMetaPageInAnotherPlaceIsFound(t *testing.T) {
-	path, _ := forest(t)
+// bbolt looks for the second meta page at the offsets of all page sizes, and uses the first valid
+// one. Open must check the same page.
+func TestOpen_SecondMetaPageAtOtherOffset_IsCorrupt(t *testing.T) {
+	path, _ := treesFile(t)
 	sound := readImage(t, path)
 	for _, place := range []int{1 << 10, 2 << 10, sound.pageSize(), 2 * sound.pageSize(), 1 << 20} {
 		i := sound.clone()
 		second := slices.Clone(i.page(1)[:headerSize+64])
-		i.page(0)[headerSize+20]++ // no longer whole
+		i.page(0)[headerSize+20]++ // no longer valid
 		i.page(1)[headerSize+20]++
 		copy(i.data[place:], second)
 		moved := filepath.Join(testenv.TempDir(t), "moved.db")
@@ -226,7 +227,7 @@ func TestAMetaPageInAnotherPlaceIsFound(t *testing.T) {
 	}
 }
 
-// wantGuarded reads everything. What is damaged is the bucket "high", or the list of free pages.
+// wantGuarded reads all buckets. Either the bucket "high" or the list of free pages is damaged.
 func wantGuarded(t *testing.T, name string, s *Store, content map[string]map[string]string, whole bool) {
 	t.Helper()
 	for bucket, want := range content {
@@ -243,9 +244,10 @@ func wantGuarded(t *testing.T, name string, s *Store, content map[string]map[str
 	check.That(t, faults != 0, "%s: an audit does not find it", name)
 }
 
-// A meta page that bbolt passes over is reported, even if its checksum is right.
-func TestInspectSeesAMetaPageOfAnotherKind(t *testing.T) {
-	path, content := forest(t)
+// A meta page of another kind or version, which bbolt ignores, is reported although its checksum is
+// right.
+func TestInspect_MetaPageOfAnotherKind_IsReported(t *testing.T) {
+	path, content := treesFile(t)
 	for field := range 2 {
 		for id := range uint64(metaPages) {
 			i := readImage(t, path)
@@ -261,8 +263,8 @@ func TestInspectSeesAMetaPageOfAnotherKind(t *testing.T) {
 	}
 }
 
-// No sound file is refused, whatever was done to it before.
-func TestNoSoundFileIsRefused(t *testing.T) {
+// A sound file is never refused, after any sequence of puts and deletes.
+func TestOpen_SoundFile_IsNeverRefused(t *testing.T) {
 	path := filepath.Join(testenv.TempDir(t), "sound.db")
 	check.Must(t, Create(path, func(kv.Writer) error { return nil }))
 	random := rand.New(rand.NewPCG(5, 6))
@@ -276,7 +278,7 @@ func TestNoSoundFileIsRefused(t *testing.T) {
 	}
 }
 
-// churn writes keys and values of all sizes, and deletes whole ranges again.
+// churn writes keys and values of all sizes, and deletes whole ranges.
 func churn(random *rand.Rand, w kv.Writer, round int) error {
 	bucket := fmt.Sprint("bucket ", random.IntN(4))
 	from, n := random.IntN(2000), 1+random.IntN(400)

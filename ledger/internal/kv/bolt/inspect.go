@@ -43,15 +43,15 @@ func (s *Store) Inspect(fault func(kv.Fault), fn func(kv.Reader) error) error {
 func (i *inspection) checkMeta() error {
 	var transactions [metaPages]uint64
 	for id := range uint64(metaPages) {
-		m, whole, err := i.meta(id)
-		for tries := 0; err == nil && !whole && tries < 5; tries++ {
+		m, isValid, err := i.meta(id)
+		for tries := 0; err == nil && !isValid && tries < 5; tries++ {
 			time.Sleep(time.Millisecond) // it may be written at this moment
-			m, whole, err = i.meta(id)
+			m, isValid, err = i.meta(id)
 		}
 		if err != nil {
 			return err
 		}
-		if !whole {
+		if !isValid {
 			i.fault(kv.Fault{Text: fmt.Sprintf("meta page %d is damaged: the last transaction may be missing", id)})
 			return nil
 		}
@@ -63,11 +63,11 @@ func (i *inspection) checkMeta() error {
 	return nil
 }
 
-// meta reads a meta page. whole is false if the page is damaged, or is stored at the wrong place.
-func (i *inspection) meta(id uint64) (m meta, whole bool, err error) {
+// meta reads a meta page. isValid is false if the page is damaged, or is stored at the wrong place.
+func (i *inspection) meta(id uint64) (m meta, isValid bool, err error) {
 	m, err = readMeta(i.file, int64(id)*int64(i.pageSize))
 	p := page(m[:])
-	return m, m.whole() && p.id() == id && p.kind() == metaPage, err
+	return m, m.isValid() && p.id() == id && p.kind() == metaPage, err
 }
 
 // findBuckets reads the tree of buckets.
@@ -114,7 +114,7 @@ func (i *inspection) Scan(bucket string, from []byte, visit func(key, value []by
 		w := i.walk(bucket, from)
 		w.visit = visit
 		// i.spare is nil during the scan, because visit may scan, too.
-		w.ahead, w.window, i.spare = windowSize/i.pageSize, i.spare, nil
+		w.readAhead, w.window, i.spare = windowSize/i.pageSize, i.spare, nil
 		w.tree(t)
 		i.spare = w.window[:0]
 	}
@@ -129,13 +129,13 @@ type walk struct {
 	visit  func(key, value []byte) bool
 	flags  uint32 // that each element of a leaf must have
 	fault  func(kv.Fault)
-	met    pageSet
+	seen   pageSet
 	last   []byte // the key visited last, in memory of its own
 }
 
 // walk returns a walk of a bucket from a key on. The caller sets visit.
 func (i *inspection) walk(bucket string, from []byte) *walk {
-	return &walk{pager: i.pager, bucket: bucket, from: from, fault: i.fault, met: pageSet{}}
+	return &walk{pager: i.pager, bucket: bucket, from: from, fault: i.fault, seen: pageSet{}}
 }
 
 // report passes a fault of the bucket to w.fault. from and to limit the keys that may be affected.
@@ -158,13 +158,13 @@ func (w *walk) tree(t tree) {
 // page visits the records on a page and below it. Their keys must be from low on and below high,
 // and begin with first if first is not nil. It returns false if the walk must end.
 func (w *walk) page(id uint64, first, low, high []byte) bool {
-	if !w.met.add(id) {
-		w.report(low, high, "page %d is met a second time", id)
+	if !w.seen.add(id) {
+		w.report(low, high, "page %d is used twice", id)
 		return true
 	}
 	p, _, err := w.load(id, longestPage)
-	if err == nil && !p.needs(w.pageSize) {
-		err = fmt.Errorf("page %d has pages that it does not need", id)
+	if err == nil && !p.needsOverflow(w.pageSize) {
+		err = fmt.Errorf("page %d has more overflow pages than it needs", id)
 	}
 	if err != nil {
 		w.report(low, high, "%v", err)
@@ -174,7 +174,7 @@ func (w *walk) page(id uint64, first, low, high []byte) bool {
 	if key, ok := p.key(0); p.count() > 0 && first != nil && ok && !bytes.Equal(key, first) {
 		w.report(low, high, "page %d does not begin with the key that leads to it", id)
 	}
-	if p.leaf() {
+	if p.isLeaf() {
 		return w.leaf(p, low, high)
 	}
 	return w.branch(p, low, high)
@@ -182,14 +182,14 @@ func (w *walk) page(id uint64, first, low, high []byte) bool {
 
 // branch visits the records below a branch page. Its arguments and result are those of page.
 func (w *walk) branch(p page, low, high []byte) bool {
-	sound := p.inOrder(nil, low, high)
-	if !sound {
+	isSound := p.inOrder(nil, low, high)
+	if !isSound {
 		w.report(low, high, "page %d: its keys are not in order", p.id())
 	}
 	for n := range p.count() {
 		var first []byte
 		from, to := low, high
-		if sound {
+		if isSound {
 			if first, _ = p.key(n); n > 0 {
 				from = first
 			}
@@ -200,7 +200,7 @@ func (w *walk) branch(p page, low, high []byte) bool {
 		if to != nil && bytes.Compare(to, w.from) <= 0 {
 			continue
 		}
-		if !w.page(p.leadsTo(n), first, from, to) {
+		if !w.page(p.child(n), first, from, to) {
 			return false
 		}
 	}
@@ -216,16 +216,16 @@ func (w *walk) leaf(p page, low, high []byte) bool {
 		key, value, flags, ok := p.record(n)
 		switch {
 		case !ok:
-			w.report(key, nil, "page %d: element %d (key %.80x) lies outside of its page, or is empty", p.id(), n, key)
+			w.report(key, nil, "page %d: element %d (key %.80x) is outside of its page, or is empty", p.id(), n, key)
 			continue
 		case flags != w.flags:
 			w.report(key, nil, "page %d: element %d (key %.80x) has the wrong flags", p.id(), n, key)
 			continue
-		case before != nil && bytes.Compare(key, before) <= 0 || n+1 < p.count() && w.misfit(p, n, before, key):
+		case before != nil && bytes.Compare(key, before) <= 0 || n+1 < p.count() && w.isOutlier(p, n, before, key):
 			w.report(key, nil, "page %d: element %d (key %.80x) is out of order", p.id(), n, key)
 			continue
 		case !within(key, low, high):
-			w.report(key, nil, "page %d: the key %x is not found there", p.id(), key)
+			w.report(key, nil, "page %d: key %x is outside of the page's range of keys", p.id(), key)
 		}
 		before = key
 		if bytes.Compare(key, w.from) >= 0 && !w.visit(key, value) {
@@ -235,9 +235,9 @@ func (w *walk) leaf(p page, low, high []byte) bool {
 	return true
 }
 
-// misfit reports whether element n is the one to skip: it is not below the next element, but the
+// isOutlier reports whether element n is the one to skip: it is not below the next element, but the
 // next element is above the one before.
-func (w *walk) misfit(p page, n int, before, key []byte) bool {
+func (w *walk) isOutlier(p page, n int, before, key []byte) bool {
 	next, _, flags, ok := p.record(n + 1)
 	return ok && flags == w.flags && bytes.Compare(key, next) >= 0 && (before == nil || bytes.Compare(before, next) < 0)
 }

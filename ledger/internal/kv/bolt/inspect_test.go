@@ -20,9 +20,9 @@ import (
 	"github.com/sluicedp/sluice/ledger/internal/kv"
 )
 
-// forest is a file with trees of every size: long keys make them high, long values take several
-// pages. What was put is deleted again here and there, so that pages are given back.
-func forest(t testing.TB) (path string, content map[string]map[string]string) {
+// treesFile creates a file with trees of every size: long keys make them high, long values take
+// several pages. Some records are deleted, so that pages become free.
+func treesFile(t testing.TB) (path string, content map[string]map[string]string) {
 	t.Helper()
 	path = filepath.Join(testenv.TempDir(t), "forest.db")
 	random := rand.New(rand.NewPCG(1, 2))
@@ -73,8 +73,8 @@ func inspected(t testing.TB, path string, read func(r kv.Reader)) (faults []kv.F
 	return faults, err
 }
 
-func TestInspectReadsWhatViewDoes(t *testing.T) {
-	path, content := forest(t)
+func TestInspect_SoundFile_ReadsEveryRecord(t *testing.T) {
+	path, content := treesFile(t)
 	faults, err := inspected(t, path, func(r kv.Reader) {
 		for bucket, want := range content {
 			found := map[string]string{}
@@ -96,7 +96,7 @@ func TestInspectReadsWhatViewDoes(t *testing.T) {
 	check.That(t, err == nil && len(faults) == 0, "%v, faults: %+v", err, faults)
 }
 
-// checkInspected looks up each record, and what is beside it.
+// checkInspected reads each record, and the keys next to it.
 func checkInspected(t *testing.T, r kv.Reader, bucket string, want map[string]string) {
 	t.Helper()
 	keys := slices.Sorted(maps.Keys(want))
@@ -107,20 +107,20 @@ func checkInspected(t *testing.T, r kv.Reader, bucket string, want map[string]st
 		if value, err := r.Get(bucket, []byte(key+"!")); err != nil || value != nil {
 			t.Errorf("%s %.20q! is %.20q, %v", bucket, key, value, err)
 		}
-		var behind []string
+		var following []string
 		err := r.Scan(bucket, []byte(key+"!"), func(key, _ []byte) bool {
-			behind = append(behind, string(key))
-			return len(behind) < 3
+			following = append(following, string(key))
+			return len(following) < 3
 		})
-		if next := keys[i+1 : min(i+4, len(keys))]; err != nil || !slices.Equal(behind, next) {
-			t.Errorf("%s: behind %.20q there is %.20q, %v", bucket, key, behind, err)
+		if next := keys[i+1 : min(i+4, len(keys))]; err != nil || !slices.Equal(following, next) {
+			t.Errorf("%s: after %.20q there is %.20q, %v", bucket, key, following, err)
 		}
 	}
 }
 
-// An inspection is a snapshot like any other.
-func TestInspectBesideWriters(t *testing.T) {
-	path, content := forest(t)
+// An inspection reads one snapshot, and finds no faults, while another goroutine writes.
+func TestInspect_DuringUpdates_IsOneSnapshot(t *testing.T) {
+	path, content := treesFile(t)
 	s := check.Value(Open(path, false))(t)
 	defer s.Close()
 	stop := make(chan struct{})
@@ -170,10 +170,9 @@ func TestInspectBesideWriters(t *testing.T) {
 	writer.Wait()
 }
 
-// Damage of any kind: the walk ends, passes rising keys only, and never what was not there under
-// its key without a fault, unless the damage is in the record itself.
-func TestInspectOfDamagedFiles(t *testing.T) {
-	path, content := forest(t)
+// For random damage, an inspection ends within bounds of time and faults, and passes rising keys.
+func TestInspect_RandomDamage_EndsWithRisingKeys(t *testing.T) {
+	path, content := treesFile(t)
 	original := check.Value(os.ReadFile(path))(t)
 	page := os.Getpagesize()
 	pages := len(original) / page
@@ -206,7 +205,7 @@ func TestInspectOfDamagedFiles(t *testing.T) {
 			}
 		}
 		check.Must(t, os.WriteFile(damaged, data, 0o600))
-		lookAtIt(t, damaged)
+		examineFile(t, damaged)
 		began := time.Now()
 		faults, err := inspected(t, damaged, func(r kv.Reader) { wantRising(t, r, content) })
 		took := time.Since(began)
@@ -234,16 +233,16 @@ func wantRising(t *testing.T, r kv.Reader, content map[string]map[string]string)
 	}
 }
 
-// A page that leads to itself, or a key on a branch page that is not what it was, are what bbolt
-// does not see.
-func TestInspectSeesWhatBboltDoesNot(t *testing.T) {
-	path, content := forest(t)
+// bbolt does not detect a page that leads to itself, or a changed key on a branch page. Inspect
+// reports both.
+func TestInspect_DamageHiddenFromBbolt_IsReported(t *testing.T) {
+	path, content := treesFile(t)
 	original := check.Value(os.ReadFile(path))(t)
 	page := os.Getpagesize()
 	tried, next, step := 0, 0, testenv.Tries(4, 1, 1)
 	for at := 2 * page; at+page <= len(original); at += page {
 		n := int(binary.NativeEndian.Uint16(original[at+10:]))
-		if binary.NativeEndian.Uint16(original[at+8:]) != branchPage || n < 3 || !leads(t, path, original, at) {
+		if binary.NativeEndian.Uint16(original[at+8:]) != branchPage || n < 3 || !isReachable(t, path, original, at) {
 			continue
 		}
 		if next++; next%step != 0 {
@@ -255,7 +254,7 @@ func TestInspectSeesWhatBboltDoesNot(t *testing.T) {
 			"a key": func(data []byte) {
 				element := at + 16 + 16
 				key := element + int(binary.NativeEndian.Uint32(data[element:]))
-				data[key+int(binary.NativeEndian.Uint32(data[element+4:]))-1] += 3 // above what it leads to
+				data[key+int(binary.NativeEndian.Uint32(data[element+4:]))-1] += 3 // above the keys below it
 			},
 		} {
 			data := slices.Clone(original)
@@ -271,8 +270,8 @@ func TestInspectSeesWhatBboltDoesNot(t *testing.T) {
 	check.That(t, tried >= 3, "%d branch pages", tried)
 }
 
-// leads tells whether a page belongs to the present records.
-func leads(t *testing.T, path string, original []byte, at int) bool {
+// isReachable reports whether a page is part of the current trees.
+func isReachable(t *testing.T, path string, original []byte, at int) bool {
 	t.Helper()
 	data := slices.Clone(original)
 	data[at+8] = 0
@@ -286,9 +285,9 @@ func leads(t *testing.T, path string, original []byte, at int) bool {
 	return err == nil && len(faults) > 0
 }
 
-// bbolt copies small buckets to the heap, where it would read on beyond their end. Such a file is
-// not opened.
-func TestOpenRefusesABucketThatReachesBeyondItsEnd(t *testing.T) {
+// bbolt copies small buckets to the heap, and would read beyond the end of a damaged one. Such a
+// file is not opened.
+func TestOpen_SmallBucketBeyondItsEnd_IsCorrupt(t *testing.T) {
 	path := filepath.Join(testenv.TempDir(t), "small.db")
 	check.Must(t, Create(path, func(w kv.Writer) error { return w.Put("small", []byte("a key"), []byte("a value")) }))
 	original := check.Value(os.ReadFile(path))(t)

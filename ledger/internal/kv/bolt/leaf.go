@@ -14,23 +14,23 @@ import "bytes"
 
 // span describes a leaf that was checked.
 type span struct {
-	low, high []byte // its keys are from low on and below high; nil at the ends of the bucket
-	last      []byte // its last key before the transaction
-	known     bool
-	around    bool // its neighbors were checked, too
+	low, high           []byte // its keys are from low on and below high; nil at the ends of the bucket
+	last                []byte // its last key before the transaction
+	isKnown             bool
+	hasNeighborsChecked bool // its neighbors were checked, too
 }
 
-// look checks the leaf where a key is, or would be.
-func (t *transaction) look(b *bucket, key []byte) (err error) {
-	if !b.at.known || !within(key, b.at.low, b.at.high) {
+// checkLeaf checks the leaf where a key is, or would be.
+func (t *transaction) checkLeaf(b *bucket, key []byte) (err error) {
+	if !b.at.isKnown || !within(key, b.at.low, b.at.high) {
 		b.at, err = t.leaf(b.old, key, false)
 	}
 	return err
 }
 
-// lookAround checks the leaf of a key and its neighbors.
-func (t *transaction) lookAround(b *bucket, key []byte) error {
-	if err := t.look(b, key); err != nil || b.at.around {
+// checkLeafAndNeighbors checks the leaf of a key and its neighbors.
+func (t *transaction) checkLeafAndNeighbors(b *bucket, key []byte) error {
+	if err := t.checkLeaf(b, key); err != nil || b.at.hasNeighborsChecked {
 		return err
 	}
 	for _, beside := range []struct {
@@ -44,7 +44,7 @@ func (t *transaction) lookAround(b *bucket, key []byte) error {
 			return err
 		}
 	}
-	b.at.around = true
+	b.at.hasNeighborsChecked = true
 	return nil
 }
 
@@ -53,10 +53,10 @@ func (t *transaction) lookAround(b *bucket, key []byte) error {
 // with the key that leads to it, has records outside of it, or has pages that it does not need.
 func (t *transaction) leaf(of tree, key []byte, before bool) (at span, err error) {
 	var first []byte
-	sound := true
+	isSound := true
 	read := func(p page, n int) (key []byte) {
 		key, ok := p.key(n)
-		sound = sound && ok
+		isSound = isSound && ok
 		return key
 	}
 	p, err := t.old.leaf(of, key, func(p page, n int) int {
@@ -74,15 +74,15 @@ func (t *transaction) leaf(of tree, key []byte, before bool) (at span, err error
 	if err != nil {
 		return span{}, corrupt(err)
 	}
-	sound = sound && p.needs(t.in.pageSize)
-	for n := 0; n < p.count() && sound; n++ {
+	isSound = isSound && p.needsOverflow(t.in.pageSize)
+	for n := 0; n < p.count() && isSound; n++ {
 		key, _, flags, ok := p.record(n)
-		sound = ok && flags == 0 && (n > 0 || first == nil || bytes.Equal(key, first))
+		isSound = ok && flags == 0 && (n > 0 || first == nil || bytes.Equal(key, first))
 		at.last = key
 	}
-	if !sound {
-		return span{}, corrupt(p.damaged())
+	if !isSound {
+		return span{}, corrupt(p.elementError())
 	}
-	at.known = true
+	at.isKnown = true
 	return at, nil
 }

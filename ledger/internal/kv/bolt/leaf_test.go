@@ -15,8 +15,8 @@ import (
 	"github.com/sluicedp/sluice/ledger/internal/kv"
 )
 
-// orchard is a closed file of one bucket with many leaves, which are returned in order.
-func orchard(t testing.TB) (path string, i image, leaves []uint64) {
+// leavesFile creates a file of one bucket with many leaves, and returns the leaves in order.
+func leavesFile(t testing.TB) (path string, i image, leaves []uint64) {
 	t.Helper()
 	path = filepath.Join(testenv.TempDir(t), "data.db")
 	check.Must(t, Create(path, func(w kv.Writer) (err error) {
@@ -53,8 +53,8 @@ func (i image) keys(id uint64) (keys [][]byte) {
 	return keys
 }
 
-// forgeries are what can be wrong with a leaf.
-func forgeries(i image, root uint64) map[string]func(page []byte) {
+// forgedLeaves returns functions that damage a leaf.
+func forgedLeaves(i image, root uint64) map[string]func(page []byte) {
 	put32 := binary.NativeEndian.PutUint32
 	return map[string]func(page []byte){
 		"a branch page that leads back up": func(page []byte) {
@@ -82,22 +82,22 @@ func forgeries(i image, root uint64) map[string]func(page []byte) {
 	}
 }
 
-// A leaf that was not looked at when the file was opened, or was forged since, is not written to,
-// nor are those that bbolt may merge with it; and nobody hangs.
-func TestAForgedLeafIsFoundBeforeItIsUsed(t *testing.T) {
-	path, sound, leaves := orchard(t)
+// A leaf that was not checked when the file was opened is checked before it is used, and so are the
+// leaves that bbolt may merge with it. A forged one makes the update fail, and the file unchanged.
+func TestUpdate_ForgedLeaf_IsCorruptBeforeItIsUsed(t *testing.T) {
+	path, sound, leaves := leavesFile(t)
 	root, _ := treeOf(t, path, "records")
 	middle := len(leaves) / 2
-	before, in, behind := sound.keys(leaves[middle-1]), sound.keys(leaves[middle]), sound.keys(leaves[middle+1])
+	before, middleKeys, after := sound.keys(leaves[middle-1]), sound.keys(leaves[middle]), sound.keys(leaves[middle+1])
 	value := make([]byte, 500)
 	all := func(_, _ []byte) bool { return true }
 	uses := map[string]func(w kv.Writer) error{
-		"get":           func(w kv.Writer) error { _, err := w.Get("records", in[1]); return err },
-		"put":           func(w kv.Writer) error { return w.Put("records", in[1], value) },
-		"put a new one": func(w kv.Writer) error { return w.Put("records", append(bytes.Clone(in[1]), 0), value) },
-		"delete":        func(w kv.Writer) error { return w.Delete("records", in[1]) },
+		"get":           func(w kv.Writer) error { _, err := w.Get("records", middleKeys[1]); return err },
+		"put":           func(w kv.Writer) error { return w.Put("records", middleKeys[1], value) },
+		"put a new one": func(w kv.Writer) error { return w.Put("records", append(bytes.Clone(middleKeys[1]), 0), value) },
+		"delete":        func(w kv.Writer) error { return w.Delete("records", middleKeys[1]) },
 		"delete before": func(w kv.Writer) error { return w.Delete("records", before[1]) },
-		"delete behind": func(w kv.Writer) error { return w.Delete("records", behind[1]) },
+		"delete after":  func(w kv.Writer) error { return w.Delete("records", after[1]) },
 		"scan":          func(w kv.Writer) error { return w.Scan("records", before[1], all) },
 		"seek": func(w kv.Writer) error {
 			return w.Scan("records", append(bytes.Clone(before[len(before)-1]), 0), all)
@@ -112,8 +112,8 @@ func TestAForgedLeafIsFoundBeforeItIsUsed(t *testing.T) {
 		},
 	}
 	damaged := filepath.Join(testenv.TempDir(t), "damaged.db")
-	tried, stride := rand.IntN(6), testenv.Tries(6, 1, 1) // the quick form tries a sixth of the pairs, others in each run
-	for forgery, forge := range forgeries(sound, root) {
+	tried, stride := rand.IntN(6), testenv.Tries(6, 1, 1) // the quick form tries a random sixth of the pairs
+	for forgery, forge := range forgedLeaves(sound, root) {
 		for use, do := range uses {
 			if tried++; tried%stride != 0 {
 				continue
@@ -135,7 +135,7 @@ func TestAForgedLeafIsFoundBeforeItIsUsed(t *testing.T) {
 	}
 }
 
-// openForged opens a sound file, and changes a leaf then: as if it had not been looked at.
+// openForged opens a sound file, and then changes a leaf, as if the leaf had not been checked.
 func openForged(t testing.TB, path string, sound image, leaf uint64, forge func(page []byte)) *Store {
 	t.Helper()
 	check.Must(t, os.WriteFile(path, sound.data, 0o600))
@@ -148,16 +148,16 @@ func openForged(t testing.TB, path string, sound image, leaf uint64, forge func(
 	return s
 }
 
-// The last leaf is looked at before a record is put behind all others, and all are before they are
+// The last leaf is checked before a record is put after all others, and each leaf before it is
 // copied.
-func TestAForgedLastLeafIsFound(t *testing.T) {
-	path, sound, leaves := orchard(t)
+func TestUpdate_ForgedLastLeaf_IsCorrupt(t *testing.T) {
+	path, sound, leaves := leavesFile(t)
 	root, _ := treeOf(t, path, "records")
 	damaged := filepath.Join(testenv.TempDir(t), "damaged.db")
-	for name, forge := range forgeries(sound, root) {
+	for name, forge := range forgedLeaves(sound, root) {
 		s := openForged(t, damaged, sound, leaves[len(leaves)-1], forge)
 		check.WantErr(t, s.Update(func(w kv.Writer) error { return w.Put("records", []byte("zzz"), []byte("v")) }), kv.ErrCorrupt, "%s: put", name)
-		if name != "another first key" && name != "pages of others" { // neither leads a copy astray
+		if name != "another first key" && name != "pages of others" { // a copy does not depend on these
 			check.WantErr(t, s.Compact(t.Context(), nil), kv.ErrCorrupt, "%s: Compact", name)
 			check.WantErr(t, s.CopyTo(t.Context(), damaged+"-copy", kv.Records, nil, nil), kv.ErrCorrupt, "%s: CopyTo", name)
 		}
@@ -166,22 +166,22 @@ func TestAForgedLastLeafIsFound(t *testing.T) {
 	}
 }
 
-// What a transaction has changed itself is no damage to it, in whatever order it puts, deletes,
-// reads and scans.
-func TestNoSoundLeafIsRefused(t *testing.T) {
-	path, _, _ := orchard(t)
+// Changes of a transaction are not taken for damage by the same transaction, in any order of puts,
+// deletes, reads and scans.
+func TestUpdate_OwnChanges_AreNotTakenForDamage(t *testing.T) {
+	path, _, _ := leavesFile(t)
 	s := mustOpen(t, path)
 	random := rand.New(rand.NewPCG(1, 2))
 	want := records(t, s)
 	for round := range 60 {
-		check.Must(t, s.Update(func(w kv.Writer) error { return wander(random, w, want, round) }))
+		check.Must(t, s.Update(func(w kv.Writer) error { return changeRandomly(random, w, want, round) }))
 		wantSound(t, s)
 	}
 	wantRecords(t, s, want)
 }
 
-// wander works at a few places in a transaction, and notes it.
-func wander(random *rand.Rand, w kv.Writer, want map[string]string, round int) error {
+// changeRandomly puts and deletes ranges of records, and applies the changes to want.
+func changeRandomly(random *rand.Rand, w kv.Writer, want map[string]string, round int) error {
 	for range 1 + random.IntN(6) {
 		from := random.IntN(10_000)
 		for n := from; n < from+random.IntN(400); n++ {
@@ -205,7 +205,7 @@ func wander(random *rand.Rand, w kv.Writer, want map[string]string, round int) e
 	return nil
 }
 
-// wantNear scans some records.
+// wantNear scans up to 50 records from a key on, and compares them with want.
 func wantNear(w kv.Writer, from []byte, want map[string]string) error {
 	var wrong error
 	left := 50
@@ -220,18 +220,18 @@ func wantNear(w kv.Writer, from []byte, want map[string]string) error {
 	return errors.Join(err, wrong)
 }
 
-// FuzzForgedLeaf overwrites some bytes of a leaf in an open file, and works around it. Nobody dies
-// of that, and nothing is lost of what the other leaves hold.
+// FuzzForgedLeaf overwrites some bytes of a leaf in an open file, and changes records around it.
+// The process must not end, and the other leaves must lose no records.
 func FuzzForgedLeaf(f *testing.F) {
-	path, sound, leaves := orchard(f)
+	path, sound, leaves := leavesFile(f)
 	root, _ := treeOf(f, path, "records")
 	leaf := leaves[len(leaves)/2]
-	for _, forge := range forgeries(sound, root) {
+	for _, forge := range forgedLeaves(sound, root) {
 		forged := sound.clone()
 		forge(forged.page(leaf))
 		f.Add(uint16(0), forged.page(leaf)[:300], uint64(1))
 	}
-	var some []string // of the keys of each leaf all, in the quick form every fourth
+	var some []string // all keys; in the quick form every fourth key of each leaf
 	for _, id := range leaves {
 		for i, key := range sound.keys(id) {
 			if i%testenv.Tries(4, 1, 1) == 0 {
@@ -245,7 +245,7 @@ func FuzzForgedLeaf(f *testing.F) {
 		defer s.Close()
 		before := check.Value(os.ReadFile(damaged))(t)
 		first, touched := sound.keys(leaf)[0], map[string]bool{}
-		err := s.Update(func(w kv.Writer) error { return prowl(rand.New(rand.NewPCG(seed, 0)), w, first, touched) })
+		err := s.Update(func(w kv.Writer) error { return changeAround(rand.New(rand.NewPCG(seed, 0)), w, first, touched) })
 		after, readErr := os.ReadFile(damaged)
 		check.Must(t, readErr)
 		check.Need(t, err == nil || errors.Is(err, kv.ErrCorrupt) && bytes.Equal(before, after),
@@ -264,8 +264,8 @@ func FuzzForgedLeaf(f *testing.F) {
 	})
 }
 
-// prowl deletes, puts and scans around a key, and notes what it touched.
-func prowl(random *rand.Rand, w kv.Writer, around []byte, touched map[string]bool) (err error) {
+// changeAround deletes, puts and scans around a key, and records the changed keys.
+func changeAround(random *rand.Rand, w kv.Writer, around []byte, touched map[string]bool) (err error) {
 	var number int
 	if _, err := fmt.Sscanf(string(around), "record %d", &number); err != nil {
 		return err

@@ -16,7 +16,7 @@ import (
 	"github.com/sluicedp/sluice/ledger/internal/kv"
 )
 
-// needsMapping skips a test where no address space is reserved.
+// needsMapping skips a test on systems where no address space is reserved.
 func needsMapping(t *testing.T) {
 	t.Helper()
 	if runtime.GOOS == "windows" || strconv.IntSize < 64 {
@@ -27,34 +27,34 @@ func needsMapping(t *testing.T) {
 // mapped returns how much address space bbolt has for a file.
 func mapped(d *database) int64 { return reflect.ValueOf(d.db).Elem().FieldByName("datasz").Int() }
 
-// A large file may grow much before it must be mapped anew, for which everybody would wait behind a
-// copy that is being made; also once it is compacted.
-func TestALargeFileHasRoomToGrow(t *testing.T) {
+// A large file, also a compacted one, may grow to four times its size before it is mapped again.
+// During that, all transactions would wait for a copy.
+func TestOpen_LargeFile_ReservesAddressSpace(t *testing.T) {
 	needsMapping(t)
 	path, s := opened(t)
 	got := mapped(s.current)
 	check.That(t, got == 4<<30, "for a small file %d bytes are mapped", got)
 	check.Must(t, s.Close())
 	const size int64 = 5 << 30
-	check.Must(t, os.Truncate(path, size)) // it takes no room on disk
+	check.Must(t, os.Truncate(path, size)) // a sparse file
 	s = mustOpen(t, path)
 	got = mapped(s.current)
 	check.That(t, got == 4*size, "for a file of %d bytes %d are mapped", size, got)
 	err := s.Compact(t.Context(), nil)
 	check.That(t, err == nil || errors.Is(err, errors.ErrUnsupported), "%v", err)
 	got = mapped(s.current)
-	check.That(t, got == 4*size, "once it is compacted %d are mapped", got)
+	check.That(t, got == 4*size, "after a compaction %d bytes are mapped", got)
 }
 
-// Where there is not so much address space a file is opened even so.
-func TestAFileIsOpenedWithLittleAddressSpace(t *testing.T) {
+// If the address space cannot be reserved, the file is opened without it.
+func TestOpen_LittleAddressSpace_Works(t *testing.T) {
 	needsMapping(t)
 	const most = 1 << 46
 	for range 10 {
 		d := check.Value(open(newFile(t), false, most))(t)
 		t.Cleanup(func() { _ = d.close() })
 		if mapped(d) == most {
-			continue // there may be some more
+			continue // there is still enough
 		}
 		check.Must(t, d.update(putK("new")))
 		check.Must(t, d.view(func(r kv.Reader) error {
@@ -64,10 +64,10 @@ func TestAFileIsOpenedWithLittleAddressSpace(t *testing.T) {
 		}))
 		return
 	}
-	t.Skip("there is address space without end")
+	t.Skip("the address space is not limited")
 }
 
-// bboltLocks returns two locks that bbolt does not show.
+// bboltLocks returns two unexported locks of bbolt.
 func bboltLocks(t *testing.T, db *bbolt.DB) (meta *sync.Mutex, mapped *sync.RWMutex) {
 	t.Helper()
 	fields := reflect.ValueOf(db).Elem()

@@ -21,23 +21,23 @@ type meta [headerSize + metaSize + 8]byte
 
 const metaSize = 56
 
-func (m *meta) long(at int) uint64 { return binary.NativeEndian.Uint64(m[headerSize+at:]) }
+func (m *meta) uint64At(at int) uint64 { return binary.NativeEndian.Uint64(m[headerSize+at:]) }
 
-func (m *meta) short(at int) uint32 { return binary.NativeEndian.Uint32(m[headerSize+at:]) }
+func (m *meta) uint32At(at int) uint32 { return binary.NativeEndian.Uint32(m[headerSize+at:]) }
 
-func (m *meta) pageSize() int64     { return int64(m.short(8)) }
-func (m *meta) root() uint64        { return m.long(16) }
-func (m *meta) free() uint64        { return m.long(32) } // page of the list of free pages
-func (m *meta) pages() uint64       { return m.long(40) } // number of pages of the file
-func (m *meta) transaction() uint64 { return m.long(48) }
+func (m *meta) pageSize() int64     { return int64(m.uint32At(8)) }
+func (m *meta) root() uint64        { return m.uint64At(16) }
+func (m *meta) free() uint64        { return m.uint64At(32) } // page of the list of free pages
+func (m *meta) pages() uint64       { return m.uint64At(40) } // number of pages of the file
+func (m *meta) transaction() uint64 { return m.uint64At(48) }
 
-// whole reports whether bbolt would accept the meta page: it has bbolt's magic number and version,
-// and the checksum of its fields (FNV-1a) is right.
-func (m *meta) whole() bool {
+// isValid reports whether bbolt would accept the meta page: it has bbolt's magic number and
+// version, and the checksum of its fields (FNV-1a) is right.
+func (m *meta) isValid() bool {
 	const magic, version = 0xED0CDAED, 2
 	sum := fnv.New64a()
 	_, _ = sum.Write(m[headerSize : headerSize+metaSize])
-	return sum.Sum64() == m.long(metaSize) && m.short(0) == magic && m.short(4) == version
+	return sum.Sum64() == m.uint64At(metaSize) && m.uint32At(0) == magic && m.uint32At(4) == version
 }
 
 // readMeta reads the meta page at an offset of the file. If the file ends there, the rest of the
@@ -52,21 +52,21 @@ func readMeta(file io.ReaderAt, at int64) (m meta, err error) {
 // newestMeta returns the meta page that bbolt takes for that of the newest transaction. known is
 // false if no meta page is valid.
 func newestMeta(file io.ReaderAt) (newest meta, known bool, err error) {
-	newest, known, err = wholeMeta(file, 0)
+	newest, known, err = validMeta(file, 0)
 	// bbolt looks for the second meta page at these offsets, and uses the first valid one.
 	from, to := int64(1<<10), int64(1<<24)
 	if known {
 		from, to = newest.pageSize(), newest.pageSize()
 	}
 	for at := from; err == nil && at <= to; at *= 2 {
-		second, whole, err := wholeMeta(file, at)
+		second, isValid, err := validMeta(file, at)
 		switch {
 		case err != nil:
 			return meta{}, false, err
-		case !whole:
+		case !isValid:
 			continue
 		case second.pageSize() != at:
-			return meta{}, false, fmt.Errorf("%w: the meta pages differ in the size of pages", kv.ErrCorrupt)
+			return meta{}, false, fmt.Errorf("%w: the meta pages have different page sizes", kv.ErrCorrupt)
 		case !known || second.transaction() > newest.transaction():
 			newest = second
 		}
@@ -75,18 +75,18 @@ func newestMeta(file io.ReaderAt) (newest meta, known bool, err error) {
 	return newest, known, err
 }
 
-// wholeMeta reads a meta page, and reports whether it is valid. It returns an error for one that
+// validMeta reads a meta page, and reports whether it is valid. It returns an error for one that
 // bbolt would accept but could not use.
-func wholeMeta(file io.ReaderAt, at int64) (m meta, whole bool, err error) {
+func validMeta(file io.ReaderAt, at int64) (m meta, isValid bool, err error) {
 	const smallest, largest = 1 << 12, 1 << 16 // of the machines that bbolt supports
 	m, err = readMeta(file, at)
-	switch size := m.short(8); {
-	case err != nil || !m.whole():
+	switch size := m.uint32At(8); {
+	case err != nil || !m.isValid():
 		return meta{}, false, err
 	case size < smallest || size > largest || bits.OnesCount32(size) != 1:
-		return meta{}, false, fmt.Errorf("%w: pages of %d bytes", kv.ErrCorrupt, size)
+		return meta{}, false, fmt.Errorf("%w: the page size is %d bytes", kv.ErrCorrupt, size)
 	case m.transaction() > 1<<62: // the next transaction numbers would overflow
-		return meta{}, false, fmt.Errorf("%w: transaction %d", kv.ErrCorrupt, m.transaction())
+		return meta{}, false, fmt.Errorf("%w: the transaction number %d is too large", kv.ErrCorrupt, m.transaction())
 	}
 	return m, true, nil
 }
@@ -101,9 +101,9 @@ type known struct {
 	writing int   // meta page that a commit may be changing, or whose commit failed; negative if there is none
 }
 
-// are reports whether meta pages are the expected ones. It ignores the one that a commit may be
+// match reports whether meta pages are the expected ones. It ignores the one that a commit may be
 // changing.
-func (k *known) are(now *metas) bool {
+func (k *known) match(now *metas) bool {
 	for id := range now {
 		if id != k.writing && now[id] != k.metas[id] {
 			return false
@@ -122,55 +122,55 @@ func (d *database) readMetas() (now metas, err error) {
 	return now, nil
 }
 
-// remember stores the state of a locked file, which no other process may change from now on.
-func (d *database) remember(now metas) {
+// setKnown stores the state of a locked file, which no other process may change from now on.
+func (d *database) setKnown(now metas) {
 	newest := &now[0]
-	if second := &now[1]; !newest.whole() || second.whole() && second.transaction() > newest.transaction() {
+	if second := &now[1]; !newest.isValid() || second.isValid() && second.transaction() > newest.transaction() {
 		newest = second
 	}
 	d.known.Store(&known{now, newest.pageSize() * int64(newest.pages()), -1})
 }
 
-// learn stores the state of a file that was just opened.
-func (d *database) learn() error {
+// readKnown stores the state of a file that was just opened.
+func (d *database) readKnown() error {
 	d.pageSize = d.db.Info().PageSize
 	now, err := d.readMetas()
 	if err == nil {
-		d.remember(now)
+		d.setKnown(now)
 	}
 	return err
 }
 
-// writes records that the commit of a transaction begins.
-func (d *database) writes(transaction uint64) {
+// beginCommit records that the commit of a transaction begins.
+func (d *database) beginCommit(transaction uint64) {
 	k := *d.known.Load()
 	k.writing = int(transaction % metaPages)
 	d.known.Store(&k)
 }
 
-// wrote checks and stores what a commit has written.
-func (d *database) wrote(transaction uint64) error {
+// endCommit checks and stores what a commit has written.
+func (d *database) endCommit(transaction uint64) error {
 	before := d.known.Load()
 	now, err := d.readMetas()
 	if err != nil {
 		return err
 	}
-	if m := &now[before.writing]; !m.whole() || m.transaction() != transaction || !before.are(&now) {
-		return d.overwrite()
+	if m := &now[before.writing]; !m.isValid() || m.transaction() != transaction || !before.match(&now) {
+		return d.markOverwritten()
 	}
-	d.remember(now)
+	d.setKnown(now)
 	return nil
 }
 
-// overwrite records that another process has written to the file, so that the file is not used any
-// more. It returns the error.
-func (d *database) overwrite() error {
-	d.overwritten.Store(true)
+// markOverwritten records that another process has written to the file, so that the file is not
+// used any more. It returns the error.
+func (d *database) markOverwritten() error {
+	d.isOverwritten.Store(true)
 	return errOverwritten()
 }
 
 func errOverwritten() error {
-	return fmt.Errorf("%w: it is not what this process wrote or found there", kv.ErrOverwritten)
+	return fmt.Errorf("%w: it is not what this process wrote or read", kv.ErrOverwritten)
 }
 
 // checkKnown returns an error if the meta pages that read returns are not the expected ones.
@@ -178,11 +178,11 @@ func (d *database) checkKnown(read func() (metas, error)) error {
 	for {
 		k := d.known.Load()
 		now, err := read()
-		if err != nil || k.are(&now) {
+		if err != nil || k.match(&now) {
 			return err
 		}
 		if d.known.Load() == k { // otherwise a commit has changed the expected state concurrently
-			return d.overwrite()
+			return d.markOverwritten()
 		}
 	}
 }
@@ -196,7 +196,7 @@ func (d *database) checkFile() error {
 		return err
 	}
 	if info.Size() < length {
-		return d.overwrite()
+		return d.markOverwritten()
 	}
 	return d.checkKnown(d.readMetas)
 }
@@ -214,9 +214,9 @@ func (t *transaction) check() error {
 	})
 }
 
-// blame replaces an error about damage, or about an uncertain commit, if the file was overwritten:
-// that is the cause of the error. A [kv.ErrUncertain] stays one.
-func (d *database) blame(err *error) {
+// preferOverwritten replaces an error about damage, or about an uncertain commit, if the file was
+// overwritten: that is the cause of the error. A [kv.ErrUncertain] stays one.
+func (d *database) preferOverwritten(err *error) {
 	uncertain := errors.Is(*err, kv.ErrUncertain)
 	if !uncertain && !errors.Is(*err, kv.ErrCorrupt) || !errors.Is(d.checkFile(), kv.ErrOverwritten) {
 		return

@@ -13,19 +13,19 @@ import (
 	"github.com/sluicedp/sluice/ledger/internal/kv"
 )
 
-// bbolt panics with its locks held where it finds no meta page. Those who wait for them must learn
-// why.
-func TestNobodyWaitsForAFileThatWasOverwritten(t *testing.T) {
+// Without a valid meta page, bbolt panics with locks held. So an overwritten file is detected
+// before bbolt is called, and no call waits for these locks.
+func TestTransactions_FileOverwritten_FailWithoutWaiting(t *testing.T) {
 	for name, over := range map[string]func(path string) error{
 		"zeros":   func(path string) error { return os.WriteFile(path, make([]byte, 1<<20), 0o600) },
 		"nothing": func(path string) error { return os.Truncate(path, 0) },
 	} {
 		t.Run(name, func(t *testing.T) {
-			defer debug.SetPanicOnFault(debug.SetPanicOnFault(true)) // as whoever begins a transaction does
+			defer debug.SetPanicOnFault(debug.SetPanicOnFault(true)) // as in a transaction
 			path, s := opened(t)
 			inside, done := make(chan struct{}), make(chan struct{})
 			var all sync.WaitGroup
-			all.Go(func() { // ends a transaction, for which bbolt needs a lock, after another could not begin
+			all.Go(func() { // ends a transaction, which needs a lock of bbolt, after another could not begin
 				_ = s.View(func(kv.Reader) error {
 					close(inside)
 					<-done
@@ -36,7 +36,7 @@ func TestNobodyWaitsForAFileThatWasOverwritten(t *testing.T) {
 			check.Must(t, over(path))
 			tx, err := s.current.begin(false)
 			check.That(t, err != nil && tx == nil, "a transaction began")
-			check.That(t, !s.current.broken.Load(), "bbolt was let at a file without a meta page")
+			check.That(t, !s.current.isBroken.Load(), "bbolt was called for a file without a meta page")
 			close(done)
 			all.Wait()
 			check.WantErr(t, s.Update(putK("lost")), kv.ErrOverwritten, "Update")
@@ -53,9 +53,10 @@ func overwriteAt(t *testing.T, path string, data []byte, at int64) {
 	check.Must(t, errors.Join(err, file.Close()))
 }
 
-// bbolt does not return from a page that is of no kind any more.
-func TestAFileOfZerosIsNotWrittenTo(t *testing.T) {
-	forested, _ := forest(t)
+// bbolt does not return from a page of unknown kind, so an update of an overwritten file must fail
+// before bbolt reads the page.
+func TestUpdate_FileOverwrittenWithZeros_IsOverwritten(t *testing.T) {
+	forested, _ := treesFile(t)
 	path := filepath.Join(testenv.TempDir(t), "zeros.db")
 	check.Must(t, Create(path, func(w kv.Writer) error { return w.Put("8 octets", []byte("a"), []byte("v")) })) // which bbolt reads in place
 	for _, test := range []struct{ path, bucket string }{{path, "8 octets"}, {forested, "leaf"}, {forested, "wide"}, {forested, "new"}} {
@@ -64,7 +65,7 @@ func TestAFileOfZerosIsNotWrittenTo(t *testing.T) {
 			"delete": func(w kv.Writer) error { return w.Delete(test.bucket, []byte("a")) },
 			"scan":   func(w kv.Writer) error { return w.Scan(test.bucket, nil, func(_, _ []byte) bool { return true }) },
 		} {
-			for _, known := range []bool{false, true} { // whether bbolt has come to the bucket before
+			for _, known := range []bool{false, true} { // whether bbolt has read the bucket before
 				over := test.path + "-over"
 				check.Must(t, copyFile(test.path, over))
 				s := mustOpen(t, over)
@@ -81,19 +82,19 @@ func TestAFileOfZerosIsNotWrittenTo(t *testing.T) {
 	}
 }
 
-// A copy that has begun does not go round and round either.
-func TestAFileOfZerosIsNotCopied(t *testing.T) {
-	path, _ := forest(t)
+// A copy of a file that is overwritten during the copy ends with an error.
+func TestCopy_FileOverwrittenWithZeros_IsOverwritten(t *testing.T) {
+	path, _ := treesFile(t)
 	s := mustOpen(t, path)
 	size := check.Value(s.Size())(t)
 	check.WantErr(t, s.snapshot(func(tx *transaction) error {
 		overwriteAt(t, path, make([]byte, size+2<<20), 0)
-		return tx.old.each(func(string, []byte, []byte) error { return nil })
+		return tx.old.visitAll(func(string, []byte, []byte) error { return nil })
 	}), kv.ErrOverwritten, "got the error")
 }
 
-// bbolt takes meta pages that say that the file has no pages.
-func TestAFileThatSaysItIsEmptyIsNotRead(t *testing.T) {
+// bbolt accepts meta pages that claim that the file has no pages. Such a file must not be read.
+func TestView_MetaPagesClaimNoPages_IsOverwritten(t *testing.T) {
 	for _, writable := range []bool{false, true} {
 		path, s := opened(t)
 		i := readImage(t, path)
@@ -105,10 +106,11 @@ func TestAFileThatSaysItIsEmptyIsNotRead(t *testing.T) {
 	}
 }
 
-// Who comes after the one in whose call bbolt gave up on an overwritten file is told the same.
-func TestWhoComesAfterAPanicIsToldWhy(t *testing.T) {
+// After a panic of bbolt, later calls also report that the file was overwritten, if that is the
+// cause.
+func TestView_AfterBboltPanic_ReturnsTheCause(t *testing.T) {
 	path, s := opened(t)
-	s.current.broken.Store(true) // as after a panic, before it is known what it was about
+	s.current.isBroken.Store(true) // as after a panic of unknown cause
 	if err := s.View(func(kv.Reader) error { return nil }); !errors.Is(err, kv.ErrCorrupt) || errors.Is(err, kv.ErrOverwritten) {
 		t.Errorf("a file that was not overwritten: %v", err)
 	}

@@ -38,9 +38,9 @@ const (
 	longestBranch = headerSize + 4*(elementSize+longestKey)
 	// longestPage is more than a record may have.
 	longestPage = 1 << 30
-	// deepest is far more than the depth of any sound tree, in which each branch page has at least
+	// maxDepth is far more than the depth of any sound tree, in which each branch page has at least
 	// two elements.
-	deepest = 64
+	maxDepth = 64
 )
 
 // page is a page with its overflow pages, or the beginning of it that was needed. When it is
@@ -48,41 +48,41 @@ const (
 // mapped file later.
 type page []byte
 
-func (p page) id() uint64   { return binary.NativeEndian.Uint64(p) }
-func (p page) kind() uint16 { return binary.NativeEndian.Uint16(p[8:]) }
-func (p page) count() int   { return int(binary.NativeEndian.Uint16(p[10:])) }
-func (p page) more() uint64 { return long(p[12:]) } // number of overflow pages after it
-func (p page) leaf() bool   { return p.kind() == leafPage }
+func (p page) id() uint64       { return binary.NativeEndian.Uint64(p) }
+func (p page) kind() uint16     { return binary.NativeEndian.Uint16(p[8:]) }
+func (p page) count() int       { return int(binary.NativeEndian.Uint16(p[10:])) }
+func (p page) overflow() uint64 { return readUint32(p[12:]) } // number of overflow pages after it
+func (p page) isLeaf() bool     { return p.kind() == leafPage }
 
-// long returns a field of 4 bytes.
-func long(b []byte) uint64 { return uint64(binary.NativeEndian.Uint32(b)) }
+// readUint32 returns a field of 4 bytes.
+func readUint32(b []byte) uint64 { return uint64(binary.NativeEndian.Uint32(b)) }
 
 // size returns the size in bytes of a page and its overflow pages. It returns an error if the
 // header cannot be right for page id in a file of so many pages.
 func (p page) size(id, pages, pageSize uint64) (size uint64, err error) {
-	size = (p.more() + 1) * pageSize
+	size = (p.overflow() + 1) * pageSize
 	isBranch := p.kind() == branchPage && p.count() > 0 && size <= longestBranch+2*pageSize
-	isThere := p.id() == id && p.more() < pages-id && size <= longestPage
-	if !isThere || !p.leaf() && !isBranch || headerSize+uint64(p.count())*elementSize > size {
-		return 0, fmt.Errorf("page %d says that it is page %d of kind %d, with %d elements and %d pages after it",
-			id, p.id(), p.kind(), p.count(), p.more())
+	isPlausible := p.id() == id && p.overflow() < pages-id && size <= longestPage
+	if !isPlausible || !p.isLeaf() && !isBranch || headerSize+uint64(p.count())*elementSize > size {
+		return 0, fmt.Errorf("page %d: wrong header: page %d, kind %d, %d elements, %d overflow pages",
+			id, p.id(), p.kind(), p.count(), p.overflow())
 	}
 	return size, nil
 }
 
-// damaged returns the error for an element whose key or value is outside of the page.
-func (p page) damaged() error {
-	return fmt.Errorf("page %d: an element lies outside of its page", p.id())
+// elementError returns the error for an element whose key or value is outside of the page.
+func (p page) elementError() error {
+	return fmt.Errorf("page %d: an element is outside of its page", p.id())
 }
 
 // inlinePage returns the page of a small bucket, which is stored in the bucket's value.
 func inlinePage(b []byte) (page, error) {
 	if len(b) >= headerSize {
-		if p := page(b); p.leaf() && headerSize+p.count()*elementSize <= len(b) {
+		if p := page(b); p.isLeaf() && headerSize+p.count()*elementSize <= len(b) {
 			return p, nil
 		}
 	}
-	return nil, errors.New("a small bucket reaches beyond its end")
+	return nil, errors.New("a small bucket is incomplete or damaged")
 }
 
 // element returns the offset and the fields of an element, or nil if the page is too short. In a
@@ -95,25 +95,25 @@ func (p page) element(n int) (at uint64, fields []byte) {
 	return at, p[at : at+elementSize]
 }
 
-// flags returns the length of the flags field of an element: only elements of leaves have it.
-func (p page) flags() uint64 {
-	if p.leaf() {
+// flagsLength returns the length of the flags field of an element: only elements of leaves have it.
+func (p page) flagsLength() uint64 {
+	if p.isLeaf() {
 		return 4
 	}
 	return 0
 }
 
 // key returns the key of an element. ok is false if the key is outside of the page.
-func (p page) key(n int) (key []byte, ok bool) { return p.keyBehind(n, p.flags()) }
+func (p page) key(n int) (key []byte, ok bool) { return p.keyAfterFlags(n, p.flagsLength()) }
 
-// keyBehind is key with a given length of the flags field.
-func (p page) keyBehind(n int, flags uint64) (key []byte, ok bool) {
+// keyAfterFlags is key with a given length of the flags field.
+func (p page) keyAfterFlags(n int, flags uint64) (key []byte, ok bool) {
 	at := headerSize + uint64(n)*elementSize
 	if at+elementSize > uint64(len(p)) {
 		return nil, false
 	}
-	start := at + long(p[at+flags:])
-	if end := start + long(p[at+flags+4:]); end <= uint64(len(p)) {
+	start := at + readUint32(p[at+flags:])
+	if end := start + readUint32(p[at+flags+4:]); end <= uint64(len(p)) {
 		return p[start:end:end], true
 	}
 	return nil, false
@@ -126,17 +126,17 @@ func (p page) record(n int) (key, value []byte, flags uint32, ok bool) {
 	if fields == nil {
 		return nil, nil, 0, false
 	}
-	start := at + long(fields[4:])
-	middle := start + long(fields[8:])
-	end := middle + long(fields[12:])
+	start := at + readUint32(fields[4:])
+	middle := start + readUint32(fields[8:])
+	end := middle + readUint32(fields[12:])
 	if end > uint64(len(p)) || start < headerSize+uint64(p.count())*elementSize {
 		return nil, nil, 0, false
 	}
 	return p[start:middle:middle], p[middle:end:end], binary.NativeEndian.Uint32(fields), start < middle && middle < end
 }
 
-// leadsTo returns the id of the page that an element of a branch page leads to.
-func (p page) leadsTo(n int) uint64 {
+// child returns the id of the page that an element of a branch page leads to.
+func (p page) child(n int) uint64 {
 	_, fields := p.element(n)
 	if fields == nil {
 		return 0
@@ -144,25 +144,25 @@ func (p page) leadsTo(n int) uint64 {
 	return binary.NativeEndian.Uint64(fields[8:])
 }
 
-// holds reports whether a page is a leaf, and a key is not outside of its first and last key.
-func (p page) holds(key []byte) bool {
-	if !p.leaf() || p.count() == 0 {
+// coversKey reports whether a page is a leaf, and a key is not outside of its first and last key.
+func (p page) coversKey(key []byte) bool {
+	if !p.isLeaf() || p.count() == 0 {
 		return false
 	}
-	first, sound := p.key(0)
-	last, whole := p.key(p.count() - 1)
-	return sound && whole && bytes.Compare(first, key) <= 0 && bytes.Compare(key, last) <= 0
+	first, hasFirst := p.key(0)
+	last, hasLast := p.key(p.count() - 1)
+	return hasFirst && hasLast && bytes.Compare(first, key) <= 0 && bytes.Compare(key, last) <= 0
 }
 
 // search finds the first element whose key is not below key. found reports whether it has that key.
 func (p page) search(key []byte) (n int, found bool, err error) {
-	flags := p.flags()
+	flags := p.flagsLength()
 	low, high := 0, p.count()
 	for low < high {
 		middle := (low + high) / 2
-		at, ok := p.keyBehind(middle, flags)
+		at, ok := p.keyAfterFlags(middle, flags)
 		if !ok {
-			return 0, false, p.damaged()
+			return 0, false, p.elementError()
 		}
 		switch c := bytes.Compare(at, key); {
 		case c == 0:
@@ -176,8 +176,8 @@ func (p page) search(key []byte) (n int, found bool, err error) {
 	return low, false, nil
 }
 
-// under finds the element of a branch page under which a key is, or would be.
-func (p page) under(key []byte) (n int, err error) {
+// childIndex finds the element of a branch page under which a key is, or would be.
+func (p page) childIndex(key []byte) (n int, err error) {
 	n, found, err := p.search(key)
 	if !found {
 		n = max(n-1, 0) // keys below the first key belong to the first element, too
@@ -210,30 +210,30 @@ func within(key, low, high []byte) bool {
 // used returns how many bytes the elements take whose keys and values are inside of the page. It
 // returns an error if other elements exist. size is the size of the page in bytes.
 func (p page) used(size uint64) (used uint64, err error) {
-	behind := headerSize + uint64(p.count())*elementSize
-	used = behind
+	elementsEnd := headerSize + uint64(p.count())*elementSize
+	used = elementsEnd
 	for n := range p.count() {
 		at, fields := p.element(n)
 		if fields == nil {
-			return used, p.damaged()
+			return used, p.elementError()
 		}
 		value := uint64(0)
-		if p.leaf() {
-			fields, value = fields[4:], long(fields[12:])
+		if p.isLeaf() {
+			fields, value = fields[4:], readUint32(fields[12:])
 		}
-		start, length := at+long(fields), long(fields[4:])+value
-		if start >= behind && start+length <= size {
+		start, length := at+readUint32(fields), readUint32(fields[4:])+value
+		if start >= elementsEnd && start+length <= size {
 			used += length
 		} else {
-			err = p.damaged()
+			err = p.elementError()
 		}
 	}
 	return used, err
 }
 
-// needs reports whether a page needs its overflow pages. Unnecessary ones are refused: bbolt would
-// free them together with the page, although another page may use them.
-func (p page) needs(pageSize int) bool {
+// needsOverflow reports whether a page needs its overflow pages. Unnecessary ones are refused:
+// bbolt would free them together with the page, although another page may use them.
+func (p page) needsOverflow(pageSize int) bool {
 	size := uint64(len(p))
 	if size <= 2*uint64(pageSize) {
 		return true
@@ -245,30 +245,31 @@ func (p page) needs(pageSize int) bool {
 // pager reads pages of a file. If a page follows closely on the one read before, the pager reads
 // several pages at once.
 type pager struct {
-	file     io.ReaderAt
-	pageSize int
-	pages    uint64 // number of pages in use
-	window   []byte // pages that were read last, from page first on
-	first    uint64
-	last     uint64 // page requested last
-	ahead    int    // maximum number of pages that are read at once
+	file      io.ReaderAt
+	pageSize  int
+	pages     uint64 // number of pages in use
+	window    []byte // pages that were read last, from page first on
+	first     uint64
+	last      uint64 // page requested last
+	readAhead int    // maximum number of pages that are read at once
 }
 
 const (
 	windowSize = 64 << 10 // bytes
-	closeBy    = 4        // pages
+	maxGap     = 4        // pages
 )
 
-// near returns the bytes of one page, without overflow pages. They are valid until the next call.
-func (r *pager) near(id uint64) (b page, err error) {
+// readPage returns the bytes of one page, without overflow pages. They are valid until the next
+// call.
+func (r *pager) readPage(id uint64) (b page, err error) {
 	if id < metaPages || id >= r.pages {
-		return nil, fmt.Errorf("page %d is beyond the %d in use", id, r.pages)
+		return nil, fmt.Errorf("page %d is not one of the %d pages in use", id, r.pages)
 	}
 	size := uint64(r.pageSize)
 	if id < r.first || id-r.first >= uint64(len(r.window))/size {
 		n := 1
-		if id > r.last && id-r.last <= closeBy {
-			n = max(1, int(min(uint64(r.ahead), r.pages-id)))
+		if id > r.last && id-r.last <= maxGap {
+			n = max(1, int(min(uint64(r.readAhead), r.pages-id)))
 		}
 		r.first, r.window = id, slices.Grow(r.window[:0], n*r.pageSize)[:n*r.pageSize]
 		if err = r.read(r.window, id); err != nil && n > 1 { // one of the other pages may be unreadable
@@ -293,7 +294,7 @@ func (r *pager) read(into []byte, id uint64) error {
 // its elements and at least most bytes after them, if it has so many, and is valid until the next
 // call.
 func (r *pager) load(id, most uint64) (p page, size uint64, err error) {
-	b, err := r.near(id)
+	b, err := r.readPage(id)
 	if err != nil {
 		return nil, 0, err
 	}

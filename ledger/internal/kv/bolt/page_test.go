@@ -15,7 +15,7 @@ import (
 	"github.com/sluicedp/sluice/ledger/internal/kv"
 )
 
-// numberedPages is a file of pages that begin with their number. One of them cannot be read.
+// numberedPages is a file of pages that begin with their number. Reads of the page broken fail.
 type numberedPages struct {
 	pages, size int
 	broken      uint64
@@ -36,7 +36,9 @@ func (f *numberedPages) ReadAt(into []byte, at int64) (int, error) {
 	return len(into), nil
 }
 
-func TestPagesAreReadAhead(t *testing.T) {
+// Pages in rising order are read several at a time, and a page that cannot be read affects no
+// other.
+func TestPager_RisingPages_AreReadAhead(t *testing.T) {
 	const pages, broken = 203, 50
 	rising := make([]uint64, 0, pages)
 	for id := uint64(metaPages); id < pages; id++ {
@@ -45,7 +47,7 @@ func TestPagesAreReadAhead(t *testing.T) {
 	spread := slices.DeleteFunc(slices.Clone(rising), func(id uint64) bool { return id%3 == 0 })
 	for name, c := range map[string]struct {
 		ids   []uint64
-		reads int // at most, with those that have the broken page in them
+		reads int // maximum, including reads with the broken page
 	}{
 		"in order":        {rising, 50},
 		"nearly in order": {spread, 50},
@@ -55,16 +57,16 @@ func TestPagesAreReadAhead(t *testing.T) {
 		for _, size := range []int{1 << 12, 1 << 14, 1 << 17} {
 			t.Run(fmt.Sprintf("%s, pages of %d bytes", name, size), func(t *testing.T) {
 				file := &numberedPages{pages: pages, size: size, broken: broken}
-				r := &pager{file: file, pageSize: size, pages: pages, ahead: windowSize / size}
+				r := &pager{file: file, pageSize: size, pages: pages, readAhead: windowSize / size}
 				for _, id := range c.ids {
-					page, err := r.near(id)
+					page, err := r.readPage(id)
 					if wrong := err == nil && (len(page) != size || binary.NativeEndian.Uint64(page) != id); wrong || errors.Is(err, errNoPage) != (id == broken) {
 						t.Fatalf("page %d: %d bytes that begin with %.8x, %v", id, len(page), page, err)
 					}
 				}
 				once := len(file.reads)
 				for range 2 {
-					check.WantErr(t, check.Err(r.near(broken)), errNoPage, "page %d again", broken)
+					check.WantErr(t, check.Err(r.readPage(broken)), errNoPage, "page %d again", broken)
 				}
 				file.reads = file.reads[:once]
 				if perRead := windowSize / size; perRead > 1 && len(file.reads) > c.reads*16/perRead {
@@ -83,9 +85,8 @@ func shuffled(ids []uint64) []uint64 {
 	return ids
 }
 
-// What a walk keeps, of where it goes on and of the buckets themselves, outlives the pages that it
-// came from: the memory of one is that of the next.
-func TestWalksKeepWhatTheyNeed(t *testing.T) {
+// A walk reuses the memory of pages. Its position and the buckets must not refer to that memory.
+func TestInspect_WindowReused_KeepsPositionAndBuckets(t *testing.T) {
 	path := filepath.Join(testenv.TempDir(t), "file.db")
 	const buckets, pairs = 400, 3000
 	bucket := func(i int) string { return fmt.Sprintf("bucket %03d", i) }
@@ -124,7 +125,7 @@ func TestWalksKeepWhatTheyNeed(t *testing.T) {
 	wantInspected(t, faults, err)
 }
 
-// wantInspected wants an inspection that has found nothing.
+// wantInspected checks that an inspection has found no faults.
 func wantInspected(t *testing.T, faults []kv.Fault, err error) {
 	t.Helper()
 	check.Must(t, err)
@@ -139,8 +140,8 @@ func reversed(ids []uint64) []uint64 {
 	return ids
 }
 
-// A scan within another does not read into its memory, and one after it may.
-func TestScansWithinScans(t *testing.T) {
+// Nested scans do not share memory, and later scans reuse it.
+func TestInspect_NestedScans_DoNotShareMemory(t *testing.T) {
 	path := filepath.Join(testenv.TempDir(t), "file.db")
 	const pairs = 3000
 	key := func(i int) []byte { return fmt.Appendf(nil, "%05d", i) }

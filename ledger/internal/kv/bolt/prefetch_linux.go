@@ -8,12 +8,12 @@ import (
 	"syscall"
 )
 
-// mostPrefetched is the maximum number of keys per call. Pages for further keys are read when they
+// maxPrefetched is the maximum number of keys per call. Pages for further keys are read when they
 // are needed.
-const mostPrefetched = 1 << 12
+const maxPrefetched = 1 << 12
 
-// sought is a page with the keys that are on it or below it.
-type sought struct {
+// pageKeys is a page with the keys that are on it or below it.
+type pageKeys struct {
 	page uint64
 	keys [][]byte
 }
@@ -26,17 +26,17 @@ func (s *snapshot) Prefetch(bucket string, keys [][]byte) {
 	if t == nil || err != nil || t.root == 0 { // Get returns the error; a small bucket has no pages
 		return
 	}
-	level := []sought{{t.root, keys[:min(len(keys), mostPrefetched)]}}
-	for depth := 0; len(level) > 0 && depth < deepest; depth++ {
+	level := []pageKeys{{t.root, keys[:min(len(keys), maxPrefetched)]}}
+	for depth := 0; len(level) > 0 && depth < maxDepth; depth++ {
 		level = s.descend(level)
 	}
 }
 
 // descend requests the pages of a level, waits for the branch pages, and returns the next level.
-func (s *snapshot) descend(level []sought) (next []sought) {
+func (s *snapshot) descend(level []pageKeys) (next []pageKeys) {
 	if len(level) > 1 { // with only one page, no other read could run concurrently
 		for _, one := range level {
-			_ = s.ask(one.page) // if the request fails, the page is read later
+			_ = s.requestPage(one.page) // if the request fails, the page is read later
 		}
 	}
 	space := make([]byte, s.pageSize)
@@ -45,39 +45,40 @@ func (s *snapshot) descend(level []sought) (next []sought) {
 		// neighboring pages.
 		_, _ = s.in.file.ReadAt(space, int64(one.page*s.pageSize))
 		p, err := s.page(one.page)
-		if err != nil || p.leaf() {
+		if err != nil || p.isLeaf() {
 			return nil
 		}
-		if next, err = p.spread(one.keys, next); err != nil {
+		if next, err = p.childrenOf(one.keys, next); err != nil {
 			return nil
 		}
 	}
 	return next
 }
 
-// ask requests that the system reads a page in the background. It returns 0, or an error number.
-func (s *snapshot) ask(page uint64) syscall.Errno {
+// requestPage requests that the system reads a page in the background. It returns 0, or an error
+// number.
+func (s *snapshot) requestPage(page uint64) syscall.Errno {
 	const willNeed = 3 // POSIX_FADV_WILLNEED
 	at, size := uintptr(page*s.pageSize), uintptr(s.pageSize)
 	_, _, failed := syscall.Syscall6(syscall.SYS_FADVISE64, s.in.file.Fd(), at, size, willNeed, 0, 0)
 	return failed
 }
 
-// spread adds to found the pages below a branch page that lead to keys, each page once. keys must
-// rise.
-func (p page) spread(keys [][]byte, found []sought) ([]sought, error) {
+// childrenOf adds to found the pages below a branch page that lead to keys, each page once. keys
+// must rise.
+func (p page) childrenOf(keys [][]byte, found []pageKeys) ([]pageKeys, error) {
 	for len(keys) > 0 {
-		at, err := p.under(keys[0])
+		at, err := p.childIndex(keys[0])
 		if err != nil {
 			return nil, err
 		}
 		n := len(keys)
 		if at+1 < p.count() {
-			behind, _ := p.key(at + 1)
-			n, _ = slices.BinarySearchFunc(keys, behind, bytes.Compare)
+			nextKey, _ := p.key(at + 1)
+			n, _ = slices.BinarySearchFunc(keys, nextKey, bytes.Compare)
 			n = max(n, 1) // on a damaged page no key may be below that one
 		}
-		found = append(found, sought{p.leadsTo(at), keys[:n]})
+		found = append(found, pageKeys{p.child(at), keys[:n]})
 		keys = keys[n:]
 	}
 	return found, nil

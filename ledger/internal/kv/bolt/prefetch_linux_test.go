@@ -16,7 +16,7 @@ import (
 	"github.com/sluicedp/sluice/ledger/internal/kv"
 )
 
-// prefetchFile is a file with a bucket of so many records, and one of a single record.
+// prefetchFile opens a file with a bucket of some records, and a bucket with one record.
 func prefetchFile(t *testing.T, records int) (s *Store, keys [][]byte) {
 	t.Helper()
 	s = mustOpen(t, newFile(t))
@@ -30,31 +30,32 @@ func prefetchFile(t *testing.T, records int) (s *Store, keys [][]byte) {
 	return s, keys
 }
 
-// some returns some of the keys, and keys that there are none of, rising.
-func some(random *rand.Rand, keys [][]byte) (found [][]byte) {
+// randomKeys returns some of the keys and keys without records, rising.
+func randomKeys(random *rand.Rand, keys [][]byte) (found [][]byte) {
 	for range random.IntN(60) {
 		key := bytes.Clone(keys[random.IntN(len(keys))])
 		key[len(key)-1] += byte(random.IntN(2))
 		found = append(found, key)
 	}
-	found = append(found, []byte("a"), []byte("z")) // before and behind all
+	found = append(found, []byte("a"), []byte("z")) // before and after all keys
 	slices.SortFunc(found, bytes.Compare)
 	return slices.CompactFunc(found, bytes.Equal)
 }
 
-// leavesOf returns the keys on each page of the lowest level that a prefetch comes to.
-func leavesOf(t *testing.T, tx *transaction, keys [][]byte) (asked []sought, onPage func(uint64) [][]byte) {
+// leavesOf returns the pages of the lowest level that a prefetch reaches, with the keys sought
+// there.
+func leavesOf(t *testing.T, tx *transaction, keys [][]byte) (requested []pageKeys, onPage func(uint64) [][]byte) {
 	t.Helper()
 	b := check.Value(tx.bucket("large"))(t)
-	for level := []sought{{uint64(b.Root()), keys}}; len(level) > 0; level = tx.old.descend(level) {
-		asked = level
+	for level := []pageKeys{{uint64(b.Root()), keys}}; len(level) > 0; level = tx.old.descend(level) {
+		requested = level
 	}
-	for _, one := range asked {
-		check.Equal(t, tx.old.ask(one.page), 0, "asking for page %d", one.page)
+	for _, one := range requested {
+		check.Equal(t, tx.old.requestPage(one.page), 0, "request of page %d", one.page)
 	}
-	return asked, func(page uint64) (on [][]byte) {
+	return requested, func(page uint64) (on [][]byte) {
 		p, err := tx.old.page(page)
-		check.Need(t, err == nil && p.leaf(), "page %d is no leaf, %v", page, err)
+		check.Need(t, err == nil && p.isLeaf(), "page %d is no leaf, %v", page, err)
 		for n := range p.count() {
 			key, _ := p.key(n)
 			on = append(on, key)
@@ -63,17 +64,17 @@ func leavesOf(t *testing.T, tx *transaction, keys [][]byte) (asked []sought, onP
 	}
 }
 
-// Exactly the pages are asked for that the records are on.
-func TestPrefetchFindsThePagesOfTheRecords(t *testing.T) {
+// Prefetch requests exactly the pages on which the records are.
+func TestPrefetch_RequestsThePagesOfTheRecords(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	for _, records := range []int{100, 2_000, 30_000} { // trees of two and three levels
 		s, all := prefetchFile(t, records)
 		for range 20 {
-			keys := some(random, all)
+			keys := randomKeys(random, all)
 			if err := s.snapshot(func(tx *transaction) error {
-				asked, onPage := leavesOf(t, tx, keys)
+				requested, onPage := leavesOf(t, tx, keys)
 				pages, found := map[uint64]bool{}, 0
-				for _, one := range asked {
+				for _, one := range requested {
 					on := onPage(one.page)
 					pages[one.page] = true
 					for _, key := range one.keys {
@@ -84,8 +85,8 @@ func TestPrefetchFindsThePagesOfTheRecords(t *testing.T) {
 						found++
 					}
 				}
-				if found != len(keys) || len(pages) != len(asked) {
-					t.Errorf("%d keys of %d, %d pages, asked for %d times: %v", found, len(keys), len(pages), len(asked), slices.Sorted(maps.Keys(pages)))
+				if found != len(keys) || len(pages) != len(requested) {
+					t.Errorf("%d keys of %d, %d pages, requested %d times: %v", found, len(keys), len(pages), len(requested), slices.Sorted(maps.Keys(pages)))
 				}
 				return nil
 			}); err != nil {
@@ -95,8 +96,8 @@ func TestPrefetchFindsThePagesOfTheRecords(t *testing.T) {
 	}
 }
 
-// Whatever is asked, the records are the same before and after, and no fault is reported.
-func TestPrefetchIsOnlyAHint(t *testing.T) {
+// Prefetch with any keys changes no result and reports no error.
+func TestPrefetch_AnyKeys_ChangesNoResult(t *testing.T) {
 	s, all := prefetchFile(t, 5_000)
 	falling := slices.Clone(all)
 	slices.Reverse(falling)
@@ -119,8 +120,8 @@ func TestPrefetchIsOnlyAHint(t *testing.T) {
 	check.Must(t, s.View(func(r kv.Reader) error { unchanged(r); return nil }))
 }
 
-// Damaged pages lead nowhere, and not for ever.
-func TestPrefetchSurvivesDamage(t *testing.T) {
+// Prefetch ends on damaged pages, also if they form a circle.
+func TestPrefetch_DamagedPages_Ends(t *testing.T) {
 	s, all := prefetchFile(t, 30_000)
 	var root uint64
 	check.Must(t, s.snapshot(func(tx *transaction) error {
@@ -135,9 +136,9 @@ func TestPrefetchSurvivesDamage(t *testing.T) {
 	descend := func(damaged []byte) (depth int) {
 		copy(whole[int(root)*size:], damaged)
 		r := snapshot{in: s.current, data: whole, pageSize: uint64(size)}
-		for level := []sought{{root, all[:mostPrefetched]}}; len(level) > 0 && depth < deepest; depth++ {
+		for level := []pageKeys{{root, all[:maxPrefetched]}}; len(level) > 0 && depth < maxDepth; depth++ {
 			level = r.descend(level)
-			check.Need(t, len(level) <= mostPrefetched, "%d pages at a time", len(level))
+			check.Need(t, len(level) <= maxPrefetched, "%d pages at a time", len(level))
 		}
 		return depth
 	}
@@ -156,5 +157,5 @@ func TestPrefetchSurvivesDamage(t *testing.T) {
 		binary.NativeEndian.PutUint64(circle[headerSize+n*elementSize+8:], root)
 	}
 	depth = descend(circle)
-	check.That(t, depth == deepest, "a circle of %d levels", depth)
+	check.That(t, depth == maxDepth, "a circle of %d levels", depth)
 }

@@ -12,8 +12,8 @@ import (
 	"github.com/sluicedp/sluice/ledger/internal/kv"
 )
 
-// copiers are the ways to write a store anew.
-func copiers(s *Store, path string) map[string]func(context.Context, kv.Progress) error {
+// copyCalls are the calls that copy or compact a store.
+func copyCalls(s *Store, path string) map[string]func(context.Context, kv.Progress) error {
 	all := map[string]func(context.Context, kv.Progress) error{"compact": s.Compact}
 	for name, how := range ways {
 		all[name] = func(ctx context.Context, progress kv.Progress) error {
@@ -23,32 +23,33 @@ func copiers(s *Store, path string) map[string]func(context.Context, kv.Progress
 	return all
 }
 
-// A copy ends with its context, at whichever moment, and leaves nothing; the store goes on.
-func TestCopyEndsWithItsContext(t *testing.T) {
+// If its context ends at any moment, a copy returns the error and leaves no file, and the store can
+// be used.
+func TestCopyTo_ContextEnds_LeavesNoFile(t *testing.T) {
 	path, s := opened(t)
-	grow(t, s)
+	fill(t, s)
 	want := records(t, s)
-	for name, write := range copiers(s, path) {
-		calls := 0
-		check.Must(t, write(t.Context(), func(int64, int64) { calls++ }))
-		check.Need(t, calls >= 5, "%s: told %d times", name, calls)
+	for name, write := range copyCalls(s, path) {
+		allCalls := 0
+		check.Must(t, write(t.Context(), func(int64, int64) { allCalls++ }))
+		check.Need(t, allCalls >= 5, "%s: progress was called %d times", name, allCalls)
 		if name != "compact" {
 			check.Must(t, os.Remove(filepath.Join(filepath.Dir(path), name)))
 		}
-		for i, end := range []int{1, 2, calls / 2, calls} {
+		for i, end := range []int{1, 2, allCalls / 2, allCalls} {
 			if !testenv.Deep() && i%2 == 0 {
 				continue
 			}
 			ctx, cancel := context.WithCancel(t.Context())
-			told := 0
+			calls := 0
 			err := write(ctx, func(int64, int64) {
-				if told++; told == end {
+				if calls++; calls == end {
 					cancel()
 				}
 			})
 			cancel()
-			check.That(t, errors.Is(err, context.Canceled) && told == end,
-				"%s, ended when told for the %dth time of %d: told %d times, %v", name, end, calls, told, err)
+			check.That(t, errors.Is(err, context.Canceled) && calls == end,
+				"%s, canceled at call %d of %d: %d calls, %v", name, end, allCalls, calls, err)
 			wantFiles(t, path, "data.db")
 			wantRecords(t, s, want)
 		}
@@ -56,11 +57,11 @@ func TestCopyEndsWithItsContext(t *testing.T) {
 	check.Must(t, putOne(s, "first", "later", "x"))
 }
 
-// What is told never falls, and ends with all.
-func TestCopyTellsHowFarItIs(t *testing.T) {
+// The reported progress never falls, and ends with the total.
+func TestCopyTo_Progress_RisesToTheTotal(t *testing.T) {
 	path, s := opened(t)
-	grow(t, s)
-	for name, write := range copiers(s, path) {
+	fill(t, s)
+	for name, write := range copyCalls(s, path) {
 		var last, all int64
 		check.Must(t, write(t.Context(), func(done, total int64) {
 			check.That(t, done >= last && done <= total && (all == 0 || total == all),
@@ -73,18 +74,18 @@ func TestCopyTellsHowFarItIs(t *testing.T) {
 	}
 }
 
-// Progress is first told of nothing read yet, when the snapshot is taken: what comes then is in no
-// copy, and updates go on, but for a store that is compacted.
-func TestProgressBeginsWithTheSnapshot(t *testing.T) {
+// The first call of progress reports 0 bytes after the snapshot was taken. A later update is not in
+// the copy. During a copy, but not during a compaction, updates do not wait.
+func TestCopyTo_FirstProgress_IsAfterTheSnapshot(t *testing.T) {
 	path, s := opened(t)
-	grow(t, s)
-	for name, write := range copiers(s, path) {
-		told := 0
+	fill(t, s)
+	for name, write := range copyCalls(s, path) {
+		calls := 0
 		check.Must(t, write(t.Context(), func(done, total int64) {
-			if told++; told > 1 {
+			if calls++; calls > 1 {
 				return
 			}
-			check.That(t, done == 0 && total != 0, "%s: told %d of %d first", name, done, total)
+			check.That(t, done == 0 && total != 0, "%s: the first call reports %d of %d", name, done, total)
 			if name != "compact" {
 				check.Must(t, putOne(s, "first", "late for "+name, "x"))
 			}
@@ -95,7 +96,7 @@ func TestProgressBeginsWithTheSnapshot(t *testing.T) {
 		copied := mustOpen(t, filepath.Join(filepath.Dir(path), name))
 		check.Must(t, copied.View(func(r kv.Reader) error {
 			late, err := r.Get("first", []byte("late for "+name))
-			check.That(t, late == nil, "%s: what came after the snapshot is in the copy", name)
+			check.That(t, late == nil, "%s: an update after the snapshot is in the copy", name)
 			return err
 		}))
 	}

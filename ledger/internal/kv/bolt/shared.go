@@ -20,10 +20,10 @@ type shared struct {
 	users int // guarded by sharing.mu
 }
 
-// borrow returns a transaction for reading. The caller must give it back.
-func (d *database) borrow() (*shared, error) {
-	if x, err := d.join(); x != nil || err != nil {
-		return x, err
+// acquireShared returns a transaction for reading. The caller must call releaseShared.
+func (d *database) acquireShared() (*shared, error) {
+	if s, err := d.joinShared(); s != nil || err != nil {
+		return s, err
 	}
 	// No lock is held here: while bbolt maps the file again, it waits until all transactions end,
 	// and no new one can begin.
@@ -31,11 +31,11 @@ func (d *database) borrow() (*shared, error) {
 	return &shared{tx, 1}, err
 }
 
-// join returns the shared transaction, or nil if readers do not share now.
-func (d *database) join() (*shared, error) {
+// joinShared returns the shared transaction, or nil if readers do not share now.
+func (d *database) joinShared() (*shared, error) {
 	d.sharing.mu.Lock()
 	defer d.sharing.mu.Unlock()
-	if d.sharing.writing || d.overwritten.Load() || d.broken.Load() {
+	if d.sharing.writing || d.isOverwritten.Load() || d.isBroken.Load() {
 		return nil, nil
 	}
 	if d.sharing.open == nil {
@@ -49,27 +49,27 @@ func (d *database) join() (*shared, error) {
 	return d.sharing.open, nil
 }
 
-// giveBack ends a transaction if this was its last reader and it is no longer the shared one.
-func (d *database) giveBack(x *shared, err *error) {
+// releaseShared ends a transaction if this was its last reader and it is no longer the shared one.
+func (d *database) releaseShared(s *shared, err *error) {
 	d.sharing.mu.Lock()
-	x.users--
-	last := x.users == 0 && d.sharing.open != x
+	s.users--
+	last := s.users == 0 && d.sharing.open != s
 	d.sharing.mu.Unlock()
 	if last {
-		x.end(err)
+		s.end(err)
 	}
 }
 
-// unshare ends the sharing of the current transaction, which then ends with its last reader. If
-// writing is true, readers share no transaction until unshare is called with false.
-func (d *database) unshare(writing bool) (err error) {
+// endSharing ends the sharing of the current transaction, which then ends with its last reader. If
+// writing is true, readers share no transaction until endSharing is called with false.
+func (d *database) endSharing(writing bool) (err error) {
 	d.sharing.mu.Lock()
-	x := d.sharing.open
+	s := d.sharing.open
 	d.sharing.open, d.sharing.writing = nil, writing
-	idle := x != nil && x.users == 0
+	idle := s != nil && s.users == 0
 	d.sharing.mu.Unlock()
 	if idle {
-		x.end(&err)
+		s.end(&err)
 	}
 	return err
 }

@@ -14,7 +14,7 @@ func putShared(t *testing.T, s *Store, value string) {
 	check.Must(t, s.Update(func(w kv.Writer) error { return w.Put("b", []byte("key"), []byte(value)) }))
 }
 
-// wantShared reads it in a snapshot, in which then something else is done.
+// wantShared reads the record in a snapshot, after it has called then.
 func wantShared(t *testing.T, s *Store, want string, then func()) {
 	t.Helper()
 	check.Must(t, s.View(func(r kv.Reader) error {
@@ -27,9 +27,9 @@ func wantShared(t *testing.T, s *Store, want string, then func()) {
 	}))
 }
 
-// Readers share a transaction of bbolt's as long as nobody writes. Each sees what was there when it
-// began, and a transaction ends with the last of those who see what is no longer there.
-func TestReadersShareATransaction(t *testing.T) {
+// Readers share a transaction of bbolt until an update. Each sees its snapshot. A transaction of an
+// old snapshot ends with its last reader.
+func TestView_NoUpdates_SharesATransaction(t *testing.T) {
 	s := mustOpen(t, newFile(t))
 	open := func() int { return s.current.db.Stats().OpenTxN }
 	putShared(t, s, "old")
@@ -39,7 +39,7 @@ func TestReadersShareATransaction(t *testing.T) {
 			check.That(t, n == 1, "two readers have %d transactions", n)
 		})
 		check.Must(t, s.Update(func(w kv.Writer) error {
-			wantShared(t, s, "old", nil) // what is not committed is not seen
+			wantShared(t, s, "old", nil) // uncommitted writes are not visible
 			return w.Put("b", []byte("key"), []byte("new"))
 		}))
 		wantShared(t, s, "new", func() {
@@ -47,14 +47,13 @@ func TestReadersShareATransaction(t *testing.T) {
 			check.That(t, n == 2, "readers of before and after an update have %d transactions", n)
 		})
 	})
-	check.Equal(t, open(), 1, "transactions are open, and nobody reads; one may wait for the next")
+	check.Equal(t, open(), 1, "transactions that are open without readers; one is kept for the next reader")
 	putShared(t, s, "newest")
-	check.Equal(t, open(), 0, "transactions of before the update are open")
+	check.Equal(t, open(), 0, "transactions from before the update that are open")
 }
 
-// A transaction that waits for readers keeps no pages from being used again, and a file can be
-// closed and compacted beside it.
-func TestAnIdleTransactionIsInNobodysWay(t *testing.T) {
+// A shared transaction without readers does not delay the reuse of pages, Compact or Close.
+func TestView_IdleSharedTransaction_KeepsNoPages(t *testing.T) {
 	s := mustOpen(t, newFile(t))
 	putShared(t, s, "0")
 	size := check.Value(s.Size())(t)
@@ -70,13 +69,13 @@ func TestAnIdleTransactionIsInNobodysWay(t *testing.T) {
 	wantShared(t, s, "300", nil)
 }
 
-// While bbolt maps a file anew, it lets nobody begin to read and waits for those who do: they can
-// end.
-func TestReadersEndWhileOthersCannotBegin(t *testing.T) {
+// While bbolt maps the file again, new readers wait for bbolt, and bbolt waits for current readers.
+// These must be able to end.
+func TestView_FileIsMappedAgain_ReadersCanEnd(t *testing.T) {
 	s := mustOpen(t, newFile(t))
 	d := s.current
-	check.Must(t, d.unshare(true)) // as in a commit
-	first := check.Value(d.borrow())(t)
+	check.Must(t, d.endSharing(true)) // as in a commit
+	first := check.Value(d.acquireShared())(t)
 	meta, mapped := bboltLocks(t, d.db)
 	held, begun := make(chan struct{}), make(chan error)
 	go func() {
@@ -87,9 +86,9 @@ func TestReadersEndWhileOthersCannotBegin(t *testing.T) {
 		mapped.RUnlock()
 	}
 	go func() {
-		second, err := d.borrow()
+		second, err := d.acquireShared()
 		if err == nil {
-			d.giveBack(second, &err)
+			d.releaseShared(second, &err)
 		}
 		begun <- err
 	}()
@@ -99,12 +98,12 @@ func TestReadersEndWhileOthersCannotBegin(t *testing.T) {
 	ended := make(chan error)
 	go func() {
 		var err error
-		d.giveBack(first, &err)
+		d.releaseShared(first, &err)
 		ended <- err
 	}()
-	<-held // bbolt goes on when the first reader has ended
+	<-held // bbolt continues when the first reader has ended
 	mapped.Unlock()
 	check.Must(t, <-ended)
 	check.Must(t, <-begun)
-	check.Must(t, d.unshare(false))
+	check.Must(t, d.endSharing(false))
 }

@@ -91,7 +91,7 @@ func (s *snapshot) find(name string) (*bucketTree, error) {
 // get returns the value of a key in a tree, or nil. The element of the key must have the given
 // flags.
 func (s *snapshot) get(t *bucketTree, key []byte, flags uint32) ([]byte, error) {
-	p, err := s.near(t, key)
+	p, err := s.cachedLeaf(t, key)
 	if err != nil {
 		return nil, corrupt(err)
 	}
@@ -99,17 +99,17 @@ func (s *snapshot) get(t *bucketTree, key []byte, flags uint32) ([]byte, error) 
 	if !found {
 		return nil, corrupt(err)
 	}
-	_, value, has, ok := p.record(n)
-	if !ok || has != flags {
-		return nil, corrupt(p.damaged())
+	_, value, elementFlags, ok := p.record(n)
+	if !ok || elementFlags != flags {
+		return nil, corrupt(p.elementError())
 	}
 	return value, nil
 }
 
-// near is leaf, but first tries the leaf used last.
-func (s *snapshot) near(t *bucketTree, key []byte) (page, error) {
+// cachedLeaf is leaf, but first tries the leaf used last.
+func (s *snapshot) cachedLeaf(t *bucketTree, key []byte) (page, error) {
 	if t.leaf != 0 {
-		if p, err := s.page(t.leaf); err == nil && p.holds(key) {
+		if p, err := s.page(t.leaf); err == nil && p.coversKey(key) {
 			return p, nil
 		}
 	}
@@ -120,37 +120,37 @@ func (s *snapshot) near(t *bucketTree, key []byte) (page, error) {
 	return p, err
 }
 
-// leaf returns the leaf where a key is, or would be. If way is not nil, leaf calls it for each
+// leaf returns the leaf where a key is, or would be. If choose is not nil, leaf calls it for each
 // branch page on the path, with the number of the element that leads down. leaf continues with the
-// element that way returns.
-func (s *snapshot) leaf(t tree, key []byte, way func(p page, n int) int) (page, error) {
-	p, err := s.top(t)
-	for depth := 0; err == nil && !p.leaf(); depth++ {
+// element that choose returns.
+func (s *snapshot) leaf(t tree, key []byte, choose func(p page, n int) int) (page, error) {
+	p, err := s.rootPage(t)
+	for depth := 0; err == nil && !p.isLeaf(); depth++ {
 		var n int
-		if n, err = p.under(key); err != nil {
+		if n, err = p.childIndex(key); err != nil {
 			break
 		}
-		if way != nil {
-			n = way(p, n)
+		if choose != nil {
+			n = choose(p, n)
 		}
-		p, err = s.below(p.leadsTo(n), depth)
+		p, err = s.childPage(p.child(n), depth)
 	}
 	return p, err
 }
 
-// top returns the root page of a tree.
-func (s *snapshot) top(t tree) (page, error) {
+// rootPage returns the root page of a tree.
+func (s *snapshot) rootPage(t tree) (page, error) {
 	if t.root == 0 {
 		return inlinePage(t.inline)
 	}
 	return s.page(t.root)
 }
 
-// below returns a page that a branch page leads to. depth is the number of levels between that
+// childPage returns a page that a branch page leads to. depth is the number of levels between that
 // branch page and the root.
-func (s *snapshot) below(id uint64, depth int) (page, error) {
-	if depth == deepest {
-		return nil, fmt.Errorf("page %d is more than %d levels below the root", id, deepest)
+func (s *snapshot) childPage(id uint64, depth int) (page, error) {
+	if depth == maxDepth {
+		return nil, fmt.Errorf("page %d is more than %d levels below the root", id, maxDepth)
 	}
 	p, err := s.page(id)
 	// So every path leads to records. If two paths lead to the same page, its records are found
@@ -165,7 +165,7 @@ func (s *snapshot) below(id uint64, depth int) (page, error) {
 func (s *snapshot) page(id uint64) (page, error) {
 	pages := uint64(len(s.data)) / s.pageSize
 	if id < metaPages || id >= pages {
-		return nil, fmt.Errorf("page %d is beyond the %d in use", id, pages)
+		return nil, fmt.Errorf("page %d is not one of the %d pages in use", id, pages)
 	}
 	p := page(s.data[id*s.pageSize:])
 	size, err := p.size(id, pages, s.pageSize)
@@ -177,10 +177,10 @@ func (s *snapshot) page(id uint64) (page, error) {
 
 // scan visits the records of a tree. Their elements must have the given flags.
 func (s *snapshot) scan(t tree, flags uint32, from []byte, visit func(key, value []byte) bool) error {
-	p, err := s.top(t)
+	p, err := s.rootPage(t)
 	if err == nil {
-		x := scan{in: s, flags: flags, from: from, visit: visit}
-		_, err = x.page(p, 0)
+		state := scan{in: s, flags: flags, from: from, visit: visit}
+		_, err = state.page(p, 0)
 	}
 	return corrupt(err)
 }
@@ -195,22 +195,22 @@ type scan struct {
 }
 
 // page visits the records on and below a page. It reports whether the scan continues.
-func (x *scan) page(p page, depth int) (more bool, err error) {
-	if p.leaf() {
-		return x.leaf(p)
+func (s *scan) page(p page, depth int) (more bool, err error) {
+	if p.isLeaf() {
+		return s.leaf(p)
 	}
 	n := 0
-	if x.from != nil {
-		if n, err = p.under(x.from); err != nil {
+	if s.from != nil {
+		if n, err = p.childIndex(s.from); err != nil {
 			return false, err
 		}
 	}
 	for ; n < p.count(); n++ {
-		below, err := x.in.below(p.leadsTo(n), depth)
+		below, err := s.in.childPage(p.child(n), depth)
 		if err != nil {
 			return false, err
 		}
-		if more, err := x.page(below, depth+1); !more || err != nil {
+		if more, err := s.page(below, depth+1); !more || err != nil {
 			return false, err
 		}
 	}
@@ -218,20 +218,20 @@ func (x *scan) page(p page, depth int) (more bool, err error) {
 }
 
 // leaf visits the records of a leaf. It returns an error if a key is not above the one before.
-func (x *scan) leaf(p page) (more bool, err error) {
+func (s *scan) leaf(p page) (more bool, err error) {
 	n := 0
-	if x.from != nil {
-		if n, _, err = p.search(x.from); err != nil {
+	if s.from != nil {
+		if n, _, err = p.search(s.from); err != nil {
 			return false, err
 		}
-		x.from = nil
+		s.from = nil
 	}
 	for ; n < p.count(); n++ {
 		key, value, flags, ok := p.record(n)
-		if !ok || flags != x.flags || x.last != nil && bytes.Compare(key, x.last) <= 0 {
-			return false, p.damaged()
+		if !ok || flags != s.flags || s.last != nil && bytes.Compare(key, s.last) <= 0 {
+			return false, p.elementError()
 		}
-		if x.last = key; !x.visit(key, value) {
+		if s.last = key; !s.visit(key, value) {
 			return false, nil
 		}
 	}

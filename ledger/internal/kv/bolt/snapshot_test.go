@@ -14,9 +14,9 @@ import (
 	"github.com/sluicedp/sluice/ledger/internal/kv"
 )
 
-// A snapshot reads what bbolt reads, in trees of every size, from wherever one looks.
-func TestASnapshotReadsWhatBboltDoes(t *testing.T) {
-	path, content := forest(t)
+// A snapshot reads the same as bbolt, in trees of every size, from any key on.
+func TestSnapshot_ReadsTheSameAsBbolt(t *testing.T) {
+	path, content := treesFile(t)
 	s := mustOpen(t, path)
 	random := rand.New(rand.NewPCG(3, 4))
 	check.Must(t, s.snapshot(func(tx *transaction) error {
@@ -32,7 +32,7 @@ func TestASnapshotReadsWhatBboltDoes(t *testing.T) {
 				case 2:
 					from = append(from, bytes.Repeat([]byte("x"), 600)...) // as a key of the high tree
 				}
-				if got, want := some3(r, bucket, from), some3(tx, bucket, from); !slices.Equal(got, want) {
+				if got, want := threeFrom(r, bucket, from), threeFrom(tx, bucket, from); !slices.Equal(got, want) {
 					t.Errorf("%s from %.20q on: %.60q, not %.60q", bucket, from, got, want)
 				}
 				got, err := r.Get(bucket, from)
@@ -40,7 +40,7 @@ func TestASnapshotReadsWhatBboltDoes(t *testing.T) {
 				check.That(t, bytes.Equal(got, want) && (got == nil) == (want == nil) && err == nil && err2 == nil,
 					"%s has %.20q, not %.20q, under %.20q: %v, %v", bucket, got, want, from, err, err2)
 			}
-			if got, want := everything(t, r, bucket), everything(t, tx, bucket); !slices.Equal(got, want) {
+			if got, want := allRecords(t, r, bucket), allRecords(t, tx, bucket); !slices.Equal(got, want) {
 				t.Errorf("%s: %d records, not %d", bucket, len(got), len(want))
 			}
 		}
@@ -51,8 +51,8 @@ func TestASnapshotReadsWhatBboltDoes(t *testing.T) {
 	}))
 }
 
-// some3 returns three records from a key on.
-func some3(r kv.Reader, bucket string, from []byte) (found []string) {
+// threeFrom returns three records from a key on.
+func threeFrom(r kv.Reader, bucket string, from []byte) (found []string) {
 	err := r.Scan(bucket, from, func(key, value []byte) bool {
 		found = append(found, string(key), string(value))
 		return len(found) < 6
@@ -60,7 +60,7 @@ func some3(r kv.Reader, bucket string, from []byte) (found []string) {
 	return append(found, fmt.Sprint(err))
 }
 
-func everything(t testing.TB, r kv.Reader, bucket string) (found []string) {
+func allRecords(t testing.TB, r kv.Reader, bucket string) (found []string) {
 	t.Helper()
 	check.Must(t, r.Scan(bucket, nil, func(key, value []byte) bool {
 		found = append(found, string(key), string(value))
@@ -69,24 +69,23 @@ func everything(t testing.TB, r kv.Reader, bucket string) (found []string) {
 	return found
 }
 
-// snapshotOf reads an image in memory, where each step outside of a page would be a panic.
+// snapshotOf returns a snapshot of an image in memory, where a read outside of the image panics.
 func snapshotOf(i image) *snapshot {
 	return &snapshot{in: &database{}, data: i.data, pageSize: uint64(i.pageSize()), root: i.meta.root()}
 }
 
-// Pages that are damaged while the file is open, or that were not looked at when it was opened, end
-// in an error: no record is passed over, none is passed on twice, and no way leads round in a
-// circle.
-func TestASnapshotEndsAtDamage(t *testing.T) {
-	path, content := forest(t)
+// On damaged pages a scan returns an error. Before that it passes only valid records, and none
+// twice, and it ends even if pages form a circle.
+func TestSnapshot_DamagedPages_IsCorrupt(t *testing.T) {
+	path, content := treesFile(t)
 	sound := readImage(t, path)
 	root, _ := treeOf(t, path, "high")
 	high := sound.pathTo(root)
 	top, branch, leaf := high[0], high[len(high)-2], high[len(high)-1]
 	put32 := func(page []byte, at int, n uint32) { binary.NativeEndian.PutUint32(page[at:], n) }
 	for name, damage := range map[string]func(i image){
-		"a branch that leads to itself":   func(i image) { i.lead(branch, 1, branch) },
-		"a branch that leads to the root": func(i image) { i.lead(branch, 0, top) },
+		"a branch that leads to itself":   func(i image) { i.setChild(branch, 1, branch) },
+		"a branch that leads to the root": func(i image) { i.setChild(branch, 0, top) },
 		"a branch that leads to its leaf twice": func(i image) {
 			copy(i.child(branch, 0)[:8], i.child(branch, 1))
 		},
@@ -110,9 +109,9 @@ func TestASnapshotEndsAtDamage(t *testing.T) {
 		"a leaf with a value of 4 GiB":        func(i image) { put32(i.page(leaf), headerSize+12, 1<<32-1) },
 		"a leaf with a record elsewhere":      func(i image) { put32(i.page(leaf), headerSize+4, 1<<20) },
 		"a leaf with a bucket for a record":   func(i image) { put32(i.page(leaf), headerSize, bucketFlag) },
-		"a page beyond the file":              func(i image) { i.lead(branch, 1, 1<<50) },
-		"a page beyond the file, by overflow": func(i image) { i.lead(branch, 1, 1<<52) },
-		"a meta page":                         func(i image) { i.lead(branch, 1, 1) },
+		"a page beyond the file":              func(i image) { i.setChild(branch, 1, 1<<50) },
+		"a page beyond the file, by overflow": func(i image) { i.setChild(branch, 1, 1<<52) },
+		"a meta page":                         func(i image) { i.setChild(branch, 1, 1) },
 	} {
 		i := sound.clone()
 		damage(i)
@@ -126,17 +125,16 @@ func TestASnapshotEndsAtDamage(t *testing.T) {
 	}
 }
 
-// Elements that lie outside of their page or have the wrong flags are errors, and not records that
-// are missing.
-func TestASnapshotCallsNothingMissingThatItCannotRead(t *testing.T) {
-	path, content := forest(t)
+// An element outside of its page, or with wrong flags, is an error, not a missing record.
+func TestSnapshot_UnreadableElement_IsNotMissing(t *testing.T) {
+	path, content := treesFile(t)
 	sound := readImage(t, path)
 	root, _ := treeOf(t, path, "high")
 	high := sound.pathTo(root)
 	for _, id := range high {
 		for n := range int(binary.NativeEndian.Uint16(sound.page(id)[10:])) {
 			i := sound.clone()
-			at := headerSize + n*elementSize + 1 // of the place in a branch, of the flags in a leaf
+			at := headerSize + n*elementSize + 1 // of the position in a branch, of the flags in a leaf
 			if i.page(id)[8] == leafPage {
 				at += 8 // of the length of the key
 			}
@@ -148,10 +146,10 @@ func TestASnapshotCallsNothingMissingThatItCannotRead(t *testing.T) {
 	i := sound.clone()
 	buckets := i.page(sound.meta.root())
 	for n := range int(binary.NativeEndian.Uint16(buckets[10:])) {
-		buckets[headerSize+n*elementSize] = 0 // no flag that says it is one
+		buckets[headerSize+n*elementSize] = 0 // without the flag of a bucket
 	}
 	value, err := snapshotOf(i).Get("high", []byte("k"))
-	check.That(t, errors.Is(err, kv.ErrCorrupt), "a bucket that is none: %q, %v", value, err)
+	check.That(t, errors.Is(err, kv.ErrCorrupt), "a bucket without its flag: %q, %v", value, err)
 }
 
 func wantAllOrErrors(t *testing.T, r *snapshot, want map[string]string) {
@@ -163,10 +161,9 @@ func wantAllOrErrors(t *testing.T, r *snapshot, want map[string]string) {
 	}
 }
 
-// Whoever keeps a reader for longer than its transaction gets errors, and no pages that may be
-// others' by then.
-func TestASnapshotEndsWithItsTransaction(t *testing.T) {
-	path, _ := forest(t)
+// A reader that is used after its transaction returns errors, because its pages may be reused.
+func TestSnapshot_UsedAfterItsTransaction_IsCorrupt(t *testing.T) {
+	path, _ := treesFile(t)
 	s := mustOpen(t, path)
 	var kept kv.Reader
 	check.Must(t, s.View(func(r kv.Reader) error {
@@ -178,9 +175,10 @@ func TestASnapshotEndsWithItsTransaction(t *testing.T) {
 	check.WantErr(t, kept.Scan("high", nil, func(_, _ []byte) bool { return true }), kv.ErrCorrupt, "scan: got the error")
 }
 
-// FuzzSnapshot overwrites some bytes of a file, and reads all its buckets from a key on.
+// FuzzSnapshot overwrites some bytes of a file, and reads its buckets. Reads must return records or
+// kv.ErrCorrupt.
 func FuzzSnapshot(f *testing.F) {
-	path, _ := smallForest(f)
+	path, _ := smallTreesFile(f)
 	sound := readImage(f, path)
 	branch, _ := treeOf(f, path, "tall")
 	size := uint32(sound.pageSize())
@@ -208,9 +206,9 @@ func FuzzSnapshot(f *testing.F) {
 	})
 }
 
-// A file that is cut off while it is open gives errors, and does not end the process.
-func TestASnapshotOfACutOffFile(t *testing.T) {
-	path, _ := forest(t)
+// If the file is truncated while it is open, a scan returns an error, and the process does not end.
+func TestSnapshot_FileTruncated_IsOverwritten(t *testing.T) {
+	path, _ := treesFile(t)
 	s := mustOpen(t, path)
 	check.Must(t, os.Truncate(path, 8192))
 	err := s.View(func(r kv.Reader) error { return r.Scan("wide", nil, func(_, _ []byte) bool { return true }) })

@@ -20,30 +20,31 @@ const (
 	unfinished = ".sluice-unfinished"
 )
 
-// enter registers that this process creates files in a directory, until leave is called. If no
+// enterDir registers that this process creates files in a directory, until leave is called. If no
 // other process is registered, it first removes the files that crashes have left there.
 //
 // A registered process has a shared lock on the directory. If another process, such as a script of
 // the user, has locked the directory, the shared lock may fail. That does no harm: no process can
-// get the exclusive lock then, which sweep needs.
-func enter(path string) (leave func()) {
+// get the exclusive lock then, which removeUnfinished needs.
+func enterDir(path string) (leave func()) {
 	dir, err := os.Open(path)
 	if err != nil {
 		return func() {} // the creation of the file will return the error
 	}
 	if ledgerfile.CanLock && ledgerfile.Lock(dir, true, 0, kv.ErrInUse) == nil {
-		sweep(path)
+		removeUnfinished(path)
 	}
 	_ = ledgerfile.Lock(dir, false, lockWait, kv.ErrInUse)
 	return func() { _ = dir.Close() }
 }
 
-// sweep removes unfinished files that no process has open. It ignores files that cannot be removed.
-func sweep(dir string) {
+// removeUnfinished removes unfinished files that no process has open. It ignores files that cannot
+// be removed.
+func removeUnfinished(dir string) {
 	entries, _ := os.ReadDir(dir)
 	for _, entry := range entries {
 		if name, ok := unfinishedName(entry.Name()); ok && entry.Type().IsRegular() {
-			sweepFile(filepath.Join(dir, entry.Name()), filepath.Join(dir, name))
+			removeIfUnused(filepath.Join(dir, entry.Name()), filepath.Join(dir, name))
 		}
 	}
 }
@@ -61,10 +62,10 @@ func unfinishedName(temp string) (name string, ok bool) {
 	return rest[1:dot], err == nil && slices.Contains([]string{kindNew, kindCopy, kindCompact}, kind)
 }
 
-// sweepFile removes an unfinished file, unless it is open. After a crash between the hard link and
-// the removal of the temporary name, temp is a second name of a finished file. Then sweepFile
-// removes only that name.
-func sweepFile(temp, name string) {
+// removeIfUnused removes an unfinished file, unless it is open. After a crash between the hard link
+// and the removal of the temporary name, temp is a second name of a finished file. Then
+// removeIfUnused removes only that name.
+func removeIfUnused(temp, name string) {
 	file, err := os.OpenFile(temp, os.O_RDWR, 0)
 	if err != nil {
 		return

@@ -20,17 +20,17 @@ import (
 // Records have checksums. Damage of the file is reported as an error that is neither
 // [kv.ErrCorrupt] nor [kv.ErrReplaced], because no ledger is damaged.
 type Temporary struct {
-	dir     string
-	writing sync.Mutex // held by each Update until its commit is recorded
-	mu      sync.Mutex
-	current *database // nil before the first Update
-	name    string    // of the file, if it could not be removed
-	closed  bool
+	dir      string
+	writing  sync.Mutex // held by each Update until its commit is recorded
+	mu       sync.Mutex
+	current  *database // nil before the first Update
+	leftover string    // of the file, if it could not be removed
+	closed   bool
 }
 
 var (
 	errTemporaryClosed  = errors.New("the spill file is closed")
-	errTemporaryDamaged = errors.New("read a spill file: other bytes than were written")
+	errTemporaryDamaged = errors.New("read a spill file: its content is not what was written")
 )
 
 // NewTemporary returns an empty store. Its file is created in dir, or in the default directory for
@@ -52,20 +52,20 @@ func (t *Temporary) open(create bool) (*database, error) {
 	case t.current != nil || !create:
 		return t.current, nil
 	}
-	called := "a spill file in " + t.dir // used in errors, because the name of the file means nothing to their reader
+	displayName := "a spill file in " + t.dir // for errors, because the file has no name
 	file, err := os.CreateTemp(t.dir, "sluice-spill-*")
 	if err != nil {
-		return nil, classify(ledgerfile.Renamed(err, called))
+		return nil, classify(ledgerfile.Renamed(err, displayName))
 	}
 	d, err := open(file.Name(), false, 0)
 	if err = errors.Join(err, file.Close()); err != nil {
 		err = errors.Join(err, os.Remove(file.Name()))
-		return nil, classify(ledgerfile.Renamed(err, called, file.Name()))
+		return nil, classify(ledgerfile.Renamed(err, displayName, file.Name()))
 	}
 	d.db.NoSync, d.db.NoFreelistSync, d.db.NoGrowSync = true, true, true
-	d.temp, d.path = file.Name(), called
+	d.temp, d.path = file.Name(), displayName
 	if os.Remove(file.Name()) != nil {
-		t.name = file.Name() // this system does not remove an open file
+		t.leftover = file.Name() // this system does not remove an open file
 	}
 	t.current = d
 	return d, nil
@@ -78,14 +78,14 @@ func (t *Temporary) View(fn func(kv.Reader) error) error {
 		return err
 	}
 	if d == nil {
-		return fn(nothing{})
+		return fn(emptyReader{})
 	}
-	var own error
+	var fromCaller error
 	err = d.view(func(r kv.Reader) error {
-		own = fn(unsealing{r})
-		return own
+		fromCaller = fn(unsealing{r})
+		return fromCaller
 	})
-	return ownError(err, own)
+	return spillError(err, fromCaller)
 }
 
 // Update implements [kv.Store].
@@ -96,10 +96,10 @@ func (t *Temporary) Update(fn func(kv.Writer) error) (err error) {
 	if err != nil {
 		return err
 	}
-	defer d.rename(&err)
+	defer d.renameInError(&err)
 	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
 	b := batches{into: d}
-	defer func() { err = ownError(err, nil) }()
+	defer func() { err = spillError(err, nil) }()
 	defer b.end(&err)
 	defer rescueFault(&err)
 	if err := b.begin(); err != nil {
@@ -111,9 +111,9 @@ func (t *Temporary) Update(fn func(kv.Writer) error) (err error) {
 	return b.commit()
 }
 
-// ownError converts an error about damage of the file to one about a spill file. It does not
+// spillError converts an error about damage of the file to one about a spill file. It does not
 // convert it if callers, the error of the caller's function, is such an error itself.
-func ownError(err, callers error) error {
+func spillError(err, callers error) error {
 	if errors.Is(err, kv.ErrCorrupt) || errors.Is(err, kv.ErrReplaced) {
 		if !errors.Is(callers, kv.ErrCorrupt) && !errors.Is(callers, kv.ErrReplaced) {
 			return fmt.Errorf("%w: %v", errTemporaryDamaged, err)
@@ -145,20 +145,20 @@ func (t *Temporary) Close() error {
 	}
 	t.closed = true
 	err := t.current.close()
-	if t.name != "" {
-		err = errors.Join(err, ledgerfile.Renamed(os.Remove(t.name), t.current.path, t.name))
+	if t.leftover != "" {
+		err = errors.Join(err, ledgerfile.Renamed(os.Remove(t.leftover), t.current.path, t.leftover))
 	}
 	return err
 }
 
-// nothing is the [kv.Reader] of an empty store.
-type nothing struct{}
+// emptyReader is the [kv.Reader] of an empty store.
+type emptyReader struct{}
 
 // Get implements [kv.Reader].
-func (nothing) Get(string, []byte) ([]byte, error) { return nil, nil }
+func (emptyReader) Get(string, []byte) ([]byte, error) { return nil, nil }
 
 // Scan implements [kv.Reader].
-func (nothing) Scan(string, []byte, func(key, value []byte) bool) error { return nil }
+func (emptyReader) Scan(string, []byte, func(key, value []byte) bool) error { return nil }
 
 // unsealing checks and removes the checksums of the records that it reads.
 type unsealing struct{ from kv.Reader }
@@ -167,7 +167,7 @@ type unsealing struct{ from kv.Reader }
 func (u unsealing) Get(bucket string, key []byte) ([]byte, error) {
 	value, err := u.from.Get(bucket, key)
 	if value == nil || err != nil {
-		return nil, ownError(err, nil)
+		return nil, spillError(err, nil)
 	}
 	return unseal(bucket, key, value)
 }
@@ -175,7 +175,7 @@ func (u unsealing) Get(bucket string, key []byte) ([]byte, error) {
 // unseal checks and removes the checksum of a value.
 func unseal(bucket string, key, value []byte) ([]byte, error) {
 	payload, err := wire.Unseal(bucket, key, value)
-	return payload, ownError(err, nil)
+	return payload, spillError(err, nil)
 }
 
 // Scan implements [kv.Reader].
@@ -184,7 +184,7 @@ func (u unsealing) Scan(bucket string, from []byte, visit func(key, value []byte
 		value, err = unseal(bucket, key, value)
 		return err == nil && visit(key, value)
 	})
-	return errors.Join(err, ownError(scanned, nil))
+	return errors.Join(err, spillError(scanned, nil))
 }
 
 // sealing adds checksums to the records that it writes.

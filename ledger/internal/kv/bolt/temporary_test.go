@@ -32,7 +32,8 @@ func wantEmpty(t *testing.T, dir string) {
 	check.That(t, err == nil && len(entries) == 0, "%s holds %v, %v", dir, entries, err)
 }
 
-// Nobody else reads the file, and nothing of it remains. There is none before the first update.
+// The file does not exist before the first update. Only its owner may read it, and Close removes
+// it.
 func TestTemporary_FileIsPrivateAndRemoved(t *testing.T) {
 	dir := t.TempDir()
 	s := NewTemporary(dir)
@@ -44,16 +45,16 @@ func TestTemporary_FileIsPrivateAndRemoved(t *testing.T) {
 		info := check.Value(s.current.file.Stat())(t)
 		check.That(t, info.Mode().Perm() == 0o600, "mode %v", info.Mode())
 	}
-	s.name = filepath.Join(dir, "kept") // as where an open file cannot be removed
-	check.Must(t, os.WriteFile(s.name, nil, 0o600))
+	s.leftover = filepath.Join(dir, "kept") // as on systems that cannot remove an open file
+	check.Must(t, os.WriteFile(s.leftover, nil, 0o600))
 	check.Must(t, s.Close())
 	check.Must(t, s.Close())
 	wantEmpty(t, dir)
 	check.WantErr(t, s.Update(putK("late")), errTemporaryClosed, "after Close")
 }
 
-// A damaged, shortened or lost file is an error, and none that is about the ledger.
-func TestTemporary_Damaged_IsNoDamageOfTheLedger(t *testing.T) {
+// Damage of a spill file is an error that is neither kv.ErrCorrupt nor kv.ErrReplaced.
+func TestTemporary_Damaged_IsNotErrCorrupt(t *testing.T) {
 	for name, damage := range map[string]func(file *os.File) error{
 		"a value": func(file *os.File) error {
 			content, err := os.ReadFile(fmt.Sprintf("/proc/self/fd/%d", file.Fd()))
@@ -91,8 +92,8 @@ func TestTemporary_Damaged_IsNoDamageOfTheLedger(t *testing.T) {
 	}
 }
 
-// An error of what the caller does stays what it is.
-func TestTemporary_CallersError_StaysWhatItIs(t *testing.T) {
+// An error of the caller's function is returned unchanged.
+func TestTemporary_CallersError_IsReturnedUnchanged(t *testing.T) {
 	s := NewTemporary(t.TempDir())
 	spillMany(t, s)
 	for _, want := range []error{kv.ErrCorrupt, kv.ErrReplaced, fs.ErrNotExist} {

@@ -20,16 +20,16 @@ type naming struct {
 // system returns the functions of the operating system.
 func system() naming { return naming{os.Link, ledgerfile.RenameNew, ledgerfile.SyncDir} }
 
-// place creates a new file at path. write writes and syncs it under a temporary name.
-func (n naming) place(path, kind string, write func(temp string) error) error {
+// create creates a new file at path. write writes and syncs it under a temporary name.
+func (n naming) create(path, kind string, write func(temp string) error) error {
 	if _, err := os.Lstat(path); err == nil {
 		return fs.ErrExist
 	}
-	return unnamed(path, kind, func(temp string) error {
+	return withTemp(path, kind, func(temp string) error {
 		if err := write(temp); err != nil {
 			return err
 		}
-		if err := n.give(temp, path); err != nil {
+		if err := n.setName(temp, path); err != nil {
 			return err
 		}
 		if err := n.syncDir(filepath.Dir(path)); err != nil {
@@ -39,11 +39,11 @@ func (n naming) place(path, kind string, write func(temp string) error) error {
 	})
 }
 
-// unnamed creates an empty temporary file beside path, which only its owner may use. It calls use
+// withTemp creates an empty temporary file beside path, which only its owner may use. It calls use
 // with the temporary name, and use gives the file its final name. If use does not, unnamed removes
 // the file. Errors contain path instead of the temporary name.
-func unnamed(path, kind string, use func(temp string) error) error {
-	defer enter(filepath.Dir(path))()
+func withTemp(path, kind string, use func(temp string) error) error {
+	defer enterDir(filepath.Dir(path))()
 	temp, err := createTemp(path, kind)
 	if err != nil {
 		return ledgerfile.Renamed(err, path)
@@ -52,22 +52,22 @@ func unnamed(path, kind string, use func(temp string) error) error {
 	return ledgerfile.Renamed(use(temp), path, temp)
 }
 
-// give renames a file to path without replacing another file, which another process may have
+// setName renames a file to path without replacing another file, which another process may have
 // created there. It tries a hard link and then a rename that fails if path exists. Not every file
 // system has hard links, and not every system has such a rename.
-func (n naming) give(temp, path string) error {
-	linked := n.link(temp, path)
-	if errors.Is(linked, fs.ErrExist) {
-		return linked
+func (n naming) setName(temp, path string) error {
+	linkErr := n.link(temp, path)
+	if errors.Is(linkErr, fs.ErrExist) {
+		return linkErr
 	}
-	if linked == nil {
+	if linkErr == nil {
 		if err := os.Remove(temp); err != nil {
 			return errors.Join(err, os.Remove(path))
 		}
 		return nil
 	}
 	if err := n.rename(temp, path); err != nil {
-		return fmt.Errorf("%w; nor a rename: %w", linked, err)
+		return fmt.Errorf("%w; the rename failed, too: %w", linkErr, err)
 	}
 	return nil
 }

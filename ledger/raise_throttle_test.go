@@ -12,7 +12,7 @@ import (
 
 // A raise of everybody waits for a checkpoint before it takes the room that others need: releases
 // go on, and do not wait behind it.
-func TestARaiseLeavesRoomForOthers(t *testing.T) {
+func TestRaise_CheckpointSlow_LeavesCapacityForReleases(t *testing.T) {
 	names := crowd(2 * state.PartSize)
 	l, f := openHeld(t, votersFile(t, "9", names...), Options{Memory: 16 << 20})
 	raise(t, l, raiseOf(t, "first", "1", names...)) // so much that a checkpoint has more than one transaction

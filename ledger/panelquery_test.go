@@ -53,7 +53,7 @@ func medians() *mechanism.Sampler {
 	})}
 }
 
-func TestTheTruthDecidesNothingButTheAnswer(t *testing.T) {
+func TestAnswer_OtherTruthsSameAnswer_StoresTheSame(t *testing.T) {
 	dump := func(query string, yes ...string) []pair {
 		l := inMemory(t, Options{Now: epoch})
 		l.engine.Salts, l.requests.Sampler = steadySalts(2), medians()
@@ -106,7 +106,7 @@ func withoutScores(t *testing.T, stored []pair) []pair {
 	return stored
 }
 
-func TestApplyRefusesBrokenAnswers(t *testing.T) {
+func TestApply_ForgedChargeOrAnswer_IsCorrupt(t *testing.T) {
 	l := voters(t, newLedger(t), "1", "ann")
 	for _, c := range []event.Change{
 		&event.Charged{Object: "eve", Question: 1, Epsilon: eps(t, "0.5")},
@@ -143,9 +143,9 @@ func TestAnswer_PanelForgottenBeforeTheDecision_IsRefused(t *testing.T) {
 	release(t, l, releaseOf(t, "after", "bob", "1")) // the ledger goes on
 }
 
-// TestARaiseIsChargedToItsPanel forges a raise of an answer that is charged to other people than
+// TestApply_RaiseChargedToOtherObjects_IsRefused forges a raise of an answer that is charged to other people than
 // the answer was. The number of them is right.
-func TestARaiseIsChargedToItsPanel(t *testing.T) {
+func TestApply_RaiseChargedToOtherObjects_IsRefused(t *testing.T) {
 	for name, who := range map[string][]string{
 		"the panel":      {"ann", "bob", "cy"},
 		"one other":      {"ann", "bob", "dan"},
@@ -181,9 +181,9 @@ func TestARaiseIsChargedToItsPanel(t *testing.T) {
 	}
 }
 
-// TestAnInsertedScoreKnowsTheOneBelow derives answers a billionth above others, whose scores are
+// TestAnswer_EpsilonJustAboveAnother_HasTheSameScore derives answers a billionth above others, whose scores are
 // then nearly always equal: with these draws, always.
-func TestAnInsertedScoreKnowsTheOneBelow(t *testing.T) {
+func TestAnswer_EpsilonJustAboveAnother_HasTheSameScore(t *testing.T) {
 	l := inMemory(t, Options{})
 	l.requests.Sampler = queriesOf(5)
 	voters(t, l, "1000", "ann", "bob", "cy")
@@ -202,8 +202,8 @@ func TestAnInsertedScoreKnowsTheOneBelow(t *testing.T) {
 	}
 }
 
-// TestAQuoteSaysWhyAnAnswerIsNotRaised asks what answers at a higher ε would cost.
-func TestAQuoteSaysWhyAnAnswerIsNotRaised(t *testing.T) {
+// TestQuoteAnswer_NotRaised_SaysWhy asks what answers at a higher ε would cost.
+func TestQuoteAnswer_NotRaised_SaysWhy(t *testing.T) {
 	l := voters(t, inMemory(t, Options{}), "9", "ann", "bob", "cy")
 	quote := func(query, epsilon string) api.AnswerQuote {
 		t.Helper()
@@ -224,9 +224,9 @@ func TestAQuoteSaysWhyAnAnswerIsNotRaised(t *testing.T) {
 	check.That(t, errors.Is(q.NotRaised, request.ErrNewEpoch) && q.Charge == eps(t, "2"), "%+v", q)
 }
 
-// TestAQuoteBlamesNobodyForgotten asks why answers are not raised that could not be from the
+// TestQuoteAnswer_NeverRaisable_DoesNotBlameForgetting asks why answers are not raised that could not be from the
 // beginning.
-func TestAQuoteBlamesNobodyForgotten(t *testing.T) {
+func TestQuoteAnswer_NeverRaisable_DoesNotBlameForgetting(t *testing.T) {
 	l := voters(t, inMemory(t, Options{}), "9", "ann", "bob")
 	for name, query := range map[string]string{"left out": "majority:yes", "no boundary": "threshold:yes:3"} {
 		r := answerRequest(t, name, query, "0.5", ballots("ann"), "ann", "bob")

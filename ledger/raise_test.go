@@ -52,7 +52,7 @@ func wantWhole(t *testing.T, l *Ledger, epsilon string) {
 	auditStore(t, l.engine.Store)
 }
 
-func TestALargeOrderReportsProgressAndIsWhole(t *testing.T) {
+func TestRaise_Large_ReportsProgressAndIsWhole(t *testing.T) {
 	const size = 2*state.PartSize + 808
 	l := voters(t, inMemory(t, Options{}), "1", crowd(size)...)
 	r := raiseOf(t, "k", "0.5")
@@ -129,7 +129,7 @@ func TestRaise_LargeAndInterrupted_GoesOnWithItsKey(t *testing.T) {
 }
 
 // The budget that a large order counts on is not for others, and nothing else is kept from them.
-func TestALargeOrderHoldsItsBudget(t *testing.T) {
+func TestRaise_Large_HoldsItsBudget(t *testing.T) {
 	l := bigPanel(t, "1")
 	r := raiseOf(t, "k", "0.6")
 	r.Progress = afterPart(func() {
@@ -152,7 +152,7 @@ func TestALargeOrderHoldsItsBudget(t *testing.T) {
 }
 
 // Whoever does not belong to a large order is not kept from anything by it.
-func TestALargeOrderHoldsNothingOfOthers(t *testing.T) {
+func TestRaise_Large_HoldsNoBudgetOfOtherObjects(t *testing.T) {
 	for name, objects := range map[string][]string{"all": nil, "by name": crowd(big)} {
 		t.Run(name, func(t *testing.T) {
 			l := bigPanel(t, "1")
@@ -177,7 +177,7 @@ func TestALargeOrderHoldsNothingOfOthers(t *testing.T) {
 
 // A partial order looks at everybody again when their turn comes: who was enrolled meanwhile is
 // sold to, with a truth that is asked for only then.
-func TestAPartialOrderSeesWhatChangesMeanwhile(t *testing.T) {
+func TestRaise_LargePartial_SeesLaterEnrollments(t *testing.T) {
 	l := bigPanel(t, "1")
 	r := raiseOf(t, "k", "0.5", append(crowd(big), "zoe")...)
 	r.Partial, r.Progress = true, afterPart(func() { enroll(t, l, "vote", "1", "zoe") })
@@ -190,7 +190,7 @@ func TestAPartialOrderSeesWhatChangesMeanwhile(t *testing.T) {
 
 // A large order that comes second must give way to the one that is under way: its hold, and its
 // survey, must not make the first one break off in the middle.
-func TestALaterOrderDoesNotBreakOneUnderWay(t *testing.T) {
+func TestRaise_SecondLargeRaise_DoesNotBreakTheFirst(t *testing.T) {
 	l := bigPanel(t, "1")
 	extra := make([]string, state.PartSize)
 	for i := range extra {
@@ -223,7 +223,7 @@ func TestALaterOrderDoesNotBreakOneUnderWay(t *testing.T) {
 
 // A rival whose sale is decided when an order begins to hold, and is committed only then, is seen
 // by the order before it draws anything.
-func TestALargeOrderSeesWhatWasDecidedBeforeItHeld(t *testing.T) {
+func TestRaise_Large_SeesCommitsDecidedBeforeItsHold(t *testing.T) {
 	s := &shim{Store: bigPanel(t, "1").engine.Store}
 	l := openMemory(t, s, Options{})
 	commit := s.holdCommit(t)
@@ -247,7 +247,7 @@ func answerOf[T any](value T, err error) answer[T] { return answer[T]{value, err
 
 // Two large orders that both fit share the budget; of two that do not fit, not both are carried
 // out.
-func TestLargeOrdersAtOnce(t *testing.T) {
+func TestRaise_TwoLargeAtOnce_StayWithinBudget(t *testing.T) {
 	for epsilon, fit := range map[string]int{"0.5": 2, "0.6": 1} {
 		t.Run(epsilon, func(t *testing.T) {
 			l := bigPanel(t, "1")
@@ -269,7 +269,7 @@ func TestLargeOrdersAtOnce(t *testing.T) {
 }
 
 // Callers with the same key and order work on it together, and it is done once.
-func TestALargeOrderWithOneKeyIsDoneOnce(t *testing.T) {
+func TestRaise_LargeConcurrentWithOneKey_IsDoneOnce(t *testing.T) {
 	l := bigPanel(t, "1")
 	results := make([]api.RaiseResult, 4)
 	for _, err := range race(t, len(results), func(i int) (err error) {
@@ -286,7 +286,7 @@ func TestALargeOrderWithOneKeyIsDoneOnce(t *testing.T) {
 }
 
 // A large order is for those who were enrolled when it began, wherever their names sort.
-func TestTheNewlyEnrolledAreNotPartOfARunningOrder(t *testing.T) {
+func TestRaise_LargeForAll_ExcludesLaterEnrollments(t *testing.T) {
 	l := bigPanel(t, "1")
 	r := raiseOf(t, "k", "0.5")
 	r.Progress = afterPart(func() { enroll(t, l, "vote", "1", "aaron", "person-00000x", "person-04400x", "zoe") })
@@ -298,7 +298,7 @@ func TestTheNewlyEnrolledAreNotPartOfARunningOrder(t *testing.T) {
 }
 
 // Truths are gathered before anything is written; a source that fails late leaves nothing.
-func TestALargeOrderIsNotBegunWithoutAllTruths(t *testing.T) {
+func TestRaise_LargeWithoutAllTruths_ChangesNothing(t *testing.T) {
 	late := func(last string, err error) api.TruthFunc {
 		return func(_ context.Context, _ string, objects []string) ([]string, error) {
 			values := slices.Repeat([]string{"yes"}, len(objects))
@@ -326,7 +326,7 @@ func TestALargeOrderIsNotBegunWithoutAllTruths(t *testing.T) {
 }
 
 // Refusals in several parts are found before anything is drawn, all of them.
-func TestALargeOrderIsRefusedAsAWhole(t *testing.T) {
+func TestRaise_LargeRefused_ListsAllRefusalsAndChangesNothing(t *testing.T) {
 	l := bigPanel(t, "1")
 	want := []string{"person-00001", "person-04200", lastOfCrowd}
 	for i, name := range want {
@@ -354,7 +354,7 @@ func TestALargeOrderIsRefusedAsAWhole(t *testing.T) {
 
 // An order that was interrupted holds nothing. If its budget is gone when it comes back it cannot
 // become whole any more; it must say so, and draw from nobody else.
-func TestAnInterruptedOrderThatCannotGoOnDrawsNoMore(t *testing.T) {
+func TestRaise_InterruptedAndBudgetGone_DrawsNoMore(t *testing.T) {
 	l := bigPanel(t, "1")
 	ctx, cancel := context.WithCancel(t.Context())
 	r := raiseOf(t, "k", "0.6")
@@ -371,7 +371,7 @@ func TestAnInterruptedOrderThatCannotGoOnDrawsNoMore(t *testing.T) {
 	auditStore(t, l.engine.Store)
 }
 
-func TestEnrollingACrowd(t *testing.T) {
+func TestEnroll_LargeInterrupted_ResumesAndReportsProgress(t *testing.T) {
 	l := inMemory(t, Options{})
 	define(t, l, vote())
 	before := stats(t, l).Events
@@ -392,7 +392,7 @@ func TestEnrollingACrowd(t *testing.T) {
 }
 
 // In several parts, too, nobody is enrolled if anybody cannot be.
-func TestEnrollingACrowdIsWhole(t *testing.T) {
+func TestEnroll_LargeRefused_EnrollsNoObject(t *testing.T) {
 	l := inMemory(t, Options{})
 	define(t, l, vote())
 	enroll(t, l, "vote", "2", lastOfCrowd)

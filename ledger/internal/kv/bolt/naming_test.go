@@ -15,27 +15,27 @@ import (
 	"github.com/sluicedp/sluice/ledger/internal/kv"
 )
 
-// unlinked is a file system without hard links.
-func unlinked() naming {
+// withoutLinks returns the functions of a file system without hard links.
+func withoutLinks() naming {
 	n := system()
 	n.link = func(from, to string) error { return &os.LinkError{Op: "link", Old: from, New: to, Err: syscall.EPERM} }
 	return n
 }
 
-// skipWithoutRename skips where no rename spares a file.
+// skipWithoutRename skips a test on systems without a rename that fails if the target exists.
 func skipWithoutRename(t *testing.T) {
 	t.Helper()
 	if err := ledgerfile.RenameNew(filepath.Join(t.TempDir(), "none"), "none"); errors.Is(err, errors.ErrUnsupported) {
-		testenv.Unsupported(t, "no rename here spares a file that is there")
+		testenv.Unsupported(t, "this system has no rename that fails if the target exists")
 	}
 }
 
-func TestAFileGetsItsNameWithoutLinks(t *testing.T) {
+func TestNaming_NoHardLinks_RenamesTheFile(t *testing.T) {
 	skipWithoutRename(t)
 	path := filepath.Join(t.TempDir(), "data.db")
-	check.Must(t, unlinked().place(path, kindNew, func(temp string) error { return fillNew(temp, putK("v")) }))
+	check.Must(t, withoutLinks().create(path, kindNew, func(temp string) error { return fillNew(temp, putK("v")) }))
 	s := mustOpen(t, path)
-	s.naming = unlinked()
+	s.naming = withoutLinks()
 	for name, how := range ways {
 		check.Must(t, s.CopyTo(t.Context(), path+"-"+name, how, nil, nil))
 		wantRecords(t, mustOpen(t, path+"-"+name), map[string]string{"first/k": "v"})
@@ -43,8 +43,8 @@ func TestAFileGetsItsNameWithoutLinks(t *testing.T) {
 	wantFiles(t, path, "data.db", "data.db-pages", "data.db-records")
 }
 
-// Whatever comes while the file is made stays, and nothing else does.
-func TestWithoutLinksALateComerStays(t *testing.T) {
+// Anything that is created at the path concurrently remains, and no other file.
+func TestNaming_NoHardLinksAndPathTaken_KeepsTheOther(t *testing.T) {
 	skipWithoutRename(t)
 	for name, come := range map[string]func(path string) error{
 		"a file":            func(path string) error { return os.WriteFile(path, []byte("mine"), 0o600) },
@@ -57,18 +57,18 @@ func TestWithoutLinksALateComerStays(t *testing.T) {
 		check.Must(t, come(path))
 		before := check.Value(os.Lstat(path))(t)
 		check.Must(t, os.Rename(path, path+"-late"))
-		check.WantErr(t, unlinked().place(path, kindNew, func(temp string) error {
+		check.WantErr(t, withoutLinks().create(path, kindNew, func(temp string) error {
 			return errors.Join(fillNew(temp, putK("v")), os.Rename(path+"-late", path))
 		}), fs.ErrExist, "%s", name)
 		after, err := os.Lstat(path)
-		check.That(t, err == nil && os.SameFile(before, after), "%s is not there any more, %v", name, err)
+		check.That(t, err == nil && os.SameFile(before, after), "%s was removed, %v", name, err)
 		wantFiles(t, path, "data.db")
 	}
 }
 
-func TestWithoutLinksNothingIsLeftOfAFailure(t *testing.T) {
+func TestNaming_NoHardLinksAndFailure_LeavesNoFile(t *testing.T) {
 	failure := errors.New("no")
-	neither, unsynced := unlinked(), unlinked()
+	neither, unsynced := withoutLinks(), withoutLinks()
 	neither.rename = func(string, string) error { return errors.ErrUnsupported }
 	unsynced.syncDir = func(string) error { return failure }
 	for _, test := range []struct {
@@ -76,23 +76,23 @@ func TestWithoutLinksNothingIsLeftOfAFailure(t *testing.T) {
 		want error
 	}{{neither, errors.ErrUnsupported}, {unsynced, failure}} {
 		path := filepath.Join(t.TempDir(), "data.db")
-		err := test.place(path, kindNew, func(temp string) error { return fillNew(temp, putK("v")) })
-		if !errors.Is(err, test.want) && !errors.Is(err, errors.ErrUnsupported) { // the second where no rename spares a file
+		err := test.create(path, kindNew, func(temp string) error { return fillNew(temp, putK("v")) })
+		if !errors.Is(err, test.want) && !errors.Is(err, errors.ErrUnsupported) { // the second on systems without such a rename
 			t.Errorf("got %v, want %v", err, test.want)
 		}
 		wantFiles(t, path)
 	}
 }
 
-// left makes what a crash leaves of a file.
-func left(t *testing.T, path, kind string) (temp string) {
+// leaveUnfinished creates a temporary file as a crash leaves it.
+func leaveUnfinished(t *testing.T, path, kind string) (temp string) {
 	t.Helper()
 	temp = check.Value(createTemp(path, kind))(t)
-	check.Must(t, os.WriteFile(temp, []byte("the records of somebody"), 0o600))
+	check.Must(t, os.WriteFile(temp, []byte("records of a crashed process"), 0o600))
 	return temp
 }
 
-// skipWithoutLocks skips where nobody can tell what is in use.
+// skipWithoutLocks skips a test on systems without file locks.
 func skipWithoutLocks(t *testing.T) {
 	t.Helper()
 	if !ledgerfile.CanLock {
@@ -100,7 +100,7 @@ func skipWithoutLocks(t *testing.T) {
 	}
 }
 
-func TestWhatACrashLeftIsRemovedByTheNext(t *testing.T) {
+func TestUnfinishedFiles_OfACrash_AreRemovedByTheNextCall(t *testing.T) {
 	skipWithoutLocks(t)
 	for name, next := range map[string]func(s *Store, dir string) error{
 		"a compaction": func(s *Store, _ string) error { return s.Compact(t.Context(), nil) },
@@ -112,10 +112,10 @@ func TestWhatACrashLeftIsRemovedByTheNext(t *testing.T) {
 		s := mustOpen(t, path)
 		for _, of := range []string{"data.db", "gone", "a.b.c", ".hidden"} {
 			for _, kind := range []string{kindNew, kindCopy, kindCompact} {
-				left(t, filepath.Join(dir, of), kind)
+				leaveUnfinished(t, filepath.Join(dir, of), kind)
 			}
 		}
-		check.Must(t, os.Link(path, filepath.Join(dir, ".data.db.new-1"+unfinished))) // a crash before its removal
+		check.Must(t, os.Link(path, filepath.Join(dir, ".data.db.new-1"+unfinished))) // of a crash before the removal of this name
 		check.Must(t, next(s, dir))
 		check.Must(t, errors.Join(s.Update(putK("w")), s.Close()))
 		wantRecords(t, mustOpen(t, path), map[string]string{"first/k": "w"})
@@ -125,8 +125,8 @@ func TestWhatACrashLeftIsRemovedByTheNext(t *testing.T) {
 	}
 }
 
-// Only what is provably ours is removed: by its name, and as a file that nobody has open.
-func TestWhatIsNotOursStays(t *testing.T) {
+// Only files with the names of this package are removed, and only if no process has them open.
+func TestUnfinishedFiles_OtherNameOrOpen_AreKept(t *testing.T) {
 	path := newFile(t)
 	dir := filepath.Dir(path)
 	s := mustOpen(t, path)
@@ -139,7 +139,7 @@ func TestWhatIsNotOursStays(t *testing.T) {
 	check.Must(t, os.Mkdir(filepath.Join(dir, ".data.db.copy-2"+unfinished), 0o700))
 	check.Must(t, os.Symlink("data.db", filepath.Join(dir, ".data.db.copy-3"+unfinished)))
 	names = append(names, ".data.db.copy-2"+unfinished, ".data.db.copy-3"+unfinished)
-	open := check.Value(os.Open(left(t, path, kindCopy)))(t)
+	open := check.Value(os.Open(leaveUnfinished(t, path, kindCopy)))(t)
 	defer open.Close()
 	check.Must(t, ledgerfile.Lock(open, false, 0, kv.ErrInUse))
 	names = append(names, filepath.Base(open.Name()))
@@ -149,9 +149,8 @@ func TestWhatIsNotOursStays(t *testing.T) {
 	}
 }
 
-// What somebody is about to finish in the same directory is not removed, not even while nobody has
-// it open.
-func TestWhatIsBeingMadeStays(t *testing.T) {
+// A file that is being created in the same directory is not removed, even while it is not open.
+func TestUnfinishedFiles_BeingCreated_AreKept(t *testing.T) {
 	path, s := opened(t)
 	to := filepath.Join(filepath.Dir(path), "copy")
 	check.Must(t, s.CopyTo(t.Context(), to, 0, nil, func(temp string) error {
@@ -164,20 +163,20 @@ func TestWhatIsBeingMadeStays(t *testing.T) {
 	wantFiles(t, path, "copy", "copy-2", "copy-3", "data.db")
 }
 
-// A script may have locked the directory itself.
-func TestALockedDirectoryIsWorkedIn(t *testing.T) {
+// If a script has locked the directory, files are created, and old temporary files remain.
+func TestCreate_DirectoryLocked_Works(t *testing.T) {
 	path := newFile(t)
 	dir := check.Value(os.Open(filepath.Dir(path)))(t)
 	defer dir.Close()
 	skipWithoutLocks(t)
 	check.Must(t, ledgerfile.Lock(dir, true, 0, kv.ErrInUse))
-	temp := left(t, path, kindCopy)
+	temp := leaveUnfinished(t, path, kindCopy)
 	check.Must(t, Create(path+"-2", putK("v")))
 	_, err := os.Stat(temp)
 	check.That(t, err == nil && strings.HasSuffix(temp, unfinished), "%v", err)
 }
 
-// wantNamed checks that an error names the file that was asked for, and no temporary one.
+// wantNamed checks that an error contains path and no temporary name.
 func wantNamed(t *testing.T, err error, path string) {
 	t.Helper()
 	check.That(t, err != nil && strings.Contains(err.Error(), path) && !strings.Contains(err.Error(), unfinished),
@@ -194,7 +193,7 @@ func TestStore_FileUnderATemporaryNameFails_TheErrorNamesThePath(t *testing.T) {
 		rename:  func(from, to string) error { return &os.LinkError{Op: "rename", Old: from, New: to, Err: syscall.EIO} },
 		syncDir: ledgerfile.SyncDir,
 	}
-	err := broken.place(path, kindNew, func(temp string) error { return fillNew(temp, putK("v")) })
+	err := broken.create(path, kindNew, func(temp string) error { return fillNew(temp, putK("v")) })
 	wantNamed(t, err, path)
 	want := "link " + path + ": "
 	check.That(t, err != nil && strings.Contains(err.Error(), want), "%v; want %q", err, want)
@@ -214,7 +213,7 @@ func TestStore_FileUnderATemporaryNameFails_TheErrorNamesThePath(t *testing.T) {
 	wantNamed(t, s.CopyTo(t.Context(), long, kv.Pages, nil, nil), long)
 	wantNamed(t, Create(long, putK("v")), long)
 
-	// Compact renames the open file: what is written to it later fails by its present name.
+	// Compact renames the open file. Later errors contain its final name.
 	check.Must(t, s.Compact(t.Context(), nil))
 	check.Must(t, s.current.file.Close())
 	wantNamed(t, s.Update(putK("w")), path)

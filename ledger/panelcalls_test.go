@@ -192,10 +192,10 @@ func sellersLedger(t *testing.T, key string) *kv.Memory {
 	return s
 }
 
-// TestPanelCall_CallerLeaves_ReadsLittleMore has the caller leave before each of many records that
+// TestPanelCall_ContextCanceled_StopsReading has the caller leave before each of many records that
 // a call reads. A call that only reads never goes on; one that changes the ledger goes on only to
 // complete a commit under way.
-func TestPanelCall_CallerLeaves_ReadsLittleMore(t *testing.T) {
+func TestPanelCall_ContextCanceled_StopsReading(t *testing.T) {
 	signer, _, key := logKey(t, "panel", 1)
 	from := sellersLedger(t, key)
 	// What a transaction reads when it is made again without the request: the counters, and what
