@@ -123,7 +123,7 @@ func (p *Proxy) accept() {
 			_ = host.Close()
 			continue
 		}
-		c := &connection{proxy: p, host: host, server: server, statements: map[string]string{}, closed: make(chan struct{})}
+		c := &connection{proxy: p, host: host, server: server, statements: map[string]string{}, done: make(chan struct{})}
 		p.mu.Lock()
 		p.connections++
 		c.number = p.connections
@@ -144,7 +144,7 @@ type connection struct {
 	statements map[string]string // by name
 	frozen     bool
 	once       sync.Once
-	closed     chan struct{}
+	done       chan struct{}
 }
 
 // isLast returns whether the message is the last of a request (Sync) or of an answer
@@ -153,7 +153,7 @@ func (m Message) isLast() bool { return m.Kind == map[bool]byte{true: 'Z', false
 
 func (c *connection) cut() {
 	c.once.Do(func() {
-		close(c.closed)
+		close(c.done)
 		_, _ = c.host.Close(), c.server.Close()
 		c.proxy.mu.Lock()
 		defer c.proxy.mu.Unlock()
@@ -237,7 +237,7 @@ func (c *connection) apply(m Message, since []byte, to net.Conn) error {
 	}
 	switch {
 	case what == Stuck || frozen:
-		<-c.closed
+		<-c.done
 		return errCut
 	case what == Drop:
 		return nil

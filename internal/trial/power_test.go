@@ -922,8 +922,8 @@ func TestSync_WithoutEffectAtEachPlace_IsDetected(t *testing.T) {
 	Need(t)
 	records := []*recorded{
 		recordLives(t, false, manyLives()...),
-		recordKilledAtSync(t, "bbolt.(*Tx).writeMeta", "engine.(*Engine).end"),
-		recordKilledAtSync(t, "journalfile.raze", "engine.(*Engine).end"),
+		recordKilledAtSync(t, "bbolt.(*Tx).writeMeta", "engine.(*Engine).endJournal"),
+		recordKilledAtSync(t, "journalfile.raze", "engine.(*Engine).endJournal"),
 		recordKilledAtSync(t, "journalfile.shredAll", "journalfile.(*Journal).Trim"),
 	}
 	places, flushes := map[string]bool{}, make([]map[string][]int, len(records))
