@@ -123,7 +123,7 @@ func (p *Proxy) accept() {
 			_ = host.Close()
 			continue
 		}
-		c := &connection{proxy: p, host: host, server: server, statements: map[string]string{}, done: make(chan struct{})}
+		c := &connection{proxy: p, host: host, server: server, prepared: map[string]string{}, done: make(chan struct{})}
 		p.mu.Lock()
 		p.connections++
 		c.number = p.connections
@@ -140,11 +140,11 @@ type connection struct {
 	number       int
 	host, server net.Conn
 
-	mu         sync.Mutex
-	statements map[string]string // by name
-	frozen     bool
-	once       sync.Once
-	done       chan struct{}
+	mu       sync.Mutex
+	prepared map[string]string // statements by name
+	frozen   bool
+	once     sync.Once
+	done     chan struct{}
 }
 
 // isLast returns whether the message is the last of a request (Sync) or of an answer
@@ -207,9 +207,9 @@ func (c *connection) noteSQL(m *Message) {
 	case 'P':
 		parts := bytes.SplitN(m.Bytes[5:], []byte{0}, 3)
 		m.SQL = string(parts[1])
-		c.statements[string(parts[0])] = m.SQL
+		c.prepared[string(parts[0])] = m.SQL
 	case 'B':
-		m.SQL = c.statements[string(bytes.SplitN(m.Bytes[5:], []byte{0}, 3)[1])]
+		m.SQL = c.prepared[string(bytes.SplitN(m.Bytes[5:], []byte{0}, 3)[1])]
 	}
 }
 

@@ -859,13 +859,13 @@ func (s stack) place() string {
 // there.
 func redundantSyncs() map[string]string {
 	return map[string]string{
-		"bbolt.(*DB).init < bbolt.Open":                        "bolt.open syncs the whole file after it",
-		"bolt.open < bolt.(*Store).filled":                     "only for files that existed before",
-		"bolt.open < bolt.openExisting":                        "the ledger commits before anything depends on the old content",
-		"ledgerfile.SyncDir < bolt.(*Store).replace":           "only tests whether a sync of the directory works",
-		"bolt.(*Store).copyPages < bolt.(*Store).copyPages-fm": "the ledger opens a copy, which syncs it, before it renames it",
-		"bolt.(*Store).filled < bolt.(*Store).copyRecords":     "the ledger opens a copy, which syncs it, before it renames it",
-		"bolt.EraseUnused < ledger.(*Ledger).closeCopy":        "erases deleted data in a copy: no reply depends on it",
+		"bbolt.(*DB).init < bbolt.Open":                          "bolt.open syncs the whole file after it",
+		"bolt.open < bolt.(*Store).createFilled":                 "only for files that existed before",
+		"bolt.open < bolt.openExisting":                          "the ledger commits before anything depends on the old content",
+		"ledgerfile.SyncDir < bolt.(*Store).replace":             "only tests whether a sync of the directory works",
+		"bolt.(*Store).copyPages < bolt.(*Store).copyPages-fm":   "the ledger opens a copy, which syncs it, before it renames it",
+		"bolt.(*Store).createFilled < bolt.(*Store).copyRecords": "the ledger opens a copy, which syncs it, before it renames it",
+		"bolt.EraseUnused < ledger.(*Ledger).closeCopy":          "erases deleted data in a copy: no reply depends on it",
 	}
 }
 
