@@ -14,8 +14,8 @@ import (
 	"github.com/sluicedp/sluice/privacy"
 )
 
-// Whether levels are displaced is decided in the transaction that charges the panel: while true
-// values are fetched, somebody else may use up what was left.
+// Displacement of levels is decided in the transaction that charges the panel, because another
+// answer may use the headroom while true values are requested.
 func (anyLedger) Answer_HeadroomIsUsedUpMeanwhile_IsRefusedInTheTransaction(t *T) {
 	l := NewLedger(t)
 	Define(t, l, Vote())
@@ -35,13 +35,13 @@ func (anyLedger) Answer_HeadroomIsUsedUpMeanwhile_IsRefusedInTheTransaction(t *T
 	_, err := l.Answer(t.Context(), r)
 	var displaced *api.DisplacedError
 	want := api.Displaced{Question: "vote", Epsilon: Eps(t, "2"), Objects: 1, Revenue: 200}
-	check.That(t, errors.As(err, &displaced) && slices.Equal(displaced.Displaced, []api.Displaced{want}), "the answer gives %v", err)
+	check.That(t, errors.As(err, &displaced) && slices.Equal(displaced.Displaced, []api.Displaced{want}), "the answer returns %v, want a DisplacedError for %+v", err, want)
 	o := ObjectOf(t, l, "ann")
 	check.That(t, o.Spent == Eps(t, "0.05"), "ann has spent %s", o.Spent)
 	WantClean(t, l, api.VerifyRequest{})
 }
 
-// Where an object loses millions of levels, the work and the list are bounded.
+// If an object loses millions of levels, the work and the list are bounded.
 func (anyLedger) Answer_FineStride_ListsTheHighestLevelsOnly(t *T) {
 	l := NewLedger(t)
 	Define(t, l, Vote())
@@ -68,7 +68,7 @@ func (anyLedger) ConcurrentAnswersChargeOnce(t *T) {
 	}
 	group.Wait()
 	check.That(t, len(seen) == 1 && CountKind(Events(t, l), "answered") == 1,
-		"answers %v, %d of them recorded", seen, CountKind(Events(t, l), "answered"))
+		"concurrent requests returned the answers %v, and %d are recorded; want one", seen, CountKind(Events(t, l), "answered"))
 	WantClean(t, l, api.VerifyRequest{})
 }
 
@@ -98,7 +98,7 @@ func (anyLedger) AnswerRefusesWhatCannotBe(t *T) {
 				_, err := l.Answer(t.Context(), r)
 				check.Is(t, err, api.ErrInvalid)
 				check.That(t, err == nil || !strings.Contains(err.Error(), "secret"),
-					"the error tells a truth: %v", err)
+					"the error contains a true value: %v", err)
 			})
 		})
 	}

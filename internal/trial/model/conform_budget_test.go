@@ -15,10 +15,10 @@ import (
 	"github.com/sluicedp/sluice/privacy"
 )
 
-// Invariant 2: every draw is checked against the chain's ceiling and the object's cap in the same
+// Invariant 2: every draw is checked against the chain's ceiling and the object's cap in the
 // transaction that records it, in integers.
 
-// race makes n calls at once and returns the errors of those that failed.
+// race makes n calls concurrently and returns the errors of those that failed.
 func race(t testing.TB, n int, call func(i int) error) (failed []error) {
 	t.Helper()
 	start := make(chan struct{})
@@ -44,8 +44,8 @@ func wantOverCap(t testing.TB, failed []error) {
 	}
 }
 
-// Of 64 buyers who each want a piece of the last tenth of an object's budget, through another
-// question each, exactly as many get it as fit.
+// 64 buyers each want a part of the last tenth of an object's budget, each through another
+// question. Exactly as many succeed as fit.
 func (anyLedger) TheLastBitOfABudgetGoesToNoMoreThanFit(t *T) {
 	const buyers, fit = 64, 3 // 3 × 0.03 ≤ 0.1 < 4 × 0.03
 	l := Voters(t, NewLedger(t), "1", "ann")
@@ -67,8 +67,8 @@ func (anyLedger) TheLastBitOfABudgetGoesToNoMoreThanFit(t *T) {
 	WantClean(t, l, api.VerifyRequest{})
 }
 
-// Of 64 buyers of one question at different ε, all at or below the cap succeed, in whatever order
-// they come: within a chain only the highest counts.
+// Of 64 buyers of one question at different ε, all at or below the cap succeed, in any order:
+// within a chain only the highest level counts.
 func (anyLedger) BuyersOfOneQuestionPayForTheHighestOnly(t *T) {
 	const buyers, fit = 64, 50 // i × 0.02 ≤ 1
 	l := Voters(t, NewLedger(t), "1", "ann")
@@ -86,7 +86,7 @@ func (anyLedger) BuyersOfOneQuestionPayForTheHighestOnly(t *T) {
 	WantClean(t, l, api.VerifyRequest{})
 }
 
-// A cap, and a ceiling, of every size lets through what it says and not one nano-nat more.
+// A cap or ceiling of any size allows exactly that much, and not one nano-nat more.
 func (anyLedger) BoundsBindToTheNanoNat(t *T) {
 	for _, bound := range []int64{1, 2, 999_999_999, 1_000_000_001, privacy.MaxEpsilon().Nano() - 1, privacy.MaxEpsilon().Nano()} {
 		for kind, request := range map[api.Reason]api.EnrollRequest{
@@ -117,7 +117,7 @@ func testBound(t testing.TB, kind api.Reason, request api.EnrollRequest, bound i
 	WantClean(t, l, api.VerifyRequest{})
 }
 
-// Even 1,000 chains cannot add up to more than an object has, nor overflow anything.
+// The spending of many chains cannot exceed the largest cap, and does not overflow.
 func (anyLedger) SpendingOfManyChainsStopsAtTheLargestCap(t *T) {
 	l := Open(t, ledger.Options{})
 	for i := range 3 {
@@ -141,7 +141,7 @@ func (anyLedger) SpendingOfManyChainsStopsAtTheLargestCap(t *T) {
 	check.That(t, o.Remaining.IsZero(), "%s remains", o.Remaining)
 }
 
-// A policy that allows nothing allows nothing, and no cap makes up for it.
+// A ceiling of 0 allows nothing, with any cap.
 func (anyLedger) ACeilingOfZeroAllowsNothing(t *T) {
 	l := Open(t, ledger.Options{})
 	Define(t, l, Vote())
@@ -157,7 +157,7 @@ func beginEpoch(t testing.TB, l Book, key, object string) {
 	check.Must(t, l.BeginEpoch(t.Context(), api.EpochRequest{Key: key, Question: "vote", Object: object}))
 }
 
-// How levels are combined, and what intervals cover, is the caller's choice.
+// The caller decides how levels are combined and what intervals cover.
 func (anyLedger) Estimate_PoolAndPopulation_AreUsed(t *T) {
 	l := Voters(t, Open(t, ledger.Options{}), "9", "ann", "bob")
 	Release(t, l, ReleaseOf(t, "1", "ann", "1"))
@@ -171,9 +171,9 @@ func (anyLedger) Estimate_PoolAndPopulation_AreUsed(t *T) {
 	}
 }
 
-// What an attacker sees of two epochs are independent chains: the law of both responses is the
-// product of the laws of each, so that both together say at most the sum of their ε, and at the
-// full sum if the value is known to be the same. The test counts the pairs of 1,000 people.
+// An attacker sees two epochs as independent chains: the law of both responses is the product of
+// their laws. So both together cost at most the sum of their ε. The test counts the pairs of 1,000
+// objects.
 func (anyLedger) EpochsAreIndependent(t *T) {
 	const people = 1000
 	l := Open(t, ledger.Options{})
@@ -203,11 +203,11 @@ func (anyLedger) EpochsAreIndependent(t *T) {
 
 // Faults that the model found.
 
-// partSize is how many objects there are in a part of a large request.
+// partSize is the number of objects in a part of a large request.
 const partSize = 4096
 
-// Nor may the share of a reserved order be counted on against what holds without it: here the large
-// raise, which unlocks nothing and is then refused in its midst.
+// The share of a reserved order must not count for another request. Here a large raise, which
+// unlocks nothing, would be refused in the middle.
 func TestAReservedShareIsNoHelpAgainstARaise(t *testing.T) {
 	names := Crowd(partSize + 1)
 	last := names[partSize]
@@ -228,8 +228,8 @@ func TestAReservedShareIsNoHelpAgainstARaise(t *testing.T) {
 	CarryOut(t, l, r)
 }
 
-// A backup is made at any instant. One made after a new noise key, and before anything else, was
-// damaged data to Verify, and so not made.
+// A backup can be made at any instant. One made directly after a new noise key failed: Verify
+// reported damage.
 func TestABackupFollowsOnANewNoiseKey(t *testing.T) {
 	for _, compact := range []bool{false, true} {
 		moves := []move{moveReopen{opening{Noise: "2026"}}, moveCopy{Compact: compact}, moveRestore{}}
@@ -238,7 +238,7 @@ func TestABackupFollowsOnANewNoiseKey(t *testing.T) {
 	}
 }
 
-// The event of an epoch is erased with the rest, and names nobody then.
+// The event of an epoch is erased with the others of its object.
 func TestAnEpochIsForgotten(t *testing.T) {
 	moves := []move{
 		moveEnroll{Question: "vote", Objects: []string{"dot"}, Rule: 0, Cap: milli(300)}, moveRelease{"vote", "dot", milli(100), host{}}, moveEpoch{"vote", "dot"},

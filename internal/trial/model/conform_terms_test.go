@@ -17,9 +17,9 @@ import (
 	"github.com/sluicedp/sluice/privacy"
 )
 
-// Invariant 13: people may change their minds.
+// Invariant 13: people may change their terms.
 
-// to asks for other terms of the vote. "" leaves the cap.
+// to returns a request for other terms of the vote. A limit of "" keeps the cap.
 func to(t testing.TB, key string, p *policy.Policy, limit string, objects ...string) api.ChangeTermsRequest {
 	t.Helper()
 	r := api.ChangeTermsRequest{Key: key, Question: "vote", Policy: p, Objects: objects}
@@ -34,7 +34,7 @@ func changeTerms(t testing.TB, l Book, r api.ChangeTermsRequest) api.ChangeTerms
 	return check.Value(l.ChangeTerms(t.Context(), r))(t)
 }
 
-// priced sells up to ε=2, for so much up to each nat.
+// priced returns a policy that sells up to ε=2, for the given amount per nat.
 func priced(t testing.TB, amount int64) *policy.Policy {
 	t.Helper()
 	p := Market(t, "2", func(m *policy.Market) {
@@ -43,8 +43,8 @@ func priced(t testing.TB, amount int64) *policy.Policy {
 	return &p
 }
 
-// A change of terms is one event for each person and question; the rest stays as it is. The same
-// request does nothing twice, and who is under these terms already is left alone.
+// A change of terms is one event for each object and question, and changes nothing else. A repeated
+// request does nothing, and objects under these terms already are unchanged.
 func (anyLedger) TermsChangeByOneEventEach(t *T) {
 	l := Sellers(t, NewLedger(t), "2", "9", "ann", "bob", "cid")
 	Define(t, l, Smoker())
@@ -53,12 +53,12 @@ func (anyLedger) TermsChangeByOneEventEach(t *T) {
 	r := to(t, "1", priced(t, 150), "3", "cid", "ann")
 	done := changeTerms(t, l, r)
 	want := (api.ChangeTermsResult{Changed: 2, First: before + 1, Last: before + 4})
-	check.That(t, reflect.DeepEqual(done, want), "it came to %+v, want %+v", done, want)
+	check.That(t, reflect.DeepEqual(done, want), "ChangeTerms returns %+v, want %+v", done, want)
 	var kinds []string
 	for _, ev := range Events(t, l)[before:] {
 		kinds = append(kinds, strings.TrimSpace(ev.Kind()+" "+ev.Object()))
 		if d, is := ev.Says.(says.TermsChanged); is && (!d.Policy.Equal(*priced(t, 150)) || d.Cap != Eps(t, "3") || d.Question != "vote" || d.Consent != "") {
-			t.Errorf("event %d says %+v", ev.Number, d)
+			t.Errorf("event %d has other terms: %+v", ev.Number, d)
 		}
 	}
 	check.That(t, slices.Equal(kinds, []string{"policy", "terms ann", "terms cid", "settled"}),
@@ -69,7 +69,7 @@ func (anyLedger) TermsChangeByOneEventEach(t *T) {
 	bob := ObjectOf(t, l, "bob")
 	check.That(t, bob.Cap == Eps(t, "9") && bob.Chains[0].Policy.Equal(Market(t, "2")), "bob is under %+v", bob)
 	again := changeTerms(t, l, r)
-	check.That(t, reflect.DeepEqual(again, done), "again it came to %+v, before to %+v", again, done)
+	check.That(t, reflect.DeepEqual(again, done), "the repeated request returns %+v, before %+v", again, done)
 	r.Key = "2"
 	same := changeTerms(t, l, r)
 	check.That(t, same.Changed == 0 && same.Unchanged == 2, "under the same terms: %+v", same)
@@ -81,8 +81,8 @@ func (anyLedger) TermsChangeByOneEventEach(t *T) {
 	WantClean(t, l, api.VerifyRequest{})
 }
 
-// lowerings are terms that allow less than the market up to ε=2 for 100 a nat, with a cap of 9, in
-// each way there is.
+// lowerings returns terms that allow less than a market up to ε=2 for 100 a nat, with a cap of 9,
+// in each possible way.
 func lowerings(t testing.TB) map[string]api.ChangeTermsRequest {
 	market := func(more func(*policy.Market)) *policy.Policy {
 		p := Market(t, "2", more)
@@ -111,8 +111,7 @@ func lowerings(t testing.TB) map[string]api.ChangeTermsRequest {
 	}
 }
 
-// Less always works, at once. The way back needs consent each time, and the refusal says what is
-// more.
+// Lowering always works, at once. Each way back needs consent, and the refusal says why.
 func (anyLedger) LessNeedsNoConsentAndMoreDoes(t *T) {
 	for name, r := range lowerings(t) {
 		t.Run(name, func(t *T) {
@@ -141,8 +140,8 @@ func (anyLedger) LessNeedsNoConsentAndMoreDoes(t *T) {
 	}
 }
 
-// A policy that releases for nothing what was for sale, none at all, one for other buyers, and one
-// of which nobody can tell need consent, whatever their ceilings.
+// These changes need consent, with any ceilings: to a policy that releases for free what was for
+// sale, to no policy, to other buyers, and to a policy that cannot be compared.
 func (anyLedger) WhatIsNotProvenToBeLessNeedsConsent(t *T) {
 	unlock := func(total string, orders int) policy.Policy {
 		return check.Value(policy.Unlock(Eps(t, total), orders))(t)
@@ -159,8 +158,8 @@ func (anyLedger) WhatIsNotProvenToBeLessNeedsConsent(t *T) {
 		"a market for nothing":  {policy.Policy{}, Market(t, "2")},
 		"another buyer":         {Market(t, "2", func(m *policy.Market) { m.Buyers = []string{"acme"} }), Market(t, "1", func(m *policy.Market) { m.Buyers = []string{"zeta"} })},
 		"earlier":               {steps(policy.Step{At: ledgertest.Begin().Add(48 * time.Hour), Ceiling: Eps(t, "1")}), steps(policy.Step{At: ledgertest.Begin().Add(47 * time.Hour), Ceiling: Eps(t, "1")})},
-		"nobody knows":          {sum(unlock("0.700000001", 999_999_937), unlock("0.3", 333_333_000)), sum(unlock("0.69", 999_999_937), unlock("0.31", 333_333_001))},
-		"nobody knows, by time": {sum(unlock("0.3", 999_999_937), steps(policy.Step{At: ledgertest.Begin(), Ceiling: Eps(t, "0.2")})), sum(unlock("0.3", 999_999_936), steps(policy.Step{At: ledgertest.Begin(), Ceiling: Eps(t, "0.2")}))},
+		"cannot be compared":          {sum(unlock("0.700000001", 999_999_937), unlock("0.3", 333_333_000)), sum(unlock("0.69", 999_999_937), unlock("0.31", 333_333_001))},
+		"cannot be compared, by time": {sum(unlock("0.3", 999_999_937), steps(policy.Step{At: ledgertest.Begin(), Ceiling: Eps(t, "0.2")})), sum(unlock("0.3", 999_999_936), steps(policy.Step{At: ledgertest.Begin(), Ceiling: Eps(t, "0.2")}))},
 	} {
 		t.Run(name, func(t *T) {
 			l := NewLedger(t)
@@ -190,8 +189,8 @@ func (anyLedger) Refusals_OfAPartialRequest_AreListedByKey(t *T) {
 	check.That(t, len(listed) == 3 && slices.Equal(listed, done.Refused), "the log refuses %+v, want %+v", listed, done.Refused)
 }
 
-// Each person may be enrolled on terms of its own; the function is asked once about each, in order,
-// and another answer is another request.
+// Each object may be enrolled with its own terms. The function is called once for each, in order.
+// Other terms are another request.
 func (anyLedger) EveryoneIsEnrolledOnTermsOfTheirOwn(t *T) {
 	l := NewLedger(t)
 	Define(t, l, Vote())
@@ -209,7 +208,7 @@ func (anyLedger) EveryoneIsEnrolledOnTermsOfTheirOwn(t *T) {
 	slices.Reverse(r.Objects)
 	done := check.Value(l.Enroll(t.Context(), r))(t)
 	check.That(t, done.Enrolled == len(names) && slices.Equal(asked, names),
-		"%+v, asked about %d people", done, len(asked))
+		"%+v, and the function was called for %d objects", done, len(asked))
 	for _, object := range []string{names[0], names[1], names[6], names[partSize]} {
 		o, i := ObjectOf(t, l, object), at(object)%dearest
 		if i == 0 && (o.Chains[0].Policy != nil || o.Cap != Eps(t, "1")) || i > 0 && (!o.Chains[0].Policy.Equal(*priced(t, int64(i))) || o.Cap.Nano() != int64(i)) {
@@ -217,7 +216,7 @@ func (anyLedger) EveryoneIsEnrolledOnTermsOfTheirOwn(t *T) {
 		}
 	}
 	if again, err := l.Enroll(t.Context(), r); err != nil || !reflect.DeepEqual(again, done) {
-		t.Errorf("again it came to %+v, %v", again, err)
+		t.Errorf("the repeated request returns %+v, %v", again, err)
 	}
 	dearest = 6
 	_, err := l.Enroll(t.Context(), r)
@@ -231,11 +230,11 @@ func (anyLedger) EveryoneIsEnrolledOnTermsOfTheirOwn(t *T) {
 	WantClean(t, l, api.VerifyRequest{})
 }
 
-// A change that cannot be is a typed error, and changes nothing.
+// An invalid change returns a typed error, and changes nothing.
 func (anyLedger) TermsThatCannotBe(t *T) {
 	l := Sellers(t, NewLedger(t), "2", "9", "ann")
 	_, err := policy.Steps(policy.Step{At: ledgertest.Begin(), Ceiling: Eps(t, "1")}, policy.Step{At: ledgertest.Begin().Add(1), Ceiling: Eps(t, "0.5")})
-	check.Is(t, err, privacy.ErrInvalid) // one that is not monotone is none
+	check.Is(t, err, privacy.ErrInvalid) // steps that are not monotone are invalid
 	invisible := Market(t, "2", func(m *policy.Market) { m.Barred = []string{"ac\u200bme"} })
 	for name, c := range map[string]struct {
 		change func(*api.ChangeTermsRequest)
@@ -265,7 +264,7 @@ func (anyLedger) TermsThatCannotBe(t *T) {
 	Unchanged(t, l, func() {
 		_, err := l.ChangeTerms(t.Context(), to(t, "1", nil, "3", "zoe", "ann"))
 		if got := Refusals(t, err); len(got) != 1 || got[0] != (api.Refusal{Object: "zoe", Reason: api.NotEnrolled, Remedy: "enrolling"}) {
-			t.Errorf("a stranger: %+v", got)
+			t.Errorf("an object that is not enrolled: %+v", got)
 		}
 	})
 	longest := to(t, "2", nil, "3", "ann")
@@ -274,7 +273,7 @@ func (anyLedger) TermsThatCannotBe(t *T) {
 	WantClean(t, l, api.VerifyRequest{})
 }
 
-// The events are streamed like all others.
+// Events of changed terms are streamed.
 func (openLedger) TermsAreWatched(t *T) {
 	l := Sellers(t, NewLedger(t), "2", "9", "ann")
 	seen := make(chan says.TermsChanged, 1)
@@ -295,8 +294,8 @@ func (openLedger) TermsAreWatched(t *T) {
 	}
 }
 
-// Many are dealt with in parts; what is cut off goes on under its key. A cap that was lowered
-// meanwhile by another request is then more, and is not raised.
+// A change of terms of many objects is executed in parts. After an interruption, the same key
+// continues. A cap that another request has lowered since is not raised.
 func (openLedger) TermsOfManyChangeInParts(t *T) {
 	names := Crowd(2*partSize + 10)
 	l := Sellers(t, NewLedger(t), "2", "9", names...)
@@ -312,7 +311,7 @@ func (openLedger) TermsOfManyChangeInParts(t *T) {
 	before := len(Events(t, l))
 	_, err := l.ChangeTerms(ctx, r)
 	check.That(t, err != nil && len(Events(t, l)) == before+1+partSize+1,
-		"%v: cut off with %d events more", err, len(Events(t, l))-before)
+		"%v: interrupted after %d events", err, len(Events(t, l))-before)
 	last := names[len(names)-1]
 	changeTerms(t, l, to(t, "2", nil, "4", last))
 	_, err = l.ChangeTerms(t.Context(), r)
@@ -324,7 +323,7 @@ func (openLedger) TermsOfManyChangeInParts(t *T) {
 	changeTerms(t, l, back)
 	done := check.Value(l.ChangeTerms(t.Context(), r))(t)
 	check.That(t, done.Changed == len(names) && done.Unchanged == 0, "%+v", done)
-	check.That(t, slices.Equal(told[:2], []int{partSize, len(names)}), "told %v", told)
+	check.That(t, slices.Equal(told[:2], []int{partSize, len(names)}), "the progress was %v", told)
 	for _, object := range []string{names[0], names[partSize], last} {
 		o := ObjectOf(t, l, object)
 		check.That(t, o.Cap == Eps(t, "5") && o.Chains[0].Policy.Equal(*priced(t, 120)), "%s is under %+v", object, o)

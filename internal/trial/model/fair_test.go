@@ -18,20 +18,20 @@ import (
 	"github.com/sluicedp/sluice/privacy"
 )
 
-// fair is a market day on which everybody comes at once.
+// tradeTest is a market in which many buyers trade concurrently.
 type fair struct {
 	*T
 	ledger  Book
 	clock   *ledgertest.Clock
 	objects []string
-	told    sync.Map // (question, object, ε) to the response that somebody was told
+	told    sync.Map // (question, object, ε) to the response that was returned
 	truths  Asked    // by question and object
-	sales   sync.Map // number to Sale, as its buyer was told
+	sales   sync.Map // number to Sale, as its buyer got it
 	refused atomic.Int64
 }
 
-// fairCap binds, as the three questions together would take 6; but a sweep that comes first and
-// takes 4 of it leaves something to trade in.
+// tradeCap limits spending, because the three questions together would take 6. A sweep that comes
+// first and takes 4 leaves something to trade.
 const fairCap = "5"
 
 func newFair(t *T) *fair {
@@ -46,11 +46,11 @@ func newFair(t *T) *fair {
 	EnrollUnder(t, f.ledger, "vote", growing, fairCap, f.objects...)
 	EnrollUnder(t, f.ledger, "smoker", Market(t, "2"), fairCap, f.objects...)
 	Define(t, f.ledger, api.Question{Name: "diary", Values: []string{"yes", "no"}, Encoding: "direct"})
-	EnrollUnder(t, f.ledger, "diary", timed, fairCap, f.objects...) // not for sale: it comes by itself
+	EnrollUnder(t, f.ledger, "diary", timed, fairCap, f.objects...) // not for sale: released by the calendar
 	return f
 }
 
-// truth is the host's: the same for an object and a question at all times.
+// truth returns true values. They are constant for an object and a question.
 func (f *fair) truth(ctx context.Context, question string, objects []string) ([]string, error) {
 	values := make([]string, len(objects))
 	names := make([]string, len(objects))
@@ -64,10 +64,10 @@ func (f *fair) truth(ctx context.Context, question string, objects []string) ([]
 	return values, nil
 }
 
-// visit is what one visitor of the fair does.
+// visit makes the requests of one visitor.
 func (f *fair) visit(i int) error {
 	random := rand.New(rand.NewPCG(uint64(i), 7))
-	f.clock.Set(ledgertest.Begin().Add(time.Duration(i/5+random.IntN(120)) * time.Minute)) // it jumps, back too
+	f.clock.Set(ledgertest.Begin().Add(time.Duration(i/5+random.IntN(120)) * time.Minute)) // the clock also jumps back
 	key := fmt.Sprint("visitor ", i)
 	o := f.order(random)
 	switch n := random.IntN(100); {
@@ -91,7 +91,7 @@ func (f *fair) visit(i int) error {
 	}
 }
 
-// order is for one to four objects at one of twenty levels.
+// order returns an order for one to four objects at one of twenty levels.
 func (f *fair) order(random *rand.Rand) api.Order {
 	o := api.Order{
 		Buyer: []string{"acme", "zeta", "initech", "umbrella", "hooli"}[random.IntN(5)], Question: []string{"vote", "smoker"}[random.IntN(2)],
@@ -125,16 +125,16 @@ func (f *fair) holds(key string, o api.Order, random *rand.Rand) error {
 	case 0:
 		return f.pardon(f.ledger.Cancel(f.Context(), key+" cancelled", r.Number))
 	case 1:
-		return nil // forgets it
+		return nil // neither captured nor cancelled
 	}
 	s, err := f.ledger.Capture(f.Context(), api.CaptureRequest{Key: key + " paid", Reservation: r.Number, Partial: random.IntN(2) == 0, Truth: f.truth})
 	if err == nil && (s.Number != r.Number || s.Price > r.Price || s.Price+s.Refund != r.Price) {
-		return fmt.Errorf("%+v was reserved, %+v was sold", r, s)
+		return fmt.Errorf("reserved %+v, and sold %+v", r, s)
 	}
 	return f.got(s, err)
 }
 
-// leaves withdraws an object and, most of the time, enrols it again.
+// withdrawAndEnroll withdraws an object and, most of the time, enrolls it again.
 func (f *fair) leaves(key, object, question string, random *rand.Rand) error {
 	if err := f.ledger.Withdraw(f.Context(), api.ObjectRequest{Key: key, Object: object}); err != nil || random.IntN(10) == 0 {
 		return err
@@ -151,13 +151,13 @@ func (f *fair) leaves(key, object, question string, random *rand.Rand) error {
 	return nil
 }
 
-// got notes a sale and everything it delivers.
+// recordSale records a sale and its deliveries.
 func (f *fair) got(s api.Sale, err error) error {
 	if err != nil {
 		return f.pardon(err)
 	}
 	if _, twice := f.sales.LoadOrStore(s.Number, s); twice {
-		return fmt.Errorf("two buyers were given sale %d", s.Number)
+		return fmt.Errorf("two requests returned sale %d", s.Number)
 	}
 	price, n := int64(0), uint64(0)
 	for d, err := range f.ledger.Deliveries(f.Context(), s.Number) {
@@ -174,14 +174,14 @@ func (f *fair) got(s api.Sale, err error) error {
 	return nil
 }
 
-// heard compares a response with what others were told.
+// recordResponse compares a response with earlier ones.
 func (f *fair) heard(r api.Response) {
 	at := fmt.Sprint(r.Question, " ", r.Object, " ", r.Epsilon)
 	before, told := f.told.LoadOrStore(at, r)
-	check.That(f, !told || before == r, "one was told %+v, another %+v", before, r)
+	check.That(f, !told || before == r, "two responses at one ε: %+v and %+v", before, r)
 }
 
-// pardon lets pass what may happen to anybody at a fair.
+// ignoreRefusal ignores refusals, which are expected.
 func (f *fair) pardon(err error) error {
 	var refused *api.RefusedError
 	var quote *api.QuoteError
@@ -199,13 +199,13 @@ func (anyLedger) TwoThousandAtTheFair(t *T) {
 	}
 	f.clock.Set(ledgertest.Begin().AddDate(0, 0, 1))
 	AuditAll(t, f.ledger)
-	f.clock.Set(ledgertest.Begin()) // the log has gone on, so that the ledger takes no notice
+	f.clock.Set(ledgertest.Begin()) // the log's time is later, so the ledger ignores it
 	f.wantWhatWasTold()
 	f.wantCeilings()
 	f.wantEnoughHappened()
 }
 
-// wantWhatWasTold compares what callers were told with what is recorded.
+// wantRecorded compares what callers got with what is recorded.
 func (f *fair) wantWhatWasTold() {
 	f.Helper()
 	sum, n := int64(0), uint64(0)
@@ -214,36 +214,36 @@ func (f *fair) wantWhatWasTold() {
 		sum, n = sum+told.Price, n+1
 		recorded := check.Value(f.ledger.Sale(f.Context(), told.Number))(f)
 		check.That(f, fmt.Sprint(recorded) == fmt.Sprint(told),
-			"the buyer was told %+v, recorded is %+v", told, recorded)
+			"the buyer got %+v, recorded is %+v", told, recorded)
 		return true
 	})
 	s := Stats(f, f.ledger)
-	check.That(f, s.Sales == n && s.Revenue == sum, "buyers were told of %d sales for %d, recorded are %+v", n, sum, s)
+	check.That(f, s.Sales == n && s.Revenue == sum, "buyers got %d sales for %d, recorded are %+v", n, sum, s)
 	for _, name := range f.objects {
 		for _, c := range ObjectOf(f, f.ledger, name).Chains {
 			for _, at := range c.Levels {
 				if told, known := f.told.Load(fmt.Sprint(c.Question, " ", name, " ", at.Epsilon)); known && told.(api.Response).Value != at.Response {
-					f.Errorf("somebody was told %+v, recorded is %+v", told, at)
+					f.Errorf("a caller got %+v, recorded is %+v", told, at)
 				}
 			}
 		}
 	}
 }
 
-// wantCeilings goes through the log: no draw above the ceiling of its instant, no spending above
-// the cap, and no draw without a truth that was asked for. At the end what is held fits under the
-// cap, too.
+// wantCeilings checks the log: no draw is above the ceiling of its instant, no spending above the
+// cap, and no draw lacks a requested true value. At the end, spent and held budget together fit
+// under the cap.
 func (f *fair) wantCeilings() {
 	f.Helper()
 	limit, spent, level := Eps(f, fairCap).Nano(), map[string]int64{}, map[string]int64{}
-	draws, request, latest := map[string]int{}, 1, map[string]int{} // a sweep may draw several levels from one truth
+	draws, request, latest := map[string]int{}, 1, map[string]int{} // a sweep may draw several levels from one true value
 	policies := map[string]policy.Policy{}
 	for _, c := range ObjectOf(f, f.ledger, f.objects[0]).Chains {
 		policies[c.Question] = *c.Policy
 	}
 	last := time.Time{}
 	for _, ev := range Events(f, f.ledger) {
-		check.That(f, !ev.Time.Before(last), "event %d goes back in time", ev.Number)
+		check.That(f, !ev.Time.Before(last), "event %d is earlier than the one before it", ev.Number)
 		last = ev.Time
 		r, _ := RecordedBy(ev)
 		chain := r.Question + "/" + r.Object
@@ -265,12 +265,12 @@ func (f *fair) wantCeilings() {
 			spent[charged.Object] += charged.Epsilon.Nano()
 		}
 		check.That(f, spent[ev.Object()] <= limit,
-			"event %d: %q has spent %d of %d", ev.Number, ev.Object(), spent[ev.Object()], limit)
+			"event %d: %q has spent %d, above the cap %d", ev.Number, ev.Object(), spent[ev.Object()], limit)
 	}
 	times := f.truths.Times()
 	for chain, n := range draws {
 		asked := times[chain]
-		check.That(f, asked >= n, "%q was drawn from by %d requests, and asked for %d times", chain, n, asked)
+		check.That(f, asked >= n, "%q: %d requests drew from the true value, which was requested %d times", chain, n, asked)
 	}
 	for _, name := range f.objects {
 		o := ObjectOf(f, f.ledger, name)
@@ -281,7 +281,7 @@ func (f *fair) wantCeilings() {
 	}
 }
 
-// wantEnoughHappened fails if the fair was too quiet to show anything.
+// wantAllKinds fails if some kind of sale or event did not occur.
 func (f *fair) wantEnoughHappened() {
 	f.Helper()
 	log := Events(f, f.ledger)
@@ -308,11 +308,11 @@ func (f *fair) wantEnoughHappened() {
 			draws++
 		}
 	}
-	f.Logf("%d events, sold by %v, %v; %d calls were refused; %d draws from %d truths asked for", len(log), methods, kinds, f.refused.Load(), draws, asked)
+	f.Logf("%d events, sold by %v, %v; %d calls were refused; %d draws from %d requested true values", len(log), methods, kinds, f.refused.Load(), draws, asked)
 }
 
-// Buyers who all want the same one object at all levels at once: each level is drawn or derived
-// once, and whoever is first pays the same as whoever is last.
+// Buyers want one object at all levels concurrently. Each level is drawn or derived once, and all
+// buyers pay the same.
 func (anyLedger) BuyersOfOneObjectGetOneResponse(t *T) {
 	const buyers, levels = 25, 20
 	l := Sellers(t, NewLedger(t), "2", "2", "ann")
@@ -335,16 +335,16 @@ func (anyLedger) BuyersOfOneObjectGetOneResponse(t *T) {
 	}
 	most := BuyersOf(t, l)["buyer 0"].Paid
 	check.That(t, recorded == levels && o.Earned == buyers*most,
-		"%d responses were made; %d was earned from %d buyers of %d each", recorded, o.Earned, buyers, most)
+		"%d responses were made; earned %d, want %d buyers times %d", recorded, o.Earned, buyers, most)
 	AuditAll(t, l)
 }
 
-// Objects are forgotten, and come back, while everybody trades in them. What is left adds up,
-// nobody has spent more than the cap, and no response outlives its object's levels.
+// Objects are forgotten and enrolled again while buyers trade. The money adds up, no object has
+// spent more than its cap, and no response outlives the levels of its object.
 func (anyLedger) ForgettingAtTheFair(t *T) {
 	f := newFair(t)
 	names := f.objects[:6]
-	for _, name := range names { // whatever comes first then, there is something to erase
+	for _, name := range names { // so that there is something to erase
 		check.Must(t, check.Err(f.ledger.Release(t.Context(), api.ReleaseRequest{Key: "before " + name, Question: "vote", Object: name, Epsilon: Eps(t, "0.1"), Truth: f.truth})))
 	}
 	for _, err := range race(t, 600, func(i int) error {
@@ -404,7 +404,7 @@ func (anyLedger) ForgettingAtTheFair(t *T) {
 	}
 	for number := uint64(1); number <= Stats(t, f.ledger).Sales; number++ {
 		for _, err := range f.ledger.Deliveries(f.Context(), number) {
-			if err != nil && !errors.Is(err, api.ErrUnknown) { // of a reservation
+			if err != nil && !errors.Is(err, api.ErrUnknown) { // a reservation
 				t.Errorf("sale %d: %v", number, err)
 			}
 		}
@@ -423,8 +423,7 @@ func (f *fair) terms(question string) policy.Policy {
 	return policy.Policy{}
 }
 
-// Two that reserve what only one can have: one of them gets it, whoever sells meanwhile, and what
-// is reserved can be paid for.
+// Of requests for budget that fits once, one succeeds, and a reservation can always be paid for.
 func (anyLedger) WhatIsReservedCanBePaidFor(t *T) {
 	const rounds = 20
 	for round := range rounds {
@@ -444,13 +443,13 @@ func (anyLedger) WhatIsReservedCanBePaidFor(t *T) {
 			}
 			s, err := l.Capture(t.Context(), api.CaptureRequest{Key: key + " paid", Reservation: r.Number, Truth: SameTruth("yes")})
 			if err != nil {
-				return fmt.Errorf("what was reserved: %v", err) // not a refusal any more
+				return fmt.Errorf("what was reserved: %v", err) // no longer a refusal
 			}
 			granted[i] = s.Epsilon
 			return nil
 		})
 		wantOverCap(t, failed)
-		check.That(t, len(failed) != len(granted), "nobody got anything")
+		check.That(t, len(failed) != len(granted), "every request was refused")
 		AuditAll(t, l)
 	}
 }

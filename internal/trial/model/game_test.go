@@ -20,63 +20,63 @@ import (
 	"github.com/sluicedp/sluice/privacy"
 )
 
-// game plays moves on the ledger and on paper, and compares what comes of each.
+// game plays moves on the ledger and on the model, and compares the results.
 type game struct {
 	testing.TB
 	table  *table
 	paper  *paper
 	shelf  shelf
-	ledger Book           // as the host calls it: open, or over HTTP
-	opened *ledger.Ledger // the one that is open
-	served bool           // it is called over HTTP
+	ledger Book           // the ledger as the host calls it: directly, or over HTTP
+	opened *ledger.Ledger // the open ledger
+	served bool           // the ledger is called over HTTP
 	moves  int
 	host   host                  // as it is during a move
-	asked  []string              // whose truth it was asked for
-	atHand bool                  // the move brings the truth along
+	asked  []string              // the objects whose true values were requested
+	atHand bool                  // the move passes the true value
 	offers map[string]paperQuote // what a quote stands for, by its ID
-	ids    map[paperQuote]string // and back
+	ids    map[paperQuote]string // the inverse of offers
 	latest string                // the ID of the latest quote
 	closed error                 // why nothing can be written during a move, or nil
-	far    bool                  // the clock is, which may be said before another reason
+	far    bool                  // the clock is far ahead; this error may come before another one
 	past   []*past
-	begun  int // how many events there were before the move
+	begun  int // the number of events before the move
 
 	keyedAtFirst bool // the game begins with a truth key
 	signer       note.Signer
 	verifiers    note.Verifiers    // of checkpoints, receipts and statements
-	mail         *mailbox          // gets what the ledger publishes; nil if it does not
+	mail         *mailbox          // receives what the ledger publishes; nil if it does not
 	trusted      *paperCheckpoint  // the newest that the host has
 	copies       []savedCopy       // of the ledger
-	files        int               // that have had a name
-	keyedDraws   map[string]string // responses that were drawn from noise keys, by all that decides about them
+	files        int               // the number of file names used so far
+	keyedDraws   map[string]string // responses drawn from noise keys, by all that decides about them
 }
 
 func (g *game) now() time.Time { return g.paper.clock }
 
-// past is a request that was carried out.
+// past is a request that was executed.
 type past struct {
 	again   func() (result string, err error)
 	result  string
 	alone   string       // the only object that it names
-	refused error        // what there is instead, since that object was forgotten
-	closed  func() error // of a reservation, what there is instead once it is not open
-	left    any          // the result without whoever was forgotten
+	refused error        // the error that replaces the result since that object was forgotten
+	closed  func() error // for a reservation, the error that replaces the result while it is not open
+	left    any          // the result without forgotten objects
 	without func(left any, name string) any
-	changed []otherRequest // with its key
-	about   []string       // the objects of which the request recorded something
-	open    bool           // it names others, which needed nothing
-	erased  bool           // what it said of several objects, as one of them was forgotten
+	changed []otherRequest // other requests with its key
+	about   []string       // the objects for which the request recorded something
+	open    bool           // it names other objects, which needed nothing
+	erased  bool           // what it recorded about several objects was erased, because one of them was forgotten
 }
 
-// otherRequest is one with the key of a request of the past.
+// otherRequest is a request with the key of an earlier request.
 type otherRequest struct {
 	call func() (result string, err error)
-	// alike: it differs only in what is erased if one of several objects is forgotten. Then the two
+	// isAlike: it differs only in what is erased if one of several objects is forgotten. Then both
 	// are one request.
 	alike bool
 }
 
-// forget takes somebody out of the result.
+// forget removes an object from the result.
 func (p *past) forget(name string) {
 	if p.alone == name {
 		p.refused = api.ErrForgotten
@@ -100,8 +100,8 @@ func (g *game) ask(_ context.Context, question string, objects []string) (values
 	return values, err
 }
 
-// play makes one move. Whatever it is, the log grows as on paper, and the host is asked for those
-// truths that are needed, and no others.
+// play makes one move. The log must grow as in the model, and exactly the needed true values must
+// be requested.
 func (g *game) play(one move) {
 	g.moves++
 	g.host, g.asked, g.atHand, g.paper.asked, g.paper.turned, g.begun = host{}, nil, false, nil, nil, len(g.paper.log)
@@ -112,7 +112,7 @@ func (g *game) play(one move) {
 		one.play(g)
 	}
 	if !g.atHand && !slices.Equal(g.asked, g.paper.asked) {
-		g.Fatalf("asked for the truth of %q, want %q", g.asked, g.paper.asked)
+		g.Fatalf("true values of %q were requested, want %q", g.asked, g.paper.asked)
 	}
 	if g.table.flaw != nil {
 		g.table.flaw(g, one)
@@ -123,8 +123,8 @@ func (g *game) play(one move) {
 	}
 }
 
-// pretend makes a move on a ledger in which nothing can be written: what comes of it on paper is
-// thrown away.
+// playClosed makes a move on a ledger in which nothing can be written. Its result in the model is
+// discarded.
 func (g *game) pretend(one move) {
 	kept := g.paper
 	g.paper = kept.clone()
@@ -132,7 +132,7 @@ func (g *game) pretend(one move) {
 	g.paper = kept
 }
 
-// asJSON is how results are compared and shown.
+// asJSON returns the form in which results are compared and shown.
 func asJSON(v any) string {
 	out, err := json.Marshal(v)
 	if err != nil {
@@ -148,7 +148,7 @@ func (g *game) same(what string, got, want any) {
 	}
 }
 
-// wantError compares errors, refusals field by field.
+// wantError compares errors; refusals field by field.
 func (g *game) wantError(got, want error) {
 	g.Helper()
 	var refused, refusedOnPaper *api.RefusedError
@@ -162,9 +162,9 @@ func (g *game) wantError(got, want error) {
 		current := *quote
 		current.Quote.ID, current.Quote.Instead = "", nil
 		g.same("the refusal", current, quoteOnPaper)
-		check.Need(g, strings.Contains(got.Error(), "other terms") == quote.TermsChanged, "the refusal reads %v", got)
+		check.Need(g, strings.Contains(got.Error(), "other terms") == quote.TermsChanged, "the refusal has the text %v", got)
 	case errors.As(want, &displacedOnPaper) && errors.As(got, &displaced):
-		g.same("what would be lost", displaced, displacedOnPaper)
+		g.same("the displaced levels", displaced, displacedOnPaper)
 	case errors.As(want, &closedOnPaper) && errors.As(got, &closed):
 		g.same("the reservation that is not open", closed, closedOnPaper)
 	case !errors.Is(got, want):
@@ -172,8 +172,8 @@ func (g *game) wantError(got, want error) {
 	}
 }
 
-// failed tells whether a request that would change the ledger was refused, as it had to be: on
-// paper, or because nothing can be written. Then nobody says which of two reasons comes first.
+// failed returns whether a request that would change the ledger was refused, as it must be: by the
+// model, or because nothing can be written. Which of two reasons comes first is not specified.
 func (g *game) failed(got, want error) bool {
 	g.Helper()
 	switch {
@@ -189,8 +189,8 @@ func (g *game) failed(got, want error) bool {
 	return true
 }
 
-// wantTold checks that the host is told whose truth it has changed, with what came of its request,
-// and once.
+// wantTruthChanged checks that the host gets the objects whose true value changed, with the result
+// of its request, and once.
 func (g *game) wantTold(came any) {
 	g.Helper()
 	var told []string
@@ -213,7 +213,7 @@ func (g *game) wantTold(came any) {
 		}
 		told, refused = failed.TruthChanged, failed.Refused
 	}
-	another := func(name string) bool { // it may have been refused for something else in the end
+	another := func(name string) bool { // it may have been refused for another reason
 		return !slices.ContainsFunc(refused, func(r api.Refusal) bool { return r.Object == name && r.Reason == api.NoTruth })
 	}
 	g.paper.turned = slices.DeleteFunc(g.paper.turned, another)
@@ -224,13 +224,13 @@ func (g *game) wantTold(came any) {
 	}
 }
 
-// demand makes a request of the ledger, given what must come of it. It is done again later, and
-// changed under the same key.
+// checkRequest makes a request to the ledger, and compares its result with the model's. The request
+// is repeated later, and changed under the same key.
 func demand[R, T any](g *game, r R, call func(Book, context.Context, R) (T, error), want T, refused error, changes ...func(*R)) (got T, done bool) {
 	g.Helper()
 	named := slices.Clone(objectsIn(r))
 	got, err := call(g.ledger, g.Context(), r)
-	g.same("the list that the caller gave", objectsIn(r), named)
+	g.same("the list that the caller passed", objectsIn(r), named)
 	if g.failed(err, refused) {
 		return got, false
 	}
@@ -239,7 +239,7 @@ func demand[R, T any](g *game, r R, call func(Book, context.Context, R) (T, erro
 	made := &past{result: asJSON(got), alone: aloneIn(r), again: func() (string, error) {
 		if list := listIn(&r); list != nil {
 			*list = slices.Clone(*list)
-			slices.Reverse(*list) // their order is no part of the request
+			slices.Reverse(*list) // their order is not part of the request
 		}
 		again, err := call(g.ledger, g.Context(), r)
 		g.wantTold(again)
@@ -250,7 +250,7 @@ func demand[R, T any](g *game, r R, call func(Book, context.Context, R) (T, erro
 		made.about = append(made.about, ev.object)
 	}
 	if _, is := any(r).(api.AnswerRequest); is {
-		made.about = named // an answer is about all in its panel, also one that was recorded before
+		made.about = named // an answer is about all objects of its panel, even if it was recorded before
 	}
 	made.open = slices.ContainsFunc(named, func(name string) bool { return !slices.Contains(made.about, name) })
 	if alone(named) == "" && len(named) > 0 {
@@ -290,7 +290,7 @@ func objectsIn[R any](request R) []string {
 	return nil
 }
 
-// listIn returns the list of names in a request, or nil if it can have none.
+// listIn returns the list of names in a request, or nil if it has none.
 func listIn[R any](request *R) *[]string {
 	switch r := any(request).(type) {
 	case *api.EnrollRequest:
@@ -309,7 +309,7 @@ func listIn[R any](request *R) *[]string {
 	return nil
 }
 
-// anotherObject has a request name another object in place of the first.
+// anotherObject replaces the first object of a request.
 func anotherObject[R any](request *R) {
 	list := listIn(request)
 	first := (*list)[0]
@@ -321,9 +321,9 @@ func anotherObject[R any](request *R) {
 	}
 }
 
-// areAlike tells whether two requests differ in nothing but what is erased if one of their objects
-// is forgotten: in names, of the same number, in terms that are given for each, or in the IDs of
-// quotes. They differ in one thing.
+// areAlike returns whether two requests differ only in what is erased if one of their objects is
+// forgotten: in names, of the same number; in terms given for each object; or in the IDs of quotes.
+// They differ in one thing.
 func areAlike[R any](one, other R) bool {
 	names, others := distinct(objectsIn(one)), distinct(objectsIn(other))
 	if !slices.Equal(names, others) {
@@ -342,7 +342,7 @@ func areAlike[R any](one, other R) bool {
 
 func distinct(names []string) []string { return slices.Compact(slices.Sorted(slices.Values(names))) }
 
-// withoutObject returns what is left of a result when somebody is forgotten.
+// withoutObject returns what is left of a result when an object is forgotten.
 func withoutObject[T any](result T, name string) T {
 	switch r := any(&result).(type) {
 	case *api.RaiseResult:
@@ -375,31 +375,31 @@ func withoutObject[T any](result T, name string) T {
 	return result
 }
 
-// bare makes a call without a result look like one with one.
+// noResult adapts a call without a result to [checkRequest].
 func bare[R any](call func(Book, context.Context, R) error) func(Book, context.Context, R) (struct{}, error) {
 	return func(l Book, ctx context.Context, r R) (struct{}, error) { return struct{}{}, call(l, ctx, r) }
 }
 
-// see notes a response, by an event of its epoch, seen for the first time, and holds it against the
-// note ever after.
+// checkResponse records a response when it is seen first, by an event of its epoch. Later it
+// compares the response.
 func (g *game) see(question, object string, e int64, event uint64, response string) {
 	g.Helper()
 	c := g.paper.chain(question, object)
 	if c != nil {
 		c = c.during(event)
 	}
-	check.Need(g, c != nil && c.levels[e] != nil, "object %q has a response to %q at ε=%d", object, question, e)
+	check.Need(g, c != nil && c.levels[e] != nil, "object %q has an unexpected response to %q at ε=%d", object, question, e)
 	q, _ := g.paper.question(question)
 	if known := &c.levels[e].response; *known == "" && isResponse(q, e, response) {
 		*known = response
 		g.noteKeyed(q, object, c.noise, e, c.levels[e])
 	} else if *known != response {
-		g.Fatalf("object %q answers %q at ε=%d with %q, before with %q", object, question, e, response, *known)
+		g.Fatalf("object %q has the response to %q at ε=%d %q, before %q", object, question, e, response, *known)
 	}
 }
 
-// noteKeyed notes a response that was drawn from a noise key. Whenever it is drawn again, from a
-// copy that was restored, it is the same.
+// noteKeyed records a response drawn from a noise key. If it is drawn again, from a copy that was
+// restored, it must be the same.
 func (g *game) noteKeyed(q api.Question, object, noise string, e int64, l *paperLevel) {
 	g.Helper()
 	if noise == "" {
@@ -416,8 +416,8 @@ func (g *game) noteKeyed(q api.Question, object, noise string, e int64, l *paper
 	g.keyedDraws[from] = l.response
 }
 
-// isResponse tells whether a text is one of the values or, in unary encoding, a 0 or 1 for each; of
-// a mechanism, whether it is an output at an ε.
+// isResponse returns whether a text is one of the values; in unary encoding, a 0 or 1 for each; for
+// a mechanism, one of the outputs at an ε.
 func isResponse(q api.Question, e int64, text string) bool {
 	if q.Encoding == "unary" {
 		return len(text) == len(q.Values) && strings.Trim(text, "01") == ""
@@ -425,7 +425,7 @@ func isResponse(q api.Question, e int64, text string) bool {
 	return slices.Contains(responsesOnPaper(q, e), text)
 }
 
-// another is an ε other than one, at which the question has responses too.
+// another returns an ε other than e at which the question has responses.
 func (g *game) another(question string, e privacy.Epsilon) privacy.Epsilon {
 	q, _ := g.paper.question(question)
 	for _, level := range levelsOnPaper(q) {
@@ -440,8 +440,8 @@ func (g *game) another(question string, e privacy.Epsilon) privacy.Epsilon {
 
 func (one movePass) play(g *game) { g.paper.clock = g.paper.clock.Add(one.By) }
 
-// play sets the clock ahead of whatever is in the log and anybody has confirmed, where nothing can
-// be written. Then somebody confirms it, or sets it back.
+// play sets the clock further ahead than the log and any confirmation, so that nothing can be
+// written. Then a person confirms it, or sets it back.
 func (one moveLeap) play(g *game) {
 	was, far := g.paper.clock, g.paper.now()
 	if far.Before(g.paper.confirmed) {
@@ -462,7 +462,7 @@ func (one moveLeap) play(g *game) {
 	g.open(g.paper.opened)
 }
 
-// define defines a question under a key of its own.
+// define defines a question under its own key.
 func (g *game) define(q api.Question) {
 	key := g.key()
 	call := func(l Book, ctx context.Context, q api.Question) error { return l.DefineQuestion(ctx, key, q) }
@@ -501,7 +501,7 @@ func (one moveForget) play(g *game) {
 	}
 	r := api.ObjectRequest{Key: g.key(), Object: one.Object}
 	if _, done := demand(g, r, bare(Book.Forget), struct{}{}, want, func(r *api.ObjectRequest) { r.Object = "zoe" }); done {
-		g.past[len(g.past)-1].alone = "" // that somebody was forgotten is not forgotten
+		g.past[len(g.past)-1].alone = "" // that an object was forgotten is not forgotten
 	}
 }
 
@@ -539,7 +539,7 @@ func (one moveRelease) play(g *game) {
 	event := g.paper.chain(one.Question, one.Object).levels[one.Epsilon].event
 	want := api.Response{Object: one.Object, Question: one.Question, Epsilon: r.Epsilon, Value: got.Value, Event: uint64(event)}
 	g.same("the response", got, want)
-	g.host = host{Broken: true} // nobody may ask again
+	g.host = host{Broken: true} // no true value may be requested again
 	demand(g, r, Book.Release, want, nil, func(r *api.ReleaseRequest) { r.Epsilon = g.another(r.Question, r.Epsilon) })
 }
 
@@ -559,7 +559,7 @@ func (one moveAdvance) play(g *game) {
 	}
 }
 
-// again makes a request of the past again, or another one with its key.
+// play repeats an earlier request, or makes another one with its key.
 func (one moveAgain) play(g *game) {
 	if len(g.past) == 0 {
 		return
@@ -569,7 +569,7 @@ func (one moveAgain) play(g *game) {
 	if one.Change < len(it.changed) {
 		var want error = &api.KeyConflictError{}
 		if it.refused != nil {
-			want = it.refused // nobody can tell any more which request it was
+			want = it.refused // it is no longer known which request it was
 		}
 		other := it.changed[one.Change]
 		result, err := other.call()
@@ -584,7 +584,7 @@ func (one moveAgain) play(g *game) {
 	it.wantResult(g, result, err)
 }
 
-// wantResult checks what comes of a request of the past.
+// wantResult checks the result of a repeated request.
 func (it *past) wantResult(g *game, result string, err error) {
 	g.Helper()
 	switch {
@@ -594,7 +594,7 @@ func (it *past) wantResult(g *game, result string, err error) {
 	case it.closed != nil && it.closed() != nil:
 		g.wantError(err, it.closed())
 	case err != nil || result != it.result:
-		g.Fatalf("a request came to\n\t\t%s\n\tand again to\n\t\t%s\n\t\t%v", it.result, result, err)
+		g.Fatalf("a request returned\n\t\t%s\n\tand repeated\n\t\t%s\n\t\t%v", it.result, result, err)
 	}
 }
 
@@ -604,8 +604,8 @@ func (one moveOrder) order() api.Order {
 
 func (one moveQuote) play(g *game) { g.quote(one.Order.order()) }
 
-// quote gets a quote. Equal IDs are equal offers of the same people under the same policies, and
-// the other way round.
+// quote gets a quote. Equal IDs must mean equal offers for the same objects under the same
+// policies, and vice versa.
 func (g *game) quote(o api.Order) (id string) {
 	t, refused := g.paper.trade(o, nil)
 	got, err := g.ledger.Quote(g.Context(), o)
@@ -628,7 +628,7 @@ func (g *game) quote(o api.Order) (id string) {
 	return id
 }
 
-// consent makes up what a buyer agrees to.
+// consent returns what a buyer agrees to.
 func (g *game) consent(o api.Order, partial bool, bound quoted, most atMost) consent {
 	c := consent{key: g.key(), partial: partial}
 	switch bound {
@@ -670,8 +670,8 @@ func (one moveSell) play(g *game) {
 	})
 }
 
-// sold makes a request that must come to a deal on paper, or to none, and looks at what is
-// delivered.
+// sold makes a request that must result in a deal in the model, or in none, and compares the
+// deliveries.
 func (g *game) sold(d *paperDeal, request func(want api.Sale) bool) {
 	if d == nil {
 		request(api.Sale{})
@@ -751,15 +751,15 @@ func (one moveAnswer) play(g *game) {
 	want.Answer = made.answer
 	g.same("the answer", got, want)
 	g.wantTold(got)
-	g.host = host{Broken: true}    // nobody may ask again
-	r.AcceptLoss = !one.AcceptLoss // it is no part of what the key stands for
+	g.host = host{Broken: true}    // no true value may be requested again
+	r.AcceptLoss = !one.AcceptLoss // AcceptLoss is not part of the request for the key
 	demand(g, r, Book.Answer, want, nil,
 		func(r *api.AnswerRequest) { r.Partial = !r.Partial },
 		func(r *api.AnswerRequest) { r.Query = "threshold:no:1" },
 		func(r *api.AnswerRequest) { r.Epsilon = epsilonOf(r.Epsilon.Nano() + 3) })
 }
 
-// wantNotRaised compares why an answer is drawn anew.
+// wantNotRaised compares the reasons why an answer is drawn and not raised.
 func (g *game) wantNotRaised(got, want error) {
 	g.Helper()
 	var score, scoreOnPaper *mechanism.ScoreError
@@ -767,7 +767,7 @@ func (g *game) wantNotRaised(got, want error) {
 	case errors.As(want, &scoreOnPaper) && errors.As(got, &score):
 		g.same("why the answer is not raised", score, scoreOnPaper)
 	case errors.Is(got, want):
-	case got == nil || want == nil || got.Error() != want.Error(): // nobody but people tells these apart
+	case got == nil || want == nil || got.Error() != want.Error(): // the texts are for people
 		g.Fatalf("the answer is not raised because of %v, want %v", got, want)
 	}
 }
@@ -807,23 +807,22 @@ func (one moveEstimate) play(g *game) {
 	g.same("the estimate", got, want)
 }
 
-// Moves are data, so that a game can be printed, and played again without some of them. What can
-// only be known when a move is made, such as the number of a reservation, they say in relation to
-// the paper.
+// Moves are data, so that a game can be printed, and played again without some of them. What is
+// only known when a move is made, such as the number of a reservation, is relative to the model.
 
 type move interface{ play(g *game) }
 
 type (
 	movePass       struct{ By time.Duration }
-	moveLeap       struct{ Confirmed bool } // of the clock, further than anybody believes
+	moveLeap       struct{ Confirmed bool } // the clock leaps further than was confirmed
 	moveReopen     struct{ How opening }
-	moveCheckpoint struct{} // keeps one
+	moveCheckpoint struct{} // keeps a checkpoint
 	moveCompact    struct{}
 	moveCopy       struct{ Compact bool } // page by page, or record by record
 	moveRestore    struct {
 		Copy   int // counted from the latest
 		How    opening
-		Beside bool // tries it first while the other one is open
+		Beside bool // first tries it while the other ledger is open
 	}
 	moveDefine struct {
 		Other bool // with other values
@@ -835,28 +834,28 @@ type (
 	moveReturn   struct{ Question, Object string } // under its former policy
 	moveCancel   struct{ Deal int }                // counted from the latest
 	moveAgain    struct {
-		Request, Change int // which one, counted from the latest; what to change in it, if that is there
+		Request, Change int // the request, counted from the latest; the change in it, if it exists
 	}
 	moveEnroll struct {
 		Question string
 		Objects  []string
 		Rule     int
-		Other    int // of those with odd names, unless it is 0
+		Other    int // the rule of objects with odd names, unless 0
 		Cap      int64
 		Partial  bool
 	}
 	moveTerms struct {
 		Question string
 		Objects  []string
-		Rule     int   // of allRules, from 1; 0 leaves it as it is
-		Cap      int64 // likewise
+		Rule     int   // of allRules, from 1; 0 keeps the policy
+		Cap      int64 // 0 keeps the cap
 		Consent  string
 		Partial  bool
 	}
 	moveReconcile struct {
 		Rows     []row
 		Withdraw bool
-		Expected bool // the host says how many are gone
+		Expected bool // the host passes the number of missing objects
 		Dry      bool
 	}
 	moveRaise struct {
@@ -911,11 +910,11 @@ type (
 	moveEstimate struct {
 		Question string
 		Epsilon  int64
-		But      string // leaves one object out
+		But      string // excludes one object
 	}
 )
 
-// row is one of the host's table.
+// row is a row of the host's table.
 type row struct {
 	Question, Object string
 	Rule             int // of allRules
@@ -923,16 +922,16 @@ type row struct {
 	Consent          string
 }
 
-// quoted says by which quote an order is bound.
+// quoted is the kind of quote to which an order is bound.
 type quoted string
 
 const (
 	unquoted   quoted = ""
-	freshQuote quoted = "fresh" // one got just before
-	staleQuote quoted = "stale" // the last one somebody got
+	freshQuote quoted = "fresh" // a quote from just before
+	staleQuote quoted = "stale" // the latest quote of any buyer
 )
 
-// most says how much an order may cost.
+// atMost is the price limit of an order.
 type atMost string
 
 const (
@@ -941,24 +940,24 @@ const (
 	oneLess  atMost = "one less"
 )
 
-// player makes the moves of one game up.
+// player invents the moves of one game.
 type player struct {
 	*rand.Rand
 	rules  []int
 	caps   []int64
-	shares []int // of the kinds of moves
+	shares []int // the weights of the kinds of moves
 	truth  truthUse
 	noises []noiseUse
 }
 
 func pick[T any](r *rand.Rand, from ...T) T { return from[r.IntN(len(from))] }
 
-// mechanical is how many games go without one whose first question has a mechanism of its own: to
-// read it takes time.
+// mechanical is the number of games of which one has a first question with a mechanism. Reading it
+// takes time.
 const mechanical = 80
 
-// questions are those that the game of a seed begins with. Their encodings are told, or left to the
-// ledger.
+// questions returns the questions with which the game of a seed begins. Their encodings are given,
+// or left to the ledger.
 func questions(seed uint64) []api.Question {
 	r := rand.New(rand.NewPCG(seed, 2))
 	first, second := Vote(), Smoker()
@@ -977,8 +976,8 @@ func questions(seed uint64) []api.Question {
 
 func people() []string { return []string{"ann", "bob", "cid", "dot", "mute"} }
 
-// newMoves makes up the game of a seed. Few policies meet in one game, and some kinds of moves are
-// its favourites and others do not occur, so that what needs several of a kind happens.
+// newMoves invents the game of a seed. Few policies occur in one game, some kinds of moves are
+// frequent, and others do not occur, so that sequences of a kind happen.
 func newMoves(seed uint64, moves int) []move {
 	p := &player{Rand: rand.New(rand.NewPCG(seed, 1))}
 	for range 2 {
@@ -1003,8 +1002,8 @@ func newMoves(seed uint64, moves int) []move {
 	return game
 }
 
-// some makes up a move, or a few that belong together: a spell in which much is refused, or what
-// happens, is lost, and happens again.
+// some returns a move, or a few that belong together: a period in which much is refused, or moves
+// that are lost and made again.
 func (p *player) some() []move {
 	if p.yes(40) {
 		lost := p.several()
@@ -1036,8 +1035,7 @@ func openingOf(one move) (how opening, opens bool) {
 	return opening{}, false
 }
 
-// ofTheHost tells whether a move is none of the ledger's requests, or changes nothing of what it
-// holds.
+// ofTheHost returns whether a move is not a request to the ledger, or changes nothing in it.
 func ofTheHost(one move) bool {
 	switch one.(type) {
 	case movePass, moveLeap, moveReopen, moveRestore, moveCopy, moveCompact, moveCheckpoint:
@@ -1046,7 +1044,8 @@ func ofTheHost(one move) bool {
 	return false
 }
 
-// opening makes up how the ledger is opened. What hinders most requests is kept for a short while.
+// opening invents how the ledger is opened. Options that hinder most requests are used for a short
+// time.
 func (p *player) opening(hindered bool) opening {
 	o := opening{Truth: p.truth, Noise: pick(p.Rand, p.noises...), Signing: pick(p.Rand, signed, signed, unsigned, publishing), Trusting: p.yes(2), Wrong: p.yes(8)}
 	if !hindered {
@@ -1065,7 +1064,7 @@ func (p *player) opening(hindered bool) opening {
 	return o
 }
 
-// encoding is one for a question that is defined late.
+// encoding returns the encoding of a question that is defined later.
 func (p *player) encoding() string {
 	if p.yes(mechanical) {
 		return "finite"
@@ -1081,7 +1080,7 @@ func (p *player) question() string {
 
 func (p *player) name() string { return pick(p.Rand, people()...) }
 
-// names are some of the people, and sometimes somebody whom nobody has enrolled yet.
+// names returns some of the people, and sometimes an object that is not enrolled yet.
 func (p *player) names() []string {
 	names := people()
 	if p.yes(8) {
@@ -1169,12 +1168,12 @@ func (p *player) kinds() []moveKind {
 	}
 }
 
-// cap is one, or as it is.
+// cap returns a cap, or 0 to keep it.
 func (p *player) cap() int64 {
 	return pick(p.Rand, 0, pick(p.Rand, p.caps...), pick(p.Rand, p.caps...))
 }
 
-// terms makes up a change of terms: mostly among the few policies of the game, often to what allows
+// terms invents a change of terms: mostly to the few policies of the game, often to one that allows
 // less.
 func (p *player) terms() move {
 	one := moveTerms{Question: p.question(), Objects: p.names(), Partial: p.yes(2)}
@@ -1191,7 +1190,7 @@ func (p *player) terms() move {
 	return one
 }
 
-// reconcile makes up a table of the host's.
+// reconcile invents a table of the host.
 func (p *player) reconcile() move {
 	one := moveReconcile{Withdraw: p.yes(2), Expected: !p.yes(4), Dry: p.yes(4)}
 	for _, name := range append(people(), "new") {

@@ -14,8 +14,8 @@ import (
 	"github.com/sluicedp/sluice/mechanism"
 )
 
-// Answers about panels: each panel has three members, of whom one has a truth drawn by lot. What is
-// asked about it, again and again, may tell the two datasets apart by the highest ε.
+// Answers about panels. Each panel has three members, of which one has a random true value.
+// Repeated queries about it may distinguish the two datasets by at most the highest ε.
 
 // panels is a market whose objects are panels.
 type panels struct {
@@ -25,7 +25,8 @@ type panels struct {
 
 const membersOfPanel = 3
 
-// newPanels opens a ledger with a panel for each of the truths. The others have the values given.
+// newPanels opens a ledger with a panel for each of the true values. The other members have the
+// given values.
 func newPanels(t testing.TB, lots []int, others [membersOfPanel - 1]int) *panels {
 	t.Helper()
 	var members []int
@@ -51,8 +52,7 @@ func (p *panels) crash(o order, _ moment) []string {
 	return words
 }
 
-// ask asks about the first panels, as many as there shall be words; all at a time, for they share
-// commits.
+// ask asks about the first panels, one for each word, concurrently, because they share commits.
 func (p *panels) ask(o order, words []string) {
 	p.Helper()
 	const crowd = 100
@@ -83,7 +83,7 @@ func (p *panels) answer(o order, panel int) (string, error) {
 	return r.Answer, err
 }
 
-// raisedAnswers asks at a level, lower, higher, between, and again; and a crash comes between some
+// raisedAnswers asks at a level, lower, higher, between, and again. A crash happens between some
 // panels and others.
 var raisedAnswers = attack{
 	{order{"1", "", "1"}, between},
@@ -94,13 +94,13 @@ var raisedAnswers = attack{
 	{order{"5", "", "1"}, never},
 }
 
-// TestAnswersWithstandTheAttack asks about panels in which the one member decides, and in which
-// nobody does: there neighbours have positions −1 and −2.
+// Answers keep the promise for panels in which one member decides, and in which none does: there,
+// neighbours have the positions −1 and −2.
 func TestAnswersWithstandTheAttack(t *testing.T) {
 	for _, c := range []struct {
 		name              string
 		others            [membersOfPanel - 1]int
-		quick, deep, long int // how many panels
+		quick, deep, long int // the number of panels
 	}{
 		{"at the boundary", [...]int{0, 1}, 150, 500, 20_000},
 		{"a step away", [...]int{0, 0}, 100, 300, 20_000},
@@ -111,13 +111,13 @@ func TestAnswersWithstandTheAttack(t *testing.T) {
 			tr.run(p, lots)
 			p.end()
 			tr.wantInnocent()
-			t.Logf("%d panels: an ε of %.2f too much is noticed, if half of them show it", len(lots), noticeable(len(lots), 1.2, mostTests))
+			t.Logf("%d panels: an excess of ε = %.2f would be found, if half of them show it", len(lots), noticeable(len(lots), 1.2, mostTests))
 		})
 	}
 }
 
-// freshAnswers is a market that draws an answer anew for each order of another ε, from the panel at
-// the boundary: a fault, if only the highest ε is charged.
+// freshAnswers is a market that draws an answer again for each order with another ε, for the panel
+// at the boundary. That is a fault if only the highest ε is charged.
 type freshAnswers struct {
 	testing.TB
 	truths  []int
@@ -140,7 +140,7 @@ func (f *freshAnswers) fill(o order) []string {
 
 func (f *freshAnswers) crash(order, moment) []string { return make([]string, len(f.truths)) }
 
-// TestAnswersDrawnAnewAreNoticed needs the transcript in which all answers are true.
+// The attack finds it by the transcript in which all answers are true.
 func TestAnswersDrawnAnewAreNoticed(t *testing.T) {
 	p, q := 1.0, 1.0
 	for _, e := range []float64{0.8, 0.9, 1, 1.2} {

@@ -14,9 +14,9 @@ import (
 	"github.com/sluicedp/sluice/privacy"
 )
 
-// The market on paper.
+// The model of the market.
 
-// dealStatus says what became of a deal.
+// dealStatus is the state of a deal.
 type dealStatus int
 
 const (
@@ -25,20 +25,20 @@ const (
 	dealCancelled
 )
 
-// paperDeal is a reservation or a sale.
+// modelDeal is a reservation or a sale.
 type paperDeal struct {
 	api.Order
 	status     dealStatus
-	promised   map[string]int64 // of a reservation, by object
-	under      map[string]rule  // likewise, whose prices were promised
+	promised   map[string]int64 // for a reservation, by object
+	under      map[string]rule  // likewise, the rules whose prices were promised
 	expires    time.Time
 	granted    api.Reservation
-	gone       int // of those reserved, who were forgotten
+	gone       int // the number of reserved objects that were forgotten
 	sale       api.Sale
 	deliveries []api.Delivery // without the values
 }
 
-// forget destroys what a deal says of somebody.
+// forget removes an object from a deal.
 func (d *paperDeal) forget(name string) {
 	d.sale.Refused, d.granted.Refused = without1(d.sale.Refused, name), without1(d.granted.Refused, name)
 	for i, one := range d.deliveries {
@@ -57,7 +57,7 @@ func (d *paperDeal) holds(at time.Time) bool {
 	return d.status == dealReserved && at.Before(d.expires)
 }
 
-// reservation returns a deal that was reserved as it is listed.
+// reservation returns a reserved deal as it is listed.
 func (d *paperDeal) reservation(at time.Time) api.Reservation {
 	r := d.granted
 	switch {
@@ -87,7 +87,7 @@ func (d *paperDeal) closed(at time.Time) error {
 
 func (d *paperDeal) epsilon() int64 { return d.Epsilon.Nano() }
 
-// paperTrade is an order being looked at.
+// modelTrade is an order under consideration.
 type paperTrade struct {
 	api.Order
 	question api.Question
@@ -113,16 +113,15 @@ type consent struct {
 	quoted  paperQuote
 }
 
-// paperQuote is what the ID of a quote stands for: what is offered, and of whom, and under which
-// policies.
+// modelQuote is what the ID of a quote stands for: the offer, its objects, and their policies.
 type paperQuote struct{ offer, people, under string }
 
-// trade looks at an order, a new one or one that was reserved.
+// trade evaluates an order, a new one or one that was reserved.
 func (m *paper) trade(o api.Order, reserved *paperDeal) (*paperTrade, error) {
 	return m.survey(&paperTrade{Order: o}, reserved)
 }
 
-// survey looks at the objects of an order.
+// survey evaluates the objects of an order.
 func (m *paper) survey(t *paperTrade, reserved *paperDeal) (*paperTrade, error) {
 	o := t.Order
 	var err error
@@ -147,8 +146,8 @@ func (m *paper) survey(t *paperTrade, reserved *paperDeal) (*paperTrade, error) 
 	return t, nil
 }
 
-// line says what an order means for one object. What was reserved is not held against the terms
-// again, and comes before what others have reserved. Whoever has withdrawn since is out of it.
+// line evaluates an order for one object. A reserved object is not checked against the terms again,
+// and has priority over later reservations. An object that withdrew since is excluded.
 func (m *paper) line(t *paperTrade, name string, reserved *paperDeal) (n paperLine, refusal *api.Refusal) {
 	e := t.Epsilon.Nano()
 	if refusal = m.look(t.Question, name, e); refusal != nil {
@@ -205,7 +204,7 @@ func (c *paperChain) paidBy(buyer string) (sum int64) {
 	return sum
 }
 
-// orders returns how many buyers a chain has, with this one.
+// orders returns the number of buyers of a chain, including this one.
 func (t *paperTrade) orders(c *paperChain) int64 {
 	if c.heldBy(t.Buyer) == 0 {
 		return c.buyers() + 1
@@ -223,7 +222,7 @@ func (c *paperChain) heldBy(buyer string) (top int64) {
 	return top
 }
 
-// buyers returns how many have bought of a chain.
+// buyers returns the number of buyers of a chain.
 func (c *paperChain) buyers() int64 {
 	all := map[string]bool{}
 	for _, l := range c.levels {
@@ -234,8 +233,8 @@ func (c *paperChain) buyers() int64 {
 	return int64(len(all))
 }
 
-// terms says why the terms of sale do not let a buyer have a level. What a buyer holds it may have
-// again.
+// terms returns the refusal if the terms of sale do not allow a buyer a level. A buyer may always
+// have again what it holds.
 func (m *paper) terms(c *paperChain, t *paperTrade, name string) *api.Refusal {
 	r := &api.Refusal{Object: name, Asked: t.Epsilon, Remedy: "nothing"}
 	var holders []string
@@ -257,7 +256,7 @@ func (m *paper) terms(c *paperChain, t *paperTrade, name string) *api.Refusal {
 	case !market.From.IsZero() && m.now().Before(market.From):
 		r.Reason, r.Remedy = api.SaleClosed, "waiting"
 	case !market.Until.IsZero() && !m.now().Before(market.Until):
-		r.Reason = api.SaleClosed // for good: the log's time, by which windows go, does not run back
+		r.Reason = api.SaleClosed // for good: the log's time does not go back
 	case market.Holders > 0:
 		return m.crowded(r, t, market, holders)
 	default:
@@ -266,7 +265,8 @@ func (m *paper) terms(c *paperChain, t *paperTrade, name string) *api.Refusal {
 	return r
 }
 
-// crowded says whether as many others as may hold a level do, or have reserved it.
+// crowded returns the refusal if the maximum number of other buyers hold a level, or have reserved
+// it.
 func (m *paper) crowded(r *api.Refusal, t *paperTrade, market *policy.Market, holders []string) *api.Refusal {
 	all := map[string]bool{}
 	for _, buyer := range holders {
@@ -293,7 +293,7 @@ func (t *paperTrade) price() (sum int64) {
 	return sum
 }
 
-// quote is the offer without its ID.
+// quote returns the offer without its ID.
 func (t *paperTrade) quote() api.Quote {
 	q := api.Quote{Offer: api.Offer{Buyer: t.Buyer, Question: t.Question, Epsilon: t.Epsilon, Price: t.price(), Currency: "EUR", Objects: uint64(len(t.lines))}, Sums: sumsOf(t.refused)}
 	q.Refused, q.Unlisted = firstListed(t.refused)
@@ -315,7 +315,7 @@ func (t *paperTrade) quote() api.Quote {
 	return q
 }
 
-// stands is what the ID of a quote stands for.
+// stands returns what the ID of a quote stands for.
 func (m *paper) stands(t *paperTrade) (q paperQuote) {
 	q.offer = t.offer()
 	for _, name := range m.members(t.Question, t.Objects) {
@@ -329,14 +329,14 @@ func (m *paper) stands(t *paperTrade) (q paperQuote) {
 	return q
 }
 
-// termsChanged tells whether a quote was about the same people as the order is now, under other
+// termsChanged returns whether a quote was about the same objects as the order now, under other
 // policies.
 func (m *paper) termsChanged(c consent, t *paperTrade) bool {
 	now := m.stands(t)
 	return c.id != "" && c.quoted.people == now.people && c.quoted.under != now.under
 }
 
-// offer is what an order comes to.
+// offer returns the totals of an order.
 func (t *paperTrade) offer() string {
 	text := fmt.Sprintf("%q %q %s:", t.Buyer, t.Question, t.Epsilon)
 	for _, n := range t.lines {
@@ -348,8 +348,8 @@ func (t *paperTrade) offer() string {
 	return text
 }
 
-// accept says why the buyer does not agree to what the order has become. Another quote would not
-// help who is bound to one against a lack of truths.
+// accept returns the error if the buyer does not agree to what the order has become. Another quote
+// does not help if true values are missing.
 func (m *paper) accept(t *paperTrade, c consent) error {
 	untold := slices.DeleteFunc(slices.Clone(t.refused), func(r api.Refusal) bool { return r.Reason != api.NoTruth })
 	switch {
@@ -365,13 +365,13 @@ func (m *paper) accept(t *paperTrade, c consent) error {
 	return nil
 }
 
-// drop refuses objects for which the host has no truth.
+// drop refuses objects for which the host has no true value.
 func (t *paperTrade) drop(untold []api.Refusal) {
 	t.refused = byObject(append(t.refused, untold...))
 	t.lines = slices.DeleteFunc(t.lines, func(n paperLine) bool { return isAmong(untold)(n.name) })
 }
 
-// customer returns a buyer, and names it if it is new.
+// customer returns a buyer, and adds it if it is new.
 func (m *paper) customer(name string) *api.BuyerState {
 	i := slices.IndexFunc(m.buyers, func(b *api.BuyerState) bool { return b.Buyer == name })
 	if i < 0 {
@@ -384,7 +384,7 @@ func (m *paper) customer(name string) *api.BuyerState {
 func (m *paper) sell(t *paperTrade, reserved *paperDeal, c consent, h host) (*paperDeal, error) {
 	before := c
 	if c.partial {
-		before.most = nil // those without a truth will cost nothing
+		before.most = nil // objects without a true value will cost nothing
 	}
 	if err := m.accept(t, before); err != nil {
 		return nil, err
@@ -426,7 +426,7 @@ func (m *paper) sell(t *paperTrade, reserved *paperDeal, c consent, h host) (*pa
 	return d, nil
 }
 
-// ordinal returns the place that the next deal of a buyer gets among those of the buyer.
+// ordinal returns the number of the next deal among those of its buyer.
 func (m *paper) ordinal(buyer string) (n uint64) {
 	for _, d := range m.deals {
 		if d.Buyer == buyer {
@@ -436,7 +436,7 @@ func (m *paper) ordinal(buyer string) (n uint64) {
 	return n + 1
 }
 
-// deliver hands the responses over.
+// deliver delivers the responses.
 func (m *paper) deliver(d *paperDeal, t *paperTrade, h host) {
 	q := t.quote()
 	d.status = dealSold
@@ -486,7 +486,7 @@ func (m *paper) reserve(o api.Order, c consent, during time.Duration) (*paperDea
 	return d, nil
 }
 
-// reservation returns one that was neither sold nor cancelled.
+// reservation returns a reservation that was neither captured nor cancelled.
 func (m *paper) reservation(number uint64) (*paperDeal, error) {
 	if number == 0 || number > uint64(len(m.deals)) {
 		return nil, api.ErrUnknown
@@ -510,7 +510,7 @@ func (m *paper) commit(number uint64, c consent, h host) (*paperDeal, error) {
 		return nil, err
 	}
 	if d.gone > 0 && (!c.partial || len(d.Objects) == 0) {
-		// Nobody knows any more who it was.
+		// The names are no longer known.
 		return nil, refusedError(d.Question, slices.Repeat([]api.Refusal{{Reason: api.Withdrawn, Asked: d.Epsilon, Remedy: "nothing"}}, d.gone))
 	}
 	t, err := m.trade(d.Order, d)
@@ -520,7 +520,7 @@ func (m *paper) commit(number uint64, c consent, h host) (*paperDeal, error) {
 	return m.sell(t, d, c, h)
 }
 
-// cancel settles a reservation for good, also one that has expired.
+// cancel settles a reservation for good, even one that has expired.
 func (m *paper) cancel(number uint64) error {
 	d, err := m.reservation(number)
 	if err != nil {
@@ -532,14 +532,14 @@ func (m *paper) cancel(number uint64) error {
 	return nil
 }
 
-// Who takes part, and on which terms, on paper.
+// Enrollment and terms in the model.
 
 // agreement is what is wanted for an object.
 type agreement struct {
 	under   rule
-	keeps   bool // the policy that there is
+	keeps   bool // keep the current policy
 	cap     int64
-	was     int64 // if it is not 0: a cap that is another one by now stays
+	was     int64 // if not 0: if the cap is no longer this, it stays
 	consent string
 }
 
@@ -583,7 +583,7 @@ func (m *paper) enrol(r api.EnrollRequest, of func(string) agreement) (out api.E
 	return out, nil
 }
 
-// definePolicy adds a policy to the log, if it is not there.
+// definePolicy adds a policy to the log, if it is new.
 func (m *paper) definePolicy(of rule) {
 	if text := of.policy.String(); text != "" && !m.policies[text] {
 		m.policies[text] = true
@@ -591,7 +591,7 @@ func (m *paper) definePolicy(of rule) {
 	}
 }
 
-// begin enrols one object, or lets it come back with everything it has spent.
+// begin enrolls one object, or lets it return with everything it has spent.
 func (m *paper) begin(q api.Question, name string, want agreement) {
 	if m.people[name] == nil {
 		m.people[name] = &person{cap: want.cap, chains: map[string]*paperChain{}}
@@ -606,7 +606,7 @@ func (m *paper) begin(q api.Question, name string, want agreement) {
 	m.write("enrolled", name)
 }
 
-// orAll is a policy of which the zero value says that only the cap binds.
+// orAll returns a policy whose zero value means that only the cap limits.
 func orAll(p policy.Policy) policy.Policy {
 	if p.IsZero() {
 		return policy.Fixed(privacy.MaxEpsilon())
@@ -614,7 +614,7 @@ func orAll(p policy.Policy) policy.Policy {
 	return p
 }
 
-// more says what other terms may allow beyond those that there are, "" if nothing.
+// more returns what other terms may allow beyond the current ones, "" if nothing.
 func (m *paper) more(now, to rule, limit, cap int64) string {
 	var texts []string
 	if limit < cap {
@@ -643,7 +643,7 @@ func higher(to, now rule, from time.Time) (at time.Time, orders int64, is bool) 
 	return at, 0, false
 }
 
-// termsOf says what an agreement changes of a chain: nothing, something, or why it is refused.
+// termsOf returns what an agreement changes of a chain: nothing, something, or the refusal.
 func (m *paper) termsOf(name string, c *paperChain, limit int64, want agreement) (to rule, cap int64, changes bool, refusal *api.Refusal) {
 	to, cap = c.rule, limit
 	if !want.keeps {
@@ -809,7 +809,7 @@ func (one moveReconcile) play(g *game) {
 		g.wantError(err, refused)
 		return
 	}
-	if refused == nil && err == nil && leavesAll(want) { // nothing is written, also by a clock that is wrong
+	if refused == nil && err == nil && leavesAll(want) { // nothing is written, even with a wrong clock
 		g.same("the reconciliation", got, want)
 		return
 	}
@@ -817,7 +817,7 @@ func (one moveReconcile) play(g *game) {
 		return
 	}
 	g.same("the reconciliation", got, want)
-	again, err := g.ledger.Reconcile(g.Context(), r) // there is nothing left to do
+	again, err := g.ledger.Reconcile(g.Context(), r) // nothing is left to do
 	check.Must(g, err)
 	for _, q := range again.Questions {
 		check.Need(g, q.New.Count+q.Changed.Count+again.Withdrawn == 0,
@@ -828,7 +828,7 @@ func (one moveReconcile) play(g *game) {
 	}
 }
 
-// leavesAll tells whether there is nothing to do.
+// leavesAll returns whether there is nothing to do.
 func leavesAll(r api.ReconcileResult) bool {
 	n := r.Withdrawn
 	for _, q := range r.Questions {
@@ -837,7 +837,7 @@ func leavesAll(r api.ReconcileResult) bool {
 	return n == 0
 }
 
-// rowsAbout returns the rows about somebody, in the order of questions.
+// rowsAbout returns the rows about an object, in the order of questions.
 func (one moveReconcile) rowsAbout(m *paper, name string) (all []row) {
 	for _, q := range m.questions {
 		for _, r := range one.Rows {
@@ -858,7 +858,7 @@ func (p *person) takesPart() bool {
 	return false
 }
 
-// missing returns who takes part in something and has no row, in order.
+// missing returns the objects that take part and have no row, in order.
 func (m *paper) missing(one moveReconcile) (names []string) {
 	for _, name := range SortedKeys(m.people) {
 		if m.people[name].takesPart() && len(one.rowsAbout(m, name)) == 0 {
@@ -870,7 +870,7 @@ func (m *paper) missing(one moveReconcile) (names []string) {
 
 func named(l *api.NameList, name string) { l.Count, l.First = l.Count+1, append(l.First, name) }
 
-// reconcile brings the paper in line with a table.
+// reconcile changes the model to match a table.
 func (m *paper) reconcile(one moveReconcile, expected int) (out api.ReconcileResult, err error) {
 	gone, present := m.missing(one), 0
 	for _, p := range m.people {
@@ -934,7 +934,7 @@ func newReconciling() *reconciling {
 	return &reconciling{map[string][]string{}, map[string][]string{}, map[string][]string{}, map[[2]string]agreement{}, map[[2]string]agreement{}}
 }
 
-// compareRows compares somebody with the rows about it.
+// compareRows compares an object with its rows.
 func (m *paper) compareRows(name string, rows []row, in func(string) *api.Reconciled, todo *reconciling) error {
 	p, limit := m.people[name], int64(0)
 	if p != nil {
@@ -994,14 +994,14 @@ func (m *paper) compareRows(name string, rows []row, in func(string) *api.Reconc
 	return nil
 }
 
-// hasNoise tells whether chains of a question can begin.
+// hasNoise returns whether chains of a question can begin.
 func (m *paper) hasNoise(question string) bool {
 	q, _ := m.question(question)
 	_, err := m.noiseOf(q)
 	return err == nil
 }
 
-// carryOut does what is to be done, in one part.
+// execute does what is to be done, in one part.
 func (m *paper) carryOut(todo *reconciling) error {
 	for _, step := range []func(q string) error{
 		func(q string) error { return m.changeAll(q, todo.change[q], todo) },

@@ -16,31 +16,31 @@ import (
 	"github.com/sluicedp/sluice/privacy"
 )
 
-// The ledger on paper: what the documentation says of it, in plain integers, with maps for memory.
+// The model of the ledger: what the documentation says, with plain integers and maps.
 
 type paper struct {
-	clock     time.Time // of the host
-	confirmed time.Time // up to which somebody has confirmed it
+	clock     time.Time // the host's clock
+	confirmed time.Time // the time up to which the clock is confirmed
 	opened    opening   // how the ledger was opened
 	truthKey  bool      // the ledger has one
-	keyed     bool      // it was opened with it: chains are bound to the truth they begin with
-	noiseKeys []string  // that the ledger has seen
+	keyed     bool      // it was opened with the key: chains are bound to their first true value
+	noiseKeys []string  // keys that the ledger has recorded
 	log       []entry
-	births    []int // of each event, a number that no other event has, nor ever had
-	serial    *int  // the last such number, of this paper and all copies of it
+	births    []int // for each event, a unique serial number
+	serial    *int  // the last serial number of this model and all its copies
 	questions []api.Question
-	policies  map[string]bool // those in the log, by their text
+	policies  map[string]bool // policies in the log, by their text
 	people    map[string]*person
-	about     map[string][]int // the places in the log of what was said of somebody, enrolled or not
+	about     map[string][]int // the positions in the log of events about an object
 	buyers    []*api.BuyerState
-	deals     []*paperDeal // sales and reservations; number n stands at n−1
+	deals     []*paperDeal // sales and reservations; number n is at index n−1
 	answers   map[string][]*paperAnswer
-	mayName   bool     // a request named several objects, one of which needed nothing, since somebody was forgotten
-	asked     []string // whose truth the host was asked for
-	turned    []string // whose truth it says is another one now
+	mayName   bool     // a request named several objects, one of which needed nothing, since an object was forgotten
+	asked     []string // objects whose true values were requested
+	turned    []string // objects whose true value has changed, by the host
 }
 
-// entry is an event as far as it does not follow from anything else.
+// entry is the part of an event that does not follow from other state.
 type entry struct {
 	kind, object string
 	time         time.Time
@@ -49,31 +49,31 @@ type entry struct {
 
 type person struct {
 	cap, spent, earned int64
-	forgotten          int // the event that says so
+	forgotten          int // the number of the event that forgets it
 	left               int // the event by which it last withdrew, or was forgotten
 	chains             map[string]*paperChain
 }
 
 type paperChain struct {
 	rule      rule
-	noise     string // the name of the key that it is drawn from; "" for chance
+	noise     string // the name of the noise key; "" for random draws
 	withdrawn bool
 	answered  int64
-	bound     string // the truth it began with, if the ledger is keyed
+	bound     string // the true value it began with, if the ledger has a truth key
 	levels    map[int64]*paperLevel
 	began     int           // the event that began the epoch; 0 for the first
 	earlier   []*paperChain // epochs
 }
 
 type paperLevel struct {
-	response string // "" until somebody has looked
-	truth    string // that it comes from
+	response string // "" until it was read
+	truth    string // the true value from which it was drawn
 	event    int
 	holders  []string
-	paid     []int64 // by each of them, for this level
+	paid     []int64 // by each buyer, for this level
 }
 
-// usualLeap is how far the clock may be ahead of the log unless the host says otherwise.
+// usualLeap is the default limit of the clock ahead of the log.
 const usualLeap = 366 * 24 * time.Hour
 
 func newPaper() *paper {
@@ -82,7 +82,7 @@ func newPaper() *paper {
 	return m
 }
 
-// now is the host's clock, unless that has gone back behind the log.
+// now returns the host's clock, or the log's time if that is later.
 func (m *paper) now() time.Time {
 	if n := len(m.log); n > 0 && m.clock.Before(m.log[n-1].time) {
 		return m.log[n-1].time
@@ -90,7 +90,7 @@ func (m *paper) now() time.Time {
 	return m.clock
 }
 
-// far tells whether the clock is further ahead of the log than anybody has confirmed.
+// far returns whether the clock is further ahead of the log than confirmed.
 func (m *paper) far() bool {
 	return m.clock.Sub(m.log[len(m.log)-1].time) > usualLeap && m.clock.After(m.confirmed)
 }
@@ -117,11 +117,11 @@ func (m *paper) write(kind, object string) int {
 	return len(m.log)
 }
 
-// next is the number of the next event.
+// next returns the number of the next event.
 func (m *paper) next() uint64 { return uint64(len(m.log)) + 1 }
 
-// settleList does as settle for a request with a list of objects. If one of several needed nothing,
-// what the request says of them is erased when any object is forgotten.
+// settleList is settle for a request with a list of objects. If one of several needed nothing, what
+// the request records about them is erased when any object is forgotten.
 func (m *paper) settleList(named []string, left ...api.Refusal) uint64 {
 	for _, r := range left {
 		m.write("refused", r.Object)
@@ -139,8 +139,7 @@ func (m *paper) settleList(named []string, left ...api.Refusal) uint64 {
 	return m.settle(named)
 }
 
-// settle ends a request for those named, which has left some out, and returns the number of its
-// last event.
+// settle ends a request for named objects, with refusals, and returns the number of its last event.
 func (m *paper) settle(named []string, left ...api.Refusal) uint64 {
 	for _, r := range left {
 		m.write("refused", r.Object)
@@ -171,8 +170,7 @@ func (m *paper) chain(question, name string) *paperChain {
 	return nil
 }
 
-// members returns the objects that a request is for: those named, or all who take part in a
-// question.
+// members returns the objects of a request: those named, or all in a question.
 func (m *paper) members(question string, named []string) []string {
 	if named != nil {
 		return slices.Sorted(slices.Values(named))
@@ -195,7 +193,7 @@ func (c *paperChain) lowest() int64 { return slices.Min(slices.Collect(maps.Keys
 
 func (c *paperChain) spent() int64 { return c.current() + c.answered }
 
-// total is what all epochs have cost.
+// total returns what all epochs have cost.
 func (c *paperChain) total() (sum int64) {
 	for _, one := range c.epochs() {
 		sum += one.spent()
@@ -203,7 +201,7 @@ func (c *paperChain) total() (sum int64) {
 	return sum
 }
 
-// epochs are the chain as it was in each epoch, and as it is.
+// epochs returns the chain in each earlier epoch, and the current one.
 func (c *paperChain) epochs() []*paperChain { return append(slices.Clone(c.earlier), c) }
 
 // during returns the chain of the epoch that an event belongs to.
@@ -216,8 +214,8 @@ func (c *paperChain) during(event uint64) (then *paperChain) {
 	return then
 }
 
-// take adds a level: what it costs is what it raises the highest by. One below others comes from
-// the next above it, and so from what was the truth then.
+// take adds a level. It costs what it raises the highest level by. A level below others is derived
+// from the next one above it, and so from that one's true value.
 func (p *person) take(c *paperChain, e int64, event int, truth string) {
 	for _, above := range slices.Backward(SortedKeys(c.levels)) {
 		if above > e {
@@ -228,7 +226,7 @@ func (p *person) take(c *paperChain, e int64, event int, truth string) {
 	c.levels[e] = &paperLevel{event: event, truth: truth}
 }
 
-// look says why an object can have no part in any request, if that is so.
+// excluded returns the refusal of an object that can take part in no request, or nil.
 func (m *paper) look(question, name string, e int64) *api.Refusal {
 	r := &api.Refusal{Object: name, Asked: epsilonOf(e), Reason: api.NotEnrolled, Remedy: "enrolling"}
 	c := m.chain(question, name)
@@ -245,13 +243,13 @@ func (m *paper) look(question, name string, e int64) *api.Refusal {
 type wish struct {
 	question, object string
 	e                int64
-	orders           int64 // of different buyers, that count as served
+	orders           int64 // the number of different buyers that count as served
 	buyer            string
-	reserved         bool // it comes before all others
+	reserved         bool // it has priority
 	reserves         bool // it is for a reservation
 }
 
-// assess says how an object would answer, or why not.
+// assess returns how an object would answer, or the refusal.
 func (m *paper) assess(w wish) (verdict, *api.Refusal) {
 	if r := m.look(w.question, w.object, w.e); r != nil {
 		return refused, r
@@ -282,27 +280,28 @@ func noNoiseKey(object string, e int64) *api.Refusal {
 	return &api.Refusal{Object: object, Reason: api.NoNoiseKey, Asked: epsilonOf(e), Remedy: "key"}
 }
 
-// lacksTruthKey tells whether nothing can be drawn from truths for want of the key. Who only reads
-// draws nothing.
+// lacksTruthKey returns whether nothing can be drawn from true values because the key is missing. A
+// read-only ledger draws nothing.
 func (m *paper) lacksTruthKey() bool { return m.truthKey && !m.keyed && !m.opened.ReadOnly }
 
 func noTruthKey(object string, e int64) *api.Refusal {
 	return &api.Refusal{Object: object, Reason: api.NoTruthKey, Asked: epsilonOf(e), Remedy: "key"}
 }
 
-// verdict says how an object answers.
+// verdict is how an object answers.
 type verdict int
 
 const (
-	drawn   verdict = iota // above the current level, from the truth
-	reused                 // recorded already
-	derived                // below the current level, without the truth
-	refused                // it can have no part in a request
+	drawn   verdict = iota // above the current level, from the true value
+	reused                 // already recorded
+	derived                // below the current level, without the true value
+	refused                // the object cannot take part
 )
 
-// budget says why an object cannot pay a cost that leaves its chain at a level: what reservations
-// hold of the chain counts under the chain's ceiling, and what they hold of all chains under the
-// cap. Ceilings are those of the clock, also when it has gone back; but what is reserved stays so.
+// budget returns the refusal if an object cannot pay a cost that raises its chain to a level. What
+// reservations hold of the chain counts under the chain's ceiling, and what they hold of all chains
+// under the cap. Ceilings are those at the clock's time, even if it has gone back; reservations do
+// not follow it.
 func (m *paper) budget(p *person, c *paperChain, w wish, cost, top int64) *api.Refusal {
 	held, at := m.held(p, w, top), m.clock
 	if w.reserved {
@@ -332,16 +331,16 @@ func (m *paper) budget(p *person, c *paperChain, w wish, cost, top int64) *api.R
 	return r
 }
 
-// paperHold is what reservations hold.
+// modelHold is what reservations hold.
 type paperHold struct {
-	// Of the chain beyond a level: by buyers who hold a level of it, or ask, and by others, of whom
-	// each unlocks a share. A second of these may be cancelled, and nothing rest on it.
+	// Of the chain beyond a level: by buyers who hold a level of it, or are ordering, and by
+	// others, each of whom unlocks a share. A second of these may be cancelled, so nothing may
+	// depend on it.
 	plain, shares int64
 	all           int64 // of all chains of the object
 }
 
-// held returns what reservations hold of an object, given that the chain asked about gets to a
-// level.
+// held returns what reservations hold of an object, if the chain is raised to a level.
 func (m *paper) held(p *person, w wish, top int64) (out paperHold) {
 	reach := map[string]int64{}
 	for _, d := range m.deals {
@@ -372,15 +371,15 @@ func (m *paper) holdsFor(d *paperDeal, name string) bool {
 	return in && d.holds(m.now())
 }
 
-// host is what the host says when it is asked for truths.
+// host is how the host answers requests for true values.
 type host struct {
-	Lies   bool // it has changed its mind about everybody
-	Broken bool // it fails
+	Lies   bool // all true values have changed
+	Broken bool // the source fails
 }
 
 var errHost = errors.New("the host fails")
 
-// truth is what the host knows. It has nothing for one of the objects.
+// truth returns the host's true value. It has none for one of the objects.
 func (h host) truth(q api.Question, name string) string {
 	if name == "mute" {
 		return ""
@@ -392,7 +391,7 @@ func (h host) truth(q api.Question, name string) string {
 	return q.Values[n%2]
 }
 
-// ask asks the host, and returns refusals of those that it has no truth for, or another one than
+// ask requests true values, and returns refusals of objects without one, or with another one than
 // before.
 func (m *paper) ask(h host, q api.Question, e int64, names []string, orLess func(*api.Refusal) *api.Refusal) (untold []api.Refusal, err error) {
 	m.asked = append(m.asked, names...)
@@ -411,14 +410,13 @@ func (m *paper) ask(h host, q api.Question, e int64, names []string, orLess func
 	return untold, nil
 }
 
-// changed tells whether the truth that the host tells is another than the one that a chain began
-// with.
+// changed returns whether the host's true value is another than the one that a chain began with.
 func (m *paper) changed(h host, q api.Question, name string) bool {
 	c, truth := m.chain(q.Name, name), h.truth(q, name)
 	return c.bound != "" && truth != "" && c.bound != truth
 }
 
-// bind ties chains to the truth they begin with.
+// bind binds chains to the true value with which they begin.
 func (m *paper) bind(h host, q api.Question, names ...string) {
 	for _, name := range names {
 		if c := m.chain(q.Name, name); m.keyed && c.bound == "" {
@@ -439,8 +437,8 @@ func firstListed(refused []api.Refusal) (listed []api.Refusal, unlisted int) {
 	return refused[:n], len(refused) - n
 }
 
-// sumsOf counts refusals by reason, with the smallest of what the objects can have instead. The
-// most frequent reason is first; of two that are as frequent, the first by name.
+// sumsOf counts refusals by reason, with the smallest alternative of the objects. The most frequent
+// reason is first; of equally frequent ones, the first by name.
 func sumsOf(refused []api.Refusal) (sums []api.RefusalSum) {
 	byReason := map[string][]int64{}
 	for _, r := range refused {
@@ -483,8 +481,8 @@ func (m *paper) define(q api.Question) error {
 	return nil
 }
 
-// encodingOnPaper is what the question says or else, with a mechanism, finite and, from 21 values
-// on, unary.
+// modelEncoding returns the encoding of a question: the given one, or finite for a mechanism, or
+// unary from 21 values on.
 func encodingOnPaper(q api.Question) string {
 	switch {
 	case q.Encoding != "":
@@ -497,7 +495,7 @@ func encodingOnPaper(q api.Question) string {
 	return "direct"
 }
 
-// levelsOnPaper are the ε of a question's responses, rising; nil for all there are.
+// modelLevels returns the ε of a question's responses, rising; nil if all are possible.
 func levelsOnPaper(q api.Question) (all []int64) {
 	if q.Mechanism != nil {
 		for _, epsilon := range q.Mechanism.Family.Epsilons() {
@@ -507,14 +505,13 @@ func levelsOnPaper(q api.Question) (all []int64) {
 	return all
 }
 
-// hasLevel tells whether a question has responses at an ε.
+// hasLevel returns whether a question has responses at an ε.
 func hasLevel(q api.Question, e int64) bool {
 	levels := levelsOnPaper(q)
 	return levels == nil || slices.Contains(levels, e)
 }
 
-// levelsReleased returns the levels that released ceilings come to: each the highest at or below
-// one, once.
+// levelsReleased returns the levels for released ceilings: each the highest at or below one, once.
 func levelsReleased(q api.Question, due []paperStep) (out []paperStep) {
 	levels := levelsOnPaper(q)
 	if levels == nil {
@@ -548,7 +545,7 @@ func (m *paper) withdraw(name string) error {
 	return nil
 }
 
-// leave ends the part of somebody in everything.
+// leave withdraws an object from everything.
 func (m *paper) leave(name string) {
 	p := m.people[name]
 	for _, c := range p.chains {
@@ -556,11 +553,11 @@ func (m *paper) leave(name string) {
 	}
 	p.left = m.write("withdrawn", name)
 	for _, d := range m.deals {
-		delete(d.promised, name) // also when enrolled again
+		delete(d.promised, name) // even if it is enrolled again
 	}
 }
 
-// beginEpoch closes the chain of somebody, unless nothing has happened in it.
+// beginEpoch ends the epoch of a chain, unless nothing has happened in it.
 func (m *paper) beginEpoch(question, name string) error {
 	if _, err := m.question(question); err != nil {
 		return err
@@ -585,8 +582,8 @@ func (m *paper) beginEpoch(question, name string) error {
 	return nil
 }
 
-// forget destroys what was said of somebody, and what was released. What was spent and earned
-// stays, as if all of it had been for answers.
+// forget erases what was recorded about an object, and its responses. What it spent and earned
+// stays, as if it had all been for answers.
 func (m *paper) forget(name string) error {
 	p, said := m.people[name], m.about[name]
 	if p == nil && said == nil {
@@ -601,7 +598,7 @@ func (m *paper) forget(name string) error {
 			p.forget(event)
 		}
 	}
-	// Under which panel an answer was recorded would confirm a guess of the name.
+	// The panel of a recorded answer could confirm a guess of the name.
 	maps.DeleteFunc(m.answers, func(_ string, known []*paperAnswer) bool {
 		return slices.ContainsFunc(known, func(a *paperAnswer) bool { return slices.Contains(a.panel, name) })
 	})
@@ -612,7 +609,7 @@ func (m *paper) forget(name string) error {
 	return nil
 }
 
-// erase leaves of events what says nothing about anybody.
+// erase keeps of events only what does not identify an object.
 func (m *paper) erase(places []int) {
 	for _, i := range places {
 		m.log[i].object, m.log[i].erased = "", true
@@ -626,7 +623,7 @@ func (p *person) forget(event int) {
 	}
 }
 
-// without1 returns refusals without those of somebody.
+// withoutRefusals returns refusals without those of an object.
 func without1(refused []api.Refusal, name string) []api.Refusal {
 	return slices.DeleteFunc(slices.Clone(refused), func(r api.Refusal) bool { return r.Object == name })
 }
@@ -727,24 +724,24 @@ func (m *paper) advance(only string, h host) (out api.AdvanceResult, err error) 
 	return out, nil
 }
 
-// paperPlan is what a sweep has to do with one object.
+// modelPlan is what a sweep has to do with one object.
 type paperPlan struct {
-	parts map[string]bool // the questions that it takes part in
+	parts map[string]bool // the questions in which it takes part
 	steps []paperStep     // by the calendar
 	short map[string]*api.Refusal
-	needs map[string]bool // the questions that the host must be asked about
+	needs map[string]bool // the questions for which true values are needed
 }
 
 type paperStep struct {
 	question api.Question
 	e        int64
-	at       time.Time // when it fell due
+	at       time.Time // when it was due
 }
 
 type paperPlans map[string]paperPlan
 
-// planAll makes the plans, and asks the host until it need not be asked: whom it has no fitting
-// truth for leaves budget for other questions.
+// planAll makes the plans, and requests true values until none is missing. An object without a
+// matching true value leaves budget for its other questions.
 func (m *paper) planAll(questions []api.Question, h host) (all paperPlans, err error) {
 	asked := map[[2]string]bool{} // by question and object
 	for {
@@ -770,8 +767,8 @@ func (m *paper) planAll(questions []api.Question, h host) (all paperPlans, err e
 	}
 }
 
-// plan takes what is due to an object by the calendar, as far as budgets go. Whom the host was
-// asked about and has no fitting truth for goes no further in that question.
+// plan takes what is due for an object by the calendar, within its budgets. In a question without a
+// matching true value it goes no further.
 func (m *paper) plan(name string, questions []api.Question, asked map[[2]string]bool, h host) paperPlan {
 	out := paperPlan{parts: map[string]bool{}, short: map[string]*api.Refusal{}, needs: map[string]bool{}}
 	var due []paperStep
@@ -825,7 +822,7 @@ func (m *paper) plan(name string, questions []api.Question, asked map[[2]string]
 	return out
 }
 
-// unfit refuses an object for which the host has no truth, or another than its chain began with.
+// unfit refuses an object without a true value, or with another than its chain began with.
 func (m *paper) unfit(h host, q api.Question, name string, e int64) *api.Refusal {
 	if h.truth(q, name) == "" || m.changed(h, q, name) {
 		return &api.Refusal{Object: name, Reason: api.NoTruth, Asked: epsilonOf(e), Remedy: "truth"}
@@ -833,7 +830,7 @@ func (m *paper) unfit(h host, q api.Question, name string, e int64) *api.Refusal
 	return nil
 }
 
-// copy returns a person to try things on.
+// copy returns a copy of an object for trying things.
 func (p *person) copy() *person {
 	other := *p
 	other.chains = map[string]*paperChain{}
@@ -845,7 +842,7 @@ func (p *person) copy() *person {
 	return &other
 }
 
-// about is what the plans come to in one question.
+// about returns the result of the plans in one question.
 func (all paperPlans) about(q api.Question) api.Advanced {
 	out := api.Advanced{Question: q.Name}
 	for _, name := range SortedKeys(all) {
@@ -866,17 +863,18 @@ func (all paperPlans) about(q api.Question) api.Advanced {
 // Queries about panels.
 
 type paperAnswer struct {
-	panel   []string // those asked for, also whoever was left out
+	panel   []string // the requested objects, including the excluded ones
 	e       int64
-	answer  string // "" until somebody has looked
+	answer  string // "" until it was read
 	scored  bool
 	objects uint64
 	refused []api.Refusal
 	event   uint64
-	began   uint64 // the event of the fresh answer that it comes from; 0 of one that is not recorded yet
+	began   uint64 // the event of the fresh answer that it comes from; 0 if that is not recorded yet
 }
 
-// hasScore tells whether a query about so many has two answers and a boundary between them.
+// hasScore returns whether a query about so many objects has two answers and a boundary between
+// them.
 func hasScore(q api.Question, query string, objects int) bool {
 	kind, rest, _ := strings.Cut(query, ":")
 	switch kind {
@@ -890,15 +888,15 @@ func hasScore(q api.Question, query string, objects int) bool {
 	return len(q.Values) == 2
 }
 
-// answered returns what is known of a query about a panel, whole or with somebody left out, by
-// rising ε.
+// answered returns the known answers to a query about a panel, whole or with exclusions, by rising
+// ε.
 func (m *paper) answered(r api.AnswerRequest, names []string, leaves bool) (key string, known []*paperAnswer) {
 	key = fmt.Sprintf("%q %q %v %q", r.Question, r.Query, leaves, names)
 	return key, m.answers[key]
 }
 
-// recorded returns the answer at an ε or else the nearest above it, if there is one. A partial
-// request has those that left somebody out, too.
+// recorded returns the answer at an ε, or else the nearest above it, if there is one. For a partial
+// request, answers with exclusions count too.
 func (m *paper) recorded(r api.AnswerRequest, names []string) (key string, best *paperAnswer) {
 	for _, leaves := range []bool{false, true} {
 		at, known := m.answered(r, names, leaves)
@@ -912,7 +910,7 @@ func (m *paper) recorded(r api.AnswerRequest, names []string) (key string, best 
 }
 
 // raisable returns the highest answer about a whole panel, if a higher one can be raised from it:
-// it has a score, and no object of the panel began an epoch since it began.
+// it has a score, and no object of the panel began an epoch since then.
 func (m *paper) raisable(r api.AnswerRequest, names []string) *paperAnswer {
 	_, known := m.answered(r, names, false)
 	if len(known) == 0 {
@@ -926,7 +924,8 @@ func (m *paper) raisable(r api.AnswerRequest, names []string) *paperAnswer {
 	return top
 }
 
-// priceOfAnswer is what an answer from truths costs each object: if it is raised, the difference.
+// priceOfAnswer returns what an answer from true values costs each object: if it is raised, the
+// difference.
 func (m *paper) priceOfAnswer(r api.AnswerRequest, names []string, leaves bool) int64 {
 	if base := m.raisable(r, names); base != nil && !leaves {
 		return max(0, r.Epsilon.Nano()-base.e)
@@ -934,8 +933,8 @@ func (m *paper) priceOfAnswer(r api.AnswerRequest, names []string, leaves bool) 
 	return r.Epsilon.Nano()
 }
 
-// panel returns who is asked, who can pay and who cannot, and whether for that or another reason
-// somebody is left out.
+// panel returns the objects, who can pay and who cannot, and whether an object is excluded for any
+// reason.
 func (m *paper) panel(r api.AnswerRequest, untold bool) (q api.Question, names []string, refusals []api.Refusal, leaves bool, err error) {
 	if q, err = m.question(r.Question); err != nil {
 		return q, nil, nil, false, err
@@ -997,7 +996,7 @@ func (m *paper) quoteAnswer(r api.AnswerRequest) (api.AnswerQuote, error) {
 	return q, nil
 }
 
-// notRaised says why an answer is drawn anew although there is one at a lower ε.
+// notRaised returns why an answer is drawn although there is one at a lower ε.
 func (m *paper) notRaised(r api.AnswerRequest, names []string, leaves bool) error {
 	_, known := m.answered(r, names, false)
 	if leaves || len(known) == 0 {
@@ -1017,7 +1016,7 @@ func (m *paper) notRaised(r api.AnswerRequest, names []string, leaves bool) erro
 	return errors.New("somebody in the panel has begun a new epoch")
 }
 
-// answer returns the result and the recorded answer, whose text is for the ledger to say.
+// answer returns the result and the recorded answer, whose text is set by the ledger.
 func (m *paper) answer(r api.AnswerRequest, h host) (out api.AnswerResult, made *paperAnswer, err error) {
 	q, names, _, _, err := m.panel(r, false)
 	if err != nil {
@@ -1042,7 +1041,7 @@ func (m *paper) answer(r api.AnswerRequest, h host) (out api.AnswerResult, made 
 	return out, made, nil
 }
 
-// inquire charges a panel for an answer that must be drawn.
+// drawAnswer charges a panel for an answer that must be drawn.
 func (m *paper) inquire(r api.AnswerRequest, h host, q api.Question) (key string, made *paperAnswer, cost privacy.Epsilon, err error) {
 	_, names, refusals, leaves, err := m.panel(r, false)
 	if err != nil {
