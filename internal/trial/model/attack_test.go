@@ -65,7 +65,7 @@ type attack []step
 // mixedOrders sells levels from the middle, down, up and between, to three buyers, repeated, with a
 // host that dies at each moment, and under terms that change. One order is refused until the terms
 // allow it.
-var oddOrders = attack{
+var mixedOrders = attack{
 	{order{"1", "zeta", "1"}, asked},
 	{order{"1", "zeta", "1"}, never},
 	{order{"2", "acme", "0.25"}, done},
@@ -92,7 +92,7 @@ type coalition struct {
 func coalitions() []coalition {
 	return []coalition{
 		{"acme", []string{"acme"}}, {"zeta", []string{"zeta"}}, {"zeta and hooli", []string{"zeta", "hooli"}},
-		{"everybody", []string{"acme", "zeta", "hooli", ""}},
+		{"all", []string{"acme", "zeta", "hooli", ""}},
 	}
 }
 
@@ -167,7 +167,7 @@ func (tr *trial) run(m market, truths []int) {
 }
 
 // wantPrivate fails if any coalition has learned more than the highest ε that it has seen allows.
-func (tr *trial) wantInnocent() {
+func (tr *trial) wantPrivate() {
 	tr.Helper()
 	for c, who := range tr.pooled {
 		steps, highest := tr.sees(tr, who)
@@ -175,18 +175,18 @@ func (tr *trial) wantInnocent() {
 			continue
 		}
 		v := tr.evidence[c].judge(highest.Float64())
-		check.That(tr, !v.guilty(), "%s learned more than ε allows: %v", who.name, v)
+		check.That(tr, !v.isRejected(), "%s learned more than ε allows: %v", who.name, v)
 		tr.Logf("%s, from %d transcripts: %v", who.name, len(tr.evidence[c].cells), v)
 	}
 }
 
 // wantLeak fails unless all buyers together have learned more than allowed.
-func (tr *trial) wantGuilty() {
+func (tr *trial) wantLeak() {
 	tr.Helper()
 	last := len(tr.pooled) - 1
 	_, highest := tr.sees(tr, tr.pooled[last])
 	v := tr.evidence[last].judge(highest.Float64())
-	check.That(tr, v.guilty(), "the leak is not found with %d objects: %v", tr.objects, v)
+	check.That(tr, v.isRejected(), "the leak is not found with %d objects: %v", tr.objects, v)
 	tr.Logf("%d objects: %v", tr.objects, v)
 }
 
@@ -355,7 +355,7 @@ type attackVerdict struct {
 	claim  float64 // what it may be: ε
 }
 
-func (v attackVerdict) guilty() bool { return v.chance < alarm }
+func (v attackVerdict) isRejected() bool { return v.chance < alarm }
 
 func (v attackVerdict) String() string {
 	return fmt.Sprintf("%s: %d of %d have truth %d and not %d: ε ≥ %.3f, where %.3f is claimed (by chance: %.2g)",
@@ -462,12 +462,12 @@ func noticeable(objects int, claim float64, tests int) float64 {
 // ratio of likelihoods can be computed.
 
 // memoryMarket is a market in memory, for a question with two values.
-type stall struct {
+type memoryMarket struct {
 	testing.TB
 	truths  []int
 	chains  []*rrchain.Chain[int]
 	sampler *rrchain.Sampler
-	told    map[string][]string // by the key of an executed order, or by what else a fault keeps responses under
+	seen    map[string][]string // by the key of an executed order, or by what else a fault keeps responses under
 	fault   fault
 }
 
@@ -483,9 +483,9 @@ const (
 	redrawsUnderTerms       // chains begin again when their terms change
 )
 
-func newStall(t testing.TB, f fault, truths []int) *stall {
+func newMemoryMarket(t testing.TB, f fault, truths []int) *memoryMarket {
 	t.Helper()
-	s := &stall{TB: t, truths: truths, sampler: new(rrchain.Sampler), told: map[string][]string{}, fault: f}
+	s := &memoryMarket{TB: t, truths: truths, sampler: new(rrchain.Sampler), seen: map[string][]string{}, fault: f}
 	for range truths {
 		s.chains = append(s.chains, newChain(t))
 	}
@@ -496,8 +496,8 @@ func newChain(t testing.TB, levels ...rrchain.Level[int]) *rrchain.Chain[int] {
 	return check.Value(rrchain.NewChain[int](2, levels...))(t)
 }
 
-func (s *stall) fill(o order) []string {
-	words, repeated := s.told[o.key]
+func (s *memoryMarket) fill(o order) []string {
+	words, repeated := s.seen[o.key]
 	if repeated && s.fault != redrawsRepeats {
 		return words
 	}
@@ -510,16 +510,16 @@ func (s *stall) fill(o order) []string {
 			continue
 		}
 		if repeated {
-			words[i] = s.anew(i, o)
+			words[i] = s.redraw(i, o)
 		} else {
 			words[i] = s.respond(i, o)
 		}
 	}
-	s.told[o.key] = words
+	s.seen[o.key] = words
 	return words
 }
 
-func (s *stall) crash(o order, when moment) []string {
+func (s *memoryMarket) crash(o order, when moment) []string {
 	seen := make([]string, len(s.truths))
 	switch when {
 	case done:
@@ -537,7 +537,7 @@ func (s *stall) crash(o order, when moment) []string {
 }
 
 // respond returns the response of an object to an order.
-func (s *stall) respond(i int, o order) string {
+func (s *memoryMarket) respond(i int, o order) string {
 	at, c := Eps(s, o.at), s.chains[i]
 	switch {
 	case s.fault == redrawsLevels:
@@ -555,7 +555,7 @@ func (s *stall) respond(i int, o order) string {
 }
 
 // draw draws a response of a chain correctly.
-func (s *stall) draw(c *rrchain.Chain[int], at privacy.Epsilon, truth int) (level rrchain.Level[int]) {
+func (s *memoryMarket) draw(c *rrchain.Chain[int], at privacy.Epsilon, truth int) (level rrchain.Level[int]) {
 	var err error
 	if c.Current().Epsilon.Less(at) {
 		level, err = c.Raise(s.sampler, at, truth)
@@ -567,19 +567,19 @@ func (s *stall) draw(c *rrchain.Chain[int], at privacy.Epsilon, truth int) (leve
 }
 
 // redraw draws a response from the true value alone.
-func (s *stall) anew(i int, o order) string {
+func (s *memoryMarket) redraw(i int, o order) string {
 	return strconv.Itoa(s.draw(newChain(s), Eps(s, o.at), s.truths[i]).Response)
 }
 
 // kept draws a response from the true value alone, once for a name.
-func (s *stall) kept(name string, i int, o order) string {
-	words := s.told[name]
+func (s *memoryMarket) kept(name string, i int, o order) string {
+	words := s.seen[name]
 	if words == nil {
 		words = make([]string, len(s.truths))
-		s.told[name] = words
+		s.seen[name] = words
 	}
 	if words[i] == "" {
-		words[i] = s.anew(i, o)
+		words[i] = s.redraw(i, o)
 	}
 	return words[i]
 }
@@ -594,7 +594,7 @@ func truthful(e float64) float64 { return shareOf(e) }
 // Markets in memory with a fault are attacked as ledgers are. The fault shows in two words that are
 // both the true value: p is the probability of these words, and q their probability if the other
 // value is true.
-func TestPlantedFaultsAreNoticed(t *testing.T) {
+func TestAttack_PlantedFaults_AreDetected(t *testing.T) {
 	both := func(e1, e2 float64) (p, q float64) {
 		return truthful(e1) * truthful(e2), (1 - truthful(e1)) * (1 - truthful(e2))
 	}
@@ -609,46 +609,46 @@ func TestPlantedFaultsAreNoticed(t *testing.T) {
 		fault fault
 		law   func() (p, q float64)
 	}{
-		{"each level drawn anew", redrawsLevels, func() (p, q float64) { return both(1, 1.5) }},
-		{"drawn anew after a crash", redrawsAfterCrash, after},
+		{"each level is redrawn", redrawsLevels, func() (p, q float64) { return both(1, 1.5) }},
+		{"redrawn after a crash", redrawsAfterCrash, after},
 		{"each buyer has other responses", redrawsForBuyers, func() (p, q float64) { return both(1.5, 1.5) }},
-		{"a repeated order drawn anew", redrawsRepeats, func() (p, q float64) { return both(1, 1.5) }},
+		{"a repeated order is redrawn", redrawsRepeats, func() (p, q float64) { return both(1, 1.5) }},
 		{"lower levels drawn from the truth", redrawsLow, func() (p, q float64) { return both(0.5, 1.5) }},
-		{"drawn anew under other terms", redrawsUnderTerms, func() (p, q float64) { return both(1.5, 1.5) }},
+		{"redrawn under other terms", redrawsUnderTerms, func() (p, q float64) { return both(1.5, 1.5) }},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			p, q := c.law()
-			tr := newTrial(t, oddOrders, 2)
+			tr := newTrial(t, mixedOrders, 2)
 			for want := objectsFor(p, q, 1.5, mostTests); tr.objects < want; {
 				lots := truths(min(20_000, want-tr.objects), 2)
-				tr.run(newStall(t, c.fault, lots), lots)
+				tr.run(newMemoryMarket(t, c.fault, lots), lots)
 			}
 			t.Logf("the ratio is e^%.3f instead of e^1.5", math.Log(p/q))
-			tr.wantGuilty()
+			tr.wantLeak()
 		})
 	}
 }
 
 // The attack accepts a right market with as many objects as any fault needs.
-func TestAStallWithoutFaultIsInnocent(t *testing.T) {
-	tr := newTrial(t, oddOrders, 2)
+func TestAttack_RightMarket_IsAccepted(t *testing.T) {
+	tr := newTrial(t, mixedOrders, 2)
 	for range testenv.Tries(2, 5, 100) {
 		lots := truths(20_000, 2)
-		tr.run(newStall(t, faultless, lots), lots)
+		tr.run(newMemoryMarket(t, faultless, lots), lots)
 	}
-	tr.wantInnocent()
+	tr.wantPrivate()
 }
 
 // biasedMarket is a market whose responses are the true value too often. It raises objects from
 // ε=0.1 to 0.2, or sells once at ε=1. At a small ε many transcripts reach the bound e^ε.
-type skew struct {
+type biasedMarket struct {
 	truths []int
 	last   []int // nil before the first response
-	tells  func(last, truth int) float64
+	pTrue  func(last, truth int) float64
 }
 
 // fill implements market. pTrue returns the probability of a true response.
-func (s *skew) fill(order) []string {
+func (s *biasedMarket) fill(order) []string {
 	words, next := make([]string, len(s.truths)), make([]int, len(s.truths))
 	for i, truth := range s.truths {
 		last := noLast
@@ -656,7 +656,7 @@ func (s *skew) fill(order) []string {
 			last = s.last[i]
 		}
 		next[i] = truth
-		if rand.Float64() >= s.tells(last, truth) {
+		if rand.Float64() >= s.pTrue(last, truth) {
 			next[i] = 1 - truth
 		}
 		words[i] = strconv.Itoa(next[i])
@@ -667,12 +667,12 @@ func (s *skew) fill(order) []string {
 
 const noLast = -1
 
-func (s *skew) crash(o order, _ moment) []string { return s.fill(o) }
+func (s *biasedMarket) crash(o order, _ moment) []string { return s.fill(o) }
 
 // The attack finds three faults of 3 %: the true value is too likely in a raise; the same only if
 // the last response was true; and a sale at ε=1 is drawn at 1.03. Without a fault, the same market
 // is accepted. The quick form has one of the faults, another one in each run.
-func TestAKernelThatIsOffIsNoticed(t *testing.T) {
+func TestAttack_KernelOffByThreePercent_IsDetected(t *testing.T) {
 	const off = 1.03
 	step := testenv.Tries(3, 1, 1)
 	turn := rand.IntN(step)
@@ -695,7 +695,7 @@ func TestAKernelThatIsOffIsNoticed(t *testing.T) {
 		name  string
 		do    attack
 		claim float64
-		tells func(last, truth int) float64
+		pTrue func(last, truth int) float64
 		p, q  float64 // the probabilities of responses that are all 1, if the true value is 1 and if it is 0
 	}{
 		{"the truth in a raise", raise, 0.2, kernel(off*k.PAA, off*k.PBA), truthful(0.1) * off * k.PAA, (1 - truthful(0.1)) * (1 - off*k.PBA)},
@@ -710,21 +710,21 @@ func TestAKernelThatIsOffIsNoticed(t *testing.T) {
 			want := objectsFor(c.p, c.q, c.claim, 2*(4+8+2))
 			tr := newTrial(t, c.do, 2)
 			lots := truths(want, 2)
-			tr.run(&skew{truths: lots, tells: c.tells}, lots)
+			tr.run(&biasedMarket{truths: lots, pTrue: c.pTrue}, lots)
 			t.Logf("the ratio is e^%.4f instead of e^%v", math.Log(c.p/c.q), c.claim)
-			tr.wantGuilty()
+			tr.wantLeak()
 		})
 	}
 	t.Run("none", func(t *testing.T) {
 		tr, lots := newTrial(t, raise, 2), truths(testenv.Tries(100_000, 500_000, 5_000_000), 2)
-		tr.run(&skew{truths: lots, tells: kernel(k.PAA, k.PBA)}, lots)
-		tr.wantInnocent()
+		tr.run(&biasedMarket{truths: lots, pTrue: kernel(k.PAA, k.PBA)}, lots)
+		tr.wantPrivate()
 	})
 }
 
 // A share at the bound has a count as high with exactly the given probability. If all were counted,
 // it is the n-th root of that.
-func TestOddsBound(t *testing.T) {
+func TestOddsBound_HasTheGivenProbability(t *testing.T) {
 	for _, c := range [][2]int{{1, 1}, {3, 10}, {700, 1000}, {60_000, 100_000}, {50, 50}} {
 		bound := oddsBound(c[0], c[1], 1e-6)
 		if got := stattest.AtLeast(c[0], c[1], shareOf(bound)); math.Abs(got-1e-6) > 1e-9 {
@@ -738,7 +738,7 @@ func TestOddsBound(t *testing.T) {
 // The verdicts of a market that reaches its ε in every transcript are calibrated: of 2000 verdicts,
 // at most one in a hundred has a chance below a hundredth. So the choice of suspicious sets is
 // accounted for. The test fails by chance with a probability below 1e-9.
-func TestVerdictsAreRightByTheirOwnMeasure(t *testing.T) {
+func TestJudge_MarketAtItsBound_IsCalibrated(t *testing.T) {
 	const verdicts, objects, claim, level = 2000, 400, 0.5, 0.01
 	below, least := 0, math.Inf(1)
 	for range verdicts {
@@ -764,7 +764,7 @@ func TestVerdictsAreRightByTheirOwnMeasure(t *testing.T) {
 }
 
 // An experiment of the computed size finds its fault, which shows in one word.
-func TestObjectsForAreEnough(t *testing.T) {
+func TestObjectsFor_ThatManyObjects_FindTheFault(t *testing.T) {
 	const claim, fact = 0.5, 1.0
 	n := objectsFor(shareOf(fact), 1-shareOf(fact), claim, 100)
 	for range 10 {
@@ -777,7 +777,7 @@ func TestObjectsForAreEnough(t *testing.T) {
 			ta.add(i, truth, []string{strconv.Itoa(word)})
 		}
 		v := ta.judge(claim)
-		check.That(t, v.guilty() && !(v.bound > fact), "%d objects: %v", n, v)
+		check.That(t, v.isRejected() && !(v.bound > fact), "%d objects: %v", n, v)
 	}
 	for _, fewer := range []int{n / 10, n / 4} { // with fewer objects the same formulas, at the mean, do not find it
 		if in := float64(fewer) / 2 * shareOf(fact); stattest.AtLeast(int(in), fewer/2, shareOf(claim)) < alarm/100 {
@@ -786,7 +786,7 @@ func TestObjectsForAreEnough(t *testing.T) {
 	}
 }
 
-func TestNoticeable(t *testing.T) {
+func TestNoticeable_MoreObjects_FindsSmallerExcess(t *testing.T) {
 	many, few := noticeable(1_000_000, 0.6, 100), noticeable(10_000, 0.6, 100)
 	check.That(t, !(many <= 0) && !(many > 0.05) && !(few < 8*many) && !(few > 12*many),
 		"with a million objects %v is noticed, with ten thousand %v: want about a tenth of it", many, few)

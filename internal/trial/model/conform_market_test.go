@@ -20,7 +20,7 @@ import (
 func on(day int) time.Time { return ledgertest.Begin().Add(time.Duration(day) * 24 * time.Hour) }
 
 // However late ctx ends, an error means that nothing was sold.
-func (openLedger) ASaleIsToldWhenItIsMade(t *T) {
+func (openLedger) Sell_ContextEnds_ErrorMeansNoSale(t *T) {
 	calls, end, cancel := 0, 0, func() {}
 	l := Open(t, ledger.Options{Now: func() time.Time {
 		if calls++; calls == end {
@@ -47,7 +47,7 @@ func (openLedger) ASaleIsToldWhenItIsMade(t *T) {
 
 // An object without a true value costs nothing, and so does not exceed a price limit. If the cap is
 // the limit, waiting does not help.
-func (anyLedger) LimitsAreThoseOfWhatIsSold(t *T) {
+func (anyLedger) Sell_PriceLimit_CountsOnlyWhatIsSold(t *T) {
 	l := NewLedger(t)
 	Define(t, l, Vote())
 	EnrollUnder(t, l, "vote", Market(t, "2"), "9", "ann", "bob")
@@ -71,7 +71,7 @@ func (anyLedger) LimitsAreThoseOfWhatIsSold(t *T) {
 }
 
 // A request for all objects returns ErrUnknown while there are none, because that may change.
-func (anyLedger) NobodyYet(t *T) {
+func (anyLedger) Sell_NoObjectsYet_ReturnsErrUnknown(t *T) {
 	l := NewLedger(t)
 	Define(t, l, Vote())
 	r := Purchase(t, "1", "acme", "0.5")
@@ -93,7 +93,7 @@ func (anyLedger) NobodyYet(t *T) {
 // month is a month of a few objects under policies that release levels by the calendar.
 type month struct {
 	*T
-	ledger Book
+	ledger LedgerAPI
 	clock  *ledgertest.Clock
 }
 
@@ -116,7 +116,7 @@ func newMonth(t *T, limit string) *month {
 }
 
 // run runs the month with some sales, and sweeps on the selected days.
-func (m *month) live(sales bool, sweeps func(day int) bool) *month {
+func (m *month) run(sales bool, sweeps func(day int) bool) *month {
 	m.Helper()
 	l := m.ledger
 	for day := range days + 1 {
@@ -125,11 +125,11 @@ func (m *month) live(sales bool, sweeps func(day int) bool) *month {
 		if sales {
 			switch day {
 			case 10: // 0.5 has been released; the calendar does not release this level
-				CarryOut(m, l, Order(m, "a", "0.33", "ann", "bob"))
+				Raise(m, l, RaiseOf(m, "a", "0.33", "ann", "bob"))
 				m.sell("still", "0.33", "bob")
 			case 15:
-				CarryOut(m, l, Order(m, "b", "0.7", "bob"))
-				CarryOut(m, l, Order(m, "c", "0.725", "bob"))
+				Raise(m, l, RaiseOf(m, "b", "0.7", "bob"))
+				Raise(m, l, RaiseOf(m, "c", "0.725", "bob"))
 				m.sell("still", "0.7", "bob", "dot")
 			case 20:
 				check.Must(m, m.ledger.Withdraw(m.Context(), api.ObjectRequest{Key: "gone", Object: "cid"}))
@@ -176,10 +176,10 @@ func (m *month) levels() map[string][]privacy.Epsilon {
 	return all
 }
 
-func (anyLedger) OneSweepAfterAMonthIsAsGoodAsThirty(t *T) {
+func (anyLedger) Advance_OnceAfterAMonth_EqualsDaily(t *T) {
 	for name, limit := range map[string]string{"wide": "9", "tight": "2.4"} {
 		t.Run(name, func(t *T) {
-			want := newMonth(t, limit).live(false, func(int) bool { return true }).levels()
+			want := newMonth(t, limit).run(false, func(int) bool { return true }).levels()
 			if name == "wide" && (len(want["ann/vote"]) != 30 || len(want["ann/smoker"]) != 17) || want["bob/still"] != nil {
 				t.Errorf("released levels: %v", want)
 			}
@@ -190,7 +190,7 @@ func (anyLedger) OneSweepAfterAMonthIsAsGoodAsThirty(t *T) {
 			} {
 				// If a cap is the limit, the chains of an object are raised in turns, in the order
 				// of the calendar.
-				got := newMonth(t, limit).live(false, sweeps).levels()
+				got := newMonth(t, limit).run(false, sweeps).levels()
 				check.That(t, reflect.DeepEqual(got, want), "%s: %v\nwant %v", how, got, want)
 			}
 		})
@@ -198,8 +198,8 @@ func (anyLedger) OneSweepAfterAMonthIsAsGoodAsThirty(t *T) {
 }
 
 // With sales in between, the levels are the same: levels below a sale are derived at no cost.
-func (anyLedger) SweepsAndSalesComeToTheSameLevels(t *T) {
-	want := newMonth(t, "9").live(true, func(int) bool { return true })
+func (anyLedger) Advance_SalesInBetween_SameLevels(t *T) {
+	want := newMonth(t, "9").run(true, func(int) bool { return true })
 	AuditAll(t, want.ledger)
 	levels := want.levels()
 	if !slices.Contains(levels["bob/vote"], Eps(t, "0.725")) || len(levels["ann/vote"]) != 31 || len(levels["cid/vote"]) != 19 || len(levels["dot/still"]) != 2 {
@@ -208,7 +208,7 @@ func (anyLedger) SweepsAndSalesComeToTheSameLevels(t *T) {
 	for how, sweeps := range map[string]func(int) bool{
 		"once": func(day int) bool { return day == days }, "seldom": func(day int) bool { return day%4 == 1 || day == 19 || day == days },
 	} {
-		m := newMonth(t, "9").live(true, sweeps)
+		m := newMonth(t, "9").run(true, sweeps)
 		AuditAll(t, m.ledger)
 		got := m.levels()
 		// cid left on day 20, with the levels of the sweep before.
@@ -221,7 +221,7 @@ func (anyLedger) SweepsAndSalesComeToTheSameLevels(t *T) {
 }
 
 // The progress of a sweep counts objects; in a sweep of one question, the objects in that question.
-func (openLedger) TheProgressOfASweepEnds(t *T) {
+func (openLedger) Advance_Progress_CountsObjects(t *T) {
 	for _, question := range []string{"", "vote", "still"} {
 		m := newMonth(t, "9")
 		m.clock.Set(ledgertest.Begin().Add(10 * 24 * time.Hour))
@@ -234,7 +234,7 @@ func (openLedger) TheProgressOfASweepEnds(t *T) {
 }
 
 // For any number of due levels, each true value is requested once.
-func (anyLedger) ASweepAsksOnce(t *T) {
+func (anyLedger) Advance_ManyLevels_RequestsEachTruthOnce(t *T) {
 	clock := ledgertest.NewClock(ledgertest.Begin())
 	l := Open(t, ledger.Options{Now: clock.Now})
 	Define(t, l, Vote())
@@ -269,7 +269,7 @@ func (openLedger) Reservation_EachReadingReportsTheSameState(t *T) {
 	WantClean(t, l, api.VerifyRequest{})
 }
 
-func testReservationStates(t *T, l Book, clock *ledgertest.Clock, buyer string) {
+func testReservationStates(t *T, l LedgerAPI, clock *ledgertest.Clock, buyer string) {
 	if buyer == "called" {
 		Sellers(t, l, "9", "9", "ann")
 	}

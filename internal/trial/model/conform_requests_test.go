@@ -28,33 +28,33 @@ import (
 // same key with another request returns a typed conflict. Nothing is drawn or charged twice.
 
 // mutation is a call with an idempotency key.
-type mutation func(l Book) (any, error)
+type mutation func(l LedgerAPI) (any, error)
 
 // mutations returns one call of each kind, to be made in the order of their names.
 func mutations(t *T) map[string]mutation {
 	ctx := t.Context()
 	return map[string]mutation{
-		"1 define": func(l Book) (any, error) {
+		"1 define": func(l LedgerAPI) (any, error) {
 			return nil, l.DefineQuestion(ctx, "k1", Vote())
 		},
-		"2 enroll": func(l Book) (any, error) {
+		"2 enroll": func(l LedgerAPI) (any, error) {
 			return l.Enroll(ctx, api.EnrollRequest{Key: "k2", Question: "vote", Objects: []string{"bob", "ann"}, Policy: policy.Fixed(Eps(t, "2")), Cap: Eps(t, "3")})
 		},
-		"3 release": func(l Book) (any, error) { return l.Release(ctx, ReleaseOf(t, "k3", "ann", "0.5")) },
-		"4 raise":   func(l Book) (any, error) { return l.Raise(ctx, Order(t, "k4", "1", "bob", "ann")) },
-		"5 degrade": func(l Book) (any, error) { return l.Release(ctx, ReleaseOf(t, "k5", "bob", "0.25")) },
-		"6 partial": func(l Book) (any, error) {
-			r := Order(t, "k6", "1", "ann", "zoe", "bob")
+		"3 release": func(l LedgerAPI) (any, error) { return l.Release(ctx, ReleaseOf(t, "k3", "ann", "0.5")) },
+		"4 raise":   func(l LedgerAPI) (any, error) { return l.Raise(ctx, RaiseOf(t, "k4", "1", "bob", "ann")) },
+		"5 degrade": func(l LedgerAPI) (any, error) { return l.Release(ctx, ReleaseOf(t, "k5", "bob", "0.25")) },
+		"6 partial": func(l LedgerAPI) (any, error) {
+			r := RaiseOf(t, "k6", "1", "ann", "zoe", "bob")
 			r.Partial = true
 			return l.Raise(ctx, r)
 		},
-		"7 all": func(l Book) (any, error) { return l.Raise(ctx, Order(t, "k7", "2")) },
+		"7 all": func(l LedgerAPI) (any, error) { return l.Raise(ctx, RaiseOf(t, "k7", "2")) },
 	}
 }
 
 // Each of these calls, made concurrently with the same key, takes effect once and returns the same
 // result.
-func (anyLedger) KeysUsedByManyAtOnceActOnce(t *T) {
+func (anyLedger) Key_UsedConcurrently_ActsOnce(t *T) {
 	l := NewLedger(t)
 	Define(t, l, Vote())
 	calls := mutations(t)
@@ -79,14 +79,14 @@ func (anyLedger) KeysUsedByManyAtOnceActOnce(t *T) {
 	WantClean(t, l, api.VerifyRequest{})
 }
 
-func (anyLedger) AKeyIsNotGoodForAnotherRequest(t *T) {
+func (anyLedger) Key_OtherRequest_IsAConflict(t *T) {
 	l := Voters(t, Open(t, ledger.Options{}), "3", "ann", "bob")
 	Define(t, l, api.Question{Name: "smoker", Values: []string{"yes", "no"}, Encoding: "direct"})
 	Enroll(t, l, "smoker", "3", "ann", "bob")
-	used := Order(t, "used", "0.5", "ann", "bob")
-	CarryOut(t, l, used)
+	used := RaiseOf(t, "used", "0.5", "ann", "bob")
+	Raise(t, l, used)
 	for name, call := range conflicts(t, l, used) {
-		Unchanged(t, l, func() {
+		WantUnchanged(t, l, func() {
 			if err := call(); err == nil {
 				t.Errorf("%s: the key is accepted for another request", name)
 			} else {
@@ -94,11 +94,11 @@ func (anyLedger) AKeyIsNotGoodForAnotherRequest(t *T) {
 			}
 		})
 	}
-	CarryOut(t, l, used) // the key still works for its own request
+	Raise(t, l, used) // the key still works for its own request
 }
 
 // conflicts returns requests with the key of another request. Each differs in one respect.
-func conflicts(t *T, l Book, used api.RaiseRequest) map[string]func() error {
+func conflicts(t *T, l LedgerAPI, used api.RaiseRequest) map[string]func() error {
 	ctx := t.Context()
 	raise := func(change func(*api.RaiseRequest)) func() error {
 		r := used
@@ -114,13 +114,13 @@ func conflicts(t *T, l Book, used api.RaiseRequest) map[string]func() error {
 		"partial":     raise(func(r *api.RaiseRequest) { r.Partial = true }),
 		"release":     func() error { _, err := l.Release(ctx, ReleaseOf(t, used.Key, "ann", "0.5")); return err },
 		"enroll": func() error {
-			return check.Err(l.Enroll(ctx, api.EnrollRequest{Key: used.Key, Question: "vote", Objects: []string{"ann", "bob"}, Cap: Boundless()}))
+			return check.Err(l.Enroll(ctx, api.EnrollRequest{Key: used.Key, Question: "vote", Objects: []string{"ann", "bob"}, Cap: NoCap()}))
 		},
 		"define": func() error { return l.DefineQuestion(ctx, used.Key, Vote()) },
 	}
 }
 
-func (anyLedger) ADigestHoldsNoTruth(t *T) {
+func (anyLedger) Key_OtherTrueValue_IsTheSameRequest(t *T) {
 	l := Voters(t, Open(t, ledger.Options{}), "3", "ann")
 	r := ReleaseOf(t, "k", "ann", "0.5")
 	first := Release(t, l, r)
@@ -130,12 +130,12 @@ func (anyLedger) ADigestHoldsNoTruth(t *T) {
 }
 
 // A refused call does not use up its key: when the reason is gone, the same call works.
-func (anyLedger) ARefusedKeyIsStillFree(t *T) {
+func (anyLedger) Key_OfRefusedRequest_StaysFree(t *T) {
 	l := Voters(t, Open(t, ledger.Options{}), "1", "ann")
 	late := ReleaseOf(t, "late", "bob", "0.5")
 	mute := ReleaseOf(t, "mute", "ann", "0.5")
 	mute.Truth = SameTruth("")
-	Unchanged(t, l, func() {
+	WantUnchanged(t, l, func() {
 		for _, r := range []api.ReleaseRequest{late, mute} {
 			Refusals(t, check.Err(l.Release(t.Context(), r)))
 		}
@@ -146,15 +146,15 @@ func (anyLedger) ARefusedKeyIsStillFree(t *T) {
 	Release(t, l, mute)
 
 	// After the refusal, the key may even be used for another request.
-	over := Order(t, "over", "2", "ann")
+	over := RaiseOf(t, "over", "2", "ann")
 	Refusals(t, check.Err(l.Raise(t.Context(), over)))
-	CarryOut(t, l, Order(t, "over", "1", "ann"))
+	Raise(t, l, RaiseOf(t, "over", "1", "ann"))
 	check.Is(t, check.Err(l.Raise(t.Context(), over)), &api.KeyConflictError{})
 }
 
 // Two different requests are made concurrently with one key. One of them gets it, and all callers
 // see the same.
-func (anyLedger) OfTwoRequestsWithOneKeyOneWins(t *T) {
+func (anyLedger) Key_TwoRequestsConcurrently_OneWins(t *T) {
 	l := Voters(t, NewLedger(t), "3", "ann")
 	failed := race(t, 32, func(i int) error {
 		return check.Err(l.Release(t.Context(), ReleaseOf(t, "k", "ann", []string{"0.5", "0.75"}[i%2])))
@@ -180,7 +180,7 @@ func fieldOf(t *T, err error) string {
 
 // A conflict names the first field that differs, also for a request that was executed in parts, and
 // for one before the file was opened again.
-func (anyLedger) AConflictNamesTheFieldThatDiffers(t *T) {
+func (anyLedger) KeyConflict_NamesTheDifferentField(t *T) {
 	ctx := t.Context()
 	limit := int64(10_000)
 	sale := func(t *T) api.SellRequest {
@@ -203,12 +203,12 @@ func (anyLedger) AConflictNamesTheFieldThatDiffers(t *T) {
 		got := fieldOf(t, check.Err(l.Sell(ctx, r)))
 		check.That(t, got == field, "another %s is reported as %q", field, got)
 	}
-	if got := fieldOf(t, check.Err(l.Raise(ctx, Order(t, "the key", "0.5", "ann", "bob")))); got != "Kind" {
+	if got := fieldOf(t, check.Err(l.Raise(ctx, RaiseOf(t, "the key", "0.5", "ann", "bob")))); got != "Kind" {
 		t.Errorf("another kind of request is reported as %q", got)
 	}
 }
 
-func (anyLedger) AConflictNamesItsKey(t *T) {
+func (anyLedger) KeyConflict_NamesTheKey(t *T) {
 	l := NewLedger(t)
 	check.Must(t, l.DefineQuestion(t.Context(), "the key", Vote()))
 	var conflict *api.KeyConflictError
@@ -224,19 +224,19 @@ func (anyLedger) AConflictNamesItsKey(t *T) {
 // Invariant 8: by default an order sells to all its objects or to none. A partial order lists
 // exactly the objects that it excludes, and why.
 
-func (anyLedger) AnOrderSellsToAllOrToNone(t *T) {
-	for name, spoil := range map[string]func(*T, Book, *api.RaiseRequest){
-		"one not enrolled": func(t *T, l Book, r *api.RaiseRequest) { r.Objects = append(r.Objects, "zoe") },
-		"one over the cap": func(t *T, l Book, r *api.RaiseRequest) {
+func (anyLedger) Raise_OneObjectRefused_ChangesNothing(t *T) {
+	for name, spoil := range map[string]func(*T, LedgerAPI, *api.RaiseRequest){
+		"one not enrolled": func(t *T, l LedgerAPI, r *api.RaiseRequest) { r.Objects = append(r.Objects, "zoe") },
+		"one over the cap": func(t *T, l LedgerAPI, r *api.RaiseRequest) {
 			s := ReleaseOf(t, "s", "dot", "0.5")
 			s.Question = "smoker"
 			Release(t, l, s)
 		},
-		"one without truth": func(t *T, l Book, r *api.RaiseRequest) { r.Truth = ListOf("yes", "no", "", "yes") },
-		"one unknown truth": func(t *T, l Book, r *api.RaiseRequest) {
+		"one without truth": func(t *T, l LedgerAPI, r *api.RaiseRequest) { r.Truth = ListOf("yes", "no", "", "yes") },
+		"one unknown truth": func(t *T, l LedgerAPI, r *api.RaiseRequest) {
 			r.Truth = ListOf("yes", "no", "?", "yes")
 		},
-		"truths fail": func(t *T, l Book, r *api.RaiseRequest) {
+		"truths fail": func(t *T, l LedgerAPI, r *api.RaiseRequest) {
 			r.Truth = func(context.Context, string, []string) ([]string, error) {
 				return nil, errors.New("the disk is on fire")
 			}
@@ -246,9 +246,9 @@ func (anyLedger) AnOrderSellsToAllOrToNone(t *T) {
 			l := Voters(t, Open(t, ledger.Options{}), "1", "ann", "bob", "cid", "dot")
 			Define(t, l, Smoker())
 			Enroll(t, l, "smoker", "1", "dot")
-			r := Order(t, "k", "0.75", "ann", "bob", "cid", "dot")
+			r := RaiseOf(t, "k", "0.75", "ann", "bob", "cid", "dot")
 			spoil(t, l, &r)
-			Unchanged(t, l, func() {
+			WantUnchanged(t, l, func() {
 				_, err := l.Raise(t.Context(), r)
 				check.That(t, err != nil, "the order was executed")
 			})
@@ -256,11 +256,11 @@ func (anyLedger) AnOrderSellsToAllOrToNone(t *T) {
 	}
 }
 
-func (anyLedger) WhomARequestIsForMustBeClear(t *T) {
+func (anyLedger) Request_UnclearObjects_IsRefused(t *T) {
 	l := Voters(t, Open(t, ledger.Options{}), "1", "ann")
 	raise := func(change func(*api.RaiseRequest)) func() error {
 		return func() error {
-			r := Order(t, "k", "0.5", "ann")
+			r := RaiseOf(t, "k", "0.5", "ann")
 			r.Truth = Never(t)
 			change(&r)
 			return check.Err(l.Raise(t.Context(), r))
@@ -268,7 +268,7 @@ func (anyLedger) WhomARequestIsForMustBeClear(t *T) {
 	}
 	enrol := func(objects ...string) func() error {
 		return func() error {
-			return check.Err(l.Enroll(t.Context(), api.EnrollRequest{Key: "k", Question: "vote", Objects: objects, Cap: Boundless()}))
+			return check.Err(l.Enroll(t.Context(), api.EnrollRequest{Key: "k", Question: "vote", Objects: objects, Cap: NoCap()}))
 		}
 	}
 	for name, call := range map[string]func() error{
@@ -282,7 +282,7 @@ func (anyLedger) WhomARequestIsForMustBeClear(t *T) {
 		"enrol a non-name":  enrol("bob", ""),
 		"release of nobody": func() error { _, err := l.Release(t.Context(), ReleaseOf(t, "k", "", "0.5")); return err },
 	} {
-		Unchanged(t, l, func() {
+		WantUnchanged(t, l, func() {
 			if err := call(); !errors.Is(err, api.ErrInvalid) {
 				t.Errorf("%s: got the error %v", name, err)
 			}
@@ -291,13 +291,13 @@ func (anyLedger) WhomARequestIsForMustBeClear(t *T) {
 }
 
 // A context that has ended stops a call before it does anything.
-func (anyLedger) AnEndedContextStopsEveryCall(t *T) {
+func (anyLedger) Call_ContextEnded_DoesNothing(t *T) {
 	l := Voters(t, Open(t, ledger.Options{}), "1", "ann")
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	Unchanged(t, l, func() {
+	WantUnchanged(t, l, func() {
 		check.Is(t, check.Err(l.Release(ctx, ReleaseOf(t, "k", "ann", "0.5"))), context.Canceled)
-		check.Is(t, check.Err(l.Enroll(ctx, api.EnrollRequest{Key: "k", Question: "vote", Objects: []string{"bob"}, Cap: Boundless()})), context.Canceled)
+		check.Is(t, check.Err(l.Enroll(ctx, api.EnrollRequest{Key: "k", Question: "vote", Objects: []string{"bob"}, Cap: NoCap()})), context.Canceled)
 		check.Is(t, l.DefineQuestion(ctx, "k", Smoker()), context.Canceled)
 		check.Is(t, check.Err(l.Object(ctx, "ann")), context.Canceled)
 		check.Is(t, check.Err(api.Collect(l.Questions(ctx))), context.Canceled)
@@ -331,11 +331,11 @@ func badNames() []string {
 }
 
 // nameFields returns the fields that take a name, each as a call that uses it.
-func nameFields(t testing.TB, l Book) map[string]func(name string) error {
+func nameFields(t testing.TB, l LedgerAPI) map[string]func(name string) error {
 	ctx, n := t.Context(), 0
 	fresh := func() string { n++; return fmt.Sprint("key ", n) }
 	enroll := func(key, object string) error {
-		return check.Err(l.Enroll(ctx, api.EnrollRequest{Key: key, Question: "vote", Objects: []string{object}, Cap: Boundless()}))
+		return check.Err(l.Enroll(ctx, api.EnrollRequest{Key: key, Question: "vote", Objects: []string{object}, Cap: NoCap()}))
 	}
 	define := func(key, name, value string) error {
 		return l.DefineQuestion(ctx, key, api.Question{Name: name, Values: []string{"other", value}, Encoding: "direct"})
@@ -346,15 +346,15 @@ func nameFields(t testing.TB, l Book) map[string]func(name string) error {
 		"define key": func(name string) error { return define(name, fresh(), "a") },
 		"object":     func(name string) error { return enroll(fresh(), name) },
 		"enroll key": func(name string) error { return enroll(name, fresh()) },
-		"raise key":  func(name string) error { _, err := l.Raise(ctx, Order(t, name, "0.5", "ann")); return err },
+		"raise key":  func(name string) error { _, err := l.Raise(ctx, RaiseOf(t, name, "0.5", "ann")); return err },
 	}
 }
 
-func (anyLedger) Names(t *T) {
+func (anyLedger) Name_GoodOrBad_IsAcceptedOrRefused(t *T) {
 	l := Voters(t, Open(t, ledger.Options{}), "9", "ann")
 	for field, use := range nameFields(t, l) {
 		for _, name := range badNames() {
-			Unchanged(t, l, func() {
+			WantUnchanged(t, l, func() {
 				if err := use(name); !errors.Is(err, api.ErrInvalid) {
 					t.Errorf("%s %.20q (%d bytes): got the error %v", field, name, len(name), err)
 				} else if len(err.Error()) > 4096 {
@@ -373,7 +373,7 @@ func (anyLedger) Names(t *T) {
 }
 
 // Unusual valid names work in every call, next to each other.
-func (anyLedger) ObjectsWithOddNamesAreToldApart(t *T) {
+func (anyLedger) Name_UnusualObjects_AreDistinguished(t *T) {
 	l := Voters(t, Open(t, ledger.Options{}), "9", goodNames()...)
 	for i, name := range goodNames() {
 		r := Release(t, l, ReleaseOf(t, fmt.Sprint(i), name, fmt.Sprint("0.", i+1)))
@@ -383,12 +383,12 @@ func (anyLedger) ObjectsWithOddNamesAreToldApart(t *T) {
 	WantClean(t, l, api.VerifyRequest{})
 }
 
-func (anyLedger) QuestionsNeedTwoDifferentValues(t *T) {
+func (anyLedger) DefineQuestion_FewerThanTwoValues_IsRefused(t *T) {
 	l := Open(t, ledger.Options{})
 	for name, values := range map[string][]string{
 		"none": nil, "one": {"a"}, "twice": {"a", "b", "a"}, "empty": {"a", ""}, "too many": make([]string, (1<<20)+1),
 	} {
-		Unchanged(t, l, func() {
+		WantUnchanged(t, l, func() {
 			err := l.DefineQuestion(t.Context(), "k", api.Question{Name: "q", Values: values})
 			check.That(t, errors.Is(err, api.ErrInvalid), "%s: got the error %v", name, err)
 		})
@@ -398,19 +398,19 @@ func (anyLedger) QuestionsNeedTwoDifferentValues(t *T) {
 
 // A question with 70,000 values, such as postcodes, is stored and read, and its last value is a
 // response.
-func (anyLedger) AQuestionOfManyValues(t *T) {
+func (anyLedger) DefineQuestion_ManyValues_IsStored(t *T) {
 	const many = 70_000
 	values := make([]string, many)
 	for i := range values {
 		values[i] = fmt.Sprintf("postcode %d", i)
 	}
-	house := NewHouse(t)
-	l := house.Open(t, ledger.Options{})
+	store := NewStorage(t)
+	l := store.Open(t, ledger.Options{})
 	q := api.Question{Name: "home", Values: values}
 	Define(t, l, q)
 	Enroll(t, l, "home", "1000", "ann")
 	check.Must(t, l.Close())
-	l = house.Open(t, ledger.Options{})
+	l = store.Open(t, ledger.Options{})
 	all := check.Value(api.Collect(l.Questions(t.Context())))(t)
 	check.That(t, len(all) == 1 && slices.Equal(all[0].Values, values), "the question was read with other values")
 	r := api.ReleaseRequest{Key: "k", Question: "home", Object: "ann", Epsilon: Eps(t, "1000"), Truth: SameTruth(values[many-1])}
@@ -421,7 +421,7 @@ func (anyLedger) AQuestionOfManyValues(t *T) {
 }
 
 // Changes of the caller's list after the call do not change a question.
-func (anyLedger) AQuestionIsTheLedgersOwnCopy(t *T) {
+func (anyLedger) DefineQuestion_CallerChangesValues_HasNoEffect(t *T) {
 	l := Open(t, ledger.Options{})
 	values := []string{"yes", "no"}
 	Define(t, l, api.Question{Name: "q", Values: values})
@@ -438,7 +438,7 @@ func (anyLedger) AQuestionIsTheLedgersOwnCopy(t *T) {
 // breaks nothing.
 
 // wantOrderedTimes checks the times in the log, and returns the last one.
-func wantOrderedTimes(t *T, l Book) (last time.Time) {
+func wantOrderedTimes(t *T, l LedgerAPI) (last time.Time) {
 	t.Helper()
 	for _, ev := range Events(t, l) {
 		check.That(t, !ev.Time.Before(last), "event %d at %v comes after one at %v", ev.Number, ev.Time, last)
@@ -449,7 +449,7 @@ func wantOrderedTimes(t *T, l Book) (last time.Time) {
 	return last
 }
 
-func (anyLedger) EventTimesNeverDecrease(t *T) {
+func (anyLedger) Events_ClockJumps_TimesNeverDecrease(t *T) {
 	clock := ledgertest.NewClock(ledgertest.Begin())
 	l := Voters(t, Open(t, ledger.Options{Now: clock.Now}), "9", "ann")
 	highest := ledgertest.Begin()
@@ -467,19 +467,19 @@ func (anyLedger) EventTimesNeverDecrease(t *T) {
 }
 
 // The latest time is stored in the log, so that a new process knows it.
-func (anyLedger) TimesDoNotDecreaseAcrossOpens(t *T) {
-	house := VotersHouse(t, "9", "ann")
+func (anyLedger) Events_LedgerReopened_TimesNeverDecrease(t *T) {
+	store := VotersStorage(t, "9", "ann")
 	future := time.Now().Add(50 * 365 * 24 * time.Hour)
-	l := house.Open(t, ledger.Options{Now: func() time.Time { return future }, ClockAhead: future})
+	l := store.Open(t, ledger.Options{Now: func() time.Time { return future }, ClockAhead: future})
 	Release(t, l, ReleaseOf(t, "1", "ann", "0.5"))
 	check.Must(t, l.Close())
-	l = house.Open(t, ledger.Options{})
+	l = store.Open(t, ledger.Options{})
 	Release(t, l, ReleaseOf(t, "2", "ann", "1"))
 	last := wantOrderedTimes(t, l)
 	check.That(t, last.Equal(future), "the log's time went from %[2]v back to %[1]v", last, future)
 }
 
-func (anyLedger) AClockBefore1970IsHarmless(t *T) {
+func (anyLedger) Events_ClockBefore1970_TimesNeverDecrease(t *T) {
 	for _, now := range []time.Time{{}, time.Date(-5000, 1, 1, 0, 0, 0, 0, time.UTC), time.Date(1677, 1, 1, 0, 0, 0, 0, time.UTC), time.Unix(-1, 0)} {
 		clock := ledgertest.NewClock(now)
 		l := Voters(t, Open(t, ledger.Options{Now: clock.Now}), "9", "ann")
@@ -502,7 +502,7 @@ func wantClockError(t *T, err error, clock, last time.Time) {
 
 // The clock is far ahead of a market with a dated sale and a reservation. No request writes
 // anything, or is refused for good. Recorded results are returned again.
-func (anyLedger) AClockFarAheadChangesNothing(t *T) {
+func (anyLedger) Clock_FarAhead_ChangesNothing(t *T) {
 	clock := ledgertest.NewClock(ledgertest.Begin())
 	l := Open(t, ledger.Options{Now: clock.Now})
 	Define(t, l, Vote())
@@ -520,7 +520,7 @@ func (anyLedger) AClockFarAheadChangesNothing(t *T) {
 			return check.Err(l.Enroll(ctx, api.EnrollRequest{Key: "2", Question: "vote", Objects: []string{"cid"}, Cap: Eps(t, "1")}))
 		},
 		"release": func() error { return check.Err(l.Release(ctx, ReleaseOf(t, "3", "ann", "0.25"))) },
-		"raise":   func() error { return check.Err(l.Raise(ctx, Order(t, "4", "0.25", "ann", "bob"))) },
+		"raise":   func() error { return check.Err(l.Raise(ctx, RaiseOf(t, "4", "0.25", "ann", "bob"))) },
 		"sell":    func() error { return check.Err(l.Sell(ctx, Purchase(t, "5", "acme", "0.5", "ann"))) },
 		"reserve": func() error {
 			return check.Err(l.Reserve(ctx, api.ReserveRequest{Key: "6", Order: Purchase(t, "", "acme", "0.5", "ann").Order, For: time.Hour}))
@@ -538,7 +538,7 @@ func (anyLedger) AClockFarAheadChangesNothing(t *T) {
 		"withdraw": func() error { return l.Withdraw(ctx, api.ObjectRequest{Key: "11", Object: "ann"}) },
 		"forget":   func() error { return l.Forget(ctx, api.ObjectRequest{Key: "12", Object: "ann"}) },
 	} {
-		Unchanged(t, l, func() {
+		WantUnchanged(t, l, func() {
 			t.Log(name)
 			wantClockError(t, call(), far, ledgertest.Begin())
 		})
@@ -557,9 +557,9 @@ func (anyLedger) AClockFarAheadChangesNothing(t *T) {
 }
 
 // A ledger that was not used for two years continues after a person has confirmed the clock once.
-func (anyLedger) ALongIdleLedgerIsConfirmedOnce(t *T) {
-	clock, house := ledgertest.NewClock(ledgertest.Begin()), NewHouse(t)
-	check.Must(t, Voters(t, house.Open(t, ledger.Options{Now: clock.Now}), "9", "ann").Close())
+func (anyLedger) Clock_AfterLongIdleTime_IsConfirmedOnce(t *T) {
+	clock, store := ledgertest.NewClock(ledgertest.Begin()), NewStorage(t)
+	check.Must(t, Voters(t, store.Open(t, ledger.Options{Now: clock.Now}), "9", "ann").Close())
 	for _, step := range []struct {
 		after time.Duration
 		ahead time.Time
@@ -574,7 +574,7 @@ func (anyLedger) ALongIdleLedgerIsConfirmedOnce(t *T) {
 	} {
 		now := ledgertest.Begin().Add(step.after)
 		clock.Set(now)
-		l := house.Open(t, ledger.Options{Now: clock.Now, ClockAhead: step.ahead})
+		l := store.Open(t, ledger.Options{Now: clock.Now, ClockAhead: step.ahead})
 		last := Events(t, l)[Stats(t, l).Events-1].Time
 		_, err := l.Release(t.Context(), ReleaseOf(t, now.String()+step.ahead.String(), "ann", "0.5"))
 		if step.fine {
@@ -584,10 +584,10 @@ func (anyLedger) ALongIdleLedgerIsConfirmedOnce(t *T) {
 		}
 		check.Must(t, l.Close())
 	}
-	check.Is(t, check.Err(house.Try(ledger.Options{ClockLeap: -1})), api.ErrInvalid)
+	check.Is(t, check.Err(store.Try(ledger.Options{ClockLeap: -1})), api.ErrInvalid)
 	// Opening the ledger may write, and is refused as well.
 	clock.Set(ledgertest.Begin().AddDate(50, 0, 0))
-	check.Is(t, check.Err(house.Try(ledger.Options{Now: clock.Now, TruthKey: TruthKey()})), api.ErrClock)
+	check.Is(t, check.Err(store.Try(ledger.Options{Now: clock.Now, TruthKey: TruthKey()})), api.ErrClock)
 }
 
 // The laws of raised answers and of keyed responses, as a ledger returns them. The random bits are
@@ -673,7 +673,7 @@ func answersLaw(position int, e [3]float64) map[string]float64 {
 // At each level the answer at distance d is wrong with probability e^(−εd)/(1+e^ε), however it was
 // made. The answers at three levels together are those of scores of which only the highest depends
 // on the true values. The middle one is raised in one half of the cases, and inserted in the other.
-func TestRaisedAnswersFollowTheirLaw(t *testing.T) {
+func TestRaisedAnswers_FollowTheirLaw(t *testing.T) {
 	const values = 90
 	panels := testenv.Tries(2, 12/testenv.Step(6), 12)
 	q := api.Question{Name: "vote", Encoding: "direct"}
@@ -696,7 +696,7 @@ func TestRaisedAnswersFollowTheirLaw(t *testing.T) {
 				order = []int{0, 2, 1}
 			}
 			for _, i := range order {
-				r := Inquire(t, fmt.Sprint(query, i), query, levels[i], SameTruth("v0"), names...)
+				r := AnswerOf(t, fmt.Sprint(query, i), query, levels[i], SameTruth("v0"), names...)
 				cell[levels[i]] = AnswerTo(t, l, r).Answer
 				if level := [2]int{threshold, i}; wrong[level] == nil {
 					wrong[level] = map[string]int{}
@@ -764,7 +764,7 @@ func chainLaw(t *testing.T, q api.Question, truth int, levels [3]string) map[str
 
 // The responses of many objects under one key follow the law of a chain, in any order of the
 // levels.
-func TestKeyedResponsesFollowTheLawOfAChain(t *testing.T) {
+func TestKeyedResponses_FollowTheLawOfAChain(t *testing.T) {
 	names, q, levels := Crowd(testenv.Tries(2_000, 20_000/testenv.Step(20), 20_000)), Vote(), [3]string{"0.5", "1.25", "2"}
 	for truth, order := range [][]int{{0, 1, 2}, {2, 0, 1}, {1, 2, 0}} {
 		l := Open(t, ledger.Options{NoiseKey: NoiseKeys(fmt.Sprint("law ", truth))})
@@ -772,7 +772,7 @@ func TestKeyedResponsesFollowTheLawOfAChain(t *testing.T) {
 		Enroll(t, l, q.Name, "9", names...)
 		var at [3]map[string]api.Response
 		for _, i := range order {
-			CarryOut(t, l, api.RaiseRequest{Key: levels[i], Question: q.Name, Epsilon: Eps(t, levels[i]), All: true, Truth: SameTruth(q.Values[truth])})
+			Raise(t, l, api.RaiseRequest{Key: levels[i], Question: q.Name, Epsilon: Eps(t, levels[i]), All: true, Truth: SameTruth(q.Values[truth])})
 			at[i] = Responses(t, l, q.Name, Eps(t, levels[i]))
 		}
 		counts := map[string]int{}
@@ -785,7 +785,7 @@ func TestKeyedResponsesFollowTheLawOfAChain(t *testing.T) {
 
 // The same holds in unary encoding: at each level the bit of the true value is set with probability
 // 1/2, and every other with 1/(1+e^ε), independently.
-func TestKeyedUnaryResponsesFollowTheirLaw(t *testing.T) {
+func TestKeyedUnaryResponses_FollowTheirLaw(t *testing.T) {
 	names := Crowd(testenv.Tries(2_000, 20_000/testenv.Step(20), 20_000))
 	q := api.Question{Name: "vote", Values: []string{"a", "b", "c"}, Encoding: "unary"}
 	l := Open(t, ledger.Options{NoiseKey: NoiseKeys("law")})
@@ -793,7 +793,7 @@ func TestKeyedUnaryResponsesFollowTheirLaw(t *testing.T) {
 	Enroll(t, l, q.Name, "9", names...)
 	for _, epsilon := range []string{"2", "0.5", "1"} {
 		r := api.RaiseRequest{Key: epsilon, Question: q.Name, Epsilon: Eps(t, epsilon), All: true, Truth: SameTruth("b")}
-		CarryOut(t, l, r)
+		Raise(t, l, r)
 		law, counts := map[string]float64{}, map[string]int{}
 		set := 1 / (1 + math.Exp(r.Epsilon.Float64()))
 		for pattern := range 8 {

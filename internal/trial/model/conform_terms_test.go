@@ -29,7 +29,7 @@ func to(t testing.TB, key string, p *policy.Policy, limit string, objects ...str
 	return r
 }
 
-func changeTerms(t testing.TB, l Book, r api.ChangeTermsRequest) api.ChangeTermsResult {
+func changeTerms(t testing.TB, l LedgerAPI, r api.ChangeTermsRequest) api.ChangeTermsResult {
 	t.Helper()
 	return check.Value(l.ChangeTerms(t.Context(), r))(t)
 }
@@ -45,7 +45,7 @@ func priced(t testing.TB, amount int64) *policy.Policy {
 
 // A change of terms is one event for each object and question, and changes nothing else. A repeated
 // request does nothing, and objects under these terms already are unchanged.
-func (anyLedger) TermsChangeByOneEventEach(t *T) {
+func (anyLedger) ChangeTerms_WritesOneEventPerObject(t *T) {
 	l := Sellers(t, NewLedger(t), "2", "9", "ann", "bob", "cid")
 	Define(t, l, Smoker())
 	Enroll(t, l, "smoker", "9", "ann")
@@ -112,7 +112,7 @@ func lowerings(t testing.TB) map[string]api.ChangeTermsRequest {
 }
 
 // Lowering always works, at once. Each way back needs consent, and the refusal says why.
-func (anyLedger) LessNeedsNoConsentAndMoreDoes(t *T) {
+func (anyLedger) ChangeTerms_MoreAllowed_NeedsConsent(t *T) {
 	for name, r := range lowerings(t) {
 		t.Run(name, func(t *T) {
 			l := Sellers(t, NewLedger(t), "2", "9", "ann")
@@ -122,7 +122,7 @@ func (anyLedger) LessNeedsNoConsentAndMoreDoes(t *T) {
 			check.That(t, done.Changed == 1, "down: %+v", done)
 			up := to(t, "up", &first, "9", "ann")
 			var refused []api.Refusal
-			Unchanged(t, l, func() {
+			WantUnchanged(t, l, func() {
 				refused = Refusals(t, check.Err(l.ChangeTerms(t.Context(), up)))
 			})
 			if len(refused) != 1 || refused[0].Object != "ann" || refused[0].Reason != api.NeedsConsent || refused[0].Remedy != "consent" || refused[0].Why == "" {
@@ -142,7 +142,7 @@ func (anyLedger) LessNeedsNoConsentAndMoreDoes(t *T) {
 
 // These changes need consent, with any ceilings: to a policy that releases for free what was for
 // sale, to no policy, to other buyers, and to a policy that cannot be compared.
-func (anyLedger) WhatIsNotProvenToBeLessNeedsConsent(t *T) {
+func (anyLedger) ChangeTerms_Incomparable_NeedsConsent(t *T) {
 	unlock := func(total string, orders int) policy.Policy {
 		return check.Value(policy.Unlock(Eps(t, total), orders))(t)
 	}
@@ -153,11 +153,11 @@ func (anyLedger) WhatIsNotProvenToBeLessNeedsConsent(t *T) {
 		return check.Value(policy.Steps(of...))(t)
 	}
 	for name, c := range map[string]struct{ now, to policy.Policy }{
-		"the calendar instead":  {Market(t, "2"), steps(policy.Step{At: ledgertest.Begin(), Ceiling: Eps(t, "0.1")})},
-		"no policy":             {Market(t, "2"), policy.Policy{}},
-		"a market for nothing":  {policy.Policy{}, Market(t, "2")},
-		"another buyer":         {Market(t, "2", func(m *policy.Market) { m.Buyers = []string{"acme"} }), Market(t, "1", func(m *policy.Market) { m.Buyers = []string{"zeta"} })},
-		"earlier":               {steps(policy.Step{At: ledgertest.Begin().Add(48 * time.Hour), Ceiling: Eps(t, "1")}), steps(policy.Step{At: ledgertest.Begin().Add(47 * time.Hour), Ceiling: Eps(t, "1")})},
+		"the calendar instead":        {Market(t, "2"), steps(policy.Step{At: ledgertest.Begin(), Ceiling: Eps(t, "0.1")})},
+		"no policy":                   {Market(t, "2"), policy.Policy{}},
+		"a market for nothing":        {policy.Policy{}, Market(t, "2")},
+		"another buyer":               {Market(t, "2", func(m *policy.Market) { m.Buyers = []string{"acme"} }), Market(t, "1", func(m *policy.Market) { m.Buyers = []string{"zeta"} })},
+		"earlier":                     {steps(policy.Step{At: ledgertest.Begin().Add(48 * time.Hour), Ceiling: Eps(t, "1")}), steps(policy.Step{At: ledgertest.Begin().Add(47 * time.Hour), Ceiling: Eps(t, "1")})},
 		"cannot be compared":          {sum(unlock("0.700000001", 999_999_937), unlock("0.3", 333_333_000)), sum(unlock("0.69", 999_999_937), unlock("0.31", 333_333_001))},
 		"cannot be compared, by time": {sum(unlock("0.3", 999_999_937), steps(policy.Step{At: ledgertest.Begin(), Ceiling: Eps(t, "0.2")})), sum(unlock("0.3", 999_999_936), steps(policy.Step{At: ledgertest.Begin(), Ceiling: Eps(t, "0.2")}))},
 	} {
@@ -191,7 +191,7 @@ func (anyLedger) Refusals_OfAPartialRequest_AreListedByKey(t *T) {
 
 // Each object may be enrolled with its own terms. The function is called once for each, in order.
 // Other terms are another request.
-func (anyLedger) EveryoneIsEnrolledOnTermsOfTheirOwn(t *T) {
+func (anyLedger) Enroll_TermsPerObject_AreUsed(t *T) {
 	l := NewLedger(t)
 	Define(t, l, Vote())
 	names, dearest, asked := Crowd(partSize+1), 7, []string(nil)
@@ -231,7 +231,7 @@ func (anyLedger) EveryoneIsEnrolledOnTermsOfTheirOwn(t *T) {
 }
 
 // An invalid change returns a typed error, and changes nothing.
-func (anyLedger) TermsThatCannotBe(t *T) {
+func (anyLedger) ChangeTerms_InvalidRequest_IsRefused(t *T) {
 	l := Sellers(t, NewLedger(t), "2", "9", "ann")
 	_, err := policy.Steps(policy.Step{At: ledgertest.Begin(), Ceiling: Eps(t, "1")}, policy.Step{At: ledgertest.Begin().Add(1), Ceiling: Eps(t, "0.5")})
 	check.Is(t, err, privacy.ErrInvalid) // steps that are not monotone are invalid
@@ -256,12 +256,12 @@ func (anyLedger) TermsThatCannotBe(t *T) {
 		t.Run(name, func(t *T) {
 			r := to(t, "1", nil, "3", "ann")
 			c.change(&r)
-			Unchanged(t, l, func() {
+			WantUnchanged(t, l, func() {
 				check.Is(t, check.Err(l.ChangeTerms(t.Context(), r)), c.want)
 			})
 		})
 	}
-	Unchanged(t, l, func() {
+	WantUnchanged(t, l, func() {
 		_, err := l.ChangeTerms(t.Context(), to(t, "1", nil, "3", "zoe", "ann"))
 		if got := Refusals(t, err); len(got) != 1 || got[0] != (api.Refusal{Object: "zoe", Reason: api.NotEnrolled, Remedy: "enrolling"}) {
 			t.Errorf("an object that is not enrolled: %+v", got)
@@ -274,7 +274,7 @@ func (anyLedger) TermsThatCannotBe(t *T) {
 }
 
 // Events of changed terms are streamed.
-func (openLedger) TermsAreWatched(t *T) {
+func (openLedger) ChangeTerms_EventsAreStreamed(t *T) {
 	l := Sellers(t, NewLedger(t), "2", "9", "ann")
 	seen := make(chan says.TermsChanged, 1)
 	from := uint64(len(Events(t, l))) + 1
@@ -296,7 +296,7 @@ func (openLedger) TermsAreWatched(t *T) {
 
 // A change of terms of many objects is executed in parts. After an interruption, the same key
 // continues. A cap that another request has lowered since is not raised.
-func (openLedger) TermsOfManyChangeInParts(t *T) {
+func (openLedger) ChangeTerms_Interrupted_ContinuesWithItsKey(t *T) {
 	names := Crowd(2*partSize + 10)
 	l := Sellers(t, NewLedger(t), "2", "9", names...)
 	ctx, cancel := context.WithCancel(t.Context())

@@ -297,7 +297,7 @@ func readsTheSame(t testing.TB, p primitive) bool {
 
 // The same words are used for either true value, and equally many must be read. Staircases read no
 // words; package rrchain counts their blocks.
-func TestWordsReadDoNotTellTheTruth(t *testing.T) {
+func TestDraw_WordsRead_DoNotDependOnTheTruth(t *testing.T) {
 	for _, p := range primitives() {
 		check.That(t, p.keyed || readsTheSame(t, p), "%s: the number of words read depends on the truth", p.name)
 	}

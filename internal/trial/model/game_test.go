@@ -23,35 +23,35 @@ import (
 // game plays moves on the ledger and on the model, and compares the results.
 type game struct {
 	testing.TB
-	table  *table
-	paper  *paper
-	shelf  shelf
-	ledger Book           // the ledger as the host calls it: directly, or over HTTP
-	opened *ledger.Ledger // the open ledger
-	served bool           // the ledger is called over HTTP
-	moves  int
-	host   host                  // as it is during a move
-	asked  []string              // the objects whose true values were requested
-	atHand bool                  // the move passes the true value
-	offers map[string]paperQuote // what a quote stands for, by its ID
-	ids    map[paperQuote]string // the inverse of offers
-	latest string                // the ID of the latest quote
-	closed error                 // why nothing can be written during a move, or nil
-	far    bool                  // the clock is far ahead; this error may come before another one
-	past   []*past
-	begun  int // the number of events before the move
+	runner  *runner
+	model   *model
+	storage storage
+	ledger  LedgerAPI      // the ledger as the host calls it: directly, or over HTTP
+	opened  *ledger.Ledger // the open ledger
+	served  bool           // the ledger is called over HTTP
+	moves   int
+	host    host                  // as it is during a move
+	asked   []string              // the objects whose true values were requested
+	atHand  bool                  // the move passes the true value
+	offers  map[string]modelQuote // what a quote stands for, by its ID
+	ids     map[modelQuote]string // the inverse of offers
+	latest  string                // the ID of the latest quote
+	closed  error                 // why nothing can be written during a move, or nil
+	far     bool                  // the clock is far ahead; this error may come before another one
+	past    []*past
+	begun   int // the number of events before the move
 
 	keyedAtFirst bool // the game begins with a truth key
 	signer       note.Signer
 	verifiers    note.Verifiers    // of checkpoints, receipts and statements
 	mail         *mailbox          // receives what the ledger publishes; nil if it does not
-	trusted      *paperCheckpoint  // the newest that the host has
+	trusted      *modelCheckpoint  // the newest that the host has
 	copies       []savedCopy       // of the ledger
 	files        int               // the number of file names used so far
 	keyedDraws   map[string]string // responses drawn from noise keys, by all that decides about them
 }
 
-func (g *game) now() time.Time { return g.paper.clock }
+func (g *game) now() time.Time { return g.model.clock }
 
 // past is a request that was executed.
 type past struct {
@@ -73,7 +73,7 @@ type otherRequest struct {
 	call func() (result string, err error)
 	// isAlike: it differs only in what is erased if one of several objects is forgotten. Then both
 	// are one request.
-	alike bool
+	isAlike bool
 }
 
 // forget removes an object from the result.
@@ -90,10 +90,10 @@ func (g *game) key() string { return fmt.Sprintf("key %d", g.moves) }
 
 func (g *game) ask(_ context.Context, question string, objects []string) (values []string, err error) {
 	g.asked = append(g.asked, objects...)
-	if g.host.Broken {
+	if g.host.IsBroken {
 		return nil, errHost
 	}
-	q, err := g.paper.question(question)
+	q, err := g.model.question(question)
 	for _, name := range objects {
 		values = append(values, g.host.truth(q, name))
 	}
@@ -104,18 +104,18 @@ func (g *game) ask(_ context.Context, question string, objects []string) (values
 // be requested.
 func (g *game) play(one move) {
 	g.moves++
-	g.host, g.asked, g.atHand, g.paper.asked, g.paper.turned, g.begun = host{}, nil, false, nil, nil, len(g.paper.log)
-	g.far = g.paper.far()
-	if g.closed = g.paper.closed(); g.closed != nil && !ofTheHost(one) {
-		g.pretend(one)
+	g.host, g.asked, g.atHand, g.model.asked, g.model.turned, g.begun = host{}, nil, false, nil, nil, len(g.model.log)
+	g.far = g.model.far()
+	if g.closed = g.model.closed(); g.closed != nil && !ofTheHost(one) {
+		g.playClosed(one)
 	} else {
 		one.play(g)
 	}
-	if !g.atHand && !slices.Equal(g.asked, g.paper.asked) {
-		g.Fatalf("true values of %q were requested, want %q", g.asked, g.paper.asked)
+	if !g.atHand && !slices.Equal(g.asked, g.model.asked) {
+		g.Fatalf("true values of %q were requested, want %q", g.asked, g.model.asked)
 	}
-	if g.table.flaw != nil {
-		g.table.flaw(g, one)
+	if g.runner.flaw != nil {
+		g.runner.flaw(g, one)
 	}
 	g.compareStats()
 	if g.moves%10 == 0 {
@@ -125,11 +125,11 @@ func (g *game) play(one move) {
 
 // playClosed makes a move on a ledger in which nothing can be written. Its result in the model is
 // discarded.
-func (g *game) pretend(one move) {
-	kept := g.paper
-	g.paper = kept.clone()
+func (g *game) playClosed(one move) {
+	kept := g.model
+	g.model = kept.clone()
 	one.play(g)
-	g.paper = kept
+	g.model = kept
 }
 
 // asJSON returns the form in which results are compared and shown.
@@ -151,22 +151,22 @@ func (g *game) same(what string, got, want any) {
 // wantError compares errors; refusals field by field.
 func (g *game) wantError(got, want error) {
 	g.Helper()
-	var refused, refusedOnPaper *api.RefusedError
-	var quote, quoteOnPaper *api.QuoteError
-	var displaced, displacedOnPaper *api.DisplacedError
-	var closed, closedOnPaper *api.ReservationError
+	var refused, refusedByModel *api.RefusedError
+	var quote, quoteByModel *api.QuoteError
+	var displaced, displacedByModel *api.DisplacedError
+	var closed, closedByModel *api.ReservationError
 	switch {
-	case errors.As(want, &refusedOnPaper) && errors.As(got, &refused):
-		g.same("the refusal", withoutInstead(refused), refusedOnPaper)
-	case errors.As(want, &quoteOnPaper) && errors.As(got, &quote):
+	case errors.As(want, &refusedByModel) && errors.As(got, &refused):
+		g.same("the refusal", withoutInstead(refused), refusedByModel)
+	case errors.As(want, &quoteByModel) && errors.As(got, &quote):
 		current := *quote
 		current.Quote.ID, current.Quote.Instead = "", nil
-		g.same("the refusal", current, quoteOnPaper)
+		g.same("the refusal", current, quoteByModel)
 		check.Need(g, strings.Contains(got.Error(), "other terms") == quote.TermsChanged, "the refusal has the text %v", got)
-	case errors.As(want, &displacedOnPaper) && errors.As(got, &displaced):
-		g.same("the displaced levels", displaced, displacedOnPaper)
-	case errors.As(want, &closedOnPaper) && errors.As(got, &closed):
-		g.same("the reservation that is not open", closed, closedOnPaper)
+	case errors.As(want, &displacedByModel) && errors.As(got, &displaced):
+		g.same("the displaced levels", displaced, displacedByModel)
+	case errors.As(want, &closedByModel) && errors.As(got, &closed):
+		g.same("the reservation that is not open", closed, closedByModel)
 	case !errors.Is(got, want):
 		g.Fatalf("the error is %v\n\twant %v", got, want)
 	}
@@ -184,14 +184,14 @@ func (g *game) failed(got, want error) bool {
 		g.wantError(got, g.closed)
 	default:
 		g.wantError(got, want)
-		g.wantTold(got)
+		g.wantTruthChanged(got)
 	}
 	return true
 }
 
 // wantTruthChanged checks that the host gets the objects whose true value changed, with the result
 // of its request, and once.
-func (g *game) wantTold(came any) {
+func (g *game) wantTruthChanged(came any) {
 	g.Helper()
 	var told []string
 	var refused []api.Refusal
@@ -216,17 +216,17 @@ func (g *game) wantTold(came any) {
 	another := func(name string) bool { // it may have been refused for another reason
 		return !slices.ContainsFunc(refused, func(r api.Refusal) bool { return r.Object == name && r.Reason == api.NoTruth })
 	}
-	g.paper.turned = slices.DeleteFunc(g.paper.turned, another)
+	g.model.turned = slices.DeleteFunc(g.model.turned, another)
 	inOrder := func(names []string) []string { return slices.Compact(slices.Sorted(slices.Values(names))) }
-	g.same("the list of changed truths", inOrder(told), inOrder(g.paper.turned))
-	if g.table.turned += len(told); len(told) > 0 {
-		g.paper.turned = nil
+	g.same("the list of changed truths", inOrder(told), inOrder(g.model.turned))
+	if g.runner.turned += len(told); len(told) > 0 {
+		g.model.turned = nil
 	}
 }
 
 // checkRequest makes a request to the ledger, and compares its result with the model's. The request
 // is repeated later, and changed under the same key.
-func demand[R, T any](g *game, r R, call func(Book, context.Context, R) (T, error), want T, refused error, changes ...func(*R)) (got T, done bool) {
+func checkRequest[R, T any](g *game, r R, call func(LedgerAPI, context.Context, R) (T, error), want T, refused error, changes ...func(*R)) (got T, done bool) {
 	g.Helper()
 	named := slices.Clone(objectsIn(r))
 	got, err := call(g.ledger, g.Context(), r)
@@ -235,18 +235,18 @@ func demand[R, T any](g *game, r R, call func(Book, context.Context, R) (T, erro
 		return got, false
 	}
 	g.same(fmt.Sprintf("the result of %T", r), got, want)
-	g.wantTold(got)
+	g.wantTruthChanged(got)
 	made := &past{result: asJSON(got), alone: aloneIn(r), again: func() (string, error) {
 		if list := listIn(&r); list != nil {
 			*list = slices.Clone(*list)
 			slices.Reverse(*list) // their order is not part of the request
 		}
 		again, err := call(g.ledger, g.Context(), r)
-		g.wantTold(again)
+		g.wantTruthChanged(again)
 		return asJSON(again), err
 	}}
 	made.left, made.without = got, func(left any, name string) any { return withoutObject(left.(T), name) }
-	for _, ev := range g.paper.log[g.begun:] {
+	for _, ev := range g.model.log[g.begun:] {
 		made.about = append(made.about, ev.object)
 	}
 	if _, is := any(r).(api.AnswerRequest); is {
@@ -347,28 +347,28 @@ func withoutObject[T any](result T, name string) T {
 	switch r := any(&result).(type) {
 	case *api.RaiseResult:
 		all := len(r.Refused)
-		r.Refused = without1(r.Refused, name)
+		r.Refused = withoutRefusals(r.Refused, name)
 		r.Unlisted += all - len(r.Refused)
 	case *api.EnrollResult:
 		all := len(r.Refused)
-		r.Refused = without1(r.Refused, name)
+		r.Refused = withoutRefusals(r.Refused, name)
 		r.Unlisted += all - len(r.Refused)
 	case *api.ChangeTermsResult:
 		all := len(r.Refused)
-		r.Refused = without1(r.Refused, name)
+		r.Refused = withoutRefusals(r.Refused, name)
 		r.Unlisted += all - len(r.Refused)
 	case *api.AnswerResult:
-		r.Refused = without1(r.Refused, name)
+		r.Refused = withoutRefusals(r.Refused, name)
 	case *api.Sale:
-		r.Refused = without1(r.Refused, name)
+		r.Refused = withoutRefusals(r.Refused, name)
 	case *api.Reservation:
-		r.Refused = without1(r.Refused, name)
+		r.Refused = withoutRefusals(r.Refused, name)
 	case *api.AdvanceResult:
 		r.Questions = slices.Clone(r.Questions)
 		for i := range r.Questions {
 			one := &r.Questions[i]
 			all := len(one.Refused)
-			one.Refused = without1(one.Refused, name)
+			one.Refused = withoutRefusals(one.Refused, name)
 			one.Unlisted += all - len(one.Refused)
 		}
 	}
@@ -376,20 +376,20 @@ func withoutObject[T any](result T, name string) T {
 }
 
 // noResult adapts a call without a result to [checkRequest].
-func bare[R any](call func(Book, context.Context, R) error) func(Book, context.Context, R) (struct{}, error) {
-	return func(l Book, ctx context.Context, r R) (struct{}, error) { return struct{}{}, call(l, ctx, r) }
+func noResult[R any](call func(LedgerAPI, context.Context, R) error) func(LedgerAPI, context.Context, R) (struct{}, error) {
+	return func(l LedgerAPI, ctx context.Context, r R) (struct{}, error) { return struct{}{}, call(l, ctx, r) }
 }
 
 // checkResponse records a response when it is seen first, by an event of its epoch. Later it
 // compares the response.
-func (g *game) see(question, object string, e int64, event uint64, response string) {
+func (g *game) checkResponse(question, object string, e int64, event uint64, response string) {
 	g.Helper()
-	c := g.paper.chain(question, object)
+	c := g.model.chain(question, object)
 	if c != nil {
 		c = c.during(event)
 	}
 	check.Need(g, c != nil && c.levels[e] != nil, "object %q has an unexpected response to %q at ε=%d", object, question, e)
-	q, _ := g.paper.question(question)
+	q, _ := g.model.question(question)
 	if known := &c.levels[e].response; *known == "" && isResponse(q, e, response) {
 		*known = response
 		g.noteKeyed(q, object, c.noise, e, c.levels[e])
@@ -400,7 +400,7 @@ func (g *game) see(question, object string, e int64, event uint64, response stri
 
 // noteKeyed records a response drawn from a noise key. If it is drawn again, from a copy that was
 // restored, it must be the same.
-func (g *game) noteKeyed(q api.Question, object, noise string, e int64, l *paperLevel) {
+func (g *game) noteKeyed(q api.Question, object, noise string, e int64, l *modelLevel) {
 	g.Helper()
 	if noise == "" {
 		return
@@ -411,7 +411,7 @@ func (g *game) noteKeyed(q api.Question, object, noise string, e int64, l *paper
 		g.Fatalf("the noise key %s gives %q, before %q", from, l.response, former)
 	}
 	if drawn {
-		g.table.repeats++
+		g.runner.repeats++
 	}
 	g.keyedDraws[from] = l.response
 }
@@ -422,13 +422,13 @@ func isResponse(q api.Question, e int64, text string) bool {
 	if q.Encoding == "unary" {
 		return len(text) == len(q.Values) && strings.Trim(text, "01") == ""
 	}
-	return slices.Contains(responsesOnPaper(q, e), text)
+	return slices.Contains(modelResponses(q, e), text)
 }
 
 // another returns an ε other than e at which the question has responses.
 func (g *game) another(question string, e privacy.Epsilon) privacy.Epsilon {
-	q, _ := g.paper.question(question)
-	for _, level := range levelsOnPaper(q) {
+	q, _ := g.model.question(question)
+	for _, level := range modelLevels(q) {
 		if level != e.Nano() {
 			return epsilonOf(level)
 		}
@@ -438,35 +438,35 @@ func (g *game) another(question string, e privacy.Epsilon) privacy.Epsilon {
 
 // The moves.
 
-func (one movePass) play(g *game) { g.paper.clock = g.paper.clock.Add(one.By) }
+func (one movePass) play(g *game) { g.model.clock = g.model.clock.Add(one.By) }
 
 // play sets the clock further ahead than the log and any confirmation, so that nothing can be
 // written. Then a person confirms it, or sets it back.
 func (one moveLeap) play(g *game) {
-	was, far := g.paper.clock, g.paper.now()
-	if far.Before(g.paper.confirmed) {
-		far = g.paper.confirmed
+	was, far := g.model.clock, g.model.now()
+	if far.Before(g.model.confirmed) {
+		far = g.model.confirmed
 	}
-	g.paper.clock = far.Add(usualLeap + 1)
+	g.model.clock = far.Add(usualLeap + 1)
 	want := api.ErrClock
-	if g.paper.opened.ReadOnly {
+	if g.model.opened.ReadOnly {
 		want = api.ErrReadOnly
 	}
 	g.wantError(g.ledger.DefineQuestion(g.Context(), g.key(), api.Question{Name: "too early", Values: []string{"a", "b"}}), want)
 	if !one.Confirmed {
-		g.paper.clock = was
+		g.model.clock = was
 		return
 	}
 	g.close()
-	g.paper.confirmed = g.paper.clock
-	g.open(g.paper.opened)
+	g.model.confirmed = g.model.clock
+	g.open(g.model.opened)
 }
 
 // define defines a question under its own key.
 func (g *game) define(q api.Question) {
 	key := g.key()
-	call := func(l Book, ctx context.Context, q api.Question) error { return l.DefineQuestion(ctx, key, q) }
-	demand(g, q, bare(call), struct{}{}, g.paper.define(q),
+	call := func(l LedgerAPI, ctx context.Context, q api.Question) error { return l.DefineQuestion(ctx, key, q) }
+	checkRequest(g, q, noResult(call), struct{}{}, g.model.define(q),
 		func(q *api.Question) { q.Values = append([]string{"new"}, q.Values[1:]...) },
 		func(q *api.Question) { q.Name += "!" })
 }
@@ -484,23 +484,23 @@ func (one moveDefine) play(g *game) {
 
 func (one moveWithdraw) play(g *game) {
 	r := api.ObjectRequest{Key: g.key(), Object: one.Object}
-	demand(g, r, bare(Book.Withdraw), struct{}{}, g.paper.withdraw(one.Object), func(r *api.ObjectRequest) { r.Object = "zoe" })
+	checkRequest(g, r, noResult(LedgerAPI.Withdraw), struct{}{}, g.model.withdraw(one.Object), func(r *api.ObjectRequest) { r.Object = "zoe" })
 }
 
 func (one moveEpoch) play(g *game) {
 	r := api.EpochRequest{Key: g.key(), Question: one.Question, Object: one.Object}
-	demand(g, r, bare(Book.BeginEpoch), struct{}{}, g.paper.beginEpoch(one.Question, one.Object), func(r *api.EpochRequest) { r.Object = "zoe" })
+	checkRequest(g, r, noResult(LedgerAPI.BeginEpoch), struct{}{}, g.model.beginEpoch(one.Question, one.Object), func(r *api.EpochRequest) { r.Object = "zoe" })
 }
 
 func (one moveForget) play(g *game) {
-	want := g.paper.forget(one.Object)
+	want := g.model.forget(one.Object)
 	if want == nil && g.closed == nil {
 		for _, it := range g.past {
 			it.forget(one.Object)
 		}
 	}
 	r := api.ObjectRequest{Key: g.key(), Object: one.Object}
-	if _, done := demand(g, r, bare(Book.Forget), struct{}{}, want, func(r *api.ObjectRequest) { r.Object = "zoe" }); done {
+	if _, done := checkRequest(g, r, noResult(LedgerAPI.Forget), struct{}{}, want, func(r *api.ObjectRequest) { r.Object = "zoe" }); done {
 		g.past[len(g.past)-1].alone = "" // that an object was forgotten is not forgotten
 	}
 }
@@ -508,8 +508,8 @@ func (one moveForget) play(g *game) {
 func (one moveRaise) play(g *game) {
 	g.host = one.Host
 	r := api.RaiseRequest{Key: g.key(), Question: one.Question, Epsilon: epsilonOf(one.Epsilon), Objects: one.Objects, All: one.Objects == nil, Partial: one.Partial, Truth: g.ask}
-	want, refused := g.paper.raise(r, g.host)
-	_, done := demand(g, r, Book.Raise, want, refused,
+	want, refused := g.model.raise(r, g.host)
+	_, done := checkRequest(g, r, LedgerAPI.Raise, want, refused,
 		func(r *api.RaiseRequest) { r.Partial = !r.Partial },
 		func(r *api.RaiseRequest) { r.Epsilon = g.another(r.Question, r.Epsilon) },
 		func(r *api.RaiseRequest) { r.All, r.Objects = false, []string{"zoe"} })
@@ -521,13 +521,13 @@ func (one moveRaise) play(g *game) {
 func (one moveRelease) play(g *game) {
 	g.host = one.Host
 	r := api.ReleaseRequest{Key: g.key(), Question: one.Question, Object: one.Object, Epsilon: epsilonOf(one.Epsilon), Truth: g.ask}
-	if q, err := g.paper.question(one.Question); err == nil && g.moves%2 == 0 && !g.host.Broken {
+	if q, err := g.model.question(one.Question); err == nil && g.moves%2 == 0 && !g.host.IsBroken {
 		if r.TrueValue = g.host.truth(q, one.Object); r.TrueValue != "" {
 			r.Truth = nil
 		}
 	}
 	raise := api.RaiseRequest{Question: r.Question, Objects: []string{r.Object}, Epsilon: r.Epsilon}
-	_, refused := g.paper.raise(raise, g.host)
+	_, refused := g.model.raise(raise, g.host)
 	got, err := g.ledger.Release(g.Context(), r)
 	if r.TrueValue != "" {
 		g.atHand = true
@@ -535,19 +535,19 @@ func (one moveRelease) play(g *game) {
 	if g.failed(err, refused) {
 		return
 	}
-	g.see(one.Question, one.Object, one.Epsilon, got.Event, got.Value)
-	event := g.paper.chain(one.Question, one.Object).levels[one.Epsilon].event
+	g.checkResponse(one.Question, one.Object, one.Epsilon, got.Event, got.Value)
+	event := g.model.chain(one.Question, one.Object).levels[one.Epsilon].event
 	want := api.Response{Object: one.Object, Question: one.Question, Epsilon: r.Epsilon, Value: got.Value, Event: uint64(event)}
 	g.same("the response", got, want)
-	g.host = host{Broken: true} // no true value may be requested again
-	demand(g, r, Book.Release, want, nil, func(r *api.ReleaseRequest) { r.Epsilon = g.another(r.Question, r.Epsilon) })
+	g.host = host{IsBroken: true} // no true value may be requested again
+	checkRequest(g, r, LedgerAPI.Release, want, nil, func(r *api.ReleaseRequest) { r.Epsilon = g.another(r.Question, r.Epsilon) })
 }
 
 func (one moveAdvance) play(g *game) {
 	g.host = one.Host
 	r := api.AdvanceRequest{Key: g.key(), Question: one.Question, Truth: g.ask}
-	want, refused := g.paper.advance(one.Question, g.host)
-	demand(g, r, Book.Advance, want, refused, func(r *api.AdvanceRequest) {
+	want, refused := g.model.advance(one.Question, g.host)
+	checkRequest(g, r, LedgerAPI.Advance, want, refused, func(r *api.AdvanceRequest) {
 		if r.Question == "" {
 			r.Question = "vote"
 		} else {
@@ -564,7 +564,7 @@ func (one moveAgain) play(g *game) {
 	if len(g.past) == 0 {
 		return
 	}
-	g.host = host{Broken: true}
+	g.host = host{IsBroken: true}
 	it := g.past[len(g.past)-1-one.Request%len(g.past)]
 	if one.Change < len(it.changed) {
 		var want error = &api.KeyConflictError{}
@@ -573,7 +573,7 @@ func (one moveAgain) play(g *game) {
 		}
 		other := it.changed[one.Change]
 		result, err := other.call()
-		if it.refused != nil || !it.erased || !other.alike {
+		if it.refused != nil || !it.erased || !other.isAlike {
 			g.failed(err, want)
 			return
 		}
@@ -588,7 +588,7 @@ func (one moveAgain) play(g *game) {
 func (it *past) wantResult(g *game, result string, err error) {
 	g.Helper()
 	switch {
-	case g.paper.opened.ReadOnly && errors.Is(err, api.ErrReadOnly):
+	case g.model.opened.ReadOnly && errors.Is(err, api.ErrReadOnly):
 	case it.refused != nil:
 		g.wantError(err, it.refused)
 	case it.closed != nil && it.closed() != nil:
@@ -607,7 +607,7 @@ func (one moveQuote) play(g *game) { g.quote(one.Order.order()) }
 // quote gets a quote. Equal IDs must mean equal offers for the same objects under the same
 // policies, and vice versa.
 func (g *game) quote(o api.Order) (id string) {
-	t, refused := g.paper.trade(o, nil)
+	t, refused := g.model.trade(o, nil)
 	got, err := g.ledger.Quote(g.Context(), o)
 	if err != nil || refused != nil {
 		g.wantError(err, refused)
@@ -616,15 +616,15 @@ func (g *game) quote(o api.Order) (id string) {
 	g.budgets(o)
 	id, got.ID, got.Instead = got.ID, "", nil
 	want := t.quote()
-	want.Event = uint64(len(g.paper.log))
+	want.Event = uint64(len(g.model.log))
 	g.same("the quote", got, want)
-	stands := g.paper.stands(t)
-	if former, known := g.offers[id]; known && former != stands {
-		g.Fatalf("the quote %s stands for\n\t\t%s\n\tbefore for\n\t\t%s", id, stands, former)
+	meaning := g.model.quoteMeaning(t)
+	if former, known := g.offers[id]; known && former != meaning {
+		g.Fatalf("the quote %s stands for\n\t\t%s\n\tbefore for\n\t\t%s", id, meaning, former)
 	}
-	former, known := g.ids[stands]
-	check.Need(g, !known || former == id, "the offer\n\t\t%s\n\tis the quote %s, before %s", stands, id, former)
-	g.latest, g.offers[id], g.ids[stands] = id, stands, id
+	former, known := g.ids[meaning]
+	check.Need(g, !known || former == id, "the offer\n\t\t%s\n\tis the quote %s, before %s", meaning, id, former)
+	g.latest, g.offers[id], g.ids[meaning] = id, meaning, id
 	return id
 }
 
@@ -638,7 +638,7 @@ func (g *game) consent(o api.Order, partial bool, bound quoted, most atMost) con
 		c.id = g.latest
 	}
 	c.quoted = g.offers[c.id]
-	if t, err := g.paper.trade(o, nil); err == nil && most != anything {
+	if t, err := g.model.trade(o, nil); err == nil && most != anything {
 		price := t.price()
 		if most == oneLess {
 			price = max(0, price-1)
@@ -653,13 +653,13 @@ func (one moveSell) play(g *game) {
 	o := one.Order.order()
 	c := g.consent(o, one.Partial, one.Quoted, one.Most)
 	r := api.SellRequest{Key: g.key(), Order: o, Partial: c.partial, QuoteID: c.id, MaxPrice: c.most, Truth: g.ask}
-	t, refused := g.paper.trade(o, nil)
-	var d *paperDeal
+	t, refused := g.model.trade(o, nil)
+	var d *modelDeal
 	if refused == nil {
-		d, refused = g.paper.sell(t, nil, c, g.host)
+		d, refused = g.model.sell(t, nil, c, g.host)
 	}
 	g.sold(d, func(want api.Sale) bool {
-		_, done := demand(g, r, Book.Sell, want, refused,
+		_, done := checkRequest(g, r, LedgerAPI.Sell, want, refused,
 			func(r *api.SellRequest) { r.Partial = !r.Partial },
 			func(r *api.SellRequest) { r.Epsilon = g.another(r.Question, r.Epsilon) },
 			func(r *api.SellRequest) { r.Buyer = "zoe" },
@@ -672,7 +672,7 @@ func (one moveSell) play(g *game) {
 
 // sold makes a request that must result in a deal in the model, or in none, and compares the
 // deliveries.
-func (g *game) sold(d *paperDeal, request func(want api.Sale) bool) {
+func (g *game) sold(d *modelDeal, request func(want api.Sale) bool) {
 	if d == nil {
 		request(api.Sale{})
 	} else if request(d.sale) {
@@ -685,37 +685,37 @@ func (one moveReserve) play(g *game) {
 	c := g.consent(o, one.Partial, one.Quoted, one.Most)
 	r := api.ReserveRequest{Key: g.key(), Order: o, For: one.For, Partial: c.partial, QuoteID: c.id, MaxPrice: c.most}
 	want := api.Reservation{}
-	d, refused := g.paper.reserve(o, c, one.For)
+	d, refused := g.model.reserve(o, c, one.For)
 	if refused == nil {
 		want = d.granted
 	}
-	_, done := demand(g, r, Book.Reserve, want, refused,
+	_, done := checkRequest(g, r, LedgerAPI.Reserve, want, refused,
 		func(r *api.ReserveRequest) { r.For++ },
 		func(r *api.ReserveRequest) { r.Buyer = "zoe" },
 		func(r *api.ReserveRequest) { r.Partial = !r.Partial })
 	if done {
-		g.past[len(g.past)-1].closed = func() error { return g.paper.deals[want.Number-1].closed(g.paper.now()) }
+		g.past[len(g.past)-1].closed = func() error { return g.model.deals[want.Number-1].closed(g.model.now()) }
 	}
 }
 
 // deal returns the number of a reservation counted from the latest, or of none.
 func (g *game) deal(n int) uint64 {
-	for i, d := range slices.Backward(g.paper.deals) {
+	for i, d := range slices.Backward(g.model.deals) {
 		if d.promised != nil {
 			if n--; n < 0 {
 				return uint64(i) + 1
 			}
 		}
 	}
-	return uint64(len(g.paper.deals) + n + 1)
+	return uint64(len(g.model.deals) + n + 1)
 }
 
 func (one moveCommit) play(g *game) {
 	g.host = one.Host
 	r := api.CaptureRequest{Key: g.key(), Reservation: max(1, g.deal(one.Deal)), Partial: one.Partial, Truth: g.ask}
-	d, refused := g.paper.commit(r.Reservation, consent{key: r.Key, partial: r.Partial}, g.host)
+	d, refused := g.model.commit(r.Reservation, consent{key: r.Key, partial: r.Partial}, g.host)
 	g.sold(d, func(want api.Sale) bool {
-		_, done := demand(g, r, Book.Capture, want, refused,
+		_, done := checkRequest(g, r, LedgerAPI.Capture, want, refused,
 			func(r *api.CaptureRequest) { r.Partial = !r.Partial },
 			func(r *api.CaptureRequest) { r.Reservation++ })
 		return done
@@ -724,23 +724,23 @@ func (one moveCommit) play(g *game) {
 
 func (one moveCancel) play(g *game) {
 	key, number := g.key(), g.deal(one.Deal)
-	call := func(l Book, ctx context.Context, number uint64) error { return l.Cancel(ctx, key, number) }
-	demand(g, number, bare(call), struct{}{}, g.paper.cancel(number), func(number *uint64) { *number++ })
+	call := func(l LedgerAPI, ctx context.Context, number uint64) error { return l.Cancel(ctx, key, number) }
+	checkRequest(g, number, noResult(call), struct{}{}, g.model.cancel(number), func(number *uint64) { *number++ })
 }
 
 func (one moveAnswer) play(g *game) {
 	g.host = one.Host
 	r := api.AnswerRequest{Key: g.key(), Question: one.Question, Query: one.Query, Epsilon: epsilonOf(one.Epsilon), Objects: one.Objects, All: one.Objects == nil, Partial: one.Partial, AcceptLoss: one.AcceptLoss, Truth: g.ask}
-	quote, refused := g.paper.quoteAnswer(r)
+	quote, refused := g.model.quoteAnswer(r)
 	if got, err := g.ledger.QuoteAnswer(g.Context(), r); err != nil || refused != nil {
 		g.wantError(err, refused)
 	} else {
 		g.wantNotRaised(got.NotRaised, quote.NotRaised)
-		quote.Event = uint64(len(g.paper.log))
+		quote.Event = uint64(len(g.model.log))
 		got.NotRaised, quote.NotRaised = nil, nil
 		g.same("the quote of an answer", got, quote)
 	}
-	want, made, refused := g.paper.answer(r, g.host)
+	want, made, refused := g.model.answer(r, g.host)
 	got, err := g.ledger.Answer(g.Context(), r)
 	if g.failed(err, refused) {
 		return
@@ -750,10 +750,10 @@ func (one moveAnswer) play(g *game) {
 	}
 	want.Answer = made.answer
 	g.same("the answer", got, want)
-	g.wantTold(got)
-	g.host = host{Broken: true}    // no true value may be requested again
+	g.wantTruthChanged(got)
+	g.host = host{IsBroken: true}  // no true value may be requested again
 	r.AcceptLoss = !one.AcceptLoss // AcceptLoss is not part of the request for the key
-	demand(g, r, Book.Answer, want, nil,
+	checkRequest(g, r, LedgerAPI.Answer, want, nil,
 		func(r *api.AnswerRequest) { r.Partial = !r.Partial },
 		func(r *api.AnswerRequest) { r.Query = "threshold:no:1" },
 		func(r *api.AnswerRequest) { r.Epsilon = epsilonOf(r.Epsilon.Nano() + 3) })
@@ -762,10 +762,10 @@ func (one moveAnswer) play(g *game) {
 // wantNotRaised compares the reasons why an answer is drawn and not raised.
 func (g *game) wantNotRaised(got, want error) {
 	g.Helper()
-	var score, scoreOnPaper *mechanism.ScoreError
+	var score, scoreByModel *mechanism.ScoreError
 	switch {
-	case errors.As(want, &scoreOnPaper) && errors.As(got, &score):
-		g.same("why the answer is not raised", score, scoreOnPaper)
+	case errors.As(want, &scoreByModel) && errors.As(got, &score):
+		g.same("why the answer is not raised", score, scoreByModel)
 	case errors.Is(got, want):
 	case got == nil || want == nil || got.Error() != want.Error(): // the texts are for people
 		g.Fatalf("the answer is not raised because of %v, want %v", got, want)
@@ -783,8 +783,8 @@ func (one moveEstimate) play(g *game) {
 		book = g.opened // a function cannot be sent
 	}
 	got, err := book.Estimate(g.Context(), r)
-	q, refused := g.paper.question(one.Question)
-	counts := g.paper.counts(q, one.Epsilon, one.But)
+	q, refused := g.model.question(one.Question)
+	counts := g.model.counts(q, one.Epsilon, one.But)
 	if refused == nil && len(counts) == 0 {
 		refused = api.ErrNoResponses
 	}
@@ -792,7 +792,7 @@ func (one moveEstimate) play(g *game) {
 		g.wantError(err, refused)
 		return
 	}
-	want := api.Estimate{Question: q.Name, Method: "level", Covers: "panel", Event: uint64(len(g.paper.log))}
+	want := api.Estimate{Question: q.Name, Method: "level", Covers: "panel", Event: uint64(len(g.model.log))}
 	shares, p := sharesOf(g, q, counts)
 	if len(counts) > 1 {
 		want.Method, want.Disagreement = "stratified", &p
@@ -982,7 +982,7 @@ func newMoves(seed uint64, moves int) []move {
 	p := &player{Rand: rand.New(rand.NewPCG(seed, 1))}
 	for range 2 {
 		p.rules = append(p.rules, p.IntN(len(allRules())), firstMarket+p.IntN(len(allRules())-firstMarket))
-		p.caps = append(p.caps, pick(p.Rand, Boundless().Nano(), milli(300), milli(1000), milli(1300)+1))
+		p.caps = append(p.caps, pick(p.Rand, NoCap().Nano(), milli(300), milli(1000), milli(1300)+1))
 	}
 	p.truth = pick(p.Rand, truthAsAtFirst, truthAsAtFirst, truthGiven)
 	p.noises = pick(p.Rand, []noiseUse{noNoise}, []noiseUse{"2025"}, []noiseUse{"2025", "2026"}, []noiseUse{"2025", "2026", "2026", pastNoise})
@@ -1101,7 +1101,7 @@ func (p *player) epsilon() int64 {
 	return pick(p.Rand, 1, milli(50), milli(100), milli(100), milli(200), milli(300), milli(300), milli(300)+1, milli(500), milli(500), milli(700), milli(1000))
 }
 
-func (p *player) host() host { return host{Lies: p.yes(30), Broken: p.yes(40)} }
+func (p *player) host() host { return host{IsLying: p.yes(30), IsBroken: p.yes(40)} }
 
 func (p *player) order() moveOrder {
 	return moveOrder{pick(p.Rand, "acme", "bolt", "cryo"), p.question(), p.namesOrAll(), p.epsilon()}

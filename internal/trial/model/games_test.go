@@ -63,14 +63,14 @@ func fromEnvironment(name string, otherwise int) int {
 	return otherwise
 }
 
-func TestTheLedgerGoesAsOnPaper(t *testing.T) {
+func TestGames_RandomMoves_MatchTheModel(t *testing.T) {
 	seeds, first := fromEnvironment(modelSeeds, testenv.Tries(quickGames, 4_000/testenv.Step(20), 4_000)), fromEnvironment(modelFirst, 0)
-	const tables = 4
-	for n := range tables {
-		t.Run(fmt.Sprint("table ", n+1), func(t *testing.T) {
+	const runners = 4
+	for n := range runners {
+		t.Run(fmt.Sprint("runner ", n+1), func(t *testing.T) {
 			t.Parallel()
-			games := newTable()
-			for seed := first + n; seed < first+seeds && !t.Failed(); seed += tables {
+			games := newRunner()
+			for seed := first + n; seed < first+seeds && !t.Failed(); seed += runners {
 				games.try(t, uint64(seed))
 			}
 			t.Logf("%d games, %d moves, %d copies restored, %d refused, %d responses drawn again from a key, %d changed truths told",
@@ -80,7 +80,7 @@ func TestTheLedgerGoesAsOnPaper(t *testing.T) {
 }
 
 // Games that random moves make too rarely end as the model predicts.
-func TestGamesOfNote(t *testing.T) {
+func TestGames_RareSequences_MatchTheModel(t *testing.T) {
 	votes := func(buyer string, e int64) moveOrder { return moveOrder{buyer, "vote", []string{"ann"}, e} }
 	wait := func(d time.Duration) move { return movePass{d} }
 	strangers := []string{"ann", "mute"}
@@ -89,7 +89,7 @@ func TestGamesOfNote(t *testing.T) {
 	}
 	// The largest number of reservations of one object, and two more. One is captured, and one
 	// cancelled.
-	many := []move{moveEnroll{Question: "vote", Objects: []string{"ann"}, Rule: firstMarket, Cap: Boundless().Nano()}}
+	many := []move{moveEnroll{Question: "vote", Objects: []string{"ann"}, Rule: firstMarket, Cap: NoCap().Nano()}}
 	for i := range 130 {
 		many = append(many, moveReserve{votes(fmt.Sprint("buyer ", i%7), milli(int64(100+100*(i%3)))), 24 * time.Hour, false, unquoted, anything})
 	}
@@ -100,7 +100,7 @@ func TestGamesOfNote(t *testing.T) {
 		"as many reservations as can be": many,
 		// Each buyer in the queue is served before the other, also after the clock has gone back.
 		"a queue and a clock": {
-			moveEnroll{Question: "vote", Objects: []string{"ann"}, Rule: firstMarket + 9, Cap: Boundless().Nano()}, wait(8 * time.Hour),
+			moveEnroll{Question: "vote", Objects: []string{"ann"}, Rule: firstMarket + 9, Cap: NoCap().Nano()}, wait(8 * time.Hour),
 			moveReserve{votes("acme", milli(300)), 24 * time.Hour, false, unquoted, anything},
 			moveReserve{votes("bolt", milli(500)), 24 * time.Hour, false, unquoted, anything},
 			wait(-3 * time.Hour), moveCommit{1, false, host{}}, moveCommit{0, false, host{}},
@@ -119,7 +119,7 @@ func TestGamesOfNote(t *testing.T) {
 		},
 		// A reservation is captured after the market has closed.
 		"a late payment": {
-			moveEnroll{Question: "vote", Objects: []string{"ann"}, Rule: firstMarket + 7, Cap: Boundless().Nano()},
+			moveEnroll{Question: "vote", Objects: []string{"ann"}, Rule: firstMarket + 7, Cap: NoCap().Nano()},
 			moveReserve{votes("acme", milli(300)), 24 * time.Hour, false, unquoted, anything},
 			wait(2 * time.Hour), moveQuote{votes("acme", milli(300))}, moveCommit{0, false, host{}}, moveQuote{votes("acme", milli(300))},
 		},
@@ -132,7 +132,7 @@ func TestGamesOfNote(t *testing.T) {
 		},
 		// Of the shares that reserved orders will unlock, one counts.
 		"an order that does not come": {
-			moveEnroll{Question: "vote", Objects: []string{"ann"}, Rule: firstMarket + 8, Cap: Boundless().Nano()},
+			moveEnroll{Question: "vote", Objects: []string{"ann"}, Rule: firstMarket + 8, Cap: NoCap().Nano()},
 			moveSell{votes("cryo", milli(100)), false, unquoted, anything, host{}},
 			moveReserve{votes("acme", milli(200)), time.Hour, false, unquoted, anything},
 			moveReserve{votes("bolt", milli(500)), time.Hour, false, unquoted, anything},
@@ -165,10 +165,10 @@ func TestGamesOfNote(t *testing.T) {
 			moveAnswer{"vote", "winner", []string{"ann"}, milli(10), false, host{}, true},
 			moveForget{"ann"}, moveAgain{2, 9}, moveAgain{0, 9}, moveForget{"ann"},
 			moveEnroll{Question: "vote", Objects: []string{"ann"}, Rule: firstMarket, Cap: 0}, moveEnroll{Question: "vote", Objects: []string{"ann"}, Rule: firstMarket + 8, Cap: milli(900)}, moveReturn{"vote", "ann"},
-			moveSell{votes("acme", milli(300)), false, unquoted, anything, host{Lies: true}},
-			moveSell{votes("bolt", milli(200)), false, unquoted, anything, host{Lies: true}},
-			moveSell{votes("acme", milli(700)), false, unquoted, anything, host{Lies: true}},
-			moveAnswer{"vote", "winner", []string{"ann"}, milli(10), false, host{Lies: true}, true},
+			moveSell{votes("acme", milli(300)), false, unquoted, anything, host{IsLying: true}},
+			moveSell{votes("bolt", milli(200)), false, unquoted, anything, host{IsLying: true}},
+			moveSell{votes("acme", milli(700)), false, unquoted, anything, host{IsLying: true}},
+			moveAnswer{"vote", "winner", []string{"ann"}, milli(10), false, host{IsLying: true}, true},
 			moveForget{"ann"}, moveReturn{"vote", "ann"}, moveQuote{votes("acme", 1)},
 		},
 		// Answers are raised for the difference until an object is forgotten. Then they begin
@@ -239,15 +239,15 @@ func TestGamesOfNote(t *testing.T) {
 			moveReserve{moveOrder{"bolt", "vote", nil, milli(1000)}, time.Hour, true, freshQuote, exactly}, moveCommit{0, true, host{}},
 			moveEstimate{"vote", 0, ""}, moveEstimate{"vote", milli(200), ""}, moveEstimate{"vote", milli(300), "ann"},
 			wait(24 * time.Hour), moveReopen{}, moveRelease{"vote", "ann", milli(300), host{}}, moveAdvance{"", host{}},
-			wait(300 * time.Hour), moveAdvance{"", host{Lies: true}}, moveAdvance{"", host{}}, moveEstimate{"vote", 0, "cid"}, moveAgain{2, 1},
+			wait(300 * time.Hour), moveAdvance{"", host{IsLying: true}}, moveAdvance{"", host{}}, moveEstimate{"vote", 0, "cid"}, moveAgain{2, 1},
 			moveForget{"ann"}, moveReturn{"vote", "ann"}, moveRelease{"vote", "ann", milli(100), host{}}, moveEstimate{"vote", 0, ""},
 		},
 		// Chains whose noise key is lost resell what they have released, and advance no further. An
 		// object that returns keeps its key, unless it was forgotten.
 		"a lost key": {
-			moveReopen{opening{Noise: "2025"}}, moveEnroll{Question: "vote", Objects: []string{"ann", "bob"}, Rule: firstMarket + 9, Cap: Boundless().Nano()},
+			moveReopen{opening{Noise: "2025"}}, moveEnroll{Question: "vote", Objects: []string{"ann", "bob"}, Rule: firstMarket + 9, Cap: NoCap().Nano()},
 			moveSell{votes("acme", milli(300)), false, unquoted, anything, host{}},
-			moveReopen{opening{Noise: "2026", Lost: "2025", Wrong: true}}, moveEnroll{Question: "vote", Objects: []string{"cid"}, Rule: firstMarket + 9, Cap: Boundless().Nano()},
+			moveReopen{opening{Noise: "2026", Lost: "2025", Wrong: true}}, moveEnroll{Question: "vote", Objects: []string{"cid"}, Rule: firstMarket + 9, Cap: NoCap().Nano()},
 			moveReserve{moveOrder{"bolt", "vote", nil, milli(500)}, time.Hour, true, freshQuote, exactly}, moveCommit{0, true, host{}},
 			moveSell{votes("bolt", milli(300)), false, freshQuote, exactly, host{}}, moveSell{votes("bolt", milli(100)), false, unquoted, anything, host{}},
 			wait(24 * time.Hour), moveAdvance{"", host{}}, moveWithdraw{"ann"}, moveForget{"bob"}, moveReturn{"vote", "ann"}, moveReturn{"vote", "bob"},
@@ -256,11 +256,11 @@ func TestGamesOfNote(t *testing.T) {
 		},
 		// Without the truth key, nothing is drawn from true values of chains that began with it.
 		"a truth key kept back": {
-			moveReopen{opening{Truth: truthGiven}}, moveEnroll{Question: "vote", Objects: []string{"ann"}, Rule: firstMarket + 9, Cap: Boundless().Nano()}, moveRelease{"vote", "ann", milli(300), host{}},
+			moveReopen{opening{Truth: truthGiven}}, moveEnroll{Question: "vote", Objects: []string{"ann"}, Rule: firstMarket + 9, Cap: NoCap().Nano()}, moveRelease{"vote", "ann", milli(300), host{}},
 			moveReopen{opening{Truth: truthKept, Wrong: true}}, moveEnroll{Question: "vote", Objects: []string{"bob"}, Rule: 0, Cap: 0}, moveRelease{"vote", "bob", milli(100), host{}},
 			moveSell{votes("acme", milli(500)), false, unquoted, anything, host{}}, moveSell{votes("acme", milli(100)), false, unquoted, anything, host{}},
 			wait(24 * time.Hour), moveAdvance{"", host{}}, moveAnswer{"vote", "majority:yes", nil, milli(100), true, host{}, true},
-			moveReopen{opening{Truth: truthGiven}}, moveRelease{"vote", "bob", milli(300), host{Lies: true}}, moveAdvance{"", host{Lies: true}}, moveAdvance{"", host{}},
+			moveReopen{opening{Truth: truthGiven}}, moveRelease{"vote", "bob", milli(300), host{IsLying: true}}, moveAdvance{"", host{IsLying: true}}, moveAdvance{"", host{}},
 		},
 		// A read-only ledger reads everything, needs no key, and changes nothing.
 		"a reader": {
@@ -298,7 +298,7 @@ func TestGamesOfNote(t *testing.T) {
 			// With votes in direct encoding, in unary, in the default encoding, with a mechanism
 			// and over HTTP, and in a file.
 			for _, seed := range []uint64{0, 1, 2, 3, realFiles - 1} {
-				failure := newTable().play(t, seed, moves)
+				failure := newRunner().play(t, seed, moves)
 				check.That(t, failure == "", "seed %d: %s", seed, failure)
 			}
 		})
@@ -307,18 +307,18 @@ func TestGamesOfNote(t *testing.T) {
 
 // The ledger is restored from a copy. The newest checkpoint refuses it, and what was drawn since is
 // drawn again: the same from a noise key, in another order.
-func TestWhatWasLostComesAgain(t *testing.T) {
+func TestRestore_NoiseKey_DrawsTheSameAgain(t *testing.T) {
 	keyed := opening{Noise: "2025", Signing: publishing, Trusting: true}
 	lost := []move{
 		moveRelease{"vote", "ann", milli(300), host{}}, moveSell{moveOrder{"acme", "vote", []string{"ann", "bob"}, milli(500)}, false, freshQuote, exactly, host{}},
 		moveRelease{"smoker", "bob", milli(100), host{}}, moveSell{moveOrder{"bolt", "vote", nil, milli(100)}, true, unquoted, anything, host{}},
 	}
-	moves := []move{moveReopen{keyed}, moveEnroll{Question: "vote", Objects: people(), Rule: firstMarket, Cap: Boundless().Nano()}, moveEnroll{Question: "smoker", Objects: people(), Rule: 0, Cap: 0}, moveCopy{}}
+	moves := []move{moveReopen{keyed}, moveEnroll{Question: "vote", Objects: people(), Rule: firstMarket, Cap: NoCap().Nano()}, moveEnroll{Question: "smoker", Objects: people(), Rule: 0, Cap: 0}, moveCopy{}}
 	moves = append(append(moves, lost...), moveRestore{0, keyed, true})
 	slices.Reverse(lost)
 	moves = append(moves, lost...)
 	for seed, onDisk := range map[uint64]bool{1: false, 2: false, realFiles - 1: true} { // with votes in unary, and in direct encoding
-		b := newTable()
+		b := newRunner()
 		failure := b.play(t, seed, moves)
 		check.That(t, failure == "" && b.hasFile(seed) == onDisk, "seed %d: %s", seed, failure)
 		// Four of the last sale, which draws for objects derived before; and two, one and one of
@@ -329,13 +329,13 @@ func TestWhatWasLostComesAgain(t *testing.T) {
 }
 
 // A wrong noise key of a chain is found at the end of a game, if not before.
-func TestAnotherNoiseKeyIsNoticed(t *testing.T) {
+func TestGame_WrongNoiseKeyInModel_IsDetected(t *testing.T) {
 	moves := []move{moveReopen{opening{Noise: "2025"}}, moveReopen{opening{Noise: "2026"}}, moveEnroll{Question: "vote", Objects: []string{"bob"}, Rule: 0, Cap: milli(1000)}}
 	for _, name := range []string{"", "2025"} {
-		b := newTable()
+		b := newRunner()
 		b.flaw = func(g *game, one move) {
 			if _, ok := one.(moveEnroll); ok {
-				g.paper.chain("vote", "bob").noise = name
+				g.model.chain("vote", "bob").noise = name
 			}
 		}
 		failure := b.play(t, 0, moves)
@@ -344,7 +344,7 @@ func TestAnotherNoiseKeyIsNoticed(t *testing.T) {
 }
 
 // runner plays games one after the other. It keeps what takes time to compute.
-type table struct {
+type runner struct {
 	random       *rand.ChaCha8
 	fills        int
 	bits         *exact.Bits
@@ -358,8 +358,8 @@ type table struct {
 	flaw func(*game, move) // a planted fault: a change of the model, or of the ledger, after a move
 }
 
-func newTable() *table {
-	b := &table{}
+func newRunner() *runner {
+	b := &runner{}
 	b.bits = exact.ReplayBits(func(p []byte) {
 		b.fills++
 		_, _ = b.random.Read(p)
@@ -369,7 +369,7 @@ func newTable() *table {
 }
 
 // shuffle starts the random bits of a game, and discards those left by the last game.
-func (b *table) shuffle(seed uint64) {
+func (b *runner) shuffle(seed uint64) {
 	b.random = rand.NewChaCha8([32]byte{byte(seed), byte(seed >> 8), byte(seed >> 16), byte(seed >> 24)})
 	for before := b.fills; b.fills == before; {
 		b.bits.Uint64()
@@ -378,7 +378,7 @@ func (b *table) shuffle(seed uint64) {
 
 // try plays the game of a seed. If it fails, it reports the shortest game that fails in the same
 // way, as a test.
-func (b *table) try(t *testing.T, seed uint64) {
+func (b *runner) try(t *testing.T, seed uint64) {
 	moves := newMoves(seed, 10+int(seed%50))
 	failure := b.play(t, seed, moves)
 	if failure == "" {
@@ -390,7 +390,7 @@ func (b *table) try(t *testing.T, seed uint64) {
 }
 
 // shrink returns the shortest game found that fails in the given way.
-func (b *table) shrink(t *testing.T, seed uint64, moves []move, way string) []move {
+func (b *runner) shrink(t *testing.T, seed uint64, moves []move, way string) []move {
 	return shrink(moves, shrinkTries, func(other []move) bool {
 		failure := b.play(t, seed, other)
 		return failure != "" && wayOf(failure) == way
@@ -401,7 +401,7 @@ func (b *table) shrink(t *testing.T, seed uint64, moves []move, way string) []mo
 const realFiles = 67
 
 // hasFile returns whether the game of a seed uses a real file.
-func (b *table) hasFile(seed uint64) bool { return seed%realFiles == realFiles-1 }
+func (b *runner) hasFile(seed uint64) bool { return seed%realFiles == realFiles-1 }
 
 // isServed returns whether the ledger of a game is called over HTTP.
 func isServed(seed uint64) bool { return seed%5 == 3 }
@@ -410,17 +410,17 @@ func isServed(seed uint64) bool { return seed%5 == 3 }
 const documented = 5
 
 // play plays moves and returns how the ledger differs from the model, or "".
-func (b *table) play(t *testing.T, seed uint64, moves []move) (failure string) {
-	w := &witness{TB: t}
+func (b *runner) play(t *testing.T, seed uint64, moves []move) (failure string) {
+	w := &failureRecorder{TB: t}
 	defer func() {
 		if fault := recover(); fault != nil && fault != w {
 			w.Errorf("panic: %v\n%s", fault, debug.Stack())
 		}
 		failure = w.failure
 	}()
-	g := &game{TB: w, table: b, paper: newPaper(), keyedAtFirst: seed%2 == 0, offers: map[string]paperQuote{}, ids: map[paperQuote]string{}, keyedDraws: map[string]string{}, served: isServed(seed)}
+	g := &game{TB: w, runner: b, model: newModel(), keyedAtFirst: seed%2 == 0, offers: map[string]modelQuote{}, ids: map[modelQuote]string{}, keyedDraws: map[string]string{}, served: isServed(seed)}
 	b.shuffle(seed)
-	g.shelf = newShelf(g, b.hasFile(seed), g.signs())
+	g.storage = newStorage(g, b.hasFile(seed), g.setLogKey())
 	g.open(opening{})
 	defer func() { _ = g.opened.Close() }()
 	for _, q := range questions(seed) {
@@ -444,38 +444,38 @@ func (b *table) play(t *testing.T, seed uint64, moves []move) (failure string) {
 }
 
 // failureRecorder records the first failure of a game instead of ending the test.
-type witness struct {
+type failureRecorder struct {
 	testing.TB
 	failure string
 }
 
-func (w *witness) Helper()      {}
-func (w *witness) Failed() bool { return w.failure != "" }
+func (w *failureRecorder) Helper()      {}
+func (w *failureRecorder) Failed() bool { return w.failure != "" }
 
-func (w *witness) Errorf(format string, args ...any) {
+func (w *failureRecorder) Errorf(format string, args ...any) {
 	if w.failure == "" {
 		w.failure = fmt.Sprintf(format, args...)
 	}
 }
 
-func (w *witness) Fatalf(format string, args ...any) {
+func (w *failureRecorder) Fatalf(format string, args ...any) {
 	w.Errorf(format, args...)
 	panic(w)
 }
 
-func (w *witness) Error(args ...any) { w.Errorf("%s", fmt.Sprint(args...)) }
-func (w *witness) Fatal(args ...any) { w.Fatalf("%s", fmt.Sprint(args...)) }
+func (w *failureRecorder) Error(args ...any) { w.Errorf("%s", fmt.Sprint(args...)) }
+func (w *failureRecorder) Fatal(args ...any) { w.Fatalf("%s", fmt.Sprint(args...)) }
 
 // The state of the ledger is compared with that of the model.
 
 func (g *game) compareStats() {
 	g.Helper()
 	got := Stats(g, g.ledger)
-	want := api.Stats{Objects: uint64(len(g.paper.people)), Questions: uint64(len(g.paper.questions)), Events: uint64(len(g.paper.log)), Buyers: uint64(len(g.paper.buyers)), Currency: "EUR", Bytes: got.Bytes}
-	for _, p := range g.paper.people {
+	want := api.Stats{Objects: uint64(len(g.model.people)), Questions: uint64(len(g.model.questions)), Events: uint64(len(g.model.log)), Buyers: uint64(len(g.model.buyers)), Currency: "EUR", Bytes: got.Bytes}
+	for _, p := range g.model.people {
 		want.Chains += uint64(len(p.chains))
 	}
-	for _, b := range g.paper.buyers {
+	for _, b := range g.model.buyers {
 		want.Sales += b.Sales
 		want.Revenue += b.Paid
 	}
@@ -486,11 +486,11 @@ func (g *game) compareState() {
 	g.compareObjects()
 	buyers := check.Value(api.Collect(g.ledger.Buyers(g.Context())))(g)
 	for i := range buyers {
-		check.Need(g, buyers[i].Event == uint64(len(g.paper.log)),
-			"the state of a buyer is as of event %d, want %d", buyers[i].Event, len(g.paper.log))
+		check.Need(g, buyers[i].Event == uint64(len(g.model.log)),
+			"the state of a buyer is as of event %d, want %d", buyers[i].Event, len(g.model.log))
 		buyers[i].Event = 0
 	}
-	g.same("the list of buyers", buyers, g.paper.buyers)
+	g.same("the list of buyers", buyers, g.model.buyers)
 	for _, buyer := range []string{"", "acme", "bolt", "cryo", "zoe"} {
 		g.compareDeals(buyer)
 	}
@@ -498,24 +498,24 @@ func (g *game) compareState() {
 
 func (g *game) compareObjects() {
 	g.Helper()
-	for name := range g.paper.people {
+	for name := range g.model.people {
 		got := ObjectOf(g, g.ledger, name)
 		for _, c := range got.Chains {
 			for _, at := range c.Levels {
-				g.see(c.Question, name, at.Epsilon.Nano(), at.Event, at.Response)
+				g.checkResponse(c.Question, name, at.Epsilon.Nano(), at.Event, at.Response)
 			}
 			for _, old := range c.Earlier {
 				for _, at := range old.Levels {
-					g.see(c.Question, name, at.Epsilon.Nano(), at.Event, at.Response)
+					g.checkResponse(c.Question, name, at.Epsilon.Nano(), at.Event, at.Response)
 				}
 			}
 		}
-		g.same("the object", got, g.paper.object(name))
+		g.same("the object", got, g.model.object(name))
 	}
 }
 
 // object returns the state of an object in the model.
-func (m *paper) object(name string) api.ObjectState {
+func (m *model) object(name string) api.ObjectState {
 	p := m.people[name]
 	held := m.held(p, wish{object: name}, 0).all
 	out := api.ObjectState{
@@ -544,7 +544,7 @@ func (m *paper) object(name string) api.ObjectState {
 	return out
 }
 
-func (c *paperChain) levelStates() (all []api.LevelState) {
+func (c *modelChain) levelStates() (all []api.LevelState) {
 	for _, e := range SortedKeys(c.levels) {
 		l := c.levels[e]
 		all = append(all, api.LevelState{Epsilon: epsilonOf(e), Response: l.response, Event: uint64(l.event), Buyers: l.holders, Paid: l.paid})
@@ -557,10 +557,10 @@ func (g *game) compareResponses(question string, e int64) {
 	var want []api.Response
 	got := check.Value(api.Collect(g.ledger.Responses(g.Context(), question, epsilonOf(e))))(g)
 	for _, r := range got {
-		g.see(question, r.Object, e, r.Event, r.Value)
+		g.checkResponse(question, r.Object, e, r.Event, r.Value)
 	}
-	for _, name := range SortedKeys(g.paper.people) {
-		if c := g.paper.chain(question, name); c != nil && c.levels[e] != nil {
+	for _, name := range SortedKeys(g.model.people) {
+		if c := g.model.chain(question, name); c != nil && c.levels[e] != nil {
 			want = append(want, api.Response{Object: name, Question: question, Epsilon: epsilonOf(e), Value: c.levels[e].response, Event: uint64(c.levels[e].event)})
 		}
 	}
@@ -572,7 +572,7 @@ func (g *game) compareDeals(buyer string) {
 	var wantHeld []api.Reservation
 	sales := check.Value(api.Collect(g.ledger.Sales(g.Context(), buyer)))(g)
 	held := check.Value(api.Collect(g.ledger.Reservations(g.Context(), buyer)))(g)
-	for _, d := range g.paper.deals {
+	for _, d := range g.model.deals {
 		switch {
 		case buyer != "" && d.Buyer != buyer:
 		case d.status == dealSold:
@@ -580,24 +580,24 @@ func (g *game) compareDeals(buyer string) {
 			g.compareDeliveries(d)
 		}
 		if d.promised != nil && (buyer == "" || d.Buyer == buyer) {
-			wantHeld = append(wantHeld, d.reservation(g.paper.now()))
+			wantHeld = append(wantHeld, d.reservation(g.model.now()))
 		}
 	}
 	g.same("the list of sales", sales, wantSales)
 	g.same("the list of reservations", held, wantHeld)
 }
 
-func (g *game) compareDeliveries(d *paperDeal) {
+func (g *game) compareDeliveries(d *modelDeal) {
 	var want []api.Delivery
 	got := check.Value(api.Collect(g.ledger.Deliveries(g.Context(), d.sale.Number)))(g)
 	for _, one := range got {
 		if !one.Erased {
-			g.see(one.Question, one.Object, one.Epsilon.Nano(), one.Sold, one.Value)
+			g.checkResponse(one.Question, one.Object, one.Epsilon.Nano(), one.Sold, one.Value)
 		}
 	}
 	for _, one := range d.deliveries {
 		if !one.Erased {
-			one.Value = g.paper.chain(one.Question, one.Object).during(one.Sold).levels[one.Epsilon.Nano()].response
+			one.Value = g.model.chain(one.Question, one.Object).during(one.Sold).levels[one.Epsilon.Nano()].response
 		}
 		want = append(want, one)
 	}
@@ -607,9 +607,9 @@ func (g *game) compareDeliveries(d *paperDeal) {
 // compareLog compares the log with the model, and then counts and payments with the log.
 func (g *game) compareLog() {
 	log := Events(g, g.ledger)
-	check.Need(g, len(log) == len(g.paper.log), "%d events, want %d", len(log), len(g.paper.log))
+	check.Need(g, len(log) == len(g.model.log), "%d events, want %d", len(log), len(g.model.log))
 	for i, ev := range log {
-		if got, want := (entry{ev.Kind(), ev.Object(), ev.Time, ev.Erased}), g.paper.log[i]; got != want || ev.Number != uint64(i)+1 {
+		if got, want := (entry{ev.Kind(), ev.Object(), ev.Time, ev.Erased}), g.model.log[i]; got != want || ev.Number != uint64(i)+1 {
 			g.Fatalf("event %d is %v as number %d, want %v", i+1, got, ev.Number, want)
 		}
 		g.compareEvent(ev)
@@ -622,10 +622,10 @@ func (g *game) compareLog() {
 // at the current levels.
 func (g *game) compareRecounts() {
 	g.Helper()
-	for _, q := range g.paper.questions {
+	for _, q := range g.model.questions {
 		at := map[int64]bool{0: true}
-		for name := range g.paper.people {
-			if c := g.paper.chain(q.Name, name); c != nil {
+		for name := range g.model.people {
+			if c := g.model.chain(q.Name, name); c != nil {
 				for e := range c.levels {
 					at[e] = true
 				}
@@ -648,20 +648,20 @@ func (g *game) compareRecounts() {
 // again.
 func (g *game) compareNoise() {
 	g.Helper()
-	keys := slices.Clone(g.paper.noiseKeys)
-	if _, onDisk := g.shelf.(fileShelf); onDisk || len(keys) == 0 {
+	keys := slices.Clone(g.model.noiseKeys)
+	if _, onDisk := g.storage.(fileStorage); onDisk || len(keys) == 0 {
 		return
 	}
-	flaw, restores, repeats := g.table.flaw, g.table.restores, g.table.repeats // which belong to the game itself
-	g.table.flaw = nil
+	flaw, restores, repeats := g.runner.flaw, g.runner.restores, g.runner.repeats // which belong to the game itself
+	g.runner.flaw = nil
 	g.play(moveCopy{})
 	for _, name := range keys {
 		g.play(moveRestore{0, opening{Noise: pastNoise, Lost: name}, false})
-		for _, q := range g.paper.questions {
+		for _, q := range g.model.questions {
 			e := milli(1000)
-			if levels := levelsOnPaper(q); levels == nil {
-				for name := range g.paper.people {
-					if c := g.paper.chain(q.Name, name); c != nil {
+			if levels := modelLevels(q); levels == nil {
+				for name := range g.model.people {
+					if c := g.model.chain(q.Name, name); c != nil {
 						e = max(e, c.current()+1)
 					}
 				}
@@ -670,7 +670,7 @@ func (g *game) compareNoise() {
 		}
 	}
 	g.play(moveRestore{})
-	g.table.flaw, g.table.restores, g.table.repeats = flaw, restores, repeats
+	g.runner.flaw, g.runner.restores, g.runner.repeats = flaw, restores, repeats
 }
 
 // compareEvent compares a response or question in an event with the model.
@@ -679,14 +679,14 @@ func (g *game) compareEvent(ev says.Event) {
 	switch d := ev.Says.(type) {
 	case says.Released:
 		if !ev.Erased {
-			g.see(d.Question, d.Object, d.Epsilon.Nano(), ev.Number, d.Response)
+			g.checkResponse(d.Question, d.Object, d.Epsilon.Nano(), ev.Number, d.Response)
 		}
 	case says.Sold:
 		if !ev.Erased {
-			g.see(d.Question, d.Object, d.Epsilon.Nano(), ev.Number, d.Response)
+			g.checkResponse(d.Question, d.Object, d.Epsilon.Nano(), ev.Number, d.Response)
 		}
 	case says.QuestionDefined:
-		q, _ := g.paper.question(d.Name)
+		q, _ := g.model.question(d.Name)
 		g.same("the question", api.Question{Name: d.Name, Values: d.Values, Encoding: d.Encoding, Mechanism: d.Mechanism}, q)
 	}
 }
@@ -694,12 +694,12 @@ func (g *game) compareEvent(ev says.Event) {
 // compareEvidence compares the receipts of all sales and the statements of all objects. Statements
 // are events that the model does not have, so this comes last.
 func (g *game) compareEvidence() {
-	for _, d := range g.paper.deals {
+	for _, d := range g.model.deals {
 		if d.status == dealSold {
 			g.compareReceipt(d)
 		}
 	}
-	for name, p := range g.paper.people {
+	for name, p := range g.model.people {
 		g.compareStatement(name, p)
 	}
 }
@@ -708,19 +708,19 @@ func (g *game) compareEvidence() {
 func (g *game) verify() {
 	g.Helper()
 	r := api.VerifyRequest{Report: func(p api.Finding) {
-		check.That(g, p.Kind == "clock" && g.paper.now().After(g.paper.clock), "the audit finds %+v", p)
+		check.That(g, p.Kind == "clock" && g.model.now().After(g.model.clock), "the audit finds %+v", p)
 	}}
-	if g.trusted != nil && g.paper.extends(g.trusted) {
+	if g.trusted != nil && g.model.extends(g.trusted) {
 		r.Checkpoints, r.Verifiers = [][]byte{g.trusted.note}, g.verifiers
 	}
 	check.Must(g, check.Err(g.opened.Verify(g.Context(), r)))
 }
 
-func (g *game) compareReceipt(d *paperDeal) {
+func (g *game) compareReceipt(d *modelDeal) {
 	g.Helper()
 	r := check.Value(g.ledger.Receipt(g.Context(), d.sale.Number))(g)
 	WantSound(g, "a receipt", r, g.verifiers)
-	q, _ := g.paper.question(d.Question)
+	q, _ := g.model.question(d.Question)
 	g.same("the question of a receipt", api.Question{Name: r.Question, Values: r.Values, Encoding: r.Encoding, Mechanism: r.Mechanism}, q)
 	var got, want []evidence.SoldResponse
 	for _, one := range r.Responses {
@@ -729,7 +729,7 @@ func (g *game) compareReceipt(d *paperDeal) {
 	for _, one := range d.deliveries {
 		sold := evidence.SoldResponse{Object: one.Object, Price: one.Price, Event: one.Sold, Erased: one.Erased}
 		if !one.Erased {
-			sold.Response = g.paper.chain(d.Question, one.Object).during(one.Sold).levels[d.epsilon()].response
+			sold.Response = g.model.chain(d.Question, one.Object).during(one.Sold).levels[d.epsilon()].response
 		}
 		want = append(want, sold)
 	}
@@ -771,7 +771,7 @@ func (g *game) compareStatement(name string, p *person) {
 
 // counts returns the responses for an estimate by rising ε: how many there are, and how many have
 // each value; in unary encoding, how many have its bit; for a mechanism, how many have each output.
-func (m *paper) counts(q api.Question, e int64, but string) (all []estimate.Counts) {
+func (m *model) counts(q api.Question, e int64, but string) (all []estimate.Counts) {
 	byLevel := map[int64]*estimate.Counts{}
 	for name := range m.people {
 		c := m.chain(q.Name, name)
@@ -787,10 +787,10 @@ func (m *paper) counts(q api.Question, e int64, but string) (all []estimate.Coun
 			continue
 		}
 		if byLevel[at] == nil {
-			byLevel[at] = &estimate.Counts{Epsilon: epsilonOf(at), ByValue: make([]int64, len(responsesOnPaper(q, at)))}
+			byLevel[at] = &estimate.Counts{Epsilon: epsilonOf(at), ByValue: make([]int64, len(modelResponses(q, at)))}
 		}
 		byLevel[at].Objects++
-		for i, value := range responsesOnPaper(q, at) {
+		for i, value := range modelResponses(q, at) {
 			if l.response == value || q.Encoding == "unary" && l.response[i] == '1' {
 				byLevel[at].ByValue[i]++
 			}
@@ -804,8 +804,8 @@ func (m *paper) counts(q api.Question, e int64, but string) (all []estimate.Coun
 
 // modelResponses returns the possible responses of a question at an ε; in unary encoding, the
 // values that have bits.
-func responsesOnPaper(q api.Question, e int64) []string {
-	if i := slices.Index(levelsOnPaper(q), e); i >= 0 {
+func modelResponses(q api.Question, e int64) []string {
+	if i := slices.Index(modelLevels(q), e); i >= 0 {
 		return q.Mechanism.Outputs[i]
 	}
 	return q.Values
@@ -949,7 +949,7 @@ func inGo(seed uint64, moves []move, failure string) string {
 	for _, one := range moves {
 		text += goText(reflect.ValueOf(one)) + ",\n"
 	}
-	text += fmt.Sprintf("\t}\n\tif failure := newTable().play(t, %d, moves); failure != \"\" {\n\t\tt.Error(failure)\n\t}\n}\n", seed)
+	text += fmt.Sprintf("\t}\n\tif failure := newRunner().play(t, %d, moves); failure != \"\" {\n\t\tt.Error(failure)\n\t}\n}\n", seed)
 	if formatted, err := gofmt.Source([]byte(text)); err == nil {
 		return string(formatted)
 	}
@@ -988,20 +988,20 @@ func goText(v reflect.Value) string {
 }
 
 // Planted faults are found, and the game that finds one is shortened to the moves that matter.
-func TestFailingGamesAreShrunk(t *testing.T) {
+func TestShrink_FailingGame_KeepsTheNeededMoves(t *testing.T) {
 	for name, fault := range map[string]struct {
 		plant func(*game, move)
 		told  string // the beginning of the failure that is shortened; other failures need other moves
 		moves int    // the number of moves after shortening
 	}{
 		"an object is charged too little": {func(g *game, one move) {
-			if r, ok := one.(moveRelease); ok && r.Epsilon >= milli(500) && g.paper.people[r.Object] != nil && g.paper.chain(r.Question, r.Object).levels[r.Epsilon] != nil {
-				g.paper.people[r.Object].spent--
+			if r, ok := one.(moveRelease); ok && r.Epsilon >= milli(500) && g.model.people[r.Object] != nil && g.model.chain(r.Question, r.Object).levels[r.Epsilon] != nil {
+				g.model.people[r.Object].spent--
 			}
 		}, "the object is", 2},
 		"what was lost is still earned": {func(g *game, one move) {
-			if _, ok := one.(moveRestore); ok && len(g.copies) > 0 && g.paper.people["bob"] != nil {
-				g.paper.people["bob"].earned++
+			if _, ok := one.(moveRestore); ok && len(g.copies) > 0 && g.model.people["bob"] != nil {
+				g.model.people["bob"].earned++
 			}
 		}, "", 3},
 	} {
@@ -1016,7 +1016,7 @@ func TestFailingGamesAreShrunk(t *testing.T) {
 // shortened to size moves.
 func wantShrunk(t *testing.T, plant func(*game, move), told string, size int) {
 	t.Helper()
-	faulty, failure := newTable(), ""
+	faulty, failure := newRunner(), ""
 	faulty.flaw = plant
 	seed, moves := uint64(0), []move(nil)
 	for (failure == "" || !strings.HasPrefix(failure, told)) && seed < 1000 {
@@ -1029,7 +1029,7 @@ func wantShrunk(t *testing.T, plant func(*game, move), told string, size int) {
 	if again := faulty.play(t, seed, short); len(short) != size || wayOf(again) != wayOf(failure) {
 		t.Errorf("%d moves are shortened to %d, want %d; before:\n\t%s\nafter:\n\t%s", len(moves), len(short), size, failure, again)
 	}
-	other := newTable().play(t, seed, short)
+	other := newRunner().play(t, seed, short)
 	check.That(t, other == "", "the shortened game fails without the fault: %s", other)
 	text := inGo(seed, short, failure)
 	t.Log(text)

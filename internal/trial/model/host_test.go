@@ -83,14 +83,14 @@ func (o opening) noiseKeys(kind string) api.NoiseKeys {
 		if !o.has(name) {
 			return nil, nil
 		}
-		return TheNoiseKey(kind + name), nil
+		return NoiseKeyOf(kind + name), nil
 	}}
 }
 
 // The host in the model.
 
 // open opens the ledger. It records keys that it has not seen.
-func (m *paper) open(o opening, keyed bool) {
+func (m *model) open(o opening, keyed bool) {
 	m.opened, m.keyed = o, keyed
 	if o.ReadOnly {
 		return
@@ -106,7 +106,7 @@ func (m *paper) open(o opening, keyed bool) {
 }
 
 // noiseOf returns the noise key of a question's new chains, or "".
-func (m *paper) noiseOf(q api.Question) (name string, err error) {
+func (m *model) noiseOf(q api.Question) (name string, err error) {
 	switch {
 	case q.Encoding == "finite":
 		return "", nil
@@ -118,28 +118,28 @@ func (m *paper) noiseOf(q api.Question) (name string, err error) {
 
 // lacks returns whether nothing can be drawn from a chain because its noise key is missing. A
 // read-only ledger draws nothing.
-func (m *paper) lacks(c *paperChain) bool {
+func (m *model) lacks(c *modelChain) bool {
 	return c.noise != "" && !m.opened.ReadOnly && !m.opened.has(c.noise)
 }
 
 // modelCheckpoint is a checkpoint, with its state in the model.
-type paperCheckpoint struct {
+type modelCheckpoint struct {
 	note   []byte
 	events int
 	birth  int // the serial number of the last event
 }
 
 // extends returns whether the log begins as a checkpoint states.
-func (m *paper) extends(c *paperCheckpoint) bool {
+func (m *model) extends(c *modelCheckpoint) bool {
 	return len(m.log) >= c.events && m.births[c.events-1] == c.birth
 }
 
-func (m *paper) checkpoint(note []byte) *paperCheckpoint {
-	return &paperCheckpoint{note, len(m.log), m.births[len(m.births)-1]}
+func (m *model) checkpoint(note []byte) *modelCheckpoint {
+	return &modelCheckpoint{note, len(m.log), m.births[len(m.births)-1]}
 }
 
 // clone returns an independent copy of the model.
-func (m *paper) clone() *paper {
+func (m *model) clone() *model {
 	other := *m
 	other.asked = nil
 	other.log, other.births = slices.Clone(m.log), slices.Clone(m.births)
@@ -158,7 +158,7 @@ func (m *paper) clone() *paper {
 	for _, d := range other.deals {
 		d.promised, d.under, d.deliveries = maps.Clone(d.promised), maps.Clone(d.under), slices.Clone(d.deliveries)
 	}
-	other.answers = map[string][]*paperAnswer{}
+	other.answers = map[string][]*modelAnswer{}
 	for key, known := range m.answers {
 		other.answers[key] = eachCloned(known)
 	}
@@ -188,24 +188,24 @@ func eachCloned[T any](all []*T) (out []*T) {
 // Where the ledger of a game is stored.
 
 // storage stores a ledger that can be opened repeatedly, and copied.
-type shelf interface {
+type storage interface {
 	open(*game, ledger.Options) (*ledger.Ledger, error)
 	// copied copies the open ledger to other storage, which is not opened itself.
-	copied(g *game, compact bool) shelf
+	copied(g *game, compact bool) storage
 	// again returns storage with a copy of this one, to be opened.
-	again(g *game) shelf
+	again(g *game) storage
 }
 
 // memoryStorage is storage in memory.
-type memoryShelf struct{ memory *ledgertest.Memory }
+type memoryStorage struct{ memory *ledgertest.Memory }
 
-func (s memoryShelf) open(g *game, options ledger.Options) (*ledger.Ledger, error) {
-	s.memory.Draws = g.table.draws
+func (s memoryStorage) open(g *game, options ledger.Options) (*ledger.Ledger, error) {
+	s.memory.Draws = g.runner.draws
 	return s.memory.Open(options)
 }
 
 // copied copies the committed state, because a ledger without a file cannot copy itself.
-func (s memoryShelf) copied(g *game, compact bool) shelf {
+func (s memoryStorage) copied(g *game, compact bool) storage {
 	copyTo := g.opened.Backup
 	if compact {
 		copyTo = g.opened.CompactTo
@@ -215,27 +215,27 @@ func (s memoryShelf) copied(g *game, compact bool) shelf {
 	return s.again(g)
 }
 
-func (s memoryShelf) again(*game) shelf { return memoryShelf{s.memory.Copy()} }
+func (s memoryStorage) again(*game) storage { return memoryStorage{s.memory.Copy()} }
 
 // fileStorage is the path of a file.
-type fileShelf string
+type fileStorage string
 
-func (s fileShelf) open(g *game, options ledger.Options) (*ledger.Ledger, error) {
-	return ledgertest.OpenFile(string(s), g.table.draws, options)
+func (s fileStorage) open(g *game, options ledger.Options) (*ledger.Ledger, error) {
+	return ledgertest.OpenFile(string(s), g.runner.draws, options)
 }
 
-func (s fileShelf) copied(g *game, compact bool) shelf {
+func (s fileStorage) copied(g *game, compact bool) storage {
 	other := s.next(g)
 	copyTo := g.opened.Backup
 	if compact {
 		copyTo = g.opened.CompactTo
 	}
 	done := check.Value(copyTo(g.Context(), string(other), nil))(g)
-	check.Need(g, done.Events == uint64(len(g.paper.log)), "a copy has %d events of %d", done.Events, len(g.paper.log))
+	check.Need(g, done.Events == uint64(len(g.model.log)), "a copy has %d events of %d", done.Events, len(g.model.log))
 	return other
 }
 
-func (s fileShelf) again(g *game) shelf {
+func (s fileStorage) again(g *game) storage {
 	other := s.next(g)
 	content := check.Value(os.ReadFile(string(s)))(g)
 	check.Must(g, os.WriteFile(string(other), content, 0o600))
@@ -243,28 +243,28 @@ func (s fileShelf) again(g *game) shelf {
 }
 
 // next returns a path that does not exist yet.
-func (s fileShelf) next(g *game) fileShelf {
+func (s fileStorage) next(g *game) fileStorage {
 	g.files++
-	return fileShelf(filepath.Join(filepath.Dir(string(s)), fmt.Sprintf("ledger %d.db", g.files)))
+	return fileStorage(filepath.Join(filepath.Dir(string(s)), fmt.Sprintf("ledger %d.db", g.files)))
 }
 
 // newStorage creates an empty ledger for a game.
-func newShelf(g *game, onDisk bool, public string) shelf {
+func newStorage(g *game, onDisk bool, public string) storage {
 	origin := ledgertest.Origin{Currency: "EUR", LogKey: public}
 	if onDisk {
 		path := filepath.Join(testenv.TempDir(g), "ledger.db")
 		check.Must(g, ledgertest.NewFile(path, origin))
-		return fileShelf(path)
+		return fileStorage(path)
 	}
 	memory := check.Value(ledgertest.NewMemory(origin))(g)
-	return memoryShelf{memory}
+	return memoryStorage{memory}
 }
 
 // savedCopy is a copy of the ledger, with the state of the game when it was made.
 type savedCopy struct {
-	shelf shelf
-	paper *paper
-	past  []*past
+	storage storage
+	model   *model
+	past    []*past
 }
 
 // The operations of the host.
@@ -290,7 +290,7 @@ func (b *mailbox) newest() []byte {
 
 // options returns the options of an opening.
 func (g *game) options(o opening) ledger.Options {
-	options := ledger.Options{Now: g.now, ClockAhead: g.paper.confirmed, NoiseKey: o.noiseKeys(""), ReadOnly: o.ReadOnly}
+	options := ledger.Options{Now: g.now, ClockAhead: g.model.confirmed, NoiseKey: o.noiseKeys(""), ReadOnly: o.ReadOnly}
 	if g.keyed(o) {
 		options.TruthKey = []byte("a key for the games")
 	}
@@ -318,53 +318,53 @@ func (g *game) open(o opening) {
 	options := g.options(o)
 	if o.Trusting && g.trusted != nil {
 		options.Checkpoint, options.Verifiers = g.trusted.note, g.verifiers
-		if !g.paper.extends(g.trusted) {
+		if !g.model.extends(g.trusted) {
 			g.wantRollback(options)
 			options.Checkpoint, g.trusted = nil, nil // the host accepts it
 		}
 	}
-	if !o.ReadOnly && g.paper.far() {
+	if !o.ReadOnly && g.model.far() {
 		g.tryFar(o, options)
-		options.ClockAhead = g.paper.confirmed
+		options.ClockAhead = g.model.confirmed
 	}
-	l := check.Value(g.shelf.open(g, options))(g)
+	l := check.Value(g.storage.open(g, options))(g)
 	g.opened, g.ledger = l, l
 	if g.served {
 		g.ledger = Served(g, l)
 	}
-	g.paper.open(o, g.keyed(o))
+	g.model.open(o, g.keyed(o))
 }
 
 // tryFar opens the ledger with a clock that is not confirmed, which must not record a key. Then the
 // clock is confirmed.
 func (g *game) tryFar(o opening, options ledger.Options) {
 	g.Helper()
-	then := g.paper.clone()
+	then := g.model.clone()
 	then.open(o, g.keyed(o))
 	var want error
-	if len(then.log) > len(g.paper.log) {
+	if len(then.log) > len(g.model.log) {
 		want = api.ErrClock
 	}
-	l, err := g.shelf.open(g, options)
+	l, err := g.storage.open(g, options)
 	if err == nil {
 		check.Must(g, l.Close())
 	}
 	g.wantError(err, want)
-	g.paper.confirmed = g.paper.clock
+	g.model.confirmed = g.model.clock
 }
 
 // wantRollback opens a ledger that contradicts the host's checkpoint.
 func (g *game) wantRollback(options ledger.Options) {
 	g.Helper()
-	l, err := g.shelf.open(g, options)
+	l, err := g.storage.open(g, options)
 	if err == nil {
 		check.Must(g, l.Close())
 	}
 	var rollback *api.RollbackError
 	check.Need(g, errors.As(err, &rollback), "open an older copy with a newer checkpoint: want a RollbackError, got %v", err)
 	got := []uint64{rollback.Checkpoint.Events, rollback.Ledger.Events}
-	g.same("the rollback", got, []int{g.trusted.events, len(g.paper.log)})
-	g.table.rollbacks++
+	g.same("the rollback", got, []int{g.trusted.events, len(g.model.log)})
+	g.runner.rollbacks++
 }
 
 // tryWrongKeys opens the ledger with keys other than those that it has recorded.
@@ -372,16 +372,16 @@ func (g *game) tryWrongKeys() {
 	g.Helper()
 	try := func(options ledger.Options, want error) {
 		options.Now = g.now
-		l, err := g.shelf.open(g, options)
+		l, err := g.storage.open(g, options)
 		if err == nil {
 			check.Must(g, l.Close())
 		}
 		g.wantError(err, want)
 	}
-	if g.paper.truthKey {
+	if g.model.truthKey {
 		try(ledger.Options{TruthKey: []byte("another key for the games")}, api.ErrTruthKey)
 	}
-	if len(g.paper.noiseKeys) > 0 {
+	if len(g.model.noiseKeys) > 0 {
 		try(ledger.Options{NoiseKey: opening{Noise: pastNoise}.noiseKeys("not ")}, api.ErrNoiseKey)
 	}
 }
@@ -390,7 +390,7 @@ func (g *game) tryWrongKeys() {
 func (g *game) close() {
 	g.Helper()
 	check.Must(g, g.opened.Close())
-	if o := g.paper.opened; o.Signing == publishing && !o.ReadOnly {
+	if o := g.model.opened; o.Signing == publishing && !o.ReadOnly {
 		g.trust(g.mail.newest())
 	}
 }
@@ -399,13 +399,13 @@ func (g *game) close() {
 func (g *game) trust(note []byte) {
 	g.Helper()
 	head := check.Value(evidence.OpenCheckpoint(note, g.verifiers))(g)
-	check.Need(g, head.Events == uint64(len(g.paper.log)),
-		"a checkpoint of %d events, want %d", head.Events, len(g.paper.log))
-	g.trusted = g.paper.checkpoint(note)
+	check.Need(g, head.Events == uint64(len(g.model.log)),
+		"a checkpoint of %d events, want %d", head.Events, len(g.model.log))
+	g.trusted = g.model.checkpoint(note)
 }
 
 // setLogKey creates the key of the game's log.
-func (g *game) signs() (public string) {
+func (g *game) setLogKey() (public string) {
 	signer, verifier, public := LogKey(g, "example.com/games", 1)
 	g.signer, g.verifiers = signer, note.VerifierList(verifier)
 	return public
@@ -418,7 +418,7 @@ func (one moveReopen) play(g *game) {
 
 func (moveCheckpoint) play(g *game) {
 	note, err := g.ledger.Checkpoint(g.Context())
-	if g.paper.opened.Signing == unsigned {
+	if g.model.opened.Signing == unsigned {
 		g.wantError(err, api.ErrNoSigner)
 		return
 	}
@@ -427,15 +427,15 @@ func (moveCheckpoint) play(g *game) {
 }
 
 func (one moveCopy) play(g *game) {
-	c := savedCopy{paper: g.paper.clone(), past: eachCloned(g.past)}
-	c.shelf = g.shelf.copied(g, one.Compact)
+	c := savedCopy{model: g.model.clone(), past: eachCloned(g.past)}
+	c.storage = g.storage.copied(g, one.Compact)
 	g.copies = append(g.copies, c)
 }
 
 func (moveCompact) play(g *game) {
 	err := g.opened.Compact(g.Context(), nil)
-	switch _, onDisk := g.shelf.(fileShelf); {
-	case g.paper.opened.ReadOnly:
+	switch _, onDisk := g.storage.(fileStorage); {
+	case g.model.opened.ReadOnly:
 		g.wantError(err, api.ErrReadOnly)
 	case onDisk:
 		check.Must(g, err)
@@ -450,8 +450,8 @@ func (one moveRestore) play(g *game) {
 		return
 	}
 	c := g.copies[len(g.copies)-1-one.Copy%len(g.copies)]
-	restored := c.shelf.again(g)
-	if _, onDisk := restored.(fileShelf); onDisk && one.Beside && !g.paper.opened.ReadOnly {
+	restored := c.storage.again(g)
+	if _, onDisk := restored.(fileStorage); onDisk && one.Beside && !g.model.opened.ReadOnly {
 		l, err := restored.open(g, ledger.Options{Now: g.now})
 		if err == nil {
 			check.Must(g, l.Close())
@@ -459,10 +459,10 @@ func (one moveRestore) play(g *game) {
 		g.wantError(err, api.ErrInUse)
 	}
 	g.close()
-	clock, confirmed := g.paper.clock, g.paper.confirmed
-	g.shelf, g.paper, g.past = restored, c.paper.clone(), eachCloned(c.past)
-	g.paper.clock, g.paper.confirmed = clock, confirmed
+	clock, confirmed := g.model.clock, g.model.confirmed
+	g.storage, g.model, g.past = restored, c.model.clone(), eachCloned(c.past)
+	g.model.clock, g.model.confirmed = clock, confirmed
 	g.open(one.How)
 	g.compareState()
-	g.table.restores++
+	g.runner.restores++
 }

@@ -51,8 +51,10 @@ type T struct {
 type anyLedger struct{}
 type openLedger struct{}
 
-func TestAnyLedger(t *testing.T)  { eachMethod(t, anyLedger{}, testenv.Deep() && !testenv.Short()) }
-func TestOpenLedger(t *testing.T) { eachMethod(t, openLedger{}, false) }
+func TestAnyLedger_Conforms(t *testing.T) {
+	eachMethod(t, anyLedger{}, testenv.Deep() && !testenv.Short())
+}
+func TestOpenLedger_Conforms(t *testing.T) { eachMethod(t, openLedger{}, false) }
 
 // eachMethod runs each method of a value as a subtest.
 func eachMethod(t *testing.T, of any, overHTTP bool) {
@@ -76,19 +78,19 @@ func (t *T) Run(name string, test func(t *T)) bool {
 
 // NewLedger opens a new ledger, in a file if the test requires it, and else in memory. Its clock
 // begins at [ledgertest.Begin], and runs at normal speed.
-func NewLedger(t testing.TB) Book {
+func NewLedger(t testing.TB) LedgerAPI {
 	t.Helper()
 	return Open(t, ledger.Options{})
 }
 
 // Open is [NewLedger] with options.
-func Open(t testing.TB, o ledger.Options) Book {
+func Open(t testing.TB, o ledger.Options) LedgerAPI {
 	t.Helper()
-	return NewHouse(t).Open(t, o)
+	return NewStorage(t).Open(t, o)
 }
 
 // Storage stores a ledger that can be opened repeatedly.
-type House struct {
+type Storage struct {
 	memory *ledgertest.Memory
 	path   string
 	built  time.Time
@@ -96,20 +98,20 @@ type House struct {
 
 // NewStorage returns storage with a new ledger, in a file if the test requires it, and else in
 // memory.
-func NewHouse(t testing.TB) *House {
+func NewStorage(t testing.TB) *Storage {
 	t.Helper()
 	origin := ledgertest.Origin{Currency: "EUR"}
 	if both, ok := t.(*T); ok && both.file {
 		path := filepath.Join(testenv.TempDir(t), "ledger.db")
 		check.Must(t, ledgertest.NewFile(path, origin))
-		return &House{path: path, built: time.Now()}
+		return &Storage{path: path, built: time.Now()}
 	}
 	memory := check.Value(ledgertest.NewMemory(origin))(t)
-	return &House{memory: memory, built: time.Now()}
+	return &Storage{memory: memory, built: time.Now()}
 }
 
 // Open opens the ledger. It is closed when the test ends, at the latest.
-func (h *House) Open(t testing.TB, o ledger.Options) Book {
+func (h *Storage) Open(t testing.TB, o ledger.Options) LedgerAPI {
 	t.Helper()
 	l := check.Value(h.Try(o))(t)
 	t.Cleanup(func() { _ = l.Close() })
@@ -120,7 +122,7 @@ func (h *House) Open(t testing.TB, o ledger.Options) Book {
 }
 
 // Try opens the ledger, or returns the error.
-func (h *House) Try(o ledger.Options) (*ledger.Ledger, error) {
+func (h *Storage) Try(o ledger.Options) (*ledger.Ledger, error) {
 	if o.Now == nil {
 		o.Now = func() time.Time { return ledgertest.Begin().Add(time.Since(h.built)) }
 	}
@@ -132,7 +134,7 @@ func (h *House) Try(o ledger.Options) (*ledger.Ledger, error) {
 
 // LedgerAPI is a ledger as a host calls it: an open ledger, or a client of one. The methods are
 // documented in package ledger.
-type Book interface {
+type LedgerAPI interface {
 	About() api.About                             // as of [ledger.Ledger]
 	Stats(ctx context.Context) (api.Stats, error) // as of [ledger.Ledger]
 
@@ -179,8 +181,8 @@ type Book interface {
 }
 
 var (
-	_ Book = (*ledger.Ledger)(nil)
-	_ Book = (*ledgerclient.Client)(nil)
+	_ LedgerAPI = (*ledger.Ledger)(nil)
+	_ LedgerAPI = (*ledgerclient.Client)(nil)
 )
 
 // Served returns a client that calls a ledger over HTTP, without a network.
@@ -266,7 +268,7 @@ func Nano(t testing.TB, n int64) privacy.Epsilon {
 }
 
 // NoCap is the largest cap: it limits nothing.
-func Boundless() privacy.Epsilon { return privacy.MaxEpsilon() }
+func NoCap() privacy.Epsilon { return privacy.MaxEpsilon() }
 
 // Vote returns the question of most tests.
 func Vote() api.Question {
@@ -277,20 +279,20 @@ func Vote() api.Question {
 func Smoker() api.Question { return api.Question{Name: "smoker", Values: []string{"yes", "no"}} }
 
 // Define defines a question.
-func Define(t testing.TB, l Book, q api.Question) {
+func Define(t testing.TB, l LedgerAPI, q api.Question) {
 	t.Helper()
 	check.Must(t, l.DefineQuestion(t.Context(), "define "+q.Name, q))
 }
 
 // Enroll enrolls objects in a question, each with the same cap.
-func Enroll(t testing.TB, l Book, question, limit string, objects ...string) {
+func Enroll(t testing.TB, l LedgerAPI, question, limit string, objects ...string) {
 	t.Helper()
 	key := fmt.Sprintf("enrol in %.40s %.40q %d", question, objects[0], len(objects))
 	check.Must(t, check.Err(l.Enroll(t.Context(), api.EnrollRequest{Key: key, Question: question, Objects: objects, Cap: Eps(t, limit)})))
 }
 
 // Voters defines the vote and enrolls objects in it, each with the same cap.
-func Voters(t testing.TB, l Book, limit string, objects ...string) Book {
+func Voters(t testing.TB, l LedgerAPI, limit string, objects ...string) LedgerAPI {
 	t.Helper()
 	Define(t, l, Vote())
 	Enroll(t, l, "vote", limit, objects...)
@@ -298,9 +300,9 @@ func Voters(t testing.TB, l Book, limit string, objects ...string) Book {
 }
 
 // VotersStorage returns a closed ledger with voters.
-func VotersHouse(t testing.TB, limit string, objects ...string) *House {
+func VotersStorage(t testing.TB, limit string, objects ...string) *Storage {
 	t.Helper()
-	h := NewHouse(t)
+	h := NewStorage(t)
 	check.Must(t, Voters(t, h.Open(t, ledger.Options{}), limit, objects...).Close())
 	return h
 }
@@ -328,19 +330,19 @@ func ReleaseOf(t testing.TB, key, object, epsilon string) api.ReleaseRequest {
 }
 
 // Release executes a request.
-func Release(t testing.TB, l Book, r api.ReleaseRequest) api.Response {
+func Release(t testing.TB, l LedgerAPI, r api.ReleaseRequest) api.Response {
 	t.Helper()
 	return check.Value(l.Release(t.Context(), r))(t)
 }
 
 // RaiseOf returns a request for the votes of many objects, or of all.
-func Order(t testing.TB, key, epsilon string, objects ...string) api.RaiseRequest {
+func RaiseOf(t testing.TB, key, epsilon string, objects ...string) api.RaiseRequest {
 	t.Helper()
 	return api.RaiseRequest{Key: key, Question: "vote", Epsilon: Eps(t, epsilon), Objects: objects, All: objects == nil, Truth: SameTruth("yes")}
 }
 
 // Raise executes a request.
-func CarryOut(t testing.TB, l Book, r api.RaiseRequest) api.RaiseResult {
+func Raise(t testing.TB, l LedgerAPI, r api.RaiseRequest) api.RaiseResult {
 	t.Helper()
 	return check.Value(l.Raise(t.Context(), r))(t)
 }
@@ -370,13 +372,13 @@ func Ballots(yes ...string) api.TruthFunc {
 }
 
 // AnswerOf returns a request for a query about the votes of objects.
-func Inquire(t testing.TB, key, query, epsilon string, truth api.TruthFunc, objects ...string) api.AnswerRequest {
+func AnswerOf(t testing.TB, key, query, epsilon string, truth api.TruthFunc, objects ...string) api.AnswerRequest {
 	t.Helper()
 	return api.AnswerRequest{Key: key, Question: "vote", Query: query, Epsilon: Eps(t, epsilon), Objects: objects, Truth: truth}
 }
 
 // AnswerTo executes a request.
-func AnswerTo(t testing.TB, l Book, r api.AnswerRequest) api.AnswerResult {
+func AnswerTo(t testing.TB, l LedgerAPI, r api.AnswerRequest) api.AnswerResult {
 	t.Helper()
 	return check.Value(l.Answer(t.Context(), r))(t)
 }
@@ -401,20 +403,20 @@ func Home(values int) api.Question {
 // HomesOf returns a request for the homes of many objects, or of all.
 func HomesOf(t testing.TB, key, epsilon string, objects ...string) api.RaiseRequest {
 	t.Helper()
-	r := Order(t, key, epsilon, objects...)
+	r := RaiseOf(t, key, epsilon, objects...)
 	r.Question, r.Truth = "home", SameTruth(ValueName(2))
 	return r
 }
 
 // NoiseKeyOf returns the key of a name. Each name has another key.
-func TheNoiseKey(name string) []byte {
+func NoiseKeyOf(name string) []byte {
 	key := sha256.Sum256([]byte("for tests, the key " + name))
 	return key[:]
 }
 
 // NoiseKeys returns a source with a key for every name.
 func NoiseKeys(current string) api.NoiseKeys {
-	return api.NoiseKeys{Current: current, Key: func(name string) ([]byte, error) { return TheNoiseKey(name), nil }}
+	return api.NoiseKeys{Current: current, Key: func(name string) ([]byte, error) { return NoiseKeyOf(name), nil }}
 }
 
 // TruthKey returns the truth key of a host.
@@ -437,14 +439,14 @@ func Market(t testing.TB, most string, more ...func(*policy.Market)) policy.Poli
 }
 
 // EnrollUnder enrolls objects in a question under a policy, each with the same cap.
-func EnrollUnder(t testing.TB, l Book, question string, p policy.Policy, limit string, objects ...string) {
+func EnrollUnder(t testing.TB, l LedgerAPI, question string, p policy.Policy, limit string, objects ...string) {
 	t.Helper()
 	key := fmt.Sprintf("enrol in %.40s %.40q %d under <%.60s>", question, objects[0], len(objects), p)
 	check.Must(t, check.Err(l.Enroll(t.Context(), api.EnrollRequest{Key: key, Question: question, Objects: objects, Policy: p, Cap: Eps(t, limit)})))
 }
 
 // Sellers defines the vote and enrolls objects that are for sale.
-func Sellers(t testing.TB, l Book, most, limit string, objects ...string) Book {
+func Sellers(t testing.TB, l LedgerAPI, most, limit string, objects ...string) LedgerAPI {
 	t.Helper()
 	Define(t, l, Vote())
 	EnrollUnder(t, l, "vote", Market(t, most), limit, objects...)
@@ -461,25 +463,25 @@ func Purchase(t testing.TB, key, buyer, epsilon string, objects ...string) api.S
 }
 
 // Sell makes a sale.
-func Sell(t testing.TB, l Book, r api.SellRequest) api.Sale {
+func Sell(t testing.TB, l LedgerAPI, r api.SellRequest) api.Sale {
 	t.Helper()
 	return check.Value(l.Sell(t.Context(), r))(t)
 }
 
 // Commit captures a reservation.
-func Commit(t testing.TB, l Book, key string, reservation uint64) api.Sale {
+func Commit(t testing.TB, l LedgerAPI, key string, reservation uint64) api.Sale {
 	t.Helper()
 	return check.Value(l.Capture(t.Context(), api.CaptureRequest{Key: key, Reservation: reservation, Truth: SameTruth("yes")}))(t)
 }
 
 // Reserve makes a reservation.
-func Reserve(t testing.TB, l Book, r api.ReserveRequest) api.Reservation {
+func Reserve(t testing.TB, l LedgerAPI, r api.ReserveRequest) api.Reservation {
 	t.Helper()
 	return check.Value(l.Reserve(t.Context(), r))(t)
 }
 
 // Delivered returns the deliveries of a sale, by object.
-func Delivered(t testing.TB, l Book, number uint64) map[string]api.Delivery {
+func Delivered(t testing.TB, l LedgerAPI, number uint64) map[string]api.Delivery {
 	t.Helper()
 	all, last := map[string]api.Delivery{}, ""
 	for d, err := range l.Deliveries(t.Context(), number) {
@@ -491,7 +493,7 @@ func Delivered(t testing.TB, l Book, number uint64) map[string]api.Delivery {
 }
 
 // BuyersOf returns all buyers by name.
-func BuyersOf(t testing.TB, l Book) map[string]api.BuyerState {
+func BuyersOf(t testing.TB, l LedgerAPI) map[string]api.BuyerState {
 	t.Helper()
 	list := check.Value(api.Collect(l.Buyers(t.Context())))(t)
 	all := map[string]api.BuyerState{}
@@ -502,13 +504,13 @@ func BuyersOf(t testing.TB, l Book) map[string]api.BuyerState {
 }
 
 // CountingTruths is a source of true values that counts the requests for each object.
-type Asked struct {
+type CountingTruths struct {
 	mu    sync.Mutex
 	times map[string]int
 }
 
 // Truth returns a source with one value for all objects.
-func (a *Asked) Truth(value string) api.TruthFunc {
+func (a *CountingTruths) Truth(value string) api.TruthFunc {
 	return func(_ context.Context, _ string, objects []string) ([]string, error) {
 		a.mu.Lock()
 		defer a.mu.Unlock()
@@ -525,33 +527,33 @@ func (a *Asked) Truth(value string) api.TruthFunc {
 }
 
 // Times returns the number of requests for each object.
-func (a *Asked) Times() map[string]int {
+func (a *CountingTruths) Times() map[string]int {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return maps.Clone(a.times)
 }
 
 // Names returns the objects of all requests.
-func (a *Asked) Names() []string {
+func (a *CountingTruths) Names() []string {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return slices.Sorted(maps.Keys(a.times))
 }
 
 // ObjectOf returns the state of an object.
-func ObjectOf(t testing.TB, l Book, name string) api.ObjectState {
+func ObjectOf(t testing.TB, l LedgerAPI, name string) api.ObjectState {
 	t.Helper()
 	return check.Value(l.Object(t.Context(), name))(t)
 }
 
 // Stats returns the statistics of a ledger.
-func Stats(t testing.TB, l Book) api.Stats {
+func Stats(t testing.TB, l LedgerAPI) api.Stats {
 	t.Helper()
 	return check.Value(l.Stats(t.Context()))(t)
 }
 
 // Responses returns the recorded responses at one ε, by object. They must be sorted, each once.
-func Responses(t testing.TB, l Book, question string, epsilon privacy.Epsilon) map[string]api.Response {
+func Responses(t testing.TB, l LedgerAPI, question string, epsilon privacy.Epsilon) map[string]api.Response {
 	t.Helper()
 	found, last := map[string]api.Response{}, ""
 	for r, err := range l.Responses(t.Context(), question, epsilon) {
@@ -563,7 +565,7 @@ func Responses(t testing.TB, l Book, question string, epsilon privacy.Epsilon) m
 }
 
 // Events returns the log.
-func Events(t testing.TB, l Book) []says.Event {
+func Events(t testing.TB, l LedgerAPI) []says.Event {
 	t.Helper()
 	return check.Value(api.Collect(l.Events(t.Context(), 1)))(t)
 }
@@ -619,7 +621,7 @@ func LogKey(t testing.TB, name string, seed byte) (note.Signer, note.Verifier, s
 }
 
 // WantSpent checks what objects have spent, all of it for answers about one question.
-func WantSpent(t *testing.T, l Book, epsilon string, names ...string) {
+func WantSpent(t *testing.T, l LedgerAPI, epsilon string, names ...string) {
 	t.Helper()
 	for _, name := range names {
 		if o := ObjectOf(t, l, name); o.Spent != Eps(t, epsilon) || o.Chains[0].Answered != o.Spent {
@@ -629,21 +631,21 @@ func WantSpent(t *testing.T, l Book, epsilon string, names ...string) {
 }
 
 // WantClean audits a ledger: it compares the fold of its log with the stored state.
-func WantClean(t testing.TB, l Book, r api.VerifyRequest) {
+func WantClean(t testing.TB, l LedgerAPI, r api.VerifyRequest) {
 	t.Helper()
 	r.Report = func(p api.Finding) { t.Errorf("found %+v", p) }
 	check.Must(t, check.Err(l.Verify(t.Context(), r)))
 }
 
 // AuditAll audits a ledger, and compares the money with the prices.
-func AuditAll(t testing.TB, l Book) {
+func AuditAll(t testing.TB, l LedgerAPI) {
 	t.Helper()
 	WantClean(t, l, api.VerifyRequest{})
 	AuditMarket(t, l)
 }
 
 // WantUnchanged runs fn, a call that fails, and reports any change of the log or the stored state.
-func Unchanged(t testing.TB, l Book, fn func()) {
+func WantUnchanged(t testing.TB, l LedgerAPI, fn func()) {
 	t.Helper()
 	log, sum := Text(t, Events(t, l)), Stats(t, l)
 	fn()
@@ -713,7 +715,7 @@ type promise struct {
 // and 13). Each response is the one recorded at its ε. Each buyer pays for each object the price of
 // a higher level, in force or promised, less what it has paid for the object. Earnings, payments
 // and revenue are the same money. For erased data, only the money can be checked.
-func AuditMarket(t testing.TB, l Book) {
+func AuditMarket(t testing.TB, l LedgerAPI) {
 	t.Helper()
 	b := books{t, map[place]string{}, map[holding]int64{}, map[holding]privacy.Epsilon{}, map[uint64]int64{}, map[uint64]int64{}, map[chain]uint64{}, map[chain]uint64{}, map[chain]*policy.Terms{}, map[promise]*policy.Terms{}}
 	for i, ev := range Events(t, l) {
@@ -800,7 +802,7 @@ func (b books) enterSold(number uint64, d says.Sold) {
 }
 
 // auditMoney checks that the paid, earned and counted money is the same.
-func auditMoney(t testing.TB, l Book, paid map[holding]int64) {
+func auditMoney(t testing.TB, l LedgerAPI, paid map[holding]int64) {
 	t.Helper()
 	earned, objects, invoices, revenue := map[string]int64{}, map[string]api.ObjectState{}, map[string]int64{}, int64(0)
 	forgotten, gone := map[string]bool{}, int64(0) // the money for which no event shows who earned it

@@ -50,7 +50,7 @@ const (
 
 func enumerateUnary(t *testing.T, m int, onFile bool, levels ...string) *unaryTree {
 	t.Helper()
-	tr := &unaryTree{seedling(t, m, onFile, levels, outcomeLaw{
+	tr := &unaryTree{newTree(t, m, onFile, levels, outcomeLaw{
 		1 << m,
 		func(outcome int) (text string) {
 			for v := range m {
@@ -61,10 +61,10 @@ func enumerateUnary(t *testing.T, m int, onFile bool, levels ...string) *unaryTr
 		func(epsilon privacy.Epsilon, truth, outcome int) float64 { return encoded(m, epsilon, truth, outcome) },
 		func(levels []privacy.Epsilon, truth int, o []int) float64 { return unaryLaw(m, levels, truth, o) },
 	}), rand.New(rand.NewPCG(1, uint64(m)))}
-	root, l := tr.plant()
+	root, l := tr.newRoot()
 	Define(t, l, api.Question{Name: "q", Values: ValuesOf(m), Encoding: "unary"})
 	EnrollUnder(t, l, "q", Market(t, "3"), "3", "ann")
-	tr.shut(l)
+	tr.closeLedger(l)
 	tr.grow(root)
 	return tr
 }
@@ -76,9 +76,9 @@ type coinWords []uint64
 type bitWords [][2]uint64
 
 // probe returns the outcome that the next sale would record.
-func (tr *unaryTree) probe(at levelPlace, n int, truth api.TruthFunc, coin coinWords, row bitWords) (outcome int) {
+func (tr *unaryTree) probe(at nodeStorage, n int, truth api.TruthFunc, coin coinWords, row bitWords) (outcome int) {
 	tr.Helper()
-	text := tr.would(at, n, truth, fedWith(coin, row))
+	text := tr.sellInCopy(at, n, truth, fedWith(coin, row))
 	check.Need(tr, len(text) == tr.m && strings.Trim(text, "01") == "", "the next sale would record %q, which is not a response", text)
 	for v := range tr.m {
 		outcome |= int(text[v]-'0') << v
@@ -143,7 +143,7 @@ func (r stretchRows) probability(v int) (p float64) {
 }
 
 // measureRows finds the stretches of all bits, for given words of the coin.
-func (tr *unaryTree) measureRows(where levelPlace, n int, truth api.TruthFunc, coin coinWords) stretchRows {
+func (tr *unaryTree) measureRows(where nodeStorage, n int, truth api.TruthFunc, coin coinWords) stretchRows {
 	tr.Helper()
 	r := make(stretchRows, tr.m)
 	for c, choice := range bitChoices() {
@@ -201,13 +201,13 @@ type way struct {
 }
 
 // measure returns the ways in which the next sale may happen.
-func (tr *unaryTree) measure(where levelPlace, n int, free bool, v int) []way {
+func (tr *unaryTree) measure(where nodeStorage, n int, free bool, v int) []way {
 	tr.Helper()
 	truth := tr.truth(free, v)
-	look := func(p float64, coin coinWords) way { return way{p, coin, tr.measureRows(where, n, truth, coin)} }
+	measured := func(p float64, coin coinWords) way { return way{p, coin, tr.measureRows(where, n, truth, coin)} }
 	switch {
 	case free:
-		return []way{look(1, nil)}
+		return []way{measured(1, nil)}
 	case n == 0:
 		for range 10 { // only the lowest bit of the word matters
 			word, row := tr.random.Uint64(), tr.all(tr.random.Uint64(), tr.random.Uint64())
@@ -215,19 +215,19 @@ func (tr *unaryTree) measure(where levelPlace, n int, free bool, v int) []way {
 				tr.Errorf("the coin depends on more of %x than the lowest bit", word)
 			}
 		}
-		return []way{look(0.5, coinWords{0}), look(0.5, coinWords{1})}
+		return []way{measured(0.5, coinWords{0}), measured(0.5, coinWords{1})}
 	}
 	// The coin is the last response's bit below a threshold, and else chosen.
 	choices := bitChoices()
-	kept, other := look(0, coinWords{0, choices[0]}), look(0, coinWords{math.MaxUint64, choices[0]})
+	kept, other := measured(0, coinWords{0, choices[0]}), measured(0, coinWords{math.MaxUint64, choices[0]})
 	if kept.rows.probability(v) == other.rows.probability(v) {
-		other = look(0, coinWords{math.MaxUint64, choices[1]})
+		other = measured(0, coinWords{math.MaxUint64, choices[1]})
 	}
-	telling, found := tr.telling(kept.rows, other.rows, v)
+	words, found := tr.distinguishing(kept.rows, other.rows, v)
 	check.Need(tr, found, "the response does not depend on the coin")
 	at := func(choice uint64) func(word uint64) int {
 		return func(word uint64) int {
-			return tr.probe(where, n, truth, coinWords{word, choice}, slices.Repeat(bitWords{telling}, tr.m)) >> v & 1
+			return tr.probe(where, n, truth, coinWords{word, choice}, slices.Repeat(bitWords{words}, tr.m)) >> v & 1
 		}
 	}
 	changes := tr.stretches(at(other.coin[1]))
@@ -241,7 +241,7 @@ func (tr *unaryTree) measure(where levelPlace, n int, free bool, v int) []way {
 
 // distinguishing returns the words of a bit for which the two results of the coin give different
 // responses, as far from any threshold as possible.
-func (tr *unaryTree) telling(one, two stretchRows, v int) (best [2]uint64, found bool) {
+func (tr *unaryTree) distinguishing(one, two stretchRows, v int) (best [2]uint64, found bool) {
 	width := uint64(0)
 	for _, choice := range bitChoices() {
 		var ends []uint64
@@ -345,19 +345,19 @@ func encoded(m int, epsilon privacy.Epsilon, truth, outcome int) float64 {
 }
 
 // On a file, which is closed and opened between the first response and the raise.
-func TestTheJointLawOfBitsOnDisk(t *testing.T) {
+func TestUnarySales_OnDisk_HaveTheJointLaw(t *testing.T) {
 	enumerateUnary(t, 2, true, fewer(1, "0.5", "1.5")...).wantLaw()
 }
 
 // Raised, degraded, inserted and raised again, in several orders.
-func TestTheJointLawOfBitsInAnyOrder(t *testing.T) {
+func TestUnarySales_SeveralOrders_HaveTheJointLaw(t *testing.T) {
 	orders := [][]string{{"0.5", "1.5", "1"}, {"2", "1", "0.5"}, {"1", "0.5", "2"}}
 	for i := someOf(orders); i < len(orders); i += testenv.Stride(len(orders), len(orders)) {
 		enumerateUnary(t, 2, false, fewer(1, orders[i]...)...).wantLaw()
 	}
 }
 
-func TestTheJointLawOfThreeBits(t *testing.T) {
+func TestUnarySales_ThreeBits_HaveTheJointLaw(t *testing.T) {
 	orders := [][]string{{"2", "0.5"}, {"0.5", "2"}}
 	for i := someOf(orders); i < len(orders); i += testenv.Stride(len(orders), len(orders)) {
 		enumerateUnary(t, 3, false, fewer(1, orders[i]...)...).wantLaw()
@@ -367,7 +367,7 @@ func TestTheJointLawOfThreeBits(t *testing.T) {
 // The comparison detects a law that is slightly wrong: an ε that is off by 0.001; a coin that is
 // drawn again, and not derived from the last response; and bits that are drawn independently at
 // each level.
-func TestTheComparisonOfUnaryLawsNotices(t *testing.T) {
+func TestNear_SlightlyWrongUnaryLaw_IsDetected(t *testing.T) {
 	levels := []privacy.Epsilon{Eps(t, "0.5"), Eps(t, "1")}
 	off := []privacy.Epsilon{Eps(t, "0.5"), Eps(t, "1.001")}
 	coin := func(o []int) (p float64) { // of the true value: a raise for a fair coin from any last response
@@ -388,13 +388,13 @@ func TestTheComparisonOfUnaryLawsNotices(t *testing.T) {
 // The law of many objects, drawn from the operating system's randomness, with the ledger opened
 // again between requests. It counts the combinations of the true value's bit, and of all other
 // bits, at four levels.
-func TestTheLawOfManyRowsOfBits(t *testing.T) {
+func TestUnaryResponses_ManyObjects_FollowTheirLaw(t *testing.T) {
 	const objects, values, levels = 3000, 30, 4
 	l := ledgertest.New(t)
 	Define(t, l.Ledger, Home(values))
 	Enroll(t, l.Ledger, "home", "9", Crowd(objects)...)
 	for i, epsilon := range []string{"1", "2", "0.5", "1.5"} { // drawn, raised, degraded, inserted
-		CarryOut(t, l.Ledger, HomesOf(t, fmt.Sprint(i), epsilon))
+		Raise(t, l.Ledger, HomesOf(t, fmt.Sprint(i), epsilon))
 		l.Reopen()
 	}
 	rising := []privacy.Epsilon{Eps(t, "0.5"), Eps(t, "1"), Eps(t, "1.5"), Eps(t, "2")}
@@ -467,13 +467,13 @@ type outcomeLaw struct {
 type node struct {
 	responses []int
 	given     []float64
-	place     levelPlace
+	place     nodeStorage
 }
 
 // thresholdBits is the precision of a threshold, in bits.
 const thresholdBits = 44
 
-func seedling(t *testing.T, m int, onFile bool, levels []string, k outcomeLaw) *tree {
+func newTree(t *testing.T, m int, onFile bool, levels []string, k outcomeLaw) *tree {
 	t.Helper()
 	tr := &tree{T: t, outcomeLaw: k, m: m, onFile: onFile, found: map[string][]float64{}}
 	for _, text := range levels {
@@ -483,16 +483,16 @@ func seedling(t *testing.T, m int, onFile bool, levels []string, k outcomeLaw) *
 }
 
 // newRoot returns a root, with its ledger open.
-func (tr *tree) plant() (node, *ledger.Ledger) {
+func (tr *tree) newRoot() (node, *ledger.Ledger) {
 	tr.Helper()
 	root := node{given: slices.Repeat([]float64{1}, tr.m)}
-	root.place = newPlace(tr, tr.onFile)
+	root.place = newNodeStorage(tr, tr.onFile)
 	return root, tr.open(root.place, ledgertest.Draws{})
 }
 
 func enumerate(t *testing.T, m int, onFile bool, levels ...string) *tree {
 	t.Helper()
-	tr := seedling(t, m, onFile, levels, outcomeLaw{
+	tr := newTree(t, m, onFile, levels, outcomeLaw{
 		m, ValueName,
 		func(epsilon privacy.Epsilon, truth, o int) float64 {
 			return firstResponse(m, epsilon.Float64(), truth, o)
@@ -503,27 +503,27 @@ func enumerate(t *testing.T, m int, onFile bool, levels ...string) *tree {
 		word, _ := bits.Div64(uint64(2*v+1), 0, uint64(2*m)) // the middle of the v-th of m equal stretches
 		tr.choices = append(tr.choices, word)
 	}
-	root, l := tr.plant()
+	root, l := tr.newRoot()
 	q := api.Question{Name: "q"}
 	for v := range m {
 		q.Values = append(q.Values, ValueName(v))
 	}
 	Define(t, l, q)
 	EnrollUnder(t, l, "q", Market(t, "3", func(m *policy.Market) { m.Stride = Eps(t, "0.1") }), "3", "ann")
-	tr.shut(l)
+	tr.closeLedger(l)
 	tr.grow(root)
 	return tr
 }
 
 // nodeStorage stores the ledger of a node.
-type levelPlace interface {
+type nodeStorage interface {
 	open(ledgertest.Draws) (*ledger.Ledger, error)
-	copied(t testing.TB, name string) levelPlace
+	copied(t testing.TB, name string) nodeStorage
 	removed(testing.TB)
 }
 
 // newNodeStorage returns storage with a new ledger.
-func newPlace(t testing.TB, onFile bool) levelPlace {
+func newNodeStorage(t testing.TB, onFile bool) nodeStorage {
 	t.Helper()
 	origin := ledgertest.Origin{Currency: "EUR"}
 	if onFile {
@@ -536,7 +536,7 @@ func newPlace(t testing.TB, onFile bool) levelPlace {
 }
 
 // opened opens the ledger with its default samplers.
-func opened(t testing.TB, at levelPlace) *ledger.Ledger {
+func opened(t testing.TB, at nodeStorage) *ledger.Ledger {
 	t.Helper()
 	return check.Value(at.open(ledgertest.Draws{}))(t)
 }
@@ -549,8 +549,8 @@ func (p inMemory) open(d ledgertest.Draws) (*ledger.Ledger, error) {
 	return p.memory.Open(ledger.Options{Now: ledgertest.Begin})
 }
 
-func (p inMemory) copied(testing.TB, string) levelPlace { return inMemory{p.memory.Copy()} }
-func (inMemory) removed(testing.TB)                     {}
+func (p inMemory) copied(testing.TB, string) nodeStorage { return inMemory{p.memory.Copy()} }
+func (inMemory) removed(testing.TB)                      {}
 
 // file is storage on disk.
 type file string
@@ -559,7 +559,7 @@ func (p file) open(d ledgertest.Draws) (*ledger.Ledger, error) {
 	return ledgertest.OpenFile(string(p), d, ledger.Options{})
 }
 
-func (p file) copied(t testing.TB, name string) levelPlace {
+func (p file) copied(t testing.TB, name string) nodeStorage {
 	t.Helper()
 	content := check.Value(os.ReadFile(string(p)))(t)
 	path := filepath.Join(filepath.Dir(string(p)), "ledger"+name+".db")
@@ -573,19 +573,19 @@ func (p file) removed(t testing.TB) {
 }
 
 // open opens the ledger of a node with samplers.
-func (tr *tree) open(at levelPlace, d ledgertest.Draws) *ledger.Ledger {
+func (tr *tree) open(at nodeStorage, d ledgertest.Draws) *ledger.Ledger {
 	tr.Helper()
 	return check.Value(at.open(d))(tr)
 }
 
 // closeLedger closes a ledger.
-func (tr *tree) shut(l *ledger.Ledger) {
+func (tr *tree) closeLedger(l *ledger.Ledger) {
 	tr.Helper()
 	check.Must(tr, l.Close())
 }
 
 // sellInCopy sells the next level in a copy of the ledger, and returns the response.
-func (tr *tree) would(at levelPlace, n int, truth api.TruthFunc, d ledgertest.Draws) string {
+func (tr *tree) sellInCopy(at nodeStorage, n int, truth api.TruthFunc, d ledgertest.Draws) string {
 	tr.Helper()
 	tr.probes++
 	probed := at.copied(tr, "probe")
@@ -624,9 +624,9 @@ func drawWord(m int, u, choice uint64) uint64 {
 }
 
 // probe returns the response that the next sale would record.
-func (tr *tree) probe(at levelPlace, n int, truth api.TruthFunc, word, choice uint64) (response int) {
+func (tr *tree) probe(at nodeStorage, n int, truth api.TruthFunc, word, choice uint64) (response int) {
 	tr.Helper()
-	text := tr.would(at, n, truth, seeing(tr.m, word, choice))
+	text := tr.sellInCopy(at, n, truth, seeing(tr.m, word, choice))
 	for response := range tr.m {
 		if tr.text(response) == text {
 			return response
@@ -661,7 +661,7 @@ func (tr *tree) change(first, last, width uint64, same func(word uint64) bool) u
 }
 
 // measure returns the probability of each response to the next sale, and words that lead to it.
-func (tr *tree) measure(where levelPlace, n int, truth api.TruthFunc) (p []float64, lead [][2]uint64) {
+func (tr *tree) measure(where nodeStorage, n int, truth api.TruthFunc) (p []float64, lead [][2]uint64) {
 	p, lead = make([]float64, tr.m), make([][2]uint64, tr.m)
 	for _, choice := range tr.choices {
 		at := func(word uint64) int { return tr.probe(where, n, truth, word, choice) }
@@ -730,7 +730,7 @@ func (tr *tree) sell(child node, free bool, draws ledgertest.Draws) {
 	tr.sales++
 	n := len(child.responses) - 1
 	l := tr.open(child.place, draws)
-	defer tr.shut(l)
+	defer tr.closeLedger(l)
 	before := ObjectOf(tr, l, "ann")
 	sold := Sell(tr, l, tr.order(n, tr.truth(free, 0)))
 	after, got := ObjectOf(tr, l, "ann"), Delivered(tr, l, sold.Number)["ann"]
@@ -747,7 +747,7 @@ func (tr *tree) sell(child node, free bool, draws ledgertest.Draws) {
 func (tr *tree) leaf(at node) {
 	tr.Helper()
 	l := tr.open(at.place, ledgertest.Draws{})
-	defer tr.shut(l)
+	defer tr.closeLedger(l)
 	rising := make([]int, 0, len(tr.levels))
 	for _, epsilon := range tr.rising() {
 		rising = append(rising, at.responses[slices.Index(tr.levels, epsilon)])
@@ -893,19 +893,19 @@ func someOf(orders [][]string) int {
 
 // The order of the example in math.md: up, up, between, up, between. Each sale is made by Sell on a
 // bbolt file.
-func TestTheJointLawOfSalesInAnyOrder(t *testing.T) {
+func TestSales_OrderOfTheExample_HaveTheJointLaw(t *testing.T) {
 	enumerate(t, 2, true, fewer(3, "0.5", "1", "0.7", "2", "0.6")...).wantLaw()
 }
 
 // The same with three values, where responses can be wrong in two ways. Each node is in memory, and
 // the last level is omitted, because it would make 364 nodes, which take 5 s, and 40 s with the
 // race detector.
-func TestTheJointLawOfSalesOfThreeValues(t *testing.T) {
+func TestSales_ThreeValues_HaveTheJointLaw(t *testing.T) {
 	enumerate(t, 3, false, fewer(1, "0.5", "1", "0.7", "2")...).wantLaw()
 }
 
 // Other orders have the same law: downwards, and down, up and between in turn.
-func TestTheJointLawDoesNotDependOnTheOrder(t *testing.T) {
+func TestSales_OtherOrders_HaveTheJointLaw(t *testing.T) {
 	for _, levels := range [][]string{{"2", "1", "0.7", "0.6", "0.5"}, {"1", "0.5", "2", "0.6", "0.7"}, {"0.7", "0.6", "2", "0.5", "1"}} {
 		enumerate(t, 2, false, fewer(2, levels...)...).wantLaw()
 	}
@@ -913,7 +913,7 @@ func TestTheJointLawDoesNotDependOnTheOrder(t *testing.T) {
 
 // The comparison detects a law that is slightly wrong: an ε that is off by 0.001, and levels that
 // are drawn independently.
-func TestTheComparisonOfLawsNotices(t *testing.T) {
+func TestNear_SlightlyWrongLaw_IsDetected(t *testing.T) {
 	levels := []privacy.Epsilon{Eps(t, "0.5"), Eps(t, "1")}
 	off := []privacy.Epsilon{Eps(t, "0.5"), Eps(t, "1.001")}
 	histories(2, 2, func(o []int) {

@@ -24,7 +24,7 @@ import (
 )
 
 // ledgerMarket is a market on a ledger in a file.
-type house struct {
+type ledgerMarket struct {
 	testing.TB
 	ledger  *ledger.Ledger
 	options ledger.Options
@@ -70,9 +70,9 @@ func kinds(t testing.TB) []kind {
 }
 
 // newLedgerMarket opens a ledger with one object for each true value. All are for sale.
-func newHouse(t testing.TB, k kind, truths []int) *house {
+func newLedgerMarket(t testing.TB, k kind, truths []int) *ledgerMarket {
 	t.Helper()
-	h := &house{TB: t, dir: testenv.TempDir(t), truths: truths}
+	h := &ledgerMarket{TB: t, dir: testenv.TempDir(t), truths: truths}
 	secret := make([]byte, 32)
 	_, _ = rand.Read(secret) // it never fails
 	h.options.TruthKey = secret[:16]
@@ -98,7 +98,7 @@ func upTo(t testing.TB, epsilon string) policy.Policy {
 }
 
 // changeTerms changes the terms of all objects. No buyer sees it.
-func (h *house) changeTerms(o order) []string {
+func (h *ledgerMarket) changeTerms(o order) []string {
 	h.Helper()
 	terms := upTo(h, o.at)
 	r := api.ChangeTermsRequest{Key: o.key, Question: question, Policy: &terms, Consent: "all agreed"}
@@ -109,16 +109,16 @@ func (h *house) changeTerms(o order) []string {
 	return make([]string, len(h.truths))
 }
 
-func (h *house) path() string { return filepath.Join(h.dir, strconv.Itoa(h.lives)) }
+func (h *ledgerMarket) path() string { return filepath.Join(h.dir, strconv.Itoa(h.lives)) }
 
-func (h *house) open() {
+func (h *ledgerMarket) open() {
 	h.Helper()
 	l := check.Value(ledger.Open(context.Background(), h.path(), h.options))(h)
 	h.ledger = l
 }
 
 // copyFiles copies the file and its journal, as a kill at this instant would leave them.
-func (h *house) leave() {
+func (h *ledgerMarket) copyFiles() {
 	h.Helper()
 	from := h.path()
 	if h.older != "" {
@@ -133,7 +133,7 @@ func (h *house) leave() {
 }
 
 // reopen opens the copied files. What the old process does after the copy is discarded.
-func (h *house) revive() {
+func (h *ledgerMarket) reopen() {
 	h.Helper()
 	check.Must(h, h.ledger.Close())
 	check.Must(h, os.Remove(h.path()))
@@ -144,14 +144,14 @@ func (h *house) revive() {
 var errDead = errors.New("the host died")
 
 // end closes the ledger and removes it, because the long form makes many.
-func (h *house) end() {
+func (h *ledgerMarket) end() {
 	h.Helper()
 	check.Must(h, h.ledger.Close())
 	check.Must(h, os.Remove(h.path()))
 }
 
 // truth is the source of true values.
-func (h *house) truth(_ context.Context, _ string, objects []string) (values []string, err error) {
+func (h *ledgerMarket) truth(_ context.Context, _ string, objects []string) (values []string, err error) {
 	if h.dying {
 		return nil, errDead
 	}
@@ -165,7 +165,7 @@ func (h *house) truth(_ context.Context, _ string, objects []string) (values []s
 	return values, nil
 }
 
-func (h *house) fill(o order) []string {
+func (h *ledgerMarket) fill(o order) []string {
 	h.Helper()
 	if o.buyer == "" {
 		check.Must(h, check.Err(h.ledger.Raise(h.Context(), h.raise(o, nil))))
@@ -195,19 +195,19 @@ func (h *house) fill(o order) []string {
 	return words
 }
 
-func (h *house) sale(o order) api.SellRequest {
+func (h *ledgerMarket) sale(o order) api.SellRequest {
 	return api.SellRequest{
 		Key: o.key, Truth: h.truth,
 		Order: api.Order{Buyer: o.buyer, Question: question, Epsilon: Eps(h, o.at), All: true},
 	}
 }
 
-func (h *house) raise(o order, progress func(done, total int)) api.RaiseRequest {
+func (h *ledgerMarket) raise(o order, progress func(done, total int)) api.RaiseRequest {
 	return api.RaiseRequest{Key: o.key, Question: question, Epsilon: Eps(h, o.at), All: true, Truth: h.truth, Progress: progress}
 }
 
 // seen returns the responses at an ε that are readable now.
-func (h *house) seen(at privacy.Epsilon) []string {
+func (h *ledgerMarket) seen(at privacy.Epsilon) []string {
 	h.Helper()
 	words := make([]string, len(h.truths))
 	for r, err := range h.ledger.Responses(h.Context(), question, at) {
@@ -218,35 +218,35 @@ func (h *house) seen(at privacy.Epsilon) []string {
 	return words
 }
 
-func (h *house) crash(o order, when moment) (words []string) {
+func (h *ledgerMarket) crash(o order, when moment) (words []string) {
 	h.Helper()
 	words = make([]string, len(h.truths))
 	switch when {
 	case asked:
 		h.dying = true
-		h.leave()
+		h.copyFiles()
 		_, err := h.ledger.Sell(h.Context(), h.sale(o))
 		check.Need(h, errors.Is(err, errDead), "a sale whose source of true values fails: %v", err)
 		h.dying = false
 	case done:
 		check.Must(h, check.Err(h.ledger.Sell(h.Context(), h.sale(o))))
-		h.leave()
+		h.copyFiles()
 	case between:
 		words = h.crashBetween(o)
 	}
-	h.revive()
+	h.reopen()
 	return words
 }
 
 // crashBetween makes the host die after the first transaction of a raise.
-func (h *house) crashBetween(o order) (words []string) {
+func (h *ledgerMarket) crashBetween(o order) (words []string) {
 	h.Helper()
 	ctx, die := context.WithCancel(h.Context())
 	defer die()
 	_, err := h.ledger.Raise(ctx, h.raise(o, func(done, total int) {
 		if words == nil && 0 < done && done < total {
 			words = h.seen(Eps(h, o.at))
-			h.leave()
+			h.copyFiles()
 			die()
 		}
 	}))
@@ -262,19 +262,19 @@ const longer = 300
 
 // Ledgers of all kinds keep the promise: no coalition learns more than the highest ε that it has
 // bought allows. The quick form attacks every second kind, others in each run.
-func TestLedgersWithstandTheAttack(t *testing.T) {
+func TestAttack_Ledgers_AreAccepted(t *testing.T) {
 	all, step := kinds(t), testenv.Tries(2, 1, 1)
 	for i := random.IntN(step); i < len(all); i += step {
 		k := all[i]
 		t.Run(k.name, func(t *testing.T) {
-			tr := newTrial(t, oddOrders, len(k.question.Values))
+			tr := newTrial(t, mixedOrders, len(k.question.Values))
 			for range testenv.Tries(1, k.files, k.files*longer) {
 				lots := truths(crowd, len(k.question.Values))
-				h := newHouse(t, k, lots)
+				h := newLedgerMarket(t, k, lots)
 				tr.run(h, lots)
 				h.end()
 			}
-			tr.wantInnocent()
+			tr.wantPrivate()
 			if tr.values == 2 {
 				t.Logf("%d objects: an excess of ε = %.2f would be found, if half of them show it", tr.objects, noticeable(tr.objects, 1.5, mostTests))
 			}
@@ -284,7 +284,7 @@ func TestLedgersWithstandTheAttack(t *testing.T) {
 
 // The attack finds a host that opens an older copy after a crash, and draws again. A host with a
 // noise key may do so, because it draws the same responses.
-func TestARollbackIsNoticed(t *testing.T) {
+func TestAttack_HostRolledBack_IsDetected(t *testing.T) {
 	raises := attack{
 		{order{"1", "", "1"}, between},
 		{order{"1", "", "1"}, never},
@@ -295,15 +295,15 @@ func TestARollbackIsNoticed(t *testing.T) {
 		}
 		t.Run(k.name, func(t *testing.T) {
 			tr, lots := newTrial(t, raises, 2), truths(crowd, 2)
-			h := newHouse(t, k, lots)
+			h := newLedgerMarket(t, k, lots)
 			h.older = filepath.Join(h.dir, "older")
 			check.Must(t, check.Err(h.ledger.Backup(t.Context(), h.older, nil)))
 			tr.run(h, lots)
 			h.end()
 			if k.keyed {
-				tr.wantInnocent()
+				tr.wantPrivate()
 			} else {
-				tr.wantGuilty()
+				tr.wantLeak()
 			}
 		})
 	}

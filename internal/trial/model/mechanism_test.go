@@ -103,12 +103,12 @@ func (w familyLaw) number(t testing.TB, epsilon privacy.Epsilon) int {
 func enumerateFinite(t *testing.T, onFile bool, q api.Question, levels ...string) {
 	t.Helper()
 	law := lawOf(t, q.Mechanism.Family)
-	tr := &finiteTree{seedling(t, law.inputs, onFile, levels, outcomeLaw{text: strconv.Itoa}), law}
-	root, l := tr.plant()
+	tr := &finiteTree{newTree(t, law.inputs, onFile, levels, outcomeLaw{text: strconv.Itoa}), law}
+	root, l := tr.newRoot()
 	q.Name, q.Values, q.Mechanism = "q", ValuesOf(law.inputs), &api.Mechanism{Family: q.Mechanism.Family}
 	Define(t, l, q)
 	EnrollUnder(t, l, "q", Market(t, "3"), "3", "ann")
-	tr.shut(l)
+	tr.closeLedger(l)
 	tr.grow(root, nil)
 	tr.wantPrice()
 }
@@ -123,9 +123,9 @@ func seeingWords(word uint64) ledgertest.Draws {
 }
 
 // probe returns the output that the next sale would record.
-func (tr *finiteTree) probe(at levelPlace, n int, truth api.TruthFunc, word uint64) (output int) {
+func (tr *finiteTree) probe(at nodeStorage, n int, truth api.TruthFunc, word uint64) (output int) {
 	tr.Helper()
-	text := tr.would(at, n, truth, seeingWords(word))
+	text := tr.sellInCopy(at, n, truth, seeingWords(word))
 	output, err := strconv.Atoi(text)
 	check.Need(tr, err == nil, "the next sale would record %q, which is not an output", text)
 	return output
@@ -133,7 +133,7 @@ func (tr *finiteTree) probe(at levelPlace, n int, truth api.TruthFunc, word uint
 
 // wantLawOf fails unless the next sale has the given probabilities: each output has its stretch of
 // words.
-func (tr *finiteTree) wantLawOf(where levelPlace, n int, truth api.TruthFunc, law []*rational.Rat) (leads []uint64) {
+func (tr *finiteTree) wantLawOf(where nodeStorage, n int, truth api.TruthFunc, law []*rational.Rat) (leads []uint64) {
 	tr.Helper()
 	leads = make([]uint64, len(law))
 	from, below := new(rational.Int), new(rational.Rat) // the first word that is surely in the stretch
@@ -210,7 +210,7 @@ func (tr *finiteTree) grow(at node, before map[int]int) {
 func (tr *finiteTree) leaf(at node) {
 	tr.Helper()
 	l := tr.open(at.place, ledgertest.Draws{})
-	defer tr.shut(l)
+	defer tr.closeLedger(l)
 	for n := range tr.levels {
 		r := tr.order(n, Never(tr))
 		r.Key, r.Buyer = "again "+r.Key, "initech"
@@ -233,7 +233,7 @@ func (tr *finiteTree) sellOutput(child node, free bool, word uint64) {
 	tr.sales++
 	n := len(child.responses) - 1
 	l := tr.open(child.place, seeingWords(word))
-	defer tr.shut(l)
+	defer tr.closeLedger(l)
 	before := ObjectOf(tr, l, "ann")
 	sold := Sell(tr, l, tr.order(n, tr.truth(free, 0)))
 	after, got := ObjectOf(tr, l, "ann"), Delivered(tr, l, sold.Number)["ann"]
@@ -324,12 +324,12 @@ func (tr *finiteTree) eachHistory(numbers []int, visit func(outputs map[int]int)
 
 // On a file, which is closed and opened between sales: from pairs of four inputs up to single ones,
 // with fewer outputs.
-func TestTheJointLawOfAMechanismOnDisk(t *testing.T) {
+func TestMechanismSales_OnDisk_HaveTheJointLaw(t *testing.T) {
 	enumerateFinite(t, true, fixture.Party(t), fewer(1, "0.5", "2")...)
 }
 
 // Raised twice, inserted, degraded and raised again, degraded twice.
-func TestTheJointLawOfAMechanismInAnyOrder(t *testing.T) {
+func TestMechanismSales_SeveralOrders_HaveTheJointLaw(t *testing.T) {
 	orders := [][]string{{"0.5", "1", "2"}, {"0.5", "2", "1"}, {"1", "0.5", "2"}, {"2", "1", "0.5"}}
 	step := testenv.Tries(len(orders), 1, 1) // the quick form tries the beginning of one order, another one in each run
 	for i := rand.IntN(step); i < len(orders); i += step {
@@ -339,7 +339,7 @@ func TestTheJointLawOfAMechanismInAnyOrder(t *testing.T) {
 
 // Levels of a family may be skipped: a raise from the first to the last, or a response below that,
 // uses the channels between them.
-func TestTheJointLawOfAMechanismWithLevelsLeftOut(t *testing.T) {
+func TestMechanismSales_SkippedLevels_HaveTheJointLaw(t *testing.T) {
 	q := api.Question{Mechanism: &api.Mechanism{Family: fixture.Skewed(t)}}
 	enumerateFinite(t, false, q, "1.098612289", "0.405465109")
 	enumerateFinite(t, false, q, "0.405465109", "1.609437913", "0.693147181", "1.098612289")
@@ -347,13 +347,13 @@ func TestTheJointLawOfAMechanismWithLevelsLeftOut(t *testing.T) {
 
 // Responses below others are derived with the channels of the first definition of the question, not
 // of a later one.
-func TestTheFirstChannelsCount(t *testing.T) {
+func TestMechanismSales_Redefined_UseTheFirstChannels(t *testing.T) {
 	one, other := fixture.Skewed(t), fixture.OtherChannels(t, fixture.Skewed(t))
 	for _, f := range []*finite.Family{one, other} {
 		q := api.Question{Name: "q", Values: ValuesOf(2), Mechanism: &api.Mechanism{Family: f}}
 		enumerateFinite(t, false, q, "1.609437913", "1.098612289")
 	}
-	for _, at := range []levelPlace{newPlace(t, false), newPlace(t, true)} {
+	for _, at := range []nodeStorage{newNodeStorage(t, false), newNodeStorage(t, true)} {
 		l := opened(t, at)
 		q := api.Question{Name: "q", Values: ValuesOf(2), Mechanism: &api.Mechanism{Family: one}}
 		Define(t, l, q)
@@ -369,7 +369,7 @@ func TestTheFirstChannelsCount(t *testing.T) {
 
 // The enumeration detects a law that is slightly wrong: other channels between the same levels, and
 // independent levels.
-func TestTheEnumerationNoticesOtherLaws(t *testing.T) {
+func TestFamilyLaw_OtherLaws_AreDetected(t *testing.T) {
 	one, other := lawOf(t, fixture.Skewed(t)), lawOf(t, fixture.OtherChannels(t, fixture.Skewed(t)))
 	numbers := map[int]int{0: 0, 3: 0}
 	check.That(t, one.joint(0, numbers).Cmp(other.joint(0, numbers)) != 0, "other channels have the same law")

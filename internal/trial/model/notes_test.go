@@ -68,14 +68,14 @@ func but(one move, field string, value any) move {
 
 func partly(one move) move            { return but(one, "Partial", true) }
 func smoking(one move) move           { return but(one, "Question", "smoker") }
-func lying(one move) move             { return but(one, "Host", host{Lies: true}) }
-func unasked(one move) move           { return but(one, "Host", host{Broken: true}) }
+func lying(one move) move             { return but(one, "Host", host{IsLying: true}) }
+func unasked(one move) move           { return but(one, "Host", host{IsBroken: true}) }
 func careful(one move) move           { return but(one, "AcceptLoss", false) }
 func nanoMore(one move, e int64) move { return but(one, "Epsilon", milli(e)+1) }
 
 // notedRequests are games about requests, keys and budgets.
 func notedRequests() map[string][]move {
-	boundless := Boundless().Nano()
+	boundless := NoCap().Nano()
 	return map[string][]move{
 		"all reasons to be left out": {
 			joins(0, milli(1000), "ann", "bob", "cid", "mute"), smoking(joins(0, 0, "bob")), smoking(releases("bob", 500)),
@@ -127,7 +127,7 @@ func notedRequests() map[string][]move {
 
 // notedCalendars are games about levels that the calendar releases.
 func notedCalendars() map[string][]move {
-	boundless := Boundless().Nano()
+	boundless := NoCap().Nano()
 	advance := moveAdvance{Question: "vote"}
 	orders := []move{joins(11, milli(1000), "ann", "bob"), smoking(joins(3, 0, "ann"))}
 	for range 11 {
@@ -164,7 +164,7 @@ func notedCalendars() map[string][]move {
 
 // notedAnswers are games about queries.
 func notedAnswers() map[string][]move {
-	boundless := Boundless().Nano()
+	boundless := NoCap().Nano()
 	trio := []string{"ann", "bob", "cid"}
 	majority := func(e int64) move { return answers("majority:yes", e, trio...) }
 	panel := append(trio, "mute", "zoe")
@@ -223,7 +223,7 @@ func notedAnswers() map[string][]move {
 
 // notedEpochs are games about values that change.
 func notedEpochs() map[string][]move {
-	boundless := Boundless().Nano()
+	boundless := NoCap().Nano()
 	epoch := func(name string) move { return moveEpoch{"vote", name} }
 	return map[string][]move{
 		// In a new epoch, the new value is drawn in addition to the cost of the old one. The old
@@ -256,7 +256,7 @@ func notedEpochs() map[string][]move {
 
 // notedMarkets are games about reservations, buyers and terms of sale.
 func notedMarkets() map[string][]move {
-	boundless := Boundless().Nano()
+	boundless := NoCap().Nano()
 	pair := []string{"ann", "bob"}
 	all := map[string][]move{
 		// Buyers unlock shares, not orders. Forgotten sales have unlocked nothing.

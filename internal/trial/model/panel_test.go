@@ -19,7 +19,7 @@ import (
 
 // panels is a market whose objects are panels.
 type panels struct {
-	*house
+	*ledgerMarket
 	members int
 }
 
@@ -34,7 +34,7 @@ func newPanels(t testing.TB, lots []int, others [membersOfPanel - 1]int) *panels
 		members = append(append(members, truth), others[:]...)
 	}
 	k := kind{question: api.Question{Name: question, Values: valueNames(2)}}
-	return &panels{newHouse(t, k, members), len(members)}
+	return &panels{newLedgerMarket(t, k, members), len(members)}
 }
 
 func (p *panels) fill(o order) []string {
@@ -47,8 +47,8 @@ func (p *panels) fill(o order) []string {
 func (p *panels) crash(o order, _ moment) []string {
 	words := make([]string, p.members/membersOfPanel)
 	p.ask(o, words[:len(words)/2])
-	p.leave()
-	p.revive()
+	p.copyFiles()
+	p.reopen()
 	return words
 }
 
@@ -96,7 +96,7 @@ var raisedAnswers = attack{
 
 // Answers keep the promise for panels in which one member decides, and in which none does: there,
 // neighbours have the positions −1 and −2.
-func TestAnswersWithstandTheAttack(t *testing.T) {
+func TestAttack_PanelAnswers_AreAccepted(t *testing.T) {
 	for _, c := range []struct {
 		name              string
 		others            [membersOfPanel - 1]int
@@ -110,7 +110,7 @@ func TestAnswersWithstandTheAttack(t *testing.T) {
 			p := newPanels(t, lots, c.others)
 			tr.run(p, lots)
 			p.end()
-			tr.wantInnocent()
+			tr.wantPrivate()
 			t.Logf("%d panels: an excess of ε = %.2f would be found, if half of them show it", len(lots), noticeable(len(lots), 1.2, mostTests))
 		})
 	}
@@ -122,11 +122,11 @@ type freshAnswers struct {
 	testing.TB
 	truths  []int
 	sampler *mechanism.Sampler
-	told    map[string][]string
+	seen    map[string][]string
 }
 
 func (f *freshAnswers) fill(o order) []string {
-	if words, known := f.told[o.at]; known {
+	if words, known := f.seen[o.at]; known {
 		return words
 	}
 	var words []string
@@ -134,14 +134,14 @@ func (f *freshAnswers) fill(o order) []string {
 		answer := check.Value(f.sampler.Draw(mechanism.Place{Order: []int{truth, 1 - truth}}, Eps(f, o.at)))(f)
 		words = append(words, fmt.Sprint(answer))
 	}
-	f.told[o.at] = words
+	f.seen[o.at] = words
 	return words
 }
 
 func (f *freshAnswers) crash(order, moment) []string { return make([]string, len(f.truths)) }
 
 // The attack finds it by the transcript in which all answers are true.
-func TestAnswersDrawnAnewAreNoticed(t *testing.T) {
+func TestAttack_RedrawnAnswers_AreDetected(t *testing.T) {
 	p, q := 1.0, 1.0
 	for _, e := range []float64{0.8, 0.9, 1, 1.2} {
 		p, q = p*truthful(e), q*(1-truthful(e))
@@ -150,5 +150,5 @@ func TestAnswersDrawnAnewAreNoticed(t *testing.T) {
 	tr := newTrial(t, raisedAnswers, 2)
 	tr.run(&freshAnswers{t, lots, new(mechanism.Sampler), map[string][]string{}}, lots)
 	t.Logf("the ratio is e^%.1f instead of e^1.2", math.Log(p/q))
-	tr.wantGuilty()
+	tr.wantLeak()
 }

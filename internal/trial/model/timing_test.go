@@ -40,7 +40,7 @@ func welch(first, second []float64) float64 {
 }
 
 // The reference was computed by hand: means 2.5 and 6, variances 5/3 and 4.
-func TestWelch(t *testing.T) {
+func TestWelch_EqualsHandComputedValue(t *testing.T) {
 	a, b := []float64{1, 2, 3, 4}, []float64{4, 6, 8}
 	got, want := welch(a, b), 3.5/math.Sqrt(5./12+4./3)
 	check.That(t, !(math.Abs(got-want) > 1e-12), "t = %v, want %v", got, want)
@@ -105,7 +105,7 @@ func stopwatch(draw drawing, draws int) (byTruth, byOutcome contrast) {
 // The test reports how much the duration of each draw depends on the true value. It cannot fail:
 // times depend on the load of the machine, and the quick form times too few draws. The last lines
 // are draws that do take longer for one true value, to show what a dependence looks like.
-func TestDrawsTakeTheirTime(t *testing.T) {
+func TestDraws_Durations_AreReported(t *testing.T) {
 	all := append(primitives(),
 		primitive{"planted: 20 ns more for one truth", million, false, slower(20 * time.Nanosecond)},
 		primitive{"planted: 2 ns more for one truth", million, false, slower(2 * time.Nanosecond)},
@@ -141,7 +141,7 @@ func slower(by time.Duration) func(testing.TB, *exact.Bits) drawing {
 
 // A difference of 1, hidden by outliers, is found by the quantiles, and none is found where there
 // is none. The times are simulated.
-func TestCompareCrops(t *testing.T) {
+func TestCompare_DifferenceBelowOutliers_IsFound(t *testing.T) {
 	const n = 20_000
 	random := rand.New(rand.NewPCG(1, 2))
 	times, kinds := make([]float64, n), make([]bool, n)

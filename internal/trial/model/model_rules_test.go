@@ -43,11 +43,11 @@ func (r rule) limit() int64 { return r.ceiling(doomsday(), everyOrder) }
 
 // releases returns the levels that the calendar releases, and when: those that the ceiling reaches
 // over time, with these orders.
-func (r rule) releases(until time.Time, orders int64) (due []paperStep) {
+func (r rule) releases(until time.Time, orders int64) (due []modelStep) {
 	top := int64(0)
 	for _, at := range r.turns {
 		if e := r.ceiling(at, orders); r.timed && !at.After(until) && e > top {
-			due, top = append(due, paperStep{e: e, at: at}), e
+			due, top = append(due, modelStep{e: e, at: at}), e
 		}
 	}
 	return due
@@ -313,7 +313,7 @@ func levelEntries(all map[chainEntry]bool, q api.Question, epoch int, e int64, b
 }
 
 // entries returns the entries of a chain.
-func (c *paperChain) entries(q api.Question) map[chainEntry]bool {
+func (c *modelChain) entries(q api.Question) map[chainEntry]bool {
 	all := map[chainEntry]bool{}
 	for i, one := range c.epochs() {
 		if i > 0 {
@@ -329,7 +329,7 @@ func (c *paperChain) entries(q api.Question) map[chainEntry]bool {
 }
 
 // added returns how many entries a request adds to a chain, if nothing else is added.
-func (c *paperChain) added(q api.Question, e int64, buyer string) int {
+func (c *modelChain) added(q api.Question, e int64, buyer string) int {
 	all := c.entries(q)
 	before := len(all)
 	levelEntries(all, q, len(c.earlier), e, buyer)
@@ -338,7 +338,7 @@ func (c *paperChain) added(q api.Question, e int64, buyer string) int {
 
 // full returns the refusal if the chain of an object, or its list of reservations, has no capacity
 // for a wish. A reservation counts as if it were captured.
-func (m *paper) full(c *paperChain, w wish) *api.Refusal {
+func (m *model) full(c *modelChain, w wish) *api.Refusal {
 	q, _ := m.question(w.question)
 	there, added, promised, open := len(c.entries(q)), c.added(q, w.e, w.buyer), 0, 0
 	for _, d := range m.deals {
@@ -368,7 +368,7 @@ func (m *paper) full(c *paperChain, w wish) *api.Refusal {
 // at some others.
 func (g *game) budgets(o api.Order) {
 	g.Helper()
-	q, err := g.paper.question(o.Question)
+	q, err := g.model.question(o.Question)
 	if err != nil {
 		return
 	}
@@ -382,7 +382,7 @@ func (g *game) budgets(o api.Order) {
 		got, err := g.ledger.Budget(g.Context(), api.BudgetRequest{Question: o.Question, Objects: o.Objects, All: o.All, Buyer: buyer, Epsilons: levels})
 		check.Need(g, err == nil, "a budget: %v", err)
 		for _, at := range got.Levels {
-			can, price := g.paper.able(o, buyer, at.Epsilon)
+			can, price := g.model.able(o, buyer, at.Epsilon)
 			if at.Can != can || at.Price != price || got.Largest == at.Epsilon && can < got.Objects {
 				g.Fatalf("the budget for %q at ε=%s is\n\t\t%+v, and the largest ε is %s\n\twant %d, for %d", buyer, at.Epsilon, at, got.Largest, can, price)
 			}
@@ -392,7 +392,7 @@ func (g *game) budgets(o api.Order) {
 
 // able returns how many objects an order, or a raise by the host, could include at an ε, and their
 // price.
-func (m *paper) able(o api.Order, buyer string, epsilon privacy.Epsilon) (can uint64, price int64) {
+func (m *model) able(o api.Order, buyer string, epsilon privacy.Epsilon) (can uint64, price int64) {
 	o.Epsilon = epsilon
 	if buyer != "" {
 		if t, err := m.trade(o, nil); err == nil {
@@ -401,7 +401,7 @@ func (m *paper) able(o api.Order, buyer string, epsilon privacy.Epsilon) (can ui
 		return 0, 0
 	}
 	for _, name := range m.members(o.Question, o.Objects) {
-		if m.look(o.Question, name, epsilon.Nano()) != nil {
+		if m.excluded(o.Question, name, epsilon.Nano()) != nil {
 			continue
 		}
 		w := wish{question: o.Question, object: name, e: epsilon.Nano(), orders: m.orders(o.Question, name)}
@@ -428,7 +428,7 @@ func withoutInstead(err error) error {
 // charge.
 
 // displaced returns the levels on offer that objects lose if each is charged for an answer.
-func (m *paper) displaced(question string, names []string, cost int64) (rows []api.Displaced) {
+func (m *model) displaced(question string, names []string, cost int64) (rows []api.Displaced) {
 	for _, name := range names {
 		p := m.people[name]
 		for _, q := range m.questions {
@@ -452,7 +452,7 @@ func (m *paper) displaced(question string, names []string, cost int64) (rows []a
 }
 
 // lost returns the levels that could be sold before a charge, at once or ever, and not after it.
-func (m *paper) lost(p *person, name string, q api.Question, charged string, cost int64) []int64 {
+func (m *model) lost(p *person, name string, q api.Question, charged string, cost int64) []int64 {
 	c := p.chains[q.Name]
 	market := c.rule.terms
 	if market == nil {
@@ -463,7 +463,7 @@ func (m *paper) lost(p *person, name string, q api.Question, charged string, cos
 		func(e int64) bool { return m.sellableEver(p, q.Name, e) },
 	}
 	before := map[int64][]bool{}
-	tries, most := offersOnPaper(q, market)
+	tries, most := modelOffers(q, market)
 	if tries == nil { // every level is for sale: try the highest that can be sold, and the points of the prices
 		for _, point := range market.Prices {
 			tries = append(tries, point.Epsilon.Nano())
@@ -489,7 +489,7 @@ func (m *paper) lost(p *person, name string, q api.Question, charged string, cos
 }
 
 // sellableNow returns whether a new buyer could have a level at once.
-func (m *paper) sellableNow(p *person, name, question string, e int64) bool {
+func (m *model) sellableNow(p *person, name, question string, e int64) bool {
 	c := p.chains[question]
 	market := c.rule.terms
 	if !market.From.IsZero() && m.now().Before(market.From) || !market.Until.IsZero() && !m.now().Before(market.Until) {
@@ -501,7 +501,7 @@ func (m *paper) sellableNow(p *person, name, question string, e int64) bool {
 
 // sellableEver returns whether a buyer could have a level before the sale closes, after any number
 // of buyers, if nothing is reserved.
-func (m *paper) sellableEver(p *person, question string, e int64) bool {
+func (m *model) sellableEver(p *person, question string, e int64) bool {
 	c := p.chains[question]
 	limit := c.rule.limit()
 	if until := c.rule.terms.Until; !until.IsZero() {
@@ -514,7 +514,7 @@ func (m *paper) sellableEver(p *person, question string, e int64) bool {
 }
 
 // loss returns the error of an answer that would displace levels, unless the request accepts it.
-func (m *paper) loss(r api.AnswerRequest, names []string, cost int64) error {
+func (m *model) loss(r api.AnswerRequest, names []string, cost int64) error {
 	lost := m.displaced(r.Question, names, cost)
 	if r.AcceptLoss || len(lost) == 0 {
 		return nil
@@ -526,8 +526,8 @@ func (m *paper) loss(r api.AnswerRequest, names []string, cost int64) error {
 
 // modelOffers returns the ε that a request may have, rising, or nil if these are all up to a
 // highest one.
-func offersOnPaper(q api.Question, market *policy.Market) (all []int64, most int64) {
-	all, most = levelsOnPaper(q), epsilonMost
+func modelOffers(q api.Question, market *policy.Market) (all []int64, most int64) {
+	all, most = modelLevels(q), epsilonMost
 	if market == nil {
 		return all, most
 	}
@@ -552,8 +552,8 @@ const epsilonMost = int64(1) << 60
 
 // orLess adds to a refusal the largest ε on offer that is possible. Budgets allow all ε above the
 // current level up to one, or none.
-func (c *paperChain) orLess(r *api.Refusal, q api.Question, market *policy.Market, would func(e int64) bool) {
-	tries, most := offersOnPaper(q, market)
+func (c *modelChain) orLess(r *api.Refusal, q api.Question, market *policy.Market, would func(e int64) bool) {
+	tries, most := modelOffers(q, market)
 	if tries == nil {
 		most, current := min(most, r.Asked.Nano()-1), c.current()
 		over := sort.Search(int(max(0, most-current)), func(n int) bool { return !would(current + 1 + int64(n)) })
@@ -573,7 +573,7 @@ func orMost(r *api.Refusal, all []int64) {
 }
 
 // bears returns whether a chain can reach a level, or has it, with a true value or without.
-func (m *paper) bears(p *person, w wish, truth bool) bool {
+func (m *model) bears(p *person, w wish, truth bool) bool {
 	c := p.chains[w.question]
 	switch {
 	case m.full(c, w) != nil:
@@ -591,7 +591,7 @@ func (m *paper) bears(p *person, w wish, truth bool) bool {
 }
 
 // orLess returns a refusal with the host's alternative.
-func (m *paper) orLess(r *api.Refusal, p *person, q api.Question, w wish, truth bool) *api.Refusal {
+func (m *model) orLess(r *api.Refusal, p *person, q api.Question, w wish, truth bool) *api.Refusal {
 	p.chains[q.Name].orLess(r, q, nil, func(e int64) bool {
 		w.e = e
 		return m.bears(p, w, truth)
@@ -600,7 +600,7 @@ func (m *paper) orLess(r *api.Refusal, p *person, q api.Question, w wish, truth 
 }
 
 // orLess returns a refusal with the buyer's alternative.
-func (t *paperTrade) orLess(m *paper, r *api.Refusal, orders int64, truth bool) *api.Refusal {
+func (t *modelTrade) orLess(m *model, r *api.Refusal, orders int64, truth bool) *api.Refusal {
 	p, c := m.people[r.Object], m.chain(t.Question, r.Object)
 	switch market := c.rule.terms; {
 	case market == nil, r.Reason == api.BuyerRefused, r.Reason == api.SaleClosed:
@@ -616,7 +616,7 @@ func (t *paperTrade) orLess(m *paper, r *api.Refusal, orders int64, truth bool) 
 
 // lessOfAnswer returns a refusal with the ε at which the query would include the object. What is
 // known of the whole panel is available to all.
-func (m *paper) lessOfAnswer(refusal *api.Refusal, r api.AnswerRequest, names []string, leaves, truth bool) *api.Refusal {
+func (m *model) lessOfAnswer(refusal *api.Refusal, r api.AnswerRequest, names []string, leaves, truth bool) *api.Refusal {
 	var all []int64
 	_, known := m.answered(r, names, false)
 	for _, a := range known {
