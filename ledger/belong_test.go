@@ -34,7 +34,7 @@ func crashed(t testing.TB, releases int) (path string) {
 	path = votersFile(t, "9", names...)
 	l := open(t, path, Options{})
 	releaseEach(t, l, "1", names...)
-	path = left(t, path)
+	path = crashCopy(t, path)
 	closed(t, l)
 	return path
 }
@@ -81,7 +81,7 @@ func TestAJournalThatDoesNotBelong(t *testing.T) {
 			before := content(t, path)
 			l := open(t, path, Options{})
 			release(t, l, releaseOf(t, "more", crowd(2)[1], "2"))
-			later := left(t, path)
+			later := crashCopy(t, path)
 			closed(t, l)
 			must(t, os.WriteFile(path, before, 0o600))
 			copyTree(t, later+".journal", path+".journal")
@@ -91,7 +91,7 @@ func TestAJournalThatDoesNotBelong(t *testing.T) {
 			backup := path + ".backup"
 			must(t, check.Err(l.Backup(t.Context(), backup, nil)))
 			release(t, l, releaseOf(t, "more", crowd(2)[1], "2"))
-			copied := left(t, path)
+			copied := crashCopy(t, path)
 			closed(t, l)
 			must(t, os.Rename(backup, path))
 			copyTree(t, copied+".journal", path+".journal")
@@ -170,10 +170,10 @@ func TestAnOlderPairIsARollback(t *testing.T) {
 	path, options := witnessed(t, "ann", "bob")
 	l := open(t, path, options)
 	release(t, l, releaseOf(t, "1", "ann", "0.5"))
-	older := left(t, path)
+	older := crashCopy(t, path)
 	release(t, l, releaseOf(t, "2", "bob", "0.5"))
 	options.Checkpoint = checkpointOf(t, l)
-	newer := left(t, path)
+	newer := crashCopy(t, path)
 	dies(t, l)
 	for _, only := range []bool{true, false} {
 		options.ReadOnly = only
@@ -217,7 +217,7 @@ func TestAJournalThatEndsEarly(t *testing.T) {
 	text := content(t, segment(t, path))
 	all := len(bytes.TrimRight(text, "\x00"))
 	for cut := 112; cut < all; cut += 1 + (all-112)/tests.Tries(20, 100, 2000) {
-		short := left(t, path)
+		short := crashCopy(t, path)
 		must(t, os.WriteFile(segment(t, short), text[:cut], 0o600))
 		l := open(t, short, Options{})
 		n := stats(t, l).Events
@@ -236,7 +236,7 @@ func TestForgetLeavesNothingInTheJournal(t *testing.T) {
 	secrets := secretsOf(t, l, "ann")
 	found := secretsBeside(t, path, secrets)
 	check.Need(t, found != 0, "the journal has nothing of ann to begin with")
-	copied := left(t, path)
+	copied := crashCopy(t, path)
 	forget(t, l, "ann")
 	release(t, l, releaseOf(t, "more", "bob", "2"))
 	check.Equal(t, secretsBeside(t, path, secrets), 0, "secrets that are left beside the file")
@@ -313,7 +313,7 @@ func TestACheckpointThatFailsLosesNothing(t *testing.T) {
 	log.await(t, "checkpoint failed")
 	o := objectOf(t, l, names[done-1])
 	check.That(t, o.Spent == eps(t, "1"), "meanwhile %s has spent %s", o.Object, o.Spent)
-	copied := left(t, path)
+	copied := crashCopy(t, path)
 	f.fail(nil)
 	must(t, l.engine.Checkpoint())
 	release(t, l, releaseOf(t, fmt.Sprint(done), names[done], "1"))

@@ -76,7 +76,7 @@ func TestOrderOf_BuyersInTurn_CountsEachByItself(t *testing.T) {
 		} else {
 			r := reserve(t, l, api.ReserveRequest{Key: fmt.Sprint(i), Order: purchase(t, "", buyer, "2", "ann").Order, For: time.Hour})
 			if number = r.Number; i == 3 {
-				s := commit(t, l, "captured", number)
+				s := capture(t, l, "captured", number)
 				check.That(t, s.Ordinal == r.Ordinal && s.Number == number, "%+v became %+v", r, s)
 			}
 		}

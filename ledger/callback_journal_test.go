@@ -78,7 +78,7 @@ func (j hookedJournal) Head(ctx context.Context) (journal.Head, error) { return 
 
 // hookedHosts are a ledger and its standby, one of which has a journal with hooks.
 type hookedHosts struct {
-	*couple
+	*hostPair
 	hooks   map[string]*hook
 	log     *journalLog
 	options Options // of the host with the hooks
@@ -89,7 +89,7 @@ type hookedHosts struct {
 // newHookedHosts has the hooks on the standby, or on the other host.
 func newHookedHosts(t *testing.T, standby bool) *hookedHosts {
 	t.Helper()
-	h := &hookedHosts{couple: newCouple(t, crowd(9)...), hooks: map[string]*hook{}, log: &journalLog{}}
+	h := &hookedHosts{hostPair: newHostPair(t, crowd(9)...), hooks: map[string]*hook{}, log: &journalLog{}}
 	for _, name := range journalMethods() {
 		h.hooks[name] = &hook{}
 	}
@@ -101,7 +101,7 @@ func newHookedHosts(t *testing.T, standby bool) *hookedHosts {
 		must(t, check.Err(h.a.Backup(t.Context(), h.path, nil)))
 		closed(t, h.a)
 	}
-	h.options = h.couple.options(host)
+	h.options = h.hostPair.options(host)
 	find := h.options.Journal
 	h.options.Logger = zerolog.New(h.log)
 	h.options.Journal = func(ctx context.Context, w journal.Wanted) (journal.Journal, error) {

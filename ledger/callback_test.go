@@ -481,7 +481,7 @@ func TestOpen_FunctionOfTheHostPanics_ReleasesAll(t *testing.T) {
 }
 
 func TestTakeOver_FunctionOfTheHostPanics_ReleasesAll(t *testing.T) {
-	c := newCouple(t, "ann")
+	c := newHostPair(t, "ann")
 	o, take := c.options("b"), &hook{}
 	o.NoiseKey = api.NoiseKeys{Key: func(string) ([]byte, error) { return nil, nil }}
 	o.Now = func() time.Time {

@@ -299,7 +299,7 @@ func TestWhatIsAudited(t *testing.T) {
 	moved := path + ".moved"
 	must(t, os.Rename(path, moved))
 	opened("moved", moved, false, func(*Ledger) {})
-	copied := left(t, moved)
+	copied := crashCopy(t, moved)
 	opened("copied", copied, true, nil)
 	opened("copied, and opened before", copied, true, func(*Ledger) {})
 	opened("copied, and written to", copied, false, nil)

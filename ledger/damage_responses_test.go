@@ -283,7 +283,7 @@ func TestVerify_RecordsThatCannotBe_AreNamed(t *testing.T) {
 			again, _ := verified(t, l, api.VerifyRequest{}, slow())
 			check.That(t, slices.Equal(again, found), "step by step there is %.600v", again)
 			for _, question := range []string{"home", "party", "odds"} {
-				for _, r := range []api.EstimateRequest{{}, {Include: everybody}, {Epsilon: eps(t, threeToOne)}} {
+				for _, r := range []api.EstimateRequest{{}, {Include: includeAll}, {Epsilon: eps(t, threeToOne)}} {
 					r.Question = question
 					err := recovered(func() error { return check.Err(l.Estimate(t.Context(), r)) })
 					check.That(t, !errors.Is(err, errPanicked), "an estimate panics: %v", err)
@@ -586,7 +586,7 @@ func TestResponse_ThatCannotBe_IsCorruptForEveryCall(t *testing.T) {
 			"object":    func(l *Ledger) error { return check.Err(l.Object(t.Context(), "ann")) },
 			"responses": func(l *Ledger) error { return firstError(l.Responses(t.Context(), one.question, eps(t, one.at))) },
 			"recount": func(l *Ledger) error {
-				return check.Err(l.Estimate(t.Context(), api.EstimateRequest{Question: one.question, Include: everybody}))
+				return check.Err(l.Estimate(t.Context(), api.EstimateRequest{Question: one.question, Include: includeAll}))
 			},
 			"forget": func(l *Ledger) error { return l.Forget(t.Context(), api.ObjectRequest{Key: "k", Object: "ann"}) },
 		}

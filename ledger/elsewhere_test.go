@@ -337,7 +337,7 @@ func (h held) Await(ctx context.Context, after journal.Position) error {
 // Each of two hosts says what it does, which host has the ledger, by which term, and how many
 // events it lacks; also after a takeover.
 func TestHealth_TwoHosts_SayLeaderTermAndLag(t *testing.T) {
-	c := newCouple(t, "ann", "bea")
+	c := newHostPair(t, "ann", "bea")
 	free := make(chan struct{})
 	o := c.options("b")
 	o.Journal = func(ctx context.Context, w journal.Wanted) (journal.Journal, error) {
@@ -365,7 +365,7 @@ func TestHealth_TwoHosts_SayLeaderTermAndLag(t *testing.T) {
 // A leader that was taken over from, and commits nothing, learns of it when its health is asked
 // for: it stops, and serves no old state.
 func TestHealth_TakenOverFrom_LedgerStopsWithoutACommit(t *testing.T) {
-	c := newCouple(t, "ann")
+	c := newHostPair(t, "ann")
 	next := check.Value(c.follows().TakeOver(t.Context()))(t)
 	t.Cleanup(func() { _ = next.Close() })
 	stats(t, c.a) // it does not know yet
@@ -383,7 +383,7 @@ func TestHealth_TakenOverFrom_LedgerStopsWithoutACommit(t *testing.T) {
 // A journal that does not answer holds up Health for a second or so, and nothing else; what it says
 // is not known then, and the ledger goes on.
 func TestHealth_JournalHangs_IsNotKnownAndNothingStops(t *testing.T) {
-	c := newCouple(t, "ann")
+	c := newHostPair(t, "ann")
 	c.journal.Inject(func(ctx context.Context, call journaltest.Call) error {
 		if call.Method != "Head" {
 			return nil

@@ -239,7 +239,7 @@ func (e encoded) wantEstimates(t testing.TB, l *Ledger, names []string, levels .
 	t.Helper()
 	some := func(name string) bool { return strings.HasSuffix(name, "3") || strings.HasSuffix(name, "7") }
 	for _, level := range append(levels, "0") {
-		for what, include := range map[string]func(string) bool{"tallies": nil, "recount": everybody, "some": some} {
+		for what, include := range map[string]func(string) bool{"tallies": nil, "recount": includeAll, "some": some} {
 			among := slices.DeleteFunc(slices.Clone(names), func(name string) bool { return what == "some" && !some(name) })
 			r := api.EstimateRequest{Question: e.question.Name, Include: include, Epsilon: eps(t, level), Confidence: 0.9}
 			counts, sizes := e.counts(t, l, r.Epsilon, among)
@@ -316,14 +316,14 @@ func TestRelease_AnotherTrueValue_IsRefused(t *testing.T) { inEachEncoding(t, te
 
 func testBoundToTheTruth(t *testing.T, e encoded) {
 	path := create(t)
-	l := e.sellers(t, bound(t, path), "ann")
+	l := e.sellers(t, openWithTruthKey(t, path), "ann")
 	release(t, l, e.release(t, "1", "ann", "1"))
 	liar := e.release(t, "2", "ann", "2")
 	liar.Truth = sameTruth(e.question.Values[1])
 	for range 2 {
 		unchanged(t, l.engine.Store, func() { wantChanged(t, check.Err(l.Release(t.Context(), liar)), "ann") })
 		closed(t, l)
-		l = bound(t, path)
+		l = openWithTruthKey(t, path)
 	}
 	lower := e.release(t, "3", "ann", "0.5")
 	lower.Truth = mustNotAsk(t)

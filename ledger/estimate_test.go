@@ -84,7 +84,7 @@ func wantEstimate(t *testing.T, l *Ledger, r api.EstimateRequest, confidence flo
 	r.Question = "vote"
 	includes := []func(string) bool{r.Include}
 	if r.Include == nil {
-		includes = append(includes, everybody)
+		includes = append(includes, includeAll)
 	}
 	for _, r.Include = range includes {
 		got, err := l.Estimate(t.Context(), r)
@@ -255,7 +255,7 @@ func TestPanicsInTheBackgroundGoOnWhereTheyCanBeCaught(t *testing.T) {
 				p := recover()
 				check.That(t, p == "the clock is broken", "snapshot %d: %v", n, p)
 			}()
-			t.Errorf("snapshot %d: %v", n, check.Err(recountOf(t.Context(), everybody, l)))
+			t.Errorf("snapshot %d: %v", n, check.Err(recountOf(t.Context(), includeAll, l)))
 		}()
 		wantAll(t, l, names)
 	}
@@ -266,14 +266,14 @@ func TestPanicsInTheBackgroundGoOnWhereTheyCanBeCaught(t *testing.T) {
 func TestReadingThatEndsEarlyIsAnError(t *testing.T) {
 	l, names := manyLevels(t)
 	onSnapshot(l, 3, runtime.Goexit)
-	e, err := recountOf(t.Context(), everybody, l)
+	e, err := recountOf(t.Context(), includeAll, l)
 	check.That(t, err != nil, "%d objects of %d", e.N, len(names))
 	wantAll(t, l, names)
 }
 
 func wantAll(t *testing.T, l *Ledger, names []string) {
 	t.Helper()
-	e, err := recountOf(t.Context(), everybody, l)
+	e, err := recountOf(t.Context(), includeAll, l)
 	if must(t, err); e.N != int64(len(names)) {
 		t.Errorf("%d of %d objects were counted", e.N, len(names))
 	}

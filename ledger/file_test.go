@@ -104,7 +104,7 @@ func TestWhatIsAsideIsTheLedger(t *testing.T) {
 	var copies []string // of the file and of its journal, after each update
 	l := openOver(t, &updating{file, func(fn func(kv.Writer) error) error {
 		err := file.Update(fn)
-		copies = append(copies, left(t, path))
+		copies = append(copies, crashCopy(t, path))
 		return err
 	}}, besideFile(path), Options{Memory: 60 << 10}) // portions of eight records
 	releaseEach(t, l, "1", names[:40]...)
@@ -124,7 +124,7 @@ func TestWhatIsAsideIsTheLedger(t *testing.T) {
 			continue
 		}
 		aside++
-		without := left(t, at)
+		without := crashCopy(t, at)
 		must(t, os.RemoveAll(without+".journal"))
 		if l, err := Open(t.Context(), without, Options{ReadOnly: true}); err == nil {
 			closed(t, l)

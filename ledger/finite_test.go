@@ -455,7 +455,7 @@ func TestAMechanismWithoutAnEstimate(t *testing.T) {
 	enroll(t, l, "q", "9", "ann", "bob")
 	top := blind.Epsilons()[1]
 	raise(t, l, api.RaiseRequest{Key: "r", Question: "q", Epsilon: top, All: true, Truth: sameTruth("b")})
-	for _, r := range []api.EstimateRequest{{Question: "q"}, {Question: "q", Epsilon: top}, {Question: "q", Include: everybody}} {
+	for _, r := range []api.EstimateRequest{{Question: "q"}, {Question: "q", Epsilon: top}, {Question: "q", Include: includeAll}} {
 		_, err := l.Estimate(t.Context(), r)
 		check.That(t, errors.Is(err, api.ErrInvalid) && strings.Contains(err.Error(), "apart"),
 			"%+v: got the error %v", r, err)

@@ -431,7 +431,7 @@ func TestWhateverCanBeReservedIsSound(t *testing.T) {
 			check.Need(run, len(refusals(run, err)) == 1, "%s at %s: %v", buyer, epsilon, err)
 		}
 	}
-	captures := func(number uint64) func() { return func() { commit(run, l, key(), number) } }
+	captures := func(number uint64) func() { return func() { capture(run, l, key(), number) } }
 	raises := func(epsilon, name string) func() {
 		return func() { release(run, l, releaseOf(run, key(), name, epsilon)) }
 	}

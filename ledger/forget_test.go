@@ -144,7 +144,7 @@ func TestCopy_OfAReaderAfterAnInterruptedForget_HasNothingOfThePerson(t *testing
 	f.hold.Store(held)
 	go func() { forgot <- l.Forget(t.Context(), api.ObjectRequest{Key: "forget", Object: names[0]}) }()
 	held.wait(t)
-	crashed := left(t, path)
+	crashed := crashCopy(t, path)
 	held.open()
 	must(t, <-forgot)
 	reader := open(t, crashed, Options{ReadOnly: true})

@@ -29,13 +29,13 @@ import (
 	"github.com/sluicedp/sluice/rrchain"
 )
 
-// The golden files hold the format still: files that people have must stay readable, and mean the
-// same. After a change of the format that is meant, and that doc.go describes, write them anew with
+// The golden files fix the format: files that users have must stay readable and keep their meaning.
+// After an intended change of the format, which doc.go describes, rewrite them with
 //
 //	go test ./ledger -run Golden -update
 //
-// and look at every line that has changed.
-var update = flag.Bool("update", false, "write the golden files anew")
+// and review every changed line.
+var update = flag.Bool("update", false, "rewrite the golden files")
 
 // golden compares text with a golden file, or writes the file.
 func golden(t *testing.T, name, text string) {
@@ -43,13 +43,13 @@ func golden(t *testing.T, name, text string) {
 	fixture.Golden(t, filepath.Join("testdata", "golden", name), text, *update)
 }
 
-// goldenStore returns what a golden file has.
+// goldenStore returns a store with the records of a golden file.
 func goldenStore(t *testing.T, name string) *kv.Memory {
 	t.Helper()
 	return fill(t, recordsIn(t, string(content(t, filepath.Join("testdata", "golden", name)))))
 }
 
-// recordsIn reads what dump writes.
+// recordsIn parses the text that dump writes.
 func recordsIn(t *testing.T, text string) (records []pair) {
 	t.Helper()
 	for line := range strings.Lines(text) {
@@ -62,7 +62,7 @@ func recordsIn(t *testing.T, text string) (records []pair) {
 	return records
 }
 
-// dump is the text of everything a store holds, one record a line.
+// dump returns all records of a store as text, one a line.
 func dump(t *testing.T, s kv.Store) string {
 	t.Helper()
 	text := "# bucket, key and value of every record, in hex\n"
@@ -72,8 +72,8 @@ func dump(t *testing.T, s kv.Store) string {
 	return text
 }
 
-// tell writes the same small ledger whenever it is called: by the calls of a host, with the clock
-// set by hand and draws that always come out the same; and by hand what calls seldom make.
+// writeGoldenLedger writes the same small ledger on every call: by the calls of a host, with a
+// clock set by the test and fixed draws. It adds by hand the events that calls seldom record.
 func writeGoldenLedger(t *testing.T, s kv.Store) {
 	t.Helper()
 	beginWithKey(t, s, goldenLogKey(t, "example.com/golden"))
@@ -113,7 +113,7 @@ func writeGoldenLedger(t *testing.T, s kv.Store) {
 	}
 }
 
-// goldenLogKey is the key by which the golden ledger says that it is signed.
+// goldenLogKey returns the log key of the golden ledger.
 func goldenLogKey(t testing.TB, name string) string {
 	t.Helper()
 	_, key, err := note.GenerateKey(bytes.NewReader(make([]byte, 64)), name)
@@ -121,9 +121,8 @@ func goldenLogKey(t testing.TB, name string) string {
 	return key
 }
 
-// marketDay is what a host calls on a day of the market: two buyers, every way in which a response
-// comes about, every way in which a reservation ends, a sweep, and an object that leaves and comes
-// back.
+// marketDay returns a host's calls on a day of the market: two buyers, every method of a response,
+// every end of a reservation, a sweep, and an object that withdraws and returns.
 func marketDay(t *testing.T, l *Ledger) []func() {
 	t.Helper()
 	terms := goldenTerms(t)
@@ -148,7 +147,7 @@ func marketDay(t *testing.T, l *Ledger) []func() {
 		func() { sell(t, l, purchase(t, "inserted", "zeta", "0.75", "eve")) },
 		func() { sell(t, l, purchase(t, "below", "acme", "0.25", "eve")) },
 		func() { hold("held and paid", "zeta", "1", 3, "eve", "fay") },
-		func() { commit(t, l, "paid", 6) },
+		func() { capture(t, l, "paid", 6) },
 		func() { hold("held and given up", "acme", "1.5", 3, "fay") },
 		func() { must(t, l.Cancel(t.Context(), "given up", 7)) },
 		func() { hold("forgotten", "acme", "1.5", 1, "fay", "gus") },
@@ -164,7 +163,7 @@ func marketDay(t *testing.T, l *Ledger) []func() {
 	}
 }
 
-// goldenTerms use every field.
+// goldenTerms returns terms that use every field.
 func goldenTerms(t *testing.T) policy.Policy {
 	t.Helper()
 	return market(t, "2", func(m *policy.Market) {
@@ -174,7 +173,7 @@ func goldenTerms(t *testing.T) policy.Policy {
 	})
 }
 
-// byHand records the part of a large raise, with some that nobody knows.
+// byHand records one part of a large raise, with refusals of unknown objects, and two statements.
 func byHand(t *testing.T, l *Ledger) {
 	t.Helper()
 	end := &event.Settled{Key: "large", Digest: [32]byte{31: 1}, Object: "bob"}
@@ -210,8 +209,8 @@ func makeStatement(t testing.TB, l *Ledger, name string) {
 	must(t, err)
 }
 
-// forgetfulDay is how an object is forgotten that had a part in nearly everything, and comes back;
-// and somebody who had a part in nothing.
+// forgetfulDay returns calls that forget an object with a part in nearly everything, which then
+// returns, and an object with a part in nothing. Responses in unary encoding follow.
 func forgetfulDay(t *testing.T, l *Ledger) []func() {
 	t.Helper()
 	return []func(){
@@ -236,7 +235,7 @@ func forgetfulDay(t *testing.T, l *Ledger) []func() {
 	}
 }
 
-// noisyDay is a day of answers that are raised, and of responses that are drawn from a key.
+// noisyDay returns calls for answers that are raised, and for responses drawn from a noise key.
 func noisyDay(t *testing.T, l *Ledger) []func() {
 	t.Helper()
 	return []func(){
@@ -272,9 +271,8 @@ func noisyDay(t *testing.T, l *Ledger) []func() {
 	}
 }
 
-// termsDay is a day on which sellers change their minds: to less, and with consent to more; with a
-// reservation and upgrades across the change, somebody who is refused, somebody who is forgotten,
-// and many who leave together.
+// termsDay returns calls that change terms: to less, and with consent to more. A reservation and
+// upgrades span the change. One object is refused, one is forgotten, and several withdraw together.
 func termsDay(t *testing.T, l *Ledger) []func() {
 	t.Helper()
 	change := func(r api.ChangeTermsRequest) {
@@ -349,7 +347,7 @@ func TestGoldenLedger_WrittenAgain_IsTheSameBytes(t *testing.T) {
 	golden(t, "format-v7.txt", dump(t, file))
 }
 
-// A ledger that was written when the golden file was is still read, and means what it meant.
+// A ledger written when the golden file was made still opens and means the same.
 func TestGoldenLedger_OpenedToday_MeansTheSame(t *testing.T) {
 	l := check.Value(openStore(t.Context(), goldenStore(t, "format-v7.txt"), Options{TruthKey: truthKey(), Now: func() time.Time { return epoch().Add(40 * time.Hour) }}))(t)
 	o := objectOf(t, l, "ann")
@@ -366,7 +364,7 @@ func TestGoldenLedger_OpenedToday_MeansTheSame(t *testing.T) {
 	auditStore(t, l.engine.Store)
 }
 
-// wantGoldenMarket looks at what the market of the golden ledger comes to.
+// wantGoldenMarket checks the sales, objects and revenue of the golden ledger.
 func wantGoldenMarket(t *testing.T, l *Ledger) {
 	t.Helper()
 	var sales []string
@@ -378,50 +376,50 @@ func wantGoldenMarket(t *testing.T, l *Ledger) {
 	check.That(t, slices.Equal(sales, want), "the sales are %q, want %q", sales, want)
 	eve, gus := objectOf(t, l, "eve"), objectOf(t, l, "gus")
 	if c := eve.Chains[0]; eve.Earned != 200 || eve.Spent != eps(t, "1") || c.Withdrawn || c.Buyers != 2 || !slices.Equal(c.Levels[1].Buyers, []string{"acme", "zeta"}) {
-		t.Errorf("eve came to %+v", eve)
+		t.Errorf("eve is %+v", eve)
 	}
 	if gus.Held.IsZero() || !objectOf(t, l, "çid").Chains[0].Withdrawn || stats(t, l).Revenue != 795 {
-		t.Errorf("gus came to %+v, the ledger to %+v", gus, stats(t, l))
+		t.Errorf("gus is %+v, the ledger %+v", gus, stats(t, l))
 	}
 	auditMarket(t, l)
 }
 
-// wantGoldenTerms looks at what is left of those who changed their minds.
+// wantGoldenTerms checks the objects whose terms were changed.
 func wantGoldenTerms(t *testing.T, l *Ledger) {
 	t.Helper()
 	nan, oto, pia, qin := objectOf(t, l, "nan"), objectOf(t, l, "oto"), objectOf(t, l, "pia"), objectOf(t, l, "qin")
 	levels := nan.Chains[0].Levels
 	check.That(t, nan.Cap == eps(t, "2") && nan.Earned == 220 && len(levels) == 2 &&
-		slices.Equal(levels[1].Buyers, []string{"zeta", "acme"}) && slices.Equal(levels[1].Paid, []int64{100, 70}), "nan came to %+v", nan)
+		slices.Equal(levels[1].Buyers, []string{"zeta", "acme"}) && slices.Equal(levels[1].Paid, []int64{100, 70}), "nan is %+v", nan)
 	check.That(t, oto.Cap == eps(t, "0.75") && oto.Earned == 50 && oto.Spent == eps(t, "0.5") &&
-		oto.Chains[0].Withdrawn, "oto came to %+v", oto)
+		oto.Chains[0].Withdrawn, "oto is %+v", oto)
 	check.That(t, pia.Cap == eps(t, "4") && pia.Forgotten != 0 && pia.Earned == 100 && pia.Chains[0].Policy == nil &&
-		pia.Chains[0].Buyers == 0, "pia came to %+v", pia)
+		pia.Chains[0].Buyers == 0, "pia is %+v", pia)
 	check.That(t, qin.Cap == eps(t, "1") && qin.Chains[0].Policy != nil && !qin.Chains[0].Withdrawn,
-		"qin came to %+v", qin)
+		"qin is %+v", qin)
 }
 
-// wantGoldenForgotten looks at what is left of those who were forgotten, and at what one of them
-// has done since.
+// wantGoldenForgotten checks what is left of forgotten objects, and what one of them has done
+// since.
 func wantGoldenForgotten(t *testing.T, l *Ledger) {
 	t.Helper()
 	fay := objectOf(t, l, "fay")
 	c := fay.Chains[0]
 	check.That(t, fay.Forgotten != 0 && fay.Earned == 150 && fay.Spent == eps(t, "2.25") &&
-		fay.Chains[1].Answered == eps(t, "1") && fay.Chains[1].Withdrawn, "fay came to %+v", fay)
+		fay.Chains[1].Answered == eps(t, "1") && fay.Chains[1].Withdrawn, "fay is %+v", fay)
 	check.That(t, !c.Withdrawn && c.Buyers == 0 && c.Answered == eps(t, "1") && c.Epsilon == eps(t, "0.25") &&
-		len(c.Levels) == 1 && len(c.Levels[0].Buyers) == 0, "fay came to %+v", c)
+		len(c.Levels) == 1 && len(c.Levels[0].Buyers) == 0, "fay is %+v", c)
 	again := purchase(t, "two drawn", "acme", "0.5", "eve", "fay")
 	again.Truth = mustNotAsk(t)
 	all, err := collect(l.Deliveries(t.Context(), sell(t, l, again).Number))
 	check.That(t, err == nil && len(all) == 2 && all[0].Object == "eve" && !all[0].Erased && all[1].Object == "" &&
-		all[1].Value == "" && all[1].Erased && all[1].Price == 50, "what was sold came to %+v, %v", all, err)
+		all[1].Value == "" && all[1].Erased && all[1].Price == 50, "what was sold is %+v, %v", all, err)
 	wantErr(t, check.Err(l.Object(t.Context(), "dot")), api.ErrUnknown)
 	must(t, l.Forget(t.Context(), api.ObjectRequest{Key: "forget dot", Object: "dot"}))
 	partial := raiseOf(t, "partial", "2.5", "ann", "bob", "dot")
 	partial.Partial, partial.Truth = true, mustNotAsk(t)
 	r := raise(t, l, partial)
-	check.That(t, len(r.Refused) == 1 && r.Refused[0].Object == "bob", "what was refused came to %+v", r)
+	check.That(t, len(r.Refused) == 1 && r.Refused[0].Object == "bob", "the refusals are %+v", r)
 }
 
 func bitsOf(t testing.TB, text string) rrchain.Bits {
@@ -431,10 +429,10 @@ func bitsOf(t testing.TB, text string) rrchain.Bits {
 	return bits
 }
 
-// The golden files of questions with a mechanism; see golden_test.go.
+// Questions with a mechanism.
 
-// writeGoldenMechanisms writes the same small ledger whenever it is called, with responses to questions
-// with a mechanism in every way in which they come about.
+// writeGoldenMechanisms writes the same small ledger on every call. It has responses to questions
+// with a mechanism, by every method.
 func writeGoldenMechanisms(t testing.TB, s kv.Store) {
 	t.Helper()
 	begin(t, s)
@@ -460,7 +458,7 @@ func TestGoldenMechanisms_WrittenAgain_AreTheSameBytes(t *testing.T) {
 	auditStore(t, memory)
 }
 
-// A ledger that was written when the golden file was is still read, and means what it meant.
+// A ledger written when the golden file was made still opens and means the same.
 func TestGoldenMechanisms_OpenedToday_MeanTheSame(t *testing.T) {
 	l := openMemory(t, goldenStore(t, "finite-v7.txt"), Options{Now: epoch})
 	all := questionsOf(t, l)
@@ -486,11 +484,10 @@ func TestGoldenMechanisms_OpenedToday_MeanTheSame(t *testing.T) {
 	auditLedger(t, l)
 }
 
-// The golden file of events in words: hosts keep what they read, and scripts take it apart. See
-// golden_test.go.
+// Events as JSON: hosts store this output, and scripts parse it.
 
-// inWords returns the log of a store as JSON, one event a line, as the command prints it.
-func inWords(t testing.TB, s kv.Store) string {
+// logAsJSON returns the log of a store as JSON, one event a line, as ledgerctl prints it.
+func logAsJSON(t testing.TB, s kv.Store) string {
 	t.Helper()
 	var out bytes.Buffer
 	encoder := json.NewEncoder(&out)
@@ -501,7 +498,7 @@ func inWords(t testing.TB, s kv.Store) string {
 	return out.String()
 }
 
-// hostKeyOf returns the truth key if the log of a store has one.
+// hostKeyOf returns the truth key if the log of a store has one, and otherwise nil.
 func hostKeyOf(t testing.TB, s kv.Store) []byte {
 	t.Helper()
 	if !slices.ContainsFunc(logOf(t, pairs(t, s)), func(ev event.Event) bool { return ev.Change.Kind() == event.KindTruthKey }) {
@@ -510,11 +507,11 @@ func hostKeyOf(t testing.TB, s kv.Store) []byte {
 	return truthKey()
 }
 
-// lateInMarch is after all that the golden ledgers tell.
+// lateInMarch is a time after all events of the golden ledgers.
 func lateInMarch() time.Time { return epoch().Add(20 * 24 * time.Hour) }
 
-// writeGoldenOddities adds to the golden ledger of mechanisms what JSON writes in several ways, and what
-// costs nothing.
+// writeGoldenOddities adds to the golden ledger of mechanisms names that JSON spells in several
+// ways, and a free sale.
 func writeGoldenOddities(t testing.TB, s kv.Store) {
 	t.Helper()
 	writeGoldenMechanisms(t, s)
@@ -530,7 +527,7 @@ func writeGoldenOddities(t testing.TB, s kv.Store) {
 	sell(t, l, again)
 }
 
-// forgetAll forgets everybody whom the log of a store names.
+// forgetAll forgets every object that the log of a store names.
 func forgetAll(t testing.TB, s kv.Store) {
 	t.Helper()
 	l := openMemory(t, s, Options{TruthKey: hostKeyOf(t, s), Now: lateInMarch})
@@ -547,11 +544,11 @@ func forgetAll(t testing.TB, s kv.Store) {
 	}
 }
 
-// Every kind of event, whole and erased, is printed as it always was, to the byte.
+// Every kind of event, whole and erased, is printed byte for byte as before.
 func TestGoldenEvents_EveryKind_IsPrintedTheSame(t *testing.T) {
 	text, whole, erased := "", map[event.Kind]bool{}, map[event.Kind]bool{}
-	look := func(s kv.Store) {
-		text += inWords(t, s)
+	add := func(s kv.Store) {
+		text += logAsJSON(t, s)
 		for _, ev := range logOf(t, pairs(t, s)) {
 			_, personal := ev.Change.(event.Personal)
 			k := ev.Change.Kind()
@@ -561,9 +558,9 @@ func TestGoldenEvents_EveryKind_IsPrintedTheSame(t *testing.T) {
 	for _, begin := range []func(kv.Store){func(s kv.Store) { writeGoldenLedger(t, s) }, func(s kv.Store) { writeGoldenOddities(t, s) }} {
 		memory := &kv.Memory{}
 		begin(memory)
-		look(memory)
+		add(memory)
 		forgetAll(t, memory)
-		look(memory)
+		add(memory)
 	}
 	golden(t, "events.jsonl", text)
 	for k := event.KindCreated; !strings.HasPrefix(k.String(), "kind "); k++ {

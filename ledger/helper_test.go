@@ -69,7 +69,7 @@ func wantErr(t testing.TB, err, target error) {
 	check.Is(t, err, target)
 }
 
-// refusals returns what a call was refused for.
+// refusals returns the refusals in the error of a call.
 func refusals(t testing.TB, err error) []api.Refusal {
 	t.Helper()
 	var refused *api.RefusedError
@@ -79,7 +79,7 @@ func refusals(t testing.TB, err error) []api.Refusal {
 
 // Ledgers to test on.
 
-// create makes an empty ledger file for one test, or one on a disk for a benchmark.
+// create creates an empty ledger file for one test, or one on a disk for a benchmark.
 func create(t testing.TB) (path string) {
 	t.Helper()
 	dir := t.TempDir
@@ -91,7 +91,7 @@ func create(t testing.TB) (path string) {
 	return path
 }
 
-// open opens a ledger file until the test ends.
+// open opens a ledger file and closes it when the test ends.
 func open(t testing.TB, path string, options Options) *Ledger {
 	t.Helper()
 	l := check.Value(Open(t.Context(), path, options))(t)
@@ -117,7 +117,7 @@ func openShim(t testing.TB, path string, options Options) (*Ledger, *shim) {
 	return openOver(t, s, s, options), s
 }
 
-// openOver opens what a store and its journals keep until the test ends.
+// openOver opens the ledger of a store and its journals, and closes it when the test ends.
 func openOver(t testing.TB, s kv.Store, journals engine.Journals, options Options) *Ledger {
 	t.Helper()
 	l := check.Value(readStore(t.Context(), s, journals, options))(t)
@@ -126,16 +126,16 @@ func openOver(t testing.TB, s kv.Store, journals engine.Journals, options Option
 	return l
 }
 
-// epoch is when the ledgers of begin were created.
+// epoch returns the time at which begin creates its ledgers.
 func epoch() time.Time { return time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC) }
 
-// begin writes the beginning of a ledger whose id and time are always the same.
+// begin writes the first event of a ledger with a fixed id and time.
 func begin(t testing.TB, s kv.Store) {
 	t.Helper()
 	beginWithKey(t, s, "")
 }
 
-// beginWithKey does so for a log that is signed by a key.
+// beginWithKey does the same for a log that is signed with a key.
 func beginWithKey(t testing.TB, s kv.Store, logKey string) {
 	t.Helper()
 	must(t, s.Update(func(w kv.Writer) error {
@@ -158,7 +158,7 @@ func formatRecord() []byte {
 	return binary.BigEndian.AppendUint16([]byte(state.FormatName), state.FormatVersion)
 }
 
-// inMemory opens a new ledger that is kept in memory.
+// inMemory opens a new ledger in memory.
 func inMemory(t testing.TB, options Options) *Ledger {
 	t.Helper()
 	s := &kv.Memory{}
@@ -166,8 +166,8 @@ func inMemory(t testing.TB, options Options) *Ledger {
 	return openMemory(t, s, options)
 }
 
-// openMemory opens a ledger that begin wrote. Its clock is half a year ahead of that, and goes as
-// fast as the machine's, which detailOf another year before long.
+// openMemory opens a ledger that begin wrote. Its clock starts half a year after epoch and runs at
+// the speed of the machine's clock, but does not depend on today's date.
 func openMemory(t testing.TB, s kv.Store, options Options) *Ledger {
 	t.Helper()
 	if opened := time.Now(); options.Now == nil {
@@ -176,11 +176,11 @@ func openMemory(t testing.TB, s kv.Store, options Options) *Ledger {
 	return check.Value(openStore(t.Context(), s, options))(t)
 }
 
-// filled has the stores that several tests begin with, by what is in them. Nobody writes to them.
+// filled caches the stores from which several tests start, by a description. They are never written
+// to.
 var filled sync.Map
 
-// filledOnce opens a ledger in memory that the first test to ask for it has filled; each has a copy
-// of its own.
+// filledOnce opens a copy of a ledger in memory, which the first test that needs it fills.
 func filledOnce(t testing.TB, what string, fill func(*Ledger)) *Ledger {
 	t.Helper()
 	s, there := filled.Load(what)
@@ -199,19 +199,18 @@ func sampler(seed uint64) (*rrchain.Sampler, *exact.Bits) {
 	return &rrchain.Sampler{Random: bits}, bits
 }
 
-// drawWord returns the word of a draw from m values, few enough for one word: that of the real
-// number (k+U)/m with U as its word says, but for the last bits, and the value k as that of the m
-// values which choice falls to.
+// drawWord returns the random word of a draw from m values, for an m so small that one word is
+// enough. The word encodes (k+U)/m: choice selects the value k, and u is U up to its last bits.
 func drawWord(m int, u, choice uint64) uint64 {
-	const last = 1<<16 - 1 // so near to the next value, or to the one before, that rounding would tell
+	const last = 1<<16 - 1 // near the value after or before, where rounding would matter
 	k, _ := bits.Mul64(choice, uint64(m))
 	word, _ := bits.Div64(k, u&^last|1<<15, uint64(m))
 	return word
 }
 
-// uniformSampler returns a sampler whose every draw from the three values of [vote] ends in "one of
-// all values uniformly", the case in which a response has nothing to do with the truth: U is above
-// every threshold.
+// uniformSampler returns a sampler in which every draw from the three values of [vote] ends in "one
+// of all values uniformly". U is above every threshold, so that no response depends on the true
+// value.
 func uniformSampler(seed uint64) *rrchain.Sampler {
 	random := rand.New(rand.NewPCG(seed, 0))
 	return &rrchain.Sampler{Random: exact.ReplayBits(func(p []byte) {
@@ -221,7 +220,7 @@ func uniformSampler(seed uint64) *rrchain.Sampler {
 	})}
 }
 
-// vote is the question that most tests ask.
+// vote is the question of most tests.
 func vote() api.Question { return api.Question{Name: "vote", Values: []string{"yes", "no", "blank"}} }
 
 func define(t testing.TB, l *Ledger, q api.Question) {
@@ -235,7 +234,7 @@ func enroll(t testing.TB, l *Ledger, question, limit string, objects ...string) 
 	must(t, check.Err(l.Enroll(t.Context(), api.EnrollRequest{Key: key, Question: question, Objects: objects, Cap: eps(t, limit)})))
 }
 
-// voters defines the vote and enrols objects in it, each with the same cap.
+// voters defines the vote and enrolls objects in it, each with the same cap.
 func voters(t testing.TB, l *Ledger, limit string, objects ...string) *Ledger {
 	t.Helper()
 	define(t, l, vote())
@@ -243,7 +242,7 @@ func voters(t testing.TB, l *Ledger, limit string, objects ...string) *Ledger {
 	return l
 }
 
-// votersFile is a closed ledger file with voters in it.
+// votersFile returns a closed ledger file with voters.
 func votersFile(t testing.TB, limit string, objects ...string) (path string) {
 	t.Helper()
 	path = create(t)
@@ -252,7 +251,7 @@ func votersFile(t testing.TB, limit string, objects ...string) (path string) {
 	return path
 }
 
-// crowd returns n names in order.
+// crowd returns n names in ascending order.
 func crowd(n int) []string {
 	names := make([]string, n)
 	for i := range names {
@@ -263,13 +262,13 @@ func crowd(n int) []string {
 
 // Requests.
 
-// releaseOf asks for an object's vote, which is yes.
+// releaseOf returns a request for an object's vote, which is yes.
 func releaseOf(t testing.TB, key, object, epsilon string) api.ReleaseRequest {
 	t.Helper()
 	return api.ReleaseRequest{Key: key, Question: "vote", Object: object, Epsilon: eps(t, epsilon), Truth: sameTruth("yes")}
 }
 
-// withTrueValue is a request that brings the true value along, in place of a source that would tell it.
+// withTrueValue returns a request with the true value itself in place of a source.
 func withTrueValue(r api.ReleaseRequest) api.ReleaseRequest {
 	r.Truth, r.TrueValue = nil, "yes"
 	return r
@@ -280,13 +279,13 @@ func release(t testing.TB, l *Ledger, r api.ReleaseRequest) api.Response {
 	return check.Value(l.Release(t.Context(), r))(t)
 }
 
-// releaseBy is a request with another source of true values.
+// releaseBy returns a request with another source of true values.
 func releaseBy(r api.ReleaseRequest, truth api.TruthFunc) api.ReleaseRequest {
 	r.Truth = truth
 	return r
 }
 
-// partial is a request that leaves out whom it must.
+// partial returns a request with Partial set.
 func partial(r api.RaiseRequest) api.RaiseRequest {
 	r.Partial = true
 	return r
@@ -313,7 +312,7 @@ func wantSpent(t testing.TB, l *Ledger, epsilon string, objects ...string) {
 	}
 }
 
-// order asks for the votes of many objects, or of all.
+// raiseOf returns a request for the votes of many objects, or of all if none is named.
 func raiseOf(t testing.TB, key, epsilon string, objects ...string) api.RaiseRequest {
 	t.Helper()
 	return api.RaiseRequest{Key: key, Question: "vote", Epsilon: eps(t, epsilon), Objects: objects, All: objects == nil, Truth: sameTruth("yes")}
@@ -331,7 +330,7 @@ func sameTruth(value string) api.TruthFunc {
 	}
 }
 
-// never is a source of true values that must not be asked.
+// mustNotAsk is a source of true values that fails the test if it is called.
 func mustNotAsk(t testing.TB) api.TruthFunc {
 	return func(_ context.Context, question string, objects []string) ([]string, error) {
 		t.Errorf("asked for the truth of %q about %.3q", question, objects)
@@ -349,7 +348,8 @@ func stats(t testing.TB, l *Ledger) api.Stats {
 	return check.Value(l.Stats(t.Context()))(t)
 }
 
-// responses returns the recorded responses at one ε, by object. They come in order, each once.
+// responses returns the recorded responses at one ε, by object, and checks that each comes once and
+// in order.
 func responses(t testing.TB, l *Ledger, question string, epsilon privacy.Epsilon) map[string]api.Response {
 	t.Helper()
 	found, last := map[string]api.Response{}, ""
@@ -361,7 +361,7 @@ func responses(t testing.TB, l *Ledger, question string, epsilon privacy.Epsilon
 	return found
 }
 
-// events returns the log in words.
+// events returns the events of the log.
 func events(t testing.TB, l *Ledger) []says.Event {
 	t.Helper()
 	var all []says.Event
@@ -392,8 +392,8 @@ func eventAt(t testing.TB, l *Ledger, number uint64) says.Event {
 	return says.Event{}
 }
 
-// recordedBy returns the response that an event records, released or sold, and tells whether it
-// does.
+// recordedBy returns the response that an event records, released or sold, and whether it records
+// one.
 func recordedBy(ev says.Event) (says.Released, bool) {
 	switch d := ev.Says.(type) {
 	case says.Released:
@@ -404,7 +404,8 @@ func recordedBy(ev says.Event) (says.Released, bool) {
 	return says.Released{}, false
 }
 
-// methodOf tells how the response or answer that an event records came about; "" for other events.
+// methodOf returns the method of the response or answer that an event records, or "" for other
+// events.
 func methodOf(ev says.Event) string {
 	if d, is := ev.Says.(says.Answered); is {
 		return d.Method
@@ -427,7 +428,7 @@ type pair struct {
 
 func (p pair) String() string { return fmt.Sprintf("%s %x %x", p.bucket, p.key, p.value) }
 
-// pairs returns everything a store holds, bucket by bucket in the order of the keys.
+// pairs returns all records of a store, bucket by bucket in the order of the keys.
 func pairs(t testing.TB, s kv.Store) (all []pair) {
 	t.Helper()
 	must(t, s.View(func(r kv.Reader) error {
@@ -447,7 +448,7 @@ func pairs(t testing.TB, s kv.Store) (all []pair) {
 	return all
 }
 
-// same reports the first record in which two stores differ.
+// wantSameRecords reports the first record in which two stores differ.
 func wantSameRecords(t testing.TB, what string, got, want []pair) {
 	t.Helper()
 	for i := range max(len(got), len(want)) {
@@ -465,8 +466,7 @@ func wantSameRecords(t testing.TB, what string, got, want []pair) {
 	}
 }
 
-// unchanged runs fn and reports any change to what is stored: a call that failed must leave
-// nothing.
+// unchanged runs fn and reports any change of the stored records. A failed call must leave none.
 func unchanged(t testing.TB, s kv.Store, fn func()) {
 	t.Helper()
 	before := pairs(t, s)
@@ -483,13 +483,13 @@ func logOf(t testing.TB, stored []pair) (all []event.Event) {
 		}
 		payload := check.Value(wire.Unseal(p.bucket, p.key, p.value))(t)
 		ev := check.Value(event.DecodeEntry(binary.BigEndian.Uint64(p.key), payload))(t)
-		check.Need(t, ev.Number == uint64(len(all))+1, "event %d stands where event %d should", ev.Number, len(all)+1)
+		check.Need(t, ev.Number == uint64(len(all))+1, "event %d is in the place of event %d", ev.Number, len(all)+1)
 		all = append(all, ev.Event)
 	}
 	return all
 }
 
-// steadySalts fills salts with numbers that count up.
+// steadySalts fills salts with ascending numbers.
 func steadySalts(from uint64) func([]byte) {
 	return func(b []byte) {
 		for one := range slices.Chunk(b, len(event.Salt{})) {
@@ -499,8 +499,8 @@ func steadySalts(from uint64) func([]byte) {
 	}
 }
 
-// auditStore folds the log anew and compares what comes out with what is stored, byte for byte
-// (invariant 9); and it checks every object's budget against its chains (invariant 2).
+// auditStore folds the log again and compares the result with the stored records, byte for byte
+// (invariant 9). It also checks every object's budget against its chains (invariant 2).
 func auditStore(t testing.TB, s kv.Store) {
 	t.Helper()
 	stored, fold := pairs(t, s), &kv.Memory{}
@@ -510,12 +510,13 @@ func auditStore(t testing.TB, s kv.Store) {
 	auditTallies(t, stored)
 }
 
-// replay folds events into an empty store. Every hash of the tree is computed anew from the leaves.
+// replay folds events into an empty store. Every hash of the tree is computed again from the
+// leaves.
 func replay(s kv.Store, log []event.Event) error {
 	return foldInto(s, log, func(*state.State) error { return nil })
 }
 
-// replayWhole folds a log that must not end in the midst of anything.
+// replayWhole folds a log that must not end inside a request.
 func replayWhole(s kv.Store, log []event.Event) error {
 	return foldInto(s, log, func(s *state.State) error { return s.Counters.CheckWhole() })
 }
@@ -541,17 +542,17 @@ func foldInto(s kv.Store, log []event.Event, check func(*state.State) error) err
 	})
 }
 
-// fillSpent stands for what the events of a request cost, in a settled event that is yet to be part
-// of a log.
+// fillSpent marks a settled event whose Spent filledIn computes from the events of its request.
 const fillSpent = math.MaxUint64
 
-// fillFirst stands for the first event of a request in the same way.
+// fillFirst marks a settled event whose First filledIn computes.
 const fillFirst = math.MaxUint64
 
-// fillBase stands for the event of the answer that another one comes from, likewise.
+// fillBase marks an answer whose Base filledIn looks up.
 const fillBase = math.MaxUint64
 
-// baseOf returns the event of the answer that another one comes from, or 0 if there is none.
+// baseOf returns the event of the answer from which another is derived or raised, or 0 if there is
+// none.
 func baseOf(s *state.State, c *event.Answered) uint64 {
 	known, _, err := s.Answers(state.AnswerKey(c.Question, c.Query, c.Panel))
 	if err != nil || c.Method == event.MethodFresh {
@@ -564,8 +565,7 @@ func baseOf(s *state.State, c *event.Answered) uint64 {
 	return above.Event
 }
 
-// filledIn returns an event with what it costs in the place of fillSpent, and likewise where it
-// began.
+// filledIn returns an event with its marked fields filled in.
 func filledIn(s *state.State, ev event.Event) event.Event {
 	if c, is := ev.Change.(*event.Answered); is && c.Base == fillBase {
 		derived := *c
@@ -584,8 +584,8 @@ func filledIn(s *state.State, ev event.Event) event.Event {
 	return ev
 }
 
-// identify gives the settled event with a number the identity of a request that its events are of,
-// where they have all that such a request contains.
+// identify sets the identity of the request in a settled event with a number, where the events
+// before it determine that request.
 func identify(s *state.State, c *event.Settled, number uint64) {
 	set := func(id event.Identity) { c.Of(&id) }
 	question := func(number uint32) string {
@@ -614,8 +614,8 @@ func identify(s *state.State, c *event.Settled, number uint64) {
 	}
 }
 
-// identifyChange gives a settled event the identity of the request that made one change, if that is
-// one by itself.
+// identifyChange sets the identity in a settled event whose request made this single change, if
+// such a request exists.
 func identifyChange(c *event.Settled, change event.Change, question func(uint32) string) {
 	set := func(id event.Identity) { c.Of(&id) }
 	alone := func(object string) {
@@ -644,23 +644,22 @@ func identifyChange(c *event.Settled, change event.Change, question func(uint32)
 	}
 }
 
-// reidentify gives the settled event that follows on a change of a log the identity that goes with
-// the change.
+// reidentify sets the identity in the settled event that follows a change of a log.
 func reidentify(log []event.Event, at int) {
 	end := *log[at+1].Change.(*event.Settled)
 	identifyChange(&end, log[at].Change, nil)
 	log[at+1].Change = &end
 }
 
-// auditLedger does so for what a ledger has stored, and verifies it.
+// auditLedger audits the store of a ledger and verifies the ledger.
 func auditLedger(t testing.TB, l *Ledger) {
 	t.Helper()
 	auditStore(t, l.engine.Store)
 	wantClean(t, l, api.VerifyRequest{})
 }
 
-// auditBudgets adds up the chains of every object: the sum is what the object has spent, and no
-// more than its cap.
+// auditBudgets adds up the chains of every object. The sum must be what the object has spent, and
+// at most its cap.
 func auditBudgets(t testing.TB, stored []pair) {
 	t.Helper()
 	spent, caps := map[string]int64{}, map[string]int64{}
@@ -684,8 +683,7 @@ func auditBudgets(t testing.TB, stored []pair) {
 	}
 }
 
-// putRecord writes a record with a valid checksum past the log, as an attacker or a fault of ours
-// would.
+// putRecord writes a record with a valid checksum past the log, as an attacker or a bug would.
 func putRecord(t testing.TB, s kv.Store, bucket string, key, payload []byte) {
 	t.Helper()
 	must(t, s.Update(func(w kv.Writer) error {
@@ -717,10 +715,10 @@ func hiddenBytes(ev event.Event) []byte {
 	return e.Buf
 }
 
-// boundless is the cap of those whom only a policy bounds, or nothing.
+// boundless is the cap of objects that only a policy bounds.
 func boundless() privacy.Epsilon { return privacy.MaxEpsilon() }
 
-// race makes n calls at once and returns the errors of those that failed.
+// race makes n calls concurrently and returns the errors of those that failed.
 func race(t *testing.T, n int, call func(i int) error) (failed []error) {
 	t.Helper()
 	start := make(chan struct{})
@@ -740,7 +738,7 @@ func race(t *testing.T, n int, call func(i int) error) (failed []error) {
 	return failed
 }
 
-// wantOverCap fails unless all errors are refusals because of the cap.
+// wantOverCap checks that all errors are refusals because of the cap.
 func wantOverCap(t *testing.T, failed []error) {
 	t.Helper()
 	for _, err := range failed {

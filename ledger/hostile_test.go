@@ -31,8 +31,8 @@ import (
 // Invariant 11: corrupt files, truncated records and absurd sizes give a typed error. Nothing
 // panics, nothing is guessed: a damaged ledger answers as the sound one does, or with ErrCorrupt.
 
-// steadySampler sees the same word for ever, so that draws can be compared too: one in which the
-// value of a draw is the first, and the coin is 1.
+// steadySampler reads the same word for ever, so that draws can be compared: every draw gives the
+// first value, and the coin is 1.
 func steadySampler() *rrchain.Sampler {
 	return &rrchain.Sampler{Random: exact.ReplayBits(func(p []byte) {
 		for i := 0; i < len(p); i += 8 {
@@ -41,7 +41,7 @@ func steadySampler() *rrchain.Sampler {
 	})}
 }
 
-// specimen is everything stored of a small ledger that has a record of each kind.
+// specimen returns all records of a small ledger that has a record of each kind.
 func specimen(t testing.TB) []pair {
 	t.Helper()
 	s := &kv.Memory{}
@@ -65,7 +65,7 @@ func specimen(t testing.TB) []pair {
 	return pairs(t, s)
 }
 
-// forgetDan makes events of an object that are then erased.
+// forgetDan records events of an object and then erases them.
 func forgetDan(t testing.TB, l *Ledger) {
 	t.Helper()
 	enrollUnder(t, l, "vote", market(t, "1"), "2", "dan")
@@ -84,7 +84,7 @@ func heldForAcme(t testing.TB) api.ReserveRequest {
 	return api.ReserveRequest{Key: "h", Order: purchase(t, "", "acme", "1", "cid").Order, For: time.Hour}
 }
 
-// fill makes a store of some records.
+// fill returns a store with some records.
 func fill(t testing.TB, records []pair) *kv.Memory {
 	t.Helper()
 	s := &kv.Memory{}
@@ -108,7 +108,7 @@ type probe struct {
 	call func(l *Ledger) (any, error)
 }
 
-// probes are made in this order; only the last ones write.
+// probes returns the calls in their order. Only the last ones write.
 func probes(t testing.TB) []probe {
 	ctx := t.Context()
 	return []probe{
@@ -143,23 +143,29 @@ func probes(t testing.TB) []probe {
 		{"Reserve by its key", func(l *Ledger) (any, error) { return l.Reserve(ctx, heldForAcme(t)) }},
 		{"Quote", func(l *Ledger) (any, error) { return l.Quote(ctx, purchase(t, "", "zeta", "0.75", "cid").Order) }},
 		{"resale", func(l *Ledger) (any, error) { return l.Release(ctx, releaseOf(t, "4", "ann", "0.25")) }},
-		{"raise", func(l *Ledger) (any, error) { return anew(l.Release(ctx, releaseOf(t, "5", "bob", "0.75")))("Event") }},
-		{"answer again", func(l *Ledger) (any, error) {
-			return anew(l.Answer(ctx, answerRequest(t, "8", "majority:yes", "0.125", ballots("ann"), "ann")))("Event")
+		{"raise", func(l *Ledger) (any, error) {
+			return withoutNumbers(l.Release(ctx, releaseOf(t, "5", "bob", "0.75")))("Event")
 		}},
-		{"sale again", func(l *Ledger) (any, error) { return anew(l.Sell(ctx, soldToAcme(t, "t")))("Number", "First", "Last") }},
+		{"answer again", func(l *Ledger) (any, error) {
+			return withoutNumbers(l.Answer(ctx, answerRequest(t, "8", "majority:yes", "0.125", ballots("ann"), "ann")))("Event")
+		}},
+		{"sale again", func(l *Ledger) (any, error) {
+			return withoutNumbers(l.Sell(ctx, soldToAcme(t, "t")))("Number", "First", "Last")
+		}},
 		{"sale of what is held", func(l *Ledger) (any, error) {
-			return anew(l.Capture(ctx, api.CaptureRequest{Key: "c", Reservation: 2, Truth: sameTruth("yes")}))("First", "Last")
+			return withoutNumbers(l.Capture(ctx, api.CaptureRequest{Key: "c", Reservation: 2, Truth: sameTruth("yes")}))("First", "Last")
 		}},
 		{"Responses of home", func(l *Ledger) (any, error) { return collect(l.Responses(ctx, "home", eps(t, "0.5"))) }},
 		{"Estimate of homes", func(l *Ledger) (any, error) {
 			return l.Estimate(ctx, api.EstimateRequest{Question: "home", Epsilon: eps(t, "0.25")})
 		}},
 		{"Recount of homes", func(l *Ledger) (any, error) {
-			return l.Estimate(ctx, api.EstimateRequest{Question: "home", Include: everybody})
+			return l.Estimate(ctx, api.EstimateRequest{Question: "home", Include: includeAll})
 		}},
 		{"home by its key", func(l *Ledger) (any, error) { return l.Release(ctx, homeOf(t, "b", "ann", "0.5")) }},
-		{"home raised", func(l *Ledger) (any, error) { return anew(l.Release(ctx, homeOf(t, "b3", "ann", "1")))("Event") }},
+		{"home raised", func(l *Ledger) (any, error) {
+			return withoutNumbers(l.Release(ctx, homeOf(t, "b3", "ann", "1")))("Event")
+		}},
 		{"raise for another truth", func(l *Ledger) (any, error) {
 			_, err := l.Release(ctx, releaseBy(releaseOf(t, "6", "ann", "0.75"), sameTruth("no")))
 			var refused *api.RefusedError
@@ -181,8 +187,8 @@ func collect[T any](all func(func(T, error) bool)) (items []T, err error) {
 	return items, err
 }
 
-// lab makes the probes on damaged copies of the specimen.
-type lab struct {
+// probeRunner runs the probes on damaged copies of the specimen.
+type probeRunner struct {
 	testing.TB
 	sound   []pair
 	probes  []probe
@@ -192,8 +198,8 @@ type lab struct {
 	faults  int
 }
 
-// fault reports an error, and ends the test when it has seen enough of them.
-func (l *lab) fault(format string, args ...any) {
+// fault reports an error, and ends the test at the fifth.
+func (l *probeRunner) fault(format string, args ...any) {
 	l.Helper()
 	l.Errorf(format, args...)
 	if l.faults++; l.faults == 5 {
@@ -201,8 +207,8 @@ func (l *lab) fault(format string, args ...any) {
 	}
 }
 
-func newLab(t testing.TB) *lab {
-	l := &lab{TB: t, sound: specimen(t), probes: probes(t), sampler: steadySampler(), queries: medians()}
+func newProbeRunner(t testing.TB) *probeRunner {
+	l := &probeRunner{TB: t, sound: specimen(t), probes: probes(t), sampler: steadySampler(), queries: medians()}
 	ledger := check.Value(l.open(l.sound))(t)
 	for _, p := range l.probes {
 		result, err := p.call(ledger)
@@ -212,8 +218,8 @@ func newLab(t testing.TB) *lab {
 	return l
 }
 
-// undated leaves out as of which event a result is: a probe that meets damage may have recorded
-// none.
+// undated returns a result without the event as of which it holds: a probe that finds damage may
+// have recorded none.
 func undated(result any) any {
 	switch result.(type) {
 	case api.ObjectState, api.Quote, api.AnswerQuote, api.Estimate:
@@ -222,7 +228,7 @@ func undated(result any) any {
 	return result
 }
 
-// without returns a copy of a result with 0 in some fields.
+// without returns a copy of a result with zero values in some fields.
 func without(result any, fields ...string) any {
 	v := reflect.New(reflect.TypeOf(result)).Elem()
 	v.Set(reflect.ValueOf(result))
@@ -232,19 +238,19 @@ func without(result any, fields ...string) any {
 	return v.Interface()
 }
 
-// anew returns the result of a call without numbers that depend on whether the probe before it
-// could write.
-func anew[R any](result R, err error) func(fields ...string) (any, error) {
+// withoutNumbers returns the result of a call without numbers that depend on whether the probe
+// before it could write.
+func withoutNumbers[R any](result R, err error) func(fields ...string) (any, error) {
 	return func(fields ...string) (any, error) { return without(result, fields...), err }
 }
 
-// isSame compares two results. A policy keeps what it has computed, so results with policies are
-// the same if they are printed alike.
+// isSame compares two results. A policy caches what it has computed, so results with policies are
+// the same if they print the same.
 func isSame(got, want any) bool {
 	return reflect.DeepEqual(got, want) || fmt.Sprintf("%+v", got) == fmt.Sprintf("%+v", want)
 }
 
-func (l *lab) open(records []pair) (*Ledger, error) {
+func (l *probeRunner) open(records []pair) (*Ledger, error) {
 	ledger, err := openStore(context.Background(), fill(l, records), Options{Now: epoch, TruthKey: truthKey()})
 	if err == nil {
 		ledger.engine.Chances.Sampler, ledger.requests.Sampler = l.sampler, l.queries
@@ -252,9 +258,8 @@ func (l *lab) open(records []pair) (*Ledger, error) {
 	return ledger, err
 }
 
-// probe opens a damaged ledger and hands what each probe comes to to look, as long as nothing
-// panics.
-func (l *lab) probe(what string, records []pair, opened func(error), look func(i int, got any, err error)) {
+// probe opens a damaged ledger and passes the result of each probe to report. A panic is a fault.
+func (l *probeRunner) probe(what string, records []pair, opened func(error), report func(i int, got any, err error)) {
 	l.Helper()
 	defer func() {
 		if p := recover(); p != nil {
@@ -268,33 +273,34 @@ func (l *lab) probe(what string, records []pair, opened func(error), look func(i
 	}
 	for i, p := range l.probes {
 		got, err := p.call(ledger)
-		look(i, got, err)
+		report(i, got, err)
 	}
 }
 
-// examine checks that a damaged ledger answers as the sound one does, or reports the damage.
-func (l *lab) examine(what string, records []pair) {
+// wantSameOrDamage checks that every probe of a damaged ledger returns the sound result, or reports
+// the damage.
+func (l *probeRunner) wantSameOrDamage(what string, records []pair) {
 	l.Helper()
 	l.probe(what, records, func(err error) { l.wantDamage(what+": Open", err) }, func(i int, got any, err error) {
 		if err != nil {
 			l.wantDamage(what+": "+l.probes[i].name, err)
 		} else if !isSame(undated(got), l.want[i]) {
-			l.fault("%s: %s came to\n%+v\nwant\n%+v", what, l.probes[i].name, got, l.want[i])
+			l.fault("%s: %s returned\n%+v\nwant\n%+v", what, l.probes[i].name, got, l.want[i])
 		}
 	})
 }
 
-func (l *lab) wantDamage(what string, err error) {
+func (l *probeRunner) wantDamage(what string, err error) {
 	l.Helper()
 	if !errors.Is(err, api.ErrCorrupt) && !errors.Is(err, api.ErrVersion) {
 		l.fault("%s: got the error %v, want ErrCorrupt", what, err)
 	}
 }
 
-// step is how many bytes of a record a test takes at a time: 1, and more if hurried. Records of one
-// bucket are read in one way, so that the more there are of them, the fewer bytes of each will then
-// do.
-func (l *lab) step(bucket string) int {
+// step returns the distance of the bytes of a record that a test damages: 1, or more if hurried.
+// The records of a bucket are read by the same code, so the more there are, the fewer bytes of each
+// are enough.
+func (l *probeRunner) step(bucket string) int {
 	n := 0
 	for _, p := range l.sound {
 		if p.bucket == bucket {
@@ -305,7 +311,7 @@ func (l *lab) step(bucket string) int {
 }
 
 // with returns the sound records with one replaced.
-func (l *lab) with(i int, p pair) []pair {
+func (l *probeRunner) with(i int, p pair) []pair {
 	records := slices.Clone(l.sound)
 	records[i] = p
 	return records
@@ -317,12 +323,11 @@ func flipped(text []byte, bit int) []byte {
 	return text
 }
 
-// The checksum finds every single flipped bit, and every reader of a record looks at the checksum:
-// of each byte one bit in turn is flipped for all probes (if hurried, of some, which differ from
-// record to record). The record without a checksum, which tells the format, is examined in all its
-// bits.
+// The checksum detects every single flipped bit, and every reader of a record checks it. For the
+// probes one bit of each byte is flipped (if hurried, of some bytes, which differ between records).
+// The format record has no checksum: all its bits are flipped.
 func TestLedger_FlippedBitInRecord_IsCorruptOrHarmless(t *testing.T) {
-	l := newLab(t)
+	l := newProbeRunner(t)
 	for i, p := range l.sound {
 		step := l.step(p.bucket)
 		bare := p.bucket == state.BucketMeta && string(p.key) == state.KeyFormat
@@ -332,14 +337,14 @@ func TestLedger_FlippedBitInRecord_IsCorruptOrHarmless(t *testing.T) {
 				l.fault("%s %q, bit %d: got the error %v from the checksum", p.bucket, p.key, bit, err)
 			}
 			if at := bit / 8; bare || at%step == i%step && bit%8 == (i+at)%8 {
-				l.examine(fmt.Sprintf("%s %q, bit %d", p.bucket, p.key, bit), l.with(i, spoilt))
+				l.wantSameOrDamage(fmt.Sprintf("%s %q, bit %d", p.bucket, p.key, bit), l.with(i, spoilt))
 			}
 		}
 	}
 }
 
 func TestLedger_TruncatedRecord_IsCorruptOrHarmless(t *testing.T) {
-	l := newLab(t)
+	l := newProbeRunner(t)
 	for i, p := range l.sound {
 		step := l.step(p.bucket)
 		for n := 1; n < len(p.value); n++ {
@@ -348,18 +353,18 @@ func TestLedger_TruncatedRecord_IsCorruptOrHarmless(t *testing.T) {
 				l.fault("%s %q, %d bytes: the checksum is right", p.bucket, p.key, n)
 			}
 			if n == 1 || n == wire.SumLength || n == len(p.value)-1 || n%step == i%step {
-				l.examine(fmt.Sprintf("%s %q, %d bytes", p.bucket, p.key, n), l.with(i, short))
+				l.wantSameOrDamage(fmt.Sprintf("%s %q, %d bytes", p.bucket, p.key, n), l.with(i, short))
 			}
 		}
-		l.examine(fmt.Sprintf("%s %q, one byte more", p.bucket, p.key), l.with(i, pair{p.bucket, p.key, append(slices.Clone(p.value), 0)}))
+		l.wantSameOrDamage(fmt.Sprintf("%s %q, one byte more", p.bucket, p.key), l.with(i, pair{p.bucket, p.key, append(slices.Clone(p.value), 0)}))
 	}
 }
 
-// A sound record in the wrong place is damage, too: the checksum covers the place. If hurried, all
-// probes are made only for neighbours, which can most easily be taken for each other, and for some
+// A sound record in the wrong place is damage too, because the checksum covers the place. If
+// hurried, the probes run only for adjacent records, which are most easily confused, and for some
 // other pairs.
 func TestLedger_SwappedRecords_AreCorruptOrHarmless(t *testing.T) {
-	l, step := newLab(t), oneIn(37)
+	l, step := newProbeRunner(t), oneIn(37)
 	for i, p := range l.sound {
 		for j, q := range l.sound[:i] {
 			if _, err := unsealed(pair{p.bucket, p.key, q.value}); err == nil && string(p.key) != state.KeyFormat {
@@ -370,31 +375,30 @@ func TestLedger_SwappedRecords_AreCorruptOrHarmless(t *testing.T) {
 			}
 			records := l.with(i, pair{p.bucket, p.key, q.value})
 			records[j].value = p.value
-			l.examine(fmt.Sprintf("%s %q for %s %q", p.bucket, p.key, q.bucket, q.key), records)
+			l.wantSameOrDamage(fmt.Sprintf("%s %q for %s %q", p.bucket, p.key, q.bucket, q.key), records)
 		}
 	}
 }
 
-// A flipped bit in a key makes a record vanish and a wrong one appear. What a scan then misses
-// cannot be told from what never was, but whatever is answered must be true. If hurried, not all
-// bits are flipped, but the low ones of the last byte, which lead to the keys nearby, are in any
-// case.
+// A flipped bit in a key removes one record and adds a wrong one. A scan cannot detect the missing
+// record, but every result must be true. If hurried, only some bits are flipped, always including
+// the low bits of the last byte, which lead to adjacent keys.
 func TestLedger_FlippedBitInKey_GivesNoFalseResult(t *testing.T) {
-	l := newLab(t)
+	l := newProbeRunner(t)
 	for i, p := range l.sound {
 		step := l.step(p.bucket)
 		for bit := range 8 * len(p.key) {
 			if low := bit - 8*(len(p.key)-1); low != 0 && low != 1 && bit%step != i%step {
 				continue
 			}
-			l.survive(fmt.Sprintf("%s %q, bit %d of the key", p.bucket, p.key, bit), l.with(i, pair{p.bucket, flipped(p.key, bit), p.value}))
+			l.wantNoFalseResult(fmt.Sprintf("%s %q, bit %d of the key", p.bucket, p.key, bit), l.with(i, pair{p.bucket, flipped(p.key, bit), p.value}))
 		}
 	}
 }
 
-// survive makes the probes and fails on a panic, or on a response or balance that was never
-// recorded.
-func (l *lab) survive(what string, records []pair) {
+// wantNoFalseResult runs the probes and fails on a panic, or on a response or balance that was
+// never recorded.
+func (l *probeRunner) wantNoFalseResult(what string, records []pair) {
 	l.Helper()
 	l.probe(what, records, func(error) {}, func(i int, got any, err error) {
 		if err != nil {
@@ -403,7 +407,7 @@ func (l *lab) survive(what string, records []pair) {
 		switch got := got.(type) {
 		case api.Response, api.ObjectState:
 			if !isSame(undated(got), l.want[i]) {
-				l.fault("%s: %s came to\n%+v\nwant\n%+v", what, l.probes[i].name, got, l.want[i])
+				l.fault("%s: %s returned\n%+v\nwant\n%+v", what, l.probes[i].name, got, l.want[i])
 			}
 		case []api.Response:
 			for _, one := range got {
@@ -415,15 +419,15 @@ func (l *lab) survive(what string, records []pair) {
 	})
 }
 
-// Damage with a valid checksum is no accident. It may change answers, but nothing panics or hangs.
+// Damage with a valid checksum is deliberate. It may change results, but nothing panics or hangs.
 func TestLedger_ForgedRecord_DoesNotPanic(t *testing.T) {
-	l, forgeries := newLab(t), 60/oneIn(20)
+	l, forgeries := newProbeRunner(t), 60/oneIn(20)
 	random := rand.New(rand.NewPCG(1, 2))
 	for i, p := range l.sound {
 		payload := check.Value(unsealed(p))(t)
 		for n := range forgeries {
 			forged := forge(random, payload)
-			l.calm(fmt.Sprintf("%s %q, forgery %d: %x", p.bucket, p.key, n, forged), l.with(i, sealed(p.bucket, p.key, forged)))
+			l.wantNoPanic(fmt.Sprintf("%s %q, forgery %d: %x", p.bucket, p.key, n, forged), l.with(i, sealed(p.bucket, p.key, forged)))
 		}
 	}
 }
@@ -451,15 +455,15 @@ func forge(random *rand.Rand, payload []byte) []byte {
 	}
 }
 
-// calm makes the probes and fails on a panic only.
-func (l *lab) calm(what string, records []pair) {
+// wantNoPanic runs the probes and fails only on a panic.
+func (l *probeRunner) wantNoPanic(what string, records []pair) {
 	l.Helper()
 	l.probe(what, records, func(error) {}, func(int, any, error) {})
 }
 
-// Records with keys that no ledger writes, and with a valid checksum.
+// Records have keys that no ledger writes, and a valid checksum.
 func TestLedger_UnknownKeyInBucket_DoesNotPanic(t *testing.T) {
-	l, n, step := newLab(t), 0, oneIn(4)
+	l, n, step := newProbeRunner(t), 0, oneIn(4)
 	for _, bucket := range bucketNames() {
 		for _, key := range []string{"q", "q\x00", "q\x00\x00\x00\x00\x01\x00", "n", "p", "h", "\x00", "\x00\x00\x00\x01", "\x00\x00\x00\x01ann\x00",
 			"ann\x00\x00\x00\x00", "ann\x00\x00\x00\x00\x02", "\x00\x00\x00\x00\x00\x00\x00", "\x00\x00\x00\x00\x00\x00\x00\x00\x00", "\xff\xff\xff\xff\xff\xff\xff\xff\xff"} {
@@ -467,14 +471,14 @@ func TestLedger_UnknownKeyInBucket_DoesNotPanic(t *testing.T) {
 				if n++; n%step != 0 {
 					continue
 				}
-				l.calm(fmt.Sprintf("%s %q", bucket, key), append(slices.Clone(l.sound), sealed(bucket, []byte(key), []byte(payload))))
+				l.wantNoPanic(fmt.Sprintf("%s %q", bucket, key), append(slices.Clone(l.sound), sealed(bucket, []byte(key), []byte(payload))))
 			}
 		}
 	}
 }
 
-// without returns the sound records but the ones of a key.
-func (l *lab) without(bucket string, key []byte) []pair {
+// without returns the sound records except those of a key.
+func (l *probeRunner) without(bucket string, key []byte) []pair {
 	l.Helper()
 	records := slices.DeleteFunc(slices.Clone(l.sound), func(p pair) bool { return p.bucket == bucket && string(p.key) == string(key) })
 	if len(records) == len(l.sound) {
@@ -483,15 +487,15 @@ func (l *lab) without(bucket string, key []byte) []pair {
 	return records
 }
 
-// Without its counters a ledger would write over its log from event 1 on.
+// Without its counters a ledger would overwrite its log from event 1 on.
 func TestOpen_CountersMissing_IsCorrupt(t *testing.T) {
-	l := newLab(t)
+	l := newProbeRunner(t)
 	wantErr(t, check.Err(l.open(l.without(state.BucketMeta, []byte(state.KeyCounters)))), api.ErrCorrupt)
 }
 
-// A log that ends before its last event is damaged, as one with a gap is.
+// A log that ends before its last event is damaged, like one with a gap.
 func TestEvents_EventMissing_IsCorrupt(t *testing.T) {
-	l := newLab(t)
+	l := newProbeRunner(t)
 	last := uint64(0)
 	for _, p := range l.sound {
 		if p.bucket == state.BucketEvents {
@@ -505,7 +509,7 @@ func TestEvents_EventMissing_IsCorrupt(t *testing.T) {
 	}
 }
 
-// The same in a log that takes several snapshots to read, wherever the gap is.
+// A gap is also found in a log that takes several snapshots to read, at any position.
 func TestEvents_EventMissingInLongLog_IsCorrupt(t *testing.T) {
 	all := pairs(t, voters(t, inMemory(t, Options{}), "1", crowd(scanSize+500)...).engine.Store)
 	for _, number := range []uint64{100, scanSize - 1, scanSize, scanSize + 1, scanSize + 100} {
@@ -517,9 +521,9 @@ func TestEvents_EventMissingInLongLog_IsCorrupt(t *testing.T) {
 	}
 }
 
-// An object knows how many chains it has.
+// The record of an object has the number of its chains.
 func TestObject_ChainMissing_IsCorrupt(t *testing.T) {
-	l := newLab(t)
+	l := newProbeRunner(t)
 	for name, records := range map[string][]pair{
 		"chain":      l.without(state.BucketChains, state.ChainKey(1, "ann")),
 		"membership": l.without(state.BucketObjects, state.MemberKey("ann", 1)),
@@ -531,7 +535,7 @@ func TestObject_ChainMissing_IsCorrupt(t *testing.T) {
 }
 
 func TestOpen_OtherFormatVersion_IsErrVersion(t *testing.T) {
-	l := newLab(t)
+	l := newProbeRunner(t)
 	for _, version := range []uint16{0, 1, state.FormatVersion + 1, 1 << 15, 1<<16 - 1} {
 		records := slices.Clone(l.sound)
 		for i, p := range records {
@@ -543,8 +547,8 @@ func TestOpen_OtherFormatVersion_IsErrVersion(t *testing.T) {
 	}
 }
 
-// A file of format 1, which had no sales, is refused before anything else in it is read: its
-// records would be read as something else.
+// A file of format 1, which had no sales, is refused before any other record is read, since its
+// records would be misread.
 func TestOpen_FormatOne_IsErrVersionAndUnchanged(t *testing.T) {
 	path := filepath.Join(tests.TempDir(t), "old.db")
 	must(t, bolt.Create(path, func(w kv.Writer) error {
@@ -565,7 +569,8 @@ func TestOpen_FormatOne_IsErrVersionAndUnchanged(t *testing.T) {
 	}
 }
 
-// formatOne is the beginning of a ledger as format 1 wrote it: other counters, and no tallies.
+// formatOne returns the first records of a ledger as format 1 wrote them: other counters, and no
+// tallies.
 func formatOne(t *testing.T) []pair {
 	t.Helper()
 	return recordsIn(t, `meta 61626f7574 1898b5d9b3d68000010203000000000000000000000000ff03455552036c6f675bdf3030
@@ -574,9 +579,9 @@ meta 666f726d6174 736c75696365206c6564676572200001
 events 0000000000000001 01011898b5d9b3d68000010203000000000000000000000000ff03455552036c6f67e4eb366c`)
 }
 
-// An event of a newer encoding, with a valid checksum, is told apart from damage.
+// An event of a newer encoding with a valid checksum is not reported as damage.
 func TestEvents_NewerEventVersion_IsErrVersion(t *testing.T) {
-	l := newLab(t)
+	l := newProbeRunner(t)
 	records := slices.Clone(l.sound)
 	for i, p := range records {
 		if p.bucket == state.BucketEvents {

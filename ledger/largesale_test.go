@@ -19,9 +19,9 @@ import (
 	"github.com/sluicedp/sluice/rrchain"
 )
 
-// mixed is a market of several parts, and something over: some have left, and some have sold
+// mixedMarket enrolls sellers for two parts and a few more. Some have withdrawn, and some have sold
 // before, below ε=2, at it or above.
-func mixed(t testing.TB, l *Ledger) (names, gone []string) {
+func mixedMarket(t testing.TB, l *Ledger) (names, gone []string) {
 	t.Helper()
 	names = crowd(2*state.PartSize + 7)
 	sellers(t, l, "10", "10", names...)
@@ -36,7 +36,7 @@ func mixed(t testing.TB, l *Ledger) (names, gone []string) {
 	return names, gone
 }
 
-// wantMixed checks a partial sale of mixed at ε=2 to acme.
+// wantMixed checks a partial sale of mixedMarket at ε=2 to acme.
 func wantMixed(t testing.TB, l *Ledger, s api.Sale, names, gone []string) {
 	t.Helper()
 	sold := uint64(len(names) - len(gone))
@@ -61,13 +61,13 @@ func wantMixed(t testing.TB, l *Ledger, s api.Sale, names, gone []string) {
 	check.That(t, truthful >= n/2 && truthful != n, "%d of %d answer with their truth", truthful, n)
 }
 
-// A sale of many objects writes what the events say.
+// A sale of several parts delivers the recorded responses in order, and agrees with the log.
 func TestSell_SeveralParts_DeliversWhatTheLogSays(t *testing.T) {
 	for name, test := range map[string]struct {
 		options Options
 		all     bool
 	}{
-		"everybody":          {all: true},
+		"all objects":        {all: true},
 		"names":              {},
 		"bound to the truth": {options: Options{TruthKey: []byte("a key of sixteen")}},
 	} {
@@ -75,11 +75,11 @@ func TestSell_SeveralParts_DeliversWhatTheLogSays(t *testing.T) {
 			store := &kv.Memory{}
 			begin(t, store)
 			l := openMemory(t, store, test.options)
-			names, gone := mixed(t, l)
+			names, gone := mixedMarket(t, l)
 			r := partialSale(purchase(t, "all", "acme", "2", names...))
 			left := gone
 			if test.all {
-				r.Objects, r.All, left = nil, true, nil // those who have left are not asked for
+				r.Objects, r.All, left = nil, true, nil // withdrawn objects are not part of the request
 			}
 			s := sell(t, l, r)
 			if test.all {
@@ -92,12 +92,12 @@ func TestSell_SeveralParts_DeliversWhatTheLogSays(t *testing.T) {
 	}
 }
 
-// In front of the sale, in its transaction, somebody leaves and somebody sells at ε=2; behind it a
-// part of the same people is sold on. Everybody sees those in front.
+// Before a large sale, in its transaction, one object withdraws and one is sold at ε=1.5. After it
+// some of the same objects are sold again. Each request sees those before it.
 func TestSell_SeveralPartsInSharedCommit_SeesEarlierRequests(t *testing.T) {
 	path := create(t)
 	l := open(t, path, Options{})
-	names, gone := mixed(t, l)
+	names, gone := mixedMarket(t, l)
 	closed(t, l)
 	l, s := openShim(t, path, Options{})
 	g := s.holdCommit(t)
@@ -117,7 +117,7 @@ func TestSell_SeveralPartsInSharedCommit_SeesEarlierRequests(t *testing.T) {
 	waitQueued(t, l, 3)
 	group.Go(func() {
 		s := sell(t, l, purchase(t, "late", "bolt", "2", append(slices.Clone(names[50:90]), early)...))
-		check.That(t, s.Resales == 41, "sold behind it: %+v", s.Offer)
+		check.That(t, s.Resales == 41, "sold after it: %+v", s.Offer)
 	})
 	waitQueued(t, l, 4)
 	before := s.commits.Load()
@@ -132,8 +132,7 @@ func TestSell_SeveralPartsInSharedCommit_SeesEarlierRequests(t *testing.T) {
 	wantClean(t, l, api.VerifyRequest{})
 }
 
-// A large sale that comes to nothing, by whichever of its draws it ends, leaves nothing: nothing
-// stored, nobody charged, and nothing that runs.
+// A large sale that fails leaves no record and charges no object, and can be made again.
 func TestSell_LargeAndFailing_ChangesNothing(t *testing.T) {
 	names := crowd(2*state.PartSize + 100)
 	u := &kv.Memory{}
@@ -150,7 +149,7 @@ func TestSell_LargeAndFailing_ChangesNothing(t *testing.T) {
 		want   error // nil for a refusal
 		truth  []string
 	}{
-		"nobody waits for it": {func(r *api.SellRequest) {}, context.Canceled, nil},
+		"context canceled": {func(r *api.SellRequest) {}, context.Canceled, nil},
 		"a truth has changed": {func(r *api.SellRequest) {
 			r.Truth = func(ctx context.Context, q string, objects []string) ([]string, error) {
 				values, err := sameTruth("yes")(ctx, q, objects)
@@ -160,7 +159,7 @@ func TestSell_LargeAndFailing_ChangesNothing(t *testing.T) {
 				return values, err
 			}
 		}, nil, []string{changed}},
-		"somebody is not enrolled": {func(r *api.SellRequest) { r.Objects = append(slices.Clone(names), "person-04200x") }, nil, nil},
+		"an object not enrolled": {func(r *api.SellRequest) { r.Objects = append(slices.Clone(names), "person-04200x") }, nil, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			ctx, cancel := context.WithCancel(t.Context())
@@ -195,7 +194,7 @@ func TestSell_LargeAndFailing_ChangesNothing(t *testing.T) {
 	auditStore(t, u)
 }
 
-// Rows of bits are kept beside the lines until they are sold.
+// A large sale of unary responses delivers the rows of bits that are recorded.
 func TestSell_LargeUnary_DeliversTheRecordedRows(t *testing.T) {
 	s := &kv.Memory{}
 	begin(t, s)
@@ -214,7 +213,7 @@ func TestSell_LargeUnary_DeliversTheRecordedRows(t *testing.T) {
 		if different[one.Value] = true; i%100 != 0 {
 			continue
 		}
-		response, err := l.Release(t.Context(), releaseOf(t, "look "+one.Object, one.Object, "2"))
+		response, err := l.Release(t.Context(), releaseOf(t, "read "+one.Object, one.Object, "2"))
 		if must(t, err); one.Value != response.Value || one.Object != names[i] {
 			t.Fatalf("delivery %d of %s: %+v, recorded %s", i, names[i], one, response.Value)
 		}
@@ -222,7 +221,7 @@ func TestSell_LargeUnary_DeliversTheRecordedRows(t *testing.T) {
 	check.That(t, len(different) >= 4, "only %d different rows among %d", len(different), len(all))
 }
 
-// The transaction meets damage that the survey did not. The sale ends, and nothing goes on.
+// The transaction finds damage that the survey did not. The sale fails, and its goroutines end.
 func TestSell_DamageFoundInTransaction_IsCorruptAndEnds(t *testing.T) {
 	s := &kv.Memory{}
 	begin(t, s)
@@ -241,16 +240,16 @@ func TestSell_DamageFoundInTransaction_IsCorruptAndEnds(t *testing.T) {
 	eventually(t, func() bool { return runtime.NumGoroutine() <= before }, "more than the %d goroutines before", before)
 }
 
-// straight is a calendar of some days from 0 to 1.
-func straight(t *testing.T, stride string) policy.Policy {
+// linearPolicy raises the ceiling from 0 to 1 over ten days.
+func linearPolicy(t *testing.T, stride string) policy.Policy {
 	t.Helper()
 	return check.Value(policy.Linear(eps(t, "0"), eps(t, "1"), epoch(), epoch().Add(10*24*time.Hour), eps(t, stride)))(t)
 }
 
-func on(day int) time.Time { return epoch().Add(time.Duration(day) * 24 * time.Hour) }
+func onDay(day int) time.Time { return epoch().Add(time.Duration(day) * 24 * time.Hour) }
 
-// A sale is one transaction, however many parts a raise of the same objects would have. What is
-// held is not given up in part, and what cannot be delivered is refunded, nothing else.
+// A sale is one transaction, even if a raise of the same objects has several parts. A reservation
+// is not captured in part by default. What cannot be delivered is refunded, and nothing else.
 func TestSell_LargeOrReserved_IsOneCommit(t *testing.T) {
 	l, s := openShim(t, create(t), Options{})
 	define(t, l, vote())
@@ -280,8 +279,8 @@ func TestSell_LargeOrReserved_IsOneCommit(t *testing.T) {
 	auditStore(t, l.engine.Store)
 }
 
-// A trade of more objects than are looked at together leaves out whom it must, wherever they stand,
-// and is the same for all as for a list of their names.
+// A quote or sale of more objects than one part leaves out the withdrawn ones in every part. It is
+// the same for all objects as for a list of their names.
 func TestQuoteAndSell_LargePanel_AgreeByNameAndForAll(t *testing.T) {
 	const some = 2*state.PartSize + 5
 	names := crowd(some)

@@ -24,8 +24,8 @@ import (
 	"github.com/sluicedp/sluice/policy"
 )
 
-// timedPolicies are policies of each kind whose steps take the most work for their length. Each
-// number gives a lower one than the number before.
+// timedPolicies returns policies of each kind whose steps take the most work for their length. Each
+// number gives a lower ceiling than the number before.
 func timedPolicies() map[string]func(i int) string {
 	const start = `"start":"2027-01-01T00:00:00Z"`
 	return map[string]func(i int) string{
@@ -44,7 +44,7 @@ func timedPolicies() map[string]func(i int) string {
 	}
 }
 
-// A log may be a stranger's, and every policy in it another one. To audit it takes work in
+// A log may come from a stranger, with another policy in every event. To audit it takes work in
 // proportion to its length.
 func TestCostOfAudit_ManyPolicies_IsLinear(t *testing.T) {
 	for kind, text := range timedPolicies() {
@@ -66,8 +66,8 @@ func TestCostOfAudit_ManyPolicies_IsLinear(t *testing.T) {
 	}
 }
 
-// changeBetweenPairs changes terms from each of some policies, each of which allows less than those
-// before it, to each of those after it.
+// changeBetweenPairs changes the terms from each of several policies to each later one. Each policy
+// allows less than those before it.
 func changeBetweenPairs(t *testing.T, l *Ledger, policies int, text func(i int) string) {
 	t.Helper()
 	var all []policy.Policy
@@ -87,7 +87,8 @@ func changeBetweenPairs(t *testing.T, l *Ledger, policies int, text func(i int) 
 	}
 }
 
-// The same for requests that have many objects or questions, or leave them out.
+// The work is also in proportion for requests that enroll or refuse many objects, and for sweeps of
+// many questions.
 func TestCostOfAudit_EnrolmentsRefusalsAndSweeps_IsLinear(t *testing.T) {
 	for name, fill := range map[string]func(l *Ledger, n int){
 		"enrolments": func(l *Ledger, n int) {
@@ -122,8 +123,8 @@ func TestCostOfAudit_EnrolmentsRefusalsAndSweeps_IsLinear(t *testing.T) {
 	}
 }
 
-// wantLinearAudit checks that to audit a log of four times the size, or more, takes no more time
-// for each byte.
+// wantLinearAudit checks that the audit of a log of at least four times the size takes less than
+// twice the time per byte.
 func wantLinearAudit(t *testing.T, fill func(l *Ledger, n int)) {
 	t.Helper()
 	audited := func(n int) (audit func(), size int) {
@@ -185,7 +186,7 @@ func (d *descriptors) fill() {
 	}
 }
 
-// free closes them.
+// free closes the files.
 func (d *descriptors) free() {
 	for _, f := range d.taken {
 		_ = f.Close()
@@ -193,8 +194,8 @@ func (d *descriptors) free() {
 	d.taken = nil
 }
 
-// TestDescriptors_ChildProcess is a host whose table of file descriptors is full now and then. It is run by
-// the test below.
+// TestDescriptors_ChildProcess is a host whose table of file descriptors is sometimes full.
+// TestLedger_FullTableOfDescriptors_GoesOn runs it.
 func TestDescriptors_ChildProcess(t *testing.T) {
 	path := os.Getenv(descriptorsChild)
 	if path == "" {
@@ -232,7 +233,7 @@ func TestDescriptors_ChildProcess(t *testing.T) {
 		}
 		left, err := filepath.Glob(filepath.Join(filepath.Dir(path), ".*"))
 		check.That(t, err == nil && len(left) == 0, "%s left %v, %v", step.name, left, err)
-		if step.name != "the first commit" { // which makes the journal: the others need not wait for a file
+		if step.name != "the first commit" { // which creates the journal: later commits need no new file
 			must(t, draw(people[2]))
 			must(t, check.Err(l.Object(t.Context(), people[2])))
 		}
@@ -266,7 +267,7 @@ func TestLedger_FullTableOfDescriptors_GoesOn(t *testing.T) {
 	check.That(t, err == nil && bytes.Contains(out, []byte("went on")), "%v\n%.4000s", err, out)
 }
 
-// rejecting is a journal that cannot be trimmed while there is an error.
+// rejecting is a journal whose Trim fails while err is set.
 type rejecting struct {
 	noting
 	err *atomic.Pointer[error]

@@ -16,12 +16,12 @@ import (
 	"github.com/sluicedp/sluice/policy"
 )
 
-// Invariants 1, 5 and 7 for the calls of the market when the disk or the host's source of truths
-// fails.
+// Invariants 1, 5 and 7 for the calls of the market when the disk or the host's source of true
+// values fails.
 
-// stall is a ledger with ann, bob and cid on the market, ann of whom is reserved for acme, and a
-// second question with a policy that releases something by itself.
-func stall(t *testing.T, s kv.Store, options Options) *Ledger {
+// smallMarket returns a ledger with ann, bob and cid on the market. ann is reserved for acme. A
+// second question has a policy that releases levels by itself.
+func smallMarket(t *testing.T, s kv.Store, options Options) *Ledger {
 	t.Helper()
 	options.Now = epoch
 	l := openMemory(t, s, options)
@@ -34,46 +34,46 @@ func stall(t *testing.T, s kv.Store, options Options) *Ledger {
 	return l
 }
 
-func stallFile(t *testing.T) (path string) {
+func smallMarketFile(t *testing.T) (path string) {
 	t.Helper()
 	path = create(t)
 	_, file := openShim(t, path, Options{Now: epoch})
-	closed(t, stall(t, file, Options{}))
+	closed(t, smallMarket(t, file, Options{}))
 	return path
 }
 
-// errand is a call that changes the market of stall, once.
-type errand struct {
-	name  string
-	call  func(l *Ledger, truth api.TruthFunc) (any, error)
-	asks  bool // for truths
-	draws int  // what it draws
+// marketCall is a call that changes the ledger of smallMarket, once.
+type marketCall struct {
+	name       string
+	call       func(l *Ledger, truth api.TruthFunc) (any, error)
+	needsTruth bool // for truths
+	draws      int  // what it draws
 }
 
-func errands(t *testing.T) []errand {
+func marketCalls(t *testing.T) []marketCall {
 	ctx := t.Context()
-	drawn := func(call string, d drawing, draws int) errand {
-		d.key = "errand"
-		return errand{call, func(l *Ledger, truth api.TruthFunc) (any, error) {
+	drawn := func(call string, d drawing, draws int) marketCall {
+		d.key = "call"
+		return marketCall{call, func(l *Ledger, truth api.TruthFunc) (any, error) {
 			d.truth = truth
 			got, err := d.by(t, l, call)
 			return got.result, err
 		}, true, draws}
 	}
-	done := func(name string, do func(l *Ledger) error) errand {
-		return errand{name, func(l *Ledger, _ api.TruthFunc) (any, error) { return nil, do(l) }, false, 0}
+	done := func(name string, do func(l *Ledger) error) marketCall {
+		return marketCall{name, func(l *Ledger, _ api.TruthFunc) (any, error) { return nil, do(l) }, false, 0}
 	}
 	one, two := []string{"bob"}, []string{"bob", "cid"}
-	return []errand{
+	return []marketCall{
 		drawn("Release", drawing{epsilon: "0.5", objects: one}, 1), drawn("Raise", drawing{epsilon: "0.5", objects: two}, 2),
 		drawn("Sell", drawing{epsilon: "0.5", objects: two}, 2), drawn("Capture", drawing{reservation: 1}, 1),
 		drawn("Answer", drawing{epsilon: "0.5", objects: two}, 0), drawn("Advance", drawing{question: "smoker"}, 3),
 		{"Reserve", func(l *Ledger, _ api.TruthFunc) (any, error) {
-			return l.Reserve(ctx, api.ReserveRequest{Key: "errand", Order: purchase(t, "", "zeta", "0.5", "bob").Order, For: time.Minute})
+			return l.Reserve(ctx, api.ReserveRequest{Key: "call", Order: purchase(t, "", "zeta", "0.5", "bob").Order, For: time.Minute})
 		}, false, 0},
-		done("Cancel", func(l *Ledger) error { return l.Cancel(ctx, "errand", 1) }),
-		done("Withdraw", func(l *Ledger) error { return l.Withdraw(ctx, api.ObjectRequest{Key: "errand", Object: "bob"}) }),
-		done("Forget", func(l *Ledger) error { return l.Forget(ctx, api.ObjectRequest{Key: "errand", Object: "ann"}) }),
+		done("Cancel", func(l *Ledger) error { return l.Cancel(ctx, "call", 1) }),
+		done("Withdraw", func(l *Ledger) error { return l.Withdraw(ctx, api.ObjectRequest{Key: "call", Object: "bob"}) }),
+		done("Forget", func(l *Ledger) error { return l.Forget(ctx, api.ObjectRequest{Key: "call", Object: "ann"}) }),
 	}
 }
 
@@ -86,13 +86,13 @@ func countDraws(log []says.Event) (n int) {
 	return n
 }
 
-// wantDoneOnce repeats an errand without truths, and checks that it is done, once.
-func wantDoneOnce(t *testing.T, l *Ledger, e errand, first any) {
+// wantDoneOnce repeats a call without true values, and checks that it was done once.
+func wantDoneOnce(t *testing.T, l *Ledger, e marketCall, first any) {
 	t.Helper()
 	before := stats(t, l).Events
 	again, err := e.call(l, mustNotAsk(t))
 	check.That(t, err == nil && reflect.DeepEqual(again, first),
-		"%s came to\n%+v\nthen to\n%+v, %v", e.name, first, again, err)
+		"%s returned\n%+v\nthen\n%+v, %v", e.name, first, again, err)
 	log := events(t, l)
 	draws := countDraws(log)
 	check.That(t, uint64(len(log)) == before && draws == e.draws,
@@ -101,20 +101,20 @@ func wantDoneOnce(t *testing.T, l *Ledger, e errand, first any) {
 }
 
 func TestMarketCall_DiskFails_ChangesNothing(t *testing.T) {
-	for _, e := range errands(t) {
+	for _, e := range marketCalls(t) {
 		t.Run(e.name, func(t *testing.T) {
-			l, s := openShim(t, stallFile(t), Options{Now: epoch})
+			l, s := openShim(t, smallMarketFile(t), Options{Now: epoch})
 			s.set(failing, nil)
 			unchanged(t, s, func() { e.wantFailure(t, l, errDisk) })
 			s.set(nil, nil)
-			first := check.Value(e.call(l, sameTruth("yes")))(t) // the key is not burnt, and the ledger not stopped
+			first := check.Value(e.call(l, sameTruth("yes")))(t) // the key is still free, and the ledger has not stopped
 			wantDoneOnce(t, l, e, first)
 		})
 	}
 }
 
-// wantFailure runs an errand, which must return these errors and no result.
-func (e errand) wantFailure(t *testing.T, l *Ledger, want ...error) {
+// wantFailure makes a call, which must return these errors and no result.
+func (e marketCall) wantFailure(t *testing.T, l *Ledger, want ...error) {
 	t.Helper()
 	got, err := e.call(l, sameTruth("yes"))
 	for _, one := range want {
@@ -123,13 +123,13 @@ func (e errand) wantFailure(t *testing.T, l *Ledger, want ...error) {
 	check.That(t, got == nil || reflect.ValueOf(got).IsZero(), "%+v comes with the error", got)
 }
 
-// A commit of which nobody knows whether it holds: the ledger stops, and the key tells after it is
-// opened again, whether it did hold or not.
+// If it is unknown whether a commit is durable, the ledger stops. After it is opened again, the key
+// returns the result, or executes the request if the commit was lost.
 func TestMarketCall_UncertainCommit_IsSettledByItsKey(t *testing.T) {
-	for _, e := range errands(t) {
+	for _, e := range marketCalls(t) {
 		for name, holds := range map[string]bool{"lost": false, "held": true} {
 			t.Run(e.name+" "+name, func(t *testing.T) {
-				path := stallFile(t)
+				path := smallMarketFile(t)
 				l, s := openShim(t, path, Options{Now: epoch})
 				if s.set(uncertain, nil); holds {
 					s.set(nil, uncertain)
@@ -149,10 +149,10 @@ func TestMarketCall_UncertainCommit_IsSettledByItsKey(t *testing.T) {
 	}
 }
 
-// Until the commit is durable nobody sees a sale: not its buyer, not a reader, not a second buyer
-// of the same.
+// Until the commit is durable, a sale is visible neither to its buyer nor to a reader, and a second
+// buyer of the same waits.
 func TestSell_BeforeItsCommitIsDurable_IsInvisible(t *testing.T) {
-	l, s := openShim(t, stallFile(t), Options{Now: epoch})
+	l, s := openShim(t, smallMarketFile(t), Options{Now: epoch})
 	before := stats(t, l)
 	commit := s.holdCommit(t)
 	first := async(func() (api.Sale, error) { return l.Sell(t.Context(), purchase(t, "1", "acme", "0.5", "bob")) })
@@ -173,8 +173,8 @@ func TestSell_BeforeItsCommitIsDurable_IsInvisible(t *testing.T) {
 	auditAll(t, l, l.engine.Store)
 }
 
-// badSources are sources of truths that fail, each in its own way, and the errors that they lead
-// to. The slow ones wait.
+// badSources returns sources of true values that fail, each in its own way, and the errors that
+// they cause. The slow ones wait.
 func badSources() map[string]struct {
 	truth api.TruthFunc
 	want  error
@@ -207,8 +207,7 @@ func badSources() map[string]struct {
 	}
 }
 
-// wantSourceError makes a call that a bad source of truths must end with its error, by which the
-// host knows it.
+// wantSourceError makes a call that must end with the error of its bad source.
 func wantSourceError(t *testing.T, want error, call func() error) {
 	t.Helper()
 	err := recovered(call)
@@ -216,17 +215,17 @@ func wantSourceError(t *testing.T, want error, call func() error) {
 	check.That(t, errors.Is(err, api.ErrInvalid) == (want == api.ErrInvalid), "the host's failure is called an invalid request: %v", err)
 }
 
-// With any source that fails, nothing changes, and the key is still free.
+// If the source of true values fails, nothing changes, and the key is still free.
 func TestMarketCall_TruthSourceFails_ChangesNothing(t *testing.T) {
-	for _, e := range errands(t) {
+	for _, e := range marketCalls(t) {
 		for kind, source := range badSources() {
-			if !e.asks {
+			if !e.needsTruth {
 				continue
 			}
 			t.Run(e.name+" "+kind, func(t *testing.T) {
 				s := &kv.Memory{}
 				begin(t, s)
-				l := stall(t, s, Options{})
+				l := smallMarket(t, s, Options{})
 				if source.slow {
 					l.rules.Patience = time.Millisecond // what Options.TruthTimeout sets, as long as the source is bad
 				}
@@ -242,7 +241,7 @@ func TestMarketCall_TruthSourceFails_ChangesNothing(t *testing.T) {
 	}
 }
 
-// secondBatch is a source that behaves until it is asked for its second batch.
+// secondBatch is a source that works until it gets its second batch.
 func secondBatch(bad api.TruthFunc) api.TruthFunc {
 	n := 0
 	return func(ctx context.Context, question string, objects []string) ([]string, error) {
@@ -270,13 +269,13 @@ func TestSell_TruthSourceFailsInSecondBatch_ChangesNothing(t *testing.T) {
 		}
 		d.truth = sameTruth("yes")
 		got := check.Value(d.by(t, l, call))(t).result.(api.Sale)
-		check.That(t, got.Draws == big, "%s came to %+v", call, got)
+		check.That(t, got.Draws == big, "%s returned %+v", call, got)
 	}
 	auditStore(t, l.engine.Store)
 }
 
-// A sweep goes part by part: what was done before its source failed stays, and the same key goes on
-// there.
+// A sweep commits part by part. The parts before the failure of its source stay, and the same key
+// resumes after them.
 func TestAdvance_TruthSourceFails_ResumesAfterTheFirstPart(t *testing.T) {
 	for kind, source := range badSources() {
 		if source.slow || oneIn(3) > 1 && kind != "panicking" && kind != "too few" { // two of them under the race detector
@@ -294,7 +293,7 @@ func TestAdvance_TruthSourceFails_ResumesAfterTheFirstPart(t *testing.T) {
 	}
 }
 
-// sweepers puts objects under a policy that has released two levels.
+// sweepers enrolls objects under a policy that has released two levels.
 func sweepers(t *testing.T, l *Ledger, objects ...string) *Ledger {
 	t.Helper()
 	timed, err := policy.Steps(policy.Step{At: epoch().Add(-time.Hour), Ceiling: eps(t, "0.25")}, policy.Step{At: epoch(), Ceiling: eps(t, "0.5")})
@@ -304,7 +303,7 @@ func sweepers(t *testing.T, l *Ledger, objects ...string) *Ledger {
 	return l
 }
 
-// wantSweptOnce ends a sweep of the big crowd that was interrupted after its first part.
+// wantSweptOnce completes a sweep of the big crowd that was interrupted after its first part.
 func wantSweptOnce(t *testing.T, l *Ledger) {
 	t.Helper()
 	var source asked
@@ -320,11 +319,11 @@ func wantSweptOnce(t *testing.T, l *Ledger) {
 	check.That(t, err == nil && reflect.DeepEqual(again, got), "again: %+v, %v", again, err)
 	next, err := l.Advance(t.Context(), api.AdvanceRequest{Key: "next", Truth: mustNotAsk(t)})
 	want = []api.Advanced{{Question: "vote", Unchanged: big}}
-	check.That(t, err == nil && reflect.DeepEqual([]api.Advanced(next.Questions), want), "the next sweep came to %+v, %v", next, err)
+	check.That(t, err == nil && reflect.DeepEqual([]api.Advanced(next.Questions), want), "the next sweep returned %+v, %v", next, err)
 	auditStore(t, l.engine.Store)
 }
 
-// The same when its caller loses patience, its disk fails, or its process ends.
+// A sweep also resumes after its context was canceled, its disk failed, or its process ended.
 func TestAdvance_Interrupted_ResumesAfterTheFirstPart(t *testing.T) {
 	t.Run("cancelled", func(t *testing.T) {
 		l := sweepers(t, open(t, create(t), Options{Now: epoch}), crowd(big)...)
@@ -352,12 +351,12 @@ func TestAdvance_Interrupted_ResumesAfterTheFirstPart(t *testing.T) {
 	})
 }
 
-// A source of truths may call the ledger, and whatever it does there is seen by the sale that
-// asked.
+// A source of true values may call the ledger. The sale that called the source sees every change
+// made there.
 func TestSell_TruthSourceCallsTheLedger_SeesItsChanges(t *testing.T) {
 	for name, one := range map[string]struct {
-		meanwhile func(l *Ledger)
-		want      func(s api.Sale, err error) bool
+		during func(l *Ledger)
+		want   func(s api.Sale, err error) bool
 	}{
 		"reads": {func(l *Ledger) { objectOf(t, l, "bob") }, func(s api.Sale, err error) bool { return err == nil && s.Draws == 1 }},
 		"sells the same": {func(l *Ledger) { sell(t, l, purchase(t, "other", "zeta", "0.5", "bob")) },
@@ -403,7 +402,7 @@ func TestSell_TruthSourceCallsTheLedger_SeesItsChanges(t *testing.T) {
 			r.Truth = func(context.Context, string, []string) ([]string, error) {
 				if first {
 					first = false
-					one.meanwhile(l)
+					one.during(l)
 				}
 				return []string{"yes"}, nil
 			}
@@ -414,11 +413,11 @@ func TestSell_TruthSourceCallsTheLedger_SeesItsChanges(t *testing.T) {
 	}
 }
 
-// Every other request with a used key is a conflict, whichever kind it is; it changes nothing.
+// Any other request with a used key is a conflict, and changes nothing.
 func TestIdempotencyKey_OtherMarketRequest_IsConflict(t *testing.T) {
 	s := &kv.Memory{}
 	begin(t, s)
-	l := stall(t, s, Options{})
+	l := smallMarket(t, s, Options{})
 	r := purchase(t, "k", "acme", "0.5", "bob")
 	sell(t, l, r)
 	price := int64(50)
@@ -469,8 +468,7 @@ func TestIdempotencyKey_OtherMarketRequest_IsConflict(t *testing.T) {
 	})
 }
 
-// What was granted holds: a clock that goes back between a reservation and its sale takes nothing
-// away.
+// A reservation stays valid if the clock goes back between the reservation and its capture.
 func TestCapture_ClockSetBack_HonorsTheReservation(t *testing.T) {
 	clock := newClock(epoch())
 	l := inMemory(t, Options{Now: clock.read})
@@ -481,12 +479,12 @@ func TestCapture_ClockSetBack_HonorsTheReservation(t *testing.T) {
 	clock.set(epoch().Add(2 * time.Hour))
 	r := reserve(t, l, api.ReserveRequest{Key: "r", Order: api.Order{Buyer: "acme", Question: "vote", Epsilon: eps(t, "1"), Objects: []string{"ann"}}, For: time.Hour})
 	clock.set(epoch())
-	s := commit(t, l, "c", r.Number)
+	s := capture(t, l, "c", r.Number)
 	check.That(t, s.Draws == 1 && s.Price == r.Price, "%+v of %+v", s, r)
 	auditStore(t, l.engine.Store)
 }
 
-// The option is what ends the wait for a source; without it nothing does but the caller's context.
+// The option ends the wait for a source. Without it, only the caller's context does.
 func TestSell_TruthTimeout_EndsTheWaitForTheSource(t *testing.T) {
 	wait := func(ctx context.Context, _ string, _ []string) ([]string, error) { <-ctx.Done(); return nil, ctx.Err() }
 	l := sellers(t, inMemory(t, Options{TruthTimeout: time.Millisecond}), "1", "1", "ann")
@@ -499,7 +497,7 @@ func TestSell_TruthTimeout_EndsTheWaitForTheSource(t *testing.T) {
 	l = sellers(t, inMemory(t, Options{}), "1", "1", "ann")
 	r.Truth = func(ctx context.Context, _ string, _ []string) ([]string, error) {
 		_, limited := ctx.Deadline()
-		check.That(t, !limited, "there is a deadline that nobody set")
+		check.That(t, !limited, "the source has a deadline without the option")
 		return []string{"yes"}, nil
 	}
 	sell(t, l, r)

@@ -20,7 +20,7 @@ import (
 
 // Terms, orders and sales to test with.
 
-// market is a policy that sells up to a level for 100 minor units of ε=1, and more as given.
+// market returns a policy that sells up to a level, at 100 minor units for ε=1, with some changes.
 func market(t testing.TB, most string, more ...func(*policy.Market)) policy.Policy {
 	t.Helper()
 	m := policy.Market{Max: eps(t, most), Prices: []policy.Price{{Epsilon: eps(t, "1"), Amount: 100}, {Epsilon: eps(t, "1000"), Amount: 99_901}}}
@@ -30,7 +30,7 @@ func market(t testing.TB, most string, more ...func(*policy.Market)) policy.Poli
 	return check.Value(m.Policy())(t)
 }
 
-// enrollUnder enrols objects in a question under a policy, each with the same cap.
+// enrollUnder enrolls objects in a question under a policy, each with the same cap.
 func enrollUnder(t testing.TB, l *Ledger, question string, p policy.Policy, limit string, objects ...string) {
 	t.Helper()
 	key := fmt.Sprintf("enrol in %.40s %.40q %d under %.60s", question, objects[0], len(objects), p)
@@ -38,7 +38,7 @@ func enrollUnder(t testing.TB, l *Ledger, question string, p policy.Policy, limi
 	must(t, err)
 }
 
-// sellers defines the vote and puts objects in it on the market.
+// sellers defines the vote and enrolls objects that sell it.
 func sellers(t testing.TB, l *Ledger, most, limit string, objects ...string) *Ledger {
 	t.Helper()
 	define(t, l, vote())
@@ -46,7 +46,7 @@ func sellers(t testing.TB, l *Ledger, most, limit string, objects ...string) *Le
 	return l
 }
 
-// purchase is an order for votes, which are all yes.
+// purchase returns an order for votes, which are all yes.
 func purchase(t testing.TB, key, buyer, epsilon string, objects ...string) api.SellRequest {
 	t.Helper()
 	return api.SellRequest{
@@ -60,7 +60,7 @@ func sell(t testing.TB, l *Ledger, r api.SellRequest) api.Sale {
 	return check.Value(l.Sell(t.Context(), r))(t)
 }
 
-func commit(t testing.TB, l *Ledger, key string, reservation uint64) api.Sale {
+func capture(t testing.TB, l *Ledger, key string, reservation uint64) api.Sale {
 	t.Helper()
 	s, err := l.Capture(t.Context(), api.CaptureRequest{Key: key, Reservation: reservation, Truth: sameTruth("yes")})
 	must(t, err)
@@ -72,7 +72,7 @@ func reserve(t testing.TB, l *Ledger, r api.ReserveRequest) api.Reservation {
 	return check.Value(l.Reserve(t.Context(), r))(t)
 }
 
-// delivered returns what a sale delivered, by object.
+// delivered returns the deliveries of a sale, by object, and checks their order.
 func delivered(t testing.TB, l *Ledger, number uint64) map[string]api.Delivery {
 	t.Helper()
 	all, last := map[string]api.Delivery{}, ""
@@ -94,7 +94,7 @@ func buyersOf(t testing.TB, l *Ledger) map[string]api.BuyerState {
 	return all
 }
 
-// asked is a source of truths that counts whom it was asked about.
+// asked is a source of true values that counts the requests for each object.
 type asked struct {
 	mu    sync.Mutex
 	times map[string]int
@@ -122,17 +122,16 @@ func (a *asked) names() []string {
 	return slices.Sorted(maps.Keys(a.times))
 }
 
-// holding is what one buyer has of one object. Of what a forgotten object sold there is no name.
+// holding is what one buyer has of one object. A forgotten object has no name in what it sold.
 type holding struct {
 	buyer, question, object string
 	since                   uint64 // the epoch, by the event that began it
 }
 
-// auditMarket checks what stands in the records of the market against the log and against the
-// prices (invariants 3, 4, 9 and 13): each response is the one recorded at its ε; each buyer pays
-// for each object the price of a higher level, in force or promised, less what it has paid for the
-// object; and earnings, payments and revenue are the same money. Of what is erased only the money
-// can be checked.
+// auditMarket checks the records of the market against the log and the prices (invariants 3, 4, 9
+// and 13). Each response is the one recorded at its ε. Each buyer pays for each object the price of
+// a higher level, in force or promised, less what it has paid for the object. Earnings, payments
+// and revenue are the same money. Of erased events only the money can be checked.
 func auditMarket(t testing.TB, l *Ledger) {
 	t.Helper()
 	type place struct {
@@ -143,12 +142,12 @@ func auditMarket(t testing.TB, l *Ledger) {
 	recorded, paid, top := map[place]string{}, map[holding]int64{}, map[holding]privacy.Epsilon{}
 	sold, held, n := map[uint64]int64{}, map[uint64]int64{}, uint64(0)
 	since := map[[2]string]uint64{}         // the event that began the epoch
-	buyers := map[[2]string]uint64{}        // who have bought something in it
+	buyers := map[[2]string]uint64{}        // the number that bought in it
 	prices := map[[2]string]*policy.Terms{} // in force
 	promised := map[string]*policy.Terms{}  // when it was reserved
 	for _, ev := range events(t, l) {
 		if n++; ev.Number != n {
-			t.Fatalf("event %d stands where event %d should", ev.Number, n)
+			t.Fatalf("event %d is in the place of event %d", ev.Number, n)
 		}
 		r, _ := recordedBy(ev)
 		chain := [2]string{r.Question, r.Object}
@@ -214,7 +213,7 @@ func auditMarket(t testing.TB, l *Ledger) {
 	auditMoney(t, l, paid)
 }
 
-// termsOfSale returns those of a policy, if it has any.
+// termsOfSale returns the terms of a policy, or nil if it has none.
 func termsOfSale(p *policy.Policy) *policy.Terms {
 	if p == nil {
 		return nil
@@ -225,7 +224,7 @@ func termsOfSale(p *policy.Policy) *policy.Terms {
 func auditMoney(t testing.TB, l *Ledger, paid map[holding]int64) {
 	t.Helper()
 	earned, objects, invoices, revenue := map[string]int64{}, map[string]api.ObjectState{}, map[string]int64{}, int64(0)
-	forgotten, gone := map[string]bool{}, int64(0) // what no event says who earned it
+	forgotten, gone := map[string]bool{}, int64(0) // earned by objects that no event names
 	for who, amount := range paid {
 		o, err := api.ObjectState{}, error(nil)
 		if who.object != "" {
@@ -253,7 +252,7 @@ func auditMoney(t testing.TB, l *Ledger, paid map[holding]int64) {
 			t.Errorf("%q has earned %d, its buyers paid %d", name, o.Earned, earned[name])
 		}
 	}
-	check.That(t, gone == 0, "those who were forgotten have earned %d less than was paid for them", gone)
+	check.That(t, gone == 0, "forgotten objects have earned %d less than was paid for them", gone)
 	for name, b := range buyersOf(t, l) {
 		check.That(t, b.Paid == invoices[name], "%q has paid %d, its deliveries cost %d", name, b.Paid, invoices[name])
 	}
@@ -261,7 +260,7 @@ func auditMoney(t testing.TB, l *Ledger, paid map[holding]int64) {
 	check.That(t, got == revenue, "the revenue is %d, the sales brought %d", got, revenue)
 }
 
-// auditAll compares the fold of the log with what is stored, and the money with the prices.
+// auditAll compares the fold of the log with the stored records, and the money with the prices.
 func auditAll(t testing.TB, l *Ledger, s kv.Store) {
 	t.Helper()
 	auditStore(t, s)

@@ -16,8 +16,8 @@ import (
 )
 
 // Invariant 9 for the market: the state is the fold of the log, and apply refuses a log that no
-// ledger can have written. The fold of what sales write is compared with what is stored wherever a
-// test audits.
+// ledger can have written. Tests that audit compare the fold of what sales write with the stored
+// records.
 
 // The sales of marketHistory, by their numbers.
 const (
@@ -30,8 +30,8 @@ const (
 	nextSale     = 7
 )
 
-// marketHistory is a sound log with every kind of event of the market. Of its three objects cid has
-// withdrawn at its end.
+// marketHistory returns a sound log with every kind of event of the market. Of its three objects,
+// cid has withdrawn at its end.
 func marketHistory(t *testing.T) []event.Event {
 	t.Helper()
 	s, clock := &kv.Memory{}, newClock(epoch())
@@ -44,7 +44,7 @@ func marketHistory(t *testing.T) []event.Event {
 	sell(t, l, purchase(t, "1", "acme", "0.5", "ann", "bob"))
 	sell(t, l, purchase(t, "2", "zeta", "0.5", "ann"))
 	hold("3", "zeta", "1", time.Hour, "bob")
-	commit(t, l, "3c", soldReserved)
+	capture(t, l, "3c", soldReserved)
 	hold("4", "acme", "1", time.Hour, "ann")
 	must(t, l.Cancel(t.Context(), "4c", givenUp))
 	hold("5", "zeta", "1", time.Hour, "ann")
@@ -72,13 +72,13 @@ func followedBy(changes ...event.Change) func([]event.Event) []event.Event {
 	}
 }
 
-// aSale is a deal of one object that could follow on marketHistory.
+// aSale returns a deal of one object that could follow marketHistory.
 func aSale(t *testing.T, number uint64, buyer uint32, epsilon string, price uint64) event.Deal {
 	return event.Deal{Sale: number, Buyer: buyer, Question: 1, Epsilon: eps(t, epsilon), Objects: 1, Price: price}
 }
 
-// forgery is what cannot follow on a log, and what there is to be said against it, so that it is
-// not refused for something else.
+// forgery is a list of changes that cannot follow a log, and a part of the expected error, so that
+// they are not refused for another reason.
 type forgery struct {
 	why     string
 	changes []event.Change
@@ -91,7 +91,7 @@ func wantForged(t *testing.T, err error, why string) {
 		"got the error %v, want ErrCorrupt: %s", err, why)
 }
 
-// unsoundMarkets are events that cannot follow on marketHistory.
+// unsoundMarkets returns events that cannot follow marketHistory.
 func unsoundMarkets(t *testing.T) map[string]forgery {
 	half := eps(t, "0.5")
 	again, fresh := event.Response{Method: event.MethodResale}, event.Response{Method: event.MethodRaise}
@@ -103,7 +103,7 @@ func unsoundMarkets(t *testing.T) map[string]forgery {
 	dearer := func(n event.SaleTally) event.SaleTally { n.Upgrades++; return n }
 	later := epoch().Add(100 * time.Hour)
 	with := func(d event.Deal, change func(*event.Deal)) event.Deal { change(&d); return d }
-	carriedOut := aSale(t, running, 1, "1.5", 100)
+	captured := aSale(t, running, 1, "1.5", 100)
 	two := func(d event.Deal) event.Deal { d.Objects = 2; return d }
 	end := func(key string) event.Change {
 		return &event.Settled{Key: key, First: uint64(len(marketHistory(t))) + 1, Final: true}
@@ -129,19 +129,19 @@ func unsoundMarkets(t *testing.T) map[string]forgery {
 		"sale 0":                           {"sale 0 is missing", []event.Change{made(aSale(t, 0, 1, "0.5", 0))}},
 		"a reservation's number twice":     {"sale 6 follows on sale 6", []event.Change{&event.Reserved{Deal: aSale(t, running, 1, "1.5", 100), Expires: later}}},
 		"a gap in the reservations":        {"sale 8 follows on sale 6", []event.Change{&event.Reserved{Deal: aSale(t, nextSale+1, 1, "0.5", 0), Expires: later}}},
-		"a sale to nobody":                 {"sale 7: needs a known buyer and question", []event.Change{made(aSale(t, nextSale, 0, "0.5", 0))}},
+		"a sale without a buyer":           {"sale 7: needs a known buyer and question", []event.Change{made(aSale(t, nextSale, 0, "0.5", 0))}},
 		"a sale to an unnamed buyer":       {"sale 7: needs a known buyer and question", []event.Change{made(aSale(t, nextSale, 3, "0.5", 0))}},
 		"a sale at ε=0":                    {"sale 7: needs a known buyer and question", []event.Change{made(aSale(t, nextSale, 1, "0", 0))}},
 		"a sale about no question":         {"sale 7: needs a known buyer and question", []event.Change{made(with(aSale(t, nextSale, 1, "0.5", 0), func(d *event.Deal) { d.Question = 0 }))}},
 		"a sale about an unknown question": {"sale 7: needs a known buyer and question", []event.Change{made(with(aSale(t, nextSale, 1, "0.5", 0), func(d *event.Deal) { d.Question = 2 }))}},
-		"a sale of nobody":                 {"sale 7: needs a known buyer and question", []event.Change{made(with(aSale(t, nextSale, 1, "0.5", 0), func(d *event.Deal) { d.Objects = 0 }))}},
-		"a reservation of nobody":          {"sale 7: needs a known buyer and question", []event.Change{&event.Reserved{Deal: with(aSale(t, nextSale, 1, "0.5", 0), func(d *event.Deal) { d.Objects = 0 }), Expires: later}}},
-		"a reservation for nobody":         {"sale 7: needs a known buyer and question", []event.Change{&event.Reserved{Deal: aSale(t, nextSale, 0, "0.5", 0), Expires: later}}},
-		"a price above the reserved one":   {"sale 6 is not what was reserved", []event.Change{made(with(carriedOut, func(d *event.Deal) { d.Price++ }))}},
-		"more objects than reserved":       {"sale 6 is not what was reserved", []event.Change{made(with(carriedOut, func(d *event.Deal) { d.Objects++ }))}},
-		"another buyer than reserved":      {"sale 6 is not what was reserved", []event.Change{made(with(carriedOut, func(d *event.Deal) { d.Buyer = 2 }))}},
-		"another question than reserved":   {"sale 6 is not what was reserved", []event.Change{&event.QuestionDefined{Number: 2, Question: api.Question{Name: "q", Values: []string{"a", "b"}, Encoding: "direct"}}, &event.Settled{Key: "q", Spent: fillSpent, First: uint64(len(marketHistory(t))) + 1, Final: true}, made(with(carriedOut, func(d *event.Deal) { d.Question = 2 }))}},
-		"another ε than reserved":          {"sale 6 is not what was reserved", []event.Change{made(with(carriedOut, func(d *event.Deal) { d.Epsilon = half }))}},
+		"a sale of no objects":             {"sale 7: needs a known buyer and question", []event.Change{made(with(aSale(t, nextSale, 1, "0.5", 0), func(d *event.Deal) { d.Objects = 0 }))}},
+		"a reservation of no objects":      {"sale 7: needs a known buyer and question", []event.Change{&event.Reserved{Deal: with(aSale(t, nextSale, 1, "0.5", 0), func(d *event.Deal) { d.Objects = 0 }), Expires: later}}},
+		"a reservation without a buyer":    {"sale 7: needs a known buyer and question", []event.Change{&event.Reserved{Deal: aSale(t, nextSale, 0, "0.5", 0), Expires: later}}},
+		"a price above the reserved one":   {"sale 6 is not what was reserved", []event.Change{made(with(captured, func(d *event.Deal) { d.Price++ }))}},
+		"more objects than reserved":       {"sale 6 is not what was reserved", []event.Change{made(with(captured, func(d *event.Deal) { d.Objects++ }))}},
+		"another buyer than reserved":      {"sale 6 is not what was reserved", []event.Change{made(with(captured, func(d *event.Deal) { d.Buyer = 2 }))}},
+		"another question than reserved":   {"sale 6 is not what was reserved", []event.Change{&event.QuestionDefined{Number: 2, Question: api.Question{Name: "q", Values: []string{"a", "b"}, Encoding: "direct"}}, &event.Settled{Key: "q", Spent: fillSpent, First: uint64(len(marketHistory(t))) + 1, Final: true}, made(with(captured, func(d *event.Deal) { d.Question = 2 }))}},
+		"another ε than reserved":          {"sale 6 is not what was reserved", []event.Change{made(with(captured, func(d *event.Deal) { d.Epsilon = half }))}},
 		"a sale of what was given up":      {"sale 4 is not what was reserved", []event.Change{made(aSale(t, givenUp, 1, "1", 50))}},
 		"a sale of what has expired":       {"sale 5 is not what was reserved", []event.Change{made(aSale(t, outOfTime, 2, "1", 50))}},
 		"a reservation sold twice":         {"sale 3 is not what was reserved", []event.Change{made(aSale(t, soldReserved, 2, "1", 100))}},
@@ -195,7 +195,7 @@ func TestApply_ForgedMarketEvent_IsCorrupt(t *testing.T) {
 	}
 }
 
-// What makes them unsound is what the names say: these differ in that alone, and are sound.
+// These events differ from the forged ones only in what makes those unsound, and are accepted.
 func TestApply_NearestSoundMarketEvent_IsAccepted(t *testing.T) {
 	log := marketHistory(t)
 	again, fresh := event.Response{Value: event.Value{Index: 0}, Method: event.MethodResale}, event.Response{Value: event.Value{Index: 0}, Method: event.MethodRaise}
@@ -213,7 +213,7 @@ func TestApply_NearestSoundMarketEvent_IsAccepted(t *testing.T) {
 	}
 }
 
-// The same, spoilt within: an event of the market that is left out, or comes twice.
+// A log is also refused if a market event inside it is left out or repeated.
 func TestApply_MarketEventMissingOrRepeated_IsCorrupt(t *testing.T) {
 	for name, k := range map[string]event.Kind{"buyer": event.KindBuyer, "reservation": event.KindReserved, "sale": event.KindSale} {
 		log := marketHistory(t)
@@ -225,9 +225,9 @@ func TestApply_MarketEventMissingOrRepeated_IsCorrupt(t *testing.T) {
 	}
 }
 
-// If a decision were wrong, apply would still keep the cap, the reserved price and the recorded
-// response: the commit fails, and nothing changes. Nor may a transaction end in the midst of a
-// sale: no event could follow it, and the ledger would be good for nothing any more.
+// If a decision were wrong, apply would still enforce the cap, the reserved price and the recorded
+// response: the commit fails, and nothing changes. Nor may a transaction end inside a sale, because
+// no event could follow it.
 func TestSubmit_WrongDecision_IsCorruptAndChangesNothing(t *testing.T) {
 	l, s := openShim(t, create(t), Options{Now: epoch})
 	sellers(t, l, "3", "2", "ann", "bob", "cid")

@@ -20,7 +20,7 @@ func lookalikes() []string {
 	return []string{" 17", "17 ", "17\u00a0", "17\u3000", "17\u2800", "17\u3164", "1\u200b7", "17\ufe0f", "17\u0378"}
 }
 
-// entryPoints are all calls that take a name, by the call and by what is named.
+// entryPoints returns all calls that take a name, by the call and by what is named.
 func entryPoints(t *testing.T, l *Ledger) map[string]func(name string) error {
 	ctx := t.Context()
 	all := map[string]func(name string) error{
@@ -168,7 +168,7 @@ func TestEveryCall_NameThatLooksLikeAnother_IsRefused(t *testing.T) {
 	must(t, CheckName("object", "17"))
 }
 
-// A log with such a name is one that no ledger has written.
+// No ledger has written a log with such a name.
 func TestAudit_NameThatLooksLikeAnother_IsCorrupt(t *testing.T) {
 	for what, made := range map[string]func(name string) event.Change{
 		"object": func(n string) event.Change { return &event.Enrolled{Object: n, Question: 1, Cap: eps(t, "9")} },

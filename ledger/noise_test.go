@@ -33,10 +33,10 @@ import (
 	"github.com/sluicedp/sluice/rrchain"
 )
 
-// Responses that are drawn from a key of the host's: they follow from the key, the question, the
-// object, ε and the truth alone.
+// Responses that are drawn from a key of the host: they depend on the key, the question, the
+// object, ε and the true value alone.
 
-// theNoiseKey is the key of a name: of every name another one.
+// theNoiseKey returns the key of a name, a different one for each name.
 func theNoiseKey(name string) []byte {
 	key := sha256.Sum256([]byte("for tests, the key " + name))
 	return key[:]
@@ -47,7 +47,7 @@ func noiseKeys(current string) api.NoiseKeys {
 	return api.NoiseKeys{Current: current, Key: func(name string) ([]byte, error) { return theNoiseKey(name), nil }}
 }
 
-// cities has many values, so that responses agree by chance seldom.
+// cities returns a question with so many values that responses seldom agree by chance.
 func cities(encoding string) api.Question {
 	q := api.Question{Name: fmt.Sprint("city ", map[string]int{"direct": 1, "unary": 2}[encoding]), Encoding: encoding}
 	for i := range 97 {
@@ -56,7 +56,7 @@ func cities(encoding string) api.Question {
 	return q
 }
 
-// cityOf is where somebody lives.
+// cityOf is a source with a city for each object.
 func cityOf(q api.Question) api.TruthFunc {
 	return func(_ context.Context, _ string, objects []string) (values []string, err error) {
 		for _, name := range objects {
@@ -66,8 +66,8 @@ func cityOf(q api.Question) api.TruthFunc {
 	}
 }
 
-// keyed opens a new ledger in memory whose responses are drawn from a key, with the given questions
-// about people who sell.
+// keyed opens a new ledger in memory whose responses are drawn from a key, with some questions
+// about objects that sell.
 func keyed(t *testing.T, keys api.NoiseKeys, names []string, questions ...api.Question) *Ledger {
 	t.Helper()
 	l := inMemory(t, Options{NoiseKey: keys})
@@ -78,7 +78,7 @@ func keyed(t *testing.T, keys api.NoiseKeys, names []string, questions ...api.Qu
 	return l
 }
 
-// allResponses are the responses of a ledger, by question, object and ε.
+// allResponses returns the responses of a ledger, by question, object and ε.
 func allResponses(t *testing.T, l *Ledger, names []string) map[string]string {
 	t.Helper()
 	all := map[string]string{}
@@ -92,9 +92,8 @@ func allResponses(t *testing.T, l *Ledger, names []string) map[string]string {
 	return all
 }
 
-// orders are the things that a host does in the same way whenever it does them: releases, raises of
-// all, sales.
-func orders(t *testing.T, l *Ledger, names []string, q api.Question) (all []func()) {
+// hostCalls returns calls that a host repeats in the same way: releases, raises of all, sales.
+func hostCalls(t *testing.T, l *Ledger, names []string, q api.Question) (all []func()) {
 	truth := cityOf(q)
 	add := func(do func()) { all = append(all, do) }
 	for _, epsilon := range []string{"0.5", "1.5", "6"} {
@@ -115,8 +114,8 @@ func orders(t *testing.T, l *Ledger, names []string, q api.Question) (all []func
 	return all
 }
 
-// The file is lost, and made again by the same orders in another order: all responses are the same,
-// to the byte. A replica that was asked for less agrees in all that it has.
+// A lost file is rebuilt by the same calls in another order: all responses are the same, byte for
+// byte. A replica with fewer calls agrees in all responses that it has.
 func TestNoiseKey_LedgerRebuilt_GivesTheSameResponses(t *testing.T) {
 	names, questions := crowd(6), []api.Question{cities("direct"), cities("unary")}
 	made := func(seed uint64, current string, oneIn int) map[string]string {
@@ -126,7 +125,7 @@ func TestNoiseKey_LedgerRebuilt_GivesTheSameResponses(t *testing.T) {
 		l := keyed(t, noiseKeys(current), names, asked...)
 		var todo []func()
 		for _, q := range questions {
-			todo = append(todo, orders(t, l, names, q)...)
+			todo = append(todo, hostCalls(t, l, names, q)...)
 		}
 		random.Shuffle(len(todo), func(i, j int) { todo[i], todo[j] = todo[j], todo[i] })
 		for _, do := range todo[:len(todo)/oneIn] {
@@ -153,14 +152,15 @@ func TestNoiseKey_LedgerRebuilt_GivesTheSameResponses(t *testing.T) {
 	}
 }
 
-// A backup is restored: what was given since is given again, and no second draw.
+// After a backup is restored, the responses given since then are given again. There is no second
+// draw.
 func TestNoiseKey_BackupRestored_GivesTheSameResponses(t *testing.T) {
 	names, q := crowd(5), cities("direct")
 	path, copied := create(t), filepath.Join(tests.TempDir(t), "copy.db")
 	l := open(t, path, Options{NoiseKey: noiseKeys("2026")})
 	define(t, l, q)
 	enrollUnder(t, l, q.Name, market(t, "9"), "40", names...)
-	todo := orders(t, l, names, q)
+	todo := hostCalls(t, l, names, q)
 	for _, do := range todo[:4] {
 		do()
 	}
@@ -171,7 +171,7 @@ func TestNoiseKey_BackupRestored_GivesTheSameResponses(t *testing.T) {
 	want := allResponses(t, l, names)
 	closed(t, l)
 	restored := open(t, copied, Options{NoiseKey: noiseKeys("2026")})
-	todo = orders(t, restored, names, q)
+	todo = hostCalls(t, restored, names, q)
 	slices.Reverse(todo)
 	for _, do := range todo {
 		do()
@@ -180,7 +180,7 @@ func TestNoiseKey_BackupRestored_GivesTheSameResponses(t *testing.T) {
 	check.That(t, maps.Equal(got, want), "the backup gives\n%.300v\nand gave\n%.300v", got, want)
 }
 
-// agreement is how many of many objects give the same response in two ledgers, drawn at a small ε.
+// agreement returns how many objects give the same response in two ledgers, drawn at a small ε.
 func agreement(t *testing.T, a, b *Ledger, questionA, questionB api.Question, names []string) (n int) {
 	t.Helper()
 	at := func(l *Ledger, q api.Question) map[string]api.Response {
@@ -196,9 +196,9 @@ func agreement(t *testing.T, a, b *Ledger, questionA, questionB api.Question, na
 	return n
 }
 
-// The noise belongs to the question as it is defined: of 400 objects, independent responses out of
+// The noise belongs to the definition of the question. Of 400 objects, independent responses out of
 // 97 agree in about 4, and in more than 40 with a probability below 1e-25 (of 200, in more than 20:
-// 1e-13); rows of 97 bits never.
+// 1e-13). Rows of 97 bits never agree.
 func TestNoiseKey_OtherQuestionObjectOrKey_HasOtherNoise(t *testing.T) {
 	t.Run("direct", func(t *testing.T) { wantOtherNoise(t, cities("direct")) })
 	t.Run("unary", func(t *testing.T) { wantOtherNoise(t, cities("unary")) })
@@ -252,9 +252,9 @@ func keyOf(t *testing.T, l *Ledger, question uint32, name string) (key string) {
 	return key
 }
 
-// Rotation is for new chains. A chain keeps the key that it began with; one that is forgotten and
-// begins anew has none: its object may be back with another truth, and the same noise on both would
-// betray both.
+// A rotated key is for new chains. A chain keeps the key that it began with. A chain that was
+// forgotten and begins again has none: its object may return with another true value, and the same
+// noise on both would reveal both.
 func TestNoiseKey_Rotated_AppliesToNewChainsOnly(t *testing.T) {
 	path := create(t)
 	q := cities("direct")
@@ -354,12 +354,12 @@ func TestOpen_WrongNoiseKey_IsRefused(t *testing.T) {
 				"%s: the error has the key: %v", name, err)
 		}
 	}
-	l := open(t, path, Options{NoiseKey: noiseKeys("2026")}) // and the refused ones left no lock behind
+	l := open(t, path, Options{NoiseKey: noiseKeys("2026")}) // and the refused opens left no lock
 	n := countKind(events(t, l), "noise-key")
 	check.That(t, n == 1, "%d noise-key events", n)
 }
 
-// Without its key a chain gives away what it has given already, and nothing more.
+// Without its key a chain returns its recorded responses, and nothing more.
 func TestNoiseKey_Missing_AllowsOnlyResales(t *testing.T) {
 	path := create(t)
 	l := open(t, path, Options{NoiseKey: noiseKeys("2026")})
@@ -389,9 +389,9 @@ func TestNoiseKey_Missing_AllowsOnlyResales(t *testing.T) {
 	check.That(t, again == first, "%v, then %v", first, again)
 	sell(t, l, purchase(t, "9", "acme", "1", "ann"))
 	release(t, l, releaseOf(t, "10", "cid", "1"))
-	answerTo(t, l, answerRequest(t, "11", "majority:yes", "0.5", ballots("ann"), "ann", "bob", "cid")) // is drawn from chance
+	answerTo(t, l, answerRequest(t, "11", "majority:yes", "0.5", ballots("ann"), "ann", "bob", "cid")) // is drawn at random
 	got := objectOf(t, l, "ann")
-	check.That(t, len(got.Chains[0].Levels) == 1, "ann came to %+v", got)
+	check.That(t, len(got.Chains[0].Levels) == 1, "ann is %+v", got)
 	wantClean(t, l, api.VerifyRequest{})
 	closed(t, l)
 	l = open(t, path, Options{NoiseKey: noiseKeys("2026")}) // the calls' keys are free
@@ -411,21 +411,20 @@ func TestOpen_ReadOnlyWithNoiseKey_RecordsNoKey(t *testing.T) {
 	check.That(t, bytes.Equal(before, after), "the file was changed")
 }
 
-// The key stands in no file, log line or error, whatever goes wrong; nor does its digest under any
-// fixed text.
+// No file, log line or error contains a part of the key, even after failures.
 func TestNoiseKey_FilesLogsAndErrors_DoNotContainIt(t *testing.T) {
 	dir := tests.TempDir(t)
 	path := filepath.Join(dir, "ledger.db")
 	must(t, Create(t.Context(), path, CreateOptions{Currency: "USD"}))
-	var told bytes.Buffer
-	options := Options{NoiseKey: noiseKeys("2026"), Logger: zerolog.New(&told).Level(zerolog.TraceLevel)}
+	var output bytes.Buffer
+	options := Options{NoiseKey: noiseKeys("2026"), Logger: zerolog.New(&output).Level(zerolog.TraceLevel)}
 	l, s := openShim(t, path, options)
 	voters(t, l, "3", "ann", "bob")
 	release(t, l, releaseOf(t, "1", "ann", "1"))
 	s.set(failing, nil)
 	_, err := l.Release(t.Context(), releaseOf(t, "2", "ann", "2"))
 	wantErr(t, err, errDisk)
-	told.WriteString(err.Error())
+	output.WriteString(err.Error())
 	s.set(nil, nil)
 	closed(t, l)
 	l = open(t, path, options)
@@ -436,27 +435,27 @@ func TestNoiseKey_FilesLogsAndErrors_DoNotContainIt(t *testing.T) {
 	options.NoiseKey.Key = func(string) ([]byte, error) { return changed, nil }
 	_, err = Open(t.Context(), path, options)
 	wantErr(t, err, api.ErrNoiseKey)
-	told.WriteString(err.Error())
+	output.WriteString(err.Error())
 	must(t, filepath.WalkDir(dir, func(name string, entry fs.DirEntry, err error) error {
 		if err == nil && !entry.IsDir() {
 			data, readErr := os.ReadFile(name)
-			told.Write(data)
+			output.Write(data)
 			err = readErr
 		}
 		return err
 	}))
 	sum := rules.NoiseCheck(theNoiseKey("2026"))
-	check.That(t, bytes.Contains(told.Bytes(), sum[:]), "the check of the key is not found where it must be")
+	check.That(t, bytes.Contains(output.Bytes(), sum[:]), "the check of the key is not found where it must be")
 	for _, key := range [][]byte{theNoiseKey("2026"), changed} {
 		for i := range len(key) - 8 {
-			if bytes.Contains(told.Bytes(), key[i:i+8]) {
-				t.Fatalf("%q, of the key, is told", key[i:i+8])
+			if bytes.Contains(output.Bytes(), key[i:i+8]) {
+				t.Fatalf("%q, a part of the key, is in the output", key[i:i+8])
 			}
 		}
 	}
 }
 
-// The host may wipe its copy of the key once the ledger is open.
+// The host may erase its copy of the key once the ledger is open.
 func TestNoiseKey_WipedByTheHost_StaysInUse(t *testing.T) {
 	names, q := crowd(50), cities("direct")
 	key := theNoiseKey("2026")
@@ -466,7 +465,7 @@ func TestNoiseKey_WipedByTheHost_StaysInUse(t *testing.T) {
 	check.That(t, n == len(names), "%d of %d agree", n, len(names))
 }
 
-// The commit that begins a key fails, before or after it is durable: opened again, the ledger has
+// The commit that records a key fails, before or after it is durable. Opened again, the ledger has
 // the key once.
 func TestOpen_CommitOfNoiseKeyFails_RecordsTheKeyOnce(t *testing.T) {
 	s := &kv.Memory{}
@@ -488,7 +487,7 @@ func TestOpen_CommitOfNoiseKeyFails_RecordsTheKeyOnce(t *testing.T) {
 	auditStore(t, s)
 }
 
-// What is proven does not depend on how it was drawn.
+// Receipts and statements do not depend on how a response was drawn.
 func TestEvidence_KeyedChains_IsSound(t *testing.T) {
 	signer, verifier, public := logKey(t, officeName, 9)
 	s := &kv.Memory{}
@@ -511,7 +510,7 @@ func TestEvidence_KeyedChains_IsSound(t *testing.T) {
 	wantSound(t, "the statement", st, keys)
 	altered(t, st, func(way string, other evidence.Statement) {
 		check.That(t, !strings.Contains(way, "NoiseKey") || !other.Verify(keys).OK(),
-			"%s is altered, and nobody sees", way)
+			"%s is altered, and Verify reports no fault", way)
 	})
 	check.That(t, bytes.Contains(text(t, st), []byte(`"noise_key":1`)),
 		"the statement does not say that the chain is drawn from a key")
@@ -605,8 +604,8 @@ func TestApply_ForgedNoiseKeyEvent_IsCorrupt(t *testing.T) {
 	}
 }
 
-// A ledger with as many noise keys as there can be opens with any of them, and with no other. No
-// log has more.
+// A ledger with the maximum number of noise keys opens with any of them, and with no other. No log
+// has more.
 func TestNoiseKeys_MoreThanAllowed_AreRefused(t *testing.T) {
 	s := &kv.Memory{}
 	begin(t, s)
@@ -638,7 +637,7 @@ func TestNoiseKeys_MoreThanAllowed_AreRefused(t *testing.T) {
 	must(t, openMemory(t, s, Options{NoiseKey: noiseKeys(name(event.MaxNoiseKeys / 2))}).Close())
 }
 
-// A file that claims more noise keys than it has is damaged, and takes no memory.
+// A file that claims more noise keys than it has is damaged, and the claim takes no memory.
 func TestOpen_FalseNoiseKeyCount_IsCorruptWithoutAllocating(t *testing.T) {
 	s := &kv.Memory{}
 	begin(t, s)

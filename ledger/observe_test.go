@@ -17,7 +17,7 @@ import (
 	"github.com/sluicedp/sluice/ledger/observe"
 )
 
-// notes are what an observer was told.
+// notes records what an observer gets.
 type notes struct {
 	mu      sync.Mutex
 	commits []observe.Commit
@@ -35,7 +35,7 @@ func (n *notes) add(one func()) {
 	one()
 }
 
-// sum adds up all commits told so far, and forgets them.
+// sum adds up all commits reported so far, and clears them.
 func (n *notes) sum() (all observe.Commit) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -54,7 +54,7 @@ func (n *notes) sum() (all observe.Commit) {
 	return all
 }
 
-// wantWork checks what was told of the commits since the last check, but for bytes and duration.
+// wantWork checks the commits reported since the last check, except bytes and duration.
 func (n *notes) wantWork(t *testing.T, what string, want observe.Commit) {
 	t.Helper()
 	got := n.sum()
@@ -62,11 +62,10 @@ func (n *notes) wantWork(t *testing.T, what string, want observe.Commit) {
 		"%s: %d events took %d bytes and %v", what, got.Events, got.Bytes, got.Duration)
 	same := got.Requests == want.Requests && got.Resold == want.Resold && maps.Equal(got.Draws, want.Draws) && maps.Equal(got.LeftOut, want.LeftOut)
 	check.That(t, same && !(got.Charged < want.Charged-1e-9) && !(got.Charged > want.Charged+1e-9),
-		"%s: told was %+v, want %+v", what, got, want)
+		"%s: reported was %+v, want %+v", what, got, want)
 }
 
-// An observer learns of each kind of request what it drew, sold again, charged, and whom it left
-// out.
+// For each kind of request, an observer gets what it drew, sold again, charged and left out.
 func TestObserver_Commits_ReportsDrawsAndCharges(t *testing.T) {
 	seen := &notes{}
 	l := sellers(t, open(t, create(t), Options{Observer: seen}), "3", "3", crowd(4)...)
@@ -92,14 +91,14 @@ func TestObserver_Commits_ReportsDrawsAndCharges(t *testing.T) {
 	partial := raiseOf(t, "most of them", "2.5", append(crowd(4), "stranger")...)
 	partial.Partial = true
 	raise(t, l, partial)
-	seen.wantWork(t, "a raise that leaves somebody out", observe.Commit{
+	seen.wantWork(t, "a raise that leaves an object out", observe.Commit{
 		Requests: 1, Draws: map[string]uint64{"raise": 4}, Charged: 0.5 + 3*1.5, LeftOut: map[api.Reason]uint64{api.NotEnrolled: 1},
 	})
 	check.That(t, len(seen.refused) == 0 && len(seen.audits) == 0,
-		"of what did not happen was told %+v, %+v", seen.refused, seen.audits)
+		"reported without cause: %+v, %+v", seen.refused, seen.audits)
 }
 
-// What is told adds up to what the ledger has, also when many share commits and a request takes
+// The reports add up to what the ledger has, also when requests share commits and a request takes
 // several.
 func TestObserver_SharedCommits_AddUpToTheLog(t *testing.T) {
 	seen := &notes{}
@@ -116,15 +115,15 @@ func TestObserver_SharedCommits_AddUpToTheLog(t *testing.T) {
 		t.Fatal(failed)
 	}
 	commits := len(seen.commits)
-	told := seen.sum()
-	if told.Events != stats(t, l).Events-before {
-		t.Errorf("%d events were told, the log went from %d to %d", told.Events, before, stats(t, l).Events)
+	reported := seen.sum()
+	if reported.Events != stats(t, l).Events-before {
+		t.Errorf("%d events were reported, the log went from %d to %d", reported.Events, before, stats(t, l).Events)
 	}
-	check.That(t, told.Draws["raise"] == 3016 && told.Charged == 3000*0.5+16*0.5 && commits >= 5 && told.Requests >= 19,
-		"of %d commits was told %+v", commits, told)
+	check.That(t, reported.Draws["raise"] == 3016 && reported.Charged == 3000*0.5+16*0.5 && commits >= 5 && reported.Requests >= 19,
+		"of %d commits was reported %+v", commits, reported)
 }
 
-// Those who share a commit are counted, but for who is refused in it.
+// The requests that share a commit are counted, except those that are refused in it.
 func TestObserver_RefusedInSharedCommit_IsNotCounted(t *testing.T) {
 	seen := &notes{}
 	l, s := openShim(t, votersFile(t, "1", crowd(4)...), Options{Observer: seen})
@@ -142,12 +141,12 @@ func TestObserver_RefusedInSharedCommit_IsNotCounted(t *testing.T) {
 		check.That(t, (err != nil) == (i == 2), "release %d: %v", i, err)
 	}
 	shared := slices.ContainsFunc(seen.commits, func(c observe.Commit) bool { return c.Requests == 2 })
-	check.That(t, len(seen.commits) == 2 && shared, "told was %+v", seen.commits) // of two commits either may be told first
+	check.That(t, len(seen.commits) == 2 && shared, "reported was %+v", seen.commits) // in either order
 	seen.wantWork(t, "two commits", observe.Commit{Requests: 3, Draws: map[string]uint64{"raise": 3}, Charged: 1.5})
 }
 
-// A request that is refused as a whole is told with everybody who stands in its way: no commit is
-// told then.
+// A request that is refused as a whole is reported with all objects that cause it, by reason. No
+// commit is reported then.
 func TestObserver_RefusedRequest_ReportsEveryReason(t *testing.T) {
 	seen := &notes{}
 	names := crowd(5)
@@ -179,17 +178,17 @@ func TestObserver_RefusedRequest_ReportsEveryReason(t *testing.T) {
 		seen.refused = nil
 		check.That(t, c.call() != nil, "%s is not refused", what)
 		if c.want == nil {
-			check.That(t, len(seen.refused) == 0, "%s: told was %+v", what, seen.refused)
+			check.That(t, len(seen.refused) == 0, "%s: reported was %+v", what, seen.refused)
 			continue
 		}
 		check.That(t, len(seen.refused) == 1 && maps.Equal(seen.refused[0].People, c.want) &&
-			seen.refused[0].Question == "vote", "%s: told was %+v, want %v", what, seen.refused, c.want)
+			seen.refused[0].Question == "vote", "%s: reported was %+v, want %v", what, seen.refused, c.want)
 	}
 	seen.wantWork(t, "nothing", observe.Commit{})
 }
 
-// A commit may be decided twice, because somebody in it is refused who has recorded something. Who
-// was refused before that is told once.
+// A commit is decided twice if a request that is refused in it has recorded something. A request
+// refused before that is reported once.
 func TestObserver_CommitDecidedTwice_ReportsARefusalOnce(t *testing.T) {
 	seen := &notes{}
 	path := create(t)
@@ -211,7 +210,7 @@ func TestObserver_CommitDecidedTwice_ReportsARefusalOnce(t *testing.T) {
 	waitQueued(t, l, 1)
 	late := released("late", "other", "bea")
 	waitQueued(t, l, 2)
-	whole := async(func() (api.RaiseResult, error) { // it draws for ann before it comes to bea
+	whole := async(func() (api.RaiseResult, error) { // it draws for ann before bea is refused
 		r := raiseOf(t, "whole", "1", "ann", "bea")
 		r.Question = "other"
 		return l.Raise(t.Context(), r)
@@ -225,10 +224,11 @@ func TestObserver_CommitDecidedTwice_ReportsARefusalOnce(t *testing.T) {
 	check.That(t, errors.As(err, &refused), "a release without a budget: %v", err)
 	err = await(t, whole).err
 	check.That(t, errors.As(err, &refused), "a raise without a budget: %v", err)
-	check.That(t, len(seen.refused) == 2, "of two refusals was told %+v", seen.refused)
+	check.That(t, len(seen.refused) == 2, "of two refusals was reported %+v", seen.refused)
 }
 
-// An audit is told with what it has found, and with how many have spent all that they may.
+// An audit is reported with what it has found, and with the number of objects that have spent all
+// of their budget.
 func TestObserver_Audits_ReportsProblemsAndExhaustedObjects(t *testing.T) {
 	seen := &notes{}
 	path := create(t)
@@ -242,25 +242,25 @@ func TestObserver_Audits_ReportsProblemsAndExhaustedObjects(t *testing.T) {
 	ended, end := context.WithCancel(t.Context())
 	end()
 	wantErr(t, check.Err(l.Verify(ended, api.VerifyRequest{})), context.Canceled)
-	check.Need(t, len(seen.audits) == 2, "%d audits are told", len(seen.audits))
+	check.Need(t, len(seen.audits) == 2, "%d audits are reported", len(seen.audits))
 	if a := seen.audits[0]; a.Events != done.Events || a.Problems != 0 || a.Exhausted != 2 || a.Duration <= 0 || a.Err != nil {
-		t.Errorf("told was %+v", a)
+		t.Errorf("reported was %+v", a)
 	}
 	if a := seen.audits[1]; !errors.Is(a.Err, context.Canceled) || a.Exhausted != 0 {
-		t.Errorf("of an audit that was not carried out was told %+v", a)
+		t.Errorf("of an audit that was canceled was reported %+v", a)
 	}
 	closed(t, l)
 
-	damaged, clock := &notes{}, newClock(time.Now().Add(-time.Hour)) // by which all of the log lies in the future
+	damaged, clock := &notes{}, newClock(time.Now().Add(-time.Hour)) // so that all events are in the future
 	l = open(t, path, Options{Observer: damaged, ReadOnly: true, Now: clock.read})
 	must(t, check.Err(l.Verify(t.Context(), api.VerifyRequest{})))
 	check.That(t, len(damaged.audits) == 1 && damaged.audits[0].Problems == 1,
-		"of an audit that found something was told %+v", damaged.audits)
+		"of an audit that found something was reported %+v", damaged.audits)
 }
 
-// A standby tells nothing of what another host commits, and everything once it has taken over.
+// A standby reports nothing of what another host commits, and everything once it has taken over.
 func TestObserver_Standby_ReportsOnlyAfterTakeover(t *testing.T) {
-	c := newCouple(t, "ann", "bea")
+	c := newHostPair(t, "ann", "bea")
 	seen := &notes{}
 	options := c.options("b")
 	options.Observer = seen
@@ -269,7 +269,7 @@ func TestObserver_Standby_ReportsOnlyAfterTakeover(t *testing.T) {
 	c.catchUp(b)
 	seen.wantWork(t, "a standby", observe.Commit{})
 	if h := healthOf(t, b); h.Events != stats(t, c.a).Events {
-		t.Errorf("a standby that has caught up with %d events tells %+v", stats(t, c.a).Events, h)
+		t.Errorf("a standby that has caught up with %d events has the health %+v", stats(t, c.a).Events, h)
 	}
 	l := check.Value(b.TakeOver(t.Context()))(t)
 	t.Cleanup(func() { _ = l.Close() })
@@ -282,8 +282,8 @@ func healthOf(t testing.TB, l *Ledger) observe.Health {
 	return check.Value(l.Health(t.Context()))(t)
 }
 
-// A reservation counts as long as it holds: until it is captured, cancelled, or has run out. One
-// that has run out holds again if the clock goes back, but not if the log has come further.
+// A reservation counts until it is captured, cancelled or expired. An expired one counts again if
+// the clock goes back, unless the log has a later time.
 func TestHealth_Reservations_CountsThoseInForce(t *testing.T) {
 	begun := epoch().Add(time.Hour)
 	clock := newClock(begun)
@@ -304,7 +304,7 @@ func TestHealth_Reservations_CountsThoseInForce(t *testing.T) {
 	want("four are reserved", 4)
 	must(t, l.Cancel(t.Context(), "c", held[3]))
 	want("one is cancelled", 3)
-	commit(t, l, "k", held[2])
+	capture(t, l, "k", held[2])
 	want("one is captured", 2)
 	clock.set(begun.Add(time.Hour))
 	want("one has run out", 1)
@@ -314,13 +314,13 @@ func TestHealth_Reservations_CountsThoseInForce(t *testing.T) {
 	reserve(t, l, api.ReserveRequest{Key: "r4", Order: purchase(t, "", "bolt", "2", crowd(5)[4]).Order, Until: begun.Add(time.Hour + time.Minute)})
 	want("another is reserved", 2)
 	clock.set(begun)
-	want("the clock has gone back, and the log has not: nobody can capture it", 2)
+	want("the clock has gone back, and the log has not: it stays expired", 2)
 	wantErr(t, check.Err(l.Capture(t.Context(), api.CaptureRequest{Key: "late", Reservation: held[0], Truth: sameTruth("yes")})), &api.ReservationError{})
 	clock.set(begun.Add(100 * time.Hour))
 	want("all have run out", 0)
 }
 
-// There may be more sales than are looked at in one snapshot.
+// There may be more sales than one snapshot reads.
 func TestHealth_ManySales_CountsAllReservations(t *testing.T) {
 	clock := newClock(epoch().Add(time.Hour))
 	const sales = 4200 // atOnce is 4096
@@ -341,7 +341,8 @@ func TestHealth_ManySales_CountsAllReservations(t *testing.T) {
 	check.That(t, got == 0, "%d reservations, all of which have run out", got)
 }
 
-// Health tells what only the journal has, until a checkpoint, and what of the file is free.
+// Health returns how much only the journal has, until a checkpoint, and how much of the file is
+// free.
 func TestHealth_PendingAndFree_FollowCheckpointAndCompact(t *testing.T) {
 	l := open(t, create(t), Options{Memory: 32 << 20})
 	if h := healthOf(t, l); h.Events != 1 || h.Pending != 0 || h.Room != 64<<20 || h.Bytes != stats(t, l).Bytes || h.Bytes == 0 {
@@ -372,15 +373,15 @@ func TestHealth_PendingAndFree_FollowCheckpointAndCompact(t *testing.T) {
 	}
 }
 
-// Of a ledger that is open for reading is known what is in memory, too.
+// A ledger that is open for reading has health, too.
 func TestHealth_ReadOnlyLedger_IsReported(t *testing.T) {
 	path := votersFile(t, "9", "ann")
 	h := healthOf(t, open(t, path, Options{ReadOnly: true}))
 	check.That(t, h.Events == 5 && h.Pending == 0 && h.Bytes != 0 && h.Checkpoint == (observe.Checkpoint{}),
-		"it tells %+v", h)
+		"it is %+v", h)
 }
 
-// Who waits behind a commit is counted, and no longer when it is over.
+// Requests that wait for a commit are counted until it is over.
 func TestHealth_QueuedRequests_AreCounted(t *testing.T) {
 	l, s := openShim(t, votersFile(t, "900", crowd(4)...), Options{})
 	commit, answers := queued(t, l, s, 4, crowdSale(t))
@@ -394,7 +395,7 @@ func TestHealth_QueuedRequests_AreCounted(t *testing.T) {
 	check.That(t, h.Waiting == 0, "%d wait for nothing", h.Waiting)
 }
 
-// The newest checkpoint is the last one that the host has taken, or asked for.
+// The newest checkpoint is the last one that the host has taken or requested.
 func TestHealth_Checkpoint_IsTheLastOneTaken(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var witness sizes
@@ -405,36 +406,36 @@ func TestHealth_Checkpoint_IsTheLastOneTaken(t *testing.T) {
 		l := openMemory(t, s, Options{Signer: signer, Publish: Publishing{To: witness.take, Events: 1}, Now: time.Now})
 		synctest.Wait()
 		c := healthOf(t, l).Checkpoint
-		check.That(t, c == (observe.Checkpoint{}), "nobody has taken one, and it tells %+v", c)
+		check.That(t, c == (observe.Checkpoint{}), "none was taken, and it is %+v", c)
 		witness.fail(false)
 		time.Sleep(time.Minute)
 		synctest.Wait()
 		if c := healthOf(t, l).Checkpoint; c.Events != 1 || time.Since(c.Signed) > time.Minute || time.Since(c.Signed) <= 0 {
-			t.Errorf("one of 1 event was taken, and it tells %+v at %v", c, time.Now())
+			t.Errorf("one of 1 event was taken, and it is %+v at %v", c, time.Now())
 		}
 		witness.fail(true)
 		define(t, l, vote())
 		time.Sleep(24 * time.Hour)
 		if c := healthOf(t, l).Checkpoint; c.Events != 1 || time.Since(c.Signed) < 24*time.Hour {
-			t.Errorf("no more was taken for a day, and it tells %+v at %v", c, time.Now())
+			t.Errorf("no more was taken for a day, and it is %+v at %v", c, time.Now())
 		}
 		must(t, check.Err(l.Checkpoint(t.Context())))
 		if c := healthOf(t, l).Checkpoint; c.Events != stats(t, l).Events || time.Since(c.Signed) != 0 {
-			t.Errorf("one was asked for, and it tells %+v at %v", c, time.Now())
+			t.Errorf("one was requested, and it is %+v at %v", c, time.Now())
 		}
 		closed(t, l)
 	})
 }
 
-// Without a signer none is signed, so that none has left.
+// Without a signer no checkpoint is signed, so that none was taken.
 func TestHealth_WithoutSigner_HasNoCheckpoint(t *testing.T) {
 	l := newLedger(t)
 	wantErr(t, check.Err(l.Checkpoint(t.Context())), api.ErrNoSigner)
 	c := healthOf(t, l).Checkpoint
-	check.That(t, c == (observe.Checkpoint{}), "it tells %+v", c)
+	check.That(t, c == (observe.Checkpoint{}), "it is %+v", c)
 }
 
-// A ledger that has stopped, or is closed, is not well.
+// A ledger that has stopped or is closed has no health.
 func TestHealth_StoppedOrClosed_IsAnError(t *testing.T) {
 	l, s := openShim(t, votersFile(t, "9", "ann"), Options{})
 	s.set(nil, failing)
@@ -450,14 +451,14 @@ func TestHealth_StoppedOrClosed_IsAnError(t *testing.T) {
 	wantErr(t, check.Err(newLedger(t).Health(ended)), context.Canceled)
 }
 
-// Nobody is told of a commit that fails.
+// A commit that fails is not reported, and a failure is not a refusal.
 func TestObserver_CommitFails_ReportsNothing(t *testing.T) {
 	seen := &notes{}
 	l, s := openShim(t, votersFile(t, "9", "ann"), Options{Observer: seen})
 	s.set(failing, nil)
 	_, err := l.Release(t.Context(), releaseOf(t, "r", "ann", "1"))
 	check.Need(t, err != nil, "nothing failed")
-	check.That(t, len(seen.commits) == 0, "of a commit that failed, the observer was told %+v", seen.commits)
+	check.That(t, len(seen.commits) == 0, "of a commit that failed, the observer got %+v", seen.commits)
 	s.set(nil, nil)
 	release(t, l, releaseOf(t, "r", "ann", "1"))
 	seen.wantWork(t, "the same again", observe.Commit{Requests: 1, Draws: map[string]uint64{"raise": 1}, Charged: 1})

@@ -11,9 +11,9 @@ import (
 	"github.com/sluicedp/sluice/ledger/internal/state"
 )
 
-// whileAsked returns truths that are yes, and calls then while they are asked for the first time:
-// between the snapshot in which a request is looked up and its transaction.
-func whileAsked(then func()) api.TruthFunc {
+// duringTruthCall is a source of yes that calls then during its first call: between the snapshot in
+// which a request is read and its transaction.
+func duringTruthCall(then func()) api.TruthFunc {
 	done := false
 	return func(ctx context.Context, question string, objects []string) ([]string, error) {
 		if !done {
@@ -24,14 +24,14 @@ func whileAsked(then func()) api.TruthFunc {
 	}
 }
 
-// change is something that others do, and what ann has spent in the end.
+// change is what other callers do, and what ann has spent in the end.
 type change = struct {
 	change func()
 	spent  string
 }
 
-// meanwhile are changes of what a request about ann at ε=2 has looked at, under a cap of 4.
-func meanwhile(t *testing.T, l *Ledger) map[string]change {
+// concurrentChanges returns changes of what a request about ann at ε=2 has read, under a cap of 4.
+func concurrentChanges(t *testing.T, l *Ledger) map[string]change {
 	t.Helper()
 	elsewhere := func(epsilon string) func() {
 		return func() {
@@ -52,19 +52,19 @@ func meanwhile(t *testing.T, l *Ledger) map[string]change {
 	}
 }
 
-// What a request has read before its transaction is read again if it has changed: else a level that
-// was released would be lost, or budget spent twice.
+// What a request has read before its transaction is read again if it has changed. Otherwise a
+// released level would be lost, or budget spent twice.
 func TestRequest_ObjectChangedSinceRead_IsReadAgain(t *testing.T) {
 	for what, objects := range map[string][]string{"Release": {"ann"}, "Raise": {"ann", "bob"}, "Sell": {"ann"}} {
-		for name := range meanwhile(t, nil) {
+		for name := range concurrentChanges(t, nil) {
 			t.Run(what+"/"+name, func(t *testing.T) {
 				l := sellers(t, inMemory(t, Options{}), "10", "4", "ann", "bob")
 				other := vote()
 				other.Name = "other"
 				define(t, l, other)
 				enroll(t, l, "other", "4", "ann")
-				between := meanwhile(t, l)[name]
-				d := drawing{key: "mine", epsilon: "2", objects: objects, truth: whileAsked(between.change)}
+				between := concurrentChanges(t, l)[name]
+				d := drawing{key: "mine", epsilon: "2", objects: objects, truth: duringTruthCall(between.change)}
 				got, err := d.by(t, l, what)
 				check.Need(t, err == nil || len(got.refused) != 0, "%v", err)
 				spent := objectOf(t, l, "ann").Spent
@@ -75,19 +75,19 @@ func TestRequest_ObjectChangedSinceRead_IsReadAgain(t *testing.T) {
 	}
 }
 
-// A request that comes a second time while its truth is asked for is carried out once.
+// A request that is repeated while its true value is requested is done once.
 func TestRelease_RepeatedDuringTruthCall_IsDoneOnce(t *testing.T) {
 	l := voters(t, inMemory(t, Options{}), "10", "ann")
 	r := releaseOf(t, "key", "ann", "1")
 	var inner api.Response
-	r.Truth = whileAsked(func() { inner = release(t, l, releaseOf(t, "key", "ann", "1")) })
+	r.Truth = duringTruthCall(func() { inner = release(t, l, releaseOf(t, "key", "ann", "1")) })
 	outer := release(t, l, r)
 	check.That(t, outer == inner, "%+v, and then %+v", inner, outer)
 	wantClean(t, l, api.VerifyRequest{})
 }
 
-// Requests on the same few objects share transactions, and all have looked before the first of them
-// was carried out.
+// Requests for the same few objects share transactions, and all have read their objects before the
+// first of them is decided.
 func TestRelease_SharedTransaction_SeesEarlierRequests(t *testing.T) {
 	l := voters(t, inMemory(t, Options{}), "10", "ann", "bob")
 	const callers = 40
@@ -118,14 +118,14 @@ func TestRelease_SharedTransaction_SeesEarlierRequests(t *testing.T) {
 	wantClean(t, l, api.VerifyRequest{})
 }
 
-// A part of a long raise changes its objects like any other request: who has read one of them
-// before reads it again.
+// A part of a large raise changes its objects like any other request: a request that has read one
+// of them before reads it again.
 func TestRelease_OvertakenByLargeRaise_ReadsAgain(t *testing.T) {
 	const objects = 3 * state.PartSize
 	names := crowd(objects)
 	l := voters(t, inMemory(t, Options{}), "10", names...)
 	r := releaseOf(t, "mine", names[objects-1], "2") // in the last part
-	r.Truth = whileAsked(func() {
+	r.Truth = duringTruthCall(func() {
 		raise(t, l, raiseOf(t, "all", "1"))
 	})
 	release(t, l, r)

@@ -24,7 +24,7 @@ import (
 
 // A file that is overwritten in place keeps its inode, its name and its lock.
 
-// overwrite does what cp does.
+// overwrite replaces the content of a file in place, as cp does.
 func overwrite(t testing.TB, path string, content []byte) {
 	t.Helper()
 	must(t, os.WriteFile(path, content, 0o600))
@@ -53,14 +53,14 @@ func TestLedger_BackupCopiedOverFile_DrawsNoSecondResponse(t *testing.T) {
 	wantErr(t, check.Err(l.Verify(t.Context(), api.VerifyRequest{})), api.ErrReplaced)
 	wantErr(t, l.Close(), api.ErrReplaced)
 	check.That(t, bytes.Equal(content(t, path), old), "something was written to the file")
-	wantErr(t, check.Err(Open(t.Context(), path, Options{})), api.ErrJournal) // what was drawn since the backup lies beside it
+	wantErr(t, check.Err(Open(t.Context(), path, Options{})), api.ErrJournal) // what was drawn since the backup is in the journal beside it
 	must(t, os.RemoveAll(path+".journal"))
 	if n := len(responses(t, open(t, path, Options{}), "vote", eps(t, "1"))); n != 0 { // it is the backup now
 		t.Errorf("there are %d responses", n)
 	}
 }
 
-// busy is a ledger with a sale, a reservation and an estimate to ask for.
+// busy returns a ledger file with a sale and a reservation.
 func busy(t testing.TB) (path string, options Options) {
 	t.Helper()
 	signer, _, public := logKey(t, "example.com/busy", 7)
@@ -79,7 +79,7 @@ func reserveOne(t testing.TB, key string) api.ReserveRequest {
 	return api.ReserveRequest{Key: key, Order: purchase(t, "", "acme", "1", crowd(1)...).Order, For: 1 << 50}
 }
 
-// calls are all that a host can do with a ledger that busy made.
+// calls returns every call that a host can make on a ledger that busy made.
 func calls(t *testing.T, l *Ledger) map[string]func() error {
 	all := everyCall(t, l)
 	maps.Copy(all, map[string]func() error{
@@ -108,8 +108,8 @@ func submitted(ctx context.Context, l *Ledger, decide engine.Decision) error {
 	return err
 }
 
-// branch is a file that went its own way from another: one more release, in as many pages as any
-// other has.
+// branch returns a file that diverged from another: with one more release, in as many pages as
+// other branches.
 func branch(t testing.TB, from []byte, options Options, key string) []byte {
 	t.Helper()
 	path := filepath.Join(tests.TempDir(t), "branch.db")
@@ -121,8 +121,8 @@ func branch(t testing.TB, from []byte, options Options, key string) []byte {
 }
 
 // wantReplaced opens a copy of a ledger whose file is overwritten during a call, or before. The
-// call returns ErrReplaced, and so does every later one, although the file is put back: that is too
-// late. Nothing is written to it.
+// call and all later ones return ErrReplaced, even after the file is restored. Nothing is written
+// to it.
 func wantReplaced(t *testing.T, live, over []byte, options Options, call func(l *Ledger, overwrite func()) error) {
 	t.Helper()
 	path := filepath.Join(tests.TempDir(t), "live.db")
@@ -137,24 +137,24 @@ func wantReplaced(t *testing.T, live, over []byte, options Options, call func(l 
 	check.That(t, bytes.Equal(content(t, path), live), "something was written to the file")
 }
 
-// committing is a decision of which nothing is refused.
+// committing is a decision without refusals.
 func committing(*state.State) ([]event.Change, error) {
 	return []event.Change{&event.TruthKeySet{}}, nil
 }
 
-// What comes over the file is noticed by whatever is called first, and by everything that is called
-// later.
+// The first call after the file was overwritten notices it, whichever call that is, and so do all
+// later ones.
 func TestEveryCall_FileOverwritten_IsErrReplaced(t *testing.T) {
 	path, options := busy(t)
 	old := content(t, path)
 	live := branch(t, old, options, "x")
 	same := func(other []byte) bool { return len(live) == len(other) && bytes.Equal(live[:8192], other[:8192]) }
 	other := branch(t, old, options, "x")
-	for n := 0; n < 10 && !same(other); n++ { // seldom another page is free by then
+	for n := 0; n < 10 && !same(other); n++ { // seldom another page is free
 		other = branch(t, old, options, "x")
 	}
 	check.Need(t, same(other),
-		"the branches can be told by their meta pages: this test is to show that their logs are compared")
+		"the branches differ in their meta pages: this test is to show that their logs are compared")
 	for _, name := range sortedKeys(calls(t, nil)) {
 		t.Run(name, func(t *testing.T) {
 			wantReplaced(t, live, other, options, func(l *Ledger, overwrite func()) error {
@@ -188,7 +188,7 @@ func TestLedger_FileOverwrittenByAnyContent_IsErrReplaced(t *testing.T) {
 			t.Run(name+", "+call, func(t *testing.T) {
 				start := live
 				if name == "other pages" {
-					start = old // so that the log is the same, and only its pages are not
+					start = old // so that the logs are the same, and only the pages differ
 				}
 				wantReplaced(t, start, over, options, func(l *Ledger, overwrite func()) error { overwrite(); return do(l) })
 			})
@@ -196,7 +196,8 @@ func TestLedger_FileOverwrittenByAnyContent_IsErrReplaced(t *testing.T) {
 	}
 }
 
-// What was read before and behind it does not belong together, not even to refuse for it.
+// Records that are read before and after the overwriting do not belong together, not even for a
+// refusal.
 func TestLedger_FileOverwrittenDuringRead_IsErrReplaced(t *testing.T) {
 	path, options := busy(t)
 	old := content(t, path)
@@ -231,8 +232,7 @@ func TestLedger_FileOverwrittenDuringRead_IsErrReplaced(t *testing.T) {
 	}
 }
 
-// Nobody is told that the file was overwritten because others commit, or compact it, while it is
-// read.
+// Commits and compactions during a read are not mistaken for an overwritten file.
 func TestLedger_ReadsDuringCommitsAndCompact_AreNotErrReplaced(t *testing.T) {
 	path, options := busy(t)
 	l := open(t, path, options)
@@ -260,8 +260,8 @@ func TestLedger_ReadsDuringCommitsAndCompact_AreNotErrReplaced(t *testing.T) {
 
 const overwriteChild = "SLUICE_OVERWRITE_CHILD"
 
-// TestOverwrite_ChildProcess is a host that goes on until its file is overwritten. It is run by the test
-// below.
+// TestOverwrite_ChildProcess is a host that works until its file is overwritten.
+// TestLedger_FileOverwrittenUnderLoad_EndsWithErrors runs it.
 func TestOverwrite_ChildProcess(t *testing.T) {
 	path := os.Getenv(overwriteChild)
 	if path == "" {
@@ -307,9 +307,9 @@ func TestOverwrite_ChildProcess(t *testing.T) {
 	fmt.Printf("job late ended: %v, %v\n", errors.Is(err, api.ErrReplaced) || errors.Is(err, api.ErrStopped), err)
 }
 
-// The memory that the file is mapped to ends where the file does, and changes with it. The host
-// meets that everywhere at once: it must come to an end by itself, with errors that say what
-// happened.
+// The memory to which the file is mapped ends where the file does, and changes with it. All
+// goroutines of the host meet that concurrently. The process must end by itself, with errors that
+// say what happened.
 func TestLedger_FileOverwrittenUnderLoad_EndsWithErrors(t *testing.T) {
 	path := votersFile(t, "9", crowd(300)...)
 	old := content(t, path)
@@ -344,7 +344,7 @@ func TestLedger_FileOverwrittenUnderLoad_EndsWithErrors(t *testing.T) {
 	}
 }
 
-// heard is what a child says.
+// heard collects the output of a child process.
 type heard struct {
 	mu      sync.Mutex
 	all     bytes.Buffer
@@ -369,7 +369,7 @@ func (h *heard) text() string {
 	return h.all.String()
 }
 
-// What a process wrote is not taken for somebody else's after a commit that failed without a trace.
+// After a commit that failed without a trace, the process still recognizes its own file.
 func TestRelease_AfterFailedCommit_IsNotErrReplaced(t *testing.T) {
 	l, s := openShim(t, votersFile(t, "5", "ann"), Options{})
 	s.set(failing, nil)

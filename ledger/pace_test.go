@@ -8,16 +8,16 @@ import (
 
 // How much the tests do, and how fast.
 
-// usualGarbage is for what measures time or memory: until it ends, garbage is collected as in other
-// programs.
+// usualGarbage is for tests that measure time or memory: until the test ends, garbage is collected
+// as in other programs.
 func usualGarbage(t testing.TB) {
 	t.Helper()
 	tests.DefaultGC(t)
 }
 
-// hurried tells whether tests are to be quicker than usual.
+// hurried reports whether tests are to be quicker than usual.
 func hurried() bool { return tests.Short() }
 
-// oneIn returns how many of an enumeration of like cases a test takes at a time: in its deep form
-// all one by one, and else one in so many.
+// oneIn returns the step through an enumeration of similar cases: 1 in the deep form of the tests,
+// and otherwise many.
 func oneIn(many int) int { return tests.Stride(many, many) }

@@ -15,14 +15,14 @@ import (
 	"github.com/sluicedp/sluice/ledger/internal/state"
 )
 
-// tapped is a store of which a test sees what is read. Begin is called for each transaction, and
-// what it returns when that ends.
+// tapped is a store whose reads a test observes. It calls begin for each transaction, and at its
+// end the function that begin returned.
 type tapped struct {
 	kv.Store
 	begin func() (on tap, end func())
 }
 
-// tap is what happens to the records that are read; what is nil does not.
+// tap has the hooks for the records that are read. A nil hook does nothing.
 type tap struct {
 	before func()
 	lend   func([]byte) []byte
@@ -80,8 +80,8 @@ type puts interface {
 	Delete(bucket string, key []byte) error
 }
 
-// counted is a store that counts the records that are read from it, and calls leave before the one
-// with the number at.
+// counted is a store that counts the records read from it. It calls leave before the record with
+// the number at.
 type counted struct {
 	tapped
 	reads atomic.Int64
@@ -111,58 +111,58 @@ func drained[T any](list iter.Seq2[T, error]) (last error) {
 // panelCall is a call whose cost grows with the panel.
 type panelCall struct {
 	name    string
-	changes bool // it records something, which it completes once it has begun to
+	changes bool // it records events, and completes a commit that has begun
 	call    func(ctx context.Context, l *Ledger) error
 }
 
-// panelCalls are the calls of this package whose cost grows with the panel, or with the log. In the
-// ledger there are sellers of votes up to ε = 2; sale 1 was made to acme at ε = 1.
+// panelCalls returns the calls of this package whose cost grows with the panel, or with the log.
+// The objects of their ledger sell votes up to ε = 2. Sale 1 was made to acme at ε = 1.
 func panelCalls(t *testing.T) []panelCall {
 	dear, fair := purchase(t, "k", "bolt", "2.5").Order, purchase(t, "k", "bolt", "1.5")
 	named := fair
-	named.All, named.Objects = false, crowd(sellersHere)
+	named.All, named.Objects = false, crowd(panelObjects)
 	refused := api.SellRequest{Key: "k", Order: dear, Truth: sameTruth("yes")}
 	majority := api.AnswerRequest{Key: "k", Question: "vote", Query: "majority:yes", Epsilon: eps(t, "0.5"), All: true, Truth: sameTruth("yes"), AcceptLoss: true}
 	lossy := majority
 	lossy.AcceptLoss, lossy.Epsilon = false, eps(t, "1.5")
 	poor := majority
 	poor.Epsilon = eps(t, "100")
-	everybody := crowd(sellersHere)
+	names := crowd(panelObjects)
 	type panel = func(ctx context.Context, l *Ledger) error
 	reads := map[string]panel{
-		"quote":               asking((*Ledger).Quote, fair.Order),
-		"quote, by name":      asking((*Ledger).Quote, named.Order),
-		"quote, refused":      asking((*Ledger).Quote, dear),
-		"quote of an answer":  asking((*Ledger).QuoteAnswer, majority),
-		"quote of a loss":     asking((*Ledger).QuoteAnswer, lossy),
-		"quote of no answer":  asking((*Ledger).QuoteAnswer, poor),
-		"budget":              asking((*Ledger).Budget, api.BudgetRequest{Question: "vote", All: true}),
-		"budget of a buyer":   asking((*Ledger).Budget, api.BudgetRequest{Question: "vote", Objects: everybody, Buyer: "acme"}),
+		"quote":               callOf((*Ledger).Quote, fair.Order),
+		"quote, by name":      callOf((*Ledger).Quote, named.Order),
+		"quote, refused":      callOf((*Ledger).Quote, dear),
+		"quote of an answer":  callOf((*Ledger).QuoteAnswer, majority),
+		"quote of a loss":     callOf((*Ledger).QuoteAnswer, lossy),
+		"quote of no answer":  callOf((*Ledger).QuoteAnswer, poor),
+		"budget":              callOf((*Ledger).Budget, api.BudgetRequest{Question: "vote", All: true}),
+		"budget of a buyer":   callOf((*Ledger).Budget, api.BudgetRequest{Question: "vote", Objects: names, Buyer: "acme"}),
 		"responses":           func(ctx context.Context, l *Ledger) error { return drained(l.Responses(ctx, "vote", eps(t, "1"))) },
 		"deliveries":          func(ctx context.Context, l *Ledger) error { return drained(l.Deliveries(ctx, 1)) },
-		"receipt":             asking((*Ledger).Receipt, 1),
+		"receipt":             callOf((*Ledger).Receipt, 1),
 		"events":              func(ctx context.Context, l *Ledger) error { return drained(l.Events(ctx, 1)) },
-		"sale, left out many": asking((*Ledger).Sale, 2),
+		"sale, left out many": callOf((*Ledger).Sale, 2),
 		"sales":               func(ctx context.Context, l *Ledger) error { return drained(l.Sales(ctx, "")) },
 		"refusals":            func(ctx context.Context, l *Ledger) error { return drained(l.Refusals(ctx, "partial", 1)) },
-		"recount":             asking((*Ledger).Estimate, api.EstimateRequest{Question: "vote", Include: func(string) bool { return true }}),
-		"verify":              asking((*Ledger).Verify, api.VerifyRequest{}),
+		"recount":             callOf((*Ledger).Estimate, api.EstimateRequest{Question: "vote", Include: func(string) bool { return true }}),
+		"verify":              callOf((*Ledger).Verify, api.VerifyRequest{}),
 	}
 	changes := map[string]panel{
-		"sale":             asking((*Ledger).Sell, fair),
-		"sale, refused":    asking((*Ledger).Sell, refused),
-		"reserve":          asking((*Ledger).Reserve, api.ReserveRequest{Key: "k", Order: fair.Order, For: time.Hour}),
-		"reserve, refused": asking((*Ledger).Reserve, api.ReserveRequest{Key: "k", Order: dear, For: time.Hour}),
-		"raise":            asking((*Ledger).Raise, raiseOf(t, "k", "1.5")),
-		"raise, refused":   asking((*Ledger).Raise, raiseOf(t, "k", "100")),
-		"answer":           asking((*Ledger).Answer, majority),
-		"answer, refused":  asking((*Ledger).Answer, poor),
-		"answer, lossy":    asking((*Ledger).Answer, lossy),
-		"advance":          asking((*Ledger).Advance, api.AdvanceRequest{Key: "k", Truth: sameTruth("yes")}),
-		"enroll": asking((*Ledger).Enroll, api.EnrollRequest{
-			Key: "k", Question: "vote", Objects: crowd(2 * sellersHere), Cap: eps(t, "10"), Policy: market(t, "2"),
+		"sale":             callOf((*Ledger).Sell, fair),
+		"sale, refused":    callOf((*Ledger).Sell, refused),
+		"reserve":          callOf((*Ledger).Reserve, api.ReserveRequest{Key: "k", Order: fair.Order, For: time.Hour}),
+		"reserve, refused": callOf((*Ledger).Reserve, api.ReserveRequest{Key: "k", Order: dear, For: time.Hour}),
+		"raise":            callOf((*Ledger).Raise, raiseOf(t, "k", "1.5")),
+		"raise, refused":   callOf((*Ledger).Raise, raiseOf(t, "k", "100")),
+		"answer":           callOf((*Ledger).Answer, majority),
+		"answer, refused":  callOf((*Ledger).Answer, poor),
+		"answer, lossy":    callOf((*Ledger).Answer, lossy),
+		"advance":          callOf((*Ledger).Advance, api.AdvanceRequest{Key: "k", Truth: sameTruth("yes")}),
+		"enroll": callOf((*Ledger).Enroll, api.EnrollRequest{
+			Key: "k", Question: "vote", Objects: crowd(2 * panelObjects), Cap: eps(t, "10"), Policy: market(t, "2"),
 		}),
-		"terms": asking((*Ledger).ChangeTerms, api.ChangeTermsRequest{Key: "k", Question: "vote", Objects: everybody, Cap: eps(t, "9")}),
+		"terms": callOf((*Ledger).ChangeTerms, api.ChangeTermsRequest{Key: "k", Question: "vote", Objects: names, Cap: eps(t, "9")}),
 	}
 	var all []panelCall
 	for name, call := range reads {
@@ -174,32 +174,31 @@ func panelCalls(t *testing.T) []panelCall {
 	return all
 }
 
-// asking is a call of a method with a request.
-func asking[R, V any](method func(*Ledger, context.Context, R) (V, error), r R) func(context.Context, *Ledger) error {
+// callOf returns a call of a method with a request.
+func callOf[R, V any](method func(*Ledger, context.Context, R) (V, error), r R) func(context.Context, *Ledger) error {
 	return func(ctx context.Context, l *Ledger) error { return check.Err(method(l, ctx, r)) }
 }
 
-// sellersHere is how many objects the ledger of panelCalls has.
-const sellersHere = 700
+// panelObjects is the number of objects in the ledger of panelCalls.
+const panelObjects = 700
 
-// sellersLedger fills that ledger.
+// sellersLedger returns the store of that ledger.
 func sellersLedger(t *testing.T, key string) *kv.Memory {
 	s := &kv.Memory{}
 	beginWithKey(t, s, key)
-	l := sellers(t, openMemory(t, s, Options{}), "2", "10", crowd(sellersHere)...)
+	l := sellers(t, openMemory(t, s, Options{}), "2", "10", crowd(panelObjects)...)
 	sell(t, l, purchase(t, "sold", "acme", "1"))
-	sell(t, l, partialSale(purchase(t, "partial", "acme", "0.5", crowd(2*sellersHere)...)))
+	sell(t, l, partialSale(purchase(t, "partial", "acme", "0.5", crowd(2*panelObjects)...)))
 	return s
 }
 
-// TestPanelCall_ContextCanceled_StopsReading has the caller leave before each of many records that
-// a call reads. A call that only reads never goes on; one that changes the ledger goes on only to
-// complete a commit under way.
+// The context is canceled before each of many reads of a call. A call that only reads stops. A call
+// that changes the ledger continues only to complete a commit in progress.
 func TestPanelCall_ContextCanceled_StopsReading(t *testing.T) {
 	signer, _, key := logKey(t, "panel", 1)
 	from := sellersLedger(t, key)
-	// What a transaction reads when it is made again without the request: the counters, and what
-	// begins it.
+	// A transaction that is retried without the request reads this much: the counters, and the
+	// records at its start.
 	const again = 16
 	for _, c := range panelCalls(t) {
 		t.Run(c.name, func(t *testing.T) {
@@ -221,23 +220,23 @@ func TestPanelCall_ContextCanceled_StopsReading(t *testing.T) {
 			}
 			for at := int64(1); at < all-state.CheckEvery-again; at += all / 40 {
 				after, changed, err := run(at)
-				var refused *api.RefusedError // for what it has found before, without what would be possible instead
+				var refused *api.RefusedError // for what it found before, without alternatives
 				known := c.changes && errors.As(err, &refused) && refused.Instead == nil
 				stopped := (errors.Is(err, context.Canceled) || known) && after <= state.CheckEvery+again
 				completed := err == nil && c.changes && changed
 				check.That(t, (at != 1 || stopped) && (stopped || completed),
-					"its caller left before record %d of %d: it read %d more, and returned %v", at, all, after, err)
+					"it was canceled before record %d of %d, read %d more, and returned %v", at, all, after, err)
 			}
 		})
 	}
 }
 
-// TestRefusedCall_ManyObjects_ListsTheFirstAndCountsAll refuses calls about many objects, of each
-// of which only the first are listed. What would be possible instead counts all.
+// Calls about many objects are refused. Only the first refusals are listed, and the alternatives
+// count all objects.
 func TestRefusedCall_ManyObjects_ListsTheFirstAndCountsAll(t *testing.T) {
 	_, _, key := logKey(t, "panel", 1)
 	from := sellersLedger(t, key)
-	untold := func(_ context.Context, _ string, objects []string) ([]string, error) {
+	noTruths := func(_ context.Context, _ string, objects []string) ([]string, error) {
 		return make([]string, len(objects)), nil
 	}
 	dear := api.Order{Buyer: "bolt", Question: "vote", Epsilon: eps(t, "2.5"), All: true}
@@ -245,10 +244,10 @@ func TestRefusedCall_ManyObjects_ListsTheFirstAndCountsAll(t *testing.T) {
 	fair.Epsilon = eps(t, "1.5")
 	poor := api.AnswerRequest{Key: "k", Question: "vote", Query: "majority:yes", Epsilon: eps(t, "100"), All: true, Truth: sameTruth("yes")}
 	blind := poor
-	blind.Epsilon, blind.AcceptLoss, blind.Truth = eps(t, "0.5"), true, untold
+	blind.Epsilon, blind.AcceptLoss, blind.Truth = eps(t, "0.5"), true, noTruths
 	blindRaise, tooHigh := raiseOf(t, "k", "1.5"), raiseOf(t, "k", "100")
-	blindRaise.Truth = untold
-	order := func(o api.Order) api.SellRequest { return api.SellRequest{Key: "k", Order: o, Truth: untold} }
+	blindRaise.Truth = noTruths
+	order := func(o api.Order) api.SellRequest { return api.SellRequest{Key: "k", Order: o, Truth: noTruths} }
 	for name, call := range map[string]struct {
 		do     func(l *Ledger) (api.RefusedError, error)
 		reason api.Reason
@@ -257,34 +256,34 @@ func TestRefusedCall_ManyObjects_ListsTheFirstAndCountsAll(t *testing.T) {
 			q, err := l.Quote(t.Context(), dear)
 			return api.RefusedError{Refused: q.Refused, Unlisted: q.Unlisted, Sums: q.Sums, Instead: q.Instead}, err
 		}, api.NotOnOffer},
-		"sale":    {refusedBy(t, asking((*Ledger).Sell, order(dear))), api.NotOnOffer},
-		"reserve": {refusedBy(t, asking((*Ledger).Reserve, api.ReserveRequest{Key: "k", Order: dear, For: time.Hour})), api.NotOnOffer},
-		"raise":   {refusedBy(t, asking((*Ledger).Raise, tooHigh)), api.ChainCeiling},
-		"answer":  {refusedBy(t, asking((*Ledger).Answer, poor)), api.ChainCeiling},
+		"sale":    {refusedBy(t, callOf((*Ledger).Sell, order(dear))), api.NotOnOffer},
+		"reserve": {refusedBy(t, callOf((*Ledger).Reserve, api.ReserveRequest{Key: "k", Order: dear, For: time.Hour})), api.NotOnOffer},
+		"raise":   {refusedBy(t, callOf((*Ledger).Raise, tooHigh)), api.ChainCeiling},
+		"answer":  {refusedBy(t, callOf((*Ledger).Answer, poor)), api.ChainCeiling},
 		"quote of an answer": {func(l *Ledger) (api.RefusedError, error) {
 			q, err := l.QuoteAnswer(t.Context(), poor)
 			return api.RefusedError{Refused: q.Refused, Unlisted: q.Unlisted, Sums: q.Sums, Instead: &api.Budget{Levels: []api.BudgetLevel{{}}}}, err
 		}, api.ChainCeiling},
-		"sale, without truths":   {refusedBy(t, asking((*Ledger).Sell, order(fair))), api.NoTruth},
-		"raise, without truths":  {refusedBy(t, asking((*Ledger).Raise, blindRaise)), api.NoTruth},
-		"answer, without truths": {refusedBy(t, asking((*Ledger).Answer, blind)), api.NoTruth},
+		"sale, without truths":   {refusedBy(t, callOf((*Ledger).Sell, order(fair))), api.NoTruth},
+		"raise, without truths":  {refusedBy(t, callOf((*Ledger).Raise, blindRaise)), api.NoTruth},
+		"answer, without truths": {refusedBy(t, callOf((*Ledger).Answer, blind)), api.NoTruth},
 	} {
 		l := openMemory(t, from.Copy(), Options{})
 		r, err := call.do(l)
-		if err != nil || len(r.Refused) != request.MaxListed || r.Unlisted != sellersHere-request.MaxListed {
-			t.Errorf("%s: %d refusals are listed, %d are not, want %d of %d (%v)", name, len(r.Refused), r.Unlisted, request.MaxListed, sellersHere, err)
+		if err != nil || len(r.Refused) != request.MaxListed || r.Unlisted != panelObjects-request.MaxListed {
+			t.Errorf("%s: %d refusals are listed, %d are not, want %d of %d (%v)", name, len(r.Refused), r.Unlisted, request.MaxListed, panelObjects, err)
 			continue
 		}
 		for i, r := range r.Refused {
 			check.Need(t, r.Object == crowd(i + 1)[i] && r.Reason == call.reason, "%s: refusal %d is %s", name, i, r)
 		}
-		check.That(t, len(r.Sums) == 1 && r.Sums[0].Reason == call.reason && r.Sums[0].Count == sellersHere,
+		check.That(t, len(r.Sums) == 1 && r.Sums[0].Reason == call.reason && r.Sums[0].Count == panelObjects,
 			"%s: the sums are %+v", name, r.Sums)
 		check.Equal(t, r.Instead.Levels[len(r.Instead.Levels)-1].Can, 0, "%s: objects that could answer instead", name)
 	}
 }
 
-// refusedBy returns what a call was refused for.
+// refusedBy returns a function that makes a call and returns its refusal.
 func refusedBy(t *testing.T, call func(context.Context, *Ledger) error) func(l *Ledger) (api.RefusedError, error) {
 	return func(l *Ledger) (api.RefusedError, error) {
 		err := call(t.Context(), l)
@@ -295,13 +294,12 @@ func refusedBy(t *testing.T, call func(context.Context, *Ledger) error) func(l *
 	}
 }
 
-// TestOrder_StopAtRefusal_ReadsNothingAfterTheFirst counts what is read of a panel of which the
-// third object is refused.
+// The third object of a panel is refused: the call reads few records, and not the whole panel.
 func TestOrder_StopAtRefusal_ReadsNothingAfterTheFirst(t *testing.T) {
 	_, _, key := logKey(t, "panel", 1)
 	s := newCounted(sellersLedger(t, key))
 	l := openMemory(t, s, Options{})
-	names := crowd(sellersHere)
+	names := crowd(panelObjects)
 	must(t, l.Withdraw(t.Context(), api.ObjectRequest{Key: "leave", Object: names[2]}))
 	o := api.Order{Buyer: "bolt", Question: "vote", Epsilon: eps(t, "1.5"), Objects: names, StopAtRefusal: true}
 	const few = 100
@@ -328,17 +326,17 @@ func TestOrder_StopAtRefusal_ReadsNothingAfterTheFirst(t *testing.T) {
 			t.Errorf("%s: %d records are read; refused %+v and %d more, want the third object alone", name, n, listed, unlisted)
 		}
 	}
-	// An order that is sold in part goes on, and so does one of which nobody is refused.
+	// A partial order goes on, and so does an order without refusals.
 	partial := api.SellRequest{Key: "partial 2", Order: o, Partial: true, Truth: sameTruth("yes")}
-	if got := sell(t, l, partial); got.Objects != sellersHere-1 || len(got.Refused) != 1 {
+	if got := sell(t, l, partial); got.Objects != panelObjects-1 || len(got.Refused) != 1 {
 		t.Errorf("sold %d objects, and left out %d", got.Objects, len(got.Refused))
 	}
 	o.Objects = names[3:]
 	q, err := l.Quote(t.Context(), o)
-	if must(t, err); q.Objects != sellersHere-3 || q.ID == "" {
+	if must(t, err); q.Objects != panelObjects-3 || q.ID == "" {
 		t.Errorf("a quote for all is %+v", q)
 	}
-	// It is no part of what a key stands for.
+	// StopAtRefusal is not part of the identity of a request.
 	partial.StopAtRefusal = false
 	check.OK(t, check.Err(l.Sell(t.Context(), partial)))
 }

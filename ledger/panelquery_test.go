@@ -17,7 +17,7 @@ import (
 	"github.com/sluicedp/sluice/mechanism"
 )
 
-// ballots is a source of truths: who is named votes yes, everybody else no.
+// ballots is a source of true values: the named objects vote yes, all others no.
 func ballots(yes ...string) api.TruthFunc {
 	return func(_ context.Context, _ string, objects []string) ([]string, error) {
 		values := make([]string, len(objects))
@@ -43,8 +43,8 @@ func answerTo(t testing.TB, l *Ledger, r api.AnswerRequest) api.AnswerResult {
 	return check.Value(l.Answer(t.Context(), r))(t)
 }
 
-// medians makes every draw come out just below the middle: a score is the position itself, and of
-// two answers the true one is given.
+// medians makes every draw fall just below the middle: a score is the position itself, and of two
+// answers the true one is given.
 func medians() *mechanism.Sampler {
 	return &mechanism.Sampler{Random: exact.ReplayBits(func(p []byte) {
 		for i := range p {
@@ -61,18 +61,18 @@ func TestAnswer_OtherTruthsSameAnswer_StoresTheSame(t *testing.T) {
 		answerTo(t, l, answerRequest(t, "1", query, "0.001", ballots(yes...), "ann", "bob", "cy", "dan", "eve"))
 		return pairs(t, l.engine.Store)
 	}
-	// For truths with the same answer at different distances everything is the same, down to the
+	// True values with the same answer, at different distances, give the same records, down to the
 	// hashes of the log.
 	wantSameRecords(t, "another lead", dump("winner"), dump("winner", "ann"))
 	wantSameRecords(t, "another lead", dump("winner", "ann", "bob", "cy"), dump("winner", "ann", "bob", "cy", "eve"))
-	// A score is the distance, but for noise. Nothing else may follow from it.
+	// A score is the distance plus noise. Nothing else may depend on the distance.
 	scored := func(yes ...string) []pair { return withoutScores(t, dump("threshold:yes:2", yes...)) }
 	wantSameRecords(t, "another score", scored("ann"), scored())
 	wantSameRecords(t, "another score", scored("ann"), scored("ann", "bob", "cy", "dan"))
 }
 
-// withoutScores returns what is stored with 0 in the place of every score, and of the hashes that
-// follow from it.
+// withoutScores returns records with 0 in the place of every score and of the hashes that depend on
+// it.
 func withoutScores(t *testing.T, stored []pair) []pair {
 	t.Helper()
 	found := 0
@@ -118,8 +118,8 @@ func TestApply_ForgedChargeOrAnswer_IsCorrupt(t *testing.T) {
 	}
 }
 
-// An answer that was recorded when a request for it began, and is erased before the decision, is
-// not drawn again of nobody.
+// An answer that was recorded when a request for it began is erased before the decision. It is not
+// drawn again from an empty panel.
 func TestAnswer_PanelForgottenBeforeTheDecision_IsRefused(t *testing.T) {
 	l, s := openShim(t, votersFile(t, "9", "ann", "bob"), Options{})
 	ask := func(key, epsilon string) error {
@@ -128,8 +128,8 @@ func TestAnswer_PanelForgottenBeforeTheDecision_IsRefused(t *testing.T) {
 		return check.Err(l.Answer(t.Context(), r))
 	}
 	must(t, ask("first", "1"))
-	// The commit that forgets goes on once the next request has read the state before it, and
-	// waits.
+	// The commit of Forget is blocked until the next request has read the state before it, and
+	// waits in the queue.
 	commit := s.holdCommit(t)
 	forgotten, answered := make(chan error, 1), make(chan error, 1)
 	go func() { forgotten <- l.Forget(t.Context(), api.ObjectRequest{Key: "forget", Object: "ann"}) }()
@@ -143,13 +143,13 @@ func TestAnswer_PanelForgottenBeforeTheDecision_IsRefused(t *testing.T) {
 	release(t, l, releaseOf(t, "after", "bob", "1")) // the ledger goes on
 }
 
-// TestApply_RaiseChargedToOtherObjects_IsRefused forges a raise of an answer that is charged to other people than
-// the answer was. The number of them is right.
+// A forged raise of an answer is charged to other objects than the answer was. Their number is
+// right.
 func TestApply_RaiseChargedToOtherObjects_IsRefused(t *testing.T) {
 	for name, who := range map[string][]string{
-		"the panel":      {"ann", "bob", "cy"},
-		"one other":      {"ann", "bob", "dan"},
-		"nobody of them": {"dan", "eve", "fay"},
+		"the panel":    {"ann", "bob", "cy"},
+		"one other":    {"ann", "bob", "dan"},
+		"none of them": {"dan", "eve", "fay"},
 	} {
 		l := voters(t, inMemory(t, Options{}), "9", "ann", "bob", "cy", "dan", "eve", "fay")
 		r := answerRequest(t, "k", "majority:yes", "1", ballots("ann"), "ann", "bob", "cy")
@@ -181,8 +181,8 @@ func TestApply_RaiseChargedToOtherObjects_IsRefused(t *testing.T) {
 	}
 }
 
-// TestAnswer_EpsilonJustAboveAnother_HasTheSameScore derives answers a billionth above others, whose scores are
-// then nearly always equal: with these draws, always.
+// Answers are derived a billionth above others. Their scores are nearly always equal, and with
+// these draws always.
 func TestAnswer_EpsilonJustAboveAnother_HasTheSameScore(t *testing.T) {
 	l := inMemory(t, Options{})
 	l.requests.Sampler = queriesOf(5)
@@ -202,7 +202,7 @@ func TestAnswer_EpsilonJustAboveAnother_HasTheSameScore(t *testing.T) {
 	}
 }
 
-// TestQuoteAnswer_NotRaised_SaysWhy asks what answers at a higher ε would cost.
+// A quote for an answer at a higher ε says why no recorded answer is raised.
 func TestQuoteAnswer_NotRaised_SaysWhy(t *testing.T) {
 	l := voters(t, inMemory(t, Options{}), "9", "ann", "bob", "cy")
 	quote := func(query, epsilon string) api.AnswerQuote {
@@ -224,8 +224,7 @@ func TestQuoteAnswer_NotRaised_SaysWhy(t *testing.T) {
 	check.That(t, errors.Is(q.NotRaised, request.ErrNewEpoch) && q.Charge == eps(t, "2"), "%+v", q)
 }
 
-// TestQuoteAnswer_NeverRaisable_DoesNotBlameForgetting asks why answers are not raised that could not be from the
-// beginning.
+// The reason for an answer that could never be raised is not that an object was forgotten.
 func TestQuoteAnswer_NeverRaisable_DoesNotBlameForgetting(t *testing.T) {
 	l := voters(t, inMemory(t, Options{}), "9", "ann", "bob")
 	for name, query := range map[string]string{"left out": "majority:yes", "no boundary": "threshold:yes:3"} {

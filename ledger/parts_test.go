@@ -17,8 +17,8 @@ import (
 	"github.com/sluicedp/sluice/policy"
 )
 
-// afterPart calls then once, when a request has carried out its first part. What the request has
-// read ahead by then is out of date if then changes anything.
+// afterPart returns a Progress function that calls then once, after the first part of a request. If
+// then changes anything, what the request has read ahead is out of date.
 func afterPart(then func()) func(done, total int) {
 	done := false
 	return func(int, int) {
@@ -29,7 +29,7 @@ func afterPart(then func()) func(done, total int) {
 	}
 }
 
-// raiseInParts raises objects to ε=1 as far as that is possible. Then happens after the first part.
+// raiseInParts raises objects to ε=1, partially if need be, and calls then after the first part.
 func raiseInParts(t *testing.T, l *Ledger, names []string, then func()) api.RaiseResult {
 	t.Helper()
 	r := raiseOf(t, "raise", "1", names...)
@@ -37,7 +37,7 @@ func raiseInParts(t *testing.T, l *Ledger, names []string, then func()) api.Rais
 	return raise(t, l, r)
 }
 
-// Somebody of the part that was read ahead withdraws: nobody draws from whoever has left.
+// An object of the part that was read ahead withdraws: nothing is drawn from it.
 func TestRaise_ObjectChangedAfterReadAhead_IsReadAgain(t *testing.T) {
 	names := crowd(3 * state.PartSize)
 	l := voters(t, inMemory(t, Options{}), "10", names...)
@@ -55,7 +55,7 @@ func TestRaise_ObjectChangedAfterReadAhead_IsReadAgain(t *testing.T) {
 	wantClean(t, l, api.VerifyRequest{})
 }
 
-// The same if that happens in the transaction of the part before, in front of it.
+// An object withdraws in the transaction of the part before its own, ahead of that part.
 func TestRaise_ObjectWithdrawnInSharedCommit_IsRefused(t *testing.T) {
 	names := crowd(3 * state.PartSize)
 	l, s := openShim(t, votersFile(t, "10", names...), Options{})
@@ -76,8 +76,7 @@ func TestRaise_ObjectWithdrawnInSharedCommit_IsRefused(t *testing.T) {
 	wantClean(t, l, api.VerifyRequest{})
 }
 
-// A request that begins to hold budget leaves no event; yet what was decided before is not what
-// holds now.
+// A request that begins to hold budget records no event, but what was decided ahead is out of date.
 func TestRaise_HoldAddedAfterReadAhead_IsRespected(t *testing.T) {
 	names := crowd(3 * state.PartSize)
 	l := voters(t, inMemory(t, Options{}), "1.5", names...)
@@ -108,7 +107,7 @@ func TestRaise_HoldAddedAfterReadAhead_IsRespected(t *testing.T) {
 	wantClean(t, l, api.VerifyRequest{})
 }
 
-// The clock goes back below the instant of the survey: the ceiling is that of the earlier instant.
+// The clock goes back to a time before the survey: the ceiling is that of the earlier time.
 func TestRaise_ClockSetBackAfterReadAhead_UsesEarlierCeiling(t *testing.T) {
 	now := epoch().Add(24 * time.Hour)
 	l := inMemory(t, Options{Now: func() time.Time { return now }})
@@ -121,7 +120,7 @@ func TestRaise_ClockSetBackAfterReadAhead_UsesEarlierCeiling(t *testing.T) {
 		"%d drawn and %d refused, want %d and %d", result.Drawn, len(result.Refused), state.PartSize, 2*state.PartSize)
 }
 
-// What stood in the way when the part in front was carried out, and only then, leaves nobody out.
+// An obstacle that exists only while the part before is executed leaves no object out.
 func TestRaise_RefusedInReadAhead_IsDecidedAgain(t *testing.T) {
 	names := crowd(3 * state.PartSize)
 	late := epoch().Add(24 * time.Hour)
@@ -162,7 +161,7 @@ func TestRaise_RefusedInReadAhead_IsDecidedAgain(t *testing.T) {
 			parts := 0
 			request.Progress = func(int, int) {
 				switch parts++; parts {
-				case 1: // the next to read is who makes the last part
+				case 1: // the next read is for the last part
 					s.onRead(func() {
 						s.onRead(nil)
 						test.come(l, h)
@@ -179,8 +178,8 @@ func TestRaise_RefusedInReadAhead_IsDecidedAgain(t *testing.T) {
 	}
 }
 
-// A request keeps only so many truths. It asks again for the others, part by part, and no more
-// often than that.
+// A request keeps a limited number of true values. It requests the others again, part by part, and
+// no more often than that.
 func TestRaise_MoreTruthsThanKept_RequestsThemAgain(t *testing.T) {
 	names := crowd(5*state.PartSize + 1)
 	l := voters(t, inMemory(t, Options{}), "10", names...)
@@ -205,8 +204,8 @@ func TestRaise_MoreTruthsThanKept_RequestsThemAgain(t *testing.T) {
 	}
 }
 
-// A source of truths that has none any more the second time leaves the object out, or stops the
-// request where it is.
+// If a source has no value the second time, a partial request leaves the object out, and a whole
+// one stops.
 func TestRaise_TruthMissingOnSecondRequest_RefusesTheObject(t *testing.T) {
 	names := crowd(3 * state.PartSize)
 	for _, partial := range []bool{true, false} {
@@ -237,7 +236,7 @@ func TestRaise_TruthMissingOnSecondRequest_RefusesTheObject(t *testing.T) {
 	}
 }
 
-// A partial request names people whom nobody knows, several in one part, and some who have left.
+// A partial request names unknown objects, several in one part, and withdrawn ones.
 func TestRaise_PartialWithUnknownAndWithdrawn_ListsThem(t *testing.T) {
 	known := crowd(3 * state.PartSize)
 	l := voters(t, inMemory(t, Options{}), "10", known...)
@@ -247,7 +246,7 @@ func TestRaise_PartialWithUnknownAndWithdrawn_ListsThem(t *testing.T) {
 	}
 	request := raiseOf(t, "raise", "1", append(slices.Clone(known), "person-05000x", "person-05001x", "person-09999x")...)
 	request.Partial = true
-	for range 2 { // the second time is told from the log
+	for range 2 { // the second result is read from the log
 		result := raise(t, l, request)
 		check.That(t, len(result.Refused) == 7 && result.Drawn == len(known)-len(gone),
 			"%d drawn, refused %+v", result.Drawn, result.Refused)
@@ -255,7 +254,7 @@ func TestRaise_PartialWithUnknownAndWithdrawn_ListsThem(t *testing.T) {
 	wantClean(t, l, api.VerifyRequest{})
 }
 
-// A request whose commit failed goes on behind the last part that was committed.
+// A request whose commit failed resumes after the last part that was committed.
 func TestRaise_CommitOfAPartFails_ResumesAfterTheLastPart(t *testing.T) {
 	names := crowd(4 * state.PartSize)
 	l, s := openShim(t, votersFile(t, "10", names...), Options{})
@@ -270,7 +269,7 @@ func TestRaise_CommitOfAPartFails_ResumesAfterTheLastPart(t *testing.T) {
 	wantClean(t, l, api.VerifyRequest{})
 }
 
-// panicking is a store of which one view panics, as one of damaged pages may.
+// panicking is a store of which one View panics, as it may on a damaged page.
 type panicking struct {
 	kv.Store
 	left atomic.Int64
@@ -283,7 +282,7 @@ func (p *panicking) View(fn func(kv.Reader) error) error {
 	return p.Store.View(fn)
 }
 
-// A panic in a survey is the caller's, and nothing has happened.
+// A panic in a survey reaches the caller, and nothing has changed.
 func TestRaise_PanicInSurvey_ReachesTheCaller(t *testing.T) {
 	names := crowd(4 * state.PartSize)
 	s := &panicking{Store: &kv.Memory{}}
@@ -310,8 +309,8 @@ func TestRaise_PanicInSurvey_ReachesTheCaller(t *testing.T) {
 	wantClean(t, l, api.VerifyRequest{})
 }
 
-// Slices of a survey end where they were bounded, whoever of them has left: nobody is asked for
-// twice.
+// The slices of a survey keep their bounds even if the objects at them have withdrawn: no true
+// value is requested twice.
 func TestRaise_WithdrawnAtSliceEnds_RequestsEachTruthOnce(t *testing.T) {
 	names := crowd(3*state.PartSize + 1)
 	l := voters(t, inMemory(t, Options{}), "10", names...)
@@ -334,16 +333,16 @@ func TestRaise_WithdrawnAtSliceEnds_RequestsEachTruthOnce(t *testing.T) {
 	wantClean(t, l, api.VerifyRequest{})
 }
 
-// Times are compared as they are in the log, also those that were never read from it: the monotonic
-// reading of the machine's clock does not see that somebody has set it back.
+// Times are compared as they are in the log. A monotonic reading would hide that the machine's
+// clock was set back.
 func TestState_SetClock_DropsTheMonotonicReading(t *testing.T) {
 	s := &state.State{}
 	s.SetClock(time.Now())
 	check.That(t, s.Clock == s.Clock.Round(0) && s.Now == s.Now.Round(0), "%v and %v", s.Clock, s.Now)
 }
 
-// The memory of a part's changes is used again for the part after the next. What came of each part,
-// whom it left out above all, is told all the same.
+// The memory of a part's changes is used again for the part after the next. The results of each
+// part, above all its refusals, are returned all the same.
 func TestRaise_ManyParts_ListsAllObjectsLeftOut(t *testing.T) {
 	const parts = 5
 	names := crowd(parts * state.PartSize)

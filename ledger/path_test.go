@@ -10,8 +10,8 @@ import (
 	"github.com/sluicedp/sluice/ledger/api"
 )
 
-// A ledger opened by a link, or by a relative path, has its journal beside the real file, wherever
-// the process goes.
+// A ledger that is opened by a link, or by a relative path, has its journal beside the real file,
+// even if the process changes its directory.
 func TestOpen_ResolvesThePath(t *testing.T) {
 	dir := t.TempDir()
 	must(t, os.MkdirAll(filepath.Join(dir, "etc", "elsewhere"), 0o700))
@@ -36,7 +36,7 @@ func TestOpen_ResolvesThePath(t *testing.T) {
 	check.That(t, err == nil && info.Mode()&os.ModeSymlink != 0, "the link is %v, %v", info, err)
 }
 
-// A link that leads to another file is a replacement, as a file that takes its place is.
+// A link that leads to another file is a replacement, like a file that takes its place.
 func TestOpen_LinkRetargeted_IsErrReplaced(t *testing.T) {
 	dir := t.TempDir()
 	path, other, link := filepath.Join(dir, "a.db"), filepath.Join(dir, "b.db"), filepath.Join(dir, "link")

@@ -23,8 +23,8 @@ import (
 	"github.com/sluicedp/sluice/privacy"
 )
 
-// everything is the log of a day on which a ledger records events of every kind, and refuses for
-// every reason but the lack of a key.
+// everything returns the log of a ledger that records events of every kind, and refuses for every
+// reason except the lack of a key.
 func everything(t *testing.T) []event.Event {
 	t.Helper()
 	s := &kv.Memory{}
@@ -107,8 +107,8 @@ func everything(t *testing.T) []event.Event {
 	return logOf(t, pairs(t, s))
 }
 
-// kindOf names the kind of an event. Whom an enrolment or a change of terms refuses is checked
-// otherwise than who is refused a response.
+// kindOf returns the kind of an event. Refusals of an enrollment or of a change of terms have a
+// kind of their own, because they are checked differently.
 func kindOf(c event.Change) string {
 	if r, is := c.(*event.ObjectRefused); is && (slices.Contains([]api.Reason{api.CapDiffers, api.PolicyDiffers, api.NeedsConsent}, r.Reason) || r.Reason == api.NotEnrolled && r.Asked.IsZero()) {
 		return "not-agreed"
@@ -116,13 +116,13 @@ func kindOf(c event.Change) string {
 	return c.Kind().String()
 }
 
-// leaf is a part of a change that can be perturbed: where it is, and in which ways.
+// leafOf is a part of a change that can be altered, with its path.
 type leafOf struct {
 	path string
 	at   reflect.Value
 }
 
-// leaves appends the smallest parts of a value.
+// leavesOf appends the smallest parts of a value.
 func leavesOf(all []leafOf, path string, v reflect.Value) []leafOf {
 	if v.CanAddr() {
 		v = reflect.NewAt(v.Type(), v.Addr().UnsafePointer()).Elem() // fields that are not exported can be set by this
@@ -154,7 +154,7 @@ func leavesOf(all []leafOf, path string, v reflect.Value) []leafOf {
 	return append(all, leafOf{path, v})
 }
 
-// variants returns what else a part could be.
+// variants returns other values for a part.
 func variants(of leafOf) (all []any) {
 	v := of.at
 	switch x := v.Interface().(type) {
@@ -216,7 +216,7 @@ func variants(of leafOf) (all []any) {
 	return all
 }
 
-// others returns all values but one.
+// others returns all values except one.
 func others[T comparable](but T, values ...T) (all []any) {
 	for _, one := range values {
 		if one != but {
@@ -226,7 +226,7 @@ func others[T comparable](but T, values ...T) (all []any) {
 	return all
 }
 
-// twin copies a change, so that it can be changed.
+// twin copies a change, so that the copy can be altered.
 func twin(c event.Change) reflect.Value {
 	old := reflect.ValueOf(c).Elem()
 	v := reflect.New(old.Type())
@@ -249,9 +249,9 @@ func deepen(v reflect.Value) {
 	}
 }
 
-// TestReplay_AnyEventFieldAltered_IsRefused perturbs each field of each event of a log, in several ways, and folds
-// the log anew, so that its tree and its state fit: it is refused, or the field is among those that
-// may be anything, each for its reason. A field that is new must get a row.
+// Each field of each event of a log is altered, in several ways, and the log is folded again, so
+// that its tree and its state fit. The log must be refused, or checked-fields.md must give a reason
+// why the field may differ. A new field must get a row there.
 func TestReplay_AnyEventFieldAltered_IsRefused(t *testing.T) {
 	log := everything(t)
 	must(t, replayWhole(&kv.Memory{}, log))
@@ -283,7 +283,7 @@ func TestReplay_AnyEventFieldAltered_IsRefused(t *testing.T) {
 	}
 	for _, path := range slices.Sorted(maps.Keys(accepted)) {
 		if rows[path] == "" {
-			t.Errorf("%s can be anything: %s", path, strings.Join(accepted[path], "; "))
+			t.Errorf("%s is not checked: %s", path, strings.Join(accepted[path], "; "))
 		}
 	}
 	for _, path := range slices.Sorted(maps.Keys(rows)) {
@@ -297,7 +297,7 @@ func TestReplay_AnyEventFieldAltered_IsRefused(t *testing.T) {
 	}
 }
 
-// goldenEntries are events of every kind, as they stand in the golden file of package event.
+// goldenEntries returns events of every kind, from the golden file of package event.
 func goldenEntries(t *testing.T) (all []event.Entry) {
 	t.Helper()
 	content := check.Value(os.ReadFile(filepath.Join("internal", "event", "testdata", "golden", "events-v5.txt")))(t)
@@ -314,7 +314,7 @@ func goldenEntries(t *testing.T) (all []event.Entry) {
 	return all
 }
 
-// fieldPaths are the fields of all kinds of events.
+// fieldPaths returns the fields of all kinds of events.
 func fieldPaths(t *testing.T) map[string]bool {
 	t.Helper()
 	all := map[string]bool{}
@@ -326,8 +326,8 @@ func fieldPaths(t *testing.T) map[string]bool {
 	return all
 }
 
-// fieldsOfEvents says of each field of an event, by the table for readers, why it may be another
-// one, or "" if it may not.
+// fieldsOfEvents returns for each field of an event the reason in checked-fields.md why it may
+// differ, or "" if it may not.
 func fieldsOfEvents(t *testing.T) map[string]string {
 	t.Helper()
 	text := check.Value(os.ReadFile(filepath.Join("..", "docs", "reference", "checked-fields.md")))(t)
@@ -340,7 +340,8 @@ func fieldsOfEvents(t *testing.T) map[string]string {
 	return all
 }
 
-// testedElsewhere are fields that the log of the test does not have, or that have no other value, with the tests of them.
+// testedElsewhere lists fields that this log does not have, or that have no other value, with the
+// tests that cover them.
 func testedElsewhere() map[string]string {
 	return map[string]string{
 		"epoch.Object":       "TestVerify_ChangeUnderAnotherIdentity_IsFound",

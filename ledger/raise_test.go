@@ -13,14 +13,14 @@ import (
 	"github.com/sluicedp/sluice/ledger/internal/state"
 )
 
-// Invariant 8: by default an order sells to all its objects or to none; asked to be partial, it
-// says exactly whom it left out and why. Large orders take several transactions, which must not
-// show.
+// Invariant 8: by default a raise draws for all its objects or for none. A partial one lists the
+// objects that it left out, with the reasons. Large raises take several transactions, which must
+// not show.
 
-// big is the size of an order of two parts, of which the last is short.
+// big is the size of a request of two parts, of which the last is short.
 const big = state.PartSize + 404
 
-// bigPanel is a ledger with a crowd of voters, who may all be asked whether they smoke, too.
+// bigPanel returns a ledger with a crowd of voters, who are all enrolled in smoker, too.
 func bigPanel(t *testing.T, limit string) *Ledger {
 	t.Helper()
 	return filledOnce(t, "a big panel, each with "+limit, func(l *Ledger) {
@@ -32,7 +32,7 @@ func bigPanel(t *testing.T, limit string) *Ledger {
 
 func smoker() api.Question { return api.Question{Name: "smoker", Values: []string{"yes", "no"}} }
 
-// lastOfCrowd belongs to the last part of an order of the crowd.
+// lastOfCrowd is in the last part of a raise of the crowd.
 const lastOfCrowd = "person-04499"
 
 func wantNoHolds(t *testing.T, l *Ledger) {
@@ -41,7 +41,7 @@ func wantNoHolds(t *testing.T, l *Ledger) {
 	check.That(t, n == 0, "%d holds are left", n)
 }
 
-// wantWhole fails unless everybody in the crowd has been sold to exactly once.
+// wantWhole fails unless every object of the crowd has been drawn exactly once.
 func wantWhole(t *testing.T, l *Ledger, epsilon string) {
 	t.Helper()
 	n := len(responses(t, l, "vote", eps(t, epsilon)))
@@ -76,9 +76,9 @@ func TestRaise_Large_ReportsProgressAndIsWhole(t *testing.T) {
 	check.That(t, reflect.DeepEqual(again, want), "again: %+v", again)
 }
 
-// Interrupted after its first part, whatever stops it, an order keeps the part and holds nothing,
-// and the same key goes on to a result as if nothing had been: with those who were enrolled when it
-// began.
+// A raise that is interrupted after its first part, for any reason, keeps the part and holds
+// nothing. The same key resumes it, for the objects that were enrolled when it began. The result is
+// that of a raise without interruption.
 func TestRaise_LargeAndInterrupted_GoesOnWithItsKey(t *testing.T) {
 	type host struct {
 		*testing.T
@@ -88,10 +88,10 @@ func TestRaise_LargeAndInterrupted_GoesOnWithItsKey(t *testing.T) {
 		stop  func()
 	}
 	for name, c := range map[string]struct {
-		objects   []string
-		stop      func(h *host)
-		want      error
-		meanwhile func(h *host)
+		objects []string
+		stop    func(h *host)
+		want    error
+		after   func(h *host)
 	}{
 		"cancelled":          {nil, func(h *host) { h.stop() }, context.Canceled, func(*host) {}},
 		"cancelled, by name": {crowd(big), func(h *host) { h.stop() }, context.Canceled, func(*host) {}},
@@ -115,7 +115,7 @@ func TestRaise_LargeAndInterrupted_GoesOnWithItsKey(t *testing.T) {
 			n := len(responses(t, h.l, "vote", eps(t, "0.5")))
 			check.That(t, n == state.PartSize, "%d objects have answered, want the %d of one part", n, state.PartSize)
 			part := stats(t, h.l).Events
-			c.meanwhile(h)
+			c.after(h)
 			others := stats(t, h.l).Events - part
 			r.Progress = nil
 			got := raise(t, h.l, r)
@@ -128,7 +128,7 @@ func TestRaise_LargeAndInterrupted_GoesOnWithItsKey(t *testing.T) {
 	}
 }
 
-// The budget that a large order counts on is not for others, and nothing else is kept from them.
+// The budget that a large raise counts on is held, and nothing else is kept from other requests.
 func TestRaise_Large_HoldsItsBudget(t *testing.T) {
 	l := bigPanel(t, "1")
 	r := raiseOf(t, "k", "0.6")
@@ -151,7 +151,7 @@ func TestRaise_Large_HoldsItsBudget(t *testing.T) {
 	auditStore(t, l.engine.Store)
 }
 
-// Whoever does not belong to a large order is not kept from anything by it.
+// A large raise restricts no object outside its panel.
 func TestRaise_Large_HoldsNoBudgetOfOtherObjects(t *testing.T) {
 	for name, objects := range map[string][]string{"all": nil, "by name": crowd(big)} {
 		t.Run(name, func(t *testing.T) {
@@ -163,7 +163,7 @@ func TestRaise_Large_HoldsNoBudgetOfOtherObjects(t *testing.T) {
 			r := raiseOf(t, "k", "0.6", objects...)
 			r.Progress = afterPart(func() {
 				if objects == nil {
-					enroll(t, l, "vote", "1", "zoe") // too late for this order
+					enroll(t, l, "vote", "1", "zoe") // too late for this raise
 				}
 				rival := releaseOf(t, "rival", "zoe", "0.5")
 				rival.Question = "smoker"
@@ -175,8 +175,8 @@ func TestRaise_Large_HoldsNoBudgetOfOtherObjects(t *testing.T) {
 	}
 }
 
-// A partial order looks at everybody again when their turn comes: who was enrolled meanwhile is
-// sold to, with a truth that is asked for only then.
+// A partial raise reads the objects of each part again when the part begins. An object enrolled
+// since the survey is drawn, with a true value that is requested only then.
 func TestRaise_LargePartial_SeesLaterEnrollments(t *testing.T) {
 	l := bigPanel(t, "1")
 	r := raiseOf(t, "k", "0.5", append(crowd(big), "zoe")...)
@@ -188,8 +188,8 @@ func TestRaise_LargePartial_SeesLaterEnrollments(t *testing.T) {
 	auditStore(t, l.engine.Store)
 }
 
-// A large order that comes second must give way to the one that is under way: its hold, and its
-// survey, must not make the first one break off in the middle.
+// A large raise that comes second must give way to the one in progress: its hold and its survey
+// must not make the first one break off in the middle.
 func TestRaise_SecondLargeRaise_DoesNotBreakTheFirst(t *testing.T) {
 	l := bigPanel(t, "1")
 	extra := make([]string, state.PartSize)
@@ -210,19 +210,19 @@ func TestRaise_SecondLargeRaise_DoesNotBreakTheFirst(t *testing.T) {
 			result, err := l.Raise(t.Context(), second)
 			answer <- answerOf(result, err)
 		}()
-		asked.wait(t) // it holds, and looks
+		asked.wait(t) // it holds, and surveys
 	})
 	got, err := l.Raise(t.Context(), first)
-	check.That(t, err == nil && got.Drawn == big, "the order under way came to %+v, %v", got, err)
+	check.That(t, err == nil && got.Drawn == big, "the raise in progress returned %+v, %v", got, err)
 	asked.open()
 	refused := refusals(t, await(t, answer).err)
-	check.That(t, len(refused) == 1 && refused[0].Object == lastOfCrowd, "the second order was refused for %+v", refused)
+	check.That(t, len(refused) == 1 && refused[0].Object == lastOfCrowd, "the second raise was refused for %+v", refused)
 	wantNoHolds(t, l)
 	auditStore(t, l.engine.Store)
 }
 
-// A rival whose sale is decided when an order begins to hold, and is committed only then, is seen
-// by the order before it draws anything.
+// A release is decided before a raise begins to hold budget, and is committed after that. The raise
+// sees it before it draws anything.
 func TestRaise_Large_SeesCommitsDecidedBeforeItsHold(t *testing.T) {
 	s := &shim{Store: bigPanel(t, "1").engine.Store}
 	l := openMemory(t, s, Options{})
@@ -239,14 +239,13 @@ func TestRaise_Large_SeesCommitsDecidedBeforeItsHold(t *testing.T) {
 	got := refusals(t, await(t, ordered).err)
 	check.That(t, len(got) == 1 && got[0].Object == lastOfCrowd, "refused for %+v", got)
 	n := len(responses(t, l, "vote", eps(t, "0.6")))
-	check.That(t, n == 0, "%d objects of an order that was refused have answered", n)
+	check.That(t, n == 0, "%d objects of a raise that was refused have answered", n)
 	wantNoHolds(t, l)
 }
 
 func answerOf[T any](value T, err error) answer[T] { return answer[T]{value, err} }
 
-// Two large orders that both fit share the budget; of two that do not fit, not both are carried
-// out.
+// Two large raises that both fit share the budget. Of two that do not fit, at most one is executed.
 func TestRaise_TwoLargeAtOnce_StayWithinBudget(t *testing.T) {
 	for epsilon, fit := range map[string]int{"0.5": 2, "0.6": 1} {
 		t.Run(epsilon, func(t *testing.T) {
@@ -256,7 +255,7 @@ func TestRaise_TwoLargeAtOnce_StayWithinBudget(t *testing.T) {
 				r.Question = []string{"vote", "smoker"}[i]
 				return check.Err(l.Raise(t.Context(), r))
 			})
-			check.That(t, len(failed) >= 2-fit, "%d of two orders were refused", len(failed))
+			check.That(t, len(failed) >= 2-fit, "%d of two raises were refused", len(failed))
 			wantOverCap(t, failed)
 			for _, question := range []string{"vote", "smoker"} {
 				n := len(responses(t, l, question, eps(t, epsilon)))
@@ -268,7 +267,7 @@ func TestRaise_TwoLargeAtOnce_StayWithinBudget(t *testing.T) {
 	}
 }
 
-// Callers with the same key and order work on it together, and it is done once.
+// Callers with the same key and request work on it together, and it is done once.
 func TestRaise_LargeConcurrentWithOneKey_IsDoneOnce(t *testing.T) {
 	l := bigPanel(t, "1")
 	results := make([]api.RaiseResult, 4)
@@ -285,7 +284,7 @@ func TestRaise_LargeConcurrentWithOneKey_IsDoneOnce(t *testing.T) {
 	wantWhole(t, l, "0.6")
 }
 
-// A large order is for those who were enrolled when it began, wherever their names sort.
+// A large raise is for the objects that were enrolled when it began, wherever later names sort.
 func TestRaise_LargeForAll_ExcludesLaterEnrollments(t *testing.T) {
 	l := bigPanel(t, "1")
 	r := raiseOf(t, "k", "0.5")
@@ -294,10 +293,10 @@ func TestRaise_LargeForAll_ExcludesLaterEnrollments(t *testing.T) {
 	check.That(t, got.Drawn == big, "%+v", got)
 	wantWhole(t, l, "0.5")
 	got = raise(t, l, raiseOf(t, "k2", "0.5"))
-	check.That(t, got.Drawn == 4 && got.Reused == big, "the next order came to %+v", got)
+	check.That(t, got.Drawn == 4 && got.Reused == big, "the next raise returned %+v", got)
 }
 
-// Truths are gathered before anything is written; a source that fails late leaves nothing.
+// True values are requested before anything is written. A source that fails late leaves nothing.
 func TestRaise_LargeWithoutAllTruths_ChangesNothing(t *testing.T) {
 	late := func(last string, err error) api.TruthFunc {
 		return func(_ context.Context, _ string, objects []string) ([]string, error) {
@@ -317,7 +316,7 @@ func TestRaise_LargeWithoutAllTruths_ChangesNothing(t *testing.T) {
 			r := raiseOf(t, "k", "0.5")
 			r.Truth = truth
 			_, err := l.Raise(t.Context(), r)
-			check.That(t, err != nil, "%s: it was carried out", name)
+			check.That(t, err != nil, "%s: it succeeded", name)
 		})
 		wantNoHolds(t, l)
 	}
@@ -352,8 +351,8 @@ func TestRaise_LargeRefused_ListsAllRefusalsAndChangesNothing(t *testing.T) {
 	check.That(t, reflect.DeepEqual(again, got), "again: %d drawn, refused %+v", again.Drawn, again.Refused)
 }
 
-// An order that was interrupted holds nothing. If its budget is gone when it comes back it cannot
-// become whole any more; it must say so, and draw from nobody else.
+// An interrupted raise holds nothing. If its budget is gone when it resumes, it cannot become whole
+// any more: it must say so, and draw nothing more.
 func TestRaise_InterruptedAndBudgetGone_DrawsNoMore(t *testing.T) {
 	l := bigPanel(t, "1")
 	ctx, cancel := context.WithCancel(t.Context())
@@ -391,7 +390,7 @@ func TestEnroll_LargeInterrupted_ResumesAndReportsProgress(t *testing.T) {
 	auditStore(t, l.engine.Store)
 }
 
-// In several parts, too, nobody is enrolled if anybody cannot be.
+// In several parts, too, no object is enrolled if one cannot be.
 func TestEnroll_LargeRefused_EnrollsNoObject(t *testing.T) {
 	l := inMemory(t, Options{})
 	define(t, l, vote())
@@ -403,8 +402,7 @@ func TestEnroll_LargeRefused_EnrollsNoObject(t *testing.T) {
 	})
 }
 
-// What a raise was interrupted for is over when the ledger is closed: it goes on in the file that
-// is opened again.
+// An interrupted raise resumes in the file after the ledger was closed and opened again.
 func TestRaise_InterruptedAndReopened_GoesOn(t *testing.T) {
 	path := create(t)
 	l := voters(t, open(t, path, Options{}), "1", crowd(big)...)

@@ -10,8 +10,8 @@ import (
 	"github.com/sluicedp/sluice/ledger/internal/state"
 )
 
-// A raise of everybody waits for a checkpoint before it takes the room that others need: releases
-// go on, and do not wait behind it.
+// A raise of all objects waits for a checkpoint before it takes the capacity that other requests
+// need: releases go on, and do not wait for it.
 func TestRaise_CheckpointSlow_LeavesCapacityForReleases(t *testing.T) {
 	names := crowd(2 * state.PartSize)
 	l, f := openHeld(t, votersFile(t, "9", names...), Options{Memory: 16 << 20})
@@ -35,7 +35,7 @@ func TestRaise_CheckpointSlow_LeavesCapacityForReleases(t *testing.T) {
 	}
 	select {
 	case <-parts:
-		t.Error("the raise goes on although the checkpoint does not")
+		t.Error("the raise goes on before the checkpoint is over")
 	case <-time.After(time.Second): // much longer than a part takes
 	}
 	held.open()

@@ -21,10 +21,10 @@ import (
 	"github.com/sluicedp/sluice/policy"
 )
 
-// Reading is free: it charges nobody, needs no truth and leaves no event; and what it shows is what
-// is recorded.
+// Reading is free: it charges no object, needs no true value and records no event. It shows what is
+// recorded.
 
-// More events than one snapshot reads, from any offset.
+// The log has more events than one snapshot reads, and is read from several numbers on.
 func TestEvents_FromAnyNumber_HaveNoGaps(t *testing.T) {
 	l := voters(t, inMemory(t, Options{}), "1", crowd(scanSize+500)...)
 	last := stats(t, l).Events
@@ -32,14 +32,14 @@ func TestEvents_FromAnyNumber_HaveNoGaps(t *testing.T) {
 		want := max(from, 1)
 		for ev, err := range l.Events(t.Context(), from) {
 			must(t, err)
-			check.Need(t, ev.Number == want, "from %d: event %d stands where event %d should", from, ev.Number, want)
+			check.Need(t, ev.Number == want, "from %d: event %d is in the place of event %d", from, ev.Number, want)
 			want++
 		}
 		check.That(t, from > last || want == last+1, "from %d: the last event is %d, want %d", from, want-1, last)
 	}
 }
 
-// Whoever has seen enough may stop, at any place.
+// A caller may stop an iteration at any place.
 func TestIterators_StoppedEarly_DoNotFail(t *testing.T) {
 	l := voters(t, inMemory(t, Options{}), "1", "ann", "bob")
 	raise(t, l, raiseOf(t, "k", "0.5"))
@@ -51,7 +51,7 @@ func TestIterators_StoppedEarly_DoNotFail(t *testing.T) {
 	}
 }
 
-// No snapshot is held while a caller looks at what it was given: it may call the ledger.
+// No snapshot is held while the caller uses an item: it may call the ledger.
 func TestIterators_CallerWrites_DoesNotBlock(t *testing.T) {
 	l := voters(t, newLedger(t), "9", crowd(10)...)
 	raise(t, l, raiseOf(t, "k", "0.5"))
@@ -75,7 +75,7 @@ func TestIterators_CallerWrites_DoesNotBlock(t *testing.T) {
 	auditStore(t, l.engine.Store)
 }
 
-// The log in words says what happened, in full.
+// The events of a small log describe in full what happened.
 func TestEvents_SmallLog_DescribesEveryEvent(t *testing.T) {
 	l := inMemory(t, Options{Now: epoch, TruthKey: truthKey()})
 	l.engine.Chances.Sampler = steadySampler()
@@ -259,12 +259,12 @@ func TestAbout_ReturnsWhatCreateWasGiven(t *testing.T) {
 		err := Create(t.Context(), path, CreateOptions{Currency: "EUR", LogKey: bad})
 		check.That(t, errors.Is(err, api.ErrInvalid), "a ledger of the log key %q: %v", bad, err)
 		_, err = os.Stat(path)
-		check.That(t, errors.Is(err, fs.ErrNotExist), "a ledger that was not to be is there: %v", err)
+		check.That(t, errors.Is(err, fs.ErrNotExist), "a refused Create left a file: %v", err)
 	}
 }
 
-// One line for each commit, refusal and failure, as the options say, with buyer and sale if it is
-// one, and none for what is free.
+// There is one line for each commit, refusal and failure, with buyer and sale if it has them, and
+// none for free requests.
 func TestLogger_CommitRefusalAndFailure_WriteOneLineEach(t *testing.T) {
 	var out bytes.Buffer
 	path := create(t)

@@ -9,7 +9,7 @@ import (
 	"github.com/sluicedp/sluice/ledger/api"
 )
 
-// TestReceipt_ChangedByCaller_LeavesTheLedgerUnchanged changes what a ledger has handed out, which must not reach into the ledger.
+// A caller changes a receipt that the ledger has returned. The change must not reach the ledger.
 func TestReceipt_ChangedByCaller_LeavesTheLedgerUnchanged(t *testing.T) {
 	o := newOffice(t, 1)
 	sellers(t, o.Ledger, "9", "40", "ann", "bob")
@@ -32,7 +32,7 @@ func TestReceipt_ChangedByCaller_LeavesTheLedgerUnchanged(t *testing.T) {
 		again := check.Value(o.Receipt(t.Context(), uint64(number)+1))(t)
 		after := check.Value(json.Marshal(again))(t)
 		if string(after) != string(before) || !again.Verify(o.keys).OK() {
-			t.Errorf("the receipt is another one: %v", again.Verify(o.keys))
+			t.Errorf("the receipt has changed: %v", again.Verify(o.keys))
 		}
 	}
 	wantClean(t, o.Ledger, api.VerifyRequest{})

@@ -29,14 +29,14 @@ import (
 	"github.com/sluicedp/sluice/ledger/internal/state"
 )
 
-// A buyer keeps a receipt, and trusts nobody but the key.
+// A buyer keeps a receipt, and needs to trust only the log key.
 
 func receiptOf(t testing.TB, l *Ledger, sale uint64) evidence.Receipt {
 	t.Helper()
 	return check.Value(l.Receipt(t.Context(), sale))(t)
 }
 
-// shop is an office that has sold the votes of three people, to two buyers, in every way.
+// shop returns an office that has sold the votes of three objects to two buyers, by every method.
 func shop(t testing.TB) *office {
 	t.Helper()
 	o := newOffice(t, 1)
@@ -95,11 +95,11 @@ func TestReceipt_EveryKindOfSale_Verifies(t *testing.T) {
 		check.That(t, reflect.DeepEqual(back, r), "%+v became %+v", r, back)
 	}
 	free := receiptOf(t, o.Ledger, 5)
-	check.That(t, free.Price == 0, "what was below costs %d", free.Price)
+	check.That(t, free.Price == 0, "what is below the level that acme holds costs %d", free.Price)
 }
 
-// wantWithheld checks that a receipt does not show how its responses came about, nor a salt with
-// which that can be found by trying.
+// wantWithheld checks that a receipt shows neither the methods of its responses nor a salt with
+// which they could be found by trying.
 func wantWithheld(t *testing.T, o *office, r evidence.Receipt) {
 	t.Helper()
 	data := text(t, r)
@@ -118,12 +118,12 @@ func wantWithheld(t *testing.T, o *office, r evidence.Receipt) {
 func TestReceipt_PartialSale_CountsRefusedObjects(t *testing.T) {
 	o := newOffice(t, 1)
 	sellers(t, o.Ledger, "2", "5", "ann", "bob", "cid", "dot")
-	r := purchase(t, "order", "acme", "0.5", "ann", "bob", "nobody", "cid", "dot")
+	r := purchase(t, "order", "acme", "0.5", "ann", "bob", "stranger", "cid", "dot")
 	r.Partial, r.Truth = true, truthsOf(map[string]string{"ann": "yes", "cid": "no"})
 	sell(t, o.Ledger, r)
 	got := receiptOf(t, o.Ledger, 1)
 	wantSound(t, "a partial sale", got, o.keys)
-	check.That(t, got.Refused == 3 && got.Objects == 2 && !strings.Contains(string(text(t, got)), "nobody"), "%+v", got)
+	check.That(t, got.Refused == 3 && got.Objects == 2 && !strings.Contains(string(text(t, got)), "stranger"), "%+v", got)
 }
 
 func TestReceipt_SaleFromReservation_Verifies(t *testing.T) {
@@ -134,7 +134,7 @@ func TestReceipt_SaleFromReservation_Verifies(t *testing.T) {
 	check.That(t, errors.Is(err, api.ErrUnknown), "the receipt of a reservation: %v", err)
 	define(t, o.Ledger, smoker())
 	o.clock.set(epoch().Add(time.Minute))
-	commit(t, o.Ledger, "c", held.Number)
+	capture(t, o.Ledger, "c", held.Number)
 	r := receiptOf(t, o.Ledger, held.Number)
 	wantSound(t, "a sale from a reservation", r, o.keys)
 	check.That(t, r.Evidence.Buyer.Event < r.Evidence.Sale.Event-3 && r.Time.Equal(epoch().Add(time.Minute)), "%+v", r)
@@ -175,7 +175,8 @@ func TestReceipt_DamagedLog_IsCorrupt(t *testing.T) {
 	}
 }
 
-// forgetful is a receipt with everything that one can have: an erased response among others.
+// forgetful returns an office and a receipt with everything that one can have, an erased response
+// included.
 func forgetful(t *testing.T) (*office, evidence.Receipt) {
 	t.Helper()
 	o := shop(t)
@@ -200,7 +201,7 @@ func TestReceiptVerify_AnyFieldAltered_NamesIt(t *testing.T) {
 		n++
 		c := other.Verify(o.keys)
 		check.That(t, !c.OK() && (len(other.Verify(nil).Faults) != 0 || way == ".Evidence.Checkpoint"),
-			"%s: nobody notices", way)
+			"%s: Verify reports no fault", way)
 		var i int
 		if _, err := fmt.Sscanf(way, ".Responses[%d]", &i); err == nil {
 			seen[way[strings.LastIndex(way, "."):]] = true
@@ -231,8 +232,8 @@ func TestReceiptVerify_AnyFieldAltered_NamesIt(t *testing.T) {
 	check.That(t, n >= 60, "only %d fields", n)
 }
 
-// Receipts and statements are read strictly, in any zone, and are no others' by another key; every
-// byte of them matters.
+// Receipts and statements are parsed strictly, in any time zone, and do not verify with another
+// key. Every byte of them matters.
 func TestDocuments_AreReadStrictly(t *testing.T) {
 	o, r := forgetful(t)
 	t.Run("receipt", func(t *testing.T) {
@@ -250,7 +251,7 @@ func TestDocuments_AreReadStrictly(t *testing.T) {
 	})
 }
 
-// wantStrict is the part of it that takes any document; half gives a copy of it a level of ε=0.5,
+// wantStrict makes the checks that apply to any document. Half gives a copy of it a level of ε=0.5,
 // which can be spelled in several ways.
 func wantStrict[D document](t *testing.T, d D, read func([]byte) (D, error), half func(*D)) {
 	t.Helper()
@@ -261,7 +262,7 @@ func wantStrict[D document](t *testing.T, d D, read func([]byte) (D, error), hal
 	strictness(t, other, read)
 }
 
-// A key vouches for one log: checkpoints of others, by the same key even, do not fit.
+// A key vouches for one log: checkpoints of other logs do not fit, even those by the same key.
 func TestReceiptVerify_OtherCheckpoint_IsAFault(t *testing.T) {
 	o, r := forgetful(t)
 	for name, test := range map[string]struct {
@@ -310,9 +311,9 @@ func TestReceiptVerify_Spliced_IsAFault(t *testing.T) {
 			*r = two
 			r.Responses = responses
 		}, "is expected here"},
-		"swapped":              {func(r *evidence.Receipt) { r.Responses[0], r.Responses[1] = r.Responses[1], r.Responses[0] }, "names come in order"},
-		"dropped":              {func(r *evidence.Receipt) { r.Responses = r.Responses[:2] }, "there are 2 responses of 3"},
-		"dropped in the midst": {func(r *evidence.Receipt) { r.Responses = slices.Delete(r.Responses, 1, 2) }, "is expected here"},
+		"swapped":               {func(r *evidence.Receipt) { r.Responses[0], r.Responses[1] = r.Responses[1], r.Responses[0] }, "names come in order"},
+		"dropped":               {func(r *evidence.Receipt) { r.Responses = r.Responses[:2] }, "there are 2 responses of 3"},
+		"dropped in the middle": {func(r *evidence.Receipt) { r.Responses = slices.Delete(r.Responses, 1, 2) }, "is expected here"},
 		"dropped and counted so": {func(r *evidence.Receipt) {
 			r.Price -= r.Responses[2].Price
 			r.Responses, r.Objects = r.Responses[:2], 2
@@ -343,7 +344,7 @@ func TestReceiptVerify_Spliced_IsAFault(t *testing.T) {
 		"another spelling of the signature": {func(r *evidence.Receipt) { r.Evidence.Checkpoint = respelled(t, r.Evidence.Checkpoint) }, "not spelled as usual"},
 		"a sale that ends later":            {func(r *evidence.Receipt) { r.Refused += 1000 }, "the sale ends with event"},
 		"question defined later":            {func(r *evidence.Receipt) { r.Evidence.Question.Time = r.Time.Add(1) }, "does not come before the sale"},
-		"question behind":                   {func(r *evidence.Receipt) { r.Evidence.Question.Event = r.Evidence.Sale.Event + 1 }, "does not come before the sale"},
+		"question after the sale":           {func(r *evidence.Receipt) { r.Evidence.Question.Event = r.Evidence.Sale.Event + 1 }, "does not come before the sale"},
 		"buyer before the ledger":           {func(r *evidence.Receipt) { r.Evidence.Buyer.Time = r.Created.Add(-1) }, "does not come before the sale"},
 		"more upgrades than objects":        {func(r *evidence.Receipt) { r.Upgrades = 4 }, "the sale counts 4 upgrades"},
 		"hash dropped":                      {func(r *evidence.Receipt) { r.Evidence.Proof = r.Evidence.Proof[1:] }, "too short"},
@@ -364,7 +365,7 @@ func TestReceiptVerify_Spliced_IsAFault(t *testing.T) {
 	}
 }
 
-// Verify takes whatever a program has made.
+// Verify accepts any receipt that a program has built.
 func TestReceiptVerify_Nonsense_IsAFaultWithoutPanic(t *testing.T) {
 	o, r := forgetful(t)
 	wantFault(t, "nothing", evidence.Receipt{}, nil, "format")
@@ -397,13 +398,13 @@ func TestReceipt_ObjectForgotten_VerifiesBeforeAndAfter(t *testing.T) {
 	}
 	must(t, o.Forget(t.Context(), api.ObjectRequest{Key: "forget ann", Object: "ann"}))
 	must(t, o.Forget(t.Context(), api.ObjectRequest{Key: "forget cid", Object: "cid"}))
-	wantSound(t, "with everybody forgotten", receiptOf(t, o.Ledger, 4), o.keys)
+	wantSound(t, "with all objects forgotten", receiptOf(t, o.Ledger, 4), o.keys)
 	for number := uint64(1); number <= 5; number++ {
 		wantSound(t, fmt.Sprint("sale ", number), receiptOf(t, o.Ledger, number), o.keys)
 	}
 }
 
-// A receipt is the same whenever it is made: so it says nothing of what came after its sale.
+// A receipt is the same whenever it is made, so that it says nothing of events after its sale.
 func TestReceipt_MadeLater_IsTheSame(t *testing.T) {
 	o := shop(t)
 	early := receiptOf(t, o.Ledger, 2)
@@ -423,12 +424,12 @@ func TestReceipt_MadeLater_IsTheSame(t *testing.T) {
 	wantFault(t, "a checkpoint without its proof", mixed, o.keys, "the")
 }
 
-// erase makes a response an erased one, but for a salt and what is withheld of it.
+// erase turns a response into an erased one, except for a salt and what is withheld of it.
 func erase(r *evidence.SoldResponse, salt, withheld says.Hex) {
 	*r = evidence.SoldResponse{Price: r.Price, Event: r.Event, Leaf: r.Leaf, Erased: true, Commitment: make(says.Hex, 32), Salt: salt, Withheld: withheld}
 }
 
-// Invariant 6: nothing in a receipt comes from the truth but the responses, nor does it name
+// Invariant 6: nothing in a receipt depends on true values except the responses, and it names no
 // requests.
 func TestReceipt_TrueValuesAndKeys_AreNotInIt(t *testing.T) {
 	o := newOffice(t, 1)
@@ -442,7 +443,7 @@ func TestReceipt_TrueValuesAndKeys_AreNotInIt(t *testing.T) {
 	data := string(text(t, got))
 	for _, ev := range logOf(t, pairs(t, o.store)) {
 		if c, ok := ev.Change.(*event.TruthBound); ok && (strings.Contains(data, hex.EncodeToString(c.Tag[:])) || strings.Contains(data, hex.EncodeToString(ev.Salt[:]))) {
-			t.Error("what a chain is bound to is in a receipt")
+			t.Error("the truth tag of a chain is in a receipt")
 		}
 	}
 	for _, secret := range []string{"SECRET", "previous", "bound", "truth", "define vote", "enrol"} {
@@ -459,7 +460,7 @@ func TestReceipt_TrueValuesAndKeys_AreNotInIt(t *testing.T) {
 		"%+v\nbecame\n%+v", got, same)
 }
 
-// Names may be anything that JSON spells in more than one way.
+// Names may have characters that JSON spells in more than one way.
 func TestReceipt_NamesWithSeveralJSONSpellings_Verifies(t *testing.T) {
 	o := newOffice(t, 1)
 	odd := []string{`"`, "<b>&amp;", "\\u0041", "é", strings.Repeat("ü", 128), "😀"}
@@ -473,7 +474,7 @@ func TestReceipt_NamesWithSeveralJSONSpellings_Verifies(t *testing.T) {
 	check.That(t, r.Objects == uint64(len(odd)) && r.Buyer == "\\<'&\">", "%+v", r)
 }
 
-// While a receipt of several snapshots is made, objects are forgotten.
+// Objects are forgotten while a receipt of several snapshots is made.
 func TestReceipt_ConcurrentForgetting_Verifies(t *testing.T) {
 	o := newOffice(t, 1)
 	names := crowd(2*scanSize + 100)
@@ -493,10 +494,10 @@ func TestReceipt_ConcurrentForgetting_Verifies(t *testing.T) {
 	wait.Wait()
 	last := receiptOf(t, o.Ledger, 1)
 	wantSound(t, "the last receipt", last, o.keys)
-	check.That(t, slices.ContainsFunc(last.Responses, func(one evidence.SoldResponse) bool { return one.Erased }), "nobody is erased")
+	check.That(t, slices.ContainsFunc(last.Responses, func(one evidence.SoldResponse) bool { return one.Erased }), "no response is erased")
 }
 
-// goldenKey is the key by which the golden documents are signed. They verify for ever.
+// goldenKey is the key that signed the golden documents, which must verify for ever.
 const goldenKey = "example.com/office+9fdd85bd+AYqI4910CfGV/VLbLTy6XXLKZwm/HZQSG/N0iAG0D29c"
 
 func goldenKeys(t testing.TB) note.Verifiers {

@@ -14,8 +14,8 @@ import (
 	"github.com/sluicedp/sluice/ledger/internal/kv/bolt"
 )
 
-// left copies a file and its journal as they are now: that is what a process leaves that dies.
-func left(t testing.TB, path string) (copied string) {
+// crashCopy copies a file and its journal as they are now, as a process that crashes leaves them.
+func crashCopy(t testing.TB, path string) (copied string) {
 	t.Helper()
 	copied = filepath.Join(tests.TempDir(t), "left.db")
 	must(t, os.WriteFile(copied, content(t, path), 0o600))
@@ -25,8 +25,8 @@ func left(t testing.TB, path string) (copied string) {
 	return copied
 }
 
-// What a fold of the journal comes to is, to the byte, what the process had that left it. Somebody
-// was forgotten, somebody has left, something was sold and reserved meanwhile.
+// Folding the journal restores every record of the process that left it, byte for byte. Its
+// requests include a forgotten object, a withdrawn one, a sale and a reservation.
 func TestRecovery_JournalFolded_RestoresEveryRecord(t *testing.T) {
 	names := crowd(50)
 	path := filepath.Join(tests.TempDir(t), "ledger.db")
@@ -45,7 +45,7 @@ func TestRecovery_JournalFolded_RestoresEveryRecord(t *testing.T) {
 	must(t, l.BeginEpoch(t.Context(), api.EpochRequest{Key: "e", Question: "vote", Object: names[41]}))
 	release(t, l, releaseOf(t, "again", names[41], "1"))
 	want := pairs(t, l.engine.Store)
-	copied := left(t, path)
+	copied := crashCopy(t, path)
 	before := tree(t, copied)
 	reader := open(t, copied, Options{ReadOnly: true})
 	wantSameRecords(t, "read only", pairs(t, reader.engine.Store), want)
@@ -60,10 +60,10 @@ func TestRecovery_JournalFolded_RestoresEveryRecord(t *testing.T) {
 	wantClean(t, l, api.VerifyRequest{})
 	closed(t, l)
 	files := tree(t, copied)
-	check.That(t, len(files) == 1, "there is %v", files)
+	check.That(t, len(files) == 1, "the files are %v", files)
 }
 
-// tree returns the files below a directory's file, with their sizes and when they were written.
+// tree returns the files in the directory of a file, with their sizes and modification times.
 func tree(t testing.TB, path string) (files []string) {
 	t.Helper()
 	must(t, filepath.WalkDir(filepath.Dir(path), func(at string, d fs.DirEntry, err error) error {
@@ -77,7 +77,7 @@ func tree(t testing.TB, path string) (files []string) {
 	return files
 }
 
-// However much is committed, the journal is as long as what the file does not have yet.
+// After many commits and a checkpoint, the journal has only what the file does not have yet.
 func TestJournal_ManyCommits_StaysShort(t *testing.T) {
 	path := votersFile(t, "900", crowd(100)...)
 	l := open(t, path, Options{Memory: 64 << 10})
@@ -98,8 +98,8 @@ func TestJournal_ManyCommits_StaysShort(t *testing.T) {
 	wantClean(t, l, api.VerifyRequest{})
 }
 
-// However much a crash has left in the journal, to fold it takes the memory that a table may have
-// and the pages it changes at once, and no more.
+// To fold a journal of any length takes the memory that a memtable may have and the pages that it
+// changes at once, and no more.
 func TestRecovery_LongJournal_TakesLittleMemory(t *testing.T) {
 	const most = 28 << 20 // 20,000 people would take 34 MiB in one piece, and three times as many 100 MiB
 	path := votersFile(t, "100", crowd(tests.Tries(20_000, 20_000, 100_000))...)
@@ -122,8 +122,8 @@ func TestRecovery_LongJournal_TakesLittleMemory(t *testing.T) {
 	check.That(t, grown <= most, "to fold %d events takes %d KiB", events, grown>>10)
 }
 
-// A ledger that is only read, or whose requests all come to nothing, has no journal, and the file
-// stays as it is.
+// A ledger that is only read, or whose requests commit nothing, has no journal, and the file stays
+// as it is.
 func TestJournal_NothingCommitted_IsNotCreated(t *testing.T) {
 	path := votersFile(t, "1", "ann")
 	before := content(t, path)

@@ -23,8 +23,8 @@ import (
 
 // pace is what an audit keeps to
 
-// Invariant 7: a refusal says which objects, which ceiling, spent, asked and remaining, and what
-// helps. A refused call changes nothing, burns nothing and leaves the ledger usable.
+// Invariant 7: a refusal says which objects, which ceiling, the ε spent, requested and remaining,
+// and what helps. A refused call changes nothing, consumes nothing and leaves the ledger usable.
 
 // refusedCase is a call that must be refused for exactly one object.
 type refusedCase struct {
@@ -32,7 +32,7 @@ type refusedCase struct {
 	want api.Refusal
 }
 
-// refusedCases are to be made on the ledger of refusing.
+// refusedCases returns calls for the ledger of refusing.
 func refusedCases(t *testing.T) map[string]refusedCase {
 	e := func(text string) privacy.Epsilon { return eps(t, text) }
 	none := e("0")
@@ -61,7 +61,7 @@ func refusedCases(t *testing.T) map[string]refusedCase {
 	}
 }
 
-// refusing makes a ledger with an object for each reason.
+// refusing returns a ledger with an object for each reason.
 func refusing(t *testing.T) *Ledger {
 	l := inMemory(t, Options{Now: epoch})
 	define(t, l, vote())
@@ -96,7 +96,7 @@ func TestRefusal_EveryReason_IsExplainedInFull(t *testing.T) {
 	auditStore(t, l.engine.Store)
 }
 
-// The two budget reasons give numbers that add up: what was asked for is too much, and exactly what
+// The numbers of the two budget reasons add up: what was requested is too much, and exactly what
 // remains is not.
 func TestRefusal_RemainingBudget_CanBeSpent(t *testing.T) {
 	for name, c := range refusedCases(t) {
@@ -105,7 +105,7 @@ func TestRefusal_RemainingBudget_CanBeSpent(t *testing.T) {
 		}
 		l := refusing(t)
 		refused := refusals(t, c.call(l))[0]
-		level, err := refused.Asked.Sub(refused.Cost) // where the chain stands
+		level, err := refused.Asked.Sub(refused.Cost) // the current level of the chain
 		must(t, err)
 		level = check.Value(level.Add(refused.Remaining))(t)
 		r := releaseOf(t, "rest", refused.Object, "1")
@@ -125,7 +125,7 @@ func TestRefusal_SeveralObjects_AreListedInOrder(t *testing.T) {
 	}
 	want := []string{"adam not-enrolled", "capped object-cap", "fresh object-cap", "limited chain-ceiling", "mia not-enrolled", "zoe not-enrolled"}
 	check.That(t, slices.Equal(got, want), "got %q, want %q", got, want)
-	r := raiseOf(t, "k", "1", "fresh", "limited") // nothing against it but truths
+	r := raiseOf(t, "k", "1", "fresh", "limited") // refused only for a missing true value
 	r.Truth = sameTruth("")
 	_, err = l.Raise(t.Context(), r)
 	if refused := refusals(t, err); len(refused) != 1 || refused[0].Object != "fresh" {
@@ -133,7 +133,7 @@ func TestRefusal_SeveralObjects_AreListedInOrder(t *testing.T) {
 	}
 }
 
-// However many are refused, and whatever they are called, the text stays a text.
+// The text of a refusal is bounded, for any number of objects with names of any length.
 func TestRefusal_ManyObjects_TextIsBounded(t *testing.T) {
 	l := voters(t, inMemory(t, Options{}), "1", "ann")
 	strangers := make([]string, 10_000)
@@ -149,7 +149,7 @@ func TestRefusal_ManyObjects_TextIsBounded(t *testing.T) {
 		"the text does not say how many: %.100s", err)
 }
 
-// What is no refusal by the state, but a request that cannot be right, is told apart.
+// A request that cannot be right is distinguished from one that the state refuses.
 func TestError_UnknownOrInvalid_IsNoRefusal(t *testing.T) {
 	l := refusing(t)
 	unknown := releaseOf(t, "k", "fresh", "0.5")
@@ -185,7 +185,7 @@ func TestError_UnknownOrInvalid_IsNoRefusal(t *testing.T) {
 	}
 }
 
-// leftOut returns whom the request with a key left out, by the log from an event on.
+// leftOut returns the refusals of the request with a key, as the log has them, from an event on.
 func leftOut(t testing.TB, l *Ledger, key string, from uint64) (all []says.Event) {
 	t.Helper()
 	for ev, err := range l.Refusals(t.Context(), key, from) {
@@ -195,16 +195,16 @@ func leftOut(t testing.TB, l *Ledger, key string, from uint64) (all []says.Event
 	return all
 }
 
-// refusalIn returns what an event says that must refuse somebody.
+// refusalIn returns the refusal in an event, which must be one.
 func refusalIn(t testing.TB, ev says.Event) says.ObjectRefused {
 	t.Helper()
 	d, is := ev.Says.(says.ObjectRefused)
-	check.Need(t, is && !ev.Erased, "it refuses nobody: %+v", ev)
+	check.Need(t, is && !ev.Erased, "it is no refusal: %+v", ev)
 	return d
 }
 
-// Who asks for millions and is refused most of them keeps a bounded list, and finds the others in
-// the log.
+// A request for millions of objects, most of which are refused, returns a bounded list. The others
+// are in the log.
 func TestRefusals_LongList_IsCutOffAndInTheLog(t *testing.T) {
 	const more = 5
 	l := voters(t, inMemory(t, Options{}), "1", "ann")
@@ -225,7 +225,7 @@ func TestRefusals_LongList_IsCutOffAndInTheLog(t *testing.T) {
 	}
 
 	r.Partial = true
-	for range 2 { // carried out, and read from the log
+	for range 2 { // executed, and read from the log
 		got := raise(t, l, r)
 		check.Need(t, got.Drawn == 1 && len(got.Refused) == api.MaxPanel && got.Unlisted == more,
 			"drawn %d, refused %d and %d more", got.Drawn, len(got.Refused), got.Unlisted)
@@ -241,7 +241,7 @@ func TestRefusals_LongList_IsCutOffAndInTheLog(t *testing.T) {
 	}
 }
 
-// Other requests' events, and the answers of the same one, stand between.
+// Events of other requests, and responses of the same one, are between the refusals.
 func TestRefusals_SeveralRequests_ListsOneRequestOnly(t *testing.T) {
 	l := voters(t, inMemory(t, Options{}), "1", crowd(2*state.PartSize)...)
 	names := crowd(2*state.PartSize + 3*scanSize)
@@ -271,11 +271,11 @@ func TestRefusals_SeveralRequests_ListsOneRequestOnly(t *testing.T) {
 		}
 	}
 	rest := leftOut(t, l, "first", all[len(all)-1].Number+1)
-	check.That(t, len(rest) <= 0, "behind the last: %+v", rest)
+	check.That(t, len(rest) <= 0, "after the last: %+v", rest)
 	got := leftOut(t, l, "second", 0)
 	check.That(t, len(got) == 1 && got[0].Object() == "zoe", "the second request left out %+v", got)
 	for range l.Refusals(t.Context(), "first", 0) {
-		break // asks for no more
+		break // needs no more
 	}
 	for _, err := range l.Refusals(t.Context(), "unheard of", 0) {
 		wantErr(t, err, api.ErrUnknown)
@@ -287,7 +287,7 @@ func TestRefusals_SeveralRequests_ListsOneRequestOnly(t *testing.T) {
 	}
 }
 
-// The refusals of a sale are all of one part, and more than are read at a time.
+// The refusals of a sale are all in one part, and more than are read at a time.
 func TestRefusals_Sale_ListsAll(t *testing.T) {
 	l := sellers(t, inMemory(t, Options{}), "2", "3", "ann")
 	names := append(crowd(scanSize+5), "ann")
@@ -302,8 +302,8 @@ func TestRefusals_Sale_ListsAll(t *testing.T) {
 		"the log refuses %d, the sale %d", len(listed), len(s.Refused))
 }
 
-// What a buyer holds under terms that sold more is to be had again, but it is on offer no more: no
-// refusal names it as what would do.
+// What a buyer holds under terms that sold more can be had again, but it is no longer on offer: no
+// refusal suggests it.
 func TestRefusal_LevelNoLongerOnOffer_IsNotSuggested(t *testing.T) {
 	l := sellers(t, inMemory(t, Options{}), "2", "3", "ann")
 	sell(t, l, purchase(t, "before", "acme", "1.5", "ann"))
@@ -321,7 +321,7 @@ func TestRefusal_LevelNoLongerOnOffer_IsNotSuggested(t *testing.T) {
 	check.That(t, s.Price == 0, "what acme holds costs %d", s.Price)
 }
 
-// A sweep tells in which question.
+// The refusals of a sweep name the question.
 func TestRefusals_Sweep_NamesTheQuestion(t *testing.T) {
 	l := inMemory(t, Options{Now: epoch})
 	other := vote()
@@ -347,12 +347,12 @@ func TestRefusals_Sweep_NamesTheQuestion(t *testing.T) {
 	check.That(t, len(want) != 0 && slices.Equal(got, want), "the log refuses %q, the result %q", got, want)
 }
 
-// The questions of a sweep share the list.
+// The questions of a sweep share one limit of listed refusals.
 func TestOutcome_SweepRefusals_ShareOneLimit(t *testing.T) {
 	var o request.Outcome
 	part := make([]*event.ObjectRefused, api.MaxPanel/2+1)
 	for i := range part {
-		part[i] = &event.ObjectRefused{Question: 1, Refusal: api.Refusal{Object: "somebody"}}
+		part[i] = &event.ObjectRefused{Question: 1, Refusal: api.Refusal{Object: "ann"}}
 	}
 	for question := range uint32(3) {
 		for i := range part {
@@ -369,7 +369,7 @@ func TestOutcome_SweepRefusals_ShareOneLimit(t *testing.T) {
 	check.That(t, o.Left == 3*len(part), "%d left out", o.Left)
 }
 
-// A forged log may say that other events are refusals.
+// A forged log may claim that other events are refusals.
 func TestRefusals_ForgedSettledEvent_IsCorrupt(t *testing.T) {
 	for name, c := range map[string]struct {
 		first, refused uint64
@@ -386,7 +386,7 @@ func TestRefusals_ForgedSettledEvent_IsCorrupt(t *testing.T) {
 	}
 }
 
-// Sales that left out many are described a few at a time.
+// Sales that refused many objects are returned a few at a time.
 func TestOrdersPage_ManyRefusals_EndsThePageEarly(t *testing.T) {
 	l := sellers(t, inMemory(t, Options{}), "2", "3", "ann")
 	for number := range uint64(4) {
@@ -405,7 +405,7 @@ func TestOrdersPage_ManyRefusals_EndsThePageEarly(t *testing.T) {
 	check.That(t, reflect.DeepEqual(got, want), "got %v, want %v", got, want)
 }
 
-// Whoever is new needs a cap: without one nobody is enrolled, and those who are known keep theirs.
+// A new object needs a cap: without one no object is enrolled. Known objects keep their caps.
 func TestEnroll_NewObjectWithoutCap_IsErrNoCap(t *testing.T) {
 	l := inMemory(t, Options{})
 	define(t, l, vote())

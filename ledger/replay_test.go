@@ -14,11 +14,11 @@ import (
 	"github.com/sluicedp/sluice/ledger/internal/state"
 )
 
-// Invariant 9: the log is the truth. That the stored state is the fold of the log, byte for byte,
-// is what audit checks after the random histories, the crashes and the large orders. Here: apply
-// refuses a log that cannot be, rather than make a state of it.
+// Invariant 9: the log is authoritative. The tests audit the stored state, which must be the fold
+// of the log byte for byte, after random histories, crashes and large raises. Here apply must
+// refuse an unsound log.
 
-// soundLog is a sound log: one question, two objects, a few responses.
+// soundLog returns a sound log: one question, two objects, a few responses.
 func soundLog(t *testing.T) []event.Event {
 	t.Helper()
 	s := &kv.Memory{}
@@ -30,7 +30,7 @@ func soundLog(t *testing.T) []event.Event {
 	return logOf(t, pairs(t, s))
 }
 
-// renumber gives the events of a log the numbers that their places ask for.
+// renumber numbers the events of a log by their places.
 func renumber(log []event.Event) []event.Event {
 	for i := range log {
 		log[i].Number = uint64(i + 1)
@@ -60,7 +60,7 @@ func isSettled(key string) func(event.Change) bool {
 	return func(c event.Change) bool { s, ok := c.(*event.Settled); return ok && s.Key == key }
 }
 
-// Each of these changes makes a log that no ledger can have written.
+// unsoundLogs returns changes, each of which makes a log that no ledger can have written.
 func unsoundLogs(t *testing.T) map[string]func(log []event.Event) []event.Event {
 	drop := func(match func(event.Change) bool) func([]event.Event) []event.Event {
 		return func(log []event.Event) []event.Event {
@@ -81,21 +81,21 @@ func unsoundLogs(t *testing.T) map[string]func(log []event.Event) []event.Event 
 			log[5].Time = log[4].Time.Add(-time.Nanosecond)
 			return log
 		},
-		"enrolled twice":          again(isEnrolled("ann")),
-		"never enrolled":          drop(isEnrolled("bob")),
-		"released twice":          again(isReleased("ann", "0.5", t)),
-		"derived twice":           again(isReleased("ann", "0.25", t)),
-		"settled twice":           again(isSettled("3")),
-		"over the cap":            extra(&event.Released{Object: "ann", Question: 1, Epsilon: eps(t, "1.000000001"), Response: event.Response{Method: event.MethodRaise}}),
-		"an ε of 0":               extra(&event.Released{Object: "ann", Question: 1, Response: event.Response{Method: event.MethodDegrade}}),
-		"a stranger's answer":     extra(&event.Released{Object: "zoe", Question: 1, Epsilon: one, Response: event.Response{Method: event.MethodRaise}}),
-		"another question":        extra(&event.Released{Object: "ann", Question: 2, Epsilon: one, Response: event.Response{Method: event.MethodRaise}}),
-		"a question's number":     extra(&event.QuestionDefined{Number: 3, Question: api.Question{Name: "q", Values: []string{"a", "b"}, Encoding: "direct"}}),
-		"a question twice":        extra(&event.QuestionDefined{Number: 1, Question: api.Question{Name: "q", Values: []string{"a", "b"}, Encoding: "direct"}}),
-		"a policy's number":       extra(&event.PolicyDefined{Number: 2, JSON: `{"kind":"fixed","ceiling":"1"}`}),
-		"a policy of another age": extra(&event.PolicyDefined{Number: 1, JSON: `{"kind":"martian"}`}),
-		"a part of another":       extra(&event.Settled{Key: "large", Digest: [32]byte{1}}, &event.Settled{Key: "large", Digest: [32]byte{2}, Final: true}),
-		"a key of another":        extra(&event.Settled{Key: "3", Digest: [32]byte{1}}),
+		"enrolled twice":           again(isEnrolled("ann")),
+		"never enrolled":           drop(isEnrolled("bob")),
+		"released twice":           again(isReleased("ann", "0.5", t)),
+		"derived twice":            again(isReleased("ann", "0.25", t)),
+		"settled twice":            again(isSettled("3")),
+		"over the cap":             extra(&event.Released{Object: "ann", Question: 1, Epsilon: eps(t, "1.000000001"), Response: event.Response{Method: event.MethodRaise}}),
+		"an ε of 0":                extra(&event.Released{Object: "ann", Question: 1, Response: event.Response{Method: event.MethodDegrade}}),
+		"a stranger's answer":      extra(&event.Released{Object: "zoe", Question: 1, Epsilon: one, Response: event.Response{Method: event.MethodRaise}}),
+		"another question":         extra(&event.Released{Object: "ann", Question: 2, Epsilon: one, Response: event.Response{Method: event.MethodRaise}}),
+		"a question's number":      extra(&event.QuestionDefined{Number: 3, Question: api.Question{Name: "q", Values: []string{"a", "b"}, Encoding: "direct"}}),
+		"a question twice":         extra(&event.QuestionDefined{Number: 1, Question: api.Question{Name: "q", Values: []string{"a", "b"}, Encoding: "direct"}}),
+		"a policy's number":        extra(&event.PolicyDefined{Number: 2, JSON: `{"kind":"fixed","ceiling":"1"}`}),
+		"a policy of another kind": extra(&event.PolicyDefined{Number: 1, JSON: `{"kind":"martian"}`}),
+		"a part of another":        extra(&event.Settled{Key: "large", Digest: [32]byte{1}}, &event.Settled{Key: "large", Digest: [32]byte{2}, Final: true}),
+		"a key of another":         extra(&event.Settled{Key: "3", Digest: [32]byte{1}}),
 	}
 }
 
@@ -109,8 +109,8 @@ func TestApply_UnsoundLog_IsCorrupt(t *testing.T) {
 	}
 }
 
-// The fold is pure: it does the same whenever it is done, whatever the clock says, and wherever
-// transactions begin and end.
+// The fold is deterministic: it does not depend on the clock, nor on where transactions begin and
+// end.
 func TestReplay_InOneTransactionOrMany_GivesTheSameBytes(t *testing.T) {
 	for name, log := range map[string][]event.Event{"responses": soundLog(t), "market": marketHistory(t)} {
 		whole, again := &kv.Memory{}, &kv.Memory{}

@@ -8,12 +8,12 @@ import (
 	"github.com/sluicedp/sluice/ledger/api"
 )
 
-// drawing is a request for responses or for an answer, which needs true values: what all calls that
-// draw have in common.
+// drawing is a request for responses or for an answer, which needs true values. It has what all
+// calls that draw have in common.
 type drawing struct {
 	key, question, buyer, epsilon string   // by default "vote" and acme
 	objects                       []string // all objects if it is nil; Release draws for the first
-	reservation                   uint64   // which one Capture captures
+	reservation                   uint64   // the one that Capture captures
 	partial                       bool
 	truth                         api.TruthFunc
 }

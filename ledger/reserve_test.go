@@ -10,8 +10,8 @@ import (
 	"github.com/sluicedp/sluice/ledger/api"
 )
 
-// A reservation until a time is the same request whenever it is repeated, in whatever zone the time
-// is written. From that time on it has expired.
+// A reservation until a time is the same request whenever it is repeated, in any time zone. From
+// that time on it has expired.
 func TestReserve_Until_IsRepeatableAndExpires(t *testing.T) {
 	clock := newClock(epoch().Add(time.Hour))
 	l := sellers(t, inMemory(t, Options{Now: clock.read}), "2", "5", "ann")

@@ -24,12 +24,12 @@ import (
 	"github.com/sluicedp/sluice/rrchain"
 )
 
-// Invariant 6: the truth is in no file, log line, error text, metric or receipt. Refusals and error
-// kinds never depend on it.
+// Invariant 6: the true value is in no file, log line, error text, metric or receipt. Refusals and
+// kinds of errors never depend on it.
 
-// wordsFor are the random words of draws from unary chains of m values, each of which ends in "one
-// of both values uniformly", so that no bit has anything to do with the truth. A draw reads a word;
-// a first response reads a word for its coin before, and a raise makes a draw for it.
+// wordsFor returns the random words of draws from unary chains of m values, each of which ends in
+// "one of both values uniformly", so that no bit depends on the true value. A draw reads one word.
+// A first response reads a word for its coin before that, and a raise makes a draw for it.
 func wordsFor(m int, methods ...event.Method) *rrchain.Sampler {
 	random := uint64(1)
 	next := func() uint64 {
@@ -61,8 +61,8 @@ func wordsFor(m int, methods ...event.Method) *rrchain.Sampler {
 	})}
 }
 
-// A day of raises and sales, reservations and sweeps, and of refusals of each kind, in which no
-// response depends on the truth. It returns everything stored, everything returned, and the
+// dayWithoutTruth makes raises, sales, reservations, sweeps and refusals of each kind, in which no
+// response depends on the true values. It returns all stored records, all results, and the
 // responses of the question.
 func dayWithoutTruth(t *testing.T, q api.Question, s *rrchain.Sampler, truth func(name string) string) (stored []pair, returned []any, responses map[string]bool) {
 	t.Helper()
@@ -121,9 +121,9 @@ func dayWithoutTruth(t *testing.T, q api.Question, s *rrchain.Sampler, truth fun
 	return pairs(t, store), returned, responses
 }
 
-// The strongest form: if the responses come out equal, everything stored is equal, whatever the
-// truths were, and so is every quote, sale, refusal and error, word for word. (The salts are random
-// bits that nothing else has a part in.)
+// If the responses are equal, all stored records are equal for any true values, and so is every
+// quote, sale, refusal and error, word for word. (The salts are fixed here. Nothing else depends on
+// them.)
 func TestStoredAndReturned_OtherTruthsSameResponses_AreTheSame(t *testing.T) {
 	first, raise, insert, degrade := event.MethodFresh, event.MethodRaise, event.MethodInsert, event.MethodDegrade
 	for q, sampler := range map[*api.Question]func() *rrchain.Sampler{
@@ -145,12 +145,12 @@ func TestStoredAndReturned_OtherTruthsSameResponses_AreTheSame(t *testing.T) {
 		} {
 			stored, returned, _ := day(truth)
 			wantSameRecords(t, "stored for the truths "+name, stored, wantStored)
-			check.That(t, reflect.DeepEqual(returned, wantReturned), "for the truths %s a host is told\n%v\nelse\n%v", name, returned, wantReturned)
+			check.That(t, reflect.DeepEqual(returned, wantReturned), "for the truths %s the results are\n%v\nwant\n%v", name, returned, wantReturned)
 		}
 	}
 }
 
-// secret is a question whose labels are told apart from everything else in a text.
+// secret is a question whose labels occur nowhere else in a text.
 func secret() api.Question {
 	return api.Question{Name: "secret", Values: []string{"zwölf-Zitronen", "vier-Feigen"}, Encoding: "direct"}
 }
@@ -168,8 +168,8 @@ func listOf(values ...string) api.TruthFunc {
 	return func(context.Context, string, []string) ([]string, error) { return values, nil }
 }
 
-// Every way to fail with a truth at hand: no log line, no error and no byte of the file names a
-// value, but for the definition of the question.
+// Each call fails in every way with a true value at hand: no log line, no error and no byte of the
+// file names a value, except the definition of the question.
 func TestFailure_TruthAtHand_NamesNoValue(t *testing.T) {
 	for _, encoding := range []string{"direct", "unary"} {
 		t.Run(string(encoding), func(t *testing.T) {
@@ -212,8 +212,7 @@ func failWithTruths(t *testing.T, q api.Question) {
 			}
 			drawing.key, drawing.truth = fmt.Sprint(call, " ", kind), source
 			_, err := drawing.by(t, l, call)
-			// A sweep leaves out objects whose true value is another, missing, or none of the
-			// question's.
+			// A sweep leaves out objects whose true value is changed, missing or invalid.
 			leftOut := call == "Advance" && slices.Contains([]string{"unknown", "another", "bits", "missing", "of one missing"}, kind)
 			silent(call+", "+kind, err, !leftOut)
 		}
@@ -256,7 +255,7 @@ func failWithTruths(t *testing.T, q api.Question) {
 		"the definition is not found where it must be: in its event and in its record")
 	rest := bytes.ReplaceAll(file, definition.Buf, nil)
 	check.That(t, !mentionsSecret(string(rest)) && !bytes.Contains(rest, []byte(valueName(0))) && !bytes.Contains(file, truthKey()),
-		"a value, or the truth key, stands in the file")
+		"a value, or the truth key, is in the file")
 }
 
 // releaseOfDamaged releases from a chain whose response the question cannot have.
@@ -276,7 +275,7 @@ func releaseOfDamaged(t *testing.T, q api.Question) error {
 	return err
 }
 
-// What a request was told of truths is overwritten when it ends, and its names find only their own.
+// The true values that a request got are overwritten when it ends, and names find only their own.
 func TestTrueValues_Forget_OverwritesThem(t *testing.T) {
 	first, second := []int32{1, rules.NoTruth}, []int32{2}
 	var x rules.Told

@@ -9,7 +9,7 @@ import (
 	"github.com/sluicedp/sluice/ledger/internal/state"
 )
 
-// A long sale says how far it is: everybody counts when they are drawn, and when that is recorded.
+// A long sale reports its progress: each object counts when it is drawn, and when that is recorded.
 func TestSell_Progress_CountsDrawsAndRecords(t *testing.T) {
 	store := &kv.Memory{}
 	begin(t, store)
@@ -25,8 +25,8 @@ func TestSell_Progress_CountsDrawsAndRecords(t *testing.T) {
 	}
 	sell(t, l, r)
 	want := []int{state.PartSize, state.PartSize + 7, 2*state.PartSize + 7, 2*state.PartSize + 14}
-	check.That(t, slices.Equal(done, want), "told %d, want %d", done, want)
+	check.That(t, slices.Equal(done, want), "the progress is %d, want %d", done, want)
 	done = nil
 	sell(t, l, r)
-	check.That(t, len(done) <= 0, "a sale made before tells %d", done)
+	check.That(t, len(done) <= 0, "a repeated sale reports %d", done)
 }

@@ -16,8 +16,8 @@ import (
 	"github.com/sluicedp/sluice/ledger/journal"
 )
 
-// shim is where a ledger is kept whose commits a test can count, hold up and make fail at either
-// side of the instant at which they become durable.
+// shim is a store with journals. A test can count its commits, block them, and make them fail just
+// before or after they become durable.
 type shim struct {
 	kv.Store
 	engine.Journals
@@ -25,7 +25,7 @@ type shim struct {
 	events  atomic.Uint64 // the last event of those
 	mu      sync.Mutex
 	before  func() error // runs once a transaction is decided; an error undoes it
-	after   func() error // runs once it is durable, before anybody is told or sees it; an error is its outcome
+	after   func() error // runs once it is durable, before it is visible; an error is its outcome
 	reading func()       // runs before each View
 }
 
@@ -55,7 +55,7 @@ func (s *shim) View(fn func(kv.Reader) error) error {
 	return s.Store.View(fn)
 }
 
-// Update is a commit where there is no journal, and else only a part of one.
+// Update is a commit if there is no journal, and otherwise only a part of a checkpoint.
 func (s *shim) Update(fn func(kv.Writer) error) error {
 	if s.Journals != nil {
 		return s.Store.Update(fn)
@@ -142,10 +142,10 @@ func (j shimmed) Append(ctx context.Context, g journal.Group) error {
 	return nil
 }
 
-// gate holds up whoever comes until it is opened, at the latest when the test ends.
+// gate blocks callers of pass until it is opened, at the latest when the test ends.
 type gate struct {
 	came, went sync.Once
-	reached    chan struct{} // closed when the first one stands before it
+	reached    chan struct{} // closed when the first caller arrives
 	opened     chan struct{}
 }
 
@@ -168,24 +168,24 @@ func (g *gate) wait(t testing.TB) {
 	select {
 	case <-g.reached:
 	case <-time.After(patience):
-		t.Fatal("nobody came to the gate")
+		t.Fatal("no caller reached the gate")
 	}
 }
 
-// patience is when a test gives up on what should happen at once.
+// patience is how long a test waits for what should happen at once.
 const patience = 30 * time.Second
 
 // soon is how long a test watches for what must not happen.
 const soon = 30 * time.Millisecond
 
-// holdCommit holds up the next commits just before they become durable.
+// holdCommit blocks the next commits just before they become durable.
 func (s *shim) holdCommit(t testing.TB) *gate {
 	g := newGate(t)
 	s.set(g.pass, nil)
 	return g
 }
 
-// holdRelease has a release begin a commit that is held up.
+// holdRelease starts a release whose commit is blocked.
 func (s *shim) holdRelease(t testing.TB, l *Ledger, r api.ReleaseRequest) (*gate, chan answer[api.Response]) {
 	t.Helper()
 	g := s.holdCommit(t)
@@ -196,7 +196,7 @@ func (s *shim) holdRelease(t testing.TB, l *Ledger, r api.ReleaseRequest) (*gate
 
 var (
 	errDisk      = errors.New("the disk is on fire")
-	errUncertain = errors.New("it is there, or not") // what a hook returns for a commit that may be durable
+	errUncertain = errors.New("the commit may be durable") // what a hook returns for a commit that may be durable
 )
 
 func failing() error { return errDisk }
@@ -204,7 +204,7 @@ func uncertain() error {
 	return fmt.Errorf("%w: %w", errUncertain, errDisk)
 }
 
-// eventually waits until something is so, and ends the test if that takes too long.
+// eventually waits until a condition holds, and ends the test if that takes too long.
 func eventually(t testing.TB, isSo func() bool, what string, args ...any) {
 	t.Helper()
 	for deadline := time.Now().Add(patience); !isSo(); time.Sleep(time.Millisecond) {
@@ -212,10 +212,10 @@ func eventually(t testing.TB, isSo func() bool, what string, args ...any) {
 	}
 }
 
-// waitQueued waits until n proposals stand in the queue.
+// waitQueued waits until n proposals are in the queue.
 func waitQueued(t testing.TB, l *Ledger, n int) {
 	t.Helper()
-	eventually(t, func() bool { return l.engine.Load().Waiting == n }, "the queue does not come to %d calls", n)
+	eventually(t, func() bool { return l.engine.Load().Waiting == n }, "the queue does not reach %d calls", n)
 }
 
 // answer is what a call in another goroutine returned.

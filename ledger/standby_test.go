@@ -23,18 +23,18 @@ import (
 	"github.com/sluicedp/sluice/privacy"
 )
 
-// couple are two hosts of a ledger: a has it, and b has a copy of its file.
-type couple struct {
+// hostPair is two hosts of a ledger: a is the primary, and b has a copy of its file.
+type hostPair struct {
 	testing.TB
 	journal *journaltest.Memory
 	a       *Ledger
 	file    string // of b
 }
 
-// newCouple has b get a copy when there is a response already.
-func newCouple(t testing.TB, names ...string) *couple {
+// newHostPair copies the file to b when there is a response already.
+func newHostPair(t testing.TB, names ...string) *hostPair {
 	t.Helper()
-	c := &couple{TB: t}
+	c := &hostPair{TB: t}
 	path := votersFile(t, "900", names...)
 	c.a = open(t, path, c.options("a"))
 	release(t, c.a, releaseOf(t, "before", names[0], "1"))
@@ -42,8 +42,8 @@ func newCouple(t testing.TB, names ...string) *couple {
 	return c
 }
 
-// options are those of a host.
-func (c *couple) options(host string) Options {
+// options returns the options of a host.
+func (c *hostPair) options(host string) Options {
 	return Options{Standby: host == "b", Journal: func(ctx context.Context, w journal.Wanted) (journal.Journal, error) {
 		if w.Name == "" && w.Standby != (host != "a") {
 			c.Errorf("host %s asks for %+v", host, w)
@@ -55,8 +55,8 @@ func (c *couple) options(host string) Options {
 	}}
 }
 
-// through are options of b whose journal is something in front of the one of the couple.
-func (c *couple) through(wrap func(journal.Follower) journal.Journal) Options {
+// through returns the options of b with a wrapper of the journal.
+func (c *hostPair) through(wrap func(journal.Follower) journal.Journal) Options {
 	o := c.options("b")
 	find := o.Journal
 	o.Journal = func(ctx context.Context, w journal.Wanted) (journal.Journal, error) {
@@ -66,13 +66,13 @@ func (c *couple) through(wrap func(journal.Follower) journal.Journal) Options {
 	return o
 }
 
-// follows opens the file of b as a standby, and waits until it has everything.
-func (c *couple) follows() *Ledger {
+// follows opens the file of b as a standby, and waits until it has all events.
+func (c *hostPair) follows() *Ledger {
 	c.Helper()
 	return c.followsWith(c.options("b"))
 }
 
-func (c *couple) followsWith(o Options) *Ledger {
+func (c *hostPair) followsWith(o Options) *Ledger {
 	c.Helper()
 	b := open(c, c.file, o)
 	c.catchUp(b)
@@ -80,35 +80,34 @@ func (c *couple) followsWith(o Options) *Ledger {
 }
 
 // wantCopy compares the records of a standby with those of a.
-func (c *couple) wantCopy(what string, b *Ledger) {
+func (c *hostPair) wantCopy(what string, b *Ledger) {
 	c.Helper()
 	wantSameRecords(c, what, recordsBut(pairs(c, b.engine.Store)), recordsBut(pairs(c, c.a.engine.Store)))
 }
 
 // copied makes another copy of a's file for b.
-func (c *couple) copied(name string) string {
+func (c *hostPair) copied(name string) string {
 	c.Helper()
 	path := filepath.Join(testenv.TempDir(c), name)
 	must(c, check.Err(c.a.Backup(c.Context(), path, nil)))
 	return path
 }
 
-func (c *couple) catchUp(b *Ledger) {
+func (c *hostPair) catchUp(b *Ledger) {
 	c.Helper()
 	must(c, b.engine.Queue.AwaitEvent(c.Context(), stats(c, c.a).Events))
-	for began := time.Now(); c.journal.Bases()["b"] == 0; time.Sleep(time.Millisecond) { // it is known that b follows
+	for began := time.Now(); c.journal.Bases()["b"] == 0; time.Sleep(time.Millisecond) { // the journal knows that b follows
 		if time.Since(began) > 20*time.Second {
-			c.Fatal("nobody is told that b follows")
+			c.Fatal("the journal does not know that b follows")
 		}
 	}
 }
 
-// A standby shows what the other host commits, to readers, watchers and audits, changes nothing,
-// and has it in a file of its own: as far as that goes the journal is trimmed, and Forget waits for
-// it.
+// A standby shows what the primary commits to readers, watchers and audits, and changes nothing. It
+// stores that in its own file. The journal is trimmed only up to there, and Forget waits for it.
 func TestStandby_PrimaryCommits_ShowsAndErasesTheSame(t *testing.T) {
-	c := newCouple(t, "ann", "bea", "cid")
-	release(t, c.a, releaseOf(t, "behind the copy", "bea", "1"))
+	c := newHostPair(t, "ann", "bea", "cid")
+	release(t, c.a, releaseOf(t, "after the copy", "bea", "1"))
 	b := c.follows()
 	var seen atomic.Uint64
 	watched := make(chan error)
@@ -140,7 +139,7 @@ func TestStandby_PrimaryCommits_ShowsAndErasesTheSame(t *testing.T) {
 	} {
 		check.That(t, errors.Is(err, api.ErrReadOnly), "%s: %v", what, err)
 	}
-	told := logOf(t, pairs(t, b.engine.Store))
+	original := logOf(t, pairs(t, b.engine.Store))
 	forget(t, c.a, "bea")
 	if begin, groups := c.journal.Groups(); len(groups) != 0 || c.journal.Bases()["b"] != begin.Events {
 		t.Errorf("%d groups are left, and the standby has %v", len(groups), c.journal.Bases())
@@ -151,23 +150,23 @@ func TestStandby_PrimaryCommits_ShowsAndErasesTheSame(t *testing.T) {
 	c.wantCopy("what has forgotten", b)
 	must(t, b.Compact(t.Context(), nil))
 	file, erased := content(t, c.file), 0
-	for i, ev := range logOf(t, pairs(t, b.engine.Store))[:len(told)] {
-		if ev.Salt != told[i].Salt {
-			if erased++; bytes.Contains(file, told[i].Salt[:]) || bytes.Contains(file, hiddenBytes(told[i])) {
+	for i, ev := range logOf(t, pairs(t, b.engine.Store))[:len(original)] {
+		if ev.Salt != original[i].Salt {
+			if erased++; bytes.Contains(file, original[i].Salt[:]) || bytes.Contains(file, hiddenBytes(original[i])) {
 				t.Errorf("what event %d said is in the file of the standby", i+1)
 			}
 		}
 	}
 	check.That(t, erased >= 3, "%d events are erased", erased)
-	release(t, c.a, releaseOf(t, "behind it", "cid", "3"))
+	release(t, c.a, releaseOf(t, "after that", "cid", "3"))
 	c.catchUp(b)
 	for seen.Load() < stats(t, c.a).Events {
 		time.Sleep(time.Millisecond)
 	}
 	closed(t, b)
 	err := <-watched
-	check.That(t, errors.Is(err, api.ErrClosed), "who watches is told %v", err)
-	// It goes on where its file ends.
+	check.That(t, errors.Is(err, api.ErrClosed), "the watch ends with %v", err)
+	// A standby that is opened again goes on where its file ends.
 	release(t, c.a, releaseOf(t, "while it is off", "cid", "4"))
 	b = c.follows()
 	c.wantCopy("again", b)
@@ -175,7 +174,7 @@ func TestStandby_PrimaryCommits_ShowsAndErasesTheSame(t *testing.T) {
 	closed(t, c.a)
 }
 
-// recordsBut leaves out what each file has of its own: where it is.
+// recordsBut leaves out the record in which files differ: their location.
 func recordsBut(all []pair) (left []pair) {
 	for _, p := range all {
 		if !bytes.Equal(p.key, []byte("place")) {
@@ -185,14 +184,14 @@ func recordsBut(all []pair) (left []pair) {
 	return left
 }
 
-// A standby takes over under load: nothing that was told is lost, or drawn twice; the other host
-// hears of it, and who reads or watches goes on.
+// A standby takes over under load: no returned response is lost or drawn twice, and the calls of
+// the earlier primary end with ErrFenced.
 func TestTakeOver_UnderLoad_LosesNoResponse(t *testing.T) {
 	names := crowd(40)
 	for range testenv.Tries(2, 10, 100) {
-		c := newCouple(t, names...)
+		c := newHostPair(t, names...)
 		b := c.follows()
-		var told sync.Map
+		var returned sync.Map
 		var stopped atomic.Int32
 		var clients sync.WaitGroup
 		for client := range 8 {
@@ -207,7 +206,7 @@ func TestTakeOver_UnderLoad_LosesNoResponse(t *testing.T) {
 						stopped.Add(1)
 						return
 					}
-					told.Store(r.Key, out)
+					returned.Store(r.Key, out)
 				}
 			})
 		}
@@ -216,12 +215,12 @@ func TestTakeOver_UnderLoad_LosesNoResponse(t *testing.T) {
 		}
 		next := check.Value(b.TakeOver(t.Context()))(t)
 		clients.Wait()
-		check.That(t, stopped.Load() == 8, "%d clients were told", stopped.Load())
-		told.Range(func(key, was any) bool {
+		check.That(t, stopped.Load() == 8, "%d clients were stopped", stopped.Load())
+		returned.Range(func(key, was any) bool {
 			n := 0
 			must(t, check.Err(fmt.Sscanf(key.(string), "load %d", &n)))
 			again := release(t, next, releaseOf(t, key.(string), names[n%len(names)], fmt.Sprint(2+n/len(names))))
-			check.That(t, again == was, "%s: %v was told, and now %v", key, was, again)
+			check.That(t, again == was, "%s: %v was returned, and now %v", key, was, again)
 			return true
 		})
 		wantErr(t, check.Err(b.Stats(t.Context())), api.ErrClosed)
@@ -232,7 +231,7 @@ func TestTakeOver_UnderLoad_LosesNoResponse(t *testing.T) {
 	}
 }
 
-// gated is a journal that is settled when it is said so.
+// gated is a journal whose Settle waits for the channel.
 type gated struct {
 	journal.Follower
 	settle chan struct{}
@@ -249,7 +248,7 @@ func (g gated) Settle(ctx context.Context) error {
 
 // A standby shows nothing that a loss of power could still undo.
 func TestStandby_UnsettledGroup_IsNotShown(t *testing.T) {
-	c := newCouple(t, "ann", "bea")
+	c := newHostPair(t, "ann", "bea")
 	settle := make(chan struct{}, 1)
 	settle <- struct{}{} // for what is there when it is opened
 	b := open(t, c.file, c.through(func(j journal.Follower) journal.Journal { return gated{j, settle} }))
@@ -264,10 +263,10 @@ func TestStandby_UnsettledGroup_IsNotShown(t *testing.T) {
 	closed(t, c.a)
 }
 
-// A takeover that fails takes the ledger from nobody; one that comes to an end too late can be
-// asked for again.
+// A takeover that fails before it claims the journal leaves the primary running. One that runs out
+// of time after its claim can be repeated.
 func TestTakeOver_Failing_LeavesThePrimaryRunning(t *testing.T) {
-	c := newCouple(t, "ann", "bea")
+	c := newHostPair(t, "ann", "bea")
 	b := c.follows()
 	noKey := errors.New("there is no key")
 	c.journal.Inject(func(_ context.Context, k journaltest.Call) error {
@@ -290,7 +289,7 @@ func TestTakeOver_Failing_LeavesThePrimaryRunning(t *testing.T) {
 	off := errors.New("the network is off")
 	b = c.followsWith(c.through(func(j journal.Follower) journal.Journal { return broken{j, &why} }))
 	why.Store(&off)
-	for range 2 { // it may be in the midst of a fold
+	for range 2 { // it may be inside a fold
 		release(t, c.a, releaseOf(t, "unseen", "ann", "3"))
 		time.Sleep(20 * time.Millisecond)
 	}
@@ -308,14 +307,14 @@ func TestTakeOver_Failing_LeavesThePrimaryRunning(t *testing.T) {
 	must(t, c.a.Close())
 }
 
-// A host whose file is too old to go on with takes the journal from nobody.
+// A host whose file is too old to go on with the journal does not claim it.
 func TestOpen_FileOlderThanJournal_DoesNotFenceThePrimary(t *testing.T) {
-	c := newCouple(t, "ann", "bea", "cid")
+	c := newHostPair(t, "ann", "bea", "cid")
 	closed(t, c.follows()) // the file names the journal now
 	old := filepath.Join(testenv.TempDir(t), "old.db")
 	text := check.Value(os.ReadFile(c.file))(t)
 	must(t, os.WriteFile(old, text, 0o600))
-	release(t, c.a, releaseOf(t, "behind the copy", "bea", "1"))
+	release(t, c.a, releaseOf(t, "after the copy", "bea", "1"))
 	b := c.follows()
 	forget(t, c.a, "cid") // which trims the journal
 	c.catchUp(b)
@@ -331,7 +330,7 @@ func TestOpen_FileOlderThanJournal_DoesNotFenceThePrimary(t *testing.T) {
 	closed(t, c.a)
 }
 
-// strayed is a journal that leads elsewhere while it is said so.
+// strayed is a journal whose Read fails with ErrForked while on is set.
 type strayed struct {
 	journal.Follower
 	on *atomic.Bool
@@ -344,9 +343,9 @@ func (s strayed) Read(ctx context.Context, from journal.Position) iter.Seq2[jour
 	return s.Follower.Read(ctx, from)
 }
 
-// A standby that cannot go on with the journal takes it from nobody.
+// A standby that cannot go on with the journal does not claim it.
 func TestTakeOver_ForkedJournal_DoesNotFenceThePrimary(t *testing.T) {
-	c := newCouple(t, "ann", "bea")
+	c := newHostPair(t, "ann", "bea")
 	var on atomic.Bool
 	b := c.followsWith(c.through(func(j journal.Follower) journal.Journal { return strayed{j, &on} }))
 	on.Store(true)
@@ -357,16 +356,16 @@ func TestTakeOver_ForkedJournal_DoesNotFenceThePrimary(t *testing.T) {
 	closed(t, c.a)
 }
 
-// Two standbys take over at a time: the one that claims later has the ledger, and the other hears
-// of it.
+// Two standbys take over concurrently: the one that claims later has the ledger, and the other gets
+// ErrFenced.
 func TestTakeOver_TwoStandbys_LaterClaimWins(t *testing.T) {
-	c := newCouple(t, "ann", "bea")
+	c := newHostPair(t, "ann", "bea")
 	third := c.copied("c.db")
 	var why atomic.Pointer[error]
 	b := c.followsWith(c.through(func(j journal.Follower) journal.Journal { return broken{j, &why} }))
 	off := errors.New("the network is off")
 	why.Store(&off)
-	time.Sleep(20 * time.Millisecond) // until it hears of that
+	time.Sleep(20 * time.Millisecond) // until b has the error
 	release(t, c.a, releaseOf(t, "unseen", "ann", "2"))
 	claimed, outcome := make(chan struct{}), make(chan error)
 	var once sync.Once
@@ -374,7 +373,7 @@ func TestTakeOver_TwoStandbys_LaterClaimWins(t *testing.T) {
 		if k.Method == "Claim" {
 			once.Do(func() { close(claimed) })
 		}
-		if k.Method == "Trim" { // b has not all yet
+		if k.Method == "Trim" { // b does not have all events yet
 			return &journal.HeldError{Wanted: k.Through, Reason: off}
 		}
 		return nil
@@ -390,20 +389,19 @@ func TestTakeOver_TwoStandbys_LaterClaimWins(t *testing.T) {
 	release(t, last, releaseOf(t, "by the last", "bea", "3"))
 	why.Store(nil)
 	err := <-outcome
-	check.That(t, errors.Is(err, journal.ErrFenced), "who claimed before is told %v", err)
+	check.That(t, errors.Is(err, journal.ErrFenced), "the earlier claim ends with %v", err)
 	wantClean(t, last, api.VerifyRequest{})
 	closed(t, last)
 	must(t, c.a.Close())
 }
 
-// The keys of the host count when it takes over: without the ledger's, a standby opens and reads,
-// as whoever reads only, and draws nothing then.
+// A standby does not open with a wrong truth key. With the right one it can draw after a takeover.
 func TestTakeOver_TruthKey_CountsFromThenOn(t *testing.T) {
-	c := newCouple(t, "ann", "bea")
+	c := newHostPair(t, "ann", "bea")
 	closed(t, c.a)
 	with := c.options("a")
 	with.TruthKey = bytes.Repeat([]byte{7}, 32)
-	c.a = open(t, c.file, with) // the one of b, so that it is not behind
+	c.a = open(t, c.file, with) // the file of b, so that no event is missing
 	c.file = c.copied("b.db")
 	other := c.options("b")
 	other.TruthKey = bytes.Repeat([]byte{8}, 32)
@@ -417,10 +415,10 @@ func TestTakeOver_TruthKey_CountsFromThenOn(t *testing.T) {
 	must(t, c.a.Close())
 }
 
-// A standby answers as a host that has all keys. When it takes over without one, it answers anew,
-// not with what it kept.
+// A standby computes budgets as a host that has all keys. When it takes over without a noise key,
+// it computes them again, and does not use the cached ones.
 func TestTakeOver_NoiseKeyMissing_RecomputesForecasts(t *testing.T) {
-	c := newCouple(t, "ann")
+	c := newHostPair(t, "ann")
 	closed(t, c.a)
 	with := c.options("a")
 	with.NoiseKey = noiseKeys("2026")
@@ -437,12 +435,12 @@ func TestTakeOver_NoiseKeyMissing_RecomputesForecasts(t *testing.T) {
 		t.Errorf("the standby says that %d can answer, and keeps %d budgets", can(b), len(b.requests.Forecasts.All))
 	}
 	next := check.Value(b.TakeOver(t.Context()))(t)
-	check.That(t, can(next) == 0, "who has taken over says that somebody can answer whose noise key it has not")
+	check.That(t, can(next) == 0, "after the takeover an object can answer whose noise key is missing")
 	closed(t, next)
 	must(t, c.a.Close())
 }
 
-// broken is a journal that cannot be read while it is said so.
+// broken is a journal that cannot be read while why is set.
 type broken struct {
 	journal.Follower
 	why *atomic.Pointer[error]
@@ -462,10 +460,10 @@ func (b broken) Await(ctx context.Context, after journal.Position) error {
 	}
 }
 
-// A journal that cannot be read for a while is read when it can be, and meanwhile the standby shows
-// what it has. One that is not what it was stops the standby: it shows nothing any more.
+// A standby retries a journal that cannot be read for a while, and shows what it has. A journal
+// with another history stops the standby, which then shows nothing.
 func TestStandby_JournalFails_RetriesOrStops(t *testing.T) {
-	c := newCouple(t, "ann", "bea")
+	c := newHostPair(t, "ann", "bea")
 	var why atomic.Pointer[error]
 	var log journalLog
 	o := c.through(func(j journal.Follower) journal.Journal { return broken{j, &why} })
@@ -483,14 +481,14 @@ func TestStandby_JournalFails_RetriesOrStops(t *testing.T) {
 	if o := objectOf(t, b, "bea"); o.Spent != eps(t, "2") {
 		t.Errorf("the standby says %+v", o)
 	}
-	forked := fmt.Errorf("%w: of somebody else", journal.ErrForked)
+	forked := fmt.Errorf("%w: of another ledger", journal.ErrForked)
 	why.Store(&forked)
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 	defer cancel()
 	for range b.Watch(ctx, stats(t, c.a).Events+1) { // until it stops
 	}
 	if _, err := b.Stats(t.Context()); !errors.Is(err, api.ErrStopped) || !errors.Is(err, journal.ErrForked) {
-		t.Errorf("behind another history: %v", err)
+		t.Errorf("after another history: %v", err)
 	}
 	wantErr(t, check.Err(b.TakeOver(t.Context())), api.ErrStopped)
 	must(t, b.Close())
@@ -499,16 +497,17 @@ func TestStandby_JournalFails_RetriesOrStops(t *testing.T) {
 	closed(t, c.a)
 }
 
-// What a standby cannot be.
+// A standby needs a journal that can be followed, and a file that is not older than what the
+// journal has.
 func TestOpenStandby_UnusableJournalOrFile_IsRefused(t *testing.T) {
-	c := newCouple(t, "ann", "bea")
+	c := newHostPair(t, "ann", "bea")
 	wantErr(t, check.Err(Open(t.Context(), c.file, Options{Standby: true})), api.ErrInvalid)             // without a journal
-	alone := c.through(func(j journal.Follower) journal.Journal { return struct{ journal.Journal }{j} }) // one that nobody can follow
+	alone := c.through(func(j journal.Follower) journal.Journal { return struct{ journal.Journal }{j} }) // one that cannot be followed
 	wantErr(t, check.Err(Open(t.Context(), c.file, alone)), api.ErrInvalid)
 	older := asItIs(t, c.file)
 	forget(t, c.a, "bea")
 	if _, err := Open(t.Context(), older, c.options("b")); !errors.Is(err, api.ErrJournal) || !errors.Is(err, journal.ErrLost) {
-		t.Errorf("from before what the journal has: %v", err)
+		t.Errorf("a file from before what the journal has: %v", err)
 	}
 	_, err := os.Stat(older + ".journal")
 	check.That(t, os.IsNotExist(err), "beside the file: %v", err)

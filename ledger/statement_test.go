@@ -30,14 +30,14 @@ import (
 	"github.com/sluicedp/sluice/privacy"
 )
 
-// A seller wants to see all of it, and be able to show it.
+// A seller can see all of its history, and prove it.
 
 func statementOf(t testing.TB, l *Ledger, key, object string) evidence.Statement {
 	t.Helper()
 	return check.Value(l.Statement(t.Context(), api.ObjectRequest{Key: key, Object: object}))(t)
 }
 
-// life is an office in which ann has done whatever an object can do, once each.
+// life returns an office in which ann has done everything that an object can do, once each.
 func life(t testing.TB) *office {
 	t.Helper()
 	o := newOffice(t, 1)
@@ -72,7 +72,7 @@ func life(t testing.TB) *office {
 			must(t, o.Cancel(t.Context(), "given up", held.Number))
 			r.Objects = []string{"ann"}
 			held = reserve(t, o.Ledger, api.ReserveRequest{Key: "held again", Order: r, For: time.Hour})
-			commit(t, o.Ledger, "paid", held.Number)
+			capture(t, o.Ledger, "paid", held.Number)
 			reserve(t, o.Ledger, api.ReserveRequest{Key: "held still", Order: purchase(t, "", "third", "1", "ann").Order, For: time.Hour})
 		},
 		func() { must(t, o.Withdraw(t.Context(), api.ObjectRequest{Key: "out", Object: "ann"})) },
@@ -97,7 +97,7 @@ func life(t testing.TB) *office {
 	return o
 }
 
-// wantWholeLife compares a statement with what the ledger says of the object, and with the log.
+// wantWholeLife compares a statement with the state of the object, and with the log.
 func wantWholeLife(t *testing.T, o *office, st evidence.Statement) {
 	t.Helper()
 	known := objectOf(t, o.Ledger, st.Object)
@@ -242,7 +242,7 @@ func TestStatement_UnknownObjectOrInvalid_IsAnError(t *testing.T) {
 	r := raiseOf(t, "stranger", "0.5", "ann", "dot")
 	r.Partial = true
 	raise(t, o.Ledger, r)
-	for _, name := range []string{"nobody", "dot"} {
+	for _, name := range []string{"stranger", "dot"} {
 		wantErr(t, check.Err(o.Statement(t.Context(), api.ObjectRequest{Key: "k " + name, Object: name})), api.ErrUnknown)
 	}
 	for _, test := range [][2]string{{"", "ann"}, {"k", ""}, {"k", "a\x00"}, {strings.Repeat("k", 257), "ann"}} {
@@ -259,7 +259,7 @@ func TestStatement_UnknownObjectOrInvalid_IsAnError(t *testing.T) {
 	})
 }
 
-// full is a statement with events of every kind that one can have.
+// full returns an office and a statement with events of every kind that one can have.
 func full(t *testing.T) (*office, evidence.Statement) {
 	t.Helper()
 	o := life(t)
@@ -281,7 +281,8 @@ func TestStatementVerify_AnyFieldAltered_NamesIt(t *testing.T) {
 	wantAllNamed(t, o, bob, 60)
 }
 
-// wantAllNamed alters every field of a statement, at least so many; if hurried, some of them.
+// wantAllNamed alters every field of a statement, at least so many (if hurried, some of them). The
+// faults must name the field.
 func wantAllNamed(t *testing.T, o *office, st evidence.Statement, least int) {
 	t.Helper()
 	n, step := 0, oneIn(23)
@@ -291,12 +292,11 @@ func wantAllNamed(t *testing.T, o *office, st evidence.Statement, least int) {
 		}
 		c := other.Verify(o.keys)
 		check.That(t, !c.OK() && (len(other.Verify(nil).Faults) != 0 || way == ".Checkpoint"),
-			"%s: nobody notices", way)
+			"%s: Verify reports no fault", way)
 		all := strings.Join(faults(c), "\n")
 		var i int
 		if _, err := fmt.Sscanf(way, ".Events[%d]", &i); err == nil {
-			// An event's number is in no hash: it is its place in the log, which the proof is
-			// about.
+			// An event's number is in no hash: it is its place in the log, which the proof covers.
 			if !slices.ContainsFunc(c.Faults, func(f evidence.Fault) bool { return f.Item == i+1 }) && !strings.HasSuffix(way, "].Event") {
 				t.Errorf("%s: not named, but %q", way, faults(c))
 			}
@@ -314,7 +314,7 @@ func wantAllNamed(t *testing.T, o *office, st evidence.Statement, least int) {
 	check.That(t, n >= least, "only %d fields", n)
 }
 
-// Whatever is left out, the statement does not hold together any more.
+// A statement without any one of its events does not verify.
 func TestStatementVerify_EventLeftOut_IsAFault(t *testing.T) {
 	o, st := full(t)
 	for i, f := range st.Events {
@@ -324,7 +324,7 @@ func TestStatementVerify_EventLeftOut_IsAFault(t *testing.T) {
 		if c := other.Verify(o.keys); c.OK() || len(other.Verify(nil).Faults) < 2 {
 			t.Errorf("%s: %q", what, faults(c))
 		}
-		// With the right proof for the rest, too, which anybody can ask a ledger for.
+		// Also with a valid proof for the rest, which the ledger makes for any caller.
 		var numbers []uint64
 		for _, f := range other.Events {
 			numbers = append(numbers, f.Event)
@@ -340,12 +340,12 @@ func TestStatementVerify_EventLeftOut_IsAFault(t *testing.T) {
 	}
 }
 
-// factOf returns the first fact of a statement that says such a thing.
+// factOf returns the first fact of a statement with such a detail.
 func factOf[D says.Detail](s *evidence.Statement) *evidence.Fact {
 	return &s.Events[slices.IndexFunc(s.Events, func(f evidence.Fact) bool { _, ok := f.Says.(D); return ok })]
 }
 
-// detailOf returns the first such thing that a statement says.
+// detailOf returns the first such detail of a statement.
 func detailOf[D says.Detail](s *evidence.Statement) D { return factOf[D](s).Says.(D) }
 
 // responseIn returns the response of a fact, or nil if it has none.
@@ -390,7 +390,7 @@ func TestStatementVerify_Spliced_IsAFault(t *testing.T) {
 		"an empty policy":  {func(s *evidence.Statement) { detailOf[*says.PolicyDefined](s).Policy = policy.Policy{} }, "there is no policy"},
 		"created later":    {func(s *evidence.Statement) { s.Events[0].Event = 2 }, "a log begins with the creation"},
 		"another question": {func(s *evidence.Statement) { detailOf[*says.Released](s).Question = "drinker" }, "is not defined before"},
-		"another buyer":    {func(s *evidence.Statement) { detailOf[*says.SaleMade](s).Buyer = "nobody" }, "is not named before"},
+		"another buyer":    {func(s *evidence.Statement) { detailOf[*says.SaleMade](s).Buyer = "unknown" }, "is not named before"},
 		"another response": {func(s *evidence.Statement) { detailOf[*says.Released](s).Response = "maybe" }, "is none"},
 		"another reason":   {func(s *evidence.Statement) { detailOf[*says.ObjectRefused](s).Refusal.Reason = "whim" }, "is none"},
 		"a short salt":     {func(s *evidence.Statement) { factOf[*says.Sold](s).Salt = says.Hex{1} }, "a salt of 1 bytes"},
@@ -432,8 +432,8 @@ func TestStatementVerify_Spliced_IsAFault(t *testing.T) {
 	}
 }
 
-// Of a log that breaks the rules by itself, with every leaf and every proof as it should be, the
-// statement does not come out right either.
+// The log breaks the rules itself, with valid leaves and proofs. A statement of it does not verify
+// either.
 func TestStatementVerify_LogBreaksTheRules_IsAFault(t *testing.T) {
 	for name, test := range map[string]struct {
 		change func([]event.Event) []event.Event
@@ -462,12 +462,12 @@ func TestStatementVerify_LogBreaksTheRules_IsAFault(t *testing.T) {
 		"it is not enrolled":          {each(func(c *event.Enrolled, ev *event.Event) { ev.Change = refusalOf(c.Object) }), "takes no part in", ""},
 		"it is bound twice":           {last("ann", func(c *event.TruthBound) { c.Question = 3 - c.Question }), "is bound to its truth twice", ""},
 		"what is resold was not":      {each(func(c *event.Released, _ *event.Event) { c.Epsilon = state.Plus(c.Epsilon, eps(t, "0.01")) }), "it sells another response", ""},
-		"a sale of nobody":            {each(func(c *event.SaleMade, _ *event.Event) { c.Objects = 0 }), "it is not part of sale", ""},
-		"a reservation of nobody":     {each(func(c *event.Reserved, _ *event.Event) { c.Objects = 0 }), "it is not part of reservation", ""},
+		"a sale of no objects":        {each(func(c *event.SaleMade, _ *event.Event) { c.Objects = 0 }), "it is not part of sale", ""},
+		"a reservation of no objects": {each(func(c *event.Reserved, _ *event.Event) { c.Objects = 0 }), "it is not part of reservation", ""},
 		"a response at ε = 0":         {each(func(c *event.Released, _ *event.Event) { c.Epsilon = privacy.Epsilon{} }), "a response at ε=0", ""},
-		"more, and nobody agreed":     {last("ann", func(c *event.TermsChanged) { c.Consent = "" }), "without consent the cap rises from ε=7 to 8", ""},
-		"for less, and nobody agreed": {last("ann", func(c *event.TermsChanged) { c.Consent, c.Cap = "", eps(t, "7") }), "without consent: the policy may allow more: ", ""},
-		"terms of who never came": {each(func(c *event.Enrolled, ev *event.Event) {
+		"more without consent":        {last("ann", func(c *event.TermsChanged) { c.Consent = "" }), "without consent the cap rises from ε=7 to 8", ""},
+		"for less without consent":    {last("ann", func(c *event.TermsChanged) { c.Consent, c.Cap = "", eps(t, "7") }), "without consent: the policy may allow more: ", ""},
+		"terms of a stranger": {each(func(c *event.Enrolled, ev *event.Event) {
 			ev.Change = &event.TermsChanged{Object: c.Object, Question: c.Question, Policy: c.Policy, Cap: c.Cap}
 		}), "in which the object was never enrolled", ""},
 		"a reservation by others":      {each(func(c *event.Held, _ *event.Event) { c.Policy++ }), "under another policy", ""},
@@ -488,7 +488,7 @@ func TestStatementVerify_LogBreaksTheRules_IsAFault(t *testing.T) {
 	}
 }
 
-// each changes all events of a kind, if they are about ann or about nobody.
+// each changes all events of a kind that are about ann or about no object.
 func each[C event.Change](alter func(C, *event.Event)) func([]event.Event) []event.Event {
 	return func(log []event.Event) []event.Event {
 		for i := range log {
@@ -501,7 +501,7 @@ func each[C event.Change](alter func(C, *event.Event)) func([]event.Event) []eve
 	}
 }
 
-// last changes the last event of a kind that is about an object, or about nobody.
+// last changes the last event of a kind that is about an object, or about no object.
 func last[C event.Change](object string, alter func(C)) func([]event.Event) []event.Event {
 	return func(log []event.Event) []event.Event {
 		for _, ev := range slices.Backward(log) {
@@ -519,7 +519,8 @@ func refusalOf(object string) event.Change {
 	return &event.ObjectRefused{Refusal: api.Refusal{Object: object, Reason: api.NoTruth, Remedy: "truth"}}
 }
 
-// statementOfLog makes a statement of a changed log, up to the event of another, by nobody's rules.
+// statementOfLog makes a statement of a changed log, up to the event of another statement, without
+// checking the rules.
 func statementOfLog(t *testing.T, o *office, st evidence.Statement, change func([]event.Event) []event.Event) evidence.Statement {
 	t.Helper()
 	log := change(logOf(t, pairs(t, o.store))[:st.Event])
@@ -554,8 +555,8 @@ func (hashesOnly) Scan(string, []byte, func(key, value []byte) bool) error {
 	return errors.New("not there")
 }
 
-// Others commit in the same transaction: the statement is not the end of the log, but its
-// checkpoint is where it ends.
+// Other requests commit in the same transaction: the statement is not the end of the log, but its
+// checkpoint ends with it.
 func TestStatement_ConcurrentCommits_EndsAtItsCheckpoint(t *testing.T) {
 	signer, verifier, public := logKey(t, officeName, 4)
 	path := filepath.Join(tests.TempDir(t), "ledger.db")
@@ -571,13 +572,13 @@ func TestStatement_ConcurrentCommits_EndsAtItsCheckpoint(t *testing.T) {
 		return l.Statement(t.Context(), api.ObjectRequest{Key: "one", Object: "person-00001"})
 	})
 	waitQueued(t, l, 1)
-	behind := async(func() (api.Response, error) {
-		return l.Release(t.Context(), releaseOf(t, "behind", "person-00001", "0.5"))
+	later := async(func() (api.Response, error) {
+		return l.Release(t.Context(), releaseOf(t, "later", "person-00001", "0.5"))
 	})
 	waitQueued(t, l, 2)
 	commit.open()
 	await(t, first)
-	await(t, behind)
+	await(t, later)
 	st := await(t, one)
 	must(t, st.err)
 	wantSound(t, "one in a batch", st.value, note.VerifierList(verifier))
@@ -627,7 +628,7 @@ func TestStatement_ForgottenDuringReads_VerifiesOrIsErrForgotten(t *testing.T) {
 	}
 }
 
-// A statement is for the object: of others it has only what is in the sums of their common sales.
+// A statement is for its object: of others it has only the sums of their common sales.
 func TestStatement_OtherObjects_AreNotInIt(t *testing.T) {
 	o := life(t)
 	st := statementOf(t, o.Ledger, "SECRET", "ann")
@@ -636,7 +637,7 @@ func TestStatement_OtherObjects_AreNotInIt(t *testing.T) {
 		switch c := ev.Change.(type) {
 		case *event.TruthBound:
 			check.That(t, c.Object != "bob" || !strings.Contains(data, hex.EncodeToString(c.Tag[:])),
-				"what bob's chain is bound to is in the statement of ann")
+				"the truth tag of bob's chain is in the statement of ann")
 		case event.Personal:
 			check.That(t, c.About() != "bob" || !strings.Contains(data, hex.EncodeToString(ev.Salt[:])),
 				"the salt of event %d, about bob, is in the statement of ann", ev.Number)

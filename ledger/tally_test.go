@@ -20,11 +20,11 @@ import (
 	"github.com/sluicedp/sluice/privacy"
 )
 
-// Running estimates are those of a recount: the tallies are compared with a model of them, and the
-// estimates with the ones that the chains give.
+// Running estimates equal those of a recount: the tallies are compared with a model of them, and
+// the estimates with the ones that the chains give.
 
-// everybody includes all objects, which makes an estimate read the chains.
-func everybody(string) bool { return true }
+// includeAll includes all objects, which makes an estimate read the chains.
+func includeAll(string) bool { return true }
 
 // wantRecount compares the running estimates of a question with those of a recount: at the current
 // levels, and at each ε.
@@ -33,7 +33,7 @@ func wantRecount(t testing.TB, l *Ledger, question string, levels ...privacy.Eps
 	for _, epsilon := range append(levels, privacy.Epsilon{}) {
 		r := api.EstimateRequest{Question: question, Epsilon: epsilon}
 		got, err := l.Estimate(t.Context(), r)
-		r.Include = everybody
+		r.Include = includeAll
 		want, wantErr := l.Estimate(t.Context(), r)
 		check.Need(t, reflect.DeepEqual(got, want) && fmt.Sprint(err) == fmt.Sprint(wantErr),
 			"%s at ε=%s: the running estimate is\n%+v, %v\nthe recount\n%+v, %v", question, epsilon, got, err, want, wantErr)
@@ -70,7 +70,7 @@ func talliesOf(t testing.TB, s kv.Store) map[state.TallyKey]state.Tally {
 	return found
 }
 
-// auditTallies counts the chains anew, and compares.
+// auditTallies counts the chains again and compares the tallies.
 func auditTallies(t testing.TB, stored []pair) {
 	t.Helper()
 	got, want := map[state.TallyKey]state.Tally{}, map[state.TallyKey]state.Tally{}
@@ -102,7 +102,7 @@ func auditTallies(t testing.TB, stored []pair) {
 	check.That(t, reflect.DeepEqual(got, want), "the tallies are %v, a recount gives %v", got, want)
 }
 
-// A file has no tallies until something is released, and the bucket comes with the first.
+// A file has no tallies until something is released, and no bucket for them.
 func TestTallies_FirstRelease_CreatesThem(t *testing.T) {
 	path := votersFile(t, "9", "ann", "bob")
 	l := open(t, path, Options{ReadOnly: true})
@@ -140,7 +140,7 @@ func TestTallies_RefusedOrFailedRelease_IsNotCounted(t *testing.T) {
 	auditStore(t, l.engine.Store)
 }
 
-// An estimate is of one instant: it counts everybody once, whatever is being raised meanwhile.
+// An estimate is of one instant: it counts each object once, also during raises.
 func TestEstimate_DuringRaises_CountsEachObjectOnce(t *testing.T) {
 	const n = 60
 	l := voters(t, inMemory(t, Options{}), "9", crowd(n)...)
@@ -164,7 +164,7 @@ func TestEstimate_DuringRaises_CountsEachObjectOnce(t *testing.T) {
 
 // A ledger that counts writes.
 
-// putCounter counts what is written to each bucket.
+// putCounter counts the records that are written to each bucket.
 type putCounter struct {
 	kv.Store
 	puts map[string]int
@@ -189,7 +189,7 @@ func (w countingWriter) Put(bucket string, key, value []byte) error {
 	return w.Writer.Put(bucket, key, value)
 }
 
-// countingHomes is a ledger in which n objects have answered a question of m values in some
+// countingHomes returns a ledger in which n objects have answered a question of m values in some
 // encoding.
 func countingHomes(t *testing.T, n, m int, encoding string) (*Ledger, *putCounter) {
 	t.Helper()
@@ -202,8 +202,8 @@ func countingHomes(t *testing.T, n, m int, encoding string) (*Ledger, *putCounte
 	return l, s
 }
 
-// A lone raise writes the tallies of the new and of the former level, a derived response its own,
-// and a resale none, however many objects and values there are.
+// A single raise writes the tallies of the new and of the former level, a derived response its own,
+// and a resale none, for any number of objects and values.
 func TestDraw_WritesTwoTalliesHoweverManyAreCounted(t *testing.T) {
 	for _, encoding := range []string{"direct", "unary"} {
 		var first map[string]int
@@ -227,7 +227,7 @@ func TestDraw_WritesTwoTalliesHoweverManyAreCounted(t *testing.T) {
 	}
 }
 
-// In one transaction a tally is written once, however many draws it counts, and in order.
+// In one transaction a tally is written once, for any number of draws, and in order.
 func TestRaise_WritesEachTallyOnce(t *testing.T) {
 	for _, c := range []struct {
 		encoding        string
@@ -241,8 +241,8 @@ func TestRaise_WritesEachTallyOnce(t *testing.T) {
 	}
 }
 
-// What was counted in memory and what is stored are the same: a chain that is raised twice in one
-// transaction leaves nothing at the level between.
+// The counts in memory and the stored ones are the same: a chain that is raised twice in one
+// transaction is current only at its last level.
 func TestTallies_TwoRaisesInOneTransaction_CountTheLast(t *testing.T) {
 	l := voters(t, inMemory(t, Options{}), "9", "ann")
 	_, _, err := l.engine.Submit(t.Context(), func(s *state.State) ([]event.Change, error) {
@@ -257,7 +257,7 @@ func TestTallies_TwoRaisesInOneTransaction_CountTheLast(t *testing.T) {
 	auditStore(t, l.engine.Store)
 }
 
-// Memory is that of the values that occur, not of those that could.
+// Tallies take memory for the values that occur, not for all possible ones.
 func TestTallies_QuestionOfManyValues_TakeLittleMemory(t *testing.T) {
 	s := &kv.Memory{}
 	begin(t, s)
@@ -322,18 +322,18 @@ func TestEstimate_TallyDamaged_IsCorrupt(t *testing.T) {
 			e, err := l.Estimate(t.Context(), api.EstimateRequest{Question: "vote"})
 			check.That(t, errors.Is(err, api.ErrCorrupt), "got %+v, %v, want ErrCorrupt", e, err)
 			if name != "a value the question does not have" && name != "the largest value" && name != "more in all than there are chains" {
-				_, err = api.Collect(l.Levels(t.Context(), "vote")) // which counts each level by itself, and looks at no value
+				_, err = api.Collect(l.Levels(t.Context(), "vote")) // which counts each level by itself, and reads no value
 				wantErr(t, err, api.ErrCorrupt)
 			}
 		})
 	}
 }
 
-// A draw that would make a count wrong is not made, and stands in nobody else's way.
+// A draw that would make a count wrong is refused, and does not hinder draws at other levels.
 func TestDraw_TallyDamaged_IsCorruptForThatTallyOnly(t *testing.T) {
 	key := state.TallyKey{Question: 1, Epsilon: eps(t, "1"), Value: 0}.Bytes()
 	for name, payload := range map[string][]byte{
-		"nobody current":   {1, 0},
+		"none current":     {1, 0},
 		"too many current": {1, 2},
 		"nothing recorded": {0, 0},
 		"half a record":    {1},

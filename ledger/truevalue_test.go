@@ -16,15 +16,16 @@ import (
 	"github.com/sluicedp/sluice/policy"
 )
 
-// asks are releases that a ledger has seen something before.
-func asks(t *testing.T) map[string]func(l *Ledger) (api.ReleaseRequest, string) {
+// releaseCases returns releases in many situations. Each function prepares a ledger and returns the
+// request, and a part of the error that it must get, or "" for none.
+func releaseCases(t *testing.T) map[string]func(l *Ledger) (api.ReleaseRequest, string) {
 	t.Helper()
 	type request = func(l *Ledger) (api.ReleaseRequest, string)
 	mine := func(epsilon string) api.ReleaseRequest { return releaseOf(t, "mine", "ann", epsilon) }
 	begins := func(l *Ledger) {
 		must(t, l.BeginEpoch(t.Context(), api.EpochRequest{Key: "e", Question: "vote", Object: "ann"}))
 	}
-	// after is a request for a level, of which a value is true, where there are levels already.
+	// after returns a request for a level, with its true value, after others were released.
 	after := func(has []string, epsilon, value, fault string, then ...func(l *Ledger)) request {
 		return func(l *Ledger) (api.ReleaseRequest, string) {
 			for _, level := range has {
@@ -42,23 +43,23 @@ func asks(t *testing.T) map[string]func(l *Ledger) (api.ReleaseRequest, string) 
 	forgets := func(l *Ledger) { forget(t, l, "ann") }
 	one, two := []string{"1"}, []string{"2"}
 	return map[string]request{
-		"the first":              after(nil, "1", "", ""),
-		"a higher one":           after(one, "2", "", ""),
-		"the same level":         after(one, "1", "", ""),
-		"a level between":        after([]string{"1", "3"}, "2", "", ""),
-		"a lower one":            after(two, "1", "", ""),
-		"over the cap":           after(nil, "6", "", "cap"),
-		"of who has left":        after(nil, "1", "", "withdrawn", leaves),
-		"of who is forgotten":    after(one, "1", "", "withdrawn", forgets),
-		"in a new epoch":         after(one, "1", "", "", begins),
-		"a value that is none":   after(nil, "1", "maybe", "no-truth"),
-		"… and is not needed":    after(two, "1", "maybe", ""),
-		"another value":          after(one, "2", "no", "no-truth"),
-		"another, in a new life": after(one, "2", "no", "", begins),
-		"once more":              func(l *Ledger) (api.ReleaseRequest, string) { release(t, l, mine("1")); return mine("1"), "" },
-		"the key of another":     func(l *Ledger) (api.ReleaseRequest, string) { release(t, l, mine("1")); return mine("2"), "Epsilon" },
-		"of somebody unknown":    func(*Ledger) (api.ReleaseRequest, string) { return releaseOf(t, "mine", "zoe", "1"), "not-enrolled" },
-		"of a question unknown":  func(*Ledger) (api.ReleaseRequest, string) { r := mine("1"); r.Question = "?"; return r, "unknown" },
+		"the first":               after(nil, "1", "", ""),
+		"a higher one":            after(one, "2", "", ""),
+		"the same level":          after(one, "1", "", ""),
+		"a level between":         after([]string{"1", "3"}, "2", "", ""),
+		"a lower one":             after(two, "1", "", ""),
+		"over the cap":            after(nil, "6", "", "cap"),
+		"of a withdrawn object":   after(nil, "1", "", "withdrawn", leaves),
+		"of a forgotten object":   after(one, "1", "", "withdrawn", forgets),
+		"in a new epoch":          after(one, "1", "", "", begins),
+		"a value that is none":    after(nil, "1", "maybe", "no-truth"),
+		"… and is not needed":     after(two, "1", "maybe", ""),
+		"another value":           after(one, "2", "no", "no-truth"),
+		"another, in a new epoch": after(one, "2", "no", "", begins),
+		"once more":               func(l *Ledger) (api.ReleaseRequest, string) { release(t, l, mine("1")); return mine("1"), "" },
+		"the key of another":      func(l *Ledger) (api.ReleaseRequest, string) { release(t, l, mine("1")); return mine("2"), "Epsilon" },
+		"of an unknown object":    func(*Ledger) (api.ReleaseRequest, string) { return releaseOf(t, "mine", "zoe", "1"), "not-enrolled" },
+		"of an unknown question":  func(*Ledger) (api.ReleaseRequest, string) { r := mine("1"); r.Question = "?"; return r, "unknown" },
 		"once more, forgotten": func(l *Ledger) (api.ReleaseRequest, string) {
 			release(t, l, mine("1"))
 			forget(t, l, "ann")
@@ -68,9 +69,9 @@ func asks(t *testing.T) map[string]func(l *Ledger) (api.ReleaseRequest, string) 
 	}
 }
 
-// cameOf returns what came of a release but for chance: the response without its value, the error,
-// and the log.
-func cameOf(t *testing.T, l *Ledger, r api.ReleaseRequest) (told string, err error) {
+// outcomeOf makes a release and returns its outcome except for chance: the response without its
+// value, the error, and the log.
+func outcomeOf(t *testing.T, l *Ledger, r api.ReleaseRequest) (outcome string, err error) {
 	t.Helper()
 	response, err := l.Release(t.Context(), r)
 	var refused *api.RefusedError
@@ -88,16 +89,16 @@ func cameOf(t *testing.T, l *Ledger, r api.ReleaseRequest) (told string, err err
 	return fmt.Sprint(response.Object, response.Question, response.Epsilon, response.Event, err, changed, strings.Join(log, "\n")), err
 }
 
-// A true value that comes along makes no difference but to the time it takes.
+// A true value in the request makes no difference except to the time that it takes.
 func TestRelease_TrueValueOrSource_GiveTheSameResult(t *testing.T) {
-	for name, ask := range asks(t) {
+	for name, ask := range releaseCases(t) {
 		t.Run(name, func(t *testing.T) {
-			told, errs := [2]string{}, [2]error{}
-			for i := range told {
+			outcomes, errs := [2]string{}, [2]error{}
+			for i := range outcomes {
 				r, fault := api.ReleaseRequest{}, ""
 				options := Options{}
 				if strings.HasPrefix(name, "another") {
-					options.TruthKey = truthKey() // else nobody can tell
+					options.TruthKey = truthKey() // or the ledger cannot notice
 				}
 				l := voters(t, inMemory(t, options), "5", "ann", "bob")
 				r, fault = ask(l)
@@ -108,19 +109,19 @@ func TestRelease_TrueValueOrSource_GiveTheSameResult(t *testing.T) {
 				if r.Truth, r.TrueValue = sameTruth(value), ""; i == 1 {
 					r.Truth, r.TrueValue = nil, value
 				}
-				if told[i], errs[i] = cameOf(t, l, r); fault == "" {
+				if outcomes[i], errs[i] = outcomeOf(t, l, r); fault == "" {
 					must(t, errs[i])
 				} else if errs[i] == nil || !strings.Contains(errs[i].Error(), fault) {
-					t.Fatalf("%v, where it is to be about %q", errs[i], fault)
+					t.Fatalf("got the error %v, want one with %q", errs[i], fault)
 				}
-				again, err := cameOf(t, l, r)
-				if again != told[i] || fmt.Sprint(err) != fmt.Sprint(errs[i]) {
-					t.Errorf("once more:\n%s\nat first:\n%s", again, told[i])
+				again, err := outcomeOf(t, l, r)
+				if again != outcomes[i] || fmt.Sprint(err) != fmt.Sprint(errs[i]) {
+					t.Errorf("once more:\n%s\nat first:\n%s", again, outcomes[i])
 				}
 				auditStore(t, l.engine.Store)
 			}
-			if told[0] != told[1] {
-				t.Errorf("with a source:\n%s\nwith the value:\n%s", told[0], told[1])
+			if outcomes[0] != outcomes[1] {
+				t.Errorf("with a source:\n%s\nwith the value:\n%s", outcomes[0], outcomes[1])
 			}
 		})
 	}
@@ -133,11 +134,11 @@ func TestRelease_TrueValueAndSource_IsErrInvalid(t *testing.T) {
 	_, err := l.Release(t.Context(), r)
 	wantErr(t, err, api.ErrInvalid)
 	if strings.Contains(err.Error(), "yes") {
-		t.Errorf("the error tells the value: %v", err)
+		t.Errorf("the error has the value: %v", err)
 	}
 }
 
-// Who brings the true value along does not look first; who does not, does.
+// A release with its true value reads nothing before its transaction. A release with a source does.
 func TestRelease_TrueValueGiven_SkipsThePreliminaryRead(t *testing.T) {
 	memory := &kv.Memory{}
 	begin(t, memory)
@@ -148,35 +149,35 @@ func TestRelease_TrueValueGiven_SkipsThePreliminaryRead(t *testing.T) {
 	enrollUnder(t, l, "vote", p, "5", "cid")
 	release(t, l, releaseOf(t, "before", "eve", "1"))
 	must(t, l.BeginEpoch(t.Context(), api.EpochRequest{Key: "e", Question: "vote", Object: "eve"}))
-	looks := func(r api.ReleaseRequest) (n int) {
+	reads := func(r api.ReleaseRequest) (n int) {
 		s.onRead(func() { n++ })
 		defer s.onRead(nil)
 		release(t, l, r)
 		return n
 	}
 	for _, name := range []string{"ann", "cid", "eve"} {
-		if n := looks(withTrueValue(releaseOf(t, "of "+name, name, "1"))); n != 0 {
-			t.Errorf("%d looks at a release of %s that brings its true value along", n, name)
+		if n := reads(withTrueValue(releaseOf(t, "of "+name, name, "1"))); n != 0 {
+			t.Errorf("%d reads before a release of %s with its true value", n, name)
 		}
 	}
-	if n := looks(releaseOf(t, "2", "bob", "1")); n != 1 {
-		t.Errorf("%d looks at a release that does not", n)
+	if n := reads(releaseOf(t, "2", "bob", "1")); n != 1 {
+		t.Errorf("%d reads before a release with a source, want 1", n)
 	}
 }
 
-// followed is a store that notes what is asked of it, and may fail.
-type followed struct {
+// stepRecorder is a store that records its transactions, and may fail.
+type stepRecorder struct {
 	kv.Store
 	steps  []string
 	before func() error // each transaction, and may make it fail; nil does nothing
 }
 
-func (s *followed) View(fn func(kv.Reader) error) error {
-	s.steps = append(s.steps, "look")
+func (s *stepRecorder) View(fn func(kv.Reader) error) error {
+	s.steps = append(s.steps, "view")
 	return s.Store.View(fn)
 }
 
-func (s *followed) Update(fn func(kv.Writer) error) error {
+func (s *stepRecorder) Update(fn func(kv.Writer) error) error {
 	s.steps = append(s.steps, "transaction")
 	if s.before != nil {
 		if err := s.before(); err != nil {
@@ -186,11 +187,11 @@ func (s *followed) Update(fn func(kv.Writer) error) error {
 	return s.Store.Update(fn)
 }
 
-// Whoever repeats a request does so because something fails.
+// A caller repeats a request because something fails.
 func TestRelease_RepeatedKey_ReturnsTheResultDespiteFaults(t *testing.T) {
 	memory := &kv.Memory{}
 	begin(t, memory)
-	s := &followed{Store: memory}
+	s := &stepRecorder{Store: memory}
 	l := voters(t, openMemory(t, s, Options{}), "5", "ann")
 	mine, another := withTrueValue(releaseOf(t, "mine", "ann", "1")), withTrueValue(releaseOf(t, "another", "ann", "2"))
 	want := release(t, l, mine)
@@ -224,7 +225,7 @@ func TestRelease_RepeatedKey_ReturnsTheResultDespiteFaults(t *testing.T) {
 	release(t, l, another)
 }
 
-// impatient is a context that ends as soon as somebody waits for that.
+// impatient is a context that is canceled as soon as Done is called.
 type impatient struct {
 	context.Context
 	gone chan struct{}
@@ -245,23 +246,23 @@ func (c *impatient) Err() error {
 	}
 }
 
-// refusedOutside is an observer that writes to the ledger when somebody is refused. In the midst of
-// a commit that would wait for itself.
-type refusedOutside struct {
+// withdrawingObserver is an observer that writes to the ledger when a request is refused. Inside a
+// commit that would wait for itself.
+type withdrawingObserver struct {
 	ledger *Ledger
 	err    chan error
 }
 
-func (*refusedOutside) Committed(observe.Commit) {}
-func (*refusedOutside) Audited(observe.Audit)    {}
-func (o *refusedOutside) Refused(observe.Refusal) {
+func (*withdrawingObserver) Committed(observe.Commit) {}
+func (*withdrawingObserver) Audited(observe.Audit)    {}
+func (o *withdrawingObserver) Refused(observe.Refusal) {
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 	defer cancel()
 	o.err <- o.ledger.Withdraw(ctx, api.ObjectRequest{Key: "withdraw", Object: "bob"})
 }
 
 func TestObserver_Refused_IsCalledOutsideTheCommit(t *testing.T) {
-	o := &refusedOutside{err: make(chan error, 8)}
+	o := &withdrawingObserver{err: make(chan error, 8)}
 	l := voters(t, inMemory(t, Options{Observer: o}), "1", "ann", "bob")
 	o.ledger = l
 	_, err := l.Release(t.Context(), withTrueValue(releaseOf(t, "mine", "ann", "2")))
@@ -271,6 +272,6 @@ func TestObserver_Refused_IsCalledOutsideTheCommit(t *testing.T) {
 	}
 	must(t, <-o.err)
 	if len(o.err) > 0 {
-		t.Error("it is told more than once")
+		t.Error("it is reported more than once")
 	}
 }

@@ -14,7 +14,7 @@ import (
 )
 
 // An object whose true value is none of the question's is treated as one without a value, in all
-// that is recorded or said; only the host's call gets its name.
+// that is recorded or returned. Only the result of the host's call has its name.
 func TestEveryDraw_InvalidTrueValue_CountsAsMissing(t *testing.T) {
 	const secret = "MAYBE"
 	released := check.Value(policy.Parse([]byte(`{"kind":"steps","steps":[["2026-01-01T00:00:00Z","0.5"]]}`)))(t)
@@ -48,7 +48,7 @@ func TestEveryDraw_InvalidTrueValue_CountsAsMissing(t *testing.T) {
 					said[i] += "\n" + ev.Change.Kind().String()
 				}
 				all := fmt.Sprint(said[i], pairs(t, l.engine.Store))
-				check.That(t, !strings.Contains(all, secret), "%s: the value is told", call)
+				check.That(t, !strings.Contains(all, secret), "%s: the value is in the result or in the store", call)
 				auditStore(t, l.engine.Store)
 			}
 			check.That(t, said[0] == said[1],

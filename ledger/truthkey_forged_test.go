@@ -21,9 +21,8 @@ import (
 	"github.com/sluicedp/sluice/policy"
 )
 
-// bindings are forgeries of what ties chains to their truths, on a ground with a truth key: there
-// ann and bob are bound by an answer in question 1, and cid by a sale, and ann is not in question
-// 2.
+// bindings returns forgeries of truth bindings, on a ground with a truth key: there an answer has
+// bound ann and bob in question 1, a sale has bound cid, and ann is not in question 2.
 func (g ground) bindings(t *testing.T) map[string]pairOfLogs {
 	t.Helper()
 	binding := func(name string, question uint32) event.Change {
@@ -99,7 +98,8 @@ func (g ground) bindings(t *testing.T) map[string]pairOfLogs {
 	}
 }
 
-// Once a ledger has a truth key, nothing is drawn from a truth that the chain is not bound to.
+// Once a ledger has a truth key, nothing is drawn from a true value to which the chain is not
+// bound.
 func TestApply_ForgedTruthBinding_IsCorrupt(t *testing.T) {
 	g := newGround(t, truthKey())
 	must(t, replayWhole(&kv.Memory{}, g.log))
@@ -108,9 +108,9 @@ func TestApply_ForgedTruthBinding_IsCorrupt(t *testing.T) {
 	}
 }
 
-// While an audit goes through the log, somebody may be forgotten: it has seen the beginning of a
-// request whole, and sees the rest erased. Such a log is sound, wherever the audit was: with a
-// raise, a sale, a reservation, an answer and a sweep, each of which binds everybody.
+// An object may be forgotten during an audit, which has read the beginning of a request whole, and
+// reads the rest erased. Such a log is sound at any position of the audit. It has a raise, a sale,
+// a reservation, an answer and a sweep, each of which binds all objects.
 func TestApply_ObjectForgottenDuringAudit_IsAccepted(t *testing.T) {
 	for _, name := range []string{"ann", "cid", "dan"} {
 		t.Run(name, func(t *testing.T) {
@@ -153,8 +153,8 @@ func TestApply_ObjectForgottenDuringAudit_IsAccepted(t *testing.T) {
 	}
 }
 
-// foldInTwo folds a log as an audit does that goes on in another snapshot of it after some events:
-// what it looks up again is what the log is then.
+// foldInTwo folds a log like an audit that goes on in another snapshot after some events: lookups
+// then read the later log.
 func foldInTwo(before, after []event.Event, at int) error {
 	w := &logWriter{log: before}
 	return (&kv.Memory{}).Update(func(to kv.Writer) (err error) {

@@ -20,17 +20,17 @@ import (
 	"github.com/sluicedp/sluice/ledger/internal/state"
 )
 
-// The second half of invariant 6: a chain belongs to the truth it began with. With a truth key the
-// ledger holds a keyed hash of it and refuses to go on for another value.
+// The second half of invariant 6: a chain belongs to the true value that it began with. With a
+// truth key the ledger holds a keyed hash of it, and refuses to go on for another value.
 
 func truthKey() []byte { return []byte("the key of the host, 32 bytes ..") }
 
-func bound(t *testing.T, path string) *Ledger {
+func openWithTruthKey(t *testing.T, path string) *Ledger {
 	t.Helper()
 	return open(t, path, Options{TruthKey: truthKey()})
 }
 
-// One changed truth in a large order is found before anything is drawn.
+// One changed true value in a large raise is found before anything is drawn.
 func TestRaise_OneTruthChanged_RefusesTheWhole(t *testing.T) {
 	l := voters(t, inMemory(t, Options{TruthKey: truthKey()}), "3", "ann", "bob", "cid")
 	raise(t, l, raiseOf(t, "1", "0.5"))
@@ -41,8 +41,8 @@ func TestRaise_OneTruthChanged_RefusesTheWhole(t *testing.T) {
 	})
 }
 
-// wantChanged checks that a request is refused because these people's truths have changed. It says
-// so to its caller only: text and reasons are those of a host without a truth.
+// wantChanged checks that a request is refused because the true values of these objects have
+// changed. Only the caller learns that: text and reasons are those for missing values.
 func wantChanged(t *testing.T, err error, names ...string) {
 	t.Helper()
 	var refused *api.RefusedError
@@ -60,7 +60,7 @@ func wantChanged(t *testing.T, err error, names ...string) {
 
 func TestOpen_WrongTruthKey_IsErrTruthKey(t *testing.T) {
 	path := votersFile(t, "3", "ann")
-	closed(t, bound(t, path))
+	closed(t, openWithTruthKey(t, path))
 	other := truthKey()
 	other[0]++
 	for name, options := range map[string]Options{
@@ -74,7 +74,7 @@ func TestOpen_WrongTruthKey_IsErrTruthKey(t *testing.T) {
 			wantErr(t, err, api.ErrTruthKey)
 		}
 	}
-	bound(t, path) // and the refused ones left no lock behind
+	openWithTruthKey(t, path) // and the refused opens left no lock
 }
 
 func TestOpen_ShortTruthKey_IsErrInvalid(t *testing.T) {
@@ -87,19 +87,20 @@ func TestOpen_ShortTruthKey_IsErrInvalid(t *testing.T) {
 	check.That(t, n == 1, "%d truth-key events", n)
 }
 
-// Without the key nothing is drawn from truths, of whomever, and the host is not even asked: it
-// might tell others than before, and nobody would notice. What needs no truth goes on.
+// Without the key nothing is drawn for any object, and the host is not asked for true values: they
+// might differ from earlier ones, and that would not be noticed. Calls that need no true value go
+// on.
 func TestTruthKey_Missing_AllowsNoDraw(t *testing.T) {
 	path := votersFile(t, "9", "ann", "bob")
-	l := bound(t, path)
+	l := openWithTruthKey(t, path)
 	enrollUnder(t, l, "vote", market(t, "2"), "9", "cid")
-	enrollUnder(t, l, "vote", straight(t, "0.1"), "9", "dan")
+	enrollUnder(t, l, "vote", linearPolicy(t, "0.1"), "9", "dan")
 	first := release(t, l, releaseOf(t, "1", "ann", "0.5"))
 	answerTo(t, l, answerRequest(t, "2", "majority:yes", "0.5", ballots("ann"), "ann", "bob"))
 	sell(t, l, purchase(t, "3", "acme", "0.5", "cid"))
 	closed(t, l)
 
-	later := func() time.Time { return on(3) }
+	later := func() time.Time { return onDay(3) }
 	l = open(t, path, Options{Now: later})
 	ctx := t.Context()
 	_, err := l.Reserve(ctx, api.ReserveRequest{Key: "4", Order: purchase(t, "", "acme", "1", "cid").Order, For: time.Hour})
@@ -140,18 +141,18 @@ func TestTruthKey_Missing_AllowsNoDraw(t *testing.T) {
 	answerTo(t, l, answerRequest(t, "11", "majority:yes", "0.25", mustNotAsk(t), "ann", "bob"))
 	swept := check.Value(drawing{key: "12", truth: mustNotAsk(t)}.by(t, l, "Advance"))(t)
 	wantNoKey("a sweep", swept.refused, 1)
-	check.That(t, swept.refused[0].Object == "dan", "a sweep came to %+v", swept)
+	check.That(t, swept.refused[0].Object == "dan", "a sweep returned %+v", swept)
 	partial := check.Value(drawing{key: "13", epsilon: "1", objects: []string{"ann", "bob", "cid"}, partial: true, truth: mustNotAsk(t)}.by(t, l, "Raise"))(t)
 	wantNoKey("a partial raise", partial.refused, 3)
-	check.That(t, partial.result.(api.RaiseResult).Drawn == 0, "a partial raise came to %+v", partial)
+	check.That(t, partial.result.(api.RaiseResult).Drawn == 0, "a partial raise returned %+v", partial)
 	auditStore(t, l.engine.Store)
 	closed(t, l)
 
 	reader := open(t, path, Options{ReadOnly: true, Now: later})
 	q, err := reader.Quote(ctx, purchase(t, "", "acme", "1", "cid").Order)
-	check.That(t, err == nil && len(q.Refused) <= 0, "who only reads has no need of keys: %+v, %v", q, err)
+	check.That(t, err == nil && len(q.Refused) <= 0, "a reader needs no keys: %+v, %v", q, err)
 	closed(t, reader)
-	l = bound(t, path)
+	l = openWithTruthKey(t, path)
 	release(t, l, releaseOf(t, "4", "ann", "1"))
 	auditStore(t, l.engine.Store)
 }
@@ -171,7 +172,7 @@ func TestTruthKey_AddedLater_BindsChainsAtTheirNextRaise(t *testing.T) {
 	release(t, l, releaseOf(t, "1", "ann", "0.5"))
 	closed(t, l)
 
-	l = bound(t, path)
+	l = openWithTruthKey(t, path)
 	release(t, l, releaseOf(t, "2", "ann", "0.25")) // not by a resale, which does not know the truth
 	c := chainOf(t, l, 1, "ann")
 	check.That(t, c.Bound == nil, "a resale bound the chain")
@@ -184,7 +185,7 @@ func TestTruthKey_AddedLater_BindsChainsAtTheirNextRaise(t *testing.T) {
 	auditStore(t, l.engine.Store)
 }
 
-// The host may wipe its copy of the key once the ledger is open.
+// The host may erase its copy of the key once the ledger is open.
 func TestTruthKey_WipedByTheHost_StaysInUse(t *testing.T) {
 	path := votersFile(t, "3", "ann")
 	key := truthKey()
@@ -192,11 +193,11 @@ func TestTruthKey_WipedByTheHost_StaysInUse(t *testing.T) {
 	clear(key)
 	release(t, l, releaseOf(t, "1", "ann", "0.5"))
 	closed(t, l)
-	l = bound(t, path)
+	l = openWithTruthKey(t, path)
 	release(t, l, releaseOf(t, "2", "ann", "1"))
 }
 
-// Equal tags would tell who has the same value, in one ledger or across two.
+// Equal tags would reveal which objects have the same value, in one ledger or across two.
 func TestTruthTags_OfEqualValues_Differ(t *testing.T) {
 	seen := map[event.Tag]string{}
 	add := func(what string, h event.Tag) {
@@ -237,10 +238,10 @@ func TestTruthKey_LaterRaises_RecordNoSecondTag(t *testing.T) {
 	check.That(t, n == 1, "%d events bind the chain", n)
 }
 
-// afterAChange makes all kinds of requests of a host that has said yes of ann once, and now says
-// something else or nothing. It returns everything that anybody sees of it but the host's own
-// process, and of whom the host was told that they changed.
-func afterAChange(t *testing.T, anns string) (seen string, told [][]string) {
+// viewsAfterChange makes all kinds of requests of a host that has said yes for ann once, and now
+// gives another value or none. It returns everything that is visible outside the host's process,
+// and the objects that each call reported to the host as changed.
+func viewsAfterChange(t *testing.T, anns string) (seen string, reported [][]string) {
 	t.Helper()
 	s, log := &kv.Memory{}, &bytes.Buffer{}
 	signer, _, public := logKey(t, "example.com/office", 1)
@@ -252,9 +253,9 @@ func afterAChange(t *testing.T, anns string) (seen string, told [][]string) {
 	define(t, l, vote())
 	define(t, l, smoker())
 	enrollUnder(t, l, "vote", market(t, "2"), "9", "ann", "bob")
-	enrollUnder(t, l, "smoker", straight(t, "0.1"), "9", "ann", "bob")
+	enrollUnder(t, l, "smoker", linearPolicy(t, "0.1"), "9", "ann", "bob")
 	raise(t, l, raiseOf(t, "1", "0.5", "ann", "bob"))
-	clock.set(on(1))
+	clock.set(onDay(1))
 	must(t, check.Err(l.Advance(t.Context(), api.AdvanceRequest{Key: "2", Truth: sameTruth("yes")})))
 	held := reserve(t, l, api.ReserveRequest{Key: "3", Order: purchase(t, "", "acme", "1.5", "ann", "bob").Order, For: 100 * 24 * time.Hour})
 
@@ -262,7 +263,7 @@ func afterAChange(t *testing.T, anns string) (seen string, told [][]string) {
 		var refused *api.RefusedError
 		_ = errors.As(err, &refused)
 		seen += fmt.Sprintf("%s: %s %v %s\n", what, string(text(t, result)), err, string(text(t, refused)))
-		told = append(told, changed)
+		reported = append(reported, changed)
 	}
 	truth := truthsOf(map[string]string{"ann": anns, "bob": "yes"})
 	did := func(call string, d drawing) {
@@ -279,7 +280,7 @@ func afterAChange(t *testing.T, anns string) (seen string, told [][]string) {
 			did("Answer", drawing{key: fmt.Sprint("7", partial), epsilon: "0.5", objects: both, partial: partial})
 			did("Capture", drawing{key: fmt.Sprint("8", partial), reservation: held.Number, partial: partial})
 		}
-		clock.set(on(2))
+		clock.set(onDay(2))
 		did("Advance", drawing{key: "9"})
 	}
 	statement, err := l.Statement(t.Context(), api.ObjectRequest{Key: "10", Object: "ann"})
@@ -287,29 +288,29 @@ func afterAChange(t *testing.T, anns string) (seen string, told [][]string) {
 	for _, ev := range events(t, l) {
 		show("Watch", ev, nil, nil)
 	}
-	return seen + regexp.MustCompile(`"duration":[0-9.e+-]+`).ReplaceAllString(log.String(), "") + dump(t, s), told
+	return seen + regexp.MustCompile(`"duration":[0-9.e+-]+`).ReplaceAllString(log.String(), "") + dump(t, s), reported
 }
 
-// That a value has changed is a fact about two truths. Nobody but the host's process can tell it
-// from a value that the host does not have: not by any byte of a result, an error, a log line, a
-// statement or the file. The host is told once.
+// A changed value is a fact about two true values. Outside the host's process it cannot be
+// distinguished from a missing value: not by any byte of a result, an error, a log line, a
+// statement or the file. The host gets it once.
 func TestTruthChanged_EveryCall_IsReportedToTheHostOnly(t *testing.T) {
-	changed, told := afterAChange(t, "no")
-	without, silence := afterAChange(t, "")
+	changed, reported := viewsAfterChange(t, "no")
+	without, silence := viewsAfterChange(t, "")
 	if one, other := strings.Split(changed, "\n"), strings.Split(without, "\n"); !slices.Equal(one, other) {
 		for i := range min(len(one), len(other)) {
-			check.Need(t, one[i] == other[i], "who sees this knows of a change:\n%s\n%s", one[i], other[i])
+			check.Need(t, one[i] == other[i], "a change is visible in this:\n%s\n%s", one[i], other[i])
 		}
 		t.Fatalf("%d lines and %d", len(one), len(other))
 	}
 	i := slices.IndexFunc(silence, func(names []string) bool { return len(names) > 0 })
-	check.That(t, i < 0, "the host has not changed its mind, and is told so: %q", silence)
-	// In the second round keys that were used for a whole request are free, those of a partial one
-	// are not, and two of the requests are refused before anybody is asked.
+	check.That(t, i < 0, "no value has changed, but reported is %q", silence)
+	// In the second round the keys that were used for a whole request are free, those of a partial
+	// one are not, and two of the requests are refused before any true value is requested.
 	ann := []string{"ann"}
-	want := make([][]string, len(told))
+	want := make([][]string, len(reported))
 	for i := range 13 {
 		want[i] = ann
 	}
-	check.That(t, slices.EqualFunc(told, want, slices.Equal), "told %q", told)
+	check.That(t, slices.EqualFunc(reported, want, slices.Equal), "reported %q", reported)
 }

@@ -13,18 +13,19 @@ import (
 	"github.com/sluicedp/sluice/policy"
 )
 
-// later is a source of true values that tells none before it has heard whom it is asked about.
-type later struct {
-	told  map[string]string // by question and object
-	asked []string          // anew, in order
+// deferredSource is a source of true values that returns none before it has got the objects of a
+// request.
+type deferredSource struct {
+	known map[string]string // by question and object
+	asked []string          // for the first time, in order
 	calls int
 }
 
-func (s *later) ask(_ context.Context, question string, objects []string) (values []string, err error) {
+func (s *deferredSource) ask(_ context.Context, question string, objects []string) (values []string, err error) {
 	s.calls++
 	for _, object := range objects {
-		value, told := s.told[question+" "+object]
-		if !told {
+		value, known := s.known[question+" "+object]
+		if !known {
 			s.asked = append(s.asked, question+" "+object)
 			err = fmt.Errorf("asked for: %w", api.ErrTruthLater)
 		}
@@ -36,16 +37,16 @@ func (s *later) ask(_ context.Context, question string, objects []string) (value
 	return values, nil
 }
 
-// tell has a source tell what it was asked, the next time.
-func (s *later) tell() {
+// learn makes the source return what was requested, the next time.
+func (s *deferredSource) learn() {
 	for _, at := range s.asked {
-		s.told[at] = "yes"
+		s.known[at] = "yes"
 	}
 	s.asked, s.calls = nil, 0
 }
 
-// A source that tells later hears in one round of everybody whom a request will ask about, in more
-// batches than one, and nothing is carried out before. The same request with the same key then is.
+// A source that returns ErrTruthLater gets all objects of a request in one round, in several
+// batches, and nothing is executed before. The same request with the same key is executed then.
 func TestErrTruthLater_OneRound_RequestsAllObjects(t *testing.T) {
 	people := crowd(4100) // more than a batch
 	for _, call := range []string{"Raise", "Sell", "Answer"} {
@@ -55,16 +56,16 @@ func TestErrTruthLater_OneRound_RequestsAllObjects(t *testing.T) {
 				define(t, l, vote())
 				enrollUnder(t, l, "vote", market(t, "2"), "9", people...)
 				before := stats(t, l)
-				s := &later{told: map[string]string{}}
+				s := &deferredSource{known: map[string]string{}}
 				d := drawing{key: "r", epsilon: "1", partial: partial, truth: s.ask}
 				_, err := d.by(t, l, call)
 				wantErr(t, err, api.ErrTruthLater)
 				after := stats(t, l)
-				check.That(t, after == before, "something was carried out: %+v, before it was %+v", after, before)
+				check.That(t, after == before, "something was recorded: %+v, before it was %+v", after, before)
 				slices.Sort(s.asked)
 				check.Need(t, len(s.asked) == len(people) && s.asked[0] == "vote "+people[0] && s.calls >= 2,
 					"asked about %d of %d people, in %d batches", len(s.asked), len(people), s.calls)
-				s.tell()
+				s.learn()
 				must(t, check.Err(d.by(t, l, call)))
 				check.That(t, len(s.asked) <= 0, "asked about others the second time: %.3q", s.asked)
 			})
@@ -72,7 +73,7 @@ func TestErrTruthLater_OneRound_RequestsAllObjects(t *testing.T) {
 	}
 }
 
-// A sweep asks a source that tells later about all questions of its part.
+// A sweep requests all questions of its part from a source that returns ErrTruthLater.
 func TestAdvance_ErrTruthLater_RequestsAllQuestions(t *testing.T) {
 	l := inMemory(t, Options{Now: func() time.Time { return epoch().Add(2 * time.Hour) }})
 	under := check.Value(policy.Steps(policy.Step{At: epoch(), Ceiling: eps(t, "2")}))(t)
@@ -82,23 +83,23 @@ func TestAdvance_ErrTruthLater_RequestsAllQuestions(t *testing.T) {
 		define(t, l, q)
 		enrollUnder(t, l, name, under, "9", "ann", "bob")
 	}
-	s := &later{told: map[string]string{}}
+	s := &deferredSource{known: map[string]string{}}
 	r := api.AdvanceRequest{Key: "a", Truth: s.ask}
 	wantErr(t, check.Err(l.Advance(t.Context(), r)), api.ErrTruthLater)
 	slices.Sort(s.asked)
 	got := strings.Join(s.asked, ", ")
 	check.Need(t, got == "other ann, other bob, vote ann, vote bob", "asked about %s", got)
-	s.tell()
+	s.learn()
 	done := check.Value(l.Advance(t.Context(), r))(t)
 	check.That(t, done.Questions[0].Raised == 2 && done.Questions[1].Raised == 2, "%+v", done)
 }
 
-// A request that must be whole is refused at once, whoever would have told later.
+// A request that must be whole is refused at once, before the source has its true values.
 func TestRaise_ErrTruthLaterAndRefusal_IsRefused(t *testing.T) {
 	l := inMemory(t, Options{})
 	voters(t, l, "0.5", "ann")
 	enroll(t, l, "vote", "9", "bob")
-	s := &later{told: map[string]string{}}
+	s := &deferredSource{known: map[string]string{}}
 	r := raiseOf(t, "r", "1")
 	r.Truth = s.ask
 	_, err := l.Raise(t.Context(), r)

@@ -12,7 +12,7 @@ import (
 
 // A refused call takes the same steps whether the true value is missing, changed or invalid: its
 // time must not show which. Steps are counted as allocations: the fewest of many single calls,
-// since the runtime allocates, too, and empties pools at random under the race detector.
+// because the runtime allocates, too, and empties pools at random under the race detector.
 func TestRefusal_ValueMissingChangedOrInvalid_TakesTheSameSteps(t *testing.T) {
 	l := voters(t, inMemory(t, Options{TruthKey: truthKey()}), "9", "ann", "bob")
 	release(t, l, releaseOf(t, "first", "ann", "1"))
@@ -35,10 +35,11 @@ func TestRefusal_ValueMissingChangedOrInvalid_TakesTheSameSteps(t *testing.T) {
 	}
 }
 
-// Nor does the ledger read or write otherwise, whether the value is asked for or brought along.
+// Nor does the ledger read or write anything else, whether the value comes from a source or with
+// the request.
 func TestRefusal_ValueMissingChangedOrInvalid_ReadsAndWritesTheSame(t *testing.T) {
 	stepsOf := func(truth api.TruthFunc, value string) []string {
-		s := &followed{Store: &kv.Memory{}}
+		s := &stepRecorder{Store: &kv.Memory{}}
 		begin(t, s)
 		l := voters(t, openMemory(t, s, Options{TruthKey: truthKey()}), "5", "ann")
 		release(t, l, releaseOf(t, "before", "ann", "1"))

@@ -25,8 +25,8 @@ import (
 	"github.com/sluicedp/sluice/rrchain"
 )
 
-// Questions in unary encoding do all that others do: see encodings_test.go. Their law is in
-// internal/trial/model, and what altered and forged records come to in damage_responses_test.go.
+// Questions in unary encoding do all that others do: see encodings_test.go. Their law is tested in
+// internal/trial/model, and altered and forged records in damage_responses_test.go.
 
 func valueName(v int) string { return fmt.Sprint("value ", v) }
 
@@ -44,7 +44,7 @@ func home(values int) api.Question {
 	return api.Question{Name: "home", Values: valuesOf(values), Encoding: "unary"}
 }
 
-// dwellers defines home and puts objects in it on the market, for 100 minor units of ε=1.
+// dwellers defines home and enrolls objects that sell it, for 100 minor units of ε=1.
 func dwellers(t testing.TB, l *Ledger, values int, objects ...string) *Ledger {
 	t.Helper()
 	define(t, l, home(values))
@@ -52,13 +52,13 @@ func dwellers(t testing.TB, l *Ledger, values int, objects ...string) *Ledger {
 	return l
 }
 
-// homeOf asks for an object's home, which is value 2.
+// homeOf returns a request for an object's home, which is value 2.
 func homeOf(t testing.TB, key, object, epsilon string) api.ReleaseRequest {
 	t.Helper()
 	return api.ReleaseRequest{Key: key, Question: "home", Object: object, Epsilon: eps(t, epsilon), Truth: sameTruth(valueName(2))}
 }
 
-// homesOf asks for the homes of many objects, or of all.
+// homesOf returns a request for the homes of many objects, or of all.
 func homesOf(t testing.TB, key, epsilon string, objects ...string) api.RaiseRequest {
 	t.Helper()
 	r := raiseOf(t, key, epsilon, objects...)
@@ -66,7 +66,7 @@ func homesOf(t testing.TB, key, epsilon string, objects ...string) api.RaiseRequ
 	return r
 }
 
-// homesFor is an order for homes.
+// homesFor returns an order for homes.
 func homesFor(t testing.TB, key, buyer, epsilon string, objects ...string) api.SellRequest {
 	t.Helper()
 	r := purchase(t, key, buyer, epsilon, objects...)
@@ -93,14 +93,14 @@ func TestDefineQuestion_EncodingOmitted_DependsOnNumberOfValues(t *testing.T) {
 		check.That(t, reflect.DeepEqual(got, want[i]),
 			"%s values are encoded %s, want %s", want[i].Name, got.Encoding, want[i].Encoding)
 	}
-	told := map[string]string{}
+	logged := map[string]string{}
 	for _, ev := range events(t, l) {
 		if d, is := ev.Says.(says.QuestionDefined); is {
-			told[d.Name] = d.Encoding
+			logged[d.Name] = d.Encoding
 		}
 	}
 	for _, q := range want {
-		check.That(t, told[q.Name] == q.Encoding, "the log says that %s values are encoded %q", q.Name, told[q.Name])
+		check.That(t, logged[q.Name] == q.Encoding, "the log says that %s values are encoded %q", q.Name, logged[q.Name])
 	}
 	auditStore(t, l.engine.Store)
 }
@@ -126,7 +126,7 @@ func TestDefineQuestion_BadEncoding_IsErrInvalid(t *testing.T) {
 	must(t, l.DefineQuestion(t.Context(), "k", api.Question{Name: "q", Values: valuesOf(2), Encoding: "unary"}))
 }
 
-// The same question is the same with its encoding told or not. Another encoding is another
+// A question is the same whether its encoding is given or not. Another encoding is another
 // question.
 func TestDefineQuestion_Redefined_KeepsItsEncoding(t *testing.T) {
 	for _, test := range []struct {
@@ -163,7 +163,7 @@ func TestDefineQuestion_Redefined_KeepsItsEncoding(t *testing.T) {
 	}
 }
 
-// A definition whose commit fails, or may have failed, is repeated with its key.
+// A definition whose commit fails, or may have failed, can be repeated with its key.
 func TestDefineQuestion_CommitFails_CanBeRepeated(t *testing.T) {
 	q := api.Question{Name: "home", Values: valuesOf(21)}
 	for name, after := range map[string]func() error{"lost": nil, "held": uncertain} {
@@ -180,11 +180,11 @@ func TestDefineQuestion_CommitFails_CanBeRepeated(t *testing.T) {
 			for range 2 {
 				must(t, l.DefineQuestion(t.Context(), "k", q))
 			}
-			told := q
-			told.Encoding = "unary"
-			wantErr(t, l.DefineQuestion(t.Context(), "k", told), &api.KeyConflictError{})
-			must(t, l.DefineQuestion(t.Context(), "k2", told))
-			if all := questionsOf(t, l); !reflect.DeepEqual(all, []api.Question{told}) || countKind(events(t, l), "question") != 1 {
+			explicit := q
+			explicit.Encoding = "unary"
+			wantErr(t, l.DefineQuestion(t.Context(), "k", explicit), &api.KeyConflictError{})
+			must(t, l.DefineQuestion(t.Context(), "k2", explicit))
+			if all := questionsOf(t, l); !reflect.DeepEqual(all, []api.Question{explicit}) || countKind(events(t, l), "question") != 1 {
 				t.Errorf("the questions are %.300v", all)
 			}
 			auditStore(t, l.engine.Store)
@@ -192,7 +192,7 @@ func TestDefineQuestion_CommitFails_CanBeRepeated(t *testing.T) {
 	}
 }
 
-// The largest question there may be, on disk and back.
+// The largest possible question works on disk, and after it is opened again.
 func TestUnary_LargestQuestion_WorksOnDisk(t *testing.T) {
 	path := create(t)
 	l := dwellers(t, open(t, path, Options{}), event.MaxUnaryValues, "ann", "bob")
@@ -206,7 +206,7 @@ func TestUnary_LargestQuestion_WorksOnDisk(t *testing.T) {
 	n := len(first.Value)
 	check.That(t, n == event.MaxUnaryValues && strings.Trim(first.Value, "01") == "", "a response of %d bits", n)
 	wantRecount(t, l, "home", eps(t, "1"), eps(t, "2"))
-	often := 1 / (math.E + 1) // but for the bit of the truth, which is set half the time
+	often := 1 / (math.E + 1) // except for the bit of the true value, which is set half the time
 	stattest.Share(strings.Count(first.Value, "1"), event.MaxUnaryValues, often, often).Holds(t, "bits that are set")
 	e := check.Value(l.Estimate(t.Context(), api.EstimateRequest{Question: "home"}))(t)
 	check.That(t, e.N == 2 && len(e.Values) == event.MaxUnaryValues,
@@ -217,8 +217,8 @@ func TestUnary_LargestQuestion_WorksOnDisk(t *testing.T) {
 	wantRecount(t, l, "home", eps(t, "1"), eps(t, "2"))
 }
 
-// After Forget and Compact no bit that was released is in the file: neither in the events nor in
-// the chain, and no tally of nobody else.
+// After Forget and Compact no released bit is in the file: neither in the events nor in the chain,
+// and there is no tally of the forgotten object alone.
 func TestForget_UnaryResponses_DestroysEveryBit(t *testing.T) {
 	const name, values = "the one to be forgotten", 400
 	path := create(t)
@@ -260,8 +260,8 @@ func TestForget_UnaryResponses_DestroysEveryBit(t *testing.T) {
 	wantClean(t, l, api.VerifyRequest{})
 }
 
-// What a raise over many objects and values keeps in memory is bounded by the part that it commits
-// at a time.
+// The memory of a raise over many objects and values is bounded by the part that it commits at a
+// time.
 func TestRaise_ManyBits_TakesLittleMemory(t *testing.T) {
 	const objects, values = 5000, 501
 	s := &measured{Store: newBolt(t)}
@@ -284,7 +284,7 @@ func TestRaise_ManyBits_TakesLittleMemory(t *testing.T) {
 	t.Logf("%d responses of %d bits: the heap grew by %.1f MiB at most", objects, values, float64(grown)/(1<<20))
 }
 
-// newBolt is a store on a file in which a ledger begins.
+// newBolt returns a store on a file in which a ledger begins.
 func newBolt(t *testing.T) kv.Store {
 	t.Helper()
 	file := check.Value(bolt.Open(create(t), false))(t)
@@ -292,7 +292,7 @@ func newBolt(t *testing.T) kv.Store {
 	return file
 }
 
-// measured notes how large the heap is, garbage collected, at the end of each transaction.
+// measured records the largest heap, garbage collected, at the end of each transaction.
 type measured struct {
 	kv.Store
 	most uint64
@@ -309,7 +309,7 @@ func (m *measured) Update(fn func(kv.Writer) error) error {
 	})
 }
 
-// What one transaction draws is bounded, because others wait for it.
+// What one transaction draws is limited, because other requests wait for it.
 func TestQuote_TooManyBits_IsErrInvalid(t *testing.T) {
 	l := inMemory(t, Options{})
 	define(t, l, api.Question{Name: "home", Values: valuesOf(event.MaxUnaryValues), Encoding: "unary"})
@@ -324,7 +324,7 @@ func TestQuote_TooManyBits_IsErrInvalid(t *testing.T) {
 	}
 }
 
-// A sale that nobody waits for any more is given up between two draws, and nothing has happened.
+// A sale whose context is canceled ends between two draws, and changes nothing.
 func TestSell_CanceledBetweenDraws_ChangesNothing(t *testing.T) {
 	l := inMemory(t, Options{})
 	define(t, l, vote())
@@ -339,11 +339,11 @@ func TestSell_CanceledBetweenDraws_ChangesNothing(t *testing.T) {
 	})
 	l.engine.Chances.Sampler = new(rrchain.Sampler)
 	s := sell(t, l, purchase(t, "k", "acme", "1"))
-	check.That(t, s.Draws == 5, "the same request again came to %+v", s)
+	check.That(t, s.Draws == 5, "the same request again returned %+v", s)
 }
 
-// An audit writes its counts before they fill the memory, by their number: a tally of bits has
-// many.
+// An audit writes its counts to a file before they fill the memory, by their number: a tally of
+// bits has many.
 func TestState_CountedInMemory_IncludesBits(t *testing.T) {
 	s := &state.State{Tallies: map[state.TallyKey]*state.Tally{}}
 	for i := range 3 {

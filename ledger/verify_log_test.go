@@ -40,7 +40,7 @@ func alterEvent(t testing.TB, s kv.Store, number uint64, change func(*event.Entr
 	})
 }
 
-// foundAfter returns what is found in a ledger with these records that is damaged when it is open.
+// foundAfter opens a ledger with some records, damages them, and returns the findings.
 func foundAfter(t testing.TB, records []pair, damage func(s kv.Store)) []api.Finding {
 	t.Helper()
 	s := fill(t, records)
@@ -49,7 +49,8 @@ func foundAfter(t testing.TB, records []pair, damage func(s kv.Store)) []api.Fin
 	return findings(t, l, api.VerifyRequest{})
 }
 
-// Each event of a rich ledger is altered in ways that no rule forbids: the tree says which it is.
+// Each event of a rich ledger is altered in ways that no rule forbids: the tree identifies the
+// event.
 func TestVerify_EventAltered_NamesIt(t *testing.T) {
 	original := pairs(t, rich(t))
 	log, step := logOf(t, original), oneIn(3)
@@ -96,8 +97,7 @@ func TestVerify_LinkAltered_NamesTheEvent(t *testing.T) {
 	}
 }
 
-// Whatever is done to the budgets that are stored, and to nothing else, is found, with the object's
-// name.
+// Any change of the stored budgets alone is found, with the object's name.
 func TestVerify_BudgetForged_NamesTheObject(t *testing.T) {
 	original := pairs(t, rich(t))
 	lower := func(e *privacy.Epsilon) {
@@ -151,7 +151,7 @@ func TestVerify_BudgetForged_NamesTheObject(t *testing.T) {
 	check.That(t, tries >= 50, "only %d tries", tries)
 }
 
-// A damaged budget is nothing to draw from.
+// Nothing is drawn from a damaged budget.
 func TestRelease_BudgetDamaged_IsCorrupt(t *testing.T) {
 	l := voters(t, inMemory(t, Options{}), "1", "ann")
 	release(t, l, releaseOf(t, "1", "ann", "0.5"))
@@ -177,8 +177,8 @@ func TestRelease_BudgetDamaged_IsCorrupt(t *testing.T) {
 	}
 }
 
-// Whoever writes the whole log anew, and the state with it, is not found out by the file. The
-// checkpoint tells.
+// If the whole log and the state are written again, the file alone does not reveal it. A checkpoint
+// does.
 func TestVerify_LogRewritten_ContradictsTheCheckpoint(t *testing.T) {
 	for name, change := range rewritings(t) {
 		t.Run(name, func(t *testing.T) {
@@ -237,7 +237,7 @@ func rewritings(t *testing.T) map[string]func([]event.Event) []event.Event {
 	}
 }
 
-// An older copy of a file is as good as a rewritten one.
+// An older copy of a file is sound, like a rewritten log. A checkpoint reveals it.
 func TestVerify_OlderCopy_ContradictsTheCheckpoint(t *testing.T) {
 	path, options := witnessed(t, "ann", "bob")
 	l := open(t, path, options)
@@ -261,7 +261,7 @@ func TestVerify_OlderCopy_ContradictsTheCheckpoint(t *testing.T) {
 	wantClean(t, l, r)
 }
 
-// Erasing is for Forget alone, and then it is to be done.
+// Only Forget may erase events.
 func TestVerify_ErasedWithoutForget_IsFound(t *testing.T) {
 	l := voters(t, inMemory(t, Options{}), "5", "ann", "bob")
 	release(t, l, releaseOf(t, "1", "ann", "0.5"))
@@ -293,7 +293,7 @@ func TestVerify_ForgottenEventPutBack_IsFound(t *testing.T) {
 	}
 }
 
-// The same, where all of it is still there: an attacker who has an older copy can put it back.
+// An attacker who has an older copy can put all erased events back.
 func TestVerify_AllForgottenEventsPutBack_AreFound(t *testing.T) {
 	l := voters(t, inMemory(t, Options{}), "5", "ann", "bob")
 	release(t, l, releaseOf(t, "1", "ann", "0.5"))
@@ -312,7 +312,8 @@ func TestVerify_AllForgottenEventsPutBack_AreFound(t *testing.T) {
 	wantProblems(t, slices.DeleteFunc(found, func(p api.Finding) bool { return p.Kind == "request" }), want)
 }
 
-// What many events rest on is reported once if it is damaged, and they are audited all the same.
+// A damaged event on which many others depend is reported once, and the others are audited all the
+// same.
 func TestVerify_DefinitionDamaged_ContinuesAndReportsOnce(t *testing.T) {
 	names := crowd(100)
 	l := sellers(t, inMemory(t, Options{TruthKey: truthKey()}), "5", "5", names...)
@@ -410,8 +411,8 @@ func TestVerify_PageDamaged_AuditsTheRest(t *testing.T) {
 		"found %d damaged pages, %d missing chains, %d forged objects", files, missing, forged)
 }
 
-// inUse tells whether a page belongs to the present records, by whether a store can be read without
-// it.
+// inUse reports whether a page belongs to the present records, by whether a store can be read
+// without it.
 func inUse(t testing.TB, data []byte, page int) bool {
 	t.Helper()
 	path := filepath.Join(tests.TempDir(t), "without.db")
@@ -455,7 +456,7 @@ func (r brokenReader) Scan(bucket string, from []byte, visit func(key, value []b
 	return err
 }
 
-// A store that cannot be read to the end is a problem too, and not the end of the audit.
+// A store that cannot be read to the end is a finding too, and not the end of the audit.
 func TestVerify_BucketUnreadable_IsReported(t *testing.T) {
 	memory := rich(t)
 	for bucket, want := range map[string]api.Finding{

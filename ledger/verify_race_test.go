@@ -16,8 +16,8 @@ import (
 	"github.com/sluicedp/sluice/ledger/api"
 )
 
-// Verify sees a ledger that others write to, and forget objects of, at every instant, and it never
-// finds anything.
+// Verify reads a ledger to which other goroutines write, and of which they forget objects, at every
+// instant. It never finds anything.
 func TestVerify_ConcurrentWrites_FindsNothing(t *testing.T) {
 	wanted := uint64(tests.Tries(1500, 12_000, 12_000))
 	if hurried() {
@@ -44,7 +44,7 @@ func TestVerify_ConcurrentWrites_FindsNothing(t *testing.T) {
 			}
 		})
 	}
-	pause := api.VerifyRequest{Progress: func(uint64, uint64) { time.Sleep(time.Millisecond) }} // so that much comes between two snapshots
+	pause := api.VerifyRequest{Progress: func(uint64, uint64) { time.Sleep(time.Millisecond) }} // so that many commits come between two snapshots
 	times := 0
 	for i := 0; stats(t, l).Events < wanted; i++ {
 		times++
@@ -66,7 +66,7 @@ func TestVerify_ConcurrentWrites_FindsNothing(t *testing.T) {
 	t.Logf("verified %d times; in the end there are %d events, %d of them erased", times, stats(t, l).Events, countErased(t, l))
 }
 
-// disturber does anything to a ledger. What is refused is refused.
+// disturber makes random requests of a ledger. Refusals are accepted.
 type disturber struct {
 	t      *testing.T
 	l      *Ledger

@@ -54,9 +54,8 @@ func scanned(t testing.TB, l *Ledger) (took time.Duration, n uint64) {
 	return time.Since(began), n
 }
 
-// A log verifies also if the state that it makes does not fit into the memory allowed. With more
-// events this measures: SLUICE_VERIFY_EVENTS=1000000 go test -run StateLargerThanMemory -v
-// ./ledger
+// A log also verifies if the state that it makes does not fit into the memory allowed. With more
+// events this measures: SLUICE_VERIFY_EVENTS=1000000 go test -run StateLargerThanMemory -v ./ledger
 func TestVerify_StateLargerThanMemory_Succeeds(t *testing.T) {
 	usualGarbage(t)
 	wanted, little := 12_000, 256<<10
@@ -83,7 +82,7 @@ func TestVerify_StateLargerThanMemory_Succeeds(t *testing.T) {
 	}
 }
 
-// Whoever waits for a processor gets it between any two small batches, of events and of records.
+// Other goroutines get the processor between any two small batches, of events and of records.
 func TestVerify_BetweenBatches_YieldsTheProcessor(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "ledger.db")
 	bigLedger(t, path, 6_000)
@@ -96,8 +95,8 @@ func TestVerify_BetweenBatches_YieldsTheProcessor(t *testing.T) {
 		"%d times, in %d batches of events and %d of records", rests, events, records)
 }
 
-// What does not fit goes to temporary files, and nowhere else: without a place for them, only the
-// audit fails that needs them.
+// State that does not fit into memory is written to temporary files, and nowhere else: without a
+// directory for them, only an audit that needs them fails.
 func TestVerify_StateLargerThanMemory_UsesTemporaryFiles(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "ledger.db")
 	bigLedger(t, path, 6_000)

@@ -26,8 +26,8 @@ import (
 	"github.com/sluicedp/sluice/privacy"
 )
 
-// Invariants 9 and 10: Verify finds whatever is not as the log says, and, with a checkpoint, a log
-// that is not as it was.
+// Invariants 9 and 10: Verify finds every record that differs from the log, and, with a checkpoint,
+// a log that differs from the earlier one.
 
 // findings verifies a ledger and returns what was found.
 func findings(t testing.TB, l *Ledger, r api.VerifyRequest) []api.Finding {
@@ -59,7 +59,7 @@ func slow() audit.Pace {
 	return audit.Pace{Memory: 4 << 10, Events: 7, Bytes: 1 << 20, Records: 5, Batch: 3, Problems: 2, Rest: func() {}}
 }
 
-// rich is a ledger in memory with everything in it: see tell.
+// rich returns a ledger in memory with everything in it: see writeGoldenLedger.
 func rich(t *testing.T) *kv.Memory {
 	t.Helper()
 	s := &kv.Memory{}
@@ -67,7 +67,7 @@ func rich(t *testing.T) *kv.Memory {
 	return s
 }
 
-// goldenSigner is the key of the log that tell writes.
+// goldenSigner returns the signer and the verifier of the log that writeGoldenLedger writes.
 func goldenSigner(t testing.TB) (note.Signer, note.Verifiers) {
 	t.Helper()
 	signer, verifier, _ := logKey(t, "example.com/golden", 0)
@@ -94,8 +94,8 @@ func TestVerify_EveryKindOfEvent_FindsNothing(t *testing.T) {
 	}
 }
 
-// Whoever is forgotten while an audit goes through a sweep makes it find nothing, wherever the
-// audit is.
+// An object that is forgotten while an audit goes through a sweep causes no finding, at any
+// position of the audit.
 func TestVerify_ForgetDuringAuditOfSweep_FindsNothing(t *testing.T) {
 	days := check.Value(policy.Steps(policy.Step{At: epoch(), Ceiling: eps(t, "0.5")}))(t)
 	names := []string{"ann", "bob", "cid", "dan"}
@@ -118,14 +118,14 @@ func TestVerify_ForgetDuringAuditOfSweep_FindsNothing(t *testing.T) {
 				}
 			}}, pace)
 			for _, p := range found {
-				t.Errorf("%s forgotten behind event %d: %+v", name, at, p)
+				t.Errorf("%s forgotten after event %d: %+v", name, at, p)
 			}
-			check.That(t, forgotten, "nobody was forgotten behind event %d", at)
+			check.That(t, forgotten, "no object was forgotten after event %d", at)
 		}
 	}
 }
 
-// A log is verified as it is, by whoever can open it, and stays as it is.
+// A log can be verified by any process that can open the file, which stays as it is.
 func TestVerify_ReadOnly_WritesNothing(t *testing.T) {
 	path := votersFile(t, "5", "ann", "bob")
 	l := open(t, path, Options{})
@@ -224,7 +224,7 @@ func firstKey(t testing.TB, s kv.Store, bucket string, from []byte) (key []byte)
 	return key
 }
 
-// tampering changes a ledger and returns what is to be found then.
+// tampering changes a ledger and returns the findings that are wanted then.
 type tampering func(t testing.TB, s kv.Store) []api.Finding
 
 // changed alters a field of a record. The problem that is wanted says what it was and what it is.
@@ -247,7 +247,7 @@ func changed[T interface{ Encode() []byte }](bucket string, key []byte, decode f
 	}
 }
 
-// then is a change after which these problems are wanted.
+// then is a change after which these findings are wanted.
 func then(change func(t testing.TB, s kv.Store), want ...api.Finding) tampering {
 	return func(t testing.TB, s kv.Store) []api.Finding { change(t, s); return want }
 }
@@ -272,7 +272,7 @@ func sumTampering(name string, value func(*state.Counters) any, change func(*sta
 	}, name, value, change)
 }
 
-// soldReserved is a sale of the rich ledger that was reserved before.
+// soldAfterReserving is a sale of the rich ledger that was reserved before.
 const soldAfterReserving = 6
 
 func saleTampering(name string, value func(*state.Sale) any, change func(*state.Sale)) tampering {
@@ -453,7 +453,7 @@ func aboutTampering(name string, value func(*event.About) any, change func(*even
 	}, name, value, change)
 }
 
-// brokenRecords are changes after which a record is not there, is there without reason, or cannot
+// brokenRecords returns changes after which a record is missing, is there without reason, or cannot
 // be read.
 func brokenRecords(t *testing.T) map[string]tampering {
 	e := func(text string) privacy.Epsilon { return eps(t, text) }
@@ -518,7 +518,8 @@ func breakSum(t testing.TB, s kv.Store, bucket string, key []byte) {
 	}))
 }
 
-// wantProblems compares what was found with what is wanted, and events only where they are.
+// wantProblems compares the findings with those that are wanted, and their events where one is
+// wanted.
 func wantProblems(t testing.TB, found, want []api.Finding) {
 	t.Helper()
 	for i := range max(len(found), len(want)) {
@@ -554,7 +555,7 @@ func TestVerify_RecordAltered_NamesIt(t *testing.T) {
 	t.Logf("%d records altered", len(all))
 }
 
-// Not only the first is found: everything that was altered is, whatever else was.
+// Not only the first alteration is found, but all of them.
 func TestVerify_ManyRecordsAltered_FindsAll(t *testing.T) {
 	s := rich(t)
 	l := openMemory(t, s, Options{})

@@ -14,8 +14,8 @@ import (
 	"github.com/sluicedp/sluice/ledger/internal/state"
 )
 
-// Readers leave memory and what they decoded to those after them. Nothing of one reader may show in
-// what another returns.
+// Later readers reuse the memory and the decoded records of earlier ones. Nothing of one reader may
+// show in what another returns.
 
 func TestObject_ConcurrentReaders_DoNotShareResults(t *testing.T) {
 	names := crowd(20)
@@ -35,17 +35,17 @@ func TestObject_ConcurrentReaders_DoNotShareResults(t *testing.T) {
 					t.Errorf("object %q: %+v, %v", names[at], o, err)
 					return
 				}
-				wantErr(t, check.Err(l.Object(t.Context(), "nobody")), api.ErrUnknown)
+				wantErr(t, check.Err(l.Object(t.Context(), "stranger")), api.ErrUnknown)
 			}
 		})
 	}
-	for i := range 20 { // who changes the counters meanwhile
+	for i := range 20 { // which changes the counters
 		release(t, l, releaseOf(t, fmt.Sprint("more ", i), names[0], fmt.Sprintf("0.%02d", i+1)))
 	}
 	readers.Wait()
 }
 
-// What was returned stays as it is, whatever is read after it.
+// What was returned stays as it is when other objects are read.
 func TestObject_LaterReads_LeaveTheResultUnchanged(t *testing.T) {
 	l := voters(t, inMemory(t, Options{}), "9", "ann", "bob")
 	release(t, l, releaseOf(t, "1", "ann", "1"))
@@ -59,7 +59,7 @@ func TestObject_LaterReads_LeaveTheResultUnchanged(t *testing.T) {
 	check.That(t, again == text, "it was\n%s\nand is\n%s", text, again)
 }
 
-// The counters are the same as before only if no byte of their record is another.
+// Counters are reused only if no byte of their record has changed.
 func TestObject_CountersDamagedBetweenReads_IsCorrupt(t *testing.T) {
 	l := voters(t, inMemory(t, Options{}), "9", "ann")
 	_ = objectOf(t, l, "ann")
@@ -81,8 +81,8 @@ func TestObject_CountersDamagedBetweenReads_IsCorrupt(t *testing.T) {
 	}
 }
 
-// Many chains are read in several snapshots, in memory that is used again. The names given out
-// stay.
+// Many chains are read in several snapshots, in memory that is used again. Returned names stay
+// valid.
 func TestResponses_ManyChains_AreReadInSeveralSnapshots(t *testing.T) {
 	names := crowd(2*scanSize + 300)
 	l := voters(t, inMemory(t, Options{}), "9", names...)

@@ -57,8 +57,7 @@ func watching(ctx context.Context, l *Ledger, from, last uint64) chan answer[[]s
 	return async(func() ([]says.Event, error) { return watchUntil(ctx, l, from, last) })
 }
 
-// wantSeen waits for a watch, which must have seen the events from a number on, all of them, each
-// once.
+// wantSeen waits for a watch, which must have seen all events from a number on, each once.
 func wantSeen(t testing.TB, watch chan answer[[]says.Event], from, last uint64) []says.Event {
 	t.Helper()
 	a := await(t, watch)
@@ -67,15 +66,15 @@ func wantSeen(t testing.TB, watch chan answer[[]says.Event], from, last uint64) 
 	return a.value
 }
 
-// waitWaiting waits until somebody waits for a change of the ledger.
+// waitWaiting waits until a watch waits for a change of the ledger.
 func waitWaiting(t testing.TB, l *Ledger) {
 	t.Helper()
 	for deadline := time.Now().Add(patience); !l.engine.Load().Watched; time.Sleep(time.Millisecond) {
-		check.Need(t, !time.Now().After(deadline), "nobody waits")
+		check.Need(t, !time.Now().After(deadline), "no watch waits")
 	}
 }
 
-// wantGapless checks that events are the ones from a number on, all of them, each once.
+// wantGapless checks that events are all those from a number on, each once.
 func wantGapless(t testing.TB, seen []says.Event, from, last uint64) {
 	t.Helper()
 	for i, ev := range seen {
@@ -85,8 +84,8 @@ func wantGapless(t testing.TB, seen []says.Event, from, last uint64) {
 	check.Need(t, got == last, "the last event seen is %d, want %d", got, last)
 }
 
-// A history of several snapshots has no seam, wherever a watch begins, and each range over one is a
-// watch of its own.
+// A history of several snapshots has no seam, from any event on, and each range over a watch starts
+// again.
 func TestWatch_History_IsTheLog(t *testing.T) {
 	l := voters(t, inMemory(t, Options{}), "1", crowd(3*watchSize)...)
 	release(t, l, releaseOf(t, "k", crowd(1)[0], "0.5"))
@@ -108,7 +107,7 @@ func TestWatch_History_IsTheLog(t *testing.T) {
 	}
 }
 
-// Many watchers see what many writers write: the same, all of it, once, in order.
+// Many watchers see what many writers write: the same events, all of them, once, in order.
 func TestWatch_ManyWatchers_SeeTheSame(t *testing.T) {
 	const watchers, writers, each = 50, 8, 40
 	path := create(t)
@@ -123,31 +122,31 @@ func TestWatch_ManyWatchers_SeeTheSame(t *testing.T) {
 	}
 	want := events(t, l)
 	for _, one := range all {
-		check.Need(t, reflect.DeepEqual(wantSeen(t, one, 1, last), want), "a watcher has seen other events than stand in the log")
+		check.Need(t, reflect.DeepEqual(wantSeen(t, one, 1, last), want), "a watcher has seen other events than are in the log")
 	}
 }
 
-// A consumer that does not move stands in nobody's way, and misses nothing.
+// A consumer that does not go on delays no writer, and misses no event.
 func TestWatch_SlowConsumer_DelaysNoWriter(t *testing.T) {
 	l := open(t, create(t), Options{})
-	standing := newGate(t)
+	blocked := newGate(t)
 	const more = 3*watchSize + 7
 	watch := async(func() (seen []says.Event, err error) {
 		for ev, err := range l.Watch(t.Context(), 1) {
-			_ = standing.pass()
+			_ = blocked.pass()
 			if seen = append(seen, ev); err != nil || ev.Number == 1+more {
 				return seen, err
 			}
 		}
 		return seen, nil
 	})
-	standing.wait(t)
-	last := mustWrite(t, l, more) // while the consumer stands still
-	standing.open()
+	blocked.wait(t)
+	last := mustWrite(t, l, more) // while the consumer is blocked
+	blocked.open()
 	wantSeen(t, watch, 1, last)
 }
 
-// snapshots counts the snapshots that are being held.
+// snapshots counts the snapshots that are open.
 type snapshots struct {
 	kv.Store
 	held atomic.Int64
@@ -184,7 +183,7 @@ func TestWatch_ConsumerBusyOrIdle_HoldsNoSnapshot(t *testing.T) {
 	check.That(t, a.value == 0, "a watcher holds %d snapshots while its consumer works", a.value)
 }
 
-// A watch goes on with what comes. A consumer may call the ledger it watches.
+// A watch goes on with new events. A consumer may call the ledger that it watches.
 func TestWatch_ConsumerWrites_DoesNotBlock(t *testing.T) {
 	l := newLedger(t)
 	n := uint64(1)
@@ -217,8 +216,8 @@ func TestWatch_ConsumerCloses_EndsTheWatch(t *testing.T) {
 	check.That(t, a.value == 1, "%d events, want 1", a.value)
 }
 
-// A subscriber that remembers the last number it handled loses nothing and sees nothing twice,
-// however often it, and the ledger with it, begins again.
+// A subscriber that remembers the last number it handled misses no event and sees none twice,
+// however often it is started again, and the ledger with it.
 func TestWatch_Resumed_SeesEachEventOnce(t *testing.T) {
 	path := create(t)
 	handled := uint64(0)
@@ -240,7 +239,7 @@ func TestWatch_Resumed_SeesEachEventOnce(t *testing.T) {
 	wantSeen(t, watching(t.Context(), l, handled+1, last), handled+1, last)
 }
 
-// An event that is far ahead is waited for; the ones before it are not shown.
+// A watch waits for an event in the future, and does not show the ones before it.
 func TestWatch_FromFutureEvent_WaitsForIt(t *testing.T) {
 	l := inMemory(t, Options{})
 	const ahead = 100
@@ -250,7 +249,7 @@ func TestWatch_FromFutureEvent_WaitsForIt(t *testing.T) {
 	wantSeen(t, watch, ahead, ahead)
 }
 
-// wantEnd checks that watchers from various events on end with an error, once, when something
+// wantEnd checks that watches from various events on end with an error, once, after something
 // happens.
 func wantEnd(ctx context.Context, t *testing.T, l *Ledger, want error, happen func()) {
 	t.Helper()
@@ -287,8 +286,8 @@ func wantEnd(ctx context.Context, t *testing.T, l *Ledger, want error, happen fu
 	}
 }
 
-// A watch ends with its context, with a commit of which nobody knows whether it holds, and when the
-// ledger is closed, and none begins after that. The ledger goes on if it was the context.
+// A watch ends with its context, with a commit that may not be durable, and when the ledger is
+// closed. No watch begins after that, but the ledger goes on after a canceled context.
 func TestWatch_ContextCloseOrFailedCommit_EndsIt(t *testing.T) {
 	for name, end := range map[string]struct {
 		readOnly bool
@@ -325,7 +324,7 @@ func TestWatch_ContextCloseOrFailedCommit_EndsIt(t *testing.T) {
 	}
 }
 
-// Nothing that was read before is shown to a consumer that has ended it.
+// Events that were read before are not shown after the consumer has canceled the context.
 func TestWatch_ContextEnded_ShowsNoMoreEvents(t *testing.T) {
 	l := inMemory(t, Options{})
 	mustWrite(t, l, 20)
@@ -344,7 +343,7 @@ func TestWatch_ContextEnded_ShowsNoMoreEvents(t *testing.T) {
 	check.That(t, n == 3, "%d events, want the 3 before the end", n)
 }
 
-// A commit that failed and changed nothing is no reason to end.
+// A commit that failed and changed nothing does not end a watch.
 func TestWatch_CommitFailsCleanly_Continues(t *testing.T) {
 	l, s := openShim(t, votersFile(t, "9", "ann"), Options{})
 	last := stats(t, l).Events
@@ -382,7 +381,7 @@ func watchCommit(t *testing.T, outcome func() error) {
 	pending(t, late)
 	flush.open()
 	wrote := await(t, writer)
-	check.That(t, errors.Is(wrote.err, api.ErrStopped) == (outcome() != nil), "the commit comes to %v", wrote.err)
+	check.That(t, errors.Is(wrote.err, api.ErrStopped) == (outcome() != nil), "the commit returned %v", wrote.err)
 	for _, one := range []chan answer[[]says.Event]{watch, late} {
 		if wrote.err == nil {
 			wantSeen(t, one, last, last+1)
@@ -396,7 +395,7 @@ func watchCommit(t *testing.T, outcome func() error) {
 	}
 }
 
-// The same under load: whenever a watcher gets an event, its commit has passed.
+// Under load, too, an event is durable before a watcher gets it.
 func TestWatch_UnderLoad_ShowsOnlyDurableEvents(t *testing.T) {
 	l, s := openShim(t, create(t), Options{})
 	durable := atomic.Uint64{} // the last event whose commit has returned
@@ -428,7 +427,7 @@ func TestWatch_UnderLoad_ShowsOnlyDurableEvents(t *testing.T) {
 	must(t, errors.Join(failed...))
 }
 
-// Damage ends a watch where it stands, after what is sound before it.
+// Damage ends a watch, after the sound events before it.
 func TestWatch_EventDamaged_EndsThere(t *testing.T) {
 	l := inMemory(t, Options{})
 	last := mustWrite(t, l, 9)
@@ -448,7 +447,7 @@ func TestWatch_EventDamaged_EndsThere(t *testing.T) {
 	}
 }
 
-// Close waits for a batch that is being committed, though watchers wait beside it.
+// Close waits for a batch that is being committed, also while watchers wait.
 func TestClose_WatchersWaiting_WaitsForTheCommit(t *testing.T) {
 	l, s := openShim(t, votersFile(t, "9", "ann"), Options{})
 	watch := watching(t.Context(), l, math.MaxUint64, math.MaxUint64)

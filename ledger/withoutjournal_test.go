@@ -26,8 +26,8 @@ type audits struct {
 
 func (a *audits) Audited(done observe.Audit) { a.problems = append(a.problems, done.Problems) }
 
-// withoutJournal opens a file whose journal is missing, checks that it is never taken for the whole
-// ledger, and returns its events.
+// withoutJournal opens a file whose journal is missing, checks that the file is never presented as
+// the whole ledger, and returns its number of events.
 func withoutJournal(t *testing.T, path string) uint64 {
 	t.Helper()
 	before := content(t, path)
@@ -40,7 +40,7 @@ func withoutJournal(t *testing.T, path string) uint64 {
 	check.That(t, err == nil && done.Problems == 1 && len(found) == 1 && found[0].Kind == "journal" &&
 		found[0].Event == done.Events, "Verify: %d problems, reported %v: %v", done.Problems, found, err)
 	last := seen.problems[len(seen.problems)-1]
-	check.That(t, last == 1, "the observer hears of %d problems", last)
+	check.That(t, last == 1, "the observer gets %d problems", last)
 	wantErr(t, l.Withdraw(t.Context(), api.ObjectRequest{Key: "w", Object: crowd(1)[0]}), api.ErrReadOnly)
 	copied := filepath.Join(testenv.TempDir(t), "copy.db")
 	for _, write := range []func(context.Context, string, func(done, total int)) (api.Copied, error){l.Backup, l.CompactTo} {
@@ -88,7 +88,7 @@ func TestOpen_JournalIsMissing_ReadsTheFileAlone(t *testing.T) {
 	}
 }
 
-// A journal that is there is read, whether it may be missing or not.
+// A journal that exists is read, whether it may be missing or not.
 func TestOpen_JournalMayBeMissing_ReadsTheOneThatIsThere(t *testing.T) {
 	path := crashed(t, 20)
 	for _, without := range []bool{false, true} {
@@ -101,8 +101,8 @@ func TestOpen_JournalMayBeMissing_ReadsTheOneThatIsThere(t *testing.T) {
 	}
 }
 
-// A journal that is not the file's is refused, not taken for one that is missing: another ledger's,
-// one that the same ledger had before, and one that is damaged.
+// A journal that is not the file's is refused, and not treated as missing: another ledger's, an
+// earlier one of the same ledger, and a damaged one.
 func TestOpen_JournalWasReplaced_IsNotTakenForMissing(t *testing.T) {
 	for name, replace := range map[string]func(t *testing.T, path string){
 		"another ledger's": func(t *testing.T, path string) { copyTree(t, crashed(t, 3)+".journal", path+".journal") },
@@ -112,7 +112,7 @@ func TestOpen_JournalWasReplaced_IsNotTakenForMissing(t *testing.T) {
 			closed(t, open(t, path, Options{}))
 			l := open(t, path, Options{})
 			release(t, l, releaseOf(t, "later", crowd(20)[0], "2"))
-			later := left(t, path)
+			later := crashCopy(t, path)
 			closed(t, l)
 			must(t, os.WriteFile(path, content(t, later), 0o600))
 			copyTree(t, earlier, path+".journal")

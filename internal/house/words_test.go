@@ -162,8 +162,8 @@ func dialect() map[string]bool {
 		ledger/journal/keyholder/*_test.go ledger/journal/pgjournal ledger/journal/pgjournal/*_test.go
 		ledger/ledgerclient ledger/ledgerclient/*_test.go ledger/ledgerhttp ledger/ledgerhttp/*_test.go
 		ledger/ledgerhttp/metrics/*_test.go ledger/ledgertest/*_test.go mechanism mechanism/*_test.go
-		mechanism/graph/*_test.go rrchain/*_test.go rrchain/estimate rrchain/estimate/*_test.go rrchain/finite
-		rrchain/finite/*_test.go rrchain/rappor rrchain/rappor/*_test.go
+		mechanism/graph/*_test.go rrchain/*_test.go rrchain/estimate rrchain/estimate/*_test.go rrchain/rappor
+		rrchain/rappor/*_test.go
 `) {
 		list[entry] = true
 	}

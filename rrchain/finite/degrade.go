@@ -48,12 +48,12 @@ func (e *NotDegradationError) Unwrap() error { return privacy.ErrInvalid }
 // It returns the errors of [NewFamily].
 func degradation(ctx context.Context, higher, lower *Matrix) (*Matrix, error) {
 	for _, m := range []*Matrix{higher, lower} {
-		if err := m.usable(); err != nil {
+		if err := m.checkUsable(); err != nil {
 			return nil, err
 		}
 	}
 	if higher.inputs != lower.inputs {
-		return nil, invalid("mechanisms with %d and with %d inputs", higher.inputs, lower.inputs)
+		return nil, invalid("the higher mechanism has %d inputs and the lower one %d", higher.inputs, lower.inputs)
 	}
 	if higher.outputs*lower.outputs > maxCells {
 		return nil, invalid("a channel of %d by %d outputs; %d probabilities are possible",
@@ -74,17 +74,17 @@ func degradation(ctx context.Context, higher, lower *Matrix) (*Matrix, error) {
 		stay = append(stay, lp.Term{Var: o*lower.outputs + o, Coef: big.NewRat(1, 1)})
 	}
 	optimum, err := program.Maximize(ctx, stay)
-	return settle(higher, lower, optimum, err)
+	return channelFrom(higher, lower, optimum, err)
 }
 
-// settle returns the channel or the error that follows from the result of the linear program.
-func settle(higher, lower *Matrix, optimum *lp.Optimum, err error) (*Matrix, error) {
+// channelFrom returns the channel or the error that follows from the result of the linear program.
+func channelFrom(higher, lower *Matrix, optimum *lp.Optimum, err error) (*Matrix, error) {
 	var infeasible *lp.InfeasibleError
 	if errors.As(err, &infeasible) {
 		return nil, game(higher, lower, infeasible.Multipliers)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("whether one mechanism is a degradation of the other: %w", err)
+		return nil, fmt.Errorf("deciding whether one mechanism is a degradation of the other: %w", err)
 	}
 	if err := checkBits(optimum.X); err != nil {
 		return nil, err
@@ -94,17 +94,17 @@ func settle(higher, lower *Matrix, optimum *lp.Optimum, err error) (*Matrix, err
 		rows = append(rows, optimum.X[from*lower.outputs:(from+1)*lower.outputs])
 	}
 	channel, err := NewMatrix(rows)
-	if err != nil || !higher.leads(channel, lower) {
-		return nil, fmt.Errorf("%w: the channel found does not lead from one mechanism to the other",
+	if err != nil || !higher.composesTo(channel, lower) {
+		return nil, fmt.Errorf("%w: the channel of the linear program does not map one mechanism to the other",
 			privacy.ErrNoCertificate)
 	}
 	return channel, nil
 }
 
-// checkBits refuses a channel that [NewMatrix] would refuse, because a family with such a channel
-// could be written but not read again.
+// checkBits refuses a channel that [NewMatrix] would refuse, because the JSON of a family with such
+// a channel could not be read again.
 func checkBits(channel []*big.Rat) error {
-	if denominator(channel, maxBits) == nil {
+	if commonDenominator(channel, maxBits) == nil {
 		return invalid("the channel has a common denominator of more than %d bits", maxBits)
 	}
 	return nil

@@ -16,11 +16,11 @@ import (
 	"github.com/sluicedp/sluice/rrchain"
 )
 
-// byProgram is [Degradation] without its short cut.
+// byProgram finds a channel by the linear program, without the attempt to redraw.
 func byProgram(t testing.TB, higher, lower *Matrix) (*Matrix, error) {
 	t.Helper()
 	optimum, err := must(channelProgram(higher, lower)).Maximize(t.Context(), nil)
-	return settle(higher, lower, optimum, err)
+	return channelFrom(higher, lower, optimum, err)
 }
 
 // wantEqual reports a matrix that is not exactly as wanted.
@@ -41,9 +41,8 @@ func retention(m int, odds *big.Rat) *big.Rat {
 	return over(minus(odds, integer(1)), plus(odds, integer(m-1)))
 }
 
-// TestRandomizedResponse holds channel and kernel against the closed forms of the papers, in
-// rational numbers.
-func TestRandomizedResponse(t *testing.T) {
+// Channel and kernel must be the closed forms of the papers, in rational numbers.
+func TestDegradation_RandomizedResponse_HasTheClosedForms(t *testing.T) {
 	for m := 2; m <= 8; m++ {
 		for _, pair := range [][2]string{{"2", "4"}, {"11/10", "6/5"}, {"3/2", "1000"}, {"5/4", "1000000001/800000000"}} {
 			name := fmt.Sprintf("m=%d, E=%s and %s", m, pair[0], pair[1])
@@ -51,8 +50,8 @@ func TestRandomizedResponse(t *testing.T) {
 			lower, higher := randomized(m, odds1), randomized(m, odds2)
 			f := family(t, lower, higher)
 
-			// Down, it stays with (1+(m−1)s)/m and moves to each other value with (1−s)/m, s =
-			// λ₁/λ₂.
+			// The channel keeps the value with (1+(m−1)s)/m and moves to each other value with
+			// (1−s)/m, where s = λ₁/λ₂.
 			s := over(retention(m, odds1), retention(m, odds2))
 			channel := func(from, to int) *big.Rat {
 				if from == to {
@@ -78,8 +77,8 @@ func TestRandomizedResponse(t *testing.T) {
 	}
 }
 
-// gradual is the kernel of pan2024 Eq. (50) and (54), as printed, with E = e^ε: from the last
-// response to the next.
+// gradual returns the kernel of pan2024 Eq. (50) and (54), as printed, from the last response to
+// the next, with E = e^ε.
 func gradual(m int, odds1, odds2 *big.Rat, truth, last, next int) *big.Rat {
 	one, others := integer(1), integer(m-1)
 	rise, scale := minus(odds2, one), times(minus(odds2, one), plus(odds2, others))
@@ -100,9 +99,9 @@ func gradual(m int, odds1, odds2 *big.Rat, truth, last, next int) *big.Rat {
 	}
 }
 
-// TestKernelIsThatOfPackageRrchain compares with rrchain.NewKernel, at E so near to e^ε that it
-// makes no difference.
-func TestKernelIsThatOfPackageRrchain(t *testing.T) {
+// Kernel must agree with rrchain.NewKernel, for E so close to e^ε that the difference is
+// negligible.
+func TestKernel_RandomizedResponse_AgreesWithRrchain(t *testing.T) {
 	for m := 2; m <= 8; m++ {
 		for _, pair := range [][2]string{{"0.5", "1"}, {"0.001", "5"}, {"1", "1.000001"}, {"2", "20"}} {
 			from, to := eps(pair[0]), eps(pair[1])
@@ -135,8 +134,8 @@ func power(epsilon privacy.Epsilon) *big.Rat {
 	return odds
 }
 
-// bitwise is the channel that keeps each bit of the number of an output with retention λ₁/λ₂ for m
-// = 2.
+// bitwise returns the channel that keeps each bit of an output's number with the retention λ₁/λ₂ of
+// m = 2.
 func bitwise(m int, odds1, odds2 *big.Rat) *Matrix {
 	s := over(retention(2, odds1), retention(2, odds2))
 	flip := over(minus(integer(1), s), integer(2))
@@ -157,19 +156,19 @@ func bitwise(m int, odds1, odds2 *big.Rat) *Matrix {
 	return matrix(rows...)
 }
 
-// TestUnaryEncoding finds a channel for whole rows of bits. That of rrchain.Chain in unary
-// encoding, bit by bit, is another; with it the kernel is that of such a chain.
-func TestUnaryEncoding(t *testing.T) {
+// NewFamily finds a channel for whole rows of bits. An rrchain.Chain in unary encoding uses another
+// channel, bit by bit. With that channel, the kernel is that of such a chain.
+func TestUnaryEncoding_BitwiseChannel_HasTheChainKernel(t *testing.T) {
 	for m := 2; m <= 4; m++ {
 		for _, pair := range [][2]string{{"2", "4"}, {"5/4", "3/2"}} {
 			odds1, odds2 := rat(pair[0]), rat(pair[1])
 			lower, higher := unary(m, odds1), unary(m, odds2)
 			f := family(t, lower, higher)
 			check.That(t, higher.then(f.channels[0]).equal(lower),
-				"m=%d: the channel found does not lead to the lower level", m)
+				"m=%d: the channel of NewFamily does not map to the lower level", m)
 			f.channels[0] = bitwise(m, odds1, odds2)
 			check.That(t, higher.then(f.channels[0]).equal(lower),
-				"m=%d: the bitwise channel does not lead to the lower level", m)
+				"m=%d: the bitwise channel does not map to the lower level", m)
 			for last := range 1 << m {
 				for truth := range m {
 					kernel := must(f.Kernel(f.epsilons[0], f.epsilons[1], truth, last))
@@ -184,9 +183,9 @@ func TestUnaryEncoding(t *testing.T) {
 	}
 }
 
-// unaryKernel is what rrchain.Chain does in unary encoding: the hidden bit of the true value is
-// drawn from the last response, all others are 0, and every bit is then raised by the kernel for m
-// = 2.
+// unaryKernel returns the kernel of an rrchain.Chain in unary encoding. The hidden bit of the true
+// value is drawn from the last response, all other bits are 0, and every bit is raised by the
+// kernel for m = 2.
 func unaryKernel(m int, odds1, odds2 *big.Rat, truth, last, next int) *big.Rat {
 	sum := new(big.Rat)
 	for coin := range 2 {
@@ -206,7 +205,7 @@ func unaryKernel(m int, odds1, odds2 *big.Rat, truth, last, next int) *big.Rat {
 	return sum
 }
 
-// wantGame checks by multiplication that the error proves what it says.
+// wantGame checks by multiplication that the gains of the error's game prove it.
 func wantGame(t *testing.T, name string, higher, lower *Matrix, err error) {
 	t.Helper()
 	var no *NotDegradationError
@@ -239,7 +238,7 @@ func wantGame(t *testing.T, name string, higher, lower *Matrix, err error) {
 	}
 }
 
-func TestNotDegradations(t *testing.T) {
+func TestDegradation_NoChannel_ReturnsAGame(t *testing.T) {
 	three := func(text string) *Matrix { return randomized(3, rat(text)) }
 	for _, c := range []struct {
 		name          string
@@ -247,17 +246,17 @@ func TestNotDegradations(t *testing.T) {
 	}{
 		{"the wrong way round", three("2"), three("3")},
 		{"by a little", three("2"), three("2000000001/1000000000")},
-		{"the lower one tells the truth", three("1000"), written("1 0 0", "0 1 0", "0 0 1")},
-		{"the higher one tells nothing", written("1/2 1/2", "1/2 1/2"), randomized(2, rat("11/10"))},
+		{"the lower one returns the true value", three("1000"), matrixOf("1 0 0", "0 1 0", "0 0 1")},
+		{"the higher one is independent of the input", matrixOf("1/2 1/2", "1/2 1/2"), randomized(2, rat("11/10"))},
 		{"unary encoding from randomized response", randomized(4, rat("3")), unary(4, rat("2"))},
 		{"randomized response from unary encoding", unary(3, rat("3")), three("29/10")},
 		{"randomized response from Hadamard response", hadamard(3, rat("3")), three("11/4")},
-		{"outputs told apart that the higher one does not tell apart",
-			written("3/4 1/4", "1/4 3/4", "1/4 3/4"), three("11/10")},
+		{"distinguishes inputs that the higher one does not",
+			matrixOf("3/4 1/4", "1/4 3/4", "1/4 3/4"), three("11/10")},
 		{"a negative retention that is too large",
-			written("3/5 2/5", "2/5 3/5"), written("1/5 4/5", "4/5 1/5")},
+			matrixOf("3/5 2/5", "2/5 3/5"), matrixOf("1/5 4/5", "4/5 1/5")},
 		{"a retention below 1, with a rest below 0",
-			written("3/5 2/5", "2/5 3/5"), written("1/4 3/4", "3/20 17/20")},
+			matrixOf("3/5 2/5", "2/5 3/5"), matrixOf("1/4 3/4", "3/20 17/20")},
 	} {
 		channel, err := degradation(t.Context(), c.higher, c.lower)
 		check.That(t, channel == nil, "%s: a channel", c.name)
@@ -265,22 +264,22 @@ func TestNotDegradations(t *testing.T) {
 	}
 }
 
-// TestDegradations has pairs with a channel that are not of the simple kind.
-func TestDegradations(t *testing.T) {
+// These pairs have a channel that does not keep all outputs with the same probability.
+func TestDegradation_ByLinearProgram_FindsAChannel(t *testing.T) {
 	for _, c := range []struct {
 		name          string
 		higher, lower *Matrix
 	}{
 		{"the same", randomized(3, rat("2")), randomized(3, rat("2"))},
 		{"the opposite", randomized(2, rat("2")), randomized(2, rat("1/2"))},
-		{"nothing told by both", written("1/2 1/2", "1/2 1/2"), written("1/3 2/3", "1/3 2/3")},
-		{"nothing told by the lower", randomized(2, rat("5")), written("1/3 1/3 1/3", "1/3 1/3 1/3")},
+		{"both independent of the input", matrixOf("1/2 1/2", "1/2 1/2"), matrixOf("1/3 2/3", "1/3 2/3")},
+		{"the lower one independent of the input", randomized(2, rat("5")), matrixOf("1/3 1/3 1/3", "1/3 1/3 1/3")},
 		{"outputs that never happen",
-			written("3/4 0 1/4", "1/4 0 3/4"),
-			written("2/5 3/5 0", "3/5 2/5 0")},
-		{"an output twice", written("3/8 3/8 1/4", "1/8 1/8 3/4"), randomized(2, rat("2"))},
-		{"an output in two parts", randomized(2, rat("3")), written("3/8 3/8 1/4", "1/8 1/8 3/4")},
-		{"the truth", written("1 0", "0 1"), randomized(2, rat("7"))},
+			matrixOf("3/4 0 1/4", "1/4 0 3/4"),
+			matrixOf("2/5 3/5 0", "3/5 2/5 0")},
+		{"an output twice", matrixOf("3/8 3/8 1/4", "1/8 1/8 3/4"), randomized(2, rat("2"))},
+		{"an output in two parts", randomized(2, rat("3")), matrixOf("3/8 3/8 1/4", "1/8 1/8 3/4")},
+		{"the truth", matrixOf("1 0", "0 1"), randomized(2, rat("7"))},
 	} {
 		channel, err := degradation(t.Context(), c.higher, c.lower)
 		if err != nil {
@@ -291,7 +290,8 @@ func TestDegradations(t *testing.T) {
 	}
 }
 
-// wantChannel checks that a channel is one, and leads from the higher mechanism to the lower one.
+// wantChannel checks that a channel is a valid matrix and maps the higher mechanism to the lower
+// one.
 func wantChannel(t *testing.T, name string, channel, higher, lower *Matrix) {
 	t.Helper()
 	rows := make([][]*big.Rat, channel.inputs)
@@ -312,16 +312,16 @@ func wantChannel(t *testing.T, name string, channel, higher, lower *Matrix) {
 	}
 }
 
-// TestRandomPairs degrades random mechanisms by random channels, which must be found out. It then
-// spoils what came out by a little: whatever the answer is, its proof is checked. The way back is
-// refused.
-func TestRandomPairs(t *testing.T) {
+// Random mechanisms are degraded by random channels, and a channel must be found. The reverse
+// direction must be refused. Then the lower mechanism is changed a little, and the proof of the
+// answer is checked, for either answer.
+func TestDegradation_RandomPairs_HaveProvenAnswers(t *testing.T) {
 	random := rand.New(rand.NewPCG(3, 4))
 	still, gone := 0, 0
 	for i := range 60 {
 		inputs, outputs, fewer := 2+random.IntN(3), 2+random.IntN(4), 2+random.IntN(4)
-		higher := haphazard(random, inputs, outputs)
-		lower := higher.then(haphazard(random, outputs, fewer))
+		higher := randomMatrix(random, inputs, outputs)
+		lower := higher.then(randomMatrix(random, outputs, fewer))
 		name := fmt.Sprintf("pair %d", i)
 		channel, err := degradation(t.Context(), higher, lower)
 		check.Need(t, err == nil, "%s: %v", name, err)
@@ -351,7 +351,7 @@ func TestRandomPairs(t *testing.T) {
 		"%d of 60 mixed and %d of 60 spoilt mechanisms are degradations", still, 60-gone)
 }
 
-// spoil returns a channel that leaves most outputs as they are.
+// spoil returns a channel that keeps most outputs unchanged.
 func spoil(random *rand.Rand, outputs int) [][]*big.Rat {
 	rows := make([][]*big.Rat, outputs)
 	for from := range rows {
@@ -370,7 +370,7 @@ func spoil(random *rand.Rand, outputs int) [][]*big.Rat {
 	return rows
 }
 
-func TestDegradationRefuses(t *testing.T) {
+func TestDegradation_InvalidMatrices_AreRefused(t *testing.T) {
 	random := rand.New(rand.NewPCG(5, 6))
 	two, three := randomized(2, rat("2")), randomized(3, rat("2"))
 	wide := make([]*big.Rat, 65)
@@ -386,7 +386,7 @@ func TestDegradationRefuses(t *testing.T) {
 		{"no lower one", two, nil},
 		{"an empty one", &Matrix{}, two},
 		{"a channel of 65 by 65", matrix(wide, wide), matrix(wide, wide)},
-		{"a linear program of 64 by 64", haphazard(random, 2, 64), haphazard(random, 2, 64)},
+		{"a linear program of 64 by 64", randomMatrix(random, 2, 64), randomMatrix(random, 2, 64)},
 	} {
 		channel, err := degradation(t.Context(), c.higher, c.lower)
 		var no *NotDegradationError
@@ -395,16 +395,16 @@ func TestDegradationRefuses(t *testing.T) {
 	}
 }
 
-// TestDegradationAtTheLimit finds a channel of 64 by 64 where that takes no linear program.
-func TestDegradationAtTheLimit(t *testing.T) {
+// A channel of 64 by 64 is found for a design, which needs no linear program.
+func TestDegradation_LargestChannel_NeedsNoProgram(t *testing.T) {
 	higher, lower := hadamard(63, rat("3")), hadamard(63, rat("2"))
 	channel := must(degradation(t.Context(), higher, lower))
 	check.That(t, higher.then(channel).equal(lower), "the channel is wrong")
 }
 
-// TestAChannelOfTooManyBits goes from one matrix with a long denominator to another, which
-// multiplies them: such a family could be written, but not read again.
-func TestAChannelOfTooManyBits(t *testing.T) {
+// The channel between two matrices with long denominators has their product as its denominator. The
+// JSON of such a family could not be read again.
+func TestDegradation_ChannelOfTooManyBits_IsRefused(t *testing.T) {
 	inUnits := func(count, units *big.Int) *Matrix {
 		p := new(big.Rat).SetFrac(count, units)
 		q := minus(integer(1), p)
@@ -417,8 +417,8 @@ func TestAChannelOfTooManyBits(t *testing.T) {
 	higher := inUnits(new(big.Int).Sub(third, big.NewInt(7)), third)
 	lower := inUnits(new(big.Int).Sub(half, power(3, 5000)), half)
 	for name, channel := range map[string]func() (*Matrix, error){
-		"kept or drawn anew": func() (*Matrix, error) { return degradation(t.Context(), higher, lower) },
-		"by linear program":  func() (*Matrix, error) { return byProgram(t, higher, lower) },
+		"kept or redrawn":   func() (*Matrix, error) { return degradation(t.Context(), higher, lower) },
+		"by linear program": func() (*Matrix, error) { return byProgram(t, higher, lower) },
 	} {
 		var no *NotDegradationError
 		if channel, err := channel(); channel != nil || !errors.Is(err, privacy.ErrInvalid) || errors.As(err, &no) || errors.Is(err, privacy.ErrNoCertificate) {
@@ -427,33 +427,31 @@ func TestAChannelOfTooManyBits(t *testing.T) {
 	}
 }
 
-// TestNoProof checks what becomes of a linear program without a proven answer, and of one with a
-// wrong answer.
-func TestNoProof(t *testing.T) {
+// A linear program without a proven answer, or with a wrong one, must not give a channel.
+func TestChannelFrom_NoOrWrongProof_IsNoCertificate(t *testing.T) {
 	two := randomized(2, rat("2"))
-	if _, err := settle(two, two, nil, privacy.ErrNoCertificate); !errors.Is(err, privacy.ErrNoCertificate) || errors.Is(err, privacy.ErrInvalid) {
+	if _, err := channelFrom(two, two, nil, privacy.ErrNoCertificate); !errors.Is(err, privacy.ErrNoCertificate) || errors.Is(err, privacy.ErrInvalid) {
 		t.Errorf("without a certificate: %v", err)
 	}
-	flat := written("1/2 1/2", "1/2 1/2")
+	flat := matrixOf("1/2 1/2", "1/2 1/2")
 	for _, c := range []struct {
 		m     *Matrix
 		wrong []*big.Rat
 	}{
-		{two, fractions("1/2", "1/2", "1/2", "1/2")}, // a channel, but not from two to itself
-		{flat, fractions("2", "-1", "-1", "2")},      // no channel, though it leads from flat to itself
+		{two, fractions("1/2", "1/2", "1/2", "1/2")}, // a channel that does not map two to itself
+		{flat, fractions("2", "-1", "-1", "2")},      // maps flat to itself, but is not a channel
 	} {
-		channel, err := settle(c.m, c.m, &lp.Optimum{X: c.wrong}, nil)
+		channel, err := channelFrom(c.m, c.m, &lp.Optimum{X: c.wrong}, nil)
 		check.That(t, channel == nil && errors.Is(err, privacy.ErrNoCertificate), "with a wrong answer: %v, %v", channel, err)
 	}
 }
 
-// TestRetentionNeedsNoProgram compares the short cut with the linear program, on pairs that have it
-// and pairs that do not.
-func TestRetentionNeedsNoProgram(t *testing.T) {
+// The channel that keeps or redraws must be found for pairs that have one, and only for these.
+func TestRedraw_AgreesWithLinearProgram(t *testing.T) {
 	random := rand.New(rand.NewPCG(9, 10))
 	for i := range 30 {
-		higher := haphazard(random, 3, 3)
-		rest := lawOf(haphazard(random, 2, 3), 0)
+		higher := randomMatrix(random, 3, 3)
+		rest := lawOf(randomMatrix(random, 2, 3), 0)
 		keep := big.NewRat(random.Int64N(11), 10)
 		rows := make([][]*big.Rat, 3)
 		for x := range rows {
@@ -467,12 +465,12 @@ func TestRetentionNeedsNoProgram(t *testing.T) {
 		wantChannel(t, fmt.Sprintf("pair %d", i), channel, higher, lower)
 		_, err := byProgram(t, higher, lower)
 		check.That(t, err == nil, "pair %d: by linear program: %v", i, err)
-		other := haphazard(random, 3, 3)
+		other := randomMatrix(random, 3, 3)
 		check.That(t, redraw(higher, other) == nil, "pair %d: a channel to something else", i)
 	}
 }
 
-func TestDegradation_ContextEnded_IsItsError(t *testing.T) {
+func TestDegradation_ContextEnded_ReturnsItsError(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	higher, lower := subsets(4, 1, rat("6")), subsets(4, 2, rat("3/2"))

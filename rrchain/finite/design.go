@@ -32,27 +32,27 @@ type Design struct {
 // check returns an error if d is not a valid design (see [Design.At]).
 func (d *Design) check() error {
 	if d.Inputs < 2 || len(d.Blocks) < 2 || len(d.Blocks) > maxCells/d.Inputs {
-		return invalid("a design has at least 2 inputs and 2 blocks, and at most %d of both multiplied", maxCells)
+		return invalid("a design needs at least 2 inputs and 2 blocks; inputs times blocks may be at most %d", maxCells)
 	}
-	times, parts := make([]int, d.Inputs), false
+	times, isInformative := make([]int, d.Inputs), false
 	for b, block := range d.Blocks {
 		seen := make([]bool, d.Inputs)
 		for _, x := range block {
 			if x < 0 || x >= d.Inputs || seen[x] {
-				return invalid("block %d has the input %d twice, or there is none", b, x)
+				return invalid("block %d has input %d, which is out of range or listed twice", b, x)
 			}
 			seen[x] = true
 			times[x]++
 		}
-		parts = parts || len(block) > 0 && len(block) < d.Inputs
+		isInformative = isInformative || len(block) > 0 && len(block) < d.Inputs
 	}
 	for x, n := range times {
 		if n != times[0] {
 			return invalid("input %d is in %d blocks, and input 0 is in %d", x, n, times[0])
 		}
 	}
-	if !parts {
-		return invalid("every block has all inputs or none, so that it tells nothing of the input")
+	if !isInformative {
+		return invalid("every block has all inputs or none: its output is independent of the input")
 	}
 	return nil
 }
@@ -70,10 +70,10 @@ func (d *Design) check() error {
 // proof). So a family can have larger subsets at a lower ε, which is best for estimates.
 func SubsetSelection(inputs, size int) (*Design, error) {
 	if size < 1 || size >= inputs || inputs > maxCells {
-		return nil, invalid("subsets of %d out of %d inputs", size, inputs)
+		return nil, invalid("subsets of %d of %d inputs; 1 ≤ size < inputs ≤ %d is needed", size, inputs, maxCells)
 	}
 	if n := new(big.Int).Binomial(int64(inputs), int64(size)); n.Cmp(big.NewInt(int64(maxCells/inputs))) > 0 {
-		return nil, invalid("%v subsets of %d inputs; at most %d of both multiplied are possible", n, inputs, maxCells)
+		return nil, invalid("%v subsets of %d inputs; inputs times subsets may be at most %d", n, inputs, maxCells)
 	}
 	var blocks [][]int
 	block := make([]int, size)
@@ -109,8 +109,8 @@ func advance(subset []int, inputs int) bool {
 func HadamardResponse(inputs int) (*Design, error) {
 	// This is checked before the blocks are created, so that they cannot fill the memory.
 	if inputs < 2 || inputs > maxCells || inputs<<bits.Len(uint(inputs)) > maxCells {
-		return nil, invalid("a Hadamard response for %d inputs; at least 2, and at most %d of inputs and blocks "+
-			"multiplied, are possible",
+		return nil, invalid("a Hadamard response for %d inputs; at least 2 are needed, and inputs times blocks "+
+			"may be at most %d",
 			inputs, maxCells)
 	}
 	blocks := make([][]int, 1<<bits.Len(uint(inputs)))
@@ -138,11 +138,11 @@ func (d *Design) At(epsilon privacy.Epsilon) (*Matrix, error) {
 	if err != nil {
 		return nil, err
 	}
-	return d.with(odds)
+	return d.atOdds(odds)
 }
 
-// with returns the mechanism at the given odds.
-func (d *Design) with(odds *big.Rat) (*Matrix, error) {
+// atOdds returns the mechanism at the given odds.
+func (d *Design) atOdds(odds *big.Rat) (*Matrix, error) {
 	rows := make([][]*big.Rat, d.Inputs)
 	for x := range rows {
 		rows[x] = make([]*big.Rat, len(d.Blocks))

@@ -13,7 +13,7 @@ import (
 	"github.com/sluicedp/sluice/privacy"
 )
 
-func TestNewDesignRefuses(t *testing.T) {
+func TestDesign_Invalid_IsRefused(t *testing.T) {
 	for _, c := range []struct {
 		name   string
 		inputs int
@@ -26,11 +26,11 @@ func TestNewDesignRefuses(t *testing.T) {
 		{"one block", 2, [][]int{{0, 1}}, "2 blocks"},
 		{"too many inputs", maxCells, [][]int{{0}, {1}}, "at most 4096"},
 		{"too many blocks", 2, make([][]int, maxCells/2+1), "at most 4096"},
-		{"an input that there is not", 2, [][]int{{0}, {2}}, "block 1 "},
+		{"an input out of range", 2, [][]int{{0}, {2}}, "block 1 "},
 		{"a negative input", 2, [][]int{{-1}, {0}}, "block 0 "},
-		{"an input twice", 2, [][]int{{0, 1}, {1, 0, 1}}, "block 1 has the input 1 twice"},
+		{"an input twice", 2, [][]int{{0, 1}, {1, 0, 1}}, "block 1 has input 1, which"},
 		{"out of balance", 3, [][]int{{0, 1}, {1, 2}, {2}}, "input 1 is in 2 blocks, and input 0 is in 1"},
-		{"blocks that tell nothing", 2, [][]int{{0, 1}, {}, {1, 0}}, "all inputs or none"},
+		{"blocks independent of the input", 2, [][]int{{0, 1}, {}, {1, 0}}, "all inputs or none"},
 	} {
 		d := &Design{c.inputs, c.blocks}
 		m, err := d.At(eps("1"))
@@ -42,11 +42,12 @@ func TestNewDesignRefuses(t *testing.T) {
 	}
 }
 
-func TestSubsetSelection(t *testing.T) {
+func TestSubsetSelection_AllSubsets_HaveTheirProbabilities(t *testing.T) {
 	d := must(SubsetSelection(4, 2))
 	want := [][]int{{0, 1}, {0, 2}, {0, 3}, {1, 2}, {1, 3}, {2, 3}}
 	check.That(t, reflect.DeepEqual(d.Blocks, want), "blocks %v, want %v", d.Blocks, want)
-	// A subset with the input has E/(C(k−1,d−1)E + C(k−1,d)), each other one 1 in place of E.
+	// A subset with the input has probability E/(C(k−1,d−1)E + C(k−1,d)). Each other one has 1 in
+	// place of the numerator E.
 	m := subsets(5, 3, rat("7/2"))
 	weight := plus(times(integer(6), rat("7/2")), integer(4))
 	for o, block := range must(SubsetSelection(5, 3)).Blocks {
@@ -75,9 +76,9 @@ func TestSubsetSelection(t *testing.T) {
 	}
 }
 
-// TestHadamardResponse checks what makes a matrix one of Hadamard: every input has half of the
-// blocks, and two inputs a quarter in common.
-func TestHadamardResponse(t *testing.T) {
+// In a Hadamard matrix every input is in half of the blocks, and two inputs share a quarter of
+// them.
+func TestHadamardResponse_BlocksAreBalanced(t *testing.T) {
 	for _, c := range []struct{ inputs, blocks int }{{2, 4}, {3, 4}, {4, 8}, {7, 8}, {8, 16}, {31, 32}, {63, 64}} {
 		blocks := must(HadamardResponse(c.inputs)).Blocks
 		common := make(map[[2]int]int)
@@ -106,8 +107,8 @@ func TestHadamardResponse(t *testing.T) {
 	}
 }
 
-// TestALargeHadamardResponseIsRefusedFirst: its blocks would take hundreds of megabytes.
-func TestALargeHadamardResponseIsRefusedFirst(t *testing.T) {
+// The blocks would take hundreds of megabytes.
+func TestHadamardResponse_TooLarge_IsRefusedBeforeAllocation(t *testing.T) {
 	n := testing.AllocsPerRun(1, func() { _, _ = HadamardResponse(maxCells) })
 	check.That(t, n <= 100, "%v allocations to refuse it", n)
 }
@@ -123,9 +124,9 @@ func designs() map[string]*Design {
 	}
 }
 
-// TestDesignsAreFamilies: from any ε to any lower one a design keeps the output with λ₁/λ₂ and else
-// draws a block anew.
-func TestDesignsAreFamilies(t *testing.T) {
+// From any ε to any lower one, the channel of a design keeps the output with λ₁/λ₂ and otherwise
+// draws a block again.
+func TestDesignFamily_AnyEpsilons_KeepsOrRedraws(t *testing.T) {
 	epsilons := []privacy.Epsilon{fromNano(1), eps("0.1"), eps("0.5"), eps("2"), privacy.MaxEpsilon()}
 	for name, d := range designs() {
 		blocks := len(d.Blocks)
@@ -142,12 +143,12 @@ func TestDesignsAreFamilies(t *testing.T) {
 		check.That(t, reflect.DeepEqual(f.Epsilons(), epsilons), "%s: ε = %v, want %v", name, f.Epsilons(), epsilons)
 		for i, channel := range f.channels {
 			keep := over(lambda(epsilons[i]), lambda(epsilons[i+1]))
-			anew := over(minus(integer(1), keep), integer(blocks))
+			redrawn := over(minus(integer(1), keep), integer(blocks))
 			wantEqual(t, fmt.Sprintf("%s from ε = %v", name, epsilons[i+1]), channel, func(from, to int) *big.Rat {
 				if from == to {
-					return plus(keep, anew)
+					return plus(keep, redrawn)
 				}
-				return anew
+				return redrawn
 			})
 			if _, err := byProgram(t, f.levels[i+1], f.levels[i]); err != nil {
 				t.Errorf("%s: by linear program: %v", name, err)
@@ -158,9 +159,10 @@ func TestDesignsAreFamilies(t *testing.T) {
 	}
 }
 
-// TestSubsetsOfAnotherSize checks the condition under which subsets of one size become subsets of
-// another, on both sides of the border and on it.
-func TestSubsetsOfAnotherSize(t *testing.T) {
+// Subsets of one size can be degraded to subsets of another size up to an E′, which the
+// documentation of SubsetSelection states. The test checks both sides of this border and the
+// border.
+func TestSubsetSelection_OtherSize_IsDegradationUpToBorder(t *testing.T) {
 	possible, impossible := 0, 0
 	for m := 3; m <= 5; m++ {
 		for size := 1; size < m; size++ {
@@ -193,7 +195,8 @@ func TestSubsetsOfAnotherSize(t *testing.T) {
 	check.That(t, possible >= 50 && impossible >= 50, "%d possible, %d impossible", possible, impossible)
 }
 
-// mostOdds is the largest E′ of subsets of another size that are made from those of one size at E.
+// mostOdds returns the largest E′ at which subsets of another size are a degradation of those of
+// one size at E.
 func mostOdds(m, size, other int, odds *big.Rat) *big.Rat {
 	if other >= size { // other·(E′−1) = size·(E−1)
 		return plus(integer(1), over(times(integer(size), minus(odds, integer(1))), integer(other)))
@@ -201,8 +204,8 @@ func mostOdds(m, size, other int, odds *big.Rat) *big.Rat {
 	return over(times(odds, integer(m-other)), plus(times(integer(size-other), odds), integer(m-size)))
 }
 
-// TestLargerSubsetsBelow makes a family of subset selection with the size that is best for each ε.
-func TestLargerSubsetsBelow(t *testing.T) {
+// Subset selection with the best size for each ε is a family.
+func TestNewFamily_LargerSubsetsBelow_IsAFamily(t *testing.T) {
 	var levels []*Matrix
 	for _, c := range []struct {
 		size    int
@@ -217,7 +220,7 @@ func TestLargerSubsetsBelow(t *testing.T) {
 	}
 }
 
-func TestDesignRefusesNoEpsilon(t *testing.T) {
+func TestDesign_ZeroEpsilon_IsRefused(t *testing.T) {
 	d := must(SubsetSelection(3, 1))
 	m, err := d.At(privacy.Epsilon{})
 	check.That(t, m == nil && errors.Is(err, privacy.ErrInvalid), "%v, %v", m, err)
@@ -225,8 +228,8 @@ func TestDesignRefusesNoEpsilon(t *testing.T) {
 	check.That(t, f == nil && errors.Is(err, privacy.ErrInvalid), "%v, %v", f, err)
 }
 
-// TestOdds checks that the mechanisms made with them have exactly the ε asked for.
-func TestOdds(t *testing.T) {
+// Mechanisms with these odds have exactly the requested ε.
+func TestOddsAt_HaveExactlyTheEpsilon(t *testing.T) {
 	for _, nano := range []int64{1, 2, 3, 1000, 1_000_003, 500_000_000, 693_147_180, 693_147_181, 1_000_000_000,
 		2_302_585_093, 12_345_678_901, privacy.MaxEpsilon().Nano() - 1, privacy.MaxEpsilon().Nano()} {
 		epsilon := fromNano(nano)
@@ -236,8 +239,8 @@ func TestOdds(t *testing.T) {
 	}
 }
 
-// TestOddsAreSimple looks for a fraction with a smaller denominator.
-func TestOddsAreSimple(t *testing.T) {
+// The test searches for a fraction with a smaller denominator.
+func TestOddsAt_HaveTheSmallestDenominator(t *testing.T) {
 	for _, text := range []string{"0.5", "0.693147181", "1", "2", "7", "30"} {
 		epsilon := eps(text)
 		odds := must(oddsAt(epsilon))
@@ -255,7 +258,7 @@ func TestOddsAreSimple(t *testing.T) {
 	}
 }
 
-func TestSimplest(t *testing.T) {
+func TestSimplest_FractionBetweenTwoNumbers(t *testing.T) {
 	for _, c := range [][3]string{
 		{"0", "1", "1/2"}, {"0", "1/2", "1/3"}, {"0", "2", "1"}, {"1", "2", "3/2"}, {"1", "3/2", "4/3"}, {"5/2", "7/2", "3"},
 		{"3.1415", "3.1416", "333/106"}, {"2.71828", "2.71829", "1457/536"}, {"1/3", "1/2", "2/5"}, {"2/5", "1/2", "3/7"},

@@ -39,8 +39,8 @@ func Example() {
 	// at ε = 2: 2 values
 }
 
-// A mechanism of one's own, and what becomes of the lower level when the higher one is not made for
-// it. Both have three inputs, "no", "yes" and "often".
+// Two custom mechanisms with the inputs "no", "yes" and "often" form a family. A third one does
+// not, because the lower mechanism is not a degradation of it.
 func ExampleNewFamily() {
 	lower := mechanism(
 		"3/6 2/6 1/6",
@@ -57,12 +57,12 @@ func ExampleNewFamily() {
 	channel, _ := family.Channel(family.Epsilons()[1])
 	fmt.Println("from the first output to the first:", channel.At(0, 0).RatString())
 
-	blunt := mechanism( // does not tell "yes" from "often"
+	coarse := mechanism( // does not distinguish "yes" from "often"
 		"8/12 4/12",
 		"1/12 11/12",
 		"1/12 11/12",
 	)
-	_, err = finite.NewFamily(context.Background(), lower, blunt)
+	_, err = finite.NewFamily(context.Background(), lower, coarse)
 	var no *finite.NotDegradationError
 	fmt.Println("no degradation:", errors.As(err, &no), no.Lower.Cmp(no.Higher) > 0)
 	// Output:

@@ -48,7 +48,7 @@ type Family struct {
 // NewFamily returns its error within the time of one step of the linear program, which is less than
 // a second.
 func NewFamily(ctx context.Context, levels ...*Matrix) (*Family, error) {
-	f, err := ladder(levels)
+	f, err := levelsOnly(levels)
 	if err != nil {
 		return nil, err
 	}
@@ -63,10 +63,10 @@ func NewFamily(ctx context.Context, levels ...*Matrix) (*Family, error) {
 	return f, nil
 }
 
-// ladder returns a family without its channels.
-func ladder(levels []*Matrix) (*Family, error) {
+// levelsOnly checks the mechanisms and their ε, and returns a family without channels.
+func levelsOnly(levels []*Matrix) (*Family, error) {
 	if len(levels) == 0 {
-		return nil, invalid("a family of no mechanisms")
+		return nil, invalid("the family has no mechanisms")
 	}
 	f := &Family{levels: slices.Clone(levels)}
 	for i, m := range levels {
@@ -75,7 +75,7 @@ func ladder(levels []*Matrix) (*Family, error) {
 			return nil, fmt.Errorf("mechanism %d: %w", i, err)
 		}
 		if epsilon.IsZero() || i > 0 && !f.epsilons[i-1].Less(epsilon) {
-			return nil, invalid("mechanism %d has ε = %v, which does not lie above the one before", i, epsilon)
+			return nil, invalid("mechanism %d has ε = %v; every ε must be above 0 and above the one before", i, epsilon)
 		}
 		f.epsilons = append(f.epsilons, epsilon)
 	}
@@ -124,15 +124,15 @@ const none = -1
 // truth returns the index that represents the true value, which is a response at ε = ∞.
 func (f *Family) truth() int { return len(f.levels) }
 
-// fall returns the probabilities of the outputs at a level, given the output of a level above it or
-// the true value. The numbers are proportional to the probabilities.
-func (f *Family) fall(above, upper, at int) []*big.Int {
+// lawGiven returns the probabilities of the outputs at a level, given the output of a level above
+// it or the true value. The numbers are proportional to the probabilities.
+func (f *Family) lawGiven(above, upper, at int) []*big.Int {
 	if above == f.truth() {
 		return f.levels[at].row(upper)
 	}
 	law := f.channels[above-1].row(upper)
 	for level := above - 1; level > at; level-- {
-		law = f.channels[level-1].after(law)
+		law = f.channels[level-1].outputLaw(law)
 	}
 	return law
 }
@@ -142,7 +142,7 @@ func (f *Family) fall(above, upper, at int) []*big.Int {
 func (f *Family) likelihood(at, below, lower int) []*big.Int {
 	given := f.channels[below].column(lower)
 	for level := below + 1; level < at; level++ {
-		given = f.channels[level].before(given)
+		given = f.channels[level].meansGiven(given)
 	}
 	return given
 }
@@ -158,7 +158,7 @@ func (f *Family) laws(p place, uppers []int) ([][]*big.Int, error) {
 	laws := make([][]*big.Int, len(uppers))
 	for i, upper := range uppers {
 		sum, product := new(big.Int), new(big.Int)
-		for o, weight := range f.fall(p.above, upper, p.at) {
+		for o, weight := range f.lawGiven(p.above, upper, p.at) {
 			if given != nil {
 				weight = product.Mul(weight, given[o])
 			}
@@ -166,7 +166,7 @@ func (f *Family) laws(p place, uppers []int) ([][]*big.Int, error) {
 			laws[i] = append(laws[i], sum)
 		}
 		if sum.Sign() == 0 {
-			return nil, invalid("responses that cannot occur together")
+			return nil, invalid("the responses cannot occur together in one chain")
 		}
 	}
 	return laws, nil
@@ -179,7 +179,7 @@ func (f *Family) laws(p place, uppers []int) ([][]*big.Int, error) {
 func (f *Family) Kernel(from, to privacy.Epsilon, truth, last int) ([]*big.Rat, error) {
 	i, j := f.find(from), f.find(to)
 	if i < 0 || j < 0 || i >= j {
-		return nil, invalid("no raise from ε = %v to ε = %v in this family", from, to)
+		return nil, invalid("ε = %v and ε = %v are not two rising levels of the family", from, to)
 	}
 	if err := f.checkTruth(truth); err != nil {
 		return nil, err
@@ -202,7 +202,7 @@ func (f *Family) CanOccur(lower, higher rrchain.Level[int]) bool {
 	if i < 0 || i >= j || f.checkResponse(lower.Response, i) != nil || f.checkResponse(higher.Response, j) != nil {
 		return false
 	}
-	return f.fall(j, higher.Response, i)[lower.Response].Sign() > 0
+	return f.lawGiven(j, higher.Response, i)[lower.Response].Sign() > 0
 }
 
 // probabilities returns the single probabilities of a cumulative law.
@@ -218,10 +218,10 @@ func probabilities(law []*big.Int) []*big.Rat {
 // checkTruth refuses a number that is not an input. The error does not contain the number.
 func (f *Family) checkTruth(input int) error {
 	if f == nil || len(f.levels) == 0 {
-		return invalid("a family of no mechanisms")
+		return invalid("the family has no mechanisms")
 	}
 	if inputs := f.levels[0].inputs; input < 0 || input >= inputs {
-		return invalid("the truth is not one of the %d inputs", inputs)
+		return invalid("the true value is not one of the %d inputs", inputs)
 	}
 	return nil
 }
@@ -232,10 +232,10 @@ func (f *Family) checkTruth(input int) error {
 func (f *Family) checkResponse(output, level int) error {
 	m := f.levels[level]
 	if output < 0 || output >= m.outputs {
-		return invalid("response %d at ε = %v, which has %d outputs", output, f.epsilons[level], m.outputs)
+		return invalid("response %d at ε = %v; its outputs are 0 to %d", output, f.epsilons[level], m.outputs-1)
 	}
 	if m.at(0, output).Sign() == 0 {
-		return invalid("response %d at ε = %v, which never occurs", output, f.epsilons[level])
+		return invalid("response %d at ε = %v never occurs: its probability is 0", output, f.epsilons[level])
 	}
 	return nil
 }

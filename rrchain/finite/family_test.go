@@ -17,12 +17,12 @@ import (
 	"github.com/sluicedp/sluice/rrchain"
 )
 
-// families of all kinds, some of which have levels with different numbers of outputs.
+// families returns families of all kinds. Some have levels with different numbers of outputs.
 func families(t *testing.T) map[string]*Family {
 	random := rand.New(rand.NewPCG(11, 12))
-	top := written("1/10 2/10 3/10 4/10", "4/10 1/10 1/10 4/10", "3/10 3/10 3/10 1/10")
-	middle := top.then(haphazard(random, 4, 2))
-	bottom := middle.then(haphazard(random, 2, 3))
+	top := matrixOf("1/10 2/10 3/10 4/10", "4/10 1/10 1/10 4/10", "3/10 3/10 3/10 1/10")
+	middle := top.then(randomMatrix(random, 4, 2))
+	bottom := middle.then(randomMatrix(random, 2, 3))
 	return map[string]*Family{
 		"randomized response":     rising(t, func(odds *big.Rat) *Matrix { return randomized(3, odds) }, "3/2", "2", "4"),
 		"randomized, four levels": rising(t, func(odds *big.Rat) *Matrix { return randomized(2, odds) }, "3/2", "2", "4", "5"),
@@ -34,13 +34,13 @@ func families(t *testing.T) map[string]*Family {
 			subsets(4, 3, rat("11/10")), subsets(4, 2, rat("3/2")), subsets(4, 1, rat("4"))),
 		"random channels": family(t, bottom, middle, top),
 		"outputs that never happen": family(t,
-			written("2/5 0 3/5", "3/5 0 2/5"),
-			written("3/4 0 1/4 0", "1/4 0 3/4 0")),
+			matrixOf("2/5 0 3/5", "3/5 0 2/5"),
+			matrixOf("3/4 0 1/4 0", "1/4 0 3/4 0")),
 		"a single level": family(t, unary(2, rat("3"))),
 	}
 }
 
-// rising is the family of one mechanism at several odds.
+// rising returns the family of one mechanism at several odds.
 func rising(t *testing.T, mechanism func(odds *big.Rat) *Matrix, odds ...string) *Family {
 	var levels []*Matrix
 	for _, text := range odds {
@@ -49,8 +49,8 @@ func rising(t *testing.T, mechanism func(odds *big.Rat) *Matrix, odds ...string)
 	return family(t, levels...)
 }
 
-// draws returns the places at which the levels of a family are drawn in some order: each a raise, a
-// degradation or an insertion, as its neighbours among those drawn before decide.
+// draws returns the places at which the levels of a family are drawn in some order. The neighbours
+// among the levels drawn before decide whether a draw is a raise, a degradation or an insertion.
 func draws(f *Family, order []int) []place {
 	var places []place
 	for k, at := range order {
@@ -102,7 +102,7 @@ func jointLaw(f *Family, order []int, laws func(place, []int) ([][]*big.Int, err
 	return all
 }
 
-// What the enumeration may find wrong with a law.
+// The faults that collusionFaults detects.
 const (
 	orderMatters  = "the order of drawing changes the joint law"
 	wrongMarginal = "a response does not have the law of its ε"
@@ -110,9 +110,9 @@ const (
 	ratioDiffers  = "the likelihood ratio is not that of the highest response"
 )
 
-// inspect enumerates the joint law of the responses for each truth, in every order in which they
-// can be drawn, and what each coalition of buyers sees of them. It returns what is wrong.
-func inspect(f *Family, laws func(place, []int) ([][]*big.Int, error)) []string {
+// collusionFaults enumerates the joint law of the responses for each true value, for every order of
+// drawing and every coalition of buyers. It returns the faults.
+func collusionFaults(f *Family, laws func(place, []int) ([][]*big.Int, error)) []string {
 	wrong := map[string]bool{}
 	var first joint
 	for _, order := range permutations(f.truth()) {
@@ -124,7 +124,7 @@ func inspect(f *Family, laws func(place, []int) ([][]*big.Int, error)) []string 
 			wrong[orderMatters] = true
 		}
 		for coalition := uint(1); coalition < 1<<f.truth(); coalition++ {
-			inspectCoalition(f, all, coalition, wrong)
+			coalitionFaults(f, all, coalition, wrong)
 		}
 	}
 	var found []string
@@ -149,8 +149,8 @@ func sameJoint(a, b joint) bool {
 	return true
 }
 
-// inspectCoalition looks at what the buyers of some levels see together.
-func inspectCoalition(f *Family, all joint, coalition uint, wrong map[string]bool) {
+// coalitionFaults adds the faults of the law of the responses that one coalition sees.
+func coalitionFaults(f *Family, all joint, coalition uint, wrong map[string]bool) {
 	highest := bits.Len(coalition) - 1
 	top := f.levels[highest]
 	most := big.NewRat(1, 1) // the largest ratio of probabilities at the highest level
@@ -163,7 +163,7 @@ func inspectCoalition(f *Family, all joint, coalition uint, wrong map[string]boo
 	for truth := range all {
 		seen[truth] = make(map[string]*big.Rat)
 		for text, p := range all[truth] {
-			key := visible(text, coalition)
+			key := visibleTo(text, coalition)
 			if seen[truth][key] == nil {
 				seen[truth][key] = new(big.Rat)
 			}
@@ -193,8 +193,8 @@ func inspectCoalition(f *Family, all joint, coalition uint, wrong map[string]boo
 	}
 }
 
-// visible blots out the responses of the levels that are not in a coalition.
-func visible(responses string, coalition uint) string {
+// visibleTo replaces the responses of the levels that are not in a coalition by "-".
+func visibleTo(responses string, coalition uint) string {
 	fields := strings.Fields(strings.Trim(responses, "[]"))
 	for level := range fields {
 		if coalition>>level&1 == 0 {
@@ -204,28 +204,27 @@ func visible(responses string, coalition uint) string {
 	return strings.Join(fields, " ")
 }
 
-// output returns the response at a level out of what [visible] returned.
+// output returns the response at a level from a result of [visibleTo].
 func output(key string, level int) (o int) {
 	_, _ = fmt.Sscan(strings.Fields(key)[level], &o)
 	return o
 }
 
-// TestFamiliesAreCollusionProof proves for small families what the package promises: over all
-// responses, all orders of drawing, all pairs of truths and all coalitions of buyers, in rational
-// numbers.
-func TestFamiliesAreCollusionProof(t *testing.T) {
+// For small families, the promise of the package is proven by enumeration in rational numbers, over
+// all responses, orders of drawing, pairs of true values and coalitions of buyers.
+func TestFamily_AnyCoalition_LearnsOnlyTheHighestLevel(t *testing.T) {
 	for name, f := range families(t) {
 		t.Run(name, func(t *testing.T) {
-			for _, violation := range inspect(f, f.laws) {
-				t.Error(violation)
+			for _, fault := range collusionFaults(f, f.laws) {
+				t.Error(fault)
 			}
 		})
 	}
 }
 
-// TestASpoiltLawIsFoundOut tests the test above, with a raise that asks anew, and an insertion that
-// looks at one neighbour only.
-func TestASpoiltLawIsFoundOut(t *testing.T) {
+// The test before relies on collusionFaults, which must detect a raise that ignores the last
+// response, and an insertion that ignores the response below.
+func TestCollusionFaults_WrongLaws_AreDetected(t *testing.T) {
 	f := families(t)["subsets of several sizes"]
 	spoilt := func(spoil func(place) bool) func(place, []int) ([][]*big.Int, error) {
 		return func(p place, uppers []int) ([][]*big.Int, error) {
@@ -240,19 +239,18 @@ func TestASpoiltLawIsFoundOut(t *testing.T) {
 		spoil func(place) bool
 		want  []string
 	}{
-		{"fresh", func(p place) bool { return p.above == f.truth() }, []string{orderMatters, wrongMarginal, lossAdds, ratioDiffers}},
-		{"hasty", func(p place) bool { return p.above != f.truth() }, []string{orderMatters, lossAdds, ratioDiffers}},
-		{"true", func(place) bool { return false }, nil},
+		{"raise that ignores the last response", func(p place) bool { return p.above == f.truth() }, []string{orderMatters, wrongMarginal, lossAdds, ratioDiffers}},
+		{"insertion that ignores the response below", func(p place) bool { return p.above != f.truth() }, []string{orderMatters, lossAdds, ratioDiffers}},
+		{"correct", func(place) bool { return false }, nil},
 	} {
 		slices.Sort(c.want)
-		got := inspect(f, spoilt(c.spoil))
+		got := collusionFaults(f, spoilt(c.spoil))
 		check.That(t, slices.Equal(got, c.want), "%s: found %q, want %q", c.name, got, c.want)
 	}
 }
 
-// TestKernelAcrossLevels raises past a level that is left out: as if it had been drawn and
-// forgotten.
-func TestKernelAcrossLevels(t *testing.T) {
+// A raise that skips a level has the same law as two raises by way of that level.
+func TestKernel_SkippedLevel_IsTheSameLaw(t *testing.T) {
 	for name, f := range families(t) {
 		levels := f.Epsilons()
 		if len(levels) < 3 {
@@ -275,11 +273,11 @@ func TestKernelAcrossLevels(t *testing.T) {
 	}
 }
 
-func TestFamily(t *testing.T) {
+func TestFamily_Levels_AreFoundByEpsilon(t *testing.T) {
 	levels := []*Matrix{randomized(3, rat("3/2")), randomized(3, rat("2"))}
 	low, high := levels[0], levels[1]
 	f := family(t, levels...)
-	levels[0], levels[1] = nil, nil // it has its own list
+	levels[0], levels[1] = nil, nil // the family has its own list
 	f.Epsilons()[0] = privacy.Epsilon{}
 	want := []privacy.Epsilon{eps("0.405465109"), eps("0.693147181")}
 	check.That(t, reflect.DeepEqual(f.Epsilons(), want), "ε = %v, want %v", f.Epsilons(), want)
@@ -291,9 +289,9 @@ func TestFamily(t *testing.T) {
 	check.That(t, m == nil && !ok, "a level at ε = 0.5: %v, %v", m, ok)
 }
 
-func TestNewFamilyRefuses(t *testing.T) {
+func TestNewFamily_InvalidLevels_AreRefused(t *testing.T) {
 	two := func(text string) *Matrix { return randomized(2, rat(text)) }
-	flat := written("1/2 1/2", "1/2 1/2")
+	flat := matrixOf("1/2 1/2", "1/2 1/2")
 	for _, c := range []struct {
 		name   string
 		levels []*Matrix
@@ -304,8 +302,8 @@ func TestNewFamilyRefuses(t *testing.T) {
 		{"ε = 0", []*Matrix{flat}, "mechanism 0 has ε = 0"},
 		{"falling ε", []*Matrix{two("2"), two("3"), two("5/2")}, "mechanism 2 has ε = 0.916290732"},
 		{"the same ε", []*Matrix{two("2"), two("1/2")}, "mechanism 1 has ε = 0.693147181"},
-		{"not private", []*Matrix{two("2"), written("1 0", "0 1")}, "mechanism 1: "},
-		{"other inputs", []*Matrix{two("2"), randomized(3, rat("3"))}, "2 inputs"},
+		{"not private", []*Matrix{two("2"), matrixOf("1 0", "0 1")}, "mechanism 1: "},
+		{"other inputs", []*Matrix{two("2"), randomized(3, rat("3"))}, "has 3 inputs and the lower one 2"},
 	} {
 		f, err := NewFamily(t.Context(), c.levels...)
 		check.That(t, f == nil && errors.Is(err, privacy.ErrInvalid) && strings.Contains(err.Error(), c.names),
@@ -319,7 +317,7 @@ func TestNewFamilyRefuses(t *testing.T) {
 	wantGame(t, "no degradation of the next", second, first, err)
 }
 
-func TestKernelRefuses(t *testing.T) {
+func TestKernel_InvalidArguments_AreRefused(t *testing.T) {
 	f := families(t)["outputs that never happen"]
 	low, high := f.Epsilons()[0], f.Epsilons()[1]
 	for _, c := range []struct {
@@ -332,9 +330,9 @@ func TestKernelRefuses(t *testing.T) {
 		{"from an unknown level", eps("0.3"), high, 0, 0},
 		{"from nothing", privacy.Epsilon{}, high, 0, 0},
 		{"to an unknown level", low, eps("7"), 0, 0},
-		{"a truth that is none", low, high, 2, 0},
+		{"a true value out of range", low, high, 2, 0},
 		{"a negative truth", low, high, -1, 0},
-		{"a response that is none", low, high, 0, 3},
+		{"a response out of range", low, high, 0, 3},
 		{"a negative response", low, high, 0, -1},
 		{"a response that never occurs", low, high, 0, 1},
 	} {
@@ -345,9 +343,8 @@ func TestKernelRefuses(t *testing.T) {
 	check.That(t, law == nil && errors.Is(err, privacy.ErrInvalid), "of a family without levels: %v, %v", law, err)
 }
 
-// TestFamilyIsForSeveralGoroutines draws from one family in several; the race detector sees what
-// they share.
-func TestFamilyIsForSeveralGoroutines(t *testing.T) {
+// Several goroutines draw from one family, and the race detector checks their memory accesses.
+func TestFamily_ConcurrentUse_HasNoRace(t *testing.T) {
 	f := families(t)["random channels"]
 	levels := f.Epsilons()
 	var all sync.WaitGroup
@@ -366,9 +363,10 @@ func TestFamilyIsForSeveralGoroutines(t *testing.T) {
 	all.Wait()
 }
 
-// Two responses can occur together if the channel between their levels leads from one to the other.
+// Two responses can occur together if the channel between their levels maps one to the other with a
+// probability above 0.
 func TestCanOccur_ResponsesThatExcludeEachOther_IsFalse(t *testing.T) {
-	var f Family // b and c become y, always
+	var f Family // the channel maps outputs 1 and 2 always to 1
 	check.Must(t, f.UnmarshalJSON([]byte(`{"levels":[[["1/2","1/2"],["1/4","3/4"]],[["1/2","1/4","1/4"],["1/4","5/8","1/8"]]],
 		"channels":[[["1","0"],["0","1"],["0","1"]]]}`)))
 	at := f.Epsilons()

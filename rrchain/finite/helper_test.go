@@ -20,13 +20,13 @@ var (
 
 // Mechanisms by their probabilities.
 
-func written(rows ...string) *Matrix { return matrix(stattest.ParseRows(rows...)...) }
+func matrixOf(rows ...string) *Matrix { return matrix(stattest.ParseRows(rows...)...) }
 
 func randomized(m int, odds *big.Rat) *Matrix { return matrix(stattest.Randomized(m, odds)...) }
 
 func unary(m int, odds *big.Rat) *Matrix { return matrix(stattest.Unary(m, odds)...) }
 
-func haphazard(random *rand.Rand, inputs, outputs int) *Matrix {
+func randomMatrix(random *rand.Rand, inputs, outputs int) *Matrix {
 	return matrix(stattest.RandomRows(random, inputs, outputs)...)
 }
 
@@ -45,11 +45,11 @@ func must[T any](x T, err error) T {
 func matrix(rows ...[]*big.Rat) *Matrix { return must(NewMatrix(rows)) }
 
 func subsets(inputs, size int, odds *big.Rat) *Matrix {
-	return must(must(SubsetSelection(inputs, size)).with(odds))
+	return must(must(SubsetSelection(inputs, size)).atOdds(odds))
 }
 
 func hadamard(inputs int, odds *big.Rat) *Matrix {
-	return must(must(HadamardResponse(inputs)).with(odds))
+	return must(must(HadamardResponse(inputs)).atOdds(odds))
 }
 
 // lawOf returns the probabilities of the outputs given an input.
@@ -66,7 +66,7 @@ func family(t testing.TB, levels ...*Matrix) *Family {
 	return must(NewFamily(t.Context(), levels...))
 }
 
-// replay returns a sampler on the given random words; after them, each word is its own number.
+// replay returns a sampler that reads the given random words. After them, word n has the value n.
 func replay(words ...uint64) *Sampler {
 	next := 0
 	return &Sampler{bits: exact.ReplayBits(func(p []byte) {
@@ -81,7 +81,7 @@ func replay(words ...uint64) *Sampler {
 	})}
 }
 
-// then returns the map that is m first, and then next.
+// then returns the composition of m and next.
 func (m *Matrix) then(next *Matrix) *Matrix {
 	var both []*big.Rat
 	for x := range m.inputs {
@@ -96,7 +96,7 @@ func (m *Matrix) then(next *Matrix) *Matrix {
 	return newMatrix(m.inputs, next.outputs, both)
 }
 
-// equal tells whether two matrices are the same.
+// equal returns whether two matrices have the same probabilities.
 func (m *Matrix) equal(other *Matrix) bool {
 	if m.inputs != other.inputs || m.outputs != other.outputs {
 		return false

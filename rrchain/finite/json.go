@@ -10,7 +10,7 @@ import (
 // MarshalJSON returns a list of probabilities for each input, as fractions in lowest terms:
 // [["3/4","1/4"],["1/4","3/4"]].
 func (m *Matrix) MarshalJSON() ([]byte, error) {
-	if err := m.usable(); err != nil {
+	if err := m.checkUsable(); err != nil {
 		return nil, err
 	}
 	text := append(make([]byte, 0, 16*len(m.p)), '[')
@@ -46,11 +46,11 @@ func appendInteger(text []byte, n *big.Int) []byte {
 // The other errors are those of [NewMatrix].
 func (m *Matrix) UnmarshalJSON(data []byte) error {
 	if m.inputs != 0 {
-		return invalid("a matrix does not change: it is read into the zero value")
+		return invalid("a matrix is immutable; unmarshal into the zero value")
 	}
 	var rows [][]probability
 	if err := json.Unmarshal(data, &rows); err != nil {
-		return invalid("a matrix is a list with a list of probabilities for each input: %v", err)
+		return invalid("not a list with a list of probabilities for each input: %v", err)
 	}
 	numbers := make([][]*big.Rat, len(rows))
 	for x, row := range rows {
@@ -80,19 +80,19 @@ func (p *probability) UnmarshalJSON(data []byte) error {
 	whole, places, _ := strings.Cut(whole, ".")
 	// SetString would read an integer with a leading zero as octal, and an exponent of a few bytes
 	// could fill any memory.
-	ok := len(text) <= mostDigits && isInteger(whole) && isDigits(places) && (rest == "" || isInteger(rest))
+	ok := len(text) <= maxDigits && isInteger(whole) && isDigits(places) && (rest == "" || isInteger(rest))
 	if ok {
 		p.Rat, ok = new(big.Rat).SetString(text)
 	}
 	if !ok {
-		return invalid("%.40q is no fraction such as \"1/3\" or \"0.25\"", text)
+		return invalid("%.40q is not a fraction such as \"1/3\" or \"0.25\"", text)
 	}
 	return nil
 }
 
-// mostDigits is more than the digits of a fraction whose denominator has maxBits bits. Longer texts
+// maxDigits is more than the digits of a fraction whose denominator has maxBits bits. Longer texts
 // are refused, because the time of the greatest common divisor grows with the square of the length.
-const mostDigits = 2*maxBits/3 + 8
+const maxDigits = 2*maxBits/3 + 8
 
 func isInteger(text string) bool {
 	return isDigits(text) && (len(text) == 1 || len(text) > 1 && text[0] != '0')
@@ -111,7 +111,7 @@ type familyJSON struct {
 // always determine them.
 func (f *Family) MarshalJSON() ([]byte, error) {
 	if len(f.levels) == 0 {
-		return nil, invalid("a family of no mechanisms")
+		return nil, invalid("the family has no mechanisms")
 	}
 	channels := f.channels
 	if channels == nil {
@@ -128,25 +128,25 @@ func (f *Family) MarshalJSON() ([]byte, error) {
 // level down to the other.
 func (f *Family) UnmarshalJSON(data []byte) error {
 	if f.levels != nil {
-		return invalid("a family does not change: it is read into the zero value")
+		return invalid("a family is immutable; unmarshal into the zero value")
 	}
 	var in familyJSON
 	if err := json.Unmarshal(data, &in); err != nil {
-		return invalid("a family is an object with a list of levels, and one of channels: %v", err)
+		return invalid(`not an object with the lists "levels" and "channels": %v`, err)
 	}
 	if in.Channels == nil {
-		return invalid("a family without the channels between its levels")
+		return invalid("the family comes without the channels between its levels")
 	}
-	read, err := ladder(in.Levels)
+	read, err := levelsOnly(in.Levels)
 	if err != nil {
 		return err
 	}
 	if len(in.Channels) != len(in.Levels)-1 {
-		return invalid("%d channels between %d levels", len(in.Channels), len(in.Levels))
+		return invalid("%d channels for %d levels; %d are needed", len(in.Channels), len(in.Levels), len(in.Levels)-1)
 	}
 	for i, channel := range in.Channels {
-		if channel.usable() != nil || !in.Levels[i+1].leads(channel, in.Levels[i]) {
-			return invalid("the channel that should lead from ε = %v down to ε = %v does not",
+		if channel.checkUsable() != nil || !in.Levels[i+1].composesTo(channel, in.Levels[i]) {
+			return invalid("the channel from ε = %v does not map its mechanism to the one at ε = %v",
 				read.epsilons[i+1], read.epsilons[i])
 		}
 	}

@@ -13,37 +13,37 @@ import (
 	"github.com/sluicedp/sluice/privacy"
 )
 
-// inJSON returns what a value is written as.
-func inJSON(v any) string { return string(must(json.Marshal(v))) }
+// jsonOf returns the JSON of a value.
+func jsonOf(v any) string { return string(must(json.Marshal(v))) }
 
-func TestAMatrixIsWrittenInLowestTerms(t *testing.T) {
-	m := written("6/8 2/8 0", "1/4 3/4 0.0")
+func TestMatrixJSON_IsInLowestTerms(t *testing.T) {
+	m := matrixOf("6/8 2/8 0", "1/4 3/4 0.0")
 	const want = `[["3/4","1/4","0"],["1/4","3/4","0"]]`
-	got := inJSON(m)
+	got := jsonOf(m)
 	check.That(t, got == want, "written as %s, want %s", got, want)
 	for _, text := range []string{
 		want, `[["6/8","0.25",0],[0.25,0.750,"0/7"]]`, ` [ [ "3/4" , 0.25 , 0.000 ] , [ "1/4" , 0.75 , 0 ] ] `,
 		`[["\u0033/4","0.25","0"],["25/100","75/100","0."]]`,
 	} {
 		var got Matrix
-		if err := json.Unmarshal([]byte(text), &got); err != nil || !got.equal(m) || inJSON(&got) != want {
-			t.Errorf("%s is read as %v, %v", text, inJSON(&got), err)
+		if err := json.Unmarshal([]byte(text), &got); err != nil || !got.equal(m) || jsonOf(&got) != want {
+			t.Errorf("%s is read as %v, %v", text, jsonOf(&got), err)
 		}
 		check.That(t, got.At(0, 0).Cmp(rat("3/4")) == 0 && got.Inputs() == 2 && got.Outputs() == 3,
 			"%s is read as another matrix", text)
 	}
 	for i := range 20 {
 		random := rand.New(rand.NewPCG(uint64(i), 9))
-		m := haphazard(random, 2+random.IntN(5), 2+random.IntN(5))
+		m := randomMatrix(random, 2+random.IntN(5), 2+random.IntN(5))
 		var back Matrix
-		err := json.Unmarshal([]byte(inJSON(m)), &back)
-		check.That(t, err == nil && back.equal(m), "%v came back as %v, %v", inJSON(m), inJSON(&back), err)
+		err := json.Unmarshal([]byte(jsonOf(m)), &back)
+		check.That(t, err == nil && back.equal(m), "%v came back as %v, %v", jsonOf(m), jsonOf(&back), err)
 	}
 }
 
-// What is no probability is refused, whether a number or a text, and the matrix stays as it was.
-func TestWhatIsNoProbability(t *testing.T) {
-	before := written("3/4 1/4", "1/4 3/4")
+// An invalid number or text is refused, and the matrix is unchanged.
+func TestMatrixJSON_InvalidProbability_IsRefused(t *testing.T) {
+	before := matrixOf("3/4 1/4", "1/4 3/4")
 	for _, text := range []string{
 		`""`, `".25"`, `"/"`, `"1/"`, `"/2"`, `"."`, `"0/0"`, `"1/0"`, `"1/00"`, `"010/3"`, `"00"`, `"01"`, `"1/02"`, `"0x1"`, `"0b1"`, `"0o1"`, `"1_0"`,
 		`"1e0"`, `"1E0"`, `"1e-3"`, `"1p3"`, `"0.5e1"`, `"1/1e9"`, `1e0`, `1E-1`, `1e999999999`, `"1e999999999"`, `"1e-999999999"`, `"1p-999999999"`,
@@ -53,18 +53,18 @@ func TestWhatIsNoProbability(t *testing.T) {
 		m := *before
 		err := json.Unmarshal(fmt.Appendf(nil, `[[%s,1],[1,0]]`, text), &m)
 		check.That(t, errors.Is(err, privacy.ErrInvalid) && len(err.Error()) <= 500, "%s: %v", text, err)
-		check.That(t, m.equal(before), "%s: the matrix is another", text)
+		check.That(t, m.equal(before), "%s: the matrix has changed", text)
 	}
-	// A long one is not repeated in the error.
+	// The error does not repeat a long text.
 	err := json.Unmarshal([]byte(`[["`+strings.Repeat("7", 100_000)+`x",1],[1,0]]`), new(Matrix))
 	check.That(t, errors.Is(err, privacy.ErrInvalid) && len(err.Error()) <= 500,
 		"the error has %d bytes: %.100v", len(err.Error()), err)
 }
 
-func TestWhatIsNoMatrix(t *testing.T) {
+func TestMatrixJSON_InvalidMatrix_IsRefused(t *testing.T) {
 	many := strings.Repeat(`"0",`, maxCells/2)
 	for name, text := range map[string]string{
-		"null":               `null`, // which a decoder passes on
+		"null":               `null`, // which a decoder passes to UnmarshalJSON
 		"a number":           `1`,
 		"a text":             `"[[1,0],[0,1]]"`,
 		"an object":          `{"0":[1,0],"1":[0,1]}`,
@@ -80,7 +80,7 @@ func TestWhatIsNoMatrix(t *testing.T) {
 		"too much":           `[["1/2","2/3"],[1,0]]`,
 		"too many":           `[[` + many + `1,0],[` + many + `1,0]]`,
 	} {
-		m := *written("3/4 1/4", "1/4 3/4")
+		m := *matrixOf("3/4 1/4", "1/4 3/4")
 		if err := m.UnmarshalJSON([]byte(text)); !errors.Is(err, privacy.ErrInvalid) || len(err.Error()) > 500 {
 			t.Errorf("%s: %v", name, err)
 		} else if m.outputs != 2 {
@@ -92,25 +92,25 @@ func TestWhatIsNoMatrix(t *testing.T) {
 	}
 }
 
-// oneToTwo is a family of two levels, in whose highest there are two equal columns.
+// oneToTwo returns a family of two levels. The higher level has two equal columns.
 func oneToTwo(t testing.TB) *Family {
 	t.Helper()
-	return family(t, written("2/3 1/3", "1/3 2/3"), written("3/8 3/8 1/4", "1/8 1/8 3/4"))
+	return family(t, matrixOf("2/3 1/3", "1/3 2/3"), matrixOf("3/8 3/8 1/4", "1/8 1/8 3/4"))
 }
 
-func TestAFamilyIsWrittenWithItsChannels(t *testing.T) {
+func TestFamilyJSON_IncludesTheChannels(t *testing.T) {
 	for name, f := range map[string]*Family{
 		"two levels":  oneToTwo(t),
-		"one level":   family(t, written("2/3 1/3", "1/3 2/3")),
+		"one level":   family(t, matrixOf("2/3 1/3", "1/3 2/3")),
 		"a design":    must(must(SubsetSelection(4, 2)).Family(eps("0.5"), eps("1"), eps("2"))),
 		"two designs": family(t, subsets(4, 2, rat("3/2")), subsets(4, 1, rat("3"))),
 	} {
-		text := inJSON(f)
+		text := jsonOf(f)
 		check.That(t, strings.HasPrefix(text, `{"levels":[[["`) && strings.Contains(text, `"channels":[`),
 			"%s is written as %.100s", name, text)
 		back := &Family{}
 		err := json.Unmarshal([]byte(text), back)
-		check.Need(t, err == nil && inJSON(back) == text, "%s came back as %s, %v", name, inJSON(back), err)
+		check.Need(t, err == nil && jsonOf(back) == text, "%s came back as %s, %v", name, jsonOf(back), err)
 		for i, epsilon := range f.Epsilons() {
 			level, found := back.Level(epsilon)
 			check.That(t, found && level.equal(f.levels[i]) && len(back.Epsilons()) == len(f.levels),
@@ -119,7 +119,7 @@ func TestAFamilyIsWrittenWithItsChannels(t *testing.T) {
 		for i, channel := range f.channels {
 			check.That(t, back.channels[i].equal(channel), "%s: channel %d is another", name, i)
 		}
-		// Without channels it is not read: to find them may take long.
+		// Without channels the text is refused, because finding them may take long.
 		levels, _, _ := strings.Cut(text, `,"channels"`)
 		for _, short := range []string{levels + "}", levels + `,"channels":null}`} {
 			err := json.Unmarshal([]byte(short), &Family{})
@@ -128,25 +128,24 @@ func TestAFamilyIsWrittenWithItsChannels(t *testing.T) {
 	}
 }
 
-// Channels that are others than those that NewFamily finds are kept: responses below others follow
-// them.
-func TestOtherChannelsAreKept(t *testing.T) {
+// Channels other than those of NewFamily are kept, because recorded responses were drawn by them.
+func TestFamilyJSON_OtherChannels_AreKept(t *testing.T) {
 	f := oneToTwo(t)
-	text := inJSON(f)
-	a, b := inJSON(f.channels[0]), `[["5/6","1/6"],["5/6","1/6"],["1/6","5/6"]]`
+	text := jsonOf(f)
+	a, b := jsonOf(f.channels[0]), `[["5/6","1/6"],["5/6","1/6"],["1/6","5/6"]]`
 	if a == b {
 		b = `[["1","0"],["2/3","1/3"],["1/6","5/6"]]`
 	}
 	other := &Family{}
 	check.Must(t, json.Unmarshal([]byte(strings.Replace(text, a, b, 1)), other))
-	got := inJSON(other)
+	got := jsonOf(other)
 	check.That(t, got != text && strings.Contains(got, b), "the channels are %s", got)
-	check.That(t, f.levels[1].then(other.channels[0]).equal(f.levels[0]), "the channel does not lead down")
+	check.That(t, f.levels[1].then(other.channels[0]).equal(f.levels[0]), "the channel does not map to the lower level")
 }
 
-func TestWhatIsNoFamily(t *testing.T) {
+func TestFamilyJSON_InvalidFamily_IsRefused(t *testing.T) {
 	low, high := `[["2/3","1/3"],["1/3","2/3"]]`, `[["3/4","1/4"],["1/4","3/4"]]`
-	channel := inJSON(family(t, written("2/3 1/3", "1/3 2/3"), written("3/4 1/4", "1/4 3/4")).channels[0])
+	channel := jsonOf(family(t, matrixOf("2/3 1/3", "1/3 2/3"), matrixOf("3/4 1/4", "1/4 3/4")).channels[0])
 	of := func(levels, channels string) string {
 		return `{"levels":[` + levels + `],"channels":[` + channels + `]}`
 	}
@@ -217,8 +216,8 @@ func bulky(inputs, outputs int, above int64) string {
 	return text.String() + "]"
 }
 
-// With channels, a family takes no more than 1,000 times the memory of its text.
-func TestAFamilyTakesBoundedMemory(t *testing.T) {
+// Reading a family with channels allocates at most 1,000 times the memory of its text.
+func TestFamilyJSON_MemoryIsBoundedByText(t *testing.T) {
 	wide := strings.Repeat("0,", maxCells/2-1)
 	texts := map[string]string{
 		"cells of two bytes":       `[[` + wide + `1],[` + wide + `1]]`,
@@ -250,31 +249,29 @@ func TestAFamilyTakesBoundedMemory(t *testing.T) {
 	}
 }
 
-// The common denominator of a matrix is bounded; one with more bits is refused before anything is
-// brought to it.
-func TestAMatrixOfTooManyDenominatorsIsRefused(t *testing.T) {
+// A common denominator of too many bits is refused before the numbers are scaled to it.
+func TestMatrixJSON_TooManyDenominators_IsRefused(t *testing.T) {
 	text := bulky(64, 64, 1<<20)
 	err := new(Matrix).UnmarshalJSON([]byte(text))
 	check.That(t, errors.Is(err, privacy.ErrInvalid) && strings.Contains(err.Error(), fmt.Sprint(maxBits, " bits")),
 		"got the error %.300v", err)
 }
 
-// fuzzTexts are families and matrices, sound ones and nearly sound ones.
+// fuzzTexts returns the JSON of families and matrices, some valid and some nearly valid.
 func fuzzTexts(f *testing.F) (texts []string) {
 	low, high := `[["2/3","1/3"],["1/3","2/3"]]`, `[["3/4","1/4"],["1/4","3/4"]]`
 	return append(texts,
-		inJSON(oneToTwo(f)), inJSON(family(f, written("2/3 1/3", "1/3 2/3"))), inJSON(family(f, randomized(3, rat("2")), randomized(3, rat("3")))),
+		jsonOf(oneToTwo(f)), jsonOf(family(f, matrixOf("2/3 1/3", "1/3 2/3"))), jsonOf(family(f, randomized(3, rat("2")), randomized(3, rat("3")))),
 		low, high, `{"levels":[`+low+`,`+high+`]}`, `{"levels":[`+low+`],"channels":[]}`, `{"levels":[`+low+`,`+high+`],"channels":[[["5/6","1/6"],["1/6","5/6"]]]}`,
 		`{"levels":[`+low+`,`+high+`],"channels":[[["1","0"],["0","1"]]]}`, `{"levels":[null],"channels":null}`, `{"levels":[`+low+`,`+high+`],"channels":[null]}`,
 		`[[0.75,0.25],["25/100",".75"]]`, `[["010/3","1/0"],["1e9","-1"]]`, `[]`, `[[],[]]`, `null`, `{}`)
 }
 
-// longestFuzzed is how long the texts are that are read: from longer ones a linear program could
-// have too much to do.
+// longestFuzzed limits the length of the texts, because the work for longer ones may take too long.
 const longestFuzzed = 400
 
-// FuzzMatrixJSON: what is read is a matrix, and written in one form only; what is refused leaves
-// nothing.
+// FuzzMatrixJSON checks that an accepted text is a matrix with one canonical form, and that a
+// refused text changes nothing.
 func FuzzMatrixJSON(f *testing.F) {
 	for _, text := range fuzzTexts(f) {
 		f.Add([]byte(text))
@@ -296,15 +293,15 @@ func FuzzMatrixJSON(f *testing.F) {
 			}
 			check.That(t, sum.Cmp(integer(1)) == 0, "%q: input %d adds up to %v", text, x, sum)
 		}
-		back, whole := &Matrix{}, inJSON(m)
-		if err := back.UnmarshalJSON([]byte(whole)); err != nil || !back.equal(m) || inJSON(back) != whole {
-			t.Errorf("%q is written as %s and read as %s, %v", text, whole, inJSON(back), err)
+		back, whole := &Matrix{}, jsonOf(m)
+		if err := back.UnmarshalJSON([]byte(whole)); err != nil || !back.equal(m) || jsonOf(back) != whole {
+			t.Errorf("%q is written as %s and read as %s, %v", text, whole, jsonOf(back), err)
 		}
 	})
 }
 
-// FuzzFamilyJSON: what is read is a family, whose channels lead down, and is written in one form
-// only.
+// FuzzFamilyJSON checks that an accepted text is a family with one canonical form, whose channels
+// map each level to the one below.
 func FuzzFamilyJSON(f *testing.F) {
 	for _, text := range fuzzTexts(f) {
 		f.Add([]byte(text))
@@ -325,32 +322,30 @@ func FuzzFamilyJSON(f *testing.F) {
 				t.Errorf("%q: level %d has ε=%s, %v", text, i, exact, err)
 			}
 			check.That(t, i <= 0 || read.levels[i].then(read.channels[i-1]).equal(read.levels[i-1]),
-				"%q: the channel from level %d does not lead down", text, i)
+				"%q: the channel from level %d does not map to the level below", text, i)
 		}
-		back, whole := &Family{}, inJSON(read)
-		if err := back.UnmarshalJSON([]byte(whole)); err != nil || inJSON(back) != whole {
-			t.Errorf("%q is written as %s and read as %s, %v", text, whole, inJSON(back), err)
+		back, whole := &Family{}, jsonOf(read)
+		if err := back.UnmarshalJSON([]byte(whole)); err != nil || jsonOf(back) != whole {
+			t.Errorf("%q is written as %s and read as %s, %v", text, whole, jsonOf(back), err)
 		}
 	})
 }
 
-// TestNothingIsReadIntoAnother reads into what has been used: whoever has it too would see it
-// change.
-func TestNothingIsReadIntoAnother(t *testing.T) {
-	f, other := oneToTwo(t), family(t, written("2/3 1/3", "1/3 2/3"))
-	before := inJSON(f)
-	err := json.Unmarshal([]byte(inJSON(other)), f)
-	check.That(t, errors.Is(err, privacy.ErrInvalid) && inJSON(f) == before, "a family became %s, %v", inJSON(f), err)
+// Unmarshaling into a family or matrix in use would change an immutable value.
+func TestUnmarshalJSON_IntoUsedValue_IsRefused(t *testing.T) {
+	f, other := oneToTwo(t), family(t, matrixOf("2/3 1/3", "1/3 2/3"))
+	before := jsonOf(f)
+	err := json.Unmarshal([]byte(jsonOf(other)), f)
+	check.That(t, errors.Is(err, privacy.ErrInvalid) && jsonOf(f) == before, "a family became %s, %v", jsonOf(f), err)
 	m := f.levels[0]
-	before = inJSON(m)
+	before = jsonOf(m)
 	err = json.Unmarshal([]byte(`[["4/5","1/5"],["1/5","4/5"]]`), m)
-	check.That(t, errors.Is(err, privacy.ErrInvalid) && inJSON(m) == before, "a matrix became %s, %v", inJSON(m), err)
+	check.That(t, errors.Is(err, privacy.ErrInvalid) && jsonOf(m) == before, "a matrix became %s, %v", jsonOf(m), err)
 }
 
-// TestANumberIsNotTooLong reads numbers of many digits, whose greatest common divisor would take
-// long.
-func TestANumberIsNotTooLong(t *testing.T) {
-	long := strings.Repeat("7", mostDigits)
+// The greatest common divisor of numbers of many digits would take long.
+func TestMatrixJSON_LongNumber_IsRefused(t *testing.T) {
+	long := strings.Repeat("7", maxDigits)
 	err := json.Unmarshal([]byte(`[["1/`+long+`",1],[1,0]]`), &Matrix{})
 	check.That(t, errors.Is(err, privacy.ErrInvalid) && len(err.Error()) <= 500, "got the error %.600v", err)
 }

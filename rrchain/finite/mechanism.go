@@ -28,13 +28,13 @@ type Matrix struct {
 
 // newMatrix returns a matrix that keeps p. The caller ensures that p is valid.
 func newMatrix(inputs, outputs int, p []*big.Rat) *Matrix {
-	return &Matrix{inputs, outputs, p, sync.OnceValue(func() []*big.Int { return whole(p) })}
+	return &Matrix{inputs, outputs, p, sync.OnceValue(func() []*big.Int { return integersOf(p) })}
 }
 
-// whole returns the numbers multiplied by their common denominator. Only proportions of
+// integersOf returns the numbers multiplied by their common denominator. Only proportions of
 // probabilities matter, and integers are multiplied and added without computing common divisors.
-func whole(numbers []*big.Rat) []*big.Int {
-	common := denominator(numbers, math.MaxInt)
+func integersOf(numbers []*big.Rat) []*big.Int {
+	common := commonDenominator(numbers, math.MaxInt)
 	scaled := make([]*big.Int, len(numbers))
 	for i, x := range numbers {
 		scaled[i] = new(big.Int).Quo(common, x.Denom())
@@ -43,9 +43,9 @@ func whole(numbers []*big.Rat) []*big.Int {
 	return scaled
 }
 
-// denominator returns the common denominator of some numbers. It returns nil if that has more than
-// the given number of bits.
-func denominator(numbers []*big.Rat, bits int) *big.Int {
+// commonDenominator returns the common denominator of some numbers. It returns nil if that has more
+// than the given number of bits.
+func commonDenominator(numbers []*big.Rat, bits int) *big.Int {
 	common := big.NewInt(1)
 	for _, x := range numbers {
 		if new(big.Int).Rem(common, x.Denom()).Sign() != 0 {
@@ -71,7 +71,7 @@ const maxBits = 1 << 13
 // numbers themselves.
 func NewMatrix(rows [][]*big.Rat) (*Matrix, error) {
 	if len(rows) < 2 || len(rows[0]) < 2 || len(rows)*len(rows[0]) > maxCells {
-		return nil, invalid("a mechanism has at least 2 inputs and 2 outputs, and at most %d probabilities", maxCells)
+		return nil, invalid("a mechanism needs at least 2 inputs, 2 outputs, and at most %d probabilities", maxCells)
 	}
 	outputs := len(rows[0])
 	var all []*big.Rat
@@ -86,13 +86,13 @@ func NewMatrix(rows [][]*big.Rat) (*Matrix, error) {
 			all = append(all, new(big.Rat).Set(p))
 		}
 	}
-	common := denominator(all, maxBits)
+	common := commonDenominator(all, maxBits)
 	if common == nil {
 		return nil, invalid("the probabilities have a common denominator of more than %d bits", maxBits)
 	}
-	if !proportionate(all, common) {
+	if !isProportionate(all, common) {
 		return nil, invalid("the probabilities have a common denominator of %d bits, which is far longer than "+
-			"they are", common.BitLen())
+			"the probabilities themselves", common.BitLen())
 	}
 	m := newMatrix(len(rows), outputs, all)
 	for x := range rows {
@@ -104,10 +104,10 @@ func NewMatrix(rows [][]*big.Rat) (*Matrix, error) {
 	return m, nil
 }
 
-// proportionate returns whether numbers at their common denominator take at most 64 times the bits
-// of the numbers, plus 128 KiB. Matrices may come from untrusted documents, and the memory to read
-// one must be proportional to its text.
-func proportionate(numbers []*big.Rat, common *big.Int) bool {
+// isProportionate returns whether numbers at their common denominator take at most 64 times the
+// bits of the numbers, plus 128 KiB. Matrices may come from untrusted documents, and the memory to
+// read one must be proportional to its text.
+func isProportionate(numbers []*big.Rat, common *big.Int) bool {
 	const times, free = 64, 1 << 20
 	written := 0
 	for _, x := range numbers {
@@ -143,16 +143,16 @@ func (m *Matrix) At(input, output int) *big.Rat { return new(big.Rat).Set(m.at(i
 
 func (m *Matrix) at(input, output int) *big.Rat { return m.p[input*m.outputs+output] }
 
-// usable returns an error for a matrix that [NewMatrix] did not create.
-func (m *Matrix) usable() error {
+// checkUsable returns an error for a matrix that [NewMatrix] did not create.
+func (m *Matrix) checkUsable() error {
 	if m == nil || m.inputs == 0 {
-		return invalid("a matrix without probabilities")
+		return invalid("the matrix has no probabilities; create it with NewMatrix")
 	}
 	return nil
 }
 
-// leads returns true if m followed by a channel is exactly another map.
-func (m *Matrix) leads(channel, to *Matrix) bool {
+// composesTo returns true if m followed by a channel is exactly another map.
+func (m *Matrix) composesTo(channel, to *Matrix) bool {
 	if m.outputs != channel.inputs || m.inputs != to.inputs || channel.outputs != to.outputs {
 		return false
 	}
@@ -186,9 +186,9 @@ func (m *Matrix) column(output int) []*big.Int {
 	return column
 }
 
-// after returns the probabilities of the outputs for given probabilities of the inputs. The numbers
-// are proportional to the probabilities.
-func (m *Matrix) after(law []*big.Int) []*big.Int {
+// outputLaw returns the probabilities of the outputs for given probabilities of the inputs. The
+// numbers are proportional to the probabilities.
+func (m *Matrix) outputLaw(law []*big.Int) []*big.Int {
 	outputs := make([]*big.Int, m.outputs)
 	for o := range outputs {
 		outputs[o] = dot(law, m.column(o))
@@ -196,9 +196,9 @@ func (m *Matrix) after(law []*big.Int) []*big.Int {
 	return outputs
 }
 
-// before takes a number for each output, and returns their mean given each input. The results are
-// proportional to the means.
-func (m *Matrix) before(numbers []*big.Int) []*big.Int {
+// meansGiven takes a number for each output, and returns their mean given each input. The results
+// are proportional to the means.
+func (m *Matrix) meansGiven(numbers []*big.Int) []*big.Int {
 	means := make([]*big.Int, m.inputs)
 	for x := range means {
 		means[x] = dot(m.row(x), numbers)
@@ -216,10 +216,10 @@ func dot(a, b []*big.Int) *big.Int {
 
 // Epsilon returns the smallest ε, in nano-nats, at which the mechanism is ε-locally differentially
 // private: the logarithm of the largest ratio of two probabilities of the same output, rounded up.
-// It returns [privacy.ErrInvalid] if there is none. This is so for an output that is possible for
-// some inputs only, or an ε above 1,000.
+// It returns [privacy.ErrInvalid] if an output is possible for some inputs only, or if ε would be
+// above 1,000.
 func (m *Matrix) Epsilon() (privacy.Epsilon, error) {
-	if err := m.usable(); err != nil {
+	if err := m.checkUsable(); err != nil {
 		return privacy.Epsilon{}, err
 	}
 	largest := big.NewRat(1, 1)
@@ -229,8 +229,8 @@ func (m *Matrix) Epsilon() (privacy.Epsilon, error) {
 			continue // never happens
 		}
 		if low.Sign() == 0 {
-			return privacy.Epsilon{}, invalid("output %d is possible for some inputs only: no ε bounds what it tells",
-				o)
+			return privacy.Epsilon{}, invalid(
+				"output %d is possible for some inputs only: the mechanism has no finite ε", o)
 		}
 		if ratio := new(big.Rat).Quo(high, low); ratio.Cmp(largest) > 0 {
 			largest = ratio

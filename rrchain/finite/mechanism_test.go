@@ -12,7 +12,7 @@ import (
 	"github.com/sluicedp/sluice/privacy"
 )
 
-func TestNewMatrixRefuses(t *testing.T) {
+func TestNewMatrix_InvalidRows_AreRefused(t *testing.T) {
 	half := fractions("1/2", "1/2")
 	wide := make([]*big.Rat, maxCells/2+1)
 	for o := range wide {
@@ -41,8 +41,7 @@ func TestNewMatrixRefuses(t *testing.T) {
 	}
 }
 
-// TestNewMatrixAtTheLimit makes the largest matrices.
-func TestNewMatrixAtTheLimit(t *testing.T) {
+func TestNewMatrix_LargestSizes_AreAccepted(t *testing.T) {
 	row := make([]*big.Rat, maxCells/2)
 	for o := range row {
 		row[o] = big.NewRat(1, int64(len(row)))
@@ -51,8 +50,8 @@ func TestNewMatrixAtTheLimit(t *testing.T) {
 	randomized(64, rat("2"))
 }
 
-// TestMatrixIsACopy changes what went into a matrix, and what came out of it.
-func TestMatrixIsACopy(t *testing.T) {
+// Changes of the numbers given to NewMatrix, or returned by At, must not change the matrix.
+func TestMatrix_CallersNumbers_AreCopied(t *testing.T) {
 	rows := [][]*big.Rat{fractions("1/3", "2/3"), fractions("1/2", "1/2")}
 	m := matrix(rows...)
 	rows[0][0].SetInt64(5)
@@ -66,8 +65,8 @@ func TestMatrixIsACopy(t *testing.T) {
 	check.That(t, m.Inputs() == 2 && m.Outputs() == 2, "%d inputs, %d outputs", m.Inputs(), m.Outputs())
 }
 
-func TestEpsilon(t *testing.T) {
-	never := written("1/2 0 1/2", "1/4 0 3/4")
+func TestEpsilon_IsLargestLogRatioRoundedUp(t *testing.T) {
+	never := matrixOf("1/2 0 1/2", "1/4 0 3/4")
 	for _, c := range []struct {
 		name   string
 		matrix *Matrix
@@ -80,8 +79,8 @@ func TestEpsilon(t *testing.T) {
 		{"E=10", subsets(5, 2, rat("10")), "2.302585093"}, // ln 10 = 2.30258509299404…
 		{"unary, E=3", unary(3, rat("3")), "1.098612289"},
 		{"an output that never happens", never, "0.693147181"},
-		{"nothing told", written("1/3 2/3", "1/3 2/3"), "0"},
-		{"hardly anything told", randomized(2, rat("1000000000000000000000001/1000000000000000000000000")), "0.000000001"},
+		{"independent of the input", matrixOf("1/3 2/3", "1/3 2/3"), "0"},
+		{"nearly independent of the input", randomized(2, rat("1000000000000000000000001/1000000000000000000000000")), "0.000000001"},
 		{"a large one", randomized(2, rat("1e434")), "999.32193036"}, // 434 ln 10 = 999.32193035941…
 	} {
 		got, err := c.matrix.Epsilon()
@@ -89,22 +88,22 @@ func TestEpsilon(t *testing.T) {
 	}
 }
 
-// TestEpsilonBesideAPowerOfE takes ratios so close to a power of e that 128 bits do not tell on
-// which side they lie. Beyond the power, the next nano-nat is needed.
-func TestEpsilonBesideAPowerOfE(t *testing.T) {
+// The ratios are so close to a power of e that 128 bits do not decide on which side they are. A
+// ratio above the power needs the next nano-nat.
+func TestEpsilon_NextToAPowerOfE_RoundsUp(t *testing.T) {
 	for _, nano := range []int64{1, 2, 500_000_000, 1_000_000_000, 123_456_789_012, privacy.MaxEpsilon().Nano() - 1} {
 		low, high := exact.Exp(nano, 700).Bounds()
 		for ratio, want := range map[*big.Float]int64{low: nano, high: nano + 1} {
 			odds, _ := ratio.Rat(nil)
 			if got, err := randomized(2, odds).Epsilon(); err != nil || got.Nano() != want {
-				t.Errorf("beside e^(%d·10⁻⁹): %v, %v; want %d nano-nats", nano, got, err, want)
+				t.Errorf("next to e^(%d·10⁻⁹): %v, %v; want %d nano-nats", nano, got, err, want)
 			}
 		}
 	}
 }
 
-// TestEpsilonIsTheLogarithm compares with logarithms from a power series in rational numbers.
-func TestEpsilonIsTheLogarithm(t *testing.T) {
+// The reference is a logarithm from a power series in rational numbers.
+func TestEpsilon_AgreesWithAPowerSeries(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	for range 30 {
 		odds := big.NewRat(2+random.Int64N(1000), 1+random.Int64N(20))
@@ -119,8 +118,8 @@ func TestEpsilonIsTheLogarithm(t *testing.T) {
 	}
 }
 
-// naturalLog encloses ln x by the series 2·(y + y³/3 + y⁵/5 + …) with y = (√x − 1)/(√x + 1), with
-// √x so often that it is below 2, here in powers of 2: ln x = k·ln 2 + ln(x/2ᵏ).
+// naturalLog encloses ln x = k·ln 2 + ln(x/2ᵏ), with k so large that x/2ᵏ is at most 2. Each
+// logarithm is computed by a power series.
 func naturalLog(x *big.Rat) (low, high *big.Rat) {
 	low, high = new(big.Rat), new(big.Rat)
 	for rest := new(big.Rat).Set(x); ; rest.Quo(rest, integer(2)) {
@@ -142,10 +141,10 @@ func naturalLog(x *big.Rat) (low, high *big.Rat) {
 	}
 }
 
-func TestEpsilonRefuses(t *testing.T) {
+func TestEpsilon_NotPrivate_IsRefused(t *testing.T) {
 	for name, m := range map[string]*Matrix{
-		"an output of one input only": written("1/2 1/2 0", "1/4 1/2 1/4"),
-		"the truth":                   written("1 0", "0 1"),
+		"an output of one input only": matrixOf("1/2 1/2 0", "1/4 1/2 1/4"),
+		"the truth":                   matrixOf("1 0", "0 1"),
 		"above 1,000":                 randomized(2, rat("1e435")),
 		"no matrix":                   nil,
 		"an empty one":                {},

@@ -13,7 +13,7 @@ import (
 // it has the next ε.) oddsAt returns [privacy.ErrInvalid] for ε = 0.
 func oddsAt(epsilon privacy.Epsilon) (*big.Rat, error) {
 	if epsilon.IsZero() {
-		return nil, invalid("odds at ε = 0, where all inputs are alike")
+		return nil, invalid("ε is 0; a mechanism of a design needs ε > 0")
 	}
 	const prec = 128 // the ends are 2⁻³⁰ apart, and their intervals are far smaller
 	_, low := exact.Exp(epsilon.Nano()-1, prec).Bounds()

@@ -29,7 +29,7 @@ type Sampler struct {
 	}
 
 	bits   *exact.Bits
-	tables map[source]*table
+	tables map[lawKey]*table
 	cells  int // the number of cells in all tables
 }
 
@@ -46,7 +46,7 @@ func (s *Sampler) Raise(f *Family, last rrchain.Level[int], to privacy.Epsilon, 
 	if err != nil {
 		return rrchain.Level[int]{}, err
 	}
-	return s.draw(source{family: f, place: p}, truth)
+	return s.draw(lawKey{family: f, place: p}, truth)
 }
 
 // Between draws the response at an ε between two levels, or below the lowest level if below is the
@@ -55,7 +55,7 @@ func (s *Sampler) Raise(f *Family, last rrchain.Level[int], to privacy.Epsilon, 
 func (s *Sampler) Between(f *Family, below, above rrchain.Level[int], at privacy.Epsilon) (rrchain.Level[int], error) {
 	top := f.find(above.Epsilon)
 	if top < 0 {
-		return rrchain.Level[int]{}, invalid("ε = %v is no level of the family", above.Epsilon)
+		return rrchain.Level[int]{}, invalid("ε = %v is not a level of the family", above.Epsilon)
 	}
 	if err := f.checkResponse(above.Response, top); err != nil {
 		return rrchain.Level[int]{}, err
@@ -64,36 +64,36 @@ func (s *Sampler) Between(f *Family, below, above rrchain.Level[int], at privacy
 	if err != nil {
 		return rrchain.Level[int]{}, err
 	}
-	return s.draw(source{family: f, place: p, upper: above.Response}, 0)
+	return s.draw(lawKey{family: f, place: p, upper: above.Response}, 0)
 }
 
 // place finds the levels of a draw.
 func (f *Family) place(below rrchain.Level[int], at privacy.Epsilon, above int) (place, error) {
 	p := place{below: none, at: f.find(at), above: above}
 	if p.at < 0 || p.at >= above {
-		return p, invalid("ε = %v is no level of the family below the one above", at)
+		return p, invalid("ε = %v is not a level of the family below the response above", at)
 	}
 	if below == (rrchain.Level[int]{}) {
 		return p, nil
 	}
 	p.below, p.lower = f.find(below.Epsilon), below.Response
 	if p.below < 0 || p.below >= p.at {
-		return p, invalid("ε = %v is no level of the family below ε = %v", below.Epsilon, at)
+		return p, invalid("ε = %v is not a level of the family below ε = %v", below.Epsilon, at)
 	}
 	return p, f.checkResponse(below.Response, p.below)
 }
 
-// source is everything that the law of a draw depends on, except the true value. upper is the
+// lawKey is everything that the law of a draw depends on, except the true value. upper is the
 // response at the level above. If the level above is the true value, upper is 0, and there is a law
 // for each true value.
-type source struct {
+type lawKey struct {
 	family *Family
 	place
 	upper int
 }
 
 // uppers returns the responses above, or the true values, for which there are laws.
-func (c source) uppers() []int {
+func (c lawKey) uppers() []int {
 	if c.above != c.family.truth() {
 		return []int{c.upper}
 	}
@@ -106,7 +106,7 @@ func (c source) uppers() []int {
 
 // draw returns a response by one of the laws of a source. It reads the same memory for all laws,
 // because the law may depend on the true value.
-func (s *Sampler) draw(c source, law int) (rrchain.Level[int], error) {
+func (s *Sampler) draw(c lawKey, law int) (rrchain.Level[int], error) {
 	t, err := s.table(c)
 	if err != nil {
 		return rrchain.Level[int]{}, err
@@ -115,8 +115,8 @@ func (s *Sampler) draw(c source, law int) (rrchain.Level[int], error) {
 		s.bits = exact.BitsFrom(s.Random)
 	}
 	u := s.bits.Uint64()
-	response, open := t.rank(law, u)
-	if open {
+	response, isUndecided := t.rank(law, u)
+	if isUndecided {
 		response, err = s.refine(c, law, u)
 	}
 	return rrchain.Level[int]{Epsilon: c.family.epsilons[c.at], Response: response}, err
@@ -124,7 +124,7 @@ func (s *Sampler) draw(c source, law int) (rrchain.Level[int], error) {
 
 // refine draws as [table.rank] does, from a number that begins with u, with as many more bits as
 // needed.
-func (s *Sampler) refine(c source, law int, u uint64) (int, error) {
+func (s *Sampler) refine(c lawKey, law int, u uint64) (int, error) {
 	laws, err := c.family.laws(c.place, c.uppers())
 	if err != nil {
 		return 0, err
@@ -149,7 +149,7 @@ const (
 )
 
 // table returns the thresholds of a source.
-func (s *Sampler) table(c source) (*table, error) {
+func (s *Sampler) table(c lawKey) (*table, error) {
 	if t, ok := s.tables[c]; ok {
 		return t, nil
 	}
@@ -160,7 +160,7 @@ func (s *Sampler) table(c source) (*table, error) {
 	t := newTable(laws)
 	size := len(t.cells) + tableCells
 	if s.tables == nil || s.cells+size > cachedCells {
-		s.tables, s.cells = make(map[source]*table), 0
+		s.tables, s.cells = make(map[lawKey]*table), 0
 	}
 	s.tables[c] = t
 	s.cells += size
@@ -192,7 +192,7 @@ func newTable(laws [][]*big.Int) *table {
 
 // rank counts the thresholds of a law that U, whose first bits are u, is not below. It reads all
 // laws, so that its memory accesses do not depend on the law.
-func (t *table) rank(law int, u uint64) (rank int, open bool) {
+func (t *table) rank(law int, u uint64) (rank int, isUndecided bool) {
 	undecided := uint64(0)
 	for o := range t.thresholds {
 		cell := uint64(0)

@@ -14,10 +14,10 @@ import (
 	"github.com/sluicedp/sluice/rrchain"
 )
 
-// TestDrawByEveryWord draws by a law in eighths with each of the eight beginnings of a random
-// number.
-func TestDrawByEveryWord(t *testing.T) {
-	f := family(t, written("1/8 3/8 0 1/2", "1/4 1/4 0 1/2", "1/4 3/8 0 3/8"))
+// The law has probabilities in eighths, and the test draws with each of the eight values of the
+// first three random bits.
+func TestRaise_AllEighths_FollowTheLaw(t *testing.T) {
+	f := family(t, matrixOf("1/8 3/8 0 1/2", "1/4 1/4 0 1/2", "1/4 3/8 0 3/8"))
 	level := f.Epsilons()[0]
 	for truth, want := range []string{"01113333", "00113333", "00111333"} {
 		got := ""
@@ -36,9 +36,9 @@ func TestDrawByEveryWord(t *testing.T) {
 	}
 }
 
-// TestThresholdsAreExact draws with random numbers that agree with a threshold in 64, 128 and 192
-// bits, and then are above or below it by one bit: which side decides.
-func TestThresholdsAreExact(t *testing.T) {
+// The random numbers agree with a threshold in 64, 128 and 192 bits and are then one bit above or
+// below it. The side must decide the response.
+func TestRaise_NearAThreshold_IsExact(t *testing.T) {
 	for name, f := range families(t) {
 		levels := f.Epsilons()
 		top := levels[len(levels)-1]
@@ -91,13 +91,12 @@ func wordsOf(x *big.Rat, n int) []uint64 {
 	return words
 }
 
-// TestTableIsTheLaw compares the thresholds that a sampler keeps with the laws of the family, for
-// all draws.
-func TestTableIsTheLaw(t *testing.T) {
+// The cached thresholds must be those of the laws of the family, for all draws.
+func TestSamplerTable_AgreesWithTheLaws(t *testing.T) {
 	for name, f := range families(t) {
 		for _, order := range permutations(f.truth()) {
 			for _, p := range draws(f, order) {
-				c := source{family: f, place: p}
+				c := lawKey{family: f, place: p}
 				table := must(new(Sampler).table(c))
 				laws := must(f.laws(p, c.uppers()))
 				check.Need(t, table.laws == len(laws) && len(table.cells) == table.laws*table.thresholds,
@@ -117,14 +116,14 @@ func TestTableIsTheLaw(t *testing.T) {
 	}
 }
 
-// TestTruthIsNotInTheRandomness reads the same number of random words, whatever the truth is.
-func TestTruthIsNotInTheRandomness(t *testing.T) {
+// A draw must read the same number of random words for every true value.
+func TestRaise_RandomWordsRead_DoNotDependOnTruth(t *testing.T) {
 	for name, f := range families(t) {
 		for truth := range f.levels[0].inputs {
 			s := replay()
 			last := rrchain.Level[int]{}
 			for i, epsilon := range f.Epsilons() {
-				s.bits.Uint64() // 0, 2, 4 …: so each draw has the odd number behind, all below any threshold
+				s.bits.Uint64() // an even word; the draw then reads the odd word after it, below any threshold
 				last = must(s.Raise(f, last, epsilon, truth))
 				if next := s.bits.Uint64(); next != uint64(3*i+2) {
 					t.Errorf("%s, truth %d: after draw %d comes word %d, want %d", name, truth, i, next, 3*i+2)
@@ -134,9 +133,9 @@ func TestTruthIsNotInTheRandomness(t *testing.T) {
 	}
 }
 
-// TestChainsHaveTheJointLaw draws chains with the randomness of the operating system: the two outer
-// levels, then the one between. A sampler that looks at one neighbour only is found out.
-func TestChainsHaveTheJointLaw(t *testing.T) {
+// Chains are drawn with the randomness of the operating system: the two outer levels, then the one
+// between. The statistical test must detect a sampler that ignores the response below.
+func TestSampler_Chains_HaveTheJointLaw(t *testing.T) {
 	const n = 20_000
 	for name, samplers := range map[string][]bool{"subsets of several sizes": {false, true}, "random channels": {false}} {
 		f := families(t)[name]
@@ -145,10 +144,10 @@ func TestChainsHaveTheJointLaw(t *testing.T) {
 			for responses, p := range exactly {
 				law[responses], _ = p.Float64()
 			}
-			for _, hasty := range samplers {
-				v := stattest.Fit(drawChains(f, truth, n, hasty), law)
-				if hasty {
-					v.Fails(t, "%s, truth %d, hasty", name, truth)
+			for _, ignoresBelow := range samplers {
+				v := stattest.Fit(drawChains(f, truth, n, ignoresBelow), law)
+				if ignoresBelow {
+					v.Fails(t, "%s, truth %d, ignoring the response below", name, truth)
 				} else {
 					v.Holds(t, "%s, truth %d", name, truth)
 				}
@@ -157,15 +156,15 @@ func TestChainsHaveTheJointLaw(t *testing.T) {
 	}
 }
 
-// drawChains counts the responses of n chains of three levels. Hasty ones draw the middle one as if
-// there were none below.
-func drawChains(f *Family, truth, n int, hasty bool) map[string]int {
+// drawChains counts the responses of n chains of three levels. If ignoresBelow, the middle level is
+// drawn without regard to the one below.
+func drawChains(f *Family, truth, n int, ignoresBelow bool) map[string]int {
 	s, counts, levels := new(Sampler), make(map[string]int), f.Epsilons()
 	for range n {
 		low := must(s.Raise(f, rrchain.Level[int]{}, levels[0], truth))
 		high := must(s.Raise(f, low, levels[2], truth))
 		below := low
-		if hasty {
+		if ignoresBelow {
 			below = rrchain.Level[int]{}
 		}
 		middle := must(s.Between(f, below, high, levels[1]))
@@ -174,7 +173,7 @@ func drawChains(f *Family, truth, n int, hasty bool) map[string]int {
 	return counts
 }
 
-func TestRaiseRefuses(t *testing.T) {
+func TestRaise_InvalidArguments_AreRefused(t *testing.T) {
 	f := families(t)["outputs that never happen"]
 	low, high := f.Epsilons()[0], f.Epsilons()[1]
 	for _, c := range []struct {
@@ -189,7 +188,7 @@ func TestRaiseRefuses(t *testing.T) {
 		{"from a response at ε = 0", rrchain.Level[int]{Response: 1}, high, "ε = 0"},
 		{"not upwards", rrchain.Level[int]{Epsilon: low}, low, "ε = 0.405465109"},
 		{"downwards", rrchain.Level[int]{Epsilon: high}, low, "ε = 1.098612289"},
-		{"a response that is none", rrchain.Level[int]{Epsilon: low, Response: 3}, high, "response 3"},
+		{"a response out of range", rrchain.Level[int]{Epsilon: low, Response: 3}, high, "response 3"},
 		{"a negative response", rrchain.Level[int]{Epsilon: low, Response: -1}, high, "response -1"},
 		{"a response that never occurs", rrchain.Level[int]{Epsilon: low, Response: 1}, high, "never occurs"},
 	} {
@@ -204,17 +203,17 @@ func TestRaiseRefuses(t *testing.T) {
 	}
 	for _, truth := range []int{-987654, 2, 987654} {
 		_, err := new(Sampler).Raise(f, rrchain.Level[int]{}, low, truth)
-		want := "invalid argument: the truth is not one of the 2 inputs"
+		want := "invalid argument: the true value is not one of the 2 inputs"
 		check.That(t, err != nil && err.Error() == want, "the error for another truth is %v, want %s", err, want)
 	}
 	_, err := new(Sampler).Raise(new(Family), rrchain.Level[int]{}, low, 0)
 	check.That(t, errors.Is(err, privacy.ErrInvalid), "in a family without levels: %v", err)
 }
 
-func TestBetweenRefuses(t *testing.T) {
+func TestBetween_InvalidArguments_AreRefused(t *testing.T) {
 	f := family(t, randomized(2, rat("5/4")),
-		written("2/5 3/5 0", "3/5 2/5 0"),
-		written("3/4 0 1/4", "1/4 0 3/4"))
+		matrixOf("2/5 3/5 0", "3/5 2/5 0"),
+		matrixOf("3/4 0 1/4", "1/4 0 3/4"))
 	levels := f.Epsilons()
 	at := func(i, response int) rrchain.Level[int] {
 		return rrchain.Level[int]{Epsilon: levels[i], Response: response}
@@ -229,8 +228,8 @@ func TestBetweenRefuses(t *testing.T) {
 		{"below nothing", none, none, levels[0], "ε = 0 "},
 		{"below an unknown level", none, rrchain.Level[int]{Epsilon: eps("3")}, levels[0], "ε = 3 "},
 		{"at an unknown level", none, at(2, 0), eps("1"), "ε = 1 "},
-		{"at the one above", none, at(2, 0), levels[2], "no level of the family below"},
-		{"at one higher than the one above", none, at(1, 0), levels[2], "no level of the family below"},
+		{"at the one above", none, at(2, 0), levels[2], "not a level of the family below"},
+		{"at one higher than the one above", none, at(1, 0), levels[2], "not a level of the family below"},
 		{"above an unknown level", rrchain.Level[int]{Epsilon: eps("0.1")}, at(2, 0), levels[1], "ε = 0.1 "},
 		{"at the one below", at(1, 0), at(2, 0), levels[1], "ε = "},
 		{"at one lower than the one below", at(1, 0), at(2, 0), levels[0], "ε = "},
@@ -245,13 +244,12 @@ func TestBetweenRefuses(t *testing.T) {
 	}
 }
 
-// TestResponsesThatCannotOccurTogether has a family in which the highest response decides what the
-// lowest can be.
-func TestResponsesThatCannotOccurTogether(t *testing.T) {
-	top := written("3/5 1/5 1/5", "1/5 1/5 3/5")
-	apart := written("1/2 1/2 0", "1/2 0 1/2", "0 1/2 1/2")
+// In this family, the highest response restricts which lowest responses are possible.
+func TestBetween_ImpossibleResponses_AreRefused(t *testing.T) {
+	top := matrixOf("3/5 1/5 1/5", "1/5 1/5 3/5")
+	apart := matrixOf("1/2 1/2 0", "1/2 0 1/2", "0 1/2 1/2")
 	middle := top.then(apart)
-	low := middle.then(written("1 0", "1/2 1/2", "0 1"))
+	low := middle.then(matrixOf("1 0", "1/2 1/2", "0 1"))
 	f := family(t, low, middle, top)
 	for upper := range 3 {
 		for lower := range 2 {
@@ -265,8 +263,8 @@ func TestResponsesThatCannotOccurTogether(t *testing.T) {
 		}
 	}
 	impossible := place{below: 0, at: 1, above: 2}
-	f.channels[1] = written("0 0 1", "1 0 0", "1 0 0")
-	f.channels[0] = written("1 0", "1 0", "0 1")
+	f.channels[1] = matrixOf("0 0 1", "1 0 0", "1 0 0")
+	f.channels[0] = matrixOf("1 0", "1 0", "0 1")
 	laws, err := f.laws(impossible, []int{0})
 	check.That(t, laws == nil && errors.Is(err, privacy.ErrInvalid), "%v, %v", laws, err)
 	below, above := rrchain.Level[int]{Epsilon: f.epsilons[0]}, rrchain.Level[int]{Epsilon: f.epsilons[2]}
@@ -274,13 +272,13 @@ func TestResponsesThatCannotOccurTogether(t *testing.T) {
 	check.That(t, drawn == (rrchain.Level[int]{}) && errors.Is(err, privacy.ErrInvalid), "%v, %v", drawn, err)
 }
 
-// TestSamplerForgets draws more laws than a sampler keeps.
-func TestSamplerForgets(t *testing.T) {
+// The test uses more laws than a sampler caches.
+func TestSampler_ManyLaws_CacheIsBounded(t *testing.T) {
 	f := family(t, randomized(32, rat("2")), randomized(32, rat("3")))
 	s := new(Sampler)
 	most := 0
 	for i := range cachedCells/(32*31+tableCells) + 20 {
-		c := source{family: f, place: place{below: 0, lower: i % 32, at: 1, above: f.truth()}, upper: -i}
+		c := lawKey{family: f, place: place{below: 0, lower: i % 32, at: 1, above: f.truth()}, upper: -i}
 		check.Must(t, check.Err(s.table(c)))
 		cells := 0
 		if most < len(s.tables) {
@@ -291,14 +289,14 @@ func TestSamplerForgets(t *testing.T) {
 			cells += len(table.cells) + tableCells
 		}
 		check.Need(t, cells == s.cells && cells <= cachedCells,
-			"the sampler has %d thresholds, says %d, may have %d", cells, s.cells, cachedCells)
+			"the sampler has %d thresholds, counts %d, may have %d", cells, s.cells, cachedCells)
 	}
 	check.That(t, most == cachedCells/(32*31+tableCells) && len(s.tables) < most,
 		"%d tables at most, %d now", most, len(s.tables))
 }
 
-// TestSamplerRemembers builds a table once for all truths.
-func TestSamplerRemembers(t *testing.T) {
+// One table serves all true values.
+func TestSampler_SameLaw_UsesOneTable(t *testing.T) {
 	f := families(t)["random channels"]
 	s := new(Sampler)
 	for i := range 300 {
@@ -309,8 +307,7 @@ func TestSamplerRemembers(t *testing.T) {
 	}
 }
 
-// BenchmarkRaise raises a response of 16 outputs: by laws that the sampler has already, and by new
-// ones.
+// BenchmarkRaise raises a response of 16 outputs, with cached laws and with new ones.
 func BenchmarkRaise(b *testing.B) {
 	d := must(SubsetSelection(16, 1))
 	f := must(d.Family(eps("0.5"), eps("1"), eps("2")))

@@ -11,22 +11,22 @@ import (
 	"github.com/sluicedp/sluice/ledger/internal/state"
 )
 
-// lookers is a store that counts the chains which views visit.
-type lookers struct {
+// chainCounter is a store that counts the chains which views visit.
+type chainCounter struct {
 	kv.Store
 	visited atomic.Int64
 }
 
-type looker struct {
+type chainCountingReader struct {
 	kv.Reader
 	visited *atomic.Int64
 }
 
-func (s *lookers) View(fn func(kv.Reader) error) error {
-	return s.Store.View(func(r kv.Reader) error { return fn(looker{r, &s.visited}) })
+func (s *chainCounter) View(fn func(kv.Reader) error) error {
+	return s.Store.View(func(r kv.Reader) error { return fn(chainCountingReader{r, &s.visited}) })
 }
 
-func (r looker) Scan(bucket string, from []byte, visit func(key, value []byte) bool) error {
+func (r chainCountingReader) Scan(bucket string, from []byte, visit func(key, value []byte) bool) error {
 	return r.Reader.Scan(bucket, from, func(key, value []byte) bool {
 		if bucket == state.BucketChains {
 			r.visited.Add(1)
@@ -35,23 +35,23 @@ func (r looker) Scan(bucket string, from []byte, visit func(key, value []byte) b
 	})
 }
 
-// A survey of all visits each chain twice, once to see where a slice ends, also where nobody of
-// them belongs to the panel.
+// A survey of all objects visits each chain twice, once to find where a slice ends, even if most of
+// them are outside the panel.
 func TestRaise_ManyObjectsOutsidePanel_VisitsEachChainTwice(t *testing.T) {
 	names := crowd(5 * state.PartSize)
 	first, others := names[:state.PartSize+1], names[state.PartSize+1:]
-	ledgerOn := func(s *lookers, names []string) *Ledger {
+	ledgerOn := func(s *chainCounter, names []string) *Ledger {
 		begin(t, s)
 		return voters(t, openMemory(t, s, Options{}), "10", names...)
 	}
 	for name, test := range map[string]struct {
 		drawn  int
-		before func(s *lookers) *Ledger
+		before func(s *chainCounter) *Ledger
 	}{
-		"withdrawn": {1, func(s *lookers) *Ledger {
+		"withdrawn": {1, func(s *chainCounter) *Ledger {
 			l := ledgerOn(s, names)
-			for behind := names[1:]; len(behind) > 0; {
-				some := behind[:min(state.PartSize, len(behind))]
+			for left := names[1:]; len(left) > 0; {
+				some := left[:min(state.PartSize, len(left))]
 				_, _, err := l.engine.Submit(t.Context(), func(s *state.State) (changes []event.Change, err error) {
 					for _, name := range some {
 						changes = append(changes, &event.Withdrawn{Object: name})
@@ -59,11 +59,11 @@ func TestRaise_ManyObjectsOutsidePanel_VisitsEachChainTwice(t *testing.T) {
 					return withSettled(s.Counters.Events+1, changes), nil
 				})
 				must(t, err)
-				behind = behind[len(some):]
+				left = left[len(some):]
 			}
 			return l
 		}},
-		"enrolled later": {len(first), func(s *lookers) *Ledger {
+		"enrolled later": {len(first), func(s *chainCounter) *Ledger {
 			l := ledgerOn(s, first)
 			ctx, cancel := context.WithCancel(t.Context())
 			request := raiseOf(t, "raise", "1")
@@ -74,7 +74,7 @@ func TestRaise_ManyObjectsOutsidePanel_VisitsEachChainTwice(t *testing.T) {
 		}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := &lookers{Store: &kv.Memory{}}
+			s := &chainCounter{Store: &kv.Memory{}}
 			l := test.before(s)
 			s.visited.Store(0)
 			result := raise(t, l, raiseOf(t, "raise", "1"))

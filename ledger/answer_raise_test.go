@@ -23,8 +23,8 @@ import (
 // Answers that are raised: each costs the difference to the one before, so that all together cost
 // the largest ε.
 
-// gradually are queries that have scores.
-func gradually() map[string]api.Question {
+// scoredQueries returns queries that have scores, with a question for each.
+func scoredQueries() map[string]api.Question {
 	return map[string]api.Question{
 		"majority:yes":    vote(),
 		"threshold:yes:1": vote(),
@@ -34,7 +34,7 @@ func gradually() map[string]api.Question {
 	}
 }
 
-// panelFile is a closed ledger file with three people in a question.
+// panelFile returns a closed ledger file with three objects in a question.
 func panelFile(t *testing.T, q api.Question, limit string) (path string) {
 	t.Helper()
 	path = create(t)
@@ -46,12 +46,12 @@ func panelFile(t *testing.T, q api.Question, limit string) (path string) {
 }
 
 func TestAnswer_RaisedInSteps_CostsTheLargestEpsilon(t *testing.T) {
-	for query, q := range gradually() {
+	for query, q := range scoredQueries() {
 		t.Run(query+" "+q.Name, func(t *testing.T) { wantRaised(t, query, q) })
 	}
 }
 
-// wantRaised raises an answer step by step, with the ledger opened anew each time.
+// wantRaised raises an answer step by step, and opens the ledger again before each step.
 func wantRaised(t *testing.T, query string, q api.Question) {
 	t.Helper()
 	path, held := panelFile(t, q, "2"), eps(t, "0")
@@ -67,7 +67,7 @@ func wantRaised(t *testing.T, query string, q api.Question) {
 		check.That(t, got.Charged == quote.Charge && got.Epsilon == r.Epsilon && got.Objects == 3,
 			"quoted %+v, got %+v", quote, got)
 		wantAnswered(t, l, epsilon, "ann", "bob", "cy")
-		check.Equal(t, methodOf(eventAt(t, l, got.Event)), []string{"fresh", "raise", "raise", "raise", "raise"}[i], "at ε=%s it came about by", epsilon)
+		check.Equal(t, methodOf(eventAt(t, l, got.Event)), []string{"fresh", "raise", "raise", "raise", "raise"}[i], "at ε=%s the method", epsilon)
 		auditStore(t, l.engine.Store)
 		closed(t, l)
 		held, given = r.Epsilon, append(given, got)
@@ -87,7 +87,7 @@ func wantRaised(t *testing.T, query string, q api.Question) {
 	wantClean(t, l, api.VerifyRequest{})
 }
 
-// wantAnswered checks what objects have spent, all of it for answers about one question.
+// wantAnswered checks what objects have spent, all of it on answers about one question.
 func wantAnswered(t *testing.T, l *Ledger, epsilon string, names ...string) {
 	t.Helper()
 	for _, name := range names {
@@ -97,7 +97,7 @@ func wantAnswered(t *testing.T, l *Ledger, epsilon string, names ...string) {
 	}
 }
 
-// What is charged is what must be affordable, to the nano-nat.
+// The budget that is needed equals the charge, to the nano-nat.
 func TestAnswer_Raised_NeedsBudgetForTheDifference(t *testing.T) {
 	l := voters(t, newLedger(t), "1", "ann", "bob", "cy")
 	ask := func(epsilon string) api.AnswerRequest {
@@ -114,7 +114,7 @@ func TestAnswer_Raised_NeedsBudgetForTheDifference(t *testing.T) {
 	wantAnswered(t, l, "1", "ann", "bob", "cy")
 }
 
-// Below the top nobody needs truths or budget, in whatever order.
+// Answers below the highest need no true values and no budget, in any order.
 func TestAnswer_BelowTheHighest_IsFree(t *testing.T) {
 	orders, step := permutations([]string{"0.2", "0.4", "0.6", "0.8"}), oneIn(5)
 	for i := rand.IntN(step); i < len(orders); i += step {
@@ -125,7 +125,7 @@ func TestAnswer_BelowTheHighest_IsFree(t *testing.T) {
 		answerTo(t, l, answerRequest(t, "top", "majority:yes", "1", ballots("ann"), "ann", "bob", "cy"))
 		lowest := "0.5"
 		for _, epsilon := range order {
-			must(t, l.Withdraw(t.Context(), api.ObjectRequest{Key: "leave " + epsilon, Object: "bob"})) // it does not matter who is still there
+			must(t, l.Withdraw(t.Context(), api.ObjectRequest{Key: "leave " + epsilon, Object: "bob"})) // answers do not need it any more
 			r := answerRequest(t, epsilon, "majority:yes", epsilon, mustNotAsk(t), "ann", "bob", "cy")
 			quote := check.Value(l.QuoteAnswer(t.Context(), r))(t)
 			got := answerTo(t, l, r)
@@ -157,8 +157,8 @@ func answersOf(t *testing.T, l *Ledger, r api.AnswerRequest) (a state.Answers) {
 	return a
 }
 
-// A score may be kept, so it is not kept twice: what is derived lies where its law puts it, given
-// the scores next to it that belong to the same beginning, and no other.
+// A score between two others is drawn by its law given the scores next to it. Only scores since the
+// last epoch began count as such.
 func TestAnswer_AfterNewEpoch_IgnoresScoresOfTheOldEpoch(t *testing.T) {
 	names := crowd(9)
 	mixed := false
@@ -175,7 +175,7 @@ func TestAnswer_AfterNewEpoch_IgnoresScoresOfTheOldEpoch(t *testing.T) {
 		before := answersOf(t, l, ask("0.7", nil))
 		l.requests.Sampler = queriesOf(seed)
 		got := answerTo(t, l, ask("0.7", mustNotAsk(t)))
-		check.Equal(t, methodOf(eventAt(t, l, got.Event)), "degrade", "it came about by")
+		check.Equal(t, methodOf(eventAt(t, l, got.Event)), "degrade", "the method")
 		want := check.Value(queriesOf(seed).Between(mechanism.Score{}, before[1].AsScore(), eps(t, "0.7")))(t)
 		wrong := check.Value(queriesOf(seed).Between(before[0].AsScore(), before[1].AsScore(), eps(t, "0.7")))(t)
 		made := answersOf(t, l, ask("0.7", nil))[1]
@@ -183,18 +183,17 @@ func TestAnswer_AfterNewEpoch_IgnoresScoresOfTheOldEpoch(t *testing.T) {
 			"seed %d: it is %+v, want a score of %d, among %+v", seed, made, want.Value, before)
 		mixed = mixed || want != wrong
 	}
-	check.That(t, mixed, "mixing them would have made no difference")
+	check.That(t, mixed, "the score of the old epoch would have changed nothing")
 }
 
-// queriesOf returns a sampler on repeatable random bits.
+// queriesOf returns a sampler for queries, on repeatable random bits.
 func queriesOf(seed uint64) *mechanism.Sampler {
 	_, bits := sampler(seed)
 	return &mechanism.Sampler{Random: bits}
 }
 
-// An object that was forgotten may be back with another truth. So answers about it begin again, and
-// cost all of ε. Under which panel those before were recorded is destroyed: only their requests
-// return them.
+// A forgotten object may return with another true value. Answers about it start again and cost all
+// of ε. The panel of the earlier answers is destroyed, so that only their keys return them.
 func TestAnswer_ObjectForgottenAndBack_StartsAgainAtFullCost(t *testing.T) {
 	path := votersFile(t, "5", "ann", "bob", "cy")
 	l := open(t, path, Options{})
@@ -216,13 +215,13 @@ func TestAnswer_ObjectForgottenAndBack_StartsAgainAtFullCost(t *testing.T) {
 	l = open(t, path, Options{})
 	third, quote := ask("5", "1.5", ballots("bob"))
 	check.That(t, quote.Charge == eps(t, "1.5") && quote.Held.IsZero() && quote.NewDraw == eps(t, "1.5") && quote.NotRaised == nil,
-		"after somebody was forgotten the quote is %+v", quote)
+		"after an object was forgotten the quote is %+v", quote)
 	between, _ := ask("6", "1.25", mustNotAsk(t))
 	fourth, quote := ask("7", "2", ballots("bob"))
-	check.That(t, quote.Charge == eps(t, "0.5"), "the new ones are not raised: %+v", quote)
+	check.That(t, quote.Charge == eps(t, "0.5"), "the new answers are not raised: %+v", quote)
 	top, _ := ask("8", "1.75", mustNotAsk(t))
 	for _, name := range []string{"ann", "cy", "bob"} {
-		if o := objectOf(t, l, name); o.Spent != eps(t, "3") { // 1 before and 2 after, also of who was forgotten
+		if o := objectOf(t, l, name); o.Spent != eps(t, "3") { // 1 before and 2 after, for the forgotten object too
 			t.Errorf("%s has spent %s", name, o.Spent)
 		}
 	}
@@ -244,8 +243,8 @@ func TestAnswer_ObjectForgottenAndBack_StartsAgainAtFullCost(t *testing.T) {
 	auditLedger(t, l)
 }
 
-// A partial request that leaves nobody out has the answers of a whole one, in whatever order they
-// come, and all together cost the highest.
+// A partial request that leaves no object out shares the answers of a whole one. In any order, all
+// of them together cost the highest ε.
 func TestAnswer_PartialButComplete_SharesTheWholePanelsAnswers(t *testing.T) {
 	l := voters(t, newLedger(t), "5", "ann", "bob", "cy")
 	var last api.AnswerResult
@@ -267,9 +266,9 @@ func TestAnswer_PartialButComplete_SharesTheWholePanelsAnswers(t *testing.T) {
 	auditLedger(t, l)
 }
 
-// A partial request that leaves somebody out is asked anew: whom it leaves out is decided anew, and
-// its panel may be another. What a whole request has it has all the same, and also when somebody
-// turns out to have no truth.
+// A partial request that leaves an object out starts a new answer, since its panel may differ. It
+// still returns recorded answers of the whole panel, and also works if an object turns out to have
+// no true value.
 func TestAnswer_PartialWithObjectsLeftOut_IsNotRaised(t *testing.T) {
 	l := voters(t, newLedger(t), "5", "ann", "bob", "cy")
 	ask := func(key, epsilon string, truth api.TruthFunc, names ...string) (api.AnswerQuote, api.AnswerResult) {
@@ -290,7 +289,7 @@ func TestAnswer_PartialWithObjectsLeftOut_IsNotRaised(t *testing.T) {
 		}
 		return values, nil
 	}
-	quote, got := ask("untold", "1", noTruths, three...)
+	quote, got := ask("no truth", "1", noTruths, three...)
 	check.That(t, quote.Charge == eps(t, "0.5") && got.Charged == eps(t, "1") && got.Objects == 2 && len(got.Refused) == 1 && got.Refused[0].Reason == api.NoTruth,
 		"quoted %+v, got %+v", quote, got)
 	wantAnswered(t, l, "1.5", "ann", "bob")
@@ -308,7 +307,7 @@ func TestAnswer_PartialWithObjectsLeftOut_IsNotRaised(t *testing.T) {
 	auditLedger(t, l)
 }
 
-// An answer about other people, of another kind or to another question has nothing to do with it.
+// An answer about another panel or to another query is not raised from a recorded one.
 func TestAnswer_OtherPanelOrQuery_IsDrawnAfresh(t *testing.T) {
 	l := voters(t, newLedger(t), "9", "ann", "bob", "cy", "dan")
 	answerTo(t, l, answerRequest(t, "first", "majority:yes", "0.5", ballots(), "ann", "bob", "cy"))
@@ -322,11 +321,10 @@ func TestAnswer_OtherPanelOrQuery_IsDrawnAfresh(t *testing.T) {
 		r.Key = key
 		check.Equal(t, answerTo(t, l, r).Charged, eps(t, "1"), "%s: charged", key)
 	}
-	// All who are enrolled are the same panel as the same people by name, until somebody else
-	// comes.
+	// All objects are the same panel as a list of their names, until another object is enrolled.
 	all := answerRequest(t, "all", "majority:yes", "2", ballots())
 	all.Objects, all.All = nil, true
-	check.Equal(t, answerTo(t, l, all).Charged, eps(t, "1"), "charge for all, after they were asked by name")
+	check.Equal(t, answerTo(t, l, all).Charged, eps(t, "1"), "charge for all, after an answer by name")
 	again := answerTo(t, l, all)
 	enroll(t, l, "vote", "9", "eve")
 	if later := answerTo(t, l, all); again.Charged != eps(t, "1") || fmt.Sprint(later) != fmt.Sprint(again) {
@@ -337,7 +335,8 @@ func TestAnswer_OtherPanelOrQuery_IsDrawnAfresh(t *testing.T) {
 	auditStore(t, l.engine.Store)
 }
 
-// Whoever comes first, all answers together cost the largest ε, and each is made once.
+// In any order of concurrent requests, all answers together cost the largest ε, and each is drawn
+// once.
 func TestAnswer_Concurrent_IsDrawnOncePerEpsilon(t *testing.T) {
 	l := voters(t, newLedger(t), "1", "ann", "bob", "cy")
 	var group sync.WaitGroup
@@ -348,7 +347,7 @@ func TestAnswer_Concurrent_IsDrawnOncePerEpsilon(t *testing.T) {
 			epsilon := fmt.Sprintf("%.3f", 0.125*float64(1+i%8))
 			got, err := l.Answer(t.Context(), answerRequest(t, fmt.Sprint("key ", i/2), "majority:yes", epsilon, ballots("ann"), "ann", "bob", "cy"))
 			if errors.Is(err, &api.KeyConflictError{}) {
-				return // half of the keys are used for two
+				return // each key is used for two requests
 			}
 			mu.Lock()
 			defer mu.Unlock()
@@ -371,11 +370,11 @@ func TestAnswer_Concurrent_IsDrawnOncePerEpsilon(t *testing.T) {
 			methods[d.Method]++
 		}
 	}
-	check.That(t, methods["fresh"] == 1, "answers came about by %v", methods)
+	check.That(t, methods["fresh"] == 1, "the methods are %v", methods)
 	auditLedger(t, l)
 }
 
-// The process dies, or the commit fails, while an answer is raised: it is raised once, or not at
+// If the process crashes or the commit fails while an answer is raised, it is raised once or not at
 // all.
 func TestAnswer_CrashDuringRaise_IsRaisedOnceOnRetry(t *testing.T) {
 	for name, hooks := range map[string]struct {
@@ -412,8 +411,8 @@ func TestAnswer_CrashDuringRaise_IsRaisedOnceOnRetry(t *testing.T) {
 	}
 }
 
-// A raise that somebody overtakes, between its look at the truths and its decision, is decided
-// anew.
+// A raise that another one overtakes, between its request for true values and its decision, is
+// decided again.
 func TestAnswer_OvertakenByHigherAnswer_IsDerivedFree(t *testing.T) {
 	l := voters(t, newLedger(t), "2", "ann", "bob", "cy")
 	answerTo(t, l, answerRequest(t, "1", "majority:yes", "0.5", ballots("ann"), "ann", "bob", "cy"))
@@ -428,12 +427,12 @@ func TestAnswer_OvertakenByHigherAnswer_IsDerivedFree(t *testing.T) {
 	}
 	got := answerTo(t, l, answerRequest(t, "2", "majority:yes", "1", truth, "ann", "bob", "cy"))
 	check.That(t, got.Charged.IsZero() && methodOf(eventAt(t, l, got.Event)) == "insert",
-		"overtaken twice, it came to %+v", got)
+		"overtaken twice, the result is %+v", got)
 	wantAnswered(t, l, "1.5", "ann", "bob", "cy")
 	auditStore(t, l.engine.Store)
 }
 
-// Verify holds every part of a recorded answer against the events.
+// Verify compares every field of a stored answer with the events.
 func TestVerify_StoredAnswerAltered_NamesTheField(t *testing.T) {
 	for name, one := range map[string]struct {
 		alter func(a state.Answers)
@@ -463,7 +462,7 @@ func TestVerify_StoredAnswerAltered_NamesTheField(t *testing.T) {
 	}
 }
 
-// A stored answer that its own beginning contradicts is damage, and draws nothing.
+// A stored score outside its range is corrupt, and nothing is drawn from it.
 func TestAnswer_StoredScoreOutOfRange_IsCorrupt(t *testing.T) {
 	l := voters(t, inMemory(t, Options{}), "2", "ann", "bob", "cy")
 	r := answerRequest(t, "1", "majority:yes", "0.5", ballots("ann"), "ann", "bob", "cy")
@@ -478,7 +477,7 @@ func TestAnswer_StoredScoreOutOfRange_IsCorrupt(t *testing.T) {
 	}
 }
 
-// farBits makes every draw come out in the far tail, with a probability of about 2⁻⁶⁰ each.
+// farBits makes every draw fall in the far tail, with a probability of about 2⁻⁶⁰ each.
 func farBits(fill byte) *mechanism.Sampler {
 	return &mechanism.Sampler{Random: exact.ReplayBits(func(p []byte) {
 		for i := range p {
@@ -489,7 +488,8 @@ func farBits(fill byte) *mechanism.Sampler {
 	})}
 }
 
-// Whatever the noise is, the answer is one that its score gives, and the steps go on from it.
+// Even with extreme noise the answer follows from its score, and later raises continue from that
+// score.
 func TestAnswer_ExtremeNoise_MatchesItsScore(t *testing.T) {
 	for _, fill := range []byte{0x00, 0xff} {
 		l := voters(t, inMemory(t, Options{}), "2", "ann", "bob", "cy")
@@ -507,7 +507,7 @@ func TestAnswer_ExtremeNoise_MatchesItsScore(t *testing.T) {
 	}
 }
 
-// A threshold above the size of a panel has one answer only, and it stays certain at a lower ε.
+// A threshold above the size of a panel has only one answer, which stays certain at a lower ε.
 func TestAnswer_ThresholdAbovePanelSize_IsAlwaysNo(t *testing.T) {
 	l := voters(t, inMemory(t, Options{}), "9", "ann", "bob")
 	for i, epsilon := range []string{"1", "0.04", "0.03", "0.02", "0.01", "0.009", "0.008", "0.007", "0.006", "0.005", "0.004", "0.003", "0.002", "0.001"} {

@@ -17,22 +17,22 @@ import (
 	"github.com/sluicedp/sluice/ledger/journal"
 )
 
-// The steps of a checkpoint, as they can be seen from below: by the file and by the journal.
+// The steps of a checkpoint, as the file and the journal see them.
 const (
 	stepFrozen  = "before anything is written"
-	stepWriting = "in the midst of writing"
+	stepWriting = "during the writing"
 	stepWritten = "before the commit"
-	stepStored  = "behind the commit"
+	stepStored  = "after the commit"
 	stepTrim    = "before the journal is trimmed"
-	stepTrimmed = "behind that"
+	stepTrimmed = "after the journal is trimmed"
 )
 
 func steps() []string {
 	return []string{stepFrozen, stepWriting, stepWritten, stepStored, stepTrim, stepTrimmed}
 }
 
-// stepped is where a ledger is kept that tells of each step of its checkpoints. What is returned
-// there becomes of the checkpoint.
+// stepped is a store with journals that calls at for each step of a checkpoint. An error of at
+// makes the step fail.
 type stepped struct {
 	kv.Store
 	kv.Copier
@@ -66,7 +66,7 @@ func (s *stepped) Update(fn func(kv.Writer) error) error {
 	return nil
 }
 
-// stepping tells when some records are written, and others are not.
+// stepping calls at when some records are written, and others are not.
 type stepping struct {
 	kv.Writer
 	in   *stepped
@@ -89,7 +89,7 @@ func (s *stepped) Make(w journal.Wanted) (journal.Journal, error) {
 
 func (s *stepped) Remove(j journal.Journal) error { return s.besideFile.Remove(j.(trimming).Journal) }
 
-// trimming is the journal of one that is stepped.
+// trimming is the journal of a stepped store.
 type trimming struct {
 	journal.Journal
 	in *stepped
@@ -112,39 +112,39 @@ func openStepped(t testing.TB, path string, options Options) (*Ledger, *stepped)
 	return l, s
 }
 
-// wantTold fails unless everybody sees the responses that were told.
-func wantTold(t *testing.T, l *Ledger, told map[string]api.Response, when string) {
+// wantResponses fails unless all readers get exactly the responses that were returned.
+func wantResponses(t *testing.T, l *Ledger, returned map[string]api.Response, when string) {
 	t.Helper()
 	found := 0
 	for one, err := range l.Responses(t.Context(), "vote", eps(t, "1")) {
-		if must(t, err); told[one.Object] != one {
-			t.Errorf("%s: it has %+v, told was %+v", when, one, told[one.Object])
+		if must(t, err); returned[one.Object] != one {
+			t.Errorf("%s: it has %+v, returned was %+v", when, one, returned[one.Object])
 		}
 		found++
 	}
-	check.That(t, found == len(told), "%s: it has %d responses, told were %d", when, found, len(told))
-	for name, one := range told {
+	check.That(t, found == len(returned), "%s: it has %d responses, returned were %d", when, found, len(returned))
+	for name, one := range returned {
 		if o := objectOf(t, l, name); len(o.Chains[0].Levels) != 1 || o.Chains[0].Levels[0].Response != one.Value {
-			t.Errorf("%s: a reader is shown %+v, told was %+v", when, o, one)
+			t.Errorf("%s: a reader gets %+v, returned was %+v", when, o, one)
 		}
 	}
 }
 
-// At each step of a checkpoint readers see all that was told, and no more; commits go on; and what
-// a crash leaves has all of it.
+// At each step of a checkpoint readers see all returned responses, and no more. Commits go on, and
+// what a crash leaves has all of them.
 func TestCheckpoint_AtEachStep_ReadsAndCommitsContinue(t *testing.T) {
 	names := crowd(120)
 	path := votersFile(t, "9", names...)
 	l, s := openStepped(t, path, Options{})
-	told, next := map[string]api.Response{}, 0
-	tell := func() {
+	returned, next := map[string]api.Response{}, 0
+	draw := func() {
 		name := names[next]
 		next++
-		told[name] = release(t, l, releaseOf(t, name, name, "1"))
+		returned[name] = release(t, l, releaseOf(t, name, name, "1"))
 	}
 	for _, step := range steps() {
 		for range 3 {
-			tell()
+			draw()
 		}
 		hold := newGate(t)
 		s.at = func(now string) error {
@@ -155,16 +155,16 @@ func TestCheckpoint_AtEachStep_ReadsAndCommitsContinue(t *testing.T) {
 		}
 		done := async(func() (bool, error) { return true, l.engine.Checkpoint() })
 		hold.wait(t)
-		wantTold(t, l, told, step)
-		crashed := left(t, path)
-		before := len(told)
+		wantResponses(t, l, returned, step)
+		crashed := crashCopy(t, path)
+		before := len(returned)
 		for range 2 {
-			tell()
+			draw()
 		}
-		wantTold(t, l, told, step+", after a commit")
+		wantResponses(t, l, returned, step+", after a commit")
 		hold.open()
 		must(t, await(t, done).err)
-		wantTold(t, l, told, step+", when it is over")
+		wantResponses(t, l, returned, step+", when it is over")
 		wantClean(t, l, api.VerifyRequest{})
 		again := open(t, crashed, Options{ReadOnly: true})
 		n := len(responses(t, again, "vote", eps(t, "1")))
@@ -173,12 +173,12 @@ func TestCheckpoint_AtEachStep_ReadsAndCommitsContinue(t *testing.T) {
 	}
 	s.at = nil
 	closed(t, l)
-	wantTold(t, open(t, path, Options{}), told, "in the end")
+	wantResponses(t, open(t, path, Options{}), returned, "in the end")
 }
 
-// A disk that is full, or fails, at some step of a checkpoint: the log says so. If nothing has
-// happened, the ledger goes on, and the next checkpoint, when there is room again, goes through.
-// Else it stops, and who calls is told why. Nothing is lost.
+// The disk is full, or fails, at some step of a checkpoint, and the logger says so. If nothing was
+// stored, the ledger goes on, and a later checkpoint succeeds. Otherwise it stops, and all calls
+// return the cause. Nothing is lost.
 func TestCheckpoint_DiskFailsAtEachStep_LosesNothing(t *testing.T) {
 	for _, step := range steps() {
 		for _, fault := range []error{syscall.ENOSPC, syscall.EIO} {
@@ -192,9 +192,9 @@ func failAtStep(t *testing.T, step string, fault error) {
 	path := votersFile(t, "9", names...)
 	var log journalLog
 	l, s := openStepped(t, path, Options{Logger: zerolog.New(&log)})
-	told := map[string]api.Response{}
+	returned := map[string]api.Response{}
 	for _, name := range names[:5] {
-		told[name] = release(t, l, releaseOf(t, name, name, "1"))
+		returned[name] = release(t, l, releaseOf(t, name, name, "1"))
 	}
 	s.at = func(now string) error {
 		if now == step {
@@ -208,14 +208,14 @@ func failAtStep(t *testing.T, step string, fault error) {
 	}
 	log.await(t, fault.Error())
 	if goesOn {
-		wantTold(t, l, told, "afterwards")
-		told[names[5]] = release(t, l, releaseOf(t, names[5], names[5], "1"))
+		wantResponses(t, l, returned, "afterwards")
+		returned[names[5]] = release(t, l, releaseOf(t, names[5], names[5], "1"))
 		wantErr(t, l.engine.Checkpoint(), fault)
 		wantErr(t, l.Forget(t.Context(), api.ObjectRequest{Key: "forget", Object: names[19]}), fault)
 		s.at = nil
 		forget(t, l, names[19])
 		must(t, l.engine.Checkpoint())
-		told[names[6]] = release(t, l, releaseOf(t, names[6], names[6], "1"))
+		returned[names[6]] = release(t, l, releaseOf(t, names[6], names[6], "1"))
 	} else {
 		for what, call := range everyCall(t, l) {
 			err := call()
@@ -225,15 +225,15 @@ func failAtStep(t *testing.T, step string, fault error) {
 	}
 	must(t, l.Close())
 	again := open(t, path, Options{})
-	wantTold(t, again, told, "opened again")
+	wantResponses(t, again, returned, "opened again")
 	wantClean(t, again, api.VerifyRequest{})
 	closed(t, again)
 	files := tree(t, path)
-	check.That(t, len(files) == 1, "there is %v", files)
+	check.That(t, len(files) == 1, "the files are %v", files)
 }
 
-// Who reads while a checkpoint comes to an uncertain end is told that the ledger has stopped, and
-// why: what was read may not be durable.
+// A read during a checkpoint that ends uncertainly returns that the ledger has stopped, and why:
+// what was read may not be durable.
 func TestRead_DuringUncertainCheckpoint_IsErrStopped(t *testing.T) {
 	for what, meet := range map[string]func(l *Ledger, path string) error{
 		"a snapshot": func(l *Ledger, _ string) error {
