@@ -30,8 +30,8 @@ import (
 	"github.com/sluicedp/sluice/privacy"
 )
 
-// growthCrowds are the numbers of objects of [BenchmarkGrowth]. The last one takes half an hour and
-// 20 GB of disk.
+// growthCrowds returns the numbers of objects for [BenchmarkGrowth]. The last one takes half an
+// hour and 20 GB of disk.
 func growthCrowds() []int {
 	objects := []int{10_000, 100_000, 1_000_000}
 	if testenv.Long() {
@@ -40,7 +40,7 @@ func growthCrowds() []int {
 	return objects
 }
 
-// enrollCrowd enrols so many objects, a part at a time.
+// enrollCrowd enrolls this many objects, 50,000 in a request.
 func enrollCrowd(t testing.TB, l *Ledger, objects int) {
 	t.Helper()
 	const part = 50_000
@@ -54,24 +54,23 @@ func enrollCrowd(t testing.TB, l *Ledger, objects int) {
 	}
 }
 
-// BenchmarkGrowth goes through the life of a ledger, for several numbers of objects: enrolment, a
-// bulk raise, single releases, an audit, an open, a proof. Files are as they are written, in a
-// cache that holds them, but for the open and the proof, which begin with nothing of the file in
-// memory.
+// BenchmarkGrowth measures the operations of a ledger for several numbers of objects: enrollment, a
+// bulk raise, single releases, an audit, Open, a proof. Files are in the page cache, except for
+// Open and the proof, which start with none of the file in memory.
 func BenchmarkGrowth(b *testing.B) {
 	usualGarbage(b)
 	for _, objects := range growthCrowds() {
 		b.Run(fmt.Sprintf("objects=%d", objects), func(b *testing.B) {
 			all := samples{}
 			for b.Loop() {
-				growUp(b, objects, all)
+				runAllOperations(b, objects, all)
 			}
 			all.report(b)
 		})
 	}
 }
 
-// samples are what was measured, by unit.
+// samples are measurements by unit.
 type samples map[string][]float64
 
 func (s samples) add(unit string, value float64) { s[unit] = append(s[unit], value) }
@@ -86,8 +85,8 @@ func (s samples) report(b *testing.B) {
 	b.ReportMetric(0, "ns/op")
 }
 
-// growUp goes through one life.
-func growUp(b *testing.B, objects int, all samples) {
+// runAllOperations runs all operations once on a new ledger.
+func runAllOperations(b *testing.B, objects int, all samples) {
 	dir := check.Value(os.MkdirTemp(b.TempDir(), "life"))(b)
 	defer os.RemoveAll(dir)
 	path := filepath.Join(dir, "ledger.db")
@@ -95,8 +94,8 @@ func growUp(b *testing.B, objects int, all samples) {
 	l := open(b, path, Options{})
 	define(b, l, vote())
 	all.add("enrolled/s", float64(objects)/timed(b, func() error { enrollCrowd(b, l, objects); return nil }).Seconds())
-	raise := raiseOf(b, "everybody", "1")
-	cost := watched(b, func() error { return check.Err(l.Raise(b.Context(), raise)) })
+	raise := raiseOf(b, "all", "1")
+	cost := measureCost(b, func() error { return check.Err(l.Raise(b.Context(), raise)) })
 	all.add("raised/s", float64(objects)/cost.took.Seconds())
 	all.add("µs-cpu/raised", cost.cpu/float64(objects))
 	all.add("raise-MiB", cost.heap)
@@ -107,7 +106,7 @@ func growUp(b *testing.B, objects int, all samples) {
 	openCold(b, path, all)
 	l = open(b, path, Options{ReadOnly: true})
 	events := uint64(0)
-	cost = watched(b, func() error {
+	cost = measureCost(b, func() error {
 		done, err := l.Verify(b.Context(), api.VerifyRequest{})
 		if events = done.Events; done.Problems > 0 {
 			err = errors.Join(err, api.ErrCorrupt)
@@ -122,16 +121,16 @@ func growUp(b *testing.B, objects int, all samples) {
 	releaseMany(b, path, objects, all)
 }
 
-// cost is what something took.
+// cost is what an operation took.
 type cost struct {
 	took time.Duration
-	cpu  float64 // µs that processors were busy with it: how long the disk takes does not show in them
-	heap float64 // MiB of the heap at its largest
-	live float64 // MiB of it that were no garbage
+	cpu  float64 // µs of processor time, which does not include waiting for the disk
+	heap float64 // MiB of the heap at its maximum
+	live float64 // MiB of live objects in the heap
 }
 
-// watched measures something long.
-func watched(t testing.TB, fn func() error) (c cost) {
+// measureCost measures the cost of fn, which takes long enough to sample the heap.
+func measureCost(t testing.TB, fn func() error) (c cost) {
 	t.Helper()
 	runtime.GC()
 	busy := busyTime(t)
@@ -151,10 +150,10 @@ func busyTime(t testing.TB) time.Duration {
 	return time.Duration(usage.Utime.Nano() + usage.Stime.Nano())
 }
 
-// releaseSome makes single releases of objects all over the file, in random order, in turns with a
-// bare journal.
+// releaseSome makes single releases of objects spread over the file, in random order, alternating
+// with a bare journal.
 func releaseSome(b *testing.B, path string, objects int, all samples) {
-	l, s := onScales(b, path, 0, Options{})
+	l, s := openMetered(b, path, 0, Options{})
 	bare := newBareJournal(b, 0)
 	const some = 300
 	var t turns
@@ -170,24 +169,24 @@ func releaseSome(b *testing.B, path string, objects int, all samples) {
 	all.add("release-of-bare", float64(theirs)/float64(ours))
 }
 
-// releaseMany releases by 64 callers, of objects at random, until all of it is in the file.
+// releaseMany releases random objects by 64 callers, until all releases are in the file.
 func releaseMany(b *testing.B, path string, objects int, all samples) {
-	const many, above = 100_000, 30 // an ε of 3, where nobody is
+	const many, above = 100_000, 30 // an ε of 3, above all levels
 	l := open(b, path, Options{})
-	a := newFresh(objects)
-	cost := watched(b, func() error {
-		err := spread(64, before(many), func(_, i int) error { return check.Err(l.Release(b.Context(), a.at(above*objects+i))) })
+	a := newFreshReleases(objects)
+	cost := measureCost(b, func() error {
+		err := runConcurrently(64, lessThan(many), func(_, i int) error { return check.Err(l.Release(b.Context(), a.at(above*objects+i))) })
 		return errors.Join(err, l.engine.Checkpoint())
 	})
 	closed(b, l)
 	all.add("released/s", many/cost.took.Seconds())
 }
 
-// openCold opens a ledger of which nothing is in memory, and proves one event of it.
+// openCold opens a ledger, and proves one of its events, with none of the file in memory.
 func openCold(b *testing.B, path string, all samples) {
 	dropPages(b, path)
 	var l *Ledger
-	cost := watched(b, func() (err error) { l, err = Open(b.Context(), path, Options{}); return err })
+	cost := measureCost(b, func() (err error) { l, err = Open(b.Context(), path, Options{}); return err })
 	all.add("ms-open", float64(cost.took.Nanoseconds())/1e6)
 	all.add("open-MiB", cost.heap)
 	closed(b, l)
@@ -204,7 +203,7 @@ func openCold(b *testing.B, path string, all samples) {
 	all.add("ms-proof", float64(cold[proofs/2].Nanoseconds())/1e6)
 }
 
-// proveOne proves of an event at random that it is in the log.
+// proveOne proves that a random event is in the log.
 func proveOne(ctx context.Context, l *Ledger) error {
 	return l.engine.View(ctx, func(s *state.State) error {
 		number := 1 + rand.Uint64N(s.Counters.Events)
@@ -216,8 +215,8 @@ func proveOne(ctx context.Context, l *Ledger) error {
 	})
 }
 
-// BenchmarkSize says what is on disk for each object with one chain of three levels, as it was
-// written and compacted. The information is the bytes of all keys and payloads: names, ε,
+// BenchmarkSize reports the bytes on disk for each object with one chain of three levels, as
+// written and after compaction. The information is the bytes of all keys and payloads: names, ε,
 // responses, the fields of events, salts and hashes.
 func BenchmarkSize(b *testing.B) {
 	for _, objects := range []int{100_000, 1_000_000} {
@@ -243,7 +242,7 @@ func sizeOf(b *testing.B, objects int) {
 			closed(b, l)
 		}
 		b.Run(name, func(b *testing.B) {
-			var found weights
+			var found fileSizes
 			for b.Loop() {
 				found = measureFile(b, path)
 			}
@@ -252,11 +251,11 @@ func sizeOf(b *testing.B, objects int) {
 	}
 }
 
-// weights are the bytes of a file, by bucket and part.
-type weights struct {
+// fileSizes has the bytes of a file, by bucket and part.
+type fileSizes struct {
 	parts map[string]map[string]int // by bucket
-	free  int                       // in pages that nothing is in
-	rest  int                       // what belongs to no bucket: meta pages, the list of free pages, room at the end
+	free  int                       // in free pages
+	rest  int                       // in no bucket: meta pages, the list of free pages, the unused end
 	file  int
 }
 
@@ -267,28 +266,28 @@ const (
 	partSalts    = "salts"
 	partHashes   = "hashes"
 	partSums     = "checksums"
-	partLeaves   = "leaves"   // of leaf pages, what is neither key nor value
+	partLeaves   = "leaves"   // the bytes of leaf pages that are neither key nor value
 	partBranches = "branches" // pages of the index
 )
 
-// information tells whether a part says something that the ledger is asked to keep.
-func information(part string) bool {
+// isInformation reports whether a part is data that the ledger must store.
+func isInformation(part string) bool {
 	return slices.Contains([]string{partKeys, partPayload, partSalts, partHashes}, part)
 }
 
-// measureFile weighs the parts of a file that nobody has open.
-func measureFile(t testing.TB, path string) weights {
+// measureFile returns the sizes of the parts of a file that no process has open.
+func measureFile(t testing.TB, path string) fileSizes {
 	t.Helper()
 	info, err := os.Stat(path)
 	must(t, err)
-	s := weights{parts: map[string]map[string]int{}, file: int(info.Size())}
+	s := fileSizes{parts: map[string]map[string]int{}, file: int(info.Size())}
 	db := openBare(t, path)
 	must(t, db.View(func(tx *bbolt.Tx) error {
 		if s.free, err = freeBytes(tx, db.Info().PageSize); err != nil {
 			return err
 		}
 		return tx.ForEach(func(name []byte, bucket *bbolt.Bucket) (err error) {
-			s.parts[string(name)], err = weigh(string(name), bucket)
+			s.parts[string(name)], err = bucketSizes(string(name), bucket)
 			return err
 		})
 	}))
@@ -302,7 +301,7 @@ func measureFile(t testing.TB, path string) weights {
 	return s
 }
 
-// freeBytes is the size of all free pages.
+// freeBytes returns the size of all free pages.
 func freeBytes(tx *bbolt.Tx, page int) (free int, err error) {
 	for at := 0; ; {
 		info, err := tx.Page(at)
@@ -318,8 +317,8 @@ func freeBytes(tx *bbolt.Tx, page int) (free int, err error) {
 	}
 }
 
-// weigh weighs the parts of a bucket.
-func weigh(name string, bucket *bbolt.Bucket) (map[string]int, error) {
+// bucketSizes returns the sizes of the parts of a bucket.
+func bucketSizes(name string, bucket *bbolt.Bucket) (map[string]int, error) {
 	stats := bucket.Stats()
 	parts := map[string]int{partLeaves: stats.LeafAlloc + stats.InlineBucketInuse, partBranches: stats.BranchAlloc}
 	err := bucket.ForEach(func(key, value []byte) error {
@@ -347,69 +346,70 @@ func weigh(name string, bucket *bbolt.Bucket) (map[string]int, error) {
 	return parts, err
 }
 
-// report reports bytes for each object as "B:bucket:part", their sums, and the file's size over
-// that of the information.
-func (s weights) report(b *testing.B, objects int) {
+// report reports the bytes for each object as "B:bucket:part", their sums, and the ratio of the
+// file's size to that of the information.
+func (s fileSizes) report(b *testing.B, objects int) {
 	b.Helper()
-	told := 0
+	info := 0
 	for bucket, parts := range s.parts {
 		for part, n := range parts {
 			b.ReportMetric(float64(n)/float64(objects), "B:"+bucket+":"+part)
-			if information(part) {
-				told += n
+			if isInformation(part) {
+				info += n
 			}
 		}
 	}
 	b.ReportMetric(float64(s.free)/float64(objects), "B:free")
 	b.ReportMetric(float64(s.rest)/float64(objects), "B:rest")
 	b.ReportMetric(float64(s.file)/float64(objects), "B/object")
-	b.ReportMetric(float64(told)/float64(objects), "B-information/object")
-	b.ReportMetric(float64(s.file)/float64(told), "of-information")
+	b.ReportMetric(float64(info)/float64(objects), "B-information/object")
+	b.ReportMetric(float64(s.file)/float64(info), "of-information")
 	b.ReportMetric(0, "ns/op")
 }
 
-// The sustained benchmarks go on until there were so many checkpoints: what is done in the
-// background counts as well. With -short there are few, to see whether they work.
+// The sustained benchmarks run until enough checkpoints were made, so that the work in the
+// background counts as well. With -short, few checkpoints show that they work.
 
-// sustain returns how many checkpoints a sustained benchmark waits for, and the memory for what is
-// not in the file yet.
-func sustain(memory int64) (checkpoints, room int64) {
+// sustained returns how many checkpoints a sustained benchmark waits for, and the memory limit of
+// the memtable.
+func sustained(memory int64) (checkpoints, room int64) {
 	if testing.Short() {
 		return 2, 1 << 20
 	}
 	return 20, memory
 }
 
-// fresh are releases that nobody has asked for before: of everybody in random order, and again at
-// the next ε. They take 4 bytes a person, so that the heap is the ledger's.
-type fresh struct {
+// freshReleases generates releases that were not requested before: of all objects in random order,
+// and then again at the next ε. It takes 4 bytes for each object, so that the heap measured is the
+// ledger's.
+type freshReleases struct {
 	people []uint32
 	made   int
 }
 
-func newFresh(people int) *fresh {
-	a := &fresh{people: make([]uint32, people)}
-	for i := range a.people {
-		a.people[i] = uint32(i)
+func newFreshReleases(people int) *freshReleases {
+	f := &freshReleases{people: make([]uint32, people)}
+	for i := range f.people {
+		f.people[i] = uint32(i)
 	}
 	random := rand.New(rand.NewPCG(1, 2))
-	random.Shuffle(people, func(i, j int) { a.people[i], a.people[j] = a.people[j], a.people[i] })
-	return a
+	random.Shuffle(people, func(i, j int) { f.people[i], f.people[j] = f.people[j], f.people[i] })
+	return f
 }
 
-// at returns one by its number. Two allocations are its own: those of the key and the name.
-func (a *fresh) at(n int) api.ReleaseRequest {
+// at returns release number n. It makes two allocations: the key and the name.
+func (f *freshReleases) at(n int) api.ReleaseRequest {
 	var key [24]byte
 	const step = 100_000_000 // nano-nats
 	return api.ReleaseRequest{
-		Key:      string(strconv.AppendUint(append(key[:0], "o-"...), uint64(n)*0x9e3779b97f4a7c15, 16)), // in no order
-		Question: "vote", Object: numbered(int(a.people[n%len(a.people)])),
-		Epsilon: epsilonOf(int64(1+n/len(a.people)) * step), TrueValue: "yes",
+		Key:      string(strconv.AppendUint(append(key[:0], "o-"...), uint64(n)*0x9e3779b97f4a7c15, 16)), // keys in no order
+		Question: "vote", Object: fastCrowdName(int(f.people[n%len(f.people)])),
+		Epsilon: epsilonOf(int64(1+n/len(f.people)) * step), TrueValue: "yes",
 	}
 }
 
-// numbered is [crowdName] with one allocation.
-func numbered(i int) string {
+// fastCrowdName returns the same as [crowdName] with one allocation.
+func fastCrowdName(i int) string {
 	name := []byte("person-00000000")
 	for at := len(name) - 1; i > 0; i /= 10 {
 		name[at] = byte('0' + i%10)
@@ -418,41 +418,42 @@ func numbered(i int) string {
 	return string(name)
 }
 
-func TestWhoIsAskedIsEnrolled(t *testing.T) {
+func TestFreshReleases_Repeated_UseNewKeyAndHigherEpsilon(t *testing.T) {
 	for _, n := range []int{0, 9, 10, 12_345_678} {
-		check.Equal(t, numbered(n), crowdName(n), "the name of %d", n)
+		check.Equal(t, fastCrowdName(n), crowdName(n), "the name of %d", n)
 	}
-	a, keys, people := newFresh(10), map[string]bool{}, map[string]privacy.Epsilon{}
+	a, keys, people := newFreshReleases(10), map[string]bool{}, map[string]privacy.Epsilon{}
 	for n := range 30 {
 		r := a.at(n)
 		if r.Epsilon.Nano() <= people[r.Object].Nano() || keys[r.Key] {
-			t.Errorf("%+v again, behind %v", r, people[r.Object])
+			t.Errorf("%+v after a release at %v", r, people[r.Object])
 		}
 		keys[r.Key], people[r.Object] = true, r.Epsilon
 	}
-	check.That(t, len(people) == 10, "%d people were asked", len(people))
+	check.That(t, len(people) == 10, "got releases of %d objects, want 10", len(people))
 }
 
-// rush is what many callers have come to.
-type rush struct {
+// burst has the times of requests by many callers.
+type burst struct {
 	took  time.Duration
 	waits []time.Duration // sorted
 }
 
-// tail returns the wait that all but one in so many stay below, in ms.
-func (r rush) tail(one int) float64 {
-	return float64(r.waits[len(r.waits)-1-len(r.waits)/one].Nanoseconds()) / 1e6
+// tail returns the wait in ms that all but one in this many requests stay below.
+func (b burst) tail(one int) float64 {
+	return float64(b.waits[len(b.waits)-1-len(b.waits)/one].Nanoseconds()) / 1e6
 }
 
-// before tells whether there is more, of so many.
-func before(n int) func(int) bool { return func(i int) bool { return i < n } }
+// lessThan returns a function that reports whether a number is less than n.
+func lessThan(n int) func(int) bool { return func(i int) bool { return i < n } }
 
-// rushed has many callers do things with numbers from 0 on, as long as there is more.
-func rushed(t testing.TB, callers int, more func(i int) bool, do func(i int) error) (r rush) {
+// runBurst makes many callers call do with the numbers from 0 on, as long as more allows, and
+// measures each call.
+func runBurst(t testing.TB, callers int, more func(i int) bool, do func(i int) error) (r burst) {
 	t.Helper()
 	each := make([][]time.Duration, callers)
 	r.took = timed(t, func() error {
-		return spread(callers, more, func(caller, i int) error {
+		return runConcurrently(callers, more, func(caller, i int) error {
 			start := time.Now()
 			err := do(i)
 			each[caller] = append(each[caller], time.Since(start))
@@ -464,8 +465,8 @@ func rushed(t testing.TB, callers int, more func(i int) bool, do func(i int) err
 	return r
 }
 
-// spread is rushed without a watch.
-func spread(callers int, more func(i int) bool, do func(caller, i int) error) error {
+// runConcurrently is runBurst without measurement.
+func runConcurrently(callers int, more func(i int) bool, do func(caller, i int) error) error {
 	errs := make([]error, callers)
 	var next atomic.Int64
 	var group sync.WaitGroup
@@ -484,8 +485,8 @@ func spread(callers int, more func(i int) bool, do func(caller, i int) error) er
 	return errors.Join(errs...)
 }
 
-// BenchmarkReleaseTogether releases by many callers on a disk, first with checkpoints, then as much
-// without any, and then by a bare journal.
+// BenchmarkReleaseTogether makes releases by many callers on a disk: first with checkpoints, then
+// the same number without any, and then the same bytes in a bare journal.
 func BenchmarkReleaseTogether(b *testing.B) {
 	usualGarbage(b)
 	for _, callers := range []int{64, 256} {
@@ -493,34 +494,34 @@ func BenchmarkReleaseTogether(b *testing.B) {
 			path, _ := benchFile(b, benchCrowd)
 			all := samples{}
 			for b.Loop() {
-				together(b, path, callers, all)
+				releaseTogether(b, path, callers, all)
 			}
 			all.report(b)
 		})
 	}
 }
 
-func together(b *testing.B, path string, callers int, all samples) {
+func releaseTogether(b *testing.B, path string, callers int, all samples) {
 	b.Helper()
-	wanted, room := sustain(16 << 20)
-	run := func(room int64, more func(*scales, int) bool) (r rush, s *scales) {
-		l, s := onScales(b, bareCopy(b, path), 0, Options{Memory: room})
-		a := newFresh(benchCrowd)
+	wanted, room := sustained(16 << 20)
+	run := func(room int64, more func(*meteredJournals, int) bool) (r burst, s *meteredJournals) {
+		l, s := openMetered(b, bareCopy(b, path), 0, Options{Memory: room})
+		a := newFreshReleases(benchCrowd)
 		runtime.GC()
-		r = rushed(b, callers, func(i int) bool { return more(s, i) }, func(i int) error { return check.Err(l.Release(b.Context(), a.at(i))) })
+		r = runBurst(b, callers, func(i int) bool { return more(s, i) }, func(i int) error { return check.Err(l.Release(b.Context(), a.at(i))) })
 		closed(b, l)
 		return r, s
 	}
-	ours, s := run(room, func(s *scales, _ int) bool { return s.checkpoints.Load() < wanted })
+	ours, s := run(room, func(s *meteredJournals, _ int) bool { return s.checkpoints.Load() < wanted })
 	n := len(ours.waits)
 	const plenty = 1 << 40
-	quiet, none := run(plenty, func(_ *scales, i int) bool { return i < n })
+	quiet, none := run(plenty, func(_ *meteredJournals, i int) bool { return i < n })
 	if none.checkpoints.Load() > 0 {
-		b.Error("a checkpoint that was not to be")
+		b.Error("a checkpoint was made in the run without any")
 	}
 	group := &bareGroup{journal: newBareJournal(b, 0)}
 	each := int(s.all.Load()) / n
-	bare := rushed(b, callers, before(n), func(int) error { return group.append(each) })
+	bare := runBurst(b, callers, lessThan(n), func(int) error { return group.append(each) })
 
 	all.add("checkpoints", float64(s.checkpoints.Load()))
 	all.add("memory-MiB", float64(room)/(1<<20))
@@ -531,8 +532,8 @@ func together(b *testing.B, path string, callers int, all samples) {
 	all.add("p99.9-of-quiet", ours.tail(1000)/quiet.tail(1000))
 }
 
-// BenchmarkReleaseWork measures what processors do for a release of many callers, checkpoints
-// included, and what memory it takes. The file is in memory: how long a disk takes does not show.
+// BenchmarkReleaseWork measures the processor time and the memory of a release by many callers,
+// checkpoints included. The file is in memory, so that the disk does not count.
 func BenchmarkReleaseWork(b *testing.B) {
 	usualGarbage(b)
 	for _, people := range []int{100_000, 1_000_000} {
@@ -545,19 +546,19 @@ func BenchmarkReleaseWork(b *testing.B) {
 			define(b, l, vote())
 			enrollCrowd(b, l, people)
 			closed(b, l)
-			a, all := newFresh(people), samples{}
+			a, all := newFreshReleases(people), samples{}
 			for b.Loop() {
-				work(b, path, a, all)
+				releaseWork(b, path, a, all)
 			}
 			all.report(b)
 		})
 	}
 }
 
-func work(b *testing.B, path string, a *fresh, all samples) {
+func releaseWork(b *testing.B, path string, a *freshReleases, all samples) {
 	b.Helper()
-	wanted, room := sustain(64 << 20)
-	l, s := onScales(b, path, 0, Options{Memory: room})
+	wanted, room := sustained(64 << 20)
+	l, s := openMetered(b, path, 0, Options{Memory: room})
 	var many atomic.Int64
 	more := func(int) bool { return s.checkpoints.Load() < wanted }
 	do := func(_, i int) error {
@@ -566,8 +567,8 @@ func work(b *testing.B, path string, a *fresh, all samples) {
 	}
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
-	c := watched(b, func() error {
-		return errors.Join(spread(64, more, do), l.engine.Checkpoint()) // all of the work counts
+	c := measureCost(b, func() error {
+		return errors.Join(runConcurrently(64, more, do), l.engine.Checkpoint()) // so that all of the work counts
 	})
 	runtime.ReadMemStats(&after)
 	n := float64(many.Load())
@@ -577,9 +578,9 @@ func work(b *testing.B, path string, a *fresh, all samples) {
 	all.add("checkpoints", float64(s.checkpoints.Load()))
 	all.add("memory-MiB", float64(room)/(1<<20))
 	all.add("cpu-µs/release", c.cpu/n)
-	const own = 2 // those of the request: see at
+	const own = 2 // those of the request, see freshReleases.at
 	all.add("allocs/release", float64(after.Mallocs-before.Mallocs)/n-own)
 	all.add("heap-MiB", c.heap)
 	all.add("live-MiB", c.live)
-	all.add("heap-over-table-MiB", c.heap-float64(2*room)/(1<<20)) // with twice as much in the table, commits wait
+	all.add("heap-over-table-MiB", c.heap-float64(2*room)/(1<<20)) // with twice the limit in the memtable, commits wait
 }

@@ -28,8 +28,7 @@ import (
 	"github.com/sluicedp/sluice/ledger/journal"
 )
 
-// dropPages drops a file's pages from the memory of the operating system, but for those that a
-// process has mapped.
+// dropPages drops the pages of a file from the page cache, except those that a process has mapped.
 func dropPages(t testing.TB, path string) {
 	t.Helper()
 	file := check.Value(os.Open(path))(t)
@@ -48,7 +47,7 @@ func pagesRead(t testing.TB) int64 {
 	return int64(usage.Majflt)
 }
 
-// provenFile makes a ledger with so many events before and behind a sale.
+// provenFile creates a ledger with about half events before a sale and half after it.
 func provenFile(t testing.TB, half int, key string, signer note.Signer) (path string, sale uint64) {
 	t.Helper()
 	path = filepath.Join(t.TempDir(), "ledger.db")
@@ -63,8 +62,8 @@ func provenFile(t testing.TB, half int, key string, signer note.Signer) (path st
 	return path, sale
 }
 
-// BenchmarkProve proves that an event is in the log, and that a sale is (which are five events, and
-// a signature), when nothing of the file is in memory.
+// BenchmarkProve measures the proof that one event is in the log, and a receipt (five events and a
+// signature), with none of the file in memory.
 func BenchmarkProve(b *testing.B) {
 	usualGarbage(b)
 	signer, _, key := logKey(b, "sluice-test", 1)
@@ -109,34 +108,34 @@ func BenchmarkProve(b *testing.B) {
 	}
 }
 
-// bareJournal is the least that makes a commit durable: its bytes are appended to a file that is
-// long enough already, and flushed.
+// bareJournal is the minimum that makes a commit durable: it writes bytes to a file that is long
+// enough already, and flushes it.
 type bareJournal struct {
 	file  *os.File
 	at    int64
-	bytes []byte        // what is appended; nobody reads it
+	bytes []byte        // what is appended; it is never read
 	flush time.Duration // how much longer a flush takes than on this disk
 }
 
-// bareRoom is how long the file is: as long as a segment of the journal. Behind its end the
-// beginning is written over.
-const bareRoom = 64 << 20
+// bareSize is the size of the file: that of a segment of the journal. After the end, writing starts
+// again at the beginning.
+const bareSize = 64 << 20
 
 func newBareJournal(t testing.TB, flush time.Duration) *bareJournal {
 	t.Helper()
 	file := check.Value(os.Create(filepath.Join(t.TempDir(), "bare")))(t)
 	t.Cleanup(func() { _ = file.Close() })
 	j := &bareJournal{file: file, bytes: bytes.Repeat([]byte("bare"), 1<<18), flush: flush}
-	for at := int64(0); at < bareRoom; at += int64(len(j.bytes)) {
+	for at := int64(0); at < bareSize; at += int64(len(j.bytes)) {
 		must(t, check.Err(file.WriteAt(j.bytes, at)))
 	}
 	must(t, file.Sync())
 	return j
 }
 
-// append makes so many bytes durable.
+// append makes n bytes durable.
 func (j *bareJournal) append(n int) error {
-	if j.at+int64(n) > bareRoom {
+	if j.at+int64(n) > bareSize {
 		j.at = 0
 	}
 	_, err := j.file.WriteAt(j.bytes[:n], j.at)
@@ -146,7 +145,7 @@ func (j *bareJournal) append(n int) error {
 	return err
 }
 
-// bareGroup appends for many callers: whoever comes first appends for all who queued up meanwhile.
+// bareGroup appends for many callers: one caller at a time appends for all that have queued up.
 type bareGroup struct {
 	journal *bareJournal
 	mu      sync.Mutex
@@ -197,44 +196,46 @@ func (g *bareGroup) append(bytes int) error {
 	return <-c.done
 }
 
-// scales are the journal of a ledger beside its file. They weigh what is appended, and count the
-// checkpoints.
-type scales struct {
+// meteredJournals opens the journal beside a ledger file. It counts the bytes that are appended,
+// and the checkpoints.
+type meteredJournals struct {
 	besideFile
 	flush       time.Duration // how much longer a flush takes than on this disk
-	last        int           // bytes of what was appended last, as they are in the file; for who has no other caller
+	last        int           // bytes in the file of the last append; not synchronized, for a single caller
 	all         atomic.Int64  // bytes
 	checkpoints atomic.Int64
 }
 
-func (s *scales) Make(w journal.Wanted) (journal.Journal, error) {
+func (s *meteredJournals) Make(w journal.Wanted) (journal.Journal, error) {
 	j, err := s.besideFile.Make(w)
-	return weighed{j, s}, err
+	return meteredJournal{j, s}, err
 }
 
-func (s *scales) Remove(j journal.Journal) error { return s.besideFile.Remove(j.(weighed).Journal) }
+func (s *meteredJournals) Remove(j journal.Journal) error {
+	return s.besideFile.Remove(j.(meteredJournal).Journal)
+}
 
-// weighed is the journal on the scales.
-type weighed struct {
+// meteredJournal is a journal that meteredJournals has opened.
+type meteredJournal struct {
 	journal.Journal
-	scales *scales
+	meters *meteredJournals
 }
 
-func (j weighed) Append(ctx context.Context, g journal.Group) error {
+func (j meteredJournal) Append(ctx context.Context, g journal.Group) error {
 	err := j.Journal.Append(ctx, g)
-	j.scales.last = groupBytes(g)
-	j.scales.all.Add(int64(j.scales.last))
-	time.Sleep(j.scales.flush)
+	j.meters.last = groupBytes(g)
+	j.meters.all.Add(int64(j.meters.last))
+	time.Sleep(j.meters.flush)
 	return err
 }
 
-// Trim is called behind each checkpoint.
-func (j weighed) Trim(ctx context.Context, at journal.Position) error {
-	j.scales.checkpoints.Add(1)
+// Trim is called after each checkpoint.
+func (j meteredJournal) Trim(ctx context.Context, at journal.Position) error {
+	j.meters.checkpoints.Add(1)
 	return j.Journal.Trim(ctx, at)
 }
 
-// groupBytes is how long a group is in the file of a journal, if it fits into one frame.
+// groupBytes returns the bytes of a group in the file of a journal, if it fits into one frame.
 func groupBytes(g journal.Group) int {
 	const frame, positions, align = 16, 88, 8
 	var n [binary.MaxVarintLen64]byte
@@ -245,20 +246,20 @@ func groupBytes(g journal.Group) int {
 	return (size + 1 + align - 1) / align * align // it ends with at least one byte that is not 0
 }
 
-// onScales opens a ledger whose journal is on scales.
-func onScales(t testing.TB, path string, flush time.Duration, options Options) (*Ledger, *scales) {
+// openMetered opens a ledger whose journal counts bytes and checkpoints.
+func openMetered(t testing.TB, path string, flush time.Duration, options Options) (*Ledger, *meteredJournals) {
 	t.Helper()
 	file := check.Value(bolt.Open(path, false))(t)
-	s := &scales{besideFile: besideFile(path), flush: flush}
+	s := &meteredJournals{besideFile: besideFile(path), flush: flush}
 	l := check.Value(openClaimed(t.Context(), file, s, options, "", false))(t)
 	t.Cleanup(func() { _ = l.Close() })
 	return l, s
 }
 
-// The baseline appends as many bytes as the journal does.
-func TestTheScalesAreRight(t *testing.T) {
+// The bytes that benchmarks append to a bare journal are as many as the ledger's journal appends.
+func TestMeteredJournal_Appends_CountsBytesOfFile(t *testing.T) {
 	path := votersFile(t, "9", crowd(9)...)
-	l, s := onScales(t, path, 0, Options{})
+	l, s := openMetered(t, path, 0, Options{})
 	for i, name := range crowd(9) {
 		release(t, l, releaseOf(t, name, name, "1"))
 		raise(t, l, raiseOf(t, name+" and all", "2", crowd(i+1)...))
@@ -267,11 +268,11 @@ func TestTheScalesAreRight(t *testing.T) {
 	const header, align = 112, 8
 	written := int64(0)
 	for _, segment := range segments {
-		text := bytes.TrimRight(content(t, segment), "\x00") // which is room for more, or what a frame is aligned with
+		text := bytes.TrimRight(content(t, segment), "\x00") // the unused rest of the segment, or the padding of a frame
 		written += int64((len(text)+align-1)/align*align - header)
 	}
 	got := s.all.Load()
-	check.That(t, got == written && written != 0, "%d bytes were weighed, and the journal has %d", got, written)
+	check.That(t, got == written && written != 0, "%d bytes were counted, and the journal has %d", got, written)
 	must(t, l.engine.Checkpoint())
 	check.Equal(t, s.checkpoints.Load(), 1, "counted checkpoints")
 	closed(t, l)
@@ -280,8 +281,8 @@ func TestTheScalesAreRight(t *testing.T) {
 // slowFlush is how much longer a flush takes on the disk that some benchmarks pretend to have.
 const slowFlush = time.Millisecond
 
-// BenchmarkReleaseAlone releases one response at a time, each of another person, in turns with a
-// [bareJournal] that appends as much.
+// BenchmarkReleaseAlone releases one response at a time, each of another object, alternating with a
+// [bareJournal] that appends as many bytes.
 func BenchmarkReleaseAlone(b *testing.B) {
 	usualGarbage(b)
 	for _, flush := range []time.Duration{0, slowFlush} {
@@ -311,11 +312,11 @@ func BenchmarkSellAlone(b *testing.B) {
 	}
 }
 
-// oneByOne carries out requests, one at a time, and in turns with a bare journal. Objects come in
+// oneByOne makes requests one at a time, alternating with a bare journal. It takes the objects in
 // random order, and then again at the next ε.
 func oneByOne(b *testing.B, flush time.Duration, path string, names []string, request func(l *Ledger, key, name, epsilon string) func() error) {
 	b.Helper()
-	l, s := onScales(b, path, flush, Options{})
+	l, s := openMetered(b, path, flush, Options{})
 	bare := newBareJournal(b, flush)
 	random := rand.New(rand.NewPCG(1, 2))
 	random.Shuffle(len(names), func(i, j int) { names[i], names[j] = names[j], names[i] })
@@ -333,8 +334,8 @@ func oneByOne(b *testing.B, flush time.Duration, path string, names []string, re
 	t.reportMedians(b, "bare")
 }
 
-// BenchmarkRaiseAll raises everybody to three levels, one after the other, in transactions of
-// bounded size. What that writes is recorded in another run than the one that is timed.
+// BenchmarkRaiseAll raises all objects to three levels, one after the other, in transactions of
+// bounded size. The writes for bare bbolt are recorded in another run than the one that is timed.
 func BenchmarkRaiseAll(b *testing.B) {
 	usualGarbage(b)
 	for _, objects := range []int{100_000, 1_000_000} {
@@ -362,7 +363,7 @@ func raiseAll(b *testing.B, objects int) {
 	t.report(b, levels*objects)
 }
 
-// BenchmarkSellAll sells the responses of the largest panel there may be, which is one transaction:
+// BenchmarkSellAll sells the responses of the largest panel allowed, which is one transaction:
 // first levels, and then higher ones, to one buyer.
 func BenchmarkSellAll(b *testing.B) {
 	usualGarbage(b)
@@ -392,14 +393,14 @@ func BenchmarkSellAll(b *testing.B) {
 	b.ReportMetric(most, "sale-MiB")
 }
 
-// bulk compares a large request with bare bbolt: until its callers hear of it, which is when the
+// bulk compares a large request with bare bbolt: the time until it returns, which is when the
 // journal has it, and until all of it is in the file.
 type bulk struct {
 	turns
 	inFile []time.Duration
 }
 
-// both carries a request out on a copy of a file, with a checkpoint behind it.
+// both makes a request on a copy of a file, and then a checkpoint.
 func (t *bulk) both(b *testing.B, path string, request func(*Ledger) error) {
 	b.Helper()
 	l := open(b, bareCopy(b, path), Options{})

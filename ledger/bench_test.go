@@ -29,9 +29,9 @@ import (
 	"github.com/sluicedp/sluice/privacy"
 )
 
-// The benchmarks of bulk requests compare the ledger with bare bbolt that writes the records which
-// they come to, in as many transactions, to a copy of the same file, and does nothing else; those
-// of single requests, with a [bareJournal]. "go run ./bench" prints them as a table.
+// The benchmarks of bulk requests compare the ledger with bare bbolt, which writes the same records
+// in as many transactions to a copy of the same file, and does nothing else. Those of single
+// requests compare it with a [bareJournal]. "go run ./bench" prints them as a table.
 
 // bareWrite is one record put, or deleted if the value is nil.
 type bareWrite struct {
@@ -39,7 +39,7 @@ type bareWrite struct {
 	key, value []byte
 }
 
-// recorder is a store that hands on what each transaction writes.
+// recorder is a store that passes the writes of each transaction to a function.
 type recorder struct {
 	kv.Store
 	each func([]bareWrite)
@@ -72,9 +72,9 @@ func (w *recordingWriter) Delete(bucket string, key []byte) error {
 	return w.Writer.Delete(bucket, key)
 }
 
-// lastOf leaves of several writes of one record only the last, and sorts by bucket and key: the
-// least that bbolt can be asked to do.
-func lastOf(writes []bareWrite) []bareWrite {
+// lastWrites keeps the last write of each record, and sorts by bucket and key: the least work for
+// bbolt.
+func lastWrites(writes []bareWrite) []bareWrite {
 	all := slices.Clone(writes)
 	slices.SortStableFunc(all, func(a, b bareWrite) int {
 		return cmp.Or(cmp.Compare(a.bucket, b.bucket), bytes.Compare(a.key, b.key))
@@ -111,8 +111,8 @@ func bareFill(t testing.TB, path string, buckets ...string) map[string]float64 {
 	return fill
 }
 
-// applyBare makes the writes of one transaction, with what that store sets as it goes: it fills the
-// pages of the log.
+// applyBare makes the writes of one transaction. Like the store, it fills the pages of the log
+// completely.
 func applyBare(db *bbolt.DB, writes []bareWrite) error {
 	return db.Update(func(tx *bbolt.Tx) error {
 		var b *bbolt.Bucket
@@ -142,7 +142,7 @@ func applyBare(db *bbolt.DB, writes []bareWrite) error {
 	})
 }
 
-// bareCopy makes a copy of a file that nobody has open.
+// bareCopy copies a file that no process has open.
 func bareCopy(t testing.TB, from string) (to string) {
 	t.Helper()
 	to = from + ".bare"
@@ -154,15 +154,15 @@ func bareCopy(t testing.TB, from string) (to string) {
 	return to
 }
 
-// bareTime returns how long bare bbolt takes to write, to a copy of the file, what something comes
-// to in another copy that has no journal.
+// bareTime returns how long bare bbolt takes for the writes of a request. It records them on one
+// copy of the file, without a journal, and repeats them on another.
 func bareTime(b *testing.B, path string, write func(*Ledger) error) (took time.Duration) {
 	b.Helper()
 	ours := bareCopy(b, path)
 	db := openBare(b, bareCopy(b, ours))
 	file := check.Value(bolt.Open(ours, false))(b)
 	l := check.Value(openStore(b.Context(), &recorder{Store: file, each: func(writes []bareWrite) {
-		writes = lastOf(writes)
+		writes = lastWrites(writes)
 		took += timed(b, func() error { return applyBare(db, writes) })
 	}}, Options{}))(b)
 	must(b, write(l))
@@ -173,8 +173,8 @@ func bareTime(b *testing.B, path string, write func(*Ledger) error) (took time.D
 // benchCrowd is how many objects are enrolled where the benchmark does not say otherwise.
 const benchCrowd = 100_000
 
-// crowdName is the name of an object. A benchmark that kept all names would not see what the ledger
-// keeps.
+// crowdName returns the name of an object. Benchmarks do not keep all names, so that the heap they
+// measure is the ledger's.
 func crowdName(i int) string { return fmt.Sprintf("person-%08d", i) }
 
 func benchNames(n int) []string {
@@ -185,7 +185,7 @@ func benchNames(n int) []string {
 	return names
 }
 
-// benchFile makes a ledger of so many objects without a response.
+// benchFile creates a ledger of this many objects without a response.
 func benchFile(t testing.TB, objects int) (path string, names []string) {
 	t.Helper()
 	path = filepath.Join(t.TempDir(), "ledger.db")
@@ -195,11 +195,11 @@ func benchFile(t testing.TB, objects int) (path string, names []string) {
 	names = benchNames(objects)
 	enroll(t, l, "vote", "10", names...)
 	closed(t, l)
-	must(t, os.Rename(bareCopy(t, path), path)) // laid out on the disk as other copies are
+	must(t, os.Rename(bareCopy(t, path), path)) // so that it has the same layout on the disk as the other copies
 	return path, names
 }
 
-// turns compares two ways to do the same, taken in turns.
+// turns compares the times of two ways to do the same, measured alternately.
 type turns struct{ ours, bare []time.Duration }
 
 func (p *turns) report(b *testing.B, what string, each int) {
@@ -215,15 +215,14 @@ func (p *turns) report(b *testing.B, what string, each int) {
 	b.ReportMetric(0, "ns/op")
 }
 
-// medians returns the median of each.
+// medians returns the median time of each.
 func (t *turns) medians() (ours, bare time.Duration) {
 	slices.Sort(t.ours)
 	slices.Sort(t.bare)
 	return t.ours[len(t.ours)/2], t.bare[len(t.bare)/2]
 }
 
-// reportMedians reports the ratio of the medians: single operations vary more than what they are
-// compared for.
+// reportMedians reports the ratio of the medians: the ratios of single operations vary too much.
 func (t *turns) reportMedians(b *testing.B, what string) {
 	b.Helper()
 	ours, bare := t.medians()
@@ -232,7 +231,7 @@ func (t *turns) reportMedians(b *testing.B, what string) {
 	b.ReportMetric(0, "ns/op")
 }
 
-// timed returns how long something takes.
+// timed returns how long fn takes.
 func timed(t testing.TB, fn func() error) time.Duration {
 	t.Helper()
 	began := time.Now()
@@ -242,8 +241,8 @@ func timed(t testing.TB, fn func() error) time.Duration {
 	return took
 }
 
-// BenchmarkBudget asks for the budget of everybody, at 100 values of ε, on a file. The answer of
-// the one before is not used.
+// BenchmarkBudget asks for the budget of all objects, at 100 values of ε, on a file, without the
+// cache of budgets.
 func BenchmarkBudget(b *testing.B) {
 	for _, people := range []int{10_000, 1_000_000} {
 		b.Run(fmt.Sprintf("people=%d", people), func(b *testing.B) {
@@ -270,10 +269,10 @@ func BenchmarkBudget(b *testing.B) {
 	}
 }
 
-// The benchmarks of what the ledger reads compare it with bare bbolt that reads the same records of
-// the same file, and neither checks nor decodes them.
+// The benchmarks of reads compare the ledger with bare bbolt, which reads the same records of the
+// same file, and neither checks nor decodes them.
 
-// benchAnswers makes a ledger in which all objects have answered at some levels, one after the
+// benchAnswers creates a ledger in which all objects have answered at some levels, one after the
 // other, and a bare copy of the same file.
 func benchAnswers(t testing.TB, objects int, levels ...string) (l *Ledger, db *bbolt.DB, names []string) {
 	t.Helper()
@@ -286,8 +285,7 @@ func benchAnswers(t testing.TB, objects int, levels ...string) (l *Ledger, db *b
 	return open(t, path, Options{}), openBare(t, bareCopy(t, path)), names
 }
 
-// bareObject reads the records of an object and of its chains, with as few searches as there can
-// be.
+// bareObject reads the records of an object and of its chains, with as few searches as possible.
 func bareObject(db *bbolt.DB, name string) (bytesRead int, err error) {
 	err = db.View(func(tx *bbolt.Tx) error {
 		own := state.ObjectKey(name)
@@ -304,8 +302,8 @@ func bareObject(db *bbolt.DB, name string) (bytesRead int, err error) {
 	return bytesRead, err
 }
 
-// storedObject returns a function that reads the same records, and the counters, through the store,
-// and allocates nothing itself.
+// storedObject returns a function that reads the same records as [bareObject], and the counters,
+// through the store. It makes no allocations of its own.
 func storedObject(from kv.Store) func(name string) {
 	var own, chain []byte
 	var in kv.Reader
@@ -383,8 +381,8 @@ func BenchmarkReadObject(b *testing.B) {
 	}
 }
 
-// BenchmarkVerify compares the audit, on one core, with the least that any audit of the log does:
-// it reads all events, checks their checksums, and hashes each into the tree.
+// BenchmarkVerify compares the audit, on one core, with the minimum of any audit of the log: to
+// read all events, check their checksums, and hash each into the tree.
 func BenchmarkVerify(b *testing.B) {
 	usualGarbage(b)
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
@@ -405,10 +403,9 @@ func BenchmarkVerify(b *testing.B) {
 	b.ReportMetric(float64(events)/p.ours[len(p.ours)/2].Seconds(), "events/s")
 }
 
-// hashEvents reads all events and computes the hashes that came with them, from the bytes as they
-// are.
+// hashEvents reads all events and computes from their bytes the hashes that are stored with them.
 func hashEvents(l *Ledger) error {
-	var left [64]tlog.Hash // by level, the last complete subtree with no right neighbour yet
+	var left [64]tlog.Hash // by level, the last complete subtree with no right neighbor yet
 	return l.engine.Store.View(func(r kv.Reader) error {
 		var fault error
 		err := r.Scan(state.BucketEvents, nil, func(key, value []byte) bool {
@@ -441,8 +438,8 @@ func hashEvent(left *[64]tlog.Hash, number uint64, key, value []byte) error {
 	return d.Err
 }
 
-// Pages of objects that enrol in the order of their names are nearly full.
-func TestPagesOfObjectsAreFull(t *testing.T) {
+// If objects enroll in the order of their names, the pages of their records are nearly full.
+func TestEnroll_NamesInOrder_FillsPages(t *testing.T) {
 	path := create(t)
 	l := open(t, path, Options{})
 	define(t, l, vote())

@@ -22,9 +22,8 @@ import (
 	"github.com/sluicedp/sluice/privacy"
 )
 
-// A bazaar is a ledger in which a random host, random sellers and random buyers do something at
-// random.
-type bazaar struct {
+// A randomMarket is a ledger that gets random requests of a host, its objects and buyers.
+type randomMarket struct {
 	*testing.T
 	random   *rand.Rand
 	ledger   *Ledger
@@ -34,9 +33,9 @@ type bazaar struct {
 	keys     int
 }
 
-// bazaarPolicies are the policies of its sellers: calendars, shares, markets with strides, levels,
-// buyers and days.
-func bazaarPolicies(t *testing.T) (all []policy.Policy) {
+// randomMarketPolicies returns the policies of its objects: calendars, shares, markets with
+// strides, levels, buyers and days.
+func randomMarketPolicies(t *testing.T) (all []policy.Policy) {
 	const calendar = `{"kind":"steps","steps":[["2026-03-02T00:00:00Z","0.3"],["2026-03-05T00:00:00Z","0.7"],["2026-03-11T00:00:00Z","2"]]}`
 	price := `"price":[["0.5",100],["1",250],["2",400]]`
 	for _, text := range []string{
@@ -56,95 +55,95 @@ func bazaarPolicies(t *testing.T) (all []policy.Policy) {
 	return all
 }
 
-func newBazaar(t *testing.T, seed uint64) *bazaar {
-	b := &bazaar{T: t, random: rand.New(rand.NewPCG(seed, 1)), now: epoch(), people: crowd(12)}
-	b.ledger = inMemory(t, Options{Now: func() time.Time { return b.now }})
-	b.policies = bazaarPolicies(t)
+func newRandomMarket(t *testing.T, seed uint64) *randomMarket {
+	m := &randomMarket{T: t, random: rand.New(rand.NewPCG(seed, 1)), now: epoch(), people: crowd(12)}
+	m.ledger = inMemory(t, Options{Now: func() time.Time { return m.now }})
+	m.policies = randomMarketPolicies(t)
 	for _, question := range []string{"vote", "home"} {
-		define(t, b.ledger, api.Question{Name: question, Values: []string{"yes", "no"}})
-		for _, name := range b.people {
-			r := api.EnrollRequest{Key: b.key(), Question: question, Objects: []string{name}, Cap: eps(t, []string{"0.8", "1.5", "3"}[len(name+question)%3])}
-			r.Policy = b.policies[b.random.IntN(len(b.policies))]
+		define(t, m.ledger, api.Question{Name: question, Values: []string{"yes", "no"}})
+		for _, name := range m.people {
+			r := api.EnrollRequest{Key: m.key(), Question: question, Objects: []string{name}, Cap: eps(t, []string{"0.8", "1.5", "3"}[len(name+question)%3])}
+			r.Policy = m.policies[m.random.IntN(len(m.policies))]
 			if question == "home" {
 				r.Cap = privacy.Epsilon{}
 				r.Policy = policy.Policy{}
 			} else {
-				r.Cap = b.epsilon(5, 30)
+				r.Cap = m.epsilon(5, 30)
 			}
-			must(t, check.Err(b.ledger.Enroll(t.Context(), r)))
+			must(t, check.Err(m.ledger.Enroll(t.Context(), r)))
 		}
 	}
-	return b
+	return m
 }
 
-func (b *bazaar) key() string { b.keys++; return fmt.Sprint("request ", b.keys) }
+func (m *randomMarket) key() string { m.keys++; return fmt.Sprint("request ", m.keys) }
 
 // epsilon returns a multiple of 0.1.
-func (b *bazaar) epsilon(from, to int) privacy.Epsilon {
-	return check.Value(privacy.EpsilonFromNano(int64(from+b.random.IntN(to-from)) * 100_000_000))(b.T)
+func (m *randomMarket) epsilon(from, to int) privacy.Epsilon {
+	return check.Value(privacy.EpsilonFromNano(int64(from+m.random.IntN(to-from)) * 100_000_000))(m.T)
 }
 
-func (b *bazaar) some() []string {
-	names := slices.Clone(b.people)
-	b.random.Shuffle(len(names), func(i, j int) { names[i], names[j] = names[j], names[i] })
-	return names[:1+b.random.IntN(4)]
+func (m *randomMarket) someObjects() []string {
+	names := slices.Clone(m.people)
+	m.random.Shuffle(len(names), func(i, j int) { names[i], names[j] = names[j], names[i] })
+	return names[:1+m.random.IntN(4)]
 }
 
-func (b *bazaar) buyer() string { return []string{"acme", "zeta", "initech"}[b.random.IntN(3)] }
+func (m *randomMarket) buyer() string { return []string{"acme", "zeta", "initech"}[m.random.IntN(3)] }
 
-func (b *bazaar) order() api.Order {
-	return api.Order{Buyer: b.buyer(), Question: "vote", Epsilon: b.epsilon(1, 21), Objects: b.some()}
+func (m *randomMarket) order() api.Order {
+	return api.Order{Buyer: m.buyer(), Question: "vote", Epsilon: m.epsilon(1, 21), Objects: m.someObjects()}
 }
 
-// act does something. Most of it may be refused.
-func (b *bazaar) act() {
-	ctx, l, truth := b.Context(), b.ledger, sameTruth("yes")
+// step makes a random request, or moves the clock. The request may be refused.
+func (m *randomMarket) step() {
+	ctx, l, truth := m.Context(), m.ledger, sameTruth("yes")
 	var err error
-	switch b.random.IntN(10) {
+	switch m.random.IntN(10) {
 	case 0:
-		_, err = l.Raise(ctx, api.RaiseRequest{Key: b.key(), Question: "vote", Epsilon: b.epsilon(1, 15), Objects: b.some(), Partial: true, Truth: truth})
+		_, err = l.Raise(ctx, api.RaiseRequest{Key: m.key(), Question: "vote", Epsilon: m.epsilon(1, 15), Objects: m.someObjects(), Partial: true, Truth: truth})
 	case 1:
-		_, err = l.Raise(ctx, api.RaiseRequest{Key: b.key(), Question: "home", Epsilon: b.epsilon(1, 6), Objects: b.some(), Partial: true, Truth: truth})
+		_, err = l.Raise(ctx, api.RaiseRequest{Key: m.key(), Question: "home", Epsilon: m.epsilon(1, 6), Objects: m.someObjects(), Partial: true, Truth: truth})
 	case 2, 3, 4:
-		_, err = l.Sell(ctx, api.SellRequest{Key: b.key(), Order: b.order(), Partial: true, Truth: truth})
+		_, err = l.Sell(ctx, api.SellRequest{Key: m.key(), Order: m.order(), Partial: true, Truth: truth})
 	case 5:
-		_, err = l.Reserve(ctx, api.ReserveRequest{Key: b.key(), Order: b.order(), For: time.Duration(b.random.IntN(96)) * time.Hour, Partial: true})
+		_, err = l.Reserve(ctx, api.ReserveRequest{Key: m.key(), Order: m.order(), For: time.Duration(m.random.IntN(96)) * time.Hour, Partial: true})
 	case 6:
-		_, err = l.Answer(ctx, api.AnswerRequest{Key: b.key(), Question: "vote", Query: "majority:yes", Epsilon: b.epsilon(1, 3), Objects: b.some(), Partial: true, AcceptLoss: true, Truth: truth})
+		_, err = l.Answer(ctx, api.AnswerRequest{Key: m.key(), Question: "vote", Query: "majority:yes", Epsilon: m.epsilon(1, 3), Objects: m.someObjects(), Partial: true, AcceptLoss: true, Truth: truth})
 	case 7:
-		if b.random.IntN(4) == 0 {
-			err = l.Withdraw(ctx, api.ObjectRequest{Key: b.key(), Object: b.some()[0]})
+		if m.random.IntN(4) == 0 {
+			err = l.Withdraw(ctx, api.ObjectRequest{Key: m.key(), Object: m.someObjects()[0]})
 		}
 	case 8:
-		_, err = l.ChangeTerms(ctx, api.ChangeTermsRequest{Key: b.key(), Question: "vote", Objects: b.some(), Policy: &b.policies[b.random.IntN(len(b.policies))], Consent: "yes"})
+		_, err = l.ChangeTerms(ctx, api.ChangeTermsRequest{Key: m.key(), Question: "vote", Objects: m.someObjects(), Policy: &m.policies[m.random.IntN(len(m.policies))], Consent: "yes"})
 	case 9:
-		b.now = b.now.Add(time.Duration(b.random.IntN(30)) * time.Hour)
+		m.now = m.now.Add(time.Duration(m.random.IntN(30)) * time.Hour)
 	}
 	var refused *api.RefusedError
 	if err != nil && !errors.As(err, &refused) && !errors.Is(err, api.ErrInvalid) && !errors.Is(err, api.ErrUnknown) {
-		b.Fatal(err)
+		m.Fatal(err)
 	}
 }
 
-// tried returns what an order, or a raise if nobody buys, at an ε would bring now.
-func (b *bazaar) tried(buyer string, names []string, epsilon privacy.Epsilon) (can uint64, price int64, refused []api.Refusal) {
-	b.Helper()
+// expected returns what an order at an ε would give now, or a raise if buyer is "".
+func (m *randomMarket) expected(buyer string, names []string, epsilon privacy.Epsilon) (can uint64, price int64, refused []api.Refusal) {
+	m.Helper()
 	if buyer != "" {
-		q := check.Value(b.ledger.Quote(b.Context(), api.Order{Buyer: buyer, Question: "vote", Epsilon: epsilon, Objects: names}))(b.T)
+		q := check.Value(m.ledger.Quote(m.Context(), api.Order{Buyer: buyer, Question: "vote", Epsilon: epsilon, Objects: names}))(m.T)
 		return q.Objects, q.Price, q.Refused
 	}
-	q := check.Value(b.ledger.requests.Question(b.Context(), "vote"))(b.T)
-	must(b.T, b.ledger.engine.View(b.Context(), func(s *state.State) error {
+	q := check.Value(m.ledger.requests.Question(m.Context(), "vote"))(m.T)
+	must(m.T, m.ledger.engine.View(m.Context(), func(s *state.State) error {
 		ask := rules.Asking{Question: q, Epsilon: epsilon, At: s.Clock}
 		for _, name := range names {
 			var x rules.Subject
 			r, err := rules.ReadSubject(s, q, name, epsilon, &x)
 			if err == nil && r == nil {
-				if _, r, err = b.ledger.rules.Assess(s, &x, ask); err == nil && r != nil {
-					err = b.ledger.rules.OrLess(s, &x, ask, rules.Offered(q), r)
+				if _, r, err = m.ledger.rules.Assess(s, &x, ask); err == nil && r != nil {
+					err = m.ledger.rules.OrLess(s, &x, ask, rules.Offered(q), r)
 				}
 			}
-			must(b.T, err)
+			must(m.T, err)
 			if r != nil {
 				refused = append(refused, *r)
 			}
@@ -154,54 +153,54 @@ func (b *bazaar) tried(buyer string, names []string, epsilon privacy.Epsilon) (c
 	return uint64(len(names) - len(refused)), 0, refused
 }
 
-func (b *bazaar) budget(buyer string, names []string, levels ...privacy.Epsilon) api.Budget {
-	b.Helper()
-	got := check.Value(b.ledger.Budget(b.Context(), api.BudgetRequest{Question: "vote", Buyer: buyer, Objects: names, Epsilons: levels}))(b.T)
+func (m *randomMarket) budget(buyer string, names []string, levels ...privacy.Epsilon) api.Budget {
+	m.Helper()
+	got := check.Value(m.ledger.Budget(m.Context(), api.BudgetRequest{Question: "vote", Buyer: buyer, Objects: names, Epsilons: levels}))(m.T)
 	return got
 }
 
-// check compares a budget with what orders, or raises, at each of its levels would bring.
-func (b *bazaar) check(buyer string, names []string) {
-	b.Helper()
-	levels := make([]privacy.Epsilon, 1+b.random.IntN(8))
+// check compares a budget with what orders, or raises, at each of its levels would give.
+func (m *randomMarket) check(buyer string, names []string) {
+	m.Helper()
+	levels := make([]privacy.Epsilon, 1+m.random.IntN(8))
 	for i := range levels {
-		levels[i] = b.epsilon(1, 25)
+		levels[i] = m.epsilon(1, 25)
 	}
-	got := b.budget(buyer, names, levels...)
+	got := m.budget(buyer, names, levels...)
 	for _, at := range got.Levels {
-		can, price, refused := b.tried(buyer, names, at.Epsilon)
-		check.That(b, at.Can == can && at.Price == price && at.Later <= uint64(len(refused)) && at.From.IsZero() == (at.Later == 0),
-			"%q, %d people at ε=%s: %+v; tried: %d, for %d, %v", buyer, len(names), at.Epsilon, at, can, price, refused)
+		can, price, refused := m.expected(buyer, names, at.Epsilon)
+		check.That(m, at.Can == can && at.Price == price && at.Later <= uint64(len(refused)) && at.From.IsZero() == (at.Later == 0),
+			"%q, %d objects at ε=%s: the budget is %+v; an order gives %d objects for %d, refused %v", buyer, len(names), at.Epsilon, at, can, price, refused)
 	}
-	_, _, refused := b.tried(buyer, names, got.Levels[len(got.Levels)-1].Epsilon)
-	want := summed(refused)
-	check.That(b, sameSums(got.Refused, want), "%q: refused are %+v, not %+v", buyer, got.Refused, want)
+	_, _, refused := m.expected(buyer, names, got.Levels[len(got.Levels)-1].Epsilon)
+	want := sumRefusals(refused)
+	check.That(m, sameSums(got.Refused, want), "%q: the budget refuses %+v, an order %+v", buyer, got.Refused, want)
 	for nano := int64(1); nano <= 30; nano++ {
-		at := check.Value(privacy.EpsilonFromNano(nano * 100_000_000))(b.T)
-		if _, _, refused := b.tried(buyer, names, at); len(refused) == 0 && got.Largest.Less(at) && b.offered(buyer, names, at) || len(refused) > 0 && got.Largest == at {
-			b.Errorf("%q: the largest ε is %s, and at %s are refused %v", buyer, got.Largest, at, refused)
+		at := check.Value(privacy.EpsilonFromNano(nano * 100_000_000))(m.T)
+		if _, _, refused := m.expected(buyer, names, at); len(refused) == 0 && got.Largest.Less(at) && m.isOffered(buyer, names, at) || len(refused) > 0 && got.Largest == at {
+			m.Errorf("%q: the budget's largest ε is %s, and at %s an order refuses %v", buyer, got.Largest, at, refused)
 		}
 	}
-	b.checkKept(api.BudgetRequest{Question: "vote", Buyer: buyer, Objects: names, Epsilons: levels})
+	m.checkCached(api.BudgetRequest{Question: "vote", Buyer: buyer, Objects: names, Epsilons: levels})
 }
 
-// checkKept compares a budget that may be kept with one for which everybody is looked at. What is
-// kept stays.
-func (b *bazaar) checkKept(r api.BudgetRequest) {
-	b.Helper()
-	got := check.Value(b.ledger.Budget(b.Context(), r))(b.T)
-	kept := b.ledger.requests.Forecasts.All
-	b.ledger.requests.Forecasts.All = nil
-	fresh := check.Value(b.ledger.Budget(b.Context(), r))(b.T)
-	b.ledger.requests.Forecasts.All = kept
-	check.That(b, fmt.Sprint(got) == fmt.Sprint(fresh), "kept of %+v is %+v, and it is %+v", r, got, fresh)
+// checkCached compares a budget that may be cached with one that is computed from all objects. It
+// leaves the cache as it was.
+func (m *randomMarket) checkCached(r api.BudgetRequest) {
+	m.Helper()
+	got := check.Value(m.ledger.Budget(m.Context(), r))(m.T)
+	kept := m.ledger.requests.Forecasts.All
+	m.ledger.requests.Forecasts.All = nil
+	fresh := check.Value(m.ledger.Budget(m.Context(), r))(m.T)
+	m.ledger.requests.Forecasts.All = kept
+	check.That(m, fmt.Sprint(got) == fmt.Sprint(fresh), "the cached budget of %+v is %+v, and a fresh one %+v", r, got, fresh)
 }
 
-// offered tells whether the terms of all people offer a level. A buyer may hold one that is not on
-// offer any more.
-func (b *bazaar) offered(buyer string, names []string, level privacy.Epsilon) bool {
+// isOffered reports whether the terms of all objects offer a level. A buyer may hold one that is no
+// longer offered.
+func (m *randomMarket) isOffered(buyer string, names []string, level privacy.Epsilon) bool {
 	for _, name := range names {
-		state := check.Value(b.ledger.Object(b.Context(), name))(b.T)
+		state := check.Value(m.ledger.Object(m.Context(), name))(m.T)
 		for _, c := range state.Chains {
 			if buyer == "" || c.Question != "vote" {
 				continue
@@ -214,8 +213,8 @@ func (b *bazaar) offered(buyer string, names []string, level privacy.Epsilon) bo
 	return true
 }
 
-// summed sums refusals as a budget does, but for the time.
-func summed(refused []api.Refusal) (sums []api.RefusalSum) {
+// sumRefusals sums refusals as a budget does, but for the time.
+func sumRefusals(refused []api.Refusal) (sums []api.RefusalSum) {
 	for _, r := range refused {
 		i := slices.IndexFunc(sums, func(one api.RefusalSum) bool { return one.Reason == r.Reason })
 		if i < 0 {
@@ -237,10 +236,10 @@ func sameSums(a, b []api.RefusalSum) bool {
 	})
 }
 
-// held tells whether a reservation may hold something of a person. When that ends is counted,
-// whether or not it stands in the way.
-func (b *bazaar) held(name string) (held bool) {
-	must(b.T, b.ledger.engine.View(b.Context(), func(s *state.State) error {
+// hasHold reports whether a reservation may hold budget of an object. Its end is counted even if it
+// is not what prevents an order.
+func (m *randomMarket) hasHold(name string) (held bool) {
+	must(m.T, m.ledger.engine.View(m.Context(), func(s *state.State) error {
 		o, _, err := s.Object(name)
 		held = len(o.Held) > 0
 		return err
@@ -248,61 +247,61 @@ func (b *bazaar) held(name string) (held bool) {
 	return held
 }
 
-// checkTime goes to when a person is said to be able to answer, and sees whether it is so, and not
-// before.
-func (b *bazaar) checkTime(buyer, name string) {
-	b.Helper()
+// checkTime moves the clock to when the budget says that an object can answer, and checks that it
+// can then, and not before.
+func (m *randomMarket) checkTime(buyer, name string) {
+	m.Helper()
 	names := []string{name}
-	at := b.budget(buyer, names, b.epsilon(1, 25)).Levels[0]
-	present := b.now
+	at := m.budget(buyer, names, m.epsilon(1, 25)).Levels[0]
+	present := m.now
 	if at.Later == 0 && at.Can == 0 {
-		b.now = present.AddDate(10, 0, 0) // no time helps
-		if can, _, _ := b.tried(buyer, names, at.Epsilon); can > 0 {
-			b.Errorf("%q of %s: ε=%s is possible ten years later, and the budget says %+v", buyer, name, at.Epsilon, at)
+		m.now = present.AddDate(10, 0, 0) // no time helps
+		if can, _, _ := m.expected(buyer, names, at.Epsilon); can > 0 {
+			m.Errorf("%q of %s: ε=%s is possible ten years later, and the budget says %+v", buyer, name, at.Epsilon, at)
 		}
 	}
 	if at.Later > 0 {
-		b.now = at.From
-		if can, _, refused := b.tried(buyer, names, at.Epsilon); can == 0 {
-			b.Errorf("%q of %s: ε=%s is to be possible from %v, and is refused: %v", buyer, name, at.Epsilon, at.From, refused)
+		m.now = at.From
+		if can, _, refused := m.expected(buyer, names, at.Epsilon); can == 0 {
+			m.Errorf("%q of %s: the budget says that ε=%s is possible from %v, and it is refused: %v", buyer, name, at.Epsilon, at.From, refused)
 		}
-		b.now = at.From.Add(-1)
-		if can, _, _ := b.tried(buyer, names, at.Epsilon); can > 0 && !b.held(name) {
-			b.Errorf("%q of %s: ε=%s is possible before %v", buyer, name, at.Epsilon, at.From)
+		m.now = at.From.Add(-1)
+		if can, _, _ := m.expected(buyer, names, at.Epsilon); can > 0 && !m.hasHold(name) {
+			m.Errorf("%q of %s: ε=%s is possible before the time that the budget gives, %v", buyer, name, at.Epsilon, at.From)
 		}
 	}
-	b.now = present
+	m.now = present
 }
 
-// A budget says what orders and raises at each ε would bring, now and later, whatever has happened.
-func TestABudgetAgreesWithOrders(t *testing.T) {
-	for seed := range tests.Tries(7, 60, 3_000) { // the seventh has people to whom less and less is on offer
-		b := newBazaar(t, uint64(seed))
+// After any history, a budget says what orders and raises at each ε would give, now and later.
+func TestBudget_RandomHistory_AgreesWithOrders(t *testing.T) {
+	for seed := range tests.Tries(7, 60, 3_000) { // the seventh has objects that offer less and less
+		m := newRandomMarket(t, uint64(seed))
 		for range 40 {
-			b.act()
-			for _, buyer := range []string{"", b.buyer(), "newcomer"} {
-				names := append(b.some(), b.people[0])
+			m.step()
+			for _, buyer := range []string{"", m.buyer(), "newcomer"} {
+				names := append(m.someObjects(), m.people[0])
 				slices.Sort(names)
-				if names = slices.Compact(names); b.random.IntN(3) == 0 {
+				if names = slices.Compact(names); m.random.IntN(3) == 0 {
 					names = append(names, "stranger")
 				}
-				b.check(buyer, names)
-				b.checkTime(buyer, names[0])
+				m.check(buyer, names)
+				m.checkTime(buyer, names[0])
 			}
 			check.Need(t, !t.Failed(), "seed %d", seed)
 		}
 	}
 }
 
-// Who waits for others' reservation of a level is told until when, unless somebody holds the level.
-func TestABudgetWaitsForReservationsOfTheLevel(t *testing.T) {
+// If only the reservation of another buyer prevents an order, the budget reports when that ends.
+func TestBudget_LevelReserved_ReportsWhenReservationEnds(t *testing.T) {
 	half := eps(t, "0.5")
 	levels := func(holders int) policy.Policy {
 		return market(t, "1", func(m *policy.Market) { m.Stride, m.Holders = half, holders })
 	}
 	rising := check.Value(policy.Steps(policy.Step{At: epoch(), Ceiling: eps(t, "0.1")}, policy.Step{At: epoch().AddDate(0, 0, 9), Ceiling: eps(t, "1")}))(t)
 	lower := check.Value(policy.Min(levels(1), rising))(t)
-	lowered := func(l *Ledger) { // below what was released: that is still to be had
+	lowered := func(l *Ledger) { // below what was released, which can still be sold
 		raise(t, l, raiseOf(t, "raise", "1", "ann"))
 		must(t, check.Err(l.ChangeTerms(t.Context(), api.ChangeTermsRequest{Key: "terms", Question: "vote", Objects: []string{"ann"}, Policy: &lower, Consent: "yes"})))
 	}
@@ -317,8 +316,8 @@ func TestABudgetWaitsForReservationsOfTheLevel(t *testing.T) {
 	}{
 		{"reserved", 1, nil, false, "0.5", true},
 		{"another level is reserved", 1, nil, false, "1", false},
-		{"reserved beside one who holds it", 2, sold, false, "0.5", true},
-		{"the ceiling is lower by now", 1, lowered, false, "0.5", true},
+		{"reserved, with one holder", 2, sold, false, "0.5", true},
+		{"the ceiling was lowered", 1, lowered, false, "0.5", true},
 		{"without the noise key", 1, nil, true, "0.5", false},
 		{"recorded, without the noise key", 2, sold, true, "0.5", true},
 	} {
@@ -349,16 +348,16 @@ func TestABudgetWaitsForReservationsOfTheLevel(t *testing.T) {
 		var refused *api.RefusedError
 		_, err := l.Sell(t.Context(), api.SellRequest{Key: "sell", Order: order, Truth: sameTruth("yes")})
 		check.That(t, errors.As(err, &refused) == (len(got.Refused) > 0) && (refused == nil || fmt.Sprint(refused.Instead.Levels[len(refused.Instead.Levels)-1]) == fmt.Sprint(got.Levels[0])),
-			"%s: the order comes to %v, and the budget is %+v", c.name, err, got)
+			"%s: the order ends with %v, and the budget is %+v", c.name, err, got)
 		if now = want; c.later {
 			sell(t, l, api.SellRequest{Key: "sell", Order: order, Truth: sameTruth("yes")})
 		}
 	}
 }
 
-// Who waits for a sale to open is not told of levels that have all their holders; those who
-// reserved one make it wait for them, too.
-func TestABudgetWaitsForNoLevelThatIsFullWhenTheSaleOpens(t *testing.T) {
+// Before a sale opens, a level that has all its holders is never available later. A level that is
+// reserved becomes available when the reservation ends.
+func TestBudget_SaleNotOpenYet_ExcludesFullLevels(t *testing.T) {
 	half, one := eps(t, "0.5"), eps(t, "1")
 	opens := epoch().AddDate(0, 0, 2)
 	levels := func(from time.Time) policy.Policy {
@@ -377,7 +376,7 @@ func TestABudgetWaitsForNoLevelThatIsFullWhenTheSaleOpens(t *testing.T) {
 	must(t, check.Err(l.ChangeTerms(t.Context(), api.ChangeTermsRequest{Key: "terms", Question: "vote", Objects: []string{"ann"}, Policy: &closed})))
 	for _, lost := range []bool{false, true} {
 		want := []api.BudgetLevel{{Epsilon: half}, {Epsilon: one, Later: 1, From: until}}
-		if lost { // the noise key: then only what is recorded can be had
+		if lost { // the noise key: then only recorded levels can be sold
 			o.NoiseKey = api.NoiseKeys{}
 			l = openMemory(t, store, o)
 			want[1] = api.BudgetLevel{Epsilon: one}
@@ -386,14 +385,14 @@ func TestABudgetWaitsForNoLevelThatIsFullWhenTheSaleOpens(t *testing.T) {
 			got := check.Value(l.Budget(t.Context(), api.BudgetRequest{Question: "vote", Buyer: "zeta", Objects: []string{"ann"}, Epsilons: asked}))(t)
 			last := want[len(asked)-1]
 			if fmt.Sprint(got.Levels) != fmt.Sprint(want[:len(asked)]) || got.Refused[0].Reason != api.SaleClosed || !got.Refused[0].From.Equal(last.From) {
-				t.Errorf("key lost: %v, the budget is %+v, want %+v", lost, got, want[:len(asked)])
+				t.Errorf("noise key lost: %v: the budget is %+v, want %+v", lost, got, want[:len(asked)])
 			}
 		}
 	}
 }
 
-// A budget is kept until something happens to somebody whom it is about, or time changes it.
-func TestABudgetIsKept(t *testing.T) {
+// A cached budget is used until an event concerns one of its objects, or time changes the result.
+func TestBudgetCache_EventOrTime_InvalidatesWhatItAffects(t *testing.T) {
 	now := epoch()
 	steps := check.Value(policy.Parse([]byte(`{"kind":"min","of":[{"kind":"market","max":"2","price":[["2",100]]},{"kind":"steps","steps":[["2026-03-02T00:00:00Z","0.3"],["2026-03-05T00:00:00Z","2"]]}]}`)))(t)
 	begun := func() *Ledger {
@@ -412,7 +411,7 @@ func TestABudgetIsKept(t *testing.T) {
 		}
 	}
 	panels := map[string]api.BudgetRequest{
-		"all":   {Question: "vote", All: true, Buyer: "acme", Epsilons: []privacy.Epsilon{eps(t, "0.2"), eps(t, "1"), eps(t, "5")}}, // nobody ever reaches 5
+		"all":   {Question: "vote", All: true, Buyer: "acme", Epsilons: []privacy.Epsilon{eps(t, "0.2"), eps(t, "1"), eps(t, "5")}}, // no object ever reaches 5
 		"names": {Question: "vote", Objects: []string{"ann", "bob"}, Buyer: "acme", Epsilons: []privacy.Epsilon{eps(t, "0.2"), eps(t, "1")}},
 	}
 	reserved := func(l *Ledger) {
@@ -421,14 +420,14 @@ func TestABudgetIsKept(t *testing.T) {
 	}
 	for _, c := range []struct {
 		name   string
-		before func(l *Ledger) // the first look
+		before func(l *Ledger) // before the first request
 		then   func(l *Ledger)
 		kept   bool
 	}{
 		{"nothing", nil, func(*Ledger) {}, true},
-		{"somebody else is asked", nil, raise("home", "eve"), true},
-		{"somebody is asked something else", nil, raise("home", "ann"), false},
-		{"somebody is asked", nil, raise("vote", "bob"), false},
+		{"another object is raised", nil, raise("home", "eve"), true},
+		{"an object is raised in another question", nil, raise("home", "ann"), false},
+		{"an object is raised", nil, raise("vote", "bob"), false},
 		{"time passes", nil, func(*Ledger) { now = now.Add(time.Hour) }, true},
 		{"the ceiling rises", nil, func(*Ledger) { now = now.AddDate(0, 0, 4) }, false},
 		{"the clock goes back", nil, func(*Ledger) { now = now.Add(-time.Hour) }, false},
@@ -436,8 +435,8 @@ func TestABudgetIsKept(t *testing.T) {
 		{"a reservation lasts", reserved, func(*Ledger) { now = now.Add(time.Minute) }, true},
 		{"a reservation ends", reserved, func(*Ledger) { now = now.Add(time.Hour) }, false},
 		{"a reservation is cancelled", reserved, func(l *Ledger) { must(t, l.Cancel(t.Context(), "cancel", 1)) }, false},
-		{"somebody withdraws", nil, func(l *Ledger) { must(t, l.Withdraw(t.Context(), api.ObjectRequest{Key: "withdraw", Object: "ann"})) }, false},
-		{"somebody is forgotten", nil, func(l *Ledger) { must(t, l.Forget(t.Context(), api.ObjectRequest{Key: "forget", Object: "eve"})) }, false}, // it may have been anybody
+		{"an object withdraws", nil, func(l *Ledger) { must(t, l.Withdraw(t.Context(), api.ObjectRequest{Key: "withdraw", Object: "ann"})) }, false},
+		{"an object is forgotten", nil, func(l *Ledger) { must(t, l.Forget(t.Context(), api.ObjectRequest{Key: "forget", Object: "eve"})) }, false}, // the log no longer says which one
 	} {
 		for panel, request := range panels {
 			l := begun()
@@ -446,60 +445,59 @@ func TestABudgetIsKept(t *testing.T) {
 			}
 			must(t, check.Err(l.Budget(t.Context(), request)))
 			for key, one := range l.requests.Forecasts.All {
-				one.Budget.Objects = 99 // so it is recognized
+				one.Budget.Objects = 99 // to recognize it
 				l.requests.Forecasts.All[key] = one
 			}
 			c.then(l)
 			got := check.Value(l.Budget(t.Context(), request))(t)
 			if kept := got.Objects == 99; kept != c.kept || got.Event != stats(t, l).Events {
-				t.Errorf("%s, of %s: kept is %v, as of event %d", c.name, panel, kept, got.Event)
+				t.Errorf("%s, of %s: cached: %v, as of event %d", c.name, panel, kept, got.Event)
 			}
 		}
 	}
 }
 
-// Whatever happens, and however much time passes, what is kept is what there is.
-func TestAKeptBudgetIsTheBudget(t *testing.T) {
+// After any history, a cached budget equals a fresh one.
+func TestBudgetCache_RandomHistory_EqualsFreshBudget(t *testing.T) {
 	for seed := range tests.Tries(10, 60, 3_000) {
-		b := newBazaar(t, uint64(1000+seed))
+		m := newRandomMarket(t, uint64(1000+seed))
 		var asked []api.BudgetRequest // again and again
 		for _, buyer := range []string{"", "acme", "zeta", "newcomer"} {
 			r := api.BudgetRequest{Question: "vote", Buyer: buyer, All: true}
 			asked = append(asked, r)
 			for r.All = false; len(asked)%4 > 0; asked = append(asked, r) {
-				r.Objects, r.Epsilons = b.some(), nil
+				r.Objects, r.Epsilons = m.someObjects(), nil
 				slices.Sort(r.Objects)
-				for range b.random.IntN(4) {
-					r.Epsilons = append(r.Epsilons, b.epsilon(1, 25))
+				for range m.random.IntN(4) {
+					r.Epsilons = append(r.Epsilons, m.epsilon(1, 25))
 				}
 			}
 		}
 		for range 60 {
-			switch b.random.IntN(12) {
+			switch m.random.IntN(12) {
 			default:
-				b.act()
+				m.step()
 			case 0, 1, 2, 3:
-				b.now = b.now.Add(time.Duration(b.random.IntN(30)) * time.Hour)
+				m.now = m.now.Add(time.Duration(m.random.IntN(30)) * time.Hour)
 			case 4:
-				must(t, b.ledger.Forget(t.Context(), api.ObjectRequest{Key: b.key(), Object: b.some()[0]}))
+				must(t, m.ledger.Forget(t.Context(), api.ObjectRequest{Key: m.key(), Object: m.someObjects()[0]}))
 			case 5:
 				var refused *api.RefusedError
-				if err := b.ledger.BeginEpoch(t.Context(), api.EpochRequest{Key: b.key(), Question: "vote", Object: b.some()[0]}); err != nil && !errors.As(err, &refused) {
+				if err := m.ledger.BeginEpoch(t.Context(), api.EpochRequest{Key: m.key(), Question: "vote", Object: m.someObjects()[0]}); err != nil && !errors.As(err, &refused) {
 					t.Fatal(err)
 				}
 			}
 			for _, r := range asked {
-				b.checkKept(r)
+				m.checkCached(r)
 			}
 			check.Need(t, !t.Failed(), "seed %d", seed)
 		}
 	}
 }
 
-// A budget is kept no longer than until the first end of a reservation, whichever it is, and until
-// the ceiling rises, also where all levels that are asked about can be had: the largest ε is
-// another one then.
-func TestTimeEndsAKeptBudget(t *testing.T) {
+// A budget is cached until the first reservation ends or the ceiling rises. That holds even if all
+// requested levels can be sold, because the largest ε changes.
+func TestBudgetCache_ReservationEndsOrCeilingRises_Expires(t *testing.T) {
 	rising := check.Value(policy.Steps(policy.Step{At: epoch(), Ceiling: eps(t, "0.5")}, policy.Step{At: epoch().Add(time.Hour), Ceiling: eps(t, "1")}))(t)
 	stride := func(m *policy.Market) { m.Stride, m.Holders = eps(t, "0.5"), 1 }
 	for _, c := range []struct {
@@ -529,34 +527,34 @@ func TestTimeEndsAKeptBudget(t *testing.T) {
 		now = now.Add(time.Hour)
 		got := check.Value(l.Budget(t.Context(), r))(t)
 		check.That(t, before.Largest != eps(t, "1") && got.Largest == eps(t, "1"),
-			"%s: first the largest ε is %s, and then %s", c.name, before.Largest, got.Largest)
+			"%s: the largest ε is %s, and %s an hour later; want less than 1, and 1", c.name, before.Largest, got.Largest)
 	}
 }
 
-// bazaarRequest is a request of a bazaar that may be refused as a whole, to be tried again at
-// another ε, or without those refused.
-type bazaarRequest struct {
+// randomMarketRequest is a request that may be refused as a whole, and tried again at another ε, or
+// without the refused objects.
+type randomMarketRequest struct {
 	name string
 	do   func(key string, epsilon privacy.Epsilon, partial bool) (done int, err error)
 }
 
-// requests returns one of each kind, about the same people. The host knows no truth of some of
-// them.
-func (b *bazaar) requests(untold string) []bazaarRequest {
-	ctx, l, names, buyer := b.Context(), b.ledger, b.some(), b.buyer()
-	if b.random.IntN(2) == 0 {
+// requests returns one request of each kind, about the same objects. The host has no true value of
+// the object untold.
+func (m *randomMarket) requests(withoutTruth string) []randomMarketRequest {
+	ctx, l, names, buyer := m.Context(), m.ledger, m.someObjects(), m.buyer()
+	if m.random.IntN(2) == 0 {
 		names = names[:1]
 	}
 	truth := func(_ context.Context, _ string, objects []string) ([]string, error) {
 		values := make([]string, len(objects))
 		for i, name := range objects {
-			if name != untold {
+			if name != withoutTruth {
 				values[i] = "yes"
 			}
 		}
 		return values, nil
 	}
-	return []bazaarRequest{
+	return []randomMarketRequest{
 		{"raise", func(key string, epsilon privacy.Epsilon, partial bool) (int, error) {
 			r, err := l.Raise(ctx, api.RaiseRequest{Key: key, Question: "vote", Epsilon: epsilon, Objects: names, Partial: partial, Truth: truth})
 			return r.Drawn + r.Reused + r.Derived, err
@@ -580,74 +578,76 @@ func (b *bazaar) requests(untold string) []bazaarRequest {
 	}
 }
 
-// try makes a request and, if it is refused, one of those that it is told are possible instead. It
-// returns what that was.
-func (b *bazaar) try(r bazaarRequest, untold string) (instead string) {
-	asked := b.epsilon(1, 21)
+// tryInstead makes a request and, if it is refused, one of those that the refusal says are possible
+// instead. It returns which one.
+func (m *randomMarket) tryInstead(r randomMarketRequest, withoutTruth string) (instead string) {
+	asked := m.epsilon(1, 21)
 	var refused *api.RefusedError
-	if _, err := r.do(b.key(), asked, false); !errors.As(err, &refused) {
+	if _, err := r.do(m.key(), asked, false); !errors.As(err, &refused) {
 		return ""
 	}
 	possible := refused.Instead
-	check.Need(b, possible != nil, "%s: nobody has looked what is possible instead: %v", r.name, refused)
+	check.Need(m, possible != nil, "%s: the refusal does not say what is possible instead: %v", r.name, refused)
 	top := possible.Levels[len(possible.Levels)-1]
-	check.That(b, top.Epsilon == asked && possible.Objects != 0 && top.Can != possible.Objects,
-		"%s at ε=%s is refused, and possible is %+v", r.name, asked, possible)
+	check.That(m, top.Epsilon == asked && possible.Objects != 0 && top.Can != possible.Objects,
+		"%s at ε=%s is refused, but the refusal says that this is possible: %+v", r.name, asked, possible)
 	closing := epoch().AddDate(0, 0, 10) // some sell no more then
-	later := untold == "" && top.Later > 0 && top.Can+top.Later == possible.Objects && top.From.Before(closing)
-	// Nobody was asked for truths if budgets stood in the way: then want of one may be found now.
+	later := withoutTruth == "" && top.Later > 0 && top.Can+top.Later == possible.Objects && top.From.Before(closing)
+	// If budgets were exceeded, true values were not requested: then a missing one may be found
+	// now.
 	well := func(done int, err error, want uint64) bool {
-		if untold != "" {
+		if withoutTruth != "" {
 			want = min(want, uint64(done))
 		}
-		missing := untold != "" && errors.As(err, &refused) && slices.ContainsFunc(refused.Refused, func(r api.Refusal) bool { return r.Reason == api.NoTruth })
+		missing := withoutTruth != "" && errors.As(err, &refused) && slices.ContainsFunc(refused.Refused, func(r api.Refusal) bool { return r.Reason == api.NoTruth })
 		return missing || err == nil && uint64(done) == want
 	}
-	switch n := b.random.IntN(3); {
+	switch n := m.random.IntN(3); {
 	case n == 0 && !possible.Largest.IsZero():
-		if done, err := r.do(b.key(), possible.Largest, false); !well(done, err, possible.Objects) {
-			b.Errorf("%s at ε=%s instead of %s: %d, %v", r.name, possible.Largest, asked, done, err)
+		if done, err := r.do(m.key(), possible.Largest, false); !well(done, err, possible.Objects) {
+			m.Errorf("%s at ε=%s instead of %s: got %d objects, error %v", r.name, possible.Largest, asked, done, err)
 		}
 		return "less"
 	case n == 1 && top.Can > 0:
-		if done, err := r.do(b.key(), asked, true); !well(done, err, top.Can) {
-			b.Errorf("%s at ε=%s without those refused: %d of %d, %v", r.name, asked, done, top.Can, err)
+		if done, err := r.do(m.key(), asked, true); !well(done, err, top.Can) {
+			m.Errorf("%s at ε=%s without the refused objects: got %d of %d objects, error %v", r.name, asked, done, top.Can, err)
 		}
 		return "fewer"
 	case n == 2 && later:
-		b.now = top.From
-		if done, err := r.do(b.key(), asked, false); !well(done, err, possible.Objects) {
-			b.Errorf("%s at ε=%s from %v on: %d, %v", r.name, asked, top.From, done, err)
+		m.now = top.From
+		if done, err := r.do(m.key(), asked, false); !well(done, err, possible.Objects) {
+			m.Errorf("%s at ε=%s from %v on: got %d objects, error %v", r.name, asked, top.From, done, err)
 		}
 		return "later"
 	}
 	return ""
 }
 
-// What a refused request is told to be possible instead, is.
-func TestARefusedRequestSaysWhatIsPossible(t *testing.T) {
+// What a refusal says is possible instead succeeds when it is tried.
+func TestRefusedRequest_TriedAsInstead_Succeeds(t *testing.T) {
 	took := map[string]int{}
 	for seed := range tests.Tries(8, 100, 3_000) {
-		b := newBazaar(t, uint64(seed))
+		m := newRandomMarket(t, uint64(seed))
 		for range 60 {
-			b.act()
-			untold := ""
-			if b.random.IntN(3) == 0 {
-				untold = b.people[b.random.IntN(len(b.people))]
+			m.step()
+			withoutTruth := ""
+			if m.random.IntN(3) == 0 {
+				withoutTruth = m.people[m.random.IntN(len(m.people))]
 			}
-			all := b.requests(untold)
-			r := all[b.random.IntN(len(all))]
-			took[r.name+" "+b.try(r, untold)]++
+			all := m.requests(withoutTruth)
+			r := all[m.random.IntN(len(all))]
+			took[r.name+" "+m.tryInstead(r, withoutTruth)]++
 			check.Need(t, !t.Failed(), "seed %d", seed)
 		}
 	}
 	for _, way := range []string{"raise less", "raise fewer", "raise later", "sell less", "sell fewer", "answer less", "answer fewer"} {
-		check.That(t, took[way] != 0, "no request was tried again by %q", way)
+		check.That(t, took[way] != 0, "the test never tried %q", way)
 	}
 }
 
-// A sale that is closed is closed at all levels: to look at each of a billion would take minutes.
-func TestAClosedSaleIsNotSearchedLevelByLevel(t *testing.T) {
+// A sale that is closed is closed at all levels. Checking each of a billion levels would take
+// minutes.
+func TestQuote_SaleClosed_DoesNotSearchEachLevel(t *testing.T) {
 	now := epoch()
 	l := inMemory(t, Options{Now: func() time.Time { return now }})
 	define(t, l, vote())
@@ -655,16 +655,15 @@ func TestAClosedSaleIsNotSearchedLevelByLevel(t *testing.T) {
 	enrollUnder(t, l, "vote", p, "1000", "ann")
 	sell(t, l, purchase(t, "sale", "acme", "2", "ann"))
 	now = now.AddDate(0, 0, 7)
-	for buyer, want := range map[string]string{"acme": "2", "zeta": "0"} { // what a buyer holds it may have again
+	for buyer, want := range map[string]string{"acme": "2", "zeta": "0"} { // a buyer can have a level that it holds again
 		q := check.Value(l.Quote(t.Context(), api.Order{Buyer: buyer, Question: "vote", Epsilon: eps(t, "901"), Objects: []string{"ann"}}))(t)
 		check.That(t, len(q.Refused) == 1 && q.Refused[0].Reason == api.NotOnOffer && q.Refused[0].Largest == eps(t, want),
-			"%s is refused %+v", buyer, q.Refused)
+			"%s: the quote refuses %+v", buyer, q.Refused)
 	}
 }
 
-// While many callers spend what people have, each budget is that of the event it names: no later,
-// no earlier, no mixture.
-func TestABudgetIsAsOfItsEvent(t *testing.T) {
+// While many callers spend budget, each reported budget is exactly that of the event it names.
+func TestBudget_ConcurrentReleases_IsThatOfItsEvent(t *testing.T) {
 	people, callers := tests.Tries(256, 2_048, 1_000_000), 64
 	l := open(t, create(t), Options{})
 	define(t, l, vote())
@@ -678,17 +677,17 @@ func TestABudgetIsAsOfItsEvent(t *testing.T) {
 	var spending sync.WaitGroup
 	for caller := range callers {
 		spending.Go(func() {
-			for i := caller; i < people; i += callers { // whoever is asked this can answer nothing else
+			for i := caller; i < people; i += callers { // which takes all of the object's budget
 				_, err := l.Release(t.Context(), api.ReleaseRequest{Key: names[i], Question: "home", Object: names[i], Epsilon: eps(t, "1"), Truth: sameTruth("yes")})
 				check.OK(t, err)
 			}
 		})
 	}
-	seen := map[uint64]uint64{} // who can answer, as of an event
+	seen := map[uint64]uint64{} // how many objects can answer, as of an event
 	for done := false; !done; {
 		b := check.Value(l.Budget(t.Context(), api.BudgetRequest{Question: "vote", All: true, Epsilons: []privacy.Epsilon{eps(t, "1")}}))(t)
 		known, again := seen[b.Event]
-		check.That(t, !again || known == b.Levels[0].Can, "as of event %d: %d, and %d", b.Event, known, b.Levels[0].Can)
+		check.That(t, !again || known == b.Levels[0].Can, "two budgets as of event %d: %d objects and %d", b.Event, known, b.Levels[0].Can)
 		seen[b.Event] = b.Levels[0].Can
 		done = b.Levels[0].Can == 0
 	}
@@ -700,25 +699,25 @@ func TestABudgetIsAsOfItsEvent(t *testing.T) {
 			can--
 		}
 		got, looked := seen[ev.Number]
-		check.That(t, !looked || got == can, "as of event %d: %d, where %d can answer", ev.Number, got, can)
+		check.That(t, !looked || got == can, "the budget as of event %d: got %d objects, want %d", ev.Number, got, can)
 	}
 }
 
-// Where nobody can answer, the lowest level there is shows it: no other is one of the question's.
-func TestABudgetOfNobodyIsAtALevelOfTheQuestion(t *testing.T) {
+// If no object can answer, the budget shows the lowest level of the question's mechanism.
+func TestBudget_NoObjectCanAnswer_ShowsLowestLevel(t *testing.T) {
 	l := inMemory(t, Options{})
 	family := fixture.Skewed(t)
 	define(t, l, api.Question{Name: "numbered", Values: []string{"no", "yes"}, Encoding: "finite", Mechanism: &api.Mechanism{Family: family}})
 	enroll(t, l, "numbered", "0.01", "ann")
 	got := check.Value(l.Budget(t.Context(), api.BudgetRequest{Question: "numbered", All: true}))(t)
 	if lowest := family.Epsilons()[0]; len(got.Levels) != 1 || got.Levels[0].Epsilon != lowest || got.Levels[0].Can != 0 || !got.Largest.IsZero() {
-		t.Errorf("%+v, where the lowest level is %s", got, lowest)
+		t.Errorf("got the budget %+v, want one level, %s, that no object can answer", got, lowest)
 	}
 }
 
-// A raise of all objects holds budget until it ends. What it could have asked for instead does not
-// count that.
-func TestRaise_OfAllRefused_InsteadDoesNotCountItsOwnHold(t *testing.T) {
+// A raise of all objects holds budget until it ends. The refusal does not count that against what
+// is possible instead.
+func TestRaise_OfAllRefused_InsteadIgnoresItsOwnHold(t *testing.T) {
 	l := voters(t, inMemory(t, Options{}), "2", "ann", "bob")
 	for range 10 {
 		var refused *api.RefusedError
@@ -728,7 +727,7 @@ func TestRaise_OfAllRefused_InsteadDoesNotCountItsOwnHold(t *testing.T) {
 		}
 		now, err := l.Budget(t.Context(), api.BudgetRequest{Question: "vote", All: true})
 		if must(t, err); refused.Instead.Largest != now.Largest || now.Largest.IsZero() {
-			t.Errorf("ε=%s is possible, but the refusal says ε=%s", now.Largest, refused.Instead.Largest)
+			t.Errorf("the budget says that ε=%s is possible, the refusal ε=%s", now.Largest, refused.Instead.Largest)
 		}
 	}
 	wantNoHolds(t, l)

@@ -24,14 +24,13 @@ import (
 	"github.com/sluicedp/sluice/ledger/observe"
 )
 
-// hookedJournal calls a hook in each of its methods. The hooks are there before the journal is
-// opened.
+// hookedJournal calls a hook in each of its methods.
 type hookedJournal struct {
 	journal.Follower
 	hooks map[string]*hook
 }
 
-// journalMethods are the names of all methods of a host's journal.
+// journalMethods returns the names of all methods of a host's journal.
 func journalMethods() (names []string) {
 	for i := range reflect.TypeFor[journal.Follower]().NumMethod() {
 		names = append(names, reflect.TypeFor[journal.Follower]().Method(i).Name)
@@ -39,7 +38,7 @@ func journalMethods() (names []string) {
 	return names
 }
 
-// at calls the hook of a method.
+// at calls the hook of a method, and returns the journal.
 func (j hookedJournal) at(method string) journal.Follower {
 	j.hooks[method].call()
 	return j.Follower
@@ -76,7 +75,7 @@ func (j hookedJournal) Folded(ctx context.Context, through journal.Position) err
 
 func (j hookedJournal) Head(ctx context.Context) (journal.Head, error) { return j.at("Head").Head(ctx) }
 
-// hookedHosts are a ledger and its standby, one of which has a journal with hooks.
+// hookedHosts are a ledger and its standby; one of the two has a journal with hooks.
 type hookedHosts struct {
 	*hostPair
 	hooks   map[string]*hook
@@ -86,7 +85,7 @@ type hookedHosts struct {
 	l       *Ledger // on the host with the hooks
 }
 
-// newHookedHosts has the hooks on the standby, or on the other host.
+// newHookedHosts puts the hooks on the standby, or else on the leader.
 func newHookedHosts(t *testing.T, standby bool) *hookedHosts {
 	t.Helper()
 	h := &hookedHosts{hostPair: newHostPair(t, crowd(9)...), hooks: map[string]*hook{}, log: &journalLog{}}
@@ -120,8 +119,8 @@ func newHookedHosts(t *testing.T, standby bool) *hookedHosts {
 	return h
 }
 
-// followed waits until the standby has all, and the other host knows it.
-func (h *hookedHosts) followed(t *testing.T) {
+// awaitStandby waits until the standby has all events, and the journal knows it.
+func (h *hookedHosts) awaitStandby(t *testing.T) {
 	t.Helper()
 	events := stats(t, h.a).Events
 	must(t, h.l.engine.Queue.AwaitEvent(t.Context(), events))
@@ -131,8 +130,9 @@ func (h *hookedHosts) followed(t *testing.T) {
 // reads checks that the host with the hooks can be read.
 func (h *hookedHosts) reads() error { return check.Err(h.l.Object(context.Background(), crowd(9)[0])) }
 
-// blocked has a method wait, and returns what waits until it is called, and what lets it go on.
-func (h *hookedHosts) blocked(method string) (called func(), goOn func()) {
+// block makes a method block. The first function it returns waits until the method is called, and
+// the second one unblocks it.
+func (h *hookedHosts) block(method string) (called func(), goOn func()) {
 	entered, let := make(chan struct{}), make(chan struct{})
 	h.hooks[method].set(func() {
 		close(entered)
@@ -141,34 +141,37 @@ func (h *hookedHosts) blocked(method string) (called func(), goOn func()) {
 	return func() { <-entered }, sync.OnceFunc(func() { close(let) })
 }
 
-// wantPanicError checks that an error is the panic of a method of the journal.
+// wantPanicError checks that err is the PanicError of a method of the journal.
 func wantPanicError(t *testing.T, err error, method string) {
 	t.Helper()
 	if of, is := errors.AsType[*api.PanicError](err); !is || of.Function != "Journal."+method || of.Value != "the host's own" {
-		t.Errorf("%v; want a PanicError of Journal.%s", err, method)
+		t.Errorf("got the error %v, want a PanicError of Journal.%s", err, method)
 	}
 }
 
-func hostPanics() { panic("the host's own") }
+func panicOfHost() { panic("the host's own") }
 
-// journalTests has the tests of each method of a host's journal. docs/howto/embed.md has the same
+// journalTests returns a test for each method of a host's journal. docs/howto/embed.md has the same
 // table.
 func journalTests() map[string]func(*testing.T) {
 	return map[string]func(*testing.T){
-		"Name":   journalNamed,
-		"Claim":  journalOpened("Claim", Options{}),
-		"Settle": func(t *testing.T) { journalOpened("Settle", Options{ReadOnly: true})(t); journalFollowed("Settle")(t) },
-		"Read":   func(t *testing.T) { journalOpened("Read", Options{})(t); journalFollowed("Read")(t) },
-		"Await":  journalFollowed("Await"),
-		"Folded": journalFollowed("Folded"),
-		"Head":   journalAsked,
-		"Append": journalAppended,
-		"Trim":   journalTrimmed,
-		"Close":  func(t *testing.T) { journalClosed(t, false); journalClosed(t, true) },
+		"Name":  testJournalName,
+		"Claim": testJournalInOpen("Claim", Options{}),
+		"Settle": func(t *testing.T) {
+			testJournalInOpen("Settle", Options{ReadOnly: true})(t)
+			testJournalOfStandby("Settle")(t)
+		},
+		"Read":   func(t *testing.T) { testJournalInOpen("Read", Options{})(t); testJournalOfStandby("Read")(t) },
+		"Await":  testJournalOfStandby("Await"),
+		"Folded": testJournalOfStandby("Folded"),
+		"Head":   testJournalHead,
+		"Append": testJournalAppend,
+		"Trim":   testJournalTrim,
+		"Close":  func(t *testing.T) { testJournalClose(t, false); testJournalClose(t, true) },
 	}
 }
 
-func TestJournal_EachMethodPanicsOrTakesItsTime_OnlyWhatIsDocumentedIsConcerned(t *testing.T) {
+func TestHostJournal_PanicsOrBlocks_AffectsOnlyWhatIsDocumented(t *testing.T) {
 	tests := journalTests()
 	if got := slices.Sorted(maps.Keys(tests)); !slices.Equal(got, journalMethods()) {
 		t.Errorf("there are tests of %q; a journal has %q", got, journalMethods())
@@ -181,74 +184,75 @@ func TestJournal_EachMethodPanicsOrTakesItsTime_OnlyWhatIsDocumentedIsConcerned(
 	}
 }
 
-// journalNamed: a panic within Open is its error.
-func journalNamed(t *testing.T) {
+// testJournalName tests that Open returns a panic of Name as its error.
+func testJournalName(t *testing.T) {
 	h := newHookedHosts(t, false)
 	closed(t, h.l)
-	h.hooks["Name"].set(hostPanics)
+	h.hooks["Name"].set(panicOfHost)
 	wantPanicError(t, check.Err(Open(t.Context(), h.path, h.options)), "Name")
 	closed(t, open(t, h.path, h.options))
 }
 
-// journalOpened: a panic within Open continues in its caller, and nothing is held.
-func journalOpened(method string, how Options) func(*testing.T) {
+// testJournalInOpen tests that a panic of the method inside Open continues in the caller, and that
+// file and journal are released.
+func testJournalInOpen(method string, how Options) func(*testing.T) {
 	return func(t *testing.T) {
 		h := newHookedHosts(t, false)
 		release(t, h.l, releaseOf(t, "r", crowd(9)[0], "2"))
 		closed(t, h.l)
 		o := h.options
 		o.ReadOnly = how.ReadOnly
-		h.hooks[method].set(hostPanics)
-		panicked, err := serve(func() error { return check.Err(Open(t.Context(), h.path, o)) })
+		h.hooks[method].set(panicOfHost)
+		panicked, err := catchPanic(func() error { return check.Err(Open(t.Context(), h.path, o)) })
 		check.That(t, panicked == "the host's own", "recovered %v, error %v; want the panic", panicked, err)
 		closed(t, open(t, h.path, h.options))
 	}
 }
 
-// journalFollowed: a panic is logged, and the standby tries again. The method may read the ledger.
-// While it takes its time, both hosts answer.
-func journalFollowed(method string) func(*testing.T) {
+// testJournalOfStandby tests that a panic is logged, and that the standby tries again. The method
+// may read the ledger. While it blocks, both hosts answer.
+func testJournalOfStandby(method string) func(*testing.T) {
 	return func(t *testing.T) {
 		h := newHookedHosts(t, true)
-		h.hooks[method].set(hostPanics)
+		h.hooks[method].set(panicOfHost)
 		release(t, h.a, releaseOf(t, "1", crowd(9)[1], "1"))
 		h.log.await(t, "Journal."+method+" panicked: the host's own")
-		h.followed(t)
+		h.awaitStandby(t)
 
 		inner := make(chan error, 1)
 		h.hooks[method].set(func() { inner <- h.reads() })
 		release(t, h.a, releaseOf(t, "2", crowd(9)[2], "1"))
 		err := <-inner
 		check.That(t, err == nil, "a read within %s: %v", method, err)
-		h.followed(t)
+		h.awaitStandby(t)
 
-		called, goOn := h.blocked(method)
+		called, goOn := h.block(method)
 		defer goOn()
 		release(t, h.a, releaseOf(t, "3", crowd(9)[3], "1"))
 		called()
-		goesOn(t, h.a)
+		wantUsable(t, h.a)
 		must(t, await(t, async(func() (any, error) { return nil, h.reads() })).err)
 		if method == "Folded" {
 			must(t, h.l.engine.Queue.AwaitEvent(t.Context(), stats(t, h.a).Events)) // only what may be trimmed waits
 		}
 		goOn()
-		h.followed(t)
+		h.awaitStandby(t)
 		closed(t, h.l)
 	}
 }
 
-// journalAppended: a panic stops the ledger. While the method takes its time, the ledger can be
+// testJournalAppend tests that a panic stops the ledger. While the method blocks, the ledger can be
 // read.
-func journalAppended(t *testing.T) {
+func testJournalAppend(t *testing.T) {
 	h := newHookedHosts(t, false)
-	called, goOn := h.blocked("Append")
+	called, goOn := h.block("Append")
 	defer goOn()
 	wrote := async(func() (api.Response, error) { return h.l.Release(t.Context(), releaseOf(t, "1", crowd(9)[1], "1")) })
 	called()
 	must(t, await(t, async(func() (any, error) { return nil, h.reads() })).err)
 	goOn()
 	must(t, await(t, wrote).err)
-	h.hooks["Append"].set(hostPanics)
+	h.hooks["Append"].set(panicOfHost)
 	_, err := h.l.Release(t.Context(), releaseOf(t, "2", crowd(9)[2], "1"))
 	wantErr(t, err, api.ErrStopped)
 	wantPanicError(t, err, "Append")
@@ -256,10 +260,10 @@ func journalAppended(t *testing.T) {
 	closed(t, open(t, h.path, h.options))
 }
 
-// journalTrimmed: a panic stops the ledger, as other errors do after which the journal may take
-// nothing more. The method may read the ledger. While it takes its time, requests are answered, and
-// Close waits.
-func journalTrimmed(t *testing.T) {
+// testJournalTrim tests that a panic stops the ledger, like other errors after which the journal
+// may accept nothing more. The method may read the ledger. While it blocks, requests are answered,
+// and Close waits.
+func testJournalTrim(t *testing.T) {
 	h := newHookedHosts(t, false)
 	person := crowd(9)
 	inner := make(chan error, 1)
@@ -269,18 +273,18 @@ func journalTrimmed(t *testing.T) {
 	if err := <-inner; err != nil {
 		t.Errorf("a read within Trim: %v", err)
 	}
-	called, goOn := h.blocked("Trim")
+	called, goOn := h.block("Trim")
 	defer goOn()
 	release(t, h.l, releaseOf(t, "2", person[2], "1"))
 	must(t, await(t, async(func() (any, error) { return nil, h.l.engine.Checkpoint() })).err)
 	called()
-	goesOn(t, h.l)
+	wantUsable(t, h.l)
 	goOn()
 	closed(t, h.l)
 
 	h.l = open(t, h.path, h.options)
 	release(t, h.l, releaseOf(t, "3", person[3], "1"))
-	h.hooks["Trim"].set(hostPanics)
+	h.hooks["Trim"].set(panicOfHost)
 	if err := h.l.engine.Checkpoint(); err != nil {
 		wantPanicError(t, err, "Trim") // the journal is trimmed in the background, perhaps before the checkpoint returns
 	}
@@ -294,35 +298,35 @@ func journalTrimmed(t *testing.T) {
 	closed(t, h.l)
 }
 
-// journalAsked: after a panic, Health does not know which host has the ledger. While the method
-// takes its time, requests are answered.
-func journalAsked(t *testing.T) {
+// testJournalHead tests that after a panic Health does not know which host has the ledger. While
+// the method blocks, requests are answered.
+func testJournalHead(t *testing.T) {
 	h := newHookedHosts(t, false)
-	h.hooks["Head"].set(hostPanics)
-	got := hostOf(t, h.l)
-	check.That(t, !got.Answered, "after a panic Health says %+v", got)
-	called, goOn := h.blocked("Head")
+	h.hooks["Head"].set(panicOfHost)
+	got := hostHealth(t, h.l)
+	check.That(t, !got.Answered, "after a panic Health reports %+v, want an unknown host", got)
+	called, goOn := h.block("Head")
 	defer goOn()
 	asked := async(func() (observe.Health, error) { return h.l.Health(t.Context()) })
 	called()
-	goesOn(t, h.l)
+	wantUsable(t, h.l)
 	goOn()
 	must(t, await(t, asked).err)
 	closed(t, h.l)
 }
 
-// journalClosed: a panic is the error of Close, which lets go of the file and of the claim all the
-// same.
-func journalClosed(t *testing.T, standby bool) {
+// testJournalClose tests that Close returns a panic as its error, and releases the file and the
+// claim nevertheless.
+func testJournalClose(t *testing.T, standby bool) {
 	h := newHookedHosts(t, standby)
-	h.hooks["Close"].set(hostPanics)
-	panicked, err := serve(h.l.Close)
-	check.That(t, panicked == nil, "recovered %v", panicked)
+	h.hooks["Close"].set(panicOfHost)
+	panicked, err := catchPanic(h.l.Close)
+	check.That(t, panicked == nil, "Close panics: %v", panicked)
 	wantPanicError(t, err, "Close")
 	closed(t, open(t, h.path, h.options))
 }
 
-// One value of TruthOf never becomes that of a second object, in one request or in several.
+// A value given by TruthOf is used for one object only, in one request or in several.
 func TestTruthOf_SecondObject_IsErrTruthSource(t *testing.T) {
 	l := voters(t, inMemory(t, Options{}), "9", "ann", "bob")
 	both := raiseOf(t, "both", "1", "ann", "bob")
@@ -343,9 +347,9 @@ func TestTruthOf_SecondObject_IsErrTruthSource(t *testing.T) {
 	check.That(t, o.Spent.IsZero(), "bob has spent %s", o.Spent)
 }
 
-// A request whose context ends while its source runs fails with the error of that context; the
-// source's own deadline is no error of a context.
-func TestTruthFunc_ContextEnds_IsToldFromTheSource(t *testing.T) {
+// A request whose context ends while its source runs returns the error of that context. A deadline
+// of the source's own is a failure of the source.
+func TestTruthFunc_ContextEnds_IsNoSourceFailure(t *testing.T) {
 	l := voters(t, inMemory(t, Options{TruthTimeout: time.Hour}), "9", "ann")
 	ctx, cancel := context.WithCancel(t.Context())
 	r := releaseOf(t, "k", "ann", "1")
@@ -356,7 +360,7 @@ func TestTruthFunc_ContextEnds_IsToldFromTheSource(t *testing.T) {
 	_, err := l.Release(ctx, r)
 	wantErr(t, err, context.Canceled)
 	check.That(t, !errors.Is(err, api.ErrTruthFailed),
-		"the end of the request reads as a failure of the source: %v", err)
+		"the end of the context is reported as a failure of the source: %v", err)
 	own := &deadlineError{}
 	r.Truth = func(context.Context, string, []string) ([]string, error) { return nil, own }
 	_, err = l.Release(t.Context(), r)
@@ -365,21 +369,21 @@ func TestTruthFunc_ContextEnds_IsToldFromTheSource(t *testing.T) {
 	check.That(t, !errors.Is(err, context.DeadlineExceeded) && errors.Is(err, own) && errors.As(err, &found), "%v", err)
 }
 
-// deadlineError is a deadline of a source's own.
+// deadlineError is an error of a source that wraps the source's own deadline.
 type deadlineError struct{}
 
 func (*deadlineError) Error() string { return "the database took too long" }
 func (*deadlineError) Unwrap() error { return context.DeadlineExceeded }
 
-// handSigner is a signer that returns what a test says.
-type handSigner struct {
+// fakeSigner is a signer whose result a test chooses.
+type fakeSigner struct {
 	note.Signer
 	sign func(message []byte) ([]byte, error)
 }
 
-func (s *handSigner) Sign(message []byte) ([]byte, error) { return s.sign(message) }
+func (s *fakeSigner) Sign(message []byte) ([]byte, error) { return s.sign(message) }
 
-// What a signer does wrong is its own error, and nothing that does not verify is handed out.
+// A failure of the signer is ErrSigner, and no checkpoint that does not verify is returned.
 func TestCheckpoint_SignerFails_IsErrSigner(t *testing.T) {
 	right, verifier, public := logKey(t, "log.example", 1)
 	wrong, _, _ := logKey(t, "log.example", 2)
@@ -395,23 +399,23 @@ func TestCheckpoint_SignerFails_IsErrSigner(t *testing.T) {
 	} {
 		for known, options := range map[string]Options{"log key": {}, "Verifiers": {Verifiers: note.VerifierList(verifier)}} {
 			t.Run(name+"/"+known, func(t *testing.T) {
-				options.Signer = &handSigner{right, c.sign}
+				options.Signer = &fakeSigner{right, c.sign}
 				recorded := public
 				if known == "Verifiers" {
 					_, _, recorded = logKey(t, "log.example", 3)
 				}
-				l := openMemory(t, created(t, recorded), options)
+				l := openMemory(t, createdStore(t, recorded), options)
 				signed, err := l.Checkpoint(t.Context())
 				wantErr(t, err, api.ErrSigner)
 				wantErr(t, err, c.want)
-				check.That(t, !errors.Is(err, api.ErrCheckpoint) && signed == nil, "%q, %v", signed, err)
+				check.That(t, !errors.Is(err, api.ErrCheckpoint) && signed == nil, "got the checkpoint %q, error %v", signed, err)
 			})
 		}
 	}
 }
 
-// created is a new ledger in memory, with a log key or without.
-func created(t *testing.T, logKey string) kv.Store {
+// createdStore returns a new ledger in memory, with a log key or without.
+func createdStore(t *testing.T, logKey string) kv.Store {
 	s := &kv.Memory{}
 	beginWithKey(t, s, logKey)
 	return s
@@ -423,25 +427,25 @@ func (*silentObserver) Committed(observe.Commit) {}
 func (*silentObserver) Audited(observe.Audit)    {}
 func (*silentObserver) Refused(observe.Refusal)  {}
 
-// What cannot be is refused when the ledger is opened, and not met in a commit.
-func TestOpen_SettingThatCannotBe_IsErrInvalid(t *testing.T) {
+// Invalid options are refused by Open, and do not fail in a later commit.
+func TestOpen_InvalidOption_IsErrInvalid(t *testing.T) {
 	for name, options := range map[string]Options{
 		"TruthTimeout": {TruthTimeout: -time.Second},
 		"Observer":     {Observer: (*silentObserver)(nil)},
-		"Signer":       {Signer: (*handSigner)(nil)},
+		"Signer":       {Signer: (*fakeSigner)(nil)},
 	} {
-		_, err := openStore(t.Context(), created(t, ""), options)
+		_, err := openStore(t.Context(), createdStore(t, ""), options)
 		wantErr(t, err, api.ErrInvalid)
 		check.That(t, err == nil || strings.Contains(err.Error(), name), "%s: %v", name, err)
 	}
 }
 
-// A nil context is an error of the call, never a panic.
+// A nil context gives ErrInvalid, never a panic.
 func TestEveryCall_NilContext_IsErrInvalid(t *testing.T) {
 	l := voters(t, inMemory(t, Options{}), "9", "ann")
 	var none context.Context
 	for name, call := range everyCallWith(none, t, l) {
-		err := recovered(call)
+		err := panicAsError(call)
 		check.That(t, errors.Is(err, api.ErrInvalid), "%s: %v", name, err)
 	}
 }

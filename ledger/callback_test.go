@@ -31,13 +31,14 @@ import (
 	"github.com/sluicedp/sluice/privacy"
 )
 
-// await waits for a line that another goroutine writes.
+// await waits until the log has a text that another goroutine writes.
 func (l *journalLog) await(t testing.TB, text string) {
 	t.Helper()
 	eventually(t, func() bool { return l.has(text) }, "the log does not say %q", text)
 }
 
-// hook is what a function of the host does: nothing, until it is set, and then once.
+// hook replaces a function of the host. It does nothing until it is set, and then what it was set
+// to, once.
 type hook struct {
 	next      atomic.Pointer[func()]
 	published atomic.Uint64 // the size of the last checkpoint that was taken
@@ -64,7 +65,7 @@ func (h *hook) publish(ctx context.Context, checkpoint []byte) error {
 	return h.take(ctx, checkpoint)
 }
 
-// take notes the size of a checkpoint.
+// take keeps the size of a checkpoint.
 func (h *hook) take(_ context.Context, checkpoint []byte) error {
 	var size uint64
 	_, err := fmt.Sscanf(strings.Split(string(checkpoint), "\n")[1], "%d", &size)
@@ -91,7 +92,7 @@ func (s hookedSigner) Sign(text []byte) ([]byte, error) {
 	return s.Signer.Sign(text)
 }
 
-// hookedVerifiers calls a hook when it is asked for a key.
+// hookedVerifiers calls a hook when a key is requested.
 type hookedVerifiers struct {
 	note.Verifiers
 	*hook
@@ -102,18 +103,19 @@ func (v hookedVerifiers) Verifier(name string, hash uint32) (note.Verifier, erro
 	return v.Verifiers.Verifier(name, hash)
 }
 
-// A caller is a request that calls a function of the host.
-type caller struct {
-	panics  bool   // a panic of the function goes on to the caller; else it is logged, and the request succeeds
-	logs    string // of a panic that is logged
-	closes  bool   // Close within the function waits for the function: it has a test of its own
+// A callbackCase is a request that calls a function of the host.
+type callbackCase struct {
+	panics  bool   // a panic of the function continues in the caller; else it is logged, and the request succeeds
+	logs    string // what is logged of a panic
+	closes  bool   // Close inside the function waits for the function: it has a test of its own
 	options func(*Options, *hook)
 	prepare func(testing.TB, *Ledger)
 	request func(t testing.TB, l *Ledger, h *hook) error
 }
 
-// callers lists one request for each function of the host. docs/howto/embed.md has the same table.
-func callers(t testing.TB) map[string]caller {
+// callbackCases returns one request for each function of the host. docs/howto/embed.md has the same
+// table.
+func callbackCases(t testing.TB) map[string]callbackCase {
 	const all = "vote"
 	person := crowd(8)
 	refused := func(t testing.TB, l *Ledger, _ *hook) error {
@@ -156,64 +158,64 @@ func callers(t testing.TB) map[string]caller {
 		response, err := l.Release(t.Context(), releaseOf(t, "r", person[0], "1"))
 		for deadline := time.Now().Add(patience); err == nil && h.published.Load() < response.Event; time.Sleep(time.Millisecond) {
 			if time.Now().After(deadline) {
-				err = fmt.Errorf("a checkpoint of %d events was published last", h.published.Load())
+				err = fmt.Errorf("the last published checkpoint has %d events", h.published.Load())
 			}
 		}
 		return err
 	}
-	return map[string]caller{
-		"SellRequest.Progress":    sending(sale, (*Ledger).Sell, func(r *api.SellRequest, h *hook) { r.Progress = h.progress }),
-		"SellRequest.Truth":       sending(sale, (*Ledger).Sell, func(r *api.SellRequest, h *hook) { r.Truth = h.truth }),
-		"CaptureRequest.Progress": sending(capture, (*Ledger).Capture, func(r *api.CaptureRequest, h *hook) { r.Progress = h.progress }).after(held),
-		"CaptureRequest.Truth":    sending(capture, (*Ledger).Capture, func(r *api.CaptureRequest, h *hook) { r.Truth = h.truth }).after(held),
-		"RaiseRequest.Progress":   sending(raise, (*Ledger).Raise, func(r *api.RaiseRequest, h *hook) { r.Progress = h.progress }),
-		"RaiseRequest.Truth":      sending(raise, (*Ledger).Raise, func(r *api.RaiseRequest, h *hook) { r.Truth = h.truth }),
-		"ReleaseRequest.Truth": sending(releaseOf(t, "r", person[0], "1"), (*Ledger).Release,
+	return map[string]callbackCase{
+		"SellRequest.Progress":    requestWith(sale, (*Ledger).Sell, func(r *api.SellRequest, h *hook) { r.Progress = h.progress }),
+		"SellRequest.Truth":       requestWith(sale, (*Ledger).Sell, func(r *api.SellRequest, h *hook) { r.Truth = h.truth }),
+		"CaptureRequest.Progress": requestWith(capture, (*Ledger).Capture, func(r *api.CaptureRequest, h *hook) { r.Progress = h.progress }).after(held),
+		"CaptureRequest.Truth":    requestWith(capture, (*Ledger).Capture, func(r *api.CaptureRequest, h *hook) { r.Truth = h.truth }).after(held),
+		"RaiseRequest.Progress":   requestWith(raise, (*Ledger).Raise, func(r *api.RaiseRequest, h *hook) { r.Progress = h.progress }),
+		"RaiseRequest.Truth":      requestWith(raise, (*Ledger).Raise, func(r *api.RaiseRequest, h *hook) { r.Truth = h.truth }),
+		"ReleaseRequest.Truth": requestWith(releaseOf(t, "r", person[0], "1"), (*Ledger).Release,
 			func(r *api.ReleaseRequest, h *hook) { r.Truth = h.truth }),
-		"AnswerRequest.Truth": sending(answerRequest(t, "a", "majority:yes", "0.25", nil, person...), (*Ledger).Answer,
+		"AnswerRequest.Truth": requestWith(answerRequest(t, "a", "majority:yes", "0.25", nil, person...), (*Ledger).Answer,
 			func(r *api.AnswerRequest, h *hook) { r.Truth = h.truth }),
-		"EnrollRequest.Progress": sending(enrolment, (*Ledger).Enroll, func(r *api.EnrollRequest, h *hook) { r.Progress = h.progress }),
-		"EnrollRequest.Terms": sending(enrolment, (*Ledger).Enroll, func(r *api.EnrollRequest, h *hook) {
+		"EnrollRequest.Progress": requestWith(enrolment, (*Ledger).Enroll, func(r *api.EnrollRequest, h *hook) { r.Progress = h.progress }),
+		"EnrollRequest.Terms": requestWith(enrolment, (*Ledger).Enroll, func(r *api.EnrollRequest, h *hook) {
 			r.Cap = privacy.Epsilon{}
 			r.Terms = func(string) (policy.Policy, privacy.Epsilon) {
 				h.call()
 				return policy.Policy{}, eps(t, "1")
 			}
 		}),
-		"ChangeTermsRequest.Progress": sending(api.ChangeTermsRequest{Key: "t", Question: all, Objects: person, Cap: eps(t, "4")},
+		"ChangeTermsRequest.Progress": requestWith(api.ChangeTermsRequest{Key: "t", Question: all, Objects: person, Cap: eps(t, "4")},
 			(*Ledger).ChangeTerms, func(r *api.ChangeTermsRequest, h *hook) { r.Progress = h.progress }),
-		"AdvanceRequest.Progress": sending(sweep, (*Ledger).Advance, func(r *api.AdvanceRequest, h *hook) { r.Progress = h.progress }),
-		"AdvanceRequest.Truth": sending(sweep, (*Ledger).Advance, func(r *api.AdvanceRequest, h *hook) { r.Truth = h.truth }).
+		"AdvanceRequest.Progress": requestWith(sweep, (*Ledger).Advance, func(r *api.AdvanceRequest, h *hook) { r.Progress = h.progress }),
+		"AdvanceRequest.Truth": requestWith(sweep, (*Ledger).Advance, func(r *api.AdvanceRequest, h *hook) { r.Truth = h.truth }).
 			after(func(t testing.TB, l *Ledger) {
 				due := check.Value(policy.Steps(policy.Step{At: epoch(), Ceiling: eps(t, "1")}))(t)
 				enrollUnder(t, l, all, due, "5", "due")
 			}),
-		"ReconcileRequest.Progress": sending(list, (*Ledger).Reconcile, func(r *api.ReconcileRequest, h *hook) { r.Progress = h.progress }),
-		"ReconcileRequest.Confirm": sending(list, (*Ledger).Reconcile, func(r *api.ReconcileRequest, h *hook) {
+		"ReconcileRequest.Progress": requestWith(list, (*Ledger).Reconcile, func(r *api.ReconcileRequest, h *hook) { r.Progress = h.progress }),
+		"ReconcileRequest.Confirm": requestWith(list, (*Ledger).Reconcile, func(r *api.ReconcileRequest, h *hook) {
 			r.Confirm = func(api.ReconcileResult) error {
 				h.call()
 				return nil
 			}
 		}),
-		"ReconcileRequest.Members": sending(list, (*Ledger).Reconcile, func(r *api.ReconcileRequest, h *hook) {
+		"ReconcileRequest.Members": requestWith(list, (*Ledger).Reconcile, func(r *api.ReconcileRequest, h *hook) {
 			rows := r.Members
 			r.Members = func(yield func(api.Member, error) bool) {
 				h.call()
 				rows(yield)
 			}
 		}),
-		"EstimateRequest.Include": sending(api.EstimateRequest{Question: all}, (*Ledger).Estimate, func(r *api.EstimateRequest, h *hook) {
+		"EstimateRequest.Include": requestWith(api.EstimateRequest{Question: all}, (*Ledger).Estimate, func(r *api.EstimateRequest, h *hook) {
 			r.Include = func(string) bool {
 				h.call()
 				return true
 			}
 		}).after(func(t testing.TB, l *Ledger) { release(t, l, releaseOf(t, "r", person[0], "1")) }),
-		"Backup progress":    {panics: true, request: copyingBy((*Ledger).Backup)},
-		"CompactTo progress": {panics: true, request: copyingBy((*Ledger).CompactTo)},
+		"Backup progress":    {panics: true, request: copyWith((*Ledger).Backup)},
+		"CompactTo progress": {panics: true, request: copyWith((*Ledger).CompactTo)},
 		"Compact progress": {panics: true, request: func(t testing.TB, l *Ledger, h *hook) error {
 			return l.Compact(t.Context(), h.progress)
 		}},
-		"VerifyRequest.Progress": sending(api.VerifyRequest{}, (*Ledger).Verify,
+		"VerifyRequest.Progress": requestWith(api.VerifyRequest{}, (*Ledger).Verify,
 			func(r *api.VerifyRequest, h *hook) { r.Progress = func(uint64, uint64) { h.call() } }),
 		"VerifyRequest.Report": {panics: true, options: func(o *Options, _ *hook) {
 			o.Now, o.ClockAhead = func() time.Time { return time.Now().Add(time.Hour) }, time.Now().Add(2*time.Hour)
@@ -227,20 +229,20 @@ func callers(t testing.TB) map[string]caller {
 				Checkpoints: [][]byte{checkpointOf(t, l)}, Verifiers: hookedVerifiers{note.VerifierList(verifier), h},
 			}))
 		}},
-		"loop over Watch":  looping(func(t testing.TB, l *Ledger) iter.Seq2[says.Event, error] { return l.Watch(t.Context(), 1) }),
-		"loop over Events": looping(func(t testing.TB, l *Ledger) iter.Seq2[says.Event, error] { return l.Events(t.Context(), 1) }),
-		"loop over Refusals": looping(func(t testing.TB, l *Ledger) iter.Seq2[says.Event, error] {
+		"loop over Watch":  loopOver(func(t testing.TB, l *Ledger) iter.Seq2[says.Event, error] { return l.Watch(t.Context(), 1) }),
+		"loop over Events": loopOver(func(t testing.TB, l *Ledger) iter.Seq2[says.Event, error] { return l.Events(t.Context(), 1) }),
+		"loop over Refusals": loopOver(func(t testing.TB, l *Ledger) iter.Seq2[says.Event, error] {
 			return l.Refusals(t.Context(), "looped", 1)
 		}),
-		"loop over Sales": looping(func(t testing.TB, l *Ledger) iter.Seq2[api.Sale, error] { return l.Sales(t.Context(), "acme") }),
-		"loop over Reservations": looping(func(t testing.TB, l *Ledger) iter.Seq2[api.Reservation, error] {
+		"loop over Sales": loopOver(func(t testing.TB, l *Ledger) iter.Seq2[api.Sale, error] { return l.Sales(t.Context(), "acme") }),
+		"loop over Reservations": loopOver(func(t testing.TB, l *Ledger) iter.Seq2[api.Reservation, error] {
 			return l.Reservations(t.Context(), "acme")
 		}),
-		"loop over Questions":  looping(func(t testing.TB, l *Ledger) iter.Seq2[api.Question, error] { return l.Questions(t.Context()) }),
-		"loop over Buyers":     looping(func(t testing.TB, l *Ledger) iter.Seq2[api.BuyerState, error] { return l.Buyers(t.Context()) }),
-		"loop over Levels":     looping(func(t testing.TB, l *Ledger) iter.Seq2[api.LevelCount, error] { return l.Levels(t.Context(), "vote") }),
-		"loop over Deliveries": looping(func(t testing.TB, l *Ledger) iter.Seq2[api.Delivery, error] { return l.Deliveries(t.Context(), 1) }),
-		"loop over Responses": looping(func(t testing.TB, l *Ledger) iter.Seq2[api.Response, error] {
+		"loop over Questions":  loopOver(func(t testing.TB, l *Ledger) iter.Seq2[api.Question, error] { return l.Questions(t.Context()) }),
+		"loop over Buyers":     loopOver(func(t testing.TB, l *Ledger) iter.Seq2[api.BuyerState, error] { return l.Buyers(t.Context()) }),
+		"loop over Levels":     loopOver(func(t testing.TB, l *Ledger) iter.Seq2[api.LevelCount, error] { return l.Levels(t.Context(), "vote") }),
+		"loop over Deliveries": loopOver(func(t testing.TB, l *Ledger) iter.Seq2[api.Delivery, error] { return l.Deliveries(t.Context(), 1) }),
+		"loop over Responses": loopOver(func(t testing.TB, l *Ledger) iter.Seq2[api.Response, error] {
 			return l.Responses(t.Context(), all, eps(t, "1"))
 		}),
 		"Options.Now, writing":        {panics: true, options: clocked, request: released},
@@ -274,9 +276,9 @@ func callers(t testing.TB) map[string]caller {
 	}
 }
 
-// looping is a loop over what there is.
-func looping[T any](of func(testing.TB, *Ledger) iter.Seq2[T, error]) caller {
-	return caller{panics: true, prepare: func(t testing.TB, l *Ledger) {
+// loopOver is a loop over an iterator of the ledger that has at least one element.
+func loopOver[T any](of func(testing.TB, *Ledger) iter.Seq2[T, error]) callbackCase {
+	return callbackCase{panics: true, prepare: func(t testing.TB, l *Ledger) {
 		some := purchase(t, "looped", "acme", "1", crowd(8)...)
 		some.Objects, some.Partial = append(some.Objects, "stranger"), true
 		sell(t, l, some)
@@ -290,29 +292,29 @@ func looping[T any](of func(testing.TB, *Ledger) iter.Seq2[T, error]) caller {
 	}}
 }
 
-// sending is a request that calls a function of the host, which set gives it.
-func sending[R, V any](request R, send func(*Ledger, context.Context, R) (V, error), set func(*R, *hook)) caller {
-	return caller{panics: true, request: func(t testing.TB, l *Ledger, h *hook) error {
+// requestWith is a request that calls a function of the host. set puts the hook into the request.
+func requestWith[R, V any](request R, send func(*Ledger, context.Context, R) (V, error), set func(*R, *hook)) callbackCase {
+	return callbackCase{panics: true, request: func(t testing.TB, l *Ledger, h *hook) error {
 		r := request
 		set(&r, h)
 		return check.Err(send(l, t.Context(), r))
 	}}
 }
 
-// after is the same request after something else.
-func (c caller) after(prepare func(testing.TB, *Ledger)) caller {
+// after returns c with a preparation that runs before the request.
+func (c callbackCase) after(prepare func(testing.TB, *Ledger)) callbackCase {
 	c.prepare = prepare
 	return c
 }
 
-// copyingBy makes a copy.
-func copyingBy(how func(*Ledger, context.Context, string, func(done, total int)) (api.Copied, error)) func(testing.TB, *Ledger, *hook) error {
+// copyWith is a request that makes a copy of the ledger.
+func copyWith(how func(*Ledger, context.Context, string, func(done, total int)) (api.Copied, error)) func(testing.TB, *Ledger, *hook) error {
 	return func(t testing.TB, l *Ledger, h *hook) error {
 		return check.Err(how(l, t.Context(), testenv.TempDir(t)+"/copy.db", h.progress))
 	}
 }
 
-// refusedInTheCommit is a sale whose object withdraws when its true value is asked for.
+// refusedInTheCommit is a sale whose object withdraws when its true value is requested.
 func refusedInTheCommit(t testing.TB, l *Ledger, _ *hook) error {
 	r := purchase(t, "late", "acme", "1", crowd(1)...)
 	r.Truth = func(ctx context.Context, question string, objects []string) ([]string, error) {
@@ -325,8 +327,8 @@ func refusedInTheCommit(t testing.TB, l *Ledger, _ *hook) error {
 	return fmt.Errorf("not refused: %w", err)
 }
 
-// start opens a ledger of people whose answers are for sale, and returns what makes the request.
-func (c caller) start(t *testing.T) (l *Ledger, h *hook, log *journalLog, run func() error) {
+// start opens a ledger of objects that are for sale, and returns a function that makes the request.
+func (c callbackCase) start(t *testing.T) (l *Ledger, h *hook, log *journalLog, run func() error) {
 	h, log = &hook{}, &journalLog{}
 	signer, _, public := logKey(t, "sluice-test", 1)
 	path := testenv.TempDir(t) + "/ledger.db"
@@ -343,27 +345,27 @@ func (c caller) start(t *testing.T) (l *Ledger, h *hook, log *journalLog, run fu
 	return l, h, log, func() error { return c.request(t, l, h) }
 }
 
-// serve runs a request as net/http runs a handler.
-func serve(run func() error) (panicked any, err error) {
+// catchPanic runs a request and recovers its panic, as net/http does for a handler.
+func catchPanic(run func() error) (panicked any, err error) {
 	defer func() { panicked = recover() }()
 	return nil, run()
 }
 
-// goesOn checks that another caller reads and writes, and that the ledger closes.
-func goesOn(t *testing.T, l *Ledger) {
+// wantUsable checks that another caller can read and write.
+func wantUsable(t *testing.T, l *Ledger) {
 	t.Helper()
 	wrote := await(t, async(func() (api.Response, error) { return l.Release(t.Context(), releaseOf(t, "other", crowd(9)[8], "2")) }))
 	read := await(t, async(func() (api.ObjectState, error) { return l.Object(t.Context(), crowd(9)[8]) }))
 	err := errors.Join(wrote.err, read.err)
-	check.That(t, err == nil, "another caller: %v", err)
+	check.That(t, err == nil, "another caller got the error %v", err)
 }
 
-func TestCallback_Panics_OnlyItsRequestIsConcerned(t *testing.T) {
-	for name, c := range callers(t) {
+func TestCallback_Panics_AffectsOnlyItsRequest(t *testing.T) {
+	for name, c := range callbackCases(t) {
 		t.Run(name, func(t *testing.T) {
 			l, h, log, run := c.start(t)
 			h.set(func() { panic("the host's own") })
-			panicked, err := serve(run)
+			panicked, err := catchPanic(run)
 			switch {
 			case h.next.Load() != nil:
 				t.Fatal("the function was not called")
@@ -373,14 +375,14 @@ func TestCallback_Panics_OnlyItsRequestIsConcerned(t *testing.T) {
 				t.Errorf("recovered %v, error %v; want neither", panicked, err)
 			}
 			log.await(t, c.logs)
-			goesOn(t, l)
+			wantUsable(t, l)
 			must(t, await(t, async(func() (any, error) { return nil, l.Close() })).err)
 		})
 	}
 }
 
-func TestCallback_CallsTheLedger_IsAnswered(t *testing.T) {
-	for name, c := range callers(t) {
+func TestCallback_CallsLedger_DoesNotDeadlock(t *testing.T) {
+	for name, c := range callbackCases(t) {
 		t.Run(name, func(t *testing.T) {
 			l, h, _, run := c.start(t)
 			var inner error
@@ -392,15 +394,15 @@ func TestCallback_CallsTheLedger_IsAnswered(t *testing.T) {
 			outer := await(t, async(func() (any, error) { return nil, run() }))
 			check.That(t, inner == nil && outer.err == nil && h.next.Load() == nil,
 				"within the function: %v; the request: %v", inner, outer.err)
-			goesOn(t, l)
+			wantUsable(t, l)
 		})
 	}
 }
 
-func TestCallback_ClosesTheLedger_Ends(t *testing.T) {
-	for name, c := range callers(t) {
+func TestCallback_ClosesLedger_Returns(t *testing.T) {
+	for name, c := range callbackCases(t) {
 		if c.closes {
-			continue // see TestPublish_ToClosesTheLedger_EndsAfterTenSeconds
+			continue // see TestPublishingTo_ClosesLedger_EndsAfterTenSeconds
 		}
 		t.Run(name, func(t *testing.T) {
 			l, h, _, run := c.start(t)
@@ -414,8 +416,8 @@ func TestCallback_ClosesTheLedger_Ends(t *testing.T) {
 	}
 }
 
-func TestCallback_TakesItsTime_OthersDoNotWait(t *testing.T) {
-	for name, c := range callers(t) {
+func TestCallback_Blocks_OthersDoNotWait(t *testing.T) {
+	for name, c := range callbackCases(t) {
 		t.Run(name, func(t *testing.T) {
 			l, h, _, run := c.start(t)
 			called, goOn := make(chan struct{}), make(chan struct{})
@@ -427,7 +429,7 @@ func TestCallback_TakesItsTime_OthersDoNotWait(t *testing.T) {
 			})
 			outer := async(func() (any, error) { return nil, run() })
 			<-called
-			goesOn(t, l)
+			wantUsable(t, l)
 			release()
 			check.OK(t, await(t, outer).err)
 		})
@@ -438,14 +440,14 @@ type panickyVerifiers struct{}
 
 func (panickyVerifiers) Verifier(string, uint32) (note.Verifier, error) { panic("the host's own") }
 
-// panickySigner panics when it is asked for the name of its key.
+// panickySigner panics when the name of its key is requested.
 type panickySigner struct{ note.Signer }
 
 func (panickySigner) Name() string { panic("the host's own") }
 
-// openers are functions of the host that run within Open only, or that have run before.
-// docs/howto/embed.md has them, too.
-func openers() map[string]func(o *Options, signed []byte) {
+// openCallbacks returns functions of the host that panic inside Open. docs/howto/embed.md lists
+// them, too.
+func openCallbacks() map[string]func(o *Options, signed []byte) {
 	return map[string]func(*Options, []byte){
 		"NoiseKeys.Key": func(o *Options, _ []byte) {
 			o.NoiseKey = api.NoiseKeys{Current: "k", Key: func(string) ([]byte, error) { panic("the host's own") }}
@@ -459,11 +461,11 @@ func openers() map[string]func(o *Options, signed []byte) {
 	}
 }
 
-func TestOpen_FunctionOfTheHostPanics_ReleasesAll(t *testing.T) {
-	for name, change := range openers() {
+func TestOpen_CallbackPanics_ReleasesFileAndJournal(t *testing.T) {
+	for name, change := range openCallbacks() {
 		t.Run(name, func(t *testing.T) {
-			path, o := witnessed(t, "ann")
-			h := newHost()
+			path, o := fileWithLogKey(t, "ann")
+			h := newMemoryHost()
 			o.Journal = h.options().Journal
 			l := open(t, path, o)
 			release(t, l, releaseOf(t, "r", "ann", "1"))
@@ -472,7 +474,7 @@ func TestOpen_FunctionOfTheHostPanics_ReleasesAll(t *testing.T) {
 			check.Need(t, h.opened == 0, "%d handles of the journal are open", h.opened)
 			broken := h.options()
 			change(&broken, signed)
-			panicked, err := serve(func() error { return check.Err(Open(t.Context(), path, broken)) })
+			panicked, err := catchPanic(func() error { return check.Err(Open(t.Context(), path, broken)) })
 			check.That(t, panicked == "the host's own", "recovered %v, error %v; want the panic", panicked, err)
 			check.That(t, h.opened == 0, "%d handles of the journal are open", h.opened)
 			closed(t, open(t, path, o)) // neither the file nor the claim is held
@@ -480,7 +482,7 @@ func TestOpen_FunctionOfTheHostPanics_ReleasesAll(t *testing.T) {
 	}
 }
 
-func TestTakeOver_FunctionOfTheHostPanics_ReleasesAll(t *testing.T) {
+func TestTakeOver_CallbackPanics_ReleasesFileAndJournal(t *testing.T) {
 	c := newHostPair(t, "ann")
 	o, take := c.options("b"), &hook{}
 	o.NoiseKey = api.NoiseKeys{Key: func(string) ([]byte, error) { return nil, nil }}
@@ -490,22 +492,22 @@ func TestTakeOver_FunctionOfTheHostPanics_ReleasesAll(t *testing.T) {
 	}
 	b := open(t, c.file, o)
 	c.catchUp(b)
-	b.engine.Clock = time.Now // only the ledger that goes on has the clock that panics
+	b.engine.Clock = time.Now // only the ledger after the takeover has the clock that panics
 	take.set(func() { panic("the host's own") })
-	panicked, err := serve(func() error { return check.Err(b.TakeOver(t.Context())) })
+	panicked, err := catchPanic(func() error { return check.Err(b.TakeOver(t.Context())) })
 	check.Need(t, panicked == "the host's own", "recovered %v, error %v; want the panic", panicked, err)
-	_ = c.a.Close() // it has the claim of this process
+	_ = c.a.Close() // it holds the claim of this process
 	o = c.options("b")
 	o.Standby = false
 	l := open(t, c.file, o)
 	release(t, l, releaseOf(t, "after", "ann", "2"))
 }
 
-func TestPublish_ToClosesTheLedger_EndsAfterTenSeconds(t *testing.T) {
+func TestPublishingTo_ClosesLedger_EndsAfterTenSeconds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var l *Ledger
 		opened, ended := make(chan struct{}), make(chan error)
-		l = published(t, Publishing{To: func(context.Context, []byte) error {
+		l = openPublishing(t, Publishing{To: func(context.Context, []byte) error {
 			<-opened
 			ended <- l.Close()
 			return nil
@@ -513,14 +515,14 @@ func TestPublish_ToClosesTheLedger_EndsAfterTenSeconds(t *testing.T) {
 		began := time.Now()
 		close(opened)
 		if err := <-ended; err != nil || time.Since(began) != 10*time.Second {
-			t.Errorf("Close within To: %v, after %v", err, time.Since(began))
+			t.Errorf("Close inside To: got %v after %v, want no error after 10s", err, time.Since(began))
 		}
 		synctest.Wait() // the goroutine that publishes ends
 	})
 }
 
-// The host may use the memory of its keys again when Open has returned.
-func TestOpen_KeysOfTheHostChangeAfterwards_TheLedgerHasItsOwn(t *testing.T) {
+// After Open returns, the host may overwrite the memory of its keys.
+func TestOpen_HostClearsKeysAfterwards_LedgerKeepsCopies(t *testing.T) {
 	path := votersFile(t, "9", "ann", "bob")
 	host := map[string][]byte{"k": bytes.Repeat([]byte{7}, 32)}
 	truth := truthKey()
@@ -535,9 +537,9 @@ func TestOpen_KeysOfTheHostChangeAfterwards_TheLedgerHasItsOwn(t *testing.T) {
 	closed(t, l)
 }
 
-// functionsOfHosts are all functions that a host may hand to the ledger, as the types of package
-// ledger have them, and all loops.
-func functionsOfHosts() (names []string) {
+// hostFunctions returns all functions that a host can pass to the ledger, found in the types of
+// package ledger, and all loops.
+func hostFunctions() (names []string) {
 	var walk func(name string, of reflect.Type)
 	walk = func(name string, of reflect.Type) {
 		switch of.Kind() {
@@ -570,12 +572,12 @@ func functionsOfHosts() (names []string) {
 			}
 		}
 	}
-	// What is not of a type that shows it.
+	// The type of the logger does not show that it can have hooks of the host.
 	return append(names, "Options.Logger")
 }
 
-// rowOf returns the words that the first cell of a function's row in docs/howto/embed.md has.
-func rowOf(function string) []string {
+// wordsOfRow returns what the first cell of a function's row in docs/howto/embed.md contains.
+func wordsOfRow(function string) []string {
 	function, _, _ = strings.Cut(function, ",")
 	of, field, isField := strings.Cut(function, ".")
 	word := func(w string) string { return "`" + w + "`" }
@@ -597,12 +599,12 @@ func rowOf(function string) []string {
 	return []string{word(function)}
 }
 
-// rows are the first cells of the table in docs/howto/embed.md.
-func rows(t *testing.T) (cells []string) {
+// tableRows returns the first cells of the table in docs/howto/embed.md.
+func tableRows(t *testing.T) (cells []string) {
 	t.Helper()
 	text := check.Value(os.ReadFile("../docs/howto/embed.md"))(t)
 	_, section, found := strings.Cut(string(text), "## Functions of yours that the ledger calls")
-	check.Need(t, found, "there is no table")
+	check.Need(t, found, "docs/howto/embed.md has no section for functions of the host")
 	section, _, _ = strings.Cut(section, "\n## ")
 	for line := range strings.Lines(section) {
 		if cell, isRow := strings.CutPrefix(line, "| "); isRow {
@@ -613,19 +615,19 @@ func rows(t *testing.T) (cells []string) {
 	return cells[1:] // without the heads of the columns
 }
 
-func TestCallback_EachFunctionOfAHost_HasATestAndARow(t *testing.T) {
-	tested := slices.Concat(slices.Collect(maps.Keys(callers(t))), slices.Collect(maps.Keys(openers())))
+func TestCallback_EveryOne_IsTestedAndDocumented(t *testing.T) {
+	tested := slices.Concat(slices.Collect(maps.Keys(callbackCases(t))), slices.Collect(maps.Keys(openCallbacks())))
 	for _, method := range journalMethods() {
 		tested = append(tested, "Journal."+method)
 	}
-	for _, function := range functionsOfHosts() {
+	for _, function := range hostFunctions() {
 		check.That(t, slices.ContainsFunc(tested, func(name string) bool { return name == function || strings.HasPrefix(name, function+",") }),
 			"%s has no test", function)
 	}
-	cells := rows(t)
+	cells := tableRows(t)
 	used := make([]bool, len(cells))
 	for _, function := range tested {
-		words, found := rowOf(function), false
+		words, found := wordsOfRow(function), false
 		for i, cell := range cells {
 			if !slices.ContainsFunc(words, func(w string) bool { return !strings.Contains(cell, w) }) {
 				used[i], found = true, true
@@ -634,6 +636,6 @@ func TestCallback_EachFunctionOfAHost_HasATestAndARow(t *testing.T) {
 		check.That(t, found, "%s: no row of the table has %q", function, words)
 	}
 	for i, cell := range cells {
-		check.That(t, used[i], "the row %q is of no function that has a test", cell)
+		check.That(t, used[i], "the row %q has no function with a test", cell)
 	}
 }

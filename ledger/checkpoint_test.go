@@ -26,7 +26,7 @@ import (
 	"github.com/sluicedp/sluice/ledger/internal/state"
 )
 
-// logKey is a key pair that is the same in every test.
+// logKey returns a key pair that depends on its arguments only.
 func logKey(t testing.TB, name string, seed byte) (note.Signer, note.Verifier, string) {
 	t.Helper()
 	secret, public, err := note.GenerateKey(bytes.NewReader(bytes.Repeat([]byte{seed}, 64)), name)
@@ -36,8 +36,9 @@ func logKey(t testing.TB, name string, seed byte) (note.Signer, note.Verifier, s
 	return signer, verifier, public
 }
 
-// witnessed is a ledger file whose log has a key, with voters in it.
-func witnessed(t testing.TB, objects ...string) (path string, options Options) {
+// fileWithLogKey creates a ledger file whose log has a key, with voters in it, and returns the
+// options to open it.
+func fileWithLogKey(t testing.TB, objects ...string) (path string, options Options) {
 	t.Helper()
 	signer, verifier, public := logKey(t, "sluice-test", 1)
 	path = filepath.Join(tests.TempDir(t), "ledger.db")
@@ -59,8 +60,8 @@ func copyFile(t testing.TB, from, to string) {
 	must(t, os.WriteFile(to, data, 0o600))
 }
 
-func TestCheckpointIsANoteOfTheLog(t *testing.T) {
-	path, options := witnessed(t, "ann")
+func TestCheckpoint_SignedNote_HasSizeAndRootOfLog(t *testing.T) {
+	path, options := fileWithLogKey(t, "ann")
 	l := open(t, path, options)
 	signed := checkpointOf(t, l)
 	head := check.Value(evidence.OpenCheckpoint(signed, options.Verifiers))(t)
@@ -69,7 +70,7 @@ func TestCheckpointIsANoteOfTheLog(t *testing.T) {
 		head.Events == stats(t, l).Events, "the checkpoint says %+v, the ledger is at %+v", head, now)
 	want := fmt.Sprintf("sluice-test\n%d\n%s\n\n— sluice-test ", head.Events, head.Root)
 	check.That(t, strings.HasPrefix(string(signed), want), "the checkpoint is %q, want it to begin %q", signed, want)
-	// The root is that of a tree made from nothing but the leaves.
+	// The root is that of the tree computed from the leaves alone.
 	var leaves []tlog.Hash
 	must(t, l.engine.View(t.Context(), func(s *state.State) error {
 		for number := uint64(1); number <= s.Counters.Events; number++ {
@@ -84,7 +85,7 @@ func TestCheckpointIsANoteOfTheLog(t *testing.T) {
 	check.Equal(t, rootOf(leaves), head.Root, "the root of the leaves")
 }
 
-// rootOf is RFC 6962, section 2.1, word for word.
+// rootOf returns the root of leaves, by the definition of RFC 6962, section 2.1.
 func rootOf(leaves []tlog.Hash) tlog.Hash {
 	if len(leaves) == 1 {
 		return leaves[0]
@@ -96,8 +97,8 @@ func rootOf(leaves []tlog.Hash) tlog.Hash {
 	return tlog.NodeHash(rootOf(leaves[:k]), rootOf(leaves[k:]))
 }
 
-func TestACheckpointNeedsTheLogsKey(t *testing.T) {
-	path, options := witnessed(t, "ann")
+func TestCheckpoint_NoOrAnotherSigner_IsRefused(t *testing.T) {
+	path, options := fileWithLogKey(t, "ann")
 	l := open(t, path, Options{})
 	wantErr(t, check.Err(l.Checkpoint(t.Context())), api.ErrNoSigner)
 	closed(t, l)
@@ -107,15 +108,15 @@ func TestACheckpointNeedsTheLogsKey(t *testing.T) {
 }
 
 // Without a log key the log is named after the ledger's id.
-func TestOriginWithoutAKey(t *testing.T) {
+func TestOrigin_WithoutLogKey_IsLedgerID(t *testing.T) {
 	about := newLedger(t).About()
 	check.That(t, about.Origin == "sluice-"+about.ID, "the origin is %q", about.Origin)
 }
 
-// Every way in which a file is not the continuation of a checkpoint is a rollback, before anything
-// is drawn.
-func TestOpenRefusesARollback(t *testing.T) {
-	path, options := witnessed(t, "ann", "bob")
+// A file that does not continue the log of the checkpoint is refused as a rollback, in each way it
+// can differ.
+func TestOpen_NotContinuationOfCheckpoint_IsRollback(t *testing.T) {
+	path, options := fileWithLogKey(t, "ann", "bob")
 	old := filepath.Join(tests.TempDir(t), "old.db")
 	copyFile(t, path, old)
 
@@ -134,7 +135,7 @@ func TestOpenRefusesARollback(t *testing.T) {
 	f = open(t, same, options)
 	release(t, f, releaseOf(t, "1", "ann", "0.5"))
 	closed(t, f)
-	stranger, strange := witnessed(t, "ann")
+	stranger, strange := fileWithLogKey(t, "ann")
 	other := open(t, stranger, strange)
 	foreign := checkpointOf(t, other)
 	closed(t, other)
@@ -156,8 +157,8 @@ func TestOpenRefusesARollback(t *testing.T) {
 	check.That(t, errors.As(err, new(*api.RollbackError)), "a checkpoint of another ledger: got the error %v", err)
 }
 
-func TestOpenRefusesACheckpointThatNobodyKnownSigned(t *testing.T) {
-	path, options := witnessed(t, "ann")
+func TestOpen_CheckpointNotVerified_IsErrCheckpoint(t *testing.T) {
+	path, options := fileWithLogKey(t, "ann")
 	l := open(t, path, options)
 	signed := checkpointOf(t, l)
 	closed(t, l)
@@ -175,8 +176,9 @@ func TestOpenRefusesACheckpointThatNobodyKnownSigned(t *testing.T) {
 	}
 }
 
-// Invariant 10: the log only grows, between any two sizes.
-func TestConsistencyBetweenAllSizes(t *testing.T) {
+// Invariant 10: the log only grows. Between any two sizes there is a consistency proof that
+// verifies.
+func TestConsistency_AnyTwoSizes_IsProven(t *testing.T) {
 	l := voters(t, newLedger(t), "5", crowd(9)...)
 	last := stats(t, l).Events
 	var heads []api.Head
@@ -189,7 +191,7 @@ func TestConsistencyBetweenAllSizes(t *testing.T) {
 			proof := check.Value(l.Consistency(t.Context(), from, to))(t)
 			must(t, tlog.CheckTree(proof, int64(to), heads[to-1].Root, int64(from), heads[from-1].Root))
 			check.That(t, to <= from || tlog.CheckTree(proof, int64(to), heads[to-1].Root, int64(from), heads[to-1].Root) != nil,
-				"%d and %d events have one root", from, to)
+				"logs of %d and %d events have the same root", from, to)
 		}
 	}
 	for _, bad := range [][2]uint64{{0, 1}, {2, 1}, {1, last + 1}, {1, 1 << 63}} {
@@ -198,8 +200,8 @@ func TestConsistencyBetweenAllSizes(t *testing.T) {
 	wantErr(t, check.Err(l.Head(t.Context(), last+1)), api.ErrInvalid)
 }
 
-// The same events have another root in another ledger: leaves are salted.
-func TestLeavesAreSalted(t *testing.T) {
+// Leaves are salted: the same events have another root in another ledger.
+func TestLeaf_SameEvent_DependsOnSalt(t *testing.T) {
 	log := soundLog(t)
 	first, second := log[4], log[4]
 	second.Salt[0] ^= 1
@@ -214,8 +216,8 @@ func TestLeavesAreSalted(t *testing.T) {
 	}
 }
 
-// published opens a ledger in memory that publishes, in a bubble of its own time.
-func published(t *testing.T, p Publishing) *Ledger {
+// openPublishing opens a ledger in memory that publishes checkpoints.
+func openPublishing(t *testing.T, p Publishing) *Ledger {
 	t.Helper()
 	signer, _, public := logKey(t, "sluice-test", 1)
 	s := &kv.Memory{}
@@ -223,56 +225,56 @@ func published(t *testing.T, p Publishing) *Ledger {
 	return openMemory(t, s, Options{Signer: signer, Publish: p})
 }
 
-// sizes collects the sizes of the checkpoints published.
-type sizes struct {
+// fakeWitness is a witness that keeps the sizes of published checkpoints.
+type fakeWitness struct {
 	mu      sync.Mutex
 	failing bool
 	all     []uint64
 }
 
-func (s *sizes) take(_ context.Context, signed []byte) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.failing {
+func (w *fakeWitness) take(_ context.Context, signed []byte) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.failing {
 		return errors.New("the witness is away")
 	}
 	var size uint64
 	_, err := fmt.Sscanf(strings.Split(string(signed), "\n")[1], "%d", &size)
-	s.all = append(s.all, size)
+	w.all = append(w.all, size)
 	return err
 }
 
-func (s *sizes) fail(failing bool) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.failing = failing
+func (w *fakeWitness) fail(failing bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.failing = failing
 }
 
-func (s *sizes) got() []uint64 {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return slices.Clone(s.all)
+func (w *fakeWitness) got() []uint64 {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return slices.Clone(w.all)
 }
 
-func TestPublishingAfterEvents(t *testing.T) {
+func TestPublishing_EventsReached_PublishesCheckpoint(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var witness sizes
-		l := published(t, Publishing{To: witness.take, Events: 4})
-		synctest.Wait() // size 1, on opening
+		var witness fakeWitness
+		l := openPublishing(t, Publishing{To: witness.take, Events: 4})
+		synctest.Wait() // size 1, when the ledger opens
 		voters(t, l, "5", "ann", "bob")
 		synctest.Wait()
 		release(t, l, releaseOf(t, "1", "ann", "1"))
 		synctest.Wait()
 		closed(t, l)
 		got := witness.got()
-		check.That(t, len(got) == 3 && got[0] == 1 && got[2] == 8, "checkpoints were published at %d", got)
+		check.That(t, len(got) == 3 && got[0] == 1 && got[2] == 8, "checkpoints were published at %d; want three, the first at 1, the last at 8", got)
 	})
 }
 
-func TestPublishingAfterAnInterval(t *testing.T) {
+func TestPublishing_IntervalElapsed_PublishesIfGrown(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var witness sizes
-		l := published(t, Publishing{To: witness.take, Interval: time.Hour})
+		var witness fakeWitness
+		l := openPublishing(t, Publishing{To: witness.take, Interval: time.Hour})
 		voters(t, l, "5", "ann")
 		synctest.Wait()
 		began := len(witness.got())
@@ -284,35 +286,35 @@ func TestPublishingAfterAnInterval(t *testing.T) {
 		time.Sleep(61 * time.Minute)
 		synctest.Wait()
 		got := witness.got()
-		check.That(t, got[len(got)-1] == 7, "checkpoints were published at %d", got)
+		check.That(t, got[len(got)-1] == 7, "checkpoints were published at %d, want the last one at 7", got)
 		closed(t, l)
 		if len(witness.got()) != len(got) {
-			t.Errorf("closing published again what was published: %d", witness.got())
+			t.Errorf("Close published a checkpoint again: %d", witness.got())
 		}
 	})
 }
 
-// A witness that fails holds nobody up, and gets the newest checkpoint when it works again.
-func TestPublishingGoesOnAfterFailures(t *testing.T) {
+// A witness that fails delays no request, and gets the newest checkpoint when it works again.
+func TestPublishing_WitnessFails_RetriesWithNewest(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var witness sizes
+		var witness fakeWitness
 		witness.fail(true)
-		l := published(t, Publishing{Events: 1, To: witness.take})
+		l := openPublishing(t, Publishing{Events: 1, To: witness.take})
 		voters(t, l, "5", "ann")
 		time.Sleep(10 * time.Minute)
 		witness.fail(false)
 		time.Sleep(10 * time.Minute)
 		synctest.Wait()
 		got := witness.got()
-		check.That(t, len(got) == 1 && got[0] == stats(t, l).Events, "checkpoints were published at %d", got)
+		check.That(t, len(got) == 1 && got[0] == stats(t, l).Events, "checkpoints were published at %d, want only the newest", got)
 		closed(t, l)
 	})
 }
 
 // A witness that hangs does not keep the ledger from closing.
-func TestClosingDoesNotWaitForEverForAWitness(t *testing.T) {
+func TestClose_WitnessHangs_Returns(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		l := published(t, Publishing{Events: 1, To: func(ctx context.Context, _ []byte) error {
+		l := openPublishing(t, Publishing{Events: 1, To: func(ctx context.Context, _ []byte) error {
 			<-ctx.Done()
 			return ctx.Err()
 		}})
@@ -321,7 +323,7 @@ func TestClosingDoesNotWaitForEverForAWitness(t *testing.T) {
 	})
 }
 
-func TestPublishingNeedsASigner(t *testing.T) {
+func TestPublishing_WithoutSigner_IsErrNoSigner(t *testing.T) {
 	s := &kv.Memory{}
 	begin(t, s)
 	wantErr(t, check.Err(openStore(t.Context(), s, Options{Publish: Publishing{To: func(context.Context, []byte) error { return nil }}})), api.ErrNoSigner)

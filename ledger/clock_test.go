@@ -17,7 +17,7 @@ import (
 // Invariant 12: event times never decrease. A clock that jumps back releases nothing early and
 // breaks nothing.
 
-// fakeClock shows what it was set to.
+// fakeClock is a clock that shows the time it was set to.
 type fakeClock struct{ now atomic.Pointer[time.Time] }
 
 func newClock(now time.Time) *fakeClock {
@@ -29,7 +29,8 @@ func newClock(now time.Time) *fakeClock {
 func (c *fakeClock) set(now time.Time) { c.now.Store(&now) }
 func (c *fakeClock) read() time.Time   { return *c.now.Load() }
 
-// wantOrderedTimes checks the log against the clock it was written by, and returns its last time.
+// wantOrderedTimes checks that the times of events do not decrease and are in UTC, and returns the
+// last one.
 func wantOrderedTimes(t *testing.T, l *Ledger) (last time.Time) {
 	t.Helper()
 	for _, ev := range events(t, l) {
@@ -41,8 +42,8 @@ func wantOrderedTimes(t *testing.T, l *Ledger) (last time.Time) {
 	return last
 }
 
-// Even a ledger created before 1970 keeps its times.
-func TestALedgerFromBefore1970KeepsItsTimes(t *testing.T) {
+// Times before 1970 are stored and read exactly.
+func TestLedger_CreatedBefore1970_KeepsTimes(t *testing.T) {
 	created, now := time.Date(1960, 5, 1, 0, 0, 0, 1, time.UTC), newClock(time.Date(1965, 1, 1, 0, 0, 0, 0, time.UTC))
 	s := &kv.Memory{}
 	must(t, s.Update(func(w kv.Writer) error { return format(w, created, CreateOptions{}) }))
@@ -50,13 +51,13 @@ func TestALedgerFromBefore1970KeepsItsTimes(t *testing.T) {
 	now.set(time.Date(1950, 1, 1, 0, 0, 0, 0, time.UTC))
 	release(t, l, releaseOf(t, "1", "ann", "0.5"))
 	if last := wantOrderedTimes(t, l); last.Year() != 1965 || !l.About().Created.Equal(created) {
-		t.Errorf("created at %v, now at %v", l.About().Created, last)
+		t.Errorf("created at %v, the last event at %v", l.About().Created, last)
 	}
 	auditStore(t, s)
 }
 
-// 64 bits of nanoseconds end in April 2262.
-func TestAClockBeyondItsRangeIsRefused(t *testing.T) {
+// Times are 64 bits of nanoseconds, which end in April 2262. A later clock changes nothing.
+func TestClock_BeyondTheYear2261_IsErrClock(t *testing.T) {
 	clock := newClock(epoch())
 	l := voters(t, inMemory(t, Options{Now: clock.read, ClockAhead: time.Unix(1<<62, 0)}), "9", "ann")
 	for _, seconds := range []int64{9_214_646_400, 32_503_680_000, 1 << 62} { // the years 2262, 3000 and many more
@@ -67,10 +68,10 @@ func TestAClockBeyondItsRangeIsRefused(t *testing.T) {
 	}
 	clock.set(time.Date(2261, 12, 31, 23, 59, 59, 999_999_999, time.UTC))
 	release(t, l, releaseOf(t, "1", "ann", "0.5"))
-	clock.set(epoch()) // too late: the log is in 2261, and stays there, and works
+	clock.set(epoch()) // too late: the log stays in 2261, and works
 	release(t, l, releaseOf(t, "2", "ann", "0.75"))
 	last := wantOrderedTimes(t, l)
-	check.That(t, last.Year() == 2261, "the log is at %v", last)
+	check.That(t, last.Year() == 2261, "the last event is at %v, want the year 2261", last)
 	auditStore(t, l.engine.Store)
 
 	s := &kv.Memory{}
@@ -79,8 +80,8 @@ func TestAClockBeyondItsRangeIsRefused(t *testing.T) {
 	}), api.ErrClock)
 }
 
-// TestTheAuditNamesTheFirstEventOfTheFuture verifies a log that a clock far ahead wrote some of.
-func TestTheAuditNamesTheFirstEventOfTheFuture(t *testing.T) {
+// An audit reports events that are ahead of its clock, and names the first one.
+func TestVerify_EventsInTheFuture_NamesTheFirst(t *testing.T) {
 	path := votersFile(t, "9", "ann")
 	far := time.Now().AddDate(3, 0, 0).UTC()
 	l := open(t, path, Options{Now: func() time.Time { return far }, ClockAhead: far})
@@ -100,15 +101,15 @@ func TestTheAuditNamesTheFirstEventOfTheFuture(t *testing.T) {
 	l = open(t, path, Options{Now: clock.read})
 	wantProblems() // clocks differ
 	clock.set(far.Add(-5*time.Minute - 1))
-	release(t, l, releaseOf(t, "2", "ann", "0.75")) // the log stays where it is
+	release(t, l, releaseOf(t, "2", "ann", "0.75")) // the log stays at its last time
 	n := stats(t, l).Events - first + 1
 	wantProblems(api.Finding{Kind: "clock", Event: first, Text: fmt.Sprintf("%d events are in the future, from event %d of %s on", n, first, far.Format(time.RFC3339Nano))})
 	must(t, check.Err(l.Backup(t.Context(), path+".copy", nil)))
 }
 
-// While a sweep runs: the part after the jump releases no more than the clock allows then, and the
-// next sweep what is missing, once.
-func TestAClockThatGoesBackDuringASweep(t *testing.T) {
+// If the clock goes back between two parts of a sweep, the second part releases only what the clock
+// then allows. The next sweep releases the rest, once.
+func TestAdvance_ClockGoesBack_ReleasesNothingEarly(t *testing.T) {
 	clock := newClock(epoch())
 	l := sweepers(t, open(t, create(t), Options{Now: clock.read}), crowd(big)...)
 	back := afterPart(func() { clock.set(epoch().Add(-30 * time.Minute)) })
@@ -121,7 +122,7 @@ func TestAClockThatGoesBackDuringASweep(t *testing.T) {
 	var source asked
 	must(t, check.Err(l.Advance(t.Context(), api.AdvanceRequest{Key: "again", Truth: source.truth("yes")})))
 	if n := countKind(events(t, l), "released"); n != 2*big || len(source.names()) != big-state.PartSize {
-		t.Errorf("%d responses were released, and %d objects asked about", n, len(source.names()))
+		t.Errorf("%d responses were released, and true values of %d objects requested", n, len(source.names()))
 	}
 	auditStore(t, l.engine.Store)
 }

@@ -23,11 +23,11 @@ import (
 	"github.com/sluicedp/sluice/rrchain"
 )
 
-// Callers that change the ledger share commits. What each may count on is what it would have alone.
+// Callers that change the ledger share commits. Each gets the same guarantees as if it were alone.
 
-// queued makes n sales wait behind a commit that is held up, in the order of their numbers, and
-// returns the gate and the answers; number 0 is the one held up.
-func queued(t *testing.T, l *Ledger, s *shim, n int, request func(i int) (context.Context, api.ReleaseRequest)) (*gate, []chan answer[api.Response]) {
+// queueReleases makes n releases: the commit of number 0 is blocked, and the others are queued
+// after it in order. It returns the gate that blocks the commit, and the answers.
+func queueReleases(t *testing.T, l *Ledger, s *shim, n int, request func(i int) (context.Context, api.ReleaseRequest)) (*gate, []chan answer[api.Response]) {
 	t.Helper()
 	commit := s.holdCommit(t)
 	answers := make([]chan answer[api.Response], n)
@@ -42,20 +42,20 @@ func queued(t *testing.T, l *Ledger, s *shim, n int, request func(i int) (contex
 	return commit, answers
 }
 
-func crowdSale(t *testing.T) func(i int) (context.Context, api.ReleaseRequest) {
+func crowdRelease(t *testing.T) func(i int) (context.Context, api.ReleaseRequest) {
 	return func(i int) (context.Context, api.ReleaseRequest) {
 		return t.Context(), releaseOf(t, fmt.Sprint("sale ", i), fmt.Sprintf("person-%05d", i), "0.5")
 	}
 }
 
-// Callers that wait share one commit. A batch is bounded, so that one commit cannot take for ever.
-func TestABatchIsBounded(t *testing.T) {
+// Callers that wait share one commit. A batch is bounded, so that the time of one commit is, too.
+func TestCommit_ManyCallersWaiting_BatchIsBounded(t *testing.T) {
 	const waiting = engine.MostTogether + 100
 	l, s := openShim(t, votersFile(t, "1", crowd(1+waiting)...), Options{})
 	before := s.commits.Load()
-	commit, answers := queued(t, l, s, 1, crowdSale(t))
+	commit, answers := queueReleases(t, l, s, 1, crowdRelease(t))
 	for i := range waiting {
-		_, r := crowdSale(t)(1 + i)
+		_, r := crowdRelease(t)(1 + i)
 		answers = append(answers, async(func() (api.Response, error) { return l.Release(t.Context(), r) }))
 	}
 	waitQueued(t, l, waiting)
@@ -68,10 +68,10 @@ func TestABatchIsBounded(t *testing.T) {
 	auditStore(t, s)
 }
 
-// Between two parts of a raise others commit as long as the last part took, also whoever comes
-// meanwhile. Here the part is held up until it has taken longer than the release behind it; else
-// that would not show.
-func TestPartsOfARaiseLetOthersGoFirst(t *testing.T) {
+// Between two parts of a raise, other callers commit for as long as the last part took, even if
+// they come only then. The test delays the first part until it takes longer than the first release
+// after it. Otherwise the test shows nothing.
+func TestRaise_BetweenParts_OthersCommitFirst(t *testing.T) {
 	names := crowd(2 * state.PartSize)
 	l, s := openShim(t, votersFile(t, "1", names...), Options{})
 	for attempt, hold := 0, soon; hold < patience; attempt, hold = attempt+1, 2*hold {
@@ -81,44 +81,44 @@ func TestPartsOfARaiseLetOthersGoFirst(t *testing.T) {
 			return async(func() (api.RaiseResult, error) { return l.Raise(t.Context(), r) })
 		}
 		parts := s.holdCommit(t)
-		raised := call("everybody", fmt.Sprintf("0.5%d", attempt))
+		raised := call("all", fmt.Sprintf("0.5%d", attempt))
 		parts.wait(t)
 		began := time.Now()
 		time.Sleep(hold)
-		ahead := call("ahead", fmt.Sprintf("0.1%d", attempt), names[0])
+		earlier := call("earlier", fmt.Sprintf("0.1%d", attempt), names[0])
 		waitQueued(t, l, 1)
 		first, opened := s.holdCommit(t), time.Now()
 		parts.open()
 		first.wait(t)
-		behind := call("behind", fmt.Sprintf("0.2%d", attempt), names[0])
+		later := call("later", fmt.Sprintf("0.2%d", attempt), names[0])
 		waitQueued(t, l, 2) // with the second part
 		second := s.holdCommit(t)
 		first.open()
-		must(t, await(t, ahead).err)
-		telling := time.Since(opened) < opened.Sub(began)
+		must(t, await(t, earlier).err)
+		isConclusive := time.Since(opened) < opened.Sub(began)
 		second.wait(t)
 		waiting := l.engine.Load().Waiting
 		s.set(nil, nil)
 		second.open()
-		must(t, await(t, behind).err)
+		must(t, await(t, later).err)
 		must(t, await(t, raised).err)
-		if telling {
+		if isConclusive {
 			check.That(t, waiting == 1,
-				"%d calls wait for whoever came behind the second part, want that part", waiting)
+				"%d calls wait for the caller that came after the second part, want that part alone", waiting)
 			return
 		}
 	}
-	t.Fatal("a release takes longer than the part that is held up")
+	t.Fatal("a release takes longer than the part that is delayed")
 }
 
-// Every second caller is refused in the batch itself, and not already by what it saw before: its
-// neighbour takes the budget while both wait.
-func TestARefusedCallerInABatchAffectsNobodyElse(t *testing.T) {
+// Every second caller is refused inside the batch, because the caller before it takes the budget
+// while both wait. The others succeed.
+func TestCommit_SomeRefusedInBatch_OthersSucceed(t *testing.T) {
 	const callers = 16
 	l, s := openShim(t, votersFile(t, "1", crowd(callers)...), Options{})
 	define(t, l, smoker())
 	enroll(t, l, "smoker", "1", crowd(callers)...)
-	commit, answers := queued(t, l, s, callers, func(i int) (context.Context, api.ReleaseRequest) {
+	commit, answers := queueReleases(t, l, s, callers, func(i int) (context.Context, api.ReleaseRequest) {
 		r := releaseOf(t, fmt.Sprint("sale ", i), fmt.Sprintf("person-%05d", i/2), "0.6")
 		if i%2 == 1 {
 			r.Question = "smoker"
@@ -139,9 +139,9 @@ func TestARefusedCallerInABatchAffectsNobodyElse(t *testing.T) {
 	auditStore(t, s)
 }
 
-// A request that is refused after it has recorded a part of what it wanted leaves nothing of it,
-// and the others of its batch are as they would be without it.
-func TestWhatIsRefusedHalfwayIsTakenBack(t *testing.T) {
+// A request that is refused after it has recorded some of its events leaves none of them, and does
+// not change the other requests of its batch.
+func TestCommit_RefusedHalfway_LeavesNothing(t *testing.T) {
 	names := crowd(5)
 	l, s := openShim(t, votersFile(t, "1", names...), Options{})
 	define(t, l, smoker())
@@ -189,9 +189,10 @@ func TestWhatIsRefusedHalfwayIsTakenBack(t *testing.T) {
 	auditStore(t, s)
 }
 
-// Who shares a commit with a sale, and is refused halfway, is refused for what the sale took, not
-// for what it would have taken: it is drawn again.
-func TestASaleIsMadeAgainWithoutWhoIsRefused(t *testing.T) {
+// A raise that is refused halfway makes the transaction run again, with the sale before it in the
+// batch. The sale is drawn again without another call of its source of true values, and the raise
+// is refused for what the sale spent.
+func TestCommit_AnotherRefusedHalfway_RedrawsSale(t *testing.T) {
 	path := create(t)
 	l := sellers(t, open(t, path, Options{}), "1.5", "1", "ann", "bea", "eve")
 	define(t, l, smoker())
@@ -218,15 +219,14 @@ func TestASaleIsMadeAgainWithoutWhoIsRefused(t *testing.T) {
 	must(t, await(t, leads).err)
 	must(t, await(t, sale).err)
 	got := refusals(t, await(t, raise).err)
-	check.That(t, len(got) == 1 && got[0].Spent == eps(t, "0.6"), "refused is %+v", got)
+	check.That(t, len(got) == 1 && got[0].Spent == eps(t, "0.6"), "the raise is refused for %+v, want that 0.6 is spent", got)
 	check.Equal(t, asked.Load(), 1, "requests to the source of truths")
 	auditStore(t, s)
 }
 
-// A transaction may be made again without somebody, and then somebody else, before whom it stood,
-// may come to something else. Who was refused behind that one is decided anew. No time passes
-// between the two.
-func TestNobodyIsRefusedForWhatHasNotHappened(t *testing.T) {
+// When a transaction runs again without the refused request, an earlier request may now fail.
+// Requests that were refused because of it are decided again. The time is the same in each run.
+func TestCommit_RetriedWithoutRefused_DecidesRestAgain(t *testing.T) {
 	l, s := openShim(t, votersFile(t, "1", "eve"), Options{})
 	commit, leads := s.holdRelease(t, l, releaseOf(t, "leads", "eve", "0.1"))
 	var answers []chan answer[uint64]
@@ -241,10 +241,10 @@ func TestNobodyIsRefusedForWhatHasNotHappened(t *testing.T) {
 		end := &event.Settled{Key: name, Digest: [32]byte{1}, First: s.Counters.Events + 1, Final: true}
 		return []event.Change{&event.BuyerNamed{Number: s.Counters.Buyers + 1, Name: name}, end}
 	}
-	taken := errors.New("somebody has taken the first number")
+	taken := errors.New("the first number is taken")
 	var times []time.Time
 	calls := [3]int{}
-	submit(func(s *state.State) ([]event.Change, error) { // it can be done once
+	submit(func(s *state.State) ([]event.Change, error) { // it fails when it is called again
 		times = append(times, s.Clock)
 		if calls[0]++; calls[0] > 1 {
 			return nil, errors.New("it cannot be done twice")
@@ -270,18 +270,18 @@ func TestNobodyIsRefusedForWhatHasNotHappened(t *testing.T) {
 		check.That(t, (a.err == nil) == want, "request %d: %v", i, a.err)
 	}
 	want := [3]int{2, 3, 2}
-	check.That(t, calls == want, "they are decided %d times, want %d", calls, want)
-	check.That(t, len(slices.Compact(times)) == 1, "they are decided at %v", times)
+	check.That(t, calls == want, "the requests are decided %d times, want %d", calls, want)
+	check.That(t, len(slices.Compact(times)) == 1, "the requests are decided at different times: %v", times)
 	must(t, l.engine.View(t.Context(), func(s *state.State) error {
 		name, err := s.BuyerName(1)
-		check.That(t, s.Counters.Buyers == 1 && name == "zeta", "of %d buyers the first is %q", s.Counters.Buyers, name)
+		check.That(t, s.Counters.Buyers == 1 && name == "zeta", "got %d buyers, the first %q; want one, zeta", s.Counters.Buyers, name)
 		return err
 	}))
 }
 
-// A policy that was used in a batch whose commit failed must not live on in memory: its number goes
-// to the next one.
-func TestAPolicyThatWasRolledBackIsForgotten(t *testing.T) {
+// A policy from a commit that failed must not stay in the cache, because the next policy gets its
+// number.
+func TestCommit_Fails_NewPolicyIsNotCached(t *testing.T) {
 	l, s := openShim(t, votersFile(t, "9", "ann"), Options{})
 	enrol := func(key, ceiling string) error {
 		return check.Err(l.Enroll(t.Context(), api.EnrollRequest{Key: key, Question: "vote", Objects: []string{"zoe"}, Policy: policy.Fixed(eps(t, ceiling)), Cap: boundless()}))
@@ -291,7 +291,7 @@ func TestAPolicyThatWasRolledBackIsForgotten(t *testing.T) {
 	waitQueued(t, l, 1)
 	raised := async(func() (api.RaiseResult, error) {
 		r := raiseOf(t, "1", "4", "zoe")
-		r.Partial = true // or it would be refused before it is queued
+		r.Partial = true // otherwise it would be refused before it is queued
 		return l.Raise(t.Context(), r)
 	})
 	waitQueued(t, l, 2)
@@ -307,19 +307,19 @@ func TestAPolicyThatWasRolledBackIsForgotten(t *testing.T) {
 	auditStore(t, s)
 }
 
-func TestACallerWhoseContextEndsWhileQueuedLeavesNothing(t *testing.T) {
+func TestCommit_ContextEndsWhileQueued_LeavesNothing(t *testing.T) {
 	const callers, quits = 8, 3
 	l, s := openShim(t, votersFile(t, "1", crowd(callers)...), Options{})
 	ctx, cancel := context.WithCancel(t.Context())
-	commit, answers := queued(t, l, s, callers, func(i int) (context.Context, api.ReleaseRequest) {
-		all, r := crowdSale(t)(i)
+	commit, answers := queueReleases(t, l, s, callers, func(i int) (context.Context, api.ReleaseRequest) {
+		all, r := crowdRelease(t)(i)
 		if i == quits {
 			return ctx, r
 		}
 		return all, r
 	})
 	cancel()
-	wantErr(t, await(t, answers[quits]).err, context.Canceled) // at once, with the commit still held up
+	wantErr(t, await(t, answers[quits]).err, context.Canceled) // at once, while the commit is still blocked
 	commit.open()
 	for i, one := range answers {
 		if i != quits {
@@ -329,15 +329,16 @@ func TestACallerWhoseContextEndsWhileQueuedLeavesNothing(t *testing.T) {
 	for _, ev := range events(t, l) {
 		settled, _ := ev.Says.(says.Settled)
 		check.That(t, (ev.Object() != fmt.Sprintf("person-%05d", quits) || ev.Kind() != "released") && settled.Key != fmt.Sprint("sale ", quits),
-			"there is an event of the caller who left: %+v", ev)
+			"there is an event of the caller whose context ended: %+v", ev)
 	}
-	_, r := crowdSale(t)(quits)
+	_, r := crowdRelease(t)(quits)
 	release(t, l, r)
 	auditStore(t, s)
 }
 
-// Once its commit has begun a call waits for the outcome: it may not say that nothing happened.
-func TestACallerWhoseContextEndsDuringItsCommitWaits(t *testing.T) {
+// Once its commit has begun, a call waits for the outcome, because it cannot report that nothing
+// happened.
+func TestCommit_ContextEndsDuringCommit_WaitsForOutcome(t *testing.T) {
 	l, s := openShim(t, votersFile(t, "1", "ann", "bob", "cid"), Options{})
 	ctx, cancel := context.WithCancel(t.Context())
 	first := s.holdCommit(t)
@@ -353,7 +354,7 @@ func TestACallerWhoseContextEndsDuringItsCommitWaits(t *testing.T) {
 	}
 	second := s.holdCommit(t)
 	first.open()
-	second.wait(t) // bob leads, and cid is in his batch
+	second.wait(t) // bob leads the batch, and cid is in it
 	cancel()
 	pending(t, answers[2])
 	second.open()
@@ -364,8 +365,8 @@ func TestACallerWhoseContextEndsDuringItsCommitWaits(t *testing.T) {
 	auditStore(t, s)
 }
 
-// Both under load.
-func TestQuittersNeverStrandTheOthers(t *testing.T) {
+// Under load, calls whose contexts end never leave other callers waiting forever.
+func TestCommit_ContextsEndUnderLoad_NoCallerHangs(t *testing.T) {
 	const sellers, sales = 8, 150
 	l := voters(t, newLedger(t), "9", crowd(sellers)...)
 	var wg sync.WaitGroup
@@ -390,11 +391,11 @@ func TestQuittersNeverStrandTheOthers(t *testing.T) {
 	auditStore(t, l.engine.Store)
 }
 
-func TestCloseLetsNobodyHang(t *testing.T) {
+func TestClose_CallersQueued_AllReturn(t *testing.T) {
 	const callers = 20
 	path := votersFile(t, "1", crowd(callers)...)
 	l, s := openShim(t, path, Options{})
-	commit, answers := queued(t, l, s, callers, crowdSale(t))
+	commit, answers := queueReleases(t, l, s, callers, crowdRelease(t))
 	closing := async(func() (bool, error) { return true, l.Close() })
 	waitClosing(t, l)
 	wantErr(t, check.Err(l.Release(t.Context(), releaseOf(t, "late", "person-00000", "0.75"))), api.ErrClosed)
@@ -412,16 +413,16 @@ func TestCloseLetsNobodyHang(t *testing.T) {
 		check.That(t, errors.Is(err, api.ErrClosed), "%s on a closed ledger: %v", name, err)
 	}
 	l = open(t, path, Options{})
-	for i := range callers { // what was queued was done, told or not
-		_, r := crowdSale(t)(i)
+	for i := range callers { // what was queued was committed, even if its caller got ErrClosed
+		_, r := crowdRelease(t)(i)
 		r.Truth = mustNotAsk(t)
 		release(t, l, r)
 	}
 	auditStore(t, l.engine.Store)
 }
 
-// Whatever a call was doing when the ledger was closed, it ends as a success or with ErrClosed.
-func TestCallsThatMeetACloseSayClosed(t *testing.T) {
+// Calls that run while the ledger is closed succeed or return ErrClosed.
+func TestClose_ConcurrentWrites_EndWithErrClosed(t *testing.T) {
 	for range 20 {
 		l := voters(t, newLedger(t), "9", crowd(8)...)
 		closing := make(chan answer[bool], 1)
@@ -445,8 +446,9 @@ func TestCallsThatMeetACloseSayClosed(t *testing.T) {
 	}
 }
 
-// A reader that passed the check and reaches the store only after Close.
-func TestAReadThatMeetsACloseSaysClosed(t *testing.T) {
+// A reader that has passed the check for Close, and reaches the store only after it, returns
+// ErrClosed.
+func TestClose_ReadInProgress_EndsWithErrClosed(t *testing.T) {
 	l, s := openShim(t, votersFile(t, "1", "ann"), Options{})
 	g := newGate(t)
 	s.onRead(func() { _ = g.pass() })
@@ -457,8 +459,8 @@ func TestAReadThatMeetsACloseSaysClosed(t *testing.T) {
 	wantErr(t, await(t, reader).err, api.ErrClosed)
 }
 
-// recovered runs a call and turns a panic into an error.
-func recovered(call func() error) (err error) {
+// panicAsError runs a call and turns a panic into an error.
+func panicAsError(call func() error) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			err = fmt.Errorf("%w: %v", errPanicked, p)
@@ -469,8 +471,9 @@ func recovered(call func() error) (err error) {
 
 var errPanicked = errors.New("panic")
 
-// A fault of ours in a decision must not make others wait for ever, nor tell them of a success.
-func TestAPanicInADecisionStopsTheLedger(t *testing.T) {
+// After a panic inside a decision, the other callers of the batch return, and none of them with
+// success.
+func TestCommit_DecisionPanics_StopsLedger(t *testing.T) {
 	const callers = 8
 	path := votersFile(t, "1", crowd(callers)...)
 	l, s := openShim(t, path, Options{})
@@ -478,12 +481,12 @@ func TestAPanicInADecisionStopsTheLedger(t *testing.T) {
 	answers := make([]chan answer[int], callers)
 	for i := range answers {
 		answers[i] = async(func() (int, error) {
-			return i, recovered(func() error {
-				_, r := crowdSale(t)(i)
+			return i, panicAsError(func() error {
+				_, r := crowdRelease(t)(i)
 				if i != callers/2 {
 					return check.Err(l.Release(t.Context(), r))
 				}
-				_, _, err := l.engine.Submit(t.Context(), func(*state.State) ([]event.Change, error) { panic("a fault of ours") })
+				_, _, err := l.engine.Submit(t.Context(), func(*state.State) ([]event.Change, error) { panic("a bug") })
 				return err
 			})
 		})
@@ -496,14 +499,14 @@ func TestAPanicInADecisionStopsTheLedger(t *testing.T) {
 	panics := 0
 	for _, one := range answers[1:] {
 		if a := await(t, one); errors.Is(a.err, errPanicked) {
-			panics++ // in the goroutine that led
+			panics++ // in the goroutine that led the batch
 		} else {
 			wantErr(t, a.err, api.ErrStopped)
 		}
 	}
-	check.That(t, panics == 1, "%d callers panicked, want the one that led", panics)
+	check.That(t, panics == 1, "%d callers panicked, want one, the leader of the batch", panics)
 	err := await(t, answers[0]).err
-	check.That(t, err == nil || errors.Is(err, api.ErrStopped), "the one committed before got the error %v", err)
+	check.That(t, err == nil || errors.Is(err, api.ErrStopped), "the caller of the commit before got the error %v", err)
 	wantStopped(t, l)
 	closed(t, l)
 	l = open(t, path, Options{})
@@ -511,12 +514,12 @@ func TestAPanicInADecisionStopsTheLedger(t *testing.T) {
 	auditStore(t, l.engine.Store)
 }
 
-// The same from inside a real draw: no randomness, no answer, and no half of one.
-func TestAPanicInADrawRecordsNothing(t *testing.T) {
+// A draw that panics stops the ledger, and nothing of the release is recorded.
+func TestRelease_DrawPanics_RecordsNothing(t *testing.T) {
 	path := votersFile(t, "1", "ann")
 	l := open(t, path, Options{})
 	l.engine.Chances.Sampler = &rrchain.Sampler{Random: exact.ReplayBits(func([]byte) { panic("no randomness") })}
-	err := recovered(func() error { return check.Err(l.Release(t.Context(), releaseOf(t, "k", "ann", "0.5"))) })
+	err := panicAsError(func() error { return check.Err(l.Release(t.Context(), releaseOf(t, "k", "ann", "0.5"))) })
 	wantErr(t, err, errPanicked)
 	wantStopped(t, l)
 	closed(t, l)
@@ -525,13 +528,14 @@ func TestAPanicInADrawRecordsNothing(t *testing.T) {
 	release(t, l, releaseOf(t, "k", "ann", "0.5"))
 }
 
-// Readers and writers of all kinds at once, for the race detector.
-func TestEverythingAtOnce(t *testing.T) {
+// Readers and writers of all kinds run concurrently, for the race detector, and the log is sound
+// afterwards.
+func TestLedger_ConcurrentReadsAndWrites_StaysSound(t *testing.T) {
 	l := voters(t, newLedger(t), "9", crowd(20)...)
 	release(t, l, releaseOf(t, "first", "person-00000", "0.5"))
 	for _, err := range race(t, 12, func(i int) error {
 		for n := range 10 {
-			if err := oneOfAll(t, l, i, n); err != nil {
+			if err := callOfKind(t, l, i, n); err != nil {
 				return fmt.Errorf("kind %d: %w", i, err)
 			}
 		}
@@ -542,7 +546,7 @@ func TestEverythingAtOnce(t *testing.T) {
 	auditStore(t, l.engine.Store)
 }
 
-func oneOfAll(t *testing.T, l *Ledger, kind, n int) (err error) {
+func callOfKind(t *testing.T, l *Ledger, kind, n int) (err error) {
 	ctx, key := t.Context(), fmt.Sprint(kind, " ", n)
 	switch kind % 8 {
 	case 0:

@@ -25,17 +25,17 @@ import (
 	"github.com/sluicedp/sluice/rrchain/finite"
 )
 
-// Invariants 9 and 11 for responses that are bits or outputs of a mechanism: each change past the
-// log is found and named, no forged event is applied, and nothing panics.
+// Invariants 9 and 11 for responses that are bits or outputs of a mechanism: each change that is
+// not in the log is found and named, no forged event is applied, and nothing panics.
 
-// village is a ledger in which ann and bob have answered home, a question of 11 values, at 1 and 2;
-// ann at 1.5 as well. Both sold at 2 to acme. vote is the second question, with one response of
-// ann's.
-func village(t testing.TB) *kv.Memory {
+// unaryStore is a ledger with a question in unary encoding: ann and bob have answered home, a
+// question of 11 values, at 1 and 2; ann also at 1.5. Both are sold at 2 to acme. vote is the
+// second question, with one response of ann.
+func unaryStore(t testing.TB) *kv.Memory {
 	t.Helper()
 	s := &kv.Memory{}
 	begin(t, s)
-	l := dwellers(t, openMemory(t, s, Options{Now: epoch}), villagers, "ann", "bob")
+	l := dwellers(t, openMemory(t, s, Options{Now: epoch}), unaryValues, "ann", "bob")
 	l.engine.Chances.Sampler, _ = sampler(12)
 	raise := func(r api.RaiseRequest) { must(t, check.Err(l.Raise(t.Context(), r))) }
 	raise(homesOf(t, "1", "1"))
@@ -47,16 +47,17 @@ func village(t testing.TB) *kv.Memory {
 	return s
 }
 
-const villagers = 11
+const unaryValues = 11
 
-// ball is a ledger in which ann and bob have answered party, the first question, at 1 and 2; ann at
-// 0.5 as well. Both sold at 2 to acme. The second question is odds, with the mechanism of skewed,
-// which ann has answered at the odds 3; vote is the third, with one response.
-func ball(t testing.TB) *kv.Memory {
+// finiteStore is a ledger with questions that have a mechanism: ann and bob have answered party,
+// the first question, at 1 and 2; ann also at 0.5. Both are sold at 2 to acme. The second question
+// is odds, with the mechanism skewed, which ann has answered at the odds 3. vote is the third, with
+// one response.
+func finiteStore(t testing.TB) *kv.Memory {
 	t.Helper()
 	s := &kv.Memory{}
 	begin(t, s)
-	l := guests(t, openMemory(t, s, Options{Now: epoch, NoiseKey: noiseKeys("2026")}), "ann", "bob")
+	l := partySellers(t, openMemory(t, s, Options{Now: epoch, NoiseKey: noiseKeys("2026")}), "ann", "bob")
 	l.engine.Chances.Sampler, _ = sampler(11)
 	l.engine.Chances.Outputs = steadyOutputs(11)
 	raise(t, l, partiesOf(t, "1", "1"))
@@ -74,7 +75,7 @@ func ball(t testing.TB) *kv.Memory {
 // threeToOne is the level of odds whose middle output never occurs.
 const threeToOne = "1.098612289"
 
-// finiteParty is party with what the ledger fills in.
+// finiteParty returns the question party as the ledger stores it.
 func finiteParty(t testing.TB) api.Question {
 	t.Helper()
 	q := fixture.Party(t)
@@ -82,7 +83,7 @@ func finiteParty(t testing.TB) api.Question {
 	return q
 }
 
-// flippedBit is a row of bits with one of them the other way.
+// flippedBit returns bits with one of them flipped.
 func flippedBit(t testing.TB, bits rrchain.Bits, at int) rrchain.Bits {
 	t.Helper()
 	packed := bits.Pack()
@@ -100,22 +101,22 @@ func chainOfMemory(t testing.TB, s *kv.Memory, question uint32, name string) (c 
 	return c
 }
 
-// defined is the record of a question.
-func defined(number uint32, q api.Question, encoding string) []byte {
+// questionRecord returns the record of a question.
+func questionRecord(number uint32, q api.Question, encoding string) []byte {
 	q.Encoding = encoding
 	e := &wire.Encoder{}
 	(&event.QuestionDefined{Number: number, Question: q}).Fields(wire.Writing(e))
 	return e.Buf
 }
 
-// partyOutputs are the names of what a party comes to at a level.
+// partyOutputs returns the names of the outputs for party at a level.
 func partyOutputs(t testing.TB, at privacy.Epsilon) []string {
 	t.Helper()
 	return fixture.Party(t).Mechanism.Outputs[min(at.Nano()/1e9, 2)]
 }
 
-// otherResponses are the responses to home or party at a level with a bit flipped, or all other
-// outputs.
+// otherResponses returns all responses other than v at a level: to home with one bit flipped, or to
+// party the other outputs.
 func otherResponses(t testing.TB, v event.Value, at privacy.Epsilon) (all []event.Value) {
 	t.Helper()
 	for bit := range v.Bits.Len() {
@@ -132,7 +133,7 @@ func otherResponses(t testing.TB, v event.Value, at privacy.Epsilon) (all []even
 	return all
 }
 
-func shown(t testing.TB, v event.Value, at privacy.Epsilon) string {
+func responseText(t testing.TB, v event.Value, at privacy.Epsilon) string {
 	t.Helper()
 	if v.Bits.Len() > 0 {
 		return v.Bits.String()
@@ -140,27 +141,27 @@ func shown(t testing.TB, v event.Value, at privacy.Epsilon) string {
 	return partyOutputs(t, at)[v.Index]
 }
 
-// damage changes records past the log.
+// damage changes records without the log.
 type damage func(t testing.TB, s kv.Store)
 
-func chainIs(question uint32, change func(c *state.Chain)) damage {
+func alterChain(question uint32, change func(c *state.Chain)) damage {
 	return func(t testing.TB, s kv.Store) {
 		t.Helper()
 		alter(t, s, state.BucketChains, state.ChainKey(question, "ann"), edited(t, state.DecodeChain, change))
 	}
 }
 
-// firstIs has ann's first response to a question be another.
-func firstIs(question uint32, v event.Value) damage {
-	return chainIs(question, func(c *state.Chain) { c.Levels[0].Response = v })
+// alterFirst replaces ann's first response to a question.
+func alterFirst(question uint32, v event.Value) damage {
+	return alterChain(question, func(c *state.Chain) { c.Levels[0].Response = v })
 }
 
-// lastIs has ann's last response to a question be another.
-func lastIs(question uint32, v event.Value) damage {
-	return chainIs(question, func(c *state.Chain) { c.Levels[len(c.Levels)-1].Response = v })
+// alterLast replaces ann's last response to a question.
+func alterLast(question uint32, v event.Value) damage {
+	return alterChain(question, func(c *state.Chain) { c.Levels[len(c.Levels)-1].Response = v })
 }
 
-func tallyIs(question uint32, epsilon string, value uint32, payload ...byte) damage {
+func alterTally(question uint32, epsilon string, value uint32, payload ...byte) damage {
 	return func(t testing.TB, s kv.Store) {
 		t.Helper()
 		key := state.TallyKey{Question: question, Epsilon: eps(t, epsilon), Value: value}
@@ -168,10 +169,10 @@ func tallyIs(question uint32, epsilon string, value uint32, payload ...byte) dam
 	}
 }
 
-func questionIs(number uint32, q api.Question, encoding string) damage {
+func alterQuestion(number uint32, q api.Question, encoding string) damage {
 	return func(t testing.TB, s kv.Store) {
 		t.Helper()
-		alter(t, s, state.BucketQuestions, state.NumberKey(number), func([]byte) []byte { return defined(number, q, encoding) })
+		alter(t, s, state.BucketQuestions, state.NumberKey(number), func([]byte) []byte { return questionRecord(number, q, encoding) })
 	}
 }
 
@@ -179,28 +180,28 @@ func TestVerify_AlteredResponse_IsNamed(t *testing.T) {
 	for question, one := range map[string]struct {
 		make  func(testing.TB) *kv.Memory
 		tries int
-	}{"home": {village, 3 * villagers}, "party": {ball, 5 + 3 + 3}} {
+	}{"home": {unaryStore, 3 * unaryValues}, "party": {finiteStore, 5 + 3 + 3}} {
 		original, tries := pairs(t, one.make(t)), 0
 		for i, at := range chainOfMemory(t, fill(t, original), 1, "ann").Levels {
 			for _, is := range otherResponses(t, at.Response, at.Epsilon) {
 				tries++
 				s := fill(t, original)
 				l := openMemory(t, s, Options{})
-				chainIs(1, func(c *state.Chain) { c.Levels[i].Response = is })(t, s)
+				alterChain(1, func(c *state.Chain) { c.Levels[i].Response = is })(t, s)
 				want := api.Finding{Kind: "chain", Object: "ann", Question: question,
 					Text: fmt.Sprintf(`chain of "ann" in %q: the response at ε=%s is %q, the events say %q`,
-						question, at.Epsilon, shown(t, is, at.Epsilon), shown(t, at.Response, at.Epsilon))}
+						question, at.Epsilon, responseText(t, is, at.Epsilon), responseText(t, at.Response, at.Epsilon))}
 				wantProblems(t, findings(t, l, api.VerifyRequest{}), []api.Finding{want})
 				again, _ := verified(t, l, api.VerifyRequest{}, slow())
-				check.That(t, len(again) == 1 && again[0].Text == want.Text, "step by step there is %+v, want %+v", again, want)
+				check.That(t, len(again) == 1 && again[0].Text == want.Text, "the slow audit finds %+v, want %+v", again, want)
 			}
 		}
 		check.That(t, tries == one.tries, "%s: %d tries", question, tries)
 	}
 }
 
-func TestVerify_AlteredCountOfABit_IsNamed(t *testing.T) {
-	original := pairs(t, village(t))
+func TestVerify_AlteredBitCount_IsNamed(t *testing.T) {
+	original := pairs(t, unaryStore(t))
 	key := state.TallyKey{Question: 1, Epsilon: eps(t, "2"), Value: 0}
 	tally := talliesOf(t, fill(t, original))[key]
 	changes := 0
@@ -220,18 +221,18 @@ func TestVerify_AlteredCountOfABit_IsNamed(t *testing.T) {
 				fmt.Sprintf("the number of chains where it is the current one in bit %d", bit): was.Current != now.Current,
 			} {
 				check.That(t, strings.Contains(found, what) == differs,
-					"bit %d counted %v instead of %v: found %s", bit, now, was, found)
+					"bit %d counted as %v instead of %v: the audit finds %s", bit, now, was, found)
 			}
 		}
 	}
-	check.That(t, changes == villagers*5, "%d changes", changes)
+	check.That(t, changes == unaryValues*5, "%d changes", changes)
 }
 
-func TestVerify_RecordsThatCannotBe_AreNamed(t *testing.T) {
+func TestVerify_ImpossibleResponseRecords_AreNamed(t *testing.T) {
 	party := func(change func(q *api.Question)) damage {
 		q := finiteParty(t)
 		change(&q)
-		return questionIs(1, q, q.Encoding)
+		return alterQuestion(1, q, q.Encoding)
 	}
 	channels := fixture.Odds(t)
 	channels.Mechanism.Family = fixture.OtherChannels(t, fixture.Skewed(t))
@@ -241,37 +242,37 @@ func TestVerify_RecordsThatCannotBe_AreNamed(t *testing.T) {
 		damage damage
 		words  string
 	}{
-		"bits to a direct question":             {village, questionIs(1, home(villagers), "direct"), "question 1: the encoding is direct, the events say unary"},
-		"values to a unary one":                 {village, questionIs(2, vote(), "unary"), "question 2: the encoding is unary, the events say direct"},
-		"a value for bits":                      {village, firstIs(1, event.Value{Index: 2}), `chain of "ann" in "home": the response at ε=1 is value 2`},
-		"fewer bits":                            {village, firstIs(1, event.Value{Bits: bitsOf(t, "1010101010")}), `chain of "ann" in "home": the response at ε=1 is 10 bits`},
-		"bits for a value":                      {village, firstIs(2, event.Value{Bits: bitsOf(t, "100")}), `chain of "ann" in "vote": the response at ε=1 is 3 bits`},
-		"a tally of fewer bits":                 {village, tallyIs(1, "2", 0, counts(villagers)...), "tally at ε=2: the number of bits is 10"},
-		"a tally of no bits":                    {village, tallyIs(1, "2", 0, counts(1)...), "tally at ε=2: the number of bits is 0"},
-		"a tally of a value":                    {village, tallyIs(1, "2", 1, counts(1)...), "tally at ε=2"},
-		"a tally with more bits than responses": {village, tallyIs(1, "2", 0, append(counts(villagers), 3, 2)...), "tally at ε=2"},
-		"a tally is missing": {village, func(t testing.TB, s kv.Store) {
+		"bits to a direct question":             {unaryStore, alterQuestion(1, home(unaryValues), "direct"), "question 1: the encoding is direct, the events say unary"},
+		"values to a unary one":                 {unaryStore, alterQuestion(2, vote(), "unary"), "question 2: the encoding is unary, the events say direct"},
+		"a value for bits":                      {unaryStore, alterFirst(1, event.Value{Index: 2}), `chain of "ann" in "home": the response at ε=1 is value 2`},
+		"fewer bits":                            {unaryStore, alterFirst(1, event.Value{Bits: bitsOf(t, "1010101010")}), `chain of "ann" in "home": the response at ε=1 is 10 bits`},
+		"bits for a value":                      {unaryStore, alterFirst(2, event.Value{Bits: bitsOf(t, "100")}), `chain of "ann" in "vote": the response at ε=1 is 3 bits`},
+		"a tally of fewer bits":                 {unaryStore, alterTally(1, "2", 0, counts(unaryValues)...), "tally at ε=2: the number of bits is 10"},
+		"a tally of no bits":                    {unaryStore, alterTally(1, "2", 0, counts(1)...), "tally at ε=2: the number of bits is 0"},
+		"a tally of a value":                    {unaryStore, alterTally(1, "2", 1, counts(1)...), "tally at ε=2"},
+		"a tally with more bits than responses": {unaryStore, alterTally(1, "2", 0, append(counts(unaryValues), 3, 2)...), "tally at ε=2"},
+		"a tally is missing": {unaryStore, func(t testing.TB, s kv.Store) {
 			remove(t, s, state.BucketTallies, state.TallyKey{Question: 1, Epsilon: eps(t, "2"), Value: 0}.Bytes())
 		}, "tally at ε=2"},
-		"a chain that cannot be read": {village, func(t testing.TB, s kv.Store) {
+		"a chain that cannot be read": {unaryStore, func(t testing.TB, s kv.Store) {
 			alter(t, s, state.BucketChains, state.ChainKey(1, "bob"), func(p []byte) []byte { return p[:len(p)-8] })
 		}, `chain of "bob" in "home"`},
-		"outputs to a direct question": {ball, party(func(q *api.Question) { q.Encoding, q.Mechanism = "direct", nil }), "question 1: the encoding is direct, the events say finite"},
-		"a name of an output":          {ball, party(func(q *api.Question) { q.Mechanism.Outputs[0][5] = "DC" }), "question 1: the mechanism is"},
-		"other levels": {ball, party(func(q *api.Question) {
+		"outputs to a direct question": {finiteStore, party(func(q *api.Question) { q.Encoding, q.Mechanism = "direct", nil }), "question 1: the encoding is direct, the events say finite"},
+		"a name of an output":          {finiteStore, party(func(q *api.Question) { q.Mechanism.Outputs[0][5] = "DC" }), "question 1: the mechanism is"},
+		"other levels": {finiteStore, party(func(q *api.Question) {
 			q.Mechanism.Family = fixture.Family(t, fixture.Subsets(t, 4, 2, "0.500000001"), fixture.Subsets(t, 4, 1, "1"), fixture.Subsets(t, 4, 1, "2"))
 		}), "question 1: the mechanism is"},
-		"no mechanism":                  {ball, party(func(q *api.Question) { q.Mechanism = nil }), "question 1"},
-		"half a mechanism":              {ball, party(func(q *api.Question) { q.Mechanism.Outputs = q.Mechanism.Outputs[:2] }), "question 1"},
-		"other channels":                {ball, questionIs(2, channels, "finite"), "question 2: the mechanism is"},
-		"an output too high":            {ball, firstIs(1, event.Value{Index: 6}), `chain of "ann" in "party": the response at ε=0.5 is value 6`},
-		"bits for an output":            {ball, firstIs(1, event.Value{Bits: bitsOf(t, "100000")}), `chain of "ann" in "party": the response at ε=0.5 is 6 bits`},
-		"an output that never occurs":   {ball, firstIs(2, event.Value{Index: 1}), `chain of "ann" in "odds": the response at ε=` + threeToOne + ` is value 1`},
-		"an ε that is no level":         {ball, chainIs(1, func(c *state.Chain) { c.Levels[0].Epsilon = eps(t, "0.75") }), `chain of "ann" in "party"`},
-		"a tally of an output too high": {ball, tallyIs(1, "1", 4, 1, 0), "tally of value 4 at ε=1"},
-		"a tally at an ε of no level":   {ball, tallyIs(1, "0.75", 0, 1, 0), "tally of value 0 at ε=0.75"},
-		"a tally of what never occurs":  {ball, tallyIs(2, threeToOne, 1, 1, 0), "tally of value 1 at ε=" + threeToOne},
-		"a noise key":                   {ball, chainIs(1, func(c *state.Chain) { c.Noise = 1 }), `chain of "ann" in "party"`},
+		"no mechanism":                  {finiteStore, party(func(q *api.Question) { q.Mechanism = nil }), "question 1"},
+		"half a mechanism":              {finiteStore, party(func(q *api.Question) { q.Mechanism.Outputs = q.Mechanism.Outputs[:2] }), "question 1"},
+		"other channels":                {finiteStore, alterQuestion(2, channels, "finite"), "question 2: the mechanism is"},
+		"an output too high":            {finiteStore, alterFirst(1, event.Value{Index: 6}), `chain of "ann" in "party": the response at ε=0.5 is value 6`},
+		"bits for an output":            {finiteStore, alterFirst(1, event.Value{Bits: bitsOf(t, "100000")}), `chain of "ann" in "party": the response at ε=0.5 is 6 bits`},
+		"an output that never occurs":   {finiteStore, alterFirst(2, event.Value{Index: 1}), `chain of "ann" in "odds": the response at ε=` + threeToOne + ` is value 1`},
+		"an ε that is no level":         {finiteStore, alterChain(1, func(c *state.Chain) { c.Levels[0].Epsilon = eps(t, "0.75") }), `chain of "ann" in "party"`},
+		"a tally of an output too high": {finiteStore, alterTally(1, "1", 4, 1, 0), "tally of value 4 at ε=1"},
+		"a tally at an ε of no level":   {finiteStore, alterTally(1, "0.75", 0, 1, 0), "tally of value 0 at ε=0.75"},
+		"a tally of what never occurs":  {finiteStore, alterTally(2, threeToOne, 1, 1, 0), "tally of value 1 at ε=" + threeToOne},
+		"a noise key":                   {finiteStore, alterChain(1, func(c *state.Chain) { c.Noise = 1 }), `chain of "ann" in "party"`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := test.make(t)
@@ -279,13 +280,13 @@ func TestVerify_RecordsThatCannotBe_AreNamed(t *testing.T) {
 			test.damage(t, s)
 			found := findings(t, l, api.VerifyRequest{})
 			check.That(t, slices.ContainsFunc(found, func(p api.Finding) bool { return strings.Contains(p.Text, test.words) }),
-				"found %.600v, want %q", found, test.words)
+				"the audit finds %.600v, want %q", found, test.words)
 			again, _ := verified(t, l, api.VerifyRequest{}, slow())
-			check.That(t, slices.Equal(again, found), "step by step there is %.600v", again)
+			check.That(t, slices.Equal(again, found), "the slow audit finds %.600v", again)
 			for _, question := range []string{"home", "party", "odds"} {
 				for _, r := range []api.EstimateRequest{{}, {Include: includeAll}, {Epsilon: eps(t, threeToOne)}} {
 					r.Question = question
-					err := recovered(func() error { return check.Err(l.Estimate(t.Context(), r)) })
+					err := panicAsError(func() error { return check.Err(l.Estimate(t.Context(), r)) })
 					check.That(t, !errors.Is(err, errPanicked), "an estimate panics: %v", err)
 				}
 			}
@@ -293,8 +294,8 @@ func TestVerify_RecordsThatCannotBe_AreNamed(t *testing.T) {
 	}
 }
 
-// A tally that cannot be is damage, and no estimate is made of it.
-func TestEstimate_TallyThatCannotBe_IsCorrupt(t *testing.T) {
+// An estimate from a tally that is impossible returns ErrCorrupt.
+func TestEstimate_ImpossibleTally_IsCorrupt(t *testing.T) {
 	bits := func(n int, all ...byte) []byte { return append(all, make([]byte, 2*n-len(all)+2)...) }
 	for name, one := range map[string]struct {
 		make     func(testing.TB) *kv.Memory
@@ -304,30 +305,30 @@ func TestEstimate_TallyThatCannotBe_IsCorrupt(t *testing.T) {
 		value    uint32
 		payload  []byte
 	}{
-		"bits of a value":                      {village, "home", 1, "1", 1, bits(villagers, 2, 0)},
-		"bits of the last value":               {village, "home", 1, "1", villagers - 1, bits(villagers, 2, 0)},
-		"bits of another level's value":        {village, "home", 1, "0.75", 3, bits(villagers, 1, 1)},
-		"bits of a value, without bits":        {village, "home", 1, "1", 1, []byte{2, 0}},
-		"bits without bits":                    {village, "home", 1, "1", 0, []byte{2, 0}},
-		"bits of a bit too few":                {village, "home", 1, "1", 0, bits(villagers-1, 2, 0)},
-		"bits of a bit too many":               {village, "home", 1, "1", 0, bits(villagers+1, 2, 0)},
-		"bits of half a bit":                   {village, "home", 1, "1", 0, append(bits(villagers, 2, 0), 0)},
-		"bits of nobody":                       {village, "home", 1, "1", 0, bits(villagers, 0, 0)},
-		"bits with a bit more":                 {village, "home", 1, "1", 0, bits(villagers, 2, 0, 3, 0)},
-		"bits with more current":               {village, "home", 1, "1", 0, bits(villagers, 2, 0, 2, 1)},
-		"bits with more current than recorded": {village, "home", 1, "2", 0, bits(villagers, 2, 2, 1, 2)},
-		"bits of more than there are":          {village, "home", 1, "1", 0, bits(villagers, 4, 4)},
-		"bits of more than can be counted":     {village, "home", 1, "1", 0, append(binary.AppendUvarint(binary.AppendUvarint(nil, 1<<64-1), 1<<64-1), make([]byte, 2*villagers)...)},
-		"outputs, one too high":                {ball, "party", 1, "1", 4, []byte{1, 0}},
-		"outputs, of the highest number":       {ball, "party", 1, "1", 1 << 31, []byte{1, 0}},
-		"outputs at an ε of no level":          {ball, "party", 1, "0.75", 0, []byte{1, 1}},
-		"outputs of bits":                      {ball, "party", 1, "1", 0, []byte{1, 0, 1, 0}},
-		"outputs, more than there are":         {ball, "party", 1, "2", 0, []byte{9, 9}},
+		"bits of a value":                      {unaryStore, "home", 1, "1", 1, bits(unaryValues, 2, 0)},
+		"bits of the last value":               {unaryStore, "home", 1, "1", unaryValues - 1, bits(unaryValues, 2, 0)},
+		"bits of another level's value":        {unaryStore, "home", 1, "0.75", 3, bits(unaryValues, 1, 1)},
+		"bits of a value, without bits":        {unaryStore, "home", 1, "1", 1, []byte{2, 0}},
+		"bits without bits":                    {unaryStore, "home", 1, "1", 0, []byte{2, 0}},
+		"bits of a bit too few":                {unaryStore, "home", 1, "1", 0, bits(unaryValues-1, 2, 0)},
+		"bits of a bit too many":               {unaryStore, "home", 1, "1", 0, bits(unaryValues+1, 2, 0)},
+		"bits of half a bit":                   {unaryStore, "home", 1, "1", 0, append(bits(unaryValues, 2, 0), 0)},
+		"bits of no object":                    {unaryStore, "home", 1, "1", 0, bits(unaryValues, 0, 0)},
+		"bits with a bit more":                 {unaryStore, "home", 1, "1", 0, bits(unaryValues, 2, 0, 3, 0)},
+		"bits with more current":               {unaryStore, "home", 1, "1", 0, bits(unaryValues, 2, 0, 2, 1)},
+		"bits with more current than recorded": {unaryStore, "home", 1, "2", 0, bits(unaryValues, 2, 2, 1, 2)},
+		"bits of more than there are":          {unaryStore, "home", 1, "1", 0, bits(unaryValues, 4, 4)},
+		"bits of more than can be counted":     {unaryStore, "home", 1, "1", 0, append(binary.AppendUvarint(binary.AppendUvarint(nil, 1<<64-1), 1<<64-1), make([]byte, 2*unaryValues)...)},
+		"outputs, one too high":                {finiteStore, "party", 1, "1", 4, []byte{1, 0}},
+		"outputs, of the highest number":       {finiteStore, "party", 1, "1", 1 << 31, []byte{1, 0}},
+		"outputs at an ε of no level":          {finiteStore, "party", 1, "0.75", 0, []byte{1, 1}},
+		"outputs of bits":                      {finiteStore, "party", 1, "1", 0, []byte{1, 0, 1, 0}},
+		"outputs, more than there are":         {finiteStore, "party", 1, "2", 0, []byte{9, 9}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := one.make(t)
 			l := openMemory(t, s, Options{})
-			tallyIs(one.number, one.epsilon, one.value, one.payload...)(t, s)
+			alterTally(one.number, one.epsilon, one.value, one.payload...)(t, s)
 			for _, epsilon := range []privacy.Epsilon{{}, eps(t, one.epsilon)} {
 				e, err := l.Estimate(t.Context(), api.EstimateRequest{Question: one.question, Epsilon: epsilon})
 				check.That(t, errors.Is(err, api.ErrCorrupt), "at ε=%s got %+v, %v, want ErrCorrupt", epsilon, e, err)
@@ -337,9 +338,9 @@ func TestEstimate_TallyThatCannotBe_IsCorrupt(t *testing.T) {
 	}
 }
 
-// firstQuestion returns the response to the first question that an event records, with a copy of
-// the event that has another.
-func firstQuestion(t testing.TB, c event.Change) (at privacy.Epsilon, v event.Value, with func(event.Value) event.Change) {
+// firstResponse returns the response to the first question that an event records, and a function
+// that copies the event with another response. Without such a response, that is nil.
+func firstResponse(t testing.TB, c event.Change) (at privacy.Epsilon, v event.Value, with func(event.Value) event.Change) {
 	t.Helper()
 	switch c := c.(type) {
 	case *event.Released:
@@ -354,22 +355,22 @@ func firstQuestion(t testing.TB, c event.Change) (at privacy.Epsilon, v event.Va
 	return at, v, nil
 }
 
-// An altered response in the log does not fit its leaf and, with a new tree, neither the state nor
-// the checkpoint.
+// An altered response in the log does not match its leaf. If the tree is computed again, it matches
+// neither the state nor the checkpoint.
 func TestVerify_AlteredResponseInTheLog_IsFound(t *testing.T) {
 	for question, one := range map[string]struct {
 		make  func(testing.TB) *kv.Memory
-		tries int // with each tree: three events at 1 and two that were sold, or one at 0.5 and four
-	}{"home": {village, 5 * villagers}, "party": {ball, 2*3 + 2*3 + 5}} {
+		tries int // for each tree: three events at 1 and two that were sold, or one at 0.5 and four
+	}{"home": {unaryStore, 5 * unaryValues}, "party": {finiteStore, 2*3 + 2*3 + 5}} {
 		original, tries := one.make(t), 0
 		trusted, log := trustedHead(t, original), eventsOf(t, original)
 		for i, n := range log {
-			at, v, with := firstQuestion(t, n.Change)
+			at, v, with := firstResponse(t, n.Change)
 			if with == nil {
 				continue
 			}
 			for k, other := range otherResponses(t, v, at) {
-				for tree, plant := range trees(log) {
+				for tree, plant := range hashRewrites(log) {
 					if tree == "without their hashes" {
 						continue // they are the same here
 					}
@@ -382,7 +383,7 @@ func TestVerify_AlteredResponseInTheLog_IsFound(t *testing.T) {
 					what := fmt.Sprintf("%s: event %d (%s), response %d, %s", question, n.Number, n.Change.Kind(), k, tree)
 					found := findings(t, l, api.VerifyRequest{})
 					named := tree != newTree || n.Change.Kind() != event.KindReleased || strings.Contains(fmt.Sprint(found), "the response at ε=")
-					check.That(t, len(found) != 0 && named, "%s: found %+v", what, found)
+					check.That(t, len(found) != 0 && named, "%s: the audit finds %+v", what, found)
 					check.That(t, len(findings(t, l, trusted)) != 0, "%s: nothing is found with a checkpoint", what)
 				}
 			}
@@ -391,17 +392,18 @@ func TestVerify_AlteredResponseInTheLog_IsFound(t *testing.T) {
 	}
 }
 
-// wantAllRefused replays forgeries after a log, each with the sound events that it was made from.
-func wantAllRefused(t *testing.T, log []event.Event, all map[string]pairOfLogs) {
+// wantAllRefused checks that each forgery is refused after a log, and that the sound events it was
+// made from are not.
+func wantAllRefused(t *testing.T, log []event.Event, all map[string]soundAndForged) {
 	t.Helper()
 	must(t, replayWhole(&kv.Memory{}, log))
 	for name, one := range all {
-		t.Run(name, func(t *testing.T) { ground{log: log}.wantRefused(t, one) })
+		t.Run(name, func(t *testing.T) { baseLog{log: log}.wantRefused(t, one) })
 	}
 }
 
-func TestApply_ForgedBits_AreRefused(t *testing.T) {
-	log := logOf(t, pairs(t, village(t)))
+func TestApply_ForgedUnaryResponses_AreRefused(t *testing.T) {
+	log := logOf(t, pairs(t, unaryStore(t)))
 	row := func(n int) event.Value { return event.Value{Bits: bitsOf(t, strings.Repeat("10", n)[:n])} }
 	draw := func(question uint32, epsilon string, v event.Value, how event.Method) []event.Change {
 		return []event.Change{&event.Released{Object: "ann", Question: question, Epsilon: eps(t, epsilon), Response: event.Response{Value: v, Method: how}}}
@@ -425,23 +427,23 @@ func TestApply_ForgedBits_AreRefused(t *testing.T) {
 		q.Name, q.Encoding = "more", encoding
 		return []event.Change{&event.QuestionDefined{Number: 3, Question: q}}
 	}
-	sound := draw(1, "3", row(villagers), event.MethodRaise)
+	sound := draw(1, "3", row(unaryValues), event.MethodRaise)
 	votes := draw(2, "3", event.Value{Index: 1}, event.MethodRaise)
-	bought := sale(1, row(villagers), event.MethodRaise)
+	bought := sale(1, row(unaryValues), event.MethodRaise)
 	again := sale(1, isHere(1, "2"), event.MethodResale)
-	wantAllRefused(t, log, map[string]pairOfLogs{
-		"a bit too few":                {sound: sound, forged: draw(1, "3", row(villagers-1), event.MethodRaise), why: "a response of 10 bits"},
-		"a bit too many":               {sound: sound, forged: draw(1, "3", row(villagers+1), event.MethodRaise), why: "a response of 12 bits"},
+	wantAllRefused(t, log, map[string]soundAndForged{
+		"a bit too few":                {sound: sound, forged: draw(1, "3", row(unaryValues-1), event.MethodRaise), why: "a response of 10 bits"},
+		"a bit too many":               {sound: sound, forged: draw(1, "3", row(unaryValues+1), event.MethodRaise), why: "a response of 12 bits"},
 		"as many as there may be":      {sound: sound, forged: draw(1, "3", row(event.MaxUnaryValues), event.MethodRaise), why: "a response of 4096 bits"},
 		"a single bit":                 {sound: sound, forged: draw(1, "3", row(1), event.MethodRaise), why: "a response of 1 bits"},
 		"a value for bits":             {sound: sound, forged: draw(1, "3", event.Value{Index: 2}, event.MethodRaise), why: "a response of value 2"},
 		"the first value for bits":     {sound: sound, forged: draw(1, "3", event.Value{}, event.MethodRaise), why: "a response of value 0"},
 		"bits for a value":             {sound: votes, forged: draw(2, "3", row(3), event.MethodRaise), why: "a response of 3 bits"},
-		"many bits for a value":        {sound: votes, forged: draw(2, "3", row(villagers), event.MethodRaise), why: "a response of 11 bits"},
-		"bits raised below":            {sound: draw(1, "1.25", row(villagers), event.MethodInsert), forged: draw(1, "1.25", row(villagers), event.MethodRaise), why: "by raise"},
-		"bits twice":                   {sound: sound, forged: draw(1, "2", row(villagers), event.MethodRaise), why: "at ε=2"},
-		"bits at 0":                    {sound: draw(1, "0.5", row(villagers), event.MethodDegrade), forged: draw(1, "0", row(villagers), event.MethodDegrade), why: "at ε=0"},
-		"sold a bit too few":           {sound: bought, forged: sale(1, row(villagers-1), event.MethodRaise), why: "a response of 10 bits"},
+		"many bits for a value":        {sound: votes, forged: draw(2, "3", row(unaryValues), event.MethodRaise), why: "a response of 11 bits"},
+		"bits raised below":            {sound: draw(1, "1.25", row(unaryValues), event.MethodInsert), forged: draw(1, "1.25", row(unaryValues), event.MethodRaise), why: "by raise"},
+		"bits twice":                   {sound: sound, forged: draw(1, "2", row(unaryValues), event.MethodRaise), why: "at ε=2"},
+		"bits at 0":                    {sound: draw(1, "0.5", row(unaryValues), event.MethodDegrade), forged: draw(1, "0", row(unaryValues), event.MethodDegrade), why: "at ε=0"},
+		"sold a bit too few":           {sound: bought, forged: sale(1, row(unaryValues-1), event.MethodRaise), why: "a response of 10 bits"},
 		"sold a value for bits":        {sound: bought, forged: sale(1, event.Value{Index: 1}, event.MethodRaise), why: "a response of value 1"},
 		"sold bits for a value":        {sound: sale(2, event.Value{Index: 1}, event.MethodRaise), forged: sale(2, row(3), event.MethodRaise), why: "a response of 3 bits"},
 		"resold with a bit flipped":    {sound: again, forged: sale(1, event.Value{Bits: flippedBit(t, isHere(1, "2").Bits, 10)}, event.MethodResale), why: "not the recorded one"},
@@ -454,7 +456,7 @@ func TestApply_ForgedBits_AreRefused(t *testing.T) {
 		"a unary value twice":          {sound: more(home(2), "unary"), forged: more(api.Question{Values: []string{"a", "a"}}, "unary"), why: "twice"},
 		"a question of its name twice": {sound: more(home(2), "unary"), forged: []event.Change{&event.QuestionDefined{Number: 3, Question: home(12)}}, why: "defined twice"},
 	})
-	// The encoding of the question itself, which the responses then do not fit.
+	// A forged encoding of the question, which the responses then do not match.
 	for number, encoding := range map[uint32]string{1: "direct", 2: "unary"} {
 		other := slices.Clone(log)
 		i := indexOf(t, other, func(c event.Change) bool { q, ok := c.(*event.QuestionDefined); return ok && q.Number == number })
@@ -466,8 +468,8 @@ func TestApply_ForgedBits_AreRefused(t *testing.T) {
 	}
 }
 
-func TestApply_ForgedOutputs_AreRefused(t *testing.T) {
-	log := logOf(t, pairs(t, ball(t)))
+func TestApply_ForgedFiniteResponses_AreRefused(t *testing.T) {
+	log := logOf(t, pairs(t, finiteStore(t)))
 	draw := func(object string, question uint32, epsilon string, v event.Value, how event.Method) []event.Change {
 		return []event.Change{&event.Released{Object: object, Question: question, Epsilon: eps(t, epsilon), Response: event.Response{Value: v, Method: how}}}
 	}
@@ -500,7 +502,7 @@ func TestApply_ForgedOutputs_AreRefused(t *testing.T) {
 	again := sale("1", 0, has("bob", "1"), event.MethodResale)
 	other := event.Value{Index: (has("bob", "1").Index + 1) % 4}
 	whole := more(func(*api.Question) {})
-	wantAllRefused(t, log, map[string]pairOfLogs{
+	wantAllRefused(t, log, map[string]soundAndForged{
 		"an output too high":              {sound: sound, forged: draw("bob", 1, "0.5", event.Value{Index: 6}, event.MethodDegrade), why: "a response of value 6"},
 		"an output of the level above":    {sound: first, forged: draw("ann", 2, "1.609437913", event.Value{Index: 4}, event.MethodRaise), why: "a response of value 4"},
 		"the highest number":              {sound: sound, forged: draw("bob", 1, "0.5", event.Value{Index: 1<<20 - 1}, event.MethodDegrade), why: "a response of value 1048575"},
@@ -526,7 +528,7 @@ func TestApply_ForgedOutputs_AreRefused(t *testing.T) {
 		"names of fewer levels":           {sound: whole, forged: more(func(q *api.Question) { q.Mechanism.Outputs = q.Mechanism.Outputs[1:] }), why: "2 of its 3 levels"},
 		"a name twice":                    {sound: whole, forged: more(func(q *api.Question) { q.Name = "party" }), why: "defined twice"},
 	})
-	// Another mechanism of the question itself, which the responses then do not fit.
+	// A forged mechanism of the question, which the responses then do not match.
 	changed := slices.Clone(log)
 	i := indexOf(t, changed, func(c event.Change) bool { q, ok := c.(*event.QuestionDefined); return ok && q.Number == 1 })
 	q := finiteParty(t)
@@ -536,41 +538,41 @@ func TestApply_ForgedOutputs_AreRefused(t *testing.T) {
 	wantForged(t, replayWhole(&kv.Memory{}, changed), "a response of")
 }
 
-// A chain with a response that its question cannot have, and a valid checksum: every call that
-// needs the response says so, and none panics.
-func TestResponse_ThatCannotBe_IsCorruptForEveryCall(t *testing.T) {
+// If a chain has a response that its question cannot have, with a valid checksum, every call that
+// needs the response returns ErrCorrupt. None panics.
+func TestEveryCall_ImpossibleResponse_IsCorrupt(t *testing.T) {
 	bits := func(n int) event.Value { return event.Value{Bits: bitsOf(t, strings.Repeat("1", n))} }
-	oneMore := event.Value{Bits: bitsOf(t, chainOfMemory(t, village(t), 1, "ann").Levels[2].Response.Bits.String()+"1")}
-	type chain struct { // which is damaged, where, and what it can be asked for above and below
+	oneMore := event.Value{Bits: bitsOf(t, chainOfMemory(t, unaryStore(t), 1, "ann").Levels[2].Response.Bits.String()+"1")}
+	type chain struct { // the damaged one, the level, and levels that can be requested above and below
 		make             func(testing.TB) *kv.Memory
 		number           uint32
 		question, truth  string
 		at, above, below string
 		sold             bool
 	}
-	homes := chain{village, 1, "home", valueName(2), "2", "5", "0.125", true}
-	votes := chain{village, 2, "vote", "yes", "1", "5", "0.125", true}
-	party := chain{ball, 1, "party", "C", "2", "", "", false}
-	odds := chain{ball, 2, "odds", "yes", threeToOne, "1.609437913", "0.693147181", false}
-	between := chain{ball, 1, "party", "C", "1.75", "2", "", false}
+	homes := chain{unaryStore, 1, "home", valueName(2), "2", "5", "0.125", true}
+	votes := chain{unaryStore, 2, "vote", "yes", "1", "5", "0.125", true}
+	party := chain{finiteStore, 1, "party", "C", "2", "", "", false}
+	odds := chain{finiteStore, 2, "odds", "yes", threeToOne, "1.609437913", "0.693147181", false}
+	between := chain{finiteStore, 1, "party", "C", "1.75", "2", "", false}
 	for name, one := range map[string]struct {
 		chain
 		damage
-		tally damage // so that nothing else is wrong
+		tally damage // changed as well, so that only the chain is wrong
 	}{
-		"a bit too few":           {homes, lastIs(1, bits(villagers-1)), nil},
-		"a bit too many":          {homes, lastIs(1, bits(villagers+1)), nil},
-		"the bits and one more":   {homes, lastIs(1, oneMore), nil},
-		"many bits":               {homes, lastIs(1, bits(event.MaxUnaryValues)), nil},
-		"a value for bits":        {homes, lastIs(1, event.Value{Index: 2}), nil},
-		"bits for a value":        {votes, lastIs(2, bits(3)), tallyIs(2, "1", 0, 1, 1)},
-		"a value too high":        {votes, lastIs(2, event.Value{Index: 3}), tallyIs(2, "1", 3, 1, 1)},
-		"the highest of values":   {votes, lastIs(2, event.Value{Index: wire.MaxValues - 1}), tallyIs(2, "1", wire.MaxValues-1, 1, 1)},
-		"an output too high":      {party, lastIs(1, event.Value{Index: 4}), nil},
-		"the highest of outputs":  {party, lastIs(1, event.Value{Index: 1<<20 - 1}), nil},
-		"bits for an output":      {party, lastIs(1, event.Value{Bits: bitsOf(t, "0100")}), nil},
-		"an output that is never": {odds, firstIs(2, event.Value{Index: 1}), nil},
-		"an ε that is no level":   {between, chainIs(1, func(c *state.Chain) { c.Levels[len(c.Levels)-1].Epsilon = eps(t, "1.75") }), nil},
+		"a bit too few":           {homes, alterLast(1, bits(unaryValues-1)), nil},
+		"a bit too many":          {homes, alterLast(1, bits(unaryValues+1)), nil},
+		"the bits and one more":   {homes, alterLast(1, oneMore), nil},
+		"many bits":               {homes, alterLast(1, bits(event.MaxUnaryValues)), nil},
+		"a value for bits":        {homes, alterLast(1, event.Value{Index: 2}), nil},
+		"bits for a value":        {votes, alterLast(2, bits(3)), alterTally(2, "1", 0, 1, 1)},
+		"a value too high":        {votes, alterLast(2, event.Value{Index: 3}), alterTally(2, "1", 3, 1, 1)},
+		"the highest of values":   {votes, alterLast(2, event.Value{Index: wire.MaxValues - 1}), alterTally(2, "1", wire.MaxValues-1, 1, 1)},
+		"an output too high":      {party, alterLast(1, event.Value{Index: 4}), nil},
+		"the highest of outputs":  {party, alterLast(1, event.Value{Index: 1<<20 - 1}), nil},
+		"bits for an output":      {party, alterLast(1, event.Value{Bits: bitsOf(t, "0100")}), nil},
+		"an output that is never": {odds, alterFirst(2, event.Value{Index: 1}), nil},
+		"an ε that is no level":   {between, alterChain(1, func(c *state.Chain) { c.Levels[len(c.Levels)-1].Epsilon = eps(t, "1.75") }), nil},
 	} {
 		original := one.make(t)
 		one.damage(t, original)
@@ -609,7 +611,7 @@ func TestResponse_ThatCannotBe_IsCorruptForEveryCall(t *testing.T) {
 		for call, make := range calls {
 			t.Run(name+", "+call, func(t *testing.T) {
 				l := openMemory(t, fill(t, damaged), Options{})
-				err := recovered(func() error { return make(l) })
+				err := panicAsError(func() error { return make(l) })
 				check.That(t, errors.Is(err, api.ErrCorrupt), "got the error %v, want ErrCorrupt", err)
 			})
 		}
@@ -618,26 +620,25 @@ func TestResponse_ThatCannotBe_IsCorruptForEveryCall(t *testing.T) {
 
 // Evidence.
 
-// officeOfSales is an office that has sold responses of ann, bob, cid and dan, who is forgotten,
-// and the receipt of a sale.
-func officeOfSales(t testing.TB, o *office, receipt uint64, sales ...api.SellRequest) (*office, evidence.Receipt) {
+// sellAndForget makes sales, forgets dan, and returns the receipt of a sale.
+func sellAndForget(t testing.TB, o *issuer, receipt uint64, sales ...api.SellRequest) (*issuer, evidence.Receipt) {
 	t.Helper()
 	for _, r := range sales {
-		o.later()
+		o.advanceClock()
 		sell(t, o.Ledger, r)
 	}
 	must(t, o.Forget(t.Context(), api.ObjectRequest{Key: "f", Object: "dan"}))
-	o.later()
+	o.advanceClock()
 	return o, receiptOf(t, o.Ledger, receipt)
 }
 
-// hamlet is an office that has sold homes in every way, and a receipt.
-func hamlet(t testing.TB) (*office, evidence.Receipt) {
+// unaryIssuer returns an issuer that has sold unary responses by every method, and a receipt.
+func unaryIssuer(t testing.TB) (*issuer, evidence.Receipt) {
 	t.Helper()
-	o := newOffice(t, 1)
+	o := newIssuer(t, 1)
 	o.engine.Chances.Sampler, _ = sampler(5)
-	dwellers(t, o.Ledger, villagers, "ann", "bob", "cid", "dan")
-	return officeOfSales(t, o, 4,
+	dwellers(t, o.Ledger, unaryValues, "ann", "bob", "cid", "dan")
+	return sellAndForget(t, o, 4,
 		homesFor(t, "0", "acme", "0.5", "ann", "bob", "dan"), // draws
 		homesFor(t, "1", "zeta", "2", "ann", "dan"),          // draws
 		homesFor(t, "2", "acme", "3", "bob"),
@@ -647,13 +648,14 @@ func hamlet(t testing.TB) (*office, evidence.Receipt) {
 	)
 }
 
-// gala is an office that has sold parties in every way, and a receipt.
-func gala(t testing.TB) (*office, evidence.Receipt) {
+// finiteIssuer returns an issuer that has sold outputs of a mechanism by every method, and a
+// receipt.
+func finiteIssuer(t testing.TB) (*issuer, evidence.Receipt) {
 	t.Helper()
-	o := newOffice(t, 1)
+	o := newIssuer(t, 1)
 	o.engine.Chances.Outputs = steadyOutputs(5)
-	guests(t, o.Ledger, "ann", "bob", "cid", "dan")
-	return officeOfSales(t, o, 3,
+	partySellers(t, o.Ledger, "ann", "bob", "cid", "dan")
+	return sellAndForget(t, o, 3,
 		partiesFor(t, "0", "acme", "0.5", "ann", "bob", "dan"),      // draws
 		partiesFor(t, "1", "zeta", "2", "ann", "dan"),               // draws
 		partiesFor(t, "2", "acme", "1", "ann", "bob", "cid", "dan"), // insertions and draws
@@ -662,17 +664,18 @@ func gala(t testing.TB) (*office, evidence.Receipt) {
 	)
 }
 
-// cottage is an office that has sold one home, and the receipt.
-func cottage(t testing.TB) (*office, evidence.Receipt) {
+// smallIssuer returns an issuer that has sold one unary response, and its receipt.
+func smallIssuer(t testing.TB) (*issuer, evidence.Receipt) {
 	t.Helper()
-	o := newOffice(t, 1)
+	o := newIssuer(t, 1)
 	o.engine.Chances.Sampler, _ = sampler(6)
-	dwellers(t, o.Ledger, villagers, "ann")
+	dwellers(t, o.Ledger, unaryValues, "ann")
 	sell(t, o.Ledger, homesFor(t, "s", "acme", "0.5", "ann"))
 	return o, receiptOf(t, o.Ledger, 1)
 }
 
-// alteredTexts are a row of bits with one of them altered, one more and one less, and what is none.
+// alteredTexts returns texts of a row of bits with one bit altered, one more and one less, and
+// texts that are no bits.
 func alteredTexts(text string) (all []string) {
 	for i := range text {
 		for _, char := range "012x" {
@@ -688,10 +691,10 @@ func isFault(item int) func(evidence.Fault) bool {
 	return func(f evidence.Fault) bool { return f.Item == item }
 }
 
-// wantResponsesNamed alters each response of a receipt that is not erased: the faults are of that
-// response, or of the receipt as a whole, and say that it is no value of the question if it is
-// none.
-func wantResponsesNamed(t *testing.T, o *office, r evidence.Receipt, texts func(string) []string, isValue func(string) bool) {
+// wantResponsesNamed alters each response of a receipt that is not erased. The faults must be of
+// that response, or of the receipt as a whole. They must say whether the text is a value of the
+// question.
+func wantResponsesNamed(t *testing.T, o *issuer, r evidence.Receipt, texts func(string) []string, isValue func(string) bool) {
 	t.Helper()
 	for i, one := range r.Responses[:3] {
 		for _, text := range texts(one.Response) {
@@ -709,8 +712,8 @@ func wantResponsesNamed(t *testing.T, o *office, r evidence.Receipt, texts func(
 	}
 }
 
-// wantFactNamed alters an event of a statement.
-func wantFactNamed(t *testing.T, o *office, st evidence.Statement, i int, what string, change func(f *evidence.Fact)) {
+// wantFactNamed alters an event of a statement, and checks that a fault names that event.
+func wantFactNamed(t *testing.T, o *issuer, st evidence.Statement, i int, what string, change func(f *evidence.Fact)) {
 	t.Helper()
 	other := copyOf(t, st)
 	change(&other.Events[i])
@@ -718,17 +721,17 @@ func wantFactNamed(t *testing.T, o *office, st evidence.Statement, i int, what s
 	check.That(t, !c.OK() && slices.ContainsFunc(c.Faults, isFault(i+1)), "event %d, %s: %q", st.Events[i].Event, what, faults(c))
 }
 
-func TestReceiptOfBits_Altered_IsNamed(t *testing.T) {
-	o, r := hamlet(t)
+func TestUnaryReceipt_Altered_NamesTheFault(t *testing.T) {
+	o, r := unaryIssuer(t)
 	wantSound(t, "the receipt", r, o.keys)
-	check.Need(t, r.Encoding == "unary" && r.Responses[3].Erased && len(r.Responses[0].Response) == villagers, "%+v", r)
+	check.Need(t, r.Encoding == "unary" && r.Responses[3].Erased && len(r.Responses[0].Response) == unaryValues, "%+v", r)
 	n := 0
-	altered(t, r, func(way string, other evidence.Receipt) {
+	eachAltered(t, r, func(way string, other evidence.Receipt) {
 		n++
 		c := other.Verify(o.keys)
-		check.That(t, !c.OK() && len(c.Faults) != 0, "%s: nobody notices", way)
+		check.That(t, !c.OK() && len(c.Faults) != 0, "%s: the document verifies", way)
 	})
-	check.That(t, n >= 60, "only %d fields", n)
+	check.That(t, n >= 60, "only %d fields were altered", n)
 	for _, encoding := range []string{"direct", "", "unary ", "Unary", "2"} {
 		other := copyOf(t, r)
 		other.Encoding = encoding
@@ -740,13 +743,13 @@ func TestReceiptOfBits_Altered_IsNamed(t *testing.T) {
 			}
 		}
 	}
-	wantResponsesNamed(t, o, r, alteredTexts, func(text string) bool { return len(text) == villagers && strings.Trim(text, "01") == "" })
-	_, small := cottage(t)
-	everyByte(t, small, o.keys, evidence.ReadReceipt)
+	wantResponsesNamed(t, o, r, alteredTexts, func(text string) bool { return len(text) == unaryValues && strings.Trim(text, "01") == "" })
+	_, small := smallIssuer(t)
+	wantEveryByteChecked(t, small, o.keys, evidence.ReadReceipt)
 }
 
-func TestStatementOfBits_Altered_IsNamed(t *testing.T) {
-	o, _ := hamlet(t)
+func TestUnaryStatement_Altered_NamesTheFault(t *testing.T) {
+	o, _ := unaryIssuer(t)
 	st := statementOf(t, o.Ledger, "ann's", "ann")
 	wantSound(t, "the statement", st, o.keys)
 	wantWholeLife(t, o, st)
@@ -768,20 +771,20 @@ func TestStatementOfBits_Altered_IsNamed(t *testing.T) {
 		other.Released[i].Response = flippedBit(t, bitsOf(t, st.Released[i].Response), i).String()
 		wantFault(t, "a bit of what was released", other, o.keys, "released is not what the events come to")
 	}
-	small, _ := cottage(t)
+	small, _ := smallIssuer(t)
 	whole := text(t, statementOf(t, small.Ledger, "ann's", "ann"))
 	step := oneIn(5)
-	for i := rand.IntN(step); i < len(whole); i += step { // a bit of each character: of a row of bits, the one that makes a 1 of a 0
+	for i := rand.IntN(step); i < len(whole); i += step { // one bit of each character: in a row of bits, it exchanges 0 and 1
 		data := slices.Clone(whole)
 		data[i] ^= 1
 		if got, err := evidence.ReadStatement(data); err == nil && got.Verify(small.keys).OK() {
-			t.Errorf("byte %d, in %q: nobody notices", i, around(whole, i))
+			t.Errorf("byte %d, in %q: the document verifies", i, excerpt(whole, i))
 		}
 	}
 }
 
-func TestEvidenceOfOutputs_IsSound(t *testing.T) {
-	o, _ := gala(t)
+func TestDocuments_FiniteQuestion_AreSound(t *testing.T) {
+	o, _ := finiteIssuer(t)
 	for number := range uint64(5) {
 		r := receiptOf(t, o.Ledger, number+1)
 		wantSound(t, fmt.Sprint("receipt ", number+1), r, o.keys)
@@ -806,7 +809,7 @@ func TestEvidenceOfOutputs_IsSound(t *testing.T) {
 	wantClean(t, o.Ledger, api.VerifyRequest{})
 }
 
-// otherMechanisms are others than that of a question; among them none at all.
+// otherMechanisms returns mechanisms other than m, some of them invalid, and nil.
 func otherMechanisms(t testing.TB, m *api.Mechanism) map[string]*api.Mechanism {
 	t.Helper()
 	of := func(change func(m *api.Mechanism)) *api.Mechanism {
@@ -831,8 +834,8 @@ func otherMechanisms(t testing.TB, m *api.Mechanism) map[string]*api.Mechanism {
 	}
 }
 
-func TestReceiptOfOutputs_Altered_IsNamed(t *testing.T) {
-	o, r := gala(t)
+func TestFiniteReceipt_Altered_NamesTheFault(t *testing.T) {
+	o, r := finiteIssuer(t)
 	wantSound(t, "the receipt", r, o.keys)
 	check.Need(t, r.Encoding == "finite" && r.Responses[3].Erased, "%+v", r)
 	for name, m := range otherMechanisms(t, r.Mechanism) {
@@ -852,19 +855,19 @@ func TestReceiptOfOutputs_Altered_IsNamed(t *testing.T) {
 	wantResponsesNamed(t, o, r, func(string) []string { return texts }, func(text string) bool { return text != "" && strings.Contains("A B C D", text) })
 	n := 0
 	small := copyOf(t, r)
-	altered(t, struct{ Responses []evidence.SoldResponse }{small.Responses}, func(way string, other struct{ Responses []evidence.SoldResponse }) {
+	eachAltered(t, struct{ Responses []evidence.SoldResponse }{small.Responses}, func(way string, other struct{ Responses []evidence.SoldResponse }) {
 		n++
 		changed := small
 		changed.Responses = other.Responses
 		c := changed.Verify(o.keys)
-		check.That(t, !c.OK() && len(c.Faults) != 0, "%s: nobody notices", way)
+		check.That(t, !c.OK() && len(c.Faults) != 0, "%s: the document verifies", way)
 	})
-	check.That(t, n >= 20, "only %d fields", n)
+	check.That(t, n >= 20, "only %d fields were altered", n)
 }
 
-// A receipt whose mechanism is altered in JSON is not read, or is found out.
+// A receipt whose mechanism is altered in JSON is not read, or does not verify.
 func TestReceipt_MechanismAlteredInJSON_IsFound(t *testing.T) {
-	o, r := gala(t)
+	o, r := finiteIssuer(t)
 	whole := string(text(t, r))
 	mechanism := string(text(t, r.Mechanism))
 	family := string(text(t, r.Mechanism.Family))
@@ -884,27 +887,27 @@ func TestReceipt_MechanismAlteredInJSON_IsFound(t *testing.T) {
 		"a name":          strings.Replace(whole, `"AB"`, `"BA"`, 1),
 		"more":            strings.Replace(whole, `{"levels"`, `{"more":1,"levels"`, 1),
 	} {
-		check.That(t, other != whole, "%s: there is no place for it", name)
+		check.That(t, other != whole, "%s: the change does not apply to the receipt", name)
 		got, err := evidence.ReadReceipt([]byte(other))
 		if name == "no channels" && (err == nil || !strings.Contains(err.Error(), "without the channels")) {
-			t.Errorf("%s: %v", name, err) // nobody looks for them
+			t.Errorf("%s: %v", name, err) // receipts leave out the channels
 		}
 		if err != nil {
 			wantErr(t, err, api.ErrInvalid)
 			continue
 		}
-		check.That(t, name == "a space" || !got.Verify(o.keys).OK(), "%s: nobody notices", name)
+		check.That(t, name == "a space" || !got.Verify(o.keys).OK(), "%s: the document verifies", name)
 		if name == "a space" && !got.Verify(o.keys).OK() {
-			t.Errorf("a space makes a fault: %q", faults(got.Verify(o.keys)))
+			t.Errorf("a receipt with a space has the faults %q", faults(got.Verify(o.keys)))
 		}
 	}
-	// A receipt without any mechanism has no field for it.
+	// The receipt of a question without a mechanism has no such field.
 	plain := string(text(t, receiptOf(t, shop(t).Ledger, 1)))
 	check.That(t, !strings.Contains(plain, "mechanism"), "a receipt of values has a mechanism: %.300s", plain)
 }
 
-func TestStatementOfOutputs_Altered_IsNamed(t *testing.T) {
-	o, _ := gala(t)
+func TestFiniteStatement_Altered_NamesTheFault(t *testing.T) {
+	o, _ := finiteIssuer(t)
 	st := statementOf(t, o.Ledger, "ann's", "ann")
 	questions := 0
 	for i, f := range st.Events {
@@ -935,8 +938,8 @@ func TestStatementOfOutputs_Altered_IsNamed(t *testing.T) {
 		other.Released[i].Response = map[bool]string{true: "B", false: "A"}[st.Released[i].Response == "A"]
 		wantFault(t, "another output released", other, o.keys, "released is not what the events come to")
 	}
-	// With other channels than the log's, too.
-	channels := newOffice(t, 1)
+	// The channels of a mechanism are checked, too.
+	channels := newIssuer(t, 1)
 	define(t, channels.Ledger, fixture.Odds(t))
 	enroll(t, channels.Ledger, "odds", "9", "ann")
 	st = statementOf(t, channels.Ledger, "ann's", "ann")
@@ -948,10 +951,10 @@ func TestStatementOfOutputs_Altered_IsNamed(t *testing.T) {
 	wantFault(t, "other channels", st, channels.keys, "altered")
 }
 
-// Nothing that a question with a mechanism comes to names a truth: of everybody the truth is value
-// "C".
-func TestNothingNamesATruthOfAMechanism(t *testing.T) {
-	o := newOffice(t, 1)
+// No record, event or error of a question with a mechanism contains a true value, which here is
+// "truth C" for every object.
+func TestFiniteQuestion_RecordsAndErrors_HaveNoTrueValue(t *testing.T) {
+	o := newIssuer(t, 1)
 	q := fixture.Party(t)
 	q.Values = []string{"truth A", "truth B", "truth C", "truth D"}
 	define(t, o.Ledger, q)
@@ -970,13 +973,13 @@ func TestNothingNamesATruthOfAMechanism(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	var told []string
+	var texts []string
 	for ev, err := range o.Events(t.Context(), 1) {
 		must(t, err)
 		if ev.Kind() != "question" {
 			data := check.Value(json.Marshal(ev))(t)
-			told = append(told, string(data))
+			texts = append(texts, string(data))
 		}
 	}
-	check.That(t, !strings.Contains(strings.Join(told, ""), "truth "), "the log tells a truth: %.500s", told)
+	check.That(t, !strings.Contains(strings.Join(texts, ""), "truth "), "the log has a true value: %.500s", texts)
 }

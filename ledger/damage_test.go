@@ -31,11 +31,11 @@ import (
 	"github.com/sluicedp/sluice/policy"
 )
 
-// Whatever byte of a file is changed, and whatever event is dropped, moved or repeated: it is
-// found.
+// These tests change each byte of a file, and drop, move or repeat each event of a log. The audit
+// finds it.
 
-// tellLittle writes a ledger with few events, but some of each kind.
-func tellLittle(t testing.TB, s kv.Store) {
+// writeSmallLedger writes a ledger with few events, but at least one of each kind.
+func writeSmallLedger(t testing.TB, s kv.Store) {
 	t.Helper()
 	begin(t, s)
 	clock := newClock(epoch())
@@ -74,22 +74,22 @@ func tellLittle(t testing.TB, s kv.Store) {
 	release(t, l, releaseOf(t, "by chance", "eve", "0.5"))
 }
 
-// littleFile is the file of that ledger, without unused pages.
-func littleFile(t testing.TB) []byte {
+// smallFile returns the file of that ledger, without unused pages.
+func smallFile(t testing.TB) []byte {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "first.db")
 	must(t, bolt.Create(path, func(kv.Writer) error { return nil }))
 	file := check.Value(bolt.Open(path, false))(t)
-	tellLittle(t, file)
+	writeSmallLedger(t, file)
 	compact := filepath.Join(t.TempDir(), "ledger.db")
 	must(t, file.CopyTo(t.Context(), compact, kv.Records, nil, nil))
 	must(t, file.Close())
 	return check.Value(os.ReadFile(compact))(t)
 }
 
-func TestTheLittleLedgerHasEverything(t *testing.T) {
+func TestSmallLedger_HasEveryKindAndBucket(t *testing.T) {
 	s := &kv.Memory{}
-	tellLittle(t, s)
+	writeSmallLedger(t, s)
 	l := openMemory(t, s, Options{})
 	wantClean(t, l, api.VerifyRequest{})
 	written, erased := map[event.Kind]bool{}, 0
@@ -124,7 +124,7 @@ type damager struct {
 
 func newDamager(t *testing.T, original []byte, records []pair) *damager {
 	t.Helper()
-	// In memory where that is possible: opening a file that was changed syncs it.
+	// In memory if possible, because opening a changed file syncs it.
 	d := &damager{t: t, path: filepath.Join(tests.TempDir(t), "ledger.db"), original: original, records: records}
 	must(t, os.WriteFile(d.path, original, 0o600))
 	file := check.Value(os.OpenFile(d.path, os.O_RDWR, 0))(t)
@@ -135,8 +135,8 @@ func newDamager(t *testing.T, original []byte, records []pair) *damager {
 	return d
 }
 
-// flip changes the bytes [from, to) and tells whether that was noticed. If it was not, what is
-// stored must be exactly what it was.
+// flip changes the bytes [from, to) and reports whether Open or the audit notices. If not, all
+// records must be as they were.
 func (d *damager) flip(from, to int, mask byte) (noticed bool) {
 	what := fmt.Sprintf("bytes %d to %d (page %d) xor %#02x", from, to-1, from/os.Getpagesize(), mask)
 	d.doing.Store(&what)
@@ -169,14 +169,14 @@ func (d *damager) write(b []byte, at int) {
 	}
 }
 
-// wantUnchanged fails if anything is not found where it was.
+// wantUnchanged checks that all records are what they were.
 func (d *damager) wantUnchanged(s kv.Store, what string) {
 	wantSameRecords(d.t, what+" was not noticed", pairs(d.t, s), d.records)
 	err := s.View(func(r kv.Reader) error {
 		for _, p := range d.records {
 			value, err := r.Get(p.bucket, p.key)
 			if err != nil || string(value) != string(p.value) {
-				return fmt.Errorf("%s %x is %x, %w", p.bucket, p.key, value, err)
+				return fmt.Errorf("record %s %x is now %x, error %w", p.bucket, p.key, value, err)
 			}
 		}
 		return nil
@@ -184,10 +184,10 @@ func (d *damager) wantUnchanged(s kv.Store, what string) {
 	check.That(d.t, err == nil, "%s was not noticed: %v", what, err)
 }
 
-// eachDamager has the parts of the file [0, n) worked on in parallel.
-func eachDamager(t *testing.T, n int, work func(d *damager, part int)) {
+// damageInParallel calls work for the parts [0, n) of the file, in parallel.
+func damageInParallel(t *testing.T, n int, work func(d *damager, part int)) {
 	t.Helper()
-	original := littleFile(t)
+	original := smallFile(t)
 	records := recordsOf(t, original)
 	var next atomic.Int64
 	var group sync.WaitGroup
@@ -211,16 +211,16 @@ func recordsOf(t *testing.T, file []byte) []pair {
 	return pairs(t, s)
 }
 
-// The file of a store may be longer than what it uses: it grows by 1 MiB at a time. A copy of its
-// records ends with the last page in use, so every byte of the file can be tried here (in the quick
-// form, one or two of every seventh block). Blocks that are not used at all are changed as a whole:
-// if that changes nothing, no byte of them does.
-func TestEveryByteOfAFile(t *testing.T) {
+// A changed byte of the file is found, or changes no record. A store grows by 1 MiB at a time, but
+// a copy of its records ends with the last page in use, so every byte can be tried. A quick run
+// tries one or two of every seventh block. Blocks in which no change is noticed are not used, and
+// are not tried byte by byte.
+func TestVerify_AnyByteAltered_IsFoundOrHarmless(t *testing.T) {
 	const block = 64
-	size, stride, step := len(littleFile(t)), oneIn(41), oneIn(7)
+	size, stride, step := len(smallFile(t)), oneIn(41), oneIn(7)
 	turn := rand.IntN(step)
 	var tried, found, unused atomic.Int64
-	eachDamager(t, size/block, func(d *damager, part int) {
+	damageInParallel(t, size/block, func(d *damager, part int) {
 		if part%step != turn {
 			return
 		}
@@ -237,17 +237,17 @@ func TestEveryByteOfAFile(t *testing.T) {
 		}
 	})
 	t.Logf("%d bytes: %d unused; of %d others %d were found", size, unused.Load(), tried.Load(), found.Load())
-	check.That(t, unused.Load() != 0 && found.Load()*10 >= tried.Load()*9, "what is a record and what is not?")
+	check.That(t, unused.Load() != 0 && found.Load()*10 >= tried.Load()*9, "too few bytes are unused, or too few changes are found")
 }
 
-// What holds the file together, with more masks: the heads of all pages, and the elements of branch
-// pages, where a page number that leads elsewhere, or in a circle, is a matter of a few bits.
-func TestEveryBitOfTheHeadsOfPages(t *testing.T) {
+// The same with more masks for the structure of the file: the headers of all pages, and the
+// elements of branch pages. A few bits there make a page number lead elsewhere, or in a circle.
+func TestVerify_PageHeaderAltered_IsFoundOrHarmless(t *testing.T) {
 	page := os.Getpagesize()
-	size := len(littleFile(t))
+	size := len(smallFile(t))
 	step := oneIn(61)
 	branches := atomic.Int64{}
-	eachDamager(t, size/page, func(d *damager, part int) {
+	damageInParallel(t, size/page, func(d *damager, part int) {
 		const head = 16
 		at := part * page
 		length := head
@@ -264,12 +264,12 @@ func TestEveryBitOfTheHeadsOfPages(t *testing.T) {
 			}
 		}
 	})
-	check.That(t, branches.Load() != 0, "there is no branch page")
+	check.That(t, branches.Load() != 0, "the file has no branch page")
 }
 
-// The newer of the two meta pages leads to the last transaction. When it is damaged, bbolt takes
-// the older one without a word: the file is rolled back, to a state that is sound.
-func TestADamagedMetaPageIsNoQuietRollback(t *testing.T) {
+// If the newer of the two meta pages is damaged, bbolt silently uses the older one, which is a
+// sound state without the last transaction. The audit reports that this transaction may be missing.
+func TestVerify_MetaPageDamaged_ReportsPossibleRollback(t *testing.T) {
 	for page := range 2 {
 		path := votersFile(t, "5", "ann")
 		l := open(t, path, Options{})
@@ -281,17 +281,17 @@ func TestADamagedMetaPageIsNoQuietRollback(t *testing.T) {
 		must(t, os.WriteFile(path, data, 0o600))
 		l, err = Open(t.Context(), path, Options{ReadOnly: true})
 		if errors.Is(err, api.ErrJournal) {
-			continue // the file as it was before it was closed
+			continue // the state before Close, which needs the journal
 		}
 		must(t, err)
 		defer l.Close()
 		found := findings(t, l, api.VerifyRequest{})
 		want := api.Finding{Kind: "file", Text: fmt.Sprintf("meta page %d is damaged: the last transaction may be missing", page)}
-		check.That(t, slices.Equal(found, []api.Finding{want}), "found %+v", found)
+		check.That(t, slices.Equal(found, []api.Finding{want}), "the audit finds %+v, want %+v", found, want)
 	}
 }
 
-// eventsOf returns the records of all events.
+// eventsOf returns the entries of all events.
 func eventsOf(t testing.TB, s kv.Store) (log []event.Entry) {
 	t.Helper()
 	for _, p := range pairs(t, s) {
@@ -305,7 +305,7 @@ func eventsOf(t testing.TB, s kv.Store) (log []event.Entry) {
 	return log
 }
 
-// putEvents puts these records in the place of all events, under the numbers of their places.
+// putEvents replaces all events by these entries, numbered from 1.
 func putEvents(t testing.TB, s kv.Store, log []event.Entry) {
 	t.Helper()
 	must(t, s.Update(func(w kv.Writer) error {
@@ -322,8 +322,8 @@ func putEvents(t testing.TB, s kv.Store, log []event.Entry) {
 	}))
 }
 
-// replant computes all hashes of the tree anew, as whoever rewrites the log would.
-func replant(t testing.TB, log []event.Entry) []event.Entry {
+// rebuildTree computes all hashes of the tree again, as an attacker who rewrites the log would.
+func rebuildTree(t testing.TB, log []event.Entry) []event.Entry {
 	t.Helper()
 	edge := &merkle.Edge{}
 	for i := range log {
@@ -333,8 +333,8 @@ func replant(t testing.TB, log []event.Entry) []event.Entry {
 	return log
 }
 
-// moved are the ways to drop, swap and repeat the event at some place.
-func moved() map[string]func(log []event.Entry, at int) []event.Entry {
+// eventMoves returns the ways to drop, swap or repeat the event at an index.
+func eventMoves() map[string]func(log []event.Entry, at int) []event.Entry {
 	return map[string]func([]event.Entry, int) []event.Entry{
 		"dropped": func(log []event.Entry, at int) []event.Entry { return slices.Delete(log, at, at+1) },
 		"swapped with the next": func(log []event.Entry, at int) []event.Entry {
@@ -348,29 +348,28 @@ func moved() map[string]func(log []event.Entry, at int) []event.Entry {
 	}
 }
 
-// Each event of a ledger is moved, in each of the ways (if hurried, in some), with valid checksums.
-// Even if all hashes of the tree are computed anew, the log is not one that could have been, or not
-// that of the state; only what is left of erased events may change places, and that the checkpoint
-// tells.
-func TestEveryEventThatIsMovedIsFound(t *testing.T) {
+// Events are moved in each of the ways, with valid checksums; a quick run tries some of them. Even
+// if all hashes of the tree are computed again, the audit finds it. Only two erased events can
+// change places without a finding, and then a checkpoint shows it.
+func TestVerify_EventMovedOrRepeated_IsFound(t *testing.T) {
 	tries, stride := 0, oneIn(47)
-	for name, tellSome := range map[string]func(*testing.T, kv.Store){"little": func(t *testing.T, s kv.Store) { tellLittle(t, s) }, "rich": writeGoldenLedger} {
+	for name, tellSome := range map[string]func(*testing.T, kv.Store){"little": func(t *testing.T, s kv.Store) { writeSmallLedger(t, s) }, "rich": writeGoldenLedger} {
 		original := &kv.Memory{}
 		tellSome(t, original)
 		log, trusted, stored := eventsOf(t, original), trustedHead(t, original), pairs(t, original)
-		for i, how := range sortedKeys(moved()) {
-			for j, tree := range sortedKeys(trees(log)) {
+		for i, how := range sortedKeys(eventMoves()) {
+			for j, tree := range sortedKeys(hashRewrites(log)) {
 				for at := (3*i + j) % stride; at < len(log); at += stride {
 					tries++
 					s := fill(t, stored)
 					l := openMemory(t, s, Options{})
-					putEvents(t, s, trees(log)[tree](t, moved()[how](slices.Clone(log), at)))
+					putEvents(t, s, hashRewrites(log)[tree](t, eventMoves()[how](slices.Clone(log), at)))
 					what := fmt.Sprintf("%s: event %d (%s) %s, %s", name, at+1, log[at].Change.Kind(), how, tree)
 					erased := log[at].Erased != nil && log[(at+1)%len(log)].Erased != nil
 					found := findings(t, l, api.VerifyRequest{})
-					check.That(t, len(found) != 0 || erased && tree == newTree, "%s: nothing is found", what)
+					check.That(t, len(found) != 0 || erased && tree == newTree, "%s: the audit finds nothing", what)
 					found = findings(t, l, trusted)
-					check.That(t, len(found) != 0, "%s: nothing is found with a checkpoint", what)
+					check.That(t, len(found) != 0, "%s: the audit with a checkpoint finds nothing", what)
 				}
 			}
 		}
@@ -380,16 +379,16 @@ func TestEveryEventThatIsMovedIsFound(t *testing.T) {
 
 const newTree = "with a new tree"
 
-// trees are what may become of the hashes in the records of moved events.
-func trees(places []event.Entry) map[string]func(testing.TB, []event.Entry) []event.Entry {
+// hashRewrites returns ways to set the hashes of moved events.
+func hashRewrites(places []event.Entry) map[string]func(testing.TB, []event.Entry) []event.Entry {
 	return map[string]func(testing.TB, []event.Entry) []event.Entry{
 		"with their hashes":    func(_ testing.TB, log []event.Entry) []event.Entry { return log },
 		"without their hashes": func(_ testing.TB, log []event.Entry) []event.Entry { return withHashesOf(log, places) },
-		newTree:                replant,
+		newTree:                rebuildTree,
 	}
 }
 
-// trustedHead is a request to verify a ledger against its log as it is now.
+// trustedHead returns a request to verify a ledger against a checkpoint of its log as it is now.
 func trustedHead(t testing.TB, s kv.Store) api.VerifyRequest {
 	t.Helper()
 	l := openMemory(t, s, Options{})
@@ -398,7 +397,8 @@ func trustedHead(t testing.TB, s kv.Store) api.VerifyRequest {
 	return api.VerifyRequest{Checkpoints: [][]byte{checkpointOf(t, l)}, Verifiers: note.VerifierList(verifier)}
 }
 
-// withHashesOf gives each event the hashes of the place where it stands, as far as there are any.
+// withHashesOf gives each event the hashes of the original event at its index, or zero hashes after
+// the last one.
 func withHashesOf(log, places []event.Entry) []event.Entry {
 	for i := range log {
 		if i < len(places) {

@@ -22,11 +22,12 @@ import (
 
 // Invariant 3: for an (object, question, ε) there is one response, for ever, for every buyer.
 
-// Invariant 4: the ledger draws exactly what rrchain draws, from the same bits. What rrchain proves
-// of its chains (the laws of pan2024, and that all responses together tell what the highest tells)
-// then holds for the ledger's, in whatever order the levels were sold.
+// Invariant 4: the ledger draws exactly what rrchain draws from the same random bits. What rrchain
+// proves of its chains then holds for the ledger's: the laws of pan2024, and that all responses
+// together reveal only what the highest one reveals. The order in which levels are sold does not
+// matter.
 
-func TestTheLedgerDrawsWhatRRChainDraws(t *testing.T) {
+func TestRelease_SameRandomBits_DrawsAsRRChain(t *testing.T) {
 	epsilons := []string{"0.5", "1", "0.7", "2", "0.6"}
 	const seeds = 4
 	orders := permutations(epsilons)
@@ -42,7 +43,8 @@ func TestTheLedgerDrawsWhatRRChainDraws(t *testing.T) {
 	}
 }
 
-// wantReference sells the levels in order, here and on a chain of rrchain.
+// wantReference releases levels in order, from the ledger and from a chain of rrchain, and compares
+// the responses.
 func wantReference(t *testing.T, l *Ledger, reference *rrchain.Sampler, name string, truth int, order []string) {
 	t.Helper()
 	chain, err := rrchain.NewChain[int](3)
@@ -68,7 +70,7 @@ func wantReference(t *testing.T, l *Ledger, reference *rrchain.Sampler, name str
 		if got.Value != vote().Values[want.Response] {
 			t.Fatalf("levels %v: at ε=%s the ledger answers %q, rrchain %q", order, epsilon, got.Value, vote().Values[want.Response])
 		}
-		check.Equal(t, methodOf(eventAt(t, l, got.Event)), how, "levels %v: ε=%s came about by", order, epsilon)
+		check.Equal(t, methodOf(eventAt(t, l, got.Event)), how, "levels %v: the method at ε=%s", order, epsilon)
 	}
 }
 
@@ -86,9 +88,9 @@ func permutations(items []string) (all [][]string) {
 	return all
 }
 
-// How many random words a raise consumes tells nothing about the truth: after bulk raises of the
-// same crowd with different truths the next word of the tape is the same.
-func TestRandomWordsUsedDoNotDependOnTheTruth(t *testing.T) {
+// The number of random words that a raise uses reveals nothing about true values. After bulk raises
+// with different true values, the next random word is the same.
+func TestRaise_AnyTrueValues_UsesSameRandomWords(t *testing.T) {
 	const size = 500
 	next := func(truth func(i int) string) uint64 {
 		l := voters(t, inMemory(t, Options{}), "10", crowd(size)...)
@@ -140,14 +142,13 @@ func TestChannel_EachEncoding_HasTheProbabilitiesOfTheDraw(t *testing.T) {
 	}
 }
 
-// TestDeliveries_OfASale_HaveItsNumberAndChannel reads what an estimate needs from the deliveries
-// alone.
+// The deliveries of a sale have all that an estimate needs.
 func TestDeliveries_OfASale_HaveItsNumberAndChannel(t *testing.T) {
 	l := sellers(t, inMemory(t, Options{}), "2", "9", "ann", "bob")
 	sell(t, l, purchase(t, "1", "acme", "1", "ann", "bob"))
 	sale := sell(t, l, purchase(t, "2", "acme", "0.5", "ann", "bob"))
 	all := delivered(t, l, sale.Number)
-	check.Need(t, len(all) == 2, "delivered %v", all)
+	check.Need(t, len(all) == 2, "got the deliveries %v, want two", all)
 	for _, d := range all {
 		want := check.Value(questionsOf(t, l)[0].Channel(d.Epsilon))(t)
 		check.That(t, d.Sale == sale.Number && d.Epsilon == eps(t, "0.5") && d.Channel == want && d.P != 0,
@@ -158,9 +159,9 @@ func TestDeliveries_OfASale_HaveItsNumberAndChannel(t *testing.T) {
 // Invariant 5: key and request seen before: the recorded result, byte for byte; key seen with
 // another request: a typed conflict. Nothing is drawn or charged twice.
 
-// A key whose record points at another request's events, which no checksum tells, is not answered
-// by them.
-func TestAKeyIsNotAnsweredByTheEventsOfAnother(t *testing.T) {
+// A key whose record points to the events of another request, with a valid checksum, does not
+// return their response.
+func TestRelease_KeyRecordOfAnotherRequest_IsCorrupt(t *testing.T) {
 	s := &kv.Memory{}
 	begin(t, s)
 	l := sellers(t, openMemory(t, s, Options{}), "5", "5", "ann", "bob")
@@ -168,7 +169,7 @@ func TestAKeyIsNotAnsweredByTheEventsOfAnother(t *testing.T) {
 	release(t, l, releaseOf(t, "two", "bob", "1"))
 	log := logOf(t, pairs(t, s))
 	one := slices.IndexFunc(log, func(ev event.Event) bool { c, is := ev.Change.(*event.Settled); return is && c.Key == "one" })
-	altered := foldedAnew(t, log)
+	altered := refold(t, log)
 	putRecord(t, altered, state.BucketRequests, []byte("two"), state.Request{Settled: []uint64{log[one].Number}}.Encode())
 	l = openMemory(t, altered, Options{})
 	for _, r := range []api.ReleaseRequest{releaseOf(t, "two", "bob", "1"), releaseOf(t, "two", "ann", "1")} {
@@ -177,8 +178,8 @@ func TestAKeyIsNotAnsweredByTheEventsOfAnother(t *testing.T) {
 	release(t, l, releaseOf(t, "one", "ann", "1"))
 }
 
-// Names run together differently must not make the same request.
-func TestDigestsKeepFieldsApart(t *testing.T) {
+// Requests whose names give the same text when concatenated have different digests.
+func TestRequestDigest_FieldsSplitDifferently_Differs(t *testing.T) {
 	seen := map[[2]event.Sum]string{}
 	for _, names := range [][]string{{"ab", "c"}, {"a", "bc"}, {"abc"}, {"a", "b", "c"}, {"\x02ab", "c"}} {
 		for _, question := range []string{"", "ab", "a"} {
@@ -186,24 +187,24 @@ func TestDigestsKeepFieldsApart(t *testing.T) {
 			sum := [2]event.Sum{id.Sum, id.Objects}
 			text := fmt.Sprintf("%q of %q", question, names)
 			twin, twice := seen[sum]
-			check.That(t, !twice, "%s and %s have one digest", text, twin)
+			check.That(t, !twice, "%s and %s have the same digest", text, twin)
 			seen[sum] = text
 		}
 	}
 }
 
-// fieldOf returns what an idempotency conflict says.
+// fieldOf returns the field that an idempotency conflict names.
 func fieldOf(t *testing.T, err error) string {
 	t.Helper()
 	var conflict *api.KeyConflictError
-	check.Need(t, errors.As(err, &conflict) && conflict.Key == "the key", "the conflict is %v", err)
+	check.Need(t, errors.As(err, &conflict) && conflict.Key == "the key", "got the error %v, want a KeyConflictError", err)
 	if named := conflict.Field; named != "" && named != "Kind" && !strings.HasSuffix(err.Error(), "differs in "+named) {
-		t.Errorf("a difference in %s is told as %v", named, err)
+		t.Errorf("a difference in %s is reported as %v", named, err)
 	}
 	return conflict.Field
 }
 
-func TestAConflictOfALongRequestNamesTheField(t *testing.T) {
+func TestKeyConflict_RequestInParts_NamesTheField(t *testing.T) {
 	names := crowd(state.PartSize + 10)
 	l := voters(t, inMemory(t, Options{}), "3", names...)
 	raise(t, l, raiseOf(t, "the key", "0.5", names...))
@@ -213,19 +214,19 @@ func TestAConflictOfALongRequestNamesTheField(t *testing.T) {
 	check.Equal(t, fieldOf(t, err), "Objects", "the field of other objects")
 }
 
-// Marks are kept with the digest, and go with it.
-func TestNoMarksTellWhatWasForgotten(t *testing.T) {
+// Marks are stored with the digest of a request, and erased with it.
+func TestForget_MarksOfRequest_AreErased(t *testing.T) {
 	l := sellers(t, inMemory(t, Options{}), "5", "5", "ann", "bob")
 	release(t, l, releaseOf(t, "released", "ann", "0.7"))
 	must(t, l.Forget(t.Context(), api.ObjectRequest{Key: "f", Object: "ann"}))
 	for _, n := range eventsOf(t, l.engine.Store) {
 		if c, is := n.Change.(*event.Settled); is && c.Key == "released" && (c.Marks != event.Marks{} || n.Erased == nil) {
-			t.Errorf("what is kept of the request is %+v", c)
+			t.Errorf("the settled event still has %+v", c)
 		}
 	}
 }
 
-func TestRelease_SameKeyByManyAtOnce_IsOneCommit(t *testing.T) {
+func TestRelease_SameKeyConcurrently_IsOneCommit(t *testing.T) {
 	const callers = 32
 	l, s := openShim(t, votersFile(t, "3", crowd(50)...), Options{})
 	before := s.commits.Load()
@@ -234,7 +235,7 @@ func TestRelease_SameKeyByManyAtOnce_IsOneCommit(t *testing.T) {
 		got[i], err = l.Release(t.Context(), releaseOf(t, "k", "person-00007", "0.5"))
 		return err
 	})
-	check.That(t, len(failed) == 0, "errors: %v", failed)
+	check.That(t, len(failed) == 0, "some callers got errors: %v", failed)
 	for _, one := range got {
 		check.Need(t, one == got[0], "one caller got %v, another %v", got[0], one)
 	}

@@ -15,12 +15,12 @@ import (
 	"github.com/sluicedp/sluice/ledger/internal/state"
 )
 
-// Invariant 1: no response leaves the ledger before the transaction that records it is on disk.
-// What stands between are the two sides of a commit; the shim stops the clock at either.
+// Invariant 1: no response leaves the ledger before the transaction that records it is on disk. The
+// shim can block or fail a commit before its transaction is written, and after that.
 
-// No read waits for a commit in progress: until it is durable, readers see what was there before.
-// Nor does its caller learn anything, or another one that uses the same key.
-func TestRelease_UntilItsCommitIsDurable_IsNotSeen(t *testing.T) {
+// Until a commit is durable, its caller and any other caller with the same key wait. Readers do not
+// wait: they see the state before the commit.
+func TestRelease_CommitNotDurable_IsNotSeen(t *testing.T) {
 	for name, isDecided := range map[string]bool{"decided": true, "written": false} {
 		t.Run(name, func(t *testing.T) {
 			l, s := openShim(t, votersFile(t, "1", "ann"), Options{})
@@ -53,15 +53,15 @@ func TestRelease_UntilItsCommitIsDurable_IsNotSeen(t *testing.T) {
 func wantUnreleased(t *testing.T, l *Ledger, name string) {
 	t.Helper()
 	o := objectOf(t, l, name)
-	check.That(t, o.Spent.IsZero() && len(o.Chains[0].Levels) == 0, "a reader sees %+v", o)
+	check.That(t, o.Spent.IsZero() && len(o.Chains[0].Levels) == 0, "a reader sees the object %+v", o)
 	found := responses(t, l, "vote", eps(t, "0.5"))
 	check.That(t, len(found) == 0, "a reader sees the responses %v", found)
 	check.Equal(t, countKind(events(t, l), "released"), 0, "released events that a reader sees")
 	_, err := l.Estimate(t.Context(), api.EstimateRequest{Question: "vote"})
-	check.That(t, err != nil, "an estimate is made from responses that are not there")
+	check.That(t, err != nil, "an estimate counts responses that are not durable")
 }
 
-func TestAFailureBeforeTheCommitChangesNothing(t *testing.T) {
+func TestRelease_FailsBeforeCommit_ChangesNothing(t *testing.T) {
 	l, s := openShim(t, votersFile(t, "1", "ann"), Options{})
 	s.set(failing, nil)
 	unchanged(t, s, func() {
@@ -69,14 +69,14 @@ func TestAFailureBeforeTheCommitChangesNothing(t *testing.T) {
 	})
 	wantUnreleased(t, l, "ann")
 	s.set(nil, nil)
-	release(t, l, releaseOf(t, "1", "ann", "0.5")) // the key is not burnt, the ledger not stopped
+	release(t, l, releaseOf(t, "1", "ann", "0.5")) // the key can be used again, and the ledger has not stopped
 	check.Equal(t, objectOf(t, l, "ann").Spent, eps(t, "0.5"), "spent after one sale")
 	auditStore(t, s)
 }
 
-// A caller that is refused because of a neighbour in its batch must not be told so when the batch
-// then fails: what it was refused for never happened.
-func TestARefusalDoesNotRestOnACommitThatFailed(t *testing.T) {
+// A caller that another request of its batch leaves without budget does not get a refusal if the
+// commit then fails: nothing was spent.
+func TestRelease_CompetingCommitFails_IsNotRefused(t *testing.T) {
 	path := votersFile(t, "1", "ann", "bob")
 	l, s := openShim(t, path, Options{})
 	define(t, l, api.Question{Name: "smoker", Values: []string{"yes", "no"}, Encoding: "direct"})
@@ -96,14 +96,14 @@ func TestARefusalDoesNotRestOnACommitThatFailed(t *testing.T) {
 	must(t, await(t, leader).err)
 	wantErr(t, await(t, spender).err, errDisk)
 	if got := await(t, loser); got.err == nil || isRefused(got.err) {
-		t.Errorf("got the error %v, although nobody has spent anything; want the failure of the commit", got.err)
+		t.Errorf("got the error %v, although nothing was spent; want the failure of the commit", got.err)
 	}
 	o := objectOf(t, l, "ann")
-	check.That(t, o.Spent.IsZero(), "spent %s", o.Spent)
+	check.That(t, o.Spent.IsZero(), "ann has spent %s, want nothing", o.Spent)
 }
 
-// crashCommit makes a release whose commit ends with an error that leaves its outcome open, checks
-// that the ledger has stopped, and returns it opened again.
+// crashCommit makes a release whose commit has an uncertain outcome, checks that the ledger has
+// stopped, and opens it again.
 func crashCommit(t *testing.T, before, after func() error) *Ledger {
 	t.Helper()
 	path := votersFile(t, "1", "ann")
@@ -117,9 +117,9 @@ func crashCommit(t *testing.T, before, after func() error) *Ledger {
 	return open(t, path, Options{})
 }
 
-// The response was recorded and the caller does not know it, or it was not: either way the caller's
-// key finds one response.
-func TestRelease_ItsOutcomeIsLost_IsDrawnOnceByItsKey(t *testing.T) {
+// If the outcome of a commit is lost, the key gets one response, whether or not the commit was
+// recorded.
+func TestRelease_OutcomeLost_RetriedKeyDrawsOnce(t *testing.T) {
 	for name, hooks := range map[string][2]func() error{"recorded": {nil, uncertain}, "not recorded": {uncertain, nil}} {
 		t.Run(name, func(t *testing.T) {
 			l := crashCommit(t, hooks[0], hooks[1])
@@ -144,7 +144,8 @@ func wantOneRelease(t *testing.T, l *Ledger) {
 	auditStore(t, l.engine.Store)
 }
 
-// wantStopped tries every call: what a stopped ledger says may not be durable, so it says nothing.
+// wantStopped checks that every call returns ErrStopped: what a stopped ledger has in memory may
+// not be durable.
 func wantStopped(t *testing.T, l *Ledger) {
 	t.Helper()
 	for name, call := range everyCall(t, l) {
@@ -156,7 +157,7 @@ func wantStopped(t *testing.T, l *Ledger) {
 	}
 }
 
-// everyCall is one call of each method that reads or writes.
+// everyCall returns one call of each method that reads or writes.
 func everyCall(t *testing.T, l *Ledger) map[string]func() error {
 	return everyCallWith(t.Context(), t, l)
 }
@@ -164,53 +165,53 @@ func everyCall(t *testing.T, l *Ledger) map[string]func() error {
 func everyCallWith(ctx context.Context, t *testing.T, l *Ledger) map[string]func() error {
 	raised, order := raiseOf(t, "R", "0.25"), purchase(t, "s", "acme", "0.25", "ann")
 	return map[string]func() error{
-		"Release":        calling(ctx, l.Release, releaseOf(t, "r", "ann", "0.25")),
-		"Raise":          calling(ctx, l.Raise, raised),
+		"Release":        callWith(ctx, l.Release, releaseOf(t, "r", "ann", "0.25")),
+		"Raise":          callWith(ctx, l.Raise, raised),
 		"DefineQuestion": func() error { return l.DefineQuestion(ctx, "d", smoker()) },
-		"Enroll":         calling(ctx, l.Enroll, api.EnrollRequest{Key: "e", Question: "vote", Objects: []string{"bob"}, Cap: boundless()}),
-		"Answer":         calling(ctx, l.Answer, answerRequest(t, "a", "majority:yes", "0.25", ballots("ann"), "ann")),
-		"QuoteAnswer":    calling(ctx, l.QuoteAnswer, answerRequest(t, "", "majority:yes", "0.25", nil, "ann")),
-		"Sell":           calling(ctx, l.Sell, order),
-		"Quote":          calling(ctx, l.Quote, order.Order),
-		"Reserve":        calling(ctx, l.Reserve, api.ReserveRequest{Key: "h", Order: order.Order, For: time.Hour}),
-		"Commit":         calling(ctx, l.Capture, api.CaptureRequest{Key: "c", Reservation: 1, Truth: sameTruth("yes")}),
+		"Enroll":         callWith(ctx, l.Enroll, api.EnrollRequest{Key: "e", Question: "vote", Objects: []string{"bob"}, Cap: boundless()}),
+		"Answer":         callWith(ctx, l.Answer, answerRequest(t, "a", "majority:yes", "0.25", ballots("ann"), "ann")),
+		"QuoteAnswer":    callWith(ctx, l.QuoteAnswer, answerRequest(t, "", "majority:yes", "0.25", nil, "ann")),
+		"Sell":           callWith(ctx, l.Sell, order),
+		"Quote":          callWith(ctx, l.Quote, order.Order),
+		"Reserve":        callWith(ctx, l.Reserve, api.ReserveRequest{Key: "h", Order: order.Order, For: time.Hour}),
+		"Commit":         callWith(ctx, l.Capture, api.CaptureRequest{Key: "c", Reservation: 1, Truth: sameTruth("yes")}),
 		"Cancel":         func() error { return l.Cancel(ctx, "x", 1) },
 		"Withdraw":       func() error { return l.Withdraw(ctx, api.ObjectRequest{Key: "w", Object: "ann"}) },
 		"Forget":         func() error { return l.Forget(ctx, api.ObjectRequest{Key: "f", Object: "ann"}) },
-		"Head":           calling(ctx, l.Head, 0),
+		"Head":           callWith(ctx, l.Head, 0),
 		"Consistency":    func() error { return check.Err(l.Consistency(ctx, 1, 2)) },
 		"Checkpoint": func() error {
-			if _, err := l.Checkpoint(ctx); !errors.Is(err, api.ErrNoSigner) { // which comes last
+			if _, err := l.Checkpoint(ctx); !errors.Is(err, api.ErrNoSigner) { // the last check, after the one for a closed ledger
 				return err
 			}
 			return nil
 		},
-		"Verify":     calling(ctx, l.Verify, api.VerifyRequest{}),
-		"Advance":    calling(ctx, l.Advance, api.AdvanceRequest{Key: "day", Truth: sameTruth("yes")}),
+		"Verify":     callWith(ctx, l.Verify, api.VerifyRequest{}),
+		"Advance":    callWith(ctx, l.Advance, api.AdvanceRequest{Key: "day", Truth: sameTruth("yes")}),
 		"Sale":       func() error { return unlessUnknown(check.Err(l.Sale(ctx, 1))) },
 		"Sales":      func() error { return firstError(l.Sales(ctx, "")) },
 		"Deliveries": func() error { return unlessUnknown(firstError(l.Deliveries(ctx, 1))) },
 		"Buyers":     func() error { return check.Err(api.Collect(l.Buyers(ctx))) },
-		"Object":     calling(ctx, l.Object, "ann"),
+		"Object":     callWith(ctx, l.Object, "ann"),
 		"Stats":      func() error { return check.Err(l.Stats(ctx)) },
 		"Questions":  func() error { return check.Err(api.Collect(l.Questions(ctx))) },
-		"Estimate":   calling(ctx, l.Estimate, api.EstimateRequest{Question: "vote"}),
+		"Estimate":   callWith(ctx, l.Estimate, api.EstimateRequest{Question: "vote"}),
 		"Events":     func() error { return firstError(l.Events(ctx, 1)) },
 		"Responses":  func() error { return firstError(l.Responses(ctx, "vote", eps(t, "0.5"))) },
 	}
 }
 
-// calling is a call of a method with a request.
-func calling[R, V any](ctx context.Context, method func(context.Context, R) (V, error), request R) func() error {
+// callWith returns a call of a method with a request.
+func callWith[R, V any](ctx context.Context, method func(context.Context, R) (V, error), request R) func() error {
 	return func() error { return check.Err(method(ctx, request)) }
 }
 
-// writes tells whether a call of everyCall changes the ledger.
-func writes(name string) bool {
+// isWrite reports whether a call of everyCall changes the ledger.
+func isWrite(name string) bool {
 	return slices.Contains([]string{"Release", "Raise", "DefineQuestion", "Enroll", "Answer", "Sell", "Reserve", "Commit", "Cancel", "Withdraw", "Forget", "Advance"}, name)
 }
 
-// unlessUnknown lets pass that there is no such thing: the call has read what there is.
+// unlessUnknown returns nil for ErrUnknown: the call has read the ledger.
 func unlessUnknown(err error) error {
 	if errors.Is(err, api.ErrUnknown) {
 		return nil
@@ -231,22 +232,22 @@ func isRefused(err error) bool {
 	return refused
 }
 
-// A call that was queued behind a failed commit must not be carried out on a state that may not be
-// there, not even when the ledger is being closed.
-func TestNothingIsCommittedAfterAFailedCommit(t *testing.T) {
+// A call that is queued after an uncertain commit is not committed, because that state may not
+// exist. This holds while the ledger is closed, too.
+func TestCommit_PreviousUncertain_QueuedIsNotCommitted(t *testing.T) {
 	for name, closing := range map[string]bool{"open": false, "closing": true} {
-		t.Run(name, func(t *testing.T) { queueBehindFailure(t, closing) })
+		t.Run(name, func(t *testing.T) { queueAfterFailure(t, closing) })
 	}
 }
 
-func queueBehindFailure(t *testing.T, closing bool) {
+func queueAfterFailure(t *testing.T, closing bool) {
 	l, s := openShim(t, votersFile(t, "1", "ann", "bob"), Options{})
 	commit := newGate(t)
 	s.set(commit.pass, uncertain)
 	first := async(func() (api.Response, error) { return l.Release(t.Context(), releaseOf(t, "1", "ann", "0.5")) })
 	commit.wait(t)
-	s.set(nil, nil) // for those behind it
-	// A Release would wait even earlier, for what its first snapshot shows to be durable.
+	s.set(nil, nil) // for the commits after it
+	// A Release would wait even earlier, until its first snapshot is durable.
 	second := async(func() (uint64, error) {
 		event, _, err := l.engine.Submit(t.Context(), func(*state.State) ([]event.Change, error) { return []event.Change{&event.TruthKeySet{}}, nil })
 		return event, err
@@ -261,27 +262,28 @@ func queueBehindFailure(t *testing.T, closing bool) {
 	commit.open()
 	wantErr(t, await(t, first).err, api.ErrStopped)
 	if err := await(t, second).err; !errors.Is(err, api.ErrStopped) && !errors.Is(err, api.ErrClosed) {
-		t.Errorf("the call behind the failed one got the error %v", err)
+		t.Errorf("the call after the failed one got the error %v", err)
 	}
 	await(t, done)
 	check.Equal(t, s.commits.Load()-before, 1, "commits, with the one that failed")
 }
 
-// A file that does not come back is no reason to hang or to guess.
-func TestAFileThatWasReplacedIsNotWrittenTo(t *testing.T) {
+// If the file is replaced, a release returns ErrReplaced and writes nothing. When the file is put
+// back, it succeeds.
+func TestRelease_FileReplaced_IsNotWritten(t *testing.T) {
 	path := votersFile(t, "1", "ann")
 	l := open(t, path, Options{})
 	release(t, l, releaseOf(t, "1", "ann", "0.5"))
 	rename(t, path, filepath.Join(filepath.Dir(path), "elsewhere.db"))
 	wantErr(t, check.Err(l.Release(t.Context(), releaseOf(t, "2", "ann", "0.75"))), api.ErrReplaced)
 	rename(t, filepath.Join(filepath.Dir(path), "elsewhere.db"), path)
-	release(t, l, releaseOf(t, "2", "ann", "0.75")) // nothing had happened, so nothing stands in the way
+	release(t, l, releaseOf(t, "2", "ann", "0.75")) // nothing was written, so the ledger has not stopped
 	auditStore(t, l.engine.Store)
 }
 
-// What a reader has seen of a commit that then fails must not come beside an error either
-// (invariant 1).
-func TestNothingComesBesideAnErrorBeforeItIsDurable(t *testing.T) {
+// A reader that has read the state of a commit which then fails returns none of it, not even beside
+// an error (invariant 1).
+func TestRead_CommitFails_ReturnsNothingWithError(t *testing.T) {
 	for name, cancelled := range map[string]bool{"the commit fails": false, "the reader gives up": true} {
 		t.Run(name, func(t *testing.T) {
 			l, s := openShim(t, votersFile(t, "1", "ann"), Options{})

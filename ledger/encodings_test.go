@@ -18,10 +18,9 @@ import (
 	"github.com/sluicedp/sluice/rrchain/estimate"
 )
 
-// What holds for responses in every encoding is tested here in each of them: direct, unary and
-// finite.
+// These tests run in each encoding of responses: direct, unary and finite.
 
-// encoded is a question in some encoding, and the requests about it.
+// encoded is a question in one encoding, and functions for requests about it.
 type encoded struct {
 	question api.Question
 	has      func(level int, value string) bool // whether the question has a response at level 0.5, 1 or 2
@@ -48,7 +47,7 @@ func inEachEncoding(t *testing.T, test func(t *testing.T, e encoded)) {
 	}
 }
 
-// sellers defines the question and puts objects in it on the market, for 100 minor units of ε=1.
+// sellers defines the question and enrolls objects that are for sale at 100 minor units for ε=1.
 func (e encoded) sellers(t testing.TB, l *Ledger, objects ...string) *Ledger {
 	t.Helper()
 	define(t, l, e.question)
@@ -56,9 +55,9 @@ func (e encoded) sellers(t testing.TB, l *Ledger, objects ...string) *Ledger {
 	return l
 }
 
-// Invariants 3 and 5: the same key returns the same responses, also from the file, and so does
-// every other request for them. The true value is not requested again, nor for what is below it.
-// All together cost the highest ε.
+// Invariants 3 and 5: the same key returns the same responses, also after the file is opened again,
+// and so does every other request for them. The true value is not requested again, nor for lower
+// levels. All levels together cost the highest ε.
 func TestResponse_RequestedAgain_IsTheSame(t *testing.T) { inEachEncoding(t, testResponsesAreTheSame) }
 
 func testResponsesAreTheSame(t *testing.T, e encoded) {
@@ -104,7 +103,7 @@ func testResponsesAreTheSame(t *testing.T, e encoded) {
 	for range 2 {
 		for i, call := range calls {
 			again := call(mustNotAsk(t))
-			check.That(t, reflect.DeepEqual(again, first[i]), "call %d: again\n%v", i, again)
+			check.That(t, reflect.DeepEqual(again, first[i]), "call %d: repeated, it returns\n%v", i, again)
 		}
 		wantSameRecords(t, "stored after repetitions", pairs(t, l.engine.Store), before)
 		closed(t, l)
@@ -145,7 +144,7 @@ func testResponsesAreWatched(t *testing.T, e encoded) {
 		if defines && e.question.Mechanism != nil {
 			check.That(t, len(d.Mechanism.Outputs) == 3, "the mechanism is %+v", d.Mechanism)
 		} else {
-			check.That(t, !bytes.Contains(text(t, ev), []byte(`"mechanism"`)), "%+v has a mechanism", ev)
+			check.That(t, !bytes.Contains(text(t, ev), []byte(`"mechanism"`)), "the event %+v has a mechanism", ev)
 		}
 		if r, is := recordedBy(ev); is {
 			got = append(got, r.Response)
@@ -154,12 +153,11 @@ func testResponsesAreWatched(t *testing.T, e encoded) {
 			break
 		}
 	}
-	check.That(t, slices.Equal(got, want), "watched %q, released was %q", got, want)
+	check.That(t, slices.Equal(got, want), "Watch returns %q, want %q", got, want)
 }
 
-// Answers to queries are about true values, at any ε: encoding and mechanism change nothing, nor do
-// they change the cost.
-func TestAnswer_DoesNotDependOnTheEncoding(t *testing.T) {
+// Answers to queries are about true values: the encoding changes neither an answer nor its cost.
+func TestAnswer_AnyEncoding_IsTheSame(t *testing.T) {
 	names := []string{"ann", "bob", "cid"}
 	var first []any
 	inEachEncoding(t, func(t *testing.T, e encoded) {
@@ -179,7 +177,7 @@ func TestAnswer_DoesNotDependOnTheEncoding(t *testing.T) {
 			all = append(all, quote, err, answerTo(t, l, r))
 			r.Key, r.Epsilon, r.Truth = fmt.Sprint("d", i), eps(t, "0.125"), mustNotAsk(t)
 			lower := answerTo(t, l, r)
-			check.That(t, lower.Charged.IsZero(), "%s: a lower answer costs %s", query, lower.Charged)
+			check.That(t, lower.Charged.IsZero(), "%s: an answer at a lower ε costs %s, want nothing", query, lower.Charged)
 		}
 		over := answerRequest(t, "over", "majority:yes", "1.5", ballots("ann"), names...)
 		all = append(all, refusals(t, check.Err(l.Answer(t.Context(), over))))
@@ -190,7 +188,7 @@ func TestAnswer_DoesNotDependOnTheEncoding(t *testing.T) {
 		if first == nil {
 			first = all
 		}
-		check.That(t, reflect.DeepEqual(all, first), "got\n%+v\nin another encoding\n%+v", all, first)
+		check.That(t, reflect.DeepEqual(all, first), "got\n%+v\nwant, as in another encoding,\n%+v", all, first)
 		auditLedger(t, l)
 	})
 }
@@ -262,11 +260,14 @@ func (e encoded) wantEstimates(t testing.TB, l *Ledger, names []string, levels .
 	}
 }
 
-// Estimates are those of package estimate from the responses, from tallies or counted again, over
-// one level or all, also when an object withdraws, is forgotten and comes back.
-func TestEstimate_IsThatOfTheResponses(t *testing.T) { inEachEncoding(t, testEstimatesOfResponses) }
+// Estimates equal those that package estimate computes from the responses. This holds from tallies
+// and recounted, for one level and for all, and after an object withdraws, is forgotten or enrolls
+// again.
+func TestEstimate_AnyEncoding_EqualsPackageEstimate(t *testing.T) {
+	inEachEncoding(t, testEstimates)
+}
 
-func testEstimatesOfResponses(t *testing.T, e encoded) {
+func testEstimates(t *testing.T, e encoded) {
 	names, levels, top, low := crowd(60), []string{"0.5", "1", "2"}, "2", "0.5"
 	if e.question.Mechanism == nil {
 		levels, top, low = append(levels, "0.25", "0.500000001", "1.5", "4", "0.000000255", "0.000000256"), "4", "0.25"
@@ -283,7 +284,7 @@ func testEstimatesOfResponses(t *testing.T, e encoded) {
 		func() { sell(t, l, e.order(t, "7", "zeta", low, names[:8]...)) },
 		func() { l = openMemory(t, s, Options{}) },
 		func() { forget(t, l, names[3]); forget(t, l, names[27]) },
-		func() { // back, with a new chain
+		func() { // enrolled again, with a new chain
 			must(t, check.Err(l.Enroll(t.Context(), api.EnrollRequest{Key: "back", Question: e.question.Name, Objects: []string{names[3]}, Policy: market(t, "9")})))
 			release(t, l, e.release(t, "8", names[3], "0.5"))
 		},
@@ -310,8 +311,8 @@ func testEstimatesOfResponses(t *testing.T, e encoded) {
 	auditStore(t, s)
 }
 
-// A chain is bound to its true value by one event, and refuses another value when it is raised,
-// also after it was opened again. At and below its highest level the value is not requested.
+// A chain is bound to its true value by one event. A raise with another value is refused, also
+// after the file is opened again. At and below the highest level the value is not requested.
 func TestRelease_AnotherTrueValue_IsRefused(t *testing.T) { inEachEncoding(t, testBoundToTheTruth) }
 
 func testBoundToTheTruth(t *testing.T, e encoded) {
@@ -337,11 +338,13 @@ func testBoundToTheTruth(t *testing.T, e encoded) {
 	auditStore(t, l.engine.Store)
 }
 
-// What was spent stays spent, by the cap and by the ceiling of the question. A buyer's list keeps
-// its prices.
-func TestForget_ObjectComesBack_HasNoMoreBudget(t *testing.T) { inEachEncoding(t, testForgottenBudget) }
+// What an object spent before it was forgotten still counts against its cap and its ceiling. The
+// deliveries of a buyer keep their prices.
+func TestForget_ObjectEnrollsAgain_KeepsWhatItSpent(t *testing.T) {
+	inEachEncoding(t, testForget)
+}
 
-func testForgottenBudget(t *testing.T, e encoded) {
+func testForget(t *testing.T, e encoded) {
 	l, name := newLedger(t), e.question.Name
 	define(t, l, e.question)
 	enrollUnder(t, l, name, market(t, "2"), "3", "ann", "bob")
@@ -354,7 +357,7 @@ func testForgottenBudget(t *testing.T, e encoded) {
 	check.That(t, len(all) == 2 && all[0].Erased && all[0].Object == "" && all[0].Value == "" && all[0].Price == 100 &&
 		all[1].Object == "bob" && !all[1].Erased && all[1].Value != "", "delivered is %+v", all)
 	again := sell(t, l, e.order(t, "1", "acme", "1", "ann", "bob"))
-	check.That(t, reflect.DeepEqual(again, sale) && again.Price == 200 && again.Objects == 2, "sold again by its key: %+v, was %+v", again, sale)
+	check.That(t, reflect.DeepEqual(again, sale) && again.Price == 200 && again.Objects == 2, "the sale, repeated by its key, is %+v, want %+v", again, sale)
 	back := api.EnrollRequest{Key: "back", Question: name, Objects: []string{"ann"}, Policy: market(t, "2")}
 	richer, freer := back, back
 	richer.Key, richer.Cap = "another cap", eps(t, "9")

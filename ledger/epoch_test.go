@@ -24,15 +24,16 @@ func beginEpoch(t testing.TB, l *Ledger, key, object string) {
 	must(t, l.BeginEpoch(t.Context(), api.EpochRequest{Key: key, Question: "vote", Object: object}))
 }
 
-// comeBack enrols somebody again, who has no policy.
-func comeBack(t testing.TB, l *Ledger, name string) {
+// enrollAgain enrolls an object without a policy again.
+func enrollAgain(t testing.TB, l *Ledger, name string) {
 	t.Helper()
 	must(t, check.Err(l.Enroll(t.Context(), api.EnrollRequest{Key: "come back", Question: "vote", Objects: []string{name}})))
 }
 
-// A value that comes back is bound by another tag: else a statement would show that it is the one
-// of before. So it is for whoever was forgotten and is back.
-func TestAValueThatComesBackHasAnotherTag(t *testing.T) {
+// If an earlier true value returns in a new epoch, its tag is another one. Otherwise a statement
+// would reveal that the values are equal. The same holds for an object that was forgotten and is
+// enrolled again.
+func TestTruthTag_ValueReturnsInNewEpoch_Differs(t *testing.T) {
 	l := voters(t, inMemory(t, Options{TruthKey: truthKey()}), "9", "ann")
 	draw := func(key, truth string) {
 		release(t, l, releaseBy(releaseOf(t, key, "ann", "0.5"), sameTruth(truth)))
@@ -51,15 +52,15 @@ func TestAValueThatComesBackHasAnotherTag(t *testing.T) {
 	}
 	note()
 	must(t, l.Forget(t.Context(), api.ObjectRequest{Key: "forget", Object: "ann"}))
-	comeBack(t, l, "ann")
+	enrollAgain(t, l, "ann")
 	draw("back", "yes")
 	note()
-	check.That(t, len(tags) == 4, "four chains about two values have %d tags", len(tags))
+	check.That(t, len(tags) == 4, "four chains have %d tags, want four", len(tags))
 }
 
-// An answer about a panel is not raised where somebody's value is another one since: it is drawn
-// anew, and charged in full.
-func TestAnswersAreNotRaisedAcrossEpochs(t *testing.T) {
+// An answer about a panel is not raised if an object of it has begun a new epoch since. It is drawn
+// afresh and charged in full.
+func TestAnswer_EpochBegan_IsChargedInFull(t *testing.T) {
 	l := voters(t, inMemory(t, Options{}), "9", "ann", "bob")
 	answerTo(t, l, answerRequest(t, "1", "majority:yes", "0.5", ballots("ann"), "ann", "bob"))
 	beginEpoch(t, l, "2", "ann")
@@ -70,12 +71,13 @@ func TestAnswersAreNotRaisedAcrossEpochs(t *testing.T) {
 	check.That(t, got.Charged == eps(t, "1"), "%+v", got)
 	r.Key, r.Epsilon = "4", eps(t, "1.25")
 	got = answerTo(t, l, r)
-	check.That(t, got.Charged == eps(t, "0.25"), "%+v: nobody began an epoch since", got)
+	check.That(t, got.Charged == eps(t, "0.25"), "got %+v, want the difference charged: no epoch has begun since", got)
 	auditStore(t, l.engine.Store)
 }
 
-// A truth that was told before an epoch began is not drawn from in it, by no request.
-func TestATruthOfTheOldEpochIsNotDrawnFrom(t *testing.T) {
+// If an epoch begins while the true value is requested, no request draws from that value. The true
+// value is requested again.
+func TestDraw_EpochBeginsDuringTruthCall_AsksAgain(t *testing.T) {
 	for name, request := range map[string]func(*Ledger, api.TruthFunc) error{
 		"release": func(l *Ledger, truth api.TruthFunc) error {
 			r := releaseBy(releaseOf(t, "r", "ann", "1"), truth)
@@ -107,13 +109,13 @@ func TestATruthOfTheOldEpochIsNotDrawnFrom(t *testing.T) {
 				if calls++; calls > 1 {
 					return []string{"no"}, nil
 				}
-				beginEpoch(t, l, "2", "ann") // while the host looks the old value up
+				beginEpoch(t, l, "2", "ann") // while the host reads the old value
 				return []string{"yes"}, nil
 			}))
 			c, _, err := readChainOf(t, l, "ann")
 			must(t, err)
 			check.That(t, calls >= 2 && c.Bound != nil && *c.Bound == l.rules.Binder.Truth("ann", 1, c.Since, 1),
-				"asked %d times: the new epoch is about another value than the new one", calls)
+				"the true value was requested %d times; want twice, and the chain bound to the new value", calls)
 			auditStore(t, l.engine.Store)
 		})
 	}
@@ -127,23 +129,23 @@ func readChainOf(t testing.TB, l *Ledger, name string) (c state.Chain, found boo
 	return c, found, err
 }
 
-// A noise key draws the same for the same ε: on two values it would betray both. The new epoch is
-// drawn from chance.
-func TestEpochsAreDrawnFromChance(t *testing.T) {
+// A noise key gives the same noise for the same ε, which would reveal two true values of one
+// object. So a new epoch does not use it.
+func TestNoiseKey_LaterEpoch_IsNotUsed(t *testing.T) {
 	l := voters(t, inMemory(t, Options{NoiseKey: noiseKeys("2026")}), "9", "ann")
 	release(t, l, releaseOf(t, "1", "ann", "1"))
 	beginEpoch(t, l, "2", "ann")
 	release(t, l, releaseOf(t, "3", "ann", "1"))
 	must(t, l.Withdraw(t.Context(), api.ObjectRequest{Key: "4", Object: "ann"}))
-	comeBack(t, l, "ann")
+	enrollAgain(t, l, "ann")
 	c, _, err := readChainOf(t, l, "ann")
 	check.That(t, err == nil && c.Noise == 0, "%+v, %v", c, err)
 	auditStore(t, l.engine.Store)
 }
 
-// A statement tells the epochs apart, and what they cost together. What it says of them follows
-// from its events.
-func TestStatementsTellEpochs(t *testing.T) {
+// A statement lists the chain of each epoch, and what they cost together. Both are checked against
+// its events.
+func TestStatement_SeveralEpochs_ListsEachChain(t *testing.T) {
 	o := life(t)
 	enroll(t, o.Ledger, "vote", "9", "kim")
 	release(t, o.Ledger, releaseOf(t, "kim 1", "kim", "0.5"))
@@ -162,6 +164,6 @@ func TestStatementsTellEpochs(t *testing.T) {
 	}
 	st.Chains[0].Ended++
 	if c := st.Verify(nil); len(c.Faults) == 0 || !strings.Contains(fmt.Sprint(faults(c)), "chains") {
-		t.Errorf("a statement of another epoch is found to have %q", faults(c))
+		t.Errorf("an epoch that ended at another event: the faults are %q", faults(c))
 	}
 }

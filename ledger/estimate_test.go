@@ -25,10 +25,10 @@ import (
 	"github.com/sluicedp/sluice/rrchain/estimate"
 )
 
-// An estimate is rrchain's, of the responses as they are recorded: so the tests record them by
-// hand.
+// These tests record chosen responses without a draw, and compare estimates with those of package
+// rrchain/estimate.
 
-// responseOf is an answer to the first question that nobody has drawn.
+// responseOf returns an event with a chosen response to the first question.
 func responseOf(t *testing.T, object, epsilon string, v int) event.Change {
 	t.Helper()
 	return &event.Released{Object: object, Question: 1, Epsilon: eps(t, epsilon), Response: event.Response{Value: event.Value{Index: v}, Method: event.MethodRaise}}
@@ -48,9 +48,9 @@ func setResponse(t *testing.T, l *Ledger, object, epsilon string, value int) {
 	must(t, tryResponse(t, l, object, epsilon, value))
 }
 
-// polled is a ledger in which six objects have answered: one at 0.5, two at 1, two at both; the
-// last has not.
-func polled(t *testing.T) *Ledger {
+// polledLedger is a ledger of six objects: one has answered at 0.5, two at 1, two at both, and the
+// last one not at all.
+func polledLedger(t *testing.T) *Ledger {
 	l := voters(t, inMemory(t, Options{}), "9", "a", "b", "c", "d", "e", "f")
 	setResponse(t, l, "a", "0.5", 0)
 	setResponse(t, l, "b", "1", 1)
@@ -62,8 +62,8 @@ func polled(t *testing.T) *Ledger {
 	return l
 }
 
-// wantEstimate compares an estimate with rrchain's for counts made by hand, and one of everybody
-// also with a recount.
+// wantEstimate compares an estimate with that of package estimate for the counts. Without an
+// Include function it compares a recount of all objects, too.
 func wantEstimate(t *testing.T, l *Ledger, r api.EstimateRequest, confidence float64, counts ...estimate.Counts) {
 	t.Helper()
 	shares := check.Value(estimate.Frequencies(estimate.Options{Confidence: confidence, Pool: r.Pool, Population: r.Population}, counts...))(t)
@@ -92,7 +92,7 @@ func wantEstimate(t *testing.T, l *Ledger, r api.EstimateRequest, confidence flo
 	}
 }
 
-// combinedAs adds how an estimate combines levels, and what it covers.
+// combinedAs sets in an estimate how levels are combined, and what it covers.
 func combinedAs(e *api.Estimate, levels int, r api.EstimateRequest, p float64) {
 	e.Method, e.Covers = "level", "panel"
 	if r.Population {
@@ -106,20 +106,21 @@ func combinedAs(e *api.Estimate, levels int, r api.EstimateRequest, p float64) {
 	}
 }
 
-func TestEstimate_PoolAndPopulation_AreWhatIsRequested(t *testing.T) {
+func TestEstimate_PoolOrPopulation_IsWhatIsRequested(t *testing.T) {
 	for _, r := range []api.EstimateRequest{{Pool: true}, {Population: true}, {Pool: true, Population: true}} {
-		wantEstimate(t, polled(t), r, 0.95,
+		wantEstimate(t, polledLedger(t), r, 0.95,
 			estimate.Counts{Epsilon: eps(t, "0.5"), ByValue: []int64{1, 0, 0}},
 			estimate.Counts{Epsilon: eps(t, "1"), ByValue: []int64{0, 3, 1}})
 		r.Epsilon = eps(t, "0.5")
-		wantEstimate(t, polled(t), r, 0.95, estimate.Counts{Epsilon: eps(t, "0.5"), ByValue: []int64{2, 0, 1}})
+		wantEstimate(t, polledLedger(t), r, 0.95, estimate.Counts{Epsilon: eps(t, "0.5"), ByValue: []int64{2, 0, 1}})
 	}
 }
 
-// TestEstimate_TermsDependOnTheValue_IsRight has 4,000 objects, half of which have the first value.
-// These answer at 0.5 only, the others also at 3. The default interval holds the true share, the
-// pooled one is far from it, and the levels disagree.
-func TestEstimate_TermsDependOnTheValue_IsRight(t *testing.T) {
+// If objects with one value answer at a lower ε than the others, the default estimate is still
+// right. Half of 4,000 objects have the first value and answer at 0.5 only, the others also at 3.
+// The default interval contains the true share, the pooled one is far from it, and the levels
+// disagree.
+func TestEstimate_EpsilonDependsOnValue_DefaultIsUnbiased(t *testing.T) {
 	names := crowd(4000)
 	l := voters(t, inMemory(t, Options{}), "9", names...)
 	values := vote().Values
@@ -139,22 +140,22 @@ func TestEstimate_TermsDependOnTheValue_IsRight(t *testing.T) {
 	// An interval of this confidence misses the share once in 10⁹ runs.
 	got := check.Value(l.Estimate(t.Context(), api.EstimateRequest{Question: "vote", Confidence: 1 - 1e-9}))(t)
 	if first := got.Values[0]; !(first.Low <= 0.5 && 0.5 <= first.High) || *got.Disagreement > 1e-9 {
-		t.Errorf("the share is 0.5, the estimate %+v", got)
+		t.Errorf("the estimate is %+v, want an interval with the share 0.5, and disagreement", got)
 	}
 	got = check.Value(l.Estimate(t.Context(), api.EstimateRequest{Question: "vote", Confidence: 1 - 1e-9, Pool: true}))(t)
 	if first := got.Values[0]; first.High > 0.4 || got.Method != "pooled" {
-		t.Errorf("the share is 0.5, the pooled estimate %+v: terms that depend on the value make no difference here", got)
+		t.Errorf("the share is 0.5, the pooled estimate %+v; want one that is far from it", got)
 	}
 }
 
-func TestThereIsNoEstimateFromNothing(t *testing.T) {
-	l := polled(t)
+func TestEstimate_NoResponses_IsErrNoResponses(t *testing.T) {
+	l := polledLedger(t)
 	for name, r := range map[string]api.EstimateRequest{
 		"no such level": {Question: "vote", Epsilon: eps(t, "2")},
-		"nobody":        {Question: "vote", Include: func(string) bool { return false }},
+		"no object":     {Question: "vote", Include: func(string) bool { return false }},
 	} {
 		if _, err := l.Estimate(t.Context(), r); err == nil {
-			t.Errorf("%s: no error", name)
+			t.Errorf("%s: got no error", name)
 		} else {
 			wantErr(t, err, api.ErrNoResponses)
 		}
@@ -163,15 +164,15 @@ func TestThereIsNoEstimateFromNothing(t *testing.T) {
 	wantErr(t, check.Err(l.Estimate(t.Context(), api.EstimateRequest{Question: "smoker"})), api.ErrNoResponses)
 }
 
-func TestABadConfidenceIsInvalid(t *testing.T) {
-	l := polled(t)
+func TestEstimate_InvalidConfidence_IsErrInvalid(t *testing.T) {
+	l := polledLedger(t)
 	for _, confidence := range []float64{-0.5, 1, 95, math.NaN(), math.Inf(1), math.Inf(-1)} {
 		wantErr(t, check.Err(l.Estimate(t.Context(), api.EstimateRequest{Question: "vote", Confidence: confidence})), api.ErrInvalid)
 	}
 }
 
-func TestLevelsAreThoseOfAllResponses(t *testing.T) {
-	l := polled(t)
+func TestLevels_AfterForget_CountRemainingResponses(t *testing.T) {
+	l := polledLedger(t)
 	want := []api.LevelCount{{Epsilon: eps(t, "0.5"), N: 3}, {Epsilon: eps(t, "1"), N: 4}}
 	got, err := api.Collect(l.Levels(t.Context(), "vote"))
 	check.That(t, err == nil && slices.Equal(got, want), "got %v, %v, want %v", got, err, want)
@@ -185,8 +186,8 @@ func TestLevelsAreThoseOfAllResponses(t *testing.T) {
 	wantErr(t, check.Err(api.Collect(l.Levels(ctx, "vote"))), context.Canceled)
 }
 
-// manyLevels is a ledger with as many chains as it takes to read in the background, more often than
-// there is memory.
+// manyLevels is a ledger with so many chains that a scan reads more batches in the background than
+// it keeps at once.
 func manyLevels(t *testing.T) (l *Ledger, names []string) {
 	t.Helper()
 	names = crowd((levelsAhead+2)*levelsRead + 100)
@@ -200,8 +201,8 @@ func recountOf(ctx context.Context, include func(string) bool, l *Ledger) (api.E
 	return l.Estimate(ctx, api.EstimateRequest{Question: "vote", Include: include})
 }
 
-// A record that is damaged is found wherever it is, and nothing of its batch is passed on.
-func TestDamageIsFoundInTheBackground(t *testing.T) {
+// A damaged record is found in any batch of a scan, and no record of that batch is passed on.
+func TestRecount_DamagedRecord_IsCorrupt(t *testing.T) {
 	l, names := manyLevels(t)
 	for _, at := range []int{0, levelsRead - 1, levelsRead, 3*levelsRead + 17, len(names) - 1} {
 		var whole []byte
@@ -225,15 +226,15 @@ func TestDamageIsFoundInTheBackground(t *testing.T) {
 			seen := 0
 			_, err := recountOf(t.Context(), func(string) bool { seen++; return true }, l)
 			if wantErr(t, err, api.ErrCorrupt); seen != at/levelsRead*levelsRead {
-				t.Errorf("%s in record %d: %d were counted", what, at, seen)
+				t.Errorf("%s in record %d: %d records were passed on", what, at, seen)
 			}
 		}
 		put(whole)
-		wantAll(t, l, names)
+		wantRecountAll(t, l, names)
 	}
 }
 
-// onSnapshot has something done when the n-th snapshot from now on is read.
+// onSnapshot calls what when the n-th snapshot from now is read.
 func onSnapshot(l *Ledger, n int64, what func()) {
 	var left atomic.Int64
 	left.Store(n)
@@ -245,33 +246,32 @@ func onSnapshot(l *Ledger, n int64, what func()) {
 	}
 }
 
-// Whoever reads meets the panics of the background, and can go on after them.
-func TestPanicsInTheBackgroundGoOnWhereTheyCanBeCaught(t *testing.T) {
+// A panic in the background of a scan continues in the caller, which can recover it and scan again.
+func TestRecount_BackgroundPanics_CallerCanRecover(t *testing.T) {
 	l, names := manyLevels(t)
 	for n := range int64(levelsAhead + 2) {
 		onSnapshot(l, 1+n, func() { panic("the clock is broken") })
 		func() {
 			defer func() {
 				p := recover()
-				check.That(t, p == "the clock is broken", "snapshot %d: %v", n, p)
+				check.That(t, p == "the clock is broken", "snapshot %d: recovered %v", n, p)
 			}()
-			t.Errorf("snapshot %d: %v", n, check.Err(recountOf(t.Context(), includeAll, l)))
+			t.Errorf("snapshot %d: got the error %v, want a panic", n, check.Err(recountOf(t.Context(), includeAll, l)))
 		}()
-		wantAll(t, l, names)
+		wantRecountAll(t, l, names)
 	}
 }
 
-// A goroutine that ends in the background, as one of a test does that fails, is no end of the
-// records.
-func TestReadingThatEndsEarlyIsAnError(t *testing.T) {
+// If the goroutine in the background exits, the scan returns an error instead of a short result.
+func TestRecount_BackgroundExits_IsError(t *testing.T) {
 	l, names := manyLevels(t)
 	onSnapshot(l, 3, runtime.Goexit)
 	e, err := recountOf(t.Context(), includeAll, l)
-	check.That(t, err != nil, "%d objects of %d", e.N, len(names))
-	wantAll(t, l, names)
+	check.That(t, err != nil, "got an estimate of %d objects of %d, want an error", e.N, len(names))
+	wantRecountAll(t, l, names)
 }
 
-func wantAll(t *testing.T, l *Ledger, names []string) {
+func wantRecountAll(t *testing.T, l *Ledger, names []string) {
 	t.Helper()
 	e, err := recountOf(t.Context(), includeAll, l)
 	if must(t, err); e.N != int64(len(names)) {
@@ -279,8 +279,8 @@ func wantAll(t *testing.T, l *Ledger, names []string) {
 	}
 }
 
-// Whoever stops early leaves nothing running behind: synctest.Test would not end.
-func TestStoppingEarlyLeavesNothingInTheBackground(t *testing.T) {
+// A scan that stops early leaves no goroutine: otherwise synctest.Test would not end.
+func TestRecount_StoppedEarly_LeavesNoGoroutine(t *testing.T) {
 	for i, after := range []int{1, levelsRead, levelsRead + 1, 3 * levelsRead} {
 		if i%oneIn(2) != 0 {
 			continue
@@ -288,7 +288,7 @@ func TestStoppingEarlyLeavesNothingInTheBackground(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			l, _ := manyLevels(t)
 			seen := 0
-			ctx := context.Background() // which never ends, as that of the test does
+			ctx := context.Background() // which never ends, unlike that of the test
 			for _, err := range l.Responses(ctx, "vote", eps(t, "0.5")) {
 				must(t, err)
 				if seen++; seen == after {
@@ -326,15 +326,15 @@ func TestStoppingEarlyLeavesNothingInTheBackground(t *testing.T) {
 				}
 				return true
 			}, l)
-			if err != nil { // unless all was read by then
+			if err != nil { // otherwise all was read before Close
 				wantErr(t, err, api.ErrClosed)
 			}
 		})
 	}
 }
 
-// Whoever is asked meanwhile may write.
-func TestWritingWhileReadingInTheBackground(t *testing.T) {
+// The Include function of a scan may write to the ledger.
+func TestRecount_IncludeReleases_DoesNotDeadlock(t *testing.T) {
 	l, names := manyLevels(t)
 	seen := 0
 	_, err := recountOf(t.Context(), func(name string) bool {
@@ -344,34 +344,34 @@ func TestWritingWhileReadingInTheBackground(t *testing.T) {
 		return true
 	}, l)
 	if must(t, err); seen != len(names) {
-		t.Errorf("%d of %d objects", seen, len(names))
+		t.Errorf("%d of %d objects were read", seen, len(names))
 	}
 }
 
-// samePick fails unless a scan finds in a chain what decoding all of it finds there. It returns
+// wantSamePick checks that a scan finds in a chain what decoding the whole chain finds. It returns
 // whether the chain is sound.
-func samePick(t *testing.T, x levels, payload []byte) (sound bool) {
+func wantSamePick(t *testing.T, x levels, payload []byte) (sound bool) {
 	t.Helper()
 	var found foundLevel
 	picked, err := x.pick(newLevelBatch(), payload, &found)
 	c, all := state.DecodeChain(payload)
-	check.Need(t, (err == nil) == (all == nil), "%x: %v; decoded %v", payload, err, all)
+	check.Need(t, (err == nil) == (all == nil), "%x: pick returns %v, DecodeChain %v", payload, err, all)
 	if err != nil {
 		return false
 	}
 	var want state.Level
 	have := false
-	for _, l := range c.Levels { // in damaged ones they need not rise
+	for _, l := range c.Levels { // in a damaged chain they need not rise
 		if x.Current || l.Epsilon == x.Epsilon {
 			want, have = l, true
 		}
 	}
 	check.Need(t, picked == have && (!picked || (found.epsilon == want.Epsilon && found.event == want.Event && (want.Response.IsUnary() || found.index == want.Response.Index))),
-		"%x: %v, %+v; decoded %v, %+v", payload, picked, found, have, want)
+		"%x: pick finds %v, %+v; DecodeChain %v, %+v", payload, picked, found, have, want)
 	return true
 }
 
-// usualChains are chains as a ledger has them.
+// usualChains returns chains as ledgers have them.
 func usualChains(t testing.TB) (chains []state.Chain) {
 	t.Helper()
 	at := func(epsilon int64, index int, ev uint64, buyers ...uint32) state.Level {
@@ -389,22 +389,22 @@ func usualChains(t testing.TB) (chains []state.Chain) {
 	}
 }
 
-// A scan finds what is there, and the faults that are there, whatever the bytes are.
-func TestAScanDecodesAsAChainIsDecoded(t *testing.T) {
+// For random bytes, a scan finds the same levels and the same faults as decoding the whole chain.
+func TestPick_RandomBytes_AgreesWithDecodeChain(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	sound := 0
 	for range 50_000 {
 		payload := fixture.Corrupt(random, usualChains(t)[random.IntN(3)].Encode())
-		if samePick(t, levels{Epsilon: nano(t, 128), Current: random.IntN(2) == 0}, payload) {
+		if wantSamePick(t, levels{Epsilon: nano(t, 128), Current: random.IntN(2) == 0}, payload) {
 			sound++
 		}
 	}
-	check.That(t, sound >= 10_000 && sound <= 45_000, "%d of 50,000 were sound: the test compares little", sound)
+	check.That(t, sound >= 10_000 && sound <= 45_000, "%d of 50,000 chains were sound, want 10,000 to 45,000", sound)
 }
 
-// A response is no row of bits because the one before was: in a damaged file both may stand next to
-// each other.
-func TestRowsAndOthersInOneBatch(t *testing.T) {
+// In a damaged file, a row of bits and a value may be next to each other in a batch. Each is
+// returned as what it is.
+func TestLevelBatch_BitsAndValuesMixed_KeepsEach(t *testing.T) {
 	row := func(packed byte) event.Value {
 		bits := check.Value(rrchain.NewBits(3, []byte{packed}))(t)
 		return event.Value{Bits: bits}
@@ -426,7 +426,7 @@ func TestRowsAndOthersInOneBatch(t *testing.T) {
 		return true
 	})
 	if must(t, err); !on || !slices.Equal(got, want) {
-		t.Errorf("%v, not %v", got, want)
+		t.Errorf("got %v, want %v", got, want)
 	}
 }
 
@@ -439,7 +439,7 @@ func FuzzPick(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, payload []byte, epsilon int64, current bool) {
 		if at, err := privacy.EpsilonFromNano(epsilon); err == nil {
-			samePick(t, levels{Epsilon: at, Current: current}, payload)
+			wantSamePick(t, levels{Epsilon: at, Current: current}, payload)
 		}
 	})
 }

@@ -29,24 +29,24 @@ import (
 	"github.com/sluicedp/sluice/privacy"
 )
 
-// What receipts and statements have in common. Whoever holds one has nothing but the key.
+// Helpers for tests of receipts and statements. The holder of such a document needs only the log's
+// key to verify it.
 
-// office is a ledger that signs, with what its customers know of it.
-type office struct {
+// issuer is a ledger that signs its documents, and the keys that verify them.
+type issuer struct {
 	*Ledger
 	store *kv.Memory
 	clock *fakeClock
 	keys  note.Verifiers
 }
 
-const officeName = "example.com/office"
+const issuerName = "example.com/office"
 
-// newOffice opens a ledger in memory that is the same in every run, but for what the seed makes of
-// its key.
-func newOffice(t testing.TB, seed byte) *office {
+// newIssuer opens a ledger in memory that is the same in every run, for the same seed of its key.
+func newIssuer(t testing.TB, seed byte) *issuer {
 	t.Helper()
-	signer, verifier, public := logKey(t, officeName, seed)
-	o := &office{store: &kv.Memory{}, clock: newClock(epoch()), keys: note.VerifierList(verifier)}
+	signer, verifier, public := logKey(t, issuerName, seed)
+	o := &issuer{store: &kv.Memory{}, clock: newClock(epoch()), keys: note.VerifierList(verifier)}
 	beginWithKey(t, o.store, public)
 	o.Ledger = openMemory(t, o.store, Options{Now: o.clock.read, Signer: signer})
 	o.engine.Chances.Sampler, o.requests.Sampler, o.engine.Salts = steadySampler(), medians(), countedSalts()
@@ -55,7 +55,8 @@ func newOffice(t testing.TB, seed byte) *office {
 	return o
 }
 
-// countedSalts fills salts with bytes that are the same in every run, and different for each.
+// countedSalts returns a function that fills salts with bytes that are the same in every run, and
+// different for each salt.
 func countedSalts() func([]byte) {
 	n := byte(0)
 	return func(b []byte) {
@@ -67,18 +68,18 @@ func countedSalts() func([]byte) {
 	}
 }
 
-// later moves the clock on.
-func (o *office) later() { o.clock.set(o.clock.read().Add(time.Hour + time.Nanosecond)) }
+// advanceClock advances the clock by a little more than an hour.
+func (i *issuer) advanceClock() { i.clock.set(i.clock.read().Add(time.Hour + time.Nanosecond)) }
 
-// around is what stands around a byte of a text.
-func around(text []byte, at int) []byte { return text[max(0, at-20):min(at+20, len(text))] }
+// excerpt returns the part of a text around a byte.
+func excerpt(text []byte, at int) []byte { return text[max(0, at-20):min(at+20, len(text))] }
 
 // document is a receipt or a statement.
 type document interface {
 	Verify(note.Verifiers) evidence.Checked
 }
 
-// text is a document as its holder keeps it.
+// text returns a document as JSON.
 func text(t testing.TB, d any) []byte {
 	t.Helper()
 	return check.Value(json.Marshal(d))(t)
@@ -102,12 +103,12 @@ func faults(c evidence.Checked) (all []string) {
 	return all
 }
 
-// wantFault fails unless a document is found to be wrong, in these words.
+// wantFault checks that a document does not verify, with a fault that contains these words.
 func wantFault(t testing.TB, what string, d document, keys note.Verifiers, words string) {
 	t.Helper()
 	c := d.Verify(keys)
 	if found := faults(c); c.OK() || !strings.Contains(strings.Join(found, "\n"), words) {
-		t.Errorf("%s: the faults are %.400q, none of which says %q", what, found, words)
+		t.Errorf("%s: got the faults %.400q, want one with %q", what, found, words)
 	}
 }
 
@@ -118,9 +119,9 @@ func copyOf[T any](t testing.TB, d T) (other T) {
 	return other
 }
 
-// altered calls visit with copies of a document, in each of which one field has another value, and
-// with the way to that field.
-func altered[T any](t *testing.T, d T, visit func(way string, other T)) {
+// eachAltered calls visit with copies of a document, each with one field changed, and the path of
+// that field.
+func eachAltered[T any](t *testing.T, d T, visit func(way string, other T)) {
 	t.Helper()
 	for n := 0; ; n++ {
 		other := copyOf(t, d)
@@ -133,8 +134,8 @@ func altered[T any](t *testing.T, d T, visit func(way string, other T)) {
 	}
 }
 
-// falsify changes the field at a place among all of a value, counted from 0, and returns the way to
-// it, or "".
+// falsify changes the field number *left of a value, counted from 0, and returns its path. It
+// returns "" if there are fewer fields, and then reduces *left by their number.
 func falsify(v reflect.Value, way string, left *int) string {
 	inside := func(n int, name func(i int) string, field func(i int) reflect.Value) (found string) {
 		for i := 0; i < n && found == ""; i++ {
@@ -195,9 +196,9 @@ func falsify(v reflect.Value, way string, left *int) string {
 	return way
 }
 
-// everyByte reads a document with bits of each byte flipped in turn; if hurried, of some bytes.
-// What can be read and verified must be what it was.
-func everyByte[T document](t *testing.T, d T, keys note.Verifiers, read func([]byte) (T, error)) {
+// wantEveryByteChecked reads a document with bits of each byte flipped in turn, or of some bytes in
+// a quick run. No such variant may verify.
+func wantEveryByteChecked[T document](t *testing.T, d T, keys note.Verifiers, read func([]byte) (T, error)) {
 	t.Helper()
 	whole := text(t, d)
 	data := slices.Clone(whole)
@@ -217,24 +218,23 @@ func everyByte[T document](t *testing.T, d T, keys note.Verifiers, read func([]b
 				continue
 			}
 			if refused++; got.Verify(keys).OK() {
-				t.Fatalf("byte %d, ^%#x, in %q: nobody notices", i, mask, around(whole, i))
+				t.Fatalf("byte %d, ^%#x, in %q: the document verifies", i, mask, excerpt(whole, i))
 			}
 		}
 	}
-	check.That(t, unread != 0 && refused != 0, "%d variants cannot be read, %d can", unread, refused)
+	check.That(t, unread != 0 && refused != 0, "%d variants cannot be read, %d can; want some of each", unread, refused)
 }
 
-// tooLarge is nowhere written to, so that it takes no memory, and no time to clear. Its length is
-// even: an odd one moves the counters of the coverage that the linker puts after it, which are then
-// misread.
+// tooLarge is never written, so that it takes no memory and no time to clear. Its length is even:
+// with an odd one, the linker misaligns the coverage counters after it.
 var tooLarge [1<<30 + 8]byte
 
-// strictness holds a reader to the one form of a document.
-func strictness[T document](t *testing.T, d T, read func([]byte) (T, error)) {
+// wantStrictReader checks that a reader accepts the one form of a document only.
+func wantStrictReader[T document](t *testing.T, d T, read func([]byte) (T, error)) {
 	t.Helper()
 	whole := string(text(t, d))
 	got, err := read([]byte(whole))
-	check.That(t, err == nil && string(text(t, got)) == whole, "the document is read as another (%v)", err)
+	check.That(t, err == nil && string(text(t, got)) == whole, "the document changes when it is read (%v)", err)
 	for name, change := range map[string]func(string) string{
 		"indented":           func(string) string { return indented(t, d) },
 		"space in front":     func(s string) string { return " " + s },
@@ -248,7 +248,7 @@ func strictness[T document](t *testing.T, d T, read func([]byte) (T, error)) {
 		"list":               func(s string) string { return "[" + s + "]" },
 		"text":               func(string) string { return `"x"` },
 		"two":                func(s string) string { return s + s },
-		"something behind":   func(s string) string { return s + "x" },
+		"trailing text":      func(s string) string { return s + "x" },
 		"cut off":            func(s string) string { return s[:len(s)-1] },
 		"unknown field":      func(s string) string { return `{"more":1,` + s[1:] },
 		"unknown field deep": func(s string) string { return strings.Replace(s, `"leaf":`, `"more":1,"leaf":`, 1) },
@@ -283,13 +283,13 @@ func strictness[T document](t *testing.T, d T, read func([]byte) (T, error)) {
 		"no list":                 func(s string) string { return strings.Replace(s, `"values":[`, `"values":7,"x":[`, 1) },
 	} {
 		other := change(whole)
-		check.That(t, other != whole, "%s: the document has no place for it", name)
+		check.That(t, other != whole, "%s: the change does not apply to the document", name)
 		_, err := read([]byte(other))
 		check.That(t, errors.Is(err, api.ErrInvalid) && len(err.Error()) <= 500 && (name != "many short items" || strings.Contains(err.Error(), "too short")),
 			"%s: %v", name, err)
 	}
 	_, err = read(tooLarge[:1<<30+1])
-	check.That(t, errors.Is(err, api.ErrInvalid) && strings.Contains(err.Error(), "at most"), "too large: %v", err)
+	check.That(t, errors.Is(err, api.ErrInvalid) && strings.Contains(err.Error(), "at most"), "too large: got the error %v", err)
 }
 
 func indented(t testing.TB, d any) string {
@@ -298,23 +298,23 @@ func indented(t testing.TB, d any) string {
 	return string(data)
 }
 
-// The zone of the machine makes no difference to what is read.
-func strictInAnyZone[T document](t *testing.T, d T, read func([]byte) (T, error)) {
+// wantStrictInAnyZone checks that the time zone of the machine changes nothing about what is read.
+func wantStrictInAnyZone[T document](t *testing.T, d T, read func([]byte) (T, error)) {
 	t.Helper()
 	local := time.Local
 	defer func() { time.Local = local }()
 	time.Local = time.FixedZone("here", 3600)
 	data := strings.Replace(string(text(t, d)), "T12:00:00Z", "T13:00:00+01:00", 1)
 	_, err := read([]byte(data))
-	check.That(t, errors.Is(err, api.ErrInvalid), "a time of the zone of this machine: %v", err)
+	check.That(t, errors.Is(err, api.ErrInvalid), "a time in the zone of this machine: got the error %v, want ErrInvalid", err)
 	got, err := read(text(t, d))
 	check.That(t, err == nil && bytes.Equal(text(t, got), text(t, d)), "the document as it was written: %v", err)
 }
 
-// wrongKeys verifies a document by keys that did not sign it.
-func wrongKeys(t *testing.T, d document) {
+// wantOtherKeysRefused checks that a document does not verify with keys that did not sign it.
+func wantOtherKeysRefused(t *testing.T, d document) {
 	t.Helper()
-	_, other, _ := logKey(t, officeName, 99)
+	_, other, _ := logKey(t, issuerName, 99)
 	_, named, _ := logKey(t, "example.com/else", 1)
 	wantFault(t, "another key of the name", d, note.VerifierList(other), "not signed by any known key")
 	wantFault(t, "another name", d, note.VerifierList(named), "not signed by any known key")
@@ -324,9 +324,9 @@ func wrongKeys(t *testing.T, d document) {
 	}
 }
 
-// respelled returns a checkpoint whose signature is the same in other digits: the last one has bits
-// to spare.
-func respelled(t *testing.T, checkpoint string) string {
+// respellSignature returns a checkpoint with the same signature in another base64 text: the last
+// digit has unused bits.
+func respellSignature(t *testing.T, checkpoint string) string {
 	t.Helper()
 	digits := "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"
 	last := strings.LastIndexAny(checkpoint, digits)
@@ -337,8 +337,8 @@ func respelled(t *testing.T, checkpoint string) string {
 	return checkpoint[:last] + digits[at+1:at+2] + checkpoint[last+1:]
 }
 
-// resigned returns a checkpoint of another log that the key of this one signed.
-func resigned(t *testing.T, o *office, change func(*merkle.Checkpoint)) string {
+// signChanged returns a changed checkpoint, signed with the key of the log.
+func signChanged(t *testing.T, o *issuer, change func(*merkle.Checkpoint)) string {
 	t.Helper()
 	head := check.Value(o.Head(t.Context(), 0))(t)
 	c := merkle.Checkpoint{Origin: head.Origin, Size: head.Events, Root: head.Root}
@@ -347,8 +347,8 @@ func resigned(t *testing.T, o *office, change func(*merkle.Checkpoint)) string {
 	return string(signed)
 }
 
-// wantExtended holds two checkpoints against each other.
-func wantExtended(t *testing.T, o *office, early, late string) {
+// wantExtended checks that the log of one checkpoint extends that of an earlier one.
+func wantExtended(t *testing.T, o *issuer, early, late string) {
 	t.Helper()
 	from := check.Value(evidence.OpenCheckpoint([]byte(early), o.keys))(t)
 	to := check.Value(evidence.OpenCheckpoint([]byte(late), o.keys))(t)
@@ -356,7 +356,7 @@ func wantExtended(t *testing.T, o *office, early, late string) {
 	must(t, tlog.CheckTree(proof, int64(to.Events), to.Root, int64(from.Events), from.Root))
 }
 
-// truthsOf tells each object's truth by its name.
+// truthsOf is a source with a true value for each object.
 func truthsOf(truths map[string]string) api.TruthFunc {
 	return func(_ context.Context, _ string, objects []string) (values []string, err error) {
 		for _, name := range objects {
@@ -366,57 +366,58 @@ func truthsOf(truths map[string]string) api.TruthFunc {
 	}
 }
 
-// foreseen is a reader that notes which events a proof says it will read, and whether it did say
-// so.
-type foreseen struct {
+// announcedReader is a reader that notes which events a proof announces by Prefetch, and which
+// reads were not announced.
+type announcedReader struct {
 	kv.Reader
-	announced map[string]bool
-	read      int
-	surprises []string
+	announced   map[string]bool
+	read        int
+	unannounced []string
 }
 
-func (f *foreseen) Prefetch(bucket string, keys [][]byte) {
+func (r *announcedReader) Prefetch(bucket string, keys [][]byte) {
 	for i, key := range keys {
 		if bucket != state.BucketEvents || i > 0 && bytes.Compare(keys[i-1], key) >= 0 {
-			f.surprises = append(f.surprises, fmt.Sprintf("%s %x", bucket, key))
+			r.unannounced = append(r.unannounced, fmt.Sprintf("%s %x", bucket, key))
 		}
-		f.announced[string(key)] = true
+		r.announced[string(key)] = true
 	}
 }
 
-func (f *foreseen) Get(bucket string, key []byte) ([]byte, error) {
-	if f.read++; !f.announced[string(key)] {
-		f.surprises = append(f.surprises, fmt.Sprintf("%s %x", bucket, key))
+func (r *announcedReader) Get(bucket string, key []byte) ([]byte, error) {
+	if r.read++; !r.announced[string(key)] {
+		r.unannounced = append(r.unannounced, fmt.Sprintf("%s %x", bucket, key))
 	}
-	return f.Reader.Get(bucket, key)
+	return r.Reader.Get(bucket, key)
 }
 
-// Otherwise the proof is the same, and only takes longer.
-func TestAProofSaysWhatItWillRead(t *testing.T) {
+// A proof announces the events that it reads, so that the store reads them together. The proof is
+// the same without.
+func TestProve_Prefetch_AnnouncesEveryRead(t *testing.T) {
 	l := voters(t, newLedger(t), "9", crowd(300)...)
-	for size := uint64(24); size <= 300; size += 23 { // what is in one event is not announced
+	for size := uint64(24); size <= 300; size += 23 { // a proof from a single event announces nothing
 		must(t, l.engine.View(t.Context(), func(s *state.State) error {
 			plain := s.Reader
-			s.Reader = struct{ kv.Reader }{plain} // which is no Prefetcher
+			s.Reader = struct{ kv.Reader }{plain} // hides Prefetch
 			numbers := []uint64{1 + size/7, 1 + size/3}
 			numbers = slices.Compact(numbers)
 			head, proof, err := l.documents.Prove(s, size, numbers)
 			must(t, err)
-			f := &foreseen{Reader: plain, announced: map[string]bool{}}
+			f := &announcedReader{Reader: plain, announced: map[string]bool{}}
 			s.Reader = f
 			again, same, err := l.documents.Prove(s, size, numbers)
 			if must(t, err); head != again || !slices.Equal(proof, same) {
-				t.Errorf("another proof of %d in %d", numbers, size)
+				t.Errorf("the proof of %d in %d differs with Prefetch", numbers, size)
 			}
-			check.That(t, f.read >= len(f.announced) && len(f.surprises) <= 0 && len(f.announced) != 0,
-				"a proof of %d in %d: %d announced, %d read, without being announced %v", numbers, size, len(f.announced), f.read, f.surprises)
+			check.That(t, f.read >= len(f.announced) && len(f.unannounced) <= 0 && len(f.announced) != 0,
+				"the proof of %d in %d: %d events announced, %d read, and not announced: %v", numbers, size, len(f.announced), f.read, f.unannounced)
 			s.Reader = plain
 			return nil
 		}))
 	}
 }
 
-// cosigned adds a line to a checkpoint: another key's signature of its text.
+// cosigned adds the signature of another key to a checkpoint.
 func cosigned(t testing.TB, checkpoint, name string, seed byte) (more string, verifier note.Verifier) {
 	t.Helper()
 	signer, verifier, _ := logKey(t, name, seed)
@@ -426,19 +427,19 @@ func cosigned(t testing.TB, checkpoint, name string, seed byte) (more string, ve
 	return checkpoint + line, verifier
 }
 
-// cosigners checks what a document with a checkpoint by several keys is worth; with makes one.
-// Whoever holds it can add cosigners, and that is all that can be added.
-func cosigners(t *testing.T, o *office, checkpoint string, with func(checkpoint string) document) {
+// wantCosigners checks documents, made by with, whose checkpoint has several signatures. The holder
+// of a document can add valid cosignatures, and nothing else.
+func wantCosigners(t *testing.T, o *issuer, checkpoint string, with func(checkpoint string) document) {
 	t.Helper()
-	key, _ := o.keys.Verifier(officeName, o.documents.Signer.KeyHash())
+	key, _ := o.keys.Verifier(issuerName, o.documents.Signer.KeyHash())
 	both, witness := cosigned(t, checkpoint, "witness.example", 7)
 	id := fmt.Sprintf("witness.example+%08x", witness.KeyHash())
 	for name, test := range map[string]struct {
 		keys              []note.Verifier
 		cosigned, ignored []string
 	}{
-		"nobody knows the witness": {[]note.Verifier{key}, nil, []string{id}},
-		"the witness is known":     {[]note.Verifier{key, witness}, []string{id}, nil},
+		"the witness is unknown": {[]note.Verifier{key}, nil, []string{id}},
+		"the witness is known":   {[]note.Verifier{key, witness}, []string{id}, nil},
 	} {
 		c := with(both).Verify(note.VerifierList(test.keys...))
 		check.That(t, c.OK() && slices.Equal(c.Cosigned, test.cosigned) && slices.Equal(c.Ignored, test.ignored),
@@ -450,7 +451,7 @@ func cosigners(t *testing.T, o *office, checkpoint string, with func(checkpoint 
 	wantFault(t, "a witness of another log", with(wrong), note.VerifierList(key, witness), "does not fit the text")
 
 	_, line, _ := strings.Cut(checkpoint, "\n\n")
-	again, _ := cosigned(t, checkpoint, officeName, 77)
+	again, _ := cosigned(t, checkpoint, issuerName, 77)
 	disordered, _ := cosigned(t, both, "a.example", 1)
 	twice, _ := cosigned(t, both, "witness.example", 7)
 	for words, text := range map[string]string{
@@ -459,7 +460,7 @@ func cosigners(t *testing.T, o *office, checkpoint string, with func(checkpoint 
 		"cosignatures come in the order of their keys":   disordered,
 		"a signature comes twice ":                       twice,
 		"in the first place":                             strings.Replace(both, line, "", 1) + line,
-		"the signature by \"" + id + "\" is not spelled": respelled(t, both),
+		"the signature by \"" + id + "\" is not spelled": respellSignature(t, both),
 	} {
 		for _, keys := range []note.Verifiers{note.VerifierList(key, witness), o.keys, nil} {
 			wantFault(t, words, with(text), keys, strings.TrimSpace(words))
@@ -469,20 +470,20 @@ func cosigners(t *testing.T, o *office, checkpoint string, with func(checkpoint 
 	for i := range merkle.MostCosigners + 1 {
 		crowd, _ = cosigned(t, crowd, fmt.Sprintf("witness%02d.example", i), 1)
 		if c := with(crowd).Verify(o.keys); c.OK() != (i < merkle.MostCosigners) || c.OK() && len(c.Ignored) != i+1 {
-			t.Errorf("%d cosigners: %+v", i+1, c)
+			t.Errorf("with %d cosigners: %+v", i+1, c)
 		}
 	}
 }
 
-func TestCosignersOfDocuments(t *testing.T) {
+func TestCosignatures_AddedToDocuments_AreChecked(t *testing.T) {
 	o := shop(t)
 	r := receiptOf(t, o.Ledger, 4)
-	cosigners(t, o, r.Evidence.Checkpoint, func(checkpoint string) document {
+	wantCosigners(t, o, r.Evidence.Checkpoint, func(checkpoint string) document {
 		r.Evidence.Checkpoint = checkpoint
 		return r
 	})
 	st := check.Value(o.Statement(t.Context(), api.ObjectRequest{Key: "statement", Object: "ann"}))(t)
-	cosigners(t, o, st.Checkpoint, func(checkpoint string) document {
+	wantCosigners(t, o, st.Checkpoint, func(checkpoint string) document {
 		st.Checkpoint = checkpoint
 		return st
 	})
@@ -491,12 +492,12 @@ func TestCosignersOfDocuments(t *testing.T) {
 		for _, mask := range []byte{1, 2, 4, 8, 16, 32, 64, 128, 255} {
 			signed[i] ^= mask
 			_, err := evidence.OpenCheckpoint(signed, o.keys)
-			check.Need(t, errors.Is(err, api.ErrCheckpoint), "byte %d, ^%#x: %v", i, mask, err)
+			check.Need(t, errors.Is(err, api.ErrCheckpoint), "byte %d, ^%#x: got the error %v, want ErrCheckpoint", i, mask, err)
 			signed[i] ^= mask
 		}
 	}
-	for _, other := range []string{" " + string(signed), string(signed) + "\n", "\n" + string(signed), strings.ReplaceAll(string(signed), "\n", "\r\n"), strings.TrimSpace(string(signed)), respelled(t, string(signed))} {
+	for _, other := range []string{" " + string(signed), string(signed) + "\n", "\n" + string(signed), strings.ReplaceAll(string(signed), "\n", "\r\n"), strings.TrimSpace(string(signed)), respellSignature(t, string(signed))} {
 		_, err := evidence.OpenCheckpoint([]byte(other), o.keys)
-		check.That(t, errors.Is(err, api.ErrCheckpoint), "%q: %v", other, err)
+		check.That(t, errors.Is(err, api.ErrCheckpoint), "%q: got the error %v, want ErrCheckpoint", other, err)
 	}
 }

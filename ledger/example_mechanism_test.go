@@ -10,8 +10,8 @@ import (
 	"github.com/sluicedp/sluice/rrchain/finite"
 )
 
-// Subset selection of two out of six answers a question, which estimates better than randomized
-// response at a low ε: a response is a pair of values. It is raised as any other is.
+// A question uses subset selection of two out of six values, which estimates better than randomized
+// response at a low ε. A response is a pair of values, and can be raised like any other.
 func ExampleMechanism() {
 	path, remove := newFile()
 	defer remove()

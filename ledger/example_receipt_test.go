@@ -15,8 +15,8 @@ import (
 	"github.com/sluicedp/sluice/policy"
 )
 
-// The host signs the log by a key of its own. The buyer knows the other half of it, and needs
-// nothing else to see that a receipt was tampered with, and where.
+// The host signs the log with its own key. The buyer has the public key, which is enough to see
+// whether a receipt was altered, and where.
 func ExampleLedger_Receipt() {
 	path, remove := newFile()
 	defer remove()

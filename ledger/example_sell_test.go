@@ -11,8 +11,8 @@ import (
 	"github.com/sluicedp/sluice/privacy"
 )
 
-// Two people put their answers up for sale. One buyer comes back for a higher level and pays the
-// difference; another buys in between, which costs nobody any privacy.
+// Two people put their answers up for sale. One buyer returns for a higher level and pays the
+// difference. Another buyer takes a level in between, which costs no privacy.
 func ExampleLedger_Sell() {
 	path, remove := newFile()
 	defer remove()
@@ -72,7 +72,7 @@ func smokers(_ context.Context, _ string, people []string) ([]string, error) {
 	return values, nil
 }
 
-// buyAsQuoted sells what was quoted, to the cent, or nothing.
+// buyAsQuoted sells for exactly the price that was quoted, or not at all.
 func buyAsQuoted(ctx context.Context, l *ledger.Ledger, key, buyer string, epsilon privacy.Epsilon) error {
 	order := api.Order{Buyer: buyer, Question: "smoker", Epsilon: epsilon, All: true}
 	quote, err := l.Quote(ctx, order)

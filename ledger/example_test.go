@@ -91,8 +91,8 @@ func sell(ctx context.Context, l *ledger.Ledger, order, person, truth string, ep
 	return response.Value, err
 }
 
-// orders is the table of a host's own database: which answers it owes its buyers, and which it has
-// delivered. It commits apart from the ledger, and may fail between any two steps.
+// orders is a table in the host's own database: the answers that buyers have ordered, and those
+// delivered. It has its own transactions, and may fail between any two steps.
 type orders map[string]*order
 
 type order struct {
@@ -103,9 +103,8 @@ type order struct {
 
 var errPowerCut = errors.New("power cut")
 
-// fulfil brings every open order to its end. It may be called again at any time, after any failure:
-// the order's own id is the idempotency key, so that however often an order is tried, its answer is
-// drawn once and charged once.
+// fulfil completes every open order. It can be called again after any failure: the order's own id
+// is the idempotency key, so an answer is drawn and charged once, however often the order is tried.
 func (db orders) fulfil(ctx context.Context, l *ledger.Ledger, powerCut bool) error {
 	for id, order := range db {
 		if order.delivered != "" {
@@ -158,7 +157,7 @@ func Example_exactlyOnce() {
 	// drawn 1 time(s), spent ε=1, delivered what was drawn: true
 }
 
-// attempt is one life of the host's process.
+// attempt is one run of the host's process.
 func attempt(ctx context.Context, path string, db orders, powerCut bool) error {
 	l, err := ledger.Open(ctx, path, ledger.Options{})
 	if err != nil {

@@ -11,15 +11,15 @@ import (
 	"github.com/sluicedp/sluice/ledger/event"
 )
 
-// subscriber stands for whoever is told of new answers, such as a search index. It keeps the number
-// of the last event it handled next to what it made of it, in the same transaction.
+// subscriber represents a program that follows new answers, such as a search index. A real one
+// stores the number of the last event it handled in the same transaction as the result.
 type subscriber struct {
 	handled uint64
 	answers int
 }
 
-// follow handles events until an order is settled. It may be called again at any time, after any
-// failure: it goes on behind the last event it handled.
+// follow handles events until an order is settled. It can be called again after any failure: it
+// continues after the last event it handled.
 func (s *subscriber) follow(ctx context.Context, l *ledger.Ledger, order string) error {
 	for ev, err := range l.Watch(ctx, s.handled+1) {
 		if err != nil {
@@ -38,8 +38,8 @@ func (s *subscriber) follow(ctx context.Context, l *ledger.Ledger, order string)
 	return nil
 }
 
-// A subscriber that remembers the last number it handled gets every event once, though it and the
-// ledger stop and start.
+// A subscriber that stores the number of the last event it handled gets every event once, even if
+// it and the ledger are restarted.
 func ExampleLedger_Watch() {
 	path, remove := newFile()
 	defer remove()
@@ -58,7 +58,7 @@ func ExampleLedger_Watch() {
 	// run 2: 2 answer(s) seen
 }
 
-// sellAndFollow is one life of the process: it sells an answer while the subscriber watches.
+// sellAndFollow is one run of the process: it sells an answer while the subscriber watches.
 func sellAndFollow(path string, s *subscriber, order, epsilon string) error {
 	l, err := ledger.Open(context.Background(), path, ledger.Options{})
 	if err != nil {

@@ -25,25 +25,26 @@ import (
 	"github.com/sluicedp/sluice/ledger/journal/journaltest"
 )
 
-// updating is a store with other updates.
-type updating struct {
+// storeWithUpdate is a store whose Update a test replaces.
+type storeWithUpdate struct {
 	kv.Store
 	update func(fn func(kv.Writer) error) error
 }
 
-func (u *updating) Update(fn func(kv.Writer) error) error { return u.update(fn) }
+func (u *storeWithUpdate) Update(fn func(kv.Writer) error) error { return u.update(fn) }
 
-// The first commit makes a journal and has the file name it. If that fails, the file does not come
-// to name a journal that is gone: it opens again, and the request that failed comes to a result.
-func TestAJournalThatTheFileMayNameIsNotRemoved(t *testing.T) {
+// The first commit creates a journal and records its name in the file. If that fails, or its
+// outcome is uncertain, the file never names a journal that was removed: it opens again, and the
+// request can be repeated.
+func TestFirstCommit_NamingJournalFails_FileOpensAgain(t *testing.T) {
 	for name, c := range map[string]struct {
-		fails error // as long as the test says so
-		done  bool  // the update is carried out all the same
-		goOn  bool  // without being opened again
+		fails error // the error of Update
+		done  bool  // the update is made nevertheless
+		goOn  bool  // the ledger does not stop
 	}{
-		"full":                      {syscall.ENOSPC, false, true},
-		"uncertain, not done":       {fmt.Errorf("%w: %w", kv.ErrUncertain, syscall.EIO), false, false},
-		"uncertain, and it is done": {fmt.Errorf("%w: %w", kv.ErrUncertain, syscall.EIO), true, false},
+		"full":                {syscall.ENOSPC, false, true},
+		"uncertain, not done": {fmt.Errorf("%w: %w", kv.ErrUncertain, syscall.EIO), false, false},
+		"uncertain, but done": {fmt.Errorf("%w: %w", kv.ErrUncertain, syscall.EIO), true, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			path := filepath.Join(testenv.TempDir(t), "ledger.db")
@@ -51,7 +52,7 @@ func TestAJournalThatTheFileMayNameIsNotRemoved(t *testing.T) {
 			closed(t, sellers(t, open(t, path, Options{}), "9", "9", "ann"))
 			s := check.Value(bolt.Open(path, false))(t)
 			fails := c.fails
-			base := &updating{s, func(fn func(kv.Writer) error) error {
+			base := &storeWithUpdate{s, func(fn func(kv.Writer) error) error {
 				if fails != nil && !c.done {
 					return fails
 				}
@@ -60,9 +61,9 @@ func TestAJournalThatTheFileMayNameIsNotRemoved(t *testing.T) {
 			l := check.Value(openClaimed(t.Context(), base, besideFile(path), Options{}, "", false))(t)
 			for range 2 {
 				if _, err := l.Release(t.Context(), releaseOf(t, "r", "ann", "1")); !errors.Is(err, c.fails) && !errors.Is(err, api.ErrStopped) {
-					t.Errorf("the request ends with %v", err)
+					t.Errorf("got the error %v, want that of the update or ErrStopped", err)
 				} else if errors.Is(err, api.ErrStopped) == c.goOn {
-					t.Errorf("goes on: %v, after %v", !c.goOn, err)
+					t.Errorf("the ledger stopped: %v, after the error %v", !c.goOn, err)
 				}
 			}
 			if fails = nil; c.goOn {
@@ -78,13 +79,13 @@ func TestAJournalThatTheFileMayNameIsNotRemoved(t *testing.T) {
 			check.That(t, len(o.Chains[0].Levels) == 1, "there is %+v", o)
 			closed(t, l)
 			files := tree(t, path)
-			check.That(t, len(files) == 1, "there is %v", files)
+			check.That(t, len(files) == 1, "the files are %v, want the ledger file only", files)
 		})
 	}
 }
 
-// portionsAside counts what a file has aside.
-func portionsAside(t testing.TB, path string) (n int) {
+// stagedPortions counts the staged portions in a file.
+func stagedPortions(t testing.TB, path string) (n int) {
 	t.Helper()
 	file := check.Value(bolt.Open(path, true))(t)
 	defer file.Close()
@@ -94,15 +95,15 @@ func portionsAside(t testing.TB, path string) (n int) {
 	return n
 }
 
-// Between any two transactions of a checkpoint a process may die, within Close, too: what it leaves
-// is the ledger, with its journal or, when the checkpoint says that there is none, without. Whoever
-// reads sees all of it, and whoever writes leaves nothing aside.
-func TestWhatIsAsideIsTheLedger(t *testing.T) {
+// A process may die between any two transactions of a checkpoint, also inside Close. The file that
+// it leaves has the whole ledger, with its journal or, if the file names none, without. Opened for
+// writing, it has no staged portions afterwards.
+func TestOpen_CheckpointInterrupted_HasWholeLedger(t *testing.T) {
 	names := crowd(40)
 	path := votersFile(t, "9", names...)
 	file := check.Value(bolt.Open(path, false))(t)
 	var copies []string // of the file and of its journal, after each update
-	l := openOver(t, &updating{file, func(fn func(kv.Writer) error) error {
+	l := openOver(t, &storeWithUpdate{file, func(fn func(kv.Writer) error) error {
 		err := file.Update(fn)
 		copies = append(copies, crashCopy(t, path))
 		return err
@@ -118,12 +119,12 @@ func TestWhatIsAsideIsTheLedger(t *testing.T) {
 		wantClean(t, l, api.VerifyRequest{})
 		closed(t, l)
 	}
-	aside, alone := 0, 0
+	staged, alone := 0, 0
 	for i, at := range copies {
-		if _, err := os.Stat(at + ".journal"); err != nil || portionsAside(t, at) == 0 {
+		if _, err := os.Stat(at + ".journal"); err != nil || stagedPortions(t, at) == 0 {
 			continue
 		}
-		aside++
+		staged++
 		without := crashCopy(t, at)
 		must(t, os.RemoveAll(without+".journal"))
 		if l, err := Open(t.Context(), without, Options{ReadOnly: true}); err == nil {
@@ -131,22 +132,22 @@ func TestWhatIsAsideIsTheLedger(t *testing.T) {
 			alone++
 			wantWhole(fmt.Sprintf("copy %d, without its journal, read", i), without, Options{ReadOnly: true})
 			wantWhole(fmt.Sprintf("copy %d, without its journal", i), without, Options{})
-			if n := portionsAside(t, without); n > 0 {
-				t.Errorf("copy %d, without its journal, has %d portions aside when it was open for writing", i, n)
+			if n := stagedPortions(t, without); n > 0 {
+				t.Errorf("copy %d, without its journal, has %d staged portions after it was open for writing", i, n)
 			}
 		} else {
 			wantErr(t, err, api.ErrJournal)
 		}
 		wantWhole(fmt.Sprintf("copy %d, read", i), at, Options{ReadOnly: true})
 		wantWhole(fmt.Sprintf("copy %d", i), at, Options{})
-		check.Equal(t, portionsAside(t, at), 0, "portions aside in copy %d when it was open for writing", i)
+		check.Equal(t, stagedPortions(t, at), 0, "staged portions in copy %d after it was open for writing", i)
 	}
-	check.That(t, aside >= 3 && alone >= 3,
-		"of %d copies %d have something aside, and %d of these are whole without their journal", len(copies), aside, alone)
+	check.That(t, staged >= 3 && alone >= 3,
+		"of %d copies %d have staged portions, and %d of these are whole without their journal", len(copies), staged, alone)
 }
 
-// With no memory to speak of every commit is followed by a checkpoint, beside what comes next.
-func TestALedgerWithHardlyAnyMemory(t *testing.T) {
+// With a memory limit of one byte every commit is followed by a checkpoint. Nothing is lost.
+func TestMemory_OneByte_LosesNothing(t *testing.T) {
 	names := crowd(300)
 	path := votersFile(t, "9", names...)
 	l := open(t, path, Options{Memory: 1})
@@ -165,9 +166,9 @@ func TestALedgerWithHardlyAnyMemory(t *testing.T) {
 	check.That(t, o.Spent == eps(t, "3") && len(o.Chains[0].Levels) == 3, "there is %+v", o)
 }
 
-// lending is a store that writes over whatever it has lent to a transaction, once that has ended.
-// Files do so, too, but seldom.
-func lending(s kv.Store) kv.Store {
+// lendingStore is a store that overwrites all bytes that a transaction has read, as soon as it
+// ends. A file does that rarely.
+func lendingStore(s kv.Store) kv.Store {
 	return &tapped{s, func() (tap, func()) {
 		var all [][]byte
 		lend := func(b []byte) []byte {
@@ -182,9 +183,9 @@ func lending(s kv.Store) kv.Store {
 	}}
 }
 
-// What was read from the file is not used when its transaction has ended: another one may have
-// written over it.
-func TestNothingIsUsedBehindItsTransaction(t *testing.T) {
+// Bytes read in a transaction are not used after its end, because another transaction may overwrite
+// them.
+func TestLedger_BuffersOverwrittenAfterTransaction_IsUnaffected(t *testing.T) {
 	names := crowd(20)
 	path := create(t)
 	o := Options{TruthKey: truthKey(), NoiseKey: noiseKeys("2026")}
@@ -192,7 +193,7 @@ func TestNothingIsUsedBehindItsTransaction(t *testing.T) {
 	opened := func() *Ledger {
 		t.Helper()
 		file := check.Value(bolt.Open(path, false))(t)
-		return openOver(t, lending(file), besideFile(path), o)
+		return openOver(t, lendingStore(file), besideFile(path), o)
 	}
 	l := opened()
 	for i, name := range names {
@@ -202,7 +203,7 @@ func TestNothingIsUsedBehindItsTransaction(t *testing.T) {
 			must(t, l.engine.Checkpoint())
 		}
 	}
-	dies(t, l)
+	kill(t, l)
 	l = opened()
 	release(t, l, releaseOf(t, "again", names[0], "3"))
 	for _, name := range names {
@@ -210,20 +211,20 @@ func TestNothingIsUsedBehindItsTransaction(t *testing.T) {
 		check.That(t, o.Object == name && len(o.Chains) == 1 && len(o.Chains[0].Levels) >= 2, "%s is %+v", name, o)
 	}
 	all := responses(t, l, "vote", eps(t, "2"))
-	check.That(t, len(all) == len(names), "%d responses", len(all))
+	check.That(t, len(all) == len(names), "got %d responses", len(all))
 	events := 0
 	for ev, err := range l.Events(t.Context(), 1) {
 		must(t, err)
 		if events++; ev.Number != uint64(events) {
-			t.Fatalf("event %d is told as %d", events, ev.Number)
+			t.Fatalf("event %d has the number %d", events, ev.Number)
 		}
 	}
 	wantClean(t, l, api.VerifyRequest{})
 	closed(t, l)
 }
 
-// replaceJournal has ways in which the journal beside a file may be replaced.
-func replaceJournal(t testing.TB, path string) map[string]func() {
+// journalReplacements returns ways to replace the journal beside a file.
+func journalReplacements(t testing.TB, path string) map[string]func() {
 	dir := path + ".journal"
 	segment := filepath.Join(dir, "00000001.segment")
 	copied := func() {
@@ -252,12 +253,12 @@ func replaceJournal(t testing.TB, path string) map[string]func() {
 	}
 }
 
-// Whatever comes next when the journal was replaced is not acknowledged, and what was acknowledged
-// before is in the file, also if the process ends without Close.
+// After the journal was replaced, no call is acknowledged. All that was acknowledged before is in
+// the file.
 func TestJournalReplaced_NextCall_StopsTheLedgerAndLosesNothing(t *testing.T) {
 	truth := sameTruth("yes")
 	file, options := busy(t)
-	for how := range replaceJournal(t, "") {
+	for how := range journalReplacements(t, "") {
 		for call, do := range map[string]func(ctx context.Context, l *Ledger) error{
 			"release": func(ctx context.Context, l *Ledger) error {
 				return check.Err(l.Release(ctx, releaseOf(t, "r", crowd(1)[0], "2")))
@@ -276,34 +277,34 @@ func TestJournalReplaced_NextCall_StopsTheLedgerAndLosesNothing(t *testing.T) {
 				path := filepath.Join(testenv.TempDir(t), "live.db")
 				overwrite(t, path, content(t, file))
 				l := open(t, path, options)
-				told := release(t, l, releaseOf(t, "told", crowd(3)[2], "1.5"))
-				replaceJournal(t, path)[how]()
+				acknowledged := release(t, l, releaseOf(t, "acknowledged", crowd(3)[2], "1.5"))
+				journalReplacements(t, path)[how]()
 				if call != "close" {
 					wantErr(t, do(t.Context(), l), api.ErrReplaced)
 					wantErr(t, check.Err(l.Release(t.Context(), releaseOf(t, "next", crowd(2)[1], "2"))), api.ErrReplaced)
 				}
 				wantErr(t, l.Close(), api.ErrReplaced)
-				must(t, os.RemoveAll(path+".journal")) // as a person would, who has read what to do
+				must(t, os.RemoveAll(path+".journal")) // as the error says
 				l = open(t, path, options)
-				check.Equal(t, release(t, l, releaseOf(t, "told", crowd(3)[2], "1.5")).Value, told.Value, "the response to the key, again")
+				check.Equal(t, release(t, l, releaseOf(t, "acknowledged", crowd(3)[2], "1.5")).Value, acknowledged.Value, "the response to the key, again")
 				wantClean(t, l, api.VerifyRequest{})
 				if r, err := l.Object(t.Context(), crowd(2)[1]); err != nil || len(r.Chains[0].Levels) > 1 {
-					t.Errorf("what was not acknowledged is there: %+v, %v", r.Chains, err)
+					t.Errorf("a release that was not acknowledged is recorded: %+v, error %v", r.Chains, err)
 				}
 			})
 		}
 	}
 }
 
-// What was acknowledged after a copy was made is not lost when that copy takes the place of the
-// journal, and the process is killed as soon as it learns of it.
+// If an older copy replaces the journal, and the process is killed as soon as it notices, the file
+// does not open with that copy. Nothing that was acknowledged is lost.
 func TestJournalReplaced_ByAnOlderCopy_IsNotOpenedWithIt(t *testing.T) {
 	path := votersFile(t, "5", crowd(20)...)
 	l := open(t, path, Options{})
 	release(t, l, releaseOf(t, "copied", crowd(1)[0], "1"))
 	dir := path + ".journal"
 	segment := content(t, filepath.Join(dir, "00000001.segment"))
-	told := release(t, l, releaseOf(t, "told", crowd(2)[1], "1"))
+	acknowledged := release(t, l, releaseOf(t, "acknowledged", crowd(2)[1], "1"))
 	must(t, errors.Join(os.RemoveAll(dir), os.Mkdir(dir, 0o700)))
 	overwrite(t, filepath.Join(dir, "00000001.segment"), segment)
 	wantErr(t, check.Err(l.Release(t.Context(), releaseOf(t, "lost", crowd(3)[2], "1"))), api.ErrReplaced)
@@ -315,24 +316,25 @@ func TestJournalReplaced_ByAnOlderCopy_IsNotOpenedWithIt(t *testing.T) {
 	check.That(t, err != nil && strings.Contains(err.Error(), "move the journal away"),
 		"the error does not say what to do: %v", err)
 	must(t, os.RemoveAll(dir))
-	check.Equal(t, release(t, open(t, path, Options{}), releaseOf(t, "told", crowd(2)[1], "1")).Value, told.Value, "the response to the key, again")
+	check.Equal(t, release(t, open(t, path, Options{}), releaseOf(t, "acknowledged", crowd(2)[1], "1")).Value, acknowledged.Value, "the response to the key, again")
 }
 
-// A checkpoint in the background that finds the journal replaced stops the ledger.
+// A checkpoint that finds the journal replaced stops the ledger. All that was acknowledged is in
+// the file.
 func TestJournalReplaced_CheckpointInTheBackground_StopsTheLedger(t *testing.T) {
 	path := votersFile(t, "5", crowd(20)...)
 	var log journalLog
 	l := open(t, path, Options{Logger: zerolog.New(&log)})
-	told := release(t, l, releaseOf(t, "told", crowd(1)[0], "1"))
-	replaceJournal(t, path)["directory removed"]()
+	acknowledged := release(t, l, releaseOf(t, "acknowledged", crowd(1)[0], "1"))
+	journalReplacements(t, path)["directory removed"]()
 	_ = l.engine.Checkpoint() // its end trims the journal
 	wantErr(t, check.Err(l.Release(t.Context(), releaseOf(t, "next", crowd(2)[1], "1"))), api.ErrReplaced)
 	wantErr(t, l.Close(), api.ErrReplaced)
 	log.await(t, "everything acknowledged is now in the file")
-	check.Equal(t, release(t, open(t, path, Options{}), releaseOf(t, "told", crowd(1)[0], "1")).Value, told.Value, "the response to the key, again")
+	check.Equal(t, release(t, open(t, path, Options{}), releaseOf(t, "acknowledged", crowd(1)[0], "1")).Value, acknowledged.Value, "the response to the key, again")
 }
 
-// The journal may be on another disk: the path beside the file is a symbolic link then.
+// The journal may be on another disk if its path beside the file is a symbolic link.
 func TestOpen_JournalIsASymbolicLink_IsFollowed(t *testing.T) {
 	fast := filepath.Join(testenv.TempDir(t), "panel")
 	path := filepath.Join(testenv.TempDir(t), "ledger.db")
@@ -350,22 +352,22 @@ func TestOpen_JournalIsASymbolicLink_IsFollowed(t *testing.T) {
 	}
 	l = open(t, path, Options{})
 	q, err := api.Collect(l.Questions(t.Context()))
-	check.That(t, err == nil && len(q) == 1, "there are %v, %v", q, err)
+	check.That(t, err == nil && len(q) == 1, "got the questions %v, error %v", q, err)
 	closed(t, l)
 	_, err = os.Stat(fast)
 	check.That(t, os.IsNotExist(err), "the journal is left: %v", err)
 }
 
-// named is a journal with another name.
-type named struct {
+// renamedJournal is a journal with a chosen name.
+type renamedJournal struct {
 	journal.Journal
 	name string
 }
 
-func (n named) Name() string { return n.name }
+func (n renamedJournal) Name() string { return n.name }
 
-// The file names its journal: a name that cannot be stored, or is none, would leave it open to any
-// journal, or to none.
+// The file records the name of its journal. A name that is empty or cannot be stored is refused:
+// the file would open with any journal, or with none.
 func TestOpen_JournalWithoutAUsableName_IsRefused(t *testing.T) {
 	for _, name := range []string{"", strings.Repeat("x", 257), "mine:\n1", "mine:\x00", "mine:\xff"} {
 		t.Run(fmt.Sprintf("%.10q", name), func(t *testing.T) {
@@ -373,32 +375,34 @@ func TestOpen_JournalWithoutAUsableName_IsRefused(t *testing.T) {
 			var m *journaltest.Memory
 			_, err := Open(t.Context(), path, Options{Journal: func(ctx context.Context, w journal.Wanted) (journal.Journal, error) {
 				m = journaltest.NewMemory(w.At)
-				return named{m.Open(), name}, nil
+				return renamedJournal{m.Open(), name}, nil
 			}})
 			wantErr(t, err, api.ErrInvalid)
 			check.That(t, err != nil && strings.Contains(err.Error(), "name of the journal"), "%v", err)
-			closed(t, open(t, path, Options{})) // the file names none
+			closed(t, open(t, path, Options{})) // the file names no journal
 		})
 	}
 }
 
-// stuck is a journal that returns the same place again and again.
-type stuck struct{ journal.Journal }
+// stuckJournal is a journal whose Read returns groups without end that do not advance.
+type stuckJournal struct{ journal.Journal }
 
-func (s stuck) Read(_ context.Context, after journal.Position) iter.Seq2[journal.Group, error] {
+func (s stuckJournal) Read(_ context.Context, after journal.Position) iter.Seq2[journal.Group, error] {
 	return func(yield func(journal.Group, error) bool) {
 		for yield(journal.Group{Before: after, After: after}, nil) {
 		}
 	}
 }
 
-// A journal whose Read does not advance is damaged: it is not read for ever.
+// A journal whose Read does not advance is corrupt, and is not read forever.
 func TestOpen_JournalThatDoesNotAdvance_IsCorrupt(t *testing.T) {
 	path := votersFile(t, "5", crowd(1)...)
-	h := newHost()
-	closed(t, open(t, path, h.options())) // else the file names no journal, and none that goes on is read
-	_, err := Open(t.Context(), path, Options{Journal: func(context.Context, journal.Wanted) (journal.Journal, error) { return stuck{h.one().Open()}, nil }})
+	h := newMemoryHost()
+	closed(t, open(t, path, h.options())) // else the file names no journal, and the journal is not read
+	_, err := Open(t.Context(), path, Options{Journal: func(context.Context, journal.Wanted) (journal.Journal, error) {
+		return stuckJournal{h.one().Open()}, nil
+	}})
 	if wantErr(t, err, api.ErrCorrupt); err != nil && !strings.Contains(err.Error(), "a group of 0 records") {
-		t.Errorf("%v; want a fault of the group", err)
+		t.Errorf("got the error %v, want one about the group", err)
 	}
 }

@@ -25,25 +25,24 @@ import (
 	"github.com/sluicedp/sluice/rrchain/finite"
 )
 
-// Questions with a mechanism of their own do all that others do, at the ε of their levels. Their
-// law is in finite_law_test.go, what altered and forged records come to in
-// damage_responses_test.go.
+// Questions with a mechanism of their own support all requests, at the ε of their levels.
+// damage_responses_test.go has the tests of altered and forged records.
 
-// guests defines party and puts objects in it on the market, for 100 minor units of ε=1.
-func guests(t testing.TB, l *Ledger, objects ...string) *Ledger {
+// partySellers defines party and enrolls objects that are for sale at 100 minor units for ε=1.
+func partySellers(t testing.TB, l *Ledger, objects ...string) *Ledger {
 	t.Helper()
 	define(t, l, fixture.Party(t))
 	enrollUnder(t, l, "party", market(t, "9"), "9", objects...)
 	return l
 }
 
-// partyOf asks for an object's party, which is C.
+// partyOf requests an object's party, which is C.
 func partyOf(t testing.TB, key, object, epsilon string) api.ReleaseRequest {
 	t.Helper()
 	return api.ReleaseRequest{Key: key, Question: "party", Object: object, Epsilon: eps(t, epsilon), Truth: sameTruth("C")}
 }
 
-// partiesOf asks for the parties of many objects, or of all.
+// partiesOf requests the parties of many objects, or of all.
 func partiesOf(t testing.TB, key, epsilon string, objects ...string) api.RaiseRequest {
 	t.Helper()
 	r := raiseOf(t, key, epsilon, objects...)
@@ -61,7 +60,7 @@ func partiesFor(t testing.TB, key, buyer, epsilon string, objects ...string) api
 
 // Definitions.
 
-func TestAMechanismIsKeptWithItsQuestion(t *testing.T) {
+func TestDefineQuestion_Mechanism_IsCopiedAndStored(t *testing.T) {
 	path := create(t)
 	l := open(t, path, Options{})
 	q := fixture.Party(t)
@@ -77,13 +76,13 @@ func TestAMechanismIsKeptWithItsQuestion(t *testing.T) {
 	for range 2 {
 		all := questionsOf(t, l)
 		if len(all) != 2 || all[0].Encoding != "finite" || all[0].Values[0] != "A" || !bytes.Equal(text(t, all[0].Mechanism), whole) {
-			t.Errorf("party is kept as %+v", all[0])
+			t.Errorf("party is stored as %+v", all[0])
 		}
 		if got, want := all[1].Mechanism.Outputs, [][]string{{"0", "1"}, {"0", "1"}, {"0", "1", "2"}, {"0", "1", "2", "3"}}; !reflect.DeepEqual(got, want) || all[1].Encoding != "finite" {
-			t.Errorf("without names outputs are called %q", got)
+			t.Errorf("outputs without names are named %q", got)
 		}
 		check.That(t, bytes.Equal(text(t, all[1].Mechanism.Family), text(t, fixture.Skewed(t))),
-			"the family is kept as another")
+			"the stored family differs")
 		closed(t, l)
 		l = open(t, path, Options{})
 	}
@@ -96,14 +95,14 @@ func TestAMechanismIsKeptWithItsQuestion(t *testing.T) {
 	auditLedger(t, l)
 }
 
-func TestWhatIsNoMechanismOfAQuestionIsInvalid(t *testing.T) {
+func TestDefineQuestion_InvalidMechanism_IsErrInvalid(t *testing.T) {
 	pair := []string{"no", "yes"}
 	two := func() *finite.Family {
 		return fixture.Family(t, fixture.Matrix(t, "3/5 2/5", "2/5 3/5"), fixture.Matrix(t, "2/3 1/3", "1/3 2/3"))
 	}
 	named := func(names ...[]string) *api.Mechanism { return &api.Mechanism{Family: two(), Outputs: names} }
 	var large []*finite.Matrix
-	for i := 1; i <= 30; i++ { // each of them some 50 kB, with 4096 probabilities of many digits
+	for i := 1; i <= 30; i++ { // about 50 kB each, with 4096 probabilities of many digits
 		epsilon := fmt.Sprintf("0.%02d", i)
 		large = append(large, fixture.Subsets(t, 64, 1, epsilon))
 	}
@@ -147,9 +146,9 @@ func TestWhatIsNoMechanismOfAQuestionIsInvalid(t *testing.T) {
 	auditStore(t, l.engine.Store)
 }
 
-// The same question is the same with its encoding told or not, and with other channels; another
-// mechanism is another question. The channels that count are the first.
-func TestAQuestionKeepsItsMechanism(t *testing.T) {
+// A question can be defined again with its encoding given or not, and with other channels: the
+// first channels stay. Another mechanism is refused.
+func TestDefineQuestion_AnotherMechanism_IsRefused(t *testing.T) {
 	like := func(f *finite.Family, names ...[]string) api.Question {
 		q := api.Question{Name: "q", Values: []string{"no", "yes"}, Mechanism: &api.Mechanism{Family: f}}
 		if names != nil {
@@ -160,8 +159,8 @@ func TestAQuestionKeepsItsMechanism(t *testing.T) {
 	numbers := [][]string{{"0", "1"}, {"0", "1"}, {"0", "1", "2"}, {"0", "1", "2", "3"}}
 	renamed := [][]string{{"0", "1"}, {"0", "1"}, {"0", "1", "2"}, {"0", "1", "3", "2"}}
 	first, other := fixture.Skewed(t), fixture.OtherChannels(t, fixture.Skewed(t))
-	told := like(first)
-	told.Encoding = "finite"
+	withEncoding := like(first)
+	withEncoding.Encoding = "finite"
 	direct := like(nil)
 	direct.Mechanism = nil
 	explicit := direct
@@ -173,7 +172,7 @@ func TestAQuestionKeepsItsMechanism(t *testing.T) {
 	}{
 		"again":             {like(first), nil, nil},
 		"another copy":      {like(fixture.Skewed(t)), nil, nil},
-		"with its encoding": {told, nil, &api.KeyConflictError{}},
+		"with its encoding": {withEncoding, nil, &api.KeyConflictError{}},
 		"with names":        {like(first, numbers...), nil, nil},
 		"other channels":    {like(other), nil, nil},
 		"other names":       {like(first, renamed...), api.ErrInvalid, &api.KeyConflictError{}},
@@ -190,11 +189,11 @@ func TestAQuestionKeepsItsMechanism(t *testing.T) {
 			check.That(t, errors.Is(err, want), "%s, with the key %q: got the error %v, want %v", name, key, err, want)
 		}
 		if after := questionsOf(t, l); !bytes.Equal(text(t, after), text(t, before)) || len(after) != 1 {
-			t.Errorf("%s: the question is %s now", name, text(t, after))
+			t.Errorf("%s: the question changed to %s", name, text(t, after))
 		}
 		auditStore(t, l.engine.Store)
 	}
-	// A question without a mechanism is none with one.
+	// A question without a mechanism cannot be defined again with one.
 	l := inMemory(t, Options{})
 	define(t, l, direct)
 	wantErr(t, l.DefineQuestion(t.Context(), "k", like(first)), api.ErrInvalid)
@@ -202,9 +201,9 @@ func TestAQuestionKeepsItsMechanism(t *testing.T) {
 
 // Requests.
 
-// What a raise costs is the difference of the levels' ε: also of what reservations hold, and of
-// what budgets refuse.
-func TestARaiseOfAnOutputCostsTheDifference(t *testing.T) {
+// A raise costs the difference of the levels' ε. Reservations hold that difference, and refusals
+// report it.
+func TestFiniteRaise_HigherLevel_CostsTheDifference(t *testing.T) {
 	l := inMemory(t, Options{Now: epoch})
 	define(t, l, fixture.Party(t))
 	enrollUnder(t, l, "party", market(t, "9"), "1.75", "ann")
@@ -220,16 +219,16 @@ func TestARaiseOfAnOutputCostsTheDifference(t *testing.T) {
 	spent("1")
 	_, err := l.Release(t.Context(), partyOf(t, "2", "ann", "2"))
 	if all := refusals(t, err); len(all) != 1 || all[0].Reason != api.ObjectCap || all[0].Cost != eps(t, "1") || all[0].Remaining != eps(t, "0.75") {
-		t.Errorf("refused: %+v", all)
+		t.Errorf("got the refusals %+v, want the cost 1 and 0.75 remaining", all)
 	}
 	spent("1")
 	auditStore(t, l.engine.Store)
 }
 
-// An ε that is no level is invalid wherever a response is asked for, the text names the levels, and
-// nothing changes. Not even the host is asked.
-func TestBetweenLevelsThereAreNoOutputs(t *testing.T) {
-	l := guests(t, inMemory(t, Options{Now: epoch}), "ann", "bob")
+// Every request for a response at an ε that is no level returns ErrInvalid, which names the levels.
+// Nothing changes, and no true value is requested.
+func TestFiniteQuestion_EpsilonIsNoLevel_IsErrInvalid(t *testing.T) {
+	l := partySellers(t, inMemory(t, Options{Now: epoch}), "ann", "bob")
 	release(t, l, partyOf(t, "1", "ann", "1"))
 	for _, epsilon := range []string{"0.000000001", "0.25", "0.499999999", "0.500000001", "0.75", "1.5", "1.999999999", "2.000000001", "1000"} {
 		at := eps(t, epsilon)
@@ -260,17 +259,17 @@ func TestBetweenLevelsThereAreNoOutputs(t *testing.T) {
 			}
 		})
 	}
-	// An estimate of what cannot be there is one of no responses.
+	// An estimate at such an ε has no responses.
 	wantErr(t, check.Err(l.Estimate(t.Context(), api.EstimateRequest{Question: "party", Epsilon: eps(t, "1.5")})), api.ErrNoResponses)
 	all := responses(t, l, "party", eps(t, "1.5"))
-	check.That(t, len(all) == 0, "at ε=1.5 there is %v", all)
+	check.That(t, len(all) == 0, "at ε=1.5: got the responses %v, want none", all)
 }
 
 // Sweeps.
 
-// onStairs is a ledger in which objects release a party by ceilings that rise at whole days after
-// epoch, and its clock.
-func onStairs(t testing.TB, limit string, ceilings []string, objects ...string) (*Ledger, *fakeClock) {
+// risingCeilings returns a ledger in which the ceilings of objects rise at whole days after epoch,
+// and its clock.
+func risingCeilings(t testing.TB, limit string, ceilings []string, objects ...string) (*Ledger, *fakeClock) {
 	t.Helper()
 	var steps []policy.Step
 	for i, ceiling := range ceilings {
@@ -283,7 +282,7 @@ func onStairs(t testing.TB, limit string, ceilings []string, objects ...string) 
 	return l, clock
 }
 
-// levelsOf returns the levels of an object's chain, by rising ε, with the number of their events.
+// levelsOf returns the ε of the levels of an object's chain, in rising order.
 func levelsOf(t testing.TB, l *Ledger, name string) (text string) {
 	t.Helper()
 	for _, at := range objectOf(t, l, name).Chains[0].Levels {
@@ -292,28 +291,28 @@ func levelsOf(t testing.TB, l *Ledger, name string) (text string) {
 	return strings.TrimSpace(text)
 }
 
-// Each ceiling that was released takes a chain to the highest level at or below it, once: whether
-// the host sweeps every day or after a month, and whatever was sold before. Below the first level
-// there is nothing.
-func TestASweepReleasesTheLevelBelowEachCeiling(t *testing.T) {
+// A sweep releases, for each ceiling of the calendar, the highest level at or below it, once. The
+// result is the same if the host sweeps every day or only at the end. Below the first level nothing
+// is released.
+func TestAdvance_FiniteQuestion_ReleasesLevelBelowCeiling(t *testing.T) {
 	names := []string{"ann", "bob", "cid"}
 	calendar := []string{"0.1", "0.499999999", "0.5", "0.75", "0.999999999", "1.25", "1.5", "3"}
-	came := []string{"", "", "0.5", "0.5", "0.5", "0.5 1", "0.5 1", "0.5 1 2"}
+	wantLevels := []string{"", "", "0.5", "0.5", "0.5", "0.5 1", "0.5 1", "0.5 1 2"}
 	for name, days := range map[string][]int{"daily": {0, 1, 2, 3, 4, 5, 6, 7, 8}, "twice": {4, 8}, "after all": {8}, "and again": {3, 3, 8, 8}} {
-		l, clock := onStairs(t, "9", calendar, names...)
+		l, clock := risingCeilings(t, "9", calendar, names...)
 		released := 0
 		for i, day := range days {
 			clock.set(epoch().Add(time.Duration(24*day) * time.Hour))
 			r := check.Value(l.Advance(t.Context(), api.AdvanceRequest{Key: fmt.Sprint(i), Truth: sameTruth("C")}))(t)
 			want := ""
 			if day > 0 {
-				want = came[day-1]
+				want = wantLevels[day-1]
 			}
 			for _, one := range names {
 				check.Equal(t, levelsOf(t, l, one), want, "%s: on day %d %s has the levels", name, day, one)
 			}
 			if one := r.Questions[0]; len(one.Refused) != 0 || one.Raised+one.Unchanged != len(names) {
-				t.Errorf("%s: on day %d it came to %+v", name, day, r)
+				t.Errorf("%s: on day %d the result is %+v", name, day, r)
 			}
 			now := 0
 			for range strings.Fields(want) {
@@ -328,45 +327,46 @@ func TestASweepReleasesTheLevelBelowEachCeiling(t *testing.T) {
 	}
 }
 
-// What the host has raised before is there already; a sweep adds what lies below it, for nothing
-// and without the truth.
-func TestASweepBehindARaise(t *testing.T) {
-	l, clock := onStairs(t, "9", []string{"0.6", "1.5", "2.5"}, "ann", "bob")
+// If the host has raised an object before, a sweep derives the levels below, free and without its
+// true value.
+func TestAdvance_FiniteLevelRaisedBefore_DerivesLowerLevels(t *testing.T) {
+	l, clock := risingCeilings(t, "9", []string{"0.6", "1.5", "2.5"}, "ann", "bob")
 	clock.set(epoch().Add(48 * time.Hour))
 	release(t, l, api.ReleaseRequest{Key: "s", Question: "party", Object: "ann", Epsilon: eps(t, "1"), Truth: sameTruth("C")})
 	check.Equal(t, levelsOf(t, l, "ann"), "1", "after the raise ann has the levels")
 	a := &asked{}
 	must(t, check.Err(l.Advance(t.Context(), api.AdvanceRequest{Key: "1", Truth: a.truth("C")})))
 	if !slices.Equal(a.names(), []string{"bob"}) || levelsOf(t, l, "ann") != "0.5 1" || levelsOf(t, l, "bob") != "0.5 1" {
-		t.Errorf("asked about %q; ann has %q, bob %q", a.names(), levelsOf(t, l, "ann"), levelsOf(t, l, "bob"))
+		t.Errorf("true values were requested of %q; ann has the levels %q, bob %q", a.names(), levelsOf(t, l, "ann"), levelsOf(t, l, "bob"))
 	}
 	clock.set(epoch().Add(30 * 24 * time.Hour))
 	must(t, check.Err(l.Advance(t.Context(), api.AdvanceRequest{Key: "2", Truth: a.truth("C")})))
 	if levelsOf(t, l, "ann") != "0.5 1 2" || levelsOf(t, l, "bob") != "0.5 1 2" {
-		t.Errorf("ann has %q, bob %q", levelsOf(t, l, "ann"), levelsOf(t, l, "bob"))
+		t.Errorf("ann has the levels %q, bob %q", levelsOf(t, l, "ann"), levelsOf(t, l, "bob"))
 	}
 	auditAll(t, l, l.engine.Store)
 	wantClean(t, l, api.VerifyRequest{})
 }
 
-// A budget ends a sweep at the level before, and the refusal names the level, not the ceiling.
-func TestASweepRefusesALevelNotACeiling(t *testing.T) {
-	l, clock := onStairs(t, "1.9", []string{"0.75", "1.5", "3"}, "ann")
+// If the cap allows no more, a sweep ends at the level before, and the refusal names the level, not
+// the ceiling.
+func TestAdvance_FiniteLevelAboveCap_RefusesThatLevel(t *testing.T) {
+	l, clock := risingCeilings(t, "1.9", []string{"0.75", "1.5", "3"}, "ann")
 	clock.set(epoch().Add(100 * time.Hour))
 	r := check.Value(l.Advance(t.Context(), api.AdvanceRequest{Key: "1", Truth: sameTruth("C")}))(t)
 	if left := r.Questions[0].Refused; len(left) != 1 || left[0].Asked != eps(t, "2") || left[0].Cost != eps(t, "1") || left[0].Reason != api.ObjectCap {
-		t.Errorf("it came to %+v", r)
+		t.Errorf("the result is %+v", r)
 	}
 	check.Equal(t, levelsOf(t, l, "ann"), "0.5 1", "ann has the levels")
 }
 
 // Keys.
 
-// Chains of a question with a mechanism begin without a noise key, also if the ledger has one;
-// others begin with it.
-func TestNoiseKeysAreNotForMechanisms(t *testing.T) {
+// Chains of a question with a mechanism have no noise key, even if the ledger has one. Other chains
+// have it.
+func TestNoiseKey_FiniteQuestion_IsNotUsed(t *testing.T) {
 	l := inMemory(t, Options{NoiseKey: noiseKeys("2026")})
-	guests(t, l, "ann", "bob")
+	partySellers(t, l, "ann", "bob")
 	define(t, l, vote())
 	enroll(t, l, "vote", "9", "ann")
 	for question, want := range map[uint32]uint32{1: 0, 2: 1} {
@@ -377,61 +377,61 @@ func TestNoiseKeysAreNotForMechanisms(t *testing.T) {
 	must(t, l.Forget(t.Context(), api.ObjectRequest{Key: "f", Object: "bob"}))
 	enrollUnder(t, l, "party", market(t, "9"), "9", "bob")
 	for _, name := range []string{"ann", "bob"} {
-		check.Equal(t, chainOf(t, l, 1, name).Noise, 0, "%s came back with the noise key", name)
+		check.Equal(t, chainOf(t, l, 1, name).Noise, 0, "%s was enrolled again with the noise key", name)
 	}
 	raise(t, l, partiesOf(t, "r", "1"))
 	auditLedger(t, l)
-	// Whoever opens it without the keys can go on.
+	// Such chains can be raised in a ledger that is opened without the noise keys.
 	l = openMemory(t, l.engine.Store, Options{})
 	raise(t, l, partiesOf(t, "r2", "2"))
 	raise(t, l, partiesOf(t, "r3", "0.5"))
 }
 
-// Two ledgers with one noise key and the same orders draw different outputs. They are the same for
-// all of 60 objects at ε=0.5 with a probability of (Σ p²)⁶⁰ < 0.19⁶⁰ < 10⁻⁴³.
-func TestOutputsAreDrawnFromChance(t *testing.T) {
+// Two ledgers with the same noise key and the same requests draw different outputs. The probability
+// that all 60 at ε=0.5 are equal is (Σ p²)⁶⁰ < 0.19⁶⁰ < 10⁻⁴³.
+func TestFiniteDraw_SameNoiseKey_Differs(t *testing.T) {
 	names := crowd(60)
-	came := make([]map[string]string, 2)
-	for i := range came {
+	outputs := make([]map[string]string, 2)
+	for i := range outputs {
 		l := inMemory(t, Options{NoiseKey: noiseKeys("2026")})
-		guests(t, l, names...)
+		partySellers(t, l, names...)
 		raise(t, l, partiesOf(t, "r", "0.5"))
-		came[i] = allResponses(t, l, names)
+		outputs[i] = allResponses(t, l, names)
 	}
-	check.That(t, !reflect.DeepEqual(came[0], came[1]), "two ledgers have drawn the same")
+	check.That(t, !reflect.DeepEqual(outputs[0], outputs[1]), "two ledgers have drawn the same outputs")
 }
 
-// A truth that is none of the values, or an output for a truth, is refused, and the error does not
+// A true value that is no value of the question, such as an output, is refused. The error does not
 // contain it.
-func TestAnOutputIsNoTruth(t *testing.T) {
-	l := guests(t, inMemory(t, Options{}), "ann")
+func TestFiniteRelease_TruthIsNoValue_IsRefused(t *testing.T) {
+	l := partySellers(t, inMemory(t, Options{}), "ann")
 	for _, truth := range []string{"AB", "2", "E", "c"} {
 		r := releaseBy(partyOf(t, "k", "ann", "1"), sameTruth(truth))
 		unchanged(t, l.engine.Store, func() {
 			_, err := l.Release(t.Context(), r)
 			check.That(t, err != nil && !strings.Contains(err.Error(), fmt.Sprintf("%q", truth)),
-				"the truth %q: %v", truth, err)
+				"the true value %q: got the error %v", truth, err)
 		})
 	}
 }
 
 // Estimates.
 
-// The estimate is unbiased: of 4,000 objects with planned truths, each share is found, within what
-// its Variance plans. Each estimate is a mean of so many bounded gains that the normal law holds
-// far out.
-func TestFiniteEstimatesAreUnbiased(t *testing.T) {
+// For 4,000 objects with known true values, each estimated share has the true mean and the
+// predicted variance. An estimate is a mean of so many bounded terms that the normal approximation
+// holds far into the tails.
+func TestEstimate_FiniteQuestion_IsUnbiased(t *testing.T) {
 	names := crowd(4000)
 	shares, truths := []int{2200, 1200, 500, 100}, map[string]string{}
 	q := fixture.Party(t)
-	who := 0
+	next := 0
 	for v, n := range shares {
 		for range n {
-			truths[names[who]] = q.Values[v]
-			who++
+			truths[names[next]] = q.Values[v]
+			next++
 		}
 	}
-	l := guests(t, inMemory(t, Options{}), names...)
+	l := partySellers(t, inMemory(t, Options{}), names...)
 	for i, epsilon := range []string{"1", "0.5", "2"} { // drawn, degraded, raised
 		r := partiesOf(t, fmt.Sprint(i), epsilon)
 		r.Truth = truthsOf(truths)
@@ -447,8 +447,8 @@ func TestFiniteEstimatesAreUnbiased(t *testing.T) {
 	}
 }
 
-// A mechanism that does not tell the inputs apart has responses, and no estimate.
-func TestAMechanismWithoutAnEstimate(t *testing.T) {
+// A mechanism that does not distinguish all inputs gives responses, but no estimate.
+func TestEstimate_IndistinguishableInputs_IsErrInvalid(t *testing.T) {
 	blind := fixture.Family(t, fixture.Matrix(t, "2/3 1/3", "1/2 1/2", "1/3 2/3"), fixture.Matrix(t, "4/5 1/5", "1/2 1/2", "1/5 4/5"))
 	l := inMemory(t, Options{})
 	define(t, l, api.Question{Name: "q", Values: []string{"a", "b", "c"}, Mechanism: &api.Mechanism{Family: blind}})
@@ -471,12 +471,12 @@ func steadyOutputs(seed uint64) *finite.Sampler {
 	return &finite.Sampler{Random: exact.ReplayBits(func(p []byte) { _, _ = random.Read(p) })}
 }
 
-// A backup, a compacted copy and the file compacted in place have the mechanism and go on with it.
-func TestCopies_FiniteQuestion_GoOnWithTheMechanism(t *testing.T) {
+// A backup, a compacted copy and the file compacted in place have the mechanism, and can be raised.
+func TestCopy_FiniteQuestion_KeepsTheMechanism(t *testing.T) {
 	dir := testenv.TempDir(t)
 	path := filepath.Join(dir, "ledger.db")
 	check.Must(t, Create(t.Context(), path, CreateOptions{Currency: "USD"}))
-	l := guests(t, open(t, path, Options{}), "ann", "bob", "cid")
+	l := partySellers(t, open(t, path, Options{}), "ann", "bob", "cid")
 	raise(t, l, partiesOf(t, "1", "1"))
 	release(t, l, partyOf(t, "2", "ann", "0.5"))
 	check.Must(t, l.Forget(t.Context(), api.ObjectRequest{Key: "f", Object: "cid"}))
@@ -497,9 +497,10 @@ func TestCopies_FiniteQuestion_GoOnWithTheMechanism(t *testing.T) {
 	}
 }
 
-// Who comes back has the levels that were there before, and a raise goes on from them.
-func TestWithdraw_FiniteQuestionAndBack_KeepsTheLevels(t *testing.T) {
-	l := guests(t, newLedger(t), "bob")
+// An object that withdraws and enrolls again has its former levels, and a raise continues from
+// them.
+func TestWithdraw_FiniteQuestionEnrolledAgain_KeepsLevels(t *testing.T) {
+	l := partySellers(t, newLedger(t), "bob")
 	release(t, l, partyOf(t, "1", "bob", "1"))
 	check.Must(t, l.Withdraw(t.Context(), api.ObjectRequest{Key: "w", Object: "bob"}))
 	before := objectOf(t, l, "bob").Chains[0].Levels
@@ -510,11 +511,11 @@ func TestWithdraw_FiniteQuestionAndBack_KeepsTheLevels(t *testing.T) {
 	check.That(t, o.Spent == eps(t, "2") && o.Chains[0].Levels[0].Response == before[0].Response, "bob is %+v", o)
 }
 
-// A chain of outputs is bound to its true value once, whatever is done without the truth key in
-// between.
-func TestTruthKey_LedgerOfOutputsReopened_BindsOnce(t *testing.T) {
+// A chain of outputs is bound to its true value once, even if the ledger was open without the truth
+// key in between.
+func TestTruthKey_FiniteLedgerReopened_BindsOnce(t *testing.T) {
 	path := create(t)
-	l := guests(t, open(t, path, Options{TruthKey: truthKey()}), "ann")
+	l := partySellers(t, open(t, path, Options{TruthKey: truthKey()}), "ann")
 	release(t, l, partyOf(t, "1", "ann", "1"))
 	closed(t, l)
 	l = open(t, path, Options{})

@@ -13,8 +13,8 @@ import (
 	"github.com/sluicedp/sluice/policy"
 )
 
-// These tests are about what a settled event says of its request: a host that gets the request
-// again answers from it. The events of each forgery are sound by themselves.
+// These tests forge what a settled event says of its request, which is the recorded result for a
+// repeated key. All other events of each forgery are sound.
 
 // settledAs returns a settled event that ends a request.
 func settledAs(s *state.State, id event.Identity, edit func(*event.Settled)) *event.Settled {
@@ -26,8 +26,8 @@ func settledAs(s *state.State, id event.Identity, edit func(*event.Settled)) *ev
 	return end
 }
 
-// wantUnwritable checks that events that no ledger can have written are refused, and sound ones are
-// not.
+// wantUnwritable checks that events are refused as corrupt if they are forged, and written if they
+// are sound.
 func wantUnwritable(t *testing.T, l *Ledger, isForged bool, changes func(s *state.State) []event.Change) {
 	t.Helper()
 	_, _, err := l.engine.Submit(t.Context(), func(s *state.State) ([]event.Change, error) { return changes(s), nil })
@@ -45,8 +45,8 @@ func answeredEvent(t *testing.T, l *Ledger) (number uint64) {
 	return number
 }
 
-// A key is settled with the answer to the request that it names, and to no other.
-func TestVerify_RecordedAnswerOfAnotherRequest_IsFound(t *testing.T) {
+// A key is settled only with the answer to its own request.
+func TestApply_AnswerOfAnotherRequest_IsRefused(t *testing.T) {
 	asked := event.PanelRequest{Question: "vote", Query: "majority:yes", Epsilon: eps(t, "1"), Objects: 3, Panel: event.PanelOf([]string{"ann", "bob", "cid"})}
 	for name, one := range map[string]struct {
 		edit   func(*event.PanelRequest)
@@ -75,8 +75,8 @@ func TestVerify_RecordedAnswerOfAnotherRequest_IsFound(t *testing.T) {
 	}
 }
 
-// A response is handed out again only if it is recorded.
-func TestVerify_ReusedResponseThatIsNotRecorded_IsFound(t *testing.T) {
+// A request counts a response as reused only if the response is recorded.
+func TestApply_ReusedResponseNotRecorded_IsRefused(t *testing.T) {
 	for name, one := range map[string]struct {
 		object, epsilon string
 		alone           bool
@@ -88,7 +88,7 @@ func TestVerify_ReusedResponseThatIsNotRecorded_IsFound(t *testing.T) {
 		"never drawn":                   {"bob", "1", true, 1, nil, true},
 		"at another ε":                  {"ann", "2", true, 1, nil, true},
 		"of an object that is unknown":  {"zoe", "1", true, 1, nil, true},
-		"without the response":          {"ann", "1", true, 1, func(c *event.Settled) { c.Again = event.Wanted{} }, false}, // as an enrolment would be
+		"without the response":          {"ann", "1", true, 1, func(c *event.Settled) { c.Again = event.Wanted{} }, false}, // as for an enrollment
 		"of a stranger, without one":    {"zoe", "1", true, 1, func(c *event.Settled) { c.Again = event.Wanted{} }, true},
 		"under another digest":          {"ann", "1", true, 1, func(c *event.Settled) { c.Digest[0]++ }, true},
 		"under other marks":             {"ann", "1", true, 1, func(c *event.Settled) { c.Marks = event.Marks{} }, true},
@@ -116,8 +116,9 @@ func TestVerify_ReusedResponseThatIsNotRecorded_IsFound(t *testing.T) {
 	}
 }
 
-// A query whose answer is the same whatever the true values are has that answer, and no score.
-func TestVerify_AnswerWithProbabilityZero_IsFound(t *testing.T) {
+// A query whose answer does not depend on true values has that answer, and no score. Other queries
+// have the form of result that their mechanism gives.
+func TestApply_AnswerWithProbabilityZero_IsRefused(t *testing.T) {
 	yes, no := event.Result{Output: 1}, event.Result{Output: 0}
 	for name, one := range map[string]struct {
 		query  string
@@ -149,8 +150,8 @@ func TestVerify_AnswerWithProbabilityZero_IsFound(t *testing.T) {
 	}
 }
 
-// What is for sale is released by sales, and a sweep draws the levels of the calendar.
-func TestVerify_SweepBeyondTheCalendar_IsFound(t *testing.T) {
+// A sweep draws the levels of the calendar, and nothing that is for sale.
+func TestApply_SweepBeyondCalendar_IsRefused(t *testing.T) {
 	sweep := func(t *testing.T, l *Ledger, epsilon string, forged bool) {
 		t.Helper()
 		wantUnwritable(t, l, forged, func(s *state.State) []event.Change {
@@ -175,8 +176,8 @@ func TestVerify_SweepBeyondTheCalendar_IsFound(t *testing.T) {
 	}
 }
 
-// A request is of one kind. A sale, an answer and a change of one thing are settled once.
-func TestVerify_RequestOfSeveralKindsOrParts_IsFound(t *testing.T) {
+// A request is of one kind, and a sale is settled once, not in parts.
+func TestApply_RequestOfSeveralKindsOrParts_IsRefused(t *testing.T) {
 	s := &kv.Memory{}
 	begin(t, s)
 	l := sellers(t, openMemory(t, s, Options{}), "2", "5", "ann", "bob", "cid")
@@ -202,8 +203,8 @@ func TestVerify_RequestOfSeveralKindsOrParts_IsFound(t *testing.T) {
 	sold("bob", false, func(*event.Settled) {})
 }
 
-// A key in the log is one that a request can have.
-func TestVerify_KeyThatNoRequestCanHave_IsFound(t *testing.T) {
+// A key in the log must be valid for a request.
+func TestApply_InvalidRequestKey_IsRefused(t *testing.T) {
 	for key, forged := range map[string]bool{"": true, "a\x00b": true, "x\ny": true, string(make([]byte, 300)): true, "\xff": true, "order 17": false} {
 		l := voters(t, inMemory(t, Options{}), "5", "ann")
 		_, _, err := l.engine.Submit(t.Context(), func(s *state.State) ([]event.Change, error) {
@@ -213,8 +214,9 @@ func TestVerify_KeyThatNoRequestCanHave_IsFound(t *testing.T) {
 	}
 }
 
-// The next part of a request for all objects begins after the object that the last one ended with.
-func TestVerify_PartThatEndsWhereItCannot_IsFound(t *testing.T) {
+// A part of a request for all objects must end with an object that is enrolled, where the next part
+// continues.
+func TestApply_InvalidEndOfPart_IsRefused(t *testing.T) {
 	for cursor, forged := range map[string]bool{"": true, "zoe": true, "ann": false, "bob": false} {
 		l := voters(t, inMemory(t, Options{}), "5", "ann", "bob")
 		wantUnwritable(t, l, forged, func(s *state.State) []event.Change {
@@ -223,8 +225,8 @@ func TestVerify_PartThatEndsWhereItCannot_IsFound(t *testing.T) {
 	}
 }
 
-// A change of one thing is settled under the identity of the request that makes it.
-func TestVerify_ChangeUnderAnotherIdentity_IsFound(t *testing.T) {
+// A change of one object or question is settled with the identity of the request that makes it.
+func TestApply_ChangeUnderAnotherIdentity_IsRefused(t *testing.T) {
 	asDefined := smoker()
 	asDefined.Encoding = "direct"
 	for name, one := range map[string]struct {
@@ -261,9 +263,9 @@ func TestVerify_ChangeUnderAnotherIdentity_IsFound(t *testing.T) {
 	}
 }
 
-// Of a mechanism of its own, a question may have two responses that no true value and no draw lead
-// to together.
-func TestVerify_ResponsesThatExcludeEachOther_IsFound(t *testing.T) {
+// Two responses of one chain must be possible together, for some true value, under the mechanism of
+// the question.
+func TestApply_MutuallyExclusiveResponses_AreRefused(t *testing.T) {
 	var m api.Mechanism // b and c become y at the lower level, always
 	must(t, m.UnmarshalJSON([]byte(`{"family":{
 		"levels":[[["1/2","1/2"],["1/4","3/4"]],[["1/2","1/4","1/4"],["1/4","5/8","1/8"]]],

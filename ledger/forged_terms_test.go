@@ -16,8 +16,8 @@ import (
 	"github.com/sluicedp/sluice/policy"
 )
 
-// groundMarket are the terms of cid, dan and eve of the ground, edited.
-func groundMarket(t *testing.T, edit func(*policy.Market)) policy.Policy {
+// baseMarket returns the terms of cid and dan in the base log, edited.
+func baseMarket(t *testing.T, edit func(*policy.Market)) policy.Policy {
 	t.Helper()
 	return market(t, "1.5", func(m *policy.Market) {
 		m.Stride, m.Holders, m.Barred, m.Until = eps(t, "0.25"), 2, []string{"initech"}, epoch().Add(100*time.Hour)
@@ -25,19 +25,19 @@ func groundMarket(t *testing.T, edit func(*policy.Market)) policy.Policy {
 	})
 }
 
-// other is the number of the first policy that is defined behind the ground.
+// other is the number of the first policy that is defined after the base log.
 const other = 4
 
-// under defines policies, the first of which is number 4, before changes.
-func under(policies []policy.Policy, changes ...event.Change) (all []event.Change) {
+// withPolicies puts definitions of policies before changes. The first policy has the number other.
+func withPolicies(policies []policy.Policy, changes ...event.Change) (all []event.Change) {
 	for i, p := range policies {
 		all = append(all, &event.PolicyDefined{Number: uint32(other + i), JSON: p.String()})
 	}
 	return append(all, changes...)
 }
 
-// Other terms of bob, who has spent 0.1 of his cap of 2, and of others.
-func (g ground) terms(t *testing.T) map[string]pairOfLogs {
+// terms are forged changes of terms, most of them of bob, which has spent 0.1 of its cap of 2.
+func (bl baseLog) terms(t *testing.T) map[string]soundAndForged {
 	t.Helper()
 	to := func(name string, number uint32, limit, consent string) event.Change {
 		return &event.TermsChanged{Object: name, Question: 1, Policy: number, Cap: eps(t, limit), Consent: consent}
@@ -45,22 +45,22 @@ func (g ground) terms(t *testing.T) map[string]pairOfLogs {
 	one := func(name string, number uint32, limit, consent string) []event.Change {
 		return []event.Change{to(name, number, limit, consent)}
 	}
-	agreed := func(name string, p policy.Policy) pairOfLogs { // what goes with consent alone
-		return pairOfLogs{sound: under([]policy.Policy{p}, to(name, other, "2", "form 17")), forged: under([]policy.Policy{p}, to(name, other, "2", "")), why: `"` + name + `" in question 1, without consent`}
+	agreed := func(name string, p policy.Policy) soundAndForged { // a change that needs consent
+		return soundAndForged{sound: withPolicies([]policy.Policy{p}, to(name, other, "2", "form 17")), forged: withPolicies([]policy.Policy{p}, to(name, other, "2", "")), why: `"` + name + `" in question 1, without consent`}
 	}
-	terms := func(edit func(*policy.Market)) pairOfLogs { return agreed("cid", groundMarket(t, edit)) }
+	terms := func(edit func(*policy.Market)) soundAndForged { return agreed("cid", baseMarket(t, edit)) }
 	lower, nothing := one("bob", 1, "1.5", ""), func(*event.Settled) {}
 	lowered := func(name string) event.Change {
 		return to(name, map[string]uint32{"ann": 1, "bob": 1, "cid": 2}[name], "1.5", "")
 	}
-	told := func(edit func(*event.Settled), changes ...event.Change) []event.Change {
-		return append(changes, g.end(func(c *event.Settled) { c.Counts[enrollment.Done] = uint64(len(changes)); edit(c) }))
+	settledWith := func(edit func(*event.Settled), changes ...event.Change) []event.Change {
+		return append(changes, bl.end(func(c *event.Settled) { c.Counts[enrollment.Done] = uint64(len(changes)); edit(c) }))
 	}
 	release := func(name, epsilon string) event.Change {
 		return &event.Released{Object: name, Question: 1, Epsilon: eps(t, epsilon), Response: event.Response{Value: event.Value{Index: 1}, Method: event.MethodRaise}}
 	}
-	sixth := under([]policy.Policy{policy.Fixed(eps(t, "0.6"))}, to("bob", other, "2", ""))
-	return map[string]pairOfLogs{
+	sixth := withPolicies([]policy.Policy{policy.Fixed(eps(t, "0.6"))}, to("bob", other, "2", ""))
+	return map[string]soundAndForged{
 		"a cap raised":                 {sound: one("bob", 1, "1.999999999", ""), forged: one("bob", 1, "2.000000001", ""), why: "without consent: the cap would be ε=2.000000001, and is ε=2"},
 		"a cap raised, 2":              {sound: one("bob", 1, "3", "form 17"), forged: one("bob", 1, "3", ""), why: "without consent"},
 		"a cap raised back":            {sound: append(lower[:1:1], to("bob", 1, "2", "form 17")), forged: append(lower[:1:1], to("bob", 1, "2", "")), why: "without consent: the cap would be ε=2, and is ε=1.5"},
@@ -72,14 +72,14 @@ func (g ground) terms(t *testing.T) map[string]pairOfLogs {
 		"no question":                  {sound: lower, forged: []event.Change{&event.TermsChanged{Object: "bob", Policy: 1, Cap: eps(t, "1")}}, why: "never enrolled"},
 		"a question that is not its":   {sound: lower, forged: []event.Change{&event.TermsChanged{Object: "bob", Question: 2, Policy: 1, Cap: eps(t, "1")}}, why: "never enrolled"},
 		"a stranger's":                 {sound: lower, forged: one("zoe", 1, "1", ""), why: "never enrolled"},
-		"those of nobody":              {sound: lower, forged: one("", 1, "1", ""), why: "never enrolled"},
-		"of who has withdrawn":         {sound: one("dan", 2, "1.5", ""), forged: one("dan", 2, "2.5", ""), why: "without consent"},
-		"a ceiling raised":             {sound: under([]policy.Policy{policy.Fixed(eps(t, "0.5"))}, to("bob", other, "2", "")), forged: under([]policy.Policy{policy.Fixed(eps(t, "0.500000001"))}, to("bob", other, "2", "")), why: "without consent"},
+		"of no object":                 {sound: lower, forged: one("", 1, "1", ""), why: "never enrolled"},
+		"withdrawn":                    {sound: one("dan", 2, "1.5", ""), forged: one("dan", 2, "2.5", ""), why: "without consent"},
+		"a ceiling raised":             {sound: withPolicies([]policy.Policy{policy.Fixed(eps(t, "0.5"))}, to("bob", other, "2", "")), forged: withPolicies([]policy.Policy{policy.Fixed(eps(t, "0.500000001"))}, to("bob", other, "2", "")), why: "without consent"},
 		"a ceiling raised, agreed to":  agreed("bob", policy.Fixed(eps(t, "0.500000001"))),
 		"no policy any more":           {sound: one("bob", 0, "2", "form 17"), forged: one("bob", 0, "2", ""), why: "without consent"},
 		"a policy where was none":      {sound: one("fay", 1, "2", ""), forged: one("fay", 1, "2.000000001", ""), why: "without consent: the cap"},
 		"a lower price":                terms(func(m *policy.Market) { m.Prices = perNat(t, 99) }),
-		"a higher price":               {sound: under([]policy.Policy{groundMarket(t, func(m *policy.Market) { m.Prices = perNat(t, 101) })}, to("cid", other, "2", "")), forged: under([]policy.Policy{groundMarket(t, func(m *policy.Market) { m.Prices = perNat(t, 101) })}, to("cid", other, "2", ""), to("cid", 2, "2", "")), why: "without consent"},
+		"a higher price":               {sound: withPolicies([]policy.Policy{baseMarket(t, func(m *policy.Market) { m.Prices = perNat(t, 101) })}, to("cid", other, "2", "")), forged: withPolicies([]policy.Policy{baseMarket(t, func(m *policy.Market) { m.Prices = perNat(t, 101) })}, to("cid", other, "2", ""), to("cid", 2, "2", "")), why: "without consent"},
 		"one more buyer":               terms(func(m *policy.Market) { m.Barred = nil }),
 		"one more holder":              terms(func(m *policy.Market) { m.Holders = 3 }),
 		"holders without number":       terms(func(m *policy.Market) { m.Holders = 0 }),
@@ -92,37 +92,38 @@ func (g ground) terms(t *testing.T) map[string]pairOfLogs {
 		"consent without end":          {sound: one("bob", 1, "3", strings.Repeat("c", 1024)), forged: one("bob", 1, "3", strings.Repeat("c", 1025)), why: "at most 1024"},
 		"consent that is no text":      {sound: one("bob", 1, "3", "form 17"), forged: one("bob", 1, "3", "form \xff"), why: "UTF-8"},
 		"consent to less that is none": {sound: one("bob", 1, "1", "form 17"), forged: one("bob", 1, "1", "form\x00"), why: "control character"},
-		"two more than there were":     {settled: true, sound: told(nothing, lowered("ann"), lowered("bob")), forged: told(func(c *event.Settled) { c.Counts[enrollment.Done] = 3 }, lowered("ann"), lowered("bob")), why: "counts [3 0 0]"},
-		"unchanged, not changed":       {settled: true, sound: told(nothing, lowered("bob")), forged: told(func(c *event.Settled) { c.Counts = event.Counts{0, 1, 0} }, lowered("bob")), why: "counts [0 1 0]"},
-		"out of order":                 {settled: true, sound: told(nothing, lowered("ann"), lowered("bob")), forged: told(nothing, lowered("bob"), lowered("ann")), why: "comes behind"},
-		"twice in a request":           {settled: true, sound: told(nothing, lowered("bob")), forged: told(nothing, lowered("bob"), to("bob", 1, "1.25", "")), why: "counts [2 0 0]"},
+		"two more than there were":     {settled: true, sound: settledWith(nothing, lowered("ann"), lowered("bob")), forged: settledWith(func(c *event.Settled) { c.Counts[enrollment.Done] = 3 }, lowered("ann"), lowered("bob")), why: "counts [3 0 0]"},
+		"unchanged, not changed":       {settled: true, sound: settledWith(nothing, lowered("bob")), forged: settledWith(func(c *event.Settled) { c.Counts = event.Counts{0, 1, 0} }, lowered("bob")), why: "counts [0 1 0]"},
+		"out of order":                 {settled: true, sound: settledWith(nothing, lowered("ann"), lowered("bob")), forged: settledWith(nothing, lowered("bob"), lowered("ann")), why: "comes behind"},
+		"twice in a request":           {settled: true, sound: settledWith(nothing, lowered("bob")), forged: settledWith(nothing, lowered("bob"), to("bob", 1, "1.25", "")), why: "counts [2 0 0]"},
 		"released above a new cap":     {sound: append(one("bob", 1, "0.4", ""), release("bob", "0.3")), forged: append(one("bob", 1, "0.4", ""), release("bob", "0.300000001")), why: "more than its cap"},
 		"released below what is spent": {sound: append(one("bob", 1, "0.05", ""), to("bob", 1, "1", "form 17"), release("bob", "0.3")), forged: append(one("bob", 1, "0.05", ""), release("bob", "0.000000001")), why: "more than its cap"},
-		"released above new terms":     {sound: under([]policy.Policy{policy.Fixed(eps(t, "0.25"))}, to("bob", other, "2", ""), release("bob", "0.15")), forged: under([]policy.Policy{policy.Fixed(eps(t, "0.25"))}, to("bob", other, "2", ""), release("bob", "0.150000001")), why: "above the ceiling of 0.25"},
-		"back under its former terms":  {sound: append(one("dan", 2, "1.5", ""), enrolment(t, "dan", 2, "1.5")), forged: append(one("dan", 2, "1.5", ""), enrolment(t, "dan", 2, "2")), why: "under other ceilings"},
-		"consent until a day":          {sound: sixth, forged: sixth, why: "without consent", soundAfter: 10 * time.Hour, after: 10*time.Hour - 1}, // when the ceiling is 1
-		"of who is forgotten":          {sound: append([]event.Change{g.forgottenEvent("bob")}, lower...), forged: append([]event.Change{g.forgottenEvent("bob")}, to("bob", 1, "2.5", "")), why: "without consent"},
+		"released above new terms":     {sound: withPolicies([]policy.Policy{policy.Fixed(eps(t, "0.25"))}, to("bob", other, "2", ""), release("bob", "0.15")), forged: withPolicies([]policy.Policy{policy.Fixed(eps(t, "0.25"))}, to("bob", other, "2", ""), release("bob", "0.150000001")), why: "above the ceiling of 0.25"},
+		"back under its former terms":  {sound: append(one("dan", 2, "1.5", ""), enrolledEvent(t, "dan", 2, "1.5")), forged: append(one("dan", 2, "1.5", ""), enrolledEvent(t, "dan", 2, "2")), why: "under other ceilings"},
+		"consent until a day":          {sound: sixth, forged: sixth, why: "without consent", soundAfter: 10 * time.Hour, after: 10*time.Hour - 1}, // at 10 hours the ceiling is 1
+		"forgotten":                    {sound: append([]event.Change{bl.forgottenEvent("bob")}, lower...), forged: append([]event.Change{bl.forgottenEvent("bob")}, to("bob", 1, "2.5", "")), why: "without consent"},
 	}
 }
 
-func (g ground) forgottenEvent(name string) event.Change {
-	c := g.forgotten[name]
+func (bl baseLog) forgottenEvent(name string) event.Change {
+	c := bl.forgotten[name]
 	return &c
 }
 
-func enrolment(t *testing.T, name string, number uint32, limit string) event.Change {
+func enrolledEvent(t *testing.T, name string, number uint32, limit string) event.Change {
 	t.Helper()
 	return &event.Enrolled{Object: name, Question: 1, Policy: number, Cap: eps(t, limit)}
 }
 
-// perNat are prices of so much for each nat, about.
+// perNat returns prices of about this amount for each nat.
 func perNat(t *testing.T, amount int64) []policy.Price {
 	t.Helper()
 	return []policy.Price{{Epsilon: eps(t, "1"), Amount: amount}, {Epsilon: eps(t, "1000"), Amount: 1000*amount - 99}}
 }
 
-// Deals with cid, whose response at 0.5 acme and zeta hold, for 50 each, and whose terms change.
-func (g ground) dealsUnderOtherTerms(t *testing.T) map[string]pairOfLogs {
+// dealsUnderOtherTerms are forged deals with cid, whose terms change. Its response at 0.5 was sold
+// to acme and zeta, for 50 each.
+func (bl baseLog) dealsUnderOtherTerms(t *testing.T) map[string]soundAndForged {
 	t.Helper()
 	to := func(number uint32, limit, consent string) event.Change {
 		return &event.TermsChanged{Object: "cid", Question: 1, Policy: number, Cap: eps(t, limit), Consent: consent}
@@ -130,33 +131,33 @@ func (g ground) dealsUnderOtherTerms(t *testing.T) map[string]pairOfLogs {
 	hold := func(number uint64, buyer uint32, epsilon string, price uint64, terms uint32) []event.Change {
 		return []event.Change{&event.Reserved{Deal: aSale(t, number, buyer, epsilon, price), Expires: epoch().Add(200 * time.Hour)}, &event.Held{Object: "cid", Sale: number, Price: price, Policy: terms}}
 	}
-	sale := func(number uint64, buyer uint32, epsilon string, price uint64) []event.Change { // of a response that is drawn
+	sale := func(number uint64, buyer uint32, epsilon string, price uint64) []event.Change { // of a drawn response
 		n := event.SaleTally{Draws: 1}
 		if buyer == acme || buyer == zeta {
 			n.Upgrades = 1
 		}
 		return []event.Change{&event.SaleMade{Deal: aSale(t, number, buyer, epsilon, price), Tally: n}, &event.Sold{Object: "cid", Sale: number, Price: price, Response: event.Response{Value: event.Value{Index: 1}, Method: event.MethodRaise}}}
 	}
-	again := func(changes []event.Change) []event.Change { // not drawn, but resold
+	again := func(changes []event.Change) []event.Change { // resold, not drawn
 		m, d := *changes[0].(*event.SaleMade), *changes[1].(*event.Sold)
 		m.Tally.Draws, m.Tally.Resales, d.Method = 0, 1, event.MethodResale
 		return []event.Change{&m, &d}
 	}
-	dearer := groundMarket(t, func(m *policy.Market) { m.Prices = perNat(t, 120) })
-	cheaper := groundMarket(t, func(m *policy.Market) { m.Prices = perNat(t, 40) })
-	raised, lowered := under([]policy.Policy{dearer}, to(other, "2", "")), under([]policy.Policy{cheaper}, to(other, "2", "a sale of ours"))
-	lower := under([]policy.Policy{groundMarket(t, func(m *policy.Market) { m.Max = eps(t, "0.5") })}, to(other, "2", ""))
+	dearer := baseMarket(t, func(m *policy.Market) { m.Prices = perNat(t, 120) })
+	cheaper := baseMarket(t, func(m *policy.Market) { m.Prices = perNat(t, 40) })
+	raised, lowered := withPolicies([]policy.Policy{dearer}, to(other, "2", "")), withPolicies([]policy.Policy{cheaper}, to(other, "2", "a sale of ours"))
+	lower := withPolicies([]policy.Policy{baseMarket(t, func(m *policy.Market) { m.Max = eps(t, "0.5") })}, to(other, "2", ""))
 	below := []event.Change{&event.SaleMade{Deal: aSale(t, third, hooli, "0.25", 25), Tally: event.SaleTally{Degradations: 1}}, &event.Sold{Object: "cid", Sale: third, Price: 25, Response: event.Response{Method: event.MethodDegrade}}}
-	three := under([]policy.Policy{groundMarket(t, func(m *policy.Market) { m.Holders = 3 })}, to(other, "2", "one more may"))
+	three := withPolicies([]policy.Policy{baseMarket(t, func(m *policy.Market) { m.Holders = 3 })}, to(other, "2", "one more may"))
 	twice := slices.Concat(sale(third, acme, "0.75", 25), raised, sale(third+1, acme, "1", 45)) // 120, of which 50 and 25 are paid
 	until := func(end time.Duration) []event.Change {
-		return under([]policy.Policy{groundMarket(t, func(m *policy.Market) { m.Until = epoch().Add(end) })}, to(other, "2", ""))
+		return withPolicies([]policy.Policy{baseMarket(t, func(m *policy.Market) { m.Until = epoch().Add(end) })}, to(other, "2", ""))
 	}
 	held := hold(third, hooli, "0.75", 75, 2)
 	both := slices.Concat(raised[:1], held, raised[1:])
 	late := slices.Concat(held, three, sale(third+1, acme, "0.75", 25), again(sale(third+2, zeta, "0.75", 25)), again(sale(third, hooli, "0.75", 75)))
 	newcomer := []event.Change{&event.BuyerNamed{Number: 5, Name: "umbrella"}}
-	return map[string]pairOfLogs{
+	return map[string]soundAndForged{
 		"sold for what it cost before":     {sound: append(raised[:2:2], sale(third, hooli, "1", 120)...), forged: append(raised[:2:2], sale(third, hooli, "1", 100)...), why: "the price is 120, not 100"},
 		"sold for what it will cost":       {sound: append(sale(third, hooli, "1", 100), raised...), forged: append(sale(third, hooli, "1", 120), raised...), why: "the price is 100, not 120"},
 		"other terms within a sale":        {sound: append(sale(third, hooli, "1", 100), raised...), forged: slices.Concat(raised[:1], sale(third, hooli, "1", 100)[:1], raised[1:], sale(third, hooli, "1", 100)[1:]), why: "sale 3 is not complete"},
@@ -170,39 +171,39 @@ func (g ground) dealsUnderOtherTerms(t *testing.T) map[string]pairOfLogs {
 		"held under another policy":        {sound: hold(third, hooli, "0.75", 75, 2), forged: hold(third, hooli, "0.75", 75, 3), why: "it is reserved under policy 3, and was under policy 2"},
 		"captured for the new price":       {sound: append(both[:4:4], sale(third, hooli, "0.75", 75)...), forged: append(both[:4:4], sale(third, hooli, "0.75", 90)...), why: "sale 3 is not what was reserved"},
 		"captured for a lower price":       {sound: slices.Concat(held, lowered, sale(third, hooli, "0.75", 75)), forged: slices.Concat(held, lowered, sale(third, hooli, "0.75", 30)), why: "the price is 75, not 30"},
-		"captured above a new ceiling":     {sound: append(slices.Clone(held), sale(third, hooli, "0.75", 75)...), forged: slices.Concat(held, under([]policy.Policy{groundMarket(t, func(m *policy.Market) { m.Max = eps(t, "0.5") })}, to(other, "2", "")), sale(third, hooli, "0.75", 75)), why: "above the ceiling of 0.5"},
+		"captured above a new ceiling":     {sound: append(slices.Clone(held), sale(third, hooli, "0.75", 75)...), forged: slices.Concat(held, withPolicies([]policy.Policy{baseMarket(t, func(m *policy.Market) { m.Max = eps(t, "0.5") })}, to(other, "2", "")), sale(third, hooli, "0.75", 75)), why: "above the ceiling of 0.5"},
 		"captured above a new cap":         {sound: slices.Concat(held, []event.Change{to(2, "0.75", "")}, sale(third, hooli, "0.75", 75)), forged: slices.Concat(held, []event.Change{to(2, "0.749999999", "")}, sale(third, hooli, "0.75", 75)), why: "more than its cap"},
-		"captured after all was withdrawn": {sound: slices.Concat(held, []event.Change{to(2, "1", "")}, sale(third, hooli, "0.75", 75)), forged: slices.Concat(held, []event.Change{&event.Withdrawn{Object: "cid"}, enrolment(t, "cid", 2, "2")}, sale(third, hooli, "0.75", 75)), why: "was not reserved for it"},
+		"captured after all was withdrawn": {sound: slices.Concat(held, []event.Change{to(2, "1", "")}, sale(third, hooli, "0.75", 75)), forged: slices.Concat(held, []event.Change{&event.Withdrawn{Object: "cid"}, enrolledEvent(t, "cid", 2, "2")}, sale(third, hooli, "0.75", 75)), why: "was not reserved for it"},
 		"a fourth holder":                  {sound: late, forged: append(late[:len(late)-2:len(late)-2], append(newcomer, again(sale(third+3, 5, "0.75", 75))...)...), why: `it is not for sale to "umbrella" at ε=0.75: holders-full`},
 		"sold after it has closed":         {sound: append(until(61*time.Minute), sale(third, hooli, "1", 100)...), forged: append(until(time.Hour), sale(third, hooli, "1", 100)...), why: "it is not for sale", after: time.Hour},
 		"sold above a new ceiling":         {sound: append(lower[:2:2], below...), forged: append(lower[:2:2], sale(third, hooli, "0.75", 75)...), why: "it is not for sale"},
 	}
 }
 
-// Whom an enrolment or a change of terms left out, and why.
-func (g ground) refusedTerms(t *testing.T) map[string]pairOfLogs {
+// refusedTerms are forged refusals of an enrollment or a change of terms.
+func (bl baseLog) refusedTerms(t *testing.T) map[string]soundAndForged {
 	t.Helper()
 	refused := func(r api.Refusal, first ...event.Change) []event.Change {
 		changes := append(slices.Clone(first), &event.ObjectRefused{Question: 1, Refusal: r})
-		return append(changes, g.end(func(c *event.Settled) { c.Refused, c.Counts[event.Drawn] = 1, uint64(len(first)) }))
+		return append(changes, bl.end(func(c *event.Settled) { c.Refused, c.Counts[event.Drawn] = 1, uint64(len(first)) }))
 	}
 	consent := api.Refusal{Object: "bob", Reason: api.NeedsConsent, Remedy: "consent", Why: "the cap would be higher", Ceiling: eps(t, "2"), Asked: eps(t, "3")}
 	higher := api.Refusal{Object: "bob", Reason: api.NeedsConsent, Remedy: "consent", Why: "the ceiling would be higher"}
 	limit := api.Refusal{Object: "bob", Reason: api.CapDiffers, Remedy: "terms", Ceiling: eps(t, "2"), Spent: eps(t, "0.1"), Asked: eps(t, "3")}
 	policies := api.Refusal{Object: "ann", Reason: api.PolicyDiffers, Remedy: "terms", Spent: eps(t, "0.25")}
 	stranger := api.Refusal{Object: "zoe", Reason: api.NotEnrolled, Remedy: "enrolling"}
-	pair := func(sound api.Refusal, edit func(*api.Refusal), why string) pairOfLogs {
+	pair := func(sound api.Refusal, edit func(*api.Refusal), why string) soundAndForged {
 		forged := sound
 		edit(&forged)
-		return pairOfLogs{sound: refused(sound), forged: refused(forged), why: why}
+		return soundAndForged{sound: refused(sound), forged: refused(forged), why: why}
 	}
 	lower := &event.TermsChanged{Object: "cid", Question: 1, Policy: 2, Cap: eps(t, "1.5")}
-	in := enrolment(t, "new", 0, "1")
+	in := enrolledEvent(t, "new", 0, "1")
 	raised := &event.Released{Object: "fay", Question: 1, Epsilon: eps(t, "0.3"), Response: event.Response{Value: event.Value{Index: 1}, Method: event.MethodRaise}}
-	told := func(r api.Refusal, c event.Change) pairOfLogs { // by the wrong sort of request
-		return pairOfLogs{settled: true, sound: refused(r), forged: refused(r, c), why: "refuses"}
+	otherKind := func(r api.Refusal, c event.Change) soundAndForged { // in a request of the wrong kind
+		return soundAndForged{settled: true, sound: refused(r), forged: refused(r, c), why: "refuses"}
 	}
-	return map[string]pairOfLogs{
+	return map[string]soundAndForged{
 		"a lower cap than its own":        pair(consent, func(r *api.Refusal) { r.Ceiling = eps(t, "1.9") }, "a refusal says"),
 		"a higher cap that is none":       pair(consent, func(r *api.Refusal) { r.Asked = eps(t, "1.5") }, "a refusal says"),
 		"consent to its own cap":          pair(consent, func(r *api.Refusal) { r.Asked = eps(t, "2") }, "a refusal says"),
@@ -211,16 +212,16 @@ func (g ground) refusedTerms(t *testing.T) map[string]pairOfLogs {
 		"consent for reasons without end": pair(higher, func(r *api.Refusal) { r.Why = strings.Repeat("w", 513) }, "a refusal says"),
 		"consent, and enrolling helps":    pair(consent, func(r *api.Refusal) { r.Remedy = "enrolling" }, "a refusal says"),
 		"consent, and nothing helps":      pair(higher, func(r *api.Refusal) { r.Remedy = "" }, "a refusal says"),
-		"consent of who is not there":     pair(higher, func(r *api.Refusal) { r.Object = "zoe" }, "a refusal says"),
+		"consent of a stranger":           pair(higher, func(r *api.Refusal) { r.Object = "zoe" }, "a refusal says"),
 		"consent, and something is spent": pair(higher, func(r *api.Refusal) { r.Spent = eps(t, "0.1") }, "a refusal says"),
 		"another cap than its own":        pair(limit, func(r *api.Refusal) { r.Ceiling = eps(t, "1") }, "a refusal says"),
 		"another cap that is its own":     pair(limit, func(r *api.Refusal) { r.Asked = eps(t, "2") }, "a refusal says"),
 		"another cap of 0":                pair(limit, func(r *api.Refusal) { r.Asked = eps(t, "0") }, "a refusal says"),
 		"another cap, and more is spent":  pair(limit, func(r *api.Refusal) { r.Spent = eps(t, "0.2") }, "a refusal says"),
-		"another cap of nobody":           pair(limit, func(r *api.Refusal) { r.Object = "new" }, "a refusal says"),
+		"another cap of a stranger":       pair(limit, func(r *api.Refusal) { r.Object = "new" }, "a refusal says"),
 		"another cap, and nothing helps":  pair(limit, func(r *api.Refusal) { r.Remedy = "" }, "a refusal says"),
 		"another policy, and less spent":  pair(policies, func(r *api.Refusal) { r.Spent = eps(t, "0.1") }, "a refusal says"),
-		"another policy of nobody":        pair(policies, func(r *api.Refusal) { r.Object, r.Spent = "zoe", eps(t, "0") }, "a refusal says"),
+		"another policy of a stranger":    pair(policies, func(r *api.Refusal) { r.Object, r.Spent = "zoe", eps(t, "0") }, "a refusal says"),
 		"another policy, and a reason":    pair(policies, func(r *api.Refusal) { r.Why = "it is another" }, "a refusal says"),
 		"never enrolled, and it is":       pair(stranger, func(r *api.Refusal) { r.Object = "bob" }, "a refusal says"),
 		"by a request about no question": {settled: true, sound: refused(limit), forged: func() []event.Change {
@@ -233,27 +234,28 @@ func (g ground) refusedTerms(t *testing.T) map[string]pairOfLogs {
 			forged[1].(*event.ObjectRefused).Question = 2
 			return forged
 		}(), why: "counts [1 0 0]"},
-		"consent, by an enrolment":   told(consent, in),
-		"consent, by a raise":        told(consent, raised),
-		"another cap, by a change":   told(limit, lower),
-		"another policy, by a raise": told(policies, raised),
-		"nothing asked, by a raise":  told(stranger, raised),
+		"consent, by an enrolment":   otherKind(consent, in),
+		"consent, by a raise":        otherKind(consent, raised),
+		"another cap, by a change":   otherKind(limit, lower),
+		"another policy, by a raise": otherKind(policies, raised),
+		"nothing asked, by a raise":  otherKind(stranger, raised),
 	}
 }
 
-// Many who withdraw together are counted; one who does so alone is not, and is named.
-func (g ground) withdrawals(t *testing.T) map[string]pairOfLogs {
+// withdrawals are forgeries of requests that withdraw objects. A request about several objects
+// counts them; a request about one object names it.
+func (bl baseLog) withdrawals(t *testing.T) map[string]soundAndForged {
 	t.Helper()
 	gone := func(edit func(*event.Settled), objects ...string) []event.Change {
 		var changes []event.Change
 		for _, name := range objects {
 			changes = append(changes, &event.Withdrawn{Object: name})
 		}
-		return append(changes, g.end(func(c *event.Settled) { c.Counts[enrollment.Done] = uint64(len(objects)); edit(c) }))
+		return append(changes, bl.end(func(c *event.Settled) { c.Counts[enrollment.Done] = uint64(len(objects)); edit(c) }))
 	}
 	nothing := func(*event.Settled) {}
 	alone := func(c *event.Settled) { c.Alone, c.Object, c.Counts = true, "bob", event.Counts{} }
-	return map[string]pairOfLogs{
+	return map[string]soundAndForged{
 		"one more has gone":      {settled: true, sound: gone(nothing, "bob", "eve"), forged: gone(func(c *event.Settled) { c.Counts[enrollment.Done] = 3 }, "bob", "eve"), why: "counts [3 0 0]"},
 		"one fewer has gone":     {settled: true, sound: gone(nothing, "bob", "eve"), forged: gone(func(c *event.Settled) { c.Counts[enrollment.Done] = 1 }, "bob", "eve"), why: "counts [1 0 0]"},
 		"they go out of order":   {settled: true, sound: gone(nothing, "bob", "eve"), forged: gone(nothing, "eve", "bob"), why: "comes behind"},
@@ -262,15 +264,16 @@ func (g ground) withdrawals(t *testing.T) map[string]pairOfLogs {
 	}
 }
 
-// captures are forgeries of whom a sale that was reserved leaves out: cid and eve were, at 0.25.
-func (g ground) captures(t *testing.T) map[string]pairOfLogs {
+// captures are forged captures of a reservation of cid and eve at 0.25, which differ in the objects
+// that they leave out.
+func (bl baseLog) captures(t *testing.T) map[string]soundAndForged {
 	t.Helper()
 	deal := func(objects, refused, price uint64) event.Deal {
 		d := aSale(t, third, hooli, "0.25", price)
 		d.Objects, d.Refused = objects, refused
 		return d
 	}
-	reserved := withSettled(uint64(len(g.log))+1, []event.Change{
+	reserved := withSettled(uint64(len(bl.log))+1, []event.Change{
 		&event.Reserved{Deal: deal(2, 0, 50), Expires: epoch().Add(200 * time.Hour)},
 		&event.Held{Object: "cid", Sale: third, Price: 25, Policy: 2}, &event.Held{Object: "eve", Sale: third, Price: 25, Policy: 3},
 	})
@@ -285,28 +288,28 @@ func (g ground) captures(t *testing.T) map[string]pairOfLogs {
 		for _, r := range left {
 			changes = append(changes, &event.ObjectRefused{Question: 1, Refusal: r})
 		}
-		return append(append([]event.Change{}, reserved...), append(changes, g.end(func(c *event.Settled) {
+		return append(append([]event.Change{}, reserved...), append(changes, bl.end(func(c *event.Settled) {
 			c.Sale, c.Refused, c.Counts = third, uint64(len(left)), counts
 		}))...)
 	}
-	untold := func(name string) api.Refusal {
+	withoutTruth := func(name string) api.Refusal {
 		return api.Refusal{Object: name, Reason: api.NoTruth, Asked: eps(t, "0.25"), Remedy: "truth"}
 	}
 	stranger := api.Refusal{Object: "zoe", Reason: api.NotEnrolled, Asked: eps(t, "0.25"), Remedy: "enrolling"}
 	draw, degrade := event.SaleTally{Draws: 1}, event.SaleTally{Degradations: 1}
-	both, noEve := captured([]*event.Sold{cid, eve}, event.SaleTally{Draws: 1, Degradations: 1}), captured([]*event.Sold{cid}, degrade, untold("eve"))
-	return map[string]pairOfLogs{
+	both, noEve := captured([]*event.Sold{cid, eve}, event.SaleTally{Draws: 1, Degradations: 1}), captured([]*event.Sold{cid}, degrade, withoutTruth("eve"))
+	return map[string]soundAndForged{
 		"captured without cid":               {settled: true, sound: both, forged: captured([]*event.Sold{eve}, draw), why: "names 1 objects sold and 0 refused, of 2 reserved"},
 		"captured without eve":               {settled: true, sound: noEve, forged: captured([]*event.Sold{cid}, degrade), why: "names 1 objects sold and 0 refused, of 2 reserved"},
 		"captured, and a stranger is out":    {settled: true, sound: both, forged: captured([]*event.Sold{cid, eve}, event.SaleTally{Draws: 1, Degradations: 1}, stranger), why: "names 2 objects sold and 1 refused, of 2 reserved"},
 		"captured, a stranger out for eve":   {settled: true, sound: noEve, forged: captured([]*event.Sold{cid}, degrade, stranger), why: "refuses 1 objects that were not reserved"},
-		"captured, one without truth is out": {settled: true, sound: noEve, forged: captured([]*event.Sold{cid}, degrade, untold("fay")), why: "refuses 1 objects that were not reserved"},
+		"captured, one without truth is out": {settled: true, sound: noEve, forged: captured([]*event.Sold{cid}, degrade, withoutTruth("fay")), why: "refuses 1 objects that were not reserved"},
 	}
 }
 
-// A capture leaves out everybody who cannot answer any more, each in a way of its own. All of these
-// logs are sound: whole, and when somebody is forgotten whom they are about.
-func TestWhateverACaptureLeavesOutIsSound(t *testing.T) {
+// A partial capture leaves out the objects that can no longer answer, for different reasons. Each
+// log is sound, also after its objects are forgotten.
+func TestCapture_ObjectsLeftOut_LogIsSound(t *testing.T) {
 	withdraws := func(t *testing.T, l *Ledger, name string) {
 		must(t, l.Withdraw(t.Context(), api.ObjectRequest{Key: "withdraws " + name, Object: name}))
 	}
@@ -324,25 +327,25 @@ func TestWhateverACaptureLeavesOutIsSound(t *testing.T) {
 	gone := func(t *testing.T, l *Ledger, name string) { forget(t, l, name) }
 	type step = func(*testing.T, *Ledger, string)
 	for name, one := range map[string]struct {
-		before map[string][]step // what becomes of whom, between reservation and capture
-		asked  map[string][]step // while the host is asked for truths
+		before map[string][]step // what happens to which object between reservation and capture
+		asked  map[string][]step // during the request for true values
 		untold string
-		left   int // how many the capture names that it leaves out
+		left   int // how many objects the capture reports as left out
 	}{
-		"nobody":                              {},
-		"one has no truth":                    {untold: "bob", left: 1},
-		"one withdraws":                       {before: map[string][]step{"bob": {withdraws}}, left: 1},
-		"one withdraws, and comes back":       {before: map[string][]step{"bob": {withdraws, back}}, left: 1},
-		"one begins an epoch":                 {before: map[string][]step{"bob": {renews}}, left: 1},
-		"one has a lower cap":                 {before: map[string][]step{"bob": {lowered}}, left: 1},
-		"one is forgotten":                    {before: map[string][]step{"bob": {gone}}},
-		"one is forgotten, and comes back":    {before: map[string][]step{"bob": {gone, back, answers}}},
-		"one is forgotten, two are out":       {before: map[string][]step{"ann": {withdraws}, "bob": {gone}, "cid": {renews}}, left: 2},
-		"two are forgotten":                   {before: map[string][]step{"ann": {gone}, "dan": {gone}}},
-		"one is forgotten while asked":        {asked: map[string][]step{"bob": {gone}}, left: 1},
-		"one is forgotten, another meanwhile": {before: map[string][]step{"ann": {gone}}, asked: map[string][]step{"dan": {gone}}, left: 1},
-		"one is forgotten and back meanwhile": {before: map[string][]step{"ann": {gone}}, asked: map[string][]step{"bob": {gone, back}}, left: 1},
-		"one withdraws meanwhile":             {asked: map[string][]step{"bob": {withdraws}}, untold: "ann", left: 2},
+		"none":                               {},
+		"one has no truth":                   {untold: "bob", left: 1},
+		"one withdraws":                      {before: map[string][]step{"bob": {withdraws}}, left: 1},
+		"one withdraws, and comes back":      {before: map[string][]step{"bob": {withdraws, back}}, left: 1},
+		"one begins an epoch":                {before: map[string][]step{"bob": {renews}}, left: 1},
+		"one has a lower cap":                {before: map[string][]step{"bob": {lowered}}, left: 1},
+		"one is forgotten":                   {before: map[string][]step{"bob": {gone}}},
+		"one is forgotten, and comes back":   {before: map[string][]step{"bob": {gone, back, answers}}},
+		"one is forgotten, two are out":      {before: map[string][]step{"ann": {withdraws}, "bob": {gone}, "cid": {renews}}, left: 2},
+		"two are forgotten":                  {before: map[string][]step{"ann": {gone}, "dan": {gone}}},
+		"one is forgotten while asked":       {asked: map[string][]step{"bob": {gone}}, left: 1},
+		"one forgotten, another while asked": {before: map[string][]step{"ann": {gone}}, asked: map[string][]step{"dan": {gone}}, left: 1},
+		"one forgotten, another and back":    {before: map[string][]step{"ann": {gone}}, asked: map[string][]step{"bob": {gone, back}}, left: 1},
+		"one withdraws while asked":          {asked: map[string][]step{"bob": {withdraws}}, untold: "ann", left: 2},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := &kv.Memory{}
@@ -381,9 +384,9 @@ func TestWhateverACaptureLeavesOutIsSound(t *testing.T) {
 	}
 }
 
-// holds are reservations that a ceiling or a cap has no room for. cid has spent 0.5, of a cap of 2
-// and a ceiling of 1.5; eve has a share of 0.5 for each buyer.
-func (g ground) holds(t *testing.T) map[string]pairOfLogs {
+// holds are forged reservations above a ceiling or a cap. cid has spent 0.5, of a cap of 2 and a
+// ceiling of 1.5. eve has a share of 0.5 for each buyer.
+func (bl baseLog) holds(t *testing.T) map[string]soundAndForged {
 	t.Helper()
 	hold := func(name string, question uint32, number uint64, buyer uint32, epsilon string, price uint64, terms uint32) []event.Change {
 		d := aSale(t, number, buyer, epsilon, price)
@@ -394,12 +397,12 @@ func (g ground) holds(t *testing.T) map[string]pairOfLogs {
 		return hold("cid", 1, number, buyer, epsilon, price, terms)
 	}
 	lower := []event.Change{&event.TermsChanged{Object: "cid", Question: 1, Policy: 2, Cap: eps(t, "1")}}
-	shrunk := under([]policy.Policy{groundMarket(t, func(m *policy.Market) { m.Max = eps(t, "1") })}, &event.TermsChanged{Object: "cid", Question: 1, Policy: other, Cap: eps(t, "2")})
+	shrunk := withPolicies([]policy.Policy{baseMarket(t, func(m *policy.Market) { m.Max = eps(t, "1") })}, &event.TermsChanged{Object: "cid", Question: 1, Policy: other, Cap: eps(t, "2")})
 	cancelled := []event.Change{&event.Cancelled{Sale: third}}
 	newcomer := []event.Change{&event.BuyerNamed{Number: 5, Name: "umbra"}}
 	smokes := []event.Change{&event.Enrolled{Object: "cid", Question: 2, Policy: 2, Cap: eps(t, "2")}}
 	all := slices.Concat[[]event.Change]
-	return map[string]pairOfLogs{
+	return map[string]soundAndForged{
 		"held above the ceiling":          {sound: hold("eve", 1, third, hooli, "0.5", 50, 3), forged: hold("eve", 1, third, hooli, "0.500000001", 51, 3), why: "which costs 0.500000001; the ceiling is 0.5, 0 is spent, 0.5 remains"},
 		"held above the cap":              {sound: all(lower, cid(third, hooli, "1", 100, 2)), forged: all(lower, cid(third, hooli, "1.25", 125, 2)), why: "object-cap: ε=1.25 asked, which costs 0.75; the ceiling is 1, 0.5 is spent, 0.5 remains"},
 		"held above what a holder holds":  {sound: all(cid(third, zeta, "1.5", 100, 2), cancelled, shrunk, cid(third+1, hooli, "0.75", 75, other)), forged: all(cid(third, zeta, "1.5", 100, 2), shrunk, cid(third+1, hooli, "0.75", 75, other)), why: "chain-ceiling: ε=0.75 asked, which costs 0.25; the ceiling is 1, 0.5 is spent, 0 remains"},
@@ -409,9 +412,8 @@ func (g ground) holds(t *testing.T) map[string]pairOfLogs {
 	}
 }
 
-// The last that an object has left can be reserved, whatever happened before: no log with that is
-// refused.
-func TestWhateverCanBeReservedIsSound(t *testing.T) {
+// All of an object's headroom can be reserved, after any of these histories, and the log is sound.
+func TestReserve_AllHeadroom_LogIsSound(t *testing.T) {
 	now, run := epoch(), t // the subtest
 	var l *Ledger
 	keys := 0
@@ -475,7 +477,7 @@ func TestWhateverCanBeReservedIsSound(t *testing.T) {
 	timed := check.Value(policy.Min(fixed, days))(t)
 	for name, steps := range map[string][]func(){
 		"all at once":                          {holds("vote", "acme", "1.5", "ann"), refused("vote", "acme", "1.500000001", "ann"), holds("vote", "zeta", "1.5", "ann")},
-		"behind what was raised":               {raises("0.7", "ann"), holds("vote", "acme", "1.5", "ann"), holds("vote", "zeta", "0.2", "ann")},
+		"after a raise":                        {raises("0.7", "ann"), holds("vote", "acme", "1.5", "ann"), holds("vote", "zeta", "0.2", "ann")},
 		"two questions":                        {in("smoker", "ann", fixed), holds("vote", "acme", "1.2", "ann"), refused("smoker", "zeta", "0.800000001", "ann"), holds("smoker", "zeta", "0.8", "ann"), captures(1), captures(2)},
 		"two questions, one more of the first": {in("smoker", "ann", fixed), holds("smoker", "zeta", "0.8", "ann"), holds("vote", "acme", "0.5", "ann"), holds("vote", "acme", "1.2", "ann"), captures(3), captures(1), captures(2)},
 		"two questions, one of them raised":    {in("smoker", "ann", fixed), holds("vote", "acme", "1.2", "ann"), raises("0.7", "ann"), refused("smoker", "zeta", "0.800000001", "ann"), holds("smoker", "zeta", "0.8", "ann"), captures(1), captures(2)},

@@ -18,29 +18,29 @@ import (
 	"github.com/sluicedp/sluice/policy"
 )
 
-// Invariant 9, against whoever can write the file: a log that no ledger can have written is
-// refused, although every record of it is in order and all hashes fit. Each forgery stands next to
-// what it was made from, which is sound and differs from it in the one thing that is forged.
+// Invariant 9, against an attacker who can write the file: a log that no ledger can have written is
+// refused, even if every record is valid and all hashes match. Each forgery is next to the sound
+// events that it was made from, which differ only in what is forged.
 
-// ground is a sound log that all forgeries begin with.
-type ground struct {
+// baseLog is a sound log. All forgeries are appended to it.
+type baseLog struct {
 	log       []event.Event
-	stated    map[string]event.Stated    // sound statements about the objects, to follow on it
+	stated    map[string]event.Stated    // sound statements about the objects, to append to it
 	forgotten map[string]event.Forgotten // likewise
 }
 
-// The objects of the ground:
+// The objects of the base log:
 //
 //	ann, bob  vote, up to ε=0.5 and after 10 hours up to 1; ann has answered at 0.25, both a query at 0.1
 //	ann       smoker, with no policy
-//	cid, dan  vote, on the market; cid at 0.5 is held by acme and zeta, as many as may; dan has withdrawn
-//	eve       vote, on the market, with half of ε=1 for each order
+//	cid, dan  vote, for sale; acme and zeta hold cid at 0.5, which is the limit; dan has withdrawn
+//	eve       vote, for sale, with half of ε=1 for each order
 //	fay       vote, with no policy
-//	zoe       a stranger, who was refused
+//	zoe       a stranger, not enrolled, that was refused
 //
-// The buyers are acme, zeta, hooli and initech, whom the terms bar; the sales are 1 and 2. All of
-// it happened at epoch.
-func newGround(t *testing.T, truthKey []byte) ground {
+// The buyers are acme, zeta, hooli, and initech, which the terms bar. The sales are 1 and 2. All
+// events are at epoch.
+func newBaseLog(t *testing.T, truthKey []byte) baseLog {
 	t.Helper()
 	s := &kv.Memory{}
 	begin(t, s)
@@ -60,7 +60,7 @@ func newGround(t *testing.T, truthKey []byte) ground {
 	enrollUnder(t, l, "vote", terms, "2", "cid", "dan")
 	enrollUnder(t, l, "vote", unlocked, "2", "eve")
 	enroll(t, l, "vote", "2", "fay")
-	for i, name := range []string{"hooli", "initech"} { // who have bought nothing
+	for i, name := range []string{"hooli", "initech"} { // buyers that have bought nothing
 		_, _, err = l.engine.Submit(t.Context(), func(s *state.State) ([]event.Change, error) {
 			return []event.Change{&event.BuyerNamed{Number: uint32(i + 1), Name: name}, &event.Settled{Key: name, Digest: [32]byte{1}, First: s.Counters.Events + 1, Final: true}}, nil
 		})
@@ -72,7 +72,7 @@ func newGround(t *testing.T, truthKey []byte) ground {
 	answerTo(t, l, answerRequest(t, "4", "majority:yes", "0.1", ballots("ann"), "ann", "bob"))
 	raise(t, l, partial(raiseOf(t, "5", "0.25", "ann", "zoe")))
 	must(t, l.Withdraw(t.Context(), api.ObjectRequest{Key: "6", Object: "dan"}))
-	g := ground{log: logOf(t, pairs(t, s)), stated: map[string]event.Stated{}, forgotten: map[string]event.Forgotten{}}
+	g := baseLog{log: logOf(t, pairs(t, s)), stated: map[string]event.Stated{}, forgotten: map[string]event.Forgotten{}}
 	must(t, l.engine.View(t.Context(), func(s *state.State) error {
 		for _, name := range []string{"ann", "bob", "cid", "dan", "eve", "fay", "zoe"} {
 			c := check.Value(forgetObject(s, name))(t)
@@ -92,8 +92,8 @@ const (
 	third                      = 3          // the number of the next sale
 )
 
-// end settles a request that begins behind the ground.
-func (g ground) end(edits ...func(*event.Settled)) event.Change {
+// end settles a request that begins after the base log.
+func (bl baseLog) end(edits ...func(*event.Settled)) event.Change {
 	c := &event.Settled{Key: "x", Digest: [32]byte{1}, First: fillFirst, Final: true, Spent: fillSpent}
 	for _, edit := range edits {
 		edit(c)
@@ -101,8 +101,8 @@ func (g ground) end(edits ...func(*event.Settled)) event.Change {
 	return c
 }
 
-// withSettled puts behind the events of each request, of which the first has a number, the one that
-// settles it, unless there is one.
+// withSettled appends to the events of each request the event that settles it, unless it is there
+// already. number is that of the first event.
 func withSettled(number uint64, changes []event.Change) (all []event.Change) {
 	first := number
 	for i, c := range changes {
@@ -115,12 +115,12 @@ func withSettled(number uint64, changes []event.Change) (all []event.Change) {
 		if c.Kind() == event.KindSettled {
 			first = at + 1
 		}
-		if !endsRequest(c, next, changes[min(i+1, len(changes)-1)]) {
+		if !isLastOfRequest(c, next, changes[min(i+1, len(changes)-1)]) {
 			continue
 		}
 		end := &event.Settled{Key: fmt.Sprint("settles ", at), Digest: [32]byte{9}, First: first, Final: true, Spent: fillSpent}
 		for n := first; n <= at; n++ {
-			settledAccount(end, all[n-number], n)
+			countEvent(end, all[n-number], n)
 		}
 		if first == at {
 			identifyChange(end, c, func(number uint32) string { return fmt.Sprint("question ", number) })
@@ -131,8 +131,9 @@ func withSettled(number uint64, changes []event.Change) (all []event.Change) {
 	return all
 }
 
-// endsRequest tells whether an event is the last one of a request, but for the one that settles it.
-func endsRequest(c event.Change, next event.Kind, after event.Change) bool {
+// isLastOfRequest reports whether an event is the last one of a request before the event that
+// settles it.
+func isLastOfRequest(c event.Change, next event.Kind, after event.Change) bool {
 	goesOn := map[event.Kind][]event.Kind{
 		event.KindPolicy: {event.KindEnrolled, event.KindTerms}, event.KindBuyer: {event.KindReserved, event.KindSale}, event.KindBound: {event.KindBound, event.KindReleased, event.KindCharged, event.KindSale, event.KindSettled},
 		event.KindCharged: {event.KindCharged, event.KindAnswered}, event.KindAnswered: {event.KindRefused}, event.KindRefused: {event.KindRefused}, event.KindSold: {event.KindRefused}, event.KindHeld: {event.KindRefused},
@@ -149,8 +150,8 @@ func endsRequest(c event.Change, next event.Kind, after event.Change) bool {
 	return next != event.KindSettled && !slices.Contains(goesOn[c.Kind()], next)
 }
 
-// settledAccount adds what an event of a request comes to.
-func settledAccount(c *event.Settled, one event.Change, number uint64) {
+// countEvent adds an event of a request to what the settled event counts.
+func countEvent(c *event.Settled, one event.Change, number uint64) {
 	switch one := one.(type) {
 	case *event.Enrolled:
 		c.Counts[enrollment.Done]++
@@ -181,16 +182,16 @@ func verdictOf(m event.Method) event.Verdict {
 	return map[event.Method]event.Verdict{event.MethodRaise: event.Drawn, event.MethodResale: event.Reused, event.MethodDegrade: event.Derived, event.MethodInsert: event.Derived}[m]
 }
 
-// pairOfLogs is a forgery, and what it was made from.
-type pairOfLogs struct {
+// soundAndForged has the events of a forgery, and the sound events that it was made from.
+type soundAndForged struct {
 	sound, forged []event.Change
 	why           string
 	after         time.Duration // of the forged one, since epoch
 	soundAfter    time.Duration // of the sound one, if that is at another time
-	settled       bool          // the changes have the events that settle them
+	settled       bool          // the changes include the events that settle them
 }
 
-func (g ground) sales(t *testing.T) map[string]pairOfLogs {
+func (bl baseLog) sales(t *testing.T) map[string]soundAndForged {
 	t.Helper()
 	again, fresh := event.Response{Value: event.Value{Index: 1}, Method: event.MethodResale}, event.Response{Value: event.Value{Index: 1}, Method: event.MethodRaise}
 	draw, resale := event.SaleTally{Draws: 1}, event.SaleTally{Resales: 1}
@@ -203,7 +204,7 @@ func (g ground) sales(t *testing.T) map[string]pairOfLogs {
 	hold := func(d event.Deal, name string) []event.Change {
 		return []event.Change{&event.Reserved{Deal: d, Expires: epoch().Add(200 * time.Hour)}, &event.Held{Object: name, Sale: third, Price: d.Price, Policy: map[string]uint32{"cid": 2, "eve": 3}[name]}}
 	}
-	first := g.log[indexOf(t, g.log, func(c event.Change) bool { s, ok := c.(*event.Sold); return ok && s.Sale == 1 })].Change.(*event.Sold).Response
+	first := bl.log[indexOf(t, bl.log, func(c event.Change) bool { s, ok := c.(*event.Sold); return ok && s.Sale == 1 })].Change.(*event.Sold).Response
 	again.Value = first.Value
 	settledSale := func(refused uint64, end *event.Settled, left ...event.Change) []event.Change {
 		d := of(acme, "0.5", 0)
@@ -215,7 +216,7 @@ func (g ground) sales(t *testing.T) map[string]pairOfLogs {
 		return &event.ObjectRefused{Question: 1, Refusal: api.Refusal{Object: name, Reason: api.NotEnrolled, Asked: eps(t, "0.5"), Remedy: "enrolling"}}
 	}
 	ended := func(sale, refused uint64) *event.Settled {
-		return g.end(func(c *event.Settled) { c.Sale, c.Refused, c.Counts = sale, refused, event.Counts{event.Reused: 1} }).(*event.Settled)
+		return bl.end(func(c *event.Settled) { c.Sale, c.Refused, c.Counts = sale, refused, event.Counts{event.Reused: 1} }).(*event.Settled)
 	}
 	reserving := func(number uint64, buyer uint32, price uint64) []event.Change { // cid at 0.75
 		d := aSale(t, number, buyer, "0.75", price)
@@ -234,11 +235,11 @@ func (g ground) sales(t *testing.T) map[string]pairOfLogs {
 	sameAgain := event.Response{Value: fresh.Value, Method: event.MethodResale}
 	bothReserve := slices.Concat(reserving(third, hooli, 75), reserving(third+1, acme, 25))
 	bothBuy := slices.Concat(bothReserve, taking(third, hooli, 75, fresh), taking(third+1, acme, 25, sameAgain))
-	eve := func(e1, e2 string, price uint64) []event.Change { // two orders for eve, of different buyers
+	eve := func(e1, e2 string, price uint64) []event.Change { // two orders for eve, by different buyers
 		second := aSale(t, third+1, zeta, e2, price)
 		return append(sale(of(acme, e1, 50), draw, "eve", fresh), &event.SaleMade{Deal: second, Tally: draw}, &event.Sold{Object: "eve", Sale: third + 1, Price: price, Response: fresh})
 	}
-	return map[string]pairOfLogs{
+	return map[string]soundAndForged{
 		"sold too cheap":                {sound: sale(of(acme, "1", 50), event.SaleTally{Draws: 1, Upgrades: 1}, "cid", fresh), forged: sale(of(acme, "1", 49), event.SaleTally{Draws: 1, Upgrades: 1}, "cid", fresh), why: "the price is 50, not 49"},
 		"sold too dear":                 {sound: sale(of(acme, "0.5", 0), resale, "cid", again), forged: sale(of(acme, "0.5", 1), resale, "cid", again), why: "the price is 0, not 1"},
 		"held too cheap":                {sound: hold(of(zeta, "1", 50), "cid"), forged: hold(of(zeta, "1", 0), "cid"), why: "the price is 50, not 0"},
@@ -265,8 +266,8 @@ func (g ground) sales(t *testing.T) map[string]pairOfLogs {
 		"settles another's sale":        {sound: settledSale(0, ended(third, 0)), forged: settledSale(0, ended(2, 0)), why: "settles sale 2, which is another's"},
 		"settles no sale":               {sound: settledSale(0, ended(third, 0)), forged: settledSale(0, ended(third+1, 0)), why: "settles sale 4, which is another's"},
 		"one left out":                  {sound: settledSale(1, ended(third, 1), refusal("zoe")), forged: settledSale(0, ended(third, 1), refusal("zoe")), why: "settles sale 3, which is another's"},
-		"somebody else left out":        {sound: settledSale(0, ended(third, 0)), forged: settledSale(1, ended(third, 0), &event.Withdrawn{Object: "bob"}), why: "settles sale 3, which is another's"},
-		"nobody left out":               {sound: settledSale(0, ended(third, 0)), forged: settledSale(1, ended(third, 0)), why: "settles sale 3, which is another's"},
+		"another left out":              {sound: settledSale(0, ended(third, 0)), forged: settledSale(1, ended(third, 0), &event.Withdrawn{Object: "bob"}), why: "settles sale 3, which is another's"},
+		"none left out":                 {sound: settledSale(0, ended(third, 0)), forged: settledSale(1, ended(third, 0)), why: "settles sale 3, which is another's"},
 		"sold when it has closed":       {sound: sale(of(hooli, "1", 100), draw, "cid", fresh), forged: sale(of(hooli, "1", 100), draw, "cid", fresh), why: "it is not for sale", soundAfter: 100*time.Hour - 1, after: 100 * time.Hour},
 		"held when it has closed":       {sound: hold(of(hooli, "1", 100), "cid"), forged: hold(of(hooli, "1", 100), "cid"), why: "it is not for sale", soundAfter: 100*time.Hour - 1, after: 100 * time.Hour},
 		"settled late": {
@@ -276,10 +277,10 @@ func (g ground) sales(t *testing.T) map[string]pairOfLogs {
 	}
 }
 
-// A capture counts who else has reserved the level, also if the event by which it was reserved did
-// not; and an object of it costs no more than was reserved, whatever the terms have become.
-func TestACaptureIsComparedWithItsReservation(t *testing.T) {
-	g := newGround(t, nil)
+// A capture is refused if, by now, more buyers have reserved the level than the terms allow, or if
+// the object costs more than was reserved.
+func TestApply_CaptureUnlikeReservation_IsRefused(t *testing.T) {
+	g := newBaseLog(t, nil)
 	d := aSale(t, third, hooli, "0.75", 75)
 	reservation := withSettled(uint64(len(g.log))+1, []event.Change{&event.Reserved{Deal: d, Expires: epoch().Add(200 * time.Hour)}, &event.Held{Object: "cid", Sale: third, Price: 75, Policy: 2}})
 	capture := func(price uint64) []event.Change {
@@ -309,7 +310,7 @@ func TestACaptureIsComparedWithItsReservation(t *testing.T) {
 			must(t, err)
 			dearer := market(t, "1.5", func(m *policy.Market) { m.Floor = 76 })
 			must(t, s.Put(state.BucketPolicies, state.PolicyNumberKey(c.Policy), []byte(dearer.String())))
-			// What the sale as a whole may cost was higher, for others.
+			// The reserved price of the whole sale is higher, because of other objects.
 			r := check.Value(s.Sale(third))(t)
 			r.Price = 100
 			must(t, s.PutSale(third, r))
@@ -336,7 +337,7 @@ func TestACaptureIsComparedWithItsReservation(t *testing.T) {
 	}
 }
 
-func (g ground) definitions(t *testing.T) map[string]pairOfLogs {
+func (bl baseLog) definitions(t *testing.T) map[string]soundAndForged {
 	t.Helper()
 	q := func(number uint32, name string, values ...string) []event.Change {
 		return []event.Change{&event.QuestionDefined{Number: number, Question: api.Question{Name: name, Values: values, Encoding: "direct"}}}
@@ -347,9 +348,9 @@ func (g ground) definitions(t *testing.T) map[string]pairOfLogs {
 	}
 	b := func(name string) []event.Change { return []event.Change{&event.BuyerNamed{Number: 5, Name: name}} }
 	fixed := policy.Fixed(eps(t, "0.125")).String()
-	bob := g.forgotten["bob"]
+	bob := bl.forgotten["bob"]
 	questions, enrolment := q(3, "hobby", "chess", "go"), in("new", 1, 1, "1")
-	return map[string]pairOfLogs{
+	return map[string]soundAndForged{
 		"a question's name twice":    {sound: questions, forged: q(3, "vote", "chess", "go"), why: `question "vote" is defined twice`},
 		"a question of one value":    {sound: questions, forged: q(3, "hobby", "chess"), why: "has one value"},
 		"a question of no value":     {sound: questions, forged: q(3, "hobby"), why: "has 0 values"},
@@ -357,7 +358,7 @@ func (g ground) definitions(t *testing.T) map[string]pairOfLogs {
 		"a question's name is odd":   {sound: questions, forged: q(3, "hob\x00by", "chess", "go"), why: "control character"},
 		"a value is odd":             {sound: questions, forged: q(3, "hobby", "chess", "g\no"), why: "control character"},
 		"a value is empty":           {sound: questions, forged: q(3, "hobby", "chess", ""), why: "is empty"},
-		"a policy twice":             {sound: []event.Change{&event.PolicyDefined{Number: 4, JSON: fixed}}, forged: []event.Change{&event.PolicyDefined{Number: 4, JSON: g.policy(t, 1)}}, why: "is there already"},
+		"a policy twice":             {sound: []event.Change{&event.PolicyDefined{Number: 4, JSON: fixed}}, forged: []event.Change{&event.PolicyDefined{Number: 4, JSON: bl.policy(t, 1)}}, why: "is there already"},
 		"a policy with a space":      {sound: []event.Change{&event.PolicyDefined{Number: 4, JSON: fixed}}, forged: []event.Change{&event.PolicyDefined{Number: 4, JSON: strings.Replace(fixed, ":", ": ", 1)}}, why: "is not canonical"},
 		"a policy that there is not": {sound: []event.Change{&event.PolicyDefined{Number: 4, JSON: fixed}}, forged: []event.Change{&event.PolicyDefined{Number: 4, JSON: `{"kind":"martian"}`}}, why: "martian"},
 		"a limit that is void": {
@@ -388,14 +389,14 @@ func (g ground) definitions(t *testing.T) map[string]pairOfLogs {
 	}
 }
 
-// policy returns what the ground says of a policy.
-func (g ground) policy(t *testing.T, number uint32) string {
+// policy returns the JSON of a policy in the base log.
+func (bl baseLog) policy(t *testing.T, number uint32) string {
 	t.Helper()
-	i := indexOf(t, g.log, func(c event.Change) bool { p, ok := c.(*event.PolicyDefined); return ok && p.Number == number })
-	return g.log[i].Change.(*event.PolicyDefined).JSON
+	i := indexOf(t, bl.log, func(c event.Change) bool { p, ok := c.(*event.PolicyDefined); return ok && p.Number == number })
+	return bl.log[i].Change.(*event.PolicyDefined).JSON
 }
 
-func (g ground) draws(t *testing.T) map[string]pairOfLogs {
+func (bl baseLog) draws(t *testing.T) map[string]soundAndForged {
 	t.Helper()
 	raise := func(name string, question uint32, epsilon string) []event.Change {
 		return []event.Change{&event.Released{Object: name, Question: question, Epsilon: eps(t, epsilon), Response: event.Response{Value: event.Value{Index: 1}, Method: event.MethodRaise}}}
@@ -406,7 +407,7 @@ func (g ground) draws(t *testing.T) map[string]pairOfLogs {
 	bobs := &event.Answered{Question: 1, Query: "winner", Panel: event.PanelOf([]string{"bob"}), Objects: 1, Epsilon: eps(t, "0.1"), Result: event.Result{Output: 1}, Method: event.MethodFresh}
 	with := func(a event.Answered, edit func(*event.Answered)) event.Change { edit(&a); return &a }
 	answer := []event.Change{charge("bob", "0.1"), bobs}
-	former := *g.log[indexOf(t, g.log, func(c event.Change) bool { return c.Kind() == event.KindAnswered })].Change.(*event.Answered)
+	former := *bl.log[indexOf(t, bl.log, func(c event.Change) bool { return c.Kind() == event.KindAnswered })].Change.(*event.Answered)
 	lower := func(edit func(*event.Answered)) []event.Change {
 		return []event.Change{with(former, func(a *event.Answered) {
 			a.Epsilon, a.Method, a.Base = eps(t, "0.05"), event.MethodDegrade, fillBase
@@ -414,7 +415,7 @@ func (g ground) draws(t *testing.T) map[string]pairOfLogs {
 		})}
 	}
 	nothing := func(*event.Answered) {}
-	// A raise of the former answer from ε=0.1, which costs everybody the difference.
+	// A raise of the former answer from ε=0.1, which costs each object the difference.
 	to := func(epsilon, cost string, how event.Method, edit func(*event.Answered)) (changes []event.Change) {
 		if cost != "" {
 			changes = []event.Change{charge("ann", cost), charge("bob", cost)}
@@ -437,21 +438,21 @@ func (g ground) draws(t *testing.T) map[string]pairOfLogs {
 			changes = append(changes, &event.ObjectRefused{Question: 1, Refusal: api.Refusal{Object: name, Reason: api.NotEnrolled, Asked: eps(t, "0.1"), Remedy: "enrolling"}})
 		}
 		end := func(c *event.Settled) {
-			c.Counts[event.Drawn], c.Answer, c.Refused = 1, uint64(len(g.log))+3, uint64(len(refused))
+			c.Counts[event.Drawn], c.Answer, c.Refused = 1, uint64(len(bl.log))+3, uint64(len(refused))
 		}
-		return append(changes, g.end(end))
+		return append(changes, bl.end(end))
 	}
 	leaving := partly(three, "zoe")
-	return map[string]pairOfLogs{
+	return map[string]soundAndForged{
 		"about others":                   {sound: both, forged: partly(event.PanelOf([]string{"bob", "fay"})), why: "are not those it is about, without 0"},
 		"about one more, left out":       {sound: leaving, forged: partly(three), why: "are not those it is about, without 0"},
-		"about somebody else, left out":  {sound: leaving, forged: partly(three, "zac"), why: "who was charged for the answer and who was refused"},
+		"about another, left out":        {sound: leaving, forged: partly(three, "zac"), why: "who was charged for the answer and who was refused"},
 		"one more is left out":           {sound: leaving, forged: partly(three, "zac", "zoe"), why: "who was charged for the answer and who was refused"},
 		"left out of a whole answer":     {sound: both, forged: partly(event.PanelOf([]string{"ann", "bob"}), "zoe"), why: "are not those it is about, without 1"},
 		"left out, and it is whole":      {sound: leaving, forged: partly(event.PanelOf([]string{"ann", "bob", "zoe"}), "zoe"), why: "who was charged for the answer and who was refused"},
 		"one charged for all":            {sound: both, forged: []event.Change{both[1], both[1], both[2]}, why: `"bob" is charged after "bob"`},
 		"charged out of order":           {sound: both, forged: []event.Change{both[1], both[0], both[2]}, why: `"ann" is charged after "bob"`},
-		"the former answer is another's": {sound: leaving, forged: append(leaving[:len(leaving)-1:len(leaving)-1], g.end(func(c *event.Settled) { c.Counts[event.Drawn], c.Answer, c.Refused = 1, uint64(len(g.log)), 1 })), why: "settles the answer of event"},
+		"the former answer is another's": {sound: leaving, forged: append(leaving[:len(leaving)-1:len(leaving)-1], bl.end(func(c *event.Settled) { c.Counts[event.Drawn], c.Answer, c.Refused = 1, uint64(len(bl.log)), 1 })), why: "settles the answer of event"},
 		"released above the ceiling":     {sound: raise("ann", 1, "0.4"), forged: raise("ann", 1, "0.400000001"), why: "above the ceiling of 0.5"}, // 0.1 was for the answer
 		"released ahead of time":         {sound: raise("ann", 1, "0.4"), forged: raise("ann", 1, "0.9"), why: "above the ceiling of 0.5", after: 10*time.Hour - 1},
 		"released above a later one":     {sound: raise("ann", 1, "0.9"), forged: raise("ann", 1, "0.900000001"), why: "above the ceiling of 1", after: 10 * time.Hour},
@@ -469,7 +470,7 @@ func (g ground) draws(t *testing.T) map[string]pairOfLogs {
 		"charged after it has gone":      {sound: answer, forged: []event.Change{charge("dan", "0.1"), bobs}, why: "after it has withdrawn"},
 		"a larger panel":                 {sound: answer, forged: []event.Change{answer[0], with(*bobs, func(a *event.Answered) { a.Objects = 2 })}, why: "not everybody in the panel of 2"},
 		"a smaller panel":                {sound: both, forged: []event.Change{both[0], both[1], bobs}, why: "not everybody in the panel of 1"},
-		"a panel of nobody":              {sound: answer, forged: []event.Change{with(*bobs, func(a *event.Answered) { a.Objects = 0 })}, why: "about 0 objects"},
+		"a panel of no object":           {sound: answer, forged: []event.Change{with(*bobs, func(a *event.Answered) { a.Objects = 0 })}, why: "about 0 objects"},
 		"a free answer":                  {sound: answer, forged: []event.Change{bobs}, why: "not everybody in the panel of 1"},
 		"an answer that cannot be":       {sound: answer, forged: []event.Change{answer[0], with(*bobs, func(a *event.Answered) { a.Output = 3 })}, why: "3"},
 		"a query that there is not":      {sound: answer, forged: []event.Change{answer[0], with(*bobs, func(a *event.Answered) { a.Query = "loser" })}, why: "loser"},
@@ -511,7 +512,7 @@ func (g ground) draws(t *testing.T) map[string]pairOfLogs {
 	}
 }
 
-func (g ground) requests(t *testing.T) map[string]pairOfLogs {
+func (bl baseLog) requests(t *testing.T) map[string]soundAndForged {
 	t.Helper()
 	left := func(names ...string) (all []event.Change) {
 		for _, name := range names {
@@ -519,41 +520,41 @@ func (g ground) requests(t *testing.T) map[string]pairOfLogs {
 		}
 		return all
 	}
-	refused := func(n uint64) event.Change { return g.end(func(c *event.Settled) { c.Refused = n }) }
-	next := uint64(len(g.log)) + 1
-	answer := uint64(indexOf(t, g.log, func(c event.Change) bool { return c.Kind() == event.KindAnswered })) + 1
+	refused := func(n uint64) event.Change { return bl.end(func(c *event.Settled) { c.Refused = n }) }
+	next := uint64(len(bl.log)) + 1
+	answer := uint64(indexOf(t, bl.log, func(c event.Change) bool { return c.Kind() == event.KindAnswered })) + 1
 	again := func(ev uint64) event.Change {
-		return g.end(func(c *event.Settled) { c.Answer, c.Counts = ev, event.Counts{event.Reused: 1} })
+		return bl.end(func(c *event.Settled) { c.Answer, c.Counts = ev, event.Counts{event.Reused: 1} })
 	}
 	raise := func(name string) event.Change {
 		return &event.Released{Object: name, Question: 1, Epsilon: eps(t, "0.3"), Response: event.Response{Value: event.Value{Index: 1}, Method: event.MethodRaise}}
 	}
 	nothing := func(*event.Settled) {}
-	told := func(edit func(*event.Settled)) []event.Change {
-		return []event.Change{raise("bob"), g.end(func(c *event.Settled) { c.Counts[event.Drawn] = 1; edit(c) })}
+	settledWith := func(edit func(*event.Settled)) []event.Change {
+		return []event.Change{raise("bob"), bl.end(func(c *event.Settled) { c.Counts[event.Drawn] = 1; edit(c) })}
 	}
 	swept := func(one event.SweptCount, counts event.Counts) []event.Change {
-		return told(func(c *event.Settled) { c.Swept, c.Counts = []event.SweptCount{one}, counts })
+		return settledWith(func(c *event.Settled) { c.Swept, c.Counts = []event.SweptCount{one}, counts })
 	}
 	asSwept := swept(event.SweptCount{Question: 1, Raised: 1, Unchanged: 2}, event.Counts{1, 2, 0})
 	part := func(done uint64) []event.Change {
-		return told(func(c *event.Settled) { c.Final, c.Done = false, done })
+		return settledWith(func(c *event.Settled) { c.Final, c.Done = false, done })
 	}
 	later := func(done uint64) []event.Change {
-		return append(left("zoe"), g.end(func(c *event.Settled) { c.Final, c.Refused, c.Done = false, 1, done }))
+		return append(left("zoe"), bl.end(func(c *event.Settled) { c.Final, c.Refused, c.Done = false, 1, done }))
 	}
-	return map[string]pairOfLogs{
-		"a million raised":    {sound: told(nothing), forged: told(func(c *event.Settled) { c.Counts[event.Drawn] = 1_000_000 }), why: "counts [1000000 0 0]"},
-		"two raised":          {sound: told(nothing), forged: told(func(c *event.Settled) { c.Counts[event.Drawn] = 2 }), why: "counts [2 0 0], where 0 objects are enrolled, withdrawn or under other terms, 1 raised"},
-		"none raised":         {sound: told(nothing), forged: told(func(c *event.Settled) { c.Counts = event.Counts{} }), why: "counts [0 0 0], where 0 objects are enrolled, withdrawn or under other terms, 1 raised"},
-		"derived, not raised": {sound: told(nothing), forged: told(func(c *event.Settled) { c.Counts = event.Counts{event.Derived: 1} }), why: "counts [0 0 1]"},
-		"more had it than there are": {sound: told(nothing), forged: told(func(c *event.Settled) {
+	return map[string]soundAndForged{
+		"a million raised":    {sound: settledWith(nothing), forged: settledWith(func(c *event.Settled) { c.Counts[event.Drawn] = 1_000_000 }), why: "counts [1000000 0 0]"},
+		"two raised":          {sound: settledWith(nothing), forged: settledWith(func(c *event.Settled) { c.Counts[event.Drawn] = 2 }), why: "counts [2 0 0], where 0 objects are enrolled, withdrawn or under other terms, 1 raised"},
+		"none raised":         {sound: settledWith(nothing), forged: settledWith(func(c *event.Settled) { c.Counts = event.Counts{} }), why: "counts [0 0 0], where 0 objects are enrolled, withdrawn or under other terms, 1 raised"},
+		"derived, not raised": {sound: settledWith(nothing), forged: settledWith(func(c *event.Settled) { c.Counts = event.Counts{event.Derived: 1} }), why: "counts [0 0 1]"},
+		"more had it than there are": {sound: settledWith(nothing), forged: settledWith(func(c *event.Settled) {
 			c.Counts[event.Reused], c.Again = 1000, event.Wanted{Question: 1, Epsilon: eps(t, "0.3")}
 		}), why: "hands out 1001 responses"},
-		"it cost less":                {sound: told(nothing), forged: told(func(c *event.Settled) { c.Spent, c.First = 1, next }), why: "costs 1 nano-nats, its events 300000000"},
-		"it cost more":                {sound: told(nothing), forged: told(func(c *event.Settled) { c.Spent, c.First = 300_000_001, next }), why: "costs 300000001 nano-nats, its events 300000000"},
-		"it began before":             {sound: told(nothing), forged: told(func(c *event.Settled) { c.First = next - 1 }), why: "where 1 events are to be settled"},
-		"of those to come":            {sound: told(nothing), forged: told(func(c *event.Settled) { c.Through = next + 1 }), why: "of objects up to event"},
+		"it cost less":                {sound: settledWith(nothing), forged: settledWith(func(c *event.Settled) { c.Spent, c.First = 1, next }), why: "costs 1 nano-nats, its events 300000000"},
+		"it cost more":                {sound: settledWith(nothing), forged: settledWith(func(c *event.Settled) { c.Spent, c.First = 300_000_001, next }), why: "costs 300000001 nano-nats, its events 300000000"},
+		"it began before":             {sound: settledWith(nothing), forged: settledWith(func(c *event.Settled) { c.First = next - 1 }), why: "where 1 events are to be settled"},
+		"of those to come":            {sound: settledWith(nothing), forged: settledWith(func(c *event.Settled) { c.Through = next + 1 }), why: "of objects up to event"},
 		"another sweep than was":      {sound: asSwept, forged: swept(event.SweptCount{Question: 1, Unchanged: 2}, event.Counts{0, 2, 0}), why: "raised 0 chains of question 1, where 1 were raised"},
 		"a sweep of another question": {sound: asSwept, forged: swept(event.SweptCount{Question: 2, Raised: 1, Unchanged: 2}, event.Counts{1, 2, 0}), why: "raised 1 chains of question 2, where 0 were raised"},
 		"a sweep of other counts":     {sound: asSwept, forged: swept(event.SweptCount{Question: 1, Raised: 1, Unchanged: 2}, event.Counts{1, 0, 0}), why: "counts [1 0 0], its questions [1 2 0]"},
@@ -564,33 +565,33 @@ func (g ground) requests(t *testing.T) map[string]pairOfLogs {
 		"refused by no request":       {sound: append(left("zoe"), refused(1)), forged: left("zoe"), why: "1 refusals"},
 		"refused, and then something": {sound: append([]event.Change{&event.Withdrawn{Object: "bob"}}, append(left("zoe"), refused(1))...), forged: append(left("zoe"), &event.Withdrawn{Object: "bob"}, refused(1)), why: "1 objects are refused by no request"},
 		"a name that cannot be":       {sound: append(left("new"), refused(1)), forged: append(left("ne\nw"), refused(1)), why: "control character"},
-		"nobody is refused":           {sound: append(left("new"), refused(1)), forged: append(left(""), refused(1)), why: "is empty"},
-		"begun by no event":           {sound: []event.Change{g.end()}, forged: []event.Change{g.end(func(c *event.Settled) { c.First = 0 })}, why: "begun by event 0"},
-		"begun after its end":         {sound: []event.Change{g.end()}, forged: []event.Change{g.end(func(c *event.Settled) { c.First = next + 1 })}, why: "begun by event"},
+		"no object is refused":        {sound: append(left("new"), refused(1)), forged: append(left(""), refused(1)), why: "is empty"},
+		"begun by no event":           {sound: []event.Change{bl.end()}, forged: []event.Change{bl.end(func(c *event.Settled) { c.First = 0 })}, why: "begun by event 0"},
+		"begun after its end":         {sound: []event.Change{bl.end()}, forged: []event.Change{bl.end(func(c *event.Settled) { c.First = next + 1 })}, why: "begun by event"},
 		"answered after its end":      {sound: []event.Change{again(answer)}, forged: []event.Change{again(next)}, why: "settles the answer of event"},
 		"answered by something else":  {sound: []event.Change{again(answer)}, forged: []event.Change{again(answer - 1)}, why: "which is none"},
-		"answered, and none counted":  {sound: []event.Change{again(answer)}, forged: []event.Change{g.end(func(c *event.Settled) { c.Answer = answer })}, why: "counts [0 0 0]"},
-		"answered again, and drawn":   {sound: []event.Change{again(answer)}, forged: []event.Change{g.end(func(c *event.Settled) { c.Answer, c.Counts = answer, event.Counts{event.Drawn: 1} })}, why: "counts [1 0 0]"},
-		"answered again, without zoe": {sound: []event.Change{again(answer)}, forged: append(left("zoe"), g.end(func(c *event.Settled) { c.Answer, c.Counts, c.Refused = answer, event.Counts{event.Reused: 1}, 1 })), why: "left out 0, or others"},
-		"at an end, and not":          {sound: []event.Change{g.end(func(c *event.Settled) { c.Final, c.Object = false, "ann" })}, forged: []event.Change{g.end(func(c *event.Settled) { c.Object = "ann" })}, why: "settled as one that it is not"},
-		"stands at an odd name":       {sound: []event.Change{g.end(func(c *event.Settled) { c.Final, c.Object = false, "fay" })}, forged: []event.Change{g.end(func(c *event.Settled) { c.Final, c.Object = false, "\t" })}, why: "cannot end with"},
-		"done twice":                  {sound: []event.Change{g.end(func(c *event.Settled) { c.Final, c.Object = false, "ann" }), g.end()}, forged: []event.Change{g.end(), g.end()}, why: `request "x" is settled twice`},
-		"a part of other objects":     {sound: []event.Change{g.end(func(c *event.Settled) { c.Final, c.Object = false, "ann" }), g.end()}, forged: []event.Change{g.end(func(c *event.Settled) { c.Final, c.Object = false, "ann" }), g.end(func(c *event.Settled) { c.Through = 1 })}, why: "of objects up to event 1"},
-		"a part that stands still":    {sound: append(part(1), later(2)...), forged: append(part(1), later(1)...), why: "has dealt with 1 objects, with 1 of them before and 1 now"},
-		"a part of another":           {sound: []event.Change{g.end(func(c *event.Settled) { c.Final, c.Object = false, "ann" }), g.end()}, forged: []event.Change{g.end(func(c *event.Settled) { c.Final, c.Object = false, "ann" }), g.end(func(c *event.Settled) { c.Digest[0]++ })}, why: `request "x" is settled twice`},
+		"answered, and none counted":  {sound: []event.Change{again(answer)}, forged: []event.Change{bl.end(func(c *event.Settled) { c.Answer = answer })}, why: "counts [0 0 0]"},
+		"answered again, and drawn":   {sound: []event.Change{again(answer)}, forged: []event.Change{bl.end(func(c *event.Settled) { c.Answer, c.Counts = answer, event.Counts{event.Drawn: 1} })}, why: "counts [1 0 0]"},
+		"answered again, without zoe": {sound: []event.Change{again(answer)}, forged: append(left("zoe"), bl.end(func(c *event.Settled) { c.Answer, c.Counts, c.Refused = answer, event.Counts{event.Reused: 1}, 1 })), why: "left out 0, or others"},
+		"at an end, and not":          {sound: []event.Change{bl.end(func(c *event.Settled) { c.Final, c.Object = false, "ann" })}, forged: []event.Change{bl.end(func(c *event.Settled) { c.Object = "ann" })}, why: "settled as one that it is not"},
+		"ends with an odd name":       {sound: []event.Change{bl.end(func(c *event.Settled) { c.Final, c.Object = false, "fay" })}, forged: []event.Change{bl.end(func(c *event.Settled) { c.Final, c.Object = false, "\t" })}, why: "cannot end with"},
+		"done twice":                  {sound: []event.Change{bl.end(func(c *event.Settled) { c.Final, c.Object = false, "ann" }), bl.end()}, forged: []event.Change{bl.end(), bl.end()}, why: `request "x" is settled twice`},
+		"a part of other objects":     {sound: []event.Change{bl.end(func(c *event.Settled) { c.Final, c.Object = false, "ann" }), bl.end()}, forged: []event.Change{bl.end(func(c *event.Settled) { c.Final, c.Object = false, "ann" }), bl.end(func(c *event.Settled) { c.Through = 1 })}, why: "of objects up to event 1"},
+		"a part without progress":     {sound: append(part(1), later(2)...), forged: append(part(1), later(1)...), why: "has dealt with 1 objects, with 1 of them before and 1 now"},
+		"a part of another":           {sound: []event.Change{bl.end(func(c *event.Settled) { c.Final, c.Object = false, "ann" }), bl.end()}, forged: []event.Change{bl.end(func(c *event.Settled) { c.Final, c.Object = false, "ann" }), bl.end(func(c *event.Settled) { c.Digest[0]++ })}, why: `request "x" is settled twice`},
 	}
 }
 
-func (g ground) ends(t *testing.T) map[string]pairOfLogs {
+func (bl baseLog) lastEvents(t *testing.T) map[string]soundAndForged {
 	t.Helper()
-	ann, zoe := g.forgotten["ann"], g.forgotten["zoe"]
+	ann, zoe := bl.forgotten["ann"], bl.forgotten["zoe"]
 	forgets := func(c event.Forgotten, edit func(*event.Forgotten)) []event.Change {
 		c.Chains = slices.Clone(c.Chains)
 		edit(&c)
 		return []event.Change{&c}
 	}
 	states := func(name string, edit func(*event.Stated)) []event.Change {
-		c := g.stated[name]
+		c := bl.stated[name]
 		c.Events = slices.Clone(c.Events)
 		edit(&c)
 		return []event.Change{&c}
@@ -599,7 +600,7 @@ func (g ground) ends(t *testing.T) map[string]pairOfLogs {
 	stranger := forgets(zoe, func(*event.Forgotten) {})
 	whole := states("ann", func(*event.Stated) {})
 	one := nano(t, 1)
-	out := map[string]pairOfLogs{
+	out := map[string]soundAndForged{
 		"more events":                 {sound: all, forged: forgets(ann, func(c *event.Forgotten) { c.Events++ }), why: "events are forgotten"},
 		"fewer events":                {sound: all, forged: forgets(ann, func(c *event.Forgotten) { c.Events-- }), why: "events are forgotten"},
 		"no events":                   {sound: all, forged: forgets(ann, func(c *event.Forgotten) { c.Events = 0 }), why: "0 events are forgotten"},
@@ -609,7 +610,7 @@ func (g ground) ends(t *testing.T) map[string]pairOfLogs {
 		"forgotten with a lower sum":  {sound: all, forged: forgets(ann, func(c *event.Forgotten) { c.Spent = state.Minus(c.Spent, one) }), why: "what it has not spent"},
 		"forgotten with a higher sum": {sound: all, forged: forgets(ann, func(c *event.Forgotten) { c.Spent = state.Plus(c.Spent, one) }), why: "what it has not spent"},
 		"forgotten with earnings":     {sound: all, forged: forgets(ann, func(c *event.Forgotten) { c.Earned++ }), why: "events are forgotten"},
-		"forgotten without earnings":  {sound: forgets(g.forgotten["cid"], func(*event.Forgotten) {}), forged: forgets(g.forgotten["cid"], func(c *event.Forgotten) { c.Earned-- }), why: "events are forgotten"},
+		"forgotten without earnings":  {sound: forgets(bl.forgotten["cid"], func(*event.Forgotten) {}), forged: forgets(bl.forgotten["cid"], func(c *event.Forgotten) { c.Earned-- }), why: "events are forgotten"},
 		"a chain has spent less": {sound: all, forged: forgets(ann, func(c *event.Forgotten) {
 			c.Chains[0].Spent, c.Spent = state.Minus(c.Chains[0].Spent, one), state.Minus(c.Spent, one)
 		}), why: "has not spent"},
@@ -617,37 +618,37 @@ func (g ground) ends(t *testing.T) map[string]pairOfLogs {
 		"one chain for another": {sound: all, forged: forgets(ann, func(c *event.Forgotten) {
 			c.Chains[1].Spent, c.Chains[0].Spent = one, state.Minus(c.Chains[0].Spent, one)
 		}), why: "has not spent"},
-		"a chain under another policy":   {sound: all, forged: forgets(ann, func(c *event.Forgotten) { c.Chains[0].Policy = 2 }), why: "leaves other terms behind than it had"},
-		"a chain without its policy":     {sound: all, forged: forgets(ann, func(c *event.Forgotten) { c.Chains[0].Policy = 0 }), why: "leaves other terms behind than it had"},
-		"a chain under no known policy":  {sound: all, forged: forgets(ann, func(c *event.Forgotten) { c.Chains[0].Policy = 4 }), why: "leaves a chain of question 1 under policy 4"},
-		"a chain of no known question":   {sound: all, forged: forgets(ann, func(c *event.Forgotten) { c.Chains = append(c.Chains, event.Remnant{Question: 3}) }), why: "leaves a chain of question 3"},
-		"a chain of no question":         {sound: all, forged: forgets(ann, func(c *event.Forgotten) { c.Chains[0].Question = 0 }), why: "leaves a chain of question 0"},
-		"a chain left out":               {sound: all, forged: forgets(ann, func(c *event.Forgotten) { c.Chains = c.Chains[:1] }), why: "what it has not spent"},
-		"chains out of order":            {sound: all, forged: forgets(ann, func(c *event.Forgotten) { slices.Reverse(c.Chains) }), why: "leaves a chain of question 1"},
-		"a chain twice":                  {sound: all, forged: forgets(ann, func(c *event.Forgotten) { c.Chains[1] = event.Remnant{Question: 1, Policy: 1, Spent: eps(t, "0")} }), why: "leaves a chain of question 1"},
-		"a chain that there is not":      {sound: forgets(g.forgotten["bob"], func(*event.Forgotten) {}), forged: forgets(g.forgotten["bob"], func(c *event.Forgotten) { c.Chains = append(c.Chains, event.Remnant{Question: 2}) }), why: "has not spent"},
-		"a stranger with a cap":          {sound: stranger, forged: forgets(zoe, func(c *event.Forgotten) { c.Cap = one }), why: "leaves behind what it cannot have"},
-		"a stranger with earnings":       {sound: stranger, forged: forgets(zoe, func(c *event.Forgotten) { c.Earned = 1 }), why: "leaves behind what it cannot have"},
-		"a stranger with a chain":        {sound: stranger, forged: forgets(zoe, func(c *event.Forgotten) { c.Cap, c.Chains = one, []event.Remnant{{Question: 1}} }), why: "has not spent"},
-		"a stranger with a chain, 2":     {sound: stranger, forged: forgets(zoe, func(c *event.Forgotten) { c.Chains = []event.Remnant{{Question: 1}} }), why: "leaves behind what it cannot have"},
-		"a stranger with more events":    {sound: stranger, forged: forgets(zoe, func(c *event.Forgotten) { c.Events++ }), why: "events are forgotten"},
-		"somebody of whom nothing is":    {sound: stranger, forged: forgets(zoe, func(c *event.Forgotten) { c.Object = "new" }), why: "events are forgotten"},
-		"somebody of whom nothing is, 2": {sound: stranger, forged: forgets(zoe, func(c *event.Forgotten) { c.Object, c.Events = "new", 0 }), why: "leaves behind what it cannot have"},
-		"forgotten without a name":       {sound: stranger, forged: forgets(zoe, func(c *event.Forgotten) { c.Object = "" }), why: "is empty"},
-		"forgotten twice":                {sound: all, forged: append(slices.Clone(all), all...), why: "events are forgotten"},
-		"forgotten twice of no events":   {sound: all, forged: append(slices.Clone(all), forgets(ann, func(c *event.Forgotten) { c.Events = 0 })...), why: "leaves behind what it cannot have"},
-		"a response of the forgotten":    {sound: all, forged: append(slices.Clone(all), &event.Released{Object: "ann", Question: 1, Epsilon: eps(t, "0.3"), Response: event.Response{Value: event.Value{Index: 1}, Method: event.MethodRaise}}), why: "after it has withdrawn"},
-		"the forgotten spend it again":   {sound: append(slices.Clone(all), &event.Enrolled{Object: "ann", Question: 2, Policy: 0, Noise: 0, Cap: eps(t, "2")}, &event.Released{Object: "ann", Question: 2, Epsilon: eps(t, "1.65"), Response: event.Response{Value: event.Value{Index: 1}, Method: event.MethodRaise}}), forged: append(slices.Clone(all), &event.Enrolled{Object: "ann", Question: 2, Policy: 0, Noise: 0, Cap: eps(t, "2")}, &event.Released{Object: "ann", Question: 2, Epsilon: eps(t, "1.650000001"), Response: event.Response{Value: event.Value{Index: 1}, Method: event.MethodRaise}}), why: "more than its cap"},
-		"and under the same ceiling":     {sound: append(slices.Clone(all), &event.Enrolled{Object: "ann", Question: 1, Policy: 1, Noise: 0, Cap: eps(t, "2")}, &event.Released{Object: "ann", Question: 1, Epsilon: eps(t, "0.15"), Response: event.Response{Value: event.Value{Index: 1}, Method: event.MethodRaise}}), forged: append(slices.Clone(all), &event.Enrolled{Object: "ann", Question: 1, Policy: 1, Noise: 0, Cap: eps(t, "2")}, &event.Released{Object: "ann", Question: 1, Epsilon: eps(t, "0.150000001"), Response: event.Response{Value: event.Value{Index: 1}, Method: event.MethodRaise}}), why: "above the ceiling of 0.5"},
-		"back under another policy":      {sound: append(slices.Clone(all), &event.Enrolled{Object: "ann", Question: 1, Policy: 1, Noise: 0, Cap: eps(t, "2")}), forged: append(slices.Clone(all), &event.Enrolled{Object: "ann", Question: 1, Policy: 2, Noise: 0, Cap: eps(t, "2")}), why: "under other ceilings"},
-		"back with another cap":          {sound: append(slices.Clone(all), &event.Enrolled{Object: "ann", Question: 1, Policy: 1, Noise: 0, Cap: eps(t, "2")}), forged: append(slices.Clone(all), &event.Enrolled{Object: "ann", Question: 1, Policy: 1, Noise: 0, Cap: eps(t, "3")}), why: "under other ceilings"},
+		"a chain under another policy":  {sound: all, forged: forgets(ann, func(c *event.Forgotten) { c.Chains[0].Policy = 2 }), why: "leaves other terms behind than it had"},
+		"a chain without its policy":    {sound: all, forged: forgets(ann, func(c *event.Forgotten) { c.Chains[0].Policy = 0 }), why: "leaves other terms behind than it had"},
+		"a chain under no known policy": {sound: all, forged: forgets(ann, func(c *event.Forgotten) { c.Chains[0].Policy = 4 }), why: "leaves a chain of question 1 under policy 4"},
+		"a chain of no known question":  {sound: all, forged: forgets(ann, func(c *event.Forgotten) { c.Chains = append(c.Chains, event.Remnant{Question: 3}) }), why: "leaves a chain of question 3"},
+		"a chain of no question":        {sound: all, forged: forgets(ann, func(c *event.Forgotten) { c.Chains[0].Question = 0 }), why: "leaves a chain of question 0"},
+		"a chain left out":              {sound: all, forged: forgets(ann, func(c *event.Forgotten) { c.Chains = c.Chains[:1] }), why: "what it has not spent"},
+		"chains out of order":           {sound: all, forged: forgets(ann, func(c *event.Forgotten) { slices.Reverse(c.Chains) }), why: "leaves a chain of question 1"},
+		"a chain twice":                 {sound: all, forged: forgets(ann, func(c *event.Forgotten) { c.Chains[1] = event.Remnant{Question: 1, Policy: 1, Spent: eps(t, "0")} }), why: "leaves a chain of question 1"},
+		"a chain that there is not":     {sound: forgets(bl.forgotten["bob"], func(*event.Forgotten) {}), forged: forgets(bl.forgotten["bob"], func(c *event.Forgotten) { c.Chains = append(c.Chains, event.Remnant{Question: 2}) }), why: "has not spent"},
+		"a stranger with a cap":         {sound: stranger, forged: forgets(zoe, func(c *event.Forgotten) { c.Cap = one }), why: "leaves behind what it cannot have"},
+		"a stranger with earnings":      {sound: stranger, forged: forgets(zoe, func(c *event.Forgotten) { c.Earned = 1 }), why: "leaves behind what it cannot have"},
+		"a stranger with a chain":       {sound: stranger, forged: forgets(zoe, func(c *event.Forgotten) { c.Cap, c.Chains = one, []event.Remnant{{Question: 1}} }), why: "has not spent"},
+		"a stranger with a chain, 2":    {sound: stranger, forged: forgets(zoe, func(c *event.Forgotten) { c.Chains = []event.Remnant{{Question: 1}} }), why: "leaves behind what it cannot have"},
+		"a stranger with more events":   {sound: stranger, forged: forgets(zoe, func(c *event.Forgotten) { c.Events++ }), why: "events are forgotten"},
+		"an unknown object":             {sound: stranger, forged: forgets(zoe, func(c *event.Forgotten) { c.Object = "new" }), why: "events are forgotten"},
+		"an unknown object, 2":          {sound: stranger, forged: forgets(zoe, func(c *event.Forgotten) { c.Object, c.Events = "new", 0 }), why: "leaves behind what it cannot have"},
+		"forgotten without a name":      {sound: stranger, forged: forgets(zoe, func(c *event.Forgotten) { c.Object = "" }), why: "is empty"},
+		"forgotten twice":               {sound: all, forged: append(slices.Clone(all), all...), why: "events are forgotten"},
+		"forgotten twice of no events":  {sound: all, forged: append(slices.Clone(all), forgets(ann, func(c *event.Forgotten) { c.Events = 0 })...), why: "leaves behind what it cannot have"},
+		"a response of the forgotten":   {sound: all, forged: append(slices.Clone(all), &event.Released{Object: "ann", Question: 1, Epsilon: eps(t, "0.3"), Response: event.Response{Value: event.Value{Index: 1}, Method: event.MethodRaise}}), why: "after it has withdrawn"},
+		"the forgotten spend it again":  {sound: append(slices.Clone(all), &event.Enrolled{Object: "ann", Question: 2, Policy: 0, Noise: 0, Cap: eps(t, "2")}, &event.Released{Object: "ann", Question: 2, Epsilon: eps(t, "1.65"), Response: event.Response{Value: event.Value{Index: 1}, Method: event.MethodRaise}}), forged: append(slices.Clone(all), &event.Enrolled{Object: "ann", Question: 2, Policy: 0, Noise: 0, Cap: eps(t, "2")}, &event.Released{Object: "ann", Question: 2, Epsilon: eps(t, "1.650000001"), Response: event.Response{Value: event.Value{Index: 1}, Method: event.MethodRaise}}), why: "more than its cap"},
+		"and under the same ceiling":    {sound: append(slices.Clone(all), &event.Enrolled{Object: "ann", Question: 1, Policy: 1, Noise: 0, Cap: eps(t, "2")}, &event.Released{Object: "ann", Question: 1, Epsilon: eps(t, "0.15"), Response: event.Response{Value: event.Value{Index: 1}, Method: event.MethodRaise}}), forged: append(slices.Clone(all), &event.Enrolled{Object: "ann", Question: 1, Policy: 1, Noise: 0, Cap: eps(t, "2")}, &event.Released{Object: "ann", Question: 1, Epsilon: eps(t, "0.150000001"), Response: event.Response{Value: event.Value{Index: 1}, Method: event.MethodRaise}}), why: "above the ceiling of 0.5"},
+		"back under another policy":     {sound: append(slices.Clone(all), &event.Enrolled{Object: "ann", Question: 1, Policy: 1, Noise: 0, Cap: eps(t, "2")}), forged: append(slices.Clone(all), &event.Enrolled{Object: "ann", Question: 1, Policy: 2, Noise: 0, Cap: eps(t, "2")}), why: "under other ceilings"},
+		"back with another cap":         {sound: append(slices.Clone(all), &event.Enrolled{Object: "ann", Question: 1, Policy: 1, Noise: 0, Cap: eps(t, "2")}), forged: append(slices.Clone(all), &event.Enrolled{Object: "ann", Question: 1, Policy: 1, Noise: 0, Cap: eps(t, "3")}), why: "under other ceilings"},
 
 		"stated, but one event":             {sound: whole, forged: states("ann", func(c *event.Stated) { c.Events = c.Events[1:] }), why: "leaves something out"},
 		"stated, but the last":              {sound: whole, forged: states("ann", func(c *event.Stated) { c.Events = c.Events[:len(c.Events)-1] }), why: "leaves something out"},
 		"stated, and one more":              {sound: whole, forged: states("ann", func(c *event.Stated) { c.Events = append([]uint64{1}, c.Events...) }), why: "leaves something out"},
-		"stated, and itself":                {sound: whole, forged: states("ann", func(c *event.Stated) { c.Events = append(c.Events, uint64(len(g.log))+1) }), why: "leaves something out"},
+		"stated, and itself":                {sound: whole, forged: states("ann", func(c *event.Stated) { c.Events = append(c.Events, uint64(len(bl.log))+1) }), why: "leaves something out"},
 		"stated of another":                 {sound: whole, forged: states("ann", func(c *event.Stated) { c.Object = "bob" }), why: "leaves something out"},
-		"stated with another's events":      {sound: whole, forged: states("ann", func(c *event.Stated) { c.Events = g.stated["bob"].Events }), why: "leaves something out"},
+		"stated with another's events":      {sound: whole, forged: states("ann", func(c *event.Stated) { c.Events = bl.stated["bob"].Events }), why: "leaves something out"},
 		"stated out of order":               {sound: whole, forged: states("ann", func(c *event.Stated) { slices.Reverse(c.Events) }), why: "leaves something out"},
 		"stated of a stranger":              {sound: whole, forged: states("ann", func(c *event.Stated) { *c = event.Stated{Object: "zoe"} }), why: "which is not there"},
 		"stated with less spent":            {sound: whole, forged: states("ann", func(c *event.Stated) { c.Spent = state.Minus(c.Spent, one) }), why: "leaves something out"},
@@ -655,33 +656,33 @@ func (g ground) ends(t *testing.T) map[string]pairOfLogs {
 		"stated with less earned":           {sound: states("cid", func(*event.Stated) {}), forged: states("cid", func(c *event.Stated) { c.Earned-- }), why: "leaves something out"},
 		"stated as forgotten":               {sound: whole, forged: states("ann", func(c *event.Stated) { c.Forgotten = 1 }), why: "leaves something out"},
 		"stated twice, without the former":  {sound: whole, forged: append(slices.Clone(whole), whole...), why: "leaves something out"},
-		"stated after all was forgotten":    {sound: append(slices.Clone(all), states("ann", func(c *event.Stated) { c.Events, c.Forgotten = nil, uint64(len(g.log))+1 })...), forged: append(slices.Clone(all), whole...), why: "leaves something out"},
-		"stated, but that it was forgotten": {sound: append(slices.Clone(all), states("ann", func(c *event.Stated) { c.Events, c.Forgotten = nil, uint64(len(g.log))+1 })...), forged: append(slices.Clone(all), states("ann", func(c *event.Stated) { c.Events = nil })...), why: "leaves something out"},
+		"stated after all was forgotten":    {sound: append(slices.Clone(all), states("ann", func(c *event.Stated) { c.Events, c.Forgotten = nil, uint64(len(bl.log))+1 })...), forged: append(slices.Clone(all), whole...), why: "leaves something out"},
+		"stated, but that it was forgotten": {sound: append(slices.Clone(all), states("ann", func(c *event.Stated) { c.Events, c.Forgotten = nil, uint64(len(bl.log))+1 })...), forged: append(slices.Clone(all), states("ann", func(c *event.Stated) { c.Events = nil })...), why: "leaves something out"},
 	}
 	return out
 }
 
-func TestApplyRefusesForgeries(t *testing.T) {
-	g := newGround(t, nil)
+func TestApply_ForgedEvents_AreRefused(t *testing.T) {
+	g := newBaseLog(t, nil)
 	must(t, replayWhole(&kv.Memory{}, g.log))
-	for _, forgeries := range []map[string]pairOfLogs{g.definitions(t), g.draws(t), g.requests(t), g.sales(t), g.captures(t), g.holds(t), g.ends(t), g.terms(t), g.dealsUnderOtherTerms(t), g.refusedTerms(t), g.withdrawals(t)} {
+	for _, forgeries := range []map[string]soundAndForged{g.definitions(t), g.draws(t), g.requests(t), g.sales(t), g.captures(t), g.holds(t), g.lastEvents(t), g.terms(t), g.dealsUnderOtherTerms(t), g.refusedTerms(t), g.withdrawals(t)} {
 		for name, one := range forgeries {
 			t.Run(name, func(t *testing.T) { g.wantRefused(t, one) })
 		}
 	}
 }
 
-// wantRefused checks that a forgery cannot follow on the ground, and that what it was made from
-// can.
-func (g ground) wantRefused(t *testing.T, one pairOfLogs) {
+// wantRefused checks that a forgery cannot be appended to the base log, and that the sound events
+// it was made from can.
+func (bl baseLog) wantRefused(t *testing.T, one soundAndForged) {
 	t.Helper()
 	follow := func(changes []event.Change, after time.Duration) error {
 		if !one.settled {
-			changes = withSettled(uint64(len(g.log))+1, changes)
+			changes = withSettled(uint64(len(bl.log))+1, changes)
 		}
-		log := followedBy(changes...)(slices.Clone(g.log))
-		for i := range log[len(g.log):] {
-			log[len(g.log)+i].Time = epoch().Add(after)
+		log := followedBy(changes...)(slices.Clone(bl.log))
+		for i := range log[len(bl.log):] {
+			log[len(bl.log)+i].Time = epoch().Add(after)
 		}
 		return replayWhole(&kv.Memory{}, log)
 	}
@@ -689,9 +690,9 @@ func (g ground) wantRefused(t *testing.T, one pairOfLogs) {
 	wantForged(t, follow(one.forged, one.after), one.why)
 }
 
-// The first event is what the ledger was created with, and no other is.
-func TestApplyRefusesAnotherBeginning(t *testing.T) {
-	g := newGround(t, truthKey())
+// The first event says how the ledger was created, and no other event does.
+func TestApply_ForgedFirstEvent_IsRefused(t *testing.T) {
+	g := newBaseLog(t, truthKey())
 	for name, one := range map[string]struct {
 		why   string
 		forge func(log []event.Event) []event.Event
@@ -712,9 +713,9 @@ func TestApplyRefusesAnotherBeginning(t *testing.T) {
 	}
 }
 
-// forgottenMarket is a sound log of which one object, ann, and one stranger, zoe, are erased, and
-// bob is not.
-func forgottenMarket(t *testing.T) []event.Event {
+// erasedLog is a sound log in which one object, ann, and one stranger, zoe, are erased, and bob is
+// not.
+func erasedLog(t *testing.T) []event.Event {
 	t.Helper()
 	s := &kv.Memory{}
 	begin(t, s)
@@ -736,7 +737,8 @@ func forgottenMarket(t *testing.T) []event.Event {
 	return logOf(t, pairs(t, s))
 }
 
-// forgedEvent changes the first event of a type that is erased, or is not.
+// forgedEvent returns a function that changes the first event of a type that is erased, or that is
+// not.
 func forgedEvent[C any, P interface {
 	*C
 	event.Change
@@ -754,15 +756,16 @@ func forgedEvent[C any, P interface {
 	}
 }
 
-// erasedAt returns a log of which one event more is erased.
+// erasedAt returns a log with one more event erased.
 func erasedAt(log []event.Event, at int) []event.Event {
 	log = slices.Clone(log)
 	log[at] = event.Entry{Event: log[at]}.Erase().Event
 	return log
 }
 
-// What is left of a log must add up as well.
-func TestApplyRefusesForgedErasures(t *testing.T) {
+// After objects are forgotten, what is left of the log must be consistent with what their forgotten
+// events say.
+func TestApply_ForgedErasures_AreRefused(t *testing.T) {
 	about := func(t *testing.T, log []event.Event, name string) *event.Event {
 		t.Helper()
 		i := indexOf(t, log, func(c event.Change) bool { f, ok := c.(*event.Forgotten); return ok && f.Object == name })
@@ -778,7 +781,7 @@ func TestApplyRefusesForgedErasures(t *testing.T) {
 			return log
 		}
 	}
-	whole := forgottenMarket(t)
+	whole := erasedLog(t)
 	kinds := map[event.Kind]bool{}
 	for _, ev := range whole {
 		if ev.Erased != nil {
@@ -793,8 +796,8 @@ func TestApplyRefusesForgedErasures(t *testing.T) {
 		why   string
 		forge func(t *testing.T, log []event.Event) []event.Event
 	}{
-		"nobody says that it is forgotten": {"erased events", func(t *testing.T, log []event.Event) []event.Event { return log[:len(log)-4] }},
-		"nobody says so of the stranger":   {"1 erased events", func(t *testing.T, log []event.Event) []event.Event { return log[:len(log)-2] }},
+		"no event says it is forgotten":    {"erased events", func(t *testing.T, log []event.Event) []event.Event { return log[:len(log)-4] }},
+		"no event says so of the stranger": {"1 erased events", func(t *testing.T, log []event.Event) []event.Event { return log[:len(log)-2] }},
 		"fewer are forgotten":              {"1 erased events", forget("ann", func(c *event.Forgotten) { c.Events-- })},
 		"more are forgotten":               {"events are forgotten", forget("zoe", func(c *event.Forgotten) { c.Events++ })},
 		"another's are forgotten":          {"events are forgotten", forget("ann", func(c *event.Forgotten) { c.Events += 2 })},
@@ -823,14 +826,14 @@ func TestApplyRefusesForgedErasures(t *testing.T) {
 				}
 			}
 			ann, zoe := about(t, log, "ann"), about(t, log, "zoe")
-			ann.Change, zoe.Change = zoe.Change, ann.Change // the other way round the log is as good
+			ann.Change, zoe.Change = zoe.Change, ann.Change // exchanged, the log is as sound
 			for i := range log {
 				if log[i].Change.Kind() == event.KindForgotten {
 					reidentify(log, i)
 				}
 			}
 			must(t, replayWhole(&kv.Memory{}, log))
-			more := mentions // with the one that it has, one more than there are
+			more := mentions // with the one that it has, one more than it was mentioned
 			log = forget("ann", func(c *event.Forgotten) { c.Events -= more })(t, log)
 			return forget("zoe", func(c *event.Forgotten) { c.Events += more })(t, log)
 		}},
@@ -887,8 +890,8 @@ func replayed(t *testing.T, log []event.Event) *kv.Memory {
 	return s
 }
 
-// Erasing an event changes neither its leaf nor anything above it, and destroys its salt.
-func TestErasedEventsKeepTheirPlace(t *testing.T) {
+// Erasing an event destroys its salt, and changes neither its leaf nor the tree above it.
+func TestForget_ErasedEvents_KeepTheirLeaves(t *testing.T) {
 	s := &kv.Memory{}
 	begin(t, s)
 	l := sellers(t, openMemory(t, s, Options{Now: epoch, TruthKey: truthKey()}), "3", "2", "ann", "bob")
@@ -907,7 +910,7 @@ func TestErasedEventsKeepTheirPlace(t *testing.T) {
 		}
 		erased++
 		if c, is := former[i].Change.(*event.Settled); is && c.Named {
-			continue // of a request that names it with others
+			continue // of a request that names several objects
 		}
 		if p, ok := former[i].Change.(event.Personal); !ok || p.About() != "ann" || ev.Salt != (event.Salt{}) || ev.Change.(event.Personal).About() != "" {
 			t.Errorf("event %d was %+v, and is %+v", ev.Number, former[i], ev)

@@ -25,7 +25,7 @@ import (
 	"github.com/sluicedp/sluice/privacy"
 )
 
-// These tests are about what remains of an object that is forgotten in requests that named it with
+// These tests are about what remains of a forgotten object in requests that named it together with
 // others.
 
 // jointRequest is a request about several objects.
@@ -34,8 +34,8 @@ type jointRequest struct {
 	send         func(l *Ledger, key, epsilon string, names []string) (any, error)
 }
 
-// jointRequests are requests of every kind that names several objects, in the order in which they
-// can be made.
+// jointRequests returns requests of every kind that names several objects, in an order in which
+// they can be made.
 func jointRequests(t *testing.T) []jointRequest {
 	t.Helper()
 	dearer := market(t, "4", func(m *policy.Market) { m.Floor = 333 })
@@ -95,8 +95,8 @@ func jointRequests(t *testing.T) []jointRequest {
 	}
 }
 
-// jointLedger is a ledger with all joint requests of an object with ann and cid, on repeatable
-// random bits.
+// jointLedger returns a ledger on which all joint requests about ann, an object and cid were made,
+// with repeatable random bits.
 func jointLedger(t *testing.T, s *kv.Memory, object string, requests []jointRequest) *Ledger {
 	t.Helper()
 	begin(t, s)
@@ -109,10 +109,10 @@ func jointLedger(t *testing.T, s *kv.Memory, object string, requests []jointRequ
 	return l
 }
 
-// Two ledgers that differ in the name of one object alone cannot be told apart when that is
-// forgotten, but by the name itself and by hashes with salts that are destroyed: so no guess of a
-// name can be confirmed.
-func TestForget_OfOneOfSeveral_LeavesNothingThatDependsOnTheName(t *testing.T) {
+// Two ledgers that differ only in the name of one object have the same records once it is
+// forgotten, except for the name itself and hashes whose salts are destroyed. So no guess of a name
+// can be confirmed.
+func TestForget_NamedWithOthers_NoRecordDependsOnName(t *testing.T) {
 	var left [2][]string
 	var whole [2]string
 	for i, name := range []string{"bob", "bud"} {
@@ -131,8 +131,8 @@ func TestForget_OfOneOfSeveral_LeavesNothingThatDependsOnTheName(t *testing.T) {
 	}
 }
 
-// withoutSalts returns the records of a ledger, with another name for an object, and without salts,
-// and what is hashed with them.
+// withoutSalts returns the records of a ledger without an object's name, salts, and hashes made
+// with salts.
 func withoutSalts(t *testing.T, s *kv.Memory, name string) (all []string) {
 	t.Helper()
 	secret := map[string]string{name: "<name>", fmt.Sprintf("%x", wire.HashText(name)): "<key of the test>"}
@@ -146,7 +146,7 @@ func withoutSalts(t *testing.T, s *kv.Memory, name string) (all []string) {
 			}
 			n := check.Value(event.DecodeEntry(number, payload))(t)
 			if end, is := n.Change.(*event.Settled); is && strings.HasPrefix(end.Key, "forget ") {
-				end.Digest, end.Marks = [32]byte{}, event.Marks{} // of the request that names the object for good
+				end.Digest, end.Marks = [32]byte{}, event.Marks{} // of the request to forget, which names the object for good
 			}
 			if n.Hashes, n.Salt = nil, (event.Salt{}); n.Erased != nil {
 				n.Erased = &event.Commitment{}
@@ -168,10 +168,10 @@ func withoutSalts(t *testing.T, s *kv.Memory, name string) (all []string) {
 	return all
 }
 
-// A request that named a forgotten object with others comes again: the recorded result is returned
-// without the object. It is a conflict if it differs in anything but names, or names another number
-// of objects.
-func TestForget_RequestOfSeveralComesAgain_IsRecognizedWithoutNames(t *testing.T) {
+// A repeated request that named a forgotten object with others returns the recorded result without
+// the object. It is a conflict if it differs in anything but names, or names another number of
+// objects.
+func TestForget_JointRequestRepeated_IsRecognizedWithoutNames(t *testing.T) {
 	s := &kv.Memory{}
 	requests := jointRequests(t)
 	l := jointLedger(t, s, "bob", requests)
@@ -194,7 +194,7 @@ func TestForget_RequestOfSeveralComesAgain_IsRecognizedWithoutNames(t *testing.T
 		if before[r.key], err = r.send(l, r.key, r.epsilon, names); err != nil {
 			t.Errorf("%s: %v", r.key, err)
 		}
-		if r.key != "sold as quoted" && r.key != "enrolled under terms" { // which say something else of other objects as well
+		if r.key != "sold as quoted" && r.key != "enrolled under terms" { // for which another object changes other fields, too
 			conflict(r, "Objects", r.epsilon, "ann", "bob", "eve")
 		}
 		conflict(r, "Objects", r.epsilon, "ann", "bob")
@@ -210,7 +210,7 @@ func TestForget_RequestOfSeveralComesAgain_IsRecognizedWithoutNames(t *testing.T
 		check.That(t, !strings.Contains(fmt.Sprint(after), "bob"), "%s: %v", r.key, after)
 		conflict(r, "Objects", r.epsilon, "ann", "bob")
 		switch {
-		case r.key == "enrolled under terms": // in which there is nothing else
+		case r.key == "enrolled under terms": // which has no other field
 		case r.epsilon == "8":
 			conflict(r, "Cap", "7", names...)
 		default:
@@ -223,9 +223,9 @@ func TestForget_RequestOfSeveralComesAgain_IsRecognizedWithoutNames(t *testing.T
 	auditStore(t, s)
 }
 
-// A panel with a forgotten object is nothing that can be asked about again for free: who comes back
-// may have another value.
-func TestForget_OfOneInAPanel_LeavesNoAnswerToDeriveFrom(t *testing.T) {
+// After an object of a panel is forgotten, no answer about the panel is free any more: the object
+// may return with another value.
+func TestForget_ObjectInPanel_LeavesNoAnswerToDeriveFrom(t *testing.T) {
 	l := jointLedger(t, &kv.Memory{}, "bob", jointRequests(t))
 	forget(t, l, "bob")
 	r := answerRequest(t, "new", "majority:yes", "0.25", mustNotAsk(t), "ann", "bob", "cid")
@@ -240,8 +240,8 @@ func TestForget_OfOneInAPanel_LeavesNoAnswerToDeriveFrom(t *testing.T) {
 	check.That(t, kept == 0, "%d panels are recorded", kept)
 }
 
-// A request in parts is settled part by part. What it says of all its objects is erased with any of
-// them, also with one that it has not come to.
+// A request in parts is settled part by part. Its digest of all its objects is erased with any of
+// them, even with one that no part has processed yet.
 func TestForget_RequestInParts_IsErasedWithAnyObject(t *testing.T) {
 	for _, which := range []int{0, state.PartSize + 5} {
 		l := newLedger(t)
@@ -249,7 +249,7 @@ func TestForget_RequestInParts_IsErasedWithAnyObject(t *testing.T) {
 		names := crowd(state.PartSize + 10)
 		enroll(t, l, "vote", "5", names...)
 		r := raiseOf(t, "r", "1", names...)
-		cutShort(t, func(ctx context.Context, p func(done, total int)) error {
+		stopAfterFirstPart(t, func(ctx context.Context, p func(done, total int)) error {
 			r := r
 			r.Progress = p
 			return check.Err(l.Raise(ctx, r))
@@ -265,8 +265,8 @@ func TestForget_RequestInParts_IsErasedWithAnyObject(t *testing.T) {
 	}
 }
 
-// Objects are forgotten in any order, among requests of several, and the ledger stays the fold of
-// its log.
+// Objects are forgotten in random order, between requests about several of them. The state stays
+// the fold of the log.
 func TestForget_ManyInAnyOrder_LeavesASoundLog(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	s := &kv.Memory{}
@@ -296,9 +296,9 @@ func TestForget_ManyInAnyOrder_LeavesASoundLog(t *testing.T) {
 	wantClean(t, l, api.VerifyRequest{})
 }
 
-// Names and panels are erased if and only if an event about one of the objects is, or an object is
-// forgotten later where a request may have no event about it.
-func TestVerify_NamesErasedForNoObject_IsFound(t *testing.T) {
+// Names and panels are erased if and only if an event about one of the objects is erased. A request
+// without such an event needs an object that is forgotten later.
+func TestApply_NamesErasedForNoObject_IsRefused(t *testing.T) {
 	s := &kv.Memory{}
 	begin(t, s)
 	l := sellers(t, openMemory(t, s, Options{Now: epoch}), "4", "9", "ann", "bob", "cid")
@@ -333,13 +333,13 @@ func TestVerify_NamesErasedForNoObject_IsFound(t *testing.T) {
 		"a panel, without a charge":           {erasedAt(before, settled("answered")-1), "no event about one of them is"},
 		"a panel of others":                   {erasedAt(after, settled("answered about others")-1), "no event about one of them is"},
 		"a panel with an erased charge":       {whole(settled("answered") - 1), "the panel of event"},
-		"names, and nobody is forgotten":      {erasedAt(before, settled("raised before")), "erased events"},
+		"names, and none is forgotten":        {erasedAt(before, settled("raised before")), "erased events"},
 	} {
 		t.Run(name, func(t *testing.T) { wantForged(t, replayWhole(&kv.Memory{}, one.log), one.why) })
 	}
 }
 
-// A settled event that gives a key the answer about another panel gives nobody that answer.
+// A key whose settled event has the answer about another panel does not return that answer.
 func TestAnswer_KeySettledWithAnotherPanel_IsConflict(t *testing.T) {
 	l := voters(t, inMemory(t, Options{}), "5", "ann", "bob", "cid", "dan")
 	answerTo(t, l, answerRequest(t, "1", "majority:yes", "1", ballots("ann"), "ann", "bob"))
@@ -350,12 +350,12 @@ func TestAnswer_KeySettledWithAnotherPanel_IsConflict(t *testing.T) {
 	wantErr(t, check.Err(l.Answer(t.Context(), answerRequest(t, "K", "majority:yes", "1", mustNotAsk(t), "cid", "dan"))), &api.KeyConflictError{})
 }
 
-// heldFile is a file whose updates can be counted, held up, and made to fail.
+// heldFile is a store whose updates are counted, and can be blocked and made to fail.
 type heldFile struct {
 	kv.Store
 	updates atomic.Int64
 	hold    atomic.Pointer[gate]
-	let     atomic.Int64 // how many pass before the gate holds up the others
+	let     atomic.Int64 // how many pass before the gate blocks the others
 	fault   atomic.Pointer[error]
 }
 
@@ -373,7 +373,7 @@ func (f *heldFile) Update(fn func(kv.Writer) error) error {
 	})
 }
 
-// fail has updates fail by an error, or no more.
+// fail makes updates fail with err, or succeed if it is nil.
 func (f *heldFile) fail(err error) {
 	if f.fault.Store(&err); err == nil {
 		f.fault.Store(nil)
@@ -386,7 +386,7 @@ func openHeld(t testing.TB, path string, o Options) (*Ledger, *heldFile) {
 	return openOver(t, f, besideFile(path), o), f
 }
 
-// heldVoters are so many objects, each with a response, in a ledger whose file can be held up.
+// heldVoters returns a ledger of n objects, each with a response, whose file can be blocked.
 func heldVoters(t testing.TB, n int) (l *Ledger, f *heldFile, path string, names []string) {
 	t.Helper()
 	names = crowd(n)
@@ -396,9 +396,9 @@ func heldVoters(t testing.TB, n int) (l *Ledger, f *heldFile, path string, names
 	return l, f, path, names
 }
 
-// Those who forget at a time share checkpoints: whoever comes while one is made needs one more,
-// whatever their number.
-func TestForgettingTogetherSharesCheckpoints(t *testing.T) {
+// Concurrent calls of Forget share checkpoints: all that come during one checkpoint need one more
+// together.
+func TestForget_Concurrent_SharesCheckpoints(t *testing.T) {
 	l, f, path, names := heldVoters(t, 51)
 	before := stats(t, l).Events
 	forget(t, l, names[50])
@@ -423,16 +423,16 @@ func TestForgettingTogetherSharesCheckpoints(t *testing.T) {
 		must(t, <-failed)
 	}
 	n := f.updates.Load() - updates
-	check.That(t, n <= 2, "%d checkpoints for 50 people, of whom all but some came while the first was made", n)
+	check.That(t, n <= 2, "%d checkpoints for 50 objects; most calls came during the first one", n)
 	if n := secretsBeside(t, path, secrets); n > 0 {
 		t.Errorf("%d of %d secrets are left beside the file", n, len(secrets))
 	}
 	wantClean(t, l, api.VerifyRequest{})
 }
 
-// When Forget returns, the journal has nothing of the person, although others go on writing to it,
-// checkpoints are made all the time, and groups are copied from one segment to the next.
-func TestForgetBesideWriters(t *testing.T) {
+// When Forget returns, the journal has nothing of the object, even while other callers write to it
+// and checkpoints are made all the time.
+func TestForget_ConcurrentWriters_JournalHasNoSecrets(t *testing.T) {
 	names := crowd(40)
 	path := votersFile(t, "900", names...)
 	l := open(t, path, Options{Memory: 4 << 10})
@@ -466,9 +466,9 @@ func TestForgetBesideWriters(t *testing.T) {
 	wantClean(t, l, api.VerifyRequest{})
 }
 
-// Whoever forgets while somebody closes the ledger is not told that the bytes are gone before they
-// are.
-func TestForgetBesideAClose(t *testing.T) {
+// If the ledger is closed during Forget, Forget returns ErrClosed, or nil only when the bytes are
+// destroyed.
+func TestForget_ConcurrentClose_DoesNotReturnTooEarly(t *testing.T) {
 	l, f, path, names := heldVoters(t, 3)
 	secrets := secretsOf(t, l, names[0])
 	ofForget, ofClose := newGate(t), newGate(t) // their checkpoints
@@ -490,13 +490,13 @@ func TestForgetBesideAClose(t *testing.T) {
 	check.Equal(t, secretsBeside(t, path, secrets), 0, "secrets that are left beside a file that was closed")
 }
 
-// slowToEnd is a context that says why it ended only after something else has come about.
-type slowToEnd struct {
+// slowContext is a context whose Err waits for something else before it returns an error.
+type slowContext struct {
 	context.Context
 	await func()
 }
 
-func (c slowToEnd) Err() error {
+func (c slowContext) Err() error {
 	err := c.Context.Err()
 	if err != nil {
 		c.await()
@@ -504,14 +504,14 @@ func (c slowToEnd) Err() error {
 	return err
 }
 
-// Whose context ends while the checkpoint comes to its end is not told that something is left which
-// is not.
-func TestForgetGivenUpTooLate(t *testing.T) {
+// If the context ends when the checkpoint is already complete, Forget succeeds, because nothing is
+// left to erase.
+func TestForget_ContextEndsAfterErasure_Succeeds(t *testing.T) {
 	l, f, _, names := heldVoters(t, 1)
 	checkpoint := newGate(t)
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	late := slowToEnd{ctx, func() {
+	late := slowContext{ctx, func() {
 		checkpoint.open()
 		if err := l.engine.Checkpoint(); err != nil { // it waits until the journal is trimmed by the one before
 			t.Error(err)
@@ -525,9 +525,9 @@ func TestForgetGivenUpTooLate(t *testing.T) {
 	must(t, <-forgot)
 }
 
-// Who waits for a compaction to end waits no longer than a context lasts. Who was to be forgotten
-// is, by then, and the error says that the bytes are not destroyed.
-func TestContextsCountBehindACompact(t *testing.T) {
+// Calls that wait for a compaction return when their context ends. Forget has recorded its event by
+// that time, and its error says that the bytes are not destroyed yet.
+func TestForget_ContextEndsDuringCompact_Returns(t *testing.T) {
 	names := crowd(3)
 	path := votersFile(t, "9", names...)
 	l := open(t, path, Options{})
@@ -544,7 +544,7 @@ func TestContextsCountBehindACompact(t *testing.T) {
 	go func() { forgot <- l.Forget(ctx, api.ObjectRequest{Key: "forget", Object: names[0]}) }()
 	must(t, l.engine.Queue.AwaitEvent(t.Context(), before+1))
 	cancel()
-	err := ended(t, "Forget", forgot)
+	err := wantContextError(t, "Forget", forgot)
 	kept, is := errors.AsType[*journal.HeldError](err)
 	check.That(t, is && kept.Through.Events <= before && kept.Wanted.Events > before, "Forget returns %v", err)
 	for what, call := range map[string]func(context.Context) error{
@@ -554,7 +554,7 @@ func TestContextsCountBehindACompact(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), soon)
 		done := make(chan error, 1)
 		go func() { done <- call(ctx) }()
-		_ = ended(t, what, done)
+		_ = wantContextError(t, what, done)
 		cancel()
 	}
 	held.open()
@@ -563,8 +563,8 @@ func TestContextsCountBehindACompact(t *testing.T) {
 	check.Equal(t, secretsBeside(t, path, secrets), 0, "secrets that are left beside the file")
 }
 
-// ended waits for a call whose context has ended, or soon does, and returns its error.
-func ended(t testing.TB, what string, done <-chan error) error {
+// wantContextError waits for a call whose context has ended, or soon does, and returns its error.
+func wantContextError(t testing.TB, what string, done <-chan error) error {
 	t.Helper()
 	select {
 	case err := <-done:
@@ -577,16 +577,16 @@ func ended(t testing.TB, what string, done <-chan error) error {
 	return nil
 }
 
-// Close may come between the two halves of Forget: the event is there, and the bytes are not
-// destroyed yet.
-func TestErasingBehindACloseIsToldSo(t *testing.T) {
+// If Close comes between the two steps of Forget, the event is recorded and the bytes are not
+// destroyed: the second step returns ErrClosed.
+func TestErase_LedgerClosed_IsErrClosed(t *testing.T) {
 	l, _, _, _ := heldVoters(t, 1)
 	must(t, l.Close())
 	err := l.engine.Erase(t.Context())
 	check.That(t, errors.Is(err, api.ErrClosed), "a ledger that is closed erases: %v", err)
 }
 
-// namesJournal tells whether the file names a journal, or will behind the next checkpoint.
+// namesJournal reports whether the file names a journal, or will after the next checkpoint.
 func namesJournal(t testing.TB, l *Ledger) (named bool) {
 	t.Helper()
 	must(t, l.engine.Store.View(func(r kv.Reader) error {

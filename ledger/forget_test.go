@@ -26,18 +26,18 @@ import (
 
 func forget(t testing.TB, l *Ledger, object string) {
 	t.Helper()
-	// A key stays: it must not name the object.
+	// The key stays in the log, so it must not contain the object's name.
 	must(t, l.Forget(t.Context(), api.ObjectRequest{Key: fmt.Sprintf("forget %x", wire.HashText(object)), Object: object}))
 }
 
-// eventful makes a ledger file in which something of every kind has happened to an object.
-func eventful(t *testing.T, object string) (path string, options Options) {
+// eventfulFile creates a ledger file with events of every kind about an object.
+func eventfulFile(t *testing.T, object string) (path string, options Options) {
 	t.Helper()
 	path = create(t)
 	options = Options{TruthKey: truthKey()}
 	l := open(t, path, options)
 	define(t, l, vote())
-	raise(t, l, func() api.RaiseRequest { // it is refused before it is known
+	raise(t, l, func() api.RaiseRequest { // refused before it is enrolled
 		r := raiseOf(t, "too early", "1", object, "ann")
 		enroll(t, l, "vote", "8", "ann")
 		r.Partial = true
@@ -60,7 +60,7 @@ func eventful(t *testing.T, object string) (path string, options Options) {
 	return path, options
 }
 
-// secretsOf returns salts and hidden bytes of all events about an object.
+// secretsOf returns the salts and private bytes of all events about an object.
 func secretsOf(t *testing.T, l *Ledger, name string) (secrets [][]byte) {
 	t.Helper()
 	for _, ev := range logOf(t, pairs(t, l.engine.Store)) {
@@ -71,7 +71,7 @@ func secretsOf(t *testing.T, l *Ledger, name string) (secrets [][]byte) {
 	return secrets
 }
 
-// secretsOfSeveral returns salts and hidden bytes of all events about several objects.
+// secretsOfSeveral returns the salts and private bytes of all events about several objects.
 func secretsOfSeveral(t *testing.T, l *Ledger) (secrets [][]byte) {
 	t.Helper()
 	for _, ev := range logOf(t, pairs(t, l.engine.Store)) {
@@ -83,11 +83,11 @@ func secretsOfSeveral(t *testing.T, l *Ledger) (secrets [][]byte) {
 	return secrets
 }
 
-// After Forget and Compact no byte of what the events said is in the file, and the name only with
-// what was spent.
-func TestForgetDestroysEveryByte(t *testing.T) {
+// After Forget and Compact the file has none of the private bytes of the events. It has the
+// object's name only where its spent budget is recorded.
+func TestForget_ThenCompact_DestroysEveryByte(t *testing.T) {
 	const name = "the one to be forgotten"
-	path, options := eventful(t, name)
+	path, options := eventfulFile(t, name)
 	l := open(t, path, options)
 	secrets := append(secretsOf(t, l, name), secretsOfSeveral(t, l)...) // all of which name it
 	check.Need(t, len(secrets) >= 2*10, "only %d secrets", len(secrets))
@@ -102,8 +102,8 @@ func TestForgetDestroysEveryByte(t *testing.T) {
 	for _, secret := range secrets {
 		check.That(t, !bytes.Contains(after, secret), "%x is still in the file", secret)
 	}
-	// The object, its place in the question, its chain, and the event that forgot it; bbolt may
-	// repeat a key in a branch page, which a file of this size does not have.
+	// The object, its enrollment in the question, its chain, and the event that forgot it. bbolt
+	// may repeat a key in a branch page, but a file of this size has none.
 	check.Equal(t, bytes.Count(after, []byte(name)), 4, "how often the file has the name")
 	for _, ev := range events(t, l) {
 		check.That(t, ev.Object() != name || ev.Kind() == "forgotten", "the log still says %+v", ev)
@@ -114,10 +114,11 @@ func TestForgetDestroysEveryByte(t *testing.T) {
 	check.That(t, found.Problems == 0, "the audit finds %+v", found)
 }
 
-// Forget leaves the old bytes in unused pages of the file. No copy that is made after it has them.
-func TestCopy_AfterForget_HasNothingOfThePerson(t *testing.T) {
+// Forget leaves the old bytes in unused pages of the file. Copies that are made afterwards do not
+// have them.
+func TestCopy_AfterForget_HasNoSecrets(t *testing.T) {
 	const name = "the one to be forgotten"
-	path, options := eventful(t, name)
+	path, options := eventfulFile(t, name)
 	l := open(t, path, options)
 	secrets := append(secretsOf(t, l, name), secretsOfSeveral(t, l)...) // all of which name it
 	forget(t, l, name)
@@ -134,9 +135,9 @@ func TestCopy_AfterForget_HasNothingOfThePerson(t *testing.T) {
 	}
 }
 
-// If a process dies within Forget, only the journal says that the person is forgotten, and the file
-// still has the records. A copy of both, made by a process that only reads, has them no more.
-func TestCopy_OfAReaderAfterAnInterruptedForget_HasNothingOfThePerson(t *testing.T) {
+// If a process dies inside Forget, only the journal says that the object is forgotten, and the file
+// still has its records. A copy made by a read-only ledger does not have them.
+func TestCopy_ReadOnlyAfterInterruptedForget_HasNoSecrets(t *testing.T) {
 	l, f, path, names := heldVoters(t, 9)
 	must(t, l.engine.Checkpoint())
 	secrets := secretsOf(t, l, names[0])
@@ -166,7 +167,7 @@ func copiers(l *Ledger) map[string]func(context.Context, string, func(done, tota
 	return map[string]func(context.Context, string, func(done, total int)) (api.Copied, error){"Backup": l.Backup, "CompactTo": l.CompactTo}
 }
 
-// wantNoSecrets fails unless a file still has some of the secrets, and its copy none.
+// wantNoSecrets checks that a file still has some of the secrets, and its copy none.
 func wantNoSecrets(t *testing.T, path, copied string, secrets [][]byte) {
 	t.Helper()
 	original, data, old := mustRead(t, path), mustRead(t, copied), 0
@@ -179,8 +180,8 @@ func wantNoSecrets(t *testing.T, path, copied string, secrets [][]byte) {
 	check.That(t, old != 0, "the file itself has none of the bytes: the test shows nothing")
 }
 
-// A request made before is never carried out a second time: there is no answer to give.
-func TestADestroyedAnswerIsNotDrawnAgain(t *testing.T) {
+// A request whose response was erased returns ErrForgotten when it is repeated, and draws nothing.
+func TestForget_RequestRepeated_IsNotDrawnAgain(t *testing.T) {
 	l := voters(t, newLedger(t), "9", "ann", "bob")
 	release(t, l, releaseOf(t, "1", "ann", "1"))
 	whole := raiseOf(t, "both", "2", "ann", "bob")
@@ -188,7 +189,7 @@ func TestADestroyedAnswerIsNotDrawnAgain(t *testing.T) {
 	forget(t, l, "ann")
 	again := releaseBy(releaseOf(t, "1", "ann", "1"), mustNotAsk(t))
 	wantErr(t, check.Err(l.Release(t.Context(), again)), api.ErrForgotten)
-	// Also when the object is back, and has another answer at that ε.
+	// The same holds when the object is enrolled again, with another response at that ε.
 	enroll(t, l, "vote", "9", "ann")
 	release(t, l, releaseOf(t, "2", "ann", "1"))
 	wantErr(t, check.Err(l.Release(t.Context(), again)), api.ErrForgotten)
@@ -198,7 +199,7 @@ func TestADestroyedAnswerIsNotDrawnAgain(t *testing.T) {
 	}
 }
 
-func TestForgettingIsARequestLikeOthers(t *testing.T) {
+func TestForget_KeyReused_IsIdempotentOrConflict(t *testing.T) {
 	l := voters(t, newLedger(t), "9", "ann", "bob")
 	wantErr(t, l.Forget(t.Context(), api.ObjectRequest{Key: "k", Object: "zoe"}), api.ErrUnknown)
 	wantErr(t, l.Forget(t.Context(), api.ObjectRequest{Key: "k", Object: ""}), api.ErrInvalid)
@@ -212,13 +213,13 @@ func TestForgettingIsARequestLikeOthers(t *testing.T) {
 		"nothing was forgotten once more")
 }
 
-func TestSomebodyWhoWasOnlyRefusedCanBeForgotten(t *testing.T) {
+func TestForget_ObjectOnlyRefused_ErasesItsName(t *testing.T) {
 	l := voters(t, newLedger(t), "9", "ann")
-	r := partial(raiseOf(t, "1", "1", "ann", "nobody known"))
+	r := partial(raiseOf(t, "1", "1", "ann", "not enrolled"))
 	raise(t, l, r)
-	forget(t, l, "nobody known")
+	forget(t, l, "not enrolled")
 	for _, p := range pairs(t, l.engine.Store) {
-		check.That(t, (!bytes.Contains(p.value, []byte("nobody known")) || p.bucket == state.BucketEvents) && !bytes.Contains(p.key, []byte("nobody known")),
+		check.That(t, (!bytes.Contains(p.value, []byte("not enrolled")) || p.bucket == state.BucketEvents) && !bytes.Contains(p.key, []byte("not enrolled")),
 			"still there: %s", p)
 	}
 	same := raise(t, l, r)
@@ -226,11 +227,12 @@ func TestSomebodyWhoWasOnlyRefusedCanBeForgotten(t *testing.T) {
 	left := leftOut(t, l, "1", 0)
 	check.That(t, len(left) == 0, "the log still refuses %+v", left)
 	auditStore(t, l.engine.Store)
-	wantErr(t, l.Forget(t.Context(), api.ObjectRequest{Key: "again", Object: "nobody known"}), api.ErrUnknown)
+	wantErr(t, l.Forget(t.Context(), api.ObjectRequest{Key: "again", Object: "not enrolled"}), api.ErrUnknown)
 }
 
-// A reservation loses whoever is forgotten, like whoever withdraws.
-func TestAReservationOfTheForgotten(t *testing.T) {
+// The capture of a reservation leaves out an object that was forgotten, as it does one that has
+// withdrawn.
+func TestCapture_ReservedObjectForgotten_IsLeftOut(t *testing.T) {
 	l := sellers(t, newLedger(t), "2", "3", "ann", "bob")
 	r := reserve(t, l, api.ReserveRequest{Key: "r", Order: purchase(t, "", "acme", "1", "ann", "bob").Order, For: time.Hour})
 	forget(t, l, "ann")
@@ -243,8 +245,8 @@ func TestAReservationOfTheForgotten(t *testing.T) {
 	auditMarket(t, l)
 }
 
-// A request in parts that stands at an object which is forgotten goes on, and draws nothing twice.
-func TestARequestThatStandsAtTheForgottenGoesOn(t *testing.T) {
+// A request in parts goes on after the last object of a part is forgotten, and draws nothing twice.
+func TestRaise_LastObjectOfPartForgotten_GoesOn(t *testing.T) {
 	path := votersFile(t, "9", crowd(2*state.PartSize+10)...)
 	l, s := openShim(t, path, Options{})
 	parts := 0
@@ -267,8 +269,8 @@ func TestARequestThatStandsAtTheForgottenGoesOn(t *testing.T) {
 
 // Backups.
 
-func TestABackupIsTheLedgerOfOneInstant(t *testing.T) {
-	path, options := eventful(t, "ann of the backup")
+func TestBackup_Records_EqualThoseOfLedger(t *testing.T) {
+	path, options := eventfulFile(t, "ann of the backup")
 	l := open(t, path, options)
 	copied := path + ".backup"
 	made := check.Value(l.Backup(t.Context(), copied, nil))(t)
@@ -283,9 +285,9 @@ func TestABackupIsTheLedgerOfOneInstant(t *testing.T) {
 	wantErr(t, check.Err(l.Backup(t.Context(), copied, nil)), os.ErrExist)
 }
 
-// A backup made while others write is one instant's, verified, and every acknowledged request is in
-// it that was made before it began.
-func TestBackupsWhileOthersWrite(t *testing.T) {
+// A backup made during writes is that of one instant. It has every request that was acknowledged
+// before it began.
+func TestBackup_ConcurrentWrites_IsOneInstant(t *testing.T) {
 	l := voters(t, newLedger(t), "9", crowd(64)...)
 	ctx, stop := context.WithCancel(t.Context())
 	begun := make(chan struct{})
@@ -323,8 +325,8 @@ func TestBackupsWhileOthersWrite(t *testing.T) {
 	check.That(t, len(left) == 4, "the directory holds %v", left)
 }
 
-// A ledger that does not verify is not backed up as if it did.
-func TestADamagedLedgerHasNoBackup(t *testing.T) {
+// The backup of a ledger that does not verify returns ErrCorrupt and leaves no file.
+func TestBackup_DamagedLedger_IsCorrupt(t *testing.T) {
 	path := votersFile(t, "9", "ann")
 	l := open(t, path, Options{})
 	o := state.Object{Cap: eps(t, "9"), Chains: 1, Spent: eps(t, "0.5"), Links: state.Links{Latest: 4, Events: 1}}
@@ -335,19 +337,19 @@ func TestADamagedLedgerHasNoBackup(t *testing.T) {
 	check.That(t, errors.Is(err, os.ErrNotExist), "there is a backup: %v", err)
 }
 
-// What an adversary found in the first form of Forget and its audit.
+// Attacks on Forget and its audit.
 
-// foldedAnew writes a ledger whose log is the one given, as an operator could who has this
-// package's source.
-func foldedAnew(t testing.TB, log []event.Event) *kv.Memory {
+// refold writes a ledger with this log, as an operator could who has the source of this package.
+func refold(t testing.TB, log []event.Event) *kv.Memory {
 	t.Helper()
 	s := &kv.Memory{}
 	must(t, replay(s, log))
 	return s
 }
 
-// spent is a ledger in which ann has spent all she has, with a checkpoint of that.
-func spent(t *testing.T) (log []event.Event, trusted Options) {
+// spentLog returns the log of a ledger in which ann has spent all of its budget, and options with a
+// checkpoint of it.
+func spentLog(t *testing.T) (log []event.Event, trusted Options) {
 	t.Helper()
 	signer, verifier, public := logKey(t, "sluice-test", 1)
 	s := &kv.Memory{}
@@ -359,7 +361,7 @@ func spent(t *testing.T) (log []event.Event, trusted Options) {
 	return logOf(t, pairs(t, s)), trusted
 }
 
-// eraseReleases erases what a log says of responses, and of the requests for them.
+// eraseReleases erases the releases in a log, and the events that settle them.
 func eraseReleases(log []event.Event) (erased uint64) {
 	for i, ev := range log {
 		c, alone := ev.Change.(*event.Settled)
@@ -371,9 +373,9 @@ func eraseReleases(log []event.Event) (erased uint64) {
 	return erased
 }
 
-// audited returns the problems that an audit against a checkpoint finds, and the error of a first
-// request.
-func audited(t *testing.T, s kv.Store, trusted Options) (problems []api.Finding, first error) {
+// auditAndOpen returns the problems that an audit against a checkpoint finds, and the error of
+// opening the ledger with it.
+func auditAndOpen(t *testing.T, s kv.Store, trusted Options) (problems []api.Finding, first error) {
 	t.Helper()
 	read := trusted
 	read.ReadOnly = true
@@ -385,26 +387,26 @@ func audited(t *testing.T, s kv.Store, trusted Options) (problems []api.Finding,
 	return problems, first
 }
 
-func TestWhatIsErasedWithoutForgettingIsFound(t *testing.T) {
-	log, trusted := spent(t)
+func TestVerify_EventsErasedWithoutForget_IsFound(t *testing.T) {
+	log, trusted := spentLog(t)
 	eraseReleases(log)
-	problems, err := audited(t, foldedAnew(t, log), trusted)
-	check.That(t, len(problems) != 0, "ann's budget is whole again, and nobody notices")
+	problems, err := auditAndOpen(t, refold(t, log), trusted)
+	check.That(t, len(problems) != 0, "ann's budget is restored, and the audit does not find it")
 	wantErr(t, err, api.ErrCorrupt)
 }
 
-// Somebody who was only mentioned cannot be the one whose responses were erased.
-func TestAStrangerDoesNotAccountForErasedResponses(t *testing.T) {
-	log, _ := spent(t)
+// A forgotten event of an object that was only mentioned does not account for erased responses.
+func TestApply_StrangerForgottenForErasedResponses_IsCorrupt(t *testing.T) {
+	log, _ := spentLog(t)
 	erased := eraseReleases(log)
 	last := log[len(log)-1]
-	log = append(log, event.Event{Number: last.Number + 1, Time: last.Time, Change: &event.Forgotten{Object: "nobody", Events: erased}, Salt: event.Salt{1}})
+	log = append(log, event.Event{Number: last.Number + 1, Time: last.Time, Change: &event.Forgotten{Object: "stranger", Events: erased}, Salt: event.Salt{1}})
 	err := replay(&kv.Memory{}, log)
 	check.That(t, errors.Is(err, api.ErrCorrupt), "got the error %v, want ErrCorrupt", err)
 }
 
-// A log that ends in the midst of a request is not the log of a ledger.
-func TestACutLogIsFoundWhereverItIsCut(t *testing.T) {
+// The audit finds a log that ends inside a request, wherever it is cut.
+func TestVerify_LogCutInsideRequest_IsFound(t *testing.T) {
 	s := &kv.Memory{}
 	begin(t, s)
 	l := sellers(t, openMemory(t, s, Options{}), "5", "5", "ann", "bob")
@@ -413,18 +415,18 @@ func TestACutLogIsFoundWhereverItIsCut(t *testing.T) {
 	for n := 2; n < len(log); n++ {
 		switch log[n-1].Change.(type) {
 		case *event.Settled, *event.Created, *event.TruthKeySet:
-			continue // a shorter log, but a whole one: only a checkpoint tells
+			continue // shorter, but with whole requests: only a checkpoint shows it
 		}
-		cut := openMemory(t, foldedAnew(t, log[:n]), Options{ReadOnly: true})
+		cut := openMemory(t, refold(t, log[:n]), Options{ReadOnly: true})
 		found := check.Value(cut.Verify(t.Context(), api.VerifyRequest{}))(t)
 		if found.Problems == 0 {
-			t.Errorf("cut behind event %d (%s): no problem", n, log[n-1].Change.Kind())
+			t.Errorf("cut after event %d (%s): no problem", n, log[n-1].Change.Kind())
 		}
 	}
 }
 
-// The digest of a request is as good as the request to anybody who guesses.
-func TestNoDigestTellsWhatWasForgotten(t *testing.T) {
+// A digest confirms a guess of its request, so it is erased with the object.
+func TestForget_DigestOfRequest_IsErased(t *testing.T) {
 	l := sellers(t, inMemory(t, Options{}), "5", "5", "ann", "bob")
 	release(t, l, releaseOf(t, "released", "ann", "0.7"))
 	sell(t, l, purchase(t, "sold", "acme", "1.3", "ann"))
@@ -446,7 +448,7 @@ func TestNoDigestTellsWhatWasForgotten(t *testing.T) {
 	}
 	for i, digest := range digests {
 		if where(digest) != 1 {
-			t.Errorf("digest %d stands %d times in the ledger to begin with, where its event is to have it", i, where(digest))
+			t.Errorf("digest %d is in the ledger %d times to begin with, want once, in its event", i, where(digest))
 		}
 	}
 	forget(t, l, "ann")
@@ -457,22 +459,22 @@ func TestNoDigestTellsWhatWasForgotten(t *testing.T) {
 	auditStore(t, l.engine.Store)
 }
 
-// cutShort runs a request until its first part is done.
-func cutShort(t *testing.T, run func(context.Context, func(done, total int)) error) {
+// stopAfterFirstPart runs a request until its first part is done.
+func stopAfterFirstPart(t *testing.T, run func(context.Context, func(done, total int)) error) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
 	err := run(ctx, func(int, int) { cancel() })
 	check.Need(t, errors.Is(err, context.Canceled), "the request was not cut short: %v", err)
 }
 
-// A request that names its objects goes on behind the last one it has dealt with, whoever was
-// forgotten.
-func TestARepeatedEnrolmentBringsNobodyBack(t *testing.T) {
+// A repeated request in parts continues after the last object that it has processed, even if that
+// was forgotten. Objects that have left since are not enrolled again.
+func TestEnroll_RepeatedAfterForget_BringsNoObjectBack(t *testing.T) {
 	l := newLedger(t)
 	define(t, l, vote())
 	names := crowd(state.PartSize + 10)
 	r := api.EnrollRequest{Key: "e", Question: "vote", Objects: names, Cap: eps(t, "5")}
-	cutShort(t, func(ctx context.Context, p func(done, total int)) error {
+	stopAfterFirstPart(t, func(ctx context.Context, p func(done, total int)) error {
 		r := r
 		r.Progress = p
 		return check.Err(l.Enroll(ctx, r))
@@ -484,12 +486,12 @@ func TestARepeatedEnrolmentBringsNobodyBack(t *testing.T) {
 	check.That(t, got.Enrolled == len(names) && got.Already == 0, "%+v of %d", got, len(names))
 	for _, i := range []int{0, 1, state.PartSize - 1} {
 		check.That(t, objectOf(t, l, names[i]).Chains[0].Withdrawn,
-			"%s had left, and is back without being asked", names[i])
+			"%s had left, and is enrolled again without its own request", names[i])
 	}
 	auditStore(t, l.engine.Store)
 }
 
-func TestARepeatedRaiseChargesNobodyTwice(t *testing.T) {
+func TestRaise_RepeatedAfterForget_ChargesNoObjectTwice(t *testing.T) {
 	for _, all := range []bool{false, true} {
 		t.Run(fmt.Sprint("all ", all), func(t *testing.T) {
 			names := crowd(state.PartSize + 10)
@@ -498,7 +500,7 @@ func TestARepeatedRaiseChargesNobodyTwice(t *testing.T) {
 			if all {
 				r = raiseOf(t, "r", "1")
 			}
-			cutShort(t, func(ctx context.Context, p func(done, total int)) error {
+			stopAfterFirstPart(t, func(ctx context.Context, p func(done, total int)) error {
 				r := r
 				r.Progress = p
 				return check.Err(l.Raise(ctx, r))
@@ -510,14 +512,15 @@ func TestARepeatedRaiseChargesNobodyTwice(t *testing.T) {
 			must(t, check.Err(l.Enroll(t.Context(), api.EnrollRequest{Key: "back", Question: "vote", Objects: gone})))
 			got := raise(t, l, r)
 			check.That(t, got.Drawn == len(names) && got.Reused == 0, "%+v of %d", got, len(names))
-			wantSpent(t, l, "1", gone...) // by one raise
+			wantSpent(t, l, "1", gone...) // charged by one raise
 			auditStore(t, l.engine.Store)
 		})
 	}
 }
 
-// A number in a record is not how much memory to take.
-func TestASaleOfAbsurdlyManyIsRefused(t *testing.T) {
+// An absurd number of objects in a record is corrupt, and does not determine how much memory is
+// allocated.
+func TestSaleRecord_AbsurdObjectCount_IsCorrupt(t *testing.T) {
 	for name, call := range map[string]func(*Ledger) error{
 		"sale":    func(l *Ledger) error { return check.Err(l.Sale(t.Context(), 1)) },
 		"receipt": func(l *Ledger) error { return check.Err(l.Receipt(t.Context(), 1)) },
@@ -526,7 +529,7 @@ func TestASaleOfAbsurdlyManyIsRefused(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			path, options := witnessed(t, "bob")
+			path, options := fileWithLogKey(t, "bob")
 			l := open(t, path, options)
 			enrollUnder(t, l, "vote", market(t, "5"), "5", "ann")
 			sell(t, l, purchase(t, "k", "acme", "1", "ann"))
@@ -542,7 +545,8 @@ func TestASaleOfAbsurdlyManyIsRefused(t *testing.T) {
 	}
 }
 
-// What was released of a forgotten object is in no list: the difference would tell the response.
+// The responses of a forgotten object are in no list, because the difference to an earlier list
+// would reveal them.
 func TestResponses_ForgottenObjects_AreLeftOut(t *testing.T) {
 	l := voters(t, newLedger(t), "9", crowd(5)...)
 	raise(t, l, raiseOf(t, "1", "1"))

@@ -439,7 +439,7 @@ func writeGoldenMechanisms(t testing.TB, s kv.Store) {
 	clock := newClock(epoch())
 	l := openMemory(t, s, Options{Now: clock.read})
 	l.engine.Chances.Outputs, l.engine.Salts = steadyOutputs(1), steadySalts(2)
-	guests(t, l, "ann", "bob")
+	partySellers(t, l, "ann", "bob")
 	define(t, l, fixture.Odds(t))
 	enroll(t, l, "odds", "9", "ann")
 	raise(t, l, partiesOf(t, "1", "1"))

@@ -251,22 +251,22 @@ func (x levels) read(ctx context.Context, b *levelBatch, from []byte) {
 
 // check verifies the checksum of each record of a batch, decodes the whole record, and keeps the
 // requested level.
-func (x levels) check(b *levelBatch) {
+func (x levels) check(m *levelBatch) {
 	defer func() {
 		if p := recover(); p != nil {
-			b.panic = p
+			m.panic = p
 		}
-		b.checked <- struct{}{}
+		m.checked <- struct{}{}
 	}()
-	if b.err != nil || b.panic != nil {
+	if m.err != nil || m.panic != nil {
 		return
 	}
 	table := crc32.MakeTable(crc32.Castagnoli)
 	var head wire.Sums
-	names, levels := b.names, slices.Grow(b.levels, len(b.ends))[:len(b.ends)]
+	names, levels := m.names, slices.Grow(m.levels, len(m.ends))[:len(m.ends)]
 	start, n := 0, 0
-	for _, r := range b.ends {
-		record := b.stored[start:r.end]
+	for _, r := range m.ends {
+		record := m.stored[start:r.end]
 		start = r.end
 		key, value := record[:r.key], record[r.key:]
 		// Key and payload are adjacent in memory, so their checksum takes a third of the time of
@@ -275,14 +275,14 @@ func (x levels) check(b *levelBatch) {
 		begun := head.Head(state.BucketChains, r.key)
 		if end < r.key || crc32.Update(begun, table, record[:end]) != binary.BigEndian.Uint32(record[end:]) {
 			// Unseal returns an error that describes the damage.
-			if _, b.err = wire.Unseal(state.BucketChains, key, value); b.err != nil {
+			if _, m.err = wire.Unseal(state.BucketChains, key, value); m.err != nil {
 				return
 			}
 		}
 		payload := record[r.key:end:end]
 		into := &levels[n]
 		var found bool
-		if found, b.err = x.pick(b, payload, into); b.err != nil {
+		if found, m.err = x.pick(m, payload, into); m.err != nil {
 			return
 		}
 		if found {
@@ -291,7 +291,7 @@ func (x levels) check(b *levelBatch) {
 			n++
 		}
 	}
-	b.names, b.levels = names, levels[:n]
+	m.names, m.levels = names, levels[:n]
 }
 
 // pick decodes a chain, and stores the requested level in into. It returns false if the chain does

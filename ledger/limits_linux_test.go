@@ -269,7 +269,7 @@ func TestLedger_FullTableOfDescriptors_GoesOn(t *testing.T) {
 
 // rejecting is a journal whose Trim fails while err is set.
 type rejecting struct {
-	noting
+	countedHandle
 	err *atomic.Pointer[error]
 }
 
@@ -277,12 +277,12 @@ func (j rejecting) Trim(ctx context.Context, through journal.Position) error {
 	if err := j.err.Load(); err != nil {
 		return *err
 	}
-	return j.noting.Trim(ctx, through)
+	return j.countedHandle.Trim(ctx, through)
 }
 
 func TestForget_TrimIsRejected_LeavesTheLedgerOpen(t *testing.T) {
 	full := &fs.PathError{Op: "openat", Path: "00000001.segment", Err: syscall.ENFILE}
-	path, h := votersFile(t, "9", "ann", "bob"), newHost()
+	path, h := votersFile(t, "9", "ann", "bob"), newMemoryHost()
 	var rejection atomic.Pointer[error]
 	find := h.options().Journal
 	l := open(t, path, Options{Journal: func(ctx context.Context, w journal.Wanted) (journal.Journal, error) {
@@ -290,7 +290,7 @@ func TestForget_TrimIsRejected_LeavesTheLedgerOpen(t *testing.T) {
 		if err != nil {
 			return nil, err
 		}
-		return rejecting{j.(noting), &rejection}, nil
+		return rejecting{j.(countedHandle), &rejection}, nil
 	}})
 	release(t, l, releaseOf(t, "r", "ann", "1"))
 	rejected := fmt.Errorf("%w: %w: %w", journal.ErrRejected, api.ErrTooManyFiles, full)

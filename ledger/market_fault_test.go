@@ -210,7 +210,7 @@ func badSources() map[string]struct {
 // wantSourceError makes a call that must end with the error of its bad source.
 func wantSourceError(t *testing.T, want error, call func() error) {
 	t.Helper()
-	err := recovered(call)
+	err := panicAsError(call)
 	wantErr(t, err, want)
 	check.That(t, errors.Is(err, api.ErrInvalid) == (want == api.ErrInvalid), "the host's failure is called an invalid request: %v", err)
 }

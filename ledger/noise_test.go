@@ -489,7 +489,7 @@ func TestOpen_CommitOfNoiseKeyFails_RecordsTheKeyOnce(t *testing.T) {
 
 // Receipts and statements do not depend on how a response was drawn.
 func TestEvidence_KeyedChains_IsSound(t *testing.T) {
-	signer, verifier, public := logKey(t, officeName, 9)
+	signer, verifier, public := logKey(t, issuerName, 9)
 	s := &kv.Memory{}
 	beginWithKey(t, s, public)
 	l := openMemory(t, s, Options{Signer: signer, NoiseKey: noiseKeys("2026"), TruthKey: truthKey()})
@@ -508,7 +508,7 @@ func TestEvidence_KeyedChains_IsSound(t *testing.T) {
 	}
 	st := statementOf(t, l, "ann's", "ann")
 	wantSound(t, "the statement", st, keys)
-	altered(t, st, func(way string, other evidence.Statement) {
+	eachAltered(t, st, func(way string, other evidence.Statement) {
 		check.That(t, !strings.Contains(way, "NoiseKey") || !other.Verify(keys).OK(),
 			"%s is altered, and Verify reports no fault", way)
 	})
@@ -580,7 +580,7 @@ func TestApply_ForgedNoiseKeyEvent_IsCorrupt(t *testing.T) {
 		return []event.Change{&event.NoiseKeySet{Number: number, Name: name, Check: event.Tag{1}}}
 	}
 	gone := &event.Withdrawn{Object: "ann"}
-	for name, one := range map[string]pairOfLogs{
+	for name, one := range map[string]soundAndForged{
 		"a gap":                       {sound: key(3, "2028"), forged: key(4, "2028"), why: `noise key 4, "2028", follows on 2`},
 		"a number twice":              {sound: key(3, "2028"), forged: key(2, "2028"), why: "follows on 2"},
 		"number 0":                    {sound: key(3, "2028"), forged: key(0, "2028"), why: "follows on 2"},

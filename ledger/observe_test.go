@@ -127,10 +127,10 @@ func TestObserver_SharedCommits_AddUpToTheLog(t *testing.T) {
 func TestObserver_RefusedInSharedCommit_IsNotCounted(t *testing.T) {
 	seen := &notes{}
 	l, s := openShim(t, votersFile(t, "1", crowd(4)...), Options{Observer: seen})
-	commit, answers := queued(t, l, s, 4, func(i int) (context.Context, api.ReleaseRequest) {
-		ctx, r := crowdSale(t)(i)
+	commit, answers := queueReleases(t, l, s, 4, func(i int) (context.Context, api.ReleaseRequest) {
+		ctx, r := crowdRelease(t)(i)
 		if i == 2 {
-			_, before := crowdSale(t)(1)
+			_, before := crowdRelease(t)(1)
 			r.Key = before.Key // of another request
 		}
 		return ctx, r
@@ -384,7 +384,7 @@ func TestHealth_ReadOnlyLedger_IsReported(t *testing.T) {
 // Requests that wait for a commit are counted until it is over.
 func TestHealth_QueuedRequests_AreCounted(t *testing.T) {
 	l, s := openShim(t, votersFile(t, "900", crowd(4)...), Options{})
-	commit, answers := queued(t, l, s, 4, crowdSale(t))
+	commit, answers := queueReleases(t, l, s, 4, crowdRelease(t))
 	h := healthOf(t, l)
 	check.That(t, h.Waiting == 3, "%d wait, want 3", h.Waiting)
 	commit.open()
@@ -398,7 +398,7 @@ func TestHealth_QueuedRequests_AreCounted(t *testing.T) {
 // The newest checkpoint is the last one that the host has taken or requested.
 func TestHealth_Checkpoint_IsTheLastOneTaken(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var witness sizes
+		var witness fakeWitness
 		signer, _, public := logKey(t, "sluice-test", 1)
 		s := &kv.Memory{}
 		beginWithKey(t, s, public)

@@ -344,9 +344,9 @@ func fieldsOfEvents(t *testing.T) map[string]string {
 // tests that cover them.
 func testedElsewhere() map[string]string {
 	return map[string]string{
-		"epoch.Object":       "TestVerify_ChangeUnderAnotherIdentity_IsFound",
-		"epoch.Question":     "TestVerify_ChangeUnderAnotherIdentity_IsFound",
-		"question.Mechanism": "TestApply_ForgedOutputs_AreRefused",
+		"epoch.Object":       "TestApply_ChangeUnderAnotherIdentity_IsRefused",
+		"epoch.Question":     "TestApply_ChangeUnderAnotherIdentity_IsRefused",
+		"question.Mechanism": "TestApply_ForgedFiniteResponses_AreRefused",
 		"refused.Why":        "the codec: a refusal for another reason has no such text",
 	}
 }

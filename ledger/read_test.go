@@ -195,7 +195,7 @@ func TestReads_EveryCall_ChangeNothing(t *testing.T) {
 	release(t, l, releaseOf(t, "k", "ann", "0.5"))
 	unchanged(t, l.engine.Store, func() {
 		for name, call := range everyCall(t, l) {
-			if writes(name) {
+			if isWrite(name) {
 				continue
 			}
 			err := call()
@@ -214,7 +214,7 @@ func TestOpen_ReadOnly_ReadsAndRefusesWrites(t *testing.T) {
 	for _, l := range readers {
 		unchanged(t, l.engine.Store, func() {
 			for name, call := range everyCall(t, l) {
-				if err := call(); writes(name) {
+				if err := call(); isWrite(name) {
 					wantErr(t, err, api.ErrReadOnly)
 				} else {
 					must(t, err)

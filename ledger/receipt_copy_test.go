@@ -11,7 +11,7 @@ import (
 
 // A caller changes a receipt that the ledger has returned. The change must not reach the ledger.
 func TestReceipt_ChangedByCaller_LeavesTheLedgerUnchanged(t *testing.T) {
-	o := newOffice(t, 1)
+	o := newIssuer(t, 1)
 	sellers(t, o.Ledger, "9", "40", "ann", "bob")
 	q := fixture.Party(t)
 	define(t, o.Ledger, q)

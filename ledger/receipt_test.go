@@ -36,10 +36,10 @@ func receiptOf(t testing.TB, l *Ledger, sale uint64) evidence.Receipt {
 	return check.Value(l.Receipt(t.Context(), sale))(t)
 }
 
-// shop returns an office that has sold the votes of three objects to two buyers, by every method.
-func shop(t testing.TB) *office {
+// shop returns an issuer that has sold the votes of three objects to two buyers, by every method.
+func shop(t testing.TB) *issuer {
 	t.Helper()
-	o := newOffice(t, 1)
+	o := newIssuer(t, 1)
 	sellers(t, o.Ledger, "2", "5", "ann", "bob", "cid")
 	for _, r := range []api.SellRequest{
 		purchase(t, "1", "acme", "0.5", "ann", "bob", "cid"),  // draws
@@ -48,15 +48,15 @@ func shop(t testing.TB) *office {
 		purchase(t, "4", "zeta", "0.75", "ann", "bob", "cid"), // two insertions and a draw
 		purchase(t, "5", "acme", "0.25", "ann", "bob"),        // degradations, for nothing
 	} {
-		o.later()
+		o.advanceClock()
 		sell(t, o.Ledger, r)
 	}
-	o.later()
+	o.advanceClock()
 	return o
 }
 
 func TestReceipt_LedgerDeleted_StillVerifies(t *testing.T) {
-	signer, verifier, public := logKey(t, officeName, 3)
+	signer, verifier, public := logKey(t, issuerName, 3)
 	path := filepath.Join(tests.TempDir(t), "ledger.db")
 	must(t, Create(t.Context(), path, CreateOptions{Currency: "USD", LogKey: public}))
 	l := open(t, path, Options{Signer: signer})
@@ -79,7 +79,7 @@ func TestReceipt_LedgerDeleted_StillVerifies(t *testing.T) {
 			"%+v, delivered was %+v", one, d)
 	}
 	head := r.Verify(note.VerifierList(verifier)).Head
-	check.That(t, head.Origin == officeName && head.Events == sold.Last, "the head is %+v", head)
+	check.That(t, head.Origin == issuerName && head.Events == sold.Last, "the head is %+v", head)
 }
 
 func TestReceipt_EveryKindOfSale_Verifies(t *testing.T) {
@@ -100,7 +100,7 @@ func TestReceipt_EveryKindOfSale_Verifies(t *testing.T) {
 
 // wantWithheld checks that a receipt shows neither the methods of its responses nor a salt with
 // which they could be found by trying.
-func wantWithheld(t *testing.T, o *office, r evidence.Receipt) {
+func wantWithheld(t *testing.T, o *issuer, r evidence.Receipt) {
 	t.Helper()
 	data := text(t, r)
 	for _, ev := range logOf(t, pairs(t, o.store)) {
@@ -116,7 +116,7 @@ func wantWithheld(t *testing.T, o *office, r evidence.Receipt) {
 }
 
 func TestReceipt_PartialSale_CountsRefusedObjects(t *testing.T) {
-	o := newOffice(t, 1)
+	o := newIssuer(t, 1)
 	sellers(t, o.Ledger, "2", "5", "ann", "bob", "cid", "dot")
 	r := purchase(t, "order", "acme", "0.5", "ann", "bob", "stranger", "cid", "dot")
 	r.Partial, r.Truth = true, truthsOf(map[string]string{"ann": "yes", "cid": "no"})
@@ -127,7 +127,7 @@ func TestReceipt_PartialSale_CountsRefusedObjects(t *testing.T) {
 }
 
 func TestReceipt_SaleFromReservation_Verifies(t *testing.T) {
-	o := newOffice(t, 1)
+	o := newIssuer(t, 1)
 	sellers(t, o.Ledger, "2", "5", "ann", "bob")
 	held := reserve(t, o.Ledger, api.ReserveRequest{Key: "r", Order: purchase(t, "", "acme", "0.5").Order, For: time.Hour})
 	_, err := o.Receipt(t.Context(), held.Number)
@@ -175,9 +175,9 @@ func TestReceipt_DamagedLog_IsCorrupt(t *testing.T) {
 	}
 }
 
-// forgetful returns an office and a receipt with everything that one can have, an erased response
+// forgetful returns an issuer and a receipt with everything that one can have, an erased response
 // included.
-func forgetful(t *testing.T) (*office, evidence.Receipt) {
+func forgetful(t *testing.T) (*issuer, evidence.Receipt) {
 	t.Helper()
 	o := shop(t)
 	must(t, o.Forget(t.Context(), api.ObjectRequest{Key: "forget", Object: "bob"}))
@@ -197,7 +197,7 @@ func TestReceiptVerify_AnyFieldAltered_NamesIt(t *testing.T) {
 		".Evidence.Created.Event": "begins with that", ".Evidence.Question.Event": "the proof", ".Evidence.Buyer.Event": "the proof",
 	}
 	seen, n := map[string]bool{}, 0
-	altered(t, r, func(way string, other evidence.Receipt) {
+	eachAltered(t, r, func(way string, other evidence.Receipt) {
 		n++
 		c := other.Verify(o.keys)
 		check.That(t, !c.OK() && (len(other.Verify(nil).Faults) != 0 || way == ".Evidence.Checkpoint"),
@@ -237,17 +237,17 @@ func TestReceiptVerify_AnyFieldAltered_NamesIt(t *testing.T) {
 func TestDocuments_AreReadStrictly(t *testing.T) {
 	o, r := forgetful(t)
 	t.Run("receipt", func(t *testing.T) {
-		everyByte(t, r, o.keys, evidence.ReadReceipt)
+		wantEveryByteChecked(t, r, o.keys, evidence.ReadReceipt)
 		wantStrict(t, r, evidence.ReadReceipt, func(r *evidence.Receipt) { r.Epsilon = eps(t, "0.5") })
 	})
 	t.Run("statement", func(t *testing.T) {
 		_, st := full(t)
 		wantStrict(t, st, evidence.ReadStatement, func(s *evidence.Statement) { s.Released[0].Epsilon = eps(t, "0.5") })
-		o := newOffice(t, 1)
+		o := newIssuer(t, 1)
 		sellers(t, o.Ledger, "2", "5", "ann")
 		sell(t, o.Ledger, purchase(t, "sale", "acme", "0.5", "ann"))
 		must(t, o.Withdraw(t.Context(), api.ObjectRequest{Key: "out", Object: "ann"}))
-		everyByte(t, statementOf(t, o.Ledger, "ann's", "ann"), o.keys, evidence.ReadStatement)
+		wantEveryByteChecked(t, statementOf(t, o.Ledger, "ann's", "ann"), o.keys, evidence.ReadStatement)
 	})
 }
 
@@ -255,11 +255,11 @@ func TestDocuments_AreReadStrictly(t *testing.T) {
 // which can be spelled in several ways.
 func wantStrict[D document](t *testing.T, d D, read func([]byte) (D, error), half func(*D)) {
 	t.Helper()
-	wrongKeys(t, d)
-	strictInAnyZone(t, d, read)
+	wantOtherKeysRefused(t, d)
+	wantStrictInAnyZone(t, d, read)
 	other := copyOf(t, d)
 	half(&other)
-	strictness(t, other, read)
+	wantStrictReader(t, other, read)
 }
 
 // A key vouches for one log: checkpoints of other logs do not fit, even those by the same key.
@@ -275,10 +275,10 @@ func TestReceiptVerify_OtherCheckpoint_IsAFault(t *testing.T) {
 		"size 0":       {func(c *merkle.Checkpoint) { c.Size = 0 }, "of 0 events"},
 	} {
 		other := copyOf(t, r)
-		other.Evidence.Checkpoint = resigned(t, o, test.change)
+		other.Evidence.Checkpoint = signChanged(t, o, test.change)
 		wantFault(t, name, other, o.keys, test.words)
 	}
-	elsewhere := newOffice(t, 1) // the same name, key and id
+	elsewhere := newIssuer(t, 1) // the same name, key and id
 	sellers(t, elsewhere.Ledger, "2", "5", "ann", "bob", "cid")
 	for len(events(t, elsewhere.Ledger)) < len(events(t, o.Ledger)) {
 		define(t, elsewhere.Ledger, api.Question{Name: fmt.Sprint(stats(t, elsewhere.Ledger).Events), Values: vote().Values, Encoding: "direct"})
@@ -341,7 +341,7 @@ func TestReceiptVerify_Spliced_IsAFault(t *testing.T) {
 		"erased with a salt":                {func(r *evidence.Receipt) { erase(&r.Responses[1], says.Hex{1}, nil) }, "nothing else"},
 		"whole with a commitment":           {func(r *evidence.Receipt) { r.Responses[1].Commitment = make(says.Hex, 32) }, "a commitment to a response that is there"},
 		"another spelling of the id":        {func(r *evidence.Receipt) { r.Ledger = strings.ToUpper(r.Ledger) }, "no UUID in the usual form"},
-		"another spelling of the signature": {func(r *evidence.Receipt) { r.Evidence.Checkpoint = respelled(t, r.Evidence.Checkpoint) }, "not spelled as usual"},
+		"another spelling of the signature": {func(r *evidence.Receipt) { r.Evidence.Checkpoint = respellSignature(t, r.Evidence.Checkpoint) }, "not spelled as usual"},
 		"a sale that ends later":            {func(r *evidence.Receipt) { r.Refused += 1000 }, "the sale ends with event"},
 		"question defined later":            {func(r *evidence.Receipt) { r.Evidence.Question.Time = r.Time.Add(1) }, "does not come before the sale"},
 		"question after the sale":           {func(r *evidence.Receipt) { r.Evidence.Question.Event = r.Evidence.Sale.Event + 1 }, "does not come before the sale"},
@@ -385,7 +385,7 @@ func TestReceipt_ObjectForgotten_VerifiesBeforeAndAfter(t *testing.T) {
 	o := shop(t)
 	before := text(t, receiptOf(t, o.Ledger, 4))
 	must(t, o.Forget(t.Context(), api.ObjectRequest{Key: "forget", Object: "bob"}))
-	o.later()
+	o.advanceClock()
 	early := check.Value(evidence.ReadReceipt(before))(t)
 	wantSound(t, "taken before", early, o.keys)
 	late := receiptOf(t, o.Ledger, 4)
@@ -432,7 +432,7 @@ func erase(r *evidence.SoldResponse, salt, withheld says.Hex) {
 // Invariant 6: nothing in a receipt depends on true values except the responses, and it names no
 // requests.
 func TestReceipt_TrueValuesAndKeys_AreNotInIt(t *testing.T) {
-	o := newOffice(t, 1)
+	o := newIssuer(t, 1)
 	o.engine.Chances.Sampler = uniformSampler(5)
 	sellers(t, o.Ledger, "2", "5", "ann", "bob")
 	r := purchase(t, "SECRET-KEY", "acme", "0.5")
@@ -450,7 +450,7 @@ func TestReceipt_TrueValuesAndKeys_AreNotInIt(t *testing.T) {
 		check.That(t, !strings.Contains(data, secret), "%q is in a receipt", secret)
 	}
 	// With the same responses, other truths make the same receipt.
-	other := newOffice(t, 1)
+	other := newIssuer(t, 1)
 	other.engine.Chances.Sampler = uniformSampler(5)
 	sellers(t, other.Ledger, "2", "5", "ann", "bob")
 	r.Truth = truthsOf(map[string]string{"ann": "yes", "bob": "yes"})
@@ -462,7 +462,7 @@ func TestReceipt_TrueValuesAndKeys_AreNotInIt(t *testing.T) {
 
 // Names may have characters that JSON spells in more than one way.
 func TestReceipt_NamesWithSeveralJSONSpellings_Verifies(t *testing.T) {
-	o := newOffice(t, 1)
+	o := newIssuer(t, 1)
 	odd := []string{`"`, "<b>&amp;", "\\u0041", "é", strings.Repeat("ü", 128), "😀"}
 	q := api.Question{Name: "a<b", Values: []string{"&\u00a7", "<", "\\"}}
 	define(t, o.Ledger, q)
@@ -476,7 +476,7 @@ func TestReceipt_NamesWithSeveralJSONSpellings_Verifies(t *testing.T) {
 
 // Objects are forgotten while a receipt of several snapshots is made.
 func TestReceipt_ConcurrentForgetting_Verifies(t *testing.T) {
-	o := newOffice(t, 1)
+	o := newIssuer(t, 1)
 	names := crowd(2*scanSize + 100)
 	sellers(t, o.Ledger, "2", "5", names...)
 	sell(t, o.Ledger, purchase(t, "order", "acme", "0.5"))
@@ -518,7 +518,7 @@ func TestGoldenReceipt_MadeAgain_IsTheSameAndVerifies(t *testing.T) {
 func BenchmarkReceipt(b *testing.B) {
 	usualGarbage(b)
 	const objects = 100_000
-	signer, verifier, public := logKey(b, officeName, 1)
+	signer, verifier, public := logKey(b, issuerName, 1)
 	path := filepath.Join(b.TempDir(), "ledger.db")
 	must(b, Create(b.Context(), path, CreateOptions{Currency: "USD", LogKey: public}))
 	l := open(b, path, Options{Signer: signer})

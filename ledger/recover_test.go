@@ -108,7 +108,7 @@ func TestRecovery_LongJournal_TakesLittleMemory(t *testing.T) {
 		raise(t, l, raiseOf(t, fmt.Sprint("raise ", i), fmt.Sprint(1+i)))
 	}
 	events := stats(t, l).Events
-	dies(t, l)
+	kill(t, l)
 	runtime.GC()
 	var before runtime.MemStats
 	runtime.ReadMemStats(&before)
@@ -146,7 +146,7 @@ func BenchmarkOpenAfterACrash(b *testing.B) {
 		release(b, l, releaseOf(b, fmt.Sprint(i), names[i*7919%len(names)], "0.5"))
 	}
 	events := stats(b, l).Events
-	dies(b, l)
+	kill(b, l)
 	for b.Loop() {
 		l := check.Value(Open(b.Context(), path, Options{ReadOnly: true}))(b)
 		b.StopTimer()

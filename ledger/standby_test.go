@@ -504,7 +504,7 @@ func TestOpenStandby_UnusableJournalOrFile_IsRefused(t *testing.T) {
 	wantErr(t, check.Err(Open(t.Context(), c.file, Options{Standby: true})), api.ErrInvalid)             // without a journal
 	alone := c.through(func(j journal.Follower) journal.Journal { return struct{ journal.Journal }{j} }) // one that cannot be followed
 	wantErr(t, check.Err(Open(t.Context(), c.file, alone)), api.ErrInvalid)
-	older := asItIs(t, c.file)
+	older := copyOfFile(t, c.file)
 	forget(t, c.a, "bea")
 	if _, err := Open(t.Context(), older, c.options("b")); !errors.Is(err, api.ErrJournal) || !errors.Is(err, journal.ErrLost) {
 		t.Errorf("a file from before what the journal has: %v", err)

@@ -37,10 +37,10 @@ func statementOf(t testing.TB, l *Ledger, key, object string) evidence.Statement
 	return check.Value(l.Statement(t.Context(), api.ObjectRequest{Key: key, Object: object}))(t)
 }
 
-// life returns an office in which ann has done everything that an object can do, once each.
-func life(t testing.TB) *office {
+// life returns an issuer in which ann has done everything that an object can do, once each.
+func life(t testing.TB) *issuer {
 	t.Helper()
-	o := newOffice(t, 1)
+	o := newIssuer(t, 1)
 	define(t, o.Ledger, smoker())
 	sellers(t, o.Ledger, "4", "8", "ann", "bob")
 	enrollUnder(t, o.Ledger, "smoker", inSteps(t), "8", "ann", "bob")
@@ -90,15 +90,15 @@ func life(t testing.TB) *office {
 		},
 	}
 	for _, step := range steps {
-		o.later()
+		o.advanceClock()
 		step()
 	}
-	o.later()
+	o.advanceClock()
 	return o
 }
 
 // wantWholeLife compares a statement with the state of the object, and with the log.
-func wantWholeLife(t *testing.T, o *office, st evidence.Statement) {
+func wantWholeLife(t *testing.T, o *issuer, st evidence.Statement) {
 	t.Helper()
 	known := objectOf(t, o.Ledger, st.Object)
 	if st.Cap != known.Cap || st.Spent != known.Spent || st.Earned != known.Earned || st.Currency != known.Currency || len(st.Chains) != len(known.Chains) {
@@ -183,7 +183,7 @@ func TestStatement_SameKey_IsTheSame(t *testing.T) {
 func TestStatement_Later_ExtendsTheEarlierOne(t *testing.T) {
 	o := life(t)
 	early := statementOf(t, o.Ledger, "early", "ann")
-	o.later()
+	o.advanceClock()
 	release(t, o.Ledger, releaseOf(t, "more", "ann", "1.75"))
 	late := statementOf(t, o.Ledger, "late", "ann")
 	wantSound(t, "the earlier one, later", early, o.keys)
@@ -198,7 +198,7 @@ func TestStatement_Later_ExtendsTheEarlierOne(t *testing.T) {
 func TestStatement_ObjectForgotten_KeepsSumsOnly(t *testing.T) {
 	o := life(t)
 	before := statementOf(t, o.Ledger, "before", "ann")
-	o.later()
+	o.advanceClock()
 	must(t, o.Forget(t.Context(), api.ObjectRequest{Key: "forget", Object: "ann"}))
 	wantSound(t, "the statement from before", before, o.keys)
 	_, err := o.Statement(t.Context(), api.ObjectRequest{Key: "before", Object: "ann"})
@@ -210,7 +210,7 @@ func TestStatement_ObjectForgotten_KeepsSumsOnly(t *testing.T) {
 	if empty.Spent != before.Spent || empty.Earned != before.Earned || len(empty.Released)+len(empty.Sales)+len(empty.Charges)+len(empty.Terms) != 0 || empty.Forgotten == 0 || !empty.Chains[0].Withdrawn {
 		t.Errorf("%+v", empty)
 	}
-	o.later()
+	o.advanceClock()
 	_, err = o.Enroll(t.Context(), api.EnrollRequest{Key: "again", Question: "vote", Objects: []string{"ann"}, Policy: policy.Fixed(eps(t, "5")), Cap: eps(t, "8")})
 	refusals(t, err) // its policy is another
 	_, err = o.Enroll(t.Context(), api.EnrollRequest{Key: "again", Question: "vote", Objects: []string{"ann"}, Policy: market(t, "4"), Cap: eps(t, "8")})
@@ -259,8 +259,8 @@ func TestStatement_UnknownObjectOrInvalid_IsAnError(t *testing.T) {
 	})
 }
 
-// full returns an office and a statement with events of every kind that one can have.
-func full(t *testing.T) (*office, evidence.Statement) {
+// full returns an issuer and a statement with events of every kind that one can have.
+func full(t *testing.T) (*issuer, evidence.Statement) {
 	t.Helper()
 	o := life(t)
 	must(t, o.Forget(t.Context(), api.ObjectRequest{Key: "forget bob", Object: "bob"}))
@@ -283,10 +283,10 @@ func TestStatementVerify_AnyFieldAltered_NamesIt(t *testing.T) {
 
 // wantAllNamed alters every field of a statement, at least so many (if hurried, some of them). The
 // faults must name the field.
-func wantAllNamed(t *testing.T, o *office, st evidence.Statement, least int) {
+func wantAllNamed(t *testing.T, o *issuer, st evidence.Statement, least int) {
 	t.Helper()
 	n, step := 0, oneIn(23)
-	altered(t, st, func(way string, other evidence.Statement) {
+	eachAltered(t, st, func(way string, other evidence.Statement) {
 		if n++; n%step != 0 {
 			return
 		}
@@ -403,7 +403,7 @@ func TestStatementVerify_Spliced_IsAFault(t *testing.T) {
 			detailOf[*says.Created](s).ID = strings.ToUpper(detailOf[*says.Created](s).ID)
 		}, "the fields are not those"},
 		"another spelling of the ledger":    {func(s *evidence.Statement) { s.Ledger = strings.ToUpper(s.Ledger) }, "no UUID in the usual form"},
-		"another spelling of the signature": {func(s *evidence.Statement) { s.Checkpoint = respelled(t, s.Checkpoint) }, "not spelled as usual"},
+		"another spelling of the signature": {func(s *evidence.Statement) { s.Checkpoint = respellSignature(t, s.Checkpoint) }, "not spelled as usual"},
 		"more was spent":                    {func(s *evidence.Statement) { s.Spent = privacy.MaxEpsilon() }, "spent is not what the events come to"},
 		"nothing earned":                    {func(s *evidence.Statement) { s.Earned = 0 }, "earned is not what"},
 		"a response less":                   {func(s *evidence.Statement) { s.Released = s.Released[1:] }, "released is not what"},
@@ -427,7 +427,7 @@ func TestStatementVerify_Spliced_IsAFault(t *testing.T) {
 		"size 0":     func(c *merkle.Checkpoint) { c.Size = 0 },
 	} {
 		other := copyOf(t, st)
-		other.Checkpoint = resigned(t, o, change)
+		other.Checkpoint = signChanged(t, o, change)
 		wantFault(t, name, other, o.keys, "the checkpoint")
 	}
 }
@@ -521,7 +521,7 @@ func refusalOf(object string) event.Change {
 
 // statementOfLog makes a statement of a changed log, up to the event of another statement, without
 // checking the rules.
-func statementOfLog(t *testing.T, o *office, st evidence.Statement, change func([]event.Event) []event.Event) evidence.Statement {
+func statementOfLog(t *testing.T, o *issuer, st evidence.Statement, change func([]event.Event) []event.Event) evidence.Statement {
 	t.Helper()
 	log := change(logOf(t, pairs(t, o.store))[:st.Event])
 	s := &state.State{Reader: hashesOnly{map[string][]byte{}}}
@@ -558,7 +558,7 @@ func (hashesOnly) Scan(string, []byte, func(key, value []byte) bool) error {
 // Other requests commit in the same transaction: the statement is not the end of the log, but its
 // checkpoint ends with it.
 func TestStatement_ConcurrentCommits_EndsAtItsCheckpoint(t *testing.T) {
-	signer, verifier, public := logKey(t, officeName, 4)
+	signer, verifier, public := logKey(t, issuerName, 4)
 	path := filepath.Join(tests.TempDir(t), "ledger.db")
 	must(t, Create(t.Context(), path, CreateOptions{Currency: "USD", LogKey: public}))
 	l, s := openShim(t, path, Options{Signer: signer})
@@ -601,7 +601,7 @@ func TestStatement_ConcurrentCommits_EndsAtItsCheckpoint(t *testing.T) {
 
 // The object is forgotten while the statement is made, at each of its reads.
 func TestStatement_ForgottenDuringReads_VerifiesOrIsErrForgotten(t *testing.T) {
-	signer, verifier, public := logKey(t, officeName, 4)
+	signer, verifier, public := logKey(t, issuerName, 4)
 	for read := range 3 {
 		path := filepath.Join(tests.TempDir(t), "ledger.db")
 		must(t, Create(t.Context(), path, CreateOptions{Currency: "USD", LogKey: public}))
@@ -651,7 +651,7 @@ func TestStatement_OtherObjects_AreNotInIt(t *testing.T) {
 func TestGoldenStatement_MadeAgain_IsTheSameAndVerifies(t *testing.T) {
 	o := life(t)
 	must(t, o.Forget(t.Context(), api.ObjectRequest{Key: "forget bob", Object: "bob"}))
-	o.later()
+	o.advanceClock()
 	st := statementOf(t, o.Ledger, "ann's", "ann")
 	_, err := o.Enroll(t.Context(), api.EnrollRequest{Key: "bob again", Question: "smoker", Objects: []string{"bob"}, Policy: inSteps(t), Cap: eps(t, "8")})
 	must(t, err)

@@ -21,9 +21,9 @@ import (
 	"github.com/sluicedp/sluice/policy"
 )
 
-// bindings returns forgeries of truth bindings, on a ground with a truth key: there an answer has
+// bindings returns forgeries of truth bindings, on a base log with a truth key: there an answer has
 // bound ann and bob in question 1, a sale has bound cid, and ann is not in question 2.
-func (g ground) bindings(t *testing.T) map[string]pairOfLogs {
+func (bl baseLog) bindings(t *testing.T) map[string]soundAndForged {
 	t.Helper()
 	binding := func(name string, question uint32) event.Change {
 		return &event.TruthBound{Object: name, Question: question, Tag: event.Tag{1}}
@@ -60,11 +60,11 @@ func (g ground) bindings(t *testing.T) map[string]pairOfLogs {
 		}
 		return changes
 	}
-	two := append([]event.Change{enrolment(t, "gil", 1, "2")}, binding("fay", 1), binding("gil", 1))
-	both := append([]event.Change{enrolment(t, "gil", 3, "2")}, binding("eve", 1), binding("gil", 1))
-	bob := g.forgotten["bob"]
+	two := append([]event.Change{enrolledEvent(t, "gil", 1, "2")}, binding("fay", 1), binding("gil", 1))
+	both := append([]event.Change{enrolledEvent(t, "gil", 3, "2")}, binding("eve", 1), binding("gil", 1))
+	bob := bl.forgotten["bob"]
 	back := []event.Change{&bob, &event.Enrolled{Object: "bob", Question: 1, Policy: 1, Noise: 0, Cap: eps(t, "2")}}
-	return map[string]pairOfLogs{
+	return map[string]soundAndForged{
 		"bound twice":             {sound: drawn, forged: []event.Change{binding("ann", 1)}, why: "a second time"},
 		"bound twice in a row":    {sound: drawn, forged: []event.Change{binding("ann", 2), binding("ann", 2)}, why: "a second time"},
 		"bound in no question":    {sound: drawn, forged: []event.Change{binding("bob", 2)}, why: "without being enrolled"},
@@ -101,7 +101,7 @@ func (g ground) bindings(t *testing.T) map[string]pairOfLogs {
 // Once a ledger has a truth key, nothing is drawn from a true value to which the chain is not
 // bound.
 func TestApply_ForgedTruthBinding_IsCorrupt(t *testing.T) {
-	g := newGround(t, truthKey())
+	g := newBaseLog(t, truthKey())
 	must(t, replayWhole(&kv.Memory{}, g.log))
 	for name, one := range g.bindings(t) {
 		t.Run(name, func(t *testing.T) { g.wantRefused(t, one) })

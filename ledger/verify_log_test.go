@@ -239,7 +239,7 @@ func rewritings(t *testing.T) map[string]func([]event.Event) []event.Event {
 
 // An older copy of a file is sound, like a rewritten log. A checkpoint reveals it.
 func TestVerify_OlderCopy_ContradictsTheCheckpoint(t *testing.T) {
-	path, options := witnessed(t, "ann", "bob")
+	path, options := fileWithLogKey(t, "ann", "bob")
 	l := open(t, path, options)
 	older := filepath.Join(tests.TempDir(t), "older.db")
 	must(t, check.Err(l.Backup(t.Context(), older, nil)))

@@ -62,18 +62,18 @@ func withoutJournal(t *testing.T, path string) uint64 {
 func TestOpen_JournalIsMissing_ReadsTheFileAlone(t *testing.T) {
 	for name, lost := range map[string]func(*testing.T) string{
 		"beside the file, removed": func(t *testing.T) string {
-			path := crashed(t, 20)
+			path := crashedFile(t, 20)
 			must(t, os.RemoveAll(path+".journal"))
 			return path
 		},
-		"beside the file, which was copied without it": func(t *testing.T) string { return asItIs(t, crashed(t, 20)) },
+		"beside the file, which was copied without it": func(t *testing.T) string { return copyOfFile(t, crashedFile(t, 20)) },
 		"elsewhere": func(t *testing.T) string {
-			path, h := votersFile(t, "9", crowd(20)...), newHost()
+			path, h := votersFile(t, "9", crowd(20)...), newMemoryHost()
 			l := open(t, path, h.options())
 			for i, name := range crowd(20) {
 				release(t, l, releaseOf(t, fmt.Sprint(i), name, "1"))
 			}
-			copied := asItIs(t, path)
+			copied := copyOfFile(t, path)
 			closed(t, l)
 			return copied
 		},
@@ -90,7 +90,7 @@ func TestOpen_JournalIsMissing_ReadsTheFileAlone(t *testing.T) {
 
 // A journal that exists is read, whether it may be missing or not.
 func TestOpen_JournalMayBeMissing_ReadsTheOneThatIsThere(t *testing.T) {
-	path := crashed(t, 20)
+	path := crashedFile(t, 20)
 	for _, without := range []bool{false, true} {
 		l := open(t, path, Options{ReadOnly: true, WithoutJournal: without})
 		if n := countKind(events(t, l), "released"); n != 20 || l.About().MissingJournal != "" {
@@ -105,7 +105,7 @@ func TestOpen_JournalMayBeMissing_ReadsTheOneThatIsThere(t *testing.T) {
 // earlier one of the same ledger, and a damaged one.
 func TestOpen_JournalWasReplaced_IsNotTakenForMissing(t *testing.T) {
 	for name, replace := range map[string]func(t *testing.T, path string){
-		"another ledger's": func(t *testing.T, path string) { copyTree(t, crashed(t, 3)+".journal", path+".journal") },
+		"another ledger's": func(t *testing.T, path string) { copyTree(t, crashedFile(t, 3)+".journal", path+".journal") },
 		"an earlier one of the same ledger": func(t *testing.T, path string) {
 			earlier := filepath.Join(testenv.TempDir(t), "earlier")
 			copyTree(t, path+".journal", earlier)
@@ -117,10 +117,10 @@ func TestOpen_JournalWasReplaced_IsNotTakenForMissing(t *testing.T) {
 			must(t, os.WriteFile(path, content(t, later), 0o600))
 			copyTree(t, earlier, path+".journal")
 		},
-		"damaged": func(t *testing.T, path string) { must(t, os.Truncate(segment(t, path), 10)) },
+		"damaged": func(t *testing.T, path string) { must(t, os.Truncate(lastSegment(t, path), 10)) },
 	} {
 		t.Run(name, func(t *testing.T) {
-			path := crashed(t, 20)
+			path := crashedFile(t, 20)
 			replace(t, path)
 			l, err := Open(t.Context(), path, Options{ReadOnly: true, WithoutJournal: true})
 			wantErr(t, err, api.ErrJournal)
@@ -133,7 +133,7 @@ func TestOpen_JournalWasReplaced_IsNotTakenForMissing(t *testing.T) {
 
 // A copy that was made while the file was written to is audited, and refused.
 func TestOpen_CopyWithoutItsJournalIsDamaged_IsRefused(t *testing.T) {
-	path := asItIs(t, crashed(t, 20))
+	path := copyOfFile(t, crashedFile(t, 20))
 	s := check.Value(bolt.Open(path, false))(t)
 	putRecord(t, s, state.BucketTallies, state.TallyKey{Question: 1, Epsilon: eps(t, "1"), Value: 2}.Bytes(), []byte{1, 0})
 	must(t, s.Close())
@@ -145,13 +145,13 @@ func TestOpen_CopyWithoutItsJournalIsDamaged_IsRefused(t *testing.T) {
 }
 
 func TestOpen_WithoutJournalAndWriting_IsInvalid(t *testing.T) {
-	path := crashed(t, 3)
+	path := crashedFile(t, 3)
 	must(t, os.RemoveAll(path+".journal"))
 	signer, _, _ := logKey(t, "sluice-test", 1)
 	for name, o := range map[string]Options{
 		"for writing":    {},
-		"a standby":      {Standby: true, ReadOnly: true, Journal: newHost().options().Journal},
-		"with a journal": {ReadOnly: true, Journal: newHost().options().Journal},
+		"a standby":      {Standby: true, ReadOnly: true, Journal: newMemoryHost().options().Journal},
+		"with a journal": {ReadOnly: true, Journal: newMemoryHost().options().Journal},
 		"with a signer":  {ReadOnly: true, Signer: signer},
 	} {
 		o.WithoutJournal = true

@@ -12,12 +12,12 @@ import (
 // The benchmarks of draws compare them, in turns, with reading one random word from the same
 // source.
 
-// turns takes so many turns of each in one iteration.
+// turns is the number of draws, and of reads, in one iteration.
 const turns = 2000
 
-// besideWords runs draws in turns with reads of so many words, and reports the median ratio, in
-// reads for each word: 1 would be nothing but the read.
-func besideWords(b *testing.B, s *Sampler, words int, draw func(i int) error) {
+// compareWithReads runs draws in turns with reads of a number of words. It reports the median ratio
+// of their times per word: 1 would mean that a draw costs no more than its reads.
+func compareWithReads(b *testing.B, s *Sampler, words int, draw func(i int) error) {
 	b.Helper()
 	b.ReportAllocs()
 	var ratios []float64
@@ -43,7 +43,7 @@ func besideWords(b *testing.B, s *Sampler, words int, draw func(i int) error) {
 	b.ReportMetric(0, "ns/op")
 }
 
-// BenchmarkDraw draws with thresholds that are there already.
+// BenchmarkDraw draws with cached thresholds.
 func BenchmarkDraw(b *testing.B) {
 	low, mid, high := eps("1"), eps("1.5"), eps("2")
 	for _, c := range []struct {
@@ -62,7 +62,7 @@ func BenchmarkDraw(b *testing.B) {
 		} {
 			b.Run(way.name+"/"+c.name, func(b *testing.B) {
 				s := new(Sampler)
-				besideWords(b, s, 1, func(i int) error {
+				compareWithReads(b, s, 1, func(i int) error {
 					_, err := way.draw(s, i&1)
 					return err
 				})
@@ -71,17 +71,17 @@ func BenchmarkDraw(b *testing.B) {
 	}
 }
 
-// BenchmarkDrawUnary raises in unary encoding: "reads" is for each bit.
+// BenchmarkDrawUnary raises in unary encoding. The metric "reads" is per bit.
 func BenchmarkDrawUnary(b *testing.B) {
 	const m = 500
 	s, current, to := new(Sampler), Level[Bits]{eps("1"), row(m, 3, 99, 400)}, eps("2")
-	besideWords(b, s, m, func(i int) error {
+	compareWithReads(b, s, m, func(i int) error {
 		_, err := s.RaiseUnary(m, current, to, i%m)
 		return err
 	})
 }
 
-// BenchmarkRound rounds a wage: most of it is arithmetic on fractions.
+// BenchmarkRound rounds a wage. Most of the time is arithmetic on fractions.
 func BenchmarkRound(b *testing.B) {
 	r, s := Range{20, 2500}, new(Sampler)
 	for b.Loop() {
@@ -89,8 +89,8 @@ func BenchmarkRound(b *testing.B) {
 	}
 }
 
-// BenchmarkFirstUse computes the thresholds that a first draw needs and later ones find: most of it
-// is arithmetic on exponentials.
+// BenchmarkFirstUse computes the thresholds that a first draw needs and later draws find in the
+// cache. Most of the time is arithmetic on exponentials.
 func BenchmarkFirstUse(b *testing.B) {
 	for name, l := range map[string]law{
 		"first":         {4, 0, 1_000_000_000, truthAbove},

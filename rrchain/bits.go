@@ -24,7 +24,7 @@ func NewBits(n int, packed []byte) (Bits, error) {
 		return Bits{}, fmt.Errorf("%w: %d bytes for a row of %d bits", privacy.ErrInvalid, len(packed), n)
 	}
 	if over := n % 8; over != 0 && packed[len(packed)-1]>>over != 0 {
-		return Bits{}, fmt.Errorf("%w: a bit beyond the last of %d", privacy.ErrInvalid, n)
+		return Bits{}, fmt.Errorf("%w: a bit after the last of %d bits is set", privacy.ErrInvalid, n)
 	}
 	return Bits{n, string(packed)}, nil
 }
@@ -76,7 +76,7 @@ func (b *Bits) UnmarshalText(text []byte) error {
 	packed := make([]byte, packedLen(len(text)))
 	for i, digit := range text {
 		if digit != '0' && digit != '1' {
-			return fmt.Errorf("%w: a row of bits is written with 0 and 1 only", privacy.ErrInvalid)
+			return fmt.Errorf("%w: a row of bits consists of the digits 0 and 1 only", privacy.ErrInvalid)
 		}
 		packed[i/8] |= (digit - '0') << (i % 8)
 	}

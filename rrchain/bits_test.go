@@ -42,8 +42,8 @@ func TestBits_ZeroValue_HasNoBits(t *testing.T) {
 	}
 }
 
-// == and maps see the bits and their number, and nothing else.
-func TestBits_Compared_EqualIfBitsAndLengthAre(t *testing.T) {
+// == and maps compare only the bits and their number.
+func TestBits_Compared_EqualIfSameBitsAndLength(t *testing.T) {
 	same := map[Bits]int{row(9, 1, 8): 1, parsed(t, "010000001"): 1}
 	check.That(t, len(same) == 1, "one row is %d", len(same))
 	different := []Bits{{}, row(1), row(2), row(8), row(9), row(9, 1), row(10, 1), row(9, 2)}
@@ -76,7 +76,7 @@ func TestOnes_LoopLeft_Stops(t *testing.T) {
 	}
 }
 
-func TestBitsRefuse(t *testing.T) {
+func TestBits_InvalidRows_AreRefused(t *testing.T) {
 	for _, c := range []struct {
 		n      int
 		packed []byte
@@ -89,9 +89,9 @@ func TestBitsRefuse(t *testing.T) {
 		{8, []byte{0, 0}, "2 bytes for a row of 8 bits"},
 		{maxValues + 1, make([]byte, maxValues/8+1), "1048577 bits"},
 		{math.MaxInt, nil, "0 bytes"},
-		{1, []byte{2}, "beyond the last of 1"},
-		{7, []byte{0x80}, "beyond the last of 7"},
-		{12, []byte{0xff, 0x1f}, "beyond the last of 12"},
+		{1, []byte{2}, "after the last of 1 bits"},
+		{7, []byte{0x80}, "after the last of 7"},
+		{12, []byte{0xff, 0x1f}, "after the last of 12"},
 	} {
 		got, err := NewBits(c.n, c.packed)
 		check.That(t, got == (Bits{}) && errors.Is(err, privacy.ErrInvalid) && strings.Contains(err.Error(), c.names),
@@ -108,8 +108,7 @@ func TestBitsRefuse(t *testing.T) {
 	}
 }
 
-// FuzzNewBits takes any bytes for any number of bits: what is not refused is the one way to pack
-// them.
+// FuzzNewBits checks that bytes are accepted only in the form that Pack returns.
 func FuzzNewBits(f *testing.F) {
 	f.Add(1, []byte{1})
 	f.Add(7, []byte{0x80})
@@ -129,7 +128,7 @@ func FuzzNewBits(f *testing.F) {
 	})
 }
 
-// FuzzBitsText takes any text: what is not refused comes out again.
+// FuzzBitsText checks that an accepted text is returned by String unchanged.
 func FuzzBitsText(f *testing.F) {
 	for _, text := range []string{"", "0", "1", "10110", "000000001", "01 ", "0x1", "\x00", "１", "-1"} {
 		f.Add(text)
@@ -148,7 +147,7 @@ func FuzzBitsText(f *testing.F) {
 	})
 }
 
-// checkRow compares the ways to look at a row with each other.
+// checkRow checks that all methods that read a row agree.
 func checkRow(t *testing.T, b Bits) {
 	t.Helper()
 	var ones []int

@@ -76,7 +76,7 @@ func NewChain[R int | Bits](m int, recorded ...Level[R]) (*Chain[R], error) {
 	last := privacy.Epsilon{}
 	for i, level := range recorded {
 		if !last.Less(level.Epsilon) {
-			return nil, fmt.Errorf("%w: level %d at ε=%v does not lie above ε=%v",
+			return nil, fmt.Errorf("%w: level %d at ε=%v is not above ε=%v",
 				privacy.ErrInvalid, i, level.Epsilon, last)
 		}
 		if err := c.encoding.check(level.Response, m); err != nil {
@@ -122,7 +122,7 @@ func (c *Chain[R]) find(epsilon privacy.Epsilon) (int, bool) {
 // current one, if truth is not a value of the question, or if the chain is the zero value.
 func (c *Chain[R]) Raise(s *Sampler, to privacy.Epsilon, truth int) (Level[R], error) {
 	if c.encoding.raise == nil {
-		return Level[R]{}, fmt.Errorf("%w: a raise of the zero Chain; NewChain makes chains", privacy.ErrInvalid)
+		return Level[R]{}, fmt.Errorf("%w: raising the zero Chain; create chains with NewChain", privacy.ErrInvalid)
 	}
 	response, err := c.encoding.raise(s, c.m, c.Current(), to, truth)
 	return c.record(len(c.levels), to, response, err)
@@ -135,7 +135,7 @@ func (c *Chain[R]) Raise(s *Sampler, to privacy.Epsilon, truth int) (Level[R], e
 func (c *Chain[R]) Insert(s *Sampler, at privacy.Epsilon) (Level[R], error) {
 	i, found := c.find(at)
 	if found || i == len(c.levels) {
-		return Level[R]{}, fmt.Errorf("%w: an insertion at ε=%v needs a level above it, and none at it",
+		return Level[R]{}, fmt.Errorf("%w: inserting at ε=%v needs a level above it and none at it",
 			privacy.ErrInvalid, at)
 	}
 	var below Level[R]

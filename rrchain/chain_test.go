@@ -17,8 +17,8 @@ func newChain[R int | Bits](m int, recorded ...Level[R]) *Chain[R] {
 	return must(NewChain(m, recorded...))
 }
 
-// newRows returns a chain that responds to a row of true bits: the truth that its methods take does
-// not matter.
+// newRows returns a chain that responds to a row of true bits. Its methods ignore the given true
+// value.
 func newRows(truth Bits, recorded ...Level[Bits]) *Chain[Bits] {
 	c := newChain(truth.Len(), recorded...)
 	c.encoding.raise = func(s *Sampler, m int, current Level[Bits], to privacy.Epsilon, _ int) (Bits, error) {
@@ -27,7 +27,7 @@ func newRows(truth Bits, recorded ...Level[Bits]) *Chain[Bits] {
 	return c
 }
 
-// extend records a level by the operation that its neighbours call for.
+// extend records a level, by a raise if it is above the current one and by an insertion otherwise.
 func extend[R int | Bits](c *Chain[R], s *Sampler, at privacy.Epsilon, truth int) (Level[R], error) {
 	if c.Current().Epsilon.Less(at) {
 		return c.Raise(s, at, truth)
@@ -35,8 +35,8 @@ func extend[R int | Bits](c *Chain[R], s *Sampler, at privacy.Epsilon, truth int
 	return c.Insert(s, at)
 }
 
-// asked returns the laws that a sampler has drawn from.
-func asked(s *Sampler) map[law]bool {
+// lawsDrawnFrom returns the laws that a sampler has drawn from.
+func lawsDrawnFrom(s *Sampler) map[law]bool {
 	laws := map[law]bool{}
 	for l := range s.laws {
 		laws[l] = true
@@ -44,10 +44,9 @@ func asked(s *Sampler) map[law]bool {
 	return laws
 }
 
-// drawsByThePlan draws four levels in all orders and looks at the laws that the sampler was asked
-// for: those of the plan, which the enumeration proves to be right. A coin is drawn as a response
-// to the last response.
-func drawsByThePlan[R int | Bits](t *testing.T, m int64, hasCoin bool, begin func() *Chain[R]) {
+// checkLaws draws four levels in all orders and checks that the sampler used exactly the laws of
+// the plan, which the enumeration proves. A coin is drawn as a response to the last response.
+func checkLaws[R int | Bits](t *testing.T, m int64, hasCoin bool, begin func() *Chain[R]) {
 	levels := []int64{100_000_000, 500_000_000, 1_000_000_000, 2_000_000_000}
 	for _, order := range permutations(len(levels)) {
 		chain, sampler := begin(), new(Sampler)
@@ -64,7 +63,7 @@ func drawsByThePlan[R int | Bits](t *testing.T, m int64, hasCoin bool, begin fun
 			if hasCoin && step.above == none && step.below != none {
 				want[law{m: 2, at: step.law.below, above: truthAbove}] = true
 			}
-			got := asked(sampler)
+			got := lawsDrawnFrom(sampler)
 			check.Need(t, maps.Equal(got, want), "order %v: the sampler was asked for %v, want %v", order, got, want)
 		}
 		if !slices.IsSortedFunc(chain.Levels(), func(a, b Level[R]) int { return a.Epsilon.Compare(b.Epsilon) }) {
@@ -73,10 +72,10 @@ func drawsByThePlan[R int | Bits](t *testing.T, m int64, hasCoin bool, begin fun
 	}
 }
 
-func TestChain_AnyOrder_DrawsByThePlan(t *testing.T) {
-	drawsByThePlan(t, 5, false, func() *Chain[int] { return newChain[int](5) })
-	drawsByThePlan(t, 2, true, func() *Chain[Bits] { return newChain[Bits](3) })
-	drawsByThePlan(t, 2, false, func() *Chain[Bits] { return newRows(parsed(t, "011")) })
+func TestChain_AnyOrder_DrawsFromTheProvenLaws(t *testing.T) {
+	checkLaws(t, 5, false, func() *Chain[int] { return newChain[int](5) })
+	checkLaws(t, 2, true, func() *Chain[Bits] { return newChain[Bits](3) })
+	checkLaws(t, 2, false, func() *Chain[Bits] { return newRows(parsed(t, "011")) })
 }
 
 func TestChain_Empty_HasNoLevel(t *testing.T) {
@@ -85,7 +84,7 @@ func TestChain_Empty_HasNoLevel(t *testing.T) {
 	}
 }
 
-// Neither what went in nor what came out leads to the chain's memory.
+// The chain shares no memory with the slices that it was given or that it returned.
 func TestChain_CallersSlicesChanged_KeepsItsLevels(t *testing.T) {
 	recorded := []Level[int]{{eps("0.5"), 3}, {eps("1"), 0}}
 	chain := newChain(4, recorded...)
@@ -94,8 +93,8 @@ func TestChain_CallersSlicesChanged_KeepsItsLevels(t *testing.T) {
 	check.Equal(t, fmt.Sprint(chain.Levels(), chain.Current()), "[{0.5 3} {1 0}] {1 0}", "levels and current")
 }
 
-// newRefuses makes chains of m values with levels that have these responses, at 0.5, 1 and so on if
-// at is not given.
+// newRefuses checks that NewChain refuses m values and levels with these responses, at 0.5, 1 and
+// so on if at is not given.
 func newRefuses[R int | Bits](t *testing.T, m int, names string, responses []R, at ...string) {
 	t.Helper()
 	var recorded []Level[R]
@@ -114,9 +113,9 @@ func TestNewChain_OutOfRange_IsRefused(t *testing.T) {
 	}
 	newRefuses(t, 2, "level 0 at ε=0", []int{0}, "0")
 	newRefuses(t, 2, "level 1 at ε=0.5", []int{0, 0}, "0.5", "0.5")
-	newRefuses(t, 2, "level 1 at ε=0.5 does not lie above ε=1", []int{0, 0}, "1", "0.5")
-	newRefuses(t, 2, "level 1 answers with value 2 of 2", []int{0, 2})
-	newRefuses(t, 2, "level 0 answers with value -1 of 2", []int{-1})
+	newRefuses(t, 2, "level 1 at ε=0.5 is not above ε=1", []int{0, 0}, "1", "0.5")
+	newRefuses(t, 2, "level 1 has response 2 instead of 0 to 1", []int{0, 2})
+	newRefuses(t, 2, "level 0 has response -1 instead of 0 to 1", []int{-1})
 	newRefuses(t, 2, "level 1 has 3 bits instead of 2", []Bits{row(2), row(3)})
 	newRefuses(t, 2, "level 0 has 0 bits instead of 2", []Bits{{}})
 	for _, m := range []int{2, maxValues} {
@@ -125,8 +124,8 @@ func TestNewChain_OutOfRange_IsRefused(t *testing.T) {
 	}
 }
 
-// chainRefuses goes through everything that a chain refuses. The chain stays as it was, no random
-// bit is used, and the error does not tell the truth, also where the truth is what is wrong.
+// chainRefuses checks every call that a chain refuses. The chain is unchanged, no random bit is
+// used, and the error does not contain the true value, even if that is what is invalid.
 func chainRefuses[R int | Bits](t *testing.T, responses func(m int) [3]R) {
 	const truth = 77_777
 	type call func(*Chain[R], *Sampler, privacy.Epsilon) (Level[R], error)
@@ -162,9 +161,9 @@ func chainRefuses[R int | Bits](t *testing.T, responses func(m int) [3]R) {
 				t.Errorf("%s at ε=%s: %v, %v", c.name, at, level, err)
 				continue
 			}
-			// The number of values, which is public, is the truth in one case and may be named.
+			// In one case the true value is the number of values, which is public and may be named.
 			if text := strings.ReplaceAll(err.Error(), "question's 77777 values", ""); strings.Contains(text, "77777") {
-				t.Errorf("%s at ε=%s: the error tells the truth: %v", c.name, at, err)
+				t.Errorf("%s at ε=%s: the error contains the true value: %v", c.name, at, err)
 			}
 			check.That(t, slices.Equal(chain.Levels(), levels),
 				"%s at ε=%s changed the levels to %v", c.name, at, chain.Levels())
@@ -172,7 +171,7 @@ func chainRefuses[R int | Bits](t *testing.T, responses func(m int) [3]R) {
 	}
 }
 
-// zeroChainRefuses draws from a chain that NewChain did not make.
+// zeroChainRefuses checks that the zero Chain refuses draws.
 func zeroChainRefuses[R int | Bits](t *testing.T) {
 	t.Helper()
 	var chain Chain[R]
@@ -196,8 +195,8 @@ func TestChain_OutOfRange_IsRefusedUnchanged(t *testing.T) {
 // edges are the limits of ε, in an order with every kind of step.
 var edges = []string{"1000", "0.000000001", "999.999999999", "0.000000002", "500"}
 
-// A response at ε ≥ 500 is a lie with a probability below 10⁻²¹¹.
-func TestChain_LargestQuestionAndEpsilon_TellsTheTruth(t *testing.T) {
+// A response at ε ≥ 500 differs from the true value with a probability below 10⁻²¹¹.
+func TestChain_LargestQuestionAndEpsilon_ReturnsTheTrueValue(t *testing.T) {
 	chain, sampler := newChain[int](maxValues), new(Sampler)
 	for _, at := range edges {
 		level, err := extend(chain, sampler, eps(at), maxValues-1)
@@ -208,7 +207,7 @@ func TestChain_LargestQuestionAndEpsilon_TellsTheTruth(t *testing.T) {
 	}
 }
 
-func TestRows_AnyNumberOfBits_TellTheTruthAtLargeEpsilon(t *testing.T) {
+func TestRowChain_LargeEpsilon_ReturnsTheTrueBits(t *testing.T) {
 	random := rand.New(rand.NewPCG(13, 14))
 	for _, n := range []int{2, 7, 8, 9, 64, 20_000} {
 		truth, sampler := randomRow(random, n), new(Sampler)
@@ -220,15 +219,14 @@ func TestRows_AnyNumberOfBits_TellTheTruthAtLargeEpsilon(t *testing.T) {
 			}
 		}
 		for _, level := range chain.Levels()[2:] {
-			check.That(t, level.Response == truth, "%d bits: at ε=%v the response is not the truth", n, level.Epsilon)
+			check.That(t, level.Response == truth, "%d bits: at ε=%v the response is not the true row", n, level.Epsilon)
 		}
 	}
 }
 
-// At ε=50 and above nothing but the coin is left to chance (but for 10⁻¹⁵), and it must not be
-// tossed again: so the place of the true value is the same for its writing, its reading and the
-// response, however wide the row.
-func TestUnaryChain_LargeEpsilon_KeepsItsCoinInItsPlace(t *testing.T) {
+// At ε ≥ 50 only the hidden bit of the true value is random (except with 10⁻¹⁵), and a raise must
+// keep it. So writing it, reading it and the response use the same position, for rows of any width.
+func TestUnaryChain_LargeEpsilon_KeepsItsHiddenBit(t *testing.T) {
 	s, seen := new(Sampler), [2]int{}
 	sizes := []int{maxValues}
 	for i := range 200 {
@@ -248,8 +246,8 @@ func TestUnaryChain_LargeEpsilon_KeepsItsCoinInItsPlace(t *testing.T) {
 	}
 }
 
-// FuzzChain calls operations in any order, right and wrong ones, on all kinds of chains. A refused
-// call changes nothing and an accepted one adds one level.
+// FuzzChain calls valid and invalid operations in any order on all kinds of chains. A refused call
+// changes nothing, and an accepted one adds one level.
 func FuzzChain(f *testing.F) {
 	f.Add(uint32(2), []byte{0, 5, 1, 0, 9, 1, 1, 1, 1, 2, 7, 1})
 	f.Add(uint32(9), []byte{1, 1, 0, 2, 1, 0, 0, 0, 0, 0, 3, 250, 2, 3, 0})
@@ -270,8 +268,8 @@ func FuzzChain(f *testing.F) {
 	})
 }
 
-// call makes the call that a byte of the fuzzer stands for, and compares the levels before and
-// after it.
+// call makes the call that a byte of the fuzzer encodes, and compares the levels before and after
+// it.
 func call[R int | Bits](t *testing.T, c *Chain[R], s *Sampler, op byte, at privacy.Epsilon, truth int) {
 	t.Helper()
 	before := c.Levels()

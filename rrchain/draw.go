@@ -71,7 +71,7 @@ func (s *Sampler) RaiseBits(m int, current Level[Bits], to privacy.Epsilon, trut
 		return Bits{}, err
 	}
 	if truth.n != m {
-		return Bits{}, fmt.Errorf("%w: %d true bits for a chain of %d", privacy.ErrInvalid, truth.n, m)
+		return Bits{}, fmt.Errorf("%w: %d true bits for a chain of %d bits", privacy.ErrInvalid, truth.n, m)
 	}
 	if err := checkBelow(current, m); err != nil {
 		return Bits{}, err
@@ -132,14 +132,14 @@ func checkRaise(m int, from, to privacy.Epsilon, truth int) error {
 		return err
 	}
 	if !from.Less(to) {
-		return fmt.Errorf("%w: a raise to ε=%v must lie above the current ε=%v", privacy.ErrInvalid, to, from)
+		return fmt.Errorf("%w: raising to ε=%v, which is not above the current ε=%v", privacy.ErrInvalid, to, from)
 	}
 	return checkTruth(truth, m)
 }
 
 func checkBetween(m int, below, at, above privacy.Epsilon) error {
 	if !below.Less(at) || !at.Less(above) {
-		return fmt.Errorf("%w: ε=%v does not lie between ε=%v and ε=%v", privacy.ErrInvalid, at, below, above)
+		return fmt.Errorf("%w: ε=%v is not between ε=%v and ε=%v", privacy.ErrInvalid, at, below, above)
 	}
 	return checkValues(m)
 }
@@ -154,7 +154,7 @@ func checkBelow(below Level[Bits], m int) error {
 
 func checkResponse(response, m int) error {
 	if response < 0 || response >= m {
-		return fmt.Errorf("answers with value %d of %d", response, m)
+		return fmt.Errorf("has response %d instead of 0 to %d", response, m-1)
 	}
 	return nil
 }

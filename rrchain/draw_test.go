@@ -14,9 +14,8 @@ import (
 	"github.com/sluicedp/sluice/privacy"
 )
 
-// TestDrawsRefuseWhatChainsRefuse gives levels, values and truths that are out of range. A draw
-// would panic.
-func TestDrawsRefuseWhatChainsRefuse(t *testing.T) {
+// Levels, values and true values out of range are refused before a draw. A draw would panic.
+func TestSampler_InvalidArguments_AreRefused(t *testing.T) {
 	half, one, two, s := eps("0.5"), eps("1"), eps("2"), noBits()
 	type value = Level[int]
 	type bits = Level[Bits]
@@ -66,9 +65,9 @@ func TestDrawsRefuseWhatChainsRefuse(t *testing.T) {
 	}
 }
 
-// TestDrawsAllocateNothing counts what a draw allocates when its thresholds are there: nothing, or
-// a row of bits, and in unary encoding the row of hidden bits.
-func TestDrawsAllocateNothing(t *testing.T) {
+// With cached thresholds, a draw allocates nothing, or a row of bits, and in unary encoding also
+// the row of hidden bits.
+func TestSampler_CachedLaw_DrawsWithoutAllocation(t *testing.T) {
 	s, one, two, three := new(Sampler), eps("1"), eps("2"), eps("3")
 	response, sum := row(100, 1, 2, 3), 0
 	low, high := Level[Bits]{one, response}, Level[Bits]{three, response}
@@ -98,17 +97,17 @@ func TestDrawsAllocateNothing(t *testing.T) {
 	check.That(t, sum != 0, "nothing was drawn")
 }
 
-// TestRecentLawsAreTheirOwn draws in turns under two laws that share their place among the recent
-// ones: at an ε so high that a response is the truth, and at one so low that it is anything.
-func TestRecentLawsAreTheirOwn(t *testing.T) {
+// Draws alternate between two laws that share a slot of the small cache: one with an ε so high that
+// a response is the true value, and one with an ε so low that it is uniform.
+func TestSampler_LawsInOneSlot_AreNotConfused(t *testing.T) {
 	first := func(nano int64) law { return law{m: 2, at: nano, above: truthAbove} }
 	low, high := first(1), first(900_000_000_000)
-	for high.place() != low.place() {
+	for high.slot() != low.slot() {
 		high.at++
 	}
 	s, wrong := new(Sampler), 0
 	for range 100 {
-		check.That(t, s.draw(high, 1, 0) == 1, "a lie at a high ε")
+		check.That(t, s.draw(high, 1, 0) == 1, "a false value at a high ε")
 		wrong += 1 - s.draw(low, 1, 0)
 	}
 	if wrong == 0 || wrong == 100 { // once in 2⁹⁹ runs
@@ -116,7 +115,7 @@ func TestRecentLawsAreTheirOwn(t *testing.T) {
 	}
 }
 
-// between01 returns a number in each of the gaps that some thresholds leave between 0 and 1.
+// between01 returns a number in each interval between neighbouring thresholds in [0,1].
 func between01(thresholds ...float64) (inside []float64) {
 	edges := append(thresholds, 0, 1)
 	slices.Sort(edges)
@@ -128,8 +127,8 @@ func between01(thresholds ...float64) (inside []float64) {
 	return inside
 }
 
-// passesResponses chooses the words such that every bit takes the response above, the one below, or
-// the uniform bit, here 1. The first words of draw are given.
+// passesResponses replays words for which every bit is the bit of the response above, of the one
+// below, or the uniform bit, here 1. The first words that draw reads are given.
 func passesResponses(
 	t *testing.T, name string, l law, above, below Bits, draw func(*Sampler) (Level[Bits], error), words ...uint64,
 ) {
@@ -157,8 +156,8 @@ func passesResponses(
 	}
 }
 
-// Bit i of the truth is bit i of this text, and so on.
-func TestRowsPassTheRightResponses(t *testing.T) {
+// The rows have every combination of the bits of the true row and of the responses above and below.
+func TestRowChain_EachDraw_UsesTheRightNeighbours(t *testing.T) {
 	low, high, truth := parsed(t, "000000111111"), parsed(t, "000111000111"), parsed(t, "001001001001")
 	recorded := []Level[Bits]{{eps("1"), low}, {eps("2"), high}}
 	draw := func(at string, recorded ...Level[Bits]) func(*Sampler) (Level[Bits], error) {
@@ -172,8 +171,8 @@ func TestRowsPassTheRightResponses(t *testing.T) {
 	passesResponses(t, "first", law{2, 0, 1_000_000_000, truthAbove}, truth, truth, draw("1"))
 }
 
-// Every bit takes the hidden one, or the one of the last response.
-func TestUnaryRespondsToTheHiddenRow(t *testing.T) {
+// Every bit is the hidden bit or the bit of the last response.
+func TestUnaryChain_Raise_RespondsToTheHiddenBits(t *testing.T) {
 	last := parsed(t, "110010100110")
 	recorded := Level[Bits]{eps("1"), last}
 	for truth := range last.Len() {
@@ -191,9 +190,9 @@ func TestUnaryRespondsToTheHiddenRow(t *testing.T) {
 	}
 }
 
-// TestTheCoinRespondsToTheLastResponse draws the coin for every true value of a response with all
-// kinds of neighbours: it is the response's bit below λ(ε), and else the uniform bit.
-func TestTheCoinRespondsToTheLastResponse(t *testing.T) {
+// For every true value, the coin is the response's bit if U is below λ(ε), and otherwise the
+// uniform bit.
+func TestCoin_AfterAResponse_RespondsToIt(t *testing.T) {
 	response := parsed(t, "0110100110010110011010011001011010010110")
 	for _, at := range []string{"0.000000001", "0.5", "3"} {
 		current := Level[Bits]{eps(at), response}
@@ -218,8 +217,8 @@ func TestTheCoinRespondsToTheLastResponse(t *testing.T) {
 	}
 }
 
-// countedSampler draws from fixed random words, of which no two are the same. read returns how many
-// of them were used. It may be called once.
+// countedSampler returns a sampler with fixed, distinct random words. read returns how many of them
+// were used, and may be called once.
 func countedSampler(seed uint64) (s *Sampler, read func() int) {
 	random, index := rand.New(rand.NewPCG(seed, 15)), map[uint64]int{}
 	s = &Sampler{bits: exact.ReplayBits(func(p []byte) {
@@ -232,11 +231,10 @@ func countedSampler(seed uint64) (s *Sampler, read func() int) {
 	return s, func() int { return index[s.bits.Uint64()] }
 }
 
-// TestWordsReadDoNotTellTheTruth replays the same words for every truth. How many of them a step
-// takes depends on nothing but the number of bits: one for each bit, and for a raise in unary
-// encoding one for the coin. So the words of all later steps, and of other objects, do not move
-// either.
-func TestWordsReadDoNotTellTheTruth(t *testing.T) {
+// The same words are replayed for every true value. A draw reads one word for each bit, and a raise
+// in unary encoding one more for the coin. So the true value does not shift the words of later
+// draws or of other objects.
+func TestSampler_WordsRead_DoNotDependOnTruth(t *testing.T) {
 	read := func(name string, chain *Chain[Bits], truth, coins int) {
 		t.Helper()
 		sampler, read := countedSampler(uint64(chain.m))

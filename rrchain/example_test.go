@@ -37,8 +37,8 @@ func Example() {
 	// privacy loss: 2
 }
 
-// Responses that nobody keeps: the key and the truth give them again, in any order, and a lower one
-// needs the higher one alone.
+// The responses need not be stored: they can be computed again from the key and the true value, in
+// any order. A lower response can be computed from a higher one alone.
 func ExampleNoiseKey() {
 	secret := make([]byte, 32) // all zero here; a real one is random, see crypto/rand
 	key, err := rrchain.NewNoiseKey(secret)
@@ -80,8 +80,8 @@ func ExampleNewKernel() {
 	// a false one becomes another one: p_bc = 0.109
 }
 
-// A question with so many values that a randomized response would tell little: the object answers
-// with a bit for each.
+// For a question with many values, unary encoding has a smaller error than randomized response. A
+// response has a bit for each value.
 func ExampleNewChain_unary() {
 	sampler := new(rrchain.Sampler)
 	chain, err := rrchain.NewChain[rrchain.Bits](500)
@@ -123,8 +123,8 @@ func ExampleSampler_RaiseBits() {
 	// 16 bits at ε = 0.5 each, at most 2 for the whole
 }
 
-// Numbers from 0 to 100: each is rounded to 0 or 100 by a key, so that nobody has to keep to which,
-// and that end is what a chain with two values responds to.
+// Each number from 0 to 100 is rounded to 0 or 100 by a key, so that the end need not be stored.
+// The end is the true value of a chain with two values.
 func ExampleRange() {
 	hours := rrchain.Range{Low: 0, High: 100}
 	key := []byte("sixteen bytes or") // from crypto/rand, and secret

@@ -21,14 +21,14 @@ var (
 	permutations               = stattest.Permutations
 )
 
-// coarser is how many times larger the faults are that statistical tests look for under the race
-// detector.
+// coarser is the factor by which the faults that statistical tests must detect are larger under the
+// race detector.
 const coarser = stattest.Coarser
 
-// prec is the precision, in bits, at which tests ask for the weights of a law.
+// prec is the precision, in bits, of the weights of a law in tests.
 const prec = 256
 
-// must returns x, if there is no error.
+// must returns x, and panics if there is an error.
 func must[T any](x T, err error) T {
 	if err != nil {
 		panic(err)
@@ -46,13 +46,12 @@ func vectors[Row any](t *testing.T, name string) []Row {
 	return check.Vectors[Row](t, "../testdata/vectors/"+name, 20)
 }
 
-// odds are the probabilities of the single values under a law. When the responses above and below
-// differ: the one above, the one below, each third value. When they are one value: that value, each
-// other one.
+// odds are the probabilities of single values under a law. above, below and third apply if the
+// responses above and below differ. same and other apply if they are equal.
 type odds struct{ above, below, third, same, other *big.Float }
 
-// oddsOf turns the weights, which the sampler draws by, into probabilities of values. Small ones
-// are differences of weights, so these are taken at the precision of the weights.
+// oddsOf converts the weights of a sampler to probabilities of values. Small ones are differences
+// of weights, computed at the precision of the weights.
 func oddsOf(m int64, w exact.Weights) odds {
 	one := exact.Int(1)
 	third := quo(middle(one.Sub(w.Either)), m)
@@ -66,7 +65,7 @@ func oddsOf(m int64, w exact.Weights) odds {
 	}
 }
 
-// trueOdds is what the sampler draws by.
+// trueOdds returns the probabilities with which the sampler draws.
 func trueOdds(l law) odds { return oddsOf(l.m, l.weights(prec)) }
 
 // of returns the probability of a value, given the responses above and below.
@@ -84,8 +83,8 @@ func (o odds) of(value, above, below int) *big.Float {
 	return o.third
 }
 
-// wordOf returns the word in which a draw from m values, few enough for one word, sees the real
-// number U = u and the uniform value.
+// wordOf returns the word for which a draw from few values has the real number U = u and the given
+// uniform value.
 func wordOf(m int, u float64, value int) uint64 {
 	word, _ := bits.Div64(uint64(value), uint64(u*0x1p64), uint64(m))
 	return word
@@ -117,7 +116,7 @@ func row(n int, ones ...int) Bits {
 	return must(NewBits(n, packed))
 }
 
-// parsed returns the row that is written as text.
+// parsed returns the row with the given text.
 func parsed(t testing.TB, text string) (b Bits) {
 	t.Helper()
 	check.Must(t, b.UnmarshalText([]byte(text)))
@@ -143,8 +142,8 @@ func randomRow(random *rand.Rand, n int) Bits {
 	return row(n, ones...)
 }
 
-// response returns the probabilities of a randomized response at ε: the truth, and each other
-// value.
+// response returns the probabilities of a randomized response at ε: of the true value, and of each
+// other value.
 func response(m, nano int64) (p, q *big.Float) {
 	e := middle(exact.Exp(nano, prec))
 	scale := add(e, m-1)

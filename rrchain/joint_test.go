@@ -11,8 +11,8 @@ import (
 	"github.com/sluicedp/sluice/internal/exact"
 )
 
-// step is the drawing of one level: its law, and its index and that of its neighbours by rising ε.
-// none as the level above is the truth, as the one below nothing.
+// step is the draw of one level: its law, its index by rising ε, and those of its neighbours. If
+// above is none, the draw uses the true value. If below is none, there is no level below.
 type step struct {
 	law              law
 	below, at, above int
@@ -20,8 +20,9 @@ type step struct {
 
 const none = -1
 
-// plan returns the steps that draw the levels, given in nano-nats by rising ε, in some order: each
-// one a raise, a degradation or an insertion, as its neighbours among those drawn before it decide.
+// plan returns the steps that draw the levels, given in nano-nats by rising ε, in some order. The
+// neighbours among the levels drawn before decide whether a step is a raise, a degradation or an
+// insertion.
 func plan(m int64, levels []int64, order []int) []step {
 	var steps []step
 	for k, at := range order {
@@ -39,8 +40,8 @@ func plan(m int64, levels []int64, order []int) []step {
 	return steps
 }
 
-// joint is the law of all responses for each truth: joint[truth][code] is the probability of the
-// responses that are the digits of code to base m, the lowest level's the last digit.
+// joint is the law of all responses for each true value. joint[truth][code] is the probability of
+// the responses that are the digits of code to base m. The lowest level has the last digit.
 type joint [][]*big.Float
 
 // jointLaw multiplies the probabilities of the steps of a plan.
@@ -71,8 +72,8 @@ func jointLaw(m int64, steps []step, draw func(law) odds) joint {
 	return table
 }
 
-// marginal sums over the responses of the levels that are not in the coalition. The code of what is
-// left has 0 for them; other codes are nil.
+// marginal sums over the responses of the levels outside the coalition. In the remaining codes
+// these levels have digit 0. Other codes are nil.
 func marginal(p []*big.Float, m int64, n int, coalition uint) []*big.Float {
 	sums := make([]*big.Float, len(p))
 	for code, x := range p {
@@ -90,12 +91,12 @@ func marginal(p []*big.Float, m int64, n int, coalition uint) []*big.Float {
 	return sums
 }
 
-// What the enumeration may find wrong with a law.
+// The faults that collusionFaults detects.
 const (
 	orderMatters  = "the order of drawing changes the joint law"
 	wrongMarginal = "a response does not have the law of its ε (Property 1.1)"
 	lossAdds      = "responses together cost more than the highest ε (Property 1.2)"
-	lossIsLess    = "two truths are never told apart as well as the highest ε allows"
+	lossIsLess    = "two true values are never distinguished as well as the highest ε allows"
 	ratioDiffers  = "the likelihood ratio is not that of the highest response (Lemma 3.1)"
 	collusionPays = "a coalition learns more than its best-paying buyer (Theorem 4.1)"
 )
@@ -103,19 +104,20 @@ const (
 // exactly is the relative tolerance of the enumeration, 2⁻²⁰⁰.
 const exactly = 0x1p-200
 
-// kind is what the enumeration has to know of a kind of chain.
+// kind describes a kind of chain for the enumeration.
 type kind struct {
 	// responses is how many different responses there are at one level.
 	responses int64
-	// joint is the law of all levels, drawn in some order.
+	// joint returns the law of all levels, drawn in some order.
 	joint func(levels []int64, order []int) joint
-	// alone is the law that a single response at an ε has to have.
+	// alone returns the law that a single response at an ε must have.
 	alone func(nano int64) joint
-	// cost is what telling two truths apart may cost, in units of the highest ε.
+	// cost returns the largest allowed privacy loss between two true values, in units of the
+	// highest ε.
 	cost func(a, b int) int
 }
 
-// chains are chains of randomized responses. draw gives the probabilities of one response.
+// chains returns the kind for randomized response. draw returns the probabilities of one response.
 func chains(m int64, draw func(law) odds) kind {
 	return kind{
 		responses: m,
@@ -133,7 +135,7 @@ func chains(m int64, draw func(law) odds) kind {
 	}
 }
 
-// differ is 1 for different truths.
+// differ returns 1 for different true values and 0 for equal ones.
 func differ(a, b int) int {
 	if a == b {
 		return 0
@@ -141,9 +143,9 @@ func differ(a, b int) int {
 	return 1
 }
 
-// inspect enumerates the joint law of the truth and the responses at all levels, for every order in
-// which they can be drawn, and returns what is wrong with it.
-func inspect(k kind, levels []int64) []string {
+// collusionFaults enumerates the joint law of the responses at all levels for each true value, for
+// every order of drawing and every coalition of buyers. It returns the faults.
+func collusionFaults(k kind, levels []int64) []string {
 	wrong := map[string]bool{}
 	var rising joint
 	for _, order := range permutations(len(levels)) {
@@ -156,7 +158,7 @@ func inspect(k kind, levels []int64) []string {
 		}
 	}
 	for coalition := uint(1); coalition < 1<<len(levels); coalition++ {
-		inspectCoalition(k, levels, rising, coalition, wrong)
+		coalitionFaults(k, levels, rising, coalition, wrong)
 	}
 	return sortedKeys(wrong)
 }
@@ -170,16 +172,16 @@ func sameJoint(a, b joint) bool {
 	return true
 }
 
-// inspectCoalition looks at what the buyers of some of the levels see together. The prefixes of
-// Property 1.2 and Lemma 3.1 are such coalitions, and so is a single buyer.
-func inspectCoalition(k kind, levels []int64, table joint, coalition uint, wrong map[string]bool) {
+// coalitionFaults adds the faults of the law of the responses that one coalition sees. The prefixes
+// of Property 1.2 and Lemma 3.1 are such coalitions, and so is a single buyer.
+func coalitionFaults(k kind, levels []int64, table joint, coalition uint, wrong map[string]bool) {
 	seen := make(joint, len(table))
 	for truth := range seen {
 		seen[truth] = marginal(table[truth], k.responses, len(levels), coalition)
 	}
 	top := bits.Len(coalition) - 1
 	alone := k.alone(levels[top])
-	inspectLoss(k, levels[top], seen, wrong)
+	lossFaults(k, levels[top], seen, wrong)
 	for code, possible := range seen[0] {
 		if possible == nil {
 			continue
@@ -208,8 +210,9 @@ func inspectCoalition(k kind, levels []int64, table joint, coalition uint, wrong
 	}
 }
 
-// inspectLoss compares the largest likelihood ratio of each two truths with what they may cost.
-func inspectLoss(k kind, nano int64, seen joint, wrong map[string]bool) {
+// lossFaults compares the largest likelihood ratio of each two true values with the allowed privacy
+// loss.
+func lossFaults(k kind, nano int64, seen joint, wrong map[string]bool) {
 	e := middle(exact.Exp(nano, prec))
 	for a := range seen {
 		for b := range seen {
@@ -237,7 +240,7 @@ func inspectLoss(k kind, nano int64, seen joint, wrong map[string]bool) {
 	}
 }
 
-// prior is what the buyers believe before they see a response, up to a constant: the values are not
+// prior returns the prior probability of a value, up to a constant factor. The values are not
 // equally common.
 func prior(value int) int { return 1 + value*value }
 
@@ -250,9 +253,9 @@ func sortedKeys(set map[string]bool) []string {
 	return keys
 }
 
-// TestTheLawIsCollusionProof proves, for small questions, what the package promises: over all
-// responses, all orders of drawing, all pairs of truths and all coalitions of buyers.
-func TestTheLawIsCollusionProof(t *testing.T) {
+// For small questions, the promise of the package is proven by enumeration over all responses,
+// orders of drawing, pairs of true values and coalitions of buyers.
+func TestChain_AnyCoalition_LearnsOnlyTheHighestLevel(t *testing.T) {
 	paper := []int64{100_000_000, 500_000_000, 1_000_000_000, 2_000_000_000, 10_000_000_000}
 	awkward := []int64{1, 100_000_000, 100_000_001, 30_000_000_000}
 	for _, c := range []struct {
@@ -265,18 +268,18 @@ func TestTheLawIsCollusionProof(t *testing.T) {
 	}
 }
 
-// wantProof reports what the enumeration finds wrong with chains.
+// wantProof reports the faults that the enumeration finds.
 func wantProof(t *testing.T, name string, k kind, levels []int64) {
 	t.Helper()
 	t.Run(fmt.Sprintf("%s, %v", name, levels), func(t *testing.T) {
-		for _, violation := range inspect(k, levels) {
+		for _, violation := range collusionFaults(k, levels) {
 			t.Error(violation)
 		}
 	})
 }
 
-// spoilt returns the odds by which a sampler would draw whose weights went through spoil.
-func spoilt(spoil func(exact.Weights) exact.Weights) func(law) odds {
+// wrongOdds returns the probabilities with which a sampler draws if spoil changes its weights.
+func wrongOdds(spoil func(exact.Weights) exact.Weights) func(law) odds {
 	return func(l law) odds { return oddsOf(l.m, spoil(l.weights(prec))) }
 }
 
@@ -285,8 +288,8 @@ func less(x exact.Interval, percent int64) exact.Interval {
 	return x.Mul(exact.Int(100 - percent)).Quo(exact.Int(100))
 }
 
-// Three ways to spoil a law: the value above too seldom (and the one below instead), the one below
-// too seldom (and a uniform one instead), and the common value too seldom where both agree.
+// Three wrong laws: too low a probability of the value above (in favour of the one below), of the
+// value below (in favour of a uniform one), and of the common value where both are equal.
 
 func spoilFirst(percent int64) func(exact.Weights) exact.Weights {
 	return func(w exact.Weights) exact.Weights {
@@ -312,7 +315,8 @@ func spoilSame(percent int64) func(exact.Weights) exact.Weights {
 	}
 }
 
-// fresh answers a raise with a new randomized response, which has nothing to do with the last one.
+// fresh returns the law of a raise that draws a new randomized response, independent of the last
+// one.
 func fresh(l law) odds {
 	if l.above == truthAbove {
 		l.below = 0
@@ -320,8 +324,8 @@ func fresh(l law) odds {
 	return trueOdds(l)
 }
 
-// increment answers a raise from ε₁ to ε₂ with a new randomized response at ε₂ − ε₁, which is what
-// the budget pays for when the losses of independent responses add.
+// increment returns the law of a raise from ε₁ to ε₂ that draws a new randomized response at ε₂ −
+// ε₁, as if the losses of independent responses were added.
 func increment(l law) odds {
 	if l.above == truthAbove {
 		l.at, l.below = l.at-l.below, 0
@@ -329,17 +333,19 @@ func increment(l law) odds {
 	return trueOdds(l)
 }
 
-// hasty inserts by degrading the level above, whatever the response below is.
-func hasty(l law) odds {
+// ignoreBelow returns the law of an insertion that degrades the level above and ignores the
+// response below.
+func ignoreBelow(l law) odds {
 	if l.above != truthAbove {
 		l.below = 0
 	}
 	return trueOdds(l)
 }
 
-// TestASpoiltLawIsFoundOut tests the test above: laws that are 1 % wrong, the two ways in which one
-// would answer again without this package, and an insertion that looks at one neighbour only.
-func TestASpoiltLawIsFoundOut(t *testing.T) {
+// The test before relies on collusionFaults. It must detect laws that are wrong by 1 %, the two
+// usual ways to respond again without this package, and an insertion that ignores the response
+// below.
+func TestCollusionFaults_WrongLaws_AreDetected(t *testing.T) {
 	levels := []int64{500_000_000, 1_000_000_000, 2_000_000_000}
 	all := []string{orderMatters, wrongMarginal, lossAdds, ratioDiffers, collusionPays}
 	for _, c := range []struct {
@@ -347,17 +353,17 @@ func TestASpoiltLawIsFoundOut(t *testing.T) {
 		draw func(law) odds
 		want []string
 	}{
-		{"First less 1 %", spoilt(spoilFirst(1)), append(all, lossIsLess)},
-		{"Either less 1 %", spoilt(spoilEither(1)), all},
-		{"Same less 1 %", spoilt(spoilSame(1)), append(all, lossIsLess)},
+		{"First less 1 %", wrongOdds(spoilFirst(1)), append(all, lossIsLess)},
+		{"Either less 1 %", wrongOdds(spoilEither(1)), all},
+		{"Same less 1 %", wrongOdds(spoilSame(1)), append(all, lossIsLess)},
 		{"fresh", fresh, []string{orderMatters, lossAdds, ratioDiffers, collusionPays}},
 		{"increment", increment, []string{orderMatters, wrongMarginal, lossIsLess, ratioDiffers, collusionPays}},
-		{"hasty", hasty, []string{orderMatters}},
+		{"ignoreBelow", ignoreBelow, []string{orderMatters}},
 		{"true", trueOdds, nil},
 	} {
 		c.want = slices.Sorted(slices.Values(c.want))
 		for m := int64(3); m <= 4; m++ {
-			got := inspect(chains(m, c.draw), levels)
+			got := collusionFaults(chains(m, c.draw), levels)
 			check.That(t, slices.Equal(got, c.want), "%s, m=%d: found %q, want %q", c.name, m, got, c.want)
 		}
 	}

@@ -64,10 +64,10 @@ func (l law) retention(e exact.Interval) ratio {
 	return ratio{keep: e.Sub(one).Quo(scale), redraw: m.Quo(scale)}
 }
 
-// cached is the number of laws that a sampler caches. It is far more than the levels in use at a
+// maxCached is the number of laws that a sampler caches. It is far more than the levels in use at a
 // time. It is small enough that a stream of new ε from outside cannot fill the memory (a law takes
 // about 200 bytes).
-const cached = 4096
+const maxCached = 4096
 
 // Sampler draws responses. A draw compares a uniform real number with thresholds. The bits of the
 // number come one by one from the operating system's generator, and the thresholds are kept in
@@ -122,25 +122,25 @@ func (s *Sampler) draw(l law, above, below int) int {
 // mixture returns the thresholds of a law. It reads a small cache first, because the lookup in the
 // map takes longer than a draw.
 func (s *Sampler) mixture(l law) *exact.Mixture {
-	r := &s.recent[l.place()]
+	r := &s.recent[l.slot()]
 	if r.law != l {
-		r.law, r.mix = l, s.kept(l)
+		r.law, r.mix = l, s.cachedMixture(l)
 	}
 	return r.mix
 }
 
-// place returns the index of a law in the small cache, from 0 to 15. It is the top bits of a
+// slot returns the index of a law in the small cache, from 0 to 15. It is the top bits of a
 // product with 2⁶⁴ divided by the golden ratio, which spreads similar numbers.
-func (l law) place() uint64 {
+func (l law) slot() uint64 {
 	return uint64(l.below+3*l.at+5*l.above+7*l.m) * 0x9e3779b97f4a7c15 >> 60
 }
 
-// kept returns the thresholds of a law from the map. If they are missing, it computes and stores
-// them.
-func (s *Sampler) kept(l law) *exact.Mixture {
+// cachedMixture returns the thresholds of a law from the map. If they are missing, it computes and
+// stores them.
+func (s *Sampler) cachedMixture(l law) *exact.Mixture {
 	mix, ok := s.laws[l]
 	if !ok {
-		if s.laws == nil || len(s.laws) >= cached {
+		if s.laws == nil || len(s.laws) >= maxCached {
 			s.laws = make(map[law]*exact.Mixture)
 		}
 		mix = exact.NewMixture(uint32(l.m), l.weights)

@@ -33,7 +33,7 @@ type bridgeRow struct {
 	} `json:"mid_given_lo_differs_from_hi"`
 }
 
-func TestBridgeVectors(t *testing.T) {
+func TestLaw_DegradeAndInsert_AgreeWithVectors(t *testing.T) {
 	for _, row := range vectors[bridgeRow](t, "bridge.json") {
 		lo, mid, hi := eps(row.Lo).Nano(), eps(row.Mid).Nano(), eps(row.Hi).Nano()
 		name := fmt.Sprintf("m=%d, %s, %s, %s: ", row.M, row.Lo, row.Mid, row.Hi)
@@ -53,10 +53,9 @@ func TestBridgeVectors(t *testing.T) {
 	}
 }
 
-// TestNoWeightBelowNothing checks that without a level below any value may stand for its response:
-// that value is no more likely than a third one, and the value above is as likely as when both are
-// the same.
-func TestNoWeightBelowNothing(t *testing.T) {
+// Without a level below, any value may be passed as its response. That value is no more likely than
+// a third one, and the value above is as likely as if both were the same.
+func TestLaw_NoLevelBelow_IgnoresItsResponse(t *testing.T) {
 	for _, l := range []law{
 		{m: 2, at: 1, above: truthAbove},
 		{m: 5, at: 1_000_000_000, above: truthAbove},
@@ -70,10 +69,9 @@ func TestNoWeightBelowNothing(t *testing.T) {
 	}
 }
 
-// TestKernel_ReferenceNumbers_AreThoseOfPaperAndSampler holds the closed form of the paper, and the
-// law that the sampler draws by with the truth as the response above, against the reference
-// numbers.
-func TestKernel_ReferenceNumbers_AreThoseOfPaperAndSampler(t *testing.T) {
+// The closed form of the paper, and the sampler's law with the true value as the response above,
+// must agree with the reference numbers.
+func TestKernel_AndSamplerLaw_AgreeWithVectors(t *testing.T) {
 	for _, row := range vectors[kernelRow](t, "kernel.json") {
 		k := must(NewKernel(row.M, eps(row.From), eps(row.To)))
 		m := int64(row.M)
@@ -113,9 +111,9 @@ type kernelRow struct {
 
 func (r kernelRow) String() string { return fmt.Sprintf("m=%d, %s→%s", r.M, r.From, r.To) }
 
-// TestTablesOfThePaper prints the kernel as pan2024 Tables I, II and III do: three decimals, for
-// the raises 0.1→0.5, 0.5→1, 1→2 and 2→10.
-func TestTablesOfThePaper(t *testing.T) {
+// pan2024 Tables I, II and III have the kernel to three decimals, for the raises 0.1→0.5, 0.5→1,
+// 1→2 and 2→10.
+func TestKernel_Rounded_AgreesWithPaperTables(t *testing.T) {
 	steps := []string{"0.1", "0.5", "1", "2", "10"}
 	for _, table := range []struct {
 		name  string
@@ -163,7 +161,7 @@ func TestTablesOfThePaper(t *testing.T) {
 	}
 }
 
-func TestKernelToItselfIsTheIdentity(t *testing.T) {
+func TestKernel_ToTheSameEpsilon_IsTheIdentity(t *testing.T) {
 	for _, m := range []int{2, 3, maxValues} {
 		for _, e := range []string{"0", "0.000000001", "1", "1000"} {
 			got, err := NewKernel(m, eps(e), eps(e))
@@ -173,9 +171,8 @@ func TestKernelToItselfIsTheIdentity(t *testing.T) {
 	}
 }
 
-// TestKernelFromNothingIsARandomizedResponse raises from ε = 0, where the last response is noise:
-// the next one depends on the truth alone.
-func TestKernelFromNothingIsARandomizedResponse(t *testing.T) {
+// A response at ε = 0 is noise, so the next response depends only on the true value.
+func TestKernel_FromZeroEpsilon_IsRandomizedResponse(t *testing.T) {
 	for _, m := range []int{2, 3, 1000, maxValues} {
 		for _, e := range []string{"0.1", "1", "20", "700"} {
 			k := must(NewKernel(m, privacy.Epsilon{}, eps(e)))
@@ -192,10 +189,9 @@ func TestKernelFromNothingIsARandomizedResponse(t *testing.T) {
 	}
 }
 
-// TestKernelIsAccurate compares random kernels with the law of the sampler: any m, any ε from 0 on,
-// close ones and distant ones. The accuracy is relative, also for the small probabilities; only
-// where floats lose digits, below 10⁻³⁰⁰, none is asked for.
-func TestKernelIsAccurate(t *testing.T) {
+// Random kernels must agree with the law of the sampler, for any m and any ε from 0 on. The
+// relative error is checked for all probabilities above 10⁻³⁰⁰. Below that, floats lose digits.
+func TestKernel_RandomEpsilons_AreAccurate(t *testing.T) {
 	random := rand.New(rand.NewPCG(5, 6))
 	for range 1000 {
 		m := 2 + random.Int64N(maxValues-1)>>random.IntN(20)
@@ -219,9 +215,9 @@ func TestKernelIsAccurate(t *testing.T) {
 	}
 }
 
-// TestKernelAtTheEdges looks at the largest ε and the largest m: rows sum to 1, nothing overflows,
-// and what no float64 can hold is 0 and not garbage.
-func TestKernelAtTheEdges(t *testing.T) {
+// For the largest ε and m, rows sum to 1, no number overflows, and a probability too small for a
+// float64 is 0.
+func TestKernel_ExtremeEpsilons_StayProbabilities(t *testing.T) {
 	levels := []string{"0", "0.000000001", "0.5", "37", "700", "999.999999999", "1000"}
 	for _, m := range []int{2, 3, maxValues} {
 		for i, from := range levels {
@@ -240,7 +236,7 @@ func TestKernelAtTheEdges(t *testing.T) {
 	check.That(t, err == nil && k.PAA == 1 && k.PBA == 1 && k.OneMinusPAA == 0 && k.PBB == 0, "1→1000: %+v, %v", k, err)
 }
 
-func TestKernelRefuses(t *testing.T) {
+func TestNewKernel_InvalidArguments_AreRefused(t *testing.T) {
 	one, two := eps("1"), eps("2")
 	for _, c := range []struct {
 		m        int

@@ -29,7 +29,7 @@ type Range struct {
 
 func (r Range) check() error {
 	if !(r.Low < r.High) || math.IsInf(r.High-r.Low, 0) {
-		return fmt.Errorf("%w: no numbers from %v to %v", privacy.ErrInvalid, r.Low, r.High)
+		return fmt.Errorf("%w: range %v to %v; its width must be finite and above 0", privacy.ErrInvalid, r.Low, r.High)
 	}
 	return nil
 }
@@ -69,7 +69,7 @@ func (r Range) round(x float64, next func() uint64) (int, error) {
 		return 0, err
 	}
 	if math.IsNaN(x) {
-		return 0, fmt.Errorf("%w: the number is not one", privacy.ErrInvalid)
+		return 0, fmt.Errorf("%w: the number to round is NaN", privacy.ErrInvalid)
 	}
 	low, high, at := rational(r.Low), rational(r.High), rational(min(max(x, r.Low), r.High))
 	share := new(big.Rat).Quo(at.Sub(at, low), high.Sub(high, low))

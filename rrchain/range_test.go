@@ -20,8 +20,8 @@ import (
 
 const tiniest = math.SmallestNonzeroFloat64
 
-// roundings are numbers in ranges whose share of the range has a finite binary expansion or not,
-// and far apart exponents.
+// roundings are numbers in ranges. Their shares of the range have finite or infinite binary
+// expansions, and their exponents may be far apart.
 var roundings = []struct{ low, high, x float64 }{
 	{0, 1, 0.5}, {0, 1, 0.1}, {0, 1, math.Nextafter(1, 0)}, {0, 3, 1}, {-3, 7, 0.25}, {0.1, 0.7, 0.3}, {-1, 1, tiniest},
 	{0, 3 * tiniest, tiniest}, {-tiniest, tiniest, 0}, {5 * tiniest, 12 * tiniest, 10 * tiniest}, {1, math.Nextafter(1, 2), 1},
@@ -42,20 +42,19 @@ func exactShare(low, high, x float64) *big.Rat {
 	return share
 }
 
-// TestRoundHasItsExactProbability rounds with the real numbers closest to (x−low)/(high−low) on
-// both sides, to 2,304 bits, which is more than the quotient of any two float64 needs to be above
-// 0.
-func TestRoundHasItsExactProbability(t *testing.T) {
+// The end must change at U = (x−low)/(high−low), which is checked to 2,304 bits. The quotient of
+// two float64 that is above 0 has a bit within that length.
+func TestRound_HasItsExactProbability(t *testing.T) {
 	const words = 36
 	for _, c := range roundings {
 		r := Range{c.low, c.high}
 		scaled := new(big.Rat).SetInt(new(big.Int).Lsh(big.NewInt(1), 64*words))
 		scaled.Mul(scaled, exactShare(c.low, c.high, c.x))
-		cell := new(big.Int).Div(scaled.Num(), scaled.Denom()) // the U of so many bits that holds the share
+		cell := new(big.Int).Div(scaled.Num(), scaled.Denom()) // the share, rounded down to so many bits
 		for off, want := range map[int64]int{-1: 1, +1: 0} {
 			u := new(big.Int).Add(cell, big.NewInt(off))
 			if u.Sign() < 0 || u.BitLen() > 64*words {
-				continue // no such U: the end is sure
+				continue // U is in [0,1), so the end is certain
 			}
 			if got, err := r.Round(replay(wordsOf(u, words)...), c.x); err != nil || got != want {
 				t.Errorf("%v in [%v, %v], %d beside its share: end %d, %v; want %d", c.x, c.low, c.high, off, got, err, want)
@@ -74,8 +73,8 @@ func wordsOf(x *big.Int, n int) []uint64 {
 	return list
 }
 
-// TestRoundAtTheEnds moves numbers outside of the range to its ends, which they never leave.
-func TestRoundAtTheEnds(t *testing.T) {
+// A number at or outside an end of the range is rounded to this end, for any random bits.
+func TestRound_AtOrOutsideTheEnds_ReturnsThem(t *testing.T) {
 	for _, r := range []Range{Range{-2, 6}, Range{0, tiniest}, Range{-1e300, 1e300}} {
 		for want, numbers := range [][]float64{
 			{r.Low, math.Nextafter(r.Low, math.Inf(-1)), -math.MaxFloat64, math.Inf(-1)},
@@ -95,8 +94,7 @@ func TestRoundAtTheEnds(t *testing.T) {
 	}
 }
 
-// TestRoundDraws uses the randomness of the operating system.
-func TestRoundDraws(t *testing.T) {
+func TestRound_SystemRandomness_HasItsProbability(t *testing.T) {
 	const n = 20_000 / (coarser * coarser)
 	r, s := Range{20, 2500}, new(Sampler)
 	for _, number := range []float64{25, 392, 1260, 2490} {
@@ -110,7 +108,7 @@ func TestRoundDraws(t *testing.T) {
 	}
 }
 
-func TestRangeRefuses(t *testing.T) {
+func TestRange_Invalid_IsRefused(t *testing.T) {
 	const huge = math.MaxFloat64
 	inf, nan := math.Inf(1), math.NaN()
 	for _, r := range []Range{
@@ -126,8 +124,8 @@ func TestRangeRefuses(t *testing.T) {
 	}
 }
 
-// TestRoundRefuses goes through what cannot be rounded. The error does not contain the number.
-func TestRoundRefuses(t *testing.T) {
+// The error does not contain the number.
+func TestRound_NaNOrShortKey_IsRefused(t *testing.T) {
 	r := Range{0, 1}
 	_, err := r.Round(new(Sampler), math.NaN())
 	check.That(t, errors.Is(err, privacy.ErrInvalid), "NaN: %v", err)
@@ -145,10 +143,10 @@ var (
 	longKey = []byte("another key, of more than sixty-four bytes, which HMAC hashes before it uses it")
 )
 
-// TestRoundKeyedIsTheSameForEver compares with the ends that a program in another language gives
-// for the objects "object 0" to "object 31". If this test fails, every chain of a mean whose truth
-// is kept by its key alone has got a changed truth.
-func TestRoundKeyedIsTheSameForEver(t *testing.T) {
+// The ends of the objects "object 0" to "object 31" come from a program in another language. If
+// this test fails, the true value changes for every chain of a mean whose ends are computed from a
+// key.
+func TestRoundKeyed_GoldenEnds_NeverChange(t *testing.T) {
 	for _, c := range []struct {
 		key          []byte
 		question     string
@@ -171,8 +169,8 @@ func TestRoundKeyedIsTheSameForEver(t *testing.T) {
 	}
 }
 
-// keyedWord is the uniform number's word by the definition at [Range.RoundKeyed]: HMAC-SHA256 of
-// three texts with their lengths, and of the word's number.
+// keyedWord returns a word of the uniform number by definition: HMAC-SHA256 of three texts with
+// their lengths, and of the word's number.
 func keyedWord(key []byte, question, object string, number uint64) uint64 {
 	var message []byte
 	for _, text := range []string{"sluice rounding", question, object} {
@@ -183,9 +181,9 @@ func keyedWord(key []byte, question, object string, number uint64) uint64 {
 	return binary.BigEndian.Uint64(mac.Sum(nil))
 }
 
-// TestRoundKeyedReadsOn finds numbers whose share has the very first 64 bits of the object's
-// uniform number: then its second word decides. Both words are those of Python's hmac.
-func TestRoundKeyedReadsOn(t *testing.T) {
+// If the share of a number has the same first 64 bits as the object's uniform number, the second
+// word decides. Both words are those of Python's hmac.
+func TestRoundKeyed_FirstWordEqual_SecondDecides(t *testing.T) {
 	first, second := keyedWord(key, "wage", "edge", 0), keyedWord(key, "wage", "edge", 1)
 	check.Need(t, first == 0xa2b13b1302ab97c8 && second == 0x9914c9ddbb53a8e8, "words %#x, %#x", first, second)
 	uniform := wordsRat(first, second)
@@ -204,22 +202,22 @@ func TestRoundKeyedReadsOn(t *testing.T) {
 	}
 }
 
-// wordsRat is the number in [0,1) of two words.
+// wordsRat returns the number in [0,1) with two given words.
 func wordsRat(first, second uint64) *big.Rat {
 	n := new(big.Int).SetUint64(first)
 	n.Lsh(n, 64).Add(n, new(big.Int).SetUint64(second))
 	return new(big.Rat).SetFrac(n, new(big.Int).Lsh(big.NewInt(1), 128))
 }
 
-// startsWith tells whether the first 64 bits of x/high are this word, for 1/2 ≤ x < 1 ≤ high < 2.
+// startsWith returns whether the first 64 bits of x/high are this word, for 1/2 ≤ x < 1 ≤ high < 2.
 func startsWith(x, high float64, word uint64) bool {
 	numerator, denominator := uint64(x*0x1p53), uint64(high*0x1p52) // exact; the quotient is twice x/high
 	cell, _ := bits.Div64(numerator>>1, numerator<<63, denominator)
 	return cell == word
 }
 
-// uniform finds the number in [0,1) from which on an object's number is rounded up, by halving.
-// RoundKeyed must be consistent for that: as the number rises the end changes once.
+// uniform finds by bisection the number in [0,1) from which on an object's number is rounded up.
+// This requires that the end changes only once as the number rises.
 func uniform(key []byte, question, object string) float64 {
 	low, high := 0.0, 1.0
 	for high-low > 0x1p-50 {
@@ -233,9 +231,9 @@ func uniform(key []byte, question, object string) float64 {
 	return high
 }
 
-// TestRoundKeyedTellsNamesApart checks that question, object and key each give another number, also
-// where the texts run together to the same.
-func TestRoundKeyedTellsNamesApart(t *testing.T) {
+// A change of question, object or key changes the uniform number, also if the concatenated texts
+// are the same.
+func TestRoundKeyed_OtherNamesOrKey_GiveOtherNumbers(t *testing.T) {
 	other := slices.Clone(key)
 	other[15]++
 	seen := map[float64]string{}
@@ -257,9 +255,8 @@ func TestRoundKeyedTellsNamesApart(t *testing.T) {
 	}
 }
 
-// TestRoundKeyedOverObjects rounds one number for many objects and questions. The key is fixed, so
-// that the test either always passes or never.
-func TestRoundKeyedOverObjects(t *testing.T) {
+// The key is fixed, so that the test is deterministic.
+func TestRoundKeyed_ManyObjects_HasItsProbability(t *testing.T) {
 	const n = 20_000 / (coarser * coarser)
 	r := Range{0, 10}
 	for _, p := range []float64{0.03, 0.5, 0.8} {

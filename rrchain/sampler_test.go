@@ -13,8 +13,8 @@ import (
 	"github.com/sluicedp/sluice/privacy"
 )
 
-// The chains of the statistical test: five levels, drawn in an order in which every kind of step
-// occurs, raises from nothing and from a response, a degradation and two insertions.
+// The chains of the statistical test have five levels. The order of drawing has every kind of step:
+// a first response, a raise, a degradation and two insertions.
 const chainValues = 4
 
 var (
@@ -22,8 +22,9 @@ var (
 	chainOrder  = []int{1, 4, 3, 0, 2}
 )
 
-// pattern is what a chain looks like when the names of the values are forgotten: 0 for the truth,
-// and the other values numbered as they appear. The law of a chain is a law of patterns.
+// pattern is a chain's responses with the values renamed: 0 is the true value, and the other values
+// are numbered in the order in which they appear. The law of a chain is determined by the law of
+// its pattern.
 type pattern [5]int
 
 func patternOf(truth int, responses []int) (p pattern) {
@@ -38,7 +39,7 @@ func patternOf(truth int, responses []int) (p pattern) {
 	return p
 }
 
-// expectedPatterns is the law of the patterns, by the enumeration that is proved above.
+// expectedPatterns returns the law of the patterns, by the enumeration of jointLaw.
 func expectedPatterns() map[pattern]float64 {
 	law := map[pattern]float64{}
 	table := jointLaw(chainValues, plan(chainValues, chainLevels, chainOrder), trueOdds)
@@ -49,7 +50,7 @@ func expectedPatterns() map[pattern]float64 {
 	return law
 }
 
-// drawPatterns draws n chains, each value being the truth in turn.
+// drawPatterns draws n chains. The true value cycles through all values.
 func drawPatterns(s *Sampler, n int) map[pattern]int {
 	var levels []privacy.Epsilon
 	for _, nano := range chainLevels {
@@ -71,21 +72,19 @@ func drawPatterns(s *Sampler, n int) map[pattern]int {
 	return counts
 }
 
-// drawn is the number of chains: enough for a sampler that is spoilt by 3 % to be found out,
-// however the draws fall.
+// drawn is the number of chains. It is large enough that weights that are wrong by 3 % fail the
+// test.
 const (
 	drawn   = 300_000 / (coarser * coarser)
 	spoilBy = 3 * coarser // per cent
 )
 
-// TestChainsHaveTheJointLaw draws chains with the randomness of the operating system.
-func TestChainsHaveTheJointLaw(t *testing.T) {
+func TestChain_SystemRandomness_HasTheJointLaw(t *testing.T) {
 	stattest.Fit(drawPatterns(new(Sampler), drawn), expectedPatterns()).Holds(t, "chains")
 }
 
-// TestASpoiltSamplerIsFoundOut tests the test above with samplers whose weights are 3 % wrong, or
-// more.
-func TestASpoiltSamplerIsFoundOut(t *testing.T) {
+// The test before must fail for samplers whose weights are wrong by 3 % or more.
+func TestChain_WrongWeights_FailTheJointLawTest(t *testing.T) {
 	law := expectedPatterns()
 	for name, spoil := range map[string]func(exact.Weights) exact.Weights{
 		"First": spoilFirst(spoilBy), "Either": spoilEither(spoilBy), "Same": spoilSame(spoilBy),
@@ -94,7 +93,8 @@ func TestASpoiltSamplerIsFoundOut(t *testing.T) {
 	}
 }
 
-// spoiltSampler has all laws of the chains in its cache, with weights that went through spoil.
+// spoiltSampler returns a sampler whose cache has all laws of the chains, with weights changed by
+// spoil.
 func spoiltSampler(spoil func(exact.Weights) exact.Weights) *Sampler {
 	s := &Sampler{laws: map[law]*exact.Mixture{}}
 	for _, step := range plan(chainValues, chainLevels, chainOrder) {
@@ -103,37 +103,36 @@ func spoiltSampler(spoil func(exact.Weights) exact.Weights) *Sampler {
 	return s
 }
 
-// TestSamplerForgets asks for more laws than a sampler keeps.
-func TestSamplerForgets(t *testing.T) {
+// The test uses more laws than a sampler caches.
+func TestSampler_ManyLaws_CacheIsBounded(t *testing.T) {
 	s := new(Sampler)
-	for i := range int64(cached + 100) {
+	for i := range int64(maxCached + 100) {
 		chain := newChain[int](2)
 		must(chain.Raise(s, fromNano(1_000_000_000+i), 1))
-		check.Need(t, len(s.laws) <= cached, "the sampler keeps %d laws after %d", len(s.laws), i+1)
-		check.That(t, i != cached-1 || len(s.laws) == cached, "the sampler keeps only %d laws of %d", len(s.laws), i+1)
+		check.Need(t, len(s.laws) <= maxCached, "the sampler keeps %d laws after %d", len(s.laws), i+1)
+		check.That(t, i != maxCached-1 || len(s.laws) == maxCached, "the sampler keeps only %d laws of %d", len(s.laws), i+1)
 	}
 	check.That(t, len(s.laws) != 0, "the sampler keeps nothing")
 }
 
-// TestSamplerRemembers checks that a law is built once: the second chain with the same levels adds
-// none, also for another truth.
-func TestSamplerRemembers(t *testing.T) {
+// Further chains with the same levels add no law to the cache, also for another true value.
+func TestSampler_SameLevels_ComputesEachLawOnce(t *testing.T) {
 	s := new(Sampler)
 	drawPatterns(s, 1)
-	before := asked(s)
+	before := lawsDrawnFrom(s)
 	drawPatterns(s, 50)
 	check.That(t, len(before) == len(chainOrder) && len(s.laws) == len(before),
 		"%d laws after one chain, %d after 51; want %d", len(before), len(s.laws), len(chainOrder))
 }
 
-// The rows of the statistical tests: a first response, two raises, a degradation and an insertion.
-// With 9 bits, the row ends within a byte that is not the first.
+// The rows of the statistical tests have 9 bits, so that they end within the second byte.
 const rowBits = 9
 
-// rowsDrawn is how many rows a right sampler draws.
+// rowsDrawn returns the number of rows drawn by a correct sampler.
 func rowsDrawn() int { return testenv.Tries(100_000, 200_000, 200_000) / (coarser * coarser) }
 
-// wrongDrawn is how many a wrong one draws, which is far off.
+// wrongDrawn is the number of rows drawn by a wrong sampler, whose law is so different that few
+// rows suffice.
 const wrongDrawn = 30_000
 
 var (
@@ -149,8 +148,8 @@ func drawRows(s *Sampler, truth int, chain *Chain[Bits]) []Level[Bits] {
 	return chain.Levels()
 }
 
-// watch gives the pattern of some of the bits of a chain.
-func watch(levels []Level[Bits], which []int, bits ...int) (p pattern) {
+// patternOfBits returns the pattern of some bits of a chain at some levels.
+func patternOfBits(levels []Level[Bits], which []int, bits ...int) (p pattern) {
 	for i, level := range which {
 		for j, bit := range bits {
 			p[i] |= levels[level].Response.Bit(bit) << j
@@ -159,15 +158,15 @@ func watch(levels []Level[Bits], which []int, bits ...int) (p pattern) {
 	return p
 }
 
-// watched is the law of such patterns, if the law of bit j at all levels is single(j).
-func watched(which []int, bits int, single func(bit int) []*big.Float) map[pattern]float64 {
+// patternLaw returns the law of such patterns, if the law of bit j at all levels is single(j).
+func patternLaw(which []int, bits int, single func(bit int) []*big.Float) map[pattern]float64 {
 	law := map[pattern]float64{}
 	coalition := uint(0)
 	for _, level := range which {
 		coalition |= 1 << level
 	}
 	all := rows(1, bits, len(which), func(_, bit int) []*big.Float {
-		return squeeze(marginal(single(bit), 2, len(rowLevels), coalition))
+		return withoutNil(marginal(single(bit), 2, len(rowLevels), coalition))
 	})
 	for code, p := range all[0] {
 		var seen pattern
@@ -177,19 +176,19 @@ func watched(which []int, bits int, single func(bit int) []*big.Float) map[patte
 	return law
 }
 
-// squeeze leaves out the codes that a marginal does not have.
-func squeeze(p []*big.Float) []*big.Float {
+// withoutNil removes the codes that a marginal does not have.
+func withoutNil(p []*big.Float) []*big.Float {
 	return slices.DeleteFunc(p, func(x *big.Float) bool { return x == nil })
 }
 
-// What the tests look at: the bit of the true value and one other at all levels, and it and three
-// others at three levels.
+// The tests check the bit of the true value with one other bit at all levels, and with three other
+// bits at three levels.
 var (
 	everyLevel  = []int{0, 1, 2, 3, 4}
 	threeLevels = []int{1, 2, 4}
 )
 
-// unaryFits draws n chains and holds both views against their laws.
+// unaryFits draws n chains and tests both selections of bits against their laws.
 func unaryFits(n int, begin func() *Chain[Bits]) (deep, broad stattest.Verdict) {
 	steps := plan(2, rowLevels, rowOrder)
 	own, other := ownLaw(steps, trueOdds, trueCoin), jointLaw(2, steps, trueOdds)[0]
@@ -205,21 +204,20 @@ func unaryFits(n int, begin func() *Chain[Bits]) (deep, broad stattest.Verdict) 
 		truth, others := i%rowBits, i/rowBits
 		bit := func(k int) int { return (truth + 1 + (others+k)%(rowBits-1)) % rowBits }
 		levels := drawRows(sampler, truth, begin())
-		deepCounts[watch(levels, everyLevel, truth, bit(0))]++
-		broadCounts[watch(levels, threeLevels, truth, bit(0), bit(1), bit(5))]++
+		deepCounts[patternOfBits(levels, everyLevel, truth, bit(0))]++
+		broadCounts[patternOfBits(levels, threeLevels, truth, bit(0), bit(1), bit(5))]++
 	}
-	return stattest.Fit(deepCounts, watched(everyLevel, 2, single)), stattest.Fit(broadCounts, watched(threeLevels, 4, single))
+	return stattest.Fit(deepCounts, patternLaw(everyLevel, 2, single)), stattest.Fit(broadCounts, patternLaw(threeLevels, 4, single))
 }
 
-// TestUnaryChainsHaveTheJointLaw draws chains with the randomness of the operating system.
-func TestUnaryChainsHaveTheJointLaw(t *testing.T) {
+func TestUnaryChain_SystemRandomness_HasTheJointLaw(t *testing.T) {
 	deep, broad := unaryFits(rowsDrawn(), func() *Chain[Bits] { return newChain[Bits](rowBits) })
 	deep.Holds(t, "two bits at all levels")
 	broad.Holds(t, "four bits at three levels")
 }
 
-// TestAWrongCoinIsSeen tests the test above with coins that are not drawn from the last response.
-func TestAWrongCoinIsSeen(t *testing.T) {
+// The test before must fail for coins that are not drawn from the last response.
+func TestUnaryChain_WrongCoin_FailsTheJointLawTest(t *testing.T) {
 	for name, coin := range map[string]func(*Sampler) bool{
 		"fair for every raise": func(s *Sampler) bool { return s.source().Uint64()&1 == 1 },
 		"always set":           func(*Sampler) bool { return true },
@@ -239,9 +237,9 @@ func TestAWrongCoinIsSeen(t *testing.T) {
 	}
 }
 
-// TestChainsOfBitsHaveTheJointLaw draws chains of bits for random truths. A bit is seen as right or
-// wrong: the law of that does not depend on the truth.
-func TestChainsOfBitsHaveTheJointLaw(t *testing.T) {
+// The true rows are random. The test compares whether each bit is correct, because the law of that
+// does not depend on the true row.
+func TestRowChain_SystemRandomness_HasTheJointLaw(t *testing.T) {
 	law := jointLaw(2, plan(2, rowLevels, rowOrder), trueOdds)[0]
 	single := func(int) []*big.Float { return law }
 	random, sampler := rand.New(rand.NewPCG(11, 12)), new(Sampler)
@@ -251,7 +249,7 @@ func TestChainsOfBitsHaveTheJointLaw(t *testing.T) {
 		levels := drawRows(sampler, 0, newRows(truth))
 		bit := func(k int) int { return (i + k) % rowBits }
 		right := func(which []int, bits ...int) (p pattern) {
-			p = watch(levels, which, bits...)
+			p = patternOfBits(levels, which, bits...)
 			for k := range which {
 				for j, b := range bits {
 					p[k] ^= truth.Bit(b) << j
@@ -262,6 +260,6 @@ func TestChainsOfBitsHaveTheJointLaw(t *testing.T) {
 		deepCounts[right(everyLevel, bit(0), bit(1))]++
 		broadCounts[right(threeLevels, bit(0), bit(2), bit(5), bit(8))]++
 	}
-	stattest.Fit(deepCounts, watched(everyLevel, 2, single)).Holds(t, "two bits at all levels")
-	stattest.Fit(broadCounts, watched(threeLevels, 4, single)).Holds(t, "four bits at three levels")
+	stattest.Fit(deepCounts, patternLaw(everyLevel, 2, single)).Holds(t, "two bits at all levels")
+	stattest.Fit(broadCounts, patternLaw(threeLevels, 4, single)).Holds(t, "four bits at three levels")
 }

@@ -60,7 +60,7 @@ type NoiseKey struct {
 // another length.
 func NewNoiseKey(key []byte) (*NoiseKey, error) {
 	if len(key) != noiseKeySize {
-		return nil, fmt.Errorf("%w: a noise key of %d bytes instead of %d", privacy.ErrInvalid, len(key), noiseKeySize)
+		return nil, fmt.Errorf("%w: the noise key has %d bytes, not %d", privacy.ErrInvalid, len(key), noiseKeySize)
 	}
 	return &NoiseKey{hmac.New(sha256.New, key), make(map[law]floor)}, nil
 }
@@ -89,7 +89,7 @@ func (k *NoiseKey) Response(of Staircase, epsilon privacy.Epsilon, above int) (i
 	if err := checkTruth(above, of.Values); err != nil {
 		return 0, err
 	}
-	return int(n.fall(k.floor(of.Values, epsilon), uint64(of.Values), uint64(above))), nil
+	return int(n.response(k.floor(of.Values, epsilon), uint64(of.Values), uint64(above))), nil
 }
 
 // UnaryResponse is [NoiseKey.Response] in unary encoding, given the true value. Each bit has its
@@ -115,10 +115,10 @@ func (k *NoiseKey) UnaryBelow(of Staircase, epsilon privacy.Epsilon, above Bits)
 		return Bits{}, err
 	}
 	if above.n != of.Values {
-		return Bits{}, fmt.Errorf("%w: a response of %d bits to a question of %d values",
+		return Bits{}, fmt.Errorf("%w: the response has %d bits, and the question %d values",
 			privacy.ErrInvalid, above.n, of.Values)
 	}
-	return n.fallBits(k.floor(2, epsilon), of.Values, above.packed), nil
+	return n.responseBits(k.floor(2, epsilon), of.Values, above.packed), nil
 }
 
 // noise returns the random function of a staircase. HMAC gets each text preceded by its length, and
@@ -128,7 +128,7 @@ func (k *NoiseKey) noise(use string, of Staircase, epsilon privacy.Epsilon) (*no
 		return nil, err
 	}
 	if epsilon.IsZero() {
-		return nil, fmt.Errorf("%w: a response at ε=0 is noise", privacy.ErrInvalid)
+		return nil, fmt.Errorf("%w: ε is 0; a response needs ε > 0", privacy.ErrInvalid)
 	}
 	k.mac.Reset()
 	message := appendTexts(make([]byte, 0, 128), "sluice noise v1", use, of.Question, of.Object)
@@ -149,30 +149,30 @@ func appendTexts(message []byte, texts ...string) []byte {
 func (n *noise) unary(to floor, m, truth int) Bits {
 	n.lane = 0
 	word, _ := n.words(0, 0) // step 0 is unused by the staircase, whose steps count from 1
-	return n.fallBits(to, m, hiddenRow(m, byte(word&1), truth))
+	return n.responseBits(to, m, hiddenRow(m, byte(word&1), truth))
 }
 
-// fallBits returns the responses of count bits at the floor, given the bits above.
-func (n *noise) fallBits(to floor, count int, above string) Bits {
+// responseBits returns the responses of count bits at the floor, given the bits above.
+func (n *noise) responseBits(to floor, count int, above string) Bits {
 	packed := []byte(above)
 	for first := 0; first < count; first += runLanes {
 		lanes := min(runLanes, count-first)
 		row := packed[first/8 : first/8+packedLen(lanes)]
-		if !n.fallTogether(to, first, lanes, row) {
-			n.fallApart(to, first, lanes, row)
+		if !n.respondTogether(to, first, lanes, row) {
+			n.respondOneByOne(to, first, lanes, row)
 		}
 	}
 	return Bits{count, string(packed)}
 }
 
-// runLanes is the number of bits that fallTogether processes at a time. It is a multiple of 8.
+// runLanes is the number of bits that respondTogether processes at a time. It is a multiple of 8.
 const runLanes = 512
 
-// fallTogether is [noise.fall] with m = 2 for the bits of row, which are the lanes from first on.
-// It replaces each bit by its response. For each step, AES in counter mode computes the words of
+// respondTogether is [noise.response] with m = 2 for the bits of row, the lanes from first on. It
+// replaces each bit by its response. For each step, AES in counter mode computes the words of
 // all lanes at once, which is much faster than block by block. If 64 bits, or the steps of the
 // floor, do not decide all lanes, it returns false and leaves the row unchanged.
-func (n *noise) fallTogether(to floor, first, lanes int, row []byte) bool {
+func (n *noise) respondTogether(to floor, first, lanes int, row []byte) bool {
 	var values [runLanes]uint64
 	var products [runLanes]product
 	for i := range lanes {
@@ -207,12 +207,12 @@ func (n *noise) fallTogether(to floor, first, lanes int, row []byte) bool {
 	return true
 }
 
-// fallApart is fallTogether lane by lane, with as many words and steps as needed.
-func (n *noise) fallApart(to floor, first, lanes int, row []byte) {
+// respondOneByOne is respondTogether lane by lane, with as many words and steps as needed.
+func (n *noise) respondOneByOne(to floor, first, lanes int, row []byte) {
 	for i := range lanes {
 		n.lane = uint32(first + i)
 		above := row[i/8] >> (i % 8) & 1
-		row[i/8] ^= (above ^ byte(n.fall(to, 2, uint64(above)))) << (i % 8)
+		row[i/8] ^= (above ^ byte(n.response(to, 2, uint64(above)))) << (i % 8)
 	}
 }
 
@@ -257,7 +257,7 @@ func (k *NoiseKey) floor(m int, epsilon privacy.Epsilon) floor {
 	l := upwards(m, privacy.Epsilon{}, epsilon)
 	f, known := k.floors[l]
 	if !known {
-		if len(k.floors) >= cached {
+		if len(k.floors) >= maxCached {
 			clear(k.floors)
 		}
 		f = newFloor(l)
@@ -305,10 +305,10 @@ func stepsAbove(lambda float64) uint32 {
 	}
 }
 
-// fall returns the response at the floor to a value from above: the uniform draw of the last step
-// that is not below the floor or, if there is none, the value itself. It checks all steps, and
+// response returns the response at the floor to a value from above: the uniform draw of the last
+// step that is not below the floor or, if there is none, the value itself. It checks all steps, and
 // selects their draws without a branch, so that the time does not depend on the noise.
-func (n *noise) fall(to floor, m, above uint64) uint64 {
+func (n *noise) response(to floor, m, above uint64) uint64 {
 	value, v := above, one()
 	for j := uint32(1); ; j++ {
 		w, u := n.words(j, 0)
@@ -316,7 +316,7 @@ func (n *noise) fall(to floor, m, above uint64) uint64 {
 		v = v.times(w)
 		isAbove, open := v.compare(to.cell)
 		if open != 0 || !fits {
-			return n.slowFall(to, m, above)
+			return n.slowResponse(to, m, above)
 		}
 		value ^= isAbove & (value ^ drawn)
 		if j >= to.steps && isAbove == 0 {
@@ -325,8 +325,8 @@ func (n *noise) fall(to floor, m, above uint64) uint64 {
 	}
 }
 
-// slowFall is fall with as many words as needed.
-func (n *noise) slowFall(to floor, m, above uint64) uint64 {
+// slowResponse is response with as many words as needed.
+func (n *noise) slowResponse(to floor, m, above uint64) uint64 {
 	for words := uint64(2); ; words *= 2 {
 		if last, decided := n.lastStep(to, words); decided {
 			if last == 0 {

@@ -21,9 +21,9 @@ import (
 	"github.com/sluicedp/sluice/privacy"
 )
 
-// Two slow implementations stand beside the staircases: the one below, in integers of any size, and
-// a program in another language, see goldenDirect. This one shares no code with the package: it has
-// its own words, its own exponential and its own comparison.
+// There are two slow implementations of staircases for comparison: the one below, with big
+// integers, and a program in another language, see goldenDirect. This one shares no code with the
+// package: it has its own words, its own exponential and its own comparison.
 
 // definition is the definition of a staircase: the words of one lane.
 type definition struct {
@@ -62,8 +62,7 @@ func (d definition) factor(j uint32, n int) *big.Int {
 	return w
 }
 
-// uniform returns U_j: of the words those that the remainder of 2⁶⁴ by m makes too many are left
-// out.
+// uniform returns U_j. It skips the surplus words, of which there are 2⁶⁴ mod m.
 func (d definition) uniform(j uint32) int {
 	all, m := new(big.Int).Lsh(big.NewInt(1), 64), big.NewInt(d.m)
 	tooMany := new(big.Int).Mod(all, m)
@@ -123,8 +122,8 @@ func retained(m, nano int64, places uint) (low, high *big.Int) {
 }
 
 // powerSeries encloses e^(nano·10⁻⁹)·2^places by the sums of the series with terms rounded down and
-// up. It ends where the terms fall to half and less each time and the last one is 1: what is left
-// out is below 1.
+// up. It ends when the last term is 1 and each term is at most half of the one before, so that the
+// remaining terms sum to less than 1.
 func powerSeries(nano int64, places uint) (low, high *big.Int) {
 	down, up := new(big.Int).Lsh(big.NewInt(1), places), new(big.Int).Lsh(big.NewInt(1), places)
 	low, high = new(big.Int).Set(down), new(big.Int).Set(up)
@@ -175,7 +174,7 @@ func randomKey(random *rand.Rand) []byte {
 	return key
 }
 
-// fixedKey is the bytes 0, 1, …, 31.
+// fixedKey returns the bytes 0, 1, …, 31.
 func fixedKey() []byte {
 	key := make([]byte, noiseKeySize)
 	for i := range key {
@@ -184,8 +183,7 @@ func fixedKey() []byte {
 	return key
 }
 
-// TestStaircaseIsItsDefinition holds responses of random keys against the definition.
-func TestStaircaseIsItsDefinition(t *testing.T) {
+func TestNoiseKeyResponse_AgreesWithTheDefinition(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	for _, m := range []int{2, 3, 4, 10, 255, 1000, 1<<20 - 1, 1 << 20} {
 		moved := 0
@@ -207,8 +205,8 @@ func TestStaircaseIsItsDefinition(t *testing.T) {
 	}
 }
 
-// TestUnaryStaircaseIsItsDefinition does the same in unary encoding, and for Below.
-func TestUnaryStaircaseIsItsDefinition(t *testing.T) {
+// UnaryResponse and UnaryBelow must agree with the definition.
+func TestUnaryResponse_AgreesWithTheDefinition(t *testing.T) {
 	random := rand.New(rand.NewPCG(3, 4))
 	coins := [2]int{}
 	for i := range 20 {
@@ -235,9 +233,9 @@ func TestUnaryStaircaseIsItsDefinition(t *testing.T) {
 	check.That(t, coins[0] != 0 && coins[1] != 0, "of the coins %v were 0 and 1", coins)
 }
 
-// TestStaircaseForgetsTheOrder asks at all ε in many orders, from the truth and from any higher
-// response, by the same key object and by new ones: every answer stays what it was.
-func TestStaircaseForgetsTheOrder(t *testing.T) {
+// For any order of ε, from the true value or from any higher response, by the same NoiseKey or a
+// new one, each response is the same.
+func TestNoiseKeyResponse_AnyOrder_IsTheSame(t *testing.T) {
 	random := rand.New(rand.NewPCG(5, 6))
 	for i := range 40 {
 		key, m := randomKey(random), 2+random.IntN(20)
@@ -268,9 +266,9 @@ func TestStaircaseForgetsTheOrder(t *testing.T) {
 	}
 }
 
-// TestNoiseDependsOnEverything changes one thing at a time. 2²⁰ values at a small ε show the noise:
-// two independent rows of 40 bits agree with a probability of 10⁻¹².
-func TestNoiseDependsOnEverything(t *testing.T) {
+// Only one input changes at a time. At a small ε a response of 2²⁰ values is nearly all noise, so
+// two independent sequences of responses agree with a probability of 10⁻¹².
+func TestNoiseKey_OneInputChanged_GivesOtherNoise(t *testing.T) {
 	other := fixedKey()
 	other[31] ^= 1
 	type name struct {
@@ -300,9 +298,9 @@ func TestNoiseDependsOnEverything(t *testing.T) {
 	}
 }
 
-// TestDirectAndUnaryNoiseAreApart compares the bit of value 1 in unary encoding with a question of
-// two values: that is one staircase, if nothing else than the lane told them apart.
-func TestDirectAndUnaryNoiseAreApart(t *testing.T) {
+// The bit of value 1 in unary encoding and a direct response for two values would be equal if both
+// used the same noise.
+func TestNoiseKey_DirectAndUnary_UseDifferentNoise(t *testing.T) {
 	k, equal := newKey(fixedKey()), 0
 	for i := range 100 {
 		if s := newStairs(k, "q", fmt.Sprint(i), 2); s.bits(1, 1).Bit(0) == s.at(1, 0) {
@@ -314,8 +312,7 @@ func TestDirectAndUnaryNoiseAreApart(t *testing.T) {
 	}
 }
 
-// TestNoiseKeyIsCopied changes the bytes after the key was made.
-func TestNoiseKeyIsCopied(t *testing.T) {
+func TestNewNoiseKey_CallersBytesChanged_NoiseUnchanged(t *testing.T) {
 	bytes := fixedKey()
 	k := newKey(bytes)
 	before := newStairs(k, "q", "o", 1<<20).at(1, 0)
@@ -324,8 +321,8 @@ func TestNoiseKeyIsCopied(t *testing.T) {
 	check.That(t, after == before, "the noise changed from %d to %d with the caller's bytes", before, after)
 }
 
-// TestNoiseKeyIsNotPrinted prints a key and a staircase in every way: a log must not hold the key.
-func TestNoiseKeyIsNotPrinted(t *testing.T) {
+// A log that prints a NoiseKey must not contain the key.
+func TestNoiseKey_Printed_HidesTheKey(t *testing.T) {
 	k := newKey(slices.Repeat([]byte{0xab}, noiseKeySize))
 	s := newStairs(k, "q", "o", 2)
 	for _, format := range []string{"%v", "%+v", "%#v", "%x", "%s"} {
@@ -338,24 +335,24 @@ func TestNoiseKeyIsNotPrinted(t *testing.T) {
 	}
 }
 
-// TestNoiseKeyForgets asks for more levels than a key keeps.
-func TestNoiseKeyForgets(t *testing.T) {
+// The test uses more levels than a key caches.
+func TestNoiseKey_ManyLevels_CacheIsBounded(t *testing.T) {
 	k := newKey(fixedKey())
 	s := newStairs(k, "q", "o", 1<<20)
 	first := s.at(1_000_000_000, 7)
-	for i := range int64(cached + 10) {
+	for i := range int64(maxCached + 10) {
 		s.at(1_000_000_000+i, 7)
-		if want := min(int(i)+1, cached); i < cached && len(k.floors) != want || len(k.floors) > cached {
+		if want := min(int(i)+1, maxCached); i < maxCached && len(k.floors) != want || len(k.floors) > maxCached {
 			t.Fatalf("the key keeps %d levels after %d", len(k.floors), i+1)
 		}
 	}
 	s.at(1_000_000_000, 7)
 	levels := maps.Clone(k.floors)
-	check.Equal(t, s.at(1_000_000_000, 7), first, "the response, asked again")
+	check.Equal(t, s.at(1_000_000_000, 7), first, "the response, requested again")
 	check.That(t, maps.Equal(k.floors, levels), "a known level was computed again")
 }
 
-func TestStaircaseRefuses(t *testing.T) {
+func TestNoiseKey_InvalidArguments_AreRefused(t *testing.T) {
 	for n := range 2*noiseKeySize + 1 {
 		k, err := NewNoiseKey(make([]byte, n))
 		if right := n == noiseKeySize; right != (err == nil) || !right && (!errors.Is(err, privacy.ErrInvalid) || k != nil) {
@@ -385,12 +382,11 @@ func TestStaircaseRefuses(t *testing.T) {
 	}
 }
 
-// TestTheLargestStaircases draws in the largest questions.
-func TestTheLargestStaircases(t *testing.T) {
+func TestNoiseKey_LargestQuestions_FollowTheirLaws(t *testing.T) {
 	k := newKey(fixedKey())
 	row := newStairs(k, "q", "o", maxValues).bits(4_000_000_000, maxValues-1)
-	often := 1 / (math.Exp(4) + 1) // but for the bit of the truth, which is set half the time
-	stattest.Share(count(row), maxValues, often, often).Holds(t, "bits that are set")
+	share := 1 / (math.Exp(4) + 1) // except the bit of the true value, which is set with probability 1/2
+	stattest.Share(count(row), maxValues, share, share).Holds(t, "bits that are set")
 	seen := map[int]bool{}
 	for i := range 100 {
 		seen[newStairs(k, "q", fmt.Sprint(i), maxValues).at(1, 0)] = true
@@ -398,7 +394,7 @@ func TestTheLargestStaircases(t *testing.T) {
 	check.That(t, len(seen) >= 95, "100 objects have only %d responses at ε=10⁻⁹", len(seen))
 }
 
-// BenchmarkStaircase is a response from a key, beside a raise in a chain.
+// BenchmarkStaircase compares a response from a key with a raise in a chain.
 func BenchmarkStaircase(b *testing.B) {
 	s, key, one := new(Sampler), newKey(fixedKey()), fromNano(1_000_000_000)
 	few, many := Staircase{"question", "object", 4}, Staircase{"question", "object", 500}

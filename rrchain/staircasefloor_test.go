@@ -12,7 +12,7 @@ import (
 	"github.com/sluicedp/sluice/internal/check"
 )
 
-// Numbers of 2⁻¹²⁸ and big integers.
+// Conversion of uint128 to big integers and back.
 
 func (x uint128) big() *big.Int {
 	n := new(big.Int).Lsh(new(big.Int).SetUint64(x.hi), 64)
@@ -24,7 +24,7 @@ func uint128Of(n *big.Int) uint128 {
 	return uint128{new(big.Int).Rsh(n, 64).Uint64(), low.Uint64()}
 }
 
-// awkward are words at which carries begin and end.
+// awkward are words at which carries start or stop.
 var awkward = []uint64{0, 1, 2, 1<<32 - 1, 1 << 32, 1<<63 - 1, 1 << 63, 1<<63 + 1, math.MaxUint64 - 1, math.MaxUint64}
 
 // eachUint128 calls check with all pairs of awkward numbers and with random ones.
@@ -46,7 +46,7 @@ func eachUint128(check func(x, y uint128, random *rand.Rand)) {
 	}
 }
 
-func TestUint128Less(t *testing.T) {
+func TestUint128_Less(t *testing.T) {
 	eachUint128(func(x, y uint128, _ *rand.Rand) {
 		want := uint64(0)
 		if x.big().Cmp(y.big()) < 0 {
@@ -57,9 +57,8 @@ func TestUint128Less(t *testing.T) {
 	})
 }
 
-// TestUint128Times multiplies where the sum of everything does not reach 2¹⁹², which is all that a
-// product needs: x·w + x + w is below.
-func TestUint128Times(t *testing.T) {
+// A product needs only sums below 2¹⁹², because x·w + x + w is below it.
+func TestUint128_Times(t *testing.T) {
 	eachUint128(func(x, y uint128, random *rand.Rand) {
 		if x.less(y) != 0 {
 			x, y = y, x
@@ -76,7 +75,7 @@ func TestUint128Times(t *testing.T) {
 	})
 }
 
-func TestUint128Float64(t *testing.T) {
+func TestUint128_Float64(t *testing.T) {
 	eachUint128(func(x, _ uint128, _ *rand.Rand) {
 		want, _ := new(big.Float).SetMantExp(new(big.Float).SetInt(x.big()), -128).Float64()
 		got := x.float64()
@@ -84,9 +83,9 @@ func TestUint128Float64(t *testing.T) {
 	})
 }
 
-// TestProductEnclosesTheProduct multiplies real numbers of which the first 64 bits are known, at
-// both ends of their cells: the product is between its bounds, and these are not far apart.
-func TestProductEnclosesTheProduct(t *testing.T) {
+// Each factor is a real number whose first 64 bits are known, at either end of its cell. The exact
+// product must be between the bounds, and these must be close.
+func TestProduct_EnclosesTheExactProduct(t *testing.T) {
 	random := rand.New(rand.NewPCG(9, 10))
 	for range 300 {
 		v, low, high := one(), big.NewInt(1), big.NewInt(1) // times 2⁶⁴ for each factor
@@ -114,9 +113,8 @@ func TestProductEnclosesTheProduct(t *testing.T) {
 	}
 }
 
-// TestProductComparesWithTheCell tries a product of a few cells on, beside, below and above the
-// cell that the floor is in.
-func TestProductComparesWithTheCell(t *testing.T) {
+// A product that is a few cells wide is compared with the floor's cell, from below it to above it.
+func TestProductCompare_AroundACell(t *testing.T) {
 	at := func(cell uint128, offset int64) uint128 {
 		return uint128Of(new(big.Int).Add(cell.big(), big.NewInt(offset)))
 	}
@@ -139,13 +137,12 @@ func TestProductComparesWithTheCell(t *testing.T) {
 	}
 }
 
-// TestFloorEnclosesTheRetention holds the cell of a floor against the integers of the slow
-// definition.
-func TestFloorEnclosesTheRetention(t *testing.T) {
+// The retention comes from the slow definition.
+func TestNewFloor_CellContainsTheRetention(t *testing.T) {
 	for _, m := range []int64{2, 3, 4, 1000, 1 << 20} {
 		for _, nano := range stairEpsilons {
 			f := newFloor(law{m: m, at: nano, above: truthAbove})
-			const places = 2000 // at ε = 1000 as many nines are the same
+			const places = 2000 // at ε = 1000, λ begins with more than 1,400 ones
 			low, high := retained(m, nano, places)
 			cell := f.cell.big()
 			start := new(big.Int).Lsh(cell, places-128)
@@ -156,7 +153,7 @@ func TestFloorEnclosesTheRetention(t *testing.T) {
 	}
 }
 
-// poissonTail returns the probability of n arrivals or more until t, summed from its smallest term.
+// poissonTail returns the probability of n or more arrivals until t, summed from the smallest term.
 func poissonTail(t float64, n uint32) float64 {
 	sum := 0.0
 	for k := float64(n) + 200; k >= float64(n); k-- {
@@ -166,9 +163,9 @@ func poissonTail(t float64, n uint32) float64 {
 	return sum
 }
 
-// TestStepsAreEnoughAndNotTooMany sums what the steps leave out: below 2⁻⁶⁴, and above it with two
-// steps less (where the bound by twice the first term and the rounding up of 2t do not cost more).
-func TestStepsAreEnoughAndNotTooMany(t *testing.T) {
+// More steps have a probability of at most 2⁻⁶⁴, and with two steps less it is above 2⁻⁶⁴. The
+// bound by twice the first term and the rounding of 2t cost at most these two steps.
+func TestStepsAbove_IsEnoughAndNotTooMany(t *testing.T) {
 	for _, m := range []int64{2, 3, 4, 1000, 1 << 20} {
 		for _, nano := range stairEpsilons {
 			f := newFloor(law{m: m, at: nano, above: truthAbove})
@@ -183,8 +180,8 @@ func TestStepsAreEnoughAndNotTooMany(t *testing.T) {
 	}
 }
 
-// script is a random function that a test writes: W and U of a step, the words of each. What it
-// does not say is zero. It counts its blocks.
+// script is a random function with given words of W and U for each step. Other words are zero. It
+// counts its blocks.
 type script struct {
 	cipher.Block
 	w, u   map[uint32][]uint64
@@ -205,7 +202,7 @@ func (s *script) Encrypt(to, from []byte) {
 	binary.BigEndian.PutUint64(to[8:], u)
 }
 
-// wordsOfRetention returns the first n words of shift bits on from the point of λ.
+// wordsOfRetention returns the first n words of λ·2^shift.
 func wordsOfRetention(m, nano int64, shift, n int) []uint64 {
 	const places = 4096
 	low, _ := retained(m, nano, places)
@@ -218,10 +215,10 @@ func wordsOfRetention(m, nano int64, shift, n int) []uint64 {
 	return words
 }
 
-// TestTiesAreSettled writes W of a step so that the product agrees with λ for n words, and no
-// further: with zeros after them it is below, with ones above. The step before, if there is one, is
-// a half, after which the second must agree with 2λ.
-func TestTiesAreSettled(t *testing.T) {
+// W of a step is chosen so that the product agrees with λ in exactly n words. With zeros after them
+// the product is below λ, with ones above. If there is a step before, its W is 1/2, and the second
+// W agrees with 2λ.
+func TestNoiseResponse_Ties_AreDecidedByMoreWords(t *testing.T) {
 	const m = 5
 	ones := []uint64{math.MaxUint64, math.MaxUint64, math.MaxUint64}
 	for _, nano := range []int64{1, 500_000_000, 1_000_000_000} { // λ < 1/2
@@ -240,7 +237,7 @@ func TestTiesAreSettled(t *testing.T) {
 					}
 					want := []uint64{4, 1, 2}[c.last]
 					name := fmt.Sprintf("ε=%d nano-nats, step %d, %d words, then %x", nano, tied, n, c.tail)
-					got := (&noise{block: random}).fall(to, m, 4)
+					got := (&noise{block: random}).response(to, m, 4)
 					check.That(t, got == want, "%s: got %d, want %d", name, got, want)
 					if got := (definition{random, 0, m}).response(nano, 4); got != int(want) {
 						t.Errorf("%s: the definition says %d, want %d", name, got, want)
@@ -251,9 +248,9 @@ func TestTiesAreSettled(t *testing.T) {
 	}
 }
 
-// TestTheSlowWayGivesTheSame goes both ways with random keys: directly, and from a floor whose cell
-// is moved to a product, so that the quick way cannot tell and gives up.
-func TestTheSlowWayGivesTheSame(t *testing.T) {
+// Random keys are drawn with both methods. In addition, the floor's cell is moved to a product, so
+// that the fast method cannot decide and calls the slow one.
+func TestSlowResponse_AgreesWithFastResponse(t *testing.T) {
 	random := rand.New(rand.NewPCG(11, 12))
 	gaveUp := 0
 	for range 150 {
@@ -263,8 +260,8 @@ func TestTheSlowWayGivesTheSame(t *testing.T) {
 		n := &noise{block: counted}
 		to := newFloor(law{m: m, at: nano, above: truthAbove})
 		above := uint64(random.Int64N(m))
-		want := n.fall(to, uint64(m), above)
-		got := n.slowFall(to, uint64(m), above)
+		want := n.response(to, uint64(m), above)
+		got := n.slowResponse(to, uint64(m), above)
 		check.Need(t, got == want, "m=%d, ε=%d nano-nats, key %x: %d slowly, %d else", m, nano, key, got, want)
 		for step := uint32(1); step <= 3; step++ {
 			v := one()
@@ -275,7 +272,7 @@ func TestTheSlowWayGivesTheSame(t *testing.T) {
 			for _, cell := range []uint128{v.lo, v.hi} {
 				moved := floor{cell, to.steps, to.law}
 				counted.blocks = 0
-				if got := n.fall(moved, uint64(m), above); got != want {
+				if got := n.response(moved, uint64(m), above); got != want {
 					t.Fatalf("m=%d, ε=%d nano-nats, key %x, moved: %d, but %d else", m, nano, key, got, want)
 				}
 				if counted.blocks != int(to.steps) {
@@ -289,10 +286,10 @@ func TestTheSlowWayGivesTheSame(t *testing.T) {
 	}
 }
 
-// TestRefusedWordsAreReplaced writes words of U that are one too many for three values: 0 is, as
-// 2⁶⁴ is 1 modulo 3. It does not matter where the refused word is the last one that counts, or none
-// that does.
-func TestRefusedWordsAreReplaced(t *testing.T) {
+// For three values, the word 0 of U is refused, because 2⁶⁴ is 1 modulo 3. The next word replaces
+// it, no matter whether the refused word belongs to the last step above the floor or to another
+// one.
+func TestNoiseResponse_RefusedWords_AreReplaced(t *testing.T) {
 	const m, nano = 3, 100_000_000 // λ = 0.034
 	to := newFloor(law{m: m, at: nano, above: truthAbove})
 	const third = math.MaxUint64 / 3
@@ -308,7 +305,7 @@ func TestRefusedWordsAreReplaced(t *testing.T) {
 		{"those below", map[uint32][]uint64{1: {third / 2}, 2: {2*third + third/2}, 3: {0}, 4: {0}}, 2},
 	} {
 		random := &script{w: map[uint32][]uint64{1: {1 << 63}, 2: {1 << 63}}, u: c.u} // V₂ = 1/4, V₃ = 0
-		got := (&noise{block: random}).fall(to, m, 0)
+		got := (&noise{block: random}).response(to, m, 0)
 		check.That(t, got == c.want, "%s: got %d, want %d", c.name, got, c.want)
 		if got := (definition{random, 0, m}).response(nano, 0); got != int(c.want) {
 			t.Errorf("%s: the definition says %d, want %d", c.name, got, c.want)
@@ -316,8 +313,8 @@ func TestRefusedWordsAreReplaced(t *testing.T) {
 	}
 }
 
-// TestStaircasesMayBeLonger writes more steps above the floor than are looked at in any case.
-func TestStaircasesMayBeLonger(t *testing.T) {
+// More steps are above the floor than the number of steps that every draw checks.
+func TestNoiseResponse_MoreStepsThanUsual_AllCount(t *testing.T) {
 	const m = 2
 	to := newFloor(law{m: m, at: 1_000_000_000, above: truthAbove})
 	for _, more := range []uint32{0, 1, 2, 7} {
@@ -326,7 +323,7 @@ func TestStaircasesMayBeLonger(t *testing.T) {
 		for j := uint32(1); j <= last; j++ {
 			random.w[j] = []uint64{math.MaxUint64}
 		}
-		got := (&noise{block: random}).fall(to, m, 0)
+		got := (&noise{block: random}).response(to, m, 0)
 		check.That(t, got == 1, "%d more steps: the last one does not count", more)
 		check.That(t, random.blocks == int(last)+1, "%d more steps: %d blocks, want %d", more, random.blocks, last+1)
 	}
@@ -343,7 +340,7 @@ func (c *counter) Encrypt(to, from []byte) {
 	c.Block.Encrypt(to, from)
 }
 
-// inLane writes the words of one lane, and leaves the others to AES.
+// inLane uses given words for one lane, and AES for the other lanes.
 type inLane struct {
 	cipher.Block
 	lane    uint32
@@ -358,9 +355,9 @@ func (l inLane) Encrypt(to, from []byte) {
 	l.Block.Encrypt(to, from)
 }
 
-// TestRunsOfBits holds rows of more and of fewer bits than fall together against the definition:
-// all by AES, one bit with a tie, or one with more steps than usual.
-func TestRunsOfBits(t *testing.T) {
+// Rows of more and of fewer bits than are processed together must agree with the definition: with
+// all bits from AES, with a tie in one bit, or with more steps than usual in one bit.
+func TestResponseBits_LongRows_AgreeWithTheDefinition(t *testing.T) {
 	const nano = 1_000_000_000
 	to := newFloor(law{m: 2, at: nano, above: truthAbove})
 	long := map[uint32][]uint64{}
@@ -399,10 +396,10 @@ func TestRunsOfBits(t *testing.T) {
 	}
 }
 
-// TestBlocksDoNotTellTheTruth counts the blocks of responses over keys, ε and truths: it is the
-// steps of the floor, always; in unary encoding a number that depends on m and ε alone. That one of
-// these draws needs more has a probability below 10⁻¹¹, and the keys are fixed.
-func TestBlocksDoNotTellTheTruth(t *testing.T) {
+// A response always uses as many blocks as its floor has steps. In unary encoding the number
+// depends only on m and ε. One of these draws needs more with a probability below 10⁻¹¹, and the
+// keys are fixed.
+func TestNoise_BlocksUsed_DoNotDependOnTruth(t *testing.T) {
 	random := rand.New(rand.NewPCG(13, 14))
 	values := map[int]bool{}
 	for range 30 {
@@ -420,7 +417,7 @@ func TestBlocksDoNotTellTheTruth(t *testing.T) {
 			each := 0 // blocks of a unary response without the one of the coin
 			for truth := range m {
 				ofDirect.blocks, ofUnary.blocks = 0, 0
-				values[int(direct.fall(to, uint64(m), uint64(truth)))] = true
+				values[int(direct.response(to, uint64(m), uint64(truth)))] = true
 				row := unary.unary(toBits, m, truth)
 				check.Need(t, ofDirect.blocks == int(to.steps),
 					"m=%d, truth %d: %d blocks, want %d", m, truth, ofDirect.blocks, to.steps)
@@ -430,7 +427,7 @@ func TestBlocksDoNotTellTheTruth(t *testing.T) {
 				check.Need(t, ofUnary.blocks == each+1 && each >= m*int(toBits.steps),
 					"m=%d, truth %d, unary: %d blocks, want %d", m, truth, ofUnary.blocks, each+1)
 				ofUnary.blocks = 0
-				if unary.fallBits(toBits, m, row.packed); ofUnary.blocks != each {
+				if unary.responseBits(toBits, m, row.packed); ofUnary.blocks != each {
 					t.Fatalf("m=%d, truth %d, below: %d blocks, want %d", m, truth, ofUnary.blocks, each)
 				}
 			}

@@ -7,8 +7,8 @@ import (
 )
 
 // The responses below come from this program (Python 3.11.7, with AES from OpenSSL 3), which shares
-// nothing with the package. They say that the noise of a key stays what it is, over versions,
-// processes and machines: were it to change, objects would answer for a second time.
+// nothing with the package. The noise of a key must never change, over versions, processes and
+// machines. Otherwise objects would respond a second time with other noise.
 //
 //	import hashlib, hmac, struct, subprocess
 //	from decimal import Decimal as D, getcontext
@@ -93,7 +93,7 @@ var goldenUnary = []struct {
 	}},
 }
 
-func TestGoldenStaircases(t *testing.T) {
+func TestNoiseKey_GoldenResponses_NeverChange(t *testing.T) {
 	k := newKey(fixedKey())
 	for _, row := range goldenDirect {
 		s := newStairs(k, row.question, row.object, row.m)

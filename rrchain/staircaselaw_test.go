@@ -11,21 +11,20 @@ import (
 	"github.com/sluicedp/sluice/internal/testenv"
 )
 
-// The exact law of a staircase, from its definition. Nothing of it comes from law.go: the
+// This file derives the exact law of a staircase from its definition, without law.go. The
 // retentions are those of the slow definition.
 //
-// Between two floors a < b there is no V_j with a probability of a/b, wherever the steps before
-// ended: call it p(v) where the last one was at v ≥ b. The next factor goes below both floors, or
-// stays above b:
+// Let a < b be two floors, and let p(v) be the probability that no later V_j is between them if the
+// last step was at v ≥ b. The next factor takes V below both floors, or V stays above b:
 //
 //	p(v) = a/v + ∫ p(vw) dw, for w from b/v to 1.
 //
-// p = a/b solves this: a/v + (a/b)(1 − b/v) = a/b. So gaps have an arrival or none independently of
-// each other, with b = 1 for the first one. The response below a gap without one is that above;
-// with one it is the draw of the last arrival, which no response above it is of, so uniform and
-// independent of all of them.
+// p = a/b solves this: a/v + (a/b)(1 − b/v) = a/b. So the gaps between neighbouring floors have an
+// arrival or none independently of each other, with b = 1 for the first gap. The response below a
+// gap without an arrival is the response above it. With an arrival it is the draw of the last one,
+// which is uniform and independent of all responses above.
 
-// gap says whether there is an arrival between two levels.
+// gap holds the probabilities of no arrival, and of some, between two levels.
 type gap struct{ none, some *big.Float }
 
 // gaps returns the gaps above each of the levels, by rising ε.
@@ -76,7 +75,7 @@ func staircaseLaw(m int64, levels []int64) joint {
 	return table
 }
 
-// stairLevels are sets of two to four levels, close ones and distant ones.
+// stairLevels are sets of one to four levels, some close and some distant.
 var stairLevels = [][]int64{
 	{500_000_000},
 	{500_000_000, 1_000_000_000},
@@ -87,10 +86,9 @@ var stairLevels = [][]int64{
 	{200_000_000, 500_000_000, 1_000_000_000, 4_000_000_000},
 }
 
-// TestStaircaseHasTheLawOfAChain compares the two laws for every truth and all responses at all
-// levels, of chains that were drawn in rising order. (That the order does not matter is proved for
-// chains.)
-func TestStaircaseHasTheLawOfAChain(t *testing.T) {
+// The two laws are compared for every true value and all responses, for chains drawn in rising
+// order. Other tests prove that the order does not matter for chains.
+func TestStaircase_HasTheJointLawOfAChain(t *testing.T) {
 	for m := int64(2); m <= 4; m++ {
 		for _, levels := range stairLevels {
 			stairs := staircaseLaw(m, levels)
@@ -105,9 +103,8 @@ func TestStaircaseHasTheLawOfAChain(t *testing.T) {
 	}
 }
 
-// TestAnotherStaircaseHasAnotherLaw tests the test above: a staircase for an ε that is a thousandth
-// too high is told from the chain.
-func TestAnotherStaircaseHasAnotherLaw(t *testing.T) {
+// The test before must distinguish a staircase whose ε is 0.1 % too high from the chain.
+func TestStaircaseLaw_OtherEpsilon_IsDistinguished(t *testing.T) {
 	levels := []int64{500_000_000, 1_000_000_000}
 	chain := jointLaw(3, plan(3, levels, []int{0, 1}), trueOdds)
 	for i := range levels {
@@ -117,11 +114,10 @@ func TestAnotherStaircaseHasAnotherLaw(t *testing.T) {
 	}
 }
 
-// TestUnaryStaircaseHasTheLawOfAUnaryChain compares the laws of a single bit, as the bits of both
-// are independent given the truth. Another bit than the true value's has a hidden bit of 0. That of
-// the true value is a coin: the staircase has one for all levels, the chain draws it again for each
-// raise, from the last response.
-func TestUnaryStaircaseHasTheLawOfAUnaryChain(t *testing.T) {
+// Given the true value, bits are independent, so the laws of single bits are compared. The hidden
+// bit of the true value is a coin: the staircase has one for all levels, and the chain draws it
+// again from the last response for each raise. All other hidden bits are 0.
+func TestUnaryStaircase_HasTheLawOfAUnaryChain(t *testing.T) {
 	for _, levels := range stairLevels {
 		stairs := staircaseLaw(2, levels)
 		steps := plan(2, levels, permutations(len(levels))[0])
@@ -135,8 +131,8 @@ func TestUnaryStaircaseHasTheLawOfAUnaryChain(t *testing.T) {
 	}
 }
 
-// raisedCoins is the probability that the bit of the true value has the responses of code when it
-// is raised in rising order, with a new coin each time.
+// raisedCoins returns the probability that the bit of the true value has the responses of code if
+// it is raised in rising order, with a new coin each time.
 func raisedCoins(steps []step, code int) *big.Float {
 	responses, p := digits(code, 2, len(steps)), number(1)
 	for _, s := range steps {
@@ -152,17 +148,18 @@ func raisedCoins(steps []step, code int) *big.Float {
 	return p
 }
 
-// The statistical tests draw with fixed keys, so they give the same in every run. There are ten
-// million responses to them together in the deep form.
+// The statistical tests use fixed keys, so every run has the same result. In the deep form they
+// draw ten million responses.
 const stairBits = 500
 
-// stairObjects is how many objects respond directly, at the five levels of chainLevels.
+// stairObjects returns the number of objects that respond directly, at the five levels of
+// chainLevels.
 func stairObjects() int { return testenv.Tries(120_000, 500_000, 500_000) / (coarser * coarser) }
 
-// stairRows is how many respond in unary encoding, at three levels.
+// stairRows returns the number of objects that respond in unary encoding, at three levels.
 func stairRows() int { return testenv.Tries(1_200, 5_000, 5_000) / coarser }
 
-// drawStairs draws the responses of n objects, each value being the truth in turn.
+// drawStairs draws the responses of n objects. The true value cycles through all values.
 func drawStairs(k *NoiseKey, n int) map[pattern]int {
 	counts := map[pattern]int{}
 	responses := make([]int, len(chainLevels))
@@ -177,8 +174,8 @@ func drawStairs(k *NoiseKey, n int) map[pattern]int {
 	return counts
 }
 
-// project leaves only some levels of counts or of a law, the others being 0, and joins the names of
-// the values that this makes the same.
+// project keeps only some levels of counts or of a law, sets the others to 0, and adds up the
+// patterns that become equal.
 func project[N int | float64](of map[pattern]N, levels ...int) map[pattern]N {
 	sums := map[pattern]N{}
 	for p, n := range of {
@@ -191,9 +188,8 @@ func project[N int | float64](of map[pattern]N, levels ...int) map[pattern]N {
 	return sums
 }
 
-// TestStaircasesAreDrawnByTheirLaw looks at all levels together, at three of them, at pairs and at
-// each alone.
-func TestStaircasesAreDrawnByTheirLaw(t *testing.T) {
+// The law is tested for all levels together, for three of them, for pairs and for each level alone.
+func TestNoiseKey_ManyObjects_FollowTheStaircaseLaw(t *testing.T) {
 	t.Parallel()
 	law := expectedPatterns()
 	counts := drawStairs(newKey(fixedKey()), stairObjects())
@@ -203,9 +199,9 @@ func TestStaircasesAreDrawnByTheirLaw(t *testing.T) {
 	}
 }
 
-// TestASpoiltFloorIsFoundOut tests the test above: the floor of one level is that of an ε that is
-// 10 % higher, or more.
-func TestASpoiltFloorIsFoundOut(t *testing.T) {
+// The test before must fail if the floor of one level is that of an ε that is higher by 10 % or
+// more.
+func TestNoiseKey_WrongFloor_FailsTheLawTest(t *testing.T) {
 	t.Parallel()
 	const objects = 100_000 / (coarser * coarser)
 	expected := expectedPatterns()
@@ -219,8 +215,8 @@ func TestASpoiltFloorIsFoundOut(t *testing.T) {
 	}
 }
 
-// lawOfBits is the law of the patterns of some bits whose responses have the probabilities given.
-// Bit j of a pattern's level is bit j's response there.
+// lawOfBits returns the law of the patterns of some bits whose responses have the given
+// probabilities. Bit j of a pattern's level is the response of bit j at that level.
 func lawOfBits(levels int, bits ...[]*big.Float) map[pattern]float64 {
 	law := map[pattern]float64{{}: 1}
 	for j, probabilities := range bits {
@@ -240,10 +236,9 @@ func lawOfBits(levels int, bits ...[]*big.Float) map[pattern]float64 {
 	return law
 }
 
-// TestUnaryStaircasesAreDrawnByTheirLaw looks at the bits of other values than the true one at all
-// levels; at that of the true value, beside its neighbour; and at bits that are next to each other,
-// or 256 apart.
-func TestUnaryStaircasesAreDrawnByTheirLaw(t *testing.T) {
+// The law is tested for single bits of other values at all levels, for the bit of the true value
+// with its neighbour, and for pairs of bits at a distance of 1 and of 256.
+func TestUnaryResponse_ManyObjects_FollowTheirLaw(t *testing.T) {
 	t.Parallel()
 	levels := []int64{500_000_000, 1_000_000_000, 3_000_000_000}
 	stairs := staircaseLaw(2, levels)
@@ -297,10 +292,9 @@ func TestUnaryStaircasesAreDrawnByTheirLaw(t *testing.T) {
 	stattest.Fit(pairs(farPairs), lawOfBits(3, other, other)).Holds(t, "256 apart")
 }
 
-// TestNoiseIsIndependent looks at pairs of responses whose noise must have nothing to do with each
-// other: of two objects, to two questions, to one name with other numbers of values, and directly
-// and in unary encoding. A pair with the same noise shows that the test would notice.
-func TestNoiseIsIndependent(t *testing.T) {
+// Pairs of responses must be independent: of two objects, to two questions, for different numbers
+// of values, and direct or in unary encoding. A pair with the same noise must fail the test.
+func TestNoiseKey_UnrelatedResponses_AreIndependent(t *testing.T) {
 	t.Parallel()
 	n := testenv.Tries(15_000, 40_000, 40_000) / (coarser * coarser)
 	k, one := newKey(fixedKey()), fromNano(1_000_000_000)

@@ -11,9 +11,8 @@ import (
 	"github.com/sluicedp/sluice/internal/exact"
 )
 
-// rows returns the law of rows of bits that are drawn apart from each other. The response of a
-// level is the number whose bit i is bit i of the row. single gives the law of all levels of one
-// bit.
+// rows returns the law of rows of bits that are drawn independently. The response of a level is the
+// number whose bit i is bit i of the row. single returns the law of all levels of one bit.
 func rows(truths, n, levels int, single func(truth, bit int) []*big.Float) joint {
 	table, responses := make(joint, truths), int64(1)<<n
 	for truth := range table {
@@ -33,7 +32,8 @@ func rows(truths, n, levels int, single func(truth, bit int) []*big.Float) joint
 	return table
 }
 
-// chainsOfBits are chains of n bits with all of them raised together. Their truths are all rows.
+// chainsOfBits returns the kind for chains of n bits that are raised together. Every row is a
+// possible true row.
 func chainsOfBits(n int, draw func(law) odds) kind {
 	law := func(bit joint, levels int) joint {
 		return rows(1<<n, n, levels, func(truth, i int) []*big.Float { return bit[truth>>i&1] })
@@ -51,11 +51,11 @@ func chainsOfBits(n int, draw func(law) odds) kind {
 	}
 }
 
-// A coin gives the probabilities of the hidden bit of the true value, 0 and 1, given that the last
-// response to it was this one at some ε. Before the first response ε is 0.
+// coin returns the probabilities of the hidden bit of the true value, 0 and 1, given the last
+// response to it and its ε. Before the first response ε is 0.
 type coin func(nano int64, last int) [2]*big.Float
 
-// trueCoin is what a [Chain] in unary encoding draws: fair, and then a response to the last
+// trueCoin is the coin of a [Chain] in unary encoding: fair at first, then a response to the last
 // response.
 func trueCoin(nano int64, last int) [2]*big.Float {
 	if nano == 0 {
@@ -65,7 +65,7 @@ func trueCoin(nano int64, last int) [2]*big.Float {
 	return [2]*big.Float{o.of(0, last, 0), o.of(1, last, 0)}
 }
 
-// unaryChains are chains in unary encoding over m values.
+// unaryChains returns the kind for chains in unary encoding over m values.
 func unaryChains(m int, draw func(law) odds, hidden coin) kind {
 	law := func(own, other []*big.Float, levels int) joint {
 		return rows(m, m, levels, func(truth, bit int) []*big.Float {
@@ -89,8 +89,8 @@ func unaryChains(m int, draw func(law) odds, hidden coin) kind {
 	}
 }
 
-// ownLaw is the law of all levels of the bit of the true value. For each raise the coin is drawn
-// anew, from the response below alone.
+// ownLaw returns the law of all levels of the bit of the true value. Each raise draws the coin
+// again, from the response below alone.
 func ownLaw(steps []step, draw func(law) odds, hidden coin) []*big.Float {
 	law := make([]*big.Float, power(2, len(steps)))
 	for code := range law {
@@ -115,10 +115,10 @@ func ownLaw(steps []step, draw func(law) odds, hidden coin) []*big.Float {
 	return law
 }
 
-// TestUnaryEncodingIsCollusionProof proves of unary encoding what TestTheLawIsCollusionProof proves
-// of randomized response: every level has the law of its own ε, in every order of drawing the joint
-// law is the same, and all of it costs the highest ε, no more and no less.
-func TestUnaryEncodingIsCollusionProof(t *testing.T) {
+// This is the proof of [TestChain_AnyCoalition_LearnsOnlyTheHighestLevel] for unary encoding. Every
+// level has the law of its own ε, the joint law is the same for every order of drawing, and all
+// responses together cost exactly the highest ε.
+func TestUnaryChain_AnyCoalition_LearnsOnlyTheHighestLevel(t *testing.T) {
 	for _, c := range []struct {
 		m      int
 		levels []int64
@@ -134,9 +134,9 @@ func TestUnaryEncodingIsCollusionProof(t *testing.T) {
 	}
 }
 
-// TestBitsAreCollusionProof proves it of rows of bits, where the cost of telling two truths apart
-// is the number of bits in which they differ, times the highest ε.
-func TestBitsAreCollusionProof(t *testing.T) {
+// This is the same proof for rows of bits. The privacy loss between two true rows is the highest ε
+// times the number of bits in which they differ.
+func TestRowChain_AnyCoalition_LearnsOnlyTheHighestLevel(t *testing.T) {
 	for _, c := range []struct {
 		n      int
 		levels []int64
@@ -150,16 +150,16 @@ func TestBitsAreCollusionProof(t *testing.T) {
 	}
 }
 
-// Four coins that are wrong.
+// The following four coins are wrong.
 
-// forgetful is fair for every raise, whatever was answered.
-func forgetful(int64, int) [2]*big.Float { return trueCoin(0, 0) }
+// alwaysFair is fair for every raise and ignores the last response.
+func alwaysFair(int64, int) [2]*big.Float { return trueCoin(0, 0) }
 
-// alwaysSet makes the row of hidden bits the plain truth.
+// alwaysSet is always 1, so that the hidden bits are the true value without noise.
 func alwaysSet(int64, int) [2]*big.Float { return [2]*big.Float{number(0), number(1)} }
 
-// stubborn takes the last response for the coin.
-func stubborn(nano int64, last int) [2]*big.Float {
+// lastResponse is equal to the last response.
+func lastResponse(nano int64, last int) [2]*big.Float {
 	if nano == 0 {
 		return trueCoin(0, 0)
 	}
@@ -168,11 +168,11 @@ func stubborn(nano int64, last int) [2]*big.Float {
 	return coin
 }
 
-// hurried is drawn at an ε that is 1 % too low.
-func hurried(nano int64, last int) [2]*big.Float { return trueCoin(nano-nano/100, last) }
+// tooLowEpsilon is drawn for an ε that is 1 % too low.
+func tooLowEpsilon(nano int64, last int) [2]*big.Float { return trueCoin(nano-nano/100, last) }
 
-// TestAWrongCoinIsFoundOut tests the two tests above.
-func TestAWrongCoinIsFoundOut(t *testing.T) {
+// The two tests before rely on collusionFaults, which must detect the wrong coins.
+func TestCollusionFaults_WrongCoins_AreDetected(t *testing.T) {
 	levels := []int64{500_000_000, 1_000_000_000, 2_000_000_000}
 	leaks := slices.Clip([]string{lossAdds, ratioDiffers, collusionPays})
 	for _, c := range []struct {
@@ -181,24 +181,24 @@ func TestAWrongCoinIsFoundOut(t *testing.T) {
 		want   []string
 	}{
 		{"true", trueCoin, nil},
-		{"forgetful", forgetful, append(leaks, orderMatters)},
+		{"alwaysFair", alwaysFair, append(leaks, orderMatters)},
 		{"always set", alwaysSet, append(leaks, wrongMarginal)},
-		{"stubborn", stubborn, append(leaks, orderMatters)},
-		{"hurried", hurried, append(leaks, orderMatters)},
+		{"lastResponse", lastResponse, append(leaks, orderMatters)},
+		{"tooLowEpsilon", tooLowEpsilon, append(leaks, orderMatters)},
 	} {
 		for m := 2; m <= 3; m++ {
-			got := inspect(unaryChains(m, trueOdds, c.hidden), levels)
+			got := collusionFaults(unaryChains(m, trueOdds, c.hidden), levels)
 			check.That(t, slices.Equal(got, slices.Sorted(slices.Values(c.want))),
 				"%s, m=%d: found %q, want %q", c.name, m, got, c.want)
 		}
 	}
 }
 
-// TestTheUnaryKernelByBayesRule derives the raise of a unary response without the coin. From ε₂
-// down to ε₁ a bit is flipped with f = (q₁−q₂)/(1−2q₂), q = 1/(e^ε+1), which takes both laws of a
-// bit, 1/2 and q₂, to 1/2 and q₁. Bayes' rule turns this channel around: the bit of the true value
-// is kept with 1−f, any other goes up by the kernel for m = 2.
-func TestTheUnaryKernelByBayesRule(t *testing.T) {
+// The test derives the raise of a unary response without the coin. From ε₂ down to ε₁ a bit is
+// flipped with f = (q₁−q₂)/(1−2q₂), where q = 1/(e^ε+1). This maps both laws of a bit, 1/2 and q₂,
+// to 1/2 and q₁. By Bayes' rule for this channel, the bit of the true value is kept with 1−f, and
+// any other bit is raised by the kernel for m = 2.
+func TestUnaryKernel_AgreesWithBayesRule(t *testing.T) {
 	for _, c := range [][2]int64{
 		{1, 2}, {1, 1_000_000_000}, {100_000_000, 500_000_000}, {500_000_000, 1_000_000_000},
 		{1_000_000_000, 1_000_000_001}, {2_000_000_000, 10_000_000_000}, {30_000_000_000, 60_000_000_000},

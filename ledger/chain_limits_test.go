@@ -16,12 +16,12 @@ import (
 	"github.com/sluicedp/sluice/privacy"
 )
 
-// The chain of an object and its open reservations have bounds: what an event about it costs, live
-// and in an audit, grows no further.
+// The chain of an object and its open reservations have limits, so that the cost of an event about
+// it is bounded, in the ledger and in an audit.
 
-// crowded returns a ledger in memory in which ann is for sale and has so many entries: a level at
-// ε=1, and buyers of it.
-func crowded(t *testing.T, entries int) *Ledger {
+// ledgerWithEntries returns a ledger in memory in which ann is for sale and its chain has this many
+// entries: a level at ε=1, and buyers of it.
+func ledgerWithEntries(t *testing.T, entries int) *Ledger {
 	t.Helper()
 	l := sellers(t, inMemory(t, Options{Now: epoch}), "9", "9", "ann", "bob")
 	for i := range entries - 1 {
@@ -30,7 +30,8 @@ func crowded(t *testing.T, entries int) *Ledger {
 	return l
 }
 
-// wantFull checks that a request was refused because ann is full, and what is said to help.
+// wantFull checks that a request was refused because ann's chain is full, with a remedy and the
+// largest ε that is possible.
 func wantFull(t *testing.T, what string, err error, helps string, largest string) {
 	t.Helper()
 	got := refusals(t, err)
@@ -38,7 +39,7 @@ func wantFull(t *testing.T, what string, err error, helps string, largest string
 		"%s: refused %+v", what, got)
 }
 
-func reserved(t *testing.T, l *Ledger, key, buyer, epsilon string) (api.Reservation, error) {
+func tryReserve(t *testing.T, l *Ledger, key, buyer, epsilon string) (api.Reservation, error) {
 	return l.Reserve(t.Context(), api.ReserveRequest{Key: key, Order: purchase(t, key, buyer, epsilon, "ann").Order, For: time.Hour})
 }
 
@@ -52,7 +53,7 @@ func recordBytes(t *testing.T, l *Ledger, bucket string) (most int) {
 	return most
 }
 
-// wantBounded checks that the record of no chain is too long, and verifies a ledger.
+// wantBounded checks that no chain has a record longer than mostRecord, and verifies the ledger.
 func wantBounded(t *testing.T, l *Ledger) {
 	t.Helper()
 	n := recordBytes(t, l, state.BucketChains)
@@ -60,19 +61,19 @@ func wantBounded(t *testing.T, l *Ledger) {
 	wantClean(t, l, api.VerifyRequest{})
 }
 
-// mostRecord is more than the record of any chain has, in bytes: each event about it writes and
-// reads it a few times.
+// mostRecord is a limit in bytes for the record of any chain, because each event about it reads and
+// writes the record a few times.
 const mostRecord = 48 << 10
 
-func TestChain_AtMaxEntries_TakesNoMore(t *testing.T) {
-	l := crowded(t, event.MaxEntries-1)
+func TestChain_AtMaxEntries_RefusesMore(t *testing.T) {
+	l := ledgerWithEntries(t, event.MaxEntries-1)
 	sell(t, l, purchase(t, "last", "last", "1", "ann"))
 	before := events(t, l)
 	_, err := l.Sell(t.Context(), purchase(t, "over", "over", "1", "ann"))
 	wantFull(t, "another buyer", err, "nothing", "0")
 	_, err = l.Sell(t.Context(), purchase(t, "level", "last", "2", "ann"))
 	wantFull(t, "another level, to a buyer of one", err, "less", "1")
-	_, err = reserved(t, l, "reserved", "last", "0.5")
+	_, err = tryReserve(t, l, "reserved", "last", "0.5")
 	wantFull(t, "a reservation of a level below", err, "nothing", "0")
 	wantFull(t, "a raise", check.Err(l.Release(t.Context(), releaseOf(t, "raise", "ann", "2"))), "less", "1")
 	_, err = l.Release(t.Context(), releaseOf(t, "derive", "ann", "0.5"))
@@ -89,14 +90,14 @@ func TestChain_AtMaxEntries_TakesNoMore(t *testing.T) {
 			t.Errorf("buyer %q: %v of ann can, %+v", buyer, got, b.Refused)
 		}
 	}
-	// What adds nothing is as before.
+	// Requests that add no entry succeed.
 	sell(t, l, purchase(t, "again", "last", "1", "ann"))
 	release(t, l, releaseOf(t, "given again", "ann", "1"))
 	must(t, check.Err(l.Answer(t.Context(), api.AnswerRequest{Key: "answer", Question: "vote", Query: "majority:yes", Epsilon: eps(t, "0.1"), Objects: []string{"ann"}, Truth: sameTruth("yes"), AcceptLoss: true})))
 	wantBounded(t, l)
 }
 
-// Each level of a question in unary encoding is long.
+// A response in unary encoding is long, so it counts as several entries.
 func TestChain_LongResponses_CountForSeveralEntries(t *testing.T) {
 	l := inMemory(t, Options{Now: epoch})
 	define(t, l, api.Question{Name: "home", Values: valuesOf(event.MaxUnaryValues), Encoding: "unary"})
@@ -113,8 +114,8 @@ func TestChain_LongResponses_CountForSeveralEntries(t *testing.T) {
 	wantBounded(t, l)
 }
 
-// Ended epochs stay in the record.
-func TestChain_ManyEpochs_TakesNoMore(t *testing.T) {
+// Ended epochs stay in the record, and count as entries.
+func TestChain_ManyEpochs_RefusesMore(t *testing.T) {
 	l := voters(t, inMemory(t, Options{Now: epoch}), "9", "ann")
 	for i := range event.MaxEntries / 2 {
 		r := releaseOf(t, fmt.Sprint(i), "ann", "0")
@@ -126,7 +127,7 @@ func TestChain_ManyEpochs_TakesNoMore(t *testing.T) {
 	wantBounded(t, l)
 }
 
-func TestSweep_MoreLevelsThanEntries_RaisesUpToTheBound(t *testing.T) {
+func TestAdvance_MoreLevelsThanEntries_RaisesUpToLimit(t *testing.T) {
 	l := inMemory(t, Options{Now: func() time.Time { return epoch().AddDate(20, 0, 0) }, ClockLeap: 200 * 366 * 24 * time.Hour})
 	define(t, l, vote())
 	p := check.Value(policy.Linear(privacy.Epsilon{}, eps(t, "2"), epoch(), epoch().AddDate(1, 0, 0), eps(t, "0.002")))(t)
@@ -144,15 +145,15 @@ func TestSweep_MoreLevelsThanEntries_RaisesUpToTheBound(t *testing.T) {
 	wantClean(t, l, api.VerifyRequest{})
 }
 
-// What was reserved can be captured, whatever happens in between.
+// A reservation keeps the entries that its capture needs, regardless of what is sold since.
 func TestReservation_OfTheLastEntries_CanBeCaptured(t *testing.T) {
-	l := crowded(t, event.MaxEntries-4)
-	first := check.Value(reserved(t, l, "first", "p", "2"))(t)
-	second := check.Value(reserved(t, l, "second", "q", "3"))(t)
+	l := ledgerWithEntries(t, event.MaxEntries-4)
+	first := check.Value(tryReserve(t, l, "first", "p", "2"))(t)
+	second := check.Value(tryReserve(t, l, "second", "q", "3"))(t)
 	_, err := l.Sell(t.Context(), purchase(t, "over", "over", "1", "ann"))
 	wantFull(t, "another buyer", err, "waiting", "0")
 	wantFull(t, "a raise", check.Err(l.Release(t.Context(), releaseOf(t, "raise", "ann", "4"))), "waiting", "1")
-	wantFull(t, "another reservation", check.Err(reserved(t, l, "third", "r", "1")), "waiting", "0")
+	wantFull(t, "another reservation", check.Err(tryReserve(t, l, "third", "r", "1")), "waiting", "0")
 	s := sell(t, l, partialSale(purchase(t, "partial", "over", "1", "ann", "bob")))
 	check.That(t, len(s.Refused) == 1 && s.Refused[0].Remedy == "waiting", "a partial order: %+v", s)
 	capture(t, l, "captured", first.Number)
@@ -168,16 +169,16 @@ func TestReserve_MaxReservations_RefusesAnother(t *testing.T) {
 	l := sellers(t, inMemory(t, Options{Now: epoch}), "9", "9", "ann", "bob")
 	var open []api.Reservation
 	for i := range event.MaxReservations {
-		r := check.Value(reserved(t, l, fmt.Sprint(i), fmt.Sprint("buyer ", i), "1"))(t)
+		r := check.Value(tryReserve(t, l, fmt.Sprint(i), fmt.Sprint("buyer ", i), "1"))(t)
 		open = append(open, r)
 	}
-	wantFull(t, "another reservation", check.Err(reserved(t, l, "over", "over", "1")), "waiting", "0")
-	wantFull(t, "a reservation at another ε", check.Err(reserved(t, l, "dear", "over", "8.9")), "waiting", "0")
+	wantFull(t, "another reservation", check.Err(tryReserve(t, l, "over", "over", "1")), "waiting", "0")
+	wantFull(t, "a reservation at another ε", check.Err(tryReserve(t, l, "dear", "over", "8.9")), "waiting", "0")
 	sell(t, l, purchase(t, "sold at once", "over", "1", "ann"))
 	capture(t, l, "captured", open[0].Number)
-	must(t, check.Err(reserved(t, l, "in its place", "over", "1")))
+	must(t, check.Err(tryReserve(t, l, "in its place", "over", "1")))
 	must(t, l.Cancel(t.Context(), "cancel", open[1].Number))
-	must(t, check.Err(reserved(t, l, "in the place of another", "over", "1")))
+	must(t, check.Err(tryReserve(t, l, "in the place of another", "over", "1")))
 	partial := api.ReserveRequest{Key: "partial", Order: purchase(t, "", "zeta", "1", "ann", "bob").Order, For: time.Hour, Partial: true}
 	if r := reserve(t, l, partial); len(r.Refused) != 1 || r.Refused[0].Reason != api.Full || r.Objects != 1 {
 		t.Errorf("a partial reservation: %+v", r)
@@ -185,9 +186,9 @@ func TestReserve_MaxReservations_RefusesAnother(t *testing.T) {
 	wantClean(t, l, api.VerifyRequest{})
 }
 
-// A raise of several parts has its entries from when it begins.
-func TestRaise_OfManyParts_HasItsEntries(t *testing.T) {
-	l := crowded(t, event.MaxEntries-1)
+// A raise of several parts reserves its entries when it begins.
+func TestRaise_OfManyParts_ReservesItsEntries(t *testing.T) {
+	l := ledgerWithEntries(t, event.MaxEntries-1)
 	others := crowd(state.PartSize)
 	enrollUnder(t, l, "vote", market(t, "9"), "9", others...)
 	asked := false
@@ -205,14 +206,14 @@ func TestRaise_OfManyParts_HasItsEntries(t *testing.T) {
 	wantClean(t, l, api.VerifyRequest{})
 }
 
-// A log in which a chain or a list of reservations is longer was not written by this program.
-func TestApply_AboveTheBounds_IsCorrupt(t *testing.T) {
+// A log in which a chain or a list of reservations exceeds its limit is corrupt.
+func TestApply_AboveLimits_IsCorrupt(t *testing.T) {
 	follow := func(l *Ledger, changes ...event.Change) error {
 		log := logOf(t, pairs(t, l.engine.Store))
 		return replayWhole(&kv.Memory{}, followedBy(withSettled(uint64(len(log))+1, changes)...)(log))
 	}
-	full := crowded(t, event.MaxEntries)
-	level := crowded(t, event.MaxEntries-1)
+	full := ledgerWithEntries(t, event.MaxEntries)
+	level := ledgerWithEntries(t, event.MaxEntries-1)
 	raise := &event.Released{Object: "ann", Question: 1, Epsilon: eps(t, "2"), Response: event.Response{Method: event.MethodRaise}}
 	must(t, follow(level, raise))
 	wantForged(t, follow(full, raise), "a chain of 1025 entries")
@@ -227,21 +228,21 @@ func TestApply_AboveTheBounds_IsCorrupt(t *testing.T) {
 	wantForged(t, follow(full, sale(full)...), "a chain of 1025 entries")
 	l := sellers(t, inMemory(t, Options{Now: epoch}), "9", "9", "ann", "bob")
 	for i := range event.MaxReservations - 1 {
-		must(t, check.Err(reserved(t, l, fmt.Sprint(i), "acme", "1")))
+		must(t, check.Err(tryReserve(t, l, fmt.Sprint(i), "acme", "1")))
 	}
 	hold := func(number uint64) []event.Change {
 		deal := event.Deal{Sale: number, Buyer: 1, Question: 1, Epsilon: eps(t, "1"), Objects: 1, Price: 100}
 		return []event.Change{&event.Reserved{Deal: deal, Expires: epoch().Add(time.Hour)}, &event.Held{Object: "ann", Sale: deal.Sale, Price: 100, Policy: 1}}
 	}
 	must(t, follow(l, hold(event.MaxReservations)...))
-	must(t, check.Err(reserved(t, l, "last", "acme", "1")))
+	must(t, check.Err(tryReserve(t, l, "last", "acme", "1")))
 	wantForged(t, follow(l, hold(event.MaxReservations+1)...), "it cannot be reserved: object \"ann\": full")
-	promised := crowded(t, event.MaxEntries-2)
-	must(t, check.Err(reserved(t, promised, "promised", "acme", "2")))
-	wantForged(t, follow(promised, raise3(t)), "a chain of 1023 entries, with 2 more for open reservations")
+	promised := ledgerWithEntries(t, event.MaxEntries-2)
+	must(t, check.Err(tryReserve(t, promised, "promised", "acme", "2")))
+	wantForged(t, follow(promised, raiseToThree(t)), "a chain of 1023 entries, with 2 more for open reservations")
 }
 
-func raise3(t *testing.T) event.Change {
+func raiseToThree(t *testing.T) event.Change {
 	return &event.Released{Object: "ann", Question: 1, Epsilon: eps(t, "3"), Response: event.Response{Method: event.MethodRaise}}
 }
 

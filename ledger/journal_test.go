@@ -27,8 +27,9 @@ import (
 	"github.com/sluicedp/sluice/ledger/journal"
 )
 
-// crashed returns a ledger as a process left it that died with so many releases in the journal.
-func crashed(t testing.TB, releases int) (path string) {
+// crashedFile returns a ledger file as a process leaves it that is killed with this many releases
+// in the journal.
+func crashedFile(t testing.TB, releases int) (path string) {
 	t.Helper()
 	names := crowd(releases)
 	path = votersFile(t, "9", names...)
@@ -39,44 +40,44 @@ func crashed(t testing.TB, releases int) (path string) {
 	return path
 }
 
-// copyTree replaces a directory by a copy of another.
+// copyTree replaces the directory to with a copy of from.
 func copyTree(t testing.TB, from, to string) {
 	t.Helper()
 	must(t, os.RemoveAll(to))
 	must(t, os.CopyFS(to, os.DirFS(from)))
 }
 
-// segment returns the file in a journal that has its groups.
-func segment(t testing.TB, path string) string {
+// lastSegment returns the last segment file of the journal beside a ledger file.
+func lastSegment(t testing.TB, path string) string {
 	t.Helper()
 	all := check.Value(filepath.Glob(filepath.Join(path+".journal", "*.segment")))(t)
 	return all[len(all)-1]
 }
 
-// What lies beside a file as its journal, and is not what its last process left there, is refused,
-// for reading and for writing; and nothing is written.
-func TestAJournalThatDoesNotBelong(t *testing.T) {
+// Open refuses a ledger file whose journal is missing, damaged, or not the one that its last
+// process left. It writes nothing, and says what to do.
+func TestOpen_ForeignOrDamagedJournal_IsRefused(t *testing.T) {
 	for name, test := range map[string]struct {
 		change func(t *testing.T, path string)
 		want   error
 	}{
 		"none":              {func(t *testing.T, path string) { must(t, os.RemoveAll(path+".journal")) }, api.ErrJournal},
-		"of another ledger": {func(t *testing.T, path string) { copyTree(t, crashed(t, 5)+".journal", path+".journal") }, api.ErrJournal},
+		"of another ledger": {func(t *testing.T, path string) { copyTree(t, crashedFile(t, 5)+".journal", path+".journal") }, api.ErrJournal},
 		"a segment of another ledger": {func(t *testing.T, path string) {
-			must(t, os.WriteFile(filepath.Join(path+".journal", "00000002.segment"), content(t, segment(t, crashed(t, 5))), 0o600))
+			must(t, os.WriteFile(filepath.Join(path+".journal", "00000002.segment"), content(t, lastSegment(t, crashedFile(t, 5))), 0o600))
 		}, api.ErrJournal},
 		"a segment of an older journal": {func(t *testing.T, path string) {
-			older := content(t, segment(t, path))
+			older := content(t, lastSegment(t, path))
 			closed(t, open(t, path, Options{})) // folds it
 			l := open(t, path, Options{})
 			release(t, l, releaseOf(t, "more", crowd(2)[1], "2"))
-			dies(t, l)
+			kill(t, l)
 			must(t, os.WriteFile(filepath.Join(path+".journal", "00000002.segment"), older, 0o600))
 		}, api.ErrJournal},
 		"a segment under another number": {func(t *testing.T, path string) {
-			must(t, os.Rename(segment(t, path), filepath.Join(path+".journal", "00000009.segment")))
+			must(t, os.Rename(lastSegment(t, path), filepath.Join(path+".journal", "00000009.segment")))
 		}, api.ErrJournal},
-		"with half a header": {func(t *testing.T, path string) { must(t, os.Truncate(segment(t, path), 50)) }, api.ErrJournal},
+		"with half a header": {func(t *testing.T, path string) { must(t, os.Truncate(lastSegment(t, path), 50)) }, api.ErrJournal},
 		"of another time": {func(t *testing.T, path string) {
 			before := content(t, path)
 			l := open(t, path, Options{})
@@ -96,14 +97,14 @@ func TestAJournalThatDoesNotBelong(t *testing.T) {
 			must(t, os.Rename(backup, path))
 			copyTree(t, copied+".journal", path+".journal")
 		}, api.ErrJournal},
-		"without its segments": {func(t *testing.T, path string) { must(t, os.Remove(segment(t, path))) }, api.ErrJournal},
-		"damaged in the midst": {func(t *testing.T, path string) {
-			text := content(t, segment(t, path))
+		"without its segments": {func(t *testing.T, path string) { must(t, os.Remove(lastSegment(t, path))) }, api.ErrJournal},
+		"damaged inside": {func(t *testing.T, path string) {
+			text := content(t, lastSegment(t, path))
 			at := bytes.Index(text, []byte(crowd(2)[1]))
 			if text[at] ^= 1; at < 0 {
-				t.Fatal("nobody is there")
+				t.Fatal("the segment does not have the object's name")
 			}
-			must(t, os.WriteFile(segment(t, path), text, 0o600))
+			must(t, os.WriteFile(lastSegment(t, path), text, 0o600))
 		}, api.ErrJournal},
 		"a file": {func(t *testing.T, path string) {
 			must(t, os.RemoveAll(path+".journal"))
@@ -111,19 +112,19 @@ func TestAJournalThatDoesNotBelong(t *testing.T) {
 		}, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
-			path := crashed(t, 20)
+			path := crashedFile(t, 20)
 			test.change(t, path)
 			before := tree(t, path)
 			for _, only := range []bool{true, false} {
 				l, err := Open(t.Context(), path, Options{ReadOnly: only})
 				if err == nil {
-					t.Fatalf("opened, with %d events", stats(t, l).Events)
+					t.Fatalf("got a ledger of %d events, want an error", stats(t, l).Events)
 				}
 				check.That(t, test.want == nil || errors.Is(err, test.want) && saysWhatToDo(err),
-					"got the error %v", err)
+					"got the error %v, want %v that says what to do", err, test.want)
 			}
 			if after := tree(t, path); fmt.Sprint(after) != fmt.Sprint(before) {
-				t.Errorf("something was written: %v, before %v", after, before)
+				t.Errorf("the files changed: got %v, want %v", after, before)
 			}
 			check.That(t, os.Rename(path+".journal", path+".journal.gone") != nil ||
 				!errors.Is(journalfile.Sweep(path+".journal"), journal.ErrInUse), "the journal is still open")
@@ -131,55 +132,55 @@ func TestAJournalThatDoesNotBelong(t *testing.T) {
 	}
 }
 
-// saysWhatToDo tells whether an error about a journal that does not belong to a file helps.
+// saysWhatToDo reports whether an error about a journal that does not belong to the file says what
+// to do.
 func saysWhatToDo(err error) bool {
 	return strings.Contains(err.Error(), "put back the file and the journal that were used together, or restore a backup") ||
 		strings.Contains(err.Error(), "remove the journal only if")
 }
 
-// dies leaves a ledger as a process does that dies: file and journal stay where they are.
-func dies(t testing.TB, l *Ledger) {
+// kill ends a ledger as if its process were killed: file and journal stay as they are.
+func kill(t testing.TB, l *Ledger) {
 	t.Helper()
 	l.engine.Queue.Stop(errors.New("the process has died"))
 	closed(t, l)
 }
 
-// What could not be opened is not held: whoever mends what was wrong opens it, and everything is
-// there.
-func TestAnOpenThatFailsHoldsNothing(t *testing.T) {
+// After an Open that fails, the ledger opens with valid options, and nothing is lost.
+func TestOpen_Fails_LeavesFileUsable(t *testing.T) {
 	for name, wrong := range map[string]Options{
-		"keys that are written, and nobody to sign": {TruthKey: truthKey(), Publish: Publishing{To: func(context.Context, []byte) error { return nil }, Events: 1}},
-		"a checkpoint that nobody has signed":       {Checkpoint: []byte("checkpoint")},
-		"a truth key that is too short":             {TruthKey: []byte("short")},
+		"a new truth key, and no signer":   {TruthKey: truthKey(), Publish: Publishing{To: func(context.Context, []byte) error { return nil }, Events: 1}},
+		"a checkpoint without a signature": {Checkpoint: []byte("checkpoint")},
+		"a truth key that is too short":    {TruthKey: []byte("short")},
 	} {
-		for _, path := range []string{votersFile(t, "9", crowd(3)...), crashed(t, 3)} {
-			check.Need(t, check.Err(Open(t.Context(), path, wrong)) != nil, "%s: opened", name)
+		for _, path := range []string{votersFile(t, "9", crowd(3)...), crashedFile(t, 3)} {
+			check.Need(t, check.Err(Open(t.Context(), path, wrong)) != nil, "%s: got no error from Open", name)
 			l := open(t, path, Options{TruthKey: truthKey()})
 			release(t, l, releaseOf(t, "more", crowd(3)[2], "2"))
 			wantClean(t, l, api.VerifyRequest{})
 			closed(t, l)
 			files := tree(t, path)
-			check.That(t, len(files) == 1, "%s: there is %v", name, files)
+			check.That(t, len(files) == 1, "%s: the files are %v, want the ledger file only", name, files)
 		}
 	}
 }
 
-// An older pair of file and journal, whole as it is, is refused by whoever has a newer checkpoint;
-// and so is one whose file alone is older than the checkpoint only if its journal is, too.
-func TestAnOlderPairIsARollback(t *testing.T) {
-	path, options := witnessed(t, "ann", "bob")
+// An older copy of file and journal, though whole, is refused if the caller has a newer checkpoint.
+// A file that is older than the checkpoint opens if its journal reaches it.
+func TestOpen_OlderFileAndJournal_IsRollback(t *testing.T) {
+	path, options := fileWithLogKey(t, "ann", "bob")
 	l := open(t, path, options)
 	release(t, l, releaseOf(t, "1", "ann", "0.5"))
 	older := crashCopy(t, path)
 	release(t, l, releaseOf(t, "2", "bob", "0.5"))
 	options.Checkpoint = checkpointOf(t, l)
 	newer := crashCopy(t, path)
-	dies(t, l)
+	kill(t, l)
 	for _, only := range []bool{true, false} {
 		options.ReadOnly = only
 		before := content(t, older)
 		_, err := Open(t.Context(), older, options)
-		check.That(t, errors.As(err, new(*api.RollbackError)), "read only %v: %v", only, err)
+		check.That(t, errors.As(err, new(*api.RollbackError)), "read only %v: got the error %v, want a RollbackError", only, err)
 		check.That(t, bytes.Equal(content(t, older), before), "the file has changed")
 		for _, path := range []string{path, newer} {
 			closed(t, open(t, path, options))
@@ -187,14 +188,14 @@ func TestAnOlderPairIsARollback(t *testing.T) {
 	}
 	options.Checkpoint = nil
 	l = open(t, older, options)
-	check.Equal(t, objectOf(t, l, "ann").Spent, eps(t, "0.5"), "in the pair that was refused ann has spent")
+	check.Equal(t, objectOf(t, l, "ann").Spent, eps(t, "0.5"), "opened without the checkpoint, ann has spent")
 	wantClean(t, l, api.VerifyRequest{})
 }
 
-// Where the journal of another ledger lies no file is made, nor a copy: what was committed last
-// might be lost with it.
-func TestNothingIsMadeBesideTheJournalOfAnother(t *testing.T) {
-	path := crashed(t, 3)
+// No ledger and no copy is created where the journal of another ledger is: that may hold commits
+// which its file does not have yet.
+func TestCreate_ForeignJournalAtPath_IsRefused(t *testing.T) {
+	path := crashedFile(t, 3)
 	must(t, os.Rename(path, path+".away"))
 	l := open(t, votersFile(t, "9", "ann"), Options{})
 	for name, err := range map[string]error{
@@ -209,27 +210,26 @@ func TestNothingIsMadeBesideTheJournalOfAnother(t *testing.T) {
 	wantClean(t, open(t, path, Options{}), api.VerifyRequest{})
 }
 
-// A journal that ends early, as it does when the last append was cut off, is a ledger of an earlier
-// instant: whole groups, and no part of one. Whoever was told of what is missing has a checkpoint
-// that says so.
-func TestAJournalThatEndsEarly(t *testing.T) {
-	path := crashed(t, 20)
-	text := content(t, segment(t, path))
+// A journal that ends early, because the last append was cut off, opens as the ledger of an earlier
+// instant: with whole requests only. A caller who knows more has a checkpoint that shows it.
+func TestOpen_TruncatedJournal_KeepsWholeRequests(t *testing.T) {
+	path := crashedFile(t, 20)
+	text := content(t, lastSegment(t, path))
 	all := len(bytes.TrimRight(text, "\x00"))
 	for cut := 112; cut < all; cut += 1 + (all-112)/tests.Tries(20, 100, 2000) {
 		short := crashCopy(t, path)
-		must(t, os.WriteFile(segment(t, short), text[:cut], 0o600))
+		must(t, os.WriteFile(lastSegment(t, short), text[:cut], 0o600))
 		l := open(t, short, Options{})
 		n := stats(t, l).Events
-		check.That(t, (n-stats(t, l).Objects-4)%2 == 0, "cut at byte %d there are %d events: half of a request", cut, n)
+		check.That(t, (n-stats(t, l).Objects-4)%2 == 0, "cut at byte %d: %d events, the last request is incomplete", cut, n)
 		wantClean(t, l, api.VerifyRequest{})
 		closed(t, l)
 	}
 }
 
-// What was released of somebody is nowhere beside the file when Forget returns; nor is it after a
-// crash before that, once the ledger was opened for writing.
-func TestForgetLeavesNothingInTheJournal(t *testing.T) {
+// When Forget returns, no file beside the ledger has the object's responses. After a crash before
+// that, the same holds once the ledger has been opened for writing.
+func TestForget_Returns_JournalHasNoSecrets(t *testing.T) {
 	path := votersFile(t, "9", "ann", "bob")
 	l := open(t, path, Options{})
 	releaseEach(t, l, "1", "ann", "bob")
@@ -247,7 +247,7 @@ func TestForgetLeavesNothingInTheJournal(t *testing.T) {
 	closed(t, again)
 }
 
-// secretsBeside counts the secrets that are in files beside a ledger's own.
+// secretsBeside counts the secrets that are found in files beside the ledger file.
 func secretsBeside(t testing.TB, path string, secrets [][]byte) (found int) {
 	t.Helper()
 	must(t, filepath.WalkDir(filepath.Dir(path), func(at string, d fs.DirEntry, err error) error {
@@ -255,7 +255,7 @@ func secretsBeside(t testing.TB, path string, secrets [][]byte) (found int) {
 			return err
 		}
 		text, err := os.ReadFile(at)
-		if errors.Is(err, fs.ErrNotExist) { // it was trimmed meanwhile
+		if errors.Is(err, fs.ErrNotExist) { // it was trimmed since
 			return nil
 		}
 		must(t, err)
@@ -269,7 +269,7 @@ func secretsBeside(t testing.TB, path string, secrets [][]byte) (found int) {
 	return found
 }
 
-// journalLog keeps what is logged, by whatever goroutine.
+// journalLog keeps what is logged. Several goroutines may write to it.
 type journalLog struct {
 	mu   sync.Mutex
 	text bytes.Buffer
@@ -293,9 +293,9 @@ func (l *journalLog) has(text string) bool {
 	return bytes.Contains(l.text.Bytes(), []byte(text))
 }
 
-// A checkpoint that cannot be made is told, and tried again. Until there is room again commits go
-// on as long as there is memory; then they say why they do not. Nothing is lost.
-func TestACheckpointThatFailsLosesNothing(t *testing.T) {
+// A checkpoint that fails is logged and tried again. Commits go on until the memory limit is
+// reached, and then return the error of the disk. Nothing is lost.
+func TestEngineCheckpoint_DiskFails_LosesNothing(t *testing.T) {
 	names := crowd(500)
 	path := votersFile(t, "9", names...)
 	var log journalLog
@@ -307,12 +307,12 @@ func TestACheckpointThatFailsLosesNothing(t *testing.T) {
 		_, refused = l.Release(t.Context(), releaseOf(t, fmt.Sprint(done), names[done], "1"))
 	}
 	check.Need(t, errors.Is(refused, errDisk) && !errors.Is(refused, api.ErrStopped) && done >= 10,
-		"after %d releases: %v", done, refused)
+		"after %d releases: got the error %v, want that of the disk and no stop", done, refused)
 	done-- // the last one was refused
 	wantErr(t, l.engine.Checkpoint(), errDisk)
 	log.await(t, "checkpoint failed")
 	o := objectOf(t, l, names[done-1])
-	check.That(t, o.Spent == eps(t, "1"), "meanwhile %s has spent %s", o.Object, o.Spent)
+	check.That(t, o.Spent == eps(t, "1"), "while checkpoints fail, %s has spent %s", o.Object, o.Spent)
 	copied := crashCopy(t, path)
 	f.fail(nil)
 	must(t, l.engine.Checkpoint())
@@ -327,9 +327,9 @@ func TestACheckpointThatFailsLosesNothing(t *testing.T) {
 	}
 }
 
-// A checkpoint of which nobody knows whether it is in the file ends the ledger; opened again, it
-// has everything. So does one whose last checkpoint, in Close, fails.
-func TestAnUncertainCheckpointStopsTheLedger(t *testing.T) {
+// A checkpoint whose outcome is unknown stops the ledger. Opened again, the ledger has everything,
+// as it has after a Close whose checkpoint failed.
+func TestEngineCheckpoint_OutcomeUncertain_StopsLedger(t *testing.T) {
 	path := votersFile(t, "9", "ann", "bob")
 	l, f := openHeld(t, path, Options{})
 	release(t, l, releaseOf(t, "1", "ann", "1"))
@@ -347,23 +347,23 @@ func TestAnUncertainCheckpointStopsTheLedger(t *testing.T) {
 	wantClean(t, l, api.VerifyRequest{})
 }
 
-// otherJournals changes what is read from a journal.
-type otherJournals struct {
+// alteredJournals opens the journal beside a file, and changes the groups that are read from it.
+type alteredJournals struct {
 	besideFile
 	change func(*journal.Group)
 }
 
-type otherJournal struct {
+type alteredJournal struct {
 	journal.Journal
 	change func(*journal.Group)
 }
 
-func (a otherJournals) Find(ctx context.Context, w journal.Wanted) (journal.Journal, error) {
+func (a alteredJournals) Find(ctx context.Context, w journal.Wanted) (journal.Journal, error) {
 	j, err := a.besideFile.Find(ctx, w)
-	return otherJournal{j, a.change}, err
+	return alteredJournal{j, a.change}, err
 }
 
-func (a otherJournal) Read(ctx context.Context, after journal.Position) iter.Seq2[journal.Group, error] {
+func (a alteredJournal) Read(ctx context.Context, after journal.Position) iter.Seq2[journal.Group, error] {
 	return func(yield func(journal.Group, error) bool) {
 		for g, err := range a.Journal.Read(ctx, after) {
 			a.change(&g)
@@ -374,9 +374,9 @@ func (a otherJournal) Read(ctx context.Context, after journal.Position) iter.Seq
 	}
 }
 
-// A group holds whole requests only, whatever its root is of.
-func TestAGroupIsWhole(t *testing.T) {
-	path := crashed(t, 1)
+// A group that ends inside a request is corrupt, even if its root fits its records.
+func TestOpen_JournalGroupWithPartOfRequest_IsCorrupt(t *testing.T) {
+	path := crashedFile(t, 1)
 	file := check.Value(bolt.Open(path, false))(t)
 	defer file.Close()
 	var edge *merkle.Edge
@@ -394,19 +394,19 @@ func TestAGroupIsWhole(t *testing.T) {
 			_, err = first.Append(written.Leaf())
 		}
 		if err != nil {
-			t.Error(err) // and no more: this is another goroutine
+			t.Error(err) // not Fatal: this is another goroutine
 		}
 		g.Records, g.After = g.Records[:1], journal.Position{Events: g.Before.Events + 1, Root: first.Root()}
 	}
-	l := check.Value(readStore(t.Context(), file, otherJournals{besideFile(path), half}, Options{}))(t)
+	l := check.Value(readStore(t.Context(), file, alteredJournals{besideFile(path), half}, Options{}))(t)
 	if err := l.begin(t.Context(), Options{}); !errors.Is(err, api.ErrCorrupt) || !strings.Contains(err.Error(), "1 events of a request") {
-		t.Errorf("half a request: %v", err)
+		t.Errorf("a group with half a request: got the error %v, want ErrCorrupt", err)
 	}
 }
 
-// A journal may be somebody else's code, and its bytes have no secret: that the events come to the
-// root which the group says is what shows that they are the ledger's.
-func TestAGroupMustComeToItsRoot(t *testing.T) {
+// A journal may be the host's own code, and its bytes are not authenticated. What shows that events
+// are the ledger's is that they give the root of their group.
+func TestOpen_JournalGroupNotMatchingRoot_IsCorrupt(t *testing.T) {
 	for name, change := range map[string]func(*journal.Group){
 		"another root":     func(g *journal.Group) { g.After.Root[3] ^= 1 },
 		"another response": func(g *journal.Group) { g.Records[0][len(g.Records[0])-2] ^= 1 },
@@ -416,13 +416,13 @@ func TestAGroupMustComeToItsRoot(t *testing.T) {
 		"a gap":            func(g *journal.Group) { g.Before.Events++; g.After.Events++ },
 		"another place":    func(g *journal.Group) { g.Before.Events-- },
 	} {
-		path := crashed(t, 3)
+		path := crashedFile(t, 3)
 		file := check.Value(bolt.Open(path, false))(t)
-		l := check.Value(readStore(t.Context(), file, otherJournals{besideFile(path), change}, Options{}))(t)
+		l := check.Value(readStore(t.Context(), file, alteredJournals{besideFile(path), change}, Options{}))(t)
 		err := l.begin(t.Context(), Options{})
 		check.That(t, errors.Is(err, api.ErrCorrupt), "%s: %v", name, err)
 		must(t, file.Close())
 		l = open(t, path, Options{ReadOnly: true})
-		check.That(t, len(responses(t, l, "vote", eps(t, "1"))) == 3, "%s: not all is there afterwards", name)
+		check.That(t, len(responses(t, l, "vote", eps(t, "1"))) == 3, "%s: afterwards responses are missing", name)
 	}
 }
