@@ -102,8 +102,8 @@ func fields(ctx context.Context) []field {
 		textFields(ctx, "Commit", ledgers.Capture, api.CaptureRequest{Reservation: 99, Truth: yes}, "Key"),
 		textFields(ctx, "ChangeTerms", ledgers.ChangeTerms, api.ChangeTermsRequest{Question: "vote", Objects: ann, Cap: half}, "Key", "Question", "Objects", "Consent"),
 		textFields(ctx, "Reconcile", reconcile, api.Member{Object: "ann", Question: "vote", Cap: half}, "Object", "Question"),
-		textFields(ctx, "Withdraw", withoutResult(ledgers.Withdraw), api.ObjectRequest{Object: "nobody"}, "Key", "Object"),
-		textFields(ctx, "Forget", withoutResult(ledgers.Forget), api.ObjectRequest{Object: "nobody"}, "Key", "Object"),
+		textFields(ctx, "Withdraw", withoutResult(ledgers.Withdraw), api.ObjectRequest{Object: "unknown"}, "Key", "Object"),
+		textFields(ctx, "Forget", withoutResult(ledgers.Forget), api.ObjectRequest{Object: "unknown"}, "Key", "Object"),
 		textFields(ctx, "Statement", ledgers.Statement, api.ObjectRequest{Object: "ann"}, "Key", "Object"),
 		textFields(ctx, "Estimate", ledgers.Estimate, api.EstimateRequest{}, "Question"),
 		[]field{

@@ -82,7 +82,7 @@ func (anyLedger) Answer_InvalidRequest_IsRefused(t *T) {
 		"no ε":          func(r *api.AnswerRequest) { r.Epsilon = Eps(t, "0") },
 		"no query":      func(r *api.AnswerRequest) { r.Query = "" },
 		"unknown value": func(r *api.AnswerRequest) { r.Query = "majority:maybe" },
-		"nobody":        func(r *api.AnswerRequest) { r.Objects = []string{} },
+		"no object":     func(r *api.AnswerRequest) { r.Objects = []string{} },
 		"neither":       func(r *api.AnswerRequest) { r.Objects = nil },
 		"both":          func(r *api.AnswerRequest) { r.All = true },
 		"twice":         func(r *api.AnswerRequest) { r.Objects = []string{"ann", "ann"} },

@@ -272,15 +272,15 @@ func (anyLedger) Request_UnclearObjects_IsRefused(t *T) {
 		}
 	}
 	for name, call := range map[string]func() error{
-		"nobody":            raise(func(r *api.RaiseRequest) { r.Objects = nil }),
-		"empty list":        raise(func(r *api.RaiseRequest) { r.Objects = []string{} }),
-		"names and all":     raise(func(r *api.RaiseRequest) { r.All = true }),
-		"empty and all":     raise(func(r *api.RaiseRequest) { r.Objects, r.All = []string{}, true }),
-		"twice":             raise(func(r *api.RaiseRequest) { r.Objects = []string{"ann", "bob", "ann"} }),
-		"enrol nobody":      enrol(),
-		"enrol twice":       enrol("bob", "ann", "bob"),
-		"enrol a non-name":  enrol("bob", ""),
-		"release of nobody": func() error { _, err := l.Release(t.Context(), ReleaseOf(t, "k", "", "0.5")); return err },
+		"no objects":           raise(func(r *api.RaiseRequest) { r.Objects = nil }),
+		"empty list":           raise(func(r *api.RaiseRequest) { r.Objects = []string{} }),
+		"names and all":        raise(func(r *api.RaiseRequest) { r.All = true }),
+		"empty and all":        raise(func(r *api.RaiseRequest) { r.Objects, r.All = []string{}, true }),
+		"twice":                raise(func(r *api.RaiseRequest) { r.Objects = []string{"ann", "bob", "ann"} }),
+		"enroll no objects":    enrol(),
+		"enroll twice":         enrol("bob", "ann", "bob"),
+		"enroll an empty name": enrol("bob", ""),
+		"release of no object": func() error { _, err := l.Release(t.Context(), ReleaseOf(t, "k", "", "0.5")); return err },
 	} {
 		WantUnchanged(t, l, func() {
 			if err := call(); !errors.Is(err, api.ErrInvalid) {

@@ -240,8 +240,8 @@ func (anyLedger) ChangeTerms_InvalidRequest_IsRefused(t *T) {
 		change func(*api.ChangeTermsRequest)
 		want   error
 	}{
-		"nobody":                     {func(r *api.ChangeTermsRequest) { r.Objects = nil }, api.ErrInvalid},
-		"somebody twice":             {func(r *api.ChangeTermsRequest) { r.Objects = []string{"ann", "ann"} }, api.ErrInvalid},
+		"no objects":                 {func(r *api.ChangeTermsRequest) { r.Objects = nil }, api.ErrInvalid},
+		"an object twice":            {func(r *api.ChangeTermsRequest) { r.Objects = []string{"ann", "ann"} }, api.ErrInvalid},
 		"no name":                    {func(r *api.ChangeTermsRequest) { r.Objects = []string{""} }, api.ErrInvalid},
 		"a name of a megabyte":       {func(r *api.ChangeTermsRequest) { r.Objects = []string{strings.Repeat("n", 1<<20)} }, api.ErrInvalid},
 		"nothing":                    {func(r *api.ChangeTermsRequest) { r.Cap = privacy.Epsilon{} }, api.ErrInvalid},

@@ -33,7 +33,7 @@ type game struct {
 	host    host                  // as it is during a move
 	asked   []string              // the objects whose true values were requested
 	atHand  bool                  // the move passes the true value
-	offers  map[string]modelQuote // what a quote stands for, by its ID
+	offers  map[string]modelQuote // the meaning of a quote, by its ID
 	ids     map[modelQuote]string // the inverse of offers
 	latest  string                // the ID of the latest quote
 	closed  error                 // why nothing can be written during a move, or nil
@@ -316,7 +316,7 @@ func anotherObject[R any](request *R) {
 	*list = slices.Clone(*list)
 	for i, name := range *list {
 		if name == first {
-			(*list)[i] = "nobody"
+			(*list)[i] = "unknown"
 		}
 	}
 }
@@ -620,7 +620,7 @@ func (g *game) quote(o api.Order) (id string) {
 	g.same("the quote", got, want)
 	meaning := g.model.quoteMeaning(t)
 	if former, known := g.offers[id]; known && former != meaning {
-		g.Fatalf("the quote %s stands for\n\t\t%s\n\tbefore for\n\t\t%s", id, meaning, former)
+		g.Fatalf("the quote %s means\n\t\t%s\n\tbefore for\n\t\t%s", id, meaning, former)
 	}
 	former, known := g.ids[meaning]
 	check.Need(g, !known || former == id, "the offer\n\t\t%s\n\tis the quote %s, before %s", meaning, id, former)

@@ -73,7 +73,7 @@ func TestGames_RandomMoves_MatchTheModel(t *testing.T) {
 			for seed := first + n; seed < first+seeds && !t.Failed(); seed += runners {
 				games.try(t, uint64(seed))
 			}
-			t.Logf("%d games, %d moves, %d copies restored, %d refused, %d responses drawn again from a key, %d changed truths told",
+			t.Logf("%d games, %d moves, %d copies restored, %d refused, %d responses drawn again from a key, %d changed true values",
 				games.games, games.moves, games.restores, games.rollbacks, games.repeats, games.turned)
 		})
 	}
@@ -149,7 +149,7 @@ func TestGames_RareSequences_MatchTheModel(t *testing.T) {
 		},
 		// A forgotten object is removed from a reservation without its name. If no object is left,
 		// nothing can be sold.
-		"nobody is left": {
+		"no object is left": {
 			moveEnroll{Question: "vote", Objects: []string{"ann", "bob"}, Rule: firstMarket, Cap: milli(500)},
 			moveReserve{votes("acme", milli(300)), time.Hour, false, unquoted, anything},
 			moveReserve{moveOrder{"bolt", "vote", nil, milli(200)}, time.Hour, false, unquoted, anything},
@@ -990,9 +990,9 @@ func goText(v reflect.Value) string {
 // Planted faults are found, and the game that finds one is shortened to the moves that matter.
 func TestShrink_FailingGame_KeepsTheNeededMoves(t *testing.T) {
 	for name, fault := range map[string]struct {
-		plant func(*game, move)
-		told  string // the beginning of the failure that is shortened; other failures need other moves
-		moves int    // the number of moves after shortening
+		plant  func(*game, move)
+		prefix string // the beginning of the failure that is shortened; other failures need other moves
+		moves  int    // the number of moves after shortening
 	}{
 		"an object is charged too little": {func(g *game, one move) {
 			if r, ok := one.(moveRelease); ok && r.Epsilon >= milli(500) && g.model.people[r.Object] != nil && g.model.chain(r.Question, r.Object).levels[r.Epsilon] != nil {
@@ -1007,24 +1007,24 @@ func TestShrink_FailingGame_KeepsTheNeededMoves(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			wantShrunk(t, fault.plant, fault.told, fault.moves)
+			wantShrunk(t, fault.plant, fault.prefix, fault.moves)
 		})
 	}
 }
 
 // wantShrunk plays games with a fault until one fails in the given way, and checks that it is
 // shortened to size moves.
-func wantShrunk(t *testing.T, plant func(*game, move), told string, size int) {
+func wantShrunk(t *testing.T, plant func(*game, move), prefix string, size int) {
 	t.Helper()
 	faulty, failure := newRunner(), ""
 	faulty.flaw = plant
 	seed, moves := uint64(0), []move(nil)
-	for (failure == "" || !strings.HasPrefix(failure, told)) && seed < 1000 {
+	for (failure == "" || !strings.HasPrefix(failure, prefix)) && seed < 1000 {
 		seed++
 		moves = newMoves(seed, 50)
 		failure = faulty.play(t, seed, moves)
 	}
-	check.Need(t, failure != "" && strings.HasPrefix(failure, told), "no game of 1000 fails in this way")
+	check.Need(t, failure != "" && strings.HasPrefix(failure, prefix), "no game of 1000 fails in this way")
 	short := faulty.shrink(t, seed, moves, wayOf(failure))
 	if again := faulty.play(t, seed, short); len(short) != size || wayOf(again) != wayOf(failure) {
 		t.Errorf("%d moves are shortened to %d, want %d; before:\n\t%s\nafter:\n\t%s", len(moves), len(short), size, failure, again)

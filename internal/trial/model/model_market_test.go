@@ -113,7 +113,7 @@ type consent struct {
 	quoted  modelQuote
 }
 
-// modelQuote is what the ID of a quote stands for: the offer, its objects, and their policies.
+// modelQuote is the meaning of the ID of a quote: the offer, its objects, and their policies.
 type modelQuote struct{ offer, people, under string }
 
 // trade evaluates an order, a new one or one that was reserved.
@@ -315,7 +315,7 @@ func (t *modelTrade) quote() api.Quote {
 	return q
 }
 
-// quoteMeaning returns what the ID of a quote stands for.
+// quoteMeaning returns the meaning of the ID of a quote.
 func (m *model) quoteMeaning(t *modelTrade) (q modelQuote) {
 	q.offer = t.offer()
 	for _, name := range m.members(t.Question, t.Objects) {
@@ -886,14 +886,14 @@ func (m *model) reconcile(one moveReconcile, expected int) (out api.ReconcileRes
 		return results[question]
 	}
 	todo := newReconciling()
-	everybody := map[string]bool{}
+	all := map[string]bool{}
 	for name := range m.people {
-		everybody[name] = true
+		all[name] = true
 	}
 	for _, r := range one.Rows {
-		everybody[r.Object] = true
+		all[r.Object] = true
 	}
-	for _, name := range SortedKeys(everybody) {
+	for _, name := range SortedKeys(all) {
 		if err := m.compareRows(name, one.rowsAbout(m, name), in, todo); err != nil {
 			return out, err
 		}

@@ -82,7 +82,7 @@ func notedRequests() map[string][]move {
 			releases("ann", 700), raises(700, "ann", "bob", "cid", "mute", "zoe"),
 			partly(raises(700, "ann", "bob", "cid", "mute", "zoe")), repeats(0),
 		},
-		"an order for all of nobody": {
+		"an order for all, of whom there are none": {
 			raises(500), sells("acme", 500), joins(firstMarket, boundless, "ann"), repeats(1), sells("acme", 500),
 		},
 		// The buyer, the kind of request and restarts make no difference, and no true value is
@@ -97,7 +97,7 @@ func notedRequests() map[string][]move {
 			joins(0, milli(300), "ann"), smoking(joins(0, 0, "ann")), releases("ann", 100), nanoMore(smoking(releases("ann", 200)), 200),
 			smoking(releases("ann", 200)), joins(0, milli(2000), "ann"), smoking(joins(0, milli(2000), "ann")), smoking(joins(0, 0, "ann")),
 		},
-		"a refusal says the largest, also when it is told again": {
+		"a refusal says the largest, also when it is repeated": {
 			moveReopen{opening{Truth: truthGiven}}, joins(0, milli(1000), "ann", "bob"), releases("ann", 500),
 			partly(raises(2000, "ann", "bob")), repeats(0), lying(raises(700, "ann")),
 		},
@@ -359,9 +359,9 @@ func notedTables() map[string][]move {
 		of("vote", "cid", 12, milli(7000), ""), of("smoker", "cid", 0, milli(7000), ""), // more, and cid has not agreed
 	)
 	return map[string][]move{
-		"a table brings nobody back":  {joins(0, milli(9000), "ann", "bob", "cid"), moveWithdraw{"ann"}, moveForget{"bob"}, back, joins(0, 0, "ann"), back},
-		"a table with other rows":     {joins(12, milli(9000), "ann", "bob"), smoking(joins(0, 0, "ann", "bob")), but(table(of("vote", "ann", 12, milli(9000), ""), of("smoker", "bob", 0, 0, "")), "Withdraw", true)},
-		"a cap over all questions":    {joins(12, milli(5000), "ann", "bob", "cid"), both, both},
-		"a cap and several questions": {moveDefine{}, joins(0, milli(9000), "ann"), table(three...), table(three...)},
+		"a table brings no object back": {joins(0, milli(9000), "ann", "bob", "cid"), moveWithdraw{"ann"}, moveForget{"bob"}, back, joins(0, 0, "ann"), back},
+		"a table with other rows":       {joins(12, milli(9000), "ann", "bob"), smoking(joins(0, 0, "ann", "bob")), but(table(of("vote", "ann", 12, milli(9000), ""), of("smoker", "bob", 0, 0, "")), "Withdraw", true)},
+		"a cap over all questions":      {joins(12, milli(5000), "ann", "bob", "cid"), both, both},
+		"a cap and several questions":   {moveDefine{}, joins(0, milli(9000), "ann"), table(three...), table(three...)},
 	}
 }

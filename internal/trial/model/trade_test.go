@@ -177,8 +177,8 @@ func (f *tradeTest) recordSale(s api.Sale, err error) error {
 // recordResponse compares a response with earlier ones.
 func (f *tradeTest) recordResponse(r api.Response) {
 	at := fmt.Sprint(r.Question, " ", r.Object, " ", r.Epsilon)
-	before, told := f.responses.LoadOrStore(at, r)
-	check.That(f, !told || before == r, "two responses at one ε: %+v and %+v", before, r)
+	before, known := f.responses.LoadOrStore(at, r)
+	check.That(f, !known || before == r, "two responses at one ε: %+v and %+v", before, r)
 }
 
 // ignoreRefusal ignores refusals, which are expected.
@@ -210,11 +210,11 @@ func (f *tradeTest) wantRecorded() {
 	f.Helper()
 	sum, n := int64(0), uint64(0)
 	f.sales.Range(func(_, value any) bool {
-		told := value.(api.Sale)
-		sum, n = sum+told.Price, n+1
-		recorded := check.Value(f.ledger.Sale(f.Context(), told.Number))(f)
-		check.That(f, fmt.Sprint(recorded) == fmt.Sprint(told),
-			"the buyer got %+v, recorded is %+v", told, recorded)
+		got := value.(api.Sale)
+		sum, n = sum+got.Price, n+1
+		recorded := check.Value(f.ledger.Sale(f.Context(), got.Number))(f)
+		check.That(f, fmt.Sprint(recorded) == fmt.Sprint(got),
+			"the buyer got %+v, recorded is %+v", got, recorded)
 		return true
 	})
 	s := Stats(f, f.ledger)
@@ -222,8 +222,8 @@ func (f *tradeTest) wantRecorded() {
 	for _, name := range f.objects {
 		for _, c := range ObjectOf(f, f.ledger, name).Chains {
 			for _, at := range c.Levels {
-				if told, known := f.responses.Load(fmt.Sprint(c.Question, " ", name, " ", at.Epsilon)); known && told.(api.Response).Value != at.Response {
-					f.Errorf("a caller got %+v, recorded is %+v", told, at)
+				if got, known := f.responses.Load(fmt.Sprint(c.Question, " ", name, " ", at.Epsilon)); known && got.(api.Response).Value != at.Response {
+					f.Errorf("a caller got %+v, recorded is %+v", got, at)
 				}
 			}
 		}
