@@ -138,8 +138,8 @@ func (s *shop) maintain(path string, n int) {
 	}
 }
 
-// What the host prints when it could not maintain; and when a call has failed although the ledger has
-// not stopped, before it makes the call again.
+// What the host prints when maintenance has failed; and when a call has failed although the ledger
+// has not stopped, before it makes the call again.
 const (
 	maintaining = "maintenance failed: "
 	retrying    = "trying again: "

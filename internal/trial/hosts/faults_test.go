@@ -369,7 +369,7 @@ func (tr *trial) outcomes(n map[string]int) {
 		for _, one := range r.reply.Deliveries {
 			n["by "+one.Method]++
 		}
-		if r.err != nil || r.mereReading() {
+		if r.err != nil || r.isRead() {
 			continue
 		}
 		if other, repeated := executed[r.number]; !repeated {

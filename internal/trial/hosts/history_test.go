@@ -190,7 +190,7 @@ func (tr *trial) once(ctx context.Context) (all []record) {
 			tr.fault("call %d, %s: unexpected error: %w", r.number, r.what, r.err)
 		case r.what == toReserve && errors.Is(r.err, &api.ReservationError{}):
 			all, closed = append(all, r), append(closed, r)
-		case r.err != nil, r.mereReading():
+		case r.err != nil, r.isRead():
 			all = append(all, r)
 		case repeated:
 			if !reflect.DeepEqual(was.reply, r.reply) {
@@ -232,8 +232,8 @@ func (tr *trial) reservationOf(ctx context.Context, notOpen error) api.Reservati
 	return r
 }
 
-// mereReading returns whether a call changes nothing. Then each repetition is a call of its own.
-func (r *record) mereReading() bool {
+// isRead returns whether a call changes nothing. Then each repetition is a call of its own.
+func (r *record) isRead() bool {
 	return slices.Contains([]string{toRead, toReadLevel, toQuote, toReceipt}, r.what)
 }
 
@@ -315,7 +315,7 @@ func (tr *trial) partitions(all []record) (parts [][]porcupine.Operation) {
 }
 
 // leavesEvents returns whether a call has written events, which have times.
-func (r *record) leavesEvents() bool { return r.err == nil && !r.mereReading() }
+func (r *record) leavesEvents() bool { return r.err == nil && !r.isRead() }
 
 // deed returns what a call did with one object.
 func (r *record) deed(name string) *deed {
