@@ -19,5 +19,5 @@
 //
 // To try one entry, or those of a package or function:
 //
-//	SLUICE_LONG=1 go test ./internal/mutants -run 'Survives/ledger/internal/rules_hasAllReservations'
+//	SLUICE_LONG=1 go test ./internal/mutants -run 'Survives/ledger/internal/rules_hasAll'
 package mutants

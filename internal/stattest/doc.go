@@ -5,8 +5,8 @@
 // law, if the law is right. A verdict rejects the law if P is below [Alarm]. So a check of the
 // right law fails by chance once in 10⁹ runs. That rate is stated only here.
 //
-//	stattest.Fit(counts, law).Holds(t, "chains")            // fails the test if the law is rejected
-//	stattest.Fit(spoilt, law).Fails(t, "spoilt chains")     // fails the test if the law is not rejected
+//	stattest.Fit(counts, law).Holds(t, "chains")        // fails the test if the law is rejected
+//	stattest.Fit(spoilt, law).Fails(t, "spoilt chains") // fails the test if it is not rejected
 //
 // The second form tests the test: its law is wrong by the size of fault that the test is to find.
 //

@@ -40,8 +40,8 @@ type life struct {
 	memory      int64 // [ledger.Options]
 }
 
-// smallMemory is so little memory that a checkpoint follows every few calls and runs beside the next
-// ones.
+// smallMemory is so little memory that a checkpoint follows every few calls and runs beside the
+// next ones.
 const smallMemory = 8 << 10
 
 // closed is what the host prints after it has closed its shop.
@@ -158,8 +158,8 @@ func copied(path string, n int, copyTo func(context.Context, string, func(done, 
 // copying is the beginning of a line that reports a copy. The name of the copy follows.
 const copying = "copied to "
 
-// checkStopped makes more calls after a call has failed for another reason than a refusal. Each must return
-// that the ledger has stopped.
+// checkStopped makes more calls after a call has failed for another reason than a refusal. Each
+// must return that the ledger has stopped.
 func (s *shop) checkStopped(failed int) error {
 	for n := failed; n < failed+12; n++ {
 		if _, err := s.makeCall(context.Background(), n); !errors.Is(err, api.ErrStopped) && !refused(err) {

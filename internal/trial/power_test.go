@@ -553,8 +553,8 @@ func (c *cutting) cutDuringRecovery(ctx context.Context, r *recorded, h *reports
 	return errors.Join(wrong, err, os.RemoveAll(scratch))
 }
 
-// checkErased checks the files before the ledger is opened. No journal file, with or without a name,
-// contains the name of a forgotten guest. After the shop was closed, there is no journal.
+// checkErased checks the files before the ledger is opened. No journal file, with or without a
+// name, contains the name of a forgotten guest. After the shop was closed, there is no journal.
 func checkErased(dir string, nameless map[*node][]byte, h *reports) error {
 	names := h.forgotten()
 	for n, text := range nameless {
@@ -855,8 +855,8 @@ func (s stack) place() string {
 	return place
 }
 
-// redundantSyncs returns the places of syncs that no test can find missing, each with the reason why it is
-// there.
+// redundantSyncs returns the places of syncs that no test can find missing, each with the reason
+// why it is there.
 func redundantSyncs() map[string]string {
 	return map[string]string{
 		"bbolt.(*DB).init < bbolt.Open":                          "bolt.open syncs the whole file after it",
@@ -881,7 +881,8 @@ func (r *recorded) flushes() map[string][]int {
 	return found
 }
 
-// cutIgnoringSyncs cuts the power some times after the given syncs had no effect, in the order of events.
+// cutIgnoringSyncs cuts the power some times after the given syncs had no effect, in the order of
+// events.
 func (c *cutting) cutIgnoringSyncs(t *testing.T, r *recorded, left []int, scratch string) (wrong error) {
 	t.Helper()
 	isLost := map[int]bool{}
@@ -901,9 +902,9 @@ func (c *cutting) cutIgnoringSyncs(t *testing.T, r *recorded, left []int, scratc
 	return wrong
 }
 
-// recordKilledAtSync records a host that compacts its file and makes checkpoints after that. Then it is killed
-// just before a sync at a place, called by a function. Then it opens and closes its shop, and makes
-// more calls.
+// recordKilledAtSync records a host that compacts its file and makes checkpoints after that. Then
+// it is killed just before a sync at a place, called by a function. Then it opens and closes its
+// shop, and makes more calls.
 func recordKilledAtSync(t *testing.T, place, behalf string) *recorded {
 	t.Helper()
 	kill := func(c *Call) bool {

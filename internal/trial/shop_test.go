@@ -28,9 +28,9 @@ import (
 	"github.com/sluicedp/sluice/privacy"
 )
 
-// raceDivisor is the divisor of the number of tries in the quick and deep forms under the race detector.
-// The race detector makes everything about eight times slower, and finds in one host what it would
-// find in a hundred.
+// raceDivisor is the divisor of the number of tries in the quick and deep forms under the race
+// detector. The race detector makes everything about eight times slower, and finds in one host what
+// it would find in a hundred.
 const raceDivisor = 1 + 7*testenv.Race
 
 // tries returns how many times to try in the form in which the tests run.

@@ -38,10 +38,10 @@
 // 1,800,000 of the long form, e^1.54. For panels, the quick form finds little except answers that
 // are always true. The 20,000 panels of the long form find e^1.57 where e^1.2 is allowed.
 //
-// Timing could reveal the true value as well. TestDraws_Durations_AreReported reports the duration of each
-// draw, by true value and by outcome, as dudect does (Reparaz, Balasch and Verbauwhede, "Dude, is
-// my code constant time?", DATE 2017). It cannot fail. Another test requires that draws read
-// equally many random words for each true value.
+// Timing could reveal the true value as well. TestDraws_Durations_AreReported reports the duration
+// of each draw, by true value and by outcome, as dudect does (Reparaz, Balasch and Verbauwhede,
+// "Dude, is my code constant time?", DATE 2017). It cannot fail. Another test requires that draws
+// read equally many random words for each true value.
 //
 // No attacker runs under the race detector, which finds nothing in a single goroutine and would
 // take minutes. A quick form of each test runs with all other tests. The long form runs if
