@@ -130,8 +130,8 @@ func wantResponses(t *testing.T, l *Ledger, returned map[string]api.Response, wh
 	}
 }
 
-// At each step of a checkpoint readers see all returned responses, and no more. Commits go on, and
-// what a crash leaves has all of them.
+// At each step of a checkpoint readers see all returned responses, and no more. Commits continue,
+// and what a crash leaves has all of them.
 func TestCheckpoint_AtEachStep_ReadsAndCommitsContinue(t *testing.T) {
 	names := crowd(120)
 	path := votersFile(t, "9", names...)
@@ -177,7 +177,7 @@ func TestCheckpoint_AtEachStep_ReadsAndCommitsContinue(t *testing.T) {
 }
 
 // The disk is full, or fails, at some step of a checkpoint, and the logger says so. If nothing was
-// stored, the ledger goes on, and a later checkpoint succeeds. Otherwise it stops, and all calls
+// stored, the ledger continues, and a later checkpoint succeeds. Otherwise it stops, and all calls
 // return the cause. Nothing is lost.
 func TestCheckpoint_DiskFailsAtEachStep_LosesNothing(t *testing.T) {
 	for _, step := range steps() {

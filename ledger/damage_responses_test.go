@@ -520,10 +520,10 @@ func TestApply_ForgedFiniteResponses_AreRefused(t *testing.T) {
 		"resold as another":               {sound: again, forged: sale("1", 0, other, event.MethodResale), why: "not the recorded one"},
 		"a noise key":                     {sound: join(0, 1), forged: join(1, 1), why: "which has a mechanism of its own"},
 		"a noise key of a vote is sound":  {sound: join(1, 3), forged: join(2, 3), why: "is enrolled"},
-		"no mechanism":                    {sound: whole, forged: more(func(q *api.Question) { q.Mechanism = nil }), why: "has none"},
-		"a mechanism for direct encoding": {sound: whole, forged: more(func(q *api.Question) { q.Encoding = "direct" }), why: "direct encoding, and a mechanism"},
-		"a mechanism of fewer inputs":     {sound: whole, forged: more(func(q *api.Question) { q.Values = append(q.Values, "E") }), why: "4 inputs, and the question has 5 values"},
-		"names of fewer outputs":          {sound: whole, forged: more(func(q *api.Question) { q.Mechanism.Outputs[0] = q.Mechanism.Outputs[0][1:] }), why: "names for 5"},
+		"no mechanism":                    {sound: whole, forged: more(func(q *api.Question) { q.Mechanism = nil }), why: "needs a mechanism"},
+		"a mechanism for direct encoding": {sound: whole, forged: more(func(q *api.Question) { q.Encoding = "direct" }), why: "direct encoding has no mechanism"},
+		"a mechanism of fewer inputs":     {sound: whole, forged: more(func(q *api.Question) { q.Values = append(q.Values, "E") }), why: "4 inputs, but the question has 5 values"},
+		"names of fewer outputs":          {sound: whole, forged: more(func(q *api.Question) { q.Mechanism.Outputs[0] = q.Mechanism.Outputs[0][1:] }), why: "but 5 names"},
 		"an output's name twice":          {sound: whole, forged: more(func(q *api.Question) { q.Mechanism.Outputs[0][1] = "AB" }), why: `two outputs are named "AB"`},
 		"names of fewer levels":           {sound: whole, forged: more(func(q *api.Question) { q.Mechanism.Outputs = q.Mechanism.Outputs[1:] }), why: "2 of its 3 levels"},
 		"a name twice":                    {sound: whole, forged: more(func(q *api.Question) { q.Name = "party" }), why: "defined twice"},
@@ -752,7 +752,7 @@ func TestUnaryStatement_Altered_NamesTheFault(t *testing.T) {
 	o, _ := unaryIssuer(t)
 	st := statementOf(t, o.Ledger, "ann's", "ann")
 	wantSound(t, "the statement", st, o.keys)
-	wantWholeLife(t, o, st)
+	wantFullHistory(t, o, st)
 	wantAllNamed(t, o, st, 100)
 	for i, f := range st.Events {
 		if response := responseIn(&f); response != nil {
@@ -801,7 +801,7 @@ func TestDocuments_FiniteQuestion_AreSound(t *testing.T) {
 	for _, name := range []string{"ann", "bob", "cid"} {
 		st := statementOf(t, o.Ledger, name+"'s", name)
 		wantSound(t, "the statement", st, o.keys)
-		wantWholeLife(t, o, st)
+		wantFullHistory(t, o, st)
 		back := check.Value(evidence.ReadStatement(text(t, st)))(t)
 		wantSound(t, "the statement, read", back, o.keys)
 	}
@@ -902,7 +902,7 @@ func TestReceipt_MechanismAlteredInJSON_IsFound(t *testing.T) {
 		}
 	}
 	// The receipt of a question without a mechanism has no such field.
-	plain := string(text(t, receiptOf(t, shop(t).Ledger, 1)))
+	plain := string(text(t, receiptOf(t, issuerWithSales(t).Ledger, 1)))
 	check.That(t, !strings.Contains(plain, "mechanism"), "a receipt of values has a mechanism: %.300s", plain)
 }
 

@@ -325,7 +325,7 @@ func putEvents(t testing.TB, s kv.Store, log []event.Entry) {
 // rebuildTree computes all hashes of the tree again, as an attacker who rewrites the log would.
 func rebuildTree(t testing.TB, log []event.Entry) []event.Entry {
 	t.Helper()
-	edge := &merkle.Edge{}
+	edge := &merkle.Frontier{}
 	for i := range log {
 		hashes := check.Value(edge.Append(log[i].Leaf()))(t)
 		log[i].Hashes = hashes

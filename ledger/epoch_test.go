@@ -146,7 +146,7 @@ func TestNoiseKey_LaterEpoch_IsNotUsed(t *testing.T) {
 // A statement lists the chain of each epoch, and what they cost together. Both are checked against
 // its events.
 func TestStatement_SeveralEpochs_ListsEachChain(t *testing.T) {
-	o := life(t)
+	o := issuerWithFullHistory(t)
 	enroll(t, o.Ledger, "vote", "9", "kim")
 	release(t, o.Ledger, releaseOf(t, "kim 1", "kim", "0.5"))
 	beginEpoch(t, o.Ledger, "kim 2", "kim")

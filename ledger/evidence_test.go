@@ -455,28 +455,28 @@ func wantCosigners(t *testing.T, o *issuer, checkpoint string, with func(checkpo
 	disordered, _ := cosigned(t, both, "a.example", 1)
 	twice, _ := cosigned(t, both, "witness.example", 7)
 	for words, text := range map[string]string{
-		"a signature comes twice":                        checkpoint + line,
-		"signed twice in the name of its origin":         again,
-		"cosignatures come in the order of their keys":   disordered,
-		"a signature comes twice ":                       twice,
-		"in the first place":                             strings.Replace(both, line, "", 1) + line,
-		"the signature by \"" + id + "\" is not spelled": respellSignature(t, both),
+		"a signature is repeated":                          checkpoint + line,
+		"signed twice in the name of its origin":           again,
+		"cosignatures must be in the order of their keys":  disordered,
+		"a signature is repeated ":                         twice,
+		"the first signature is not in":                    strings.Replace(both, line, "", 1) + line,
+		"the signature by \"" + id + "\" is not canonical": respellSignature(t, both),
 	} {
 		for _, keys := range []note.Verifiers{note.VerifierList(key, witness), o.keys, nil} {
 			wantFault(t, words, with(text), keys, strings.TrimSpace(words))
 		}
 	}
 	crowd := checkpoint
-	for i := range merkle.MostCosigners + 1 {
+	for i := range merkle.MaxCosigners + 1 {
 		crowd, _ = cosigned(t, crowd, fmt.Sprintf("witness%02d.example", i), 1)
-		if c := with(crowd).Verify(o.keys); c.OK() != (i < merkle.MostCosigners) || c.OK() && len(c.Ignored) != i+1 {
+		if c := with(crowd).Verify(o.keys); c.OK() != (i < merkle.MaxCosigners) || c.OK() && len(c.Ignored) != i+1 {
 			t.Errorf("with %d cosigners: %+v", i+1, c)
 		}
 	}
 }
 
 func TestCosignatures_AddedToDocuments_AreChecked(t *testing.T) {
-	o := shop(t)
+	o := issuerWithSales(t)
 	r := receiptOf(t, o.Ledger, 4)
 	wantCosigners(t, o, r.Evidence.Checkpoint, func(checkpoint string) document {
 		r.Evidence.Checkpoint = checkpoint

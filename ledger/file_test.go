@@ -257,7 +257,7 @@ func journalReplacements(t testing.TB, path string) map[string]func() {
 // the file.
 func TestJournalReplaced_NextCall_StopsTheLedgerAndLosesNothing(t *testing.T) {
 	truth := sameTruth("yes")
-	file, options := busy(t)
+	file, options := fileWithSales(t)
 	for how := range journalReplacements(t, "") {
 		for call, do := range map[string]func(ctx context.Context, l *Ledger) error{
 			"release": func(ctx context.Context, l *Ledger) error {

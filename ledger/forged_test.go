@@ -496,9 +496,9 @@ func (bl baseLog) draws(t *testing.T) map[string]soundAndForged {
 		"raised as an output":      {sound: raised, forged: to("0.2", "0.1", event.MethodRaise, func(a *event.Answered) { a.Result = event.Result{Output: 1} }), why: "has probability 0"},
 		"raised from an output": {sound: after(answer, charge("bob", "0.2"), with(*bobs, func(a *event.Answered) { a.Epsilon = eps(t, "0.2") })), forged: after(answer, charge("bob", "0.1"), with(*bobs, func(a *event.Answered) {
 			a.Epsilon, a.Method, a.Result = eps(t, "0.2"), event.MethodRaise, event.Result{Scored: true}
-		})), why: "a score for a query with 3 answers"},
+		})), why: "a score, but the query has 3 answers"},
 		"an output that there is not":   {sound: to("0.2", "0.2", event.MethodFresh, nothing), forged: to("0.2", "0.2", event.MethodFresh, func(a *event.Answered) { a.Result = event.Result{Output: 2} }), why: "2", after: 10 * time.Hour},
-		"a score for the winner":        {sound: answer, forged: []event.Change{answer[0], with(*bobs, func(a *event.Answered) { a.Result = event.Result{Scored: true} })}, why: "a score for a query with 3 answers"},
+		"a score for the winner":        {sound: answer, forged: []event.Change{answer[0], with(*bobs, func(a *event.Answered) { a.Result = event.Result{Scored: true} })}, why: "a score, but the query has 3 answers"},
 		"fresh below one that is there": {sound: to("0.2", "0.2", event.MethodFresh, nothing), forged: to("0.05", "0.05", event.MethodFresh, nothing), why: "a fresh answer at ε=0.05, below one that is there", after: 10 * time.Hour},
 		"inserted below all":            {sound: lower(nothing), forged: lower(func(a *event.Answered) { a.Method = event.MethodInsert }), why: "at ε=0.05 by insert among 1"},
 		"degraded between two":          {sound: after(raised, to("0.15", "", event.MethodInsert, nothing)...), forged: after(raised, to("0.15", "", event.MethodDegrade, nothing)...), why: "at ε=0.15 by degrade among 2"},

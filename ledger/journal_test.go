@@ -379,11 +379,11 @@ func TestOpen_JournalGroupWithPartOfRequest_IsCorrupt(t *testing.T) {
 	path := crashedFile(t, 1)
 	file := check.Value(bolt.Open(path, false))(t)
 	defer file.Close()
-	var edge *merkle.Edge
+	var edge *merkle.Frontier
 	must(t, file.View(func(r kv.Reader) error {
 		s, err := state.Snapshot(r)
 		if err == nil {
-			edge, err = merkle.LoadEdge(s.Counters.Events, s)
+			edge, err = merkle.LoadFrontier(s.Counters.Events, s)
 		}
 		return err
 	}))

@@ -195,11 +195,11 @@ func (d *descriptors) free() {
 }
 
 // TestDescriptors_ChildProcess is a host whose table of file descriptors is sometimes full.
-// TestLedger_FullTableOfDescriptors_GoesOn runs it.
+// TestLedger_DescriptorTableFull_Continues runs it.
 func TestDescriptors_ChildProcess(t *testing.T) {
 	path := os.Getenv(descriptorsChild)
 	if path == "" {
-		t.Skip("run by TestLedger_FullTableOfDescriptors_GoesOn")
+		t.Skip("run by TestLedger_DescriptorTableFull_Continues")
 	}
 	limit := syscall.Rlimit{Cur: 128, Max: 128}
 	must(t, syscall.Setrlimit(syscall.RLIMIT_NOFILE, &limit))
@@ -258,7 +258,7 @@ func TestDescriptors_ChildProcess(t *testing.T) {
 	fmt.Println("went on")
 }
 
-func TestLedger_FullTableOfDescriptors_GoesOn(t *testing.T) {
+func TestLedger_DescriptorTableFull_Continues(t *testing.T) {
 	path := filepath.Join(testenv.TempDir(t), "ledger.db")
 	must(t, os.Rename(votersFile(t, "9", crowd(4)...), path))
 	child := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestDescriptors_ChildProcess$", "-test.v")

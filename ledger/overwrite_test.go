@@ -60,8 +60,8 @@ func TestLedger_BackupCopiedOverFile_DrawsNoSecondResponse(t *testing.T) {
 	}
 }
 
-// busy returns a ledger file with a sale and a reservation.
-func busy(t testing.TB) (path string, options Options) {
+// fileWithSales returns a ledger file with a sale and a reservation.
+func fileWithSales(t testing.TB) (path string, options Options) {
 	t.Helper()
 	signer, _, public := logKey(t, "example.com/busy", 7)
 	path, options = filepath.Join(tests.TempDir(t), "ledger.db"), Options{Signer: signer}
@@ -79,7 +79,7 @@ func reserveOne(t testing.TB, key string) api.ReserveRequest {
 	return api.ReserveRequest{Key: key, Order: purchase(t, "", "acme", "1", crowd(1)...).Order, For: 1 << 50}
 }
 
-// calls returns every call that a host can make on a ledger that busy made.
+// calls returns every call that a host can make on a ledger that fileWithSales made.
 func calls(t *testing.T, l *Ledger) map[string]func() error {
 	all := everyCall(t, l)
 	maps.Copy(all, map[string]func() error{
@@ -145,7 +145,7 @@ func committing(*state.State) ([]event.Change, error) {
 // The first call after the file was overwritten notices it, whichever call that is, and so do all
 // later ones.
 func TestEveryCall_FileOverwritten_IsErrReplaced(t *testing.T) {
-	path, options := busy(t)
+	path, options := fileWithSales(t)
 	old := content(t, path)
 	live := branch(t, old, options, "x")
 	same := func(other []byte) bool { return len(live) == len(other) && bytes.Equal(live[:8192], other[:8192]) }
@@ -166,14 +166,14 @@ func TestEveryCall_FileOverwritten_IsErrReplaced(t *testing.T) {
 }
 
 func TestLedger_FileOverwrittenByAnyContent_IsErrReplaced(t *testing.T) {
-	path, options := busy(t)
+	path, options := fileWithSales(t)
 	old := content(t, path)
 	live := branch(t, old, options, "x")
 	compacted := filepath.Join(tests.TempDir(t), "compacted.db")
 	l := open(t, path, options)
 	must(t, check.Err(l.CompactTo(t.Context(), compacted, nil)))
 	closed(t, l)
-	foreign, _ := busy(t)
+	foreign, _ := fileWithSales(t)
 	for name, over := range map[string][]byte{
 		"older": old, "newer": branch(t, live, options, "y"), "another branch": branch(t, old, options, "x"), "another ledger": content(t, foreign),
 		"other pages": content(t, compacted), "zeros": make([]byte, len(live)), "longer zeros": make([]byte, 2*len(live)), "shorter": live[:8192], "nothing": nil,
@@ -199,7 +199,7 @@ func TestLedger_FileOverwrittenByAnyContent_IsErrReplaced(t *testing.T) {
 // Records that are read before and after the overwriting do not belong together, not even for a
 // refusal.
 func TestLedger_FileOverwrittenDuringRead_IsErrReplaced(t *testing.T) {
-	path, options := busy(t)
+	path, options := fileWithSales(t)
 	old := content(t, path)
 	live, other := branch(t, old, options, "x"), branch(t, old, options, "x")
 	for name, over := range map[string][]byte{"older": old, "another branch": other, "nothing": nil} {
@@ -234,7 +234,7 @@ func TestLedger_FileOverwrittenDuringRead_IsErrReplaced(t *testing.T) {
 
 // Commits and compactions during a read are not mistaken for an overwritten file.
 func TestLedger_ReadsDuringCommitsAndCompact_AreNotErrReplaced(t *testing.T) {
-	path, options := busy(t)
+	path, options := fileWithSales(t)
 	l := open(t, path, options)
 	var all sync.WaitGroup
 	var stop atomic.Bool

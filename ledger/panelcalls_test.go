@@ -326,7 +326,7 @@ func TestOrder_StopAtRefusal_ReadsNothingAfterTheFirst(t *testing.T) {
 			t.Errorf("%s: %d records are read; refused %+v and %d more, want the third object alone", name, n, listed, unlisted)
 		}
 	}
-	// A partial order goes on, and so does an order without refusals.
+	// A partial order continues, and so does an order without refusals.
 	partial := api.SellRequest{Key: "partial 2", Order: o, Partial: true, Truth: sameTruth("yes")}
 	if got := sell(t, l, partial); got.Objects != panelObjects-1 || len(got.Refused) != 1 {
 		t.Errorf("sold %d objects, and left out %d", got.Objects, len(got.Refused))

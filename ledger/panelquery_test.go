@@ -140,7 +140,7 @@ func TestAnswer_PanelForgottenBeforeTheDecision_IsRefused(t *testing.T) {
 	must(t, <-forgotten)
 	refused := refusals(t, <-answered)
 	check.That(t, len(refused) == 1, "refused %+v, want the object that is forgotten", refused)
-	release(t, l, releaseOf(t, "after", "bob", "1")) // the ledger goes on
+	release(t, l, releaseOf(t, "after", "bob", "1")) // the ledger continues
 }
 
 // A forged raise of an answer is charged to other objects than the answer was. Their number is

@@ -79,7 +79,7 @@ func TestRaise_Large_ReportsProgressAndIsWhole(t *testing.T) {
 // A raise that is interrupted after its first part, for any reason, keeps the part and holds
 // nothing. The same key resumes it, for the objects that were enrolled when it began. The result is
 // that of a raise without interruption.
-func TestRaise_LargeAndInterrupted_GoesOnWithItsKey(t *testing.T) {
+func TestRaise_LargeInterrupted_ResumesWithItsKey(t *testing.T) {
 	type host struct {
 		*testing.T
 		s     *shim
@@ -403,7 +403,7 @@ func TestEnroll_LargeRefused_EnrollsNoObject(t *testing.T) {
 }
 
 // An interrupted raise resumes in the file after the ledger was closed and opened again.
-func TestRaise_InterruptedAndReopened_GoesOn(t *testing.T) {
+func TestRaise_InterruptedAndReopened_Resumes(t *testing.T) {
 	path := create(t)
 	l := voters(t, open(t, path, Options{}), "1", crowd(big)...)
 	ctx, cancel := context.WithCancel(t.Context())

@@ -11,7 +11,7 @@ import (
 )
 
 // A raise of all objects waits for a checkpoint before it takes the capacity that other requests
-// need: releases go on, and do not wait for it.
+// need: releases continue, and do not wait for it.
 func TestRaise_CheckpointSlow_LeavesCapacityForReleases(t *testing.T) {
 	names := crowd(2 * state.PartSize)
 	l, f := openHeld(t, votersFile(t, "9", names...), Options{Memory: 16 << 20})

@@ -36,8 +36,9 @@ func receiptOf(t testing.TB, l *Ledger, sale uint64) evidence.Receipt {
 	return check.Value(l.Receipt(t.Context(), sale))(t)
 }
 
-// shop returns an issuer that has sold the votes of three objects to two buyers, by every method.
-func shop(t testing.TB) *issuer {
+// issuerWithSales returns an issuer that has sold the votes of three objects to two buyers, by
+// every method.
+func issuerWithSales(t testing.TB) *issuer {
 	t.Helper()
 	o := newIssuer(t, 1)
 	sellers(t, o.Ledger, "2", "5", "ann", "bob", "cid")
@@ -83,7 +84,7 @@ func TestReceipt_LedgerDeleted_StillVerifies(t *testing.T) {
 }
 
 func TestReceipt_EveryKindOfSale_Verifies(t *testing.T) {
-	o := shop(t)
+	o := issuerWithSales(t)
 	for number, want := range map[uint64]event.SaleTally{1: {Draws: 3}, 2: {Resales: 2}, 3: {Draws: 2, Upgrades: 2}, 4: {Insertions: 2, Draws: 1, Upgrades: 2}, 5: {Degradations: 2}} {
 		r := receiptOf(t, o.Ledger, number)
 		wantSound(t, fmt.Sprint("sale ", number), r, o.keys)
@@ -141,7 +142,7 @@ func TestReceipt_SaleFromReservation_Verifies(t *testing.T) {
 }
 
 func TestReceipt_UnknownSaleOrNoSigner_IsAnError(t *testing.T) {
-	o := shop(t)
+	o := issuerWithSales(t)
 	for _, number := range []uint64{0, 6, math.MaxUint64} {
 		wantErr(t, check.Err(o.Receipt(t.Context(), number)), api.ErrUnknown)
 	}
@@ -161,7 +162,7 @@ func TestReceipt_DamagedLog_IsCorrupt(t *testing.T) {
 		"time": func(n *event.Entry) { n.Time = n.Time.Add(1); n.Hashes[0] = n.Leaf() },
 		"sale": func(n *event.Entry) { n.Change.(*event.Sold).Sale = 2; n.Hashes[0] = n.Leaf() },
 	} {
-		o := shop(t)
+		o := issuerWithSales(t)
 		number := receiptOf(t, o.Ledger, 1).Responses[1].Event
 		var n event.Entry
 		must(t, o.engine.View(t.Context(), func(s *state.State) (err error) {
@@ -175,17 +176,17 @@ func TestReceipt_DamagedLog_IsCorrupt(t *testing.T) {
 	}
 }
 
-// forgetful returns an issuer and a receipt with everything that one can have, an erased response
-// included.
-func forgetful(t *testing.T) (*issuer, evidence.Receipt) {
+// receiptWithErased returns an issuer and a receipt with everything that one can have, an erased
+// response included.
+func receiptWithErased(t *testing.T) (*issuer, evidence.Receipt) {
 	t.Helper()
-	o := shop(t)
+	o := issuerWithSales(t)
 	must(t, o.Forget(t.Context(), api.ObjectRequest{Key: "forget", Object: "bob"}))
 	return o, receiptOf(t, o.Ledger, 4)
 }
 
 func TestReceiptVerify_AnyFieldAltered_NamesIt(t *testing.T) {
-	o, r := forgetful(t)
+	o, r := receiptWithErased(t)
 	wantSound(t, "the receipt", r, o.keys)
 	names := map[string]string{
 		".Format": "format", ".Ledger": "ledger", ".Created": "ledger", ".Currency": "ledger", ".LogKey": "ledger",
@@ -235,13 +236,13 @@ func TestReceiptVerify_AnyFieldAltered_NamesIt(t *testing.T) {
 // Receipts and statements are parsed strictly, in any time zone, and do not verify with another
 // key. Every byte of them matters.
 func TestDocuments_AreReadStrictly(t *testing.T) {
-	o, r := forgetful(t)
+	o, r := receiptWithErased(t)
 	t.Run("receipt", func(t *testing.T) {
 		wantEveryByteChecked(t, r, o.keys, evidence.ReadReceipt)
 		wantStrict(t, r, evidence.ReadReceipt, func(r *evidence.Receipt) { r.Epsilon = eps(t, "0.5") })
 	})
 	t.Run("statement", func(t *testing.T) {
-		_, st := full(t)
+		_, st := fullStatement(t)
 		wantStrict(t, st, evidence.ReadStatement, func(s *evidence.Statement) { s.Released[0].Epsilon = eps(t, "0.5") })
 		o := newIssuer(t, 1)
 		sellers(t, o.Ledger, "2", "5", "ann")
@@ -264,14 +265,14 @@ func wantStrict[D document](t *testing.T, d D, read func([]byte) (D, error), hal
 
 // A key vouches for one log: checkpoints of other logs do not fit, even those by the same key.
 func TestReceiptVerify_OtherCheckpoint_IsAFault(t *testing.T) {
-	o, r := forgetful(t)
+	o, r := receiptWithErased(t)
 	for name, test := range map[string]struct {
 		change func(*merkle.Checkpoint)
 		words  string
 	}{
 		"other root":   {func(c *merkle.Checkpoint) { c.Root[0]++ }, "do not give the root"},
 		"other size":   {func(c *merkle.Checkpoint) { c.Size *= 2 }, "proof"},
-		"smaller size": {func(c *merkle.Checkpoint) { c.Size = 3 }, "has none with index"},
+		"smaller size": {func(c *merkle.Checkpoint) { c.Size = 3 }, "has no leaf with index"},
 		"size 0":       {func(c *merkle.Checkpoint) { c.Size = 0 }, "of 0 events"},
 	} {
 		other := copyOf(t, r)
@@ -296,7 +297,7 @@ func TestReceiptVerify_OtherCheckpoint_IsAFault(t *testing.T) {
 }
 
 func TestReceiptVerify_Spliced_IsAFault(t *testing.T) {
-	o := shop(t)
+	o := issuerWithSales(t)
 	one, two := receiptOf(t, o.Ledger, 4), receiptOf(t, o.Ledger, 1)
 	check.Need(t, one.Objects == two.Objects, "the sales should be of one size")
 	for name, test := range map[string]struct {
@@ -341,7 +342,7 @@ func TestReceiptVerify_Spliced_IsAFault(t *testing.T) {
 		"erased with a salt":                {func(r *evidence.Receipt) { erase(&r.Responses[1], says.Hex{1}, nil) }, "nothing else"},
 		"whole with a commitment":           {func(r *evidence.Receipt) { r.Responses[1].Commitment = make(says.Hex, 32) }, "a commitment to a response that is there"},
 		"another spelling of the id":        {func(r *evidence.Receipt) { r.Ledger = strings.ToUpper(r.Ledger) }, "no UUID in the usual form"},
-		"another spelling of the signature": {func(r *evidence.Receipt) { r.Evidence.Checkpoint = respellSignature(t, r.Evidence.Checkpoint) }, "not spelled as usual"},
+		"another spelling of the signature": {func(r *evidence.Receipt) { r.Evidence.Checkpoint = respellSignature(t, r.Evidence.Checkpoint) }, "not canonical base64"},
 		"a sale that ends later":            {func(r *evidence.Receipt) { r.Refused += 1000 }, "the sale ends with event"},
 		"question defined later":            {func(r *evidence.Receipt) { r.Evidence.Question.Time = r.Time.Add(1) }, "does not come before the sale"},
 		"question after the sale":           {func(r *evidence.Receipt) { r.Evidence.Question.Event = r.Evidence.Sale.Event + 1 }, "does not come before the sale"},
@@ -367,7 +368,7 @@ func TestReceiptVerify_Spliced_IsAFault(t *testing.T) {
 
 // Verify accepts any receipt that a program has built.
 func TestReceiptVerify_Nonsense_IsAFaultWithoutPanic(t *testing.T) {
-	o, r := forgetful(t)
+	o, r := receiptWithErased(t)
 	wantFault(t, "nothing", evidence.Receipt{}, nil, "format")
 	huge := copyOf(t, r)
 	huge.Sale, huge.Objects, huge.Refused, huge.Price = math.MaxUint64, math.MaxUint64, math.MaxUint64, math.MinInt64
@@ -382,7 +383,7 @@ func TestReceiptVerify_Nonsense_IsAFaultWithoutPanic(t *testing.T) {
 }
 
 func TestReceipt_ObjectForgotten_VerifiesBeforeAndAfter(t *testing.T) {
-	o := shop(t)
+	o := issuerWithSales(t)
 	before := text(t, receiptOf(t, o.Ledger, 4))
 	must(t, o.Forget(t.Context(), api.ObjectRequest{Key: "forget", Object: "bob"}))
 	o.advanceClock()
@@ -406,7 +407,7 @@ func TestReceipt_ObjectForgotten_VerifiesBeforeAndAfter(t *testing.T) {
 
 // A receipt is the same whenever it is made, so that it says nothing of events after its sale.
 func TestReceipt_MadeLater_IsTheSame(t *testing.T) {
-	o := shop(t)
+	o := issuerWithSales(t)
 	early := receiptOf(t, o.Ledger, 2)
 	made := check.Value(o.Sale(t.Context(), 2))(t)
 	if head := early.Verify(o.keys).Head; head.Events != made.Last {
@@ -507,7 +508,7 @@ func goldenKeys(t testing.TB) note.Verifiers {
 }
 
 func TestGoldenReceipt_MadeAgain_IsTheSameAndVerifies(t *testing.T) {
-	_, r := forgetful(t)
+	_, r := receiptWithErased(t)
 	golden(t, "receipt-v4.json", string(text(t, r)))
 	data := check.Value(os.ReadFile(filepath.Join("testdata", "golden", "receipt-v4.json")))(t)
 	kept := check.Value(evidence.ReadReceipt(data))(t)

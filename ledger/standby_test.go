@@ -166,7 +166,7 @@ func TestStandby_PrimaryCommits_ShowsAndErasesTheSame(t *testing.T) {
 	closed(t, b)
 	err := <-watched
 	check.That(t, errors.Is(err, api.ErrClosed), "the watch ends with %v", err)
-	// A standby that is opened again goes on where its file ends.
+	// A standby that is opened again continues where its file ends.
 	release(t, c.a, releaseOf(t, "while it is off", "cid", "4"))
 	b = c.follows()
 	c.wantCopy("again", b)
@@ -298,7 +298,7 @@ func TestTakeOver_Failing_LeavesThePrimaryRunning(t *testing.T) {
 	defer cancel()
 	wantErr(t, check.Err(b.TakeOver(short)), context.DeadlineExceeded) // when not all can be read
 	wantErr(t, check.Err(c.a.Release(t.Context(), releaseOf(t, "too late", "ann", "4"))), journal.ErrFenced)
-	objectOf(t, b, "ann") // the standby goes on
+	objectOf(t, b, "ann") // the standby continues
 	why.Store(nil)
 	next := check.Value(b.TakeOver(t.Context()))(t)
 	check.That(t, objectOf(t, next, "bea").Spent == eps(t, "3"), "what came last is lost")
@@ -307,7 +307,7 @@ func TestTakeOver_Failing_LeavesThePrimaryRunning(t *testing.T) {
 	must(t, c.a.Close())
 }
 
-// A host whose file is too old to go on with the journal does not claim it.
+// A host whose file is too old to continue with the journal does not claim it.
 func TestOpen_FileOlderThanJournal_DoesNotFenceThePrimary(t *testing.T) {
 	c := newHostPair(t, "ann", "bea", "cid")
 	closed(t, c.follows()) // the file names the journal now
@@ -343,7 +343,7 @@ func (s strayed) Read(ctx context.Context, from journal.Position) iter.Seq2[jour
 	return s.Follower.Read(ctx, from)
 }
 
-// A standby that cannot go on with the journal does not claim it.
+// A standby that cannot continue with the journal does not claim it.
 func TestTakeOver_ForkedJournal_DoesNotFenceThePrimary(t *testing.T) {
 	c := newHostPair(t, "ann", "bea")
 	var on atomic.Bool
@@ -396,7 +396,7 @@ func TestTakeOver_TwoStandbys_LaterClaimWins(t *testing.T) {
 }
 
 // A standby does not open with a wrong truth key. With the right one it can draw after a takeover.
-func TestTakeOver_TruthKey_CountsFromThenOn(t *testing.T) {
+func TestTakeOver_RightTruthKey_CanDraw(t *testing.T) {
 	c := newHostPair(t, "ann", "bea")
 	closed(t, c.a)
 	with := c.options("a")

@@ -37,8 +37,9 @@ func statementOf(t testing.TB, l *Ledger, key, object string) evidence.Statement
 	return check.Value(l.Statement(t.Context(), api.ObjectRequest{Key: key, Object: object}))(t)
 }
 
-// life returns an issuer in which ann has done everything that an object can do, once each.
-func life(t testing.TB) *issuer {
+// issuerWithFullHistory returns an issuer in which ann has done everything that an object can do,
+// once each.
+func issuerWithFullHistory(t testing.TB) *issuer {
 	t.Helper()
 	o := newIssuer(t, 1)
 	define(t, o.Ledger, smoker())
@@ -97,8 +98,8 @@ func life(t testing.TB) *issuer {
 	return o
 }
 
-// wantWholeLife compares a statement with the state of the object, and with the log.
-func wantWholeLife(t *testing.T, o *issuer, st evidence.Statement) {
+// wantFullHistory compares a statement with the state of the object, and with the log.
+func wantFullHistory(t *testing.T, o *issuer, st evidence.Statement) {
 	t.Helper()
 	known := objectOf(t, o.Ledger, st.Object)
 	if st.Cap != known.Cap || st.Spent != known.Spent || st.Earned != known.Earned || st.Currency != known.Currency || len(st.Chains) != len(known.Chains) {
@@ -137,10 +138,10 @@ func wantWholeLife(t *testing.T, o *issuer, st evidence.Statement) {
 }
 
 func TestStatement_FullHistory_IsCompleteAndVerifies(t *testing.T) {
-	o := life(t)
+	o := issuerWithFullHistory(t)
 	st := statementOf(t, o.Ledger, "state", "ann")
 	wantSound(t, "the statement", st, o.keys)
-	wantWholeLife(t, o, st)
+	wantFullHistory(t, o, st)
 	if head := st.Verify(o.keys).Head; head.Events != st.Event {
 		t.Errorf("the checkpoint is of %d events, the statement is event %d", head.Events, st.Event)
 	}
@@ -169,7 +170,7 @@ func TestStatement_FullHistory_IsCompleteAndVerifies(t *testing.T) {
 }
 
 func TestStatement_SameKey_IsTheSame(t *testing.T) {
-	o := life(t)
+	o := issuerWithFullHistory(t)
 	st := statementOf(t, o.Ledger, "state", "ann")
 	n := stats(t, o.Ledger).Events
 	release(t, o.Ledger, releaseOf(t, "more", "ann", "2"))
@@ -181,14 +182,14 @@ func TestStatement_SameKey_IsTheSame(t *testing.T) {
 }
 
 func TestStatement_Later_ExtendsTheEarlierOne(t *testing.T) {
-	o := life(t)
+	o := issuerWithFullHistory(t)
 	early := statementOf(t, o.Ledger, "early", "ann")
 	o.advanceClock()
 	release(t, o.Ledger, releaseOf(t, "more", "ann", "1.75"))
 	late := statementOf(t, o.Ledger, "late", "ann")
 	wantSound(t, "the earlier one, later", early, o.keys)
 	wantSound(t, "the later one", late, o.keys)
-	wantWholeLife(t, o, late)
+	wantFullHistory(t, o, late)
 	wantExtended(t, o, early.Checkpoint, late.Checkpoint)
 	if !slices.ContainsFunc(late.Events, func(f evidence.Fact) bool { return f.Event == early.Event && f.Kind() == "stated" }) || len(late.Released) != len(early.Released)+1 {
 		t.Errorf("%+v", late)
@@ -196,7 +197,7 @@ func TestStatement_Later_ExtendsTheEarlierOne(t *testing.T) {
 }
 
 func TestStatement_ObjectForgotten_KeepsSumsOnly(t *testing.T) {
-	o := life(t)
+	o := issuerWithFullHistory(t)
 	before := statementOf(t, o.Ledger, "before", "ann")
 	o.advanceClock()
 	must(t, o.Forget(t.Context(), api.ObjectRequest{Key: "forget", Object: "ann"}))
@@ -206,7 +207,7 @@ func TestStatement_ObjectForgotten_KeepsSumsOnly(t *testing.T) {
 
 	empty := statementOf(t, o.Ledger, "empty", "ann")
 	wantSound(t, "forgotten", empty, o.keys)
-	wantWholeLife(t, o, empty)
+	wantFullHistory(t, o, empty)
 	if empty.Spent != before.Spent || empty.Earned != before.Earned || len(empty.Released)+len(empty.Sales)+len(empty.Charges)+len(empty.Terms) != 0 || empty.Forgotten == 0 || !empty.Chains[0].Withdrawn {
 		t.Errorf("%+v", empty)
 	}
@@ -226,19 +227,19 @@ func TestStatement_ObjectForgotten_KeepsSumsOnly(t *testing.T) {
 	release(t, o.Ledger, r)
 	st := statementOf(t, o.Ledger, "after", "ann")
 	wantSound(t, "enrolled again", st, o.keys)
-	wantWholeLife(t, o, st)
+	wantFullHistory(t, o, st)
 	if st.Spent != state.Plus(before.Spent, eps(t, "0.5")) || len(st.Released) != 1 || st.Chains[1].Forgotten.IsZero() || st.Chains[1].Withdrawn {
 		t.Errorf("%+v", st)
 	}
 	must(t, o.Forget(t.Context(), api.ObjectRequest{Key: "forget again", Object: "ann"}))
 	twice := statementOf(t, o.Ledger, "twice", "ann")
 	wantSound(t, "forgotten twice", twice, o.keys)
-	wantWholeLife(t, o, twice)
+	wantFullHistory(t, o, twice)
 	check.That(t, twice.Spent == st.Spent && twice.Forgotten > st.Forgotten, "%+v", twice)
 }
 
 func TestStatement_UnknownObjectOrInvalid_IsAnError(t *testing.T) {
-	o := life(t)
+	o := issuerWithFullHistory(t)
 	r := raiseOf(t, "stranger", "0.5", "ann", "dot")
 	r.Partial = true
 	raise(t, o.Ledger, r)
@@ -259,10 +260,10 @@ func TestStatement_UnknownObjectOrInvalid_IsAnError(t *testing.T) {
 	})
 }
 
-// full returns an issuer and a statement with events of every kind that one can have.
-func full(t *testing.T) (*issuer, evidence.Statement) {
+// fullStatement returns an issuer and a statement with events of every kind that one can have.
+func fullStatement(t *testing.T) (*issuer, evidence.Statement) {
 	t.Helper()
-	o := life(t)
+	o := issuerWithFullHistory(t)
 	must(t, o.Forget(t.Context(), api.ObjectRequest{Key: "forget bob", Object: "bob"}))
 	_, err := o.Enroll(t.Context(), api.EnrollRequest{Key: "bob again", Question: "smoker", Objects: []string{"bob"}, Policy: inSteps(t), Cap: eps(t, "8")})
 	must(t, err)
@@ -275,7 +276,7 @@ func inSteps(t testing.TB) policy.Policy {
 }
 
 func TestStatementVerify_AnyFieldAltered_NamesIt(t *testing.T) {
-	o, st := full(t)
+	o, st := fullStatement(t)
 	bob := statementOf(t, o.Ledger, "bob's", "bob")
 	wantAllNamed(t, o, st, 400)
 	wantAllNamed(t, o, bob, 60)
@@ -316,7 +317,7 @@ func wantAllNamed(t *testing.T, o *issuer, st evidence.Statement, least int) {
 
 // A statement without any one of its events does not verify.
 func TestStatementVerify_EventLeftOut_IsAFault(t *testing.T) {
-	o, st := full(t)
+	o, st := fullStatement(t)
 	for i, f := range st.Events {
 		other := copyOf(t, st)
 		other.Events = slices.Delete(other.Events, i, i+1)
@@ -360,7 +361,7 @@ func responseIn(f *evidence.Fact) *string {
 }
 
 func TestStatementVerify_Spliced_IsAFault(t *testing.T) {
-	o, st := full(t)
+	o, st := fullStatement(t)
 	bob := statementOf(t, o.Ledger, "bob's", "bob")
 	later := statementOf(t, o.Ledger, "ann's later", "ann")
 	for name, test := range map[string]struct {
@@ -379,31 +380,31 @@ func TestStatementVerify_Spliced_IsAFault(t *testing.T) {
 			s.Events = slices.Insert(s.Events, len(s.Events)-1, *factOf[*says.Enrolled](&bob))
 		}, "is about"},
 		"no price":         {func(s *evidence.Statement) { detailOf[*says.Sold](s).Price = 0 }, "altered"},
-		"a negative price": {func(s *evidence.Statement) { detailOf[*says.Sold](s).Price = -1 }, "an amount of -1"},
+		"a negative price": {func(s *evidence.Statement) { detailOf[*says.Sold](s).Price = -1 }, "the amount -1 is negative"},
 		"another kind": {func(s *evidence.Statement) {
 			charged := detailOf[*says.Charged](s)
 			factOf[*says.Charged](s).Says = &says.TruthBound{Object: charged.Object, Question: charged.Question}
-		}, "bytes where"},
+		}, "the tag has 0 bytes"},
 		"no kind":          {func(s *evidence.Statement) { factOf[*says.Charged](s).Says = nil }, "has no event of the kind"},
-		"another sale":     {func(s *evidence.Statement) { detailOf[*says.Sold](s).Sale = 77 }, "is not there before"},
-		"another policy":   {func(s *evidence.Statement) { p := policy.Fixed(eps(t, "3")); detailOf[*says.Enrolled](s).Policy = &p }, "is not defined before"},
-		"an empty policy":  {func(s *evidence.Statement) { detailOf[*says.PolicyDefined](s).Policy = policy.Policy{} }, "there is no policy"},
+		"another sale":     {func(s *evidence.Statement) { detailOf[*says.Sold](s).Sale = 77 }, "no earlier event"},
+		"another policy":   {func(s *evidence.Statement) { p := policy.Fixed(eps(t, "3")); detailOf[*says.Enrolled](s).Policy = &p }, "no earlier event defines"},
+		"an empty policy":  {func(s *evidence.Statement) { detailOf[*says.PolicyDefined](s).Policy = policy.Policy{} }, "the policy is missing"},
 		"created later":    {func(s *evidence.Statement) { s.Events[0].Event = 2 }, "a log begins with the creation"},
-		"another question": {func(s *evidence.Statement) { detailOf[*says.Released](s).Question = "drinker" }, "is not defined before"},
-		"another buyer":    {func(s *evidence.Statement) { detailOf[*says.SaleMade](s).Buyer = "unknown" }, "is not named before"},
-		"another response": {func(s *evidence.Statement) { detailOf[*says.Released](s).Response = "maybe" }, "is none"},
-		"another reason":   {func(s *evidence.Statement) { detailOf[*says.ObjectRefused](s).Refusal.Reason = "whim" }, "is none"},
+		"another question": {func(s *evidence.Statement) { detailOf[*says.Released](s).Question = "drinker" }, "no earlier event defines"},
+		"another buyer":    {func(s *evidence.Statement) { detailOf[*says.SaleMade](s).Buyer = "unknown" }, "no earlier event names"},
+		"another response": {func(s *evidence.Statement) { detailOf[*says.Released](s).Response = "maybe" }, "invalid response"},
+		"another reason":   {func(s *evidence.Statement) { detailOf[*says.ObjectRefused](s).Refusal.Reason = "whim" }, "unknown reason"},
 		"a short salt":     {func(s *evidence.Statement) { factOf[*says.Sold](s).Salt = says.Hex{1} }, "a salt of 1 bytes"},
 		"an early expiry": {func(s *evidence.Statement) {
 			at := time.Date(1, 1, 1, 0, 0, 0, 0, time.UTC)
 			detailOf[*says.Reserved](s).Expires = at
-		}, "none of a log"},
+		}, "not a time that a log can have"},
 		"a broken id": {func(s *evidence.Statement) { detailOf[*says.Created](s).ID = "x" }, "the id"},
 		"another spelling of the id": {func(s *evidence.Statement) {
 			detailOf[*says.Created](s).ID = strings.ToUpper(detailOf[*says.Created](s).ID)
 		}, "the fields are not those"},
 		"another spelling of the ledger":    {func(s *evidence.Statement) { s.Ledger = strings.ToUpper(s.Ledger) }, "no UUID in the usual form"},
-		"another spelling of the signature": {func(s *evidence.Statement) { s.Checkpoint = respellSignature(t, s.Checkpoint) }, "not spelled as usual"},
+		"another spelling of the signature": {func(s *evidence.Statement) { s.Checkpoint = respellSignature(t, s.Checkpoint) }, "not canonical base64"},
 		"more was spent":                    {func(s *evidence.Statement) { s.Spent = privacy.MaxEpsilon() }, "spent is not what the events come to"},
 		"nothing earned":                    {func(s *evidence.Statement) { s.Earned = 0 }, "earned is not what"},
 		"a response less":                   {func(s *evidence.Statement) { s.Released = s.Released[1:] }, "released is not what"},
@@ -477,7 +478,7 @@ func TestStatementVerify_LogBreaksTheRules_IsAFault(t *testing.T) {
 		"it was forgotten before that": {last("bob", func(c *event.Stated) { c.Forgotten-- }), "it lists the events behind event", "bob"},
 		"it was never forgotten":       {last("bob", func(c *event.Stated) { c.Forgotten = 0 }), "it lists the events behind event 0", "bob"},
 	} {
-		o, st := full(t)
+		o, st := fullStatement(t)
 		if test.about == "bob" {
 			st = statementOf(t, o.Ledger, "bob's", "bob")
 		}
@@ -525,7 +526,7 @@ func statementOfLog(t *testing.T, o *issuer, st evidence.Statement, change func(
 	t.Helper()
 	log := change(logOf(t, pairs(t, o.store))[:st.Event])
 	s := &state.State{Reader: hashesOnly{map[string][]byte{}}}
-	edge := &merkle.Edge{}
+	edge := &merkle.Frontier{}
 	var entries []documents.Entry
 	for _, ev := range log {
 		hashes := check.Value(edge.Append(ev.Leaf()))(t)
@@ -630,7 +631,7 @@ func TestStatement_ForgottenDuringReads_VerifiesOrIsErrForgotten(t *testing.T) {
 
 // A statement is for its object: of others it has only the sums of their common sales.
 func TestStatement_OtherObjects_AreNotInIt(t *testing.T) {
-	o := life(t)
+	o := issuerWithFullHistory(t)
 	st := statementOf(t, o.Ledger, "SECRET", "ann")
 	data := string(text(t, st))
 	for _, ev := range logOf(t, pairs(t, o.store)) {
@@ -649,7 +650,7 @@ func TestStatement_OtherObjects_AreNotInIt(t *testing.T) {
 }
 
 func TestGoldenStatement_MadeAgain_IsTheSameAndVerifies(t *testing.T) {
-	o := life(t)
+	o := issuerWithFullHistory(t)
 	must(t, o.Forget(t.Context(), api.ObjectRequest{Key: "forget bob", Object: "bob"}))
 	o.advanceClock()
 	st := statementOf(t, o.Ledger, "ann's", "ann")

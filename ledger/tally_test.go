@@ -204,7 +204,7 @@ func countingHomes(t *testing.T, n, m int, encoding string) (*Ledger, *putCounte
 
 // A single raise writes the tallies of the new and of the former level, a derived response its own,
 // and a resale none, for any number of objects and values.
-func TestDraw_WritesTwoTalliesHoweverManyAreCounted(t *testing.T) {
+func TestDraw_AnyNumberOfObjects_WritesTwoTallies(t *testing.T) {
 	for _, encoding := range []string{"direct", "unary"} {
 		var first map[string]int
 		for _, c := range []struct{ objects, values int }{{2, 4}, {2, 1000}, {500, 4}, {500, 1000}} {

@@ -153,7 +153,7 @@ func TestApply_ObjectForgottenDuringAudit_IsAccepted(t *testing.T) {
 	}
 }
 
-// foldInTwo folds a log like an audit that goes on in another snapshot after some events: lookups
+// foldInTwo folds a log like an audit that continues in another snapshot after some events: lookups
 // then read the later log.
 func foldInTwo(before, after []event.Event, at int) error {
 	w := &logWriter{log: before}

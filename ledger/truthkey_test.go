@@ -21,7 +21,7 @@ import (
 )
 
 // The second half of invariant 6: a chain belongs to the true value that it began with. With a
-// truth key the ledger holds a keyed hash of it, and refuses to go on for another value.
+// truth key the ledger holds a keyed hash of it, and refuses to continue for another value.
 
 func truthKey() []byte { return []byte("the key of the host, 32 bytes ..") }
 

@@ -126,7 +126,7 @@ func TestWatch_ManyWatchers_SeeTheSame(t *testing.T) {
 	}
 }
 
-// A consumer that does not go on delays no writer, and misses no event.
+// A consumer that does not continue delays no writer, and misses no event.
 func TestWatch_SlowConsumer_DelaysNoWriter(t *testing.T) {
 	l := open(t, create(t), Options{})
 	blocked := newGate(t)
@@ -183,7 +183,7 @@ func TestWatch_ConsumerBusyOrIdle_HoldsNoSnapshot(t *testing.T) {
 	check.That(t, a.value == 0, "a watcher holds %d snapshots while its consumer works", a.value)
 }
 
-// A watch goes on with new events. A consumer may call the ledger that it watches.
+// A watch continues with new events. A consumer may call the ledger that it watches.
 func TestWatch_ConsumerWrites_DoesNotBlock(t *testing.T) {
 	l := newLedger(t)
 	n := uint64(1)
@@ -287,7 +287,7 @@ func wantEnd(ctx context.Context, t *testing.T, l *Ledger, want error, happen fu
 }
 
 // A watch ends with its context, with a commit that may not be durable, and when the ledger is
-// closed. No watch begins after that, but the ledger goes on after a canceled context.
+// closed. No watch begins after that, but the ledger continues after a canceled context.
 func TestWatch_ContextCloseOrFailedCommit_EndsIt(t *testing.T) {
 	for name, end := range map[string]struct {
 		readOnly bool

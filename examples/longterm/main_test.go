@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// That both behave so is measured in rrchain/rappor, in TestRaisedChainsTellMoreThanNoiseAnew.
+// That both behave so is measured in rrchain/rappor, in TestRaisedChains_HaveLessVarianceThanRepeatedNoise.
 func TestLongterm(t *testing.T) {
 	var out strings.Builder
 	if err := run(&out); err != nil {

@@ -849,7 +849,7 @@ func (s stack) place() string {
 	switch withoutLines(place) {
 	// Each of these repeats what another has done, or will do before anything depends on it. One of
 	// them is needed.
-	case "ledgerfile.SyncDir < bolt.Open", "journalfile.(*Journal).takeOver < journalfile.(*Journal).Claim", "journalfile.raze < journalfile.sweep":
+	case "ledgerfile.SyncDir < bolt.Open", "journalfile.(*Journal).takeOver < journalfile.(*Journal).Claim", "journalfile.destroyDir < journalfile.sweep":
 		return "the directory, when the ledger is opened"
 	}
 	return place
@@ -924,7 +924,7 @@ func TestSync_WithoutEffectAtEachPlace_IsDetected(t *testing.T) {
 	records := []*recorded{
 		recordLives(t, false, manyLives()...),
 		recordKilledAtSync(t, "bbolt.(*Tx).writeMeta", "engine.(*Engine).endJournal"),
-		recordKilledAtSync(t, "journalfile.raze", "engine.(*Engine).endJournal"),
+		recordKilledAtSync(t, "journalfile.destroyDir", "engine.(*Engine).endJournal"),
 		recordKilledAtSync(t, "journalfile.shredAll", "journalfile.(*Journal).Trim"),
 	}
 	places, flushes := map[string]bool{}, make([]map[string][]int, len(records))

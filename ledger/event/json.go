@@ -57,10 +57,10 @@ func (e *Event) UnmarshalJSON(text []byte) error {
 	}
 	kind, known := detailOf(top.Kind)
 	if !known {
-		return errs.Invalid("event %d: there is no kind %.40q", top.Number, top.Kind)
+		return errs.Invalid("event %d: unknown kind %.40q", top.Number, top.Kind)
 	}
 	if top.Number == 0 || top.Time.IsZero() {
-		return errs.Invalid("an event of the kind %s without a number, or without a time", top.Kind)
+		return errs.Invalid("an event of the kind %s has no number or no time", top.Kind)
 	}
 	detail, err := read(kind, keys, top.Erased)
 	if err != nil {
@@ -84,9 +84,9 @@ func detailOf(name string) (d Detail, known bool) {
 func read(kind Detail, keys map[string]json.RawMessage, erased bool) (Detail, error) {
 	switch {
 	case erased && !erasable(kind):
-		return nil, errors.New("it is about no object that could be forgotten")
+		return nil, errors.New("events of this kind are never erased")
 	case erased && !outlives(kind) && len(keys) > 0:
-		return nil, errors.New("it is erased, and says something")
+		return nil, errors.New("it is erased, but has other fields")
 	case erased && !outlives(kind):
 		return kind, nil
 	}
@@ -100,7 +100,7 @@ func read(kind Detail, keys map[string]json.RawMessage, erased bool) (Detail, er
 	}
 	d := detail.Elem().Interface().(Detail)
 	if erased && objectOf(d) != "" {
-		return nil, errors.New("it is erased, and names its object")
+		return nil, errors.New("it is erased, but names its object")
 	}
 	return d, nil
 }
@@ -155,7 +155,7 @@ func (d *ObjectRefused) UnmarshalJSON(text []byte) error {
 		return err
 	}
 	if len(in.Refused) != 1 || in.Refused[0].Object != in.Object {
-		return errors.New("the one refusal of the object is missing")
+		return errors.New("the field refused must have one refusal, of the same object")
 	}
 	*d = ObjectRefused{Question: in.Question, Refusal: in.Refused[0]}
 	return nil
@@ -172,7 +172,7 @@ func (d *Settled) UnmarshalJSON(text []byte) error {
 		return err
 	}
 	if len(in.Counts) != len(d.Counts) {
-		return fmt.Errorf("%d counts; it has %d", len(in.Counts), len(d.Counts))
+		return fmt.Errorf("the field counts has %d numbers, and should have %d", len(in.Counts), len(d.Counts))
 	}
 	*d = Settled(in.fields)
 	d.Counts = [3]uint64(in.Counts)

@@ -18,16 +18,16 @@ import (
 	"github.com/sluicedp/sluice/privacy"
 )
 
-// written is an event, and what is written of it behind its number, time and kind.
+// written is an event, and its JSON after number, time and kind.
 type written struct {
 	Event
 	text string
 }
 
-// at is when all events of these tests happened.
+// at returns the time of all events of these tests.
 func at() time.Time { return time.Date(2026, 3, 1, 12, 0, 0, 5, time.UTC) }
 
-// allWritten are events of every kind with all fields, and with as few as can be.
+// allWritten returns events of every kind, with all fields and with as few as possible.
 func allWritten() []written {
 	one, half := privacy.MustEpsilon("1"), privacy.MustEpsilon("0.5")
 	fixed := policy.Fixed(one)
@@ -77,8 +77,9 @@ func allWritten() []written {
 	}
 }
 
-// Every kind is written as scripts know it, to the byte, and is the same when it is read again.
-func TestEveryKindIsWrittenAndReadBack(t *testing.T) {
+// The JSON of every kind is fixed to the byte, because scripts use it. Reading it returns the
+// event.
+func TestEventJSON_EveryKind_IsFixedAndReadBack(t *testing.T) {
 	whole, erased := map[string]bool{}, map[string]bool{}
 	for _, one := range allWritten() {
 		want := strings.TrimSuffix(`{"event":7,"time":"2026-03-01T12:00:00.000000005Z","kind":"`+one.Kind()+`",`+one.text, ",") + "}"
@@ -98,14 +99,14 @@ func TestEveryKindIsWrittenAndReadBack(t *testing.T) {
 	}
 	for _, d := range kinds() {
 		if !whole[d.Kind()] || erased[d.Kind()] != erasable(d) {
-			t.Errorf("%s is not tested, whole and as it can be erased", d.Kind())
+			t.Errorf("%s is not tested, whole and erased", d.Kind())
 		}
 	}
 }
 
-// The golden file of package ledger was written before there were types: what they read from it,
-// and write, is the same.
-func TestTheGoldenEventsAreReadBack(t *testing.T) {
+// Reading and writing the golden file of package ledger, which is older than these types, does not
+// change it.
+func TestEventJSON_GoldenFile_IsReadAndWrittenUnchanged(t *testing.T) {
 	file, err := os.Open(filepath.Join("..", "testdata", "golden", "events.jsonl"))
 	if err != nil {
 		t.Fatal(err)
@@ -133,8 +134,8 @@ func TestTheGoldenEventsAreReadBack(t *testing.T) {
 	}
 }
 
-// What is no event is refused, and changes nothing: no key is passed over.
-func TestReadingIsStrict(t *testing.T) {
+// Text that is not exactly an event is ErrInvalid and changes nothing. No key is ignored.
+func TestEventUnmarshalJSON_NoExactEvent_IsInvalid(t *testing.T) {
 	const begin = `{"event":7,"time":"2026-03-01T12:00:00Z","kind":`
 	for name, text := range map[string]string{
 		"no object":                   `[]`,
@@ -156,8 +157,8 @@ func TestReadingIsStrict(t *testing.T) {
 		"an ε that is none":           begin + `"charged","object":"ann","question":"vote","epsilon":"-1"}`,
 		"a policy that is none":       begin + `"policy","policy":{"kind":"loose"}}`,
 		"never erased":                begin + `"buyer","erased":true,"buyer":"acme"}`,
-		"erased, and says something":  begin + `"released","erased":true,"object":"ann"}`,
-		"erased, and names a seller":  begin + `"sold","erased":true,"object":"ann","question":"vote","epsilon":"1","sale":1,"buyer":"acme","price":5}`,
+		"erased, with a field":        begin + `"released","erased":true,"object":"ann"}`,
+		"erased, with its object":     begin + `"sold","erased":true,"object":"ann","question":"vote","epsilon":"1","sale":1,"buyer":"acme","price":5}`,
 		"no refusal":                  begin + `"refused","object":"ann","question":"vote","refused":[]}`,
 		"two refusals":                begin + `"refused","object":"ann","question":"vote","refused":[{"object":"ann"},{"object":"ann"}]}`,
 		"a refusal of another":        begin + `"refused","object":"ann","question":"vote","refused":[{"object":"bob"}]}`,
@@ -180,7 +181,7 @@ func TestReadingIsStrict(t *testing.T) {
 }
 
 // The zero event, which comes with errors, has no kind and no object.
-func TestTheZeroEvent(t *testing.T) {
+func TestEvent_Zero_HasNoKindAndNoObject(t *testing.T) {
 	var ev Event
 	if text, err := json.Marshal(ev); ev.Kind() != "" || ev.Object() != "" || err != nil || string(text) != `{"event":0,"time":"0001-01-01T00:00:00Z","kind":""}` {
 		t.Errorf("%q, %q, %s, %v", ev.Kind(), ev.Object(), text, err)

@@ -56,7 +56,7 @@ func (h *hostileHost) statement(says []said.Detail) []byte {
 		Chains: []StatedChain{}, Terms: []StatedTerms{}, Released: []StatedResponse{}, Charges: []StatedResponse{}, Sales: []StatedSale{}, Proof: []tlog.Hash{},
 	}
 	says = append([]said.Detail{&said.Created{ID: ledger, Currency: h.about.Currency, LogKey: h.about.LogKey}}, says...)
-	g, edge := event.NewGlossary(), &merkle.Edge{}
+	g, edge := event.NewGlossary(), &merkle.Frontier{}
 	for i, d := range says {
 		f := Fact{Event: uint64(i + 1), Time: hostileTime, Says: d, Salt: make(said.Hex, 16)}
 		if c, err := f.change(g); err == nil {

@@ -18,9 +18,9 @@ import (
 )
 
 // proofOf proves that some events are in a log.
-func proofOf(t testing.TB, log, some []entry) (proof []tlog.Hash, head *merkle.Edge) {
+func proofOf(t testing.TB, log, some []entry) (proof []tlog.Hash, head *merkle.Frontier) {
 	t.Helper()
-	head = &merkle.Edge{}
+	head = &merkle.Frontier{}
 	var stored []tlog.Hash
 	for _, ev := range log {
 		hashes := check.Value(head.Append(ev.Leaf))(t)

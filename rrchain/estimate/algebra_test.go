@@ -11,8 +11,8 @@ import (
 	"github.com/sluicedp/sluice/privacy"
 )
 
-// The p-values are those of a library that has been checked by many.
-func TestSurvival_ManyDegrees_IsThatOfTheLibrary(t *testing.T) {
+// The reference is gonum's χ² distribution.
+func TestSurvival_ManyDegrees_AgreesWithGonum(t *testing.T) {
 	for _, degrees := range []float64{1, 2, 3, 7, 31, 32, 320, 5000} {
 		for _, times := range []float64{0, 1e-9, 0.01, 0.5, 0.9, 1, 1.1, 2, 5, 20} {
 			x := times * degrees
@@ -27,8 +27,8 @@ func TestSurvival_ManyDegrees_IsThatOfTheLibrary(t *testing.T) {
 	}
 }
 
-// An inverse is one, also of a matrix of fewer dimensions on its image, and a matrix with too few
-// of them is refused.
+// The result must be the inverse on the image, also for a matrix without full rank. A matrix whose
+// rank is too low is refused.
 func TestPseudoInverse_RandomMatrices_IsTheirInverse(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	for size := 1; size <= 32; size++ {
@@ -71,10 +71,9 @@ func TestPseudoInverse_RandomMatrices_IsTheirInverse(t *testing.T) {
 	}
 }
 
-// TestIntervalsReachTheQuantileOfTheNormalDistribution takes two values, where the variance does
-// not depend on the shares: the interval extends to both sides by the quantile, as gonum has it,
-// times the standard error, and by half the effect of one response.
-func TestIntervalsReachTheQuantileOfTheNormalDistribution(t *testing.T) {
+// For two values the variance does not depend on the shares. So the interval extends to both sides
+// by the quantile (from gonum) times the standard error, plus half the effect of one response.
+func TestInterval_AnyConfidence_UsesTheNormalQuantile(t *testing.T) {
 	one := must(privacy.ParseEpsilon("1"))
 	jump := (math.E + 1) / (math.E - 1) / (2 * 80)
 	for _, confidence := range []float64{1e-6, 0.5, 0.6827, 0.9, 0.95, 0.99, 0.999999} {

@@ -48,7 +48,7 @@ type Counts struct {
 // checkEncoding refuses counts with two encodings, because each one would give another estimate.
 func (c Counts) checkEncoding() error {
 	if c.Unary && c.Mechanism != nil {
-		return invalid("counts with Unary and a Mechanism; responses have one encoding")
+		return invalid("counts have both Unary and a Mechanism; responses have one encoding")
 	}
 	return nil
 }
@@ -141,7 +141,7 @@ func newCounted(c Counts, m int) (counted, error) {
 		return counted{}, invalid("%d values; a question has 2 to %d", values, maxValues)
 	}
 	if c.Epsilon.IsZero() {
-		return counted{}, invalid("responses at ε=0 carry no information")
+		return counted{}, invalid("ε is 0; responses at ε=0 carry no information")
 	}
 	n, err := total("value", c.ByValue)
 	if err != nil {

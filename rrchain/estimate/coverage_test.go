@@ -10,19 +10,19 @@ import (
 	"github.com/sluicedp/sluice/internal/testenv"
 )
 
-// Coverage is exact here: the law of a count is that of the sum of two binomial numbers, of the
-// objects that have the value and of the others, and every count is visited. Nothing is drawn.
+// Coverage is computed exactly here, by enumeration of all counts. A count is the sum of two
+// binomial numbers, of the objects that have the value and of the others.
 
-// leastCoverage is what a nominal 95 % must be at least.
+// leastCoverage is the least allowed coverage of a nominal 95 %.
 const leastCoverage = 0.93
 
-// group is some objects at one level.
+// group is a set of objects at one level.
 type group struct {
 	counted
 	objects, holders int
 }
 
-// newGroup returns objects at ε, so many of which have value 0.
+// newGroup returns objects at ε, of which `holders` have value 0.
 func newGroup(unary bool, m int, epsilon string, objects, holders int) group {
 	counts := ofValues(eps(epsilon), make([]int64, m))
 	counts.Unary = unary
@@ -32,7 +32,7 @@ func newGroup(unary bool, m int, epsilon string, objects, holders int) group {
 	return group{s, objects, holders}
 }
 
-// counting returns the stratum after so many of its responses were value 0.
+// counting returns the stratum if `count` of its responses are value 0.
 func (g group) counting(count int) stratum {
 	g.counts = []int64{int64(count)}
 	return g.counted
@@ -93,7 +93,7 @@ func covered(law []float64, intervals []Frequency, share float64) float64 {
 	return sum
 }
 
-// someOf returns about so many of the numbers from 0 to n, with both ends and those beside them.
+// someOf returns about `most` of the numbers from 0 to n, with both ends and their neighbours.
 func someOf(n, most int) (some []int) {
 	for i := 0; i <= n; i++ {
 		if n < most || i < 4 || i > n-4 || i%(n/most+1) == 0 {
@@ -103,10 +103,10 @@ func someOf(n, most int) (some []int) {
 	return some
 }
 
-// TestScoreInterval_ExactCoverage_IsAtLeastNominalLessTwoPercent enumerates all counts, for
+// TestScoreInterval_ExactCoverage_IsAtLeast93Percent enumerates all counts, for
 // randomized response and for unary encoding: in a fixed population with every number of objects
 // that have the value, and in samples of a larger one.
-func TestScoreInterval_ExactCoverage_IsAtLeastNominalLessTwoPercent(t *testing.T) {
+func TestScoreInterval_ExactCoverage_IsAtLeast93Percent(t *testing.T) {
 	sizes := []int{1, 2, 5, 12, 30, 100, 1000}
 	if !testenv.Deep() {
 		sizes = sizes[:len(sizes)-1]
@@ -137,9 +137,8 @@ func wantCovered(t *testing.T, name string, got float64) {
 	check.That(t, got >= leastCoverage, "%s: a 95 %% interval covers in %.4f of all cases", name, got)
 }
 
-// TestScoreInterval_SeveralLevels_ExactCoverage is the same for two levels, whose objects may have
-// the value in any numbers.
-func TestScoreInterval_SeveralLevels_ExactCoverage(t *testing.T) {
+// The same for two levels, for any numbers of objects with the value at each level.
+func TestScoreInterval_SeveralLevels_CoverAtLeast93Percent(t *testing.T) {
 	sizes := [][2]int{{30, 30}, {5, 60}, {60, 5}}
 	if testenv.Deep() {
 		sizes = append(sizes, [2]int{100, 100}, [2]int{300, 30}, [2]int{30, 300})
@@ -176,15 +175,15 @@ func TestScoreInterval_SeveralLevels_ExactCoverage(t *testing.T) {
 	}
 }
 
-// intervalCoverage counts how often intervals hold the truth, and how often they would if they were
-// too short.
+// intervalCoverage counts how often intervals contain the true share, and how often shorter ones
+// would.
 type intervalCoverage struct {
-	Short float64 // by how much the short ones are shorter, as a share
+	Short float64 // the share of the width by which the shorter intervals are shorter
 
 	n, held, heldShort int
 }
 
-// Add counts an interval that reaches half to each side of an estimate, which is off by so much.
+// Add counts an interval of half-width `half` around an estimate with the error `off`.
 func (c *intervalCoverage) Add(off, half float64) {
 	c.n++
 	if math.Abs(off) <= half {
@@ -195,12 +194,12 @@ func (c *intervalCoverage) Add(off, half float64) {
 	}
 }
 
-// Held checks the intervals, each of which holds the truth with a probability from low to high.
+// Held tests that the intervals contain the true share with a probability from low to high.
 func (c *intervalCoverage) Held(low, high float64) stattest.Verdict {
 	return stattest.Share(c.held, c.n, low, high)
 }
 
-// HeldShort checks those that are too short.
+// HeldShort is Held for the shorter intervals.
 func (c *intervalCoverage) HeldShort(low, high float64) stattest.Verdict {
 	return stattest.Share(c.heldShort, c.n, low, high)
 }

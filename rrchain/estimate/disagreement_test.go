@@ -118,8 +118,7 @@ func multinomial(source *rand.PCG, n int, shares []float64) []int64 {
 	return counts
 }
 
-// TestDisagreement_OtherShares_IsFound draws levels whose shares differ.
-func TestDisagreement_OtherShares_IsFound(t *testing.T) {
+func TestDisagreement_OtherShares_IsDetected(t *testing.T) {
 	source := rand.NewPCG(43, 44)
 	levels, sizes := []privacy.Epsilon{eps("0.5"), eps("1"), eps("3")}, []int{20_000, 5000, 10_000}
 	for _, unary := range []bool{false, true} {
@@ -149,7 +148,7 @@ func TestDisagreement_NothingToTest_IsOne(t *testing.T) {
 	check.That(t, !math.IsNaN(p) && err == nil, "no bit at all: p = %v, %v", p, err)
 }
 
-// make1 returns counts of which one is 1.
+// make1 returns m counts: one is 1, and the others are 0.
 func make1(m int) []int64 { return append(make([]int64, m-1), 1) }
 
 // TestDisagreement_AtTheEdges_IsAProbability takes counts and ε at their limits.
@@ -178,8 +177,8 @@ func TestDisagreement_AtTheEdges_IsAProbability(t *testing.T) {
 	check.That(t, err != nil, "more bits than responses: no error")
 }
 
-// TestDisagreement_OneShareFarBetterKnown_StillTested has a mechanism that hardly tells two of
-// three inputs apart, at two levels that disagree about the third.
+// The mechanism hardly distinguishes two of three inputs, and the two levels disagree about the
+// third.
 func TestDisagreement_OneShareFarBetterKnown_StillTested(t *testing.T) {
 	for _, s := range []string{"1/10", "1/1000000", "1/400000000"} {
 		up, down := plus(rat("2/5"), rat(s)), minus(rat("2/5"), rat(s))

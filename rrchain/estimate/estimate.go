@@ -84,7 +84,7 @@ func strata(levels []Counts) (parts []stratum, err error) {
 			return nil, err
 		}
 		if values != 0 && values != part.values() {
-			return nil, invalid("levels with %d and with %d values", values, part.values())
+			return nil, invalid("the levels have different numbers of values, %d and %d", values, part.values())
 		}
 		values = part.values()
 		if part.objects() > 0 {
@@ -101,7 +101,7 @@ func strata(levels []Counts) (parts []stratum, err error) {
 // mechanism and for objects with the given counts of true values.
 func planned(part stratum, n float64, truth []int64) ([]float64, error) {
 	if n == 0 {
-		return nil, invalid("no objects")
+		return nil, invalid("all counts are 0; a variance needs objects")
 	}
 	shares, variances := make([]float64, len(truth)), make([]float64, len(truth))
 	for v, count := range truth {

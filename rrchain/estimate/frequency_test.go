@@ -23,7 +23,7 @@ type estimatorRow struct {
 	Variance  []string `json:"estimator_variance_given_true_counts"`
 }
 
-func TestEstimatorVectors(t *testing.T) {
+func TestFrequencies_AgreeWithVectors(t *testing.T) {
 	for i, row := range vectors[estimatorRow](t, "estimator.json") {
 		got := estimate(0.95, ofValues(eps(row.Epsilon), row.Observed))
 		for v, want := range row.Frequency {
@@ -36,8 +36,8 @@ func TestEstimatorVectors(t *testing.T) {
 	}
 }
 
-// experiment is a small population, parted at random into levels of given sizes. It is enumerated:
-// all partitions, all responses.
+// experiment is a small population that is divided at random into levels of given sizes. Tests
+// enumerate all partitions and all responses.
 type experiment struct {
 	name   string
 	unary  bool
@@ -294,7 +294,7 @@ func (x experiment) share(v int) float64 {
 	return holders / float64(len(x.truths))
 }
 
-// stated returns the sizes and laws of the levels.
+// stated returns the parameters of the levels for the formulas.
 func (x experiment) stated() (all described) {
 	for _, level := range x.levels {
 		all = append(all, describe(x.unary, x.m, eps(level.epsilon), float64(level.objects)))
@@ -366,11 +366,11 @@ func (x experiment) partitions(start []int) [][]int {
 	return all
 }
 
-// TestIntervalCoversAsOftenAsItSays draws 10,000 surveys of 2,500 objects at mixed levels, with a
-// fixed seed. The true share lies in the interval in 95 % of them, give or take 0.5 % for the
-// normal approximation, and up to 0.5 % more for the continuity correction and shares that may
-// differ between levels. An interval that is 15 % too short covers 90 %, which would be seen.
-func TestIntervalCoversAsOftenAsItSays(t *testing.T) {
+// The test draws 10,000 surveys of 2,500 objects at mixed levels, with a fixed seed. The interval
+// must contain the true share in 95 % of them. It may differ by 0.5 % for the normal approximation,
+// and be 0.5 % higher for the continuity correction and for shares that may differ between levels.
+// An interval that is 15 % too short covers 90 %, and must fail.
+func TestInterval_DrawnSurveys_CoversItsConfidence(t *testing.T) {
 	for _, o := range optionsOf(0.95)[:2] {
 		for v, c := range coverage(o, []int64{1250, 750, 375, 125}) {
 			c.Held(0.945, 0.96).Holds(t, "%+v, value %d: the interval holds the true share", o, v)
@@ -379,11 +379,11 @@ func TestIntervalCoversAsOftenAsItSays(t *testing.T) {
 	}
 }
 
-// surveys is how many of them are drawn, and tooShort by how much intervals are shorter of which
-// that is to be seen.
+// surveys is the number of surveys. tooShort is the share of the width that intervals lack if the
+// test must fail.
 const surveys, tooShort = 10_000 / (stattest.Coarser * stattest.Coarser), 0.15 * stattest.Coarser
 
-// covers returns what counts intervals of so many values.
+// covers returns the counters of intervals for a number of values.
 func covers(values int) []intervalCoverage {
 	return slices.Repeat([]intervalCoverage{{Short: tooShort}}, values)
 }
@@ -410,8 +410,8 @@ func coverage(o Options, holders []int64) []intervalCoverage {
 	return covered
 }
 
-// survey draws one response of each object. It uses ordinary random numbers, for speed: here it is
-// the estimator that is tested.
+// survey draws one response of each object. It uses ordinary random numbers for speed, because only
+// the estimator is tested.
 func survey(random *rand.Rand, truths, levelOf []int, levels []privacy.Epsilon, m int) []Counts {
 	counts, retention := make([]Counts, len(levels)), make([]float64, len(levels))
 	for i, e := range levels {
@@ -428,7 +428,7 @@ func survey(random *rand.Rand, truths, levelOf []int, levels []privacy.Epsilon, 
 	return counts
 }
 
-// optionsOf lists the ways to combine levels.
+// optionsOf returns all ways to combine levels.
 func optionsOf(confidence float64) []Options {
 	return []Options{
 		{Confidence: confidence}, {Confidence: confidence, Pool: true},
@@ -436,7 +436,7 @@ func optionsOf(confidence float64) []Options {
 	}
 }
 
-func TestEstimateRefuses(t *testing.T) {
+func TestFrequencies_InvalidArguments_AreRefused(t *testing.T) {
 	one := eps("1")
 	good := ofValues(one, []int64{1, 2})
 	wantRefused(t, []refusal{
@@ -453,8 +453,8 @@ func TestEstimateRefuses(t *testing.T) {
 		{"no values", 0.9, []Counts{ofValues(one, nil)}, "0 values"},
 		{"one value", 0.9, []Counts{ofValues(one, []int64{5})}, "1 values"},
 		{"too many values", 0.9, []Counts{ofValues(one, make([]int64, maxValues+1))}, "1048577 values"},
-		{"mixed values", 0.9, []Counts{good, ofValues(one, []int64{1, 2, 3})}, "levels with 2 and with 3 values"},
-		{"mixed values, one without responses", 0.9, []Counts{ofValues(one, []int64{0, 0, 0}), good}, "levels with 3 and with 2 values"},
+		{"mixed values", 0.9, []Counts{good, ofValues(one, []int64{1, 2, 3})}, "numbers of values, 2 and 3"},
+		{"mixed values, one without responses", 0.9, []Counts{ofValues(one, []int64{0, 0, 0}), good}, "numbers of values, 3 and 2"},
 		{"ε=0", 0.9, []Counts{ofValues(privacy.Epsilon{}, []int64{1, 2})}, "ε=0"},
 		{"ε=0 in the second level", 0.9, []Counts{good, ofValues(privacy.Epsilon{}, []int64{0, 0})}, "ε=0"},
 	})

@@ -64,7 +64,7 @@ func ofOutputs(m *finite.Matrix, byOutput []int64) Counts {
 	return Counts{Mechanism: m, ByValue: byOutput}
 }
 
-// described is levels by the numbers that the formulas take, apart from the code under test.
+// described holds the parameters of levels for the formulas, independently of the code under test.
 type described []describedLevel
 
 // describedLevel has n objects. A response counts for the true value with probability p, for each
@@ -174,7 +174,8 @@ func hadamard(inputs int, odds *big.Rat) *finite.Matrix {
 	return designed(must(finite.HadamardResponse(inputs)), inputs, odds)
 }
 
-// designed has each output that stands for an input so many times as often as the others.
+// designed returns the mechanism of a design: an output is odds times as likely if its block has
+// the input.
 func designed(d *finite.Design, inputs int, odds *big.Rat) *finite.Matrix {
 	rows := make([][]*big.Rat, inputs)
 	for x := range rows {

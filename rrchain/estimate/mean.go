@@ -21,7 +21,7 @@ import (
 // a finite float64.
 func Mean(o Options, r rrchain.Range, levels ...Counts) (Frequency, error) {
 	if !(r.Low < r.High) || math.IsInf(r.High-r.Low, 0) {
-		return Frequency{}, invalid("no numbers from %v to %v", r.Low, r.High)
+		return Frequency{}, invalid("range %v to %v; its width must be finite and above 0", r.Low, r.High)
 	}
 	if err := o.check(); err != nil {
 		return Frequency{}, err
@@ -31,7 +31,7 @@ func Mean(o Options, r rrchain.Range, levels ...Counts) (Frequency, error) {
 		return Frequency{}, err
 	}
 	if ends := parts[0].values(); ends != 2 {
-		return Frequency{}, invalid("a number is rounded to one of 2 ends, not of %d", ends)
+		return Frequency{}, invalid("%d counts at a level; a mean needs 2, one for each end of the range", ends)
 	}
 	// The end of an object is random. The probability of the upper end is the relative position of
 	// the mean in the range.
@@ -40,7 +40,7 @@ func Mean(o Options, r rrchain.Range, levels ...Counts) (Frequency, error) {
 	mean := Frequency{r.Low + width*upper.Estimate, width * upper.StdErr, r.Low + width*upper.Low,
 		r.Low + width*upper.High}
 	if math.IsInf(mean.StdErr, 0) || math.IsInf(mean.Low, 0) || math.IsInf(mean.High, 0) {
-		return Frequency{}, invalid("from %v to %v is too wide for this ε", r.Low, r.High)
+		return Frequency{}, invalid("range %v to %v is too wide for this ε: the interval is not finite", r.Low, r.High)
 	}
 	return mean, nil
 }

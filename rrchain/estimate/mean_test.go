@@ -14,10 +14,10 @@ import (
 	"github.com/sluicedp/sluice/rrchain"
 )
 
-// TestMeanIsEquation70 compares with l + (h−l)·((e^ε+1)λ_h − 1)/(e^ε−1) from mpmath. The standard
-// errors are (h−l)·√(o(1−o)/n)/(p−q), o = q + (p−q)·share with the share of the estimate in the
-// range, at most 1.
-func TestMeanIsEquation70(t *testing.T) {
+// The reference is l + (h−l)·((e^ε+1)λ_h − 1)/(e^ε−1) from mpmath. The standard errors are
+// (h−l)·√(o(1−o)/n)/(p−q), o = q + (p−q)·share with the share of the estimate in the range, at most
+// 1.
+func TestMean_IsEquation70OfThePaper(t *testing.T) {
 	for _, c := range []struct {
 		low, high      float64
 		epsilon        string
@@ -41,8 +41,8 @@ func TestMeanIsEquation70(t *testing.T) {
 	}
 }
 
-// TestMeanIsTheShareOfTheUpperEnd compares with the reference estimates of shares for two values.
-func TestMeanIsTheShareOfTheUpperEnd(t *testing.T) {
+// TestMean_IsTheShareOfTheUpperEnd compares with the reference estimates of shares for two values.
+func TestMean_IsTheShareOfTheUpperEnd(t *testing.T) {
 	rows := 0
 	for _, row := range vectors[estimatorRow](t, "estimator.json") {
 		if len(row.Observed) != 2 {
@@ -55,7 +55,7 @@ func TestMeanIsTheShareOfTheUpperEnd(t *testing.T) {
 	check.That(t, rows != 0, "no row has two values")
 }
 
-// population is a small population of numbers, as shares of a range, parted at random into levels.
+// population is a small population of numbers, as shares of a range, divided at random into levels.
 type population struct {
 	shares []float64
 	levels []sized
@@ -71,11 +71,10 @@ var someNumbers = []population{
 	{[]float64{1, 1, 1, 0, 0, 0}, []sized{{"8", 3}, {"9", 3}}},
 }
 
-// TestMeanIsUnbiased sums over all partitions, roundings and responses: the mean of the estimates
-// is that of the numbers. The square of the standard error, with the true mean in the place of its
-// estimate, is above the variance by Var(x)/n for one level; for several it is by
-// Var(x)·(1−ΣW²/n_l)/(n−1), which is less.
-func TestMeanIsUnbiased(t *testing.T) {
+// Over all partitions, roundings and responses, the mean of the estimates must be the mean of the
+// numbers. The squared standard error at the true mean is above the variance by Var(x)/n for one
+// level. For several levels it is above by Var(x)·(1−ΣW²/n_l)/(n−1), which is less.
+func TestMean_AnyPopulation_IsUnbiased(t *testing.T) {
 	for _, x := range someNumbers {
 		for _, pool := range []bool{false, true} {
 			x.checkMoments(t, pool)
@@ -133,8 +132,8 @@ func (x population) weights(pool bool) (weights, inverse []float64) {
 	return weights, inverse
 }
 
-// stated is the square of the standard error of the mean share, if that is the given one: λ is p −
-// q, and o = q + λ·share, so o(1−o)/λ² = (1/λ² − (2·share−1)²)/4.
+// stated returns the squared standard error of the mean share at the given share. With λ = p − q
+// and o = q + λ·share, it uses o(1−o)/λ² = (1/λ² − (2·share−1)²)/4.
 func (x population) stated(pool bool, share float64) float64 {
 	sum := 0.0
 	weights, inverse := x.weights(pool)
@@ -144,7 +143,7 @@ func (x population) stated(pool bool, share float64) float64 {
 	return sum
 }
 
-// concentration is ΣW²/n_l.
+// concentration returns ΣW²/n_l.
 func (x population) concentration(pool bool) float64 {
 	sum := 0.0
 	weights, _ := x.weights(pool)
@@ -166,7 +165,7 @@ func (x population) enumerate(visit func(probability float64, levels []Counts)) 
 			}
 			for i, share := range x.shares {
 				e, end := math.Exp(levels[levelOf[i]].Epsilon.Float64()), code>>i&1
-				upper := (share*e + 1 - share) / (e + 1) // rounded up and told, or down and not told
+				upper := (share*e + 1 - share) / (e + 1) // rounded up and reported, or down and flipped
 				if end == 0 {
 					upper = 1 - upper
 				}
@@ -178,10 +177,10 @@ func (x population) enumerate(visit func(probability float64, levels []Counts)) 
 	}
 }
 
-// TestMeanIntervalCovers draws 10,000 surveys of 500 numbers at mixed levels, with a fixed seed,
-// for small ε, where the standard error is the right one, and for large ones, where it is too
-// large. The slack is that of TestIntervalCoversAsOftenAsItSays.
-func TestMeanIntervalCovers(t *testing.T) {
+// The test draws 10,000 surveys of 500 numbers at mixed levels, with a fixed seed. For small ε the
+// standard error is correct, and for large ε it is too large. The tolerance is that of
+// [TestInterval_DrawnSurveys_CoversItsConfidence].
+func TestMean_DrawnSurveys_IntervalCoversItsConfidence(t *testing.T) {
 	const objects = 500
 	random := rand.New(rand.NewPCG(22, 23))
 	r, x, center := rrchain.Range{Low: 10, High: 110}, make([]float64, objects), 0.0
@@ -205,13 +204,13 @@ func TestMeanIntervalCovers(t *testing.T) {
 		covered.Held(c.least, c.most).Holds(t, "ε %v: the interval holds the mean", c.levels)
 		if c.most < 1 {
 			covered.HeldShort(c.least, c.most).Fails(t, "ε %v: an interval that is too short holds it", c.levels)
-		} else if stattest.Coarser == 1 { // else there are too few surveys to tell
+		} else if stattest.Coarser == 1 { // otherwise there are too few surveys
 			covered.Held(0, 0.96).Fails(t, "ε %v: the interval holds the mean in no more than 96 %%", c.levels)
 		}
 	}
 }
 
-// meanSurvey rounds the numbers, parts them at random into levels of the same size, and draws
+// meanSurvey rounds the numbers, divides them at random into levels of equal size, and draws
 // responses.
 func meanSurvey(random *rand.Rand, r rrchain.Range, x []float64, epsilons []string) (levels []Counts) {
 	for _, e := range epsilons {
@@ -234,8 +233,9 @@ func meanSurvey(random *rand.Rand, r rrchain.Range, x []float64, epsilons []stri
 	return levels
 }
 
-// TestMeanAtTheEdges takes ε, counts and ranges at their limits: the numbers stay finite.
-func TestMeanAtTheEdges(t *testing.T) {
+// TestMean_ExtremeCounts_IsFinite takes ε, counts and ranges at their limits: the numbers stay
+// finite.
+func TestMean_ExtremeCounts_IsFinite(t *testing.T) {
 	for _, r := range []rrchain.Range{{Low: 0, High: 1}, {Low: 0, High: math.SmallestNonzeroFloat64}, {Low: -1e290, High: 1e290}} {
 		for _, c := range []Counts{
 			ofValues(privacy.MaxEpsilon(), []int64{0, 1}), ofValues(privacy.MaxEpsilon(), []int64{math.MaxInt64, math.MaxInt64}),
@@ -253,7 +253,7 @@ func TestMeanAtTheEdges(t *testing.T) {
 	check.That(t, f.Estimate == 5, "at ε=1000 the mean is %v, want 5", f.Estimate)
 }
 
-func TestMeanRefuses(t *testing.T) {
+func TestMean_InvalidArguments_AreRefused(t *testing.T) {
 	one := eps("1")
 	good := ofValues(one, []int64{1, 2})
 	for _, c := range []struct {
@@ -269,8 +269,8 @@ func TestMeanRefuses(t *testing.T) {
 		{"no responses", 0.9, []Counts{ofValues(one, []int64{0, 0})}, "no responses"},
 		{"negative count", 0.9, []Counts{ofValues(one, []int64{5, -1})}, "value 1 was counted -1 times"},
 		{"one end", 0.9, []Counts{ofValues(one, []int64{5})}, "1 values"},
-		{"three ends", 0.9, []Counts{ofValues(one, []int64{1, 2, 3})}, "one of 2 ends, not of 3"},
-		{"two and three ends", 0.9, []Counts{good, ofValues(one, []int64{1, 2, 3})}, "levels with 2 and with 3 values"},
+		{"three ends", 0.9, []Counts{ofValues(one, []int64{1, 2, 3})}, "3 counts at a level"},
+		{"two and three ends", 0.9, []Counts{good, ofValues(one, []int64{1, 2, 3})}, "numbers of values, 2 and 3"},
 		{"ε=0", 0.9, []Counts{ofValues(privacy.Epsilon{}, []int64{1, 2})}, "ε=0"},
 	} {
 		got, err := Mean(Options{Confidence: c.confidence}, rrchain.Range{Low: 0, High: 1}, c.levels...)
@@ -280,16 +280,13 @@ func TestMeanRefuses(t *testing.T) {
 	}
 }
 
-// TestTheZeroRangeHasNoMean averages over a range without numbers, such as one made
-// with an error.
-func TestTheZeroRangeHasNoMean(t *testing.T) {
+func TestMean_ZeroRange_IsRefused(t *testing.T) {
 	_, err := Mean(Options{Confidence: 0.9}, rrchain.Range{}, ofValues(eps("1"), []int64{1, 2}))
 	check.That(t, errors.Is(err, privacy.ErrInvalid), "no ErrInvalid but %v", err)
 }
 
-// TestAMeanIsANumber averages over ranges so wide that at a small ε the ends of the interval are
-// beyond all numbers.
-func TestAMeanIsANumber(t *testing.T) {
+// The ranges are so wide that at a small ε the ends of the interval are not finite.
+func TestMean_TooWideRange_IsRefused(t *testing.T) {
 	for _, r := range []rrchain.Range{{Low: -1e300, High: 1e300}, {Low: 0, High: math.MaxFloat64}, {Low: -8e307, High: 8e307}} {
 		for _, counts := range [][]int64{{3, 4}, {0, 4}} {
 			f, err := Mean(Options{Confidence: 0.95}, r, ofValues(fromNano(1), counts))

@@ -15,7 +15,7 @@ func outputVariance(truth Counts) ([]float64, error) {
 		return nil, err
 	}
 	if len(truth.ByValue) != e.values() {
-		return nil, invalid("objects with %d inputs, and a mechanism with %d", len(truth.ByValue), e.values())
+		return nil, invalid("the counts have %d inputs and the mechanism %d", len(truth.ByValue), e.values())
 	}
 	n, err := total("input", truth.ByValue)
 	if err != nil {
@@ -52,7 +52,7 @@ const largest = 1e250
 // computes the gain minus its mean, which is 1/k.
 func newEstimator(m *finite.Matrix) (*estimator, error) {
 	if m.Inputs() == 0 {
-		return nil, invalid("a matrix without probabilities")
+		return nil, invalid("the mechanism has no probabilities; create it with finite.NewMatrix")
 	}
 	e := &estimator{mean: meanLaw(m)}
 	even, roots := 1/float64(m.Inputs()), make([]float64, m.Outputs())
@@ -87,7 +87,7 @@ func newEstimator(m *finite.Matrix) (*estimator, error) {
 		e.spreadOut()
 	}
 	if !ok || !(e.prior < largest) {
-		return nil, invalid("the mechanism does not tell its %d inputs apart: the laws of its outputs are linearly "+
+		return nil, invalid("the mechanism does not distinguish its %d inputs: the laws of its outputs are linearly "+
 			"dependent", m.Inputs())
 	}
 	return e, nil
@@ -187,11 +187,11 @@ func newOutputs(c Counts) (stratum, error) {
 		return nil, err
 	}
 	if len(c.ByValue) != len(e.mean) {
-		return nil, invalid("%d counts for %d outputs", len(c.ByValue), len(e.mean))
+		return nil, invalid("%d counts for a mechanism with %d outputs", len(c.ByValue), len(e.mean))
 	}
 	for o, count := range c.ByValue {
 		if count > 0 && e.mean[o].Sign() == 0 {
-			return nil, invalid("output %d, which never happens, was counted %d times", o, count)
+			return nil, invalid("output %d was counted %d times, but has probability 0", o, count)
 		}
 	}
 	n, err := total("output", c.ByValue)

@@ -16,8 +16,8 @@ import (
 	"github.com/sluicedp/sluice/rrchain/finite"
 )
 
-// mechanisms to estimate from: with as many outputs as inputs and with more, likely and unlikely
-// ones.
+// mechanisms returns mechanisms with as many outputs as inputs and with more, some of them of the
+// literature and some random.
 func mechanisms() map[string]*finite.Matrix {
 	random := rand.New(rand.NewPCG(13, 14))
 	return map[string]*finite.Matrix{
@@ -34,10 +34,10 @@ func mechanisms() map[string]*finite.Matrix {
 	}
 }
 
-// TestOutputGainsAreUnbiased sums over all outputs: the mean gain for an input is 1 if it is the
-// true one, and 0 if not. The estimate is the mean of the gains of all responses, hence unbiased
-// for every population.
-func TestOutputGainsAreUnbiased(t *testing.T) {
+// Over all outputs, the mean gain for an input must be 1 if it is the true one, and 0 otherwise.
+// The estimate is the mean of the gains of all responses, and is then unbiased for every
+// population.
+func TestOutputGains_AreUnbiased(t *testing.T) {
 	for name, m := range mechanisms() {
 		e := must(newEstimator(m))
 		for x := range m.Inputs() {
@@ -115,10 +115,9 @@ func wantClose(t *testing.T, name string, got, want, tolerance float64) {
 	check.That(t, math.Abs(got-want) <= tolerance*max(math.Abs(want), 1e-12), "%s is %v, want %v", name, got, want)
 }
 
-// TestOutputCounts_BesideUnary compares with Frequencies of rrchain. Both are unbiased. The one
-// here also looks at how bits come together, which serves: its variance is never larger when all
-// values are equally common.
-func TestOutputCounts_BesideUnary(t *testing.T) {
+// Both estimates are unbiased. The estimate from whole rows of bits also uses which bits are set
+// together. Its variance is never larger if all values are equally common.
+func TestOutputCounts_UnaryEncoding_HaveLessVarianceThanBitCounts(t *testing.T) {
 	for m := 2; m <= 5; m++ {
 		for _, text := range []string{"0.1", "1", "3"} {
 			epsilon := eps(text)
@@ -156,16 +155,15 @@ func TestOutputCounts_BesideUnary(t *testing.T) {
 	}
 }
 
-// TestGainsHaveTheLeastVariance changes the gains in directions that leave them unbiased: the
-// variance grows.
-func TestGainsHaveTheLeastVariance(t *testing.T) {
+// A change of the gains that keeps them unbiased must increase the variance.
+func TestOutputGains_HaveTheLeastVariance(t *testing.T) {
 	random := rand.New(rand.NewPCG(17, 18))
 	for _, name := range []string{"subset selection", "Hadamard response", "unary encoding", "any wide one"} {
 		m := mechanisms()[name]
 		e := must(newEstimator(m))
 		for range 20 {
-			// A random row, less what it gains on average for each input, is a row of gains that
-			// adds nothing.
+			// A random row minus its mean gain for each input is a row of gains with mean 0 for
+			// every input.
 			noise, mean := make([]float64, m.Outputs()), make([]float64, m.Inputs())
 			for o := range noise {
 				noise[o] = random.NormFloat64()
@@ -197,11 +195,11 @@ func TestGainsHaveTheLeastVariance(t *testing.T) {
 	}
 }
 
-// TestOutputEstimateIsUnbiased goes through all ways to part a small population into two levels
-// with different mechanisms, and all responses. For each partition the mean of the stratified
-// estimate is the true share. Over all of them that is also the mean of the pooled one, and the
-// variance is the one that the package states.
-func TestOutputEstimateIsUnbiased(t *testing.T) {
+// The test enumerates all ways to divide a small population into two levels with different
+// mechanisms, and all responses. For each partition, the mean of the stratified estimate is the
+// true share. Over all partitions, the mean of the pooled estimate is the true share, and the
+// variance is the stated one.
+func TestOutputEstimate_TwoLevels_IsUnbiased(t *testing.T) {
 	low, high := subsets(3, 2, rat("2")), unary(3, rat("4"))
 	truths, shares := []int{0, 1, 1, 1}, []float64{0.25, 0.75, 0}
 	estimators := make(map[*finite.Matrix]*estimator)
@@ -258,7 +256,8 @@ func TestOutputEstimateIsUnbiased(t *testing.T) {
 	}
 }
 
-// variance is that of the estimate for input x over all partitions into levels of these sizes.
+// exactVariance returns the variance of the estimate for input x over all partitions into levels of
+// these sizes.
 func exactVariance(all []stratum, x int, shares []float64, pool bool) float64 {
 	n, total, sum, between := 0.0, 0.0, 0.0, 0.0
 	weight := func(p outputs) float64 {
@@ -281,8 +280,7 @@ func exactVariance(all []stratum, x int, shares []float64, pool bool) float64 {
 	return sum + shares[x]*(1-shares[x])*max(between-1/n, 0)*n/(n-1)
 }
 
-// partsOf is strata with estimators made before: the enumeration asks for the same ones again and
-// again.
+// partsOf is strata with given estimators, because the enumeration uses the same ones many times.
 func partsOf(estimators map[*finite.Matrix]*estimator, levels []Counts) (all []stratum) {
 	for _, level := range levels {
 		p := outputs{estimator: estimators[level.Mechanism], counts: level.ByValue}
@@ -321,10 +319,10 @@ func enumerate(truths []int, mechanism func(object int) *finite.Matrix, visit fu
 	extend(0, 1)
 }
 
-// TestOutputIntervalCoversAsOftenAsItSays draws 2,000 surveys of 600 objects at mixed levels, with
-// a fixed seed. The true share lies in the interval in 95 % of them, give or take 0.5 % for the
-// normal approximation. An interval that is 25 % too short covers 86 %, which would be seen.
-func TestOutputIntervalCoversAsOftenAsItSays(t *testing.T) {
+// The test draws 2,000 surveys of 600 objects at mixed levels, with a fixed seed. The interval must
+// contain the true share in 95 % of them, up to 0.5 % for the normal approximation. An interval
+// that is 25 % too short covers 86 %, and must fail.
+func TestOutputInterval_DrawnSurveys_CoversItsConfidence(t *testing.T) {
 	const surveys = 2000
 	random := rand.New(rand.NewPCG(19, 20))
 	levels := []*finite.Matrix{hadamard(4, rat("3/2")), subsets(4, 2, rat("3")), randomized(4, rat("7"))}
@@ -374,8 +372,8 @@ func TestOutputIntervalCoversAsOftenAsItSays(t *testing.T) {
 	}
 }
 
-// TestOutputEstimateAtTheEdges takes counts at their limits: the numbers stay finite.
-func TestOutputEstimateAtTheEdges(t *testing.T) {
+// TestOutputEstimate_ExtremeCounts_IsFinite takes counts at their limits: the numbers stay finite.
+func TestOutputEstimate_ExtremeCounts_IsFinite(t *testing.T) {
 	m := subsets(3, 2, rat("2"))
 	for _, counts := range [][]int64{{1, 0, 0}, {math.MaxInt64, math.MaxInt64, 0}, {0, 0, 1}} {
 		for i, levels := range [][]Counts{{ofOutputs(m, counts)}, {ofOutputs(m, counts), ofOutputs(m, counts)}} {
@@ -390,8 +388,8 @@ func TestOutputEstimateAtTheEdges(t *testing.T) {
 	}
 }
 
-// TestOthers distributes objects among the inputs but one.
-func TestOthers(t *testing.T) {
+// TestOthers_AreScaledToTheRest distributes objects among the inputs but one.
+func TestOthers_AreScaledToTheRest(t *testing.T) {
 	for _, c := range []struct {
 		estimates []float64
 		x         int
@@ -408,9 +406,9 @@ func TestOthers(t *testing.T) {
 	}
 }
 
-// TestOutputInterval_ExactCoverage goes through all counts of some mechanisms and populations: a 95
-// % interval covers in at least 93 % of all cases.
-func TestOutputInterval_ExactCoverage(t *testing.T) {
+// TestOutputInterval_ExactCoverage_IsAtLeast93Percent goes through all counts of some mechanisms
+// and populations: a 95 % interval covers in at least 93 % of all cases.
+func TestOutputInterval_ExactCoverage_IsAtLeast93Percent(t *testing.T) {
 	sizes := []int{3, 8}
 	if testenv.Deep() {
 		sizes = append(sizes, 14)
@@ -485,14 +483,13 @@ func lawOfCounts(m *finite.Matrix, truth []int) map[string]float64 {
 	return law
 }
 
-// TestInputsTooNearForNumbers has two inputs whose laws differ by ever less: an estimate is a
-// number, or refused.
-func TestInputsTooNearForNumbers(t *testing.T) {
+// The laws of two inputs differ less and less. The estimate must be finite, or refused.
+func TestOutputEstimate_NearlyEqualInputs_IsFiniteOrRefused(t *testing.T) {
 	for _, by := range []string{"1e-120", "1e-156", "1e-270", "1e-319", "1e-325"} {
 		common, rare := rat("1/2"), rat(by)
 		for name, m := range map[string]*finite.Matrix{
-			"even outputs":  besides(common, plus(common, rare)),
-			"a rare output": besides(rare, plus(rare, rare)),
+			"even outputs":  twoByTwo(common, plus(common, rare)),
+			"a rare output": twoByTwo(rare, plus(rare, rare)),
 		} {
 			c := ofOutputs(m, []int64{3, 5})
 			shares, err := Frequencies(Options{Confidence: 0.95}, c, c)
@@ -508,14 +505,14 @@ func TestInputsTooNearForNumbers(t *testing.T) {
 	}
 }
 
-// besides has two outputs; the probability of the first is one number given an input, and another
-// given the other.
-func besides(p, q *big.Rat) *finite.Matrix {
+// twoByTwo returns a mechanism with two inputs and two outputs. The first output has probability p
+// given the first input, and q given the second.
+func twoByTwo(p, q *big.Rat) *finite.Matrix {
 	return mechanismOf([]*big.Rat{p, minus(integer(1), p)}, []*big.Rat{q, minus(integer(1), q)})
 }
 
-// A mechanism of many inputs and few outputs is refused at once: nothing is rotated.
-func TestOutputEstimateRefusesManyInputsAtOnce(t *testing.T) {
+// A mechanism with many inputs and few outputs is refused before any matrix computation.
+func TestOutputEstimate_ManyInputs_IsRefusedQuickly(t *testing.T) {
 	rows := make([][]*big.Rat, 4096/2)
 	for x := range rows {
 		rows[x] = []*big.Rat{big.NewRat(int64(x+1), int64(len(rows)+1)), big.NewRat(int64(len(rows)-x), int64(len(rows)+1))}
@@ -527,7 +524,7 @@ func TestOutputEstimateRefusesManyInputsAtOnce(t *testing.T) {
 	check.That(t, took <= 20*time.Second, "it took %v", took)
 }
 
-func TestOutputEstimateRefuses(t *testing.T) {
+func TestOutputEstimate_InvalidCounts_IsRefused(t *testing.T) {
 	m, other := randomized(3, rat("2")), randomized(2, rat("2"))
 	never := written("2/5 0 3/5", "3/5 0 2/5")
 	alike := written("1/3 1/3 1/3", "1/2 1/4 1/4", "1/2 1/4 1/4")
@@ -537,17 +534,17 @@ func TestOutputEstimateRefuses(t *testing.T) {
 	both := Counts{Epsilon: eps("1"), ByValue: []int64{1, 2, 3}, Unary: true, Objects: 6, Mechanism: m}
 	wantRefused(t, []refusal{
 		{"no responses", 0.9, []Counts{ofOutputs(m, []int64{0, 0, 0})}, "no responses"},
-		{"an empty mechanism", 0.9, []Counts{ofOutputs(&finite.Matrix{}, []int64{1})}, "without probabilities"},
-		{"too few counts", 0.9, []Counts{ofOutputs(m, []int64{1, 2})}, "2 counts for 3 outputs"},
+		{"an empty mechanism", 0.9, []Counts{ofOutputs(&finite.Matrix{}, []int64{1})}, "no probabilities"},
+		{"too few counts", 0.9, []Counts{ofOutputs(m, []int64{1, 2})}, "2 counts for a mechanism with 3 outputs"},
 		{"negative count", 0.9, []Counts{good, ofOutputs(m, []int64{1, 2, -3})}, "output 2 was counted -3 times"},
-		{"an output that never happens", 0.9, []Counts{ofOutputs(never, []int64{1, 1, 1})}, "output 1, which never happens"},
+		{"an output that never happens", 0.9, []Counts{ofOutputs(never, []int64{1, 1, 1})}, "output 1 was counted 1 times, but"},
 		{"two encodings", 0.9, []Counts{both}, "Unary and a Mechanism"},
-		{"other inputs", 0.9, []Counts{good, ofOutputs(other, []int64{1, 2})}, "3 and with 2 values"},
-		{"two inputs alike", 0.9, []Counts{ofOutputs(alike, []int64{1, 2, 3})}, "tell its 3 inputs apart"},
-		{"an input that mixes others", 0.9, []Counts{ofOutputs(middle, []int64{1, 2, 3})}, "tell its 3 inputs apart"},
-		{"two inputs nearly alike", 0.9, []Counts{ofOutputs(nearly, []int64{1, 2, 0})}, "tell its 3 inputs apart"},
-		{"fewer outputs than inputs", 0.9, []Counts{ofOutputs(written("1/2 1/2", "1/3 2/3", "1/4 3/4"), []int64{1, 2})}, "apart"},
-		{"nothing told", 0.9, []Counts{ofOutputs(written("1/2 1/2", "1/2 1/2"), []int64{1, 2})}, "apart"},
+		{"other inputs", 0.9, []Counts{good, ofOutputs(other, []int64{1, 2})}, "values, 3 and 2"},
+		{"two inputs alike", 0.9, []Counts{ofOutputs(alike, []int64{1, 2, 3})}, "distinguish its 3 inputs"},
+		{"an input that mixes others", 0.9, []Counts{ofOutputs(middle, []int64{1, 2, 3})}, "distinguish its 3 inputs"},
+		{"two inputs nearly alike", 0.9, []Counts{ofOutputs(nearly, []int64{1, 2, 0})}, "distinguish its 3 inputs"},
+		{"fewer outputs than inputs", 0.9, []Counts{ofOutputs(written("1/2 1/2", "1/3 2/3", "1/4 3/4"), []int64{1, 2})}, "not distinguish its"},
+		{"outputs independent of the input", 0.9, []Counts{ofOutputs(written("1/2 1/2", "1/2 1/2"), []int64{1, 2})}, "not distinguish its"},
 	})
 	wantVarianceRefused(t, map[string]Counts{
 		"no objects":      ofOutputs(m, []int64{0, 0, 0}),

@@ -12,10 +12,9 @@ import (
 	"github.com/sluicedp/sluice/privacy"
 )
 
-// TestUnaryEstimates compares with numbers from mpmath, by the formulas in the comments. An error
-// is measured in standard errors, because for a small ε the estimates are differences of large
-// numbers.
-func TestUnaryEstimates(t *testing.T) {
+// The numbers come from mpmath, by the formulas in the comments. Errors are measured in standard
+// errors, because for a small ε the estimates are differences of large numbers.
+func TestUnaryEstimate_AgreesWithMpmath(t *testing.T) {
 	for _, c := range []struct {
 		epsilon string
 		objects int64
@@ -57,10 +56,10 @@ func TestUnaryEstimates(t *testing.T) {
 	}
 }
 
-// TestUnaryIntervalCoversAsOftenAsItSays is TestIntervalCoversAsOftenAsItSays in unary encoding,
-// with the same sizes and slack. Given the objects of a level, the counts of its bits are sums of
-// two binomial numbers.
-func TestUnaryIntervalCoversAsOftenAsItSays(t *testing.T) {
+// This is [TestInterval_DrawnSurveys_CoversItsConfidence] in unary encoding, with the same sizes
+// and tolerance. Given the objects of a level, the counts of its bits are sums of two binomial
+// numbers.
+func TestUnaryInterval_DrawnSurveys_CoversItsConfidence(t *testing.T) {
 	holders := []int{1250, 750, 375, 125}
 	levels, sizes := []privacy.Epsilon{eps("0.5"), eps("1"), eps("2")}, []int{1000, 1000, 500}
 	source := rand.NewPCG(18, 19)
@@ -77,14 +76,14 @@ func TestUnaryIntervalCoversAsOftenAsItSays(t *testing.T) {
 	}
 }
 
-// unarySurvey parts the objects at random among levels of given sizes and draws their responses.
+// unarySurvey divides the objects at random among levels of given sizes and draws their responses.
 func unarySurvey(random *rand.Rand, source rand.Source, holders []int, levels []privacy.Epsilon, sizes []int) []Counts {
 	left := slices.Clone(holders)
 	var counts []Counts
 	for i, size := range sizes {
 		level := ofBits(levels[i], int64(size), make([]int64, len(holders)))
 		often := 1 / (math.Exp(levels[i].Float64()) + 1)
-		for v, n := range hand(random, left, size) {
+		for v, n := range takeRandom(random, left, size) {
 			level.ByValue[v] = stattest.Binomial(source, int64(n), 0.5) + stattest.Binomial(source, int64(size-n), often)
 		}
 		counts = append(counts, level)
@@ -92,8 +91,8 @@ func unarySurvey(random *rand.Rand, source rand.Source, holders []int, levels []
 	return counts
 }
 
-// hand takes objects at random from those left, and returns how many have each value.
-func hand(random *rand.Rand, left []int, size int) []int {
+// takeRandom removes random objects from those left, and returns how many have each value.
+func takeRandom(random *rand.Rand, left []int, size int) []int {
 	taken, all := make([]int, len(left)), 0
 	for _, n := range left {
 		all += n
@@ -110,15 +109,15 @@ func hand(random *rand.Rand, left []int, size int) []int {
 	return taken
 }
 
-// TestNoBitSetIsAResponse has only zeros in it, which is an estimate like any other.
-func TestNoBitSetIsAResponse(t *testing.T) {
+// A response without a set bit counts like any other.
+func TestUnaryEstimate_NoBitSet_IsCounted(t *testing.T) {
 	for v, f := range estimate(0.9, ofBits(eps("1"), 5, []int64{0, 0})) {
 		q := 1 / (math.E + 1)
 		wantNear(t, fmt.Sprintf("value %d", v), f.Estimate, -q/(0.5-q), 1e-13)
 	}
 }
 
-func TestUnaryEstimateRefuses(t *testing.T) {
+func TestUnaryEstimate_InvalidCounts_IsRefused(t *testing.T) {
 	one := eps("1")
 	good := ofBits(one, 4, []int64{1, 2})
 	wantRefused(t, []refusal{
@@ -131,7 +130,7 @@ func TestUnaryEstimateRefuses(t *testing.T) {
 		{"no values", 0.9, []Counts{ofBits(one, 4, nil)}, "0 values"},
 		{"one value", 0.9, []Counts{ofBits(one, 4, []int64{2})}, "1 values"},
 		{"too many values", 0.9, []Counts{ofBits(one, 4, make([]int64, maxValues+1))}, "1048577 values"},
-		{"mixed values", 0.9, []Counts{good, ofBits(one, 4, []int64{1, 2, 3})}, "levels with 2 and with 3 values"},
+		{"mixed values", 0.9, []Counts{good, ofBits(one, 4, []int64{1, 2, 3})}, "numbers of values, 2 and 3"},
 		{"ε=0", 0.9, []Counts{ofBits(privacy.Epsilon{}, 4, []int64{1, 2})}, "ε=0"},
 		{"ε=0 in the second level", 0.9, []Counts{good, ofBits(privacy.Epsilon{}, 0, []int64{0, 0})}, "ε=0"},
 	})
@@ -151,9 +150,8 @@ func summed(truth Counts) (direct, unary float64) {
 	return direct, unary
 }
 
-// TestTheErrorOverAllValuesDoesNotDependOnThem draws populations: the sums are those of the closed
-// forms.
-func TestTheErrorOverAllValuesDoesNotDependOnThem(t *testing.T) {
+// For random populations, the sums must be those of the closed forms.
+func TestVariance_SummedOverValues_DoesNotDependOnThem(t *testing.T) {
 	random := rand.New(rand.NewPCG(20, 21))
 	for range 300 {
 		m := 2 + random.IntN(40)
@@ -171,9 +169,8 @@ func TestTheErrorOverAllValuesDoesNotDependOnThem(t *testing.T) {
 	}
 }
 
-// TestForARareValueTheyMeetAtThreeE compares the errors of a value that nobody has, as Wang et al.
-// do.
-func TestForARareValueTheyMeetAtThreeE(t *testing.T) {
+// The errors are compared for a value that no object has, as in Wang et al.
+func TestUnaryEncoding_BeatsDirectFromThreeE(t *testing.T) {
 	for _, e := range []string{"0.01", "0.5", "1", "2", "4", "6.5"} {
 		meet := 3*math.Exp(eps(e).Float64()) + 2
 		for _, m := range []int{int(meet), int(meet) + 1} {

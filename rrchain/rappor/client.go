@@ -41,7 +41,7 @@ func (p Params) NewClient(cohort int, s string, recorded ...Report) (*Client, er
 	last := privacy.Epsilon{}
 	for _, report := range recorded {
 		if report.Cohort != cohort || report.Bits.Len() != p.Bits {
-			return nil, fmt.Errorf("%w: a report of %d bits in cohort %d for a client with %d bits in cohort %d",
+			return nil, fmt.Errorf("%w: a recorded report has %d bits in cohort %d, the client %d bits in cohort %d",
 				privacy.ErrInvalid, report.Bits.Len(), report.Cohort, p.Bits, cohort)
 		}
 		cost, _, err := p.atMost(report.Epsilon)
@@ -49,7 +49,7 @@ func (p Params) NewClient(cohort int, s string, recorded ...Report) (*Client, er
 			return nil, err
 		}
 		if cost != report.Epsilon || !last.Less(cost) {
-			return nil, fmt.Errorf("%w: a report at ε=%v after one at ε=%v; one at that ε costs %v",
+			return nil, fmt.Errorf("%w: a recorded report at ε=%v after one at ε=%v; ε must rise, and be the cost, %v",
 				privacy.ErrInvalid, report.Epsilon, last, cost)
 		}
 		last = cost
@@ -78,10 +78,10 @@ func (c *Client) Insert(s *rrchain.Sampler, at privacy.Epsilon) (Report, error) 
 	}
 	switch i, found := c.find(cost); {
 	case found:
-		return Report{}, fmt.Errorf("%w: an insertion at ε=%v: there is a report at ε=%v already",
+		return Report{}, fmt.Errorf("%w: inserting at ε=%v: there is already a report at ε=%v",
 			privacy.ErrInvalid, at, cost)
 	case i == len(c.reports):
-		return Report{}, fmt.Errorf("%w: an insertion at ε=%v needs a report above ε=%v; the last one is at ε=%v",
+		return Report{}, fmt.Errorf("%w: inserting at ε=%v needs a report above ε=%v; the last one is at ε=%v",
 			privacy.ErrInvalid, at, cost, c.Spent())
 	}
 	return c.draw(at, func(i int, bit privacy.Epsilon) (rrchain.Bits, error) {
@@ -110,7 +110,7 @@ func (c *Client) draw(
 	i, _ := c.find(cost)
 	bits, err := by(i, bit)
 	if err != nil {
-		return Report{}, fmt.Errorf("a report at ε=%v, by bits: %w", epsilon, err)
+		return Report{}, fmt.Errorf("drawing a report at ε=%v: %w", epsilon, err)
 	}
 	report := Report{c.cohort, cost, bits}
 	c.reports = slices.Insert(c.reports, i, report)

@@ -11,8 +11,8 @@ import (
 	"github.com/sluicedp/sluice/rrchain"
 )
 
-// TestReportsAreKept goes up, down and between, and restarts: no report changes.
-func TestReportsAreKept(t *testing.T) {
+// No report changes when further reports are drawn above, below and between, or after a restart.
+func TestClient_RaisedAndRestarted_KeepsItsReports(t *testing.T) {
 	p, sampler := Params{4, 16, 2}, new(rrchain.Sampler)
 	client := newClient(p, 3, "Emma")
 	check.Need(t, client.Spent().IsZero() && len(client.Reports()) == 0, "a new client has spent %v", client.Spent())
@@ -41,17 +41,16 @@ func TestReportsAreKept(t *testing.T) {
 	}
 }
 
-// TestReportsAreTrueAtALargeEpsilon: at the largest ε there is no noise left, and the report is the
-// filter.
-func TestReportsAreTrueAtALargeEpsilon(t *testing.T) {
+// At the largest ε there is no noise, so the report is the filter.
+func TestClient_LargestEpsilon_ReportsTheFilter(t *testing.T) {
 	p := Params{1, 64, 3}
 	client := raise(t, new(rrchain.Sampler), newClient(p, 0, "Emma"), privacy.MaxEpsilon())
 	got := slices.Collect(client.Reports()[0].Bits.Ones())
 	check.That(t, slices.Equal(got, bitsOf(p, 0, "Emma")), "bits %v", got)
 }
 
-// TestWhatDoesNotDivideIsNotSpent reports at ε=1 with D = 6: 4 nano-nats are left.
-func TestWhatDoesNotDivideIsNotSpent(t *testing.T) {
+// At ε=1 with D = 6, 4 nano-nats are not spent.
+func TestClient_EpsilonNotDivisible_SpendsTheMultiple(t *testing.T) {
 	p, sampler := Params{1, 16, 3}, new(rrchain.Sampler)
 	client := newClient(p, 0, "Emma")
 	report, err := client.Raise(sampler, eps("1"))
@@ -66,7 +65,7 @@ func TestWhatDoesNotDivideIsNotSpent(t *testing.T) {
 	newClient(p, 0, "Emma", client.Reports()...)
 }
 
-func TestClientRefuses(t *testing.T) {
+func TestClient_InvalidCalls_AreRefused(t *testing.T) {
 	p, sampler, one := Params{4, 16, 2}, new(rrchain.Sampler), eps("1")
 	client := raise(t, sampler, newClient(p, 3, "secret"), one)
 	before := client.Reports()
@@ -84,7 +83,7 @@ func TestClientRefuses(t *testing.T) {
 	}
 
 	for at, reason := range map[string]string{
-		"1":         "there is a report at ε=1 already",
+		"1":         "there is already a report at ε=1",
 		"1.0000001": "at ε=1.0000001 needs a report above ε=1.0000001; the last one is at ε=1",
 	} {
 		if _, err := client.Insert(sampler, eps(at)); err == nil || !strings.Contains(err.Error(), reason) {
@@ -99,12 +98,12 @@ func TestClientRefuses(t *testing.T) {
 		return []Report{report}
 	}
 	for name, recorded := range map[string][]Report{
-		"another cohort":   with(func(r *Report) { r.Cohort = 2 }),
-		"another length":   with(func(r *Report) { r.Bits = bitsWith(8, 0) }),
-		"no bits":          with(func(r *Report) { r.Bits = rrchain.Bits{} }),
-		"ε=0":              with(func(r *Report) { r.Epsilon = privacy.Epsilon{} }),
-		"ε nobody reports": with(func(r *Report) { r.Epsilon = nano(1_000_000_001) }),
-		"the same twice":   {good, good},
+		"another cohort":          with(func(r *Report) { r.Cohort = 2 }),
+		"another length":          with(func(r *Report) { r.Bits = bitsWith(8, 0) }),
+		"no bits":                 with(func(r *Report) { r.Bits = rrchain.Bits{} }),
+		"ε=0":                     with(func(r *Report) { r.Epsilon = privacy.Epsilon{} }),
+		"an ε that no report has": with(func(r *Report) { r.Epsilon = nano(1_000_000_001) }),
+		"the same twice":          {good, good},
 	} {
 		c, err := p.NewClient(3, "secret", recorded...)
 		check.That(t, c == nil && errors.Is(err, privacy.ErrInvalid) && !strings.Contains(err.Error(), "secret"),

@@ -18,9 +18,9 @@ import (
 // seeded returns ordinary random numbers, the same in every run.
 func seeded(seed uint64) *rand.Rand { return rand.New(rand.NewPCG(seed, 6)) }
 
-// trial is one kind of survey, of 2,000 clients: 12 candidates that people have, geometrically
-// rarer, and as many that nobody has; perhaps a third of the clients have one of 30 strings that
-// are not among the candidates.
+// trial is one kind of survey of 2,000 clients. 12 candidates have clients, in geometrically
+// falling numbers, and 12 have none. If unlisted, a third of the clients have one of 30 strings
+// that are not among the candidates.
 type trial struct {
 	params   Params
 	epsilon  string
@@ -38,8 +38,8 @@ func trials() (all []trial) {
 
 const clients, candidates = 2000, 24
 
-// people returns who has which string in one survey. Every survey has strings of its own, so that
-// the hash is drawn with it.
+// people returns the number of clients with each string in one survey. Every survey has different
+// strings, so that their hashes are independent.
 func (x trial) people(number int) (listed []string, people population) {
 	listed, people = names(fmt.Sprint("listed ", number), candidates), population{}
 	left := clients
@@ -57,9 +57,9 @@ func (x trial) people(number int) (listed []string, people population) {
 	return listed, people
 }
 
-// outcome is what one survey says beside the truth.
+// outcome compares the result of one survey with the true shares.
 type outcome struct {
-	covered, short float64   // the share of candidates whose interval holds the truth, and would if it were 20 % shorter
+	covered, short float64   // the share of candidates whose interval holds the true share, also if it were 20 % shorter
 	others         float64   // 1 if the interval of the others holds their share
 	errors         []float64 // by candidate
 	falseAlarm     bool
@@ -95,18 +95,19 @@ func (x trial) run(number int, random *rand.Rand, decode func(*Tally, []string) 
 	return o
 }
 
-// holds tells whether an interval, its sides made shorter by a factor, holds the truth.
+// holds returns whether an interval, with both sides multiplied by a factor, contains the true
+// share.
 func holds(f estimate.Frequency, truth, factor float64) bool {
 	return f.Estimate-factor*(f.Estimate-f.Low) <= truth && truth <= f.Estimate+factor*(f.High-f.Estimate)
 }
 
-// TestDecodingKeepsItsPromises runs 200 surveys of each kind, in its deep form of every fifth, in
-// its quick one of two, with a fixed seed. The means are unbiased, the intervals cover as often as
-// they say, and in at most 5 % of the surveys anything that nobody has is called significant.
+// The test runs up to 200 surveys of each kind with a fixed seed: of every fifth kind in the deep
+// form, and of two kinds in the quick one. Estimates are unbiased, and intervals cover as often as
+// stated. In at most 5 % of the surveys, a string of no client is called significant.
 //
-// A coverage may be 1 % lower for the normal approximation, and 2 % higher since the excess of the
-// residuals never counts as negative.
-func TestDecodingKeepsItsPromises(t *testing.T) {
+// The coverage may be 1 % lower because of the normal approximation. It may be 2 % higher because a
+// negative excess of the residuals counts as 0.
+func TestDecode_DrawnSurveys_KeepsItsPromises(t *testing.T) {
 	surveys := testenv.Tries(80, 200, 200)
 	alarms, all := 0, 0
 	for i, x := range trials() {
@@ -143,8 +144,8 @@ func TestDecodingKeepsItsPromises(t *testing.T) {
 	wantFewAlarms(t, alarms, all)
 }
 
-// wantFewAlarms allows 5 % of the surveys to have a false alarm. As the seed is fixed, it may be
-// strict: with another one, a right procedure fails with a probability below 10⁻⁴.
+// wantFewAlarms allows a false alarm in 5 % of the surveys. For a random seed, a correct procedure
+// would fail with a probability below 10⁻⁴. The seed is fixed.
 func wantFewAlarms(t *testing.T, alarms, surveys int) {
 	t.Helper()
 	if v := stattest.Share(alarms, surveys, 0, 0.05); v.P < 1e-4 {
@@ -154,11 +155,10 @@ func wantFewAlarms(t *testing.T, alarms, surveys int) {
 	}
 }
 
-// TestShiftIsFound has little noise, and a third of the clients with one of 30 strings outside of
-// the list. The variance of the shift that the residuals show is that of these strings' filters,
-// Σq²·h(k−h)/(k(k−1)) for their shares q, on average over 150 surveys, and so exactly that 15 %
-// more or less would be seen.
-func TestShiftIsFound(t *testing.T) {
+// There is little noise, and a third of the clients have one of 30 strings outside of the list. On
+// average over 150 surveys, the estimated variance of the shift must be that of these strings'
+// filters, Σq²·h(k−h)/(k(k−1)) for their shares q. An error of 15 % must fail the test.
+func TestDecode_UnlistedStrings_ShiftIsEstimated(t *testing.T) {
 	const surveys = 150
 	x := trial{Params{12, 24, 2}, "40", true}
 	var ratios []float64
@@ -179,8 +179,8 @@ func TestShiftIsFound(t *testing.T) {
 	stattest.Mean(ratios, math.Inf(-1), 0.85).Fails(t, "the shift, if it should be 15 %% less")
 }
 
-// TestFaultsAreNoticed plants faults in the clients.
-func TestFaultsAreNoticed(t *testing.T) {
+// Each case has clients with another fault.
+func TestDecode_FaultyClients_AreNoticed(t *testing.T) {
 	p := Params{16, 32, 2}
 	listed, people := trial{p, "8", false}.people(0)
 	tally := func(faulty func(cohort int, s string) (Params, int)) *Tally {

@@ -51,11 +51,11 @@ func (e *UndecodableError) Error() string {
 		return fmt.Sprintf("candidates %q and %q have the same filter in every cohort: "+
 			"leave one out, or collect with more cohorts or bits", e.Alike[0], e.Alike[1])
 	case e.Candidates >= e.Counts:
-		return fmt.Sprintf("%d candidates cannot be told apart by %d counts: "+
-			"give fewer than that, or collect with more cohorts or bits", e.Candidates, e.Counts)
+		return fmt.Sprintf("%d counts cannot distinguish %d candidates: "+
+			"give fewer candidates, or collect with more cohorts or bits", e.Counts, e.Candidates)
 	}
-	return fmt.Sprintf("the filters of the %d candidates are not independent of each other: "+
-		"give fewer, or collect with more cohorts or bits", e.Candidates)
+	return fmt.Sprintf("the filters of the %d candidates are linearly dependent, or nearly so: "+
+		"give fewer candidates, or collect with more cohorts or bits", e.Candidates)
 }
 
 // Unwrap returns [privacy.ErrInvalid].
@@ -145,8 +145,8 @@ func (t *Tally) checkOnes() error {
 	want := t.noise.q*float64(reported) + t.noise.gap*float64(t.params.Hashes)*float64(clients)
 	away, variance := math.Abs(float64(ones)-want), t.noise.q*(1-t.noise.q)*float64(reported)
 	if away*away > 2*(variance+away/3)*math.Log(2e12) {
-		return fmt.Errorf("%w: the filters behind these reports have %.2f bits set, not %d: are parameters and ε "+
-			"those of the clients?",
+		return fmt.Errorf("%w: the filters of these reports have %.2f bits set on average, not %d; check that "+
+			"parameters and ε are those of the clients",
 			privacy.ErrInvalid, t.noise.estimate(ones, reported)/float64(clients), t.params.Hashes)
 	}
 	return nil
@@ -165,7 +165,7 @@ func (f fit) decoding(candidates []string, confidence float64) Decoding {
 	return Decoding{shares, f.others.frequency(), f.misfit}
 }
 
-func (v verdict) frequency() estimate.Frequency {
+func (v result) frequency() estimate.Frequency {
 	return estimate.Frequency{Estimate: v.share, StdErr: v.stdErr, Low: v.low, High: v.high}
 }
 

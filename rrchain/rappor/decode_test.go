@@ -19,11 +19,10 @@ import (
 	"github.com/sluicedp/sluice/rrchain"
 )
 
-// TestDecodingIsUnbiased goes through all ways to part four clients into cohorts of given sizes,
-// and all reports that they can make. The mean of each estimate is the true share, its variance is
-// the one that the standard error is made of, and the mean of the squared residuals is the
-// expectation they are compared with.
-func TestDecodingIsUnbiased(t *testing.T) {
+// The test enumerates all ways to divide four clients into cohorts of given sizes, and all their
+// possible reports. The mean of each estimate must be the true share, and its variance the stated
+// one. The mean of the squared residuals must be the expectation that they are compared with.
+func TestDecode_AllPartitions_IsUnbiased(t *testing.T) {
 	for _, x := range []struct {
 		params  Params
 		people  []string
@@ -67,8 +66,8 @@ func TestDecodingIsUnbiased(t *testing.T) {
 	}
 }
 
-// everySurvey visits all tallies that clients with the given strings, parted into cohorts of the
-// given sizes, can lead to, each once. Each way to part them is as likely as the others.
+// everySurvey visits each possible tally of clients with the given strings, divided into cohorts of
+// the given sizes. All partitions are equally likely.
 func everySurvey(
 	p Params, people []string, sizes []int, epsilon string, visit func(chance float64, tally *Tally),
 ) {
@@ -146,7 +145,7 @@ type stated struct {
 	residual float64
 }
 
-// trueAudit returns the variances that the package would state if it knew the true shares.
+// trueAudit returns the variances that the package states for the true shares.
 func trueAudit(p Params, sizes []int, epsilon string, candidates []string, truth []float64) stated {
 	tally := newTally(p, epsilon)
 	for cohort, n := range sizes {
@@ -170,13 +169,12 @@ func trueAudit(p Params, sizes []int, epsilon string, candidates []string, truth
 	return result
 }
 
-// TestStringsOutsideOfTheList goes through all filters that two strings outside of the list can
-// have, and all ways to part the clients, without noise. With shares q of the two strings, the
-// variance of an estimate is that of parting the clients plus Σq²·spread times its squared length;
-// and the squared residuals are as large as expected, plus that shift. (The package counts on many
-// strings outside of the list, and leaves Σq² out of the first parts. Here it is taken into
-// account.)
-func TestStringsOutsideOfTheList(t *testing.T) {
+// The test enumerates all filters of two strings outside of the list and all partitions of the
+// clients, without noise. Let q be the shares of the two strings. The variance of an estimate must
+// be that of the partition plus Σq²·spread times its squared length. The squared residuals must be
+// as expected, plus that shift. The package assumes many strings outside of the list and omits Σq²
+// from the first parts. The test includes it.
+func TestDecode_UnlistedStrings_HaveTheStatedVariance(t *testing.T) {
 	for _, x := range []struct {
 		params Params
 		sizes  []int
@@ -251,9 +249,9 @@ func everyFilter(d *design, visit func(filters [][][]float64)) {
 	}
 }
 
-// TestDecodeIsLeastSquares solves the same regression by a QR factorization, with a column for the
-// strings outside of the list, which sets every bit to h/k.
-func TestDecodeIsLeastSquares(t *testing.T) {
+// A QR factorization of the same regression must give the same solution. A column for the strings
+// outside of the list has h/k for every bit.
+func TestDecode_IsTheLeastSquaresSolution(t *testing.T) {
 	p, candidates := Params{5, 16, 2}, names("x", 12)
 	tally := survey(seeded(1), p, eps("3"), population{"x/0": 90, "x/1": 60, "x/5": 30, "y": 40}, nil)
 	tally.clients[4] = 0 // a cohort without clients
@@ -292,11 +290,11 @@ func decode(tally *Tally, candidates []string, confidence float64) Decoding {
 	return must(tally.Decode(candidates, confidence))
 }
 
-// TestRealClients lets 4,000 clients report and raise, and decodes both reports.
-func TestRealClients(t *testing.T) {
+// 4,000 clients report and raise, and both reports are decoded.
+func TestDecode_RealClients_FindsTheirShares(t *testing.T) {
 	p, sampler := Params{16, 32, 1}, new(rrchain.Sampler)
 	people := population{"Emma": 1600, "Olivia": 1000, "Noah": 600, "Ava": 0, "Liam": 300, "not listed": 500}
-	candidates := []string{"Ava", "Emma", "Liam", "Noah", "Olivia", "nobody"}
+	candidates := []string{"Ava", "Emma", "Liam", "Noah", "Olivia", "no client"}
 	low, high := newTally(p, "1"), newTally(p, "5")
 	for s, n := range people {
 		for range n {
@@ -324,7 +322,7 @@ func TestRealClients(t *testing.T) {
 	}
 }
 
-func TestHolm(t *testing.T) {
+func TestHolm_CorrectsPValues(t *testing.T) {
 	for _, c := range []struct{ p, want []float64 }{
 		{[]float64{0.01, 0.04, 0.03, 0.005}, []float64{0.03, 0.06, 0.06, 0.02}},
 		{[]float64{0.5, 0.9, 0.001}, []float64{1, 1, 0.003}},
@@ -337,9 +335,9 @@ func TestHolm(t *testing.T) {
 	}
 }
 
-// TestDecodeAtTheEdges takes next to no noise and next to nothing but noise, one client and one
-// cohort: all numbers are finite.
-func TestDecodeAtTheEdges(t *testing.T) {
+// With nearly no noise, or nearly only noise, for one client and one cohort, all results are
+// finite.
+func TestDecode_ExtremeNoise_IsFinite(t *testing.T) {
 	candidates := []string{"a", "n/0"}
 	for _, p := range []Params{{1, 8, 1}, {1, 8, 2}, {4, 16, 3}} {
 		for _, e := range []int64{int64(p.Distance()), 1_000_000, 1_000_000_000, privacy.MaxEpsilon().Nano()} {
@@ -361,9 +359,8 @@ func TestDecodeAtTheEdges(t *testing.T) {
 	}
 }
 
-// TestDecodeForAnyConfidence decodes a report that leaves nothing unexplained, with the least and
-// the largest confidence there are.
-func TestDecodeForAnyConfidence(t *testing.T) {
+// The fit explains the report completely. The confidence is the smallest, the largest, or between.
+func TestDecode_AnyConfidence_HasValidIntervals(t *testing.T) {
 	tally := newTally(Params{1, 4, 1}, "1")
 	add(t, tally, Report{0, tally.epsilon, bitsWith(4)})
 	for _, confidence := range []float64{math.SmallestNonzeroFloat64, 0.5, 1 - 0x1p-52, math.Nextafter(1, 0)} {
@@ -375,7 +372,7 @@ func TestDecodeForAnyConfidence(t *testing.T) {
 	}
 }
 
-func TestDecodeRefuses(t *testing.T) {
+func TestDecode_InvalidArguments_AreRefused(t *testing.T) {
 	p := Params{2, 4, 2}
 	empty, full := newTally(p, "1"), survey(seeded(3), p, eps("1"), population{"a": 50, "b": 50}, nil)
 	for _, c := range []struct {
@@ -398,8 +395,8 @@ func TestDecodeRefuses(t *testing.T) {
 	}
 }
 
-// TestUndecodable has lists that no counts of this kind can tell apart. The error says why.
-func TestUndecodable(t *testing.T) {
+// No counts can distinguish these candidates. The error states the reason.
+func TestDecode_IndistinguishableCandidates_AreRefused(t *testing.T) {
 	p := Params{1, 4, 2}
 	tally := survey(seeded(4), p, eps("1"), population{"a": 50}, nil)
 	byFilter := map[string][]string{}
@@ -416,8 +413,8 @@ func TestUndecodable(t *testing.T) {
 		says       string
 	}{
 		{alike, true, fmt.Sprintf("%q and %q have the same filter", alike[0], alike[1])},
-		{independent, false, "3 candidates cannot be told apart by 3 counts"},
-		{opposite, false, "filters of the 2 candidates are not independent"},
+		{independent, false, "3 counts cannot distinguish 3 candidates"},
+		{opposite, false, "filters of the 2 candidates are linearly dependent"},
 	} {
 		_, err := tally.Decode(c.candidates, 0.9)
 		var undecodable *UndecodableError
@@ -431,9 +428,8 @@ func TestUndecodable(t *testing.T) {
 	decode(tally, independent[:2], 0.9)
 }
 
-// TestNearlyUndecodable has two candidates that only a cohort of one client in two billion tells
-// apart.
-func TestNearlyUndecodable(t *testing.T) {
+// Only a cohort with one of two billion clients distinguishes the two candidates.
+func TestDecode_NearlyIndistinguishableCandidates_AreRefused(t *testing.T) {
 	p := Params{2, 4, 1}
 	var alike, different []string
 	for _, s := range names("s", 60) {
@@ -457,7 +453,7 @@ func TestNearlyUndecodable(t *testing.T) {
 	}
 	_, err := tally.Decode(candidates, 0.9)
 	var undecodable *UndecodableError
-	check.That(t, errors.As(err, &undecodable) && strings.Contains(err.Error(), "not independent"), "error %v", err)
+	check.That(t, errors.As(err, &undecodable) && strings.Contains(err.Error(), "linearly dependent"), "error %v", err)
 	tally.clients[0] = 1_000_000_000
 	for i := range p.Bits {
 		tally.ones[i] = tally.ones[p.Bits+i] / 2
@@ -465,7 +461,7 @@ func TestNearlyUndecodable(t *testing.T) {
 	decode(tally, candidates, 0.9)
 }
 
-func TestPossible(t *testing.T) {
+func TestPossible_MovesSharesIntoRange(t *testing.T) {
 	for _, c := range []struct {
 		shares, moved []float64
 		others        float64

@@ -49,7 +49,7 @@ func newDesign(t *Tally, candidates []string) (*design, error) {
 		}
 	}
 	undecodable := &UndecodableError{Candidates: len(candidates), Counts: d.independent()}
-	if a, b, found := twins(alike); found {
+	if a, b, found := equalRows(alike); found {
 		undecodable.Alike = []string{candidates[a], candidates[b]}
 		return nil, undecodable
 	}
@@ -75,8 +75,8 @@ func (d *design) addCounts(ones []int64, clients int64, noise channel) {
 	}
 }
 
-// twins finds two equal rows.
-func twins(rows [][]byte) (a, b int, found bool) {
+// equalRows finds two equal rows.
+func equalRows(rows [][]byte) (a, b int, found bool) {
 	seen := make(map[string]int, len(rows))
 	for b, row := range rows {
 		if a, found := seen[string(row)]; found {

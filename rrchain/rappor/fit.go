@@ -8,13 +8,13 @@ import (
 
 // fit is the solution of a regression with its uncertainty.
 type fit struct {
-	candidates []verdict
-	others     verdict
+	candidates []result
+	others     result
 	residuals
 }
 
-// verdict is the result for a candidate.
-type verdict struct {
+// result is the result for a candidate.
+type result struct {
 	share, stdErr float64
 	low, high     float64
 	p             float64 // the p-value of "no client has this candidate"
@@ -28,31 +28,31 @@ func (d *design) fit(confidence float64) fit {
 	shares := d.solve()
 	audit := newAudit(d, shares)
 	coefficients, sum := make([]float64, d.candidates), make([]float64, d.candidates)
-	verdicts, errors := make([]verdict, d.candidates), make([]parts, d.candidates)
+	results, errors := make([]result, d.candidates), make([]parts, d.candidates)
 	for j, share := range shares {
 		for s := range coefficients {
 			coefficients[s] = d.inverse.At(j, s)
 		}
 		floats.Sub(sum, coefficients)
 		tests := &hypotheses{params: d.params, estimate: share, influence: d.combine(coefficients)}
-		errors[j], tests.parting = audit.candidate(j, tests.influence)
+		errors[j], tests.assignment = audit.candidate(j, tests.influence)
 		tests.ones, tests.leftover = d.allSet(j), audit.leftover(d.inverse.At(j, j))
-		verdicts[j] = verdict{share: share, p: tests.tail(0, false, 1e-15)}
-		verdicts[j].low, verdicts[j].high = tests.interval(confidence)
+		results[j] = result{share: share, p: tests.tail(0, false, 1e-15)}
+		results[j].low, results[j].high = tests.interval(confidence)
 	}
-	f := fit{candidates: verdicts, residuals: audit.residuals(float64(d.independent() - d.candidates))}
+	f := fit{candidates: results, residuals: audit.residuals(float64(d.independent() - d.candidates))}
 	for j, p := range errors {
-		verdicts[j].stdErr = math.Sqrt(p.variance(f.shift))
+		results[j].stdErr = math.Sqrt(p.variance(f.shift))
 	}
-	f.others = audit.judgeOthers(d.combine(sum), 1-floats.Sum(shares), f.shift, confidence)
+	f.others = audit.fitOthers(d.combine(sum), 1-floats.Sum(shares), f.shift, confidence)
 	return f
 }
 
-// judgeOthers computes the result for the share of strings outside of the list. With few cohorts,
+// fitOthers computes the result for the share of strings outside of the list. With few cohorts,
 // the fit absorbs even a common one of these strings. Suppose that it shares a bit with a candidate
 // in one of C cohorts, or with another candidate in each cohort. Then the squared residuals lack
-// 1/C² or 1/C of what it adds. So judgeOthers divides the observed shift by 1 − 1/C.
-func (a *audit) judgeOthers(row []float64, share, shift, confidence float64) verdict {
+// 1/C² or 1/C of what it adds. So fitOthers divides the observed shift by 1 − 1/C.
+func (a *audit) fitOthers(row []float64, share, shift, confidence float64) result {
 	p, _ := a.estimate(row, a.others)
 	concentration := 0.0 // 1/C
 	for c := range a.clients {
@@ -62,7 +62,7 @@ func (a *audit) judgeOthers(row []float64, share, shift, confidence float64) ver
 	if concentration < 1 {
 		tests.squares = shift / a.spread() / (1 - concentration)
 	}
-	v := verdict{share: share, stdErr: math.Sqrt(p.variance(shift))}
+	v := result{share: share, stdErr: math.Sqrt(p.variance(shift))}
 	v.low, v.high = interval(confidence, share, v.stdErr, tests.tail)
 	return v
 }

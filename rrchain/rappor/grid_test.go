@@ -22,11 +22,11 @@ type setting struct {
 	epsilon    string
 	candidates int
 	listed     float64
-	unlisted   int // how many strings the rest have
+	unlisted   int // the number of strings outside of the list
 }
 
-// people returns who has which string. Every survey has strings of its own, so that the hash is
-// drawn with it.
+// people returns the number of clients with each string. Every survey has different strings, so
+// that their hashes are independent.
 func (x setting) people(number int) (listed []string, people population) {
 	listed, people = names(fmt.Sprint("listed ", number), x.candidates), population{}
 	left, share := 1000, x.listed
@@ -45,10 +45,10 @@ func (x setting) people(number int) (listed []string, people population) {
 	return listed, people
 }
 
-// promises are what some surveys say beside the truth.
+// promises compares the results of some surveys with the true shares.
 type promises struct {
 	alarms  int
-	covered []float64 // by survey, the share of candidates whose interval holds the truth
+	covered []float64 // by survey, the share of candidates whose interval holds the true share
 	others  int       // surveys whose interval of the others holds their share
 }
 
@@ -77,7 +77,7 @@ func (all *promises) note(x setting, number int) {
 	}
 }
 
-// check compares with what was promised.
+// check compares the results with the documented promises.
 func (all *promises) check(t *testing.T, name string) {
 	n := len(all.covered)
 	if n < 30 {
@@ -88,10 +88,10 @@ func (all *promises) check(t *testing.T, name string) {
 	stattest.Share(all.others, n, 0.95, 1).Holds(t, "%s: intervals of the others that hold the truth", name)
 }
 
-// TestFewCohortsKeepThePromises has a common string outside of the list, little noise and few
-// cohorts: errors are then far from normal. Standard errors and Student's distribution would raise
-// false alarms in 12 % of the surveys of the fourth kind, and intervals cover in 89 % of the last.
-func TestFewCohortsKeepThePromises(t *testing.T) {
+// With a common string outside of the list, little noise and few cohorts, errors are far from
+// normal. Student's distribution would cause false alarms in 12 % of the surveys of the fourth
+// kind, and cover only in 89 % of the last kind.
+func TestDecode_FewCohorts_KeepsItsPromises(t *testing.T) {
 	for i, x := range []setting{
 		{Params{1, 64, 1}, "8", 6, 0.5, 1},
 		{Params{1, 256, 2}, "8", 12, 0.5, 1},
@@ -100,7 +100,7 @@ func TestFewCohortsKeepThePromises(t *testing.T) {
 		{Params{8, 16, 1}, "8", 12, 0, 1},
 		{Params{8, 64, 1}, "8", 12, 0, 1},
 	} {
-		if i%testenv.Tries(2, 1, 1) != 1%testenv.Tries(2, 1, 1) { // the quick form has those of which the comment tells
+		if i%testenv.Tries(2, 1, 1) != 1%testenv.Tries(2, 1, 1) { // the quick form has the kinds that the comment names
 			continue
 		}
 		var all promises
@@ -129,11 +129,10 @@ func grid() (all []setting) {
 	return all
 }
 
-// TestPromisesOnTheGrid makes surveys all over the grid. The deep form makes one of every
-// thirteenth kind, the quick one of every fifty-ninth, and compares those of each number of
-// cohorts, of bits and so on with what is promised; the long one makes three of each kind, in all
-// 11,520.
-func TestPromisesOnTheGrid(t *testing.T) {
+// The deep form makes one survey of every thirteenth kind of the grid, and the quick one of every
+// fifty-ninth. The long form makes three of each kind, 11,520 in total. The promises are checked
+// for the surveys of each number of cohorts, of bits and so on.
+func TestDecode_GridOfSettings_KeepsItsPromises(t *testing.T) {
 	groups := map[string]*promises{}
 	for i, x := range grid() {
 		if i%testenv.Tries(59, 13*testenv.Step(3), 1) != 0 {
@@ -166,10 +165,10 @@ func (all *promises) add(more promises) {
 	all.others += more.others
 }
 
-// TestManyCohortsFindAsMuch has 16 cohorts and more, where the errors are about normal: at least 97
-// % of what Student's distribution and the standard errors would find is found. (With these seeds
-// it is 98 to 99 %.)
-func TestManyCohortsFindAsMuch(t *testing.T) {
+// With 16 or more cohorts, errors are nearly normal. Decode must find at least 97 % of the strings
+// that Student's distribution with the standard errors would find. (With these seeds it is 98 to 99
+// %.)
+func TestDecode_ManyCohorts_FindsAsMuchAsStudent(t *testing.T) {
 	for i, x := range []setting{
 		{Params{16, 32, 1}, "4", 12, 0.9, 10}, {Params{16, 64, 2}, "8", 12, 0.9, 10}, {Params{32, 32, 1}, "2", 12, 0.9, 10},
 	} {

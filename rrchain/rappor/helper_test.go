@@ -31,11 +31,11 @@ func wantNear(t *testing.T, name string, got, want, tolerance float64) {
 	check.That(t, math.Abs(got-want) <= tolerance*math.Abs(want), "%s = %.17g, want %.17g", name, got, want)
 }
 
-// population is how many clients have each string.
+// population is the number of clients with each string.
 type population map[string]int
 
-// names returns strings that no other prefix has. With a prefix for each survey the hash is as good
-// as drawn for each survey.
+// names returns n strings with a prefix. A different prefix for each survey gives independent
+// hashes.
 func names(prefix string, n int) []string {
 	all := make([]string, n)
 	for i := range all {
@@ -44,10 +44,10 @@ func names(prefix string, n int) []string {
 	return all
 }
 
-// survey counts one report of each client at an ε. It uses ordinary random numbers, for speed: here
-// it is the server that is tested. Given the true filters, the ones of different bits are
-// independent, and each count is a sum of two binomial numbers. faulty, if not nil, changes the
-// filters that clients use.
+// survey counts one report of each client at an ε. It uses ordinary random numbers for speed,
+// because only the server is tested. Given the true filters, different bits are independent, and
+// each count is a sum of two binomial numbers. faulty may be nil; it changes the filters that
+// clients use.
 func survey(
 	random *rand.Rand, p Params, epsilon privacy.Epsilon, people population,
 	faulty func(cohort int, s string) (Params, int),

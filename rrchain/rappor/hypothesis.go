@@ -12,12 +12,12 @@ import (
 // counts that remain unexplained when the candidate has that share and the others are fitted. It is
 // compared with the same sum for a random filter.
 type hypotheses struct {
-	params    Params
-	estimate  float64
-	ones      []int     // the candidate's set bits
-	leftover  []float64 // by bit, the summand of the statistic if the hypothetical share is the estimate
-	influence []float64 // the increase of leftover per decrease of the hypothetical share
-	parting   float64   // variance from assigning the candidate's clients to cohorts, divided by share·(1−share)
+	params     Params
+	estimate   float64
+	ones       []int     // the candidate's set bits
+	leftover   []float64 // by bit, the summand of the statistic if the hypothetical share is the estimate
+	influence  []float64 // the increase of leftover per decrease of the hypothetical share
+	assignment float64   // variance from assigning the candidate's clients to cohorts, divided by share·(1−share)
 }
 
 // tail returns the probability that the statistic is at least as large by chance, if this is the
@@ -29,7 +29,7 @@ func (h *hypotheses) tail(share float64, mirrored bool, loss float64) float64 {
 		floats.Scale(-1, table)
 	}
 	share = min(max(share, 0), 1)
-	l := newLottery(h.params, table, h.parting*share*(1-share))
+	l := newFilterSum(h.params, table, h.assignment*share*(1-share))
 	return l.tail(l.at(h.ones), loss)
 }
 
@@ -60,7 +60,7 @@ func (u *unlisted) tail(share float64, mirrored bool, loss float64) float64 {
 	}
 	table := make([]float64, len(u.influence))
 	floats.ScaleTo(table, heaviest, u.influence)
-	l := newLottery(u.params, table, u.variance)
+	l := newFilterSum(u.params, table, u.variance)
 	return l.tail(int(math.Floor(min(away/l.unit, math.MaxInt32))), loss)
 }
 

@@ -8,10 +8,10 @@ import (
 	"gonum.org/v1/gonum/stat/distuv"
 )
 
-// lottery is the law of a sum over cohorts, plus a normal addend. In each cohort, a filter is drawn
-// at random, and the values of a row at its set bits are summed. Values are integers in a unit, so
-// the law is a finite sum, without any approximation except for the normal addend.
-type lottery struct {
+// filterSum is the law of a sum over cohorts plus a normal addend. In each cohort, a filter is
+// drawn at random, and the values of a row at its set bits are summed. Values are integers in a
+// unit, so the law is a finite sum, without any approximation except for the normal addend.
+type filterSum struct {
 	bits, hashes int
 	unit         float64
 	values       []int   // cohort by cohort
@@ -28,13 +28,13 @@ const ofValues, ofSum, finest = 0.4, 0.04, 0.0025
 // leastUnit replaces smaller units, for which rounding errors are larger than the values.
 const leastUnit = 1e-12
 
-// newLottery rounds a table of values. variance is the variance of the normal addend.
-func newLottery(p Params, table []float64, variance float64) *lottery {
+// newFilterSum rounds a table of values. variance is the variance of the normal addend.
+func newFilterSum(p Params, table []float64, variance float64) *filterSum {
 	square := floats.Dot(table, table)
 	deviation := math.Sqrt(square*p.spread() + variance)
 	unit := min(ofValues*math.Sqrt(square/float64(len(table))), ofSum*math.Sqrt(square*p.spread()))
 	unit = max(unit, finest*deviation, leastUnit)
-	l := &lottery{p.Bits, p.Hashes, unit, make([]int, len(table)), math.Sqrt(variance) / unit}
+	l := &filterSum{p.Bits, p.Hashes, unit, make([]int, len(table)), math.Sqrt(variance) / unit}
 	for i, x := range table {
 		l.values[i] = int(math.RoundToEven(x / unit))
 	}
@@ -42,7 +42,7 @@ func newLottery(p Params, table []float64, variance float64) *lottery {
 }
 
 // at returns the sum of the values at some bits.
-func (l *lottery) at(ones []int) int {
+func (l *filterSum) at(ones []int) int {
 	sum := 0
 	for _, i := range ones {
 		sum += l.values[i]
@@ -51,7 +51,7 @@ func (l *lottery) at(ones []int) int {
 }
 
 // tail returns the probability that the sum is at least at, or up to loss more than that.
-func (l *lottery) tail(at int, loss float64) float64 {
+func (l *filterSum) tail(at int, loss float64) float64 {
 	if 2*l.hashes > l.bits {
 		rest, all := l.unset()
 		return rest.tail(at-all, loss)
@@ -71,7 +71,7 @@ func (l *lottery) tail(at int, loss float64) float64 {
 }
 
 // largest returns an upper bound of all sums.
-func (l *lottery) largest() int {
+func (l *filterSum) largest() int {
 	sum := int(window*l.normal) + 1
 	for row := range slices.Chunk(l.values, l.bits) {
 		sum += l.hashes * slices.Max(row)
@@ -81,8 +81,8 @@ func (l *lottery) largest() int {
 
 // unset returns the same law in terms of the bits that are not set: the sum of all values minus the
 // values at these bits.
-func (l *lottery) unset() (rest *lottery, all int) {
-	rest = &lottery{l.bits, l.bits - l.hashes, l.unit, make([]int, len(l.values)), l.normal}
+func (l *filterSum) unset() (rest *filterSum, all int) {
+	rest = &filterSum{l.bits, l.bits - l.hashes, l.unit, make([]int, len(l.values)), l.normal}
 	for i, x := range l.values {
 		rest.values[i] = -x
 		all += x
@@ -90,7 +90,7 @@ func (l *lottery) unset() (rest *lottery, all int) {
 	return rest, all
 }
 
-func (l *lottery) deviation() float64 {
+func (l *filterSum) deviation() float64 {
 	square := 0.0
 	for _, x := range l.values {
 		square += float64(x) * float64(x)
@@ -100,7 +100,7 @@ func (l *lottery) deviation() float64 {
 
 // cohort returns the law of the sum of `hashes` values that are drawn without replacement. Equal
 // values are drawn together.
-func (l *lottery) cohort(values []int) chances {
+func (l *filterSum) cohort(values []int) probabilities {
 	low, high := slices.Min(values), slices.Max(values)
 	groups := make([]int, high-low+1)
 	for _, x := range values {
@@ -124,7 +124,7 @@ func (l *lottery) cohort(values []int) chances {
 	}
 	sums := ways[l.hashes]
 	floats.Scale(1/floats.Sum(sums), sums)
-	return chances{low * l.hashes, sums}
+	return probabilities{low * l.hashes, sums}
 }
 
 // Without a factor for values that are not drawn, sums of chances grow to at most 4^hashes. For
@@ -153,14 +153,14 @@ func addGroup(ways [][]float64, x, size int, probability float64) {
 	}
 }
 
-// chances are the probabilities of the numbers first, first+1 and so on.
-type chances struct {
+// probabilities are the probabilities of the numbers first, first+1 and so on.
+type probabilities struct {
 	first int
 	of    []float64
 }
 
 // roundedNormal returns the law of a rounded normal number with mean 0 and a standard deviation.
-func roundedNormal(deviation float64) chances {
+func roundedNormal(deviation float64) probabilities {
 	reach := int(window*deviation) + 1
 	of := make([]float64, 2*reach+1)
 	normal := distuv.Normal{Mu: 0, Sigma: deviation}
@@ -168,7 +168,7 @@ func roundedNormal(deviation float64) chances {
 		x := math.Abs(float64(i - reach))
 		of[i] = normal.Survival(x-0.5) - normal.Survival(x+0.5)
 	}
-	return chances{-reach, of}
+	return probabilities{-reach, of}
 }
 
 // walk is the law of a sum while numbers are added to it. It keeps only the range that matters.
@@ -193,7 +193,7 @@ func newWalk(down, up int, loss float64) *walk {
 	return w
 }
 
-func (w *walk) step(c chances) {
+func (w *walk) step(c probabilities) {
 	last := len(w.now) - 1
 	from := min(max(w.from+c.first, 0), last)
 	upTo := max(min(w.upTo+c.first+len(c.of)-1, last+1), from+1)

@@ -11,16 +11,16 @@ import (
 	"github.com/sluicedp/sluice/internal/check"
 )
 
-// TestLotteryIsExact goes through all filters in all cohorts: every tail is the share of those with
-// so large a sum.
-func TestLotteryIsExact(t *testing.T) {
+// Over all filters in all cohorts, each tail must be the share of filters with a sum that is at
+// least as large.
+func TestFilterSum_AllFilters_HasExactTails(t *testing.T) {
 	random := seeded(11)
 	for _, p := range []Params{{1, 6, 1}, {3, 5, 1}, {2, 6, 2}, {2, 7, 3}, {2, 5, 4}, {3, 4, 2}} {
 		table := make([]float64, p.Cohorts*p.Bits)
 		for i := range table {
 			table[i] = random.NormFloat64() * float64(1+i%3*i%2) // some larger, so that steps are uneven
 		}
-		l := newLottery(p, table, 0)
+		l := newFilterSum(p, table, 0)
 		sums := []int{0}
 		for c := range p.Cohorts {
 			var longer []int
@@ -50,12 +50,12 @@ func TestLotteryIsExact(t *testing.T) {
 	}
 }
 
-// TestLotteryOfManyBits has more filters than a number can count: one value is drawn for sure, of
-// two, as far as a normal number is one.
-func TestLotteryOfManyBits(t *testing.T) {
+// There are more filters than a float64 can count. If all values are 0, the tail is that of the
+// normal addend. If half of the values are 1 and half −1, it is nearly that of a normal number.
+func TestFilterSum_ManyBits_HasExactTails(t *testing.T) {
 	p := Params{1, 1200, 500}
 	table := make([]float64, p.Bits)
-	l := newLottery(p, table, 1)
+	l := newFilterSum(p, table, 1)
 	for _, z := range []float64{-2, 0, 1, 4} {
 		at := int(math.Round(z / l.unit))
 		want := distuv.UnitNormal.Survival((float64(at) - 0.5) * l.unit)
@@ -69,11 +69,10 @@ func TestLotteryOfManyBits(t *testing.T) {
 	wantNear(t, "two values", l.tail(30, 0), distuv.UnitNormal.Survival((30-1)/deviation), 0.02)
 }
 
-// TestPIsThatOfAnyFilter puts, for fixed reports, every filter in the place of one candidate's. A
-// p-value that holds for whatever strings there are is at most x for at most a share x of them.
-// There are few cohorts, and nobody has a candidate: this is exact, and says more than a
-// simulation.
-func TestPIsThatOfAnyFilter(t *testing.T) {
+// For fixed reports, one candidate gets every possible filter. A p-value that is valid for any
+// strings is at most x for at most a share x of the filters. There are few cohorts, and no client
+// has a candidate, so the check is exact.
+func TestPValue_AnyFilter_IsValid(t *testing.T) {
 	for i, x := range []struct {
 		params  Params
 		epsilon string
@@ -100,7 +99,7 @@ func TestPIsThatOfAnyFilter(t *testing.T) {
 	}
 }
 
-// everyFilterOnce returns a string for each way that filters in all cohorts can be.
+// everyFilterOnce returns a string for each combination of filters in all cohorts.
 func everyFilterOnce(p Params) []string {
 	ways := int(math.Pow(float64(len(subsets(p.Bits, p.Hashes))), float64(p.Cohorts)))
 	found := map[string]bool{}

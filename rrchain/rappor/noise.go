@@ -34,7 +34,7 @@ func (n Noise) check() error {
 
 func (n Noise) checkReports(reports int) error {
 	if reports < 0 {
-		return fmt.Errorf("%w: %d reports", privacy.ErrInvalid, reports)
+		return fmt.Errorf("%w: the number of reports is %d", privacy.ErrInvalid, reports)
 	}
 	return n.check()
 }
@@ -95,7 +95,7 @@ func (n Noise) Estimate(ones, clients int64, reports int) (float64, error) {
 		return 0, err
 	}
 	if reports == 0 || clients < 0 || ones < 0 || float64(ones) > float64(clients)*float64(reports) {
-		return 0, fmt.Errorf("%w: %d ones in %d reports of each of %d clients",
+		return 0, fmt.Errorf("%w: %d ones are impossible in %d reports of each of %d clients",
 			privacy.ErrInvalid, ones, reports, clients)
 	}
 	all := float64(clients)
@@ -116,7 +116,7 @@ func (n Noise) Variance(reports int, share float64) (float64, error) {
 		return 0, err
 	}
 	if reports == 0 || !(share >= 0 && share <= 1) {
-		return 0, fmt.Errorf("%w: a share of %v, from %d reports of each client", privacy.ErrInvalid, share, reports)
+		return 0, fmt.Errorf("%w: share %v of 0 to 1, %d reports of at least 1", privacy.ErrInvalid, share, reports)
 	}
 	wrong, truth := n.F/2, 1-n.F
 	set := wrong + truth*share

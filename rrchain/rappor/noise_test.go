@@ -12,14 +12,14 @@ import (
 	"github.com/sluicedp/sluice/privacy"
 )
 
-// symmetric returns the noise that pan2024 compares with, whose permanent and instantaneous
-// randomized responses are at two ε.
+// symmetric returns the noise that pan2024 compares with. alpha and beta are the ε of its permanent
+// and instantaneous randomized responses.
 func symmetric(alpha, beta float64) Noise {
 	return Noise{F: 2 / (1 + math.Exp(alpha)), P: 1 / (1 + math.Exp(-beta)), Q: 1 / (1 + math.Exp(beta))}
 }
 
-// TestNoiseVectors checks pan2024 Eq. (65) and Eq. (68) with N = 1.
-func TestNoiseVectors(t *testing.T) {
+// TestNoise_AgreesWithVectors checks pan2024 Eq. (65) and Eq. (68) with N = 1.
+func TestNoise_AgreesWithVectors(t *testing.T) {
 	for i, row := range noisyRows(t) {
 		noise := symmetric(number(row.Alpha), number(row.Beta))
 		one, zero := bitLoss(t, noise, row.K)
@@ -34,8 +34,8 @@ func TestNoiseVectors(t *testing.T) {
 // uneven is noise with p ≠ 1 − q, the first as in the experiments of Erlingsson et al.
 var uneven = []Noise{{0.5, 0.75, 0.5}, {0.2, 0.9, 0.3}, {0.75, 0.35, 0.1}, {0.5, 1, 0.5}, {0.5, 0.4, 0}}
 
-// TestNoiseLossIsTheLargest goes through all numbers of ones in K reports of a bit.
-func TestNoiseLossIsTheLargest(t *testing.T) {
+// The test enumerates all numbers of ones in K reports of a bit.
+func TestNoiseBitLoss_IsTheLargestLogRatio(t *testing.T) {
 	for _, n := range uneven {
 		for _, reports := range []int{1, 2, 5, 17} {
 			largest, smallest := math.Inf(-1), math.Inf(1)
@@ -62,9 +62,8 @@ func (n Noise) chances(reports, ones int) (of1, of0 float64) {
 	return (1-wrong)*set + wrong*unset, wrong*set + (1-wrong)*unset
 }
 
-// TestNoiseLossOfStrings compares with Theorems 1 and 2 of Erlingsson et al., whose q and p are P
-// and Q here.
-func TestNoiseLossOfStrings(t *testing.T) {
+// The reference is Theorems 1 and 2 of Erlingsson et al., whose q and p are P and Q here.
+func TestNoiseLoss_Strings_AgreesWithErlingsson(t *testing.T) {
 	for _, p := range []Params{{1, 128, 2}, {1, 16, 1}, {1, 5, 4}} {
 		h := float64(min(p.Hashes, p.Bits-p.Hashes))
 		for _, n := range []Noise{{0.5, 0.75, 0.5}, {0.2, 0.9, 0.3}, {0.75, 0.35, 0.1}} {
@@ -80,9 +79,9 @@ func TestNoiseLossOfStrings(t *testing.T) {
 	}
 }
 
-// TestNoiseLossOfSmallNoise is close to linear in K where a report says nearly nothing: the closed
-// form as it stands in the paper would lose all digits.
-func TestNoiseLossOfSmallNoise(t *testing.T) {
+// For a small ε the loss is nearly linear in K. The closed form as printed in the paper would lose
+// all digits.
+func TestNoiseLoss_SmallEpsilon_KeepsItsDigits(t *testing.T) {
 	n := symmetric(1, 1e-12)
 	retention := math.Tanh(0.5)
 	for _, reports := range []int{1, 1000} {
@@ -92,9 +91,9 @@ func TestNoiseLossOfSmallNoise(t *testing.T) {
 	}
 }
 
-// TestNoiseLossOfUnlikeSmallNoise has p and q that differ by little, far from 1 − q and 1 − p, or
-// one that is next to nothing: their quotients, as float64 numbers, would say next to nothing, too.
-func TestNoiseLossOfUnlikeSmallNoise(t *testing.T) {
+// p and q differ by little and are far from 1 − q and 1 − p, or one is close to 0. Their quotients
+// in float64 would lose nearly all digits.
+func TestNoiseLoss_NearlyEqualPAndQ_KeepsItsDigits(t *testing.T) {
 	const step = 0x1p-40
 	for _, c := range []struct {
 		n         Noise
@@ -114,9 +113,9 @@ func TestNoiseLossOfUnlikeSmallNoise(t *testing.T) {
 	}
 }
 
-// TestNoiseEstimateIsUnbiased goes through all reports of clients with a known bit: the mean is the
-// bit, and the variance is the one that Variance states.
-func TestNoiseEstimateIsUnbiased(t *testing.T) {
+// Over all reports of a client with a known bit, the mean of the estimate must be the bit, and its
+// variance that of Variance.
+func TestNoiseEstimate_AllReports_IsUnbiased(t *testing.T) {
 	for _, n := range append(uneven, symmetric(1, 0.5)) {
 		for _, reports := range []int{1, 2, 7} {
 			for truth := range 2 {
@@ -139,8 +138,7 @@ func TestNoiseEstimateIsUnbiased(t *testing.T) {
 	}
 }
 
-// TestEstimateOfManyClients is that of one client many times.
-func TestEstimateOfManyClients(t *testing.T) {
+func TestNoiseEstimate_ManyClients_IsTheSum(t *testing.T) {
 	n := Noise{0.5, 0.75, 0.5}
 	want := 0.0
 	for _, ones := range []int64{0, 3, 2, 3} {
@@ -151,7 +149,7 @@ func TestEstimateOfManyClients(t *testing.T) {
 	wantNear(t, "four clients", got, want, 1e-12)
 }
 
-func TestNoiseRefuses(t *testing.T) {
+func TestNoise_InvalidArguments_AreRefused(t *testing.T) {
 	nan := math.NaN()
 	p := Params{2, 8, 1}
 	for _, n := range []Noise{

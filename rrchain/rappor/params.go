@@ -45,7 +45,7 @@ func (p Params) checkCohort(cohort int) error {
 		return err
 	}
 	if cohort < 0 || cohort >= p.Cohorts {
-		return fmt.Errorf("%w: cohort %d of %d", privacy.ErrInvalid, cohort, p.Cohorts)
+		return fmt.Errorf("%w: cohort %d is not one of 0 to %d", privacy.ErrInvalid, cohort, p.Cohorts-1)
 	}
 	return nil
 }
@@ -144,7 +144,7 @@ func (p Params) BitEpsilon(report privacy.Epsilon) (privacy.Epsilon, error) {
 		return privacy.Epsilon{}, err
 	}
 	if bit.IsZero() {
-		return bit, fmt.Errorf("%w: a report at ε=%v leaves nothing for a bit: two filters differ in up to %d bits",
+		return bit, fmt.Errorf("%w: a report at ε=%v has ε=0 for each bit, because two filters differ in up to %d bits",
 			privacy.ErrInvalid, report, p.Distance())
 	}
 	return bit, nil

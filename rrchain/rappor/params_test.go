@@ -13,9 +13,9 @@ import (
 	"github.com/sluicedp/sluice/privacy"
 )
 
-// TestFilterVectors holds filters that a program in another language computed from the description
-// alone. Clients of all versions must agree on them.
-func TestFilterVectors(t *testing.T) {
+// A program in another language computed these filters from the description alone. Clients of all
+// versions must agree on them.
+func TestFilter_GoldenStrings_NeverChange(t *testing.T) {
 	for _, c := range []struct {
 		params Params
 		cohort int
@@ -42,7 +42,7 @@ func TestFilterVectors(t *testing.T) {
 	}
 }
 
-func TestFilterSetsExactlyHashesBits(t *testing.T) {
+func TestFilter_SetsExactlyHashesBits(t *testing.T) {
 	for _, p := range []Params{{3, 2, 1}, {3, 3, 2}, {2, 5, 4}, {9, 128, 2}, {5, 100, 7}, {2, 4096, 4095}} {
 		for i := range 50 {
 			filter, err := p.Filter(i%p.Cohorts, fmt.Sprint("name ", i))
@@ -52,9 +52,9 @@ func TestFilterSetsExactlyHashesBits(t *testing.T) {
 	}
 }
 
-// TestFiltersAreUniform counts how often each pair of bits comes up, over strings and over cohorts.
-// The hash is fixed, so the test always has the same outcome.
-func TestFiltersAreUniform(t *testing.T) {
+// Each pair of bits must be equally frequent, over strings and over cohorts. The hash is fixed, so
+// the test is deterministic.
+func TestFilter_ManyStrings_AreUniform(t *testing.T) {
 	const filters = 21_000
 	p := Params{filters, 7, 2}
 	var pairs [][2]int
@@ -73,8 +73,8 @@ func TestFiltersAreUniform(t *testing.T) {
 	}
 }
 
-// TestDistinctThrowsAway words that would favour small numbers, and numbers drawn before.
-func TestDistinctThrowsAway(t *testing.T) {
+// Words that would favour small numbers, and numbers drawn before, are skipped.
+func TestDistinct_UnfairOrRepeatedWords_AreSkipped(t *testing.T) {
 	words := []uint64{math.MaxUint64, math.MaxUint64 - 1, 7, 4, 1, 3, 8}
 	left := words
 	next := func() uint64 {
@@ -82,7 +82,7 @@ func TestDistinctThrowsAway(t *testing.T) {
 		left = left[1:]
 		return word
 	}
-	// 2⁶⁴ − 1 is a multiple of 3, and 2⁶⁴ itself is not: one word is too many. The next is 2 modulo
+	// 2⁶⁴ − 1 is a multiple of 3 and 2⁶⁴ is not, so one word is surplus. The next word is 2 modulo
 	// 3.
 	got := distinct(3, 3, next)
 	check.That(t, slices.Equal(got, []int{2, 1, 0}) && len(left) == 1, "drawn %v, %d words left", got, len(left))
@@ -92,8 +92,7 @@ func TestDistinctThrowsAway(t *testing.T) {
 	}
 }
 
-// TestCohortsAreUniform draws 50,000 cohorts.
-func TestCohortsAreUniform(t *testing.T) {
+func TestDrawCohort_ManyDraws_AreUniform(t *testing.T) {
 	const draws = 50_000
 	p, counts := Params{5, 8, 1}, map[int]int{}
 	for range draws {
@@ -104,7 +103,7 @@ func TestCohortsAreUniform(t *testing.T) {
 	stattest.Fit(counts, stattest.Uniform(0, 1, 2, 3, 4)).Holds(t, "cohorts")
 }
 
-func TestBitEpsilonNeverCostsMore(t *testing.T) {
+func TestBitEpsilon_NeverCostsMoreThanTheReport(t *testing.T) {
 	for _, p := range []Params{{1, 2, 1}, {1, 128, 2}, {1, 128, 3}, {1, 10, 7}, {1, 1 << 20, 1000}} {
 		d := int64(p.Distance())
 		for _, e := range []int64{d, d + 1, 2*d - 1, 1_000_000_000, 7_777_777_777, privacy.MaxEpsilon().Nano()} {
@@ -118,15 +117,14 @@ func TestBitEpsilonNeverCostsMore(t *testing.T) {
 	}
 }
 
-func TestDistance(t *testing.T) {
+func TestDistance_IsTheMostBitsThatDiffer(t *testing.T) {
 	for p, want := range map[Params]int{{1, 128, 2}: 4, {1, 128, 1}: 2, {1, 4, 2}: 4, {1, 4, 3}: 2, {1, 5, 3}: 4, {1, 2, 1}: 2} {
 		check.Equal(t, p.Distance(), want, "%+v", p)
 	}
 }
 
-// TestLoss counts the bits in which filters differ, and finds pairs that differ in as many as can
-// be.
-func TestLoss(t *testing.T) {
+// The loss is the number of different bits times the ε of a bit. Some pairs must reach the maximum.
+func TestLoss_CountsTheBitsThatDiffer(t *testing.T) {
 	p, one := Params{3, 6, 2}, eps("1")
 	bit, largest := int64(250_000_000), privacy.Epsilon{}
 	for i := range 30 {
@@ -150,7 +148,7 @@ func TestLoss(t *testing.T) {
 	check.That(t, largest == one, "the largest loss is %v, of ε=%v", largest, one)
 }
 
-func TestParamsRefuse(t *testing.T) {
+func TestParams_Invalid_AreRefused(t *testing.T) {
 	one := eps("1")
 	for _, p := range []Params{
 		{}, {0, 8, 1}, {-1, 8, 1}, {1, 1, 1}, {1, 0, 1}, {1, -8, 1}, {1, 8, 0}, {1, 8, 8}, {1, 8, 9}, {1, 8, -1},

@@ -11,8 +11,8 @@ import (
 	"github.com/sluicedp/sluice/rrchain"
 )
 
-// joint is the law of what a client reports at several ε, all reports together, given its filter.
-// Reports are written as numbers: bit i of the number is bit i of the report.
+// joint is the joint law of a client's reports at several ε, given its filter. A report is a
+// number: bit i of the number is bit i of the report.
 type joint struct {
 	bits int
 	bit  []map[int]float64 // for a true bit 0 and 1: the probability of the bit's values at all levels, likewise a number
@@ -63,11 +63,10 @@ func (j joint) of(filter []int, reports []int) float64 {
 	return chance
 }
 
-// TestAllReportsTogetherCostTheLargest goes through everything that a client with a small filter
-// can report at up to three levels. Between the filters of any two strings the largest
-// log-likelihood ratio is the number of bits in which they differ times the largest ε of a bit, no
-// more and no less; over all pairs it is D times that.
-func TestAllReportsTogetherCostTheLargest(t *testing.T) {
+// The test enumerates all reports of a client with a small filter at up to three levels. For any
+// two filters, the largest log-likelihood ratio must be exactly the number of different bits times
+// the largest ε of a bit. Over all pairs it is D times that ε.
+func TestClient_AllReportsTogether_CostTheLargest(t *testing.T) {
 	levels := []privacy.Epsilon{eps("0.4"), eps("1.5"), eps("3")}
 	for _, p := range []Params{{1, 2, 1}, {1, 3, 1}, {1, 3, 2}, {1, 4, 1}, {1, 4, 2}, {1, 4, 3}} {
 		for n := 1; n <= len(levels); n++ {
@@ -137,10 +136,10 @@ func union(a, b []int) map[int]bool {
 	return all
 }
 
-// TestClientsFollowTheLaw draws 60,000 clients that report twice, with a restart in between, and
-// once more between the two. What they report together has the law above. The same test notices
-// clients that forget the first report at the restart and draw the second afresh.
-func TestClientsFollowTheLaw(t *testing.T) {
+// 60,000 clients report twice, with a restart in between, and insert a report between the two.
+// Their reports must follow the joint law. The same test must fail for clients that lose the first
+// report at the restart.
+func TestClient_SystemRandomness_FollowsTheLaw(t *testing.T) {
 	p := Params{3, 3, 1}
 	low, mid, high := eps("0.5"), eps("1"), eps("2.5")
 	law := newJoint(p, low, mid, high)
@@ -174,7 +173,7 @@ func TestClientsFollowTheLaw(t *testing.T) {
 	reported(func(*Client) *Client { return newClient(p, 1, "Emma") }).Fails(t, "clients that forget what they reported")
 }
 
-// written returns reports of 3 bits as Bits.String writes them.
+// written returns reports of 3 bits in the form of Bits.String.
 func written(reports []int) (text string) {
 	for _, report := range reports {
 		for i := range 3 {

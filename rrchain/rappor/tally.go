@@ -32,10 +32,10 @@ func (p Params) NewTally(epsilon privacy.Epsilon) (*Tally, error) {
 // ε, of another length, or of a cohort that does not exist.
 func (t *Tally) Add(r Report) error {
 	if r.Epsilon != t.epsilon {
-		return fmt.Errorf("%w: a report at ε=%v in a tally at ε=%v", privacy.ErrInvalid, r.Epsilon, t.epsilon)
+		return fmt.Errorf("%w: adding a report at ε=%v to a tally at ε=%v", privacy.ErrInvalid, r.Epsilon, t.epsilon)
 	}
 	if r.Bits.Len() != t.params.Bits {
-		return fmt.Errorf("%w: a report of %d bits instead of %d", privacy.ErrInvalid, r.Bits.Len(), t.params.Bits)
+		return fmt.Errorf("%w: the report has %d bits instead of %d", privacy.ErrInvalid, r.Bits.Len(), t.params.Bits)
 	}
 	if err := t.params.checkCohort(r.Cohort); err != nil {
 		return err
@@ -52,10 +52,10 @@ func (t *Tally) Add(r Report) error {
 // unless both have the same parameters and the same ε.
 func (t *Tally) Merge(other *Tally) error {
 	if other == nil || other == t {
-		return fmt.Errorf("%w: nothing, or the tally itself, to merge", privacy.ErrInvalid)
+		return fmt.Errorf("%w: merging a tally with nil or with itself", privacy.ErrInvalid)
 	}
 	if t.params != other.params || t.epsilon != other.epsilon {
-		return fmt.Errorf("%w: tallies of %+v at ε=%v and of %+v at ε=%v",
+		return fmt.Errorf("%w: merging different tallies, of %+v at ε=%v and of %+v at ε=%v",
 			privacy.ErrInvalid, t.params, t.epsilon, other.params, other.epsilon)
 	}
 	for i, n := range other.clients {

@@ -13,9 +13,9 @@ import (
 	"github.com/sluicedp/sluice/rrchain"
 )
 
-// TestBitCountsAreUnbiased goes through all reports of three clients and sums: the mean of a bit's
-// estimate is how many have it set, and its variance is Noise.
-func TestBitCountsAreUnbiased(t *testing.T) {
+// Over all reports of three clients, the mean of a bit's estimate must be the number of clients
+// that have it set, and its variance must be Noise.
+func TestTally_BitCounts_AreUnbiased(t *testing.T) {
 	p := Params{2, 3, 1}
 	people := []string{"a", "b", "c"}
 	for _, e := range []string{"0.1", "2", "9"} {
@@ -78,14 +78,14 @@ func noisyRows(t *testing.T) []noisyRow {
 
 func number(text string) float64 { return must(strconv.ParseFloat(text, 64)) }
 
-// TestNoiseVarianceVectors checks pan2024 Eq. (67) with N = 1.
-func TestNoiseVarianceVectors(t *testing.T) {
+// TestTallyVariance_AgreesWithVectors checks pan2024 Eq. (67) with N = 1.
+func TestTallyVariance_AgreesWithVectors(t *testing.T) {
 	for i, row := range noisyRows(t) {
 		wantNear(t, fmt.Sprint("row ", i), newChannel(number(row.Loss)).variance(), number(row.Relaxed), 1e-12)
 	}
 }
 
-func TestTalliesMerge(t *testing.T) {
+func TestTally_Merged_CountsBoth(t *testing.T) {
 	p := Params{2, 4, 2}
 	all, parts := newTally(p, "1"), []*Tally{newTally(p, "1"), newTally(p, "1")}
 	for i := range 20 {
@@ -104,7 +104,7 @@ func TestTalliesMerge(t *testing.T) {
 	}
 }
 
-func TestTallyRefuses(t *testing.T) {
+func TestTally_InvalidReports_AreRefused(t *testing.T) {
 	tally := newTally(Params{2, 4, 1}, "1")
 	for name, report := range map[string]Report{
 		"another ε":      {0, eps("2"), bitsWith(4, 1)},

@@ -46,7 +46,7 @@ func (l *Engine) commit(batch []*Proposal) (report func(), err error) {
 		defer l.saveIfReplaced() // before the caller receives the error and may end the process
 		return report, l.stopIfUncertain(err)
 	case s != nil:
-		l.edge = s.Edge
+		l.frontier = s.Frontier
 		l.Queue.settled(s.Counters.Events)
 		return l.commitReport(s, len(batch), took), nil
 	}
@@ -218,8 +218,8 @@ func (l *Engine) begin(w kv.Writer, now time.Time) (*state.State, error) {
 	if l.Observer != nil {
 		s.Work = &state.Work{}
 	}
-	if l.edge != nil && l.edge.Size() == s.Counters.Events {
-		s.Edge = l.edge.Clone() // not the original, because the transaction may fail
+	if l.frontier != nil && l.frontier.Size() == s.Counters.Events {
+		s.Frontier = l.frontier.Clone() // not the original, because the transaction may fail
 	}
 	s.ClockErr = l.leap.check(s)
 	return s, nil

@@ -42,7 +42,7 @@ type Engine struct {
 
 	// Only the one goroutine that commits uses the fields below.
 	Chances   state.Chances
-	edge      *merkle.Edge // frontier of the Merkle tree after the last commit; nil if not known
+	frontier  *merkle.Frontier // frontier of the Merkle tree after the last commit; nil if not known
 	journal   journaling
 	following following
 	table     *memtable.Table // over base; nil if there is no journal

@@ -30,12 +30,12 @@ const (
 
 // part holds groups of a journal that are folded in one transaction.
 type part struct {
-	events []fold.Recorded
-	ends   []int        // of the groups, as indexes of events
-	edge   *merkle.Edge // frontier of the Merkle tree after the events
-	at     journal.Position
-	texts  wire.Texts // texts of the events
-	bytes  int
+	events   []fold.Recorded
+	ends     []int            // of the groups, as indexes of events
+	frontier *merkle.Frontier // frontier of the Merkle tree after the events
+	at       journal.Position
+	texts    wire.Texts // texts of the events
+	bytes    int
 }
 
 // full reports whether the next group belongs to another transaction.
@@ -68,9 +68,9 @@ func (r *reader) add(to *part, g journal.Group) error {
 		return errs.Corrupt(nil, "journal: a group of %d records goes from event %d to event %d", len(g.Records),
 			g.Before.Events, g.After.Events)
 	}
-	if r.Edge.Size() != g.Before.Events {
+	if r.Frontier.Size() != g.Before.Events {
 		return errs.Corrupt(nil, "journal: a group that begins after event %d follows event %d", g.Before.Events,
-			r.Edge.Size())
+			r.Frontier.Size())
 	}
 	for _, record := range g.Records {
 		e, err := r.Read(record, &to.texts)
@@ -80,7 +80,7 @@ func (r *reader) add(to *part, g journal.Group) error {
 		to.events = append(to.events, e)
 		to.bytes += len(record)
 	}
-	to.at = journal.Position{Events: r.Edge.Size(), Root: r.Edge.Root()}
+	to.at = journal.Position{Events: r.Frontier.Size(), Root: r.Frontier.Root()}
 	if to.at != g.After {
 		return errs.Corrupt(nil, "journal: the events up to %d have another root than their group states", to.at.Events)
 	}
@@ -103,13 +103,13 @@ func (r *reader) parts(groups iter.Seq2[journal.Group, error]) iter.Seq2[*part, 
 			if !p.full() {
 				continue
 			}
-			if p.edge = r.Edge.Clone(); !yield(p, nil) {
+			if p.frontier = r.Frontier.Clone(); !yield(p, nil) {
 				return
 			}
 			p = &part{events: make([]fold.Recorded, 0, len(p.events))}
 		}
 		if len(p.ends) > 0 {
-			p.edge = r.Edge
+			p.frontier = r.Frontier
 			yield(p, nil)
 		}
 	}
@@ -175,10 +175,10 @@ func (l *Engine) reader() (x *reader, at journal.Position, err error) {
 			return err
 		}
 		x, at = &reader{}, s.Counters.Position
-		if l.edge != nil && l.edge.Size() == at.Events {
-			x.Edge = l.edge.Clone()
+		if l.frontier != nil && l.frontier.Size() == at.Events {
+			x.Frontier = l.frontier.Clone()
 		} else {
-			x.Edge, err = merkle.LoadEdge(at.Events, s)
+			x.Frontier, err = merkle.LoadFrontier(at.Events, s)
 		}
 		return err
 	})
@@ -228,11 +228,11 @@ func (l *Engine) fold(p *part) error {
 		if err := p.restore(s); err != nil {
 			return fmt.Errorf("journal: %w", err)
 		}
-		s.Edge = p.edge
+		s.Frontier = p.frontier
 		return fold.Flush(s)
 	})
 	if err == nil {
-		l.edge = p.edge
+		l.frontier = p.frontier
 	}
 	return err
 }

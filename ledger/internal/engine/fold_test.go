@@ -74,9 +74,9 @@ func TestReadAhead_SequenceFails_ReportsHow(t *testing.T) {
 
 // written returns groups of one event each, of about the given number of bytes, and the frontier of
 // the Merkle tree before them.
-func written(t *testing.T, groups, bytes int) (before *merkle.Edge, all []journal.Group) {
+func written(t *testing.T, groups, bytes int) (before *merkle.Frontier, all []journal.Group) {
 	t.Helper()
-	before = &merkle.Edge{}
+	before = &merkle.Frontier{}
 	edge := before.Clone()
 	for i := range uint64(groups) {
 		w := new(event.Written).Write(&event.Event{Number: i + 1, Time: time.Unix(int64(i), 0), Change: &event.BuyerNamed{Number: 1, Name: strings.Repeat("b", bytes)}})
@@ -97,7 +97,7 @@ func TestReaderParts_LargeJournal_LimitsEachPart(t *testing.T) {
 	} {
 		t.Run(fmt.Sprint(c.groups, " of ", c.bytes, " bytes"), func(t *testing.T) {
 			edge, all := written(t, c.groups, c.bytes)
-			x := &reader{fold.Reader{Edge: edge}}
+			x := &reader{fold.Reader{Frontier: edge}}
 			var parts []*part
 			for p, err := range x.parts(func(yield func(journal.Group, error) bool) {
 				for _, g := range all {
@@ -114,8 +114,8 @@ func TestReaderParts_LargeJournal_LimitsEachPart(t *testing.T) {
 			events := 0
 			for i, p := range parts { // after all are read, because a later part must not change an earlier one
 				events += len(p.events)
-				if end := all[events-1].After; p.at != end || p.edge.Size() != end.Events || p.edge.Root() != end.Root || p.ends[len(p.ends)-1] != len(p.events) {
-					t.Errorf("part %d ends at %v, its frontier at %d, want %v", i, p.at, p.edge.Size(), end)
+				if end := all[events-1].After; p.at != end || p.frontier.Size() != end.Events || p.frontier.Root() != end.Root || p.ends[len(p.ends)-1] != len(p.events) {
+					t.Errorf("part %d ends at %v, its frontier at %d, want %v", i, p.at, p.frontier.Size(), end)
 				}
 			}
 			if len(parts) != c.parts || events != c.groups {

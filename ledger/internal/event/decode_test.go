@@ -21,13 +21,13 @@ import (
 	"github.com/sluicedp/sluice/ledger/internal/wire"
 )
 
-// written are the records of a small ledger.
+// written returns the records of a small ledger.
 func written(t testing.TB) []fixture.Record {
 	t.Helper()
 	return fixture.Records(t, "../../testdata/golden/format-v7.txt")
 }
 
-// publicBytes are the bytes of an event that are never erased.
+// publicBytes returns the bytes of an event that are never erased.
 func publicBytes(ev Event) []byte {
 	e := &wire.Encoder{}
 	ev.public(e)
@@ -40,8 +40,8 @@ func jsonOf(t testing.TB, v any) string {
 	return string(text)
 }
 
-// The number of an event says how many hashes its record has. Here it is the first byte of what is
-// decoded.
+// FuzzDecodeEvent decodes any record. The first byte is the number of the event, which determines
+// the number of hashes in the record.
 func FuzzDecodeEvent(f *testing.F) {
 	var seeds [][]byte
 	erased := 0
@@ -70,7 +70,7 @@ func FuzzDecodeEvent(f *testing.F) {
 	fixture.Fuzz(f, seeds, decode, encode, func(n Entry) int { return len(n.Hashes) + itemsOf(n.Change) }, errs.ErrCorrupt, errs.ErrVersion)
 }
 
-// itemsOf is how long the lists of a change are.
+// itemsOf returns the total length of the lists of a change.
 func itemsOf(c Change) int {
 	switch c := c.(type) {
 	case *QuestionDefined:
@@ -85,7 +85,7 @@ func itemsOf(c Change) int {
 	return 0
 }
 
-// What stands in a journal may be anything, too.
+// FuzzReadBare decodes any bytes as an event of a journal.
 func FuzzReadBare(f *testing.F) {
 	var seeds [][]byte
 	for _, n := range append(goldenEntries(f), goldenFiniteEntries(f)...) {
@@ -113,7 +113,8 @@ func FuzzDecodeQuestion(f *testing.F) {
 	fixture.Fuzz(f, seeds, DecodeQuestion, encode, func(q *Question) int { return len(q.Values) + cellsOf(q.Mechanism) }, errs.ErrCorrupt)
 }
 
-// cellsOf counts the probabilities of a mechanism's levels. Each takes a byte at least.
+// cellsOf returns the number of probabilities in the levels of a mechanism. Each has at least a
+// byte.
 func cellsOf(m *api.Mechanism) (cells int) {
 	if m == nil {
 		return 0
@@ -135,9 +136,9 @@ func empty(k Kind) Change {
 	return newChange(k)
 }
 
-// An event is read into the memory of another one that was done with, whatever that was: also one
-// that could not be read.
-func TestEventsAreReadOverOthers(t *testing.T) {
+// An event that is read into the memory of any other event, or of one that could not be read, is
+// the same as one read into new memory.
+func TestEntryRead_IntoUsedMemory_IsTheSame(t *testing.T) {
 	type record struct {
 		number  uint64
 		payload []byte
@@ -175,9 +176,8 @@ func TestEventsAreReadOverOthers(t *testing.T) {
 	check.That(t, n >= 500, "%d responses or enrolments: the test compares little", n)
 }
 
-// Only events about objects can be erased: the record of another one is refused before anything is
-// made of it.
-func TestNothingElseCanBeErased(t *testing.T) {
+// Only events about objects can be erased. The erased record of any other kind is ErrCorrupt.
+func TestDecodeEntry_ErasedEventWithoutObject_IsCorrupt(t *testing.T) {
 	for _, n := range goldenEntries(t) {
 		sum := Commitment{1}
 		record := Entry{Event: Event{Number: n.Number, Time: n.Time, Change: n.Change, Erased: &sum}, Hashes: n.Hashes}
@@ -189,14 +189,14 @@ func TestNothingElseCanBeErased(t *testing.T) {
 	}
 }
 
-// A mechanism is stored in one form only.
-func TestDecodersRefuseOtherFormsOfAMechanism(t *testing.T) {
+// The stored form of a mechanism is canonical: any other text for it is ErrCorrupt.
+func TestDecodeQuestion_MechanismNotCanonical_IsCorrupt(t *testing.T) {
 	q := finiteParty(t)
 	sound := recordOfQuestion(1, q)
 	back := check.Value(DecodeQuestion(sound))(t)
 	e := &wire.Encoder{}
 	(&QuestionDefined{Number: 1, Question: api.Question{Name: back.Name, Values: back.Values, Encoding: back.Encoding, Mechanism: back.Mechanism}}).Fields(wire.Writing(e))
-	check.That(t, slices.Equal(e.Buf, sound), "the record came back as another")
+	check.That(t, slices.Equal(e.Buf, sound), "the record changed after decoding and encoding")
 	whole := string(EncodeMechanism(q.Mechanism))
 	head := strings.TrimSuffix(string(sound), whole)
 	head = head[:len(head)-2] // the length
@@ -206,7 +206,7 @@ func TestDecodersRefuseOtherFormsOfAMechanism(t *testing.T) {
 		e.Text(text)
 		return e.Buf
 	}
-	check.Need(t, slices.Equal(record(whole), sound), "the record is written otherwise")
+	check.Need(t, slices.Equal(record(whole), sound), "the record differs from the encoded question")
 	for name, text := range map[string]string{
 		"nothing":               "",
 		"null":                  "null",
@@ -214,8 +214,8 @@ func TestDecodersRefuseOtherFormsOfAMechanism(t *testing.T) {
 		"a list":                "[" + whole + "]",
 		"no JSON":               whole[:len(whole)-1],
 		"a space":               " " + whole,
-		"a space behind":        whole + " ",
-		"something behind":      whole + "{}",
+		"a space at the end":    whole + " ",
+		"more JSON at the end":  whole + "{}",
 		"another field":         strings.Replace(whole, `{"family"`, `{"more":1,"family"`, 1),
 		"another order":         `{"outputs":` + strings.SplitN(whole, `"outputs":`, 2)[1][:len(strings.SplitN(whole, `"outputs":`, 2)[1])-1] + `,"family":` + jsonOf(t, q.Mechanism.Family) + `}`,
 		"capital letters":       strings.Replace(whole, `"family"`, `"Family"`, 1),
@@ -226,7 +226,7 @@ func TestDecodersRefuseOtherFormsOfAMechanism(t *testing.T) {
 		"no channels":           whole[:strings.Index(whole, `,"channels"`)] + whole[strings.Index(whole, `},"outputs"`):],
 		"a fraction not lowest": regexp.MustCompile(`"([0-9]+)/([0-9]+)"`).ReplaceAllString(whole, `"${1}0/${2}0"`),
 	} {
-		check.That(t, text != whole, "%s: there is no place for it", name)
+		check.That(t, text != whole, "%s: the change does not apply", name)
 		got, err := DecodeQuestion(record(text))
 		if !errors.Is(err, errs.ErrCorrupt) || name == "no channels" && !strings.Contains(err.Error(), "without the channels") {
 			t.Errorf("%s: got %+v, %v", name, got, err)
@@ -239,7 +239,7 @@ func TestDecodersRefuseOtherFormsOfAMechanism(t *testing.T) {
 	check.That(t, errors.Is(err, errs.ErrCorrupt), "one cut off: got %+v, %v", got, err)
 }
 
-func TestDefinitionsHaveDigestsOfTheirOwn(t *testing.T) {
+func TestDefinitionDigest_DifferentDefinitions_Differ(t *testing.T) {
 	seen := map[[32]byte]api.Question{}
 	for _, q := range []api.Question{
 		{Name: "q", Values: []string{"a", "b"}, Encoding: "direct"},
@@ -257,9 +257,9 @@ func TestDefinitionsHaveDigestsOfTheirOwn(t *testing.T) {
 	}
 }
 
-// Values that no ledger writes are refused, however well they are encoded.
-func TestDecodersRefuseWhatCannotBe(t *testing.T) {
-	// A response of a chain is not released as one that was sold again; an order's may be.
+// Values that no ledger writes are refused, even if their encoding is valid.
+func TestDecodeEntry_ImpossibleMethod_IsCorrupt(t *testing.T) {
+	// A released response cannot have the method resale; a sold one can.
 	for method, want := range map[Method]error{MethodRaise: nil, MethodInsert: nil, MethodFresh: errs.ErrCorrupt, MethodResale: errs.ErrCorrupt, 0: errs.ErrCorrupt, 6: errs.ErrCorrupt} {
 		payload := recordOf(&Released{Object: "ann", Question: 1, Epsilon: nano(t, 1), Response: Response{Value: Value{}, Method: method}})
 		check.WantErr(t, check.Err(DecodeEntry(1, payload)), want, "released by method %d", method)
@@ -271,12 +271,12 @@ func TestDecodersRefuseWhatCannotBe(t *testing.T) {
 	}
 }
 
-// A claimed length must not be believed: no decoder allocates for more items than the record has
-// bytes for.
-func TestDecodersDoNotBelieveLengths(t *testing.T) {
+// No decoder allocates memory for more items than the record has bytes for, for any
+// claimed length.
+func TestDecode_LengthTooLarge_IsCorruptWithoutMemory(t *testing.T) {
 	settlement := publicBytes(Event{Change: &Settled{Key: "k"}}) // which ends with an empty list and two numbers 0
 	record := recordOf(&Withdrawn{Object: "ann"})
-	public := int(record[2]) // the length of the public part, behind the form and a number
+	public := int(record[2]) // the length of the public part, after the form and a number
 	said := func(k Kind, p []byte) error {
 		ev := Event{}
 		_, err := ev.decode(&wire.Decoder{Rest: publicBytes(Event{Change: empty(k)})}, &wire.Decoder{Rest: p})
@@ -310,7 +310,7 @@ func TestDecodersDoNotBelieveLengths(t *testing.T) {
 	}
 }
 
-func TestNoRecordAsksForMoreMemoryThanItHas(t *testing.T) {
+func TestDecode_AnyClaim_MemoryIsBounded(t *testing.T) {
 	decoders := map[string]func([]byte){
 		"about":    func(b []byte) { _, _ = DecodeAbout(b) },
 		"question": func(b []byte) { _, _ = DecodeQuestion(b) },
@@ -333,8 +333,8 @@ func TestNoRecordAsksForMoreMemoryThanItHas(t *testing.T) {
 	}
 }
 
-// No other number than those of the encodings is one.
-func TestDecodersRefuseOtherEncodings(t *testing.T) {
+// The code of an encoding that does not exist is ErrCorrupt.
+func TestDecodeQuestion_UnknownEncoding_IsCorrupt(t *testing.T) {
 	home := api.Question{Name: "home", Values: []string{"0", "1", "2"}}
 	for code := range 256 {
 		payload := defined(1, home, "direct")

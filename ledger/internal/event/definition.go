@@ -46,10 +46,10 @@ func checkEncoding(q api.Question) error {
 	case q.Encoding == EncodingFinite:
 		return checkMechanism(q.Mechanism, len(q.Values))
 	case q.Encoding != EncodingDirect && q.Encoding != EncodingUnary:
-		return fmt.Errorf("the encoding %.40q is none of %q, %q and %q",
+		return fmt.Errorf("unknown encoding %.40q; the encodings are %q, %q and %q",
 			q.Encoding, EncodingDirect, EncodingUnary, EncodingFinite)
 	case q.Mechanism != nil:
-		return fmt.Errorf("%s encoding, and a mechanism of its own", q.Encoding)
+		return fmt.Errorf("%s encoding has no mechanism of its own", q.Encoding)
 	case q.Encoding == EncodingUnary && len(q.Values) > MaxUnaryValues:
 		return fmt.Errorf("%d values; unary encoding is possible for up to %d",
 			len(q.Values), MaxUnaryValues)

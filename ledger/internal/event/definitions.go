@@ -138,7 +138,7 @@ func (c *PolicyDefined) mapTo(d *event.PolicyDefined, m *mapper) {
 			d.Policy = *p
 		}
 	case d.Policy.IsZero():
-		m.fail("there is no policy")
+		m.fail("the policy is missing")
 	default:
 		c.JSON = d.Policy.String()
 	}

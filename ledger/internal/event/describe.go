@@ -110,7 +110,7 @@ func (m *mapper) checkOmitted(d event.Detail, omitted [][]int) {
 	v := reflect.Indirect(reflect.ValueOf(d))
 	for _, index := range omitted {
 		if !v.FieldByIndex(index).IsZero() {
-			m.fail("a statement does not have the field %s of the kind %q",
+			m.fail("statements do not have the field %s of the kind %q",
 				v.Type().FieldByIndex(index).Name, d.Kind())
 		}
 	}
@@ -129,7 +129,7 @@ func (m *mapper) question(number *uint32, name *string) {
 	if !m.parses() {
 		*name = m.questionName(*number)
 	} else if *number = m.numbers.QuestionNumber(*name); *number == 0 {
-		m.fail("question %q is not defined before", *name)
+		m.fail("no earlier event defines question %q", *name)
 	}
 }
 
@@ -149,7 +149,7 @@ func (m *mapper) policy(number *uint32, p **policy.Policy) {
 	} else if *p == nil {
 		*number = 0
 	} else if *number = m.numbers.PolicyNumber((*p).String()); *number == 0 {
-		m.fail("policy %.100s is not defined before", *p)
+		m.fail("no earlier event defines policy %.100s", *p)
 	}
 }
 
@@ -169,7 +169,7 @@ func (m *mapper) buyer(number *uint32, name *string) {
 	if !m.parses() {
 		*name = m.buyerName(*number)
 	} else if *number = m.numbers.BuyerNumber(*name); *number == 0 {
-		m.fail("buyer %q is not named before", *name)
+		m.fail("no earlier event names buyer %q", *name)
 	}
 }
 
@@ -215,13 +215,13 @@ func (m *mapper) response(object string, of Deal, r *Response, text, method *str
 		return
 	}
 	if err != nil {
-		m.fail("the sale or question it belongs to is not there before")
+		m.fail("no earlier event has its sale or its question")
 		return
 	}
 	var isValue, isMethod bool
 	r.Value, isValue = q.Read(of.Epsilon, *text)
 	if r.Method, isMethod = ParseMethod(*method); !isValue || !isMethod {
-		m.fail("the response %q by the method %q is none", *text, *method)
+		m.fail("invalid response %q by the method %q", *text, *method)
 	}
 }
 
@@ -231,7 +231,7 @@ func (m *mapper) amount(c *uint64, d *int64) {
 		return
 	}
 	if *c = uint64(*d); *d < 0 {
-		m.fail("an amount of %d", *d)
+		m.fail("the amount %d is negative", *d)
 	}
 }
 
@@ -239,7 +239,7 @@ func (m *mapper) amount(c *uint64, d *int64) {
 func (m *mapper) tag(c *Tag, d *event.Hex) {
 	if m.parses() {
 		if copy(c[:], *d); len(*d) != len(c) {
-			m.fail("%d bytes where there should be %d", len(*d), len(c))
+			m.fail("the tag has %d bytes, and should have %d", len(*d), len(c))
 		}
 	} else if m.isFact {
 		*d = c[:]

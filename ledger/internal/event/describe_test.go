@@ -17,8 +17,9 @@ type strange struct{ Created }
 
 func (*strange) Kind() Kind { return 250 }
 
-// A golden file of package ledger holds how each kind is described.
-func TestDescribe_UnknownKindOrErasedThatCannotBe_IsCorrupt(t *testing.T) {
+// Events that no program writes are ErrCorrupt. (A golden file of package ledger has the
+// descriptions of all kinds.)
+func TestDescribe_UnknownKindOrNeverErased_IsCorrupt(t *testing.T) {
 	for name, ev := range map[string]Event{
 		"an unknown kind":              {Number: 7, Change: &strange{}},
 		"an unknown kind, erased":      {Number: 7, Change: &strange{}, Erased: &Commitment{}},
@@ -34,6 +35,6 @@ func TestDetails_EachKind_IsReadFromJSON(t *testing.T) {
 	for _, d := range Details() {
 		text := check.Value(json.Marshal(event.Event{Number: 1, Time: time.Unix(0, 0).UTC(), Says: d}))(t)
 		err := json.Unmarshal(text, &event.Event{})
-		check.That(t, err == nil || !strings.Contains(err.Error(), "there is no kind"), "%s: %v", d.Kind(), err)
+		check.That(t, err == nil || !strings.Contains(err.Error(), "unknown kind"), "%s: %v", d.Kind(), err)
 	}
 }

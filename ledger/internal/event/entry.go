@@ -246,7 +246,7 @@ func (n *Entry) Read(number uint64, payload []byte, r *Reader) error {
 		d.Array(n.Erased[:])
 		r.read.kept = n.Erased
 	default:
-		d.Fail("form %d of an event", form)
+		d.Fail("unknown form %d of an event", form)
 	}
 	n.Hashes = DecodeHashes(d, number, n.Hashes)
 	if err := d.Done(); err != nil {
@@ -264,7 +264,7 @@ func (n *Entry) Read(number uint64, payload []byte, r *Reader) error {
 // of into if they fit.
 func DecodeHashes(d *wire.Decoder, number uint64, into []tlog.Hash) []tlog.Hash {
 	if number == 0 {
-		d.Fail("an event without a number")
+		d.Fail("the number of an event is 0")
 		return nil
 	}
 	count := merkle.Completes(number - 1)

@@ -85,7 +85,7 @@ func (g *Glossary) Learn(ev Event) error {
 		g.Spare[of] = ev.Number
 	}
 	if twice {
-		return errors.New("its number, or what it defines, is that of another")
+		return errors.New("its number or name is already defined")
 	}
 	return nil
 }
@@ -112,7 +112,7 @@ func (g *Glossary) Question(number uint32) (*Question, error) {
 	if q := g.Questions[number]; q != nil {
 		return q, nil
 	}
-	return nil, fmt.Errorf("question %d is not defined before", number)
+	return nil, fmt.Errorf("no earlier event defines question %d", number)
 }
 
 // Policy implements [Names].
@@ -120,7 +120,7 @@ func (g *Glossary) Policy(number uint32) (policy.Policy, error) {
 	if p := g.Policies[number]; p != nil {
 		return *p, nil
 	}
-	return policy.Policy{}, fmt.Errorf("policy %d is not defined before", number)
+	return policy.Policy{}, fmt.Errorf("no earlier event defines policy %d", number)
 }
 
 // BuyerName implements [Names].
@@ -128,7 +128,7 @@ func (g *Glossary) BuyerName(number uint32) (string, error) {
 	if name := g.Buyers[number]; name != "" {
 		return name, nil
 	}
-	return "", fmt.Errorf("buyer %d is not named before", number)
+	return "", fmt.Errorf("no earlier event names buyer %d", number)
 }
 
 // NoiseKeyName implements [Names]. It returns "", because a fact has the number of a noise key and
@@ -144,7 +144,7 @@ func (g *Glossary) Deal(by Kind, sale uint64) (Deal, error) {
 	if of, known := all[sale]; known {
 		return of.Deal, nil
 	}
-	return Deal{}, fmt.Errorf("sale %d is not there before", sale)
+	return Deal{}, fmt.Errorf("no earlier event starts sale %d", sale)
 }
 
 // QuestionNumber implements [Numbers].

@@ -22,14 +22,13 @@ import (
 	"github.com/sluicedp/sluice/rrchain"
 )
 
-// The golden files hold the encoding still: files that people have must stay readable, and mean the
-// same. After a change that is meant, and that docs/reference/file-format.md describes, write them
-// anew with
+// The golden files fix the encoding: existing files must stay readable, with the same meaning.
+// After an intended change, which docs/reference/file-format.md describes, write them again with
 //
 //	go test ./ledger/internal/event -run Golden -update
 //
-// and look at every line that has changed.
-var update = flag.Bool("update", false, "write the golden files anew")
+// and check every changed line.
+var update = flag.Bool("update", false, "write the golden files again")
 
 func epoch() time.Time { return time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC) }
 
@@ -47,8 +46,8 @@ func bitsOf(t testing.TB, text string) rrchain.Bits {
 	return bits
 }
 
-// goldenEntries are events of every kind, with fields of every length, as they are stored. Of the
-// tree they have hashes by which to tell them apart, rather than those of a log that they make.
+// goldenEntries returns events of every kind, with fields of every length, as they are stored.
+// Their tree hashes are distinct placeholders, not those of a real log.
 func goldenEntries(t testing.TB) []Entry {
 	t.Helper()
 	bound := &Tag{0, 1, 2, 15: 0xff}
@@ -123,11 +122,11 @@ func goldenEntries(t testing.TB) []Entry {
 	return entries(changes)
 }
 
-// entries makes a log of changes, whatever they are.
+// entries returns a log of any changes.
 func entries(changes []Change) []Entry {
 	log := make([]Entry, len(changes))
 	for i, c := range changes {
-		at := epoch().Add(time.Duration(min(i, 59)-14) * 5 * 365 * 24 * time.Hour) // from before 1970 on, and to the end of time
+		at := epoch().Add(time.Duration(min(i, 59)-14) * 5 * 365 * 24 * time.Hour) // from before 1970 to the last representable time
 		at = at.Add(time.Duration(max(0, i-59)))
 		ev := Event{Number: uint64(i + 1), Time: at, Change: c}
 		binary.BigEndian.PutUint64(ev.Salt[:], 1<<40+uint64(i))
@@ -142,7 +141,7 @@ func entries(changes []Change) []Entry {
 	return log
 }
 
-// erasable tells whether an event can be about an object, and so be erased.
+// erasable reports whether an event may be about an object, and so may be erased.
 func erasable(c Change) bool {
 	if s, ok := c.(*Settled); ok {
 		return s.Object != ""
@@ -156,7 +155,8 @@ func recordOf(c Change) []byte {
 	return Entry{Event: Event{Number: 1, Time: epoch(), Change: c}, Hashes: make([]tlog.Hash, 1)}.Encode()
 }
 
-func TestGoldenEvents(t *testing.T) {
+// Every kind of event has the same record and leaf as in the golden file.
+func TestEntry_EveryKind_IsAsInTheGoldenFile(t *testing.T) {
 	text := "# kind, record, leaf of the tree, and record when erased, of events, in hex\n"
 	there := func(n Entry) string {
 		payload := n.Encode()
@@ -180,8 +180,8 @@ func TestGoldenEvents(t *testing.T) {
 	}
 }
 
-// The numbers that stand for kinds, methods, reasons and helps never get a second meaning.
-func TestGoldenCodes(t *testing.T) {
+// The stored numbers of kinds, methods, reasons and remedies never change their meaning.
+func TestCodes_AreAsInTheGoldenFile(t *testing.T) {
 	var text strings.Builder
 	for k := Kind(1); !strings.HasPrefix(k.String(), "kind "); k++ {
 		fmt.Fprintf(&text, "kind %d %s\n", k, k)
@@ -198,8 +198,7 @@ func TestGoldenCodes(t *testing.T) {
 	fixture.Golden(t, "testdata/golden/codes-v5.txt", text.String(), *update)
 }
 
-// goldenFiniteEntries are events of questions with a mechanism, as they are stored; see
-// goldenEntries.
+// goldenFiniteEntries returns events of questions with a mechanism, like goldenEntries.
 func goldenFiniteEntries(t testing.TB) []Entry {
 	t.Helper()
 	odds := fixture.Odds(t)
@@ -213,7 +212,8 @@ func goldenFiniteEntries(t testing.TB) []Entry {
 	})
 }
 
-func TestGoldenFiniteEvents(t *testing.T) {
+// Events of questions with a mechanism have the same record and leaf as in the golden file.
+func TestEntry_FiniteEncoding_IsAsInTheGoldenFile(t *testing.T) {
 	lines := "# kind, record and leaf of the tree, of events about questions with a mechanism, in hex\n"
 	for _, n := range goldenFiniteEntries(t) {
 		back := check.Value(DecodeEntry(n.Number, n.Encode()))(t)
@@ -224,8 +224,8 @@ func TestGoldenFiniteEvents(t *testing.T) {
 	fixture.Golden(t, "testdata/golden/events-finite-v6.txt", lines, *update)
 }
 
-// In a journal an event has no number, no form and no hashes. An erased one is in no journal.
-func TestGoldenBareEvents(t *testing.T) {
+// A journal stores events without number, form and hashes. Erased events are never in a journal.
+func TestBare_EveryKind_IsAsInTheGoldenFile(t *testing.T) {
 	lines := "# kind and bytes of events as a journal keeps them, in hex\n"
 	for _, n := range append(goldenEntries(t), goldenFiniteEntries(t)...) {
 		bare := new(Written).Write(&n.Event).Bare()

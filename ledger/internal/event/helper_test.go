@@ -15,7 +15,7 @@ func nano(t testing.TB, n int64) privacy.Epsilon {
 	return check.Value(privacy.EpsilonFromNano(n))(t)
 }
 
-// finiteParty is party with what the ledger fills in.
+// finiteParty returns fixture.Party with the encoding that the ledger sets.
 func finiteParty(t testing.TB) api.Question {
 	t.Helper()
 	q := fixture.Party(t)
@@ -23,7 +23,7 @@ func finiteParty(t testing.TB) api.Question {
 	return q
 }
 
-// defined is the record of a question.
+// defined returns the record of a question with an encoding.
 func defined(number uint32, q api.Question, encoding string) []byte {
 	q.Encoding = encoding
 	e := &wire.Encoder{}
@@ -31,7 +31,7 @@ func defined(number uint32, q api.Question, encoding string) []byte {
 	return e.Buf
 }
 
-// written as the record of a question.
+// recordOfQuestion returns the record of a question.
 func recordOfQuestion(number uint32, q api.Question) []byte {
 	return defined(number, q, q.Encoding)
 }

@@ -41,11 +41,11 @@ func NameOutputs(m *api.Mechanism) *api.Mechanism {
 // values.
 func checkMechanism(m *api.Mechanism, values int) error {
 	if m == nil || m.Family == nil || len(m.Family.Epsilons()) == 0 {
-		return fmt.Errorf("a question in %s encoding has a mechanism, and this one has none", EncodingFinite)
+		return fmt.Errorf("%s encoding needs a mechanism", EncodingFinite)
 	}
 	epsilons := m.Family.Epsilons()
 	if len(m.Outputs) != len(epsilons) {
-		return fmt.Errorf("the mechanism has names of outputs for %d of its %d levels", len(m.Outputs), len(epsilons))
+		return fmt.Errorf("the mechanism has output names for %d of its %d levels", len(m.Outputs), len(epsilons))
 	}
 	for i, epsilon := range epsilons {
 		level, _ := m.Family.Level(epsilon)
@@ -63,10 +63,10 @@ func checkMechanism(m *api.Mechanism, values int) error {
 // outputs must have valid and different names.
 func checkOutputs(level *finite.Matrix, all []string, values int) error {
 	if level.Inputs() != values {
-		return fmt.Errorf("%d inputs, and the question has %d values", level.Inputs(), values)
+		return fmt.Errorf("%d inputs, but the question has %d values", level.Inputs(), values)
 	}
 	if level.Outputs() != len(all) {
-		return fmt.Errorf("%d outputs, and names for %d", level.Outputs(), len(all))
+		return fmt.Errorf("%d outputs, but %d names", level.Outputs(), len(all))
 	}
 	seen := make(map[string]bool, len(all))
 	for _, name := range all {

@@ -156,10 +156,10 @@ func (c *ObjectRefused) mapTo(d *event.ObjectRefused, m *mapper) {
 		return
 	}
 	if !slices.Contains(ReasonCodes(), c.Reason) || !slices.Contains(RemedyCodes(), c.Remedy) {
-		m.fail("the reason %q, helped by %q, is none", c.Reason, c.Remedy)
+		m.fail("unknown reason %q, or unknown remedy %q", c.Reason, c.Remedy)
 	}
 	if c.Why != "" && c.Reason != api.NeedsConsent {
-		m.fail("it says why, which is said of %s only", api.NeedsConsent)
+		m.fail("it has the field why, which only the reason %s has", api.NeedsConsent)
 	}
 }
 

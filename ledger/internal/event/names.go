@@ -100,11 +100,11 @@ func CheckPolicy(p policy.Policy) error {
 // most is the maximum number of names. It returns [errs.ErrInvalid] if the names are invalid.
 func CheckAsked(names []string, all bool, most int) ([]string, error) {
 	if all == (names != nil) {
-		return nil, errs.Invalid("a request names its objects or asks for all of them")
+		return nil, errs.Invalid("a request must either name its objects or be about all of them")
 	}
 	if len(names) > most {
 		return nil, errs.Invalid("a request about %d objects; %d are possible: "+
-			"divide it into several, with keys of their own", len(names), most)
+			"divide it into several requests, each with its own key", len(names), most)
 	}
 	if all {
 		return nil, nil

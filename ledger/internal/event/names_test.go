@@ -15,7 +15,7 @@ import (
 	"github.com/sluicedp/sluice/policy"
 )
 
-// faulty are names that must not be, with the byte at which the fault begins.
+// faulty returns invalid names, with the byte at which the fault begins.
 func faulty() map[string]int {
 	return map[string]int{
 		" 17": 0, "17 ": 2, "17   ": 2, " ": 0, "   ": 0, "a  b": 1, "a\tb": 1, "\n": 0, "a\x00": 1, "\x7f": 0, "\u0085": 0,
@@ -24,7 +24,7 @@ func faulty() map[string]int {
 		"ac\u200bme": 2, "acme\u202e": 4, "ac\u2066me": 2, "ac\u061cme": 2, "ac\u00adme": 2, "\ufeffacme": 0, "ac\u2060me": 2, // format
 		"ac\ufe0fme": 2, "ac\U000e0101me": 2, "ac\u180bme": 2, "ac\u034fme": 2, "ac\u17b4me": 2, "ac\U000e0041me": 2, // ignorable
 		"ac\ufffcme": 2, "ac\U00016fe4me": 2,
-		"acme\ufffd": 4, "a\ue000": 1, "a\U00100000": 1, "a\u0378": 1, "a\uffff": 1, "a\U0010ffff": 1, // without a look of their own
+		"acme\ufffd": 4, "a\ue000": 1, "a\U00100000": 1, "a\u0378": 1, "a\uffff": 1, "a\U0010ffff": 1, // without a defined appearance
 		"Rene\u0301": 3, "\u212bngstrom": 0, // not in NFC
 		"ac\u200dme": 2, "acme\u200c": 4, "\u200cacme": 0, // joiners between letters that do not join
 		"\u0645\u06cc\u200d\u062e": 4, "\u0645\u06cc\u200c": 4, "\u0645\u06cc\u200c\u200c\u062e": 4,
@@ -34,7 +34,7 @@ func faulty() map[string]int {
 	}
 }
 
-// faultless are names that need what looks like a fault, or look odd for other reasons.
+// faultless returns valid names that are close to invalid ones.
 func faultless() []string {
 	return []string{
 		"a", "17", "a b", "a b c", "René", "Ångström", "Дарья", "日本語", "नमस्ते", "😀", "O'Neill", "=1+1", "~", "\u1e9b\u0323", "\uff21", "한국",
@@ -46,7 +46,7 @@ func faultless() []string {
 	}
 }
 
-// Each fault is found at its byte, whatever comes before or after it.
+// Each fault is reported at its byte, with other characters before and after it.
 func TestCheckName_FaultyName_IsNameErrorAtItsByte(t *testing.T) {
 	for name, at := range faulty() {
 		with := map[string]int{name: at}
@@ -57,7 +57,7 @@ func TestCheckName_FaultyName_IsNameErrorAtItsByte(t *testing.T) {
 			with[name+"b"] = at
 		}
 		if strings.HasPrefix(name, "\u0915") || strings.HasSuffix(name, "\u200c") {
-			delete(with, name+"b") // a letter after a joiner is what it is for
+			delete(with, name+"b") // with a letter after the joiner, the name is valid
 		}
 		for name, at := range with {
 			var fault *api.NameError
@@ -80,7 +80,7 @@ func TestCheckName_SizeOrEncoding_IsInvalid(t *testing.T) {
 	}
 }
 
-// The categories of Unicode decide, and not a list of examples.
+// Every character is either refused, or visible and in NFC.
 func TestCheckName_EveryCharacter_IsVisibleOrRefused(t *testing.T) {
 	for r := rune(0); r <= unicode.MaxRune; r++ {
 		err := CheckName("object", "a"+string(r))
@@ -94,7 +94,7 @@ func TestCheckName_EveryCharacter_IsVisibleOrRefused(t *testing.T) {
 	}
 }
 
-// The short way for plain names and the long way for all must agree.
+// FuzzCheck compares the fast path for plain names with the full check.
 func FuzzCheck(f *testing.F) {
 	for name := range faulty() {
 		f.Add(name)
@@ -133,7 +133,7 @@ func TestCheckPolicy_FaultyBuyer_IsNameError(t *testing.T) {
 	check.OK(t, CheckPolicy(policy.Policy{}))
 }
 
-func TestCheckObjects(t *testing.T) {
+func TestCheckObjects_SortsOrIsInvalid(t *testing.T) {
 	given := []string{"bob", "ann", "é"}
 	if got, err := CheckObjects(given); err != nil || !slices.Equal(got, []string{"ann", "bob", "é"}) || given[0] != "bob" {
 		t.Errorf("%q, %v; given %q", got, err, given)
@@ -143,7 +143,7 @@ func TestCheckObjects(t *testing.T) {
 	}
 }
 
-func TestCheckAsked(t *testing.T) {
+func TestCheckAsked_SortsOrIsInvalid(t *testing.T) {
 	got, err := CheckAsked(nil, true, 2)
 	check.That(t, got == nil && err == nil, "all: %q, %v", got, err)
 	if got, err := CheckAsked([]string{"bob", "ann"}, false, 2); err != nil || !slices.Equal(got, []string{"ann", "bob"}) {

@@ -148,7 +148,7 @@ func (s *Sum) fields(x wire.Codec) {
 func (m *Marks) fields(x wire.Codec) {
 	x.U8(&m.count)
 	if d := x.Reads(); d != nil && m.count > mostFields {
-		d.Fail("a request of %d fields", m.count)
+		d.Fail("a request has %d fields", m.count)
 		*m = Marks{}
 	}
 	x.Array(m.of[:m.count])

@@ -59,7 +59,7 @@ func AsValue(d *wire.Decoder, n uint64) Value {
 		return Value{Index: int(n)}
 	}
 	if n -= wire.MaxValues; n > MaxUnaryValues {
-		d.Fail("a response of %d bits", n)
+		d.Fail("a response has %d bits", n)
 		return Value{}
 	}
 	bits, err := rrchain.NewBits(int(n), d.Take((n+7)/8))

@@ -12,8 +12,9 @@ import (
 	"github.com/sluicedp/sluice/rrchain"
 )
 
-// A response has one form, also when it is read over another one, and whatever the bytes are.
-func TestResponsesHaveOneForm(t *testing.T) {
+// Any bytes are either refused as a response, or are its only encoding, also if it is read into the
+// memory of another response.
+func TestReleased_AnyBytes_IsCanonicalOrRefused(t *testing.T) {
 	bits := check.Value(rrchain.NewBits(9, []byte{2, 1}))(t)
 	responses := []Released{
 		{Object: "ann", Question: 1, Epsilon: nano(t, 1), Response: Response{Value: Value{Index: 1}, Method: MethodRaise}},

@@ -54,7 +54,7 @@ func (c *Released) Fields(x wire.Codec) {
 	x.Epsilon(&c.Epsilon)
 	c.Response.fields(x)
 	if d := x.Reads(); d != nil && c.Method == MethodResale {
-		d.Fail("a response released as a resale")
+		d.Fail("a released response has the method resale")
 	}
 }
 

@@ -44,7 +44,7 @@ func (r *Result) Fields(x wire.Codec) {
 		return
 	}
 	if r.Score = int64(n>>1) ^ -int64(n&1); r.Score < -maxScore || r.Score > maxScore {
-		d.Fail("a score beyond ±2^61")
+		d.Fail("the score is beyond ±2^61")
 	}
 }
 
@@ -52,7 +52,7 @@ func (r *Result) Fields(x wire.Codec) {
 // [errs.ErrCorrupt] if the question cannot have this response.
 func (q *Question) ResponseText(object string, epsilon privacy.Epsilon, v Value) (string, error) {
 	if !q.Has(epsilon, v) {
-		return "", errs.Corrupt(nil, "object %q answers with %v", object, v)
+		return "", errs.Corrupt(nil, "object %q: invalid response: %v", object, v)
 	}
 	return q.Text(epsilon, v), nil
 }
@@ -65,12 +65,12 @@ func (q *Question) AnswerText(query string, r Result) (string, error) {
 		return "", err
 	}
 	if n := parsed.Outputs(len(q.Values)); r.Scored && n != 2 {
-		return "", errs.Corrupt(nil, "query %q: a score for a query with %d answers", query, n)
+		return "", errs.Corrupt(nil, "query %q: a score, but the query has %d answers", query, n)
 	}
 	output := r.answer()
 	texts, err := parsed.Answers(q.Values)
 	if err != nil || output >= len(texts) {
-		return "", errs.Corrupt(nil, "answer %d to query %q", output, query)
+		return "", errs.Corrupt(nil, "query %q: invalid answer %d", query, output)
 	}
 	return texts[output], nil
 }
@@ -95,7 +95,7 @@ func (q *Question) CheckAnswer(query string, objects uint64, r Result) error {
 	certain := at.Distance < 0
 	scored := !certain && parsed.Outputs(len(q.Values)) == 2
 	if r.Scored != scored || certain && r.Output != at.Color() {
-		return errs.Corrupt(nil, "query %q about %d objects: an answer of %v, which has probability 0",
+		return errs.Corrupt(nil, "query %q about %d objects: the answer %v has probability 0",
 			query, objects, r)
 	}
 	return nil

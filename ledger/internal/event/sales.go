@@ -51,7 +51,7 @@ func (c *Reserved) mapTo(d *event.Reserved, m *mapper) {
 	same(m, &c.Refused, &d.Refused)
 	same(m, &c.Expires, &d.Expires)
 	if m.parses() && !InLog(c.Expires) {
-		m.fail("the time %v is none of a log", c.Expires)
+		m.fail("the expiry %v is not a time that a log can have", c.Expires)
 	}
 }
 

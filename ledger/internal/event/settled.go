@@ -122,12 +122,12 @@ type Counts [3]uint64
 func checkSwept(d *wire.Decoder, swept []SweptCount, refusals uint64) {
 	for _, one := range swept {
 		if one.Refused > refusals {
-			d.Fail("a sweep that refused more than it counts")
+			d.Fail("a sweep counts fewer refusals than its questions")
 			return
 		}
 		refusals -= one.Refused
 	}
 	if len(swept) > 0 && refusals > 0 {
-		d.Fail("a sweep that refused less than it counts")
+		d.Fail("a sweep counts more refusals than its questions")
 	}
 }

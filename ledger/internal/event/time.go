@@ -17,7 +17,7 @@ const LastYear = 2261
 // CheckTime returns [errs.ErrClock] if the clock is after [LastYear].
 func CheckTime(now time.Time) error {
 	if now.Year() > LastYear {
-		return fmt.Errorf("%w: it says %v", errs.ErrClock, now)
+		return fmt.Errorf("%w: it shows %v, which is too late", errs.ErrClock, now)
 	}
 	return nil
 }

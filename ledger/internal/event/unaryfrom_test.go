@@ -23,13 +23,12 @@ func errorsOf(t *testing.T, truth estimate.Counts) (sums [2]float64) {
 	return sums
 }
 
-// TestUnaryFromIsWhereUnaryBecomesBetter compares the errors on both sides of the crossover, for
-// small ones of all m up to three times as many values, and the m that come out with those in its
-// comment.
-func TestUnaryFromIsWhereUnaryBecomesBetter(t *testing.T) {
+// From UnaryFrom values on, and only from there, unary encoding has the smaller error. The test
+// also checks the numbers in the comment of UnaryFrom.
+func TestUnaryFrom_IsWhereUnaryHasTheSmallerError(t *testing.T) {
 	for _, c := range []struct {
 		epsilon string
-		want    int // 0 where only the comparison says it
+		want    int // 0 if only the errors are compared
 	}{
 		{"0.000000001", 6}, {"0.000001", 6}, {"0.001", 6}, {"0.01", 6}, {"0.1", 6}, {"0.5", 7}, {"1", 10}, {"1.5", 0}, {"2", 21},
 		{"3", 0}, {"3.456789", 0}, {"5", 0}, {"8", 0}, {"10", 0}, {"12.9", 0},

@@ -8,9 +8,9 @@ import (
 	"github.com/sluicedp/sluice/internal/check"
 )
 
-// What a buyer is shown of an event has the same leaf, and neither the withheld part nor a salt by
-// which it can be found by trying.
-func TestWithhold_SoldAndSale_SameLeafAndNothingToTry(t *testing.T) {
+// The form for buyers has the same leaf. It contains neither the withheld part nor a salt with
+// which a buyer could find that part by trying.
+func TestWithhold_SoldAndSale_KeepsTheLeafAndHidesTheMethod(t *testing.T) {
 	salt := Salt{1, 2, 3, 15: 9}
 	methods := []Method{MethodRaise, MethodDegrade, MethodInsert, MethodResale}
 	for _, method := range methods {

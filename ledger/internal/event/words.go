@@ -69,7 +69,7 @@ func ReservationStates() []string {
 func CheckReservationStates(states []string) error {
 	for _, one := range states {
 		if !slices.Contains(ReservationStates(), one) {
-			return errs.Invalid("reservations: %.256q is no state; the states are %q", one, ReservationStates())
+			return errs.Invalid("reservations: unknown state %.256q; the states are %q", one, ReservationStates())
 		}
 	}
 	return nil

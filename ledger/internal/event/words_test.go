@@ -13,9 +13,8 @@ import (
 	"github.com/sluicedp/sluice/internal/check"
 )
 
-// The list of reasons has every constant: one that is missing in the list would be missing in the
-// API document.
-func TestWords_ListEveryReason(t *testing.T) {
+// Reasons lists every constant of type api.Reason, because the API document uses this list.
+func TestReasons_ListEveryConstant(t *testing.T) {
 	var listed []string
 	for _, one := range Reasons() {
 		listed = append(listed, string(one))
@@ -25,9 +24,9 @@ func TestWords_ListEveryReason(t *testing.T) {
 	check.That(t, len(want) != 0 && slices.Equal(listed, want), "listed are %q, declared are %q", listed, want)
 }
 
-// What a caller may read in a field of plain text is what its documentation lists, in this order,
-// and no other constant exists.
-func TestWords_OfTextFields_AreThoseDocumented(t *testing.T) {
+// The values of a text field are those that its documentation lists, in this order. No other
+// constants exist.
+func TestWords_OfTextFields_AreDocumented(t *testing.T) {
 	declared := constants(t, "words.go")[""]
 	documented := append(documentedWords(t, "refusal.go", "Refusal", "Remedy"), documentedWords(t, "errors.go", "QuoteError", "Remedy")...)
 	if !slices.Equal(documented, Remedies()) {

@@ -53,18 +53,18 @@ func nextSalt(s *state.State, needed int) event.Salt {
 // Append applies an event and adds it to the log, with the hashes of the tree that it completes. It
 // erases the events that this one destroys.
 func Append(s *state.State, ev event.Event) error {
-	if s.Edge == nil {
-		edge, err := merkle.LoadEdge(s.Counters.Events, s)
+	if s.Frontier == nil {
+		frontier, err := merkle.LoadFrontier(s.Counters.Events, s)
 		if err != nil {
 			return err
 		}
-		s.Edge = edge
+		s.Frontier = frontier
 	}
 	if err := applyNext(s, ev); err != nil {
 		return err
 	}
 	written := s.Written.Write(&ev)
-	hashes, err := s.Edge.Append(written.Leaf())
+	hashes, err := s.Frontier.Append(written.Leaf())
 	if err != nil {
 		return err
 	}
@@ -102,8 +102,8 @@ type Recorded struct {
 
 // Reader reads the events of a journal, one after the other.
 type Reader struct {
-	Edge *merkle.Edge // frontier of the tree after the last event read
-	made []tlog.Hash  // memory for hashes
+	Frontier *merkle.Frontier // frontier of the tree after the last event read
+	made     []tlog.Hash      // memory for hashes
 }
 
 // mostHashes is the largest number of hashes for which memory is allocated in advance.
@@ -111,10 +111,10 @@ const mostHashes = 1024
 
 // Read reads the next event. The result shares the memory of bare and of texts.
 func (x *Reader) Read(bare []byte, texts *wire.Texts) (e Recorded, err error) {
-	if e.event, e.written, err = event.ReadBare(x.Edge.Size()+1, bare, texts); err != nil {
+	if e.event, e.written, err = event.ReadBare(x.Frontier.Size()+1, bare, texts); err != nil {
 		return e, err
 	}
-	hashes, err := x.Edge.Append(e.written.Leaf())
+	hashes, err := x.Frontier.Append(e.written.Leaf())
 	if err != nil {
 		return e, err
 	}
@@ -147,8 +147,8 @@ func Flush(s *state.State) error {
 
 // flushCounters writes the counters, including the root of the tree.
 func flushCounters(s *state.State) error {
-	if s.Edge != nil { // otherwise no event was added, or an audit computes the root
-		s.Counters.Root = s.Edge.Root()
+	if s.Frontier != nil { // otherwise no event was added, or an audit computes the root
+		s.Counters.Root = s.Frontier.Root()
 	}
 	return s.Put(state.BucketMeta, []byte(state.KeyCounters), s.Counters.Encode())
 }

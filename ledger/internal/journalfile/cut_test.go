@@ -19,36 +19,36 @@ import (
 	"github.com/sluicedp/sluice/ledger/journal/journaltest"
 )
 
-// small lets a few groups fill a segment, and a group have many frames.
+// small are limits with which a few groups fill a segment, and a group has many frames.
 var small = sizes{segment: 4096, step: 2048, content: 600}
 
-const place = "/shop/panel.db.journal"
+const journalPath = "/shop/panel.db.journal"
 
-// What a host does with a journal.
-type deed struct {
+// action is a step of a host with a journal.
+type action struct {
 	what string // create, append, trim, reopen, remove
 	size int    // of the record that is appended
 	cut  bool
-	keep int // groups that trim leaves
+	keep int // number of groups that trim keeps
 }
 
-// script is a life of a journal in which everything happens.
-func script() []deed {
-	return []deed{
+// script returns the steps of a journal from its creation to its removal.
+func script() []action {
+	return []action{
 		{what: "create"}, {what: "append", size: 20}, {what: "append", size: 700}, {what: "append", size: 1900}, {what: "append", size: 0},
 		{what: "append", size: 3000}, {what: "append", size: 100, cut: true}, {what: "append", size: 50},
-		{what: "trim", keep: 2},                              // where a segment begins
-		{what: "append", size: 300}, {what: "trim", keep: 1}, // within the last
-		{what: "append", size: 2500}, {what: "append", size: 2500}, // a new one
+		{what: "trim", keep: 2},                              // at the beginning of a segment
+		{what: "append", size: 300}, {what: "trim", keep: 1}, // within the last segment
+		{what: "append", size: 2500}, {what: "append", size: 2500}, // in a new segment
 		{what: "append", size: 90}, {what: "append", size: 95}, {what: "append", size: 40, cut: true}, {what: "append", size: 80},
-		{what: "trim", keep: 3}, // within one before the last
+		{what: "trim", keep: 3}, // within a segment before the last
 		{what: "reopen"}, {what: "reopen"}, {what: "append", size: 10}, {what: "append", size: 9}, {what: "reopen"},
 		{what: "trim", keep: 0}, {what: "append", size: 60}, {what: "trim", keep: 0}, {what: "reopen"}, {what: "append", size: 5000},
 		{what: "remove"},
 	}
 }
 
-// host is a host with its journal, and what it was told.
+// host is a host with its journal, and with the state that it expects.
 type host struct {
 	s        *sim
 	j        *Journal
@@ -57,25 +57,25 @@ type host struct {
 	term     uint64
 	begin    journal.Position
 	groups   []journal.Group
-	appended *journal.Group    // that may or may not be there
-	trimming *journal.Position // to here
+	appended *journal.Group    // may or may not be in the journal
+	trimming *journal.Position // position of a Trim that has not returned
 	records  int
-	gone     map[int]bool // records that were trimmed
+	trimmed  map[int]bool // records that were trimmed
 
 	removedForGood bool
 }
 
-func newHost() *host { return &host{s: newSim(), gone: map[int]bool{}} }
+func newHost() *host { return &host{s: newSim(), trimmed: map[int]bool{}} }
 
-// on is the same host on another disk.
+// on returns the same host on another disk.
 func (h *host) on(s *sim) *host {
 	other := *h
-	other.s, other.j, other.log, other.groups, other.gone = s, nil, h.log.Clone(), slices.Clone(h.groups), maps.Clone(h.gone)
+	other.s, other.j, other.log, other.groups, other.trimmed = s, nil, h.log.Clone(), slices.Clone(h.groups), maps.Clone(h.trimmed)
 	return &other
 }
 
 // do takes a step.
-func (h *host) do(a deed) error {
+func (h *host) do(a action) error {
 	switch a.what {
 	case "create":
 		return h.create()
@@ -99,7 +99,7 @@ func (h *host) do(a deed) error {
 
 func (h *host) create() (err error) {
 	h.phase, h.begin = "create", h.log.End()
-	if h.j, err = create(h.s, small, place, shop, h.begin); err != nil {
+	if h.j, err = create(h.s, small, journalPath, shop, h.begin); err != nil {
 		return err
 	}
 	h.phase = "alive"
@@ -115,12 +115,12 @@ func (h *host) append(size int, cut bool) error {
 	if err := h.j.Append(noLimit, g); err != nil {
 		return err
 	}
-	h.settle(true)
+	h.resolveAppend(true)
 	return nil
 }
 
-// settle learns whether the group is there.
-func (h *host) settle(there bool) {
+// resolveAppend records whether the appended group is in the journal.
+func (h *host) resolveAppend(there bool) {
 	if g := h.appended; g != nil && there {
 		h.groups = append(h.groups, *g)
 	} else if g != nil {
@@ -136,7 +136,7 @@ func (h *host) trim(through journal.Position) error {
 	}
 	h.trimming, h.begin = nil, through
 	for len(h.groups) > 0 && h.groups[0].After.Events <= through.Events {
-		h.gone[number(h.groups[0].Records[1])] = true
+		h.trimmed[number(h.groups[0].Records[1])] = true
 		h.groups = h.groups[1:]
 	}
 	return nil
@@ -153,7 +153,7 @@ func (h *host) remove() error {
 func (h *host) removed(forGood bool) {
 	h.phase, h.removedForGood = "removed", forGood
 	for n := range h.records {
-		h.gone[n+1] = true
+		h.trimmed[n+1] = true
 	}
 }
 
@@ -166,26 +166,26 @@ func (h *host) claim() error {
 		return fmt.Errorf("term %d after %d", term, h.term)
 	}
 	there := h.appended != nil && end == h.appended.After
-	if h.settle(there); end != h.log.End() {
-		return fmt.Errorf("it ends with %v, not %v", end, h.log.End())
+	if h.resolveAppend(there); end != h.log.End() {
+		return fmt.Errorf("the journal ends with %v, not %v", end, h.log.End())
 	}
 	h.term = term
 	return nil
 }
 
-// recover opens the journal after whatever has happened, and finishes what was begun.
+// recover opens the journal after any fault, and finishes the step that was interrupted.
 func (h *host) recover() (err error) {
 	if h.phase == "" || h.phase == "removed" {
-		return h.none()
+		return h.sweepAll()
 	}
-	h.j, err = open(h.s, small, place, shop)
+	h.j, err = open(h.s, small, journalPath, shop)
 	if errors.Is(err, fs.ErrNotExist) && h.phase == "create" {
 		return h.create()
 	}
 	if errors.Is(err, fs.ErrNotExist) && h.phase == "remove" {
 		left := len(h.s.root.names) > 0
-		if err = h.none(); err == nil {
-			h.removed(left) // where nothing was found, a power cut may bring back an empty directory
+		if err = h.sweepAll(); err == nil {
+			h.removed(left) // if nothing was found, a power cut may restore an empty directory
 		}
 		return err
 	}
@@ -211,28 +211,28 @@ func (h *host) recover() (err error) {
 	return nil
 }
 
-// none sweeps what is left, and checks that nothing is.
-func (h *host) none() error {
-	if err := sweepAt(h.s, place); err != nil {
+// sweepAll destroys leftovers with Sweep, and checks that no file remains.
+func (h *host) sweepAll() error {
+	if err := sweepAt(h.s, journalPath); err != nil {
 		return err
 	}
 	if len(h.s.root.names) > 0 {
-		return fmt.Errorf("left over: %v", slices.Collect(maps.Keys(h.s.root.names)))
+		return fmt.Errorf("files are left: %v", slices.Collect(maps.Keys(h.s.root.names)))
 	}
 	return nil
 }
 
-// onlySegments checks that a journal that was claimed has nothing left over.
+// onlySegments checks that the directory of a claimed journal has only segments.
 func (h *host) onlySegments() error {
 	for name := range h.j.dir.(*simFolder).n.names {
-		if _, ending, ok := parseName(name); !ok || ending != asSegment {
-			return fmt.Errorf("%s is still there", name)
+		if _, ending, ok := parseName(name); !ok || ending != segmentExt {
+			return fmt.Errorf("%s was not removed", name)
 		}
 	}
 	return nil
 }
 
-// read reads from every position from which the host may have to.
+// read reads from every position from which the host may need to read.
 func (h *host) read() error {
 	if err := h.readFrom(h.begin, h.groups); err != nil {
 		return err
@@ -265,7 +265,7 @@ func (h *host) readFrom(at journal.Position, want []journal.Group) error {
 
 var errWrong = errors.New("wrong")
 
-// number reads which record begins with some bytes.
+// number returns the number of the record that begins with b.
 func number(b []byte) int {
 	n, err := strconv.Atoi(string(b[6:12]))
 	if err != nil {
@@ -274,16 +274,17 @@ func number(b []byte) int {
 	return n
 }
 
-// traces looks for records that were trimmed, everywhere on a disk, in files without a name, too.
-func (h *host) traces(s *sim) error {
+// checkErased returns an error if a trimmed record is anywhere on a disk, also in files without
+// names.
+func (h *host) checkErased(s *sim) error {
 	for _, n := range s.inodes {
 		for rest := n.data; ; {
 			i := bytes.Index(rest, []byte("secret"))
 			if i < 0 || i+13 > len(rest) {
 				break
 			}
-			if text := rest[i : i+13]; text[12] == ';' && bytes.IndexByte(text, 0) < 0 && h.gone[number(text)] {
-				return fmt.Errorf("%s was trimmed, and lies on the disk", text)
+			if text := rest[i : i+13]; text[12] == ';' && bytes.IndexByte(text, 0) < 0 && h.trimmed[number(text)] {
+				return fmt.Errorf("%s was trimmed, and is still on the disk", text)
 			}
 			rest = rest[i+1:]
 		}
@@ -291,13 +292,13 @@ func (h *host) traces(s *sim) error {
 	return nil
 }
 
-// look checks what a power cut leaves, and that a host can go on with it.
-func (h *host) look(img *sim, deeper func(*host)) error {
-	if err := h.traces(img); err != nil {
+// checkImage checks the disk after a power cut, and that a host can continue with it.
+func (h *host) checkImage(img *sim, deeper func(*host)) error {
+	if err := h.checkErased(img); err != nil {
 		return err
 	}
 	if h.removedForGood && len(img.root.names) > 0 {
-		return errors.New("a journal that was removed has left something")
+		return errors.New("a removed journal has left a file")
 	}
 	o := h.on(img)
 	deeper(o)
@@ -310,27 +311,28 @@ func (h *host) look(img *sim, deeper func(*host)) error {
 	if err := o.append(100, false); err != nil {
 		return err
 	}
-	return errors.Join(o.read(), o.traces(img))
+	return errors.Join(o.read(), o.checkErased(img))
 }
 
-// cuts looks at so many images before each operation of a host. The first fault is kept.
-type cuts struct {
+// powerCuts checks some disks after a power cut before each operation of a host. It keeps the first
+// fault.
+type powerCuts struct {
 	r      *rand.Rand
 	images int
 	err    error
 }
 
-func (c *cuts) look(h *host, deeper bool) {
+func (c *powerCuts) checkImages(h *host, deeper bool) {
 	for range c.images {
 		if c.err != nil {
 			return
 		}
-		img := h.s.image(picker(c.r))
-		err := h.look(img, func(o *host) {
+		img := h.s.afterPowerCut(randomPicker(c.r))
+		err := h.checkImage(img, func(o *host) {
 			if deeper && c.r.IntN(8) == 0 {
-				one := &cuts{r: c.r, images: 1}
+				one := &powerCuts{r: c.r, images: 1}
 				o.s.before = func() {
-					if one.look(o, false); c.err == nil {
+					if one.checkImages(o, false); c.err == nil {
 						c.err = one.err
 					}
 				}
@@ -342,10 +344,10 @@ func (c *cuts) look(h *host, deeper bool) {
 	}
 }
 
-// live takes the steps of the script. Where one fails, the host opens the journal again, and goes
-// on. It returns the faults, and what broke a step.
-func (c *cuts) live(h *host) (broke []error) {
-	h.s.before = func() { c.look(h, true) }
+// runScript runs the script. If a step fails, the host opens the journal again and continues. It
+// returns the errors of the steps.
+func (c *powerCuts) runScript(h *host) (broke []error) {
+	h.s.before = func() { c.checkImages(h, true) }
 	for i, a := range script() {
 		if a.what == "reopen" && h.j == nil {
 			continue
@@ -362,15 +364,15 @@ func (c *cuts) live(h *host) (broke []error) {
 		if err != nil && c.err == nil {
 			c.err = fmt.Errorf("step %d (%s): %w", i, a.what, err)
 		}
-		if c.look(h, true); c.err != nil {
+		if c.checkImages(h, true); c.err != nil {
 			return broke
 		}
 	}
 	return broke
 }
 
-// seeded returns a source of randomness, and tells the seed if the test fails.
-func seeded(t *testing.T) *rand.Rand {
+// seededRand returns a random source, and logs its seed if the test fails.
+func seededRand(t *testing.T) *rand.Rand {
 	seed := rand.Uint64()
 	t.Cleanup(func() {
 		if t.Failed() {
@@ -380,17 +382,18 @@ func seeded(t *testing.T) *rand.Rand {
 	return rand.New(rand.NewPCG(seed, 0))
 }
 
-// After a power cut anywhere the journal has what was acknowledged, and not what was trimmed.
-func TestPowerCuts(t *testing.T) {
-	c, h := &cuts{r: seeded(t), images: testenv.Tries(8, 30, 1000)}, newHost()
-	broke := c.live(h)
+// After a power cut at any operation the journal has all acknowledged groups, and no trimmed bytes
+// are on the disk.
+func TestJournal_PowerCutAnywhere_KeepsAcknowledgedGroups(t *testing.T) {
+	c, h := &powerCuts{r: seededRand(t), images: testenv.Tries(8, 30, 1000)}, newHost()
+	broke := c.runScript(h)
 	check.Need(t, c.err == nil && broke == nil, "%v %v", c.err, broke)
 	t.Logf("%d operations", h.s.ops)
 }
 
-// broken lives the script, but for a fault at one operation: the host is killed there, or the disk
-// refuses it. Images are looked at from then on, for some operations.
-func (c *cuts) broken(h *host, at, images int, fault error) (broke []error) {
+// runWithFault runs the script with a fault at one operation: the host is killed, or the disk
+// returns an error. From then on, power cuts are checked for some operations.
+func (c *powerCuts) runWithFault(h *host, at, images int, fault error) (broke []error) {
 	h.s.fail = func(string) error {
 		switch h.s.ops {
 		default:
@@ -405,22 +408,22 @@ func (c *cuts) broken(h *host, at, images int, fault error) (broke []error) {
 		}
 		return fault
 	}
-	return c.live(h)
+	return c.runScript(h)
 }
 
-// operations returns, reckoned once, how many operations the script takes, and from where flushes
-// are asked for: in it as it is, with a list of nothing, and where it is killed, with a list of at
-// which operations.
+// operations returns the number of operations of the script, and the places in the code that flush.
+// A place that the script reaches only after a kill has the list of these operations. It is
+// computed once.
 var operations = sync.OnceValues(func() (n int, places map[string][]int) {
 	h := newHost()
-	(&cuts{}).live(h)
+	(&powerCuts{}).runScript(h)
 	places = map[string][]int{}
 	for place := range h.s.places {
 		places[place] = nil
 	}
 	for at := range h.s.ops {
 		killed := newHost()
-		(&cuts{}).broken(killed, at+1, 0, errKilled)
+		(&powerCuts{}).runWithFault(killed, at+1, 0, errKilled)
 		for place := range killed.s.places {
 			if !h.s.places[place] {
 				places[place] = append(places[place], at+1)
@@ -430,8 +433,9 @@ var operations = sync.OnceValues(func() (n int, places map[string][]int) {
 	return h.s.ops, places
 })
 
-// No flush can be left out: each omission is found. The quick form tries some, others in each run.
-func TestEachFlushIsNeeded(t *testing.T) {
+// Every flush is necessary: if one is omitted, a power cut loses data. The quick form tests a
+// random part of the flushes.
+func TestFlush_AnyOmitted_IsDetected(t *testing.T) {
 	operations, places := operations()
 	check.Need(t, len(places) >= 12, "flushes only at %v", places)
 	all := slices.Sorted(maps.Keys(places))
@@ -439,17 +443,17 @@ func TestEachFlushIsNeeded(t *testing.T) {
 	for i := rand.IntN(step); i < len(all); i += step {
 		place, kills := all[i], places[all[i]]
 		t.Run(place, func(t *testing.T) {
-			if err := omission(seeded(t), place, kills, operations); err != nil {
+			if err := omission(seededRand(t), place, kills, operations); err != nil {
 				t.Log(err)
 			} else {
-				t.Error("nobody notices that it is left out")
+				t.Error("no check fails without this flush")
 			}
 		})
 	}
 }
 
-// omission returns what is wrong where a flush is left out: that shows in whole lives, or where the
-// host is killed.
+// omission returns the fault that omitting a flush causes, in whole runs of the script or after a
+// kill.
 func omission(r *rand.Rand, place string, kills []int, operations int) error {
 	lives := 2
 	if kills != nil {
@@ -460,16 +464,16 @@ func omission(r *rand.Rand, place string, kills []int, operations int) error {
 	}
 	for range 40 {
 		for range lives {
-			h, c := newHost(), &cuts{r: r, images: 8}
+			h, c := newHost(), &powerCuts{r: r, images: 8}
 			h.s.skip = place
-			if c.live(h); c.err != nil {
+			if c.runScript(h); c.err != nil {
 				return c.err
 			}
 		}
 		for _, at := range kills {
-			h, c := newHost(), &cuts{r: r}
+			h, c := newHost(), &powerCuts{r: r}
 			h.s.skip = place
-			if c.broken(h, at, 8, errKilled); c.err != nil {
+			if c.runWithFault(h, at, 8, errKilled); c.err != nil {
 				return c.err
 			}
 		}
@@ -477,16 +481,16 @@ func omission(r *rand.Rand, place string, kills []int, operations int) error {
 	return nil
 }
 
-// A process that is killed anywhere, or that the disk refuses something, loses nothing; nor does a
-// power cut in what follows.
-func TestKillsAndFaults(t *testing.T) {
+// If the process is killed at any operation, or the disk returns an error, nothing is lost, also
+// not by a power cut after that.
+func TestJournal_KilledOrDiskFails_LosesNothing(t *testing.T) {
 	operations, _ := operations()
-	r := seeded(t)
+	r := seededRand(t)
 	stride := max(testenv.Stride(17, 40), testenv.Tries(1, 3, 1))
 	for _, fault := range []error{errKilled, syscall.EIO, syscall.ENOSPC} {
 		for at := 1 + r.IntN(stride); at <= operations; at += stride {
-			h, c := newHost(), &cuts{r: r}
-			broke := c.broken(h, at, testenv.Tries(2, 3, 40), fault)
+			h, c := newHost(), &powerCuts{r: r}
+			broke := c.runWithFault(h, at, testenv.Tries(2, 3, 40), fault)
 			if c.err != nil || len(broke) != 1 || !errors.Is(broke[0], fault) || h.phase != "removed" {
 				t.Fatalf("%v at operation %d: %v; the steps that failed: %v; it ended with phase %q", fault, at, c.err, broke, h.phase)
 			}
@@ -494,25 +498,25 @@ func TestKillsAndFaults(t *testing.T) {
 	}
 }
 
-// What a reader was shown of a journal whose process was killed, anywhere, is there after a power
+// Groups that a reader has read after Settle, from the journal of a killed process, survive a power
 // cut.
-func TestWhatIsSettledStays(t *testing.T) {
+func TestSettle_PowerCutAfterIt_KeepsTheGroupsRead(t *testing.T) {
 	operations, _ := operations()
-	r := seeded(t)
+	r := seededRand(t)
 	stride := testenv.Tries(2, 1, 1)
-	shown, gone := 0, 0 // groups, and those of them that would be gone
+	shown, gone := 0, 0 // number of groups read, and of those that would be lost without Settle
 	for at := 1 + r.IntN(stride); at <= operations; at += stride {
 		h := newHost()
-		h.until(at)
+		h.runUntil(at)
 		if h.phase != "create" && h.phase != "alive" {
 			continue
 		}
-		j, err := open(h.s, small, place, shop)
+		j, err := open(h.s, small, journalPath, shop)
 		if errors.Is(err, fs.ErrNotExist) {
 			continue
 		}
 		check.Must(t, err)
-		unsettled := h.s.image(func(int) int { return 0 })
+		unsettled := h.s.afterPowerCut(func(int) int { return 0 })
 		check.Must(t, j.Settle(noLimit))
 		from := h.begin
 		groups, err := readAll(j, from)
@@ -523,21 +527,21 @@ func TestWhatIsSettledStays(t *testing.T) {
 		check.Must(t, err)
 		shown += len(groups)
 		for i := range testenv.Tries(3, 10, 100) {
-			pick := picker(r)
-			if i == 0 { // nothing of what may be lost is left
+			pick := randomPicker(r)
+			if i == 0 { // everything that may be lost is lost
 				pick = func(int) int { return 0 }
 			}
-			after, err := open(h.s.image(pick), small, place, shop)
+			after, err := open(h.s.afterPowerCut(pick), small, journalPath, shop)
 			if errors.Is(err, fs.ErrNotExist) && len(groups) == 0 {
 				continue
 			}
 			check.Must(t, err)
 			left, err := readAll(after, from)
 			if err != nil || !slices.EqualFunc(left, groups, journaltest.Equal) {
-				t.Fatalf("killed at operation %d: of %d groups that were shown, %d are there after a power cut: %v", at, len(groups), len(left), err)
+				t.Fatalf("killed at operation %d: of %d groups that were read, %d remain after a power cut: %v", at, len(groups), len(left), err)
 			}
 		}
-		if without, err := open(unsettled, small, place, shop); err == nil {
+		if without, err := open(unsettled, small, journalPath, shop); err == nil {
 			if left, err := readAll(without, from); err != nil || len(left) < len(groups) {
 				gone++
 			}
@@ -545,13 +549,13 @@ func TestWhatIsSettledStays(t *testing.T) {
 			gone++
 		}
 	}
-	if t.Logf("%d groups were shown", shown); shown == 0 || gone == 0 {
-		t.Errorf("%d groups were shown, and at %d of the instants one would be gone: nothing is tested", shown, gone)
+	if t.Logf("%d groups were read", shown); shown == 0 || gone == 0 {
+		t.Errorf("%d groups were read, and at %d operations one would be lost without Settle: the test checks nothing", shown, gone)
 	}
 }
 
-// until lives the script up to an operation, before which the host is killed.
-func (h *host) until(at int) {
+// runUntil runs the script up to an operation, before which the host is killed.
+func (h *host) runUntil(at int) {
 	h.s.fail = func(string) error {
 		if h.s.ops == at {
 			h.s.kill()
@@ -577,8 +581,8 @@ func readAll(j *Journal, from journal.Position) (groups []journal.Group, err err
 	return groups, nil
 }
 
-// Where a journal could not be made, whatever has failed, it is made when that is asked for again.
-func TestAJournalIsMadeAtTheSecondTry(t *testing.T) {
+// If Create fails at any operation, the next Create works.
+func TestCreate_AfterAFailedCreate_Works(t *testing.T) {
 	for at := 1; ; at++ {
 		s := newSim()
 		s.fail = func(string) error {
@@ -587,11 +591,11 @@ func TestAJournalIsMadeAtTheSecondTry(t *testing.T) {
 			}
 			return nil
 		}
-		h := &host{s: s, gone: map[int]bool{}}
+		h := &host{s: s, trimmed: map[int]bool{}}
 		if h.create() == nil && at > 8 {
 			return
 		}
-		check.Need(t, h.j == nil, "with a fault at operation %d there is a journal", at)
+		check.Need(t, h.j == nil, "Create returns a journal despite a fault at operation %d", at)
 		err := h.create()
 		check.Need(t, err == nil, "after a fault at operation %d: %v", at, err)
 		check.Must(t, h.append(100, false))

@@ -22,7 +22,7 @@ func (j *Journal) Remove() error {
 	defer j.trimming.Unlock()
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	if err := j.ready(context.Background()); err != nil {
+	if err := j.checkReady(context.Background()); err != nil {
 		return err
 	}
 	if j.term == 0 {
@@ -31,16 +31,16 @@ func (j *Journal) Remove() error {
 	if err := j.check(); err != nil { // otherwise Remove would destroy another journal at this path
 		return err
 	}
-	if _, err := ours(j.dir); err != nil {
+	if _, err := listOwn(j.dir); err != nil {
 		return err
 	}
-	err := j.letGo() // because some systems do not remove an open file
+	err := j.closeSegments() // because some systems do not remove an open file
 	if err == nil {
-		err = bury(j.parent, j.base, j.dir)
+		err = removeDir(j.parent, j.base, j.dir)
 	}
 	if err != nil { // errors name the original path, because the directory may be renamed already
-		err = classify(ledgerfile.Renamed(err, j.path, filepath.Base(j.path)+asGone))
-		err = fmt.Errorf("destroying the journal %s: %w", j.path, err)
+		err = classify(ledgerfile.Renamed(err, j.path, filepath.Base(j.path)+goneExt))
+		err = fmt.Errorf("destroy the journal %s: %w", j.path, err)
 	}
 	return errors.Join(err, j.release())
 }
@@ -61,30 +61,30 @@ func sweepAt(disk system, path string) error {
 
 // sweep is Sweep inside an open parent directory.
 func sweep(parent folder, base string) error {
-	for _, name := range []string{base + asNew, base + asGone} {
-		dir, err := seize(parent, name)
+	for _, name := range []string{base + newExt, base + goneExt} {
+		dir, err := openExclusive(parent, name)
 		if errors.Is(err, fs.ErrNotExist) {
 			continue
 		}
 		if err == nil {
-			err = errors.Join(raze(parent, name, dir), dir.close())
+			err = errors.Join(destroyDir(parent, name, dir), dir.close())
 		}
 		if err != nil {
-			return fmt.Errorf("destroying what is left of %s: %w", name, classify(err))
+			return fmt.Errorf("destroy what is left of %s: %w", name, classify(err))
 		}
 	}
 	return nil
 }
 
-// seize opens a directory of a journal and locks it exclusively. All its files must belong to a
-// journal.
-func seize(parent folder, name string) (folder, error) {
+// openExclusive opens a directory of a journal and locks it exclusively. All its files must belong
+// to a journal.
+func openExclusive(parent folder, name string) (folder, error) {
 	dir, err := parent.folder(name)
 	if err != nil {
 		return nil, err
 	}
 	if err = dir.lock(true); err == nil {
-		_, err = ours(dir)
+		_, err = listOwn(dir)
 	}
 	if err != nil {
 		return nil, errors.Join(err, dir.close())
@@ -92,31 +92,33 @@ func seize(parent folder, name string) (folder, error) {
 	return dir, nil
 }
 
-// ours lists the files of a directory. It returns ErrForked if any of them is no file of a journal.
-func ours(dir folder) ([]string, error) {
+// listOwn lists the files of a directory. It returns ErrForked if any of them is no file of a
+// journal.
+func listOwn(dir folder) ([]string, error) {
 	names, err := dir.list()
 	for _, text := range names {
 		if _, _, ok := parseName(text); !ok {
-			return nil, fmt.Errorf("%w: %s is no file of a journal", journal.ErrForked, text)
+			return nil, fmt.Errorf("%w: %s is not a file of a journal", journal.ErrForked, text)
 		}
 	}
 	return names, err
 }
 
-// bury renames the directory of a journal, so that no process opens it any more, and destroys it.
-func bury(parent folder, base string, dir folder) error {
+// removeDir renames the directory of a journal, so that no process opens it any more, and destroys
+// it.
+func removeDir(parent folder, base string, dir folder) error {
 	if err := sweep(parent, base); err != nil {
 		return err
 	}
-	if err := parent.rename(base, base+asGone); err != nil {
+	if err := parent.rename(base, base+goneExt); err != nil {
 		return err
 	}
-	return raze(parent, base+asGone, dir)
+	return destroyDir(parent, base+goneExt, dir)
 }
 
-// raze destroys the files of a directory that is no longer a journal, and the directory.
-func raze(parent folder, name string, dir folder) error {
-	names, err := ours(dir)
+// destroyDir destroys the files of a directory that is no longer a journal, and the directory.
+func destroyDir(parent folder, name string, dir folder) error {
+	names, err := listOwn(dir)
 	if err != nil {
 		return err
 	}
@@ -134,11 +136,11 @@ func raze(parent folder, name string, dir folder) error {
 	return parent.sync()
 }
 
-// discard renames segments, so that they no longer belong to the journal. It returns their new
+// renameToGone renames segments, so that they no longer belong to the journal. It returns their new
 // names; the files are still to be destroyed.
-func discard(dir folder, names []string) (gone []string, err error) {
+func renameToGone(dir folder, names []string) (gone []string, err error) {
 	for _, name := range names {
-		to := strings.TrimSuffix(name, asSegment) + asGone
+		to := strings.TrimSuffix(name, segmentExt) + goneExt
 		if err := dir.rename(name, to); err != nil {
 			return gone, err
 		}
@@ -147,12 +149,12 @@ func discard(dir folder, names []string) (gone []string, err error) {
 	return gone, nil
 }
 
-// clear destroys what a crash has left of segments.
-func (j *Journal) clear() error {
+// destroyLeftovers destroys what a crash has left of segments.
+func (j *Journal) destroyLeftovers() error {
 	names, err := j.dir.list()
 	var left []string
 	for _, text := range names {
-		if _, ending, ok := parseName(text); ok && ending != asSegment {
+		if _, ext, ok := parseName(text); ok && ext != segmentExt {
 			left = append(left, text)
 		}
 	}
@@ -183,16 +185,16 @@ func shredAll(dir folder, names []string) (left []string, err error) {
 // shred overwrites a file with zeros, and unlinks it. Its errors name the segment that the file
 // was.
 func shred(dir folder, text string) error {
-	number, ending, _ := parseName(text)
+	number, ext, _ := parseName(text)
 	err := overwrite(dir, text)
 	if err == nil {
 		err = dir.remove(text)
 	}
-	if err != nil && ending != asSegment {
-		err = ledgerfile.Renamed(err, name(number, asSegment), text)
+	if err != nil && ext != segmentExt {
+		err = ledgerfile.Renamed(err, name(number, segmentExt), text)
 	}
 	if err != nil {
-		return fmt.Errorf("destroying a segment: %w", classify(err))
+		return fmt.Errorf("destroy a segment: %w", classify(err))
 	}
 	return nil
 }

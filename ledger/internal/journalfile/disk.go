@@ -103,7 +103,7 @@ func (d *directory) open(name string, write bool) (handle, error) {
 		return nil, err
 	}
 	if !info.Mode().IsRegular() {
-		return nil, fmt.Errorf("%w: %s is no regular file", journal.ErrForked, name)
+		return nil, fmt.Errorf("%w: %s is not a regular file", journal.ErrForked, name)
 	}
 	how := os.O_RDONLY
 	if write {

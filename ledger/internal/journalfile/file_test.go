@@ -19,8 +19,8 @@ import (
 
 var shop = [16]byte{'s', 'h', 'o', 'p'}
 
-// A journal in a directory is a journal.
-func TestJournal(t *testing.T) {
+// A journal in a directory passes the tests of every journal.
+func TestJournal_PassesTheJournalTests(t *testing.T) {
 	journaltest.Run(t, journaltest.Kind{Large: testenv.Tries(8, 40, 40) << 20, New: func(t *testing.T, at journal.Position) journaltest.Medium {
 		dir := testenv.TempDir(t) + "/panel.db.journal"
 		made := check.Value(Create(dir, shop, at))(t)
@@ -31,26 +31,26 @@ func TestJournal(t *testing.T) {
 			}
 			return Open(dir, shop)
 		}
-		tamper := ways(t, dir, name(1, asSegment))
-		delete(tamper, flippedBit) // of the last segment: TestRead_FlippedInTheLastSegment_IsCorrupt
+		tamper := replacements(t, dir, name(1, segmentExt))
+		delete(tamper, flippedBit) // for the last segment, see TestRead_FlippedInTheLastSegment_IsCorrupt
 		return journaltest.Medium{Open: open, Tamper: tamper}
 	}})
 }
 
 var noLimit = context.Background()
 
-// A journal on a simulated disk, whose segments are small, is a journal, too; and its appends can
-// be made to fail.
-func TestSmallSegments(t *testing.T) {
+// A journal with small segments on a simulated disk passes the tests of every journal, also with
+// failing appends.
+func TestJournal_SmallSegments_PassesTheJournalTests(t *testing.T) {
 	journaltest.Run(t, journaltest.Kind{Large: 1 << 16, New: func(t *testing.T, at journal.Position) journaltest.Medium {
 		s := newSim()
-		made := check.Value(create(s, small, place, shop, at))(t)
+		made := check.Value(create(s, small, journalPath, shop, at))(t)
 		open := func() (journal.Journal, error) {
 			if first := made; first != nil {
 				made = nil
 				return first, nil
 			}
-			return open(s, small, place, shop)
+			return open(s, small, journalPath, shop)
 		}
 		return journaltest.Medium{Open: open, Break: func(landed bool) {
 			at := "write"
@@ -69,7 +69,7 @@ func TestSmallSegments(t *testing.T) {
 }
 
 // Only the owner may read a journal, and nothing is written to one that is open for reading.
-func TestFiles(t *testing.T) {
+func TestOpen_FilesArePrivateAndNotChangedByReaders(t *testing.T) {
 	dir := filepath.Join(testenv.TempDir(t), "panel.db.journal")
 	var l journaltest.Log
 	j := check.Value(Create(dir, shop, l.End()))(t)
@@ -78,14 +78,14 @@ func TestFiles(t *testing.T) {
 		err = errors.Join(j.Append(noLimit, l.Group(term, []byte("secret"))), j.Close())
 	}
 	check.Must(t, err)
-	segment := filepath.Join(dir, name(1, asSegment))
+	segment := filepath.Join(dir, name(1, segmentExt))
 	for path, want := range map[string]fs.FileMode{dir: fs.ModeDir | 0o700, segment: 0o600} {
 		info, err := os.Stat(path)
 		check.That(t, err == nil && info.Mode() == want, "%s has mode %v, %v", path, info.Mode(), err)
 	}
 	before := check.Value(os.ReadFile(segment))(t)
-	a, b := reader(t, dir), reader(t, dir) // at a time
-	check.WantErr(t, check.Err2(a.Claim(noLimit)), journal.ErrInUse, "Claim while somebody reads")
+	a, b := reader(t, dir), reader(t, dir) // concurrently
+	check.WantErr(t, check.Err2(a.Claim(noLimit)), journal.ErrInUse, "Claim with another reader")
 	check.Must(t, b.Close())
 	names, err := os.ReadDir(dir)
 	after, err2 := os.ReadFile(segment)

@@ -14,11 +14,11 @@ import (
 )
 
 const (
-	magic      = "sluice journal 2"
-	magicKind  = len(magic) - 1 // these bytes are the same in all versions
-	headerSize = 112
-	frameHead  = 16
-	maxContent = 1 << 20 // bytes of a frame
+	magic         = "sluice journal 2"
+	magicPrefix   = len(magic) - 1 // these bytes are the same in all versions
+	headerSize    = 112
+	frameHeadSize = 16
+	maxContent    = 1 << 20 // bytes of a frame
 
 	// The bits of a frame's kind.
 	firstFrame = 1 // of a group
@@ -48,11 +48,11 @@ func (s *segment) header() []byte {
 
 // parseHeader decodes a header, and checks its version and checksum.
 func parseHeader(b []byte) (s segment, err error) {
-	if len(b) < headerSize || string(b[:magicKind]) != magic[:magicKind] {
-		return s, fmt.Errorf("%w: no header of a segment", errs.ErrCorrupt)
+	if len(b) < headerSize || string(b[:magicPrefix]) != magic[:magicPrefix] {
+		return s, fmt.Errorf("%w: the header of a segment is missing", errs.ErrCorrupt)
 	}
 	if string(b[:len(magic)]) != magic {
-		return s, fmt.Errorf("%w: a segment of version %q", errs.ErrVersion, b[magicKind])
+		return s, fmt.Errorf("%w: the segment has version %q", errs.ErrVersion, b[magicPrefix])
 	}
 	d := &wire.Decoder{Rest: b[len(magic):headerSize]}
 	d.Array(s.ledger[:])
@@ -61,7 +61,7 @@ func parseHeader(b []byte) (s segment, err error) {
 	s.term = d.U64()
 	s.begin = takePosition(d)
 	if !bytes.Equal(s.header(), b[:headerSize]) {
-		return s, fmt.Errorf("%w: the header of a segment does not have its checksum", errs.ErrCorrupt)
+		return s, fmt.Errorf("%w: the header of a segment has a wrong checksum", errs.ErrCorrupt)
 	}
 	return s, nil
 }
@@ -102,20 +102,20 @@ func (s *segment) parseHead(b []byte, at int64) (f frame, ok bool) {
 
 // frameSum returns the checksum of a frame's head b for an offset in the segment's file.
 func (s *segment) frameSum(b []byte, at int64) uint32 {
-	var place [8]byte
-	binary.BigEndian.PutUint64(place[:], uint64(at))
-	return crc32.Update(crc32.Update(s.seed, castagnoli, place[:]), castagnoli, b[:12])
+	var offset [8]byte
+	binary.BigEndian.PutUint64(offset[:], uint64(at))
+	return crc32.Update(crc32.Update(s.seed, castagnoli, offset[:]), castagnoli, b[:12])
 }
 
 // filler pads a frame. Each frame ends with at least one such byte, so that its last byte is never
 // zero.
 const filler = 0xff
 
-// filledUp returns where a frame ends whose content ends at n.
-func filledUp(n int64) int64 { return aligned(n + 1) }
+// paddedEnd returns where a frame ends whose content ends at n.
+func paddedEnd(n int64) int64 { return alignUp(n + 1) }
 
-// aligned returns the first offset for a frame that is not below n.
-func aligned(n int64) int64 { return (n + 7) &^ 7 }
+// alignUp returns the first offset for a frame that is not below n.
+func alignUp(n int64) int64 { return (n + 7) &^ 7 }
 
 // groupHead appends the fields of a group that precede its records.
 func groupHead(b []byte, g journal.Group) []byte {
@@ -135,27 +135,27 @@ func parseGroup(b []byte) (g journal.Group, err error) {
 		return g, err
 	}
 	if !g.Fits() {
-		return g, fmt.Errorf("%w: a group of %d records from %v to %v", errs.ErrCorrupt, len(g.Records), g.Before,
+		return g, fmt.Errorf("%w: a group has %d records from %v to %v", errs.ErrCorrupt, len(g.Records), g.Before,
 			g.After)
 	}
 	return g, nil
 }
 
-// The suffixes of file names.
+// The extensions of file names.
 const (
-	asSegment = ".segment"
-	asNew     = ".new"
-	asGone    = ".gone"
+	segmentExt = ".segment"
+	newExt     = ".new"
+	goneExt    = ".gone"
 )
 
 // name returns the name of a segment's file.
-func name(number uint64, ending string) string { return fmt.Sprintf("%08d%s", number, ending) }
+func name(number uint64, ext string) string { return fmt.Sprintf("%08d%s", number, ext) }
 
 // parseName splits the name of a file. ok is false if the file is none of a journal.
-func parseName(text string) (number uint64, ending string, ok bool) {
-	digits, ending, _ := strings.Cut(text, ".")
-	ending = "." + ending
+func parseName(text string) (number uint64, ext string, ok bool) {
+	digits, ext, _ := strings.Cut(text, ".")
+	ext = "." + ext
 	number, err := strconv.ParseUint(digits, 10, 64)
-	known := ending == asSegment || ending == asNew || ending == asGone
-	return number, ending, err == nil && known && name(number, ending) == text
+	known := ext == segmentExt || ext == newExt || ext == goneExt
+	return number, ext, err == nil && known && name(number, ext) == text
 }

@@ -28,29 +28,29 @@ type Journal struct {
 	path        string // of the directory, absolute; it may end with a symbolic link
 	parent, dir folder
 	base        string    // name of dir in parent
-	home        [2]uint64 // identifies dir
-	most        sizes
+	dirID       [2]uint64 // identifies dir
+	limits      sizes
 
-	trimming sync.Mutex // locked before mu; held while segments are destroyed or the directory is closed
-	doomed   []string   // files that are no longer segments and must still be destroyed; guarded by trimming
+	trimming  sync.Mutex // locked before mu; held while segments are destroyed or the directory is closed
+	toDestroy []string   // files that are no longer segments and must still be destroyed; guarded by trimming
 
-	mu       sync.Mutex
-	refusal  error            // the error of every call, once the journal was closed or has stopped
-	replaced error            // why the handle has stopped, if the journal is not what it left
-	rereads  int              // how often a segment was read again because only its time had changed
-	segments []kept           // in the order of their numbers, at least one
-	term     uint64           // 0 before Claim
-	created  bool             // created by this handle and not claimed yet, so that Claim need not read it
-	end      journal.Position // known once this handle has begun a segment
-	last     *writer          // nil before Claim
+	mu          sync.Mutex
+	stopErr     error            // the error of every call, once the journal was closed or has stopped
+	replacedErr error            // why the handle has stopped, if the journal is not what it left
+	rereads     int              // how often a segment was read again because only its time had changed
+	segments    []segmentFile    // in the order of their numbers, at least one
+	term        uint64           // 0 before Claim
+	created     bool             // created by this handle and not claimed yet, so that Claim need not read it
+	end         journal.Position // known once this handle has begun a segment
+	last        *writer          // nil before Claim
 }
 
-// kept is one of the segments of a journal.
-type kept struct {
+// segmentFile is one of the segments of a journal.
+type segmentFile struct {
 	segment
-	file handle
-	path string
-	left *stamp // the state in which this process found or left the file
+	file     handle
+	path     string
+	expected *stamp // the state in which this process found or left the file
 }
 
 var _ journal.Journal = (*Journal)(nil)
@@ -63,52 +63,52 @@ var _ journal.Journal = (*Journal)(nil)
 // If the path ends with a symbolic link, the journal is created at the link's target, and destroyed
 // there; the link stays. The target must not exist, but its parent must.
 func Create(dir string, ledger [16]byte, at journal.Position) (*Journal, error) {
-	return create(operatingSystem{}, usual, dir, ledger, at)
+	return create(operatingSystem{}, defaultSizes, dir, ledger, at)
 }
 
 // Open opens the journal of a ledger. Nothing changes on the disk before [Journal.Claim]. Errors:
 // [fs.ErrNotExist], [journal.ErrInUse], [journal.ErrForked] if the journal belongs to another
 // ledger, others that wrap [errs.ErrCorrupt], [errs.ErrVersion], errors of the disk.
 func Open(dir string, ledger [16]byte) (*Journal, error) {
-	return open(operatingSystem{}, usual, dir, ledger)
+	return open(operatingSystem{}, defaultSizes, dir, ledger)
 }
 
 // create is Create on a file system and with sizes that tests can choose.
-func create(disk system, most sizes, dir string, ledger [16]byte, at journal.Position) (j *Journal, err error) {
-	j = &Journal{disk: disk, ledger: ledger, most: most, created: true, end: at}
+func create(disk system, limits sizes, dir string, ledger [16]byte, at journal.Position) (j *Journal, err error) {
+	j = &Journal{disk: disk, ledger: ledger, limits: limits, created: true, end: at}
 	if j.parent, j.base, j.path, err = locate(disk, dir); err != nil {
 		return nil, err
 	}
 	rand.Read(j.id[:])
-	if err := ledgerfile.Renamed(j.make(at), j.path, j.base+asNew); err != nil {
-		return nil, errors.Join(fmt.Errorf("making the journal %s: %w", dir, classify(err)), j.release())
+	if err := ledgerfile.Renamed(j.createDir(at), j.path, j.base+newExt); err != nil {
+		return nil, errors.Join(fmt.Errorf("create the journal %s: %w", dir, classify(err)), j.release())
 	}
 	return j, nil
 }
 
-// make creates the directory and the first segment. Both have temporary names until they are
+// createDir creates the directory and the first segment. Both have temporary names until they are
 // durable.
-func (j *Journal) make(at journal.Position) (err error) {
+func (j *Journal) createDir(at journal.Position) (err error) {
 	if there, err := j.parent.folder(j.base); err == nil {
 		return errors.Join(fs.ErrExist, there.close())
 	}
 	if err := sweep(j.parent, j.base); err != nil {
 		return err
 	}
-	temp := j.base + asNew
+	temp := j.base + newExt
 	if err := j.parent.mkdir(temp); err != nil {
 		return err
 	}
 	if j.dir, err = j.parent.folder(temp); err != nil {
 		return err
 	}
-	if err := j.recognize(); err != nil {
+	if err := j.readIdentity(); err != nil {
 		return err
 	}
 	if err := j.dir.lock(true); err != nil {
 		return err
 	}
-	if err := j.begin(1, at, none); err != nil {
+	if err := j.beginSegment(1, at, none); err != nil {
 		return err
 	}
 	if err := j.parent.rename(temp, j.base); err != nil {
@@ -120,21 +120,21 @@ func (j *Journal) make(at journal.Position) (err error) {
 	return nil
 }
 
-// recognize records the identity of the directory.
-func (j *Journal) recognize() error {
+// readIdentity records the identity of the directory.
+func (j *Journal) readIdentity() error {
 	s, err := j.dir.stat()
-	j.home = s.id
+	j.dirID = s.id
 	return err
 }
 
 // open is Open on a file system and with sizes that tests can choose.
-func open(disk system, most sizes, dir string, ledger [16]byte) (j *Journal, err error) {
-	j = &Journal{disk: disk, ledger: ledger, most: most}
+func open(disk system, limits sizes, dir string, ledger [16]byte) (j *Journal, err error) {
+	j = &Journal{disk: disk, ledger: ledger, limits: limits}
 	if j.parent, j.base, j.path, err = locate(disk, dir); err != nil {
 		return nil, err
 	}
 	if j.dir, err = j.parent.folder(j.base); err == nil {
-		err = j.recognize()
+		err = j.readIdentity()
 	}
 	if err == nil {
 		err = j.dir.lock(false)
@@ -143,7 +143,7 @@ func open(disk system, most sizes, dir string, ledger [16]byte) (j *Journal, err
 		err = j.load()
 	}
 	if err != nil {
-		return nil, errors.Join(fmt.Errorf("opening the journal %s: %w", dir, classify(err)), j.release())
+		return nil, errors.Join(fmt.Errorf("open the journal %s: %w", dir, classify(err)), j.release())
 	}
 	return j, nil
 }
@@ -168,12 +168,12 @@ func (j *Journal) load() error {
 	if err != nil {
 		return err
 	}
-	if err := j.letGo(); err != nil {
+	if err := j.closeSegments(); err != nil {
 		return err
 	}
 	for _, text := range names {
-		if number, ending, ok := parseName(text); ok && ending == asSegment {
-			s, err := j.look(text, number)
+		if number, ext, ok := parseName(text); ok && ext == segmentExt {
+			s, err := j.openSegment(text, number)
 			if err != nil {
 				return fmt.Errorf("%s: %w", text, err)
 			}
@@ -181,20 +181,20 @@ func (j *Journal) load() error {
 		}
 	}
 	if len(j.segments) == 0 {
-		return fmt.Errorf("%w: it has no segment", journal.ErrLost)
+		return fmt.Errorf("%w: the directory has no segment", journal.ErrLost)
 	}
-	slices.SortFunc(j.segments, func(a, b kept) int { return cmp.Compare(a.number, b.number) })
+	slices.SortFunc(j.segments, func(a, b segmentFile) int { return cmp.Compare(a.number, b.number) })
 	return nil
 }
 
-// look opens a segment and reads its header, which must belong to this journal.
-func (j *Journal) look(text string, number uint64) (k kept, err error) {
+// openSegment opens a segment and reads its header, which must belong to this journal.
+func (j *Journal) openSegment(text string, number uint64) (k segmentFile, err error) {
 	f, err := j.dir.open(text, false)
 	if err != nil {
 		return k, err
 	}
-	k = kept{file: f, path: j.pathOf(number), left: &stamp{}}
-	if *k.left, err = f.stat(true); err == nil {
+	k = segmentFile{file: f, path: j.pathOf(number), expected: &stamp{}}
+	if *k.expected, err = f.stat(true); err == nil {
 		k.segment, err = j.header(f, number)
 	}
 	if err != nil {
@@ -218,11 +218,11 @@ func (j *Journal) header(f handle, number uint64) (s segment, err error) {
 	}
 	switch {
 	case s.ledger != j.ledger:
-		err = fmt.Errorf("%w: it is of ledger %x, not %x", journal.ErrForked, s.ledger, j.ledger)
+		err = fmt.Errorf("%w: the segment belongs to ledger %x, not to %x", journal.ErrForked, s.ledger, j.ledger)
 	case s.journal != j.id:
-		err = fmt.Errorf("%w: it is of journal %x, not %x", journal.ErrForked, s.journal, j.id)
+		err = fmt.Errorf("%w: the segment belongs to journal %x, not to %x", journal.ErrForked, s.journal, j.id)
 	case s.number != number:
-		err = fmt.Errorf("%w: it is segment %d", journal.ErrForked, s.number)
+		err = fmt.Errorf("%w: its header has the number %d", journal.ErrForked, s.number)
 	}
 	return s, err
 }
@@ -237,7 +237,7 @@ func (j *Journal) Claim(ctx context.Context) (term uint64, end journal.Position,
 	defer j.trimming.Unlock()
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	if err := j.ready(ctx); err != nil {
+	if err := j.checkReady(ctx); err != nil {
 		return 0, end, err
 	}
 	if j.created {
@@ -247,11 +247,11 @@ func (j *Journal) Claim(ctx context.Context) (term uint64, end journal.Position,
 		j.created, j.term = false, j.last.term
 		return j.term, j.end, nil
 	}
-	if err := j.acquire(); err != nil {
+	if err := j.lockExclusive(); err != nil {
 		return 0, end, err
 	}
 	if err := j.takeOver(); err != nil {
-		return 0, end, j.stop(fmt.Errorf("claiming the journal %s: %w", j.path, classify(err)))
+		return 0, end, j.stop(fmt.Errorf("claim the journal %s: %w", j.path, classify(err)))
 	}
 	if err := j.check(); err != nil {
 		return 0, end, err
@@ -266,7 +266,7 @@ func (j *Journal) Settle(ctx context.Context) error {
 	defer j.trimming.Unlock()
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	if err := j.ready(ctx); err != nil {
+	if err := j.checkReady(ctx); err != nil {
 		return err
 	}
 	for _, s := range j.segments {
@@ -277,9 +277,9 @@ func (j *Journal) Settle(ctx context.Context) error {
 	return j.dir.sync() // a crash may have undone the rename of the last segment if that was not flushed
 }
 
-// acquire locks the directory exclusively for this handle. If that fails, it takes the shared lock
-// again.
-func (j *Journal) acquire() error {
+// lockExclusive locks the directory exclusively for this handle. If that fails, it takes the shared
+// lock again.
+func (j *Journal) lockExclusive() error {
 	err := j.dir.lock(true)
 	if err != nil {
 		if again := j.dir.lock(false); again != nil {
@@ -302,12 +302,12 @@ func (j *Journal) takeOver() error {
 	if err := j.check(); err != nil { // before takeOver destroys anything
 		return err
 	}
-	if err := j.clear(); err != nil {
+	if err := j.destroyLeftovers(); err != nil {
 		return err
 	}
-	j.doomed = nil
+	j.toDestroy = nil
 	before := j.segments[len(j.segments)-1]
-	group, end, err := j.tail(before)
+	group, end, err := j.readTail(before)
 	if err != nil {
 		return err
 	}
@@ -316,7 +316,7 @@ func (j *Journal) takeOver() error {
 		at, groups = group.Before, only(*group)
 	}
 	j.end = end
-	if err := j.begin(before.term+1, at, groups); err != nil {
+	if err := j.beginSegment(before.term+1, at, groups); err != nil {
 		return err
 	}
 	j.term = before.term + 1
@@ -324,21 +324,21 @@ func (j *Journal) takeOver() error {
 		return nil
 	}
 	i := len(j.segments) - 2 // the new segment has everything of this one
-	old, err := j.forget(i, i+1)
+	old, err := j.dropSegments(i, i+1)
 	if err != nil {
 		return err
 	}
-	gone, err := discard(j.dir, old)
+	gone, err := renameToGone(j.dir, old)
 	if err == nil {
 		_, err = shredAll(j.dir, gone)
 	}
 	return err
 }
 
-// tail returns the last group of a segment, or nil if it has none, and where the segment ends.
-func (j *Journal) tail(s kept) (last *journal.Group, end journal.Position, err error) {
+// readTail returns the last group of a segment, or nil if it has none, and where the segment ends.
+func (j *Journal) readTail(s segmentFile) (last *journal.Group, end journal.Position, err error) {
 	c := &cursor{Journal: j}
-	for err = c.enter(s); err == nil; {
+	for err = c.moveTo(s); err == nil; {
 		var g journal.Group
 		if g, err = c.next(); err == nil {
 			last = &g
@@ -350,23 +350,23 @@ func (j *Journal) tail(s kept) (last *journal.Group, end journal.Position, err e
 	return last, c.pos, err
 }
 
-// begin makes a new last segment, which begins with groups.
-func (j *Journal) begin(term uint64, at journal.Position, groups iter.Seq2[journal.Group, error]) error {
+// beginSegment makes a new last segment, which begins with groups.
+func (j *Journal) beginSegment(term uint64, at journal.Position, groups iter.Seq2[journal.Group, error]) error {
 	s := segment{ledger: j.ledger, journal: j.id, number: 1, term: term, begin: at}
 	if n := len(j.segments); n > 0 {
 		s.number = j.segments[n-1].number + 1
 	}
-	w, err := writeSegment(j.dir, s, j.most, groups)
+	w, err := writeSegment(j.dir, s, j.limits, groups)
 	if err != nil {
-		return classify(ledgerfile.Renamed(err, j.pathOf(s.number), name(s.number, asNew)))
+		return classify(ledgerfile.Renamed(err, j.pathOf(s.number), name(s.number, newExt)))
 	}
 	if j.last != nil { // nothing is written to it any more, so its time can be compared
-		if j.last.left, err = j.last.file.stat(true); err != nil {
+		if j.last.expected, err = j.last.file.stat(true); err != nil {
 			return errors.Join(err, w.file.Close())
 		}
 	}
 	j.last = w
-	j.segments = append(j.segments, kept{segment: w.segment, file: w.file, path: j.pathOf(w.number), left: &w.left})
+	j.segments = append(j.segments, segmentFile{w.segment, w.file, j.pathOf(w.number), &w.expected})
 	return nil
 }
 
@@ -379,11 +379,11 @@ func only(g journal.Group) iter.Seq2[journal.Group, error] {
 }
 
 // errClosed is the error of every call of a closed handle.
-var errClosed = fmt.Errorf("%w: close was called", journal.ErrStopped)
+var errClosed = fmt.Errorf("%w: Close was called", journal.ErrStopped)
 
 // uncertain returns the error of an append that may have taken effect.
 func uncertain(cause error) error {
-	return fmt.Errorf("whether the journal has the group shows only when it is opened again: %w", cause)
+	return fmt.Errorf("the group may or may not be in the journal; open the journal again to find out: %w", cause)
 }
 
 // Append implements [journal.Journal.Append]. The context is not checked any more once a write has
@@ -391,15 +391,15 @@ func uncertain(cause error) error {
 func (j *Journal) Append(ctx context.Context, g journal.Group) error {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	if err := j.ready(ctx); err != nil {
+	if err := j.checkReady(ctx); err != nil {
 		return err
 	}
 	if j.term == 0 || g.Term != j.term {
-		return fmt.Errorf("%w: %d, not %d", journal.ErrFenced, j.term, g.Term)
+		return fmt.Errorf("%w: %d; the group has term %d", journal.ErrFenced, j.term, g.Term)
 	}
 	if g.Before != j.end || !g.Fits() {
-		return fmt.Errorf("%w: it ends with %v; the group has %d records from %v to %v", journal.ErrOrder, j.end,
-			len(g.Records), g.Before, g.After)
+		return fmt.Errorf("%w: the journal ends with %v; the group has %d records from %v to %v", journal.ErrOrder,
+			j.end, len(g.Records), g.Before, g.After)
 	}
 	if err := j.checkLast(); err != nil {
 		return fmt.Errorf("%w: %w", journal.ErrRejected, err)
@@ -418,8 +418,8 @@ func (j *Journal) Append(ctx context.Context, g journal.Group) error {
 
 // add writes a group to the last segment or a new one, and makes it durable.
 func (j *Journal) add(g journal.Group) error {
-	if full := g.Cut || j.last.end >= j.most.segment; full && j.last.end > headerSize {
-		if err := j.begin(j.term, g.Before, only(g)); !errors.Is(err, errs.ErrTooManyFiles) {
+	if full := g.Cut || j.last.end >= j.limits.segment; full && j.last.end > headerSize {
+		if err := j.beginSegment(j.term, g.Before, only(g)); !errors.Is(err, errs.ErrTooManyFiles) {
 			return err
 		}
 		// No file can be opened now. The segment grows instead, and the next group tries again.
@@ -435,7 +435,7 @@ func (j *Journal) Read(ctx context.Context, after journal.Position) iter.Seq2[jo
 	return j.groups(after, func(c *cursor) (g journal.Group, err error) {
 		j.mu.Lock()
 		defer j.mu.Unlock()
-		if err := j.ready(ctx); err != nil {
+		if err := j.checkReady(ctx); err != nil {
 			return g, err
 		}
 		return step(c)
@@ -449,20 +449,20 @@ func (j *Journal) Read(ctx context.Context, after journal.Position) iter.Seq2[jo
 func (j *Journal) Trim(ctx context.Context, through journal.Position) error {
 	j.trimming.Lock()
 	defer j.trimming.Unlock()
-	old, err := j.cut(ctx, through)
+	old, err := j.cutAt(ctx, through)
 	if err != nil {
 		return err
 	}
 	// mu is not held from here, because appends do not use these segments.
-	gone, err := discard(j.dir, old)
-	j.doomed = append(j.doomed, gone...)
+	gone, err := renameToGone(j.dir, old)
+	j.toDestroy = append(j.toDestroy, gone...)
 	if err == nil {
-		j.doomed, err = shredAll(j.dir, j.doomed)
+		j.toDestroy, err = shredAll(j.dir, j.toDestroy)
 	}
 	if err == nil {
 		return nil
 	}
-	err = fmt.Errorf("trimming the journal %s: %w", j.path, err)
+	err = fmt.Errorf("trim the journal %s: %w", j.path, err)
 	if errors.Is(err, errs.ErrTooManyFiles) {
 		return fmt.Errorf("%w: %w", journal.ErrRejected, err)
 	}
@@ -471,12 +471,12 @@ func (j *Journal) Trim(ctx context.Context, through journal.Position) error {
 	return j.stop(err)
 }
 
-// cut makes a segment begin at a position, and removes those before it from the list. It returns
+// cutAt makes a segment begin at a position, and removes those before it from the list. It returns
 // the names of their files, which are still to be destroyed.
-func (j *Journal) cut(ctx context.Context, through journal.Position) (old []string, err error) {
+func (j *Journal) cutAt(ctx context.Context, through journal.Position) (old []string, err error) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	if err := j.ready(ctx); err != nil {
+	if err := j.checkReady(ctx); err != nil {
 		return nil, err
 	}
 	if j.term == 0 {
@@ -485,7 +485,7 @@ func (j *Journal) cut(ctx context.Context, through journal.Position) (old []stri
 	if err := j.check(); err != nil {
 		return nil, err
 	}
-	i := j.holding(through)
+	i := j.segmentAt(through)
 	if i < 0 {
 		return nil, nil
 	}
@@ -495,21 +495,21 @@ func (j *Journal) cut(ctx context.Context, through journal.Position) (old []stri
 	}
 	if j.segments[i].begin != through {
 		i = len(j.segments)
-		if err := j.begin(j.term, through, j.groups(through, step)); errors.Is(err, errs.ErrTooManyFiles) {
+		if err := j.beginSegment(j.term, through, j.groups(through, step)); errors.Is(err, errs.ErrTooManyFiles) {
 			return nil, fmt.Errorf("%w: %w", journal.ErrRejected, err) // a later call can trim
 		} else if err != nil {
 			return nil, j.stop(err)
 		}
 	}
-	if old, err = j.forget(0, i); err != nil {
+	if old, err = j.dropSegments(0, i); err != nil {
 		return nil, j.stop(err)
 	}
 	return old, nil
 }
 
-// holding returns the index of the segment with the groups after a position, or -1. If several
+// segmentAt returns the index of the segment with the groups after a position, or -1. If several
 // segments could have them, it returns the last, because the others are about to be destroyed.
-func (j *Journal) holding(at journal.Position) int {
+func (j *Journal) segmentAt(at journal.Position) int {
 	i := len(j.segments) - 1
 	for i >= 0 && j.segments[i].begin.Events > at.Events {
 		i--
@@ -517,26 +517,26 @@ func (j *Journal) holding(at journal.Position) int {
 	return i
 }
 
-// forget removes segments from the list, closes them, and returns their names.
-func (j *Journal) forget(from, to int) (names []string, err error) {
+// dropSegments removes segments from the list, closes them, and returns their names.
+func (j *Journal) dropSegments(from, to int) (names []string, err error) {
 	for _, s := range j.segments[from:to] {
-		names = append(names, name(s.number, asSegment))
+		names = append(names, name(s.number, segmentExt))
 		err = errors.Join(err, s.file.Close())
 	}
 	j.segments = slices.Concat(j.segments[:from], j.segments[to:])
 	return names, err
 }
 
-// letGo removes all segments from the list and closes them.
-func (j *Journal) letGo() error {
-	_, err := j.forget(0, len(j.segments))
+// closeSegments removes all segments from the list and closes them.
+func (j *Journal) closeSegments() error {
+	_, err := j.dropSegments(0, len(j.segments))
 	return err
 }
 
-// ready returns an error if the handle was closed or has stopped, or if ctx has ended.
-func (j *Journal) ready(ctx context.Context) error {
-	if j.refusal != nil {
-		return j.refusal
+// checkReady returns an error if the handle was closed or has stopped, or if ctx has ended.
+func (j *Journal) checkReady(ctx context.Context) error {
+	if j.stopErr != nil {
+		return j.stopErr
 	}
 	if err := ctx.Err(); err != nil {
 		return fmt.Errorf("%w: %w", journal.ErrRejected, err)
@@ -546,8 +546,8 @@ func (j *Journal) ready(ctx context.Context) error {
 
 // stop stops the handle, so that every later call fails, and returns err.
 func (j *Journal) stop(err error) error {
-	if j.refusal == nil {
-		j.refusal = fmt.Errorf("%w: %v", journal.ErrStopped, err)
+	if j.stopErr == nil {
+		j.stopErr = fmt.Errorf("%w: %v", journal.ErrStopped, err)
 	}
 	return err
 }
@@ -558,21 +558,21 @@ func (j *Journal) Close() error {
 	defer j.trimming.Unlock()
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	if j.refusal == nil {
+	if j.stopErr == nil {
 		_ = j.check() // check records what it finds in j.replaced
 	}
-	replaced := j.replaced
-	j.replaced = nil
-	return errors.Join(replaced, j.release())
+	replacedErr := j.replacedErr
+	j.replacedErr = nil
+	return errors.Join(replacedErr, j.release())
 }
 
 // release closes all open files and directories, which unlocks the journal.
 func (j *Journal) release() (err error) {
-	if errors.Is(j.refusal, errClosed) {
+	if errors.Is(j.stopErr, errClosed) {
 		return nil
 	}
-	j.refusal = errClosed
-	err = j.letGo()
+	j.stopErr = errClosed
+	err = j.closeSegments()
 	for _, f := range []folder{j.dir, j.parent} {
 		if f != nil {
 			err = errors.Join(err, f.close())

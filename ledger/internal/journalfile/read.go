@@ -29,10 +29,10 @@ const sectorSize = 512
 // cursor reads the groups of a journal in order.
 type cursor struct {
 	*Journal
-	kept // the current segment; its file is nil before the first group
-	size int64
-	at   int64            // offset of the next frame
-	pos  journal.Position // the end of the last group
+	segmentFile // the current segment; its file is nil before the first group
+	size        int64
+	at          int64            // offset of the next frame
+	pos         journal.Position // the end of the last group
 
 	window []byte // a part of the file as it was read, which begins at offset from
 	from   int64
@@ -41,9 +41,9 @@ type cursor struct {
 // windowSize is how many bytes are read from the file at a time. Most groups are much smaller.
 const windowSize = 64 << 10
 
-// enter moves the cursor to the beginning of a segment.
-func (c *cursor) enter(s kept) error {
-	c.kept, c.at, c.pos = s, headerSize, s.begin
+// moveTo moves the cursor to the beginning of a segment.
+func (c *cursor) moveTo(s segmentFile) error {
+	c.segmentFile, c.at, c.pos = s, headerSize, s.begin
 	return c.refresh()
 }
 
@@ -56,26 +56,26 @@ func (c *cursor) refresh() (err error) {
 
 // seek moves the cursor to a position, at which a group ends.
 func (c *cursor) seek(to journal.Position) error {
-	i := c.holding(to)
+	i := c.segmentAt(to)
 	if i < 0 {
-		return fmt.Errorf("%w: it begins with %v, behind %v", journal.ErrTrimmed, c.segments[0].begin, to)
+		return fmt.Errorf("%w: the journal begins with %v, after %v", journal.ErrTrimmed, c.segments[0].begin, to)
 	}
-	err := c.enter(c.segments[i])
+	err := c.moveTo(c.segments[i])
 	for err == nil && c.pos.Events < to.Events {
 		_, err = c.next()
 	}
 	switch {
 	case errors.Is(err, io.EOF):
-		return fmt.Errorf("%w: it ends with %v, before %v", journal.ErrLost, c.pos, to)
+		return fmt.Errorf("%w: the journal ends with %v, before %v", journal.ErrLost, c.pos, to)
 	case err == nil && c.pos != to:
-		return fmt.Errorf("%w: no group ends with %v; one does with %v", journal.ErrForked, to, c.pos)
+		return fmt.Errorf("%w: no group ends with %v; a group ends with %v", journal.ErrForked, to, c.pos)
 	}
 	return err
 }
 
 // next returns the next group, or [io.EOF] if there is none.
 func (c *cursor) next() (g journal.Group, err error) {
-	if err := c.cross(); err != nil {
+	if err := c.followSegment(); err != nil {
 		return g, err
 	}
 	g, end, err := c.group()
@@ -87,55 +87,55 @@ func (c *cursor) next() (g journal.Group, err error) {
 	}
 	switch {
 	case errors.Is(err, errTorn), errors.Is(err, errDamaged):
-		return g, c.ending(err)
+		return g, c.explainEnd(err)
 	case err != nil:
 		return g, err
 	case g.Before != c.pos:
-		return g, fmt.Errorf("%w: in segment %d, a group goes on from %v, not from %v", journal.ErrForked, c.number,
+		return g, fmt.Errorf("%w: segment %d: a group begins with %v, not with %v", journal.ErrForked, c.number,
 			g.Before, c.pos)
 	}
 	c.at, c.pos = end, g.After
 	return g, nil
 }
 
-// cross moves the cursor to another segment, if the next group is in that one now.
-func (c *cursor) cross() error {
-	i := c.holding(c.pos)
+// followSegment moves the cursor to another segment, if the next group is in that one now.
+func (c *cursor) followSegment() error {
+	i := c.segmentAt(c.pos)
 	if i < 0 || c.segments[i].number != c.number {
 		return c.seek(c.pos)
 	}
-	c.kept = c.segments[i] // Claim may have opened the file again
+	c.segmentFile = c.segments[i] // Claim may have opened the file again
 	return nil
 }
 
-// ending returns what the lack of a whole group at this offset means. io.EOF: the journal ends
+// explainEnd returns what the lack of a whole group at this offset means. io.EOF: the journal ends
 // here. why is errTorn or errDamaged.
-func (c *cursor) ending(why error) error {
-	if i := slices.IndexFunc(c.segments, func(s kept) bool { return s.number > c.number }); i >= 0 {
-		return fmt.Errorf("%w: segment %d ends with %v, and segment %d begins with %v",
+func (c *cursor) explainEnd(why error) error {
+	if i := slices.IndexFunc(c.segments, func(s segmentFile) bool { return s.number > c.number }); i >= 0 {
+		return fmt.Errorf("%w: segment %d ends with %v, but segment %d begins with %v",
 			journal.ErrLost, c.number, c.pos, c.segments[i].number, c.segments[i].begin)
 	}
-	place, err := c.begun()
+	next, err := c.findGroup()
 	switch {
 	case err != nil:
 		return err
-	case place > 0:
-		return fmt.Errorf("%w: in segment %d, the group at byte %d is damaged: another begins at byte %d",
-			errs.ErrCorrupt, c.number, c.at, place)
+	case next > 0:
+		return fmt.Errorf("%w: segment %d: the group at byte %d is damaged, because another group begins at byte %d",
+			errs.ErrCorrupt, c.number, c.at, next)
 	case errors.Is(why, errDamaged):
-		return fmt.Errorf("%w: in segment %d, the last group, at byte %d, is damaged, and not as a loss of power "+
-			"leaves it: it may have been acknowledged",
+		return fmt.Errorf("%w: segment %d: the last group, at byte %d, is damaged, but not as by a loss of power: "+
+			"it may have been acknowledged",
 			errs.ErrCorrupt, c.number, c.at)
 	}
 	return io.EOF
 }
 
-// begun returns the first offset after this one at which a group begins, 0 if there is none.
-func (c *cursor) begun() (int64, error) {
+// findGroup returns the first offset after this one at which a group begins, 0 if there is none.
+func (c *cursor) findGroup() (int64, error) {
 	rest := max(0, c.size-c.at-8)
 	r := bufio.NewReaderSize(io.NewSectionReader(c.file, c.at+8, rest), int(min(rest, 1<<16)))
 	for at := c.at + 8; ; at += 8 {
-		b, err := r.Peek(frameHead)
+		b, err := r.Peek(frameHeadSize)
 		if errors.Is(err, io.EOF) {
 			return 0, nil
 		}
@@ -162,7 +162,7 @@ func (c *cursor) group() (g journal.Group, end int64, err error) {
 		if (f.kind&firstFrame != 0) != (end == c.at) {
 			return g, 0, errDamaged // no offset of a segment is written twice
 		}
-		end = filledUp(end + frameHead + int64(f.length))
+		end = paddedEnd(end + frameHeadSize + int64(f.length))
 		if f.kind&lastFrame != 0 {
 			g, err = parseGroup(content)
 			return g, end, err
@@ -172,58 +172,59 @@ func (c *cursor) group() (g journal.Group, end int64, err error) {
 
 // frame reads a frame, and appends its content. It allocates no more than the file has left.
 func (c *cursor) frame(at int64, content *[]byte) (f frame, err error) {
-	var head [frameHead]byte
+	var head [frameHeadSize]byte
 	if err := c.read(head[:], at); err != nil {
 		return f, err
 	}
 	f, ok := c.parseHead(head[:], at)
 	if !ok {
-		return f, c.noHead(at)
+		return f, c.tornOrDamagedHead(at)
 	}
-	end := at + frameHead + int64(f.length)
+	end := at + frameHeadSize + int64(f.length)
 	if end > c.size {
 		return f, errTorn
 	}
 	had := len(*content)
 	*content = slices.Grow(*content, int(f.length))[:had+int(f.length)]
 	part := (*content)[had:]
-	if err := c.read(part, at+frameHead); err != nil {
+	if err := c.read(part, at+frameHeadSize); err != nil {
 		return f, err
 	}
 	if crc32.Checksum(part, castagnoli) != f.sum {
-		return f, c.noContent(at, filledUp(end))
+		return f, c.tornOrDamagedContent(at, paddedEnd(end))
 	}
 	return f, nil
 }
 
-// noHead returns errTorn or errDamaged for an offset without a valid head. After a complete write,
-// no sector is all zero from the head on, and the bytes after the head are not all zero.
-func (c *cursor) noHead(at int64) error {
-	head := at + frameHead
+// tornOrDamagedHead returns errTorn or errDamaged for an offset without a valid head. After a
+// complete write, no sector is all zero from the head on, and the bytes after the head are not all
+// zero.
+func (c *cursor) tornOrDamagedHead(at int64) error {
+	head := at + frameHeadSize
 	parts := [][2]int64{{head, c.size}}
 	for from := range sectors(at, head) {
 		parts = append(parts, [2]int64{from, nextSector(from)})
 	}
-	return c.unwritten(parts)
+	return c.tornOrDamaged(parts)
 }
 
-// noContent returns errTorn or errDamaged for a frame with a valid head whose content does not
-// match its checksum. A frame that was fully written ends with a [filler].
-func (c *cursor) noContent(at, end int64) error {
+// tornOrDamagedContent returns errTorn or errDamaged for a frame with a valid head whose content
+// does not match its checksum. A frame that was fully written ends with a [filler].
+func (c *cursor) tornOrDamagedContent(at, end int64) error {
 	parts := [][2]int64{{end - 1, end}}
 	for from, to := range sectors(at, end) {
 		parts = append(parts, [2]int64{from, to})
 	}
-	return c.unwritten(parts)
+	return c.tornOrDamaged(parts)
 }
 
-// unwritten returns errTorn if any of the parts is all zero, as before it was written, and else
+// tornOrDamaged returns errTorn if any of the parts is all zero, as before it was written, and else
 // errDamaged.
-func (c *cursor) unwritten(parts [][2]int64) error {
+func (c *cursor) tornOrDamaged(parts [][2]int64) error {
 	for _, part := range parts {
-		if blank, err := c.blank(part[0], part[1]); err != nil {
+		if isZero, err := c.isZero(part[0], part[1]); err != nil {
 			return err
-		} else if blank {
+		} else if isZero {
 			return errTorn
 		}
 	}
@@ -241,9 +242,9 @@ func sectors(from, to int64) iter.Seq2[int64, int64] {
 // nextSector returns where the sector of an offset ends.
 func nextSector(at int64) int64 { return (at/sectorSize + 1) * sectorSize }
 
-// blank reports whether a part of the segment is all zero. Bytes after the end of the file count as
-// zero.
-func (c *cursor) blank(from, to int64) (bool, error) {
+// isZero reports whether a part of the segment is all zero. Bytes after the end of the file count
+// as zero.
+func (c *cursor) isZero(from, to int64) (bool, error) {
 	var b [1 << 12]byte
 	for from < to {
 		n, err := c.file.ReadAt(b[:min(to-from, int64(len(b)))], from)
@@ -266,7 +267,7 @@ func (c *cursor) read(b []byte, at int64) error {
 		if at+n > c.size {
 			return errTorn
 		}
-		if err := c.fill(at, max(n, min(windowSize, c.size-at))); err != nil {
+		if err := c.fillWindow(at, max(n, min(windowSize, c.size-at))); err != nil {
 			return err
 		}
 	}
@@ -274,8 +275,8 @@ func (c *cursor) read(b []byte, at int64) error {
 	return nil
 }
 
-// fill reads n bytes from an offset into the window.
-func (c *cursor) fill(at, n int64) error {
+// fillWindow reads n bytes from an offset into the window.
+func (c *cursor) fillWindow(at, n int64) error {
 	c.window, c.from = slices.Grow(c.window[:0], int(n))[:n], at
 	_, err := c.file.ReadAt(c.window, at)
 	if err != nil {

@@ -17,19 +17,19 @@ import (
 	"github.com/sluicedp/sluice/ledger/journal/journaltest"
 )
 
-// later is a time that no segment of a test is written at: so the resolution of the clock does not
-// matter.
-var later = time.Now().Add(time.Hour)
+// laterTime is a time at which no segment of a test is written, so that the resolution of the clock
+// does not matter.
+var laterTime = time.Now().Add(time.Hour)
 
-// ways are how a segment of a journal in a directory, or all of it, may be replaced by others.
-func ways(t *testing.T, dir, segment string) map[string]func() {
+// replacements returns functions that replace a segment of a journal, or its directory.
+func replacements(t *testing.T, dir, segment string) map[string]func() {
 	path := filepath.Join(dir, segment)
 	edit := func(change func(b []byte) []byte) {
 		info := check.Value(os.Stat(path))(t)
 		b := check.Value(os.ReadFile(path))(t)
 		check.Must(t, os.WriteFile(path, change(b), 0o600))
-		check.Must(t, os.Chtimes(path, later, later))
-		check.Need(t, int64(len(b)) == info.Size(), "the segment has changed meanwhile")
+		check.Must(t, os.Chtimes(path, laterTime, laterTime))
+		check.Need(t, int64(len(b)) == info.Size(), "the segment has changed concurrently")
 	}
 	return map[string]func(){
 		"directory replaced by a copy": func() {
@@ -63,29 +63,29 @@ func ways(t *testing.T, dir, segment string) map[string]func() {
 		"segment longer":   func() { edit(func(b []byte) []byte { return append(b, make([]byte, 4096)...) }) },
 		"segment of zeros": func() { edit(func(b []byte) []byte { clear(b); return b }) },
 		flippedBit: func() {
-			edit(func(b []byte) []byte { b[headerSize+frameHead] ^= 4; return b })
+			edit(func(b []byte) []byte { b[headerSize+frameHeadSize] ^= 4; return b })
 		},
 	}
 }
 
-// flippedBit is the one way that shows in nothing but the time and the content of a segment.
+// flippedBit is the replacement that changes only the time and the content of a segment.
 const flippedBit = "bit flipped in the first group"
 
-// The time of the segment that is written to is not compared, since to read it makes every append
-// slower: an edit in place is found when the segment is read, by its checksums.
+// The time of the last segment is not compared, because reading it would make every append slower.
+// An edit in place is found by the checksums when the segment is read.
 func TestRead_FlippedInTheLastSegment_IsCorrupt(t *testing.T) {
-	dir := scratch(t)
-	j, l, term := begun(t, dir, false, false)
-	ways(t, dir, name(1, asSegment))[flippedBit]()
+	dir := journalDir(t)
+	j, l, term := createdJournal(t, dir, false, false)
+	replacements(t, dir, name(1, segmentExt))[flippedBit]()
 	check.Must(t, j.Append(noLimit, l.Group(term, []byte("more"))))
 	check.WantErr(t, check.Err(readAll(j, journal.Position{})), errs.ErrCorrupt, "Read")
 }
 
-// The segment is one whose time nothing has read since it was last written to.
+// Append does not read the time of the last segment, which would make the next flush slower.
 func TestAppend_TimeOfTheLastSegment_IsNotRead(t *testing.T) {
-	d := &timeless{}
+	d := &timeCountingDisk{}
 	var l journaltest.Log
-	j := check.Value(create(d, usual, scratch(t), shop, l.End()))(t)
+	j := check.Value(create(d, defaultSizes, journalDir(t), shop, l.End()))(t)
 	defer j.Close()
 	term, _, err := j.Claim(noLimit)
 	check.Must(t, err)
@@ -96,13 +96,13 @@ func TestAppend_TimeOfTheLastSegment_IsNotRead(t *testing.T) {
 	check.That(t, d.read == 0, "the time of the last segment was read %d times for 3 groups", d.read)
 }
 
-// timeless counts how often the time of a file is read.
-type timeless struct {
+// timeCountingDisk counts how often the time of a file is read.
+type timeCountingDisk struct {
 	operatingSystem
 	read int
 }
 
-func (d *timeless) lstat(path string, how withTime) (stamp, error) {
+func (d *timeCountingDisk) lstat(path string, how withTime) (stamp, error) {
 	if how {
 		d.read++
 	}
@@ -130,9 +130,8 @@ func copyFile(to, from string) error {
 	return errors.Join(err, os.WriteFile(to, b, 0o600), os.Chtimes(to, info.ModTime(), info.ModTime()))
 }
 
-// begun makes a journal in a directory, with groups of records and marks of those that begin a
-// segment.
-func begun(t *testing.T, dir string, cuts ...bool) (j *Journal, l *journaltest.Log, term uint64) {
+// createdJournal creates and claims a journal, and appends a group for each element of cuts.
+func createdJournal(t *testing.T, dir string, cuts ...bool) (j *Journal, l *journaltest.Log, term uint64) {
 	t.Helper()
 	l = &journaltest.Log{}
 	j, err := Create(dir, shop, l.End())
@@ -148,16 +147,16 @@ func begun(t *testing.T, dir string, cuts ...bool) (j *Journal, l *journaltest.L
 	return j, l, term
 }
 
-func scratch(t *testing.T) string { return filepath.Join(testenv.TempDir(t), "panel.db.journal") }
+func journalDir(t *testing.T) string { return filepath.Join(testenv.TempDir(t), "panel.db.journal") }
 
-// An earlier segment has answers that the file of the ledger may not have yet: it is compared like
+// An earlier segment may have events that the ledger's file does not have yet. It is compared like
 // the last one.
 func TestAppend_EarlierSegmentReplaced_IsRefused(t *testing.T) {
-	for how := range ways(t, "", "") {
+	for how := range replacements(t, "", "") {
 		t.Run(how, func(t *testing.T) {
-			dir := scratch(t)
-			j, l, term := begun(t, dir, false, false, true)
-			ways(t, dir, name(1, asSegment))[how]()
+			dir := journalDir(t)
+			j, l, term := createdJournal(t, dir, false, false, true)
+			replacements(t, dir, name(1, segmentExt))[how]()
 			check.WantErr(t, j.Append(noLimit, l.Group(term, []byte("lost"))), errs.ErrReplaced, "Append")
 			check.WantErr(t, j.Append(noLimit, l.Group(term, []byte("lost"))), journal.ErrStopped, "the next Append")
 			check.WantErr(t, j.Close(), errs.ErrReplaced, "Close")
@@ -165,12 +164,11 @@ func TestAppend_EarlierSegmentReplaced_IsRefused(t *testing.T) {
 	}
 }
 
-// An older copy of the last segment that is written over it is found, also if all times are as they
-// were.
+// An older copy that is written over the last segment is found, even if its time is restored.
 func TestAppend_OlderCopyWrittenOver_IsRefused(t *testing.T) {
-	dir := scratch(t)
-	j, l, term := begun(t, dir, false)
-	path := filepath.Join(dir, name(1, asSegment))
+	dir := journalDir(t)
+	j, l, term := createdJournal(t, dir, false)
+	path := filepath.Join(dir, name(1, segmentExt))
 	old := check.Value(os.ReadFile(path))(t)
 	check.Must(t, j.Append(noLimit, l.Group(term, []byte("acknowledged"))))
 	info := check.Value(os.Stat(path))(t)
@@ -180,23 +178,22 @@ func TestAppend_OlderCopyWrittenOver_IsRefused(t *testing.T) {
 	check.WantErr(t, j.Append(noLimit, l.Group(term, []byte("lost"))), errs.ErrReplaced, "Append")
 }
 
-// What is replaced while a group is being made durable is not acknowledged. Of the last segment,
-// that is its file and its last frame: for the rest, see
-// TestRead_FlippedInTheLastSegment_IsCorrupt.
+// If the journal is replaced during a flush, the group is not acknowledged. For a change in place
+// of earlier frames of the last segment, see TestRead_FlippedInTheLastSegment_IsCorrupt.
 func TestAppend_ReplacedDuringTheFlush_IsNotAcknowledged(t *testing.T) {
-	for how := range ways(t, "", "") {
+	for how := range replacements(t, "", "") {
 		if how == flippedBit {
 			continue
 		}
 		t.Run(how, func(t *testing.T) {
-			dir, during := scratch(t), func() {}
+			dir, during := journalDir(t), func() {}
 			var l journaltest.Log
-			j := check.Value(create(&disturbed{flushed: func() { during() }}, usual, dir, shop, l.End()))(t)
+			j := check.Value(create(&faultyDisk{flushed: func() { during() }}, defaultSizes, dir, shop, l.End()))(t)
 			defer j.Close()
 			term, _, err := j.Claim(noLimit)
 			check.Must(t, err)
 			check.Must(t, j.Append(noLimit, l.Group(term, []byte("one"))))
-			during = ways(t, dir, name(1, asSegment))[how]
+			during = replacements(t, dir, name(1, segmentExt))[how]
 			err = j.Append(noLimit, l.Group(term, []byte("two")))
 			check.That(t, errors.Is(err, errs.ErrReplaced) && !errors.Is(err, journal.ErrRejected),
 				"Append: %v, not an uncertain ErrReplaced", err)
@@ -204,25 +201,24 @@ func TestAppend_ReplacedDuringTheFlush_IsNotAcknowledged(t *testing.T) {
 	}
 }
 
-// A segment whose time is set has not changed, however often that happens.
-func TestAppend_TimeOfASegmentSet_GoesOn(t *testing.T) {
-	dir := scratch(t)
-	j, l, term := begun(t, dir, false, true)
-	for i := range 2 * mostRereads {
+// Setting the time of a segment, however often, is not a change of the journal.
+func TestAppend_TimeOfASegmentSet_Continues(t *testing.T) {
+	dir := journalDir(t)
+	j, l, term := createdJournal(t, dir, false, true)
+	for i := range 2 * maxRereads {
 		for _, n := range []uint64{1, 2} {
-			at := later.Add(time.Duration(i) * time.Second)
-			check.Must(t, os.Chtimes(filepath.Join(dir, name(n, asSegment)), at, at))
+			at := laterTime.Add(time.Duration(i) * time.Second)
+			check.Must(t, os.Chtimes(filepath.Join(dir, name(n, segmentExt)), at, at))
 		}
 		check.Must(t, j.Append(noLimit, l.Group(term, []byte("more"))))
 	}
 	check.Must(t, j.Close())
 }
 
-// A journal that was replaced is neither destroyed nor trimmed, and what is at its path is left
-// alone.
+// Remove and Close of a replaced journal fail, and destroy neither it nor the files at its path.
 func TestRemove_DirectoryReplaced_DestroysNothing(t *testing.T) {
-	dir := scratch(t)
-	j, _, _ := begun(t, dir, false)
+	dir := journalDir(t)
+	j, _, _ := createdJournal(t, dir, false)
 	check.Must(t, os.Rename(dir, dir+".old"))
 	check.Must(t, copyAll(dir, dir+".old"))
 	for what, err := range map[string]error{"Remove": j.Remove(), "Close": j.Close()} {
@@ -230,30 +226,30 @@ func TestRemove_DirectoryReplaced_DestroysNothing(t *testing.T) {
 			"%s: %v, not ErrReplaced", what, err)
 	}
 	for _, d := range []string{dir, dir + ".old"} {
-		b, err := os.ReadFile(filepath.Join(d, name(1, asSegment)))
+		b, err := os.ReadFile(filepath.Join(d, name(1, segmentExt)))
 		check.That(t, err == nil && bytes.Contains(b, []byte("secret")), "%s was destroyed: %v", d, err)
 	}
 }
 
-// Who only reads learns that the journal was replaced while it was read.
-func TestClose_ReplacedWhileItWasRead_IsReported(t *testing.T) {
-	for how := range ways(t, "", "") {
+// Close of a reader reports that the journal was replaced during reading.
+func TestClose_ReplacedDuringReading_IsReported(t *testing.T) {
+	for how := range replacements(t, "", "") {
 		t.Run(how, func(t *testing.T) {
-			dir := scratch(t)
-			j, _, _ := begun(t, dir, false, false)
+			dir := journalDir(t)
+			j, _, _ := createdJournal(t, dir, false, false)
 			check.Must(t, j.Close())
 			r := check.Value(Open(dir, shop))(t)
 			check.Must(t, check.Err(readAll(r, r.segments[0].begin)))
-			ways(t, dir, name(1, asSegment))[how]()
+			replacements(t, dir, name(1, segmentExt))[how]()
 			check.WantErr(t, r.Close(), errs.ErrReplaced, "Close")
 		})
 	}
 }
 
-// A claim of a journal that is not at its path any more fails.
+// Claim fails if the journal is no longer at its path.
 func TestClaim_DirectoryRenamed_IsRefused(t *testing.T) {
-	dir := scratch(t)
-	j, _, _ := begun(t, dir, false)
+	dir := journalDir(t)
+	j, _, _ := createdJournal(t, dir, false)
 	check.Must(t, j.Close())
 	r := check.Value(Open(dir, shop))(t)
 	defer r.Close()
@@ -261,8 +257,7 @@ func TestClaim_DirectoryRenamed_IsRefused(t *testing.T) {
 	check.WantErr(t, check.Err2(r.Claim(noLimit)), errs.ErrReplaced, "Claim")
 }
 
-// A path that ends with a symbolic link leads to where the link does, for all that is done with a
-// journal; the link stays.
+// All operations follow a symbolic link at the end of the path, and keep the link.
 func TestCreate_SymbolicLink_IsFollowed(t *testing.T) {
 	for what, to := range map[string]string{"absolute": "", "relative": filepath.Join("..", "fast", "panel"), "of a link": "hop"} {
 		t.Run(what, func(t *testing.T) {
@@ -275,56 +270,57 @@ func TestCreate_SymbolicLink_IsFollowed(t *testing.T) {
 				to = target
 			}
 			check.Must(t, os.Symlink(to, dir))
-			j, l, _ := begun(t, dir, false)
+			j, l, _ := createdJournal(t, dir, false)
 			info, err := os.Stat(target)
-			check.Need(t, err == nil && info.IsDir(), "the journal is not where the link leads: %v", err)
+			check.Need(t, err == nil && info.IsDir(), "the journal is not at the target of the link: %v", err)
 			check.Must(t, j.Close())
 			j = check.Value(Open(dir, shop))(t)
 			defer j.Close()
 			term, end, err := j.Claim(noLimit)
-			check.Need(t, err == nil && end == l.End(), "it ends with %v, not %v: %v", end, l.End(), err)
+			check.Need(t, err == nil && end == l.End(), "the journal ends with %v, not %v: %v", end, l.End(), err)
 			check.Must(t, j.Append(noLimit, l.Group(term, []byte("more"))))
 			check.Must(t, j.Remove())
-			check.WantErr(t, check.Err(os.Stat(target)), fs.ErrNotExist, "the journal was not destroyed")
-			check.WantErr(t, check.Err(os.Lstat(dir)), nil, "the link is gone")
-			j, l, term = begun(t, dir, false)
+			check.WantErr(t, check.Err(os.Stat(target)), fs.ErrNotExist, "stat of the removed journal")
+			check.WantErr(t, check.Err(os.Lstat(dir)), nil, "lstat of the link")
+			j, l, term = createdJournal(t, dir, false)
 			check.Must(t, os.Remove(dir))
 			check.Must(t, copyAll(filepath.Join(top, "copy"), target))
 			check.Must(t, os.Symlink(filepath.Join(top, "copy"), dir))
-			check.WantErr(t, j.Append(noLimit, l.Group(term, []byte("lost"))), errs.ErrReplaced, "the link leads elsewhere, and Append")
+			check.WantErr(t, j.Append(noLimit, l.Group(term, []byte("lost"))), errs.ErrReplaced, "Append with a changed link")
 		})
 	}
 }
 
-// Links that lead to each other are an error.
-func TestOpen_CircleOfLinks_IsAnError(t *testing.T) {
-	dir := scratch(t)
+// A circle of links is an error other than fs.ErrNotExist.
+func TestOpen_CircleOfLinks_Fails(t *testing.T) {
+	dir := journalDir(t)
 	check.Must(t, errors.Join(os.Symlink(dir+"2", dir), os.Symlink(dir, dir+"2")))
 	_, err := Open(dir, shop)
 	check.That(t, err != nil && !errors.Is(err, fs.ErrNotExist), "Open: %v", err)
 }
 
-// lastOf returns where the last group of a closed journal begins and ends, in its last segment.
-func lastOf(t *testing.T, h *host) (n *inode, from, to int64) {
+// lastGroupOf returns the last segment of a closed journal, and where its last group begins and
+// ends.
+func lastGroupOf(t *testing.T, h *host) (n *inode, from, to int64) {
 	t.Helper()
-	j, err := open(h.s, small, place, shop)
+	j, err := open(h.s, small, journalPath, shop)
 	check.Must(t, err)
 	defer j.Close()
 	c := &cursor{Journal: j}
 	last := j.segments[len(j.segments)-1]
-	check.Must(t, c.enter(last))
+	check.Must(t, c.moveTo(last))
 	for err == nil {
 		from, to = to, c.at
 		_, err = c.next()
 	}
-	return h.segments()[name(last.number, asSegment)], from, to
+	return h.segments()[name(last.number, segmentExt)], from, to
 }
 
-// specimens are closed journals whose last group has one frame, or several.
-func specimens(t *testing.T) map[string]*host {
-	all := map[string]*host{"in one sector": specimen(t)}
+// closedJournals are closed journals whose last group has one or several sectors or frames.
+func closedJournals(t *testing.T) map[string]*host {
+	all := map[string]*host{"in one sector": closedJournal(t)}
 	for what, size := range map[string]int{"of several sectors": 500, "of several frames": 1900} {
-		h := specimen(t)
+		h := closedJournal(t)
 		check.Must(t, h.recover())
 		check.Must(t, h.append(size, false))
 		check.Must(t, h.j.Close())
@@ -333,9 +329,9 @@ func specimens(t *testing.T) map[string]*host {
 	return all
 }
 
-// reads returns what a reader of a journal finds.
-func (h *host) reads() (groups []journal.Group, err error) {
-	j, err := open(h.s, small, place, shop)
+// readGroups returns the groups that a reader gets.
+func (h *host) readGroups() (groups []journal.Group, err error) {
+	j, err := open(h.s, small, journalPath, shop)
 	if err != nil {
 		return nil, err
 	}
@@ -343,19 +339,20 @@ func (h *host) reads() (groups []journal.Group, err error) {
 	return readAll(j, h.begin)
 }
 
-// A bit of the last group that flips is no torn write: the group may have been acknowledged.
+// A flipped bit in the last group is not a torn write, because the group may have been
+// acknowledged.
 func TestRead_BitFlippedInTheLastGroup_IsCorrupt(t *testing.T) {
-	for what, h := range specimens(t) {
+	for what, h := range closedJournals(t) {
 		t.Run(what, func(t *testing.T) {
-			_, from, to := lastOf(t, h)
+			_, from, to := lastGroupOf(t, h)
 			stride := int64(testenv.Tries(7, 1, 1))
 			for at := from; at < to; at++ {
 				for bit := at % stride; bit < 8; bit += stride {
-					o := h.whole()
-					n, _, _ := lastOf(t, o)
+					o := h.copyOfDisk()
+					n, _, _ := lastGroupOf(t, o)
 					filled := n.data[at] == filler
 					n.data[at] ^= 1 << bit
-					groups, err := o.reads()
+					groups, err := o.readGroups()
 					if whole := err == nil && len(groups) == len(h.groups); !errors.Is(err, errs.ErrCorrupt) && !(filled && whole) {
 						t.Fatalf("bit %d of byte %d of bytes %d to %d: %d groups of %d, %v", bit, at, from, to, len(groups), len(h.groups), err)
 					}
@@ -365,22 +362,22 @@ func TestRead_BitFlippedInTheLastGroup_IsCorrupt(t *testing.T) {
 	}
 }
 
-// A last group of which a sector is not there, or the end, is what a loss of power or a full disk
-// leaves: it is dropped.
+// A last group with a missing sector or end is torn, as after a loss of power or on a full disk. It
+// is dropped.
 func TestRead_LastGroupTorn_IsDropped(t *testing.T) {
-	for what, h := range specimens(t) {
+	for what, h := range closedJournals(t) {
 		t.Run(what, func(t *testing.T) {
-			_, from, to := lastOf(t, h)
-			n, _, _ := lastOf(t, h)
-			last := to // where the bytes that fill up the last frame begin
+			_, from, to := lastGroupOf(t, h)
+			n, _, _ := lastGroupOf(t, h)
+			last := to // where the filler of the last frame begins
 			for n.data[last-1] == filler {
 				last--
 			}
 			expect := func(how string, change func(*inode)) {
-				o := h.whole()
-				n, _, _ := lastOf(t, o)
+				o := h.copyOfDisk()
+				n, _, _ := lastGroupOf(t, o)
 				change(n)
-				groups, err := o.reads()
+				groups, err := o.readGroups()
 				check.Need(t, err == nil && len(groups) == len(h.groups)-1,
 					"%s, of bytes %d to %d: %d groups of %d, %v", how, from, to, len(groups), len(h.groups), err)
 			}

@@ -17,38 +17,37 @@ import (
 
 const sector = 512
 
-// sim is a disk, and the memory of the system over it. Power cuts leave of what was not flushed any
-// part: sectors of writes, names of files, lengths.
+// sim is a disk with the page cache of the system. A power cut keeps any part of what was not
+// flushed: sectors of writes, names of files, lengths.
 type sim struct {
-	root   *inode
-	inodes []*inode
-	life   int    // of the process; handles of an earlier one are dead
-	ops    int    // that changed something, or flushed
-	before func() // each of them
-	fail   func(op string) error
-	skip   string          // the place in the code whose flushes do nothing
-	places map[string]bool // of flushes
+	root    *inode
+	inodes  []*inode
+	process int    // number of the process; handles of an earlier process fail
+	ops     int    // number of changes and flushes
+	before  func() // called before each of them
+	fail    func(op string) error
+	skip    string          // place in the code whose flushes do nothing
+	places  map[string]bool // of flushes
 }
 
 // inode is a file or a directory.
 type inode struct {
-	number uint64
-	dir    bool
-	names  map[string]*inode // as processes see them
-	kept   map[string]*inode // on the disk
-	moves  []move            // that are not on the disk yet
-	locked map[*simFolder]bool
+	number  uint64
+	dir     bool
+	names   map[string]*inode // as processes see them
+	durable map[string]*inode // on the disk
+	moves   []move            // that are not on the disk yet
+	locked  map[*simFolder]bool
 
 	data   []byte // as processes see it
-	disk   []byte // whatever is cut off, or beyond, is zero
+	disk   []byte // bytes beyond its end are zero
 	length int64  // on the disk
 	writes []write
 
-	modified int64 // how often it was written to
+	modified int64 // number of writes
 }
 
-// move is a change of names: rename takes one and gives another, remove gives none, create takes
-// none.
+// move is a change of names: rename has both names, remove only from, and create only to.
 type move struct {
 	from, to string
 	what     *inode
@@ -66,13 +65,13 @@ func newSim() *sim {
 }
 
 func (s *sim) inode(dir bool) *inode {
-	n := &inode{number: uint64(len(s.inodes)), dir: dir, names: map[string]*inode{}, kept: map[string]*inode{}, locked: map[*simFolder]bool{}}
+	n := &inode{number: uint64(len(s.inodes)), dir: dir, names: map[string]*inode{}, durable: map[string]*inode{}, locked: map[*simFolder]bool{}}
 	s.inodes = append(s.inodes, n)
 	return n
 }
 
-// openFolder implements system: wherever a path leads, it is to the one directory at the top.
-func (s *sim) openFolder(string) (folder, error) { return &simFolder{s, s.root, s.life, false}, nil }
+// openFolder implements system: every path leads to the root directory.
+func (s *sim) openFolder(string) (folder, error) { return &simFolder{s, s.root, s.process, false}, nil }
 
 func (s *sim) resolve(path string) (string, error)            { return path, nil }
 func (s *sim) lstat(path string, how withTime) (stamp, error) { return s.stampAt(path, how) }
@@ -83,7 +82,7 @@ func (s *sim) stat(path string) (stamp, error) { return s.stampAt(path, false) }
 
 func (s *sim) stampAt(path string, how withTime) (stamp, error) {
 	n := s.root
-	for _, name := range strings.Split(strings.TrimPrefix(path, filepath.Dir(place)+"/"), "/") {
+	for _, name := range strings.Split(strings.TrimPrefix(path, filepath.Dir(journalPath)+"/"), "/") {
 		if n = n.names[name]; n == nil {
 			return stamp{}, fs.ErrNotExist
 		}
@@ -99,9 +98,9 @@ func (n *inode) stamp(how withTime) stamp {
 	return s
 }
 
-// kill ends the process. What it wrote stays in the memory of the system.
+// kill ends the process. What it wrote stays in the page cache.
 func (s *sim) kill() {
-	s.life++
+	s.process++
 	for _, n := range s.inodes {
 		clear(n.locked)
 	}
@@ -109,16 +108,16 @@ func (s *sim) kill() {
 
 var errKilled = errors.New("killed")
 
-// op comes before each change and each flush. It may not let it happen.
-func (s *sim) op(life int, what string) error {
-	if life != s.life {
+// beforeOp is called before each change and each flush, and may make it fail.
+func (s *sim) beforeOp(life int, what string) error {
+	if life != s.process {
 		return errKilled
 	}
 	s.ops++
 	if s.before != nil {
 		s.before()
 	}
-	if life != s.life {
+	if life != s.process {
 		return errKilled
 	}
 	if s.fail != nil {
@@ -127,8 +126,8 @@ func (s *sim) op(life int, what string) error {
 	return nil
 }
 
-// skips notes from where a flush is asked for, and tells whether it is left out.
-func (s *sim) skips(what string) bool {
+// isSkipped records the place in the code that flushes, and reports whether the flush is skipped.
+func (s *sim) isSkipped(what string) bool {
 	var pcs [3]uintptr
 	frames := runtime.CallersFrames(pcs[:runtime.Callers(3, pcs[:])])
 	place := what
@@ -140,8 +139,9 @@ func (s *sim) skips(what string) bool {
 	return place == s.skip
 }
 
-// image returns what a power cut may leave. pick says how: it returns a number from 0 to n.
-func (s *sim) image(pick func(n int) int) *sim {
+// afterPowerCut returns the disk after a power cut. pick decides about each part: it returns 0 to
+// n.
+func (s *sim) afterPowerCut(pick func(n int) int) *sim {
 	img := &sim{places: map[string]bool{}}
 	twin := map[*inode]*inode{}
 	for _, n := range s.inodes {
@@ -151,39 +151,39 @@ func (s *sim) image(pick func(n int) int) *sim {
 	for _, n := range s.inodes {
 		t := twin[n]
 		if !n.dir {
-			t.data = n.left(pick)
+			t.data = n.leftByPowerCut(pick)
 			t.disk, t.length = slices.Clone(t.data), int64(len(t.data))
 			continue
 		}
-		kept := maps.Clone(n.kept)
+		kept := maps.Clone(n.durable)
 		for _, m := range n.moves {
 			if pick(1) == 1 {
 				m.apply(kept)
 			}
 		}
 		for name, what := range kept {
-			t.names[name], t.kept[name] = twin[what], twin[what]
+			t.names[name], t.durable[name] = twin[what], twin[what]
 		}
 	}
-	found := img.root.below()
-	for n := range s.root.below() {
-		if t := twin[n]; !found[t] { // it never got its name: nobody can find what was written to it
+	found := img.root.reachable()
+	for n := range s.root.reachable() {
+		if t := twin[n]; !found[t] { // the file never got its name, so its content is lost
 			t.data, t.disk, t.length = nil, nil, 0
 		}
 	}
 	return img
 }
 
-// below returns what can be reached.
-func (n *inode) below() map[*inode]bool {
+// reachable returns the files and directories below a directory, and itself.
+func (n *inode) reachable() map[*inode]bool {
 	all := map[*inode]bool{n: true}
 	for _, one := range n.names {
-		maps.Copy(all, one.below())
+		maps.Copy(all, one.reachable())
 	}
 	return all
 }
 
-// apply changes names. Where one of a rename's sides was lost, the file still has one name only.
+// apply changes names. It does nothing if the old name does not lead to the file.
 func (m move) apply(names map[string]*inode) {
 	if m.from != "" {
 		if names[m.from] != m.what {
@@ -196,8 +196,8 @@ func (m move) apply(names map[string]*inode) {
 	}
 }
 
-// left returns what a power cut may leave of a file.
-func (n *inode) left(pick func(int) int) []byte {
+// leftByPowerCut returns the content of a file after a power cut.
+func (n *inode) leftByPowerCut(pick func(int) int) []byte {
 	lengths := []int64{n.length}
 	for _, w := range n.writes {
 		if end := w.at + int64(len(w.data)); end > lengths[len(lengths)-1] {
@@ -218,16 +218,16 @@ func (n *inode) left(pick func(int) int) []byte {
 	return data[:lengths[pick(len(lengths)-1)]]
 }
 
-// simFolder is a directory that a process has open.
+// simFolder is an open directory.
 type simFolder struct {
-	s      *sim
-	n      *inode
-	life   int
-	closed bool
+	s       *sim
+	n       *inode
+	process int
+	closed  bool
 }
 
 func (d *simFolder) get(name string, dir bool) (*inode, error) {
-	if d.life != d.s.life {
+	if d.process != d.s.process {
 		return nil, errKilled
 	}
 	if n, ok := d.n.names[name]; ok && n.dir == dir {
@@ -242,7 +242,7 @@ func (d *simFolder) do(m move) {
 }
 
 func (d *simFolder) make(what, name string, dir bool) (*inode, error) {
-	if err := d.s.op(d.life, what); err != nil {
+	if err := d.s.beforeOp(d.process, what); err != nil {
 		return nil, err
 	}
 	if d.n.names[name] != nil {
@@ -263,7 +263,7 @@ func (d *simFolder) folder(name string) (folder, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &simFolder{d.s, n, d.life, false}, nil
+	return &simFolder{d.s, n, d.process, false}, nil
 }
 
 func (d *simFolder) create(name string) (handle, error) {
@@ -271,7 +271,7 @@ func (d *simFolder) create(name string) (handle, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &simFile{d.s, n, d.life}, nil
+	return &simFile{d.s, n, d.process}, nil
 }
 
 func (d *simFolder) open(name string, _ bool) (handle, error) {
@@ -279,11 +279,11 @@ func (d *simFolder) open(name string, _ bool) (handle, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &simFile{d.s, n, d.life}, nil
+	return &simFile{d.s, n, d.process}, nil
 }
 
 func (d *simFolder) rename(from, to string) error {
-	if err := d.s.op(d.life, "rename"); err != nil {
+	if err := d.s.beforeOp(d.process, "rename"); err != nil {
 		return err
 	}
 	if d.n.names[from] == nil || d.n.names[to] != nil {
@@ -294,7 +294,7 @@ func (d *simFolder) rename(from, to string) error {
 }
 
 func (d *simFolder) remove(name string) error {
-	if err := d.s.op(d.life, "remove"); err != nil {
+	if err := d.s.beforeOp(d.process, "remove"); err != nil {
 		return err
 	}
 	n := d.n.names[name]
@@ -306,7 +306,7 @@ func (d *simFolder) remove(name string) error {
 }
 
 func (d *simFolder) list() ([]string, error) {
-	if d.life != d.s.life {
+	if d.process != d.s.process {
 		return nil, errKilled
 	}
 	return slices.Sorted(maps.Keys(d.n.names)), nil
@@ -315,14 +315,14 @@ func (d *simFolder) list() ([]string, error) {
 func (d *simFolder) stat() (stamp, error) { return d.n.stamp(false), nil }
 
 func (d *simFolder) sync() error {
-	if d.s.skips("folder") {
+	if d.s.isSkipped("folder") {
 		return nil
 	}
-	if err := d.s.op(d.life, "sync folder"); err != nil {
+	if err := d.s.beforeOp(d.process, "sync folder"); err != nil {
 		return err
 	}
 	for _, m := range d.n.moves {
-		m.apply(d.n.kept)
+		m.apply(d.n.durable)
 	}
 	d.n.moves = nil
 	return nil
@@ -347,15 +347,15 @@ func (d *simFolder) close() error {
 	return nil
 }
 
-// simFile is a file that a process has open.
+// simFile is an open file.
 type simFile struct {
-	s    *sim
-	n    *inode
-	life int
+	s       *sim
+	n       *inode
+	process int
 }
 
 func (f *simFile) ReadAt(b []byte, at int64) (int, error) {
-	if f.life != f.s.life {
+	if f.process != f.s.process {
 		return 0, errKilled
 	}
 	if at >= int64(len(f.n.data)) {
@@ -369,12 +369,12 @@ func (f *simFile) ReadAt(b []byte, at int64) (int, error) {
 }
 
 func (f *simFile) WriteAt(b []byte, at int64) (int, error) {
-	err := f.s.op(f.life, "write")
+	err := f.s.beforeOp(f.process, "write")
 	if errors.Is(err, errKilled) {
 		return 0, err
 	}
 	if err != nil {
-		b = b[:len(b)/2] // a short one
+		b = b[:len(b)/2] // a short write
 	}
 	if len(b) > 0 {
 		f.n.data = append(f.n.data, make([]byte, max(0, at+int64(len(b))-int64(len(f.n.data))))...)
@@ -390,24 +390,24 @@ func (f *simFile) stat(how withTime) (stamp, error) { return f.n.stamp(how), nil
 func (f *simFile) Close() error                     { return nil }
 
 func (f *simFile) sync() error {
-	if f.s.skips("file") {
+	if f.s.isSkipped("file") {
 		return nil
 	}
 	return f.flush("sync file", true)
 }
 
-// datasync flushes no length: less than Linux does.
+// datasync does not flush the length, although Linux does.
 func (f *simFile) datasync() error {
-	if f.s.skips("data") {
+	if f.s.isSkipped("data") {
 		return nil
 	}
 	return f.flush("sync data", false)
 }
 
-// flush brings to the disk what was written. If it fails, what was written can be read, and no
-// later flush brings it there.
+// flush writes the page cache to the disk. If it fails, the data can still be read, but no later
+// flush writes it.
 func (f *simFile) flush(what string, length bool) error {
-	err := f.s.op(f.life, what)
+	err := f.s.beforeOp(f.process, what)
 	if errors.Is(err, errKilled) {
 		return err
 	}
@@ -424,8 +424,9 @@ func (f *simFile) flush(what string, length bool) error {
 	return err
 }
 
-// picker picks at random; some say no to all, or yes to all, of what a power cut may leave.
-func picker(r *rand.Rand) func(n int) int {
+// randomPicker returns random decisions about what a power cut keeps. Some keep everything or
+// nothing.
+func randomPicker(r *rand.Rand) func(n int) int {
 	switch r.IntN(8) {
 	case 0:
 		return func(int) int { return 0 }

@@ -23,15 +23,15 @@ type stamp struct {
 // read.
 type withTime bool
 
-// mostRereads is how often a segment is read again because only its time has changed. If its
+// maxRereads is how often a segment is read again because only its time has changed. If its
 // content was the same each time, the file system does not keep times like a local one. Times are
 // not compared any more then.
-const mostRereads = 100
+const maxRereads = 100
 
 // check stops the handle and returns an error wrapping [errs.ErrReplaced] if the journal is not as
 // this process found or left it. The path must lead to the directory of this journal, with each
 // segment unchanged. The caller holds mu, and the handle has not stopped.
-func (j *Journal) check() error { return j.unless(j.compare()) }
+func (j *Journal) check() error { return j.stopIfReplaced(j.compare()) }
 
 // checkLast is check of the open file of the last segment only, without its path, which is cheaper.
 // It runs before a write, because the write gives the segment another time.
@@ -41,34 +41,34 @@ func (j *Journal) checkLast() error {
 		err = j.compareSegment(&j.segments[len(j.segments)-1], now)
 	}
 	if err == nil {
-		err = j.last.reread()
+		err = j.last.checkHead()
 	}
-	return j.unless(err)
+	return j.stopIfReplaced(err)
 }
 
-// unless returns nil for nil. For any other error it stops the handle, and returns the error as
-// [errs.ErrReplaced].
-func (j *Journal) unless(err error) error {
+// stopIfReplaced returns nil for nil. For any other error it stops the handle, and returns the
+// error as [errs.ErrReplaced].
+func (j *Journal) stopIfReplaced(err error) error {
 	if err == nil {
 		return nil
 	}
-	j.replaced = fmt.Errorf("%w: the journal %s: %w", errs.ErrReplaced, j.path, err)
-	j.refusal = fmt.Errorf("%w: %w", journal.ErrStopped, j.replaced)
-	return j.replaced
+	j.replacedErr = fmt.Errorf("%w: the journal %s: %w", errs.ErrReplaced, j.path, err)
+	j.stopErr = fmt.Errorf("%w: %w", journal.ErrStopped, j.replacedErr)
+	return j.replacedErr
 }
 
 // compare returns an error that describes the first difference from what this process left.
 func (j *Journal) compare() error {
-	home, err := j.disk.stat(j.path)
+	dir, err := j.disk.stat(j.path)
 	if err != nil {
 		return err
 	}
-	if home.id != j.home {
+	if dir.id != j.dirID {
 		return errors.New("the path leads to another directory")
 	}
 	for i := range j.segments {
 		s := &j.segments[i]
-		now, err := j.disk.lstat(s.path, s.left.modified != 0)
+		now, err := j.disk.lstat(s.path, s.expected.modified != 0)
 		if err == nil {
 			err = j.compareSegment(s, now)
 		}
@@ -79,43 +79,43 @@ func (j *Journal) compare() error {
 	if j.last == nil {
 		return nil
 	}
-	return j.last.reread()
+	return j.last.checkHead()
 }
 
 // compareSegment compares a segment with its stamp. If only the time differs, the content decides,
 // because users and programs may set the time of a file, and some file systems update it late.
-func (j *Journal) compareSegment(s *kept, now stamp) error {
-	if now == *s.left {
+func (j *Journal) compareSegment(s *segmentFile, now stamp) error {
+	if now == *s.expected {
 		return nil
 	}
-	switch was := *s.left; {
+	switch was := *s.expected; {
 	case now.id != was.id:
 		return fmt.Errorf("segment %d: the path leads to another file", s.number)
 	case now.links != was.links:
-		return fmt.Errorf("segment %d: %d names (hard links) lead to it, before %d", s.number, now.links, was.links)
+		return fmt.Errorf("segment %d: %d hard links lead to it, before %d", s.number, now.links, was.links)
 	case now.size != was.size:
 		return fmt.Errorf("segment %d: it has %d bytes, before %d", s.number, now.size, was.size)
 	case j.term == 0:
 		return fmt.Errorf("segment %d: it was written to", s.number) // the right content is unknown before Claim
-	case j.rereads >= mostRereads:
+	case j.rereads >= maxRereads:
 		return nil
 	}
 	j.rereads++
-	_, end, err := j.tail(*s)
+	_, end, err := j.readTail(*s)
 	if err == nil && end != j.end {
-		err = fmt.Errorf("it leads to %v, before to %v", end, j.end)
+		err = fmt.Errorf("it ends with %v, before with %v", end, j.end)
 	}
 	if err != nil {
 		return fmt.Errorf("segment %d: it was overwritten: %w", s.number, err)
 	}
-	*s.left = now
+	*s.expected = now
 	return nil
 }
 
-// reread compares the head of the last frame with what was written. Independently of times, that
+// checkHead compares the head of the last frame with what was written. Independently of times, that
 // reveals an older copy that was written over the segment, which does not have this frame.
-func (w *writer) reread() error {
-	var now [frameHead]byte
+func (w *writer) checkHead() error {
+	var now [frameHeadSize]byte
 	if _, err := w.file.ReadAt(now[:], w.headAt); err != nil {
 		return err
 	}
@@ -127,4 +127,4 @@ func (w *writer) reread() error {
 }
 
 // pathOf returns the path of a segment below the path of the journal.
-func (j *Journal) pathOf(number uint64) string { return filepath.Join(j.path, name(number, asSegment)) }
+func (j *Journal) pathOf(n uint64) string { return filepath.Join(j.path, name(n, segmentExt)) }

@@ -32,17 +32,18 @@ func stampAt(op string, dir int, path string, flags int, how withTime) (stamp, e
 	if how {
 		want |= unix.STATX_MTIME
 	}
-	var x unix.Statx_t
-	err := unix.Statx(dir, path, flags, want, &x)
+	var st unix.Statx_t
+	err := unix.Statx(dir, path, flags, want, &st)
 	for errors.Is(err, unix.EINTR) {
-		err = unix.Statx(dir, path, flags, want, &x)
+		err = unix.Statx(dir, path, flags, want, &st)
 	}
 	if err != nil {
 		return stamp{}, &fs.PathError{Op: op, Path: path, Err: err}
 	}
-	s := stamp{id: [2]uint64{unix.Mkdev(x.Dev_major, x.Dev_minor), x.Ino}, links: uint64(x.Nlink), size: int64(x.Size)}
+	id := [2]uint64{unix.Mkdev(st.Dev_major, st.Dev_minor), st.Ino}
+	s := stamp{id: id, links: uint64(st.Nlink), size: int64(st.Size)}
 	if how {
-		s.modified = x.Mtime.Sec*1e9 + int64(x.Mtime.Nsec)
+		s.modified = st.Mtime.Sec*1e9 + int64(st.Mtime.Nsec)
 	}
 	return s, nil
 }

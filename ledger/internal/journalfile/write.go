@@ -16,7 +16,7 @@ type sizes struct {
 	content int   // the largest content of a frame
 }
 
-var usual = sizes{segment: 64 << 20, step: 1 << 20, content: maxContent}
+var defaultSizes = sizes{segment: 64 << 20, step: 1 << 20, content: maxContent}
 
 // writer appends groups to a segment.
 type writer struct {
@@ -29,9 +29,9 @@ type writer struct {
 	kind   uint32 // of the unfinished frame
 	err    error  // the first error; nothing is written after it
 
-	left     stamp           // of the file, after the last write of this writer
-	headAt   int64           // offset of the last frame's head, or of the end of the header
-	lastHead [frameHead]byte // the bytes at headAt
+	expected stamp               // of the file, after the last write of this writer
+	headAt   int64               // offset of the last frame's head, or of the end of the header
+	lastHead [frameHeadSize]byte // the bytes at headAt
 }
 
 // group writes a group. The group is durable only after sync.
@@ -52,13 +52,13 @@ func (w *writer) group(g journal.Group) error {
 // the last frame of a group is marked as such.
 func (w *writer) put(b []byte) {
 	for len(b) > 0 && w.err == nil {
-		if len(w.buffer) == frameHead+w.content {
+		if len(w.buffer) == frameHeadSize+w.content {
 			w.flush()
 		}
 		if len(w.buffer) == 0 {
-			w.buffer = append(w.buffer, make([]byte, frameHead)...)
+			w.buffer = append(w.buffer, make([]byte, frameHeadSize)...)
 		}
-		n := min(len(b), frameHead+w.content-len(w.buffer))
+		n := min(len(b), frameHeadSize+w.content-len(w.buffer))
 		w.buffer, b = append(w.buffer, b[:n]...), b[n:]
 	}
 }
@@ -68,10 +68,10 @@ func (w *writer) flush() {
 	if w.err != nil {
 		return
 	}
-	content := w.buffer[frameHead:]
+	content := w.buffer[frameHeadSize:]
 	w.head(w.buffer, w.end, frame{uint32(len(content)), w.kind, crc32.Checksum(content, castagnoli)})
-	w.remember(w.buffer, w.end)
-	for end := filledUp(int64(len(w.buffer))); int64(len(w.buffer)) < end; {
+	w.setHead(w.buffer, w.end)
+	for end := paddedEnd(int64(len(w.buffer))); int64(len(w.buffer)) < end; {
 		w.buffer = append(w.buffer, filler)
 	}
 	_, w.err = w.file.WriteAt(w.buffer, w.end)
@@ -79,8 +79,8 @@ func (w *writer) flush() {
 	w.buffer, w.kind = w.buffer[:0], 0
 }
 
-// remember records the bytes that were written at an offset, for reread.
-func (w *writer) remember(head []byte, at int64) {
+// setHead records the bytes that were written at an offset, for checkHead.
+func (w *writer) setHead(head []byte, at int64) {
 	w.headAt = at
 	copy(w.lastHead[:], head)
 }
@@ -90,17 +90,17 @@ func (w *writer) remember(head []byte, at int64) {
 // another process during the flush then differs from the stamp.
 func (w *writer) sync() error {
 	if w.err == nil && w.end <= w.filled {
-		if w.left, w.err = w.file.stat(false); w.err == nil {
+		if w.expected, w.err = w.file.stat(false); w.err == nil {
 			w.err = w.file.datasync()
 		}
 		return w.err
 	}
-	filled := aligned(w.end + min(max(w.end, w.step/16), w.step))
+	filled := alignUp(w.end + min(max(w.end, w.step/16), w.step))
 	if w.err == nil {
 		w.err = zero(w.file, w.end, filled)
 	}
 	if w.err == nil {
-		w.left, w.err = w.file.stat(false)
+		w.expected, w.err = w.file.stat(false)
 	}
 	if w.err == nil {
 		w.err = w.file.sync()
@@ -124,15 +124,15 @@ func zero(f handle, from, to int64) error {
 
 // writeSegment creates a new segment with groups. The segment gets its final name when all of that
 // is durable.
-func writeSegment(dir folder, s segment, most sizes, groups iter.Seq2[journal.Group, error]) (*writer, error) {
-	f, err := dir.create(name(s.number, asNew))
+func writeSegment(dir folder, s segment, limits sizes, groups iter.Seq2[journal.Group, error]) (*writer, error) {
+	f, err := dir.create(name(s.number, newExt))
 	if err != nil {
 		return nil, err
 	}
-	w := &writer{segment: s, sizes: most, file: f, end: headerSize}
+	w := &writer{segment: s, sizes: limits, file: f, end: headerSize}
 	header := w.header()
 	_, w.err = f.WriteAt(header, 0)
-	w.remember(header[headerSize-frameHead:], headerSize-frameHead)
+	w.setHead(header[headerSize-frameHeadSize:], headerSize-frameHeadSize)
 	for g, err := range groups {
 		if err != nil {
 			return nil, errors.Join(err, f.Close())
@@ -142,7 +142,7 @@ func writeSegment(dir folder, s segment, most sizes, groups iter.Seq2[journal.Gr
 		}
 	}
 	if w.sync() == nil {
-		w.err = dir.rename(name(s.number, asNew), name(s.number, asSegment))
+		w.err = dir.rename(name(s.number, newExt), name(s.number, segmentExt))
 	}
 	if w.err == nil {
 		w.err = dir.sync()

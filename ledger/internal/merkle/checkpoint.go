@@ -19,9 +19,9 @@ const (
 	// MaxCheckpoint is the largest length of a signed checkpoint, in bytes. It suffices for
 	// post-quantum signatures, of almost 7 kB each.
 	MaxCheckpoint = 128 << 10
-	// MostCosigners is how many signatures a checkpoint may have besides the log's. The
+	// MaxCosigners is how many signatures a checkpoint may have besides the log's. The
 	// specification of signed notes requires support for 16 signatures.
-	MostCosigners = 16
+	MaxCosigners = 16
 )
 
 // ErrCheckpoint is returned if a signed checkpoint cannot be made, read or trusted. The text
@@ -53,7 +53,7 @@ func (c Checkpoint) Sign(signer note.Signer) ([]byte, error) {
 		return nil, invalid("the origin %s is not a single line", quote(c.Origin))
 	}
 	if signer.Name() != c.Origin {
-		return nil, invalid("to be trusted it must be signed by a key with the name of the origin, %s", quote(c.Origin))
+		return nil, invalid("it must be signed by a key with the name of the origin, %s", quote(c.Origin))
 	}
 	signed, err := note.Sign(&note.Note{Text: text}, signer)
 	if err != nil {
@@ -93,7 +93,7 @@ func Open(signed []byte, known note.Verifiers) (Checkpoint, Cosigners, error) {
 	case errors.As(err, &unverified):
 		err = invalid("not signed by any known key, but by %s", keys(claimed))
 	case err != nil:
-		err = invalid("looking up the known keys: %w", err)
+		err = invalid("look up the known keys: %w", err)
 	case verified.Sigs[0].Name != c.Origin:
 		err = invalid("no known key with the name of its origin, %s, signed it; known keys that did are %s",
 			quote(c.Origin), keys(verified.Sigs))
@@ -110,7 +110,7 @@ func Open(signed []byte, known note.Verifiers) (Checkpoint, Cosigners, error) {
 //
 // Read returns [ErrCheckpoint] for anything but a signed note of at most [MaxCheckpoint] bytes that
 // begins with three lines of the form of [Checkpoint.Sign]. The first signature must be in the name
-// of the origin, and no other may be. At most [MostCosigners] follow, in ascending order of the
+// of the origin, and no other may be. At most [MaxCosigners] follow, in ascending order of the
 // names and hashes of their keys, so no key signs twice. So no part of a checkpoint has two valid
 // forms. But cosignatures can be removed by others, and added for keys that the reader does not
 // know.
@@ -128,7 +128,7 @@ func parseSigned(signed []byte) (Checkpoint, []note.Signature, error) {
 	_, err := note.Open(signed, note.VerifierList())
 	unverified := (*note.UnverifiedNoteError)(nil)
 	if !errors.As(err, &unverified) {
-		return Checkpoint{}, nil, invalid("not a signed note: %s", fault(signed))
+		return Checkpoint{}, nil, invalid("not a signed note: %s", whyNoNote(signed))
 	}
 	claimed := unverified.Note.UnverifiedSigs
 	c, err := parse(unverified.Note.Text)
@@ -145,28 +145,28 @@ func parseSigned(signed []byte) (Checkpoint, []note.Signature, error) {
 // package note drops duplicates.
 func (c Checkpoint) checkSignatures(claimed []note.Signature, text string, signed []byte) error {
 	if claimed[0].Name != c.Origin {
-		return invalid("not signed in the name of its origin, %s, in the first place, but by %s",
+		return invalid("the first signature is not in the name of its origin, %s, but by %s",
 			quote(c.Origin), keys(claimed))
 	}
 	lines := bytes.Count(signed[len(text):], []byte("— "))
-	if beside := lines - 1; beside > MostCosigners {
-		return invalid("%d signatures besides the log's; at most %d are read", beside, MostCosigners)
+	if beside := lines - 1; beside > MaxCosigners {
+		return invalid("%d signatures besides the log's; at most %d are read", beside, MaxCosigners)
 	}
 	for i, s := range claimed {
 		if _, err := base64.StdEncoding.Strict().DecodeString(s.Base64); err != nil {
 			// The package note does not check the last bits.
-			return invalid("the signature by %s is not spelled as usual: %w", key(s), err)
+			return invalid("the signature by %s is not canonical base64: %w", key(s), err)
 		}
 		if i > 0 && s.Name == c.Origin {
 			return invalid("signed twice in the name of its origin, by %s", keys(claimed))
 		}
 		if i > 1 && !isBefore(claimed[i-1], s) {
-			return invalid("the signature by %s is behind that by %s: cosignatures come in the order of their keys, "+
+			return invalid("the signature by %s is after that by %s: cosignatures must be in the order of their keys, "+
 				"each once", key(s), key(claimed[i-1]))
 		}
 	}
 	if lines != len(claimed) {
-		return invalid("a signature comes twice")
+		return invalid("a signature is repeated")
 	}
 	return nil
 }
@@ -208,9 +208,9 @@ func invalid(format string, args ...any) error {
 	return fmt.Errorf("%w: "+format, append([]any{ErrCheckpoint}, args...)...)
 }
 
-// fault returns why bytes are no signed note. The package note does not report that, and damage by
-// copying is common.
-func fault(signed []byte) string {
+// whyNoNote returns why bytes are no signed note. The package note does not report that, and damage
+// by copying is common.
+func whyNoNote(signed []byte) string {
 	_, signatures, blank := bytes.Cut(signed, []byte("\n\n"))
 	switch {
 	case len(signed) == 0:

@@ -15,7 +15,7 @@ import (
 	"github.com/sluicedp/sluice/internal/check"
 )
 
-// keyPair makes the key of a name that is the same in every run.
+// keyPair generates the key of a name from a seed.
 func keyPair(t testing.TB, name, seed string) (note.Signer, note.Verifier) {
 	t.Helper()
 	sum := sha256.Sum256([]byte(seed))
@@ -28,7 +28,7 @@ func keyPair(t testing.TB, name, seed string) (note.Signer, note.Verifier) {
 
 const origin = "example.com/ledger"
 
-// head is the checkpoint of most tests.
+// head returns the checkpoint of most tests.
 func head() Checkpoint {
 	return Checkpoint{origin, 20852163, tlog.RecordHash([]byte("root"))}
 }
@@ -47,7 +47,7 @@ func sign(t testing.TB, c Checkpoint, signer note.Signer, beside ...note.Signer)
 	return cosign(t, signed, beside...)
 }
 
-// cosign adds the lines of some signers, in their order.
+// cosign appends the lines of some signers, in the given order.
 func cosign(t testing.TB, signed []byte, beside ...note.Signer) []byte {
 	t.Helper()
 	text, _, _ := bytes.Cut(signed, []byte("\n\n"))
@@ -65,23 +65,24 @@ func signText(t testing.TB, text string, signers ...note.Signer) []byte {
 	return signed
 }
 
-// trusting knows every key and takes every signature. With it, Open must accept what Read does.
-type trusting struct{}
+// trustAll knows every key and accepts every signature. With it, Open must accept what Read
+// accepts.
+type trustAll struct{}
 
-type trusted struct {
+type trustedKey struct {
 	name string
 	hash uint32
 }
 
-func (trusting) Verifier(name string, hash uint32) (note.Verifier, error) {
-	return trusted{name, hash}, nil
+func (trustAll) Verifier(name string, hash uint32) (note.Verifier, error) {
+	return trustedKey{name, hash}, nil
 }
 
-func (v trusted) Name() string               { return v.name }
-func (v trusted) KeyHash() uint32            { return v.hash }
-func (trusted) Verify(text, sig []byte) bool { return true }
+func (v trustedKey) Name() string               { return v.name }
+func (v trustedKey) KeyHash() uint32            { return v.hash }
+func (trustedKey) Verify(text, sig []byte) bool { return true }
 
-func TestGolden(t *testing.T) {
+func TestSign_KnownKey_IsTheGoldenNote(t *testing.T) {
 	signer, verifier := keyPair(t, origin, "log")
 	signed := sign(t, head(), signer)
 	check.That(t, string(signed) == golden, "signed\n%s\nwant\n%s", signed, golden)
@@ -90,9 +91,9 @@ func TestGolden(t *testing.T) {
 	}
 }
 
-// TestSpecification reads the example of https://c2sp.org/tlog-checkpoint. The text gives no key
+// The test reads the example of https://c2sp.org/tlog-checkpoint. The specification gives no key
 // for it.
-func TestSpecification(t *testing.T) {
+func TestRead_ExampleOfTheSpecification_IsAccepted(t *testing.T) {
 	const example = `example.com/behind-the-sofa
 20852163
 CsUYapGGPo4dkMgIAUqom/Xajj7h2fB2MPA3j2jxq2I=
@@ -104,7 +105,7 @@ CsUYapGGPo4dkMgIAUqom/Xajj7h2fB2MPA3j2jxq2I=
 		c.Root.String() == "CsUYapGGPo4dkMgIAUqom/Xajj7h2fB2MPA3j2jxq2I=", "read %v (%v)", c, err)
 }
 
-func TestRoundTrip(t *testing.T) {
+func TestOpen_SignedCheckpoint_ReturnsContentAndCosigners(t *testing.T) {
 	log, logKey := keyPair(t, origin, "log")
 	witness, witnessKey := keyPair(t, "witness.example", "witness")
 	for _, size := range []uint64{0, 1, 9, 10, 1 << 32, MaxSize} {
@@ -134,9 +135,8 @@ func TestRoundTrip(t *testing.T) {
 
 func hashOf(s note.Signer) string { return fmt.Sprintf("%08x", s.KeyHash()) }
 
-// TestSignaturesHaveOneOrder holds signatures to their places: what does not stand there makes a
-// second text of a checkpoint.
-func TestSignaturesHaveOneOrder(t *testing.T) {
+// Signatures have one valid order, so that a checkpoint has only one valid text.
+func TestRead_SignaturesOutOfOrder_AreRefused(t *testing.T) {
 	log, logKey := keyPair(t, origin, "log")
 	again, _ := keyPair(t, origin, "again")
 	low, high := fake{name: "witness.example"}, fake{name: "witness.example", hash: 1}
@@ -152,25 +152,25 @@ func TestSignaturesHaveOneOrder(t *testing.T) {
 	for _, test := range []struct {
 		name   string
 		signed []byte
-		says   string // empty if it is right
+		says   string // empty if it is valid
 	}{
 		{"log", one, ""},
 		{"two keys of a name", cosign(t, one, low, high), ""},
 		{"three names", cosign(t, one, other, low, late), ""},
 		{"16 cosigners", cosign(t, one, crowd(16)...), ""},
 		{"17 cosigners", cosign(t, one, crowd(17)...), "17 signatures besides the log's; at most 16"},
-		{"the log twice", append(bytes.Clone(one), line...), "a signature comes twice"},
+		{"the log twice", append(bytes.Clone(one), line...), "a signature is repeated"},
 		{"another key of the log's name", cosign(t, one, again), "signed twice in the name of its origin"},
 		{"another key of the log's name, last", cosign(t, one, other, again), "signed twice in the name of its origin"},
-		{"cosigner first", []byte(text + "\n\n" + strings.TrimPrefix(string(cosign(t, []byte(text+"\n\n"), other)), text+"\n\n") + line), "in the first place"},
-		{"out of order", cosign(t, one, low, other), "cosignatures come in the order of their keys"},
-		{"hashes out of order", cosign(t, one, high, low), "cosignatures come in the order of their keys"},
-		{"a key twice", cosign(t, one, low, low), "a signature comes twice"},
+		{"cosigner first", []byte(text + "\n\n" + strings.TrimPrefix(string(cosign(t, []byte(text+"\n\n"), other)), text+"\n\n") + line), "the first signature is not in the name of its origin"},
+		{"out of order", cosign(t, one, low, other), "cosignatures must be in the order of their keys"},
+		{"hashes out of order", cosign(t, one, high, low), "cosignatures must be in the order of their keys"},
+		{"a key twice", cosign(t, one, low, low), "a signature is repeated"},
 		{"a key twice, other signatures", cosign(t, one, low, fake{name: low.name, sign: "other"}), "each once"},
 	} {
 		_, err := Read(test.signed)
 		_, _, openErr := Open(test.signed, note.VerifierList(logKey))
-		_, _, allErr := Open(test.signed, trusting{})
+		_, _, allErr := Open(test.signed, trustAll{})
 		for _, err := range []error{err, openErr, allErr} {
 			if test.says != "" {
 				wantText(t, err, test.says)
@@ -181,7 +181,7 @@ func TestSignaturesHaveOneOrder(t *testing.T) {
 	}
 }
 
-func TestSignRefuses(t *testing.T) {
+func TestSign_InvalidCheckpointOrSigner_Fails(t *testing.T) {
 	signer, _ := keyPair(t, origin, "log")
 	other, _ := keyPair(t, "witness.example", "witness")
 	broken := errors.New("broken key store")
@@ -215,11 +215,11 @@ func TestSignRefuses(t *testing.T) {
 	}
 }
 
-// fake signs with nothing, or fails.
+// fake is a signer without a key, which may fail.
 type fake struct {
 	name string
-	hash uint32 // besides 7
-	sign string // what it signs with
+	hash uint32 // its key hash is 7 + hash
+	sign string // appended to its signature
 	err  error
 }
 
@@ -236,9 +236,8 @@ func wantText(t testing.TB, err error, text string) {
 	}
 }
 
-// TestMalformed signs texts that are no checkpoints with the right key, so that the text alone is
-// wrong.
-func TestMalformed(t *testing.T) {
+// Invalid texts are signed with the right key, so that only the text is wrong.
+func TestOpen_MalformedText_IsErrCheckpoint(t *testing.T) {
 	signer, verifier := keyPair(t, origin, "log")
 	root := head().Root.String()
 	unused := strings.TrimSuffix(root, string(root[42])+"=") + string(root[42]+1) + "=" // same bytes, other unused bits
@@ -246,7 +245,7 @@ func TestMalformed(t *testing.T) {
 	check.Need(t, err == nil && h == head().Root, "%s is not another form of %s", unused, root)
 	for _, test := range []struct {
 		name, text string
-		says       string // what the error says; empty if the text is right
+		says       string // part of the error; empty if the text is valid
 	}{
 		{"right", origin + "\n7\n" + root + "\n", ""},
 		{"empty tree", origin + "\n0\n" + root + "\n", ""},
@@ -291,11 +290,11 @@ func TestMalformed(t *testing.T) {
 		{"tab in an extension line", origin + "\n7\n" + root + "\na\tb\n", "not plain UTF-8"},
 		{"broken UTF-8", origin + "\n7\n" + root + "\n\xff\n", "not plain UTF-8"},
 
-		{"other origin", "example.org/ledger\n7\n" + root + "\n", `not signed in the name of its origin, "example.org/ledger", in the first place, but by "example.com/ledger+`},
-		{"longer origin", origin + "2\n7\n" + root + "\n", "not signed in the name"},
-		{"shorter origin", origin[:5] + "\n7\n" + root + "\n", "not signed in the name"},
-		{"other case", strings.ToUpper(origin) + "\n7\n" + root + "\n", "not signed in the name"},
-		{"space after the origin", origin + " \n7\n" + root + "\n", "not signed in the name"},
+		{"other origin", "example.org/ledger\n7\n" + root + "\n", `the first signature is not in the name of its origin, "example.org/ledger", but by "example.com/ledger+`},
+		{"longer origin", origin + "2\n7\n" + root + "\n", "not in the name of its origin"},
+		{"shorter origin", origin[:5] + "\n7\n" + root + "\n", "not in the name of its origin"},
+		{"other case", strings.ToUpper(origin) + "\n7\n" + root + "\n", "not in the name of its origin"},
+		{"space after the origin", origin + " \n7\n" + root + "\n", "not in the name of its origin"},
 		{"too long", origin + "\n7\n" + root + "\n" + strings.Repeat("x", MaxCheckpoint), "bytes, at most 131072"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
@@ -316,8 +315,8 @@ func TestMalformed(t *testing.T) {
 	}
 }
 
-// TestUnreadable takes bytes that are no signed note.
-func TestUnreadable(t *testing.T) {
+// Bytes that are no signed note are refused, with the reason.
+func TestRead_NoSignedNote_IsErrCheckpoint(t *testing.T) {
 	text, signature, _ := strings.Cut(golden, "\n\n")
 	for _, test := range []struct{ name, signed, says string }{
 		{"nothing", "", "it is empty"},
@@ -337,7 +336,7 @@ func TestUnreadable(t *testing.T) {
 		{"one byte too many", golden + strings.Repeat("x", MaxCheckpoint+1-len(golden)), "131073 bytes, at most 131072"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			_, _, err := Open([]byte(test.signed), trusting{})
+			_, _, err := Open([]byte(test.signed), trustAll{})
 			wantText(t, err, test.says)
 			_, err = Read([]byte(test.signed))
 			wantText(t, err, test.says)
@@ -346,8 +345,8 @@ func TestUnreadable(t *testing.T) {
 	check.WantErr(t, check.Err(Read(nil)), ErrCheckpoint, "nil: error")
 }
 
-// TestUntrusted takes what Read accepts and the keys do not.
-func TestUntrusted(t *testing.T) {
+// Read accepts these checkpoints, but Open does not trust their signatures.
+func TestOpen_UntrustedSignature_IsErrCheckpoint(t *testing.T) {
 	log, logKey := keyPair(t, origin, "log")
 	impostor, newKey := keyPair(t, origin, "another")
 	witness, witnessKey := keyPair(t, "witness.example", "witness")
@@ -359,7 +358,7 @@ func TestUntrusted(t *testing.T) {
 	}
 	signed := sign(t, head(), log)
 	otherSize := []byte(strings.Replace(golden, "20852163", "20852164", 1))
-	// A witness signature copied from another checkpoint: the witness is known, the log's is right.
+	// The signature of a known witness for another checkpoint. The log's signature is right.
 	other := head()
 	other.Size++
 	_, witnessLine, _ := strings.Cut(string(signText(t, other.Origin+"\n1\n"+other.Root.String()+"\n", witness)), "\n\n")
@@ -389,24 +388,24 @@ func TestUntrusted(t *testing.T) {
 	}
 }
 
-// TestHostileNames looks at messages about names that are long, or commands to a terminal.
-func TestHostileNames(t *testing.T) {
+// Errors about long names, or names with terminal commands, are short and quoted.
+func TestRead_HostileNames_AreQuotedInErrors(t *testing.T) {
 	for _, name := range []string{strings.Repeat("é", 20_000), "\u009b2J", "\u202eexample"} {
 		signed := signText(t, origin+"\n7\n"+head().Root.String()+"\n", fake{name: name})
 		_, err := Read(signed)
-		wantText(t, err, "not signed in the name of its origin")
+		wantText(t, err, "not in the name of its origin")
 		check.That(t, !strings.ContainsAny(err.Error(), "\u009b\u202e"), "error %q is not quoted", err)
 	}
 }
 
-// TestFlippedBytes changes every byte of a signed note, in every bit and in some more ways.
-func TestFlippedBytes(t *testing.T) {
+// Any change of a byte of a signed note is refused, except in the signature of an unknown key.
+func TestOpen_AnyByteChanged_IsRefused(t *testing.T) {
 	log, logKey := keyPair(t, origin, "log")
 	witness, _ := keyPair(t, "witness.example", "witness")
 	known := note.VerifierList(logKey)
 	signed := sign(t, head(), log, witness)
 	text := bytes.Index(signed, []byte("\n\n")) + 2
-	unknown := bytes.LastIndex(signed, []byte("— ")) // here begins the signature that nobody checks
+	unknown := bytes.LastIndex(signed, []byte("— ")) // start of the signature that is not verified
 	harmless := 0
 	for i, was := range signed {
 		for _, b := range []byte{was ^ 1, was ^ 2, was ^ 4, was ^ 8, was ^ 16, was ^ 32, was ^ 64, was ^ 128, 0, ' ', '\n', '0', '+', '='} {
@@ -423,9 +422,9 @@ func TestFlippedBytes(t *testing.T) {
 			case c != head():
 				t.Fatalf("byte %d as %q: opened %v", i, b, c)
 			case i < text:
-				t.Fatalf("byte %d of the signed text was changed to %q without notice", i, b)
+				t.Fatalf("a change of byte %d of the signed text to %q was accepted", i, b)
 			case i < unknown:
-				t.Fatalf("byte %d of the log's signature was changed to %q without notice", i, b)
+				t.Fatalf("a change of byte %d of the log's signature to %q was accepted", i, b)
 			default:
 				harmless++
 			}
@@ -433,11 +432,11 @@ func TestFlippedBytes(t *testing.T) {
 		}
 	}
 	_, _, err := Open(signed, known)
-	check.Need(t, err == nil, "refused after all was restored: %v", err)
-	check.That(t, harmless != 0, "no change of the unknown signature was harmless: the test looks at the wrong bytes")
+	check.Need(t, err == nil, "refused after all bytes were restored: %v", err)
+	check.That(t, harmless != 0, "no change of the unknown signature was accepted: the test changes the wrong bytes")
 }
 
-// FuzzOpen holds Open and Read against each other and against what Sign writes.
+// FuzzOpen compares Open and Read with each other and with the output of Sign.
 func FuzzOpen(f *testing.F) {
 	log, logKey := keyPair(f, origin, "log")
 	witness, _ := keyPair(f, "witness.example", "witness")
@@ -452,7 +451,7 @@ func FuzzOpen(f *testing.F) {
 	f.Add([]byte{})
 	f.Fuzz(func(t *testing.T, signed []byte) {
 		read, readErr := Read(signed)
-		all, _, allErr := Open(signed, trusting{})
+		all, _, allErr := Open(signed, trustAll{})
 		check.Need(t, (readErr == nil) == (allErr == nil) && read == all,
 			"read %v (%v), but with every key trusted it is %v (%v)", read, readErr, all, allErr)
 		opened, _, err := Open(signed, known)

@@ -12,18 +12,18 @@ import (
 	"github.com/sluicedp/sluice/internal/check"
 )
 
-// log is a tree grown by an edge, with all that its users keep: the stored hashes, by tlog index,
-// and the root at each size.
+// log is a tree that was built with a frontier. It has the stored hashes by tlog index, and the
+// root at each size.
 type log struct {
 	stored []tlog.Hash
 	roots  []tlog.Hash // roots[n] is that of n leaves
 	leaves []tlog.Hash
 }
 
-// newLog grows a tree with size leaves, each of other data.
+// newLog builds a tree with size different leaves.
 func newLog(t testing.TB, size int) *log {
 	t.Helper()
-	l, e := new(log), new(Edge)
+	l, e := new(log), new(Frontier)
 	for n := range size + 1 {
 		l.roots = append(l.roots, e.Root())
 		if n == size {
@@ -48,7 +48,7 @@ func (l *log) ReadHashes(indexes []int64) ([]tlog.Hash, error) {
 	return hashes, nil
 }
 
-// at returns the leaves at the indexes, with their hashes.
+// at returns the leaves with these indexes, and their hashes.
 func (l *log) at(indexes []uint64) []Leaf {
 	leaves := make([]Leaf, len(indexes))
 	for i, index := range indexes {
@@ -64,8 +64,8 @@ func (l *log) prove(t testing.TB, size uint64, leaves []uint64) []tlog.Hash {
 	return proof
 }
 
-// uniform reads a tree with any number of leaves that are all alike, so that the hash of a complete
-// subtree depends on its level alone.
+// uniform reads a tree with any number of equal leaves, in which the hash of a complete subtree
+// depends only on its level.
 type uniform struct{ level [62]tlog.Hash }
 
 func newUniform() *uniform {
@@ -86,9 +86,8 @@ func (u *uniform) ReadHashes(indexes []int64) ([]tlog.Hash, error) {
 	return hashes, nil
 }
 
-// path tells on which side of each split a leaf lies, from the root down: one byte, L or R, a
-// split. It comes from the other description of an audit path, by the bits of the index (RFC 9162,
-// section 2.1.3.2), not from a recursion.
+// path returns the side of each split on which a leaf is, L or R, from the root down. It uses the
+// bits of the index (RFC 9162, section 2.1.3.2), independently of the recursion under test.
 func path(index, size uint64) string {
 	inner := bits.Len64(index ^ (size - 1)) // above these levels the leaf is at the right end of the tree
 	var sides []byte
@@ -101,13 +100,12 @@ func path(index, size uint64) string {
 	return string(sides)
 }
 
-// samePlaces tells whether two sets of leaves, of equal number, lie at the same places below the
-// root.
+// samePlaces reports whether two sets of equally many leaves have the same paths from the root.
 func samePlaces(size1 uint64, leaves1 []uint64, size2 uint64, leaves2 []uint64) bool {
 	return slices.EqualFunc(leaves1, leaves2, func(a, b uint64) bool { return path(a, size1) == path(b, size2) })
 }
 
-// subset returns the numbers of the bits that are set.
+// subset returns the positions of the bits that are set.
 func subset(set uint64) []uint64 {
 	var members []uint64
 	for ; set != 0; set &= set - 1 {

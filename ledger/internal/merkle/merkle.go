@@ -4,8 +4,8 @@
 // append reads nothing; one proof for many leaves; and signed checkpoints
 // (https://c2sp.org/tlog-checkpoint).
 //
-// The package has no state and does no I/O. Only [Edge.Append] changes a value. It must not run
-// concurrently with another call on the same Edge.
+// The package has no state and does no I/O. Only [Frontier.Append] changes a value. It must not run
+// concurrently with another call on the same Frontier.
 package merkle
 
 import (
@@ -31,21 +31,21 @@ const maxStored = 1<<63 - 64
 // ErrSize is returned if a tree would have more than [MaxSize] leaves.
 var ErrSize = errors.New("tree is too large")
 
-// Edge is the frontier of a growing tree: the hashes of its maximal complete subtrees, at most 62.
-// The number of leaves of the tree is the sum of theirs. The frontier suffices to append a leaf and
-// to compute the root, so neither reads stored hashes. The zero value is the frontier of the empty
-// tree.
-type Edge struct {
-	size   uint64
-	hashes []tlog.Hash // the hash of the widest subtree comes first
-	made   []tlog.Hash // the hashes that the last Append returned
+// Frontier is the frontier of a growing tree: the hashes of its maximal complete subtrees, at most
+// 62. The number of leaves of the tree is the sum of theirs. The frontier suffices to append a leaf
+// and to compute the root, so neither reads stored hashes. The zero value is the frontier of the
+// empty tree.
+type Frontier struct {
+	size      uint64
+	hashes    []tlog.Hash // the hash of the widest subtree comes first
+	completed []tlog.Hash // the hashes that the last Append returned
 }
 
-// LoadEdge returns the frontier of the tree with size leaves, 0 to [MaxSize]. It reads at most 62
-// hashes from r in one call, in ascending order of their tlog indexes. For an empty tree it reads
-// nothing. It does not verify the hashes: the caller must compare [Edge.Root] with a trusted root.
-// It returns [ErrSize], or the error of r.
-func LoadEdge(size uint64, r tlog.HashReader) (*Edge, error) {
+// LoadFrontier returns the frontier of the tree with size leaves, 0 to [MaxSize]. It reads at most
+// 62 hashes from r in one call, in ascending order of their tlog indexes. For an empty tree it
+// reads nothing. It does not verify the hashes: the caller must compare [Frontier.Root] with a
+// trusted root. It returns [ErrSize], or the error of r.
+func LoadFrontier(size uint64, r tlog.HashReader) (*Frontier, error) {
 	if err := checkSize(size); err != nil {
 		return nil, err
 	}
@@ -53,31 +53,31 @@ func LoadEdge(size uint64, r tlog.HashReader) (*Edge, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Edge{size: size, hashes: slices.Clone(hashes)}, nil // a copy, because r may reuse its slice
+	return &Frontier{size: size, hashes: slices.Clone(hashes)}, nil // a copy, because r may reuse its slice
 }
 
 // Append adds a leaf, given as its [tlog.RecordHash]. It returns the hashes that the leaf
 // completes, from the leaf up: [Completes] of them. The caller stores them from index
 // tlog.StoredHashIndex(0, size before) on. The slice is valid until the next call. If the tree is
 // full, Append returns [ErrSize] and leaves the frontier unchanged.
-func (e *Edge) Append(leaf tlog.Hash) ([]tlog.Hash, error) {
-	if err := checkSize(e.size + 1); err != nil {
+func (f *Frontier) Append(leaf tlog.Hash) ([]tlog.Hash, error) {
+	if err := checkSize(f.size + 1); err != nil {
 		return nil, err
 	}
 	// The leaf is merged with the narrowest subtree if both have the same width. The result is
 	// merged with the next subtree in the same way, and so on.
-	merged := Completes(e.size) - 1
-	kept := len(e.hashes) - merged
-	if kept < 0 {
-		return nil, fmt.Errorf("edge of a tree of %d leaves has %d hashes", e.size, len(e.hashes))
+	merges := Completes(f.size) - 1
+	unmerged := len(f.hashes) - merges
+	if unmerged < 0 {
+		return nil, fmt.Errorf("the frontier of a tree of %d leaves has %d hashes", f.size, len(f.hashes))
 	}
-	completed := append(e.made[:0], leaf)
-	for i, left := range slices.Backward(e.hashes[kept:]) {
-		completed = append(completed, HashNode(left, completed[merged-1-i]))
+	completed := append(f.completed[:0], leaf)
+	for i, left := range slices.Backward(f.hashes[unmerged:]) {
+		completed = append(completed, HashNode(left, completed[merges-1-i]))
 	}
-	e.hashes = append(e.hashes[:kept], completed[merged])
-	e.size++
-	e.made = completed
+	f.hashes = append(f.hashes[:unmerged], completed[merges])
+	f.size++
+	f.completed = completed
 	return completed, nil
 }
 
@@ -103,20 +103,20 @@ func HashNode(left, right tlog.Hash) tlog.Hash {
 }
 
 // Size returns the number of leaves.
-func (e *Edge) Size() uint64 { return e.size }
+func (f *Frontier) Size() uint64 { return f.size }
 
 // Root returns the hash of the whole tree. For the empty tree, it is the SHA-256 of no bytes (RFC
 // 6962, section 2.1).
-func (e *Edge) Root() tlog.Hash {
-	if e.size == 0 {
+func (f *Frontier) Root() tlog.Hash {
+	if f.size == 0 {
 		return sha256.Sum256(nil)
 	}
-	return join(e.hashes)
+	return join(f.hashes)
 }
 
 // Clone returns an independent copy.
-func (e *Edge) Clone() *Edge {
-	return &Edge{size: e.size, hashes: slices.Clone(e.hashes)}
+func (f *Frontier) Clone() *Frontier {
+	return &Frontier{size: f.size, hashes: slices.Clone(f.hashes)}
 }
 
 // Completes returns how many hashes are stored for the leaf with index n, counted from 0. These are
@@ -125,8 +125,8 @@ func (e *Edge) Clone() *Edge {
 func Completes(n uint64) int { return 1 + bits.TrailingZeros64(^n) }
 
 // Locate returns the origin of the hash with a tlog index. leaf is the index, from 0, of the leaf
-// whose [Edge.Append] returned the hash. at is the hash's position in that result, from 0. It is
-// also the level of the hash's subtree, which has 2^at leaves and ends with that leaf. For an
+// whose [Frontier.Append] returned the hash. at is the hash's position in that result, from 0. It
+// is also the level of the hash's subtree, which has 2^at leaves and ends with that leaf. For an
 // invalid index, below 0 or after the last hash of [MaxSize] leaves, at is −1.
 func Locate(index int64) (leaf uint64, at int) {
 	if index < 0 || index >= maxStored {
@@ -167,7 +167,7 @@ func read(r tlog.HashReader, indexes []int64) ([]tlog.Hash, error) {
 		return nil, err
 	}
 	if len(hashes) != len(indexes) {
-		return nil, fmt.Errorf("asked for %d stored hashes and got %d", len(indexes), len(hashes))
+		return nil, fmt.Errorf("read %d stored hashes: the reader returned %d", len(indexes), len(hashes))
 	}
 	return hashes, nil
 }

@@ -16,10 +16,10 @@ import (
 	"github.com/sluicedp/sluice/internal/testenv"
 )
 
-// most is the size up to which every tree is compared with the second implementation.
+// most is the largest size for which trees are compared with the second implementation.
 const most = 512
 
-// second is that implementation, over the same leaves.
+// second returns a tree of the second implementation with the same leaves.
 func second(l *log) *testonly.Tree {
 	tree := testonly.New(rfc6962.DefaultHasher)
 	for _, leaf := range l.leaves {
@@ -28,7 +28,7 @@ func second(l *log) *testonly.Tree {
 	return tree
 }
 
-// raw returns hashes as the second implementation has them.
+// raw returns hashes in the form of the second implementation.
 func raw(hashes []tlog.Hash) [][]byte {
 	slices := make([][]byte, len(hashes))
 	for i := range hashes {
@@ -37,7 +37,7 @@ func raw(hashes []tlog.Hash) [][]byte {
 	return slices
 }
 
-func TestRootsAgree(t *testing.T) {
+func TestFrontierRoot_AgreesWithSecondImplementation(t *testing.T) {
 	l := newLog(t, most)
 	tree := second(l)
 	for size := range l.roots {
@@ -49,7 +49,7 @@ func TestRootsAgree(t *testing.T) {
 	check.That(t, l.roots[0] == want, "root of the empty tree is %v, want %v", l.roots[0], want)
 }
 
-// pairs calls check with all pairs 0 ≤ a < b ≤ most, or if hurried, with some of them.
+// pairs calls check with all pairs 0 ≤ a < b ≤ most, or in the quick form with some of them.
 func pairs(check func(a, b uint64)) {
 	step := uint64(testenv.Stride(3, 7)) // no power of 2, so that every pattern of bits remains
 	for b := uint64(1); b <= most; b++ {
@@ -59,7 +59,7 @@ func pairs(check func(a, b uint64)) {
 	}
 }
 
-func TestProofsAgree(t *testing.T) {
+func TestProofs_AgreeWithSecondImplementation(t *testing.T) {
 	l := newLog(t, most)
 	tree := second(l)
 	pairs(func(a, b uint64) {
@@ -81,15 +81,15 @@ func TestProofsAgree(t *testing.T) {
 	})
 }
 
-func TestLoadEdge(t *testing.T) {
+func TestLoadFrontier_EqualsTheGrownFrontier(t *testing.T) {
 	l := newLog(t, 300)
-	grown := new(Edge)
+	grown := new(Frontier)
 	for size := range uint64(301) {
-		// The reader's slice is overwritten, since an edge must not keep it.
+		// The reader's slice is overwritten later, because a frontier must not keep it.
 		var asked []int64
 		var lent []tlog.Hash
-		loaded, err := LoadEdge(size, tlog.HashReaderFunc(func(indexes []int64) ([]tlog.Hash, error) {
-			check.That(t, asked == nil && len(indexes) != 0, "size %d: needless question %d", size, indexes)
+		loaded, err := LoadFrontier(size, tlog.HashReaderFunc(func(indexes []int64) ([]tlog.Hash, error) {
+			check.That(t, asked == nil && len(indexes) != 0, "size %d: unnecessary read of %d", size, indexes)
 			asked = slices.Clone(indexes)
 			var err error
 			lent, err = l.ReadHashes(indexes)
@@ -97,9 +97,9 @@ func TestLoadEdge(t *testing.T) {
 		}))
 		check.Need(t, err == nil, "size %d: %v", size, err)
 		clear(lent)
-		check.That(t, slices.IsSorted(asked), "size %d: hashes %d were asked for out of order", size, asked)
+		check.That(t, slices.IsSorted(asked), "size %d: hashes %d were read out of order", size, asked)
 		check.Need(t, loaded.size == grown.size && slices.Equal(loaded.hashes, grown.hashes),
-			"size %d: the loaded edge is not the grown one", size)
+			"size %d: the loaded frontier differs from the grown one", size)
 		if root := loaded.Root(); root != l.roots[size] || loaded.Size() != size {
 			t.Fatalf("size %d: root %v of %d leaves, want %v", size, root, loaded.Size(), l.roots[size])
 		}
@@ -111,26 +111,26 @@ func TestLoadEdge(t *testing.T) {
 		stored, err3 := tlog.StoredHashesForRecordHash(int64(size), l.leaves[size], l)
 		check.Must(t, errors.Join(err1, err2, err3))
 		check.Need(t, slices.Equal(fromLoaded, stored) && slices.Equal(fromGrown, stored),
-			"leaf %d: the edges complete other hashes than tlog", size)
+			"leaf %d: the frontiers complete other hashes than tlog", size)
 	}
 }
 
-func TestLoadEdgeFails(t *testing.T) {
+func TestLoadFrontier_ReaderFailsOrTooLarge_Fails(t *testing.T) {
 	broken := errors.New("broken disk")
-	_, err := LoadEdge(3, tlog.HashReaderFunc(func([]int64) ([]tlog.Hash, error) { return nil, broken }))
+	_, err := LoadFrontier(3, tlog.HashReaderFunc(func([]int64) ([]tlog.Hash, error) { return nil, broken }))
 	check.That(t, errors.Is(err, broken), "error %v, want the reader's", err)
-	_, err = LoadEdge(3, tlog.HashReaderFunc(func([]int64) ([]tlog.Hash, error) { return make([]tlog.Hash, 1), nil }))
-	check.That(t, err != nil, "one hash was taken for two")
+	_, err = LoadFrontier(3, tlog.HashReaderFunc(func([]int64) ([]tlog.Hash, error) { return make([]tlog.Hash, 1), nil }))
+	check.That(t, err != nil, "one hash was accepted instead of two")
 	for _, size := range []uint64{MaxSize + 1, math.MaxInt64, math.MaxUint64} {
-		_, err := LoadEdge(size, newUniform())
+		_, err := LoadFrontier(size, newUniform())
 		wantError(t, err, ErrSize)
 	}
 }
 
-// TestLargestTree goes to the end of the range, where the arithmetic of tlog is about to overflow.
-func TestLargestTree(t *testing.T) {
+// At MaxSize the arithmetic of tlog just does not overflow. A further leaf is refused.
+func TestFrontierAppend_LargestTree_IsErrSize(t *testing.T) {
 	u := newUniform()
-	e := check.Value(LoadEdge(MaxSize-1, u))(t)
+	e := check.Value(LoadFrontier(MaxSize-1, u))(t)
 	completed, err := e.Append(u.level[0])
 	check.Need(t, err == nil && len(completed) == Completes(MaxSize-1),
 		"last leaf completes %d hashes (%v)", len(completed), err)
@@ -139,39 +139,39 @@ func TestLargestTree(t *testing.T) {
 	check.That(t, err == nil && root == want, "root %v, want %v (%v)", root, want, err)
 	_, err = e.Append(u.level[0])
 	wantError(t, err, ErrSize)
-	check.That(t, e.Root() == root && e.Size() == MaxSize, "the refused leaf changed the edge")
+	check.That(t, e.Root() == root && e.Size() == MaxSize, "the refused leaf changed the frontier")
 }
 
-func TestClone(t *testing.T) {
+func TestFrontierClone_IsIndependent(t *testing.T) {
 	l := newLog(t, 40)
 	other := tlog.RecordHash([]byte("another event"))
 	for size := range uint64(40) {
-		e := check.Value(LoadEdge(size, l))(t)
+		e := check.Value(LoadFrontier(size, l))(t)
 		clone := e.Clone()
 		_, err := clone.Append(other)
 		check.Need(t, err == nil, "%v", err)
 		check.Need(t, e.Root() == l.roots[size] && e.Size() == size,
-			"size %d: growing the clone changed the edge", size)
+			"size %d: appending to the clone changed the frontier", size)
 		_, err = e.Append(l.leaves[size])
 		check.Need(t, err == nil, "%v", err)
 		check.Need(t, clone.Root() != l.roots[size+1] && clone.Size() == size+1,
-			"size %d: growing the edge changed the clone", size)
+			"size %d: appending to the frontier changed the clone", size)
 		if root := e.Root(); root != l.roots[size+1] {
-			t.Fatalf("size %d: root %v after the clone grew, want %v", size, root, l.roots[size+1])
+			t.Fatalf("size %d: root %v after an append to the clone, want %v", size, root, l.roots[size+1])
 		}
 	}
 }
 
-// An edge that lacks hashes says so, and does not grow. Only a fault in this package could make
+// Append to a frontier that lacks hashes returns an error. Only a bug in this package could create
 // one.
-func TestBrokenEdge(t *testing.T) {
-	broken := &Edge{size: 3}
+func TestFrontierAppend_HashesMissing_Fails(t *testing.T) {
+	broken := &Frontier{size: 3}
 	if hashes, err := broken.Append(tlog.RecordHash(nil)); err == nil || broken.size != 3 {
-		t.Errorf("an edge without hashes completes %v, and has %d leaves now", hashes, broken.size)
+		t.Errorf("a frontier without hashes completes %v, and has %d leaves", hashes, broken.size)
 	}
 }
 
-func TestLocate(t *testing.T) {
+func TestLocate_EveryHash_ReturnsItsLeaf(t *testing.T) {
 	index := int64(0)
 	for leaf := range uint64(3000) {
 		for at := range Completes(leaf) {
@@ -185,7 +185,7 @@ func TestLocate(t *testing.T) {
 	}
 }
 
-func TestLocateExtremes(t *testing.T) {
+func TestLocate_ExtremeIndexes_DoNotOverflow(t *testing.T) {
 	count := tlog.StoredHashCount(MaxSize)
 	check.That(t, count == maxStored, "the largest tree has %d hashes, not %d", count, int64(maxStored))
 	for _, test := range []struct {

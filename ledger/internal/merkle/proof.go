@@ -37,7 +37,7 @@ func Prove(size uint64, leaves []uint64, r tlog.HashReader) ([]tlog.Hash, error)
 	if err := checkBatch(size, leaves, func(leaf uint64) uint64 { return leaf }); err != nil {
 		return nil, err
 	}
-	missing := without(span{0, size}, leaves, nil)
+	missing := missingSubtrees(span{0, size}, leaves, nil)
 	indexes := make([]int64, 0, len(missing)+bits.Len64(size))
 	for _, s := range missing {
 		indexes = stored(s.lo, s.hi, indexes)
@@ -70,18 +70,18 @@ func Root(size uint64, leaves []Leaf, proof []tlog.Hash) (tlog.Hash, error) {
 	if err := checkBatch(size, leaves, func(leaf Leaf) uint64 { return leaf.Index }); err != nil {
 		return tlog.Hash{}, err
 	}
-	root, rest, ok := climb(span{0, size}, leaves, proof)
+	root, rest, ok := rootOf(span{0, size}, leaves, proof)
 	if !ok {
-		return tlog.Hash{}, unproven("too short: %d hashes do not give the root of %d leaves", len(proof), size)
+		return tlog.Hash{}, invalidProof("too short: %d hashes do not give the root of %d leaves", len(proof), size)
 	}
 	if len(rest) > 0 {
-		return tlog.Hash{}, unproven("too long: %d of its %d hashes are left over", len(rest), len(proof))
+		return tlog.Hash{}, invalidProof("too long: %d of its %d hashes are left over", len(rest), len(proof))
 	}
 	return root, nil
 }
 
-// unproven returns an [ErrProof] with a formatted reason.
-func unproven(format string, args ...any) error {
+// invalidProof returns an [ErrProof] with a formatted reason.
+func invalidProof(format string, args ...any) error {
 	return fmt.Errorf("%w: "+format, append([]any{ErrProof}, args...)...)
 }
 
@@ -89,19 +89,19 @@ func unproven(format string, args ...any) error {
 // not strictly ascending and below size.
 func checkBatch[L any](size uint64, leaves []L, index func(L) uint64) error {
 	if size > MaxSize {
-		return unproven("a tree of %d leaves, at most %d are possible", size, uint64(MaxSize))
+		return invalidProof("a tree of %d leaves, at most %d are possible", size, uint64(MaxSize))
 	}
 	if len(leaves) == 0 {
-		return unproven("it is about no leaf")
+		return invalidProof("it has no leaves")
 	}
 	next := uint64(0) // the smallest valid index
 	for i, leaf := range leaves {
 		at := index(leaf)
 		if at < next {
-			return unproven("the index %d of leaf %d does not lie above the one before", at, i)
+			return invalidProof("the index %d of leaf %d is not above the previous index", at, i)
 		}
 		if at >= size {
-			return unproven("the tree of %d leaves has none with index %d", size, at)
+			return invalidProof("the tree of %d leaves has no leaf with index %d", size, at)
 		}
 		next = at + 1
 	}
@@ -116,9 +116,9 @@ type span struct{ lo, hi uint64 }
 // its width, which must be above 1.
 func (s span) middle() uint64 { return s.lo + 1<<(bits.Len64(s.hi-s.lo-1)-1) }
 
-// without appends the maximal subtrees of s that contain none of the leaves, from left to right.
-// All leaves must be in s.
-func without(s span, leaves []uint64, found []span) []span {
+// missingSubtrees appends the maximal subtrees of s that contain none of the leaves, from left to
+// right. All leaves must be in s.
+func missingSubtrees(s span, leaves []uint64, found []span) []span {
 	if len(leaves) == 0 {
 		return append(found, s)
 	}
@@ -127,13 +127,13 @@ func without(s span, leaves []uint64, found []span) []span {
 	}
 	k := s.middle()
 	split, _ := slices.BinarySearch(leaves, k)
-	found = without(span{s.lo, k}, leaves[:split], found)
-	return without(span{k, s.hi}, leaves[split:], found)
+	found = missingSubtrees(span{s.lo, k}, leaves[:split], found)
+	return missingSubtrees(span{k, s.hi}, leaves[split:], found)
 }
 
-// climb returns the hash of s and the rest of the proof. ok is false if the proof is too short. All
-// leaves must be in s.
-func climb(s span, leaves []Leaf, proof []tlog.Hash) (hash tlog.Hash, rest []tlog.Hash, ok bool) {
+// rootOf returns the hash of s and the rest of the proof. ok is false if the proof is too short.
+// All leaves must be in s.
+func rootOf(s span, leaves []Leaf, proof []tlog.Hash) (hash tlog.Hash, rest []tlog.Hash, ok bool) {
 	if len(leaves) == 0 {
 		if len(proof) == 0 {
 			return tlog.Hash{}, nil, false
@@ -145,11 +145,11 @@ func climb(s span, leaves []Leaf, proof []tlog.Hash) (hash tlog.Hash, rest []tlo
 	}
 	k := s.middle()
 	split, _ := slices.BinarySearchFunc(leaves, k, func(l Leaf, k uint64) int { return cmp.Compare(l.Index, k) })
-	left, rest, ok := climb(span{s.lo, k}, leaves[:split], proof)
+	left, rest, ok := rootOf(span{s.lo, k}, leaves[:split], proof)
 	if !ok {
 		return tlog.Hash{}, nil, false
 	}
-	right, rest, ok := climb(span{k, s.hi}, leaves[split:], rest)
+	right, rest, ok := rootOf(span{k, s.hi}, leaves[split:], rest)
 	if !ok {
 		return tlog.Hash{}, nil, false
 	}

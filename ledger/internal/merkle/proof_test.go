@@ -13,7 +13,7 @@ import (
 	"github.com/sluicedp/sluice/internal/testenv"
 )
 
-// checkProof proves the leaves, and checks the proof in all but what is wrong with altered ones.
+// checkProof proves the leaves, and checks that the proof gives the root.
 func checkProof(t testing.TB, l *log, size uint64, leaves []uint64) []tlog.Hash {
 	t.Helper()
 	proof := l.prove(t, size, leaves)
@@ -23,15 +23,15 @@ func checkProof(t testing.TB, l *log, size uint64, leaves []uint64) []tlog.Hash 
 	return proof
 }
 
-// checkAltered changes everything in a proof and in what it is about, one at a time. Nothing may
-// lead to the right root but what says the same about the same places.
+// checkAltered changes each part of a proof, of its leaves and of the size, one at a time. Only a
+// size that puts the leaves at the same places may give the right root.
 func checkAltered(t testing.TB, l *log, size uint64, leaves []uint64, proof []tlog.Hash, bit int) {
 	t.Helper()
 	about := l.at(leaves)
 	same := func(size uint64, about []Leaf, proof []tlog.Hash) bool {
 		root, err := Root(size, about, proof)
 		check.Need(t, err == nil || errors.Is(err, ErrProof),
-			"leaves %d of %d: the error %v has no type", leaves, size, err)
+			"leaves %d of %d: the error %v is not ErrProof", leaves, size, err)
 		return err == nil && root == l.roots[len(l.roots)-1]
 	}
 	check.Need(t, same(size, about, proof), "leaves %d of %d: refused before anything was changed", leaves, size)
@@ -51,7 +51,7 @@ func checkAltered(t testing.TB, l *log, size uint64, leaves []uint64, proof []tl
 	}
 	for i := range len(proof) + 1 {
 		if _, err := Root(size, about, slices.Insert(slices.Clone(proof), i, l.leaves[0])); !errors.Is(err, ErrProof) {
-			t.Fatalf("leaves %d of %d: there is one hash more at %d: error %v, want ErrProof", leaves, size, i, err)
+			t.Fatalf("leaves %d of %d: one more hash at %d: error %v, want ErrProof", leaves, size, i, err)
 		}
 	}
 	for i := range about {
@@ -74,9 +74,8 @@ func checkAltered(t testing.TB, l *log, size uint64, leaves []uint64, proof []tl
 	}
 }
 
-// required returns the set of hashes without which the root cannot be told, from inclusion proofs
-// alone: all hashes of those of the leaves but the ones that are, or can be computed, from the
-// leaves.
+// required returns the set of hashes that are necessary for the root, computed from inclusion
+// proofs: all hashes of these proofs that cannot be computed from the leaves.
 func required(t testing.TB, l *log, size uint64, leaves []uint64) map[tlog.Hash]bool {
 	t.Helper()
 	set := make(map[tlog.Hash]bool)
@@ -108,12 +107,12 @@ func checkMinimal(t testing.TB, l *log, size uint64, leaves []uint64, proof []tl
 	check.Need(t, len(proof) == len(want),
 		"leaves %d of %d: the proof has %d hashes, want %d", leaves, size, len(proof), len(want))
 	for _, h := range proof {
-		check.Need(t, want[h], "leaves %d of %d: the hash %v is not needed, or there twice", leaves, size, h)
+		check.Need(t, want[h], "leaves %d of %d: the hash %v is unnecessary or repeated", leaves, size, h)
 		delete(want, h)
 	}
 }
 
-func TestAllSubsets(t *testing.T) {
+func TestProve_AllSubsets_ProofsAreMinimal(t *testing.T) {
 	for size := uint64(1); size <= 9; size++ {
 		l := newLog(t, int(size))
 		for set := uint64(1); set < 1<<size; set++ {
@@ -125,7 +124,7 @@ func TestAllSubsets(t *testing.T) {
 	}
 }
 
-func TestRandomSubsets(t *testing.T) {
+func TestProve_RandomSubsets_ProofsAreMinimal(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	rounds := 20 / testenv.Step(10)
 	for size := uint64(10); size <= 130; size++ {
@@ -149,7 +148,7 @@ func TestRandomSubsets(t *testing.T) {
 	}
 }
 
-func TestRanges(t *testing.T) {
+func TestProve_Ranges_GiveTheRoot(t *testing.T) {
 	l := newLog(t, 130)
 	small, large := uint64(testenv.Tries(36, 70, 70)), uint64(testenv.Tries(128, 125, 125))
 	for size := uint64(1); size <= 130; size++ {
@@ -166,9 +165,8 @@ func TestRanges(t *testing.T) {
 	}
 }
 
-// TestProveReads checks what Prove asks of its reader: once, by rising index, nothing if there is
-// nothing.
-func TestProveReads(t *testing.T) {
+// Prove calls its reader once, with rising indexes, or not at all if it needs no hashes.
+func TestProve_ReadsOnceInAscendingOrder(t *testing.T) {
 	l := newLog(t, 40)
 	for size := uint64(1); size <= 40; size++ {
 		for lo := range size {
@@ -176,7 +174,7 @@ func TestProveReads(t *testing.T) {
 				var asked []int64
 				_, err := Prove(size, interval(lo, hi), tlog.HashReaderFunc(func(indexes []int64) ([]tlog.Hash, error) {
 					check.That(t, asked == nil && len(indexes) != 0 && slices.IsSorted(indexes),
-						"leaves %d to %d of %d: question %d after %d", lo, hi, size, indexes, asked)
+						"leaves %d to %d of %d: read of %d after %d", lo, hi, size, indexes, asked)
 					asked = slices.Clone(indexes)
 					return l.ReadHashes(indexes)
 				}))
@@ -188,11 +186,11 @@ func TestProveReads(t *testing.T) {
 	_, err := Prove(3, []uint64{1}, tlog.HashReaderFunc(func([]int64) ([]tlog.Hash, error) { return nil, broken }))
 	wantError(t, err, broken)
 	if _, err := Prove(3, []uint64{1}, tlog.HashReaderFunc(func([]int64) ([]tlog.Hash, error) { return make([]tlog.Hash, 3), nil })); err == nil {
-		t.Error("three hashes were taken for two")
+		t.Error("three hashes were accepted instead of two")
 	}
 }
 
-func TestWrongQuestions(t *testing.T) {
+func TestProve_InvalidLeavesOrSize_IsErrProof(t *testing.T) {
 	l := newLog(t, 8)
 	for _, test := range []struct {
 		name   string
@@ -225,8 +223,8 @@ func TestWrongQuestions(t *testing.T) {
 	}
 }
 
-// TestLargestTrees proves leaves of trees near the largest, and compares single leaves with tlog.
-func TestLargestTrees(t *testing.T) {
+// Proofs in the largest trees give the root, and those of single leaves agree with tlog.
+func TestProve_LargestTrees_AgreeWithTlog(t *testing.T) {
 	u, r := newUniform(), rand.New(rand.NewPCG(3, 4))
 	for _, size := range []uint64{MaxSize, MaxSize - 1, 1 << 61, 1<<61 + 1, 1<<61 - 1, 1<<40 + 1<<20 + 3} {
 		root := check.Value(tlog.TreeHash(int64(size), u))(t)
@@ -259,13 +257,13 @@ func randomHashes(r *rand.Rand, n int) []tlog.Hash {
 	return hashes
 }
 
-// checkAgainstRecord makes up a proof for one leaf, and lets tlog check the root that it implies.
+// checkAgainstRecord checks with tlog the root that a random proof for one leaf implies.
 func checkAgainstRecord(t testing.TB, n, size uint64, leaf tlog.Hash, r *rand.Rand) {
 	t.Helper()
 	sides := path(n, size)
 	record := tlog.RecordProof(randomHashes(r, len(sides))) // from the leaf up
-	// In the order of a walk from the root the siblings on the left come on the way down, and those
-	// on the right on the way back.
+	// In a walk from the root, the siblings on the left precede the leaf, and those on the right
+	// follow it.
 	var proof []tlog.Hash
 	for depth := range len(sides) {
 		if sides[depth] == 'R' {
@@ -283,8 +281,8 @@ func checkAgainstRecord(t testing.TB, n, size uint64, leaf tlog.Hash, r *rand.Ra
 	check.Need(t, err == nil, "leaf %d of %d: the root is not the one of tlog: %v", n, size, err)
 }
 
-// TestHostileCost gives Root much that is wrong only at its end.
-func TestHostileCost(t *testing.T) {
+// Long input that is wrong only at its end costs Root little memory.
+func TestRoot_LongWrongInput_TakesLittleMemory(t *testing.T) {
 	const count = 2000
 	leaves := make([]Leaf, count)
 	for i := range leaves {

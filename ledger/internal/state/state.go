@@ -40,7 +40,7 @@ type State struct {
 	Bare      Pieces              // memory for Records
 	Records   [][]byte            // the encoded events of the transaction, for the journal
 	Work      *Work               // counts what is recorded; may be nil
-	Edge      *merkle.Edge        // frontier of the tree; nil until it is needed
+	Frontier  *merkle.Frontier    // frontier of the tree; nil until it is needed
 	Chances   Chances             // the samplers
 	Salts     func([]byte)        // fills its argument with random bytes
 	Salting   []byte              // memory for some salts

@@ -161,7 +161,7 @@ const MaxMechanism = 1 << 20
 func (d *Decoder) Output() int {
 	n := d.Uvarint()
 	if n >= MaxValues {
-		d.Fail("answer %d to a query", n)
+		d.Fail("answer number %d is too large", n)
 		return 0
 	}
 	return int(n)

@@ -45,7 +45,7 @@ func (h *Sums) Unseal(bucket string, key, value []byte) ([]byte, error) {
 	}
 	payload := value[:n:n]
 	if binary.BigEndian.Uint32(value[n:]) != h.checksum(bucket, key, payload) {
-		return nil, fmt.Errorf("%w: checksum of record %x in %s", errs.ErrCorrupt, key, bucket)
+		return nil, fmt.Errorf("%w: wrong checksum of record %x in %s", errs.ErrCorrupt, key, bucket)
 	}
 	return payload, nil
 }

@@ -9,7 +9,7 @@ import (
 	"github.com/sluicedp/sluice/ledger/internal/errs"
 )
 
-// FuzzUnseal: only what seal made is accepted, and only in its place.
+// FuzzUnseal checks that Unseal accepts only the output of Seal, and only under its key.
 func FuzzUnseal(f *testing.F) {
 	f.Add("chains", []byte("key"), []byte("payload"))
 	f.Add("", []byte{}, []byte{})
@@ -34,8 +34,8 @@ func FuzzUnseal(f *testing.F) {
 	})
 }
 
-// How a checksum begins is remembered for few buckets and lengths of keys, and only for those.
-func TestChecksumsOfOneRecordAfterTheOther(t *testing.T) {
+// The cache of Sums returns the right checksum for changing buckets and key lengths.
+func TestSums_ChangingBucketsAndKeys_CachesTheRightHead(t *testing.T) {
 	var head Sums
 	for _, r := range []struct {
 		bucket     string

@@ -8,7 +8,8 @@ import (
 	"testing"
 )
 
-func TestAppendNumbers(t *testing.T) {
+// AppendNumbers appends the same bytes as one AppendUvarint for each number.
+func TestAppendNumbers_AgreesWithAppendUvarint(t *testing.T) {
 	random := rand.New(rand.NewPCG(5, 6))
 	for range 1000 {
 		numbers := make([]uint64, random.IntN(12))
@@ -24,14 +25,14 @@ func TestAppendNumbers(t *testing.T) {
 	}
 }
 
-// A text stays what it is while others are put behind it.
-func TestTexts(t *testing.T) {
+// A text of Texts does not change when others are added. A short text costs no allocation.
+func TestTexts_LaterTexts_DoNotChangeEarlierOnes(t *testing.T) {
 	shared, random := &Texts{}, rand.New(rand.NewPCG(7, 8))
 	var got, want []string
 	for i := range 2000 {
 		text := bytes.Repeat([]byte{byte(i), byte(i >> 8)}, random.IntN(40))
 		if i%500 == 7 {
-			text = bytes.Repeat(text, 300) // more than a piece
+			text = bytes.Repeat(text, 300) // longer than a block
 		}
 		got, want = append(got, shared.of(text)), append(want, string(text))
 		clear(text)

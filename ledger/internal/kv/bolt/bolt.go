@@ -453,14 +453,12 @@ func (d *database) renameInError(err *error) {
 func (d *database) close() (err error) {
 	defer d.renameInError(&err)
 	if d.isBroken.Load() {
-		return errors.Join(errPanicked(), ledgerfile.Unlock(d.file))
+		return errors.Join(errPanicked, ledgerfile.Unlock(d.file))
 	}
 	return errors.Join(d.endSharing(true), d.db.Close())
 }
 
-func errPanicked() error {
-	return fmt.Errorf("%w: bbolt has panicked in this file; open it again", kv.ErrCorrupt)
-}
+var errPanicked = fmt.Errorf("%w: bbolt has panicked in this file; open it again", kv.ErrCorrupt)
 
 // transaction implements [kv.Writer]. It keeps the buckets that it has looked up.
 type transaction struct {
@@ -491,7 +489,7 @@ func (d *database) begin(writable bool) (t *transaction, err error) {
 		return nil, errOverwritten()
 	}
 	if d.isBroken.Load() {
-		return nil, errPanicked()
+		return nil, errPanicked
 	}
 	// If no meta page is valid, bbolt panics with locks held, and other calls would wait for these
 	// forever. So the file is checked first. A change within the microsecond between the check and

@@ -144,7 +144,7 @@ func (s *Store) replace(m *meter) (old *database, err error) {
 	case s.stopped != nil:
 		return nil, s.stopped
 	case s.current.isBroken.Load():
-		return nil, errPanicked()
+		return nil, errPanicked
 	case s.current.db.IsReadOnly():
 		return nil, errors.New("the file was opened for reading only")
 	}
@@ -182,7 +182,7 @@ func (s *Store) replaceFile(m *meter) error {
 		}
 		err = errors.Join(s.callHook(stepName), m.ctx.Err())
 		if err == nil && s.current.isBroken.Load() {
-			err = errPanicked()
+			err = errPanicked
 		}
 		if err == nil {
 			err = s.check(s.current)

@@ -42,9 +42,7 @@ func (i image) page(id uint64) []byte { return i.data[int(id)*i.pageSize():][:i.
 // child returns the page id field of an element of a branch page.
 func (i image) child(id uint64, n int) []byte { return i.page(id)[headerSize+n*elementSize+8:] }
 
-func (i image) setChild(id uint64, n int, to uint64) {
-	binary.NativeEndian.PutUint64(i.child(id, n), to)
-}
+func (i image) link(id uint64, n int, to uint64) { binary.NativeEndian.PutUint64(i.child(id, n), to) }
 
 // setMeta changes a field of both meta pages, and corrects their checksums.
 func (i image) setMeta(at int, value uint64, bytes int) {
@@ -108,15 +106,15 @@ func TestOpen_DamageDangerousForBbolt_IsCorrupt(t *testing.T) {
 		closed bool // it cannot be opened for reading either
 		whole  bool // every bucket can be read
 	}{
-		{name: "a branch that leads to itself", damage: func(i image) { i.setChild(branch, 1, branch) }},
-		{name: "a branch that leads to the root", damage: func(i image) { i.setChild(branch, count(i, branch)-1, top) }},
-		{name: "two branches with the same page", damage: func(i image) { i.setChild(branch, 0, leaf) }},
+		{name: "a branch that leads to itself", damage: func(i image) { i.link(branch, 1, branch) }},
+		{name: "a branch that leads to the root", damage: func(i image) { i.link(branch, count(i, branch)-1, top) }},
+		{name: "two branches with the same page", damage: func(i image) { i.link(branch, 0, leaf) }},
 		{name: "a leaf that is the root with another name", damage: func(i image) {
 			copy(i.page(leaf), i.page(top))
 			binary.NativeEndian.PutUint64(i.page(leaf), leaf)
 		}},
-		{name: "a leaf that is a list of free pages", damage: func(i image) { i.page(leaf)[8] = freePage; i.setChild(leaf, 0, leaf) }},
-		{name: "a leaf that is a meta page", damage: func(i image) { i.page(leaf)[8] = metaPage; i.setChild(leaf, 0, leaf) }},
+		{name: "a leaf that is a list of free pages", damage: func(i image) { i.page(leaf)[8] = freePage; i.link(leaf, 0, leaf) }},
+		{name: "a leaf that is a meta page", damage: func(i image) { i.page(leaf)[8] = metaPage; i.link(leaf, 0, leaf) }},
 		{name: "a leaf with pages of others", damage: func(i image) { binary.NativeEndian.PutUint32(i.page(leaf)[12:], 1<<31) }},
 		{name: "a leaf with a key of 4 GiB", damage: func(i image) { binary.NativeEndian.PutUint32(i.page(leaf)[headerSize+8:], 1<<32-1) }},
 		{name: "a leaf with a value elsewhere", damage: func(i image) { binary.NativeEndian.PutUint32(i.page(leaf)[headerSize+4:], 1<<20) }},
@@ -127,8 +125,8 @@ func TestOpen_DamageDangerousForBbolt_IsCorrupt(t *testing.T) {
 			element := i.page(branch)[headerSize:]
 			element[binary.NativeEndian.Uint32(element)+binary.NativeEndian.Uint32(element[4:])-1]++
 		}},
-		{name: "a page beyond the file", damage: func(i image) { i.setChild(branch, 0, 1<<40) }},
-		{name: "a page of the meta pages", damage: func(i image) { i.setChild(branch, 0, 1) }},
+		{name: "a page beyond the file", damage: func(i image) { i.link(branch, 0, 1<<40) }},
+		{name: "a page of the meta pages", damage: func(i image) { i.link(branch, 0, 1) }},
 		{name: "free, but in use", whole: true, damage: func(i image) {
 			binary.NativeEndian.PutUint64(i.page(i.meta.free())[headerSize:], leaf)
 		}},

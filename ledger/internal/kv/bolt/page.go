@@ -64,7 +64,7 @@ func (p page) size(id, pages, pageSize uint64) (size uint64, err error) {
 	isBranch := p.kind() == branchPage && p.count() > 0 && size <= longestBranch+2*pageSize
 	isPlausible := p.id() == id && p.overflow() < pages-id && size <= longestPage
 	if !isPlausible || !p.isLeaf() && !isBranch || headerSize+uint64(p.count())*elementSize > size {
-		return 0, fmt.Errorf("page %d: wrong header: page %d, kind %d, %d elements, %d overflow pages",
+		return 0, fmt.Errorf("page %d has a wrong header: page %d, kind %d, %d elements, %d overflow pages",
 			id, p.id(), p.kind(), p.count(), p.overflow())
 	}
 	return size, nil

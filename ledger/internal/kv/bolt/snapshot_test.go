@@ -84,8 +84,8 @@ func TestSnapshot_DamagedPages_IsCorrupt(t *testing.T) {
 	top, branch, leaf := high[0], high[len(high)-2], high[len(high)-1]
 	put32 := func(page []byte, at int, n uint32) { binary.NativeEndian.PutUint32(page[at:], n) }
 	for name, damage := range map[string]func(i image){
-		"a branch that leads to itself":   func(i image) { i.setChild(branch, 1, branch) },
-		"a branch that leads to the root": func(i image) { i.setChild(branch, 0, top) },
+		"a branch that leads to itself":   func(i image) { i.link(branch, 1, branch) },
+		"a branch that leads to the root": func(i image) { i.link(branch, 0, top) },
 		"a branch that leads to its leaf twice": func(i image) {
 			copy(i.child(branch, 0)[:8], i.child(branch, 1))
 		},
@@ -109,9 +109,9 @@ func TestSnapshot_DamagedPages_IsCorrupt(t *testing.T) {
 		"a leaf with a value of 4 GiB":        func(i image) { put32(i.page(leaf), headerSize+12, 1<<32-1) },
 		"a leaf with a record elsewhere":      func(i image) { put32(i.page(leaf), headerSize+4, 1<<20) },
 		"a leaf with a bucket for a record":   func(i image) { put32(i.page(leaf), headerSize, bucketFlag) },
-		"a page beyond the file":              func(i image) { i.setChild(branch, 1, 1<<50) },
-		"a page beyond the file, by overflow": func(i image) { i.setChild(branch, 1, 1<<52) },
-		"a meta page":                         func(i image) { i.setChild(branch, 1, 1) },
+		"a page beyond the file":              func(i image) { i.link(branch, 1, 1<<50) },
+		"a page beyond the file, by overflow": func(i image) { i.link(branch, 1, 1<<52) },
+		"a meta page":                         func(i image) { i.link(branch, 1, 1) },
 	} {
 		i := sound.clone()
 		damage(i)
